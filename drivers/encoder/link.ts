@@ -1,0 +1,75 @@
+/**
+ * The link to card encoders: a contract of its own, because an encoder comes to us over MQTT where every other driver
+ * goes out to its device. Two transports can stand behind it, the embedded broker (embedded.ts) and an external one;
+ * one suite (link.contract.ts) proves both. Durability and order are the business of the caller and the encoder
+ * (docs/encoder-protocol.md): a link carries messages and tells who is there, nothing more.
+ */
+import type { Clock, DriverLog } from '../driver.ts';
+
+/** The last level of an up topic: `enc/<id>/up/<channel>`. */
+export type UpChannel = 'status' | 'job' | 'progress';
+/** The last level of a down topic: `enc/<id>/down/<channel>`. */
+export type DownChannel = 'hello' | 'ack' | 'write' | 'cancel';
+
+/** One connection of one encoder. A reconnect is a new connection with a new id. */
+export interface EncoderConnection {
+  encoderId: string;
+  /** Unique within this process. */
+  connectionId: string;
+  /** Credential generation the connection was admitted with. */
+  generation: number;
+  /** The peer's address as the transport sees it; undefined when a broker stands between. */
+  remoteAddress: string | undefined;
+}
+
+export type CredentialVerdict =
+  | { ok: true; generation: number }
+  | { ok: false; reason: 'unknown' | 'superseded' | 'revoked' };
+
+/** What a link asks of, and tells, the gateway. */
+export interface EncoderLinkHost {
+  /** Asked on every CONNECT, also of a resumed TLS session. `fingerprint256` as node:crypto writes it (AA:BB:…). */
+  credential(encoderId: string, fingerprint256: string): CredentialVerdict;
+  /** down/# was granted on this connection. */
+  subscribed(connection: EncoderConnection): void;
+  /**
+   * One up message. The transport acknowledges (PUBACK) when the promise resolves. When it rejects with `BadMessage`
+   * the connection is closed; on any other rejection the acknowledgement is withheld and the connection stays.
+   */
+  received(connection: EncoderConnection, channel: UpChannel, payload: Buffer): Promise<void>;
+  /** The connection is gone. Called exactly once per connection that was admitted. */
+  lost(connection: EncoderConnection, reason: string): void;
+}
+
+export interface EncoderLink extends AsyncDisposable {
+  /** Sends JSON to `enc/<id>/down/<channel>`, QoS 1. Resolves when handed to the transport; throws DriverError LINK_LOST when nobody is connected. */
+  send(encoderId: string, channel: DownChannel, payload: Buffer): Promise<void>;
+  /** Closes the live connection, if any, and resolves when it is closed. */
+  kick(encoderId: string, reason: string): Promise<void>;
+  /** The host:port actually bound (a port 0 in the configuration is resolved here). */
+  readonly address: { host: string; port: number };
+}
+
+/** The payload cannot be a message of this protocol; `reason` is safe to log. */
+export class BadMessage extends Error {
+  constructor(reason: string, options?: ErrorOptions) {
+    super(reason, options);
+    this.name = 'BadMessage';
+  }
+}
+
+/** Ids become topic levels and client ids: nothing but these characters (docs/encoder-protocol.md, Registration). */
+export const ENCODER_ID = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** Bound on an up packet, MQTT header included. */
+export const MAX_UP_PACKET_BYTES = 64 * 1024;
+
+export interface EmbeddedLinkOptions {
+  host: string;
+  port: number;
+  /** PEM: server certificate chain, its private key, and the CA whose client certificates are admitted. */
+  tls: { cert: string; key: string; clientCa: string };
+  keepAliveSeconds: number;
+  clock: Clock;
+  log: DriverLog;
+}

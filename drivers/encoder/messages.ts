@@ -1,0 +1,130 @@
+/** The messages of the encoder protocol as schemas and pure functions (docs/encoder-protocol.md, Messages). */
+import { z } from 'zod';
+import { BadMessage } from './link.ts';
+
+const text = (max: number) => z.string().max(max);
+const uuid = z.guid().transform((id) => id.toLowerCase());
+const seq = z.int().min(1).max(Number.MAX_SAFE_INTEGER);
+const nameVersion = z.object({ name: text(128), version: text(128) });
+
+export const ENTRY_STATUSES = [
+  'started',
+  'cardRequested',
+  'cardDetected',
+  'writing',
+  'written',
+  'failed',
+  'unknown',
+] as const;
+export type EncoderEntryStatus = (typeof ENTRY_STATUSES)[number];
+
+/** Codes an encoder may give; anything else is kept as INTERNAL with the code in the message. */
+export const ENCODER_ERROR_CODES = [
+  'NO_CARD',
+  'CARD_REMOVED',
+  'CARD_INCOMPATIBLE',
+  'CARD_DAMAGED',
+  'CARD_LOCKED',
+  'VERIFY_FAILED',
+  'ENCODER_BUSY',
+  'ENCODER_ALARM',
+  'CANCELLED',
+  'EXPIRED',
+  'INTERNAL',
+] as const;
+export type EncoderErrorCode = (typeof ENCODER_ERROR_CODES)[number];
+
+const entryError = z
+  .object({ code: text(64), message: text(1_024).optional() })
+  .transform(({ code, message }): { code: EncoderErrorCode; message?: string } => {
+    const known = ENCODER_ERROR_CODES.find((candidate) => candidate === code);
+    if (known) return message === undefined ? { code: known } : { code: known, message };
+    return { code: 'INTERNAL', message: message === undefined ? code : `${code}: ${message}` };
+  });
+
+const birth = z.object({
+  boot: uuid,
+  seq,
+  session: uuid,
+  online: z.literal(true),
+  journal: uuid,
+  ipAddress: z.union([z.ipv4(), z.ipv6()]).optional(),
+  apps: z.array(nameVersion).max(64).optional(),
+  platform: nameVersion.optional(),
+  versions: z.array(nameVersion).max(64).optional(),
+  alarm: z.object({ raised: z.boolean() }).optional(),
+  upgradeJobInfo: z
+    .object({
+      id: text(128),
+      apps: z.array(nameVersion).max(64),
+      platform: nameVersion,
+      versions: z.array(nameVersion).max(64),
+    })
+    .nullable()
+    .optional(),
+});
+const will = z.object({ online: z.literal(false), session: uuid });
+const status = z.discriminatedUnion('online', [birth, will]);
+
+const progress = z.object({
+  boot: uuid,
+  seq,
+  jobId: uuid,
+  keyId: uuid,
+  status: z.enum(ENTRY_STATUSES),
+  error: entryError.optional(),
+});
+const job = z.object({
+  boot: uuid,
+  seq,
+  jobId: uuid,
+  known: z.boolean(),
+  entries: z
+    .array(z.object({ keyId: uuid, status: z.enum(ENTRY_STATUSES), error: entryError.optional() }))
+    .max(10),
+});
+
+export type Birth = z.output<typeof birth>;
+export type Will = z.output<typeof will>;
+export type ProgressReport = z.output<typeof progress>;
+export type JobReport = z.output<typeof job>;
+
+export const parseStatus = (payload: Uint8Array): Birth | Will => parse(status, payload);
+export const parseProgress = (payload: Uint8Array): ProgressReport => parse(progress, payload);
+export const parseJob = (payload: Uint8Array): JobReport => parse(job, payload);
+
+export interface WriteMessage {
+  epoch: number;
+  jobId: string;
+  requestId: string;
+  /** Milliseconds left, counted on the encoder's monotonic clock from receipt. */
+  ttlMs: number;
+  description?: string;
+  data: { keyId: string; blocks: string[] }[];
+}
+export interface DownMessages {
+  hello: { epoch: number };
+  ack: { epoch: number; boot: string; seq: number };
+  write: WriteMessage;
+  cancel: { epoch: number; jobId: string };
+}
+
+export function encodeDown<Channel extends keyof DownMessages>(
+  _channel: Channel,
+  message: DownMessages[Channel],
+): Buffer {
+  return Buffer.from(JSON.stringify(message));
+}
+
+function parse<Schema extends z.ZodType>(schema: Schema, payload: Uint8Array): z.output<Schema> {
+  let value: unknown;
+  try {
+    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(payload));
+  } catch (error) {
+    throw new BadMessage('not JSON in UTF-8', { cause: error });
+  }
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const issue = result.error.issues[0];
+  throw new BadMessage(`${issue?.path.join('.') || 'message'}: ${issue?.message ?? 'invalid'}`);
+}

@@ -1,0 +1,20 @@
+/** The audit: who did what to which object, with what outcome. Rows are written in the transaction of the deed. */
+import type { Principal } from '../principal.ts';
+
+export interface AuditEntry {
+  principal: Pick<Principal, 'id' | 'label'>;
+  /** Dotted verb, such as encoder.register. */
+  action: string;
+  /** What it was done to, such as encoder/desk-1. */
+  object: string;
+  /** accepted, done, refused, failed, unknown … one word. */
+  outcome: string;
+  /** Never a secret. */
+  detail?: Record<string, unknown>;
+  correlationId: string;
+}
+
+export interface Audit {
+  /** Inside a commit job. */
+  record(entry: AuditEntry): void;
+}

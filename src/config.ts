@@ -1,0 +1,170 @@
+/**
+ * The configuration: one zod schema is the type, the validation, the defaults and the JSON schema. It holds what needs
+ * a restart (wiring, addresses, certificates); what changes over the interface lives in the database.
+ * Reading a file and explaining its mistakes is config-file.ts.
+ */
+import { isAbsolute } from 'node:path';
+import { z } from 'zod';
+
+const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+/** "30s", "15m", "90d" in the file; milliseconds in the program. */
+export function duration(minimumMs: number, maximumMs: number) {
+  return z
+    .string()
+    .regex(/^\d{1,9}(ms|s|m|h|d)$/, 'expected a duration such as 30s, 15m, 12h or 90d')
+    .transform((text) => {
+      const unit = /[a-z]+$/.exec(text)?.[0] as keyof typeof UNIT_MS;
+      return Number.parseInt(text, 10) * UNIT_MS[unit];
+    })
+    .refine(
+      (ms) => ms >= minimumMs && ms <= maximumMs,
+      `expected between ${minimumMs} ms and ${maximumMs} ms`,
+    );
+}
+
+const absolutePath = z.string().refine(isAbsolute, 'expected an absolute path');
+
+/** "host:port"; port 0 lets the system choose. */
+const listenAddress = z
+  .string()
+  .regex(/^(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):\d{1,5}$/, 'expected host:port, such as 0.0.0.0:8443')
+  .transform((text) => {
+    const colon = text.lastIndexOf(':');
+    return { host: text.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(text.slice(colon + 1)) };
+  })
+  .refine(({ port }) => port <= 65_535, 'expected a port up to 65535');
+
+const pathSegment = z.string().regex(/^[a-z0-9-]{1,32}$/, 'expected a path segment of a-z, 0-9 and -');
+
+const http = z.strictObject({
+  listen: listenAddress.prefault('0.0.0.0:8443').describe('Where the interface is served'),
+  plain: z.boolean().default(false).describe('Serve without TLS; allowed on a loopback address only'),
+  names: z
+    .array(z.string().regex(/^[A-Za-z0-9.:-]{1,253}$/, 'expected a host name or an IP address'))
+    .default([])
+    .describe('Further host names and addresses the HTTPS certificate is valid for'),
+  basePath: z
+    .string()
+    .regex(/^(\/[A-Za-z0-9._~-]+)*$/, 'expected a path such as /api, without a slash at its end')
+    .default('')
+    .describe('Comes before every path of the interface'),
+  productSegment: pathSegment.default('access').describe('The <product> segment of the door paths'),
+  requestsPerSecond: z.number().int().min(1).max(100_000).default(20).describe('Sustained rate per caller'),
+  requestBurst: z.number().int().min(1).max(100_000).default(40).describe('Burst per caller'),
+  pmsRequestsPerSecond: z
+    .number()
+    .int()
+    .min(1)
+    .max(100_000)
+    .default(50)
+    .describe('Sustained rate of a caller with the role pms'),
+  pmsRequestBurst: z
+    .number()
+    .int()
+    .min(1)
+    .max(100_000)
+    .default(100)
+    .describe('Burst of a caller with the role pms'),
+});
+
+const encoders = z.strictObject({
+  listen: listenAddress.prefault('0.0.0.0:8883').describe('Where encoders connect (MQTT over TLS)'),
+  endpoint: z
+    .string()
+    .regex(/^mqtts:\/\/(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):\d{1,5}$/, 'expected mqtts://host:port')
+    .optional()
+    .describe('The address encoders are told at registration; by default this host and the port of listen'),
+  vendorRoots: z
+    .array(absolutePath)
+    .default([])
+    .describe('PEM files of the vendor roots that encoder certificates must chain to'),
+  vendorKey: z
+    .string()
+    .regex(/^[A-Za-z0-9_-]{1,64}$/, 'expected 1 to 64 letters, digits, _ or -')
+    .default('vendor')
+    .describe('Name of the vendor field in the registration answer'),
+  acceptExpiredDeviceCertificates: z
+    .boolean()
+    .default(false)
+    .describe('Admit factory certificates outside their validity, for sites whose clock cannot be trusted'),
+  registrationsPerHour: z
+    .number()
+    .int()
+    .min(1)
+    .max(10_000)
+    .default(6)
+    .describe('Registrations per encoder and hour'),
+  keepAlive: duration(1_000, 30_000)
+    .prefault('20s')
+    .describe('MQTT keep-alive told to encoders; silence of 1.5 times this is a lost link'),
+  writeExpiry: duration(1_000, 86_400_000)
+    .prefault('15m')
+    .describe('How long an accepted write request may take'),
+});
+
+const upstream = z.strictObject({
+  url: z
+    .string()
+    .regex(
+      /^mqtts?:\/\/(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+)(:\d{1,5})?$/,
+      'expected mqtts://host:port or mqtt://host:port',
+    )
+    .describe('The notification service'),
+  protocolVersion: z
+    .union([z.literal(4), z.literal(5)])
+    .default(5)
+    .describe('MQTT version: 5, or 4 for 3.1.1'),
+  clientId: z.string().min(1).max(64).optional().describe('By default gatehouse-<systemId>'),
+  caFile: absolutePath
+    .optional()
+    .describe('PEM of the authority that signed the service; by default the system store'),
+  certFile: absolutePath.optional().describe('PEM of the client certificate'),
+  keyFile: absolutePath.optional().describe('PEM of its private key'),
+  username: z.string().max(256).optional(),
+  passwordFile: absolutePath.optional().describe('File whose first line is the password'),
+  window: z.number().int().min(1).max(1_000).default(256).describe('Events in flight'),
+  maxAge: duration(60_000, 3650 * 86_400_000)
+    .prefault('30d')
+    .describe('Older events are dropped, with a gap record'),
+  maxBytes: z
+    .number()
+    .int()
+    .min(1_000_000)
+    .max(100_000_000_000)
+    .default(1_000_000_000)
+    .describe('Bound on events waiting; the oldest are dropped first, with a gap record'),
+});
+
+const link = z.strictObject({
+  id: z.string().regex(/^[a-z0-9-]{1,32}$/, 'expected 1 to 32 of a-z, 0-9 and -'),
+  protocol: z.literal('loopback').describe('loopback: a link that answers itself, to check an installation'),
+  host: z
+    .string()
+    .regex(/^[a-z0-9-]{1,32}$/, 'expected 1 to 32 of a-z, 0-9 and -')
+    .default('field')
+    .describe('Links with the same host share one process'),
+});
+
+export const configSchema = z.strictObject({
+  dataDirectory: absolutePath
+    .default('/var/lib/gatehouse')
+    .describe('Database, keys and certificates; nothing else may write here'),
+  adminSocket: absolutePath
+    .optional()
+    .describe('Unix socket of the command line; by default admin.sock in dataDirectory'),
+  systemId: z
+    .guid()
+    .transform((id) => id.toLowerCase())
+    .optional()
+    .describe('UUID of the system; drawn at first start when absent'),
+  http: http.prefault({}),
+  encoders: encoders.prefault({}),
+  upstream: upstream.optional().describe('Without it events stay on this host'),
+  links: z.array(link).max(64).default([]),
+  log: z.strictObject({ level: z.enum(['debug', 'info', 'warn', 'error']).default('info') }).prefault({}),
+});
+
+export type Config = z.output<typeof configSchema>;
+/** What a file or a test may write. */
+export type ConfigInput = z.input<typeof configSchema>;

@@ -1,0 +1,160 @@
+/**
+ * Group commit: all work of one turn of the event loop shares one transaction and one fsync.
+ *
+ * Each job runs inside a savepoint, so that a failing job rolls back alone. A promise settles only after COMMIT has
+ * returned: what was promised is on the disk. When COMMIT itself fails every job of the batch is rejected with
+ * STORAGE_UNAVAILABLE and the connection is reopened, because after a failed fsync the state of the old one is unknown.
+ */
+import { GatehouseError } from '../errors.ts';
+import type { Connection } from './connection.ts';
+
+/** Longest batch: bounds how long one transaction holds the event loop. */
+const BATCH_MAX = 256;
+/** Waiting jobs before new ones are refused: ten batches. */
+const QUEUE_MAX = 2_560;
+
+interface Waiting {
+  job: () => unknown;
+  resolve: (value: never) => void;
+  reject: (reason: unknown) => void;
+}
+
+/** What the last batches cost, for metrics and the watchdog. */
+export interface CommitFigures {
+  batches: number;
+  jobs: number;
+  failures: number;
+  lastBatchSize: number;
+  lastMilliseconds: number;
+  queued: number;
+}
+
+export interface GroupCommit {
+  /** Runs `job` in the next transaction. It must be synchronous; what it throws is what the caller gets. */
+  commit<T>(job: () => T): Promise<T>;
+  figures(): CommitFigures;
+  /** Commits what waits, then refuses further work with SHUTTING_DOWN. */
+  close(): void;
+}
+
+export interface GroupCommitOptions {
+  connection: Connection;
+  monotonic: () => number;
+  /** Told of every failed COMMIT or BEGIN, with the cause. */
+  failed: (error: unknown) => void;
+}
+
+export function openGroupCommit({ connection, monotonic, failed }: GroupCommitOptions): GroupCommit {
+  const queue: Waiting[] = [];
+  const figures = { batches: 0, jobs: 0, failures: 0, lastBatchSize: 0, lastMilliseconds: 0 };
+  let armed = false;
+  let closed = false;
+  let broken = false;
+
+  function flush(): void {
+    armed = false;
+    const batch = queue.splice(0, BATCH_MAX);
+    if (queue.length > 0) arm();
+    if (batch.length === 0) return;
+    const started = monotonic();
+    try {
+      if (broken) reopen();
+      const settled = transaction(connection, batch);
+      figures.batches += 1;
+      figures.jobs += batch.length;
+      for (const settle of settled) settle();
+    } catch (error) {
+      figures.failures += 1;
+      failed(error);
+      broken = true;
+      const refusal = storageUnavailable(error);
+      for (const waiting of batch) waiting.reject(refusal);
+    }
+    figures.lastBatchSize = batch.length;
+    figures.lastMilliseconds = monotonic() - started;
+  }
+
+  function reopen(): void {
+    connection.reopen();
+    broken = false;
+  }
+
+  function arm(): void {
+    if (armed) return;
+    armed = true;
+    setImmediate(flush);
+  }
+
+  return {
+    commit<T>(job: () => T): Promise<T> {
+      if (closed)
+        return Promise.reject(
+          new GatehouseError('SHUTTING_DOWN', 'The gateway is stopping; try again in a minute.'),
+        );
+      if (queue.length >= QUEUE_MAX) {
+        return Promise.reject(
+          new GatehouseError(
+            'STORAGE_UNAVAILABLE',
+            'Too much work waits for the disk; try again in a second.',
+            {
+              retryAfterSeconds: 1,
+            },
+          ),
+        );
+      }
+      return new Promise<T>((resolve, reject) => {
+        queue.push({ job, resolve, reject });
+        arm();
+      });
+    },
+    figures: () => ({ ...figures, queued: queue.length }),
+    close() {
+      closed = true;
+      while (queue.length > 0) flush();
+    },
+  };
+}
+
+/** Runs the batch and commits it; returns what to call once everything is durable. Throws when the batch as a whole failed. */
+function transaction(connection: Connection, batch: Waiting[]): (() => void)[] {
+  const settled: (() => void)[] = [];
+  connection.exec('BEGIN IMMEDIATE');
+  try {
+    for (const waiting of batch) settled.push(runInSavepoint(connection, waiting));
+    connection.exec('COMMIT');
+  } catch (error) {
+    if (connection.inTransaction) connection.exec('ROLLBACK');
+    throw error;
+  }
+  return settled;
+}
+
+function runInSavepoint(connection: Connection, { job, resolve, reject }: Waiting): () => void {
+  connection.exec('SAVEPOINT job');
+  try {
+    const value = job();
+    if (value instanceof Promise) throw new TypeError('a commit job must be synchronous');
+    connection.exec('RELEASE job');
+    return () => resolve(value as never);
+  } catch (error) {
+    // A full disk or an I/O error can end the whole transaction; then there is no savepoint to go back to.
+    if (!connection.inTransaction || isStorageFault(error)) throw error;
+    connection.exec('ROLLBACK TO job');
+    connection.exec('RELEASE job');
+    return () => reject(error);
+  }
+}
+
+/** Faults of the disk or the file, as against a constraint a job has run into. */
+function isStorageFault(error: unknown): boolean {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === 'string' && /^SQLITE_(FULL|IOERR|CORRUPT|NOTADB|READONLY|CANTOPEN|NOMEM)/.test(code);
+}
+
+function storageUnavailable(cause: unknown): GatehouseError {
+  return new GatehouseError(
+    'STORAGE_UNAVAILABLE',
+    'The gateway could not store this; nothing was changed. Check its disk (gatehouse status), then try again.',
+    { retryAfterSeconds: 5, cause },
+  );
+}

@@ -1,0 +1,116 @@
+/**
+ * One open SQLite connection with the settings durability depends on, and the only importer of better-sqlite3.
+ * It knows no table. Statements handed out survive a reopen (group commit closes and reopens after a failed commit).
+ */
+import Sqlite from 'better-sqlite3';
+
+/** Below it a WAL reset can corrupt the file (sqlite.org, 3.51.3 release log). */
+const LOWEST_SQLITE = [3, 51, 3] as const;
+/** WAL file size after a checkpoint. */
+const JOURNAL_SIZE_LIMIT_BYTES = 16 * 1024 * 1024;
+
+type Value = null | number | string | Uint8Array;
+
+/** A prepared statement. `Row` is what a read returns; parameters are positional. */
+export interface Statement<Parameters extends Value[], Row = never> {
+  run(...parameters: Parameters): { changes: number; lastInsertRowid: number };
+  get(...parameters: Parameters): Row | undefined;
+  all(...parameters: Parameters): Row[];
+}
+
+/** What table.ts files need: prepare at start, run later. */
+export interface Prepare {
+  prepare<Parameters extends Value[], Row = never>(sql: string): Statement<Parameters, Row>;
+}
+
+export interface Connection extends Prepare, Disposable {
+  exec(sql: string): void;
+  pragma(name: string): unknown;
+  /** True between BEGIN and its end. */
+  readonly inTransaction: boolean;
+  /** Closes, opens again and prepares every statement anew. Throws when the file cannot be opened. */
+  reopen(): void;
+  /** Online copy of the committed content, fsynced by SQLite. */
+  backupTo(file: string): Promise<void>;
+  readonly file: string;
+}
+
+export function openConnection(file: string): Connection {
+  let database = open(file);
+  const prepared: { sql: string; statement: Sqlite.Statement }[] = [];
+  return {
+    file,
+    get inTransaction() {
+      return database.inTransaction;
+    },
+    exec: (sql) => {
+      database.exec(sql);
+    },
+    pragma: (name) => database.pragma(name, { simple: true }),
+    prepare(sql) {
+      const entry = { sql, statement: database.prepare(sql) };
+      prepared.push(entry);
+      return {
+        run(...parameters) {
+          const result = entry.statement.run(...parameters);
+          return { changes: result.changes, lastInsertRowid: Number(result.lastInsertRowid) };
+        },
+        get: (...parameters) => entry.statement.get(...parameters) as never,
+        all: (...parameters) => entry.statement.all(...parameters) as never[],
+      };
+    },
+    reopen() {
+      database.close();
+      database = open(file);
+      for (const entry of prepared) entry.statement = database.prepare(entry.sql);
+    },
+    async backupTo(target) {
+      await database.backup(target);
+    },
+    [Symbol.dispose]: () => {
+      database.close();
+    },
+  };
+}
+
+function open(file: string): Sqlite.Database {
+  const database = new Sqlite(file);
+  try {
+    configure(database);
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+function configure(database: Sqlite.Database): void {
+  const version = database.prepare('SELECT sqlite_version() AS version').get() as { version: string };
+  if (compare(version.version) < 0) {
+    throw new Error(`SQLite ${version.version} is too old: at least ${LOWEST_SQLITE.join('.')} is needed`);
+  }
+  database.pragma('busy_timeout = 5000');
+  database.pragma('journal_mode = WAL');
+  // better-sqlite3 is compiled with NORMAL for WAL, which loses acknowledged commits at power loss. It must be set
+  // after WAL, and takes effect at the next statement: hence the read before the assertion.
+  database.pragma('synchronous = FULL');
+  database.pragma('foreign_keys = ON');
+  database.pragma('trusted_schema = OFF');
+  database.pragma('secure_delete = ON');
+  database.pragma(`journal_size_limit = ${JOURNAL_SIZE_LIMIT_BYTES}`);
+  database.prepare('SELECT count(*) FROM sqlite_schema').get();
+  const synchronous = database.pragma('synchronous', { simple: true });
+  const journal = database.pragma('journal_mode', { simple: true });
+  if (synchronous !== 2 || journal !== 'wal') {
+    throw new Error(`the database is not durable: synchronous=${synchronous}, journal_mode=${journal}`);
+  }
+}
+
+function compare(version: string): number {
+  const parts = version.split('.').map(Number);
+  for (const [index, lowest] of LOWEST_SQLITE.entries()) {
+    const difference = (parts[index] ?? 0) - lowest;
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}

@@ -1,0 +1,71 @@
+/**
+ * One operation of the interface, declared once: the object drives routing, validation, authorisation, error codes and
+ * the OpenAPI document. app.ts mounts it; slices declare it in operations.ts.
+ */
+import type { z } from '@hono/zod-openapi';
+import type { ErrorCode } from '../errors.ts';
+import type { Principal, Role } from '../principal.ts';
+
+/** What a handler is given; everything in it has been validated. */
+export interface Call<Params, Query, Body> {
+  principal: Principal;
+  params: Params;
+  query: Query;
+  body: Body;
+  /** From X-Request-Id, or drawn; goes into the answer, the log, the audit and upstream events. */
+  correlationId: string;
+  /** The If-Match header, as sent. */
+  ifMatch: string | undefined;
+}
+
+export interface Answer<Body> {
+  body: Body;
+  /** Without quotes. */
+  etag?: string;
+}
+
+/** `public`: no credentials asked. `local`: served on the admin socket only. Else the roles that may call it. */
+export type Access = 'public' | 'local' | readonly [Role, ...Role[]];
+
+export interface OperationDeclaration<
+  Params extends z.ZodObject,
+  Query extends z.ZodObject,
+  Body extends z.ZodType,
+  Result extends z.ZodType,
+> {
+  /** camelCase, unique: the OpenAPI operationId. */
+  id: string;
+  method: 'get' | 'put' | 'post' | 'delete';
+  /** OpenAPI form, such as /encoder/{encoderId}. */
+  path: string;
+  summary: string;
+  /** Markdown. */
+  description?: string;
+  tag: string;
+  access: Access;
+  params?: Params;
+  query?: Query;
+  body?: Body;
+  /** Bytes; 64 KiB when absent. */
+  bodyLimit?: number;
+  /** Status and schema of success. */
+  status: 200 | 202;
+  result: Result;
+  /** Codes this operation can answer beyond those every operation can (401, 403, 429 …, added by app.ts). */
+  errors: readonly ErrorCode[];
+  handler(
+    call: Call<z.output<Params>, z.output<Query>, z.output<Body>>,
+  ): Promise<Answer<z.input<Result>>> | Answer<z.input<Result>>;
+}
+
+/** An operation with its types folded away, as app.ts takes it. */
+export type Operation = OperationDeclaration<z.ZodObject, z.ZodObject, z.ZodType, z.ZodType>;
+
+export function operation<
+  Params extends z.ZodObject = z.ZodObject,
+  Query extends z.ZodObject = z.ZodObject,
+  Body extends z.ZodType = z.ZodType,
+  Result extends z.ZodType = z.ZodType,
+>(declaration: OperationDeclaration<Params, Query, Body, Result>): Operation {
+  return declaration as unknown as Operation;
+}

@@ -1,0 +1,31 @@
+/** Who is calling. Every principal has a UUID, so that createdBy, updatedBy and the audit can name it for good. */
+
+/** The roles of the interface specification, section 5. */
+export const ROLES = ['service-tool', 'front-desk-admin', 'front-desk', 'pms'] as const;
+export type Role = (typeof ROLES)[number];
+
+export interface Principal {
+  /** Lower-case UUID. */
+  id: string;
+  /** What a person calls it; goes into logs and the audit. */
+  label: string;
+  roles: ReadonlySet<Role>;
+  /** `local`: came over the unix socket, whose file mode is the authentication; holds every role. */
+  via: 'token' | 'local' | 'system';
+}
+
+/** The gateway itself, for what it does of its own accord. */
+export const SYSTEM_PRINCIPAL: Principal = {
+  id: '00000000-0000-4000-8000-000000000001',
+  label: 'gatehouse',
+  roles: new Set(),
+  via: 'system',
+};
+
+/** Whoever can open the admin socket. */
+export const LOCAL_ADMINISTRATOR: Principal = {
+  id: '00000000-0000-4000-8000-000000000002',
+  label: 'local administrator',
+  roles: new Set(ROLES),
+  via: 'local',
+};

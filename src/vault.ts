@@ -1,0 +1,79 @@
+/**
+ * Secrets at rest. One key file beside the database, never inside it, so that a copy or a backup of the database opens
+ * nothing. Everything is bound to a context (which row, which purpose): a sealed value moved elsewhere does not open.
+ */
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
+
+const KEY_BYTES = 32;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+export interface Vault {
+  /** AES-256-GCM: nonce, ciphertext, tag. */
+  seal(plain: Uint8Array, context: string): Buffer;
+  /** Throws when the value was changed, or sealed in another context or by another key. */
+  open(sealed: Uint8Array, context: string): Buffer;
+  /** HMAC-SHA256 in lower-case hex under a key of its own per purpose. */
+  digest(purpose: string, content: string): string;
+  /** 32 bytes derived for one purpose. */
+  deriveKey(purpose: string): Buffer;
+}
+
+/** Opens the key file, or makes it (0600, fsynced) when there is none. */
+export function openVault(file: string): Vault {
+  const master = existsSync(file) ? readKey(file) : makeKey(file);
+  const deriveKey = (purpose: string) =>
+    Buffer.from(hkdfSync('sha256', master, '', `gatehouse ${purpose}`, KEY_BYTES));
+  const sealing = deriveKey('sealing v1');
+  return {
+    seal(plain, context) {
+      const nonce = randomBytes(NONCE_BYTES);
+      const cipher = createCipheriv('aes-256-gcm', sealing, nonce).setAAD(Buffer.from(context));
+      return Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
+    },
+    open(sealed, context) {
+      if (sealed.length < NONCE_BYTES + TAG_BYTES) throw new Error('a sealed value is too short');
+      const tagAt = sealed.length - TAG_BYTES;
+      const decipher = createDecipheriv('aes-256-gcm', sealing, sealed.subarray(0, NONCE_BYTES))
+        .setAAD(Buffer.from(context))
+        .setAuthTag(sealed.subarray(tagAt));
+      return Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES, tagAt)), decipher.final()]);
+    },
+    digest: (purpose, content) => createHmac('sha256', deriveKey(purpose)).update(content).digest('hex'),
+    deriveKey,
+  };
+}
+
+function readKey(file: string): Buffer {
+  if ((statSync(file).mode & 0o077) !== 0) {
+    throw new Error(`${file} can be read by others: run chmod 600 on it`);
+  }
+  const key = readFileSync(file);
+  if (key.length !== KEY_BYTES)
+    throw new Error(`${file} is not a key of ${KEY_BYTES} bytes: restore it from where it was kept`);
+  return key;
+}
+
+function makeKey(file: string): Buffer {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  const key = randomBytes(KEY_BYTES);
+  const descriptor = openSync(file, 'wx', 0o600);
+  writeSync(descriptor, key);
+  fsyncSync(descriptor);
+  closeSync(descriptor);
+  const folder = openSync(dirname(file), 'r');
+  fsyncSync(folder);
+  closeSync(folder);
+  return key;
+}
