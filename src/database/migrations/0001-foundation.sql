@@ -14,7 +14,7 @@ CREATE TABLE system (
 CREATE TABLE encoder (
   id TEXT PRIMARY KEY,
   name TEXT,
-  metadata TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(metadata)),
+  metadata TEXT CHECK (metadata IS NULL OR json_valid(metadata)),
   -- Version of what is wanted (name, metadata): the ETag.
   revision INTEGER NOT NULL DEFAULT 1,
   -- Credential generation: the `version` of the registration answer.

@@ -1,0 +1,222 @@
+/** The encoder resource: reads, edits (4.2) and revocation. Registering is registration.ts, the live link sessions.ts. */
+import type { Audit } from '../audit/audit.ts';
+import type { Clock } from '../clock.ts';
+import type { Database } from '../database/database.ts';
+import { GatehouseError } from '../errors.ts';
+import type { Principal } from '../principal.ts';
+import type { Editable, Encoder, EncoderState } from './schema.ts';
+import type { EncoderRow, EncoderTable } from './table.ts';
+
+/** Presence as the sessions know it; the row is only its memory across a restart. */
+export interface Presence {
+  connected: boolean;
+  /** Epoch milliseconds of the last real change. */
+  changedAt: number;
+  /** Monotonic milliseconds; null while disconnected. */
+  connectedAt: number | null;
+  lastMessageAt: number | null;
+}
+
+export interface Caller {
+  principal: Principal;
+  correlationId: string;
+}
+
+export interface EncodersOptions {
+  database: Database;
+  table: EncoderTable;
+  audit: Audit;
+  clock: Clock;
+  presence: (encoderId: string) => Presence | undefined;
+  /** Ends the live session, so that nothing more reaches the encoder. */
+  drop: (encoderId: string, reason: string) => Promise<void>;
+}
+
+export interface PageQuery {
+  cursor?: string | undefined;
+  limit: number;
+  connected?: 'true' | 'false' | undefined;
+  name?: string | undefined;
+}
+
+export type Encoders = ReturnType<typeof openEncoders>;
+
+export function openEncoders({ database, table, audit, clock, presence, drop }: EncodersOptions) {
+  function get(encoderId: string): { encoder: Encoder; revision: number } {
+    const row = existing(table, encoderId);
+    return { encoder: toEncoder(row, presence(encoderId)), revision: row.revision };
+  }
+
+  return {
+    get,
+
+    list: (query: PageQuery) => page(table, presence, query),
+
+    state(encoderId: string): EncoderState {
+      const row = existing(table, encoderId);
+      const credential = table.byGeneration.get(encoderId, row.generation);
+      if (!credential)
+        throw new Error(`encoder ${encoderId} has no credential of generation ${row.generation}`);
+      const live = presence(encoderId);
+      const since = (at: number | null | undefined) =>
+        at === null || at === undefined ? null : Math.round(clock.monotonic() - at);
+      return {
+        id: encoderId,
+        generation: row.generation,
+        credential: {
+          status: credential.status,
+          fingerprint256: credential.fingerprint,
+          notAfter: new Date(credential.not_after).toISOString(),
+        },
+        journal: row.journal,
+        connectedFor: since(live?.connectedAt),
+        lastMessageAge: since(live?.lastMessageAt),
+        messagesAhead: table.countAhead.get(encoderId)?.count ?? 0,
+      };
+    },
+
+    async update(
+      encoderId: string,
+      edit: Editable,
+      { principal, correlationId, ifMatch }: Caller & { ifMatch: string | undefined },
+    ) {
+      await database.commit(() => {
+        const row = existing(table, encoderId);
+        assertEditable(encoderId, edit, ifMatch, row.revision);
+        const changed = applyEdit(table, row, edit, clock.now(), principal.id);
+        if (changed.length === 0) return;
+        audit.record({
+          principal,
+          action: 'encoder.update',
+          object: `encoder/${encoderId}`,
+          outcome: 'done',
+          detail: { fields: changed },
+          correlationId,
+        });
+      });
+      return get(encoderId);
+    },
+
+    /** The active credential ends now; repeating it changes nothing. */
+    async revoke(encoderId: string, { principal, correlationId }: Caller) {
+      await database.commit(() => {
+        const row = existing(table, encoderId);
+        if (table.endActive.run('revoked', encoderId).changes === 0) return;
+        audit.record({
+          principal,
+          action: 'encoder.revoke',
+          object: `encoder/${encoderId}`,
+          outcome: 'done',
+          detail: { generation: row.generation },
+          correlationId,
+        });
+      });
+      await drop(encoderId, 'the credential was revoked');
+      return get(encoderId);
+    },
+  };
+}
+
+/** Presence lives in memory, so the filter reads on, page by page, until enough encoders match. */
+function page(
+  table: EncoderTable,
+  presence: EncodersOptions['presence'],
+  { cursor, limit, connected, name }: PageQuery,
+): { items: Encoder[]; next: string | null } {
+  const items: Encoder[] = [];
+  let after = cursor ?? '';
+  for (;;) {
+    const rows = table.page.all(after, name ?? null, limit + 1);
+    for (const row of rows) {
+      const encoder = toEncoder(row, presence(row.id));
+      if (connected !== undefined && String(encoder.connectionState.connected) !== connected) continue;
+      if (items.length === limit) return { items, next: items.at(-1)?.id ?? null };
+      items.push(encoder);
+    }
+    if (rows.length <= limit) return { items, next: null };
+    after = rows.at(-1)?.id ?? '';
+  }
+}
+
+export function existing(table: EncoderTable, encoderId: string): EncoderRow {
+  const row = table.encoder.get(encoderId);
+  if (row) return row;
+  throw new GatehouseError(
+    'NOT_FOUND',
+    `There is no encoder ${encoderId}. Register it first: PUT /encoder/${encoderId}.`,
+  );
+}
+
+/** `revision` is undefined for an encoder that does not exist yet. */
+export function assertEditable(
+  encoderId: string,
+  edit: Editable,
+  ifMatch: string | undefined,
+  revision: number | undefined,
+): void {
+  if (edit.id !== undefined && edit.id !== encoderId) {
+    throw new GatehouseError('ID_MISMATCH', `The body says id ${edit.id}, the path says ${encoderId}.`, {
+      details: [{ path: '/id', code: 'ID_MISMATCH', message: `expected ${encoderId}` }],
+    });
+  }
+  if (ifMatch !== undefined && !matches(ifMatch, revision)) {
+    throw new GatehouseError(
+      'PRECONDITION_FAILED',
+      'The encoder was changed since it was read: read it again, then repeat the change on what it is now.',
+    );
+  }
+}
+
+/** RFC 9110, 13.1.1: `*` matches whatever exists; a weak tag never matches. */
+function matches(ifMatch: string, revision: number | undefined): boolean {
+  if (revision === undefined) return false;
+  const tags = ifMatch.split(',').map((tag) => tag.trim());
+  return tags.includes('*') || tags.includes(`"${revision}"`);
+}
+
+/** Writes what differs and returns its field names; nothing is written when nothing differs. */
+export function applyEdit(
+  table: EncoderTable,
+  row: Pick<EncoderRow, 'id' | 'name' | 'metadata'>,
+  edit: Editable,
+  now: number,
+  principalId: string,
+): string[] {
+  const name = edit.name === undefined ? row.name : edit.name;
+  const metadata = edit.metadata === undefined ? row.metadata : storedMetadata(edit.metadata);
+  const changed = [
+    ...(name === row.name ? [] : ['name']),
+    ...(metadata === row.metadata ? [] : ['metadata']),
+  ];
+  if (changed.length > 0) table.setEditable.run(name, metadata, now, principalId, row.id);
+  return changed;
+}
+
+/** Keys sorted, so that the same content is the same text. */
+export function storedMetadata(metadata: Record<string, string> | null | undefined): string | null {
+  if (!metadata) return null;
+  const sorted = Object.entries(metadata).sort(([a], [b]) => (a < b ? -1 : 1));
+  return JSON.stringify(Object.fromEntries(sorted));
+}
+
+export function toEncoder(row: EncoderRow, presence: Presence | undefined): Encoder {
+  return {
+    id: row.id,
+    name: row.name,
+    metadata: parsed(row.metadata),
+    ipAddress: row.ip_address,
+    alarmState: { changedOn: new Date(row.alarm_changed_at).toISOString(), raised: row.alarm_raised === 1 },
+    connectionState: {
+      changedOn: new Date(presence?.changedAt ?? row.connected_changed_at).toISOString(),
+      connected: presence?.connected ?? false,
+    },
+    apps: JSON.parse(row.apps),
+    platform: parsed(row.platform),
+    upgradeJobInfo: parsed(row.upgrade_job_info),
+    versions: JSON.parse(row.versions),
+  };
+}
+
+function parsed<T>(json: string | null): T | null {
+  return json === null ? null : (JSON.parse(json) as T);
+}

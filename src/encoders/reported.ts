@@ -1,0 +1,36 @@
+/** What an encoder says of itself goes into its row; absent means unchanged (docs/encoder-protocol.md, Messages). */
+import type { EncoderConnection } from '../../drivers/encoder/link.ts';
+import type { Birth } from '../../drivers/encoder/messages.ts';
+import type { EncoderTable } from './table.ts';
+
+/** Inside a commit job. `now` is epoch milliseconds. */
+export function writeReported(
+  table: EncoderTable,
+  { encoderId, remoteAddress }: EncoderConnection,
+  birth: Birth,
+  now: number,
+): void {
+  const row = table.encoder.get(encoderId);
+  if (!row) return;
+  const raised = birth.alarm === undefined ? row.alarm_raised : Number(birth.alarm.raised);
+  table.setReported.run(
+    birth.ipAddress ?? plainAddress(remoteAddress) ?? row.ip_address,
+    raised,
+    raised === row.alarm_raised ? row.alarm_changed_at : now,
+    birth.apps ? JSON.stringify(birth.apps) : row.apps,
+    birth.platform ? JSON.stringify(birth.platform) : row.platform,
+    birth.versions ? JSON.stringify(birth.versions) : row.versions,
+    birth.upgradeJobInfo === undefined ? row.upgrade_job_info : stored(birth.upgradeJobInfo),
+    birth.journal,
+    encoderId,
+  );
+}
+
+function stored(value: object | null): string | null {
+  return value === null ? null : JSON.stringify(value);
+}
+
+/** An IPv4 peer of a dual-stack socket shows as ::ffff:10.0.0.7. */
+function plainAddress(address: string | undefined): string | undefined {
+  return address?.replace(/^::ffff:(?=\d+\.)/i, '');
+}

@@ -1,0 +1,266 @@
+/**
+ * The live side of encoders: who is connected, and what they say (docs/encoder-protocol.md, Connection and Messages).
+ *
+ * An encoder is connected once down/# was granted to it and its birth is stored, until that same connection is lost.
+ * Every up message is stored in one commit together with what follows from it; only then is it acknowledged.
+ */
+import { DriverError } from '../../drivers/driver.ts';
+import type {
+  CredentialVerdict,
+  EncoderConnection,
+  EncoderLink,
+  EncoderLinkHost,
+  UpChannel,
+} from '../../drivers/encoder/link.ts';
+import {
+  type Birth,
+  type DownMessages,
+  encodeDown,
+  type JobReport,
+  type ProgressReport,
+  parseJob,
+  parseProgress,
+  parseStatus,
+} from '../../drivers/encoder/messages.ts';
+import type { Clock } from '../clock.ts';
+import type { Database } from '../database/database.ts';
+import type { Log } from '../log.ts';
+import type { Presence } from './encoders.ts';
+import { type Stored, storeOnce } from './inbox.ts';
+import { writeReported } from './reported.ts';
+import type { EncoderTable } from './table.ts';
+
+/** What the sessions tell the write requests. The first three run inside the commit that stores the message. */
+export interface Reports {
+  born(encoderId: string, journal: string): void;
+  job(encoderId: string, report: JobReport): void;
+  progress(encoderId: string, report: ProgressReport): void;
+  wake(encoderId: string, cause: 'fresh-connection' | 'report'): void;
+}
+
+export interface SessionsOptions {
+  database: Database;
+  table: EncoderTable;
+  clock: Clock;
+  log: Log;
+  epoch: number;
+  reports: Reports;
+  link: () => Pick<EncoderLink, 'send' | 'kick'>;
+}
+
+interface Session {
+  connection: EncoderConnection;
+  granted: boolean;
+  /** The boot whose statuses count on this connection, and the last of them; set inside the commit that stores it. */
+  born: { boot: string; bootIsNew: boolean; seq: number } | undefined;
+  birthStored: boolean;
+  /** How far the last message's boot is stored; told to the encoder as soon as it can hear it. */
+  acked: { boot: string; seq: number } | undefined;
+  connectedAt: number | null;
+  lastMessageAt: number | null;
+}
+
+type Up =
+  | { channel: 'status'; message: Birth }
+  | { channel: 'job'; message: JobReport }
+  | { channel: 'progress'; message: ProgressReport };
+
+/** Opened with `openSessions`; what the link tells comes in through the four methods of EncoderLinkHost. */
+export class Sessions implements EncoderLinkHost {
+  readonly #options: SessionsOptions;
+  readonly #sessions = new Map<string, Session>();
+  /** Connections that were replaced or dropped and are not yet reported lost: nothing they say counts any more. */
+  readonly #ended = new Set<string>();
+  /** When each encoder's presence last changed, epoch milliseconds. */
+  readonly #changedAt = new Map<string, number>();
+
+  constructor(options: SessionsOptions) {
+    this.#options = options;
+    for (const row of options.table.all.all()) this.#changedAt.set(row.id, row.connected_changed_at);
+  }
+
+  credential(encoderId: string, fingerprint256: string): CredentialVerdict {
+    const credential = this.#options.table.byFingerprint.get(fingerprint256);
+    if (!credential || credential.encoder_id !== encoderId) return { ok: false, reason: 'unknown' };
+    if (credential.status !== 'active') return { ok: false, reason: credential.status };
+    return { ok: true, generation: credential.generation };
+  }
+
+  subscribed(connection: EncoderConnection): void {
+    const session = this.#sessionOf(connection);
+    if (!session) return;
+    session.granted = true;
+    this.#connectIfReady(session);
+    if (session.acked) this.#trySend(session, 'ack', session.acked);
+  }
+
+  async received(connection: EncoderConnection, channel: UpChannel, payload: Buffer): Promise<void> {
+    const up = decode(channel, payload);
+    // A last will says nothing that the lost connection itself does not say better.
+    if (!up) return;
+    const { encoderId } = connection;
+    const session = this.#sessionOf(connection);
+    if (!session) throw new DriverError('LINK_LOST', `encoder ${encoderId} has been cut off`);
+    session.lastMessageAt = this.#options.clock.monotonic();
+    const stored = await this.#options.database.commit(() => this.#store(session, up));
+    session.acked = { boot: up.message.boot, seq: stored.acked };
+    if (up.channel === 'status') session.birthStored = true;
+    this.#connectIfReady(session);
+    this.#trySend(session, 'ack', session.acked);
+    if (this.#isConnected(session)) this.#options.reports.wake(encoderId, 'report');
+  }
+
+  lost(connection: EncoderConnection, reason: string): void {
+    const session = this.#sessions.get(connection.encoderId);
+    if (session?.connection.connectionId === connection.connectionId) this.#end(session, reason);
+    this.#ended.delete(connection.connectionId);
+  }
+
+  connected(encoderId: string): boolean {
+    const session = this.#sessions.get(encoderId);
+    return session !== undefined && this.#isConnected(session);
+  }
+
+  /** Resolves when handed to the transport; throws DriverError LINK_LOST when the encoder is not connected. */
+  async send<Channel extends keyof DownMessages>(
+    encoderId: string,
+    channel: Channel,
+    message: DownMessages[Channel],
+  ): Promise<void> {
+    if (!this.connected(encoderId)) {
+      throw new DriverError('LINK_LOST', `encoder ${encoderId} is not connected`);
+    }
+    await this.#options.link().send(encoderId, channel, encodeDown(channel, message));
+  }
+
+  /** After a registration or a revocation: from here on nothing reaches the old session. */
+  async drop(encoderId: string, reason: string): Promise<void> {
+    if (!this.#changedAt.has(encoderId)) this.#changedAt.set(encoderId, this.#options.clock.now());
+    const session = this.#sessions.get(encoderId);
+    if (session) this.#end(session, reason);
+    await this.#options.link().kick(encoderId, reason);
+  }
+
+  presence(encoderId: string): Presence | undefined {
+    const changedAt = this.#changedAt.get(encoderId);
+    if (changedAt === undefined) return undefined;
+    const session = this.#sessions.get(encoderId);
+    const connectedAt = session?.connectedAt ?? null;
+    return {
+      connected: connectedAt !== null,
+      changedAt,
+      connectedAt,
+      lastMessageAt: session?.lastMessageAt ?? null,
+    };
+  }
+
+  counts(): { registered: number; connected: number } {
+    const connected = [...this.#sessions.values()].filter((session) => this.#isConnected(session)).length;
+    return { registered: this.#changedAt.size, connected };
+  }
+
+  #isConnected(session: Session): boolean {
+    return session.connectedAt !== null && this.#sessions.get(session.connection.encoderId) === session;
+  }
+
+  #sessionOf(connection: EncoderConnection): Session | undefined {
+    if (this.#ended.has(connection.connectionId)) return undefined;
+    const current = this.#sessions.get(connection.encoderId);
+    if (current?.connection.connectionId === connection.connectionId) return current;
+    if (current) this.#end(current, 'a newer connection took its place');
+    const session: Session = {
+      connection,
+      granted: false,
+      born: undefined,
+      birthStored: false,
+      acked: undefined,
+      connectedAt: null,
+      lastMessageAt: null,
+    };
+    this.#sessions.set(connection.encoderId, session);
+    return session;
+  }
+
+  #connectIfReady(session: Session): void {
+    const { encoderId, generation } = session.connection;
+    const { clock, log, reports } = this.#options;
+    if (this.#sessions.get(encoderId) !== session || session.connectedAt !== null) return;
+    if (!session.granted || !session.birthStored) return;
+    session.connectedAt = clock.monotonic();
+    this.#remember(encoderId, true);
+    log.info({ encoderId, generation }, 'encoder connected');
+    this.#trySend(session, 'hello', {});
+    reports.wake(encoderId, 'fresh-connection');
+  }
+
+  #end(session: Session, reason: string): void {
+    const { encoderId, connectionId } = session.connection;
+    this.#ended.add(connectionId);
+    this.#sessions.delete(encoderId);
+    if (session.connectedAt === null) return;
+    this.#remember(encoderId, false);
+    this.#options.log.info({ encoderId, reason }, 'encoder disconnected');
+  }
+
+  /** Memory is what counts; the row only carries the time of the change across a restart. */
+  #remember(encoderId: string, isConnected: boolean): void {
+    const { database, table, clock, log } = this.#options;
+    const now = clock.now();
+    this.#changedAt.set(encoderId, now);
+    database
+      .commit(() => table.setConnected.run(isConnected ? 1 : 0, now, encoderId))
+      .catch((error) => log.warn({ encoderId, error: String(error) }, 'presence not stored'));
+  }
+
+  /** Inside the commit: stores the message and all that follows from it. */
+  #store(session: Session, up: Up): Stored {
+    const { table, clock, reports } = this.#options;
+    const { encoderId } = session.connection;
+    const { boot, seq } = up.message;
+    const stored = storeOnce(table, { encoderId, boot, seq, now: clock.now() });
+    const isCurrent = up.channel === 'status' && counts(session.born, up.message, stored);
+    if (isCurrent) session.born = { boot, bootIsNew: session.born?.bootIsNew ?? stored.bootIsNew, seq };
+    if (!stored.isNew) return stored;
+    if (up.channel === 'job') reports.job(encoderId, up.message);
+    else if (up.channel === 'progress') reports.progress(encoderId, up.message);
+    else if (isCurrent) {
+      writeReported(table, session.connection, up.message, clock.now());
+      reports.born(encoderId, up.message.journal);
+    }
+    return stored;
+  }
+
+  /** For what is repeated anyway when the encoder is back. */
+  #trySend(session: Session, channel: 'hello' | 'ack', message: Partial<DownMessages['ack']>): void {
+    if (!this.#isConnected(session)) return;
+    const { encoderId } = session.connection;
+    const { link, log, epoch } = this.#options;
+    link()
+      .send(encoderId, channel, encodeDown(channel, { epoch, ...message } as DownMessages['ack']))
+      .catch((error) => log.debug({ encoderId, channel, error: String(error) }, 'not sent'));
+  }
+}
+
+/** Nobody is connected when the gateway starts: what the rows say is from before. */
+export async function openSessions(options: SessionsOptions): Promise<Sessions> {
+  const { database, table, clock } = options;
+  await database.commit(() => table.disconnectAll.run(clock.now()));
+  return new Sessions(options);
+}
+
+function decode(channel: UpChannel, payload: Buffer): Up | undefined {
+  if (channel === 'job') return { channel, message: parseJob(payload) };
+  if (channel === 'progress') return { channel, message: parseProgress(payload) };
+  const message = parseStatus(payload);
+  return message.online ? { channel, message } : undefined;
+}
+
+/**
+ * Whether a status tells how things are now. Statuses left over from earlier connections are repeated too: one of the
+ * same boot counts only when it is newer; one of another boot only when that boot is certainly the later one.
+ */
+function counts(born: Session['born'], message: Birth, stored: Stored): boolean {
+  if (!born) return true;
+  if (born.boot === message.boot) return message.seq > born.seq;
+  return stored.bootIsNew && !born.bootIsNew;
+}

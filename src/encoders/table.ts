@@ -1,0 +1,133 @@
+/** The only SQL over encoders, their credentials, and the messages they have sent. */
+import type { Prepare } from '../database/database.ts';
+
+export interface EncoderRow {
+  id: string;
+  name: string | null;
+  metadata: string | null;
+  revision: number;
+  generation: number;
+  ip_address: string | null;
+  connected: number;
+  connected_changed_at: number;
+  alarm_raised: number;
+  alarm_changed_at: number;
+  apps: string;
+  platform: string | null;
+  versions: string;
+  upgrade_job_info: string | null;
+  journal: string | null;
+}
+
+export interface CredentialRow {
+  encoder_id: string;
+  generation: number;
+  fingerprint: string;
+  spki_sha256: string;
+  status: 'active' | 'superseded' | 'revoked';
+  not_after: number;
+}
+
+const ENCODER_COLUMNS = `id, name, metadata, revision, generation, ip_address, connected, connected_changed_at,
+  alarm_raised, alarm_changed_at, apps, platform, versions, upgrade_job_info, journal`;
+const CREDENTIAL_COLUMNS = 'encoder_id, generation, fingerprint, spki_sha256, status, not_after';
+
+export type EncoderTable = ReturnType<typeof openEncoderTable>;
+
+export function openEncoderTable(database: Prepare) {
+  return { ...encoderStatements(database), ...credentialStatements(database), ...inboxStatements(database) };
+}
+
+function encoderStatements({ prepare }: Prepare) {
+  return {
+    encoder: prepare<[string], EncoderRow>(`SELECT ${ENCODER_COLUMNS} FROM encoder WHERE id = ?`),
+    /** After a cursor (exclusive), in the order of ids; `?2` filters by part of name or id, null for all. */
+    page: prepare<[string, string | null, number], EncoderRow>(
+      `SELECT ${ENCODER_COLUMNS} FROM encoder
+       WHERE id > ?1 AND (?2 IS NULL OR instr(lower(id), lower(?2)) > 0 OR instr(lower(coalesce(name, '')), lower(?2)) > 0)
+       ORDER BY id LIMIT ?3`,
+    ),
+    all: prepare<[], { id: string; connected: number; connected_changed_at: number }>(
+      'SELECT id, connected, connected_changed_at FROM encoder',
+    ),
+    insertEncoder: prepare<
+      [string, string | null, string | null, number, number, number, number, string, number, string]
+    >(
+      `INSERT INTO encoder (id, name, metadata, generation, connected_changed_at, alarm_changed_at,
+         created_at, created_by, updated_at, updated_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    ),
+    setGeneration: prepare<[number, string]>('UPDATE encoder SET generation = ? WHERE id = ?'),
+    setEditable: prepare<[string | null, string | null, number, string, string]>(
+      `UPDATE encoder SET name = ?, metadata = ?, revision = revision + 1, updated_at = ?, updated_by = ?
+       WHERE id = ?`,
+    ),
+    setConnected: prepare<[number, number, string]>(
+      'UPDATE encoder SET connected = ?, connected_changed_at = ? WHERE id = ?',
+    ),
+    setReported: prepare<
+      [string | null, number, number, string, string | null, string, string | null, string, string]
+    >(
+      `UPDATE encoder SET ip_address = ?, alarm_raised = ?, alarm_changed_at = ?, apps = ?, platform = ?,
+         versions = ?, upgrade_job_info = ?, journal = ? WHERE id = ?`,
+    ),
+    disconnectAll: prepare<[number]>(
+      'UPDATE encoder SET connected = 0, connected_changed_at = ? WHERE connected = 1',
+    ),
+  };
+}
+
+function credentialStatements({ prepare }: Prepare) {
+  return {
+    byFingerprint: prepare<[string], CredentialRow>(
+      `SELECT ${CREDENTIAL_COLUMNS} FROM credential WHERE fingerprint = ?`,
+    ),
+    byGeneration: prepare<[string, number], CredentialRow>(
+      `SELECT ${CREDENTIAL_COLUMNS} FROM credential WHERE encoder_id = ? AND generation = ?`,
+    ),
+    byKey: prepare<[string], CredentialRow>(
+      `SELECT ${CREDENTIAL_COLUMNS} FROM credential WHERE spki_sha256 = ?`,
+    ),
+    registrationsBetween: prepare<[string, number, number], { count: number; oldest: number | null }>(
+      `SELECT count(*) AS count, min(created_at) AS oldest FROM credential
+       WHERE encoder_id = ? AND created_at > ? AND created_at <= ?`,
+    ),
+    insertCredential: prepare<[string, number, string, string, string, number, number]>(
+      `INSERT INTO credential (encoder_id, generation, fingerprint, serial, spki_sha256, status, not_after, created_at)
+       VALUES (?, ?, ?, ?, ?, 'active', ?, ?)`,
+    ),
+    endActive: prepare<['superseded' | 'revoked', string]>(
+      "UPDATE credential SET status = ? WHERE encoder_id = ? AND status = 'active'",
+    ),
+  };
+}
+
+function inboxStatements({ prepare }: Prepare) {
+  return {
+    cursor: prepare<[string, string], { acked: number }>(
+      'SELECT acked FROM up_cursor WHERE encoder_id = ? AND boot = ?',
+    ),
+    setCursor: prepare<[string, string, number, number]>(
+      `INSERT INTO up_cursor (encoder_id, boot, acked, seen_at) VALUES (?, ?, ?, ?)
+       ON CONFLICT (encoder_id, boot) DO UPDATE SET acked = excluded.acked, seen_at = excluded.seen_at`,
+    ),
+    forgetOldBoots: prepare<[string, number, string, number]>(
+      `DELETE FROM up_cursor WHERE encoder_id = ?1 AND seen_at < ?2 AND boot NOT IN
+         (SELECT boot FROM up_cursor WHERE encoder_id = ?3 ORDER BY seen_at DESC LIMIT ?4)`,
+    ),
+    isAhead: prepare<[string, string, number], { seq: number }>(
+      'SELECT seq FROM up_ahead WHERE encoder_id = ? AND boot = ? AND seq = ?',
+    ),
+    insertAhead: prepare<[string, string, number]>(
+      'INSERT INTO up_ahead (encoder_id, boot, seq) VALUES (?, ?, ?)',
+    ),
+    deleteAheadUpTo: prepare<[string, string, number]>(
+      'DELETE FROM up_ahead WHERE encoder_id = ? AND boot = ? AND seq <= ?',
+    ),
+    lowestAhead: prepare<[string, string], { seq: number | null; count: number }>(
+      'SELECT min(seq) AS seq, count(*) AS count FROM up_ahead WHERE encoder_id = ? AND boot = ?',
+    ),
+    countAhead: prepare<[string], { count: number }>(
+      'SELECT count(*) AS count FROM up_ahead WHERE encoder_id = ?',
+    ),
+  };
+}
