@@ -126,7 +126,7 @@ function page(
   const items: Encoder[] = [];
   let after = cursor ?? '';
   for (;;) {
-    const rows = table.page.all(after, name ?? null, limit + 1);
+    const rows = table.page.all(after, name ?? '', limit + 1);
     for (const row of rows) {
       const encoder = toEncoder(row, presence(row.id));
       if (connected !== undefined && String(encoder.connectionState.connected) !== connected) continue;

@@ -41,11 +41,11 @@ export function openEncoderTable(database: Prepare) {
 function encoderStatements({ prepare }: Prepare) {
   return {
     encoder: prepare<[string], EncoderRow>(`SELECT ${ENCODER_COLUMNS} FROM encoder WHERE id = ?`),
-    /** After a cursor (exclusive), in the order of ids; `?2` filters by part of name or id, null for all. */
-    page: prepare<[string, string | null, number], EncoderRow>(
+    /** After a cursor (exclusive), in the order of ids, whose id or name contains a text; '' is in all of them. */
+    page: prepare<[string, string, number], EncoderRow>(
       `SELECT ${ENCODER_COLUMNS} FROM encoder
-       WHERE id > ?1 AND (?2 IS NULL OR instr(lower(id), lower(?2)) > 0 OR instr(lower(coalesce(name, '')), lower(?2)) > 0)
-       ORDER BY id LIMIT ?3`,
+       WHERE id > ? AND instr(lower(id || char(10) || coalesce(name, '')), lower(?)) > 0
+       ORDER BY id LIMIT ?`,
     ),
     all: prepare<[], { id: string; connected: number; connected_changed_at: number }>(
       'SELECT id, connected, connected_changed_at FROM encoder',
@@ -111,8 +111,8 @@ function inboxStatements({ prepare }: Prepare) {
        ON CONFLICT (encoder_id, boot) DO UPDATE SET acked = excluded.acked, seen_at = excluded.seen_at`,
     ),
     forgetOldBoots: prepare<[string, number, string, number]>(
-      `DELETE FROM up_cursor WHERE encoder_id = ?1 AND seen_at < ?2 AND boot NOT IN
-         (SELECT boot FROM up_cursor WHERE encoder_id = ?3 ORDER BY seen_at DESC LIMIT ?4)`,
+      `DELETE FROM up_cursor WHERE encoder_id = ? AND seen_at < ? AND boot NOT IN
+         (SELECT boot FROM up_cursor WHERE encoder_id = ? ORDER BY seen_at DESC LIMIT ?)`,
     ),
     isAhead: prepare<[string, string, number], { seq: number }>(
       'SELECT seq FROM up_ahead WHERE encoder_id = ? AND boot = ? AND seq = ?',
