@@ -30,7 +30,6 @@ CREATE TABLE encoder (
   upgrade_job_info TEXT CHECK (upgrade_job_info IS NULL OR json_valid(upgrade_job_info)),
   -- The encoder's journal at its last birth.
   journal TEXT,
-  event_sequence INTEGER NOT NULL DEFAULT 0,
   created_at INTEGER NOT NULL,
   created_by TEXT NOT NULL,
   updated_at INTEGER NOT NULL,
@@ -108,21 +107,36 @@ CREATE TABLE event (
   id TEXT NOT NULL UNIQUE,
   topic TEXT NOT NULL,
   type TEXT NOT NULL,
-  encoder_id TEXT,
-  -- Per encoder, from 1.
+  encoder_id TEXT NOT NULL,
+  -- Per encoder, from 1. NULL: a gap record, which is never dropped.
   sequence INTEGER,
   recorded_at INTEGER NOT NULL,
-  -- CloudEvents 1.0 in structured JSON, without `replayed`, which is decided at each send.
-  body TEXT NOT NULL CHECK (json_valid(body)),
+  -- Whether the wall clock could be trusted then: an age is believed only between two trusted times.
+  clock_synchronised INTEGER NOT NULL CHECK (clock_synchronised IN (0, 1)),
   bytes INTEGER NOT NULL,
-  correlation_id TEXT
+  -- CloudEvents 1.0 in structured JSON, without `replayed`, which is decided at each send.
+  body TEXT NOT NULL CHECK (json_valid(body))
 ) STRICT;
+CREATE TABLE event_sequence (
+  encoder_id TEXT PRIMARY KEY,
+  last INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 CREATE TABLE forward_cursor (
   id INTEGER PRIMARY KEY CHECK (id = 1),
-  -- Everything up to here is acknowledged upstream, dead-lettered, or named in a gap.
-  acked_seq INTEGER NOT NULL
+  -- Everything up to here is acknowledged upstream or dead-lettered; what was dropped before its turn is deleted.
+  acked_seq INTEGER NOT NULL DEFAULT 0,
+  -- Everything up to here may have been sent. While a connection is open: 2^53 - 1, for it is not counted on the disk.
+  sent_seq INTEGER NOT NULL DEFAULT 0,
+  -- The events beyond acked_seq that are not dead-lettered.
+  waiting INTEGER NOT NULL DEFAULT 0,
+  waiting_bytes INTEGER NOT NULL DEFAULT 0,
+  -- The message at which the last connections broke, and how often in a row.
+  suspect_seq INTEGER NOT NULL DEFAULT 0,
+  suspect_failures INTEGER NOT NULL DEFAULT 0,
+  -- Dead letters in a row without an acknowledgement in between.
+  buried_in_a_row INTEGER NOT NULL DEFAULT 0
 ) STRICT;
-INSERT INTO forward_cursor (id, acked_seq) VALUES (1, 0);
+INSERT INTO forward_cursor (id) VALUES (1);
 CREATE TABLE dead_letter (
   seq INTEGER PRIMARY KEY,
   id TEXT NOT NULL,
@@ -131,6 +145,16 @@ CREATE TABLE dead_letter (
   reason TEXT NOT NULL,
   dead_at INTEGER NOT NULL
 ) STRICT;
+-- Which sequence numbers of an encoder were not delivered; seq is the event that says so upstream.
+CREATE TABLE gap (
+  seq INTEGER PRIMARY KEY,
+  encoder_id TEXT NOT NULL,
+  first_sequence INTEGER NOT NULL,
+  last_sequence INTEGER NOT NULL,
+  reason TEXT NOT NULL,
+  recorded_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX gap_by_encoder ON gap (encoder_id, seq);
 
 CREATE TABLE token (
   -- 12 hex digits, the public part of the token.
