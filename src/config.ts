@@ -1,39 +1,57 @@
 /**
  * The configuration: one zod schema is the type, the validation, the defaults and the JSON schema. It holds what needs
  * a restart (wiring, addresses, certificates); what changes over the interface lives in the database.
- * Reading a file and explaining its mistakes is config-file.ts.
+ * Reading a file, checks across settings and explaining mistakes are config-file.ts.
  */
-import { isAbsolute } from 'node:path';
+import { join } from 'node:path';
 import { z } from 'zod';
 
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+const HIGHEST_PORT = 65_535;
 
 /** "30s", "15m", "90d" in the file; milliseconds in the program. */
 export function duration(minimumMs: number, maximumMs: number) {
+  const form = 'expected a duration such as 30s, 15m, 12h or 90d';
   return z
-    .string()
-    .regex(/^\d{1,9}(ms|s|m|h|d)$/, 'expected a duration such as 30s, 15m, 12h or 90d')
+    .string(form)
+    .regex(/^\d{1,9}(ms|s|m|h|d)$/, form)
     .transform((text) => {
       const unit = /[a-z]+$/.exec(text)?.[0] as keyof typeof UNIT_MS;
       return Number.parseInt(text, 10) * UNIT_MS[unit];
     })
     .refine(
       (ms) => ms >= minimumMs && ms <= maximumMs,
-      `expected between ${minimumMs} ms and ${maximumMs} ms`,
+      `expected between ${inWords(minimumMs)} and ${inWords(maximumMs)}`,
     );
 }
 
-const absolutePath = z.string().refine(isAbsolute, 'expected an absolute path');
+/** The same length of time as the file would say it: 90000 becomes "90s". */
+function inWords(ms: number): string {
+  const units = Object.entries(UNIT_MS).reverse();
+  const [unit, size] = units.find(([, length]) => ms % length === 0) ?? ['ms', 1];
+  return `${ms / size}${unit}`;
+}
+
+/** Absolute, or relative to the folder of the configuration file, which resolves it (config-file.ts). */
+const path = z
+  .string()
+  .min(1, 'expected a path')
+  .max(4_096)
+  .refine((text) => !text.includes('\0'), 'expected a path')
+  .meta({ format: 'path' });
 
 /** "host:port"; port 0 lets the system choose. */
 const listenAddress = z
-  .string()
+  .string('expected host:port, such as 0.0.0.0:8443')
   .regex(/^(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):\d{1,5}$/, 'expected host:port, such as 0.0.0.0:8443')
   .transform((text) => {
     const colon = text.lastIndexOf(':');
     return { host: text.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(text.slice(colon + 1)) };
   })
-  .refine(({ port }) => port <= 65_535, 'expected a port up to 65535');
+  .refine(({ port }) => port <= HIGHEST_PORT, `expected a port up to ${HIGHEST_PORT}`);
+
+/** The port of a URL whose form a pattern has checked; none is fine. */
+const portInRange = (url: string) => Number(/:(\d+)$/.exec(url)?.[1] ?? 1) <= HIGHEST_PORT;
 
 const pathSegment = z.string().regex(/^[a-z0-9-]{1,32}$/, 'expected a path segment of a-z, 0-9 and -');
 
@@ -73,10 +91,11 @@ const encoders = z.strictObject({
   endpoint: z
     .string()
     .regex(/^mqtts:\/\/(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):\d{1,5}$/, 'expected mqtts://host:port')
+    .refine(portInRange, `expected a port up to ${HIGHEST_PORT}`)
     .optional()
     .describe('The address encoders are told at registration; by default this host and the port of listen'),
   vendorRoots: z
-    .array(absolutePath)
+    .array(path)
     .default([])
     .describe('PEM files of the vendor roots that encoder certificates must chain to'),
   vendorKey: z
@@ -110,19 +129,17 @@ const upstream = z.strictObject({
       /^mqtts?:\/\/(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+)(:\d{1,5})?$/,
       'expected mqtts://host:port or mqtt://host:port',
     )
+    .refine(portInRange, `expected a port up to ${HIGHEST_PORT}`)
     .describe('The notification service'),
-  protocolVersion: z
-    .union([z.literal(4), z.literal(5)])
-    .default(5)
-    .describe('MQTT version: 5, or 4 for 3.1.1'),
+  protocolVersion: z.literal([4, 5]).default(5).describe('MQTT version: 5, or 4 for 3.1.1'),
   clientId: z.string().min(1).max(64).optional().describe('By default gatehouse-<systemId>'),
-  caFile: absolutePath
+  caFile: path
     .optional()
     .describe('PEM of the authority that signed the service; by default the system store'),
-  certFile: absolutePath.optional().describe('PEM of the client certificate'),
-  keyFile: absolutePath.optional().describe('PEM of its private key'),
-  username: z.string().max(256).optional(),
-  passwordFile: absolutePath.optional().describe('File whose first line is the password'),
+  certFile: path.optional().describe('PEM of the client certificate'),
+  keyFile: path.optional().describe('PEM of its private key'),
+  username: z.string().max(256).optional().describe('User name at the service'),
+  passwordFile: path.optional().describe('File whose first line is the password'),
   window: z.number().int().min(1).max(1_000).default(256).describe('Events in flight'),
   maxAge: duration(60_000, 3650 * 86_400_000)
     .prefault('30d')
@@ -137,7 +154,10 @@ const upstream = z.strictObject({
 });
 
 const link = z.strictObject({
-  id: z.string().regex(/^[a-z0-9-]{1,32}$/, 'expected 1 to 32 of a-z, 0-9 and -'),
+  id: z
+    .string()
+    .regex(/^[a-z0-9-]{1,32}$/, 'expected 1 to 32 of a-z, 0-9 and -')
+    .describe('Name of the link, unique'),
   protocol: z.literal('loopback').describe('loopback: a link that answers itself, to check an installation'),
   host: z
     .string()
@@ -147,10 +167,10 @@ const link = z.strictObject({
 });
 
 export const configSchema = z.strictObject({
-  dataDirectory: absolutePath
+  dataDirectory: path
     .default('/var/lib/gatehouse')
     .describe('Database, keys and certificates; nothing else may write here'),
-  adminSocket: absolutePath
+  adminSocket: path
     .optional()
     .describe('Unix socket of the command line; by default admin.sock in dataDirectory'),
   systemId: z
@@ -158,13 +178,28 @@ export const configSchema = z.strictObject({
     .transform((id) => id.toLowerCase())
     .optional()
     .describe('UUID of the system; drawn at first start when absent'),
-  http: http.prefault({}),
-  encoders: encoders.prefault({}),
+  http: http.prefault({}).describe('The interface for clients'),
+  encoders: encoders.prefault({}).describe('The link to card encoders'),
   upstream: upstream.optional().describe('Without it events stay on this host'),
-  links: z.array(link).max(64).default([]),
-  log: z.strictObject({ level: z.enum(['debug', 'info', 'warn', 'error']).default('info') }).prefault({}),
+  links: z.array(link).max(64).default([]).describe('Field links: what is wired to this host'),
+  log: z
+    .strictObject({
+      level: z.enum(['debug', 'info', 'warn', 'error']).default('info').describe('Least severity'),
+    })
+    .prefault({})
+    .describe('What is logged'),
 });
 
 export type Config = z.output<typeof configSchema>;
 /** What a file or a test may write. */
 export type ConfigInput = z.input<typeof configSchema>;
+
+/** What editors check a file against; config/gatehouse.schema.json is this. */
+export function configJsonSchema(): z.core.JSONSchema.BaseSchema {
+  return { title: 'Gatehouse configuration', ...z.toJSONSchema(configSchema, { io: 'input' }) };
+}
+
+/** The unix socket of the command line. */
+export function adminSocketOf(config: Config): string {
+  return config.adminSocket ?? join(config.dataDirectory, 'admin.sock');
+}
