@@ -1,0 +1,101 @@
+/** Child processes that tell what happens in lines of JSON on standard output and end with their standard input. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+
+export interface Child<Told> extends AsyncDisposable {
+  readonly pid: number;
+  /** Everything told so far. */
+  readonly told: readonly Told[];
+  /** The last lines of standard error. */
+  readonly complaints: readonly string[];
+  /** The first thing told, past or to come, that fits. Throws when the child ends first, and after `timeoutMs`. */
+  waitFor(fits: (told: Told) => boolean, timeoutMs?: number): Promise<Told>;
+  say(line: unknown): void;
+  kill(signal: NodeJS.Signals): void;
+  readonly exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
+}
+
+export interface ChildOptions<Told> {
+  /** Arguments of this same Node. */
+  args: string[];
+  environment?: Record<string, string>;
+  /** Called with each thing told. */
+  onTold?(told: Told): void;
+}
+
+const COMPLAINTS_KEPT = 40;
+const DEFAULT_TIMEOUT_MS = 30_000;
+const GRACE_MS = 10_000;
+
+export function openChild<Told>(options: ChildOptions<Told>): Child<Told> {
+  // A process group of its own: Ctrl-C in a terminal ends the parent, which then ends its children in order.
+  const child: ChildProcess = spawn(process.execPath, options.args, {
+    detached: true,
+    stdio: ['pipe', 'pipe', 'pipe'],
+    env: { ...process.env, ...options.environment },
+  });
+  const told: Told[] = [];
+  const complaints: string[] = [];
+  const waiting = new Set<(over: boolean) => void>();
+  const { stdin, stdout, stderr } = child;
+  if (!stdin || !stdout || !stderr || child.pid === undefined)
+    throw new Error('a child could not be started');
+
+  createInterface({ input: stdout }).on('line', (line) => {
+    try {
+      told.push(JSON.parse(line) as Told);
+    } catch {
+      complain(line);
+      return;
+    }
+    options.onTold?.(told.at(-1) as Told);
+    for (const check of waiting) check(false);
+  });
+  createInterface({ input: stderr }).on('line', complain);
+  function complain(line: string): void {
+    complaints.push(line);
+    if (complaints.length > COMPLAINTS_KEPT) complaints.shift();
+  }
+  stdin.on('error', () => undefined);
+  const exited = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) => {
+    child.on('close', (code, signal) => {
+      resolve({ code, signal });
+      for (const check of waiting) check(true);
+    });
+  });
+
+  return {
+    pid: child.pid,
+    told,
+    complaints,
+    waitFor(fits, timeoutMs = DEFAULT_TIMEOUT_MS) {
+      const { promise, resolve, reject } = Promise.withResolvers<Told>();
+      const give = (reason: string) => {
+        waiting.delete(check);
+        const last = told.slice(-5).map((one) => JSON.stringify(one));
+        reject(new Error([`process ${child.pid} ${reason}`, ...last, ...complaints].join('\n')));
+      };
+      const timeout = setTimeout(() => give(`did not tell it within ${timeoutMs} ms`), timeoutMs);
+      function check(over: boolean): void {
+        const found = told.find(fits);
+        if (!found && !over) return;
+        clearTimeout(timeout);
+        waiting.delete(check);
+        if (found) resolve(found);
+        else give('ended first');
+      }
+      waiting.add(check);
+      check(child.exitCode !== null || child.signalCode !== null);
+      return promise;
+    },
+    say: (line) => void stdin.write(`${JSON.stringify(line)}\n`),
+    kill: (signal) => void child.kill(signal),
+    exited,
+    async [Symbol.asyncDispose]() {
+      stdin.end();
+      const impatience = setTimeout(() => child.kill('SIGKILL'), GRACE_MS);
+      await exited;
+      clearTimeout(impatience);
+    },
+  };
+}

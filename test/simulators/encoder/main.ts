@@ -1,0 +1,49 @@
+/**
+ * A simulated encoder as a process of its own:
+ *
+ *   node test/simulators/encoder/main.ts --state DIR --bundle FILE [--timings JSON] [--no-cards] [--clock-offset-days N]
+ *
+ * Standard input takes commands (commands.ts), one JSON object per line; its end ends the encoder. Standard output
+ * tells what happens, one JSON object per line.
+ */
+import { readFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { parseArgs } from 'node:util';
+import type { Command, EncoderEvent, Timings } from './commands.ts';
+import { openEncoder } from './encoder.ts';
+import type { Bundle } from './registration.ts';
+
+const { values } = parseArgs({
+  options: {
+    state: { type: 'string' },
+    bundle: { type: 'string' },
+    timings: { type: 'string', default: '{}' },
+    'no-cards': { type: 'boolean', default: false },
+    'clock-offset-days': { type: 'string', default: '0' },
+  },
+});
+if (!values.state || !values.bundle) throw new Error('--state DIR and --bundle FILE are needed');
+
+const offset = Number(values['clock-offset-days']) * 86_400_000;
+if (offset !== 0) {
+  const now = Date.now;
+  Date.now = () => now() + offset;
+}
+
+/** Ctrl-C in a terminal reaches the whole group; the encoder's life is its standard input. */
+process.on('SIGINT', () => undefined);
+
+const encoder = openEncoder({
+  bundle: JSON.parse(readFileSync(values.bundle, 'utf8')) as Bundle,
+  stateDirectory: values.state,
+  timings: JSON.parse(values.timings) as Partial<Timings>,
+  endlessCards: !values['no-cards'],
+  tell: (event: EncoderEvent) => process.stdout.write(`${JSON.stringify(event)}\n`),
+  crash: () => process.kill(process.pid, 'SIGKILL'),
+});
+
+createInterface({ input: process.stdin })
+  .on('line', (line) => encoder.command(JSON.parse(line) as Command))
+  .on('close', () => {
+    process.exit(0);
+  });
