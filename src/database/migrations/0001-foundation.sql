@@ -67,12 +67,16 @@ CREATE TABLE up_ahead (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE write_request (
-  job_id TEXT PRIMARY KEY,
+  -- The order of acceptance, which the wall clock cannot tell: it may jump.
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  job_id TEXT NOT NULL UNIQUE,
   encoder_id TEXT NOT NULL REFERENCES encoder (id),
   request_id TEXT NOT NULL,
   description TEXT,
   -- Keyed digest of the request's content: tells a repeat from a reuse without keeping the blocks.
   digest TEXT NOT NULL,
+  -- Follows from the entries; kept for the filter of the list.
+  status TEXT NOT NULL,
   accepted_at INTEGER NOT NULL,
   accepted_by TEXT NOT NULL,
   correlation_id TEXT NOT NULL,
@@ -83,8 +87,10 @@ CREATE TABLE write_request (
   cancel_requested_at INTEGER,
   finished_at INTEGER
 ) STRICT;
-CREATE INDEX write_request_by_request ON write_request (encoder_id, request_id, accepted_at);
-CREATE INDEX write_request_open ON write_request (encoder_id, accepted_at) WHERE finished_at IS NULL;
+CREATE INDEX write_request_by_request ON write_request (encoder_id, request_id, seq);
+CREATE INDEX write_request_by_encoder ON write_request (encoder_id, seq);
+CREATE INDEX write_request_open ON write_request (encoder_id, seq) WHERE finished_at IS NULL;
+CREATE INDEX write_request_finished ON write_request (finished_at) WHERE finished_at IS NOT NULL;
 
 CREATE TABLE write_entry (
   job_id TEXT NOT NULL REFERENCES write_request (job_id) ON DELETE CASCADE,

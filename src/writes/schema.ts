@@ -1,0 +1,116 @@
+/** The write request as the interface shows it: the body and paths of 4.3 and the status resource (2.7). */
+import { z } from '@hono/zod-openapi';
+import { ENCODER_ID } from '../../drivers/encoder/link.ts';
+import { ENCODER_ERROR_CODES } from '../../drivers/encoder/messages.ts';
+import { ERROR_CODES_OF_THE_GATEWAY, JOB_STATUSES, OPEN_STATUSES, TERMINAL_STATUSES } from './machine.ts';
+
+/** What one write message may have on the encoder's link (docs/encoder-protocol.md, Messages). */
+export const BODY_LIMIT_BYTES = 256 * 1_024;
+/** A desk hands out keys by the room, not by the hundred; bounds how long one request holds the encoder. */
+const ENTRIES_MAX = 10;
+const BLOCKS_MAX = 256;
+/** Characters of one block: 512 bytes in hex, where card formats use 4 to 32. */
+const BLOCK_MAX = 1_024;
+const DESCRIPTION_MAX = 1_024;
+const PAGE_MAX = 100;
+
+const encoderId = z
+  .string()
+  .regex(ENCODER_ID, 'expected 1 to 64 letters, digits, _ or -')
+  .openapi({ example: 'desk-1' });
+const requestId = z
+  .string()
+  .regex(/^[A-Za-z0-9._~-]{1,128}$/, 'expected 1 to 128 letters, digits, ., _, ~ or -')
+  .openapi({ description: 'Chosen by the caller; the same request sent again is accepted once' });
+const keyId = z.guid().toLowerCase();
+const dateTime = z.iso.datetime();
+
+export const requestParams = z.object({ encoderId, requestId });
+export const encoderParams = z.object({ encoderId });
+
+export const writeRequestBody = z
+  .strictObject({
+    data: z
+      .array(
+        z.strictObject({
+          keyId: keyId.openapi({ description: 'Unique in the request; carried by the progress events' }),
+          blocks: z
+            .array(z.string().min(1).max(BLOCK_MAX))
+            .min(1)
+            .max(BLOCKS_MAX)
+            .openapi({ description: 'Key data, handed to the encoder as it is and never shown again' }),
+        }),
+      )
+      .min(1)
+      .max(ENTRIES_MAX)
+      .openapi({ description: 'One entry per card, written in this order' }),
+    description: z
+      .string()
+      .max(DESCRIPTION_MAX)
+      .optional()
+      .openapi({ description: 'For the person at the encoder' }),
+  })
+  .openapi('WriteRequest');
+export type WriteRequestBody = z.output<typeof writeRequestBody>;
+
+const error = z.object({
+  code: z.enum([...ENCODER_ERROR_CODES, ...ERROR_CODES_OF_THE_GATEWAY]),
+  message: z.string().optional(),
+});
+
+const writeEntry = z
+  .object({
+    keyId,
+    status: z.enum([...OPEN_STATUSES, ...TERMINAL_STATUSES]).openapi({
+      description:
+        'queued → started → cardRequested → cardDetected → writing → written | failed | cancelled | expired | unknown; only forward, steps may be skipped. unknown: nobody can say whether the card was written; read it before it is used.',
+    }),
+    error: error.optional().openapi({ description: 'With failed and unknown' }),
+    lateOutcome: z
+      .object({ status: z.enum(TERMINAL_STATUSES), error: error.optional(), reportedAt: dateTime })
+      .optional()
+      .openapi({ description: 'What the encoder said differently after the end' }),
+  })
+  .openapi('WriteEntry');
+
+export const writeRequestStatus = z
+  .object({
+    encoderId,
+    requestId,
+    description: z.string().nullable(),
+    status: z.enum(JOB_STATUSES).openapi({
+      description:
+        'queued: no entry has begun · inProgress: some entry has not ended · then the first of unknown, failed, expired, cancelled, written that any entry has, so that written means every card was written',
+    }),
+    acceptedAt: dateTime,
+    expiresAt: dateTime.openapi({
+      description: 'By the clock at acceptance; time is kept by a clock that cannot jump',
+    }),
+    position: z
+      .int()
+      .min(0)
+      .nullable()
+      .openapi({ description: 'Requests of this encoder ahead of this one; 0: under way; null: finished' }),
+    entries: z.array(writeEntry),
+  })
+  .openapi('WriteRequestStatus');
+export type WriteRequestStatus = z.output<typeof writeRequestStatus>;
+
+export const writeRequestPage = z
+  .object({
+    items: z.array(writeRequestStatus),
+    next: z.string().nullable().openapi({ description: 'The cursor of the next page; null at the end' }),
+  })
+  .openapi('WriteRequestPage');
+export type WriteRequestPage = z.output<typeof writeRequestPage>;
+
+export const listQuery = z.object({
+  cursor: z
+    .string()
+    .regex(/^\d{1,15}$/, 'expected the value of `next`')
+    .optional()
+    .openapi({ description: 'From `next` of the page before' }),
+  limit: z.coerce.number().int().min(1).max(PAGE_MAX).default(50),
+  status: z.enum(JOB_STATUSES).optional(),
+});
+export type ListQuery = z.output<typeof listQuery>;
