@@ -1,4 +1,10 @@
 /** The log of events: recorded in the transaction of the fact, forwarded upstream by forward.ts. */
+import type { Clock } from '../clock.ts';
+import type { Database } from '../database/database.ts';
+import type { Log } from '../log.ts';
+import { openRecorder, type Recorder } from './recorder.ts';
+import { openRetention, type Retention, type WaitingBounds } from './retention.ts';
+import { type EventTable, openEventTable } from './table.ts';
 
 /** A step of one key of one write request (interface specification, section 6). */
 export interface WriteProgress {
@@ -21,4 +27,91 @@ export interface Events {
   writeProgress(progress: WriteProgress): void;
   /** After the commit: tells the forwarder that there is something to send. */
   wake(): void;
+}
+
+/** What waits for the notification service, and what never reached it. */
+export interface Backlog {
+  waiting: number;
+  waitingBytes: number;
+  /** Milliseconds since the oldest waiting event was recorded; null when none waits. */
+  oldestAgeMs: number | null;
+  /** Events the service would not take; kept on this host. */
+  deadLetters: number;
+  /** Records of what was not delivered. */
+  gaps: number;
+  /** Epoch milliseconds; null while there is no connection. */
+  connectedSince: number | null;
+  lastError: string | null;
+}
+
+/** What the forwarder knows and the rest of this slice needs. */
+export interface LinkState {
+  /** Everything up to here is in the hands of the open connection; 0 without one. */
+  heldThrough: number;
+  /** Everything up to here may have been sent, now or in an earlier run. */
+  sentThrough: number;
+  connectedSince: number | null;
+  lastError: string | null;
+}
+
+export interface EventLog extends Events {
+  backlog(): Backlog;
+  /** Keeps the log within its bounds; for supervise. Ends only by its signal or a failing disk. */
+  keep: Retention['keep'];
+  /** Calls `listener` at every wake(), until disposed. */
+  listen(listener: () => void): Disposable;
+  readonly table: EventTable;
+  readonly recorder: Recorder;
+  readonly link: LinkState;
+}
+
+export interface EventLogOptions {
+  database: Database;
+  clock: Clock;
+  systemId: string;
+  /** Whether the wall clock can be trusted. */
+  clockSynchronised: () => boolean;
+  log: Log;
+  /** Of what waits for the notification service; by default those of the configuration. */
+  bounds?: WaitingBounds | undefined;
+}
+
+export function openEvents(options: EventLogOptions): EventLog {
+  const { database, clock } = options;
+  const table = openEventTable(database);
+  const link: LinkState = {
+    heldThrough: 0,
+    sentThrough: Math.min(table.cursor().sent, table.newest()),
+    connectedSince: null,
+    lastError: null,
+  };
+  const listeners = new Set<() => void>();
+  const wake = () => {
+    for (const listener of listeners) listener();
+  };
+  const recorder = openRecorder({ ...options, table, link });
+  return {
+    writeProgress: recorder.writeProgress,
+    wake,
+    listen(listener) {
+      listeners.add(listener);
+      return { [Symbol.dispose]: () => void listeners.delete(listener) };
+    },
+    keep: openRetention({ ...options, table, recorder, link, wake }).keep,
+    backlog() {
+      const { acked, waiting, waitingBytes } = table.cursor();
+      const [oldest] = table.page(acked, 1);
+      return {
+        waiting,
+        waitingBytes,
+        oldestAgeMs: oldest ? Math.max(0, clock.now() - oldest.recordedAt) : null,
+        ...table.recordCounts(),
+        connectedSince: link.connectedSince,
+        lastError: link.lastError,
+      };
+    },
+    table,
+    recorder,
+    link,
+  };
 }

@@ -1,0 +1,291 @@
+/**
+ * Sends the log of events to the notification service, in order, with a go-back-N window of its own:
+ *
+ *   event rows ─ page ─► window ─ publish ─► service
+ *                          ▲                    │
+ *   cursor ◄─ batches ─ settled beginning ◄─ PUBACK
+ *
+ * One run is one connection; it throws when the connection ends, and the supervisor runs it again. Whatever was not
+ * acknowledged is sent again, in the same order and with the same ids, so that first arrivals are in order.
+ */
+import type { Clock } from '../clock.ts';
+import type { Database } from '../database/database.ts';
+import type { Log } from '../log.ts';
+import { withReplayed } from './cloud-event.ts';
+import type { EventLog } from './events.ts';
+import { FAILURES_BEFORE_ALONE, type Outbox, openOutbox } from './outbox.ts';
+import type { EventRow } from './table.ts';
+import { connectUpstream, hex, type Upstream, type UpstreamSettings } from './upstream.ts';
+import { ACKNOWLEDGEMENT_DEADLINE_MS, openWindow, type Sent, type Window } from './window.ts';
+
+/** Rows read at a time: bounds memory, and is a window's worth. */
+const PAGE_ROWS = 256;
+/** The cursor goes to the disk at most this often: losing the last step only repeats what it covers. */
+const SAVE_INTERVAL_MS = 1_000;
+/** How often the acknowledgement deadline is looked at. */
+const WATCH_INTERVAL_MS = 1_000;
+/** An event at the end of its age still has time to be delivered. */
+const EXPIRY_LEAST_S = 60;
+/** Reason codes that concern the message: Not authorized, Topic Name invalid, Packet too large, Payload format invalid. */
+const AT_FAULT = new Set([0x87, 0x90, 0x95, 0x99]);
+/** Says nothing about the message: the service wants a pause. */
+const QUOTA_EXCEEDED = 0x97;
+
+export interface ForwarderOptions {
+  database: Database;
+  events: EventLog;
+  clock: Clock;
+  clockSynchronised: () => boolean;
+  log: Log;
+  systemId: string;
+  /** The configuration's upstream (config.ts): ages in milliseconds. */
+  upstream: UpstreamSettings & { window: number; maxAge: number };
+}
+
+export interface Forwarder {
+  /** One connection: runs until it ends, then throws. */
+  run(signal: AbortSignal): Promise<never>;
+}
+
+/** The state of one connection. */
+interface Session extends ForwarderOptions {
+  connection: Upstream;
+  outbox: Outbox;
+  window: Window;
+  /** Most messages in flight. */
+  limit: number;
+  /** Rows read and not sent. */
+  page: EventRow[];
+  readThrough: number;
+  /** Monotonic milliseconds of the last answer, and of the last save. */
+  heardAt: number;
+  savedAt: number;
+  /** A refusal that ends the connection. */
+  refusal: { sent: Sent; reasonCode: number } | undefined;
+  ring: () => void;
+}
+
+/** Why a connection ended, and whether the oldest message in flight may be the reason. */
+class Broken extends Error {
+  readonly headAtFault: boolean;
+  constructor(cause: Error, headAtFault: boolean) {
+    super(cause.message, { cause });
+    this.headAtFault = headAtFault;
+  }
+}
+
+export function openForwarder(options: ForwarderOptions): Forwarder {
+  const { events, systemId, upstream } = options;
+  const outbox = openOutbox(options);
+  const settings = { ...upstream, clientId: upstream.clientId ?? `gatehouse-${systemId}` };
+  return {
+    async run(signal) {
+      const bell = openBell();
+      try {
+        using connection = await connectUpstream(settings, bell.ring, signal);
+        await outbox.opened();
+        return await forward(openSession(options, outbox, connection, bell.ring), bell, signal);
+      } catch (error) {
+        if (!signal.aborted) events.link.lastError = error instanceof Error ? error.message : String(error);
+        throw error;
+      } finally {
+        events.link.connectedSince = null;
+        events.link.heldThrough = 0;
+      }
+    },
+  };
+}
+
+function openSession(options: ForwarderOptions, outbox: Outbox, connection: Upstream, ring: () => void) {
+  const { clock, upstream, events, log } = options;
+  const now = clock.monotonic();
+  const session: Session = {
+    ...options,
+    connection,
+    outbox,
+    window: openWindow(),
+    limit: Math.min(upstream.window, connection.receiveMaximum),
+    page: [],
+    readThrough: outbox.acked,
+    heardAt: now,
+    savedAt: now,
+    refusal: undefined,
+    ring,
+  };
+  events.link.connectedSince = clock.now();
+  log.info({ url: upstream.url, window: session.limit }, 'connected to the notification service');
+  return session;
+}
+
+async function forward(session: Session, bell: Bell, signal: AbortSignal): Promise<never> {
+  const { events, clock, outbox, window } = session;
+  const over = new AbortController();
+  signal.addEventListener('abort', bell.ring, { signal: over.signal });
+  using _ = events.listen(bell.ring);
+  const watch = ringEvery(WATCH_INTERVAL_MS, bell, clock, over.signal);
+  try {
+    for (;;) {
+      signal.throwIfAborted();
+      const rung = bell.rung();
+      await step(session);
+      await rung;
+    }
+  } catch (error) {
+    outbox.acked = window.takeSettled() ?? outbox.acked;
+    const head = window.sent[0];
+    const fault = error instanceof Broken && error.headAtFault && head ? { message: head, error } : undefined;
+    await outbox.ended(fault && { ...fault, alone: window.open() === 1 });
+    throw error;
+  } finally {
+    over.abort();
+    await watch;
+  }
+}
+
+/** Everything that can be done now. Throws when the connection has ended or must end. */
+async function step(session: Session): Promise<void> {
+  const { connection, outbox, window, clock } = session;
+  outbox.acked = window.takeSettled() ?? outbox.acked;
+  const loss = connection.loss();
+  if (loss) throw new Broken(loss.error, loss.unexplained);
+  if (session.refusal) throw broken(session.refusal, window);
+  if (window.overdue(clock.monotonic(), session.heardAt)) {
+    const silence = `no acknowledgement from the notification service for ${ACKNOWLEDGEMENT_DEADLINE_MS} ms`;
+    throw new Broken(new Error(silence), window.overtaken());
+  }
+  await settleRefused(session);
+  await fill(session);
+  if (clock.monotonic() - session.savedAt >= SAVE_INTERVAL_MS) {
+    session.savedAt = clock.monotonic();
+    await outbox.save();
+  }
+}
+
+function broken({ sent, reasonCode }: { sent: Sent; reasonCode: number }, window: Window): Broken {
+  const error = new Error(`the notification service refused an event (${hex(reasonCode)})`);
+  return new Broken(error, reasonCode !== QUOTA_EXCEEDED && window.sent[0] === sent);
+}
+
+/** Sends what was refused again, at last alone; gives up what fails even then. */
+async function settleRefused(session: Session): Promise<void> {
+  const { window, outbox } = session;
+  for (const message of window.sent.filter(({ state }) => state === 'refused')) {
+    const alone = window.open() === 1;
+    const { row, failures, reasonCode } = message;
+    if (failures > FAILURES_BEFORE_ALONE && alone) {
+      const refusal = `the notification service refuses events on ${row.topic} (${hex(reasonCode)})`;
+      if (!outbox.mayBury()) throw new Error(`${refusal}: check the rights of this client there`);
+      await outbox.bury(row, 'REJECTED', refusal);
+      message.state = 'buried';
+      session.ring();
+    } else if (failures < FAILURES_BEFORE_ALONE || alone) {
+      publish(session, message);
+    }
+  }
+}
+
+async function fill(session: Session): Promise<void> {
+  const { connection, outbox, window, clock } = session;
+  for (let row = next(session); row && window.sent.length < limit(session, row); row = next(session)) {
+    session.page.shift();
+    const message: Sent = {
+      row,
+      sentAt: clock.monotonic(),
+      state: 'in flight',
+      failures: outbox.failures(row.seq),
+      reasonCode: 0,
+    };
+    const bytes = connection.packetBytes(packet(session, row));
+    if (bytes > connection.maximumPacketSize) {
+      const limits = `${bytes} bytes; the notification service takes ${connection.maximumPacketSize}`;
+      if (!outbox.mayBury()) throw new Error(`events are too large: ${limits}`);
+      await outbox.bury(row, 'TOO_LARGE', limits);
+      message.state = 'buried';
+      session.ring();
+    } else {
+      publish(session, message);
+    }
+    window.add(message);
+  }
+}
+
+/** The next row to send. Reading it takes it out of the reach of the bounds. */
+function next(session: Session): EventRow | undefined {
+  const { events } = session;
+  if (session.page.length === 0) {
+    session.page = events.table.page(session.readThrough, PAGE_ROWS);
+    session.readThrough = session.page.at(-1)?.seq ?? session.readThrough;
+    events.link.heldThrough = session.readThrough;
+  }
+  return session.page[0];
+}
+
+/** Beside a suspect nothing else may be in flight, or nobody would know which of them broke the connection. */
+function limit({ window, outbox, limit: most }: Session, row: EventRow): number {
+  const suspected = window.sent.some(
+    ({ failures, state }) => failures >= FAILURES_BEFORE_ALONE && state !== 'acknowledged',
+  );
+  return suspected || row.seq <= outbox.cautionThrough() ? 1 : most;
+}
+
+function publish(session: Session, message: Sent): void {
+  const { connection, clock, events, outbox } = session;
+  message.sentAt = clock.monotonic();
+  message.state = 'in flight';
+  connection.publish(packet(session, message.row), (reasonCode) => {
+    session.heardAt = clock.monotonic();
+    message.reasonCode = reasonCode;
+    if (reasonCode < 0x80) {
+      message.state = 'acknowledged';
+      outbox.acknowledged();
+    } else if (AT_FAULT.has(reasonCode)) {
+      message.state = 'refused';
+      message.failures += 1;
+    } else {
+      session.refusal ??= { sent: message, reasonCode };
+    }
+    session.ring();
+  });
+  events.link.sentThrough = Math.max(events.link.sentThrough, message.row.seq);
+}
+
+function packet({ events, clock, clockSynchronised, upstream }: Session, row: EventRow) {
+  // Between two times of which one is not trusted there is no age.
+  const age = clockSynchronised() && row.clockSynchronised === 1 ? clock.now() - row.recordedAt : 0;
+  return {
+    topic: row.topic,
+    payload: withReplayed(row.body, row.seq <= events.link.sentThrough),
+    expirySeconds: Math.max(EXPIRY_LEAST_S, Math.floor((upstream.maxAge - Math.max(0, age)) / 1_000)),
+  };
+}
+
+interface Bell {
+  ring(): void;
+  /** Resolves once somebody has rung since the call. */
+  rung(): Promise<void>;
+}
+
+/** Many rings of one turn of the event loop are one: a chunk of acknowledgements is one step. */
+function openBell(): Bell {
+  let next = Promise.withResolvers<void>();
+  let ringing = false;
+  return {
+    ring() {
+      if (ringing) return;
+      ringing = true;
+      setImmediate(() => {
+        ringing = false;
+        next.resolve();
+        next = Promise.withResolvers<void>();
+      });
+    },
+    rung: () => next.promise,
+  };
+}
+
+async function ringEvery(intervalMs: number, bell: Bell, clock: Clock, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await clock.sleep(intervalMs, signal).catch(() => undefined);
+    bell.ring();
+  }
+}

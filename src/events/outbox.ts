@@ -1,0 +1,105 @@
+/** What the forwarder keeps on the disk: how far it got, which message is suspect, and what it gave up. */
+import type { Clock } from '../clock.ts';
+import type { Database } from '../database/database.ts';
+import type { Log } from '../log.ts';
+import type { GapReason } from './cloud-event.ts';
+import type { EventLog } from './events.ts';
+import type { EventRow } from './table.ts';
+import type { Sent } from './window.ts';
+
+/** After so many failures at the head a message is sent alone; failing once more it is a dead letter. */
+export const FAILURES_BEFORE_ALONE = 3;
+/**
+ * Dead letters in a row, without anything acknowledged in between, before the service is held to be at fault rather
+ * than the messages: missing rights would otherwise turn a whole backlog into dead letters.
+ */
+export const BURIED_IN_A_ROW_MAX = 16;
+/** While a connection is open, what was sent is not counted on the disk: after a crash all of it may have been. */
+const SENT_UNKNOWN = Number.MAX_SAFE_INTEGER;
+
+export interface Outbox {
+  /** Everything up to here is acknowledged or dead-lettered; on the disk at the next save(). */
+  acked: number;
+  /** Messages up to here are sent one by one: one of them is suspect. */
+  cautionThrough(): number;
+  /** How often the message has failed at the head. */
+  failures(seq: number): number;
+  acknowledged(): void;
+  /** Notes that a connection begins. */
+  opened(): Promise<void>;
+  save(): Promise<void>;
+  /** Notes that the connection is gone, and the message that may be at fault. */
+  ended(fault: { message: Sent; alone: boolean; error: Error } | undefined): Promise<void>;
+  /** Whether giving up a message is still believable. */
+  mayBury(): boolean;
+  bury(row: EventRow, reason: GapReason, explanation: string): Promise<void>;
+}
+
+export interface OutboxOptions {
+  database: Database;
+  events: EventLog;
+  clock: Clock;
+  log: Log;
+}
+
+export function openOutbox({ database, events, clock, log }: OutboxOptions): Outbox {
+  const { table, recorder, link } = events;
+  const stored = table.cursor();
+  const suspect = { seq: stored.suspect, failures: stored.suspectFailures };
+  let caution = suspect.failures >= FAILURES_BEFORE_ALONE ? suspect.seq : 0;
+  let buriedInARow = stored.buriedInARow;
+
+  function saveAcked(): void {
+    const { acked } = table.cursor();
+    const { events: count, bytes } = table.between(acked, outbox.acked);
+    table.count(-count, -bytes);
+    table.setAcked(outbox.acked);
+    table.setBuriedInARow(buriedInARow);
+  }
+
+  const outbox: Outbox = {
+    acked: stored.acked,
+    cautionThrough: () => caution,
+    failures: (seq) => (seq === suspect.seq ? suspect.failures : 0),
+    acknowledged() {
+      buriedInARow = 0;
+    },
+    async opened() {
+      await database.commit(() => table.setSent(SENT_UNKNOWN));
+    },
+    async save() {
+      await database.commit(saveAcked);
+    },
+    async ended(fault) {
+      if (fault?.alone && fault.message.failures >= FAILURES_BEFORE_ALONE && outbox.mayBury()) {
+        await outbox.bury(fault.message.row, 'REJECTED', fault.error.message);
+      } else if (fault) {
+        suspect.seq = fault.message.row.seq;
+        suspect.failures = fault.message.failures + 1;
+        if (suspect.failures >= FAILURES_BEFORE_ALONE) caution = Math.max(caution, link.sentThrough);
+      }
+      await database.commit(() => {
+        saveAcked();
+        table.setSent(link.sentThrough);
+        table.setSuspect(suspect.seq, suspect.failures);
+      });
+    },
+    mayBury: () => buriedInARow < BURIED_IN_A_ROW_MAX,
+    async bury(row, reason, explanation) {
+      buriedInARow += 1;
+      await database.commit(() => {
+        table.bury(row.seq, `${reason}: ${explanation}`, clock.now());
+        table.count(-1, -row.bytes);
+        table.setBuriedInARow(buriedInARow);
+        const { encoderId, sequence } = row;
+        if (sequence !== null) recorder.gap({ encoderId, first: sequence, last: sequence, reason });
+      });
+      log.error(
+        { event: row.id, encoderId: row.encoderId, sequence: row.sequence, reason, explanation },
+        'the notification service does not take an event: it is kept as a dead letter',
+      );
+      events.wake();
+    },
+  };
+  return outbox;
+}

@@ -1,0 +1,71 @@
+/** Appends to the log of events. Everything here runs inside a commit job, so a fact and its event are durable together. */
+import type { Clock } from '../clock.ts';
+import {
+  type EncodedEvent,
+  type Gap,
+  gapEvent,
+  type Recorded,
+  writeProgressEvent,
+  writeProgressId,
+} from './cloud-event.ts';
+import type { LinkState, WriteProgress } from './events.ts';
+import type { EventTable } from './table.ts';
+
+export interface Recorder {
+  writeProgress(progress: WriteProgress): void;
+  /** Joins the encoder's latest gap when the two are one and that one is not sent yet. */
+  gap(gap: Gap): void;
+}
+
+export interface RecorderOptions {
+  table: EventTable;
+  clock: Clock;
+  systemId: string;
+  clockSynchronised: () => boolean;
+  link: LinkState;
+}
+
+export function openRecorder({ table, clock, systemId, clockSynchronised, link }: RecorderOptions): Recorder {
+  function append(
+    event: EncodedEvent,
+    recorded: Recorded,
+    encoderId: string,
+    sequence: number | null,
+  ): number {
+    const bytes = Buffer.byteLength(event.body);
+    table.count(1, bytes);
+    return table.insert(event, {
+      encoderId,
+      sequence,
+      recordedAt: recorded.at,
+      clockSynchronised: recorded.clockSynchronised ? 1 : 0,
+      bytes,
+    });
+  }
+
+  /** Takes back the encoder's latest gap if `gap` continues it and nobody can have seen it; returns where it began. */
+  function takeBack({ encoderId, first, reason }: Gap): number | undefined {
+    const latest = table.latestGap(encoderId, Math.max(link.heldThrough, link.sentThrough));
+    if (latest?.last !== first - 1 || latest.reason !== reason) return undefined;
+    table.count(-1, -table.between(latest.seq - 1, latest.seq).bytes);
+    table.removeGap(latest.seq);
+    return latest.first;
+  }
+
+  return {
+    writeProgress(progress) {
+      if (table.has(writeProgressId(progress))) return;
+      const recorded = { systemId, at: clock.now(), clockSynchronised: clockSynchronised() };
+      const sequence = table.nextSequence(progress.encoderId);
+      append(writeProgressEvent(progress, sequence, recorded), recorded, progress.encoderId, sequence);
+    },
+    gap(gap) {
+      const recorded = { systemId, at: clock.now(), clockSynchronised: clockSynchronised() };
+      const whole = { ...gap, first: takeBack(gap) ?? gap.first };
+      const event = gapEvent(whole, recorded);
+      if (table.has(event.id)) return;
+      const seq = append(event, recorded, gap.encoderId, null);
+      table.insertGap(seq, whole, recorded.at);
+    },
+  };
+}

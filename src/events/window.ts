@@ -1,0 +1,60 @@
+/**
+ * The messages in flight of one connection, oldest first. Acknowledgements may come in any order; only the acknowledged
+ * beginning counts, for after a loss everything behind it is sent again (go-back-N). Pure: time comes in as numbers.
+ */
+import type { EventRow } from './table.ts';
+
+export interface Sent {
+  readonly row: EventRow;
+  /** Monotonic milliseconds of the last send. */
+  sentAt: number;
+  /** Settled are the acknowledged and the buried, which are dead letters. */
+  state: 'in flight' | 'acknowledged' | 'refused' | 'buried';
+  /** How often it was refused, or a connection broke while it was the oldest in flight. */
+  failures: number;
+  /** Of the last answer. */
+  reasonCode: number;
+}
+
+/** Nothing was acknowledged for this long: the connection is dead or the service stands still. */
+export const ACKNOWLEDGEMENT_DEADLINE_MS = 10_000;
+
+export interface Window {
+  readonly sent: readonly Sent[];
+  add(sent: Sent): void;
+  /** Removes the settled beginning; returns the seq of its last message, or undefined when there is none. */
+  takeSettled(): number | undefined;
+  /** How many are not settled. */
+  open(): number;
+  /** Whether the oldest is overtaken: a message sent after it is acknowledged and it is not. */
+  overtaken(): boolean;
+  /**
+   * Whether the oldest waits too long. On a slow line the queue before a message may take minutes, so what counts is
+   * the time since anything was acknowledged (`heardAt`) unless the service has overtaken the message.
+   */
+  overdue(now: number, heardAt: number): boolean;
+}
+
+export function openWindow(): Window {
+  const sent: Sent[] = [];
+  const settled = ({ state }: Sent) => state === 'acknowledged' || state === 'buried';
+  const overtaken = () => sent.some(({ state }, index) => index > 0 && state === 'acknowledged');
+  return {
+    sent,
+    add: (message) => {
+      sent.push(message);
+    },
+    takeSettled() {
+      const end = sent.findIndex((message) => !settled(message));
+      return sent.splice(0, end === -1 ? sent.length : end).at(-1)?.row.seq;
+    },
+    open: () => sent.reduce((count, message) => count + (settled(message) ? 0 : 1), 0),
+    overtaken,
+    overdue(now, heardAt) {
+      const oldest = sent[0];
+      if (oldest?.state !== 'in flight') return false;
+      const since = overtaken() ? oldest.sentAt : Math.max(oldest.sentAt, heardAt);
+      return now - since >= ACKNOWLEDGEMENT_DEADLINE_MS;
+    },
+  };
+}
