@@ -1,10 +1,13 @@
 /**
  * One operation of the interface, declared once: the object drives routing, validation, authorisation, error codes and
- * the OpenAPI document. app.ts mounts it; slices declare it in operations.ts.
+ * the OpenAPI document. app.ts mounts it, openapi.ts describes it; slices declare it in operations.ts.
  */
 import type { z } from '@hono/zod-openapi';
 import type { ErrorCode } from '../errors.ts';
 import type { Principal, Role } from '../principal.ts';
+
+/** Bytes of a body, unless the operation says otherwise: ten times the largest resource. */
+export const BODY_LIMIT_BYTES = 64 * 1_024;
 
 /** What a handler is given; everything in it has been validated. */
 export interface Call<Params, Query, Body> {
@@ -36,7 +39,7 @@ export interface OperationDeclaration<
   /** camelCase, unique: the OpenAPI operationId. */
   id: string;
   method: 'get' | 'put' | 'post' | 'delete';
-  /** OpenAPI form, such as /encoder/{encoderId}. */
+  /** OpenAPI form, such as /encoder/{encoderId}. A static segment wins over a parameter in its place. */
   path: string;
   summary: string;
   /** Markdown. */
@@ -44,14 +47,16 @@ export interface OperationDeclaration<
   tag: string;
   access: Access;
   params?: Params;
+  /** Values arrive as text: use z.coerce for numbers. A strict object refuses unknown parameters. */
   query?: Query;
+  /** A strict object, so that an unknown field is named. Without it a body is left unread. */
   body?: Body;
-  /** Bytes; 64 KiB when absent. */
+  /** Bytes; BODY_LIMIT_BYTES when absent. */
   bodyLimit?: number;
   /** Status and schema of success. */
   status: 200 | 202;
   result: Result;
-  /** Codes this operation can answer beyond those every operation can (401, 403, 429 …, added by app.ts). */
+  /** Codes this operation can answer beyond those of its kind (errorsOf). */
   errors: readonly ErrorCode[];
   handler(
     call: Call<z.output<Params>, z.output<Query>, z.output<Body>>,
@@ -68,4 +73,21 @@ export function operation<
   Result extends z.ZodType = z.ZodType,
 >(declaration: OperationDeclaration<Params, Query, Body, Result>): Operation {
   return declaration as unknown as Operation;
+}
+
+/** Every code the operation can answer: what follows from its declaration, and what it adds. */
+export function errorsOf(operation: Operation): ErrorCode[] {
+  const codes = new Set<ErrorCode>(['PAYLOAD_TOO_LARGE', 'SHUTTING_DOWN', 'INTERNAL']);
+  const add = (...more: ErrorCode[]) => {
+    for (const code of more) codes.add(code);
+  };
+  if (operation.access !== 'public') add('STORAGE_UNAVAILABLE');
+  if (Array.isArray(operation.access)) add('UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED');
+  if (operation.params) add('VALIDATION_FAILED');
+  if (operation.query) add('VALIDATION_FAILED', 'UNKNOWN_FIELD');
+  if (operation.body) {
+    add('UNSUPPORTED_MEDIA_TYPE', 'INVALID_JSON', 'VALIDATION_FAILED', 'UNKNOWN_FIELD');
+  }
+  add(...operation.errors);
+  return [...codes];
 }

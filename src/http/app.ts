@@ -1,0 +1,219 @@
+/**
+ * Serves operations: one pipeline for all of them, in this order: correlation id, shutting down, authentication, role,
+ * rate, size and media type, strict JSON, schema, handler. Two apps are made of the same operations: `lan` for the
+ * site's network, `local` for the admin socket, whose file mode is the authentication.
+ */
+import { randomUUID } from 'node:crypto';
+import { Hono } from 'hono';
+import type { Clock } from '../clock.ts';
+import { GatehouseError } from '../errors.ts';
+import type { Log } from '../log.ts';
+import { LOCAL_ADMINISTRATOR, type Principal } from '../principal.ts';
+import { readJson, refuseOversized } from './body.ts';
+import { documentOperation, openApiDocument } from './openapi.ts';
+import { BODY_LIMIT_BYTES, type Operation } from './operation.ts';
+import { type Rate, rateLimiter } from './rate-limit.ts';
+import { errorBody, errorReply, type Reply, responseOf } from './reply.ts';
+import { checkError, checkResult } from './response-check.ts';
+import { pathParameters, queryParameters, validate } from './validation.ts';
+
+export type Surface =
+  | {
+      kind: 'lan';
+      /** Comes before every path, such as /api; may be "". */
+      basePath: string;
+      /** From the Authorization header to who that is; throws UNAUTHORIZED. */
+      authenticate(authorization: string | undefined): Principal;
+      rate(principal: Principal): Rate;
+    }
+  | { kind: 'local' };
+
+export interface AppOptions {
+  surface: Surface;
+  operations: readonly Operation[];
+  /** Of Gatehouse. */
+  version: string;
+  clock: Clock;
+  log: Log;
+  /** Answers that differ from their declaration become INTERNAL: for tests and the demo. */
+  checkResponses?: boolean;
+}
+
+export interface App {
+  fetch(request: Request): Response | Promise<Response>;
+  /** From now on: 503 SHUTTING_DOWN, and connections close after their answer. */
+  drain(): void;
+}
+
+/** What a client may choose as its correlation id. */
+const CORRELATION_ID = /^[\w-]{1,64}$/;
+
+/** Calls public operations. */
+const ANYONE: Principal = {
+  id: '00000000-0000-4000-8000-000000000000',
+  label: 'anyone',
+  roles: new Set(),
+  via: 'system',
+};
+
+/** One request on its way through. */
+interface Exchange {
+  request: Request;
+  correlationId: string;
+  /** Known once it has been authenticated. */
+  principal?: Principal;
+}
+
+export function createApp(options: AppOptions): App {
+  const basePath = options.surface.kind === 'lan' ? options.surface.basePath : '';
+  const operations = servedOperations(options, basePath);
+  const serve = operationServer(options, basePath);
+  const exchanges = exchangeServer(options);
+  const hono = new Hono();
+  for (const operation of operations) {
+    const route = basePath + operation.path;
+    const level = operation.access === 'public' ? 'debug' : 'info';
+    const work = (exchange: Exchange) => serve(operation, exchange);
+    hono.on([operation.method], routerPattern(route), ({ req }) =>
+      exchanges.answer(req.raw, { route, level, work }),
+    );
+  }
+  for (const [path, sharing] of Map.groupBy(operations, ({ path }) => path)) {
+    const route = basePath + path;
+    const work = refuseMethod(sharing);
+    hono.all(routerPattern(route), ({ req }) => exchanges.answer(req.raw, { route, level: 'info', work }));
+  }
+  hono.notFound(({ req }) =>
+    exchanges.answer(req.raw, { route: 'none', level: 'info', work: refusePath(basePath) }),
+  );
+  return { fetch: (request) => hono.fetch(request), drain: exchanges.drain };
+}
+
+/** The operations of the surface and their document, static segments before parameters in the same place. */
+function servedOperations({ surface, operations, version }: AppOptions, basePath: string): Operation[] {
+  let document: object | undefined;
+  const served: Operation[] = [
+    ...operations.filter(({ access }) => surface.kind === 'local' || access !== 'local'),
+    documentOperation(() => {
+      document ??= openApiDocument(served, { version, basePath });
+      return document;
+    }),
+  ];
+  // "{" sorts after every character a static segment has.
+  return served.toSorted((a, b) => Number(a.path > b.path) - Number(a.path < b.path));
+}
+
+interface Work {
+  /** For the log: the pattern, never the path, so that it holds no identifiers and its number is bounded. */
+  route: string;
+  level: 'debug' | 'info';
+  work(exchange: Exchange): Reply | Promise<Reply>;
+}
+
+/** What surrounds every request, whatever it asks for: correlation id, refusal while stopping, error body, one line. */
+function exchangeServer({ clock, log }: AppOptions) {
+  let draining = false;
+  return {
+    drain() {
+      draining = true;
+    },
+    async answer(request: Request, { route, level, work }: Work): Promise<Response> {
+      const started = clock.monotonic();
+      const offered = request.headers.get('x-request-id') ?? '';
+      const correlationId = CORRELATION_ID.test(offered) ? offered : randomUUID();
+      const exchange: Exchange = { request, correlationId };
+      let reply: Reply;
+      try {
+        if (draining) {
+          throw new GatehouseError('SHUTTING_DOWN', 'The gateway is stopping; try again in a minute.');
+        }
+        reply = await work(exchange);
+      } catch (error) {
+        reply = errorReply(error, request, correlationId, log);
+      }
+      const { method } = request;
+      const { status } = reply;
+      const ms = Math.round(clock.monotonic() - started);
+      const principal = exchange.principal?.label;
+      log[level]({ method, route, status, ms, principal, correlationId }, 'request');
+      return responseOf(reply, correlationId, draining);
+    },
+  };
+}
+
+/** The pipeline of one operation, from authentication on. */
+function operationServer({ surface, clock, checkResponses = false }: AppOptions, basePath: string) {
+  const limitRate = rateLimiter(clock.monotonic);
+
+  function admit({ access }: Operation, { request }: Exchange): Principal {
+    if (surface.kind === 'local') return LOCAL_ADMINISTRATOR;
+    if (typeof access === 'string') return ANYONE;
+    return surface.authenticate(request.headers.get('authorization') ?? undefined);
+  }
+
+  function authorize({ access }: Operation, principal: Principal): void {
+    if (surface.kind === 'local' || typeof access === 'string') return;
+    if (!access.some((role) => principal.roles.has(role))) {
+      throw new GatehouseError(
+        'FORBIDDEN',
+        `This needs the role ${access.join(' or ')}; use a token that has it.`,
+      );
+    }
+    limitRate(principal.id, surface.rate(principal));
+  }
+
+  async function call(operation: Operation, exchange: Exchange): Promise<Reply> {
+    const { request, correlationId } = exchange;
+    const principal = admit(operation, exchange);
+    exchange.principal = principal;
+    authorize(operation, principal);
+    const limit = operation.bodyLimit ?? BODY_LIMIT_BYTES;
+    refuseOversized(request, limit);
+    const body = operation.body ? await readJson(request, limit) : undefined;
+    const url = new URL(request.url);
+    const input = validate(operation, {
+      params: pathParameters(basePath + operation.path, url),
+      query: operation.query ? queryParameters(url) : {},
+      body,
+    });
+    const ifMatch = request.headers.get('if-match') ?? undefined;
+    const answer = await operation.handler({ ...input, principal, correlationId, ifMatch });
+    if (checkResponses) checkResult(operation, answer.body);
+    const headers: Record<string, string> = answer.etag === undefined ? {} : { ETag: `"${answer.etag}"` };
+    return { status: operation.status, body: answer.body, headers };
+  }
+
+  return async (operation: Operation, exchange: Exchange): Promise<Reply> => {
+    try {
+      return await call(operation, exchange);
+    } catch (error) {
+      if (checkResponses) checkError(operation, error);
+      throw error;
+    }
+  };
+}
+
+function refuseMethod(sharingPath: readonly Operation[]) {
+  const methods = sharingPath.map(({ method }) => method.toUpperCase());
+  const allow = [...methods, ...(methods.includes('GET') ? ['HEAD'] : [])].join(', ');
+  const error = new GatehouseError('METHOD_NOT_ALLOWED', `This path takes ${allow}.`);
+  return ({ correlationId }: Exchange): Reply => ({
+    status: 405,
+    body: errorBody(error, correlationId),
+    headers: { Allow: allow },
+  });
+}
+
+function refusePath(basePath: string) {
+  return () => {
+    throw new GatehouseError(
+      'NOT_FOUND',
+      `There is nothing at this path; ${basePath}/openapi.json lists all paths.`,
+    );
+  };
+}
+
+/** /encoder/{encoderId} as the router writes it. */
+function routerPattern(route: string): string {
+  return route.replaceAll(/\{(\w+)\}/g, ':$1');
+}

@@ -1,0 +1,39 @@
+/** Whether the gateway lives and serves, for probes: public, and without a word more than that. */
+import { z } from '@hono/zod-openapi';
+import { type Operation, operation } from './operation.ts';
+
+const health = z.strictObject({ status: z.literal('ok') }).openapi('Health');
+const tag = 'Health';
+
+/** Each of `ready` throws a GatehouseError of status 503 while its part cannot serve. */
+export function healthOperations(ready: readonly (() => void)[]): Operation[] {
+  return [
+    operation({
+      id: 'getLiveness',
+      method: 'get',
+      path: '/healthz',
+      tag,
+      summary: 'Does the process answer?',
+      access: 'public',
+      status: 200,
+      result: health,
+      errors: [],
+      handler: () => ({ body: { status: 'ok' as const } }),
+    }),
+    operation({
+      id: 'getReadiness',
+      method: 'get',
+      path: '/readyz',
+      tag,
+      summary: 'Can it serve requests?',
+      access: 'public',
+      status: 200,
+      result: health,
+      errors: ['STORAGE_UNAVAILABLE'],
+      handler() {
+        for (const check of ready) check();
+        return { body: { status: 'ok' as const } };
+      },
+    }),
+  ];
+}

@@ -1,0 +1,118 @@
+/**
+ * Strict JSON: what JSON.parse takes, less what two readers of the same text could understand differently (duplicate
+ * keys, numbers beyond a double, lone surrogates: RFC 8259, 4, 6 and 8.2) and what could hurt later (`__proto__`,
+ * deep nesting).
+ */
+import { type ErrorDetail, GatehouseError } from '../errors.ts';
+import { jsonPointer } from './pointer.ts';
+
+/** Levels of nesting; the deepest body of the interface has seven. */
+const DEPTH_MAX = 32;
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+const BYTE_ORDER_MARK = 0xfeff;
+
+/** Throws INVALID_JSON, or UNKNOWN_FIELD for `__proto__`. */
+export function parseJson(bytes: Uint8Array): unknown {
+  const text = decode(bytes);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    // The engine's message quotes the body, which may hold secrets.
+    const position = /at position (\d+)/.exec((error as Error).message)?.[1];
+    throw invalid(
+      `The body is not valid JSON${position === undefined ? '' : ` (at character ${position})`}.`,
+    );
+  }
+  refuseAmbiguity(text);
+  return value;
+}
+
+function decode(bytes: Uint8Array): string {
+  let text: string;
+  try {
+    text = utf8.decode(bytes);
+  } catch {
+    throw invalid('The body is not valid UTF-8.');
+  }
+  if (text.charCodeAt(0) === BYTE_ORDER_MARK) {
+    throw invalid('The body starts with a byte order mark; send UTF-8 without one.');
+  }
+  if (text.trim() === '') throw invalid('The body is empty; send a JSON object, {} at least.');
+  return text;
+}
+
+/** An object (with the keys met so far) or an array the scan is inside of, and where in it. */
+interface Frame {
+  keys: Set<string> | undefined;
+  at: string | number;
+  awaitsKey: boolean;
+}
+
+/** One pass over a text that JSON.parse has accepted, so that the grammar need not be checked again. */
+function refuseAmbiguity(text: string): void {
+  const frames: Frame[] = [];
+  const here = () => jsonPointer(frames.map(({ at }) => at));
+  let position = 0;
+  while (position < text.length) {
+    const character = text.charAt(position);
+    const frame = frames.at(-1);
+    let end = position + 1;
+    if (character === '"') {
+      end = endOfString(text, position);
+      readString(text.slice(position, end), frame, here);
+    } else if (character === '{' || character === '[') {
+      if (frames.length === DEPTH_MAX) throw invalid(`The body nests deeper than ${DEPTH_MAX} levels.`);
+      const object = character === '{';
+      frames.push({ keys: object ? new Set() : undefined, at: object ? '' : 0, awaitsKey: object });
+    } else if (character === '}' || character === ']') {
+      frames.pop();
+    } else if (character === ',' && frame) {
+      if (frame.keys) frame.awaitsKey = true;
+      else frame.at = Number(frame.at) + 1;
+    } else if (character === '-' || isDigit(character)) {
+      while (/[\d.eE+-]/.test(text.charAt(end))) end += 1;
+      if (!Number.isFinite(Number(text.slice(position, end)))) {
+        throw invalid('A number is too large.', here(), 'NUMBER_TOO_LARGE');
+      }
+    }
+    position = end;
+  }
+}
+
+/** `quoted` is a string of JSON with its quotes: the frame's next key, or a value. */
+function readString(quoted: string, frame: Frame | undefined, here: () => string): void {
+  const isKey = frame?.keys !== undefined && frame.awaitsKey;
+  if (!isKey && !quoted.includes('\\u')) return;
+  const text = JSON.parse(quoted) as string;
+  if (isKey) {
+    frame.at = text;
+    frame.awaitsKey = false;
+  }
+  if (!text.isWellFormed()) throw invalid('A text holds half a surrogate pair.', here(), 'LONE_SURROGATE');
+  if (!isKey) return;
+  if (text === '__proto__') {
+    throw new GatehouseError('UNKNOWN_FIELD', 'The body has a field __proto__, which nothing here has.', {
+      details: [{ path: here(), code: 'UNKNOWN_FIELD', message: 'This field does not exist here.' }],
+    });
+  }
+  if (frame.keys?.has(text)) throw invalid('A field is given twice.', here(), 'DUPLICATE_KEY');
+  frame.keys?.add(text);
+}
+
+function endOfString(text: string, start: number): number {
+  let position = start + 1;
+  while (text[position] !== '"') position += text[position] === '\\' ? 2 : 1;
+  return position + 1;
+}
+
+function isDigit(character: string): boolean {
+  return character >= '0' && character <= '9';
+}
+
+function invalid(message: string, path?: string, code?: string): GatehouseError {
+  const details: ErrorDetail[] =
+    path === undefined || code === undefined ? [] : [{ path: path.slice(0, 256), code, message }];
+  return new GatehouseError('INVALID_JSON', message, details.length > 0 ? { details } : {});
+}

@@ -1,0 +1,149 @@
+/** The OpenAPI 3.1 document, from the same operations that are served; the only user of the generator. */
+import { createRoute, OpenAPIHono, z } from '@hono/zod-openapi';
+import { ERROR_STATUS, type ErrorCode } from '../errors.ts';
+import { type Access, errorsOf, type Operation, operation } from './operation.ts';
+
+export interface DocumentInfo {
+  /** Of Gatehouse. */
+  version: string;
+  /** What comes before every path, such as /api; may be "". */
+  basePath: string;
+}
+
+const DESCRIPTION = `Every answer that is not a success has the body \`Error\`. Checks are made in this order: 401, 403, 429, 413 and
+415, 400, 404, 412, 409 and 422. \`X-Request-Id\` (1 to 64 letters, digits, \`_\` or \`-\`) is taken as the correlation
+id of a request, else one is drawn; every answer carries it. Text is UTF-8. JSON with a field given twice, a number
+beyond a double or more than 32 levels is refused. A body sent to an operation that takes none is not read.`;
+
+const errorBody = z
+  .strictObject({
+    error: z.enum(Object.keys(ERROR_STATUS) as [ErrorCode, ...ErrorCode[]]).openapi({
+      description: 'What programs decide by',
+    }),
+    message: z.string().openapi({ description: 'What to do next, for a person' }),
+    correlationId: z.string().openapi({ description: 'Finds the request in log, audit and events' }),
+    details: z
+      .array(
+        z.strictObject({
+          path: z.string().openapi({
+            description:
+              'JSON pointer into the body ("" is all of it), {name} of a path parameter, or ?name of a query parameter',
+          }),
+          code: z.string(),
+          message: z.string(),
+        }),
+      )
+      .optional(),
+  })
+  .openapi('Error');
+
+export type ErrorBody = z.infer<typeof errorBody>;
+
+/** Pure: no handler is called. Operations of the admin socket are described when given. */
+export function openApiDocument(operations: readonly Operation[], info: DocumentInfo): object {
+  const generator = new OpenAPIHono();
+  const registry = generator.openAPIRegistry;
+  registry.register('Error', errorBody);
+  registry.registerComponent('securitySchemes', 'bearer', { type: 'http', scheme: 'bearer' });
+  for (const declared of operations) registry.registerPath(route(declared));
+  const document = generator.getOpenAPI31Document({
+    openapi: '3.1.0',
+    info: { title: 'Gatehouse', version: info.version, description: DESCRIPTION },
+    servers: [{ url: info.basePath || '/' }],
+  });
+  return withNullableReferences(document) as object;
+}
+
+/** The document as an operation of its own; `document` is asked at each call. */
+export function documentOperation(document: () => object): Operation {
+  return operation({
+    id: 'getOpenApi',
+    method: 'get',
+    path: '/openapi.json',
+    tag: 'Health',
+    summary: 'This document',
+    access: 'public',
+    status: 200,
+    result: z.looseObject({ openapi: z.string() }),
+    errors: [],
+    handler: () => ({ body: document() as { openapi: string } }),
+  });
+}
+
+function route(declared: Operation) {
+  const { id, method, path, tag, summary, description, access, params, query, body, errors } = declared;
+  const ifMatch = z.object({
+    'If-Match': z
+      .string()
+      .optional()
+      .openapi({ description: 'ETag of the version to change; 412 if it is another' }),
+  });
+  return createRoute({
+    operationId: id,
+    method,
+    path,
+    tags: [tag],
+    summary,
+    description: [description, whoMayCall(access)].filter(Boolean).join('\n\n'),
+    ...(typeof access === 'string' ? {} : { 'x-roles': [...access] }),
+    security: typeof access === 'string' ? [] : [{ bearer: [] }],
+    request: {
+      ...(params && { params }),
+      ...(query && { query }),
+      ...(errors.includes('PRECONDITION_FAILED') && { headers: ifMatch }),
+      ...(body && { body: { required: true, content: { 'application/json': { schema: body } } } }),
+    },
+    responses: {
+      [declared.status]: {
+        description: declared.status === 202 ? 'Accepted' : 'Success',
+        content: { 'application/json': { schema: declared.result } },
+      },
+      ...errorResponses(errorsOf(declared)),
+    },
+  });
+}
+
+function whoMayCall(access: Access): string {
+  if (access === 'public') return 'Needs no credentials.';
+  if (access === 'local') return 'Served on the admin socket only.';
+  return `Roles: ${access.join(', ')}.`;
+}
+
+/** One response per status, naming the codes it can carry. */
+function errorResponses(codes: readonly ErrorCode[]) {
+  const byStatus = Map.groupBy(codes, (code) => ERROR_STATUS[code]);
+  return Object.fromEntries(
+    [...byStatus].map(([status, carried]) => [
+      status,
+      {
+        description: carried.join(', '),
+        content: {
+          'application/json': {
+            schema: {
+              allOf: [
+                { $ref: '#/components/schemas/Error' },
+                { properties: { error: { type: 'string' as const, enum: carried } } },
+              ],
+            },
+          },
+        },
+      },
+    ]),
+  );
+}
+
+/**
+ * The generator writes a nullable reference as allOf [reference, object or null], which no null satisfies when the
+ * reference itself does not allow it.
+ */
+function withNullableReferences(node: unknown): unknown {
+  if (Array.isArray(node)) return node.map(withNullableReferences);
+  if (typeof node !== 'object' || node === null) return node;
+  const copy = Object.fromEntries(
+    Object.entries(node).map(([key, value]) => [key, withNullableReferences(value)]),
+  );
+  const [reference, other] = Array.isArray(copy.allOf) ? copy.allOf : [];
+  if (reference?.$ref === undefined || !other?.type?.includes?.('null')) return copy;
+  const { allOf: _, ...rest } = copy;
+  return { ...rest, anyOf: [reference, { type: 'null' }] };
+}

@@ -1,0 +1,67 @@
+/** What goes back: headers every answer has, and the one error body. */
+import { ERROR_STATUS, GatehouseError } from '../errors.ts';
+import type { Log } from '../log.ts';
+import { ClientGone } from './body.ts';
+import type { ErrorBody } from './openapi.ts';
+
+/** Names the protection space (RFC 6750, 3). */
+const CHALLENGE = 'Bearer realm="gatehouse"';
+/** The number other servers log for a client that left; nobody receives it. */
+const STATUS_CLIENT_GONE = 499;
+
+/** On every answer. No HSTS: with a site CA, an expired certificate could then not be clicked past on the site. */
+const FIXED_HEADERS = {
+  'Cache-Control': 'no-store',
+  'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
+  'Content-Type': 'application/json',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+  'Referrer-Policy': 'no-referrer',
+  'X-Content-Type-Options': 'nosniff',
+};
+
+export interface Reply {
+  status: number;
+  body: unknown;
+  headers?: Record<string, string>;
+}
+
+export function responseOf(reply: Reply, correlationId: string, close: boolean): Response {
+  return new Response(JSON.stringify(reply.body), {
+    status: reply.status,
+    headers: {
+      ...FIXED_HEADERS,
+      'X-Request-Id': correlationId,
+      ...(close && { Connection: 'close' }),
+      ...reply.headers,
+    },
+  });
+}
+
+export function errorBody(error: GatehouseError, correlationId: string): ErrorBody {
+  const { code, message, details } = error;
+  return { error: code, message, correlationId, ...(details && { details }) };
+}
+
+/** Turns whatever was thrown into the error body; what was not meant for the client goes to the log alone. */
+export function errorReply(error: unknown, request: Request, correlationId: string, log: Log): Reply {
+  if (error instanceof ClientGone) {
+    log.debug({ err: error.cause, correlationId }, error.message);
+    return { status: STATUS_CLIENT_GONE, body: {} };
+  }
+  if (!(error instanceof GatehouseError)) {
+    log.error({ err: error, correlationId }, 'a request failed for a reason that was not foreseen');
+    const message = 'Something went wrong in the gateway. Tell its operator the correlation id.';
+    return { status: 500, body: errorBody(new GatehouseError('INTERNAL', message), correlationId) };
+  }
+  if (error.cause !== undefined) {
+    log.warn({ err: error.cause, code: error.code, correlationId }, error.message);
+  }
+  const headers: Record<string, string> = {};
+  if (error.retryAfterSeconds !== undefined) headers['Retry-After'] = String(error.retryAfterSeconds);
+  if (error.code === 'UNAUTHORIZED') {
+    const offered = request.headers.has('authorization');
+    headers['WWW-Authenticate'] = offered ? `${CHALLENGE}, error="invalid_token"` : CHALLENGE;
+  }
+  if (error.code === 'FORBIDDEN') headers['WWW-Authenticate'] = `${CHALLENGE}, error="insufficient_scope"`;
+  return { status: ERROR_STATUS[error.code], body: errorBody(error, correlationId), headers };
+}

@@ -1,0 +1,221 @@
+/**
+ * Sockets for an app: HTTPS on the network, plain HTTP on loopback, a unix socket for the command line. HTTP/1.1 only:
+ * event streams on HTTP/2 end the process (honojs/hono#4041). The only importer of @hono/node-server.
+ */
+import { randomUUID } from 'node:crypto';
+import { chmodSync } from 'node:fs';
+import { createServer, type Server as HttpServer } from 'node:http';
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
+import { type AddressInfo, BlockList, isIP, type ListenOptions } from 'node:net';
+import { getRequestListener } from '@hono/node-server';
+import type { Clock } from '../clock.ts';
+import { GatehouseError } from '../errors.ts';
+import type { Log } from '../log.ts';
+import { claimSocketPath } from './admin-socket.ts';
+import type { App } from './app.ts';
+import { trackConnections } from './connections.ts';
+import { errorBody, errorReply, responseOf } from './reply.ts';
+
+/** Milliseconds. */
+export interface ServerTimes {
+  /** From the first byte of a connection to the last header of a request. */
+  headers: number;
+  /** To the last byte of a request. */
+  request: number;
+  tlsHandshake: number;
+  /** An idle connection is kept; above the 15 s many clients keep theirs, so that they close first. */
+  keepAlive: number;
+  /** How often the first two are looked at. */
+  check: number;
+  /** Requests under way when the server closes may take so long; below systemd's TimeoutStopSec. */
+  drain: number;
+}
+
+const TIMES: ServerTimes = {
+  headers: 10_000,
+  request: 30_000,
+  tlsHandshake: 10_000,
+  keepAlive: 20_000,
+  check: 1_000,
+  drain: 8_000,
+};
+/** Bytes of all headers of a request; a token and a few names take less than one tenth. */
+const HEADERS_MAX_BYTES = 8_192;
+/** Connections at a time: memory for 512 slow clients is some 20 MB. */
+const CONNECTIONS_MAX = 512;
+/** When the kernel starts to probe a silent peer. */
+const TCP_PROBE_AFTER_MS = 30_000;
+
+/** Authenticated encryption with forward secrecy only; the first three are TLS 1.3. */
+const CIPHERS = [
+  'TLS_AES_256_GCM_SHA384',
+  'TLS_CHACHA20_POLY1305_SHA256',
+  'TLS_AES_128_GCM_SHA256',
+  'ECDHE-ECDSA-AES128-GCM-SHA256',
+  'ECDHE-RSA-AES128-GCM-SHA256',
+  'ECDHE-ECDSA-AES256-GCM-SHA384',
+  'ECDHE-RSA-AES256-GCM-SHA384',
+  'ECDHE-ECDSA-CHACHA20-POLY1305',
+  'ECDHE-RSA-CHACHA20-POLY1305',
+].join(':');
+
+/** PEM: the leaf, then its issuers, and the leaf's private key. */
+export interface TlsIdentity {
+  chain: string;
+  key: string;
+}
+
+export interface ServeOptions {
+  app: App;
+  clock: Clock;
+  log: Log;
+  /** In place of the standard ones. */
+  times?: Partial<ServerTimes>;
+}
+
+/** Listening. Disposal refuses new work, lets what is under way finish, and closes every connection. */
+export interface Server extends AsyncDisposable {
+  readonly address: { host: string; port: number };
+}
+
+export interface HttpsServer extends Server {
+  /** For connections from now on; those open stay as they are. */
+  setSecureContext(identity: TlsIdentity): void;
+}
+
+export async function listenHttps(
+  options: ServeOptions & TlsIdentity & { host: string; port: number },
+): Promise<HttpsServer> {
+  const server = createTlsServer({
+    ...httpOptions(options),
+    ...tlsOptions(options),
+    handshakeTimeout: timesOf(options).tlsHandshake,
+    ALPNProtocols: ['http/1.1'],
+  });
+  server.on('tlsClientError', (error) => options.log.debug({ err: error }, 'a TLS handshake failed'));
+  const listening = await listen(server, options, { host: options.host, port: options.port });
+  return {
+    ...listening,
+    address: addressOf(server),
+    // What is not given again falls back to Node's defaults.
+    setSecureContext: (identity) => server.setSecureContext(tlsOptions(identity)),
+  };
+}
+
+/** Without TLS, on a loopback address only: tokens would travel in the open. */
+export async function listenPlain(options: ServeOptions & { host: string; port: number }): Promise<Server> {
+  if (!isLoopback(options.host)) {
+    throw new Error(
+      `plain HTTP is served on a loopback address only, such as 127.0.0.1, not on ${options.host}: change http.listen, or set http.plain to false`,
+    );
+  }
+  const server = createServer(httpOptions(options));
+  const listening = await listen(server, options, { host: options.host, port: options.port });
+  return { ...listening, address: addressOf(server) };
+}
+
+/** Mode 0660: whoever can open the socket is the local administrator. */
+export async function listenUnix(options: ServeOptions & { path: string }): Promise<AsyncDisposable> {
+  await claimSocketPath(options.path);
+  const server = createServer(httpOptions(options));
+  const listening = listen(server, options, { path: options.path });
+  // Binding is synchronous, so no one is let in before the mode is right.
+  if (server.listening) chmodSync(options.path, 0o660);
+  return listening;
+}
+
+function timesOf({ times }: ServeOptions): ServerTimes {
+  return { ...TIMES, ...times };
+}
+
+function httpOptions(options: ServeOptions) {
+  const times = timesOf(options);
+  return {
+    headersTimeout: times.headers,
+    requestTimeout: times.request,
+    keepAliveTimeout: times.keepAlive,
+    connectionsCheckingInterval: times.check,
+    maxHeaderSize: HEADERS_MAX_BYTES,
+    keepAlive: true,
+    keepAliveInitialDelay: TCP_PROBE_AFTER_MS,
+  };
+}
+
+function tlsOptions({ chain, key }: TlsIdentity) {
+  return { cert: chain, key, minVersion: 'TLSv1.2' as const, ciphers: CIPHERS, honorCipherOrder: true };
+}
+
+function isLoopback(host: string): boolean {
+  const loopback = new BlockList();
+  loopback.addSubnet('127.0.0.0', 8, 'ipv4');
+  loopback.addAddress('::1', 'ipv6');
+  const family = isIP(host);
+  return family !== 0 && loopback.check(host, family === 4 ? 'ipv4' : 'ipv6');
+}
+
+async function listen(
+  server: HttpServer | TlsServer,
+  options: ServeOptions,
+  target: ListenOptions,
+): Promise<AsyncDisposable> {
+  const { app, clock, log } = options;
+  const connections = trackConnections(server);
+  server.maxConnections = CONNECTIONS_MAX;
+  server.on('request', requestListener(options));
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error) => reject(explained(error, target)));
+    server.listen(target, resolve);
+  });
+  // Failures to accept, such as too many open files, are emitted; without a listener they would end the process.
+  server.on('error', (error) => log.warn({ err: error }, 'a connection could not be accepted'));
+  return {
+    async [Symbol.asyncDispose]() {
+      app.drain();
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      connections.closeWhenIdle();
+      const finished = new AbortController();
+      const overdue = clock
+        .sleep(timesOf(options).drain, finished.signal)
+        .then(connections.destroy, () => {});
+      await closed;
+      finished.abort();
+      await overdue;
+    },
+  };
+}
+
+function requestListener({ app, log }: ServeOptions) {
+  return getRequestListener((request) => app.fetch(request), {
+    overrideGlobalObjects: false,
+    errorHandler(error) {
+      const correlationId = randomUUID();
+      if (!(error instanceof Error && error.name === 'RequestError')) {
+        return responseOf(
+          errorReply(error, new Request('http://unknown'), correlationId, log),
+          correlationId,
+          true,
+        );
+      }
+      const refusal = new GatehouseError('VALIDATION_FAILED', 'The path or the Host header is not valid.');
+      return responseOf({ status: 400, body: errorBody(refusal, correlationId) }, correlationId, true);
+    },
+  });
+}
+
+function addressOf(server: HttpServer | TlsServer): { host: string; port: number } {
+  const { address, port } = server.address() as AddressInfo;
+  return { host: address, port };
+}
+
+function explained(error: NodeJS.ErrnoException, { host, port, path }: ListenOptions): Error {
+  const where = path ?? `${host}:${port}`;
+  if (error.code === 'EADDRINUSE') {
+    return new Error(`${where} is in use: stop the other program, or listen elsewhere`, { cause: error });
+  }
+  if (error.code === 'EACCES') {
+    return new Error(`${where} may not be opened by this user: use a port from 1024 on, or give the right`, {
+      cause: error,
+    });
+  }
+  return new Error(`${where} cannot be listened on: ${error.message}`, { cause: error });
+}

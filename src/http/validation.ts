@@ -1,0 +1,118 @@
+/**
+ * From the text of a request to what a handler is given: path and query parameters and the body against the schemas
+ * of the operation, with every fault named at once.
+ */
+import type { z } from '@hono/zod-openapi';
+import { type ErrorDetail, GatehouseError } from '../errors.ts';
+import type { Operation } from './operation.ts';
+import { jsonPointer } from './pointer.ts';
+
+/** Faults told in one answer: enough to repair a form, not a way to draw large answers. */
+const DETAILS_MAX = 20;
+/** Characters of a path or query parameter; the longest identifier has 64. */
+const PARAMETER_MAX = 256;
+/** Characters of a fault's path, which a client's own field names can make long. */
+const DETAIL_PATH_MAX = 256;
+
+export interface Input {
+  params: Record<string, unknown>;
+  query: Record<string, unknown>;
+  body: unknown;
+}
+
+/**
+ * The parameters in the path of `url`, decoded. `pattern` is the whole route, such as /api/encoder/{encoderId}, and
+ * has matched. Read from the raw path: a router that decodes what it can would let broken encodings through.
+ */
+export function pathParameters(pattern: string, url: URL): Record<string, string> {
+  const segments = url.pathname.split('/');
+  const parameters: Record<string, string> = {};
+  for (const [index, part] of pattern.split('/').entries()) {
+    if (!part.startsWith('{')) continue;
+    const name = part.slice(1, -1);
+    let value: string;
+    try {
+      value = decodeURIComponent(segments[index] ?? '');
+    } catch {
+      throw failed([{ path: part, code: 'INVALID_FORMAT', message: 'is not valid percent-encoding' }]);
+    }
+    parameters[name] = plain(value, part);
+  }
+  return parameters;
+}
+
+/** The query parameters of `url`, each at most once. */
+export function queryParameters(url: URL): Record<string, string> {
+  const parameters = new Map<string, string>();
+  for (const [name, value] of url.searchParams) {
+    const path = `?${name}`.slice(0, DETAIL_PATH_MAX);
+    if (parameters.has(name)) throw failed([{ path, code: 'DUPLICATE_KEY', message: 'is given twice' }]);
+    parameters.set(plain(name, '?'), plain(value, path));
+  }
+  return Object.fromEntries(parameters);
+}
+
+/** Throws UNKNOWN_FIELD when all that is wrong is fields that do not exist, else VALIDATION_FAILED. */
+export function validate(operation: Operation, input: Input): Input {
+  const faults: ErrorDetail[] = [];
+  const check = (schema: z.ZodType | undefined, value: unknown, path: (steps: PropertyKey[]) => string) => {
+    const result = schema?.safeParse(value);
+    if (result?.success === false) {
+      for (const issue of result.error.issues) faults.push(...detailsOf(issue, value, path));
+    }
+    return result?.data;
+  };
+  const output = {
+    params: check(operation.params, input.params, ([name]) => `{${String(name)}}`) ?? {},
+    query: check(operation.query, input.query, ([name]) => `?${String(name)}`) ?? {},
+    body: check(operation.body, input.body, jsonPointer),
+  };
+  if (faults.length > 0) throw failed(faults);
+  return output as Input;
+}
+
+/** Line feeds and the like belong into no identifier, and into no log. */
+function plain(value: string, path: string): string {
+  if (value.length > PARAMETER_MAX) {
+    throw failed([{ path, code: 'TOO_BIG', message: `is longer than ${PARAMETER_MAX} characters` }]);
+  }
+  if (/\p{Cc}/u.test(value)) {
+    throw failed([{ path, code: 'INVALID_FORMAT', message: 'holds control characters' }]);
+  }
+  return value;
+}
+
+type Issue = z.core.$ZodIssue;
+
+function detailsOf(issue: Issue, value: unknown, pathOf: (steps: PropertyKey[]) => string): ErrorDetail[] {
+  const at = (steps: PropertyKey[]) => pathOf(steps).slice(0, DETAIL_PATH_MAX);
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => ({
+      path: at([...issue.path, key]),
+      code: 'UNKNOWN_FIELD',
+      message: 'This field does not exist here.',
+    }));
+  }
+  if (issue.code === 'invalid_type' && valueAt(value, issue.path) === undefined) {
+    return [{ path: at(issue.path), code: 'REQUIRED', message: 'This field is required.' }];
+  }
+  return [{ path: at(issue.path), code: issue.code.toUpperCase(), message: issue.message }];
+}
+
+function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>((inner, step) => (inner as Record<PropertyKey, unknown> | null)?.[step], value);
+}
+
+function failed(faults: ErrorDetail[]): GatehouseError {
+  const onlyUnknown = faults.every(({ code }) => code === 'UNKNOWN_FIELD');
+  const places = faults.slice(0, 3).map(({ path }) => path || 'the body');
+  const more = faults.length > places.length ? ` and ${faults.length - places.length} more` : '';
+  const named = `${places.join(', ')}${more}`;
+  return onlyUnknown
+    ? new GatehouseError('UNKNOWN_FIELD', `Unknown: ${named}. Leave out what does not exist here.`, {
+        details: faults.slice(0, DETAILS_MAX),
+      })
+    : new GatehouseError('VALIDATION_FAILED', `Not valid: ${named}. The details say what is expected.`, {
+        details: faults.slice(0, DETAILS_MAX),
+      });
+}
