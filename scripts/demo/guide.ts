@@ -1,0 +1,82 @@
+/** What the demo tells at its end: for scripts demo.json, for people what to try next. */
+import { randomUUID } from 'node:crypto';
+import { rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Role } from '../../test/simulators/daemon.ts';
+
+/** DIR/demo.json. File paths are absolute. */
+export interface DemoFile {
+  baseUrl: string;
+  caFile: string;
+  productSegment: string;
+  vendorKey: string;
+  systemId: string;
+  /** Of the daemon. */
+  pid: number;
+  tokens: Record<Role, string>;
+  factory: { caCert: string; caKey: string };
+  mqtt: { url: string };
+  /** Where events arrive; `topic` is a filter to subscribe to. */
+  upstream: { url: string; topic: string };
+  encoders: { id: string }[];
+  doors: { id: string }[];
+  rs485: { deviceId: string }[];
+  zgates: { deviceId: string }[];
+  networks: { id: string }[];
+}
+
+export const demoFile = (directory: string) => join(directory, 'demo.json');
+
+/** Whole or not at all: a script may be waiting for it. */
+export async function writeDemoFile(directory: string, demo: DemoFile): Promise<void> {
+  const file = demoFile(directory);
+  await writeFile(`${file}.new`, `${JSON.stringify(demo, null, 2)}\n`, { mode: 0o600 });
+  await rename(`${file}.new`, file);
+}
+
+export function guide(directory: string, demo: DemoFile): string {
+  const { baseUrl, caFile, tokens, upstream } = demo;
+  const encoder = demo.encoders[0]?.id;
+  const { hostname, port } = new URL(upstream.url);
+  const curl = (role: Role) => `curl --cacert ${quote(caFile)} -H 'Authorization: Bearer ${tokens[role]}'`;
+  const entries = JSON.stringify({
+    description: 'Room 214',
+    data: [{ keyId: randomUUID(), blocks: ['6a1f09c2'] }],
+  });
+  return `
+The interface    ${baseUrl}
+Encoders         ${demo.mqtt.url}
+Events           ${upstream.url}  ${upstream.topic}
+Everything else  ${demoFile(directory)}
+
+Ways in, one token for each role:
+${Object.entries(tokens)
+  .map(([role, token]) => `  ${role.padEnd(16)}  ${token}`)
+  .join('\n')}
+
+Try next, in another terminal:
+
+  # the encoders, as the front desk's software sees them
+  ${curl('pms')} ${baseUrl}/encoder
+
+  # write a key; its progress shows here
+  ${curl('front-desk')} \\
+    -X PUT -H 'Content-Type: application/json' -d '${entries}' \\
+    ${baseUrl}/encoder/${encoder}/write-request/try-1
+
+  # what became of it
+  ${curl('front-desk')} ${baseUrl}/encoder/${encoder}/write-request/try-1
+
+  # follow the events with any MQTT client
+  mosquitto_sub -h ${hostname} -p ${port} -t '${upstream.topic}'
+
+  # the installation at a glance
+  npm run gatehouse -- status --config ${quote(join(directory, 'gatehouse.yaml'))}
+
+Ctrl-C ends it.`;
+}
+
+/** For a shell. */
+function quote(path: string): string {
+  return /^[A-Za-z0-9._/-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
+}

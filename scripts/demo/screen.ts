@@ -1,0 +1,106 @@
+/** What the demo shows. On a terminal the lines of the keys are redrawn in place; elsewhere every step is a line. */
+import { styleText } from 'node:util';
+import type { CloudEvent } from '../../test/simulators/upstream.ts';
+
+export interface Key {
+  keyId: string;
+  label: string;
+}
+
+export interface Screen {
+  /** A step that is done. */
+  done(what: string, detail?: string): void;
+  /** Lines as they are. */
+  print(text: string): void;
+  fail(message: string): void;
+  /** Follows these keys until disposal; `event` moves them. */
+  follow(keys: Key[]): Disposable;
+  event(event: CloudEvent): void;
+}
+
+type Format = Parameters<typeof styleText>[0];
+
+const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+const FRAME_MS = 80;
+
+/** In the order they come: what the person at the desk sees, and how much of the bar is full. */
+const STEPS: Record<string, { text: string; full: number; format: Format }> = {
+  queued: { text: 'waiting', full: 0, format: 'dim' },
+  started: { text: 'started', full: 1, format: 'cyan' },
+  cardRequested: { text: 'put a card on the encoder', full: 2, format: 'yellow' },
+  cardDetected: { text: 'card detected', full: 3, format: 'cyan' },
+  writing: { text: 'writing', full: 4, format: 'cyan' },
+  written: { text: 'written', full: 5, format: 'green' },
+  failed: { text: 'failed', full: 5, format: 'red' },
+  cancelled: { text: 'cancelled', full: 5, format: 'magenta' },
+  expired: { text: 'expired', full: 5, format: 'red' },
+  unknown: { text: 'unknown: read the card before it is used', full: 5, format: 'red' },
+};
+const ENDS = new Set(['written', 'failed', 'cancelled', 'expired', 'unknown']);
+
+export function openScreen(output: NodeJS.WriteStream): Screen {
+  const live = output.isTTY === true;
+  const style = (format: Format, text: string) => styleText(format, text, { stream: output });
+  const status = new Map<string, string>();
+  let followed: Key[] = [];
+  let frame = 0;
+  let drawn = 0;
+
+  function line({ keyId, label }: Key): string {
+    const now = status.get(keyId) ?? 'queued';
+    const { text, full, format } = STEPS[now] ?? { text: now, full: 0, format: 'dim' as const };
+    const mark = now === 'written' ? '✔' : ENDS.has(now) ? '✘' : (FRAMES[frame % FRAMES.length] ?? '');
+    const bar = '━'.repeat(full * 4) + style('dim', '─'.repeat((5 - full) * 4));
+    return `  ${style(format, mark)} ${label}  ${style(format, bar)}  ${style(format, text)}`;
+  }
+  /** Takes the live lines away, so that something else can be written above them. */
+  function wipe(): void {
+    if (drawn > 0) output.write(`\u001b[${drawn}A\u001b[J`);
+    drawn = 0;
+  }
+  function draw(): void {
+    wipe();
+    output.write(followed.map((key) => `${line(key)}\n`).join(''));
+    drawn = followed.length;
+  }
+  function print(text: string): void {
+    wipe();
+    output.write(`${text}\n`);
+    if (live && followed.length > 0) draw();
+  }
+
+  return {
+    done: (what, detail) =>
+      print(`${style('green', '✔')} ${what}${detail ? `  ${style('dim', detail)}` : ''}`),
+    print,
+    fail: (message) => print(`${style('red', '✘')} ${message}`),
+    follow(keys) {
+      followed = keys;
+      const timer = live
+        ? setInterval(() => {
+            frame += 1;
+            draw();
+          }, FRAME_MS)
+        : undefined;
+      if (live) draw();
+      return {
+        [Symbol.dispose]() {
+          clearInterval(timer);
+          if (live) draw();
+          followed = [];
+          drawn = 0;
+        },
+      };
+    },
+    event({ data }) {
+      status.set(data.keyId, data.status);
+      const key = followed.find(({ keyId }) => keyId === data.keyId);
+      if (live && key) draw();
+      else {
+        const { text, format } = STEPS[data.status] ?? { text: data.status, format: 'dim' as const };
+        const name = key?.label ?? `${data.requestId} ${data.keyId}`;
+        print(`  ${style('dim', 'event')}  ${name}  ${style(format, text)}`);
+      }
+    },
+  };
+}

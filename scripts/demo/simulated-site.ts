@@ -1,0 +1,152 @@
+/** The site of the demo: the daemon, a notification broker and two encoders, registered and connected. */
+import { randomBytes, randomUUID } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Daemon, logTail, openDaemon, ROLES, type Role } from '../../test/simulators/daemon.ts';
+import { type Factory, makeFactory, openFactory } from '../../test/simulators/encoder/factory.ts';
+import { register } from '../../test/simulators/encoder/registration.ts';
+import { openSiteEncoder, type SiteEncoder } from '../../test/simulators/site.ts';
+import { isTerminalEvent, openUpstream, type Upstream } from '../../test/simulators/upstream.ts';
+import type { Flags } from './flags.ts';
+import type { DemoFile } from './guide.ts';
+import type { Key, Screen } from './screen.ts';
+
+export interface Site {
+  daemon: Daemon;
+  upstream: Upstream;
+  encoders: SiteEncoder[];
+  tokens: Record<Role, string>;
+  factory: { caCert: string; caKey: string };
+  systemId: string;
+}
+
+const ENCODERS = ['desk-1', 'desk-2'] as const;
+/** Defaults of the configuration. */
+const VENDOR_KEY = 'vendor';
+const PRODUCT_SEGMENT = 'access';
+const WRITE_MS = 200;
+/** One card takes so long, to show what waiting looks like. */
+const SLOW_WRITE_MS = 1_500;
+const KEYS_TIMEOUT_MS = 60_000;
+
+/** What it opens is closed with the stack, the encoders first. `started` is told each child's pid. */
+export async function openSite(
+  { directory, http, mqtt }: Flags,
+  screen: Screen,
+  stack: AsyncDisposableStack,
+  started: (pid: number) => void,
+): Promise<Site> {
+  const factoryDirectory = join(directory, 'factory');
+  const factory = existsSync(join(factoryDirectory, 'ca.key'))
+    ? await openFactory(factoryDirectory)
+    : await makeFactory();
+  const factoryFiles = await factory.save(factoryDirectory);
+  const upstream = stack.use(await openUpstream());
+  upstream.onEvent = (event) => screen.event(event);
+  const vendorRoots = [factoryFiles.caCert];
+  const daemon = stack.use(
+    await openDaemon({ directory, http, mqtt, vendorRoots, upstreamUrl: upstream.url }),
+  );
+  const since = performance.now();
+  await daemon.start();
+  started(daemon.pid);
+  screen.done('Gatehouse is up', `${daemon.baseUrl}, ${Math.round(performance.now() - since)} ms`);
+
+  const tokens = {} as Record<Role, string>;
+  for (const role of ROLES) tokens[role] = await daemon.createToken(role);
+  const { body: status } = await daemon.callLocally('GET', '/local/status');
+  const encoders: SiteEncoder[] = [];
+  for (const id of ENCODERS) {
+    const encoder = stack.use(await registerEncoder(daemon, factory, tokens['service-tool'], id));
+    encoder.start();
+    started(encoder.process.pid);
+    await encoder.process.waitFor(({ event }) => event === 'connected');
+    screen.done(`Encoder ${id} is registered and connected`, `generation ${encoder.bundle.generation}`);
+    encoders.push(encoder);
+  }
+  return { daemon, upstream, encoders, tokens, factory: factoryFiles, systemId: String(status.systemId) };
+}
+
+async function registerEncoder(
+  daemon: Daemon,
+  factory: Factory,
+  token: string,
+  id: string,
+): Promise<SiteEncoder> {
+  const device = await factory.makeDevice(id);
+  const bundle = await register({
+    baseUrl: daemon.baseUrl,
+    ca: readFileSync(daemon.caFile, 'utf8'),
+    token,
+    encoderId: id,
+    device,
+    vendorKey: VENDOR_KEY,
+    name: `Front desk ${id.slice(-1)}`,
+  });
+  const directory = join(daemon.directory, 'encoders', id);
+  return await openSiteEncoder({ directory, bundle, device, timings: { writeMs: WRITE_MS } });
+}
+
+/** Resolves when the events of all three have arrived upstream. */
+export async function writeThreeKeys(
+  { daemon, upstream, encoders, tokens }: Site,
+  screen: Screen,
+): Promise<void> {
+  const [encoder] = encoders;
+  if (!encoder) throw new Error('there is no encoder');
+  const keys = [1, 2, 3].map((number): Key => ({ keyId: randomUUID(), label: `key ${number}` }));
+  const slow = keys[1]?.keyId;
+  encoder.onTold = (told) => {
+    if (told.event !== 'entry' || told.keyId !== slow) return;
+    const writeMs = told.status === 'written' ? WRITE_MS : SLOW_WRITE_MS;
+    encoder.command({ do: 'timings', timings: { writeMs } });
+  };
+  const requestId = `demo-${Date.now()}`;
+  const { status, body } = await daemon.call(
+    'PUT',
+    `/encoder/${encoder.id}/write-request/${requestId}`,
+    tokens['front-desk'],
+    {
+      description: 'Three keys for room 101',
+      data: keys.map(({ keyId }) => ({ keyId, blocks: [randomBytes(16).toString('hex')] })),
+    },
+  );
+  if (status !== 202) throw new Error(`the write request was refused: ${status} ${JSON.stringify(body)}`);
+  screen.done('Write request accepted', `${encoder.id}/${requestId}`);
+
+  using _ = screen.follow(keys);
+  for (const { keyId, label } of keys) {
+    const { data } = await upstream.waitFor(
+      (event) => event.subject === keyId && isTerminalEvent(event),
+      KEYS_TIMEOUT_MS,
+    );
+    if (data.status !== 'written') throw new Error(`${label} ended ${JSON.stringify(data)}`);
+  }
+}
+
+export function describe({ daemon, upstream, encoders, tokens, factory, systemId }: Site): DemoFile {
+  return {
+    baseUrl: daemon.baseUrl,
+    caFile: daemon.caFile,
+    productSegment: PRODUCT_SEGMENT,
+    vendorKey: VENDOR_KEY,
+    systemId,
+    pid: daemon.pid,
+    tokens,
+    factory,
+    mqtt: { url: daemon.encoderUrl },
+    upstream: { url: upstream.url, topic: `gatehouse/1/${systemId}/encoders/+/events` },
+    encoders: encoders.map(({ id }) => ({ id })),
+    doors: [],
+    rs485: [],
+    zgates: [],
+    networks: [],
+  };
+}
+
+/** Throws when the daemon or an encoder ends though nobody asked for it. */
+export async function unexpectedEnd({ daemon, encoders }: Site): Promise<never> {
+  const ends = encoders.map(({ id, process }) => process.exited.then(() => `encoder ${id}`));
+  const who = await Promise.race([...ends, daemon.exited().then(() => 'Gatehouse')]);
+  throw new Error(`${who} has ended by itself. The end of the log:\n${logTail(daemon.logFile)}`);
+}

@@ -1,0 +1,242 @@
+/** The real daemon as a child process: `node src/main.ts serve --config FILE`, which demo and tests may kill. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { request } from 'node:http';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { stringify } from 'yaml';
+import { call } from './encoder/registration.ts';
+
+export const ROLES = ['service-tool', 'front-desk-admin', 'front-desk', 'pms'] as const;
+export type Role = (typeof ROLES)[number];
+
+export interface Address {
+  host: string;
+  port: number;
+}
+
+export interface DaemonOptions {
+  /** Made when it is not there. Holds the configuration, the log, the admin socket and, below it, the daemon's data. */
+  directory: string;
+  http: Address;
+  mqtt: Address;
+  /** PEM files. */
+  vendorRoots: string[];
+  /** `mqtt://host:port` of a 3.1.1 broker; without it events stay with the daemon. */
+  upstreamUrl?: string;
+  /** Merged over everything else, one level deep. */
+  config?: Record<string, Record<string, unknown>>;
+}
+
+export interface Answer {
+  status: number;
+  body: Record<string, unknown>;
+  headers: Record<string, unknown>;
+}
+
+export interface Daemon extends AsyncDisposable {
+  readonly baseUrl: string;
+  readonly encoderUrl: string;
+  readonly directory: string;
+  /** PEM file of the root that HTTPS clients and encoders trust. */
+  readonly caFile: string;
+  readonly logFile: string;
+  /** The running process. Throws when there is none. */
+  readonly pid: number;
+  /** Resolves when it serves; throws with the end of its log when it ends before. */
+  start(): Promise<void>;
+  /** Resolves when it has ended, whoever ended it. */
+  exited(): Promise<void>;
+  /** kill -9, and waits until it is gone. */
+  kill(): Promise<void>;
+  /** One HTTPS exchange. `path` begins with a slash. */
+  call(method: string, path: string, token?: string, body?: unknown): Promise<Answer>;
+  /** One exchange over the admin socket, as the command line has them. */
+  callLocally(method: string, path: string, body?: unknown): Promise<Answer>;
+  /** A new token for one role. */
+  createToken(role: Role): Promise<string>;
+}
+
+const PROJECT = join(import.meta.dirname, '..', '..');
+const READY_TIMEOUT_MS = 30_000;
+const READY_POLL_MS = 20;
+const GRACE_MS = 12_000;
+const LOG_TAIL_LINES = 12;
+/** High enough that no demo, test or script meets it. */
+const UNLIMITED = 100_000;
+
+export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
+  const { directory, http, mqtt } = options;
+  const configFile = join(directory, 'gatehouse.yaml');
+  const logFile = join(directory, 'gatehouse.log');
+  const adminSocket = join(directory, 'admin.sock');
+  const caFile = join(directory, 'data', 'pki', 'root.crt');
+  const baseUrl = `https://${reachable(http)}`;
+  const encoderUrl = `mqtts://${reachable(mqtt)}`;
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  await writeFile(configFile, configuration(options, adminSocket, encoderUrl), { mode: 0o600 });
+  let child: ChildProcess | undefined;
+  let gone: Promise<void> = Promise.resolve();
+
+  function spawnDaemon(): void {
+    const log = openSync(logFile, 'a', 0o600);
+    // A process group of its own: Ctrl-C in a terminal ends the demo, which then ends its daemon in order.
+    const started = spawn(
+      process.execPath,
+      ['--import', join(import.meta.dirname, 'tether.ts'), 'src/main.ts', 'serve', '--config', configFile],
+      { cwd: PROJECT, detached: true, stdio: ['pipe', log, log] },
+    );
+    closeSync(log);
+    child = started;
+    gone = new Promise((resolve) => {
+      started.on('exit', () => {
+        child = undefined;
+        resolve();
+      });
+    });
+  }
+  const callLocally = (method: string, path: string, body?: unknown) =>
+    callSocket(adminSocket, method, path, body);
+
+  return {
+    ...{ baseUrl, encoderUrl, directory, caFile, logFile, callLocally },
+    get pid() {
+      if (child?.pid === undefined) throw new Error('the daemon is not running');
+      return child.pid;
+    },
+    async start() {
+      spawnDaemon();
+      const deadline = performance.now() + READY_TIMEOUT_MS;
+      for (;;) {
+        if (!child) throw new Error(`the daemon ended at its start:\n${logTail(logFile)}`);
+        const ready = await isReady(callLocally, baseUrl, caFile);
+        if (ready) return;
+        if (performance.now() > deadline) {
+          throw new Error(`the daemon is not ready after ${READY_TIMEOUT_MS} ms:\n${logTail(logFile)}`);
+        }
+        await sleep(READY_POLL_MS);
+      }
+    },
+    exited: () => gone,
+    async kill() {
+      child?.kill('SIGKILL');
+      await gone;
+    },
+    call: (method, path, token, body) =>
+      call({
+        method,
+        url: `${baseUrl}${path}`,
+        ca: readFileSync(caFile, 'utf8'),
+        ...(token !== undefined && { token }),
+        ...(body !== undefined && { body }),
+      }),
+    async createToken(role) {
+      const { status, body } = await callLocally('POST', '/local/tokens', {
+        label: `demo ${role}`,
+        roles: [role],
+      });
+      if (typeof body.token !== 'string') throw new Error(`no token for ${role}: ${status}`);
+      return body.token;
+    },
+    async [Symbol.asyncDispose]() {
+      child?.kill('SIGTERM');
+      const impatience = setTimeout(() => child?.kill('SIGKILL'), GRACE_MS);
+      await gone;
+      clearTimeout(impatience);
+    },
+  };
+}
+
+/** A port nobody listens on now. */
+export async function freePort(host = '127.0.0.1'): Promise<number> {
+  const server = createServer();
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  server.once('error', reject).listen(0, host, resolve);
+  await promise;
+  const { port } = server.address() as { port: number };
+  await new Promise((closed) => server.close(closed));
+  return port;
+}
+
+function configuration(options: DaemonOptions, adminSocket: string, encoderUrl: string): string {
+  const { directory, http, mqtt, vendorRoots, upstreamUrl, config = {} } = options;
+  return stringify({
+    dataDirectory: join(directory, 'data'),
+    adminSocket,
+    http: {
+      listen: `${http.host}:${http.port}`,
+      names: ['127.0.0.1', 'localhost'],
+      requestsPerSecond: UNLIMITED,
+      requestBurst: UNLIMITED,
+      pmsRequestsPerSecond: UNLIMITED,
+      pmsRequestBurst: UNLIMITED,
+      ...config.http,
+    },
+    encoders: {
+      listen: `${mqtt.host}:${mqtt.port}`,
+      endpoint: encoderUrl,
+      vendorRoots,
+      registrationsPerHour: 10_000,
+      ...config.encoders,
+    },
+    ...(upstreamUrl !== undefined && {
+      upstream: { url: upstreamUrl, protocolVersion: 4, ...config.upstream },
+    }),
+  });
+}
+
+/** Where a client on this host reaches a listener; a wildcard address is no address to call. */
+function reachable({ host, port }: Address): string {
+  if (host === '0.0.0.0' || host === '::') return `127.0.0.1:${port}`;
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+async function isReady(
+  callLocally: Daemon['callLocally'],
+  baseUrl: string,
+  caFile: string,
+): Promise<boolean> {
+  try {
+    await callLocally('GET', '/readyz');
+    const ca = readFileSync(caFile, 'utf8');
+    return (await call({ method: 'GET', url: `${baseUrl}/readyz`, ca })).status === 200;
+  } catch {
+    return false;
+  }
+}
+
+function callSocket(socketPath: string, method: string, path: string, body?: unknown): Promise<Answer> {
+  const content = body === undefined ? undefined : JSON.stringify(body);
+  const headers = {
+    host: 'localhost',
+    ...(content !== undefined && { 'content-type': 'application/json' }),
+  };
+  return new Promise((resolve, reject) => {
+    const sent = request({ socketPath, method, path, headers }, (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('error', reject);
+      response.on('end', () => {
+        try {
+          const answer = JSON.parse(Buffer.concat(chunks).toString() || '{}') as Record<string, unknown>;
+          resolve({ status: response.statusCode ?? 0, body: answer, headers: response.headers });
+        } catch (error) {
+          reject(error);
+        }
+      });
+    });
+    sent.on('error', reject);
+    sent.end(content);
+  });
+}
+
+/** What the daemon last said, for the person who has to find out why it does not run. */
+export function logTail(logFile: string): string {
+  try {
+    return readFileSync(logFile, 'utf8').trimEnd().split('\n').slice(-LOG_TAIL_LINES).join('\n');
+  } catch {
+    return '(it has no log)';
+  }
+}
