@@ -9,6 +9,7 @@
 import type { DownMessages } from '../../drivers/encoder/messages.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
+import type { Events } from '../events/events.ts';
 import type { Log } from '../log.ts';
 import type { Vault } from '../vault.ts';
 import type { EncoderLookup } from './collaborators.ts';
@@ -36,6 +37,7 @@ export interface DispatchOptions {
   database: Pick<Database, 'commit'>;
   table: WriteTable;
   ledger: Ledger;
+  events: Pick<Events, 'wake'>;
   vault: Vault;
   encoders: EncoderLookup;
   send: SendDown;
@@ -130,7 +132,8 @@ export class Dispatch {
     // Set before the commit, so that what happens meanwhile can ask for another look.
     lane.dueAt = Infinity;
     try {
-      await this.#options.database.commit(() => this.#advance(lane));
+      const hasNews = await this.#options.database.commit(() => this.#advance(lane));
+      if (hasNews) this.#options.events.wake();
     } catch (error) {
       lane.dueAt = -Infinity;
       throw error;
@@ -140,21 +143,33 @@ export class Dispatch {
     this.#reckon(lane, open);
   }
 
-  /** Inside the commit: ends what is overdue and takes the next request, when the encoder can have it. */
-  #advance(lane: Lane): void {
-    const { table, ledger, encoders, clock } = this.#options;
-    const { encoderId } = lane;
+  /** Inside the commit: ends what is overdue and takes the next request. Returns whether anything ended. */
+  #advance(lane: Lane): boolean {
+    const { table, ledger, clock } = this.#options;
     const now = clock.monotonic();
-    for (const request of table.open.all(encoderId)) {
-      if (now >= this.#endsAt(lane, request)) {
-        ledger.apply(request, { type: request.sent_journal === null ? 'deadline' : 'graceOver' });
-      }
+    let hasEnded = false;
+    for (const request of table.open.all(lane.encoderId)) {
+      if (now < this.#endsAt(lane, request)) continue;
+      ledger.apply(request, { type: request.sent_journal === null ? 'deadline' : 'graceOver' });
+      hasEnded = true;
     }
-    const next = table.open.all(encoderId)[0];
-    if (next?.sent_journal !== null || !encoders.connected(encoderId) || encoders.upgrading(encoderId))
-      return;
+    return this.#takeNext(lane.encoderId) || hasEnded;
+  }
+
+  /** Inside the commit: the first request is sent next, if it can be. Returns whether one ended because it cannot. */
+  #takeNext(encoderId: string): boolean {
+    const { table, ledger, encoders } = this.#options;
     const journal = encoders.journal(encoderId);
-    if (journal !== null) ledger.apply(next, { type: 'sent', journal });
+    if (!encoders.connected(encoderId) || encoders.upgrading(encoderId) || journal === null) return false;
+    let hasEnded = false;
+    for (const request of table.open.all(encoderId)) {
+      if (request.sent_journal !== null) break;
+      const isReadable = this.#unsealed(request) !== undefined;
+      ledger.apply(request, isReadable ? { type: 'sent', journal } : { type: 'unreadable' });
+      if (isReadable) break;
+      hasEnded = true;
+    }
+    return hasEnded;
   }
 
   #publish(lane: Lane, request: RequestRow | undefined): void {
@@ -191,6 +206,8 @@ export class Dispatch {
     const jobId = request.job_id;
     if (channel === 'cancel') return send(lane.encoderId, 'cancel', { epoch, jobId });
     const data = this.#unsealed(request);
+    // Sent before the vault's key was replaced: what the encoder still reports counts, the deadline settles the rest.
+    if (!data) return;
     const remaining = this.#deadline(lane, request) - clock.monotonic();
     return send(lane.encoderId, 'write', {
       epoch,
@@ -202,13 +219,17 @@ export class Dispatch {
     });
   }
 
-  /** The entries without an outcome. Throws when the vault's key is not the one that sealed them. */
-  #unsealed({ job_id: jobId }: RequestRow): DownMessages['write']['data'] {
+  /** The entries without an outcome; undefined when the vault's key is not the one that sealed them. */
+  #unsealed({ job_id: jobId }: RequestRow): DownMessages['write']['data'] | undefined {
     const { table, vault } = this.#options;
-    return table.sealed.all(jobId).map(({ key_id: keyId, sealed_blocks }) => ({
-      keyId,
-      blocks: JSON.parse(vault.open(sealed_blocks, sealContext(jobId, keyId)).toString()),
-    }));
+    try {
+      return table.sealed.all(jobId).map(({ key_id: keyId, sealed_blocks }) => ({
+        keyId,
+        blocks: JSON.parse(vault.open(sealed_blocks, sealContext(jobId, keyId)).toString()),
+      }));
+    } catch {
+      return undefined;
+    }
   }
 
   #reckon(lane: Lane, open: RequestRow[]): void {

@@ -51,6 +51,8 @@ export interface EntryReport {
 
 export type Input =
   | { type: 'sent'; journal: string }
+  /** The key data cannot be opened: the vault's key is another than the one that sealed it. */
+  | { type: 'unreadable' }
   | { type: 'progress'; report: EntryReport }
   /** up/job: what the encoder holds of the job. */
   | { type: 'held'; known: boolean; entries: EntryReport[] }
@@ -85,6 +87,13 @@ const FORGOTTEN: Outcome = {
     message: 'The encoder no longer knows a request it had begun. Read the card before it is used.',
   },
 };
+const UNREADABLE: Outcome = {
+  status: 'failed',
+  error: {
+    code: 'INTERNAL',
+    message: 'The gateway can no longer read the key data: its vault key was replaced. Send a new request.',
+  },
+};
 const SILENT: Outcome = {
   status: 'unknown',
   error: {
@@ -98,6 +107,8 @@ export function transition(job: Job, input: Input): Transition {
     case 'sent':
       if (job.phase !== 'waiting') return unchanged(job);
       return unchanged({ phase: 'sent', journal: input.journal, cancelling: false, entries: job.entries });
+    case 'unreadable':
+      return job.phase === 'waiting' ? endOpenEntries(job, UNREADABLE) : unchanged(job);
     case 'progress':
       return reported(job, [input.report]);
     case 'held':
