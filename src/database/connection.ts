@@ -73,6 +73,22 @@ export function openConnection(file: string): Connection {
   };
 }
 
+/**
+ * Holds `file` (made when there is none) for one holder until disposed. The kernel lets go when the process ends,
+ * however it ends, so a lock is never stale. Returns undefined when it is held already, by whomever.
+ */
+export function holdFile(file: string): Disposable | undefined {
+  const database = new Sqlite(file, { timeout: 0 });
+  try {
+    database.exec('BEGIN EXCLUSIVE');
+    return { [Symbol.dispose]: () => void database.close() };
+  } catch (error) {
+    database.close();
+    if ((error as { code?: unknown }).code === 'SQLITE_BUSY') return undefined;
+    throw error;
+  }
+}
+
 function open(file: string): Sqlite.Database {
   const database = new Sqlite(file);
   try {

@@ -1,0 +1,152 @@
+/** Asks the daemon over its unix socket, and finds that socket. */
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { request } from 'node:http';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { adminSocketOf } from '../config.ts';
+import { readConfig } from '../config-file.ts';
+import { VERSION } from '../version.ts';
+import { CommandFailed, EXIT, type Shell } from './shell.ts';
+
+const SITE_CONFIG = '/etc/gatehouse/gatehouse.yaml';
+const PACKAGED_CONFIG = join(import.meta.dirname, '../../config/gatehouse.example.yaml');
+/** The slowest answer waits for one disk commit. */
+const DEADLINE_MS = 10_000;
+
+/** --config, else GATEHOUSE_CONFIG, else the site's file, else the packaged example. */
+export function configFile(option: string | undefined, { env }: Shell): string {
+  return option ?? env.GATEHOUSE_CONFIG ?? (existsSync(SITE_CONFIG) ? SITE_CONFIG : PACKAGED_CONFIG);
+}
+
+export interface ClientOptions {
+  socket?: string;
+  config?: string;
+}
+
+export interface Client {
+  /** Throws CommandFailed, with EXIT.notRunning when nobody listens. */
+  call<Answer>(method: 'GET' | 'POST' | 'DELETE', path: string, body?: unknown): Promise<Answer>;
+}
+
+export function openClient(options: ClientOptions, shell: Shell, deadlineMs = DEADLINE_MS): Client {
+  const socket = options.socket ?? adminSocketOf(readConfig(configFile(options.config, shell)));
+  const send = (method: string, path: string, body?: unknown) =>
+    exchange({ socket, method, path, body, signal: AbortSignal.timeout(deadlineMs) }).catch((error) => {
+      throw unreachable(error, socket, deadlineMs);
+    });
+  return {
+    async call(method, path, body) {
+      const answer = await send(method, path, body);
+      if (answer.status < 300) return answer.body as never;
+      throw new CommandFailed(`${refusal(answer)}${await versionHint(send)}`);
+    },
+  };
+}
+
+interface Answer {
+  status: number;
+  /** undefined when it is not JSON. */
+  body: unknown;
+}
+
+interface Question {
+  socket: string;
+  method: string;
+  path: string;
+  body: unknown;
+  signal: AbortSignal;
+}
+
+async function exchange({ socket, method, path, body, signal }: Question): Promise<Answer> {
+  const content = body === undefined ? undefined : JSON.stringify(body);
+  const asked = request({
+    socketPath: socket,
+    method,
+    path,
+    signal,
+    headers: {
+      host: 'localhost',
+      connection: 'close',
+      ...(content !== undefined && {
+        'content-type': 'application/json',
+        'content-length': Buffer.byteLength(content),
+      }),
+    },
+  });
+  const answered = Promise.withResolvers<Answer>();
+  asked.on('error', answered.reject);
+  asked.on('response', (response) => {
+    text(response)
+      .then((received) => ({ status: response.statusCode ?? 0, body: parsed(received) }))
+      .then(answered.resolve, answered.reject);
+  });
+  asked.end(content);
+  return answered.promise;
+}
+
+function parsed(received: string): unknown {
+  try {
+    return JSON.parse(received);
+  } catch {
+    return undefined;
+  }
+}
+
+function refusal({ status, body }: Answer): string {
+  const { message, details } = (body ?? {}) as { message?: unknown; details?: { message?: string }[] };
+  const reasons = Array.isArray(details) ? details.map((detail) => `\n  ${detail.message}`).join('') : '';
+  return typeof message === 'string' ? message + reasons : `The daemon answered with status ${status}.`;
+}
+
+/** A daemon left running through an upgrade may not understand what is asked. */
+async function versionHint(send: (method: string, path: string) => Promise<Answer>): Promise<string> {
+  const status = await send('GET', '/local/status').catch(() => undefined);
+  return differentVersion((status?.body as { version?: string } | undefined)?.version) ?? '';
+}
+
+/** What to say when the daemon's version is not this command's. */
+export function differentVersion(version: string | undefined): string | undefined {
+  if (version === undefined || version === VERSION) return undefined;
+  return `\nThe daemon runs version ${version} and this command is ${VERSION}: restart the daemon (systemctl restart gatehouse).`;
+}
+
+function unreachable(error: NodeJS.ErrnoException, socket: string, deadlineMs: number): CommandFailed {
+  const options = { cause: error };
+  switch (error.code) {
+    case 'ENOENT':
+    case 'ECONNREFUSED':
+      return new CommandFailed(
+        `Gatehouse is not running: nobody listens on ${socket}.\nStart it with: systemctl start gatehouse (or: gatehouse serve). If it runs with another configuration, name that with --config.`,
+        EXIT.notRunning,
+        options,
+      );
+    case 'EACCES':
+    case 'EPERM':
+      return new CommandFailed(
+        `You may not open ${socket}: use sudo${orGroup(socket)}.`,
+        EXIT.failed,
+        options,
+      );
+    case 'ABORT_ERR':
+      return new CommandFailed(
+        `The daemon did not answer within ${deadlineMs / 1_000} s: see journalctl -u gatehouse.`,
+        EXIT.failed,
+        options,
+      );
+    default:
+      return new CommandFailed(`No answer from ${socket}: ${error.message}`, EXIT.failed, options);
+  }
+}
+
+/** The group the socket belongs to, where that can be seen: then being a member is enough. */
+function orGroup(socket: string): string {
+  try {
+    const { gid } = statSync(socket);
+    const line = readFileSync('/etc/group', 'utf8')
+      .split('\n')
+      .find((entry) => entry.split(':')[2] === String(gid));
+    return line && gid !== 0 ? `, or become a member of the group ${line.split(':')[0]}` : '';
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,265 @@
+import { spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createSocket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type TestShell, testShell } from '../../test/shell.ts';
+import { VERSION } from '../version.ts';
+import { openClient } from './client.ts';
+import { run } from './program.ts';
+
+let folder: string;
+let socket: string;
+let shell: TestShell;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'gatehouse-cli-'));
+  socket = join(folder, 'admin.sock');
+  shell = testShell();
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+type Reply = { status: number; body: unknown };
+type Asked = { method: string; url: string; body: unknown };
+
+/** A daemon that answers as told and keeps what it was asked. */
+async function daemon(
+  answer: (asked: Asked) => Reply | undefined,
+): Promise<AsyncDisposable & { asked: Asked[] }> {
+  const asked: Asked[] = [];
+  const server = createServer(async (request: IncomingMessage, response: ServerResponse) => {
+    const content = await text(request);
+    const { method = '', url = '' } = request;
+    const question = { method, url, body: content === '' ? undefined : JSON.parse(content) };
+    asked.push(question);
+    const reply = answer(question);
+    if (!reply) return;
+    response.writeHead(reply.status, { 'content-type': 'application/json' });
+    response.end(typeof reply.body === 'string' ? reply.body : JSON.stringify(reply.body));
+  });
+  await new Promise<void>((resolve) => server.listen(socket, resolve));
+  return {
+    asked,
+    [Symbol.asyncDispose]: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+const command = (...argv: string[]) => run(argv, shell);
+const TOKEN = {
+  id: '0f3c9a5b2d17',
+  label: 'hotel system',
+  roles: ['pms'],
+  createdAt: '2026-01-01T00:00:00.000Z',
+  expiresAt: '2999-12-31T00:00:00.000Z',
+  lastUsedAt: null,
+  revokedAt: null,
+};
+
+describe('command lines', () => {
+  it.each([
+    [[], 2],
+    [['bogus'], 2],
+    [['token'], 2],
+    [['token', 'create'], 2],
+    [['token', 'create', '--role', 'root'], 2],
+    [['token', 'create', '--role', 'pms', '--days', '0'], 2],
+    [['token', 'create', '--role', 'pms', '--days', '1.5'], 2],
+    [['token', 'revoke'], 2],
+    [['status', '--bogus'], 2],
+    [['status', 'extra'], 2],
+    [['--help'], 0],
+    [['--version'], 0],
+    [['version'], 0],
+    [['config', 'schema'], 0],
+  ])('%j ends with %i', async (argv, exitCode) => {
+    expect(await command(...argv)).toBe(exitCode);
+    expect(exitCode === 0 ? shell.written.stderr : shell.written.stdout).toBe('');
+  });
+
+  it.each([
+    [],
+    ['serve'],
+    ['token'],
+    ['token', 'create'],
+    ['token', 'list'],
+    ['token', 'revoke'],
+    ['status'],
+    ['config'],
+    ['config', 'check'],
+    ['config', 'schema'],
+    ['version'],
+  ])('help of %s has an example', async (...argv) => {
+    expect(await command(...argv, '--help')).toBe(0);
+    expect(shell.written.stdout).toMatch(/Example:\n {2}\$ gatehouse /);
+  });
+
+  it('tells versions to programs and people', async () => {
+    await command('version', '--json');
+    expect(JSON.parse(shell.written.stdout)).toEqual({ version: VERSION, node: '24.0.0' });
+    await command('version');
+    expect(shell.written.stdout).toContain(`gatehouse ${VERSION} (Node 24.0.0)\n`);
+  });
+
+  it('suggests the command that was meant', async () => {
+    await command('stauts');
+    expect(shell.written.stderr).toMatch(/Did you mean status\?/);
+  });
+});
+
+describe('config check', () => {
+  it('accepts the packaged example by default, and GATEHOUSE_CONFIG', async () => {
+    expect(await command('config', 'check')).toBe(0);
+    expect(shell.written.stdout).toMatch(/(example|gatehouse)\.yaml is valid\n$/);
+    shell = testShell({ env: { GATEHOUSE_CONFIG: join(folder, 'mine.yaml') } });
+    expect(await command('config', 'check')).toBe(2);
+    expect(shell.written.stderr).toContain(`${join(folder, 'mine.yaml')}: there is no such file`);
+  });
+
+  it('tells mistakes to people and programs, and ends with 2', async () => {
+    const file = join(folder, 'gatehouse.yaml');
+    writeFileSync(file, 'htpp: {}\n');
+    expect(await command('config', 'check', file)).toBe(2);
+    expect(shell.written).toEqual({
+      stdout: '',
+      stderr: `${file}:1:1: unknown setting "htpp" (did you mean "http"?)\n    1 | htpp: {}\n      | ^\n`,
+    });
+    expect(await command('config', 'check', file, '--json')).toBe(2);
+    expect(JSON.parse(shell.written.stdout)).toMatchObject({
+      valid: false,
+      mistakes: [{ line: 1, column: 1 }],
+    });
+  });
+
+  it('gives every line of an error its priority in the journal', async () => {
+    shell = testShell({ journal: true });
+    await command('config', 'check', join(folder, 'none'));
+    expect(shell.written.stderr).toMatch(/^<3>cannot read/);
+  });
+});
+
+describe('tokens', () => {
+  it('prints the token alone on standard output', async () => {
+    await using served = await daemon(() => ({ status: 200, body: { ...TOKEN, token: 'gwt_x' } }));
+    const argv = ['token', 'create', '-s', socket, '--role', 'pms', 'front-desk', '--days', '7'];
+    expect(await command(...argv, '--label', 'hotel system')).toBe(0);
+    expect(served.asked).toEqual([
+      {
+        method: 'POST',
+        url: '/local/tokens',
+        body: { roles: ['pms', 'front-desk'], label: 'hotel system', expiresInDays: 7 },
+      },
+    ]);
+    expect(shell.written.stdout).toBe('gwt_x\n');
+    expect(shell.written.stderr).toMatch(/0f3c9a5b2d17 for pms, front-desk, valid until 2999-12-31/);
+  });
+
+  it('lists all pages', async () => {
+    await using served = await daemon(({ url }) =>
+      url.includes('cursor=a%26b')
+        ? {
+            status: 200,
+            body: { items: [{ ...TOKEN, id: 'b', expiresAt: '2000-01-01T00:00:00Z' }], next: null },
+          }
+        : { status: 200, body: { items: [TOKEN], next: 'a&b' } },
+    );
+    expect(await command('token', 'list', '-s', socket)).toBe(0);
+    expect(served.asked).toHaveLength(2);
+    expect(shell.written.stdout).toBe(
+      [
+        'ID            STATE    ROLES  EXPIRES     LAST USED  LABEL',
+        '0f3c9a5b2d17  valid    pms    2999-12-31  never      hotel system',
+        'b             expired  pms    2000-01-01  never      hotel system',
+        '',
+      ].join('\n'),
+    );
+    await command('token', 'list', '-s', socket, '--json');
+    expect(shell.written.stdout).toContain('"id": "b"');
+  });
+
+  it('asks before it revokes on a terminal, and only there', async () => {
+    await using served = await daemon(() => ({ status: 200, body: TOKEN }));
+    const revoke = async (answer: string | undefined, ...more: string[]) => {
+      shell = testShell();
+      shell.stdin.isTTY = answer !== undefined;
+      if (answer !== undefined) shell.stdin.write(`${answer}\n`);
+      return command('token', 'revoke', 'a/b', '-s', socket, ...more);
+    };
+    expect(await revoke('n')).toBe(1);
+    expect(await revoke('')).toBe(1);
+    expect(served.asked).toHaveLength(0);
+    expect(await revoke('y')).toBe(0);
+    expect(await revoke('n', '--yes')).toBe(0);
+    expect(await revoke(undefined)).toBe(0);
+    expect(served.asked.map(({ method, url }) => `${method} ${url}`)).toEqual(
+      Array(3).fill('DELETE /local/tokens/a%2Fb'),
+    );
+  });
+});
+
+describe('a daemon that does not answer as hoped', () => {
+  it('is told from one that is not running', async () => {
+    expect(await command('token', 'list', '-s', socket)).toBe(3);
+    expect(shell.written.stderr).toContain(`Gatehouse is not running: nobody listens on ${socket}.`);
+    // What kill -9 leaves: a socket file without a listener.
+    const left = createSocket().listen(socket);
+    await new Promise((resolve) => left.once('listening', resolve));
+    renameSync(socket, `${socket}.left`);
+    await new Promise((resolve) => left.close(resolve));
+    expect(existsSync(`${socket}.left`)).toBe(true);
+    expect(await command('status', '-s', `${socket}.left`)).toBe(3);
+  });
+
+  it('is found by the configuration, relative to its folder', async () => {
+    await using served = await daemon(() => ({ status: 200, body: { items: [], next: null } }));
+    const file = join(folder, 'gatehouse.yaml');
+    writeFileSync(file, 'dataDirectory: .\n');
+    expect(await command('token', 'list', '--config', file)).toBe(0);
+    shell = testShell({ env: { GATEHOUSE_CONFIG: file } });
+    expect(await command('token', 'list')).toBe(0);
+    expect(served.asked).toHaveLength(2);
+    expect(shell.written).toMatchObject({ stdout: '', stderr: expect.stringMatching(/no tokens yet/) });
+  });
+
+  it('says what it refused, with details', async () => {
+    const body = { error: 'VALIDATION_FAILED', message: 'Bad.', details: [{ message: 'label: too long' }] };
+    await using _served = await daemon(({ url }) =>
+      url === '/local/status' ? { status: 200, body: { version: VERSION } } : { status: 400, body },
+    );
+    expect(await command('token', 'revoke', 'x', '-s', socket)).toBe(1);
+    expect(shell.written.stderr).toBe('Bad.\n  label: too long\n');
+  });
+
+  it('says when its version is another', async () => {
+    await using _served = await daemon(({ url }) =>
+      url === '/local/status' ? { status: 200, body: { version: '9.9.9' } } : { status: 404, body: 'no' },
+    );
+    expect(await command('token', 'list', '-s', socket)).toBe(1);
+    expect(shell.written.stderr).toMatch(/status 404\.\nThe daemon runs version 9\.9\.9 and this command is/);
+  });
+
+  it('is not waited for without end', async () => {
+    await using _served = await daemon(() => undefined);
+    const client = openClient({ socket }, shell, 50);
+    await expect(client.call('GET', '/local/status')).rejects.toThrow(/did not answer within 0\.05 s/);
+  });
+
+  it('keeps out who may not open the socket', async () => {
+    await using _served = await daemon(() => ({ status: 200, body: {} }));
+    chmodSync(folder, 0o755);
+    chmodSync(socket, 0);
+    const nobody = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
+    const { stderr, status } = spawnSync(
+      process.execPath,
+      [join(import.meta.dirname, '../main.ts'), 'status', '-s', socket],
+      { ...nobody, env: { HOME: folder }, encoding: 'utf8' },
+    );
+    expect(stderr).toMatch(/You may not open .*admin\.sock: use sudo/);
+    expect(status).toBe(1);
+  });
+});

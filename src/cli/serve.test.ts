@@ -1,0 +1,160 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { type TestShell, testShell } from '../../test/shell.ts';
+import { configSchema } from '../config.ts';
+import { type GatewayOptions, openGateway } from '../gateway.ts';
+import { run } from './program.ts';
+import { startFailure } from './serve.ts';
+
+vi.mock('../gateway.ts', () => ({ openGateway: vi.fn() }));
+
+let folder: string;
+let file: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'gatehouse-serve-'));
+  file = join(folder, 'gatehouse.yaml');
+  writeFileSync(file, 'dataDirectory: data\n');
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const closed: string[] = [];
+/** In place of the gateway: opens at once, and tells when it is closed. */
+function opens(close: () => Promise<void> = async () => {}): void {
+  closed.length = 0;
+  vi.mocked(openGateway).mockImplementation(async ({ config }: GatewayOptions) => ({
+    systemId: 'S',
+    baseUrl: 'https://gateway:8443',
+    encoderUrl: 'mqtts://gateway:8883',
+    adminSocket: join(config.dataDirectory, 'admin.sock'),
+    async [Symbol.asyncDispose]() {
+      await close();
+      closed.push(config.dataDirectory);
+    },
+  }));
+}
+function fails(error: unknown): void {
+  vi.mocked(openGateway).mockRejectedValue(error);
+}
+const serving = (shell: TestShell) => run(['serve', '--config', file], shell);
+const ready = (shell: TestShell) =>
+  vi.waitFor(() => expect(shell.written.stdout).toContain('ready at https://gateway:8443'));
+
+it('says where it serves, and closes everything at a signal', async () => {
+  opens();
+  const shell = testShell();
+  const served = serving(shell);
+  await ready(shell);
+  const lines = shell.written.stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(lines.at(-1)).toMatchObject({ level: 'info', systemId: 'S', encoderUrl: 'mqtts://gateway:8883' });
+  expect(closed).toEqual([]);
+  shell.stop();
+  expect(await served).toBe(0);
+  expect(closed).toEqual([join(folder, 'data')]);
+});
+
+it('stops at a signal that came while it was starting', async () => {
+  opens();
+  const shell = testShell();
+  shell.stop();
+  expect(await serving(shell)).toBe(0);
+  expect(closed).toHaveLength(1);
+});
+
+it('refuses to run twice on one data directory, and starts when the first is gone', async () => {
+  opens();
+  const first = testShell();
+  const served = serving(first);
+  await ready(first);
+  const second = testShell();
+  expect(await serving(second)).toBe(1);
+  expect(second.written.stderr).toBe(
+    `dataDirectory: another Gatehouse is running on ${join(folder, 'data')}: stop it (systemctl stop gatehouse), or give this one a dataDirectory of its own\n`,
+  );
+  first.stop();
+  await served;
+  const third = testShell();
+  third.stop();
+  expect(await serving(third)).toBe(0);
+});
+
+it('lets the data directory go when the gateway does not start', async () => {
+  fails(new Error('no'));
+  expect(await serving(testShell())).toBe(1);
+  opens();
+  const shell = testShell();
+  shell.stop();
+  expect(await serving(shell)).toBe(0);
+});
+
+it('ends with 2 and the place for a mistake in the configuration', async () => {
+  writeFileSync(file, 'encoders:\n  vendorRoots: [missing.pem]\n');
+  const shell = testShell();
+  expect(await serving(shell)).toBe(2);
+  expect(shell.written.stderr).toMatch(/gatehouse\.yaml:2:17: encoders\.vendorRoots\[0\]: cannot read/);
+});
+
+it('gives one line for a failure to start, and the stack at debug only', async () => {
+  for (const level of ['info', 'debug']) {
+    writeFileSync(file, `dataDirectory: data\nlog: { level: ${level} }\n`);
+    fails(new Error('the disk is upside down', { cause: new Error('gravity') }));
+    const shell = testShell();
+    expect(await serving(shell)).toBe(1);
+    expect(shell.written.stderr).toBe('the disk is upside down: gravity\n');
+    expect(shell.written.stdout.includes('serve.test.ts')).toBe(level === 'debug');
+  }
+});
+
+it('logs a crash once it has a log', async () => {
+  opens();
+  const shell = testShell();
+  const served = serving(shell);
+  await ready(shell);
+  shell.crash?.(new Error('a fault'));
+  expect(shell.written.stdout).toMatch(/"level":"error".*"message":"a fault".*crashed/);
+  shell.stop();
+  await served;
+});
+
+it('names the setting of an address or path that cannot be had', async () => {
+  const occupied = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => occupied.once('listening', resolve));
+  const { port } = occupied.address() as { port: number };
+  const inUse = await new Promise<Error>((resolve) =>
+    createServer().once('error', resolve).listen(port, '127.0.0.1'),
+  );
+  occupied.close();
+  const unknown = await new Promise<Error>((resolve) =>
+    createServer().once('error', resolve).listen(0, 'no-such-host.invalid'),
+  );
+  const config = configSchema.parse({
+    dataDirectory: '/data',
+    http: { listen: 'no-such-host.invalid:1' },
+    encoders: { listen: `127.0.0.1:${port}` },
+  });
+  expect(startFailure(new Error('in use', { cause: inUse }), config)).toMatch(/^encoders\.listen: in use: /);
+  expect(startFailure(unknown, config)).toMatch(/^http\.listen: getaddrinfo ENOTFOUND/);
+  const refused = Object.assign(new Error('EACCES'), { syscall: 'mkdir', path: '/data/keys' });
+  expect(startFailure(refused, config)).toBe('dataDirectory: EACCES');
+  expect(startFailure(new Error('outer: inner', { cause: new Error('inner') }), config)).toBe('outer: inner');
+  expect(startFailure('text', config)).toBe('text');
+});
+
+it('does not wait for ever for what does not close', async () => {
+  opens(() => new Promise(() => {}));
+  const shell = testShell();
+  const served = serving(shell);
+  await ready(shell);
+  shell.stop();
+  await vi.waitFor(() => expect(shell.clock.sleepers()).toBe(1));
+  await shell.clock.advance(9_999);
+  expect(shell.written.stderr).toBe('');
+  await shell.clock.advance(1);
+  expect(await served).toBe(1);
+  expect(shell.written.stderr).toBe('not everything was closed within 10 s\n');
+});

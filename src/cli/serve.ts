@@ -1,0 +1,114 @@
+/** `gatehouse serve`: the daemon itself, from its configuration to its last line. */
+import { mkdirSync } from 'node:fs';
+import { flushCompileCache } from 'node:module';
+import { join } from 'node:path';
+import type { Clock } from '../clock.ts';
+import type { Config } from '../config.ts';
+import { readConfig } from '../config-file.ts';
+import { holdFile } from '../database/connection.ts';
+import { openGateway } from '../gateway.ts';
+import { type Log, openLog } from '../log.ts';
+import { VERSION } from '../version.ts';
+import { configFile } from './client.ts';
+import { CommandFailed, type Shell } from './shell.ts';
+
+/** From the signal to the end; below systemd's TimeoutStopSec. */
+const STOP_DEADLINE_MS = 10_000;
+
+/** Serves until a signal. Throws ConfigError, or CommandFailed with what to change. */
+export async function serve(options: { config?: string }, shell: Shell): Promise<void> {
+  const file = configFile(options.config, shell);
+  const config = readConfig(file, { checkFiles: true });
+  const log = openLog({
+    level: config.log.level,
+    journal: shell.journal,
+    write: (line) => shell.stdout.write(line),
+  });
+  shell.reportCrashes((err) => log.error({ err }, 'crashed: this is a fault of Gatehouse, please report it'));
+  log.info({ version: VERSION, node: shell.nodeVersion, config: file }, 'starting');
+
+  await using stack = new AsyncDisposableStack();
+  const gateway = await opening(config, log, async () => {
+    stack.use(holdDataDirectory(config.dataDirectory));
+    return openGateway({ config, clock: shell.clock, log });
+  });
+  stack.adopt(gateway, (open) => closeInTime(open, shell.clock));
+  const { baseUrl, encoderUrl, adminSocket, systemId } = gateway;
+  log.info({ baseUrl, encoderUrl, adminSocket, systemId }, `ready at ${baseUrl}, encoders at ${encoderUrl}`);
+  flushCompileCache();
+
+  await aborted(shell.stopping);
+  log.info({ signal: shell.stopping.reason }, 'stopping');
+}
+
+/** Two writers on one database, or two masters on one bus, are worse than none. */
+function holdDataDirectory(directory: string): Disposable {
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  const lock = holdFile(join(directory, 'gatehouse.lock'));
+  if (lock) return lock;
+  throw new CommandFailed(
+    `dataDirectory: another Gatehouse is running on ${directory}: stop it (systemctl stop gatehouse), or give this one a dataDirectory of its own`,
+  );
+}
+
+async function closeInTime(gateway: AsyncDisposable, clock: Clock): Promise<void> {
+  const over = new AbortController();
+  const overdue = clock.sleep(STOP_DEADLINE_MS, over.signal).then(() => {
+    throw new CommandFailed(`not everything was closed within ${STOP_DEADLINE_MS / 1_000} s`);
+  });
+  try {
+    await Promise.race([gateway[Symbol.asyncDispose](), overdue]);
+  } finally {
+    over.abort();
+    await overdue.catch(() => {});
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+}
+
+/** Turns what keeps the gateway from starting into one line that names the setting to change. */
+async function opening<T>(config: Config, log: Log, open: () => Promise<T>): Promise<T> {
+  try {
+    return await open();
+  } catch (err) {
+    log.debug({ err }, 'start-up failed');
+    throw new CommandFailed(startFailure(err, config), undefined, { cause: err });
+  }
+}
+
+/** Exported for its test. */
+export function startFailure(error: unknown, config: Config): string {
+  const causes = [...causesOf(error)];
+  const told = causes.map((cause) => cause.message.replaceAll('\n', ' '));
+  const message = told.filter((text, depth) => !told.slice(0, depth).some((outer) => outer.includes(text)));
+  const setting = causes.map((cause) => settingOf(cause, config)).find((name) => name !== undefined);
+  return [...(setting ? [setting] : []), ...message].join(': ');
+}
+
+function* causesOf(error: unknown): Generator<Error> {
+  const seen = new Set<unknown>();
+  for (let cause = error; cause instanceof Error && !seen.has(cause); cause = cause.cause) {
+    seen.add(cause);
+    yield cause;
+  }
+  if (seen.size === 0) yield new Error(String(error));
+}
+
+/** The setting that named the address or the path a system call has failed on. */
+function settingOf(error: NodeJS.ErrnoException, config: Config): string | undefined {
+  const { syscall, port, path, address, hostname } = error as NodeJS.ErrnoException & {
+    port?: number;
+    address?: string;
+    hostname?: string;
+  };
+  const ports = { 'http.listen': config.http.listen, 'encoders.listen': config.encoders.listen };
+  for (const [name, listen] of Object.entries(ports)) {
+    if (syscall === 'listen' && port !== undefined && port === listen.port) return name;
+    if (syscall === 'getaddrinfo' && hostname === listen.host) return name;
+  }
+  if (syscall === 'listen' && port === undefined && address !== undefined) return 'adminSocket';
+  return path?.startsWith(config.dataDirectory) ? 'dataDirectory' : undefined;
+}

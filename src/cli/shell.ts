@@ -1,0 +1,72 @@
+/** The process as commands see it: main.ts makes it from the real one, tests make their own. */
+import { createInterface } from 'node:readline/promises';
+import type { Readable, Writable } from 'node:stream';
+import { styleText } from 'node:util';
+import type { Clock } from '../clock.ts';
+
+export interface Shell {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly stdin: Readable & { isTTY?: boolean };
+  readonly stdout: Writable & { isTTY?: boolean };
+  readonly stderr: Writable & { isTTY?: boolean };
+  /** Standard output is connected to the journal. */
+  readonly journal: boolean;
+  readonly nodeVersion: string;
+  readonly clock: Clock;
+  /** Fires at SIGTERM or SIGINT. */
+  readonly stopping: AbortSignal;
+  /** Where an error nobody caught is told from now on; the process ends after it. */
+  reportCrashes(report: (error: unknown) => void): void;
+}
+
+/** 0 is success; what a script may rely on. */
+export const EXIT = { failed: 1, usage: 2, notRunning: 3 } as const;
+
+/** A command did not do its work. The message is all the person sees. */
+export class CommandFailed extends Error {
+  readonly exitCode: number;
+  constructor(message: string, exitCode: number = EXIT.failed, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'CommandFailed';
+    this.exitCode = exitCode;
+  }
+}
+
+export function printJson(shell: Shell, value: unknown): void {
+  shell.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
+}
+
+type Format = Parameters<typeof styleText>[0];
+
+/** Coloured where the stream is a terminal and NO_COLOR is not set. */
+export function styled(stream: Writable, format: Format, text: string): string {
+  return styleText(format, text, { stream });
+}
+
+/** Asks on the terminal; without one nobody can answer, and yes is taken for granted. */
+export async function confirmed(shell: Shell, question: string): Promise<boolean> {
+  if (!shell.stdin.isTTY) return true;
+  const readline = createInterface({ input: shell.stdin, output: shell.stderr });
+  try {
+    const answer = await readline.question(`${question} [y/N] `, { signal: shell.stopping });
+    return /^y(es)?$/i.test(answer.trim());
+  } finally {
+    readline.close();
+  }
+}
+
+/** Rows of text under each other, two spaces apart. */
+export function table(rows: string[][]): string {
+  const widths: number[] = [];
+  for (const row of rows)
+    for (const [column, cell] of row.entries()) widths[column] = Math.max(widths[column] ?? 0, cell.length);
+  return rows
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .map((line) => `${line}\n`)
+    .join('');
+}

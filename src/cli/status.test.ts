@@ -1,0 +1,121 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { testShell } from '../../test/shell.ts';
+import type { Status } from '../status/schema.ts';
+import { VERSION } from '../version.ts';
+import { run } from './program.ts';
+import { findingsOf } from './status.ts';
+
+const WELL: Status = {
+  version: VERSION,
+  systemId: '5c2f0a52-9f6b-4c3e-8f43-0d1b2a3c4d5e',
+  startedAt: '2026-01-01T00:00:00.000Z',
+  uptimeSeconds: 3 * 86_400 + 4 * 3_600 + 5,
+  clock: { now: '2026-01-04T04:00:05.000Z', synchronised: true },
+  http: { url: 'https://127.0.0.1:8443' },
+  encoders: { url: 'mqtts://127.0.0.1:8883', registered: 2, connected: 2 },
+  writes: { open: 1 },
+  upstream: {
+    url: 'mqtts://n:8883',
+    connected: true,
+    since: '2026-01-01T00:00:01.000Z',
+    waiting: 0,
+    waitingBytes: 0,
+    oldestSeconds: null,
+    deadLetters: 0,
+    gaps: 0,
+    lastError: null,
+  },
+  database: { bytes: 4_096_000, batches: 7, jobs: 9, failures: 0, queued: 0, lastCommitMilliseconds: 0.26 },
+  field: {
+    hosts: [{ id: 'field', pid: 7, restarts: 0, heartbeatAgeMs: 12 }],
+    links: [{ id: 'check', host: 'field', up: true, since: '2026-01-01T00:00:02.000Z', lastError: null }],
+  },
+  certificates: [{ name: 'https', daysLeft: 60 }],
+};
+
+const said = (changes: Partial<Status>, subject: string) =>
+  findingsOf({ ...WELL, ...changes }).find((finding) => finding.subject === subject);
+
+it('finds nothing wrong with an installation that is well', () => {
+  expect(findingsOf(WELL).filter(({ severity }) => severity !== 'good')).toEqual([]);
+  expect(said({ upstream: null }, 'upstream')).toMatchObject({ severity: 'good' });
+});
+
+it.each<[Partial<Status>, string, string, RegExp]>([
+  [{ encoders: { ...WELL.encoders, connected: 1 } }, 'encoders', 'doubtful', /1 of 2 connected/],
+  [{ clock: { ...WELL.clock, synchronised: false } }, 'clock', 'doubtful', /timedatectl/],
+  [
+    {
+      upstream: {
+        ...(WELL.upstream as NonNullable<Status['upstream']>),
+        connected: false,
+        lastError: 'refused',
+        waiting: 1,
+        waitingBytes: 1_500,
+        oldestSeconds: 90,
+      },
+    },
+    'upstream',
+    'bad',
+    /not connected since .*; refused; 1 event waiting \(1\.5 kB\), the oldest for 1 min 30 s/,
+  ],
+  [
+    { upstream: { ...(WELL.upstream as NonNullable<Status['upstream']>), gaps: 2 } },
+    'upstream',
+    'doubtful',
+    /2 gaps/,
+  ],
+  [{ database: { ...WELL.database, failures: 1 } }, 'database', 'bad', /1 failed commit: check the disk/],
+  [{ database: { ...WELL.database, lastCommitMilliseconds: 800 } }, 'database', 'doubtful', /800\.0 ms/],
+  [
+    { field: { hosts: [{ id: 'f', pid: null, restarts: 2, heartbeatAgeMs: null }], links: [] } },
+    'host f',
+    'bad',
+    /not running, 2 restarts/,
+  ],
+  [
+    { field: { hosts: [{ id: 'f', pid: 1, restarts: 0, heartbeatAgeMs: 5_000 }], links: [] } },
+    'host f',
+    'bad',
+    /no heartbeat/,
+  ],
+  [
+    { field: { hosts: [], links: [{ id: 'l', host: 'f', up: false, since: null, lastError: 'gone' }] } },
+    'link l',
+    'bad',
+    /^down, on host f: gone$/,
+  ],
+  [{ certificates: [{ name: 'https', daysLeft: 20 }] }, 'certificate https', 'doubtful', /20 days left/],
+  [{ certificates: [{ name: 'https', daysLeft: -1 }] }, 'certificate https', 'bad', /expired 1 day ago/],
+])('sees %j', (changes, subject, severity, text) => {
+  expect(said(changes, subject)).toMatchObject({ severity, text: expect.stringMatching(text) });
+});
+
+it('prints the worst first, aligned, and JSON as the daemon gave it', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-status-'));
+  const socket = join(folder, 'admin.sock');
+  const status = { ...WELL, version: '0.0.1', certificates: [{ name: 'https', daysLeft: 1 }] };
+  const server = createServer((_request, response) => response.end(JSON.stringify(status)));
+  await new Promise<void>((resolve) => server.listen(socket, resolve));
+  try {
+    const shell = testShell();
+    expect(await run(['status', '-s', socket], shell)).toBe(0);
+    const [head, empty, first, second] = shell.written.stdout.split('\n');
+    expect(head).toBe(`Gatehouse 0.0.1, system ${WELL.systemId}, up 3 d 4 h`);
+    expect(empty).toBe('');
+    expect(first).toBe('✗  certificate https  1 day left');
+    expect(second).toBe('✓  interface          https://127.0.0.1:8443');
+    expect(shell.written.stderr).toMatch(/^The daemon runs version 0\.0\.1 .* restart the daemon/);
+
+    const machine = testShell();
+    await run(['status', '-s', socket, '--json'], machine);
+    expect(JSON.parse(machine.written.stdout)).toEqual(status);
+  } finally {
+    server.close();
+    rmSync(folder, { recursive: true });
+  }
+});

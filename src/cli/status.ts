@@ -1,0 +1,153 @@
+/** `gatehouse status`: the installation at a glance, what needs attention first. */
+import type { Status } from '../status/schema.ts';
+import { type Client, differentVersion } from './client.ts';
+import { printJson, type Shell, styled, table } from './shell.ts';
+
+/** A host sends a heartbeat every second and is replaced after three without one. */
+const HEARTBEAT_LATE_MS = 3_000;
+/** Renewal is due long before; days left at which it has evidently failed, and at which it is urgent. */
+const CERTIFICATE_WARNING_DAYS = 30;
+const CERTIFICATE_ALARM_DAYS = 7;
+/** One commit on worn flash; more means that the disk is in trouble. */
+const COMMIT_SLOW_MS = 500;
+
+export async function printStatus(options: { json?: boolean }, client: Client, shell: Shell): Promise<void> {
+  const status = await client.call<Status>('GET', '/local/status');
+  const difference = differentVersion(status.version);
+  if (difference) shell.stderr.write(`${difference.trim()}\n`);
+  if (options.json) return printJson(shell, status);
+  shell.stdout.write(
+    `Gatehouse ${status.version}, system ${status.systemId}, up ${duration(status.uptimeSeconds)}\n\n`,
+  );
+  const findings = findingsOf(status).toSorted(
+    (a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity),
+  );
+  const lines = table(findings.map(({ severity, subject, text }) => [MARK[severity], subject, text])).split(
+    /(?<=\n)/,
+  );
+  for (const [index, line] of lines.entries()) {
+    const { severity = 'good' } = findings[index] ?? {};
+    shell.stdout.write(styled(shell.stdout, COLOUR[severity], line.slice(0, 1)) + line.slice(1));
+  }
+}
+
+const SEVERITIES = ['bad', 'doubtful', 'good'] as const;
+type Severity = (typeof SEVERITIES)[number];
+const MARK = { bad: '✗', doubtful: '!', good: '✓' } as const;
+const COLOUR = { bad: 'red', doubtful: 'yellow', good: 'green' } as const;
+
+export interface Finding {
+  severity: Severity;
+  subject: string;
+  text: string;
+}
+
+/** Exported for its test: one line for each part of the installation. */
+export function findingsOf(status: Status): Finding[] {
+  const { clock, http, encoders, writes } = status;
+  const missing = encoders.registered - encoders.connected;
+  return [
+    { severity: 'good', subject: 'interface', text: http.url },
+    {
+      severity: missing > 0 ? 'doubtful' : 'good',
+      subject: 'encoders',
+      text: `${encoders.connected} of ${encoders.registered} connected, ${encoders.url}`,
+    },
+    { severity: 'good', subject: 'writes', text: `${plural(writes.open, 'write request')} open` },
+    clock.synchronised
+      ? { severity: 'good', subject: 'clock', text: `${clock.now}, synchronised` }
+      : {
+          severity: 'doubtful',
+          subject: 'clock',
+          text: `${clock.now}, not synchronised: see timedatectl`,
+        },
+    upstreamFinding(status.upstream),
+    databaseFinding(status.database),
+    ...status.field.hosts.map(hostFinding),
+    ...status.field.links.map(linkFinding),
+    ...status.certificates.map(certificateFinding),
+  ];
+}
+
+function upstreamFinding(upstream: Status['upstream']): Finding {
+  const subject = 'upstream';
+  if (!upstream) return { severity: 'good', subject, text: 'not configured: events stay on this host' };
+  const { url, connected, since, waiting, waitingBytes, oldestSeconds, deadLetters, gaps, lastError } =
+    upstream;
+  const parts = [`${url}, ${connected ? 'connected' : 'not connected'}${since ? ` since ${since}` : ''}`];
+  if (!connected && lastError) parts.push(lastError);
+  if (waiting > 0)
+    parts.push(
+      `${plural(waiting, 'event')} waiting (${size(waitingBytes)}), the oldest for ${duration(oldestSeconds ?? 0)}`,
+    );
+  if (deadLetters > 0) parts.push(plural(deadLetters, 'dead letter'));
+  if (gaps > 0) parts.push(plural(gaps, 'gap'));
+  const severity = !connected ? 'bad' : deadLetters > 0 || gaps > 0 ? 'doubtful' : 'good';
+  return { severity, subject, text: parts.join('; ') };
+}
+
+function databaseFinding(database: Status['database']): Finding {
+  const { bytes, jobs, batches, failures, queued, lastCommitMilliseconds } = database;
+  const parts = [
+    `${size(bytes)}; ${jobs} jobs in ${plural(batches, 'commit')}, the last in ${lastCommitMilliseconds.toFixed(1)} ms`,
+  ];
+  if (queued > 0) parts.push(`${queued} queued`);
+  if (failures > 0) parts.push(`${plural(failures, 'failed commit')}: check the disk (df, dmesg)`);
+  const severity = failures > 0 ? 'bad' : lastCommitMilliseconds > COMMIT_SLOW_MS ? 'doubtful' : 'good';
+  return { severity, subject: 'database', text: parts.join('; ') };
+}
+
+function hostFinding({ id, pid, restarts, heartbeatAgeMs }: Status['field']['hosts'][number]): Finding {
+  const subject = `host ${id}`;
+  const past = restarts > 0 ? `, ${plural(restarts, 'restart')}` : '';
+  if (pid === null) return { severity: 'bad', subject, text: `not running${past}` };
+  const late = heartbeatAgeMs === null || heartbeatAgeMs > HEARTBEAT_LATE_MS;
+  const text = `pid ${pid}${past}${late ? ', no heartbeat' : ''}`;
+  return { severity: late ? 'bad' : restarts > 0 ? 'doubtful' : 'good', subject, text };
+}
+
+function linkFinding({ id, host, up, since, lastError }: Status['field']['links'][number]): Finding {
+  const text = `${up ? 'up' : 'down'}${since ? ` since ${since}` : ''}, on host ${host}`;
+  return {
+    severity: up ? 'good' : 'bad',
+    subject: `link ${id}`,
+    text: up || !lastError ? text : `${text}: ${lastError}`,
+  };
+}
+
+function certificateFinding({ name, daysLeft }: Status['certificates'][number]): Finding {
+  const severity =
+    daysLeft <= CERTIFICATE_ALARM_DAYS ? 'bad' : daysLeft <= CERTIFICATE_WARNING_DAYS ? 'doubtful' : 'good';
+  const text = daysLeft < 0 ? `expired ${plural(-daysLeft, 'day')} ago` : `${plural(daysLeft, 'day')} left`;
+  return { severity, subject: `certificate ${name}`, text };
+}
+
+function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+const DURATIONS = [
+  [86_400, 'd'],
+  [3_600, 'h'],
+  [60, 'min'],
+  [1, 's'],
+] as const;
+
+/** The two largest units: "3 d 4 h". */
+function duration(seconds: number): string {
+  const first = DURATIONS.findIndex(([length]) => seconds >= length);
+  if (first === -1) return '0 s';
+  let rest = Math.floor(seconds);
+  const parts = DURATIONS.slice(first, first + 2).map(([length, unit]) => {
+    const count = Math.floor(rest / length);
+    rest %= length;
+    return `${count} ${unit}`;
+  });
+  return parts.filter((part) => !part.startsWith('0 ')).join(' ');
+}
+
+function size(bytes: number): string {
+  if (bytes < 1_000) return `${bytes} B`;
+  if (bytes < 1_000_000) return `${(bytes / 1_000).toFixed(1)} kB`;
+  return `${(bytes / 1_000_000).toFixed(1)} MB`;
+}

@@ -1,0 +1,95 @@
+/** `gatehouse token create`, `list` and `revoke`. */
+import type { Role } from '../principal.ts';
+import type { Client } from './client.ts';
+import { CommandFailed, confirmed, printJson, type Shell, styled, table } from './shell.ts';
+
+/** As GET /local/tokens tells it; the secret is told once, at creation. */
+export interface TokenInfo {
+  id: string;
+  label: string;
+  roles: Role[];
+  createdAt: string;
+  expiresAt: string;
+  lastUsedAt: string | null;
+  revokedAt: string | null;
+}
+
+interface Page {
+  items: TokenInfo[];
+  next: string | null;
+}
+
+export interface CreateOptions {
+  role: Role[];
+  label?: string;
+  days?: number;
+  json?: boolean;
+}
+
+/** The token goes to standard output alone, so that a script can take it; what a person should know goes to stderr. */
+export async function createToken(options: CreateOptions, client: Client, shell: Shell): Promise<void> {
+  const created = await client.call<TokenInfo & { token: string }>('POST', '/local/tokens', {
+    roles: options.role,
+    label: options.label ?? options.role.join(', '),
+    ...(options.days !== undefined && { expiresInDays: options.days }),
+  });
+  if (options.json) return printJson(shell, created);
+  shell.stdout.write(`${created.token}\n`);
+  const roles = options.role.join(', ');
+  shell.stderr.write(
+    `Token ${created.id} for ${roles}, valid until ${day(created.expiresAt)}. It is shown this once: keep it now.\n`,
+  );
+}
+
+export async function listTokens(options: { json?: boolean }, client: Client, shell: Shell): Promise<void> {
+  const tokens: TokenInfo[] = [];
+  let cursor: string | null = null;
+  do {
+    const query: string = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`;
+    const page: Page = await client.call<Page>('GET', `/local/tokens?limit=100${query}`);
+    tokens.push(...page.items);
+    cursor = page.next;
+  } while (cursor !== null);
+  if (options.json) return printJson(shell, tokens);
+  if (tokens.length === 0) {
+    shell.stderr.write(
+      'There are no tokens yet. Make one with: gatehouse token create --role service-tool\n',
+    );
+    return;
+  }
+  const rows = tokens.map((token) => [
+    token.id,
+    stateOf(token, shell.clock.now()),
+    token.roles.join(','),
+    day(token.expiresAt),
+    token.lastUsedAt ? day(token.lastUsedAt) : 'never',
+    token.label,
+  ]);
+  const [head = '', ...lines] = table([
+    ['ID', 'STATE', 'ROLES', 'EXPIRES', 'LAST USED', 'LABEL'],
+    ...rows,
+  ]).split(/(?<=\n)/);
+  shell.stdout.write(styled(shell.stdout, 'bold', head) + lines.join(''));
+}
+
+export async function revokeToken(
+  id: string,
+  options: { yes?: boolean },
+  client: Client,
+  shell: Shell,
+): Promise<void> {
+  if (!options.yes && !(await confirmed(shell, `Revoke token ${id}? Whoever uses it is shut out at once.`)))
+    throw new CommandFailed('Nothing was revoked.');
+  await client.call('DELETE', `/local/tokens/${encodeURIComponent(id)}`);
+  shell.stderr.write(`Token ${id} is revoked.\n`);
+}
+
+function stateOf({ revokedAt, expiresAt }: TokenInfo, now: number): string {
+  if (revokedAt !== null) return 'revoked';
+  return Date.parse(expiresAt) <= now ? 'expired' : 'valid';
+}
+
+/** 2026-11-21 of a date-time. */
+function day(dateTime: string): string {
+  return dateTime.slice(0, 10);
+}

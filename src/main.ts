@@ -1,0 +1,56 @@
+#!/usr/bin/env node
+/** The process: argv, signals, crashes, exit code. With src/field/host.ts the only file that touches `process`. */
+import { fstatSync } from 'node:fs';
+import { enableCompileCache } from 'node:module';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import type { Shell } from './cli/shell.ts';
+import { systemClock } from './clock.ts';
+
+// What Gatehouse writes is its own business; the server opens its socket for the group itself.
+process.umask(0o077);
+
+const stopping = new AbortController();
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  process.on(signal, () => {
+    // The second one means now.
+    if (stopping.signal.aborted) process.exit(1);
+    stopping.abort(signal);
+  });
+}
+
+let reportCrash = (error: unknown) => console.error('gatehouse crashed:', error);
+for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
+  process.on(event, (error) => {
+    reportCrash(error);
+    process.exit(1);
+  });
+}
+// A reader that went away (`gatehouse token list | head`) is no reason to crash.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
+
+// Halves the time to start. In a folder of ours: Node's own default is in /tmp, where others could plant code.
+const { CACHE_DIRECTORY, XDG_CACHE_HOME } = process.env;
+enableCompileCache(CACHE_DIRECTORY ?? join(XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'gatehouse'));
+
+const shell: Shell = {
+  env: process.env,
+  stdin: process.stdin,
+  stdout: process.stdout,
+  stderr: process.stderr,
+  journal: isJournal(),
+  nodeVersion: process.versions.node,
+  clock: systemClock,
+  stopping: stopping.signal,
+  reportCrashes: (report) => {
+    reportCrash = report;
+  },
+};
+const { run } = await import('./cli/program.ts');
+process.exit(await run(process.argv.slice(2), shell));
+
+/** systemd names the socket it has given us in JOURNAL_STREAM; a redirected output is another one (systemd.exec(5)). */
+function isJournal(): boolean {
+  const { dev, ino } = fstatSync(1);
+  return process.env.JOURNAL_STREAM === `${dev}:${ino}`;
+}
