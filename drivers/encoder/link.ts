@@ -64,12 +64,14 @@ export const ENCODER_ID = /^[A-Za-z0-9_-]{1,64}$/;
 /** Bound on an up packet, MQTT header included. */
 export const MAX_UP_PACKET_BYTES = 64 * 1024;
 
+/** Longest keep-alive an encoder may ask for. A silent one is lost after 1.5 times as long (MQTT 3.1.1, 3.1.2.10). */
+export const MAX_KEEP_ALIVE_SECONDS = 30;
+
 export interface EmbeddedLinkOptions {
   host: string;
   port: number;
-  /** PEM: server certificate chain, its private key, and the CA whose client certificates are admitted. */
+  /** PEM: server certificate chain, its private key, and the CA whose client certificates are admitted, up to its root. */
   tls: { cert: string; key: string; clientCa: string };
-  keepAliveSeconds: number;
   clock: Clock;
   log: DriverLog;
 }

@@ -1,10 +1,18 @@
 /** The messages of the encoder protocol as schemas and pure functions (docs/encoder-protocol.md, Messages). */
 import { z } from 'zod';
-import { BadMessage } from './link.ts';
+import { DriverError } from '../driver.ts';
+import { BadMessage, type DownChannel } from './link.ts';
 
-const text = (max: number) => z.string().max(max);
+/** A lone surrogate or NUL would not come back from the database or a log as it went in. */
+const text = (max: number) =>
+  z
+    .string()
+    .max(max)
+    .refine((value) => value.isWellFormed() && !value.includes('\0'), 'expected well-formed text');
 const uuid = z.guid().transform((id) => id.toLowerCase());
 const seq = z.int().min(1).max(Number.MAX_SAFE_INTEGER);
+/** As many as a write request may have. */
+const JOB_ENTRIES_MAX = 10;
 const nameVersion = z.object({ name: text(128), version: text(128) });
 
 export const ENTRY_STATUSES = [
@@ -81,7 +89,11 @@ const job = z.object({
   known: z.boolean(),
   entries: z
     .array(z.object({ keyId: uuid, status: z.enum(ENTRY_STATUSES), error: entryError.optional() }))
-    .max(10),
+    .max(JOB_ENTRIES_MAX)
+    .refine(
+      (entries) => new Set(entries.map(({ keyId }) => keyId)).size === entries.length,
+      'a keyId is named twice',
+    ),
 });
 
 export type Birth = z.output<typeof birth>;
@@ -109,11 +121,28 @@ export interface DownMessages {
   cancel: { epoch: number; jobId: string };
 }
 
-export function encodeDown<Channel extends keyof DownMessages>(
-  _channel: Channel,
+/**
+ * Longest payload by channel, in bytes. A write carries what came in a request of at most 256 KiB, and our ids and times
+ * around it.
+ */
+export const MAX_DOWN_BYTES: Record<DownChannel, number> = {
+  hello: 64 * 1024,
+  ack: 64 * 1024,
+  cancel: 64 * 1024,
+  write: 260 * 1024,
+};
+
+/** Throws DriverError INVALID_COMMAND when the message is too long for its channel. */
+export function encodeDown<Channel extends DownChannel>(
+  channel: Channel,
   message: DownMessages[Channel],
 ): Buffer {
-  return Buffer.from(JSON.stringify(message));
+  const payload = Buffer.from(JSON.stringify(message));
+  if (payload.length <= MAX_DOWN_BYTES[channel]) return payload;
+  throw new DriverError(
+    'INVALID_COMMAND',
+    `a ${channel} message of ${payload.length} bytes is too long for an encoder`,
+  );
 }
 
 function parse<Schema extends z.ZodType>(schema: Schema, payload: Uint8Array): z.output<Schema> {

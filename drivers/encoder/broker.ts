@@ -1,0 +1,204 @@
+/**
+ * aedes as the carrier of MQTT 3.1.1 and nothing else, deny by default. Its persistence, routing, wills and retained
+ * messages are never used, which closes what is wrong with them: sessions are always clean, wills are taken out of the
+ * CONNECT, nothing is sent with broker.publish, and no subscription but the encoder's own is granted.
+ *
+ * The table of live sessions here is authoritative. That of aedes is not: a connection that is closed between its
+ * authentication and its registration removes another one's entry, or leaves its own behind.
+ */
+import { randomUUID } from 'node:crypto';
+import type { TLSSocket } from 'node:tls';
+import { Aedes, type AedesOptions, type Client } from 'aedes';
+import type { DriverLog } from '../driver.ts';
+import { connectFault } from './admission.ts';
+import { type BadMessage, type EncoderLinkHost, MAX_KEEP_ALIVE_SECONDS } from './link.ts';
+import { type Identity, identityOf, openPeer, type Peer, type Refusal } from './peer.ts';
+import { openSession, type Session } from './session.ts';
+import { downFilter, isDownTopic } from './topics.ts';
+
+/** From the end of the TLS handshake to the CONNECT. */
+const CONNECT_TIMEOUT_MS = 5_000;
+/** How long a full socket may take to drain before its encoder counts as lost. */
+const DRAIN_TIMEOUT_MS = 10_000;
+/** SUBACK return code: failure (MQTT 3.1.1, 3.9.3). */
+const NOT_GRANTED = 128;
+
+export interface Broker extends AsyncDisposable {
+  /** Takes a connection whose TLS handshake is done. */
+  accept(socket: TLSSocket): void;
+  /** The live session of an encoder. */
+  session(encoderId: string): Session | undefined;
+}
+
+export interface BrokerOptions {
+  host: EncoderLinkHost;
+  log: DriverLog;
+}
+
+interface Connections extends BrokerOptions {
+  peers: WeakMap<Client, Peer>;
+  live: Map<string, Session>;
+  stopping: boolean;
+}
+
+export async function openBroker({ host, log }: BrokerOptions): Promise<Broker> {
+  const connections: Connections = { host, log, peers: new WeakMap(), live: new Map(), stopping: false };
+  const { peers, live } = connections;
+  const aedes = await Aedes.createBroker({
+    ...hooks(connections),
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    drainTimeout: DRAIN_TIMEOUT_MS,
+    keepaliveLimit: MAX_KEEP_ALIVE_SECONDS,
+  });
+  listen(aedes, connections);
+  return {
+    accept(socket) {
+      const peer = openPeer(socket, (closed, reason) => lost(connections, closed, reason));
+      peers.set(aedes.handle(socket), peer);
+    },
+    session: (encoderId) => live.get(encoderId),
+    async [Symbol.asyncDispose]() {
+      connections.stopping = true;
+      await Promise.all([...live.values()].map((session) => session.close('the gateway is stopping')));
+      await new Promise<void>((resolve) => aedes.close(resolve));
+    },
+  };
+}
+
+function hooks(connections: Connections): AedesOptions {
+  const { peers, log } = connections;
+  return {
+    preConnect(client, packet, done) {
+      const peer = peers.get(client);
+      if (peer?.stage.at !== 'opened') return done(new Error('unexpected CONNECT'), false);
+      const identity = identityOf(peer.socket);
+      peer.stage = { at: 'connecting', identity, refusal: connectFault(packet, identity) };
+      packet.clean = true;
+      delete packet.will;
+      done(null, true);
+    },
+    authenticate(client, _username, _password, done) {
+      void admit(connections, client).then((refusal) => {
+        if (!refusal) return done(null, true);
+        const { returnCode, reason } = refusal;
+        log.warn(
+          { encoderId: client.id, remoteAddress: peers.get(client)?.remoteAddress, reason },
+          'encoder refused',
+        );
+        done(Object.assign(new Error(reason), { returnCode }), false);
+      });
+    },
+    authorizePublish(client, packet, done) {
+      const session = client && sessionOf(connections, client);
+      if (!session) return done(new Error('not admitted'));
+      void session.receive(packet).then(
+        (outcome) => {
+          // aedes writes the PUBACK after this hook and reads on when the message is done with. As QoS 0 it is done with
+          // and has no PUBACK; without the call the connection would stop being read and time out.
+          if (outcome === 'withhold') packet.qos = 0;
+          done(null);
+        },
+        (error: BadMessage) => {
+          log.warn(
+            { ...session.connection, reason: error.message },
+            'encoder disconnected for a bad message',
+          );
+          done(error);
+        },
+      );
+    },
+    authorizeSubscribe(client, subscription, done) {
+      const session = sessionOf(connections, client);
+      const isOwn = session && subscription.topic === downFilter(session.connection.encoderId);
+      done(null, isOwn ? subscription : null);
+    },
+    authorizeForward(client, packet) {
+      const session = sessionOf(connections, client);
+      return session && isDownTopic(session.connection.encoderId, packet.topic) ? packet : null;
+    },
+  };
+}
+
+function listen(aedes: Aedes, connections: Connections): void {
+  const { peers, log } = connections;
+  aedes.on('subscribe', (subscriptions, client) => {
+    const session = sessionOf(connections, client);
+    const own =
+      session && subscriptions.find(({ topic }) => topic === downFilter(session.connection.encoderId));
+    if (own && Number(own.qos) !== NOT_GRANTED) session.granted(own.qos);
+  });
+  aedes.on('unsubscribe', (topics, client) => {
+    // Also told when a connection closes, for the subscriptions that end with it.
+    const session = client.closed ? undefined : sessionOf(connections, client);
+    if (session && topics.includes(downFilter(session.connection.encoderId))) {
+      void session.close('it unsubscribed from its down topics');
+    }
+  });
+  const failed = (client: Client, error: Error) => void peers.get(client)?.close(error.message);
+  aedes.on('clientError', failed);
+  aedes.on('connectionError', failed);
+  // The types of aedes leave out the one event that would end the process if nobody listened.
+  (aedes as NodeJS.EventEmitter).on('error', (error) =>
+    log.error({ error: String(error) }, 'MQTT broker failed'),
+  );
+}
+
+/** Undefined also when the connection is closed or another one has taken its place. */
+function sessionOf({ peers, live }: Connections, client: Client): Session | undefined {
+  const peer = peers.get(client);
+  if (peer?.stage.at !== 'admitted' || peer.socket.destroyed) return undefined;
+  const { session } = peer.stage;
+  return live.get(session.connection.encoderId) === session ? session : undefined;
+}
+
+/** Undefined when admitted. */
+async function admit(connections: Connections, client: Client): Promise<Refusal | undefined> {
+  const peer = connections.peers.get(client);
+  if (peer?.stage.at !== 'connecting') return { returnCode: 3, reason: 'unexpected CONNECT' };
+  const { identity, refusal } = peer.stage;
+  if (refusal) return refusal;
+  if (!identity) return { returnCode: 5, reason: 'no certificate' };
+  try {
+    return await takePlace(connections, { client, peer, identity });
+  } catch (error) {
+    return { returnCode: 3, reason: `the credential could not be checked (${String(error)})` };
+  }
+}
+
+/**
+ * Ends an older connection of the encoder and takes its place. The credential is asked for again after each wait,
+ * because it may have been revoked meanwhile; between the last answer and taking the place nothing is awaited.
+ */
+async function takePlace(
+  connections: Connections,
+  { client, peer, identity }: { client: Client; peer: Peer; identity: Identity },
+): Promise<Refusal | undefined> {
+  const { host, log, live } = connections;
+  const { encoderId, fingerprint256 } = identity;
+  for (;;) {
+    const verdict = host.credential(encoderId, fingerprint256);
+    if (!verdict.ok) return { returnCode: 5, reason: `its credential is ${verdict.reason}` };
+    if (connections.stopping || peer.socket.destroyed)
+      return { returnCode: 3, reason: 'the connection has ended' };
+    const older = live.get(encoderId);
+    if (older) {
+      await older.close('a newer connection of the same encoder took its place');
+      continue;
+    }
+    const { generation } = verdict;
+    const { remoteAddress, close } = peer;
+    const connection = { encoderId, connectionId: randomUUID(), generation, remoteAddress };
+    const session = openSession({ connection, client, host, log, close });
+    peer.stage = { at: 'admitted', session };
+    live.set(encoderId, session);
+    return undefined;
+  }
+}
+
+function lost({ host, live }: Connections, peer: Peer, reason: string): void {
+  if (peer.stage.at !== 'admitted') return;
+  const { session } = peer.stage;
+  const { encoderId } = session.connection;
+  if (live.get(encoderId) === session) live.delete(encoderId);
+  host.lost(session.connection, reason);
+}

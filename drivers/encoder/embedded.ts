@@ -1,0 +1,86 @@
+/** The encoder link on an embedded broker: a TLS server in front of broker.ts. */
+import { once } from 'node:events';
+import type { AddressInfo, Socket } from 'node:net';
+import { createServer, type Server } from 'node:tls';
+import { DriverError } from '../driver.ts';
+import { openAcceptRate } from './accept-rate.ts';
+import { openBroker } from './broker.ts';
+import type { EmbeddedLinkOptions, EncoderLink, EncoderLinkHost } from './link.ts';
+
+/** A handshake takes 2 ms of work and one or two round trips. */
+const HANDSHAKE_TIMEOUT_MS = 5_000;
+/** Above what one address can hold without being admitted: its burst, and its rate for as long as the timeouts run. */
+const MAX_CONNECTIONS = 1_024;
+/** TCP probes find a dead peer behind a long keep-alive, and keep a firewall's entry alive. */
+const TCP_KEEP_ALIVE_MS = 15_000;
+/** TLS 1.3, and of TLS 1.2 only suites with forward secrecy and AEAD. */
+const CIPHERS = [
+  'TLS_AES_256_GCM_SHA384',
+  'TLS_CHACHA20_POLY1305_SHA256',
+  'TLS_AES_128_GCM_SHA256',
+  'ECDHE+AESGCM',
+  'ECDHE+CHACHA20',
+].join(':');
+
+/** Rejects when the address cannot be bound or a certificate cannot be read. */
+export async function openEmbeddedLink(
+  options: EmbeddedLinkOptions,
+  host: EncoderLinkHost,
+): Promise<EncoderLink> {
+  const { clock, log } = options;
+  await using opening = new AsyncDisposableStack();
+  const broker = await openBroker({ host, log });
+  const server = openServer(options.tls);
+  const rate = openAcceptRate(() => clock.monotonic());
+  const sockets = new Set<Socket>();
+  opening.defer(async () => {
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    await broker[Symbol.asyncDispose]();
+    for (const socket of sockets) socket.destroy();
+    await closed;
+  });
+  server.on('connection', (socket: Socket) => {
+    if (!rate.accept(socket.remoteAddress ?? '')) return socket.destroy();
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  server.on('secureConnection', (socket) => broker.accept(socket));
+  server.on('tlsClientError', (error, { remoteAddress }) =>
+    log.info({ remoteAddress, reason: error.message }, 'TLS handshake with an encoder failed'),
+  );
+  server.listen(options.port, options.host);
+  await once(server, 'listening');
+  server.on('error', (error) => log.error({ error: error.message }, 'an encoder could not be accepted'));
+  const { address, port } = server.address() as AddressInfo;
+  const opened = opening.move();
+  return {
+    address: { host: address, port },
+    async send(encoderId, channel, payload) {
+      const session = broker.session(encoderId);
+      if (!session) throw new DriverError('LINK_LOST', `encoder ${encoderId} is not connected`);
+      await session.send(channel, payload);
+    },
+    async kick(encoderId, reason) {
+      await broker.session(encoderId)?.close(reason);
+    },
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
+}
+
+function openServer({ cert, key, clientCa }: EmbeddedLinkOptions['tls']): Server {
+  const server = createServer({
+    cert,
+    key,
+    ca: clientCa,
+    requestCert: true,
+    rejectUnauthorized: true,
+    minVersion: 'TLSv1.2',
+    ciphers: CIPHERS,
+    handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
+    noDelay: true,
+    keepAlive: true,
+    keepAliveInitialDelay: TCP_KEEP_ALIVE_MS,
+  });
+  server.maxConnections = MAX_CONNECTIONS;
+  return server;
+}
