@@ -1,7 +1,25 @@
 /**
  * The site's certificate authority: one root, and below it two issuing intermediates with separate uses, HTTPS
- * (serverAuth) and encoders (clientAuth, no subject alternative name).
+ * (serverAuth) and encoders (clientAuth, no subject alternative name). Its files and lifetimes: authority-files.ts.
  */
+import { X509Certificate } from 'node:crypto';
+import { join } from 'node:path';
+import type { Clock } from '../clock.ts';
+import type { Log } from '../log.ts';
+import {
+  type Authority,
+  EARLIEST_ISSUE,
+  isEmpty,
+  makeAuthority,
+  readAuthority,
+  VALID_SINCE,
+  YEAR_MS,
+} from './authority-files.ts';
+import { signCompact } from './jose.ts';
+import { openServerIdentity, type ServerIdentity } from './server-identity.ts';
+
+/** A new one needs a technician at the encoder; what is revoked before is refused by the database. */
+const ENCODER_LIFE_MS = 10 * YEAR_MS;
 
 export interface IssuedCertificate {
   /** PEM of the certificate alone. */
@@ -13,6 +31,13 @@ export interface IssuedCertificate {
   notAfter: number;
 }
 
+export interface EncoderCertificateRequest {
+  encoderId: string;
+  generation: number;
+  /** The operational key's DER. */
+  spki: Uint8Array;
+}
+
 export interface SiteCa {
   /** PEM of the root: the trust anchor for HTTPS clients and encoders. */
   readonly root: string;
@@ -20,14 +45,76 @@ export interface SiteCa {
   readonly encoderIssuer: string;
   /** PEM of the intermediate that issues server certificates. */
   readonly serverIssuer: string;
-  /** Subject `CN=<encoderId>, OU=g<generation>`, clientAuth only, no SAN. `spki` is the operational key's DER. */
-  issueForEncoder(request: {
-    encoderId: string;
-    generation: number;
-    spki: Uint8Array;
-  }): Promise<IssuedCertificate>;
-  /** The server certificate in force (leaf, then serverIssuer) with its private key, for HTTPS and the encoders' port. Renewed at two thirds of its life or when the names change. */
-  serverIdentity(names: readonly string[]): Promise<{ chain: string; key: string; notAfter: number }>;
+  /** Subject `CN=<encoderId>, OU=g<generation>`, clientAuth only, no SAN. */
+  issueForEncoder(request: EncoderCertificateRequest): Promise<IssuedCertificate>;
+  /**
+   * The server certificate in force (leaf, then serverIssuer) with its private key, for HTTPS and the encoders' port.
+   * Valid for `names` (host names, IP addresses) and for this host itself; an Error names what is neither. Made anew
+   * when a third of its life is left and when the names change: ask at the start and once a day, always with all names.
+   */
+  serverIdentity(names: readonly string[]): Promise<ServerIdentity>;
   /** Compact JWS (ES256) by the encoder issuer's key over a JSON document; the header's x5c carries the issuer. */
   sign(document: Record<string, unknown>): Promise<string>;
+}
+
+export interface SiteCaOptions {
+  /** The CA's own folder, 0700; made when there is none, in a folder that this process may write to. */
+  directory: string;
+  /** Goes into the names of a new CA. */
+  systemId: string;
+  clock: Pick<Clock, 'now'>;
+  log: Log;
+}
+
+/** Makes the CA at the first start and reads it later; an Error says which file is wrong and what to do. */
+export async function openSiteCa({ directory, systemId, clock, log }: SiteCaOptions): Promise<SiteCa> {
+  if (await isEmpty(directory)) {
+    await makeAuthority(directory, systemId, clock.now());
+    log.info({ directory }, 'made the site CA');
+  }
+  const authority = await readAuthority(directory);
+  const { root, encoderIssuer, serverIssuer } = authority;
+  if (clock.now() > Date.parse(encoderIssuer.certificate.validTo) - YEAR_MS) {
+    log.warn(
+      { directory, validTo: encoderIssuer.certificate.validTo },
+      'the site CA ends soon, or the clock is wrong',
+    );
+  }
+  return {
+    root,
+    encoderIssuer: encoderIssuer.pem,
+    serverIssuer: serverIssuer.pem,
+    issueForEncoder: (request) => issueForEncoder(authority, request, clock.now()),
+    serverIdentity: openServerIdentity({
+      file: join(directory, 'server.pem'),
+      issuer: serverIssuer,
+      clock,
+      log,
+    }),
+    sign: (document) => signCompact(document, encoderIssuer),
+  };
+}
+
+async function issueForEncoder(
+  { encoderIssuer }: Authority,
+  { encoderId, generation, spki }: EncoderCertificateRequest,
+  now: number,
+): Promise<IssuedCertificate> {
+  const { writeCertificate } = await import('./certificates.ts');
+  const end = Math.max(now, EARLIEST_ISSUE) + ENCODER_LIFE_MS;
+  const certificate = await writeCertificate(
+    {
+      subject: [
+        ['CN', encoderId],
+        ['OU', `g${generation}`],
+      ],
+      spki,
+      notBefore: VALID_SINCE,
+      notAfter: Math.min(end, Date.parse(encoderIssuer.certificate.validTo)),
+      purpose: 'clientAuth',
+    },
+    { key: encoderIssuer.key, certificate: encoderIssuer.pem },
+  );
+  const { fingerprint256, serialNumber, validTo } = new X509Certificate(certificate);
+  return { certificate, fingerprint256, serialNumber, notAfter: Date.parse(validTo) };
 }

@@ -1,0 +1,199 @@
+/**
+ * The files of the site CA: made whole at the first start, read and checked at every later one.
+ *
+ *   root.crt root.key                         the trust anchor; the key is not needed to run and may be kept elsewhere
+ *   encoder-issuer.crt encoder-issuer.key     issues encoder certificates, signs documents for encoders
+ *   server-issuer.crt server-issuer.key       issues the certificate of HTTPS and of the encoders' port
+ *   server.pem                                that certificate and its key (server-identity.ts)
+ *
+ * Everything lasts long, because a new root means a technician at every encoder, and what is revoked is refused by the
+ * database, not by a date. Nothing depends on the clock of the first start either: an authority and the credentials of
+ * encoders are valid from 1970 on, so that a host or an encoder whose clock was lost still gets its link.
+ */
+import { createPrivateKey, generateKeyPairSync, type KeyObject, X509Certificate } from 'node:crypto';
+import { mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { CertificateContent } from './certificates.ts';
+
+export const VALID_SINCE = 0;
+/** No certificate was issued before this was written: a clock that says less is wrong, and dates are counted from here. */
+export const EARLIEST_ISSUE = Date.UTC(2026, 0, 1);
+export const DAY_MS = 86_400_000;
+export const YEAR_MS = 365 * DAY_MS;
+const AUTHORITY_LIFE_MS = 30 * YEAR_MS;
+
+export interface Issuer {
+  /** PEM. */
+  pem: string;
+  certificate: X509Certificate;
+  key: KeyObject;
+}
+
+export interface Authority {
+  /** PEM. */
+  root: string;
+  encoderIssuer: Issuer;
+  serverIssuer: Issuer;
+}
+
+/** True when there is no CA yet. A folder with anything in it is an existing CA, whole or damaged. */
+export async function isEmpty(directory: string): Promise<boolean> {
+  try {
+    return (await readdir(directory)).length === 0;
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return true;
+    throw error;
+  }
+}
+
+/** Builds everything in a folder beside it, then renames that: a crash leaves nothing, or a whole CA. */
+export async function makeAuthority(directory: string, systemId: string, now: number): Promise<void> {
+  const { writeCertificate } = await import('./certificates.ts');
+  const validity = { notBefore: VALID_SINCE, notAfter: Math.max(now, EARLIEST_ISSUE) + AUTHORITY_LIFE_MS };
+  const unfinished = `${directory}.new`;
+  await rm(unfinished, { recursive: true, force: true });
+  await mkdir(unfinished, { recursive: true, mode: 0o700 });
+
+  async function make(name: string, content: Omit<CertificateContent, 'spki' | 'subject'>, issuer?: Signing) {
+    const { publicKey, privateKey: key } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const spki = publicKey.export({ type: 'spki', format: 'der' });
+    const subject = [
+      ['O', 'Gatehouse'],
+      ['OU', systemId],
+      ['CN', `Gatehouse ${name}`],
+    ] as const;
+    const certificate = await writeCertificate({ ...content, subject, spki }, issuer ?? { key });
+    await writeDurably(join(unfinished, `${name}.crt`), certificate);
+    await writeDurably(join(unfinished, `${name}.key`), exportKey(key));
+    return { key, certificate };
+  }
+  const root = await make('root', { ...validity, pathLength: 1 });
+  await make('encoder-issuer', { ...validity, pathLength: 0, purpose: 'clientAuth' }, root);
+  await make('server-issuer', { ...validity, pathLength: 0, purpose: 'serverAuth' }, root);
+  await rename(unfinished, directory);
+  await syncFolder(dirname(directory));
+}
+
+interface Signing {
+  key: KeyObject;
+  certificate: string;
+}
+
+/** Reads and checks everything; an Error says which file is wrong and what to do. */
+export async function readAuthority(directory: string): Promise<Authority> {
+  await assertPrivate(directory, '700');
+  const rootFile = join(directory, 'root.crt');
+  const root = await readCertificateFile(rootFile);
+  const rootKey = join(directory, 'root.key');
+  if (await exists(rootKey)) await readKeyFile(rootKey, root.certificate);
+  async function readIssuer(name: string): Promise<Issuer> {
+    const file = join(directory, `${name}.crt`);
+    const { pem, certificate } = await readCertificateFile(file);
+    if (!certificate.checkIssued(root.certificate) || !certificate.verify(root.certificate.publicKey)) {
+      throw new Error(`${file} was not issued by ${rootFile}: ${restore(directory)}`);
+    }
+    return { pem, certificate, key: await readKeyFile(join(directory, `${name}.key`), certificate) };
+  }
+  return {
+    root: root.pem,
+    encoderIssuer: await readIssuer('encoder-issuer'),
+    serverIssuer: await readIssuer('server-issuer'),
+  };
+}
+
+async function readCertificateFile(file: string): Promise<{ pem: string; certificate: X509Certificate }> {
+  const pem = await readText(file);
+  let certificate: X509Certificate;
+  try {
+    certificate = new X509Certificate(pem);
+  } catch (cause) {
+    throw new Error(`${file} is not a certificate: ${restore(dirname(file))}`, { cause });
+  }
+  if (!certificate.ca) throw new Error(`${file} is not an authority: ${restore(dirname(file))}`);
+  return { pem, certificate };
+}
+
+async function readKeyFile(file: string, certificate: X509Certificate): Promise<KeyObject> {
+  const pem = await readText(file);
+  await assertPrivate(file, '600');
+  let key: KeyObject;
+  try {
+    key = createPrivateKey(pem);
+  } catch (cause) {
+    throw new Error(`${file} is not a private key: ${restore(dirname(file))}`, { cause });
+  }
+  if (!certificate.checkPrivateKey(key)) {
+    throw new Error(`${file} is not the key of the certificate beside it: ${restore(dirname(file))}`);
+  }
+  return key;
+}
+
+async function readText(file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (cause) {
+    if (hasCode(cause, 'ENOENT')) throw new Error(`${file} is missing: ${restore(dirname(file))}`, { cause });
+    if (hasCode(cause, 'EACCES')) {
+      throw new Error(`${file} may not be read by this user: run chown on it for the user of the service`, {
+        cause,
+      });
+    }
+    throw cause;
+  }
+}
+
+function restore(directory: string): string {
+  return (
+    `restore ${directory} from its backup. Or move it away to start with a new site CA: ` +
+    'then browsers must trust that one, and every encoder must be registered again'
+  );
+}
+
+/** Refuses what others may read. `mode` is what to set it to. */
+export async function assertPrivate(path: string, mode: string): Promise<void> {
+  if (((await stat(path)).mode & 0o077) !== 0) {
+    throw new Error(`${path} can be read by others: run chmod ${mode} ${path}`);
+  }
+}
+
+/** Mode 0600; after a crash the file is the old one or the new one. */
+export async function writeDurably(file: string, text: string): Promise<void> {
+  const unfinished = `${file}.new`;
+  await rm(unfinished, { force: true });
+  const handle = await open(unfinished, 'wx', 0o600);
+  try {
+    await handle.writeFile(text);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(unfinished, file);
+  await syncFolder(dirname(file));
+}
+
+async function syncFolder(directory: string): Promise<void> {
+  const handle = await open(directory, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+export function exportKey(key: KeyObject): string {
+  return key.export({ type: 'pkcs8', format: 'pem' }).toString();
+}
+
+export async function exists(file: string): Promise<boolean> {
+  try {
+    await stat(file);
+    return true;
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return false;
+    throw error;
+  }
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return (error as NodeJS.ErrnoException | null)?.code === code;
+}

@@ -1,0 +1,151 @@
+/**
+ * The certificate this gateway shows to HTTPS clients and to encoders: kept in server.pem (key, certificate, issuer),
+ * and made anew when its names change, when a third of its life is left, or when the file is of no use.
+ *
+ * Valid 400 days before and after it was made. Together that stays below the 825 days beyond which Apple's clients
+ * refuse a server certificate of any authority; the days before let a clock that lags be right. A clock further behind
+ * has been lost, and must not replace a certificate that is good for everyone whose clock is right.
+ */
+import { createPrivateKey, generateKeyPairSync, type KeyObject, X509Certificate } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { isIP, isIPv6 } from 'node:net';
+import type { Clock } from '../clock.ts';
+import type { Log } from '../log.ts';
+import {
+  assertPrivate,
+  DAY_MS,
+  EARLIEST_ISSUE,
+  exists,
+  exportKey,
+  type Issuer,
+  writeDurably,
+} from './authority-files.ts';
+
+const LIFE_MS = 400 * DAY_MS;
+const RENEWED_BEFORE_END_MS = LIFE_MS / 3;
+/** Whoever works on the host itself reaches it by these. */
+const LOCAL_NAMES = ['localhost', '127.0.0.1', '::1'];
+/** As lenient as resolvers are; an underscore is no host name by the book and found in many. */
+const HOST_NAME = /^[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?$/;
+
+export interface ServerIdentity {
+  /** PEM: certificate, then its issuer. */
+  chain: string;
+  /** PEM. */
+  key: string;
+  /** Epoch milliseconds. */
+  notAfter: number;
+}
+
+export interface ServerIdentityOptions {
+  file: string;
+  issuer: Issuer;
+  clock: Pick<Clock, 'now'>;
+  log: Log;
+}
+
+export function openServerIdentity(
+  options: ServerIdentityOptions,
+): (names: readonly string[]) => Promise<ServerIdentity> {
+  /** One at a time, so that two callers at the start do not make two certificates. */
+  let turn: Promise<unknown> = Promise.resolve();
+  return (names) => {
+    const identity = turn.then(() => current(options, canonicalNames(names)));
+    turn = identity.catch(() => undefined);
+    return identity;
+  };
+}
+
+async function current(options: ServerIdentityOptions, names: string[]): Promise<ServerIdentity> {
+  const { file, issuer, clock, log } = options;
+  const kept = await read(file);
+  const reason = reasonToRenew(kept, names, issuer, clock.now());
+  if (kept && !reason) {
+    if (clock.now() < Date.parse(kept.certificate.validFrom)) {
+      log.warn(
+        { file },
+        'the clock is behind the start of the server certificate: set the clock, or remove the file',
+      );
+    }
+    return identityOf(kept, issuer);
+  }
+  const made = await make(options, names);
+  log.info({ file, reason, names }, 'made a server certificate');
+  return identityOf(made, issuer);
+}
+
+interface Kept {
+  certificate: X509Certificate;
+  key: KeyObject;
+}
+
+/** Undefined when there is none, or none that can be read: then another is made. */
+async function read(file: string): Promise<Kept | undefined> {
+  if (!(await exists(file))) return undefined;
+  await assertPrivate(file, '600');
+  const text = await readFile(file, 'utf8');
+  try {
+    return { certificate: new X509Certificate(text), key: createPrivateKey(text) };
+  } catch {
+    return undefined;
+  }
+}
+
+function reasonToRenew(
+  kept: Kept | undefined,
+  names: string[],
+  issuer: Issuer,
+  now: number,
+): string | undefined {
+  if (!kept) return 'there was none';
+  const { certificate, key } = kept;
+  if (!certificate.verify(issuer.certificate.publicKey)) return 'its issuer was another';
+  if (!certificate.checkPrivateKey(key)) return 'its key was another';
+  if (now > Date.parse(certificate.validTo) - RENEWED_BEFORE_END_MS) return 'its end came near';
+  const listed = certificate.subjectAltName?.split(', ').length;
+  const covered = names.every((name) =>
+    isIP(name)
+      ? certificate.checkIP(name)
+      : certificate.checkHost(name, { subject: 'never', wildcards: false }),
+  );
+  return covered && listed === names.length ? undefined : 'its names changed';
+}
+
+async function make({ file, issuer, clock }: ServerIdentityOptions, names: string[]): Promise<Kept> {
+  const { writeCertificate } = await import('./certificates.ts');
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const now = Math.max(clock.now(), EARLIEST_ISSUE);
+  const pem = await writeCertificate(
+    {
+      subject: [['CN', 'gatehouse']],
+      spki: publicKey.export({ type: 'spki', format: 'der' }),
+      notBefore: now - LIFE_MS,
+      notAfter: Math.min(now + LIFE_MS, Date.parse(issuer.certificate.validTo)),
+      purpose: 'serverAuth',
+      names,
+    },
+    { key: issuer.key, certificate: issuer.pem },
+  );
+  await writeDurably(file, exportKey(privateKey) + pem + issuer.pem);
+  return { certificate: new X509Certificate(pem), key: privateKey };
+}
+
+function identityOf({ certificate, key }: Kept, issuer: Issuer): ServerIdentity {
+  return {
+    chain: certificate.toString() + issuer.pem,
+    key: exportKey(key),
+    notAfter: Date.parse(certificate.validTo),
+  };
+}
+
+/** Each once, in one spelling, the local ones first. */
+function canonicalNames(names: readonly string[]): string[] {
+  return [...new Set([...LOCAL_NAMES, ...names.map(canonicalName)])];
+}
+
+function canonicalName(name: string): string {
+  if (isIPv6(name) && !name.includes('%')) return new URL(`http://[${name}]`).hostname.slice(1, -1);
+  const lower = name.toLowerCase();
+  if (!HOST_NAME.test(lower)) throw new Error(`"${name}" is neither a host name nor an IP address`);
+  return lower;
+}
