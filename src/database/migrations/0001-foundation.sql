@@ -172,6 +172,8 @@ CREATE TABLE token (
   created_at INTEGER NOT NULL,
   created_by TEXT NOT NULL,
   expires_at INTEGER NOT NULL,
+  -- When it was first offered after its time: a clock set back does not revive it.
+  expired_at INTEGER,
   last_used_at INTEGER,
   revoked_at INTEGER
 ) STRICT;

@@ -1,0 +1,249 @@
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { type ManualClock, manualClock } from '../../test/manual-clock.ts';
+import { temporaryDatabase } from '../../test/temporary.ts';
+import type { AuditEntry } from '../audit/audit.ts';
+import type { Database } from '../database/database.ts';
+import { createApp } from '../http/app.ts';
+import { silentLog } from '../log.ts';
+import { LOCAL_ADMINISTRATOR, type Role } from '../principal.ts';
+import { type Auth, openAuth } from './auth.ts';
+import { tokenOperations } from './operations.ts';
+import { check } from './token.ts';
+
+const DAY_MS = 86_400_000;
+const caller = { principal: LOCAL_ADMINISTRATOR, correlationId: 'c1' };
+let database: Database;
+let clock: ManualClock;
+let audited: AuditEntry[];
+let auth: Auth;
+
+beforeEach(async () => {
+  clock = manualClock();
+  audited = [];
+  database = await temporaryDatabase();
+  auth = restarted();
+});
+
+function restarted(): Auth {
+  const audit = { record: (entry: AuditEntry) => audited.push(entry) };
+  const opened = openAuth({ database, clock, audit, log: silentLog });
+  onTestFinished(() => opened[Symbol.asyncDispose]());
+  return opened;
+}
+
+const create = (roles: Role[] = ['pms'], validDays?: number) =>
+  auth.create({ label: 'PMS', roles, ...(validDays && { validDays }) }, caller);
+const answerTo = (text: string) => {
+  try {
+    return auth.authenticate(`Bearer ${text}`).label;
+  } catch (error) {
+    return (error as { code: string; message: string }).message;
+  }
+};
+const listed = () => auth.list({ limit: 100 }).items;
+
+describe('a token', () => {
+  it('lets its holder in with its roles, as a principal of its own', async () => {
+    const created = await create(['front-desk', 'pms']);
+    expect(created.token).toMatch(/^gwt_[0-9a-f]{12}_[A-Za-z0-9_-]{43}_[0-9A-Za-z]{6}$/);
+    const principal = auth.authenticate(`bearer  ${created.token}`);
+    expect(principal).toEqual({
+      id: created.principalId,
+      label: 'PMS',
+      roles: new Set(['front-desk', 'pms']),
+      via: 'token',
+    });
+  });
+
+  it('is not stored, nor its secret', async () => {
+    const { token } = await create();
+    const row = database.prepare<[], Record<string, unknown>>('SELECT * FROM token').get();
+    const text = JSON.stringify(row, (_key, value) =>
+      value?.type === 'Buffer' ? Buffer.from(value.data).toString('base64url') : value,
+    );
+    expect(text).not.toContain(token.slice(17, 60));
+    expect(JSON.stringify(audited)).not.toContain(token.slice(17, 60));
+    expect(JSON.stringify(listed())).not.toContain(token.slice(17, 60));
+  });
+
+  it('with any character changed is refused', async () => {
+    const { token } = await create();
+    for (let at = 0; at < token.length; at += 1) {
+      const other = token[at] === 'a' ? 'b' : 'a';
+      const changed = token.slice(0, at) + other + token.slice(at + 1);
+      expect(() => auth.authenticate(`Bearer ${changed}`)).toThrow('check for a typing error');
+    }
+  });
+
+  it('with the secret of another is refused', async () => {
+    const [one, two] = [await create(), await create()];
+    // The check of the mixture is right: it is what would be drawn for it.
+    const mixed = `gwt_${one.id}_${two.token.slice(17, 60)}`;
+    expect(answerTo(`${mixed}_${check(mixed)}`)).toContain('not known here');
+    const unknown = `gwt_${'0'.repeat(12)}_${two.token.slice(17, 60)}`;
+    expect(answerTo(`${unknown}_${check(unknown)}`)).toContain('not known here');
+  });
+
+  it.each([
+    undefined,
+    '',
+    'Bearer',
+    'Bearer ',
+    'Basic YTpi',
+    'Bearer a b',
+    'gwt_x',
+    `Bearer ${'x'.repeat(8_000)}`,
+  ])('is not the header %s', (header) => {
+    expect(() => auth.authenticate(header)).toThrow(expect.objectContaining({ code: 'UNAUTHORIZED' }));
+  });
+
+  it('is audited when it is made and when it is revoked, in the same transaction', async () => {
+    const { id } = await create();
+    await auth.revoke(id, caller);
+    await auth.revoke(id, caller);
+    expect(audited.map(({ action, object }) => `${action} ${object}`)).toEqual([
+      `token.create token/${id}`,
+      `token.revoke token/${id}`,
+    ]);
+    audited.push = () => {
+      throw new Error('the audit is full');
+    };
+    await expect(create()).rejects.toThrow('the audit is full');
+    expect(listed()).toHaveLength(1);
+  });
+});
+
+describe('the end of a token', () => {
+  it('comes at once with its revocation, for good', async () => {
+    const { token, id } = await create();
+    const { status, revokedAt } = await auth.revoke(id, caller);
+    expect([status, revokedAt]).toEqual(['revoked', new Date(clock.now()).toISOString()]);
+    expect(answerTo(token)).toContain('revoked');
+    clock.jumpWall(-10 * DAY_MS);
+    expect(answerTo(token)).toContain('revoked');
+    await expect(auth.revoke('0123456789ab', caller)).rejects.toMatchObject({ code: 'NOT_FOUND' });
+  });
+
+  it('comes after 90 days, or those asked for, to the millisecond', async () => {
+    const [standard, short] = [await create(), await create(['pms'], 1)];
+    clock.jumpWall(DAY_MS - 1);
+    expect(answerTo(short.token)).toBe('PMS');
+    clock.jumpWall(1);
+    expect(answerTo(short.token)).toContain('expired');
+    clock.jumpWall(89 * DAY_MS - 1);
+    expect(answerTo(standard.token)).toBe('PMS');
+    clock.jumpWall(1);
+    expect(answerTo(standard.token)).toContain('expired');
+    expect(listed().map(({ status }) => status)).toEqual(['expired', 'expired']);
+  });
+
+  it('once seen is not undone by a clock set back: at once, after the write, and after a restart', async () => {
+    const [seen, unseen] = [await create(['pms'], 1), await create(['pms'], 1)];
+    clock.jumpWall(DAY_MS);
+    expect(answerTo(seen.token)).toContain('expired');
+    clock.jumpWall(-DAY_MS);
+    expect(answerTo(seen.token)).toContain('expired');
+    await clock.advance(60_000);
+    expect(answerTo(seen.token)).toContain('expired');
+    await auth[Symbol.asyncDispose]();
+    auth = restarted();
+    expect(answerTo(seen.token)).toContain('expired');
+    expect(answerTo(unseen.token)).toBe('PMS');
+  });
+
+  it('does not come early with a clock that starts in the past', async () => {
+    const { token } = await create();
+    clock.jumpWall(-20 * 365 * DAY_MS);
+    expect(answerTo(token)).toBe('PMS');
+  });
+});
+
+describe('the last use', () => {
+  it('is known at once, and costs one commit a minute however many requests', async () => {
+    const { token, id } = await create();
+    const before = database.figures().jobs;
+    for (let n = 0; n < 100; n += 1) auth.authenticate(`Bearer ${token}`);
+    expect(listed()[0]?.lastUsedAt).toBe(new Date(clock.now()).toISOString());
+    expect(database.figures().jobs).toBe(before);
+    await clock.advance(60_000);
+    expect(database.figures().jobs).toBe(before + 1);
+    await clock.advance(600_000);
+    expect(database.figures().jobs).toBe(before + 1);
+    expect(
+      database
+        .prepare<[string], { last_used_at: number }>('SELECT last_used_at FROM token WHERE id = ?')
+        .get(id),
+    ).toEqual({
+      last_used_at: Date.UTC(2026, 0, 1),
+    });
+  });
+
+  it('is written when closing', async () => {
+    const { token } = await create();
+    auth.authenticate(`Bearer ${token}`);
+    await auth[Symbol.asyncDispose]();
+    auth = restarted();
+    expect(listed()[0]?.lastUsedAt).toBe('2026-01-01T00:00:00.000Z');
+  });
+});
+
+describe('the operations of the admin socket', () => {
+  const call = async (method: string, path: string, body?: unknown) => {
+    const app = createApp({
+      surface: { kind: 'local' },
+      operations: tokenOperations(auth),
+      version: '1',
+      clock,
+      log: silentLog,
+      checkResponses: true,
+    });
+    const init = { method, ...(body !== undefined && { body: JSON.stringify(body) }) };
+    const request = new Request(`http://localhost${path}`, {
+      ...init,
+      headers: { 'Content-Type': 'application/json' },
+    });
+    const response = await app.fetch(request);
+    return { status: response.status, body: JSON.parse(await response.text()) };
+  };
+
+  it('create, list by page, and revoke', async () => {
+    for (let n = 0; n < 5; n += 1) {
+      clock.jumpWall(n % 2);
+      const made = await call('POST', '/local/tokens', { label: `t${n}`, roles: ['pms'] });
+      expect([made.status, made.body.status]).toEqual([200, 'active']);
+      expect(answerTo(made.body.token)).toBe(`t${n}`);
+    }
+    const labels: string[] = [];
+    let next: string | null = '';
+    while (next !== null) {
+      const page = await call('GET', `/local/tokens?limit=2${next && `&cursor=${next}`}`);
+      expect(page.status).toBe(200);
+      labels.push(...page.body.items.map(({ label }: { label: string }) => label));
+      next = page.body.next;
+    }
+    expect(labels.toSorted()).toEqual(['t0', 't1', 't2', 't3', 't4']);
+    const [first] = listed();
+    expect((await call('DELETE', `/local/tokens/${first?.id}`)).body.status).toBe('revoked');
+    expect((await call('DELETE', '/local/tokens/000000000000')).status).toBe(404);
+    expect((await call('DELETE', '/local/tokens/x')).status).toBe(400);
+  });
+
+  it.each([
+    {},
+    { label: 'x', roles: [] },
+    { label: 'x', roles: ['pms', 'pms'] },
+    { label: 'x', roles: ['root'] },
+    { label: '', roles: ['pms'] },
+    { label: 'a\nb', roles: ['pms'] },
+    { label: 'x', roles: ['pms'], validDays: 401 },
+    { label: 'x', roles: ['pms'], validDays: 0 },
+    { label: 'x', roles: ['pms'], validDays: 1.5 },
+  ])('refuse %j', async (body) => {
+    expect((await call('POST', '/local/tokens', body)).body.error).toBe('VALIDATION_FAILED');
+    expect(listed()).toEqual([]);
+  });
+
+  it('refuse a cursor that is none', async () => {
+    expect((await call('GET', '/local/tokens?cursor=abc')).status).toBe(400);
+  });
+});

@@ -1,0 +1,74 @@
+/** Local tokens as the admin socket shows them. */
+import { z } from '@hono/zod-openapi';
+import { ROLES } from '../principal.ts';
+
+export const VALID_DAYS_DEFAULT = 90;
+const VALID_DAYS_MAX = 400;
+const LABEL_MAX = 64;
+const PAGE_MAX = 100;
+
+export const tokenId = z
+  .string()
+  .regex(/^[0-9a-f]{12}$/, 'expected 12 hexadecimal digits')
+  .openapi({ description: 'The part of the token after gwt_', example: '0f3a9c51d2e7' });
+
+const roles = z
+  .array(z.enum(ROLES))
+  .min(1)
+  .max(ROLES.length)
+  .refine((list) => new Set(list).size === list.length, 'expected each role once');
+
+export const tokenBody = z
+  .strictObject({
+    label: z
+      .string()
+      .min(1)
+      .max(LABEL_MAX)
+      .regex(/^[^\p{Cc}\p{Cs}]+$/u, 'expected no control characters')
+      .openapi({
+        description: 'Who or what holds it; goes into log and audit',
+        example: 'PMS of the front office',
+      }),
+    roles,
+    validDays: z.int().min(1).max(VALID_DAYS_MAX).default(VALID_DAYS_DEFAULT),
+  })
+  .openapi('TokenRequest');
+export type TokenRequest = z.input<typeof tokenBody>;
+
+const fields = {
+  id: tokenId,
+  principalId: z.guid().openapi({ description: 'What createdBy, updatedBy and the audit call its holder' }),
+  label: z.string(),
+  roles,
+  status: z.enum(['active', 'expired', 'revoked']),
+  createdAt: z.iso.datetime(),
+  createdBy: z.string(),
+  expiresAt: z.iso.datetime(),
+  lastUsedAt: z.iso.datetime().nullable().openapi({ description: 'To the minute' }),
+  revokedAt: z.iso.datetime().nullable(),
+};
+
+export const token = z.strictObject(fields).openapi('Token');
+export type Token = z.infer<typeof token>;
+
+export const createdToken = z
+  .strictObject({ ...fields, token: z.string().openapi({ description: 'The credential; shown this once' }) })
+  .openapi('CreatedToken');
+export type CreatedToken = z.infer<typeof createdToken>;
+
+export const tokenQuery = z.strictObject({
+  cursor: z
+    .string()
+    .regex(/^\d{1,16}-[0-9a-f]{12}$/, 'expected the `next` of the page before')
+    .optional(),
+  limit: z.coerce.number().int().min(1).max(PAGE_MAX).default(50),
+});
+export type TokenQuery = z.infer<typeof tokenQuery>;
+
+export const tokenPage = z
+  .strictObject({
+    items: z.array(token),
+    next: z.string().nullable().openapi({ description: 'The cursor of the next page; null at the end' }),
+  })
+  .openapi('TokenPage');
+export type TokenPage = z.infer<typeof tokenPage>;
