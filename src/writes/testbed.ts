@@ -159,6 +159,9 @@ export class Testbed {
     this.writes.reports.wake(encoderId, 'fresh-connection');
     await this.settle();
   }
+  disconnect(encoderId: string): void {
+    this.encoder(encoderId).connected = false;
+  }
   async job(
     encoderId: string,
     report: Pick<JobReport, 'jobId' | 'known'> & Partial<JobReport>,

@@ -32,7 +32,7 @@ describe('accepting', () => {
     await expect(bed.accept('desk-9', 'R1', key(1))).rejects.toEqual(code('NOT_FOUND'));
     await bed.connect('desk-1');
     await bed.accept('desk-1', 'R1', key(1));
-    bed.encoder('desk-1').connected = false;
+    bed.disconnect('desk-1');
     bed.encoder('desk-1').upgrading = true;
     await expect(bed.accept('desk-1', 'R1', key(2))).rejects.toEqual(code('REQUEST_ID_REUSED'));
     await expect(bed.accept('desk-1', 'R2', key(2))).rejects.toEqual(code('NOT_CONNECTED'));
@@ -56,7 +56,7 @@ describe('accepting', () => {
     await bed.settle();
     const [first] = bed.takeSent();
     await bed.progress('desk-1', { jobId: first?.message.jobId ?? '', keyId: key(1), status: 'written' });
-    bed.encoder('desk-1').connected = false;
+    bed.disconnect('desk-1');
     expect(await bed.accept('desk-1', 'R1', key(1))).toMatchObject({ status: 'written', position: null });
     await bed.connect('desk-1');
     expect(bed.takeSent()).toEqual([]);
@@ -360,7 +360,7 @@ describe('what encoders report', () => {
     const { bed, jobId } = await underWay(key(1), key(2));
     await bed.accept('desk-1', 'R2', key(3));
     await bed.progress('desk-1', { jobId, keyId: key(1), status: 'written' });
-    bed.encoder('desk-1').connected = false;
+    bed.disconnect('desk-1');
     await bed.connect('desk-1', '10000000-0000-4000-8000-00000000000f');
     expect(bed.statuses('desk-1', 'R1')).toEqual(['written', 'unknown']);
     expect(bed.writes.get(R1).entries[1]?.error?.code).toBe('CONNECTION_LOST');
