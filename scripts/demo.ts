@@ -3,6 +3,7 @@
  * encoders, registers these, writes three keys while every card shows its progress, and stays up to be tried.
  */
 import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { type Flags, readFlags, USAGE, UsageError } from './demo/flags.ts';
 import { demoFile, guide, writeDemoFile } from './demo/guide.ts';
 import { openScreen } from './demo/screen.ts';
@@ -57,8 +58,8 @@ async function demo(flags: Flags): Promise<number> {
     if (flags.isTemporary) await rm(flags.directory, { recursive: true, force: true });
     return code;
   } catch (error) {
-    if (flags.isTemporary) screen.print(`Everything is in ${flags.directory}, the log in gatehouse.log`);
-    throw error;
+    const { message } = error instanceof Error ? error : new Error(String(error));
+    throw new Error(`${message}\nThe log is ${join(flags.directory, 'gatehouse.log')}`, { cause: error });
   }
 }
 

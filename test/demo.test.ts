@@ -1,0 +1,157 @@
+/** `npm run demo`, as a person or a script runs it. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type DemoFile, demoFile } from '../scripts/demo/guide.ts';
+import { call } from './simulators/encoder/registration.ts';
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'demo-test-'));
+});
+afterEach(() => rmSync(directory, { recursive: true, force: true }));
+
+const FREE = ['--http', '127.0.0.1:0', '--mqtt', '127.0.0.1:0'];
+const PROJECT = join(import.meta.dirname, '..');
+
+interface Demo {
+  child: ChildProcess;
+  output(): string;
+  /** Resolves when the output has it; throws when the demo ends first. */
+  prints(text: string): Promise<void>;
+  ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
+}
+
+function start(...args: string[]): Demo {
+  const child = spawn(process.execPath, [join(PROJECT, 'scripts/demo.ts'), ...args], { cwd: PROJECT });
+  let output = '';
+  let changed = Promise.withResolvers<void>();
+  const tell = () => {
+    changed.resolve();
+    changed = Promise.withResolvers<void>();
+  };
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk: Buffer) => {
+      output += chunk;
+      tell();
+    });
+  }
+  const ended = new Promise<Awaited<Demo['ended']>>((resolve) =>
+    child.on('close', (code, signal) => {
+      resolve({ code, signal });
+      tell();
+    }),
+  );
+  return {
+    child,
+    ended,
+    output: () => output,
+    async prints(text) {
+      while (!output.includes(text)) {
+        if (child.exitCode !== null) throw new Error(`the demo ended without "${text}":\n${output}`);
+        await changed.promise;
+      }
+    },
+  };
+}
+
+const readDemo = () => JSON.parse(readFileSync(demoFile(directory), 'utf8')) as DemoFile;
+const isAlive = (pid: number) => existsSync(`/proc/${pid}`);
+async function gone(pid: number): Promise<void> {
+  while (isAlive(pid)) await new Promise((resolve) => setImmediate(resolve));
+}
+
+it('writes three keys, says each step, leaves demo.json and ends with 0', { timeout: 60_000 }, async () => {
+  const demo = start('--data', directory, '--once', ...FREE);
+  expect(await demo.ended, demo.output()).toEqual({ code: 0, signal: null });
+  for (const key of ['key 1', 'key 2', 'key 3']) {
+    for (const step of ['started', 'put a card on the encoder', 'card detected', 'writing', 'written']) {
+      expect(demo.output()).toMatch(new RegExp(`${key} +${step}`));
+    }
+  }
+  const { tokens, pid, ...rest } = readDemo();
+  expect(isAlive(pid)).toBe(false);
+  expect(Object.keys(tokens)).toEqual(['service-tool', 'front-desk-admin', 'front-desk', 'pms']);
+  expect(rest).toMatchObject({
+    baseUrl: expect.stringMatching(/^https:\/\/127\.0\.0\.1:\d+$/),
+    caFile: expect.stringMatching(/^\//),
+    productSegment: 'access',
+    vendorKey: 'vendor',
+    systemId: expect.stringMatching(/^[0-9a-f-]{36}$/),
+    factory: { caCert: join(directory, 'factory/ca.pem'), caKey: join(directory, 'factory/ca.key') },
+    mqtt: { url: expect.stringMatching(/^mqtts:\/\/127\.0\.0\.1:\d+$/) },
+    upstream: { url: expect.stringMatching(/^mqtt:/), topic: expect.stringContaining(rest.systemId) },
+    encoders: [{ id: 'desk-1' }, { id: 'desk-2' }],
+    ...{ doors: [], rs485: [], zgates: [], networks: [] },
+  });
+});
+
+it('stays up, can be tried, ends with Ctrl-C, and goes on with what was there', {
+  timeout: 60_000,
+}, async () => {
+  const first = start('--data', directory, ...FREE);
+  await first.prints('Ctrl-C ends it');
+  const { systemId, pid } = readDemo();
+  const curl = first.output().match(/curl .*\/encoder$/m)?.[0] ?? '';
+  const answer = JSON.parse(await run('sh', '-c', curl));
+  expect(answer.items.map(({ id }: { id: string }) => id)).toEqual(['desk-1', 'desk-2']);
+  first.child.kill('SIGINT');
+  expect(await first.ended, first.output()).toEqual({ code: 0, signal: null });
+  expect(isAlive(pid)).toBe(false);
+
+  const second = start('--data', directory, ...FREE);
+  await second.prints('Ctrl-C ends it');
+  const again = readDemo();
+  expect(again.systemId).toBe(systemId);
+  const { body } = await call({
+    method: 'GET',
+    url: `${again.baseUrl}/encoder/desk-1`,
+    ca: readFileSync(again.caFile, 'utf8'),
+    token: again.tokens['service-tool'],
+  });
+  expect(body.connectionState).toMatchObject({ connected: true });
+  // Killed with -9, it takes its children along all the same.
+  second.child.kill('SIGKILL');
+  await second.ended;
+  await gone(again.pid);
+});
+
+it('says which flag to change when a port is taken', async () => {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  for (const flag of ['--http', '--mqtt']) {
+    const demo = start('--data', directory, ...FREE, flag, `127.0.0.1:${port}`);
+    expect((await demo.ended).code).toBe(2);
+    expect(demo.output()).toContain(`127.0.0.1:${port} is in use: choose another with ${flag}`);
+  }
+  server.close();
+});
+
+it('says what is wrong with its folder and its flags', async () => {
+  const file = join(directory, 'file');
+  writeFileSync(file, '');
+  const cases = [
+    { args: ['--data', join(file, 'below')], says: 'cannot be written' },
+    { args: ['--data', join(directory, 'x'.repeat(100))], says: 'choose a shorter one with --data DIR' },
+    { args: ['--http', 'somewhere'], says: '--http somewhere: expected HOST:PORT' },
+    { args: ['--twice'], says: '--twice' },
+  ];
+  for (const { args, says } of cases) {
+    const demo = start(...FREE, ...args);
+    expect((await demo.ended).code).toBe(2);
+    expect(demo.output()).toContain(says);
+  }
+});
+
+function run(command: string, ...args: string[]): Promise<string> {
+  const child = spawn(command, args);
+  let output = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    output += chunk;
+  });
+  return new Promise((resolve) => child.on('close', () => resolve(output)));
+}

@@ -1,0 +1,98 @@
+/** An encoder that shares nothing with this project: openssl, curl, Python with paho-mqtt; and mosquitto_sub upstream. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { expect, it } from 'vitest';
+import { drawKeys, openTestSite, type TestSite, VENDOR_KEY } from '../simulators/test-site.ts';
+import { isTerminalEvent } from '../simulators/upstream.ts';
+
+const works = (command: string, ...args: string[]) => spawnSync(command, args).status === 0;
+const hasPeers =
+  works('openssl', 'version') &&
+  works('curl', '--version') &&
+  works('/usr/bin/python3', '-c', 'import paho.mqtt.client') &&
+  works('sh', '-c', 'command -v mosquitto_sub');
+
+/** A child whose lines of output can be waited for. */
+function openLines(stack: AsyncDisposableStack, command: string, args: string[]) {
+  const child: ChildProcess = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  const lines: string[] = [];
+  let changed = Promise.withResolvers<void>();
+  const tell = () => {
+    changed.resolve();
+    changed = Promise.withResolvers<void>();
+  };
+  if (child.stdout) {
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      lines.push(line);
+      tell();
+    });
+  }
+  const ended = new Promise<void>((resolve) => child.on('exit', () => resolve())).then(tell);
+  stack.defer(async () => {
+    child.kill('SIGKILL');
+    await ended;
+  });
+  return {
+    lines,
+    async until(fits: (lines: string[]) => boolean): Promise<void> {
+      while (!fits(lines)) {
+        if (child.exitCode !== null) throw new Error(`${command} ended: ${lines.join('\n')}`);
+        await changed.promise;
+      }
+    },
+  };
+}
+
+async function writeDemoFile(site: TestSite): Promise<string> {
+  const file = join(site.directory, 'demo.json');
+  const { daemon, tokens, factoryFiles } = site;
+  const { baseUrl, caFile } = daemon;
+  await writeFile(
+    file,
+    JSON.stringify({ baseUrl, caFile, tokens, factory: factoryFiles, vendorKey: VENDOR_KEY }),
+  );
+  return file;
+}
+
+it.skipIf(!hasPeers)(
+  'registers, receives a write and reports it, up to an independent subscriber',
+  async () => {
+    await using stack = new AsyncDisposableStack();
+    const site = stack.use(await openTestSite());
+    const { hostname, port } = new URL(site.upstream.url);
+    const subscriber = openLines(stack, 'mosquitto_sub', [
+      ...['-h', hostname, '-p', port, '-q', '1', '-F', '%t %p', '-t', 'gatehouse/1/+/encoders/+/events'],
+    ]);
+    const script = join(import.meta.dirname, 'encoder.sh');
+    const encoder = openLines(stack, script, [
+      await writeDemoFile(site),
+      'independent-1',
+      join(site.directory, 'independent'),
+    ]);
+    await encoder.until((lines) => lines.includes('hello'));
+
+    const entries = drawKeys([randomUUID(), randomUUID()]);
+    expect((await site.requestWrite('independent-1', 'request', entries)).status).toBe(202);
+    for (const { keyId } of entries) {
+      const outcome = await site.upstream.waitFor(
+        (event) => event.subject === keyId && isTerminalEvent(event),
+      );
+      expect(outcome.data).toMatchObject({ status: 'written', requestId: 'request', keyId });
+    }
+    const last = entries[1]?.keyId ?? '';
+    await subscriber.until((lines) =>
+      lines.some((line) => line.includes(last) && line.includes('"written"')),
+    );
+    expect(subscriber.lines.every((line) => line.includes('/encoders/independent-1/events {'))).toBe(true);
+
+    const { body } = await site.daemon.call('GET', '/encoder/independent-1', site.tokens.pms);
+    expect(body).toMatchObject({
+      name: 'independent encoder',
+      connectionState: { connected: true },
+      apps: [{ name: 'independent', version: '1' }],
+    });
+  },
+);
