@@ -38,6 +38,8 @@ export function openLog({ level, journal, write }: LogOptions): Log {
       level,
       base: null,
       messageKey: 'message',
+      // Else an error would be logged as {}.
+      serializers: { err: pino.stdSerializers.err, error: pino.stdSerializers.err },
       formatters: { level: (label) => ({ level: label }) },
       timestamp: journal ? false : pino.stdTimeFunctions.isoTime,
     },

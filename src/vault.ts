@@ -10,6 +10,8 @@ import {
   mkdirSync,
   openSync,
   readFileSync,
+  renameSync,
+  rmSync,
   statSync,
   writeSync,
 } from 'node:fs';
@@ -30,8 +32,16 @@ export interface Vault {
   deriveKey(purpose: string): Buffer;
 }
 
-/** Opens the key file, or makes it (0600, fsynced) when there is none. */
-export function openVault(file: string): Vault {
+/**
+ * Opens the key file, or makes it (0600, fsynced) when there is none. With `create: false` a missing file is refused:
+ * for an installation that has sealed values already, which a new key would not open.
+ */
+export function openVault(file: string, { create = true } = {}): Vault {
+  if (!create && !existsSync(file)) {
+    throw new Error(
+      `${file} is missing, and what was sealed with it cannot be read: restore it from its backup`,
+    );
+  }
   const master = existsSync(file) ? readKey(file) : makeKey(file);
   const deriveKey = (purpose: string) =>
     Buffer.from(hkdfSync('sha256', master, '', `gatehouse ${purpose}`, KEY_BYTES));
@@ -68,10 +78,14 @@ function readKey(file: string): Buffer {
 function makeKey(file: string): Buffer {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   const key = randomBytes(KEY_BYTES);
-  const descriptor = openSync(file, 'wx', 0o600);
+  // Under another name first: a start cut short must not leave half a key.
+  const draft = `${file}.new`;
+  rmSync(draft, { force: true });
+  const descriptor = openSync(draft, 'wx', 0o600);
   writeSync(descriptor, key);
   fsyncSync(descriptor);
   closeSync(descriptor);
+  renameSync(draft, file);
   const folder = openSync(dirname(file), 'r');
   fsyncSync(folder);
   closeSync(folder);

@@ -35,6 +35,7 @@ export interface Connection extends Prepare, Disposable {
   readonly file: string;
 }
 
+/** Opens a file that exists: what is missing must not be replaced by something empty. */
 export function openConnection(file: string): Connection {
   let database = open(file);
   const prepared: { sql: string; statement: Sqlite.Statement }[] = [];
@@ -90,7 +91,7 @@ export function holdFile(file: string): Disposable | undefined {
 }
 
 function open(file: string): Sqlite.Database {
-  const database = new Sqlite(file);
+  const database = new Sqlite(file, { fileMustExist: true });
   try {
     configure(database);
     return database;

@@ -4,13 +4,15 @@
  * program does not know what it would break.
  */
 import {
+  chmodSync,
   closeSync,
-  existsSync,
   fsyncSync,
   mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
+  renameSync,
+  rmSync,
   unlinkSync,
 } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -53,6 +55,11 @@ export async function migrate(
 ): Promise<string[]> {
   const current = Number(connection.pragma('user_version'));
   const newest = migrations.length;
+  if (current < 0 || (current === 0 && hasTables(connection))) {
+    throw new SchemaRefused(
+      `${connection.file} is the database of another program: use another dataDirectory`,
+    );
+  }
   if (current > newest) {
     throw new SchemaRefused(
       `${connection.file} has schema ${current}, this Gatehouse knows up to ${newest}: install the newer version again, or restore a backup from ${backupDirectory}`,
@@ -74,20 +81,31 @@ export async function migrate(
   return due.map((migration) => migration.name);
 }
 
+function hasTables(connection: Connection): boolean {
+  return connection.prepare<[], object>('SELECT name FROM sqlite_schema LIMIT 1').get() !== undefined;
+}
+
 async function backUp(connection: Connection, directory: string, schema: number): Promise<void> {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const file = join(directory, `${basename(connection.file)}.schema-${schema}`);
-  if (existsSync(file)) unlinkSync(file);
-  await connection.backupTo(file);
-  for (const path of [file, directory]) {
-    const descriptor = openSync(path, 'r');
-    fsyncSync(descriptor);
-    closeSync(descriptor);
-  }
+  const draft = `${file}.new`;
+  rmSync(draft, { force: true });
+  await connection.backupTo(draft);
+  chmodSync(draft, 0o600);
+  syncPath(draft);
+  renameSync(draft, file);
+  syncPath(directory);
   const kept = readdirSync(directory)
     .filter((name) => /\.schema-\d+$/.test(name))
     .sort((a, b) => schemaOf(b) - schemaOf(a));
   for (const old of kept.slice(BACKUPS_KEPT)) unlinkSync(join(directory, old));
+}
+
+/** Puts a file, or the names in a folder, on the disk. */
+export function syncPath(path: string): void {
+  const descriptor = openSync(path, 'r');
+  fsyncSync(descriptor);
+  closeSync(descriptor);
 }
 
 function schemaOf(name: string): number {

@@ -1,0 +1,44 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { manualClock } from '../test/manual-clock.ts';
+import { temporaryFolder } from '../test/temporary.ts';
+import { isClockSynchronised, LONGEST_SLEEP_MS, systemClock } from './clock.ts';
+
+it('sleeps no shorter than asked, and not at all for nothing', async () => {
+  const start = systemClock.monotonic();
+  await systemClock.sleep(20);
+  // Node's timers count whole milliseconds.
+  expect(systemClock.monotonic() - start).toBeGreaterThanOrEqual(19);
+  await systemClock.sleep(0);
+  await systemClock.sleep(-5);
+});
+
+it('ends a sleep with the reason of the signal', async () => {
+  const reason = new RangeError('enough');
+  await expect(systemClock.sleep(60_000, AbortSignal.abort(reason))).rejects.toBe(reason);
+  const controller = new AbortController();
+  const sleeping = systemClock.sleep(60_000, controller.signal);
+  controller.abort(reason);
+  await expect(sleeping).rejects.toBe(reason);
+});
+
+it('refuses a sleep that setTimeout would end at once', async () => {
+  await expect(systemClock.sleep(LONGEST_SLEEP_MS + 1)).rejects.toThrow(RangeError);
+  await expect(systemClock.sleep(2 ** 31)).rejects.toThrow(RangeError);
+});
+
+it('tells wall time in epoch milliseconds and a monotonic time apart from it', () => {
+  expect(Math.abs(systemClock.now() - Date.now())).toBeLessThan(1_000);
+  const first = systemClock.monotonic();
+  expect(systemClock.monotonic()).toBeGreaterThanOrEqual(first);
+});
+
+it('believes the wall clock when a time server was reached and the date is possible', () => {
+  const file = join(temporaryFolder(), 'synchronized');
+  const now = manualClock(Date.UTC(2026, 10, 1));
+  expect(isClockSynchronised(now, file)).toBe(false);
+  writeFileSync(file, '');
+  expect(isClockSynchronised(now, file)).toBe(true);
+  expect(isClockSynchronised(manualClock(0), file)).toBe(false);
+});

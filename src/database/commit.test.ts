@@ -1,0 +1,150 @@
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { temporaryFolder } from '../../test/temporary.ts';
+import { GatehouseError } from '../errors.ts';
+import { openGroupCommit } from './commit.ts';
+import { openConnection } from './connection.ts';
+
+function setUp() {
+  const file = join(temporaryFolder(), 'db', 'test.db');
+  mkdirSync(join(file, '..'));
+  writeFileSync(file, '');
+  const connection = openConnection(file);
+  onTestFinished(() => connection[Symbol.dispose]());
+  connection.exec(
+    `CREATE TABLE thing (id INTEGER PRIMARY KEY, content TEXT NOT NULL) STRICT;
+     CREATE TABLE part (thing INTEGER REFERENCES thing (id) DEFERRABLE INITIALLY DEFERRED) STRICT;`,
+  );
+  const faults: unknown[] = [];
+  const group = openGroupCommit({
+    connection,
+    monotonic: () => performance.now(),
+    failed: (error) => faults.push(error),
+  });
+  const insert = connection.prepare<[string]>('INSERT INTO thing (content) VALUES (?)');
+  const orphan = connection.prepare<[number]>('INSERT INTO part VALUES (?)');
+  const contents = connection.prepare<[], { content: string }>('SELECT content FROM thing ORDER BY id');
+  const stored = () => contents.all().map(({ content }) => content);
+  return { file, connection, group, faults, insert, orphan, stored };
+}
+
+const UNAVAILABLE = expect.objectContaining({ code: 'STORAGE_UNAVAILABLE', retryAfterSeconds: 5 });
+
+it('commits all work of a turn in one transaction, in order', async () => {
+  const { group, insert, stored } = setUp();
+  const results = await Promise.all(
+    ['a', 'b', 'c'].map((text) => group.commit(() => insert.run(text).changes)),
+  );
+  expect(results).toEqual([1, 1, 1]);
+  expect(stored()).toEqual(['a', 'b', 'c']);
+  expect(group.figures()).toMatchObject({ batches: 1, jobs: 3, failures: 0, lastBatchSize: 3, queued: 0 });
+});
+
+it('settles nothing before the commit', async () => {
+  const { group, connection, insert } = setUp();
+  const committed = group.commit(() => insert.run('a')).then(() => connection.inTransaction);
+  const later = group.commit(() => connection.inTransaction);
+  expect(await committed).toBe(false);
+  expect(await later).toBe(true);
+});
+
+it('rolls a failing job back alone', async () => {
+  const { group, insert, stored, faults } = setUp();
+  const results = await Promise.allSettled([
+    group.commit(() => insert.run('before')),
+    group.commit(() => {
+      insert.run('gone');
+      throw new RangeError('mine');
+    }),
+    group.commit(() => insert.run(null as never)),
+    group.commit(() => insert.run('after')),
+  ]);
+  expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected', 'fulfilled']);
+  expect(results[1]).toMatchObject({ reason: new RangeError('mine') });
+  expect(results[2]).toMatchObject({ reason: { code: 'SQLITE_CONSTRAINT_NOTNULL' } });
+  expect(stored()).toEqual(['before', 'after']);
+  expect(faults).toEqual([]);
+});
+
+it('refuses a job that is not over when it returns', async () => {
+  const { group, stored, insert } = setUp();
+  const waiting = group.commit(async () => insert.run('a'));
+  await expect(waiting).rejects.toThrow(/must be synchronous/);
+  expect(stored()).toEqual([]);
+});
+
+it('fails every job when COMMIT fails, and goes on with the same statements', async () => {
+  const { group, insert, orphan, stored, faults } = setUp();
+  const results = await Promise.allSettled([
+    group.commit(() => insert.run('a')),
+    group.commit(() => orphan.run(99)),
+  ]);
+  expect(results).toEqual([
+    { status: 'rejected', reason: UNAVAILABLE },
+    { status: 'rejected', reason: UNAVAILABLE },
+  ]);
+  expect(faults).toEqual([expect.objectContaining({ code: 'SQLITE_CONSTRAINT_FOREIGNKEY' })]);
+  expect(stored()).toEqual([]);
+  await group.commit(() => insert.run('b'));
+  expect(stored()).toEqual(['b']);
+  expect(group.figures()).toMatchObject({ failures: 1, batches: 1, jobs: 1 });
+});
+
+it('fails every job when the disk is full, and recovers when it is not', async () => {
+  const { group, connection, insert, stored, faults } = setUp();
+  await group.commit(() => insert.run('kept'));
+  // Forgotten at the reopen: then there is room again.
+  connection.pragma('max_page_count = 1');
+  const results = await Promise.allSettled([
+    group.commit(() => insert.run('small')),
+    group.commit(() => insert.run('x'.repeat(1_000_000))),
+  ]);
+  expect(results).toEqual([
+    { status: 'rejected', reason: UNAVAILABLE },
+    { status: 'rejected', reason: UNAVAILABLE },
+  ]);
+  expect((results[0] as PromiseRejectedResult).reason.cause).toMatchObject({ code: 'SQLITE_FULL' });
+  expect(faults).toHaveLength(1);
+  expect(stored()).toEqual(['kept']);
+  await group.commit(() => insert.run('x'.repeat(1_000_000)));
+  expect(stored()).toHaveLength(2);
+});
+
+it('keeps refusing while the file cannot be opened, makes no empty one, and recovers', async () => {
+  const { file, group, insert, orphan, stored } = setUp();
+  await group.commit(() => insert.run('kept'));
+  await expect(group.commit(() => orphan.run(99))).rejects.toEqual(UNAVAILABLE);
+  const folder = join(file, '..');
+  renameSync(folder, `${folder}.away`);
+  mkdirSync(folder);
+  for (const text of ['a', 'b'])
+    await expect(group.commit(() => insert.run(text))).rejects.toEqual(UNAVAILABLE);
+  rmSync(folder, { recursive: true });
+  renameSync(`${folder}.away`, folder);
+  await group.commit(() => insert.run('c'));
+  expect(stored()).toEqual(['kept', 'c']);
+  expect(group.figures()).toMatchObject({ failures: 3 });
+});
+
+it('bounds what waits, and how much goes into one transaction', async () => {
+  const { group, insert, stored } = setUp();
+  const results = await Promise.allSettled(
+    Array.from({ length: 2_570 }, (_, index) => group.commit(() => insert.run(String(index)))),
+  );
+  const refused = results.filter((result) => result.status === 'rejected');
+  expect(refused).toHaveLength(10);
+  expect(refused[0]?.reason).toEqual(expect.objectContaining({ code: 'STORAGE_UNAVAILABLE' }));
+  expect(refused[0]?.reason).toBeInstanceOf(GatehouseError);
+  expect(stored()).toHaveLength(2_560);
+  expect(group.figures()).toMatchObject({ batches: 10, lastBatchSize: 256, queued: 0 });
+});
+
+it('finishes what was accepted when it closes, and accepts nothing more', async () => {
+  const { group, insert, stored } = setUp();
+  const accepted = Array.from({ length: 300 }, (_, index) => group.commit(() => insert.run(String(index))));
+  group.close();
+  expect(stored()).toHaveLength(300);
+  await Promise.all(accepted);
+  await expect(group.commit(() => insert.run('late'))).rejects.toMatchObject({ code: 'SHUTTING_DOWN' });
+});
