@@ -133,8 +133,8 @@ async function forward(session: Session, bell: Bell, signal: AbortSignal): Promi
   } catch (error) {
     outbox.acked = window.takeSettled() ?? outbox.acked;
     const head = window.sent[0];
-    const fault = error instanceof Broken && error.headAtFault && head ? { message: head, error } : undefined;
-    await outbox.ended(fault && { ...fault, alone: window.open() === 1 });
+    const blamed = error instanceof Broken && error.headAtFault && head?.state === 'in flight';
+    await outbox.ended(blamed ? { message: head, alone: window.inFlight() === 1, error } : undefined);
     throw error;
   } finally {
     over.abort();
@@ -170,16 +170,18 @@ function broken({ sent, reasonCode }: { sent: Sent; reasonCode: number }, window
 async function settleRefused(session: Session): Promise<void> {
   const { window, outbox } = session;
   for (const message of window.sent.filter(({ state }) => state === 'refused')) {
-    const alone = window.open() === 1;
     const { row, failures, reasonCode } = message;
-    if (failures > FAILURES_BEFORE_ALONE && alone) {
+    if (failures < FAILURES_BEFORE_ALONE) {
+      publish(session, message);
+    } else if (window.inFlight() > 0) {
+    } else if (failures === FAILURES_BEFORE_ALONE) {
+      publish(session, message);
+    } else {
       const refusal = `the notification service refuses events on ${row.topic} (${hex(reasonCode)})`;
       if (!outbox.mayBury()) throw new Error(`${refusal}: check the rights of this client there`);
       await outbox.bury(row, 'REJECTED', refusal);
       message.state = 'buried';
       session.ring();
-    } else if (failures < FAILURES_BEFORE_ALONE || alone) {
-      publish(session, message);
     }
   }
 }

@@ -24,8 +24,8 @@ export interface Window {
   add(sent: Sent): void;
   /** Removes the settled beginning; returns the seq of its last message, or undefined when there is none. */
   takeSettled(): number | undefined;
-  /** How many are not settled. */
-  open(): number;
+  /** How many have no answer yet. */
+  inFlight(): number;
   /** Whether the oldest is overtaken: a message sent after it is acknowledged and it is not. */
   overtaken(): boolean;
   /**
@@ -48,7 +48,7 @@ export function openWindow(): Window {
       const end = sent.findIndex((message) => !settled(message));
       return sent.splice(0, end === -1 ? sent.length : end).at(-1)?.row.seq;
     },
-    open: () => sent.reduce((count, message) => count + (settled(message) ? 0 : 1), 0),
+    inFlight: () => sent.reduce((count, { state }) => count + (state === 'in flight' ? 1 : 0), 0),
     overtaken,
     overdue(now, heardAt) {
       const oldest = sent[0];
