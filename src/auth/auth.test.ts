@@ -7,7 +7,7 @@ import { createApp } from '../http/app.ts';
 import { silentLog } from '../log.ts';
 import { LOCAL_ADMINISTRATOR, type Role } from '../principal.ts';
 import { type Auth, openAuth } from './auth.ts';
-import { tokenOperations } from './operations.ts';
+import { authOperations } from './operations.ts';
 import { check } from './token.ts';
 
 const DAY_MS = 86_400_000;
@@ -31,8 +31,8 @@ function restarted(): Auth {
   return opened;
 }
 
-const create = (roles: Role[] = ['pms'], validDays?: number) =>
-  auth.create({ label: 'PMS', roles, ...(validDays && { validDays }) }, caller);
+const create = (roles: Role[] = ['pms'], expiresInDays?: number) =>
+  auth.create({ label: 'PMS', roles, ...(expiresInDays && { expiresInDays }) }, caller);
 const answerTo = (text: string) => {
   try {
     return auth.authenticate(`Bearer ${text}`).label;
@@ -191,7 +191,7 @@ describe('the operations of the admin socket', () => {
   const call = async (method: string, path: string, body?: unknown) => {
     const app = createApp({
       surface: { kind: 'local' },
-      operations: tokenOperations(auth),
+      operations: authOperations(auth),
       version: '1',
       clock,
       log: silentLog,
@@ -235,9 +235,9 @@ describe('the operations of the admin socket', () => {
     { label: 'x', roles: ['root'] },
     { label: '', roles: ['pms'] },
     { label: 'a\nb', roles: ['pms'] },
-    { label: 'x', roles: ['pms'], validDays: 401 },
-    { label: 'x', roles: ['pms'], validDays: 0 },
-    { label: 'x', roles: ['pms'], validDays: 1.5 },
+    { label: 'x', roles: ['pms'], expiresInDays: 401 },
+    { label: 'x', roles: ['pms'], expiresInDays: 0 },
+    { label: 'x', roles: ['pms'], expiresInDays: 1.5 },
   ])('refuse %j', async (body) => {
     expect((await call('POST', '/local/tokens', body)).body.error).toBe('VALIDATION_FAILED');
     expect(listed()).toEqual([]);

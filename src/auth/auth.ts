@@ -16,11 +16,11 @@ import type { Principal, Role } from '../principal.ts';
 import { openMarks } from './marks.ts';
 import {
   type CreatedToken,
+  EXPIRES_IN_DAYS_DEFAULT,
   type Token,
   type TokenPage,
   type TokenQuery,
   type TokenRequest,
-  VALID_DAYS_DEFAULT,
 } from './schema.ts';
 import { type TokenRow, type TokenTable, tokenTable } from './table.ts';
 import { drawToken, parseToken, sameSecret } from './token.ts';
@@ -76,7 +76,7 @@ export function openAuth({ database, clock, audit, log }: AuthOptions): Auth {
       marks.used(row.id);
       return { id: row.principal_id, label: row.label, roles: new Set(rolesOf(row)), via: 'token' };
     },
-    create: ({ label, roles, validDays = VALID_DAYS_DEFAULT }, caller) =>
+    create: ({ label, roles, expiresInDays = EXPIRES_IN_DAYS_DEFAULT }, caller) =>
       database.commit(() => {
         const { id, secretSha256, text } = drawToken();
         const now = clock.now();
@@ -88,7 +88,7 @@ export function openAuth({ database, clock, audit, log }: AuthOptions): Auth {
           secret_sha256: secretSha256,
           created_at: now,
           created_by: caller.principal.id,
-          expires_at: now + validDays * DAY_MS,
+          expires_at: now + expiresInDays * DAY_MS,
         });
         const token = shown(stored(id));
         const detail = { label, roles, expiresAt: token.expiresAt };

@@ -7,7 +7,7 @@ import { createdToken, token, tokenBody, tokenId, tokenPage, tokenQuery } from '
 const tag = 'Tokens';
 const access = 'local';
 
-export function tokenOperations(auth: Pick<Auth, 'create' | 'list' | 'revoke'>): Operation[] {
+export function authOperations(auth: Pick<Auth, 'create' | 'list' | 'revoke'>): Operation[] {
   return [
     operation({
       id: 'createToken',

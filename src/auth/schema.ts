@@ -2,8 +2,8 @@
 import { z } from '@hono/zod-openapi';
 import { ROLES } from '../principal.ts';
 
-export const VALID_DAYS_DEFAULT = 90;
-const VALID_DAYS_MAX = 400;
+export const EXPIRES_IN_DAYS_DEFAULT = 90;
+const EXPIRES_IN_DAYS_MAX = 400;
 const LABEL_MAX = 64;
 const PAGE_MAX = 100;
 
@@ -30,7 +30,7 @@ export const tokenBody = z
         example: 'PMS of the front office',
       }),
     roles,
-    validDays: z.int().min(1).max(VALID_DAYS_MAX).default(VALID_DAYS_DEFAULT),
+    expiresInDays: z.int().min(1).max(EXPIRES_IN_DAYS_MAX).default(EXPIRES_IN_DAYS_DEFAULT),
   })
   .openapi('TokenRequest');
 export type TokenRequest = z.input<typeof tokenBody>;

@@ -48,6 +48,9 @@ export interface App {
 /** What a client may choose as its correlation id. */
 const CORRELATION_ID = /^[\w-]{1,64}$/;
 
+/** A restart takes a few seconds. */
+const RETRY_WHEN_STOPPED_SECONDS = 10;
+
 /** Calls public operations. */
 const ANYONE: Principal = {
   id: '00000000-0000-4000-8000-000000000000',
@@ -125,7 +128,9 @@ function exchangeServer({ clock, log }: AppOptions) {
       let reply: Reply;
       try {
         if (draining) {
-          throw new GatehouseError('SHUTTING_DOWN', 'The gateway is stopping; try again in a minute.');
+          throw new GatehouseError('SHUTTING_DOWN', 'The gateway is stopping; try again in a minute.', {
+            retryAfterSeconds: RETRY_WHEN_STOPPED_SECONDS,
+          });
         }
         reply = await work(exchange);
       } catch (error) {

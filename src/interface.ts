@@ -1,0 +1,38 @@
+/**
+ * Every operation of the interface, in one list: gateway.ts gives it the parts that answer, the document needs none.
+ * With gateway.ts, the only file that knows all slices.
+ */
+import { authOperations } from './auth/operations.ts';
+import { encoderOperations } from './encoders/operations.ts';
+import { healthOperations } from './http/health.ts';
+import { openApiDocument } from './http/openapi.ts';
+import type { Operation } from './http/operation.ts';
+import { statusOperations } from './status/operations.ts';
+import { VERSION } from './version.ts';
+import { writeOperations } from './writes/operations.ts';
+
+export interface Parts {
+  ready: Parameters<typeof healthOperations>[0];
+  encoders: Parameters<typeof encoderOperations>[0];
+  registration: Parameters<typeof encoderOperations>[1];
+  writes: Parameters<typeof writeOperations>[0];
+  auth: Parameters<typeof authOperations>[0];
+  status: Parameters<typeof statusOperations>[0];
+}
+
+export function interfaceOperations(parts: Parts): Operation[] {
+  return [
+    ...healthOperations(parts.ready),
+    ...encoderOperations(parts.encoders, parts.registration),
+    ...writeOperations(parts.writes),
+    ...authOperations(parts.auth),
+    ...statusOperations(parts.status),
+  ];
+}
+
+/** The OpenAPI document of the whole interface, admin socket included, as docs/openapi.json keeps it. */
+export function interfaceDocument(): string {
+  // Handlers reach their part only when called, and describing an operation calls none.
+  const operations = interfaceOperations({} as Parts);
+  return `${JSON.stringify(openApiDocument(operations, { version: VERSION, basePath: '' }), null, 2)}\n`;
+}
