@@ -31,3 +31,25 @@ const EARLIEST_MS = Date.UTC(2026, 0, 1);
 export function isClockSynchronised(clock: Clock, file = SYNCHRONISED_FILE): boolean {
   return clock.now() >= EARLIEST_MS && existsSync(file);
 }
+
+/** Waits for the promise, whichever way it settles, but no longer than this; tells whether it settled in time. */
+export async function settlesWithin(
+  promise: Promise<unknown>,
+  milliseconds: number,
+  clock: Clock,
+): Promise<boolean> {
+  const over = new AbortController();
+  const settled = promise.then(
+    () => true,
+    () => true,
+  );
+  const late = clock.sleep(milliseconds, over.signal).then(
+    () => false,
+    () => false,
+  );
+  try {
+    return await Promise.race([settled, late]);
+  } finally {
+    over.abort();
+  }
+}

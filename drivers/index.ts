@@ -1,0 +1,8 @@
+/** The drivers there are. Each is loaded when a link needs it, so that a host loads only what it runs. */
+import type { OpenDriver } from './driver.ts';
+
+export type DriverTable = ReadonlyMap<string, () => Promise<OpenDriver>>;
+
+export const DRIVERS: DriverTable = new Map([
+  ['loopback', async () => (await import('./loopback/driver.ts')).openLoopback],
+]);

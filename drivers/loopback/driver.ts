@@ -1,0 +1,91 @@
+/**
+ * A link that answers itself: to check an installation from the interface down to the host process without any
+ * hardware, and the model to copy for a new driver (drivers/README.md).
+ *
+ * Reports `{count}` as subject `counter` at an interval. Commands: `echo` answers its data · `fail` throws the given
+ * code · `hang` waits for its signal · `break` breaks the link · `emit` emits events and answers when all are durable.
+ */
+import { z } from 'zod';
+import {
+  type Driver,
+  type DriverCommand,
+  type DriverContext,
+  DriverError,
+  type DriverErrorCode,
+  type Plain,
+} from '../driver.ts';
+
+const optionsSchema = z.strictObject({
+  reportEveryMs: z.int().min(10).max(3_600_000).default(1_000),
+});
+
+const failData = z.strictObject({
+  code: z.enum([
+    'NO_REPLY',
+    'BAD_REPLY',
+    'REFUSED',
+    'BUSY',
+    'OUTCOME_UNKNOWN',
+  ]) satisfies z.ZodType<DriverErrorCode>,
+});
+const emitData = z.strictObject({ prefix: z.string().min(1).max(64), count: z.int().min(1).max(10_000) });
+
+export async function openLoopback(
+  options: Plain,
+  context: DriverContext,
+  signal: AbortSignal,
+): Promise<Driver> {
+  const { reportEveryMs } = valid(optionsSchema, options, 'INVALID_OPTIONS');
+  signal.throwIfAborted();
+  const broken = new AbortController();
+
+  return {
+    async run(runSignal) {
+      const ended = AbortSignal.any([runSignal, broken.signal]);
+      for (let count = 1; ; count += 1) {
+        context.report({ subject: 'counter', state: { count } });
+        await context.clock.sleep(reportEveryMs, ended);
+      }
+    },
+    async execute(command, commandSignal) {
+      if (command.kind !== 'break') return execute(command, context, commandSignal);
+      broken.abort(new DriverError('LINK_LOST', 'broken by command'));
+      return null;
+    },
+    async [Symbol.asyncDispose]() {},
+  };
+}
+
+async function execute(command: DriverCommand, context: DriverContext, signal: AbortSignal): Promise<Plain> {
+  switch (command.kind) {
+    case 'echo':
+      return command.data;
+    case 'fail':
+      throw new DriverError(
+        valid(failData, command.data, 'INVALID_COMMAND').code,
+        'failed because it was told to',
+      );
+    case 'hang':
+      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+      throw signal.reason;
+    case 'emit': {
+      const { prefix, count } = valid(emitData, command.data, 'INVALID_COMMAND');
+      for (let index = 0; index < count; index += 1) {
+        await context.emit({ id: `${prefix}-${index}`, kind: 'emitted', data: { index } }, signal);
+      }
+      return { count };
+    }
+    default:
+      throw new DriverError('INVALID_COMMAND', `a loopback link has no command ${command.kind}`);
+  }
+}
+
+function valid<Schema extends z.ZodType>(
+  schema: Schema,
+  value: Plain,
+  code: DriverErrorCode,
+): z.output<Schema> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  throw new DriverError(code, z.prettifyError(result.error));
+}

@@ -1,0 +1,100 @@
+/** The daemon's side of commands: what was handed to one host and is not settled yet. */
+import { DriverError, type Plain } from '../../drivers/driver.ts';
+import type { Clock } from '../clock.ts';
+import type { Log } from '../log.ts';
+import { COMMANDS_MAX, type DaemonMessage, type Failure } from './ipc.ts';
+
+/** After a command's deadline, for the driver's word on it to arrive. */
+const ANSWER_MARGIN_MS = 1_000;
+
+export interface FieldCommand {
+  kind: string;
+  data: Plain;
+  /** Milliseconds from now; past it nothing may be sent to the device. */
+  timeoutMs: number;
+}
+
+export interface CommandsOptions {
+  send: (message: DaemonMessage) => Promise<void>;
+  clock: Clock;
+  log: Log;
+  /** The host sits on a command. */
+  overdue: (reason: string) => void;
+}
+
+export interface Commands {
+  /** Rejects with a DriverError. Firing the signal asks the driver to stop; its word still decides. */
+  execute(linkId: string, command: FieldCommand, signal: AbortSignal): Promise<Plain>;
+  /** What the host answers. Throw when no such command is open. */
+  done(id: number, answer: Plain): void;
+  failed(id: number, error: Failure): void;
+  /** Everything was handed over and nobody will answer. */
+  hostEnded(): void;
+}
+
+interface OpenCommand {
+  kind: string;
+  resolve(answer: Plain): void;
+  reject(error: DriverError): void;
+  /** The caller has been told OUTCOME_UNKNOWN. */
+  late: boolean;
+  settled: AbortController;
+}
+
+export function openCommands({ send, clock, log, overdue }: CommandsOptions): Commands {
+  const open = new Map<number, OpenCommand>();
+  let lastId = 0;
+
+  function close(id: number, outcome: string): OpenCommand {
+    const command = open.get(id);
+    if (!command) throw new Error('answered a command that is not open');
+    open.delete(id);
+    command.settled.abort();
+    if (command.late) log.warn({ kind: command.kind, outcome }, 'the outcome of a command came too late');
+    return command;
+  }
+
+  /** A caller does not wait on a driver that sits on a command, and a host that does so for long is given up. */
+  async function watch(command: OpenCommand, timeoutMs: number): Promise<void> {
+    await clock.sleep(timeoutMs + ANSWER_MARGIN_MS, command.settled.signal);
+    command.late = true;
+    const message = 'no answer came in time; the command may have taken effect';
+    command.reject(new DriverError('OUTCOME_UNKNOWN', message));
+    // With the wait above 2 × timeout + 1 s.
+    await clock.sleep(timeoutMs, command.settled.signal);
+    overdue(`a command (${command.kind}) was not settled in twice its time`);
+  }
+
+  return {
+    async execute(linkId, { kind, data, timeoutMs }, signal) {
+      signal.throwIfAborted();
+      if (open.size >= COMMANDS_MAX) {
+        throw new DriverError('BUSY', 'too many commands are open; try again in a second');
+      }
+      lastId += 1;
+      const id = lastId;
+      const { promise, resolve, reject } = Promise.withResolvers<Plain>();
+      const command = { kind, resolve, reject, late: false, settled: new AbortController() };
+      open.set(id, command);
+      const sentAt = clock.monotonic();
+      void send({ type: 'command', id, linkId, kind, data, sentAt, deadline: sentAt + timeoutMs });
+      // Rejects when the command is settled.
+      watch(command, timeoutMs).catch(() => undefined);
+      const cancel = () => void send({ type: 'cancel', id });
+      signal.addEventListener('abort', cancel, { once: true, signal: command.settled.signal });
+      return promise;
+    },
+    done(id, answer) {
+      close(id, 'done').resolve(answer);
+    },
+    failed(id, { code, message }) {
+      close(id, code).reject(new DriverError(code, message));
+    },
+    hostEnded() {
+      const message = 'the host process ended while it executed the command';
+      for (const id of [...open.keys()]) {
+        close(id, 'OUTCOME_UNKNOWN').reject(new DriverError('OUTCOME_UNKNOWN', message));
+      }
+    },
+  };
+}

@@ -1,0 +1,20 @@
+/**
+ * The program of a host: a child process that runs a group of links (src/field/hosts.ts starts it). One of the two
+ * files that touch `process`; everything else is serve.ts. Arguments: the name of the group, for `ps`.
+ */
+import { Socket } from 'node:net';
+import { DRIVERS } from '../../drivers/index.ts';
+import { systemClock } from '../clock.ts';
+import { DAEMON_DESCRIPTOR } from './channel.ts';
+import { serve } from './serve.ts';
+
+// What drivers write (network backups, keys) is for this user alone.
+process.umask(0o077);
+// Ctrl-C and a closed terminal reach the whole group; the daemon decides in which order things end.
+process.on('SIGINT', () => undefined);
+process.on('SIGHUP', () => undefined);
+const asked = new AbortController();
+process.on('SIGTERM', () => asked.abort());
+
+const stream = new Socket({ fd: DAEMON_DESCRIPTOR });
+process.exit(await serve({ stream, drivers: DRIVERS, clock: systemClock, signal: asked.signal }));

@@ -1,0 +1,106 @@
+/**
+ * Which process last ran a group of links, on disk, so that a daemon that starts after a crash does not start a second
+ * master beside it. A pid alone does not say: it is recycled. The kernel's start time and the command line, from
+ * proc(5), tell whether it is still the same process.
+ */
+import { open, readFile, rename, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { DriverLog } from '../../drivers/driver.ts';
+import type { Clock } from '../clock.ts';
+import { HEARTBEAT_MS, MISSED_HEARTBEATS_MAX } from './ipc.ts';
+import { ORPHAN_CLOSING_DEADLINE_MS } from './serve.ts';
+
+/** An orphan notices that its daemon is gone, closes its links and exits; then half a second for a busy machine. */
+export const ORPHAN_EXIT_MS = HEARTBEAT_MS * (MISSED_HEARTBEATS_MAX + 1) + ORPHAN_CLOSING_DEADLINE_MS + 500;
+const POLL_MS = 50;
+
+interface RecordedProcess {
+  pid: number;
+  /** Clock ticks from the start of the machine, and the command line. */
+  identity: string;
+  parent: number;
+}
+
+/** The process as proc(5) shows it; undefined when there is none. A zombie has no command line and is no match. */
+async function inspect(pid: number): Promise<RecordedProcess | undefined> {
+  try {
+    const stat = await readFile(`/proc/${pid}/stat`, 'latin1');
+    const command = await readFile(`/proc/${pid}/cmdline`, 'utf8');
+    // After the name, which may itself contain blanks and brackets: state, ppid, …, starttime (field 22).
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return { pid, parent: Number(fields[1]), identity: `${fields[19]} ${command.replaceAll('\0', ' ')}` };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Durable when it resolves: before the host has been told of any link. */
+export async function recordProcess(file: string, pid: number): Promise<void> {
+  const recorded = await inspect(pid);
+  if (!recorded) throw new Error(`process ${pid} ended at once`);
+  const draft = `${file}.new`;
+  const handle = await open(draft, 'w', 0o600);
+  try {
+    await handle.writeFile(JSON.stringify(recorded));
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(draft, file);
+  const folder = await open(dirname(file), 'r');
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}
+
+export async function forgetProcess(file: string): Promise<void> {
+  await rm(file, { force: true });
+}
+
+export interface PredecessorOptions {
+  file: string;
+  clock: Clock;
+  log: DriverLog;
+  /** Ends a process that is not a child of this one, with SIGKILL. */
+  kill: (pid: number) => void;
+  signal: AbortSignal;
+}
+
+/**
+ * Resolves when the recorded process is gone: an orphan ends by itself, and is killed when it does not. Rejects when it
+ * is no orphan, for then another daemon runs on these links.
+ */
+export async function predecessorGone({ file, clock, log, kill, signal }: PredecessorOptions): Promise<void> {
+  const recorded = await readRecord(file);
+  if (!recorded) return;
+  const { pid } = recorded;
+  const killAt = clock.monotonic() + ORPHAN_EXIT_MS;
+  let killed = false;
+  for (let waiting = false; ; waiting = true) {
+    const now = await inspect(pid);
+    if (now?.identity !== recorded.identity) return;
+    if (now.parent === recorded.parent) {
+      throw new Error(`another Gatehouse (process ${now.parent}) runs these links: stop it first`);
+    }
+    if (!waiting) log.info({ pid }, `waiting for process ${pid} of an earlier run to end`);
+    if (!killed && clock.monotonic() >= killAt) {
+      log.warn({ pid }, `process ${pid} of an earlier run does not end by itself: killing it`);
+      kill(pid);
+      killed = true;
+    }
+    await clock.sleep(POLL_MS, signal);
+  }
+}
+
+/** A file that cannot be read as a record was cut short by a power loss, which no process has survived. */
+async function readRecord(file: string): Promise<RecordedProcess | undefined> {
+  try {
+    const { pid, identity, parent } = JSON.parse(await readFile(file, 'utf8')) as RecordedProcess;
+    return Number.isInteger(pid) && typeof identity === 'string' ? { pid, identity, parent } : undefined;
+  } catch (error) {
+    if (error instanceof SyntaxError || (error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,108 @@
+/**
+ * A host, but for what needs `process` (host.ts): talks to the daemon, runs its links, and ends when it is told to,
+ * when the daemon has gone, or when a driver is stuck.
+ */
+import type { Duplex } from 'node:stream';
+import type { DriverTable } from '../../drivers/index.ts';
+import { type Clock, settlesWithin } from '../clock.ts';
+import { openChannel } from './channel.ts';
+import { openExecutions } from './executions.ts';
+import { openHostLog } from './host-log.ts';
+import {
+  type DaemonMessage,
+  HEARTBEAT_MS,
+  type HostMessage,
+  MISSED_HEARTBEATS_MAX,
+  parseDaemonMessage,
+} from './ipc.ts';
+import { openLinks } from './links.ts';
+import { openEvents, openReports } from './outbox.ts';
+
+/** For all links of a host to close when the daemon asks. */
+export const CLOSING_DEADLINE_MS = 8_000;
+/** The same when nobody is there to wait: the next daemon wants the links soon. */
+export const ORPHAN_CLOSING_DEADLINE_MS = 1_500;
+
+/** Exit codes, for whoever reads the journal. */
+export const EXIT = { asked: 0, orphan: 3, nonsense: 4, stuck: 5 } as const;
+
+interface Ending {
+  code: number;
+  reason: string;
+}
+
+export interface ServeOptions {
+  /** The stream to the daemon. */
+  stream: Duplex;
+  drivers: DriverTable;
+  clock: Clock;
+  /** SIGTERM. */
+  signal: AbortSignal;
+}
+
+/** Resolves with the exit code when every link is closed, or could not be closed in time: exit then, whatever still runs. */
+export async function serve({ stream, drivers, clock, signal }: ServeOptions): Promise<number> {
+  const ending = Promise.withResolvers<Ending>();
+  const end = (code: number, reason: string) => ending.resolve({ code, reason });
+  signal.addEventListener('abort', () => end(EXIT.asked, 'asked to end'), { once: true });
+
+  const channel = openChannel<DaemonMessage, HostMessage>(stream, parseDaemonMessage, (message) =>
+    receive(message),
+  );
+  void channel.closed.then((nonsense) =>
+    nonsense ? end(EXIT.nonsense, nonsense.message) : end(EXIT.orphan, 'the daemon has gone'),
+  );
+  const { send } = channel;
+  const log = openHostLog(send);
+  const events = openEvents(send);
+  const reports = openReports(send, clock, log);
+  const stuck = (reason: string) => end(EXIT.stuck, reason);
+  const links = openLinks({ drivers, clock, log, send, reports, events, stuck });
+  const executions = openExecutions({ send, clock, log, execute: links.execute });
+  let started = false;
+  let missedHeartbeats = 0;
+
+  async function start(specs: Extract<DaemonMessage, { type: 'start' }>['links']): Promise<void> {
+    await links.load(specs);
+    void links.start();
+    for (;;) {
+      void send({ type: 'heartbeat' });
+      events.sendRefused();
+      await clock.sleep(HEARTBEAT_MS);
+      missedHeartbeats += 1;
+      if (missedHeartbeats > MISSED_HEARTBEATS_MAX) end(EXIT.orphan, 'no heartbeat came from the daemon');
+    }
+  }
+
+  function receive(message: DaemonMessage): void {
+    if ('sentAt' in message) executions.sawDaemonTime(message.sentAt);
+    switch (message.type) {
+      case 'start':
+        if (started) throw new Error('a second start');
+        started = true;
+        void start(message.links);
+        break;
+      case 'heartbeat':
+        missedHeartbeats = 0;
+        break;
+      case 'command':
+        executions.command(message);
+        break;
+      case 'cancel':
+        executions.cancel(message.id);
+        break;
+      case 'durable':
+        events.durable(message.seq);
+        break;
+      case 'refused':
+        events.refused(message.seq);
+        break;
+    }
+  }
+
+  const { code, reason } = await ending.promise;
+  log.info({ code }, `the host ends: ${reason}`);
+  const deadlineMs = code === EXIT.asked ? CLOSING_DEADLINE_MS : ORPHAN_CLOSING_DEADLINE_MS;
+  await settlesWithin(links.close(), deadlineMs, clock);
+  return code;
+}
