@@ -1,16 +1,53 @@
 /**
- * The composition root: opens everything, in order, in one AsyncDisposableStack. Read this first. The only file that
- * knows every slice and the driver table.
+ * The composition root: opens everything, in order, in one AsyncDisposableStack. Read this first. With interface.ts,
+ * which lists the operations, the only file that knows every slice.
+ *
+ *   database → system → audit, auth, events, site CA → writes ⇄ encoders → field → ports, and what runs for ever
+ *
+ * Closing runs backwards: first the ports, so that nothing new comes in; last the database, so that all that was
+ * promised is on the disk.
  */
-import type { Clock } from './clock.ts';
+import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { openEmbeddedLink } from '../drivers/encoder/embedded.ts';
+import { type EncoderLink, MAX_UP_PACKET_BYTES } from '../drivers/encoder/link.ts';
+import { openAudit } from './audit/audit.ts';
+import { openAuth } from './auth/auth.ts';
+import { type Clock, isClockSynchronised } from './clock.ts';
 import type { Config } from './config.ts';
+import { openDatabase } from './database/database.ts';
+import { openEncoders } from './encoders/encoders.ts';
+import { openRegistration, type RegistrationPki } from './encoders/registration.ts';
+import { openSessions, type Sessions } from './encoders/sessions.ts';
+import { openEncoderTable } from './encoders/table.ts';
+import { openEvents } from './events/events.ts';
+import { openForwarder } from './events/forward.ts';
+import { type FieldState, openField } from './field/field.ts';
+import { interfaceOperations } from './interface.ts';
 import type { Log } from './log.ts';
+import { checkVendorRoots, verifyDeviceChain } from './pki/device-chain.ts';
+import { sealTo } from './pki/jose.ts';
+import { parseOperationalKey, verifyPossession } from './pki/possession.ts';
+import type { ServerIdentity } from './pki/server-identity.ts';
+import { openSiteCa, type SiteCa } from './pki/site-ca.ts';
+import { hostOf, openPorts, type Ports } from './ports.ts';
+import type { Status } from './status/schema.ts';
+import { openStatus } from './status/status.ts';
+import { supervise } from './supervise.ts';
+import { openSystem } from './system.ts';
+import { openVault } from './vault.ts';
+import { VERSION } from './version.ts';
+import { openWrites, type Writes } from './writes/writes.ts';
+
+/** Certificates are looked at so often; they are renewed months before their end. */
+const CERTIFICATE_CHECK_MS = 12 * 3_600_000;
 
 export interface Gateway extends AsyncDisposable {
   readonly systemId: string;
   /** Where the interface is served, base path included. */
   readonly baseUrl: string;
-  /** Where encoders connect. */
+  /** Where encoders connect, as they are told at registration. */
   readonly encoderUrl: string;
   readonly adminSocket: string;
 }
@@ -19,8 +56,228 @@ export interface GatewayOptions {
   config: Config;
   clock: Clock;
   log: Log;
+  /** How processes of our own are run and ended: process.execPath, and SIGKILL. */
+  processes: { execPath: string; kill: (pid: number) => void };
+  /** Answers that differ from their declaration become INTERNAL: for tests and the demo. */
+  checkResponses?: boolean;
 }
 
-export async function openGateway(_options: GatewayOptions): Promise<Gateway> {
-  throw new Error('under construction');
+export async function openGateway(options: GatewayOptions): Promise<Gateway> {
+  const { config, clock, log, processes } = options;
+  await using opening = new AsyncDisposableStack();
+  const base = await openBase(options, opening);
+  const { database, auth, events, ca, tasks, systemId } = base;
+  const identity = await ca.serverIdentity(certificateNames(config));
+  const desk = await openDesk(options, base, identity, opening);
+  const field = opening.use(
+    await openField({
+      ...processes,
+      directory: join(config.dataDirectory, 'hosts'),
+      links: config.links.map(({ id, protocol, host }) => ({ id, protocol, host, options: {} })),
+      clock,
+      log,
+      onEvent: async (link, { kind }) => log.info({ link, kind }, 'a link told an event'),
+    }),
+  );
+  const certificates = [{ name: 'server', notAfter: identity.notAfter }];
+  const adminSocket = config.adminSocket ?? join(config.dataDirectory, 'admin.sock');
+  const status = openStatus({
+    version: VERSION,
+    systemId,
+    clock,
+    clockSynchronised: () => isClockSynchronised(clock),
+    httpUrl: () => ports.baseUrl,
+    encoderUrl: () => desk.encoderUrl,
+    encoders: () => desk.sessions.counts(),
+    openWrites: () => desk.writes.openCount(),
+    upstreamUrl: config.upstream?.url,
+    backlog: events.backlog,
+    commits: database.figures,
+    databaseFile: base.databaseFile,
+    field: () => fieldStatus(field.state()),
+    certificates: () => certificates,
+  });
+  const operations = interfaceOperations({ ...desk, auth, status, ready: [() => database.commit(() => {})] });
+  const ports: Ports = opening.use(
+    await openPorts({
+      ...{ config, clock, log, operations, identity, adminSocket },
+      version: VERSION,
+      authenticate: auth.authenticate,
+      checkResponses: options.checkResponses ?? false,
+    }),
+  );
+  tasks.start('certificates', async (signal) => {
+    for (;;) {
+      await clock.sleep(CERTIFICATE_CHECK_MS, signal);
+      const renewed = await ca.serverIdentity(certificateNames(config));
+      certificates[0] = { name: 'server', notAfter: renewed.notAfter };
+      ports.renew(renewed);
+      desk.encoderLink.renew(renewed);
+    }
+  });
+  const opened = opening.move();
+  return {
+    systemId,
+    baseUrl: ports.baseUrl,
+    encoderUrl: desk.encoderUrl,
+    adminSocket,
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
+}
+
+/** What everything else stands on. */
+async function openBase({ config, clock, log }: GatewayOptions, opening: AsyncDisposableStack) {
+  const path = (...names: string[]) => join(config.dataDirectory, ...names);
+  const vault = openVault(path('keys', 'vault.key'));
+  const databaseFile = path('gatehouse.db');
+  const database = opening.use(
+    await openDatabase({
+      file: databaseFile,
+      monotonic: () => clock.monotonic(),
+      failed: (error) => log.error({ err: error }, 'a commit failed; nothing of it was stored'),
+      migrated: (names) => log.info({ names }, 'the database was brought to the newest schema'),
+    }),
+  );
+  const { systemId, epoch } = await openSystem(database, clock, config.systemId);
+  const tasks = opening.use(openTasks(clock, log));
+  const audit = openAudit({ database, clock, macKey: vault.deriveKey('audit') });
+  const auth = opening.use(openAuth({ database, clock, audit, log }));
+  const clockSynchronised = () => isClockSynchronised(clock);
+  const bounds = config.upstream && { maxAgeMs: config.upstream.maxAge, maxBytes: config.upstream.maxBytes };
+  const events = openEvents({ database, clock, systemId, clockSynchronised, log, bounds });
+  tasks.start('event retention', events.keep);
+  if (config.upstream) {
+    const { upstream } = config;
+    const forwarder = openForwarder({ database, events, clock, clockSynchronised, log, systemId, upstream });
+    tasks.start('notification service', forwarder.run);
+  }
+  const ca = await openSiteCa({ directory: path('pki'), systemId, clock, log });
+  return { vault, database, databaseFile, systemId, epoch, tasks, audit, auth, events, ca };
+}
+
+type Base = Awaited<ReturnType<typeof openBase>>;
+
+/** Encoders and the write requests for them. */
+async function openDesk(
+  { config, clock, log }: GatewayOptions,
+  { vault, database, systemId, epoch, tasks, audit, events, ca }: Base,
+  identity: ServerIdentity,
+  opening: AsyncDisposableStack,
+) {
+  const table = openEncoderTable(database);
+  // Writes, sessions and the link each need the next one once they work: hence functions in place of values.
+  const writes: Writes = openWrites({
+    ...{ database, vault, audit, events, clock, log, epoch },
+    expiryMs: config.encoders.writeExpiry,
+    encoders: {
+      exists: (id) => table.encoder.get(id) !== undefined,
+      connected: (id) => sessions.connected(id),
+      upgrading: (id) => (table.encoder.get(id)?.upgrade_job_info ?? null) !== null,
+      journal: (id) => table.encoder.get(id)?.journal ?? null,
+    },
+    send: (id, channel, message) => sessions.send(id, channel, message),
+  });
+  const sessions: Sessions = await openSessions({
+    ...{ database, table, clock, log, epoch },
+    reports: writes.reports,
+    link: () => encoderLink,
+  });
+  const tls = { cert: identity.chain, key: identity.key, clientCa: `${ca.encoderIssuer}\n${ca.root}` };
+  const encoderLink: EncoderLink = opening.use(
+    await openEmbeddedLink({ ...config.encoders.listen, tls, clock, log }, sessions),
+  );
+  const encoderUrl =
+    config.encoders.endpoint ??
+    `mqtts://${announcedHost(config.encoders.listen.host)}:${encoderLink.address.port}`;
+  const encoders = openEncoders({
+    ...{ database, table, audit, clock },
+    presence: (id) => sessions.presence(id),
+    drop: (id, reason) => sessions.drop(id, reason),
+  });
+  const registration = openRegistration({
+    ...{ database, table, encoders, audit, clock, systemId },
+    pki: registrationPki(config, ca, clock),
+    endpoint: () => encoderUrl,
+    vendorKey: config.encoders.vendorKey,
+    registrationsPerHour: config.encoders.registrationsPerHour,
+    keepAliveSeconds: config.encoders.keepAlive / 1_000,
+    maxPacketBytes: MAX_UP_PACKET_BYTES,
+    registered: (id) => sessions.drop(id, 'it was registered again'),
+  });
+  tasks.start('write requests', writes.run);
+  return { writes, sessions, encoders, registration, encoderLink, encoderUrl };
+}
+
+/** Vendor roots are read and checked now: a mistake shows at the start and not at the desk. */
+function registrationPki(config: Config, ca: SiteCa, clock: Clock): RegistrationPki {
+  const roots = config.encoders.vendorRoots.map((file) => {
+    const pem = readFileSync(file, 'utf8');
+    try {
+      checkVendorRoots(pem);
+    } catch (error) {
+      throw new Error(`encoders.vendorRoots: ${file}: ${(error as Error).message}`, { cause: error });
+    }
+    return pem;
+  });
+  const acceptExpired = config.encoders.acceptExpiredDeviceCertificates;
+  return {
+    verifyChain: (chainPem, encoderId) =>
+      verifyDeviceChain({ chainPem, encoderId, roots, now: clock.now(), acceptExpired }),
+    parseKey: parseOperationalKey,
+    verifyPossession,
+    issue: ca.issueForEncoder,
+    sign: ca.sign,
+    seal: sealTo,
+    issuer: ca.encoderIssuer,
+    root: ca.root,
+  };
+}
+
+/** An address that listens everywhere is announced by the name of this host. */
+function announcedHost(address: string): string {
+  return address === '0.0.0.0' || address === '::' ? hostname() : hostOf(address);
+}
+
+/** Every name under which clients and encoders reach this host, as far as the configuration tells. */
+function certificateNames({ http, encoders }: Config): string[] {
+  const addresses = [http.listen.host, encoders.listen.host].filter(
+    (host) => host !== '0.0.0.0' && host !== '::',
+  );
+  const announced = encoders.endpoint ? [new URL(encoders.endpoint).hostname.replace(/^\[|\]$/g, '')] : [];
+  return [hostname(), ...addresses, ...announced, ...http.names];
+}
+
+function fieldStatus({ hosts, links }: FieldState): Status['field'] {
+  return {
+    hosts: hosts.map(({ name, pid, restarts, heartbeatAgeMs }) => ({
+      id: name,
+      pid: pid ?? null,
+      restarts,
+      heartbeatAgeMs: heartbeatAgeMs ?? null,
+    })),
+    links: links.map(({ id, host, up, since, lastError }) => ({
+      id,
+      host,
+      up,
+      since: new Date(since).toISOString(),
+      lastError: lastError ? `${lastError.code}: ${lastError.message}` : null,
+    })),
+  };
+}
+
+interface Tasks extends AsyncDisposable {
+  start(name: string, run: (signal: AbortSignal) => Promise<unknown>): void;
+}
+
+/** Work that goes on until the gateway closes, restarted when it breaks. */
+function openTasks(clock: Clock, log: Log): Tasks {
+  const stop = new AbortController();
+  const running: Promise<void>[] = [];
+  return {
+    start: (name, run) => void running.push(supervise({ name, run, signal: stop.signal, clock, log })),
+    async [Symbol.asyncDispose]() {
+      stop.abort();
+      await Promise.all(running);
+    },
+  };
 }

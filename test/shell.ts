@@ -30,6 +30,7 @@ export function testShell(changes: Partial<Shell> = {}): TestShell {
     stderr: stream('stderr'),
     journal: false,
     nodeVersion: '24.0.0',
+    processes: { execPath: process.execPath, kill: (pid) => void process.kill(pid, 'SIGKILL') },
     clock: manualClock(),
     stopping: stopping.signal,
     reportCrashes: (report) => {

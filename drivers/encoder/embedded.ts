@@ -55,6 +55,8 @@ export async function openEmbeddedLink(
   const opened = opening.move();
   return {
     address: { host: address, port },
+    // What is not given again falls back to Node's defaults.
+    renew: ({ chain, key }) => server.setSecureContext(tlsOptions({ ...options.tls, cert: chain, key })),
     async send(encoderId, channel, payload) {
       const session = broker.session(encoderId);
       if (!session) throw new DriverError('LINK_LOST', `encoder ${encoderId} is not connected`);
@@ -67,15 +69,11 @@ export async function openEmbeddedLink(
   };
 }
 
-function openServer({ cert, key, clientCa }: EmbeddedLinkOptions['tls']): Server {
+function openServer(tls: EmbeddedLinkOptions['tls']): Server {
   const server = createServer({
-    cert,
-    key,
-    ca: clientCa,
+    ...tlsOptions(tls),
     requestCert: true,
     rejectUnauthorized: true,
-    minVersion: 'TLSv1.2',
-    ciphers: CIPHERS,
     handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
     noDelay: true,
     keepAlive: true,
@@ -83,4 +81,8 @@ function openServer({ cert, key, clientCa }: EmbeddedLinkOptions['tls']): Server
   });
   server.maxConnections = MAX_CONNECTIONS;
   return server;
+}
+
+function tlsOptions({ cert, key, clientCa }: EmbeddedLinkOptions['tls']) {
+  return { cert, key, ca: clientCa, minVersion: 'TLSv1.2' as const, ciphers: CIPHERS };
 }

@@ -46,6 +46,8 @@ export interface EncoderLink extends AsyncDisposable {
   send(encoderId: string, channel: DownChannel, payload: Buffer): Promise<void>;
   /** Closes the live connection, if any, and resolves when it is closed. */
   kick(encoderId: string, reason: string): Promise<void>;
+  /** A renewed server certificate, for connections from now on. PEM. */
+  renew(identity: { chain: string; key: string }): void;
   /** The host:port actually bound (a port 0 in the configuration is resolved here). */
   readonly address: { host: string; port: number };
 }

@@ -2,7 +2,6 @@
  * An MQTT 3.1.1 peer for tests that shows every byte: packets are put together by hand, so that a wrong one can be sent
  * as easily as a right one, and none is answered unless the test does. Section numbers are those of the OASIS standard.
  */
-import { once } from 'node:events';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect, type TLSSocket } from 'node:tls';
 import { vi } from 'vitest';
@@ -37,6 +36,8 @@ export interface PeerOptions {
   /** A TLS session to resume. */
   session?: Buffer;
   maxVersion?: 'TLSv1.2' | 'TLSv1.3';
+  /** The address to connect from. */
+  localAddress?: string;
 }
 
 export const WAIT = { timeout: 10_000, interval: 3 };
@@ -44,12 +45,16 @@ export const WAIT = { timeout: 10_000, interval: 3 };
 async function dial({
   address,
   maxVersion = 'TLSv1.3',
+  localAddress,
   ...tls
 }: PeerOptions): Promise<{ socket: TLSSocket; tcp: Socket }> {
-  const tcp = connectTcp(address.port, address.host);
+  const tcp = connectTcp({ ...address, ...(localAddress ? { localAddress } : {}) });
   const socket = connect({ socket: tcp, host: address.host, maxVersion, ...tls });
   for (const each of [tcp, socket]) each.on('error', () => undefined);
-  await Promise.race([once(socket, 'secureConnect'), once(socket, 'close')]);
+  await new Promise<void>((resolve) => {
+    socket.once('secureConnect', resolve);
+    socket.once('close', () => resolve());
+  });
   return { socket, tcp };
 }
 
@@ -66,9 +71,7 @@ export async function openTestPeer(options: PeerOptions): Promise<TestPeer> {
       packets.push(packet);
     }
   });
-  async function ended(): Promise<void> {
-    if (!socket.closed) await once(socket, 'close');
-  }
+  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
   return {
     socket,
     packets,
@@ -81,10 +84,10 @@ export async function openTestPeer(options: PeerOptions): Promise<TestPeer> {
         if (!packet) throw new Error(`no packet of type ${type} came`);
         return packet;
       }, WAIT),
-    ended,
+    ended: () => (socket.closed ? Promise.resolve() : closed),
     async [Symbol.asyncDispose]() {
       socket.destroy();
-      await ended();
+      if (!socket.closed) await closed;
     },
   };
 }

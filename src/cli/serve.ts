@@ -30,7 +30,7 @@ export async function serve(options: { config?: string }, shell: Shell): Promise
   await using stack = new AsyncDisposableStack();
   const gateway = await opening(config, log, async () => {
     stack.use(holdDataDirectory(config.dataDirectory));
-    return openGateway({ config, clock: shell.clock, log });
+    return openGateway({ config, clock: shell.clock, log, processes: shell.processes });
   });
   stack.adopt(gateway, (open) => closeInTime(open, shell.clock));
   const { baseUrl, encoderUrl, adminSocket, systemId } = gateway;

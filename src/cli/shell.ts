@@ -13,6 +13,8 @@ export interface Shell {
   readonly journal: boolean;
   readonly nodeVersion: string;
   readonly clock: Clock;
+  /** The program that runs this one, and how it ends a process for good. */
+  readonly processes: { execPath: string; kill: (pid: number) => void };
   /** Fires at SIGTERM or SIGINT. */
   readonly stopping: AbortSignal;
   /** Where an error nobody caught is told from now on; the process ends after it. */

@@ -19,12 +19,13 @@ function fakePki(fault: { value?: GatehouseError }): RegistrationPki {
   return {
     issuer: 'ISSUER\n',
     root: 'ROOT\n',
-    async verifyChain() {
+    verifyChain() {
       if (fault.value) throw fault.value;
       return { leaf: {} as X509Certificate };
     },
     parseKey: (publicKey) => ({
       key: {} as KeyObject,
+      kind: 'ec',
       spki: Buffer.from(publicKey),
       sha256: createHash('sha256').update(publicKey).digest('hex'),
     }),

@@ -17,6 +17,7 @@ const CONFIGURATION_SCHEMA = 1;
 
 export interface OperationalKey {
   key: KeyObject;
+  kind: 'ec' | 'ed25519' | 'rsa';
   spki: Buffer;
   /** Hex SHA-256 of `spki`. */
   sha256: string;
@@ -25,7 +26,7 @@ export interface OperationalKey {
 /** What the registration needs of the site's certificate authority. */
 export interface RegistrationPki {
   /** Throws CERT_INVALID, CERT_UNTRUSTED, CERT_EXPIRED or CN_MISMATCH. */
-  verifyChain(chainPem: string, encoderId: string): Promise<{ leaf: X509Certificate }>;
+  verifyChain(chainPem: string, encoderId: string): { leaf: X509Certificate };
   /** Throws VALIDATION_FAILED. */
   parseKey(publicKey: string): OperationalKey;
   /** Throws SIGNATURE_INVALID. */
@@ -82,7 +83,7 @@ export function openRegistration(options: RegistrationOptions) {
   const running = new Map<string, Promise<unknown>>();
 
   async function register(encoderId: string, request: RegistrationRequest, caller: RegistrationCaller) {
-    const operational = await verified(pki, encoderId, request);
+    const operational = verified(pki, encoderId, request);
     const row = table.encoder.get(encoderId);
     assertEditable(encoderId, request, caller.ifMatch, row?.revision);
     assertFreshKey(table, encoderId, operational);
@@ -135,13 +136,9 @@ function auditOf(encoderId: string, { principal, correlationId }: Caller) {
   return { principal, action: 'encoder.register', object: `encoder/${encoderId}`, correlationId };
 }
 
-async function verified(
-  pki: RegistrationPki,
-  encoderId: string,
-  request: RegistrationRequest,
-): Promise<OperationalKey> {
+function verified(pki: RegistrationPki, encoderId: string, request: RegistrationRequest): OperationalKey {
   const operational = pki.parseKey(request.publicKey);
-  const { leaf } = await pki.verifyChain(request.deviceCert, encoderId);
+  const { leaf } = pki.verifyChain(request.deviceCert, encoderId);
   pki.verifyPossession({ encoderId, leaf, operational, signature: request.signature });
   return operational;
 }

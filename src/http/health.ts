@@ -5,8 +5,8 @@ import { type Operation, operation } from './operation.ts';
 const health = z.strictObject({ status: z.literal('ok') }).openapi('Health');
 const tag = 'Health';
 
-/** Each of `ready` throws a GatehouseError of status 503 while its part cannot serve. */
-export function healthOperations(ready: readonly (() => void)[]): Operation[] {
+/** Each of `ready` throws, or rejects with, a GatehouseError of status 503 while its part cannot serve. */
+export function healthOperations(ready: readonly (() => unknown)[]): Operation[] {
   return [
     operation({
       id: 'getLiveness',
@@ -30,8 +30,8 @@ export function healthOperations(ready: readonly (() => void)[]): Operation[] {
       status: 200,
       result: health,
       errors: ['STORAGE_UNAVAILABLE'],
-      handler() {
-        for (const check of ready) check();
+      async handler() {
+        for (const check of ready) await check();
         return { body: { status: 'ok' as const } };
       },
     }),

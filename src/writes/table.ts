@@ -53,6 +53,9 @@ function requestStatements({ prepare }: Prepare) {
     encodersWithOpen: prepare<[], { encoder_id: string }>(
       'SELECT DISTINCT encoder_id FROM write_request WHERE finished_at IS NULL',
     ),
+    countOpen: prepare<[], { count: number }>(
+      'SELECT count(*) AS count FROM write_request WHERE finished_at IS NULL',
+    ),
     openAhead: prepare<[string, number], { count: number }>(
       'SELECT count(*) AS count FROM write_request WHERE encoder_id = ? AND finished_at IS NULL AND seq < ?',
     ),

@@ -56,6 +56,8 @@ export interface Writes {
   cancel(path: RequestPath, caller: Caller): Promise<WriteRequestStatus>;
   get(path: RequestPath): WriteRequestStatus;
   list(encoderId: string, query: ListQuery): WriteRequestPage;
+  /** Requests accepted and not finished. */
+  openCount(): number;
   reports: WriteReports;
   /** Sends and minds deadlines until the signal fires; throws when the storage fails, and may then be run again. */
   run(signal: AbortSignal): Promise<never>;
@@ -77,6 +79,7 @@ export function openWrites(options: WritesOptions): Writes {
     cancel: (path, caller) => cancel(parts, path, caller),
     get: (path) => ledger.status(existing(parts, path)),
     list: (encoderId, query) => list(parts, encoderId, query),
+    openCount: () => table.countOpen.get()?.count ?? 0,
     reports: openReports(parts),
     run: (signal) => dispatch.run(signal),
   };

@@ -1,0 +1,176 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import type { TestIdentity } from './test-certificates.ts';
+import { describeEmbedded, up } from './test-embedded.ts';
+import { connectPacket, openTestPeer, PINGREQ, readPublish, subscribePacket, TYPE } from './test-peer.ts';
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+describeEmbedded('defects of aedes 1.2.0 that must not come through', (site) => {
+  it.each([0, 1])('loses and reorders nothing on a subscription of QoS %i', async (qos) => {
+    const peer = await site().dial(site().register('e1'));
+    await site().ask(peer, { clientId: 'e1' });
+    peer.send(subscribePacket(1, ['enc/e1/down/#', qos]));
+    await peer.next(TYPE.suback);
+    const channels = ['hello', 'ack', 'write', 'cancel'] as const;
+    await Promise.all(
+      Array.from({ length: 300 }, (_, index) => {
+        peer.send(up('e1', String(index), index + 1));
+        return site().link.send('e1', channels[index % 4] ?? 'ack', Buffer.from(String(index)));
+      }),
+    );
+    for (let index = 0; index < 300; index += 1) {
+      expect(readPublish(await peer.next(TYPE.publish))).toMatchObject({ payload: String(index), qos });
+    }
+  });
+
+  it('does not let an encoder that stopped reading hold up another', async () => {
+    const frozen = await site().enter('frozen');
+    frozen.socket.pause();
+    const sends: Promise<void>[] = [];
+    let settled = 0;
+    // Until the buffers of both kernels are full and three writes stay behind.
+    while (sends.length - settled < 3) {
+      const sent = site().link.send('frozen', 'write', Buffer.alloc(200_000));
+      sends.push(sent);
+      void sent.then(() => (settled += 1));
+      for (let turn = 0; turn < 50 && settled < sends.length; turn += 1) await nextTurn();
+    }
+    const healthy = await site().enter('healthy');
+    for (let index = 0; index < 100; index += 1) {
+      await site().link.send('healthy', 'ack', Buffer.from(String(index)));
+      expect(readPublish(await healthy.next(TYPE.publish)).payload).toBe(String(index));
+    }
+    const outcomes = Promise.allSettled(sends);
+    await site().link.kick('frozen', 'enough');
+    expect((await outcomes).at(-1)?.status).toBe('rejected');
+  });
+
+  it('grants nothing through a persistent session: every session is clean', async () => {
+    const identity = site().register('e1');
+    const first = await site().dial(identity);
+    await site().ask(first, { clientId: 'e1', clean: false });
+    first.send(subscribePacket(1, ['enc/e1/down/#', 1], ['enc/e2/down/#', 1], ['#', 1]));
+    expect([...(await first.next(TYPE.suback)).body.subarray(2)]).toEqual([1, 128, 128]);
+    first.reset();
+    await site().host.wait('lost', 'e1');
+    const second = await site().dial(identity);
+    second.send(connectPacket({ clientId: 'e1', clean: false }));
+    // Session present is 0 (MQTT 3.1.1, 3.2.2.2).
+    expect([...(await second.next(TYPE.connack)).body]).toEqual([0, 0]);
+    await expect(site().link.send('e1', 'hello', Buffer.from('{}'))).rejects.toMatchObject({
+      code: 'LINK_LOST',
+    });
+    const other = await site().enter('e2');
+    await site().link.send('e2', 'write', Buffer.from('secret'));
+    await other.next(TYPE.publish);
+    second.send(PINGREQ);
+    await second.next(TYPE.pingresp);
+    expect(second.packets).toEqual([]);
+  });
+
+  it('survives half-open QoS 2 handshakes and acknowledgements of nothing', async () => {
+    const peer = await site().enter('e1');
+    // PUBACK, PUBREC, PUBREL and PUBCOMP of an identifier that was never used (3.4 to 3.7).
+    peer.send(...[0x40, 0x50, 0x62, 0x70].map((first) => Buffer.from([first, 2, 0, 9])), PINGREQ);
+    await peer.next(TYPE.pingresp);
+    peer.send(up('e1', 'x'));
+    await peer.next(TYPE.puback);
+  });
+});
+
+describeEmbedded('hostile peers', (site) => {
+  it('survives mutated streams and serves the others', async () => {
+    const bystander = await site().enter('bystander');
+    const identity = site().register('e1');
+    const tls = { address: site().link.address, ca: site().authority.root, ...identity };
+    const valid = Buffer.concat([
+      connectPacket({ clientId: 'e1', will: { topic: 'enc/e1/up/status', payload: '{"online":false}' } }),
+      subscribePacket(1, ['enc/e1/down/#', 1]),
+      up('e1', '{"seq":1}'),
+      PINGREQ,
+      up('e1', '{"seq":2}', 2),
+    ]);
+    const mutation = fc.record({
+      at: fc.nat(valid.length - 1),
+      byte: fc.nat(255),
+      cut: fc.nat(valid.length),
+    });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(mutation, { minLength: 1, maxLength: 4 }),
+        fc.boolean(),
+        async (mutations, cut) => {
+          const bytes = Buffer.from(valid);
+          for (const { at, byte } of mutations) bytes[at] = byte;
+          await using peer = await openTestPeer(tls);
+          peer.send(cut ? bytes.subarray(0, mutations[0]?.cut) : bytes);
+          bystander.send(up('bystander', 'here'));
+          await bystander.next(TYPE.puback);
+        },
+      ),
+      { numRuns: 100 },
+    );
+  });
+
+  it('accepts 128 connections of one address at once, and still serves another address', async () => {
+    const identity = site().register('e1');
+    const tls = { address: site().link.address, ca: site().authority.root, ...identity };
+    const flood = await Promise.all(Array.from({ length: 200 }, () => openTestPeer(tls)));
+    const served = flood.filter(({ socket }) => socket.authorized).length;
+    expect(served).toBeGreaterThanOrEqual(128);
+    expect(served).toBeLessThan(200);
+    await using other = await openTestPeer({ ...tls, localAddress: '127.0.0.2' });
+    expect(await site().ask(other, { clientId: 'e1' })).toBe(0);
+    for (const peer of flood) peer.socket.destroy();
+  });
+});
+
+const mosquittoIsMissing = spawnSync('mosquitto_pub', ['--help']).error !== undefined;
+
+describeEmbedded('the mosquitto clients', (site) => {
+  /** Runs one as the encoder e1. */
+  function run(command: string, identity: TestIdentity, args: string[]) {
+    const { link, authority } = site();
+    const child = spawn(command, [
+      ...['-h', link.address.host, '-p', String(link.address.port), '--cafile', authority.rootFile],
+      ...['--cert', identity.certFile, '--key', identity.keyFile, '-i', 'e1', '-V', 'mqttv311', '-k', '20'],
+      ...['-q', '1', ...args],
+    ]);
+    const output: string[] = [];
+    for (const stream of [child.stdout, child.stderr])
+      stream.on('data', (chunk) => output.push(String(chunk)));
+    const ended = once(child, 'close').then(([code]) => ({ code, output: output.join('') }));
+    return { stdin: child.stdin, ended };
+  }
+
+  it.skipIf(mosquittoIsMissing)('publish what the host stores', async () => {
+    const { stdin, ended } = run('mosquitto_pub', site().register('e1'), ['-t', 'enc/e1/up/progress', '-l']);
+    stdin.end('one\ntwo\nthree\n');
+    expect(await ended).toEqual({ code: 0, output: '' });
+    const received = await site().host.wait('received', 'e1', 3);
+    expect(received.map(({ payload }) => payload)).toEqual(['one', 'two', 'three']);
+  });
+
+  it.skipIf(mosquittoIsMissing)('are told what the gateway sends', async () => {
+    const args = ['-t', 'enc/e1/down/#', '-v', '-C', '2'];
+    const { ended } = run('mosquitto_sub', site().register('e1'), args);
+    await site().host.wait('subscribed', 'e1');
+    await site().link.send('e1', 'hello', Buffer.from('{"epoch":1}'));
+    await site().link.send('e1', 'cancel', Buffer.from('{"epoch":2}'));
+    const output = 'enc/e1/down/hello {"epoch":1}\nenc/e1/down/cancel {"epoch":2}\n';
+    expect(await ended).toEqual({ code: 0, output });
+  });
+
+  it.skipIf(mosquittoIsMissing)('read the refusal of a revoked credential', async () => {
+    const identity = site().register('e1');
+    site().host.credentials.set(identity.fingerprint256, { ok: false, reason: 'revoked', encoderId: 'e1' });
+    const { code, output } = await run('mosquitto_pub', identity, ['-t', 'enc/e1/up/progress', '-m', 'x'])
+      .ended;
+    // The return code of the CONNACK.
+    expect(code).toBe(5);
+    expect(output).toContain('not authorised');
+  });
+});

@@ -1,0 +1,47 @@
+/** An embedded link for the tests of this folder. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { openEmbeddedLink } from './embedded.ts';
+import { openSite, type Site } from './link.contract.ts';
+import { opensslIsMissing, openTestAuthority, type TestAuthority } from './test-certificates.ts';
+import { publishPacket } from './test-peer.ts';
+
+/** What the link warned of since the test began. */
+export const warnings: string[] = [];
+const log = {
+  debug() {},
+  info() {},
+  warn: (fields: Record<string, unknown>, message: string) =>
+    void warnings.push(`${message}: ${fields.reason}`),
+  error() {},
+};
+
+export function openEmbeddedSite(authority: TestAuthority): Promise<Site> {
+  const { cert, key } = authority.server();
+  const tls = { cert, key, clientCa: authority.encoderIssuer + authority.root };
+  return openSite(authority, (host) =>
+    openEmbeddedLink({ host: '127.0.0.1', port: 0, tls, clock: systemClock, log }, host),
+  );
+}
+
+/** Tests that each get a link of their own; `site()` is that of the running test. */
+export function describeEmbedded(name: string, tests: (site: () => Site) => void): void {
+  describe.skipIf(opensslIsMissing)(`embedded broker: ${name}`, () => {
+    let authority: TestAuthority;
+    let site: Site;
+    beforeAll(() => {
+      authority = openTestAuthority();
+    });
+    afterAll(() => authority[Symbol.dispose]());
+    beforeEach(async () => {
+      warnings.length = 0;
+      site = await openEmbeddedSite(authority);
+    });
+    afterEach(() => site[Symbol.asyncDispose]());
+    tests(() => site);
+  });
+}
+
+/** A progress message. */
+export const up = (encoderId: string, payload: string, id = 1): Buffer =>
+  publishPacket({ topic: `enc/${encoderId}/up/progress`, payload, id });

@@ -1,0 +1,73 @@
+/** Where the interface is reached: HTTPS (or plain HTTP on loopback) on the network, and the unix socket. */
+import type { Clock } from './clock.ts';
+import type { Config } from './config.ts';
+import { createApp } from './http/app.ts';
+import type { Operation } from './http/operation.ts';
+import {
+  type HttpsServer,
+  listenHttps,
+  listenPlain,
+  listenUnix,
+  type Server,
+  type TlsIdentity,
+} from './http/server.ts';
+import type { Log } from './log.ts';
+import type { Principal } from './principal.ts';
+
+export interface PortsOptions {
+  config: Config;
+  clock: Clock;
+  log: Log;
+  version: string;
+  operations: readonly Operation[];
+  identity: TlsIdentity;
+  authenticate(authorization: string | undefined): Principal;
+  adminSocket: string;
+  checkResponses: boolean;
+}
+
+export interface Ports extends AsyncDisposable {
+  /** Base path included. */
+  readonly baseUrl: string;
+  /** A renewed certificate, for connections from now on. */
+  renew(identity: TlsIdentity): void;
+}
+
+export async function openPorts(options: PortsOptions): Promise<Ports> {
+  const { config, clock, log, version, operations, checkResponses } = options;
+  const common = { operations, version, clock, log, checkResponses };
+  await using opening = new AsyncDisposableStack();
+  const local = createApp({ ...common, surface: { kind: 'local' } });
+  opening.use(await listenUnix({ app: local, clock, log, path: options.adminSocket }));
+  const { basePath } = config.http;
+  const lan = createApp({
+    ...common,
+    surface: {
+      kind: 'lan',
+      basePath,
+      authenticate: options.authenticate,
+      rate: (caller) => rateOf(config, caller),
+    },
+  });
+  const serve = { app: lan, clock, log, ...config.http.listen };
+  const https = config.http.plain ? undefined : await listenHttps({ ...serve, ...options.identity });
+  const server: Server | HttpsServer = opening.use(https ?? (await listenPlain(serve)));
+  const opened = opening.move();
+  return {
+    baseUrl: `${https ? 'https' : 'http'}://${hostOf(server.address.host)}:${server.address.port}${basePath}`,
+    renew: (identity) => https?.setSecureContext(identity),
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
+}
+
+function rateOf({ http }: Config, { roles }: Principal) {
+  return roles.has('pms')
+    ? { perSecond: http.pmsRequestsPerSecond, burst: http.pmsRequestBurst }
+    : { perSecond: http.requestsPerSecond, burst: http.requestBurst };
+}
+
+/** An address that listens everywhere is reached, from here, on loopback; IPv6 goes in brackets. */
+export function hostOf(address: string): string {
+  if (address === '0.0.0.0' || address === '::') return 'localhost';
+  return address.includes(':') ? `[${address}]` : address;
+}

@@ -1,0 +1,91 @@
+/** Gathers the status of the installation from its parts, at the moment it is asked. */
+import { statSync } from 'node:fs';
+import type { Clock } from '../clock.ts';
+import type { Status } from './schema.ts';
+
+const DAY_MS = 86_400_000;
+
+/** What the parts tell; times are epoch milliseconds unless they say otherwise. */
+export interface StatusSources {
+  version: string;
+  systemId: string;
+  clock: Clock;
+  clockSynchronised(): boolean;
+  httpUrl(): string;
+  encoderUrl(): string;
+  encoders(): { registered: number; connected: number };
+  openWrites(): number;
+  /** Undefined without an upstream in the configuration. */
+  upstreamUrl: string | undefined;
+  backlog(): {
+    waiting: number;
+    waitingBytes: number;
+    oldestAgeMs: number | null;
+    deadLetters: number;
+    gaps: number;
+    connectedSince: number | null;
+    lastError: string | null;
+  };
+  commits(): Omit<Status['database'], 'bytes' | 'lastCommitMilliseconds'> & { lastMilliseconds: number };
+  databaseFile: string;
+  field(): Status['field'];
+  certificates(): { name: string; notAfter: number }[];
+}
+
+/** `startedAt` is the moment this is called. */
+export function openStatus(sources: StatusSources): () => Status {
+  const { clock } = sources;
+  const startedAt = new Date(clock.now()).toISOString();
+  const started = clock.monotonic();
+  return () => {
+    const { batches, jobs, failures, queued, lastMilliseconds } = sources.commits();
+    return {
+      version: sources.version,
+      systemId: sources.systemId,
+      startedAt,
+      uptimeSeconds: Math.floor((clock.monotonic() - started) / 1_000),
+      clock: { now: new Date(clock.now()).toISOString(), synchronised: sources.clockSynchronised() },
+      http: { url: sources.httpUrl() },
+      encoders: { url: sources.encoderUrl(), ...sources.encoders() },
+      writes: { open: sources.openWrites() },
+      upstream: upstreamOf(sources),
+      database: {
+        bytes: sizeOf(sources.databaseFile),
+        batches,
+        jobs,
+        failures,
+        queued,
+        lastCommitMilliseconds: lastMilliseconds,
+      },
+      field: sources.field(),
+      certificates: sources.certificates().map(({ name, notAfter }) => ({
+        name,
+        daysLeft: Math.floor((notAfter - clock.now()) / DAY_MS),
+      })),
+    };
+  };
+}
+
+function upstreamOf({ upstreamUrl, backlog }: StatusSources): Status['upstream'] {
+  if (upstreamUrl === undefined) return null;
+  const { connectedSince, oldestAgeMs, waiting, waitingBytes, deadLetters, gaps, lastError } = backlog();
+  return {
+    url: upstreamUrl,
+    connected: connectedSince !== null,
+    since: connectedSince === null ? null : new Date(connectedSince).toISOString(),
+    waiting,
+    waitingBytes,
+    oldestSeconds: oldestAgeMs === null ? null : oldestAgeMs / 1_000,
+    deadLetters,
+    gaps,
+    lastError,
+  };
+}
+
+/** The file and its write-ahead log. */
+function sizeOf(file: string): number {
+  return [file, `${file}-wal`].reduce(
+    (sum, part) => sum + (statSync(part, { throwIfNoEntry: false })?.size ?? 0),
+    0,
+  );
+}
