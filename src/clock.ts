@@ -1,5 +1,7 @@
 /** The system's time, and the only importer of timers. Everything else is given a Clock. */
+
 import { existsSync } from 'node:fs';
+import { hrtime } from 'node:process';
 import { setTimeout as timer } from 'node:timers/promises';
 import type { Clock } from '../drivers/driver.ts';
 
@@ -10,7 +12,8 @@ export const LONGEST_SLEEP_MS = 24 * 24 * 3_600_000;
 
 export const systemClock: Clock = {
   now: () => Date.now(),
-  monotonic: () => performance.now(),
+  // Not performance.now(), whose zero is the start of the process: the daemon and its hosts share their deadlines.
+  monotonic: () => Number(hrtime.bigint()) / 1e6,
   async sleep(milliseconds, signal) {
     if (milliseconds > LONGEST_SLEEP_MS) throw new RangeError(`a sleep of ${milliseconds} ms is too long`);
     try {

@@ -76,8 +76,7 @@ export function openCommands({ send, clock, log, overdue }: CommandsOptions): Co
       const { promise, resolve, reject } = Promise.withResolvers<Plain>();
       const command = { kind, resolve, reject, late: false, settled: new AbortController() };
       open.set(id, command);
-      const sentAt = clock.monotonic();
-      void send({ type: 'command', id, linkId, kind, data, sentAt, deadline: sentAt + timeoutMs });
+      void send({ type: 'command', id, linkId, kind, data, deadline: clock.monotonic() + timeoutMs });
       // Rejects when the command is settled.
       watch(command, timeoutMs).catch(() => undefined);
       const cancel = () => void send({ type: 'cancel', id });

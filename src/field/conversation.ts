@@ -65,7 +65,7 @@ export function openConversation(options: ConversationOptions): Conversation {
 
   async function beat(): Promise<never> {
     for (;;) {
-      void channel.send({ type: 'heartbeat', sentAt: clock.monotonic() });
+      void channel.send({ type: 'heartbeat' });
       await clock.sleep(HEARTBEAT_MS, over.signal);
       missedHeartbeats += 1;
       const starting = lastHeartbeat === undefined;

@@ -8,7 +8,7 @@ export interface ExecutionsOptions {
   send: (message: HostMessage) => Promise<void>;
   clock: Clock;
   log: Log;
-  /** Hands the command to its link; `deadline` is monotonic milliseconds of this process. */
+  /** Hands the command to its link; `deadline` is monotonic milliseconds. */
   execute(
     linkId: string,
     command: { kind: string; data: Plain; deadline: number },
@@ -17,8 +17,6 @@ export interface ExecutionsOptions {
 }
 
 export interface Executions {
-  /** Every message that says when the daemon sent it. */
-  sawDaemonTime(sentAt: number): void;
   command(message: Extract<DaemonMessage, { type: 'command' }>): void;
   cancel(id: number): void;
 }
@@ -26,30 +24,19 @@ export interface Executions {
 export function openExecutions({ send, clock, log, execute }: ExecutionsOptions): Executions {
   const open = new Map<number, AbortController>();
   let lastId = 0;
-  /**
-   * Our monotonic clock minus the daemon's, at most the quickest message's travel too large. A command that lay in the
-   * channel while this process was held up has thus lost that time, and is not executed late.
-   */
-  let clockOffset = Number.POSITIVE_INFINITY;
 
-  async function run({
-    id,
-    linkId,
-    kind,
-    data,
-    deadline,
-  }: Extract<DaemonMessage, { type: 'command' }>): Promise<void> {
+  async function run(message: Extract<DaemonMessage, { type: 'command' }>): Promise<void> {
+    const { id, linkId, kind, data, deadline } = message;
     const stop = new AbortController();
     const settled = new AbortController();
-    const localDeadline = deadline + clockOffset;
     const passed = new DriverError('OUTCOME_UNKNOWN', 'the deadline passed while the command was executed');
-    clock.sleep(localDeadline - clock.monotonic(), settled.signal).then(
+    clock.sleep(deadline - clock.monotonic(), settled.signal).then(
       () => stop.abort(passed),
       () => undefined,
     );
     open.set(id, stop);
     try {
-      const answer = await execute(linkId, { kind, data, deadline: localDeadline }, stop.signal);
+      const answer = await execute(linkId, { kind, data, deadline }, stop.signal);
       void send({ type: 'done', id, data: answer });
     } catch (error) {
       void send({ type: 'failed', id, error: failureOf(error, 'OUTCOME_UNKNOWN') });
@@ -60,9 +47,6 @@ export function openExecutions({ send, clock, log, execute }: ExecutionsOptions)
   }
 
   return {
-    sawDaemonTime(sentAt) {
-      clockOffset = Math.min(clockOffset, clock.monotonic() - sentAt);
-    },
     command(message) {
       // Ids only rise, so one number remembers every command there was.
       if (message.id <= lastId) {

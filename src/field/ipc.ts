@@ -62,8 +62,6 @@ const linkId = z.string().min(1).max(64);
 const kind = z.string().min(1).max(64);
 const id = z.int().min(1);
 const text = z.string().max(TEXT_MAX);
-/** Milliseconds of the daemon's monotonic clock. */
-const daemonTime = z.number();
 
 const driverErrorCode = z.enum([
   'LINK_LOST',
@@ -84,16 +82,18 @@ const fromDaemon = z.discriminatedUnion('type', [
     type: z.literal('start'),
     links: z.array(z.strictObject({ id: linkId, protocol: kind, options: plain })).max(64),
   }),
-  z.strictObject({ type: z.literal('heartbeat'), sentAt: daemonTime }),
-  /** Ids only rise; one that does not is not executed. */
+  z.strictObject({ type: z.literal('heartbeat') }),
+  /**
+   * Ids only rise; one that does not is not executed. `deadline` is monotonic milliseconds, which all processes of a
+   * machine share: a command that lay in the channel while the host was held up is not executed late.
+   */
   z.strictObject({
     type: z.literal('command'),
     id,
     linkId,
     kind,
     data: plain,
-    sentAt: daemonTime,
-    deadline: daemonTime,
+    deadline: z.number(),
   }),
   z.strictObject({ type: z.literal('cancel'), id }),
   z.strictObject({ type: z.literal('durable'), seq: id }),

@@ -35,7 +35,7 @@ export interface LinkOptions {
 export interface Link {
   /** Works the link until the signal fires; resolves when it is closed. */
   run(signal: AbortSignal): Promise<void>;
-  /** `deadline`: monotonic milliseconds of this process. Rejects with a DriverError, whatever the driver throws. */
+  /** `deadline`: monotonic milliseconds. Rejects with a DriverError, whatever the driver throws. */
   execute(command: { kind: string; data: Plain; deadline: number }, signal: AbortSignal): Promise<Plain>;
 }
 

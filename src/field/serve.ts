@@ -75,7 +75,6 @@ export async function serve({ stream, drivers, clock, signal }: ServeOptions): P
   }
 
   function receive(message: DaemonMessage): void {
-    if ('sentAt' in message) executions.sawDaemonTime(message.sentAt);
     switch (message.type) {
       case 'start':
         if (started) throw new Error('a second start');
