@@ -1,27 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { OPEN_STATUSES } from './machine.ts';
-import { CALLER, EXPIRY_MS, JOURNAL, key, OTHER_JOURNAL, openTestbed, type Testbed } from './testbed.ts';
+import { brief, CALLER, EXPIRY_MS, JOURNAL, key, OTHER_JOURNAL, openTestbed, sending } from './testbed.ts';
 
 const GRACE_MS = 60_000;
 const YEARS_MS = 10 * 365 * 86_400_000;
 const DAY_MS = 86_400_000;
-
-/** What was sent, briefly: `write R1 1,2` with the last digits of the keys, `cancel`. */
-const brief = (bed: Testbed): string[] =>
-  bed.takeSent().map((sent) => {
-    if (sent.channel === 'cancel') return 'cancel';
-    return `write ${sent.message.requestId} ${sent.message.data.map(({ keyId }) => keyId.at(-1)).join()}`;
-  });
-
-/** Connected, with requests R1 … of the given keys, the first of them sent; returns its jobId. */
-async function sending(...requests: number[][]): Promise<{ bed: Testbed; jobId: string }> {
-  const bed = await openTestbed();
-  await bed.connect('desk-1');
-  for (const [index, keys] of requests.entries())
-    await bed.accept('desk-1', `R${index + 1}`, ...keys.map(key));
-  await bed.settle();
-  return { bed, jobId: bed.takeSent()[0]?.message.jobId ?? '' };
-}
 
 describe('the write message', () => {
   it('carries the entries in order, the blocks as they came, the epoch and what remains of the time', async () => {
@@ -72,6 +54,18 @@ describe('rule 1: a requestId used again months later is a new job', () => {
     expect(again?.message.jobId).not.toBe(jobId);
     await bed.progress('desk-1', { jobId, keyId: key(1), status: 'failed', error: { code: 'NO_CARD' } });
     expect(bed.statuses('desk-1', 'R1')).toEqual(['queued']);
+  });
+
+  it('and not at once because the wall clock jumped ahead', async () => {
+    const { bed, jobId } = await sending([1]);
+    await bed.progress('desk-1', { jobId, keyId: key(1), status: 'written' });
+    bed.clock.jumpWall(YEARS_MS);
+    await bed.clock.advance(3_600_000);
+    expect(await bed.accept('desk-1', 'R1', key(1))).toMatchObject({ status: 'written' });
+    expect(brief(bed)).toEqual([]);
+    bed.clock.jumpWall(-YEARS_MS);
+    await bed.clock.advance(DAY_MS);
+    expect(await bed.accept('desk-1', 'R1', key(1))).toMatchObject({ status: 'written' });
   });
 
   it('but never while the request is unfinished, whatever the wall clock says', async () => {
@@ -236,29 +230,6 @@ describe('rule 6: time', () => {
     expect(bed.statuses('desk-1', 'R1')).toEqual(['unknown']);
   });
 
-  it('after a restart is what the wall clock says remains, and a sent job has 60 s even when nothing does', async () => {
-    const { bed } = await sending([1], [2]);
-    await bed.kill();
-    await bed.clock.advance(EXPIRY_MS + DAY_MS);
-    await bed.start();
-    expect(bed.statuses('desk-1', 'R2')).toEqual(['expired']);
-    await bed.clock.advance(GRACE_MS - 1);
-    expect(bed.statuses('desk-1', 'R1')).toEqual(['queued']);
-    await bed.clock.advance(1);
-    expect(bed.statuses('desk-1', 'R1')).toEqual(['unknown']);
-  });
-
-  it('after a restart with a clock years back is never more than the whole', async () => {
-    const { bed } = await sending([1], [2]);
-    await bed.kill();
-    bed.clock.jumpWall(-YEARS_MS);
-    await bed.start();
-    await bed.clock.advance(EXPIRY_MS);
-    expect(bed.statuses('desk-1', 'R2')).toEqual(['expired']);
-    await bed.clock.advance(GRACE_MS);
-    expect(bed.statuses('desk-1', 'R1')).toEqual(['unknown']);
-  });
-
   it('goes on when the storage failed at the deadline', async () => {
     const { bed } = await sending([1], [2]);
     bed.faults.commit = 'fail';
@@ -335,65 +306,5 @@ describe('cancelling a sent job', () => {
     bed.disconnect('desk-1');
     await bed.clock.advance(EXPIRY_MS + GRACE_MS);
     expect(bed.statuses('desk-1', 'R1')).toEqual(['unknown']);
-  });
-});
-
-describe('a gateway killed', () => {
-  it.each(OPEN_STATUSES)('while an entry is %s ends it once, under a higher epoch', async (status) => {
-    const { bed, jobId } = await sending([1, 2], [3]);
-    if (status !== 'queued') await bed.progress('desk-1', { jobId, keyId: key(1), status });
-    await bed.restart();
-    expect(bed.statuses('desk-1', 'R1')).toEqual([status, 'queued']);
-    bed.takeSent();
-    await bed.connect('desk-1');
-    expect(bed.takeSent()).toMatchObject([
-      { channel: 'write', message: { epoch: 2, jobId, requestId: 'R1' } },
-    ]);
-    const entries = [key(1), key(2)].map((keyId) => ({ keyId, status: 'written' as const }));
-    await bed.job('desk-1', { jobId, known: true, entries });
-    await bed.job('desk-1', { jobId, known: true, entries });
-    expect(bed.events().filter((event) => event.status === 'written')).toHaveLength(2);
-    expect(brief(bed)).toEqual(['write R2 3']);
-  });
-
-  it('between the commit of "sent" and the sending repeats on the next connection', async () => {
-    const bed = await openTestbed();
-    await bed.connect('desk-1');
-    bed.faults.send = 'fail';
-    await bed.accept('desk-1', 'R1', key(1));
-    await bed.settle();
-    bed.faults.send = null;
-    await bed.restart();
-    await bed.connect('desk-1');
-    expect(brief(bed)).toEqual(['write R1 1']);
-  });
-
-  it('and started with another vault key fails what was not sent, and never sends it', async () => {
-    const { bed, jobId } = await sending([1], [2]);
-    await bed.accept('desk-1', 'R3', key(3));
-    await bed.restart({ vaultFile: 'another.key' });
-    bed.takeSent();
-    await bed.connect('desk-1');
-    await bed.clock.advance(60_000);
-    expect(brief(bed)).toEqual([]);
-    await bed.job('desk-1', {
-      jobId,
-      known: true,
-      entries: [{ keyId: key(1), status: 'written' }],
-    });
-    expect(bed.statuses('desk-1', 'R1')).toEqual(['written']);
-    expect(bed.writes.get({ encoderId: 'desk-1', requestId: 'R2' }).entries).toMatchObject([
-      { status: 'failed', error: { code: 'INTERNAL', message: expect.stringContaining('vault key') } },
-    ]);
-    expect(bed.statuses('desk-1', 'R3')).toEqual(['failed']);
-  });
-
-  it('lets run end with the reason of its signal', async () => {
-    const bed = await openTestbed();
-    const end = new AbortController();
-    const run = bed.writes.run(end.signal);
-    await bed.settle();
-    end.abort(new Error('stop'));
-    await expect(run).rejects.toThrow('stop');
   });
 });

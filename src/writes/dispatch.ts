@@ -71,13 +71,14 @@ export const sealContext = (jobId: string, keyId: string): string => `${jobId}/$
 export class Dispatch {
   readonly #options: DispatchOptions;
   readonly #lanes = new Map<string, Lane>();
-  #forgetAt: number;
+  /** Both clocks when old requests were last forgotten. */
+  #looked: { wall: number; monotonic: number };
   /** Ends the loop's sleep. */
   #wake: () => void = () => {};
 
   constructor(options: DispatchOptions) {
     this.#options = options;
-    this.#forgetAt = options.clock.monotonic();
+    this.#looked = { wall: options.clock.now(), monotonic: options.clock.monotonic() };
     for (const { encoder_id } of options.table.encodersWithOpen.all()) this.accepted(encoder_id);
   }
 
@@ -122,9 +123,10 @@ export class Dispatch {
       const results = await Promise.allSettled(due.map((lane) => this.#serve(lane)));
       const failure = results.find((result) => result.status === 'rejected');
       if (failure) throw failure.reason;
-      if (this.#forgetAt <= now) await this.#forgetOld();
-      const next = Math.min(this.#forgetAt, ...[...this.#lanes.values()].map((lane) => lane.dueAt));
-      await this.#sleepUntil(next, signal);
+      const forgetAt = () => this.#looked.monotonic + FORGET_EVERY_MS;
+      if (now >= forgetAt()) await this.#forgetOld();
+      const dueAt = [...this.#lanes.values()].map((lane) => lane.dueAt);
+      await this.#sleepUntil(Math.min(forgetAt(), ...dueAt), signal);
     }
   }
 
@@ -259,10 +261,16 @@ export class Dispatch {
     return deadline;
   }
 
+  /**
+   * A clock that jumps ahead is not believed before the next look, an hour later: a request that was just finished must
+   * be known when it is sent again, or its keys would be written again.
+   */
   async #forgetOld(): Promise<void> {
     const { database, table, clock } = this.#options;
-    this.#forgetAt = clock.monotonic() + FORGET_EVERY_MS;
-    await database.commit(() => table.forgetFinishedBefore.run(clock.now() - KEPT_MS, FORGET_BATCH));
+    const { wall, monotonic } = this.#looked;
+    const now = Math.min(clock.now(), wall + clock.monotonic() - monotonic);
+    this.#looked = { wall: clock.now(), monotonic: clock.monotonic() };
+    await database.commit(() => table.forgetFinishedBefore.run(now - KEPT_MS, FORGET_BATCH));
   }
 
   async #sleepUntil(at: number, signal: AbortSignal): Promise<void> {

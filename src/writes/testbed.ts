@@ -187,6 +187,23 @@ export class Testbed {
   }
 }
 
+/** What was sent, briefly: `write R1 1,2` with the last digits of the keys, `cancel`. */
+export const brief = (bed: Testbed): string[] =>
+  bed.takeSent().map((sent) => {
+    if (sent.channel === 'cancel') return 'cancel';
+    return `write ${sent.message.requestId} ${sent.message.data.map(({ keyId }) => keyId.at(-1)).join()}`;
+  });
+
+/** Connected, with requests R1 … of the given keys, the first of them sent; returns its jobId. */
+export async function sending(...requests: number[][]): Promise<{ bed: Testbed; jobId: string }> {
+  const bed = await openTestbed();
+  await bed.connect('desk-1');
+  for (const [index, keys] of requests.entries())
+    await bed.accept('desk-1', `R${index + 1}`, ...keys.map(key));
+  await bed.settle();
+  return { bed, jobId: bed.takeSent()[0]?.message.jobId ?? '' };
+}
+
 /** A database whose owner may die: what it had not committed then never happens, and it can do nothing any more. */
 export function mortal(database: Database, life: AbortSignal, faults: Faults): Database {
   return {
