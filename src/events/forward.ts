@@ -13,7 +13,7 @@ import type { Database } from '../database/database.ts';
 import type { Log } from '../log.ts';
 import { withReplayed } from './cloud-event.ts';
 import type { EventLog } from './events.ts';
-import { FAILURES_BEFORE_ALONE, type Outbox, openOutbox } from './outbox.ts';
+import { FAILURES_BEFORE_ALONE, type HeadFailure, type Outbox, openOutbox } from './outbox.ts';
 import type { EventRow } from './table.ts';
 import { connectUpstream, hex, type Upstream, type UpstreamSettings } from './upstream.ts';
 import { ACKNOWLEDGEMENT_DEADLINE_MS, openWindow, type Sent, type Window } from './window.ts';
@@ -132,14 +132,21 @@ async function forward(session: Session, bell: Bell, signal: AbortSignal): Promi
     }
   } catch (error) {
     outbox.acked = window.takeSettled() ?? outbox.acked;
-    const head = window.sent[0];
-    const blamed = error instanceof Broken && error.headAtFault && head?.state === 'in flight';
-    await outbox.ended(blamed ? { message: head, alone: window.inFlight() === 1, error } : undefined);
+    await outbox.ended(headFailure(window, error));
     throw error;
   } finally {
     over.abort();
     await watch;
   }
+}
+
+/** What the oldest message has to do with the end: it was refused, or it was in flight and may be the reason. */
+function headFailure({ sent }: Window, error: unknown): HeadFailure | undefined {
+  const head = sent[0];
+  if (!head) return undefined;
+  const atFault = error instanceof Broken && error.headAtFault && head.state === 'in flight';
+  const failures = head.failures + (atFault ? 1 : 0);
+  return { row: head.row, failures, explanation: error instanceof Error ? error.message : String(error) };
 }
 
 /** Everything that can be done now. Throws when the connection has ended or must end. */

@@ -5,7 +5,6 @@ import type { Log } from '../log.ts';
 import type { GapReason } from './cloud-event.ts';
 import type { EventLog } from './events.ts';
 import type { EventRow } from './table.ts';
-import type { Sent } from './window.ts';
 
 /** After so many failures at the head a message is sent alone; failing once more it is a dead letter. */
 export const FAILURES_BEFORE_ALONE = 3;
@@ -16,6 +15,13 @@ export const FAILURES_BEFORE_ALONE = 3;
 export const BURIED_IN_A_ROW_MAX = 16;
 /** While a connection is open, what was sent is not counted on the disk: after a crash all of it may have been. */
 const SENT_UNKNOWN = Number.MAX_SAFE_INTEGER;
+
+/** The oldest message of a connection that ended. */
+export interface HeadFailure {
+  row: EventRow;
+  failures: number;
+  explanation: string;
+}
 
 export interface Outbox {
   /** Everything up to here is acknowledged or dead-lettered; on the disk at the next save(). */
@@ -28,8 +34,8 @@ export interface Outbox {
   /** Notes that a connection begins. */
   opened(): Promise<void>;
   save(): Promise<void>;
-  /** Notes that the connection is gone, and the message that may be at fault. */
-  ended(fault: { message: Sent; alone: boolean; error: Error } | undefined): Promise<void>;
+  /** Notes that the connection is gone, and how the oldest message fared. Gives it up when it failed even alone. */
+  ended(head: HeadFailure | undefined): Promise<void>;
   /** Whether giving up a message is still believable. */
   mayBury(): boolean;
   bury(row: EventRow, reason: GapReason, explanation: string): Promise<void>;
@@ -70,12 +76,13 @@ export function openOutbox({ database, events, clock, log }: OutboxOptions): Out
     async save() {
       await database.commit(saveAcked);
     },
-    async ended(fault) {
-      if (fault?.alone && fault.message.failures >= FAILURES_BEFORE_ALONE && outbox.mayBury()) {
-        await outbox.bury(fault.message.row, 'REJECTED', fault.error.message);
-      } else if (fault) {
-        suspect.seq = fault.message.row.seq;
-        suspect.failures = fault.message.failures + 1;
+    async ended(head) {
+      // A message with that many failures is never in flight beside another.
+      if (head && head.failures > FAILURES_BEFORE_ALONE && outbox.mayBury()) {
+        await outbox.bury(head.row, 'REJECTED', head.explanation);
+      } else if (head && head.failures > outbox.failures(head.row.seq)) {
+        suspect.seq = head.row.seq;
+        suspect.failures = head.failures;
         if (suspect.failures >= FAILURES_BEFORE_ALONE) caution = Math.max(caution, link.sentThrough);
       }
       await database.commit(() => {

@@ -71,6 +71,19 @@ describe('a message the service does not take', () => {
     expect(await settled(log, forwarding)).toMatchObject({ waiting: 0, deadLetters: 1, gaps: 1 });
   });
 
+  it('by a reason code after which it hangs up, as mosquitto 2.0.11 does, is given up all the same', async () => {
+    const broker = await openTestBroker({
+      answer: (received) => (sequenceOf(received) === poison ? { refuse: 0x87 } : 0),
+    });
+    const log = await openTestLog();
+    await log.record(1, 30);
+    const forwarding = log.forward({ url: broker.url });
+    await until(() => gapsSent(broker).length === 1);
+    expect(gapsSent(broker)).toMatchObject([{ firstSequence: 5, lastSequence: 5, reason: 'REJECTED' }]);
+    expect(firstArrivals(broker).filter((n) => n > 0)).toEqual(numbers(1, 30));
+    expect(await settled(log, forwarding)).toMatchObject({ deadLetters: 1, gaps: 1 });
+  });
+
   it('for a while only is sent, after all', async () => {
     let refusals = FAILURES_BEFORE_ALONE;
     const broker = await openTestBroker({

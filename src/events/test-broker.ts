@@ -21,9 +21,16 @@ export interface Received {
 
 /**
  * A number is the PUBACK's reason code. `hold`: acknowledged after the next number, the last first. `ignore`: never.
- * `{ disconnect }`: a DISCONNECT with that reason, then close.
+ * `{ disconnect }`: a DISCONNECT with that reason, then close. `{ refuse }`: a PUBACK with that reason, then close.
  */
-export type Answer = number | 'hold' | 'ignore' | 'reset' | 'close' | { disconnect: number };
+export type Answer =
+  | number
+  | 'hold'
+  | 'ignore'
+  | 'reset'
+  | 'close'
+  | { disconnect: number }
+  | { refuse: number };
 
 export interface TestBroker {
   readonly port: number;
@@ -125,8 +132,10 @@ function serve(socket: Socket, connection: number, broker: TestBroker, options: 
     if (answer === 'hold') held.push(id);
     else if (answer === 'reset') socket.resetAndDestroy();
     else if (answer === 'close') socket.destroy();
-    else if (typeof answer === 'object') socket.end(Buffer.from([0xe0, 1, answer.disconnect]));
-    else {
+    else if (typeof answer === 'object') {
+      if ('refuse' in answer) puback(id, answer.refuse);
+      socket.end('disconnect' in answer ? Buffer.from([0xe0, 1, answer.disconnect]) : undefined);
+    } else {
       for (const each of [id, ...held.toReversed()]) puback(each, each === id ? answer : 0);
       held = [];
     }
