@@ -125,25 +125,29 @@ function exchangeServer({ clock, log }: AppOptions) {
       const offered = request.headers.get('x-request-id') ?? '';
       const correlationId = CORRELATION_ID.test(offered) ? offered : randomUUID();
       const exchange: Exchange = { request, correlationId };
-      let reply: Reply;
+      let response: Response;
       try {
-        if (draining) {
-          throw new GatehouseError('SHUTTING_DOWN', 'The gateway is stopping; try again in a minute.', {
-            retryAfterSeconds: RETRY_WHEN_STOPPED_SECONDS,
-          });
-        }
-        reply = await work(exchange);
+        if (draining) throw stopping();
+        response = responseOf(await work(exchange), correlationId, draining);
       } catch (error) {
-        reply = errorReply(error, request, correlationId, log);
+        const credentialsOffered = request.headers.has('authorization');
+        const reply = errorReply(error, { correlationId, credentialsOffered }, log);
+        response = responseOf(reply, correlationId, draining);
       }
       const { method } = request;
-      const { status } = reply;
+      const { status } = response;
       const ms = Math.round(clock.monotonic() - started);
       const principal = exchange.principal?.label;
       log[level]({ method, route, status, ms, principal, correlationId }, 'request');
-      return responseOf(reply, correlationId, draining);
+      return response;
     },
   };
+}
+
+function stopping(): GatehouseError {
+  return new GatehouseError('SHUTTING_DOWN', 'The gateway is stopping; try again in a minute.', {
+    retryAfterSeconds: RETRY_WHEN_STOPPED_SECONDS,
+  });
 }
 
 /** The pipeline of one operation, from authentication on. */

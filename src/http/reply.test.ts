@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { send, things } from '../../test/things-app.ts';
+import { lanApp, send, things } from '../../test/things-app.ts';
 import { GatehouseError } from '../errors.ts';
 
 beforeEach(things.reset);
@@ -55,6 +55,16 @@ describe('answers', () => {
     expect(things.lines.find(({ level }) => level === 'error')?.fields.err).toMatchObject({
       message: 'secret of the engine room',
     });
+  });
+
+  it('that cannot be written down are an unforeseen fault like any other', async () => {
+    const unchecked = lanApp({ checkResponses: false });
+    const bad = [{ body: 1n }, { body: { id: 'x' }, etag: 'a\nb' }];
+    for (const answer of bad) {
+      things.outcome = () => answer;
+      const { status, body } = await send('GET', '/thing/a', { as: 'front-desk', app: unchecked });
+      expect([status, body.error]).toEqual([500, 'INTERNAL']);
+    }
   });
 
   it('are held against the declaration: fields, types and codes', async () => {

@@ -42,8 +42,15 @@ export function errorBody(error: GatehouseError, correlationId: string): ErrorBo
   return { error: code, message, correlationId, ...(details && { details }) };
 }
 
+export interface Asked {
+  correlationId: string;
+  /** A wrong credential is told apart from none (RFC 6750, 3.1). */
+  credentialsOffered: boolean;
+}
+
 /** Turns whatever was thrown into the error body; what was not meant for the client goes to the log alone. */
-export function errorReply(error: unknown, request: Request, correlationId: string, log: Log): Reply {
+export function errorReply(error: unknown, asked: Asked, log: Log): Reply {
+  const { correlationId, credentialsOffered } = asked;
   if (error instanceof ClientGone) {
     log.debug({ err: error.cause, correlationId }, error.message);
     return { status: STATUS_CLIENT_GONE, body: {} };
@@ -59,8 +66,7 @@ export function errorReply(error: unknown, request: Request, correlationId: stri
   const headers: Record<string, string> = {};
   if (error.retryAfterSeconds !== undefined) headers['Retry-After'] = String(error.retryAfterSeconds);
   if (error.code === 'UNAUTHORIZED') {
-    const offered = request.headers.has('authorization');
-    headers['WWW-Authenticate'] = offered ? `${CHALLENGE}, error="invalid_token"` : CHALLENGE;
+    headers['WWW-Authenticate'] = credentialsOffered ? `${CHALLENGE}, error="invalid_token"` : CHALLENGE;
   }
   if (error.code === 'FORBIDDEN') headers['WWW-Authenticate'] = `${CHALLENGE}, error="insufficient_scope"`;
   return { status: ERROR_STATUS[error.code], body: errorBody(error, correlationId), headers };

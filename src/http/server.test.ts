@@ -1,6 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { request as httpRequest } from 'node:http';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { request as httpsRequest } from 'node:https';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -12,7 +11,7 @@ import { systemClock } from '../clock.ts';
 import { silentLog } from '../log.ts';
 import { type App, createApp } from './app.ts';
 import { operation } from './operation.ts';
-import { listenHttps, listenPlain, listenUnix, type ServerTimes } from './server.ts';
+import { listenHttps, listenPlain, type ServerTimes } from './server.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'gatehouse-http-'));
 const hasOpenssl = spawnSync('openssl', ['version']).status === 0;
@@ -315,6 +314,15 @@ describe.skipIf(!hasOpenssl)('HTTPS', () => {
     expect(await handshake(port, tls)).toMatch(/^ERR_SSL|ECONNRESET/);
   });
 
+  it('loses a client that never ends its handshake', async () => {
+    const own = identity('one');
+    const times = { tlsHandshake: 200 };
+    const { address } = open.use(
+      await listenHttps({ app: testApp(), ...options, ...loopback, ...own, times }),
+    );
+    expect(await raw(address.port, '\x16\x03\x01').answer).toBe('');
+  });
+
   it('does not offer HTTP/2', async () => {
     const { port } = await httpsServer();
     expect(await handshake(port, { ALPNProtocols: ['h2'] })).toMatch(/ALPN|NO_APPLICATION_PROTOCOL/);
@@ -338,58 +346,5 @@ describe.skipIf(!hasOpenssl)('HTTPS', () => {
     await server[Symbol.asyncDispose]();
     await stalled.answer;
     expect(performance.now() - started).toBeLessThan(2_000);
-  });
-});
-
-describe('the admin socket', () => {
-  let count = 0;
-  const path = () => {
-    count += 1;
-    return join(directory, `admin-${count}.sock`);
-  };
-  const post = (socketPath: string) =>
-    new Promise((resolve, reject) => {
-      const call = httpRequest({ socketPath, path: '/kick', method: 'POST' }, (answer) => {
-        answer.resume();
-        resolve(answer.statusCode);
-      });
-      call.on('error', reject).end();
-    });
-
-  it('is open to owner and group alone, and gone after closing', async () => {
-    const socket = path();
-    const server = await listenUnix({ app: testApp(), ...options, path: socket });
-    expect(statSync(socket).mode & 0o777).toBe(0o660);
-    expect(await post(socket)).toBe(200);
-    await server[Symbol.asyncDispose]();
-    expect(existsSync(socket)).toBe(false);
-  });
-
-  it('is not taken from a daemon that answers', async () => {
-    const socket = path();
-    open.use(await listenUnix({ app: testApp(), ...options, path: socket }));
-    await expect(listenUnix({ app: testApp(), ...options, path: socket })).rejects.toThrow(
-      'another gatehouse',
-    );
-    expect(await post(socket)).toBe(200);
-  });
-
-  it('replaces the socket of a daemon that died', async () => {
-    const socket = path();
-    const script = `require('net').createServer().listen(${JSON.stringify(socket)}, () => process.kill(process.pid, 'SIGKILL'))`;
-    spawnSync(process.execPath, ['-e', script]);
-    expect(statSync(socket).isSocket()).toBe(true);
-    open.use(await listenUnix({ app: testApp(), ...options, path: socket }));
-    expect(await post(socket)).toBe(200);
-  });
-
-  it('replaces nothing else', async () => {
-    const file = path();
-    writeFileSync(file, 'precious');
-    await expect(listenUnix({ app: testApp(), ...options, path: file })).rejects.toThrow('is not a socket');
-    expect(readFileSync(file, 'utf8')).toBe('precious');
-    await expect(
-      listenUnix({ app: testApp(), ...options, path: join(directory, 'a'.repeat(108)) }),
-    ).rejects.toThrow('107');
   });
 });

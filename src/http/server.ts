@@ -14,7 +14,7 @@ import type { Log } from '../log.ts';
 import { claimSocketPath } from './admin-socket.ts';
 import type { App } from './app.ts';
 import { trackConnections } from './connections.ts';
-import { errorBody, errorReply, responseOf } from './reply.ts';
+import { errorReply, responseOf } from './reply.ts';
 
 /** Milliseconds. */
 export interface ServerTimes {
@@ -184,20 +184,17 @@ async function listen(
   };
 }
 
+/** What reaches the error handler never became a request for the app: the adapter could not make a URL of it. */
 function requestListener({ app, log }: ServeOptions) {
   return getRequestListener((request) => app.fetch(request), {
-    overrideGlobalObjects: false,
     errorHandler(error) {
       const correlationId = randomUUID();
-      if (!(error instanceof Error && error.name === 'RequestError')) {
-        return responseOf(
-          errorReply(error, new Request('http://unknown'), correlationId, log),
-          correlationId,
-          true,
-        );
-      }
-      const refusal = new GatehouseError('VALIDATION_FAILED', 'The path or the Host header is not valid.');
-      return responseOf({ status: 400, body: errorBody(refusal, correlationId) }, correlationId, true);
+      const malformed = error instanceof Error && error.name === 'RequestError';
+      const refusal = malformed
+        ? new GatehouseError('VALIDATION_FAILED', 'The path or the Host header is not valid.')
+        : error;
+      const reply = errorReply(refusal, { correlationId, credentialsOffered: false }, log);
+      return responseOf(reply, correlationId, true);
     },
   });
 }
