@@ -28,12 +28,23 @@ export interface Client {
   call<Answer>(method: 'GET' | 'POST' | 'DELETE', path: string, body?: unknown): Promise<Answer>;
 }
 
-export function openClient(options: ClientOptions, shell: Shell, deadlineMs = DEADLINE_MS): Client {
+export function openClient(options: ClientOptions, shell: Shell): Client {
   const socket = options.socket ?? adminSocketOf(readConfig(configFile(options.config, shell)));
-  const send = (method: string, path: string, body?: unknown) =>
-    exchange({ socket, method, path, body, signal: AbortSignal.timeout(deadlineMs) }).catch((error) => {
-      throw unreachable(error, socket, deadlineMs);
-    });
+  const send = async (method: string, path: string, body?: unknown) => {
+    const deadline = new AbortController();
+    const answered = new AbortController();
+    shell.clock.sleep(DEADLINE_MS, answered.signal).then(
+      () => deadline.abort(),
+      () => {},
+    );
+    try {
+      return await exchange({ socket, method, path, body, signal: deadline.signal });
+    } catch (error) {
+      throw unreachable(error as NodeJS.ErrnoException, socket);
+    } finally {
+      answered.abort();
+    }
+  };
   return {
     async call(method, path, body) {
       const answer = await send(method, path, body);
@@ -110,7 +121,7 @@ export function differentVersion(version: string | undefined): string | undefine
   return `\nThe daemon runs version ${version} and this command is ${VERSION}: restart the daemon (systemctl restart gatehouse).`;
 }
 
-function unreachable(error: NodeJS.ErrnoException, socket: string, deadlineMs: number): CommandFailed {
+function unreachable(error: NodeJS.ErrnoException, socket: string): CommandFailed {
   const options = { cause: error };
   switch (error.code) {
     case 'ENOENT':
@@ -129,7 +140,7 @@ function unreachable(error: NodeJS.ErrnoException, socket: string, deadlineMs: n
       );
     case 'ABORT_ERR':
       return new CommandFailed(
-        `The daemon did not answer within ${deadlineMs / 1_000} s: see journalctl -u gatehouse.`,
+        `The daemon did not answer within ${DEADLINE_MS / 1_000} s: see journalctl -u gatehouse.`,
         EXIT.failed,
         options,
       );

@@ -5,10 +5,9 @@ import { createServer as createSocket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type TestShell, testShell } from '../../test/shell.ts';
 import { VERSION } from '../version.ts';
-import { openClient } from './client.ts';
 import { run } from './program.ts';
 
 let folder: string;
@@ -244,9 +243,12 @@ describe('a daemon that does not answer as hoped', () => {
   });
 
   it('is not waited for without end', async () => {
-    await using _served = await daemon(() => undefined);
-    const client = openClient({ socket }, shell, 50);
-    await expect(client.call('GET', '/local/status')).rejects.toThrow(/did not answer within 0\.05 s/);
+    await using served = await daemon(() => undefined);
+    const listed = command('token', 'list', '-s', socket);
+    await vi.waitFor(() => expect(served.asked).toHaveLength(1));
+    await shell.clock.advance(10_000);
+    expect(await listed).toBe(1);
+    expect(shell.written.stderr).toMatch(/did not answer within 10 s/);
   });
 
   it('keeps out who may not open the socket', async () => {

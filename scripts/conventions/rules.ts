@@ -1,0 +1,269 @@
+/**
+ * The conventions that Biome and tsc cannot check, as one table. A rule looks at one file, in the knowledge of all of
+ * them, and gives the places where the file breaks it.
+ */
+import { posix } from 'node:path';
+import { brokenReferences } from './references.ts';
+import { type Import, lineOf, parseSource, type Source } from './source.ts';
+
+/** The project: path from its root → text; undefined for what is not text. */
+export type Tree = ReadonlyMap<string, string | undefined>;
+
+export interface Fault {
+  path: string;
+  line: number;
+  rule: string;
+  message: string;
+}
+
+interface Place {
+  offset: number;
+  message: string;
+}
+
+interface Project {
+  tree: Tree;
+  sources: ReadonlyMap<string, Source>;
+  /** Everything the program, a script or a test can load. */
+  live: ReadonlySet<string>;
+}
+
+interface Rule {
+  name: string;
+  /** Which files it is about. */
+  applies(path: string): boolean;
+  find(source: Source, project: Project): Place[];
+}
+
+/** One folder of src for each resource; they meet in COMPOSITION only. */
+const SLICES = [
+  'audit',
+  'auth',
+  'doors',
+  'encoders',
+  'events',
+  'jobs',
+  'networks',
+  'rs485',
+  'status',
+  'writes',
+  'zgates',
+];
+/** Types that belong to everybody: facts are recorded in the transaction of whoever causes them. */
+const SHARED_TYPES = ['src/audit/audit.ts', 'src/events/events.ts'];
+const COMPOSITION = ['src/gateway.ts', 'src/interface.ts'];
+const PROGRAMS = ['src/main.ts', 'src/field/host.ts'];
+const CLOCK = 'src/clock.ts';
+/** Schemas are everywhere. */
+const EVERYWHERE = ['zod', '@hono/zod-openapi'];
+
+const isTypeScript = (path: string) => path.endsWith('.ts');
+const isTest = (path: string) => isTypeScript(path) && TEST.test(path);
+const TEST = /^test\/|\.(test|contract)\.ts$|\/test-[\w-]+\.ts$|\/testbed\.ts$|\/fixtures\//;
+const isProduct = (path: string) => isTypeScript(path) && /^(src|drivers)\//.test(path) && !isTest(path);
+const PURE =
+  /^drivers\/.*\/(messages|topics|frame|registers|secure-channel|session)\.ts$|^src\/.*\/machine\.ts$/;
+const isPure = (path: string) => PURE.test(path);
+
+const RULES: Rule[] = [
+  {
+    name: 'drivers-apart',
+    applies: (path) => path.startsWith('drivers/') && isProduct(path),
+    find: importing((path) => path.startsWith('src/'), 'a driver imports nothing of src'),
+  },
+  {
+    name: 'pure-imports',
+    applies: isPure,
+    find: ({ imports }) =>
+      imports
+        .filter(({ specifier }) => specifier.startsWith('node:') && specifier !== 'node:crypto')
+        .map(at((specifier) => `codecs and machines are pure: no ${specifier}`)),
+  },
+  {
+    name: 'pure-code',
+    applies: isPure,
+    find: containing(
+      /(?<![.\w])(Date|Promise|async|await|setTimeout|setInterval|setImmediate|console|log(?=\s*\.))\b/g,
+      (found) => `codecs and machines are pure: no ${found}`,
+    ),
+  },
+  { name: 'one-importer', applies: isProduct, find: furtherImporters },
+  {
+    name: 'slices-apart',
+    applies: (path) => isProduct(path) && sliceOf(path) !== undefined,
+    find: ({ path, imports }) =>
+      imports
+        .filter(({ path: target, typeOnly }) => {
+          const slice = sliceOf(target);
+          const shared = typeOnly && SHARED_TYPES.includes(target ?? '');
+          return slice !== undefined && slice !== sliceOf(path) && !shared;
+        })
+        .map(at((specifier) => `a slice imports no other: take ${specifier} as a parameter`)),
+  },
+  {
+    name: 'below-slices',
+    applies: (path) => /^src\/(http|database)\//.test(path) && isProduct(path),
+    find: importing((path) => sliceOf(path) !== undefined, 'http and database know no slice'),
+  },
+  {
+    name: 'one-composition',
+    applies: (path) => isProduct(path) && sliceOf(path) === undefined && !COMPOSITION.includes(path),
+    find: ({ imports }) => {
+      const foreign = imports.filter(({ path, typeOnly }) => {
+        return sliceOf(path) !== undefined && !(typeOnly && SHARED_TYPES.includes(path ?? ''));
+      });
+      const several = new Set(foreign.map(({ path }) => sliceOf(path))).size > 1;
+      return several ? foreign.map(at(() => `only ${COMPOSITION.join(' and ')} import several slices`)) : [];
+    },
+  },
+  {
+    name: 'process',
+    applies: (path) => isProduct(path) && !PROGRAMS.includes(path),
+    find: (source) => [
+      ...containing(
+        /(?<![.\w])process\b(?!\s*[:(])/g,
+        () => `process is for ${PROGRAMS.join(' and ')}`,
+      )(source),
+      ...source.imports
+        .filter(({ specifier }) => specifier === 'node:process' && source.path !== CLOCK)
+        .map(at(() => `process is for ${PROGRAMS.join(' and ')}`)),
+    ],
+  },
+  {
+    name: 'time',
+    applies: (path) => isProduct(path) && path !== CLOCK,
+    find: (source) => [
+      ...containing(
+        /(?<![.\w])(setTimeout|setInterval)\b|\bDate\.now\b|\bnew Date\(\s*\)|\bperformance\.now\b|\bMath\.random\(|\bAbortSignal\.timeout\b/g,
+        (found) => `${found}: take a Clock (${CLOCK})`,
+      )(source),
+      ...source.imports
+        .filter(({ specifier }) => specifier.startsWith('node:timers'))
+        .map(at((specifier) => `${specifier}: take a Clock (${CLOCK})`)),
+    ],
+  },
+  {
+    name: 'default-export',
+    applies: (path) => isTypeScript(path) && path !== 'vitest.config.ts',
+    find: containing(/\bexport\s+default\b/g, () => 'export by name'),
+  },
+  {
+    name: 'unfinished',
+    applies: isTypeScript,
+    find: ({ comments }) =>
+      places(comments, /\b(TO[D]O|FIX[M]E|XX[X]|HAC[K])\b/g, (found) => `${found}: do it, or open an issue`),
+  },
+  {
+    name: 'skipped-test',
+    applies: isTest,
+    find: containing(
+      /\b(?:it|test|describe)(?:\.\w+)*\.(?:only|skip|todo)\b/g,
+      (found) => `${found}: only skipIf, with the peer that is missing`,
+    ),
+  },
+  {
+    name: 'dead-file',
+    applies: (path) => isTypeScript(path) && /^(src|drivers)\//.test(path),
+    find: ({ path }, { live }) =>
+      live.has(path) ? [] : [{ offset: 0, message: 'nothing loads this file: no program, script or test' }],
+  },
+  {
+    name: 'reference',
+    applies: (path) => isTypeScript(path) && !path.startsWith('scripts/conventions/'),
+    find: ({ comments }, { tree }) => brokenReferences(comments, tree),
+  },
+];
+
+/** Rules for every text, whatever its language. */
+const MACHINE_PATH = /(?<![\w.~-])\/(home|Users|root|work|workspace)\/\w+/g;
+
+export function check(tree: Tree): Fault[] {
+  const project = projectOf(tree);
+  const faults: Fault[] = [];
+  for (const [path, text] of tree) {
+    if (text === undefined) continue;
+    const add = (rule: string) => (place: Place) =>
+      faults.push({ path, line: lineOf(text, place.offset), rule, message: place.message });
+    places(text, MACHINE_PATH, (found) => `${found} is a path of one machine`).forEach(add('machine-path'));
+    if (path.endsWith('.md')) brokenReferences(text, tree, path).forEach(add('reference'));
+    const source = project.sources.get(path);
+    if (!source) continue;
+    for (const rule of RULES) if (rule.applies(path)) rule.find(source, project).forEach(add(rule.name));
+  }
+  return faults.toSorted((a, b) => a.path.localeCompare(b.path) || a.line - b.line);
+}
+
+function projectOf(tree: Tree): Project {
+  const sources = new Map<string, Source>();
+  for (const [path, text] of tree)
+    if (isTypeScript(path) && text !== undefined) sources.set(path, parseSource(path, text));
+  return { tree, sources, live: liveFiles(sources) };
+}
+
+/** What programs, scripts and tests import, or name in a string as a file to run, wherever that is. */
+function liveFiles(sources: ReadonlyMap<string, Source>): Set<string> {
+  const isRoot = (path: string) => PROGRAMS.includes(path) || /^(scripts|test)\/|\.test\.ts$/.test(path);
+  const live = new Set<string>();
+  const waiting = [...sources.keys()].filter(isRoot);
+  for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
+    const source = sources.get(path);
+    if (live.has(path) || !source) continue;
+    live.add(path);
+    const folder = posix.dirname(path);
+    for (const { content } of source.strings) {
+      if (!content.endsWith('.ts')) continue;
+      const path = posix.join(folder, content);
+      const name = `/${content.replace(/^(\.{1,2}\/)+/, '')}`;
+      waiting.push(
+        ...(sources.has(path) ? [path] : [...sources.keys()].filter((each) => each.endsWith(name))),
+      );
+    }
+  }
+  return live;
+}
+
+function sliceOf(path: string | undefined): string | undefined {
+  return SLICES.find((slice) => path?.startsWith(`src/${slice}/`));
+}
+
+/** A library belongs to one file; others of its folder may import its types. */
+function furtherImporters({ path, imports }: Source, { sources }: Project): Place[] {
+  return imports.flatMap(({ specifier, offset, typeOnly }) => {
+    const library = libraryOf(specifier);
+    if (library === undefined || EVERYWHERE.includes(library)) return [];
+    const owner = [...sources.values()]
+      .filter((source) => isProduct(source.path))
+      .filter((source) => source.imports.some((one) => !one.typeOnly && libraryOf(one.specifier) === library))
+      .map((source) => source.path)
+      .toSorted()[0];
+    const neighbour = owner !== undefined && posix.dirname(owner) === posix.dirname(path);
+    if (owner === path || (typeOnly && (neighbour || owner === undefined))) return [];
+    return [{ offset, message: `${library} is imported by ${owner} already` }];
+  });
+}
+
+/** hono of hono/cors, @a/b of @a/b/c. */
+function libraryOf(specifier: string): string | undefined {
+  if (/^(\.|node:)/.test(specifier)) return undefined;
+  const [scope = '', name = ''] = specifier.split('/');
+  return scope.startsWith('@') ? `${scope}/${name}` : scope;
+}
+
+function importing(forbidden: (path: string) => boolean, message: string): Rule['find'] {
+  return ({ imports }) =>
+    imports
+      .filter(({ path }) => path !== undefined && forbidden(path))
+      .map(at((specifier) => `${message}: ${specifier}`));
+}
+
+function containing(pattern: RegExp, message: (found: string) => string): (source: Source) => Place[] {
+  return ({ code }) => places(code, pattern, message);
+}
+
+function at(message: (specifier: string) => string): (found: Import) => Place {
+  return ({ offset, specifier }) => ({ offset, message: message(specifier) });
+}
+
+function places(text: string, pattern: RegExp, message: (found: string) => string): Place[] {
+  return [...text.matchAll(pattern)].map((found) => ({ offset: found.index, message: message(found[0]) }));
+}
