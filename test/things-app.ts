@@ -49,7 +49,7 @@ const handler = (call: AnyCall) => {
 
 export const operations = [
   ...healthOperations([
-    () => {
+    async () => {
       if (things.notReady) throw things.notReady;
     },
   ]),
