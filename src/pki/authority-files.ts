@@ -38,12 +38,7 @@ export interface Authority {
 
 /** True when there is no CA yet. A folder with anything in it is an existing CA, whole or damaged. */
 export async function isEmpty(directory: string): Promise<boolean> {
-  try {
-    return (await readdir(directory)).length === 0;
-  } catch (error) {
-    if (hasCode(error, 'ENOENT')) return true;
-    throw error;
-  }
+  return !(await exists(directory)) || (await explained(directory, readdir(directory))).length === 0;
 }
 
 /** Builds everything in a folder beside it, then renames that: a crash leaves nothing, or a whole CA. */
@@ -102,7 +97,7 @@ export async function readAuthority(directory: string): Promise<Authority> {
 }
 
 async function readCertificateFile(file: string): Promise<{ pem: string; certificate: X509Certificate }> {
-  const pem = await readText(file);
+  const pem = await explained(file, readFile(file, 'utf8'));
   let certificate: X509Certificate;
   try {
     certificate = new X509Certificate(pem);
@@ -114,7 +109,7 @@ async function readCertificateFile(file: string): Promise<{ pem: string; certifi
 }
 
 async function readKeyFile(file: string, certificate: X509Certificate): Promise<KeyObject> {
-  const pem = await readText(file);
+  const pem = await explained(file, readFile(file, 'utf8'));
   await assertPrivate(file, '600');
   let key: KeyObject;
   try {
@@ -128,17 +123,16 @@ async function readKeyFile(file: string, certificate: X509Certificate): Promise<
   return key;
 }
 
-async function readText(file: string): Promise<string> {
+/** Says what to do where the operator can do something. */
+async function explained<T>(path: string, access: Promise<T>): Promise<T> {
   try {
-    return await readFile(file, 'utf8');
+    return await access;
   } catch (cause) {
-    if (hasCode(cause, 'ENOENT')) throw new Error(`${file} is missing: ${restore(dirname(file))}`, { cause });
-    if (hasCode(cause, 'EACCES')) {
-      throw new Error(`${file} may not be read by this user: run chown on it for the user of the service`, {
-        cause,
-      });
-    }
-    throw cause;
+    if (hasCode(cause, 'ENOENT')) throw new Error(`${path} is missing: ${restore(dirname(path))}`, { cause });
+    if (!hasCode(cause, 'EACCES')) throw cause;
+    throw new Error(`${path} may not be read by this user: run chown on it for the user of the service`, {
+      cause,
+    });
   }
 }
 
@@ -151,7 +145,7 @@ function restore(directory: string): string {
 
 /** Refuses what others may read. `mode` is what to set it to. */
 export async function assertPrivate(path: string, mode: string): Promise<void> {
-  if (((await stat(path)).mode & 0o077) !== 0) {
+  if (((await explained(path, stat(path))).mode & 0o077) !== 0) {
     throw new Error(`${path} can be read by others: run chmod ${mode} ${path}`);
   }
 }

@@ -43,6 +43,8 @@ interface Row {
   stricter?: string;
 }
 
+const PSS = ['-sigopt', 'rsa_padding_mode:pss', '-sigopt', 'rsa_pss_saltlen:digest'];
+
 const good: [name: string, make: (vendor: Vendor) => Case][] = [
   ['P-256, one intermediate', (v) => ({ chain: [v.device, v.issuing] })],
   ['P-256, no intermediate', (v) => ({ chain: [v.leaf(v.root)] })],
@@ -51,14 +53,7 @@ const good: [name: string, make: (vendor: Vendor) => Case][] = [
     (v) => v.withRoot({ key: 'P-384', digest: 'sha384' }, { key: 'P-384', digest: 'sha384' }),
   ],
   ['RSA', (v) => v.withRoot({ key: 'RSA 2048' }, { key: 'RSA 2048' })],
-  [
-    'RSA-PSS with SHA-256',
-    (v) =>
-      v.withRoot(
-        { key: 'RSA 2048' },
-        { options: ['-sigopt', 'rsa_padding_mode:pss', '-sigopt', 'rsa_pss_saltlen:32'] },
-      ),
-  ],
+  ['RSA-PSS with SHA-256', (v) => v.withRoot({ key: 'RSA 2048' }, { options: PSS })],
   ['Ed25519', (v) => v.withRoot({ key: 'Ed25519', digest: 'null' }, { key: 'Ed25519', digest: 'null' })],
   ['RSA below P-256', (v) => ({ chain: v.withLeaf({ key: 'RSA 2048' }) })],
   ['two intermediates, the upper one first', (v) => ({ chain: [v.leaf(v.below), v.issuing, v.below] })],
@@ -179,6 +174,17 @@ const bad: [verdict: Verdict, name: string, make: (vendor: Vendor) => Case, stri
   ['CERT_INVALID', 'the intermediate first', (v) => ({ chain: [v.issuing, v.device] })],
   [
     'CERT_INVALID',
+    'RSA-PSS with SHA-224',
+    (v) => v.withRoot({ key: 'RSA 2048' }, { digest: 'sha224', options: PSS }),
+    'SHA-256 or better',
+  ],
+  [
+    'CERT_INVALID',
+    'RSA-PSS with SHA-1',
+    (v) => v.withRoot({ key: 'RSA 2048' }, { digest: 'sha1', options: PSS }),
+  ],
+  [
+    'CERT_INVALID',
     'a path length violated by an intermediate',
     (v) => {
       const outer = v.ca({ issuer: v.root, subject: '/CN=outer', extensions: pathLength(0) });
@@ -250,7 +256,7 @@ const badIntermediate: [what: string, request: MintRequest, stricter?: string][]
   ['an RSA 1024 key', { key: 'RSA 1024' }],
   [
     'name constraints',
-    { extensions: [...CA_EXTENSIONS, 'nameConstraints=critical,permitted;DNS:example'] },
+    { extensions: [...CA_EXTENSIONS, 'nameConstraints=permitted;DNS:example'] },
     'nothing here applies them',
   ],
   [

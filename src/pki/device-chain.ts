@@ -72,7 +72,6 @@ interface Certificate extends CertificateFields {
 /** Throws CERT_INVALID, CERT_UNTRUSTED, CERT_EXPIRED or CN_MISMATCH. */
 export function verifyDeviceChain(request: DeviceChain): DeviceIdentity {
   const [leaf, ...intermediates] = readChain(request.chainPem);
-  if (!leaf) throw new GatehouseError('CERT_INVALID', 'deviceCert holds no certificate; send its PEM.');
   judge('CERT_INVALID', leaf.label, () => checkLeaf(leaf));
   for (const authority of intermediates)
     judge('CERT_INVALID', authority.label, () => checkAuthority(authority));
@@ -94,46 +93,64 @@ export function checkVendorRoots(pem: string): void {
 }
 
 /** Runs a check that throws Malformed ("is …", "has …") and turns that into the answer. */
-function judge<T>(code: ErrorCode, label: string, check: () => T): T {
+function judge<T>(
+  code: ErrorCode,
+  label: string,
+  check: () => T,
+  advice = 'ask the vendor for a correct one',
+): T {
   try {
     return check();
   } catch (error) {
     if (!(error instanceof Malformed)) throw error;
-    const advice =
-      code === 'CERT_UNTRUSTED' ? 'correct encoders.vendorRoots' : 'ask the vendor for a correct one';
     throw new GatehouseError(code, `${label} ${error.message}; ${advice}.`, { cause: error });
   }
 }
 
-function readChain(chainPem: string): Certificate[] {
-  return judge('CERT_INVALID', 'deviceCert', () => {
-    if (Buffer.byteLength(chainPem) > MAX_CHAIN_BYTES) {
-      throw new Malformed(`is longer than ${MAX_CHAIN_BYTES} bytes`);
-    }
-    const blocks = readPem(chainPem);
-    if (blocks.length > MAX_CERTIFICATES)
-      throw new Malformed(`holds more than ${MAX_CERTIFICATES} certificates`);
-    const distinct = new Set(blocks.map(({ der }) => der.toString('hex')));
-    if (distinct.size < blocks.length) throw new Malformed('holds the same certificate twice');
-    return blocks.map((block, index) => {
-      const label = index === 0 ? 'The device certificate' : `Certificate ${index + 1} of deviceCert`;
-      return judge('CERT_INVALID', label, () => readCertificate(block, label));
-    });
+function readChain(chainPem: string): [Certificate, ...Certificate[]] {
+  const advice = 'send the PEM of the device certificate, then of its intermediates, and nothing else';
+  const ders = judge('CERT_INVALID', 'deviceCert', () => readChainText(chainPem), advice);
+  const read = (der: Buffer, label: string) =>
+    judge('CERT_INVALID', label, () => readCertificate(der, label));
+  const [leaf, ...others] = ders;
+  return [
+    read(leaf, 'The device certificate'),
+    ...others.map((der, index) => read(der, `Certificate ${index + 2} of deviceCert`)),
+  ];
+}
+
+function readChainText(chainPem: string): [Buffer, ...Buffer[]] {
+  if (Buffer.byteLength(chainPem) > MAX_CHAIN_BYTES) {
+    throw new Malformed(`is longer than ${MAX_CHAIN_BYTES} bytes`);
+  }
+  const ders = certificatesIn(chainPem);
+  const [leaf, ...others] = ders;
+  if (!leaf) throw new Malformed('holds no certificate');
+  if (ders.length > MAX_CERTIFICATES) throw new Malformed(`holds more than ${MAX_CERTIFICATES} certificates`);
+  const distinct = new Set(ders.map((der) => der.toString('hex')));
+  if (distinct.size < ders.length) throw new Malformed('holds the same certificate twice');
+  return [leaf, ...others];
+}
+
+function certificatesIn(pem: string): Buffer[] {
+  return readPem(pem).map(({ label, der }) => {
+    if (label !== 'CERTIFICATE') throw new Malformed(`holds a ${label}`);
+    return der;
   });
 }
 
 /** Authorities all, or CERT_UNTRUSTED: a root that may not be one vouches for nothing. */
 function readRoots(texts: readonly string[]): Certificate[] {
   const label = 'A configured vendor root';
-  return judge('CERT_UNTRUSTED', label, () => {
-    const roots = texts.flatMap(readPem).map((block) => readCertificate(block, label));
+  const read = () => {
+    const roots = texts.flatMap(certificatesIn).map((der) => readCertificate(der, label));
     for (const root of roots) checkAuthority(root);
     return roots;
-  });
+  };
+  return judge('CERT_UNTRUSTED', label, read, 'correct encoders.vendorRoots');
 }
 
-function readCertificate({ label: kind, der }: { label: string; der: Buffer }, label: string): Certificate {
-  if (kind !== 'CERTIFICATE') throw new Malformed(`is not a certificate but a ${kind}`);
+function readCertificate(der: Buffer, label: string): Certificate {
   const fields = decodeCertificate(der);
   for (const [id, { critical }] of fields.extensions) {
     if (critical && !UNDERSTOOD.has(id))
@@ -143,11 +160,20 @@ function readCertificate({ label: kind, der }: { label: string; der: Buffer }, l
   if (fields.extensions.has(OID.nameConstraints))
     throw new Malformed('has name constraints, unsupported here');
   if (fields.notBefore > fields.notAfter) throw new Malformed('ends before it begins');
-  const { key } = readPublicKey(fields.spki);
+  const key = readKey(fields.spki);
   try {
     return { ...fields, x509: new X509Certificate(der), key, label };
   } catch (error) {
     throw new Malformed('cannot be read as a certificate', { cause: error });
+  }
+}
+
+function readKey(spki: Buffer): KeyObject {
+  try {
+    return readPublicKey(spki).key;
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error;
+    throw new Malformed(`has a key that ${error.message}`, { cause: error });
   }
 }
 

@@ -4,7 +4,7 @@ import { Malformed } from './der.ts';
 
 const RSA_BITS = { least: 2048, most: 4096 } as const;
 const RSA_EXPONENT = 65_537n;
-export const ADMITTED_KEYS = 'EC P-256 or P-384, Ed25519, or RSA of 2048 to 4096 bits with exponent 65537';
+const ADMITTED_KEYS = 'EC P-256 or P-384, Ed25519, or RSA of 2048 to 4096 bits with exponent 65537';
 
 /**
  * How the SPKI of each curve begins: named curve, uncompressed point (RFC 5480 2). One key must have one encoding,
@@ -38,18 +38,14 @@ export function readPublicKey(spki: Buffer): PublicKey {
 }
 
 function kindOf(key: KeyObject, spki: Buffer): KeyKind {
-  const details = key.asymmetricKeyDetails ?? {};
+  const { modulusLength: bits = 0, publicExponent, namedCurve } = key.asymmetricKeyDetails ?? {};
   if (key.asymmetricKeyType === 'ed25519') return 'ed25519';
   if (key.asymmetricKeyType === 'rsa') {
-    const bits = details.modulusLength ?? 0;
-    if (bits < RSA_BITS.least || bits > RSA_BITS.most || details.publicExponent !== RSA_EXPONENT) {
-      throw new Malformed(
-        `is an RSA key of ${bits} bits with exponent ${details.publicExponent}; use ${ADMITTED_KEYS}`,
-      );
-    }
-    return 'rsa';
+    const admitted = bits >= RSA_BITS.least && bits <= RSA_BITS.most && publicExponent === RSA_EXPONENT;
+    if (admitted) return 'rsa';
+    throw new Malformed(`is RSA of ${bits} bits with exponent ${publicExponent}; use ${ADMITTED_KEYS}`);
   }
-  const begins = CURVES[details.namedCurve as keyof typeof CURVES];
+  const begins = CURVES[namedCurve as keyof typeof CURVES];
   if (key.asymmetricKeyType !== 'ec' || !begins) {
     throw new Malformed(`is of a kind that is not accepted; use ${ADMITTED_KEYS}`);
   }
