@@ -13,7 +13,7 @@
 import { createPrivateKey, generateKeyPairSync, type KeyObject, X509Certificate } from 'node:crypto';
 import { mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { CertificateContent } from './certificates.ts';
+import type { CertificateContent, Signer } from './certificates.ts';
 
 export const VALID_SINCE = 0;
 /** No certificate was issued before this was written: a clock that says less is wrong, and dates are counted from here. */
@@ -49,7 +49,7 @@ export async function makeAuthority(directory: string, systemId: string, now: nu
   await rm(unfinished, { recursive: true, force: true });
   await mkdir(unfinished, { recursive: true, mode: 0o700 });
 
-  async function make(name: string, content: Omit<CertificateContent, 'spki' | 'subject'>, issuer?: Signing) {
+  async function make(name: string, content: Omit<CertificateContent, 'spki' | 'subject'>, issuer?: Signer) {
     const { publicKey, privateKey: key } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const spki = publicKey.export({ type: 'spki', format: 'der' });
     const subject = [
@@ -67,11 +67,6 @@ export async function makeAuthority(directory: string, systemId: string, now: nu
   await make('server-issuer', { ...validity, pathLength: 0, purpose: 'serverAuth' }, root);
   await rename(unfinished, directory);
   await syncFolder(dirname(directory));
-}
-
-interface Signing {
-  key: KeyObject;
-  certificate: string;
 }
 
 /** Reads and checks everything; an Error says which file is wrong and what to do. */
