@@ -1,0 +1,172 @@
+/**
+ * The desk under load: 50 encoders on loopback, one daemon in a process of its own. Measured from this process, which
+ * is client, encoders and notification service at once, so that one clock sees both ends:
+ *
+ *   PUT sent → 202 · PUT sent → down/write at the encoder · up/progress handed to MQTT → at the notification service
+ */
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { Agent, request } from 'node:https';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { INSTANT } from '../simulators/encoder/commands.ts';
+import { openEncoder } from '../simulators/encoder/encoder.ts';
+import { openTestSite, type TestSite } from '../simulators/test-site.ts';
+import { isTerminalEvent } from '../simulators/upstream.ts';
+import { type BenchTable, quantile, type Row } from './table.ts';
+
+const ENCODERS = 50;
+const REQUESTS = 1_000;
+/** Open loop: requests leave at this pace whatever the answers do. */
+const REQUESTS_PER_SECOND = 50;
+const WARM_UP_REQUESTS = 100;
+const P99_TARGET_MS = 10;
+const RSS_TARGET_MB = 130;
+
+interface Samples {
+  accepted: number[];
+  delivered: number[];
+  forwarded: number[];
+}
+
+/** Start and end of each measured stretch, by request or by key and status; monotonic milliseconds. */
+interface Marks {
+  asked: Map<string, number>;
+  reported: Map<string, number>;
+  samples: Samples;
+}
+
+export async function benchDesk(): Promise<BenchTable> {
+  await using site = await openTestSite();
+  const marks: Marks = {
+    asked: new Map(),
+    reported: new Map(),
+    samples: { accepted: [], delivered: [], forwarded: [] },
+  };
+  await using _encoders = await connectEncoders(site, marks);
+  site.upstream.onEvent = ({ data }) => {
+    const sent = marks.reported.get(`${data.keyId} ${data.status}`);
+    if (sent !== undefined) marks.samples.forwarded.push(performance.now() - sent);
+  };
+  using agent = closing(new Agent({ keepAlive: true, maxSockets: 16, ca: readFileSync(site.daemon.caFile) }));
+  await drive(site, agent.agent, marks, WARM_UP_REQUESTS);
+  marks.samples = { accepted: [], delivered: [], forwarded: [] };
+  await drive(site, agent.agent, marks, REQUESTS);
+  const rss = residentMegabytes(site.daemon.pid);
+  const { accepted, delivered, forwarded } = marks.samples;
+  return {
+    title: `The desk: ${ENCODERS} encoders, ${REQUESTS} write requests at ${REQUESTS_PER_SECOND}/s, ${forwarded.length} events`,
+    rows: [
+      latency('PUT write request → 202', accepted),
+      latency('PUT write request → down/write at the encoder', delivered, P99_TARGET_MS),
+      latency('up/progress → notification service', forwarded, P99_TARGET_MS),
+      {
+        what: `memory of the daemon with ${ENCODERS} encoders connected, after the run`,
+        figure: `${rss} MB`,
+        target: `${RSS_TARGET_MB} MB`,
+        met: rss <= RSS_TARGET_MB,
+      },
+    ],
+    notes: ['client, encoders, notification service and daemon share the machine'],
+  };
+}
+
+async function connectEncoders(site: TestSite, marks: Marks): Promise<AsyncDisposable> {
+  await using stack = new AsyncDisposableStack();
+  for (let index = 0; index < ENCODERS; index += 1) {
+    const encoderId = `bench-${index}`;
+    const stateDirectory = join(site.directory, encoderId);
+    await mkdir(stateDirectory, { recursive: true });
+    const bundle = await site.register(encoderId);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    stack.use(
+      openEncoder({
+        bundle,
+        stateDirectory,
+        timings: INSTANT,
+        durable: false,
+        crash: () => {},
+        tell(told) {
+          if (told.event === 'connected') resolve();
+          if (told.event === 'write') mark(marks, told.requestId);
+          if (told.event === 'entry') marks.reported.set(`${told.keyId} ${told.status}`, performance.now());
+        },
+      }),
+    );
+    await promise;
+  }
+  return stack.move();
+}
+
+function mark({ asked, samples }: Marks, requestId: string): void {
+  const sent = asked.get(requestId);
+  if (sent !== undefined) samples.delivered.push(performance.now() - sent);
+}
+
+/** Sends one key per request, round the encoders, and returns when every key has its outcome upstream. */
+async function drive(site: TestSite, agent: Agent, marks: Marks, requests: number): Promise<void> {
+  const answers: Promise<void>[] = [];
+  const keys: string[] = [];
+  const begun = performance.now();
+  for (let index = 0; index < requests; index += 1) {
+    await sleep(Math.max(0, begun + (index * 1_000) / REQUESTS_PER_SECOND - performance.now()));
+    const keyId = randomUUID();
+    keys.push(keyId);
+    answers.push(ask(site, agent, marks, `bench-${index % ENCODERS}`, keyId));
+  }
+  await Promise.all(answers);
+  for (const keyId of keys) {
+    await site.upstream.waitFor((event) => event.subject === keyId && isTerminalEvent(event));
+  }
+}
+
+async function ask(
+  site: TestSite,
+  agent: Agent,
+  marks: Marks,
+  encoderId: string,
+  keyId: string,
+): Promise<void> {
+  const requestId = randomUUID();
+  const content = JSON.stringify({ data: [{ keyId, blocks: ['00112233445566778899aabbccddeeff'] }] });
+  const sentAt = performance.now();
+  marks.asked.set(requestId, sentAt);
+  const status = await new Promise<number>((resolve, reject) => {
+    const sent = request(
+      `${site.daemon.baseUrl}/encoder/${encoderId}/write-request/${requestId}`,
+      {
+        method: 'PUT',
+        agent,
+        headers: {
+          authorization: `Bearer ${site.tokens['front-desk']}`,
+          'content-type': 'application/json',
+          'content-length': Buffer.byteLength(content),
+        },
+      },
+      (response) => {
+        marks.samples.accepted.push(performance.now() - sentAt);
+        response.resume().on('end', () => resolve(response.statusCode ?? 0));
+      },
+    );
+    sent.on('error', reject);
+    sent.end(content);
+  });
+  if (status !== 202) throw new Error(`a write request was answered ${status}`);
+}
+
+function latency(what: string, samples: number[], p99Target?: number): Row {
+  const p99 = quantile(samples, 0.99);
+  const figure = `p50 ${quantile(samples, 0.5).toFixed(1)} ms, p99 ${p99.toFixed(1)} ms`;
+  if (p99Target === undefined) return { what, figure };
+  return { what, figure, target: `p99 ≤ ${p99Target} ms`, met: p99 <= p99Target };
+}
+
+export function residentMegabytes(pid: number): number {
+  const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return Math.round(Number(kilobytes) / 1_024);
+}
+
+function closing(agent: Agent): { agent: Agent } & Disposable {
+  return { agent, [Symbol.dispose]: () => agent.destroy() };
+}

@@ -1,0 +1,54 @@
+/** How fast a backlog leaves: 50 000 events through a window of 256 to mosquitto, with a subscriber behind it. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openMosquitto, openSubscriber } from '../../src/events/test-mosquitto.ts';
+import { openChild } from '../simulators/child.ts';
+import type { ForwarderTold } from './forwarder.ts';
+
+const EVENTS = 50_000;
+const EVENTS_PER_COMMIT = 500;
+const TARGET_PER_SECOND = 10_000;
+const DEADLINE_MS = 120_000;
+
+export interface BenchResult {
+  name: string;
+  rows: Record<string, string | number>[];
+}
+
+export async function run(): Promise<BenchResult> {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-drain-'));
+  try {
+    await using broker = await openMosquitto({ folder });
+    await using subscriber = await openSubscriber(broker.port);
+    const args = [join(import.meta.dirname, 'forwarder.ts'), join(folder, 'gatehouse.db')];
+    await using forwarder = openChild<ForwarderTold>({ args: [...args, `mqtt://127.0.0.1:${broker.port}`] });
+    for (let from = 1; from <= EVENTS; from += EVENTS_PER_COMMIT) {
+      forwarder.say({ record: [from, from + EVENTS_PER_COMMIT - 1] });
+    }
+    await forwarder.waitFor((told) => 'recorded' in told && told.recorded === EVENTS, DEADLINE_MS);
+    forwarder.say({ forward: true });
+    const sent = await forwarder.waitFor((told) => 'sent' in told, DEADLINE_MS);
+    await forwarder.waitFor((told) => 'waiting' in told && told.waiting === 0, DEADLINE_MS);
+    const milliseconds = 'sent' in sent ? sent.milliseconds : Number.NaN;
+    return {
+      name: 'backlog drain, window 256',
+      rows: [
+        {
+          events: EVENTS,
+          'events/s': Math.round((EVENTS / milliseconds) * 1_000),
+          'target events/s': TARGET_PER_SECOND,
+          arrived: new Set(subscriber.received.map(({ payload }) => JSON.parse(payload).id)).size,
+        },
+      ],
+    };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+if (import.meta.main) {
+  const { name, rows } = await run();
+  console.log(name);
+  console.table(rows);
+}

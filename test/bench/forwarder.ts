@@ -1,0 +1,79 @@
+/**
+ * The gateway's event log and forwarder alone, as a process that can be killed: node forwarder.ts <database> <url>
+ *
+ * in:  {"record": [from, to]}   one commit; `recorded` tells that it is on the disk
+ *      {"forward": true}        from now on
+ * out: {"recorded": to}  {"sent": seq, "milliseconds": n}  {"waiting": n}
+ */
+import { createInterface } from 'node:readline';
+import { systemClock } from '../../src/clock.ts';
+import { openDatabase } from '../../src/database/database.ts';
+import { openEvents } from '../../src/events/events.ts';
+import { openForwarder } from '../../src/events/forward.ts';
+import { silentLog } from '../../src/log.ts';
+import { supervise } from '../../src/supervise.ts';
+
+const ENCODERS = 50;
+const WINDOW = 256;
+
+export type ForwarderTold =
+  | { recorded: number }
+  | { sent: number; milliseconds: number }
+  | { waiting: number };
+
+async function main(file: string, url: string): Promise<void> {
+  const tell = (what: ForwarderTold) => process.stdout.write(`${JSON.stringify(what)}\n`);
+  const ending = new AbortController();
+  const database = await openDatabase({ file, monotonic: () => performance.now(), failed: console.error });
+  const common = { database, clock: systemClock, clockSynchronised: () => true, log: silentLog };
+  const systemId = '3c8f7a52-6a25-4be8-9f0a-0a2d6c1b7e11';
+  const events = openEvents({ ...common, systemId });
+  const upstream = { url, protocolVersion: 5 as const, window: WINDOW, maxAge: 30 * 86_400_000 };
+  const { run } = openForwarder({ ...common, events, systemId, upstream });
+
+  async function record([from, to]: [number, number]): Promise<void> {
+    await database.commit(() => {
+      for (let n = from; n <= to; n += 1) events.writeProgress(progress(n));
+    });
+    events.wake();
+    tell({ recorded: to });
+  }
+
+  function forward(): void {
+    const started = performance.now();
+    const last = events.table.newest();
+    void supervise({ name: 'upstream', run, signal: ending.signal, clock: systemClock, log: silentLog });
+    const look = setInterval(() => {
+      if (events.link.sentThrough >= last) {
+        tell({ sent: last, milliseconds: performance.now() - started });
+        clearInterval(look);
+      }
+    }, 1);
+    setInterval(() => tell({ waiting: events.backlog().waiting }), 200);
+  }
+
+  for await (const line of createInterface({ input: process.stdin })) {
+    const order = JSON.parse(line);
+    if (order.record) void record(order.record);
+    if (order.forward) forward();
+  }
+  process.exit();
+}
+
+function progress(n: number) {
+  return {
+    encoderId: `encoder-${n % ENCODERS}`,
+    requestId: `request-${n}`,
+    jobId: '0d9f2c1e-1111-4222-8333-444455556666',
+    keyId: String(n),
+    entryIndex: 0,
+    entryCount: 1,
+    status: 'written',
+    totals: { written: 1, open: 0 },
+    correlationId: '7f1d7e52-1c8c-4a06-b9a3-0a9f4e0f1f11',
+  };
+}
+
+const [, , file, url] = process.argv;
+if (!file || !url) throw new Error('usage: node forwarder.ts <database> <url>');
+await main(file, url);
