@@ -235,7 +235,8 @@ function registrationPki(config: Config, ca: SiteCa, clock: Clock): Registration
 
 /** An address that listens everywhere is announced by the name of this host. */
 function announcedHost(address: string): string {
-  return address === '0.0.0.0' || address === '::' ? hostname() : hostOf(address);
+  const [name = 'localhost'] = hostNames();
+  return address === '0.0.0.0' || address === '::' ? name : hostOf(address);
 }
 
 /** Every name under which clients and encoders reach this host, as far as the configuration tells. */
@@ -244,7 +245,12 @@ function certificateNames({ http, encoders }: Config): string[] {
     (host) => host !== '0.0.0.0' && host !== '::',
   );
   const announced = encoders.endpoint ? [new URL(encoders.endpoint).hostname.replace(/^\[|\]$/g, '')] : [];
-  return [hostname(), ...addresses, ...announced, ...http.names];
+  return [...hostNames(), ...addresses, ...announced, ...http.names];
+}
+
+/** Some boards have no name, or "(none)". */
+function hostNames(): string[] {
+  return /^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?$/.test(hostname()) ? [hostname()] : [];
 }
 
 function fieldStatus({ hosts, links }: FieldState): Status['field'] {

@@ -14,6 +14,7 @@ import type { Log } from '../log.ts';
 import { claimSocketPath } from './admin-socket.ts';
 import type { App } from './app.ts';
 import { trackConnections } from './connections.ts';
+import { answerMalformed } from './malformed.ts';
 import { errorReply, responseOf } from './reply.ts';
 
 /** Milliseconds. */
@@ -162,6 +163,7 @@ async function listen(
   const connections = trackConnections(server);
   server.maxConnections = CONNECTIONS_MAX;
   server.on('request', requestListener(options));
+  answerMalformed(server);
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => reject(explained(error, target)));
     server.listen(target, resolve);
