@@ -15,7 +15,7 @@ import { withReplayed } from './cloud-event.ts';
 import type { EventLog } from './events.ts';
 import { FAILURES_BEFORE_ALONE, type HeadFailure, type Outbox, openOutbox } from './outbox.ts';
 import type { EventRow } from './table.ts';
-import { connectUpstream, hex, type Upstream, type UpstreamSettings } from './upstream.ts';
+import { connectUpstream, hex, type Publish, type Upstream, type UpstreamSettings } from './upstream.ts';
 import { ACKNOWLEDGEMENT_DEADLINE_MS, openWindow, type Sent, type Window } from './window.ts';
 
 /** Rows read at a time: bounds memory, and is a window's worth. */
@@ -179,10 +179,10 @@ async function settleRefused(session: Session): Promise<void> {
   for (const message of window.sent.filter(({ state }) => state === 'refused')) {
     const { row, failures, reasonCode } = message;
     if (failures < FAILURES_BEFORE_ALONE) {
-      publish(session, message);
+      publish(session, message, packetOf(session, row));
     } else if (window.inFlight() > 0) {
     } else if (failures === FAILURES_BEFORE_ALONE) {
-      publish(session, message);
+      publish(session, message, packetOf(session, row));
     } else {
       const refusal = `the notification service refuses events on ${row.topic} (${hex(reasonCode)})`;
       if (!outbox.mayBury()) throw new Error(`${refusal}: check the rights of this client there`);
@@ -204,7 +204,8 @@ async function fill(session: Session): Promise<void> {
       failures: outbox.failures(row.seq),
       reasonCode: 0,
     };
-    const bytes = connection.packetBytes(packet(session, row));
+    const packet = packetOf(session, row);
+    const bytes = connection.packetBytes(packet);
     if (bytes > connection.maximumPacketSize) {
       const limits = `${bytes} bytes; the notification service takes ${connection.maximumPacketSize}`;
       if (!outbox.mayBury()) throw new Error(`events are too large: ${limits}`);
@@ -212,7 +213,7 @@ async function fill(session: Session): Promise<void> {
       message.state = 'buried';
       session.ring();
     } else {
-      publish(session, message);
+      publish(session, message, packet);
     }
     window.add(message);
   }
@@ -237,11 +238,11 @@ function limit({ window, outbox, limit: most }: Session, row: EventRow): number 
   return suspected || row.seq <= outbox.cautionThrough() ? 1 : most;
 }
 
-function publish(session: Session, message: Sent): void {
+function publish(session: Session, message: Sent, packet: Publish): void {
   const { connection, clock, events, outbox } = session;
   message.sentAt = clock.monotonic();
   message.state = 'in flight';
-  connection.publish(packet(session, message.row), (reasonCode) => {
+  connection.publish(packet, (reasonCode) => {
     session.heardAt = clock.monotonic();
     message.reasonCode = reasonCode;
     if (reasonCode < 0x80) {
@@ -258,7 +259,7 @@ function publish(session: Session, message: Sent): void {
   events.link.sentThrough = Math.max(events.link.sentThrough, message.row.seq);
 }
 
-function packet({ events, clock, clockSynchronised, upstream }: Session, row: EventRow) {
+function packetOf({ events, clock, clockSynchronised, upstream }: Session, row: EventRow): Publish {
   // Between two times of which one is not trusted there is no age.
   const age = clockSynchronised() && row.clockSynchronised === 1 ? clock.now() - row.recordedAt : 0;
   return {

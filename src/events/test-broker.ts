@@ -132,13 +132,17 @@ function serve(socket: Socket, connection: number, broker: TestBroker, options: 
     if (answer === 'hold') held.push(id);
     else if (answer === 'reset') socket.resetAndDestroy();
     else if (answer === 'close') socket.destroy();
-    else if (typeof answer === 'object') {
-      if ('refuse' in answer) puback(id, answer.refuse);
-      socket.end('disconnect' in answer ? Buffer.from([0xe0, 1, answer.disconnect]) : undefined);
-    } else {
+    else if (typeof answer === 'object') end(id, answer);
+    else {
       for (const each of [id, ...held.toReversed()]) puback(each, each === id ? answer : 0);
       held = [];
     }
+  }
+
+  function end(id: number, answer: { disconnect: number } | { refuse: number }): void {
+    if ('disconnect' in answer) socket.write(Buffer.from([0xe0, 1, answer.disconnect]));
+    else puback(id, answer.refuse);
+    socket.end();
   }
 
   function puback(id: number, reasonCode: number): void {

@@ -86,6 +86,8 @@ export async function connectUpstream(
     queueQoSZero: false,
     resubscribe: false,
     timerVariant: 'native',
+    // Its own debug log formats every packet, wanted or not.
+    log: () => undefined,
   });
   const lose = (error: Error, unexplained: boolean) => {
     loss ??= { error, unexplained };
