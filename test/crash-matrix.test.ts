@@ -8,6 +8,7 @@ import { expect, it } from 'vitest';
 import { type Finished, runOnce } from './crash/lane.ts';
 import { drawRuns } from './crash/plan.ts';
 import type { PhysicalRecord } from './simulators/encoder/cards.ts';
+import type { SiteEncoder } from './simulators/site.ts';
 import { openTestSite, type TestSite } from './simulators/test-site.ts';
 import { isTerminalEvent } from './simulators/upstream.ts';
 
@@ -48,9 +49,12 @@ async function crash(site: TestSite): Promise<Finished[]> {
     });
     return daemonIsBack;
   };
+  const encoders: SiteEncoder[] = [];
+  for (let lane = 0; lane < LANES; lane += 1) {
+    encoders.push(await site.addEncoder(`encoder-${lane}`, { timings: TIMINGS }));
+  }
   await Promise.all(
-    Array.from({ length: LANES }, async (_, index) => {
-      const encoder = await site.addEncoder(`encoder-${index}`, { timings: TIMINGS });
+    encoders.map(async (encoder) => {
       encoder.start();
       for (let run = runs.shift(); run; run = runs.shift()) {
         finished.push(await runOnce({ site, encoder, crashDaemon }, run));

@@ -79,7 +79,7 @@ export async function openSiteEncoder(options: SiteEncoderOptions): Promise<Site
         args: [
           MAIN,
           ...['--state', directory, '--bundle', bundleFile],
-          ...['--timings', JSON.stringify(timings), '--clock-offset-days', String(clockOffsetDays)],
+          ...['--timings', JSON.stringify(timings), `--clock-offset-days=${clockOffsetDays}`],
           ...(endlessCards ? [] : ['--no-cards']),
         ],
         onTold: (event) => encoder.onTold(event),

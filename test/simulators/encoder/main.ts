@@ -1,7 +1,7 @@
 /**
  * A simulated encoder as a process of its own:
  *
- *   node test/simulators/encoder/main.ts --state DIR --bundle FILE [--timings JSON] [--no-cards] [--clock-offset-days N]
+ *   node test/simulators/encoder/main.ts --state DIR --bundle FILE [--timings JSON] [--no-cards] [--clock-offset-days=N]
  *
  * Standard input takes commands (commands.ts), one JSON object per line; its end ends the encoder. Standard output
  * tells what happens, one JSON object per line.

@@ -161,8 +161,8 @@ it('ends unknown what it was writing when the power went, and throws that card a
   expect(placed).toHaveLength(2);
 });
 
-it('continues with the card that lay in the reader when the power went before the first byte', async () => {
-  const first = power({ endless: true, crashAt: { status: 'writing', when: 'before' } });
+it('goes on with a fresh card when the power went before the first byte', async () => {
+  const first = power({ endless: true, crashAt: { status: 'cardDetected', when: 'after' } });
   first.write(['a']);
   await first.clock.advance(10_000);
 
@@ -170,12 +170,21 @@ it('continues with the card that lay in the reader when the power went before th
   second.write(['a']);
   await second.clock.advance(10_000);
   expect(second.outcomes()).toEqual(['written']);
-  const placed = readPhysicalLog(join(directory, 'cards.jsonl')).filter(({ what }) => what === 'placed');
-  expect(placed).toHaveLength(1);
   // The steps it had told before are not told again.
   expect(second.progress().map(([, status]) => status)).toEqual([
     ...['started', 'cardRequested', 'cardDetected', 'writing', 'written'],
   ]);
+});
+
+it('gives a card that was written before the power went to no other key', async () => {
+  const first = power({ endless: true, crashAt: { status: 'written', when: 'after' } });
+  first.write(['a', 'b']);
+  await first.clock.advance(10_000);
+  const second = power({ endless: true });
+  second.write(['a', 'b']);
+  await second.clock.advance(10_000);
+  expect(new Set(onCards().map(({ cardId }) => cardId)).size).toBe(2);
+  expect(second.outcomes()).toEqual(['written', 'written']);
 });
 
 it('writes nothing again when the power went after the outcome', async () => {

@@ -139,12 +139,15 @@ function advance(
   desk.reported(jobId, entry);
 }
 
-/** Rule 3: nobody knows what is on a card that was being written when the power went. It is thrown away. */
+/**
+ * Rule 3: nobody knows what is on a card that was being written when the power went. What lies in the reader may hold a
+ * key, and a lost journal would not tell: the clerk has to take it away, whatever it is.
+ */
 function settleInterrupted(desk: WriterOptions): void {
+  const lying = desk.cards.inReader();
+  if (lying) desk.cards.remove(lying);
   for (const job of desk.journal.jobs()) {
     for (const entry of job.entries.filter(({ status }) => status === 'writing')) {
-      const card = desk.cards.inReader();
-      if (card) desk.cards.remove(card);
       advance(desk, job.jobId, entry, 'unknown', INTERRUPTED);
     }
   }
@@ -205,7 +208,7 @@ async function awaitCard(desk: WriterOptions, job: OpenJob, signal: AbortSignal)
     () => undefined,
   );
   try {
-    if (!cards.inReader()) await clock.sleep(timings.placeMs, wait);
+    await clock.sleep(timings.placeMs, wait);
     for (;;) {
       wait.throwIfAborted();
       const card = cards.take();
