@@ -13,7 +13,7 @@ import { openConnection } from '../database/connection.ts';
 import { type Database, openDatabase, type Statement } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
 import { silentLog } from '../log.ts';
-import { openVault, type Vault } from '../vault.ts';
+import type { Vault } from '../vault.ts';
 import { type Down, ModelEncoder } from './model-encoder.ts';
 import { body, CALLER, EXPIRY_MS, openRecords } from './testbed.ts';
 import { openWrites, type Writes } from './writes.ts';
@@ -255,6 +255,14 @@ async function keepRunning(writes: Writes, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) await writes.run(signal).catch(turn);
 }
 
+/** Sealing is tested elsewhere, and would take most of the time here. */
+const openSafe: Vault = {
+  seal: (plain) => Buffer.from(plain),
+  open: (sealed) => Buffer.from(sealed),
+  digest: (_purpose, content) => content,
+  deriveKey: () => Buffer.alloc(32),
+};
+
 interface Storage {
   prepare: Database['prepare'];
   commit<T>(job: () => T): T;
@@ -301,7 +309,7 @@ async function openStorage(): Promise<Storage> {
     prepare,
     commit,
     records: { events: records.events, audit: records.audit },
-    vault: openVault(join(folder, 'vault.key')),
+    vault: openSafe,
     insertEncoder: (id) =>
       void prepare<[string]>(
         `INSERT INTO encoder (id, generation, connected_changed_at, alarm_changed_at, created_at, created_by,
@@ -347,14 +355,14 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   of(5, 'everything', fc.record({ steps: fc.integer({ min: 1, max: 12 }), fails: fc.boolean() })),
   of(2, 'next commit', fc.record({ fault })),
   of(2, 'next send', fc.record({ fault })),
-  of(3, 'wait', fc.record({ ms: fc.constantFrom(5_000, 300_000, EXPIRY_MS) })),
+  of(3, 'wait', fc.record({ ms: fc.constantFrom(5_000, 5_000, 5_000, 30_000, 30_000, EXPIRY_MS) })),
   of(1, 'jump', fc.record({ ms: fc.constantFrom(YEARS_MS, -YEARS_MS) })),
 );
 /** Most histories would otherwise have nothing to go wrong with. */
 const OPENING: Command[] = [{ do: 'connect' }, { do: 'accept', keys: 2 }];
 const history = fc.array(command, { minLength: 5, maxLength: 40, size: 'max' });
 
-it('ends every key once and writes no card twice, whatever happens', { timeout: 300_000 }, async () => {
+it('ends every key once and writes no card twice, whatever happens', { timeout: 600_000 }, async () => {
   const storage = await openStorage();
   const ends = new Map<string, number>();
   const property = fc.asyncProperty(history, fc.boolean(), async (commands, isHealed) => {
