@@ -3,6 +3,7 @@ import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
+import { assertIfMatch, assertSameId } from '../http/editing.ts';
 import type { Principal } from '../principal.ts';
 import type { Editable, Encoder, EncoderState } from './schema.ts';
 import type { EncoderRow, EncoderTable } from './table.ts';
@@ -154,24 +155,8 @@ export function assertEditable(
   ifMatch: string | undefined,
   revision: number | undefined,
 ): void {
-  if (edit.id !== undefined && edit.id !== encoderId) {
-    throw new GatehouseError('ID_MISMATCH', `The body says id ${edit.id}, the path says ${encoderId}.`, {
-      details: [{ path: '/id', code: 'ID_MISMATCH', message: `expected ${encoderId}` }],
-    });
-  }
-  if (ifMatch !== undefined && !matches(ifMatch, revision)) {
-    throw new GatehouseError(
-      'PRECONDITION_FAILED',
-      'The encoder was changed since it was read: read it again, then repeat the change on what it is now.',
-    );
-  }
-}
-
-/** RFC 9110, 13.1.1: `*` matches whatever exists; a weak tag never matches. */
-function matches(ifMatch: string, revision: number | undefined): boolean {
-  if (revision === undefined) return false;
-  const tags = ifMatch.split(',').map((tag) => tag.trim());
-  return tags.includes('*') || tags.includes(`"${revision}"`);
+  assertSameId('id', edit.id, encoderId);
+  assertIfMatch(ifMatch, revision);
 }
 
 /** Writes what differs and returns its field names; nothing is written when nothing differs. */

@@ -1,6 +1,7 @@
 /** The encoder as the interface shows it (interface specification 2.1, 2.2) and the bodies of 4.1 and 4.2. */
 import { z } from '@hono/zod-openapi';
 import { ENCODER_ID } from '../../drivers/encoder/link.ts';
+import { readOnlyFields } from '../http/editing.ts';
 
 const NAME_MAX = 128;
 const METADATA_KEYS_MAX = 64;
@@ -86,12 +87,7 @@ const metadata = z
   .nullable()
   .openapi({ description: 'Replaces what was there; null clears it' });
 
-/** Fields a client may send back as it read them; they are ignored, except that `id` must be the one in the path. */
-const readOnly = Object.fromEntries(
-  Object.keys({ ...encoderFields, ...registrationOnlyFields })
-    .filter((field) => !['id', 'name', 'metadata'].includes(field))
-    .map((field) => [field, z.unknown().optional().openapi({ description: 'Read-only; ignored' })]),
-);
+const readOnly = readOnlyFields({ ...encoderFields, ...registrationOnlyFields }, ['id', 'name', 'metadata']);
 
 export const updateBody = z
   .strictObject({

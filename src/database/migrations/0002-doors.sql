@@ -1,0 +1,1 @@
+-- Doors and the site's catalogue: groups, schedules, templates, system configuration version.

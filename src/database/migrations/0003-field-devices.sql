@@ -1,0 +1,1 @@
+-- RS-485 devices, Zigbee gateways and networks.

@@ -1,0 +1,1 @@
+-- Long work with progress, cancel and an end that survives a restart.

@@ -1,0 +1,1 @@
+-- Login codes and console sessions; the keys of identity providers.
