@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { configJsonSchema } from './config.ts';
-import { ConfigError, parseConfig, readConfig } from './config-file.ts';
+import { parseConfig, readConfig } from './config-file.ts';
+import { FileError } from './yaml-file.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -12,11 +13,11 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-function refusal(text: string, file = '/etc/gatehouse/gatehouse.yaml'): ConfigError {
+function refusal(text: string, file = '/etc/gatehouse/gatehouse.yaml'): FileError {
   try {
     parseConfig(text, file);
   } catch (error) {
-    if (error instanceof ConfigError) return error;
+    if (error instanceof FileError) return error;
     throw error;
   }
   throw new Error(`accepted: ${text}`);
@@ -148,7 +149,7 @@ describe('YAML that is not for people', () => {
     );
   });
 
-  it('answers anything with a configuration or a ConfigError', () => {
+  it('answers anything with a configuration or a FileError', () => {
     const settings = fc.constantFrom(
       'http',
       'listen',
@@ -177,7 +178,7 @@ describe('YAML that is not for people', () => {
           try {
             parseConfig(text, 'x.yaml');
           } catch (error) {
-            expect(error).toBeInstanceOf(ConfigError);
+            expect(error).toBeInstanceOf(FileError);
           }
         },
       ),
@@ -254,7 +255,7 @@ describe('files', () => {
       readConfig(file, { checkFiles: true });
       expect.unreachable();
     } catch (error) {
-      expect((error as ConfigError).mistakes).toEqual([
+      expect((error as FileError).mistakes).toEqual([
         { line: 4, column: 7, message: `encoders.vendorRoots[1]: ${folder} is not a file` },
       ]);
     }

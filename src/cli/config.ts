@@ -1,16 +1,17 @@
 /** `gatehouse config check` and `gatehouse config schema`: nothing here needs the daemon. */
 import { configJsonSchema } from '../config.ts';
-import { ConfigError, readConfig } from '../config-file.ts';
+import { readConfig } from '../config-file.ts';
+import { FileError } from '../yaml-file.ts';
 import { configFile } from './client.ts';
 import { printJson, type Shell } from './shell.ts';
 
-/** Throws ConfigError, unless `json` wants the mistakes as data; returns whether there were none. */
+/** Throws FileError, unless `json` wants the mistakes as data; returns whether there were none. */
 export function checkConfig(option: string | undefined, { json }: { json?: boolean }, shell: Shell): boolean {
   const file = configFile(option, shell);
   try {
     readConfig(file, { checkFiles: true });
   } catch (error) {
-    if (!json || !(error instanceof ConfigError)) throw error;
+    if (!json || !(error instanceof FileError)) throw error;
     printJson(shell, { file, valid: false, message: error.message, mistakes: error.mistakes });
     return false;
   }

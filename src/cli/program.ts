@@ -1,8 +1,8 @@
 /** The commands, and the only importer of commander. What a command does is loaded when it is called. */
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
-import { ConfigError } from '../config-file.ts';
 import { ROLES } from '../principal.ts';
 import { VERSION } from '../version.ts';
+import { FileError } from '../yaml-file.ts';
 import { type ClientOptions, openClient } from './client.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
 
@@ -18,7 +18,7 @@ export async function run(argv: readonly string[], shell: Shell): Promise<number
   } catch (error) {
     // Commander has told it already; asking for help or the version is no mistake.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage;
-    if (error instanceof ConfigError) return told(shell, error.message, EXIT.usage);
+    if (error instanceof FileError) return told(shell, error.message, EXIT.usage);
     if (error instanceof CommandFailed) return told(shell, error.message, error.exitCode);
     throw error;
   }
