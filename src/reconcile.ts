@@ -3,8 +3,10 @@
  * until the device reports it in force. The three users (door configuration, RS-485 settings, Zigbee channels) differ
  * in what they send and in what "reported" means; waiting, retrying, superseding and telling are the same.
  */
+import { DriverError } from '../drivers/driver.ts';
 import type { Clock } from './clock.ts';
 import type { Log } from './log.ts';
+import { isReported, waitBefore } from './supervise.ts';
 
 /** One thing that is not yet as it is wanted. */
 export interface Due {
@@ -16,7 +18,7 @@ export interface Due {
 /** Why the last attempt failed, for …/state. `permanent`: the device refused it, and only a new version is tried. */
 export interface ApplyFailure {
   version: number;
-  /** DriverErrorCode of drivers/driver.ts. */
+  /** DriverErrorCode of drivers/driver.ts; INTERNAL when the gateway itself failed. */
   code: string;
   message: string;
   /** Epoch milliseconds. */
@@ -49,4 +51,195 @@ export interface Reconciler {
   nextAttempt(id: string): number | undefined;
   /** Works until the signal fires; for supervise. */
   run(signal: AbortSignal): Promise<never>;
+}
+
+/** A device that is away is asked seldom; its return wakes it, so that the long wait delays nothing. */
+const BACKOFF = { firstMs: 1_000, longestMs: 300_000 };
+/** Attempts at once: far below the commands one host takes, so that settings never crowd out an unlock. */
+const ATTEMPTS_AT_ONCE = 16;
+/** An attempt that has not settled by then is asked to stop: longer than the commands that carry settings take. */
+const ATTEMPT_DEADLINE_MS = 120_000;
+/** The table is read again after this, also without a wake: it costs a query, and forgives a wake forgotten. */
+const RECHECK_MS = 900_000;
+/** REFUSED: the device said no · INVALID_COMMAND: no device will ever understand this version. */
+const PERMANENT: ReadonlySet<string> = new Set(['REFUSED', 'INVALID_COMMAND']);
+
+/** The reason of an attempt's signal when its end is no failure of the device. */
+class Ended extends DriverError {}
+
+interface Attempt {
+  of: Wanted;
+  stop: AbortController;
+  ended: Promise<void>;
+}
+
+export function openReconciler(options: ReconcilerOptions): Reconciler {
+  const { name, clock, log } = options;
+  const list = openWantedList(options);
+  const attempts = new Map<string, Attempt>();
+  let unread = true;
+  let readAt = 0;
+  let nap = new AbortController();
+
+  async function attempt(one: Wanted, stop: AbortController): Promise<void> {
+    const { id, version } = one;
+    try {
+      await withDeadline(clock, stop, () => options.apply({ id, version }, stop.signal));
+      one.sent = true;
+      unread = true;
+      if (one.failures > 0) log.info({ id, version }, `${name} of ${id} are applied`);
+    } catch (error) {
+      if (!(stop.signal.reason instanceof Ended)) list.failed(one, error);
+    } finally {
+      attempts.delete(id);
+      nap.abort();
+    }
+  }
+
+  /** Reads what is wanted when told to, ends what is superseded, and starts what may start. */
+  function look(): void {
+    if (unread || clock.monotonic() >= readAt + RECHECK_MS) {
+      list.read();
+      unread = false;
+      readAt = clock.monotonic();
+    }
+    for (const { of, stop } of attempts.values()) {
+      if (list.supersedes(of)) stop.abort(new Ended('OUTCOME_UNKNOWN', 'a newer version is wanted'));
+    }
+    for (const one of list.ready()) {
+      if (attempts.size >= ATTEMPTS_AT_ONCE) return;
+      if (attempts.has(one.id)) continue;
+      const stop = new AbortController();
+      attempts.set(one.id, { of: one, stop, ended: attempt(one, stop) });
+    }
+  }
+
+  /** Until a wake, the end of an attempt, or the end of somebody's back-off. */
+  async function rest(): Promise<void> {
+    const waitMs = attempts.size >= ATTEMPTS_AT_ONCE ? RECHECK_MS : list.restMs((id) => attempts.has(id));
+    if (!nap.signal.aborted) await clock.sleep(waitMs, nap.signal).catch(() => undefined);
+  }
+
+  return {
+    wake(id) {
+      unread = true;
+      list.forgetBackoff(id);
+      nap.abort();
+    },
+    failure: (id) => list.get(id)?.failure,
+    nextAttempt(id) {
+      const notBefore = attempts.has(id) ? undefined : list.get(id)?.notBefore;
+      if (notBefore === undefined || notBefore === Number.POSITIVE_INFINITY) return undefined;
+      return Math.round(clock.now() + Math.max(0, notBefore - clock.monotonic()));
+    },
+    async run(signal) {
+      unread = true;
+      const end = () => nap.abort();
+      signal.addEventListener('abort', end, { once: true });
+      try {
+        for (;;) {
+          signal.throwIfAborted();
+          nap = new AbortController();
+          look();
+          await rest();
+        }
+      } finally {
+        signal.removeEventListener('abort', end);
+        for (const { stop } of attempts.values())
+          stop.abort(new Ended('OUTCOME_UNKNOWN', 'the gateway stops'));
+        await Promise.all([...attempts.values()].map(({ ended }) => ended));
+      }
+    },
+  };
+}
+
+/** A version that is wanted and not applied. Another version of the same id is another object. */
+interface Wanted extends Due {
+  failures: number;
+  /** Monotonic milliseconds; Infinity: this version is not tried again. */
+  notBefore: number;
+  failure: ApplyFailure | undefined;
+  /** `apply` has resolved: the table should not list it any more. */
+  sent: boolean;
+}
+
+/** What is wanted, as last read, and how it went with each version so far. */
+function openWantedList({ name, due, clock, log, random = Math.random }: ReconcilerOptions) {
+  const list = new Map<string, Wanted>();
+
+  function failed(one: Wanted, error: unknown): void {
+    if (list.get(one.id) !== one) return;
+    const { id, version } = one;
+    const known = error instanceof DriverError;
+    const code = known ? error.code : 'INTERNAL';
+    const message = known ? error.message : 'the gateway itself failed; its log says why';
+    const permanent = PERMANENT.has(code);
+    one.failures += 1;
+    one.failure = { version, code, message, at: clock.now(), permanent };
+    const waitMs = permanent ? Number.POSITIVE_INFINITY : waitBefore(one.failures, BACKOFF, random());
+    one.notBefore = clock.monotonic() + waitMs;
+    if (!permanent && !isReported(one.failures)) return;
+    log.warn({ id, version, err: error, failures: one.failures, permanent }, `${name} of ${id}: ${message}`);
+  }
+
+  return {
+    get: (id: string) => list.get(id),
+    failed,
+    read(): void {
+      const now = new Map(due().map(({ id, version }) => [id, version]));
+      for (const id of list.keys()) if (!now.has(id)) list.delete(id);
+      for (const [id, version] of now) {
+        const one = list.get(id);
+        if (one?.version !== version) {
+          const notBefore = clock.monotonic();
+          list.set(id, { id, version, failures: 0, notBefore, failure: undefined, sent: false });
+        } else if (one.sent) {
+          one.sent = false;
+          failed(
+            one,
+            new DriverError('BAD_REPLY', 'it was sent, but the device does not report it in force'),
+          );
+        }
+      }
+    },
+    supersedes({ id, version }: Wanted): boolean {
+      const one = list.get(id);
+      return one !== undefined && one.version !== version;
+    },
+    /** Those whose time has come; who waits longest comes first, so that nobody is passed over for ever. */
+    ready(): Wanted[] {
+      const now = clock.monotonic();
+      return [...list.values()]
+        .filter(({ notBefore }) => notBefore <= now)
+        .sort((a, b) => a.notBefore - b.notBefore);
+    },
+    /** Milliseconds until the next one's time comes, of those who are not being attempted. */
+    restMs(isAttempted: (id: string) => boolean): number {
+      let earliest = Number.POSITIVE_INFINITY;
+      for (const { id, notBefore } of list.values()) {
+        if (!isAttempted(id)) earliest = Math.min(earliest, notBefore);
+      }
+      return Math.min(RECHECK_MS, Math.max(0, earliest - clock.monotonic()));
+    },
+    forgetBackoff(id: string): void {
+      const one = list.get(id);
+      if (!one || one.failure?.permanent) return;
+      one.failures = 0;
+      one.notBefore = Math.min(one.notBefore, clock.monotonic());
+    },
+  };
+}
+
+/** Fires `stop` when the work has not settled in time; the work's own word still decides. */
+async function withDeadline(clock: Clock, stop: AbortController, work: () => Promise<void>): Promise<void> {
+  const settled = new AbortController();
+  clock.sleep(ATTEMPT_DEADLINE_MS, settled.signal).then(
+    () => stop.abort(new DriverError('OUTCOME_UNKNOWN', `not settled in ${ATTEMPT_DEADLINE_MS} ms`)),
+    () => undefined,
+  );
+  try {
+    await work();
+  } finally {
+    settled.abort();
+  }
 }

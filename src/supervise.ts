@@ -64,7 +64,11 @@ export async function supervise(options: SuperviseOptions): Promise<void> {
 }
 
 /** Full jitter: anywhere between nothing and the ceiling, which doubles with each failure in a row (from 1). */
-export function waitBefore(failuresInARow: number, { firstMs, longestMs }: Backoff, random: number): number {
+export function waitBefore(
+  failuresInARow: number,
+  { firstMs, longestMs }: Pick<Backoff, 'firstMs' | 'longestMs'>,
+  random: number,
+): number {
   return random * Math.min(longestMs, firstMs * 2 ** (failuresInARow - 1));
 }
 
