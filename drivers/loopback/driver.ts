@@ -1,6 +1,7 @@
 /**
  * A link that answers itself: to check an installation from the interface down to the host process without any
- * hardware, and the model to copy for a new driver (drivers/README.md).
+ * hardware, and the model to copy for a new driver (drivers/README.md). It plays the devices its options name
+ * (devices.ts).
  *
  * Reports `{count}` as subject `counter` at an interval. Commands: `echo` answers its data · `fail` throws the given
  * code · `hang` waits for its signal · `break` breaks the link · `emit` emits events and answers when all are durable.
@@ -14,9 +15,11 @@ import {
   type DriverErrorCode,
   type Plain,
 } from '../driver.ts';
+import { type Devices, devicesOption, openDevices } from './devices.ts';
 
 const optionsSchema = z.strictObject({
   reportEveryMs: z.int().min(10).max(3_600_000).default(1_000),
+  devices: devicesOption,
 });
 
 const failData = z.strictObject({
@@ -35,20 +38,27 @@ export async function openLoopback(
   context: DriverContext,
   signal: AbortSignal,
 ): Promise<Driver> {
-  const { reportEveryMs } = valid(optionsSchema, options, 'INVALID_OPTIONS');
+  const { reportEveryMs, devices: played } = valid(optionsSchema, options, 'INVALID_OPTIONS');
   signal.throwIfAborted();
   const broken = new AbortController();
+  const devices = openDevices({
+    devices: played,
+    clock: context.clock,
+    report: context.report,
+    valid: (schema, data) => valid(schema, data, 'INVALID_COMMAND'),
+  });
 
   return {
     async run(runSignal) {
       const ended = AbortSignal.any([runSignal, broken.signal]);
+      devices.begin();
       for (let count = 1; ; count += 1) {
         context.report({ subject: 'counter', state: { count } });
         await context.clock.sleep(reportEveryMs, ended);
       }
     },
     async execute(command, commandSignal) {
-      if (command.kind !== 'break') return execute(command, context, commandSignal);
+      if (command.kind !== 'break') return execute(command, context, devices, commandSignal);
       broken.abort(new DriverError('LINK_LOST', 'broken by command'));
       return null;
     },
@@ -56,7 +66,14 @@ export async function openLoopback(
   };
 }
 
-async function execute(command: DriverCommand, context: DriverContext, signal: AbortSignal): Promise<Plain> {
+async function execute(
+  command: DriverCommand,
+  context: DriverContext,
+  devices: Devices,
+  signal: AbortSignal,
+): Promise<Plain> {
+  const forDevices = devices.commands.get(command.kind);
+  if (forDevices) return forDevices(command.data, signal);
   switch (command.kind) {
     case 'echo':
       return command.data;

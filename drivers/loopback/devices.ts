@@ -1,0 +1,165 @@
+/**
+ * The devices a loop-back link plays: they take settings, channels and lock configurations (drivers/settings.ts), and
+ * misbehave when told to. They live as long as the host process: in a new one they are as the options say.
+ */
+import { z } from 'zod';
+import { type Clock, DriverError, type Plain, type StateReport } from '../driver.ts';
+import {
+  channel,
+  channelsApply,
+  type GatewayReport,
+  hwId,
+  type LockReport,
+  lockApply,
+  type Rs485Report,
+  rs485Apply,
+  rs485Settings,
+} from '../settings.ts';
+
+const DEVICES_MAX = 256;
+const DELAY_MAX_MS = 60_000;
+
+/** What a device is like and how it behaves. */
+const conduct = {
+  /** forget: answers well and remembers nothing · silent: gives no reply · hang: not even that, until the deadline. */
+  behaviour: z.enum(['answer', 'refuse', 'forget', 'silent', 'hang']).optional(),
+  /** Before each answer. */
+  delayMs: z.int().min(0).max(DELAY_MAX_MS).optional(),
+  connected: z.boolean().optional(),
+  /** Of the settings or the configuration in force: those of another device in its place. */
+  version: z.int().min(0).optional(),
+  settings: rs485Settings.optional(),
+  zigbeeChannel: channel.optional(),
+  permitJoin: z.boolean().optional(),
+};
+
+const device = z.strictObject({ hwId, kind: z.enum(['rs485', 'lock', 'gateway']), ...conduct });
+export const devicesOption = z.array(device).max(DEVICES_MAX).default([]);
+type Device = z.output<typeof device>;
+
+/** Absent: unchanged. */
+const behaveData = z.strictObject({ hwId, ...conduct });
+
+export interface DevicesOptions {
+  devices: readonly Device[];
+  clock: Clock;
+  report(report: StateReport): void;
+  /** Throws INVALID_COMMAND. */
+  valid<Schema extends z.ZodType>(schema: Schema, data: Plain): z.output<Schema>;
+}
+
+export interface Devices {
+  /** Reports each device; after that, whenever one changes. */
+  begin(): void;
+  /** Commands by kind: those of drivers/settings.ts, and `behave`, which changes how a device behaves. */
+  readonly commands: ReadonlyMap<string, (data: Plain, signal: AbortSignal) => Promise<Plain>>;
+}
+
+export function openDevices({ devices, clock, report, valid }: DevicesOptions): Devices {
+  const played = devices.map((one) => ({ ...one }));
+  const tell = (one: Device) => report(reportOf(one));
+
+  /** Has the device do what it was told, if it will. */
+  async function carryOut(
+    one: Device | undefined,
+    change: Partial<Device>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (!one || one.connected === false) throw new DriverError('NO_REPLY', 'the device does not answer');
+    if (one.delayMs) await clock.sleep(one.delayMs, signal);
+    switch (one.behaviour) {
+      case 'refuse':
+        throw new DriverError('REFUSED', 'the device refused, as it was told to');
+      case 'silent':
+        throw new DriverError('NO_REPLY', 'the device does not answer');
+      case 'hang':
+        await new Promise((_, reject) =>
+          signal.addEventListener('abort', () => reject(signal.reason), { once: true }),
+        );
+        return;
+      case 'forget':
+        return;
+      default:
+        Object.assign(one, change);
+        tell(one);
+    }
+  }
+
+  const find = (id: string) => played.find((one) => one.hwId === id);
+  return {
+    begin: () => played.forEach(tell),
+    commands: new Map<string, (data: Plain, signal: AbortSignal) => Promise<Plain>>([
+      [
+        'behave',
+        async (data) => {
+          const { hwId: id, ...change } = valid(behaveData, data);
+          const one = find(id);
+          if (!one) throw new DriverError('INVALID_COMMAND', `no device ${id} is played here`);
+          Object.assign(one, change);
+          tell(one);
+          return null;
+        },
+      ],
+      [
+        'applySettings',
+        async (data, signal) => {
+          const { hwId: id, settingsVersion, settings } = valid(rs485Apply, data);
+          await carryOut(find(id), { version: settingsVersion, settings }, signal);
+          return { reportedSettingsVersion: settingsVersion };
+        },
+      ],
+      [
+        'applyChannels',
+        async (data, signal) => {
+          const { allowedChannels } = valid(channelsApply, data);
+          const one = played.find(({ kind }) => kind === 'gateway');
+          const now = channelOf(one);
+          const zigbeeChannel = allowedChannels.includes(now) ? now : (allowedChannels[0] ?? now);
+          await carryOut(one, { zigbeeChannel }, signal);
+          return { zigbeeChannel };
+        },
+      ],
+      [
+        'applyConfiguration',
+        async (data, signal) => {
+          const { hwId: id, configuration, ...versions } = valid(lockApply, data);
+          await carryOut(find(id), { version: versions.configVersion }, signal);
+          return { ...versions, payloads: [Buffer.from(JSON.stringify(configuration)).toString('base64')] };
+        },
+      ],
+    ]),
+  };
+}
+
+/** The channel a coordinator takes when nobody told it one. */
+function channelOf(one: Device | undefined): number {
+  return one?.zigbeeChannel ?? 11;
+}
+
+function reportOf(one: Device): StateReport {
+  const common = {
+    connected: one.connected ?? true,
+    hwId: one.hwId,
+    type: `loopback-${one.kind}`,
+    platform: { version: '1.0' },
+    apps: [{ name: 'loopback', version: '1.0' }],
+  };
+  switch (one.kind) {
+    case 'rs485': {
+      const reportedSettingsVersion = one.version ?? 0;
+      const settings = one.settings ?? null;
+      const state = { ...common, reportedSettingsVersion, settings, levels: {} } satisfies Rs485Report;
+      return { subject: `device:${one.hwId}`, state };
+    }
+    case 'lock': {
+      const { connected } = common;
+      const state = { connected, hwId: one.hwId, configVersion: one.version ?? 0 } satisfies LockReport;
+      return { subject: `device:${one.hwId}`, state };
+    }
+    case 'gateway': {
+      const { permitJoin = false } = one;
+      const state = { ...common, zigbeeChannel: channelOf(one), permitJoin } satisfies GatewayReport;
+      return { subject: 'gateway', state };
+    }
+  }
+}

@@ -1,0 +1,167 @@
+/**
+ * What a driver is told to put in force, and what it reports of devices: the contract of the wanted → applied mechanism
+ * (src/reconcile.ts). Every driver that carries settings speaks it; the wire behind it is the driver's own.
+ *
+ * Commands (DriverCommand.kind, data → answer):
+ *  - `applySettings`       Rs485Apply → Rs485Applied    an RS-485 device
+ *  - `applyChannels`       ChannelsApply → ChannelsApplied    the Zigbee gateway of the link
+ *  - `applyConfiguration`  LockApply → LockApplied    a lock
+ *
+ * Each carries all that is wanted, whole: the device puts it in force whole or not at all, and the same command again
+ * is harmless. The answer comes once the device has it in force. A driver throws REFUSED when the device understood and
+ * said no (that version is not tried again), NO_REPLY when it did not answer, and the other codes of driver.ts.
+ *
+ * State reports (StateReport.subject → state), each a whole, again whenever something of it changes:
+ *  - `device:<hwId>`  Rs485Report on a bus, LockReport on a Zigbee network
+ *  - `gateway`        GatewayReport
+ */
+import { z } from 'zod';
+
+const TEXT_MAX = 128;
+const APPS_MAX = 64;
+/** An unsigned 32-bit number: what registers and attributes hold. */
+const uint32 = z.int().min(0).max(0xff_ff_ff_ff);
+const text = z.string().max(TEXT_MAX);
+
+/** Names a device for good: a serial number on a bus, the IEEE address in lower-case hex on a Zigbee network. */
+export const hwId = z.string().min(1).max(64);
+
+export const INPUT_PINS = ['input0', 'input1', 'input2', 'input3'] as const;
+export const OUTPUT_PINS = [
+  'output0',
+  'output1',
+  'output2',
+  'output3',
+  'output4',
+  'output5',
+  'output6',
+  'output7',
+] as const;
+export const PINS = [...INPUT_PINS, ...OUTPUT_PINS] as const;
+export type Pin = (typeof PINS)[number];
+
+/** true: the pin is in use. Settings never carry levels. */
+export const ioPins = z.record(z.enum(PINS), z.boolean());
+export type IoPins = z.infer<typeof ioPins>;
+
+export const rs485Settings = z.strictObject({
+  ioPins,
+  /** 0 to 7; null: the device drives no relay. */
+  relayIndex: z.int().min(0).max(7).nullable(),
+  /** 100 to 600000; null: the device's own. */
+  unlockDurationMilliseconds: z.int().min(100).max(600_000).nullable(),
+  /** Short activations of an input are remembered until they are read. */
+  useInputPinMemory: z.boolean(),
+});
+export type Rs485Settings = z.infer<typeof rs485Settings>;
+
+export const rs485Apply = z.strictObject({ hwId, settingsVersion: uint32, settings: rs485Settings });
+export type Rs485Apply = z.infer<typeof rs485Apply>;
+export const rs485Applied = z.object({ reportedSettingsVersion: uint32 });
+export type Rs485Applied = z.infer<typeof rs485Applied>;
+
+const reported = {
+  connected: z.boolean(),
+  hwId,
+  type: text.nullable(),
+  platform: z.object({ version: text }).nullable(),
+  apps: z.array(z.object({ name: text, version: text })).max(APPS_MAX),
+};
+
+export const rs485Report = z.object({
+  ...reported,
+  /** Of the settings in force; 0 for a device that never got any. */
+  reportedSettingsVersion: uint32,
+  /** The settings in force; null until they were read. A swapped device is known by these, not by its version. */
+  settings: rs485Settings.nullable(),
+  /** What the pins show now; pins the device does not have are absent. */
+  levels: z.partialRecord(z.enum(PINS), z.boolean()),
+});
+export type Rs485Report = z.infer<typeof rs485Report>;
+
+/** IEEE 802.15.4, 2.4 GHz. */
+export const channel = z.int().min(11).max(26);
+
+/** The network may be on these channels only: if it is on another, it moves, and takes its locks with it. */
+export const channelsApply = z.strictObject({ allowedChannels: z.array(channel).min(1).max(16) });
+export type ChannelsApply = z.infer<typeof channelsApply>;
+export const channelsApplied = z.object({ zigbeeChannel: channel });
+export type ChannelsApplied = z.infer<typeof channelsApplied>;
+
+export const gatewayReport = z.object({
+  ...reported,
+  /** null while no network is formed. */
+  zigbeeChannel: channel.nullable(),
+  /** The join window is open. */
+  permitJoin: z.boolean(),
+});
+export type GatewayReport = z.infer<typeof gatewayReport>;
+
+/** Minutes of the day. */
+const minutes = z.int().min(0).max(1_440);
+
+/** What travels to a lock. A lock that cannot carry one of these says so with REFUSED. */
+export const lockConfiguration = z.strictObject({
+  name: z.string().nullable(),
+  number: z.int().nullable(),
+  type: z.string().nullable(),
+  relaySetup: z.string().nullable(),
+  standOpenEnabled: z.boolean(),
+  onlineEnabled: z.boolean(),
+  /** Keys of these doors open this one during the interval. */
+  accessInternal: z
+    .strictObject({
+      doors: z.array(z.guid()),
+      interval: z.strictObject({ start: minutes, end: minutes }).nullable(),
+    })
+    .nullable(),
+  /** Which output opens for the keys of which doors. */
+  outputs: z.array(z.strictObject({ doorId: z.string(), doors: z.array(z.guid()) })),
+  /** Bit 0 of the mask is Monday. */
+  schedule: z.array(z.strictObject({ weekdays: z.int().min(0).max(127), start: minutes, end: minutes })),
+});
+export type LockConfiguration = z.infer<typeof lockConfiguration>;
+
+/** 0 stands for a schedule, template or system configuration that does not exist. */
+const lockVersions = {
+  configVersion: uint32,
+  doorVersion: uint32,
+  scheduleVersion: uint32,
+  templateVersion: uint32,
+  systemConfigVersion: uint32,
+};
+
+export const lockApply = z.strictObject({ hwId, ...lockVersions, configuration: lockConfiguration });
+export type LockApply = z.infer<typeof lockApply>;
+export const lockApplied = z.object({
+  ...lockVersions,
+  /** The frames as sent, base64, in order. */
+  payloads: z.array(z.base64()),
+});
+export type LockApplied = z.infer<typeof lockApplied>;
+
+/** Absent: the lock has not told it yet, or cannot. */
+export const lockReport = z.object({
+  connected: z.boolean(),
+  hwId,
+  /** Versions in force. */
+  ...z.object(lockVersions).partial().shape,
+  /** Epoch milliseconds, of the driver's clock: any frame; a two-way exchange; an event of the lock. */
+  lastSeen: z.int().optional(),
+  lastContact: z.int().optional(),
+  lastEvent: z.int().optional(),
+  /** 0 to 255. */
+  lqi: z.int().min(0).max(255).optional(),
+  /** dBm. */
+  rssi: z.int().min(-128).max(127).optional(),
+  /** Millivolts. */
+  dueBatteryUnderLoad: z.int().min(0).max(65_535).optional(),
+  dueBatteryWithoutLoad: z.int().min(0).max(65_535).optional(),
+  bleFirmwareVersion: text.optional(),
+  lccVersion: text.optional(),
+  lcuFirmwareVersion: text.optional(),
+  samVersion: text.optional(),
+  zigbeeFirmwareVersion: text.optional(),
+  capabilities: z.array(text).max(APPS_MAX).optional(),
+});
+export type LockReport = z.infer<typeof lockReport>;
