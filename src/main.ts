@@ -41,7 +41,6 @@ const shell: Shell = {
   journal: isJournal(),
   nodeVersion: process.versions.node,
   clock: systemClock,
-  processes: { execPath: process.execPath, kill: (pid) => process.kill(pid, 'SIGKILL') },
   processes: { execPath: process.execPath, kill: (pid) => void process.kill(pid, 'SIGKILL') },
   stopping: stopping.signal,
   reportCrashes: (report) => {

@@ -32,7 +32,6 @@ export function testShell(changes: Partial<Shell> = {}): TestShell {
     nodeVersion: '24.0.0',
     processes: { execPath: process.execPath, kill: (pid) => void process.kill(pid, 'SIGKILL') },
     clock: manualClock(),
-    processes: { execPath: process.execPath, kill: (pid) => process.kill(pid, 'SIGKILL') },
     stopping: stopping.signal,
     reportCrashes: (report) => {
       shell.crash = report;

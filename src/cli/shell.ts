@@ -13,8 +13,6 @@ export interface Shell {
   readonly journal: boolean;
   readonly nodeVersion: string;
   readonly clock: Clock;
-  /** How processes of our own are run and ended. */
-  readonly processes: { execPath: string; kill: (pid: number) => void };
   /** The program that runs this one, and how it ends a process for good. */
   readonly processes: { execPath: string; kill: (pid: number) => void };
   /** Fires at SIGTERM or SIGINT. */
