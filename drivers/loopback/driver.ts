@@ -66,7 +66,8 @@ async function execute(command: DriverCommand, context: DriverContext, signal: A
         'failed because it was told to',
       );
     case 'hang':
-      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+      signal.throwIfAborted();
+      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
       throw signal.reason;
     case 'emit': {
       const { prefix, count } = valid(emitData, command.data, 'INVALID_COMMAND');
