@@ -11,9 +11,9 @@ import type { TLSSocket } from 'node:tls';
 import { Aedes, type AedesOptions, type Client } from 'aedes';
 import type { DriverLog } from '../driver.ts';
 import { connectFault } from './admission.ts';
+import { openSession, type Session } from './admitted.ts';
 import { type BadMessage, type EncoderLinkHost, MAX_KEEP_ALIVE_SECONDS } from './link.ts';
 import { type Identity, identityOf, openPeer, type Peer, type Refusal } from './peer.ts';
-import { openSession, type Session } from './session.ts';
 import { downFilter, isDownTopic } from './topics.ts';
 
 /** From the end of the TLS handshake to the CONNECT. */
