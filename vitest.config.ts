@@ -1,12 +1,18 @@
 import { defineConfig } from 'vitest/config';
 
+const { TEST_REPORT } = process.env;
+
 export default defineConfig({
   test: {
-    include: ['src/**/*.test.ts', 'drivers/**/*.test.ts', 'test/**/*.test.ts'],
+    include: ['src/**/*.test.ts', 'drivers/**/*.test.ts', 'scripts/**/*.test.ts', 'test/**/*.test.ts'],
+    // Says by name which peers are missing, and so which tests are skipped.
+    globalSetup: ['test/peers.ts'],
     // Real sockets, brokers and child processes on two cores: one file may hold a worker for minutes.
     testTimeout: 30_000,
     hookTimeout: 30_000,
     maxWorkers: 2,
     execArgv: ['--disable-warning=ExperimentalWarning'],
+    // .ci/run counts what is in the report.
+    reporters: TEST_REPORT ? ['default', ['json', { outputFile: TEST_REPORT }]] : ['default'],
   },
 });

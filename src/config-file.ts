@@ -78,7 +78,7 @@ function contradictions(config: Config): Problem[] {
 }
 
 function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
+  return host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
 function sameAddress(a: Config['http']['listen'], b: Config['http']['listen']): boolean {

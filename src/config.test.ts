@@ -6,6 +6,7 @@ import { adminSocketOf, configJsonSchema, configSchema, duration } from './confi
 import { parseConfig, readConfig } from './config-file.ts';
 
 const CONFIG = join(import.meta.dirname, '..', 'config');
+const SCHEMA = configJsonSchema() as Schema;
 const EXAMPLE = join(CONFIG, 'gatehouse.example.yaml');
 
 describe('the example', () => {
@@ -23,7 +24,7 @@ describe('the example', () => {
       .replace(/^( *)# ( *(?:- )?[a-z][A-Za-z]*:(?: .*)?)$/gm, '$1$2');
     const shown = parse(uncommented);
     expect(() => parseConfig(uncommented, EXAMPLE)).not.toThrow();
-    expect(namesIn(shown).toSorted()).toEqual(namesOf(configJsonSchema()).toSorted());
+    expect(namesIn(shown).toSorted()).toEqual(namesOf(SCHEMA).toSorted());
 
     const { http, encoders, log } = readConfig(EXAMPLE);
     const defaults = configSchema.parse({
@@ -46,7 +47,7 @@ it('the schema for editors is the one in the program (node scripts/schema.ts wri
 });
 
 it('every setting is described', () => {
-  expect(namesOf(configJsonSchema(), ({ description }) => description === undefined)).toEqual([]);
+  expect(namesOf(SCHEMA, ({ description }) => description === undefined)).toEqual([]);
 });
 
 it('durations are read in their units and bounded', () => {

@@ -15,6 +15,7 @@ import { isTerminalEvent } from './simulators/upstream.ts';
 const SEED = Number(process.env.CRASH_SEED ?? Date.now() % 1_000_000);
 const RUNS = Number(process.env.CRASH_RUNS ?? 200);
 const LANES = 6;
+const STATES = ['queued', 'started', 'cardRequested', 'cardDetected', 'writing', 'written'];
 const TIMINGS = {
   ...{ startMs: 8, placeMs: 8, detectMs: 8, writeMs: 12, reconnectMs: 20, repeatMs: 500 },
 };
@@ -22,7 +23,6 @@ const TIMINGS = {
 it(`keeps its promises through ${RUNS} crashes (CRASH_SEED=${SEED})`, { timeout: 600_000 }, async () => {
   await using site = await openTestSite();
   const finished = await crash(site);
-  const since = performance.now();
   await settle(site, finished);
 
   const outcomes: Record<string, number> = {};
@@ -35,7 +35,14 @@ it(`keeps its promises through ${RUNS} crashes (CRASH_SEED=${SEED})`, { timeout:
     }
   }
   checkOrder(site);
-  console.log(`CRASH_SEED=${SEED}:`, outcomes, `settled in ${Math.round(performance.now() - since)} ms`);
+  const struck = Object.groupBy(finished, ({ run, struckIn }) => `${run.victim} in ${struckIn}`);
+  const counts = Object.fromEntries(Object.entries(struck).map(([where, hits]) => [where, hits?.length]));
+  console.log(`CRASH_SEED=${SEED}`, outcomes, counts);
+  if (RUNS < 200) return;
+  for (const state of STATES) {
+    expect(counts[`daemon in ${state}`] ?? counts[`both in ${state}`], `daemon in ${state}`).toBeDefined();
+    expect(counts[`encoder in ${state}`] ?? counts[`both in ${state}`], `encoder in ${state}`).toBeDefined();
+  }
 });
 
 async function crash(site: TestSite): Promise<Finished[]> {

@@ -95,9 +95,13 @@ it('stays up, can be tried, ends with Ctrl-C, and goes on with what was there', 
   const first = start('--data', directory, ...FREE);
   await first.prints('Ctrl-C ends it');
   const { systemId, pid } = readDemo();
-  const curl = first.output().match(/curl .*\/encoder$/m)?.[0] ?? '';
-  const answer = JSON.parse(await run('sh', '-c', curl));
+  const commands = first.output().match(/curl (.|\n)*?(?=\n\n)/g) ?? [];
+  const [list, write, look] = commands;
+  const answer = JSON.parse(await run('sh', '-c', list ?? ''));
   expect(answer.items.map(({ id }: { id: string }) => id)).toEqual(['desk-1', 'desk-2']);
+  const { requestId } = JSON.parse(await run('sh', '-c', write ?? ''));
+  await first.prints(`${requestId} `);
+  expect(JSON.parse(await run('sh', '-c', look ?? ''))).toMatchObject({ requestId, description: 'Room 214' });
   first.child.kill('SIGINT');
   expect(await first.ended, first.output()).toEqual({ code: 0, signal: null });
   expect(isAlive(pid)).toBe(false);

@@ -1,6 +1,6 @@
 /** The main job over every layer: real daemon, real TLS and MQTT, encoders in processes of their own. */
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { LIFELIKE } from './simulators/encoder/commands.ts';
 import { drawKeys, openTestSite, type TestSite } from './simulators/test-site.ts';
 import { isTerminalEvent } from './simulators/upstream.ts';
@@ -11,6 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => site[Symbol.asyncDispose]());
 
+const WAIT = { timeout: 10_000, interval: 5 };
 const QUICK = { startMs: 5, placeMs: 5, detectMs: 5, writeMs: 10, reconnectMs: 20 };
 const keyIds = (count: number) => Array.from({ length: count }, () => randomUUID());
 const eventsOf = (keyId: string) => site.upstream.events.filter(({ subject }) => subject === keyId);
@@ -136,16 +137,15 @@ it('comes through a storm of connections', async () => {
 });
 
 it('ends a key unknown when the encoder lost its journal, and never writes it again', async () => {
-  const encoder = await connectedEncoder('forgetful', { ...QUICK, writeMs: 500 });
+  const encoder = await connectedEncoder('forgetful', { ...QUICK, writeMs: 1_000 });
+  const touched = () => encoder.physicalLog().filter(({ what }) => what === 'partial');
   const entries = drawKeys(keyIds(1));
   await site.requestWrite(encoder.id, 'request', entries);
-  await encoder.process.waitFor((told) => told.event === 'entry' && told.status === 'writing');
+  await vi.waitFor(() => expect(touched()).toHaveLength(1), WAIT);
   await encoder.loseJournal();
   encoder.start();
-  const [{ keyId } = { keyId: '' }] = entries;
-  expect(await outcomeOf(keyId)).toMatchObject({ status: 'unknown' });
-  const touched = encoder.physicalLog().filter((entry) => entry.what === 'partial' && entry.keyId === keyId);
-  expect(touched).toHaveLength(1);
+  expect(await outcomeOf(entries[0]?.keyId ?? '')).toMatchObject({ status: 'unknown' });
+  expect(touched()).toHaveLength(1);
 });
 
 it('cancels what has no card yet', async () => {
@@ -159,6 +159,29 @@ it('cancels what has no card yet', async () => {
   const { status } = await site.daemon.call('DELETE', path, site.tokens['front-desk']);
   expect(status).toBe(200);
   for (const { keyId } of entries) expect((await outcomeOf(keyId)).status).toBe('cancelled');
+});
+
+it('says upstream what was wrong with a card', async () => {
+  const timings = { ...QUICK, cardTimeoutMs: 100 };
+  const encoder = await site.addEncoder('bad-cards', { endlessCards: false, timings });
+  encoder.start();
+  await encoder.process.waitFor(({ event }) => event === 'connected');
+  for (const kind of ['incompatible', 'damaged', 'locked', 'unverifiable'] as const) {
+    encoder.command({ do: 'card', card: { kind } });
+  }
+  encoder.command({ do: 'card', card: { removedDuring: 'writing' } });
+  const entries = drawKeys(keyIds(6));
+  await site.requestWrite(encoder.id, 'request', entries);
+  const codes = [];
+  for (const { keyId } of entries) codes.push((await outcomeOf(keyId)).error);
+  expect(codes).toMatchObject([
+    { code: 'CARD_INCOMPATIBLE' },
+    { code: 'CARD_DAMAGED' },
+    { code: 'CARD_LOCKED' },
+    { code: 'VERIFY_FAILED' },
+    { code: 'CARD_REMOVED' },
+    { code: 'NO_CARD' },
+  ]);
 });
 
 it('shows what the encoder says of itself, and refuses writes during an upgrade', async () => {

@@ -101,6 +101,26 @@ describeEmbedded('admission', (site) => {
     },
   );
 
+  it('shows a renewed server certificate to new connections, keeps the old ones, and keeps strangers out', async () => {
+    const older = await site().enter('e1');
+    const { cert, key, fingerprint256 } = site().authority.server();
+    site().link.renew({ chain: cert, key });
+    const newer = await site().enter('e2');
+    expect(newer.socket.getPeerX509Certificate()?.fingerprint256).toBe(fingerprint256);
+    older.send(PINGREQ);
+    await older.next(TYPE.pingresp);
+    expect(await site().ask(await site().dial(), { clientId: 'e3' })).toBeUndefined();
+  });
+
+  it.each(['AES128-SHA', 'ECDHE-ECDSA-AES128-SHA256', 'ECDHE-ECDSA-AES128-SHA'])(
+    'does not speak TLS 1.2 with %s',
+    async (ciphers) => {
+      const tls = { address: site().link.address, ca: site().authority.root, ...site().register('e1') };
+      await using peer = await openTestPeer({ ...tls, maxVersion: 'TLSv1.2', ciphers });
+      expect(peer.socket.authorized).toBe(false);
+    },
+  );
+
   it('asks again for a credential that is revoked while the older connection is closing', async () => {
     const identity = site().register('e1');
     await site().enter('e1', identity);

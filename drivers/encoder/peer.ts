@@ -1,8 +1,8 @@
 /** One TLS connection to the encoders' port, from the end of its handshake to its close. */
 import type { TLSSocket } from 'node:tls';
+import { MAX_UP_IN_HAND, type Session } from './admitted.ts';
 import { type FrameBounds, guardFrames } from './frame-guard.ts';
 import { ENCODER_ID, MAX_UP_PACKET_BYTES } from './link.ts';
-import { MAX_UP_IN_HAND, type Session } from './session.ts';
 
 /** A CONNECT needs below 400 bytes; the rest is room for a user name that nobody asked for. */
 const MAX_CONNECT_BYTES = 2 * 1024;

@@ -36,6 +36,8 @@ export interface PeerOptions {
   /** A TLS session to resume. */
   session?: Buffer;
   maxVersion?: 'TLSv1.2' | 'TLSv1.3';
+  /** Suites of TLS 1.2, as OpenSSL names them. */
+  ciphers?: string;
   /** The address to connect from. */
   localAddress?: string;
 }

@@ -83,7 +83,8 @@ async function execute(
         'failed because it was told to',
       );
     case 'hang':
-      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+      signal.throwIfAborted();
+      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
       throw signal.reason;
     case 'emit': {
       const { prefix, count } = valid(emitData, command.data, 'INVALID_COMMAND');

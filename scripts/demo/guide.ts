@@ -38,6 +38,8 @@ export function guide(directory: string, demo: DemoFile): string {
   const { baseUrl, caFile, tokens, upstream } = demo;
   const encoder = demo.encoders[0]?.id;
   const { hostname, port } = new URL(upstream.url);
+  // A requestId means one request for good, also for the next demo in the same folder.
+  const request = `${baseUrl}/encoder/${encoder}/write-request/try-${Date.now().toString(36)}`;
   const curl = (role: Role) => `curl --cacert ${quote(caFile)} -H 'Authorization: Bearer ${tokens[role]}'`;
   const entries = JSON.stringify({
     description: 'Room 214',
@@ -62,13 +64,16 @@ Try next, in another terminal:
   # write a key; its progress shows here
   ${curl('front-desk')} \\
     -X PUT -H 'Content-Type: application/json' -d '${entries}' \\
-    ${baseUrl}/encoder/${encoder}/write-request/try-1
+    ${request}
 
   # what became of it
-  ${curl('front-desk')} ${baseUrl}/encoder/${encoder}/write-request/try-1
+  ${curl('front-desk')} ${request}
 
   # follow the events with any MQTT client
   mosquitto_sub -h ${hostname} -p ${port} -t '${upstream.topic}'
+
+  # bring an encoder of your own: openssl, curl and Python with paho-mqtt
+  test/independent/encoder.sh ${quote(demoFile(directory))} my-encoder
 
   # the installation at a glance
   npm run gatehouse -- status --config ${quote(join(directory, 'gatehouse.yaml'))}

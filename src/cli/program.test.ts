@@ -54,6 +54,7 @@ const TOKEN = {
   id: '0f3c9a5b2d17',
   label: 'hotel system',
   roles: ['pms'],
+  status: 'active',
   createdAt: '2026-01-01T00:00:00.000Z',
   expiresAt: '2999-12-31T00:00:00.000Z',
   lastUsedAt: null,
@@ -163,7 +164,7 @@ describe('tokens', () => {
       url.includes('cursor=a%26b')
         ? {
             status: 200,
-            body: { items: [{ ...TOKEN, id: 'b', expiresAt: '2000-01-01T00:00:00Z' }], next: null },
+            body: { items: [{ ...TOKEN, id: 'b', status: 'expired' }], next: null },
           }
         : { status: 200, body: { items: [TOKEN], next: 'a&b' } },
     );
@@ -171,9 +172,9 @@ describe('tokens', () => {
     expect(served.asked).toHaveLength(2);
     expect(shell.written.stdout).toBe(
       [
-        'ID            STATE    ROLES  EXPIRES     LAST USED  LABEL',
-        '0f3c9a5b2d17  valid    pms    2999-12-31  never      hotel system',
-        'b             expired  pms    2000-01-01  never      hotel system',
+        'ID            STATUS   ROLES  EXPIRES     LAST USED  LABEL',
+        '0f3c9a5b2d17  active   pms    2999-12-31  never      hotel system',
+        'b             expired  pms    2999-12-31  never      hotel system',
         '',
       ].join('\n'),
     );

@@ -6,9 +6,6 @@ import { FileError } from '../yaml-file.ts';
 import { type ClientOptions, openClient } from './client.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
 
-/** Longest life a token may be given. */
-const TOKEN_DAYS_MAX = 400;
-
 /** Runs one command line (without the program's name) and returns the exit code. Throws only what is a fault of ours. */
 export async function run(argv: readonly string[], shell: Shell): Promise<number> {
   const result = { exitCode: 0 };
@@ -86,7 +83,7 @@ function addTokens(parent: Command, shell: Shell): void {
       .description('Make a token and print it; it is shown this once')
       .addOption(new Option('-r, --role <role...>', 'what it may do').choices(ROLES).makeOptionMandatory())
       .option('-l, --label <text>', 'who will use it, for the list and the audit')
-      .option('-d, --days <number>', `how long it is valid, up to ${TOKEN_DAYS_MAX}`, days)
+      .option('-d, --days <number>', 'how long it is valid (default: 90)', days)
       .option(...JSON_OPTION)
       .action(async (options: import('./token.ts').CreateOptions & ClientOptions) => {
         const { createToken } = await import('./token.ts');
@@ -119,8 +116,8 @@ function addTokens(parent: Command, shell: Shell): void {
 
 function days(text: string): number {
   const number = Number(text);
-  if (Number.isInteger(number) && number >= 1 && number <= TOKEN_DAYS_MAX) return number;
-  throw new InvalidArgumentError(`expected a whole number from 1 to ${TOKEN_DAYS_MAX}.`);
+  if (Number.isInteger(number) && number >= 1) return number;
+  throw new InvalidArgumentError('expected a whole number.');
 }
 
 function addStatus(parent: Command, shell: Shell): void {

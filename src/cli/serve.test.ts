@@ -83,6 +83,16 @@ it('refuses to run twice on one data directory, and starts when the first is gon
   expect(await serving(third)).toBe(0);
 });
 
+it('says what to do about a data directory it may not have', async () => {
+  opens();
+  writeFileSync(join(folder, 'data'), 'a file');
+  const shell = testShell();
+  expect(await serving(shell)).toBe(1);
+  expect(shell.written.stderr).toMatch(
+    /^dataDirectory: .*data cannot be used: give this user .*: EEXIST[^\n]*\n$/,
+  );
+});
+
 it('lets the data directory go when the gateway does not start', async () => {
   fails(new Error('no'));
   expect(await serving(testShell())).toBe(1);
@@ -139,8 +149,6 @@ it('names the setting of an address or path that cannot be had', async () => {
   });
   expect(startFailure(new Error('in use', { cause: inUse }), config)).toMatch(/^encoders\.listen: in use: /);
   expect(startFailure(unknown, config)).toMatch(/^http\.listen: getaddrinfo ENOTFOUND/);
-  const refused = Object.assign(new Error('EACCES'), { syscall: 'mkdir', path: '/data/keys' });
-  expect(startFailure(refused, config)).toBe('dataDirectory: EACCES');
   expect(startFailure(new Error('outer: inner', { cause: new Error('inner') }), config)).toBe('outer: inner');
   expect(startFailure('text', config)).toBe('text');
 });

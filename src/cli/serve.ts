@@ -43,10 +43,18 @@ export async function serve(options: { config?: string }, shell: Shell): Promise
 
 /** Two writers on one database, or two masters on one bus, are worse than none. */
 function holdDataDirectory(directory: string): Disposable {
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
-  const lock = holdFile(join(directory, 'gatehouse.lock'));
+  let lock: Disposable | undefined;
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    lock = holdFile(join(directory, 'gatehouse.lock'));
+  } catch (error) {
+    throw new Error(
+      `dataDirectory: ${directory} cannot be used: give this user the right to write there, or choose another`,
+      { cause: error },
+    );
+  }
   if (lock) return lock;
-  throw new CommandFailed(
+  throw new Error(
     `dataDirectory: another Gatehouse is running on ${directory}: stop it (systemctl stop gatehouse), or give this one a dataDirectory of its own`,
   );
 }
@@ -97,9 +105,9 @@ function* causesOf(error: unknown): Generator<Error> {
   if (seen.size === 0) yield new Error(String(error));
 }
 
-/** The setting that named the address or the path a system call has failed on. */
+/** The setting that named the address a system call has failed on. */
 function settingOf(error: NodeJS.ErrnoException, config: Config): string | undefined {
-  const { syscall, port, path, address, hostname } = error as NodeJS.ErrnoException & {
+  const { syscall, port, address, hostname } = error as NodeJS.ErrnoException & {
     port?: number;
     address?: string;
     hostname?: string;
@@ -109,6 +117,5 @@ function settingOf(error: NodeJS.ErrnoException, config: Config): string | undef
     if (syscall === 'listen' && port !== undefined && port === listen.port) return name;
     if (syscall === 'getaddrinfo' && hostname === listen.host) return name;
   }
-  if (syscall === 'listen' && port === undefined && address !== undefined) return 'adminSocket';
-  return path?.startsWith(config.dataDirectory) ? 'dataDirectory' : undefined;
+  return syscall === 'listen' && port === undefined && address !== undefined ? 'adminSocket' : undefined;
 }

@@ -1,23 +1,8 @@
 /** `gatehouse token create`, `list` and `revoke`. */
+import type { CreatedToken, Token, TokenPage } from '../auth/schema.ts';
 import type { Role } from '../principal.ts';
 import type { Client } from './client.ts';
 import { CommandFailed, confirmed, printJson, type Shell, styled, table } from './shell.ts';
-
-/** As GET /local/tokens tells it; the secret is told once, at creation. */
-export interface TokenInfo {
-  id: string;
-  label: string;
-  roles: Role[];
-  createdAt: string;
-  expiresAt: string;
-  lastUsedAt: string | null;
-  revokedAt: string | null;
-}
-
-interface Page {
-  items: TokenInfo[];
-  next: string | null;
-}
 
 export interface CreateOptions {
   role: Role[];
@@ -28,7 +13,7 @@ export interface CreateOptions {
 
 /** The token goes to standard output alone, so that a script can take it; what a person should know goes to stderr. */
 export async function createToken(options: CreateOptions, client: Client, shell: Shell): Promise<void> {
-  const created = await client.call<TokenInfo & { token: string }>('POST', '/local/tokens', {
+  const created = await client.call<CreatedToken>('POST', '/local/tokens', {
     roles: options.role,
     label: options.label ?? options.role.join(', '),
     ...(options.days !== undefined && { expiresInDays: options.days }),
@@ -42,11 +27,11 @@ export async function createToken(options: CreateOptions, client: Client, shell:
 }
 
 export async function listTokens(options: { json?: boolean }, client: Client, shell: Shell): Promise<void> {
-  const tokens: TokenInfo[] = [];
+  const tokens: Token[] = [];
   let cursor: string | null = null;
   do {
     const query: string = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`;
-    const page: Page = await client.call<Page>('GET', `/local/tokens?limit=100${query}`);
+    const page: TokenPage = await client.call<TokenPage>('GET', `/local/tokens?limit=100${query}`);
     tokens.push(...page.items);
     cursor = page.next;
   } while (cursor !== null);
@@ -59,14 +44,14 @@ export async function listTokens(options: { json?: boolean }, client: Client, sh
   }
   const rows = tokens.map((token) => [
     token.id,
-    stateOf(token, shell.clock.now()),
+    token.status,
     token.roles.join(','),
     day(token.expiresAt),
     token.lastUsedAt ? day(token.lastUsedAt) : 'never',
     token.label,
   ]);
   const [head = '', ...lines] = table([
-    ['ID', 'STATE', 'ROLES', 'EXPIRES', 'LAST USED', 'LABEL'],
+    ['ID', 'STATUS', 'ROLES', 'EXPIRES', 'LAST USED', 'LABEL'],
     ...rows,
   ]).split(/(?<=\n)/);
   shell.stdout.write(styled(shell.stdout, 'bold', head) + lines.join(''));
@@ -82,11 +67,6 @@ export async function revokeToken(
     throw new CommandFailed('Nothing was revoked.');
   await client.call('DELETE', `/local/tokens/${encodeURIComponent(id)}`);
   shell.stderr.write(`Token ${id} is revoked.\n`);
-}
-
-function stateOf({ revokedAt, expiresAt }: TokenInfo, now: number): string {
-  if (revokedAt !== null) return 'revoked';
-  return Date.parse(expiresAt) <= now ? 'expired' : 'valid';
 }
 
 /** 2026-11-21 of a date-time. */

@@ -1,4 +1,4 @@
-import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { temporaryFolder } from '../../test/temporary.ts';
@@ -120,6 +120,7 @@ it('keeps refusing while the file cannot be opened, makes no empty one, and reco
   mkdirSync(folder);
   for (const text of ['a', 'b'])
     await expect(group.commit(() => insert.run(text))).rejects.toEqual(UNAVAILABLE);
+  expect(readdirSync(folder)).toEqual([]);
   rmSync(folder, { recursive: true });
   renameSync(`${folder}.away`, folder);
   await group.commit(() => insert.run('c'));

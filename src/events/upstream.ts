@@ -94,7 +94,10 @@ export async function connectUpstream(
     changed();
   };
   client.on('error', (error) =>
-    lose(new Error(`${url}: ${error.message}`, { cause: error }), PEER_CLOSED.has(codeOf(error))),
+    lose(
+      new Error(`${url}: ${error.message || codeOf(error)}`, { cause: error }),
+      PEER_CLOSED.has(codeOf(error)),
+    ),
   );
   client.on('disconnect', ({ reasonCode = 0 }) =>
     lose(new Error(`${url} ended the connection (${hex(reasonCode)})`), !SERVER_REASONS.has(reasonCode)),
@@ -213,6 +216,7 @@ async function read(file: string | undefined): Promise<string | undefined> {
   return file === undefined ? undefined : readFile(file, 'utf8');
 }
 
+/** A host with several addresses fails with an error that has a code and no message. */
 function codeOf(error: Error): string {
   return String((error as { code?: unknown }).code ?? '');
 }

@@ -10,7 +10,7 @@ import type { Log } from '../log.ts';
 import type { FieldCommand } from './commands.ts';
 import type { HostListener } from './conversation.ts';
 import { type Host, type HostState, type LinkSpec, openHost } from './hosts.ts';
-import { COMMAND_TIMEOUT_MAX_MS, type Failure, isPlain } from './ipc.ts';
+import { COMMAND_TIMEOUT_MAX_MS, type Failure, isPlain, KIND_MAX } from './ipc.ts';
 
 export type { FieldCommand } from './commands.ts';
 export type { HostState, LinkSpec } from './hosts.ts';
@@ -160,7 +160,7 @@ function listenFor(options: FieldOptions, links: Map<string, LinkRecord>): HostL
 function refuseInvalid({ kind, data, timeoutMs }: FieldCommand): void {
   const inTime = Number.isInteger(timeoutMs) && timeoutMs >= 1 && timeoutMs <= COMMAND_TIMEOUT_MAX_MS;
   if (!inTime) throw new DriverError('INVALID_COMMAND', `a command takes 1 to ${COMMAND_TIMEOUT_MAX_MS} ms`);
-  if (kind.length < 1 || kind.length > 64 || !isPlain(data)) {
+  if (kind.length < 1 || kind.length > KIND_MAX || !isPlain(data)) {
     throw new DriverError('INVALID_COMMAND', 'a command takes a kind and plain data within bounds');
   }
 }

@@ -22,6 +22,10 @@ export const COMMANDS_MAX = 256;
 export const COMMAND_TIMEOUT_MAX_MS = 600_000;
 /** Characters of an error message or log line. */
 export const TEXT_MAX = 4_096;
+/** Characters of what a driver names: the subject of a report, the id of an event. */
+export const NAME_MAX = 256;
+/** Characters of the kind of an event or a command. */
+export const KIND_MAX = 64;
 /** Rough size of plain data in one message: bytes, and 8 per value. */
 const PLAIN_MAX_BYTES = 256 * 1024;
 const PLAIN_MAX_DEPTH = 16;
@@ -59,7 +63,8 @@ function spend(value: unknown, budget: { bytes: number }, depth: number): boolea
 
 const plain = z.custom<Plain>(isPlain, 'expected plain data within bounds');
 const linkId = z.string().min(1).max(64);
-const kind = z.string().min(1).max(64);
+const kind = z.string().min(1).max(KIND_MAX);
+const name = z.string().min(1).max(NAME_MAX);
 const id = z.int().min(1);
 const text = z.string().max(TEXT_MAX);
 
@@ -105,13 +110,13 @@ const fromHost = z.discriminatedUnion('type', [
   /** The first one comes when the code of all drivers is loaded. */
   z.strictObject({ type: z.literal('heartbeat') }),
   z.strictObject({ type: z.literal('link'), linkId, up: z.boolean(), error: failure.optional() }),
-  z.strictObject({ type: z.literal('report'), linkId, subject: z.string().min(1).max(256), state: plain }),
+  z.strictObject({ type: z.literal('report'), linkId, subject: name, state: plain }),
   /** `seq` numbers the emission, for its answer; `id` is the driver's and survives a crash. */
   z.strictObject({
     type: z.literal('event'),
     linkId,
     seq: id,
-    id: z.string().min(1).max(256),
+    id: name,
     kind,
     data: plain,
   }),

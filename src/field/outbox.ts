@@ -9,7 +9,7 @@ import {
   type DriverLog,
   type StateReport,
 } from '../../drivers/driver.ts';
-import { EVENT_CREDITS, type HostMessage, isPlain, SUBJECTS_MAX } from './ipc.ts';
+import { EVENT_CREDITS, type HostMessage, isPlain, KIND_MAX, NAME_MAX, SUBJECTS_MAX } from './ipc.ts';
 
 /** Between two rounds of reports: an operator's eye needs no more, and a flood costs the daemon next to nothing. */
 const REPORT_PAUSE_MS = 20;
@@ -25,11 +25,14 @@ export interface Reports {
 export function openReports(send: Send, clock: Clock, log: DriverLog): Reports {
   const unsent = new Map<string, HostMessage>();
   const subjects = new Map<string, Set<string>>();
+  const complained = new Set<string>();
   let pumping = false;
 
   async function pump(): Promise<void> {
     pumping = true;
     while (unsent.size > 0) {
+      // What the driver reports in the same turn belongs to the same round.
+      await undefined;
       for (const key of [...unsent.keys()]) {
         const message = unsent.get(key);
         unsent.delete(key);
@@ -40,14 +43,24 @@ export function openReports(send: Send, clock: Clock, log: DriverLog): Reports {
     pumping = false;
   }
 
+  /** Once per link: a driver that does this does it again. */
+  function complain(linkId: string, subject: string): void {
+    if (complained.has(linkId)) return;
+    complained.add(linkId);
+    const reason = 'its state is not plain data within bounds, or there are too many subjects';
+    log.error({ link: linkId, subject }, `a report was dropped: ${reason}`);
+  }
+
   return {
     report(linkId, { subject, state }) {
       const known = subjects.get(linkId) ?? new Set();
       subjects.set(linkId, known);
-      if (!isPlain(state) || !isName(subject) || (known.size >= SUBJECTS_MAX && !known.has(subject))) {
-        const what =
-          'a report was dropped: its state is not plain data within bounds, or there are too many subjects';
-        return log.error({ link: linkId, subject: String(subject).slice(0, 256) }, what);
+      if (
+        !isPlain(state) ||
+        !isText(subject, NAME_MAX) ||
+        (known.size >= SUBJECTS_MAX && !known.has(subject))
+      ) {
+        return complain(linkId, String(subject).slice(0, NAME_MAX));
       }
       known.add(subject);
       unsent.set(`${linkId} ${subject}`, { type: 'report', linkId, subject, state });
@@ -84,7 +97,7 @@ export function openEvents(send: Send): Events {
 
   return {
     async emit(linkId, { id, kind, data }, signal) {
-      if (!isPlain(data) || !isName(id) || !isName(kind)) {
+      if (!isPlain(data) || !isText(id, NAME_MAX) || !isText(kind, KIND_MAX)) {
         throw new TypeError('an event takes an id, a kind and plain data within bounds');
       }
       const own = credits.get(linkId) ?? openCredits();
@@ -162,6 +175,6 @@ function openCredits(): Credits {
   };
 }
 
-function isName(value: unknown): value is string {
-  return typeof value === 'string' && value.length > 0 && value.length <= 256;
+function isText(value: unknown, max: number): value is string {
+  return typeof value === 'string' && value.length > 0 && value.length <= max;
 }

@@ -5,6 +5,7 @@
  */
 import { open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { z } from 'zod';
 import type { DriverLog } from '../../drivers/driver.ts';
 import type { Clock } from '../clock.ts';
 import { HEARTBEAT_MS, MISSED_HEARTBEATS_MAX } from './ipc.ts';
@@ -14,12 +15,13 @@ import { ORPHAN_CLOSING_DEADLINE_MS } from './serve.ts';
 export const ORPHAN_EXIT_MS = HEARTBEAT_MS * (MISSED_HEARTBEATS_MAX + 1) + ORPHAN_CLOSING_DEADLINE_MS + 500;
 const POLL_MS = 50;
 
-interface RecordedProcess {
-  pid: number;
+const recordSchema = z.strictObject({
+  pid: z.int().min(2),
+  parent: z.int(),
   /** Clock ticks from the start of the machine, and the command line. */
-  identity: string;
-  parent: number;
-}
+  identity: z.string(),
+});
+type RecordedProcess = z.output<typeof recordSchema>;
 
 /** The process as proc(5) shows it; undefined when there is none. A zombie has no command line and is no match. */
 async function inspect(pid: number): Promise<RecordedProcess | undefined> {
@@ -97,8 +99,8 @@ export async function predecessorGone({ file, clock, log, kill, signal }: Predec
 /** A file that cannot be read as a record was cut short by a power loss, which no process has survived. */
 async function readRecord(file: string): Promise<RecordedProcess | undefined> {
   try {
-    const { pid, identity, parent } = JSON.parse(await readFile(file, 'utf8')) as RecordedProcess;
-    return Number.isInteger(pid) && typeof identity === 'string' ? { pid, identity, parent } : undefined;
+    const recorded: unknown = JSON.parse(await readFile(file, 'utf8'));
+    return recordSchema.safeParse(recorded).data;
   } catch (error) {
     if (error instanceof SyntaxError || (error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;

@@ -40,6 +40,24 @@ describe('the write message', () => {
   });
 });
 
+it('an encoder that becomes ready while its turn is being stored is not forgotten', async () => {
+  const { bed } = await sending();
+  await bed.accept('desk-1', 'R1', key(1));
+  bed.encoder('desk-1').upgrading = true;
+  await bed.settle();
+  expect(brief(bed)).toEqual([]);
+  const ready = () => {
+    bed.encoder('desk-1').upgrading = false;
+    bed.writes.reports.wake('desk-1', 'report');
+  };
+  bed.writes.reports.wake('desk-1', 'report');
+  // Lets the loop queue its commit, so that `ready` runs in the same batch, behind it.
+  for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+  await bed.database.commit(ready);
+  await bed.settle();
+  expect(brief(bed)).toEqual(['write R1 1']);
+});
+
 describe('rule 1: a requestId used again months later is a new job', () => {
   it('once its finished request is forgotten, after 30 days', async () => {
     const { bed, jobId } = await sending([1]);
@@ -118,6 +136,7 @@ describe('rule 4: a write is repeated', () => {
     expect(brief(bed)).toEqual(['write R1 1,2']);
     await bed.job('desk-1', { jobId, known: true });
     await bed.clock.advance(120_000);
+    await bed.progress('desk-1', { jobId, keyId: key(1), status: 'started' });
     expect(brief(bed)).toEqual([]);
   });
 

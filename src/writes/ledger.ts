@@ -13,7 +13,6 @@ import {
   type Job,
   jobStatus,
   OPEN_STATUSES,
-  type OpenStatus,
   type Step,
   TERMINAL_STATUSES,
   type TerminalStatus,
@@ -183,7 +182,7 @@ function toJob(request: RequestRow, rows: EntryRow[]): Job {
 function toEntry(row: EntryRow): Entry {
   const keyId = row.key_id;
   const open = OPEN_STATUSES.find((status) => status === row.status);
-  if (open) return { keyId, ended: false, status: open satisfies OpenStatus };
+  if (open) return { keyId, ended: false, status: open };
   return {
     keyId,
     ended: true,

@@ -131,7 +131,7 @@ async function openBridge(folder: string, upstreamPort: number): Promise<Sender>
   let promised = 0;
   return {
     send(from, to) {
-      for (let n = from; n <= to; n += 1) {
+      for (let n = from; n <= to && client.connected; n += 1) {
         const payload = JSON.stringify({ n, filler: 'x'.repeat(500) });
         client.publish(BRIDGE_TOPIC, payload, { qos: 1 }, (error) => {
           if (!error) promised = Math.max(promised, n);

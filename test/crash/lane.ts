@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { EncoderEvent } from '../simulators/encoder/commands.ts';
+import type { EntryStatus } from '../simulators/encoder/journal.ts';
 import type { SiteEncoder } from '../simulators/site.ts';
 import { drawKeys, type KeyData, type TestSite } from '../simulators/test-site.ts';
 import { type CloudEvent, isTerminalEvent } from '../simulators/upstream.ts';
@@ -9,6 +10,8 @@ import type { Run } from './plan.ts';
 
 export interface Finished {
   run: Run;
+  /** What the encoder had last told of the run's entry when the victim was killed. */
+  struckIn: EntryStatus | 'queued';
   encoder: SiteEncoder;
   requestId: string;
   entries: KeyData[];
@@ -24,7 +27,7 @@ export interface Lane {
 const OUTCOME_TIMEOUT_MS = 60_000;
 const ACCEPTED_TIMEOUT_MS = 60_000;
 const RETRY_MS = 25;
-/** When the moment never comes (a crash of another lane's run took it away) the run strikes all the same. */
+/** When the moment does not come the run strikes all the same. */
 const MOMENT_TIMEOUT_MS = 5_000;
 
 export async function runOnce(lane: Lane, run: Run): Promise<Finished> {
@@ -32,11 +35,12 @@ export async function runOnce(lane: Lane, run: Run): Promise<Finished> {
   const requestId = `run-${run.number}`;
   const entries = drawKeys(Array.from({ length: run.entries }, () => randomUUID()));
   const keyId = entries[run.entry]?.keyId ?? '';
-  const moment = Promise.race([momentOf(lane, run, keyId), sleep(MOMENT_TIMEOUT_MS)]);
+  const told = follow(encoder, keyId);
+  const moment = momentOf(lane, run, keyId, told.reached);
   const accepted = request(lane, requestId, entries);
-  // "accepted" strikes while the request may still be on its way.
-  await (run.moment === 'accepted' ? sleep(run.delayMs) : moment);
+  if (run.moment !== 'accepted') await Promise.race([moment, sleep(MOMENT_TIMEOUT_MS)]);
   await sleep(run.delayMs);
+  const struckIn = told.last();
   await strike(lane, run);
   await accepted;
   for (const entry of entries) {
@@ -45,7 +49,7 @@ export async function runOnce(lane: Lane, run: Run): Promise<Finished> {
       OUTCOME_TIMEOUT_MS,
     );
   }
-  return { run, encoder, requestId, entries };
+  return { run, struckIn, encoder, requestId, entries };
 }
 
 async function strike({ encoder, crashDaemon }: Lane, { victim, losesJournal }: Run): Promise<void> {
@@ -58,19 +62,33 @@ async function strike({ encoder, crashDaemon }: Lane, { victim, losesJournal }: 
   await daemonIsBack;
 }
 
+/** What the encoder tells of one key. */
+function follow(encoder: SiteEncoder, keyId: string) {
+  let last: EntryStatus | 'queued' = 'queued';
+  const reached = new Map<EntryStatus, () => void>();
+  encoder.onTold = (told: EncoderEvent) => {
+    if (told.event !== 'entry' || told.keyId !== keyId) return;
+    last = told.status;
+    reached.get(told.status)?.();
+  };
+  return {
+    last: () => last,
+    reached: (status: EntryStatus) => new Promise<void>((resolve) => reached.set(status, resolve)),
+  };
+}
+
 /** Resolves when the encoder told, or the event upstream said, that the key came to the state. */
-function momentOf({ site, encoder }: Lane, { moment }: Run, keyId: string): Promise<unknown> {
+function momentOf(
+  { site }: Lane,
+  { moment }: Run,
+  keyId: string,
+  reached: (status: EntryStatus) => Promise<void>,
+): Promise<unknown> {
   const status = moment.replace('upstream ', '');
-  if (moment.startsWith('upstream ')) {
-    const fits = ({ subject, data }: CloudEvent) => subject === keyId && data.status === status;
-    // The step may never be told upstream, when it was overtaken by a crash.
-    return site.upstream.waitFor(fits, MOMENT_TIMEOUT_MS).catch(() => undefined);
-  }
-  return new Promise<void>((resolve) => {
-    encoder.onTold = (told: EncoderEvent) => {
-      if (told.event === 'entry' && told.keyId === keyId && told.status === status) resolve();
-    };
-  });
+  if (!moment.startsWith('upstream ')) return reached(status as EntryStatus);
+  const fits = ({ subject, data }: CloudEvent) => subject === keyId && data.status === status;
+  // The step may never be told upstream, when a crash of another lane's run took it away.
+  return site.upstream.waitFor(fits, MOMENT_TIMEOUT_MS).catch(() => undefined);
 }
 
 /** As a careful front desk does: the same request again until it is accepted. */

@@ -32,7 +32,7 @@ export interface Run {
   losesJournal: boolean;
 }
 
-const MAX_DELAY_MS = 12;
+const MAX_DELAY_MS = 8;
 
 /** Every moment meets every victim; the rest is drawn. */
 export function drawRuns(seed: number, count: number): Run[] {

@@ -1,0 +1,219 @@
+import { describe, expect, it } from 'vitest';
+import { check } from './rules.ts';
+import { parseSource } from './source.ts';
+
+/** The broken rules of a project that has these files, as `file:line rule`. */
+function broken(files: Record<string, string>): string[] {
+  return check(new Map(Object.entries(files))).map(({ path, line, rule }) => `${path}:${line} ${rule}`);
+}
+/** Makes a file of src or drivers reachable. */
+const loads = (...paths: string[]) => ({
+  'scripts/load.ts': paths.map((path) => `import '../${path}';`).join('\n'),
+});
+
+describe('who may import what', () => {
+  it.each<[string, Record<string, string>, string[]]>([
+    [
+      'drivers import src',
+      { 'drivers/a/driver.ts': "import type { X } from '../../src/x.ts';", 'src/x.ts': '' },
+      ['drivers/a/driver.ts:1 drivers-apart'],
+    ],
+    [
+      'a slice imports another, types too',
+      {
+        'src/doors/doors.ts': "\nimport type { E } from '../encoders/table.ts';",
+        'src/encoders/table.ts': '',
+      },
+      ['src/doors/doors.ts:2 slices-apart'],
+    ],
+    [
+      'a slice imports the code of the audit, not its types',
+      {
+        'src/doors/doors.ts': `import type { Audit } from '../audit/audit.ts';
+import { type AuditEntry, type Other } from '../audit/audit.ts';
+import { openAudit } from '../audit/audit.ts';`,
+        'src/audit/audit.ts': '',
+      },
+      ['src/doors/doors.ts:3 slices-apart'],
+    ],
+    [
+      'http knows a slice',
+      { 'src/http/app.ts': "import { x } from '../doors/doors.ts';", 'src/doors/doors.ts': '' },
+      ['src/http/app.ts:1 below-slices'],
+    ],
+    [
+      'a file beside the gateway joins slices',
+      {
+        'src/gateway.ts': "import './doors/doors.ts';\nimport './encoders/table.ts';",
+        'src/other.ts': "import './doors/doors.ts';\nimport './encoders/table.ts';",
+        'src/doors/doors.ts': '',
+        'src/encoders/table.ts': '',
+      },
+      ['src/other.ts:1 one-composition', 'src/other.ts:2 one-composition'],
+    ],
+    [
+      'a library has two importers',
+      {
+        'src/a.ts': "import mqtt from 'mqtt';\nimport { z } from 'zod';",
+        'src/b.ts': "import { z } from 'zod';\nexport { c } from 'mqtt/lib';",
+        'drivers/c.ts': "import type { T } from 'mqtt';",
+        'src/c.ts': "import type { T } from 'mqtt';",
+      },
+      ['drivers/c.ts:1 one-importer', 'src/b.ts:2 one-importer'],
+    ],
+  ])('%s', (_name, files, faults) => {
+    expect(broken({ ...loads(...Object.keys(files)), ...files })).toEqual(faults);
+  });
+});
+
+describe('purity', () => {
+  it('keeps I/O, time, promises and logs out of codecs and machines', () => {
+    const code = `import { readFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+const at = new Date(5);
+async function f() {}
+log.info({}, 'x');
+const message = { log: 1, text: 'Date' }; // a Promise in words
+`;
+    const files = {
+      'drivers/osdp/frame.ts': code,
+      'src/writes/machine.ts': code,
+      'src/writes/writes.ts': code,
+    };
+    const pure = ['1 pure-imports', '3 pure-code', '4 pure-code', '5 pure-code'];
+    expect(broken({ ...loads(...Object.keys(files)), ...files })).toEqual([
+      ...pure.map((fault) => `drivers/osdp/frame.ts:${fault}`),
+      ...pure.map((fault) => `src/writes/machine.ts:${fault}`),
+    ]);
+  });
+});
+
+describe('process and time', () => {
+  it('belong to a few files, and to tests', () => {
+    const code = `import { hrtime } from 'node:process';
+process.exit(1);
+await import('node:timers/promises');
+const t = [Date.now(), new Date(), performance.now(), Math.random(), setTimeout(f), AbortSignal.timeout(5)];
+const fine = [new Date(t), a.process, { process: 1 }, clock.setTimeout, random ?? Math.random];
+`;
+    const files = {
+      'src/a.ts': code,
+      'src/field/host.ts': 'process.exit();',
+      'src/a.test.ts': code,
+      'test/b.ts': code,
+    };
+    expect(broken({ ...loads('src/a.ts'), ...files })).toEqual([
+      'src/a.ts:1 process',
+      'src/a.ts:2 process',
+      'src/a.ts:3 time',
+      ...Array(6).fill('src/a.ts:4 time'),
+    ]);
+    expect(broken({ ...loads('src/clock.ts'), 'src/clock.ts': 'Date.now(); new Date();' })).toEqual([]);
+  });
+});
+
+describe('the rest', () => {
+  it('finds what is unfinished, skipped, default or of one machine', () => {
+    const unfinished = ['TO', 'DO'].join('');
+    const home = ['', 'home', 'me', 'x'].join('/');
+    expect(
+      broken({
+        ...loads('src/a.ts'),
+        'src/a.ts': `export default 1;\n// ${unfinished}: later\nconst text = '${unfinished}';`,
+        'src/a.test.ts': "it.only('x');\ndescribe.skip('y');\nit.skipIf(no)('z');\nconst s = 'it.only';",
+        'README.md': `see ${home}\n`,
+      }),
+    ).toEqual([
+      'README.md:1 machine-path',
+      'src/a.test.ts:1 skipped-test',
+      'src/a.test.ts:2 skipped-test',
+      'src/a.ts:1 default-export',
+      'src/a.ts:2 unfinished',
+    ]);
+  });
+
+  it('finds files that nothing loads, by import or by name', () => {
+    expect(
+      broken({
+        'src/main.ts': "await import('./a.ts');",
+        'src/a.ts': "import type { B } from './b.ts';",
+        'src/b.ts': '',
+        'src/dead.ts': "import './deader.ts';",
+        'src/deader.ts': '',
+        'src/x.test.ts': "fork(join(import.meta.dirname, 'fixtures', 'child.ts'));",
+        'src/fixtures/child.ts': '',
+        'scripts/run.ts': "import '../drivers/c.ts';",
+        'drivers/c.ts': '',
+      }),
+    ).toEqual(['src/dead.ts:1 dead-file', 'src/deader.ts:1 dead-file']);
+  });
+
+  it('follows mentions of files and headings', () => {
+    expect(
+      broken({
+        'src/main.ts': `// see src/main.ts and docs/a.md, Second, or docs/a.md, Third part
+/* and src/gone.ts */
+const quoted = 'src/gone.ts';`,
+        'docs/a.md':
+          '# First\n\n## Second one\n\n[ok](#second-one) [folder](../src/) [web](https://x.example/)',
+        'README.md': '[a](docs/a.md#second-one)\n[b](docs/a.md#none)\n[c](docs/none.md)\n`docs/b.md`',
+      }),
+    ).toEqual([
+      'README.md:2 reference',
+      'README.md:3 reference',
+      'README.md:4 reference',
+      'src/main.ts:1 reference',
+      'src/main.ts:2 reference',
+    ]);
+  });
+});
+
+describe('reading a file', () => {
+  const parsed = (text: string) => parseSource('src/a/b.ts', text);
+
+  it('tells code from comments and strings, line for line', () => {
+    const text = [
+      "const a = 'it\\'s // no comment'; // a comment 'with quotes",
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the source of a template
+      'const b = `one ${f({ x: "}" })} two // ${`in ${c}`} three`; g();',
+      "const r = /[/'\"]+/g; const q = a / b / c; /* 'x' */ h();",
+    ].join('\n');
+    const { code, comments } = parsed(text);
+    expect(code.split('\n').map((line) => line.replace(/ +/g, ' ').trim())).toEqual([
+      "const a = ' ';",
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the source of a template
+      'const b = ` ${f({ x: " " })} ${` ${c}`} `; g();',
+      'const r = ; const q = a / b / c; h();',
+    ]);
+    expect(comments.split('\n').map((line) => line.trim())).toEqual([
+      "// a comment 'with quotes",
+      '',
+      "/* 'x' */",
+    ]);
+    expect([code.length, comments.length]).toEqual([text.length, text.length]);
+  });
+
+  it('finds every form of import', () => {
+    const text = `import 'one';
+import two, { type T } from "two";
+import * as three from './three.ts';
+import type { Four } from '../four.ts';
+export * from './five.ts';
+export { type Six } from './six.ts';
+const seven = await import('seven');
+const text = "import 'no'"; const from = 'no';
+import json from '../../package.json' with { type: 'json' };`;
+    expect(
+      parsed(text).imports.map(({ specifier, path, typeOnly }) => [specifier, path, typeOnly] as const),
+    ).toEqual([
+      ['one', undefined, false],
+      ['two', undefined, false],
+      ['./three.ts', 'src/a/three.ts', false],
+      ['../four.ts', 'src/four.ts', true],
+      ['./five.ts', 'src/a/five.ts', false],
+      ['./six.ts', 'src/a/six.ts', true],
+      ['seven', undefined, false],
+      ['../../package.json', 'package.json', false],
+    ]);
+  });
+});

@@ -1,0 +1,21 @@
+/** Says before the tests which of the programs they talk to are missing; their tests are skipped, each by its name. */
+import { spawnSync } from 'node:child_process';
+
+/** What .ci/run installs, and how to see that it is there. */
+const PEERS: Record<string, string> = {
+  mosquitto: 'PATH=$PATH:/usr/sbin command -v mosquitto',
+  'mosquitto-clients': 'command -v mosquitto_sub',
+  openssl: 'command -v openssl',
+  'python3-paho-mqtt': '/usr/bin/python3 -c "import paho.mqtt.client"',
+  socat: 'command -v socat',
+  curl: 'command -v curl',
+  jq: 'command -v jq',
+};
+
+export function setup(): void {
+  const missing = Object.entries(PEERS)
+    .filter(([, command]) => spawnSync('sh', ['-c', command], { stdio: 'ignore' }).status !== 0)
+    .map(([name]) => name);
+  if (missing.length > 0)
+    console.log(`not installed, so tests that need them are skipped: ${missing.join(', ')}`);
+}
