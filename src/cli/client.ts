@@ -49,9 +49,18 @@ export function openClient(options: ClientOptions, shell: Shell): Client {
     async call(method, path, body) {
       const answer = await send(method, path, body);
       if (answer.status < 300) return answer.body as never;
-      throw new CommandFailed(`${refusal(answer)}${await versionHint(send)}`);
+      throw new Refused(`${refusal(answer)}${await versionHint(send)}`, detailsOf(answer));
     },
   };
+}
+
+/** The daemon said no. `details` are those of its answer, each with a JSON pointer into what was sent. */
+export class Refused extends CommandFailed {
+  readonly details: readonly { path: string; message: string }[];
+  constructor(message: string, details: readonly { path: string; message: string }[]) {
+    super(message);
+    this.details = details;
+  }
 }
 
 interface Answer {
@@ -104,9 +113,18 @@ function parsed(received: string): unknown {
 }
 
 function refusal({ status, body }: Answer): string {
-  const { message, details } = (body ?? {}) as { message?: unknown; details?: { message?: string }[] };
-  const reasons = Array.isArray(details) ? details.map((detail) => `\n  ${detail.message}`).join('') : '';
+  const { message } = (body ?? {}) as { message?: unknown };
+  const reasons = detailsOf({ body })
+    .map((detail) => `\n  ${detail.message}`)
+    .join('');
   return typeof message === 'string' ? message + reasons : `The daemon answered with status ${status}.`;
+}
+
+function detailsOf({ body }: Pick<Answer, 'body'>): { path: string; message: string }[] {
+  const { details } = (body ?? {}) as { details?: unknown };
+  return Array.isArray(details)
+    ? details.map(({ path, message }) => ({ path: String(path), message: String(message) }))
+    : [];
 }
 
 /** A daemon left running through an upgrade may not understand what is asked. */

@@ -42,6 +42,7 @@ function program(shell: Shell, result: { exitCode: number }): Command {
   addServe(gatehouse, shell);
   addTokens(gatehouse.command('token').description('Tokens for the programs that use the interface'), shell);
   addStatus(gatehouse, shell);
+  addImport(gatehouse, shell);
   addConfig(gatehouse.command('config').description('The configuration file'), shell, result);
   addVersion(gatehouse, shell);
   return gatehouse;
@@ -131,6 +132,25 @@ function addStatus(parent: Command, shell: Shell): void {
       }),
     'gatehouse status',
     'gatehouse status --json | jq .upstream.waiting',
+  );
+}
+
+function addImport(parent: Command, shell: Shell): void {
+  example(
+    addressed(parent.command('import'))
+      .description(
+        "Bring in a site's groups, schedules, templates, doors and RS-485 devices; nothing is deleted",
+      )
+      .argument('<file>', 'see config/site.example.yaml')
+      .option('-n, --dry-run', 'only show what would change')
+      .option('-y, --yes', 'do not ask')
+      .option(...JSON_OPTION)
+      .action(async (file: string, options: import('./import.ts').ImportOptions & ClientOptions) => {
+        const { importSite } = await import('./import.ts');
+        await importSite(file, options, openClient(options, shell), shell);
+      }),
+    'gatehouse import site.yaml --dry-run',
+    'gatehouse import site.yaml',
   );
 }
 

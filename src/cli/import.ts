@@ -1,0 +1,95 @@
+/** `gatehouse import`: shows what a site's file would change, asks, and has the daemon write it. */
+import type { Json } from '../import-plan.ts';
+import { readSite, type SiteFile } from '../site-file.ts';
+import { type Client, Refused } from './client.ts';
+import { CommandFailed, confirmed, printJson, type Shell, styled } from './shell.ts';
+
+/** As POST /local/import tells it. */
+interface Answer {
+  written: boolean;
+  counts: { added: number; changed: number; unchanged: number; leftAlone: number };
+  changes: {
+    resource: string;
+    id: string;
+    name: string | null;
+    change: 'added' | 'changed' | 'unchanged' | 'left alone';
+    fields: { field: string; from: Json; to: Json }[];
+  }[];
+}
+
+export interface ImportOptions {
+  dryRun?: boolean;
+  yes?: boolean;
+  json?: boolean;
+}
+
+/** Longest value that is shown; options of a door can be long. */
+const VALUE_SHOWN_MAX = 120;
+
+export async function importSite(
+  file: string,
+  options: ImportOptions,
+  client: Client,
+  shell: Shell,
+): Promise<void> {
+  const source = readSite(file);
+  const planned = await ask(source, true, client);
+  const open = planned.counts.added + planned.counts.changed;
+  if (options.json !== true) show(planned, shell);
+  if (open > 0 && options.dryRun !== true) {
+    const question = `Write ${open === 1 ? 'this change' : `these ${open} changes`}?`;
+    if (!options.yes && !(await confirmed(shell, question))) throw new CommandFailed('Nothing was written.');
+    const written = await ask(source, false, client);
+    if (options.json) return printJson(shell, written);
+    shell.stdout.write(`Written: ${summary(written)}.\n`);
+    return;
+  }
+  if (options.json) return printJson(shell, planned);
+  shell.stdout.write(open === 0 ? 'Nothing to do.\n' : 'Nothing was written: this was a dry run.\n');
+}
+
+/** What the daemon finds wrong with the document is told where it is in the file. */
+async function ask({ site, failed }: SiteFile, dryRun: boolean, client: Client): Promise<Answer> {
+  try {
+    return await client.call<Answer>('POST', '/local/import', { document: site, dryRun });
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    const placed = error.details.filter(({ path }) => path.startsWith('/document/'));
+    if (placed.length === 0) throw error;
+    throw failed(placed.map(({ path, message }) => ({ path: stepsOf(path), message })));
+  }
+}
+
+/** `/document/doors/3/groupId` → doors, 3, groupId. */
+function stepsOf(pointer: string): PropertyKey[] {
+  return pointer
+    .split('/')
+    .slice(2)
+    .map((step) => (/^\d+$/.test(step) ? Number(step) : step));
+}
+
+function show({ changes, counts }: Answer, { stdout }: Shell): void {
+  for (const { resource, id, name, change, fields } of changes) {
+    if (change !== 'added' && change !== 'changed') continue;
+    const title = `${resource} ${id}${name === null || name === id ? '' : ` (${name})`}`;
+    const line = change === 'added' ? styled(stdout, 'green', `+ ${title}`) : `~ ${title}`;
+    stdout.write(`${line}\n`);
+    for (const { field, from, to } of fields) {
+      const before = change === 'added' ? '' : `${shown(from)} → `;
+      stdout.write(`    ${field}: ${before}${shown(to)}\n`);
+    }
+  }
+  if (counts.leftAlone > 0) {
+    const what = counts.leftAlone === 1 ? '1 entry that is' : `${counts.leftAlone} entries that are`;
+    stdout.write(`${what} on the site and not in the file: left alone, nothing is ever deleted.\n`);
+  }
+}
+
+function shown(value: Json): string {
+  const text = JSON.stringify(value);
+  return text.length > VALUE_SHOWN_MAX ? `${text.slice(0, VALUE_SHOWN_MAX)}…` : text;
+}
+
+function summary({ counts }: Answer): string {
+  return `${counts.added} added, ${counts.changed} changed, ${counts.unchanged} unchanged`;
+}

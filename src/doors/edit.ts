@@ -1,0 +1,136 @@
+/** What is wanted of a door, and what an edit makes of it. */
+import { isDeepStrictEqual } from 'node:util';
+import type { Principal } from '../principal.ts';
+import type { DoorEdit, DoorOptions, DoorOptionsBody, DoorReference } from './schema.ts';
+import type { DoorRow, DoorTable } from './table.ts';
+
+export interface Caller {
+  principal: Principal;
+  correlationId: string;
+}
+
+export interface Wanted {
+  name: string | null;
+  groupId: string | null;
+  number: number | null;
+  options: DoorOptions;
+  standOpenEnabled: boolean;
+  pmsId: string | null;
+  scheduleId: string | null;
+  templateId: string | null;
+}
+export type WantedField = keyof Wanted;
+
+/** What the lock is told; the rest stays here. */
+const TRAVELS: ReadonlySet<WantedField> = new Set([
+  'name',
+  'number',
+  'options',
+  'standOpenEnabled',
+  'scheduleId',
+  'templateId',
+]);
+
+export const NO_OPTIONS: DoorOptions = { accessInternal: { doors: [], interval: null }, outputs: [] };
+
+export function wantedOf(row: DoorRow): Wanted {
+  return {
+    name: row.name,
+    groupId: row.group_id,
+    number: row.number,
+    options: JSON.parse(row.options),
+    standOpenEnabled: row.stand_open_enabled === 1,
+    pmsId: row.pms_id,
+    scheduleId: row.schedule_id,
+    templateId: row.template_id,
+  };
+}
+
+/** Absent stays, null clears; inside options too. */
+export function edited(wanted: Wanted, edit: DoorEdit): Wanted {
+  const { options, ...fields } = edit;
+  const given = Object.entries(fields).filter(
+    ([name, value]) => Object.hasOwn(wanted, name) && value !== undefined,
+  );
+  return { ...wanted, ...Object.fromEntries(given), options: editedOptions(wanted.options, options) };
+}
+
+function editedOptions(before: DoorOptions, body: DoorOptionsBody | null | undefined): DoorOptions {
+  if (body === undefined) return before;
+  if (body === null) return NO_OPTIONS;
+  const { accessInternal, outputs } = body;
+  return {
+    accessInternal:
+      accessInternal === null
+        ? NO_OPTIONS.accessInternal
+        : {
+            doors:
+              accessInternal?.doors === undefined
+                ? before.accessInternal.doors
+                : references(accessInternal.doors),
+            interval:
+              accessInternal?.interval === undefined
+                ? before.accessInternal.interval
+                : accessInternal.interval,
+          },
+    outputs:
+      outputs === undefined
+        ? before.outputs
+        : (outputs ?? []).map(({ doorId, access }) => ({
+            doorId,
+            access: { doors: references(access?.doors) },
+          })),
+  };
+}
+
+function references(body: readonly { id: string; type?: string | null | undefined }[] | null | undefined) {
+  return (body ?? []).map(({ id, type }): DoorReference => ({ id, type: type ?? null }));
+}
+
+/** In the order of Wanted. */
+export function changedFields(before: Wanted, after: Wanted): WantedField[] {
+  return (Object.keys(before) as WantedField[]).filter(
+    (field) => !isDeepStrictEqual(before[field], after[field]),
+  );
+}
+
+export function travels(changed: readonly WantedField[]): boolean {
+  return changed.some((field) => TRAVELS.has(field));
+}
+
+/** Inside a commit job: a door of which nothing more is wanted. */
+export function insertDoor(
+  table: DoorTable,
+  { id, accessPointId, name }: { id: string; accessPointId: number; name: string | null },
+  now: number,
+  { principal, correlationId }: Caller,
+): void {
+  const options = JSON.stringify(NO_OPTIONS);
+  const by = principal.id;
+  table.insert.run(id, accessPointId, name, options, by, correlationId, now, by, now, by);
+}
+
+export function storeWanted(table: DoorTable, doorId: string, wanted: Wanted): void {
+  table.setWanted.run(
+    wanted.name,
+    wanted.groupId,
+    wanted.number,
+    JSON.stringify(wanted.options),
+    Number(wanted.standOpenEnabled),
+    wanted.pmsId,
+    wanted.scheduleId,
+    wanted.templateId,
+    doorId,
+  );
+}
+
+/** Whatever changed counts as one change; `config` says whether the lock is told of it. */
+export function bump(
+  table: DoorTable,
+  doorId: string,
+  { config, now, caller }: { config: boolean; now: number; caller: Caller },
+): void {
+  const { principal, correlationId } = caller;
+  table.bumpVersion.run(now, principal.id, doorId);
+  if (config) table.bumpConfigVersion.run(principal.id, correlationId, doorId);
+}

@@ -1,0 +1,213 @@
+/** The doors' part of `gatehouse import`: an entry says what is to be, what it leaves out stays as it is. */
+import { randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import type { Audit } from '../audit/audit.ts';
+import type { Clock } from '../clock.ts';
+import { type ErrorDetail, GatehouseError } from '../errors.ts';
+import { type Change, changeOf, type ImportPlan, type Json, leftAlone } from '../import-plan.ts';
+import type { DoorEntry } from '../site-document.ts';
+import {
+  bump,
+  type Caller,
+  changedFields,
+  edited,
+  insertDoor,
+  NO_OPTIONS,
+  storeWanted,
+  travels,
+  type Wanted,
+  wantedOf,
+} from './edit.ts';
+import type { DoorRow, DoorTable } from './table.ts';
+
+/** How the door is reached; none of it travels. */
+interface Wiring {
+  mac: string | null;
+  gatewayId: string | null;
+  networkId: string | null;
+  connectionType: string | null;
+}
+
+/** One door of the file. */
+interface Item {
+  id: string;
+  /** undefined: it is new. */
+  row: DoorRow | undefined;
+  accessPointId: number;
+  wanted: Wanted;
+  wiring: Wiring;
+  change: Change;
+}
+
+const NOTHING_WANTED: Wanted = {
+  name: null,
+  groupId: null,
+  number: null,
+  options: NO_OPTIONS,
+  standOpenEnabled: false,
+  pmsId: null,
+  scheduleId: null,
+  templateId: null,
+};
+
+export interface DoorImportOptions {
+  table: DoorTable;
+  audit: Audit;
+  clock: Clock;
+  wake(doorId: string): void;
+}
+
+/** `catalogueChanges` is what the same import does to the catalogue: doors that refer to it are configured anew. */
+export function importDoors({ table, audit, clock, wake }: DoorImportOptions) {
+  return (
+    entries: readonly DoorEntry[],
+    caller: Caller,
+    catalogueChanges: readonly Change[] = [],
+  ): ImportPlan => {
+    const items = itemsOf(entries, table);
+    const differing = items.filter(({ change }) => change.fields.length > 0);
+    const named = new Set(items.map(({ id }) => id));
+    const left = table.all
+      .all()
+      .filter(({ id }) => !named.has(id))
+      .map(({ id, name }) => leftAlone('door', id, name));
+    const woken = new Set(differing.map(({ id }) => id));
+    return {
+      changes: [...items.map(({ change }) => change), ...left],
+      write() {
+        const now = clock.now();
+        const configured = new Set(
+          differing.filter((item) => store(item, table, now, caller)).map(({ id }) => id),
+        );
+        for (const { id, change } of differing) {
+          const detail = { change: change.change, fields: change.fields.map(({ field }) => field) };
+          audit.record({ ...caller, action: 'door.import', object: `door/${id}`, outcome: 'done', detail });
+        }
+        const affected = affectedBy(catalogueChanges, table).filter((id) => !configured.has(id));
+        for (const id of affected) {
+          bump(table, id, { config: true, now, caller });
+          woken.add(id);
+        }
+        if (affected.length === 0) return;
+        const detail = { doors: affected.length, reason: 'the catalogue changed' };
+        audit.record({ ...caller, action: 'door.reconfigure', object: 'door', outcome: 'done', detail });
+      },
+      written() {
+        for (const id of woken) wake(id);
+      },
+    };
+  };
+}
+
+function itemsOf(entries: readonly DoorEntry[], table: DoorTable): Item[] {
+  const faults: ErrorDetail[] = [];
+  const taken = new Set(table.all.all().map(({ access_point_id }) => access_point_id));
+  for (const { accessPointId } of entries) if (accessPointId !== undefined) taken.add(accessPointId);
+  const items = entries.map((entry, index) => {
+    const row = rowOf(entry, table);
+    faults.push(
+      ...faultsOf(entry, row, table).map((fault) => ({ ...fault, path: `/${index}${fault.path}` })),
+    );
+    return itemOf(entry, row, entry.accessPointId ?? row?.access_point_id ?? takeLowest(taken));
+  });
+  if (faults.length > 0) {
+    const message = 'Doors of the file contradict those of the site. The details say where.';
+    throw new GatehouseError('VALIDATION_FAILED', message, { details: faults });
+  }
+  return items;
+}
+
+function rowOf({ id, accessPointId }: DoorEntry, table: DoorTable): DoorRow | undefined {
+  if (id !== undefined) return table.door.get(id);
+  return accessPointId === undefined ? undefined : table.byAccessPoint.get(accessPointId);
+}
+
+/** Paths start at the entry. */
+function faultsOf(entry: DoorEntry, row: DoorRow | undefined, table: DoorTable): ErrorDetail[] {
+  const { accessPointId, mac } = entry;
+  const faults: ErrorDetail[] = [];
+  const fault = (path: string, message: string) => faults.push({ path, code: 'ALREADY_EXISTS', message });
+  const sameNumber = accessPointId === undefined ? undefined : table.byAccessPoint.get(accessPointId);
+  const sameLock = mac === undefined ? undefined : table.byMac.get(mac);
+  if (row && accessPointId !== undefined && accessPointId !== row.access_point_id)
+    fault('/accessPointId', `door ${row.id} has access point ${row.access_point_id}, which stays`);
+  else if (sameNumber && sameNumber.id !== row?.id)
+    fault('/accessPointId', `is that of door ${sameNumber.id}: give its id, or another access point`);
+  if (row?.mac && mac !== undefined && mac !== row.mac)
+    fault('/mac', `door ${row.id} has the lock ${row.mac}: replace-lock changes it`);
+  else if (sameLock && sameLock.id !== row?.id) fault('/mac', `is the lock of door ${sameLock.id}`);
+  return faults;
+}
+
+function takeLowest(taken: Set<number>): number {
+  let number = 1;
+  while (taken.has(number)) number += 1;
+  taken.add(number);
+  return number;
+}
+
+function itemOf(entry: DoorEntry, row: DoorRow | undefined, accessPointId: number): Item {
+  const before = row ? wantedOf(row) : NOTHING_WANTED;
+  const wiredBefore = wiringOf(row);
+  const wanted = edited(before, entry);
+  const wiring = { ...wiredBefore, ...given(entry, ['mac', 'gatewayId', 'networkId', 'connectionType']) };
+  const id = row?.id ?? entry.id ?? randomUUID();
+  // An id drawn in a dry run is not the one of the import itself.
+  const shownId = row?.id ?? entry.id ?? `access point ${accessPointId}`;
+  const change = changeOf(
+    'door',
+    shownId,
+    plain({ ...before, ...wiredBefore, accessPointId: row?.access_point_id ?? null }),
+    plain({ ...wanted, ...wiring, accessPointId }),
+  );
+  if (!row) change.change = 'added';
+  return { id, row, accessPointId, wanted, wiring, change };
+}
+
+function wiringOf(row: DoorRow | undefined): Wiring {
+  return {
+    mac: row?.mac ?? null,
+    gatewayId: row?.gateway_id ?? null,
+    networkId: row?.network_id ?? null,
+    connectionType: row?.connection_type ?? null,
+  };
+}
+
+/** The fields of an entry that it has. */
+function given(entry: DoorEntry, names: readonly (keyof Wiring)[]): Partial<Wiring> {
+  return Object.fromEntries(
+    names.flatMap((name) => (entry[name] === undefined ? [] : [[name, entry[name]]])),
+  );
+}
+
+function plain(value: object): Record<string, Json> {
+  return value as Record<string, Json>;
+}
+
+/** Inside the commit job; returns whether the lock is to be told. */
+function store(item: Item, table: DoorTable, now: number, caller: Caller): boolean {
+  const { id, row, accessPointId, wanted, wiring } = item;
+  if (!row) insertDoor(table, { id, accessPointId, name: wanted.name }, now, caller);
+  storeWanted(table, id, wanted);
+  if (!isDeepStrictEqual(wiring, wiringOf(row))) {
+    const { mac, gatewayId, networkId, connectionType } = wiring;
+    const lockId = mac === null ? null : (row?.lock_id ?? randomUUID());
+    table.setWiring.run(mac, lockId, gatewayId, networkId, connectionType, id);
+  }
+  if (!row) return true;
+  const config = travels(changedFields(wantedOf(row), wanted));
+  bump(table, id, { config, now, caller });
+  return config;
+}
+
+/** Doors whose configuration is another one because of the catalogue alone. */
+function affectedBy(changes: readonly Change[], table: DoorTable): string[] {
+  const differing = changes.filter(({ fields }) => fields.length > 0);
+  if (differing.some(({ resource }) => resource === 'system configuration'))
+    return table.all.all().map(({ id }) => id);
+  const ids = differing.flatMap(({ resource, id }) => {
+    if (resource === 'schedule') return table.bySchedule.all(id);
+    return resource === 'template' ? table.byTemplate.all(id) : [];
+  });
+  return [...new Set(ids.map(({ id }) => id))];
+}

@@ -1,0 +1,117 @@
+/** The door operations of the interface: 4.4, creation and reads. */
+import { z } from '@hono/zod-openapi';
+import { type Operation, operation } from '../http/operation.ts';
+import { ROLES } from '../principal.ts';
+import type { Doors } from './doors.ts';
+import {
+  createBody,
+  door,
+  doorId,
+  doorOptionsResult,
+  doorPage,
+  doorState,
+  listQuery,
+  updateBody,
+} from './schema.ts';
+
+const params = z.object({ doorId });
+const tag = 'Doors';
+
+/** `segment` is the <product> segment of the paths. */
+export function doorOperations(doors: Doors, segment: string): Operation[] {
+  return [...changes(doors, `/${segment}/doors`), ...reads(doors, `/${segment}/doors`)];
+}
+
+function changes(doors: Doors, path: string): Operation[] {
+  return [
+    operation({
+      id: 'updateDoor',
+      method: 'put',
+      path: `${path}/{doorId}`,
+      tag,
+      summary: 'Update a door',
+      description:
+        'A field that is absent stays as it is; null clears it. Inside `options` the same holds for `accessInternal`, its `doors` and `interval`, and `outputs`; a list replaces the one before. Groups, schedules, templates and doors that the site does not know are stored, and named in …/state. What travels to the lock is sent until it acknowledges: `configVersion` and `applied`.',
+      access: ['front-desk-admin'],
+      params,
+      body: updateBody,
+      status: 200,
+      result: door,
+      errors: ['NOT_FOUND', 'ID_MISMATCH', 'PRECONDITION_FAILED', 'VERSION_CONFLICT'],
+      async handler({ params, body, principal, correlationId, ifMatch }) {
+        const caller = { principal, correlationId, ifMatch };
+        const { door, version } = await doors.update(params.doorId, body, caller);
+        return { body: door, etag: String(version) };
+      },
+    }),
+    operation({
+      id: 'createDoor',
+      method: 'post',
+      path,
+      tag,
+      summary: 'Create a door',
+      description: 'Not idempotent: name an `accessPointId`, and a repetition is answered ALREADY_EXISTS.',
+      access: ['front-desk-admin', 'service-tool'],
+      body: createBody,
+      status: 200,
+      result: door,
+      errors: ['ALREADY_EXISTS'],
+      async handler({ body, principal, correlationId }) {
+        const { door, version } = await doors.create(body, { principal, correlationId });
+        return { body: door, etag: String(version) };
+      },
+    }),
+  ];
+}
+
+function reads(doors: Doors, path: string): Operation[] {
+  const common = { method: 'get', tag, access: ROLES, status: 200 } as const;
+  return [
+    operation({
+      ...common,
+      id: 'listDoors',
+      path,
+      summary: 'List doors, in the order of accessPointId',
+      query: listQuery,
+      result: doorPage,
+      errors: [],
+      handler: ({ query }) => ({ body: doors.list(query) }),
+    }),
+    operation({
+      ...common,
+      id: 'getDoor',
+      path: `${path}/{doorId}`,
+      summary: 'Read a door',
+      params,
+      result: door,
+      errors: ['NOT_FOUND'],
+      handler({ params }) {
+        const { door, version } = doors.get(params.doorId);
+        return { body: door, etag: String(version) };
+      },
+    }),
+    operation({
+      ...common,
+      id: 'getDoorOptions',
+      path: `${path}/{doorId}/options`,
+      summary: 'Read the options and number of a door, which the door does not show',
+      params,
+      result: doorOptionsResult,
+      errors: ['NOT_FOUND'],
+      handler({ params }) {
+        const { body, version } = doors.options(params.doorId);
+        return { body, etag: String(version) };
+      },
+    }),
+    operation({
+      ...common,
+      id: 'getDoorState',
+      path: `${path}/{doorId}/state`,
+      summary: 'Read what is known of a door beyond its resource',
+      params,
+      result: doorState,
+      errors: ['NOT_FOUND'],
+      handler: ({ params }) => ({ body: doors.state(params.doorId) }),
+    }),
+  ];
+}

@@ -1,0 +1,251 @@
+/** The door as the interface shows it (interface specification 2.3) and the bodies of 4.4 and its extensions. */
+import { z } from '@hono/zod-openapi';
+import { readOnlyFields } from '../http/editing.ts';
+
+const NAME_MAX = 128;
+const IDENTIFIER_MAX = 64;
+/** Doors whose keys open another one: a floor, generously. */
+const REFERENCES_MAX = 256;
+/** Floors of a lift, or relays of a door. */
+const OUTPUTS_MAX = 64;
+const LAST_MINUTE = 24 * 60 - 1;
+/** What every lock, database and client can hold. */
+const NUMBER_MAX = 2_147_483_647;
+
+/** Names and ids end up on screens and in logs. */
+const PRINTABLE = /^[^\p{Cc}\p{Cs}]*$/u;
+const printable = (max: number) =>
+  z.string().min(1).max(max).regex(PRINTABLE, 'expected no control characters');
+
+export const doorId = z.guid('expected a UUID').toLowerCase();
+export const doorName = printable(NAME_MAX);
+/** Of a group, a schedule, a template, or the door at the property management system. */
+export const identifier = printable(IDENTIFIER_MAX);
+export const accessPointId = z.int().min(1).max(NUMBER_MAX);
+export const doorNumber = z.int().min(0).max(NUMBER_MAX);
+export const mac = z
+  .string()
+  .regex(/^[0-9a-fA-F]{16}$/, 'expected 16 hex digits')
+  .toLowerCase();
+export const connectionType = z.enum(['zigbee', 'rs485']);
+export type ConnectionType = z.infer<typeof connectionType>;
+
+const minute = z.int().min(0).max(LAST_MINUTE);
+export const interval = z.strictObject({ start: minute, end: minute }).openapi('Interval', {
+  description:
+    'Minutes of the day in the site’s time, from `start` until before `end`. An `end` before `start` is on the next day, so 0 is midnight; where both are the same it lasts the whole day.',
+});
+export type Interval = z.infer<typeof interval>;
+
+const doorReference = z.strictObject({ id: doorId, type: identifier.nullable().optional() });
+const references = z.array(doorReference).max(REFERENCES_MAX);
+
+const output = z.strictObject({
+  doorId,
+  access: z.strictObject({ doors: references.nullable().optional() }).nullable().optional(),
+});
+
+/** As a client may send it: absent stays, null is cleared, a list replaces the one before. */
+export const doorOptionsBody = z
+  .strictObject({
+    accessInternal: z
+      .strictObject({
+        doors: references.nullable().optional().openapi({ description: 'Keys of these doors open this one' }),
+        interval: interval.nullable().optional().openapi({ description: 'When they do; null: always' }),
+      })
+      .nullable()
+      .optional(),
+    outputs: z.array(output).max(OUTPUTS_MAX).nullable().optional().openapi({
+      description: 'On a lift or relay door: which output opens for keys of which doors',
+    }),
+  })
+  .openapi('DoorOptionsUpdate');
+export type DoorOptionsBody = z.infer<typeof doorOptionsBody>;
+
+const storedReference = z.object({ id: doorId, type: z.string().nullable() });
+const storedReferences = z.array(storedReference);
+export type DoorReference = z.infer<typeof storedReference>;
+
+const doorOptions = z
+  .object({
+    accessInternal: z.object({ doors: storedReferences, interval: interval.nullable() }),
+    outputs: z.array(z.object({ doorId, access: z.object({ doors: storedReferences }) })),
+  })
+  .openapi('DoorOptions');
+/** As it is kept: nothing absent. */
+export type DoorOptions = z.infer<typeof doorOptions>;
+
+const dateTime = z.iso.datetime();
+const versionOf = z.object({ id: z.string(), version: z.int() });
+
+const doorFields = {
+  id: doorId,
+  name: z.string().nullable(),
+  groupId: z.string().nullable(),
+  accessPointId: accessPointId.openapi({ description: 'Unique on the site, given at creation' }),
+  applied: z
+    .object({
+      appliedBy: z.guid().openapi({ description: 'Who asked for what is in force' }),
+      appliedOn: dateTime,
+      payloads: z.array(z.string()).openapi({ description: 'Base64 of the frames as sent' }),
+      versions: z.object({
+        doorVersion: z.int(),
+        schedule: versionOf.nullable(),
+        systemConfigVersion: z.int(),
+        template: versionOf.nullable(),
+      }),
+    })
+    .nullable()
+    .openapi({ description: 'What the lock acknowledged; null until it did' }),
+  bleFirmwareVersion: z.string().nullable(),
+  capabilities: z.array(z.string()),
+  configVersion: z.int().openapi({ description: 'Grows with each change of what travels to the lock' }),
+  connectionState: z.object({
+    evaluatedStates: z.object({
+      lastReceivedEvent: z.boolean(),
+      lqiOK: z.boolean(),
+      recentlySeen: z.boolean(),
+      rssiOK: z.boolean(),
+    }),
+    lastContact: dateTime.nullable(),
+    lastEvent: dateTime.nullable(),
+    lastSeen: z.int().nullable().openapi({ description: 'Epoch milliseconds' }),
+    lqi: z.int().nullable(),
+    rssi: z.int().nullable(),
+  }),
+  connectionType: z.string().nullable(),
+  createdAt: dateTime,
+  createdBy: z.guid(),
+  updatedAt: dateTime,
+  updatedBy: z.guid(),
+  dueBatteryUnderLoad: z.int().nullable().openapi({ description: 'Millivolts' }),
+  dueBatteryWithoutLoad: z.int().nullable().openapi({ description: 'Millivolts' }),
+  gatewayId: z.string().nullable(),
+  interval: interval.nullable().openapi({ description: 'options.accessInternal.interval' }),
+  lccVersion: z.string().nullable(),
+  lcuFirmwareVersion: z.string().nullable(),
+  lockId: z.guid().nullable(),
+  mac: z.string().nullable(),
+  networkId: z.string().nullable(),
+  onlineEnabled: z.boolean(),
+  pmsId: z.string().nullable(),
+  relaySetup: z.string().nullable(),
+  samVersion: z.string().nullable(),
+  scheduleId: z.string().nullable(),
+  standOpenEnabled: z.boolean(),
+  templateId: z.string().nullable(),
+  type: z.string().nullable(),
+  version: z.int().openapi({ description: 'Grows with each change; the ETag' }),
+  zigbeeFirmwareVersion: z.string().nullable(),
+};
+export const door = z.object(doorFields).openapi('Door');
+export type Door = z.infer<typeof door>;
+
+/** What 4.4 can change. */
+const editableFields = {
+  name: doorName.nullable().optional(),
+  groupId: identifier.nullable().optional(),
+  number: doorNumber.nullable().optional(),
+  options: doorOptionsBody.nullable().optional(),
+  standOpenEnabled: z.boolean().optional(),
+  pmsId: identifier.nullable().optional(),
+  scheduleId: identifier.nullable().optional(),
+  templateId: identifier.nullable().optional(),
+};
+const editable = z.object(editableFields);
+export type DoorEdit = z.infer<typeof editable>;
+
+export const updateBody = z
+  .strictObject({
+    ...editableFields,
+    id: z.guid('expected a UUID').optional().openapi({ description: 'Must be the one in the path' }),
+    version: z
+      .int()
+      .min(1)
+      .max(NUMBER_MAX)
+      .optional()
+      .openapi({ description: 'When given, must be the present one' }),
+    ...readOnlyFields(doorFields, [...Object.keys(editableFields), 'id', 'version']),
+  })
+  .openapi('DoorUpdate', { description: 'What is absent stays as it is; null clears.' });
+export type DoorUpdate = DoorEdit & { id?: string | undefined; version?: number | undefined };
+
+export const createBody = z
+  .strictObject({
+    name: doorName.nullable().optional(),
+    accessPointId: accessPointId
+      .optional()
+      .openapi({ description: 'Unique on the site; by default the lowest that is free' }),
+    mac: mac.nullable().optional().openapi({ description: 'IEEE address of the lock' }),
+    gatewayId: identifier.nullable().optional(),
+    networkId: identifier.nullable().optional(),
+    connectionType: connectionType.nullable().optional(),
+  })
+  .openapi('DoorCreation');
+export type DoorCreation = z.infer<typeof createBody>;
+
+export const doorOptionsResult = z
+  .object({ id: doorId, number: z.int().nullable(), options: doorOptions })
+  .openapi('DoorOptionsState', { description: 'Can be put to the door as it is.' });
+export type DoorOptionsResult = z.infer<typeof doorOptionsResult>;
+
+export const doorState = z
+  .object({
+    id: doorId,
+    group: z.string().nullable().openapi({ description: 'Name of the group' }),
+    unknown: z
+      .array(z.object({ field: z.string(), id: z.string() }))
+      .openapi({ description: 'What the door names and the site does not know (yet)' }),
+    relay: z
+      .object({ deviceId: z.guid(), settled: z.boolean() })
+      .nullable()
+      .openapi({ description: 'The RS-485 device that opens this door, and whether it has its settings' }),
+    effective: z
+      .object({
+        standOpenEnabled: z.boolean(),
+        schedule: versionOf.nullable(),
+        template: versionOf.nullable(),
+      })
+      .openapi({ description: 'What goes to the lock: stand-open only where the template allows it' }),
+    configuration: z.object({
+      wanted: z.int().openapi({ description: 'configVersion' }),
+      applied: z.int().nullable().openapi({ description: 'The configVersion in force, as far as is known' }),
+      waiting: z.boolean().openapi({ description: 'It is to be sent' }),
+      failure: z
+        .object({
+          version: z.int(),
+          code: z.string(),
+          message: z.string(),
+          at: dateTime,
+          permanent: z.boolean().openapi({ description: 'Not tried again until it is changed' }),
+        })
+        .nullable(),
+      nextAttempt: dateTime.nullable(),
+    }),
+  })
+  .openapi('DoorState');
+export type DoorState = z.infer<typeof doorState>;
+
+export const doorPage = z
+  .object({
+    items: z.array(door),
+    next: z.string().nullable().openapi({ description: 'The cursor of the next page; null at the end' }),
+  })
+  .openapi('DoorPage');
+
+export const listQuery = z.strictObject({
+  cursor: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(NUMBER_MAX)
+    .optional()
+    .openapi({ description: 'From `next` of the page before' }),
+  limit: z.coerce.number().int().min(1).max(100).default(50),
+  groupId: identifier.optional(),
+  networkId: identifier.optional(),
+  gatewayId: identifier.optional(),
+  pmsId: identifier.optional(),
+  name: doorName.optional().openapi({ description: 'Part of the name or id, in any case' }),
+});
+export type DoorQuery = z.infer<typeof listQuery>;
