@@ -10,20 +10,27 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { DriverError } from '../drivers/driver.ts';
 import { openEmbeddedLink } from '../drivers/encoder/embedded.ts';
 import { type EncoderLink, MAX_UP_PACKET_BYTES } from '../drivers/encoder/link.ts';
 import { openAudit } from './audit/audit.ts';
 import { openAuth } from './auth/auth.ts';
+import { openCatalogue } from './catalogue/catalogue.ts';
 import { type Clock, isClockSynchronised } from './clock.ts';
 import type { Config } from './config.ts';
 import { openDatabase } from './database/database.ts';
+import { doorConfiguration, type LockAddress } from './doors/configuration.ts';
+import { openDoors } from './doors/doors.ts';
+import { openDoorTable } from './doors/table.ts';
 import { openEncoders } from './encoders/encoders.ts';
 import { openRegistration, type RegistrationPki } from './encoders/registration.ts';
 import { openSessions, type Sessions } from './encoders/sessions.ts';
 import { openEncoderTable } from './encoders/table.ts';
+import { GatehouseError } from './errors.ts';
 import { openEvents } from './events/events.ts';
 import { openForwarder } from './events/forward.ts';
 import { type FieldState, openField } from './field/field.ts';
+import type { ImportPlan } from './import-plan.ts';
 import { interfaceOperations } from './interface.ts';
 import type { Log } from './log.ts';
 import { checkVendorRoots, verifyDeviceChain } from './pki/device-chain.ts';
@@ -32,6 +39,8 @@ import { parseOperationalKey, verifyPossession } from './pki/possession.ts';
 import type { ServerIdentity } from './pki/server-identity.ts';
 import { openSiteCa, type SiteCa } from './pki/site-ca.ts';
 import { hostOf, openPorts, type Ports } from './ports.ts';
+import { openReconciler, type Reconciler } from './reconcile.ts';
+import { openSiteImport } from './site-import/import.ts';
 import type { Status } from './status/schema.ts';
 import { openStatus } from './status/status.ts';
 import { supervise } from './supervise.ts';
@@ -97,7 +106,11 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     field: () => fieldStatus(field.state()),
     certificates: () => certificates,
   });
-  const operations = interfaceOperations({ ...desk, auth, status, ready: [() => database.commit(() => {})] });
+  const parts = { ...desk, ...openEstate(options, base), auth, status };
+  const operations = interfaceOperations(
+    { ...parts, ready: [() => database.commit(() => {})] },
+    config.http.productSegment,
+  );
   const ports: Ports = opening.use(
     await openPorts({
       ...{ config, clock, log, operations, identity, adminSocket },
@@ -206,6 +219,43 @@ async function openDesk(
   });
   tasks.start('write requests', writes.run);
   return { writes, sessions, encoders, registration, encoderLink, encoderUrl };
+}
+
+/** Doors and what they refer to, and how all of it is brought in. */
+function openEstate({ clock, log }: GatewayOptions, { database, tasks, audit }: Base) {
+  const catalogue = openCatalogue({ database, audit });
+  const table = openDoorTable(database);
+  const relay = () => undefined;
+  // Locks are reached by the Zigbee gateways of the configuration.
+  const applyConfiguration = async ({ gatewayId }: LockAddress) => {
+    throw new DriverError('LINK_LOST', `no link reaches the lock (gateway ${gatewayId ?? 'unknown'})`);
+  };
+  const reconciler: Reconciler = openReconciler({
+    ...doorConfiguration({ database, table, audit, clock, catalogue, relay, applyConfiguration }),
+    ...{ name: 'door configurations', clock, log },
+  });
+  tasks.start('door configurations', (signal) => reconciler.run(signal));
+  const doors = openDoors({ database, table, audit, clock, catalogue, relay, reconciler });
+  const siteImport = openSiteImport({
+    ...{ database, audit },
+    known: {
+      group: (id) => catalogue.groupName(id) !== undefined,
+      schedule: (id) => catalogue.schedule(id) !== undefined,
+      template: (id) => catalogue.template(id) !== undefined,
+      door: doors.exists,
+    },
+    catalogue: catalogue.importPlan,
+    doors: doors.importPlan,
+    rs485: refuseDevices,
+  });
+  return { catalogue, doors, siteImport };
+}
+
+/** Devices have no table of their own here: rather refused than lost. */
+function refuseDevices(entries: readonly unknown[]): ImportPlan {
+  if (entries.length === 0) return { changes: [], write() {} };
+  const message = 'RS-485 devices cannot be imported by this version: leave the section out.';
+  throw new GatehouseError('VALIDATION_FAILED', message);
 }
 
 /** Vendor roots are read and checked now: a mistake shows at the start and not at the desk. */

@@ -3,10 +3,13 @@
  * With gateway.ts, the only file that knows all slices.
  */
 import { authOperations } from './auth/operations.ts';
+import { catalogueOperations } from './catalogue/operations.ts';
+import { doorOperations } from './doors/operations.ts';
 import { encoderOperations } from './encoders/operations.ts';
 import { healthOperations } from './http/health.ts';
 import { openApiDocument } from './http/openapi.ts';
 import type { Operation } from './http/operation.ts';
+import { siteImportOperations } from './site-import/operations.ts';
 import { statusOperations } from './status/operations.ts';
 import { VERSION } from './version.ts';
 import { writeOperations } from './writes/operations.ts';
@@ -16,15 +19,22 @@ export interface Parts {
   encoders: Parameters<typeof encoderOperations>[0];
   registration: Parameters<typeof encoderOperations>[1];
   writes: Parameters<typeof writeOperations>[0];
+  doors: Parameters<typeof doorOperations>[0];
+  catalogue: Parameters<typeof catalogueOperations>[0];
+  siteImport: Parameters<typeof siteImportOperations>[0];
   auth: Parameters<typeof authOperations>[0];
   status: Parameters<typeof statusOperations>[0];
 }
 
-export function interfaceOperations(parts: Parts): Operation[] {
+/** `productSegment` is the <product> of the interface specification's door paths. */
+export function interfaceOperations(parts: Parts, productSegment = 'access'): Operation[] {
   return [
     ...healthOperations(parts.ready),
     ...encoderOperations(parts.encoders, parts.registration),
     ...writeOperations(parts.writes),
+    ...doorOperations(parts.doors, productSegment),
+    ...catalogueOperations(parts.catalogue, productSegment),
+    ...siteImportOperations(parts.siteImport),
     ...authOperations(parts.auth),
     ...statusOperations(parts.status),
   ];

@@ -31,7 +31,7 @@ export const connectionType = z.enum(['zigbee', 'rs485']);
 export type ConnectionType = z.infer<typeof connectionType>;
 
 const minute = z.int().min(0).max(LAST_MINUTE);
-export const interval = z.strictObject({ start: minute, end: minute }).openapi('Interval', {
+export const interval = z.strictObject({ start: minute, end: minute }).openapi({
   description:
     'Minutes of the day in the site’s time, from `start` until before `end`. An `end` before `start` is on the next day, so 0 is midnight; where both are the same it lasts the whole day.',
 });
@@ -46,20 +46,18 @@ const output = z.strictObject({
 });
 
 /** As a client may send it: absent stays, null is cleared, a list replaces the one before. */
-export const doorOptionsBody = z
-  .strictObject({
-    accessInternal: z
-      .strictObject({
-        doors: references.nullable().optional().openapi({ description: 'Keys of these doors open this one' }),
-        interval: interval.nullable().optional().openapi({ description: 'When they do; null: always' }),
-      })
-      .nullable()
-      .optional(),
-    outputs: z.array(output).max(OUTPUTS_MAX).nullable().optional().openapi({
-      description: 'On a lift or relay door: which output opens for keys of which doors',
-    }),
-  })
-  .openapi('DoorOptionsUpdate');
+export const doorOptionsBody = z.strictObject({
+  accessInternal: z
+    .strictObject({
+      doors: references.nullable().optional().openapi({ description: 'Keys of these doors open this one' }),
+      interval: interval.nullable().optional().openapi({ description: 'When they do; null: always' }),
+    })
+    .nullable()
+    .optional(),
+  outputs: z.array(output).max(OUTPUTS_MAX).nullable().optional().openapi({
+    description: 'On a lift or relay door: which output opens for keys of which doors',
+  }),
+});
 export type DoorOptionsBody = z.infer<typeof doorOptionsBody>;
 
 const storedReference = z.object({ id: doorId, type: z.string().nullable() });
