@@ -115,7 +115,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     await openPorts({
       ...{ config, clock, log, operations, identity, adminSocket },
       version: VERSION,
-      authenticate: auth.authenticate,
+      authenticate: ({ authorization }) => auth.authenticate(authorization),
       checkResponses: options.checkResponses ?? false,
     }),
   );

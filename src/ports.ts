@@ -1,7 +1,8 @@
 /** Where the interface is reached: HTTPS (or plain HTTP on loopback) on the network, and the unix socket. */
 import type { Clock } from './clock.ts';
 import type { Config } from './config.ts';
-import { createApp } from './http/app.ts';
+import { type Credentials, createApp } from './http/app.ts';
+import { knownAddresses } from './http/known-addresses.ts';
 import type { Operation } from './http/operation.ts';
 import {
   type HttpsServer,
@@ -21,7 +22,7 @@ export interface PortsOptions {
   version: string;
   operations: readonly Operation[];
   identity: TlsIdentity;
-  authenticate(authorization: string | undefined): Principal;
+  authenticate(credentials: Credentials): Principal | Promise<Principal>;
   adminSocket: string;
   checkResponses: boolean;
 }
@@ -40,16 +41,21 @@ export async function openPorts(options: PortsOptions): Promise<Ports> {
   const local = createApp({ ...common, surface: { kind: 'local' } });
   opening.use(await listenUnix({ app: local, clock, log, path: options.adminSocket }));
   const { basePath } = config.http;
+  const known = knownAddresses(clock.monotonic);
   const lan = createApp({
     ...common,
     surface: {
       kind: 'lan',
       basePath,
-      authenticate: options.authenticate,
+      async authenticate(credentials) {
+        const principal = await options.authenticate(credentials);
+        known.note(credentials.address);
+        return principal;
+      },
       rate: (caller) => rateOf(config, caller),
     },
   });
-  const serve = { app: lan, clock, log, ...config.http.listen };
+  const serve = { app: lan, clock, log, known, ...config.http.listen };
   const https = config.http.plain ? undefined : await listenHttps({ ...serve, ...options.identity });
   const server: Server | HttpsServer = opening.use(https ?? (await listenPlain(serve)));
   const opened = opening.move();

@@ -10,8 +10,13 @@ export interface Principal {
   /** What a person calls it; goes into logs and the audit. */
   label: string;
   roles: ReadonlySet<Role>;
-  /** `local`: came over the unix socket, whose file mode is the authentication; holds every role. */
-  via: 'token' | 'local' | 'system';
+  /**
+   * `local`: came over the unix socket, whose file mode is the authentication; holds every role. `session`: the console,
+   * by its cookie. `jwt`: a token of the site's identity provider.
+   */
+  via: 'token' | 'jwt' | 'session' | 'local' | 'system';
+  /** When its credentials end, epoch milliseconds; absent when they do not. */
+  expiresAt?: number;
 }
 
 /** The gateway itself, for what it does of its own accord. */

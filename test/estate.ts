@@ -86,8 +86,10 @@ export async function openEstate(database?: Database) {
     ...siteImportOperations(siteImport),
   ];
   const surface = {
-    ...{ kind: 'lan', basePath: '', rate: () => ({ perSecond: 1_000, burst: 1_000 }) },
-    authenticate: (header: string | undefined) => ({ ...authenticate(header), id: CALLER }),
+    kind: 'lan',
+    basePath: '',
+    rate: () => ({ perSecond: 1_000, burst: 1_000 }),
+    authenticate: (offered: Parameters<typeof authenticate>[0]) => ({ ...authenticate(offered), id: CALLER }),
   } as const;
   const lan = lanApp({ operations, clock, surface });
   const common = { operations, version: '1.2.3', clock, log: silentLog, checkResponses: true };

@@ -107,8 +107,8 @@ export const operations = [
 ];
 
 /** Credentials of the tests: "Bearer role,role". */
-export function authenticate(header: string | undefined) {
-  const roles = header?.replace('Bearer ', '').split(',') as Role[] | undefined;
+export function authenticate({ authorization }: { authorization: string | undefined }) {
+  const roles = authorization?.replace('Bearer ', '').split(',') as Role[] | undefined;
   if (!roles || roles.includes('wrong' as Role)) throw new GatehouseError('UNAUTHORIZED', 'Send a token.');
   return principalWith(...roles);
 }

@@ -9,21 +9,32 @@ import type { Clock } from '../clock.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { LOCAL_ADMINISTRATOR, type Principal } from '../principal.ts';
+import { NO_ADDRESS } from './address.ts';
 import { readJson, refuseOversized } from './body.ts';
 import { documentOperation, openApiDocument } from './openapi.ts';
 import { BODY_LIMIT_BYTES, type Operation } from './operation.ts';
 import { type Rate, rateLimiter } from './rate-limit.ts';
 import { errorBody, errorReply, type Reply, responseOf } from './reply.ts';
 import { checkError, checkResult } from './response-check.ts';
+import { refuseForeignPage, refuseForeignSignIn } from './same-origin.ts';
 import { pathParameters, queryParameters, validate } from './validation.ts';
+
+/** What a request offers of who sends it. */
+export interface Credentials {
+  /** The headers Authorization and Cookie, as sent. */
+  authorization: string | undefined;
+  cookie: string | undefined;
+  /** Whence, as limits count it (address.ts). */
+  address: string;
+}
 
 export type Surface =
   | {
       kind: 'lan';
       /** Comes before every path, such as /api; may be "". */
       basePath: string;
-      /** From the Authorization header to who that is; throws UNAUTHORIZED. */
-      authenticate(authorization: string | undefined): Principal;
+      /** Who that is. Throws, or rejects with, UNAUTHORIZED, or RATE_LIMITED after too many failures. */
+      authenticate(credentials: Credentials): Principal | Promise<Principal>;
       rate(principal: Principal): Rate;
     }
   | { kind: 'local' };
@@ -40,7 +51,8 @@ export interface AppOptions {
 }
 
 export interface App {
-  fetch(request: Request): Response | Promise<Response>;
+  /** `address` as address.ts makes it; NO_ADDRESS when absent. */
+  fetch(request: Request, address?: string): Response | Promise<Response>;
   /** From now on: 503 SHUTTING_DOWN, and connections close after their answer. */
   drain(): void;
 }
@@ -62,6 +74,7 @@ const ANYONE: Principal = {
 /** One request on its way through. */
 interface Exchange {
   request: Request;
+  address: string;
   correlationId: string;
   /** Known once it has been authenticated. */
   principal?: Principal;
@@ -72,24 +85,29 @@ export function createApp(options: AppOptions): App {
   const operations = servedOperations(options, basePath);
   const serve = operationServer(options, basePath);
   const exchanges = exchangeServer(options);
-  const hono = new Hono();
+  const hono = new Hono<{ Bindings: { address: string } }>();
   for (const operation of operations) {
     const route = basePath + operation.path;
     const level = operation.access === 'public' ? 'debug' : 'info';
     const work = (exchange: Exchange) => serve(operation, exchange);
-    hono.on([operation.method], routerPattern(route), ({ req }) =>
-      exchanges.answer(req.raw, { route, level, work }),
+    hono.on([operation.method], routerPattern(route), ({ req, env }) =>
+      exchanges.answer(req.raw, env.address, { route, level, work }),
     );
   }
   for (const [path, sharing] of Map.groupBy(operations, ({ path }) => path)) {
     const route = basePath + path;
     const work = refuseMethod(sharing);
-    hono.all(routerPattern(route), ({ req }) => exchanges.answer(req.raw, { route, level: 'info', work }));
+    hono.all(routerPattern(route), ({ req, env }) =>
+      exchanges.answer(req.raw, env.address, { route, level: 'info', work }),
+    );
   }
-  hono.notFound(({ req }) =>
-    exchanges.answer(req.raw, { route: 'none', level: 'info', work: refusePath(basePath) }),
+  hono.notFound(({ req, env }) =>
+    exchanges.answer(req.raw, env.address, { route: 'none', level: 'info', work: refusePath(basePath) }),
   );
-  return { fetch: (request) => hono.fetch(request), drain: exchanges.drain };
+  return {
+    fetch: (request, address = NO_ADDRESS) => hono.fetch(request, { address }),
+    drain: exchanges.drain,
+  };
 }
 
 /** The operations of the surface and their document, static segments before parameters in the same place. */
@@ -120,17 +138,17 @@ function exchangeServer({ clock, log }: AppOptions) {
     drain() {
       draining = true;
     },
-    async answer(request: Request, { route, level, work }: Work): Promise<Response> {
+    async answer(request: Request, address: string, { route, level, work }: Work): Promise<Response> {
       const started = clock.monotonic();
       const offered = request.headers.get('x-request-id') ?? '';
       const correlationId = CORRELATION_ID.test(offered) ? offered : randomUUID();
-      const exchange: Exchange = { request, correlationId };
+      const exchange: Exchange = { request, address, correlationId };
       let response: Response;
       try {
         if (draining) throw stopping();
         response = responseOf(await work(exchange), correlationId, draining);
       } catch (error) {
-        const credentialsOffered = request.headers.has('authorization');
+        const credentialsOffered = ['authorization', 'cookie'].some((name) => request.headers.has(name));
         const reply = errorReply(error, { correlationId, credentialsOffered }, log);
         response = responseOf(reply, correlationId, draining);
       }
@@ -154,10 +172,17 @@ function stopping(): GatehouseError {
 function operationServer({ surface, clock, checkResponses = false }: AppOptions, basePath: string) {
   const limitRate = rateLimiter(clock.monotonic);
 
-  function admit({ access }: Operation, { request }: Exchange): Principal {
+  async function admit({ access }: Operation, { request, address }: Exchange): Promise<Principal> {
     if (surface.kind === 'local') return LOCAL_ADMINISTRATOR;
-    if (typeof access === 'string') return ANYONE;
-    return surface.authenticate(request.headers.get('authorization') ?? undefined);
+    if (typeof access === 'string') {
+      refuseForeignSignIn(request);
+      return ANYONE;
+    }
+    const authorization = request.headers.get('authorization') ?? undefined;
+    const cookie = request.headers.get('cookie') ?? undefined;
+    const principal = await surface.authenticate({ authorization, cookie, address });
+    if (principal.via === 'session') refuseForeignPage(request);
+    return principal;
   }
 
   function authorize({ access }: Operation, principal: Principal): void {
@@ -172,8 +197,8 @@ function operationServer({ surface, clock, checkResponses = false }: AppOptions,
   }
 
   async function call(operation: Operation, exchange: Exchange): Promise<Reply> {
-    const { request, correlationId } = exchange;
-    const principal = admit(operation, exchange);
+    const { request, address, correlationId } = exchange;
+    const principal = await admit(operation, exchange);
     exchange.principal = principal;
     authorize(operation, principal);
     const limit = operation.bodyLimit ?? BODY_LIMIT_BYTES;
@@ -186,9 +211,12 @@ function operationServer({ surface, clock, checkResponses = false }: AppOptions,
       body,
     });
     const ifMatch = request.headers.get('if-match') ?? undefined;
-    const answer = await operation.handler({ ...input, principal, correlationId, ifMatch });
+    const reauthenticate = () => admit(operation, exchange);
+    const around = { principal, correlationId, ifMatch, address, reauthenticate };
+    const answer = await operation.handler({ ...input, ...around });
     if (checkResponses) checkResult(operation, answer.body);
     const headers: Record<string, string> = answer.etag === undefined ? {} : { ETag: `"${answer.etag}"` };
+    if (answer.setCookie !== undefined) headers['Set-Cookie'] = answer.setCookie;
     return { status: operation.status, body: answer.body, headers };
   }
 

@@ -19,12 +19,18 @@ export interface Call<Params, Query, Body> {
   correlationId: string;
   /** The If-Match header, as sent. */
   ifMatch: string | undefined;
+  /** Whence, as limits count it (address.ts). */
+  address: string;
+  /** For an answer that goes on for long: throws UNAUTHORIZED once the credentials have ended. */
+  reauthenticate(): Promise<Principal>;
 }
 
 export interface Answer<Body> {
   body: Body;
   /** Without quotes. */
   etag?: string;
+  /** The value of Set-Cookie. */
+  setCookie?: string;
 }
 
 /** `public`: no credentials asked. `local`: served on the admin socket only. Else the roles that may call it. */

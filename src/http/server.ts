@@ -11,9 +11,12 @@ import { getRequestListener } from '@hono/node-server';
 import type { Clock } from '../clock.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
+import { addressKey } from './address.ts';
 import { claimSocketPath } from './admin-socket.ts';
 import type { App } from './app.ts';
+import { CONNECTION_LIMITS, type ConnectionLimits, limitConnections } from './connection-limits.ts';
 import { trackConnections } from './connections.ts';
+import type { KnownAddresses } from './known-addresses.ts';
 import { answerMalformed } from './malformed.ts';
 import { errorReply, responseOf } from './reply.ts';
 
@@ -26,6 +29,8 @@ export interface ServerTimes {
   tlsHandshake: number;
   /** An idle connection is kept; above the 15 s many clients keep theirs, so that they close first. */
   keepAlive: number;
+  /** A connection on which neither side gets a byte through: a client that does not read its answer. */
+  stalled: number;
   /** How often the first two are looked at. */
   check: number;
   /** Requests under way when the server closes may take so long; below systemd's TimeoutStopSec. */
@@ -37,13 +42,14 @@ const TIMES: ServerTimes = {
   request: 30_000,
   tlsHandshake: 10_000,
   keepAlive: 20_000,
+  stalled: 120_000,
   check: 1_000,
   drain: 8_000,
 };
 /** Bytes of all headers of a request; a token and a few names take less than one tenth. */
 const HEADERS_MAX_BYTES = 8_192;
-/** Connections at a time: memory for 512 slow clients is some 20 MB. */
-const CONNECTIONS_MAX = 512;
+/** A flood must not become one of the log. */
+const REFUSALS_TOLD_EVERY_MS = 60_000;
 /** When the kernel starts to probe a silent peer. */
 const TCP_PROBE_AFTER_MS = 30_000;
 
@@ -70,8 +76,11 @@ export interface ServeOptions {
   app: App;
   clock: Clock;
   log: Log;
+  /** For whom room is kept; without it, for nobody but this host. */
+  known?: Pick<KnownAddresses, 'has'>;
   /** In place of the standard ones. */
   times?: Partial<ServerTimes>;
+  limits?: Partial<ConnectionLimits>;
 }
 
 /** Listening. Disposal refuses new work, lets what is under way finish, and closes every connection. */
@@ -161,9 +170,14 @@ async function listen(
 ): Promise<AsyncDisposable> {
   const { app, clock, log } = options;
   const connections = trackConnections(server);
-  server.maxConnections = CONNECTIONS_MAX;
+  server.timeout = timesOf(options).stalled;
   server.on('request', requestListener(options));
   answerMalformed(server);
+  limitConnections(server, {
+    limits: { ...CONNECTION_LIMITS, ...options.limits },
+    isKnown: (address) => options.known?.has(address) ?? false,
+    refused: tellerOfRefusals(options),
+  });
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => reject(explained(error, target)));
     server.listen(target, resolve);
@@ -186,9 +200,24 @@ async function listen(
   };
 }
 
+/** One line a minute, however many connections are refused. */
+function tellerOfRefusals({ clock, log }: ServeOptions): (address: string) => void {
+  let refused = 0;
+  let toldAt = Number.NEGATIVE_INFINITY;
+  return (address) => {
+    refused += 1;
+    if (clock.monotonic() - toldAt < REFUSALS_TOLD_EVERY_MS) return;
+    log.warn({ address, refused }, 'connections are refused: an address holds too many');
+    toldAt = clock.monotonic();
+    refused = 0;
+  };
+}
+
 /** What reaches the error handler never became a request for the app: the adapter could not make a URL of it. */
 function requestListener({ app, log }: ServeOptions) {
-  return getRequestListener((request) => app.fetch(request), {
+  const fetch: Parameters<typeof getRequestListener>[0] = (request, { incoming }) =>
+    app.fetch(request, addressKey(incoming.socket.remoteAddress));
+  return getRequestListener(fetch, {
     errorHandler(error) {
       const correlationId = randomUUID();
       const malformed = error instanceof Error && error.name === 'RequestError';

@@ -96,6 +96,8 @@ describe('the operations', () => {
       query: { limit: 50 },
       body: valid,
       ifMatch: undefined,
+      address: 'local',
+      reauthenticate: async () => CALLER.principal,
     };
     const accepted = await operations.sendWriteRequest?.handler(call);
     await bed.settle();
