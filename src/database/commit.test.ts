@@ -17,8 +17,17 @@ function setUp() {
      CREATE TABLE part (thing INTEGER REFERENCES thing (id) DEFERRABLE INITIALLY DEFERRED) STRICT;`,
   );
   const faults: unknown[] = [];
+  const space = { level: 'plenty', ballast: false };
   const group = openGroupCommit({
     connection,
+    space: {
+      admits: (urgency) => space.level === 'plenty' || urgency === 'urgent',
+      release() {
+        space.level = 'full';
+        if (space.ballast) connection.pragma('max_page_count = 4294967294');
+        return space.ballast;
+      },
+    },
     monotonic: () => performance.now(),
     failed: (error) => faults.push(error),
   });
@@ -26,7 +35,7 @@ function setUp() {
   const orphan = connection.prepare<[number]>('INSERT INTO part VALUES (?)');
   const contents = connection.prepare<[], { content: string }>('SELECT content FROM thing ORDER BY id');
   const stored = () => contents.all().map(({ content }) => content);
-  return { file, connection, group, faults, insert, orphan, stored };
+  return { file, connection, group, space, faults, insert, orphan, stored };
 }
 
 const UNAVAILABLE = expect.objectContaining({ code: 'STORAGE_UNAVAILABLE', retryAfterSeconds: 5 });
@@ -91,10 +100,9 @@ it('fails every job when COMMIT fails, and goes on with the same statements', as
   expect(group.figures()).toMatchObject({ failures: 1, batches: 1, jobs: 1 });
 });
 
-it('fails every job when the disk is full, and recovers when it is not', async () => {
-  const { group, connection, insert, stored, faults } = setUp();
+it('fails every job when the disk is full, refuses further ones, and recovers when there is room', async () => {
+  const { group, space, connection, insert, stored, faults } = setUp();
   await group.commit(() => insert.run('kept'));
-  // Forgotten at the reopen: then there is room again.
   connection.pragma('max_page_count = 1');
   const results = await Promise.allSettled([
     group.commit(() => insert.run('small')),
@@ -106,9 +114,30 @@ it('fails every job when the disk is full, and recovers when it is not', async (
   ]);
   expect((results[0] as PromiseRejectedResult).reason.cause).toMatchObject({ code: 'SQLITE_FULL' });
   expect(faults).toHaveLength(1);
+  await expect(group.commit(() => insert.run('small'))).rejects.toEqual(UNAVAILABLE);
+  expect(faults).toHaveLength(1);
   expect(stored()).toEqual(['kept']);
+  space.level = 'plenty';
+  connection.pragma('max_page_count = 4294967294');
   await group.commit(() => insert.run('x'.repeat(1_000_000)));
   expect(stored()).toHaveLength(2);
+});
+
+it('stores urgent work in the room of the ballast, once, and refuses the rest of the batch', async () => {
+  const { group, space, connection, insert, stored, faults } = setUp();
+  space.ballast = true;
+  connection.pragma('max_page_count = 1');
+  const results = await Promise.allSettled([
+    group.commit(() => insert.run('unlock'), 'urgent'),
+    group.commit(() => insert.run('x'.repeat(1_000_000))),
+    group.commit(() => insert.run('revoke'), 'urgent'),
+  ]);
+  expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+  expect(stored()).toEqual(['unlock', 'revoke']);
+  expect(faults).toHaveLength(1);
+  await expect(group.commit(() => insert.run('name'))).rejects.toEqual(UNAVAILABLE);
+  await group.commit(() => insert.run('later'), 'urgent');
+  expect(stored()).toEqual(['unlock', 'revoke', 'later']);
 });
 
 it('keeps refusing while the file cannot be opened, makes no empty one, and recovers', async () => {
@@ -120,6 +149,8 @@ it('keeps refusing while the file cannot be opened, makes no empty one, and reco
   mkdirSync(folder);
   for (const text of ['a', 'b'])
     await expect(group.commit(() => insert.run(text))).rejects.toEqual(UNAVAILABLE);
+  // Nor can anything be read, which a client is told in the same words.
+  expect(stored).toThrow(UNAVAILABLE);
   expect(readdirSync(folder)).toEqual([]);
   rmSync(folder, { recursive: true });
   renameSync(`${folder}.away`, folder);

@@ -4,9 +4,13 @@
  * Each job runs inside a savepoint, so that a failing job rolls back alone. A promise settles only after COMMIT has
  * returned: what was promised is on the disk. When COMMIT itself fails every job of the batch is rejected with
  * STORAGE_UNAVAILABLE and the connection is reopened, because after a failed fsync the state of the old one is unknown.
+ * A full disk leaves the connection as it was; then the urgent jobs of the batch are tried once more in the room that
+ * the ballast gives (space.ts).
  */
 import { GatehouseError } from '../errors.ts';
 import type { Connection } from './connection.ts';
+import { diskFull, isDiskFull, isStorageFault, storageUnavailable } from './faults.ts';
+import type { DiskSpace, Urgency } from './space.ts';
 
 /** Longest batch: bounds how long one transaction holds the event loop. */
 const BATCH_MAX = 256;
@@ -15,6 +19,7 @@ const QUEUE_MAX = 2_560;
 
 interface Waiting {
   job: () => unknown;
+  urgency: Urgency;
   resolve: (value: never) => void;
   reject: (reason: unknown) => void;
 }
@@ -30,8 +35,11 @@ export interface CommitFigures {
 }
 
 export interface GroupCommit {
-  /** Runs `job` in the next transaction. It must be synchronous; what it throws is what the caller gets. */
-  commit<T>(job: () => T): Promise<T>;
+  /**
+   * Runs `job` in the next transaction. It must be synchronous; what it throws is what the caller gets. `urgency` says
+   * what is still stored while the disk is short of room; normal when absent.
+   */
+  commit<T>(job: () => T, urgency?: Urgency): Promise<T>;
   figures(): CommitFigures;
   /** Commits what waits, then refuses further work with SHUTTING_DOWN. */
   close(): void;
@@ -39,12 +47,13 @@ export interface GroupCommit {
 
 export interface GroupCommitOptions {
   connection: Connection;
+  space: Pick<DiskSpace, 'admits' | 'release'>;
   monotonic: () => number;
   /** Told of every failed COMMIT or BEGIN, with the cause. */
   failed: (error: unknown) => void;
 }
 
-export function openGroupCommit({ connection, monotonic, failed }: GroupCommitOptions): GroupCommit {
+export function openGroupCommit({ connection, space, monotonic, failed }: GroupCommitOptions): GroupCommit {
   const queue: Waiting[] = [];
   const figures = { batches: 0, jobs: 0, failures: 0, lastBatchSize: 0, lastMilliseconds: 0 };
   let armed = false;
@@ -58,25 +67,39 @@ export function openGroupCommit({ connection, monotonic, failed }: GroupCommitOp
     if (batch.length === 0) return;
     const started = monotonic();
     try {
-      if (broken) reopen();
-      const settled = transaction(connection, batch);
-      figures.batches += 1;
-      figures.jobs += batch.length;
-      for (const settle of settled) settle();
+      store(batch);
     } catch (error) {
-      figures.failures += 1;
-      failed(error);
-      broken = true;
-      const refusal = storageUnavailable(error);
-      for (const waiting of batch) waiting.reject(refusal);
+      const hasRoom = isDiskFull(error) && space.release();
+      const again = hasRoom ? batch.filter(({ urgency }) => urgency === 'urgent') : [];
+      refuse(
+        batch.filter((waiting) => !again.includes(waiting)),
+        error,
+      );
+      try {
+        if (again.length > 0) store(again);
+      } catch (secondError) {
+        refuse(again, secondError);
+      }
     }
     figures.lastBatchSize = batch.length;
     figures.lastMilliseconds = monotonic() - started;
   }
 
-  function reopen(): void {
-    connection.reopen();
+  function store(batch: Waiting[]): void {
+    if (broken) connection.reopen();
     broken = false;
+    const settled = transaction(connection, batch);
+    figures.batches += 1;
+    figures.jobs += batch.length;
+    for (const settle of settled) settle();
+  }
+
+  function refuse(batch: Waiting[], error: unknown): void {
+    figures.failures += 1;
+    failed(error);
+    broken = !isDiskFull(error);
+    const refusal = storageUnavailable(error);
+    for (const waiting of batch) waiting.reject(refusal);
   }
 
   function arm(): void {
@@ -86,11 +109,12 @@ export function openGroupCommit({ connection, monotonic, failed }: GroupCommitOp
   }
 
   return {
-    commit<T>(job: () => T): Promise<T> {
+    commit<T>(job: () => T, urgency: Urgency = 'normal'): Promise<T> {
       if (closed)
         return Promise.reject(
           new GatehouseError('SHUTTING_DOWN', 'The gateway is stopping; try again in a minute.'),
         );
+      if (!space.admits(urgency)) return Promise.reject(diskFull());
       if (queue.length >= QUEUE_MAX) {
         return Promise.reject(
           new GatehouseError(
@@ -103,7 +127,7 @@ export function openGroupCommit({ connection, monotonic, failed }: GroupCommitOp
         );
       }
       return new Promise<T>((resolve, reject) => {
-        queue.push({ job, resolve, reject });
+        queue.push({ job, urgency, resolve, reject });
         arm();
       });
     },
@@ -143,18 +167,4 @@ function runInSavepoint(connection: Connection, { job, resolve, reject }: Waitin
     connection.exec('RELEASE job');
     return () => reject(error);
   }
-}
-
-/** Faults of the disk or the file, as against a constraint a job has run into. */
-function isStorageFault(error: unknown): boolean {
-  const code = (error as { code?: unknown } | null)?.code;
-  return typeof code === 'string' && /^SQLITE_(FULL|IOERR|CORRUPT|NOTADB|READONLY|CANTOPEN|NOMEM)/.test(code);
-}
-
-function storageUnavailable(cause: unknown): GatehouseError {
-  return new GatehouseError(
-    'STORAGE_UNAVAILABLE',
-    'The gateway could not store this; nothing was changed. Check its disk (gatehouse status), then try again.',
-    { retryAfterSeconds: 5, cause },
-  );
 }

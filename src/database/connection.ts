@@ -3,6 +3,7 @@
  * It knows no table. Statements handed out survive a reopen (group commit closes and reopens after a failed commit).
  */
 import Sqlite from 'better-sqlite3';
+import { isStorageFault, storageUnavailable } from './faults.ts';
 
 /** Below it a WAL reset can corrupt the file (sqlite.org, 3.51.3 release log). */
 const LOWEST_SQLITE = [3, 51, 3] as const;
@@ -39,6 +40,15 @@ export interface Connection extends Prepare, Disposable {
 export function openConnection(file: string): Connection {
   let database = open(file);
   const prepared: { sql: string; statement: Sqlite.Statement }[] = [];
+  /** Inside a transaction the fault itself is needed: it decides what becomes of the batch (commit.ts). */
+  const read = <T>(run: () => T): T => {
+    try {
+      return run();
+    } catch (error) {
+      const unusable = !database.open || (isStorageFault(error) && !database.inTransaction);
+      throw unusable ? storageUnavailable(error) : error;
+    }
+  };
   return {
     file,
     get inTransaction() {
@@ -56,8 +66,8 @@ export function openConnection(file: string): Connection {
           const result = entry.statement.run(...parameters);
           return { changes: result.changes, lastInsertRowid: Number(result.lastInsertRowid) };
         },
-        get: (...parameters) => entry.statement.get(...parameters) as never,
-        all: (...parameters) => entry.statement.all(...parameters) as never[],
+        get: (...parameters) => read(() => entry.statement.get(...parameters)) as never,
+        all: (...parameters) => read(() => entry.statement.all(...parameters)) as never[],
       };
     },
     reopen() {

@@ -3,17 +3,21 @@ import { chmodSync, closeSync, existsSync, mkdirSync, openSync, renameSync, rmSy
 import { dirname, join } from 'node:path';
 import { type CommitFigures, openGroupCommit } from './commit.ts';
 import { type Connection, openConnection, type Prepare } from './connection.ts';
+import { isDiskFull } from './faults.ts';
 import { migrate, syncPath } from './migrate.ts';
+import { type DiskSpace, openDiskSpace, type SpaceState, type Urgency } from './space.ts';
 
 export type { Prepare, Statement } from './connection.ts';
 
 export interface Database extends Prepare, AsyncDisposable {
   /**
    * Runs a synchronous job in the next group commit and resolves once it is on the disk. Rejects with what the job
-   * threw, or with STORAGE_UNAVAILABLE / SHUTTING_DOWN. Reads outside a job see committed content only.
+   * threw, or with STORAGE_UNAVAILABLE / SHUTTING_DOWN. Reads outside a job see committed content only. `urgency` says
+   * what is still stored while the disk is short of room (space.ts); normal when absent.
    */
-  commit<T>(job: () => T): Promise<T>;
+  commit<T>(job: () => T, urgency?: Urgency): Promise<T>;
   figures(): CommitFigures;
+  space: Pick<DiskSpace, 'state' | 'keep'>;
   /** Online copy of the committed content. */
   backupTo(file: string): Promise<void>;
 }
@@ -24,6 +28,10 @@ export interface DatabaseOptions {
   monotonic: () => number;
   /** Told of every failed COMMIT, with the cause. */
   failed: (error: unknown) => void;
+  /** Told when the disk becomes short of room, full, or neither any more. */
+  spaceChanged?: (state: SpaceState) => void;
+  /** Room held back for urgent work; BALLAST_BYTES of space.ts when absent. */
+  ballastBytes?: number;
   /** Told which migrations ran. */
   migrated?: (names: string[]) => void;
 }
@@ -37,26 +45,22 @@ export class DatabaseUnusable extends Error {
 }
 
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
-  const { file } = options;
+  const { file, ballastBytes, spaceChanged, monotonic, failed } = options;
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   const backups = join(dirname(file), 'backups');
-  const ran = existsSync(file) ? [] : await create(file, backups);
-  using cleanup = new DisposableStack();
-  const connection = explained(file, backups, () => {
-    if (statSync(file).size === 0) throw new Damaged('it is empty');
-    const opened = cleanup.use(openConnection(file));
-    check(opened);
-    if ((statSync(file).mode & 0o077) !== 0) chmodSync(file, 0o600);
-    return opened;
+  const space = openDiskSpace({
+    databaseFile: file,
+    ...(ballastBytes !== undefined && { ballastBytes }),
+    ...(spaceChanged && { changed: spaceChanged }),
   });
-  ran.push(...(await migrate(connection, backups)));
+  const { connection, ran } = await makingRoom(space, () => openMigrated(file, backups));
   if (ran.length > 0) options.migrated?.(ran);
-  const group = openGroupCommit({ connection, monotonic: options.monotonic, failed: options.failed });
-  cleanup.move();
+  const group = openGroupCommit({ connection, space, monotonic, failed });
   return {
     prepare: connection.prepare,
     commit: group.commit,
     figures: group.figures,
+    space,
     backupTo: connection.backupTo,
     async [Symbol.asyncDispose]() {
       group.close();
@@ -86,6 +90,38 @@ async function create(file: string, backups: string): Promise<string[]> {
   return ran;
 }
 
+/** A disk that is full already must not keep the gateway from starting: the second attempt has the ballast's room. */
+async function makingRoom<T>(space: DiskSpace, open: () => Promise<T>): Promise<T> {
+  try {
+    return await open();
+  } catch (error) {
+    if (!isFullWithin(error) || !space.release()) throw error;
+    return open();
+  }
+}
+
+function isFullWithin(error: unknown): boolean {
+  return isDiskFull(error) || (error instanceof Error && isFullWithin(error.cause));
+}
+
+async function openMigrated(
+  file: string,
+  backups: string,
+): Promise<{ connection: Connection; ran: string[] }> {
+  using cleanup = new DisposableStack();
+  const ran = existsSync(file) ? [] : await explained(file, backups, () => create(file, backups));
+  const connection = await explained(file, backups, () => {
+    if (statSync(file).size === 0) throw new Damaged('it is empty');
+    const opened = cleanup.use(openConnection(file));
+    check(opened);
+    if ((statSync(file).mode & 0o077) !== 0) chmodSync(file, 0o600);
+    return opened;
+  });
+  ran.push(...(await migrate(connection, backups)));
+  cleanup.move();
+  return { connection, ran };
+}
+
 /** Damage is found now rather than at the desk; writability too, since a read-only file opens well. */
 function check(connection: Connection): void {
   // Not quick_check: of single flipped bits it finds 2 %, this 83 %, in the same time.
@@ -99,9 +135,9 @@ function check(connection: Connection): void {
 class Damaged extends Error {}
 
 /** Says what to do about a file that cannot be used. */
-function explained<T>(file: string, backups: string, open: () => T): T {
+async function explained<T>(file: string, backups: string, open: () => T | Promise<T>): Promise<T> {
   try {
-    return open();
+    return await open();
   } catch (error) {
     const hint = hintFor(error, existsSync(backups) ? backups : 'a backup');
     if (hint === undefined) throw error;
@@ -113,9 +149,10 @@ function hintFor(error: unknown, backups: string): string | undefined {
   const code = String((error as { code?: unknown }).code ?? '');
   if (/^(SQLITE_(READONLY|CANTOPEN|PERM|AUTH)|EACCES|EPERM|EROFS)/.test(code))
     return 'is not writable: check the owner and mode of the file and its folder, and that the disk is not mounted read-only';
-  if (/^SQLITE_(FULL|IOERR)/.test(code)) return 'cannot be read or written: check the disk (df, dmesg)';
+  if (isDiskFull(error)) return 'cannot be used while the disk is full: make room on it (df -h)';
+  if (/^SQLITE_IOERR/.test(code)) return 'cannot be read or written: check the disk (dmesg)';
   if (/^SQLITE_(BUSY|LOCKED)/.test(code)) return 'is held by another program: stop that one';
   if (error instanceof Damaged || /^SQLITE_(CORRUPT|NOTADB)/.test(code))
-    return `is damaged or not a database: move it away, its -wal and -shm too, and put the newest copy from ${backups} in its place`;
+    return `is damaged or not a database: move it away, its -wal and -shm too, and bring a copy back with gatehouse restore FILE (there may be one in ${backups})`;
   return undefined;
 }

@@ -67,7 +67,7 @@ export async function migrate(
   }
   const due = migrations.filter((migration) => migration.version > current);
   for (const migration of due) {
-    if (migration.version > 1) await backUp(connection, backupDirectory, migration.version - 1);
+    if (current > 0) await backUp(connection, backupDirectory, migration.version - 1);
     connection.exec('BEGIN IMMEDIATE');
     try {
       connection.exec(migration.sql);

@@ -1,0 +1,36 @@
+/** What can be wrong with the disk or the file, as against a mistake in a statement, and what a client is told of it. */
+import { GatehouseError } from '../errors.ts';
+
+const RETRY_SECONDS = 5;
+
+export function isStorageFault(error: unknown): boolean {
+  return /^SQLITE_(FULL|IOERR|CORRUPT|NOTADB|READONLY|CANTOPEN|NOMEM)/.test(codeOf(error));
+}
+
+/** There is no room, and that is all: an open connection is as good as before. SHMSIZE: not even room to open one. */
+export function isDiskFull(error: unknown): boolean {
+  return ['SQLITE_FULL', 'SQLITE_IOERR_SHMSIZE', 'ENOSPC'].includes(codeOf(error));
+}
+
+/** Refused before it was tried. */
+export function diskFull(cause?: unknown): GatehouseError {
+  return new GatehouseError(
+    'STORAGE_UNAVAILABLE',
+    "The gateway's disk is full; nothing was changed. Make room on it (df -h, gatehouse doctor), then try again.",
+    { retryAfterSeconds: RETRY_SECONDS, cause },
+  );
+}
+
+export function storageUnavailable(cause: unknown): GatehouseError {
+  if (isDiskFull(cause)) return diskFull(cause);
+  return new GatehouseError(
+    'STORAGE_UNAVAILABLE',
+    'The gateway could not use its database; nothing was changed. Check its disk (gatehouse doctor), then try again.',
+    { retryAfterSeconds: RETRY_SECONDS, cause },
+  );
+}
+
+function codeOf(error: unknown): string {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === 'string' ? code : '';
+}

@@ -1,0 +1,164 @@
+import { existsSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { manualClock } from '../../test/manual-clock.ts';
+import { canMount, type SmallDisk, smallDisk } from '../../test/small-disk.ts';
+import { type Database, openDatabase } from './database.ts';
+import type { SpaceState } from './space.ts';
+
+const BALLAST_BYTES = 512 * 1024;
+const LOOK_EVERY_MS = 5_000;
+const CANNOT_MOUNT = !canMount();
+
+const UNAVAILABLE = expect.objectContaining({ code: 'STORAGE_UNAVAILABLE' });
+
+async function open(disk: SmallDisk) {
+  const states: SpaceState[] = [];
+  const faults: unknown[] = [];
+  const database = await openDatabase({
+    file: join(disk.folder, 'gatehouse.db'),
+    monotonic: () => performance.now(),
+    failed: (error) => faults.push(error),
+    spaceChanged: (state) => states.push(state),
+    ballastBytes: BALLAST_BYTES,
+  });
+  const insert = database.prepare<[string]>(
+    `INSERT INTO audit (at, actor_id, actor, action, object, outcome, detail, correlation_id, mac)
+     VALUES (0, '', '', ?, '', '', '{}', '', x'00')`,
+  );
+  const count = database.prepare<[], { count: number }>('SELECT count(*) AS count FROM audit');
+  return {
+    database,
+    states,
+    faults,
+    /** A row of 20 kB. */
+    store: (urgency?: 'telemetry' | 'normal' | 'urgent') =>
+      database.commit(() => void insert.run('x'.repeat(20_000)), urgency),
+    rows: () => count.get()?.count,
+    ballast: join(disk.folder, 'ballast'),
+  };
+}
+
+/** As the gateway does it; `look` lets it look once. */
+function keep(database: Database) {
+  const clock = manualClock();
+  const stop = new AbortController();
+  const kept = database.space.keep(clock, stop.signal).catch(() => {});
+  onTestFinished(async () => {
+    stop.abort();
+    await kept;
+  });
+  return async () => {
+    await clock.advance(LOOK_EVERY_MS);
+    await vi.waitFor(() => expect(clock.sleepers()).toBe(1));
+  };
+}
+
+it.skipIf(CANNOT_MOUNT)(
+  'goes on with urgent work on a full disk, and with all when there is room',
+  async () => {
+    const disk = smallDisk(8 * 1024 * 1024);
+    const { database, states, store, rows, ballast } = await open(disk);
+    await using _closing = database;
+    const look = keep(database);
+    await look();
+    expect(statSync(ballast).size).toBe(BALLAST_BYTES);
+    expect(statSync(ballast).blocks * 512).toBeGreaterThanOrEqual(BALLAST_BYTES);
+    await store('telemetry');
+
+    disk.fill();
+    await look();
+    expect(database.space.state().space).toBe('short');
+    await expect(store('telemetry')).rejects.toEqual(UNAVAILABLE);
+    // The log has some room left over from earlier commits.
+    await vi.waitFor(() => expect(store()).rejects.toEqual(UNAVAILABLE), { timeout: 5_000, interval: 1 });
+    expect(database.space.state().space).toBe('full');
+    expect(existsSync(ballast)).toBe(false);
+    const before = rows() ?? 0;
+    for (let unlock = 0; unlock < 10; unlock += 1) await store('urgent');
+    await expect(store()).rejects.toEqual(UNAVAILABLE);
+    expect(rows()).toBe(before + 10);
+    await look();
+    await expect(store()).rejects.toEqual(UNAVAILABLE);
+
+    disk.makeRoom();
+    await look();
+    await store();
+    await store('telemetry');
+    expect(statSync(ballast).size).toBe(BALLAST_BYTES);
+    expect(states.map(({ space }) => space)).toEqual(['short', 'full', 'plenty']);
+    expect(rows()).toBe(before + 12);
+  },
+);
+
+it.skipIf(CANNOT_MOUNT)(
+  'refuses even urgent work once the ballast is used up, and loses nothing',
+  async () => {
+    const disk = smallDisk(8 * 1024 * 1024);
+    const { database, store, rows } = await open(disk);
+    await using _closing = database;
+    const look = keep(database);
+    await look();
+    disk.fill();
+    let stored = 0;
+    await expect(
+      (async () => {
+        for (;;) {
+          await store('urgent');
+          stored += 1;
+        }
+      })(),
+    ).rejects.toEqual(UNAVAILABLE);
+    expect(rows()).toBe(stored);
+    expect(stored).toBeGreaterThan(10);
+    disk.makeRoom();
+    await look();
+    await store();
+    expect(rows()).toBe(stored + 1);
+  },
+);
+
+it.skipIf(CANNOT_MOUNT)(
+  'starts on a full disk with the room of the ballast, and says what to do without',
+  async () => {
+    const disk = smallDisk(8 * 1024 * 1024);
+    {
+      const { database, store } = await open(disk);
+      await using _closing = database;
+      const look = keep(database);
+      await store();
+      await look();
+    }
+    disk.fill();
+    {
+      const { database, store, rows, states } = await open(disk);
+      await using _closing = database;
+      // At start-up everything is urgent.
+      await store();
+      expect(rows()).toBe(2);
+      expect(states.map(({ space }) => space)).toEqual(['full']);
+    }
+    rmSync(join(disk.folder, 'ballast'), { force: true });
+    disk.fill();
+    await expect(open(disk)).rejects.toThrow(
+      /gatehouse\.db cannot be used while the disk is full: make room on it/,
+    );
+    disk.makeRoom();
+    const { database, rows } = await open(disk);
+    await using _closing = database;
+    expect(rows()).toBe(2);
+  },
+);
+
+it.skipIf(CANNOT_MOUNT)(
+  'says at a first start that there is no room, and leaves no half database',
+  async () => {
+    const disk = smallDisk(8 * 1024 * 1024);
+    disk.fill();
+    await expect(open(disk)).rejects.toThrow(/gatehouse\.db cannot be used while the disk is full/);
+    expect(existsSync(join(disk.folder, 'gatehouse.db'))).toBe(false);
+    disk.makeRoom();
+    const { database } = await open(disk);
+    await database[Symbol.asyncDispose]();
+  },
+);

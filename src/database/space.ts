@@ -1,0 +1,138 @@
+/**
+ * The disk running full, step by step and back by itself: losing the disk must not stop the doors.
+ *
+ *   plenty  everything is stored.
+ *   short   telemetry is refused: what is only good to know must not take the last of the room.
+ *   full    a commit found no room. The ballast, a file that holds room for this moment, is given up, and only urgent
+ *           work is stored: what opens or shuts a door or takes a right away, with its audit. Everything else is
+ *           refused until the ballast has been put back, which takes more room than it was short of.
+ *
+ * Until `keep` runs, at start-up, everything is urgent.
+ */
+
+import { randomFillSync } from 'node:crypto';
+import { rmSync, statSync } from 'node:fs';
+import { type FileHandle, open, statfs } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Clock } from '../clock.ts';
+
+/** `urgent` jobs may run twice, the first time rolled back: they touch nothing but the database. */
+export type Urgency = 'telemetry' | 'normal' | 'urgent';
+export type Space = 'plenty' | 'short' | 'full';
+
+/** A day of unlocks and their audit is some 2 MB, and the write-ahead log grows to 4 MB between checkpoints. */
+export const BALLAST_BYTES = 16 * 1024 * 1024;
+/** Free room in ballasts: below the first it is short, from the second on it is plenty again. */
+const SHORT_BELOW = 2;
+const PLENTY_FROM = 3;
+/** How soon the gateway notices that someone has made room. */
+const LOOK_EVERY_MS = 5_000;
+/** Written at a time: a few milliseconds. */
+const CHUNK_BYTES = 1024 * 1024;
+
+export interface SpaceState {
+  space: Space;
+  /** At the last look; null before the first. */
+  freeBytes: number | null;
+}
+
+export interface DiskSpace {
+  state(): SpaceState;
+  admits(urgency: Urgency): boolean;
+  /** A commit found no room: gives the ballast up, and tells whether that made any. */
+  release(): boolean;
+  /** Looks after the room until the signal fires. */
+  keep(clock: Clock, signal: AbortSignal): Promise<never>;
+}
+
+export interface DiskSpaceOptions {
+  /** Its folder is the disk in question. */
+  databaseFile: string;
+  /** BALLAST_BYTES when absent. */
+  ballastBytes?: number;
+  /** Told of every change. */
+  changed?: (state: SpaceState) => void;
+}
+
+export function openDiskSpace(options: DiskSpaceOptions): DiskSpace {
+  const { databaseFile, ballastBytes = BALLAST_BYTES, changed = () => {} } = options;
+  const directory = dirname(databaseFile);
+  const ballast = join(directory, 'ballast');
+  let space: Space = 'plenty';
+  let freeBytes: number | null = null;
+  let serving = false;
+
+  function become(next: Space): void {
+    if (next === space) return;
+    space = next;
+    changed({ space, freeBytes });
+  }
+
+  function release(): boolean {
+    const made = sizeOf(ballast) > 0;
+    // On a disk that takes no change at all, such as one gone read-only, there is nothing to give.
+    const gone = attempt(() => rmSync(ballast, { force: true }));
+    become('full');
+    return made && gone;
+  }
+
+  async function look(): Promise<void> {
+    const disk = await statfs(directory);
+    const free = disk.bavail * disk.bsize;
+    freeBytes = free;
+    const hasBallast = sizeOf(ballast) >= ballastBytes;
+    if (!hasBallast && free >= (1 + SHORT_BELOW) * ballastBytes && (await fill(ballast, ballastBytes))) {
+      return become('plenty');
+    }
+    if (space === 'full') return;
+    become(free < (space === 'short' ? PLENTY_FROM : SHORT_BELOW) * ballastBytes ? 'short' : 'plenty');
+  }
+
+  return {
+    state: () => ({ space, freeBytes }),
+    admits: (urgency) =>
+      !serving || space === 'plenty' || urgency === 'urgent' || (space === 'short' && urgency === 'normal'),
+    release,
+    async keep(clock, signal) {
+      serving = true;
+      for (;;) {
+        await clock.sleep(LOOK_EVERY_MS, signal);
+        await look();
+      }
+    },
+  };
+}
+
+/**
+ * Takes the room with content that no file system can compress. Not synced: after a power cut it is made again. Returns
+ * false, and leaves nothing, when there was not enough.
+ */
+async function fill(file: string, bytes: number): Promise<boolean> {
+  let handle: FileHandle | undefined;
+  try {
+    handle = await open(file, 'w', 0o600);
+    const chunk = Buffer.alloc(CHUNK_BYTES);
+    for (let left = bytes; left > 0; left -= CHUNK_BYTES) {
+      await handle.writeFile(randomFillSync(chunk).subarray(0, left));
+    }
+    await handle.close();
+    return true;
+  } catch {
+    await handle?.close().catch(() => {});
+    attempt(() => rmSync(file, { force: true }));
+    return false;
+  }
+}
+
+function sizeOf(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+function attempt(action: () => void): boolean {
+  try {
+    action();
+    return true;
+  } catch {
+    return false;
+  }
+}
