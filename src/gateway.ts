@@ -106,7 +106,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     field: () => fieldStatus(field.state()),
     certificates: () => certificates,
   });
-  const parts = { ...desk, ...openEstate(options, base), auth, status };
+  const parts = { ...desk, ...openEstate(options, base), audit: base.audit, auth, status };
   const operations = interfaceOperations(
     { ...parts, ready: [() => database.commit(() => {})] },
     config.http.productSegment,
@@ -152,8 +152,13 @@ async function openBase({ config, clock, log }: GatewayOptions, opening: AsyncDi
     }),
   );
   const { systemId, epoch } = await openSystem(database, clock, config.systemId);
+  const ca = await openSiteCa({ directory: path('pki'), systemId, clock, log });
+  const { sign, verifySignature } = ca;
+  const audit = openAudit({ database, clock, log, macKey: vault.deriveKey('audit'), sign, verifySignature });
+  // Below the tasks: the last checkpoint covers what they recorded.
+  opening.use(audit.checkpoints);
   const tasks = opening.use(openTasks(clock, log));
-  const audit = openAudit({ database, clock, macKey: vault.deriveKey('audit') });
+  tasks.start('audit checkpoints', audit.checkpoints.keep);
   const auth = opening.use(openAuth({ database, clock, audit, log }));
   const clockSynchronised = () => isClockSynchronised(clock);
   const bounds = config.upstream && { maxAgeMs: config.upstream.maxAge, maxBytes: config.upstream.maxBytes };
@@ -164,7 +169,6 @@ async function openBase({ config, clock, log }: GatewayOptions, opening: AsyncDi
     const forwarder = openForwarder({ database, events, clock, clockSynchronised, log, systemId, upstream });
     tasks.start('notification service', forwarder.run);
   }
-  const ca = await openSiteCa({ directory: path('pki'), systemId, clock, log });
   return { vault, database, databaseFile, systemId, epoch, tasks, audit, auth, events, ca };
 }
 

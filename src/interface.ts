@@ -2,6 +2,7 @@
  * Every operation of the interface, in one list: gateway.ts gives it the parts that answer, the document needs none.
  * With gateway.ts, the only file that knows all slices.
  */
+import { auditOperations } from './audit/operations.ts';
 import { authOperations } from './auth/operations.ts';
 import { catalogueOperations } from './catalogue/operations.ts';
 import { doorOperations } from './doors/operations.ts';
@@ -22,6 +23,7 @@ export interface Parts {
   doors: Parameters<typeof doorOperations>[0];
   catalogue: Parameters<typeof catalogueOperations>[0];
   siteImport: Parameters<typeof siteImportOperations>[0];
+  audit: Parameters<typeof auditOperations>[0];
   auth: Parameters<typeof authOperations>[0];
   status: Parameters<typeof statusOperations>[0];
 }
@@ -35,6 +37,7 @@ export function interfaceOperations(parts: Parts, productSegment = 'access'): Op
     ...doorOperations(parts.doors, productSegment),
     ...catalogueOperations(parts.catalogue, productSegment),
     ...siteImportOperations(parts.siteImport),
+    ...auditOperations(parts.audit),
     ...authOperations(parts.auth),
     ...statusOperations(parts.status),
   ];

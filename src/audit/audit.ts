@@ -3,14 +3,17 @@
  *
  * Each row carries an HMAC-SHA256, under a key that is not in the database, over its content and the mac of the row
  * before it. So a row edited, inserted or deleted between others is found, by whoever has the key. The newest rows
- * deleted together with SQLite's own counter are not: that takes a checkpoint kept elsewhere. The first row names the
- * database, so that the log of one cannot stand in for that of another.
+ * deleted together with SQLite's own counter are not: that takes a checkpoint kept elsewhere (checkpoints.ts). The
+ * first row names the database, so that the log of one cannot stand in for that of another.
  */
 import { createHmac } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
+import type { Log } from '../log.ts';
 import { type Principal, SYSTEM_PRINCIPAL } from '../principal.ts';
-import { type AuditContent, type AuditRow, auditTable } from './table.ts';
+import { type CheckpointOptions, type Checkpoints, openCheckpoints } from './checkpoints.ts';
+import { type AuditContent, type AuditFilter, type AuditRow, auditTable, databaseIdOf } from './table.ts';
+import { type AuditFault, BEGIN, openVerifier, type VerifiedPage } from './verify.ts';
 
 export interface AuditEntry {
   principal: Pick<Principal, 'id' | 'label'>;
@@ -30,10 +33,7 @@ export interface Audit {
   record(entry: AuditEntry): void;
 }
 
-/** `firstBad` is the lowest seq whose row is missing, was changed, or should not be there. */
-export type AuditVerdict =
-  | { intact: true; rows: number }
-  | { intact: false; firstBad: number; reason: 'missing' | 'changed' | 'foreign' };
+export type AuditVerdict = { intact: true; rows: number } | ({ intact: false } & AuditFault);
 
 export interface RecordedEntry extends Required<AuditEntry> {
   seq: number;
@@ -41,27 +41,44 @@ export interface RecordedEntry extends Required<AuditEntry> {
   at: number;
 }
 
-export interface OpenAudit extends Audit {
-  /** Reads all rows, some at a time, so that requests go on meanwhile. */
-  verify(): Promise<AuditVerdict>;
-  /** Newest first; `before` is the `seq` the last page ended with. */
-  list(page: { before?: number; limit: number }): RecordedEntry[];
+export interface Page<Item> {
+  items: Item[];
+  /** The `seq` to go on from; null at the end. A page may be short, or empty, and not be the last. */
+  next: number | null;
 }
 
-export interface AuditOptions {
+export interface OpenAudit extends Audit {
+  /** The rows after `after`; `checkpoint` is the JWS of one kept elsewhere. */
+  verifyPage(after: number, checkpoint?: string): Promise<VerifiedPage>;
+  /** Reads all rows, some at a time, so that requests go on meanwhile. */
+  verify(checkpoint?: string): Promise<AuditVerdict>;
+  /** Newest first, from below `before` on. */
+  list(query: { before?: number; limit: number } & Partial<AuditFilter>): Promise<Page<RecordedEntry>>;
+  /** Oldest first, with the macs. */
+  export(query: { after: number } & Partial<AuditFilter>): Page<RecordedEntry & { mac: string }>;
+  readonly checkpoints: Checkpoints;
+}
+
+export interface AuditOptions extends Pick<CheckpointOptions, 'sign' | 'verifySignature'> {
   database: Database;
   clock: Clock;
+  log: Log;
   macKey: Uint8Array;
 }
 
-/** Rows read in one turn of the event loop: about 5 ms. */
-const VERIFY_BATCH = 500;
-const BEGIN = 'audit.begin';
+/** Rows looked at in one turn of the event loop: about 5 ms. */
+const SCAN_BATCH = 2_000;
+/** Rows looked at for one page: a filter that matches little must not occupy the gateway. */
+const SCAN_MAX = 50_000;
+const ANY: AuditFilter = { actor: null, action: null, object: null, outcome: null, from: null, to: null };
 
-export function openAudit({ database, clock, macKey }: AuditOptions): OpenAudit {
+export function openAudit(options: AuditOptions): OpenAudit {
+  const { database, clock, macKey } = options;
   const table = auditTable(database);
   const mac = (row: AuditContent, previous: Uint8Array) =>
     createHmac('sha256', macKey).update(previous).update(canonical(row)).digest();
+  const verifyRows = openVerifier({ table, mac });
+  const checkpoints = openCheckpoints({ ...options, table });
 
   /** Everything is read from the table, since a job that rolls back takes its rows with it. */
   function append(entry: AuditEntry): void {
@@ -76,36 +93,45 @@ export function openAudit({ database, clock, macKey }: AuditOptions): OpenAudit 
       detail: JSON.stringify(entry.detail ?? {}),
       correlation_id: entry.correlationId,
     };
-    table.insert(row, mac(row, table.lastMac() ?? Buffer.alloc(0)));
+    table.insert(row, mac(row, table.head()?.mac ?? Buffer.alloc(0)));
   }
 
   return {
+    checkpoints,
     record(entry) {
       if (table.highest() === 0) append(beginning(databaseIdOf(table), entry.correlationId));
       append(entry);
     },
-    async verify() {
-      const beginsWith = `database/${databaseIdOf(table)}`;
-      let previous: Uint8Array = Buffer.alloc(0);
-      let seq = 0;
-      for (;;) {
-        const batch = table.after(seq, VERIFY_BATCH);
-        for (const row of batch) {
-          seq += 1;
-          if (row.seq !== seq) return { intact: false, firstBad: seq, reason: 'missing' };
-          if (!mac(row, previous).equals(row.mac)) return { intact: false, firstBad: seq, reason: 'changed' };
-          if (seq === 1 && (row.action !== BEGIN || row.object !== beginsWith)) {
-            return { intact: false, firstBad: 1, reason: 'foreign' };
-          }
-          previous = row.mac;
-        }
-        if (batch.length < VERIFY_BATCH) break;
+    async verifyPage(after, checkpoint) {
+      return verifyRows(after, checkpoint === undefined ? undefined : await checkpoints.read(checkpoint));
+    },
+    async verify(checkpoint) {
+      const anchor = checkpoint === undefined ? undefined : await checkpoints.read(checkpoint);
+      let page = await verifyRows(0, anchor);
+      while (!page.complete) page = await verifyRows(page.through, anchor);
+      return page.fault ? { intact: false, ...page.fault } : { intact: true, rows: page.through };
+    },
+    async list({ before = table.highest() + 1, limit, ...filter }) {
+      const items: RecordedEntry[] = [];
+      let next = before;
+      while (next > 1 && before - next < SCAN_MAX) {
+        const from = Math.max(1, next - SCAN_BATCH);
+        const rows = table.newestFirst(next, from, { ...ANY, ...filter }, limit - items.length);
+        items.push(...rows.map(recorded));
+        next = items.length === limit ? (items.at(-1)?.seq ?? from) : from;
+        if (items.length === limit) break;
         await new Promise((resolve) => setImmediate(resolve));
       }
-      if (table.highest() > seq) return { intact: false, firstBad: seq + 1, reason: 'missing' };
-      return { intact: true, rows: seq };
+      return { items, next: next > 1 ? next : null };
     },
-    list: ({ before = Number.MAX_SAFE_INTEGER, limit }) => table.before(before, limit).map(recorded),
+    export({ after, ...filter }) {
+      const through = after + SCAN_BATCH;
+      const rows = table.oldestFirst(after, through, { ...ANY, ...filter });
+      return {
+        items: rows.map((row) => ({ ...recorded(row), mac: row.mac.toString('hex') })),
+        next: through < table.highest() ? through : null,
+      };
+    },
   };
 }
 
@@ -118,13 +144,6 @@ function canonical(row: AuditContent): string {
 function beginning(databaseId: string, correlationId: string): AuditEntry {
   const object = `database/${databaseId}`;
   return { principal: SYSTEM_PRINCIPAL, action: BEGIN, object, outcome: 'done', correlationId };
-}
-
-function databaseIdOf(table: ReturnType<typeof auditTable>): string {
-  const id = table.databaseId();
-  if (id === undefined)
-    throw new Error('the database has no identity yet: openSystem comes before the audit');
-  return id;
 }
 
 function recorded(row: AuditRow): RecordedEntry {

@@ -15,7 +15,7 @@ import {
   VALID_SINCE,
   YEAR_MS,
 } from './authority-files.ts';
-import { signCompact } from './jose.ts';
+import { signCompact, verifyCompact } from './jose.ts';
 import { openServerIdentity, type ServerIdentity } from './server-identity.ts';
 
 /** A new one needs a technician at the encoder; what is revoked before is refused by the database. */
@@ -53,8 +53,13 @@ export interface SiteCa {
    * when a third of its life is left and when the names change: ask at the start and once a day, always with all names.
    */
   serverIdentity(names: readonly string[]): Promise<ServerIdentity>;
-  /** Compact JWS (ES256) by the encoder issuer's key over a JSON document; the header's x5c carries the issuer. */
-  sign(document: Record<string, unknown>): Promise<string>;
+  /**
+   * Compact JWS (ES256) by the encoder issuer's key over a JSON document; the header's x5c carries the issuer. `typ`
+   * says what kind of document it is; by default a configuration.
+   */
+  sign(document: Record<string, unknown>, typ?: string): Promise<string>;
+  /** The document in a JWS of this CA. Throws when it is another's, of another `typ`, or not intact. */
+  verifySignature(jws: string, typ: string): Promise<Record<string, unknown>>;
 }
 
 export interface SiteCaOptions {
@@ -91,7 +96,8 @@ export async function openSiteCa({ directory, systemId, clock, log }: SiteCaOpti
       clock,
       log,
     }),
-    sign: (document) => signCompact(document, encoderIssuer),
+    sign: (document, typ) => signCompact(document, encoderIssuer, typ),
+    verifySignature: (jws, typ) => verifyCompact(jws, new X509Certificate(root), typ),
   };
 }
 
