@@ -112,7 +112,7 @@ export function openAuth({ database, clock, audit, log }: AuthOptions): Auth {
           audit.record({ ...caller, action: 'token.revoke', object: `token/${id}`, outcome: 'done', detail });
         }
         return shown(stored(id));
-      }),
+      }, 'urgent'),
     [Symbol.asyncDispose]: marks.close,
   };
 }

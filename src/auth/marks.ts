@@ -37,7 +37,7 @@ export function openMarks({ database, table, clock, log }: MarksOptions): Marks 
       await database.commit(() => {
         for (const [id, at] of usesNow) table.used(id, at);
         for (const [id, at] of expirationsNow) table.expired(id, at);
-      });
+      }, 'telemetry');
     } catch (error) {
       log.warn({ err: error }, 'the last use of tokens could not be stored; trying again in a minute');
       return;

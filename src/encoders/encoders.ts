@@ -111,7 +111,7 @@ export function openEncoders({ database, table, audit, clock, presence, drop }: 
           detail: { generation: row.generation },
           correlationId,
         });
-      });
+      }, 'urgent');
       await drop(encoderId, 'the credential was revoked');
       return get(encoderId);
     },

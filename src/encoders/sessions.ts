@@ -208,7 +208,7 @@ export class Sessions implements EncoderLinkHost {
     const now = clock.now();
     this.#changedAt.set(encoderId, now);
     database
-      .commit(() => table.setConnected.run(isConnected ? 1 : 0, now, encoderId))
+      .commit(() => table.setConnected.run(isConnected ? 1 : 0, now, encoderId), 'telemetry')
       .catch((error) => log.warn({ encoderId, error: String(error) }, 'presence not stored'));
   }
 
@@ -261,6 +261,7 @@ function decode(channel: UpChannel, payload: Buffer): Up | undefined {
  */
 function counts(born: Session['born'], message: Birth, stored: Stored): boolean {
   if (!born) return true;
-  if (born.boot === message.boot) return message.seq > born.seq;
+  // The same once more: the commit that was to store it has failed, and the encoder repeats it.
+  if (born.boot === message.boot) return message.seq >= born.seq;
   return stored.bootIsNew && !born.bootIsNew;
 }
