@@ -110,9 +110,9 @@ describe('openReconciler', () => {
   });
 
   it('spreads the attempts over the whole of the wait', async () => {
-    const { clock, wanted, run, last, reconciler } = estate({ random: () => 0.25 });
-    wanted.set('a', 1);
+    const { clock, run, want, last, reconciler } = estate({ random: () => 0.25 });
     run();
+    want('a', 1);
     await clock.advance(0);
     last().fail(refusal('NO_REPLY'));
     await clock.advance(0);
@@ -138,13 +138,8 @@ describe('openReconciler', () => {
     await clock.advance(0);
     last().fail(refusal('BUSY'));
     await clock.advance(0);
-    expect(reconciler.failure('a')).toEqual({
-      version: 1,
-      code: 'BUSY',
-      message: 'it said BUSY',
-      at: clock.now(),
-      permanent: false,
-    });
+    const failure = { version: 1, code: 'BUSY', message: 'it said BUSY', permanent: false };
+    expect(reconciler.failure('a')).toEqual({ ...failure, at: clock.now() });
     want('a', 2);
     await clock.advance(0);
     expect(reconciler.failure('a')).toBeUndefined();
@@ -275,6 +270,39 @@ describe('openReconciler', () => {
     await clock.advance(0);
     expect(reconciler.failure('a')).toMatchObject({ code: 'BAD_REPLY', permanent: false });
     expect(reconciler.nextAttempt('a')).toBeGreaterThan(clock.now());
+  });
+
+  it('tells a device that forgets at once ever more seldom, also when its reports wake it', async () => {
+    let attempts = 0;
+    const bed = estate({
+      async apply({ id, version }) {
+        attempts += 1;
+        bed.applied.set(id, version);
+      },
+    });
+    const { clock, wanted, applied, run, reconciler } = bed;
+    wanted.set('a', 1);
+    run();
+    for (let second = 0; second < 600; second += 1) {
+      await clock.advance(1_000);
+      if (applied.delete('a')) reconciler.wake('a');
+    }
+    expect(attempts).toBeLessThan(12);
+    expect(reconciler.failure('a')).toMatchObject({ code: 'BAD_REPLY' });
+  });
+
+  it('tells a device that lost what it had kept at once', async () => {
+    const { clock, wanted, applied, attempts, run, last, reconciler } = estate();
+    wanted.set('a', 1);
+    run();
+    await clock.advance(0);
+    last().done();
+    await clock.advance(3_600_000);
+    applied.delete('a');
+    reconciler.wake('a');
+    await clock.advance(0);
+    expect(attempts).toHaveLength(2);
+    expect(reconciler.failure('a')).toBeUndefined();
   });
 
   it('asks an attempt that does not end to stop', async () => {

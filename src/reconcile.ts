@@ -61,6 +61,8 @@ const ATTEMPTS_AT_ONCE = 16;
 const ATTEMPT_DEADLINE_MS = 120_000;
 /** The table is read again after this, also without a wake: it costs a query, and forgives a wake forgotten. */
 const RECHECK_MS = 900_000;
+/** What a device has kept for this long it has taken; what it loses sooner counts as a failure of the attempt. */
+const LASTING_MS = 60_000;
 /** REFUSED: the device said no · INVALID_COMMAND: no device will ever understand this version. */
 const PERMANENT: ReadonlySet<string> = new Set(['REFUSED', 'INVALID_COMMAND']);
 
@@ -85,7 +87,7 @@ export function openReconciler(options: ReconcilerOptions): Reconciler {
     const { id, version } = one;
     try {
       await withDeadline(clock, stop, () => options.apply({ id, version }, stop.signal));
-      one.sent = true;
+      one.sentAt = clock.monotonic();
       unread = true;
       if (one.failures > 0) log.info({ id, version }, `${name} of ${id} are applied`);
     } catch (error) {
@@ -159,8 +161,8 @@ interface Wanted extends Due {
   /** Monotonic milliseconds; Infinity: this version is not tried again. */
   notBefore: number;
   failure: ApplyFailure | undefined;
-  /** `apply` has resolved: the table should not list it any more. */
-  sent: boolean;
+  /** When `apply` resolved, monotonic milliseconds: the table should not list it any more. */
+  sentAt: number | undefined;
 }
 
 /** What is wanted, as last read, and how it went with each version so far. */
@@ -182,23 +184,30 @@ function openWantedList({ name, due, clock, log, random = Math.random }: Reconci
     log.warn({ id, version, err: error, failures: one.failures, permanent }, `${name} of ${id}: ${message}`);
   }
 
+  /** In force. Remembered for a while, so that a device that forgets at once is not told again and again. */
+  function settle(one: Wanted): void {
+    if (one.sentAt === undefined) list.delete(one.id);
+    one.failure = undefined;
+    one.notBefore = Number.POSITIVE_INFINITY;
+  }
+
   return {
     get: (id: string) => list.get(id),
     failed,
     read(): void {
       const now = new Map(due().map(({ id, version }) => [id, version]));
-      for (const id of list.keys()) if (!now.has(id)) list.delete(id);
+      for (const one of list.values()) {
+        if (one.sentAt !== undefined && clock.monotonic() - one.sentAt >= LASTING_MS) list.delete(one.id);
+        else if (!now.has(one.id)) settle(one);
+      }
       for (const [id, version] of now) {
         const one = list.get(id);
         if (one?.version !== version) {
           const notBefore = clock.monotonic();
-          list.set(id, { id, version, failures: 0, notBefore, failure: undefined, sent: false });
-        } else if (one.sent) {
-          one.sent = false;
-          failed(
-            one,
-            new DriverError('BAD_REPLY', 'it was sent, but the device does not report it in force'),
-          );
+          list.set(id, { id, version, failures: 0, notBefore, failure: undefined, sentAt: undefined });
+        } else if (one.sentAt !== undefined) {
+          one.sentAt = undefined;
+          failed(one, new DriverError('BAD_REPLY', 'it was sent, but the device has it not in force'));
         }
       }
     },
@@ -223,7 +232,7 @@ function openWantedList({ name, due, clock, log, random = Math.random }: Reconci
     },
     forgetBackoff(id: string): void {
       const one = list.get(id);
-      if (!one || one.failure?.permanent) return;
+      if (!one || one.failure?.permanent || one.sentAt !== undefined) return;
       one.failures = 0;
       one.notBefore = Math.min(one.notBefore, clock.monotonic());
     },

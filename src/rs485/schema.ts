@@ -1,0 +1,175 @@
+/** The RS-485 device as the interface shows it (interface specification 2.4) and the body of 4.5. */
+import { z } from '@hono/zod-openapi';
+import { type IoPins, PINS, type Pin } from '../../drivers/settings.ts';
+import { readOnlyFields } from '../http/editing.ts';
+
+const NAME_MAX = 128;
+const IDENTIFIER_MAX = 64;
+const DESCRIPTION_MAX = 1_024;
+const RELAY_MAX = 7;
+/** What a strike or a motor takes, and ten minutes for a gate. */
+const UNLOCK_MIN_MS = 100;
+const UNLOCK_MAX_MS = 600_000;
+
+/** Names and ids end up on screens and in logs. */
+const PRINTABLE = /^[^\p{Cc}\p{Cs}]*$/u;
+const printable = (max: number) =>
+  z.string().min(1).max(max).regex(PRINTABLE, 'expected no control characters');
+/** Several lines are fine. */
+const description = z
+  .string()
+  .min(1)
+  .max(DESCRIPTION_MAX)
+  .regex(/^[^\p{Cs}]*$/u, 'expected no lone surrogates');
+
+const dateTime = z.iso.datetime();
+const nameVersion = z.object({ name: z.string(), version: z.string() });
+const version = z.object({ version: z.string() });
+
+/** Any text finds its device or none; case does not matter in a UUID. */
+export const deviceId = z.string().toLowerCase().openapi({ example: '1b6f4c0e-55d5-4a4c-8c5a-1f1f0d6a4a10' });
+
+const pins = (pin: z.ZodType<boolean | undefined>) =>
+  Object.fromEntries(PINS.map((name) => [name, pin])) as Record<Pin, z.ZodType<boolean | undefined>>;
+
+const deviceFields = {
+  deviceId: z.guid(),
+  name: z.string().nullable(),
+  description: z.string().nullable(),
+  doorId: z.string().nullable(),
+  groupId: z.string().nullable(),
+  group: z.string().nullable().openapi({ description: 'Name of the group' }),
+  hwId: z.string(),
+  type: z.string().nullable(),
+  relayIndex: z.int().nullable(),
+  unlockDurationMilliseconds: z.int().nullable(),
+  useInputPinMemory: z.boolean(),
+  ioPins: z.object(pins(z.boolean())).openapi({ description: 'Which pins are in use; never their levels' }),
+  reportedSettingsVersion: z
+    .int()
+    .openapi({ description: 'Of the settings in force; 0: none were ever put' }),
+  settingsVersion: z.int().openapi({
+    description: 'Of the settings wanted: ioPins, relayIndex, unlockDurationMilliseconds, useInputPinMemory',
+  }),
+  apps: z.array(nameVersion),
+  platform: version.nullable(),
+  connectionState: z.object({ changedOn: dateTime, connected: z.boolean() }),
+  upgradeJobInfo: z.object({ app: z.array(nameVersion), id: z.string(), platform: version }).nullable(),
+};
+export const rs485Device = z.object(deviceFields).openapi('Rs485Device');
+export type Rs485Device = Omit<z.infer<typeof rs485Device>, 'ioPins'> & { ioPins: IoPins };
+
+/** What is wanted of a device, whole. */
+export interface Wanted {
+  name: string | null;
+  description: string | null;
+  doorId: string | null;
+  groupId: string | null;
+  ioPins: IoPins;
+  relayIndex: number | null;
+  unlockDurationMilliseconds: number | null;
+  useInputPinMemory: boolean;
+}
+
+/** Absent: unchanged. Pins that are absent stay as they are; null takes all pins out of use. */
+export type Edit = { [Field in Exclude<keyof Wanted, 'ioPins'>]?: Wanted[Field] | undefined } & {
+  ioPins?: { [Name in Pin]?: boolean | undefined } | null | undefined;
+};
+
+const clears = { description: 'null clears it' };
+/** An id of a door: of the UUIDs doors have, or of a door that is yet to come. */
+const doorId = printable(IDENTIFIER_MAX).transform((id) =>
+  z.guid().safeParse(id).success ? id.toLowerCase() : id,
+);
+
+const editable = {
+  name: printable(NAME_MAX).nullable().optional().openapi(clears),
+  description: description.nullable().optional().openapi(clears),
+  doorId: doorId.nullable().optional().openapi({
+    description:
+      'The door this device’s relay opens: one device per door. A door that does not exist yet is fine; null clears it',
+  }),
+  groupId: printable(IDENTIFIER_MAX).nullable().optional().openapi(clears),
+  ioPins: z
+    .strictObject(pins(z.boolean().optional()))
+    .nullable()
+    .optional()
+    .openapi({ description: 'Pins in use. A pin that is absent stays as it is; null takes all out of use' }),
+  relayIndex: z.int().min(0).max(RELAY_MAX).nullable().optional().openapi(clears),
+  unlockDurationMilliseconds: z
+    .int()
+    .min(UNLOCK_MIN_MS)
+    .max(UNLOCK_MAX_MS)
+    .nullable()
+    .optional()
+    .openapi({ description: 'null: the device’s own' }),
+  useInputPinMemory: z.boolean().optional(),
+};
+
+export const updateBody = z
+  .strictObject({
+    deviceId: z.string().optional(),
+    ...editable,
+    ...readOnlyFields(deviceFields, ['deviceId', ...Object.keys(editable)]),
+  })
+  .openapi('Rs485DeviceUpdate');
+
+/** One device of a site's file. Without deviceId it is known by its bus and hwId. */
+export const rs485Entry = z.strictObject({
+  deviceId: z.guid().toLowerCase().optional(),
+  bus: z.string().regex(/^[a-z0-9-]{1,32}$/, 'expected the id of a link of the configuration'),
+  hwId: printable(IDENTIFIER_MAX),
+  ...editable,
+});
+export type Rs485Entry = z.output<typeof rs485Entry>;
+
+const failure = z.object({
+  version: z.int(),
+  code: z.string(),
+  message: z.string(),
+  at: dateTime,
+  permanent: z.boolean().openapi({ description: 'The device refused it: only new settings are tried' }),
+});
+
+export const rs485DeviceState = z
+  .object({
+    deviceId: z.guid(),
+    bus: z.string().openapi({ description: 'The link it is on' }),
+    busUp: z.boolean().nullable().openapi({ description: 'null: the configuration has no such link' }),
+    inForce: z.boolean().openapi({ description: 'The device has the settings that are wanted' }),
+    failure: failure
+      .nullable()
+      .openapi({ description: 'Why the settings wanted were not put in force at the last attempt' }),
+    nextAttempt: dateTime.nullable(),
+    unknown: z
+      .array(z.enum(['groupId', 'doorId']))
+      .openapi({ description: 'Fields that name what does not exist here' }),
+    reportAge: z.int().nullable().openapi({
+      description: 'Milliseconds since the device was last heard of; null: not since the gateway started',
+    }),
+    levels: z.record(z.string(), z.boolean()).openapi({ description: 'What the pins showed then' }),
+  })
+  .openapi('Rs485DeviceState');
+export type Rs485DeviceState = z.infer<typeof rs485DeviceState>;
+
+export const rs485Page = z
+  .object({
+    items: z.array(rs485Device),
+    next: z.string().nullable().openapi({ description: 'The cursor of the next page; null at the end' }),
+  })
+  .openapi('Rs485DevicePage');
+
+export const listQuery = z.strictObject({
+  cursor: z.guid().toLowerCase().optional().openapi({ description: 'From `next` of the page before' }),
+  limit: z.coerce.number().int().min(1).max(100).default(50),
+  bus: z.string().max(IDENTIFIER_MAX).optional(),
+  groupId: z.string().max(IDENTIFIER_MAX).optional(),
+  doorId: z.string().max(IDENTIFIER_MAX).optional(),
+  connected: z.enum(['true', 'false']).optional(),
+  name: z
+    .string()
+    .max(NAME_MAX)
+    .optional()
+    .openapi({ description: 'Part of the name, the hwId or the deviceId, in any case' }),
+});
+export type ListQuery = z.output<typeof listQuery>;

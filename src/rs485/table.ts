@@ -1,0 +1,84 @@
+/** The only SQL over RS-485 devices. */
+import type { Prepare } from '../database/database.ts';
+
+type Text = string | null;
+
+export interface Rs485Row {
+  device_id: string;
+  bus: string;
+  hw_id: string;
+  name: Text;
+  description: Text;
+  door_id: Text;
+  group_id: Text;
+  /** JSON: the pins in use. */
+  io_pins: string;
+  relay_index: number | null;
+  unlock_duration_ms: number | null;
+  use_input_pin_memory: number;
+  revision: number;
+  settings_version: number;
+  reported_settings_version: number;
+  connected: number;
+  connected_changed_at: number;
+  type: Text;
+  platform: Text;
+  apps: string;
+}
+
+const COLUMNS = `device_id, bus, hw_id, name, description, door_id, group_id, io_pins, relay_index,
+  unlock_duration_ms, use_input_pin_memory, revision, settings_version, reported_settings_version, connected,
+  connected_changed_at, type, platform, apps`;
+
+export type Rs485Table = ReturnType<typeof openRs485Table>;
+
+export function openRs485Table({ prepare }: Prepare) {
+  return {
+    device: prepare<[string], Rs485Row>(`SELECT ${COLUMNS} FROM rs485_device WHERE device_id = ?`),
+    byAddress: prepare<[string, string], Rs485Row>(
+      `SELECT ${COLUMNS} FROM rs485_device WHERE bus = ? AND hw_id = ?`,
+    ),
+    byDoor: prepare<[string], { device_id: string; name: Text }>(
+      'SELECT device_id, name FROM rs485_device WHERE door_id = ?',
+    ),
+    onBus: prepare<[string], { device_id: string }>('SELECT device_id FROM rs485_device WHERE bus = ?'),
+    all: prepare<[], Rs485Row>(`SELECT ${COLUMNS} FROM rs485_device ORDER BY device_id`),
+    /** After a cursor (exclusive); a filter that is null lets everything through, and '' is part of every name. */
+    page: prepare<[string, Text, Text, Text, string, number], Rs485Row>(
+      `SELECT ${COLUMNS} FROM rs485_device
+       WHERE device_id > ? AND bus = coalesce(?, bus) AND group_id IS coalesce(?, group_id)
+         AND door_id IS coalesce(?, door_id)
+         AND instr(lower(device_id || char(10) || hw_id || char(10) || coalesce(name, '')), lower(?)) > 0
+       ORDER BY device_id LIMIT ?`,
+    ),
+    insert: prepare<[string, string, string, number, number, string, number, string]>(
+      `INSERT INTO rs485_device (device_id, bus, hw_id, connected_changed_at, created_at, created_by, updated_at,
+         updated_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    ),
+    setWanted: prepare<
+      [
+        ...[Text, Text, Text, Text, string, number | null, number | null, number],
+        ...[number, number, string, string],
+      ]
+    >(
+      `UPDATE rs485_device SET name = ?, description = ?, door_id = ?, group_id = ?, io_pins = ?, relay_index = ?,
+         unlock_duration_ms = ?, use_input_pin_memory = ?, settings_version = settings_version + ?,
+         revision = revision + 1, updated_at = ?, updated_by = ? WHERE device_id = ?`,
+    ),
+    clearDoor: prepare<[string]>('UPDATE rs485_device SET door_id = NULL WHERE device_id = ?'),
+    /** Another device stands in its place: nothing it had in force is known any more. */
+    setAddress: prepare<[string, string, string]>(
+      'UPDATE rs485_device SET bus = ?, hw_id = ?, reported_settings_version = 0 WHERE device_id = ?',
+    ),
+    setFacts: prepare<[Text, Text, string, number, string]>(
+      `UPDATE rs485_device SET type = ?, platform = ?, apps = ?, reported_settings_version = ?
+       WHERE device_id = ?`,
+    ),
+    setConnected: prepare<[number, number, string]>(
+      'UPDATE rs485_device SET connected = ?, connected_changed_at = ? WHERE device_id = ?',
+    ),
+    setReportedVersion: prepare<[number, string]>(
+      'UPDATE rs485_device SET reported_settings_version = ? WHERE device_id = ?',
+    ),
+  };
+}
