@@ -1,0 +1,150 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { type Estate, openEstate } from '../../test/estate.ts';
+import { type TestShell, testShell } from '../../test/shell.ts';
+import { temporaryFolder } from '../../test/temporary.ts';
+import { listenUnix } from '../http/server.ts';
+import { silentLog } from '../log.ts';
+import { run } from './program.ts';
+
+const SITE = `groups:
+  - { id: lobby, name: Lobby }
+doors:
+  - accessPointId: 7
+    name: Gate
+    groupId: lobby
+`;
+
+let estate: Estate;
+let shell: TestShell;
+let folder: string;
+let socket: string;
+beforeEach(async () => {
+  estate = await openEstate();
+  folder = temporaryFolder();
+  socket = join(folder, 'admin.sock');
+  shell = testShell();
+  const server = await listenUnix({
+    ...{ app: estate.local, clock: estate.clock, log: silentLog, path: socket },
+  });
+  onTestFinished(() => server[Symbol.asyncDispose]());
+});
+
+/** Runs the command on a file with this text. */
+function imported(text: string, ...options: string[]): Promise<number> {
+  const file = join(folder, 'site.yaml');
+  writeFileSync(file, text);
+  shell.written.stdout = '';
+  shell.written.stderr = '';
+  return run(['import', file, '--socket', socket, ...options], shell);
+}
+const doorNames = async () => {
+  const { body } = await estate.desk('GET', '/doors');
+  return (body.items as { name: string }[]).map(({ name }) => name);
+};
+
+describe('gatehouse import', () => {
+  it('shows what changes, writes it, and has nothing to do the second time', async () => {
+    expect(await imported(SITE)).toBe(0);
+    expect(shell.written.stdout).toBe(
+      [
+        '+ group lobby (Lobby)',
+        '    name: "Lobby"',
+        '+ door access point 7 (Gate)',
+        '    name: "Gate"',
+        '    groupId: "lobby"',
+        '    accessPointId: 7',
+        'Written: 2 added, 0 changed, 0 unchanged.',
+        '',
+      ].join('\n'),
+    );
+    expect(await doorNames()).toEqual(['Gate']);
+    expect(await imported(SITE)).toBe(0);
+    expect(shell.written.stdout).toBe('Nothing to do.\n');
+  });
+
+  it('says from what to what, and what it leaves alone', async () => {
+    await imported(SITE);
+    expect(await imported('doors: [{ accessPointId: 7, name: Main gate }]')).toBe(0);
+    expect(shell.written.stdout).toMatch(
+      /^~ door [0-9a-f-]{36} \(Main gate\)\n {4}name: "Gate" → "Main gate"\n1 entry that is on the site and not in the file: left alone, nothing is ever deleted\.\nWritten: 0 added, 1 changed, 0 unchanged\.\n$/,
+    );
+  });
+
+  it('writes nothing in a dry run', async () => {
+    expect(await imported(SITE, '--dry-run')).toBe(0);
+    expect(shell.written.stdout).toContain('+ door access point 7 (Gate)');
+    expect(shell.written.stdout).toContain('Nothing was written: this was a dry run.');
+    expect(await doorNames()).toEqual([]);
+  });
+
+  it.each([
+    ['y', 0, ['Gate']],
+    ['', 1, []],
+  ])('asks on a terminal; %j', async (answer, exitCode, names) => {
+    shell.stdin.isTTY = true;
+    shell.stdin.write(`${answer}\n`);
+    expect(await imported(SITE)).toBe(exitCode);
+    expect(shell.written.stderr).toContain('Write these 2 changes? [y/N]');
+    expect(await doorNames()).toEqual(names);
+  });
+
+  it('does not ask with --yes, nor when there is nothing to do', async () => {
+    shell.stdin.isTTY = true;
+    expect(await imported(SITE, '--yes')).toBe(0);
+    expect(await imported(SITE)).toBe(0);
+    expect(shell.written.stderr).toBe('');
+  });
+
+  it('prints one JSON document for a program', async () => {
+    await imported(SITE, '--json', '--dry-run');
+    expect(JSON.parse(shell.written.stdout)).toMatchObject({ written: false, counts: { added: 2 } });
+    await imported(SITE, '--json');
+    expect(JSON.parse(shell.written.stdout)).toMatchObject({ written: true, counts: { added: 2 } });
+    await imported(SITE, '--json');
+    expect(JSON.parse(shell.written.stdout)).toMatchObject({ written: false, counts: { unchanged: 2 } });
+  });
+});
+
+describe('a file that cannot be used ends with 2 and shows the place', () => {
+  it.each([
+    ['what only the daemon can see', SITE.replace('groupId: lobby', 'groupId: loby'), 6, 14],
+    ['a duplicate', `${SITE}  - accessPointId: 7\n`, 7, 20],
+    ['a circle', 'templates:\n  - { id: a, extends: b }\n  - { id: b, extends: a }\n', 2, 23],
+    ['a setting nobody knows', 'doors:\n  - accesPointId: 7\n', 2, 5],
+    ['a value out of bounds', 'doors:\n  - accessPointId: 0\n', 2, 20],
+    [
+      'a time that is none',
+      'schedules:\n  - id: s\n    intervals: [{ days: [mon], start: 8:00, end: 09:00 }]',
+      3,
+      40,
+    ],
+    ['broken YAML', 'doors: [', 1, 9],
+  ])('%s', async (_name, text, line, column) => {
+    expect(await imported(text)).toBe(2);
+    expect(shell.written.stderr).toContain(`site.yaml:${line}:${column}: `);
+    expect(shell.written.stderr).toContain('^');
+    expect(await doorNames()).toEqual([]);
+  });
+
+  it('tells what is wrong in the words of the file', async () => {
+    await imported(SITE.replace('groupId: lobby', 'groupId: loby'));
+    expect(shell.written.stderr).toContain(
+      'doors[0].groupId: there is no group loby, in the file or on the site\n    6 |     groupId: loby\n      |              ^',
+    );
+    await imported('doors:\n  - accesPointId: 7\n');
+    expect(shell.written.stderr).toContain('did you mean "accessPointId"?');
+  });
+
+  it('a file that is not there', async () => {
+    expect(await run(['import', join(folder, 'none.yaml'), '--socket', socket], shell)).toBe(2);
+    expect(shell.written.stderr).toMatch(/cannot read the site's file .*: there is no such file/);
+  });
+});
+
+it('ends with 3 when the daemon does not run', async () => {
+  const file = join(folder, 'site.yaml');
+  writeFileSync(file, SITE);
+  expect(await run(['import', file, '--socket', join(folder, 'none.sock')], shell)).toBe(3);
+});
