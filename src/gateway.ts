@@ -19,6 +19,7 @@ import { openCatalogue } from './catalogue/catalogue.ts';
 import { type Clock, isClockSynchronised } from './clock.ts';
 import type { Config } from './config.ts';
 import { openDatabase } from './database/database.ts';
+import type { SpaceState } from './database/space.ts';
 import { doorConfiguration, type LockAddress } from './doors/configuration.ts';
 import { openDoors } from './doors/doors.ts';
 import { openDoorTable } from './doors/table.ts';
@@ -47,6 +48,8 @@ import { supervise } from './supervise.ts';
 import { openSystem } from './system.ts';
 import { openVault } from './vault.ts';
 import { VERSION } from './version.ts';
+import { vitalsOf } from './vitals.ts';
+import type { Vital } from './watchdog.ts';
 import { openWrites, type Writes } from './writes/writes.ts';
 
 /** Certificates are looked at so often; they are renewed months before their end. */
@@ -59,6 +62,8 @@ export interface Gateway extends AsyncDisposable {
   /** Where encoders connect, as they are told at registration. */
   readonly encoderUrl: string;
   readonly adminSocket: string;
+  /** What must work for the daemon to count as alive (watchdog.ts). */
+  readonly vitals: readonly Vital[];
 }
 
 export interface GatewayOptions {
@@ -128,12 +133,15 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
       desk.encoderLink.renew(renewed);
     }
   });
+  // Last, since start-up may use the room held back for urgent work.
+  tasks.start('disk space', (signal) => database.space.keep(clock, signal));
   const opened = opening.move();
   return {
     systemId,
     baseUrl: ports.baseUrl,
     encoderUrl: desk.encoderUrl,
     adminSocket,
+    vitals: vitalsOf(database, field),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
 }
@@ -148,6 +156,7 @@ async function openBase({ config, clock, log }: GatewayOptions, opening: AsyncDi
       file: databaseFile,
       monotonic: () => clock.monotonic(),
       failed: (error) => log.error({ err: error }, 'a commit failed; nothing of it was stored'),
+      spaceChanged: (state) => logSpace(state, log),
       migrated: (names) => log.info({ names }, 'the database was brought to the newest schema'),
     }),
   );
@@ -323,6 +332,15 @@ function fieldStatus({ hosts, links }: FieldState): Status['field'] {
       lastError: lastError ? `${lastError.code}: ${lastError.message}` : null,
     })),
   };
+}
+
+function logSpace({ space, freeBytes }: SpaceState, log: Log): void {
+  const fields = { space, freeBytes };
+  if (space === 'plenty') log.info(fields, 'the disk has room again; everything is stored');
+  if (space === 'short')
+    log.warn(fields, 'the disk is nearly full: telemetry is not stored any more; make room');
+  if (space === 'full')
+    log.error(fields, 'the disk is full: only urgent work is stored, in reserved room; make room');
 }
 
 interface Tasks extends AsyncDisposable {

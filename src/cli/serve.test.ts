@@ -29,6 +29,7 @@ function opens(close: () => Promise<void> = async () => {}): void {
     baseUrl: 'https://gateway:8443',
     encoderUrl: 'mqtts://gateway:8883',
     adminSocket: join(config.dataDirectory, 'admin.sock'),
+    vitals: [],
     async [Symbol.asyncDispose]() {
       await close();
       closed.push(config.dataDirectory);

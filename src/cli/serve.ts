@@ -8,8 +8,10 @@ import { readConfig } from '../config-file.ts';
 import { holdFile } from '../database/connection.ts';
 import { openGateway } from '../gateway.ts';
 import { type Log, openLog } from '../log.ts';
+import { openNotifier } from '../notify.ts';
 import { VERSION } from '../version.ts';
-import { configFile } from './client.ts';
+import { feedWatchdog } from '../watchdog.ts';
+import { configFile, openClient } from './client.ts';
 import { CommandFailed, type Shell } from './shell.ts';
 
 /** From the signal to the end; below systemd's TimeoutStopSec. */
@@ -26,6 +28,7 @@ export async function serve(options: { config?: string }, shell: Shell): Promise
   });
   shell.reportCrashes((err) => log.error({ err }, 'crashed: this is a fault of Gatehouse, please report it'));
   log.info({ version: VERSION, node: shell.nodeVersion, config: file }, 'starting');
+  const notifier = openNotifier(shell.env);
 
   await using stack = new AsyncDisposableStack();
   const gateway = await opening(config, log, async () => {
@@ -34,10 +37,16 @@ export async function serve(options: { config?: string }, shell: Shell): Promise
   });
   stack.adopt(gateway, (open) => closeInTime(open, shell.clock));
   const { baseUrl, encoderUrl, adminSocket, systemId } = gateway;
-  log.info({ baseUrl, encoderUrl, adminSocket, systemId }, `ready at ${baseUrl}, encoders at ${encoderUrl}`);
+  const where = `ready at ${baseUrl}, encoders at ${encoderUrl}`;
+  log.info({ baseUrl, encoderUrl, adminSocket, systemId }, where);
+  notifier.ready(where);
   flushCompileCache();
 
+  const local = openClient({ socket: adminSocket }, shell);
+  const vitals = [...gateway.vitals, { name: 'interface', check: () => local.call('GET', '/healthz') }];
+  void feedWatchdog({ notifier, vitals, describe: () => where, clock: shell.clock, log }, shell.stopping);
   await aborted(shell.stopping);
+  notifier.stopping();
   log.info({ signal: shell.stopping.reason }, 'stopping');
 }
 

@@ -1,0 +1,160 @@
+/** The service as systemd runs it: its unit, and what the daemon says on systemd's socket. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { accessSync, constants, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { openConnection } from '../src/database/connection.ts';
+import { temporaryFolder } from './temporary.ts';
+
+vi.setConfig({ testTimeout: 60_000 });
+
+const ROOT = join(import.meta.dirname, '..');
+const UNIT = join(ROOT, 'systemd/gatehouse.service');
+const LAUNCH = join(ROOT, 'systemd/launch');
+const MAIN = join(ROOT, 'src/main.ts');
+/** Tenths: 2.0 of 10 at most, where 10 is a service without any fence. */
+const EXPOSURE_MAX = 20;
+
+const missing = (command: string, ...argv: string[]) => spawnSync(command, argv).status !== 0;
+const NO_ANALYZE = missing('systemd-analyze', '--version');
+const NO_SYSUSERS = missing('systemd-sysusers', '--version');
+const NO_PEER = missing('/usr/bin/perl', '-v') || missing('/usr/bin/python3', '--version');
+
+it.skipIf(NO_ANALYZE)('has a unit that systemd understands, with little exposed', () => {
+  const verified = spawnSync('systemd-analyze', ['verify', UNIT], { encoding: 'utf8' });
+  expect(verified).toMatchObject({ status: 0, stderr: '', stdout: '' });
+  const argv = ['security', '--offline=yes', `--threshold=${EXPOSURE_MAX}`, UNIT];
+  const { status, stdout } = spawnSync('systemd-analyze', argv, { encoding: 'utf8' });
+  expect(stdout).toMatch(/Overall exposure level/);
+  expect(status, stdout.trim().split('\n').at(-1)).toBe(0);
+});
+
+it('names only files of this tree in the unit', () => {
+  const unit = readFileSync(UNIT, 'utf8');
+  const files = [...unit.matchAll(/\/usr\/lib\/gatehouse\/([\w./-]+)/g)].map(([, path]) => path ?? '');
+  expect(files).toContain('systemd/launch');
+  for (const path of files) expect(existsSync(join(ROOT, path)), path).toBe(true);
+  accessSync(LAUNCH, constants.X_OK);
+});
+
+it.skipIf(NO_SYSUSERS)('describes its user', () => {
+  const file = join(ROOT, 'systemd/sysusers.d/gatehouse.conf');
+  expect(spawnSync('systemd-sysusers', ['--dry-run', file], { encoding: 'utf8' })).toMatchObject({
+    status: 0,
+  });
+});
+
+interface Systemd {
+  /** The datagrams so far. */
+  words: string[];
+  daemon: ChildProcess;
+  /** Resolves once `count` more datagrams of this text have come. */
+  hears(text: string, count?: number): Promise<void>;
+  /** Whether one comes within so many milliseconds. */
+  hearsWithin(text: string, milliseconds: number): Promise<boolean>;
+  /** The file of its database. */
+  database: string;
+}
+
+/** In the place of systemd: a datagram socket, and the daemon started by the launcher. */
+async function systemd(watchdogMs: number): Promise<Systemd> {
+  const folder = temporaryFolder();
+  const socket = join(folder, 'notify');
+  const receiver = spawn('/usr/bin/python3', ['-u', '-c', RECEIVER, socket], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  onTestFinished(() => void receiver.kill('SIGKILL'));
+  const words: string[] = [];
+  let rest = '';
+  receiver.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    const lines = (rest + chunk).split('\n');
+    rest = lines.pop() ?? '';
+    words.push(...lines);
+  });
+  const waitFor = (until: () => boolean, timeout = 20_000) =>
+    vi.waitFor(() => expect(until()).toBe(true), { timeout, interval: 20 });
+  await waitFor(() => words.includes('listening'));
+
+  const config = join(folder, 'gatehouse.yaml');
+  writeFileSync(
+    config,
+    'dataDirectory: data\nhttp: { listen: "127.0.0.1:0" }\nencoders: { listen: "127.0.0.1:0" }\n',
+  );
+  const daemon = spawn(LAUNCH, [process.execPath, MAIN, 'serve', '--config', config], {
+    env: { HOME: folder, NOTIFY_SOCKET: socket, WATCHDOG_USEC: String(watchdogMs * 1_000) },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  onTestFinished(() => void daemon.kill('SIGKILL'));
+  const count = (text: string) => words.filter((word) => word === text).length;
+  return {
+    words,
+    daemon,
+    async hears(text, more = 1) {
+      const wanted = count(text) + more;
+      await waitFor(() => count(text) >= wanted);
+    },
+    async hearsWithin(text, milliseconds) {
+      const before = count(text);
+      return waitFor(() => count(text) > before, milliseconds).then(
+        () => true,
+        () => false,
+      );
+    },
+    database: join(folder, 'data', 'gatehouse.db'),
+  };
+}
+
+const RECEIVER = `
+import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind(sys.argv[1])
+print("listening")
+while True:
+    print(s.recv(4096).decode().replace("\\n", " | "))
+`;
+
+const READY = /^READY=1 \| STATUS=ready at https:\/\/127\.0\.0\.1:\d+, encoders at mqtts:/;
+
+it.skipIf(NO_PEER)('says when it is ready, that it lives, and that it stops', async () => {
+  const { words, daemon, hears } = await systemd(1_500);
+  await hears('WATCHDOG=1', 3);
+  expect(words[1]).toMatch(READY);
+  expect(words.some((word) => /^STATUS=ready at /.test(word))).toBe(true);
+  const ended = new Promise((resolve) => daemon.once('exit', resolve));
+  daemon.kill('SIGTERM');
+  expect(await ended).toBe(0);
+  await vi.waitFor(() => expect(words.at(-1)).toBe('STOPPING=1 | STATUS=stopping'));
+});
+
+it.skipIf(NO_PEER)('gives no sign of life while its event loop hangs', async () => {
+  const { daemon, hears, hearsWithin } = await systemd(900);
+  await hears('WATCHDOG=1');
+  daemon.kill('SIGSTOP');
+  await hearsWithin('WATCHDOG=1', 100);
+  expect(await hearsWithin('WATCHDOG=1', 1_500)).toBe(false);
+  daemon.kill('SIGCONT');
+  await hears('WATCHDOG=1');
+});
+
+it.skipIf(NO_PEER)('gives no sign of life while its writer hangs', async () => {
+  const { hears, hearsWithin, database } = await systemd(900);
+  await hears('WATCHDOG=1');
+  {
+    using intruder = openConnection(database);
+    intruder.exec('BEGIN IMMEDIATE');
+    await hearsWithin('WATCHDOG=1', 100);
+    expect(await hearsWithin('WATCHDOG=1', 1_500)).toBe(false);
+    intruder.exec('ROLLBACK');
+  }
+  await hears('WATCHDOG=1');
+});
+
+it.skipIf(NO_PEER)('runs without systemd, and with a descriptor that is no socket', async () => {
+  const folder = temporaryFolder();
+  const { stdout, status } = spawnSync(LAUNCH, [process.execPath, MAIN, 'version'], {
+    env: { HOME: folder, GATEHOUSE_NOTIFY_FD: '1', WATCHDOG_USEC: '1' },
+    encoding: 'utf8',
+  });
+  expect(status).toBe(0);
+  expect(stdout).toMatch(/^gatehouse /);
+});
