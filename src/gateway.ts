@@ -30,6 +30,7 @@ import { openEncoderTable } from './encoders/table.ts';
 import { GatehouseError } from './errors.ts';
 import { openEvents } from './events/events.ts';
 import { openForwarder } from './events/forward.ts';
+import { openLiveStreams } from './events/live.ts';
 import { type FieldState, openField } from './field/field.ts';
 import type { ImportPlan } from './import-plan.ts';
 import { interfaceOperations } from './interface.ts';
@@ -111,7 +112,14 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     field: () => fieldStatus(field.state()),
     certificates: () => certificates,
   });
-  const parts = { ...desk, ...openEstate(options, base), audit: base.audit, auth, status };
+  const parts = {
+    ...desk,
+    ...openEstate(options, base),
+    audit: base.audit,
+    streams: base.streams,
+    auth,
+    status,
+  };
   const operations = interfaceOperations(
     { ...parts, ready: [() => database.commit(() => {})] },
     config.http.productSegment,
@@ -120,7 +128,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     await openPorts({
       ...{ config, clock, log, operations, identity, adminSocket },
       version: VERSION,
-      authenticate: ({ authorization }) => auth.authenticate(authorization),
+      authenticate: auth.authenticate,
       checkResponses: options.checkResponses ?? false,
     }),
   );
@@ -173,12 +181,14 @@ async function openBase({ config, clock, log }: GatewayOptions, opening: AsyncDi
   const bounds = config.upstream && { maxAgeMs: config.upstream.maxAge, maxBytes: config.upstream.maxBytes };
   const events = openEvents({ database, clock, systemId, clockSynchronised, log, bounds });
   tasks.start('event retention', events.keep);
+  const streams = openLiveStreams({ events, clock, log });
+  tasks.start('event streams', streams.keep);
   if (config.upstream) {
     const { upstream } = config;
     const forwarder = openForwarder({ database, events, clock, clockSynchronised, log, systemId, upstream });
     tasks.start('notification service', forwarder.run);
   }
-  return { vault, database, databaseFile, systemId, epoch, tasks, audit, auth, events, ca };
+  return { vault, database, databaseFile, systemId, epoch, tasks, audit, auth, events, streams, ca };
 }
 
 type Base = Awaited<ReturnType<typeof openBase>>;
@@ -204,7 +214,7 @@ async function openDesk(
     send: (id, channel, message) => sessions.send(id, channel, message),
   });
   const sessions: Sessions = await openSessions({
-    ...{ database, table, clock, log, epoch },
+    ...{ database, table, events, clock, log, epoch },
     reports: writes.reports,
     link: () => encoderLink,
   });

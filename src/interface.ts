@@ -7,6 +7,7 @@ import { authOperations } from './auth/operations.ts';
 import { catalogueOperations } from './catalogue/operations.ts';
 import { doorOperations } from './doors/operations.ts';
 import { encoderOperations } from './encoders/operations.ts';
+import { eventOperations } from './events/operations.ts';
 import { healthOperations } from './http/health.ts';
 import { openApiDocument } from './http/openapi.ts';
 import type { Operation } from './http/operation.ts';
@@ -23,6 +24,7 @@ export interface Parts {
   doors: Parameters<typeof doorOperations>[0];
   catalogue: Parameters<typeof catalogueOperations>[0];
   siteImport: Parameters<typeof siteImportOperations>[0];
+  streams: Parameters<typeof eventOperations>[0];
   audit: Parameters<typeof auditOperations>[0];
   auth: Parameters<typeof authOperations>[0];
   status: Parameters<typeof statusOperations>[0];
@@ -37,6 +39,7 @@ export function interfaceOperations(parts: Parts, productSegment = 'access'): Op
     ...doorOperations(parts.doors, productSegment),
     ...catalogueOperations(parts.catalogue, productSegment),
     ...siteImportOperations(parts.siteImport),
+    ...eventOperations(parts.streams),
     ...auditOperations(parts.audit),
     ...authOperations(parts.auth),
     ...statusOperations(parts.status),

@@ -1,11 +1,13 @@
 /** What an encoder says of itself goes into its row; absent means unchanged (docs/encoder-protocol.md, Messages). */
 import type { EncoderConnection } from '../../drivers/encoder/link.ts';
 import type { Birth } from '../../drivers/encoder/messages.ts';
+import type { LiveEvents } from '../events/events.ts';
+import { alarmChanged } from './live-events.ts';
 import type { EncoderTable } from './table.ts';
 
 /** Inside a commit job. `now` is epoch milliseconds. */
 export function writeReported(
-  table: EncoderTable,
+  { table, events }: { table: EncoderTable; events: Pick<LiveEvents, 'publish'> },
   { encoderId, remoteAddress }: EncoderConnection,
   birth: Birth,
   now: number,
@@ -13,6 +15,7 @@ export function writeReported(
   const row = table.encoder.get(encoderId);
   if (!row) return;
   const raised = birth.alarm === undefined ? row.alarm_raised : Number(birth.alarm.raised);
+  if (raised !== row.alarm_raised) events.publish(alarmChanged(encoderId, raised === 1, now));
   table.setReported.run(
     birth.ipAddress ?? plainAddress(remoteAddress) ?? row.ip_address,
     raised,

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import type { DownChannel, EncoderConnection } from '../../drivers/encoder/link.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import { temporaryDatabase, temporaryFolder } from '../../test/temporary.ts';
+import type { LiveEvent } from '../events/events.ts';
 import { silentLog } from '../log.ts';
 import { toEncoder } from './encoders.ts';
 import { openSessions, type SessionsOptions } from './sessions.ts';
@@ -32,6 +33,7 @@ async function desk(options: { failCommits?: () => boolean } = {}) {
   );
   const sent: { channel: DownChannel; message: Record<string, unknown> }[] = [];
   const told: unknown[][] = [];
+  const published: LiveEvent[] = [];
   const kicked: string[] = [];
   const wired: SessionsOptions = {
     database: {
@@ -44,6 +46,7 @@ async function desk(options: { failCommits?: () => boolean } = {}) {
         }),
     },
     table,
+    events: { publish: (event) => published.push(event), wake: () => {} },
     clock,
     log: silentLog,
     epoch: 7,
@@ -68,7 +71,7 @@ async function desk(options: { failCommits?: () => boolean } = {}) {
     if (!found) throw new Error('no row');
     return toEncoder(found, sessions.presence('desk-1'));
   };
-  return { clock, sessions, sent, told, kicked, row, table, database };
+  return { clock, sessions, sent, told, kicked, row, table, database, published };
 }
 
 function connection(connectionId = 'c1'): EncoderConnection {
@@ -99,6 +102,21 @@ test('an encoder is connected once down/# is granted and its birth is stored', a
   ]);
   expect(told).toContainEqual(['born', 'desk-1', JOURNAL]);
   expect(told).toContainEqual(['wake', 'desk-1', 'fresh-connection']);
+});
+
+test('live readers are told of each change of presence and alarm, and of nothing else', async () => {
+  const { sessions, published, database } = await desk();
+  sessions.subscribed(connection());
+  await sessions.received(connection(), 'status', birth(1));
+  await sessions.received(connection(), 'status', birth(2, { alarm: { raised: true } }));
+  await sessions.received(connection(), 'status', birth(3, { alarm: { raised: true } }));
+  sessions.lost(connection(), 'closed');
+  await database.commit(() => {});
+  expect(published.map(({ type, subject, data }) => [type, subject, data])).toEqual([
+    ['gatehouse.encoder.connection.v1', 'desk-1', expect.objectContaining({ connected: true })],
+    ['gatehouse.encoder.alarm.v1', 'desk-1', expect.objectContaining({ raised: true })],
+    ['gatehouse.encoder.connection.v1', 'desk-1', expect.objectContaining({ connected: false })],
+  ]);
 });
 
 test('a birth before the subscription counts when the subscription is granted', async () => {
@@ -229,9 +247,11 @@ test('after a restart nobody is connected, and changedOn is when that was so', a
   const { table, database, clock } = await desk();
   await database.commit(() => table.setConnected.run(1, clock.now(), 'desk-1'));
   await clock.advance(60_000);
+  const published: LiveEvent[] = [];
   const again = await openSessions({
     database,
     table,
+    events: { publish: (event) => published.push(event), wake() {} },
     clock,
     log: silentLog,
     epoch: 8,
@@ -239,4 +259,5 @@ test('after a restart nobody is connected, and changedOn is when that was so', a
     link: () => ({ async send() {}, async kick() {} }),
   });
   expect(again.presence('desk-1')).toMatchObject({ connected: false, changedAt: clock.now() });
+  expect(published).toMatchObject([{ type: 'gatehouse.encoder.connection.v1', data: { connected: false } }]);
 });

@@ -24,9 +24,11 @@ import {
 } from '../../drivers/encoder/messages.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
+import type { LiveEvents } from '../events/events.ts';
 import type { Log } from '../log.ts';
 import type { Presence } from './encoders.ts';
 import { type Stored, storeOnce } from './inbox.ts';
+import { connectionChanged } from './live-events.ts';
 import { writeReported } from './reported.ts';
 import type { EncoderTable } from './table.ts';
 
@@ -41,6 +43,7 @@ export interface Reports {
 export interface SessionsOptions {
   database: Database;
   table: EncoderTable;
+  events: LiveEvents;
   clock: Clock;
   log: Log;
   epoch: number;
@@ -108,6 +111,7 @@ export class Sessions implements EncoderLinkHost {
     this.#connectIfReady(session);
     this.#trySend(session, 'ack', session.acked);
     if (this.#isConnected(session)) this.#options.reports.wake(encoderId, 'report');
+    if (up.channel === 'status') this.#options.events.wake();
   }
 
   lost(connection: EncoderConnection, reason: string): void {
@@ -204,17 +208,21 @@ export class Sessions implements EncoderLinkHost {
 
   /** Memory is what counts; the row only carries the time of the change across a restart. */
   #remember(encoderId: string, isConnected: boolean): void {
-    const { database, table, clock, log } = this.#options;
+    const { database, table, events, clock, log } = this.#options;
     const now = clock.now();
     this.#changedAt.set(encoderId, now);
     database
-      .commit(() => table.setConnected.run(isConnected ? 1 : 0, now, encoderId), 'telemetry')
+      .commit(() => {
+        table.setConnected.run(isConnected ? 1 : 0, now, encoderId);
+        events.publish(connectionChanged(encoderId, isConnected, now));
+      }, 'telemetry')
+      .then(events.wake)
       .catch((error) => log.warn({ encoderId, error: String(error) }, 'presence not stored'));
   }
 
   /** Inside the commit: stores the message and all that follows from it. */
   #store(session: Session, up: Up): Stored {
-    const { table, clock, reports } = this.#options;
+    const { table, events, clock, reports } = this.#options;
     const { encoderId } = session.connection;
     const { boot, seq } = up.message;
     const stored = storeOnce(table, { encoderId, boot, seq, now: clock.now() });
@@ -224,7 +232,7 @@ export class Sessions implements EncoderLinkHost {
     if (up.channel === 'job') reports.job(encoderId, up.message);
     else if (up.channel === 'progress') reports.progress(encoderId, up.message);
     else if (isCurrent) {
-      writeReported(table, session.connection, up.message, clock.now());
+      writeReported({ table, events }, session.connection, up.message, clock.now());
       reports.born(encoderId, up.message.journal);
     }
     return stored;
@@ -243,8 +251,14 @@ export class Sessions implements EncoderLinkHost {
 
 /** Nobody is connected when the gateway starts: what the rows say is from before. */
 export async function openSessions(options: SessionsOptions): Promise<Sessions> {
-  const { database, table, clock } = options;
-  await database.commit(() => table.disconnectAll.run(clock.now()));
+  const { database, table, events, clock } = options;
+  await database.commit(() => {
+    const now = clock.now();
+    for (const { id, connected } of table.all.all()) {
+      if (connected === 1) events.publish(connectionChanged(id, false, now));
+    }
+    table.disconnectAll.run(now);
+  });
   return new Sessions(options);
 }
 

@@ -1,6 +1,6 @@
 /** What an event looks like on the wire: CloudEvents 1.0 in structured JSON. Pure. */
-import { createHash } from 'node:crypto';
-import type { WriteProgress } from './events.ts';
+import { createHash, randomUUID } from 'node:crypto';
+import type { LiveEvent, WriteProgress } from './events.ts';
 
 /** Namespace of our event ids (RFC 9562, section 6.6), drawn once. It never changes: consumers know events by id. */
 const EVENT_NAMESPACE = '8f0f6a0e-6c3a-4c56-9d7a-2b1a3c1f5e42';
@@ -80,6 +80,20 @@ export function gapEvent({ encoderId, first, last, reason }: Gap, recorded: Reco
     data: { encoderId, firstSequence: first, lastSequence: last, reason },
   });
   return { id, topic: `gatehouse/1/${systemId}/gaps`, type: GAP_TYPE, body };
+}
+
+/** An event that is not forwarded upstream. */
+export function liveEvent(
+  { type, source, subject, data, correlationId }: LiveEvent,
+  recorded: Recorded,
+): string {
+  return JSON.stringify({
+    ...envelope(randomUUID(), type, recorded),
+    source: `/systems/${recorded.systemId}/${source}`,
+    subject,
+    ...(correlationId !== undefined && { correlationid: correlationId }),
+    data,
+  });
 }
 
 /** The stored body with the extension that says whether this event may have been sent before. */

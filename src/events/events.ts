@@ -1,4 +1,4 @@
-/** The log of events: recorded in the transaction of the fact, forwarded upstream by forward.ts. */
+/** The log of events: recorded in the transaction of the fact, forwarded upstream by forward.ts, streamed by live.ts. */
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import type { Log } from '../log.ts';
@@ -29,6 +29,25 @@ export interface Events {
   wake(): void;
 }
 
+/** A change for live readers alone (GET /events); it is not forwarded upstream. */
+export interface LiveEvent {
+  /** `gatehouse.<kind>.<what>.v1`; the kind decides who may read it (live.ts). */
+  type: string;
+  /** Whose change it is, as a path below the system, such as encoders/desk-1. */
+  source: string;
+  /** Id of what has changed. */
+  subject: string;
+  data: Record<string, unknown>;
+  correlationId?: string;
+}
+
+export interface LiveEvents {
+  /** Inside a commit job. */
+  publish(event: LiveEvent): void;
+  /** After the commit: tells those who listen. */
+  wake(): void;
+}
+
 /** What waits for the notification service, and what never reached it. */
 export interface Backlog {
   waiting: number;
@@ -54,7 +73,7 @@ export interface LinkState {
   lastError: string | null;
 }
 
-export interface EventLog extends Events {
+export interface EventLog extends Events, LiveEvents {
   backlog(): Backlog;
   /** Keeps the log within its bounds; for supervise. Ends only by its signal or a failing disk. */
   keep: Retention['keep'];
@@ -92,6 +111,7 @@ export function openEvents(options: EventLogOptions): EventLog {
   const recorder = openRecorder({ ...options, table, link });
   return {
     writeProgress: recorder.writeProgress,
+    publish: recorder.publish,
     wake,
     listen(listener) {
       listeners.add(listener);

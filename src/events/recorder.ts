@@ -4,15 +4,17 @@ import {
   type EncodedEvent,
   type Gap,
   gapEvent,
+  liveEvent,
   type Recorded,
   writeProgressEvent,
   writeProgressId,
 } from './cloud-event.ts';
-import type { LinkState, WriteProgress } from './events.ts';
+import type { LinkState, LiveEvent, WriteProgress } from './events.ts';
 import type { EventTable } from './table.ts';
 
 export interface Recorder {
   writeProgress(progress: WriteProgress): void;
+  publish(event: LiveEvent): void;
   /** Joins the encoder's latest gap when the two are one and that one is not sent yet. */
   gap(gap: Gap): void;
 }
@@ -52,15 +54,23 @@ export function openRecorder({ table, clock, systemId, clockSynchronised, link }
     return latest.first;
   }
 
+  const now = (): Recorded => ({ systemId, at: clock.now(), clockSynchronised: clockSynchronised() });
+
   return {
     writeProgress(progress) {
       if (table.has(writeProgressId(progress))) return;
-      const recorded = { systemId, at: clock.now(), clockSynchronised: clockSynchronised() };
+      const recorded = now();
       const sequence = table.nextSequence(progress.encoderId);
-      append(writeProgressEvent(progress, sequence, recorded), recorded, progress.encoderId, sequence);
+      const event = writeProgressEvent(progress, sequence, recorded);
+      append(event, recorded, progress.encoderId, sequence);
+      table.insertLive(event.type, recorded.at, event.body);
+    },
+    publish(event) {
+      const recorded = now();
+      table.insertLive(event.type, recorded.at, liveEvent(event, recorded));
     },
     gap(gap) {
-      const recorded = { systemId, at: clock.now(), clockSynchronised: clockSynchronised() };
+      const recorded = now();
       const whole = { ...gap, first: takeBack(gap) ?? gap.first };
       const event = gapEvent(whole, recorded);
       if (table.has(event.id)) return;

@@ -1,7 +1,7 @@
 /**
  * Keeps the log of events within its bounds: what waits for too long or is too much is dropped, oldest first, and
- * named in a gap record; what is forwarded stays for live readers, for a while. In small batches, so that the disk is
- * shared with those at the desk.
+ * named in a gap record; what is forwarded, and what live readers see, stays for a while. In small batches, so that the
+ * disk is shared with those at the desk.
  */
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
@@ -16,10 +16,13 @@ const DAY_MS = 86_400_000;
 export const KEEP_INTERVAL_MS = 10_000;
 /** Rows of one transaction: a few milliseconds. */
 const BATCH_ROWS = 500;
-/** Forwarded events kept for live readers: a reader that was away over a long weekend misses nothing. */
-const FORWARDED_AGE_MS = 7 * DAY_MS;
+/** For live readers: one that was away over a long weekend misses nothing. */
+const LIVE_AGE_MS = 7 * DAY_MS;
 /** About 70 MB. */
-const FORWARDED_ROWS = 100_000;
+const LIVE_ROWS = 100_000;
+/** Forwarded events are kept for as long, so that a step reported again is known. */
+const FORWARDED_AGE_MS = LIVE_AGE_MS;
+const FORWARDED_ROWS = LIVE_ROWS;
 /** Dead letters and gap records are for the operator, who may come once a quarter. */
 const RECORD_AGE_MS = 180 * DAY_MS;
 const RECORD_ROWS = 10_000;
@@ -63,6 +66,7 @@ export function openRetention(options: RetentionOptions): Retention {
         // A clock that is not synchronised may be years ahead; then only the counts bound the log.
         const now = clockSynchronised() ? clock.now() : 0;
         await inBatches(database, signal, () => pruneForwarded(table, now - FORWARDED_AGE_MS));
+        await inBatches(database, signal, () => pruneLive(table, now - LIVE_AGE_MS));
         await database.commit(() =>
           table.pruneRecords(table.cursor().acked, now - RECORD_AGE_MS, RECORD_ROWS, BATCH_ROWS),
         );
@@ -142,4 +146,12 @@ function pruneForwarded(table: EventTable, before: number): number {
   );
   const last = oldest[kept === -1 ? oldest.length - 1 : kept - 1];
   return last ? table.pruneEvents(last.seq) : 0;
+}
+
+function pruneLive(table: EventTable, before: number): number {
+  const floor = table.newestLive() - LIVE_ROWS;
+  const oldest = table.oldestLive(BATCH_ROWS);
+  const kept = oldest.findIndex(({ seq, recordedAt }) => seq > floor && recordedAt >= before);
+  const last = oldest[kept === -1 ? oldest.length - 1 : kept - 1];
+  return last ? table.pruneLive(last.seq) : 0;
 }

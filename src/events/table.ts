@@ -18,6 +18,13 @@ export interface EventRow {
   body: string;
 }
 
+/** An event as live readers get it. */
+export interface LiveRow {
+  seq: number;
+  type: string;
+  body: string;
+}
+
 /** What a bound needs to know of an event. */
 export type EventHead = Pick<
   EventRow,
@@ -48,7 +55,7 @@ const HEAD = `seq, encoder_id AS encoderId, sequence, recorded_at AS recordedAt,
 const NOT_DEAD = 'NOT EXISTS (SELECT 1 FROM dead_letter WHERE dead_letter.seq = event.seq)';
 
 export function openEventTable(database: Prepare) {
-  return { ...openLog(database), ...openCursor(database), ...openRecords(database) };
+  return { ...openLog(database), ...openLive(database), ...openCursor(database), ...openRecords(database) };
 }
 
 function openLog(database: Prepare) {
@@ -108,6 +115,37 @@ function openLog(database: Prepare) {
     forwarded: (seq: number, limit: number) => forwarded.all(seq, limit),
     pruneEvents: (through: number) => prune.run(through).changes,
     newest: () => newest.get()?.seq ?? 0,
+  };
+}
+
+function openLive(database: Prepare) {
+  const insert = database.prepare<[string, number, string]>(
+    'INSERT INTO live_event (type, recorded_at, body) VALUES (?, ?, ?)',
+  );
+  const page = database.prepare<[number, number], LiveRow>(
+    'SELECT seq, type, body FROM live_event WHERE seq > ? ORDER BY seq LIMIT ?',
+  );
+  const oldest = database.prepare<[], { seq: number | null }>('SELECT min(seq) AS seq FROM live_event');
+  // The counter of AUTOINCREMENT, which stays when the rows are pruned.
+  const newest = database.prepare<[], { seq: number }>(
+    "SELECT seq FROM sqlite_sequence WHERE name = 'live_event'",
+  );
+  const heads = database.prepare<[number], { seq: number; recordedAt: number }>(
+    'SELECT seq, recorded_at AS recordedAt FROM live_event ORDER BY seq LIMIT ?',
+  );
+  const prune = database.prepare<[number]>('DELETE FROM live_event WHERE seq <= ?');
+  const databaseId = database.prepare<[], { id: string }>('SELECT database_id AS id FROM system');
+  const newestLive = () => newest.get()?.seq ?? 0;
+  return {
+    insertLive: (type: string, recordedAt: number, body: string) => insert.run(type, recordedAt, body),
+    /** What follows `seq`, in order, without holes. */
+    livePage: (seq: number, limit: number) => page.all(seq, limit),
+    newestLive,
+    /** Everything after it is there; equal to newestLive() when nothing is. */
+    liveFrom: () => (oldest.get()?.seq ?? newestLive() + 1) - 1,
+    oldestLive: (limit: number) => heads.all(limit),
+    pruneLive: (through: number) => prune.run(through).changes,
+    databaseId: () => databaseId.get()?.id ?? '',
   };
 }
 

@@ -83,7 +83,8 @@ interface Exchange {
 export function createApp(options: AppOptions): App {
   const basePath = options.surface.kind === 'lan' ? options.surface.basePath : '';
   const operations = servedOperations(options, basePath);
-  const serve = operationServer(options, basePath);
+  const closing = new AbortController();
+  const serve = operationServer(options, basePath, closing.signal);
   const exchanges = exchangeServer(options);
   const hono = new Hono<{ Bindings: { address: string } }>();
   for (const operation of operations) {
@@ -106,7 +107,10 @@ export function createApp(options: AppOptions): App {
   );
   return {
     fetch: (request, address = NO_ADDRESS) => hono.fetch(request, { address }),
-    drain: exchanges.drain,
+    drain() {
+      exchanges.drain();
+      closing.abort();
+    },
   };
 }
 
@@ -169,7 +173,11 @@ function stopping(): GatehouseError {
 }
 
 /** The pipeline of one operation, from authentication on. */
-function operationServer({ surface, clock, checkResponses = false }: AppOptions, basePath: string) {
+function operationServer(
+  { surface, clock, checkResponses = false }: AppOptions,
+  basePath: string,
+  closing: AbortSignal,
+) {
   const limitRate = rateLimiter(clock.monotonic);
 
   async function admit({ access }: Operation, { request, address }: Exchange): Promise<Principal> {
@@ -213,6 +221,7 @@ function operationServer({ surface, clock, checkResponses = false }: AppOptions,
     const ifMatch = request.headers.get('if-match') ?? undefined;
     const reauthenticate = () => admit(operation, exchange);
     const around = { principal, correlationId, ifMatch, address, reauthenticate };
+    if (operation.media) return streamReply(operation, request, { ...input, ...around }, closing);
     const answer = await operation.handler({ ...input, ...around });
     if (checkResponses) checkResult(operation, answer.body);
     const headers: Record<string, string> = answer.etag === undefined ? {} : { ETag: `"${answer.etag}"` };
@@ -228,6 +237,22 @@ function operationServer({ surface, clock, checkResponses = false }: AppOptions,
       throw error;
     }
   };
+}
+
+type AnyCall = Parameters<Operation['handler']>[0];
+
+/** A HEAD opens nothing: nobody would close it. */
+async function streamReply(
+  { status, handler }: Operation,
+  { method, headers }: Request,
+  call: AnyCall,
+  closing: AbortSignal,
+): Promise<Reply> {
+  const lastEventId = headers.get('last-event-id') ?? undefined;
+  const streamCall = { ...call, lastEventId, closing };
+  const body = method === 'HEAD' ? null : (await handler(streamCall)).body;
+  // The second one is for a proxy in front, which would hold events back until it has a bufferful.
+  return { status, body, headers: { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' } };
 }
 
 function refuseMethod(sharingPath: readonly Operation[]) {

@@ -95,7 +95,7 @@ function route(declared: Operation) {
     responses: {
       [declared.status]: {
         description: declared.status === 202 ? 'Accepted' : 'Success',
-        content: { 'application/json': { schema: declared.result } },
+        content: { [declared.media ?? 'application/json']: { schema: declared.result } },
       },
       ...errorResponses(errorsOf(declared)),
     },

@@ -25,6 +25,14 @@ export interface Call<Params, Query, Body> {
   reauthenticate(): Promise<Principal>;
 }
 
+/** What the opening of an event stream is given besides. */
+export interface StreamCall<Params, Query> extends Call<Params, Query, undefined> {
+  /** The Last-Event-ID header, as sent. */
+  lastEventId: string | undefined;
+  /** Fires when the server stops: an open stream would hold it up. */
+  closing: AbortSignal;
+}
+
 export interface Answer<Body> {
   body: Body;
   /** Without quotes. */
@@ -62,6 +70,8 @@ export interface OperationDeclaration<
   /** Status and schema of success. */
   status: 200 | 202;
   result: Result;
+  /** Success is a stream; `result` is the data of each of its events. Without it success is JSON. */
+  media?: 'text/event-stream';
   /** Codes this operation can answer beyond those of its kind (errorsOf). */
   errors: readonly ErrorCode[];
   handler(
@@ -79,6 +89,28 @@ export function operation<
   Result extends z.ZodType = z.ZodType,
 >(declaration: OperationDeclaration<Params, Query, Body, Result>): Operation {
   return declaration as unknown as Operation;
+}
+
+type StreamDeclaration<Params extends z.ZodObject, Query extends z.ZodObject> = Omit<
+  OperationDeclaration<Params, Query, z.ZodType, z.ZodType>,
+  'method' | 'body' | 'bodyLimit' | 'status' | 'media' | 'handler'
+> & {
+  /** Chunks of whole events, as text/event-stream has them (HTML Living Standard, 9.2). */
+  open(call: StreamCall<z.output<Params>, z.output<Query>>): ReadableStream<Uint8Array>;
+};
+
+/** A GET that goes on for as long as both sides like. All else about it is as for other operations. */
+export function eventStream<
+  Params extends z.ZodObject = z.ZodObject,
+  Query extends z.ZodObject = z.ZodObject,
+>({ open, ...declared }: StreamDeclaration<Params, Query>): Operation {
+  return {
+    ...declared,
+    method: 'get',
+    status: 200,
+    media: 'text/event-stream',
+    handler: (call) => ({ body: open(call as StreamCall<z.output<Params>, z.output<Query>>) }),
+  } as Operation;
 }
 
 /** Every code the operation can answer: what follows from its declaration, and what it adds. */

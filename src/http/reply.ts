@@ -21,12 +21,14 @@ const FIXED_HEADERS = {
 
 export interface Reply {
   status: number;
+  /** A ReadableStream goes out as it is, everything else as JSON. */
   body: unknown;
   headers?: Record<string, string>;
 }
 
 export function responseOf(reply: Reply, correlationId: string, close: boolean): Response {
-  return new Response(JSON.stringify(reply.body), {
+  const body = reply.body instanceof ReadableStream ? reply.body : JSON.stringify(reply.body);
+  return new Response(body, {
     status: reply.status,
     headers: {
       ...FIXED_HEADERS,

@@ -1,0 +1,94 @@
+/** Reads server-sent events from a real socket, for tests. */
+import { type IncomingMessage, request } from 'node:http';
+import { onTestFinished } from 'vitest';
+
+export interface Told {
+  /** "message" for one without a name. */
+  name: string;
+  id: string | undefined;
+  data: Record<string, unknown>;
+}
+
+export interface TestStream {
+  readonly status: number;
+  readonly headers: IncomingMessage['headers'];
+  readonly told: Told[];
+  /** Resolves when the server has ended it, or the connection is gone. */
+  readonly ended: Promise<void>;
+  readonly response: IncomingMessage;
+  /** The next `count` events that nobody has taken yet. */
+  take(count: number): Promise<Told[]>;
+  close(): void;
+}
+
+export interface StreamOptions {
+  token?: string;
+  lastEventId?: string;
+  method?: string;
+  /** Reads nothing of the body. */
+  paused?: boolean;
+}
+
+export async function openTestStream(url: string, options: StreamOptions = {}): Promise<TestStream> {
+  const { token, lastEventId, method = 'GET', paused = false } = options;
+  const headers = {
+    ...(token !== undefined && { authorization: `Bearer ${token}` }),
+    ...(lastEventId !== undefined && { 'last-event-id': lastEventId }),
+  };
+  const asked = request(url, { method, headers, agent: false });
+  onTestFinished(() => void asked.destroy());
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    asked.once('response', resolve).once('error', reject).end();
+  });
+  // A connection cut by either side is the end of a stream, not a failure of the test.
+  asked.on('error', () => {});
+  response.on('error', () => {});
+  const told: Told[] = [];
+  const waiting = new Set<() => void>();
+  let rest = '';
+  if (!paused) {
+    response.setEncoding('utf8').on('data', (text: string) => {
+      const blocks = (rest + text).split('\n\n');
+      rest = blocks.pop() ?? '';
+      told.push(...blocks.map(parsed));
+      for (const check of waiting) check();
+    });
+  }
+  let taken = 0;
+  return {
+    ...{ status: response.statusCode ?? 0, headers: response.headers, told, response },
+    ended: new Promise((resolve) => response.once('close', resolve)),
+    take(count) {
+      return new Promise((resolve, reject) => {
+        const overdue = setTimeout(
+          () => reject(new Error(`expected ${count} events, got ${JSON.stringify(told.slice(taken))}`)),
+          10_000,
+        );
+        const check = () => {
+          if (told.length < taken + count) return;
+          clearTimeout(overdue);
+          waiting.delete(check);
+          taken += count;
+          resolve(told.slice(taken - count, taken));
+        };
+        waiting.add(check);
+        check();
+      });
+    },
+    close: () => void asked.destroy(),
+  };
+}
+
+function parsed(block: string): Told {
+  const fields = new Map(
+    block.split('\n').map((line) => {
+      const colon = line.indexOf(': ');
+      return [line.slice(0, colon), line.slice(colon + 2)] as const;
+    }),
+  );
+  return {
+    name: fields.get('event') ?? 'message',
+    id: fields.get('id'),
+    data: JSON.parse(fields.get('data') ?? '{}') as Record<string, unknown>,
+  };
+}
