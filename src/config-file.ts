@@ -12,6 +12,7 @@ const FILE_MAX_BYTES = 256 * 1024;
 /** sun_path of unix(7), less its final NUL. */
 const SOCKET_PATH_MAX_BYTES = 107;
 
+const OIDC_FILES = ['jwksFile', 'caFile'] as const;
 const UPSTREAM_FILES = ['caFile', 'certFile', 'keyFile', 'passwordFile'] as const;
 
 export interface ReadOptions {
@@ -39,6 +40,10 @@ function resolvePaths(config: Config, folder: string): void {
   config.dataDirectory = at(config.dataDirectory);
   if (config.adminSocket) config.adminSocket = at(config.adminSocket);
   config.encoders.vendorRoots = config.encoders.vendorRoots.map(at);
+  for (const name of OIDC_FILES) {
+    const path = config.auth.oidc?.[name];
+    if (config.auth.oidc && path) config.auth.oidc[name] = at(path);
+  }
   for (const name of UPSTREAM_FILES) {
     const path = config.upstream?.[name];
     if (config.upstream && path) config.upstream[name] = at(path);
@@ -56,6 +61,11 @@ function contradictions(config: Config): Problem[] {
     wrong(['http', 'plain'], 'only a loopback address may be served without TLS: listen on 127.0.0.1');
   if (sameAddress(http.listen, encoders.listen))
     wrong(['encoders', 'listen'], 'http.listen has the same address: choose another port');
+  const { oidc } = config.auth;
+  if (oidc && (oidc.jwksUrl === undefined) === (oidc.jwksFile === undefined))
+    wrong(['auth', 'oidc'], 'needs either jwksUrl or jwksFile');
+  if (oidc?.caFile && !oidc.jwksUrl?.startsWith('https:'))
+    wrong(['auth', 'oidc', 'caFile'], 'has no effect without https:// in jwksUrl');
   if (upstream) {
     if (upstream.certFile && !upstream.keyFile) wrong(['upstream', 'certFile'], 'needs keyFile as well');
     if (upstream.keyFile && !upstream.certFile) wrong(['upstream', 'keyFile'], 'needs certFile as well');
@@ -68,12 +78,33 @@ function contradictions(config: Config): Problem[] {
   for (const [index, { id }] of links.entries())
     if (links.findIndex((link) => link.id === id) < index)
       wrong(['links', index, 'id'], `another link is called "${id}"`);
+  problems.push(...contradictingGateways(config));
   const socket = adminSocketOf(config);
   if (Buffer.byteLength(socket) > SOCKET_PATH_MAX_BYTES)
     wrong(
       [config.adminSocket ? 'adminSocket' : 'dataDirectory'],
       `the socket's path ${socket} is longer than ${SOCKET_PATH_MAX_BYTES} bytes: set a shorter adminSocket`,
     );
+  return problems;
+}
+
+/** Each gateway has a link of its own, and a network that is named as well. */
+function contradictingGateways({ links, networks, zgates }: Config): Problem[] {
+  const problems: Problem[] = [];
+  const wrong = (path: PropertyKey[], message: string) =>
+    problems.push({ path, message: `${named(path)}: ${message}` });
+  for (const [index, { id }] of networks.entries())
+    if (networks.findIndex((network) => network.id === id) < index)
+      wrong(['networks', index, 'id'], 'another network has this id');
+  for (const [index, { deviceId, link, networkId }] of zgates.entries()) {
+    if (zgates.findIndex((gateway) => gateway.deviceId === deviceId) < index)
+      wrong(['zgates', index, 'deviceId'], 'another gateway has this id');
+    if (zgates.findIndex((gateway) => gateway.link === link) < index)
+      wrong(['zgates', index, 'link'], `another gateway is on "${link}"`);
+    if (!links.some(({ id }) => id === link)) wrong(['zgates', index, 'link'], `links has no "${link}"`);
+    if (!networks.some(({ id }) => id === networkId))
+      wrong(['zgates', index, 'networkId'], 'networks has no such id');
+  }
   return problems;
 }
 
@@ -86,9 +117,10 @@ function sameAddress(a: Config['http']['listen'], b: Config['http']['listen']): 
   return a.port === b.port && a.port !== 0 && (everywhere || a.host === b.host);
 }
 
-function unreadableFiles({ encoders, upstream }: Config): Problem[] {
+function unreadableFiles({ auth, encoders, upstream }: Config): Problem[] {
   const files: { path: PropertyKey[]; file: string | undefined }[] = [
     ...encoders.vendorRoots.map((file, index) => ({ path: ['encoders', 'vendorRoots', index], file })),
+    ...OIDC_FILES.map((name) => ({ path: ['auth', 'oidc', name], file: auth.oidc?.[name] })),
     ...UPSTREAM_FILES.map((name) => ({ path: ['upstream', name], file: upstream?.[name] })),
   ];
   return files.flatMap(({ path, file }) => {

@@ -153,6 +153,52 @@ const upstream = z.strictObject({
     .describe('Bound on events waiting; the oldest are dropped first, with a gap record'),
 });
 
+const claim = z.string().regex(/^[^\p{Cc}\s]{1,256}$/u, 'expected the name of a claim');
+
+const oidc = z.strictObject({
+  issuer: z.url('expected a URL').max(512).describe('The `iss` of its tokens, letter by letter'),
+  audience: z.string().min(1).max(512).describe('What `aud` of a token must name'),
+  algorithms: z
+    .array(z.enum(['ES256', 'RS256', 'PS256', 'EdDSA']))
+    .min(1)
+    .default(['ES256', 'RS256', 'PS256', 'EdDSA'])
+    .describe('Signatures that are accepted'),
+  jwksUrl: z
+    .string()
+    .regex(
+      /^(https:\/\/|http:\/\/(127(\.\d{1,3}){3}|\[::1\]|localhost)[:/])/,
+      'expected https://…; http:// on a loopback address only',
+    )
+    .max(2_048)
+    .refine((url) => URL.canParse(url), 'expected a URL')
+    .optional()
+    .describe('Where its keys are fetched, in the background; they are kept on the disk'),
+  jwksFile: path
+    .optional()
+    .describe('In place of jwksUrl: a file with its keys, at a site without a way to it'),
+  caFile: path
+    .optional()
+    .describe('PEM of the authority that signed the server of jwksUrl; by default the system store'),
+  systemClaim: claim.default('system_id').describe('Claim that must be the UUID of this system'),
+  rolesClaim: claim.default('roles').describe('Claim with the roles, or a path to it: realm_access.roles'),
+  leeway: duration(0, 300_000).prefault('60s').describe('By how much clocks may differ'),
+  jwksMaxAge: duration(3_600_000, 3650 * 86_400_000)
+    .prefault('180d')
+    .describe('How long fetched keys are good while the provider cannot be reached'),
+});
+
+const auth = z.strictObject({
+  oidc: oidc.optional().describe("The site's identity provider; without it only local tokens are accepted"),
+  failureBurst: z
+    .number()
+    .int()
+    .min(1)
+    .max(100_000)
+    .default(10)
+    .describe('Wrong credentials from one address, at once, before the answer is 429'),
+  failuresPerMinute: z.number().int().min(1).max(100_000).default(12).describe('And how many more a minute'),
+});
+
 const link = z.strictObject({
   id: z
     .string()
@@ -164,6 +210,30 @@ const link = z.strictObject({
     .regex(/^[a-z0-9-]{1,32}$/, 'expected 1 to 32 of a-z, 0-9 and -')
     .default('field')
     .describe('Links with the same host share one process'),
+  options: z
+    .record(z.string().max(64), z.json())
+    .default({})
+    .describe('Settings of the protocol; the driver says what is wrong with them'),
+});
+
+const uuid = z.guid('expected a UUID').transform((id) => id.toLowerCase());
+
+const zgate = z.strictObject({
+  deviceId: uuid.describe('UUID the gateway has on the interface, drawn once for good (uuidgen)'),
+  link: link.shape.id.describe('Id of the link it is on'),
+  networkId: uuid.describe('UUID of its network, one of networks'),
+  name: z.string().min(1).max(128).optional().describe('Its name until the interface gives it another'),
+  type: z.string().min(1).max(128).optional().describe('Its type until the gateway tells its own'),
+});
+
+const network = z.strictObject({
+  id: uuid.describe('UUID the network has on the interface, drawn once for good (uuidgen)'),
+  description: z
+    .string()
+    .min(1)
+    .max(1_024)
+    .optional()
+    .describe('Its description until the interface gives it another'),
 });
 
 export const configSchema = z.strictObject({
@@ -179,9 +249,12 @@ export const configSchema = z.strictObject({
     .optional()
     .describe('UUID of the system; drawn at first start when absent'),
   http: http.prefault({}).describe('The interface for clients'),
+  auth: auth.prefault({}).describe('Who may use the interface'),
   encoders: encoders.prefault({}).describe('The link to card encoders'),
   upstream: upstream.optional().describe('Without it events stay on this host'),
   links: z.array(link).max(64).default([]).describe('Field links: what is wired to this host'),
+  networks: z.array(network).max(64).default([]).describe('Networks that group Zigbee gateways'),
+  zgates: z.array(zgate).max(64).default([]).describe('Zigbee gateways, each on a link of its own'),
   log: z
     .strictObject({
       level: z.enum(['debug', 'info', 'warn', 'error']).default('info').describe('Least severity'),

@@ -1,8 +1,8 @@
 /**
- * The composition root: opens everything, in order, in one AsyncDisposableStack. Read this first. With interface.ts,
- * which lists the operations, the only file that knows every slice.
+ * The composition root: opens everything, in order, in one AsyncDisposableStack. Read this first. With estate.ts,
+ * its second half, and interface.ts, which lists the operations, the only file that knows every slice.
  *
- *   database → system → audit, auth, events, site CA → writes ⇄ encoders → field → ports, and what runs for ever
+ *   database → system → audit, auth, events, site CA → writes ⇄ encoders → estate → ports, and what runs for ever
  *
  * Closing runs backwards: first the ports, so that nothing new comes in; last the database, so that all that was
  * promised is on the disk.
@@ -10,29 +10,23 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { DriverError } from '../drivers/driver.ts';
 import { openEmbeddedLink } from '../drivers/encoder/embedded.ts';
 import { type EncoderLink, MAX_UP_PACKET_BYTES } from '../drivers/encoder/link.ts';
 import { openAudit } from './audit/audit.ts';
 import { openAuth } from './auth/auth.ts';
-import { openCatalogue } from './catalogue/catalogue.ts';
 import { type Clock, isClockSynchronised } from './clock.ts';
 import type { Config } from './config.ts';
 import { openDatabase } from './database/database.ts';
 import type { SpaceState } from './database/space.ts';
-import { doorConfiguration, type LockAddress } from './doors/configuration.ts';
-import { openDoors } from './doors/doors.ts';
-import { openDoorTable } from './doors/table.ts';
 import { openEncoders } from './encoders/encoders.ts';
 import { openRegistration, type RegistrationPki } from './encoders/registration.ts';
 import { openSessions, type Sessions } from './encoders/sessions.ts';
 import { openEncoderTable } from './encoders/table.ts';
-import { GatehouseError } from './errors.ts';
+import { openEstate } from './estate.ts';
 import { openEvents } from './events/events.ts';
 import { openForwarder } from './events/forward.ts';
 import { openLiveStreams } from './events/live.ts';
-import { type FieldState, openField } from './field/field.ts';
-import type { ImportPlan } from './import-plan.ts';
+import type { FieldState } from './field/field.ts';
 import { interfaceOperations } from './interface.ts';
 import type { Log } from './log.ts';
 import { checkVendorRoots, verifyDeviceChain } from './pki/device-chain.ts';
@@ -41,8 +35,6 @@ import { parseOperationalKey, verifyPossession } from './pki/possession.ts';
 import type { ServerIdentity } from './pki/server-identity.ts';
 import { openSiteCa, type SiteCa } from './pki/site-ca.ts';
 import { hostOf, openPorts, type Ports } from './ports.ts';
-import { openReconciler, type Reconciler } from './reconcile.ts';
-import { openSiteImport } from './site-import/import.ts';
 import type { Status } from './status/schema.ts';
 import { openStatus } from './status/status.ts';
 import { supervise } from './supervise.ts';
@@ -78,22 +70,13 @@ export interface GatewayOptions {
 }
 
 export async function openGateway(options: GatewayOptions): Promise<Gateway> {
-  const { config, clock, log, processes } = options;
+  const { config, clock, log } = options;
   await using opening = new AsyncDisposableStack();
   const base = await openBase(options, opening);
   const { database, auth, events, ca, tasks, systemId } = base;
   const identity = await ca.serverIdentity(certificateNames(config));
   const desk = await openDesk(options, base, identity, opening);
-  const field = opening.use(
-    await openField({
-      ...processes,
-      directory: join(config.dataDirectory, 'hosts'),
-      links: config.links.map(({ id, protocol, host }) => ({ id, protocol, host, options: {} })),
-      clock,
-      log,
-      onEvent: async (link, { kind }) => log.info({ link, kind }, 'a link told an event'),
-    }),
-  );
+  const estate = await openEstate({ ...options, ...base, opening });
   const certificates = [{ name: 'server', notAfter: identity.notAfter }];
   const adminSocket = config.adminSocket ?? join(config.dataDirectory, 'admin.sock');
   const status = openStatus({
@@ -109,12 +92,12 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     backlog: events.backlog,
     commits: database.figures,
     databaseFile: base.databaseFile,
-    field: () => fieldStatus(field.state()),
+    field: () => fieldStatus(estate.field.state()),
     certificates: () => certificates,
   });
   const parts = {
     ...desk,
-    ...openEstate(options, base),
+    ...estate,
     audit: base.audit,
     streams: base.streams,
     auth,
@@ -149,7 +132,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     baseUrl: ports.baseUrl,
     encoderUrl: desk.encoderUrl,
     adminSocket,
-    vitals: vitalsOf(database, field),
+    vitals: vitalsOf(database, estate.field),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
 }
@@ -242,43 +225,6 @@ async function openDesk(
   });
   tasks.start('write requests', writes.run);
   return { writes, sessions, encoders, registration, encoderLink, encoderUrl };
-}
-
-/** Doors and what they refer to, and how all of it is brought in. */
-function openEstate({ clock, log }: GatewayOptions, { database, tasks, audit }: Base) {
-  const catalogue = openCatalogue({ database, audit });
-  const table = openDoorTable(database);
-  const relay = () => undefined;
-  // Locks are reached by the Zigbee gateways of the configuration.
-  const applyConfiguration = async ({ gatewayId }: LockAddress) => {
-    throw new DriverError('LINK_LOST', `no link reaches the lock (gateway ${gatewayId ?? 'unknown'})`);
-  };
-  const reconciler: Reconciler = openReconciler({
-    ...doorConfiguration({ database, table, audit, clock, catalogue, relay, applyConfiguration }),
-    ...{ name: 'door configurations', clock, log },
-  });
-  tasks.start('door configurations', (signal) => reconciler.run(signal));
-  const doors = openDoors({ database, table, audit, clock, catalogue, relay, reconciler });
-  const siteImport = openSiteImport({
-    ...{ database, audit },
-    known: {
-      group: (id) => catalogue.groupName(id) !== undefined,
-      schedule: (id) => catalogue.schedule(id) !== undefined,
-      template: (id) => catalogue.template(id) !== undefined,
-      door: doors.exists,
-    },
-    catalogue: catalogue.importPlan,
-    doors: doors.importPlan,
-    rs485: refuseDevices,
-  });
-  return { catalogue, doors, siteImport };
-}
-
-/** Devices have no table of their own here: rather refused than lost. */
-function refuseDevices(entries: readonly unknown[]): ImportPlan {
-  if (entries.length === 0) return { changes: [], write() {} };
-  const message = 'RS-485 devices cannot be imported by this version: leave the section out.';
-  throw new GatehouseError('VALIDATION_FAILED', message);
 }
 
 /** Vendor roots are read and checked now: a mistake shows at the start and not at the desk. */

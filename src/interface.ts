@@ -1,6 +1,6 @@
 /**
  * Every operation of the interface, in one list: gateway.ts gives it the parts that answer, the document needs none.
- * With gateway.ts, the only file that knows all slices.
+ * With gateway.ts and estate.ts, the only file that knows all slices.
  */
 import { auditOperations } from './audit/operations.ts';
 import { authOperations } from './auth/operations.ts';
@@ -11,10 +11,13 @@ import { eventOperations } from './events/operations.ts';
 import { healthOperations } from './http/health.ts';
 import { openApiDocument } from './http/openapi.ts';
 import type { Operation } from './http/operation.ts';
+import { networkOperations } from './networks/operations.ts';
+import { rs485Operations } from './rs485/operations.ts';
 import { siteImportOperations } from './site-import/operations.ts';
 import { statusOperations } from './status/operations.ts';
 import { VERSION } from './version.ts';
 import { writeOperations } from './writes/operations.ts';
+import { zgateOperations } from './zgates/operations.ts';
 
 export interface Parts {
   ready: Parameters<typeof healthOperations>[0];
@@ -22,6 +25,9 @@ export interface Parts {
   registration: Parameters<typeof encoderOperations>[1];
   writes: Parameters<typeof writeOperations>[0];
   doors: Parameters<typeof doorOperations>[0];
+  rs485: Parameters<typeof rs485Operations>[0];
+  zgates: Parameters<typeof zgateOperations>[0];
+  networks: Parameters<typeof networkOperations>[0];
   catalogue: Parameters<typeof catalogueOperations>[0];
   siteImport: Parameters<typeof siteImportOperations>[0];
   streams: Parameters<typeof eventOperations>[0];
@@ -37,6 +43,9 @@ export function interfaceOperations(parts: Parts, productSegment = 'access'): Op
     ...encoderOperations(parts.encoders, parts.registration),
     ...writeOperations(parts.writes),
     ...doorOperations(parts.doors, productSegment),
+    ...rs485Operations(parts.rs485),
+    ...zgateOperations(parts.zgates),
+    ...networkOperations(parts.networks),
     ...catalogueOperations(parts.catalogue, productSegment),
     ...siteImportOperations(parts.siteImport),
     ...eventOperations(parts.streams),

@@ -53,7 +53,7 @@ const SLICES = [
 ];
 /** Types that belong to everybody: facts are recorded in the transaction of whoever causes them. */
 const SHARED_TYPES = ['src/audit/audit.ts', 'src/events/events.ts'];
-const COMPOSITION = ['src/gateway.ts', 'src/interface.ts'];
+const COMPOSITION = ['src/gateway.ts', 'src/estate.ts', 'src/interface.ts'];
 const PROGRAMS = ['src/main.ts', 'src/field/host.ts'];
 const CLOCK = 'src/clock.ts';
 /** Schemas are everywhere. */

@@ -11,7 +11,8 @@ import {
   leftAlone,
   type MakeImportPlan,
 } from '../import-plan.ts';
-import type { Rs485Entry, Wanted } from './schema.ts';
+import type { Rs485Entry } from '../site-document.ts';
+import type { Wanted } from './schema.ts';
 import type { Rs485Row, Rs485Table } from './table.ts';
 import {
   changedFields,

@@ -17,7 +17,7 @@ export interface Caller {
   correlationId: string;
 }
 
-export interface Rs485Options extends Omit<SettingsOptions, 'table'> {
+export interface Rs485Options extends Omit<SettingsOptions, 'table' | 'applied'> {
   database: Database;
   audit: Audit;
   clock: Clock;
@@ -25,6 +25,8 @@ export interface Rs485Options extends Omit<SettingsOptions, 'table'> {
   doorExists(doorId: string): boolean;
   /** undefined: the configuration has no such link. */
   busUp(linkId: string): boolean | undefined;
+  /** A door's relay was bound, or has taken its settings. */
+  relayChanged(doorId: string): void;
 }
 
 export type Rs485 = ReturnType<typeof openRs485>;
@@ -32,7 +34,11 @@ export type Rs485 = ReturnType<typeof openRs485>;
 export function openRs485(options: Rs485Options) {
   const { database, audit, clock } = options;
   const table = openRs485Table(database);
-  const settings = openSettings({ ...options, table });
+  const settings = openSettings({
+    ...options,
+    table,
+    applied: ({ door_id }) => door_id !== null && options.relayChanged(door_id),
+  });
   const { reconciler, reported } = settings;
   const toDevice = deviceFrom(options, settings);
 
@@ -89,12 +95,17 @@ export function openRs485(options: Rs485Options) {
         audit.record({ principal, action: 'rs485.update', object, outcome: 'done', detail, correlationId });
       });
       reconciler.wake(deviceId);
-      return get(deviceId);
+      const result = get(deviceId);
+      if (result.device.doorId !== null) options.relayChanged(result.device.doorId);
+      return result;
     },
 
     importPlan: importRs485({ table, audit, clock, added: reported.add, changed: reconciler.wake }),
-    /** The device whose relay opens this door. */
-    deviceOfDoor: (doorId: string) => table.byDoor.get(doorId)?.device_id,
+    /** The device whose relay opens this door, and whether it has the settings that are wanted. */
+    relay(doorId: string): { deviceId: string; settled: boolean } | undefined {
+      const row = table.byDoor.get(doorId);
+      return row && { deviceId: row.device_id, settled: settings.isInForce(row) };
+    },
     report: settings.report,
     link: settings.link,
     /** For supervise, as are the next. */

@@ -114,15 +114,6 @@ export const updateBody = z
   })
   .openapi('Rs485DeviceUpdate');
 
-/** One device of a site's file. Without deviceId it is known by its bus and hwId. */
-export const rs485Entry = z.strictObject({
-  deviceId: z.guid().toLowerCase().optional(),
-  bus: z.string().regex(/^[a-z0-9-]{1,32}$/, 'expected the id of a link of the configuration'),
-  hwId: printable(IDENTIFIER_MAX),
-  ...editable,
-});
-export type Rs485Entry = z.output<typeof rs485Entry>;
-
 const failure = z.object({
   version: z.int(),
   code: z.string(),

@@ -24,6 +24,8 @@ export interface SettingsOptions {
     command: { kind: string; data: Plain; timeoutMs: number },
     signal: AbortSignal,
   ): Promise<Plain>;
+  /** The device has taken what is wanted. */
+  applied(row: Rs485Row): void;
   /** From 0 up to 1, for the back-off; Math.random when absent. */
   random?: () => number;
 }
@@ -82,12 +84,11 @@ export function openSettings(options: SettingsOptions): Settings {
       throw new DriverError('BAD_REPLY', 'the device did not confirm these settings');
     await database.commit(() => table.setReportedVersion.run(version, deviceId));
     const known = reported.get(deviceId);
-    if (known?.state)
-      reported.report(deviceId, known.connected, {
-        ...known.state,
-        reportedSettingsVersion: version,
-        settings,
-      });
+    if (known?.state) {
+      const state = { ...known.state, reportedSettingsVersion: version, settings };
+      reported.report(deviceId, known.connected, state);
+    }
+    options.applied(row);
   }
 
   const reconciler = openReconciler({
@@ -115,7 +116,9 @@ export function openSettings(options: SettingsOptions): Settings {
       const wasInForce = isInForce(row);
       reported.report(row.device_id, told.connected, told);
       const isBack = told.connected && !wasConnected;
-      if (!isInForce(row) && (isBack || wasInForce)) reconciler.wake(row.device_id);
+      const isNowInForce = isInForce(row);
+      if (!isNowInForce && (isBack || wasInForce)) reconciler.wake(row.device_id);
+      if (isNowInForce && !wasInForce) options.applied(row);
     },
     link(linkId, up) {
       if (up) return;

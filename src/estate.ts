@@ -1,0 +1,135 @@
+/**
+ * The estate: doors, the devices and gateways that work them, and the links they are on. The part of the composition
+ * root (gateway.ts) that grew a file of its own.
+ *
+ *   networks → Zigbee gateways, RS-485 devices ⇄ catalogue, doors → site import; field: the links below all of them
+ *
+ * A report of a link goes to each slice, which knows its own subjects (drivers/settings.ts).
+ */
+import { join } from 'node:path';
+import { DriverError, type Plain } from '../drivers/driver.ts';
+import { lockApplied } from '../drivers/settings.ts';
+import type { OpenAudit } from './audit/audit.ts';
+import { openCatalogue } from './catalogue/catalogue.ts';
+import type { Clock } from './clock.ts';
+import type { Config } from './config.ts';
+import type { Database } from './database/database.ts';
+import { type ConfigurationOptions, doorConfiguration } from './doors/configuration.ts';
+import { openDoors } from './doors/doors.ts';
+import { openDoorTable } from './doors/table.ts';
+import { type Field, type FieldCommand, openField } from './field/field.ts';
+import type { Log } from './log.ts';
+import { openNetworks } from './networks/networks.ts';
+import { openReconciler, type Reconciler } from './reconcile.ts';
+import { openRs485 } from './rs485/rs485.ts';
+import { openSiteImport } from './site-import/import.ts';
+import { openZgates, type Zgates } from './zgates/zgates.ts';
+
+/** A configuration goes to a sleeping lock frame by frame. */
+const LOCK_TIMEOUT_MS = 60_000;
+
+export interface EstateOptions {
+  config: Config;
+  database: Database;
+  audit: OpenAudit;
+  clock: Clock;
+  log: Log;
+  processes: { execPath: string; kill: (pid: number) => void };
+  /** Work that goes on until the gateway closes, restarted when it breaks. */
+  tasks: { start(name: string, run: (signal: AbortSignal) => Promise<unknown>): void };
+  /** What is opened here is closed with it. */
+  opening: AsyncDisposableStack;
+}
+
+export async function openEstate(options: EstateOptions) {
+  const { config, database, audit, clock, log, tasks, opening } = options;
+  const catalogue = openCatalogue({ database, audit });
+  const { groupName } = catalogue;
+  // Each needs others once it works, and not before: hence functions in place of values.
+  const execute: Field['execute'] = (linkId, command, signal) => field.execute(linkId, command, signal);
+  const linkUp = (linkId: string) => field.state().links.find(({ id }) => id === linkId)?.up;
+  const common = { database, audit, clock, log, execute, groupName };
+  const networks = await openNetworks({
+    ...{ database, audit, clock, declared: config.networks },
+    changed: (netId) => log.info({ network: netId }, 'the certificates of a network were changed'),
+  });
+  const zgates = await openZgates({
+    ...{ ...common, declared: config.zgates, networkExists: networks.exists, linkUp },
+  });
+  const rs485 = openRs485({
+    ...{ ...common, busUp: linkUp },
+    doorExists: (id) => doors.exists(id),
+    relayChanged: (doorId) => doors.wake(doorId),
+  });
+  const doors = openDoorSlice(options, { catalogue, relay: rs485.relay, zgates, execute });
+  const siteImport = openSiteImport({
+    ...{ database, audit },
+    known: {
+      group: (id) => groupName(id) !== undefined,
+      schedule: (id) => catalogue.schedule(id) !== undefined,
+      template: (id) => catalogue.template(id) !== undefined,
+      door: doors.exists,
+    },
+    catalogue: catalogue.importPlan,
+    doors: doors.importPlan,
+    rs485: rs485.importPlan,
+  });
+  const field = opening.use(await openLinks(options, [rs485, zgates]));
+  tasks.start('RS-485 settings', rs485.applySettings);
+  tasks.start('RS-485 reports', rs485.keepReports);
+  tasks.start('Zigbee channels', zgates.applyChannels);
+  tasks.start('Zigbee reports', zgates.keepReports);
+  tasks.start('door configurations', doors.configure);
+  return { field, catalogue, networks, zgates, rs485, doors, siteImport };
+}
+
+function openDoorSlice(
+  { database, audit, clock, log }: EstateOptions,
+  {
+    zgates,
+    execute,
+    ...needs
+  }: Pick<ConfigurationOptions, 'catalogue' | 'relay'> & { zgates: Zgates; execute: Field['execute'] },
+) {
+  const common = { database, audit, clock, table: openDoorTable(database), ...needs };
+  const reconciler: Reconciler = openReconciler({
+    ...doorConfiguration({
+      ...common,
+      async applyConfiguration({ gatewayId }, data, signal) {
+        const link = gatewayId === null ? undefined : zgates.linkOf(gatewayId);
+        if (link === undefined)
+          throw new DriverError('LINK_LOST', `no link reaches the lock (gateway ${gatewayId ?? 'unknown'})`);
+        const command: FieldCommand = {
+          kind: 'applyConfiguration',
+          data: data as Plain,
+          timeoutMs: LOCK_TIMEOUT_MS,
+        };
+        const answer = lockApplied.safeParse(await execute(link, command, signal));
+        if (answer.data) return answer.data;
+        throw new DriverError('BAD_REPLY', 'the lock did not say what it has in force');
+      },
+    }),
+    ...{ name: 'door configurations', clock, log },
+  });
+  const doors = openDoors({ ...common, reconciler });
+  return { ...doors, wake: reconciler.wake, configure: reconciler.run };
+}
+
+type Listener = Pick<Zgates, 'report' | 'link'>;
+
+function openLinks({ config, clock, log, processes }: EstateOptions, listeners: Listener[]): Promise<Field> {
+  return openField({
+    ...processes,
+    directory: join(config.dataDirectory, 'hosts'),
+    links: config.links.map(({ id, protocol, host, options }) => ({ id, protocol, host, options })),
+    clock,
+    log,
+    onReport(linkId, report) {
+      for (const listener of listeners) listener.report(linkId, report);
+    },
+    onLink(linkId, { up }) {
+      for (const listener of listeners) listener.link(linkId, up);
+    },
+    onEvent: async (link, { kind }) => log.info({ link, kind }, 'a link told an event'),
+  });
+}

@@ -1,0 +1,105 @@
+/** The network resource: rows by the configuration, reads, edits (4.7) and what is known beyond it. */
+import type { Audit } from '../audit/audit.ts';
+import type { Clock } from '../clock.ts';
+import type { Database } from '../database/database.ts';
+import { GatehouseError } from '../errors.ts';
+import { assertIfMatch, assertSameId } from '../http/editing.ts';
+import { type Principal, SYSTEM_PRINCIPAL } from '../principal.ts';
+import { describeCertificates, parseCertificates } from './certificates.ts';
+import type { Edit, ListQuery, Network, NetworkState } from './schema.ts';
+import { type NetworkRow, type NetworkTable, openNetworkTable } from './table.ts';
+
+export interface Caller {
+  principal: Principal;
+  correlationId: string;
+}
+
+/** A network of the configuration. `description` is for a new row: later the interface says. */
+export interface DeclaredNetwork {
+  id: string;
+  description?: string | undefined;
+}
+
+export interface NetworksOptions {
+  database: Database;
+  audit: Audit;
+  clock: Clock;
+  declared: readonly DeclaredNetwork[];
+  /** The certificates of a network are others now: its gateways connect anew. */
+  changed(netId: string): void;
+}
+
+export type Networks = Awaited<ReturnType<typeof openNetworks>>;
+
+export async function openNetworks({ database, audit, clock, declared, changed }: NetworksOptions) {
+  const table = openNetworkTable(database);
+  const missing = declared.filter(({ id }) => !table.network.get(id));
+  const now = clock.now();
+  if (missing.length > 0) {
+    await database.commit(() => {
+      for (const { id, description } of missing)
+        table.insert.run(id, description ?? null, now, now, SYSTEM_PRINCIPAL.id);
+    });
+  }
+
+  function get(netId: string): { network: Network; revision: number } {
+    const row = existing(table, netId);
+    return { network: toNetwork(row), revision: row.revision };
+  }
+
+  return {
+    get,
+    exists: (netId: string) => table.network.get(netId) !== undefined,
+
+    list({ cursor = '', limit, description = '' }: ListQuery): { items: Network[]; next: string | null } {
+      const rows = table.page.all(cursor, description, limit + 1);
+      const items = rows.slice(0, limit).map(toNetwork);
+      return { items, next: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
+    },
+
+    state(netId: string): NetworkState {
+      const row = existing(table, netId);
+      const isDeclared = declared.some(({ id }) => id === netId);
+      return { id: netId, declared: isDeclared, certificates: describeCertificates(row.cert, clock.now()) };
+    },
+
+    async update(
+      netId: string,
+      edit: Edit,
+      { principal, correlationId, ifMatch }: Caller & { ifMatch: string | undefined },
+    ) {
+      assertSameId('id', edit.id, netId);
+      if (typeof edit.cert === 'string') parseCertificates(edit.cert);
+      const fields = await database.commit(() => {
+        const row = existing(table, netId);
+        assertIfMatch(ifMatch, row.revision);
+        const { description = row.description, cert = row.cert } = edit;
+        const fields = [
+          ...(description === row.description ? [] : ['description']),
+          ...(cert === row.cert ? [] : ['cert']),
+        ];
+        if (fields.length === 0) return fields;
+        table.update.run(description, cert, clock.now(), principal.id, netId);
+        const object = `network/${netId}`;
+        const detail = { fields };
+        audit.record({ principal, action: 'network.update', object, outcome: 'done', detail, correlationId });
+        return fields;
+      });
+      if (fields.includes('cert')) changed(netId);
+      return get(netId);
+    },
+  };
+}
+
+function existing(table: NetworkTable, netId: string): NetworkRow {
+  const row = table.network.get(netId);
+  if (row) return row;
+  throw new GatehouseError(
+    'NOT_FOUND',
+    `There is no network ${netId}; GET /network lists those of the configuration.`,
+  );
+}
+
+function toNetwork({ id, description, cert }: NetworkRow): Network {
+  return { id, description, cert };
+}

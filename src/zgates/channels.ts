@@ -1,0 +1,125 @@
+/** The way of the allowed channels to the gateways, and what gateways say: wanted → applied (drivers/settings.ts). */
+import { DriverError, type Plain, type StateReport } from '../../drivers/driver.ts';
+import {
+  type ChannelsApply,
+  channelsApplied,
+  type GatewayReport,
+  gatewayReport,
+} from '../../drivers/settings.ts';
+import type { Clock } from '../clock.ts';
+import type { Database } from '../database/database.ts';
+import type { Log } from '../log.ts';
+import { openReconciler, type Reconciler } from '../reconcile.ts';
+import { openReported, type Reported } from '../reported.ts';
+import type { ZgateRow, ZgateTable } from './table.ts';
+
+/** A network that moves tells its routers first. */
+const APPLY_TIMEOUT_MS = 60_000;
+
+export interface ChannelsOptions {
+  database: Database;
+  table: ZgateTable;
+  clock: Clock;
+  log: Log;
+  /** The gateway on each link, by the configuration. */
+  gatewayOfLink: ReadonlyMap<string, string>;
+  /** Has a link execute a command; rejects with a DriverError. */
+  execute(
+    linkId: string,
+    command: { kind: string; data: Plain; timeoutMs: number },
+    signal: AbortSignal,
+  ): Promise<Plain>;
+  /** From 0 up to 1, for the back-off; Math.random when absent. */
+  random?: () => number;
+}
+
+export interface Channels {
+  readonly reconciler: Reconciler;
+  readonly reported: Reported<GatewayReport>;
+  /** The network is where it is wanted, and the gateway has been told where that is. */
+  isInForce(row: ZgateRow): boolean;
+  /** A link reported the state of a subject. */
+  report(linkId: string, report: StateReport): void;
+  /** A link came up or went down. */
+  link(linkId: string, up: boolean): void;
+}
+
+export function openChannels(options: ChannelsOptions): Channels {
+  const { database, table, clock, log, gatewayOfLink } = options;
+  const reported = openReported<GatewayReport>({
+    database,
+    clock,
+    stored: table.all.all().map((row) => ({
+      id: row.device_id,
+      connected: row.connected === 1,
+      changedAt: row.connected_changed_at,
+    })),
+    facts: ({ hwId, type, platform, apps, zigbeeChannel }) => [hwId, type, platform, apps, zigbeeChannel],
+    store(id, { connected, changedAt, state }) {
+      table.setConnected.run(Number(connected), changedAt, id);
+      if (!state) return;
+      const { hwId, type, platform, apps, zigbeeChannel } = state;
+      const told = platform && JSON.stringify(platform);
+      table.setFacts.run(hwId, type, told, JSON.stringify(apps), zigbeeChannel, id);
+    },
+  });
+
+  function isInForce(row: ZgateRow): boolean {
+    const allowed: number[] = JSON.parse(row.allowed_channels);
+    if (allowed.length === 0) return true;
+    const channel = reported.get(row.device_id)?.state?.zigbeeChannel ?? row.zigbee_channel;
+    return (
+      row.applied_channels_version === row.channels_version && channel !== null && allowed.includes(channel)
+    );
+  }
+
+  async function apply(deviceId: string, version: number, signal: AbortSignal): Promise<void> {
+    const row = table.zgate.get(deviceId);
+    if (row?.channels_version !== version) throw new DriverError('BUSY', 'other channels are wanted');
+    if (gatewayOfLink.get(row.link) !== deviceId)
+      throw new DriverError('LINK_LOST', 'the configuration names this gateway no more');
+    const allowedChannels: number[] = JSON.parse(row.allowed_channels);
+    const data: ChannelsApply = { allowedChannels };
+    const command = { kind: 'applyChannels', data, timeoutMs: APPLY_TIMEOUT_MS };
+    const answer = channelsApplied.safeParse(await options.execute(row.link, command, signal));
+    const zigbeeChannel = answer.data?.zigbeeChannel ?? null;
+    if (zigbeeChannel === null || !allowedChannels.includes(zigbeeChannel))
+      throw new DriverError('BAD_REPLY', 'the gateway did not go to one of these channels');
+    await database.commit(() => table.setApplied.run(version, zigbeeChannel, deviceId));
+    const known = reported.get(deviceId);
+    if (known?.state) reported.report(deviceId, known.connected, { ...known.state, zigbeeChannel });
+  }
+
+  const reconciler = openReconciler({
+    name: 'the Zigbee channels',
+    due: () =>
+      table.all
+        .all()
+        .filter((row) => !isInForce(row))
+        .map((row) => ({ id: row.device_id, version: row.channels_version })),
+    apply: ({ id, version }, signal) => apply(id, version, signal),
+    clock,
+    log,
+    ...(options.random && { random: options.random }),
+  });
+
+  return {
+    ...{ reconciler, reported, isInForce },
+    report(linkId, { subject, state }) {
+      const deviceId = gatewayOfLink.get(linkId);
+      const row = deviceId === undefined ? undefined : table.zgate.get(deviceId);
+      if (subject !== 'gateway' || !row) return;
+      const { data: told, error } = gatewayReport.safeParse(state);
+      if (!told) return log.warn({ link: linkId, err: error }, 'a gateway reports what is no state');
+      const wasConnected = reported.get(row.device_id)?.connected ?? false;
+      const wasInForce = isInForce(row);
+      reported.report(row.device_id, told.connected, told);
+      const isBack = told.connected && !wasConnected;
+      if (!isInForce(row) && (isBack || wasInForce)) reconciler.wake(row.device_id);
+    },
+    link(linkId, up) {
+      const deviceId = gatewayOfLink.get(linkId);
+      if (!up && deviceId !== undefined) reported.disconnect(deviceId);
+    },
+  };
+}

@@ -1,0 +1,66 @@
+/** The only SQL over Zigbee gateways. */
+import type { Prepare } from '../database/database.ts';
+
+type Text = string | null;
+
+export interface ZgateRow {
+  device_id: string;
+  link: string;
+  network_id: string;
+  name: Text;
+  description: Text;
+  group_id: Text;
+  /** JSON, lowest first. */
+  allowed_channels: string;
+  revision: number;
+  channels_version: number;
+  applied_channels_version: number;
+  connected: number;
+  connected_changed_at: number;
+  hw_id: Text;
+  type: Text;
+  platform: Text;
+  apps: string;
+  zigbee_channel: number | null;
+}
+
+const COLUMNS = `device_id, link, network_id, name, description, group_id, allowed_channels, revision,
+  channels_version, applied_channels_version, connected, connected_changed_at, hw_id, type, platform, apps,
+  zigbee_channel`;
+
+export type ZgateTable = ReturnType<typeof openZgateTable>;
+
+export function openZgateTable({ prepare }: Prepare) {
+  return {
+    zgate: prepare<[string], ZgateRow>(`SELECT ${COLUMNS} FROM zgate WHERE device_id = ?`),
+    all: prepare<[], ZgateRow>(`SELECT ${COLUMNS} FROM zgate ORDER BY device_id`),
+    /** After a cursor (exclusive); a filter that is null lets everything through, and '' is part of every name. */
+    page: prepare<[string, Text, Text, string, number], ZgateRow>(
+      `SELECT ${COLUMNS} FROM zgate
+       WHERE device_id > ? AND network_id = coalesce(?, network_id) AND group_id IS coalesce(?, group_id)
+         AND instr(lower(device_id || char(10) || coalesce(hw_id, '') || char(10) || coalesce(name, '')), lower(?)) > 0
+       ORDER BY device_id LIMIT ?`,
+    ),
+    insert: prepare<[string, string, string, Text, Text, number, number, number, string]>(
+      `INSERT INTO zgate (device_id, link, network_id, name, type, connected_changed_at, created_at, updated_at,
+         updated_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    ),
+    setWiring: prepare<[string, string, string]>(
+      'UPDATE zgate SET link = ?, network_id = ? WHERE device_id = ?',
+    ),
+    setWanted: prepare<[Text, Text, Text, string, number, number, string, string]>(
+      `UPDATE zgate SET name = ?, description = ?, group_id = ?, allowed_channels = ?,
+         channels_version = channels_version + ?, revision = revision + 1, updated_at = ?, updated_by = ?
+       WHERE device_id = ?`,
+    ),
+    setApplied: prepare<[number, number, string]>(
+      'UPDATE zgate SET applied_channels_version = ?, zigbee_channel = ? WHERE device_id = ?',
+    ),
+    setConnected: prepare<[number, number, string]>(
+      'UPDATE zgate SET connected = ?, connected_changed_at = ? WHERE device_id = ?',
+    ),
+    setFacts: prepare<[string, Text, Text, string, number | null, string]>(
+      `UPDATE zgate SET hw_id = ?, type = ?, platform = ?, apps = ?, zigbee_channel = ? WHERE device_id = ?`,
+    ),
+  };
+}

@@ -1,0 +1,203 @@
+/** The Zigbee gateway resource: rows by the configuration, reads, edits (4.6) and what is known beyond it. */
+import { isDeepStrictEqual } from 'node:util';
+import type { Audit } from '../audit/audit.ts';
+import { GatehouseError } from '../errors.ts';
+import { assertIfMatch, assertSameId } from '../http/editing.ts';
+import { type Principal, SYSTEM_PRINCIPAL } from '../principal.ts';
+import { type ChannelsOptions, openChannels } from './channels.ts';
+import type { Edit, ListQuery, Wanted, Zgate, ZgateState } from './schema.ts';
+import { openZgateTable, type ZgateRow, type ZgateTable } from './table.ts';
+
+export interface Caller {
+  principal: Principal;
+  correlationId: string;
+}
+
+/** A gateway of the configuration. `name` and `type` are for a new row: later the interface and the gateway say. */
+export interface DeclaredGateway {
+  deviceId: string;
+  link: string;
+  networkId: string;
+  name?: string | undefined;
+  type?: string | undefined;
+}
+
+export interface ZgatesOptions extends Omit<ChannelsOptions, 'table' | 'gatewayOfLink'> {
+  audit: Audit;
+  declared: readonly DeclaredGateway[];
+  groupName(groupId: string): string | undefined;
+  networkExists(networkId: string): boolean;
+  linkUp(linkId: string): boolean | undefined;
+}
+
+export type Zgates = Awaited<ReturnType<typeof openZgates>>;
+
+const FIELDS = ['name', 'description', 'groupId', 'allowedChannels'] as const satisfies (keyof Wanted)[];
+
+export async function openZgates(options: ZgatesOptions) {
+  const { database, audit, clock, declared } = options;
+  const table = openZgateTable(database);
+  await declare(options, table);
+  const gatewayOfLink = new Map(declared.map(({ link, deviceId }) => [link, deviceId]));
+  const channels = openChannels({ ...options, table, gatewayOfLink });
+  const { reconciler, reported } = channels;
+  const toZgate = zgateFrom(options, channels);
+
+  function get(deviceId: string): { zgate: Zgate; revision: number } {
+    const row = existing(table, deviceId);
+    return { zgate: toZgate(row), revision: row.revision };
+  }
+
+  return {
+    get,
+    list: (query: ListQuery) => page(table, toZgate, query),
+    exists: (deviceId: string) => table.zgate.get(deviceId) !== undefined,
+    /** The link of a gateway of the configuration. */
+    linkOf: (deviceId: string) => declared.find((one) => one.deviceId === deviceId)?.link,
+    state: (deviceId: string) => stateOf(existing(table, deviceId), options, channels, gatewayOfLink),
+
+    async update(
+      deviceId: string,
+      edit: Edit & { deviceId?: string | undefined },
+      { principal, correlationId, ifMatch }: Caller & { ifMatch: string | undefined },
+    ) {
+      assertSameId('deviceId', edit.deviceId, deviceId);
+      await database.commit(() => {
+        const row = existing(table, deviceId);
+        assertIfMatch(ifMatch, row.revision);
+        const before = wantedOf(row);
+        const after = edited(before, edit);
+        const changed = FIELDS.filter((field) => !isDeepStrictEqual(before[field], after[field]));
+        if (changed.length === 0) return;
+        table.setWanted.run(
+          after.name,
+          after.description,
+          after.groupId,
+          JSON.stringify(after.allowedChannels),
+          Number(changed.includes('allowedChannels')),
+          clock.now(),
+          principal.id,
+          deviceId,
+        );
+        const object = `zgate/${deviceId}`;
+        const detail = { fields: changed };
+        audit.record({ principal, action: 'zgate.update', object, outcome: 'done', detail, correlationId });
+      });
+      reconciler.wake(deviceId);
+      return get(deviceId);
+    },
+
+    report: channels.report,
+    link: channels.link,
+    /** For supervise, as is the next. */
+    applyChannels: reconciler.run,
+    keepReports: reported.run,
+  };
+}
+
+/** Rows follow the configuration; what it no longer names stays, disconnected. */
+async function declare({ database, clock, declared }: ZgatesOptions, table: ZgateTable): Promise<void> {
+  const isNews = ({ deviceId, link, networkId }: DeclaredGateway) => {
+    const row = table.zgate.get(deviceId);
+    return row?.link !== link || row.network_id !== networkId;
+  };
+  const news = declared.filter(isNews);
+  if (news.length === 0) return;
+  const now = clock.now();
+  await database.commit(() => {
+    for (const { deviceId, link, networkId, name, type } of news) {
+      const by = SYSTEM_PRINCIPAL.id;
+      if (table.zgate.get(deviceId)) table.setWiring.run(link, networkId, deviceId);
+      else table.insert.run(deviceId, link, networkId, name ?? null, type ?? null, now, now, now, by);
+    }
+  });
+}
+
+function existing(table: ZgateTable, deviceId: string): ZgateRow {
+  const row = table.zgate.get(deviceId);
+  if (row) return row;
+  throw new GatehouseError(
+    'NOT_FOUND',
+    `There is no Zigbee gateway ${deviceId}; GET /network/zgate lists those of the configuration.`,
+  );
+}
+
+function wantedOf(row: ZgateRow): Wanted {
+  const { name, description, group_id: groupId } = row;
+  return { name, description, groupId, allowedChannels: JSON.parse(row.allowed_channels) };
+}
+
+function edited(wanted: Wanted, edit: Edit): Wanted {
+  const next: Record<string, unknown> = { ...wanted };
+  for (const field of FIELDS) if (edit[field] !== undefined) next[field] = edit[field];
+  return next as unknown as Wanted;
+}
+
+function zgateFrom({ groupName }: ZgatesOptions, { reported }: ReturnType<typeof openChannels>) {
+  return (row: ZgateRow): Zgate => {
+    const known = reported.get(row.device_id);
+    const state = known?.state;
+    return {
+      deviceId: row.device_id,
+      ...wantedOf(row),
+      group: row.group_id === null ? null : (groupName(row.group_id) ?? null),
+      hwId: state ? state.hwId : row.hw_id,
+      type: state?.type ?? row.type,
+      networkId: row.network_id,
+      zigbeeChannel: state ? state.zigbeeChannel : row.zigbee_channel,
+      permitJoin: (known?.connected && state?.permitJoin) ?? false,
+      apps: state ? state.apps : JSON.parse(row.apps),
+      platform: state ? state.platform : JSON.parse(row.platform ?? 'null'),
+      connectionState: {
+        changedOn: new Date(known?.changedAt ?? row.connected_changed_at).toISOString(),
+        connected: known?.connected ?? false,
+      },
+      upgradeJobInfo: null,
+    };
+  };
+}
+
+function stateOf(
+  row: ZgateRow,
+  { clock, groupName, networkExists, linkUp }: ZgatesOptions,
+  { reconciler, reported, isInForce }: ReturnType<typeof openChannels>,
+  gatewayOfLink: ReadonlyMap<string, string>,
+): ZgateState {
+  const { device_id: deviceId, link, group_id, network_id } = row;
+  const known = reported.get(deviceId);
+  const failure = reconciler.failure(deviceId);
+  const next = reconciler.nextAttempt(deviceId);
+  return {
+    deviceId,
+    link,
+    linkUp: gatewayOfLink.get(link) === deviceId ? (linkUp(link) ?? null) : null,
+    inForce: isInForce(row),
+    failure: failure ? { ...failure, at: new Date(failure.at).toISOString() } : null,
+    nextAttempt: next === undefined ? null : new Date(next).toISOString(),
+    unknown: [
+      ...(group_id === null || groupName(group_id) !== undefined ? [] : ['groupId' as const]),
+      ...(networkExists(network_id) ? [] : ['networkId' as const]),
+    ],
+    reportAge: known?.at === undefined ? null : Math.round(clock.monotonic() - known.at),
+  };
+}
+
+/** Presence lives in memory, so the filter reads on, page by page, until enough gateways match. */
+function page(
+  table: ZgateTable,
+  toZgate: (row: ZgateRow) => Zgate,
+  { cursor = '', limit, networkId, groupId, connected, name }: ListQuery,
+): { items: Zgate[]; next: string | null } {
+  const items: Zgate[] = [];
+  for (let after = cursor; ; ) {
+    const found = table.page.all(after, networkId ?? null, groupId ?? null, name ?? '', limit + 1);
+    for (const row of found) {
+      const zgate = toZgate(row);
+      if (connected !== undefined && String(zgate.connectionState.connected) !== connected) continue;
+      if (items.length === limit) return { items, next: items.at(-1)?.deviceId ?? null };
+      items.push(zgate);
+    }
+    if (found.length <= limit) return { items, next: null };
+    after = found.at(-1)?.device_id ?? '';
+  }
+}
