@@ -118,7 +118,7 @@ describe('a file that cannot be used ends with 2 and shows the place', () => {
       'a time that is none',
       'schedules:\n  - id: s\n    intervals: [{ days: [mon], start: 8:00, end: 09:00 }]',
       3,
-      40,
+      39,
     ],
     ['broken YAML', 'doors: [', 1, 9],
   ])('%s', async (_name, text, line, column) => {
