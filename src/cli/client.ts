@@ -1,6 +1,6 @@
 /** Asks the daemon over its unix socket, and finds that socket. */
 import { existsSync, readFileSync, statSync } from 'node:fs';
-import { request } from 'node:http';
+import { type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { adminSocketOf } from '../config.ts';
@@ -26,6 +26,8 @@ export interface ClientOptions {
 export interface Client {
   /** Throws CommandFailed, with EXIT.notRunning when nobody listens. */
   call<Answer>(method: 'GET' | 'POST' | 'DELETE', path: string, body?: unknown): Promise<Answer>;
+  /** The text of an event stream, as it comes, until the daemon ends it. Throws also when `signal` fires. */
+  stream(path: string, signal: AbortSignal): AsyncIterable<string>;
 }
 
 export function openClient(options: ClientOptions, shell: Shell): Client {
@@ -50,6 +52,14 @@ export function openClient(options: ClientOptions, shell: Shell): Client {
       const answer = await send(method, path, body);
       if (answer.status < 300) return answer.body as never;
       throw new Refused(`${refusal(answer)}${await versionHint(send)}`, detailsOf(answer));
+    },
+    async *stream(path, signal) {
+      const response = await openStream(socket, path, signal).catch((error) => {
+        throw unreachable(error as NodeJS.ErrnoException, socket);
+      });
+      if (response.statusCode === 200) return yield* response.setEncoding('utf8');
+      const answer = { status: response.statusCode ?? 0, body: parsed(await text(response)) };
+      throw new Refused(refusal(answer), detailsOf(answer));
     },
   };
 }
@@ -102,6 +112,13 @@ async function exchange({ socket, method, path, body, signal }: Question): Promi
   });
   asked.end(content);
   return answered.promise;
+}
+
+function openStream(socketPath: string, path: string, signal: AbortSignal): Promise<IncomingMessage> {
+  const asked = request({ socketPath, path, signal, headers: { host: 'localhost', connection: 'close' } });
+  return new Promise((resolve, reject) => {
+    asked.once('response', resolve).on('error', reject).end();
+  });
 }
 
 function parsed(received: string): unknown {

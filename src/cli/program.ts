@@ -41,8 +41,11 @@ function program(shell: Shell, result: { exitCode: number }): Command {
   example(gatehouse, 'gatehouse serve', 'gatehouse token create --role service-tool', 'gatehouse status');
   addServe(gatehouse, shell);
   addTokens(gatehouse.command('token').description('Tokens for the programs that use the interface'), shell);
+  addLoginCode(gatehouse, shell);
   addStatus(gatehouse, shell);
   addImport(gatehouse, shell);
+  addEvents(gatehouse.command('events').description('What happens on the site'), shell);
+  addAudit(gatehouse.command('audit').description('Who did what'), shell, result);
   addConfig(gatehouse.command('config').description('The configuration file'), shell, result);
   addVersion(gatehouse, shell);
   return gatehouse;
@@ -115,6 +118,21 @@ function addTokens(parent: Command, shell: Shell): void {
   );
 }
 
+function addLoginCode(parent: Command, shell: Shell): void {
+  example(
+    addressed(parent.command('login-code'))
+      .description('Let a person into the console: print a code that is good once, for 10 minutes')
+      .addOption(new Option('-r, --role <role...>', 'what they may do').choices(ROLES).makeOptionMandatory())
+      .option('-l, --label <text>', 'who it is, for the list and the audit')
+      .option(...JSON_OPTION)
+      .action(async (options: import('./login-code.ts').LoginCodeOptions & ClientOptions) => {
+        const { createLoginCode } = await import('./login-code.ts');
+        await createLoginCode(options, openClient(options, shell), shell);
+      }),
+    'gatehouse login-code --role service-tool --label "installer"',
+  );
+}
+
 function days(text: string): number {
   const number = Number(text);
   if (Number.isInteger(number) && number >= 1) return number;
@@ -152,6 +170,60 @@ function addImport(parent: Command, shell: Shell): void {
     'gatehouse import site.yaml --dry-run',
     'gatehouse import site.yaml',
   );
+}
+
+function addEvents(parent: Command, shell: Shell): void {
+  example(parent, 'gatehouse events tail');
+  example(
+    addressed(parent.command('tail'))
+      .description('Follow events as they happen, until Ctrl-C')
+      .option('-a, --after <id>', 'go on after this event; without it, with what comes next')
+      .option(...JSON_OPTION)
+      .action(async (options: import('./events.ts').TailOptions & ClientOptions) => {
+        const { tailEvents } = await import('./events.ts');
+        await tailEvents(options, openClient(options, shell), shell);
+      }),
+    'gatehouse events tail',
+    'gatehouse events tail --json | jq .event.data',
+  );
+}
+
+function addAudit(parent: Command, shell: Shell, result: { exitCode: number }): void {
+  example(parent, 'gatehouse audit verify');
+  example(
+    addressed(parent.command('verify'))
+      .description('Check that no entry was changed, put in or taken away; ends with 1 if one was')
+      .option(
+        '--checkpoint <file>',
+        'a checkpoint or an export kept elsewhere: finds newest entries taken away',
+      )
+      .option(...JSON_OPTION)
+      .action(async (options: { checkpoint?: string; json?: boolean } & ClientOptions) => {
+        const { verifyAudit } = await import('./audit.ts');
+        const intact = await verifyAudit(options, openClient(options, shell), shell);
+        if (!intact) result.exitCode = EXIT.failed;
+      }),
+    'gatehouse audit verify --checkpoint /mnt/usb/audit-2026-11.jsonl',
+  );
+  example(
+    addressed(parent.command('export'))
+      .description('Write the entries as JSON lines, with a signed checkpoint at the end')
+      .requiredOption('-o, --out <file>', 'replaced once the export is whole')
+      .option('--from <time>', 'entries of this time or later, such as 2026-11-01 (UTC)', dateTime)
+      .option('--to <time>', 'entries before this time', dateTime)
+      .option(...JSON_OPTION)
+      .action(async (options: import('./audit.ts').ExportOptions & ClientOptions) => {
+        const { exportAudit } = await import('./audit.ts');
+        await exportAudit(options, openClient(options, shell), shell);
+      }),
+    'gatehouse audit export --out /mnt/usb/audit-2026-11.jsonl',
+  );
+}
+
+function dateTime(text: string): string {
+  const time = Date.parse(text);
+  if (!Number.isNaN(time)) return new Date(time).toISOString();
+  throw new InvalidArgumentError('expected a time such as 2026-11-01 or 2026-11-01T08:00:00Z.');
 }
 
 function addConfig(parent: Command, shell: Shell, result: { exitCode: number }): void {
