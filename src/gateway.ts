@@ -37,7 +37,7 @@ import { openSiteCa, type SiteCa } from './pki/site-ca.ts';
 import { hostOf, openPorts, type Ports } from './ports.ts';
 import type { Status } from './status/schema.ts';
 import { openStatus } from './status/status.ts';
-import { supervise } from './supervise.ts';
+import { type Backoff, DEFAULT_BACKOFF, supervise } from './supervise.ts';
 import { openSystem } from './system.ts';
 import { openVault } from './vault.ts';
 import { VERSION } from './version.ts';
@@ -47,6 +47,8 @@ import { openWrites, type Writes } from './writes/writes.ts';
 
 /** Certificates are looked at so often; they are renewed months before their end. */
 const CERTIFICATE_CHECK_MS = 12 * 3_600_000;
+/** An identity provider may be away for weeks; the keys at hand serve meanwhile. */
+const ISSUER_BACKOFF: Backoff = { ...DEFAULT_BACKOFF, longestMs: 300_000 };
 
 export interface Gateway extends AsyncDisposable {
   readonly systemId: string;
@@ -93,6 +95,8 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     commits: database.figures,
     databaseFile: base.databaseFile,
     field: () => fieldStatus(estate.field.state()),
+    identityProvider: () =>
+      config.auth.oidc && auth.issuerKeys && { issuer: config.auth.oidc.issuer, ...auth.issuerKeys.state() },
     certificates: () => certificates,
   });
   const parts = {
@@ -101,6 +105,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     audit: base.audit,
     streams: base.streams,
     auth,
+    consoleUrl: () => consoleUrl(config, ports.baseUrl),
     status,
   };
   const operations = interfaceOperations(
@@ -159,8 +164,15 @@ async function openBase({ config, clock, log }: GatewayOptions, opening: AsyncDi
   opening.use(audit.checkpoints);
   const tasks = opening.use(openTasks(clock, log));
   tasks.start('audit checkpoints', audit.checkpoints.keep);
-  const auth = opening.use(openAuth({ database, clock, audit, log }));
   const clockSynchronised = () => isClockSynchronised(clock);
+  const auth = opening.use(
+    openAuth({
+      ...{ database, clock, audit, log, systemId, clockSynchronised, config: config.auth },
+      directory: path('auth'),
+      digest: (code) => vault.digest('login code', code),
+    }),
+  );
+  if (auth.issuerKeys) tasks.start('identity provider', auth.issuerKeys.run, ISSUER_BACKOFF);
   const bounds = config.upstream && { maxAgeMs: config.upstream.maxAge, maxBytes: config.upstream.maxBytes };
   const events = openEvents({ database, clock, systemId, clockSynchronised, log, bounds });
   tasks.start('event retention', events.keep);
@@ -252,6 +264,13 @@ function registrationPki(config: Config, ca: SiteCa, clock: Clock): Registration
   };
 }
 
+/** Where a browser finds the console: by the first name given in the configuration, else by this host's. */
+function consoleUrl({ http }: Config, baseUrl: string): string {
+  const url = new URL('/', baseUrl);
+  url.hostname = http.names[0] === undefined ? announcedHost(http.listen.host) : hostOf(http.names[0]);
+  return url.href;
+}
+
 /** An address that listens everywhere is announced by the name of this host. */
 function announcedHost(address: string): string {
   const [name = 'localhost'] = hostNames();
@@ -300,7 +319,7 @@ function logSpace({ space, freeBytes }: SpaceState, log: Log): void {
 }
 
 interface Tasks extends AsyncDisposable {
-  start(name: string, run: (signal: AbortSignal) => Promise<unknown>): void;
+  start(name: string, run: (signal: AbortSignal) => Promise<unknown>, backoff?: Backoff): void;
 }
 
 /** Work that goes on until the gateway closes, restarted when it breaks. */
@@ -308,7 +327,9 @@ function openTasks(clock: Clock, log: Log): Tasks {
   const stop = new AbortController();
   const running: Promise<void>[] = [];
   return {
-    start: (name, run) => void running.push(supervise({ name, run, signal: stop.signal, clock, log })),
+    start(name, run, backoff = DEFAULT_BACKOFF) {
+      running.push(supervise({ name, run, signal: stop.signal, clock, log, backoff }));
+    },
     async [Symbol.asyncDispose]() {
       stop.abort();
       await Promise.all(running);

@@ -33,6 +33,7 @@ export interface Parts {
   streams: Parameters<typeof eventOperations>[0];
   audit: Parameters<typeof auditOperations>[0];
   auth: Parameters<typeof authOperations>[0];
+  consoleUrl: Parameters<typeof authOperations>[1];
   status: Parameters<typeof statusOperations>[0];
 }
 
@@ -50,7 +51,7 @@ export function interfaceOperations(parts: Parts, productSegment = 'access'): Op
     ...siteImportOperations(parts.siteImport),
     ...eventOperations(parts.streams),
     ...auditOperations(parts.audit),
-    ...authOperations(parts.auth),
+    ...authOperations(parts.auth, parts.consoleUrl),
     ...statusOperations(parts.status),
   ];
 }

@@ -1,13 +1,35 @@
-/** Tokens over the admin socket, for the command line. */
+/** Tokens and login codes over the admin socket, for the command line; sessions for the console. */
 import { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../http/operation.ts';
+import { ROLES } from '../principal.ts';
 import type { Auth } from './auth.ts';
-import { createdToken, token, tokenBody, tokenId, tokenPage, tokenQuery } from './schema.ts';
+import {
+  createdToken,
+  loginCode,
+  loginCodeBody,
+  session,
+  signedOut,
+  signInBody,
+  token,
+  tokenBody,
+  tokenId,
+  tokenPage,
+  tokenQuery,
+} from './schema.ts';
+import { sessionOf } from './sign-in.ts';
 
 const tag = 'Tokens';
 const access = 'local';
 
-export function authOperations(auth: Pick<Auth, 'create' | 'list' | 'revoke'>): Operation[] {
+type Issuing = Pick<Auth, 'create' | 'list' | 'revoke' | 'createCode'>;
+type SigningIn = Pick<Auth, 'signIn' | 'signOut'>;
+
+/** `consoleUrl` is asked when a code is made. */
+export function authOperations(auth: Issuing & SigningIn, consoleUrl: () => string): Operation[] {
+  return [...tokenOperations(auth), loginCodeOperation(auth, consoleUrl), ...sessionOperations(auth)];
+}
+
+function tokenOperations(auth: Issuing): Operation[] {
   return [
     operation({
       id: 'createToken',
@@ -52,6 +74,76 @@ export function authOperations(auth: Pick<Auth, 'create' | 'list' | 'revoke'>): 
       errors: ['NOT_FOUND'],
       handler: async ({ params, principal, correlationId }) => ({
         body: await auth.revoke(params.tokenId, { principal, correlationId }),
+      }),
+    }),
+  ];
+}
+
+function loginCodeOperation(auth: Issuing, consoleUrl: () => string): Operation {
+  return operation({
+    id: 'createLoginCode',
+    method: 'post',
+    path: '/local/login-codes',
+    tag,
+    summary: 'Create a login code',
+    description: 'For one sign-in to the console, within ten minutes.',
+    access,
+    body: loginCodeBody,
+    status: 200,
+    result: loginCode,
+    errors: [],
+    async handler({ body, principal, correlationId }) {
+      const { code, expiresAt } = await auth.createCode(body, { principal, correlationId });
+      return { body: { code, url: `${consoleUrl()}#code=${code}`, expiresAt } };
+    },
+  });
+}
+
+function sessionOperations(auth: SigningIn): Operation[] {
+  return [
+    operation({
+      id: 'signIn',
+      method: 'post',
+      path: '/session',
+      tag: 'Session',
+      summary: 'Redeem a login code for a session of the console',
+      description:
+        'Sets the cookie `__Host-gatehouse` for twelve hours. A code is good once, in either case of its letters.',
+      access: 'public',
+      body: signInBody,
+      status: 200,
+      result: session,
+      errors: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED', 'STORAGE_UNAVAILABLE'],
+      async handler({ body, address, correlationId }) {
+        const { session, setCookie } = await auth.signIn(body.code, { address, correlationId });
+        return { body: session, setCookie };
+      },
+    }),
+    operation({
+      id: 'getSession',
+      method: 'get',
+      path: '/session',
+      tag: 'Session',
+      summary: 'Who am I?',
+      access: ROLES,
+      status: 200,
+      result: session,
+      errors: [],
+      handler: ({ principal }) => ({ body: sessionOf(principal) }),
+    }),
+    operation({
+      id: 'signOut',
+      method: 'delete',
+      path: '/session',
+      tag: 'Session',
+      summary: 'End the session of the console',
+      access: ROLES,
+      status: 200,
+      result: signedOut,
+      errors: [],
+      handler: async ({ principal, correlationId }) => ({
+        body: {},
+        setCookie: await auth.signOut({ principal, correlationId }),
       }),
     }),
   ];

@@ -1,4 +1,4 @@
-/** Local tokens as the admin socket shows them. */
+/** Local tokens and login codes as the admin socket shows them, and sessions as the console sees them. */
 import { z } from '@hono/zod-openapi';
 import { ROLES } from '../principal.ts';
 
@@ -10,7 +10,7 @@ const PAGE_MAX = 100;
 export const tokenId = z
   .string()
   .regex(/^[0-9a-f]{12}$/, 'expected 12 hexadecimal digits')
-  .openapi({ description: 'The part of the token after gwt_', example: '0f3a9c51d2e7' });
+  .openapi({ description: 'The part of the token after gwt_ or gws_', example: '0f3a9c51d2e7' });
 
 const roles = z
   .array(z.enum(ROLES))
@@ -18,17 +18,19 @@ const roles = z
   .max(ROLES.length)
   .refine((list) => new Set(list).size === list.length, 'expected each role once');
 
+const label = z
+  .string()
+  .min(1)
+  .max(LABEL_MAX)
+  .regex(/^[^\p{Cc}\p{Cs}]+$/u, 'expected no control characters')
+  .openapi({
+    description: 'Who or what holds it; goes into log and audit',
+    example: 'PMS of the front office',
+  });
+
 export const tokenBody = z
   .strictObject({
-    label: z
-      .string()
-      .min(1)
-      .max(LABEL_MAX)
-      .regex(/^[^\p{Cc}\p{Cs}]+$/u, 'expected no control characters')
-      .openapi({
-        description: 'Who or what holds it; goes into log and audit',
-        example: 'PMS of the front office',
-      }),
+    label,
     roles,
     expiresInDays: z.int().min(1).max(EXPIRES_IN_DAYS_MAX).default(EXPIRES_IN_DAYS_DEFAULT),
   })
@@ -37,6 +39,9 @@ export type TokenRequest = z.input<typeof tokenBody>;
 
 const fields = {
   id: tokenId,
+  kind: z.enum(['api', 'session']).openapi({
+    description: 'api: a program sends it as a bearer token. session: the console sends it as a cookie',
+  }),
   principalId: z.guid().openapi({ description: 'What createdBy, updatedBy and the audit call its holder' }),
   label: z.string(),
   roles,
@@ -72,3 +77,38 @@ export const tokenPage = z
   })
   .openapi('TokenPage');
 export type TokenPage = z.infer<typeof tokenPage>;
+
+export const loginCodeBody = z.strictObject({ label, roles }).openapi('LoginCodeRequest');
+export type LoginCodeRequest = z.input<typeof loginCodeBody>;
+
+export const loginCode = z
+  .strictObject({
+    code: z.string().openapi({ description: 'XXXX-XXXX; shown this once', example: '4F7K-Q2ZD' }),
+    url: z.string().openapi({ description: 'The console, with the code where servers do not see it' }),
+    expiresAt: z.iso.datetime(),
+  })
+  .openapi('LoginCode');
+export type LoginCode = z.infer<typeof loginCode>;
+
+/** Room for the spaces and hyphens people put in. */
+const TYPED_CODE_MAX = 32;
+
+export const signInBody = z
+  .strictObject({ code: z.string().max(TYPED_CODE_MAX).openapi({ example: '4F7K-Q2ZD' }) })
+  .openapi('SignIn');
+
+export const session = z
+  .strictObject({
+    principalId: z.string(),
+    label: z.string(),
+    roles: z.array(z.enum(ROLES)),
+    via: z.enum(['token', 'jwt', 'session', 'local', 'system']).openapi({
+      description:
+        'What was shown: a local token, a token of the identity provider, or the cookie of the console',
+    }),
+    expiresAt: z.iso.datetime().nullable(),
+  })
+  .openapi('Session');
+export type Session = z.infer<typeof session>;
+
+export const signedOut = z.strictObject({}).openapi('SignedOut');

@@ -1,9 +1,11 @@
-/** The only SQL of the tokens. */
+/** The only SQL of tokens, sessions, login codes and the known time. */
 import type { Prepare } from '../database/database.ts';
+import type { TokenKind } from './token.ts';
 
 /** Times are epoch milliseconds; `roles` is a JSON array. */
 export interface TokenRow {
   id: string;
+  kind: TokenKind;
   principal_id: string;
   label: string;
   roles: string;
@@ -26,12 +28,20 @@ export function tokenTable(database: Prepare) {
   const page = database.prepare<[number, string, number], TokenRow>(
     'SELECT * FROM token WHERE (created_at, id) > (?, ?) ORDER BY created_at, id LIMIT ?',
   );
-  const insert = database.prepare<[string, string, string, string, Uint8Array, number, string, number]>(
-    `INSERT INTO token (id, principal_id, label, roles, secret_sha256, created_at, created_by, expires_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+  const insert = database.prepare<
+    [string, TokenKind, string, string, string, Uint8Array, number, string, number]
+  >(
+    `INSERT INTO token (id, kind, principal_id, label, roles, secret_sha256, created_at, created_by, expires_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
   const revoke = database.prepare<[number, string]>(
     'UPDATE token SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL',
+  );
+  const session = database.prepare<[string], TokenRow>(
+    "SELECT * FROM token WHERE principal_id = ? AND kind = 'session'",
+  );
+  const forgetSessions = database.prepare<[number]>(
+    "DELETE FROM token WHERE kind = 'session' AND coalesce(revoked_at, expires_at) < ?",
   );
   const used = database.prepare<[number, string]>('UPDATE token SET last_used_at = ? WHERE id = ?');
   const expired = database.prepare<[number, string]>(
@@ -42,12 +52,67 @@ export function tokenTable(database: Prepare) {
     /** Oldest first, after the token created at `createdAt` with this id. */
     page: (createdAt: number, id: string, limit: number) => page.all(createdAt, id, limit),
     insert(row: NewToken) {
-      const { id, principal_id, label, roles, secret_sha256, created_at, created_by, expires_at } = row;
-      insert.run(id, principal_id, label, roles, secret_sha256, created_at, created_by, expires_at);
+      const { id, kind, principal_id, label, roles, secret_sha256, created_at, created_by, expires_at } = row;
+      insert.run(id, kind, principal_id, label, roles, secret_sha256, created_at, created_by, expires_at);
     },
     /** False when it was revoked before. */
     revoke: (id: string, at: number) => revoke.run(at, id).changes === 1,
+    /** Of this principal. */
+    session: (principalId: string) => session.get(principalId),
+    /** Those that ended before. */
+    forgetSessions: (before: number) => forgetSessions.run(before),
     used: (id: string, at: number) => used.run(at, id),
     expired: (id: string, at: number) => expired.run(at, id),
+  };
+}
+
+export interface LoginCodeRow {
+  digest: string;
+  label: string;
+  roles: string;
+  created_at: number;
+  created_by: string;
+  expires_at: number;
+  used_at: number | null;
+}
+
+export type LoginCodeTable = ReturnType<typeof loginCodeTable>;
+
+export function loginCodeTable(database: Prepare) {
+  const isGood = database.prepare<[string, number], { good: 1 }>(
+    'SELECT 1 AS good FROM login_code WHERE digest = ? AND used_at IS NULL AND expires_at > ?',
+  );
+  const redeem = database.prepare<[number, string, number], LoginCodeRow>(
+    'UPDATE login_code SET used_at = ? WHERE digest = ? AND used_at IS NULL AND expires_at > ? RETURNING *',
+  );
+  const insert = database.prepare<[string, string, string, number, string, number]>(
+    `INSERT INTO login_code (digest, label, roles, created_at, created_by, expires_at)
+     VALUES (?, ?, ?, ?, ?, ?)`,
+  );
+  const forget = database.prepare<[number, number]>(
+    `DELETE FROM login_code WHERE used_at IS NOT NULL OR expires_at <= ? OR digest NOT IN
+     (SELECT digest FROM login_code ORDER BY created_at DESC, rowid DESC LIMIT ?)`,
+  );
+  return {
+    isGood: (digest: string, now: number) => isGood.get(digest, now) !== undefined,
+    /** The code, used from now on; undefined when it is unknown, used or expired. */
+    redeem: (digest: string, now: number) => redeem.get(now, digest, now),
+    insert(row: Omit<LoginCodeRow, 'used_at'>) {
+      const { digest, label, roles, created_at, created_by, expires_at } = row;
+      insert.run(digest, label, roles, created_at, created_by, expires_at);
+    },
+    /** All that cannot be redeemed any more, and the oldest beyond so many. */
+    forget: (now: number, keep: number) => forget.run(now, keep),
+  };
+}
+
+export function knownTimeTable(database: Prepare) {
+  const get = database.prepare<[], { at: number }>('SELECT at FROM known_time');
+  const put = database.prepare<[number]>(
+    'INSERT INTO known_time (id, at) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET at = excluded.at',
+  );
+  return {
+    knownTime: () => get.get()?.at,
+    storeKnownTime: (at: number) => void put.run(at),
   };
 }

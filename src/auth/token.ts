@@ -1,16 +1,20 @@
 /**
- * The text of a local token: gwt_<12 hex id>_<43 base64url secret>_<6 check characters>. The id finds the row, the
- * secret is 256 random bits (so a plain SHA-256 of it may be stored), the check tells a typing error from a token that
- * was revoked, without a look into the database.
+ * The text of a local token: gwt_<12 hex id>_<43 base64url secret>_<6 check characters>; of a session's, which only a
+ * cookie carries, gws_…. The id finds the row, the secret is 256 random bits (so a plain SHA-256 of it may be stored),
+ * the check tells a typing error from a token that was revoked, without a look into the database.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
-const FORM = /^gwt_([0-9a-f]{12})_([A-Za-z0-9_-]{43})_([0-9A-Za-z]{6})$/;
+const FORM = /^(gwt|gws)_([0-9a-f]{12})_([A-Za-z0-9_-]{43})_([0-9A-Za-z]{6})$/;
 const ID_BYTES = 6;
 const SECRET_BYTES = 32;
 const CHECK_CHARACTERS = 6;
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+
+/** `api`: sent by a program as a bearer token. `session`: sent by a browser as a cookie. */
+export type TokenKind = 'api' | 'session';
+const PREFIX = { api: 'gwt', session: 'gws' } as const;
 
 export interface ParsedToken {
   id: string;
@@ -18,17 +22,18 @@ export interface ParsedToken {
 }
 
 /** A new token: its text, to be shown once, and what may be stored of it. */
-export function drawToken(): ParsedToken & { text: string } {
+export function drawToken(kind: TokenKind): ParsedToken & { text: string } {
   const id = randomBytes(ID_BYTES).toString('hex');
   const secret = randomBytes(SECRET_BYTES).toString('base64url');
-  const body = `gwt_${id}_${secret}`;
+  const body = `${PREFIX[kind]}_${id}_${secret}`;
   return { id, secretSha256: sha256(secret), text: `${body}_${check(body)}` };
 }
 
-/** Undefined for anything that was never issued. */
-export function parseToken(text: string): ParsedToken | undefined {
-  const [, id, secret, given] = FORM.exec(text) ?? [];
-  if (id === undefined || secret === undefined || given !== check(`gwt_${id}_${secret}`)) return undefined;
+/** Undefined for anything that was never issued as such. */
+export function parseToken(kind: TokenKind, text: string): ParsedToken | undefined {
+  const [, prefix, id, secret, given] = FORM.exec(text) ?? [];
+  if (prefix !== PREFIX[kind] || id === undefined || secret === undefined) return undefined;
+  if (given !== check(`${prefix}_${id}_${secret}`)) return undefined;
   return { id, secretSha256: sha256(secret) };
 }
 

@@ -52,6 +52,7 @@ async function daemon(
 const command = (...argv: string[]) => run(argv, shell);
 const TOKEN = {
   id: '0f3c9a5b2d17',
+  kind: 'api',
   label: 'hotel system',
   roles: ['pms'],
   status: 'active',
@@ -71,6 +72,8 @@ describe('command lines', () => {
     [['token', 'create', '--role', 'pms', '--days', '0'], 2],
     [['token', 'create', '--role', 'pms', '--days', '1.5'], 2],
     [['token', 'revoke'], 2],
+    [['login-code'], 2],
+    [['login-code', '--role', 'root'], 2],
     [['status', '--bogus'], 2],
     [['status', 'extra'], 2],
     [['--help'], 0],
@@ -89,6 +92,7 @@ describe('command lines', () => {
     ['token', 'create'],
     ['token', 'list'],
     ['token', 'revoke'],
+    ['login-code'],
     ['status'],
     ['config'],
     ['config', 'check'],
@@ -172,9 +176,9 @@ describe('tokens', () => {
     expect(served.asked).toHaveLength(2);
     expect(shell.written.stdout).toBe(
       [
-        'ID            STATUS   ROLES  EXPIRES     LAST USED  LABEL',
-        '0f3c9a5b2d17  active   pms    2999-12-31  never      hotel system',
-        'b             expired  pms    2999-12-31  never      hotel system',
+        'ID            KIND  STATUS   ROLES  EXPIRES     LAST USED  LABEL',
+        '0f3c9a5b2d17  api   active   pms    2999-12-31  never      hotel system',
+        'b             api   expired  pms    2999-12-31  never      hotel system',
         '',
       ].join('\n'),
     );
@@ -199,6 +203,29 @@ describe('tokens', () => {
     expect(served.asked.map(({ method, url }) => `${method} ${url}`)).toEqual(
       Array(3).fill('DELETE /local/tokens/a%2Fb'),
     );
+  });
+});
+
+describe('login-code', () => {
+  it('prints the code, and the console with it', async () => {
+    const url = 'https://gatehouse.example:8443/#code=4F7K-Q2ZD';
+    const body = { code: '4F7K-Q2ZD', url, expiresAt: '2026-01-01T00:10:00.000Z' };
+    await using served = await daemon(() => ({ status: 200, body }));
+    const argv = ['login-code', '-s', socket, '--role', 'service-tool', 'front-desk', '--label', 'installer'];
+    expect(await command(...argv)).toBe(0);
+    expect(shell.written.stdout).toBe(`4F7K-Q2ZD\n${url}\n`);
+    await command('login-code', '-s', socket, '--role', 'pms');
+    expect(served.asked.map(({ method, url, body }) => ({ method, url, body }))).toEqual([
+      {
+        method: 'POST',
+        url: '/local/login-codes',
+        body: { roles: ['service-tool', 'front-desk'], label: 'installer' },
+      },
+      { method: 'POST', url: '/local/login-codes', body: { roles: ['pms'], label: 'pms' } },
+    ]);
+    shell = testShell();
+    await command(...argv, '--json');
+    expect(JSON.parse(shell.written.stdout)).toEqual(body);
   });
 });
 

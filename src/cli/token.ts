@@ -44,6 +44,7 @@ export async function listTokens(options: { json?: boolean }, client: Client, sh
   }
   const rows = tokens.map((token) => [
     token.id,
+    token.kind,
     token.status,
     token.roles.join(','),
     day(token.expiresAt),
@@ -51,7 +52,7 @@ export async function listTokens(options: { json?: boolean }, client: Client, sh
     token.label,
   ]);
   const [head = '', ...lines] = table([
-    ['ID', 'STATUS', 'ROLES', 'EXPIRES', 'LAST USED', 'LABEL'],
+    ['ID', 'KIND', 'STATUS', 'ROLES', 'EXPIRES', 'LAST USED', 'LABEL'],
     ...rows,
   ]).split(/(?<=\n)/);
   shell.stdout.write(styled(shell.stdout, 'bold', head) + lines.join(''));

@@ -1,8 +1,8 @@
 /**
- * What the gateway signs and seals for an encoder, in compact JOSE form, and the only importer of jose: loaded at the
- * first registration, because the start has no use for it.
+ * What the gateway signs and seals for an encoder, and the tokens it is shown, in compact JOSE form; the only importer
+ * of jose, which is loaded when first needed, because the start has no use for it.
  */
-import { createHash, type KeyObject, X509Certificate } from 'node:crypto';
+import { createHash, type JsonWebKey, type KeyObject, X509Certificate } from 'node:crypto';
 import type { OperationalKey } from './possession.ts';
 
 /** What a sealed document may show to whoever carries it: all an encoder with a key that only signs can be told. */
@@ -67,4 +67,92 @@ export async function sealTo(
   return new CompactEncrypt(Buffer.from(JSON.stringify(document)))
     .setProtectedHeader({ alg, enc: 'A256GCM' })
     .encrypt(operational.key);
+}
+
+/** What a JSON Web Token must say of itself. */
+export interface JwtRules {
+  issuer: string;
+  audience: string;
+  /** Of digital signatures only. EdDSA includes its newer name, Ed25519. */
+  algorithms: readonly string[];
+  leewaySeconds: number;
+}
+
+export interface JwtClaims extends Record<string, unknown> {
+  sub: string;
+  /** Epoch seconds. */
+  exp: number;
+}
+
+/** `unknown-key`: none of these keys is the one the token names. Other faults are for a person to read. */
+export type JwtVerdict =
+  | { claims: JwtClaims }
+  | { fault: 'unknown-key' | 'expired' | 'early' | (string & {}) };
+
+/**
+ * Verifies tokens by these public keys alone, without any network. `now` is epoch milliseconds; a clock that may be
+ * behind is no judge of `nbf`, and then takes the time of the token for the least it can be.
+ */
+export type JwtVerifier = (token: string, now: number, isClockRight: boolean) => Promise<JwtVerdict>;
+
+/** RFC 9068, 2.1, and what most issuers write; an ID token or a logout token of other types is no credential. */
+const ACCESS_TOKEN_TYPES: ReadonlySet<unknown> = new Set([undefined, 'jwt', 'at+jwt']);
+const EDDSA = ['EdDSA', 'Ed25519'];
+
+export function jwtVerifier(keys: readonly JsonWebKey[], rules: JwtRules): JwtVerifier {
+  const loaded = loadVerifier(keys);
+  return async (token, now, isClockRight) => {
+    const { jwtVerify, decodeJwt, keyOf } = await loaded();
+    try {
+      const { nbf = 0 } = isClockRight ? {} : decodeJwt(token);
+      const { payload, protectedHeader } = await jwtVerify(token, keyOf, {
+        issuer: rules.issuer,
+        audience: rules.audience,
+        algorithms: rules.algorithms.flatMap((name) => (name === 'EdDSA' ? EDDSA : [name])),
+        clockTolerance: rules.leewaySeconds,
+        currentDate: new Date(Math.max(now, nbf * 1_000)),
+        requiredClaims: ['exp', 'sub'],
+      });
+      const { sub, exp } = payload;
+      if (!ACCESS_TOKEN_TYPES.has(protectedHeader.typ?.toLowerCase().replace('application/', '')))
+        return { fault: 'it is not an access token' };
+      if (typeof sub !== 'string' || sub === '' || exp === undefined) return { fault: 'it has no subject' };
+      return { claims: { ...payload, sub, exp } };
+    } catch (error) {
+      return { fault: faultOf(error as { code?: string; claim?: string }) };
+    }
+  };
+}
+
+/** jose is loaded with the first token. */
+function loadVerifier(keys: readonly JsonWebKey[]) {
+  const load = async () => {
+    const [{ jwtVerify }, { decodeJwt }, { createLocalJWKSet }] = await Promise.all([
+      import('jose/jwt/verify'),
+      import('jose/jwt/decode'),
+      import('jose/jwks/local'),
+    ]);
+    return { jwtVerify, decodeJwt, keyOf: createLocalJWKSet({ keys: keys as never }) };
+  };
+  let loading: ReturnType<typeof load> | undefined;
+  return () => {
+    loading ??= load();
+    return loading;
+  };
+}
+
+function faultOf({ code, claim }: { code?: string; claim?: string }): string {
+  switch (code) {
+    case 'ERR_JWKS_NO_MATCHING_KEY':
+    case 'ERR_JWKS_MULTIPLE_MATCHING_KEYS':
+      return 'unknown-key';
+    case 'ERR_JWT_EXPIRED':
+      return 'expired';
+    case 'ERR_JWT_CLAIM_VALIDATION_FAILED':
+      return claim === 'nbf' ? 'early' : `its claim ${claim} is not as required here`;
+    case 'ERR_JOSE_ALG_NOT_ALLOWED':
+      return 'its algorithm is not allowed here';
+    default:
+      return /^ERR_JWS_SIGNATURE/.test(code ?? '') ? 'it is not genuine' : 'it cannot be read';
+  }
 }

@@ -49,6 +49,17 @@ export const status = z
         }),
       ),
     }),
+    identityProvider: z
+      .object({
+        issuer: z.string(),
+        keys: count.openapi({ description: 'Public keys its tokens are verified by' }),
+        fetchedAt: z.iso.datetime().nullable(),
+        ageSeconds: age,
+        usableUntil: z.iso.datetime().nullable(),
+        isUsable: z.boolean(),
+        lastError: z.string().nullable(),
+      })
+      .nullable(),
     certificates: z.array(z.object({ name: z.string(), daysLeft: z.int() })),
   })
   .openapi('Status');

@@ -29,7 +29,18 @@ export interface StatusSources {
   commits(): Omit<Status['database'], 'bytes' | 'lastCommitMilliseconds'> & { lastMilliseconds: number };
   databaseFile: string;
   field(): Status['field'];
+  /** Undefined without one in the configuration. */
+  identityProvider(): IdentityProvider | undefined;
   certificates(): { name: string; notAfter: number }[];
+}
+
+interface IdentityProvider {
+  issuer: string;
+  keys: number;
+  fetchedAt: number | null;
+  usableUntil: number | null;
+  isUsable: boolean;
+  lastError: string | null;
 }
 
 /** `startedAt` is the moment this is called. */
@@ -58,6 +69,7 @@ export function openStatus(sources: StatusSources): () => Status {
         lastCommitMilliseconds: lastMilliseconds,
       },
       field: sources.field(),
+      identityProvider: identityProviderOf(sources),
       certificates: sources.certificates().map(({ name, notAfter }) => ({
         name,
         daysLeft: Math.floor((notAfter - clock.now()) / DAY_MS),
@@ -79,6 +91,18 @@ function upstreamOf({ upstreamUrl, backlog }: StatusSources): Status['upstream']
     deadLetters,
     gaps,
     lastError,
+  };
+}
+
+function identityProviderOf({ identityProvider, clock }: StatusSources): Status['identityProvider'] {
+  const provider = identityProvider();
+  if (!provider) return null;
+  const { issuer, keys, fetchedAt, usableUntil, isUsable, lastError } = provider;
+  return {
+    ...{ issuer, keys, isUsable, lastError },
+    fetchedAt: fetchedAt === null ? null : new Date(fetchedAt).toISOString(),
+    ageSeconds: fetchedAt === null ? null : Math.max(0, (clock.now() - fetchedAt) / 1_000),
+    usableUntil: usableUntil === null ? null : new Date(usableUntil).toISOString(),
   };
 }
 

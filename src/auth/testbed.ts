@@ -1,0 +1,50 @@
+/** The whole of auth over a database of its own, for its tests. */
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import type { ManualClock } from '../../test/manual-clock.ts';
+import { temporaryFolder } from '../../test/temporary.ts';
+import type { AuditEntry } from '../audit/audit.ts';
+import { type Config, type ConfigInput, configSchema } from '../config.ts';
+import type { Database } from '../database/database.ts';
+import type { Credentials } from '../http/app.ts';
+import { silentLog } from '../log.ts';
+import { type Auth, openAuth } from './auth.ts';
+
+export const SYSTEM_ID = '5c2f0a52-9f6b-4c3e-8f43-0d1b2a3c4d5e';
+
+export interface AuthBed {
+  database: Database;
+  clock: ManualClock;
+  audited: AuditEntry[];
+  config?: ConfigInput['auth'];
+  /** Kept by a restart. */
+  directory?: string;
+  clockSynchronised?: () => boolean;
+}
+
+export function openTestAuth(bed: AuthBed): Auth {
+  const opened = openAuth({
+    ...{ database: bed.database, clock: bed.clock, log: silentLog, systemId: SYSTEM_ID },
+    audit: { record: (entry: AuditEntry) => bed.audited.push(entry) },
+    config: authConfig(bed.config ?? {}),
+    directory: bed.directory ?? join(temporaryFolder(), 'auth'),
+    clockSynchronised: bed.clockSynchronised ?? (() => true),
+    digest: (code) => createHash('sha256').update(`key ${code}`).digest('hex'),
+  });
+  onTestFinished(() => opened[Symbol.asyncDispose]());
+  return opened;
+}
+
+function authConfig(auth: NonNullable<ConfigInput['auth']>): Config['auth'] {
+  return configSchema.parse({ auth }).auth;
+}
+
+/** As a request offers them. */
+export function bearer(text: string | undefined, address = '192.0.2.1'): Credentials {
+  return { authorization: text === undefined ? undefined : `Bearer ${text}`, cookie: undefined, address };
+}
+
+export function cookie(secret: string, address = '192.0.2.1'): Credentials {
+  return { authorization: undefined, cookie: `a=b; __Host-gatehouse=${secret}; c=d`, address };
+}

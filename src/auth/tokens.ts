@@ -1,0 +1,171 @@
+/**
+ * Local tokens, and the sessions of the console, which are tokens that a cookie carries: made, listed, revoked, and
+ * recognised. They are looked up at every request, so a revoked one is refused from the commit of its revocation on.
+ *
+ * Expiry goes by the wall clock, which may be set back. A token once seen expired therefore stays expired. A clock
+ * behind a token's creation does not disable it: a controller without a battery starts in the past, and must serve.
+ */
+import { randomUUID } from 'node:crypto';
+import type { Audit } from '../audit/audit.ts';
+import type { Clock } from '../clock.ts';
+import type { Database } from '../database/database.ts';
+import { GatehouseError } from '../errors.ts';
+import type { Principal, Role } from '../principal.ts';
+import type { Marks } from './marks.ts';
+import {
+  type CreatedToken,
+  EXPIRES_IN_DAYS_DEFAULT,
+  type Token,
+  type TokenPage,
+  type TokenQuery,
+  type TokenRequest,
+} from './schema.ts';
+import type { NewToken, TokenRow, TokenTable } from './table.ts';
+import { drawToken, parseToken, sameSecret, type TokenKind } from './token.ts';
+
+const DAY_MS = 86_400_000;
+
+/** On whose behalf, for createdBy and the audit. */
+export interface Caller {
+  principal: Principal;
+  correlationId: string;
+}
+
+/** `roles` is a JSON array. */
+export type TokenContent = Pick<NewToken, 'kind' | 'label' | 'roles' | 'created_by' | 'expires_at'>;
+
+export interface Tokens {
+  /** The only time the text of a token is known. */
+  create(request: TokenRequest, caller: Caller): Promise<CreatedToken>;
+  /** Tokens and sessions, oldest first. */
+  list(query: TokenQuery): TokenPage;
+  /** Refused from now on; repeating it changes nothing. Throws NOT_FOUND. */
+  revoke(id: string, caller: Caller): Promise<Token>;
+  /** Who holds the token with this text. Throws UNAUTHORIZED. */
+  holderOf(kind: TokenKind, text: string): Principal;
+  /** Inside a commit job: draws a token and stores it. */
+  insert(content: TokenContent): { row: TokenRow; text: string };
+}
+
+export interface TokensOptions {
+  database: Database;
+  clock: Clock;
+  audit: Audit;
+  table: TokenTable;
+  marks: Marks;
+}
+
+export function openTokens({ database, clock, audit, table, marks }: TokensOptions): Tokens {
+  const hasExpired = (row: TokenRow) =>
+    row.expired_at !== null || marks.seenExpired(row.id) || row.expires_at <= clock.now();
+  const shown = (row: TokenRow) =>
+    tokenOf({ ...row, last_used_at: marks.lastUse(row.id) ?? row.last_used_at }, hasExpired(row));
+
+  function stored(id: string): TokenRow {
+    const row = table.get(id);
+    if (!row) throw new GatehouseError('NOT_FOUND', 'There is no token with this id; list them for the ids.');
+    return row;
+  }
+
+  function insert(content: TokenContent) {
+    const { id, secretSha256, text } = drawToken(content.kind);
+    const fixed = { id, principal_id: randomUUID(), secret_sha256: secretSha256, created_at: clock.now() };
+    table.insert({ ...content, ...fixed });
+    return { row: stored(id), text };
+  }
+
+  function holderOf(kind: TokenKind, text: string): Principal {
+    const given = parseToken(kind, text);
+    if (!given) throw unauthorized('The credentials are not a token; check for a typing error.');
+    const row = table.get(given.id);
+    if (!sameSecret(given.secretSha256, row?.secret_sha256) || row?.kind !== kind) {
+      throw unauthorized('The token is not known here; ask for a new one (gatehouse token create).');
+    }
+    const again = kind === 'api' ? 'ask for a new one' : 'sign in again (gatehouse login-code)';
+    if (row.revoked_at !== null) throw unauthorized(`The token was revoked; ${again}.`);
+    if (hasExpired(row)) {
+      marks.expired(row);
+      throw unauthorized(`The token has expired; ${again}.`);
+    }
+    marks.used(row.id);
+    return principalOf(row);
+  }
+
+  return {
+    holderOf,
+    insert,
+    create: ({ label, roles, expiresInDays = EXPIRES_IN_DAYS_DEFAULT }, caller) =>
+      database.commit(() => {
+        const { row, text } = insert({
+          ...{ kind: 'api', label, roles: JSON.stringify(roles), created_by: caller.principal.id },
+          expires_at: clock.now() + expiresInDays * DAY_MS,
+        });
+        const token = shown(row);
+        const detail = { label, roles, expiresAt: token.expiresAt };
+        audit.record({
+          ...caller,
+          action: 'token.create',
+          object: `token/${row.id}`,
+          outcome: 'done',
+          detail,
+        });
+        return { ...token, token: text };
+      }),
+    list({ cursor, limit }) {
+      const [createdAt = '-1', id = ''] = cursor?.split('-') ?? [];
+      const rows = table.page(Number(createdAt), id, limit + 1);
+      const last = rows.length > limit ? rows[limit - 1] : undefined;
+      return {
+        items: rows.slice(0, limit).map(shown),
+        next: last ? `${last.created_at}-${last.id}` : null,
+      };
+    },
+    revoke: (id, caller) =>
+      database.commit(() => {
+        const { label } = stored(id);
+        if (table.revoke(id, clock.now())) {
+          const detail = { label };
+          audit.record({ ...caller, action: 'token.revoke', object: `token/${id}`, outcome: 'done', detail });
+        }
+        return shown(stored(id));
+      }),
+  };
+}
+
+export function principalOf(row: TokenRow): Principal {
+  return {
+    id: row.principal_id,
+    label: row.label,
+    roles: new Set(rolesOf(row)),
+    via: row.kind === 'session' ? 'session' : 'token',
+    expiresAt: row.expires_at,
+  };
+}
+
+function tokenOf(row: TokenRow, expired: boolean): Token {
+  return {
+    id: row.id,
+    kind: row.kind,
+    principalId: row.principal_id,
+    label: row.label,
+    roles: rolesOf(row),
+    status: row.revoked_at !== null ? 'revoked' : expired ? 'expired' : 'active',
+    createdAt: iso(row.created_at),
+    createdBy: row.created_by,
+    expiresAt: iso(row.expires_at),
+    lastUsedAt: row.last_used_at === null ? null : iso(row.last_used_at),
+    revokedAt: row.revoked_at === null ? null : iso(row.revoked_at),
+  };
+}
+
+function rolesOf(row: TokenRow): Role[] {
+  return JSON.parse(row.roles) as Role[];
+}
+
+function unauthorized(message: string): GatehouseError {
+  return new GatehouseError('UNAUTHORIZED', message);
+}
+
+function iso(milliseconds: number): string {
+  return new Date(milliseconds).toISOString();
+}
