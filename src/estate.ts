@@ -1,8 +1,8 @@
 /**
- * The estate: doors, the devices and gateways that work them, and the links they are on. The part of the composition
- * root (gateway.ts) that grew a file of its own.
+ * The estate: doors, the devices and gateways that work them, the links they are on, and long work. The part of the
+ * composition root (gateway.ts) that grew a file of its own.
  *
- *   networks → Zigbee gateways, RS-485 devices ⇄ catalogue, doors → site import; field: the links below all of them
+ *   networks → Zigbee gateways, RS-485 devices ⇄ catalogue, doors → site import; field: the links below them; jobs
  *
  * A report of a link goes to each slice, which knows its own subjects (drivers/settings.ts).
  */
@@ -13,11 +13,13 @@ import type { OpenAudit } from './audit/audit.ts';
 import { openCatalogue } from './catalogue/catalogue.ts';
 import type { Clock } from './clock.ts';
 import type { Config } from './config.ts';
+import { type BackupOptions, backUpDatabase } from './database/backup.ts';
 import type { Database } from './database/database.ts';
 import { type ConfigurationOptions, doorConfiguration } from './doors/configuration.ts';
 import { openDoors } from './doors/doors.ts';
 import { openDoorTable } from './doors/table.ts';
 import { type Field, type FieldCommand, openField } from './field/field.ts';
+import { openJobs } from './jobs/jobs.ts';
 import type { Log } from './log.ts';
 import { openNetworks } from './networks/networks.ts';
 import { openReconciler, type Reconciler } from './reconcile.ts';
@@ -31,6 +33,7 @@ const LOCK_TIMEOUT_MS = 60_000;
 export interface EstateOptions {
   config: Config;
   database: Database;
+  databaseFile: string;
   audit: OpenAudit;
   clock: Clock;
   log: Log;
@@ -80,7 +83,11 @@ export async function openEstate(options: EstateOptions) {
   tasks.start('Zigbee channels', zgates.applyChannels);
   tasks.start('Zigbee reports', zgates.keepReports);
   tasks.start('door configurations', doors.configure);
-  return { field, catalogue, networks, zgates, rs485, doors, siteImport };
+  const jobs = opening.use(await openJobs({ database, audit, clock, log }));
+  const { databaseFile } = options;
+  const backUp = (progress: BackupOptions['progress'], signal: AbortSignal) =>
+    backUpDatabase({ database, databaseFile, progress, signal });
+  return { field, jobs, backUp, catalogue, networks, zgates, rs485, doors, siteImport };
 }
 
 function openDoorSlice(

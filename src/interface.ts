@@ -11,6 +11,8 @@ import { eventOperations } from './events/operations.ts';
 import { healthOperations } from './http/health.ts';
 import { openApiDocument } from './http/openapi.ts';
 import type { Operation } from './http/operation.ts';
+import { backupOperations } from './jobs/backup.ts';
+import { jobOperations } from './jobs/operations.ts';
 import { networkOperations } from './networks/operations.ts';
 import { rs485Operations } from './rs485/operations.ts';
 import { siteImportOperations } from './site-import/operations.ts';
@@ -28,6 +30,8 @@ export interface Parts {
   rs485: Parameters<typeof rs485Operations>[0];
   zgates: Parameters<typeof zgateOperations>[0];
   networks: Parameters<typeof networkOperations>[0];
+  jobs: Parameters<typeof jobOperations>[0];
+  backUp: Parameters<typeof backupOperations>[1];
   catalogue: Parameters<typeof catalogueOperations>[0];
   siteImport: Parameters<typeof siteImportOperations>[0];
   streams: Parameters<typeof eventOperations>[0];
@@ -52,6 +56,8 @@ export function interfaceOperations(parts: Parts, productSegment = 'access'): Op
     ...eventOperations(parts.streams),
     ...auditOperations(parts.audit),
     ...authOperations(parts.auth, parts.consoleUrl),
+    ...jobOperations(parts.jobs),
+    ...backupOperations(parts.jobs, parts.backUp),
     ...statusOperations(parts.status),
   ];
 }

@@ -10,6 +10,9 @@ const LOWEST_SQLITE = [3, 51, 3] as const;
 /** WAL file size after a checkpoint. */
 const JOURNAL_SIZE_LIMIT_BYTES = 16 * 1024 * 1024;
 
+/** Copied in one turn of the event loop: a millisecond or so. */
+const BACKUP_PAGES = 100;
+
 type Value = null | number | string | Uint8Array;
 
 /** A prepared statement. `Row` is what a read returns; parameters are positional. */
@@ -31,8 +34,8 @@ export interface Connection extends Prepare, Disposable {
   readonly inTransaction: boolean;
   /** Closes, opens again and prepares every statement anew. Throws when the file cannot be opened. */
   reopen(): void;
-  /** Online copy of the committed content, fsynced by SQLite. */
-  backupTo(file: string): Promise<void>;
+  /** Online copy of the committed content, fsynced by SQLite. What `progress` throws ends it. */
+  backupTo(file: string, progress?: (pages: { done: number; total: number }) => void): Promise<void>;
   readonly file: string;
 }
 
@@ -75,8 +78,13 @@ export function openConnection(file: string): Connection {
       database = open(file);
       for (const entry of prepared) entry.statement = database.prepare(entry.sql);
     },
-    async backupTo(target) {
-      await database.backup(target);
+    async backupTo(target, progress) {
+      await database.backup(target, {
+        progress({ totalPages, remainingPages }) {
+          progress?.({ done: totalPages - remainingPages, total: totalPages });
+          return BACKUP_PAGES;
+        },
+      });
     },
     [Symbol.dispose]: () => {
       database.close();

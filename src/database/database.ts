@@ -18,8 +18,8 @@ export interface Database extends Prepare, AsyncDisposable {
   commit<T>(job: () => T, urgency?: Urgency): Promise<T>;
   figures(): CommitFigures;
   space: Pick<DiskSpace, 'state' | 'keep'>;
-  /** Online copy of the committed content. */
-  backupTo(file: string): Promise<void>;
+  /** Online copy of the committed content. What `progress` throws ends it. */
+  backupTo: Connection['backupTo'];
 }
 
 export interface DatabaseOptions {

@@ -1,0 +1,57 @@
+/** The only SQL over jobs. */
+import type { Prepare } from '../database/database.ts';
+import type { JobStatus } from './schema.ts';
+
+type Text = string | null;
+
+export interface JobRow {
+  seq: number;
+  id: string;
+  kind: string;
+  object: string;
+  roles: string;
+  status: JobStatus;
+  progress_done: number;
+  progress_total: number | null;
+  error_code: Text;
+  error_message: Text;
+  result: Text;
+  started_at: number;
+  started_by: string;
+  correlation_id: string;
+  cancel_requested_at: number | null;
+  finished_at: number | null;
+}
+
+const COLUMNS = `seq, id, kind, object, roles, status, progress_done, progress_total, error_code, error_message,
+  result, started_at, started_by, correlation_id, cancel_requested_at, finished_at`;
+
+export type JobTable = ReturnType<typeof openJobTable>;
+
+export function openJobTable({ prepare }: Prepare) {
+  return {
+    job: prepare<[string], JobRow>(`SELECT ${COLUMNS} FROM job WHERE id = ?`),
+    running: prepare<[], JobRow>(`SELECT ${COLUMNS} FROM job WHERE status = 'running'`),
+    /** Newest first, before a cursor; of all, or of those one of these roles (JSON) may start. */
+    page: prepare<[number, Text, Text, Text, number, string, number], JobRow>(
+      `SELECT ${COLUMNS} FROM job
+       WHERE seq < ? AND status = coalesce(?, status) AND kind = coalesce(?, kind) AND object = coalesce(?, object)
+         AND (? OR EXISTS (SELECT 1 FROM json_each(roles) AS may JOIN json_each(?) AS has USING (value)))
+       ORDER BY seq DESC LIMIT ?`,
+    ),
+    insert: prepare<[string, string, string, string, number, string, string]>(
+      `INSERT INTO job (id, kind, object, roles, status, started_at, started_by, correlation_id)
+       VALUES (?, ?, ?, ?, 'running', ?, ?, ?)`,
+    ),
+    setCancelRequested: prepare<[number, string]>('UPDATE job SET cancel_requested_at = ? WHERE id = ?'),
+    finish: prepare<[JobStatus, number, number | null, Text, Text, Text, number, string]>(
+      `UPDATE job SET status = ?, progress_done = ?, progress_total = ?, error_code = ?, error_message = ?,
+         result = ?, finished_at = ? WHERE id = ?`,
+    ),
+    /** All but the newest finished ones. */
+    prune: prepare<[number]>(
+      `DELETE FROM job WHERE status <> 'running' AND seq <=
+         (SELECT seq FROM job WHERE status <> 'running' ORDER BY seq DESC LIMIT 1 OFFSET ?)`,
+    ),
+  };
+}
