@@ -29,6 +29,8 @@ import { openLiveStreams } from './events/live.ts';
 import type { FieldState } from './field/field.ts';
 import { interfaceOperations } from './interface.ts';
 import type { Log } from './log.ts';
+import { openExposition } from './metrics/exposition.ts';
+import { openMeters } from './metrics/meters.ts';
 import { checkVendorRoots, verifyDeviceChain } from './pki/device-chain.ts';
 import { sealTo } from './pki/jose.ts';
 import { parseOperationalKey, verifyPossession } from './pki/possession.ts';
@@ -45,6 +47,8 @@ import { vitalsOf } from './vitals.ts';
 import type { Vital } from './watchdog.ts';
 import { openWrites, type Writes } from './writes/writes.ts';
 
+/** Of finished write requests the metrics count those of so long. */
+const DAY_MS = 86_400_000;
 /** Certificates are looked at so often; they are renewed months before their end. */
 const CERTIFICATE_CHECK_MS = 12 * 3_600_000;
 /** An identity provider may be away for weeks; the keys at hand serve meanwhile. */
@@ -93,6 +97,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     upstreamUrl: config.upstream?.url,
     backlog: events.backlog,
     commits: database.figures,
+    space: database.space.state,
     databaseFile: base.databaseFile,
     field: () => fieldStatus(estate.field.state()),
     identityProvider: () =>
@@ -103,6 +108,12 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     ...desk,
     ...estate,
     audit: base.audit,
+    metrics: openExposition({
+      meters: base.meters,
+      status,
+      writeRequests: () => desk.writes.counts(clock.now() - DAY_MS),
+      eventStreams: base.streams.count,
+    }),
     streams: base.streams,
     auth,
     consoleUrl: () => consoleUrl(config, ports.baseUrl),
@@ -116,6 +127,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     await openPorts({
       ...{ config, clock, log, operations, identity, adminSocket },
       version: VERSION,
+      answered: base.meters.request,
       authenticate: auth.authenticate,
       checkResponses: options.checkResponses ?? false,
     }),
@@ -147,10 +159,12 @@ async function openBase({ config, clock, log }: GatewayOptions, opening: AsyncDi
   const path = (...names: string[]) => join(config.dataDirectory, ...names);
   const vault = openVault(path('keys', 'vault.key'));
   const databaseFile = path('gatehouse.db');
+  const meters = openMeters();
   const database = opening.use(
     await openDatabase({
       file: databaseFile,
       monotonic: () => clock.monotonic(),
+      committed: meters.commit,
       failed: (error) => log.error({ err: error }, 'a commit failed; nothing of it was stored'),
       spaceChanged: (state) => logSpace(state, log),
       migrated: (names) => log.info({ names }, 'the database was brought to the newest schema'),
@@ -183,7 +197,7 @@ async function openBase({ config, clock, log }: GatewayOptions, opening: AsyncDi
     const forwarder = openForwarder({ database, events, clock, clockSynchronised, log, systemId, upstream });
     tasks.start('notification service', forwarder.run);
   }
-  return { vault, database, databaseFile, systemId, epoch, tasks, audit, auth, events, streams, ca };
+  return { vault, meters, database, databaseFile, systemId, epoch, tasks, audit, auth, events, streams, ca };
 }
 
 type Base = Awaited<ReturnType<typeof openBase>>;

@@ -13,6 +13,7 @@ import { openApiDocument } from './http/openapi.ts';
 import type { Operation } from './http/operation.ts';
 import { backupOperations } from './jobs/backup.ts';
 import { jobOperations } from './jobs/operations.ts';
+import { metricsOperations } from './metrics/operations.ts';
 import { networkOperations } from './networks/operations.ts';
 import { rs485Operations } from './rs485/operations.ts';
 import { siteImportOperations } from './site-import/operations.ts';
@@ -36,6 +37,7 @@ export interface Parts {
   siteImport: Parameters<typeof siteImportOperations>[0];
   streams: Parameters<typeof eventOperations>[0];
   audit: Parameters<typeof auditOperations>[0];
+  metrics: Parameters<typeof metricsOperations>[0];
   auth: Parameters<typeof authOperations>[0];
   consoleUrl: Parameters<typeof authOperations>[1];
   status: Parameters<typeof statusOperations>[0];
@@ -59,6 +61,7 @@ export function interfaceOperations(parts: Parts, productSegment = 'access'): Op
     ...jobOperations(parts.jobs),
     ...backupOperations(parts.jobs, parts.backUp),
     ...statusOperations(parts.status),
+    ...metricsOperations(parts.metrics),
   ];
 }
 

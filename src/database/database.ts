@@ -26,6 +26,8 @@ export interface DatabaseOptions {
   /** Created with its folder (0700) when it does not exist; mode 0600. */
   file: string;
   monotonic: () => number;
+  /** Told of every commit that is on the disk: how many jobs shared it. */
+  committed?: (jobs: number, milliseconds: number) => void;
   /** Told of every failed COMMIT, with the cause. */
   failed: (error: unknown) => void;
   /** Told when the disk becomes short of room, full, or neither any more. */
@@ -45,7 +47,7 @@ export class DatabaseUnusable extends Error {
 }
 
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
-  const { file, ballastBytes, spaceChanged, monotonic, failed } = options;
+  const { file, ballastBytes, spaceChanged, monotonic, committed, failed } = options;
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   const backups = join(dirname(file), 'backups');
   const space = openDiskSpace({
@@ -55,7 +57,10 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   });
   const { connection, ran } = await makingRoom(space, () => openMigrated(file, backups));
   if (ran.length > 0) options.migrated?.(ran);
-  const group = openGroupCommit({ connection, space, monotonic, failed });
+  const group = openGroupCommit({
+    ...{ connection, space, monotonic, failed },
+    ...(committed && { committed }),
+  });
   return {
     prepare: connection.prepare,
     commit: group.commit,
