@@ -24,6 +24,8 @@ export interface PortsOptions {
   identity: TlsIdentity;
   authenticate(credentials: Credentials): Principal | Promise<Principal>;
   adminSocket: string;
+  /** See AppOptions. */
+  answered(method: string, route: string, status: number, milliseconds: number): void;
   checkResponses: boolean;
 }
 
@@ -35,8 +37,8 @@ export interface Ports extends AsyncDisposable {
 }
 
 export async function openPorts(options: PortsOptions): Promise<Ports> {
-  const { config, clock, log, version, operations, checkResponses } = options;
-  const common = { operations, version, clock, log, checkResponses };
+  const { config, clock, log, version, operations, answered, checkResponses } = options;
+  const common = { operations, version, clock, log, answered, checkResponses };
   await using opening = new AsyncDisposableStack();
   const local = createApp({ ...common, surface: { kind: 'local' } });
   opening.use(await listenUnix({ app: local, clock, log, path: options.adminSocket }));

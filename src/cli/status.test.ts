@@ -29,16 +29,37 @@ const WELL: Status = {
     gaps: 0,
     lastError: null,
   },
-  database: { bytes: 4_096_000, batches: 7, jobs: 9, failures: 0, queued: 0, lastCommitMilliseconds: 0.26 },
+  database: {
+    bytes: 4_096_000,
+    batches: 7,
+    jobs: 9,
+    failures: 0,
+    queued: 0,
+    lastCommitMilliseconds: 0.26,
+    freeBytes: 2_000_000_000,
+    space: 'plenty',
+  },
   field: {
     hosts: [{ id: 'field', pid: 7, restarts: 0, heartbeatAgeMs: 12 }],
     links: [{ id: 'check', host: 'field', up: true, since: '2026-01-01T00:00:02.000Z', lastError: null }],
+  },
+  identityProvider: {
+    issuer: 'https://login.example',
+    keys: 2,
+    fetchedAt: '2026-01-04T04:00:00.000Z',
+    ageSeconds: 5,
+    usableUntil: '2026-07-01T00:00:00.000Z',
+    isUsable: true,
+    lastError: null,
   },
   certificates: [{ name: 'https', daysLeft: 60 }],
 };
 
 const said = (changes: Partial<Status>, subject: string) =>
   findingsOf({ ...WELL, ...changes }).find((finding) => finding.subject === subject);
+
+const provider = (changes: Partial<NonNullable<Status['identityProvider']>>) =>
+  WELL.identityProvider && { ...WELL.identityProvider, ...changes };
 
 it('finds nothing wrong with an installation that is well', () => {
   expect(findingsOf(WELL).filter(({ severity }) => severity !== 'good')).toEqual([]);
@@ -47,6 +68,13 @@ it('finds nothing wrong with an installation that is well', () => {
 
 it.each<[Partial<Status>, string, string, RegExp]>([
   [{ encoders: { ...WELL.encoders, connected: 1 } }, 'encoders', 'doubtful', /1 of 2 connected/],
+  [{ identityProvider: provider({ ageSeconds: 8 * 86_400 }) }, 'identity provider', 'doubtful', /of 8 d ago/],
+  [
+    { identityProvider: provider({ isUsable: false, lastError: 'no answer' }) },
+    'identity provider',
+    'bad',
+    /refused: no answer/,
+  ],
   [{ clock: { ...WELL.clock, synchronised: false } }, 'clock', 'doubtful', /timedatectl/],
   [
     {

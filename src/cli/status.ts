@@ -8,6 +8,8 @@ const HEARTBEAT_LATE_MS = 3_000;
 /** Renewal is due long before; days left at which it has evidently failed, and at which it is urgent. */
 const CERTIFICATE_WARNING_DAYS = 30;
 const CERTIFICATE_ALARM_DAYS = 7;
+/** Fetched every quarter of an hour; after this age a withdrawn key may be good here that is so nowhere else. */
+const ISSUER_KEYS_OLD_SECONDS = 7 * 86_400;
 /** One commit on worn flash; more means that the disk is in trouble. */
 const COMMIT_SLOW_MS = 500;
 
@@ -65,6 +67,7 @@ export function findingsOf(status: Status): Finding[] {
     databaseFinding(status.database),
     ...status.field.hosts.map(hostFinding),
     ...status.field.links.map(linkFinding),
+    ...(status.identityProvider ? [identityProviderFinding(status.identityProvider)] : []),
     ...status.certificates.map(certificateFinding),
   ];
 }
@@ -87,12 +90,16 @@ function upstreamFinding(upstream: Status['upstream']): Finding {
 }
 
 function databaseFinding(database: Status['database']): Finding {
-  const { bytes, jobs, batches, failures, queued, lastCommitMilliseconds } = database;
+  const { bytes, jobs, batches, failures, queued, lastCommitMilliseconds, freeBytes, space } = database;
   const parts = [
     `${size(bytes)}; ${jobs} jobs in ${plural(batches, 'commit')}, the last in ${lastCommitMilliseconds.toFixed(1)} ms`,
   ];
   if (queued > 0) parts.push(`${queued} queued`);
   if (failures > 0) parts.push(`${plural(failures, 'failed commit')}: check the disk (df, dmesg)`);
+  if (freeBytes !== null) parts.push(`${size(freeBytes)} free on its disk`);
+  if (space === 'short') parts.push('telemetry is not stored any more: make room (df -h)');
+  if (space === 'full') parts.push('full: only urgent work is stored; make room now (df -h)');
+  if (space !== 'plenty') return { severity: 'bad', subject: 'database', text: parts.join('; ') };
   const severity = failures > 0 ? 'bad' : lastCommitMilliseconds > COMMIT_SLOW_MS ? 'doubtful' : 'good';
   return { severity, subject: 'database', text: parts.join('; ') };
 }
@@ -113,6 +120,19 @@ function linkFinding({ id, host, up, since, lastError }: Status['field']['links'
     subject: `link ${id}`,
     text: up || !lastError ? text : `${text}: ${lastError}`,
   };
+}
+
+function identityProviderFinding(provider: NonNullable<Status['identityProvider']>): Finding {
+  const { issuer, keys, ageSeconds, usableUntil, isUsable, lastError } = provider;
+  const subject = 'identity provider';
+  const reason = lastError === null ? '' : `: ${lastError}`;
+  if (!isUsable || ageSeconds === null) {
+    const text = `${issuer}, no keys that may be used, so its tokens are refused${reason}`;
+    return { severity: 'bad', subject, text };
+  }
+  const old = ageSeconds > ISSUER_KEYS_OLD_SECONDS;
+  const text = `${issuer}, ${plural(keys, 'key')} of ${duration(ageSeconds)} ago, good until ${usableUntil}${reason}`;
+  return { severity: old ? 'doubtful' : 'good', subject, text };
 }
 
 function certificateFinding({ name, daysLeft }: Status['certificates'][number]): Finding {

@@ -49,11 +49,14 @@ export interface GroupCommitOptions {
   connection: Connection;
   space: Pick<DiskSpace, 'admits' | 'release'>;
   monotonic: () => number;
+  /** Told of every batch that is on the disk. */
+  committed?: (jobs: number, milliseconds: number) => void;
   /** Told of every failed COMMIT or BEGIN, with the cause. */
   failed: (error: unknown) => void;
 }
 
-export function openGroupCommit({ connection, space, monotonic, failed }: GroupCommitOptions): GroupCommit {
+export function openGroupCommit(options: GroupCommitOptions): GroupCommit {
+  const { connection, space, monotonic, committed = () => {}, failed } = options;
   const queue: Waiting[] = [];
   const figures = { batches: 0, jobs: 0, failures: 0, lastBatchSize: 0, lastMilliseconds: 0 };
   let armed = false;
@@ -88,7 +91,9 @@ export function openGroupCommit({ connection, space, monotonic, failed }: GroupC
   function store(batch: Waiting[]): void {
     if (broken) connection.reopen();
     broken = false;
+    const started = monotonic();
     const settled = transaction(connection, batch);
+    committed(batch.length, monotonic() - started);
     figures.batches += 1;
     figures.jobs += batch.length;
     for (const settle of settled) settle();

@@ -46,6 +46,8 @@ export interface AppOptions {
   version: string;
   clock: Clock;
   log: Log;
+  /** Told of every answer; `route` is the pattern, milliseconds are up to its headers. */
+  answered?: (method: string, route: string, status: number, milliseconds: number) => void;
   /** Answers that differ from their declaration become INTERNAL: for tests and the demo. */
   checkResponses?: boolean;
 }
@@ -136,7 +138,7 @@ interface Work {
 }
 
 /** What surrounds every request, whatever it asks for: correlation id, refusal while stopping, error body, one line. */
-function exchangeServer({ clock, log }: AppOptions) {
+function exchangeServer({ clock, log, answered = () => {} }: AppOptions) {
   let draining = false;
   return {
     drain() {
@@ -158,7 +160,9 @@ function exchangeServer({ clock, log }: AppOptions) {
       }
       const { method } = request;
       const { status } = response;
-      const ms = Math.round(clock.monotonic() - started);
+      const milliseconds = clock.monotonic() - started;
+      answered(method, route, status, milliseconds);
+      const ms = Math.round(milliseconds);
       const principal = exchange.principal?.label;
       log[level]({ method, route, status, ms, principal, correlationId }, 'request');
       return response;
@@ -221,10 +225,12 @@ function operationServer(
     const ifMatch = request.headers.get('if-match') ?? undefined;
     const reauthenticate = () => admit(operation, exchange);
     const around = { principal, correlationId, ifMatch, address, reauthenticate };
-    if (operation.media) return streamReply(operation, request, { ...input, ...around }, closing);
+    if (operation.media === 'text/event-stream')
+      return streamReply(operation, request, { ...input, ...around }, closing);
     const answer = await operation.handler({ ...input, ...around });
     if (checkResponses) checkResult(operation, answer.body);
     const headers: Record<string, string> = answer.etag === undefined ? {} : { ETag: `"${answer.etag}"` };
+    if (operation.media === 'text/plain') headers['Content-Type'] = 'text/plain; charset=utf-8';
     if (answer.setCookie !== undefined) headers['Set-Cookie'] = answer.setCookie;
     return { status: operation.status, body: answer.body, headers };
   }

@@ -70,8 +70,11 @@ export interface OperationDeclaration<
   /** Status and schema of success. */
   status: 200 | 202;
   result: Result;
-  /** Success is a stream; `result` is the data of each of its events. Without it success is JSON. */
-  media?: 'text/event-stream';
+  /**
+   * What success is, unless JSON: a stream, where `result` is the data of each of its events; or text, where the body is
+   * a string that goes out as it is.
+   */
+  media?: 'text/event-stream' | 'text/plain';
   /** Codes this operation can answer beyond those of its kind (errorsOf). */
   errors: readonly ErrorCode[];
   handler(

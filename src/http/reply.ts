@@ -21,14 +21,14 @@ const FIXED_HEADERS = {
 
 export interface Reply {
   status: number;
-  /** A ReadableStream goes out as it is, everything else as JSON. */
+  /** Goes out as it is when `headers` says of which type it is, else as JSON. */
   body: unknown;
   headers?: Record<string, string>;
 }
 
 export function responseOf(reply: Reply, correlationId: string, close: boolean): Response {
-  const body = reply.body instanceof ReadableStream ? reply.body : JSON.stringify(reply.body);
-  return new Response(body, {
+  const hasType = reply.headers?.['Content-Type'] !== undefined;
+  return new Response(hasType ? (reply.body as ReadableStream | string | null) : JSON.stringify(reply.body), {
     status: reply.status,
     headers: {
       ...FIXED_HEADERS,

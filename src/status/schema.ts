@@ -34,6 +34,12 @@ export const status = z
       failures: count,
       queued: count,
       lastCommitMilliseconds: z.number().min(0),
+      freeBytes: count
+        .nullable()
+        .openapi({ description: 'Room left on its disk; null before the first look' }),
+      space: z.enum(['plenty', 'short', 'full']).openapi({
+        description: 'short: telemetry is not stored any more · full: only urgent work is, in reserved room',
+      }),
     }),
     field: z.object({
       hosts: z.array(

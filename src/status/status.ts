@@ -26,7 +26,10 @@ export interface StatusSources {
     connectedSince: number | null;
     lastError: string | null;
   };
-  commits(): Omit<Status['database'], 'bytes' | 'lastCommitMilliseconds'> & { lastMilliseconds: number };
+  commits(): Pick<Status['database'], 'batches' | 'jobs' | 'failures' | 'queued'> & {
+    lastMilliseconds: number;
+  };
+  space(): Pick<Status['database'], 'freeBytes' | 'space'>;
   databaseFile: string;
   field(): Status['field'];
   /** Undefined without one in the configuration. */
@@ -67,6 +70,7 @@ export function openStatus(sources: StatusSources): () => Status {
         failures,
         queued,
         lastCommitMilliseconds: lastMilliseconds,
+        ...sources.space(),
       },
       field: sources.field(),
       identityProvider: identityProviderOf(sources),

@@ -56,6 +56,13 @@ function requestStatements({ prepare }: Prepare) {
     countOpen: prepare<[], { count: number }>(
       'SELECT count(*) AS count FROM write_request WHERE finished_at IS NULL',
     ),
+    countByStatus: prepare<[number], { status: string; count: number }>(
+      // Each half has an index; an OR has none.
+      `SELECT status, count(*) AS count FROM (
+         SELECT status FROM write_request WHERE finished_at IS NULL
+         UNION ALL SELECT status FROM write_request WHERE finished_at > ?
+       ) GROUP BY status`,
+    ),
     openAhead: prepare<[string, number], { count: number }>(
       'SELECT count(*) AS count FROM write_request WHERE encoder_id = ? AND finished_at IS NULL AND seq < ?',
     ),

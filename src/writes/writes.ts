@@ -58,6 +58,8 @@ export interface Writes {
   list(encoderId: string, query: ListQuery): WriteRequestPage;
   /** Requests accepted and not finished. */
   openCount(): number;
+  /** Those not finished, and those finished since then (epoch milliseconds). */
+  counts(finishedSince: number): { status: string; count: number }[];
   reports: WriteReports;
   /** Sends and minds deadlines until the signal fires; throws when the storage fails, and may then be run again. */
   run(signal: AbortSignal): Promise<never>;
@@ -80,6 +82,7 @@ export function openWrites(options: WritesOptions): Writes {
     get: (path) => ledger.status(existing(parts, path)),
     list: (encoderId, query) => list(parts, encoderId, query),
     openCount: () => table.countOpen.get()?.count ?? 0,
+    counts: (finishedSince) => table.countByStatus.all(finishedSince),
     reports: openReports(parts),
     run: (signal) => dispatch.run(signal),
   };
