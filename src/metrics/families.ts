@@ -1,0 +1,127 @@
+/** Every metric of Gatehouse, from what was measured and what the installation is like now. */
+import type { Status } from '../status/schema.ts';
+import type { HistogramReading } from './histogram.ts';
+import type { Meters } from './meters.ts';
+
+/** One metric in all its series. Names and units as Prometheus has them: base units, `_total` for what only grows. */
+export interface Family {
+  name: string;
+  help: string;
+  type: 'gauge' | 'counter' | 'histogram';
+  values: { value: number; labels: Record<string, string | number>; metricName?: string }[];
+}
+
+export interface Sources {
+  meters: Meters;
+  status(): Status;
+  /** Write requests by status: those not finished, and those finished within the last day. */
+  writeRequests(): { status: string; count: number }[];
+  /** Readers of live events. */
+  eventStreams(): number;
+}
+
+export function familiesOf({ meters, status, writeRequests, eventStreams }: Sources): Family[] {
+  const { requests, commitSeconds, commitJobs } = meters.read();
+  const now = status();
+  return [
+    gauge('info', 'Always 1; the version is the label', 1, { version: now.version }),
+    histogram(
+      'http_request_duration_seconds',
+      'Requests by route pattern, method and status',
+      requests.map(({ seconds, ...labels }) => ({ labels, reading: seconds })),
+    ),
+    ...storage(now, commitSeconds, commitJobs),
+    gauge('encoders_registered', 'Encoders that are registered', now.encoders.registered),
+    gauge('encoders_connected', 'Encoders that are connected', now.encoders.connected),
+    family(
+      'gauge',
+      'write_requests',
+      'Write requests not finished, and finished within the last day, by status',
+      [...writeRequests().map(({ status, count }) => ({ value: count, labels: { status } }))],
+    ),
+    gauge('event_streams', 'Readers of live events', eventStreams()),
+    ...(now.upstream ? upstream(now.upstream) : []),
+    ...field(now.field),
+    family('gauge', 'certificate_days_left', 'Days until a certificate of the gateway expires', [
+      ...now.certificates.map(({ name, daysLeft }) => ({ value: daysLeft, labels: { certificate: name } })),
+    ]),
+    gauge('clock_synchronised', '1 while the wall clock can be believed', Number(now.clock.synchronised)),
+  ];
+}
+
+function storage(now: Status, commitSeconds: HistogramReading, commitJobs: HistogramReading): Family[] {
+  const { bytes, queued, failures, freeBytes, space } = now.database;
+  const spaces = ['plenty', 'short', 'full'] as const;
+  return [
+    histogram('commit_duration_seconds', 'Commits, fsync included', [{ labels: {}, reading: commitSeconds }]),
+    histogram('commit_jobs', 'Jobs that shared one commit', [{ labels: {}, reading: commitJobs }]),
+    counter('commit_failures_total', 'Commits that failed; nothing of them was stored', failures),
+    gauge('commit_queue', 'Jobs that wait for a commit', queued),
+    gauge('database_bytes', 'The database file and its log', bytes),
+    ...(freeBytes === null
+      ? []
+      : [gauge('disk_free_bytes', 'Room left on the disk of the database', freeBytes)]),
+    family(
+      'gauge',
+      'disk_space',
+      '1 for how it is: plenty, short (no telemetry is stored) or full (urgent work only)',
+      [...spaces.map((each) => ({ value: Number(each === space), labels: { space: each } }))],
+    ),
+  ];
+}
+
+function upstream(now: NonNullable<Status['upstream']>): Family[] {
+  return [
+    gauge('upstream_connected', '1 while connected to the notification service', Number(now.connected)),
+    gauge('upstream_waiting_events', 'Events not delivered yet', now.waiting),
+    gauge('upstream_waiting_bytes', 'Their size', now.waitingBytes),
+    gauge('upstream_oldest_event_seconds', 'Age of the oldest of them', now.oldestSeconds ?? 0),
+    gauge('upstream_dead_letters', 'Events the service would not take, kept here', now.deadLetters),
+    gauge('upstream_gaps', 'Records of events dropped before they were delivered', now.gaps),
+  ];
+}
+
+function field({ hosts, links }: Status['field']): Family[] {
+  return [
+    family('gauge', 'link_up', '1 while the field link works', [
+      ...links.map(({ id, up }) => ({ value: Number(up), labels: { link: id } })),
+    ]),
+    family('gauge', 'host_up', '1 while the process of these links runs', [
+      ...hosts.map(({ id, pid }) => ({ value: Number(pid !== null), labels: { host: id } })),
+    ]),
+    family('counter', 'host_restarts_total', 'Processes started after the first', [
+      ...hosts.map(({ id, restarts }) => ({ value: restarts, labels: { host: id } })),
+    ]),
+  ];
+}
+
+function family(type: Family['type'], name: string, help: string, values: Family['values']): Family {
+  return { name: `gatehouse_${name}`, help, type, values };
+}
+
+function gauge(name: string, help: string, value: number, labels: Record<string, string> = {}): Family {
+  return family('gauge', name, help, [{ value, labels }]);
+}
+
+function counter(name: string, help: string, value: number): Family {
+  return family('counter', name, help, [{ value, labels: {} }]);
+}
+
+function histogram(
+  name: string,
+  help: string,
+  series: { labels: Record<string, string | number>; reading: HistogramReading }[],
+): Family {
+  const metric = `gatehouse_${name}`;
+  const values = series.flatMap(({ labels, reading: { atMost, count, sum } }) => [
+    ...atMost.map((each) => ({
+      value: each.count,
+      labels: { ...labels, le: each.bound },
+      metricName: `${metric}_bucket`,
+    })),
+    { value: count, labels: { ...labels, le: '+Inf' }, metricName: `${metric}_bucket` },
+    { value: sum, labels, metricName: `${metric}_sum` },
+    { value: count, labels, metricName: `${metric}_count` },
+  ]);
+  return family('histogram', name, help, values);
+}

@@ -1,0 +1,89 @@
+/** GET /metrics of a whole gateway: who may read it, and what it says. */
+import { request } from 'node:http';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '../src/clock.ts';
+import { configSchema } from '../src/config.ts';
+import { openGateway } from '../src/gateway.ts';
+import { silentLog } from '../src/log.ts';
+import { temporaryFolder } from './temporary.ts';
+
+async function gateway() {
+  const dataDirectory = temporaryFolder();
+  const opened = await openGateway({
+    config: configSchema.parse({
+      dataDirectory,
+      http: { listen: '127.0.0.1:0', plain: true },
+      encoders: { listen: '127.0.0.1:0' },
+      links: [{ id: 'check', protocol: 'loopback' }],
+    }),
+    clock: systemClock,
+    log: silentLog,
+    processes: { execPath: process.execPath, kill: (pid) => void process.kill(pid, 'SIGKILL') },
+    checkResponses: true,
+  });
+  onTestFinished(() => opened[Symbol.asyncDispose]());
+  const socketPath = join(dataDirectory, 'admin.sock');
+  const local = async (method: string, path: string, body?: object) => {
+    const asked = request({ socketPath, method, path, headers: { 'content-type': 'application/json' } });
+    const answered = new Promise<string>((resolve, reject) => {
+      asked.on('error', reject).on('response', (response) => text(response).then(resolve, reject));
+    });
+    asked.end(body && JSON.stringify(body));
+    return answered;
+  };
+  const token = async (role: string) =>
+    JSON.parse(await local('POST', '/local/tokens', { label: role, roles: [role] })).token as string;
+  const lan = async (path: string, bearer?: string) =>
+    fetch(
+      `${opened.baseUrl}${path}`,
+      bearer === undefined ? {} : { headers: { authorization: `Bearer ${bearer}` } },
+    );
+  return { local, token, lan };
+}
+
+/** Series → value. Throws at a line that is neither a comment nor a sample (Prometheus text format 0.0.4). */
+function parsed(exposition: string): Map<string, number> {
+  const samples = new Map<string, number>();
+  for (const line of exposition.split('\n')) {
+    if (line === '' || /^# (HELP|TYPE) [a-z_0-9]+ ./.test(line)) continue;
+    const sample = /^([a-z_0-9]+(?:\{(?:[a-z]+="[^"\\]*",?)+\})?) (-?[0-9.e+-]+|NaN|Nan|\+Inf)$/.exec(line);
+    if (!sample?.[1] || samples.has(sample[1])) throw new Error(`not a sample of its own: ${line}`);
+    samples.set(sample[1], Number(sample[2]));
+  }
+  return samples;
+}
+
+it('is for whoever administers the host, and for a token with the role service-tool', async () => {
+  const { local, token, lan } = await gateway();
+  expect(await local('GET', '/metrics')).toMatch(/^# HELP gatehouse_info /);
+  expect((await lan('/metrics')).status).toBe(401);
+  expect((await lan('/metrics', await token('pms'))).status).toBe(403);
+  const answer = await lan('/metrics', await token('service-tool'));
+  expect(answer.status).toBe(200);
+  expect(answer.headers.get('content-type')).toBe('text/plain; charset=utf-8');
+  expect(await answer.text()).toMatch(/^# HELP gatehouse_info /);
+});
+
+it('counts requests by the pattern of their path, and tells how the installation is', async () => {
+  const { local, token, lan } = await gateway();
+  const pms = await token('pms');
+  for (const id of ['a', 'b', 'c']) expect((await lan(`/encoder/desk-${id}`, pms)).status).toBe(404);
+  const samples = parsed(await local('GET', '/metrics'));
+  const labels = 'method="GET",route="/encoder/{encoderId}",status="404"';
+  const requests = 'gatehouse_http_request_duration_seconds';
+  expect(samples.get(`${requests}_count{${labels}}`)).toBe(3);
+  expect(samples.get(`${requests}_bucket{${labels},le="+Inf"}`)).toBe(3);
+  expect(samples.get('gatehouse_commit_duration_seconds_count')).toBeGreaterThan(1);
+  expect(samples.get('gatehouse_commit_jobs_sum')).toBeGreaterThan(1);
+  expect(samples.get('gatehouse_encoders_registered')).toBe(0);
+  expect(samples.has('gatehouse_link_up{link="check"}')).toBe(true);
+  expect(samples.get('gatehouse_disk_space{space="plenty"}')).toBe(1);
+  expect(samples.get('gatehouse_certificate_days_left{certificate="server"}')).toBeGreaterThan(30);
+  expect(samples.get('process_resident_memory_bytes')).toBeGreaterThan(1e7);
+  expect(samples.has('nodejs_eventloop_lag_p99_seconds')).toBe(true);
+  // Asked again it says the same things, not each of them twice.
+  const again = parsed(await local('GET', '/metrics'));
+  for (const key of samples.keys()) if (key.startsWith('gatehouse_')) expect(again.has(key), key).toBe(true);
+});
