@@ -105,21 +105,33 @@ export const parseStatus = (payload: Uint8Array): Birth | Will => parse(status, 
 export const parseProgress = (payload: Uint8Array): ProgressReport => parse(progress, payload);
 export const parseJob = (payload: Uint8Array): JobReport => parse(job, payload);
 
-export interface WriteMessage {
-  epoch: number;
-  jobId: string;
-  requestId: string;
+const epoch = z.int().min(0).max(Number.MAX_SAFE_INTEGER);
+const write = z.object({
+  epoch,
+  jobId: uuid,
+  requestId: text(128),
   /** Milliseconds left, counted on the encoder's monotonic clock from receipt. */
-  ttlMs: number;
-  description?: string;
-  data: { keyId: string; blocks: string[] }[];
-}
-export interface DownMessages {
-  hello: { epoch: number };
-  ack: { epoch: number; boot: string; seq: number };
-  write: WriteMessage;
-  cancel: { epoch: number; jobId: string };
-}
+  ttlMs: z.int().min(0).max(Number.MAX_SAFE_INTEGER),
+  description: text(1_024).optional(),
+  data: z
+    .array(z.object({ keyId: uuid, blocks: z.array(text(1_024)).min(1).max(256) }))
+    .min(1)
+    .max(JOB_ENTRIES_MAX),
+});
+
+/** By their names in docs/asyncapi.yaml. What goes down is made by us and not checked again. */
+export const MESSAGES = {
+  birth,
+  will,
+  progress,
+  job,
+  hello: z.object({ epoch }),
+  ack: z.object({ epoch, boot: uuid, seq }),
+  write,
+  cancel: z.object({ epoch, jobId: uuid }),
+};
+
+export type DownMessages = { [Channel in DownChannel]: z.output<(typeof MESSAGES)[Channel]> };
 
 /**
  * Longest payload by channel, in bytes. A write carries what came in a request of at most 256 KiB, and our ids and times

@@ -1,0 +1,187 @@
+import { readFileSync } from 'node:fs';
+import { mkdtemp } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { parse } from 'yaml';
+import { z } from 'zod';
+import { MESSAGES } from '../drivers/encoder/messages.ts';
+import { gapEvent, withReplayed } from '../src/events/cloud-event.ts';
+import { INSTANT } from './simulators/encoder/commands.ts';
+import { openEncoder } from './simulators/encoder/encoder.ts';
+import type * as TransportFile from './simulators/encoder/transport.ts';
+import { drawKeys, openTestSite, type TestSite } from './simulators/test-site.ts';
+import { isTerminalEvent } from './simulators/upstream.ts';
+
+interface Json {
+  [key: string]: Json | undefined;
+}
+
+const document = parse(readFileSync(join(import.meta.dirname, '../docs/asyncapi.yaml'), 'utf8')) as Json;
+
+/** Everything said on the wire between the encoder and the gateway. */
+const said = vi.hoisted(() => [] as { topic: string; payload: string }[]);
+vi.mock('./simulators/encoder/transport.ts', async (original) => {
+  const file = await original<typeof TransportFile>();
+  return {
+    ...file,
+    async openTransport(options: TransportFile.TransportOptions) {
+      said.push(options.will);
+      const received = (topic: string, payload: Buffer) => {
+        said.push({ topic, payload: payload.toString() });
+        options.received(topic, payload);
+      };
+      const transport = await file.openTransport({ ...options, received });
+      const publish = (topic: string, payload: string) => {
+        said.push({ topic, payload });
+        return transport.publish(topic, payload);
+      };
+      return { ...transport, publish };
+    },
+  };
+});
+
+/** References followed, and what is only for people left out. */
+function plain(node: unknown): unknown {
+  if (Array.isArray(node)) return node.map(plain);
+  if (typeof node !== 'object' || node === null) return node;
+  if ('$ref' in node) return plain(at(String(node.$ref)));
+  return Object.fromEntries(
+    Object.entries(node)
+      // A property may have that name too.
+      .filter(([key, value]) => key !== 'description' || typeof value === 'object')
+      .map(([key, value]) => [key, plain(value)]),
+  );
+}
+function at(reference: string): Json {
+  const found = reference
+    .split('/')
+    .slice(1)
+    .reduce<Json | undefined>((node, step) => node?.[step], document);
+  if (found === undefined) throw new Error(`${reference} leads nowhere`);
+  return found;
+}
+
+/** A zod schema in the words of the document: what `format` says already is not said by a pattern too. */
+function fromZod(schema: z.ZodType): unknown {
+  const simplified = (node: unknown): unknown => {
+    if (Array.isArray(node)) return node.map(simplified);
+    if (typeof node !== 'object' || node === null) return node;
+    const dropped = 'format' in node ? ['$schema', 'pattern'] : ['$schema'];
+    return Object.fromEntries(
+      Object.entries(node)
+        .filter(([key]) => !dropped.includes(key))
+        .map(([key, value]) => [key, simplified(value)]),
+    );
+  };
+  return simplified(z.toJSONSchema(schema, { io: 'input' }));
+}
+
+/** The schema of the messages of a topic, as a validator. */
+function validatorOf(topic: string): z.ZodType {
+  const channels = Object.values(document.channels ?? {}) as unknown as {
+    address: string;
+    messages: object;
+  }[];
+  const channel = channels.find(({ address }) =>
+    new RegExp(`^${address.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(topic),
+  );
+  if (!channel) throw new Error(`${topic} is no topic of the document`);
+  const messages = Object.values(channel.messages).map(plain) as { payload: unknown }[];
+  const schema = { anyOf: messages.map(({ payload }) => payload) };
+  return z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0]);
+}
+
+it('leads somewhere with every reference', () => {
+  const text = readFileSync(join(import.meta.dirname, '../docs/asyncapi.yaml'), 'utf8');
+  const references = [...text.matchAll(/\$ref: '#([^']+)'/g)].map(([, path]) => path ?? '');
+  expect(references.length).toBeGreaterThan(50);
+  for (const reference of references) expect(at(reference)).toBeDefined();
+});
+
+describe('the messages of an encoder', () => {
+  it.each(Object.entries(MESSAGES))(
+    '%s has the fields the gateway knows, and their bounds',
+    (name, schema) => {
+      expect(plain(at(`#/components/schemas/${name}`))).toEqual(fromZod(schema));
+    },
+  );
+});
+
+describe('what is really said', () => {
+  let site: TestSite;
+  beforeAll(async () => {
+    site = await openTestSite();
+    const bundle = await site.register('desk-1');
+    const stateDirectory = await mkdtemp(join(site.directory, 'encoder-'));
+    await using stack = new AsyncDisposableStack();
+    const connected = Promise.withResolvers<void>();
+    const encoder = stack.use(
+      openEncoder({
+        bundle,
+        stateDirectory,
+        timings: INSTANT,
+        endlessCards: true,
+        tell: ({ event }) => event === 'connected' && connected.resolve(),
+        crash: () => {},
+      }),
+    );
+    await connected.promise;
+    const upgrade = {
+      id: 'u',
+      apps: [],
+      platform: { name: 'p', version: '1' },
+      versions: [{ name: 'v', version: '2' }],
+    };
+    encoder.command({ do: 'upgrade', job: upgrade });
+    encoder.command({ do: 'upgrade', job: null });
+    encoder.command({ do: 'alarm', raised: true });
+    encoder.command({ do: 'alarm', raised: false });
+    const keys = drawKeys(['6f1c2a9e-58d4-4a39-9d41-0c5f7a1f3b2d', '00000000-0000-4000-8000-000000000002']);
+    await vi.waitFor(async () => {
+      expect((await site.requestWrite('desk-1', 'r-1', keys)).status).toBe(202);
+    });
+    await site.upstream.waitFor((event) => isTerminalEvent(event) && event.subject === keys[1]?.keyId);
+    encoder.command({ do: 'endless', on: false });
+    await site.requestWrite('desk-1', 'r-2', drawKeys(['00000000-0000-4000-8000-000000000003']));
+    await site.upstream.waitFor(({ data }) => data.requestId === 'r-2' && data.status === 'cardRequested');
+    const path = '/encoder/desk-1/write-request/r-2';
+    await site.daemon.call('DELETE', path, site.tokens['front-desk']);
+    await site.upstream.waitFor((event) => isTerminalEvent(event) && event.data.requestId === 'r-2');
+  });
+  afterAll(() => site[Symbol.asyncDispose]());
+
+  it('by encoder and gateway is as the document has it, on every topic', () => {
+    for (const { topic, payload } of said) {
+      const result = validatorOf(topic).safeParse(JSON.parse(payload));
+      expect(result.error?.message, `${topic} ${payload}`).toBeUndefined();
+    }
+    const channels = new Set(said.map(({ topic }) => topic.split('/').slice(2).join('/')));
+    expect([...channels].toSorted()).toEqual([
+      'down/ack',
+      'down/cancel',
+      'down/hello',
+      'down/write',
+      'up/job',
+      'up/progress',
+      'up/status',
+    ]);
+  });
+
+  it('to the notification service is as the document has it, to the last field', () => {
+    const { deliveries } = site.upstream;
+    expect(new Set(deliveries.map(({ event }) => event.data.status))).toContain('cancelled');
+    expect(deliveries.length).toBeGreaterThan(8);
+    for (const { topic, event } of deliveries) {
+      expect(validatorOf(topic).safeParse(event).error?.message, JSON.stringify(event)).toBeUndefined();
+      const more = { ...event, data: { ...event.data, blocks: ['00'] } };
+      expect(validatorOf(topic).safeParse(more).success).toBe(false);
+    }
+  });
+
+  it('of gaps is as the document has it', () => {
+    const recorded = { systemId: '3c8f7a52-6a25-4be8-9f0a-0a2d6c1b7e11', at: 0, clockSynchronised: true };
+    const { topic, body } = gapEvent({ encoderId: 'desk-1', first: 3, last: 9, reason: 'AGE' }, recorded);
+    const event = JSON.parse(withReplayed(body, false)) as unknown;
+    expect(validatorOf(topic).safeParse(event).error?.message).toBeUndefined();
+  });
+});
