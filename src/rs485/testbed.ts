@@ -1,0 +1,88 @@
+/** RS-485 devices on a bus the test plays, served as the interface serves them. */
+import { onTestFinished } from 'vitest';
+import { DriverError, type DriverErrorCode, type Plain } from '../../drivers/driver.ts';
+import { type IoPins, PINS, type Rs485Apply, type Rs485Report } from '../../drivers/settings.ts';
+import { manualClock } from '../../test/manual-clock.ts';
+import { temporaryDatabase } from '../../test/temporary.ts';
+import { lanApp, send } from '../../test/things-app.ts';
+import type { AuditEntry } from '../audit/audit.ts';
+import { silentLog } from '../log.ts';
+import { LOCAL_ADMINISTRATOR } from '../principal.ts';
+import type { Rs485Entry } from '../site-document.ts';
+import { rs485Operations } from './operations.ts';
+import { openRs485 } from './rs485.ts';
+
+export const A = 'aaaaaaaa-0000-4000-8000-00000000000a';
+export const B = 'bbbbbbbb-0000-4000-8000-00000000000b';
+export const DOOR = 'dddddddd-0000-4000-8000-00000000000d';
+export const CALLER = { principal: LOCAL_ADMINISTRATOR, correlationId: 'test' };
+export const NO_PINS = Object.fromEntries(PINS.map((pin) => [pin, false])) as IoPins;
+
+export async function openTestbed(database?: Awaited<ReturnType<typeof temporaryDatabase>>) {
+  const kept = database ?? (await temporaryDatabase());
+  const clock = manualClock();
+  const audits: AuditEntry[] = [];
+  const commands: { link: string; kind: string; data: Rs485Apply }[] = [];
+  const relays: string[] = [];
+  let answer: (data: Rs485Apply) => Plain | Promise<Plain> = ({ settingsVersion }) => ({
+    reportedSettingsVersion: settingsVersion,
+  });
+  const rs485 = openRs485({
+    database: kept,
+    audit: { record: (entry) => void audits.push(entry) },
+    clock,
+    log: silentLog,
+    groupName: (id) => ({ g1: 'Ground floor' })[id],
+    doorExists: (id) => id === DOOR,
+    busUp: (id) => (id === 'bus-1' ? true : undefined),
+    relayChanged: (doorId) => void relays.push(doorId),
+    async execute(link, { kind, data }) {
+      commands.push({ link, kind, data: data as unknown as Rs485Apply });
+      return answer(data as unknown as Rs485Apply);
+    },
+    random: () => 0.999_999,
+  });
+  const app = lanApp({ operations: rs485Operations(rs485) });
+
+  async function add(...entries: Rs485Entry[]) {
+    const plan = rs485.importPlan(entries, CALLER);
+    await kept.commit(() => rs485.importPlan(entries, CALLER).write());
+    plan.written?.();
+    audits.length = 0;
+  }
+  return {
+    ...{ database: kept, clock, audits, commands, relays, rs485, add },
+    answer(next: typeof answer | DriverErrorCode) {
+      answer =
+        typeof next === 'function'
+          ? next
+          : () => {
+              throw new DriverError(next, `it said ${next}`);
+            };
+    },
+    /** The device says this on its bus. */
+    report(hwId: string, more: Partial<Rs485Report> = {}, bus = 'bus-1') {
+      const state = {
+        ...{ connected: true, hwId, type: 'io', platform: { version: '2.1' }, apps: [] },
+        ...{ reportedSettingsVersion: 0, settings: null, levels: {}, ...more },
+      };
+      rs485.report(bus, { subject: `device:${hwId}`, state: state as Plain });
+    },
+    /** Applies and keeps until the test ends, or until what it returns is called. */
+    run() {
+      const stop = new AbortController();
+      const ended = Promise.allSettled([rs485.applySettings(stop.signal), rs485.keepReports(stop.signal)]);
+      const end = async () => {
+        stop.abort();
+        await ended;
+      };
+      onTestFinished(end);
+      return end;
+    },
+    put: (id: string, body: unknown, as = 'service-tool', headers: object = {}) =>
+      send('PUT', `/network/rs485/${id}`, { as, body: JSON.stringify(body), headers, app }),
+    get: (path: string, as = 'service-tool') => send('GET', `/network/rs485${path}`, { as, app }),
+    send: (method: string, path: string, options: Parameters<typeof send>[2]) =>
+      send(method, path, { app, ...options }),
+  };
+}
