@@ -91,7 +91,7 @@ export function openReported<State>(options: ReportedOptions<State>): Reported<S
         const batch = [...unwritten];
         unwritten.clear();
         try {
-          await database.commit(() => write(batch));
+          await database.commit(() => write(batch), 'telemetry');
         } catch (error) {
           for (const id of batch) unwritten.add(id);
           throw error;
