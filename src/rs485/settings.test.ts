@@ -189,13 +189,14 @@ describe('what a device reports', () => {
     bed.run();
     await bed.clock.advance(10_000);
     const count = () => bed.database.figures().batches;
-    bed.report('io-1');
+    const inForce = { reportedSettingsVersion: 1 };
+    bed.report('io-1', inForce);
     await bed.clock.advance(2_000);
     const before = count();
-    for (let n = 0; n < 100; n += 1) bed.report('io-1', { levels: { input0: n % 2 === 0 } });
+    for (let n = 0; n < 100; n += 1) bed.report('io-1', { ...inForce, levels: { input0: n % 2 === 0 } });
     await bed.clock.advance(4_000);
     expect(count()).toBe(before);
-    for (let n = 0; n < 100; n += 1) bed.report('io-1', { type: `io ${n}` });
+    for (let n = 0; n < 100; n += 1) bed.report('io-1', { ...inForce, type: `io ${n}` });
     await bed.clock.advance(4_000);
     expect(count()).toBe(before + 1);
   });
