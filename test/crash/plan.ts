@@ -54,7 +54,7 @@ export function drawRuns(seed: number, count: number): Run[] {
 }
 
 /** mulberry32, a small generator of good enough numbers: 0 ≤ x < 1. */
-function generator(seed: number): () => number {
+export function generator(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;
