@@ -27,6 +27,7 @@ let streams: LiveStreams;
 let url: string;
 /** Tokens that count no more. */
 let revoked: Set<string>;
+let refusal: 'UNAUTHORIZED' | 'RATE_LIMITED';
 let closeServer: () => Promise<void>;
 let databaseId: string;
 
@@ -40,7 +41,7 @@ beforeEach(async () => {
 /** A token is `<role>` or `<role>/<name of the caller>`. */
 function authenticate({ authorization }: { authorization: string | undefined }) {
   const token = authorization?.replace('Bearer ', '');
-  if (token === undefined || revoked.has(token)) throw new GatehouseError('UNAUTHORIZED', 'Send a token.');
+  if (token === undefined || revoked.has(token)) throw new GatehouseError(refusal, 'Send a token.');
   const [role, name = ''] = token.split('/');
   const principal = principalWith(role as Role);
   return { ...principal, id: principal.id + name };
@@ -48,6 +49,7 @@ function authenticate({ authorization }: { authorization: string | undefined }) 
 
 async function serve(times: Partial<ServerTimes> = {}): Promise<void> {
   revoked = new Set();
+  refusal = 'UNAUTHORIZED';
   streams = openLiveStreams({ events: log.events, clock, log: silentLog });
   const ending = new AbortController();
   const kept = streams.keep(ending.signal).catch(() => {});
@@ -233,14 +235,18 @@ describe('coming back', () => {
 });
 
 describe('who may read what', () => {
-  it('shows pms encoders and doors, and everybody else everything', async () => {
-    const pms = await follow({ token: 'pms' });
-    const technician = await follow({ token: 'service-tool' });
-    await Promise.all([pms.take(1), technician.take(1)]);
-    for (const kind of ['zgate', 'encoder', 'job', 'door', 'rs485']) await publish(kind, 'x');
-    const types = (told: Told[]) => told.map(({ data }) => String(data.type).split('.')[1]);
-    expect(types(await technician.take(5))).toEqual(['zgate', 'encoder', 'job', 'door', 'rs485']);
-    expect(types(await pms.take(2))).toEqual(['encoder', 'door']);
+  it.each([
+    ['service-tool', ['zgate', 'encoder', 'job', 'door', 'rs485', 'network']],
+    ['front-desk-admin', ['zgate', 'encoder', 'job', 'door', 'rs485', 'network']],
+    ['front-desk', ['zgate', 'encoder', 'door', 'rs485', 'network']],
+    ['pms', ['encoder', 'door']],
+  ])('shows %s %j', async (token, kinds) => {
+    const stream = await follow({ token });
+    await stream.take(1);
+    for (const kind of ['zgate', 'encoder', 'job', 'door', 'rs485', 'network']) await publish(kind, 'x');
+    await publish('door', 'the last');
+    const told = await stream.take(kinds.length + 1);
+    expect(told.map(({ data }) => String(data.type).split('.')[1])).toEqual([...kinds, 'door']);
   });
 
   it('finds what it may read behind much that it may not', async () => {
@@ -253,7 +259,8 @@ describe('who may read what', () => {
     expect((await pms.take(2))[1]).toMatchObject({ id: id(501) });
   });
 
-  it('ends at the next heartbeat once the token is revoked', async () => {
+  it.each(['UNAUTHORIZED', 'RATE_LIMITED'] as const)('ends once the token is revoked (%s)', async (code) => {
+    refusal = code;
     const stream = await follow();
     const other = await follow({ token: 'pms' });
     await Promise.all([stream.take(1), other.take(1)]);

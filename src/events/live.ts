@@ -4,9 +4,9 @@
  * more than a chunk of ours, and one that takes nothing is cut off by the server (src/http/server.ts, `stalled`).
  */
 import type { Clock } from '../clock.ts';
-import { GatehouseError } from '../errors.ts';
+import { type ErrorCode, GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
-import type { Principal } from '../principal.ts';
+import { type Principal, ROLES, type Role } from '../principal.ts';
 import type { EventLog } from './events.ts';
 import { type LiveFeed, openLiveFeed, type ResetReason } from './live-feed.ts';
 
@@ -19,8 +19,18 @@ export const STREAMS_PER_PRINCIPAL = 8;
 /** What a browser waits before it comes back. */
 const RETRY_MS = 2_000;
 
-/** What pms may read: encoders with their write requests, and doors. The other roles may read everything. */
-const KINDS_OF_PMS: ReadonlySet<string> = new Set(['encoder', 'door']);
+/** Who may read events of a kind: whoever may read the resource. Of any other kind, whoever runs the site. */
+const READERS: Readonly<Record<string, readonly Role[]>> = {
+  encoder: ROLES,
+  door: ROLES,
+  rs485: ['service-tool', 'front-desk-admin', 'front-desk'],
+  zgate: ['service-tool', 'front-desk-admin', 'front-desk'],
+  network: ['service-tool', 'front-desk-admin', 'front-desk'],
+};
+const READERS_OF_THE_REST: readonly Role[] = ['service-tool', 'front-desk-admin'];
+
+/** Of a caller whose credentials have ended; the second one when its address has shown too many such. */
+const ENDED_CREDENTIALS: readonly ErrorCode[] = ['UNAUTHORIZED', 'RATE_LIMITED'];
 
 export interface Reader {
   principal: Principal;
@@ -93,8 +103,9 @@ export function openLiveStreams({ events, clock, log }: LiveOptions): LiveStream
     try {
       stream.principal = await stream.reader.reauthenticate();
     } catch (error) {
-      // Anything else says nothing about these credentials.
-      if (error instanceof GatehouseError && error.code === 'UNAUTHORIZED') end(stream, 'UNAUTHORIZED');
+      // Anything else, such as a disk that is full, says nothing about these credentials.
+      const ended = error instanceof GatehouseError && ENDED_CREDENTIALS.includes(error.code);
+      if (ended) end(stream, 'UNAUTHORIZED');
     }
   }
 
@@ -205,6 +216,6 @@ function message(name: string, data: Record<string, unknown>, id?: string): stri
 
 /** `type` is gatehouse.<kind>.… */
 function mayRead({ roles }: Principal, type: string): boolean {
-  const kind = type.split('.')[1] ?? '';
-  return KINDS_OF_PMS.has(kind) || [...roles].some((role) => role !== 'pms');
+  const readers = READERS[type.split('.')[1] ?? ''] ?? READERS_OF_THE_REST;
+  return readers.some((role) => roles.has(role));
 }
