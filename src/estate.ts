@@ -9,7 +9,7 @@
 import { join } from 'node:path';
 import { DriverError, type Plain } from '../drivers/driver.ts';
 import { lockApplied } from '../drivers/settings.ts';
-import type { OpenAudit } from './audit/audit.ts';
+import type { Audit } from './audit/audit.ts';
 import { openCatalogue } from './catalogue/catalogue.ts';
 import type { Clock } from './clock.ts';
 import type { Config } from './config.ts';
@@ -34,7 +34,7 @@ export interface EstateOptions {
   config: Config;
   database: Database;
   databaseFile: string;
-  audit: OpenAudit;
+  audit: Audit;
   clock: Clock;
   log: Log;
   processes: { execPath: string; kill: (pid: number) => void };

@@ -49,8 +49,8 @@ export interface DevicesOptions {
 }
 
 export interface Devices {
-  /** Reports each device; after that, whenever one changes. */
-  begin(): void;
+  /** Reports every device, as a driver does that asks them at an interval; each change is reported at once. */
+  report(): void;
   /** Commands by kind: those of drivers/settings.ts, and `behave`, which changes how a device behaves. */
   readonly commands: ReadonlyMap<string, (data: Plain, signal: AbortSignal) => Promise<Plain>>;
 }
@@ -87,7 +87,7 @@ export function openDevices({ devices, clock, report, valid }: DevicesOptions): 
 
   const find = (id: string) => played.find((one) => one.hwId === id);
   return {
-    begin: () => played.forEach(tell),
+    report: () => played.forEach(tell),
     commands: new Map<string, (data: Plain, signal: AbortSignal) => Promise<Plain>>([
       [
         'behave',

@@ -3,7 +3,7 @@
  * hardware, and the model to copy for a new driver (drivers/README.md). It plays the devices its options name
  * (devices.ts).
  *
- * Reports `{count}` as subject `counter` at an interval. Commands: `echo` answers its data · `fail` throws the given
+ * Reports `{count}` as subject `counter`, and the devices, at an interval. Commands: `echo` answers its data · `fail` throws the given
  * code · `hang` waits for its signal · `break` breaks the link · `emit` emits events and answers when all are durable.
  */
 import { z } from 'zod';
@@ -51,9 +51,9 @@ export async function openLoopback(
   return {
     async run(runSignal) {
       const ended = AbortSignal.any([runSignal, broken.signal]);
-      devices.begin();
       for (let count = 1; ; count += 1) {
         context.report({ subject: 'counter', state: { count } });
+        devices.report();
         await context.clock.sleep(reportEveryMs, ended);
       }
     },

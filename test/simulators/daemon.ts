@@ -28,6 +28,8 @@ export interface DaemonOptions {
   upstreamUrl?: string;
   /** Merged over everything else, one level deep. */
   config?: Record<string, Record<string, unknown>>;
+  /** Further settings of the configuration, such as links. */
+  more?: Record<string, unknown>;
 }
 
 export interface Answer {
@@ -51,7 +53,7 @@ export interface Daemon extends AsyncDisposable {
   exited(): Promise<void>;
   /** kill -9, and waits until it is gone. */
   kill(): Promise<void>;
-  /** One HTTPS exchange. `path` begins with a slash. */
+  /** One exchange over the network. `path` begins with a slash. */
   call(method: string, path: string, token?: string, body?: unknown): Promise<Answer>;
   /** One exchange over the admin socket, as the command line has them. */
   callLocally(method: string, path: string, body?: unknown): Promise<Answer>;
@@ -73,7 +75,7 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
   const logFile = join(directory, 'gatehouse.log');
   const adminSocket = join(directory, 'admin.sock');
   const caFile = join(directory, 'data', 'pki', 'root.crt');
-  const baseUrl = `https://${reachable(http)}`;
+  const baseUrl = `${options.config?.http?.plain === true ? 'http' : 'https'}://${reachable(http)}`;
   const encoderUrl = `mqtts://${reachable(mqtt)}`;
   await mkdir(directory, { recursive: true, mode: 0o700 });
   await writeFile(configFile, configuration(options, adminSocket, encoderUrl), { mode: 0o600 });
@@ -86,7 +88,10 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
     const started = spawn(
       process.execPath,
       ['--import', join(import.meta.dirname, 'tether.ts'), 'src/main.ts', 'serve', '--config', configFile],
-      { cwd: PROJECT, detached: true, stdio: ['pipe', log, log] },
+      {
+        ...{ cwd: PROJECT, detached: true, stdio: ['pipe', log, log] },
+        env: { ...process.env, ...options.environment },
+      },
     );
     closeSync(log);
     child = started;
@@ -161,7 +166,7 @@ export async function freePort(host = '127.0.0.1'): Promise<number> {
 }
 
 function configuration(options: DaemonOptions, adminSocket: string, encoderUrl: string): string {
-  const { directory, http, mqtt, vendorRoots, upstreamUrl, config = {} } = options;
+  const { directory, http, mqtt, vendorRoots, upstreamUrl, config = {}, more } = options;
   return stringify({
     dataDirectory: join(directory, 'data'),
     adminSocket,
@@ -184,6 +189,7 @@ function configuration(options: DaemonOptions, adminSocket: string, encoderUrl: 
     ...(upstreamUrl !== undefined && {
       upstream: { url: upstreamUrl, protocolVersion: 4, ...config.upstream },
     }),
+    ...more,
   });
 }
 

@@ -1,0 +1,251 @@
+/** Wanted → applied, end to end: the three users of src/reconcile.ts, through host processes of their own. */
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { Plain } from '../drivers/driver.ts';
+import { systemClock } from '../src/clock.ts';
+import { configSchema } from '../src/config.ts';
+import { openEstate } from '../src/estate.ts';
+import { silentLog } from '../src/log.ts';
+import { LOCAL_ADMINISTRATOR } from '../src/principal.ts';
+import { siteSchema } from '../src/site-document.ts';
+import { supervise } from '../src/supervise.ts';
+import { freePort, openDaemon } from './simulators/daemon.ts';
+import { temporaryDatabase, temporaryFolder } from './temporary.ts';
+
+const DEVICE = 'aaaaaaaa-0000-4000-8000-00000000000a';
+const ZGATE = 'bbbbbbbb-0000-4000-8000-00000000000b';
+const NETWORK = 'cccccccc-0000-4000-8000-00000000000c';
+const DOOR = 'dddddddd-0000-4000-8000-00000000000d';
+const LOCK = '00124b00aabbccdd';
+const CALLER = { principal: LOCAL_ADMINISTRATOR, correlationId: 'test', ifMatch: undefined };
+const SITE = siteSchema.parse({
+  doors: [{ id: DOOR, accessPointId: 1, mac: LOCK, gatewayId: ZGATE, networkId: NETWORK }],
+  rs485: [{ deviceId: DEVICE, hwId: 'io-1', bus: 'bus-1' }],
+});
+const linkOptions = (devices: Plain[]) => ({ reportEveryMs: 50, devices });
+
+/** Restarts on the same folder are calls of `open`; what it returns closes it. */
+async function site() {
+  const folder = temporaryFolder();
+  const database = await temporaryDatabase(folder);
+  const config = configSchema.parse({
+    dataDirectory: folder,
+    links: [
+      {
+        ...{ id: 'bus-1', protocol: 'loopback', host: 'buses' },
+        options: linkOptions([{ kind: 'rs485', hwId: 'io-1' }]),
+      },
+      {
+        ...{ id: 'zb-1', protocol: 'loopback', host: 'zigbee' },
+        options: linkOptions([
+          { kind: 'gateway', hwId: '00124b0001020304' },
+          { kind: 'lock', hwId: LOCK },
+        ]),
+      },
+    ],
+    networks: [{ id: NETWORK }],
+    zgates: [{ deviceId: ZGATE, link: 'zb-1', networkId: NETWORK }],
+  });
+
+  async function open() {
+    const stop = new AbortController();
+    const running: Promise<void>[] = [];
+    const opening = new AsyncDisposableStack();
+    opening.defer(async () => {
+      stop.abort();
+      await Promise.all(running);
+    });
+    const estate = await openEstate({
+      ...{ config, database, opening, clock: systemClock, log: silentLog, audit: { record() {} } },
+      databaseFile: join(folder, 'gatehouse.db'),
+      processes: { execPath: process.execPath, kill: (pid) => process.kill(pid, 'SIGKILL') },
+      tasks: {
+        start: (name, run) =>
+          void running.push(
+            supervise({ name, run, signal: stop.signal, clock: systemClock, log: silentLog }),
+          ),
+      },
+    });
+    const close = () => opening.disposeAsync();
+    onTestFinished(close);
+    const { signal } = new AbortController();
+    return {
+      ...{ ...estate, close },
+      behave: (link: string, hwId: string, more: Record<string, Plain>) =>
+        estate.field.execute(link, { kind: 'behave', data: { hwId, ...more }, timeoutMs: 5_000 }, signal),
+      isConnected: () => estate.rs485.get(DEVICE).device.connectionState.connected,
+      change: (relayIndex: number) => estate.rs485.update(DEVICE, { relayIndex }, CALLER),
+      killHost(name: string) {
+        const pid = estate.field.state().hosts.find((host) => host.name === name)?.pid;
+        if (pid === undefined) throw new Error(`host ${name} does not run`);
+        process.kill(pid, 'SIGKILL');
+      },
+    };
+  }
+  const first = await open();
+  await first.siteImport.run({ document: SITE, dryRun: false }, CALLER);
+  return { open, first };
+}
+
+const waitFor = (condition: () => void) => vi.waitFor(condition, { timeout: 15_000, interval: 10 });
+type Estate = Awaited<ReturnType<Awaited<ReturnType<typeof site>>['open']>>;
+const inForce = ({ rs485 }: Estate) => waitFor(() => expect(rs485.state(DEVICE).inForce).toBe(true));
+
+describe('what is wanted', () => {
+  it('reaches an RS-485 device, a Zigbee gateway and a lock', async () => {
+    const { first } = await site();
+    const { rs485, zgates, doors } = first;
+    await inForce(first);
+    await rs485.update(DEVICE, { ioPins: { output0: true }, relayIndex: 2 }, CALLER);
+    await zgates.update(ZGATE, { allowedChannels: [20, 25] }, CALLER);
+    await waitFor(() => {
+      expect(rs485.get(DEVICE).device).toMatchObject({ settingsVersion: 2, reportedSettingsVersion: 2 });
+      expect(zgates.get(ZGATE).zgate).toMatchObject({ hwId: '00124b0001020304', zigbeeChannel: 20 });
+      const { door } = doors.get(DOOR);
+      expect(door.applied?.versions).toMatchObject({ doorVersion: door.version });
+    });
+    expect(rs485.get(DEVICE).device).toMatchObject({
+      ...{ type: 'loopback-rs485', platform: { version: '1.0' } },
+      connectionState: { connected: true },
+    });
+    expect(doors.get(DOOR).door.applied?.payloads[0]).toMatch(/^[A-Za-z0-9+/=]{20,}$/);
+  });
+
+  it('and is refused shows in the state why, and a newer version is tried', async () => {
+    const { first } = await site();
+    const { rs485, zgates, doors, behave } = first;
+    await inForce(first);
+    await waitFor(() => expect(zgates.get(ZGATE).zgate.connectionState.connected).toBe(true));
+    await behave('bus-1', 'io-1', { behaviour: 'refuse' });
+    await behave('zb-1', '00124b0001020304', { behaviour: 'refuse' });
+    await behave('zb-1', LOCK, { behaviour: 'refuse' });
+    await first.change(1);
+    await zgates.update(ZGATE, { allowedChannels: [20] }, CALLER);
+    await doors.update(DOOR, { number: 12 }, CALLER);
+    const refused = { code: 'REFUSED', message: 'the device refused, as it was told to', permanent: true };
+    await waitFor(() => {
+      expect(rs485.state(DEVICE)).toMatchObject({ inForce: false, failure: refused, nextAttempt: null });
+      expect(zgates.state(ZGATE)).toMatchObject({ inForce: false, failure: refused, nextAttempt: null });
+      expect(doors.state(DOOR).configuration).toMatchObject({ failure: refused, nextAttempt: null });
+    });
+    await behave('bus-1', 'io-1', { behaviour: 'answer' });
+    await first.change(2);
+    await inForce(first);
+    expect(rs485.get(DEVICE).device.reportedSettingsVersion).toBe(3);
+  });
+
+  it('comes again, ever more seldom, to a device that forgets', async () => {
+    const { first } = await site();
+    await inForce(first);
+    await first.behave('bus-1', 'io-1', { behaviour: 'forget' });
+    await first.change(1);
+    await waitFor(() => expect(first.rs485.state(DEVICE).failure).toMatchObject({ code: 'BAD_REPLY' }));
+    await first.behave('bus-1', 'io-1', { behaviour: 'answer' });
+    await inForce(first);
+  });
+
+  it('supersedes what is on its way: an attempt that hangs is ended for the newer version', async () => {
+    const { first } = await site();
+    await inForce(first);
+    await first.behave('bus-1', 'io-1', { behaviour: 'hang' });
+    await first.change(1);
+    await waitFor(() =>
+      expect(first.rs485.state(DEVICE)).toMatchObject({ failure: null, nextAttempt: null }),
+    );
+    await first.behave('bus-1', 'io-1', { behaviour: 'answer' });
+    const before = performance.now();
+    await first.change(2);
+    await inForce(first);
+    // An attempt may take 20 s.
+    expect(performance.now() - before).toBeLessThan(5_000);
+    expect(first.rs485.get(DEVICE).device.reportedSettingsVersion).toBe(3);
+  });
+
+  it('survives the death of the host in the middle', async () => {
+    const { first } = await site();
+    await inForce(first);
+    await first.behave('bus-1', 'io-1', { behaviour: 'hang' });
+    await first.change(1);
+    await waitFor(() => expect(first.rs485.state(DEVICE).inForce).toBe(false));
+    first.killHost('buses');
+    await waitFor(() => expect(first.isConnected()).toBe(false));
+    await inForce(first);
+    expect(first.isConnected()).toBe(true);
+  });
+
+  it('survives a restart of the daemon in the middle', async () => {
+    const { first, open } = await site();
+    await inForce(first);
+    await first.behave('bus-1', 'io-1', { behaviour: 'hang' });
+    await first.change(1);
+    await first.close();
+    const second = await open();
+    expect(second.rs485.state(DEVICE).inForce).toBe(false);
+    await inForce(second);
+    expect(second.rs485.get(DEVICE).device.reportedSettingsVersion).toBe(2);
+  });
+});
+
+it('the connection changes when the device goes and comes back, and at no other time', async () => {
+  const { first } = await site();
+  await inForce(first);
+  const { rs485, behave } = first;
+  const connection = () => rs485.get(DEVICE).device.connectionState;
+  const since = connection();
+  expect(since.connected).toBe(true);
+  await first.change(4);
+  await inForce(first);
+  await waitFor(() => expect(rs485.state(DEVICE).reportAge).toBeLessThan(40));
+  expect(connection()).toEqual(since);
+  await behave('bus-1', 'io-1', { connected: false });
+  await waitFor(() => expect(connection().connected).toBe(false));
+  const gone = connection();
+  expect(Date.parse(gone.changedOn)).toBeGreaterThan(Date.parse(since.changedOn));
+  await first.change(5);
+  await waitFor(() => expect(rs485.state(DEVICE).failure).toMatchObject({ code: 'NO_REPLY' }));
+  expect(connection()).toEqual(gone);
+  await behave('bus-1', 'io-1', { connected: true });
+  await inForce(first);
+  expect(connection().connected).toBe(true);
+});
+
+it('kill -9 in the middle costs neither what was acknowledged nor a job its end', async () => {
+  const device = { kind: 'rs485', hwId: 'io-1', delayMs: 1_000 };
+  const daemon = await openDaemon({
+    directory: temporaryFolder(),
+    http: { host: '127.0.0.1', port: await freePort() },
+    mqtt: { host: '127.0.0.1', port: await freePort() },
+    vendorRoots: [],
+    more: { links: [{ id: 'bus-1', protocol: 'loopback', options: linkOptions([device]) }] },
+  });
+  onTestFinished(() => daemon[Symbol.asyncDispose]());
+  await daemon.start();
+  const token = await daemon.createToken('service-tool');
+  const document = { rs485: SITE.rs485 };
+  expect(await daemon.callLocally('POST', '/local/import', { document, dryRun: false })).toMatchObject({
+    status: 200,
+  });
+  const path = `/network/rs485/${DEVICE}`;
+  const state = async () => (await daemon.call('GET', `${path}/state`, token)).body;
+  await vi.waitFor(async () => expect(await state()).toMatchObject({ inForce: true }), 15_000);
+
+  const put = await daemon.call('PUT', path, token, { relayIndex: 6, name: 'Lobby' });
+  expect(put).toMatchObject({ status: 200, body: { settingsVersion: 2, reportedSettingsVersion: 1 } });
+  const backup = await daemon.callLocally('POST', '/local/backup');
+  expect(backup).toMatchObject({ status: 202, body: { kind: 'backup', object: 'database' } });
+  await daemon.kill();
+  await daemon.start();
+  const job = await daemon.callLocally('GET', `/jobs/${backup.body.id}`);
+  expect(['done', 'failed']).toContain(job.body.status);
+  await vi.waitFor(async () => expect(await state()).toMatchObject({ inForce: true, busUp: true }), 15_000);
+  const after = await daemon.call('GET', path, token);
+  expect(after.body).toMatchObject({ name: 'Lobby', relayIndex: 6, reportedSettingsVersion: 2 });
+  expect(await daemon.callLocally('POST', '/local/backup')).toMatchObject({ status: 202 });
+  await vi.waitFor(async () => {
+    const [newest] = (await daemon.callLocally('GET', '/jobs')).body.items as {
+      status: string;
+      result: unknown;
+    }[];
+    expect(newest).toMatchObject({ status: 'done', result: { file: expect.stringContaining('backups') } });
+  }, 15_000);
+}, 60_000);
