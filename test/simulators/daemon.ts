@@ -28,6 +28,8 @@ export interface DaemonOptions {
   upstreamUrl?: string;
   /** Merged over everything else, one level deep. */
   config?: Record<string, Record<string, unknown>>;
+  /** Added to the environment of this process. */
+  environment?: Record<string, string>;
   /** Further settings of the configuration, such as links. */
   more?: Record<string, unknown>;
 }

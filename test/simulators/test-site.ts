@@ -4,7 +4,15 @@ import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Answer, type Daemon, freePort, openDaemon, ROLES, type Role } from './daemon.ts';
+import {
+  type Answer,
+  type Daemon,
+  type DaemonOptions,
+  freePort,
+  openDaemon,
+  ROLES,
+  type Role,
+} from './daemon.ts';
 import type { Timings } from './encoder/commands.ts';
 import { type Factory, makeFactory } from './encoder/factory.ts';
 import { type Bundle, register } from './encoder/registration.ts';
@@ -39,7 +47,7 @@ export interface KeyData {
 export const VENDOR_KEY = 'vendor';
 
 export async function openTestSite(
-  options: { config?: Record<string, Record<string, unknown>> } = {},
+  options: Pick<DaemonOptions, 'config' | 'environment'> = {},
 ): Promise<TestSite> {
   await using stack = new AsyncDisposableStack();
   const directory = await mkdtemp(join(tmpdir(), 'gatehouse-site-'));

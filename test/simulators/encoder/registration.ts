@@ -13,7 +13,8 @@ import {
   sign,
   X509Certificate,
 } from 'node:crypto';
-import { type RequestOptions, request } from 'node:https';
+import { request as plainRequest } from 'node:http';
+import { type RequestOptions, request as tlsRequest } from 'node:https';
 import type { Device, KeyType } from './factory.ts';
 import { openJwe, openJws } from './sealed.ts';
 
@@ -200,13 +201,14 @@ function openCredentials(field: string, key: KeyObject): Record<string, unknown>
 
 export interface CallOptions {
   method: string;
+  /** https:, or http: where a gateway serves without TLS. */
   url: string;
   ca: string;
   token?: string;
   body?: unknown;
 }
 
-/** One HTTPS exchange with a gateway whose root is `ca` (PEM), with a connection of its own. */
+/** One HTTP exchange with a gateway whose root is `ca` (PEM), with a connection of its own. */
 export async function call(
   options: CallOptions,
 ): Promise<{ status: number; body: Record<string, unknown>; headers: Record<string, unknown> }> {
@@ -224,6 +226,7 @@ export async function call(
       }),
     },
   };
+  const request = options.url.startsWith('http:') ? plainRequest : tlsRequest;
   return await new Promise((resolve, reject) => {
     const sent = request(options.url, settings, (response) => {
       const chunks: Buffer[] = [];
