@@ -1,47 +1,8 @@
 /** GET /metrics of a whole gateway: who may read it, and what it says. */
-import { request } from 'node:http';
-import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
-import { expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../src/clock.ts';
-import { configSchema } from '../src/config.ts';
-import { openGateway } from '../src/gateway.ts';
-import { silentLog } from '../src/log.ts';
-import { temporaryFolder } from './temporary.ts';
+import { expect, it } from 'vitest';
+import { openTestGateway } from './gateway.ts';
 
-async function gateway() {
-  const dataDirectory = temporaryFolder();
-  const opened = await openGateway({
-    config: configSchema.parse({
-      dataDirectory,
-      http: { listen: '127.0.0.1:0', plain: true },
-      encoders: { listen: '127.0.0.1:0' },
-      links: [{ id: 'check', protocol: 'loopback' }],
-    }),
-    clock: systemClock,
-    log: silentLog,
-    processes: { execPath: process.execPath, kill: (pid) => void process.kill(pid, 'SIGKILL') },
-    checkResponses: true,
-  });
-  onTestFinished(() => opened[Symbol.asyncDispose]());
-  const socketPath = join(dataDirectory, 'admin.sock');
-  const local = async (method: string, path: string, body?: object) => {
-    const asked = request({ socketPath, method, path, headers: { 'content-type': 'application/json' } });
-    const answered = new Promise<string>((resolve, reject) => {
-      asked.on('error', reject).on('response', (response) => text(response).then(resolve, reject));
-    });
-    asked.end(body && JSON.stringify(body));
-    return answered;
-  };
-  const token = async (role: string) =>
-    JSON.parse(await local('POST', '/local/tokens', { label: role, roles: [role] })).token as string;
-  const lan = async (path: string, bearer?: string) =>
-    fetch(
-      `${opened.baseUrl}${path}`,
-      bearer === undefined ? {} : { headers: { authorization: `Bearer ${bearer}` } },
-    );
-  return { local, token, lan };
-}
+const gateway = () => openTestGateway({ links: [{ id: 'check', protocol: 'loopback' }] });
 
 /** Series → value. Throws at a line that is neither a comment nor a sample (Prometheus text format 0.0.4). */
 function parsed(exposition: string): Map<string, number> {

@@ -43,7 +43,9 @@ function program(shell: Shell, result: { exitCode: number }): Command {
   addTokens(gatehouse.command('token').description('Tokens for the programs that use the interface'), shell);
   addLoginCode(gatehouse, shell);
   addStatus(gatehouse, shell);
+  addDoctor(gatehouse, shell, result);
   addImport(gatehouse, shell);
+  addBackup(gatehouse, shell);
   addEvents(gatehouse.command('events').description('What happens on the site'), shell);
   addAudit(gatehouse.command('audit').description('Who did what'), shell, result);
   addConfig(gatehouse.command('config').description('The configuration file'), shell, result);
@@ -143,12 +145,15 @@ function addStatus(parent: Command, shell: Shell): void {
   example(
     addressed(parent.command('status'))
       .description('Show how the installation is, what needs attention first')
+      .addOption(new Option('-w, --watch', 'draw it anew every second, until Ctrl-C').conflicts('json'))
       .option(...JSON_OPTION)
-      .action(async (options: { json?: boolean } & ClientOptions) => {
-        const { printStatus } = await import('./status.ts');
-        await printStatus(options, openClient(options, shell), shell);
+      .action(async (options: { json?: boolean; watch?: boolean } & ClientOptions) => {
+        const { printStatus, watchStatus } = await import('./status.ts');
+        if (options.watch) await watchStatus(openClient(options, shell), shell);
+        else await printStatus(options, openClient(options, shell), shell);
       }),
     'gatehouse status',
+    'gatehouse status --watch',
     'gatehouse status --json | jq .upstream.waiting',
   );
 }
@@ -224,6 +229,54 @@ function dateTime(text: string): string {
   const time = Date.parse(text);
   if (!Number.isNaN(time)) return new Date(time).toISOString();
   throw new InvalidArgumentError('expected a time such as 2026-11-01 or 2026-11-01T08:00:00Z.');
+}
+
+function addDoctor(parent: Command, shell: Shell, result: { exitCode: number }): void {
+  example(
+    parent
+      .command('doctor')
+      .description('Look at everything an installation needs, and say what mends what is wrong')
+      .option(...CONFIG_OPTION)
+      .option(...JSON_OPTION)
+      .action(async (options: { config?: string; json?: boolean }) => {
+        const { examine } = await import('./doctor.ts');
+        if (!(await examine(options, shell))) result.exitCode = EXIT.failed;
+      }),
+    'gatehouse doctor',
+  );
+}
+
+function addBackup(parent: Command, shell: Shell): void {
+  example(
+    parent
+      .command('backup')
+      .description('Copy the database, with or without a running daemon, and print where the copy is')
+      .option(
+        '-t, --to <path>',
+        'a file, or a folder, for the copy (default: it stays in dataDirectory/backups)',
+      )
+      .option(...CONFIG_OPTION)
+      .option(...JSON_OPTION)
+      .action(async (options: { config?: string; to?: string; json?: boolean }) => {
+        const { backUp } = await import('./backup.ts');
+        await backUp(options, shell);
+      }),
+    'gatehouse backup --to /media/stick',
+  );
+  example(
+    parent
+      .command('restore')
+      .description('Put a copy in the place of the database, while the daemon is stopped')
+      .argument('<file>', 'as backup has made it')
+      .option('-y, --yes', 'do not ask')
+      .option(...CONFIG_OPTION)
+      .option(...JSON_OPTION)
+      .action(async (file: string, options: { config?: string; yes?: boolean; json?: boolean }) => {
+        const { restore } = await import('./restore.ts');
+        await restore(file, options, shell);
+      }),
+    'gatehouse restore /media/stick/gatehouse-20270101T040000Z.db',
+  );
 }
 
 function addConfig(parent: Command, shell: Shell, result: { exitCode: number }): void {

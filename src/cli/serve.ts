@@ -1,17 +1,15 @@
 /** `gatehouse serve`: the daemon itself, from its configuration to its last line. */
-import { mkdirSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
-import { join } from 'node:path';
 import type { Clock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import { readConfig } from '../config-file.ts';
-import { holdFile } from '../database/connection.ts';
 import { openGateway } from '../gateway.ts';
 import { type Log, openLog } from '../log.ts';
 import { openNotifier } from '../notify.ts';
 import { VERSION } from '../version.ts';
 import { feedWatchdog } from '../watchdog.ts';
 import { configFile, openClient } from './client.ts';
+import { holdDataDirectory } from './data-directory.ts';
 import { CommandFailed, type Shell } from './shell.ts';
 
 /** From the signal to the end; below systemd's TimeoutStopSec. */
@@ -48,24 +46,6 @@ export async function serve(options: { config?: string }, shell: Shell): Promise
   await aborted(shell.stopping);
   notifier.stopping();
   log.info({ signal: shell.stopping.reason }, 'stopping');
-}
-
-/** Two writers on one database, or two masters on one bus, are worse than none. */
-function holdDataDirectory(directory: string): Disposable {
-  let lock: Disposable | undefined;
-  try {
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
-    lock = holdFile(join(directory, 'gatehouse.lock'));
-  } catch (error) {
-    throw new Error(
-      `dataDirectory: ${directory} cannot be used: give this user the right to write there, or choose another`,
-      { cause: error },
-    );
-  }
-  if (lock) return lock;
-  throw new Error(
-    `dataDirectory: another Gatehouse is running on ${directory}: stop it (systemctl stop gatehouse), or give this one a dataDirectory of its own`,
-  );
 }
 
 async function closeInTime(gateway: AsyncDisposable, clock: Clock): Promise<void> {

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { testShell } from '../../test/shell.ts';
 import type { Status } from '../status/schema.ts';
 import { VERSION } from '../version.ts';
@@ -146,4 +146,37 @@ it('prints the worst first, aligned, and JSON as the daemon gave it', async () =
     server.close();
     rmSync(folder, { recursive: true });
   }
+});
+
+it('draws the status anew every second on a terminal, also while the daemon is away, until a signal', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-status-'));
+  const socket = join(folder, 'admin.sock');
+  let registered = 2;
+  const server = createServer((_request, response) => {
+    const encoders = { ...WELL.encoders, registered, connected: registered };
+    response.writeHead(200, { 'content-type': 'application/json', connection: 'close' });
+    response.end(JSON.stringify({ ...WELL, encoders }));
+  });
+  await new Promise<void>((resolve) => server.listen(socket, resolve));
+  const shell = testShell();
+  const watch = () => run(['status', '--watch', '--socket', socket], shell);
+  expect(await watch()).toBe(2);
+  expect(shell.written.stderr).toMatch(/draws on a terminal/);
+
+  shell.stdout.isTTY = true;
+  const watched = watch();
+  const shows = (text: string) =>
+    vi.waitFor(async () => {
+      await shell.clock.advance(1_000);
+      expect(shell.written.stdout.split('\x1b[H').at(-1)).toContain(text);
+    });
+  await shows('2 of 2 connected');
+  registered = 3;
+  await shows('3 of 3 connected');
+  await new Promise((resolve) => server.close(resolve));
+  await shows('Gatehouse is not running');
+  shell.stop();
+  expect(await watched).toBe(0);
+  expect(shell.written.stdout.endsWith('\x1b[?25h')).toBe(true);
+  rmSync(folder, { recursive: true, force: true });
 });

@@ -1,7 +1,9 @@
 /** `gatehouse status`: the installation at a glance, what needs attention first. */
+import type { Writable } from 'node:stream';
 import type { Status } from '../status/schema.ts';
 import { type Client, differentVersion } from './client.ts';
-import { printJson, type Shell, styled, table } from './shell.ts';
+import { type Finding, shownFindings } from './findings.ts';
+import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
 
 /** A host sends a heartbeat every second and is replaced after three without one. */
 const HEARTBEAT_LATE_MS = 3_000;
@@ -18,30 +20,36 @@ export async function printStatus(options: { json?: boolean }, client: Client, s
   const difference = differentVersion(status.version);
   if (difference) shell.stderr.write(`${difference.trim()}\n`);
   if (options.json) return printJson(shell, status);
-  shell.stdout.write(
-    `Gatehouse ${status.version}, system ${status.systemId}, up ${duration(status.uptimeSeconds)}\n\n`,
-  );
-  const findings = findingsOf(status).toSorted(
-    (a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity),
-  );
-  const lines = table(findings.map(({ severity, subject, text }) => [MARK[severity], subject, text])).split(
-    /(?<=\n)/,
-  );
-  for (const [index, line] of lines.entries()) {
-    const { severity = 'good' } = findings[index] ?? {};
-    shell.stdout.write(styled(shell.stdout, COLOUR[severity], line.slice(0, 1)) + line.slice(1));
+  shell.stdout.write(shown(status, shell.stdout));
+}
+
+/** Draws the status anew every second until a signal; a daemon that is being restarted is waited for. */
+export async function watchStatus(client: Client, { stdout, stopping, clock }: Shell): Promise<void> {
+  if (!stdout.isTTY) throw new CommandFailed('--watch draws on a terminal, and this is none.', EXIT.usage);
+  stdout.write(HIDE_CURSOR);
+  try {
+    while (!stopping.aborted) {
+      const text = await client.call<Status>('GET', '/local/status').then(
+        (status) => shown(status, stdout),
+        (error: Error) => `${error.message}\n`,
+      );
+      // Over what was there, line by line: clearing first would flicker.
+      stdout.write(HOME + text.replaceAll('\n', `${CLEAR_LINE}\n`) + CLEAR_BELOW);
+      await clock.sleep(WATCH_EVERY_MS, stopping).catch(() => {});
+    }
+  } finally {
+    stdout.write(SHOW_CURSOR);
   }
 }
 
-const SEVERITIES = ['bad', 'doubtful', 'good'] as const;
-type Severity = (typeof SEVERITIES)[number];
-const MARK = { bad: '✗', doubtful: '!', good: '✓' } as const;
-const COLOUR = { bad: 'red', doubtful: 'yellow', good: 'green' } as const;
+/** ECMA-48, and DEC's private modes for the cursor. */
+const [HOME, CLEAR_LINE, CLEAR_BELOW] = ['\x1b[H', '\x1b[K', '\x1b[J'];
+const [HIDE_CURSOR, SHOW_CURSOR] = ['\x1b[?25l', '\x1b[?25h'];
+const WATCH_EVERY_MS = 1_000;
 
-export interface Finding {
-  severity: Severity;
-  subject: string;
-  text: string;
+function shown(status: Status, stream: Writable): string {
+  const head = `Gatehouse ${status.version}, system ${status.systemId}, up ${duration(status.uptimeSeconds)}`;
+  return `${head}\n\n${shownFindings(findingsOf(status), stream)}`;
 }
 
 /** Exported for its test: one line for each part of the installation. */

@@ -1,0 +1,106 @@
+/** `gatehouse backup`: a copy of the database, by the daemon while it works, else directly. */
+import { chmodSync, copyFileSync, existsSync, renameSync, rmSync, statSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
+import type { Config } from '../config.ts';
+import { adminSocketOf } from '../config.ts';
+import { readConfig } from '../config-file.ts';
+import { backUpDatabase } from '../database/backup.ts';
+import { openConnection } from '../database/connection.ts';
+import { syncPath } from '../database/migrate.ts';
+import type { Job } from '../jobs/schema.ts';
+import { type Client, configFile, openClient } from './client.ts';
+import { giveToOwner, holdDataDirectory } from './data-directory.ts';
+import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
+
+/** How often the daemon is asked how far it is. */
+const POLL_MS = 200;
+
+export interface BackupOptions {
+  config?: string;
+  /** A file, or a folder for a file named after the time. Without it the copy stays where the daemon keeps its own. */
+  to?: string;
+  json?: boolean;
+}
+
+interface Copy {
+  file: string;
+  bytes: number;
+}
+
+/** The path of the copy goes to standard output alone. */
+export async function backUp(options: BackupOptions, shell: Shell): Promise<void> {
+  const config = readConfig(configFile(options.config, shell));
+  const made = await makeCopy(config, openClient({ socket: adminSocketOf(config) }, shell), shell);
+  const copy = options.to === undefined ? made : { ...made, file: exportTo(options.to, made.file, shell) };
+  if (options.json) return printJson(shell, copy);
+  shell.stdout.write(`${copy.file}\n`);
+  const key = join(config.dataDirectory, 'keys', 'vault.key');
+  shell.stderr.write(
+    `${copy.bytes} bytes. Secrets in it open only with ${key}: keep a copy of that too, somewhere else.\n`,
+  );
+}
+
+async function makeCopy(config: Config, client: Client, shell: Shell): Promise<Copy> {
+  try {
+    return await copyByDaemon(client, shell);
+  } catch (error) {
+    const notRunning = error instanceof CommandFailed && error.exitCode === EXIT.notRunning;
+    if (!notRunning) throw error;
+    return copyDirectly(config, shell);
+  }
+}
+
+async function copyByDaemon(client: Client, shell: Shell): Promise<Copy> {
+  let job = await client.call<Job>('POST', '/local/backup');
+  while (job.status === 'running') {
+    await shell.clock.sleep(POLL_MS, shell.stopping);
+    job = await client.call<Job>('GET', `/jobs/${job.id}`);
+  }
+  if (job.status !== 'done' || !job.result) {
+    throw new CommandFailed(`There is no backup: ${job.error?.message ?? `the job was ${job.status}`}`);
+  }
+  return { file: String(job.result.file), bytes: Number(job.result.bytes) };
+}
+
+async function copyDirectly({ dataDirectory }: Config, shell: Shell): Promise<Copy> {
+  const databaseFile = join(dataDirectory, 'gatehouse.db');
+  if (!existsSync(databaseFile))
+    throw new CommandFailed(`There is nothing to back up: ${databaseFile} does not exist.`);
+  try {
+    using _alone = holdDataDirectory(dataDirectory);
+    using connection = openConnection(databaseFile);
+    const copy = await backUpDatabase({
+      database: connection,
+      databaseFile,
+      progress: () => {},
+      signal: shell.stopping,
+    });
+    giveToOwner(join(copy.file, '..'));
+    giveToOwner(copy.file);
+    return copy;
+  } catch (error) {
+    throw new CommandFailed(`There is no backup: ${(error as Error).message}`, EXIT.failed, { cause: error });
+  }
+}
+
+/** Whole or not at all, also when a stick is pulled; readable by its owner alone. */
+function exportTo(to: string, file: string, { clock }: Shell): string {
+  const isFolder = statSync(to, { throwIfNoEntry: false })?.isDirectory() ?? false;
+  const name = `gatehouse-${new Date(clock.now()).toISOString().replaceAll(/[-:]|\.\d+/g, '')}.db`;
+  const target = resolve(isFolder ? join(to, name) : to);
+  const draft = `${target}.new`;
+  try {
+    copyFileSync(file, draft);
+    chmodSync(draft, 0o600);
+    syncPath(draft);
+    renameSync(draft, target);
+    return target;
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw new CommandFailed(
+      `The copy is made, as ${basename(file)} in ${resolve(file, '..')}, but not at ${target}: ${(error as Error).message}. With sudo?`,
+      EXIT.failed,
+      { cause: error },
+    );
+  }
+}

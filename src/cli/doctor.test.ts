@@ -1,0 +1,204 @@
+import { chmodSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { openTestGateway, type TestGateway } from '../../test/gateway.ts';
+import { type TestShell, testShell } from '../../test/shell.ts';
+import { temporaryFolder } from '../../test/temporary.ts';
+import { systemClock } from '../clock.ts';
+import type { ConfigInput } from '../config.ts';
+import { run } from './program.ts';
+
+vi.setConfig({ testTimeout: 60_000 });
+
+let shell: TestShell;
+beforeEach(() => {
+  shell = testShell({ clock: systemClock as TestShell['clock'] });
+});
+
+interface Check {
+  severity: string;
+  subject: string;
+  text: string;
+  remedy: string | null;
+}
+
+/** The exit code, and what it says of each subject. */
+async function examined(configFile: string): Promise<{ exitCode: number; of(subject: string): Check[] }> {
+  shell.written.stdout = '';
+  const exitCode = await run(['doctor', '--json', '--config', configFile], shell);
+  const { ok, checks } = JSON.parse(shell.written.stdout) as { ok: boolean; checks: Check[] };
+  expect(exitCode).toBe(ok ? 0 : 1);
+  for (const { severity, subject, remedy } of checks)
+    if (severity === 'bad') expect(remedy, subject).not.toBeNull();
+  return { exitCode, of: (subject) => checks.filter((check) => check.subject === subject) };
+}
+
+function configure(changes: ConfigInput, folder = temporaryFolder()): string {
+  const file = join(folder, 'gatehouse.yaml');
+  const listen = { listen: '127.0.0.1:0' };
+  writeFileSync(file, JSON.stringify({ dataDirectory: 'data', http: listen, encoders: listen, ...changes }));
+  return file;
+}
+
+const bad = expect.objectContaining({ severity: 'bad' });
+const good = expect.objectContaining({ severity: 'good' });
+
+it('finds nothing wrong with an installation that works', async () => {
+  const { configFile } = await openTestGateway();
+  const { exitCode, of } = await examined(configFile);
+  expect(exitCode).toBe(0);
+  for (const subject of [
+    'configuration',
+    'daemon',
+    'files',
+    'vault key',
+    'database',
+    'certificate server',
+    'fsync',
+  ])
+    expect(of(subject), subject).toEqual([good]);
+  shell.written.stdout = '';
+  expect(await run(['doctor', '--config', configFile], shell)).toBe(0);
+  expect(shell.written.stdout).toMatch(/^! {2}/);
+  expect(shell.written.stdout).toMatch(/✓ {2}database +.*gatehouse\.db is sound, schema \d+\n/);
+  expect(shell.written.stdout).toMatch(
+    /! {2}vendor root +none is configured: no encoder can be registered → put/,
+  );
+});
+
+it('says before the first start what is missing', async () => {
+  const { exitCode, of } = await examined(configure({}));
+  expect(exitCode).toBe(1);
+  expect(of('daemon')).toEqual([
+    expect.objectContaining({ severity: 'bad', remedy: expect.stringMatching(/systemctl start/) }),
+  ]);
+  expect(of('files')[0]).toMatchObject({
+    severity: 'doubtful',
+    text: expect.stringMatching(/does not exist yet/),
+  });
+  expect(of('vault key')).toEqual([good]);
+});
+
+it('shows the mistakes of the configuration, and no more', async () => {
+  const file = configure({});
+  writeFileSync(file, 'htpp: {}\n');
+  const { exitCode, of } = await examined(file);
+  expect(exitCode).toBe(1);
+  expect(of('configuration')).toEqual([bad]);
+  expect(of('configuration')[0]?.text).toMatch(/gatehouse\.yaml:1:1: unknown setting "htpp"/);
+  expect(of('daemon')).toEqual([]);
+});
+
+describe('of an installation that was', () => {
+  const broken = async (damage: (gateway: TestGateway) => void) => {
+    const gateway = await openTestGateway();
+    await gateway.close();
+    damage(gateway);
+    return examined(gateway.configFile);
+  };
+
+  it.each<[string, string, RegExp, (gateway: TestGateway) => void]>([
+    [
+      'a damaged database',
+      'database',
+      /gatehouse restore FILE/,
+      (gateway) => writeFileSync(database(gateway), 'x'.repeat(9_000)),
+    ],
+    [
+      'a missing vault key',
+      'vault key',
+      /put its copy back as .*vault\.key/,
+      (gateway) => rmSync(key(gateway)),
+    ],
+    ['a vault key others can read', 'vault key', /mode 600/, (gateway) => chmodSync(key(gateway), 0o644)],
+    [
+      'a data directory open to others',
+      'files',
+      /chmod 700/,
+      (gateway) => chmodSync(gateway.dataDirectory, 0o755),
+    ],
+    [
+      'an unreadable certificate',
+      'certificate server',
+      /restart/,
+      (gateway) => writeFileSync(server(gateway), 'x'),
+    ],
+    [
+      'a name its certificate lacks',
+      'certificate server',
+      /restart/,
+      (gateway) =>
+        configure({ http: { listen: '127.0.0.1:0', names: ['elsewhere.example'] } }, gateway.folder),
+    ],
+    [
+      'a serial port that is not there',
+      'link bus',
+      /ls -l \/dev\/serial\/by-id/,
+      (gateway) =>
+        configure(
+          { links: [{ id: 'bus', protocol: 'loopback', options: { port: '/dev/serial/by-id/none' } }] },
+          gateway.folder,
+        ),
+    ],
+  ])('finds %s', async (_what, subject, remedy, damage) => {
+    const { exitCode, of } = await broken(damage);
+    expect(exitCode).toBe(1);
+    expect(of(subject)).toEqual([
+      expect.objectContaining({ severity: 'bad', remedy: expect.stringMatching(remedy) }),
+    ]);
+  });
+});
+
+describe('of the network', () => {
+  it('tells a free port, the daemon and another program apart', async () => {
+    const { port, close } = await occupied();
+    const listen = `127.0.0.1:${port}`;
+    const { of } = await examined(configure({ http: { listen } }));
+    const found = () => of(`port ${port}`)[0];
+    expect(found()).toMatchObject({
+      severity: 'bad',
+      remedy: expect.stringMatching(/^stop the other program \(ss -ltnp/),
+    });
+    await close();
+    expect((await examined(configure({ http: { listen } }))).of(`port ${port}`)).toEqual([good]);
+    const gateway = await openTestGateway({ http: { listen, plain: true } });
+    expect((await examined(gateway.configFile)).of(`port ${port}`)[0]?.text).toMatch(/the daemon has it/);
+  });
+
+  it('reaches the notification service, or says why not', async () => {
+    const { port, close } = await occupied();
+    const found = async (url: string) => (await examined(configure({ upstream: { url } }))).of('upstream')[0];
+    expect(await found(`mqtt://127.0.0.1:${port}`)).toMatchObject({ severity: 'good' });
+    await close();
+    expect(await found(`mqtt://127.0.0.1:${port}`)).toMatchObject({
+      severity: 'bad',
+      text: expect.stringMatching(/ECONNREFUSED.*events wait/),
+    });
+  });
+
+  it('does not trust a notification service with a certificate of nobody known', async () => {
+    const gateway = await openTestGateway({ http: { listen: '127.0.0.1:0' } });
+    const url = gateway.gateway.baseUrl.replace('https:', 'mqtts:');
+    const { of } = await examined(configure({ upstream: { url } }));
+    expect(of('upstream')[0]).toMatchObject({
+      severity: 'bad',
+      remedy: expect.stringMatching(/upstream\.caFile/),
+    });
+    const caFile = join(gateway.dataDirectory, 'pki', 'root.crt');
+    expect((await examined(configure({ upstream: { url, caFile } }))).of('upstream')).toEqual([good]);
+  });
+});
+
+const database = ({ dataDirectory }: TestGateway) => join(dataDirectory, 'gatehouse.db');
+const key = ({ dataDirectory }: TestGateway) => join(dataDirectory, 'keys', 'vault.key');
+const server = ({ dataDirectory }: TestGateway) => join(dataDirectory, 'pki', 'server.pem');
+
+async function occupied(): Promise<{ port: number; close(): Promise<void> }> {
+  const other = createServer((socket) => socket.on('error', () => {}));
+  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+  const { port } = other.address() as { port: number };
+  const close = () => new Promise<void>((resolve) => other.close(() => resolve()));
+  onTestFinished(close);
+  return { port, close };
+}

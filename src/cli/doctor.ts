@@ -1,0 +1,94 @@
+/** `gatehouse doctor`: looks at everything an installation needs, and says of each fault what mends it. */
+import { adminSocketOf, type Config } from '../config.ts';
+import { readConfig } from '../config-file.ts';
+import type { Status } from '../status/schema.ts';
+import { FileError } from '../yaml-file.ts';
+import { configFile, openClient } from './client.ts';
+import { checkCertificates } from './doctor/certificates.ts';
+import type { Diagnosis, Patient } from './doctor/diagnosis.ts';
+import { checkDatabase, checkFiles, checkVaultKey } from './doctor/files.ts';
+import { checkClock, checkDisk, checkFsync, checkSerialPorts } from './doctor/host.ts';
+import { checkPorts, checkUpstream } from './doctor/network.ts';
+import { shownFindings } from './findings.ts';
+import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
+
+export interface DoctorOptions {
+  config?: string;
+  json?: boolean;
+}
+
+const CHECKS: readonly ((patient: Patient) => Diagnosis[] | Promise<Diagnosis[]>)[] = [
+  checkFiles,
+  checkVaultKey,
+  checkDatabase,
+  checkCertificates,
+  checkClock,
+  checkDisk,
+  checkFsync,
+  checkSerialPorts,
+  checkPorts,
+  checkUpstream,
+];
+
+/** Returns whether nothing is wrong; doubts are allowed. */
+export async function examine(options: DoctorOptions, shell: Shell): Promise<boolean> {
+  const diagnoses = await diagnosesOf(configFile(options.config, shell), shell);
+  const ok = diagnoses.every(({ severity }) => severity !== 'bad');
+  if (options.json) {
+    printJson(shell, { ok, checks: diagnoses.map(({ remedy = null, ...found }) => ({ ...found, remedy })) });
+    return ok;
+  }
+  const findings = diagnoses.map(({ remedy, text, ...found }) => ({
+    ...found,
+    text: remedy === undefined ? text : `${text} → ${remedy}`,
+  }));
+  shell.stdout.write(shownFindings(findings, shell.stdout));
+  return ok;
+}
+
+async function diagnosesOf(file: string, shell: Shell): Promise<Diagnosis[]> {
+  const subject = 'configuration';
+  let config: Config;
+  try {
+    config = readConfig(file, { checkFiles: true });
+  } catch (error) {
+    if (!(error instanceof FileError)) throw error;
+    const remedy = `correct ${file}; nothing else can be looked at before`;
+    return [{ severity: 'bad', subject, text: error.message, remedy }];
+  }
+  const daemon = await askDaemon(config, shell);
+  const patient: Patient = { config, shell, running: daemon.running };
+  const found: Diagnosis[] = [{ severity: 'good', subject, text: file }, daemon.diagnosis];
+  for (const check of CHECKS) found.push(...(await examined(check, patient)));
+  return found;
+}
+
+/** A check that breaks is a finding, too: the others are still wanted. */
+async function examined(check: (typeof CHECKS)[number], patient: Patient): Promise<Diagnosis[]> {
+  try {
+    return await check(patient);
+  } catch (error) {
+    const subject = check.name.replace(/^check/, '').toLowerCase();
+    const remedy = 'run this as the user of the service, or with sudo';
+    return [{ severity: 'bad', subject, text: `cannot be looked at: ${(error as Error).message}`, remedy }];
+  }
+}
+
+async function askDaemon(config: Config, shell: Shell): Promise<{ running: boolean; diagnosis: Diagnosis }> {
+  const subject = 'daemon';
+  try {
+    const { version } = await openClient({ socket: adminSocketOf(config) }, shell).call<Status>(
+      'GET',
+      '/local/status',
+    );
+    return { running: true, diagnosis: { severity: 'good', subject, text: `answers, version ${version}` } };
+  } catch (error) {
+    if (!(error instanceof CommandFailed)) throw error;
+    const notRunning = error.exitCode === EXIT.notRunning;
+    const [text = ''] = error.message.split('\n');
+    const remedy = notRunning
+      ? 'systemctl start gatehouse; why it ended: journalctl -u gatehouse'
+      : undefined;
+    return { running: !notRunning, diagnosis: { severity: 'bad', subject, text, ...(remedy && { remedy }) } };
+  }
+}

@@ -1,0 +1,99 @@
+/** Every certificate the gateway shows, or trusts: until when, and for which names. */
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
+import { join } from 'node:path';
+import type { Diagnosis, Patient } from './diagnosis.ts';
+
+const DAY_MS = 86_400_000;
+/** The gateway renews its own months before; others want a person. */
+const DOUBTFUL_DAYS = 30;
+const BAD_DAYS = 7;
+const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+export function checkCertificates({ config, shell: { clock } }: Patient): Diagnosis[] {
+  const { dataDirectory, encoders, upstream } = config;
+  const now = clock.now();
+  const ask = 'ask for a new one where it came from';
+  const found: Diagnosis[] = [];
+  const pki = join(dataDirectory, 'pki');
+  if (existsSync(pki)) {
+    found.push(...serverCertificate(join(pki, 'server.pem'), config.http.names, now));
+    for (const name of ['root', 'encoder-issuer', 'server-issuer']) {
+      found.push(
+        ...dates(
+          `certificate ${name}`,
+          join(pki, `${name}.crt`),
+          now,
+          'put the folder pki back from its copy',
+        ),
+      );
+    }
+  }
+  for (const file of encoders.vendorRoots) found.push(...dates('vendor root', file, now, ask));
+  if (encoders.vendorRoots.length === 0) {
+    const remedy = "put the encoder vendor's root into encoders.vendorRoots";
+    const text = 'none is configured: no encoder can be registered';
+    found.push({ severity: 'doubtful', subject: 'vendor root', text, remedy });
+  }
+  if (upstream?.caFile) found.push(...dates('upstream authority', upstream.caFile, now, ask));
+  if (upstream?.certFile && upstream.keyFile) {
+    found.push(...dates('upstream certificate', upstream.certFile, now, ask));
+    found.push(...keyPair(upstream.certFile, upstream.keyFile));
+  }
+  return found;
+}
+
+function serverCertificate(file: string, names: readonly string[], now: number): Diagnosis[] {
+  const subject = 'certificate server';
+  const remedy =
+    'systemctl restart gatehouse: a start makes a certificate for the names of the configuration';
+  const [certificate, ...problems] = read(subject, file, remedy);
+  if (!certificate) return problems;
+  const missing = names.filter((name) => {
+    return (isIP(name) ? certificate.checkIP(name) : certificate.checkHost(name)) === undefined;
+  });
+  if (missing.length > 0) {
+    return [{ severity: 'bad', subject, text: `not valid for ${missing.join(', ')} of http.names`, remedy }];
+  }
+  return [dated(subject, certificate, now, remedy)];
+}
+
+function dates(subject: string, file: string, now: number, remedy: string): Diagnosis[] {
+  const [, ...problems] = read(subject, file, remedy);
+  if (problems.length > 0) return problems;
+  const all = readFileSync(file, 'utf8').match(PEM_CERTIFICATE) ?? [];
+  return all.map((pem) => dated(subject, new X509Certificate(pem), now, remedy));
+}
+
+function read(subject: string, file: string, remedy: string): [X509Certificate | undefined, ...Diagnosis[]] {
+  try {
+    return [new X509Certificate(readFileSync(file, 'utf8').match(PEM_CERTIFICATE)?.[0] ?? '')];
+  } catch (error) {
+    const text = `${file} is no certificate that can be read (${(error as Error).message})`;
+    return [undefined, { severity: 'bad', subject, text, remedy }];
+  }
+}
+
+function dated(subject: string, certificate: X509Certificate, now: number, remedy: string): Diagnosis {
+  const begins = certificate.validFromDate.getTime();
+  const ends = certificate.validToDate.getTime();
+  const until = certificate.validToDate.toISOString().slice(0, 10);
+  if (now < begins) {
+    const text = `valid only from ${certificate.validFromDate.toISOString().slice(0, 10)} on`;
+    return { severity: 'bad', subject, text, remedy: 'check the clock (timedatectl)' };
+  }
+  const daysLeft = Math.floor((ends - now) / DAY_MS);
+  if (daysLeft < 0) return { severity: 'bad', subject, text: `expired on ${until}`, remedy };
+  const text = `valid until ${until}`;
+  if (daysLeft < BAD_DAYS) return { severity: 'bad', subject, text, remedy };
+  if (daysLeft < DOUBTFUL_DAYS) return { severity: 'doubtful', subject, text, remedy };
+  return { severity: 'good', subject, text };
+}
+
+function keyPair(certFile: string, keyFile: string): Diagnosis[] {
+  const certificate = new X509Certificate(readFileSync(certFile, 'utf8').match(PEM_CERTIFICATE)?.[0] ?? '');
+  if (certificate.checkPrivateKey(createPrivateKey(readFileSync(keyFile)))) return [];
+  const remedy = 'correct upstream.certFile or upstream.keyFile';
+  return [{ severity: 'bad', subject: 'upstream certificate', text: `${keyFile} is not its key`, remedy }];
+}

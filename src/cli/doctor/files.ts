@@ -1,0 +1,123 @@
+/** The data directory: whose it is, the vault's key, the database. */
+import { accessSync, constants, existsSync, lstatSync, readdirSync, type Stats, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { openConnection } from '../../database/connection.ts';
+import { readMigrations } from '../../database/migrate.ts';
+import { openVault } from '../../vault.ts';
+import type { Diagnosis, Patient } from './diagnosis.ts';
+
+/** Of the files that are wrong, so many are named. */
+const NAMED_MAX = 3;
+const FOLDER_DEPTH = 3;
+const OTHERS = 0o077;
+
+export function checkFiles({ config }: Patient): Diagnosis[] {
+  const { dataDirectory } = config;
+  const subject = 'files';
+  if (!existsSync(dataDirectory)) {
+    const remedy = 'the first start makes it; under systemd, StateDirectory= does';
+    return [{ severity: 'doubtful', subject, text: `${dataDirectory} does not exist yet`, remedy }];
+  }
+  accessSync(dataDirectory, constants.R_OK | constants.X_OK);
+  const owner = statSync(dataDirectory);
+  const all = filesBelow(dataDirectory, FOLDER_DEPTH);
+  const foreign = all.filter(({ stats }) => stats.uid !== owner.uid);
+  const open = all.filter(({ stats }) => stats.isFile() && (stats.mode & OTHERS) !== 0);
+  const unreadable = namedFiles(config).filter(
+    (file) => existsSync(file) && !readableFor(owner, statSync(file)),
+  );
+  const found: Diagnosis[] = [];
+  if (foreign.length > 0) {
+    const remedy = `chown -R --reference=${dataDirectory} ${dataDirectory}`;
+    const text = `not of the owner of ${dataDirectory}: ${named(foreign.map(({ path }) => path))}`;
+    found.push({ severity: 'bad', subject, text, remedy });
+  }
+  if ((owner.mode & OTHERS) !== 0) {
+    const text = `${dataDirectory} is open to other users`;
+    found.push({ severity: 'bad', subject, text, remedy: `chmod 700 ${dataDirectory}` });
+  } else if (open.length > 0) {
+    const remedy = `chmod -R go= ${dataDirectory}, but for admin.sock`;
+    found.push({
+      severity: 'doubtful',
+      subject,
+      text: `others may read ${named(open.map(({ path }) => path))}`,
+      remedy,
+    });
+  }
+  for (const file of unreadable) {
+    const remedy = `chgrp gatehouse ${file} && chmod 640 ${file}`;
+    found.push({ severity: 'bad', subject, text: `the service may not read ${file}`, remedy });
+  }
+  return found.length > 0
+    ? found
+    : [{ severity: 'good', subject, text: `${dataDirectory}, ${all.length} files` }];
+}
+
+export function checkVaultKey({ config: { dataDirectory } }: Patient): Diagnosis[] {
+  const subject = 'vault key';
+  const file = join(dataDirectory, 'keys', 'vault.key');
+  if (!existsSync(join(dataDirectory, 'gatehouse.db')) && !existsSync(file)) {
+    return [{ severity: 'good', subject, text: 'the first start makes it' }];
+  }
+  try {
+    openVault(file, { create: false });
+    return [{ severity: 'good', subject, text: `${file}; keep a copy apart from the backups` }];
+  } catch (error) {
+    const remedy = `put its copy back as ${file}, mode 600`;
+    return [{ severity: 'bad', subject, text: (error as Error).message, remedy }];
+  }
+}
+
+export function checkDatabase({ config: { dataDirectory } }: Patient): Diagnosis[] {
+  const subject = 'database';
+  const file = join(dataDirectory, 'gatehouse.db');
+  if (!existsSync(file)) return [{ severity: 'good', subject, text: 'the first start makes it' }];
+  let verdict: unknown;
+  let schema = 0;
+  try {
+    using connection = openConnection(file);
+    verdict = connection.pragma('integrity_check(1)');
+    schema = Number(connection.pragma('user_version'));
+  } catch (error) {
+    verdict = (error as Error).message;
+  }
+  if (verdict !== 'ok') {
+    const remedy = 'systemctl stop gatehouse, then gatehouse restore FILE';
+    return [{ severity: 'bad', subject, text: `${file}: ${String(verdict)}`, remedy }];
+  }
+  const known = readMigrations().length;
+  if (schema > known) {
+    const text = `${file} has schema ${schema}, this version knows ${known}`;
+    return [{ severity: 'bad', subject, text, remedy: 'install the newer version again' }];
+  }
+  const later = schema < known ? `, brought to ${known} at the next start` : '';
+  return [{ severity: 'good', subject, text: `${file} is sound, schema ${schema}${later}` }];
+}
+
+function filesBelow(folder: string, depth: number): { path: string; stats: Stats }[] {
+  return readdirSync(folder).flatMap((name) => {
+    const path = join(folder, name);
+    const stats = lstatSync(path, { throwIfNoEntry: false });
+    if (!stats) return [];
+    return [{ path, stats }, ...(stats.isDirectory() && depth > 1 ? filesBelow(path, depth - 1) : [])];
+  });
+}
+
+function namedFiles({ encoders, upstream, auth }: Patient['config']): string[] {
+  const { caFile, certFile, keyFile, passwordFile } = upstream ?? {};
+  const { jwksFile, caFile: oidcCa } = auth.oidc ?? {};
+  const maybe = [caFile, certFile, keyFile, passwordFile, jwksFile, oidcCa];
+  return [...encoders.vendorRoots, ...maybe.filter((file) => file !== undefined)];
+}
+
+/** By the mode alone, since root, who runs this, could read everything. */
+function readableFor(owner: Stats, { uid, gid, mode }: Stats): boolean {
+  if (owner.uid === 0) return true;
+  if (uid === owner.uid) return (mode & 0o400) !== 0;
+  return (mode & (gid === owner.gid ? 0o040 : 0o004)) !== 0;
+}
+
+function named(paths: string[]): string {
+  const more = paths.length - NAMED_MAX;
+  return paths.slice(0, NAMED_MAX).join(', ') + (more > 0 ? ` and ${more} more` : '');
+}

@@ -1,0 +1,115 @@
+/** The gateway's ports, and the way to the notification service. */
+import { readFileSync } from 'node:fs';
+import { connect as connectPlain, createServer, isIP, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import type { Clock } from '../../clock.ts';
+import type { Diagnosis, Patient } from './diagnosis.ts';
+
+const CONNECT_DEADLINE_MS = 5_000;
+const DEFAULT_PORT = { 'mqtt:': 1883, 'mqtts:': 8883 } as const;
+
+export async function checkPorts({ config: { http, encoders }, running }: Patient): Promise<Diagnosis[]> {
+  return [
+    await port('http.listen', http.listen, running),
+    await port('encoders.listen', encoders.listen, running),
+  ];
+}
+
+interface Address {
+  host: string;
+  port: number;
+}
+
+async function port(setting: string, { host, port }: Address, running: boolean): Promise<Diagnosis> {
+  const subject = `port ${port}`;
+  if (port === 0) return { severity: 'good', subject, text: `${setting} takes any free port` };
+  const code = await failureToListen({ host, port });
+  if (running) {
+    if (code === 'EADDRINUSE') return { severity: 'good', subject, text: `${setting}: the daemon has it` };
+    const remedy = 'systemctl restart gatehouse';
+    return {
+      severity: 'bad',
+      subject,
+      text: `${setting}: the daemon runs, but not with this setting`,
+      remedy,
+    };
+  }
+  switch (code) {
+    case undefined:
+      return { severity: 'good', subject, text: `${setting}: free` };
+    case 'EADDRINUSE': {
+      const remedy = `stop the other program (ss -ltnp 'sport = :${port}'), or change ${setting}`;
+      return { severity: 'bad', subject, text: `${setting}: another program has it`, remedy };
+    }
+    case 'EADDRNOTAVAIL': {
+      const text = `${setting}: this host does not have the address ${host}`;
+      return { severity: 'bad', subject, text, remedy: `change ${setting}; what it has: ip addr` };
+    }
+    default:
+      return { severity: 'bad', subject, text: `${setting}: ${code}`, remedy: `change ${setting}` };
+  }
+}
+
+function failureToListen(address: Address): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+    server.listen(address, () => server.close(() => resolve(undefined)));
+  });
+}
+
+export async function checkUpstream({
+  config: { upstream },
+  shell: { clock },
+}: Patient): Promise<Diagnosis[]> {
+  if (!upstream) return [];
+  const subject = 'upstream';
+  const url = new URL(upstream.url);
+  const secure = url.protocol === 'mqtts:';
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const port = url.port ? Number(url.port) : DEFAULT_PORT[secure ? 'mqtts:' : 'mqtt:'];
+  const { caFile, certFile, keyFile } = upstream;
+  const contents = (file: string | undefined) => file && readFileSync(file);
+  const trust = { ca: contents(caFile), cert: contents(certFile), key: contents(keyFile) };
+  // An address is no server name (RFC 6066, 3).
+  const open = () =>
+    secure
+      ? connectTls({ host, port, ...(isIP(host) ? {} : { servername: host }), ...trust })
+      : connectPlain({ host, port });
+  const failure = await failureToConnect(open, secure ? 'secureConnect' : 'connect', clock);
+  if (failure === undefined) {
+    const text = `${upstream.url} ${secure ? 'is reached, its certificate is good' : 'is reached'}`;
+    return [{ severity: 'good', subject, text }];
+  }
+  const remedy = /certificate|altname|self.signed|issuer/i.test(failure)
+    ? 'correct upstream.caFile or the name in upstream.url'
+    : `check upstream.url, the name server and the firewall: nc -vz ${host} ${port}`;
+  return [
+    { severity: 'bad', subject, text: `${upstream.url} is not reached: ${failure}; events wait`, remedy },
+  ];
+}
+
+async function failureToConnect(
+  open: () => Socket,
+  event: string,
+  clock: Clock,
+): Promise<string | undefined> {
+  const over = new AbortController();
+  let socket: Socket | undefined;
+  try {
+    const late = clock
+      .sleep(CONNECT_DEADLINE_MS, over.signal)
+      .then(() => `no answer within ${CONNECT_DEADLINE_MS / 1_000} s`);
+    const connected = new Promise<undefined>((resolve, reject) => {
+      socket = open();
+      socket.once('error', reject);
+      socket.once(event, () => resolve(undefined));
+    });
+    return await Promise.race([connected, late]);
+  } catch (error) {
+    return (error as Error).message || (error as NodeJS.ErrnoException).code;
+  } finally {
+    over.abort();
+    socket?.destroy();
+  }
+}

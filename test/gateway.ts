@@ -1,0 +1,78 @@
+/** A whole gateway in the process of the test, served without TLS, with its configuration in a file. */
+import { writeFileSync } from 'node:fs';
+import { request } from 'node:http';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { onTestFinished } from 'vitest';
+import { systemClock } from '../src/clock.ts';
+import type { ConfigInput } from '../src/config.ts';
+import { parseConfig } from '../src/config-file.ts';
+import { type Gateway, openGateway } from '../src/gateway.ts';
+import { silentLog } from '../src/log.ts';
+import { temporaryFolder } from './temporary.ts';
+
+export interface TestGateway {
+  gateway: Gateway;
+  folder: string;
+  dataDirectory: string;
+  configFile: string;
+  /** On the admin socket. */
+  local(method: string, path: string, body?: object): Promise<string>;
+  token(role: string): Promise<string>;
+  lan(path: string, bearer?: string): Promise<Response>;
+  close(): Promise<void>;
+}
+
+/** Closed when the test ends. `folder` may be one that a gateway has used before. */
+export async function openTestGateway(
+  changes: ConfigInput = {},
+  folder = temporaryFolder(),
+): Promise<TestGateway> {
+  const input = {
+    dataDirectory: 'data',
+    http: { listen: '127.0.0.1:0', plain: true },
+    encoders: { listen: '127.0.0.1:0' },
+    ...changes,
+  };
+  const configFile = join(folder, 'gatehouse.yaml');
+  // JSON is YAML.
+  writeFileSync(configFile, JSON.stringify(input));
+  const config = parseConfig(JSON.stringify(input), configFile);
+  const gateway = await openGateway({
+    config,
+    clock: systemClock,
+    log: silentLog,
+    processes: { execPath: process.execPath, kill: (pid) => void process.kill(pid, 'SIGKILL') },
+    checkResponses: true,
+  });
+  let closed: Promise<void> | undefined;
+  const close = async () => {
+    closed ??= Promise.resolve(gateway[Symbol.asyncDispose]());
+    await closed;
+  };
+  onTestFinished(close);
+  const local = (method: string, path: string, body?: object) => {
+    const headers = { 'content-type': 'application/json' };
+    const asked = request({ socketPath: gateway.adminSocket, method, path, headers });
+    const answered = new Promise<string>((resolve, reject) => {
+      asked.on('error', reject).on('response', (response) => text(response).then(resolve, reject));
+    });
+    asked.end(body && JSON.stringify(body));
+    return answered;
+  };
+  return {
+    gateway,
+    folder,
+    dataDirectory: config.dataDirectory,
+    configFile,
+    local,
+    token: async (role) =>
+      JSON.parse(await local('POST', '/local/tokens', { label: role, roles: [role] })).token as string,
+    lan: (path, bearer) =>
+      fetch(
+        `${gateway.baseUrl}${path}`,
+        bearer === undefined ? {} : { headers: { authorization: `Bearer ${bearer}` } },
+      ),
+    close,
+  };
+}
