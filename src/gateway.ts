@@ -7,7 +7,7 @@
  * Closing runs backwards: first the ports, so that nothing new comes in; last the database, so that all that was
  * promised is on the disk.
  */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { openEmbeddedLink } from '../drivers/encoder/embedded.ts';
@@ -15,7 +15,7 @@ import { type EncoderLink, MAX_UP_PACKET_BYTES } from '../drivers/encoder/link.t
 import { openAudit } from './audit/audit.ts';
 import { openAuth } from './auth/auth.ts';
 import { type Clock, isClockSynchronised } from './clock.ts';
-import type { Config } from './config.ts';
+import { adminSocketOf, type Config } from './config.ts';
 import { openDatabase } from './database/database.ts';
 import { openEncoders } from './encoders/encoders.ts';
 import { openRegistration, type RegistrationPki } from './encoders/registration.ts';
@@ -23,7 +23,7 @@ import { openSessions, type Sessions } from './encoders/sessions.ts';
 import { openEncoderTable } from './encoders/table.ts';
 import { openEvents } from './events/events.ts';
 import { openForwarder } from './events/forward.ts';
-import { type FieldState, openField } from './field/field.ts';
+import { type FieldOptions, type FieldState, openField } from './field/field.ts';
 import { interfaceOperations } from './interface.ts';
 import type { Log } from './log.ts';
 import { checkVendorRoots, verifyDeviceChain } from './pki/device-chain.ts';
@@ -56,8 +56,8 @@ export interface GatewayOptions {
   config: Config;
   clock: Clock;
   log: Log;
-  /** How processes of our own are run and ended: process.execPath, and SIGKILL. */
-  processes: { execPath: string; kill: (pid: number) => void };
+  /** How processes of our own are run and ended. */
+  processes: Pick<FieldOptions, 'execPath' | 'kill' | 'environment'>;
   /** Answers that differ from their declaration become INTERNAL: for tests and the demo. */
   checkResponses?: boolean;
 }
@@ -80,7 +80,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     }),
   );
   const certificates = [{ name: 'server', notAfter: identity.notAfter }];
-  const adminSocket = config.adminSocket ?? join(config.dataDirectory, 'admin.sock');
+  const adminSocket = adminSocketOf(config);
   const status = openStatus({
     version: VERSION,
     systemId,
@@ -128,8 +128,8 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
 /** What everything else stands on. */
 async function openBase({ config, clock, log }: GatewayOptions, opening: AsyncDisposableStack) {
   const path = (...names: string[]) => join(config.dataDirectory, ...names);
-  const vault = openVault(path('keys', 'vault.key'));
   const databaseFile = path('gatehouse.db');
+  const vault = openVault(path('keys', 'vault.key'), { create: !existsSync(databaseFile) });
   const database = opening.use(
     await openDatabase({
       file: databaseFile,

@@ -31,7 +31,8 @@ for (const stream of [process.stdout, process.stderr]) stream.on('error', () => 
 
 // Halves the time to start. In a folder of ours: Node's own default is in /tmp, where others could plant code.
 const { CACHE_DIRECTORY, XDG_CACHE_HOME } = process.env;
-enableCompileCache(CACHE_DIRECTORY ?? join(XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'gatehouse'));
+const codeCache = CACHE_DIRECTORY ?? join(XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'gatehouse');
+enableCompileCache(codeCache);
 
 const shell: Shell = {
   env: process.env,
@@ -41,7 +42,11 @@ const shell: Shell = {
   journal: isJournal(),
   nodeVersion: process.versions.node,
   clock: systemClock,
-  processes: { execPath: process.execPath, kill: (pid) => void process.kill(pid, 'SIGKILL') },
+  processes: {
+    execPath: process.execPath,
+    kill: (pid) => void process.kill(pid, 'SIGKILL'),
+    environment: { NODE_COMPILE_CACHE: codeCache },
+  },
   stopping: stopping.signal,
   reportCrashes: (report) => {
     reportCrash = report;

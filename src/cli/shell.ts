@@ -3,6 +3,7 @@ import { createInterface } from 'node:readline/promises';
 import type { Readable, Writable } from 'node:stream';
 import { styleText } from 'node:util';
 import type { Clock } from '../clock.ts';
+import type { GatewayOptions } from '../gateway.ts';
 
 export interface Shell {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -14,7 +15,7 @@ export interface Shell {
   readonly nodeVersion: string;
   readonly clock: Clock;
   /** The program that runs this one, and how it ends a process for good. */
-  readonly processes: { execPath: string; kill: (pid: number) => void };
+  readonly processes: GatewayOptions['processes'];
   /** Fires at SIGTERM or SIGINT. */
   readonly stopping: AbortSignal;
   /** Where an error nobody caught is told from now on; the process ends after it. */

@@ -106,6 +106,19 @@ test('a birth before the subscription counts when the subscription is granted', 
   expect(sent.map(({ channel }) => channel)).toEqual(['hello', 'ack']);
 });
 
+test('messages of an earlier boot repeated before the birth are acknowledged once the encoder is connected', async () => {
+  const { sessions, sent } = await desk();
+  const left = { boot: uuid(11), seq: 1, jobId: uuid(20), keyId: uuid(21), status: 'written' };
+  sessions.subscribed(connection());
+  await sessions.received(connection(), 'progress', Buffer.from(JSON.stringify(left)));
+  expect(sent).toEqual([]);
+  await sessions.received(connection(), 'status', birth(1));
+  expect(sent.slice(1).map(({ message }) => [message.boot, message.seq])).toEqual([
+    [uuid(11), 1],
+    [BOOT, 1],
+  ]);
+});
+
 test('a birth that could not be stored is neither acknowledged nor believed', async () => {
   let full = false;
   const { sessions, sent, told } = await desk({ failCommits: () => full });

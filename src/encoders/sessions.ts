@@ -30,6 +30,9 @@ import { type Stored, storeOnce } from './inbox.ts';
 import { writeReported } from './reported.ts';
 import type { EncoderTable } from './table.ts';
 
+/** Boots whose messages an encoder may repeat before its birth; what is forgotten is acknowledged at its next repeat. */
+const OWED_BOOTS_MAX = 16;
+
 /** What the sessions tell the write requests. The first three run inside the commit that stores the message. */
 export interface Reports {
   born(encoderId: string, journal: string): void;
@@ -54,8 +57,8 @@ interface Session {
   /** The boot whose statuses count on this connection, and the last of them; set inside the commit that stores it. */
   born: { boot: string; bootIsNew: boolean; seq: number } | undefined;
   birthStored: boolean;
-  /** How far the last message's boot is stored; told to the encoder as soon as it can hear it. */
-  acked: { boot: string; seq: number } | undefined;
+  /** How far each boot is stored, by boot, where the encoder has not been told yet. */
+  owed: Map<string, number>;
   connectedAt: number | null;
   lastMessageAt: number | null;
 }
@@ -91,7 +94,7 @@ export class Sessions implements EncoderLinkHost {
     if (!session) return;
     session.granted = true;
     this.#connectIfReady(session);
-    if (session.acked) this.#trySend(session, 'ack', session.acked);
+    this.#acknowledge(session);
   }
 
   async received(connection: EncoderConnection, channel: UpChannel, payload: Buffer): Promise<void> {
@@ -103,10 +106,10 @@ export class Sessions implements EncoderLinkHost {
     if (!session) throw new DriverError('LINK_LOST', `encoder ${encoderId} has been cut off`);
     session.lastMessageAt = this.#options.clock.monotonic();
     const stored = await this.#options.database.commit(() => this.#store(session, up));
-    session.acked = { boot: up.message.boot, seq: stored.acked };
+    owe(session, up.message.boot, stored.acked);
     if (up.channel === 'status') session.birthStored = true;
     this.#connectIfReady(session);
-    this.#trySend(session, 'ack', session.acked);
+    this.#acknowledge(session);
     if (this.#isConnected(session)) this.#options.reports.wake(encoderId, 'report');
   }
 
@@ -173,7 +176,7 @@ export class Sessions implements EncoderLinkHost {
       granted: false,
       born: undefined,
       birthStored: false,
-      acked: undefined,
+      owed: new Map(),
       connectedAt: null,
       lastMessageAt: null,
     };
@@ -230,6 +233,13 @@ export class Sessions implements EncoderLinkHost {
     return stored;
   }
 
+  /** What came before the birth is acknowledged as soon as the encoder is connected and can hear it. */
+  #acknowledge(session: Session): void {
+    if (!this.#isConnected(session)) return;
+    for (const [boot, seq] of session.owed) this.#trySend(session, 'ack', { boot, seq });
+    session.owed.clear();
+  }
+
   /** For what is repeated anyway when the encoder is back. */
   #trySend(session: Session, channel: 'hello' | 'ack', message: Partial<DownMessages['ack']>): void {
     if (!this.#isConnected(session)) return;
@@ -246,6 +256,12 @@ export async function openSessions(options: SessionsOptions): Promise<Sessions> 
   const { database, table, clock } = options;
   await database.commit(() => table.disconnectAll.run(clock.now()));
   return new Sessions(options);
+}
+
+function owe(session: Session, boot: string, seq: number): void {
+  session.owed.set(boot, seq);
+  const oldest = session.owed.size > OWED_BOOTS_MAX ? session.owed.keys().next().value : undefined;
+  if (oldest !== undefined) session.owed.delete(oldest);
 }
 
 function decode(channel: UpChannel, payload: Buffer): Up | undefined {
