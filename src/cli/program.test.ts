@@ -259,7 +259,7 @@ describe('a daemon that does not answer as hoped', () => {
     const nobody = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
     const { stderr, status } = spawnSync(
       process.execPath,
-      [join(import.meta.dirname, '../main.ts'), 'status', '-s', socket],
+      [join(import.meta.dirname, '../start.js'), 'status', '-s', socket],
       { ...nobody, env: { HOME: folder }, encoding: 'utf8' },
     );
     expect(stderr).toMatch(/You may not open .*admin\.sock: use sudo/);

@@ -1,4 +1,4 @@
-/** The real daemon as a child process: `node src/main.ts serve --config FILE`, which demo and tests may kill. */
+/** The real daemon as a child process: `node src/start.js serve --config FILE`, which demo and tests may kill. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -61,7 +61,7 @@ export interface Daemon extends AsyncDisposable {
 }
 
 const PROJECT = join(import.meta.dirname, '..', '..');
-const TETHER = join(import.meta.dirname, 'tether.ts');
+const TETHER = join(import.meta.dirname, 'tether.js');
 /** As `npm start` runs it. */
 const NODE_FLAGS = manifest.scripts.start.split(' ').filter((word) => word.startsWith('--max-'));
 const READY_TIMEOUT_MS = 30_000;
@@ -89,7 +89,7 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
     // A process group of its own: Ctrl-C in a terminal ends the demo, which then ends its daemon in order.
     const started = spawn(
       process.execPath,
-      [...NODE_FLAGS, '--import', TETHER, 'src/main.ts', 'serve', '--config', configFile],
+      [...NODE_FLAGS, '--import', TETHER, 'src/start.js', 'serve', '--config', configFile],
       { cwd: PROJECT, detached: true, stdio: ['pipe', log, log] },
     );
     closeSync(log);
