@@ -136,13 +136,13 @@ export class Dispatch {
     try {
       const hasNews = await this.#options.database.commit(() => this.#advance(lane));
       if (hasNews) this.#options.events.wake();
+      const open = this.#options.table.open.all(lane.encoderId);
+      this.#publish(lane, open[0]);
+      this.#reckon(lane, open);
     } catch (error) {
       lane.dueAt = -Infinity;
       throw error;
     }
-    const open = this.#options.table.open.all(lane.encoderId);
-    this.#publish(lane, open[0]);
-    this.#reckon(lane, open);
   }
 
   /** Inside the commit: ends what is overdue and takes the next request. Returns whether anything ended. */
@@ -155,11 +155,14 @@ export class Dispatch {
       ledger.apply(request, { type: request.sent_journal === null ? 'deadline' : 'graceOver' });
       hasEnded = true;
     }
-    return this.#takeNext(lane.encoderId) || hasEnded;
+    return this.takeNext(lane.encoderId) || hasEnded;
   }
 
-  /** Inside the commit: the first request is sent next, if it can be. Returns whether one ended because it cannot. */
-  #takeNext(encoderId: string): boolean {
+  /**
+   * Inside a commit: the first request counts as sent from now on, if it can be sent. Returns whether one ended because
+   * it cannot. In the commit that accepts a request it saves the encoder the wait for a commit of its own.
+   */
+  takeNext(encoderId: string): boolean {
     const { table, ledger, encoders } = this.#options;
     const journal = encoders.journal(encoderId);
     if (!encoders.connected(encoderId) || encoders.upgrading(encoderId) || journal === null) return false;
@@ -277,7 +280,8 @@ export class Dispatch {
     const { clock } = this.#options;
     const sleep = new AbortController();
     const wake = () => sleep.abort();
-    if (at <= clock.monotonic()) return;
+    // A signal that has fired already fires no more.
+    if (signal.aborted || at <= clock.monotonic()) return;
     signal.addEventListener('abort', wake, { once: true });
     this.#wake = wake;
     try {

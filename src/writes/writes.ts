@@ -104,7 +104,11 @@ async function accept(
   const status = await database.commit(() => {
     assertEncoder(parts, encoderId);
     const known = table.byRequest.get(encoderId, requestId);
-    if (!known) return ledger.status(insert(parts, { encoderId, requestId, body, digest, ...caller }));
+    if (!known) {
+      const accepted = ledger.status(insert(parts, { encoderId, requestId, body, digest, ...caller }));
+      dispatch.takeNext(encoderId);
+      return accepted;
+    }
     if (known.digest === digest) return ledger.status(known);
     throw new GatehouseError(
       'REQUEST_ID_REUSED',
