@@ -37,7 +37,11 @@ async function desk(options: { failCommits?: () => boolean } = {}) {
     database: {
       ...database,
       commit: (job) =>
-        options.failCommits?.() ? Promise.reject(new Error('the disk is full')) : database.commit(job),
+        database.commit(() => {
+          const result = job();
+          if (options.failCommits?.()) throw new Error('the disk is full');
+          return result;
+        }),
     },
     table,
     clock,
@@ -119,15 +123,22 @@ test('messages of an earlier boot repeated before the birth are acknowledged onc
   ]);
 });
 
-test('a birth that could not be stored is neither acknowledged nor believed', async () => {
+test('a birth that could not be stored is neither acknowledged nor believed, until it comes again', async () => {
   let full = false;
-  const { sessions, sent, told } = await desk({ failCommits: () => full });
+  const { sessions, sent, told, table } = await desk({ failCommits: () => full });
   sessions.subscribed(connection());
   full = true;
   await expect(sessions.received(connection(), 'status', birth(1))).rejects.toThrow('disk is full');
   expect(sessions.connected('desk-1')).toBe(false);
   expect(sent).toEqual([]);
-  expect(told).toEqual([]);
+  expect(told.filter(([what]) => what === 'wake')).toEqual([]);
+  expect(table.encoder.get('desk-1')?.journal).toBe(null);
+  full = false;
+  told.length = 0;
+  await sessions.received(connection(), 'status', birth(1));
+  expect(sessions.connected('desk-1')).toBe(true);
+  expect(told).toContainEqual(['born', 'desk-1', JOURNAL]);
+  expect(table.encoder.get('desk-1')?.journal).toBe(JOURNAL);
 });
 
 test('losing the connection disconnects at once, losing an older one does not', async () => {

@@ -273,10 +273,11 @@ function decode(channel: UpChannel, payload: Buffer): Up | undefined {
 
 /**
  * Whether a status tells how things are now. Statuses left over from earlier connections are repeated too: one of the
- * same boot counts only when it is newer; one of another boot only when that boot is certainly the later one.
+ * same boot counts unless it is older; one of another boot only when that boot is certainly the later one. The very
+ * status that counted last comes again when its commit has failed, and must count then.
  */
 function counts(born: Session['born'], message: Birth, stored: Stored): boolean {
   if (!born) return true;
-  if (born.boot === message.boot) return message.seq > born.seq;
+  if (born.boot === message.boot) return message.seq >= born.seq;
   return stored.bootIsNew && !born.bootIsNew;
 }
