@@ -1,11 +1,11 @@
-/** The process: argv, signals, crashes, exit code. With src/field/host.ts the only file that touches `process`. */
+/**
+ * The process: argv, signals, crashes, exit code; started by start.js. With that and src/field/host.ts the only file that
+ * touches `process`.
+ */
 import { fstatSync } from 'node:fs';
 import { getCompileCacheDir } from 'node:module';
 import type { Shell } from './cli/shell.ts';
 import { systemClock } from './clock.ts';
-
-// What Gatehouse writes is its own business; the server opens its socket for the group itself.
-process.umask(0o077);
 
 const stopping = new AbortController();
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
