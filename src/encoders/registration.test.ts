@@ -144,6 +144,17 @@ test('registrations of one encoder at the same moment get one generation each', 
   expect(answers.map(({ encoder }) => encoder.version)).toEqual([1, 2, 3]);
 });
 
+test('of two encoders that bring the same key at the same moment one is refused', async () => {
+  const { register, table } = await site();
+  const [first, second] = await Promise.allSettled([
+    register('K1', {}, 'desk-1'),
+    register('K1', {}, 'desk-2'),
+  ]);
+  expect(first.status).toBe('fulfilled');
+  expect(second).toMatchObject({ status: 'rejected', reason: { code: 'PUBLIC_KEY_REUSED' } });
+  expect(table.encoder.get('desk-2')).toBe(undefined);
+});
+
 test('more registrations than the limit within an hour are refused until the oldest is an hour old', async () => {
   const { register, clock } = await site();
   for (const key of ['K1', 'K2', 'K3']) await register(key);

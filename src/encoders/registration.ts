@@ -1,13 +1,14 @@
 /**
- * Registering an encoder (interface specification 4.1; docs/encoder-protocol.md, Registration). Everything that can
- * fail is done before the one commit; after it the old session is ended, so that the old credentials are worth nothing.
+ * Registering an encoder (interface specification 4.1; docs/encoder-protocol.md, Registration). Everything is made
+ * before the one commit, which checks once more that it may be stored; after it the old session is ended, so that the old credentials are worth nothing.
  */
 import type { KeyObject, X509Certificate } from 'node:crypto';
 import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
-import { applyEdit, assertEditable, type Caller, type Encoders, storedMetadata } from './encoders.ts';
+import type { Caller } from '../principal.ts';
+import { applyEdit, assertEditable, type Encoders, storedMetadata } from './encoders.ts';
 import type { RegisteredEncoder, RegistrationRequest } from './schema.ts';
 import type { EncoderTable } from './table.ts';
 
@@ -84,12 +85,18 @@ export function openRegistration(options: RegistrationOptions) {
 
   async function register(encoderId: string, request: RegistrationRequest, caller: RegistrationCaller) {
     const operational = verified(pki, encoderId, request);
-    const row = table.encoder.get(encoderId);
-    assertEditable(encoderId, request, caller.ifMatch, row?.revision);
-    assertFreshKey(table, encoderId, operational);
+    const assertAllowed = () => {
+      const row = table.encoder.get(encoderId);
+      assertEditable(encoderId, request, caller.ifMatch, row?.revision);
+      assertFreshKey(table, encoderId, operational);
+      return row;
+    };
+    const row = assertAllowed();
     assertRate(table, encoderId, clock.now(), options.registrationsPerHour);
     const issued = await issue(options, encoderId, (row?.generation ?? 0) + 1, operational);
     await database.commit(() => {
+      // Issuing takes a while, in which another request may have changed the encoder or taken the key.
+      assertAllowed();
       store(table, encoderId, request, operational, issued, clock.now(), caller.principal.id);
       audit.record({
         ...auditOf(encoderId, caller),
