@@ -12,7 +12,7 @@ import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
-import type { Principal, Role } from '../principal.ts';
+import type { Caller, Principal, Role } from '../principal.ts';
 import { openMarks } from './marks.ts';
 import {
   type CreatedToken,
@@ -26,12 +26,6 @@ import { type TokenRow, type TokenTable, tokenTable } from './table.ts';
 import { drawToken, parseToken, sameSecret } from './token.ts';
 
 const DAY_MS = 86_400_000;
-
-/** On whose behalf, for createdBy and the audit. */
-export interface Caller {
-  principal: Principal;
-  correlationId: string;
-}
 
 export interface Auth extends AsyncDisposable {
   /** From an Authorization header to who that is. Throws UNAUTHORIZED. */

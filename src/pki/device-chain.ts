@@ -5,6 +5,7 @@
  * particular, everything critical that is not understood here is refused, never passed over.
  */
 import { createHash, type KeyObject, X509Certificate } from 'node:crypto';
+import { ENCODER_ID } from '../../drivers/encoder/link.ts';
 import { type ErrorCode, GatehouseError } from '../errors.ts';
 import { type CertificateFields, decodeCertificate, OID } from './certificate-fields.ts';
 import { decodeOid, fieldsOf, Malformed, readPem, TAG } from './der.ts';
@@ -14,8 +15,6 @@ import { readPublicKey } from './public-key.ts';
 const MAX_CERTIFICATES = 4;
 /** Four certificates with RSA 4096 keys, and a margin. */
 const MAX_CHAIN_BYTES = 16 * 1024;
-/** What an encoder may be called; it becomes a topic level (docs/encoder-protocol.md, Registration). */
-const ENCODER_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
 /** Extensions that may be critical: the rules below apply them, or they restrict nothing that is done here. */
 const UNDERSTOOD: ReadonlySet<string> = new Set([

@@ -9,14 +9,19 @@ import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Events } from '../events/events.ts';
 import type { Log } from '../log.ts';
-import type { Principal } from '../principal.ts';
+import type { Caller } from '../principal.ts';
 import type { Vault } from '../vault.ts';
 import type { EncoderLookup, WriteReports } from './collaborators.ts';
 import { Dispatch, type SendDown, sealContext } from './dispatch.ts';
 import { auditName, type Ledger, openLedger } from './ledger.ts';
 import type { Input } from './machine.ts';
-import type { WriteRequestPage, WriteRequestStatus } from './schema.ts';
-import { BODY_LIMIT_BYTES, type ListQuery, type WriteRequestBody } from './schema.ts';
+import {
+  BODY_LIMIT_BYTES,
+  type ListQuery,
+  type WriteRequestBody,
+  type WriteRequestPage,
+  type WriteRequestStatus,
+} from './schema.ts';
 import { openWriteTable, type RequestRow, type WriteTable } from './table.ts';
 
 /** Requests of one encoder that wait behind the one under way: an hour of work at a busy desk. */
@@ -44,11 +49,6 @@ export interface RequestPath {
   encoderId: string;
   requestId: string;
 }
-export interface Caller {
-  principal: Principal;
-  correlationId: string;
-}
-
 export interface Writes {
   /** Durable when it resolves. Throws NOT_FOUND, or REQUEST_ID_REUSED, NOT_CONNECTED, ENCODER_UPGRADING, QUEUE_FULL … */
   accept(path: RequestPath, body: WriteRequestBody, caller: Caller): Promise<WriteRequestStatus>;
