@@ -14,7 +14,7 @@ export function writeReported(
   if (!row) return;
   const raised = birth.alarm === undefined ? row.alarm_raised : Number(birth.alarm.raised);
   table.setReported.run(
-    birth.ipAddress ?? plainAddress(remoteAddress) ?? row.ip_address,
+    birth.ipAddress ?? remoteAddress ?? row.ip_address,
     raised,
     raised === row.alarm_raised ? row.alarm_changed_at : now,
     birth.apps ? JSON.stringify(birth.apps) : row.apps,
@@ -28,9 +28,4 @@ export function writeReported(
 
 function stored(value: object | null): string | null {
   return value === null ? null : JSON.stringify(value);
-}
-
-/** An IPv4 peer of a dual-stack socket shows as ::ffff:10.0.0.7. */
-function plainAddress(address: string | undefined): string | undefined {
-  return address?.replace(/^::ffff:(?=\d+\.)/i, '');
 }

@@ -72,7 +72,7 @@ async function desk(options: { failCommits?: () => boolean } = {}) {
 }
 
 function connection(connectionId = 'c1'): EncoderConnection {
-  return { encoderId: 'desk-1', connectionId, generation: 1, remoteAddress: '::ffff:10.0.0.7' };
+  return { encoderId: 'desk-1', connectionId, generation: 1, remoteAddress: '10.0.0.7' };
 }
 
 function birth(seq: number, more: Record<string, unknown> = {}): Buffer {
