@@ -35,15 +35,17 @@ interface Rule {
   find(source: Source, project: Project): Place[];
 }
 
-/** One folder of src for each resource; they meet in COMPOSITION only. */
+/** One folder of src for each subject; they meet in COMPOSITION only. */
 const SLICES = [
   'audit',
   'auth',
   'doors',
   'encoders',
   'events',
+  'field',
   'jobs',
   'networks',
+  'pki',
   'rs485',
   'status',
   'writes',
