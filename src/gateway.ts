@@ -73,7 +73,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     await openField({
       ...processes,
       directory: join(config.dataDirectory, 'hosts'),
-      links: config.links.map(({ id, protocol, host }) => ({ id, protocol, host, options: {} })),
+      links: config.links.map(({ id, protocol, host, ...options }) => ({ id, protocol, host, options })),
       clock,
       log,
       onEvent: async (link, { kind }) => log.info({ link, kind }, 'a link told an event'),
