@@ -48,6 +48,7 @@ describeEmbedded('acknowledgement', (site) => {
     await peer.next(TYPE.pingresp);
     expect(identifierOf(await peer.next(TYPE.puback))).toBe(101);
     expect(peer.packets.filter(({ type }) => type === TYPE.puback)).toEqual([]);
+    expect(warnings).toEqual(['a message could not be stored: Error: STORAGE_UNAVAILABLE']);
     // Repeated on the same connection, and on the next one.
     site().host.store = async () => undefined;
     peer.send(publishPacket({ topic: 'enc/e1/up/progress', payload: 'disk full', id: 1, dup: true }));
