@@ -1,4 +1,11 @@
-/** One group of links and the process that runs it: started when its predecessor is gone, watched, ended, restarted. */
+/**
+ * One group of links and the process that runs it: started when its predecessor is gone, watched, ended, restarted.
+ *
+ * A process, and not a thread: a crash, a stuck library or a slow disk in one place must not delay a bus or a door
+ * elsewhere; a serial port library aborts the whole process from a thread; the library of Zigbee coordinators holds one
+ * per process; and the kernel takes back what a killed process held. Two masters on one bus are worse than none, hence
+ * the wait for the predecessor.
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Duplex } from 'node:stream';
 import { DriverError, type Plain } from '../../drivers/driver.ts';
