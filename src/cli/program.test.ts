@@ -187,11 +187,13 @@ describe('tokens', () => {
     const revoke = async (answer: string | undefined, ...more: string[]) => {
       shell = testShell();
       shell.stdin.isTTY = answer !== undefined;
-      if (answer !== undefined) shell.stdin.write(`${answer}\n`);
+      if (answer === 'Ctrl-D') shell.stdin.end();
+      else if (answer !== undefined) shell.stdin.write(`${answer}\n`);
       return command('token', 'revoke', 'a/b', '-s', socket, ...more);
     };
     expect(await revoke('n')).toBe(1);
     expect(await revoke('')).toBe(1);
+    expect(await revoke('Ctrl-D')).toBe(1);
     expect(served.asked).toHaveLength(0);
     expect(await revoke('y')).toBe(0);
     expect(await revoke('n', '--yes')).toBe(0);

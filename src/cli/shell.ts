@@ -46,12 +46,15 @@ export function styled(stream: Writable, format: Format, text: string): string {
   return styleText(format, text, { stream });
 }
 
-/** Asks on the terminal; without one nobody can answer, and yes is taken for granted. */
+/** Asks on the terminal, where Ctrl-C and Ctrl-D mean no; without one nobody can answer, and yes is taken for granted. */
 export async function confirmed(shell: Shell, question: string): Promise<boolean> {
   if (!shell.stdin.isTTY) return true;
   const readline = createInterface({ input: shell.stdin, output: shell.stderr });
+  const closed = Promise.withResolvers<string>();
+  readline.once('close', () => closed.resolve(''));
   try {
-    const answer = await readline.question(`${question} [y/N] `, { signal: shell.stopping });
+    const asked = readline.question(`${question} [y/N] `, { signal: shell.stopping });
+    const answer = await Promise.race([asked.catch(() => ''), closed.promise]);
     return /^y(es)?$/i.test(answer.trim());
   } finally {
     readline.close();
