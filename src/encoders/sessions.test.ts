@@ -111,11 +111,13 @@ test('a birth before the subscription counts when the subscription is granted', 
 });
 
 test('messages of an earlier boot repeated before the birth are acknowledged once the encoder is connected', async () => {
-  const { sessions, sent } = await desk();
+  const { sessions, sent, told } = await desk();
   const left = { boot: uuid(11), seq: 1, jobId: uuid(20), keyId: uuid(21), status: 'written' };
   sessions.subscribed(connection());
   await sessions.received(connection(), 'progress', Buffer.from(JSON.stringify(left)));
   expect(sent).toEqual([]);
+  // Its event can leave at once all the same.
+  expect(told.at(-1)).toEqual(['wake', 'desk-1', 'report']);
   await sessions.received(connection(), 'status', birth(1));
   expect(sent.slice(1).map(({ message }) => [message.boot, message.seq])).toEqual([
     [uuid(11), 1],

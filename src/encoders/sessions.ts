@@ -110,7 +110,7 @@ export class Sessions implements EncoderLinkHost {
     if (up.channel === 'status') session.birthStored = true;
     this.#connectIfReady(session);
     this.#acknowledge(session);
-    if (this.#isConnected(session)) this.#options.reports.wake(encoderId, 'report');
+    this.#options.reports.wake(encoderId, 'report');
   }
 
   lost(connection: EncoderConnection, reason: string): void {
@@ -186,13 +186,13 @@ export class Sessions implements EncoderLinkHost {
 
   #connectIfReady(session: Session): void {
     const { encoderId, generation } = session.connection;
-    const { clock, log, reports } = this.#options;
+    const { clock, log, reports, epoch } = this.#options;
     if (this.#sessions.get(encoderId) !== session || session.connectedAt !== null) return;
     if (!session.granted || !session.birthStored) return;
     session.connectedAt = clock.monotonic();
     this.#remember(encoderId, true);
     log.info({ encoderId, generation }, 'encoder connected');
-    this.#trySend(session, 'hello', {});
+    this.#trySend(session, 'hello', { epoch });
     reports.wake(encoderId, 'fresh-connection');
   }
 
@@ -236,17 +236,20 @@ export class Sessions implements EncoderLinkHost {
   /** What came before the birth is acknowledged as soon as the encoder is connected and can hear it. */
   #acknowledge(session: Session): void {
     if (!this.#isConnected(session)) return;
-    for (const [boot, seq] of session.owed) this.#trySend(session, 'ack', { boot, seq });
+    const { epoch } = this.#options;
+    for (const [boot, seq] of session.owed) this.#trySend(session, 'ack', { epoch, boot, seq });
     session.owed.clear();
   }
 
   /** For what is repeated anyway when the encoder is back. */
-  #trySend(session: Session, channel: 'hello' | 'ack', message: Partial<DownMessages['ack']>): void {
-    if (!this.#isConnected(session)) return;
-    const { encoderId } = session.connection;
-    const { link, log, epoch } = this.#options;
+  #trySend<Channel extends 'hello' | 'ack'>(
+    { connection: { encoderId } }: Session,
+    channel: Channel,
+    message: DownMessages[Channel],
+  ): void {
+    const { link, log } = this.#options;
     link()
-      .send(encoderId, channel, encodeDown(channel, { epoch, ...message } as DownMessages['ack']))
+      .send(encoderId, channel, encodeDown(channel, message))
       .catch((error) => log.debug({ encoderId, channel, error: String(error) }, 'not sent'));
   }
 }
