@@ -8,7 +8,6 @@
  * promised is on the disk.
  */
 import { existsSync, readFileSync } from 'node:fs';
-import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { openEmbeddedLink } from '../drivers/encoder/embedded.ts';
 import { type EncoderLink, MAX_UP_PACKET_BYTES } from '../drivers/encoder/link.ts';
@@ -24,6 +23,7 @@ import { openEncoderTable } from './encoders/table.ts';
 import { openEvents } from './events/events.ts';
 import { openForwarder } from './events/forward.ts';
 import { type FieldOptions, type FieldState, openField } from './field/field.ts';
+import { announcedHost, certificateNames } from './host-names.ts';
 import { interfaceOperations } from './interface.ts';
 import type { Log } from './log.ts';
 import { checkVendorRoots, verifyDeviceChain } from './pki/device-chain.ts';
@@ -31,10 +31,10 @@ import { sealTo } from './pki/jose.ts';
 import { parseOperationalKey, verifyPossession } from './pki/possession.ts';
 import type { ServerIdentity } from './pki/server-identity.ts';
 import { openSiteCa, type SiteCa } from './pki/site-ca.ts';
-import { hostOf, openPorts, type Ports } from './ports.ts';
+import { openPorts, type Ports } from './ports.ts';
 import type { Status } from './status/schema.ts';
 import { openStatus } from './status/status.ts';
-import { supervise } from './supervise.ts';
+import { DEFAULT_BACKOFF, openTasks } from './supervise.ts';
 import { openSystem } from './system.ts';
 import { openVault } from './vault.ts';
 import { VERSION } from './version.ts';
@@ -42,6 +42,8 @@ import { openWrites, type Writes } from './writes/writes.ts';
 
 /** Certificates are looked at so often; they are renewed months before their end. */
 const CERTIFICATE_CHECK_MS = 12 * 3_600_000;
+/** A desk waits for it: once a full disk has space again, requests go out within seconds. */
+const DISPATCH_BACKOFF = { ...DEFAULT_BACKOFF, longestMs: 3_000 };
 
 export interface Gateway extends AsyncDisposable {
   readonly systemId: string;
@@ -204,7 +206,7 @@ async function openDesk(
     maxPacketBytes: MAX_UP_PACKET_BYTES,
     registered: (id) => sessions.drop(id, 'it was registered again'),
   });
-  tasks.start('write requests', writes.run);
+  tasks.start('write requests', writes.run, DISPATCH_BACKOFF);
   return { writes, sessions, encoders, registration, encoderLink, encoderUrl };
 }
 
@@ -233,26 +235,6 @@ function registrationPki(config: Config, ca: SiteCa, clock: Clock): Registration
   };
 }
 
-/** An address that listens everywhere is announced by the name of this host. */
-function announcedHost(address: string): string {
-  const [name = 'localhost'] = hostNames();
-  return address === '0.0.0.0' || address === '::' ? name : hostOf(address);
-}
-
-/** Every name under which clients and encoders reach this host, as far as the configuration tells. */
-function certificateNames({ http, encoders }: Config): string[] {
-  const addresses = [http.listen.host, encoders.listen.host].filter(
-    (host) => host !== '0.0.0.0' && host !== '::',
-  );
-  const announced = encoders.endpoint ? [new URL(encoders.endpoint).hostname.replace(/^\[|\]$/g, '')] : [];
-  return [...hostNames(), ...addresses, ...announced, ...http.names];
-}
-
-/** Some boards have no name, or "(none)". */
-function hostNames(): string[] {
-  return /^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?$/.test(hostname()) ? [hostname()] : [];
-}
-
 function fieldStatus({ hosts, links }: FieldState): Status['field'] {
   return {
     hosts: hosts.map(({ name, pid, restarts, heartbeatAgeMs }) => ({
@@ -268,22 +250,5 @@ function fieldStatus({ hosts, links }: FieldState): Status['field'] {
       since: new Date(since).toISOString(),
       lastError: lastError ? `${lastError.code}: ${lastError.message}` : null,
     })),
-  };
-}
-
-interface Tasks extends AsyncDisposable {
-  start(name: string, run: (signal: AbortSignal) => Promise<unknown>): void;
-}
-
-/** Work that goes on until the gateway closes, restarted when it breaks. */
-function openTasks(clock: Clock, log: Log): Tasks {
-  const stop = new AbortController();
-  const running: Promise<void>[] = [];
-  return {
-    start: (name, run) => void running.push(supervise({ name, run, signal: stop.signal, clock, log })),
-    async [Symbol.asyncDispose]() {
-      stop.abort();
-      await Promise.all(running);
-    },
   };
 }
