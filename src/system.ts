@@ -6,8 +6,6 @@ import type { Database } from './database/database.ts';
 export interface System {
   /** Lower-case UUID. */
   readonly systemId: string;
-  /** Drawn when the database was made. */
-  readonly databaseId: string;
   /**
    * Grows with each start (docs/encoder-protocol.md, Messages). At least the wall clock's seconds, so that a database
    * restored from a backup, whose count is behind, still says more than encoders have seen.
@@ -21,8 +19,8 @@ export async function openSystem(
   clock: Clock,
   configuredId: string | undefined,
 ): Promise<System> {
-  const read = database.prepare<[], { system_id: string; database_id: string; epoch: number }>(
-    'SELECT system_id, database_id, epoch FROM system WHERE id = 1',
+  const read = database.prepare<[], { system_id: string; epoch: number }>(
+    'SELECT system_id, epoch FROM system WHERE id = 1',
   );
   const insert = database.prepare<[string, string, number]>(
     'INSERT INTO system (id, system_id, database_id, epoch, created_at) VALUES (1, ?, ?, 0, ?)',
@@ -38,6 +36,6 @@ export async function openSystem(
         `systemId in the configuration is ${configuredId}, but the database belongs to ${row.system_id}: correct the configuration, or use another dataDirectory`,
       );
     }
-    return { systemId: row.system_id, databaseId: row.database_id, epoch: row.epoch };
+    return { systemId: row.system_id, epoch: row.epoch };
   });
 }

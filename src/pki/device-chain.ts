@@ -4,7 +4,7 @@
  * are those of `openssl verify -x509_strict -purpose sslclient`, and stricter where device-chain.test.ts says so: in
  * particular, everything critical that is not understood here is refused, never passed over.
  */
-import { createHash, type KeyObject, X509Certificate } from 'node:crypto';
+import { type KeyObject, X509Certificate } from 'node:crypto';
 import { ENCODER_ID } from '../../drivers/encoder/link.ts';
 import { type ErrorCode, GatehouseError } from '../errors.ts';
 import { type CertificateFields, decodeCertificate, OID } from './certificate-fields.ts';
@@ -56,9 +56,6 @@ export interface DeviceChain {
 
 export interface DeviceIdentity {
   leaf: X509Certificate;
-  /** Lower-case hex SHA-256 of the leaf's DER. */
-  fingerprint: string;
-  publicKey: KeyObject;
 }
 
 interface Certificate extends CertificateFields {
@@ -79,8 +76,7 @@ export function verifyDeviceChain(request: DeviceChain): DeviceIdentity {
   for (const linked of path.slice(0, -1)) judge('CERT_INVALID', linked.label, () => checkLink(linked));
   checkPathLengths(path);
   if (!request.acceptExpired) for (const certificate of path) checkValidity(certificate, request.now);
-  const fingerprint = createHash('sha256').update(leaf.x509.raw).digest('hex');
-  return { leaf: leaf.x509, fingerprint, publicKey: leaf.key };
+  return { leaf: leaf.x509 };
 }
 
 /**
