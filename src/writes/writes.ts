@@ -15,19 +15,11 @@ import type { EncoderLookup, WriteReports } from './collaborators.ts';
 import { Dispatch, type SendDown, sealContext } from './dispatch.ts';
 import { auditName, type Ledger, openLedger } from './ledger.ts';
 import type { Input } from './machine.ts';
-import {
-  BODY_LIMIT_BYTES,
-  type ListQuery,
-  type WriteRequestBody,
-  type WriteRequestPage,
-  type WriteRequestStatus,
-} from './schema.ts';
+import type { ListQuery, WriteRequestBody, WriteRequestPage, WriteRequestStatus } from './schema.ts';
 import { openWriteTable, type RequestRow, type WriteTable } from './table.ts';
 
 /** Requests of one encoder that wait behind the one under way: an hour of work at a busy desk. */
 const WAITING_MAX = 8;
-/** The write message adds its own fields to the content and has the same limit as the body. */
-const CONTENT_MAX_BYTES = BODY_LIMIT_BYTES - 1_024;
 /** One line per encoder and minute about reports that fit nothing: a confused encoder must not fill the log. */
 const WARN_EVERY_MS = 60_000;
 
@@ -94,12 +86,6 @@ async function accept(
   const { database, vault, table, ledger, dispatch } = parts;
   assertUniqueKeys(body);
   const content = canonical(body);
-  if (Buffer.byteLength(content) > CONTENT_MAX_BYTES) {
-    throw new GatehouseError(
-      'PAYLOAD_TOO_LARGE',
-      `A write request may have ${CONTENT_MAX_BYTES} bytes of content. Send the keys in several requests.`,
-    );
-  }
   const digest = vault.digest('write request', `${encoderId}\n${requestId}\n${content}`);
   const status = await database.commit(() => {
     assertEncoder(parts, encoderId);
