@@ -19,6 +19,11 @@ export interface EncoderConnection {
   generation: number;
   /** The peer's address, an IPv4 one without the ::ffff: of a dual-stack socket; undefined when a broker stands between. */
   remoteAddress: string | undefined;
+  /**
+   * The session the encoder drew for this connection, from its last will (docs/encoder-protocol.md, Connection). Only
+   * a status of this session is this connection's birth. Undefined when the encoder left no will.
+   */
+  session: string | undefined;
 }
 
 export type CredentialVerdict =

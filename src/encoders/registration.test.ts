@@ -116,6 +116,7 @@ test('the active key may come again, since its answer may have been lost', async
   const { register } = await site();
   await register('K1');
   expect((await register('K1')).encoder.version).toBe(2);
+  expect((await register('K1')).encoder.version).toBe(3);
 });
 
 test('the key of an earlier generation, or of another encoder, is refused and audited', async () => {

@@ -150,17 +150,16 @@ function verified(pki: RegistrationPki, encoderId: string, request: Registration
   return operational;
 }
 
-/** Only the active generation's own key may come again: its answer may have been lost on the way. */
+/** Only the active generation's own key may come again, as often as its answer is lost on the way. */
 function assertFreshKey(table: EncoderTable, encoderId: string, operational: OperationalKey): void {
-  for (const used of table.byKey.all(operational.sha256)) {
-    if (used.encoder_id === encoderId && used.status === 'active') continue;
-    const whose =
-      used.encoder_id === encoderId ? 'an earlier registration of this encoder' : 'another encoder';
-    throw new GatehouseError(
-      'PUBLIC_KEY_REUSED',
-      `This publicKey belongs to ${whose}: let the encoder make a new key pair and register that.`,
-    );
-  }
+  const uses = table.byKey.all(operational.sha256);
+  const isForeign = uses.some((use) => use.encoder_id !== encoderId);
+  if (!isForeign && (uses.length === 0 || uses.some(({ status }) => status === 'active'))) return;
+  const whose = isForeign ? 'another encoder' : 'an earlier registration of this encoder';
+  throw new GatehouseError(
+    'PUBLIC_KEY_REUSED',
+    `This publicKey belongs to ${whose}: let the encoder make a new key pair and register that.`,
+  );
 }
 
 function assertRate(table: EncoderTable, encoderId: string, now: number, limit: number): void {

@@ -26,7 +26,7 @@ import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import type { Log } from '../log.ts';
 import type { Presence } from './encoders.ts';
-import { type Stored, storeOnce } from './inbox.ts';
+import { storeOnce } from './inbox.ts';
 import { writeReported } from './reported.ts';
 import type { EncoderTable } from './table.ts';
 
@@ -54,8 +54,8 @@ export interface SessionsOptions {
 interface Session {
   connection: EncoderConnection;
   granted: boolean;
-  /** The boot whose statuses count on this connection, and the last of them; set inside the commit that stores it. */
-  born: { boot: string; bootIsNew: boolean; seq: number } | undefined;
+  /** The newest status that tells how things are now; set inside the commit that stores it. */
+  born: { boot: string; seq: number } | undefined;
   birthStored: boolean;
   /** How far each boot is stored, by boot, where the encoder has not been told yet. */
   owed: Map<string, number>;
@@ -105,9 +105,9 @@ export class Sessions implements EncoderLinkHost {
     const session = this.#sessionOf(connection);
     if (!session) throw new DriverError('LINK_LOST', `encoder ${encoderId} has been cut off`);
     session.lastMessageAt = this.#options.clock.monotonic();
-    const stored = await this.#options.database.commit(() => this.#store(session, up));
-    owe(session, up.message.boot, stored.acked);
-    if (up.channel === 'status') session.birthStored = true;
+    const acked = await this.#options.database.commit(() => this.#store(session, up));
+    owe(session, up.message.boot, acked);
+    if (up.channel === 'status' && counts(session, up.message)) session.birthStored = true;
     this.#connectIfReady(session);
     this.#acknowledge(session);
     this.#options.reports.wake(encoderId, 'report');
@@ -215,22 +215,22 @@ export class Sessions implements EncoderLinkHost {
       .catch((error) => log.warn({ encoderId, error: String(error) }, 'presence not stored'));
   }
 
-  /** Inside the commit: stores the message and all that follows from it. */
-  #store(session: Session, up: Up): Stored {
+  /** Inside the commit: stores the message and all that follows from it. Returns how far its boot is stored. */
+  #store(session: Session, up: Up): number {
     const { table, clock, reports } = this.#options;
     const { encoderId } = session.connection;
     const { boot, seq } = up.message;
-    const stored = storeOnce(table, { encoderId, boot, seq, now: clock.now() });
-    const isCurrent = up.channel === 'status' && counts(session.born, up.message, stored);
-    if (isCurrent) session.born = { boot, bootIsNew: session.born?.bootIsNew ?? stored.bootIsNew, seq };
-    if (!stored.isNew) return stored;
+    const { isNew, acked } = storeOnce(table, { encoderId, boot, seq, now: clock.now() });
+    const isCurrent = up.channel === 'status' && counts(session, up.message);
+    if (isCurrent) session.born = { boot, seq };
+    if (!isNew) return acked;
     if (up.channel === 'job') reports.job(encoderId, up.message);
     else if (up.channel === 'progress') reports.progress(encoderId, up.message);
     else if (isCurrent) {
       writeReported(table, session.connection, up.message, clock.now());
       reports.born(encoderId, up.message.journal);
     }
-    return stored;
+    return acked;
   }
 
   /** What came before the birth is acknowledged as soon as the encoder is connected and can hear it. */
@@ -275,12 +275,12 @@ function decode(channel: UpChannel, payload: Buffer): Up | undefined {
 }
 
 /**
- * Whether a status tells how things are now. Statuses left over from earlier connections are repeated too: one of the
- * same boot counts unless it is older; one of another boot only when that boot is certainly the later one. The very
- * status that counted last comes again when its commit has failed, and must count then.
+ * Whether a status tells how things are now. Statuses of earlier connections are repeated too, before or after the
+ * birth: those of another session than the connection's own say nothing. Where the encoder left no will to name the
+ * session, its first status is taken for the birth. The very status that counted last comes again when its commit has
+ * failed, and must count then.
  */
-function counts(born: Session['born'], message: Birth, stored: Stored): boolean {
-  if (!born) return true;
-  if (born.boot === message.boot) return message.seq >= born.seq;
-  return stored.bootIsNew && !born.bootIsNew;
+function counts({ connection, born }: Session, message: Birth): boolean {
+  if (connection.session !== undefined && message.session !== connection.session) return false;
+  return !born || (born.boot === message.boot && message.seq >= born.seq);
 }

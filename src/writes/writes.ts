@@ -87,12 +87,13 @@ async function accept(
   assertUniqueKeys(body);
   const content = canonical(body);
   const digest = vault.digest('write request', `${encoderId}\n${requestId}\n${content}`);
+  let hasEnded = false;
   const status = await database.commit(() => {
     assertEncoder(parts, encoderId);
     const known = table.byRequest.get(encoderId, requestId);
     if (!known) {
       const accepted = ledger.status(insert(parts, { encoderId, requestId, body, digest, ...caller }));
-      dispatch.takeNext(encoderId);
+      hasEnded = dispatch.advance(encoderId);
       return accepted;
     }
     if (known.digest === digest) return ledger.status(known);
@@ -101,6 +102,7 @@ async function accept(
       `Request ${requestId} of encoder ${encoderId} was sent before with another content. Choose a new requestId.`,
     );
   });
+  if (hasEnded) parts.events.wake();
   dispatch.accepted(encoderId);
   return status;
 }
