@@ -200,6 +200,7 @@ describe('single settings', () => {
     ['encoders: { endpoint: "mqtt://a:1" }', /mqtts/],
     ['encoders: { keepAlive: 20 }', /duration such as/],
     ['encoders: { keepAlive: 31s }', /between 1s and 30s/],
+    ['encoders: { keepAlive: 1500ms }', /whole seconds/],
     ['encoders: { vendorRoots: root.pem }', /expected array/],
     ['encoders: { vendorRoots: [""] }', /expected a path/],
     ['upstream: { url: "http://a" }', /mqtts:\/\/host:port/],

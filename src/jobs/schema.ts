@@ -29,7 +29,10 @@ export const job = z
       .object({ code: z.string(), message: z.string() })
       .nullable()
       .openapi({ description: 'Why it failed; INTERRUPTED: the gateway ended while it ran' }),
-    result: z.record(z.string(), z.json()).nullable().openapi({ description: 'What it made, by its kind' }),
+    result: z
+      .record(z.string(), z.unknown())
+      .nullable()
+      .openapi({ description: 'What it made, by its kind' }),
   })
   .openapi('Job');
 export type Job = z.infer<typeof job>;

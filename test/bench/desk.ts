@@ -17,7 +17,9 @@ import { isTerminalEvent } from '../simulators/upstream.ts';
 import { type BenchTable, quantile, type Row } from './table.ts';
 
 const ENCODERS = 50;
-const REQUESTS = 1_000;
+/** A neighbour on the machine spoils one round; the median round is quoted. */
+const ROUNDS = 3;
+const REQUESTS_PER_ROUND = 500;
 /** Open loop: requests leave at this pace whatever the answers do. */
 const REQUESTS_PER_SECOND = 50;
 const WARM_UP_REQUESTS = 100;
@@ -39,6 +41,9 @@ interface Marks {
 
 export async function benchDesk(): Promise<BenchTable> {
   await using site = await openTestSite();
+  // The first start of a new version fills Node's code cache, which takes 15 MB that no later start takes.
+  await site.daemon.kill();
+  await site.daemon.start();
   const marks: Marks = {
     asked: new Map(),
     reported: new Map(),
@@ -52,15 +57,30 @@ export async function benchDesk(): Promise<BenchTable> {
   };
   using agent = closing(new Agent({ keepAlive: true, maxSockets: 16, ca: readFileSync(site.daemon.caFile) }));
   await drive(site, agent.agent, marks, WARM_UP_REQUESTS);
-  marks.samples = { accepted: [], delivered: [], forwarded: [] };
-  await drive(site, agent.agent, marks, REQUESTS);
-  const { accepted, delivered, forwarded } = marks.samples;
+  const rounds: Samples[] = [];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    marks.samples = { accepted: [], delivered: [], forwarded: [] };
+    await drive(site, agent.agent, marks, REQUESTS_PER_ROUND);
+    rounds.push(marks.samples);
+  }
+  const events = rounds.reduce((sum, { forwarded }) => sum + forwarded.length, 0);
   return {
-    title: `The desk: ${ENCODERS} encoders, ${REQUESTS} write requests at ${REQUESTS_PER_SECOND}/s, ${forwarded.length} events`,
+    title: `The desk: ${ENCODERS} encoders, ${ROUNDS} rounds of ${REQUESTS_PER_ROUND} write requests at ${REQUESTS_PER_SECOND}/s, ${events} events`,
     rows: [
-      latency('PUT write request → 202', accepted),
-      latency('PUT write request → down/write at the encoder', delivered, P99_TARGET_MS),
-      latency('up/progress → notification service', forwarded, P99_TARGET_MS),
+      latency(
+        'PUT write request → 202',
+        rounds.map(({ accepted }) => accepted),
+      ),
+      latency(
+        'PUT write request → down/write at the encoder',
+        rounds.map(({ delivered }) => delivered),
+        P99_TARGET_MS,
+      ),
+      latency(
+        'up/progress → notification service',
+        rounds.map(({ forwarded }) => forwarded),
+        P99_TARGET_MS,
+      ),
       {
         what: `memory of the daemon with ${ENCODERS} encoders registered and connected`,
         figure: `${connected} MB`,
@@ -156,9 +176,12 @@ async function ask(
   if (status !== 202) throw new Error(`a write request was answered ${status}`);
 }
 
-function latency(what: string, samples: number[], p99Target?: number): Row {
-  const p99 = quantile(samples, 0.99);
-  const figure = `p50 ${quantile(samples, 0.5).toFixed(1)} ms, p99 ${p99.toFixed(1)} ms`;
+/** Of the round whose p99 is the median of all rounds'. */
+function latency(what: string, rounds: number[][], p99Target?: number): Row {
+  const p99s = rounds.map((samples) => quantile(samples, 0.99));
+  const p99 = quantile(p99s, 0.5);
+  const p50 = quantile(rounds[p99s.indexOf(p99)] ?? [], 0.5);
+  const figure = `p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms (${p99s.map((ms) => ms.toFixed(1)).join(', ')})`;
   if (p99Target === undefined) return { what, figure };
   return { what, figure, target: `p99 ≤ ${p99Target} ms`, met: p99 <= p99Target };
 }
