@@ -76,16 +76,18 @@ export type OpenDriver = (options: Plain, context: DriverContext, signal: AbortS
  * REFUSED: it understood and said no · DEADLINE_PASSED: not sent any more · BUSY: a bound was reached ·
  * INVALID_OPTIONS, INVALID_COMMAND: what the caller sent is wrong · OUTCOME_UNKNOWN: sent, and nobody knows
  */
-export type DriverErrorCode =
-  | 'LINK_LOST'
-  | 'NO_REPLY'
-  | 'BAD_REPLY'
-  | 'REFUSED'
-  | 'DEADLINE_PASSED'
-  | 'BUSY'
-  | 'INVALID_OPTIONS'
-  | 'INVALID_COMMAND'
-  | 'OUTCOME_UNKNOWN';
+export const DRIVER_ERROR_CODES = [
+  'LINK_LOST',
+  'NO_REPLY',
+  'BAD_REPLY',
+  'REFUSED',
+  'DEADLINE_PASSED',
+  'BUSY',
+  'INVALID_OPTIONS',
+  'INVALID_COMMAND',
+  'OUTCOME_UNKNOWN',
+] as const;
+export type DriverErrorCode = (typeof DRIVER_ERROR_CODES)[number];
 
 export class DriverError extends Error {
   readonly code: DriverErrorCode;

@@ -1,5 +1,6 @@
 /** `npm run bench [NAME …]`: the figures of docs/performance.md, on this machine. Exits 1 when a target is missed. */
 import { cpus, loadavg } from 'node:os';
+import { benchApi } from '../test/bench/api.ts';
 import { benchBridge } from '../test/bench/bridge.ts';
 import { benchDesk } from '../test/bench/desk.ts';
 import { benchDrain } from '../test/bench/drain.ts';
@@ -9,6 +10,7 @@ import { type BenchTable, printTable } from '../test/bench/table.ts';
 const BENCHES: Record<string, () => Promise<BenchTable>> = {
   start: benchStart,
   desk: benchDesk,
+  api: benchApi,
   drain: benchDrain,
   bridge: benchBridge,
 };

@@ -44,6 +44,7 @@ describe('what is accepted', () => {
       `dataDirectory: ../data
 adminSocket: run/a.sock
 encoders: { vendorRoots: [roots/a.pem, /b.pem] }
+auth: { oidc: { issuer: https://i, audience: g, jwksUrl: https://i/k, caFile: i.pem } }
 upstream: { url: mqtts://n, caFile: ca.pem, certFile: c.pem, keyFile: k.pem, username: u, passwordFile: p }`,
       '/etc/gatehouse/gatehouse.yaml',
     );
@@ -54,8 +55,11 @@ upstream: { url: mqtts://n, caFile: ca.pem, certFile: c.pem, keyFile: k.pem, use
     expect([caFile, certFile, keyFile, passwordFile]).toEqual(
       ['ca.pem', 'c.pem', 'k.pem', 'p'].map((name) => `/etc/gatehouse/${name}`),
     );
+    expect(config.auth.oidc?.caFile).toBe('/etc/gatehouse/i.pem');
+    const { auth } = parseConfig('auth: { oidc: { issuer: https://i, audience: g, jwksFile: k.json } }', '/etc/x');
+    expect(auth.oidc?.jwksFile).toBe('/etc/k.json');
     // The settings above are all there are: a new one must be added to resolvePaths and here.
-    expect(JSON.stringify(configJsonSchema()).split('"format":"path"')).toHaveLength(1 + 7);
+    expect(JSON.stringify(configJsonSchema()).split('"format":"path"')).toHaveLength(1 + 9);
   });
 
   it('reads addresses, durations and IPv6', () => {
@@ -200,6 +204,7 @@ describe('single settings', () => {
     ['encoders: { endpoint: "mqtt://a:1" }', /mqtts/],
     ['encoders: { keepAlive: 20 }', /duration such as/],
     ['encoders: { keepAlive: 31s }', /between 1s and 30s/],
+    ['encoders: { keepAlive: 1500ms }', /whole seconds/],
     ['encoders: { vendorRoots: root.pem }', /expected array/],
     ['encoders: { vendorRoots: [""] }', /expected a path/],
     ['upstream: { url: "http://a" }', /mqtts:\/\/host:port/],

@@ -115,6 +115,7 @@ const encoders = z.strictObject({
     .default(6)
     .describe('Registrations per encoder and hour'),
   keepAlive: duration(1_000, 30_000)
+    .refine((ms) => ms % 1_000 === 0, 'expected whole seconds, as MQTT counts them')
     .prefault('20s')
     .describe('MQTT keep-alive told to encoders; silence of 1.5 times this is a lost link'),
   writeExpiry: duration(1_000, 86_400_000)

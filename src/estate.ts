@@ -18,7 +18,7 @@ import type { Database } from './database/database.ts';
 import { type ConfigurationOptions, doorConfiguration } from './doors/configuration.ts';
 import { openDoors } from './doors/doors.ts';
 import { openDoorTable } from './doors/table.ts';
-import { type Field, type FieldCommand, openField } from './field/field.ts';
+import { type Field, type FieldCommand, type FieldOptions, openField } from './field/field.ts';
 import { openJobs } from './jobs/jobs.ts';
 import type { Log } from './log.ts';
 import { openNetworks } from './networks/networks.ts';
@@ -37,7 +37,7 @@ export interface EstateOptions {
   audit: Audit;
   clock: Clock;
   log: Log;
-  processes: { execPath: string; kill: (pid: number) => void };
+  processes: Pick<FieldOptions, 'execPath' | 'kill' | 'environment'>;
   /** Work that goes on until the gateway closes, restarted when it breaks. */
   tasks: { start(name: string, run: (signal: AbortSignal) => Promise<unknown>): void };
   /** What is opened here is closed with it. */

@@ -7,15 +7,14 @@
  * Closing runs backwards: first the ports, so that nothing new comes in; last the database, so that all that was
  * promised is on the disk.
  */
-import { readFileSync } from 'node:fs';
-import { hostname } from 'node:os';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openEmbeddedLink } from '../drivers/encoder/embedded.ts';
 import { type EncoderLink, MAX_UP_PACKET_BYTES } from '../drivers/encoder/link.ts';
 import { openAudit } from './audit/audit.ts';
 import { openAuth } from './auth/auth.ts';
 import { type Clock, isClockSynchronised } from './clock.ts';
-import type { Config } from './config.ts';
+import { adminSocketOf, type Config } from './config.ts';
 import { openDatabase } from './database/database.ts';
 import type { SpaceState } from './database/space.ts';
 import { openEncoders } from './encoders/encoders.ts';
@@ -26,20 +25,21 @@ import { openEstate } from './estate.ts';
 import { openEvents } from './events/events.ts';
 import { openForwarder } from './events/forward.ts';
 import { openLiveStreams } from './events/live.ts';
-import type { FieldState } from './field/field.ts';
+import type { FieldOptions, FieldState } from './field/field.ts';
+import { announcedHost, certificateNames, hostOf } from './host-names.ts';
 import { interfaceOperations } from './interface.ts';
+import { sealTo } from './jose.ts';
 import type { Log } from './log.ts';
 import { openExposition } from './metrics/exposition.ts';
 import { openMeters } from './metrics/meters.ts';
 import { checkVendorRoots, verifyDeviceChain } from './pki/device-chain.ts';
-import { sealTo } from './pki/jose.ts';
 import { parseOperationalKey, verifyPossession } from './pki/possession.ts';
 import type { ServerIdentity } from './pki/server-identity.ts';
 import { openSiteCa, type SiteCa } from './pki/site-ca.ts';
-import { hostOf, openPorts, type Ports } from './ports.ts';
+import { openPorts, type Ports } from './ports.ts';
 import type { Status } from './status/schema.ts';
 import { openStatus } from './status/status.ts';
-import { type Backoff, DEFAULT_BACKOFF, supervise } from './supervise.ts';
+import { type Backoff, DEFAULT_BACKOFF, openTasks } from './supervise.ts';
 import { openSystem } from './system.ts';
 import { openVault } from './vault.ts';
 import { VERSION } from './version.ts';
@@ -53,6 +53,8 @@ const DAY_MS = 86_400_000;
 const CERTIFICATE_CHECK_MS = 12 * 3_600_000;
 /** An identity provider may be away for weeks; the keys at hand serve meanwhile. */
 const ISSUER_BACKOFF: Backoff = { ...DEFAULT_BACKOFF, longestMs: 300_000 };
+/** A desk waits for it: once a full disk has space again, requests go out within seconds. */
+const DISPATCH_BACKOFF = { ...DEFAULT_BACKOFF, longestMs: 3_000 };
 
 export interface Gateway extends AsyncDisposable {
   readonly systemId: string;
@@ -69,8 +71,8 @@ export interface GatewayOptions {
   config: Config;
   clock: Clock;
   log: Log;
-  /** How processes of our own are run and ended: process.execPath, and SIGKILL. */
-  processes: { execPath: string; kill: (pid: number) => void };
+  /** How processes of our own are run and ended. */
+  processes: Pick<FieldOptions, 'execPath' | 'kill' | 'environment'>;
   /** Answers that differ from their declaration become INTERNAL: for tests and the demo. */
   checkResponses?: boolean;
 }
@@ -84,7 +86,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   const desk = await openDesk(options, base, identity, opening);
   const estate = await openEstate({ ...options, ...base, opening });
   const certificates = [{ name: 'server', notAfter: identity.notAfter }];
-  const adminSocket = config.adminSocket ?? join(config.dataDirectory, 'admin.sock');
+  const adminSocket = adminSocketOf(config);
   const status = openStatus({
     version: VERSION,
     systemId,
@@ -157,9 +159,9 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
 /** What everything else stands on. */
 async function openBase({ config, clock, log }: GatewayOptions, opening: AsyncDisposableStack) {
   const path = (...names: string[]) => join(config.dataDirectory, ...names);
-  const vault = openVault(path('keys', 'vault.key'));
   const databaseFile = path('gatehouse.db');
   const meters = openMeters();
+  const vault = openVault(path('keys', 'vault.key'), { create: !existsSync(databaseFile) });
   const database = opening.use(
     await openDatabase({
       file: databaseFile,
@@ -249,7 +251,7 @@ async function openDesk(
     maxPacketBytes: MAX_UP_PACKET_BYTES,
     registered: (id) => sessions.drop(id, 'it was registered again'),
   });
-  tasks.start('write requests', writes.run);
+  tasks.start('write requests', writes.run, DISPATCH_BACKOFF);
   return { writes, sessions, encoders, registration, encoderLink, encoderUrl };
 }
 
@@ -285,26 +287,6 @@ function consoleUrl({ http }: Config, baseUrl: string): string {
   return url.href;
 }
 
-/** An address that listens everywhere is announced by the name of this host. */
-function announcedHost(address: string): string {
-  const [name = 'localhost'] = hostNames();
-  return address === '0.0.0.0' || address === '::' ? name : hostOf(address);
-}
-
-/** Every name under which clients and encoders reach this host, as far as the configuration tells. */
-function certificateNames({ http, encoders }: Config): string[] {
-  const addresses = [http.listen.host, encoders.listen.host].filter(
-    (host) => host !== '0.0.0.0' && host !== '::',
-  );
-  const announced = encoders.endpoint ? [new URL(encoders.endpoint).hostname.replace(/^\[|\]$/g, '')] : [];
-  return [...hostNames(), ...addresses, ...announced, ...http.names];
-}
-
-/** Some boards have no name, or "(none)". */
-function hostNames(): string[] {
-  return /^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?$/.test(hostname()) ? [hostname()] : [];
-}
-
 function fieldStatus({ hosts, links }: FieldState): Status['field'] {
   return {
     hosts: hosts.map(({ name, pid, restarts, heartbeatAgeMs }) => ({
@@ -330,23 +312,4 @@ function logSpace({ space, freeBytes }: SpaceState, log: Log): void {
     log.warn(fields, 'the disk is nearly full: telemetry is not stored any more; make room');
   if (space === 'full')
     log.error(fields, 'the disk is full: only urgent work is stored, in reserved room; make room');
-}
-
-interface Tasks extends AsyncDisposable {
-  start(name: string, run: (signal: AbortSignal) => Promise<unknown>, backoff?: Backoff): void;
-}
-
-/** Work that goes on until the gateway closes, restarted when it breaks. */
-function openTasks(clock: Clock, log: Log): Tasks {
-  const stop = new AbortController();
-  const running: Promise<void>[] = [];
-  return {
-    start(name, run, backoff = DEFAULT_BACKOFF) {
-      running.push(supervise({ name, run, signal: stop.signal, clock, log, backoff }));
-    },
-    async [Symbol.asyncDispose]() {
-      stop.abort();
-      await Promise.all(running);
-    },
-  };
 }

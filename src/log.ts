@@ -44,7 +44,7 @@ export function openLog({ level, journal, write }: LogOptions): Log {
       timestamp: journal ? false : pino.stdTimeFunctions.isoTime,
     },
     destination,
-  ) as unknown as Log;
+  );
 }
 
 /** A log that writes nothing, for tests. */

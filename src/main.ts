@@ -1,14 +1,11 @@
-#!/usr/bin/env node
-/** The process: argv, signals, crashes, exit code. With src/field/host.ts the only file that touches `process`. */
+/**
+ * The process: argv, signals, crashes, exit code; started by start.js. With that and src/field/host.ts the only file that
+ * touches `process`.
+ */
 import { fstatSync } from 'node:fs';
-import { enableCompileCache } from 'node:module';
-import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { getCompileCacheDir } from 'node:module';
 import type { Shell } from './cli/shell.ts';
 import { systemClock } from './clock.ts';
-
-// What Gatehouse writes is its own business; the server opens its socket for the group itself.
-process.umask(0o077);
 
 const stopping = new AbortController();
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
@@ -29,10 +26,7 @@ for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
 // A reader that went away (`gatehouse token list | head`) is no reason to crash.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 
-// Halves the time to start. In a folder of ours: Node's own default is in /tmp, where others could plant code.
-const { CACHE_DIRECTORY, XDG_CACHE_HOME } = process.env;
-enableCompileCache(CACHE_DIRECTORY ?? join(XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'gatehouse'));
-
+const codeCache = getCompileCacheDir();
 const shell: Shell = {
   env: process.env,
   stdin: process.stdin,
@@ -41,7 +35,11 @@ const shell: Shell = {
   journal: isJournal(),
   nodeVersion: process.versions.node,
   clock: systemClock,
-  processes: { execPath: process.execPath, kill: (pid) => void process.kill(pid, 'SIGKILL') },
+  processes: {
+    execPath: process.execPath,
+    kill: (pid) => void process.kill(pid, 'SIGKILL'),
+    environment: codeCache === undefined ? {} : { NODE_COMPILE_CACHE: codeCache },
+  },
   stopping: stopping.signal,
   reportCrashes: (report) => {
     reportCrash = report;

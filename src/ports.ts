@@ -1,6 +1,7 @@
 /** Where the interface is reached: HTTPS (or plain HTTP on loopback) on the network, and the unix socket. */
 import type { Clock } from './clock.ts';
 import type { Config } from './config.ts';
+import { hostOf } from './host-names.ts';
 import { type Credentials, createApp } from './http/app.ts';
 import { knownAddresses } from './http/known-addresses.ts';
 import type { Operation } from './http/operation.ts';
@@ -72,10 +73,4 @@ function rateOf({ http }: Config, { roles }: Principal) {
   return roles.has('pms')
     ? { perSecond: http.pmsRequestsPerSecond, burst: http.pmsRequestBurst }
     : { perSecond: http.requestsPerSecond, burst: http.requestBurst };
-}
-
-/** An address that listens everywhere is reached, from here, on loopback; IPv6 goes in brackets. */
-export function hostOf(address: string): string {
-  if (address === '0.0.0.0' || address === '::') return 'localhost';
-  return address.includes(':') ? `[${address}]` : address;
 }

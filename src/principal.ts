@@ -19,6 +19,12 @@ export interface Principal {
   expiresAt?: number;
 }
 
+/** On whose behalf something is done, and in which request, for createdBy and the audit. */
+export interface Caller {
+  principal: Principal;
+  correlationId: string;
+}
+
 /** The gateway itself, for what it does of its own accord. */
 export const SYSTEM_PRINCIPAL: Principal = {
   id: '00000000-0000-4000-8000-000000000001',

@@ -113,3 +113,23 @@ function countFailure(told: Map<string, number>, error: unknown): number {
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
+
+export interface Tasks extends AsyncDisposable {
+  /** Supervises a task until disposal. */
+  start(name: string, run: SuperviseOptions['run'], backoff?: Backoff): void;
+}
+
+/** Tasks that run until they are closed together, which waits until the last has ended. */
+export function openTasks(clock: Clock, log: DriverLog): Tasks {
+  const stop = new AbortController();
+  const running: Promise<void>[] = [];
+  return {
+    start(name, run, backoff = DEFAULT_BACKOFF) {
+      running.push(supervise({ name, run, signal: stop.signal, clock, log, backoff }));
+    },
+    async [Symbol.asyncDispose]() {
+      stop.abort();
+      await Promise.all(running);
+    },
+  };
+}

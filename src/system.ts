@@ -8,7 +8,10 @@ export interface System {
   readonly systemId: string;
   /** Drawn when the database was made. */
   readonly databaseId: string;
-  /** Grows with each start (docs/encoder-protocol.md, Messages). */
+  /**
+   * Grows with each start (docs/encoder-protocol.md, Messages). At least the wall clock's seconds, so that a database
+   * restored from a backup, whose count is behind, still says more than encoders have seen.
+   */
   readonly epoch: number;
 }
 
@@ -24,10 +27,10 @@ export async function openSystem(
   const insert = database.prepare<[string, string, number]>(
     'INSERT INTO system (id, system_id, database_id, epoch, created_at) VALUES (1, ?, ?, 0, ?)',
   );
-  const count = database.prepare<[]>('UPDATE system SET epoch = epoch + 1 WHERE id = 1');
+  const count = database.prepare<[number]>('UPDATE system SET epoch = max(epoch + 1, ?) WHERE id = 1');
   return database.commit(() => {
     if (!read.get()) insert.run(configuredId ?? randomUUID(), randomUUID(), clock.now());
-    count.run();
+    count.run(Math.floor(clock.now() / 1_000));
     const row = read.get();
     if (!row) throw new Error('the system row is missing');
     if (configuredId !== undefined && configuredId !== row.system_id) {

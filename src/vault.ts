@@ -2,7 +2,15 @@
  * Secrets at rest. One key file beside the database, never inside it, so that a copy or a backup of the database opens
  * nothing. Everything is bound to a context (which row, which purpose): a sealed value moved elsewhere does not open.
  */
-import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHmac,
+  createSecretKey,
+  hkdfSync,
+  type KeyObject,
+  randomBytes,
+} from 'node:crypto';
 import {
   closeSync,
   existsSync,
@@ -45,7 +53,14 @@ export function openVault(file: string, { create = true } = {}): Vault {
   const master = existsSync(file) ? readKey(file) : makeKey(file);
   const deriveKey = (purpose: string) =>
     Buffer.from(hkdfSync('sha256', master, '', `gatehouse ${purpose}`, KEY_BYTES));
-  const sealing = deriveKey('sealing v1');
+  // Derived once: purposes are a handful of constants, and a derivation costs more than the digest.
+  const digestKeys = new Map<string, KeyObject>();
+  const digestKey = (purpose: string) => {
+    const key = digestKeys.get(purpose) ?? createSecretKey(deriveKey(purpose));
+    digestKeys.set(purpose, key);
+    return key;
+  };
+  const sealing = createSecretKey(deriveKey('sealing v1'));
   return {
     seal(plain, context) {
       const nonce = randomBytes(NONCE_BYTES);
@@ -60,7 +75,7 @@ export function openVault(file: string, { create = true } = {}): Vault {
         .setAuthTag(sealed.subarray(tagAt));
       return Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES, tagAt)), decipher.final()]);
     },
-    digest: (purpose, content) => createHmac('sha256', deriveKey(purpose)).update(content).digest('hex'),
+    digest: (purpose, content) => createHmac('sha256', digestKey(purpose)).update(content).digest('hex'),
     deriveKey,
   };
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { temporaryFolder } from './temporary.ts';
 
-const MAIN = join(import.meta.dirname, '../src/main.ts');
+const MAIN = join(import.meta.dirname, '../src/start.js');
 
 // Each test starts several processes, on machines that do other things as well.
 vi.setConfig({ testTimeout: 60_000 });

@@ -1,5 +1,7 @@
 /** What a CONNECT must look like (docs/encoder-protocol.md, Connection); the credential is asked for afterwards. */
 import type { ConnectPacket } from 'aedes';
+import { BadMessage } from './link.ts';
+import { parseStatus } from './messages.ts';
 import type { Identity, Refusal } from './peer.ts';
 import { willTopic } from './topics.ts';
 
@@ -21,5 +23,20 @@ export function connectFault(packet: ConnectPacket, identity: Identity | undefin
   if (will && will.payload.length > MAX_WILL_BYTES) {
     return { returnCode: 5, reason: `the will is longer than ${MAX_WILL_BYTES} bytes` };
   }
+  if (will && announcedSession(packet) === undefined) {
+    return { returnCode: 5, reason: 'the will is not {"online": false, "session": <UUID>}' };
+  }
   return undefined;
+}
+
+/** The session the encoder drew for this connection, as its will says it; undefined without a will of that form. */
+export function announcedSession({ will }: ConnectPacket): string | undefined {
+  if (!will) return undefined;
+  try {
+    const message = parseStatus(Buffer.from(will.payload));
+    return message.online ? undefined : message.session;
+  } catch (error) {
+    if (error instanceof BadMessage) return undefined;
+    throw error;
+  }
 }

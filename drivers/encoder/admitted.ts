@@ -1,7 +1,13 @@
 /** An admitted encoder connection: what goes up and down on it, within bounds. */
 import type { Client, PublishPacket } from 'aedes';
 import { DriverError, type DriverLog } from '../driver.ts';
-import { BadMessage, type DownChannel, type EncoderConnection, type EncoderLinkHost } from './link.ts';
+import {
+  BadMessage,
+  type DownChannel,
+  type EncoderConnection,
+  type EncoderLinkHost,
+  type UpChannel,
+} from './link.ts';
 import { downTopic, upChannel } from './topics.ts';
 
 /**
@@ -43,6 +49,16 @@ export function openSession({ connection, client, host, log, close }: SessionOpt
   let receiving = 0;
   let downQos: 0 | 1 | undefined;
   let unsentBytes = 0;
+  let isFailureTold = false;
+
+  /** One line a connection: the encoder repeats the message every few seconds. */
+  function tellFailure(channel: UpChannel, error: unknown): void {
+    const isCutOff = error instanceof DriverError && error.code === 'LINK_LOST';
+    if (isCutOff || isFailureTold) return;
+    isFailureTold = true;
+    log.warn({ encoderId, connectionId, channel, err: error }, 'a message could not be stored');
+  }
+
   return {
     connection,
     inHand: () => receiving,
@@ -58,7 +74,7 @@ export function openSession({ connection, client, host, log, close }: SessionOpt
         return 'acknowledge';
       } catch (error) {
         if (error instanceof BadMessage) throw error;
-        log.debug({ encoderId, connectionId, channel, error: String(error) }, 'not acknowledged');
+        tellFailure(channel, error);
         return 'withhold';
       } finally {
         receiving -= 1;

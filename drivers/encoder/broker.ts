@@ -11,7 +11,7 @@ import type { TLSSocket } from 'node:tls';
 import { Aedes, type AedesOptions, type Client } from 'aedes';
 import { writeToStream } from 'mqtt-packet';
 import type { DriverLog } from '../driver.ts';
-import { connectFault } from './admission.ts';
+import { announcedSession, connectFault } from './admission.ts';
 import { openSession, type Session } from './admitted.ts';
 import { type BadMessage, type EncoderLinkHost, MAX_KEEP_ALIVE_SECONDS } from './link.ts';
 import { type Identity, identityOf, openPeer, type Peer, type Refusal } from './peer.ts';
@@ -76,7 +76,8 @@ function hooks(connections: Connections): AedesOptions {
       const peer = peers.get(client);
       if (peer?.stage.at !== 'opened') return done(new Error('unexpected CONNECT'), false);
       const identity = identityOf(peer.socket);
-      peer.stage = { at: 'connecting', identity, refusal: connectFault(packet, identity) };
+      const refusal = connectFault(packet, identity);
+      peer.stage = { at: 'connecting', identity, refusal, announced: announcedSession(packet) };
       packet.clean = true;
       delete packet.will;
       done(null, true);
@@ -159,14 +160,21 @@ function sessionOf({ peers, live }: Connections, client: Client): Session | unde
 async function admit(connections: Connections, client: Client): Promise<Refusal | undefined> {
   const peer = connections.peers.get(client);
   if (peer?.stage.at !== 'connecting') return { returnCode: 3, reason: 'unexpected CONNECT' };
-  const { identity, refusal } = peer.stage;
+  const { identity, refusal, announced } = peer.stage;
   if (refusal) return refusal;
   if (!identity) return { returnCode: 5, reason: 'no certificate' };
   try {
-    return await takePlace(connections, { client, peer, identity });
+    return await takePlace(connections, { client, peer, identity, announced });
   } catch (error) {
     return { returnCode: 3, reason: `the credential could not be checked (${String(error)})` };
   }
+}
+
+interface Candidate {
+  client: Client;
+  peer: Peer;
+  identity: Identity;
+  announced: string | undefined;
 }
 
 /**
@@ -175,7 +183,7 @@ async function admit(connections: Connections, client: Client): Promise<Refusal 
  */
 async function takePlace(
   connections: Connections,
-  { client, peer, identity }: { client: Client; peer: Peer; identity: Identity },
+  { client, peer, identity, announced }: Candidate,
 ): Promise<Refusal | undefined> {
   const { host, log, live } = connections;
   const { encoderId, fingerprint256 } = identity;
@@ -191,7 +199,8 @@ async function takePlace(
     }
     const { generation } = verdict;
     const { remoteAddress, close } = peer;
-    const connection = { encoderId, connectionId: randomUUID(), generation, remoteAddress };
+    const connectionId = randomUUID();
+    const connection = { encoderId, connectionId, generation, remoteAddress, session: announced };
     const session = openSession({ connection, client, host, log, close });
     peer.stage = { at: 'admitted', session };
     live.set(encoderId, session);

@@ -12,6 +12,8 @@ import {
   unsubscribePacket,
 } from './test-peer.ts';
 
+const SESSION = '3f8c0f6e-8f0a-4a0e-9a53-0f3f0c1d2e3f';
+
 describeEmbedded('admission', (site) => {
   it.each([
     ['another encoder’s client id', { clientId: 'e2' }, 2],
@@ -25,6 +27,12 @@ describeEmbedded('admission', (site) => {
     ['a will to $SYS', { will: { topic: '$SYS/broker/new/clients', payload: 'e2' } }, 5],
     ['a retained will', { will: { topic: 'enc/e1/up/status', payload: '{}', retain: true } }, 5],
     ['a will of QoS 0', { will: { topic: 'enc/e1/up/status', payload: '{}', qos: 0 } }, 5],
+    ['a will without a session', { will: { topic: 'enc/e1/up/status', payload: '{"online":false}' } }, 5],
+    [
+      'a will that says online',
+      { will: { topic: 'enc/e1/up/status', payload: `{"online":true,"session":"${SESSION}"}` } },
+      5,
+    ],
     ['a long will', { will: { topic: 'enc/e1/up/status', payload: 'x'.repeat(600) } }, 5],
   ])('refuses %s', async (_what, options, code) => {
     const peer = await site().dial(site().register('e1'));
@@ -202,10 +210,11 @@ describeEmbedded('deny by default', (site) => {
   });
 
   it('does not hand on a will: the lost connection says it better', async () => {
-    const will = { topic: 'enc/e1/up/status', payload: '{"online":false}' };
+    const will = { topic: 'enc/e1/up/status', payload: JSON.stringify({ online: false, session: SESSION }) };
     const peer = await site().enter('e1', undefined, { will });
     peer.reset();
-    await site().host.wait('lost', 'e1');
+    const [told] = await site().host.wait('lost', 'e1');
+    expect(told?.connection.session).toBe(SESSION);
     await site().enter('e2');
     expect(site().host.told.filter(({ what }) => what === 'received')).toEqual([]);
   });

@@ -4,6 +4,7 @@ import { BadMessage } from './link.ts';
 import { opensslIsMissing, openTestAuthority, type TestAuthority } from './test-certificates.ts';
 import { describeEmbedded, openEmbeddedSite, up, warnings } from './test-embedded.ts';
 import {
+  connectPacket,
   DISCONNECT,
   identifierOf,
   PINGREQ,
@@ -47,6 +48,7 @@ describeEmbedded('acknowledgement', (site) => {
     await peer.next(TYPE.pingresp);
     expect(identifierOf(await peer.next(TYPE.puback))).toBe(101);
     expect(peer.packets.filter(({ type }) => type === TYPE.puback)).toEqual([]);
+    expect(warnings).toEqual(['a message could not be stored: Error: STORAGE_UNAVAILABLE']);
     // Repeated on the same connection, and on the next one.
     site().host.store = async () => undefined;
     peer.send(publishPacket({ topic: 'enc/e1/up/progress', payload: 'disk full', id: 1, dup: true }));
@@ -91,6 +93,9 @@ describeEmbedded('acknowledgement', (site) => {
 });
 
 describeEmbedded('bounds', (site) => {
+  const will = { topic: 'enc/e1/up/status', payload: 'x'.repeat(2_100) };
+  const longConnect = connectPacket({ clientId: 'e1', will });
+
   it('never has more than 32 messages of one encoder in hand, however they are cut', async () => {
     let waiting = 0;
     let most = 0;
@@ -151,7 +156,7 @@ describeEmbedded('bounds', (site) => {
   });
 
   it.each([
-    ['longer than 2 KiB before it is admitted', false, packet(0x10, Buffer.alloc(3_000))],
+    ['longer than 2 KiB before it is admitted', false, longConnect],
     ['longer than 64 KiB', true, publishPacket({ topic: 'enc/e1/up/job', payload: Buffer.alloc(65_536) })],
     ['announced with 256 MiB', true, Buffer.from([0x32, 0xff, 0xff, 0xff, 0x7f, 0])],
     ['of a malformed length', true, Buffer.from([0x32, 0x80, 0x80, 0x80, 0x80, 0x01])],
@@ -166,6 +171,7 @@ describeEmbedded('bounds', (site) => {
     const peer = admitted ? await site().enter('e1', identity) : await site().dial(identity);
     peer.send(bytes);
     await peer.ended();
+    expect(peer.packets).toEqual([]);
     if (admitted) await site().host.wait('lost', 'e1');
     expect(site().host.told.filter(({ what }) => what === 'received')).toEqual([]);
     await site().enter('e1', identity);

@@ -2,10 +2,10 @@
 import { once } from 'node:events';
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer, type Server } from 'node:tls';
-import { DriverError } from '../driver.ts';
+import { type Clock, DriverError, type DriverLog } from '../driver.ts';
 import { openAcceptRate } from './accept-rate.ts';
 import { openBroker } from './broker.ts';
-import type { EmbeddedLinkOptions, EncoderLink, EncoderLinkHost } from './link.ts';
+import type { EncoderLink, EncoderLinkHost } from './link.ts';
 
 /** A handshake takes 2 ms of work and one or two round trips. */
 const HANDSHAKE_TIMEOUT_MS = 5_000;
@@ -21,6 +21,15 @@ const CIPHERS = [
   'ECDHE+AESGCM',
   'ECDHE+CHACHA20',
 ].join(':');
+
+export interface EmbeddedLinkOptions {
+  host: string;
+  port: number;
+  /** PEM: server certificate chain, its private key, and the CA whose client certificates are admitted, up to its root. */
+  tls: { cert: string; key: string; clientCa: string };
+  clock: Clock;
+  log: DriverLog;
+}
 
 /** Rejects when the address cannot be bound or a certificate cannot be read. */
 export async function openEmbeddedLink(

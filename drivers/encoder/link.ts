@@ -1,10 +1,9 @@
 /**
  * The link to card encoders: a contract of its own, because an encoder comes to us over MQTT where every other driver
- * goes out to its device. Two transports can stand behind it, the embedded broker (embedded.ts) and an external one;
- * one suite (link.contract.ts) proves both. Durability and order are the business of the caller and the encoder
- * (docs/encoder-protocol.md): a link carries messages and tells who is there, nothing more.
+ * goes out to its device. The transport behind it is the embedded broker (embedded.ts); another one, such as an external
+ * broker, has to pass the same suite (link.contract.ts). Durability and order are the business of the caller and the
+ * encoder (docs/encoder-protocol.md): a link carries messages and tells who is there, nothing more.
  */
-import type { Clock, DriverLog } from '../driver.ts';
 
 /** The last level of an up topic: `enc/<id>/up/<channel>`. */
 export type UpChannel = 'status' | 'job' | 'progress';
@@ -18,8 +17,13 @@ export interface EncoderConnection {
   connectionId: string;
   /** Credential generation the connection was admitted with. */
   generation: number;
-  /** The peer's address as the transport sees it; undefined when a broker stands between. */
+  /** The peer's address, an IPv4 one without the ::ffff: of a dual-stack socket; undefined when a broker stands between. */
   remoteAddress: string | undefined;
+  /**
+   * The session the encoder drew for this connection, from its last will (docs/encoder-protocol.md, Connection). Only
+   * a status of this session is this connection's birth. Undefined when the encoder left no will.
+   */
+  session: string | undefined;
 }
 
 export type CredentialVerdict =
@@ -68,12 +72,3 @@ export const MAX_UP_PACKET_BYTES = 64 * 1024;
 
 /** Longest keep-alive an encoder may ask for. A silent one is lost after 1.5 times as long (MQTT 3.1.1, 3.1.2.10). */
 export const MAX_KEEP_ALIVE_SECONDS = 30;
-
-export interface EmbeddedLinkOptions {
-  host: string;
-  port: number;
-  /** PEM: server certificate chain, its private key, and the CA whose client certificates are admitted, up to its root. */
-  tls: { cert: string; key: string; clientCa: string };
-  clock: Clock;
-  log: DriverLog;
-}

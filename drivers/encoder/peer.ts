@@ -14,10 +14,15 @@ export interface Identity {
   fingerprint256: string;
 }
 
-/** `connecting`: the CONNECT has come and is not answered; `refusal` is what is wrong with it. */
+/** `connecting`: the CONNECT has come and is not answered; `refusal` is what is wrong with it, `announced` its session. */
 export type Stage =
   | { at: 'opened' }
-  | { at: 'connecting'; identity: Identity | undefined; refusal: Refusal | undefined }
+  | {
+      at: 'connecting';
+      identity: Identity | undefined;
+      refusal: Refusal | undefined;
+      announced: string | undefined;
+    }
   | { at: 'admitted'; session: Session };
 
 /** A CONNACK other than 0 (MQTT 3.1.1, 3.2.2.3): 2 identifier rejected, 3 server unavailable, 5 not authorized. */

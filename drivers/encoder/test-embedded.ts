@@ -12,7 +12,7 @@ const log = {
   debug() {},
   info() {},
   warn: (fields: Record<string, unknown>, message: string) =>
-    void warnings.push(`${message}: ${fields.reason}`),
+    void warnings.push(`${message}: ${fields.reason ?? fields.err}`),
   error() {},
 };
 

@@ -35,7 +35,7 @@ interface Rule {
   find(source: Source, project: Project): Place[];
 }
 
-/** One folder of src for each resource; they meet in COMPOSITION only. */
+/** One folder of src for each subject; they meet in COMPOSITION only. */
 const SLICES = [
   'audit',
   'auth',
@@ -43,8 +43,10 @@ const SLICES = [
   'doors',
   'encoders',
   'events',
+  'field',
   'jobs',
   'networks',
+  'pki',
   'rs485',
   'site-import',
   'status',

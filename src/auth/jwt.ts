@@ -4,7 +4,7 @@
  */
 import { createHash, type JsonWebKey } from 'node:crypto';
 import { GatehouseError } from '../errors.ts';
-import { type JwtClaims, type JwtVerifier, jwtVerifier } from '../pki/jose.ts';
+import { type JwtClaims, type JwtVerifier, jwtVerifier } from '../jose.ts';
 import { type Principal, ROLES, type Role } from '../principal.ts';
 import type { IssuerKeys } from './issuer-keys.ts';
 import type { KnownTime } from './known-time.ts';

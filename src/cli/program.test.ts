@@ -194,11 +194,13 @@ describe('tokens', () => {
     const revoke = async (answer: string | undefined, ...more: string[]) => {
       shell = testShell();
       shell.stdin.isTTY = answer !== undefined;
-      if (answer !== undefined) shell.stdin.write(`${answer}\n`);
+      if (answer === 'Ctrl-D') shell.stdin.end();
+      else if (answer !== undefined) shell.stdin.write(`${answer}\n`);
       return command('token', 'revoke', 'a/b', '-s', socket, ...more);
     };
     expect(await revoke('n')).toBe(1);
     expect(await revoke('')).toBe(1);
+    expect(await revoke('Ctrl-D')).toBe(1);
     expect(served.asked).toHaveLength(0);
     expect(await revoke('y')).toBe(0);
     expect(await revoke('n', '--yes')).toBe(0);
@@ -289,7 +291,7 @@ describe('a daemon that does not answer as hoped', () => {
     const nobody = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
     const { stderr, status } = spawnSync(
       process.execPath,
-      [join(import.meta.dirname, '../main.ts'), 'status', '-s', socket],
+      [join(import.meta.dirname, '../start.js'), 'status', '-s', socket],
       { ...nobody, env: { HOME: folder }, encoding: 'utf8' },
     );
     expect(stderr).toMatch(/You may not open .*admin\.sock: use sudo/);

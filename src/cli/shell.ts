@@ -3,6 +3,7 @@ import { createInterface } from 'node:readline/promises';
 import type { Readable, Writable } from 'node:stream';
 import { styleText } from 'node:util';
 import type { Clock } from '../clock.ts';
+import type { GatewayOptions } from '../gateway.ts';
 
 export interface Shell {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -14,7 +15,7 @@ export interface Shell {
   readonly nodeVersion: string;
   readonly clock: Clock;
   /** The program that runs this one, and how it ends a process for good. */
-  readonly processes: { execPath: string; kill: (pid: number) => void };
+  readonly processes: GatewayOptions['processes'];
   /** Fires at SIGTERM or SIGINT. */
   readonly stopping: AbortSignal;
   /** Where an error nobody caught is told from now on; the process ends after it. */
@@ -45,12 +46,15 @@ export function styled(stream: Writable, format: Format, text: string): string {
   return styleText(format, text, { stream });
 }
 
-/** Asks on the terminal; without one nobody can answer, and yes is taken for granted. */
+/** Asks on the terminal, where Ctrl-C and Ctrl-D mean no; without one nobody can answer, and yes is taken for granted. */
 export async function confirmed(shell: Shell, question: string): Promise<boolean> {
   if (!shell.stdin.isTTY) return true;
   const readline = createInterface({ input: shell.stdin, output: shell.stderr });
+  const closed = Promise.withResolvers<string>();
+  readline.once('close', () => closed.resolve(''));
   try {
-    const answer = await readline.question(`${question} [y/N] `, { signal: shell.stopping });
+    const asked = readline.question(`${question} [y/N] `, { signal: shell.stopping });
+    const answer = await Promise.race([asked.catch(() => ''), closed.promise]);
     return /^y(es)?$/i.test(answer.trim());
   } finally {
     readline.close();

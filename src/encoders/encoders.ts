@@ -4,7 +4,7 @@ import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
 import { assertIfMatch, assertSameId } from '../http/editing.ts';
-import type { Principal } from '../principal.ts';
+import type { Caller } from '../principal.ts';
 import type { Editable, Encoder, EncoderState } from './schema.ts';
 import type { EncoderRow, EncoderTable } from './table.ts';
 
@@ -16,11 +16,6 @@ export interface Presence {
   /** Monotonic milliseconds; null while disconnected. */
   connectedAt: number | null;
   lastMessageAt: number | null;
-}
-
-export interface Caller {
-  principal: Principal;
-  correlationId: string;
 }
 
 export interface EncodersOptions {

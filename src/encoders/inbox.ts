@@ -16,8 +16,6 @@ const BOOT_MEMORY_MS = 90 * 86_400_000;
 export interface Stored {
   /** False when this very message was stored before. */
   isNew: boolean;
-  /** This is the first message of its boot. */
-  bootIsNew: boolean;
   /** Everything of this boot up to here is stored. */
   acked: number;
 }
@@ -29,15 +27,14 @@ export function storeOnce(
 ): Stored {
   const { encoderId, boot, seq, now } = message;
   const cursor = table.cursor.get(encoderId, boot);
-  const bootIsNew = cursor === undefined;
   const acked = cursor?.acked ?? 0;
-  if (seq <= acked || table.isAhead.get(encoderId, boot, seq)) return { isNew: false, bootIsNew, acked };
+  if (seq <= acked || table.isAhead.get(encoderId, boot, seq)) return { isNew: false, acked };
   table.insertAhead.run(encoderId, boot, seq);
   const reached = passHole(table, encoderId, boot, advance(table, encoderId, boot, acked));
   table.deleteAheadUpTo.run(encoderId, boot, reached);
   table.setCursor.run(encoderId, boot, reached, now);
-  if (bootIsNew) table.forgetOldBoots.run(encoderId, now - BOOT_MEMORY_MS, encoderId, BOOTS_KEPT);
-  return { isNew: true, bootIsNew, acked: reached };
+  if (!cursor) table.forgetOldBoots.run(encoderId, now - BOOT_MEMORY_MS, encoderId, BOOTS_KEPT);
+  return { isNew: true, acked: reached };
 }
 
 function advance(table: EncoderTable, encoderId: string, boot: string, from: number): number {

@@ -116,6 +116,7 @@ test('the active key may come again, since its answer may have been lost', async
   const { register } = await site();
   await register('K1');
   expect((await register('K1')).encoder.version).toBe(2);
+  expect((await register('K1')).encoder.version).toBe(3);
 });
 
 test('the key of an earlier generation, or of another encoder, is refused and audited', async () => {
@@ -142,6 +143,17 @@ test('registrations of one encoder at the same moment get one generation each', 
   const { register } = await site();
   const answers = await Promise.all(['K1', 'K2', 'K3'].map((key) => register(key)));
   expect(answers.map(({ encoder }) => encoder.version)).toEqual([1, 2, 3]);
+});
+
+test('of two encoders that bring the same key at the same moment one is refused', async () => {
+  const { register, table } = await site();
+  const [first, second] = await Promise.allSettled([
+    register('K1', {}, 'desk-1'),
+    register('K1', {}, 'desk-2'),
+  ]);
+  expect(first.status).toBe('fulfilled');
+  expect(second).toMatchObject({ status: 'rejected', reason: { code: 'PUBLIC_KEY_REUSED' } });
+  expect(table.encoder.get('desk-2')).toBe(undefined);
 });
 
 test('more registrations than the limit within an hour are refused until the oldest is an hour old', async () => {

@@ -1,13 +1,14 @@
 /**
- * Registering an encoder (interface specification 4.1; docs/encoder-protocol.md, Registration). Everything that can
- * fail is done before the one commit; after it the old session is ended, so that the old credentials are worth nothing.
+ * Registering an encoder (interface specification 4.1; docs/encoder-protocol.md, Registration). Everything is made
+ * before the one commit, which checks once more that it may be stored; after it the old session is ended, so that the old credentials are worth nothing.
  */
 import type { KeyObject, X509Certificate } from 'node:crypto';
 import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
-import { applyEdit, assertEditable, type Caller, type Encoders, storedMetadata } from './encoders.ts';
+import type { Caller } from '../principal.ts';
+import { applyEdit, assertEditable, type Encoders, storedMetadata } from './encoders.ts';
 import type { RegisteredEncoder, RegistrationRequest } from './schema.ts';
 import type { EncoderTable } from './table.ts';
 
@@ -84,12 +85,18 @@ export function openRegistration(options: RegistrationOptions) {
 
   async function register(encoderId: string, request: RegistrationRequest, caller: RegistrationCaller) {
     const operational = verified(pki, encoderId, request);
-    const row = table.encoder.get(encoderId);
-    assertEditable(encoderId, request, caller.ifMatch, row?.revision);
-    assertFreshKey(table, encoderId, operational);
+    const assertAllowed = () => {
+      const row = table.encoder.get(encoderId);
+      assertEditable(encoderId, request, caller.ifMatch, row?.revision);
+      assertFreshKey(table, encoderId, operational);
+      return row;
+    };
+    const row = assertAllowed();
     assertRate(table, encoderId, clock.now(), options.registrationsPerHour);
     const issued = await issue(options, encoderId, (row?.generation ?? 0) + 1, operational);
     await database.commit(() => {
+      // Issuing takes a while, in which another request may have changed the encoder or taken the key.
+      assertAllowed();
       store(table, encoderId, request, operational, issued, clock.now(), caller.principal.id);
       audit.record({
         ...auditOf(encoderId, caller),
@@ -143,17 +150,16 @@ function verified(pki: RegistrationPki, encoderId: string, request: Registration
   return operational;
 }
 
-/** Only the active generation's own key may come again: its answer may have been lost on the way. */
+/** Only the active generation's own key may come again, as often as its answer is lost on the way. */
 function assertFreshKey(table: EncoderTable, encoderId: string, operational: OperationalKey): void {
-  for (const used of table.byKey.all(operational.sha256)) {
-    if (used.encoder_id === encoderId && used.status === 'active') continue;
-    const whose =
-      used.encoder_id === encoderId ? 'an earlier registration of this encoder' : 'another encoder';
-    throw new GatehouseError(
-      'PUBLIC_KEY_REUSED',
-      `This publicKey belongs to ${whose}: let the encoder make a new key pair and register that.`,
-    );
-  }
+  const uses = table.byKey.all(operational.sha256);
+  const isForeign = uses.some((use) => use.encoder_id !== encoderId);
+  if (!isForeign && (uses.length === 0 || uses.some(({ status }) => status === 'active'))) return;
+  const whose = isForeign ? 'another encoder' : 'an earlier registration of this encoder';
+  throw new GatehouseError(
+    'PUBLIC_KEY_REUSED',
+    `This publicKey belongs to ${whose}: let the encoder make a new key pair and register that.`,
+  );
 }
 
 function assertRate(table: EncoderTable, encoderId: string, now: number, limit: number): void {

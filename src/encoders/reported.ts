@@ -17,7 +17,7 @@ export function writeReported(
   const raised = birth.alarm === undefined ? row.alarm_raised : Number(birth.alarm.raised);
   if (raised !== row.alarm_raised) events.publish(alarmChanged(encoderId, raised === 1, now));
   table.setReported.run(
-    birth.ipAddress ?? plainAddress(remoteAddress) ?? row.ip_address,
+    birth.ipAddress ?? remoteAddress ?? row.ip_address,
     raised,
     raised === row.alarm_raised ? row.alarm_changed_at : now,
     birth.apps ? JSON.stringify(birth.apps) : row.apps,
@@ -31,9 +31,4 @@ export function writeReported(
 
 function stored(value: object | null): string | null {
   return value === null ? null : JSON.stringify(value);
-}
-
-/** An IPv4 peer of a dual-stack socket shows as ::ffff:10.0.0.7. */
-function plainAddress(address: string | undefined): string | undefined {
-  return address?.replace(/^::ffff:(?=\d+\.)/i, '');
 }

@@ -40,9 +40,9 @@ async function desk(options: { failCommits?: () => boolean } = {}) {
       ...database,
       commit: (job) =>
         database.commit(() => {
-          const done = job();
+          const result = job();
           if (options.failCommits?.()) throw new Error('the disk is full');
-          return done;
+          return result;
         }),
     },
     table,
@@ -74,8 +74,9 @@ async function desk(options: { failCommits?: () => boolean } = {}) {
   return { clock, sessions, sent, told, kicked, row, table, database, published };
 }
 
-function connection(connectionId = 'c1'): EncoderConnection {
-  return { encoderId: 'desk-1', connectionId, generation: 1, remoteAddress: '::ffff:10.0.0.7' };
+/** `session` is what the last will names; the birth of these tests has uuid(3). */
+function connection(connectionId = 'c1', session: string | undefined = uuid(3)): EncoderConnection {
+  return { encoderId: 'desk-1', connectionId, generation: 1, remoteAddress: '10.0.0.7', session };
 }
 
 function birth(seq: number, more: Record<string, unknown> = {}): Buffer {
@@ -128,28 +129,46 @@ test('a birth before the subscription counts when the subscription is granted', 
   expect(sent.map(({ channel }) => channel)).toEqual(['hello', 'ack']);
 });
 
-test('a birth that could not be stored is neither acknowledged nor believed', async () => {
+test('messages of an earlier boot repeated before the birth are acknowledged once the encoder is connected', async () => {
+  const { sessions, sent, told } = await desk();
+  const left = { boot: uuid(11), seq: 1, jobId: uuid(20), keyId: uuid(21), status: 'written' };
+  sessions.subscribed(connection());
+  await sessions.received(connection(), 'progress', Buffer.from(JSON.stringify(left)));
+  expect(sent).toEqual([]);
+  // Its event can leave at once all the same.
+  expect(told.at(-1)).toEqual(['wake', 'desk-1', 'report']);
+  await sessions.received(connection(), 'status', birth(1));
+  expect(sent.slice(1).map(({ message }) => [message.boot, message.seq])).toEqual([
+    [uuid(11), 1],
+    [BOOT, 1],
+  ]);
+});
+
+test('a birth that could not be stored is neither acknowledged nor believed, until it comes again', async () => {
   let full = false;
-  const { sessions, sent, told } = await desk({ failCommits: () => full });
+  const { sessions, sent, told, table } = await desk({ failCommits: () => full });
   sessions.subscribed(connection());
   full = true;
   await expect(sessions.received(connection(), 'status', birth(1))).rejects.toThrow('disk is full');
   expect(sessions.connected('desk-1')).toBe(false);
   expect(sent).toEqual([]);
-  told.length = 0;
+  expect(told.filter(([what]) => what === 'wake')).toEqual([]);
+  expect(table.encoder.get('desk-1')?.journal).toBe(null);
   full = false;
+  told.length = 0;
   await sessions.received(connection(), 'status', birth(1));
   expect(sessions.connected('desk-1')).toBe(true);
-  expect(told[0]).toEqual(['born', 'desk-1', JOURNAL]);
+  expect(told).toContainEqual(['born', 'desk-1', JOURNAL]);
+  expect(table.encoder.get('desk-1')?.journal).toBe(JOURNAL);
 });
 
 test('losing the connection disconnects at once, losing an older one does not', async () => {
   const { sessions } = await desk();
   sessions.subscribed(connection('c1'));
   await sessions.received(connection('c1'), 'status', birth(1));
-  sessions.subscribed(connection('c2'));
+  sessions.subscribed(connection('c2', uuid(4)));
   expect(sessions.connected('desk-1')).toBe(false);
-  await sessions.received(connection('c2'), 'status', birth(2, { session: uuid(4) }));
+  await sessions.received(connection('c2', uuid(4)), 'status', birth(2, { session: uuid(4) }));
   sessions.lost(connection('c1'), 'closed');
   expect(sessions.connected('desk-1')).toBe(true);
   sessions.lost(connection('c2'), 'closed');
@@ -209,25 +228,26 @@ test('a status left over from before, repeated after the birth, changes nothing 
   expect(sent.at(-1)).toEqual({ channel: 'ack', message: { epoch: 7, boot: BOOT, seq: 2 } });
 });
 
-test('a status of an older boot, repeated after the birth of a new boot, changes nothing', async () => {
-  const { sessions, row } = await desk();
-  sessions.subscribed(connection('c1'));
-  await sessions.received(connection('c1'), 'status', birth(1, { ipAddress: '10.0.0.1' }));
-  sessions.lost(connection('c1'), 'closed');
-  sessions.subscribed(connection('c2'));
-  await sessions.received(connection('c2'), 'status', birth(1, { boot: uuid(11), ipAddress: '10.0.0.9' }));
-  await sessions.received(connection('c2'), 'status', birth(2, { ipAddress: '10.0.0.2' }));
+test('a status of an earlier session neither connects the encoder nor changes anything, before or after the birth', async () => {
+  const { sessions, row, told } = await desk();
+  const left = (seq: number) => birth(seq, { session: uuid(8), journal: uuid(9), ipAddress: '10.0.0.2' });
+  sessions.subscribed(connection());
+  await sessions.received(connection(), 'status', left(1));
+  expect(sessions.connected('desk-1')).toBe(false);
+  await sessions.received(connection(), 'status', birth(1, { boot: uuid(11), ipAddress: '10.0.0.9' }));
+  expect(sessions.connected('desk-1')).toBe(true);
+  await sessions.received(connection(), 'status', left(2));
   expect(row().ipAddress).toBe('10.0.0.9');
+  expect(told.filter(([what]) => what === 'born')).toEqual([['born', 'desk-1', JOURNAL]]);
 });
 
-test('a birth of a new boot counts also after left-over statuses of the old one', async () => {
+test('without a will to name the session, the first status is the birth', async () => {
   const { sessions, row } = await desk();
-  sessions.subscribed(connection('c1'));
-  await sessions.received(connection('c1'), 'status', birth(1, { ipAddress: '10.0.0.1' }));
-  sessions.lost(connection('c1'), 'closed');
-  sessions.subscribed(connection('c2'));
-  await sessions.received(connection('c2'), 'status', birth(2, { ipAddress: '10.0.0.2' }));
-  await sessions.received(connection('c2'), 'status', birth(1, { boot: uuid(11), ipAddress: '10.0.0.9' }));
+  const unnamed: EncoderConnection = { ...connection(), session: undefined };
+  sessions.subscribed(unnamed);
+  await sessions.received(unnamed, 'status', birth(1, { boot: uuid(11), ipAddress: '10.0.0.9' }));
+  await sessions.received(unnamed, 'status', birth(2, { session: uuid(8), ipAddress: '10.0.0.2' }));
+  expect(sessions.connected('desk-1')).toBe(true);
   expect(row().ipAddress).toBe('10.0.0.9');
 });
 

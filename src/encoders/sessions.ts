@@ -27,10 +27,13 @@ import type { Database } from '../database/database.ts';
 import type { LiveEvents } from '../events/events.ts';
 import type { Log } from '../log.ts';
 import type { Presence } from './encoders.ts';
-import { type Stored, storeOnce } from './inbox.ts';
+import { storeOnce } from './inbox.ts';
 import { connectionChanged } from './live-events.ts';
 import { writeReported } from './reported.ts';
 import type { EncoderTable } from './table.ts';
+
+/** Boots whose messages an encoder may repeat before its birth; what is forgotten is acknowledged at its next repeat. */
+const OWED_BOOTS_MAX = 16;
 
 /** What the sessions tell the write requests. The first three run inside the commit that stores the message. */
 export interface Reports {
@@ -54,11 +57,11 @@ export interface SessionsOptions {
 interface Session {
   connection: EncoderConnection;
   granted: boolean;
-  /** The boot whose statuses count on this connection, and the last of them; set inside the commit that stores it. */
-  born: { boot: string; bootIsNew: boolean; seq: number } | undefined;
+  /** The newest status that tells how things are now; set inside the commit that stores it. */
+  born: { boot: string; seq: number } | undefined;
   birthStored: boolean;
-  /** How far the last message's boot is stored; told to the encoder as soon as it can hear it. */
-  acked: { boot: string; seq: number } | undefined;
+  /** How far each boot is stored, by boot, where the encoder has not been told yet. */
+  owed: Map<string, number>;
   connectedAt: number | null;
   lastMessageAt: number | null;
 }
@@ -94,7 +97,7 @@ export class Sessions implements EncoderLinkHost {
     if (!session) return;
     session.granted = true;
     this.#connectIfReady(session);
-    if (session.acked) this.#trySend(session, 'ack', session.acked);
+    this.#acknowledge(session);
   }
 
   async received(connection: EncoderConnection, channel: UpChannel, payload: Buffer): Promise<void> {
@@ -105,12 +108,12 @@ export class Sessions implements EncoderLinkHost {
     const session = this.#sessionOf(connection);
     if (!session) throw new DriverError('LINK_LOST', `encoder ${encoderId} has been cut off`);
     session.lastMessageAt = this.#options.clock.monotonic();
-    const stored = await this.#options.database.commit(() => this.#store(session, up));
-    session.acked = { boot: up.message.boot, seq: stored.acked };
-    if (up.channel === 'status') session.birthStored = true;
+    const acked = await this.#options.database.commit(() => this.#store(session, up));
+    owe(session, up.message.boot, acked);
+    if (up.channel === 'status' && counts(session, up.message)) session.birthStored = true;
     this.#connectIfReady(session);
-    this.#trySend(session, 'ack', session.acked);
-    if (this.#isConnected(session)) this.#options.reports.wake(encoderId, 'report');
+    this.#acknowledge(session);
+    this.#options.reports.wake(encoderId, 'report');
     if (up.channel === 'status') this.#options.events.wake();
   }
 
@@ -177,7 +180,7 @@ export class Sessions implements EncoderLinkHost {
       granted: false,
       born: undefined,
       birthStored: false,
-      acked: undefined,
+      owed: new Map(),
       connectedAt: null,
       lastMessageAt: null,
     };
@@ -187,13 +190,13 @@ export class Sessions implements EncoderLinkHost {
 
   #connectIfReady(session: Session): void {
     const { encoderId, generation } = session.connection;
-    const { clock, log, reports } = this.#options;
+    const { clock, log, reports, epoch } = this.#options;
     if (this.#sessions.get(encoderId) !== session || session.connectedAt !== null) return;
     if (!session.granted || !session.birthStored) return;
     session.connectedAt = clock.monotonic();
     this.#remember(encoderId, true);
     log.info({ encoderId, generation }, 'encoder connected');
-    this.#trySend(session, 'hello', {});
+    this.#trySend(session, 'hello', { epoch });
     reports.wake(encoderId, 'fresh-connection');
   }
 
@@ -220,31 +223,41 @@ export class Sessions implements EncoderLinkHost {
       .catch((error) => log.warn({ encoderId, error: String(error) }, 'presence not stored'));
   }
 
-  /** Inside the commit: stores the message and all that follows from it. */
-  #store(session: Session, up: Up): Stored {
+  /** Inside the commit: stores the message and all that follows from it. Returns how far its boot is stored. */
+  #store(session: Session, up: Up): number {
     const { table, events, clock, reports } = this.#options;
     const { encoderId } = session.connection;
     const { boot, seq } = up.message;
-    const stored = storeOnce(table, { encoderId, boot, seq, now: clock.now() });
-    const isCurrent = up.channel === 'status' && counts(session.born, up.message, stored);
-    if (isCurrent) session.born = { boot, bootIsNew: session.born?.bootIsNew ?? stored.bootIsNew, seq };
-    if (!stored.isNew) return stored;
+    const { isNew, acked } = storeOnce(table, { encoderId, boot, seq, now: clock.now() });
+    const isCurrent = up.channel === 'status' && counts(session, up.message);
+    if (isCurrent) session.born = { boot, seq };
+    if (!isNew) return acked;
     if (up.channel === 'job') reports.job(encoderId, up.message);
     else if (up.channel === 'progress') reports.progress(encoderId, up.message);
     else if (isCurrent) {
       writeReported({ table, events }, session.connection, up.message, clock.now());
       reports.born(encoderId, up.message.journal);
     }
-    return stored;
+    return acked;
+  }
+
+  /** What came before the birth is acknowledged as soon as the encoder is connected and can hear it. */
+  #acknowledge(session: Session): void {
+    if (!this.#isConnected(session)) return;
+    const { epoch } = this.#options;
+    for (const [boot, seq] of session.owed) this.#trySend(session, 'ack', { epoch, boot, seq });
+    session.owed.clear();
   }
 
   /** For what is repeated anyway when the encoder is back. */
-  #trySend(session: Session, channel: 'hello' | 'ack', message: Partial<DownMessages['ack']>): void {
-    if (!this.#isConnected(session)) return;
-    const { encoderId } = session.connection;
-    const { link, log, epoch } = this.#options;
+  #trySend<Channel extends 'hello' | 'ack'>(
+    { connection: { encoderId } }: Session,
+    channel: Channel,
+    message: DownMessages[Channel],
+  ): void {
+    const { link, log } = this.#options;
     link()
-      .send(encoderId, channel, encodeDown(channel, { epoch, ...message } as DownMessages['ack']))
+      .send(encoderId, channel, encodeDown(channel, message))
       .catch((error) => log.debug({ encoderId, channel, error: String(error) }, 'not sent'));
   }
 }
@@ -262,6 +275,12 @@ export async function openSessions(options: SessionsOptions): Promise<Sessions> 
   return new Sessions(options);
 }
 
+function owe(session: Session, boot: string, seq: number): void {
+  session.owed.set(boot, seq);
+  const oldest = session.owed.size > OWED_BOOTS_MAX ? session.owed.keys().next().value : undefined;
+  if (oldest !== undefined) session.owed.delete(oldest);
+}
+
 function decode(channel: UpChannel, payload: Buffer): Up | undefined {
   if (channel === 'job') return { channel, message: parseJob(payload) };
   if (channel === 'progress') return { channel, message: parseProgress(payload) };
@@ -270,12 +289,12 @@ function decode(channel: UpChannel, payload: Buffer): Up | undefined {
 }
 
 /**
- * Whether a status tells how things are now. Statuses left over from earlier connections are repeated too: one of the
- * same boot counts only when it is newer; one of another boot only when that boot is certainly the later one.
+ * Whether a status tells how things are now. Statuses of earlier connections are repeated too, before or after the
+ * birth: those of another session than the connection's own say nothing. Where the encoder left no will to name the
+ * session, its first status is taken for the birth. The very status that counted last comes again when its commit has
+ * failed, and must count then.
  */
-function counts(born: Session['born'], message: Birth, stored: Stored): boolean {
-  if (!born) return true;
-  // The same once more: the commit that was to store it has failed, and the encoder repeats it.
-  if (born.boot === message.boot) return message.seq >= born.seq;
-  return stored.bootIsNew && !born.bootIsNew;
+function counts({ connection, born }: Session, message: Birth): boolean {
+  if (connection.session !== undefined && message.session !== connection.session) return false;
+  return !born || (born.boot === message.boot && message.seq >= born.seq);
 }

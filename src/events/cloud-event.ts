@@ -67,7 +67,7 @@ export function writeProgressEvent(
   return { id, topic: `gatehouse/1/${systemId}/encoders/${encoderId}/events`, type, body };
 }
 
-export const GAP_TYPE = 'gatehouse.events.gap.v1';
+const GAP_TYPE = 'gatehouse.events.gap.v1';
 
 /** Says which events of an encoder will not come. Its id names its content. */
 export function gapEvent({ encoderId, first, last, reason }: Gap, recorded: Recorded): EncodedEvent {

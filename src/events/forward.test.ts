@@ -86,6 +86,23 @@ describe('a healthy service', () => {
     await until(() => new Set(firstArrivals(broker)).size === 301);
   });
 
+  it('costs the disk a commit a second at most, and none while nothing happens', async () => {
+    const clock = manualClock();
+    const broker = await openTestBroker();
+    const log = await openTestLog({ clock });
+    await log.record(1, 100);
+    log.forward({ url: broker.url });
+    await until(() => broker.received.length === 100 && clock.sleepers() > 0);
+    const { jobs } = log.database.figures();
+    await until(() => {
+      void clock.advance(500);
+      return log.events.backlog().waiting === 0;
+    });
+    expect(log.database.figures().jobs).toBe(jobs + 1);
+    await clock.advance(60_000);
+    expect(log.database.figures().jobs).toBe(jobs + 1);
+  });
+
   it('may keep an event for what is left of its age', async () => {
     const clock = manualClock();
     const broker = await openTestBroker();

@@ -176,21 +176,19 @@ function broken({ sent, reasonCode }: { sent: Sent; reasonCode: number }, window
 /** Sends what was refused again, at last alone; gives up what fails even then. */
 async function settleRefused(session: Session): Promise<void> {
   const { window, outbox } = session;
-  for (const message of window.sent.filter(({ state }) => state === 'refused')) {
-    const { row, failures, reasonCode } = message;
-    if (failures < FAILURES_BEFORE_ALONE) {
-      publish(session, message, packetOf(session, row));
-    } else if (window.inFlight() > 0) {
-    } else if (failures === FAILURES_BEFORE_ALONE) {
-      publish(session, message, packetOf(session, row));
-    } else {
-      const refusal = `the notification service refuses events on ${row.topic} (${hex(reasonCode)})`;
-      if (!outbox.mayBury()) throw new Error(`${refusal}: check the rights of this client there`);
-      await outbox.bury(row, 'REJECTED', refusal);
-      message.state = 'buried';
-      session.ring();
-    }
+  const refused = window.sent.filter(({ state }) => state === 'refused');
+  for (const message of refused) {
+    if (message.failures < FAILURES_BEFORE_ALONE) publish(session, message, packetOf(session, message.row));
   }
+  const suspect = refused.find(({ failures }) => failures >= FAILURES_BEFORE_ALONE);
+  if (!suspect || window.inFlight() > 0) return;
+  const { row, failures, reasonCode } = suspect;
+  if (failures === FAILURES_BEFORE_ALONE) return publish(session, suspect, packetOf(session, row));
+  const refusal = `the notification service refuses events on ${row.topic} (${hex(reasonCode)})`;
+  if (!outbox.mayBury()) throw new Error(`${refusal}: check the rights of this client there`);
+  await outbox.bury(row, 'REJECTED', refusal);
+  suspect.state = 'buried';
+  session.ring();
 }
 
 async function fill(session: Session): Promise<void> {
@@ -233,7 +231,8 @@ function next(session: Session): EventRow | undefined {
 /** Beside a suspect nothing else may be in flight, or nobody would know which of them broke the connection. */
 function limit({ window, outbox, limit: most }: Session, row: EventRow): number {
   const suspected = window.sent.some(
-    ({ failures, state }) => failures >= FAILURES_BEFORE_ALONE && state !== 'acknowledged',
+    ({ failures, state }) =>
+      failures >= FAILURES_BEFORE_ALONE && (state === 'in flight' || state === 'refused'),
   );
   return suspected || row.seq <= outbox.cautionThrough() ? 1 : most;
 }

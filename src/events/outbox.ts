@@ -74,7 +74,7 @@ export function openOutbox({ database, events, clock, log }: OutboxOptions): Out
       await database.commit(() => table.setSent(SENT_UNKNOWN));
     },
     async save() {
-      await database.commit(saveAcked);
+      if (outbox.acked > table.cursor().acked) await database.commit(saveAcked);
     },
     async ended(head) {
       // A message with that many failures is never in flight beside another.

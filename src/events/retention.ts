@@ -121,7 +121,7 @@ function tooMany(oldest: EventHead[], excess: number): number {
 }
 
 /** The sequence numbers, per encoder, without those in between that were not dropped. */
-export function ranges(dropped: EventHead[], reason: GapReason): Gap[] {
+function ranges(dropped: EventHead[], reason: GapReason): Gap[] {
   const gaps: Gap[] = [];
   const open = new Map<string, Gap>();
   for (const { encoderId, sequence } of dropped) {

@@ -1,5 +1,6 @@
 /** Reads server-sent events from a real socket, for tests. */
-import { type IncomingMessage, request } from 'node:http';
+import { type IncomingMessage, request as plainRequest } from 'node:http';
+import { request as tlsRequest } from 'node:https';
 import { onTestFinished } from 'vitest';
 
 export interface Told {
@@ -25,17 +26,20 @@ export interface StreamOptions {
   token?: string;
   lastEventId?: string;
   method?: string;
+  /** PEM of the authority of a server reached by https. */
+  ca?: string;
   /** Reads nothing of the body. */
   paused?: boolean;
 }
 
 export async function openTestStream(url: string, options: StreamOptions = {}): Promise<TestStream> {
-  const { token, lastEventId, method = 'GET', paused = false } = options;
+  const { token, lastEventId, method = 'GET', ca, paused = false } = options;
+  const request = ca === undefined ? plainRequest : tlsRequest;
   const headers = {
     ...(token !== undefined && { authorization: `Bearer ${token}` }),
     ...(lastEventId !== undefined && { 'last-event-id': lastEventId }),
   };
-  const asked = request(url, { method, headers, agent: false });
+  const asked = request(url, { method, headers, agent: false, ...(ca !== undefined && { ca }) });
   onTestFinished(() => void asked.destroy());
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     asked.once('response', resolve).once('error', reject).end();

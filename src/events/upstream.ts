@@ -6,7 +6,7 @@
 import { readFile } from 'node:fs/promises';
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, getCACertificates } from 'node:tls';
-import { type IConnackPacket, MqttClient } from 'mqtt';
+import type { IConnackPacket, MqttClient } from 'mqtt';
 import { CONTENT_TYPE } from './cloud-event.ts';
 
 /** TCP, TLS and CONNACK together. */
@@ -72,9 +72,11 @@ export async function connectUpstream(
 ): Promise<Upstream> {
   const { url, protocolVersion } = settings;
   const [openSocket, password] = await Promise.all([socketOpener(settings), readPassword(settings)]);
+  // Loaded when it is needed: it takes 19 MB, which a site without a notification service shall not pay for.
+  const mqtt = await import('mqtt');
   signal.throwIfAborted();
   let loss: Loss | undefined;
-  const client = new MqttClient(openSocket, {
+  const client = new mqtt.MqttClient(openSocket, {
     clientId: settings.clientId,
     protocolVersion,
     ...(settings.username !== undefined && { username: settings.username }),

@@ -40,7 +40,7 @@ export function openHostLog(send: (message: HostMessage) => Promise<void>): Log 
 }
 
 /** An error becomes its code and stack; anything else that cannot travel becomes text. */
-export function plainFields(fields: Record<string, unknown>): Record<string, Plain> {
+function plainFields(fields: Record<string, unknown>): Record<string, Plain> {
   const plain: Record<string, Plain> = {};
   for (const [key, value] of Object.entries(fields)) {
     if (value === undefined || key.length > 64 || key === '__proto__') continue;

@@ -1,6 +1,6 @@
 /**
- * The program of a host: a child process that runs a group of links (src/field/hosts.ts starts it). One of the two
- * files that touch `process`; everything else is serve.ts. Arguments: the name of the group, for `ps`.
+ * The program of a host: a child process that runs a group of links (src/field/hosts.ts starts it). Touches
+ * `process`, as only main.ts and start.js do beside it; everything else is serve.ts. Arguments: the name of the group, for `ps`.
  */
 import { Socket } from 'node:net';
 import { DRIVERS } from '../../drivers/index.ts';

@@ -1,4 +1,11 @@
-/** One group of links and the process that runs it: started when its predecessor is gone, watched, ended, restarted. */
+/**
+ * One group of links and the process that runs it: started when its predecessor is gone, watched, ended, restarted.
+ *
+ * A process, and not a thread: a crash, a stuck library or a slow disk in one place must not delay a bus or a door
+ * elsewhere; a serial port library aborts the whole process from a thread; the library of Zigbee coordinators holds one
+ * per process; and the kernel takes back what a killed process held. Two masters on one bus are worse than none, hence
+ * the wait for the predecessor.
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Duplex } from 'node:stream';
 import { DriverError, type Plain } from '../../drivers/driver.ts';
@@ -44,10 +51,8 @@ export interface HostOptions {
 
 export interface HostState {
   name: string;
-  /** The rest is undefined while no process runs. */
+  /** Undefined while no process runs, as is the age. */
   pid: number | undefined;
-  /** Epoch milliseconds. */
-  startedAt: number | undefined;
   heartbeatAgeMs: number | undefined;
   /** Processes started after the first. */
   restarts: number;
@@ -64,7 +69,7 @@ export function openHost(options: HostOptions): Host {
   const { name, links, pidFile, clock, listener } = options;
   const log = options.log.child({ host: name });
   const linkIds = new Set(links.map(({ id }) => id));
-  let current: { pid: number; startedAt: number; conversation: Conversation } | undefined;
+  let current: { pid: number; conversation: Conversation } | undefined;
   let starts = 0;
 
   async function runOnce(signal: AbortSignal): Promise<never> {
@@ -77,7 +82,7 @@ export function openHost(options: HostOptions): Host {
       if (child.pid === undefined) throw new Error(await child.exited);
       starts += 1;
       await recordProcess(pidFile, child.pid);
-      current = { pid: child.pid, startedAt: clock.now(), conversation };
+      current = { pid: child.pid, conversation };
       log.info({ pid: child.pid }, `host ${name} runs as process ${child.pid}`);
       conversation.start(links.map(({ id, protocol, options: own }) => ({ id, protocol, options: own })));
       reason = await Promise.race([child.exited, conversation.failed, fired(signal)]);
@@ -103,7 +108,6 @@ export function openHost(options: HostOptions): Host {
     state: () => ({
       name,
       pid: current?.pid,
-      startedAt: current?.startedAt,
       heartbeatAgeMs: current?.conversation.heartbeatAgeMs(),
       restarts: Math.max(0, starts - 1),
     }),

@@ -3,7 +3,7 @@
  * nonsense is ended, and a host that hears nonsense ends itself.
  */
 import { z } from 'zod';
-import type { DriverErrorCode, Plain } from '../../drivers/driver.ts';
+import { DRIVER_ERROR_CODES, type Plain } from '../../drivers/driver.ts';
 
 /** Either side sends one, so that the other knows it alive. */
 export const HEARTBEAT_MS = 500;
@@ -68,18 +68,7 @@ const name = z.string().min(1).max(NAME_MAX);
 const id = z.int().min(1);
 const text = z.string().max(TEXT_MAX);
 
-const driverErrorCode = z.enum([
-  'LINK_LOST',
-  'NO_REPLY',
-  'BAD_REPLY',
-  'REFUSED',
-  'DEADLINE_PASSED',
-  'BUSY',
-  'INVALID_OPTIONS',
-  'INVALID_COMMAND',
-  'OUTCOME_UNKNOWN',
-]) satisfies z.ZodType<DriverErrorCode>;
-const failure = z.strictObject({ code: driverErrorCode, message: text });
+const failure = z.strictObject({ code: z.enum(DRIVER_ERROR_CODES), message: text });
 
 const fromDaemon = z.discriminatedUnion('type', [
   /** The first message, and only once. */

@@ -14,7 +14,7 @@ import { supervise } from '../supervise.ts';
 import { type Failure, isPlain, TEXT_MAX } from './ipc.ts';
 
 /** A coordinator that restores its network takes a minute. */
-export const OPENING_DEADLINE_MS = 120_000;
+const OPENING_DEADLINE_MS = 120_000;
 /** For a driver to end after its signal has fired, and again to close. */
 export const DRIVER_ENDING_DEADLINE_MS = 5_000;
 

@@ -121,6 +121,21 @@ describe('events', () => {
     expect(ids()).toHaveLength(EVENT_CREDITS + 1);
   });
 
+  it('given up in the moment their credit comes take nobody else out of the queue', async () => {
+    const { send, ids } = outgoing();
+    const events = openEvents(send);
+    const stop = new AbortController();
+    for (let n = 0; n < EVENT_CREDITS; n += 1) void events.emit('a', event(`${n}`), never);
+    void failure(events.emit('a', event('given up'), stop.signal));
+    void events.emit('a', event('patient'), never);
+    await settled();
+    events.durable(1);
+    stop.abort('cancelled');
+    events.durable(2);
+    await settled();
+    expect(ids()).toContain('patient');
+  });
+
   it('that were refused are sent again, once each time', async () => {
     const { send, ids } = outgoing();
     const events = openEvents(send);

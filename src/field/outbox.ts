@@ -160,7 +160,10 @@ function openCredits(): Credits {
       }
       const { promise, resolve, reject } = Promise.withResolvers<void>();
       const abort = () => {
-        waiting.splice(waiting.indexOf(resolve), 1);
+        const place = waiting.indexOf(resolve);
+        // It has its credit, and has only not run yet.
+        if (place === -1) return;
+        waiting.splice(place, 1);
         reject(signal.reason);
       };
       signal.addEventListener('abort', abort, { once: true });

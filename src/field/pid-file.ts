@@ -3,11 +3,11 @@
  * master beside it. A pid alone does not say: it is recycled. The kernel's start time and the command line, from
  * proc(5), tell whether it is still the same process.
  */
-import { open, readFile, rename, rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { readFile, rm } from 'node:fs/promises';
 import { z } from 'zod';
 import type { DriverLog } from '../../drivers/driver.ts';
 import type { Clock } from '../clock.ts';
+import { writeDurably } from '../durable-file.ts';
 import { HEARTBEAT_MS, MISSED_HEARTBEATS_MAX } from './ipc.ts';
 import { ORPHAN_CLOSING_DEADLINE_MS } from './serve.ts';
 
@@ -40,21 +40,7 @@ async function inspect(pid: number): Promise<RecordedProcess | undefined> {
 export async function recordProcess(file: string, pid: number): Promise<void> {
   const recorded = await inspect(pid);
   if (!recorded) throw new Error(`process ${pid} ended at once`);
-  const draft = `${file}.new`;
-  const handle = await open(draft, 'w', 0o600);
-  try {
-    await handle.writeFile(JSON.stringify(recorded));
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-  await rename(draft, file);
-  const folder = await open(dirname(file), 'r');
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
+  await writeDurably(file, JSON.stringify(recorded));
 }
 
 export async function forgetProcess(file: string): Promise<void> {

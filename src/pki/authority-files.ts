@@ -11,8 +11,9 @@
  * encoders are valid from 1970 on, so that a host or an encoder whose clock was lost still gets its link.
  */
 import { createPrivateKey, generateKeyPairSync, type KeyObject, X509Certificate } from 'node:crypto';
-import { mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { syncFolder, writeDurably } from '../durable-file.ts';
 import type { CertificateContent, Signer } from './certificates.ts';
 
 export const VALID_SINCE = 0;
@@ -142,30 +143,6 @@ function restore(directory: string): string {
 export async function assertPrivate(path: string, mode: string): Promise<void> {
   if (((await explained(path, stat(path))).mode & 0o077) !== 0) {
     throw new Error(`${path} can be read by others: run chmod ${mode} ${path}`);
-  }
-}
-
-/** Mode 0600; after a crash the file is the old one or the new one. */
-export async function writeDurably(file: string, text: string): Promise<void> {
-  const unfinished = `${file}.new`;
-  await rm(unfinished, { force: true });
-  const handle = await open(unfinished, 'wx', 0o600);
-  try {
-    await handle.writeFile(text);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-  await rename(unfinished, file);
-  await syncFolder(dirname(file));
-}
-
-async function syncFolder(directory: string): Promise<void> {
-  const handle = await open(directory, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
   }
 }
 

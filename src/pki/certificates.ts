@@ -72,7 +72,7 @@ export async function writeCertificate(content: CertificateContent, signer: Sign
 
 function extensionsOf({ pathLength, purpose, names }: CertificateContent): Extension[] {
   const authority = pathLength !== undefined;
-  // An issuer of encoder certificates also signs documents (jose.ts), hence digitalSignature for authorities too.
+  // An issuer of encoder certificates also signs documents (src/jose.ts), hence digitalSignature for authorities too.
   const usage = KeyUsageFlags.digitalSignature | (authority ? KeyUsageFlags.keyCertSign : 0);
   const extensions: Extension[] = [
     new BasicConstraintsExtension(authority, pathLength, true),

@@ -298,25 +298,15 @@ describe.skipIf(!hasOpenssl)('verifyDeviceChain beside openssl verify -x509_stri
     );
   });
 
-  it('returns the leaf, its fingerprint and its key', () => {
-    const { leaf, fingerprint, publicKey } = verifyDeviceChain({
+  it('returns the leaf', () => {
+    const { leaf } = verifyDeviceChain({
       chainPem: toPem([vendor.device, vendor.issuing]),
       encoderId: 'desk-1',
       roots: [vendor.root.pem],
       now: NOW,
       acceptExpired: false,
     });
-    const shown = vendor.openssl.run(
-      'x509',
-      '-in',
-      vendor.device.certificateFile,
-      '-noout',
-      '-fingerprint',
-      '-sha256',
-    );
-    expect(fingerprint).toBe(shown.toString().split('=')[1]?.trim().replaceAll(':', '').toLowerCase());
     expect(leaf.raw).toEqual(new X509Certificate(vendor.device.pem).raw);
-    expect(publicKey.equals(leaf.publicKey)).toBe(true);
   });
 });
 

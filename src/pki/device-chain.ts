@@ -4,7 +4,8 @@
  * are those of `openssl verify -x509_strict -purpose sslclient`, and stricter where device-chain.test.ts says so: in
  * particular, everything critical that is not understood here is refused, never passed over.
  */
-import { createHash, type KeyObject, X509Certificate } from 'node:crypto';
+import { type KeyObject, X509Certificate } from 'node:crypto';
+import { ENCODER_ID } from '../../drivers/encoder/link.ts';
 import { type ErrorCode, GatehouseError } from '../errors.ts';
 import { type CertificateFields, decodeCertificate, OID } from './certificate-fields.ts';
 import { decodeOid, fieldsOf, Malformed, readPem, TAG } from './der.ts';
@@ -14,8 +15,6 @@ import { readPublicKey } from './public-key.ts';
 const MAX_CERTIFICATES = 4;
 /** Four certificates with RSA 4096 keys, and a margin. */
 const MAX_CHAIN_BYTES = 16 * 1024;
-/** What an encoder may be called; it becomes a topic level (docs/encoder-protocol.md, Registration). */
-const ENCODER_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
 /** Extensions that may be critical: the rules below apply them, or they restrict nothing that is done here. */
 const UNDERSTOOD: ReadonlySet<string> = new Set([
@@ -57,9 +56,6 @@ export interface DeviceChain {
 
 export interface DeviceIdentity {
   leaf: X509Certificate;
-  /** Lower-case hex SHA-256 of the leaf's DER. */
-  fingerprint: string;
-  publicKey: KeyObject;
 }
 
 interface Certificate extends CertificateFields {
@@ -80,8 +76,7 @@ export function verifyDeviceChain(request: DeviceChain): DeviceIdentity {
   for (const linked of path.slice(0, -1)) judge('CERT_INVALID', linked.label, () => checkLink(linked));
   checkPathLengths(path);
   if (!request.acceptExpired) for (const certificate of path) checkValidity(certificate, request.now);
-  const fingerprint = createHash('sha256').update(leaf.x509.raw).digest('hex');
-  return { leaf: leaf.x509, fingerprint, publicKey: leaf.key };
+  return { leaf: leaf.x509 };
 }
 
 /**

@@ -10,16 +10,9 @@ import { createPrivateKey, generateKeyPairSync, type KeyObject, X509Certificate 
 import { readFile } from 'node:fs/promises';
 import { isIP, isIPv6 } from 'node:net';
 import type { Clock } from '../clock.ts';
+import { writeDurably } from '../durable-file.ts';
 import type { Log } from '../log.ts';
-import {
-  assertPrivate,
-  DAY_MS,
-  EARLIEST_ISSUE,
-  exists,
-  exportKey,
-  type Issuer,
-  writeDurably,
-} from './authority-files.ts';
+import { assertPrivate, DAY_MS, EARLIEST_ISSUE, exists, exportKey, type Issuer } from './authority-files.ts';
 
 const LIFE_MS = 400 * DAY_MS;
 const RENEWED_BEFORE_END_MS = LIFE_MS / 3;

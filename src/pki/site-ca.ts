@@ -5,6 +5,7 @@
 import { X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
 import type { Clock } from '../clock.ts';
+import { signCompact, verifyCompact } from '../jose.ts';
 import type { Log } from '../log.ts';
 import {
   type Authority,
@@ -15,7 +16,6 @@ import {
   VALID_SINCE,
   YEAR_MS,
 } from './authority-files.ts';
-import { signCompact, verifyCompact } from './jose.ts';
 import { openServerIdentity, type ServerIdentity } from './server-identity.ts';
 
 /** A new one needs a technician at the encoder; what is revoked before is refused by the database. */

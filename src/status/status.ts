@@ -1,6 +1,7 @@
 /** Gathers the status of the installation from its parts, at the moment it is asked. */
 import { statSync } from 'node:fs';
 import type { Clock } from '../clock.ts';
+import type { Backlog } from '../events/events.ts';
 import type { Status } from './schema.ts';
 
 const DAY_MS = 86_400_000;
@@ -17,15 +18,7 @@ export interface StatusSources {
   openWrites(): number;
   /** Undefined without an upstream in the configuration. */
   upstreamUrl: string | undefined;
-  backlog(): {
-    waiting: number;
-    waitingBytes: number;
-    oldestAgeMs: number | null;
-    deadLetters: number;
-    gaps: number;
-    connectedSince: number | null;
-    lastError: string | null;
-  };
+  backlog(): Backlog;
   commits(): Pick<Status['database'], 'batches' | 'jobs' | 'failures' | 'queued'> & {
     lastMilliseconds: number;
   };

@@ -15,6 +15,6 @@ export interface WriteReports {
   born(encoderId: string, journal: string): void;
   job(encoderId: string, report: JobReport): void;
   progress(encoderId: string, report: ProgressReport): void;
-  /** After that commit, and whenever an encoder became connected: `fresh` when it is the first time on this connection. */
+  /** After that commit, and once when an encoder has become connected: then nothing was sent on this connection yet. */
   wake(encoderId: string, cause: 'fresh-connection' | 'report'): void;
 }

@@ -24,26 +24,27 @@ describe('the write message', () => {
   });
 
   it('goes to a connected encoder only, and waits for the end of an upgrade', async () => {
-    const { bed } = await sending([1]);
+    const { bed, jobId } = await sending([1]);
+    await bed.accept('desk-1', 'R2', key(2));
+    bed.encoder('desk-1').upgrading = true;
+    await bed.progress('desk-1', { jobId, keyId: key(1), status: 'written' });
+    await bed.settle();
+    expect(brief(bed)).toEqual([]);
+    bed.encoder('desk-1').upgrading = false;
+    bed.writes.reports.wake('desk-1', 'report');
+    await bed.settle();
+    expect(brief(bed)).toEqual(['write R2 2']);
     bed.encoder('desk-1').connected = false;
     await bed.clock.advance(30_000);
     expect(brief(bed)).toEqual([]);
-    await bed.connect('desk-2');
-    await bed.accept('desk-2', 'R2', key(2));
-    bed.encoder('desk-2').upgrading = true;
-    await bed.settle();
-    expect(brief(bed)).toEqual([]);
-    bed.encoder('desk-2').upgrading = false;
-    bed.writes.reports.wake('desk-2', 'report');
-    await bed.settle();
-    expect(brief(bed)).toEqual(['write R2 2']);
   });
 });
 
 it('an encoder that becomes ready while its turn is being stored is not forgotten', async () => {
-  const { bed } = await sending();
-  await bed.accept('desk-1', 'R1', key(1));
+  const { bed, jobId } = await sending([1]);
+  await bed.accept('desk-1', 'R2', key(2));
   bed.encoder('desk-1').upgrading = true;
+  await bed.progress('desk-1', { jobId, keyId: key(1), status: 'written' });
   await bed.settle();
   expect(brief(bed)).toEqual([]);
   const ready = () => {
@@ -55,7 +56,16 @@ it('an encoder that becomes ready while its turn is being stored is not forgotte
   for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
   await bed.database.commit(ready);
   await bed.settle();
-  expect(brief(bed)).toEqual(['write R1 1']);
+  expect(brief(bed)).toEqual(['write R2 2']);
+});
+
+it('a request for an idle encoder is taken in the commit that accepts it, so that it waits for one fsync only', async () => {
+  const { bed } = await sending();
+  const before = bed.database.figures().batches;
+  await bed.accept('desk-1', 'R1', key(1));
+  const row = bed.database.prepare<[], { sent_at: number | null }>('SELECT sent_at FROM write_request').get();
+  expect(row?.sent_at).toBe(bed.clock.now());
+  expect(bed.database.figures().batches - before).toBe(1);
 });
 
 describe('rule 1: a requestId used again months later is a new job', () => {

@@ -84,8 +84,7 @@ export class Dispatch {
 
   /** After the commit: there is a new request. */
   accepted(encoderId: string): void {
-    const lane = this.#lanes.get(encoderId) ?? { encoderId, deadlines: new Map(), sent: null, dueAt: 0 };
-    this.#lanes.set(encoderId, lane);
+    const lane = this.#laneOf(encoderId);
     for (const request of this.#options.table.open.all(encoderId)) this.#deadline(lane, request);
     this.look(encoderId);
   }
@@ -134,28 +133,32 @@ export class Dispatch {
     // Set before the commit, so that what happens meanwhile can ask for another look.
     lane.dueAt = Infinity;
     try {
-      const hasNews = await this.#options.database.commit(() => this.#advance(lane));
+      const hasNews = await this.#options.database.commit(() => this.advance(lane.encoderId));
       if (hasNews) this.#options.events.wake();
+      const open = this.#options.table.open.all(lane.encoderId);
+      this.#publish(lane, open[0]);
+      this.#reckon(lane, open);
     } catch (error) {
       lane.dueAt = -Infinity;
       throw error;
     }
-    const open = this.#options.table.open.all(lane.encoderId);
-    this.#publish(lane, open[0]);
-    this.#reckon(lane, open);
   }
 
-  /** Inside the commit: ends what is overdue and takes the next request. Returns whether anything ended. */
-  #advance(lane: Lane): boolean {
+  /**
+   * Inside a commit: ends what is overdue and takes the next request, which counts as sent from now on. Returns whether
+   * anything ended. In the commit that accepts a request it saves the encoder the wait for a commit of its own.
+   */
+  advance(encoderId: string): boolean {
     const { table, ledger, clock } = this.#options;
+    const lane = this.#laneOf(encoderId);
     const now = clock.monotonic();
     let hasEnded = false;
-    for (const request of table.open.all(lane.encoderId)) {
+    for (const request of table.open.all(encoderId)) {
       if (now < this.#endsAt(lane, request)) continue;
       ledger.apply(request, { type: request.sent_journal === null ? 'deadline' : 'graceOver' });
       hasEnded = true;
     }
-    return this.#takeNext(lane.encoderId) || hasEnded;
+    return this.#takeNext(encoderId) || hasEnded;
   }
 
   /** Inside the commit: the first request is sent next, if it can be. Returns whether one ended because it cannot. */
@@ -172,6 +175,17 @@ export class Dispatch {
       hasEnded = true;
     }
     return hasEnded;
+  }
+
+  #laneOf(encoderId: string): Lane {
+    const lane = this.#lanes.get(encoderId) ?? {
+      encoderId,
+      deadlines: new Map(),
+      sent: null,
+      dueAt: Infinity,
+    };
+    this.#lanes.set(encoderId, lane);
+    return lane;
   }
 
   #publish(lane: Lane, request: RequestRow | undefined): void {
@@ -277,7 +291,8 @@ export class Dispatch {
     const { clock } = this.#options;
     const sleep = new AbortController();
     const wake = () => sleep.abort();
-    if (at <= clock.monotonic()) return;
+    // A signal that has fired already fires no more.
+    if (signal.aborted || at <= clock.monotonic()) return;
     signal.addEventListener('abort', wake, { once: true });
     this.#wake = wake;
     try {

@@ -64,6 +64,14 @@ describe('a gateway killed', () => {
     end.abort(new Error('stop'));
     await expect(run).rejects.toThrow('stop');
   });
+
+  it('ends also when its signal fires while it stores, and not only while it sleeps', async () => {
+    const bed = await openTestbed();
+    const end = new AbortController();
+    const run = bed.writes.run(end.signal);
+    end.abort(new Error('stop'));
+    await expect(run).rejects.toThrow('stop');
+  });
 });
 
 describe('time', () => {

@@ -4,7 +4,7 @@ import { ENCODER_ID } from '../../drivers/encoder/link.ts';
 import { ENCODER_ERROR_CODES } from '../../drivers/encoder/messages.ts';
 import { ERROR_CODES_OF_THE_GATEWAY, JOB_STATUSES, OPEN_STATUSES, TERMINAL_STATUSES } from './machine.ts';
 
-/** What one write message may have on the encoder's link (docs/encoder-protocol.md, Messages). */
+/** With our ids and times around it, such a request fits the 260 KiB of a write (docs/encoder-protocol.md, Messages). */
 export const BODY_LIMIT_BYTES = 256 * 1_024;
 /** A desk hands out keys by the room, not by the hundred; bounds how long one request holds the encoder. */
 const ENTRIES_MAX = 10;

@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { encodeDown } from '../../drivers/encoder/messages.ts';
+import { BODY_LIMIT_BYTES } from './schema.ts';
 import { body, CALLER, EXPIRY_MS, JOURNAL, key, openTestbed } from './testbed.ts';
 
 const R1 = { encoderId: 'desk-1', requestId: 'R1' };
@@ -96,13 +98,20 @@ describe('accepting', () => {
     expect(bed.takeSent()).toHaveLength(1);
   });
 
-  it('refuses content that would not fit the link', async () => {
+  it('sends the largest request that HTTP lets through', async () => {
     const bed = await openTestbed();
+    await bed.connect('desk-1');
     const data = Array.from({ length: 10 }, (_, index) => ({
       keyId: key(index),
-      blocks: Array(256).fill('x'.repeat(100)),
+      blocks: Array(256).fill('\u0001'.repeat(16)),
     }));
-    await expect(bed.writes.accept(R1, { data }, CALLER)).rejects.toEqual(code('PAYLOAD_TOO_LARGE'));
+    const room = BODY_LIMIT_BYTES - Buffer.byteLength(JSON.stringify({ data, description: '' }));
+    const largest = { data, description: 'x'.repeat(room) };
+    const requestId = 'R'.repeat(128);
+    await bed.writes.accept({ encoderId: 'desk-1', requestId }, largest, CALLER);
+    await bed.settle();
+    const [sent] = bed.takeSent();
+    expect(sent?.channel === 'write' && encodeDown('write', sent.message).length).toBeGreaterThan(room);
   });
 
   it('promises nothing that was not stored', async () => {

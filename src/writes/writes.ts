@@ -9,20 +9,17 @@ import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Events } from '../events/events.ts';
 import type { Log } from '../log.ts';
-import type { Principal } from '../principal.ts';
+import type { Caller } from '../principal.ts';
 import type { Vault } from '../vault.ts';
 import type { EncoderLookup, WriteReports } from './collaborators.ts';
 import { Dispatch, type SendDown, sealContext } from './dispatch.ts';
 import { auditName, type Ledger, openLedger } from './ledger.ts';
 import type { Input } from './machine.ts';
-import type { WriteRequestPage, WriteRequestStatus } from './schema.ts';
-import { BODY_LIMIT_BYTES, type ListQuery, type WriteRequestBody } from './schema.ts';
+import type { ListQuery, WriteRequestBody, WriteRequestPage, WriteRequestStatus } from './schema.ts';
 import { openWriteTable, type RequestRow, type WriteTable } from './table.ts';
 
 /** Requests of one encoder that wait behind the one under way: an hour of work at a busy desk. */
 const WAITING_MAX = 8;
-/** The write message adds its own fields to the content and has the same limit as the body. */
-const CONTENT_MAX_BYTES = BODY_LIMIT_BYTES - 1_024;
 /** One line per encoder and minute about reports that fit nothing: a confused encoder must not fill the log. */
 const WARN_EVERY_MS = 60_000;
 
@@ -44,11 +41,6 @@ export interface RequestPath {
   encoderId: string;
   requestId: string;
 }
-export interface Caller {
-  principal: Principal;
-  correlationId: string;
-}
-
 export interface Writes {
   /** Durable when it resolves. Throws NOT_FOUND, or REQUEST_ID_REUSED, NOT_CONNECTED, ENCODER_UPGRADING, QUEUE_FULL … */
   accept(path: RequestPath, body: WriteRequestBody, caller: Caller): Promise<WriteRequestStatus>;
@@ -97,23 +89,23 @@ async function accept(
   const { database, vault, table, ledger, dispatch } = parts;
   assertUniqueKeys(body);
   const content = canonical(body);
-  if (Buffer.byteLength(content) > CONTENT_MAX_BYTES) {
-    throw new GatehouseError(
-      'PAYLOAD_TOO_LARGE',
-      `A write request may have ${CONTENT_MAX_BYTES} bytes of content. Send the keys in several requests.`,
-    );
-  }
   const digest = vault.digest('write request', `${encoderId}\n${requestId}\n${content}`);
+  let hasEnded = false;
   const status = await database.commit(() => {
     assertEncoder(parts, encoderId);
     const known = table.byRequest.get(encoderId, requestId);
-    if (!known) return ledger.status(insert(parts, { encoderId, requestId, body, digest, ...caller }));
+    if (!known) {
+      const accepted = ledger.status(insert(parts, { encoderId, requestId, body, digest, ...caller }));
+      hasEnded = dispatch.advance(encoderId);
+      return accepted;
+    }
     if (known.digest === digest) return ledger.status(known);
     throw new GatehouseError(
       'REQUEST_ID_REUSED',
       `Request ${requestId} of encoder ${encoderId} was sent before with another content. Choose a new requestId.`,
     );
   });
+  if (hasEnded) parts.events.wake();
   dispatch.accepted(encoderId);
   return status;
 }

@@ -1,4 +1,4 @@
-/** The real daemon as a child process: `node src/main.ts serve --config FILE`, which demo and tests may kill. */
+/** The real daemon as a child process: `node src/start.js serve --config FILE`, which demo and tests may kill. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -7,6 +7,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { stringify } from 'yaml';
+import manifest from '../../package.json' with { type: 'json' };
 import { call } from './encoder/registration.ts';
 
 export const ROLES = ['service-tool', 'front-desk-admin', 'front-desk', 'pms'] as const;
@@ -64,6 +65,9 @@ export interface Daemon extends AsyncDisposable {
 }
 
 const PROJECT = join(import.meta.dirname, '..', '..');
+const TETHER = join(import.meta.dirname, 'tether.js');
+/** As `npm start` runs it. */
+const NODE_FLAGS = manifest.scripts.start.split(' ').filter((word) => word.startsWith('--max-'));
 const READY_TIMEOUT_MS = 30_000;
 const READY_POLL_MS = 20;
 const GRACE_MS = 12_000;
@@ -89,11 +93,16 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
     // A process group of its own: Ctrl-C in a terminal ends the demo, which then ends its daemon in order.
     const started = spawn(
       process.execPath,
+<<<<<<< HEAD
       ['--import', join(import.meta.dirname, 'tether.ts'), 'src/main.ts', 'serve', '--config', configFile],
       {
         ...{ cwd: PROJECT, detached: true, stdio: ['pipe', log, log] },
         env: { ...process.env, ...options.environment },
       },
+=======
+      [...NODE_FLAGS, '--import', TETHER, 'src/start.js', 'serve', '--config', configFile],
+      { cwd: PROJECT, detached: true, stdio: ['pipe', log, log] },
+>>>>>>> merge
     );
     closeSync(log);
     child = started;

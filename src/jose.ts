@@ -3,7 +3,6 @@
  * of jose, which is loaded when first needed, because the start has no use for it.
  */
 import { createHash, type JsonWebKey, type KeyObject, X509Certificate } from 'node:crypto';
-import type { OperationalKey } from './possession.ts';
 
 /** What a sealed document may show to whoever carries it: all an encoder with a key that only signs can be told. */
 const OPEN_FIELDS: ReadonlySet<string> = new Set(['type', 'clientId', 'generation', 'certFingerprint']);
@@ -54,7 +53,7 @@ export async function verifyCompact(
  * holder gets plain JSON of the fields that are no secret, and everything else is left out.
  */
 export async function sealTo(
-  operational: Pick<OperationalKey, 'key' | 'kind'>,
+  operational: { key: KeyObject; kind: 'ec' | 'ed25519' | 'rsa' },
   document: Record<string, unknown>,
 ): Promise<string> {
   if (operational.kind === 'ed25519') {

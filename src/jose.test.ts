@@ -9,7 +9,7 @@ import {
 import { compactDecrypt } from 'jose/jwe/compact/decrypt';
 import { describe, expect, it } from 'vitest';
 import { sealTo } from './jose.ts';
-import { parseOperationalKey } from './possession.ts';
+import { parseOperationalKey } from './pki/possession.ts';
 
 const DOCUMENT = { type: 'x509', clientId: 'desk-1', generation: 2, certFingerprint: 'AA:BB' };
 const WITH_SECRETS = { ...DOCUMENT, username: 'desk-1', password: 'hunter2' };
