@@ -56,7 +56,10 @@ upstream: { url: mqtts://n, caFile: ca.pem, certFile: c.pem, keyFile: k.pem, use
       ['ca.pem', 'c.pem', 'k.pem', 'p'].map((name) => `/etc/gatehouse/${name}`),
     );
     expect(config.auth.oidc?.caFile).toBe('/etc/gatehouse/i.pem');
-    const { auth } = parseConfig('auth: { oidc: { issuer: https://i, audience: g, jwksFile: k.json } }', '/etc/x');
+    const { auth } = parseConfig(
+      'auth: { oidc: { issuer: https://i, audience: g, jwksFile: k.json } }',
+      '/etc/x',
+    );
     expect(auth.oidc?.jwksFile).toBe('/etc/k.json');
     // The settings above are all there are: a new one must be added to resolvePaths and here.
     expect(JSON.stringify(configJsonSchema()).split('"format":"path"')).toHaveLength(1 + 9);

@@ -28,12 +28,10 @@ export interface StreamOptions {
   method?: string;
   /** PEM of the authority of a server reached by https. */
   ca?: string;
-  /** Reads nothing of the body. */
-  paused?: boolean;
 }
 
 export async function openTestStream(url: string, options: StreamOptions = {}): Promise<TestStream> {
-  const { token, lastEventId, method = 'GET', ca, paused = false } = options;
+  const { token, lastEventId, method = 'GET', ca } = options;
   const request = ca === undefined ? plainRequest : tlsRequest;
   const headers = {
     ...(token !== undefined && { authorization: `Bearer ${token}` }),
@@ -50,14 +48,12 @@ export async function openTestStream(url: string, options: StreamOptions = {}): 
   const told: Told[] = [];
   const waiting = new Set<() => void>();
   let rest = '';
-  if (!paused) {
-    response.setEncoding('utf8').on('data', (text: string) => {
-      const blocks = (rest + text).split('\n\n');
-      rest = blocks.pop() ?? '';
-      told.push(...blocks.map(parsed));
-      for (const check of waiting) check();
-    });
-  }
+  response.setEncoding('utf8').on('data', (text: string) => {
+    const blocks = (rest + text).split('\n\n');
+    rest = blocks.pop() ?? '';
+    told.push(...blocks.map(parsed));
+    for (const check of waiting) check();
+  });
   let taken = 0;
   return {
     ...{ status: response.statusCode ?? 0, headers: response.headers, told, response },

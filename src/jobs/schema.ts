@@ -30,11 +30,7 @@ export const job = z
       .nullable()
       .openapi({ description: 'Why it failed; INTERRUPTED: the gateway ended while it ran' }),
     result: z
-<<<<<<< HEAD
       .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()]))
-=======
-      .record(z.string(), z.unknown())
->>>>>>> merge
       .nullable()
       .openapi({ description: 'What it made, by its kind' }),
   })

@@ -93,16 +93,11 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
     // A process group of its own: Ctrl-C in a terminal ends the demo, which then ends its daemon in order.
     const started = spawn(
       process.execPath,
-<<<<<<< HEAD
-      ['--import', join(import.meta.dirname, 'tether.ts'), 'src/main.ts', 'serve', '--config', configFile],
+      [...NODE_FLAGS, '--import', TETHER, 'src/start.js', 'serve', '--config', configFile],
       {
         ...{ cwd: PROJECT, detached: true, stdio: ['pipe', log, log] },
         env: { ...process.env, ...options.environment },
       },
-=======
-      [...NODE_FLAGS, '--import', TETHER, 'src/start.js', 'serve', '--config', configFile],
-      { cwd: PROJECT, detached: true, stdio: ['pipe', log, log] },
->>>>>>> merge
     );
     closeSync(log);
     child = started;
