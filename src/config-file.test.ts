@@ -24,6 +24,15 @@ function refusal(text: string, file = '/etc/gatehouse/gatehouse.yaml'): FileErro
 }
 const messages = (text: string) => refusal(text).mistakes.map(({ message }) => message);
 
+const ID = '5c2f0a52-9f6b-4c3e-8f43-0d1b2a3c4d5e';
+const OTHER = '6c2f0a52-9f6b-4c3e-8f43-0d1b2a3c4d5e';
+/** Zigbee gateways, each of the one link and network unless it says something else. */
+function gateways(...more: object[]): string {
+  const zgates = more.map((one) => ({ deviceId: ID, link: 'a', networkId: ID, ...one }));
+  const links = ['a', 'c'].map((id) => ({ id, protocol: 'loopback' }));
+  return JSON.stringify({ links, networks: [{ id: ID }], zgates });
+}
+
 describe('what is accepted', () => {
   it('fills in every default when the file is empty', () => {
     for (const text of ['', '\n', '# nothing\n', '---\n', '\uFEFF']) {
@@ -235,6 +244,11 @@ describe('settings that contradict each other', () => {
     ['upstream: { url: "mqtts://a", passwordFile: c }', 'upstream.passwordFile', /username/],
     ['upstream: { url: "mqtt://a", caFile: c }', 'upstream.caFile', /mqtts/],
     ['links: [{ id: a, protocol: loopback }, { id: a, protocol: loopback }]', 'links[1].id', /another link/],
+    [`networks: [{ id: ${ID} }, { id: ${ID.toUpperCase()} }]`, 'networks[1].id', /another network/],
+    [gateways({ link: 'b' }), 'zgates[0].link', /links has no "b"/],
+    [gateways({ networkId: OTHER }), 'zgates[0].networkId', /networks has no such id/],
+    [gateways({}, { deviceId: OTHER }), 'zgates[1].link', /another gateway is on "a"/],
+    [gateways({}, { link: 'c' }), 'zgates[1].deviceId', /another gateway has this id/],
     [`dataDirectory: /${'d'.repeat(110)}`, 'dataDirectory', /107 bytes/],
     [`adminSocket: /${'ü'.repeat(60)}`, 'adminSocket', /107 bytes/],
   ])('refuses %s', (text, setting, message) => {
