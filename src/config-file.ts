@@ -62,8 +62,8 @@ function contradictions(config: Config): Problem[] {
   if (sameAddress(http.listen, encoders.listen))
     wrong(['encoders', 'listen'], 'http.listen has the same address: choose another port');
   const { oidc } = config.auth;
-  if (oidc && (oidc.jwksUrl === undefined) === (oidc.jwksFile === undefined))
-    wrong(['auth', 'oidc'], 'needs either jwksUrl or jwksFile');
+  if (oidc && oidc.jwksUrl === undefined && oidc.jwksFile === undefined)
+    wrong(['auth', 'oidc'], 'needs jwksUrl or jwksFile');
   if (oidc?.caFile && !oidc.jwksUrl?.startsWith('https:'))
     wrong(['auth', 'oidc', 'caFile'], 'has no effect without https:// in jwksUrl');
   if (upstream) {

@@ -93,10 +93,9 @@ export function openAuth(options: AuthOptions): Auth {
 /** The site's identity provider, as far as it is known here. */
 function openProvider(oidc: NonNullable<Config['auth']['oidc']>, options: AuthOptions, time: KnownTime) {
   const { clock, log, systemId, directory } = options;
-  const { issuer, jwksUrl, jwksFile, caFile } = oidc;
   const keys = openIssuerKeys({
-    ...{ issuer, clock, time, log, maxAgeMs: oidc.jwksMaxAge, file: join(directory, 'jwks.json') },
-    source: jwksUrl === undefined ? { jwksFile: jwksFile ?? '' } : { jwksUrl, caFile },
+    ...{ issuer: oidc.issuer, source: oidc, maxAgeMs: oidc.jwksMaxAge, clock, time, log },
+    file: join(directory, 'jwks.json'),
   });
   return { keys, bearer: openJwt({ ...oidc, systemId, leewayMs: oidc.leeway, keys, time }) };
 }

@@ -17,8 +17,12 @@ const EARLY_REFRESH_EVERY_MS = 60_000;
 /** How often it is seen whether a refresh is due. */
 const LOOK_EVERY_MS = 5_000;
 
-/** Where keys come from: fetched, or laid down by hand at a site without a way to the provider. */
-export type KeySource = { jwksUrl: string; caFile?: string | undefined } | { jwksFile: string };
+/** Where keys come from: fetched, or laid down by hand, for good or for the time until the first fetch. */
+export interface KeySource {
+  jwksUrl?: string | undefined;
+  caFile?: string | undefined;
+  jwksFile?: string | undefined;
+}
 
 export interface IssuerKeysOptions {
   issuer: string;
@@ -61,7 +65,8 @@ export function openIssuerKeys(options: IssuerKeysOptions): IssuerKeys {
   const isDue = () => {
     const sinceTry = clock.monotonic() - tried;
     if (isMissed && sinceTry >= EARLY_REFRESH_EVERY_MS) return true;
-    return set === undefined || time.now() - set.fetchedAt >= REFRESH_EVERY_MS;
+    const isFetched = set?.url === (source.jwksUrl ?? source.jwksFile);
+    return !set || !isFetched || time.now() - set.fetchedAt >= REFRESH_EVERY_MS;
   };
 
   async function refresh(signal: AbortSignal): Promise<void> {
@@ -76,7 +81,7 @@ export function openIssuerKeys(options: IssuerKeysOptions): IssuerKeys {
       lastError = (error as Error).message;
       throw error;
     }
-    if ('jwksUrl' in source) await storeKeySet(options.file, set);
+    if (source.jwksUrl !== undefined) await storeKeySet(options.file, set);
   }
 
   const current = () => (set && time.now() - set.fetchedAt <= maxAgeMs ? set.keys : undefined);
@@ -102,8 +107,13 @@ export function openIssuerKeys(options: IssuerKeysOptions): IssuerKeys {
 }
 
 /** What the disk holds. A damaged copy of fetched keys is fetched again; keys laid down by hand must be right. */
-function initial({ issuer, source, file, time, log }: IssuerKeysOptions): StoredKeySet | undefined {
-  if ('jwksFile' in source) return fromFile(issuer, source.jwksFile, time.now());
+function initial(options: IssuerKeysOptions): StoredKeySet | undefined {
+  const { issuer, source, time } = options;
+  const byHand = source.jwksFile === undefined ? undefined : fromFile(issuer, source.jwksFile, time.now());
+  return storedCopy(options) ?? byHand;
+}
+
+function storedCopy({ issuer, source, file, log }: IssuerKeysOptions): StoredKeySet | undefined {
   try {
     const stored = loadKeySet(file);
     return stored?.issuer === issuer && stored.url === source.jwksUrl ? stored : undefined;
@@ -115,8 +125,8 @@ function initial({ issuer, source, file, time, log }: IssuerKeysOptions): Stored
 
 async function read(options: IssuerKeysOptions, signal: AbortSignal): Promise<StoredKeySet> {
   const { issuer, source, clock, time } = options;
-  if ('jwksFile' in source) return fromFile(issuer, source.jwksFile, time.now());
-  const { jwksUrl: url, caFile } = source;
+  const { jwksUrl: url, caFile, jwksFile = '' } = source;
+  if (url === undefined) return fromFile(issuer, jwksFile, time.now());
   const text = await fetchKeySet({ url, caFile }, clock, signal);
   return { issuer, url, fetchedAt: time.now(), keys: explained(url, text) };
 }
