@@ -50,7 +50,7 @@ export function openApiDocument(operations: readonly Operation[], info: Document
     info: { title: 'Gatehouse', version: info.version, description: DESCRIPTION },
     servers: [{ url: info.basePath || '/' }],
   });
-  return withNullableReferences(document) as object;
+  return mended(document) as object;
 }
 
 /** The document as an operation of its own; `document` is asked at each call. */
@@ -118,15 +118,15 @@ function errorResponses(codes: readonly ErrorCode[]) {
 }
 
 /**
- * The generator writes a nullable reference as allOf [reference, object or null], which no null satisfies when the
- * reference itself does not allow it.
+ * Two mistakes of the generator. It writes a nullable reference as allOf [reference, object or null], which no null
+ * satisfies when the reference itself does not allow it. And of a regular expression with flags it leaves the closing
+ * slash and the flags in the pattern; readers of the document use the flag u anyway (JSON Schema 2020-12, 6.4).
  */
-function withNullableReferences(node: unknown): unknown {
-  if (Array.isArray(node)) return node.map(withNullableReferences);
+function mended(node: unknown): unknown {
+  if (Array.isArray(node)) return node.map(mended);
   if (typeof node !== 'object' || node === null) return node;
-  const copy = Object.fromEntries(
-    Object.entries(node).map(([key, value]) => [key, withNullableReferences(value)]),
-  );
+  const copy = Object.fromEntries(Object.entries(node).map(([key, value]) => [key, mended(value)]));
+  if (typeof copy.pattern === 'string') copy.pattern = copy.pattern.replace(/(?<!\\)\/[a-z]+$/, '');
   const [reference, other] = Array.isArray(copy.allOf) ? copy.allOf : [];
   if (reference?.$ref === undefined || !other?.type?.includes?.('null')) return copy;
   const { allOf: _, ...rest } = copy;
