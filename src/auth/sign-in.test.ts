@@ -10,6 +10,7 @@ import type { Auth } from './auth.ts';
 import { drawCode, readCode } from './login-code.ts';
 import { authOperations } from './operations.ts';
 import { bearer, cookie, openTestAuth } from './testbed.ts';
+import { check } from './token.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -142,6 +143,14 @@ describe('a session', () => {
     expect(await welcome(bearer(token))).toBe('token');
     expect(await welcome(bearer(secret))).toBe('UNAUTHORIZED');
     expect(await welcome(cookie(token))).toBe('UNAUTHORIZED');
+    // What somebody makes of one who knows how the check is computed.
+    const disguised = (text: string, prefix: string) => {
+      const body = `${prefix}${text.slice(3, 60)}`;
+      return `${body}_${check(body)}`;
+    };
+    expect(disguised(secret, 'gws')).toBe(secret);
+    expect(await welcome(bearer(disguised(secret, 'gwt')))).toBe('UNAUTHORIZED');
+    expect(await welcome(cookie(disguised(token, 'gws')))).toBe('UNAUTHORIZED');
   });
 
   it('is not what counts when a program says who it is', async () => {
