@@ -4,6 +4,7 @@ import { benchApi } from '../test/bench/api.ts';
 import { benchBridge } from '../test/bench/bridge.ts';
 import { benchDesk } from '../test/bench/desk.ts';
 import { benchDrain } from '../test/bench/drain.ts';
+import { benchSlowDisk } from '../test/bench/slow-disk.ts';
 import { benchStart } from '../test/bench/start.ts';
 import { type BenchTable, printTable } from '../test/bench/table.ts';
 
@@ -11,6 +12,7 @@ const BENCHES: Record<string, () => Promise<BenchTable>> = {
   start: benchStart,
   desk: benchDesk,
   api: benchApi,
+  'slow-disk': benchSlowDisk,
   drain: benchDrain,
   bridge: benchBridge,
 };
