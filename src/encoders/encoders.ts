@@ -76,9 +76,10 @@ export function openEncoders({ database, table, audit, clock, presence, drop }: 
       edit: Editable,
       { principal, correlationId, ifMatch }: Caller & { ifMatch: string | undefined },
     ) {
+      assertSameId('id', edit.id, encoderId);
       await database.commit(() => {
         const row = existing(table, encoderId);
-        assertEditable(encoderId, edit, ifMatch, row.revision);
+        assertIfMatch(ifMatch, row.revision);
         const changed = applyEdit(table, row, edit, clock.now(), principal.id);
         if (changed.length === 0) return;
         audit.record({
