@@ -11,7 +11,7 @@ vi.setConfig({ testTimeout: 60_000 });
 const ROOT = join(import.meta.dirname, '..');
 const UNIT = join(ROOT, 'systemd/gatehouse.service');
 const LAUNCH = join(ROOT, 'systemd/launch');
-const MAIN = join(ROOT, 'src/main.ts');
+const MAIN = join(ROOT, 'src/start.js');
 /** Tenths: 2.0 of 10 at most, where 10 is a service without any fence. */
 const EXPOSURE_MAX = 20;
 

@@ -33,8 +33,9 @@ export interface SmallDisk {
   makeRoom(): void;
 }
 
-/** Mounted over `folder`, or over one of its own, until the test ends. */
-export function smallDisk(bytes: number, folder = mkdtempSync(join(tmpdir(), 'gatehouse-disk-'))): SmallDisk {
+/** Mounted until the test ends. */
+export function smallDisk(bytes: number): SmallDisk {
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-disk-'));
   const refused = mount(folder, bytes);
   if (refused !== undefined) throw new Error(`cannot mount a small disk: ${refused}`);
   onTestFinished(() => {

@@ -112,7 +112,7 @@ export function openSignIn(options: SignInOptions): SignIn {
         const row = table.session(principal.id);
         if (!row || !table.revoke(row.id, time.now())) return;
         audit.record({ ...caller, action: 'session.end', object: `token/${row.id}`, outcome: 'done' });
-      });
+      }, 'urgent');
       return sessionCookie('', 0);
     },
   };

@@ -128,7 +128,7 @@ export function openTokens({ database, clock, audit, table, marks }: TokensOptio
           audit.record({ ...caller, action: 'token.revoke', object: `token/${id}`, outcome: 'done', detail });
         }
         return shown(stored(id));
-      }),
+      }, 'urgent'),
   };
 }
 
