@@ -29,8 +29,11 @@ export interface ApplyFailure {
 export interface ReconcilerOptions {
   /** For the log, such as "rs485 settings". */
   name: string;
-  /** From the table: everything whose wanted version is not the applied one; read at start and after every wake. */
-  due(): Due[];
+  /**
+   * From the table: everything whose wanted version is not the applied one, read at start; or that of one id alone, if
+   * so it is, read after its wake: where a thousand wait for a gateway, a change of one must not cost a thousand.
+   */
+  due(id?: string): Due[];
   /**
    * Sends one version to its device and stores, in a commit of its own, that it is applied. Rejects with a DriverError:
    * REFUSED and INVALID_COMMAND are permanent for that version, everything else is tried again with back-off.
@@ -59,8 +62,10 @@ const BACKOFF = { firstMs: 1_000, longestMs: 300_000 };
 const ATTEMPTS_AT_ONCE = 16;
 /** An attempt that has not settled by then is asked to stop: longer than the commands that carry settings take. */
 const ATTEMPT_DEADLINE_MS = 120_000;
-/** The table is read again after this, also without a wake: it costs a query, and forgives a wake forgotten. */
+/** All is read again after this, also without a wake: it costs a query, and forgives a wake forgotten. */
 const RECHECK_MS = 900_000;
+/** More wakes at once than this, as an import brings: one query for all costs less. */
+const READ_SINGLY_MAX = 16;
 /** What a device has kept for this long it has taken; what it loses sooner counts as a failure of the attempt. */
 const LASTING_MS = 60_000;
 /** REFUSED: the device said no · INVALID_COMMAND: no device will ever understand this version. */
@@ -79,8 +84,9 @@ export function openReconciler(options: ReconcilerOptions): Reconciler {
   const { name, clock, log } = options;
   const list = openWantedList(options);
   const attempts = new Map<string, Attempt>();
-  let unread = true;
-  let readAt = 0;
+  /** Woken, or sent: to be read again. */
+  const unread = new Set<string>();
+  let readAllAt = Number.NEGATIVE_INFINITY;
   let nap = new AbortController();
 
   async function attempt(one: Wanted, stop: AbortController): Promise<void> {
@@ -88,7 +94,7 @@ export function openReconciler(options: ReconcilerOptions): Reconciler {
     try {
       await withDeadline(clock, stop, () => options.apply({ id, version }, stop.signal));
       one.sentAt = clock.monotonic();
-      unread = true;
+      unread.add(id);
       if (one.failures > 0) log.info({ id, version }, `${name} of ${id} are applied`);
     } catch (error) {
       if (!(stop.signal.reason instanceof Ended)) list.failed(one, error);
@@ -100,11 +106,11 @@ export function openReconciler(options: ReconcilerOptions): Reconciler {
 
   /** Reads what is wanted when told to, ends what is superseded, and starts what may start. */
   function look(): void {
-    if (unread || clock.monotonic() >= readAt + RECHECK_MS) {
+    if (unread.size > READ_SINGLY_MAX || clock.monotonic() >= readAllAt + RECHECK_MS) {
       list.read();
-      unread = false;
-      readAt = clock.monotonic();
-    }
+      readAllAt = clock.monotonic();
+    } else for (const id of unread) list.read(id);
+    unread.clear();
     for (const { of, stop } of attempts.values()) {
       if (list.supersedes(of)) stop.abort(new Ended('OUTCOME_UNKNOWN', 'a newer version is wanted'));
     }
@@ -124,7 +130,7 @@ export function openReconciler(options: ReconcilerOptions): Reconciler {
 
   return {
     wake(id) {
-      unread = true;
+      unread.add(id);
       list.forgetBackoff(id);
       nap.abort();
     },
@@ -135,7 +141,7 @@ export function openReconciler(options: ReconcilerOptions): Reconciler {
       return Math.round(clock.now() + Math.max(0, notBefore - clock.monotonic()));
     },
     async run(signal) {
-      unread = true;
+      readAllAt = Number.NEGATIVE_INFINITY;
       const end = () => nap.abort();
       signal.addEventListener('abort', end, { once: true });
       try {
@@ -194,9 +200,12 @@ function openWantedList({ name, due, clock, log, random = Math.random }: Reconci
   return {
     get: (id: string) => list.get(id),
     failed,
-    read(): void {
-      const now = new Map(due().map(({ id, version }) => [id, version]));
-      for (const one of list.values()) {
+    /** Takes over what the table says of all, or of one id. */
+    read(id?: string): void {
+      const now = new Map(due(id).map(({ id, version }) => [id, version]));
+      const known = id === undefined ? list.values() : [list.get(id)];
+      for (const one of known) {
+        if (!one) continue;
         if (one.sentAt !== undefined && clock.monotonic() - one.sentAt >= LASTING_MS) list.delete(one.id);
         else if (!now.has(one.id)) settle(one);
       }

@@ -93,9 +93,8 @@ export function doorConfiguration(options: ConfigurationOptions) {
   }
 
   return {
-    due: () =>
-      table.toConfigure
-        .all()
+    due: (doorId?: string) =>
+      (doorId === undefined ? table.toConfigure.all() : table.toConfigureOne.all(doorId))
         .filter(({ id, mac }) => mac !== null || relay(id) !== undefined)
         .map(({ id, config_version }) => ({ id, version: config_version })),
 

@@ -81,6 +81,9 @@ export function openDoorTable({ prepare }: Prepare) {
     toConfigure: prepare<[], { id: string; config_version: number; mac: Text }>(
       'SELECT id, config_version, mac FROM door WHERE config_version IS NOT applied_config_version',
     ),
+    toConfigureOne: prepare<[string], { id: string; config_version: number; mac: Text }>(
+      'SELECT id, config_version, mac FROM door WHERE id = ? AND config_version IS NOT applied_config_version',
+    ),
     /** What was sent once may be acknowledged after something newer was: that stays. */
     setApplied: prepare<[number, string, string, number]>(
       `UPDATE door SET applied_config_version = ?, applied = ?

@@ -93,9 +93,8 @@ export function openSettings(options: SettingsOptions): Settings {
 
   const reconciler = openReconciler({
     name: 'the RS-485 settings',
-    due: () =>
-      table.all
-        .all()
+    due: (deviceId) =>
+      (deviceId === undefined ? table.all.all() : table.device.all(deviceId))
         .filter((row) => !isInForce(row))
         .map((row) => ({ id: row.device_id, version: row.settings_version })),
     apply: ({ id, version }, signal) => apply(id, version, signal),

@@ -92,9 +92,8 @@ export function openChannels(options: ChannelsOptions): Channels {
 
   const reconciler = openReconciler({
     name: 'the Zigbee channels',
-    due: () =>
-      table.all
-        .all()
+    due: (deviceId) =>
+      (deviceId === undefined ? table.all.all() : table.zgate.all(deviceId))
         .filter((row) => !isInForce(row))
         .map((row) => ({ id: row.device_id, version: row.channels_version })),
     apply: ({ id, version }, signal) => apply(id, version, signal),
