@@ -99,6 +99,14 @@ describe('guesses at login codes', () => {
     expect(await guessed('a', code)).toBe('welcome');
   });
 
+  it('are bounded for all addresses together', async () => {
+    const code = await newCode();
+    for (let n = 0; n < 10_000; n += 1) await guessed(`2001:db8::${n.toString(16)}`);
+    expect(await guessed('another', code)).toBe('RATE_LIMITED 1');
+    await clock.advance(1_000);
+    expect(await guessed('another', code)).toBe('welcome');
+  });
+
   it('cost no commit', async () => {
     const before = database.figures().jobs;
     await times(50, () => guessed('a'));

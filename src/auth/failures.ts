@@ -6,7 +6,7 @@
  * A login code has 40 bits and is good for ten minutes, so the number of guesses looked at is bounded as well: an
  * address that has spent its own failures draws on a budget all share, and is not looked at while that is spent, too.
  * From one address that is some 800 guesses in the life of a code: 1 in 10⁹. A right code from any other address
- * counts all the time.
+ * counts all the time, unless thousands of addresses guess at once: they have 16,000 guesses in that time, 1 in 10⁷.
  */
 import { randomUUID } from 'node:crypto';
 import type { Audit } from '../audit/audit.ts';
@@ -16,11 +16,11 @@ import type { Log } from '../log.ts';
 import { SYSTEM_PRINCIPAL } from '../principal.ts';
 import type { Collect } from './upkeep.ts';
 
-/** For an address: a person mistypes, a program with a stale token tries again. */
-export const FAILURES_OF_ADDRESS: Rate = { burst: 10, perSecond: 1 / 5 };
 /** Guesses at codes beyond those. */
 const SHARED_GUESSES: Rate = { burst: 60, perSecond: 1 };
-const SHARED = 'all';
+/** All guesses together: a host has as many IPv6 addresses as it likes. */
+const ALL_GUESSES: Rate = { burst: 10_000, perSecond: 10 };
+const ALL = 'all';
 /** Addresses counted apart between two summaries, and those named in one; the rest are counted together. */
 const ADDRESSES_COUNTED = 1_024;
 const ADDRESSES_NAMED = 10;
@@ -39,6 +39,7 @@ export interface Failures {
 
 export interface FailuresOptions {
   monotonic: () => number;
+  /** Of one address: a person mistypes, a program tries a stale token again. */
   rate: Rate;
   audit: Audit;
   log: Log;
@@ -48,6 +49,7 @@ export function openFailures({ monotonic, rate, audit, log }: FailuresOptions): 
   const credentials = tokenBuckets(monotonic);
   const codes = tokenBuckets(monotonic);
   const shared = tokenBuckets(monotonic);
+  const all = tokenBuckets(monotonic);
   const tally = new Map<string, number>();
 
   function note(address: string): void {
@@ -61,16 +63,18 @@ export function openFailures({ monotonic, rate, audit, log }: FailuresOptions): 
       return wait === 0 ? refusal : tooMany(wait);
     },
     beforeGuess(address) {
-      const wait = Math.min(codes.wait(address, rate), shared.wait(SHARED, SHARED_GUESSES));
+      const own = Math.min(codes.wait(address, rate), shared.wait(ALL, SHARED_GUESSES));
+      const wait = Math.max(own, all.wait(ALL, ALL_GUESSES));
       if (wait === 0) return;
       note(address);
       throw tooMany(wait);
     },
     countGuess(address, refusal) {
       note(address);
+      all.take(ALL, ALL_GUESSES);
       const wait = codes.take(address, rate);
       if (wait === 0) return refusal;
-      shared.take(SHARED, SHARED_GUESSES);
+      shared.take(ALL, SHARED_GUESSES);
       return tooMany(wait);
     },
     collect() {

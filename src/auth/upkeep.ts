@@ -34,7 +34,10 @@ export function openUpkeep({ database, clock, log, collectors }: UpkeepOptions):
         for (const batch of batches) batch.write();
       });
     } catch (error) {
-      log.warn({ err: error }, 'when tokens were used could not be stored; trying again in a minute');
+      log.warn(
+        { err: error },
+        'uses and failures of credentials could not be stored; trying again in a minute',
+      );
       return;
     }
     for (const batch of batches) batch.written();

@@ -116,11 +116,23 @@ describe('strangers together', () => {
     expect(first.filter(({ closed, readableEnded }) => closed || readableEnded)).toHaveLength(1);
   });
 
-  it('that hold one each are left alone', async () => {
-    const port = await plainServer({ limits: { ...limits, total: 6, keptForKnown: 4 } });
-    await hold(port, 1, '127.0.0.4');
-    await hold(port, 1, '127.0.0.5');
-    expect(await answer(port, HONEST)).toBeUndefined();
+  it('do not keep another out with an address for each connection: who came first makes room', async () => {
+    const port = await plainServer({ limits });
+    const held: Socket[] = [];
+    for (let n = 0; n < 8; n += 1) held.push(...(await hold(port, 1, `127.0.1.${n}`)));
+    expect(await answer(port, HONEST)).toBe('200');
+    expect(held.map(({ closed, readableEnded }) => closed || readableEnded)).toEqual([
+      true,
+      ...Array(7).fill(false),
+    ]);
+  });
+
+  it('make room for known addresses as well, which make none for each other', async () => {
+    const known = ['127.0.0.8', '127.0.0.9'];
+    const port = await plainServer({ limits: { ...limits, keptForThisHost: 4 }, known });
+    await hold(port, 4, '127.0.0.4');
+    await hold(port, 4, '127.0.0.8');
+    expect(await hold(port, 6, '127.0.0.9')).toHaveLength(4);
   });
 });
 

@@ -70,20 +70,25 @@ function admits(address: string, held: Map<string, Set<Socket>>, { limits, isKno
   if (own >= (known ? limits.perKnown : limits.perStranger)) return false;
   const others = [...held].filter(([key]) => !isThisHost(key));
   const strangers = others.filter(([key]) => !isKnown(key));
-  if (known) return count(others) < limits.total - limits.keptForThisHost || makesRoom(strangers, 0);
-  return count(strangers) < limits.total - limits.keptForKnown || makesRoom(strangers, own + 1);
+  const hasRoom = known
+    ? count(others) < limits.total - limits.keptForThisHost
+    : count(strangers) < limits.total - limits.keptForKnown;
+  return hasRoom || makesRoom(strangers);
 }
 
 function count(held: [string, Set<Socket>][]): number {
   return held.reduce((sum, [, { size }]) => sum + size, 0);
 }
 
-/** The stranger that holds most, if more than so many, loses its oldest connection: many addresses do not win either. */
-function makesRoom(strangers: [string, Set<Socket>][], moreThan: number): boolean {
+/**
+ * The stranger that holds most, and of those with as many the one that came first, loses its oldest connection. So
+ * whoever comes with one request is served, however many addresses hold on to theirs.
+ */
+function makesRoom(strangers: [string, Set<Socket>][]): boolean {
   const [, most] = strangers.toSorted(([, a], [, b]) => b.size - a.size)[0] ?? [];
   const [oldest] = most ?? [];
-  if (!most || !oldest || most.size <= moreThan) return false;
+  if (!oldest) return false;
   oldest.destroy();
-  most.delete(oldest);
+  most?.delete(oldest);
   return true;
 }
