@@ -8,7 +8,7 @@ import { silentLog } from '../log.ts';
 import { LOCAL_ADMINISTRATOR, type Role } from '../principal.ts';
 import type { Auth } from './auth.ts';
 import { authOperations } from './operations.ts';
-import { bearer, openTestAuth } from './testbed.ts';
+import { bearer, cookie, openTestAuth } from './testbed.ts';
 import { check } from './token.ts';
 
 const DAY_MS = 86_400_000;
@@ -146,6 +146,19 @@ describe('the end of a token', () => {
     auth = restarted();
     expect(await answerTo(seen.token)).toContain('expired');
     expect(await answerTo(unseen.token)).toBe('PMS');
+  });
+
+  it('does not come with a clock in the far future that no time server stands behind', async () => {
+    const unsure = openTestAuth({ database, clock, audited, clockSynchronised: () => false });
+    const { token } = await create();
+    clock.jumpWall(70 * 365 * DAY_MS);
+    expect((await unsure.authenticate(bearer(token))).label).toBe('PMS');
+    const code = await unsure.createCode({ label: 'Ada', roles: ['pms'] }, caller);
+    const { setCookie } = await unsure.signIn(code.code, { address: 'a', correlationId: 'c' });
+    const [secret = ''] = /gws_[\w-]+/.exec(setCookie) ?? [];
+    expect((await unsure.authenticate(cookie(secret))).label).toBe('Ada');
+    await clock.advance(DAY_MS / 2);
+    await expect(unsure.authenticate(cookie(secret))).rejects.toThrow('expired');
   });
 
   it('does not come early with a clock that starts in the past', async () => {

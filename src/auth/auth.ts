@@ -50,12 +50,12 @@ export function openAuth(options: AuthOptions): Auth {
   const time = openKnownTime({
     ...{ clock, synchronised: options.clockSynchronised, table: knownTimeTable(database) },
   });
-  const marks = openMarks(table, clock.now);
+  const marks = openMarks(table, time.now);
   const rate = { burst: config.failureBurst, perSecond: config.failuresPerMinute / 60 };
   const failures = openFailures({ monotonic: clock.monotonic, rate, audit, log });
   const collectors = [marks.collect, failures.collect, time.collect];
   const upkeep = openUpkeep({ database, clock, log, collectors });
-  const tokens = openTokens({ database, clock, audit, table, marks });
+  const tokens = openTokens({ database, now: time.now, audit, table, marks });
   const provider = config.oidc && openProvider(config.oidc, options, time);
   const signIn = openSignIn({
     ...{ database, audit, time, failures, codes: loginCodeTable(database), table, insert: tokens.insert },

@@ -2,12 +2,12 @@
  * Local tokens, and the sessions of the console, which are tokens that a cookie carries: made, listed, revoked, and
  * recognised. They are looked up at every request, so a revoked one is refused from the commit of its revocation on.
  *
- * Expiry goes by the wall clock, which may be set back. A token once seen expired therefore stays expired. A clock
- * behind a token's creation does not disable it: a controller without a battery starts in the past, and must serve.
+ * Expiry goes by the known time (known-time.ts), which a time server may set back. A token once seen expired therefore
+ * stays expired. A time before a token's creation does not disable it: a controller without a battery starts in the
+ * past, and must serve.
  */
 import { randomUUID } from 'node:crypto';
 import type { Audit } from '../audit/audit.ts';
-import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Principal, Role } from '../principal.ts';
@@ -49,15 +49,16 @@ export interface Tokens {
 
 export interface TokensOptions {
   database: Database;
-  clock: Clock;
+  /** Epoch milliseconds. */
+  now: () => number;
   audit: Audit;
   table: TokenTable;
   marks: Marks;
 }
 
-export function openTokens({ database, clock, audit, table, marks }: TokensOptions): Tokens {
+export function openTokens({ database, now, audit, table, marks }: TokensOptions): Tokens {
   const hasExpired = (row: TokenRow) =>
-    row.expired_at !== null || marks.seenExpired(row.id) || row.expires_at <= clock.now();
+    row.expired_at !== null || marks.seenExpired(row.id) || row.expires_at <= now();
   const shown = (row: TokenRow) =>
     tokenOf({ ...row, last_used_at: marks.lastUse(row.id) ?? row.last_used_at }, hasExpired(row));
 
@@ -69,7 +70,7 @@ export function openTokens({ database, clock, audit, table, marks }: TokensOptio
 
   function insert(content: TokenContent) {
     const { id, secretSha256, text } = drawToken(content.kind);
-    const fixed = { id, principal_id: randomUUID(), secret_sha256: secretSha256, created_at: clock.now() };
+    const fixed = { id, principal_id: randomUUID(), secret_sha256: secretSha256, created_at: now() };
     table.insert({ ...content, ...fixed });
     return { row: stored(id), text };
   }
@@ -98,7 +99,7 @@ export function openTokens({ database, clock, audit, table, marks }: TokensOptio
       database.commit(() => {
         const { row, text } = insert({
           ...{ kind: 'api', label, roles: JSON.stringify(roles), created_by: caller.principal.id },
-          expires_at: clock.now() + expiresInDays * DAY_MS,
+          expires_at: now() + expiresInDays * DAY_MS,
         });
         const token = shown(row);
         const detail = { label, roles, expiresAt: token.expiresAt };
@@ -123,7 +124,7 @@ export function openTokens({ database, clock, audit, table, marks }: TokensOptio
     revoke: (id, caller) =>
       database.commit(() => {
         const { label } = stored(id);
-        if (table.revoke(id, clock.now())) {
+        if (table.revoke(id, now())) {
           const detail = { label };
           audit.record({ ...caller, action: 'token.revoke', object: `token/${id}`, outcome: 'done', detail });
         }
