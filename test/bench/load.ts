@@ -74,7 +74,8 @@ let changes = 0;
 
 function change(agent: Agent, { baseUrl, paths, tokens }: Target, turn: number): Promise<number> {
   changes += 1;
-  const content = JSON.stringify({ name: `Room ${changes}` });
+  // What does not travel to the lock: that is another story.
+  const content = JSON.stringify({ pmsId: `${changes}` });
   const headers = {
     authorization: `Bearer ${tokens[turn % tokens.length]}`,
     'content-type': 'application/json',

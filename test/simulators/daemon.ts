@@ -67,7 +67,7 @@ export interface Daemon extends AsyncDisposable {
 const PROJECT = join(import.meta.dirname, '..', '..');
 const TETHER = join(import.meta.dirname, 'tether.js');
 /** As `npm start` runs it. */
-const NODE_FLAGS = manifest.scripts.start.split(' ').filter((word) => word.startsWith('--max-'));
+export const NODE_FLAGS = manifest.scripts.start.split(' ').filter((word) => word.startsWith('--max-'));
 const READY_TIMEOUT_MS = 30_000;
 const READY_POLL_MS = 20;
 const GRACE_MS = 12_000;
