@@ -26,6 +26,14 @@ it('gives each operation an id of its own', () => {
   expect(new Set(operations.map(({ id }) => id)).size).toBe(operations.length);
 });
 
+it('refuses a query parameter or a field of the body that does not exist, in every operation', () => {
+  for (const { id, query, body } of operations)
+    for (const schema of [query, body]) {
+      const codes = schema?.safeParse({ nonsense: '1' }).error?.issues.map(({ code }) => code);
+      if (schema) expect(codes, id).toContain('unrecognized_keys');
+    }
+});
+
 describe.each(operations.map((operation) => [operation.id, operation] as const))('%s', (_id, operation) => {
   it('has its roles, its parameters and every code under its status', () => {
     const shown = described(operation);

@@ -161,7 +161,7 @@ export const encoderPage = z
   })
   .openapi('EncoderPage');
 
-export const listQuery = z.object({
+export const listQuery = z.strictObject({
   cursor: encoderId.optional().openapi({ description: 'From `next` of the page before' }),
   limit: z.coerce.number().int().min(1).max(100).default(50),
   connected: z.enum(['true', 'false']).optional(),

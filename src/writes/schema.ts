@@ -104,7 +104,7 @@ export const writeRequestPage = z
   .openapi('WriteRequestPage');
 export type WriteRequestPage = z.output<typeof writeRequestPage>;
 
-export const listQuery = z.object({
+export const listQuery = z.strictObject({
   cursor: z
     .string()
     .regex(/^\d{1,15}$/, 'expected the value of `next`')
