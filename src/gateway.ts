@@ -157,7 +157,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
 }
 
 /** What everything else stands on. */
-async function openBase({ config, clock, log }: GatewayOptions, opening: AsyncDisposableStack) {
+export async function openBase({ config, clock, log }: GatewayOptions, opening: AsyncDisposableStack) {
   const path = (...names: string[]) => join(config.dataDirectory, ...names);
   const databaseFile = path('gatehouse.db');
   const meters = openMeters();
@@ -205,7 +205,7 @@ async function openBase({ config, clock, log }: GatewayOptions, opening: AsyncDi
 type Base = Awaited<ReturnType<typeof openBase>>;
 
 /** Encoders and the write requests for them. */
-async function openDesk(
+export async function openDesk(
   { config, clock, log }: GatewayOptions,
   { vault, database, systemId, epoch, tasks, audit, events, ca }: Base,
   identity: ServerIdentity,

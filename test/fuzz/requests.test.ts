@@ -1,0 +1,173 @@
+/**
+ * Requests made from the OpenAPI document: one that is valid, with one thing wrong. Whatever comes in, the answer is one
+ * that the document has for the operation, its body fits the schema, nothing but 503 is a fault of ours, and what was
+ * refused has written nothing. A promise that is rejected where nobody waits for it fails the run by itself.
+ *
+ * FUZZ_SEED repeats the requests, FUZZ_RUNS makes them fewer or more.
+ */
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import type { Role } from '../../src/principal.ts';
+import { type Described, operations, valuesOf } from './document.ts';
+import { type Draft, MUTATIONS, type Mutation, type Sendable } from './mutations.ts';
+import { CONNECTED, DEVICES, DOORS, ENCODERS, type FuzzSite, NETWORK, openFuzzSite, ZGATE } from './site.ts';
+
+const SEED = Number(process.env.FUZZ_SEED ?? Date.now() % 1_000_000);
+const RUNS = Number(process.env.FUZZ_RUNS ?? 100_000);
+const KNOWN = [...DOORS, ...DEVICES, NETWORK, ZGATE];
+
+interface Case {
+  draft: Draft;
+  mutation: Mutation;
+  sent: Sendable;
+  caller: Role | 'anyone' | 'local administrator';
+}
+
+/** What a path parameter can be filled with, where something is there to be found. */
+function found(operation: Described, name: string, site: FuzzSite): readonly string[] | undefined {
+  switch (name) {
+    case 'encoderId':
+      // A new registration or a revocation would end its connection.
+      return ['addEncoder', 'revokeEncoder'].includes(operation.id)
+        ? ENCODERS.filter((id) => id !== CONNECTED)
+        : ENCODERS;
+    case 'requestId':
+      return ['request-1', 'request-2', 'request-3'];
+    case 'doorId':
+      return DOORS;
+    case 'deviceId':
+      return operation.path.includes('zgate') ? [ZGATE] : DEVICES;
+    case 'netId':
+      return [NETWORK];
+    case 'id':
+      return [site.jobId];
+    case 'tokenId':
+      return [site.tokenId];
+    default:
+      return undefined;
+  }
+}
+
+const FOUND_WEIGHT = 4;
+/** There is most to be done wrong in a body. */
+const BODY_WEIGHT = 4;
+/** Needs a login code, or the session it is redeemed for. */
+const NEVER_SUCCEEDS = ['signIn', 'signOut'];
+
+function drafts(operation: Described, site: FuzzSite): fc.Arbitrary<Draft> {
+  const inPath: Record<string, fc.Arbitrary<string>> = {};
+  const inQuery: Record<string, fc.Arbitrary<string | undefined>> = {};
+  for (const parameter of operation.parameters) {
+    const values = valuesOf(parameter.schema, KNOWN).map(String);
+    const known = found(operation, parameter.name, site);
+    if (parameter.in === 'query') inQuery[parameter.name] = fc.option(values, { nil: undefined });
+    // Without its last segment the path is another one.
+    const identifiers = values.filter((value) => !['', '.', '..'].includes(value));
+    if (parameter.in === 'path')
+      inPath[parameter.name] = known
+        ? fc.oneof({ arbitrary: fc.constantFrom(...known), weight: FOUND_WEIGHT }, identifiers)
+        : identifiers;
+  }
+  const body = operation.body ? valuesOf(operation.body, KNOWN) : fc.constant(undefined);
+  return fc
+    .record({ parameters: fc.record(inPath), query: fc.record(inQuery), body, faithful: fc.boolean() })
+    .map(({ parameters, query, body, faithful }) => ({
+      ...{ operation, parameters, headers: {} },
+      query: Object.entries(query).filter((pair): pair is [string, string] => pair[1] !== undefined),
+      body: faithful ? body : coherent(operation, parameters, body, site),
+    }));
+}
+
+/** A body that agrees with the path and the state, which no schema can say. */
+function coherent(
+  operation: Described,
+  parameters: Record<string, string>,
+  body: unknown,
+  site: FuzzSite,
+): unknown {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return body;
+  const { id, deviceId, version, cert, ...rest } = body as Record<string, unknown>;
+  const registration = site.registrations.get(parameters.encoderId ?? '');
+  if (operation.id === 'addEncoder') return { ...rest, ...registration };
+  return rest;
+}
+
+function cases(site: FuzzSite): fc.Arbitrary<Case> {
+  const perOperation = operations.map((operation) => ({
+    arbitrary: fc.record({ draft: drafts(operation, site), pick: fc.nat(), which: fc.nat(), who: fc.nat() }),
+    weight: operation.body ? BODY_WEIGHT : 1,
+  }));
+  return fc.oneof(...perOperation).map(({ draft, pick, which, who }) => {
+    const fitting = MUTATIONS.filter(({ applies }) => applies(draft));
+    const mutation = fitting[which % fitting.length] as Mutation;
+    const allowed = callers(draft.operation, mutation);
+    const sent = mutation.apply(draft, pick);
+    return {
+      ...{ draft, mutation, sent, caller: allowed[who % allowed.length] ?? 'anyone' },
+      [fc.toStringMethod]: () => `${draft.operation.id} with ${mutation.name}: ${JSON.stringify(sent)}`,
+    };
+  });
+}
+
+/** Who may call it, and is asked for credentials where those are what is wrong. */
+function callers({ local, roles }: Described, { status }: Mutation): Case['caller'][] {
+  if (local) return ['local administrator'];
+  if (status === 401) return roles;
+  return [...(roles.length > 0 ? roles : (['anyone'] as const)), 'local administrator'];
+}
+
+/** Sends it; throws with what is wrong about the answer. Returns the status. */
+async function ask(site: FuzzSite, { draft: { operation }, mutation, sent, caller }: Case, turn: number) {
+  const isLocal = caller === 'local administrator';
+  const headers = new Headers({
+    ...(!isLocal && caller !== 'anyone' && { authorization: `Bearer ${site.tokens[caller]}` }),
+    ...(sent.body !== undefined && { 'content-type': 'application/json' }),
+    ...sent.headers,
+  });
+  const { method } = operation;
+  const request = new Request(`http://gate.test${sent.path}`, { method, headers, body: sent.body ?? null });
+  const before = site.written();
+  // Wrong credentials are counted by address: everybody has one of their own.
+  const address = `10.${(turn >> 16) & 255}.${(turn >> 8) & 255}.${turn & 255}`;
+  const response = await (isLocal ? site.local : site.lan).fetch(request, address);
+  const { status } = response;
+  const isStream = response.headers.get('content-type') === 'text/event-stream';
+  const body = isStream ? '' : await response.text();
+  if (isStream) await response.body?.cancel();
+  const shown = `${method} ${sent.path.slice(0, 200)} with ${mutation.name}: ${status} ${body.slice(0, 500)}`;
+
+  const check = operation.answers.get(status);
+  if (!check) throw new Error(`${shown}\nthe document has no ${status} for ${operation.id}`);
+  const fault = isStream ? undefined : check(body);
+  if (fault !== undefined) throw new Error(`${shown}\ndoes not fit its schema: ${fault}`);
+  if (status >= 500 && status !== 503) throw new Error(`${shown}\nis a fault of the gateway`);
+  if (mutation.status !== undefined && status !== mutation.status)
+    throw new Error(`${shown}\nshould be ${mutation.status}`);
+  if (status >= 400 && site.written() !== before)
+    throw new Error(`${shown}\nhas written, though it was refused`);
+  if (status < 300 && method !== 'GET') await site.settle();
+  return status;
+}
+
+it(`answers ${RUNS} requests as the document says (FUZZ_SEED=${SEED})`, { timeout: 600_000 }, async () => {
+  const site = await openFuzzSite();
+  const reached = new Map<string, number>();
+  let turn = 0;
+  const started = performance.now();
+  await fc.assert(
+    fc.asyncProperty(cases(site), async (one) => {
+      turn += 1;
+      const status = await ask(site, one, turn);
+      const key = `${one.draft.operation.id} ${status}`;
+      reached.set(key, (reached.get(key) ?? 0) + 1);
+    }),
+    { seed: SEED, numRuns: RUNS },
+  );
+  const seconds = (performance.now() - started) / 1_000;
+  console.log(
+    `FUZZ_SEED=${SEED}: ${turn} requests in ${seconds.toFixed(1)} s, ${Math.round(turn / seconds)} a second`,
+  );
+  if (process.env.FUZZ_SHOW) console.log(Object.fromEntries([...reached].toSorted()));
+  const never = operations.filter(({ id }) => !reached.has(`${id} 200`) && !reached.has(`${id} 202`));
+  if (RUNS >= 20_000) expect(never.map(({ id }) => id)).toEqual(NEVER_SUCCEEDS);
+});

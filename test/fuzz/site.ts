@@ -1,0 +1,145 @@
+/**
+ * The whole gateway without its ports: every slice over a real database, an estate, and one encoder that is connected.
+ * Nothing works in the background, so that whatever is stored was stored by a request.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import { configSchema } from '../../src/config.ts';
+import { openEstate } from '../../src/estate.ts';
+import { openBase, openDesk } from '../../src/gateway.ts';
+import { createApp } from '../../src/http/app.ts';
+import { interfaceOperations } from '../../src/interface.ts';
+import { silentLog } from '../../src/log.ts';
+import { openExposition } from '../../src/metrics/exposition.ts';
+import { LOCAL_ADMINISTRATOR, ROLES, type Role } from '../../src/principal.ts';
+import { openStatus } from '../../src/status/status.ts';
+import { manualClock } from '../manual-clock.ts';
+import { type Factory, makeFactory } from '../simulators/encoder/factory.ts';
+import { buildBody, drawOperationalKey, type RegistrationBody } from '../simulators/encoder/registration.ts';
+import { temporaryFolder } from '../temporary.ts';
+
+const uuid = (digit: string) =>
+  `${digit.repeat(8)}-${digit.repeat(4)}-4${digit.repeat(3)}-8${digit.repeat(3)}-${digit.repeat(12)}`;
+export const NETWORK = uuid('a');
+export const ZGATE = uuid('b');
+export const DEVICES = [uuid('c'), uuid('d')];
+export const DOORS = [uuid('1'), uuid('2'), uuid('3')];
+export const ENCODERS = ['desk-1', 'desk-2', 'desk-3'];
+/** Connected, and never registered anew. */
+export const [CONNECTED = ''] = ENCODERS;
+
+const SITE = {
+  systemConfigVersion: 1,
+  groups: [{ id: 'floor-1', name: 'First floor' }],
+  schedules: [{ id: 'office', intervals: [{ days: ['mon'], start: '08:00', end: '18:00' }] }],
+  templates: [{ id: 'room', type: 'room', standOpenAllowed: true }],
+  doors: DOORS.map((id, index) => ({ id, accessPointId: index + 1, gatewayId: ZGATE, networkId: NETWORK })),
+  rs485: DEVICES.map((deviceId, index) => ({ deviceId, hwId: `io-${index}`, bus: 'bus-1' })),
+};
+
+/** As openGateway puts them together, with what would work in the background left out. */
+async function openParts(folder: string, factory: Factory) {
+  mkdirSync(join(folder, 'factory'));
+  const root = join(folder, 'factory', 'root.pem');
+  writeFileSync(root, factory.root);
+  const config = configSchema.parse({
+    dataDirectory: folder,
+    encoders: { listen: '127.0.0.1:0', vendorRoots: [root], registrationsPerHour: 10_000 },
+    networks: [{ id: NETWORK }],
+    zgates: [{ deviceId: ZGATE, link: 'zb-1', networkId: NETWORK }],
+  });
+  const clock = manualClock();
+  const processes = { execPath: process.execPath, kill: () => {} };
+  const options = { config, clock, log: silentLog, processes };
+  const opening = new AsyncDisposableStack();
+  onTestFinished(() => opening.disposeAsync());
+  const base = { ...(await openBase(options, opening)), tasks: { start() {} } };
+  const { database, auth, audit, ca, events, streams, meters, systemId, databaseFile } = base;
+  const desk = await openDesk(options, base as never, await ca.serverIdentity(['127.0.0.1']), opening);
+  const estate = await openEstate({ ...options, ...base, opening });
+  const status = openStatus({
+    ...{ version: '1.2.3', systemId, clock, clockSynchronised: () => true, upstreamUrl: undefined },
+    ...{ httpUrl: () => 'https://127.0.0.1', encoderUrl: () => desk.encoderUrl, databaseFile },
+    ...{ encoders: () => desk.sessions.counts(), openWrites: () => desk.writes.openCount() },
+    ...{ backlog: events.backlog, commits: database.figures, space: database.space.state },
+    ...{ field: () => ({ hosts: [], links: [] }), identityProvider: () => undefined, certificates: () => [] },
+  });
+  const writeRequests = () => desk.writes.counts(0);
+  const operations = interfaceOperations({
+    ...{ ...desk, ...estate, audit, streams, auth, status },
+    ready: [() => database.commit(() => {})],
+    metrics: openExposition({ ...{ meters, status, writeRequests }, eventStreams: streams.count }),
+    consoleUrl: () => 'https://127.0.0.1/',
+    // A copy of the database for each would take the whole time.
+    backUp: async () => ({ file: join(folder, 'backup.db'), bytes: 1 }),
+  });
+  const common = { operations, version: '1.2.3', clock, log: silentLog, checkResponses: true };
+  const local = createApp({ ...common, surface: { kind: 'local' } });
+  const rate = () => ({ perSecond: 1e9, burst: 1e9 });
+  const lan = createApp({
+    ...common,
+    surface: { kind: 'lan', basePath: '', authenticate: auth.authenticate, rate },
+  });
+  return { database, auth, desk, local, lan };
+}
+
+export type FuzzSite = Awaited<ReturnType<typeof openFuzzSite>>;
+
+export async function openFuzzSite() {
+  const factory = await makeFactory();
+  const { database, auth, desk, local, lan } = await openParts(temporaryFolder(), factory);
+  const caller = { principal: LOCAL_ADMINISTRATOR, correlationId: 'seed' };
+  const tokens = {} as Record<Role, string>;
+  for (const role of ROLES) tokens[role] = (await auth.create({ label: role, roles: [role] }, caller)).token;
+  const { id: tokenId } = await auth.create({ label: 'to be revoked', roles: ['pms'] }, caller);
+  const registrations = new Map<string, RegistrationBody>();
+  for (const id of ENCODERS) {
+    const body = buildBody(id, await factory.makeDevice(id), drawOperationalKey());
+    await desk.registration.register(id, body, { ...caller, ifMatch: undefined });
+    registrations.set(id, body);
+  }
+  const connection = {
+    ...{ encoderId: CONNECTED, connectionId: 'one', generation: 1 },
+    ...{ remoteAddress: '127.0.0.1', session: uuid('9') },
+  };
+  const birth = { online: true, boot: uuid('7'), journal: uuid('8'), session: uuid('9'), seq: 1 };
+  desk.sessions.subscribed(connection);
+  await desk.sessions.received(connection, 'status', Buffer.from(JSON.stringify(birth)));
+  await app(local, 'POST', '/local/import', { document: SITE, dryRun: false });
+  const job = (await app(local, 'POST', '/local/backup')) as { id: string };
+  await settle();
+
+  /** Lets what follows an answer, such as the end of a job, be stored. */
+  async function settle(): Promise<void> {
+    for (let turn = 0; turn < 4; turn += 1) {
+      await new Promise((resolve) => setImmediate(resolve));
+      await database.commit(() => {});
+    }
+  }
+  const changes = database.prepare<[], { count: number }>('SELECT total_changes() AS count');
+  const audited = database.prepare<[number], { seq: number | null; refused: number }>(
+    "SELECT max(seq) AS seq, count(*) FILTER (WHERE outcome = 'refused') AS refused FROM audit WHERE seq > ?",
+  );
+  let refused = 0;
+  let seen = 0;
+  return {
+    ...{ lan, local, tokens, registrations, settle, tokenId, jobId: job.id },
+    /** Rows ever written, less the audit's own about what was refused. */
+    written(): number {
+      const more = audited.get(seen);
+      refused += more?.refused ?? 0;
+      seen = more?.seq ?? seen;
+      return (changes.get()?.count ?? 0) - refused;
+    },
+  };
+}
+
+async function app(local: ReturnType<typeof createApp>, method: string, path: string, body?: object) {
+  const headers = { 'content-type': 'application/json' };
+  const init = { method, ...(body && { headers, body: JSON.stringify(body) }) };
+  const response = await local.fetch(new Request(`http://gate.test${path}`, init));
+  const answer: unknown = await response.json();
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${JSON.stringify(answer)}`);
+  return answer;
+}
