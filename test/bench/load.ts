@@ -20,9 +20,10 @@ export interface Answered {
   status: number;
 }
 
-/** A property management system with a pool of connections; beyond it requests wait in the client, and that counts. */
-const CONNECTIONS = 64;
-const TICK_MS = 5;
+/** Half of what the gateway takes. Beyond it requests wait in the client, and that counts. */
+const CONNECTIONS = 256;
+/** How late a request may leave, at most; that counts as well. */
+const TICK_MS = 1;
 
 /** Open loop: requests leave when they are due, whatever the answers do. */
 export async function sendAtPace(
@@ -74,7 +75,7 @@ let changes = 0;
 
 function change(agent: Agent, { baseUrl, paths, tokens }: Target, turn: number): Promise<number> {
   changes += 1;
-  // What does not travel to the lock: that is another story.
+  // Does not travel to the lock, which would be another story.
   const content = JSON.stringify({ pmsId: `${changes}` });
   const headers = {
     authorization: `Bearer ${tokens[turn % tokens.length]}`,

@@ -15,6 +15,7 @@ const PER_SECOND = 200;
 const SECONDS = 8;
 /** A neighbour on the machine spoils one round; the median round is quoted. */
 const ROUNDS = 3;
+const WARM_UP_SECONDS = 4;
 const OVERLOAD_SECONDS = 5;
 /** From the end of the overload until everything must be as before. */
 const RECOVERY_MS = 2_000;
@@ -56,6 +57,7 @@ async function onDisk(library: string, fsyncMs: number, p99Target: number): Prom
     environment: { LD_PRELOAD: library, SLOW_FSYNC_MS: String(fsyncMs) },
   });
   const target = await prepare(site);
+  await sendAtPace(target, { perSecond: PER_SECOND, seconds: WARM_UP_SECONDS });
   const rounds: Answered[][] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
     rounds.push(await sendAtPace(target, { perSecond: PER_SECOND, seconds: SECONDS }));
