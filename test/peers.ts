@@ -10,6 +10,7 @@ const PEERS: Record<string, string> = {
   socat: 'command -v socat',
   curl: 'command -v curl',
   jq: 'command -v jq',
+  systemd: 'command -v systemd-analyze',
 };
 
 export function setup(): void {

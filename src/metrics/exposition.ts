@@ -1,6 +1,6 @@
 /**
  * The text Prometheus reads, and the only importer of its client. The library is loaded when somebody first asks: it
- * takes some 15 MB and 40 ms that a site without Prometheus need not spend.
+ * takes some megabytes and 40 ms that a site without Prometheus need not spend.
  */
 import type { Registry } from '@prometheus-io/client';
 import { type Family, familiesOf, type Sources } from './families.ts';
