@@ -47,7 +47,7 @@ export interface KeyData {
 export const VENDOR_KEY = 'vendor';
 
 export async function openTestSite(
-  options: Pick<DaemonOptions, 'config' | 'environment'> = {},
+  options: Pick<DaemonOptions, 'config' | 'environment' | 'more'> = {},
 ): Promise<TestSite> {
   await using stack = new AsyncDisposableStack();
   const directory = await mkdtemp(join(tmpdir(), 'gatehouse-site-'));
