@@ -7,7 +7,7 @@
  * Closing runs backwards: first the ports, so that nothing new comes in; last the database, so that all that was
  * promised is on the disk.
  */
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openEmbeddedLink } from '../drivers/encoder/embedded.ts';
 import { type EncoderLink, MAX_UP_PACKET_BYTES } from '../drivers/encoder/link.ts';
@@ -35,13 +35,13 @@ import { openPorts, type Ports } from './ports.ts';
 import type { Status } from './status/schema.ts';
 import { openStatus } from './status/status.ts';
 import { DEFAULT_BACKOFF, openTasks } from './supervise.ts';
-import { openSystem } from './system.ts';
+import { isFirstStart, openSystem } from './system.ts';
 import { openVault } from './vault.ts';
 import { VERSION } from './version.ts';
 import { openWrites, type Writes } from './writes/writes.ts';
 
-/** Certificates are looked at so often; they are renewed months before their end. */
-const CERTIFICATE_CHECK_MS = 12 * 3_600_000;
+/** Certificates are renewed months before their end; but one made by a wrong clock waits no longer than this. */
+const CERTIFICATE_CHECK_MS = 3_600_000;
 /** A desk waits for it: once a full disk has space again, requests go out within seconds. */
 const DISPATCH_BACKOFF = { ...DEFAULT_BACKOFF, longestMs: 3_000 };
 
@@ -68,8 +68,8 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   const { config, clock, log, processes } = options;
   await using opening = new AsyncDisposableStack();
   const base = await openBase(options, opening);
-  const { database, auth, events, ca, tasks, systemId } = base;
-  const identity = await ca.serverIdentity(certificateNames(config));
+  const { database, auth, events, serverIdentity, tasks, systemId } = base;
+  const identity = await serverIdentity();
   const desk = await openDesk(options, base, identity, opening);
   const field = opening.use(
     await openField({
@@ -82,7 +82,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
       onEvent: async (link, { kind }) => log.info({ link, kind }, 'a link told an event'),
     }),
   );
-  const certificates = [{ name: 'server', notAfter: identity.notAfter }];
+  let certificate = identity;
   const adminSocket = adminSocketOf(config);
   const status = openStatus({
     version: VERSION,
@@ -98,7 +98,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     commits: database.figures,
     databaseFile: base.databaseFile,
     field: () => fieldStatus(field.state()),
-    certificates: () => certificates,
+    certificates: () => [{ ...certificate, name: 'server' }],
   });
   const operations = interfaceOperations({ ...desk, auth, status, ready: [() => database.commit(() => {})] });
   const ports: Ports = opening.use(
@@ -112,10 +112,9 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   tasks.start('certificates', async (signal) => {
     for (;;) {
       await clock.sleep(CERTIFICATE_CHECK_MS, signal);
-      const renewed = await ca.serverIdentity(certificateNames(config));
-      certificates[0] = { name: 'server', notAfter: renewed.notAfter };
-      ports.renew(renewed);
-      desk.encoderLink.renew(renewed);
+      certificate = await serverIdentity();
+      ports.renew(certificate);
+      desk.encoderLink.renew(certificate);
     }
   });
   const opened = opening.move();
@@ -132,7 +131,8 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
 async function openBase({ config, clock, log }: GatewayOptions, opening: AsyncDisposableStack) {
   const path = (...names: string[]) => join(config.dataDirectory, ...names);
   const databaseFile = path('gatehouse.db');
-  const vault = openVault(path('keys', 'vault.key'), { create: !existsSync(databaseFile) });
+  const vaultFile = path('keys', 'vault.key');
+  const vault = openVault(vaultFile, { create: isFirstStart(databaseFile, path('pki')) });
   const database = opening.use(
     await openDatabase({
       file: databaseFile,
@@ -141,11 +141,15 @@ async function openBase({ config, clock, log }: GatewayOptions, opening: AsyncDi
       migrated: (names) => log.info({ names }, 'the database was brought to the newest schema'),
     }),
   );
-  const { systemId, epoch } = await openSystem(database, clock, config.systemId);
+  const clockSynchronised = () => isClockSynchronised(clock);
+  const system = await openSystem({
+    ...{ database, clock, clockSynchronised, vault, vaultFile },
+    configuredId: config.systemId,
+  });
+  const { systemId, epoch, rootFingerprint: knownRoot } = system;
   const tasks = opening.use(openTasks(clock, log));
   const audit = openAudit({ database, clock, macKey: vault.deriveKey('audit') });
   const auth = opening.use(openAuth({ database, clock, audit, log }));
-  const clockSynchronised = () => isClockSynchronised(clock);
   const bounds = config.upstream && { maxAgeMs: config.upstream.maxAge, maxBytes: config.upstream.maxBytes };
   const events = openEvents({ database, clock, systemId, clockSynchronised, log, bounds });
   tasks.start('event retention', events.keep);
@@ -154,8 +158,10 @@ async function openBase({ config, clock, log }: GatewayOptions, opening: AsyncDi
     const forwarder = openForwarder({ database, events, clock, clockSynchronised, log, systemId, upstream });
     tasks.start('notification service', forwarder.run);
   }
-  const ca = await openSiteCa({ directory: path('pki'), systemId, clock, log });
-  return { vault, database, databaseFile, systemId, epoch, tasks, audit, auth, events, ca };
+  const ca = await openSiteCa({ directory: path('pki'), systemId, knownRoot, clock, log });
+  await system.keepRoot(ca.rootFingerprint);
+  const serverIdentity = async () => ca.serverIdentity(certificateNames(config), await system.trustedTime());
+  return { vault, database, databaseFile, systemId, epoch, tasks, audit, auth, events, ca, serverIdentity };
 }
 
 type Base = Awaited<ReturnType<typeof openBase>>;

@@ -12,7 +12,12 @@ let audit: OpenAudit;
 
 beforeEach(async () => {
   database = await temporaryDatabase();
-  await openSystem(database, clock, undefined);
+  const vault = { digest: () => 'digest' };
+  await openSystem({
+    ...{ database, clock, vault, vaultFile: 'vault.key' },
+    clockSynchronised: () => false,
+    configuredId: undefined,
+  });
   audit = openAudit({ database, clock, macKey });
 });
 

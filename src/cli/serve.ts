@@ -1,11 +1,11 @@
 /** `gatehouse serve`: the daemon itself, from its configuration to its last line. */
-import { mkdirSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { join } from 'node:path';
 import type { Clock } from '../clock.ts';
 import type { Config } from '../config.ts';
 import { readConfig } from '../config-file.ts';
 import { holdFile } from '../database/connection.ts';
+import { makeFolder } from '../durable-file.ts';
 import { openGateway } from '../gateway.ts';
 import { type Log, openLog } from '../log.ts';
 import { VERSION } from '../version.ts';
@@ -45,7 +45,7 @@ export async function serve(options: { config?: string }, shell: Shell): Promise
 function holdDataDirectory(directory: string): Disposable {
   let lock: Disposable | undefined;
   try {
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    makeFolder(directory);
     lock = holdFile(join(directory, 'gatehouse.lock'));
   } catch (error) {
     throw new Error(

@@ -49,7 +49,7 @@ export const status = z
         }),
       ),
     }),
-    certificates: z.array(z.object({ name: z.string(), daysLeft: z.int() })),
+    certificates: z.array(z.object({ name: z.string(), notBefore: z.iso.datetime(), daysLeft: z.int() })),
   })
   .openapi('Status');
 

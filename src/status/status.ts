@@ -22,7 +22,7 @@ export interface StatusSources {
   commits(): Omit<Status['database'], 'bytes' | 'lastCommitMilliseconds'> & { lastMilliseconds: number };
   databaseFile: string;
   field(): Status['field'];
-  certificates(): { name: string; notAfter: number }[];
+  certificates(): { name: string; notBefore: number; notAfter: number }[];
 }
 
 /** `startedAt` is the moment this is called. */
@@ -51,8 +51,9 @@ export function openStatus(sources: StatusSources): () => Status {
         lastCommitMilliseconds: lastMilliseconds,
       },
       field: sources.field(),
-      certificates: sources.certificates().map(({ name, notAfter }) => ({
+      certificates: sources.certificates().map(({ name, notBefore, notAfter }) => ({
         name,
+        notBefore: new Date(notBefore).toISOString(),
         daysLeft: Math.floor((notAfter - clock.now()) / DAY_MS),
       })),
     };
