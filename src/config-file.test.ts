@@ -105,6 +105,41 @@ describe('how mistakes are told', () => {
     ]);
   });
 
+  it('tells a name that is there twice along with all else', () => {
+    expect(
+      messages('log: {}\nhttp: { plain: maybe }\nlinks: []\nlinks: [{ id: A, protocol: loopback }]'),
+    ).toEqual([
+      expect.stringMatching(/^http\.plain: expected boolean/),
+      expect.stringMatching(/twice/),
+      expect.stringMatching(/^links\[0\]\.id: expected 1 to 32/),
+    ]);
+  });
+
+  it('tells what contradicts other settings along with mistakes of single ones', () => {
+    const links = 'links: [{ id: a, protocol: loopback }, { id: a, protocol: loopback }]';
+    expect(messages(`log: { level: x }\nupstream: { window: 0, certFile: c }\n${links}`)).toEqual([
+      expect.stringMatching(/^log\.level: /),
+      expect.stringMatching(/^upstream\.url: .* missing/),
+      expect.stringMatching(/^upstream\.window: /),
+      'links[1].id: another link is called "a"',
+    ]);
+    expect(messages('upstream: { url: "mqtts://a", window: 0, certFile: c }')).toEqual([
+      expect.stringMatching(/^upstream\.window: /),
+      'upstream.certFile: needs keyFile as well',
+    ]);
+  });
+
+  it('claims no contradiction with a setting that has a mistake', () => {
+    for (const text of [
+      'http: { plain: true, listen: 8080 }',
+      'http: { listen: x }\nencoders: { listen: "0.0.0.0:8443" }',
+      'upstream: { url: "mqtts://a", certFile: c, keyFile: 1 }',
+      `dataDirectory: /${'d'.repeat(110)}\nadminSocket: 1`,
+      'links: [{ id: a, protocol: loopback }, { id: a, protocol: x }]',
+    ])
+      expect(messages(text)).toHaveLength(1);
+  });
+
   it('lists what is known where no name is near', () => {
     expect(messages('log: { zzz: 1 }')).toEqual(['unknown setting "log.zzz" (known here: level)']);
     expect(messages('links: [{ id: a, protocol: loopback, hots: b }]')).toEqual([
@@ -124,14 +159,14 @@ describe('how mistakes are told', () => {
 
 describe('YAML that is not for people', () => {
   it.each([
-    ['a duplicate key', 'log: {}\nlog: {}', 2, /unique/],
+    ['a duplicate key', 'log: {}\nlog: {}', 2, /twice/],
     ['an alias', 'a: &a {}\nhttp: *a', 2, /aliases/],
     ['an alias bomb', 'a: &a [x,x]\nb: &b [*a,*a]\nlinks: [*b,*b]', 2, /aliases/],
     ['YAML 1.1', '%YAML 1.1\n---\nhttp: {}', 1, /1\.2/],
-    ['a second document', 'log: {}\n---\nlog: {}', 2, /multiple documents/],
+    ['a second document', 'log: {}\n---\nlog: {}', 2, /a second document begins here: remove the "---"/],
     ['a custom tag', 'log: !include x.yaml', 1, /tag/i],
     ['an unclosed quote', 'systemId: "x', 1, /quote/],
-    ['a key that is no string', '? [1]\n: 2', 1, /scalar|string/],
+    ['a key that is no string', '? [1]\n: 2', 1, /must be a word/],
   ])('refuses %s', (_name, text, line, message) => {
     const [first] = refusal(text).mistakes;
     expect(first).toMatchObject({ line, message: expect.stringMatching(message) });
@@ -141,11 +176,12 @@ describe('YAML that is not for people', () => {
     expect(messages('- a')[0]).toBe('the file: expected object, received array');
     expect(messages('gatehouse')[0]).toBe('the file: expected object, received string');
     expect(messages('__proto__: { log: {} }')[0]).toMatch(/^unknown setting "__proto__"/);
-    for (const opening of ['[', '- ', '{a: '])
-      expect(refusal(opening.repeat(50_000)).mistakes.length).toBeGreaterThan(0);
-    expect(messages(`links: ${'['.repeat(700)}${']'.repeat(700)}`)[0]).toMatch(
-      /^links\[0\]: expected object/,
-    );
+    for (const opening of ['[', '- ', '{a: ', '? '])
+      expect(messages(opening.repeat(50_000))).toEqual(['this nests deeper than any setting']);
+    expect(messages(`log: {}\nlinks: ${'['.repeat(700)}${']'.repeat(700)}`)).toEqual([
+      'this nests deeper than any setting',
+    ]);
+    expect(messages(`links: ${'['.repeat(9)}${']'.repeat(9)}`)[0]).toMatch(/^links\[0\]: expected object/);
   });
 
   it('answers anything with a configuration or a ConfigError', () => {
@@ -207,7 +243,8 @@ describe('single settings', () => {
     ['upstream: { url: "mqtt://a", protocolVersion: 3 }', /expected one of 4\|5/],
     ['links: [{ id: A, protocol: loopback }]', /a-z/],
     ['links: [{ id: a, protocol: modbus }]', /"loopback"/],
-    ['systemId: 1234', /GUID|string/],
+    ['systemId: 1234', /expected a UUID/],
+    ['systemId: abc', /^systemId: expected a UUID$/],
     ['log: { level: verbose }', /"debug"\|"info"/],
     ['dataDirectory: "a\\0b"', /expected a path/],
   ])('refuses %s', (text, message) => {
@@ -263,12 +300,19 @@ describe('files', () => {
     }
   });
 
+  it('names files that cannot be read along with mistakes of other settings', () => {
+    const file = write('encoders: { keepAlive: 2m, vendorRoots: [none.pem] }\n');
+    expect(() => readConfig(file, { checkFiles: true })).toThrow(
+      /keepAlive: expected between[\s\S]*vendorRoots\[0\]: cannot read [^\n]*none\.pem: there is no such file/,
+    );
+  });
+
   it('explains a file that cannot be read itself', () => {
     const reading = (file: string) => () => readConfig(file);
     expect(reading(join(folder, 'none'))).toThrow(/there is no such file/);
     expect(reading(folder)).toThrow(/it is not a file/);
     expect(reading(write(new Uint8Array([0x61, 0x3a, 0xff])))).toThrow(/not text in UTF-8/);
-    expect(reading(write(`# ${'x'.repeat(300_000)}`))).toThrow(/more than 262144 bytes/);
+    expect(reading(write(`# ${'x'.repeat(300_000)}`))).toThrow(/more than 65536 bytes/);
   });
 
   it('does not read a device', () => {

@@ -6,26 +6,42 @@
  *          |              ^
  *
  * YAML 1.2 without aliases, so that what is written is what is meant and a small file stays small. What a single
- * setting may be is src/config.ts; here are the checks across settings and against the file system.
+ * setting may be is src/config.ts; checks across settings and against the file system are src/config-checks.ts.
  */
-import { accessSync, constants, readFileSync, statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { type Document, isMap, isScalar, isSeq, LineCounter, parseDocument, visit } from 'yaml';
-import { adminSocketOf, type Config, configJsonSchema, configSchema } from './config.ts';
+import {
+  type Document,
+  isMap,
+  isScalar,
+  isSeq,
+  Lexer,
+  LineCounter,
+  Parser,
+  parseDocument,
+  visit,
+} from 'yaml';
+import { type Config, configJsonSchema, configSchema } from './config.ts';
+import {
+  contradictions,
+  named,
+  type Problem,
+  reason,
+  resolvePaths,
+  soundPart,
+  unreadableFiles,
+} from './config-checks.ts';
 
-/** A site's file has a few kilobytes; this is not one. */
-const FILE_MAX_BYTES = 256 * 1024;
+/** A site's file has a few kilobytes; this is not one. Looking for names that are there twice takes time by its square. */
+const FILE_MAX_BYTES = 64 * 1024;
+/** Open collections at any place, as the parser counts them, two at most per level: settings have four levels. */
+const NESTING_MAX = 32;
 /** More would scroll the first ones away. */
 const MISTAKES_SHOWN_MAX = 20;
 /** Longest part of a line that is shown. */
 const LINE_SHOWN_MAX = 100;
 /** A message quotes what was written, which may be long. */
 const MESSAGE_MAX = 500;
-/** sun_path of unix(7), less its final NUL. */
-const SOCKET_PATH_MAX_BYTES = 107;
-
-const UPSTREAM_FILES = ['caFile', 'certFile', 'keyFile', 'passwordFile'] as const;
-
 /** One mistake; line and column count from 1. */
 export interface Mistake {
   line: number;
@@ -57,12 +73,19 @@ export function readConfig(file: string, options: ReadOptions = {}): Config {
 /** `file` is the name in messages, and its folder is what relative paths start from. */
 export function parseConfig(text: string, file: string, options: ReadOptions = {}): Config {
   const source = parseYaml(text, file);
-  const result = configSchema.safeParse(source.document.toJS() ?? {});
-  if (!result.success) throw failed(source, result.error.issues.flatMap(problemsOf));
-  const config = result.data;
-  resolvePaths(config, dirname(resolve(file)));
-  const problems = [...contradictions(config), ...(options.checkFiles ? unreadableFiles(config) : [])];
-  if (problems.length > 0) throw failed(source, problems);
+  const value: unknown = source.document.toJS() ?? {};
+  const result = configSchema.safeParse(value);
+  const problems = result.success ? [] : result.error.issues.flatMap(problemsOf);
+  const { config, removed } = result.success
+    ? { config: result.data, removed: [] }
+    : soundPart(value, problems);
+  if (config) {
+    resolvePaths(config, dirname(resolve(file)));
+    problems.push(...contradictions(config, removed));
+    if (options.checkFiles) problems.push(...unreadableFiles(config));
+  }
+  const mistakes = [...source.duplicates, ...problems.map((problem) => placed(source, problem))];
+  if (!config || mistakes.length > 0) throw explained(source, mistakes);
   return config;
 }
 
@@ -77,14 +100,6 @@ function readText(file: string): string {
   }
 }
 
-function reason(error: unknown): string {
-  const { code, message } = error as NodeJS.ErrnoException;
-  if (code === 'ENOENT') return 'there is no such file';
-  if (code === 'EACCES') return 'you may not read it (try sudo)';
-  if (code === 'ERR_ENCODING_INVALID_ENCODED_DATA') return 'it is not text in UTF-8';
-  return message;
-}
-
 // ---- YAML
 
 interface Source {
@@ -92,23 +107,32 @@ interface Source {
   text: string;
   lines: LineCounter;
   document: Document.Parsed;
+  /** Names that are there twice; the last one counts. */
+  duplicates: Mistake[];
 }
 
-/** Something wrong with one setting. `place: 'key'` points at its name rather than its value. */
-interface Problem {
-  path: PropertyKey[];
-  message: string;
-  place?: 'key';
-}
+/** What the library says in words for programmers. */
+const SAID: Partial<Record<string, string>> = {
+  DUPLICATE_KEY: 'this name is in the section twice: keep one of them',
+  MULTIPLE_DOCS: 'a second document begins here: remove the "---", the file may hold one',
+  NON_STRING_KEY: 'the name of a setting must be a word, no list, section or number',
+};
 
+/** Throws when it cannot be told what the settings are. */
 function parseYaml(text: string, file: string): Source {
   const lines = new LineCounter();
   const options = { lineCounter: lines, prettyErrors: false, stringKeys: true, version: '1.2' } as const;
-  const document = parseDocument(text, options);
-  const source = { file, text, lines, document };
-  const mistakes = [...document.errors, ...document.warnings].map(({ pos: [offset], message }) =>
-    mistake(source, offset, message),
-  );
+  const tooDeep = nestingFault(text);
+  // The lines are still counted: up to there it is read.
+  const document = parseDocument(text.slice(0, tooDeep), options);
+  const source: Source = { file, text, lines, document, duplicates: [] };
+  if (tooDeep !== undefined)
+    throw explained(source, [mistake(source, tooDeep, 'this nests deeper than any setting')]);
+  const mistakes: Mistake[] = [];
+  for (const { code, pos, message } of [...document.errors, ...document.warnings]) {
+    const kind = code === 'DUPLICATE_KEY' ? source.duplicates : mistakes;
+    kind.push(mistake(source, pos[0], SAID[code] ?? message));
+  }
   if (document.directives?.yaml.explicit && document.directives.yaml.version !== '1.2')
     mistakes.push(mistake(source, 0, 'only YAML 1.2 is understood: remove the %YAML line'));
   visit(document, {
@@ -118,8 +142,18 @@ function parseYaml(text: string, file: string): Source {
       );
     },
   });
-  if (mistakes.length > 0) throw explained(source, mistakes);
+  if (mistakes.length > 0) throw explained(source, [...source.duplicates, ...mistakes]);
   return source;
+}
+
+/** Where the text nests deeper than any setting: the composer of the library recurses, its parser does not. */
+function nestingFault(text: string): number | undefined {
+  const parser = new Parser();
+  for (const lexeme of new Lexer().lex(text)) {
+    for (const _token of parser.next(lexeme));
+    if (parser.stack.length > NESTING_MAX) return parser.offset;
+  }
+  return undefined;
 }
 
 /** Offset of a setting in the text, or of the innermost section that would hold it. */
@@ -128,7 +162,7 @@ function offsetOf({ document }: Source, { path, place }: Problem): number {
   let name = 0;
   for (const step of path) {
     if (isMap(node)) {
-      const pair = node.items.find(({ key }) => isScalar(key) && key.value === step);
+      const pair = node.items.findLast(({ key }) => isScalar(key) && key.value === step);
       if (!isScalar(pair?.key)) return name;
       name = pair.key.range?.[0] ?? name;
       node = pair.value;
@@ -169,14 +203,6 @@ function problemsOf(issue: Issue): Problem[] {
   return [{ path: issue.path, message: `${named(issue.path) || 'the file'}: ${message}` }];
 }
 
-/** `encoders.vendorRoots[0]` */
-function named(path: PropertyKey[]): string {
-  return path
-    .map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`))
-    .join('')
-    .replace(/^\./, '');
-}
-
 function knownSettings(path: PropertyKey[]): string[] {
   let schema = configJsonSchema() as { properties?: Record<string, unknown>; items?: unknown };
   for (const step of path) {
@@ -209,11 +235,8 @@ function editDistance(a: string, b: string): number {
   return previous.at(-1) ?? 0;
 }
 
-function failed(source: Source, problems: Problem[]): ConfigError {
-  return explained(
-    source,
-    problems.map((problem) => mistake(source, offsetOf(source, problem), problem.message)),
-  );
+function placed(source: Source, problem: Problem): Mistake {
+  return mistake(source, offsetOf(source, problem), problem.message);
 }
 
 function mistake({ lines }: Source, offset: number, message: string): Mistake {
@@ -243,78 +266,4 @@ function explained({ file, text }: Source, mistakes: Mistake[]): ConfigError {
   const more = ordered.length - shown.length;
   if (more > 0) shown.push(`${file}: and ${more} more`);
   return new ConfigError(shown.join('\n'), ordered);
-}
-
-// ---- Checks beyond one setting
-
-function resolvePaths(config: Config, folder: string): void {
-  const at = (path: string) => resolve(folder, path);
-  config.dataDirectory = at(config.dataDirectory);
-  if (config.adminSocket) config.adminSocket = at(config.adminSocket);
-  config.encoders.vendorRoots = config.encoders.vendorRoots.map(at);
-  for (const name of UPSTREAM_FILES) {
-    const path = config.upstream?.[name];
-    if (config.upstream && path) config.upstream[name] = at(path);
-  }
-}
-
-/** What cannot be true together. */
-function contradictions(config: Config): Problem[] {
-  const { http, encoders, upstream, links } = config;
-  const problems: Problem[] = [];
-  const wrong = (path: PropertyKey[], message: string) =>
-    problems.push({ path, message: `${named(path)}: ${message}` });
-
-  if (http.plain && !isLoopback(http.listen.host))
-    wrong(['http', 'plain'], 'only a loopback address may be served without TLS: listen on 127.0.0.1');
-  if (sameAddress(http.listen, encoders.listen))
-    wrong(['encoders', 'listen'], 'http.listen has the same address: choose another port');
-  if (upstream) {
-    if (upstream.certFile && !upstream.keyFile) wrong(['upstream', 'certFile'], 'needs keyFile as well');
-    if (upstream.keyFile && !upstream.certFile) wrong(['upstream', 'keyFile'], 'needs certFile as well');
-    if (upstream.passwordFile && !upstream.username)
-      wrong(['upstream', 'passwordFile'], 'needs username as well');
-    for (const name of ['caFile', 'certFile'] as const)
-      if (upstream[name] && upstream.url.startsWith('mqtt:'))
-        wrong(['upstream', name], 'has no effect without TLS: use mqtts:// in url');
-  }
-  for (const [index, { id }] of links.entries())
-    if (links.findIndex((link) => link.id === id) < index)
-      wrong(['links', index, 'id'], `another link is called "${id}"`);
-  const socket = adminSocketOf(config);
-  if (Buffer.byteLength(socket) > SOCKET_PATH_MAX_BYTES)
-    wrong(
-      [config.adminSocket ? 'adminSocket' : 'dataDirectory'],
-      `the socket's path ${socket} is longer than ${SOCKET_PATH_MAX_BYTES} bytes: set a shorter adminSocket`,
-    );
-  return problems;
-}
-
-function isLoopback(host: string): boolean {
-  return host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
-}
-
-function sameAddress(a: Config['http']['listen'], b: Config['http']['listen']): boolean {
-  const everywhere = [a.host, b.host].some((host) => host === '0.0.0.0' || host === '::');
-  return a.port === b.port && a.port !== 0 && (everywhere || a.host === b.host);
-}
-
-function unreadableFiles({ encoders, upstream }: Config): Problem[] {
-  const files: { path: PropertyKey[]; file: string | undefined }[] = [
-    ...encoders.vendorRoots.map((file, index) => ({ path: ['encoders', 'vendorRoots', index], file })),
-    ...UPSTREAM_FILES.map((name) => ({ path: ['upstream', name], file: upstream?.[name] })),
-  ];
-  return files.flatMap(({ path, file }) => {
-    const fault = file === undefined ? undefined : unreadable(file);
-    return fault === undefined ? [] : [{ path, message: `${named(path)}: ${fault}` }];
-  });
-}
-
-function unreadable(file: string): string | undefined {
-  try {
-    accessSync(file, constants.R_OK);
-    return statSync(file).isFile() ? undefined : `${file} is not a file`;
-  } catch (error) {
-    return `cannot read ${file}: ${reason(error)}`;
-  }
 }
