@@ -245,7 +245,7 @@ export const configSchema = z.strictObject({
     .optional()
     .describe('Unix socket of the command line; by default admin.sock in dataDirectory'),
   systemId: z
-    .guid()
+    .guid('expected a UUID')
     .transform((id) => id.toLowerCase())
     .optional()
     .describe('UUID of the system; drawn at first start when absent'),

@@ -1,4 +1,5 @@
 /** Small files that a power cut leaves whole: the old one or the new one. (The database sees to its own.) */
+import { mkdirSync, statSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
@@ -25,4 +26,14 @@ export async function syncFolder(directory: string): Promise<void> {
   } finally {
     await handle.close();
   }
+}
+
+/**
+ * Makes a folder (0700) and those above it. Not by `recursive`: where a folder that is there answers ENOENT, as /proc
+ * does, that tries again for ever.
+ */
+export function makeFolder(folder: string): void {
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return;
+  if (dirname(folder) !== folder) makeFolder(dirname(folder));
+  mkdirSync(folder, { mode: 0o700 });
 }

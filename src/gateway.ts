@@ -7,7 +7,7 @@
  * Closing runs backwards: first the ports, so that nothing new comes in; last the database, so that all that was
  * promised is on the disk.
  */
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openEmbeddedLink } from '../drivers/encoder/embedded.ts';
 import { type EncoderLink, MAX_UP_PACKET_BYTES } from '../drivers/encoder/link.ts';
@@ -40,7 +40,7 @@ import { openPorts, type Ports } from './ports.ts';
 import type { Status } from './status/schema.ts';
 import { openStatus } from './status/status.ts';
 import { type Backoff, DEFAULT_BACKOFF, openTasks } from './supervise.ts';
-import { openSystem } from './system.ts';
+import { isFirstStart, openSystem } from './system.ts';
 import { openVault } from './vault.ts';
 import { VERSION } from './version.ts';
 import { vitalsOf } from './vitals.ts';
@@ -49,8 +49,8 @@ import { openWrites, type Writes } from './writes/writes.ts';
 
 /** Of finished write requests the metrics count those of so long. */
 const DAY_MS = 86_400_000;
-/** Certificates are looked at so often; they are renewed months before their end. */
-const CERTIFICATE_CHECK_MS = 12 * 3_600_000;
+/** Certificates are renewed months before their end; but one made by a wrong clock waits no longer than this. */
+const CERTIFICATE_CHECK_MS = 3_600_000;
 /** An identity provider may be away for weeks; the keys at hand serve meanwhile. */
 const ISSUER_BACKOFF: Backoff = { ...DEFAULT_BACKOFF, longestMs: 300_000 };
 /** A desk waits for it: once a full disk has space again, requests go out within seconds. */
@@ -81,11 +81,11 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   const { config, clock, log } = options;
   await using opening = new AsyncDisposableStack();
   const base = await openBase(options, opening);
-  const { database, auth, events, ca, tasks, systemId } = base;
-  const identity = await ca.serverIdentity(certificateNames(config));
+  const { database, auth, events, serverIdentity, tasks, systemId } = base;
+  const identity = await serverIdentity();
   const desk = await openDesk(options, base, identity, opening);
   const estate = await openEstate({ ...options, ...base, opening });
-  const certificates = [{ name: 'server', notAfter: identity.notAfter }];
+  let certificate = identity;
   const adminSocket = adminSocketOf(config);
   const status = openStatus({
     version: VERSION,
@@ -104,7 +104,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     field: () => fieldStatus(estate.field.state()),
     identityProvider: () =>
       config.auth.oidc && auth.issuerKeys && { issuer: config.auth.oidc.issuer, ...auth.issuerKeys.state() },
-    certificates: () => certificates,
+    certificates: () => [{ ...certificate, name: 'server' }],
   });
   const parts = {
     ...desk,
@@ -137,10 +137,9 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   tasks.start('certificates', async (signal) => {
     for (;;) {
       await clock.sleep(CERTIFICATE_CHECK_MS, signal);
-      const renewed = await ca.serverIdentity(certificateNames(config));
-      certificates[0] = { name: 'server', notAfter: renewed.notAfter };
-      ports.renew(renewed);
-      desk.encoderLink.renew(renewed);
+      certificate = await serverIdentity();
+      ports.renew(certificate);
+      desk.encoderLink.renew(certificate);
     }
   });
   // Last, since start-up may use the room held back for urgent work.
@@ -161,7 +160,8 @@ export async function openBase({ config, clock, log }: GatewayOptions, opening: 
   const path = (...names: string[]) => join(config.dataDirectory, ...names);
   const databaseFile = path('gatehouse.db');
   const meters = openMeters();
-  const vault = openVault(path('keys', 'vault.key'), { create: !existsSync(databaseFile) });
+  const vaultFile = path('keys', 'vault.key');
+  const vault = openVault(vaultFile, { create: isFirstStart(databaseFile, path('pki')) });
   const database = opening.use(
     await openDatabase({
       file: databaseFile,
@@ -172,15 +172,21 @@ export async function openBase({ config, clock, log }: GatewayOptions, opening: 
       migrated: (names) => log.info({ names }, 'the database was brought to the newest schema'),
     }),
   );
-  const { systemId, epoch } = await openSystem(database, clock, config.systemId);
-  const ca = await openSiteCa({ directory: path('pki'), systemId, clock, log });
+  const clockSynchronised = () => isClockSynchronised(clock);
+  const system = await openSystem({
+    ...{ database, clock, clockSynchronised, vault, vaultFile },
+    configuredId: config.systemId,
+  });
+  const { systemId, epoch, rootFingerprint: knownRoot } = system;
+  const ca = await openSiteCa({ directory: path('pki'), systemId, knownRoot, clock, log });
+  await system.keepRoot(ca.rootFingerprint);
+  const serverIdentity = async () => ca.serverIdentity(certificateNames(config), await system.trustedTime());
   const { sign, verifySignature } = ca;
   const audit = openAudit({ database, clock, log, macKey: vault.deriveKey('audit'), sign, verifySignature });
   // Below the tasks: the last checkpoint covers what they recorded.
   opening.use(audit.checkpoints);
   const tasks = opening.use(openTasks(clock, log));
   tasks.start('audit checkpoints', audit.checkpoints.keep);
-  const clockSynchronised = () => isClockSynchronised(clock);
   const auth = opening.use(
     openAuth({
       ...{ database, clock, audit, log, systemId, clockSynchronised, config: config.auth },
@@ -199,7 +205,20 @@ export async function openBase({ config, clock, log }: GatewayOptions, opening: 
     const forwarder = openForwarder({ database, events, clock, clockSynchronised, log, systemId, upstream });
     tasks.start('notification service', forwarder.run);
   }
-  return { vault, meters, database, databaseFile, systemId, epoch, tasks, audit, auth, events, streams, ca };
+  const common = {
+    vault,
+    meters,
+    database,
+    databaseFile,
+    systemId,
+    epoch,
+    tasks,
+    audit,
+    auth,
+    events,
+    streams,
+  };
+  return { ...common, ca, serverIdentity };
 }
 
 type Base = Awaited<ReturnType<typeof openBase>>;

@@ -1,7 +1,13 @@
-/** What this installation is: the system it serves, the database it writes, and how often it has started. */
+/**
+ * What this installation is: the system it serves, the database it writes, how often it has started, and which key and
+ * site CA belong to it. Its parts are of one piece: with one lost or exchanged it does not start, for encoders and
+ * browsers would be locked out, or sealed values lost, without a word.
+ */
 import { randomUUID } from 'node:crypto';
+import { readdirSync, statSync } from 'node:fs';
 import type { Clock } from './clock.ts';
 import type { Database } from './database/database.ts';
+import type { Vault } from './vault.ts';
 
 export interface System {
   /** Lower-case UUID. */
@@ -13,31 +19,91 @@ export interface System {
    * restored from a backup, whose count is behind, still says more than encoders have seen.
    */
   readonly epoch: number;
+  /** SHA-256 of the site CA's root as node:crypto writes it, AA:BB:…; null until there is one. */
+  readonly rootFingerprint: string | null;
+  /** From the next start on, only a site CA with this root is accepted. */
+  keepRoot(fingerprint: string): Promise<void>;
+  /** The newest time at which the wall clock could be trusted, this moment included; epoch milliseconds, 0 if never. */
+  trustedTime(): Promise<number>;
 }
 
-/** Reads the identity, or makes it at first start, and counts this start. Refuses a database of another system. */
-export async function openSystem(
-  database: Database,
-  clock: Clock,
-  configuredId: string | undefined,
-): Promise<System> {
-  const read = database.prepare<[], { system_id: string; database_id: string; epoch: number }>(
-    'SELECT system_id, database_id, epoch FROM system WHERE id = 1',
-  );
-  const insert = database.prepare<[string, string, number]>(
-    'INSERT INTO system (id, system_id, database_id, epoch, created_at) VALUES (1, ?, ?, 0, ?)',
+export interface SystemOptions {
+  database: Database;
+  clock: Pick<Clock, 'now'>;
+  clockSynchronised: () => boolean;
+  vault: Pick<Vault, 'digest'>;
+  /** For the message. */
+  vaultFile: string;
+  configuredId: string | undefined;
+}
+
+interface Row {
+  system_id: string;
+  database_id: string;
+  epoch: number;
+  vault_check: string;
+  root_fingerprint: string | null;
+  trusted_at: number;
+}
+
+/** True when there is no database. Throws when it was lost: the site CA, which is made after it, is there. */
+export function isFirstStart(databaseFile: string, pkiDirectory: string): boolean {
+  if (statSync(databaseFile, { throwIfNoEntry: false })) return false;
+  if (statSync(pkiDirectory, { throwIfNoEntry: false }) && readdirSync(pkiDirectory).length > 0) {
+    throw new Error(
+      `${databaseFile} is missing, but ${pkiDirectory} is there: restore it from its backup, or move the whole dataDirectory away to begin anew`,
+    );
+  }
+  return true;
+}
+
+/**
+ * Reads the identity, or makes it at first start, and counts this start. Refuses a database of another system, and one
+ * that was written with another vault key.
+ */
+export async function openSystem(options: SystemOptions): Promise<System> {
+  const { database, clock, clockSynchronised } = options;
+  const setRoot = database.prepare<[string]>('UPDATE system SET root_fingerprint = ? WHERE id = 1');
+  const setTrusted = database.prepare<[number]>('UPDATE system SET trusted_at = ? WHERE id = 1');
+  const row = await database.commit(() => countStart(options));
+  let trustedAt = row.trusted_at;
+  return {
+    systemId: row.system_id,
+    databaseId: row.database_id,
+    epoch: row.epoch,
+    rootFingerprint: row.root_fingerprint,
+    async keepRoot(fingerprint) {
+      if (fingerprint !== row.root_fingerprint) await database.commit(() => setRoot.run(fingerprint));
+    },
+    async trustedTime() {
+      if (!clockSynchronised()) return trustedAt;
+      trustedAt = clock.now();
+      await database.commit(() => setTrusted.run(trustedAt), 'urgent');
+      return trustedAt;
+    },
+  };
+}
+
+function countStart({ database, clock, vault, vaultFile, configuredId }: SystemOptions): Row {
+  const read = database.prepare<[], Row>('SELECT * FROM system WHERE id = 1');
+  const insert = database.prepare<[string, string, string, number]>(
+    'INSERT INTO system (id, system_id, database_id, epoch, vault_check, created_at) VALUES (1, ?, ?, 0, ?, ?)',
   );
   const count = database.prepare<[number]>('UPDATE system SET epoch = max(epoch + 1, ?) WHERE id = 1');
-  return database.commit(() => {
-    if (!read.get()) insert.run(configuredId ?? randomUUID(), randomUUID(), clock.now());
-    count.run(Math.floor(clock.now() / 1_000));
-    const row = read.get();
-    if (!row) throw new Error('the system row is missing');
-    if (configuredId !== undefined && configuredId !== row.system_id) {
-      throw new Error(
-        `systemId in the configuration is ${configuredId}, but the database belongs to ${row.system_id}: correct the configuration, or use another dataDirectory`,
-      );
-    }
-    return { systemId: row.system_id, databaseId: row.database_id, epoch: row.epoch };
-  });
+  const vaultCheck = vault.digest('check', 'gatehouse');
+  if (!read.get()) insert.run(configuredId ?? randomUUID(), randomUUID(), vaultCheck, clock.now());
+  count.run(Math.floor(clock.now() / 1_000));
+  const row = read.get();
+  if (!row) throw new Error('the system row is missing');
+  if (configuredId !== undefined && configuredId !== row.system_id) {
+    throw new Error(
+      `systemId in the configuration is ${configuredId}, but the database belongs to ${row.system_id}: correct the configuration, or use another dataDirectory`,
+    );
+  }
+  if (row.vault_check !== vaultCheck) {
+    throw new Error(
+      `${vaultFile} is not the key this database was written with: restore it from its backup, or move the whole dataDirectory away to begin anew`,
+    );
+  }
+  return row;
 }

@@ -63,6 +63,23 @@ it('refuses a key that others can read, or that is not whole', () => {
   }
 });
 
+it('says what to do about a key that this user may not read', () => {
+  const file = keyFile();
+  openVault(file);
+  const isRoot = process.getuid?.() === 0;
+  chmodSync(dirname(dirname(file)), 0o711);
+  if (!isRoot) chmodSync(file, 0o000);
+  try {
+    // Root reads everything: be somebody else meanwhile.
+    if (isRoot) process.seteuid?.('nobody');
+    for (const create of [true, false])
+      expect(() => openVault(file, { create })).toThrow(`${file} may not be read by this user: run chown`);
+  } finally {
+    if (isRoot) process.seteuid?.(0);
+    chmodSync(file, 0o600);
+  }
+});
+
 it('makes no new key where there are sealed values already', () => {
   const file = keyFile();
   expect(() => openVault(file, { create: false })).toThrow(/is missing.*restore it/);

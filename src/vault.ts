@@ -13,9 +13,7 @@ import {
 } from 'node:crypto';
 import {
   closeSync,
-  existsSync,
   fsyncSync,
-  mkdirSync,
   openSync,
   readFileSync,
   renameSync,
@@ -24,6 +22,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
+import { makeFolder } from './durable-file.ts';
 
 const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
@@ -45,12 +44,12 @@ export interface Vault {
  * for an installation that has sealed values already, which a new key would not open.
  */
 export function openVault(file: string, { create = true } = {}): Vault {
-  if (!create && !existsSync(file)) {
+  const master = readKey(file) ?? (create ? makeKey(file) : undefined);
+  if (!master) {
     throw new Error(
       `${file} is missing, and what was sealed with it cannot be read: restore it from its backup`,
     );
   }
-  const master = existsSync(file) ? readKey(file) : makeKey(file);
   const deriveKey = (purpose: string) =>
     Buffer.from(hkdfSync('sha256', master, '', `gatehouse ${purpose}`, KEY_BYTES));
   // Derived once: purposes are a handful of constants, and a derivation costs more than the digest.
@@ -80,18 +79,33 @@ export function openVault(file: string, { create = true } = {}): Vault {
   };
 }
 
-function readKey(file: string): Buffer {
+/** Undefined when there is none. */
+function readKey(file: string): Buffer | undefined {
+  const key = readFileIfAny(file);
+  if (!key) return undefined;
   if ((statSync(file).mode & 0o077) !== 0) {
     throw new Error(`${file} can be read by others: run chmod 600 on it`);
   }
-  const key = readFileSync(file);
   if (key.length !== KEY_BYTES)
     throw new Error(`${file} is not a key of ${KEY_BYTES} bytes: restore it from where it was kept`);
   return key;
 }
 
+function readFileIfAny(file: string): Buffer | undefined {
+  try {
+    return readFileSync(file);
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return undefined;
+    if (code !== 'EACCES') throw cause;
+    throw new Error(`${file} may not be read by this user: run chown on it for the user of the service`, {
+      cause,
+    });
+  }
+}
+
 function makeKey(file: string): Buffer {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  makeFolder(dirname(file));
   const key = randomBytes(KEY_BYTES);
   // Under another name first: a start cut short must not leave half a key.
   const draft = `${file}.new`;

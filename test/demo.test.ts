@@ -140,6 +140,7 @@ it('says what is wrong with its folder and its flags', async () => {
   writeFileSync(file, '');
   const cases = [
     { args: ['--data', join(file, 'below')], says: 'cannot be written' },
+    { args: ['--data', '/proc/gatehouse'], says: 'cannot be written' },
     { args: ['--data', join(directory, 'x'.repeat(100))], says: 'choose a shorter one with --data DIR' },
     { args: ['--http', 'somewhere'], says: '--http somewhere: expected HOST:PORT' },
     { args: ['--twice'], says: '--twice' },

@@ -1,6 +1,6 @@
 /** The daemon as the system runs it: a process, its signals, its exit codes and what it says. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { beforeEach, expect, it, onTestFinished, vi } from 'vitest';
@@ -141,4 +141,25 @@ it('says in one line what is wrong with its files', async () => {
   const rootless = serve();
   expect(await rootless.ended).toBe(1);
   expect(rootless.output.stderr).toMatch(/^[^\n]*root\.pem[^\n]*\n$/);
+});
+
+it.each(['gatehouse.db', 'keys', 'pki'])('makes no new installation when %s was lost', async (lost) => {
+  const daemon = serve();
+  await ready(daemon);
+  daemon.child.kill();
+  await daemon.ended;
+  renameSync(join(folder, 'data', lost), join(folder, 'lost'));
+  const left = readdirSync(join(folder, 'data')).sort();
+  const second = serve();
+  expect(await second.ended).toBe(1);
+  expect(second.output.stderr).toMatch(/^[^\n]* is missing[^\n]*\n$/);
+  expect(second.output.stderr).toContain(`${join(folder, 'data', lost)}`);
+  expect(second.output.stderr).toMatch(/: restore \S+ from its backup/);
+  expect(
+    readdirSync(join(folder, 'data'))
+      .filter((name) => !/-wal|-shm/.test(name))
+      .sort(),
+  ).toEqual(left);
+  renameSync(join(folder, 'lost'), join(folder, 'data', lost));
+  await ready(serve());
 });

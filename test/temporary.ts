@@ -3,7 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import type { Clock } from '../drivers/driver.ts';
 import { type Database, openDatabase } from '../src/database/database.ts';
+import { openSystem, type System } from '../src/system.ts';
 
 /** A folder of the running test, removed when it ends. */
 export function temporaryFolder(): string {
@@ -21,4 +23,12 @@ export async function temporaryDatabase(folder = temporaryFolder()): Promise<Dat
   });
   onTestFinished(() => database[Symbol.asyncDispose]());
   return database;
+}
+
+/** The identity of a test's database, as at a first start. */
+export function temporarySystem(database: Database, clock: Pick<Clock, 'now'>): Promise<System> {
+  return openSystem({
+    ...{ database, clock, clockSynchronised: () => false, vaultFile: 'vault.key', configuredId: undefined },
+    vault: { digest: () => 'check' },
+  });
 }

@@ -1,9 +1,10 @@
 /** The flags of the demo, and everything that can be wrong with them before anything is started. */
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { makeFolder } from '../../src/durable-file.ts';
 import { type Address, freePort } from '../../test/simulators/daemon.ts';
 
 export interface Flags {
@@ -98,7 +99,7 @@ async function prepare(directory: string): Promise<string> {
     throw new UsageError(`${directory} is too long for a socket in it: choose a shorter one with --data DIR`);
   }
   try {
-    await mkdir(directory, { recursive: true, mode: 0o700 });
+    makeFolder(directory);
     const probe = join(directory, '.writable');
     await writeFile(probe, '');
     await rm(probe);

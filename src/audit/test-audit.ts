@@ -1,11 +1,10 @@
 /** An audit with its database and a signing authority, for tests of this slice. */
 import { createHmac } from 'node:crypto';
 import { manualClock } from '../../test/manual-clock.ts';
-import { temporaryDatabase, temporaryFolder } from '../../test/temporary.ts';
+import { temporaryDatabase, temporaryFolder, temporarySystem } from '../../test/temporary.ts';
 import type { Database } from '../database/database.ts';
 import { silentLog } from '../log.ts';
 import { openSiteCa } from '../pki/site-ca.ts';
-import { openSystem } from '../system.ts';
 import { type AuditEntry, type AuditOptions, type OpenAudit, openAudit } from './audit.ts';
 
 const SYSTEM_ID = '3c8f7a52-6a25-4be8-9f0a-0a2d6c1b7e11';
@@ -40,13 +39,19 @@ const quickSigner: Signer = {
 /** A site CA of its own. */
 export function testAuthority(): Promise<Signer> {
   const clock = manualClock();
-  return openSiteCa({ directory: temporaryFolder(), systemId: SYSTEM_ID, clock, log: silentLog });
+  return openSiteCa({
+    directory: temporaryFolder(),
+    systemId: SYSTEM_ID,
+    knownRoot: null,
+    clock,
+    log: silentLog,
+  });
 }
 
 export async function openTestAudit(signer: Signer = quickSigner): Promise<TestAudit> {
   const clock = manualClock(1_700_000_000_000);
   const database = await temporaryDatabase();
-  await openSystem(database, clock, undefined);
+  await temporarySystem(database, clock);
   const open = (macKey = Buffer.alloc(32, 7)) =>
     openAudit({ database, clock, log: silentLog, macKey, ...signer });
   const audit = open();

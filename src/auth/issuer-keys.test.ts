@@ -238,6 +238,7 @@ async function serverIdentity() {
   const ca = await openSiteCa({
     directory: join(temporaryFolder(), 'pki'),
     systemId: 'test',
+    knownRoot: null,
     clock: systemClock,
     log: silentLog,
   });

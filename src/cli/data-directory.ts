@@ -1,14 +1,15 @@
 /** The data directory as commands use it that must have it to themselves. */
-import { chownSync, mkdirSync, statSync } from 'node:fs';
+import { chownSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { holdFile } from '../database/connection.ts';
+import { makeFolder } from '../durable-file.ts';
 
 /** Two writers on one database, or two masters on one bus, are worse than none. Throws with what to do. */
 export function holdDataDirectory(directory: string): Disposable {
   const file = join(directory, 'gatehouse.lock');
   let lock: Disposable | undefined;
   try {
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    makeFolder(directory);
     lock = holdFile(file);
   } catch (error) {
     throw new Error(

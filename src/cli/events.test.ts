@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { type LocalDaemon, openLocalDaemon } from '../../test/local-daemon.ts';
 import { type TestShell, testShell } from '../../test/shell.ts';
+import { temporarySystem } from '../../test/temporary.ts';
 import { openLiveStreams } from '../events/live.ts';
 import { eventOperations } from '../events/operations.ts';
 import { openTestLog, type TestLog, until } from '../events/test-log.ts';
 import { silentLog } from '../log.ts';
-import { openSystem } from '../system.ts';
 import { run } from './program.ts';
 
 let log: TestLog;
@@ -15,7 +15,7 @@ let databaseId: string;
 
 beforeEach(async () => {
   log = await openTestLog();
-  ({ databaseId } = await openSystem(log.database, log.clock, undefined));
+  ({ databaseId } = await temporarySystem(log.database, log.clock));
   const streams = openLiveStreams({ events: log.events, clock: log.clock, log: silentLog });
   daemon = await openLocalDaemon(eventOperations(streams));
   shell = testShell();

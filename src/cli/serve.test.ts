@@ -94,6 +94,14 @@ it('says what to do about a data directory it may not have', async () => {
   );
 });
 
+it('refuses a data directory where no folder can be made, at once', async () => {
+  opens();
+  writeFileSync(file, 'dataDirectory: /proc/gatehouse/data\n');
+  const shell = testShell();
+  expect(await serving(shell)).toBe(1);
+  expect(shell.written.stderr).toMatch(/^dataDirectory: \/proc\/gatehouse\/data cannot be used: [^\n]+\n$/);
+});
+
 it('lets the data directory go when the gateway does not start', async () => {
   fails(new Error('no'));
   expect(await serving(testShell())).toBe(1);

@@ -52,9 +52,10 @@ const WELL: Status = {
     isUsable: true,
     lastError: null,
   },
-  certificates: [{ name: 'https', daysLeft: 60 }],
+  certificates: [{ name: 'https', notBefore: '2025-01-01T00:00:00.000Z', daysLeft: 60 }],
 };
 
+const [certificate] = WELL.certificates as [Status['certificates'][number]];
 const said = (changes: Partial<Status>, subject: string) =>
   findingsOf({ ...WELL, ...changes }).find((finding) => finding.subject === subject);
 
@@ -117,8 +118,14 @@ it.each<[Partial<Status>, string, string, RegExp]>([
     'bad',
     /^down, on host f: gone$/,
   ],
-  [{ certificates: [{ name: 'https', daysLeft: 20 }] }, 'certificate https', 'doubtful', /20 days left/],
-  [{ certificates: [{ name: 'https', daysLeft: -1 }] }, 'certificate https', 'bad', /expired 1 day ago/],
+  [{ certificates: [{ ...certificate, daysLeft: 20 }] }, 'certificate https', 'doubtful', /20 days left/],
+  [{ certificates: [{ ...certificate, daysLeft: -1 }] }, 'certificate https', 'bad', /expired 1 day ago/],
+  [
+    { certificates: [{ ...certificate, notBefore: '2029-05-26T00:00:00.000Z', daysLeft: 1_494 }] },
+    'certificate https',
+    'bad',
+    /not yet valid, clients refuse it before 2029-05-26: set the clock/,
+  ],
 ])('sees %j', (changes, subject, severity, text) => {
   expect(said(changes, subject)).toMatchObject({ severity, text: expect.stringMatching(text) });
 });
@@ -126,7 +133,7 @@ it.each<[Partial<Status>, string, string, RegExp]>([
 it('prints the worst first, aligned, and JSON as the daemon gave it', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-status-'));
   const socket = join(folder, 'admin.sock');
-  const status = { ...WELL, version: '0.0.1', certificates: [{ name: 'https', daysLeft: 1 }] };
+  const status = { ...WELL, version: '0.0.1', certificates: [{ ...certificate, daysLeft: 1 }] };
   const server = createServer((_request, response) => response.end(JSON.stringify(status)));
   await new Promise<void>((resolve) => server.listen(socket, resolve));
   try {

@@ -76,7 +76,7 @@ export function findingsOf(status: Status): Finding[] {
     ...status.field.hosts.map(hostFinding),
     ...status.field.links.map(linkFinding),
     ...(status.identityProvider ? [identityProviderFinding(status.identityProvider)] : []),
-    ...status.certificates.map(certificateFinding),
+    ...status.certificates.map((certificate) => certificateFinding(certificate, clock.now)),
   ];
 }
 
@@ -143,11 +143,19 @@ function identityProviderFinding(provider: NonNullable<Status['identityProvider'
   return { severity: old ? 'doubtful' : 'good', subject, text };
 }
 
-function certificateFinding({ name, daysLeft }: Status['certificates'][number]): Finding {
+function certificateFinding(
+  { name, notBefore, daysLeft }: Status['certificates'][number],
+  now: string,
+): Finding {
+  const subject = `certificate ${name}`;
+  if (Date.parse(now) < Date.parse(notBefore)) {
+    const text = `not yet valid, clients refuse it before ${notBefore.slice(0, 10)}: set the clock, see timedatectl`;
+    return { severity: 'bad', subject, text };
+  }
   const severity =
     daysLeft <= CERTIFICATE_ALARM_DAYS ? 'bad' : daysLeft <= CERTIFICATE_WARNING_DAYS ? 'doubtful' : 'good';
   const text = daysLeft < 0 ? `expired ${plural(-daysLeft, 'day')} ago` : `${plural(daysLeft, 'day')} left`;
-  return { severity, subject: `certificate ${name}`, text };
+  return { severity, subject, text };
 }
 
 function plural(count: number, noun: string): string {

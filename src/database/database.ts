@@ -1,6 +1,7 @@
 /** The gateway's one database: one connection, one writer, durable when a promise says so. Knows no resource. */
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, closeSync, existsSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { makeFolder } from '../durable-file.ts';
 import { type CommitFigures, openGroupCommit } from './commit.ts';
 import { type Connection, openConnection, type Prepare } from './connection.ts';
 import { isDiskFull } from './faults.ts';
@@ -48,7 +49,7 @@ export class DatabaseUnusable extends Error {
 
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   const { file, ballastBytes, spaceChanged, monotonic, committed, failed } = options;
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  makeFolder(dirname(file));
   const backups = join(dirname(file), 'backups');
   const space = openDiskSpace({
     databaseFile: file,

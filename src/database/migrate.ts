@@ -7,7 +7,6 @@ import {
   chmodSync,
   closeSync,
   fsyncSync,
-  mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -16,6 +15,7 @@ import {
   unlinkSync,
 } from 'node:fs';
 import { basename, join } from 'node:path';
+import { makeFolder } from '../durable-file.ts';
 import type { Connection } from './connection.ts';
 
 const MIGRATIONS = join(import.meta.dirname, 'migrations');
@@ -86,7 +86,7 @@ function hasTables(connection: Connection): boolean {
 }
 
 async function backUp(connection: Connection, directory: string, schema: number): Promise<void> {
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  makeFolder(directory);
   const file = join(directory, `${basename(connection.file)}.schema-${schema}`);
   const draft = `${file}.new`;
   rmSync(draft, { force: true });

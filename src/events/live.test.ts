@@ -2,13 +2,13 @@ import { connect } from 'node:net';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { principalWith } from '../../test/access-matrix.ts';
 import { manualClock } from '../../test/manual-clock.ts';
+import { temporarySystem } from '../../test/temporary.ts';
 import { systemClock } from '../clock.ts';
 import { GatehouseError } from '../errors.ts';
 import { createApp } from '../http/app.ts';
 import { listenPlain, type ServerTimes } from '../http/server.ts';
 import { silentLog } from '../log.ts';
 import type { Role } from '../principal.ts';
-import { openSystem } from '../system.ts';
 import {
   HEARTBEAT_MS,
   type LiveStreams,
@@ -34,7 +34,7 @@ let databaseId: string;
 beforeEach(async () => {
   clock = manualClock();
   log = await openTestLog({ clock });
-  ({ databaseId } = await openSystem(log.database, clock, undefined));
+  ({ databaseId } = await temporarySystem(log.database, clock));
   await serve();
 });
 

@@ -2,10 +2,10 @@
  * The field: every link of the site, in host processes. What runs where, commands to links, and what is known of each.
  * Links come up in their own time; nothing here waits for them.
  */
-import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DriverError, type DriverEvent, type Plain, type StateReport } from '../../drivers/driver.ts';
 import type { Clock } from '../clock.ts';
+import { makeFolder } from '../durable-file.ts';
 import type { Log } from '../log.ts';
 import type { FieldCommand } from './commands.ts';
 import type { HostListener } from './conversation.ts';
@@ -77,7 +77,7 @@ interface LinkRecord extends LinkState {
 /** Returns at once; disposal closes every link and ends every host. */
 export async function openField(options: FieldOptions): Promise<Field> {
   const { directory, clock } = options;
-  await mkdir(directory, { recursive: true, mode: 0o700 });
+  makeFolder(directory);
   const links = new Map<string, LinkRecord>();
   const listener = listenFor(options, links);
   const hosts = new Map<string, Host>();

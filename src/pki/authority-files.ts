@@ -11,9 +11,9 @@
  * encoders are valid from 1970 on, so that a host or an encoder whose clock was lost still gets its link.
  */
 import { createPrivateKey, generateKeyPairSync, type KeyObject, X509Certificate } from 'node:crypto';
-import { mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { syncFolder, writeDurably } from '../durable-file.ts';
+import { makeFolder, syncFolder, writeDurably } from '../durable-file.ts';
 import type { CertificateContent, Signer } from './certificates.ts';
 
 export const VALID_SINCE = 0;
@@ -48,7 +48,7 @@ export async function makeAuthority(directory: string, systemId: string, now: nu
   const validity = { notBefore: VALID_SINCE, notAfter: Math.max(now, EARLIEST_ISSUE) + AUTHORITY_LIFE_MS };
   const unfinished = `${directory}.new`;
   await rm(unfinished, { recursive: true, force: true });
-  await mkdir(unfinished, { recursive: true, mode: 0o700 });
+  makeFolder(unfinished);
 
   async function make(name: string, content: Omit<CertificateContent, 'spki' | 'subject'>, issuer?: Signer) {
     const { publicKey, privateKey: key } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -132,10 +132,10 @@ async function explained<T>(path: string, access: Promise<T>): Promise<T> {
   }
 }
 
-function restore(directory: string): string {
+export function restore(directory: string): string {
   return (
-    `restore ${directory} from its backup. Or move it away to start with a new site CA: ` +
-    'then browsers must trust that one, and every encoder must be registered again'
+    `restore ${directory} from its backup. Without one, move the whole dataDirectory away to begin anew: ` +
+    'then browsers must trust a new site CA, and every encoder must be registered again'
   );
 }
 

@@ -29,7 +29,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 function open() {
   const log = { ...silentLog, warn: (_fields: object, message: string) => warnings.push(message) };
-  return openSiteCa({ directory, systemId: SYSTEM_ID, clock, log });
+  return openSiteCa({ directory, systemId: SYSTEM_ID, knownRoot: null, clock, log });
 }
 
 describe('serverIdentity', () => {
@@ -76,7 +76,13 @@ describe('serverIdentity', () => {
   });
 
   it('serves mutual TLS with an encoder that trusts the root alone', async () => {
-    const ca = await openSiteCa({ directory, systemId: SYSTEM_ID, clock: Date, log: silentLog });
+    const ca = await openSiteCa({
+      directory,
+      systemId: SYSTEM_ID,
+      knownRoot: null,
+      clock: Date,
+      log: silentLog,
+    });
     const { chain, key } = await ca.serverIdentity([]);
     const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const spki = pair.publicKey.export({ type: 'spki', format: 'der' });
@@ -139,6 +145,36 @@ describe('serverIdentity', () => {
     const first = await ca.serverIdentity([]);
     clock.jumpWall(-START);
     expect((await ca.serverIdentity([])).chain).toBe(first.chain);
+    expect(warnings).toEqual([expect.stringContaining('the clock is behind')]);
+  });
+
+  it.each([0, START])('is made anew once a clock that was ahead is right again', async (trustedTime) => {
+    const ca = await open();
+    await ca.serverIdentity([], trustedTime);
+    clock.jumpWall(4 * 365 * DAY_MS);
+    const ahead = await ca.serverIdentity([], trustedTime);
+    clock.jumpWall(-4 * 365 * DAY_MS);
+    expect(ahead.notBefore).toBeGreaterThan(clock.now());
+    const right = await ca.serverIdentity([], trustedTime);
+    expect(right.notBefore).toBeLessThan(clock.now());
+    expect((await (await open()).serverIdentity([], trustedTime)).chain).toBe(right.chain);
+  });
+
+  it('is made anew when the clock of the first start was ahead', async () => {
+    clock.jumpWall(4 * 365 * DAY_MS);
+    await (await open()).serverIdentity([]);
+    clock.jumpWall(-4 * 365 * DAY_MS);
+    const { notBefore, notAfter } = await (await open()).serverIdentity([]);
+    expect([notBefore < clock.now(), notAfter > clock.now()]).toEqual([true, true]);
+  });
+
+  it('survives a clock that lags behind a time at which it was right', async () => {
+    const ca = await open();
+    clock.jumpWall(800 * DAY_MS);
+    const trustedTime = clock.now();
+    const good = await ca.serverIdentity([], trustedTime);
+    clock.jumpWall(-600 * DAY_MS);
+    expect((await ca.serverIdentity([], trustedTime)).chain).toBe(good.chain);
     expect(warnings).toEqual([expect.stringContaining('the clock is behind')]);
   });
 

@@ -3,8 +3,12 @@
  * and made anew when its names change, when a third of its life is left, or when the file is of no use.
  *
  * Valid 400 days before and after it was made. Together that stays below the 825 days beyond which Apple's clients
- * refuse a server certificate of any authority; the days before let a clock that lags be right. A clock further behind
- * has been lost, and must not replace a certificate that is good for everyone whose clock is right.
+ * refuse a server certificate of any authority; the days before let a clock that lags be right, and one that was ahead
+ * be set right.
+ *
+ * A certificate that begins later than now was made while the clock was ahead by more, or the clock is behind by more
+ * now. A clock that was lost shows a time from before this software, or before a time at which it is known to have been
+ * right: it must not replace a certificate that is good for everyone whose clock is right. Any other was set right.
  */
 import { createPrivateKey, generateKeyPairSync, type KeyObject, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -26,7 +30,8 @@ export interface ServerIdentity {
   chain: string;
   /** PEM. */
   key: string;
-  /** Epoch milliseconds. */
+  /** Epoch milliseconds, as notAfter. */
+  notBefore: number;
   notAfter: number;
 }
 
@@ -39,22 +44,30 @@ export interface ServerIdentityOptions {
 
 export function openServerIdentity(
   options: ServerIdentityOptions,
-): (names: readonly string[]) => Promise<ServerIdentity> {
+): (names: readonly string[], trustedTime?: number) => Promise<ServerIdentity> {
   /** One at a time, so that two callers at the start do not make two certificates. */
   let turn: Promise<unknown> = Promise.resolve();
-  return (names) => {
-    const identity = turn.then(() => current(options, canonicalNames(names)));
+  return (names, trustedTime = 0) => {
+    const identity = turn.then(() => current(options, canonicalNames(names), trustedTime));
     turn = identity.catch(() => undefined);
     return identity;
   };
 }
 
-async function current(options: ServerIdentityOptions, names: string[]): Promise<ServerIdentity> {
+async function current(
+  options: ServerIdentityOptions,
+  names: string[],
+  trustedTime: number,
+): Promise<ServerIdentity> {
   const { file, issuer, clock, log } = options;
   const kept = await read(file);
-  const reason = reasonToRenew(kept, names, issuer, clock.now());
+  const early = kept !== undefined && clock.now() < Date.parse(kept.certificate.validFrom);
+  const reason =
+    early && clock.now() >= Math.max(EARLIEST_ISSUE, trustedTime)
+      ? 'the clock was ahead when it was made'
+      : reasonToRenew(kept, names, issuer, clock.now());
   if (kept && !reason) {
-    if (clock.now() < Date.parse(kept.certificate.validFrom)) {
+    if (early) {
       log.warn(
         { file },
         'the clock is behind the start of the server certificate: set the clock, or remove the file',
@@ -127,6 +140,7 @@ function identityOf({ certificate, key }: Kept, issuer: Issuer): ServerIdentity 
   return {
     chain: certificate.toString() + issuer.pem,
     key: exportKey(key),
+    notBefore: Date.parse(certificate.validFrom),
     notAfter: Date.parse(certificate.validTo),
   };
 }

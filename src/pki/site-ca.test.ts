@@ -47,9 +47,9 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-function open(): Promise<SiteCa> {
+function open(knownRoot: string | null = null): Promise<SiteCa> {
   const log = { ...silentLog, warn: (_fields: object, message: string) => warnings.push(message) };
-  return openSiteCa({ directory, systemId: SYSTEM_ID, clock, log });
+  return openSiteCa({ directory, systemId: SYSTEM_ID, knownRoot, clock, log });
 }
 
 function spkiOf(kind: 'P-256' | 'P-384' | 'Ed25519' | 'RSA'): Buffer {
@@ -131,7 +131,7 @@ describe('the first start', () => {
     const program =
       `import { openSiteCa } from ${JSON.stringify(new URL('./site-ca.ts', import.meta.url).href)};` +
       `import { silentLog } from ${JSON.stringify(new URL('../log.ts', import.meta.url).href)};` +
-      `await openSiteCa({ directory: process.argv[1], systemId: '${SYSTEM_ID}', clock: Date, log: silentLog });`;
+      `await openSiteCa({ directory: process.argv[1], systemId: '${SYSTEM_ID}', knownRoot: null, clock: Date, log: silentLog });`;
     for (const step of ['', ...FILES.map((file) => `${file}.new`)]) {
       rmSync(directory, { recursive: true, force: true });
       const child = spawn(process.execPath, ['--input-type=module', '-e', program, directory], {
@@ -163,7 +163,7 @@ describe('a later start', () => {
       'const loaded = []; registerHooks({ load(url, context, next) { loaded.push(url); return next(url, context); } });' +
       `const { openSiteCa } = await import(${JSON.stringify(new URL('./site-ca.ts', import.meta.url).href)});` +
       'const log = { info() {}, warn() {} };' +
-      `const ca = await openSiteCa({ directory: process.argv[1], systemId: '', clock: { now: () => ${START} }, log });` +
+      `const ca = await openSiteCa({ directory: process.argv[1], systemId: '', knownRoot: null, clock: { now: () => ${START} }, log });` +
       'const { chain } = await ca.serverIdentity([]);' +
       'const heavy = loaded.filter((url) => /node_modules/.test(url));' +
       'console.log(JSON.stringify({ root: ca.root, chain, heavy, loaded: loaded.length }));';
@@ -238,6 +238,16 @@ describe('a later start', () => {
       writeFileSync(join(directory, file), readFileSync(join(folder, 'other', file)));
     }
     await expect(open()).rejects.toThrow('was not issued by');
+  });
+
+  it('makes no new CA in place of one that encoders know, nor takes another', async () => {
+    const { rootFingerprint } = await open();
+    expect((await open(rootFingerprint)).rootFingerprint).toBe(rootFingerprint);
+    renameSync(directory, join(folder, 'kept'));
+    await expect(open(rootFingerprint)).rejects.toThrow(`${directory} is missing or empty: restore`);
+    expect(existsSync(directory)).toBe(false);
+    await open();
+    await expect(open(rootFingerprint)).rejects.toThrow('root.crt is not the root encoders know: restore');
   });
 
   it('warns when the CA ends within a year', async () => {

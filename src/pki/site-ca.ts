@@ -13,6 +13,7 @@ import {
   isEmpty,
   makeAuthority,
   readAuthority,
+  restore,
   VALID_SINCE,
   YEAR_MS,
 } from './authority-files.ts';
@@ -41,6 +42,8 @@ export interface EncoderCertificateRequest {
 export interface SiteCa {
   /** PEM of the root: the trust anchor for HTTPS clients and encoders. */
   readonly root: string;
+  /** SHA-256 of the root, as node:crypto writes it. */
+  readonly rootFingerprint: string;
   /** PEM of the intermediate that issues encoder certificates. */
   readonly encoderIssuer: string;
   /** PEM of the intermediate that issues server certificates. */
@@ -50,9 +53,11 @@ export interface SiteCa {
   /**
    * The server certificate in force (leaf, then serverIssuer) with its private key, for HTTPS and the encoders' port.
    * Valid for `names` (host names, IP addresses) and for this host itself; an Error names what is neither. Made anew
-   * when a third of its life is left and when the names change: ask at the start and once a day, always with all names.
+   * when a third of its life is left, when the names change, and when it begins in the future of a clock that was set
+   * right: ask at the start and every hour, always with all names. `trustedTime`: the newest time at which the clock was
+   * known to be right, epoch milliseconds; 0 when it never was.
    */
-  serverIdentity(names: readonly string[]): Promise<ServerIdentity>;
+  serverIdentity(names: readonly string[], trustedTime?: number): Promise<ServerIdentity>;
   /**
    * Compact JWS (ES256) by the encoder issuer's key over a JSON document; the header's x5c carries the issuer. `typ`
    * says what kind of document it is; by default a configuration.
@@ -67,18 +72,26 @@ export interface SiteCaOptions {
   directory: string;
   /** Goes into the names of a new CA. */
   systemId: string;
+  /** Of the root encoders and browsers know; null when there is none yet. Another one, or none, is then refused. */
+  knownRoot: string | null;
   clock: Pick<Clock, 'now'>;
   log: Log;
 }
 
 /** Makes the CA at the first start and reads it later; an Error says which file is wrong and what to do. */
-export async function openSiteCa({ directory, systemId, clock, log }: SiteCaOptions): Promise<SiteCa> {
+export async function openSiteCa(options: SiteCaOptions): Promise<SiteCa> {
+  const { directory, systemId, knownRoot, clock, log } = options;
   if (await isEmpty(directory)) {
+    if (knownRoot !== null) throw new Error(`${directory} is missing or empty: ${restore(directory)}`);
     await makeAuthority(directory, systemId, clock.now());
     log.info({ directory }, 'made the site CA');
   }
   const authority = await readAuthority(directory);
   const { root, encoderIssuer, serverIssuer } = authority;
+  const rootFingerprint = new X509Certificate(root).fingerprint256;
+  if (knownRoot !== null && rootFingerprint !== knownRoot) {
+    throw new Error(`${join(directory, 'root.crt')} is not the root encoders know: ${restore(directory)}`);
+  }
   if (clock.now() > Date.parse(encoderIssuer.certificate.validTo) - YEAR_MS) {
     log.warn(
       { directory, validTo: encoderIssuer.certificate.validTo },
@@ -87,6 +100,7 @@ export async function openSiteCa({ directory, systemId, clock, log }: SiteCaOpti
   }
   return {
     root,
+    rootFingerprint,
     encoderIssuer: encoderIssuer.pem,
     serverIssuer: serverIssuer.pem,
     issueForEncoder: (request) => issueForEncoder(authority, request, clock.now()),

@@ -66,7 +66,7 @@ export const status = z
         lastError: z.string().nullable(),
       })
       .nullable(),
-    certificates: z.array(z.object({ name: z.string(), daysLeft: z.int() })),
+    certificates: z.array(z.object({ name: z.string(), notBefore: z.iso.datetime(), daysLeft: z.int() })),
   })
   .openapi('Status');
 

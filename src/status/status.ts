@@ -27,7 +27,7 @@ export interface StatusSources {
   field(): Status['field'];
   /** Undefined without one in the configuration. */
   identityProvider(): IdentityProvider | undefined;
-  certificates(): { name: string; notAfter: number }[];
+  certificates(): { name: string; notBefore: number; notAfter: number }[];
 }
 
 interface IdentityProvider {
@@ -67,8 +67,9 @@ export function openStatus(sources: StatusSources): () => Status {
       },
       field: sources.field(),
       identityProvider: identityProviderOf(sources),
-      certificates: sources.certificates().map(({ name, notAfter }) => ({
+      certificates: sources.certificates().map(({ name, notBefore, notAfter }) => ({
         name,
+        notBefore: new Date(notBefore).toISOString(),
         daysLeft: Math.floor((notAfter - clock.now()) / DAY_MS),
       })),
     };

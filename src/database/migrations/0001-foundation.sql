@@ -8,6 +8,12 @@ CREATE TABLE system (
   database_id TEXT NOT NULL,
   -- Grows with each start of the gateway; every down message carries it (docs/encoder-protocol.md, Messages).
   epoch INTEGER NOT NULL,
+  -- A digest by the vault's key, which tells whether the key is still the same.
+  vault_check TEXT NOT NULL,
+  -- SHA-256 of the site CA's root, as node:crypto writes it; NULL until there is one.
+  root_fingerprint TEXT,
+  -- The newest time at which the wall clock could be trusted; 0 when it never could.
+  trusted_at INTEGER NOT NULL DEFAULT 0,
   created_at INTEGER NOT NULL
 ) STRICT;
 

@@ -1,0 +1,69 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { manualClock } from '../test/manual-clock.ts';
+import { temporaryDatabase, temporaryFolder } from '../test/temporary.ts';
+import { isFirstStart, openSystem } from './system.ts';
+import { openVault } from './vault.ts';
+
+const clock = manualClock(Date.UTC(2026, 5, 1));
+
+async function installation() {
+  const folder = temporaryFolder();
+  const database = await temporaryDatabase(folder);
+  const vaultFile = join(folder, 'vault.key');
+  const start = (configuredId?: string, synchronised = false) => {
+    const vault = openVault(vaultFile);
+    const clockSynchronised = () => synchronised;
+    return openSystem({ database, clock, clockSynchronised, vault, vaultFile, configuredId });
+  };
+  return { vaultFile, start };
+}
+
+it('stays the same system over its starts, which it counts', async () => {
+  const { start } = await installation();
+  const [first, second] = [await start(), await start()];
+  expect(second.systemId).toBe(first.systemId);
+  expect(second.epoch).toBe(first.epoch + 1);
+  await expect(start('11111111-2222-4333-8444-555555555555')).rejects.toThrow('the database belongs to');
+});
+
+it('keeps the root of its site CA', async () => {
+  const { start } = await installation();
+  const first = await start();
+  expect(first.rootFingerprint).toBeNull();
+  await first.keepRoot('AA:BB');
+  expect((await start()).rootFingerprint).toBe('AA:BB');
+});
+
+it('keeps the newest time at which its clock could be trusted', async () => {
+  const { start } = await installation();
+  expect(await (await start()).trustedTime()).toBe(0);
+  const right = clock.now();
+  expect(await (await start(undefined, true)).trustedTime()).toBe(right);
+  clock.jumpWall(86_400_000);
+  expect(await (await start()).trustedTime()).toBe(right);
+});
+
+it('refuses another vault key, naming the file', async () => {
+  const { vaultFile, start } = await installation();
+  await start();
+  writeFileSync(vaultFile, Buffer.alloc(32, 1));
+  await expect(start()).rejects.toThrow(
+    `${vaultFile} is not the key this database was written with: restore`,
+  );
+});
+
+it('tells a first start from a lost database', () => {
+  const folder = temporaryFolder();
+  const [file, pki] = [join(folder, 'gatehouse.db'), join(folder, 'pki')] as const;
+  expect(isFirstStart(file, pki)).toBe(true);
+  mkdirSync(pki);
+  expect(isFirstStart(file, pki)).toBe(true);
+  writeFileSync(join(pki, 'root.crt'), '');
+  expect(() => isFirstStart(file, pki)).toThrow(`${file} is missing, but ${pki} is there: restore`);
+  writeFileSync(file, '');
+  expect(isFirstStart(file, pki)).toBe(false);
+  rmSync(pki, { recursive: true });
+  expect(isFirstStart(file, pki)).toBe(false);
+});
