@@ -76,6 +76,18 @@ describe('the decisions', () => {
 });
 
 describe('a supervised task', () => {
+  it('tells an error without a stack in its message alone, others with their stack', async () => {
+    const errors = [Object.assign(new Error('service away'), { stack: '' }), new TypeError('a fault')];
+    const { clock, log, stop } = supervised(() => Promise.reject(errors.shift() ?? 'nothing'));
+    await clock.advance(1_500);
+    await stop();
+    expect(log.at('warn')).toMatchObject([
+      { message: 'bus 1 failed: service away', fields: { task: 'bus 1', occurrences: 1 } },
+      { message: 'bus 1 failed: a fault', fields: { err: expect.any(TypeError) } },
+    ]);
+    expect(log.at('warn')[0]?.fields).not.toHaveProperty('err');
+  });
+
   it('runs again after each failure, later each time, however it fails', async () => {
     const starts: number[] = [];
     const { clock, stop } = supervised((_signal, time) => {

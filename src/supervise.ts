@@ -55,8 +55,10 @@ export async function supervise(options: SuperviseOptions): Promise<void> {
     const waitMs = waitBefore(failuresInARow, backoff, random());
     const occurrences = countFailure(told, error);
     if (isReported(occurrences)) {
-      const fields = { task: name, err: error, occurrences, retryInMs: Math.round(waitMs) };
-      log.warn(fields, `${name} failed: ${messageOf(error)}`);
+      const fields = { task: name, occurrences, retryInMs: Math.round(waitMs) };
+      // An error without a stack says no more than its message.
+      const isTold = error instanceof Error && !error.stack;
+      log.warn({ ...fields, ...(!isTold && { err: error }) }, `${name} failed: ${messageOf(error)}`);
     }
     // Rejects only when the signal fires, which the loop condition sees.
     await clock.sleep(waitMs, signal).catch(() => undefined);

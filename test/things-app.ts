@@ -3,6 +3,7 @@ import { z } from '@hono/zod-openapi';
 import { expect } from 'vitest';
 import { GatehouseError } from '../src/errors.ts';
 import { type App, type AppOptions, createApp } from '../src/http/app.ts';
+import { pageLimit } from '../src/http/fields.ts';
 import { healthOperations } from '../src/http/health.ts';
 import { type Call, operation } from '../src/http/operation.ts';
 import type { Log } from '../src/log.ts';
@@ -83,7 +84,7 @@ export const operations = [
     method: 'get',
     path: '/thing/all',
     access: ['front-desk'],
-    query: z.strictObject({ limit: z.coerce.number().int().min(1).max(100).default(50) }),
+    query: z.strictObject({ limit: pageLimit }),
     handler,
   }),
   operation({

@@ -1,7 +1,7 @@
 /** The audit as the interface shows it, and what the admin socket gives out for verify and export. */
 import { z } from '@hono/zod-openapi';
+import { pageLimit } from '../http/fields.ts';
 
-const PAGE_MAX = 100;
 const TEXT_MAX = 256;
 /** A checkpoint has some 1.5 KB: the certificate of its signer is most of it. */
 const CHECKPOINT_MAX = 16 * 1_024;
@@ -40,7 +40,7 @@ const period = {
 
 export const auditQuery = z.strictObject({
   cursor: cursor.optional().openapi({ type: 'string', description: 'From `next` of the page before' }),
-  limit: z.coerce.number().int().min(1).max(PAGE_MAX).default(50),
+  limit: pageLimit,
   actor: text.optional().openapi({ description: 'Id or label of the principal' }),
   action: text.optional().openapi({ description: 'What the action begins with', example: 'encoder.' }),
   object: text.optional().openapi({ description: 'What the object begins with', example: 'encoder/desk-1' }),

@@ -1,11 +1,11 @@
 /** Local tokens and login codes as the admin socket shows them, and sessions as the console sees them. */
 import { z } from '@hono/zod-openapi';
+import { pageLimit, printable } from '../http/fields.ts';
 import { ROLES } from '../principal.ts';
 
 export const EXPIRES_IN_DAYS_DEFAULT = 90;
 const EXPIRES_IN_DAYS_MAX = 400;
 const LABEL_MAX = 64;
-const PAGE_MAX = 100;
 
 export const tokenId = z
   .string()
@@ -18,15 +18,10 @@ const roles = z
   .max(ROLES.length)
   .refine((list) => new Set(list).size === list.length, 'expected each role once');
 
-const label = z
-  .string()
-  .min(1)
-  .max(LABEL_MAX)
-  .regex(/^[^\p{Cc}\p{Cs}]+$/u, 'expected no control characters')
-  .openapi({
-    description: 'Who or what holds it; goes into log and audit',
-    example: 'PMS of the front office',
-  });
+const label = printable.min(1).max(LABEL_MAX).openapi({
+  description: 'Who or what holds it; goes into log and audit',
+  example: 'PMS of the front office',
+});
 
 export const tokenBody = z
   .strictObject({
@@ -66,7 +61,7 @@ export const tokenQuery = z.strictObject({
     .string()
     .regex(/^\d{1,16}-[0-9a-f]{12}$/, 'expected the `next` of the page before')
     .optional(),
-  limit: z.coerce.number().int().min(1).max(PAGE_MAX).default(50),
+  limit: pageLimit,
 });
 export type TokenQuery = z.infer<typeof tokenQuery>;
 

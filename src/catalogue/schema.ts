@@ -1,5 +1,6 @@
 /** The site's catalogue as the interface shows it: what doors refer to by id. `gatehouse import` brings it. */
 import { z } from '@hono/zod-openapi';
+import { pageLimit } from '../http/fields.ts';
 
 /** Ids are the site's own. */
 const ID_MAX = 64;
@@ -52,7 +53,7 @@ export const templatePage = z
 
 const query = {
   cursor: z.string().max(ID_MAX).optional().openapi({ description: 'From `next` of the page before' }),
-  limit: z.coerce.number().int().min(1).max(100).default(50),
+  limit: pageLimit,
 };
 export const listQuery = z.strictObject(query);
 export const groupQuery = z.strictObject({

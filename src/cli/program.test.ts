@@ -153,6 +153,9 @@ describe('config check', () => {
 describe('tokens', () => {
   it('prints the token alone on standard output', async () => {
     await using served = await daemon(() => ({ status: 200, body: { ...TOKEN, token: 'gwt_x' } }));
+    expect(await command('token', 'create', '--role', 'pms', '--days', '0')).toBe(2);
+    expect(shell.written.stderr).toContain('expected a whole number of days, 1 or more');
+    shell.written.stderr = '';
     const argv = ['token', 'create', '-s', socket, '--role', 'pms', 'front-desk', '--days', '7'];
     expect(await command(...argv, '--label', 'hotel system')).toBe(0);
     expect(served.asked).toEqual([

@@ -137,8 +137,8 @@ function addLoginCode(parent: Command, shell: Shell): void {
 
 function days(text: string): number {
   const number = Number(text);
-  if (Number.isInteger(number) && number >= 1) return number;
-  throw new InvalidArgumentError('expected a whole number.');
+  if (/^\d+$/.test(text) && number >= 1) return number;
+  throw new InvalidArgumentError('expected a whole number of days, 1 or more.');
 }
 
 function addStatus(parent: Command, shell: Shell): void {

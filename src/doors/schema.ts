@@ -1,6 +1,7 @@
 /** The door as the interface shows it (interface specification 2.3) and the bodies of 4.4 and its extensions. */
 import { z } from '@hono/zod-openapi';
 import { readOnlyFields } from '../http/editing.ts';
+import { numberCursor, pageLimit, printable } from '../http/fields.ts';
 
 const NAME_MAX = 128;
 const IDENTIFIER_MAX = 64;
@@ -12,15 +13,12 @@ const LAST_MINUTE = 24 * 60 - 1;
 /** What every lock, database and client can hold. */
 const NUMBER_MAX = 2_147_483_647;
 
-/** Names and ids end up on screens and in logs. */
-const PRINTABLE = /^[^\p{Cc}\p{Cs}]*$/u;
-const printable = (max: number) =>
-  z.string().min(1).max(max).regex(PRINTABLE, 'expected no control characters');
+const text = (max: number) => printable.min(1).max(max);
 
 export const doorId = z.guid('expected a UUID').toLowerCase();
-export const doorName = printable(NAME_MAX);
+export const doorName = text(NAME_MAX);
 /** Of a group, a schedule, a template, or the door at the property management system. */
-export const identifier = printable(IDENTIFIER_MAX);
+export const identifier = text(IDENTIFIER_MAX);
 export const accessPointId = z.int().min(1).max(NUMBER_MAX);
 export const doorNumber = z.int().min(0).max(NUMBER_MAX);
 export const mac = z
@@ -232,14 +230,8 @@ export const doorPage = z
   .openapi('DoorPage');
 
 export const listQuery = z.strictObject({
-  cursor: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(NUMBER_MAX)
-    .optional()
-    .openapi({ description: 'From `next` of the page before' }),
-  limit: z.coerce.number().int().min(1).max(100).default(50),
+  cursor: numberCursor,
+  limit: pageLimit,
   groupId: identifier.optional(),
   networkId: identifier.optional(),
   gatewayId: identifier.optional(),

@@ -2,6 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { ENCODER_ID } from '../../drivers/encoder/link.ts';
 import { readOnlyFields } from '../http/editing.ts';
+import { pageLimit, printable } from '../http/fields.ts';
 
 const NAME_MAX = 128;
 const METADATA_KEYS_MAX = 64;
@@ -10,9 +11,6 @@ const METADATA_VALUE_MAX = 1_024;
 const CERTIFICATES_MAX = 16 * 1_024;
 const PUBLIC_KEY_MAX = 4_096;
 const SIGNATURE_MAX = 2_048;
-
-/** Names and keys end up on screens and in logs. */
-const PRINTABLE = /^[^\p{Cc}\p{Cs}]*$/u;
 
 export const encoderId = z
   .string()
@@ -68,18 +66,9 @@ export const registeredEncoder = z
   .openapi('RegisteredEncoder');
 export type RegisteredEncoder = z.infer<typeof registeredEncoder>;
 
-const name = z
-  .string()
-  .min(1)
-  .max(NAME_MAX)
-  .regex(PRINTABLE, 'expected no control characters')
-  .nullable()
-  .openapi({ description: 'null clears it' });
+const name = printable.min(1).max(NAME_MAX).nullable().openapi({ description: 'null clears it' });
 const metadata = z
-  .record(
-    z.string().min(1).max(NAME_MAX).regex(PRINTABLE, 'expected no control characters'),
-    z.string().max(METADATA_VALUE_MAX),
-  )
+  .record(printable.min(1).max(NAME_MAX), z.string().max(METADATA_VALUE_MAX))
   .refine(
     (value) => Object.keys(value).length <= METADATA_KEYS_MAX,
     `expected at most ${METADATA_KEYS_MAX} keys`,
@@ -163,7 +152,7 @@ export const encoderPage = z
 
 export const listQuery = z.strictObject({
   cursor: encoderId.optional().openapi({ description: 'From `next` of the page before' }),
-  limit: z.coerce.number().int().min(1).max(100).default(50),
+  limit: pageLimit,
   connected: z.enum(['true', 'false']).optional(),
   name: z.string().max(NAME_MAX).optional().openapi({ description: 'Part of the name or id, in any case' }),
 });

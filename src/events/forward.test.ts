@@ -192,6 +192,8 @@ describe('a connection that breaks', () => {
     await broker.goAway();
     await log.record(1, 5);
     await until(() => log.events.link.lastError?.includes('ECONNREFUSED') === true);
+    // The address is named once.
+    expect(log.events.link.lastError).toBe(`${broker.url}: connect ECONNREFUSED`);
     await broker.comeBack();
     await until(() => broker.received.length === 5);
     await forwarding.stop();

@@ -68,8 +68,10 @@ interface Session extends ForwarderOptions {
 /** Why a connection ended, and whether the oldest message in flight may be the reason. */
 class Broken extends Error {
   readonly headAtFault: boolean;
+  /** It tells of the network or the service, not of this program: where it was noticed says nothing. */
+  override stack = '';
   constructor(cause: Error, headAtFault: boolean) {
-    super(cause.message, { cause });
+    super(cause.message);
     this.headAtFault = headAtFault;
   }
 }

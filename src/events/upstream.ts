@@ -96,15 +96,15 @@ export async function connectUpstream(
     changed();
   };
   client.on('error', (error) =>
-    lose(
-      new Error(`${url}: ${error.message || codeOf(error)}`, { cause: error }),
-      PEER_CLOSED.has(codeOf(error)),
-    ),
+    lose(new ConnectionFailure(`${url}: ${reasonOf(error, url)}`), PEER_CLOSED.has(codeOf(error))),
   );
   client.on('disconnect', ({ reasonCode = 0 }) =>
-    lose(new Error(`${url} ended the connection (${hex(reasonCode)})`), !SERVER_REASONS.has(reasonCode)),
+    lose(
+      new ConnectionFailure(`${url} ended the connection (${hex(reasonCode)})`),
+      !SERVER_REASONS.has(reasonCode),
+    ),
   );
-  client.on('close', () => lose(new Error(`${url} closed the connection`), true));
+  client.on('close', () => lose(new ConnectionFailure(`${url} closed the connection`), true));
   try {
     const connack = await accepted(client, () => loss, signal);
     return {
@@ -216,6 +216,18 @@ async function readPassword({ passwordFile }: UpstreamSettings): Promise<string 
 
 async function read(file: string | undefined): Promise<string | undefined> {
   return file === undefined ? undefined : readFile(file, 'utf8');
+}
+
+/** Of the network or the service, not of this program: where it was noticed says nothing. */
+class ConnectionFailure extends Error {
+  override stack = '';
+}
+
+/** Without the address where that is the one of `url`. */
+function reasonOf(error: Error, url: string): string {
+  const host = new URL(url).hostname.replace(/^\[|\]$/g, '');
+  const message = error.message.replace(/ (\S+):\d+$/, (found, address) => (address === host ? '' : found));
+  return message || codeOf(error);
 }
 
 /** A host with several addresses fails with an error that has a code and no message. */

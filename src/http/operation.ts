@@ -61,7 +61,7 @@ export interface OperationDeclaration<
   tag: string;
   access: Access;
   params?: Params;
-  /** Values arrive as text: use z.coerce for numbers. A strict object refuses unknown parameters. */
+  /** Values arrive as text: fields.ts has numbers. A strict object refuses unknown parameters. */
   query?: Query;
   /** A strict object, so that an unknown field is named. Without it a body is left unread. */
   body?: Body;

@@ -1,5 +1,6 @@
 /** A job as the interface shows it: long work with progress, cancel and an end that survives a restart. */
 import { z } from '@hono/zod-openapi';
+import { numberCursor, pageLimit } from '../http/fields.ts';
 
 const TEXT_MAX = 128;
 
@@ -45,13 +46,8 @@ export const jobPage = z
   .openapi('JobPage');
 
 export const listQuery = z.strictObject({
-  cursor: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .optional()
-    .openapi({ description: 'From `next` of the page before' }),
-  limit: z.coerce.number().int().min(1).max(100).default(50),
+  cursor: numberCursor,
+  limit: pageLimit,
   status: z.enum(JOB_STATUSES).optional(),
   kind: z.string().max(TEXT_MAX).optional(),
   object: z.string().max(TEXT_MAX).optional(),

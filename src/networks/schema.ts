@@ -1,5 +1,6 @@
 /** The network as the interface shows it (interface specification 2.6) and the body of 4.7. */
 import { z } from '@hono/zod-openapi';
+import { pageLimit } from '../http/fields.ts';
 
 const DESCRIPTION_MAX = 1_024;
 const NAME_MAX = 128;
@@ -78,7 +79,7 @@ export const networkPage = z
 
 export const listQuery = z.strictObject({
   cursor: netId.optional().openapi({ description: 'From `next` of the page before' }),
-  limit: z.coerce.number().int().min(1).max(100).default(50),
+  limit: pageLimit,
   description: z
     .string()
     .max(NAME_MAX)

@@ -126,11 +126,16 @@ export interface PemBlock {
   der: Buffer;
 }
 
-/** Every block of a PEM text, in order. Explanatory text between blocks is allowed (RFC 7468 2), half a block is not. */
-export function readPem(text: string): PemBlock[] {
+/**
+ * Every block of a PEM text, in order; half a block is refused. Around the blocks, `bare` allows white space alone, else
+ * there may be explanations (RFC 7468 2), as files of authorities have them.
+ */
+export function readPem(text: string, { bare }: { bare: boolean }): PemBlock[] {
   // Outside, "BEGIN …", body, "END …", outside, … : linear however the text is made.
   const parts = text.split('-----');
   if (parts.length % 4 !== 1) throw new Malformed('has an incomplete PEM block');
+  if (bare && parts.some((part, at) => at % 4 === 0 && part.trim() !== ''))
+    throw new Malformed('has text beside its PEM blocks');
   const blocks: PemBlock[] = [];
   for (let at = 1; at < parts.length; at += 4) {
     const [begin = '', body = '', end = ''] = parts.slice(at, at + 3);

@@ -101,6 +101,9 @@ describe.skipIf(!hasOpenssl)('a hostile deviceCert', () => {
         'bytes after the certificate',
         () => derToPem(Buffer.concat([rawOf(vendor.device), Buffer.from([0])])).pem,
       ],
+      ['text before the certificates', () => `subject=CN = desk-1\n${chain()}`],
+      ['text between the certificates', () => `${vendor.device.pem}issuer\n${vendor.issuing.pem}`],
+      ['text after the certificates', () => `${chain()}trailing junk`],
       ['the leaf twice', () => vendor.device.pem + chain()],
       ['five certificates', () => chain() + toPem([vendor.root, vendor.below, vendor.rogue])],
       ['more than 16 KiB', () => chain() + ' '.repeat(16 * 1024)],
@@ -114,9 +117,13 @@ describe.skipIf(!hasOpenssl)('a hostile deviceCert', () => {
       expect(refusal(chain() + key).message).toContain('PRIVATE KEY');
     });
 
-    it('passes over explanations between blocks, and takes CRLF', () => {
-      const explained = `subject=CN = desk-1\n${vendor.device.pem}\nissuer:\n${vendor.issuing.pem}`;
-      expect(verify(explained.replaceAll('\n', '\r\n')).leaf.subject).toBe('CN=desk-1');
+    it('takes CRLF and blank lines', () => {
+      const spaced = `\n${vendor.device.pem}\n\n${vendor.issuing.pem}\n`;
+      expect(verify(spaced.replaceAll('\n', '\r\n')).leaf.subject).toBe('CN=desk-1');
+    });
+
+    it('passes over explanations in the file of a vendor root', () => {
+      expect(() => checkVendorRoots(`subject=CN = Vendor\n${vendor.root.pem}the end`)).not.toThrow();
     });
   });
 

@@ -118,7 +118,7 @@ function readChainText(chainPem: string): [Buffer, ...Buffer[]] {
   if (Buffer.byteLength(chainPem) > MAX_CHAIN_BYTES) {
     throw new Malformed(`is longer than ${MAX_CHAIN_BYTES} bytes`);
   }
-  const ders = certificatesIn(chainPem);
+  const ders = certificatesIn(chainPem, { bare: true });
   const [leaf, ...others] = ders;
   if (!leaf) throw new Malformed('holds no certificate');
   if (ders.length > MAX_CERTIFICATES) throw new Malformed(`holds more than ${MAX_CERTIFICATES} certificates`);
@@ -127,8 +127,8 @@ function readChainText(chainPem: string): [Buffer, ...Buffer[]] {
   return [leaf, ...others];
 }
 
-function certificatesIn(pem: string): Buffer[] {
-  return readPem(pem).map(({ label, der }) => {
+function certificatesIn(pem: string, form: { bare: boolean }): Buffer[] {
+  return readPem(pem, form).map(({ label, der }) => {
     if (label !== 'CERTIFICATE') throw new Malformed(`holds a ${label}`);
     return der;
   });
@@ -138,7 +138,9 @@ function certificatesIn(pem: string): Buffer[] {
 function readRoots(texts: readonly string[]): Certificate[] {
   const label = 'A configured vendor root';
   const read = () => {
-    const roots = texts.flatMap(certificatesIn).map((der) => readCertificate(der, label));
+    const roots = texts
+      .flatMap((text) => certificatesIn(text, { bare: false }))
+      .map((der) => readCertificate(der, label));
     for (const root of roots) checkAuthority(root);
     return roots;
   };

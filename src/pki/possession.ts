@@ -40,7 +40,7 @@ function spkiOf(text: string): Buffer {
   if (text.length > MAX_KEY_CHARACTERS)
     throw new Malformed(`is longer than ${MAX_KEY_CHARACTERS} characters`);
   if (!text.includes('-----')) return decodeBase64(text);
-  const [block, ...others] = readPem(text);
+  const [block, ...others] = readPem(text, { bare: true });
   if (!block || others.length > 0) throw new Malformed('must hold one key and nothing else');
   if (block.label !== 'PUBLIC KEY') throw new Malformed(`must be a PUBLIC KEY (SPKI), not a ${block.label}`);
   return block.der;

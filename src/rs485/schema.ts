@@ -2,6 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { type IoPins, PINS, type Pin } from '../../drivers/settings.ts';
 import { readOnlyFields } from '../http/editing.ts';
+import { pageLimit, printable } from '../http/fields.ts';
 
 const NAME_MAX = 128;
 const IDENTIFIER_MAX = 64;
@@ -11,10 +12,7 @@ const RELAY_MAX = 7;
 const UNLOCK_MIN_MS = 100;
 const UNLOCK_MAX_MS = 600_000;
 
-/** Names and ids end up on screens and in logs. */
-const PRINTABLE = /^[^\p{Cc}\p{Cs}]*$/u;
-const printable = (max: number) =>
-  z.string().min(1).max(max).regex(PRINTABLE, 'expected no control characters');
+const text = (max: number) => printable.min(1).max(max);
 /** Several lines are fine. */
 const description = z
   .string()
@@ -78,18 +76,18 @@ export type Edit = { [Field in Exclude<keyof Wanted, 'ioPins'>]?: Wanted[Field] 
 
 const clears = { description: 'null clears it' };
 /** An id of a door: of the UUIDs doors have, or of a door that is yet to come. */
-const doorId = printable(IDENTIFIER_MAX).transform((id) =>
+const doorId = text(IDENTIFIER_MAX).transform((id) =>
   z.guid().safeParse(id).success ? id.toLowerCase() : id,
 );
 
 const editable = {
-  name: printable(NAME_MAX).nullable().optional().openapi(clears),
+  name: text(NAME_MAX).nullable().optional().openapi(clears),
   description: description.nullable().optional().openapi(clears),
   doorId: doorId.nullable().optional().openapi({
     description:
       'The door this device’s relay opens: one device per door. A door that does not exist yet is fine; null clears it',
   }),
-  groupId: printable(IDENTIFIER_MAX).nullable().optional().openapi(clears),
+  groupId: text(IDENTIFIER_MAX).nullable().optional().openapi(clears),
   ioPins: z
     .strictObject(pins(z.boolean().optional()))
     .nullable()
@@ -152,7 +150,7 @@ export const rs485Page = z
 
 export const listQuery = z.strictObject({
   cursor: z.guid().toLowerCase().optional().openapi({ description: 'From `next` of the page before' }),
-  limit: z.coerce.number().int().min(1).max(100).default(50),
+  limit: pageLimit,
   bus: z.string().max(IDENTIFIER_MAX).optional(),
   groupId: z.string().max(IDENTIFIER_MAX).optional(),
   doorId: z.string().max(IDENTIFIER_MAX).optional(),

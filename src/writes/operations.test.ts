@@ -35,6 +35,10 @@ describe('the body of 4.3', () => {
     ['a block of 1,025 characters', block(['x'.repeat(1_025)])],
     ['a block that is no string', block([1])],
     ['a description of 1,025 characters', { ...valid, description: 'x'.repeat(1_025) }],
+    ...['\0', '\u001b[2J', '\n', '\u202e', '\u2066', '\u2028', '\ud800'].map((text): [string, unknown] => [
+      `a description with ${JSON.stringify(text)}`,
+      { ...valid, description: `Room ${text}12` },
+    ]),
     ['a field it does not have', { ...valid, priority: 1 }],
     ['a field an entry does not have', { data: [{ keyId: key(1), blocks: ['x'], room: 1 }] }],
     ['__proto__', JSON.parse(`{"data":${JSON.stringify(valid.data)},"__proto__":{"x":1}}`)],
@@ -42,6 +46,13 @@ describe('the body of 4.3', () => {
     ['text', 'data'],
   ])('is refused with %s', (_name, candidate) => {
     expect(writeRequestBody.safeParse(candidate).success).toBe(false);
+  });
+
+  it('takes the description back as it was read: null where there was none', () => {
+    expect(writeRequestBody.parse({ ...valid, description: null })).toEqual({ ...valid, description: null });
+    expect(writeRequestBody.parse({ ...valid, description: 'Zimmer 12 – צימר' }).description).toContain(
+      'צימר',
+    );
   });
 
   it('takes ten entries of 256 blocks', () => {

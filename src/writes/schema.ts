@@ -2,6 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { ENCODER_ID } from '../../drivers/encoder/link.ts';
 import { ENCODER_ERROR_CODES } from '../../drivers/encoder/messages.ts';
+import { pageLimit, printable } from '../http/fields.ts';
 import { ERROR_CODES_OF_THE_GATEWAY, JOB_STATUSES, OPEN_STATUSES, TERMINAL_STATUSES } from './machine.ts';
 
 /** With our ids and times around it, such a request fits the 260 KiB of a write (docs/encoder-protocol.md, Messages). */
@@ -12,7 +13,6 @@ const BLOCKS_MAX = 256;
 /** Characters of one block: 512 bytes in hex, where card formats use 4 to 32. */
 const BLOCK_MAX = 1_024;
 const DESCRIPTION_MAX = 1_024;
-const PAGE_MAX = 100;
 
 const encoderId = z
   .string()
@@ -22,7 +22,7 @@ const requestId = z
   .string()
   .regex(/^[A-Za-z0-9._~-]{1,128}$/, 'expected 1 to 128 letters, digits, ., _, ~ or -')
   .openapi({ description: 'Chosen by the caller; the same request sent again is accepted once' });
-const keyId = z.guid().toLowerCase();
+const keyId = z.guid('expected a UUID').toLowerCase();
 const dateTime = z.iso.datetime();
 
 export const requestParams = z.object({ encoderId, requestId });
@@ -44,11 +44,10 @@ export const writeRequestBody = z
       .min(1)
       .max(ENTRIES_MAX)
       .openapi({ description: 'One entry per card, written in this order' }),
-    description: z
-      .string()
+    description: printable
       .max(DESCRIPTION_MAX)
-      .optional()
-      .openapi({ description: 'For the person at the encoder' }),
+      .nullish()
+      .openapi({ description: 'For the person at the encoder; null is as good as none' }),
   })
   .openapi('WriteRequest');
 export type WriteRequestBody = z.output<typeof writeRequestBody>;
@@ -110,7 +109,7 @@ export const listQuery = z.strictObject({
     .regex(/^\d{1,15}$/, 'expected the value of `next`')
     .optional()
     .openapi({ description: 'From `next` of the page before' }),
-  limit: z.coerce.number().int().min(1).max(PAGE_MAX).default(50),
+  limit: pageLimit,
   status: z.enum(JOB_STATUSES).optional(),
 });
 export type ListQuery = z.output<typeof listQuery>;

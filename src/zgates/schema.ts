@@ -1,6 +1,7 @@
 /** The Zigbee gateway as the interface shows it (interface specification 2.5) and the body of 4.6. */
 import { z } from '@hono/zod-openapi';
 import { readOnlyFields } from '../http/editing.ts';
+import { pageLimit, printable } from '../http/fields.ts';
 
 const NAME_MAX = 128;
 const IDENTIFIER_MAX = 64;
@@ -10,10 +11,7 @@ const CHANNEL_MIN = 11;
 const CHANNEL_MAX = 26;
 const CHANNELS_MAX = CHANNEL_MAX - CHANNEL_MIN + 1;
 
-/** Names and ids end up on screens and in logs. */
-const PRINTABLE = /^[^\p{Cc}\p{Cs}]*$/u;
-const printable = (max: number) =>
-  z.string().min(1).max(max).regex(PRINTABLE, 'expected no control characters');
+const text = (max: number) => printable.min(1).max(max);
 
 const dateTime = z.iso.datetime();
 const nameVersion = z.object({ name: z.string(), version: z.string() });
@@ -68,7 +66,7 @@ const allowedChannels = z
   });
 
 const editable = {
-  name: printable(NAME_MAX).nullable().optional().openapi(clears),
+  name: text(NAME_MAX).nullable().optional().openapi(clears),
   description: z
     .string()
     .min(1)
@@ -77,7 +75,7 @@ const editable = {
     .nullable()
     .optional()
     .openapi(clears),
-  groupId: printable(IDENTIFIER_MAX).nullable().optional().openapi(clears),
+  groupId: text(IDENTIFIER_MAX).nullable().optional().openapi(clears),
   allowedChannels: allowedChannels.optional(),
 };
 
@@ -124,7 +122,7 @@ export const zgatePage = z
 
 export const listQuery = z.strictObject({
   cursor: z.guid().toLowerCase().optional().openapi({ description: 'From `next` of the page before' }),
-  limit: z.coerce.number().int().min(1).max(100).default(50),
+  limit: pageLimit,
   networkId: z.guid().toLowerCase().optional(),
   groupId: z.string().max(IDENTIFIER_MAX).optional(),
   connected: z.enum(['true', 'false']).optional(),

@@ -1,5 +1,5 @@
 """A card encoder on paho-mqtt (docs/encoder-protocol.md), as short as one can be: its cards are always there and its
-journal is its memory, so after a restart it is a new encoder. Prints what it does; ends with standard input.
+journal is its memory, so after a restart it is a new encoder. Prints what it does; ends with standard input, if it has one.
 
     encoder.py ID ENDPOINT CERTIFICATE KEY ANCHOR
 """
@@ -86,7 +86,11 @@ def write(message):
 
 
 def end_with_standard_input():
+    if sys.stdin is None:
+        return
     sys.stdin.read()
+    print("ends, as standard input has; to go on, keep it open, or close it before the start with <&-",
+          file=sys.stderr, flush=True)
     os._exit(0)
 
 

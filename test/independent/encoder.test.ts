@@ -1,9 +1,10 @@
 /** An encoder that shares nothing with this project: openssl, curl, Python with paho-mqtt; and mosquitto_sub upstream. */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 import { drawKeys, openTestSite, type TestSite, VENDOR_KEY } from '../simulators/test-site.ts';
 import { isTerminalEvent } from '../simulators/upstream.ts';
@@ -96,3 +97,22 @@ it.skipIf(!hasPeers)(
     });
   },
 );
+
+it.skipIf(!hasPeers)('runs without standard input, and says why when it ends with it', async () => {
+  await using stack = new AsyncDisposableStack();
+  const site = stack.use(await openTestSite());
+  const script = join(import.meta.dirname, 'encoder.sh');
+  const [demo, work] = [await writeDemoFile(site), join(site.directory, 'independent')];
+  const redirected = (input: string) => [
+    '-c',
+    `exec "$0" "$@" ${input}`,
+    script,
+    demo,
+    'independent-2',
+    work,
+  ];
+  const { stderr } = await promisify(execFile)('sh', redirected('</dev/null'));
+  expect(stderr).toContain('ends, as standard input has');
+  const encoder = openLines(stack, 'sh', redirected('<&-'));
+  await encoder.until((lines) => lines.includes('hello'));
+});
