@@ -10,6 +10,9 @@ const MAX_WILL_BYTES = 512;
 
 /** Why this CONNECT is refused whatever its credential; undefined when it is well-formed. */
 export function connectFault(packet: ConnectPacket, identity: Identity | undefined): Refusal | undefined {
+  // Bridge mode is mosquitto's own level 0x84.
+  if (packet.protocolId !== 'MQTT' || packet.protocolVersion !== 4 || 'bridgeMode' in packet)
+    return { returnCode: 1, reason: 'it does not speak MQTT 3.1.1' };
   if (!identity) return { returnCode: 5, reason: 'the certificate has no single CN that is an encoder id' };
   if (packet.clientId !== identity.encoderId) {
     return { returnCode: 2, reason: 'the client id is not the CN of the certificate' };

@@ -10,9 +10,10 @@ import { randomUUID } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
 import { Aedes, type AedesOptions, type Client } from 'aedes';
 import { writeToStream } from 'mqtt-packet';
-import type { DriverLog } from '../driver.ts';
+import type { Clock, DriverLog } from '../driver.ts';
 import { announcedSession, connectFault } from './admission.ts';
 import { openSession, type Session } from './admitted.ts';
+import { type DampedLog, openDampedLog } from './damped-log.ts';
 import { type BadMessage, type EncoderLinkHost, MAX_KEEP_ALIVE_SECONDS } from './link.ts';
 import { type Identity, identityOf, openPeer, type Peer, type Refusal } from './peer.ts';
 import { downFilter, isDownTopic } from './topics.ts';
@@ -36,17 +37,29 @@ export interface Broker extends AsyncDisposable {
 
 export interface BrokerOptions {
   host: EncoderLinkHost;
+  clock: Clock;
   log: DriverLog;
+  /** An encoder is admitted on this connection. */
+  admitted(socket: TLSSocket): void;
 }
 
 interface Connections extends BrokerOptions {
+  refused: DampedLog;
   peers: WeakMap<Client, Peer>;
   live: Map<string, Session>;
   stopping: boolean;
 }
 
-export async function openBroker({ host, log }: BrokerOptions): Promise<Broker> {
-  const connections: Connections = { host, log, peers: new WeakMap(), live: new Map(), stopping: false };
+export async function openBroker(options: BrokerOptions): Promise<Broker> {
+  const { clock, log } = options;
+  const refused = openDampedLog(clock, (fields) => log.warn(fields, 'encoder refused'));
+  const connections: Connections = {
+    ...options,
+    refused,
+    peers: new WeakMap(),
+    live: new Map(),
+    stopping: false,
+  };
   const { peers, live } = connections;
   const aedes = await Aedes.createBroker({
     ...hooks(connections),
@@ -78,6 +91,11 @@ function hooks(connections: Connections): AedesOptions {
       const identity = identityOf(peer.socket);
       const refusal = connectFault(packet, identity);
       peer.stage = { at: 'connecting', identity, refusal, announced: announcedSession(packet) };
+      if (refusal?.returnCode === 1) {
+        // aedes would take 3.1 too, and answers 1 by itself only: to 5, of which it knows that it does not speak it.
+        packet.protocolVersion = 5;
+        tellRefused(connections, peer, packet.clientId, refusal);
+      }
       packet.clean = true;
       delete packet.will;
       done(null, true);
@@ -85,11 +103,9 @@ function hooks(connections: Connections): AedesOptions {
     authenticate(client, _username, _password, done) {
       void admit(connections, client).then((refusal) => {
         if (!refusal) return done(null, true);
+        const peer = peers.get(client);
+        if (peer) tellRefused(connections, peer, client.id, refusal);
         const { returnCode, reason } = refusal;
-        log.warn(
-          { encoderId: client.id, remoteAddress: peers.get(client)?.remoteAddress, reason },
-          'encoder refused',
-        );
         done(Object.assign(new Error(reason), { returnCode }), false);
       });
     },
@@ -156,6 +172,17 @@ function sessionOf({ peers, live }: Connections, client: Client): Session | unde
   return live.get(session.connection.encoderId) === session ? session : undefined;
 }
 
+function tellRefused(
+  { refused }: Connections,
+  { stage, remoteAddress }: Peer,
+  encoderId: string,
+  { reason }: Refusal,
+): void {
+  // Told apart by the certificate also: many encoders may share one address, and whoever is refused may say any id.
+  const proven = stage.at === 'connecting' ? stage.identity?.encoderId : undefined;
+  refused(`${remoteAddress} ${proven}`, { encoderId, remoteAddress, reason });
+}
+
 /** Undefined when admitted. */
 async function admit(connections: Connections, client: Client): Promise<Refusal | undefined> {
   const peer = connections.peers.get(client);
@@ -204,6 +231,7 @@ async function takePlace(
     const session = openSession({ connection, client, host, log, close });
     peer.stage = { at: 'admitted', session };
     live.set(encoderId, session);
+    connections.admitted(peer.socket);
     return undefined;
   }
 }

@@ -19,7 +19,11 @@ describeEmbedded('admission', (site) => {
     ['another encoder’s client id', { clientId: 'e2' }, 2],
     ['an empty client id', { clientId: '' }, 2],
     ['a client id from the prototype', { clientId: '__proto__' }, 2],
+    ['MQTT 3.1', { protocol: 'MQIsdp', level: 3 }, 1],
+    ['the level of MQTT 3.1', { level: 3 }, 1],
+    ['the name of MQTT 3.1', { protocol: 'MQIsdp' }, 1],
     ['MQTT 5', { level: 5 }, 1],
+    ['a mosquitto bridge that uses its own level', { level: 0x84 }, 1],
     ['no keep-alive', { keepAlive: 0 }, 6],
     ['a keep-alive of more than 30 s', { keepAlive: 31 }, 6],
     ['a will elsewhere', { will: { topic: 'enc/e1/up/progress', payload: '{}' } }, 5],
@@ -168,12 +172,6 @@ describeEmbedded('admission', (site) => {
     await refused.ended();
     expect(site().host.told).toEqual([]);
   });
-
-  it('ends a connection that sends no CONNECT, and keeps serving', async () => {
-    const idle = await site().dial(site().register('idle'));
-    await idle.ended();
-    await site().enter('e1');
-  }, 15_000);
 });
 
 describeEmbedded('deny by default', (site) => {

@@ -1,10 +1,19 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
 import fc from 'fast-check';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import type { TestIdentity } from './test-certificates.ts';
-import { describeEmbedded, up } from './test-embedded.ts';
-import { connectPacket, openTestPeer, PINGREQ, readPublish, subscribePacket, TYPE } from './test-peer.ts';
+import { describeEmbedded, notes, up, warnings } from './test-embedded.ts';
+import {
+  connectPacket,
+  openTestPeer,
+  PINGREQ,
+  readPublish,
+  subscribePacket,
+  TYPE,
+  WAIT,
+} from './test-peer.ts';
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
@@ -128,6 +137,88 @@ describeEmbedded('hostile peers', (site) => {
     await using other = await openTestPeer({ ...tls, localAddress: '127.0.0.2' });
     expect(await site().ask(other, { clientId: 'e1' })).toBe(0);
     for (const peer of flood) peer.socket.destroy();
+  });
+});
+
+/** TCP connections that say nothing; open until `close`. */
+async function openSilent(
+  { port }: { port: number },
+  count: number,
+  localAddress: string,
+): Promise<Socket[]> {
+  const sockets = Array.from({ length: count }, () => connect({ host: '127.0.0.1', port, localAddress }));
+  await Promise.all(
+    sockets.map((socket) => {
+      socket.on('error', () => undefined).resume();
+      return once(socket, 'connect');
+    }),
+  );
+  return sockets;
+}
+
+describeEmbedded('connections that are only held open', (site) => {
+  const close = (sockets: Socket[]): void => {
+    for (const socket of sockets) socket.destroy();
+  };
+
+  it('leave room for an encoder, from however many addresses they come', async () => {
+    const identity = site().register('e1');
+    const admitted = await site().enter('e1', identity);
+    const silent: Socket[] = [];
+    for (let address = 1; address <= 11; address += 1) {
+      silent.push(...(await openSilent(site().link.address, 100, `127.0.1.${address}`)));
+    }
+    await site().enter('e2');
+    const open = () => silent.filter(({ closed }) => !closed).length;
+    await vi.waitFor(() => expect(open()).toBeLessThanOrEqual(512), WAIT);
+    // Those of the two encoders were among the 512 for a moment.
+    expect(open()).toBeGreaterThanOrEqual(510);
+    admitted.send(PINGREQ);
+    await admitted.next(TYPE.pingresp);
+    expect(warnings.length).toBeLessThanOrEqual(11);
+    close(silent);
+  });
+
+  it('leave room for an encoder of the same address', async () => {
+    const { link, authority } = site();
+    const silent = await openSilent(link.address, 128, '127.0.0.3');
+    const tls = { address: link.address, ca: authority.root, localAddress: '127.0.0.3' };
+    const identity = site().register('e1');
+    // The burst is used up; one more connection is accepted every 31 ms.
+    const peer = await vi.waitFor(async () => {
+      const dialled = await openTestPeer({ ...tls, ...identity });
+      expect(dialled.socket.authorized).toBe(true);
+      return dialled;
+    }, WAIT);
+    expect(await site().ask(peer, { clientId: 'e1' })).toBe(0);
+    expect(silent.filter(({ closed }) => closed).length).toBeGreaterThan(0);
+    close(silent);
+    peer.socket.destroy();
+  });
+});
+
+describeEmbedded('the log', (site) => {
+  it('has one line of an encoder that is refused again and again, and one of another beside it', async () => {
+    const [first, second] = [site().register('e1'), site().register('e2')];
+    site().host.credentials.clear();
+    const asked = { clientId: 'e1', protocol: 'MQIsdp', level: 3 };
+    expect(await site().ask(await site().dial(first), asked)).toBe(1);
+    for (let turn = 0; turn < 10; turn += 1) {
+      expect(await site().ask(await site().dial(first), { clientId: 'e1' })).toBe(5);
+      expect(await site().ask(await site().dial(second), { clientId: 'e2' })).toBe(5);
+    }
+    const reasons = ['it does not speak MQTT 3.1.1', 'its credential is unknown'];
+    expect(warnings).toEqual(reasons.map((reason) => `encoder refused: ${reason}`));
+  });
+
+  it('has one line of an address that fails the handshake again and again', async () => {
+    for (let turn = 0; turn < 20; turn += 1) {
+      const [socket] = await openSilent(site().link.address, 1, '127.0.0.1');
+      socket?.write('GET / HTTP/1.1\r\n\r\n');
+      await new Promise((resolve) => socket?.once('close', resolve));
+    }
+    expect(notes).toHaveLength(1);
+    expect(notes[0]).toContain('TLS handshake with an encoder failed');
   });
 });
 

@@ -5,12 +5,14 @@ import { createServer, type Server } from 'node:tls';
 import { type Clock, DriverError, type DriverLog } from '../driver.ts';
 import { openAcceptRate } from './accept-rate.ts';
 import { openBroker } from './broker.ts';
+import { openDampedLog } from './damped-log.ts';
 import type { EncoderLink, EncoderLinkHost } from './link.ts';
+import { openUnadmitted, UNADMITTED_MAX } from './unadmitted.ts';
 
 /** A handshake takes 2 ms of work and one or two round trips. */
 const HANDSHAKE_TIMEOUT_MS = 5_000;
-/** Above what one address can hold without being admitted: its burst, and its rate for as long as the timeouts run. */
-const MAX_CONNECTIONS = 1_024;
+/** Admitted ones are one for each registered encoder: ten times a large site. */
+const MAX_CONNECTIONS = UNADMITTED_MAX + 512;
 /** TCP probes find a dead peer behind a long keep-alive, and keep a firewall's entry alive. */
 const TCP_KEEP_ALIVE_MS = 15_000;
 /** TLS 1.3, and of TLS 1.2 only suites with forward secrecy and AEAD. */
@@ -38,9 +40,12 @@ export async function openEmbeddedLink(
 ): Promise<EncoderLink> {
   const { clock, log } = options;
   await using opening = new AsyncDisposableStack();
-  const broker = await openBroker({ host, log });
+  const crowded = openDampedLog(clock, (fields) =>
+    log.warn(fields, 'a connection was closed before an encoder was admitted: too many are open'),
+  );
+  const unadmitted = openUnadmitted((remoteAddress) => crowded(`${remoteAddress}`, { remoteAddress }));
+  const broker = await openBroker({ host, clock, log, admitted: unadmitted.admitted });
   const server = openServer(options.tls);
-  const rate = openAcceptRate(() => clock.monotonic());
   const sockets = new Set<Socket>();
   opening.defer(async () => {
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
@@ -48,15 +53,23 @@ export async function openEmbeddedLink(
     for (const socket of sockets) socket.destroy();
     await closed;
   });
+  const rate = openAcceptRate(() => clock.monotonic());
   server.on('connection', (socket: Socket) => {
-    if (!rate.accept(socket.remoteAddress ?? '')) return socket.destroy();
+    // Without an address it is closed already.
+    if (!socket.remoteAddress || !rate.accept(socket.remoteAddress)) return socket.destroy();
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
+    unadmitted.opened(socket);
   });
   server.on('secureConnection', (socket) => broker.accept(socket));
-  server.on('tlsClientError', (error, { remoteAddress }) =>
-    log.info({ remoteAddress, reason: error.message }, 'TLS handshake with an encoder failed'),
-  );
+  const failed = openDampedLog(clock, (fields) => log.info(fields, 'TLS handshake with an encoder failed'));
+  server.on('tlsClientError', (error, socket) => {
+    // Undefined when the connection was closed, by us too: those share their lines.
+    const { remoteAddress } = socket;
+    failed(`${remoteAddress}`, { remoteAddress, reason: error.message });
+    // Node only tells of a handshake that takes too long.
+    socket.destroy();
+  });
   server.listen(options.port, options.host);
   await once(server, 'listening');
   server.on('error', (error) => log.error({ error: error.message }, 'an encoder could not be accepted'));

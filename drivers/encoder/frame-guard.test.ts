@@ -43,7 +43,7 @@ describe('frame walk', () => {
   it('refuses the first byte over the bound, the header counted, and nothing below it', () => {
     const frame = packet(0x30, Buffer.alloc(997));
     expect(frame).toHaveLength(1_000);
-    expect(openFrameWalk()(frame, 1, 1_000)).toEqual({ taken: 1_000, packets: 1 });
+    expect(openFrameWalk()(frame, 1, 1_000)).toEqual({ taken: 1_000, packets: 1, isWhole: true });
     expect(openFrameWalk()(frame, 1, 999)).toEqual({ refused: 'a packet is longer than 999 bytes' });
     expect(openFrameWalk()(frame.subarray(0, 3), 1, 999)).toHaveProperty('refused');
   });

@@ -4,7 +4,7 @@
  * the fixed headers (MQTT 3.1.1, 2.2) and lets through as many whole packets as the connection may have in hand; the
  * rest stays in the socket, where TCP slows down this peer and nobody else.
  */
-import type { Readable } from 'node:stream';
+import type { Socket } from 'node:net';
 
 export interface FrameBounds {
   /** Longest packet now, fixed header included. */
@@ -13,7 +13,11 @@ export interface FrameBounds {
   packets(): number;
 }
 
-export type FrameStep = { taken: number; packets: number } | { refused: string };
+/** `isWhole`: what was taken ends with the end of a packet. */
+export type FrameStep = { taken: number; packets: number; isWhole: boolean } | { refused: string };
+
+/** How long a packet may pause midway: a few lost segments. Less than a keep-alive, which ends one that never ends. */
+const PAUSE_MS = 10_000;
 
 /** The remaining length has at most four bytes of seven bits (MQTT 3.1.1, 2.2.3). */
 const LENGTH_BYTES_MAX = 4;
@@ -57,7 +61,7 @@ export function openFrameWalk(): (chunk: Uint8Array, packets: number, packetByte
         passed += 1;
       }
     }
-    return { taken, packets: passed };
+    return { taken, packets: passed, isWhole: position.part === 'type' };
   };
 }
 
@@ -65,7 +69,7 @@ export function openFrameWalk(): (chunk: Uint8Array, packets: number, packetByte
  * Puts the guard on a stream whose only reader calls `read(null)`, as aedes does. `refuse` is told why the peer broke a
  * bound and ends the connection.
  */
-export function guardFrames(stream: Readable, bounds: FrameBounds, refuse: (reason: string) => void): void {
+export function guardFrames(stream: Socket, bounds: FrameBounds, refuse: (reason: string) => void): void {
   const read = stream.read.bind(stream);
   const walk = openFrameWalk();
   stream.read = (size?: number) => {
@@ -80,7 +84,13 @@ export function guardFrames(stream: Readable, bounds: FrameBounds, refuse: (reas
       refuse(step.refused);
       return null;
     }
+    stream.setTimeout(step.isWhole ? 0 : PAUSE_MS);
     if (step.taken < chunk.length) stream.unshift(chunk.subarray(step.taken));
     return chunk.subarray(0, step.taken);
   };
+  stream.on('timeout', () => {
+    // The rest may have come and wait for what came before it.
+    if (stream.readableLength === 0) refuse(`a packet paused for ${PAUSE_MS} ms`);
+    else stream.setTimeout(PAUSE_MS);
+  });
 }

@@ -25,9 +25,12 @@ export type Stage =
     }
   | { at: 'admitted'; session: Session };
 
-/** A CONNACK other than 0 (MQTT 3.1.1, 3.2.2.3): 2 identifier rejected, 3 server unavailable, 5 not authorized. */
+/**
+ * A CONNACK other than 0 (MQTT 3.1.1, 3.2.2.3): 1 unacceptable protocol version, 2 identifier rejected, 3 server
+ * unavailable, 5 not authorized.
+ */
 export interface Refusal {
-  returnCode: 2 | 3 | 5;
+  returnCode: 1 | 2 | 3 | 5;
   reason: string;
 }
 
@@ -59,6 +62,8 @@ export function openPeer(socket: TLSSocket, closed: (peer: Peer, reason: string)
     end.resolve();
   });
   guardFrames(socket, frameBounds(peer), (reason) => void peer.close(reason));
+  // aedes reads when told that there is something to read, which it was not allowed to take until now.
+  socket.on('drain', () => socket.emit('readable'));
   return peer;
 }
 
@@ -66,6 +71,8 @@ function frameBounds(peer: Peer): FrameBounds {
   return {
     packetBytes: () => (peer.stage.at === 'admitted' ? MAX_UP_PACKET_BYTES : MAX_CONNECT_BYTES),
     packets() {
+      // Whoever does not read its answers is not read either: from 64 KiB on, the high-water mark of a Node socket.
+      if (peer.socket.writableNeedDrain) return 0;
       if (peer.stage.at === 'admitted') return MAX_UP_IN_HAND - peer.stage.session.inHand();
       // What follows the CONNECT waits for its answer: aedes would handle it before it has authenticated.
       return peer.stage.at === 'opened' ? 1 : 0;

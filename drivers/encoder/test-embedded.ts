@@ -8,9 +8,11 @@ import { publishPacket } from './test-peer.ts';
 
 /** What the link warned of since the test began. */
 export const warnings: string[] = [];
+/** What it noted since. */
+export const notes: string[] = [];
 const log = {
   debug() {},
-  info() {},
+  info: (fields: Record<string, unknown>, message: string) => void notes.push(`${message}: ${fields.reason}`),
   warn: (fields: Record<string, unknown>, message: string) =>
     void warnings.push(`${message}: ${fields.reason ?? fields.err}`),
   error() {},
@@ -35,6 +37,7 @@ export function describeEmbedded(name: string, tests: (site: () => Site) => void
     afterAll(() => authority[Symbol.dispose]());
     beforeEach(async () => {
       warnings.length = 0;
+      notes.length = 0;
       site = await openEmbeddedSite(authority);
     });
     afterEach(() => site[Symbol.asyncDispose]());

@@ -134,15 +134,18 @@ export interface ConnectOptions {
   clientId: string;
   keepAlive?: number;
   clean?: boolean;
-  /** Protocol level: 4 is 3.1.1, 5 is MQTT 5. */
+  /** Protocol name; MQTT 3.1 had another one. */
+  protocol?: string;
+  /** Protocol level: 3 is 3.1, 4 is 3.1.1, 5 is MQTT 5. */
   level?: number;
   will?: { topic: string; payload: string | Buffer; qos?: number; retain?: boolean };
 }
 
 /** CONNECT (3.1) */
-export function connectPacket({ clientId, keepAlive = 30, clean = true, level = 4, will }: ConnectOptions) {
+export function connectPacket(options: ConnectOptions): Buffer {
+  const { clientId, keepAlive = 30, clean = true, protocol = 'MQTT', level = 4, will } = options;
   const willFlags = will ? 0x04 | ((will.qos ?? 1) << 3) | (will.retain ? 0x20 : 0) : 0;
-  const header = [field('MQTT'), Buffer.from([level, (clean ? 0x02 : 0) | willFlags]), uint16(keepAlive)];
+  const header = [field(protocol), Buffer.from([level, (clean ? 0x02 : 0) | willFlags]), uint16(keepAlive)];
   const properties = level === 5 ? [Buffer.from([0])] : [];
   const payload = [field(clientId), ...(will ? [field(will.topic), field(will.payload)] : [])];
   return packet(0x10, Buffer.concat([...header, ...properties, ...payload]));
