@@ -55,7 +55,7 @@ it('has patterns as JSON Schema reads them, without delimiters and flags', () =>
   const patterns = new Set(
     [...text.matchAll(/"pattern": (".*")/g)].map(([, quoted]) => JSON.parse(quoted ?? '')),
   );
-  expect(patterns).toContain(String.raw`^[^\p{Cc}\p{Cs}]*$`);
+  expect([...patterns].join()).toContain('\\p{Cc}');
   for (const pattern of patterns) {
     expect(pattern).toMatch(/\$$/);
     expect(() => new RegExp(pattern, 'u')).not.toThrow();

@@ -9,10 +9,14 @@ const CHECKPOINT_MAX = 16 * 1_024;
 const seq = z.int().min(1).openapi({ description: 'Position in the audit, from 1, without holes' });
 const text = z.string().min(1).max(TEXT_MAX);
 const time = z.iso.datetime({ offset: true }).transform((at) => Date.parse(at));
-const cursor = z
-  .string()
-  .regex(/^\d{1,15}$/, 'expected the value of `next`')
-  .transform(Number);
+const CURSOR = /^\d{1,15}$/;
+const cursor = z.string().regex(CURSOR, 'expected the value of `next`').transform(Number);
+/** A transformed value does not describe itself. */
+const cursorShown = {
+  type: 'string',
+  pattern: CURSOR.source,
+  description: 'From `next` of the page before',
+} as const;
 
 const entryFields = {
   seq,
@@ -39,7 +43,7 @@ const period = {
 };
 
 export const auditQuery = z.strictObject({
-  cursor: cursor.optional().openapi({ type: 'string', description: 'From `next` of the page before' }),
+  cursor: cursor.optional().openapi(cursorShown),
   limit: pageLimit,
   actor: text.optional().openapi({ description: 'Id or label of the principal' }),
   action: text.optional().openapi({ description: 'What the action begins with', example: 'encoder.' }),
@@ -56,7 +60,7 @@ export const takenCheckpoint = z
 export type TakenCheckpoint = z.output<typeof takenCheckpoint>;
 
 export const exportQuery = z.strictObject({
-  after: cursor.prefault('0').openapi({ type: 'string', description: 'From `next` of the page before' }),
+  after: cursor.prefault('0').openapi(cursorShown),
   ...period,
 });
 export const exportPage = z

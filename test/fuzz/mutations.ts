@@ -1,4 +1,5 @@
 /** What a client can do wrong, one thing at a time. */
+import type { ErrorCode } from '../../src/errors.ts';
 import type { Described } from './document.ts';
 
 /** A request in the making. */
@@ -23,8 +24,8 @@ export interface Mutation {
   applies(draft: Draft): boolean;
   /** `pick` is any natural number, which chooses the place. */
   apply(draft: Draft, pick: number): Sendable;
-  /** What must come of it. Absent: any status that is documented. */
-  status?: number;
+  /** What must come of it. Absent: any answer that is documented. */
+  error?: ErrorCode;
 }
 
 const hasBody = ({ body }: Draft) => body !== undefined;
@@ -100,7 +101,7 @@ function text(name: string, change: (text: string, pick: number) => string | Buf
       const changed = change(String(sent.body), pick);
       return { ...sent, body: changed };
     },
-    status: 400,
+    error: 'INVALID_JSON',
   };
 }
 
@@ -112,32 +113,32 @@ function header(
   name: string,
   headers: Record<string, string>,
   applies: Mutation['applies'],
-  status?: number,
+  error?: ErrorCode,
 ): Mutation {
   return {
     ...{ name, applies },
     apply: (draft) => sendable({ ...draft, headers: { ...draft.headers, ...headers } }),
-    ...(status !== undefined && { status }),
+    ...(error !== undefined && { error }),
   };
 }
 
-function path(name: string, encode: (value: string) => string, status?: number): Mutation {
+function path(name: string, encode: (value: string) => string, error?: ErrorCode): Mutation {
   return {
     ...{ name, applies: hasPath },
     apply: (draft) => sendable(draft, encode),
-    ...(status !== undefined && { status }),
+    ...(error !== undefined && { error }),
   };
 }
 
 function query(
   name: string,
   change: (given: [string, string][], pick: number) => [string, string][],
-  status?: number,
+  error?: ErrorCode,
 ): Mutation {
   return {
     ...{ name, applies: hasQuery },
     apply: (draft, pick) => sendable({ ...draft, query: change(draft.query, pick) }),
-    ...(status !== undefined && { status }),
+    ...(error !== undefined && { error }),
   };
 }
 
@@ -168,6 +169,7 @@ const WORDS = [
   '\ufeff',
   '💳',
 ];
+const LIMITS = ['0', '101', '-1', '1e9', '', 'ten', '1.5'];
 const at = <Item>(list: readonly Item[], pick: number) => list[pick % list.length] as Item;
 
 const BODIES: Mutation[] = [
@@ -196,7 +198,7 @@ const BODIES: Mutation[] = [
   ),
   text('duplicate key', member('"name":1,"name":1')),
   text('duplicate key, written otherwise', member('"name":1,"n\\u0061me":1')),
-  text('__proto__', member('"__proto__":{"name":"x"}')),
+  { ...text('__proto__', member('"__proto__":{"name":"x"}')), error: 'UNKNOWN_FIELD' },
   text('1e400', member('"version":1e400')),
   text('half a surrogate pair', member('"name":"\\ud800"')),
   text('deep', member(`"name":${'['.repeat(40)}${']'.repeat(40)}`)),
@@ -204,25 +206,30 @@ const BODIES: Mutation[] = [
   {
     ...text('too large', (body) => body + ' '.repeat(300 * 1_024)),
     applies: (draft) => hasBody(draft) && !draft.operation.local,
-    status: 413,
+    error: 'PAYLOAD_TOO_LARGE',
   },
 ];
 
 const HEADERS: Mutation[] = [
-  header('text/plain', { 'content-type': 'text/plain' }, hasBody, 415),
-  header('form', { 'content-type': 'application/x-www-form-urlencoded' }, hasBody, 415),
-  header('other charset', { 'content-type': 'application/json; charset=utf-16' }, hasBody, 415),
-  header('compressed', { 'content-encoding': 'gzip' }, hasBody, 415),
-  header('no credentials', { authorization: '' }, hasRoles, 401),
-  header('other scheme', { authorization: 'Basic YWRtaW46YWRtaW4=' }, hasRoles, 401),
+  header('text/plain', { 'content-type': 'text/plain' }, hasBody, 'UNSUPPORTED_MEDIA_TYPE'),
+  header('form', { 'content-type': 'application/x-www-form-urlencoded' }, hasBody, 'UNSUPPORTED_MEDIA_TYPE'),
+  header(
+    'other charset',
+    { 'content-type': 'application/json; charset=utf-16' },
+    hasBody,
+    'UNSUPPORTED_MEDIA_TYPE',
+  ),
+  header('compressed', { 'content-encoding': 'gzip' }, hasBody, 'UNSUPPORTED_MEDIA_TYPE'),
+  header('no credentials', { authorization: '' }, hasRoles, 'UNAUTHORIZED'),
+  header('other scheme', { authorization: 'Basic YWRtaW46YWRtaW4=' }, hasRoles, 'UNAUTHORIZED'),
   header(
     'unknown token',
     { authorization: `Bearer gwt_0123456789ab_${'A'.repeat(43)}_AAAAAA` },
     hasRoles,
-    401,
+    'UNAUTHORIZED',
   ),
-  header('a long token', { authorization: `Bearer ${'a'.repeat(9_000)}` }, hasRoles, 401),
-  header('a token that looks like a JWT', { authorization: 'Bearer e30.e30.e30' }, hasRoles, 401),
+  header('a long token', { authorization: `Bearer ${'a'.repeat(9_000)}` }, hasRoles, 'UNAUTHORIZED'),
+  header('a token that looks like a JWT', { authorization: 'Bearer e30.e30.e30' }, hasRoles, 'UNAUTHORIZED'),
   header('weak ETag', { 'if-match': 'W/"1"' }, takesIfMatch),
   header('ETag of another time', { 'if-match': '"999999", "x"' }, takesIfMatch),
   header('no ETag at all', { 'if-match': ',,"' }, takesIfMatch),
@@ -231,21 +238,24 @@ const HEADERS: Mutation[] = [
 ];
 
 const PLACES: Mutation[] = [
-  path('bad percent-encoding', () => '%zz', 400),
-  path('percent-encoded bytes that are not UTF-8', () => '%ff%fe', 400),
-  path('control characters in the path', () => 'a%00b%0a', 400),
-  path('long identifier', () => 'x'.repeat(3_000), 400),
+  path('bad percent-encoding', () => '%zz', 'VALIDATION_FAILED'),
+  path('percent-encoded bytes that are not UTF-8', () => '%ff%fe', 'VALIDATION_FAILED'),
+  path('control characters in the path', () => 'a%00b%0a', 'VALIDATION_FAILED'),
+  path('long identifier', () => 'x'.repeat(3_000), 'VALIDATION_FAILED'),
   path('identifier of another kind', () => '0'),
   path('UUID in capitals', (id) => encodeURIComponent(id.toUpperCase())),
   path('slash in the identifier', (id) => `${encodeURIComponent(id)}%2F..%2Fx`),
   path('not ASCII', () => encodeURIComponent('ﾄ゙ｱ💳')),
-  query('unknown parameter', (given) => [...given, ['extra', '1']], 400),
-  query('parameter given twice', (given) => [...given, ['limit', '1'], ['limit', '2']], 400),
-  query('odd limit', (_, pick) => [['limit', at(['0', '101', '-1', '1e9', '', 'ten', '1.5'], pick)]], 400),
+  query('unknown parameter', (given) => [...given, ['extra', '1']], 'UNKNOWN_FIELD'),
+  query('parameter given twice', (given) => [...given, ['limit', '1'], ['limit', '2']], 'VALIDATION_FAILED'),
+  {
+    ...query('odd limit', (_, pick) => [['limit', at(LIMITS, pick)]], 'VALIDATION_FAILED'),
+    applies: ({ operation }) => operation.parameters.some(({ name }) => name === 'limit'),
+  },
   query('odd cursor', (_, pick) => [['cursor', at(WORDS, pick)]]),
-  query('long parameter', () => [['cursor', 'x'.repeat(3_000)]], 400),
-  query('control characters in the query', () => [['cursor', '\u0000\n']], 400),
-  query('name of every object', () => [['__proto__', 'x']], 400),
+  query('long parameter', () => [['cursor', 'x'.repeat(3_000)]], 'VALIDATION_FAILED'),
+  query('control characters in the query', () => [['cursor', '\u0000\n']], 'VALIDATION_FAILED'),
+  query('name of every object', () => [['__proto__', 'x']], 'UNKNOWN_FIELD'),
 ];
 
 /** The request as it is. */

@@ -124,7 +124,7 @@ export async function openFuzzSite() {
   let refused = 0;
   let seen = 0;
   return {
-    ...{ lan, local, tokens, registrations, settle, tokenId, jobId: job.id },
+    ...{ lan, local, tokens, registrations, settle, tokenId, jobId: job.id, certificate: factory.root },
     /** Rows ever written, less the audit's own about what was refused. */
     written(): number {
       const more = audited.get(seen);
