@@ -235,7 +235,7 @@ describe('single settings', () => {
     ['auth: { oidc: { issuer: https://i, audience: g, jwksFile: k, leeway: 10m } }', /and 5m/],
     ['links: [{ id: A, protocol: loopback }]', /a-z/],
     ['links: [{ id: a, protocol: modbus }]', /"loopback"/],
-    ['systemId: 1234', /GUID|string/],
+    ['systemId: 1234', /expected a UUID/],
     ['log: { level: verbose }', /"debug"\|"info"/],
     ['dataDirectory: "a\\0b"', /expected a path/],
   ])('refuses %s', (text, message) => {
