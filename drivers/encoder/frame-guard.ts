@@ -77,9 +77,12 @@ export function guardFrames(stream: Socket, bounds: FrameBounds, refuse: (reason
     if (size === 0) return read(0);
     const packets = bounds.packets();
     if (packets <= 0) return null;
-    const chunk: Buffer | null = read();
+    // Not more than the longest packet, in which one ends for certain: a stream that has been emptied fetches the next
+    // 64 KiB, and would grow by them each time that a few small packets are taken and the rest is put back.
+    const packetBytes = bounds.packetBytes();
+    const chunk: Buffer | null = stream.readableLength > packetBytes ? read(packetBytes) : read();
     if (chunk === null) return null;
-    const step = walk(chunk, packets, bounds.packetBytes());
+    const step = walk(chunk, packets, packetBytes);
     if ('refused' in step) {
       refuse(step.refused);
       return null;
