@@ -9,6 +9,10 @@ import type { Log } from './log.ts';
 import { isReported, waitBefore } from './supervise.ts';
 
 /** One thing that is not yet as it is wanted. */
+/** Failures told in the log in one window; each is in …/state anyway. */
+const LINES_MAX = 20;
+const LINES_WINDOW_MS = 60_000;
+
 export interface Due {
   id: string;
   /** Of what is wanted; a later version supersedes an earlier one, also while that is on its way. */
@@ -172,7 +176,32 @@ interface Wanted extends Due {
 }
 
 /** What is wanted, as last read, and how it went with each version so far. */
+/** A gateway that loses a thousand locks says so in a few lines. `take` returns how many were left unsaid before. */
+function openLines(clock: Pick<Clock, 'monotonic'>) {
+  let since = Number.NEGATIVE_INFINITY;
+  let said = 0;
+  let unsaid = 0;
+  return {
+    /** Undefined when the line is not to be written. */
+    take(): number | undefined {
+      if (clock.monotonic() - since >= LINES_WINDOW_MS) {
+        since = clock.monotonic();
+        said = 0;
+      }
+      said += 1;
+      if (said > LINES_MAX) {
+        unsaid += 1;
+        return undefined;
+      }
+      const before = unsaid;
+      unsaid = 0;
+      return before;
+    },
+  };
+}
+
 function openWantedList({ name, due, clock, log, random = Math.random }: ReconcilerOptions) {
+  const lines = openLines(clock);
   const list = new Map<string, Wanted>();
 
   function failed(one: Wanted, error: unknown): void {
@@ -187,7 +216,14 @@ function openWantedList({ name, due, clock, log, random = Math.random }: Reconci
     const waitMs = permanent ? Number.POSITIVE_INFINITY : waitBefore(one.failures, BACKOFF, random());
     one.notBefore = clock.monotonic() + waitMs;
     if (!permanent && !isReported(one.failures)) return;
-    log.warn({ id, version, err: error, failures: one.failures, permanent }, `${name} of ${id}: ${message}`);
+    const unsaid = lines.take();
+    if (unsaid === undefined) return;
+    // That a device does not answer needs no stack; a fault of ours does.
+    const reason = known ? { code } : { err: error };
+    log.warn(
+      { id, version, ...reason, failures: one.failures, permanent, unsaid },
+      `${name} of ${id}: ${message}`,
+    );
   }
 
   /** In force. Remembered for a while, so that a device that forgets at once is not told again and again. */

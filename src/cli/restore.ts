@@ -92,6 +92,10 @@ async function prepare({ copy, draft, current, config, shell, options }: Prepara
   const warnings = await warningsOf(audit, config);
   for (const warning of warnings) shell.stderr.write(`! ${warning}\n`);
   const question = `Put ${copy} (system ${systemId}) in the place of ${current}?`;
+  // It takes the place of everything there is: nobody to ask is no yes.
+  if (!options.yes && !shell.stdin.isTTY) {
+    throw new CommandFailed(`${question} Nobody is there to answer: add --yes to go on.`, EXIT.usage);
+  }
   if (!options.yes && !(await confirmed(shell, question))) throw new CommandFailed('Nothing was restored.');
 
   const databaseId = randomUUID();
