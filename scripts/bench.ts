@@ -5,11 +5,12 @@ import { benchBridge } from '../test/bench/bridge.ts';
 import { benchDesk } from '../test/bench/desk.ts';
 import { benchDrain } from '../test/bench/drain.ts';
 import { benchSlowDisk } from '../test/bench/slow-disk.ts';
-import { benchStart } from '../test/bench/start.ts';
+import { benchEstate, benchStart } from '../test/bench/start.ts';
 import { type BenchTable, printTable } from '../test/bench/table.ts';
 
 const BENCHES: Record<string, () => Promise<BenchTable>> = {
   start: benchStart,
+  estate: benchEstate,
   desk: benchDesk,
   api: benchApi,
   'slow-disk': benchSlowDisk,

@@ -16,7 +16,8 @@ const roles = z
   .array(z.enum(ROLES))
   .min(1)
   .max(ROLES.length)
-  .refine((list) => new Set(list).size === list.length, 'expected each role once');
+  .refine((list) => new Set(list).size === list.length, 'expected each role once')
+  .openapi({ uniqueItems: true });
 
 const label = printable.min(1).max(LABEL_MAX).openapi({
   description: 'Who or what holds it; goes into log and audit',

@@ -18,6 +18,7 @@ function setUp() {
   );
   const faults: unknown[] = [];
   const space = { level: 'plenty', ballast: false };
+  const clock = { now: 0 };
   const group = openGroupCommit({
     connection,
     space: {
@@ -28,14 +29,14 @@ function setUp() {
         return space.ballast;
       },
     },
-    monotonic: () => performance.now(),
+    monotonic: () => clock.now,
     failed: (error) => faults.push(error),
   });
   const insert = connection.prepare<[string]>('INSERT INTO thing (content) VALUES (?)');
   const orphan = connection.prepare<[number]>('INSERT INTO part VALUES (?)');
   const contents = connection.prepare<[], { content: string }>('SELECT content FROM thing ORDER BY id');
   const stored = () => contents.all().map(({ content }) => content);
-  return { file, connection, group, space, faults, insert, orphan, stored };
+  return { file, clock, connection, group, space, faults, insert, orphan, stored };
 }
 
 const UNAVAILABLE = expect.objectContaining({ code: 'STORAGE_UNAVAILABLE', retryAfterSeconds: 5 });
@@ -56,6 +57,27 @@ it('settles nothing before the commit', async () => {
   const later = group.commit(() => connection.inTransaction);
   expect(await committed).toBe(false);
   expect(await later).toBe(true);
+});
+
+it('leaves the sockets turns of their own after a slow commit, and stores in one what they bring', async () => {
+  const { group, clock, insert } = setUp();
+  const turn = () => new Promise((resolve) => setImmediate(resolve));
+  await group.commit(() => {
+    insert.run('slow');
+    clock.now += 20;
+  });
+  const brought = [];
+  for (let text = 0; text < 5; text += 1) {
+    brought.push(group.commit(() => insert.run(`${text}`)));
+    await turn();
+  }
+  expect(group.figures()).toMatchObject({ batches: 1, queued: 5 });
+  await Promise.all(brought);
+  expect(group.figures()).toMatchObject({ batches: 2, jobs: 6 });
+  const next = group.commit(() => insert.run('at once'));
+  await turn();
+  expect(group.figures().batches).toBe(3);
+  await next;
 });
 
 it('rolls a failing job back alone', async () => {

@@ -20,7 +20,7 @@ import type { Clock } from '../clock.ts';
 export type Urgency = 'telemetry' | 'normal' | 'urgent';
 export type Space = 'plenty' | 'short' | 'full';
 
-/** A day of unlocks and their audit is some 2 MB, and the write-ahead log grows to 4 MB between checkpoints. */
+/** A day of unlocks and their audit is some 2 MB, and the write-ahead log grows to 12 MB between checkpoints. */
 export const BALLAST_BYTES = 16 * 1024 * 1024;
 /** Free room in ballasts: below the first it is short, from the second on it is plenty again. */
 const SHORT_BELOW = 2;

@@ -98,11 +98,9 @@ export const registrationBody = z
       .string()
       .max(PUBLIC_KEY_MAX)
       .openapi({ description: 'The operational key: PEM SPKI, or base64 of its DER' }),
-    signature: z
-      .base64()
-      .min(1)
-      .max(SIGNATURE_MAX)
-      .openapi({ description: 'By the key of deviceCert over the registration message' }),
+    signature: z.base64().min(1).max(SIGNATURE_MAX).openapi({
+      description: 'Base64; by the key of deviceCert over the registration message',
+    }),
     name: name.optional(),
     metadata: metadata.optional(),
     ...readOnly,

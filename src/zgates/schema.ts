@@ -61,6 +61,7 @@ const allowedChannels = z
   .nullable()
   .transform((channels) => (channels ?? []).toSorted((a, b) => a - b))
   .openapi({
+    uniqueItems: true,
     description:
       'Channels the network may be on. If it is on another, it moves and takes its locks with it. null or [] lifts the restriction: the network stays where it is.',
   });

@@ -12,7 +12,7 @@ import { sendInTurn, type Target } from './load.ts';
 import { type BenchTable, quantile } from './table.ts';
 
 const ROUNDS = 5;
-const REQUESTS = 4_000;
+const REQUESTS = 8_000;
 /** Until the compiler has seen it all. */
 const WARM_UP_REQUESTS = 16_000;
 /** Enough that a commit holds several changes, as it does under load. */

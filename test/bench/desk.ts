@@ -10,13 +10,13 @@ import { mkdir } from 'node:fs/promises';
 import { Agent, request } from 'node:https';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { INSTANT } from '../simulators/encoder/commands.ts';
+import { type EncoderEvent, INSTANT } from '../simulators/encoder/commands.ts';
 import { openEncoder } from '../simulators/encoder/encoder.ts';
 import { openTestSite, type TestSite } from '../simulators/test-site.ts';
 import { isTerminalEvent } from '../simulators/upstream.ts';
 import { type BenchTable, quantile, type Row } from './table.ts';
 
-const ENCODERS = 50;
+export const ENCODERS = 50;
 /** A neighbour on the machine spoils one round; the median round is quoted. */
 const ROUNDS = 3;
 const REQUESTS_PER_ROUND = 500;
@@ -49,7 +49,10 @@ export async function benchDesk(): Promise<BenchTable> {
     reported: new Map(),
     samples: { accepted: [], delivered: [], forwarded: [] },
   };
-  await using _encoders = await connectEncoders(site, marks);
+  await using _encoders = await connectEncoders(site, (told) => {
+    if (told.event === 'write') mark(marks, told.requestId);
+    if (told.event === 'entry') marks.reported.set(`${told.keyId} ${told.status}`, performance.now());
+  });
   const connected = residentMegabytes(site.daemon.pid);
   site.upstream.onEvent = ({ data }) => {
     const sent = marks.reported.get(`${data.keyId} ${data.status}`);
@@ -93,7 +96,11 @@ export async function benchDesk(): Promise<BenchTable> {
   };
 }
 
-async function connectEncoders(site: TestSite, marks: Marks): Promise<AsyncDisposable> {
+/** Registers and connects them; they come back by themselves when the daemon does. */
+export async function connectEncoders(
+  site: TestSite,
+  tell: (told: EncoderEvent) => void = () => {},
+): Promise<AsyncDisposable> {
   await using stack = new AsyncDisposableStack();
   for (let index = 0; index < ENCODERS; index += 1) {
     const encoderId = `bench-${index}`;
@@ -110,8 +117,7 @@ async function connectEncoders(site: TestSite, marks: Marks): Promise<AsyncDispo
         crash: () => {},
         tell(told) {
           if (told.event === 'connected') resolve();
-          if (told.event === 'write') mark(marks, told.requestId);
-          if (told.event === 'entry') marks.reported.set(`${told.keyId} ${told.status}`, performance.now());
+          tell(told);
         },
       }),
     );

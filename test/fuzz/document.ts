@@ -20,6 +20,7 @@ export interface Schema {
   items?: Schema;
   minItems?: number;
   maxItems?: number;
+  uniqueItems?: boolean;
   properties?: Record<string, Schema>;
   required?: string[];
   additionalProperties?: boolean | Schema;
@@ -115,7 +116,7 @@ function make(schema: Schema, known: readonly string[]): fc.Arbitrary<unknown> {
   if (listed) return fc.constantFrom(...listed);
   if (anyOf) return fc.oneof(...anyOf.map((one) => valuesOf(one, known)));
   if (Array.isArray(type)) return fc.oneof(...type.map((one) => make({ ...schema, type: one }, known)));
-  const { minimum, maximum, items, minItems = 0, maxItems = ITEMS_MAX } = schema;
+  const { minimum, maximum, items, minItems = 0, maxItems = ITEMS_MAX, uniqueItems } = schema;
   switch (type) {
     case 'null':
       return fc.constant(null);
@@ -129,7 +130,7 @@ function make(schema: Schema, known: readonly string[]): fc.Arbitrary<unknown> {
     case 'string':
       return texts(schema, known);
     case 'array':
-      return fc.array(valuesOf(items ?? {}, known), {
+      return lists(valuesOf(items ?? {}, known), uniqueItems === true, {
         minLength: minItems,
         maxLength: Math.max(minItems, Math.min(maxItems, ITEMS_MAX)),
       });
@@ -140,6 +141,14 @@ function make(schema: Schema, known: readonly string[]): fc.Arbitrary<unknown> {
     default:
       throw new Error(`no values are made of type ${type}`);
   }
+}
+
+function lists(
+  items: fc.Arbitrary<unknown>,
+  unique: boolean,
+  length: { minLength: number; maxLength: number },
+) {
+  return unique ? fc.uniqueArray(items, length) : fc.array(items, length);
 }
 
 function texts({ pattern, format, minLength = 0, maxLength = TEXT_MAX }: Schema, known: readonly string[]) {

@@ -25,9 +25,8 @@ export const NETWORK = uuid('a');
 export const ZGATE = uuid('b');
 export const DEVICES = [uuid('c'), uuid('d')];
 export const DOORS = [uuid('1'), uuid('2'), uuid('3')];
-export const ENCODERS = ['desk-1', 'desk-2', 'desk-3'];
-/** Connected, and never registered anew. */
-export const [CONNECTED = ''] = ENCODERS;
+/** Registered all. */
+export const ENCODERS = { connected: 'desk-1', toBeRevoked: 'desk-2', toBeRegisteredAgain: 'desk-3' };
 
 const SITE = {
   systemConfigVersion: 1,
@@ -94,13 +93,13 @@ export async function openFuzzSite() {
   for (const role of ROLES) tokens[role] = (await auth.create({ label: role, roles: [role] }, caller)).token;
   const { id: tokenId } = await auth.create({ label: 'to be revoked', roles: ['pms'] }, caller);
   const registrations = new Map<string, RegistrationBody>();
-  for (const id of ENCODERS) {
+  for (const id of Object.values(ENCODERS)) {
     const body = buildBody(id, await factory.makeDevice(id), drawOperationalKey());
     await desk.registration.register(id, body, { ...caller, ifMatch: undefined });
     registrations.set(id, body);
   }
   const connection = {
-    ...{ encoderId: CONNECTED, connectionId: 'one', generation: 1 },
+    ...{ encoderId: ENCODERS.connected, connectionId: 'one', generation: 1 },
     ...{ remoteAddress: '127.0.0.1', session: uuid('9') },
   };
   const birth = { online: true, boot: uuid('7'), journal: uuid('8'), session: uuid('9'), seq: 1 };
