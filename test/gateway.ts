@@ -4,7 +4,7 @@ import { request } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { onTestFinished } from 'vitest';
-import { systemClock } from '../src/clock.ts';
+import { type Clock, systemClock } from '../src/clock.ts';
 import type { ConfigInput } from '../src/config.ts';
 import { parseConfig } from '../src/config-file.ts';
 import { type Gateway, openGateway } from '../src/gateway.ts';
@@ -27,6 +27,7 @@ export interface TestGateway {
 export async function openTestGateway(
   changes: ConfigInput = {},
   folder = temporaryFolder(),
+  clock: Clock = systemClock,
 ): Promise<TestGateway> {
   const input = {
     dataDirectory: 'data',
@@ -40,7 +41,7 @@ export async function openTestGateway(
   const config = parseConfig(JSON.stringify(input), configFile);
   const gateway = await openGateway({
     config,
-    clock: systemClock,
+    clock,
     log: silentLog,
     processes: { execPath: process.execPath, kill: (pid) => void process.kill(pid, 'SIGKILL') },
     checkResponses: true,

@@ -15,7 +15,8 @@ export function manualClock(start = Date.UTC(2026, 0, 1)): ManualClock {
   let elapsed = 0;
   const sleeping: { wakeAt: number; wake: () => void }[] = [];
   return {
-    now: () => wall,
+    // Whole milliseconds, as Date.now() has them, although a sleep may end between two.
+    now: () => Math.floor(wall),
     monotonic: () => elapsed,
     sleep(milliseconds, signal) {
       signal?.throwIfAborted();
