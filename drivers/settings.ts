@@ -76,6 +76,23 @@ export const rs485Report = z.object({
   settings: rs485Settings.nullable(),
   /** What the pins show now; pins the device does not have are absent. */
   levels: z.partialRecord(z.enum(PINS), z.boolean()),
+  /** Where it is on the bus, and what it is taken for. */
+  address: z.int().min(0).max(255).optional(),
+  profile: text.nullable().optional(),
+  /** Activations of inputs seen since the driver began, and the last one's time (epoch milliseconds). */
+  edges: z.partialRecord(z.enum(INPUT_PINS), z.object({ total: z.int().min(0), at: z.int() })).optional(),
+  /** null: the product does not tell. */
+  tamper: z.boolean().nullable().optional(),
+  supplyFault: z.boolean().nullable().optional(),
+  /** The relay pulse under way. */
+  pulse: z
+    .object({ relay: z.int().nullable(), remainingMilliseconds: z.int().min(0) })
+    .nullable()
+    .optional(),
+  /** What unlockDurationMilliseconds becomes on this product, rounded up; null: the device's own. */
+  effectiveUnlockMilliseconds: z.int().nullable().optional(),
+  /** Fields of the settings, and pins, that the product cannot carry. */
+  unsupported: z.array(text).max(APPS_MAX).optional(),
 });
 export type Rs485Report = z.infer<typeof rs485Report>;
 

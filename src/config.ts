@@ -5,6 +5,8 @@
  */
 import { join } from 'node:path';
 import { z } from 'zod';
+import { dconOptions } from '../drivers/dcon/options.ts';
+import { modbusOptions } from '../drivers/modbus/options.ts';
 
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const HIGHEST_PORT = 65_535;
@@ -200,28 +202,44 @@ const auth = z.strictObject({
   failuresPerMinute: z.number().int().min(1).max(100_000).default(12).describe('And how many more a minute'),
 });
 
-const link = z.strictObject({
-  id: z
-    .string()
-    .regex(/^[a-z0-9-]{1,32}$/, 'expected 1 to 32 of a-z, 0-9 and -')
-    .describe('Name of the link, unique'),
-  protocol: z.literal('loopback').describe('loopback: a link that answers itself, to check an installation'),
-  host: z
-    .string()
-    .regex(/^[a-z0-9-]{1,32}$/, 'expected 1 to 32 of a-z, 0-9 and -')
-    .default('field')
-    .describe('Links with the same host share one process'),
+const name = z.string().regex(/^[a-z0-9-]{1,32}$/, 'expected 1 to 32 of a-z, 0-9 and -');
+const linkId = name.describe('Name of the link, unique');
+const host = (byDefault: string) =>
+  name.default(byDefault).describe('Links with the same host share one process');
+
+const loopbackLink = z.strictObject({
+  id: linkId,
+  protocol: z.literal('loopback').describe('A link that answers itself, to check an installation'),
+  host: host('field'),
   options: z
     .record(z.string().max(64), z.json())
     .default({})
     .describe('Settings of the protocol; the driver says what is wrong with them'),
 });
 
+const modbusLink = z.strictObject({
+  id: linkId,
+  protocol: z.literal('modbus').describe('Modbus RTU on an RS-485 bus'),
+  host: host('rs485'),
+  options: modbusOptions,
+});
+
+const dconLink = z.strictObject({
+  id: linkId,
+  protocol: z
+    .literal('dcon')
+    .describe('DCON, the ASCII protocol of ADAM-4000 and I-7000 modules, on an RS-485 bus'),
+  host: host('rs485'),
+  options: dconOptions,
+});
+
+const link = z.discriminatedUnion('protocol', [loopbackLink, modbusLink, dconLink]);
+
 const uuid = z.guid('expected a UUID').transform((id) => id.toLowerCase());
 
 const zgate = z.strictObject({
   deviceId: uuid.describe('UUID the gateway has on the interface, drawn once for good (uuidgen)'),
-  link: link.shape.id.describe('Id of the link it is on'),
+  link: name.describe('Id of the link it is on'),
   networkId: uuid.describe('UUID of its network, one of networks'),
   name: z.string().min(1).max(128).optional().describe('Its name until the interface gives it another'),
   type: z.string().min(1).max(128).optional().describe('Its type until the gateway tells its own'),

@@ -128,7 +128,11 @@ function openLinks({ config, clock, log, processes }: EstateOptions, listeners: 
   return openField({
     ...processes,
     directory: join(config.dataDirectory, 'hosts'),
-    links: config.links.map(({ id, protocol, host, options }) => ({ id, protocol, host, options })),
+    links: config.links.map(({ id, protocol, host, options }) => ({
+      ...{ id, protocol, host },
+      // Parsed JSON, as Plain is, but for optional keys in its type.
+      options: options as Plain,
+    })),
     clock,
     log,
     onReport(linkId, report) {

@@ -1,0 +1,55 @@
+/**
+ * What a protocol hands to the bus: one request and how its reply is read. The bus (bus.ts) does the rest: whose turn it
+ * is, how long to wait, what to count, whom to leave alone.
+ */
+import type { DriverError } from '../driver.ts';
+
+/** Why what was received is no reply. `foreign`: sound, but of another device or to another question. */
+export const FAULTS = ['crc', 'framing', 'foreign'] as const;
+export type Fault = (typeof FAULTS)[number];
+
+export type Reading<Reply> =
+  /** A reply may still come of it; `fault`: what to count when none does. */
+  | { kind: 'more'; fault?: Fault }
+  /** Whole, sound, and an answer to this very request. */
+  | { kind: 'reply'; reply: Reply }
+  /** The device understood and said no: it is alive. */
+  | { kind: 'refused'; reason: string }
+  /** The device is alive and asks to be asked again. */
+  | { kind: 'busy' };
+
+export interface Exchange<Reply> {
+  /** Unit id or module address: whose breaker, turnaround and counters. */
+  readonly address: number;
+  /** Turnarounds are learned per address and this: the function code, the command. */
+  readonly operation: string;
+  /** Most characters the reply can have, for the time it takes on the wire; 0: a broadcast, which nobody answers. */
+  readonly replyLength: number;
+  /** The bytes to send. Asked for when the turn has come, once for each attempt. */
+  request(): Uint8Array;
+  /** All bytes received since the request left, local echo stripped. Pure: it is called again with more. */
+  read(received: Uint8Array): Reading<Reply>;
+}
+
+/** Commands come first, then settings, then polls; after four commands in a row one poll that is due has its turn. */
+export type OrderClass = 'command' | 'settings';
+
+export interface Order {
+  class: OrderClass;
+  /** Monotonic milliseconds: no attempt begins later. */
+  deadline: number;
+  /** How often the request may be sent in all. More than 1 only where a repetition is harmless. */
+  attempts: number;
+}
+
+/** A device that is read at an interval. Exactly one for each address. */
+export interface Poll {
+  readonly address: number;
+  readonly everyMs: number;
+  /** The next question to it. May differ from poll to poll. */
+  begin(): Exchange<unknown>;
+  /** How that went. Throws nothing. */
+  settle(outcome: { reply: unknown } | { error: DriverError }): void;
+  /** The device is taken for dead (its breaker opened), or answers again. */
+  alive(isAlive: boolean): void;
+}

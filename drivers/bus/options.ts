@@ -1,0 +1,53 @@
+/** What every RS-485 bus is configured with (`links[].options`); each protocol adds its own. */
+import { z } from 'zod';
+
+/** Those that UARTs and serial device servers have in common. */
+export const BAUD_RATES = [1_200, 2_400, 4_800, 9_600, 19_200, 38_400, 57_600, 115_200, 230_400] as const;
+
+const HIGHEST_PORT = 65_535;
+
+export const portName = z
+  .string('expected a device such as /dev/serial/by-id/…, or tcp://host:port')
+  .max(4_096)
+  .regex(
+    /^(\/[^\0]+|tcp:\/\/(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):\d{1,5})$/,
+    'expected a device such as /dev/serial/by-id/…, or tcp://host:port of a serial device server',
+  )
+  .refine(
+    (name) => Number(/^tcp:.*:(\d+)$/.exec(name)?.[1] ?? 1) <= HIGHEST_PORT,
+    `expected a port up to ${HIGHEST_PORT}`,
+  );
+
+/** Spread into the options of a protocol, which may give other defaults to what its standard decides. */
+export const busOptions = {
+  port: portName.describe(
+    'Serial device (by-id paths survive replugging), or tcp://host:port of a serial device server',
+  ),
+  baudRate: z.literal(BAUD_RATES).default(19_200).describe('Of the wire, also behind a serial device server'),
+  parity: z
+    .enum(['none', 'even', 'odd'])
+    .default('even')
+    .describe('Modbus prescribes even; DCON and OSDP none'),
+  stopBits: z.literal([1, 2]).default(1).describe('2 with parity none, where devices want 11 bits'),
+  localEcho: z.boolean().default(false).describe('The adapter hears what it sends: strip it, and compare'),
+  pollEveryMs: z
+    .int()
+    .min(0)
+    .max(3_600_000)
+    .default(200)
+    .describe('How often each device is read; 0: as often as the wire lets'),
+  turnaroundMaxMs: z
+    .int()
+    .min(1)
+    .max(5_000)
+    .default(100)
+    .describe('The longest a device takes to begin its reply; what it needs is learned'),
+};
+
+const schema = z.object(busOptions);
+export type BusOptions = z.output<typeof schema>;
+
+/** Bits of one character on the wire: start, eight data bits, parity, stop. */
+export function bitsPerCharacter({ parity, stopBits }: Pick<BusOptions, 'parity' | 'stopBits'>): number {
+  return 1 + 8 + (parity === 'none' ? 0 : 1) + stopBits;
+}

@@ -1,0 +1,29 @@
+/** The contract of a port: what carries bytes to a bus and back. serial-port.ts and tcp-port.ts are the two there are. */
+import type { Clock, DriverLog } from '../driver.ts';
+import type { BusOptions } from './options.ts';
+
+export interface PortListener {
+  /** Bytes came. The array is the listener's own. */
+  data(bytes: Uint8Array): void;
+  /** The port is gone, once and for good: hang-up, error, or a peer that is silent for too long. */
+  lost(error: Error): void;
+}
+
+/** An open port, exclusively ours. After any error it is lost and another one is opened. */
+export interface Port extends AsyncDisposable {
+  /** For people, such as /dev/ttyUSB0 or tcp://10.0.0.7:4001. */
+  readonly name: string;
+  /** What a technician should mend though it works, such as a latency timer of 16 ms. */
+  readonly warnings: readonly string[];
+  /** What the way itself adds to every reply, milliseconds: the round trip of a network, the latency timer of an adapter. */
+  latencyMs(): number;
+  /** Hands all bytes over at once, without waiting for the wire. Throws LINK_LOST. */
+  write(bytes: Uint8Array): void;
+}
+
+export type OpenPort = (
+  options: BusOptions,
+  listener: PortListener,
+  context: { clock: Clock; log: DriverLog },
+  signal: AbortSignal,
+) => Promise<Port>;

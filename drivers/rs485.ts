@@ -1,0 +1,121 @@
+/**
+ * What RS-485 links are told and what they report, beside settings (settings.ts); one contract for Modbus, DCON and OSDP.
+ *
+ * Commands (DriverCommand.kind, data → answer):
+ *  - `watch`   Watch → null        poll these devices too, besides those of the options; a new list replaces the old
+ *  - `probe`   Probe → Probed      ask addresses who is there, and how well it can be heard: discovery and bus doctor
+ *  - `pulse`   Pulse → Pulsed      close a relay for a time. At most once: OUTCOME_UNKNOWN when nobody knows whether
+ *
+ * State reports: `device:<hwId>` (Rs485Report of settings.ts) · `bus` (BusReport), every few seconds.
+ * Events (DriverEvent.kind → data): `input` InputEvent · `alarm` AlarmEvent
+ */
+import { z } from 'zod';
+import { hwId, INPUT_PINS } from './settings.ts';
+
+const text = z.string().max(128);
+const count = z.int().min(0);
+/** Unit id, module address. 0 is a device only where the protocol has it so. */
+export const address = z.int().min(0).max(255);
+
+const WATCHED_MAX = 256;
+export const watch = z.strictObject({ devices: z.array(z.strictObject({ address, hwId })).max(WATCHED_MAX) });
+export type Watch = z.infer<typeof watch>;
+
+/** Few at a time, so that a scan shows its progress and ends soon after it was cancelled. */
+export const PROBE_MAX = 16;
+export const probe = z.strictObject({
+  addresses: z.array(address).min(1).max(PROBE_MAX),
+  /** How often each is asked; a device that never answered is asked no more than twice. */
+  repeats: z.int().min(1).max(100),
+});
+export type Probe = z.infer<typeof probe>;
+
+/** What became of the exchanges with one address. */
+export const wireCounters = z.object({
+  /** Good ones. */
+  replies: count,
+  timeouts: count,
+  crc: count,
+  framing: count,
+  /** The device answered with an error. */
+  refusals: count,
+  /** Sound frames that were no answer to the open question, and local echo that differed from what was sent. */
+  collisions: count,
+});
+export type WireCounters = z.infer<typeof wireCounters>;
+
+const milliseconds = z.number().min(0);
+export const probed = z.object({
+  results: z.array(
+    z.object({
+      address,
+      counters: wireCounters,
+      /** Between the end of the request and the beginning of the reply. */
+      turnaroundMs: z.object({ min: milliseconds, median: milliseconds, max: milliseconds }).nullable(),
+      /** null: nobody answered, or it cannot say who it is by this protocol. */
+      identity: z
+        .object({ hwId, type: text.nullable(), version: text.nullable(), profile: text.nullable() })
+        .nullable(),
+    }),
+  ),
+});
+export type Probed = z.infer<typeof probed>;
+
+export const pulse = z.strictObject({
+  hwId,
+  relay: z.int().min(0).max(7),
+  milliseconds: z.int().min(100).max(600_000),
+});
+export type Pulse = z.infer<typeof pulse>;
+export const pulsed = z.object({
+  relay: z.int(),
+  /** As the device can do it, rounded up. */
+  milliseconds: z.int(),
+  /** Who opens the relay again, also when the other one dies. */
+  timedBy: z.enum(['device', 'gateway']),
+});
+export type Pulsed = z.infer<typeof pulsed>;
+
+export const busReport = z.object({
+  /** 0 to 1: how much of the last seconds the wire was busy. */
+  utilisation: z.number().min(0).max(1),
+  pollsPerSecond: z.number().min(0),
+  /** Bytes that came while no question was open. */
+  strayBytes: count,
+  /** What a technician should mend. */
+  warnings: z.array(z.string().max(512)).max(16),
+  devices: z
+    .array(
+      z.object({
+        address,
+        alive: z.boolean(),
+        /** Learned; null until it answered. */
+        turnaroundMs: milliseconds.nullable(),
+        /** From poll to poll, as it was lately. */
+        refreshMs: milliseconds.nullable(),
+        counters: wireCounters,
+      }),
+    )
+    .max(WATCHED_MAX),
+});
+export type BusReport = z.infer<typeof busReport>;
+
+/** An input became active. `total` counts its activations since the driver began. */
+export const inputEvent = z.object({
+  hwId,
+  input: z.enum(INPUT_PINS),
+  /** More than one when several came between two readings. */
+  activations: z.int().min(1),
+  total: count,
+  /** Epoch milliseconds. */
+  at: z.int(),
+});
+export type InputEvent = z.infer<typeof inputEvent>;
+
+export const alarmEvent = z.object({
+  hwId,
+  alarm: z.enum(['tamper', 'supply']),
+  raised: z.boolean(),
+  at: z.int(),
+});
+export type AlarmEvent = z.infer<typeof alarmEvent>;
