@@ -129,6 +129,18 @@ describe('how mistakes are told', () => {
     ]);
   });
 
+  it('knows the settings of each protocol apart', () => {
+    const text = `links:
+  - { id: a, protocol: modbus, options: { port: /dev/a, checksum: true, devices: [{ unitID: 1, unitId: 1 }] } }
+  - { id: b, protocol: dcon, options: { port: /dev/b, checksums: true } }
+`;
+    expect(refusal(text).mistakes).toEqual([
+      { line: 2, column: 57, message: expect.stringMatching(/options\.checksum" \(known here: port, baud/) },
+      { line: 2, column: 85, message: expect.stringMatching(/unitID" \(did you mean "unitId"\?\)/) },
+      { line: 3, column: 55, message: expect.stringMatching(/\(did you mean "checksum"\?\)/) },
+    ]);
+  });
+
   it('keeps control characters and endless lines away from the terminal', () => {
     const { message } = refusal(`"\\e[2J": 1 # \u001b[2J${'x'.repeat(5_000)}`);
     expect(message).not.toContain('\u001b');
@@ -234,7 +246,12 @@ describe('single settings', () => {
     ],
     ['auth: { oidc: { issuer: https://i, audience: g, jwksFile: k, leeway: 10m } }', /and 5m/],
     ['links: [{ id: A, protocol: loopback }]', /a-z/],
-    ['links: [{ id: a, protocol: modbus }]', /"loopback"/],
+    ['links: [{ id: a, protocol: osdb }]', /protocol: expected one of "loopback"\|"modbus"\|"dcon"$/],
+    ['links: [{ id: a, protocol: modbuss }]', /\(did you mean "modbus"\?\)$/],
+    ['links: [{ id: a }]', /"dcon"; it is missing$/],
+    ['links: [{ id: a, protocol: modbus }]', /^links\[0\]\.options: expected object; it is missing$/],
+    ['links: [{ id: a, protocol: modbus, options: {} }]', /options\.port: expected a device such as/],
+    ['links: [{ id: a, protocol: dcon, options: { port: /dev/a, baudRate: 9601 } }]', /1200\|2400/],
     ['systemId: 1234', /expected a UUID/],
     ['log: { level: verbose }', /"debug"\|"info"/],
     ['dataDirectory: "a\\0b"', /expected a path/],

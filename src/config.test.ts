@@ -70,11 +70,17 @@ interface Schema {
   description?: string;
   properties?: Record<string, Schema>;
   items?: Schema;
+  oneOf?: Schema[];
 }
 
-/** The dotted names of all settings of a schema. */
+/** The dotted names of all settings of a schema; those that a protocol decides on begin with links(modbus). */
 function namesOf(schema: Schema, wanted: (schema: Schema) => boolean = () => true, prefix = ''): string[] {
-  const { properties = {} } = schema.items ?? schema;
+  const { properties = {}, oneOf } = schema.items ?? schema;
+  if (oneOf)
+    return oneOf.flatMap((one) => {
+      const protocol = (one.properties?.protocol as { const?: string } | undefined)?.const;
+      return namesOf(one, wanted, prefix.replace(/\.$/, `(${protocol}).`));
+    });
   return Object.entries(properties).flatMap(([name, inner]) => [
     ...(wanted(inner) ? [prefix + name] : []),
     ...namesOf(inner, wanted, `${prefix}${name}.`),
@@ -83,7 +89,12 @@ function namesOf(schema: Schema, wanted: (schema: Schema) => boolean = () => tru
 
 /** The same for a value. */
 function namesIn(value: unknown, prefix = ''): string[] {
-  if (Array.isArray(value)) return namesIn(value[0], prefix);
+  if (Array.isArray(value)) {
+    const names = value.flatMap((entry) =>
+      namesIn(entry, entry?.protocol ? prefix.replace(/\.$/, `(${entry.protocol}).`) : prefix),
+    );
+    return [...new Set(names)];
+  }
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([name, inner]) => [
     prefix + name,

@@ -221,7 +221,7 @@ const modbusLink = z.strictObject({
   id: linkId,
   protocol: z.literal('modbus').describe('Modbus RTU on an RS-485 bus'),
   host: host('rs485'),
-  options: modbusOptions,
+  options: modbusOptions.describe('How the bus is wired, and what is on it'),
 });
 
 const dconLink = z.strictObject({
@@ -230,7 +230,7 @@ const dconLink = z.strictObject({
     .literal('dcon')
     .describe('DCON, the ASCII protocol of ADAM-4000 and I-7000 modules, on an RS-485 bus'),
   host: host('rs485'),
-  options: dconOptions,
+  options: dconOptions.describe('How the bus is wired, and what is on it'),
 });
 
 const link = z.discriminatedUnion('protocol', [loopbackLink, modbusLink, dconLink]);

@@ -86,12 +86,13 @@ export function parseText<Schema extends z.ZodType>(
   { schema, jsonSchema }: FileKind<Schema>,
 ): Parsed<z.output<Schema>> {
   const source = parseYaml(text, file);
-  const result = schema.safeParse(source.document.toJS() ?? {});
+  const value: unknown = source.document.toJS() ?? {};
+  const result = schema.safeParse(value);
   if (!result.success) {
     const known = jsonSchema();
     throw failed(
       source,
-      result.error.issues.flatMap((issue) => problemsOf(issue, known)),
+      result.error.issues.flatMap((issue) => problemsOf(issue, known, value)),
     );
   }
   return { value: result.data, failed: (problems) => failed(source, problems) };
@@ -154,9 +155,9 @@ function rangeStart(node: unknown): number | undefined {
 
 type JsonSchema = z.core.JSONSchema.BaseSchema;
 
-function problemsOf(issue: z.core.$ZodIssue, jsonSchema: JsonSchema): Problem[] {
+function problemsOf(issue: z.core.$ZodIssue, jsonSchema: JsonSchema, file: unknown): Problem[] {
   if (issue.code === 'unrecognized_keys') {
-    const known = knownSettings(issue.path, jsonSchema);
+    const known = knownSettings(issue.path, jsonSchema, file);
     return issue.keys.map((key) => {
       const guess = nearest(key, known);
       const hint = guess ? `did you mean "${guess}"?` : `known here: ${known.join(', ')}`;
@@ -167,11 +168,33 @@ function problemsOf(issue: z.core.$ZodIssue, jsonSchema: JsonSchema): Problem[] 
       };
     });
   }
-  const message = issue.message
-    .replace(/^Invalid (input|option): /, '')
-    .replace(/, received undefined$/, '; it is missing')
-    .replace(/, received null$/, '; it has no value');
-  return [{ path: issue.path, message: `${named(issue.path) || 'the file'}: ${message}` }];
+  return [{ path: issue.path, message: `${named(issue.path) || 'the file'}: ${inWords(issue, file)}` }];
+}
+
+/** What was expected, and what is there if that helps. */
+function inWords(issue: z.core.$ZodIssue, file: unknown): string {
+  const choices = choicesOf(issue);
+  if (choices.length === 0) {
+    return issue.message
+      .replace(/^Invalid input: /, '')
+      .replace(/, received undefined$/, '; it is missing')
+      .replace(/, received null$/, '; it has no value');
+  }
+  const written = valueAt(file, issue.path);
+  const guess = typeof written === 'string' ? nearest(written, choices.map(String)) : undefined;
+  const hint = guess === undefined ? '' : ` (did you mean "${guess}"?)`;
+  const missing = written === undefined ? '; it is missing' : '';
+  return `expected one of ${choices.map((choice) => JSON.stringify(choice)).join('|')}${missing}${hint}`;
+}
+
+/** The values a setting may have, where there are few: of an enumeration, or of the setting that decides on the others. */
+function choicesOf(issue: z.core.$ZodIssue): readonly unknown[] {
+  if (issue.code === 'invalid_value') return issue.values;
+  return issue.code === 'invalid_union' && 'options' in issue ? (issue.options ?? []) : [];
+}
+
+function valueAt(file: unknown, path: PropertyKey[]): unknown {
+  return path.reduce<unknown>((value, step) => (value as Record<PropertyKey, unknown> | null)?.[step], file);
 }
 
 /** `encoders.vendorRoots[0]` */
@@ -182,13 +205,31 @@ export function named(path: PropertyKey[]): string {
     .replace(/^\./, '');
 }
 
-function knownSettings(path: PropertyKey[], jsonSchema: JsonSchema): string[] {
-  let schema = jsonSchema as { properties?: Record<string, unknown>; items?: unknown };
-  for (const step of path) {
-    const next = typeof step === 'number' ? schema.items : schema.properties?.[String(step)];
-    schema = (next ?? {}) as typeof schema;
+/** What of a JSON schema leads to the names of settings. */
+interface Section {
+  properties?: Record<string, Section>;
+  items?: Section;
+  oneOf?: Section[];
+  const?: unknown;
+}
+
+/** The settings there are in a section of the file; where a setting decides which (`protocol`), those of its value. */
+function knownSettings(path: PropertyKey[], jsonSchema: JsonSchema, file: unknown): string[] {
+  let section = branch(jsonSchema as Section, file);
+  for (const [depth, step] of path.entries()) {
+    const inner = typeof step === 'number' ? section.items : section.properties?.[String(step)];
+    section = branch(inner ?? {}, valueAt(file, path.slice(0, depth + 1)));
   }
-  return Object.keys(schema.properties ?? {});
+  return Object.keys(section.properties ?? {});
+}
+
+function branch(section: Section, value: unknown): Section {
+  const chosen = section.oneOf?.find(({ properties = {} }) =>
+    Object.entries(properties).some(
+      ([name, setting]) => 'const' in setting && setting.const === valueAt(value, [name]),
+    ),
+  );
+  return chosen ?? section;
 }
 
 /** The known name a slip of the fingers away from `word`, if there is one. */

@@ -8,7 +8,7 @@ export const moduleAddress = z.int().min(0).max(255);
 export const dconOptions = z.strictObject({
   ...busOptions,
   baudRate: z.literal(BAUD_RATES).default(9_600).describe('Of the wire, also behind a serial device server'),
-  parity: busOptions.parity.removeDefault().default('none'),
+  parity: busOptions.parity.removeDefault().default('none').describe('Modules are delivered with none'),
   checksum: z
     .boolean()
     .default(true)
