@@ -1,0 +1,64 @@
+/** Modbus requests as exchanges of the bus (drivers/bus/exchange.ts). */
+import type { Exchange, Reading } from '../bus/exchange.ts';
+import { answerLength, locate } from './frame.ts';
+import { type Answer, decode, encode, type Request } from './messages.ts';
+
+/** Application protocol 1.1b3, 7: the device is at work and wants to be asked later. */
+const BUSY_CODES: readonly number[] = [5, 6];
+
+export function readBits(
+  unit: number,
+  from: { functionCode: 1 | 2; address: number; quantity: number },
+): Exchange<boolean[]> {
+  return exchange(unit, from, (answer) => (answer.kind === 'bits' ? answer.values : undefined));
+}
+
+export function readRegisters(
+  unit: number,
+  from: { functionCode: 3 | 4; address: number; quantity: number },
+): Exchange<number[]> {
+  return exchange(unit, from, (answer) => (answer.kind === 'registers' ? answer.values : undefined));
+}
+
+export function write(
+  unit: number,
+  request: Extract<Request, { functionCode: 5 | 6 | 15 | 16 }>,
+): Exchange<null> {
+  return exchange(unit, request, (answer) => (answer.kind === 'written' ? null : undefined));
+}
+
+export interface Identification {
+  objects: ReadonlyMap<number, string>;
+  next: number | undefined;
+}
+
+export function readIdentification(unit: number, object: number): Exchange<Identification> {
+  return exchange(unit, { functionCode: 43, object }, (answer) =>
+    answer.kind === 'identification' ? answer : undefined,
+  );
+}
+
+function exchange<Reply>(
+  unit: number,
+  request: Request,
+  replyOf: (answer: Answer) => Reply | undefined,
+): Exchange<Reply> {
+  const bytes = encode(unit, request);
+  return {
+    address: unit,
+    operation: String(request.functionCode),
+    replyLength: answerLength(bytes),
+    request: () => bytes,
+    read(received): Reading<Reply> {
+      const located = locate(bytes, received);
+      if (located.kind === 'more') return located;
+      const answer = decode(unit, request, located.frame);
+      if (answer.kind === 'exception') {
+        if (BUSY_CODES.includes(answer.code)) return { kind: 'busy' };
+        return { kind: 'refused', reason: `the device refused: ${answer.text}` };
+      }
+      const reply = replyOf(answer);
+      return reply === undefined ? { kind: 'more', fault: 'framing' } : { kind: 'reply', reply };
+    },
+  };
+}

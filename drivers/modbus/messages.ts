@@ -1,0 +1,131 @@
+/**
+ * Requests and what comes back, as bytes: the only importer of modbus-serial, which is used as a codec and nothing else.
+ * A client of one exchange sits on a port that is none; it writes one request there, and is handed one frame that
+ * frame.ts has found to be the answer. Its queue, timeouts and serial ports credit late replies to the wrong request,
+ * believe local echo and leave promises pending (modbus-serial.test.ts shows each), so they are never used.
+ */
+import modbusSerial from 'modbus-serial';
+
+/** Function codes of the Modbus application protocol 1.1b3, 6.1 to 6.12, and 6.21. */
+export type Request =
+  /** Coils, discrete inputs; holding registers, input registers. */
+  | { functionCode: 1 | 2 | 3 | 4; address: number; quantity: number }
+  /** A number: products that take a time where the standard has only on (0xFF00) and off (0). */
+  | { functionCode: 5; address: number; value: boolean | number }
+  | { functionCode: 6; address: number; value: number }
+  | { functionCode: 15; address: number; values: boolean[] }
+  | { functionCode: 16; address: number; values: number[] }
+  /** Read device identification, basic: vendor, product code and revision. */
+  | { functionCode: 43; object: number };
+
+export type Answer =
+  | { kind: 'bits'; values: boolean[] }
+  | { kind: 'registers'; values: number[] }
+  | { kind: 'written' }
+  /** By object id; `next` is the object to ask for, when not all fitted. */
+  | { kind: 'identification'; objects: Map<number, string>; next: number | undefined }
+  | { kind: 'exception'; code: number; text: string };
+
+const MEI_TYPE = 14;
+/** Read device identification, code 1: the basic objects, as a stream (6.21). */
+const READ_BASIC = 1;
+const MORE_FOLLOWS = 0xff;
+
+export function encode(unit: number, request: Request): Uint8Array {
+  return exchange(unit, request).sent;
+}
+
+/** `frame`: whole, of sound CRC, and the answer to `request` (frame.ts). Throws on what modbus-serial makes nothing of. */
+export function decode(unit: number, request: Request, frame: Uint8Array): Answer {
+  // modbus-serial would ask for the next part by itself, past whoever owns the bus.
+  if (frame[1] === 43) return identification(frame);
+  const { error, data } = exchange(unit, request).receive(frame);
+  const code = error?.modbusCode;
+  if (code !== undefined) return { kind: 'exception', code, text: error?.message ?? '' };
+  if (error || !data) throw new Error(`modbus-serial cannot read a frame: ${error?.message ?? 'no answer'}`);
+  switch (request.functionCode) {
+    case 1:
+    case 2:
+      return { kind: 'bits', values: (data.data as boolean[]).slice(0, request.quantity) };
+    case 3:
+    case 4:
+      return { kind: 'registers', values: data.data as number[] };
+    default:
+      return { kind: 'written' };
+  }
+}
+
+const { default: Client } = modbusSerial;
+type Outcome = { error?: Error & { modbusCode?: number }; data?: { data?: unknown } };
+
+/** One request through a client of its own: nothing of an earlier exchange can be in it. */
+function exchange(unit: number, request: Request) {
+  let sent: Uint8Array = new Uint8Array();
+  let receive: (frame: Buffer) => void = () => undefined;
+  const outcome: Outcome = {};
+  const client = new Client({
+    isOpen: true,
+    open: (opened: () => void) => opened(),
+    on(event: string, listener: typeof receive) {
+      if (event === 'data') receive = listener;
+    },
+    once: () => undefined,
+    removeListener: () => undefined,
+    write(bytes: Uint8Array) {
+      sent = bytes;
+    },
+  });
+  client.open();
+  write(client, unit, request, (error, data) => Object.assign(outcome, error ? { error } : { data }));
+  return {
+    sent,
+    receive(frame: Uint8Array): Outcome {
+      receive(Buffer.from(frame.buffer, frame.byteOffset, frame.byteLength));
+      return outcome;
+    },
+  };
+}
+
+function write(
+  client: InstanceType<typeof Client>,
+  unit: number,
+  request: Request,
+  next: (error: Error | null, data: object) => void,
+) {
+  if (request.functionCode === 43)
+    return client.writeCustomFC(unit, 43, [MEI_TYPE, READ_BASIC, request.object], next);
+  const { address } = request;
+  switch (request.functionCode) {
+    case 1:
+      return client.writeFC1(unit, address, request.quantity, next);
+    case 2:
+      return client.writeFC2(unit, address, request.quantity, next);
+    case 3:
+      return client.writeFC3(unit, address, request.quantity, next);
+    case 4:
+      return client.writeFC4(unit, address, request.quantity, next);
+    case 5: {
+      const { value } = request;
+      if (typeof value === 'boolean') return client.writeFC5(unit, address, value, next);
+      const data = [address >> 8, address & 0xff, value >> 8, value & 0xff];
+      return client.writeCustomFC(unit, 5, data, next);
+    }
+    case 6:
+      return client.writeFC6(unit, address, request.value, next);
+    case 15:
+      return client.writeFC15(unit, address, request.values, next);
+    case 16:
+      return client.writeFC16(unit, address, request.values, next);
+  }
+}
+
+function identification(frame: Uint8Array): Answer {
+  const [, , , , , more, next, count = 0] = frame;
+  const objects = new Map<number, string>();
+  for (let at = 8; objects.size < count && at + 2 <= frame.length - 2; ) {
+    const [id = 0, length = 0] = frame.subarray(at, at + 2);
+    objects.set(id, Buffer.from(frame.subarray(at + 2, at + 2 + length)).toString('latin1'));
+    at += 2 + length;
+  }
+  return { kind: 'identification', objects, next: more === MORE_FOLLOWS ? next : undefined };
+}
