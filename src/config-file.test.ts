@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { configJsonSchema } from './config.ts';
 import { parseConfig, readConfig } from './config-file.ts';
@@ -70,6 +69,15 @@ upstream: { url: mqtts://n, caFile: ca.pem, certFile: c.pem, keyFile: k.pem, use
       '/etc/x',
     );
     expect(auth.oidc?.jwksFile).toBe('/etc/k.json');
+    const devices = '[{ unitId: 1, profile: b.yml }, { unitId: 2, profile: gatehouse-io }, { unitId: 3 }]';
+    const [link] = parseConfig(
+      `links: [{ id: a, protocol: modbus, options: { port: /dev/a, profile: p/a.yaml, devices: ${devices} } }]`,
+      '/etc/x',
+    ).links;
+    expect(link?.options).toMatchObject({
+      profile: '/etc/p/a.yaml',
+      devices: [{ profile: '/etc/b.yml' }, { profile: 'gatehouse-io' }, {}],
+    });
     // The settings above are all there are: a new one must be added to resolvePaths and here.
     expect(JSON.stringify(configJsonSchema()).split('"format":"path"')).toHaveLength(1 + 9);
   });
@@ -81,136 +89,6 @@ upstream: { url: mqtts://n, caFile: ca.pem, certFile: c.pem, keyFile: k.pem, use
     );
     expect(config.http.listen).toEqual({ host: '::1', port: 0 });
     expect(config.encoders.writeExpiry).toBe(3_600_000);
-  });
-});
-
-describe('how mistakes are told', () => {
-  it('shows file, line, column, the line and a caret, for all mistakes in their order', () => {
-    const text = [
-      'systemID: 5c2f0a52-9f6b-4c3e-8f43-0d1b2a3c4d5e',
-      'encoders:',
-      '  keepAlive: 2m',
-      '  registrationsPerHour: none',
-      'http:',
-      '\tlisten: x',
-    ].join('\n');
-    expect(refusal(text.replace('\t', '  '), 'site.yaml').message).toBe(
-      [
-        'site.yaml:1:1: unknown setting "systemID" (did you mean "systemId"?)',
-        '    1 | systemID: 5c2f0a52-9f6b-4c3e-8f43-0d1b2a3c4d5e',
-        '      | ^',
-        'site.yaml:3:14: encoders.keepAlive: expected between 1s and 30s',
-        '    3 |   keepAlive: 2m',
-        '      |              ^',
-        'site.yaml:4:25: encoders.registrationsPerHour: expected number, received string',
-        '    4 |   registrationsPerHour: none',
-        '      |                         ^',
-        'site.yaml:6:11: http.listen: expected host:port, such as 0.0.0.0:8443',
-        '    6 |   listen: x',
-        '      |           ^',
-      ].join('\n'),
-    );
-    expect(refusal(text).mistakes[0]).toMatchObject({ line: 6, message: expect.stringMatching(/tab/i) });
-  });
-
-  it('points at the section when a setting is missing or has no value', () => {
-    expect(refusal('log: {}\nupstream:\n  window: 3\n').mistakes).toEqual([
-      { line: 2, column: 1, message: 'upstream.url: expected string; it is missing' },
-    ]);
-    expect(refusal('\nhttp:\n').mistakes).toEqual([
-      { line: 2, column: 1, message: 'http: expected object; it has no value' },
-    ]);
-  });
-
-  it('lists what is known where no name is near', () => {
-    expect(messages('log: { zzz: 1 }')).toEqual(['unknown setting "log.zzz" (known here: level)']);
-    expect(messages('links: [{ id: a, protocol: loopback, hots: b }]')).toEqual([
-      'unknown setting "links[0].hots" (did you mean "host"?)',
-    ]);
-  });
-
-  it('knows the settings of each protocol apart', () => {
-    const text = `links:
-  - { id: a, protocol: modbus, options: { port: /dev/a, checksum: true, devices: [{ unitID: 1, unitId: 1 }] } }
-  - { id: b, protocol: dcon, options: { port: /dev/b, checksums: true } }
-`;
-    expect(refusal(text).mistakes).toEqual([
-      { line: 2, column: 57, message: expect.stringMatching(/options\.checksum" \(known here: port, baud/) },
-      { line: 2, column: 85, message: expect.stringMatching(/unitID" \(did you mean "unitId"\?\)/) },
-      { line: 3, column: 55, message: expect.stringMatching(/\(did you mean "checksum"\?\)/) },
-    ]);
-  });
-
-  it('keeps control characters and endless lines away from the terminal', () => {
-    const { message } = refusal(`"\\e[2J": 1 # \u001b[2J${'x'.repeat(5_000)}`);
-    expect(message).not.toContain('\u001b');
-    expect(message.length).toBeLessThan(1_000);
-    expect(refusal(Array.from({ length: 500 }, (_, n) => `k${n}: 1`).join('\n')).message).toMatch(
-      /and 480 more$/,
-    );
-  });
-});
-
-describe('YAML that is not for people', () => {
-  it.each([
-    ['a duplicate key', 'log: {}\nlog: {}', 2, /unique/],
-    ['an alias', 'a: &a {}\nhttp: *a', 2, /aliases/],
-    ['an alias bomb', 'a: &a [x,x]\nb: &b [*a,*a]\nlinks: [*b,*b]', 2, /aliases/],
-    ['YAML 1.1', '%YAML 1.1\n---\nhttp: {}', 1, /1\.2/],
-    ['a second document', 'log: {}\n---\nlog: {}', 2, /multiple documents/],
-    ['a custom tag', 'log: !include x.yaml', 1, /tag/i],
-    ['an unclosed quote', 'systemId: "x', 1, /quote/],
-    ['a key that is no string', '? [1]\n: 2', 1, /scalar|string/],
-  ])('refuses %s', (_name, text, line, message) => {
-    const [first] = refusal(text).mistakes;
-    expect(first).toMatchObject({ line, message: expect.stringMatching(message) });
-  });
-
-  it('refuses a list, a word, __proto__ and nesting without end', () => {
-    expect(messages('- a')[0]).toBe('the file: expected object, received array');
-    expect(messages('gatehouse')[0]).toBe('the file: expected object, received string');
-    expect(messages('__proto__: { log: {} }')[0]).toMatch(/^unknown setting "__proto__"/);
-    for (const opening of ['[', '- ', '{a: '])
-      expect(refusal(opening.repeat(50_000)).mistakes.length).toBeGreaterThan(0);
-    expect(messages(`links: ${'['.repeat(700)}${']'.repeat(700)}`)[0]).toMatch(
-      /^links\[0\]: expected object/,
-    );
-  });
-
-  it('answers anything with a configuration or a FileError', () => {
-    const settings = fc.constantFrom(
-      'http',
-      'listen',
-      'encoders',
-      'links',
-      'upstream',
-      'url',
-      '__proto__',
-      'x',
-    );
-    const value = fc.letrec((tie) => ({
-      any: fc.oneof(
-        { depthSize: 'small' },
-        fc.jsonValue(),
-        fc.dictionary(settings, tie('any')),
-        fc.array(tie('any')),
-      ),
-    })).any;
-    fc.assert(
-      fc.property(
-        fc.oneof(
-          fc.string(),
-          value.map((json) => JSON.stringify(json)),
-        ),
-        (text) => {
-          try {
-            parseConfig(text, 'x.yaml');
-          } catch (error) {
-            expect(error).toBeInstanceOf(FileError);
-          }
-        },
-      ),
-    );
   });
 });
 
@@ -277,18 +155,38 @@ describe('settings that contradict each other', () => {
     ['upstream: { url: "mqtts://a", keyFile: c }', 'upstream.keyFile', /certFile/],
     ['upstream: { url: "mqtts://a", passwordFile: c }', 'upstream.passwordFile', /username/],
     ['upstream: { url: "mqtt://a", caFile: c }', 'upstream.caFile', /mqtts/],
-    ['links: [{ id: a, protocol: loopback }, { id: a, protocol: loopback }]', 'links[1].id', /another link/],
-    [`networks: [{ id: ${ID} }, { id: ${ID.toUpperCase()} }]`, 'networks[1].id', /another network/],
+    [
+      'links: [{ id: a, protocol: loopback }, { id: a, protocol: loopback }]',
+      'links[1].id',
+      /another link has this id: see line 1$/,
+    ],
+    [
+      `networks: [{ id: ${ID} }, { id: ${ID.toUpperCase()} }]`,
+      'networks[1].id',
+      /another network has this id/,
+    ],
+    ['http: { productSegment: network }', 'http.productSegment', /is a path of the interface/],
     [gateways({ link: 'b' }), 'zgates[0].link', /links has no "b"/],
     [gateways({ networkId: OTHER }), 'zgates[0].networkId', /networks has no such id/],
-    [gateways({}, { deviceId: OTHER }), 'zgates[1].link', /another gateway is on "a"/],
-    [gateways({}, { link: 'c' }), 'zgates[1].deviceId', /another gateway has this id/],
+    [gateways({}, { deviceId: OTHER }), 'zgates[1].link', /another gateway has this link/],
+    [gateways({}, { link: 'c' }), 'zgates[1].deviceId', /another gateway has this deviceId/],
     [`dataDirectory: /${'d'.repeat(110)}`, 'dataDirectory', /107 bytes/],
     [`adminSocket: /${'ü'.repeat(60)}`, 'adminSocket', /107 bytes/],
   ])('refuses %s', (text, setting, message) => {
     const told = messages(text);
     expect(told).toEqual([expect.stringMatching(message)]);
     expect(told[0]).toContain(`${setting}: `);
+  });
+
+  it('keeps the doors apart from every other path of the interface', () => {
+    const { paths } = JSON.parse(readFileSync(join(import.meta.dirname, '../docs/openapi.json'), 'utf8'));
+    const taken = new Set(Object.keys(paths).map((path) => path.split('/')[1]));
+    expect(taken.delete('access')).toBe(true);
+    for (const segment of taken) {
+      expect(messages(`http: { productSegment: ${segment} }`)).toEqual([
+        `http.productSegment: /${segment} is a path of the interface: choose another`,
+      ]);
+    }
   });
 
   it('accepts plain HTTP on loopback, and port 0 twice', () => {
@@ -317,6 +215,12 @@ describe('files', () => {
         { line: 4, column: 7, message: `encoders.vendorRoots[1]: ${folder} is not a file` },
       ]);
     }
+    const devices = '[{ unitId: 1 }, { unitId: 2, profile: mine.yaml }]';
+    const options = `{ port: /dev/a, profile: all.yaml, devices: ${devices} }`;
+    const link = write(`links: [{ id: a, protocol: modbus, options: ${options} }]`);
+    expect(() => readConfig(link, { checkFiles: true })).toThrow(
+      /options\.profile: cannot read .*\/all\.yaml: there is no such file[\s\S]*devices\[1\]\.profile: cannot read/,
+    );
   });
 
   it('explains a file that cannot be read itself', () => {

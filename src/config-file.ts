@@ -5,12 +5,27 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { adminSocketOf, type Config, configJsonSchema, configSchema } from './config.ts';
-import { named, type Problem, parseText, readText, reasonOf } from './yaml-file.ts';
+import type { Problem } from './problem.ts';
+import { parseText, readText, reasonOf } from './yaml-file.ts';
 
 /** A site's file has a few kilobytes; this is not one. */
 const FILE_MAX_BYTES = 256 * 1024;
 /** sun_path of unix(7), less its final NUL. */
 const SOCKET_PATH_MAX_BYTES = 107;
+
+/** What paths of the interface begin with besides the product's (docs/interface.md). */
+const SEGMENTS_TAKEN = [
+  'encoder',
+  'network',
+  'jobs',
+  'events',
+  'audit',
+  'session',
+  'healthz',
+  'readyz',
+  'metrics',
+  'local',
+];
 
 const OIDC_FILES = ['jwksFile', 'caFile'] as const;
 const UPSTREAM_FILES = ['caFile', 'certFile', 'keyFile', 'passwordFile'] as const;
@@ -27,85 +42,156 @@ export function readConfig(file: string, options: ReadOptions = {}): Config {
 
 /** `file` is the name in messages, and its folder is what relative paths start from. */
 export function parseConfig(text: string, file: string, options: ReadOptions = {}): Config {
-  const kind = { schema: configSchema, jsonSchema: configJsonSchema };
-  const { value: config, failed } = parseText(text, file, kind);
-  resolvePaths(config, dirname(resolve(file)));
-  const problems = [...contradictions(config), ...(options.checkFiles ? unreadableFiles(config) : [])];
-  if (problems.length > 0) throw failed(problems);
-  return config;
+  const folder = dirname(resolve(file));
+  const { value } = parseText(text, file, {
+    schema: configSchema,
+    jsonSchema: configJsonSchema,
+    check(written) {
+      const config = resolved(written, folder);
+      return [...contradictions(config), ...(options.checkFiles ? unreadableFiles(config) : [])];
+    },
+  });
+  return resolved(value, folder);
 }
 
-function resolvePaths(config: Config, folder: string): void {
+/** With absolute paths. */
+function resolved(config: Config, folder: string): Config {
   const at = (path: string) => resolve(folder, path);
-  config.dataDirectory = at(config.dataDirectory);
-  if (config.adminSocket) config.adminSocket = at(config.adminSocket);
-  config.encoders.vendorRoots = config.encoders.vendorRoots.map(at);
-  for (const name of OIDC_FILES) {
-    const path = config.auth.oidc?.[name];
-    if (config.auth.oidc && path) config.auth.oidc[name] = at(path);
-  }
-  for (const name of UPSTREAM_FILES) {
-    const path = config.upstream?.[name];
-    if (config.upstream && path) config.upstream[name] = at(path);
-  }
+  const { dataDirectory, adminSocket, encoders, auth, upstream, links } = config;
+  return {
+    ...config,
+    dataDirectory: at(dataDirectory),
+    ...(adminSocket && { adminSocket: at(adminSocket) }),
+    encoders: { ...encoders, vendorRoots: encoders.vendorRoots.map(at) },
+    auth: { ...auth, ...(auth.oidc && { oidc: { ...auth.oidc, ...those(auth.oidc, OIDC_FILES, at) } }) },
+    ...(upstream && { upstream: { ...upstream, ...those(upstream, UPSTREAM_FILES, at) } }),
+    links: links.map((link) => (link.protocol === 'modbus' ? withProfiles(link, at) : link)),
+  };
+}
+
+/** Of these fields those that are there, changed. */
+function those<Field extends string>(
+  section: Readonly<Partial<Record<Field, string | undefined>>>,
+  fields: readonly Field[],
+  change: (path: string) => string,
+): Partial<Record<Field, string>> {
+  const present = fields.flatMap((field) => {
+    const path = section[field];
+    return path === undefined ? [] : [[field, change(path)]];
+  });
+  return Object.fromEntries(present);
+}
+
+type ModbusLink = Extract<Config['links'][number], { protocol: 'modbus' }>;
+
+/** A profile is the name of one that comes with Gatehouse, or a file. */
+const isProfileFile = (profile: string) => /\.ya?ml$/.test(profile);
+
+function withProfiles(link: ModbusLink, at: (path: string) => string): ModbusLink {
+  const placed = (profile: string) => (isProfileFile(profile) ? at(profile) : profile);
+  const devices = link.options.devices.map((device) => ({
+    ...device,
+    ...(device.profile !== undefined && { profile: placed(device.profile) }),
+  }));
+  return { ...link, options: { ...link.options, profile: placed(link.options.profile), devices } };
 }
 
 /** What cannot be true together. */
 function contradictions(config: Config): Problem[] {
-  const { http, encoders, upstream, links } = config;
+  const { http, encoders } = config;
   const problems: Problem[] = [];
-  const wrong = (path: PropertyKey[], message: string) =>
-    problems.push({ path, message: `${named(path)}: ${message}` });
+  const wrong = (path: PropertyKey[], message: string, ...others: PropertyKey[][]) =>
+    problems.push({ path, message, others });
 
   if (http.plain && !isLoopback(http.listen.host))
-    wrong(['http', 'plain'], 'only a loopback address may be served without TLS: listen on 127.0.0.1');
+    wrong(['http', 'plain'], 'only a loopback address may be served without TLS: listen on 127.0.0.1', [
+      'http',
+      'listen',
+    ]);
   if (sameAddress(http.listen, encoders.listen))
-    wrong(['encoders', 'listen'], 'http.listen has the same address: choose another port');
-  const { oidc } = config.auth;
-  if (oidc && oidc.jwksUrl === undefined && oidc.jwksFile === undefined)
-    wrong(['auth', 'oidc'], 'needs jwksUrl or jwksFile');
-  if (oidc?.caFile && !oidc.jwksUrl?.startsWith('https:'))
-    wrong(['auth', 'oidc', 'caFile'], 'has no effect without https:// in jwksUrl');
-  if (upstream) {
-    if (upstream.certFile && !upstream.keyFile) wrong(['upstream', 'certFile'], 'needs keyFile as well');
-    if (upstream.keyFile && !upstream.certFile) wrong(['upstream', 'keyFile'], 'needs certFile as well');
-    if (upstream.passwordFile && !upstream.username)
-      wrong(['upstream', 'passwordFile'], 'needs username as well');
-    for (const name of ['caFile', 'certFile'] as const)
-      if (upstream[name] && upstream.url.startsWith('mqtt:'))
-        wrong(['upstream', name], 'has no effect without TLS: use mqtts:// in url');
-  }
-  for (const [index, { id }] of links.entries())
-    if (links.findIndex((link) => link.id === id) < index)
-      wrong(['links', index, 'id'], `another link is called "${id}"`);
-  problems.push(...contradictingGateways(config));
+    wrong(['encoders', 'listen'], 'http.listen has the same address: choose another port', [
+      'http',
+      'listen',
+    ]);
+  if (SEGMENTS_TAKEN.includes(http.productSegment))
+    wrong(['http', 'productSegment'], `/${http.productSegment} is a path of the interface: choose another`);
   const socket = adminSocketOf(config);
   if (Buffer.byteLength(socket) > SOCKET_PATH_MAX_BYTES)
     wrong(
       [config.adminSocket ? 'adminSocket' : 'dataDirectory'],
       `the socket's path ${socket} is longer than ${SOCKET_PATH_MAX_BYTES} bytes: set a shorter adminSocket`,
+      ['adminSocket'],
     );
+  return [...problems, ...contradictingCredentials(config), ...contradictingWiring(config)];
+}
+
+function contradictingCredentials({ auth: { oidc }, upstream }: Config): Problem[] {
+  const problems: Problem[] = [];
+  const wrong = (path: PropertyKey[], message: string, ...others: PropertyKey[][]) =>
+    problems.push({ path, message, others });
+  if (oidc && oidc.jwksUrl === undefined && oidc.jwksFile === undefined)
+    wrong(['auth', 'oidc'], 'needs jwksUrl or jwksFile');
+  if (oidc?.caFile && !oidc.jwksUrl?.startsWith('https:'))
+    wrong(['auth', 'oidc', 'caFile'], 'has no effect without https:// in jwksUrl', [
+      'auth',
+      'oidc',
+      'jwksUrl',
+    ]);
+  if (!upstream) return problems;
+  for (const [name, needed] of [
+    ['certFile', 'keyFile'],
+    ['keyFile', 'certFile'],
+    ['passwordFile', 'username'],
+  ] as const)
+    if (upstream[name] && !upstream[needed])
+      wrong(['upstream', name], `needs ${needed} as well`, ['upstream', needed]);
+  for (const name of ['caFile', 'certFile'] as const)
+    if (upstream[name] && upstream.url.startsWith('mqtt:'))
+      wrong(['upstream', name], 'has no effect without TLS: use mqtts:// in url', ['upstream', 'url']);
   return problems;
 }
 
-/** Each gateway has a link of its own, and a network that is named as well. */
-function contradictingGateways({ links, networks, zgates }: Config): Problem[] {
-  const problems: Problem[] = [];
-  const wrong = (path: PropertyKey[], message: string) =>
-    problems.push({ path, message: `${named(path)}: ${message}` });
-  for (const [index, { id }] of networks.entries())
-    if (networks.findIndex((network) => network.id === id) < index)
-      wrong(['networks', index, 'id'], 'another network has this id');
-  for (const [index, { deviceId, link, networkId }] of zgates.entries()) {
-    if (zgates.findIndex((gateway) => gateway.deviceId === deviceId) < index)
-      wrong(['zgates', index, 'deviceId'], 'another gateway has this id');
-    if (zgates.findIndex((gateway) => gateway.link === link) < index)
-      wrong(['zgates', index, 'link'], `another gateway is on "${link}"`);
-    if (!links.some(({ id }) => id === link)) wrong(['zgates', index, 'link'], `links has no "${link}"`);
-    if (!networks.some(({ id }) => id === networkId))
-      wrong(['zgates', index, 'networkId'], 'networks has no such id');
-  }
-  return problems;
+/** Links and networks have names of their own; each gateway has a link of its own, and a network that is named as well. */
+function contradictingWiring({ links, networks, zgates }: Config): Problem[] {
+  const names = (what: string, section: string, entries: readonly object[], field: string) =>
+    twice(entries.map((entry) => (entry as Record<string, unknown>)[field])).map(
+      ([index, before]): Problem => ({
+        path: [section, index, field],
+        message: `another ${what} has this ${field}`,
+        see: [section, before, field],
+      }),
+    );
+  const dangling = zgates.flatMap(({ link, networkId }, index): Problem[] => {
+    const noLink: Problem = {
+      path: ['zgates', index, 'link'],
+      message: `links has no "${link}"`,
+      others: [['links', '*', 'id']],
+    };
+    const noNetwork: Problem = {
+      path: ['zgates', index, 'networkId'],
+      message: 'networks has no such id',
+      others: [['networks', '*', 'id']],
+    };
+    return [
+      ...(links.some(({ id }) => id === link) ? [] : [noLink]),
+      ...(networks.some(({ id }) => id === networkId) ? [] : [noNetwork]),
+    ];
+  });
+  return [
+    ...names('link', 'links', links, 'id'),
+    ...names('network', 'networks', networks, 'id'),
+    ...names('gateway', 'zgates', zgates, 'deviceId'),
+    ...names('gateway', 'zgates', zgates, 'link'),
+    ...dangling,
+  ];
+}
+
+/** Indexes of values that are there before, each with that of the first. */
+function twice(values: readonly unknown[]): [index: number, first: number][] {
+  return values.flatMap((value, index): [number, number][] => {
+    const first = values.indexOf(value);
+    return first < index ? [[index, first]] : [];
+  });
 }
 
 function isLoopback(host: string): boolean {
@@ -117,15 +203,27 @@ function sameAddress(a: Config['http']['listen'], b: Config['http']['listen']): 
   return a.port === b.port && a.port !== 0 && (everywhere || a.host === b.host);
 }
 
-function unreadableFiles({ auth, encoders, upstream }: Config): Problem[] {
+function unreadableFiles({ auth, encoders, upstream, links }: Config): Problem[] {
+  const profiles = links.flatMap((link, index) => {
+    if (link.protocol !== 'modbus') return [];
+    const options = ['links', index, 'options'];
+    return [
+      { path: [...options, 'profile'], file: link.options.profile },
+      ...link.options.devices.map(({ profile: file }, nth) => ({
+        path: [...options, 'devices', nth, 'profile'],
+        file,
+      })),
+    ].filter(({ file }) => file !== undefined && isProfileFile(file));
+  });
   const files: { path: PropertyKey[]; file: string | undefined }[] = [
     ...encoders.vendorRoots.map((file, index) => ({ path: ['encoders', 'vendorRoots', index], file })),
     ...OIDC_FILES.map((name) => ({ path: ['auth', 'oidc', name], file: auth.oidc?.[name] })),
     ...UPSTREAM_FILES.map((name) => ({ path: ['upstream', name], file: upstream?.[name] })),
+    ...profiles,
   ];
   return files.flatMap(({ path, file }) => {
-    const fault = file === undefined ? undefined : unreadable(file);
-    return fault === undefined ? [] : [{ path, message: `${named(path)}: ${fault}` }];
+    const message = file === undefined ? undefined : unreadable(file);
+    return message === undefined ? [] : [{ path, message }];
   });
 }
 

@@ -13,7 +13,7 @@ import {
   identifier,
   mac,
 } from './doors/schema.ts';
-import type { Problem } from './yaml-file.ts';
+import type { Problem } from './problem.ts';
 
 /** Bounds of one file: five times the largest site that is planned for. */
 const ENTRIES_MAX = 5_000;
@@ -154,8 +154,8 @@ function duplicates<Name extends Section>(
     const key = keyOf(entry) ?? undefined;
     const before = key === undefined ? undefined : first.get(key);
     if (before !== undefined) {
-      const message = `${key} is that of ${section}[${before}] as well`;
-      problems.push({ path: [section, index, field], message });
+      const message = `another one of ${section} has ${key} as well`;
+      problems.push({ path: [section, index, field], message, see: [section, before, field] });
     } else if (key !== undefined) first.set(key, index);
   }
   return problems;

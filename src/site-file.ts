@@ -1,6 +1,7 @@
 /** Reads the file that `gatehouse import` takes, and explains every mistake in it (yaml-file.ts). */
+import type { Problem } from './problem.ts';
 import { contradictions, type Site, siteJsonSchema, siteSchema } from './site-document.ts';
-import { type FileError, named, type Problem, parseText, readText } from './yaml-file.ts';
+import { type FileError, parseText, readText } from './yaml-file.ts';
 
 /** 5,000 doors, generously. */
 const FILE_MAX_BYTES = 4 * 1024 * 1024;
@@ -18,12 +19,7 @@ export function readSite(file: string): SiteFile {
 
 /** `file` is the name in messages. Throws FileError. */
 export function parseSite(text: string, file: string): SiteFile {
-  const { value: site, failed } = parseText(text, file, { schema: siteSchema, jsonSchema: siteJsonSchema });
-  const explained = (problems: Problem[]) =>
-    failed(
-      problems.map((problem) => ({ ...problem, message: `${named(problem.path)}: ${problem.message}` })),
-    );
-  const problems = contradictions(site);
-  if (problems.length > 0) throw explained(problems);
-  return { site, failed: explained };
+  const kind = { schema: siteSchema, jsonSchema: siteJsonSchema, check: contradictions };
+  const { value: site, failed } = parseText(text, file, kind);
+  return { site, failed };
 }

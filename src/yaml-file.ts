@@ -6,11 +6,27 @@
  *          |              ^
  *
  * YAML 1.2 without aliases, so that what is written is what is meant and a small file stays small. The two files there
- * are: the configuration (config-file.ts) and what `gatehouse import` takes (site-file.ts).
+ * are: the configuration (config-file.ts) and what `gatehouse import` takes (site-file.ts). Only where the text is no
+ * YAML, so that nobody can tell what the settings are, are other mistakes not looked for.
  */
 import { readFileSync, statSync } from 'node:fs';
-import { type Document, isMap, isScalar, isSeq, LineCounter, parseDocument, visit } from 'yaml';
+import {
+  Composer,
+  type Document,
+  isMap,
+  isScalar,
+  isSeq,
+  Lexer,
+  LineCounter,
+  type Pair,
+  Parser,
+  visit,
+  type YAMLMap,
+} from 'yaml';
 import type { z } from 'zod';
+import { named, type Problem } from './problem.ts';
+import { schemaProblems } from './schema-problems.ts';
+import { soundPart } from './sound-part.ts';
 
 /** More would scroll the first ones away. */
 const MISTAKES_SHOWN_MAX = 20;
@@ -18,6 +34,8 @@ const MISTAKES_SHOWN_MAX = 20;
 const LINE_SHOWN_MAX = 100;
 /** A message quotes what was written, which may be long. */
 const MESSAGE_MAX = 500;
+/** Open collections at any place, as the parser counts them, two at most a level: the deepest setting has ten levels. */
+const NESTING_MAX = 32;
 
 /** One mistake; line and column count from 1. */
 export interface Mistake {
@@ -42,19 +60,14 @@ export interface FileKind<Schema extends z.ZodType> {
   schema: Schema;
   /** For the names of settings that exist. */
   jsonSchema(): z.core.JSONSchema.BaseSchema;
-}
-
-/** Something wrong with one setting. `place: 'key'` points at its name rather than its value. */
-export interface Problem {
-  path: PropertyKey[];
-  message: string;
-  place?: 'key';
+  /** What the schema cannot see. Called with the rest of a file as well, where some settings have mistakes. */
+  check(value: z.output<Schema>): Problem[];
 }
 
 /** A file that was understood, to say more about. */
 export interface Parsed<Value> {
   value: Value;
-  /** What to throw when something is wrong that the schema cannot see. */
+  /** What to throw when something turns out to be wrong later. */
   failed(problems: Problem[]): FileError;
 }
 
@@ -83,19 +96,27 @@ export function reasonOf(error: unknown): string {
 export function parseText<Schema extends z.ZodType>(
   text: string,
   file: string,
-  { schema, jsonSchema }: FileKind<Schema>,
+  { schema, jsonSchema, check }: FileKind<Schema>,
 ): Parsed<z.output<Schema>> {
   const source = parseYaml(text, file);
-  const value: unknown = source.document.toJS() ?? {};
-  const result = schema.safeParse(value);
-  if (!result.success) {
-    const known = jsonSchema();
-    throw failed(
+  const written: unknown = source.document.toJS() ?? {};
+  const { data, error } = schema.safeParse(written);
+  const value = data as z.output<Schema>;
+  const problems: Problem[] = [];
+  if (error) {
+    problems.push(...schemaProblems(error, jsonSchema(), written));
+    const paths = problems.map(({ path }) => path);
+    const sound = soundPart(written, paths, schema);
+    if (sound) problems.push(...sound.inFile(check(sound.value)));
+  } else problems.push(...check(value));
+  const mistakes = [...source.duplicates, ...problems.map((problem) => placed(source, problem))];
+  if (mistakes.length > 0) throw explained(source, mistakes);
+  const failed = (more: Problem[]) =>
+    explained(
       source,
-      result.error.issues.flatMap((issue) => problemsOf(issue, known, value)),
+      more.map((problem) => placed(source, problem)),
     );
-  }
-  return { value: result.data, failed: (problems) => failed(source, problems) };
+  return { value, failed };
 }
 
 // ---- YAML
@@ -105,36 +126,91 @@ interface Source {
   text: string;
   lines: LineCounter;
   document: Document.Parsed;
+  /** Names that are in a section twice; the last one counts. */
+  duplicates: Mistake[];
+  /** The settings of a section by their names, for sections that were looked into. */
+  settings: WeakMap<YAMLMap, Map<unknown, Pair>>;
 }
 
+/** What the library says in words for programmers. */
+const SAID: Partial<Record<string, string>> = {
+  BLOCK_AS_IMPLICIT_KEY:
+    'a second ":" in one line: put the value in quotes, or what follows on a line of its own',
+  NON_STRING_KEY: 'the name of a setting must be a word, no list, section or number',
+};
+
+/** Throws when it cannot be told what the settings are. */
 function parseYaml(text: string, file: string): Source {
   const lines = new LineCounter();
-  const options = { lineCounter: lines, prettyErrors: false, stringKeys: true, version: '1.2' } as const;
-  const document = parseDocument(text, options);
-  const source = { file, text, lines, document };
-  const mistakes = [...document.errors, ...document.warnings].map(({ pos: [offset], message }) =>
-    mistake(source, offset, message),
+  const { documents, tooDeep } = composed(text, lines);
+  const [document, second] = documents;
+  if (!document) throw new Error('the parser gave no document');
+  const source: Source = { file, text, lines, document, duplicates: [], settings: new WeakMap() };
+  if (tooDeep !== undefined)
+    throw explained(source, [mistake(source, tooDeep, 'this nests deeper than any setting')]);
+  const mistakes = [...document.errors, ...document.warnings].map(({ code, pos: [offset], message }) =>
+    mistake(source, offset, SAID[code] ?? message),
   );
+  if (second)
+    mistakes.push(
+      mistake(source, second.range[0], 'a second document begins here: remove the "---", there may be one'),
+    );
   if (document.directives?.yaml.explicit && document.directives.yaml.version !== '1.2')
     mistakes.push(mistake(source, 0, 'only YAML 1.2 is understood: remove the %YAML line'));
   visit(document, {
     Alias(_key, alias) {
-      mistakes.push(
-        mistake(source, alias.range?.[0] ?? 0, 'aliases (*name) are not allowed: repeat the value'),
-      );
+      const offset = rangeStart(alias) ?? 0;
+      mistakes.push(mistake(source, offset, 'aliases (*name) are not allowed: repeat the value'));
     },
+    Map: (_key, map) => void source.duplicates.push(...duplicates(source, map.items)),
   });
-  if (mistakes.length > 0) throw explained(source, mistakes);
+  if (mistakes.length > 0) throw explained(source, [...source.duplicates, ...mistakes]);
   return source;
 }
 
+/** Up to where the text nests too deep, if it does: the composer of the library recurses, its parser does not. */
+function composed(text: string, lines: LineCounter) {
+  const parser = new Parser(lines.addNewLine);
+  lines.addNewLine(0);
+  let tooDeep: number | undefined;
+  function* tokens() {
+    for (const lexeme of new Lexer().lex(text)) {
+      yield* parser.next(lexeme);
+      if (parser.stack.length <= NESTING_MAX) continue;
+      tooDeep = parser.offset;
+      return;
+    }
+    yield* parser.end();
+  }
+  // Names that are twice in one section are found below, in time that grows with their number and not with its square.
+  const composer = new Composer({ stringKeys: true, uniqueKeys: false, version: '1.2' });
+  const documents = [...composer.compose(tokens(), true, text.length)] as Document.Parsed[];
+  return { documents, tooDeep };
+}
+
+function duplicates(source: Source, pairs: readonly { key: unknown }[]): Mistake[] {
+  const first = new Map<unknown, number>();
+  return pairs.flatMap(({ key }) => {
+    if (!isScalar(key)) return [];
+    const offset = rangeStart(key) ?? 0;
+    const before = first.get(key.value);
+    if (before === undefined) {
+      first.set(key.value, offset);
+      return [];
+    }
+    const { line } = source.lines.linePos(before);
+    const message = `"${key.value}" is there twice, before in line ${line}: keep one of them`;
+    return [mistake(source, offset, message)];
+  });
+}
+
 /** Offset of a setting in the text, or of the innermost section that would hold it. */
-function offsetOf({ document }: Source, { path, place }: Problem): number {
-  let node: unknown = document.contents;
+function offsetOf(source: Source, { path, place }: Pick<Problem, 'path' | 'place'>): number {
+  let node: unknown = source.document.contents;
   let name = 0;
   for (const step of path) {
     if (isMap(node)) {
-      const pair = node.items.find(({ key }) => isScalar(key) && key.value === step);
+      const pair = settingsOf(source, node).get(step);
       if (!isScalar(pair?.key)) return name;
       name = pair.key.range?.[0] ?? name;
       node = pair.value;
@@ -147,119 +223,27 @@ function offsetOf({ document }: Source, { path, place }: Problem): number {
   return place === 'key' || empty ? name : (rangeStart(node) ?? name);
 }
 
+function settingsOf({ settings }: Source, section: YAMLMap): Map<unknown, Pair> {
+  const known = settings.get(section);
+  if (known) return known;
+  const found = new Map(
+    section.items.flatMap((pair) => (isScalar(pair.key) ? [[pair.key.value, pair]] : [])),
+  );
+  settings.set(section, found);
+  return found;
+}
+
 function rangeStart(node: unknown): number | undefined {
   return (node as { range?: [number, number, number] } | null)?.range?.[0];
 }
 
 // ---- Explaining
 
-type JsonSchema = z.core.JSONSchema.BaseSchema;
-
-function problemsOf(issue: z.core.$ZodIssue, jsonSchema: JsonSchema, file: unknown): Problem[] {
-  if (issue.code === 'unrecognized_keys') {
-    const known = knownSettings(issue.path, jsonSchema, file);
-    return issue.keys.map((key) => {
-      const guess = nearest(key, known);
-      const hint = guess ? `did you mean "${guess}"?` : `known here: ${known.join(', ')}`;
-      return {
-        path: [...issue.path, key],
-        place: 'key',
-        message: `unknown setting "${named([...issue.path, key])}" (${hint})`,
-      };
-    });
-  }
-  return [{ path: issue.path, message: `${named(issue.path) || 'the file'}: ${inWords(issue, file)}` }];
-}
-
-/** What was expected, and what is there if that helps. */
-function inWords(issue: z.core.$ZodIssue, file: unknown): string {
-  const choices = choicesOf(issue);
-  if (choices.length === 0) {
-    return issue.message
-      .replace(/^Invalid input: /, '')
-      .replace(/, received undefined$/, '; it is missing')
-      .replace(/, received null$/, '; it has no value');
-  }
-  const written = valueAt(file, issue.path);
-  const guess = typeof written === 'string' ? nearest(written, choices.map(String)) : undefined;
-  const hint = guess === undefined ? '' : ` (did you mean "${guess}"?)`;
-  const missing = written === undefined ? '; it is missing' : '';
-  return `expected one of ${choices.map((choice) => JSON.stringify(choice)).join('|')}${missing}${hint}`;
-}
-
-/** The values a setting may have, where there are few: of an enumeration, or of the setting that decides on the others. */
-function choicesOf(issue: z.core.$ZodIssue): readonly unknown[] {
-  if (issue.code === 'invalid_value') return issue.values;
-  return issue.code === 'invalid_union' && 'options' in issue ? (issue.options ?? []) : [];
-}
-
-function valueAt(file: unknown, path: PropertyKey[]): unknown {
-  return path.reduce<unknown>((value, step) => (value as Record<PropertyKey, unknown> | null)?.[step], file);
-}
-
-/** `encoders.vendorRoots[0]` */
-export function named(path: PropertyKey[]): string {
-  return path
-    .map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`))
-    .join('')
-    .replace(/^\./, '');
-}
-
-/** What of a JSON schema leads to the names of settings. */
-interface Section {
-  properties?: Record<string, Section>;
-  items?: Section;
-  oneOf?: Section[];
-  const?: unknown;
-}
-
-/** The settings there are in a section of the file; where a setting decides which (`protocol`), those of its value. */
-function knownSettings(path: PropertyKey[], jsonSchema: JsonSchema, file: unknown): string[] {
-  let section = branch(jsonSchema as Section, file);
-  for (const [depth, step] of path.entries()) {
-    const inner = typeof step === 'number' ? section.items : section.properties?.[String(step)];
-    section = branch(inner ?? {}, valueAt(file, path.slice(0, depth + 1)));
-  }
-  return Object.keys(section.properties ?? {});
-}
-
-function branch(section: Section, value: unknown): Section {
-  const chosen = section.oneOf?.find(({ properties = {} }) =>
-    Object.entries(properties).some(
-      ([name, setting]) => 'const' in setting && setting.const === valueAt(value, [name]),
-    ),
-  );
-  return chosen ?? section;
-}
-
-/** The known name a slip of the fingers away from `word`, if there is one. */
-function nearest(word: string, known: string[]): string | undefined {
-  const wanted = word.toLowerCase().slice(0, 64);
-  const ranked = known
-    .map((name) => ({ name, distance: editDistance(wanted, name.toLowerCase()) }))
-    .sort((a, b) => a.distance - b.distance)[0];
-  return ranked && ranked.distance <= Math.max(2, ranked.name.length / 3) ? ranked.name : undefined;
-}
-
-/** Levenshtein: insertions, deletions and substitutions. */
-function editDistance(a: string, b: string): number {
-  let previous = Array.from({ length: b.length + 1 }, (_, column) => column);
-  for (const [row, letter] of [...a].entries()) {
-    const current = [row + 1];
-    for (const [column, other] of [...b].entries()) {
-      const substituted = (previous[column] ?? 0) + (letter === other ? 0 : 1);
-      current.push(Math.min(substituted, (previous[column + 1] ?? 0) + 1, (current[column] ?? 0) + 1));
-    }
-    previous = current;
-  }
-  return previous.at(-1) ?? 0;
-}
-
-function failed(source: Source, problems: Problem[]): FileError {
-  return explained(
-    source,
-    problems.map((problem) => mistake(source, offsetOf(source, problem), problem.message)),
-  );
+function placed(source: Source, problem: Problem): Mistake {
+  const { path, place, message, see } = problem;
+  const setting = place === 'key' ? '' : `${named(path) || 'the file'}: `;
+  const other = see ? `: see line ${source.lines.linePos(offsetOf(source, { path: see })).line}` : '';
+  return mistake(source, offsetOf(source, problem), `${setting}${message}${other}`);
 }
 
 function mistake({ lines }: Source, offset: number, message: string): Mistake {

@@ -302,11 +302,14 @@ describe('what is refused whole', () => {
           { id: 'g', name: 'b' },
         ],
       },
-      '/groups/1/id: g is that of groups[0]',
+      '/groups/1/id: another one of groups has g as well: see /document/groups/0/id',
     ],
-    [doors({ id: A }, { id: A.toUpperCase() }), `/doors/1/id: ${A} is that of doors[0] as well`],
-    [doors({ accessPointId: 1 }, { accessPointId: 1 }), '/doors/1/accessPointId: 1 is that of doors[0]'],
-    [doors({ id: A, mac: MAC }, { id: B, mac: MAC.toUpperCase() }), `/doors/1/mac: ${MAC} is that of`],
+    [doors({ id: A }, { id: A.toUpperCase() }), `/doors/1/id: another one of doors has ${A} as well`],
+    [doors({ accessPointId: 1 }, { accessPointId: 1 }), '/doors/1/accessPointId: another one of doors has 1'],
+    [
+      doors({ id: A, mac: MAC }, { id: B, mac: MAC.toUpperCase() }),
+      `/doors/1/mac: another one of doors has ${MAC}`,
+    ],
     [
       {
         rs485: [
@@ -315,11 +318,11 @@ describe('what is refused whole', () => {
           { hwId: 'a', bus: 'x' },
         ],
       },
-      '/rs485/2/hwId: a on x is that of rs485[0]',
+      '/rs485/2/hwId: another one of rs485 has a on x',
     ],
     [
       { doors: [{ id: A }], rs485: ['a', 'b'].map((hwId) => ({ hwId, bus: 'x', doorId: A })) },
-      `/rs485/1/doorId: ${A} is that of rs485[0]`,
+      `/rs485/1/doorId: another one of rs485 has ${A}`,
     ],
     [
       {

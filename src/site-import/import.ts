@@ -53,8 +53,10 @@ export function openSiteImport({ database, audit, known, ...slices }: SiteImport
 function assertSound(site: Site, known: Known): void {
   const problems = [...contradictions(site), ...danglingReferences(site, known)];
   if (problems.length === 0) return;
-  const details = problems.slice(0, DETAILS_MAX).map(({ path, message }): ErrorDetail => {
-    return { path: `/document/${path.map(String).join('/')}`, code: 'CONTRADICTION', message };
+  const pointer = (path: PropertyKey[]) => `/document/${path.map(String).join('/')}`;
+  const details = problems.slice(0, DETAILS_MAX).map(({ path, message, see }): ErrorDetail => {
+    const told = see ? `${message}: see ${pointer(see)}` : message;
+    return { path: pointer(path), code: 'CONTRADICTION', message: told };
   });
   throw new GatehouseError(
     'VALIDATION_FAILED',

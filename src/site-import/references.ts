@@ -2,8 +2,8 @@
  * References of a site's file that lead nowhere. The interface stores ids that are not known (yet); a file brings the
  * whole site, so that such an id is a slip of the pen.
  */
+import type { Problem } from '../problem.ts';
 import type { Site } from '../site-document.ts';
-import type { Problem } from '../yaml-file.ts';
 
 export interface Known {
   group(id: string): boolean;

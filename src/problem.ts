@@ -1,0 +1,25 @@
+/** What is wrong with one setting of a file, wherever that was found: by a schema, a check, or the daemon. */
+
+export interface Problem {
+  path: PropertyKey[];
+  message: string;
+  /** Points at the setting's name rather than its value; the message then names the setting itself. */
+  place?: 'key';
+  /** The other one of two that cannot be together. */
+  see?: PropertyKey[];
+  /** Settings it follows from besides; `*` stands for each entry of a list. Where one has a mistake, this may be none. */
+  others?: PropertyKey[][];
+}
+
+/** `encoders.vendorRoots[0]` */
+export function named(path: PropertyKey[]): string {
+  return path
+    .map((step) => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`))
+    .join('')
+    .replace(/^\./, '');
+}
+
+/** The setting of a parsed file; undefined where there is none. */
+export function valueAt(file: unknown, path: PropertyKey[]): unknown {
+  return path.reduce<unknown>((value, step) => (value as Record<PropertyKey, unknown> | null)?.[step], file);
+}

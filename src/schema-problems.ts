@@ -1,0 +1,101 @@
+/** What a schema found wrong with a file, in words for whoever wrote it: what is expected, and what was likely meant. */
+import type { z } from 'zod';
+import { named, type Problem, valueAt } from './problem.ts';
+
+type JsonSchema = z.core.JSONSchema.BaseSchema;
+
+/** One for each setting. `jsonSchema` is that of the same schema, for the names of settings that exist. */
+export function schemaProblems({ issues }: z.ZodError, jsonSchema: JsonSchema, file: unknown): Problem[] {
+  const told = new Set<string>();
+  return issues
+    .flatMap((issue) => problemsOf(issue, jsonSchema, file))
+    .filter(({ path }) => {
+      const setting = named(path);
+      if (told.has(setting)) return false;
+      told.add(setting);
+      return true;
+    });
+}
+
+function problemsOf(issue: z.core.$ZodIssue, jsonSchema: JsonSchema, file: unknown): Problem[] {
+  if (issue.code !== 'unrecognized_keys') return [{ path: issue.path, message: inWords(issue, file) }];
+  const known = knownSettings(issue.path, jsonSchema, file);
+  return issue.keys.map((key) => {
+    const guess = nearest(key, known);
+    const hint = guess ? `did you mean "${guess}"?` : `known here: ${known.join(', ')}`;
+    const path = [...issue.path, key];
+    return { path, place: 'key', message: `unknown setting "${named(path)}" (${hint})` };
+  });
+}
+
+/** What was expected, and what is there if that helps. */
+function inWords(issue: z.core.$ZodIssue, file: unknown): string {
+  const choices = choicesOf(issue);
+  if (choices.length === 0) {
+    return issue.message
+      .replace(/^Invalid input: /, '')
+      .replace(/, received undefined$/, '; it is missing')
+      .replace(/, received null$/, '; it has no value');
+  }
+  const written = valueAt(file, issue.path);
+  const guess = typeof written === 'string' ? nearest(written, choices.map(String)) : undefined;
+  const hint = guess === undefined ? '' : ` (did you mean "${guess}"?)`;
+  const missing = written === undefined ? '; it is missing' : '';
+  return `expected one of ${choices.map((choice) => JSON.stringify(choice)).join('|')}${missing}${hint}`;
+}
+
+/** The values a setting may have, where there are few: of an enumeration, or of the setting that decides on the others. */
+function choicesOf(issue: z.core.$ZodIssue): readonly unknown[] {
+  if (issue.code === 'invalid_value') return issue.values;
+  return issue.code === 'invalid_union' && 'options' in issue ? (issue.options ?? []) : [];
+}
+
+/** What of a JSON schema leads to the names of settings. */
+interface Section {
+  properties?: Record<string, Section>;
+  items?: Section;
+  oneOf?: Section[];
+  const?: unknown;
+}
+
+/** The settings there are in a section of the file; where a setting decides which (`protocol`), those of its value. */
+function knownSettings(path: PropertyKey[], jsonSchema: JsonSchema, file: unknown): string[] {
+  let section = branch(jsonSchema as Section, file);
+  for (const [depth, step] of path.entries()) {
+    const inner = typeof step === 'number' ? section.items : section.properties?.[String(step)];
+    section = branch(inner ?? {}, valueAt(file, path.slice(0, depth + 1)));
+  }
+  return Object.keys(section.properties ?? {});
+}
+
+function branch(section: Section, value: unknown): Section {
+  const chosen = section.oneOf?.find(({ properties = {} }) =>
+    Object.entries(properties).some(
+      ([name, setting]) => 'const' in setting && setting.const === valueAt(value, [name]),
+    ),
+  );
+  return chosen ?? section;
+}
+
+/** The known name a slip of the fingers away from `word`, if there is one. */
+function nearest(word: string, known: string[]): string | undefined {
+  const wanted = word.toLowerCase().slice(0, 64);
+  const ranked = known
+    .map((name) => ({ name, distance: editDistance(wanted, name.toLowerCase()) }))
+    .sort((a, b) => a.distance - b.distance)[0];
+  return ranked && ranked.distance <= Math.max(2, ranked.name.length / 3) ? ranked.name : undefined;
+}
+
+/** Levenshtein: insertions, deletions and substitutions. */
+function editDistance(a: string, b: string): number {
+  let previous = Array.from({ length: b.length + 1 }, (_, column) => column);
+  for (const [row, letter] of [...a].entries()) {
+    const current = [row + 1];
+    for (const [column, other] of [...b].entries()) {
+      const substituted = (previous[column] ?? 0) + (letter === other ? 0 : 1);
+      current.push(Math.min(substituted, (previous[column + 1] ?? 0) + 1, (current[column] ?? 0) + 1));
+    }
+    previous = current;
+  }
+  return previous.at(-1) ?? 0;
+}
