@@ -18,12 +18,15 @@ import type { Database } from './database/database.ts';
 import { type ConfigurationOptions, doorConfiguration } from './doors/configuration.ts';
 import { openDoors } from './doors/doors.ts';
 import { openDoorTable } from './doors/table.ts';
+import type { LiveEvents } from './events/events.ts';
 import { type Field, type FieldCommand, type FieldOptions, openField } from './field/field.ts';
 import { openJobs } from './jobs/jobs.ts';
 import type { Log } from './log.ts';
 import { openNetworks } from './networks/networks.ts';
+import { linkOptions } from './profiles.ts';
 import { openReconciler, type Reconciler } from './reconcile.ts';
-import { openRs485 } from './rs485/rs485.ts';
+import type { Bus } from './rs485/buses.ts';
+import { openRs485, type Rs485 } from './rs485/rs485.ts';
 import { openSiteImport } from './site-import/import.ts';
 import { openZgates, type Zgates } from './zgates/zgates.ts';
 
@@ -35,6 +38,7 @@ export interface EstateOptions {
   database: Database;
   databaseFile: string;
   audit: Audit;
+  events: LiveEvents;
   clock: Clock;
   log: Log;
   processes: Pick<FieldOptions, 'execPath' | 'kill' | 'environment'>;
@@ -50,7 +54,11 @@ export async function openEstate(options: EstateOptions) {
   const { groupName } = catalogue;
   // Each needs others once it works, and not before: hence functions in place of values.
   const execute: Field['execute'] = (linkId, command, signal) => field.execute(linkId, command, signal);
-  const linkUp = (linkId: string) => field.state().links.find(({ id }) => id === linkId)?.up;
+  const linkState = (linkId: string) => {
+    const link = field.state().links.find(({ id }) => id === linkId);
+    return link && { ...link, lastError: link.lastError?.message ?? null };
+  };
+  const linkUp = (linkId: string) => linkState(linkId)?.up;
   const common = { database, audit, clock, log, execute, groupName };
   const networks = await openNetworks({
     ...{ database, audit, clock, declared: config.networks },
@@ -60,7 +68,8 @@ export async function openEstate(options: EstateOptions) {
     ...{ ...common, declared: config.zgates, networkExists: networks.exists, linkUp },
   });
   const rs485 = openRs485({
-    ...{ ...common, busUp: linkUp },
+    ...{ ...common, events: options.events, linkState, buses: busesOf(config) },
+    startJob: (order) => jobs.start(order),
     doorExists: (id) => doors.exists(id),
     relayChanged: (doorId) => doors.wake(doorId),
   });
@@ -77,9 +86,11 @@ export async function openEstate(options: EstateOptions) {
     doors: doors.importPlan,
     rs485: rs485.importPlan,
   });
-  const field = opening.use(await openLinks(options, [rs485, zgates]));
+  const field = opening.use(await openLinks(options, [rs485, zgates], rs485.event));
   tasks.start('RS-485 settings', rs485.applySettings);
   tasks.start('RS-485 reports', rs485.keepReports);
+  tasks.start('RS-485 devices', rs485.keepFound);
+  tasks.start('RS-485 polling', rs485.keepWatch);
   tasks.start('Zigbee channels', zgates.applyChannels);
   tasks.start('Zigbee reports', zgates.keepReports);
   tasks.start('door configurations', doors.configure);
@@ -122,17 +133,31 @@ function openDoorSlice(
   return { ...doors, wake: reconciler.wake, configure: reconciler.run };
 }
 
+/** Links of Zigbee gateways aside, every link is a bus. */
+function busesOf({ links, zgates }: Config): Bus[] {
+  return links
+    .filter(({ id }) => !zgates.some(({ link }) => link === id))
+    .map(({ id, protocol, options }) => ({
+      ...{ id, protocol },
+      port: 'port' in options ? String(options.port) : null,
+      turnaroundMaxMs: 'turnaroundMaxMs' in options ? Number(options.turnaroundMaxMs) : 0,
+    }));
+}
+
 type Listener = Pick<Zgates, 'report' | 'link'>;
 
-function openLinks({ config, clock, log, processes }: EstateOptions, listeners: Listener[]): Promise<Field> {
+function openLinks(
+  { config, clock, log, processes }: EstateOptions,
+  listeners: Listener[],
+  takeEvent: Rs485['event'],
+): Promise<Field> {
   return openField({
     ...processes,
     directory: join(config.dataDirectory, 'hosts'),
-    links: config.links.map(({ id, protocol, host, options }) => ({
-      ...{ id, protocol, host },
-      // Parsed JSON, as Plain is, but for optional keys in its type.
-      options: options as Plain,
-    })),
+    links: config.links.map((link) => {
+      const { id, protocol, host } = link;
+      return { id, protocol, host, options: linkOptions(link) };
+    }),
     clock,
     log,
     onReport(linkId, report) {
@@ -141,6 +166,8 @@ function openLinks({ config, clock, log, processes }: EstateOptions, listeners: 
     onLink(linkId, { up }) {
       for (const listener of listeners) listener.link(linkId, up);
     },
-    onEvent: async (link, { kind }) => log.info({ link, kind }, 'a link told an event'),
+    async onEvent(link, event) {
+      if (!(await takeEvent(link, event))) log.info({ link, kind: event.kind }, 'a link told an event');
+    },
   });
 }

@@ -13,6 +13,7 @@ import { openApiDocument } from './http/openapi.ts';
 import type { Operation } from './http/operation.ts';
 import { backupOperations } from './jobs/backup.ts';
 import { jobOperations } from './jobs/operations.ts';
+import { job } from './jobs/schema.ts';
 import { metricsOperations } from './metrics/operations.ts';
 import { networkOperations } from './networks/operations.ts';
 import { rs485Operations } from './rs485/operations.ts';
@@ -50,7 +51,7 @@ export function interfaceOperations(parts: Parts, productSegment = 'access'): Op
     ...encoderOperations(parts.encoders, parts.registration),
     ...writeOperations(parts.writes),
     ...doorOperations(parts.doors, productSegment),
-    ...rs485Operations(parts.rs485),
+    ...rs485Operations(parts.rs485, job),
     ...zgateOperations(parts.zgates),
     ...networkOperations(parts.networks),
     ...catalogueOperations(parts.catalogue, productSegment),

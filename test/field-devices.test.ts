@@ -57,6 +57,7 @@ async function site() {
     });
     const estate = await openEstate({
       ...{ config, database, opening, clock: systemClock, log: silentLog, audit: { record() {} } },
+      events: { publish() {}, wake() {} },
       databaseFile: join(folder, 'gatehouse.db'),
       processes: { execPath: process.execPath, kill: (pid) => process.kill(pid, 'SIGKILL') },
       tasks: {

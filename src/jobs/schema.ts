@@ -31,7 +31,7 @@ export const job = z
       .nullable()
       .openapi({ description: 'Why it failed; INTERRUPTED: the gateway ended while it ran' }),
     result: z
-      .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()]))
+      .record(z.string(), z.unknown())
       .nullable()
       .openapi({ description: 'What it made, by its kind' }),
   })

@@ -18,8 +18,10 @@ import {
   changedFields,
   edited,
   isTravelling,
+  isUnclaimed,
   NOTHING_WANTED,
   refuseTakenDoor,
+  takeOver,
   wantedOf,
   writeWanted,
 } from './wanted.ts';
@@ -32,6 +34,8 @@ export interface ImportOptions {
   clock: Clock;
   /** After the commit. `since` is epoch milliseconds. */
   added(deviceId: string, since: number): void;
+  /** What is known of a device that was found is known of this one now. */
+  merged(found: string, deviceId: string): void;
   changed(deviceId: string): void;
 }
 
@@ -39,6 +43,8 @@ export interface ImportOptions {
 interface Step {
   deviceId: string;
   row: Rs485Row | undefined;
+  /** The device was found before, and this is its record. */
+  found: Rs485Row | undefined;
   entry: Rs485Entry;
   wanted: Wanted;
   change: Change;
@@ -53,7 +59,8 @@ export function importRs485(options: ImportOptions): MakeImportPlan<Rs485Entry> 
     refuseDuplicates(steps);
     const named = new Set(steps.map(({ deviceId }) => deviceId));
     for (const { wanted, at } of steps) refuseTakenDoor(table, wanted.doorId, named, at);
-    const others = table.all.all().filter((row) => !named.has(row.device_id));
+    const found = new Set(steps.map(({ found }) => found?.device_id));
+    const others = table.all.all().filter((row) => !named.has(row.device_id) && !found.has(row.device_id));
     const open = steps.filter(({ change }) => change.change === 'added' || change.change === 'changed');
     const now = clock.now();
     return {
@@ -67,8 +74,9 @@ export function importRs485(options: ImportOptions): MakeImportPlan<Rs485Entry> 
         for (const step of open) write(options, step, now, caller);
       },
       written() {
-        for (const { deviceId, row, entry } of open) {
+        for (const { deviceId, row, found, entry } of open) {
           if (!row || isElsewhere(row, entry)) options.added(deviceId, now);
+          if (found) options.merged(found.device_id, deviceId);
           options.changed(deviceId);
         }
       },
@@ -78,9 +86,11 @@ export function importRs485(options: ImportOptions): MakeImportPlan<Rs485Entry> 
 
 function stepOf(table: Rs485Table, entry: Rs485Entry, at: string): Step {
   const { deviceId, bus, hwId, ...edit } = entry;
-  const there = table.byAddress.get(bus, hwId);
+  const there = table.byHwId.get(bus, hwId);
   const row = deviceId === undefined ? there : table.device.get(deviceId);
-  if (there && row !== there && there.device_id !== deviceId) {
+  const isOther = there !== undefined && deviceId !== undefined && there.device_id !== deviceId;
+  const found = isOther && isUnclaimed(there) ? there : undefined;
+  if (isOther && !found) {
     throw invalid(`${at}/hwId`, `${hwId} on ${bus} is the device ${there.device_id} already`);
   }
   const before = row && wantedOf(row);
@@ -92,7 +102,7 @@ function stepOf(table: Rs485Table, entry: Rs485Entry, at: string): Step {
     row && before && { bus: row.bus, hwId: row.hw_id, ...plain(before) },
     { bus, hwId, ...plain(wanted) },
   );
-  return { deviceId: id, row, entry, wanted, change, at };
+  return { deviceId: id, row, found, entry, wanted, change, at };
 }
 
 function isElsewhere(row: Rs485Row, { bus, hwId }: Rs485Entry): boolean {
@@ -100,11 +110,12 @@ function isElsewhere(row: Rs485Row, { bus, hwId }: Rs485Entry): boolean {
 }
 
 function write({ table, audit }: ImportOptions, step: Step, now: number, caller: ImportCaller): void {
-  const { deviceId, row, entry, wanted, change } = step;
+  const { deviceId, row, found, entry, wanted, change } = step;
   const { principal, correlationId } = caller;
   const { bus, hwId } = entry;
-  if (!row) table.insert.run(deviceId, bus, hwId, now, now, principal.id, now, principal.id);
-  else if (isElsewhere(row, entry)) table.setAddress.run(bus, hwId, deviceId);
+  const address = takeOver(table, found, row?.bus === bus ? row.address : null);
+  if (!row) table.insert.run(deviceId, bus, hwId, address, now, now, principal.id, now, principal.id);
+  else if (isElsewhere(row, entry)) table.bind.run(bus, hwId, address, now, principal.id, deviceId);
   const bumpSettings = row !== undefined && isTravelling(changedFields(wantedOf(row), wanted));
   writeWanted(table, deviceId, wanted, { bumpSettings, now, principalId: principal.id });
   const detail = { change: change.change, fields: change.fields.map(({ field }) => field) };

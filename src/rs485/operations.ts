@@ -2,7 +2,9 @@
 import { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../http/operation.ts';
 import type { Role } from '../principal.ts';
+import { busList, pulseResult, replaceBody, scanBody } from './bus-schema.ts';
 import type { Rs485 } from './rs485.ts';
+import { SCANNERS } from './scan.ts';
 import { deviceId, listQuery, rs485Device, rs485DeviceState, rs485Page, updateBody } from './schema.ts';
 
 const params = z.object({ deviceId });
@@ -11,7 +13,12 @@ const path = '/network/rs485/{deviceId}';
 /** All but the property management system, which has no business with wiring. */
 const READERS: readonly [Role, ...Role[]] = ['service-tool', 'front-desk-admin', 'front-desk'];
 
-export function rs485Operations(rs485: Rs485): Operation[] {
+/** `job`: the schema of a job. */
+export function rs485Operations(rs485: Rs485, job: z.ZodType): Operation[] {
+  return [...deviceOperations(rs485), ...busOperations(rs485, job), ...fieldOperations(rs485)];
+}
+
+function deviceOperations(rs485: Rs485): Operation[] {
   return [
     operation({
       id: 'updateRs485Device',
@@ -74,6 +81,82 @@ export function rs485Operations(rs485: Rs485): Operation[] {
       result: rs485DeviceState,
       errors: ['NOT_FOUND'],
       handler: ({ params }) => ({ body: rs485.state(params.deviceId) }),
+    }),
+  ];
+}
+
+function busOperations(rs485: Rs485, job: z.ZodType): Operation[] {
+  return [
+    operation({
+      id: 'listRs485Buses',
+      method: 'get',
+      path: '/network/rs485/buses',
+      tag,
+      summary: 'Read how the buses do',
+      access: ['service-tool', 'front-desk-admin'],
+      status: 200,
+      result: busList,
+      errors: [],
+      handler: () => ({ body: { items: rs485.buses() } }),
+    }),
+    operation({
+      id: 'scanRs485Bus',
+      method: 'post',
+      path: '/network/rs485/scan',
+      tag,
+      summary: 'Look for devices on a bus',
+      description:
+        'Asks every address of a range who is there, as a job; polls and pulses go on in between. Devices that say who they are become rows. `result` of the finished job: `addresses` [{address, answered, identity, turnaroundMs {min, median, max}, counters, deviceId, isNew}] of those that said anything or should have.',
+      access: SCANNERS,
+      body: scanBody,
+      status: 202,
+      result: job,
+      errors: ['QUEUE_FULL', 'DEVICE_OFFLINE'],
+      handler: async ({ body, principal, correlationId }) => ({
+        body: await rs485.scan(body, { principal, correlationId }),
+      }),
+    }),
+  ];
+}
+
+function fieldOperations(rs485: Rs485): Operation[] {
+  return [
+    operation({
+      id: 'pulseRs485Device',
+      method: 'post',
+      path: `${path}/pulse`,
+      tag,
+      summary: 'Fire the relay of an RS-485 device',
+      description:
+        'Closes the relay that its settings in force name, for unlockDurationMilliseconds (5 s where neither they nor the device name a time). Each request fires once at most, within 5 s or not at all, and is never sent again by itself. 503 DEVICE_OFFLINE: nothing was fired.',
+      access: ['service-tool'],
+      params,
+      status: 200,
+      result: pulseResult,
+      errors: ['NOT_FOUND', 'NO_RELAY', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
+      handler: async ({ params, principal, correlationId }) => ({
+        body: await rs485.pulse(params.deviceId, { principal, correlationId }),
+      }),
+    }),
+    operation({
+      id: 'replaceRs485Device',
+      method: 'post',
+      path: `${path}/replace`,
+      tag,
+      summary: 'Put another device in the place of one',
+      description:
+        'The record keeps its id, name, door, settings and history, and its settings go to the new device. The row that the new device was found with disappears; one that somebody has wanted something of is refused (ALREADY_EXISTS).',
+      access: ['service-tool'],
+      params,
+      body: replaceBody,
+      status: 200,
+      result: rs485Device,
+      errors: ['NOT_FOUND', 'PRECONDITION_FAILED', 'ALREADY_EXISTS'],
+      async handler({ params, body, principal, correlationId, ifMatch }) {
+        const caller = { principal, correlationId, ifMatch };
+        const { device, revision } = await rs485.replace(params.deviceId, body, caller);
+        return { body: device, etag: String(revision) };
+      },
     }),
   ];
 }

@@ -1,32 +1,32 @@
-/** The RS-485 device resource: reads, edits (4.5) and what is known beyond it. */
+/** The RS-485 slice: the device resource with its edits (4.5), the buses, and what is done with both. */
+import type { StateReport } from '../../drivers/driver.ts';
 import type { Audit } from '../audit/audit.ts';
-import type { Clock } from '../clock.ts';
-import type { Database } from '../database/database.ts';
-import { GatehouseError } from '../errors.ts';
 import { assertIfMatch, assertSameId } from '../http/editing.ts';
-import type { Principal } from '../principal.ts';
-import type { ApplyFailure } from '../reconcile.ts';
+import type { Caller } from '../principal.ts';
+import type { Replacement } from './bus-schema.ts';
+import { type BusesOptions, openBuses } from './buses.ts';
+import { openDiscovery } from './discovery.ts';
+import { openFieldEvents } from './field-events.ts';
 import { importRs485 } from './import.ts';
-import type { Edit, ListQuery, Rs485Device, Rs485DeviceState } from './schema.ts';
+import { openPulse } from './pulse.ts';
+import { openReplace } from './replace.ts';
+import { openScan, type StartJob } from './scan.ts';
+import type { Edit, ListQuery, Rs485Device } from './schema.ts';
 import { openSettings, type SettingsOptions } from './settings.ts';
-import { openRs485Table, type Rs485Row } from './table.ts';
+import { deviceFrom, stateFrom } from './shown.ts';
+import { existing, openRs485Table, type Rs485Row, type Rs485Table } from './table.ts';
 import { changedFields, edited, isTravelling, refuseTakenDoor, wantedOf, writeWanted } from './wanted.ts';
+import { openWatch } from './watch.ts';
 
-export interface Caller {
-  principal: Principal;
-  correlationId: string;
-}
-
-export interface Rs485Options extends Omit<SettingsOptions, 'table' | 'applied'> {
-  database: Database;
+export interface Rs485Options
+  extends Omit<SettingsOptions, 'table' | 'applied' | 'unknown' | 'heardAt'>,
+    Omit<BusesOptions, 'table'> {
   audit: Audit;
-  clock: Clock;
   groupName(groupId: string): string | undefined;
   doorExists(doorId: string): boolean;
-  /** undefined: the configuration has no such link. */
-  busUp(linkId: string): boolean | undefined;
   /** A door's relay was bound, or has taken its settings. */
   relayChanged(doorId: string): void;
+  startJob: StartJob;
 }
 
 export type Rs485 = ReturnType<typeof openRs485>;
@@ -34,45 +34,115 @@ export type Rs485 = ReturnType<typeof openRs485>;
 export function openRs485(options: Rs485Options) {
   const { database, audit, clock } = options;
   const table = openRs485Table(database);
+  const buses = openBuses({ ...options, table });
+  const watch = openWatch({ ...options, table });
+  /** Whose address that was before is there no more. */
+  const heardAt = ({ device_id, bus, address }: Rs485Row, now: number) => {
+    if (address === now) return;
+    table.clearAddress.run(bus, now, device_id);
+    table.setAddress.run(now, device_id);
+    watch.changed(bus);
+  };
   const settings = openSettings({
-    ...options,
-    table,
+    ...{ ...options, table, heardAt },
     applied: ({ door_id }) => door_id !== null && options.relayChanged(door_id),
+    unknown: (bus, told) => discovery.unknown(bus, told),
   });
   const { reconciler, reported } = settings;
+  const discovery = openDiscovery({
+    ...{ ...options, table },
+    added(deviceIds, since) {
+      for (const deviceId of deviceIds) {
+        reported.add(deviceId, since);
+        watch.changed(existing(table, deviceId).bus);
+      }
+    },
+    told: settings.take,
+  });
+  const known = (deviceId: string) => reported.get(deviceId);
+  const pulse = openPulse({ ...options, table, known, isInForce: settings.isInForce });
+  const scan = openScan({
+    ...{ ...options, table, buses, discovery },
+    async place(found) {
+      const moved = () =>
+        found.flatMap(({ bus, hwId, address }) => {
+          const row = table.byHwId.get(bus, hwId);
+          return row && address !== null && row.address !== address ? [{ row, address }] : [];
+        });
+      if (moved().length === 0) return;
+      await database.commit(() => {
+        for (const { row, address } of moved()) heardAt(row, address);
+      });
+    },
+  });
+  const resource = openResource(options, table, settings);
+  const replace = openReplace({
+    ...{ ...options, table, buses, reported },
+    replaced(row, busBefore) {
+      for (const bus of new Set([row.bus, busBefore])) watch.changed(bus);
+      reconciler.wake(row.device_id);
+      if (row.door_id !== null) options.relayChanged(row.door_id);
+    },
+  });
+
+  return {
+    ...resource,
+    state: stateFrom({ ...options, table, settings, buses }),
+    scan,
+    pulse,
+    async replace(deviceId: string, body: Replacement, caller: Caller & { ifMatch: string | undefined }) {
+      await replace(deviceId, body, caller);
+      return resource.get(deviceId);
+    },
+    buses: buses.overview,
+    /** The latest report of each bus that is up. */
+    busReports: buses.reports,
+
+    importPlan: importRs485({
+      ...{ table, audit, clock, changed: reconciler.wake, merged: reported.move },
+      added(deviceId, since) {
+        reported.add(deviceId, since);
+        for (const { id } of options.buses) watch.changed(id);
+      },
+    }),
+    /** The device whose relay opens this door, and whether it has the settings that are wanted. */
+    relay(doorId: string): { deviceId: string; settled: boolean } | undefined {
+      const row = table.byDoor.get(doorId);
+      return row && { deviceId: row.device_id, settled: settings.isInForce(row) };
+    },
+    report(linkId: string, told: StateReport) {
+      if (buses.has(linkId) && !buses.report(linkId, told)) settings.report(linkId, told);
+    },
+    link(linkId: string, up: boolean) {
+      if (!buses.has(linkId)) return;
+      buses.link(linkId, up);
+      settings.link(linkId, up);
+      watch.link(linkId, up);
+    },
+    /** Resolves when it is durable; false when it is none of a bus. */
+    event: openFieldEvents({ ...options, table, discovery, buses }),
+    /** For supervise, as are the next. */
+    applySettings: reconciler.run,
+    keepReports: reported.run,
+    keepFound: discovery.run,
+    keepWatch: watch.run,
+  };
+}
+
+/** Reads and edits. */
+function openResource(options: Rs485Options, table: Rs485Table, settings: ReturnType<typeof openSettings>) {
+  const { database, audit, clock } = options;
+  const { reconciler } = settings;
   const toDevice = deviceFrom(options, settings);
 
   function get(deviceId: string): { device: Rs485Device; revision: number } {
-    const row = existing(table.device.get(deviceId), deviceId);
+    const row = existing(table, deviceId);
     return { device: toDevice(row), revision: row.revision };
   }
 
   return {
     get,
     list: (query: ListQuery) => page((after, limit) => rows(table, query, after, limit), toDevice, query),
-
-    state(deviceId: string): Rs485DeviceState {
-      const row = existing(table.device.get(deviceId), deviceId);
-      const known = reported.get(deviceId);
-      const failure = reconciler.failure(deviceId);
-      const next = reconciler.nextAttempt(deviceId);
-      return {
-        deviceId,
-        bus: row.bus,
-        busUp: options.busUp(row.bus) ?? null,
-        inForce: settings.isInForce(row),
-        failure: failure ? shown(failure) : null,
-        nextAttempt: next === undefined ? null : new Date(next).toISOString(),
-        unknown: [
-          ...(row.group_id === null || options.groupName(row.group_id) !== undefined
-            ? []
-            : ['groupId' as const]),
-          ...(row.door_id === null || options.doorExists(row.door_id) ? [] : ['doorId' as const]),
-        ],
-        reportAge: known?.at === undefined ? null : Math.round(clock.monotonic() - known.at),
-        levels: { ...known?.state?.levels },
-      };
-    },
 
     async update(
       deviceId: string,
@@ -81,7 +151,7 @@ export function openRs485(options: Rs485Options) {
     ) {
       assertSameId('deviceId', edit.deviceId, deviceId);
       await database.commit(() => {
-        const row = existing(table.device.get(deviceId), deviceId);
+        const row = existing(table, deviceId);
         assertIfMatch(ifMatch, row.revision);
         const before = wantedOf(row);
         const after = edited(before, edit);
@@ -99,53 +169,11 @@ export function openRs485(options: Rs485Options) {
       if (result.device.doorId !== null) options.relayChanged(result.device.doorId);
       return result;
     },
-
-    importPlan: importRs485({ table, audit, clock, added: reported.add, changed: reconciler.wake }),
-    /** The device whose relay opens this door, and whether it has the settings that are wanted. */
-    relay(doorId: string): { deviceId: string; settled: boolean } | undefined {
-      const row = table.byDoor.get(doorId);
-      return row && { deviceId: row.device_id, settled: settings.isInForce(row) };
-    },
-    report: settings.report,
-    link: settings.link,
-    /** For supervise, as are the next. */
-    applySettings: reconciler.run,
-    keepReports: reported.run,
-  };
-}
-
-function existing(row: Rs485Row | undefined, deviceId: string): Rs485Row {
-  if (row) return row;
-  throw new GatehouseError(
-    'NOT_FOUND',
-    `There is no RS-485 device ${deviceId}; GET /network/rs485 lists those there are.`,
-  );
-}
-
-function deviceFrom({ groupName }: Rs485Options, settings: ReturnType<typeof openSettings>) {
-  return (row: Rs485Row): Rs485Device => {
-    const known = settings.reported.get(row.device_id);
-    return {
-      deviceId: row.device_id,
-      ...wantedOf(row),
-      group: row.group_id === null ? null : (groupName(row.group_id) ?? null),
-      hwId: row.hw_id,
-      type: known?.state ? known.state.type : row.type,
-      reportedSettingsVersion: settings.reportedVersion(row),
-      settingsVersion: row.settings_version,
-      apps: known?.state ? known.state.apps : JSON.parse(row.apps),
-      platform: known?.state ? known.state.platform : JSON.parse(row.platform ?? 'null'),
-      connectionState: {
-        changedOn: new Date(known?.changedAt ?? row.connected_changed_at).toISOString(),
-        connected: known?.connected ?? false,
-      },
-      upgradeJobInfo: null,
-    };
   };
 }
 
 function rows(
-  table: ReturnType<typeof openRs485Table>,
+  table: Rs485Table,
   { bus, groupId, doorId, name }: ListQuery,
   after: string,
   limit: number,
@@ -171,8 +199,4 @@ function page(
     if (found.length <= limit) return { items, next: null };
     after = found.at(-1)?.device_id ?? '';
   }
-}
-
-function shown({ at, ...failure }: ApplyFailure) {
-  return { ...failure, at: new Date(at).toISOString() };
 }

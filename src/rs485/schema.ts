@@ -3,6 +3,7 @@ import { z } from '@hono/zod-openapi';
 import { type IoPins, PINS, type Pin } from '../../drivers/settings.ts';
 import { readOnlyFields } from '../http/editing.ts';
 import { pageLimit, printable } from '../http/fields.ts';
+import { wire } from './bus-schema.ts';
 
 const NAME_MAX = 128;
 const IDENTIFIER_MAX = 64;
@@ -47,7 +48,8 @@ const deviceFields = {
     .int()
     .openapi({ description: 'Of the settings in force; 0: none were ever put' }),
   settingsVersion: z.int().openapi({
-    description: 'Of the settings wanted: ioPins, relayIndex, unlockDurationMilliseconds, useInputPinMemory',
+    description:
+      'Of the settings wanted: ioPins, relayIndex, unlockDurationMilliseconds, useInputPinMemory. 0: none were ever wanted, and the device is left as it is',
   }),
   apps: z.array(nameVersion),
   platform: version.nullable(),
@@ -136,7 +138,25 @@ export const rs485DeviceState = z
     reportAge: z.int().nullable().openapi({
       description: 'Milliseconds since the device was last heard of; null: not since the gateway started',
     }),
+    address: z.int().nullable().openapi({ description: 'On its bus; null: not heard of yet' }),
+    profile: z.string().nullable().openapi({ description: 'What product its driver takes it for' }),
     levels: z.record(z.string(), z.boolean()).openapi({ description: 'What the pins showed then' }),
+    edges: z
+      .record(z.string(), z.object({ total: z.int(), at: dateTime }))
+      .openapi({ description: 'Activations of inputs since the driver began, and the last one' }),
+    tamper: z.boolean().nullable().openapi({ description: 'null: the product does not tell, as the next' }),
+    supplyFault: z.boolean().nullable(),
+    pulse: z
+      .object({ relay: z.int().nullable(), remainingMilliseconds: z.int() })
+      .nullable()
+      .openapi({ description: 'The relay pulse under way' }),
+    effectiveUnlockMilliseconds: z.int().nullable().openapi({
+      description: 'What unlockDurationMilliseconds becomes on this product; null: the device’s own',
+    }),
+    unsupported: z
+      .array(z.string())
+      .openapi({ description: 'Settings and pins that the product cannot carry' }),
+    wire: wire.nullable().openapi({ description: 'How well it is heard; null: nobody asks it' }),
   })
   .openapi('Rs485DeviceState');
 export type Rs485DeviceState = z.infer<typeof rs485DeviceState>;

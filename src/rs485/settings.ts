@@ -4,26 +4,39 @@ import { DriverError, type Plain, type StateReport } from '../../drivers/driver.
 import { type Rs485Apply, type Rs485Report, rs485Applied, rs485Report } from '../../drivers/settings.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
+import type { LiveEvents } from '../events/events.ts';
 import type { Log } from '../log.ts';
 import { openReconciler, type Reconciler } from '../reconcile.ts';
 import { openReported, type Reported } from '../reported.ts';
+import { connectionChanged } from './live-events.ts';
 import type { Rs485Row, Rs485Table } from './table.ts';
 import { settingsOf } from './wanted.ts';
 
+/** Of what a device says; its hwId follows. */
+const SUBJECT = 'device:';
 /** One exchange with a device on a busy bus, repeated, and a margin. */
 const APPLY_TIMEOUT_MS = 20_000;
+/** Of a device that was found and is left as it is until somebody wants something of it. */
+const NOTHING_WANTED_YET = 0;
+
+/** Has a link execute a command; rejects with a DriverError. */
+export type Execute = (
+  linkId: string,
+  command: { kind: string; data: Plain; timeoutMs: number },
+  signal: AbortSignal,
+) => Promise<Plain>;
 
 export interface SettingsOptions {
   database: Database;
   table: Rs485Table;
+  events: LiveEvents;
   clock: Clock;
   log: Log;
-  /** Has a link execute a command; rejects with a DriverError. */
-  execute(
-    linkId: string,
-    command: { kind: string; data: Plain; timeoutMs: number },
-    signal: AbortSignal,
-  ): Promise<Plain>;
+  execute: Execute;
+  /** A device without a row said this. */
+  unknown(bus: string, told: Rs485Report): void;
+  /** Inside a commit job: a connected device is at this address of its bus. */
+  heardAt(row: Rs485Row, address: number): void;
   /** The device has taken what is wanted. */
   applied(row: Rs485Row): void;
   /** From 0 up to 1, for the back-off; Math.random when absent. */
@@ -37,37 +50,22 @@ export interface Settings {
   reportedVersion(row: Rs485Row): number;
   /** The device has what is wanted: the version, and, as far as it tells them, the settings themselves. */
   isInForce(row: Rs485Row): boolean;
-  /** A link reported the state of a subject. */
-  report(linkId: string, report: StateReport): void;
-  /** A link came up or went down. */
-  link(linkId: string, up: boolean): void;
+  /** A device with a row said this. */
+  take(row: Rs485Row, told: Rs485Report): void;
+  /** A bus reported the state of a subject. */
+  report(bus: string, report: StateReport): void;
+  /** A bus came up or went down. */
+  link(bus: string, up: boolean): void;
 }
 
 export function openSettings(options: SettingsOptions): Settings {
   const { database, table, clock, log } = options;
-  const reported = openReported<Rs485Report>({
-    database,
-    clock,
-    stored: table.all.all().map((row) => ({
-      id: row.device_id,
-      connected: row.connected === 1,
-      changedAt: row.connected_changed_at,
-    })),
-    facts: ({ type, platform, apps, reportedSettingsVersion }) => [
-      type,
-      platform,
-      apps,
-      reportedSettingsVersion,
-    ],
-    store(id, { connected, changedAt, state }) {
-      table.setConnected.run(Number(connected), changedAt, id);
-      if (state) table.setFacts.run(...factsOf(state), id);
-    },
-  });
+  const reported = openPresence(options);
   const reportedVersion = (row: Rs485Row) =>
     reported.get(row.device_id)?.state?.reportedSettingsVersion ?? row.reported_settings_version;
 
   function isInForce(row: Rs485Row): boolean {
+    if (row.settings_version === NOTHING_WANTED_YET) return true;
     const told = reported.get(row.device_id)?.state?.settings;
     if (told && !isDeepStrictEqual(told, settingsOf(row))) return false;
     return reportedVersion(row) === row.settings_version;
@@ -82,7 +80,12 @@ export function openSettings(options: SettingsOptions): Settings {
     const answer = rs485Applied.safeParse(await options.execute(row.bus, command, signal));
     if (answer.data?.reportedSettingsVersion !== version)
       throw new DriverError('BAD_REPLY', 'the device did not confirm these settings');
-    await database.commit(() => table.setReportedVersion.run(version, deviceId));
+    await database.commit(() => {
+      const now = table.device.get(deviceId);
+      if (now?.hw_id !== row.hw_id || now.bus !== row.bus)
+        throw new DriverError('BUSY', 'another device stands in its place now');
+      table.setReportedVersion.run(version, deviceId);
+    });
     const known = reported.get(deviceId);
     if (known?.state) {
       const state = { ...known.state, reportedSettingsVersion: version, settings };
@@ -103,27 +106,62 @@ export function openSettings(options: SettingsOptions): Settings {
     ...(options.random && { random: options.random }),
   });
 
+  function take(row: Rs485Row, told: Rs485Report): void {
+    const wasConnected = reported.get(row.device_id)?.connected ?? false;
+    const wasInForce = isInForce(row);
+    reported.report(row.device_id, told.connected, told);
+    const isBack = told.connected && !wasConnected;
+    const isNowInForce = isInForce(row);
+    if (!isNowInForce && (isBack || wasInForce)) reconciler.wake(row.device_id);
+    if (isNowInForce && !wasInForce) options.applied(row);
+  }
+
   return {
-    ...{ reconciler, reported, reportedVersion, isInForce },
-    report(linkId, { subject, state }) {
-      if (!subject.startsWith('device:')) return;
-      const row = table.byAddress.get(linkId, subject.slice('device:'.length));
-      if (!row) return;
+    ...{ reconciler, reported, reportedVersion, isInForce, take },
+    report(bus, { subject, state }) {
+      if (!subject.startsWith(SUBJECT)) return;
       const { data: told, error } = rs485Report.safeParse(state);
-      if (!told) return log.warn({ link: linkId, subject, err: error }, 'a device reports what is no state');
-      const wasConnected = reported.get(row.device_id)?.connected ?? false;
-      const wasInForce = isInForce(row);
-      reported.report(row.device_id, told.connected, told);
-      const isBack = told.connected && !wasConnected;
-      const isNowInForce = isInForce(row);
-      if (!isNowInForce && (isBack || wasInForce)) reconciler.wake(row.device_id);
-      if (isNowInForce && !wasInForce) options.applied(row);
+      if (told?.hwId !== subject.slice(SUBJECT.length))
+        return log.warn({ link: bus, subject, err: error }, 'a device reports what is no state of its own');
+      const row = table.byHwId.get(bus, told.hwId);
+      if (row) take(row, told);
+      else options.unknown(bus, told);
     },
-    link(linkId, up) {
+    link(bus, up) {
       if (up) return;
-      for (const { device_id } of table.onBus.all(linkId)) reported.disconnect(device_id);
+      for (const { device_id } of table.onBus.all(bus)) reported.disconnect(device_id);
     },
   };
+}
+
+/** What devices say of themselves, with what of it is stored and told to live readers. */
+function openPresence(options: SettingsOptions): Reported<Rs485Report> {
+  const { database, table, events, clock, heardAt } = options;
+  return openReported<Rs485Report>({
+    database,
+    clock,
+    known: table.all.all().map((row) => ({
+      id: row.device_id,
+      connected: row.connected === 1,
+      changedAt: row.connected_changed_at,
+    })),
+    facts: ({ type, platform, apps, reportedSettingsVersion, address }) => [
+      ...[type, platform, apps, reportedSettingsVersion],
+      address,
+    ],
+    store(id, { connected, changedAt, state }) {
+      const row = table.device.get(id);
+      if (!row) return;
+      if (row.connected !== Number(connected) || row.connected_changed_at !== changedAt) {
+        table.setConnected.run(Number(connected), changedAt, id);
+        events.publish(connectionChanged(id, connected, changedAt));
+      }
+      if (!state) return;
+      table.setFacts.run(...factsOf(state), id);
+      if (connected && state.address !== undefined) heardAt(row, state.address);
+    },
+    stored: events.wake,
+  });
 }
 
 function factsOf({ type, platform, apps, reportedSettingsVersion }: Rs485Report) {

@@ -1,5 +1,6 @@
 /** The only SQL over RS-485 devices. */
 import type { Prepare } from '../database/database.ts';
+import { GatehouseError } from '../errors.ts';
 
 type Text = string | null;
 
@@ -7,6 +8,8 @@ export interface Rs485Row {
   device_id: string;
   bus: string;
   hw_id: string;
+  /** On the bus; null: not heard of yet. */
+  address: number | null;
   name: Text;
   description: Text;
   door_id: Text;
@@ -26,7 +29,7 @@ export interface Rs485Row {
   apps: string;
 }
 
-const COLUMNS = `device_id, bus, hw_id, name, description, door_id, group_id, io_pins, relay_index,
+const COLUMNS = `device_id, bus, hw_id, address, name, description, door_id, group_id, io_pins, relay_index,
   unlock_duration_ms, use_input_pin_memory, revision, settings_version, reported_settings_version, connected,
   connected_changed_at, type, platform, apps`;
 
@@ -35,7 +38,7 @@ export type Rs485Table = ReturnType<typeof openRs485Table>;
 export function openRs485Table({ prepare }: Prepare) {
   return {
     device: prepare<[string], Rs485Row>(`SELECT ${COLUMNS} FROM rs485_device WHERE device_id = ?`),
-    byAddress: prepare<[string, string], Rs485Row>(
+    byHwId: prepare<[string, string], Rs485Row>(
       `SELECT ${COLUMNS} FROM rs485_device WHERE bus = ? AND hw_id = ?`,
     ),
     byDoor: prepare<[string], Rs485Row>(`SELECT ${COLUMNS} FROM rs485_device WHERE door_id = ?`),
@@ -49,9 +52,9 @@ export function openRs485Table({ prepare }: Prepare) {
          AND instr(lower(device_id || char(10) || hw_id || char(10) || coalesce(name, '')), lower(?)) > 0
        ORDER BY device_id LIMIT ?`,
     ),
-    insert: prepare<[string, string, string, number, number, string, number, string]>(
-      `INSERT INTO rs485_device (device_id, bus, hw_id, connected_changed_at, created_at, created_by, updated_at,
-         updated_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    insert: prepare<[string, string, string, number | null, number, number, string, number, string]>(
+      `INSERT INTO rs485_device (device_id, bus, hw_id, address, connected_changed_at, created_at, created_by,
+         updated_at, updated_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ),
     setWanted: prepare<
       [
@@ -64,9 +67,34 @@ export function openRs485Table({ prepare }: Prepare) {
          revision = revision + 1, updated_at = ?, updated_by = ? WHERE device_id = ?`,
     ),
     clearDoor: prepare<[string]>('UPDATE rs485_device SET door_id = NULL WHERE device_id = ?'),
+    /** Nothing was ever wanted of it. */
+    insertFound: prepare<[string, string, string, number | null, number, number, string, number, string]>(
+      `INSERT INTO rs485_device (device_id, bus, hw_id, address, settings_version, connected_changed_at, created_at,
+         created_by, updated_at, updated_by) VALUES (?, ?, ?, ?, 0, ?, ?, ?, ?, ?)`,
+    ),
+    delete: prepare<[string]>('DELETE FROM rs485_device WHERE device_id = ?'),
+    countOnBus: prepare<[string], { count: number }>(
+      'SELECT count(*) AS count FROM rs485_device WHERE bus = ?',
+    ),
     /** Another device stands in its place: nothing it had in force is known any more. */
-    setAddress: prepare<[string, string, string]>(
-      'UPDATE rs485_device SET bus = ?, hw_id = ?, reported_settings_version = 0 WHERE device_id = ?',
+    bind: prepare<[string, string, number | null, number, string, string]>(
+      `UPDATE rs485_device SET bus = ?, hw_id = ?, address = ?, reported_settings_version = 0,
+         revision = revision + 1, updated_at = ?, updated_by = ? WHERE device_id = ?`,
+    ),
+    setAddress: prepare<[number, string]>('UPDATE rs485_device SET address = ? WHERE device_id = ?'),
+    /** Whoever had this address on the bus before. */
+    clearAddress: prepare<[string, number, string]>(
+      'UPDATE rs485_device SET address = NULL WHERE bus = ? AND address = ? AND device_id <> ?',
+    ),
+    addressed: prepare<[string], { address: number; hwId: string; deviceId: string }>(
+      `SELECT address, hw_id AS hwId, device_id AS deviceId FROM rs485_device
+       WHERE bus = ? AND address IS NOT NULL ORDER BY address LIMIT 256`,
+    ),
+    /** Changes nothing when it was there already. */
+    insertEvent: prepare<[string, string]>('INSERT OR IGNORE INTO rs485_event (bus, id) VALUES (?, ?)'),
+    /** All but the newest. */
+    pruneEvents: prepare<[number]>(
+      'DELETE FROM rs485_event WHERE seq <= (SELECT max(seq) FROM rs485_event) - ?',
     ),
     setFacts: prepare<[Text, Text, string, number, string]>(
       `UPDATE rs485_device SET type = ?, platform = ?, apps = ?, reported_settings_version = ?
@@ -79,4 +107,14 @@ export function openRs485Table({ prepare }: Prepare) {
       'UPDATE rs485_device SET reported_settings_version = ? WHERE device_id = ?',
     ),
   };
+}
+
+/** Throws NOT_FOUND. */
+export function existing(table: Pick<Rs485Table, 'device'>, deviceId: string): Rs485Row {
+  const row = table.device.get(deviceId);
+  if (row) return row;
+  throw new GatehouseError(
+    'NOT_FOUND',
+    `There is no RS-485 device ${deviceId}; GET /network/rs485 lists those there are.`,
+  );
 }

@@ -1,16 +1,19 @@
 /** RS-485 devices on a bus the test plays, served as the interface serves them. */
 import { onTestFinished } from 'vitest';
+import { z } from 'zod';
 import { DriverError, type DriverErrorCode, type Plain } from '../../drivers/driver.ts';
 import { type IoPins, PINS, type Rs485Apply, type Rs485Report } from '../../drivers/settings.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import { temporaryDatabase } from '../../test/temporary.ts';
 import { lanApp, send } from '../../test/things-app.ts';
 import type { AuditEntry } from '../audit/audit.ts';
+import type { LiveEvent } from '../events/events.ts';
 import { silentLog } from '../log.ts';
 import { LOCAL_ADMINISTRATOR } from '../principal.ts';
 import type { Rs485Entry } from '../site-document.ts';
 import { rs485Operations } from './operations.ts';
 import { openRs485 } from './rs485.ts';
+import type { StartJob } from './scan.ts';
 
 export const A = 'aaaaaaaa-0000-4000-8000-00000000000a';
 export const B = 'bbbbbbbb-0000-4000-8000-00000000000b';
@@ -24,6 +27,8 @@ export async function openTestbed(database?: Awaited<ReturnType<typeof temporary
   const audits: AuditEntry[] = [];
   const commands: { link: string; kind: string; data: Rs485Apply }[] = [];
   const relays: string[] = [];
+  const published: LiveEvent[] = [];
+  const jobs: Parameters<StartJob>[0][] = [];
   let answer: (data: Rs485Apply) => Plain | Promise<Plain> = ({ settingsVersion }) => ({
     reportedSettingsVersion: settingsVersion,
   });
@@ -34,7 +39,13 @@ export async function openTestbed(database?: Awaited<ReturnType<typeof temporary
     log: silentLog,
     groupName: (id) => ({ g1: 'Ground floor' })[id],
     doorExists: (id) => id === DOOR,
-    busUp: (id) => (id === 'bus-1' ? true : undefined),
+    buses: ['bus-1', 'bus-2'].map((id) => ({ id, protocol: 'loopback', port: null, turnaroundMaxMs: 100 })),
+    linkState: (id) => ({ up: id === 'bus-1', since: 0, lastError: null }),
+    events: { publish: (event) => void published.push(event), wake: () => {} },
+    startJob: async (order) => {
+      jobs.push(order);
+      return { id: 'job' };
+    },
     relayChanged: (doorId) => void relays.push(doorId),
     async execute(link, { kind, data }) {
       commands.push({ link, kind, data: data as unknown as Rs485Apply });
@@ -42,7 +53,7 @@ export async function openTestbed(database?: Awaited<ReturnType<typeof temporary
     },
     random: () => 0.999_999,
   });
-  const app = lanApp({ operations: rs485Operations(rs485) });
+  const app = lanApp({ operations: rs485Operations(rs485, z.unknown()) });
 
   async function add(...entries: Rs485Entry[]) {
     const plan = rs485.importPlan(entries, CALLER);
@@ -51,7 +62,7 @@ export async function openTestbed(database?: Awaited<ReturnType<typeof temporary
     audits.length = 0;
   }
   return {
-    ...{ database: kept, clock, audits, commands, relays, rs485, add },
+    ...{ database: kept, clock, audits, commands, relays, published, jobs, rs485, add },
     answer(next: typeof answer | DriverErrorCode) {
       answer =
         typeof next === 'function'
@@ -71,7 +82,8 @@ export async function openTestbed(database?: Awaited<ReturnType<typeof temporary
     /** Applies and keeps until the test ends, or until what it returns is called. */
     run() {
       const stop = new AbortController();
-      const ended = Promise.allSettled([rs485.applySettings(stop.signal), rs485.keepReports(stop.signal)]);
+      const tasks = [rs485.applySettings, rs485.keepReports, rs485.keepFound, rs485.keepWatch];
+      const ended = Promise.allSettled(tasks.map((run) => run(stop.signal)));
       const end = async () => {
         stop.abort();
         await ended;

@@ -48,6 +48,24 @@ export function wantedOf(row: Rs485Row): Wanted {
   };
 }
 
+/** It was found, and nobody has wanted anything of it since: it may become part of another record. */
+export function isUnclaimed(row: Rs485Row): boolean {
+  return row.settings_version === 0 && isDeepStrictEqual(wantedOf(row), NOTHING_WANTED);
+}
+
+/**
+ * Inside a commit job: the row that a device was found with makes way for the record it belongs to. Returns where it is:
+ * when nobody had found it, or it was not heard yet, in the place of the device before it.
+ */
+export function takeOver(
+  table: Rs485Table,
+  found: Rs485Row | undefined,
+  addressBefore: number | null,
+): number | null {
+  if (found) table.delete.run(found.device_id);
+  return found?.address ?? addressBefore;
+}
+
 export function settingsOf(row: Rs485Row): Rs485Settings {
   const { ioPins, relayIndex, unlockDurationMilliseconds, useInputPinMemory } = wantedOf(row);
   return { ioPins, relayIndex, unlockDurationMilliseconds, useInputPinMemory };

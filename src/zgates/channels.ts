@@ -8,9 +8,11 @@ import {
 } from '../../drivers/settings.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
+import type { LiveEvents } from '../events/events.ts';
 import type { Log } from '../log.ts';
 import { openReconciler, type Reconciler } from '../reconcile.ts';
 import { openReported, type Reported } from '../reported.ts';
+import { connectionChanged } from './live-events.ts';
 import type { ZgateRow, ZgateTable } from './table.ts';
 
 /** A network that moves tells its routers first. */
@@ -19,6 +21,7 @@ const APPLY_TIMEOUT_MS = 60_000;
 export interface ChannelsOptions {
   database: Database;
   table: ZgateTable;
+  events: LiveEvents;
   clock: Clock;
   log: Log;
   /** The gateway on each link, by the configuration. */
@@ -29,6 +32,8 @@ export interface ChannelsOptions {
     command: { kind: string; data: Plain; timeoutMs: number },
     signal: AbortSignal,
   ): Promise<Plain>;
+  /** A gateway came or went. */
+  connectionChanged?(deviceId: string, connected: boolean): void;
   /** From 0 up to 1, for the back-off; Math.random when absent. */
   random?: () => number;
 }
@@ -49,19 +54,23 @@ export function openChannels(options: ChannelsOptions): Channels {
   const reported = openReported<GatewayReport>({
     database,
     clock,
-    stored: table.all.all().map((row) => ({
+    known: table.all.all().map((row) => ({
       id: row.device_id,
       connected: row.connected === 1,
       changedAt: row.connected_changed_at,
     })),
     facts: ({ hwId, type, platform, apps, zigbeeChannel }) => [hwId, type, platform, apps, zigbeeChannel],
     store(id, { connected, changedAt, state }) {
+      // The row is what readers were told last: one that was lost and is back between two batches has not changed.
+      if (table.zgate.get(id)?.connected !== Number(connected))
+        options.events.publish(connectionChanged(id, connected, changedAt));
       table.setConnected.run(Number(connected), changedAt, id);
       if (!state) return;
       const { hwId, type, platform, apps, zigbeeChannel } = state;
       const told = platform && JSON.stringify(platform);
       table.setFacts.run(hwId, type, told, JSON.stringify(apps), zigbeeChannel, id);
     },
+    stored: () => options.events.wake(),
   });
 
   function isInForce(row: ZgateRow): boolean {
@@ -114,11 +123,15 @@ export function openChannels(options: ChannelsOptions): Channels {
       const wasInForce = isInForce(row);
       reported.report(row.device_id, told.connected, told);
       const isBack = told.connected && !wasConnected;
+      if (told.connected !== wasConnected) options.connectionChanged?.(row.device_id, told.connected);
       if (!isInForce(row) && (isBack || wasInForce)) reconciler.wake(row.device_id);
     },
     link(linkId, up) {
       const deviceId = gatewayOfLink.get(linkId);
-      if (!up && deviceId !== undefined) reported.disconnect(deviceId);
+      if (up || deviceId === undefined) return;
+      const wasConnected = reported.get(deviceId)?.connected ?? false;
+      reported.disconnect(deviceId);
+      if (wasConnected) options.connectionChanged?.(deviceId, false);
     },
   };
 }

@@ -1,0 +1,83 @@
+/** Buses, scans, pulses and replacements as the interface shows them. */
+import { z } from '@hono/zod-openapi';
+import { address, wireCounters } from '../../drivers/rs485.ts';
+import { hwId } from '../../drivers/settings.ts';
+import { printable } from '../http/fields.ts';
+
+const BUS_MAX = 64;
+const milliseconds = z.number().min(0);
+const busId = z.string().min(1).max(BUS_MAX).openapi({ example: 'bus-1' });
+
+export const wire = z
+  .object({
+    address,
+    alive: z.boolean(),
+    turnaroundMs: milliseconds.nullable().openapi({
+      description: 'Between the end of a question and the beginning of the reply; null until it answered',
+    }),
+    refreshMs: milliseconds.nullable().openapi({ description: 'From poll to poll' }),
+    counters: z.object(wireCounters.shape).openapi({
+      description:
+        'Exchanges since the link came up. `collisions`: sound frames that answered no question; `refusals`: the device answered with an error',
+    }),
+  })
+  .openapi('Rs485Wire');
+
+export const busOverview = z
+  .object({
+    id: busId,
+    protocol: z.string(),
+    port: z.string().nullable(),
+    up: z.boolean(),
+    since: z.iso.datetime().nullable(),
+    lastError: z.string().nullable(),
+    reportAge: z.int().nullable().openapi({
+      description: 'Milliseconds since the figures below; null: the bus is down, or has told none yet',
+    }),
+    utilisation: z.number().nullable().openapi({ description: '0 to 1: how busy the wire was lately' }),
+    pollsPerSecond: z.number().nullable(),
+    strayBytes: z.int().nullable().openapi({ description: 'That came while no question was open' }),
+    warnings: z.array(z.string()).openapi({ description: 'What a technician should mend' }),
+    devices: z.array(wire.extend({ hwId: z.string().nullable(), deviceId: z.guid().nullable() })),
+  })
+  .openapi('Rs485Bus');
+export type BusOverview = z.infer<typeof busOverview>;
+
+export const busList = z.object({ items: z.array(busOverview) }).openapi('Rs485BusList');
+
+const REPEATS_MAX = 100;
+export const scanBody = z
+  .strictObject({
+    bus: busId.optional().openapi({ description: 'May be left out where there is only one' }),
+    from: address.optional().openapi({ description: 'First address; by default the lowest of the protocol' }),
+    to: address.optional().openapi({ description: 'Last address; by default the highest of the protocol' }),
+    repeats: z.int().min(1).max(REPEATS_MAX).default(1).openapi({
+      description: 'How often each address is asked; one that never answers, twice at most',
+    }),
+  })
+  .refine(({ from = 0, to = from }) => from <= to, { path: ['to'], error: 'expected `to` not below `from`' })
+  .openapi('Rs485Scan');
+export type ScanBody = z.output<typeof scanBody>;
+
+export const pulseResult = z
+  .object({
+    relay: z.int(),
+    milliseconds: z.int().openapi({ description: 'As the device can do it, rounded up' }),
+    outcome: z.enum(['confirmed', 'unknown']).openapi({
+      description:
+        'unknown: it was sent, and nobody knows whether it fired. It is never sent again by itself',
+    }),
+    timedBy: z.enum(['device', 'gateway']).nullable().openapi({
+      description: 'Who opens the relay again; null when the outcome is unknown',
+    }),
+  })
+  .openapi('Rs485Pulse');
+export type PulseResult = z.infer<typeof pulseResult>;
+
+export const replaceBody = z
+  .strictObject({
+    hwId: hwId.and(printable).openapi({ description: 'Of the device that takes its place' }),
+    bus: busId.optional().openapi({ description: 'By default the bus of the device before it' }),
+  })
+  .openapi('Rs485Replacement');
+export type Replacement = z.output<typeof replaceBody>;

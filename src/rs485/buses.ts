@@ -1,0 +1,116 @@
+/** The buses of the configuration and what their drivers say of them. */
+import type { StateReport } from '../../drivers/driver.ts';
+import { type BusReport, busReport } from '../../drivers/rs485.ts';
+import type { Clock } from '../clock.ts';
+import { GatehouseError } from '../errors.ts';
+import type { Log } from '../log.ts';
+import type { BusOverview } from './bus-schema.ts';
+import type { Rs485Table } from './table.ts';
+
+/** A link of the configuration that is an RS-485 bus. */
+export interface Bus {
+  id: string;
+  protocol: string;
+  /** Device or tcp://host:port; null where there is none. */
+  port: string | null;
+  /** The longest a device of it takes to begin a reply. */
+  turnaroundMaxMs: number;
+}
+
+/** Times are epoch milliseconds. */
+export interface LinkState {
+  up: boolean;
+  since: number;
+  lastError: string | null;
+}
+
+export interface BusesOptions {
+  buses: readonly Bus[];
+  table: Rs485Table;
+  clock: Clock;
+  log: Log;
+  /** Undefined for a link the configuration does not have. */
+  linkState(linkId: string): LinkState | undefined;
+}
+
+export interface Buses {
+  has(id: string): boolean;
+  /** Throws VALIDATION_FAILED, with the buses there are. */
+  assertKnown(id: string): Bus;
+  /** The one there is, when none was named. Throws VALIDATION_FAILED. */
+  only(): Bus;
+  isUp(id: string): boolean | undefined;
+  /** What a driver said; false when it is of something else than the bus. */
+  report(bus: string, report: StateReport): boolean;
+  link(bus: string, up: boolean): void;
+  overview(): BusOverview[];
+  /** The latest of each bus that is up. */
+  reports(): { bus: string; report: BusReport }[];
+  /** What the wire says of the device at this address. */
+  device(bus: string, address: number | null): BusReport['devices'][number] | undefined;
+}
+
+export function openBuses({ buses, table, clock, log, linkState }: BusesOptions): Buses {
+  const byId = new Map(buses.map((bus) => [bus.id, bus]));
+  const reports = new Map<string, { report: BusReport; at: number }>();
+
+  function overviewOf({ id, protocol, port }: Bus): BusOverview {
+    const link = linkState(id);
+    const last = reports.get(id);
+    const rows = new Map(table.addressed.all(id).map((row) => [row.address, row]));
+    return {
+      ...{ id, protocol, port },
+      up: link?.up ?? false,
+      since: link ? new Date(link.since).toISOString() : null,
+      lastError: link?.lastError ?? null,
+      reportAge: last ? Math.round(clock.monotonic() - last.at) : null,
+      utilisation: last?.report.utilisation ?? null,
+      pollsPerSecond: last?.report.pollsPerSecond ?? null,
+      strayBytes: last?.report.strayBytes ?? null,
+      warnings: last?.report.warnings ?? [],
+      devices: (last?.report.devices ?? []).map((device) => ({
+        ...device,
+        hwId: rows.get(device.address)?.hwId ?? null,
+        deviceId: rows.get(device.address)?.deviceId ?? null,
+      })),
+    };
+  }
+
+  return {
+    has: (id) => byId.has(id),
+    assertKnown(id) {
+      const bus = byId.get(id);
+      if (bus) return bus;
+      throw invalid(`there is no bus ${id}; ${named(buses)}`);
+    },
+    only() {
+      const [first, second] = buses;
+      if (first && !second) return first;
+      throw invalid(first ? `name one; ${named(buses)}` : named(buses));
+    },
+    isUp: (id) => linkState(id)?.up,
+    report(bus, { subject, state }) {
+      if (subject !== 'bus') return false;
+      const { data: report, error } = busReport.safeParse(state);
+      if (report) reports.set(bus, { report, at: clock.monotonic() });
+      else log.warn({ link: bus, err: error }, 'a bus reports what is no report');
+      return true;
+    },
+    link(bus, up) {
+      if (!up) reports.delete(bus);
+    },
+    overview: () => buses.map(overviewOf),
+    reports: () => [...reports].map(([bus, { report }]) => ({ bus, report })),
+    device: (bus, address) => reports.get(bus)?.report.devices.find((device) => device.address === address),
+  };
+}
+
+function named(buses: readonly Bus[]): string {
+  if (buses.length === 0) return 'the configuration has none';
+  return `the configuration has ${buses.map(({ id }) => id).join(', ')}`;
+}
+
+function invalid(message: string): GatehouseError {
+  const details = [{ path: '/bus', code: 'INVALID_VALUE', message }];
+  return new GatehouseError('VALIDATION_FAILED', `Not valid: /bus: ${message}.`, { details });
+}

@@ -1,0 +1,57 @@
+/** Events of buses, which a driver tells again until it knows them durable: each is taken in once. */
+import type { DriverEvent } from '../../drivers/driver.ts';
+import { alarmEvent, inputEvent } from '../../drivers/rs485.ts';
+import type { Database } from '../database/database.ts';
+import type { LiveEvent, LiveEvents } from '../events/events.ts';
+import type { Log } from '../log.ts';
+import type { Buses } from './buses.ts';
+import type { Discovery } from './discovery.ts';
+import { alarmChanged, inputActivated } from './live-events.ts';
+import type { Rs485Table } from './table.ts';
+
+/** Ids remembered, over all buses: far more than 64 links can have on their way (src/field/ipc.ts, EVENT_CREDITS). */
+const REMEMBERED_MAX = 10_000;
+
+export interface FieldEventsOptions {
+  database: Database;
+  table: Rs485Table;
+  events: LiveEvents;
+  discovery: Pick<Discovery, 'row'>;
+  buses: Pick<Buses, 'has'>;
+  log: Log;
+}
+
+/** Resolves when the event is durable: true, or false when it is none of ours. */
+export type TakeEvent = (bus: string, event: DriverEvent) => Promise<boolean>;
+
+export function openFieldEvents(options: FieldEventsOptions): TakeEvent {
+  const { database, table, events, discovery, buses, log } = options;
+  return async (bus, { id, kind, data }) => {
+    if (!buses.has(bus) || (kind !== 'input' && kind !== 'alarm')) return false;
+    const told = read(kind, data);
+    if (!told) {
+      log.warn({ link: bus, kind }, 'a bus told an event that is none; it was dropped');
+      return true;
+    }
+    await database.commit(() => {
+      if (table.insertEvent.run(bus, id).changes === 0) return;
+      table.pruneEvents.run(REMEMBERED_MAX);
+      const row = discovery.row({ bus, hwId: told.hwId, address: null });
+      if (row) events.publish(told.of(row.device_id));
+    });
+    events.wake();
+    return true;
+  };
+}
+
+function read(
+  kind: 'input' | 'alarm',
+  data: unknown,
+): { hwId: string; of(deviceId: string): LiveEvent } | undefined {
+  if (kind === 'input') {
+    const { data: told } = inputEvent.safeParse(data);
+    return told && { hwId: told.hwId, of: (deviceId) => inputActivated(deviceId, told) };
+  }
+  const { data: told } = alarmEvent.safeParse(data);
+  return told && { hwId: told.hwId, of: (deviceId) => alarmChanged(deviceId, told) };
+}

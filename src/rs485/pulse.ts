@@ -1,0 +1,158 @@
+/**
+ * Fires a device's relay, now or not at all: an intent in the audit before, the outcome after. Each request fires once at
+ * most; nothing is ever sent again, and what nobody can know is said to be unknown.
+ */
+import { DriverError } from '../../drivers/driver.ts';
+import { type Pulse, pulsed } from '../../drivers/rs485.ts';
+import type { Rs485Report } from '../../drivers/settings.ts';
+import type { Audit } from '../audit/audit.ts';
+import type { Clock } from '../clock.ts';
+import type { Database } from '../database/database.ts';
+import { GatehouseError } from '../errors.ts';
+import type { Log } from '../log.ts';
+import type { Caller } from '../principal.ts';
+import type { Known } from '../reported.ts';
+import type { PulseResult } from './bus-schema.ts';
+import type { Execute } from './settings.ts';
+import { existing, type Rs485Row, type Rs485Table } from './table.ts';
+import { settingsOf } from './wanted.ts';
+
+/** From the request to the wire. A person waits at the door: what comes later surprises somebody else. */
+const DEADLINE_MS = 5_000;
+/** Where neither the settings nor the device name one. */
+const DURATION_MS = 5_000;
+/** What drivers take (drivers/rs485.ts). */
+const LONGEST_MS = 600_000;
+
+export interface PulseOptions {
+  database: Database;
+  table: Rs485Table;
+  audit: Audit;
+  clock: Clock;
+  log: Log;
+  execute: Execute;
+  known(deviceId: string): Known<Rs485Report> | undefined;
+  isInForce(row: Rs485Row): boolean;
+}
+
+export type FirePulse = (deviceId: string, caller: Caller) => Promise<PulseResult>;
+
+/** How it ended: fired, perhaps fired, or certainly not. */
+type End = { result: PulseResult } | { refusal: GatehouseError };
+
+export function openPulse(options: PulseOptions): FirePulse {
+  const { database, table, audit, clock, log } = options;
+  const firing = new Set<string>();
+
+  async function fire(
+    row: Rs485Row,
+    pulse: Pulse,
+    { principal, correlationId }: Caller,
+  ): Promise<PulseResult> {
+    const startedAt = clock.monotonic();
+    const { relay, milliseconds } = pulse;
+    const note = (outcome: string, detail: object) =>
+      database.commit(() => {
+        const entry = { principal, action: 'rs485.pulse', object: `rs485/${row.device_id}`, correlationId };
+        audit.record({ ...entry, outcome, detail: { ...detail } });
+      }, 'urgent');
+    await note('accepted', { relay, milliseconds, doorId: row.door_id });
+    const timeoutMs = Math.floor(DEADLINE_MS - (clock.monotonic() - startedAt));
+    const end =
+      timeoutMs < 1
+        ? { refusal: offline(row, 'the disk was too slow for it to come in time') }
+        : await execute(options, row, pulse, timeoutMs);
+    const [outcome, detail] =
+      'result' in end
+        ? [end.result.outcome === 'confirmed' ? 'done' : 'unknown', end.result]
+        : ['failed', { error: end.refusal.code, reason: end.refusal.message }];
+    // What happened has happened: an answer that says otherwise would have it done twice.
+    await note(outcome, detail).catch((error) =>
+      log.error(
+        { device: row.device_id, outcome, err: error },
+        'the outcome of a relay pulse was not stored; its intent is',
+      ),
+    );
+    if ('refusal' in end) throw end.refusal;
+    return end.result;
+  }
+
+  return async (deviceId, caller) => {
+    const row = existing(table, deviceId);
+    const known = options.known(deviceId);
+    const pulse = pulseOf(row, known?.state ?? undefined, options.isInForce(row));
+    if (!known?.connected) throw offline(row, 'it does not answer');
+    if (firing.has(deviceId))
+      throw new GatehouseError('QUEUE_FULL', 'A pulse of this device is on its way: wait for its outcome.');
+    firing.add(deviceId);
+    try {
+      return await fire(row, pulse, caller);
+    } finally {
+      firing.delete(deviceId);
+    }
+  };
+}
+
+/** By the settings the device has, not by those it may get. Throws NO_RELAY. */
+function pulseOf(row: Rs485Row, told: Rs485Report | undefined, inForce: boolean): Pulse {
+  const settings = told?.settings ?? (inForce ? settingsOf(row) : undefined);
+  const state = `GET /network/rs485/${row.device_id}/state`;
+  if (!settings) throw noRelay(`The device has not taken its settings yet: ${state} says why.`);
+  const { relayIndex, unlockDurationMilliseconds } = settings;
+  if (relayIndex === null)
+    throw noRelay(
+      inForce
+        ? 'The device drives no relay: set relayIndex first.'
+        : `The device has no relay in force yet, but settings are on their way: ${state}.`,
+    );
+  const milliseconds = unlockDurationMilliseconds ?? told?.effectiveUnlockMilliseconds ?? DURATION_MS;
+  return { hwId: row.hw_id, relay: relayIndex, milliseconds: Math.min(milliseconds, LONGEST_MS) };
+}
+
+async function execute(
+  { execute, log }: PulseOptions,
+  row: Rs485Row,
+  pulse: Pulse,
+  timeoutMs: number,
+): Promise<End> {
+  const { relay, milliseconds } = pulse;
+  const unknown: End = { result: { relay, milliseconds, outcome: 'unknown', timedBy: null } };
+  try {
+    const command = { kind: 'pulse', data: pulse, timeoutMs };
+    const answer = pulsed.safeParse(await execute(row.bus, command, new AbortController().signal));
+    return answer.data ? { result: { ...answer.data, outcome: 'confirmed' } } : unknown;
+  } catch (error) {
+    if (!(error instanceof DriverError)) {
+      log.error({ device: row.device_id, err: error }, 'a relay pulse failed for a reason of ours');
+      return unknown;
+    }
+    switch (error.code) {
+      case 'LINK_LOST':
+      case 'DEVICE_OFFLINE':
+      case 'DEADLINE_PASSED':
+        return { refusal: offline(row, error.message) };
+      case 'BUSY':
+        return { refusal: new GatehouseError('QUEUE_FULL', `Nothing was fired: ${error.message}.`) };
+      case 'REFUSED':
+      case 'INVALID_COMMAND':
+      case 'INVALID_OPTIONS':
+        return { refusal: noRelay(`The device fired nothing: ${error.message}.`) };
+      // It was sent, and what came back says nothing for certain.
+      case 'NO_REPLY':
+      case 'BAD_REPLY':
+      case 'OUTCOME_UNKNOWN':
+        return unknown;
+    }
+  }
+}
+
+function noRelay(message: string): GatehouseError {
+  return new GatehouseError('NO_RELAY', message);
+}
+
+function offline({ device_id, bus }: Rs485Row, reason: string): GatehouseError {
+  return new GatehouseError(
+    'DEVICE_OFFLINE',
+    `Nothing was fired: device ${device_id} cannot be reached (${reason}). See to its power and to bus ${bus}.`,
+  );
+}

@@ -1,0 +1,69 @@
+/** Another device takes the place of one that broke: the record stays, with its name, door, settings and history. */
+import type { Audit } from '../audit/audit.ts';
+import type { Clock } from '../clock.ts';
+import type { Database } from '../database/database.ts';
+import { GatehouseError } from '../errors.ts';
+import { assertIfMatch } from '../http/editing.ts';
+import type { Caller } from '../principal.ts';
+import type { Reported } from '../reported.ts';
+import type { Replacement } from './bus-schema.ts';
+import type { Buses } from './buses.ts';
+import { existing, type Rs485Row, type Rs485Table } from './table.ts';
+import { isUnclaimed, takeOver } from './wanted.ts';
+
+export interface ReplaceOptions {
+  database: Database;
+  table: Rs485Table;
+  audit: Audit;
+  clock: Clock;
+  buses: Pick<Buses, 'assertKnown'>;
+  reported: Pick<Reported<unknown>, 'add' | 'move'>;
+  /** After the commit. */
+  replaced(row: Rs485Row, busBefore: string): void;
+}
+
+export type Replace = (
+  deviceId: string,
+  replacement: Replacement,
+  caller: Caller & { ifMatch: string | undefined },
+) => Promise<void>;
+
+export function openReplace(options: ReplaceOptions): Replace {
+  const { database, table, audit, clock, buses, reported, replaced } = options;
+  return async (deviceId, { hwId, bus: busGiven }, { principal, correlationId, ifMatch }) => {
+    if (busGiven !== undefined) buses.assertKnown(busGiven);
+    const done = await database.commit(() => {
+      const row = existing(table, deviceId);
+      assertIfMatch(ifMatch, row.revision);
+      const bus = busGiven ?? row.bus;
+      if (row.bus === bus && row.hw_id === hwId) return undefined;
+      const found = table.byHwId.get(bus, hwId);
+      if (found && !isUnclaimed(found)) throw claimed(found);
+      const now = clock.now();
+      const address = takeOver(table, found, row.bus === bus ? row.address : null);
+      table.bind.run(bus, hwId, address, now, principal.id, deviceId);
+      const [from, to] = [
+        { bus: row.bus, hwId: row.hw_id },
+        { bus, hwId },
+      ];
+      const detail = { from, to, merged: found?.device_id ?? null };
+      const object = `rs485/${deviceId}`;
+      audit.record({ principal, action: 'rs485.replace', object, outcome: 'done', detail, correlationId });
+      return { found, busBefore: row.bus, now };
+    });
+    if (!done) return;
+    reported.add(deviceId, done.now);
+    if (done.found) reported.move(done.found.device_id, deviceId);
+    replaced(existing(table, deviceId), done.busBefore);
+  };
+}
+
+function claimed({ device_id, hw_id, name }: Rs485Row): GatehouseError {
+  const who = name === null ? device_id : `${device_id} (${name})`;
+  const message = `is the device ${who}`;
+  return new GatehouseError(
+    'ALREADY_EXISTS',
+    `${hw_id} is in use as the device ${who}, which has wishes of its own: give that one the hwId of another device first, or use it as it is.`,
+    { details: [{ path: '/hwId', code: 'ALREADY_EXISTS', message }] },
+  );
+}

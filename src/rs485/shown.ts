@@ -1,0 +1,102 @@
+/** What the interface shows of a device: the resource of the specification, and what is known beyond it. */
+import type { Rs485Report } from '../../drivers/settings.ts';
+import type { Clock } from '../clock.ts';
+import type { ApplyFailure } from '../reconcile.ts';
+import type { Known } from '../reported.ts';
+import type { Buses } from './buses.ts';
+import type { Rs485Device, Rs485DeviceState } from './schema.ts';
+import type { Settings } from './settings.ts';
+import { existing, type Rs485Row, type Rs485Table } from './table.ts';
+import { wantedOf } from './wanted.ts';
+
+export interface ShownOptions {
+  clock: Clock;
+  groupName(groupId: string): string | undefined;
+  doorExists(doorId: string): boolean;
+}
+
+export function deviceFrom({ groupName }: Pick<ShownOptions, 'groupName'>, settings: Settings) {
+  return (row: Rs485Row): Rs485Device => {
+    const known = settings.reported.get(row.device_id);
+    return {
+      deviceId: row.device_id,
+      ...wantedOf(row),
+      group: row.group_id === null ? null : (groupName(row.group_id) ?? null),
+      hwId: row.hw_id,
+      type: known?.state ? known.state.type : row.type,
+      reportedSettingsVersion: settings.reportedVersion(row),
+      settingsVersion: row.settings_version,
+      apps: known?.state ? known.state.apps : JSON.parse(row.apps),
+      platform: known?.state ? known.state.platform : JSON.parse(row.platform ?? 'null'),
+      connectionState: {
+        changedOn: new Date(known?.changedAt ?? row.connected_changed_at).toISOString(),
+        connected: known?.connected ?? false,
+      },
+      upgradeJobInfo: null,
+    };
+  };
+}
+
+export interface StateOptions extends ShownOptions {
+  table: Rs485Table;
+  settings: Settings;
+  buses: Buses;
+}
+
+/** Throws NOT_FOUND. */
+export function stateFrom(options: StateOptions) {
+  const { table, settings, buses, clock, groupName, doorExists } = options;
+  const { reconciler, reported } = settings;
+  return (deviceId: string): Rs485DeviceState => {
+    const row = existing(table, deviceId);
+    const known = reported.get(deviceId);
+    const failure = reconciler.failure(deviceId);
+    const next = reconciler.nextAttempt(deviceId);
+    return {
+      deviceId,
+      bus: row.bus,
+      busUp: buses.isUp(row.bus) ?? null,
+      address: row.address,
+      inForce: settings.isInForce(row),
+      failure: failure ? shown(failure) : null,
+      nextAttempt: next === undefined ? null : new Date(next).toISOString(),
+      unknown: [
+        ...(row.group_id === null || groupName(row.group_id) !== undefined ? [] : ['groupId' as const]),
+        ...(row.door_id === null || doorExists(row.door_id) ? [] : ['doorId' as const]),
+      ],
+      ...toldBy(known, clock),
+      wire: buses.device(row.bus, row.address) ?? null,
+    };
+  };
+}
+
+/** Nothing of it is stored: it is what the device said last. */
+function toldBy(known: Known<Rs485Report> | undefined, clock: Clock) {
+  const state = known?.state;
+  const age = known?.at === undefined ? null : Math.round(clock.monotonic() - known.at);
+  return {
+    reportAge: age,
+    profile: state?.profile ?? null,
+    levels: { ...state?.levels },
+    edges: Object.fromEntries(
+      Object.entries(state?.edges ?? {}).map(([input, edge]) => [
+        input,
+        { total: edge.total, at: new Date(edge.at).toISOString() },
+      ]),
+    ),
+    tamper: state?.tamper ?? null,
+    supplyFault: state?.supplyFault ?? null,
+    pulse: pulseUnderWay(state?.pulse, age ?? 0),
+    effectiveUnlockMilliseconds: state?.effectiveUnlockMilliseconds ?? null,
+    unsupported: state?.unsupported ?? [],
+  };
+}
+
+function pulseUnderWay(pulse: Rs485Report['pulse'], age: number): Rs485DeviceState['pulse'] {
+  const remainingMilliseconds = (pulse?.remainingMilliseconds ?? 0) - age;
+  return pulse && remainingMilliseconds > 0 ? { relay: pulse.relay, remainingMilliseconds } : null;
+}
+
+function shown({ at, ...failure }: ApplyFailure) {
+  return { ...failure, at: new Date(at).toISOString() };
+}
