@@ -23,8 +23,16 @@ export interface Exchange<Reply> {
   readonly address: number;
   /** Turnarounds are learned per address and this: the function code, the command. */
   readonly operation: string;
-  /** Most characters the reply can have, for the time it takes on the wire; 0: a broadcast, which nobody answers. */
+  /**
+   * Most characters the reply can have, for the time it takes on the wire; 0: a broadcast, which nobody answers: the bus
+   * waits for turnaroundMaxMs, and then reads no bytes once.
+   */
   readonly replyLength: number;
+  /**
+   * The reply does not tell whose it is (DCON `>` and `$AA6`): after a miss the whole bus waits until a late reply
+   * cannot come any more. Otherwise only the address that missed is left alone for so long.
+   */
+  readonly anonymous?: boolean;
   /** The bytes to send. Asked for when the turn has come, once for each attempt. */
   request(): Uint8Array;
   /** All bytes received since the request left, local echo stripped. Pure: it is called again with more. */
@@ -40,6 +48,15 @@ export interface Order {
   deadline: number;
   /** How often the request may be sent in all. More than 1 only where a repetition is harmless. */
   attempts: number;
+  /** Told of each attempt when it is over, for those who measure. Throws nothing. */
+  observe?(attempt: Attempt): void;
+}
+
+export interface Attempt {
+  /** `collision`: the local echo differed from what was sent. */
+  outcome: 'reply' | 'refused' | 'busy' | 'timeout' | 'collision' | Fault;
+  /** Between the end of the request and the beginning of the reply; null when there was no answer. */
+  turnaroundMs: number | null;
 }
 
 /** A device that is read at an interval. Exactly one for each address. */

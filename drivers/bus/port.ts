@@ -15,6 +15,10 @@ export interface Port extends AsyncDisposable {
   readonly name: string;
   /** What a technician should mend though it works, such as a latency timer of 16 ms. */
   readonly warnings: readonly string[];
+  /** Bytes take as long as the baud rate says; what comes sooner is no reply. Not so on ptys and networks. */
+  readonly paced: boolean;
+  /** A peer that is gone may go unnoticed: a bus that hears nothing any more takes the port for lost. */
+  readonly diesUnnoticed: boolean;
   /** What the way itself adds to every reply, milliseconds: the round trip of a network, the latency timer of an adapter. */
   latencyMs(): number;
   /** Hands all bytes over at once, without waiting for the wire. Throws LINK_LOST. */

@@ -1,0 +1,111 @@
+/** All devices of one line: how long each is waited for, and what is learned from each conversation. */
+import { type Clock, DriverError } from '../driver.ts';
+import type { BusReport } from '../rs485.ts';
+import { type Device, newDevice, note, reportOf, turnaroundOf } from './device.ts';
+import type { Exchange } from './exchange.ts';
+import type { Conversation, Line } from './line.ts';
+import { openLoad } from './load.ts';
+import type { BusOptions } from './options.ts';
+import { isPeerGone, NO_SILENCE, nextSilence } from './silence.ts';
+import { shortestWaitMs, waitMs } from './turnaround.ts';
+
+export interface Devices {
+  /** Throws INVALID_COMMAND for what cannot be an address. */
+  at(address: number): Device;
+  /** Has the exchange on the wire. `changed`: the device came to life or died by it. Throws LINK_LOST: nothing was sent. */
+  converse(
+    device: Device,
+    exchange: Exchange<unknown>,
+    request: Uint8Array,
+    by: 'poll' | 'order',
+  ): Promise<{ conversation: Conversation; changed: boolean }>;
+  report(): BusReport;
+}
+
+export interface DevicesOptions {
+  options: BusOptions;
+  line: Line;
+  clock: Clock;
+  gapMs: number;
+}
+
+/** One byte in every protocol of such buses. */
+const ADDRESS_MAX = 255;
+/** Every so many probes of a dead device give it all the time it may have: it may have become slower. */
+const FULL_PROBE_EVERY = 4;
+/** Requests that were heard as they were sent, in a row, before a technician is told. */
+const ECHOES_TO_WARN = 3;
+
+export function openDevices({ options, line, clock, gapMs }: DevicesOptions): Devices {
+  const devices = new Map<number, Device>();
+  const load = openLoad(clock.monotonic());
+  let silence = NO_SILENCE;
+  let echoes = 0;
+
+  function waitFor(device: Device, operation: string): number {
+    const known = turnaroundOf(device, operation);
+    const { breaker } = device;
+    if (breaker.kind === 'closed') return waitMs(known, options.turnaroundMaxMs);
+    if (breaker.probes % FULL_PROBE_EVERY === FULL_PROBE_EVERY - 1) return options.turnaroundMaxMs;
+    return Math.min(options.turnaroundMaxMs, shortestWaitMs(known) ?? longestOfHealthy());
+  }
+
+  /** A device that never answered is waited for like the slowest of the others. */
+  function longestOfHealthy(): number {
+    const waits = [...devices.values()]
+      .filter(({ isAlive }) => isAlive)
+      .flatMap(({ turnarounds }) => [...turnarounds.values()])
+      .map(shortestWaitMs)
+      .filter((wait) => wait !== undefined);
+    return waits.length === 0 ? options.turnaroundMaxMs : Math.max(...waits);
+  }
+
+  function listened(device: Device, { heard, endedAt, outcome, soundsLikeEcho }: Conversation): void {
+    if (outcome.kind === 'reply') echoes = 0;
+    else if (soundsLikeEcho && !options.localEcho) echoes += 1;
+    const expected = device.lastOperation !== undefined;
+    silence = nextSilence(silence, { address: device.address, expected, heard, at: endedAt });
+    if (line.port.diesUnnoticed && isPeerGone(silence, endedAt)) {
+      line.lose(new Error('nothing is heard any more from any device that answered before'));
+    }
+  }
+
+  return {
+    at(address) {
+      if (!Number.isInteger(address) || address < 0 || address > ADDRESS_MAX) {
+        throw new DriverError('INVALID_COMMAND', `${address} is no address of a bus`);
+      }
+      const device = devices.get(address) ?? newDevice(address);
+      devices.set(address, device);
+      return device;
+    },
+    async converse(device, exchange, request, by) {
+      const { operation, replyLength } = exchange;
+      const conversation = await line.converse(exchange, request, waitFor(device, operation));
+      const { outcome, turnaroundMs, sentAt, endedAt, lateUntil } = conversation;
+      load.busy(sentAt, endedAt + gapMs);
+      if (by === 'poll') load.poll(endedAt);
+      // Nobody answers a broadcast; and a port that was lost says nothing about the device.
+      if (replyLength === 0 || line.gone.aborted) return { conversation, changed: false };
+      device.askableAt = lateUntil;
+      listened(device, conversation);
+      const attempt = { outcome: outcome.kind, turnaroundMs };
+      return { conversation, changed: note(device, { operation, attempt, by, at: endedAt }) };
+    },
+    report() {
+      const warnings = [...line.port.warnings];
+      if (echoes >= ECHOES_TO_WARN) {
+        warnings.push('the adapter hears what it sends: switch its echo off, or set localEcho to true');
+      }
+      return {
+        ...load.of(clock.monotonic()),
+        strayBytes: line.strayBytes(),
+        warnings,
+        devices: [...devices.values()]
+          .filter(({ isPolled, lastOperation }) => isPolled || lastOperation !== undefined)
+          .toSorted((a, b) => a.address - b.address)
+          .map(reportOf),
+      };
+    },
+  };
+}

@@ -1,0 +1,88 @@
+/** What is heard during one exchange: from bytes as they come to what became of the request. No time of its own. */
+import type { Attempt, Exchange, Fault, Reading } from './exchange.ts';
+
+export type Outcome =
+  | { kind: 'reply'; reply: unknown }
+  | { kind: 'refused'; reason: string }
+  | { kind: Exclude<Attempt['outcome'], 'reply' | 'refused'> };
+
+/** The device is there, whatever it said. */
+export function isAnswer(outcome: Attempt['outcome']): boolean {
+  return outcome === 'reply' || outcome === 'refused' || outcome === 'busy';
+}
+
+export interface Ear {
+  hear(bytes: Uint8Array): void;
+  /** As soon as it is settled. */
+  outcome(): Outcome | undefined;
+  /** When nothing more comes; a broadcast reads no bytes now. */
+  conclude(): Outcome;
+  /** Bytes beside the local echo. */
+  heard(): number;
+  /** Everything that came began like the request, although no local echo is configured. */
+  soundsLikeEcho(): boolean;
+}
+
+export interface EarOptions {
+  exchange: Exchange<unknown>;
+  request: Uint8Array;
+  localEcho: boolean;
+  /** `read` threw: a defect of the protocol, and of the frame too. */
+  failed(error: unknown): void;
+}
+
+/** Noise that may stand before a reply without costing it, characters. */
+const NOISE_MAX = 256;
+
+export function openEar({ exchange, request, localEcho, failed }: EarOptions): Ear {
+  const received = new Uint8Array(exchange.replyLength + NOISE_MAX);
+  let length = 0;
+  let echoLeft = localEcho ? request.length : 0;
+  let outcome: Outcome | undefined;
+  let fault: Fault | undefined;
+
+  /** What is left of the bytes without the echo of the request, which comes first. */
+  function withoutEcho(bytes: Uint8Array): Uint8Array {
+    const echo = bytes.subarray(0, echoLeft);
+    const expected = request.subarray(request.length - echoLeft);
+    if (echo.some((byte, index) => byte !== expected[index])) outcome = { kind: 'collision' };
+    echoLeft -= echo.length;
+    return bytes.subarray(echo.length);
+  }
+
+  function read(): Reading<unknown> {
+    try {
+      return exchange.read(received.subarray(0, length));
+    } catch (error) {
+      failed(error);
+      return { kind: 'more', fault: 'framing' };
+    }
+  }
+
+  return {
+    hear(bytes) {
+      if (outcome) return;
+      const rest = withoutEcho(bytes);
+      if (outcome || rest.length === 0) return;
+      const kept = rest.subarray(0, received.length - length);
+      if (kept.length === 0) return;
+      received.set(kept, length);
+      length += kept.length;
+      const reading = read();
+      if (reading.kind === 'more') fault = reading.fault;
+      else outcome = reading;
+    },
+    outcome: () => outcome,
+    conclude() {
+      if (outcome) return outcome;
+      if (exchange.replyLength === 0) {
+        const reading = read();
+        return reading.kind === 'more' ? { kind: 'framing' } : reading;
+      }
+      return { kind: length === 0 ? 'timeout' : (fault ?? 'framing') };
+    },
+    heard: () => length,
+    soundsLikeEcho: () =>
+      length >= request.length && request.every((byte, index) => received[index] === byte),
+  };
+}

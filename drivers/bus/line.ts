@@ -1,0 +1,206 @@
+/** A port as a wire with one owner: a request, the reply inside its own time, and the silence before the next one. */
+import { type Clock, DriverError, type DriverLog } from '../driver.ts';
+import { openComplaint } from './complaint.ts';
+import { type Ear, isAnswer, type Outcome, openEar } from './ear.ts';
+import type { Exchange } from './exchange.ts';
+import type { BusOptions } from './options.ts';
+import { type Bell, openBell, pauseUntil, turnOfEventLoop } from './pause.ts';
+import type { OpenPort, Port } from './port.ts';
+import { characterMs } from './wire.ts';
+
+export interface Conversation {
+  outcome: Outcome;
+  /** Between the end of the request and the beginning of the reply; null when there was no answer. */
+  turnaroundMs: number | null;
+  /** Monotonic, as all times here. */
+  sentAt: number;
+  endedAt: number;
+  /** Any byte came. */
+  heard: boolean;
+  /** After this no late reply can come any more; `endedAt` when the device has had its say. */
+  lateUntil: number;
+  soundsLikeEcho: boolean;
+}
+
+export interface Line extends AsyncDisposable {
+  readonly port: Port;
+  /** Aborts with a DriverError LINK_LOST once the port is lost, or closed by us. */
+  readonly gone: AbortSignal;
+  /** Takes the port for lost. */
+  lose(error: Error): void;
+  /** Resolves when the wire has been silent long enough for a request; rejects when the port is gone. */
+  silent(): Promise<void>;
+  /**
+   * Sends and listens; one at a time. `waitMs`: how long the device has to begin its reply. Throws LINK_LOST when the
+   * port did not take the request; when it is lost later the outcome is a timeout.
+   */
+  converse(exchange: Exchange<unknown>, request: Uint8Array, waitMs: number): Promise<Conversation>;
+  /** Bytes that came while no question was open, or sooner than a reply can. */
+  strayBytes(): number;
+}
+
+export interface OpenLineOptions {
+  options: BusOptions;
+  openPort: OpenPort;
+  clock: Clock;
+  log: DriverLog;
+  gapMs: number;
+}
+
+/** What the timers and the scheduling of this machine, and the frames of USB, may add to any reply. */
+const MARGIN_MS = 10;
+/** Noise without end does not silence us: after the longest frame's time the request is sent into it. */
+const LONGEST_FRAME = 256;
+/** UARTs keep their rate to 2 % each; what comes before this share of the request's own time cannot be its reply. */
+const EARLIEST_SHARE = 0.95;
+
+export async function openLine(context: OpenLineOptions, signal: AbortSignal): Promise<Line> {
+  const { options, openPort, clock, log, gapMs } = context;
+  const tc = characterMs(options);
+  const gone = new AbortController();
+  const bell = openBell(clock);
+  const failed = openComplaint(log, 'a reply could not be read, and counts as a broken frame');
+  let listening: { ear: Ear; from: number } | undefined;
+  let strayBytes = 0;
+  let heardAt = Number.NEGATIVE_INFINITY;
+  let quietUntil = Number.NEGATIVE_INFINITY;
+
+  function lose(error: Error): void {
+    if (gone.signal.aborted) return;
+    const isTold = error instanceof DriverError && error.code === 'LINK_LOST';
+    gone.abort(
+      isTold ? error : new DriverError('LINK_LOST', `${options.port}: ${error.message}`, { cause: error }),
+    );
+    bell.ring();
+  }
+
+  function data(bytes: Uint8Array): void {
+    heardAt = clock.monotonic();
+    if (!listening || heardAt < listening.from) {
+      strayBytes += bytes.length;
+      return;
+    }
+    listening.ear.hear(bytes);
+    bell.ring();
+  }
+
+  const port = await openPort(options, { data, lost: lose }, { clock, log }, signal);
+
+  return {
+    port,
+    gone: gone.signal,
+    lose,
+    strayBytes: () => strayBytes,
+    async silent() {
+      const latest = clock.monotonic() + LONGEST_FRAME * tc;
+      for (;;) {
+        gone.signal.throwIfAborted();
+        const until = Math.max(quietUntil, Math.min(heardAt + gapMs, latest));
+        if (clock.monotonic() >= until) return;
+        await pauseUntil(until, clock, gone.signal);
+      }
+    },
+    async converse(exchange, request, waitMs) {
+      gone.signal.throwIfAborted();
+      const ear = openEar({ exchange, request, localEcho: options.localEcho, failed });
+      const sentAt = clock.monotonic();
+      port.write(request);
+      const latencyMs = port.latencyMs();
+      const times = timesOf({ sentAt, tc, request, exchange, waitMs, latencyMs, options });
+      const from = port.paced && !options.localEcho ? times.earliest : sentAt;
+      listening = exchange.replyLength === 0 ? undefined : { ear, from };
+      await listen({ ear, times, latencyMs, clock, bell, gone: gone.signal });
+      listening = undefined;
+      const outcome = ear.conclude();
+      const endedAt = clock.monotonic();
+      const answered = isAnswer(outcome.kind);
+      // A frame with a bad checksum was the reply, most likely; after any other miss it may still come.
+      const hadItsSay = answered || outcome.kind === 'crc';
+      const lateUntil = hadItsSay ? endedAt : times.lateUntil;
+      // As long again as the device had: a reply that is a little late then falls into silence.
+      const again = answered ? 0 : Math.min(waitMs, Math.max(0, options.turnaroundMaxMs - waitMs));
+      quietUntil = exchange.anonymous ? lateUntil : endedAt + again;
+      const turnaroundMs = heardAt - times.sentBy - ear.heard() * tc - latencyMs;
+      return {
+        outcome,
+        turnaroundMs: answered && ear.heard() > 0 ? Math.max(0, turnaroundMs) : null,
+        ...{ sentAt, endedAt, lateUntil },
+        heard: heardAt >= sentAt,
+        soundsLikeEcho: ear.soundsLikeEcho(),
+      };
+    },
+    async [Symbol.asyncDispose]() {
+      lose(new Error('closed'));
+      await port[Symbol.asyncDispose]();
+    },
+  };
+}
+
+interface Times {
+  /** The last bit of the request leaves. */
+  sentBy: number;
+  /** No reply is heard before. */
+  earliest: number;
+  beginBy: number;
+  replyMs: number;
+  lateUntil: number;
+}
+
+interface Question {
+  sentAt: number;
+  tc: number;
+  request: Uint8Array;
+  exchange: Exchange<unknown>;
+  waitMs: number;
+  latencyMs: number;
+  options: BusOptions;
+}
+
+function timesOf({ sentAt, tc, request, exchange, waitMs, latencyMs, options }: Question): Times {
+  const requestMs = request.length * tc;
+  const sentBy = sentAt + requestMs;
+  const replyMs = exchange.replyLength * tc;
+  const earliest = sentAt + requestMs * EARLIEST_SHARE;
+  if (exchange.replyLength === 0) {
+    // The turnaround delay (Modbus over serial line 1.02, 2.4.1): devices do what they were told meanwhile.
+    const over = sentBy + options.turnaroundMaxMs;
+    return { sentBy, earliest: over, beginBy: over, replyMs, lateUntil: over };
+  }
+  const beginBy = sentBy + waitMs + latencyMs + MARGIN_MS;
+  return {
+    ...{ sentBy, earliest, beginBy, replyMs },
+    lateUntil: sentBy + options.turnaroundMaxMs + latencyMs + replyMs,
+  };
+}
+
+interface Listening {
+  ear: Ear;
+  times: Times;
+  latencyMs: number;
+  clock: Clock;
+  bell: Bell;
+  gone: AbortSignal;
+}
+
+/** Until the ear has its outcome, or the time is over; a reply that has begun gets the time that it takes. */
+async function listen({ ear, times, latencyMs, clock, bell, gone }: Listening): Promise<void> {
+  let begunBy = times.beginBy;
+  let hasBegun = false;
+  let isLastLook = false;
+  while (!ear.outcome() && !gone.aborted) {
+    const now = clock.monotonic();
+    if (!hasBegun && ear.heard() > 0) {
+      hasBegun = true;
+      begunBy = Math.max(begunBy, now + latencyMs + MARGIN_MS);
+    }
+    if (now < begunBy + times.replyMs) {
+      isLastLook = false;
+      await bell.wait(begunBy + times.replyMs - now);
+      continue;
+    }
+    if (isLastLook) return;
+    // When this process was held up its timers come first: what arrived in time is read now.
+    await turnOfEventLoop();
+    isLastLook = true;
+  }
+}

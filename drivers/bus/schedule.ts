@@ -1,0 +1,185 @@
+/** Whose turn it is. Holds what waits; knows the time only from its caller. */
+import { DriverError } from '../driver.ts';
+import { admitsOrder } from './breaker.ts';
+import type { Device } from './device.ts';
+import type { Exchange, Order, OrderClass, Poll } from './exchange.ts';
+
+/** An order that waits for its turn, or for another one. */
+export interface Job {
+  readonly device: Device;
+  readonly exchange: Exchange<unknown>;
+  readonly order: Order;
+  /** How often it was sent, and what came of it. */
+  attempts: number;
+  lastError: DriverError | undefined;
+  /** The first of these settles it. */
+  resolve(reply: unknown): void;
+  reject(error: unknown): void;
+  isSettled(): boolean;
+}
+
+export interface Polled {
+  readonly device: Device;
+  readonly poll: Poll;
+  /** Monotonic. */
+  dueAt: number;
+}
+
+export type Turn =
+  | { kind: 'order'; job: Job }
+  | { kind: 'poll'; polled: Polled }
+  /** Nobody before this monotonic time, which may be Infinity. */
+  | { kind: 'nobody'; until: number };
+
+export interface Schedule {
+  /** Throws BUSY when too many wait, DEVICE_OFFLINE when it would be in vain. */
+  add(job: Job): void;
+  /** One that was sent and wants to be sent again: before all others of its class. */
+  again(job: Job): void;
+  remove(job: Job): void;
+  watch(polled: Polled): void;
+  unwatch(polled: Polled): void;
+  next(now: number): Turn;
+  /** Takes out all orders. */
+  drain(): Job[];
+}
+
+/** A person waits for each of them: more than this is nobody's wish. */
+const COMMANDS_MAX = 64;
+/** A few devices' settings and a scan, which asks for sixteen addresses at once. */
+const SETTINGS_MAX = 128;
+/** Then one poll that is due: inputs are seen also while doors are opened one after the other. */
+const COMMANDS_IN_A_ROW = 4;
+/** Probes of dead devices come once per cycle of healthy polls, or so rarely where that cycle is long. */
+const PROBE_SPACING_MS = 250;
+
+export function openSchedule(): Schedule {
+  const queues: Record<OrderClass, Job[]> = { command: [], settings: [] };
+  const watched = new Set<Polled>();
+  const probes = openRation(watched);
+  let commandsInARow = 0;
+  let settingsHadTheirTurn = false;
+
+  function duePoll(now: number): Polled | undefined {
+    const mayProbe = probes.admits(now);
+    let due: Polled | undefined;
+    for (const polled of watched) {
+      if (probes.dueAt(polled) > now || (polled.device.breaker.kind === 'open' && !mayProbe)) continue;
+      if (!due || probes.dueAt(polled) < probes.dueAt(due)) due = polled;
+    }
+    return due;
+  }
+
+  function take(job: Job): Turn {
+    commandsInARow = job.order.class === 'command' ? commandsInARow + 1 : 0;
+    settingsHadTheirTurn = job.order.class === 'settings';
+    remove(queues, job);
+    return { kind: 'order', job };
+  }
+
+  function ask(polled: Polled, now: number): Turn {
+    commandsInARow = 0;
+    settingsHadTheirTurn = false;
+    probes.asked(polled, now);
+    // Those of equal interval take turns, because who was asked last is the last again.
+    watched.delete(polled);
+    watched.add(polled);
+    return { kind: 'poll', polled };
+  }
+
+  return {
+    add(job) {
+      const queue = queues[job.order.class];
+      if (queue.length >= (job.order.class === 'command' ? COMMANDS_MAX : SETTINGS_MAX)) {
+        throw new DriverError('BUSY', `${queue.length} ${job.order.class} orders wait for the bus already`);
+      }
+      if (!admitsOrder(job.device.breaker)) throw offline(job.device);
+      queue.push(job);
+    },
+    again: (job) => queues[job.order.class].unshift(job),
+    remove: (job) => remove(queues, job),
+    watch: (polled) => watched.add(polled),
+    unwatch(polled) {
+      watched.delete(polled);
+      probes.forget(polled);
+    },
+    next(now) {
+      for (const job of [...queues.command, ...queues.settings]) {
+        const reason = inVain(job, now);
+        if (!reason) continue;
+        remove(queues, job);
+        job.reject(reason);
+      }
+      const command = queues.command.find(({ device }) => device.askableAt <= now);
+      if (command && commandsInARow < COMMANDS_IN_A_ROW) return take(command);
+      const settings = queues.settings.find(({ device }) => device.askableAt <= now);
+      const due = duePoll(now);
+      if (settings && !(due && settingsHadTheirTurn)) return take(settings);
+      if (due) return ask(due, now);
+      if (command) return take(command);
+      const times = [...queues.command, ...queues.settings].map(({ device, order }) =>
+        Math.min(device.askableAt, order.deadline),
+      );
+      return { kind: 'nobody', until: Math.min(...times, probes.nextDueAt()) };
+    },
+    drain: () => [...queues.command.splice(0), ...queues.settings.splice(0)],
+  };
+}
+
+function remove(queues: Record<OrderClass, Job[]>, job: Job): void {
+  const queue = queues[job.order.class];
+  const index = queue.indexOf(job);
+  if (index >= 0) queue.splice(index, 1);
+}
+
+/** Why it is not worth sending any more. What was sent once keeps the error that says so. */
+function inVain({ device, order, lastError }: Job, now: number): DriverError | undefined {
+  if (now >= order.deadline) {
+    return lastError ?? new DriverError('DEADLINE_PASSED', 'the bus had no turn for it before its deadline');
+  }
+  return admitsOrder(device.breaker) ? undefined : (lastError ?? offline(device));
+}
+
+function offline({ address }: Device): DriverError {
+  return new DriverError(
+    'DEVICE_OFFLINE',
+    `device ${address} has not answered for a while; nothing was sent`,
+  );
+}
+
+/** How often the bus looks after the dead: at most one probe in each cycle of the healthy ones. */
+function openRation(watched: ReadonlySet<Polled>) {
+  const askedSinceProbe = new Set<Polled>();
+  let probedAt = Number.NEGATIVE_INFINITY;
+
+  function dueAt({ device, dueAt: due }: Polled): number {
+    return Math.max(device.breaker.kind === 'open' ? device.breaker.probeAt : due, device.askableAt);
+  }
+
+  const healthy = () => [...watched].filter(({ device }) => device.breaker.kind === 'closed');
+  const cycleIsOver = () => healthy().every((polled) => askedSinceProbe.has(polled));
+
+  return {
+    dueAt,
+    admits(now: number): boolean {
+      if (cycleIsOver()) return true;
+      return now - probedAt >= PROBE_SPACING_MS && healthy().every((polled) => dueAt(polled) > now);
+    },
+    asked(polled: Polled, now: number): void {
+      if (polled.device.breaker.kind === 'closed') {
+        askedSinceProbe.add(polled);
+        return;
+      }
+      askedSinceProbe.clear();
+      probedAt = now;
+    },
+    forget: (polled: Polled) => askedSinceProbe.delete(polled),
+    nextDueAt(): number {
+      const earliestProbe = cycleIsOver() ? Number.NEGATIVE_INFINITY : probedAt + PROBE_SPACING_MS;
+      const times = [...watched].map((polled) =>
+        polled.device.breaker.kind === 'closed' ? dueAt(polled) : Math.max(dueAt(polled), earliestProbe),
+      );
+      return Math.min(...times, Number.POSITIVE_INFINITY);
+    },
+  };
+}

@@ -1,0 +1,93 @@
+/**
+ * A port in memory, for tests of protocols and of the bus on a manual clock:
+ *
+ *     const clock = manualClock();
+ *     const wire = openTestPort(clock, (request) => reply(request));
+ *     await using bus = await openBus({ options, openPort: wire.openPort, clock, log: wire.log }, signal);
+ *     const pending = bus.exchange(…);
+ *     await clock.advance(100);
+ *
+ * A reply arrives as one piece when a wire would have carried the request and the reply, `turnaroundMs` between them.
+ * `null` is a device that says nothing. `wire.sent` tells what was sent, and when.
+ */
+import type { Clock, DriverLog } from '../driver.ts';
+import type { BusOptions } from './options.ts';
+import type { OpenPort, PortListener } from './port.ts';
+import { characterMs } from './wire.ts';
+
+export type Answer = Uint8Array | null | { bytes: Uint8Array; turnaroundMs: number };
+
+export interface TestPort {
+  openPort: OpenPort;
+  /** Newest last; `at` is monotonic. */
+  sent: { bytes: Uint8Array; at: number }[];
+  /** Bytes that nobody asked for, now. */
+  deliver(bytes: Uint8Array): void;
+  /** The port is lost, as on a hang-up. */
+  lose(error?: Error): void;
+  /** Whether the bus disposed it. */
+  isClosed(): boolean;
+  log: DriverLog;
+  /** Messages of level warn and error. */
+  complaints: string[];
+}
+
+export interface TestPortTraits {
+  paced?: boolean;
+  diesUnnoticed?: boolean;
+  latencyMs?: number;
+  warnings?: string[];
+}
+
+const USUAL_TURNAROUND_MS = 1;
+
+export function openTestPort(
+  clock: Clock,
+  answer: (request: Uint8Array) => Answer,
+  { paced = true, diesUnnoticed = false, latencyMs = 0, warnings = [] }: TestPortTraits = {},
+): TestPort {
+  const sent: TestPort['sent'] = [];
+  const complaints: string[] = [];
+  const closing = new AbortController();
+  let listener: PortListener | undefined;
+
+  function reply(request: Uint8Array, options: BusOptions): void {
+    const given = answer(request);
+    if (given === null) return;
+    const { bytes, turnaroundMs } =
+      given instanceof Uint8Array ? { bytes: given, turnaroundMs: USUAL_TURNAROUND_MS } : given;
+    const wireMs = (request.length + bytes.length) * characterMs(options);
+    void clock.sleep(wireMs + turnaroundMs + latencyMs, closing.signal).then(
+      () => listener?.data(bytes),
+      () => {},
+    );
+  }
+
+  return {
+    async openPort(options, theListener) {
+      listener = theListener;
+      return {
+        ...{ name: 'test', warnings, paced, diesUnnoticed },
+        latencyMs: () => latencyMs,
+        write(bytes) {
+          sent.push({ bytes: Uint8Array.from(bytes), at: clock.monotonic() });
+          reply(bytes, options);
+        },
+        async [Symbol.asyncDispose]() {
+          closing.abort();
+        },
+      };
+    },
+    sent,
+    deliver: (bytes) => listener?.data(bytes),
+    lose: (error = new Error('hung up')) => listener?.lost(error),
+    isClosed: () => closing.signal.aborted,
+    log: {
+      debug: () => {},
+      info: () => {},
+      warn: (_, message) => complaints.push(message),
+      error: (_, message) => complaints.push(message),
+    },
+    complaints,
+  };
+}
