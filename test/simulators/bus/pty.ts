@@ -8,20 +8,13 @@ import { createRequire } from 'node:module';
 import type { Duplex } from 'node:stream';
 import { ReadStream } from 'node:tty';
 
-/** The two ends as file descriptors, both non-blocking. */
-export interface PtyPair {
-  readonly master: number;
-  /** Held so that the master does not read EIO while nobody has the port open. Never to be read. */
-  readonly slave: number;
-  /** Of the slave, such as /dev/pts/3. */
-  readonly path: string;
-}
-
 export interface Pty extends AsyncDisposable {
   /** What a gateway opens: the link when there is one, which stays the same over hang-up and replug. */
   readonly path: string;
   /** The far end of the wire, to read and write. Another one after each replug; throws while hung up. */
   readonly master: Duplex;
+  /** The same as a descriptor, for who cannot wait for an event loop. Non-blocking. */
+  readonly fd: number;
   /** What pulling a USB adapter does: who has the port open reads nothing and gets EIO when writing; the link is gone. */
   hangUp(): Promise<void>;
   /** A new port, behind the same link. Hangs up first when that was not done. */
@@ -36,11 +29,8 @@ const addon: Addon = createRequire(import.meta.url)(
   `@lydell/node-pty-${process.platform}-${process.arch}/pty.node`,
 );
 
-/**
- * Both ends of a raw pty; they are the caller's to close, which hangs it up. Processes started in between inherit
- * them and keep it from hanging up until they end.
- */
-export function openPtyPair(): PtyPair {
+/** Both ends of a raw pty. The slave is held so that the master does not read EIO while nobody has the port open. */
+function openPair(): { master: number; slave: number; path: string } {
   const { master, slave, pty } = addon.open(80, 24);
   // A new pty echoes: what is written before the gateway has opened it would come back.
   const { status, stderr } = spawnSync('stty', ['raw', '-echo'], {
@@ -54,21 +44,24 @@ export function openPtyPair(): PtyPair {
 }
 
 /** Makes `link` point to `path` at once: there is no moment without a link when there was one before. */
-export function swapLink(path: string, link: string): void {
+function swapLink(path: string, link: string): void {
   const next = `${link}.next`;
   rmSync(next, { force: true });
   symlinkSync(path, next);
   renameSync(next, link);
 }
 
-/** A pty whose far end is a stream of this process. `link`: path of a symlink to it, removed at the end. */
+/**
+ * A pty whose far end is in this process. `link`: path of a symlink to it, removed at the end. A process that is started
+ * while it is open inherits it, and keeps it from hanging up until it ends.
+ */
 export function openPty(link?: string): Pty {
-  let plugged: { path: string; slave: number; master: ReadStream } | undefined = plug();
+  let plugged: { path: string; slave: number; fd: number; master: ReadStream } | undefined = plug();
 
   function plug() {
-    const pair = openPtyPair();
-    if (link !== undefined) swapLink(pair.path, link);
-    return { path: pair.path, slave: pair.slave, master: new ReadStream(pair.master) };
+    const { path, slave, master } = openPair();
+    if (link !== undefined) swapLink(path, link);
+    return { path, slave, fd: master, master: new ReadStream(master) };
   }
   function held() {
     if (!plugged) throw new Error('the pty is hung up: replug it first');
@@ -91,6 +84,9 @@ export function openPty(link?: string): Pty {
     },
     get master() {
       return held().master;
+    },
+    get fd() {
+      return held().fd;
     },
     hangUp,
     async replug() {

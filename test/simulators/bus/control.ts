@@ -1,0 +1,100 @@
+/**
+ * The hand of a person or a test on a simulated bus, over HTTP on this machine alone. JSON in, JSON out.
+ *
+ *   GET  /                  {protocol, port, devices: [state …]}
+ *   GET  /stats             BusStats of simulation.ts
+ *   GET  /devices/17        {address, kind, hwId, inputs: {input0: false …}, outputs: {output0: false …}, history: [{output,
+ *                           on, monotonicMs, at}], faults, requests, …} and what the kind has: settings, bootCount, pulse
+ *   POST /devices/17        any of: {"inputs": {"input0": true}} · {"pulseInput": {"input": "input0", "milliseconds": 200}} ·
+ *                           {"faults": {"dead": true}}, null ends one or all · {"restart": true} · {"swap": {"hwId": "…"}} ·
+ *                           {"tamper": true} · {"supplyFault": true} · {"turnaroundMs": 5}; answers the state
+ *   POST /                  any of: {"plugged": false} hangs up, true replugs · {"localEcho": true} · {"reading": false} ·
+ *                           {"idleNoise": {"everyMs": 50, "bytes": "00ff"}} or null · {"resetStats": true}; answers the stats
+ *
+ * All fields are in plan.ts. What is wrong is answered 400 {"error": "…"}, an address nobody has 404.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { z } from 'zod';
+import { busChange, type CheckedPlan, type DeviceChange, deviceChange } from './plan.ts';
+import type { Simulation } from './simulation.ts';
+
+export interface Control extends AsyncDisposable {
+  /** Such as http://127.0.0.1:40001. */
+  readonly url: string;
+}
+
+interface Answer {
+  status: number;
+  body: unknown;
+}
+
+const BODY_MAX_BYTES = 64 * 1024;
+
+export async function openControl(simulation: Simulation, plan: CheckedPlan): Promise<Control> {
+  const server = createServer((request, response) => {
+    handle(request, simulation, plan)
+      .catch((error: unknown) => ({ status: 400, body: { error: explained(error) } }))
+      .then((answer) => send(response, answer))
+      .catch(() => response.destroy());
+  });
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  server.once('error', reject).listen(0, '127.0.0.1', resolve);
+  await promise;
+  const { port } = server.address() as { port: number };
+  return {
+    url: `http://127.0.0.1:${port}`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((closed) => server.close(closed));
+    },
+  };
+}
+
+async function handle(request: IncomingMessage, simulation: Simulation, plan: CheckedPlan): Promise<Answer> {
+  const { method, url = '/' } = request;
+  const [, address] = /^\/devices\/(\d{1,3})$/.exec(url) ?? [];
+  if (address !== undefined) return await handleDevice(request, simulation, Number(address));
+  if (method === 'GET' && url === '/stats') return { status: 200, body: simulation.stats() };
+  if (url !== '/') return { status: 404, body: { error: `nothing is at ${url}` } };
+  if (method === 'GET') {
+    const devices = simulation.addresses.map((each) => simulation.state(each));
+    return { status: 200, body: { protocol: plan.protocol, port: simulation.port, devices } };
+  }
+  if (method !== 'POST') return { status: 405, body: { error: 'GET or POST' } };
+  await simulation.changeBus(busChange.parse(await json(request)));
+  return { status: 200, body: simulation.stats() };
+}
+
+async function handleDevice(
+  request: IncomingMessage,
+  simulation: Simulation,
+  address: number,
+): Promise<Answer> {
+  if (request.method === 'POST') {
+    // The names are those of Faults: zod cannot tell it from a mapped shape.
+    simulation.change(address, deviceChange.parse(await json(request)) as DeviceChange);
+  }
+  const state = simulation.state(address);
+  if (state) return { status: 200, body: state };
+  return { status: 404, body: { error: `no device is at ${address}` } };
+}
+
+async function json(request: IncomingMessage): Promise<unknown> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > BODY_MAX_BYTES) throw new RangeError(`more than ${BODY_MAX_BYTES} bytes`);
+    chunks.push(chunk);
+  }
+  return JSON.parse(Buffer.concat(chunks).toString());
+}
+
+function send(response: ServerResponse, { status, body }: Answer): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(`${JSON.stringify(body)}\n`);
+}
+
+function explained(error: unknown): string {
+  if (error instanceof z.ZodError) return z.prettifyError(error);
+  return error instanceof Error ? error.message : String(error);
+}

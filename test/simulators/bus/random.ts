@@ -1,0 +1,15 @@
+/** Repeatable randomness: mulberry32. Numbers from 0 up to 1. */
+export function openRandom(seed: number): () => number {
+  let state = seed | 0;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** Every byte another one. */
+export function garbled(bytes: Uint8Array, random: () => number): Buffer {
+  return Buffer.from(bytes.map((byte) => byte ^ (1 + Math.floor(random() * 255))));
+}
