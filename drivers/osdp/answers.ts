@@ -1,0 +1,222 @@
+/** What an answer does to the session, by the stage it is in. Pure. */
+import type { Sequence } from './frame.ts';
+import { NAK, type Reply } from './messages.ts';
+import type { Answer, Outstanding } from './reading.ts';
+import {
+  clientCryptogram,
+  DEFAULT_KEY,
+  initialReplyMac,
+  same,
+  serverCryptogram,
+  sessionKeys,
+} from './secure-channel.ts';
+import {
+  channelOf,
+  type Effect,
+  failed,
+  goOnline,
+  isQuestion,
+  lose,
+  restart,
+  type Session,
+  type Settled,
+  type Stage,
+  setAside,
+} from './state.ts';
+import { afterIncidents } from './suspicion.ts';
+
+/** The command is answered: the next number, the next link of the chain. */
+export function advance(session: Session, replyMac: Uint8Array | null): Session {
+  const { sequence, stage } = session;
+  const next = { ...session, outstanding: null, sequence: ((sequence % 3) + 1) as Sequence };
+  if (!replyMac || !('channel' in stage) || !stage.channel) return next;
+  return { ...next, stage: { ...stage, channel: { ...stage.channel, replyMac } } as Stage };
+}
+
+export function replied(
+  session: Session,
+  outstanding: Outstanding,
+  reply: Reply,
+  value: number | null,
+): Settled {
+  const { stage, options } = session;
+  const isSecure = options.security.secure !== 'off';
+  const to = (next: Stage, effects: Effect[] = []): Settled => ({
+    ...{ session: { ...session, stage: next }, effects, outcome: { kind: 'answered', reply } },
+  });
+  switch (stage.kind) {
+    case 'identify':
+      if (reply.kind !== 'PDID') break;
+      return isSecure
+        ? to({ kind: 'capabilities' }, [{ kind: 'identity', identity: reply.identity, isProven: false }])
+        : identified(session, { kind: 'capabilities' }, reply);
+    case 'capabilities': {
+      if (reply.kind !== 'PDCAP') break;
+      const { capabilities } = reply;
+      const effects: Effect[] = [{ kind: 'capabilities', capabilities, isProven: !isSecure }];
+      const next = afterCapabilities(session);
+      return { ...next, effects: [...effects, ...next.effects] };
+    }
+    case 'challenge':
+      return challenged(session, outstanding, reply, value);
+    case 'prove':
+      return proved(session, stage, reply);
+    case 'keyset':
+      return { ...to({ kind: 'challenge', base: 'own' }), session: restart({ ...session, identity: null }) };
+    case 'confirm': {
+      if (reply.kind !== 'PDID') break;
+      const known = identified(session, stage, reply);
+      const online = goOnline(known.session, stage.channel);
+      return { ...online, effects: [...known.effects, ...online.effects] };
+    }
+    case 'barred':
+      return waited(session, stage);
+    case 'online':
+      return told(session, outstanding, reply);
+  }
+  return setAside(session, outstanding, { kind: 'nonsense' });
+}
+
+function waited(session: Session, { turnsLeft }: Stage & { kind: 'barred' }): Settled {
+  const isOver = turnsLeft <= 1;
+  const after: Stage =
+    session.options.security.secure === 'off' ? { kind: 'identify' } : { kind: 'challenge', base: 'own' };
+  const stage: Stage = isOver ? after : { kind: 'barred', turnsLeft: turnsLeft - 1 };
+  return { session: { ...session, stage }, effects: [], outcome: { kind: 'again' } };
+}
+
+function afterCapabilities(session: Session): Settled {
+  if (session.options.security.secure === 'off') return goOnline(session, null);
+  const stage: Stage = { kind: 'challenge', base: 'own' };
+  return { session: { ...session, stage }, effects: [], outcome: { kind: 'again' } };
+}
+
+function identified(session: Session, stage: Stage, reply: Reply & { kind: 'PDID' }): Settled {
+  const { identity } = reply;
+  return {
+    session: { ...session, stage, identity },
+    effects: [{ kind: 'identity', identity, isProven: true }],
+    outcome: { kind: 'answered', reply },
+  };
+}
+
+function challenged(session: Session, { command }: Outstanding, reply: Reply, value: number | null): Settled {
+  const { stage, options } = session;
+  if (stage.kind !== 'challenge' || command.kind !== 'CHLNG' || options.security.secure === 'off')
+    return setAside(restart(session), null, { kind: 'again' });
+  if (reply.kind !== 'CCRYPT') return failed(session, 'downgrade');
+  const { base } = stage;
+  // It names the key it used: the one that everybody knows, where another was asked for, is an attempt to get less.
+  if (value !== (base === 'own' ? 1 : 0)) return failed(session, 'downgrade');
+  const keys = sessionKeys(base === 'own' ? options.security.key : DEFAULT_KEY, command.nonce);
+  if (!same(clientCryptogram(keys, command.nonce, reply.nonce), reply.cryptogram))
+    return failed(session, 'wrongKey');
+  const cryptogram = serverCryptogram(keys, command.nonce, reply.nonce);
+  return {
+    session: { ...session, stage: { kind: 'prove', base, keys, cryptogram } },
+    effects: [],
+    outcome: { kind: 'again' },
+  };
+}
+
+/** What the security block says of the outcome is not asked: makers differ in it. R-MAC-I proves it. */
+function proved(session: Session, stage: Stage & { kind: 'prove' }, reply: Reply): Settled {
+  const { keys, cryptogram, base } = stage;
+  const replyMac = initialReplyMac(keys, cryptogram);
+  if (reply.kind !== 'RMAC_I' || !same(replyMac, reply.replyMac)) return failed(session, 'wrongKey');
+  const channel = { keys, replyMac };
+  const to = (next: Stage): Settled => ({
+    ...{ session: { ...session, stage: next }, effects: [], outcome: { kind: 'again' } },
+  });
+  if (base === 'default') return to({ kind: 'keyset', channel });
+  return session.identity ? goOnline(session, channel) : to({ kind: 'confirm', channel });
+}
+
+function told(session: Session, outstanding: Outstanding, reply: Reply): Settled {
+  const settled = setAside(session, outstanding, { kind: 'answered', reply });
+  if (reply.kind === 'ACK') return settled;
+  if (reply.kind === 'PDID') {
+    const effect: Effect = { kind: 'identity', identity: reply.identity, isProven: true };
+    const identity = reply.identity;
+    return { ...settled, session: { ...settled.session, identity }, effects: [effect] };
+  }
+  if (reply.kind === 'PDCAP')
+    return {
+      ...settled,
+      effects: [{ kind: 'capabilities', capabilities: reply.capabilities, isProven: true }],
+    };
+  return { ...settled, effects: [{ kind: 'told', reply }] };
+}
+
+type Nak = Answer & { kind: 'nak' };
+/** Handshakes that end with a refusal that a power cut explains, before it is told. */
+const UNEXPLAINED = 3;
+/** What a device says that knows nothing of the session, or of the count. */
+const LOST: readonly number[] = [NAK.sequence, NAK.securityBlock, NAK.securityRequired];
+
+export function refused(
+  session: Session,
+  outstanding: Outstanding,
+  nak: Nak,
+  replyMac: Uint8Array | null,
+): Settled {
+  const { stage, options } = session;
+  const again = { effects: [], outcome: { kind: 'again' } } as const;
+  // It did not understand what came: the same bytes again.
+  if (nak.code === NAK.check && !replyMac) return { session, ...again };
+  const isSecure = options.security.secure !== 'off';
+  switch (stage.kind) {
+    case 'identify':
+      if (nak.code !== NAK.securityRequired && nak.code !== NAK.securityBlock)
+        return { session: nak.code === NAK.sequence ? restart(session) : advance(session, null), ...again };
+      if (!isSecure) return failed(session, 'securityRequired');
+      return { session: { ...advance(session, null), stage: { kind: 'challenge', base: 'own' } }, ...again };
+    case 'capabilities':
+      return nak.code === NAK.sequence
+        ? lose(session, outstanding, 'lost count')
+        : afterCapabilities(advance(session, null));
+    case 'challenge':
+    case 'prove': {
+      const isExplained = stage.kind === 'prove' ? LOST.includes(nak.code) : nak.code === NAK.sequence;
+      const failures = session.failures + 1;
+      if (isExplained && failures < UNEXPLAINED)
+        return {
+          ...lose(session, outstanding, 'the handshake was refused'),
+          session: restart({ ...session, failures }),
+        };
+      return failed(session, stage.kind === 'prove' ? 'wrongKey' : 'downgrade');
+    }
+    case 'keyset':
+      return nak.isProven
+        ? failed(session, 'keyRefused')
+        : lose(session, outstanding, 'the session was lost');
+    case 'confirm':
+      return lose(session, outstanding, 'the device does not say who it is');
+    case 'barred':
+      return waited(advance(session, null), stage);
+    case 'online':
+      return refusedOnline(session, outstanding, nak, replyMac);
+  }
+}
+
+function refusedOnline(
+  session: Session,
+  outstanding: Outstanding,
+  { code, isProven }: Nak,
+  replyMac: Uint8Array | null,
+): Settled {
+  const { command, sent } = outstanding;
+  if (isProven && !LOST.includes(code))
+    return setAside(advance(session, replyMac), outstanding, { kind: 'refused', code });
+  if (!channelOf(session)) {
+    if (code !== NAK.sequence) return failed(session, 'securityRequired');
+    const lost = lose(session, outstanding, 'lost count');
+    // Sent once and refused is not done. Sent twice, the first may have been.
+    return sent === 1 && !isQuestion(command) ? { ...lost, outcome: { kind: 'again' } } : lost;
+  }
+  const { suspicions, effects } = isProven
+    ? { suspicions: session.suspicions, effects: [] }
+    : afterIncidents(session.suspicions, ['lost']);
+  const lost = lose({ ...session, suspicions }, outstanding, `the session was lost (NAK ${code})`);
+  return { ...lost, effects: [...effects, ...lost.effects] };
+}

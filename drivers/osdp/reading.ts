@@ -1,0 +1,151 @@
+/** What was received, held against the command that is unanswered: which of it is its answer, and what is suspect. */
+import type { Fault } from '../bus/exchange.ts';
+import { type Check, carriesMac, type Frame, SCS, type Sequence, scan } from './frame.ts';
+import { type Command, type CommandKind, decodeReply, NAK, type Reply, type ReplyKind } from './messages.ts';
+import { openReply, type SessionKeys } from './secure-channel.ts';
+import type { Incident } from './suspicion.ts';
+
+/** The one command that is on the wire. */
+export interface Outstanding {
+  command: Command;
+  /** A step of the session itself, which nobody asked for. */
+  isOwn: boolean;
+  sequence: Sequence;
+  bytes: Uint8Array;
+  sent: number;
+  /** null: sent without a session, so its answer comes without. */
+  seal: { keys: SessionKeys; commandMac: Uint8Array } | null;
+}
+
+export type Answer =
+  | { kind: 'busy' }
+  /** `isProven` false: within a session, and nobody signed it. */
+  | { kind: 'nak'; code: number; isProven: boolean }
+  /** `value` of the security block, in the handshake. */
+  | { kind: 'reply'; reply: Reply; value: number | null }
+  /** Of this device and to this command, but malformed, or no answer that the command can have. */
+  | { kind: 'nonsense' };
+
+export interface Examined {
+  answer: Answer | null;
+  /** R-MAC of the answer, when it is proven. */
+  replyMac: Uint8Array | null;
+  fault: Fault | undefined;
+  incidents: Incident[];
+  /** Proven, though under a type of security block that is not for it. */
+  isOdd: boolean;
+}
+
+const POLL_REPLIES: readonly ReplyKind[] = [
+  ...(['ACK', 'LSTATR', 'ISTATR', 'OSTATR', 'RSTATR', 'RAW', 'KEYPAD'] as const),
+  ...(['FTSTAT', 'MFGREP', 'MFGERRR', 'OTHER'] as const),
+];
+const ANSWERS: Record<CommandKind, readonly ReplyKind[]> = {
+  POLL: POLL_REPLIES,
+  ID: ['PDID'],
+  CAP: ['PDCAP'],
+  LSTAT: ['LSTATR'],
+  ISTAT: ['ISTATR'],
+  OSTAT: ['OSTATR'],
+  RSTAT: ['RSTATR'],
+  OUT: ['OSTATR', 'ACK'],
+  LED: ['ACK'],
+  BUZ: ['ACK'],
+  TEXT: ['ACK'],
+  COMSET: ['COM'],
+  KEYSET: ['ACK'],
+  CHLNG: ['CCRYPT'],
+  SCRYPT: ['RMAC_I'],
+  ACURXSIZE: ['ACK'],
+  KEEPACTIVE: ['ACK'],
+  FILETRANSFER: ['FTSTAT'],
+  MFG: ['MFGREP', 'MFGERRR', 'ACK'],
+  ABORT: ['ACK'],
+};
+
+type Judged =
+  | { kind: 'answer'; answer: Answer; replyMac: Uint8Array | null; isOdd: boolean }
+  | { kind: 'passed'; incident?: Incident };
+
+const answered = (answer: Answer, replyMac: Uint8Array | null = null, isOdd = false): Judged => ({
+  ...{ kind: 'answer', answer, replyMac, isOdd },
+});
+const STALE: Judged = { kind: 'passed', incident: 'stale' };
+
+export function examine(
+  { address, check }: { address: number; check: Check },
+  outstanding: Outstanding,
+  received: Uint8Array,
+): Examined {
+  const scanned = scan(received);
+  const examined: Examined = {
+    ...{ answer: null, replyMac: null, incidents: [], isOdd: false },
+    fault: scanned.fault,
+  };
+  let taken: Frame | undefined;
+  for (const frame of scanned.frames) {
+    if (!frame.isReply || frame.address !== address) {
+      examined.fault = 'foreign';
+      if (frame.isReply) examined.incidents.push('stranger');
+      continue;
+    }
+    // A checksum lets one of 256 errors pass: it is no answer to a CRC.
+    if (check === 'crc' && frame.check !== 'crc') continue;
+    if (taken) {
+      if (Buffer.compare(taken.authenticated, frame.authenticated) !== 0) examined.incidents.push('second');
+      continue;
+    }
+    const judged = judge(outstanding, frame);
+    if (judged.kind === 'answer') {
+      taken = frame;
+      Object.assign(examined, { answer: judged.answer, replyMac: judged.replyMac, isOdd: judged.isOdd });
+    } else {
+      examined.fault = 'foreign';
+      if (judged.incident) examined.incidents.push(judged.incident);
+    }
+  }
+  return examined;
+}
+
+function judge(outstanding: Outstanding, frame: Frame): Judged {
+  const { command, seal, sequence } = outstanding;
+  const { security } = frame;
+  if (!security) return judgeClear(outstanding, frame);
+  if (!carriesMac(security.type)) {
+    const expected = command.kind === 'CHLNG' ? SCS.clientCryptogram : SCS.initialRMac;
+    const isHandshake = command.kind === 'CHLNG' || command.kind === 'SCRYPT';
+    if (!isHandshake || security.type !== expected || frame.sequence !== sequence) return STALE;
+    return answered(decoded(command, frame.code, frame.data, security.value ?? null));
+  }
+  if (!seal || frame.sequence !== sequence) return STALE;
+  const opened = openReply(seal.keys, seal.commandMac, frame);
+  if (opened.kind === 'false') return { kind: 'passed', incident: 'forged' };
+  if (opened.kind === 'garbled') return answered({ kind: 'nonsense' }, opened.replyMac);
+  return answered(decoded(command, frame.code, opened.data, null), opened.replyMac, opened.isOdd);
+}
+
+/** Inside a session only what a device says that has lost it, and that it is busy, may come unproven (D.1.4). */
+function judgeClear({ command, sequence, seal }: Outstanding, frame: Frame): Judged {
+  const reply = decodeReply(frame.code, frame.data);
+  const isRestart = frame.sequence === 0;
+  if (reply?.kind === 'BUSY')
+    return isRestart || frame.sequence === sequence ? answered({ kind: 'busy' }) : STALE;
+  if (reply?.kind === 'NAK') {
+    // A device that lost count says so under its own.
+    const isOurs = isRestart || frame.sequence === sequence || reply.code === NAK.sequence;
+    return isOurs ? answered({ kind: 'nak', code: reply.code, isProven: !seal }) : STALE;
+  }
+  // Some devices drop the session with the key (D.2.2). Whether they took it, the next handshake shows.
+  const isKeyTaken = command.kind === 'KEYSET' && reply?.kind === 'ACK';
+  const isHandshake = command.kind === 'CHLNG' || command.kind === 'SCRYPT';
+  if ((seal && !isKeyTaken) || isHandshake) return { kind: 'passed', incident: 'clearText' };
+  if (frame.sequence !== sequence) return STALE;
+  return answered(decoded(command, frame.code, frame.data, null));
+}
+
+function decoded(command: Command, code: number, data: Uint8Array, value: number | null): Answer {
+  const reply = decodeReply(code, data);
+  if (reply?.kind === 'NAK') return { kind: 'nak', code: reply.code, isProven: true };
+  if (!reply || !ANSWERS[command.kind].includes(reply.kind)) return { kind: 'nonsense' };
+  return { kind: 'reply', reply, value };
+}

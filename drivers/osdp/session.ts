@@ -1,0 +1,140 @@
+/**
+ * One device as the panel sees it, from the first ID to polling inside a secure channel. Pure: each function takes a
+ * session and gives the next one, with what is to be sent or told.
+ *
+ *     identify → capabilities → [challenge → prove → [keyset → challenge → prove] → confirm] → online
+ *
+ * A bus has one exchange at a time; each is `turn` (what to send), `examine` (reading.ts: what came), `settle`. What is
+ * unanswered is sent again, the same bytes under the same number, before anything else is: a device that has done it
+ * repeats its reply, so nothing is done twice and the chain of MACs holds (SIA OSDP 2.2, 5.9). Where that must not be,
+ * for a door is not to open late, the count starts again at 0, and with it the session.
+ *
+ * With `required`, what a device says in clear text is hearsay: its identity counts once it is said inside the session.
+ */
+
+import { advance, refused, replied } from './answers.ts';
+import { encodeFrame, SCS } from './frame.ts';
+import { type Command, encodeCommand } from './messages.ts';
+import type { Examined, Outstanding } from './reading.ts';
+import { sealCommand } from './secure-channel.ts';
+import {
+  channelOf,
+  type Effect,
+  isQuestion,
+  restart,
+  type Session,
+  type SessionOptions,
+  type Settled,
+  type Stage,
+  setAside,
+} from './state.ts';
+import { afterCleanAnswer, afterIncidents } from './suspicion.ts';
+
+export interface Turn {
+  session: Session;
+  bytes: Uint8Array;
+}
+
+/** How often a question is sent, over all turns, before the session begins anew. */
+const SENT_MAX = 4;
+
+export function openSession(options: SessionOptions): Session {
+  return {
+    ...{ options, stage: { kind: 'identify' }, sequence: 0, outstanding: null },
+    ...{ identity: null, failures: 0, suspicions: {} },
+  };
+}
+
+/** The device was silent for long, so it may be another one. */
+export function forgetDevice(session: Session): Session {
+  return { ...session, stage: { kind: 'identify' }, sequence: 0, outstanding: null, identity: null };
+}
+
+/**
+ * What to send now that it is this device's turn. `wanted` is sent when nothing comes before it (`outstanding.isOwn`);
+ * the same object again is the same command again. `nonce`: eight random bytes, for the case that they are needed.
+ */
+export function turn(session: Session, wanted: Command, nonce: Uint8Array): Turn {
+  const { outstanding } = session;
+  if (outstanding) {
+    const { command, sent } = outstanding;
+    if (isQuestion(command) ? sent < SENT_MAX : command === wanted) {
+      const again = { ...outstanding, sent: sent + 1 };
+      return { session: { ...session, outstanding: again }, bytes: outstanding.bytes };
+    }
+    return turn(restart(session), wanted, nonce);
+  }
+  const own = ownStep(session, wanted, nonce);
+  return send(session, own ?? wanted, own !== undefined);
+}
+
+/** undefined: the command that is wanted may be sent. */
+function ownStep({ stage, options }: Session, wanted: Command, nonce: Uint8Array): Command | undefined {
+  switch (stage.kind) {
+    case 'identify':
+    case 'confirm':
+    case 'barred':
+      return { kind: 'ID' };
+    case 'capabilities':
+      return { kind: 'CAP' };
+    case 'challenge':
+      return { kind: 'CHLNG', nonce };
+    case 'prove':
+      return { kind: 'SCRYPT', cryptogram: stage.cryptogram };
+    case 'keyset':
+      return options.security.secure === 'off' ? undefined : { kind: 'KEYSET', key: options.security.key };
+    case 'online':
+      return wanted.kind === 'POLL' ? stage.agenda[0] : undefined;
+  }
+}
+
+function send(session: Session, command: Command, isOwn: boolean): Turn {
+  const { options, stage, sequence } = session;
+  const { address, check } = options;
+  const frame = { address, sequence, check, ...encodeCommand(command) };
+  const channel = channelOf(session);
+  const sealed = channel && sealCommand(channel, frame);
+  const bytes = sealed?.bytes ?? encodeFrame({ ...frame, security: handshakeBlock(stage) });
+  const seal = channel && sealed ? { keys: channel.keys, commandMac: sealed.commandMac } : null;
+  const outstanding: Outstanding = { command, isOwn, sequence, bytes, sent: 1, seal };
+  return { session: { ...session, outstanding }, bytes };
+}
+
+function handshakeBlock(stage: Stage) {
+  if (stage.kind !== 'challenge' && stage.kind !== 'prove') return null;
+  const type = stage.kind === 'challenge' ? SCS.challenge : SCS.serverCryptogram;
+  return { type, value: stage.base === 'own' ? 1 : 0 };
+}
+
+/** What came, as examined; null: nothing did. */
+export function settle(before: Session, examined: Examined | null): Settled {
+  const { outstanding } = before;
+  if (!outstanding) return { session: before, effects: [], outcome: { kind: 'silent' } };
+  const suspected = afterIncidents(before.suspicions, examined?.incidents ?? []);
+  const session = { ...before, suspicions: suspected.suspicions };
+  const effects: Effect[] = suspected.effects;
+  if (!examined?.answer) return { session, effects, outcome: { kind: 'silent' } };
+  if (examined.isOdd) effects.push({ kind: 'odd' });
+  const settled = settleAnswer(session, outstanding, examined);
+  const isClean = examined.incidents.length === 0 && examined.answer.kind === 'reply';
+  const cleaned = isClean ? afterCleanAnswer(settled.session.suspicions) : undefined;
+  return {
+    session: cleaned ? { ...settled.session, suspicions: cleaned.suspicions } : settled.session,
+    effects: [...effects, ...settled.effects, ...(cleaned?.effects ?? [])],
+    outcome: outstanding.isOwn && settled.outcome.kind !== 'unknown' ? { kind: 'again' } : settled.outcome,
+  };
+}
+
+function settleAnswer(session: Session, outstanding: Outstanding, examined: Examined): Settled {
+  const { answer, replyMac } = examined;
+  switch (answer?.kind) {
+    case 'reply':
+      return replied(advance(session, replyMac), outstanding, answer.reply, answer.value);
+    case 'nak':
+      return refused(session, outstanding, answer, replyMac);
+    case 'nonsense':
+      return setAside(advance(session, replyMac), outstanding, { kind: 'nonsense' });
+    default:
+      return { session, effects: [], outcome: { kind: 'again' } };
+  }
+}

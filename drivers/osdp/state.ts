@@ -1,0 +1,150 @@
+/** The state of a session, and the few steps that several answers lead to. Pure. */
+import type { Check, Sequence } from './frame.ts';
+import type { Capability, Command, Identity, Reply } from './messages.ts';
+import type { Outstanding } from './reading.ts';
+import type { Channel, SessionKeys } from './secure-channel.ts';
+import { type Alarm, type AlarmEffect, afterFailure, afterHandshake, type Suspicions } from './suspicion.ts';
+
+/**
+ * `required`: a session under `key`, or nothing. `pairing`: gives the device `key`, under the key that everybody knows
+ * where it must be; only while somebody watches. `off`: clear text.
+ */
+export type Security = { secure: 'off' } | { secure: 'required' | 'pairing'; key: Uint8Array };
+
+export interface SessionOptions {
+  address: number;
+  check: Check;
+  security: Security;
+}
+
+type BaseKey = 'own' | 'default';
+
+export type Stage =
+  | { kind: 'identify' }
+  | { kind: 'capabilities' }
+  | { kind: 'challenge'; base: BaseKey }
+  | { kind: 'prove'; base: BaseKey; keys: SessionKeys; cryptogram: Uint8Array }
+  | { kind: 'keyset'; channel: Channel }
+  | { kind: 'confirm'; channel: Channel }
+  /** `agenda`: what is to be asked before the next POLL. */
+  | { kind: 'online'; channel: Channel | null; agenda: readonly Command[] }
+  /** The handshake failed: for so many turns nothing but ID, in clear text. */
+  | { kind: 'barred'; turnsLeft: number };
+
+export interface Session {
+  readonly options: SessionOptions;
+  readonly stage: Stage;
+  /** Of the next command. */
+  readonly sequence: Sequence;
+  readonly outstanding: Outstanding | null;
+  /** As believed: proven, where a secure channel is required. */
+  readonly identity: Identity | null;
+  /** Handshakes that failed in a row. */
+  readonly failures: number;
+  readonly suspicions: Suspicions;
+}
+
+export type Effect =
+  | AlarmEffect
+  /** `isProven` false: said in clear text where a secure channel is required, so only worth showing. */
+  | { kind: 'identity'; identity: Identity; isProven: boolean }
+  | { kind: 'capabilities'; capabilities: Capability[]; isProven: boolean }
+  | { kind: 'online' }
+  /** The device has taken its key, and has proved it. */
+  | { kind: 'paired' }
+  /** Why the session begins anew. */
+  | { kind: 'restarted'; reason: string }
+  /** States and events, whether asked for or brought by a POLL. */
+  | { kind: 'told'; reply: Reply }
+  | { kind: 'odd' };
+
+/** What became of the command that was asked for. */
+export type Outcome =
+  | { kind: 'answered'; reply: Reply }
+  | { kind: 'refused'; code: number }
+  | { kind: 'nonsense' }
+  /** Take another turn: what was sent was a step of the session, or is to be sent again. */
+  | { kind: 'again' }
+  /** Sent, and the session is lost: it may have been done, and must not be sent again. */
+  | { kind: 'unknown' }
+  | { kind: 'silent' };
+
+export interface Turn {
+  session: Session;
+  bytes: Uint8Array;
+}
+
+export interface Settled {
+  session: Session;
+  effects: Effect[];
+  outcome: Outcome;
+}
+
+/** A device with a wrong key costs three exchanges each time it is tried. */
+const BARRED_TURNS_MAX = 32;
+const STATES: readonly Command[] = [{ kind: 'LSTAT' }, { kind: 'ISTAT' }, { kind: 'OSTAT' }];
+const PROVEN_STATES: readonly Command[] = [{ kind: 'ID' }, { kind: 'CAP' }, ...STATES];
+/** To ask twice is harmless, and late is as good as soon. */
+const QUESTIONS: readonly Command['kind'][] = [
+  ...(['POLL', 'ID', 'CAP', 'LSTAT', 'ISTAT', 'OSTAT', 'RSTAT'] as const),
+  ...(['CHLNG', 'SCRYPT', 'KEYSET'] as const),
+];
+
+export const isQuestion = ({ kind }: Command) => QUESTIONS.includes(kind);
+
+export function channelOf({ stage }: Session): Channel | null {
+  return 'channel' in stage ? stage.channel : null;
+}
+
+/** From number 0, which ends the session at the device too. A device that proved itself need not be asked who it is. */
+export function restart(session: Session): Session {
+  if (session.stage.kind === 'barred') return { ...session, sequence: 0, outstanding: null };
+  const isKnown = session.identity !== null && session.options.security.secure !== 'off';
+  const stage: Stage = isKnown ? { kind: 'challenge', base: 'own' } : { kind: 'identify' };
+  return { ...session, stage, sequence: 0, outstanding: null };
+}
+
+/** The same, and what that means for the command that was on the wire. */
+export function lose(session: Session, { command }: Outstanding, reason: string): Settled {
+  return {
+    session: restart(session),
+    effects: [{ kind: 'restarted', reason }],
+    outcome: { kind: isQuestion(command) ? 'again' : 'unknown' },
+  };
+}
+
+export function goOnline(session: Session, channel: Channel | null): Settled {
+  const { suspicions, effects: lowered } = afterHandshake(session.suspicions);
+  const agenda = channel ? PROVEN_STATES : STATES;
+  const effects: Effect[] = [...lowered, { kind: 'online' }];
+  if (session.options.security.secure === 'pairing') effects.push({ kind: 'paired' });
+  const stage: Stage = { kind: 'online', channel, agenda };
+  return { session: { ...session, stage, suspicions, failures: 0 }, effects, outcome: { kind: 'again' } };
+}
+
+/** No session, for this reason. While pairing, a device that has not got its key yet is asked under the common one. */
+export function failed(session: Session, alarm: Alarm): Settled {
+  const { stage, options, failures } = session;
+  const again = { kind: 'again' } as const;
+  const anew = { ...session, sequence: 0, outstanding: null } as const;
+  if (options.security.secure === 'pairing' && 'base' in stage && stage.base === 'own')
+    return {
+      session: { ...anew, stage: { kind: 'challenge', base: 'default' } },
+      effects: [],
+      outcome: again,
+    };
+  const { suspicions, effects } = afterFailure(session.suspicions, alarm);
+  const turnsLeft = Math.min(2 ** (failures + 1), BARRED_TURNS_MAX);
+  const barred: Session = {
+    ...{ ...anew, stage: { kind: 'barred', turnsLeft }, suspicions, failures: failures + 1 },
+  };
+  return { session: barred, effects, outcome: again };
+}
+
+/** Done with this command, whatever came of it: it is not on the agenda any more. */
+export function setAside(session: Session, outstanding: Outstanding | null, outcome: Outcome): Settled {
+  const { stage } = session;
+  if (stage.kind !== 'online' || !outstanding?.isOwn) return { session, effects: [], outcome };
+  const agenda = stage.agenda.filter((command) => command !== outstanding.command);
+  return { session: { ...session, stage: { ...stage, agenda } }, effects: [], outcome };
+}

@@ -1,0 +1,107 @@
+/**
+ * What makes a device, or the wire to it, suspect. One forged reply is told at once; what a late reply or a restart can
+ * explain is told when it happens again and again. An alarm ends after a hundred answers with nothing odd about them.
+ */
+
+export const ALARMS = [
+  /** A reply whose MAC is false: somebody else speaks. */
+  'forged',
+  /** A reply without security inside a session. */
+  'clearText',
+  /** Replies to questions long answered. */
+  'replayed',
+  /** Two devices answer to one address, or one to another's. */
+  'duplicateAddress',
+  /** The session is lost again and again, by refusals that nobody signed. */
+  'sessionLost',
+  /** The device does not know the key, or is another one. */
+  'wrongKey',
+  /** The device, or somebody between, wants less security than is required. */
+  'downgrade',
+  /** The device wants a secure channel, and none is configured. */
+  'securityRequired',
+  /** The device did not take the key it was given. */
+  'keyRefused',
+] as const;
+export type Alarm = (typeof ALARMS)[number];
+
+/** Those that a handshake which succeeds has disproved. */
+const OF_HANDSHAKE: readonly Alarm[] = ['wrongKey', 'downgrade', 'securityRequired', 'keyRefused'];
+
+export type Incident = 'forged' | 'clearText' | 'stale' | 'stranger' | 'second' | 'lost';
+
+const FULL = 100;
+const WEIGHTS: Record<Incident, { alarm: Alarm; weight: number }> = {
+  forged: { alarm: 'forged', weight: FULL },
+  clearText: { alarm: 'clearText', weight: FULL },
+  // A device that answers late does so now and then.
+  stale: { alarm: 'replayed', weight: FULL / 10 },
+  // So does one that is asked before us.
+  stranger: { alarm: 'duplicateAddress', weight: FULL / 4 },
+  second: { alarm: 'duplicateAddress', weight: FULL },
+  // A power cut loses it once.
+  lost: { alarm: 'sessionLost', weight: FULL / 4 },
+};
+
+export interface Suspicion {
+  /** 0 to FULL. */
+  readonly level: number;
+  readonly raised: boolean;
+}
+export type Suspicions = Readonly<Partial<Record<Alarm, Suspicion>>>;
+
+export interface AlarmEffect {
+  kind: 'alarm';
+  alarm: Alarm;
+  raised: boolean;
+}
+
+export interface Suspected {
+  suspicions: Suspicions;
+  effects: AlarmEffect[];
+}
+
+export function afterIncidents(before: Suspicions, incidents: readonly Incident[]): Suspected {
+  const suspicions: Partial<Record<Alarm, Suspicion>> = { ...before };
+  const effects: AlarmEffect[] = [];
+  for (const incident of incidents) {
+    const { alarm, weight } = WEIGHTS[incident];
+    const known = suspicions[alarm];
+    const level = Math.min(FULL, (known?.level ?? 0) + weight);
+    const raised = known?.raised === true || level >= FULL;
+    if (raised && !known?.raised) effects.push({ kind: 'alarm', alarm, raised });
+    suspicions[alarm] = { level, raised };
+  }
+  return { suspicions, effects };
+}
+
+/** After an answer with nothing odd about it. */
+export function afterCleanAnswer(before: Suspicions): Suspected {
+  const suspicions: Partial<Record<Alarm, Suspicion>> = {};
+  const effects: AlarmEffect[] = [];
+  for (const alarm of ALARMS) {
+    const known = before[alarm];
+    if (!known) continue;
+    if (OF_HANDSHAKE.includes(alarm) || known.level > 1) {
+      suspicions[alarm] = OF_HANDSHAKE.includes(alarm) ? known : { ...known, level: known.level - 1 };
+    } else if (known.raised) effects.push({ kind: 'alarm', alarm, raised: false });
+  }
+  return { suspicions, effects };
+}
+
+/** After a handshake that failed. */
+export function afterFailure(before: Suspicions, alarm: Alarm): Suspected {
+  const effects: AlarmEffect[] = before[alarm]?.raised ? [] : [{ kind: 'alarm', alarm, raised: true }];
+  return { suspicions: { ...before, [alarm]: { level: FULL, raised: true } }, effects };
+}
+
+/** After a session was established as the policy has it. */
+export function afterHandshake(before: Suspicions): Suspected {
+  const suspicions = { ...before };
+  const effects: AlarmEffect[] = [];
+  for (const alarm of OF_HANDSHAKE) {
+    if (suspicions[alarm]?.raised) effects.push({ kind: 'alarm', alarm, raised: false });
+    delete suspicions[alarm];
+  }
+  return { suspicions, effects };
+}
