@@ -3,7 +3,7 @@
  * misbehave when told to. They live as long as the host process: in a new one they are as the options say.
  */
 import { z } from 'zod';
-import { type Clock, DriverError, type Plain, type StateReport } from '../driver.ts';
+import { type Clock, DriverError, type DriverEvent, type Plain, type StateReport } from '../driver.ts';
 import {
   channel,
   channelsApply,
@@ -11,10 +11,9 @@ import {
   hwId,
   type LockReport,
   lockApply,
-  type Rs485Report,
   rs485Apply,
-  rs485Settings,
 } from '../settings.ts';
+import { busCommands, busReportOf, type PlayedDevice, rs485Conduct, rs485ReportOf } from './bus.ts';
 
 const DEVICES_MAX = 256;
 const DELAY_MAX_MS = 60_000;
@@ -28,7 +27,7 @@ const conduct = {
   connected: z.boolean().optional(),
   /** Of the settings or the configuration in force: those of another device in its place. */
   version: z.int().min(0).optional(),
-  settings: rs485Settings.optional(),
+  ...rs485Conduct,
   zigbeeChannel: channel.optional(),
   permitJoin: z.boolean().optional(),
 };
@@ -44,6 +43,7 @@ export interface DevicesOptions {
   devices: readonly Device[];
   clock: Clock;
   report(report: StateReport): void;
+  emit(event: DriverEvent, signal: AbortSignal): Promise<void>;
   /** Throws INVALID_COMMAND. */
   valid<Schema extends z.ZodType>(schema: Schema, data: Plain): z.output<Schema>;
 }
@@ -51,13 +51,19 @@ export interface DevicesOptions {
 export interface Devices {
   /** Reports every device, as a driver does that asks them at an interval; each change is reported at once. */
   report(): void;
-  /** Commands by kind: those of drivers/settings.ts, and `behave`, which changes how a device behaves. */
+  /**
+   * Commands by kind: those of drivers/settings.ts and drivers/rs485.ts; `behave`, which changes how a device behaves;
+   * `press` and `alarm`, which have it tell an event.
+   */
   readonly commands: ReadonlyMap<string, (data: Plain, signal: AbortSignal) => Promise<Plain>>;
 }
 
-export function openDevices({ devices, clock, report, valid }: DevicesOptions): Devices {
-  const played = devices.map((one) => ({ ...one }));
-  const tell = (one: Device) => report(reportOf(one));
+export function openDevices({ devices, clock, report, emit, valid }: DevicesOptions): Devices {
+  const played = devices.map((one): Device & PlayedDevice => ({ ...one }));
+  const onBus = played.filter(({ kind }) => kind === 'rs485');
+  const tell = (one: Device & PlayedDevice) => {
+    if (!one.quiet || one.isWatched) report(reportOf(one, clock));
+  };
 
   /** Has the device do what it was told, if it will. */
   async function carryOut(
@@ -87,8 +93,12 @@ export function openDevices({ devices, clock, report, valid }: DevicesOptions): 
 
   const find = (id: string) => played.find((one) => one.hwId === id);
   return {
-    report: () => played.forEach(tell),
+    report() {
+      played.forEach(tell);
+      if (onBus.length > 0) report(busReportOf(onBus));
+    },
     commands: new Map<string, (data: Plain, signal: AbortSignal) => Promise<Plain>>([
+      ...busCommands({ devices: onBus, clock, tell, emit, valid }),
       [
         'behave',
         async (data) => {
@@ -136,7 +146,7 @@ function channelOf(one: Device | undefined): number {
   return one?.zigbeeChannel ?? 11;
 }
 
-function reportOf(one: Device): StateReport {
+function reportOf(one: Device & PlayedDevice, clock: Clock): StateReport {
   const common = {
     connected: one.connected ?? true,
     hwId: one.hwId,
@@ -145,12 +155,8 @@ function reportOf(one: Device): StateReport {
     apps: [{ name: 'loopback', version: '1.0' }],
   };
   switch (one.kind) {
-    case 'rs485': {
-      const reportedSettingsVersion = one.version ?? 0;
-      const settings = one.settings ?? null;
-      const state = { ...common, reportedSettingsVersion, settings, levels: {} } satisfies Rs485Report;
-      return { subject: `device:${one.hwId}`, state };
-    }
+    case 'rs485':
+      return { subject: `device:${one.hwId}`, state: rs485ReportOf(one, common, clock) };
     case 'lock': {
       const { connected } = common;
       const state = { connected, hwId: one.hwId, configVersion: one.version ?? 0 } satisfies LockReport;

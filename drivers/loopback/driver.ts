@@ -45,6 +45,7 @@ export async function openLoopback(
     devices: played,
     clock: context.clock,
     report: context.report,
+    emit: context.emit,
     valid: (schema, data) => valid(schema, data, 'INVALID_COMMAND'),
   });
 

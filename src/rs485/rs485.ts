@@ -14,7 +14,7 @@ import { openScan, type StartJob } from './scan.ts';
 import type { Edit, ListQuery, Rs485Device } from './schema.ts';
 import { openSettings, type SettingsOptions } from './settings.ts';
 import { deviceFrom, stateFrom } from './shown.ts';
-import { existing, openRs485Table, type Rs485Row, type Rs485Table } from './table.ts';
+import { existing, openRs485Table, type Rs485Table } from './table.ts';
 import { changedFields, edited, isTravelling, refuseTakenDoor, wantedOf, writeWanted } from './wanted.ts';
 import { openWatch } from './watch.ts';
 
@@ -36,15 +36,8 @@ export function openRs485(options: Rs485Options) {
   const table = openRs485Table(database);
   const buses = openBuses({ ...options, table });
   const watch = openWatch({ ...options, table });
-  /** Whose address that was before is there no more. */
-  const heardAt = ({ device_id, bus, address }: Rs485Row, now: number) => {
-    if (address === now) return;
-    table.clearAddress.run(bus, now, device_id);
-    table.setAddress.run(now, device_id);
-    watch.changed(bus);
-  };
   const settings = openSettings({
-    ...{ ...options, table, heardAt },
+    ...{ ...options, table, heardAt: watch.heardAt },
     applied: ({ door_id }) => door_id !== null && options.relayChanged(door_id),
     unknown: (bus, told) => discovery.unknown(bus, told),
   });
@@ -61,20 +54,7 @@ export function openRs485(options: Rs485Options) {
   });
   const known = (deviceId: string) => reported.get(deviceId);
   const pulse = openPulse({ ...options, table, known, isInForce: settings.isInForce });
-  const scan = openScan({
-    ...{ ...options, table, buses, discovery },
-    async place(found) {
-      const moved = () =>
-        found.flatMap(({ bus, hwId, address }) => {
-          const row = table.byHwId.get(bus, hwId);
-          return row && address !== null && row.address !== address ? [{ row, address }] : [];
-        });
-      if (moved().length === 0) return;
-      await database.commit(() => {
-        for (const { row, address } of moved()) heardAt(row, address);
-      });
-    },
-  });
+  const scan = openScan({ ...options, table, buses, discovery, place: watch.place });
   const resource = openResource(options, table, settings);
   const replace = openReplace({
     ...{ ...options, table, buses, reported },
@@ -121,6 +101,7 @@ export function openRs485(options: Rs485Options) {
     },
     /** Resolves when it is durable; false when it is none of a bus. */
     event: openFieldEvents({ ...options, table, discovery, buses }),
+    applySummary: reconciler.summary,
     /** For supervise, as are the next. */
     applySettings: reconciler.run,
     keepReports: reported.run,

@@ -1,10 +1,15 @@
-/** Tells each bus which devices to poll, besides those its configuration names: the rows that have an address. */
+/**
+ * Where devices are, and so which ones each bus is to poll besides those its configuration names: the rows that have an
+ * address.
+ */
 import { DriverError } from '../../drivers/driver.ts';
 import type { Watch } from '../../drivers/rs485.ts';
 import type { Clock } from '../clock.ts';
+import type { Database } from '../database/database.ts';
 import type { Log } from '../log.ts';
+import type { Found } from './discovery.ts';
 import type { Execute } from './settings.ts';
-import type { Rs485Table } from './table.ts';
+import type { Rs485Row, Rs485Table } from './table.ts';
 
 /** The driver only takes note of it. */
 const WATCH_TIMEOUT_MS = 10_000;
@@ -12,6 +17,7 @@ const RETRY_MS = 5_000;
 
 export interface WatchOptions {
   table: Rs485Table;
+  database: Database;
   execute: Execute;
   clock: Clock;
   log: Log;
@@ -20,13 +26,17 @@ export interface WatchOptions {
 export interface Watcher {
   /** Devices of this bus were added, removed or moved. */
   changed(bus: string): void;
+  /** Inside a commit job: a device is at this address. Whose that was before is there no more. */
+  heardAt(row: Rs485Row, address: number): void;
+  /** Stores where devices with a row are. */
+  place(found: readonly Found[]): Promise<void>;
   /** A driver that has just opened its link watches nothing. */
   link(bus: string, up: boolean): void;
   /** For supervise. */
   run(signal: AbortSignal): Promise<never>;
 }
 
-export function openWatch({ table, execute, clock, log }: WatchOptions): Watcher {
+export function openWatch({ database, table, execute, clock, log }: WatchOptions): Watcher {
   /** Buses that are up, each with what its present driver has, as JSON. */
   const drivers = new Map<string, { has: string }>();
   const stale = new Set<string>();
@@ -55,8 +65,28 @@ export function openWatch({ table, execute, clock, log }: WatchOptions): Watcher
     }
   }
 
+  function heardAt({ device_id, bus, address }: Rs485Row, now: number): void {
+    if (address === now) return;
+    table.clearAddress.run(bus, now, device_id);
+    table.setAddress.run(now, device_id);
+    wake(bus);
+  }
+
+  function elsewhere(found: readonly Found[]): { row: Rs485Row; address: number }[] {
+    return found.flatMap(({ bus, hwId, address }) => {
+      const row = table.byHwId.get(bus, hwId);
+      return row && address !== null && row.address !== address ? [{ row, address }] : [];
+    });
+  }
+
   return {
-    changed: wake,
+    ...{ changed: wake, heardAt },
+    async place(found) {
+      if (elsewhere(found).length === 0) return;
+      await database.commit(() => {
+        for (const { row, address } of elsewhere(found)) heardAt(row, address);
+      });
+    },
     link(bus, up) {
       if (!up) return void drivers.delete(bus);
       drivers.set(bus, { has: '[]' });
