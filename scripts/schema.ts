@@ -1,9 +1,11 @@
 /**
- * Writes config/gatehouse.schema.json and config/site.schema.json, which editors check a configuration and a site's
- * file against, from src/config.ts and src/site-document.ts.
+ * Writes config/gatehouse.schema.json, config/site.schema.json and config/profiles/profile.schema.json, which editors
+ * check a configuration, a site's file and a profile against, from src/config.ts, src/site-document.ts and
+ * drivers/modbus/profile.ts.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { profileJsonSchema } from '../drivers/modbus/profile.ts';
 import { configJsonSchema } from '../src/config.ts';
 import { siteJsonSchema } from '../src/site-document.ts';
 
@@ -12,3 +14,4 @@ const write = (name: string, schema: object) =>
 
 write('gatehouse.schema.json', configJsonSchema());
 write('site.schema.json', siteJsonSchema());
+write('profiles/profile.schema.json', profileJsonSchema());

@@ -6,6 +6,7 @@ import { accessSync, constants, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { adminSocketOf, type Config, configJsonSchema, configSchema } from './config.ts';
 import type { Problem } from './problem.ts';
+import { isProfilePath, profileProblems } from './profiles.ts';
 import { parseText, readText, reasonOf } from './yaml-file.ts';
 
 /** A site's file has a few kilobytes; this is not one. */
@@ -48,7 +49,8 @@ export function parseConfig(text: string, file: string, options: ReadOptions = {
     jsonSchema: configJsonSchema,
     check(written) {
       const config = resolved(written, folder);
-      return [...contradictions(config), ...(options.checkFiles ? unreadableFiles(config) : [])];
+      const files = options.checkFiles ? [...unreadableFiles(config), ...profileProblems(config.links)] : [];
+      return [...contradictions(config), ...files];
     },
   });
   return resolved(value, folder);
@@ -84,11 +86,8 @@ function those<Field extends string>(
 
 type ModbusLink = Extract<Config['links'][number], { protocol: 'modbus' }>;
 
-/** A profile is the name of one that comes with Gatehouse, or a file. */
-const isProfileFile = (profile: string) => /\.ya?ml$/.test(profile);
-
 function withProfiles(link: ModbusLink, at: (path: string) => string): ModbusLink {
-  const placed = (profile: string) => (isProfileFile(profile) ? at(profile) : profile);
+  const placed = (profile: string) => (isProfilePath(profile) ? at(profile) : profile);
   const devices = link.options.devices.map((device) => ({
     ...device,
     ...(device.profile !== undefined && { profile: placed(device.profile) }),
@@ -203,23 +202,11 @@ function sameAddress(a: Config['http']['listen'], b: Config['http']['listen']): 
   return a.port === b.port && a.port !== 0 && (everywhere || a.host === b.host);
 }
 
-function unreadableFiles({ auth, encoders, upstream, links }: Config): Problem[] {
-  const profiles = links.flatMap((link, index) => {
-    if (link.protocol !== 'modbus') return [];
-    const options = ['links', index, 'options'];
-    return [
-      { path: [...options, 'profile'], file: link.options.profile },
-      ...link.options.devices.map(({ profile: file }, nth) => ({
-        path: [...options, 'devices', nth, 'profile'],
-        file,
-      })),
-    ].filter(({ file }) => file !== undefined && isProfileFile(file));
-  });
+function unreadableFiles({ auth, encoders, upstream }: Config): Problem[] {
   const files: { path: PropertyKey[]; file: string | undefined }[] = [
     ...encoders.vendorRoots.map((file, index) => ({ path: ['encoders', 'vendorRoots', index], file })),
     ...OIDC_FILES.map((name) => ({ path: ['auth', 'oidc', name], file: auth.oidc?.[name] })),
     ...UPSTREAM_FILES.map((name) => ({ path: ['upstream', name], file: upstream?.[name] })),
-    ...profiles,
   ];
   return files.flatMap(({ path, file }) => {
     const message = file === undefined ? undefined : unreadable(file);

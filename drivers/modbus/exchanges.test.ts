@@ -11,7 +11,7 @@ import { crc16 } from './frame.ts';
 
 /** Mutated frames in all; the seed too can be given, to repeat a run: FUZZ_RUNS=1000000 FUZZ_SEED=…. */
 const FUZZ = {
-  numRuns: Number(process.env.FUZZ_RUNS ?? 20_000),
+  numRuns: Number(process.env.FUZZ_RUNS ?? 50_000),
   seed: Number(process.env.FUZZ_SEED ?? 20_261),
 };
 

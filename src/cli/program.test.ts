@@ -97,6 +97,8 @@ describe('command lines', () => {
     ['doctor'],
     ['backup'],
     ['restore'],
+    ['bus'],
+    ['bus', 'check-profile'],
     ['config'],
     ['config', 'check'],
     ['config', 'schema'],

@@ -48,6 +48,7 @@ function program(shell: Shell, result: { exitCode: number }): Command {
   addBackup(gatehouse, shell);
   addEvents(gatehouse.command('events').description('What happens on the site'), shell);
   addAudit(gatehouse.command('audit').description('Who did what'), shell, result);
+  addBus(gatehouse.command('bus').description('RS-485 buses and what is on them'), shell, result);
   addConfig(gatehouse.command('config').description('The configuration file'), shell, result);
   addVersion(gatehouse, shell);
   return gatehouse;
@@ -276,6 +277,22 @@ function addBackup(parent: Command, shell: Shell): void {
         await restore(file, options, shell);
       }),
     'gatehouse restore /media/stick/gatehouse-20270101T040000Z.db',
+  );
+}
+
+function addBus(parent: Command, shell: Shell, result: { exitCode: number }): void {
+  example(parent, 'gatehouse bus check-profile my-relay.yaml');
+  example(
+    parent
+      .command('check-profile')
+      .description('Say every mistake in the profile of a Modbus product, with its place')
+      .argument('<file>', 'or the name of one that comes with Gatehouse')
+      .option(...JSON_OPTION)
+      .action(async (file: string, options: { json?: boolean }) => {
+        const { checkProfile } = await import('./bus.ts');
+        if (!checkProfile(file, options, shell)) result.exitCode = EXIT.usage;
+      }),
+    'gatehouse bus check-profile my-relay.yaml',
   );
 }
 

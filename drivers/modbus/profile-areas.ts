@@ -1,0 +1,124 @@
+/** Where the fields of a product are: all of them, and those of each purpose. */
+import type { Profile } from './profile-shape.ts';
+import { isBitTable, type NumberPlace, type Span, spanOf, type Table, type TextPlace } from './registers.ts';
+
+export interface Area extends Span {
+  /** In the profile. */
+  path: PropertyKey[];
+  /** Of the one register; absent: all of them, or coils. */
+  bits?: { from: number; to: number };
+}
+
+export function areasOf(profile: Profile): Area[] {
+  const { inputs, outputs, inputEdges, bootCount, tamper, supplyFault } = profile;
+  return [
+    ...labelAreas(profile.identity),
+    ...bitArea(['inputs'], inputs),
+    ...bitArea(['outputs'], outputs),
+    ...bitArea(['inputEdges'], inputEdges),
+    ...numberArea(['bootCount'], bootCount),
+    ...bitArea(['tamper'], tamper && { ...tamper, count: 1 }),
+    ...bitArea(['supplyFault'], supplyFault && { ...supplyFault, count: 1 }),
+    ...settingsAreas(profile),
+    ...pulseAreas(profile),
+  ];
+}
+
+function labelAreas({ hwId, type, platformVersion, apps }: Profile['identity']): Area[] {
+  return [
+    ...numberArea(['identity', 'hwId'], hwId),
+    ...numberArea(['identity', 'type'], type),
+    ...numberArea(['identity', 'platformVersion'], platformVersion),
+    ...apps.flatMap(({ name, version }, index) => [
+      ...numberArea(['identity', 'apps', index, 'name'], name),
+      ...numberArea(['identity', 'apps', index, 'version'], version),
+    ]),
+  ];
+}
+
+function settingsAreas({ settings, inputs, outputs }: Profile): Area[] {
+  if (!settings) return [];
+  const holding = { table: 'holding', count: 1 } as const;
+  const { inputsInUse, outputsInUse, useInputPinMemory } = settings;
+  const at = (name: keyof typeof settings) => ['settings', name];
+  return [
+    ...numberArea(at('inForce'), settings.inForce),
+    ...numberArea(at('version'), settings.version),
+    ...bitArea(at('inputsInUse'), inputsInUse && { ...holding, ...inputsInUse, count: inputs?.count ?? 1 }),
+    ...bitArea(
+      at('outputsInUse'),
+      outputsInUse && { ...holding, ...outputsInUse, count: outputs?.count ?? 1 },
+    ),
+    ...numberArea(at('relayIndex'), settings.relayIndex),
+    ...numberArea(at('unlockDurationMilliseconds'), settings.unlockDurationMilliseconds),
+    ...bitArea(at('useInputPinMemory'), useInputPinMemory && { ...holding, ...useInputPinMemory }),
+  ];
+}
+
+function pulseAreas({ pulse, outputs }: Profile): Area[] {
+  const at = (...names: string[]) => ['pulse', ...names];
+  switch (pulse?.way) {
+    case 'block':
+      return [
+        ...numberArea(at('id'), pulse.id),
+        ...numberArea(at('relay'), pulse.relay),
+        ...numberArea(at('milliseconds'), pulse.milliseconds),
+        ...numberArea(at('lastId'), pulse.lastId),
+        ...numberArea(at('remaining'), pulse.remaining),
+      ];
+    case 'flash':
+      return [{ path: at('address'), table: 'coil', address: pulse.address, quantity: outputs?.count ?? 1 }];
+    case 'switched':
+      return numberArea(at('watchdog', 'address'), { address: pulse.watchdog.address });
+    default:
+      return [];
+  }
+}
+
+/** Without the version in force, which is read apart. */
+export function settingsBlock(settings: Profile['settings']): Span[] {
+  if (!settings) return [];
+  const { inForce: _, ...block } = settings;
+  return Object.values(block)
+    .filter((place) => place !== undefined)
+    .map((place) => ({
+      table: 'holding',
+      address: place.address,
+      quantity: 'registers' in place ? place.registers : 1,
+    }));
+}
+
+/** What tells who a device is. */
+export function identitySpans({ identity }: Profile): Span[] {
+  return labelAreas(identity);
+}
+
+/** What is read again and again. */
+export function pollSpans(profile: Profile): Span[] {
+  const { inputs, outputs, inputEdges, bootCount, tamper, supplyFault, settings, pulse } = profile;
+  const status = pulse?.way === 'block' ? [pulse.lastId, pulse.remaining] : [];
+  const numbers = [bootCount, settings?.inForce, ...status].filter((place) => place !== undefined);
+  const bits = [inputs, outputs, inputEdges].filter((place) => place !== undefined);
+  const flags = [tamper, supplyFault].filter((place) => place !== undefined);
+  return [...numbers.map(spanOf), ...bits.map(spanOf), ...flags.map((flag) => spanOf({ ...flag, count: 1 }))];
+}
+
+function numberArea(path: PropertyKey[], place: NumberPlace | TextPlace | undefined): Area[] {
+  return place ? [{ path, ...spanOf(place) }] : [];
+}
+
+interface BitField {
+  table: Table;
+  address: number;
+  bit: number;
+  count: number;
+  width?: number;
+}
+
+function bitArea(path: PropertyKey[], place: BitField | undefined): Area[] {
+  if (!place) return [];
+  const { table, bit, count, width = 1 } = place;
+  // A coil has no bits: whatever `bit` says is then wrong.
+  const bits = isBitTable(table) ? { from: bit, to: bit + 1 } : { from: bit, to: bit + count * width };
+  return [{ path, ...spanOf(place), bits }];
+}

@@ -1,0 +1,123 @@
+/** What cannot be true of a product, though each of its fields is well formed. */
+
+import { areasOf, settingsBlock } from './profile-areas.ts';
+import type { Profile } from './profile-shape.ts';
+import { isBitTable } from './registers.ts';
+
+/** Registers one write can carry, application protocol 1.1b3, 6.12. */
+const REGISTERS_WRITTEN_MAX = 123;
+const ADDRESSES = 0x1_0000;
+const REGISTER_BITS = 16;
+
+export interface ProfileFault {
+  path: PropertyKey[];
+  message: string;
+  /** The other one of two that cannot be together. */
+  see?: PropertyKey[];
+}
+
+export function faultsOf(profile: Profile): ProfileFault[] {
+  return [...impossibleAreas(profile), ...overlaps(profile), ...blockFaults(profile), ...missing(profile)];
+}
+
+function impossibleAreas(profile: Profile): ProfileFault[] {
+  return areasOf(profile).flatMap(({ path, table, address, quantity, bits }) => {
+    if (address + quantity > ADDRESSES) {
+      const last = `${address + quantity - 1} (${hex(address + quantity - 1)})`;
+      return [{ path, message: `reaches to ${last}; the last address is 65535 (0xFFFF)` }];
+    }
+    if (!bits) return [];
+    if (isBitTable(table))
+      return bits.from === 0
+        ? []
+        : [{ path: [...path, 'bit'], message: 'is for registers: a coil is one bit' }];
+    if (bits.to <= REGISTER_BITS) return [];
+    return [{ path, message: `reaches to bit ${bits.to - 1}; the last one of a register is 15` }];
+  });
+}
+
+/** The same bit cannot mean two things. */
+function overlaps(profile: Profile): ProfileFault[] {
+  const areas = areasOf(profile);
+  return areas.flatMap((area, index) => {
+    const other = areas.slice(0, index).find((earlier) => {
+      if (earlier.table !== area.table) return false;
+      const [a, b] = [extent(earlier), extent(area)];
+      return a.from < b.to && b.from < a.to;
+    });
+    if (!other) return [];
+    const at = `${area.table} ${hex(area.address)}`;
+    return [{ path: area.path, see: other.path, message: `has a part of another field in it, at ${at}` }];
+  });
+}
+
+/** In bits of the table, so that two fields may share a register. */
+function extent({ table, address, quantity, bits }: ReturnType<typeof areasOf>[number]) {
+  if (isBitTable(table)) return { from: address, to: address + quantity };
+  const start = address * REGISTER_BITS;
+  return bits
+    ? { from: start + bits.from, to: start + bits.to }
+    : { from: start, to: start + quantity * REGISTER_BITS };
+}
+
+/** A block that is written whole carries each of its registers, or it would put zeros where nobody knows what they do. */
+function blockFaults(profile: Profile): ProfileFault[] {
+  const faults: ProfileFault[] = [];
+  for (const [path, spans] of [
+    [['settings'], settingsBlock(profile.settings)],
+    [['pulse'], profile.pulse?.way === 'block' ? pulseSpans(profile.pulse) : []],
+  ] as const) {
+    const first = Math.min(...spans.map(({ address }) => address));
+    const end = Math.max(...spans.map(({ address, quantity }) => address + quantity));
+    const covered = new Set(
+      spans.flatMap(({ address, quantity }) =>
+        Array.from({ length: quantity }, (_, index) => address + index),
+      ),
+    );
+    if (spans.length === 0 || end > ADDRESSES) continue;
+    if (end - first > REGISTERS_WRITTEN_MAX)
+      faults.push({
+        path: [...path],
+        message: `its block has ${end - first} registers; one write carries ${REGISTERS_WRITTEN_MAX}`,
+      });
+    else
+      for (let address = first; address < end; address += 1)
+        if (!covered.has(address))
+          faults.push({
+            path: [...path],
+            message: `no field has register ${hex(address)}, and the block from ${hex(first)} to ${hex(end - 1)} is written whole`,
+          });
+  }
+  return faults;
+}
+
+function pulseSpans({ id, relay, milliseconds }: Extract<Profile['pulse'], { way: 'block' }>) {
+  return [
+    { address: id.address, quantity: 1 },
+    { address: relay.address, quantity: 1 },
+    { address: milliseconds.address, quantity: milliseconds.registers },
+  ];
+}
+
+function missing({ inputs, outputs, inputEdges, settings, pulse }: Profile): ProfileFault[] {
+  const faults: ProfileFault[] = [];
+  const wrong = (path: PropertyKey[], message: string) => faults.push({ path, message });
+  if (!inputs && !outputs) wrong([], 'has neither inputs nor outputs');
+  if (outputs && !pulse) wrong(['outputs'], 'needs pulse: how a relay is closed for a time');
+  if (pulse && !outputs) wrong(['pulse'], 'needs outputs: the relays, to see that one has closed');
+  if (pulse?.way === 'switched' && outputs && outputs.table !== 'coil')
+    wrong(['outputs', 'table'], 'must be coil, for the pulse switches them');
+  if (inputEdges && inputEdges.count !== inputs?.count)
+    wrong(['inputEdges', 'count'], `must be that of inputs, ${inputs?.count ?? 0}`);
+  if (inputEdges && !settings?.useInputPinMemory)
+    wrong(['inputEdges'], 'needs settings.useInputPinMemory, which turns them on');
+  if (settings?.useInputPinMemory && !inputEdges)
+    wrong(['settings', 'useInputPinMemory'], 'needs inputEdges, which tell what was remembered');
+  if (settings?.inputsInUse && !inputs) wrong(['settings', 'inputsInUse'], 'needs inputs');
+  if (settings?.outputsInUse && !outputs) wrong(['settings', 'outputsInUse'], 'needs outputs');
+  return faults;
+}
+
+function hex(address: number): string {
+  return `0x${address.toString(16).toUpperCase().padStart(4, '0')}`;
+}

@@ -1,0 +1,140 @@
+/** The vocabulary of profiles (profile.ts). What is absent the product does not have. */
+import { z } from 'zod';
+
+/** What one read can bring, application protocol 1.1b3, 6.3. */
+export const REGISTERS_READ_MAX = 125;
+/** The same of coils and discrete inputs, 6.1. */
+export const BITS_READ_MAX = 2_000;
+const HIGHEST_ADDRESS = 0xffff;
+const PULSE_UNITS_MAX = 0xffff;
+const WATCHDOG_MAX_MS = 60_000;
+
+const address = z
+  .int()
+  .min(0)
+  .max(HIGHEST_ADDRESS, 'expected an address up to 65535 (0xFFFF)')
+  .describe('As on the wire, from 0');
+const registers = z
+  .literal([1, 2])
+  .default(1)
+  .describe('How many it takes; of two, the first is the high one');
+
+const register = z.strictObject({ address, registers });
+const anyRegister = z.strictObject({
+  table: z.enum(['holding', 'input']).default('holding').describe('Read with function 3, or 4'),
+  address,
+  registers,
+});
+const table = z
+  .enum(['holding', 'input', 'coil', 'discrete'])
+  .default('holding')
+  .describe('Holding and input registers, coils, discrete inputs');
+const bit = z.int().min(0).max(15).default(0).describe('Of the register; 0 is the lowest');
+const oneBit = z.strictObject({ table, address, bit });
+const bits = (most: number) =>
+  z.strictObject({ table, address, bit, count: z.int().min(1).max(most).describe('How many, from here on') });
+
+const label = z
+  .strictObject({
+    table: anyRegister.shape.table,
+    address,
+    registers: z
+      .int()
+      .min(1)
+      .max(
+        REGISTERS_READ_MAX,
+        `expected up to ${REGISTERS_READ_MAX} registers, which is all one read can bring`,
+      ),
+    divisor: z
+      .int()
+      .min(1)
+      .max(10_000)
+      .optional()
+      .describe('It is a number, this many times the version; absent: two characters in each register'),
+  })
+  .describe('A text in registers, or a version as a number');
+
+const identity = z.strictObject({
+  hwId: label.optional().describe('Names the device for good; absent: <link>-<unit id> does'),
+  type: label.optional().describe('Absent: product'),
+  platformVersion: label.optional(),
+  apps: z
+    .array(z.strictObject({ name: label, version: label }))
+    .max(8)
+    .default([]),
+});
+
+const inputEdges = z
+  .strictObject({
+    ...anyRegister.omit({ registers: true }).shape,
+    bit,
+    width: z.int().min(1).max(16).describe('Bits of each counter'),
+    count: z.int().min(1).max(4),
+  })
+  .describe('Counters of activations while the pin memory is on, input0 lowest');
+
+const settings = z
+  .strictObject({
+    inForce: anyRegister.describe('Version of the settings in force, read at each poll'),
+    version: register.describe('Version, as part of the block'),
+    inputsInUse: z.strictObject({ address, bit }).optional().describe('One bit for each input'),
+    outputsInUse: z.strictObject({ address, bit }).optional().describe('One bit for each output'),
+    relayIndex: register.optional(),
+    unlockDurationMilliseconds: register.optional(),
+    useInputPinMemory: z.strictObject({ address, bit }).optional(),
+  })
+  .describe('Holding registers, written as one block; absent: the gateway keeps the settings of the product');
+
+const pulse = z
+  .discriminatedUnion('way', [
+    z
+      .strictObject({
+        way: z.literal('block'),
+        id: z.strictObject({ address }).describe('The same again does nothing'),
+        relay: z.strictObject({ address }),
+        milliseconds: register,
+        lastId: anyRegister.omit({ registers: true }).describe('Of the last one accepted, read at each poll'),
+        remaining: anyRegister.describe('Milliseconds left, read at each poll'),
+      })
+      .describe('One write of holding registers starts it, and the device times it'),
+    z
+      .strictObject({
+        way: z.literal('flash'),
+        address: address.describe('Coil of output0; the others follow'),
+        unitMilliseconds: z.int().min(1).max(60_000),
+        unitsMax: z.int().min(1).max(PULSE_UNITS_MAX),
+      })
+      .describe('Function 5 with a time in place of on starts it, and the device times it'),
+    z
+      .strictObject({
+        way: z.literal('switched'),
+        watchdog: z
+          .strictObject({
+            address,
+            unitMilliseconds: z.int().min(1).max(60_000),
+            milliseconds: z.int().min(1_000).max(WATCHDOG_MAX_MS),
+          })
+          .describe('Holding register with the time without any request after which all outputs are off'),
+      })
+      .describe('The coils of outputs are switched, and the gateway times it'),
+  ])
+  .describe('How a relay is closed for a time');
+
+export const profileShape = z.strictObject({
+  name: z
+    .string()
+    .regex(/^[a-z0-9-]{1,64}$/, 'expected 1 to 64 of a-z, 0-9 and -')
+    .describe('Its file is <name>.yaml'),
+  product: z.string().min(1).max(64).describe('What it is called; the type of a device that tells none'),
+  source: z.string().min(1).max(1_024).describe('Where its register map is published'),
+  identity: identity.prefault({}),
+  inputs: bits(4).optional().describe('Levels now, input0 first; further ones are not used'),
+  outputs: bits(8).optional().describe('Levels now, output0 first'),
+  inputEdges: inputEdges.optional(),
+  bootCount: anyRegister.optional().describe('Changes at each restart'),
+  tamper: oneBit.optional(),
+  supplyFault: oneBit.optional(),
+  settings: settings.optional(),
+  pulse: pulse.optional(),
+});
+export type Profile = z.output<typeof profileShape>;

@@ -1,0 +1,210 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { profileJsonSchema, profileSchema } from '../drivers/modbus/profile.ts';
+import { testShell } from '../test/shell.ts';
+import { run } from './cli/program.ts';
+import { parseConfig } from './config-file.ts';
+import { linkOptions, parseProfile, readProfile } from './profiles.ts';
+import { FileError } from './yaml-file.ts';
+
+const FOLDER = join(import.meta.dirname, '..', 'config', 'profiles');
+const BUILT_IN = readdirSync(FOLDER).filter((file) => file.endsWith('.yaml'));
+const GATEHOUSE_IO = readFileSync(join(FOLDER, 'gatehouse-io.yaml'), 'utf8');
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'gatehouse-profiles-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+function mistakesOf(text: string): string {
+  try {
+    parseProfile(text, 'p.yaml');
+    return 'none';
+  } catch (error) {
+    if (error instanceof FileError) return error.message;
+    throw error;
+  }
+}
+
+describe('profiles that come with Gatehouse', () => {
+  it.each(BUILT_IN)('%s is valid, named like its file, and the same after its way to the driver', (file) => {
+    const profile = readProfile(join(FOLDER, file));
+    expect(`${profile.name}.yaml`).toBe(file);
+    expect(profileSchema.parse(JSON.parse(JSON.stringify(profile)))).toEqual(profile);
+  });
+
+  it('have the JSON schema of the vocabulary (node scripts/schema.ts)', () => {
+    const written = JSON.parse(readFileSync(join(FOLDER, 'profile.schema.json'), 'utf8'));
+    expect(written).toEqual(JSON.parse(JSON.stringify(profileJsonSchema())));
+  });
+});
+
+describe('what a profile says wrongly', () => {
+  const changed = (from: string, to: string) => {
+    expect(GATEHOUSE_IO).toContain(from);
+    return GATEHOUSE_IO.replace(from, to);
+  };
+  const lineOf = (text: string, part: string) => text.slice(0, text.indexOf(part)).split('\n').length;
+
+  it.each([
+    [
+      'an address that is none',
+      'bootCount: { address: 0x0005 }',
+      'bootCount: { address: 0x10000 }',
+      /up to 65535/,
+    ],
+    [
+      'registers beyond the last',
+      'hwId: { address: 0x0300, registers: 8 }',
+      'hwId: { address: 0xFFFC, registers: 8 }',
+      /identity.hwId: reaches to 65539 \(0x10003\); the last address is 65535/,
+    ],
+    [
+      'more than a read brings',
+      'hwId: { address: 0x0300, registers: 8 }',
+      'hwId: { address: 0x0400, registers: 126 }',
+      /expected up to 125 registers/,
+    ],
+    [
+      'bits beyond the last',
+      'inputs: { address: 0x0000, bit: 0, count: 4 }',
+      'inputs: { address: 0x0000, bit: 13, count: 4 }',
+      /inputs: reaches to bit 16/,
+    ],
+    [
+      'two fields on one bit',
+      'supplyFault: { address: 0x0006, bit: 1 }',
+      'supplyFault: { address: 0x0006, bit: 0 }',
+      /supplyFault: has a part of another field in it, at holding 0x0006: see line/,
+    ],
+    [
+      'a register in two numbers',
+      'bootCount: { address: 0x0005 }',
+      'bootCount: { address: 0x0004 }',
+      /has a part of another field/,
+    ],
+    [
+      'settings with a gap',
+      'relayIndex: { address: 0x0101 }',
+      'relayIndex: { address: 0x0107 }',
+      /settings: no field has register 0x0101/,
+    ],
+    [
+      'settings in too large a block',
+      'relayIndex: { address: 0x0101 }',
+      'relayIndex: { address: 0x0180 }',
+      /settings: its block has 129 registers; one write carries 123/,
+    ],
+    [
+      'edges of inputs there are not',
+      'inputEdges: { address: 0x0001, bit: 0, width: 4, count: 4 }',
+      'inputEdges: { address: 0x0001, bit: 0, width: 4, count: 3 }',
+      /inputEdges.count: must be that of inputs, 4/,
+    ],
+    ['a way there is not', 'way: block', 'way: wish', /pulse.way/],
+  ])('%s', (_, from, to, message) => {
+    const text = changed(from, to);
+    const told = mistakesOf(text);
+    expect(told).toMatch(message);
+    const shown = [...told.matchAll(/^p\.yaml:(\d+):/gm)].map(([, line]) => Number(line));
+    expect(shown.length).toBeGreaterThan(0);
+    // Told at the later one of two, or at the whole of a block.
+    if (!/^settings|another field/.test(message.source)) expect(shown).toContain(lineOf(text, to));
+  });
+
+  it('relays without a way to close them, and a way without relays', () => {
+    const [head, tail] = GATEHOUSE_IO.split('pulse:');
+    const identity = tail?.slice(tail.indexOf('identity:'));
+    expect(mistakesOf(`${head}${identity}`)).toMatch(/outputs: needs pulse/);
+    expect(mistakesOf(changed('outputs: { address: 0x0002, bit: 0, count: 8 }', ''))).toMatch(
+      /pulse: needs outputs/,
+    );
+  });
+
+  it('a coil with bits, and switching what cannot be switched', () => {
+    const board = (outputs: string) => `name: b
+product: B
+source: test
+outputs: ${outputs}
+pulse: { way: switched, watchdog: { address: 16, unitMilliseconds: 1, milliseconds: 5000 } }
+`;
+    expect(mistakesOf(board('{ table: coil, address: 0, count: 4 }'))).toBe('none');
+    expect(mistakesOf(board('{ table: coil, address: 0, bit: 1, count: 4 }'))).toMatch(/a coil is one bit/);
+    expect(mistakesOf(board('{ address: 0, count: 4 }'))).toMatch(/outputs.table: must be coil/);
+  });
+});
+
+describe('profiles of links', () => {
+  const config = (profile: string, device = 'gatehouse-io') => `links:
+  - id: bus-1
+    protocol: modbus
+    options:
+      port: /dev/null
+      profile: ${profile}
+      devices: [{ unitId: 3, profile: ${device} }]
+`;
+  const check = (text: string) =>
+    parseConfig(text, join(folder, 'gatehouse.yaml'), { checkFiles: true }).links[0];
+
+  it('go to the driver with the options, each once', () => {
+    const link = check(config('gatehouse-io'));
+    if (!link) throw new Error('there is no link');
+    expect(linkOptions(link)).toMatchObject({
+      profile: 'gatehouse-io',
+      profiles: { 'gatehouse-io': { product: 'Gatehouse I/O controller' } },
+    });
+  });
+
+  it('may be files beside the configuration', () => {
+    writeFileSync(join(folder, 'mine.yaml'), GATEHOUSE_IO.replace('name: gatehouse-io', 'name: mine'));
+    const link = check(config('gatehouse-io', 'mine.yaml'));
+    if (!link) throw new Error('there is no link');
+    const file = join(folder, 'mine.yaml');
+    expect(linkOptions(link)).toMatchObject({
+      devices: [{ unitId: 3, profile: file }],
+      profiles: { 'gatehouse-io': { name: 'gatehouse-io' }, [file]: { name: 'mine' } },
+    });
+  });
+
+  it('are checked with the configuration', () => {
+    writeFileSync(
+      join(folder, 'mine.yaml'),
+      GATEHOUSE_IO.replace('bootCount: { address: 0x0005 }', 'bootCount: {}'),
+    );
+    expect(() => check(config('mine.yaml'))).toThrow(
+      /gatehouse\.yaml:6:16: .*options\.profile: the profile is wrong in line 12: bootCount.address: /,
+    );
+    expect(() => check(config('gatehouse-oi'))).toThrow(
+      /no profile of that name comes with Gatehouse: there are gatehouse-io, waveshare/,
+    );
+    expect(() => check(config('gatehouse-io', 'none.yml'))).toThrow(
+      /gatehouse\.yaml:7:\d+: .*there is no such file/,
+    );
+  });
+});
+
+describe('gatehouse bus check-profile', () => {
+  it('tells the mistakes of a file to people and programs', async () => {
+    const file = join(folder, 'mine.yaml');
+    writeFileSync(file, GATEHOUSE_IO.replace('product:', 'produkt:'));
+    const shell = testShell();
+    expect(await run(['bus', 'check-profile', file], shell)).toBe(2);
+    expect(shell.written.stderr).toMatch(
+      /mine\.yaml:4:1: unknown setting "produkt" \(did you mean "product"\?\)/,
+    );
+    expect(await run(['bus', 'check-profile', file, '--json'], shell)).toBe(2);
+    expect(JSON.parse(shell.written.stdout)).toMatchObject({
+      valid: false,
+      mistakes: [{ line: 1 }, { line: 4 }],
+    });
+  });
+
+  it('takes names as well', async () => {
+    const shell = testShell();
+    expect(await run(['bus', 'check-profile', 'waveshare-relay-8'], shell)).toBe(0);
+    expect(shell.written.stdout).toMatch(/waveshare-relay-8\.yaml is valid: Waveshare Modbus RTU Relay\n/);
+  });
+});
