@@ -1,0 +1,215 @@
+/**
+ * What is said to one module, and in which order: scripts that yield a question and are given its answer, or the
+ * DriverError that came instead of it.
+ */
+import { DriverError } from '../driver.ts';
+import {
+  aa,
+  armHostWatchdog,
+  clearHostWatchdogFlag,
+  firmwareVersion,
+  hostWatchdogFlag,
+  moduleName,
+  type Pins,
+  type Question,
+  readPins,
+  readPreset,
+  readSafety,
+  resetStatus,
+  storePreset,
+  switchAllOff,
+  switchOne,
+  writeSafety,
+} from './messages.ts';
+import { type ModuleType, moduleTypeOf, outputsOf } from './modules.ts';
+
+export type Script<Result> = Generator<Question<unknown>, Result, unknown>;
+
+/** Whether somebody switches the outputs off when the gateway cannot. */
+export type Guard = { kind: 'armed' } | { kind: 'none'; reason: string };
+
+export interface Known {
+  name: string;
+  version: string | null;
+  /** null: not in the table (modules.ts); nothing else is known then. */
+  type: ModuleType | null;
+}
+
+export interface BroughtUp extends Known {
+  pins: Pins;
+  guard: Guard;
+  /** Its outputs are not what they were told to be: it was reset, or its watchdog ran out. */
+  lostOutputs: boolean;
+}
+
+/** Rounds of telling and looking before a switch is given up; each costs up to two timeouts. */
+const ROUNDS_MAX = 3;
+/** The host watchdog counts tenths of a second in one byte. */
+const TENTHS_MAX = 0xff;
+
+/**
+ * From the first answer to a module whose outputs are off, `live` ones apart, and whose watchdog will switch them off.
+ * A module that was reset, or that timed out, has no live outputs.
+ */
+export function* bringUp(address: number, live: number, watchdogMs: number): Script<BroughtUp> {
+  const name = yield* ask(moduleName(address));
+  const version = yield* unlessUnknown(firmwareVersion(address), null);
+  const type = moduleTypeOf(name);
+  if (!type) {
+    const reason = `module ${aa(address)} calls itself ${name}, which is not in the table of modules`;
+    const pins = { outputs: 0, inputs: 0 };
+    return { name, version, type, pins, guard: { kind: 'none', reason }, lostOutputs: live !== 0 };
+  }
+  const wasReset = type.resetStatus && (yield* unlessUnknown(resetStatus(address), false));
+  const timedOut = type.watchdog === 'host' && (yield* ask(hostWatchdogFlag(address)));
+  const lostOutputs = wasReset || timedOut;
+  const pins = yield* switchOff(address, type, lostOutputs ? 0 : live);
+  if (timedOut) yield* ask(clearHostWatchdogFlag(address));
+  const guard = yield* arm(address, type, pins, watchdogMs);
+  return { name, version, type, pins, guard, lostOutputs };
+}
+
+/** Everything off but `keep`, as read back; a flagged module is cleared on the way. Throws BAD_REPLY when it will not. */
+export function* switchOff(address: number, type: ModuleType, keep: number): Script<Pins> {
+  for (let round = 0; round < ROUNDS_MAX; round += 1) {
+    const pins = yield* ask(readPins(address, type));
+    const stray = pins.outputs & ~keep;
+    if (stray === 0) return pins;
+    const questions =
+      keep === 0 ? [switchAllOff(address)] : channelsOf(stray).map((one) => switchOne(address, one, false));
+    for (const question of questions) {
+      if ((yield* ask(question)) === 'ignored') yield* ask(clearHostWatchdogFlag(address));
+    }
+  }
+  const pins = yield* ask(readPins(address, type));
+  if ((pins.outputs & ~keep) === 0) return pins;
+  throw new DriverError('BAD_REPLY', `module ${aa(address)} was told to switch off and did not`);
+}
+
+/**
+ * One output on, as read back. Throws OUTCOME_UNKNOWN when it was told and nobody knows whether it did, NO_REPLY when
+ * it is known that it did not, or what came before anything was sent.
+ */
+export function* switchOn(
+  address: number,
+  type: ModuleType,
+  channel: number,
+  watchdogMs: number,
+): Script<Pins> {
+  const told = yield* tell(address, channel);
+  if (told === 'ignored') {
+    // Its watchdog ran out, and what is ignored was not done.
+    yield* ask(clearHostWatchdogFlag(address));
+    yield* ask(armHostWatchdog(address, tenthsOf(watchdogMs)));
+    if ((yield* tell(address, channel)) === 'ignored')
+      throw new DriverError(
+        'REFUSED',
+        `module ${aa(address)} ignores commands: its host watchdog is not fed`,
+      );
+  }
+  const pins = yield* seen(readPins(address, type));
+  if (((pins.outputs >> channel) & 1) === 1) return pins;
+  throw new DriverError(
+    'NO_REPLY',
+    `module ${aa(address)} was told to switch output ${channel} on and did not`,
+  );
+}
+
+/** A lost answer is no answer: what is read back afterwards decides. */
+function* tell(address: number, channel: number): Script<'done' | 'ignored' | 'unheard'> {
+  try {
+    return yield* ask(switchOne(address, channel, true));
+  } catch (error) {
+    if (error instanceof DriverError && isUnheard(error)) return 'unheard';
+    throw error;
+  }
+}
+
+function* seen(question: Question<Pins>): Script<Pins> {
+  try {
+    return yield* ask(question);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new DriverError('OUTCOME_UNKNOWN', `switched on, and not confirmed: ${reason}`, { cause: error });
+  }
+}
+
+/** Presets are written only when they are wrong, for they are kept in EEPROM; outputs must be off for it. */
+function* arm(address: number, type: ModuleType, pins: Pins, watchdogMs: number): Script<Guard> {
+  const none = (why: string): Guard => ({
+    kind: 'none',
+    reason: `module ${aa(address)} (${type.product}) ${why}`,
+  });
+  if (!type.outputs) return none('has no outputs');
+  if (type.watchdog === null)
+    return none('has no watchdog: nobody would switch its outputs off if the gateway died');
+  try {
+    if (type.watchdog === 'safety') yield* armSafety(address, watchdogMs);
+    else yield* armHost(address, type, pins, watchdogMs);
+    return { kind: 'armed' };
+  } catch (error) {
+    if (!(error instanceof DriverError) || (error.code !== 'REFUSED' && !isUnheard(error))) throw error;
+    return none(`does not arm its watchdog: ${error.message}`);
+  }
+}
+
+function* armHost(address: number, type: ModuleType, pins: Pins, watchdogMs: number): Script<void> {
+  for (const preset of ['S', 'P'] as const) {
+    const wrong = ((yield* ask(readPreset(address, preset))) & outputsOf(type)) !== 0;
+    if (!wrong) continue;
+    // It takes the outputs as they are: not while a pulse is under way.
+    if (pins.outputs !== 0)
+      throw new DriverError('REFUSED', 'its safe value is not off, and outputs are on now');
+    yield* ask(storePreset(address, preset));
+    if (((yield* ask(readPreset(address, preset))) & outputsOf(type)) !== 0)
+      throw new DriverError('REFUSED', 'it does not keep off as its safe value');
+  }
+  yield* ask(armHostWatchdog(address, tenthsOf(watchdogMs)));
+}
+
+function* armSafety(address: number, watchdogMs: number): Script<void> {
+  const tenths = tenthsOf(watchdogMs);
+  const written = yield* unlessUnknown(writeSafety(address, tenths), null);
+  if (written === null) throw new DriverError('REFUSED', 'it does not know $AAX0; later ones of its kind do');
+  const kept = yield* ask(readSafety(address));
+  if (kept.tenths !== tenths || kept.outputs !== 0)
+    throw new DriverError('REFUSED', 'it keeps another safety value than was written');
+}
+
+function tenthsOf(milliseconds: number): number {
+  return Math.min(TENTHS_MAX, Math.floor(milliseconds / 100));
+}
+
+function* ask<Reply>(question: Question<Reply>): Script<Reply> {
+  return (yield question) as Reply;
+}
+
+/**
+ * For commands that some modules do not have: they refuse them, or say nothing. Silence may also be a lost answer, so it
+ * is asked twice, with a question between that is always answered: a module is taken for dead after three misses.
+ */
+function* unlessUnknown<Reply, Otherwise>(
+  question: Question<Reply>,
+  otherwise: Otherwise,
+): Script<Reply | Otherwise> {
+  for (const again of [true, false]) {
+    try {
+      return yield* ask({ ...question, mayBeUnknown: true });
+    } catch (error) {
+      if (!(error instanceof DriverError)) throw error;
+      if (error.code === 'REFUSED') return otherwise;
+      if (!isUnheard(error)) throw error;
+    }
+    if (again) yield* ask(moduleName(question.address));
+  }
+  return otherwise;
+}
+
+/** It was sent, and nothing sound came back. */
+function isUnheard({ code }: DriverError): boolean {
+  return code === 'NO_REPLY' || code === 'BAD_REPLY';
+}
+
+function channelsOf(mask: number): number[] {
+  return [0, 1, 2, 3, 4, 5, 6, 7].filter((channel) => ((mask >> channel) & 1) === 1);
+}
