@@ -2,21 +2,8 @@
 import { DriverError } from '../driver.ts';
 import { admitsOrder } from './breaker.ts';
 import type { Device } from './device.ts';
-import type { Exchange, Order, OrderClass, Poll } from './exchange.ts';
-
-/** An order that waits for its turn, or for another one. */
-export interface Job {
-  readonly device: Device;
-  readonly exchange: Exchange<unknown>;
-  readonly order: Order;
-  /** How often it was sent, and what came of it. */
-  attempts: number;
-  lastError: DriverError | undefined;
-  /** The first of these settles it. */
-  resolve(reply: unknown): void;
-  reject(error: unknown): void;
-  isSettled(): boolean;
-}
+import type { OrderClass, Poll } from './exchange.ts';
+import type { Job } from './job.ts';
 
 export interface Polled {
   readonly device: Device;
@@ -32,8 +19,8 @@ export type Turn =
   | { kind: 'nobody'; until: number };
 
 export interface Schedule {
-  /** Throws BUSY when too many wait, DEVICE_OFFLINE when it would be in vain. */
-  add(job: Job): void;
+  /** Why not, if not: BUSY when too many wait, DEVICE_OFFLINE when it would be in vain. */
+  add(job: Job): DriverError | undefined;
   /** One that was sent and wants to be sent again: before all others of its class. */
   again(job: Job): void;
   remove(job: Job): void;
@@ -91,10 +78,11 @@ export function openSchedule(): Schedule {
     add(job) {
       const queue = queues[job.order.class];
       if (queue.length >= (job.order.class === 'command' ? COMMANDS_MAX : SETTINGS_MAX)) {
-        throw new DriverError('BUSY', `${queue.length} ${job.order.class} orders wait for the bus already`);
+        return new DriverError('BUSY', `${queue.length} ${job.order.class} orders wait for the bus already`);
       }
-      if (!admitsOrder(job.device.breaker)) throw offline(job.device);
+      if (!admitsOrder(job.device.breaker)) return offline(job.device);
       queue.push(job);
+      return undefined;
     },
     again: (job) => queues[job.order.class].unshift(job),
     remove: (job) => remove(queues, job),

@@ -1,0 +1,88 @@
+/** Where orders and polls are handed in, and the loop that gives one after the other its turn. */
+import { type Clock, DriverError, type DriverLog } from '../driver.ts';
+import { openComplaint } from './complaint.ts';
+import { watchDevice } from './device.ts';
+import type { Devices } from './devices.ts';
+import type { Exchange, Order, Poll } from './exchange.ts';
+import { newJob } from './job.ts';
+import type { Line } from './line.ts';
+import { openBell } from './pause.ts';
+import { openSchedule, type Polled } from './schedule.ts';
+import { openTurns } from './turns.ts';
+
+/** `exchange` and `poll` as in bus.ts. */
+export interface Desk {
+  exchange<Reply>(exchange: Exchange<Reply>, order: Order, signal: AbortSignal): Promise<Reply>;
+  poll(poll: Poll): Disposable;
+  /** Rejects when the port is gone. */
+  work(): Promise<never>;
+}
+
+export interface DeskOptions {
+  clock: Clock;
+  log: DriverLog;
+  line: Line;
+  devices: Devices;
+}
+
+export function openDesk({ clock, log, line, devices }: DeskOptions): Desk {
+  const schedule = openSchedule();
+  const bell = openBell(clock);
+  const polls = new Map<number, Polled>();
+  const complain = openComplaint(log, 'a poll or an order of a driver throws');
+  const turns = openTurns({ clock, devices, schedule, polls, complain });
+
+  line.gone.addEventListener('abort', () => {
+    turns.abandon(line.gone.reason);
+    for (const job of schedule.drain()) job.reject(job.lastError ?? line.gone.reason);
+    bell.ring();
+  });
+
+  return {
+    exchange<Reply>(exchange: Exchange<Reply>, order: Order, signal: AbortSignal) {
+      return new Promise<unknown>((resolve, reject) => {
+        signal.throwIfAborted();
+        line.gone.throwIfAborted();
+        const job = newJob({ device: devices.at(exchange.address), exchange, order }, signal, {
+          resolve,
+          reject(error) {
+            schedule.remove(job);
+            reject(error);
+          },
+        });
+        const refusal = schedule.add(job);
+        if (refusal) job.reject(refusal);
+        else bell.ring();
+      }) as Promise<Reply>;
+    },
+    poll(poll) {
+      const { address } = poll;
+      const device = devices.at(address);
+      if (polls.has(address)) {
+        throw new DriverError('INVALID_OPTIONS', `address ${address} is on the list twice`);
+      }
+      const polled: Polled = { device, poll, dueAt: clock.monotonic() };
+      watchDevice(device, true);
+      polls.set(address, polled);
+      schedule.watch(polled);
+      bell.ring();
+      return {
+        [Symbol.dispose]() {
+          if (polls.get(address) !== polled) return;
+          polls.delete(address);
+          schedule.unwatch(polled);
+          watchDevice(device, false);
+        },
+      };
+    },
+    async work() {
+      for (;;) {
+        await line.silent();
+        const turn = schedule.next(clock.monotonic());
+        if (turn.kind === 'nobody') await bell.wait(turn.until - clock.monotonic());
+        else if (turn.kind === 'order') await turns.serve(turn.job);
+        else await turns.read(turn.polled);
+      }
+    },
+  };
+}

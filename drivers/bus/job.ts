@@ -1,0 +1,63 @@
+/** An order that waits for its turn, or for another one. */
+import { DriverError } from '../driver.ts';
+import type { Device } from './device.ts';
+import type { Outcome } from './ear.ts';
+import type { Exchange, Order } from './exchange.ts';
+
+export interface Job {
+  readonly device: Device;
+  readonly exchange: Exchange<unknown>;
+  readonly order: Order;
+  /** How often it was sent, and what came of it. */
+  attempts: number;
+  lastError: DriverError | undefined;
+  /** The first of these settles it. */
+  resolve(reply: unknown): void;
+  reject(error: unknown): void;
+  isSettled(): boolean;
+}
+
+/** Rejected with the signal's reason when that fires; whoever settles it first has the say. */
+export function newJob(
+  what: Pick<Job, 'device' | 'exchange' | 'order'>,
+  signal: AbortSignal,
+  { resolve, reject }: Pick<Job, 'resolve' | 'reject'>,
+): Job {
+  let isSettled = false;
+  function settle(call: () => void): void {
+    if (isSettled) return;
+    isSettled = true;
+    signal.removeEventListener('abort', abort);
+    call();
+  }
+  const job: Job = {
+    ...what,
+    attempts: 0,
+    lastError: undefined,
+    resolve: (reply) => settle(() => resolve(reply)),
+    reject: (error) => settle(() => reject(error)),
+    isSettled: () => isSettled,
+  };
+  const abort = () => job.reject(signal.reason);
+  signal.addEventListener('abort', abort, { once: true });
+  return job;
+}
+
+export function errorOf(outcome: Exclude<Outcome, { kind: 'reply' }>, address: number): DriverError {
+  switch (outcome.kind) {
+    case 'refused':
+      return new DriverError('REFUSED', `device ${address} refused: ${outcome.reason}`);
+    case 'busy':
+      return new DriverError('REFUSED', `device ${address} is busy`);
+    case 'timeout':
+      return new DriverError('NO_REPLY', `device ${address} did not answer in time`);
+    case 'crc':
+      return new DriverError('BAD_REPLY', `the reply of device ${address} was damaged on the wire`);
+    case 'framing':
+      return new DriverError('BAD_REPLY', `what came instead of a reply of device ${address} is no frame`);
+    case 'foreign':
+      return new DriverError('BAD_REPLY', `what came is no answer to what device ${address} was asked`);
+    case 'collision':
+      return new DriverError('BAD_REPLY', `what was sent to device ${address} was disturbed on the wire`);
+  }
+}

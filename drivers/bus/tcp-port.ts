@@ -1,0 +1,80 @@
+/** A serial device server in TCP server mode (raw, no RFC 2217): what is sent leaves on its serial port, and back. */
+import { connect, type Socket } from 'node:net';
+import { type Clock, DriverError } from '../driver.ts';
+import type { OpenPort } from './port.ts';
+
+const CONNECT_MS = 5_000;
+/** Then the kernel asks once a second whether an idle peer is there, ten times. A silent one with data: line.ts. */
+const KEEP_ALIVE_AFTER_MS = 5_000;
+/** Requests are shorter; what is more is not on its way. */
+const UNSENT_MAX_BYTES = 4_096;
+/** Of what a connection takes to be made, more is a busy server, not a long way. */
+const LATENCY_MAX_MS = 1_000;
+
+/** Throws LINK_LOST when nobody accepts the connection. */
+export const openTcpPort: OpenPort = async ({ port: name }, listener, { clock }, signal) => {
+  signal.throwIfAborted();
+  const { hostname, port } = new URL(name);
+  const host = hostname.replace(/^\[(.*)\]$/, '$1');
+  const socket = connect({
+    ...{ host, port: Number(port), noDelay: true },
+    ...{ keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_AFTER_MS },
+  });
+  let reason: Error | undefined;
+  let isOver = false;
+  socket.on('error', (error) => {
+    reason = error;
+  });
+  const latencyMs = await connected(socket, { name, clock, signal }, () => reason);
+  socket.on('data', (bytes) => {
+    if (!isOver) listener.data(bytes);
+  });
+  socket.on('close', () => {
+    if (isOver) return;
+    isOver = true;
+    listener.lost(reason ?? new Error('the serial device server closed the connection'));
+  });
+  return {
+    ...{ name, warnings: [], paced: false, diesUnnoticed: true },
+    latencyMs: () => latencyMs,
+    write(bytes) {
+      if (isOver || !socket.writable) throw new DriverError('LINK_LOST', `${name}: the connection is closed`);
+      if (socket.writableLength > UNSENT_MAX_BYTES) {
+        throw new DriverError('LINK_LOST', `${name}: the serial device server does not take what is sent`);
+      }
+      socket.write(bytes);
+    },
+    async [Symbol.asyncDispose]() {
+      isOver = true;
+      socket.destroy();
+    },
+  };
+};
+
+/** Resolves with the round trip, milliseconds: what the handshake took. */
+async function connected(
+  socket: Socket,
+  { name, clock, signal }: { name: string; clock: Clock; signal: AbortSignal },
+  reason: () => Error | undefined,
+): Promise<number> {
+  let attemptedAt = clock.monotonic();
+  const over = new AbortController();
+  // After the name was looked up, and for the address that is tried last.
+  socket.on('connectionAttempt', () => {
+    attemptedAt = clock.monotonic();
+  });
+  const settled = new Promise<boolean>((resolve) => {
+    socket.once('connect', () => resolve(true)).once('close', () => resolve(false));
+  });
+  const late = clock.sleep(CONNECT_MS, AbortSignal.any([signal, over.signal])).then(
+    () => false,
+    () => false,
+  );
+  const isConnected = await Promise.race([settled, late]);
+  over.abort();
+  if (isConnected && !signal.aborted) return Math.min(LATENCY_MAX_MS, clock.monotonic() - attemptedAt);
+  socket.destroy();
+  signal.throwIfAborted();
+  const why = reason()?.message ?? `no connection within ${CONNECT_MS / 1_000} s`;
+  throw new DriverError('LINK_LOST', `${name}: ${why}`);
+}

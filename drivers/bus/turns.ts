@@ -1,0 +1,107 @@
+/** What a turn on the bus is: an order or a poll asks its question, and is told what became of it. */
+import { type Clock, DriverError } from '../driver.ts';
+import type { Complain } from './complaint.ts';
+import type { Devices } from './devices.ts';
+import type { Outcome } from './ear.ts';
+import type { Exchange } from './exchange.ts';
+import { errorOf, type Job } from './job.ts';
+import type { Polled, Schedule } from './schedule.ts';
+
+export interface Turns {
+  /** Rejects when the port did not take the request. */
+  serve(job: Job): Promise<void>;
+  read(polled: Polled): Promise<void>;
+  /** The port is lost: whoever waits for a reply gets none. */
+  abandon(cause: unknown): void;
+}
+
+export interface TurnsOptions {
+  clock: Clock;
+  devices: Devices;
+  schedule: Schedule;
+  polls: ReadonlyMap<number, Polled>;
+  complain: Complain;
+}
+
+/** A device that is busy is asked again after so long. */
+const BUSY_WAIT_MS = 20;
+/** A poll that cannot even ask is defective, and stays so for some time. */
+const BROKEN_POLL_WAIT_MS = 1_000;
+
+export function openTurns({ clock, devices, schedule, polls, complain }: TurnsOptions): Turns {
+  let inFlight: Job | undefined;
+
+  /** Calls out; what that throws is told, and otherwise undefined. */
+  function guard<Result>(call: () => Result): Result | undefined {
+    try {
+      return call();
+    } catch (error) {
+      complain(error);
+      return undefined;
+    }
+  }
+
+  async function ask(
+    asker: Job | Polled,
+    exchange: Exchange<unknown>,
+    request: Uint8Array,
+  ): Promise<Outcome> {
+    const { device } = asker;
+    const by = 'poll' in asker ? 'poll' : 'order';
+    const { conversation, changed } = await devices.converse(device, exchange, request, by);
+    const { outcome, turnaroundMs, endedAt } = conversation;
+    if (outcome.kind === 'busy') device.askableAt = endedAt + BUSY_WAIT_MS;
+    if ('order' in asker) guard(() => asker.order.observe?.({ outcome: outcome.kind, turnaroundMs }));
+    if (changed) guard(() => polls.get(device.address)?.poll.alive(device.isAlive === true));
+    return outcome;
+  }
+
+  return {
+    async serve(job) {
+      const { device, exchange, order } = job;
+      let request: Uint8Array;
+      try {
+        request = exchange.request();
+      } catch (error) {
+        job.reject(error);
+        return;
+      }
+      inFlight = job;
+      try {
+        const outcome = await ask(job, exchange, request);
+        job.attempts += 1;
+        if (outcome.kind === 'reply') return job.resolve(outcome.reply);
+        job.lastError = errorOf(outcome, device.address);
+        const mayRepeat = outcome.kind !== 'refused' && job.attempts < order.attempts;
+        if (mayRepeat && !job.isSettled()) schedule.again(job);
+        else job.reject(job.lastError);
+      } catch (error) {
+        job.reject(job.lastError ?? error);
+        throw error;
+      } finally {
+        inFlight = undefined;
+      }
+    },
+    async read(polled) {
+      const { poll, device } = polled;
+      const askedAt = clock.monotonic();
+      polled.dueAt = askedAt + poll.everyMs;
+      const question = guard(() => {
+        const exchange = poll.begin();
+        return { exchange, request: exchange.request() };
+      });
+      if (!question) {
+        polled.dueAt = askedAt + Math.max(poll.everyMs, BROKEN_POLL_WAIT_MS);
+        return;
+      }
+      const outcome = await ask(polled, question.exchange, question.request);
+      if (polls.get(device.address) !== polled) return;
+      const settled =
+        outcome.kind === 'reply' ? { reply: outcome.reply } : { error: errorOf(outcome, device.address) };
+      guard(() => poll.settle(settled));
+    },
+    abandon(cause) {
+      inFlight?.reject(new DriverError('NO_REPLY', 'the port was lost before the reply came', { cause }));
+    },
+  };
+}
