@@ -1,0 +1,135 @@
+/** Serial ports on real ptys. */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { silentLog } from '../../src/log.ts';
+import { openPty, type Pty } from '../../test/simulators/bus/pty.ts';
+import { temporaryFolder } from '../../test/temporary.ts';
+import type { Port } from './port.ts';
+import { latencyTimer, latencyWarnings, openSerialPort } from './serial-port.ts';
+import { optionsWith } from './test-exchange.ts';
+
+const signal = new AbortController().signal;
+const context = { clock: systemClock, log: silentLog };
+/** Each under traffic, for the defect this is about shows itself in about one of 25. */
+const HANG_UPS = 200;
+
+interface Opened {
+  port: Port;
+  received: number[];
+  lost: Error[];
+}
+
+async function open(path: string): Promise<Opened> {
+  const received: number[] = [];
+  const lost: Error[] = [];
+  const port = await openSerialPort(
+    optionsWith({ port: path }),
+    { data: (bytes) => received.push(...bytes), lost: (error) => lost.push(error) },
+    context,
+    signal,
+  );
+  onTestFinished(() => port[Symbol.asyncDispose]());
+  return { port, received, lost };
+}
+
+function pluggedIn(): Pty {
+  const pty = openPty(join(temporaryFolder(), 'adapter'));
+  onTestFinished(() => pty[Symbol.asyncDispose]());
+  return pty;
+}
+
+it('carries every byte there and back', async () => {
+  const pty = pluggedIn();
+  const { port, received } = await open(pty.path);
+  pty.master.pipe(pty.master);
+  const all = Uint8Array.from({ length: 256 }, (_, index) => index);
+  port.write(all);
+  await vi.waitFor(() => expect(received).toEqual([...all]));
+  expect(port).toMatchObject({ warnings: [], paced: false, diesUnnoticed: false });
+});
+
+it(`notices ${HANG_UPS} of ${HANG_UPS} hang-ups under traffic`, async () => {
+  const pty = pluggedIn();
+  for (let time = 0; time < HANG_UPS; time += 1) {
+    const { port, received, lost } = await open(pty.path);
+    const { master } = pty;
+    const noise = setInterval(() => master.write('0123456789abcdef'), 0);
+    await vi.waitFor(() => expect(received.length).toBeGreaterThan(0), { interval: 1 });
+    clearInterval(noise);
+    master.write('while it is unplugged');
+    await pty.hangUp();
+    await vi.waitFor(() => expect(lost).toHaveLength(1), { interval: 1 });
+    expect(() => port.write(Uint8Array.of(1))).toThrow('the port is closed');
+    await port[Symbol.asyncDispose]();
+    expect(lost).toHaveLength(1);
+    await pty.replug();
+  }
+});
+
+it('opens another device behind the same path after a replug', async () => {
+  const pty = pluggedIn();
+  const before = await open(pty.path);
+  await pty.hangUp();
+  await vi.waitFor(() => expect(before.lost).toHaveLength(1));
+  await expect(open(pty.path)).rejects.toMatchObject({
+    code: 'LINK_LOST',
+    message: expect.stringContaining('is the adapter plugged in'),
+  });
+  // Takes the name that became free.
+  await using _other = openPty();
+  await pty.replug();
+  const after = await open(pty.path);
+  pty.master.write('x');
+  await vi.waitFor(() => expect(after.received).toEqual([0x78]));
+  expect(after.port.name).not.toBe(before.port.name);
+});
+
+it('has the port for itself, and gives it back once, however often it is closed', async () => {
+  const pty = pluggedIn();
+  const { port, lost } = await open(pty.path);
+  await expect(open(pty.path)).rejects.toMatchObject({
+    message: expect.stringContaining('another process has it open'),
+  });
+  await port[Symbol.asyncDispose]();
+  await port[Symbol.asyncDispose]();
+  expect(lost).toEqual([]);
+  await open(pty.path);
+});
+
+it('gives the port back when it is not wanted any more', async () => {
+  const pty = pluggedIn();
+  const ended = AbortSignal.abort(new Error('not wanted'));
+  const listener = { data: () => {}, lost: () => {} };
+  await expect(openSerialPort(optionsWith({ port: pty.path }), listener, context, ended)).rejects.toThrow(
+    'not wanted',
+  );
+  await open(pty.path);
+});
+
+it('takes the port for lost when nothing leaves any more', async () => {
+  const pty = pluggedIn();
+  pty.master.pause();
+  const { port } = await open(pty.path);
+  const writeALot = () => {
+    for (let time = 0; time < 1_000; time += 1) port.write(new Uint8Array(256));
+  };
+  expect(writeALot).toThrow('does not take what is sent');
+});
+
+it.each([
+  ['1\n', 1, 0],
+  ['16\n', 16, 1],
+  ['none of it', undefined, 0],
+])('reads the latency timer %j of an adapter', async (text, timer, warnings) => {
+  const folder = temporaryFolder();
+  await mkdir(join(folder, 'ttyUSB0', 'device'), { recursive: true });
+  await writeFile(join(folder, 'ttyUSB0', 'device', 'latency_timer'), text);
+  expect(await latencyTimer('/dev/ttyUSB0', folder)).toBe(timer);
+  expect(latencyWarnings('/dev/ttyUSB0', timer ?? 0)).toHaveLength(warnings);
+});
+
+it('knows of no latency timer where there is none', async () => {
+  expect(await latencyTimer('/dev/ttyS0', temporaryFolder())).toBeUndefined();
+});
