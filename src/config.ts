@@ -255,6 +255,17 @@ const network = z.strictObject({
     .describe('Its description until the interface gives it another'),
 });
 
+const doors = z.strictObject({
+  lqiMin: z.int().min(0).max(255).default(60).describe('Link quality from which on a lock is lqiOK'),
+  rssiMin: z.int().min(-128).max(0).default(-85).describe('dBm from which on a lock is rssiOK'),
+  expectedCheckIn: duration(1_000, 30 * 86_400_000)
+    .prefault('1h')
+    .describe('How often a lock is heard of: it is recentlySeen within twice this'),
+  eventWindow: duration(60_000, 3650 * 86_400_000)
+    .prefault('7d')
+    .describe('A lock with an event within this is lastReceivedEvent'),
+});
+
 export const configSchema = z.strictObject({
   dataDirectory: path
     .default('/var/lib/gatehouse')
@@ -274,6 +285,7 @@ export const configSchema = z.strictObject({
   links: z.array(link).max(64).default([]).describe('Field links: what is wired to this host'),
   networks: z.array(network).max(64).default([]).describe('Networks that group Zigbee gateways'),
   zgates: z.array(zgate).max(64).default([]).describe('Zigbee gateways, each on a link of its own'),
+  doors: doors.prefault({}).describe('When the connection of a lock counts as good'),
   log: z
     .strictObject({
       level: z.enum(['debug', 'info', 'warn', 'error']).default('info').describe('Least severity'),

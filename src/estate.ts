@@ -11,32 +11,28 @@ import { DriverError, type Plain } from '../drivers/driver.ts';
 import { lockApplied } from '../drivers/settings.ts';
 import type { Audit } from './audit/audit.ts';
 import { openCatalogue } from './catalogue/catalogue.ts';
-import type { Clock } from './clock.ts';
+import { type Clock, isClockSynchronised } from './clock.ts';
 import type { Config } from './config.ts';
 import { type BackupOptions, backUpDatabase } from './database/backup.ts';
 import type { Database } from './database/database.ts';
-import { type ConfigurationOptions, doorConfiguration } from './doors/configuration.ts';
-import { openDoors } from './doors/doors.ts';
-import { openDoorTable } from './doors/table.ts';
+import { type DoorSliceOptions, openDoorSlice } from './doors/slice.ts';
 import type { LiveEvents } from './events/events.ts';
 import { type Field, type FieldCommand, type FieldOptions, openField } from './field/field.ts';
 import { openJobs } from './jobs/jobs.ts';
 import type { Log } from './log.ts';
 import { openNetworks } from './networks/networks.ts';
 import { linkOptions } from './profiles.ts';
-import { openReconciler, type Reconciler } from './reconcile.ts';
+import { openReconciler } from './reconcile.ts';
 import type { Bus } from './rs485/buses.ts';
 import { openRs485, type Rs485 } from './rs485/rs485.ts';
 import { openSiteImport } from './site-import/import.ts';
 import { openZgates, type Zgates } from './zgates/zgates.ts';
 
-/** A configuration goes to a sleeping lock frame by frame. */
-const LOCK_TIMEOUT_MS = 60_000;
-
 export interface EstateOptions {
   config: Config;
   database: Database;
   databaseFile: string;
+  systemId: string;
   audit: Audit;
   events: LiveEvents;
   clock: Clock;
@@ -65,7 +61,8 @@ export async function openEstate(options: EstateOptions) {
     changed: (netId) => log.info({ network: netId }, 'the certificates of a network were changed'),
   });
   const zgates = await openZgates({
-    ...{ ...common, declared: config.zgates, networkExists: networks.exists, linkUp },
+    ...{ ...common, events: options.events, declared: config.zgates, networkExists: networks.exists, linkUp },
+    connectionChanged: (deviceId, connected) => doors.gatewayChanged(deviceId, connected),
   });
   const rs485 = openRs485({
     ...{ ...common, events: options.events, linkState, buses: busesOf(config) },
@@ -73,10 +70,13 @@ export async function openEstate(options: EstateOptions) {
     doorExists: (id) => doors.exists(id),
     relayChanged: (doorId) => doors.wake(doorId),
   });
-  const doors = openDoorSlice(options, { catalogue, relay: rs485.relay, zgates, execute });
+  const doors = openDoors(options, { catalogue, relay: rs485.relay, zgates, execute, linkUp });
   const siteImport = openSiteImport({
-    ...{ database, audit },
+    ...{ database, audit, systemId: options.systemId },
     known: {
+      buses: busesOf(config).map(({ id }) => id),
+      gateway: zgates.exists,
+      network: networks.exists,
       group: (id) => groupName(id) !== undefined,
       schedule: (id) => catalogue.schedule(id) !== undefined,
       template: (id) => catalogue.template(id) !== undefined,
@@ -86,7 +86,7 @@ export async function openEstate(options: EstateOptions) {
     doors: doors.importPlan,
     rs485: rs485.importPlan,
   });
-  const field = opening.use(await openLinks(options, [rs485, zgates], rs485.event));
+  const field = opening.use(await openLinks(options, [rs485, zgates, doors], rs485.event));
   tasks.start('RS-485 settings', rs485.applySettings);
   tasks.start('RS-485 reports', rs485.keepReports);
   tasks.start('RS-485 devices', rs485.keepFound);
@@ -94,6 +94,9 @@ export async function openEstate(options: EstateOptions) {
   tasks.start('Zigbee channels', zgates.applyChannels);
   tasks.start('Zigbee reports', zgates.keepReports);
   tasks.start('door configurations', doors.configure);
+  tasks.start('lock reports', doors.keepReports);
+  tasks.start('lock presence', doors.tellPresence);
+  tasks.start('settings that loosen doors', doors.withdrawLoosening);
   const jobs = opening.use(await openJobs({ database, audit, clock, log }));
   const { databaseFile } = options;
   const backUp = (progress: BackupOptions['progress'], signal: AbortSignal) =>
@@ -101,36 +104,35 @@ export async function openEstate(options: EstateOptions) {
   return { field, jobs, backUp, catalogue, networks, zgates, rs485, doors, siteImport };
 }
 
-function openDoorSlice(
-  { database, audit, clock, log }: EstateOptions,
-  {
-    zgates,
-    execute,
-    ...needs
-  }: Pick<ConfigurationOptions, 'catalogue' | 'relay'> & { zgates: Zgates; execute: Field['execute'] },
+interface DoorNeeds extends Pick<DoorSliceOptions, 'catalogue' | 'relay'> {
+  zgates: Zgates;
+  execute: Field['execute'];
+  linkUp(linkId: string): boolean | undefined;
+}
+
+function openDoors(
+  { config, database, audit, events, clock, log }: EstateOptions,
+  { zgates, execute, linkUp, ...needs }: DoorNeeds,
 ) {
-  const common = { database, audit, clock, table: openDoorTable(database), ...needs };
-  const reconciler: Reconciler = openReconciler({
-    ...doorConfiguration({
-      ...common,
-      async applyConfiguration({ gatewayId }, data, signal) {
-        const link = gatewayId === null ? undefined : zgates.linkOf(gatewayId);
-        if (link === undefined)
-          throw new DriverError('LINK_LOST', `no link reaches the lock (gateway ${gatewayId ?? 'unknown'})`);
-        const command: FieldCommand = {
-          kind: 'applyConfiguration',
-          data: data as Plain,
-          timeoutMs: LOCK_TIMEOUT_MS,
-        };
-        const answer = lockApplied.safeParse(await execute(link, command, signal));
-        if (answer.data) return answer.data;
-        throw new DriverError('BAD_REPLY', 'the lock did not say what it has in force');
-      },
-    }),
-    ...{ name: 'door configurations', clock, log },
+  const linkOf = (gatewayId: string | null) => (gatewayId === null ? undefined : zgates.linkOf(gatewayId));
+  const common = { database, audit, events, clock, log, thresholds: config.doors };
+  return openDoorSlice({
+    ...{ ...common, ...needs, gatewayOfLink: zgates.ofLink, gateway: zgates.connection },
+    clockSynchronised: () => isClockSynchronised(clock),
+    unreachable({ gatewayId }) {
+      const link = linkOf(gatewayId);
+      if (link === undefined) return `no link reaches the lock (gateway ${gatewayId ?? 'unknown'})`;
+      return linkUp(link) ? undefined : `link ${link} is down`;
+    },
+    async applyConfiguration({ gatewayId }, data, timeoutMs, signal) {
+      const command: FieldCommand = { kind: 'applyConfiguration', data: data as Plain, timeoutMs };
+      const answer = lockApplied.safeParse(await execute(linkOf(gatewayId) ?? '', command, signal));
+      if (answer.data) return answer.data;
+      throw new DriverError('BAD_REPLY', 'the lock did not say what it has in force');
+    },
+    openReconciler: (configuration) =>
+      openReconciler({ ...configuration, name: 'door configurations', clock, log }),
   });
-  const doors = openDoors({ ...common, reconciler });
-  return { ...doors, wake: reconciler.wake, configure: reconciler.run };
 }
 
 /** Links of Zigbee gateways aside, every link is a bus. */
@@ -144,7 +146,7 @@ function busesOf({ links, zgates }: Config): Bus[] {
     }));
 }
 
-type Listener = Pick<Zgates, 'report' | 'link'>;
+type Listener = Pick<Zgates, 'report'> & Partial<Pick<Zgates, 'link'>>;
 
 function openLinks(
   { config, clock, log, processes }: EstateOptions,
@@ -164,7 +166,7 @@ function openLinks(
       for (const listener of listeners) listener.report(linkId, report);
     },
     onLink(linkId, { up }) {
-      for (const listener of listeners) listener.link(linkId, up);
+      for (const listener of listeners) listener.link?.(linkId, up);
     },
     async onEvent(link, event) {
       if (!(await takeEvent(link, event))) log.info({ link, kind: event.kind }, 'a link told an event');

@@ -8,11 +8,11 @@ import type { Clock } from './clock.ts';
 import type { Log } from './log.ts';
 import { isReported, waitBefore } from './supervise.ts';
 
-/** One thing that is not yet as it is wanted. */
 /** Failures told in the log in one window; each is in …/state anyway. */
 const LINES_MAX = 20;
 const LINES_WINDOW_MS = 60_000;
 
+/** One thing that is not yet as it is wanted. */
 export interface Due {
   id: string;
   /** Of what is wanted; a later version supersedes an earlier one, also while that is on its way. */
@@ -49,6 +49,14 @@ export interface ReconcilerOptions {
   random?: () => number;
 }
 
+/** How many are not as they are wanted, for the status and the metrics. */
+export interface ApplySummary {
+  /** To be sent, or sent and not in force yet. */
+  waiting: number;
+  /** The device said no: they wait for another version. */
+  refused: number;
+}
+
 export interface Reconciler {
   /** Something is wanted, or a device is back: look again at once, forgetting its back-off. */
   wake(id: string): void;
@@ -56,6 +64,7 @@ export interface Reconciler {
   failure(id: string): ApplyFailure | undefined;
   /** Epoch milliseconds of the next attempt; undefined when none is planned. */
   nextAttempt(id: string): number | undefined;
+  summary(): ApplySummary;
   /** Works until the signal fires; for supervise. */
   run(signal: AbortSignal): Promise<never>;
 }
@@ -144,6 +153,7 @@ export function openReconciler(options: ReconcilerOptions): Reconciler {
       if (notBefore === undefined || notBefore === Number.POSITIVE_INFINITY) return undefined;
       return Math.round(clock.now() + Math.max(0, notBefore - clock.monotonic()));
     },
+    summary: list.summary,
     async run(signal) {
       readAllAt = Number.NEGATIVE_INFINITY;
       const end = () => nap.abort();
@@ -175,7 +185,6 @@ interface Wanted extends Due {
   sentAt: number | undefined;
 }
 
-/** What is wanted, as last read, and how it went with each version so far. */
 /** A gateway that loses a thousand locks says so in a few lines. `take` returns how many were left unsaid before. */
 function openLines(clock: Pick<Clock, 'monotonic'>) {
   let since = Number.NEGATIVE_INFINITY;
@@ -200,6 +209,7 @@ function openLines(clock: Pick<Clock, 'monotonic'>) {
   };
 }
 
+/** What is wanted, as last read, and how it went with each version so far. */
 function openWantedList({ name, due, clock, log, random = Math.random }: ReconcilerOptions) {
   const lines = openLines(clock);
   const list = new Map<string, Wanted>();
@@ -255,6 +265,12 @@ function openWantedList({ name, due, clock, log, random = Math.random }: Reconci
           failed(one, new DriverError('BAD_REPLY', 'it was sent, but the device has it not in force'));
         }
       }
+    },
+    summary(): ApplySummary {
+      // What was sent stays listed for a while to see whether it lasts: it waits for nothing.
+      const due = [...list.values()].filter(({ sentAt }) => sentAt === undefined);
+      const refused = due.filter(({ failure }) => failure?.permanent).length;
+      return { waiting: due.length - refused, refused };
     },
     supersedes({ id, version }: Wanted): boolean {
       const one = list.get(id);

@@ -1,21 +1,22 @@
 /** Doors, catalogue and import on a real database, behind the real pipeline; the rest of the gateway is played. */
-import { DriverError } from '../drivers/driver.ts';
+import { onTestFinished } from 'vitest';
+import { DriverError, type Plain } from '../drivers/driver.ts';
 import type { LockApplied, LockApply } from '../drivers/settings.ts';
 import type { AuditEntry } from '../src/audit/audit.ts';
 import { openCatalogue } from '../src/catalogue/catalogue.ts';
 import { catalogueOperations } from '../src/catalogue/operations.ts';
 import type { Database } from '../src/database/database.ts';
-import { doorConfiguration, type LockAddress, type Relay } from '../src/doors/configuration.ts';
-import { openDoors } from '../src/doors/doors.ts';
+import type { Configuration, LockAddress, Relay } from '../src/doors/configuration.ts';
 import { doorOperations } from '../src/doors/operations.ts';
-import { openDoorTable } from '../src/doors/table.ts';
+import { type DoorSlice, openDoorSlice } from '../src/doors/slice.ts';
+import type { LiveEvent } from '../src/events/events.ts';
 import { createApp } from '../src/http/app.ts';
 import type { MakeImportPlan } from '../src/import-plan.ts';
 import { silentLog } from '../src/log.ts';
 import type { Rs485Entry } from '../src/site-document.ts';
 import { openSiteImport } from '../src/site-import/import.ts';
 import { siteImportOperations } from '../src/site-import/operations.ts';
-import { manualClock } from './manual-clock.ts';
+import { type ManualClock, manualClock } from './manual-clock.ts';
 import { temporaryDatabase } from './temporary.ts';
 import { authenticate, lanApp, send } from './things-app.ts';
 
@@ -33,17 +34,86 @@ export const CALLER = '70000000-0000-4000-8000-000000000007';
 
 export type Estate = Awaited<ReturnType<typeof openEstate>>;
 
-export async function openEstate(database?: Database) {
+/** Of the configuration, for imports; there every gateway and network exists, but this one. */
+const BUSES = ['b', 'x', 'y'];
+export const NOWHERE = 'nowhere';
+const SYSTEM = '5c2f0a52-9f6b-4c3e-8f43-0d1b2a3c4d5e';
+/** The gateway of `report`, and its link. */
+export const GATEWAY = 'g';
+export const LINK = 'zb-1';
+
+interface Restart {
+  now?: number;
+  isClockSynchronised?: boolean;
+}
+
+/** With the database of an earlier one it is a restart. */
+export async function openEstate(database?: Database, { now, isClockSynchronised = true }: Restart = {}) {
   const opened = database ?? (await temporaryDatabase());
-  const clock = manualClock();
-  const played = {
+  const clock = manualClock(now);
+  const played = { ...playedParts(clock), isClockSynchronised };
+  const audit = { record: (entry: AuditEntry) => void played.audits.push(entry) };
+  const catalogue = openCatalogue({ database: opened, audit });
+  const common = { database: opened, audit, clock, played, catalogue };
+  const { doors, configuration } = openPlayedDoors(common);
+  const { operations, lan, local } = openInterface(common, doors);
+  const as =
+    (role: string) =>
+    (method: string, path: string, body?: unknown, headers: object = {}) =>
+      send(method, `/access${path}`, {
+        as: role,
+        app: lan,
+        headers,
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      });
+  return {
+    ...{ database: opened, clock, played, configuration, doors, operations, lan, local, as },
+    table: doors.table,
+    desk: as('front-desk-admin'),
+    siteImport: (document: unknown, dryRun = false) =>
+      send('POST', '/local/import', { app: local, body: JSON.stringify({ document, dryRun }) }),
+    /** What the reconciler does once, for every door that is due. */
+    async applyAll(signal = new AbortController().signal) {
+      for (const one of configuration.due()) await configuration.apply(one, signal);
+    },
+    /** What a lock reports over the gateway. */
+    report: (mac: string, more: Record<string, Plain> = {}, link = LINK) =>
+      doors.report(link, { subject: `device:${mac}`, state: { connected: true, hwId: mac, ...more } }),
+    connectGateway(connected: boolean) {
+      played.gateway = { connected, changedAt: clock.now() };
+      doors.gatewayChanged(GATEWAY, connected);
+    },
+    /** What the daemon keeps running, until the test ends or it is called. */
+    run() {
+      const stop = new AbortController();
+      const tasks = [doors.keepReports, doors.tellPresence, doors.withdrawLoosening];
+      const ended = Promise.allSettled(tasks.map((run) => run(stop.signal)));
+      const end = async () => {
+        stop.abort();
+        await ended;
+      };
+      onTestFinished(end);
+      return end;
+    },
+  };
+}
+
+type Played = ReturnType<typeof playedParts> & { isClockSynchronised: boolean };
+
+function playedParts(clock: ManualClock) {
+  return {
     audits: [] as AuditEntry[],
     /** Doors the reconciler was told to look at. */
     woken: [] as string[],
+    published: [] as LiveEvent[],
+    gateway: { connected: true, changedAt: clock.now() },
+    unreachable: undefined as string | undefined,
     relays: new Map<string, Relay>(),
     failures: new Map<string, Failure>(),
     attempts: new Map<string, number>(),
     sent: [] as { lock: LockAddress; apply: LockApply }[],
+    /** Of the last configuration that was sent. */
+    timeoutMs: 0,
     /** What the lock answers; by default it puts all in force. */
     lock: async ({ hwId: _, configuration: __, ...versions }: LockApply): Promise<LockApplied> => ({
       ...versions,
@@ -51,30 +121,57 @@ export async function openEstate(database?: Database) {
     }),
     rs485: (() => ({ changes: [], write() {} })) as MakeImportPlan<Rs485Entry>,
   };
-  const audit = { record: (entry: AuditEntry) => void played.audits.push(entry) };
-  const catalogue = openCatalogue({ database: opened, audit });
-  const table = openDoorTable(opened);
-  const relay = (id: string) => played.relays.get(id);
-  const configuration = doorConfiguration({
-    ...{ database: opened, table, audit, clock, catalogue, relay },
-    applyConfiguration: async (lock, apply) => {
+}
+
+interface Common {
+  database: Database;
+  audit: { record(entry: AuditEntry): void };
+  clock: ManualClock;
+  played: Played;
+  catalogue: ReturnType<typeof openCatalogue>;
+}
+
+function openPlayedDoors({ played, ...common }: Common) {
+  let made: Configuration | undefined;
+  const doors = openDoorSlice({
+    ...{ ...common, log: silentLog },
+    events: { publish: (event) => void played.published.push(event), wake() {} },
+    clockSynchronised: () => played.isClockSynchronised,
+    thresholds: { lqiMin: 60, rssiMin: -85, expectedCheckIn: 3_600_000, eventWindow: 86_400_000 },
+    relay: (id) => played.relays.get(id),
+    gatewayOfLink: (link) => (link === LINK ? GATEWAY : undefined),
+    gateway: (id) => (id === GATEWAY ? played.gateway : undefined),
+    unreachable: () => played.unreachable,
+    applyConfiguration: async (lock, apply, timeoutMs) => {
       played.sent.push({ lock, apply });
+      played.timeoutMs = timeoutMs;
       return played.lock(apply);
     },
+    openReconciler(configuration) {
+      made = configuration;
+      return {
+        wake: (id) => void played.woken.push(id),
+        failure: (id) => played.failures.get(id),
+        nextAttempt: (id) => played.attempts.get(id),
+        summary: () => ({ waiting: 0, refused: 0 }),
+        run: () => Promise.reject(new Error('the test does what the reconciler would')),
+      };
+    },
   });
-  const reconciler = {
-    wake: (id: string) => void played.woken.push(id),
-    failure: (id: string) => played.failures.get(id),
-    nextAttempt: (id: string) => played.attempts.get(id),
-  };
-  const doors = openDoors({ database: opened, table, audit, clock, catalogue, relay, reconciler });
+  return { doors, configuration: made as unknown as Configuration };
+}
+
+function openInterface({ database, audit, clock, played, catalogue }: Common, doors: DoorSlice) {
   const siteImport = openSiteImport({
-    ...{ database: opened, audit },
+    ...{ database, audit, systemId: SYSTEM },
     known: {
       group: (id) => catalogue.groupName(id) !== undefined,
       schedule: (id) => catalogue.schedule(id) !== undefined,
       template: (id) => catalogue.template(id) !== undefined,
       door: doors.exists,
+      buses: BUSES,
+      gateway: (id) => id !== NOWHERE,
+      network: (id) => id !== NOWHERE,
     },
     catalogue: catalogue.importPlan,
     doors: doors.importPlan,
@@ -91,27 +188,11 @@ export async function openEstate(database?: Database) {
     rate: () => ({ perSecond: 1_000, burst: 1_000 }),
     authenticate: (offered: Parameters<typeof authenticate>[0]) => ({ ...authenticate(offered), id: CALLER }),
   } as const;
-  const lan = lanApp({ operations, clock, surface });
   const common = { operations, version: '1.2.3', clock, log: silentLog, checkResponses: true };
-  const local = createApp({ ...common, surface: { kind: 'local' } });
-  const as =
-    (role: string) =>
-    (method: string, path: string, body?: unknown, headers: object = {}) =>
-      send(method, `/access${path}`, {
-        as: role,
-        app: lan,
-        headers,
-        ...(body !== undefined && { body: JSON.stringify(body) }),
-      });
   return {
-    ...{ database: opened, clock, played, configuration, table, operations, lan, local, as },
-    desk: as('front-desk-admin'),
-    siteImport: (document: unknown, dryRun = false) =>
-      send('POST', '/local/import', { app: local, body: JSON.stringify({ document, dryRun }) }),
-    /** What the reconciler does once, for every door that is due. */
-    async applyAll(signal = new AbortController().signal) {
-      for (const due of configuration.due()) await configuration.apply(due, signal);
-    },
+    operations,
+    lan: lanApp({ operations, clock, surface }),
+    local: createApp({ ...common, surface: { kind: 'local' } }),
   };
 }
 

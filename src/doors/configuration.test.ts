@@ -127,7 +127,7 @@ describe('a door', () => {
     await estate.configuration.apply({ id, version: 1 }, signal);
     expect(estate.played.sent).toEqual([]);
     await estate.applyAll();
-    estate.table.setApplied.run(1, '{}', id, 1);
+    estate.table.setApplied.run(1, '{}', '{}', id, 1);
     expect((await get(id)).applied).toMatchObject({ versions: { doorVersion: 2 } });
   });
 
@@ -171,7 +171,8 @@ describe('a door', () => {
     estate.played.failures.set(id, { ...failure, at });
     estate.played.attempts.set(id, at + 60_000);
     expect(await configuration(id)).toEqual({
-      ...{ wanted: 1, applied: null, waiting: true },
+      ...{ wanted: 1, applied: null, reported: null, inForce: false, waiting: true },
+      ...{ expiresAt: null, withdrawn: null },
       failure: { ...failure, at: '2026-01-01T00:00:00.000Z' },
       nextAttempt: '2026-01-01T00:01:00.000Z',
     });

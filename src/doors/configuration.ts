@@ -8,33 +8,16 @@ import type { LockApplied, LockApply, LockConfiguration } from '../../drivers/se
 import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
+import type { LiveEvents } from '../events/events.ts';
 import { SYSTEM_PRINCIPAL } from '../principal.ts';
-import { wantedOf } from './edit.ts';
+import { type Catalogue, effectiveOf } from './catalogue.ts';
+import type { Deliveries } from './deliveries.ts';
+import { travellingWantedOf, wantedOf } from './edit.ts';
+import { configurationEnded } from './live-events.ts';
+import type { Locks } from './locks.ts';
+import type { Loosening } from './loosening.ts';
 import type { Door } from './schema.ts';
-import type { DoorRow, DoorTable } from './table.ts';
-
-/** The site's catalogue, as far as doors need it; undefined for an id it does not have. */
-export interface Catalogue {
-  groupName(id: string): string | undefined;
-  schedule(id: string):
-    | {
-        id: string;
-        version: number;
-        intervals: readonly { days: readonly string[]; start: number; end: number }[];
-      }
-    | undefined;
-  template(id: string):
-    | {
-        id: string;
-        version: number;
-        onlineEnabled: boolean | null;
-        relaySetup: string | null;
-        standOpenAllowed: boolean | null;
-        type: string | null;
-      }
-    | undefined;
-  systemConfigVersion(): number;
-}
+import type { DoorRow, DoorTable, DueRow } from './table.ts';
 
 /** The RS-485 device whose doorId is this door; `settled`: it has reported the settings that are wanted. */
 export interface Relay {
@@ -53,22 +36,123 @@ export interface ConfigurationOptions {
   database: Database;
   table: DoorTable;
   audit: Audit;
+  events: LiveEvents;
   clock: Clock;
   catalogue: Catalogue;
+  deliveries: Deliveries;
+  locks: Pick<Locks, 'report' | 'applied'>;
+  loosening: Pick<Loosening, 'leftMs' | 'noted'>;
   relay(doorId: string): Relay | undefined;
-  /** Has the lock put the configuration in force. Rejects with a DriverError. */
-  applyConfiguration(lock: LockAddress, apply: LockApply, signal: AbortSignal): Promise<LockApplied>;
+  /** Why no lock of this gateway can be reached now; undefined when nothing speaks against it. */
+  unreachable(lock: LockAddress): string | undefined;
+  /** Has the lock put the configuration in force within `timeoutMs`. Rejects with a DriverError. */
+  applyConfiguration(
+    lock: LockAddress,
+    apply: LockApply,
+    timeoutMs: number,
+    signal: AbortSignal,
+  ): Promise<LockApplied>;
 }
 
 /** What stands in the place of a version of something that does not exist (drivers/settings.ts). */
 const NONE = 0;
 const WEEK = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'];
+/** A configuration goes to a sleeping lock frame by frame. */
+const LOCK_TIMEOUT_MS = 60_000;
+/**
+ * What loosens a door is not sent later than this before it is withdrawn: the parent of a sleeping lock may hold a frame
+ * for 7.68 s (Zigbee specification R22, nwkTransactionPersistenceTime).
+ */
+const HELD_FRAME_MS = 8_000;
+/** Versions are unsigned 32-bit numbers in the lock; beyond this one there is no next. */
+const LAST_VERSION = 0xff_ff_ff_ff;
 
-/** The two functions src/reconcile.ts asks for. */
+export type Configuration = ReturnType<typeof doorConfiguration>;
+
+/** `due` and `apply` are what src/reconcile.ts asks for. */
 export function doorConfiguration(options: ConfigurationOptions) {
-  const { database, table, audit, clock, catalogue, relay } = options;
+  const { database, table, clock, catalogue, relay, locks, loosening, events } = options;
+  const record = recordIn(options);
+  const send = sendBy(options);
 
-  function record(row: DoorRow, outcome: string, detail: Record<string, unknown>): void {
+  /** Acknowledged, and the lock has not told another version since. A door on a relay has nobody to tell one. */
+  function isInForce(row: DueRow): boolean {
+    if (row.config_version !== row.applied_config_version) return false;
+    if (relay(row.id)) return true;
+    const reported = locks.report(row)?.configVersion;
+    return reported === undefined || reported === row.config_version;
+  }
+
+  /** It is to be sent, and there is somebody to send it to. */
+  const isWaiting = (row: DueRow) => (row.mac !== null || relay(row.id) !== undefined) && !isInForce(row);
+
+  /** A lock takes no version older than its own: one from another site, or a restored database, needs a higher one. */
+  async function overtake(row: DoorRow): Promise<boolean> {
+    const reported = relay(row.id) ? undefined : locks.report(row)?.configVersion;
+    if (reported === undefined || reported <= row.config_version || reported >= LAST_VERSION) return false;
+    await database.commit(() => {
+      const now = clock.now();
+      if (table.door.get(row.id)?.config_version !== row.config_version) return;
+      table.setConfigVersion.run(reported + 1, row.id);
+      options.deliveries.queue(row.id, { fields: [], now, by: row.config_by });
+      record(row, 'renumbered', { lockHas: reported, next: reported + 1 });
+    });
+    return true;
+  }
+
+  async function refuse(row: DoorRow, reason: string): Promise<void> {
+    await database.commit(() => {
+      record(row, 'refused', { reason });
+      events.publish(configurationEnded(row, 'refused', reason));
+    });
+    events.wake();
+  }
+
+  async function keep(row: DoorRow, apply: LockApply, answer: LockApplied): Promise<void> {
+    const { id, config_version: version } = row;
+    const isNews = await database.commit(() => {
+      const now = clock.now();
+      const applied = JSON.stringify(appliedOf(row, answer, now));
+      const wanted = JSON.stringify(travellingWantedOf(row));
+      if (table.setApplied.run(version, applied, wanted, id, version).changes === 0) return false;
+      table.setAcknowledged.run(now, id, version);
+      if (table.door.get(id)?.config_version === version)
+        table.setLoosened.run(null, Number(apply.configuration.standOpenEnabled), id);
+      record(row, 'done', {});
+      events.publish(configurationEnded(row, 'applied'));
+      return true;
+    });
+    if (!isNews) return;
+    locks.applied(row, version);
+    loosening.noted(id);
+    events.wake();
+  }
+
+  return {
+    isInForce,
+    isWaiting,
+
+    due(doorId?: string) {
+      const rows = doorId === undefined ? table.allDue.all() : table.oneDue.all(doorId);
+      return rows.filter(isWaiting).map(({ id, config_version }) => ({ id, version: config_version }));
+    },
+
+    async apply({ id, version }: { id: string; version: number }, signal: AbortSignal): Promise<void> {
+      const row = table.door.get(id);
+      // Superseded meanwhile: the newer version is due as well.
+      if (row?.config_version !== version || (await overtake(row))) return;
+      const apply = lockApply(row, catalogue);
+      const answer = await send(row, apply, signal).catch(async (error: unknown) => {
+        if (error instanceof DriverError && error.code === 'REFUSED') await refuse(row, error.message);
+        throw error;
+      });
+      await keep(row, apply, answer);
+    },
+  };
+}
+
+function recordIn({ audit }: ConfigurationOptions) {
+  return (row: DoorRow, outcome: string, detail: Record<string, unknown>): void =>
     audit.record({
       principal: SYSTEM_PRINCIPAL,
       action: 'door.configure',
@@ -77,50 +161,41 @@ export function doorConfiguration(options: ConfigurationOptions) {
       detail: { configVersion: row.config_version, ...detail },
       correlationId: row.config_correlation_id,
     });
+}
+
+function sendBy(options: ConfigurationOptions) {
+  const { database, table, clock, relay, loosening } = options;
+
+  /** Throws DEADLINE_PASSED when what loosens the door may not be sent any more. */
+  function timeoutFor(row: DoorRow): number {
+    const leftMs = Math.floor((loosening.leftMs(row) ?? Number.POSITIVE_INFINITY) - HELD_FRAME_MS);
+    if (leftMs > 0) return Math.min(LOCK_TIMEOUT_MS, leftMs);
+    throw new DriverError('DEADLINE_PASSED', 'it loosens the door, and was not acknowledged in time');
   }
 
-  async function send(row: DoorRow, signal: AbortSignal): Promise<LockApplied> {
-    const apply = lockApply(row, catalogue);
+  return async (row: DoorRow, apply: LockApply, signal: AbortSignal): Promise<LockApplied> => {
     const device = relay(row.id);
+    timeoutFor(row);
     if (device?.settled) return { ...versionsOf(apply), payloads: [] };
     if (device) throw new DriverError('NO_REPLY', `device ${device.deviceId} does not have its settings yet`);
     const lock = { doorId: row.id, gatewayId: row.gateway_id, networkId: row.network_id };
-    const answer = await options.applyConfiguration(lock, apply, signal);
+    const unreachable = options.unreachable(lock);
+    if (unreachable !== undefined) throw new DriverError('LINK_LOST', unreachable);
+    // Before it goes: from then on nobody can say that the lock does not have it.
+    if (isQueued(table, row))
+      await database.commit(() => table.setSent.run(clock.now(), row.id, row.config_version));
+    signal.throwIfAborted();
+    const answer = await options.applyConfiguration(lock, apply, timeoutFor(row), signal);
     if (answer.configVersion !== apply.configVersion) {
       throw new DriverError('BAD_REPLY', `the lock says it has configuration ${answer.configVersion}`);
     }
     return answer;
-  }
-
-  return {
-    due: (doorId?: string) =>
-      (doorId === undefined ? table.toConfigure.all() : table.toConfigureOne.all(doorId))
-        .filter(({ id, mac }) => mac !== null || relay(id) !== undefined)
-        .map(({ id, config_version }) => ({ id, version: config_version })),
-
-    async apply({ id, version }: { id: string; version: number }, signal: AbortSignal): Promise<void> {
-      const row = table.door.get(id);
-      // Superseded meanwhile: the newer version is due as well.
-      if (row?.config_version !== version) return;
-      const answer = await send(row, signal).catch(async (error: unknown) => {
-        if (error instanceof DriverError && error.code === 'REFUSED')
-          await database.commit(() => record(row, 'refused', { reason: error.message }));
-        throw error;
-      });
-      await database.commit(() => {
-        const applied = JSON.stringify(appliedOf(row, answer, clock.now()));
-        if (table.setApplied.run(version, applied, id, version).changes > 0) record(row, 'done', {});
-      });
-    },
   };
 }
 
-/** What goes to the lock: stand-open only where the template, if it is known, allows it. */
-export function effectiveOf(row: DoorRow, catalogue: Catalogue) {
-  const schedule = row.schedule_id === null ? undefined : catalogue.schedule(row.schedule_id);
-  const template = row.template_id === null ? undefined : catalogue.template(row.template_id);
-  const standOpenEnabled = row.stand_open_enabled === 1 && template?.standOpenAllowed !== false;
-  return { schedule, template, standOpenEnabled };
+function isQueued(table: DoorTable, { id, config_version }: DoorRow): boolean {
+  const [newest] = table.deliveries.all(id);
+  return newest?.config_version === config_version && newest.status === 'queued';
 }
 
 function lockApply(row: DoorRow, catalogue: Catalogue): LockApply {

@@ -5,70 +5,34 @@ import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import { type ErrorCode, GatehouseError } from '../errors.ts';
 import { assertIfMatch, assertSameId } from '../http/editing.ts';
-import { type Catalogue, effectiveOf, type Relay } from './configuration.ts';
-import {
-  bump,
-  type Caller,
-  changedFields,
-  edited,
-  insertDoor,
-  storeWanted,
-  travels,
-  wantedOf,
-} from './edit.ts';
+import { type Catalogue, effectiveOf } from './catalogue.ts';
+import type { Relay } from './configuration.ts';
+import { type Caller, changedFields, edited, insertDoor, storeWanted, travelling, wantedOf } from './edit.ts';
+import { type Thresholds, toldOf } from './evaluated.ts';
 import { importDoors } from './import.ts';
+import type { Locks } from './locks.ts';
+import { attemptsOf, cancelIn, type PendingOptions, pendingOf, withdrawnOf } from './pending.ts';
 import type { Door, DoorCreation, DoorOptionsResult, DoorQuery, DoorState, DoorUpdate } from './schema.ts';
 import type { DoorRow, DoorTable } from './table.ts';
 
-/** Of src/reconcile.ts, as …/state tells it; times are epoch milliseconds. */
-interface ApplyFailure {
-  version: number;
-  code: string;
-  message: string;
-  at: number;
-  permanent: boolean;
-}
-
-export interface DoorsOptions {
+export interface DoorsOptions extends PendingOptions {
   database: Database;
   table: DoorTable;
   audit: Audit;
   clock: Clock;
   catalogue: Catalogue;
+  thresholds: Thresholds;
   relay(doorId: string): Relay | undefined;
-  /** The reconciler of door configurations. */
-  reconciler: {
-    wake(doorId: string): void;
-    failure(doorId: string): ApplyFailure | undefined;
-    nextAttempt(doorId: string): number | undefined;
-  };
+  locks: Pick<Locks, 'connection' | 'report'>;
+  /** Something of the door was stored that may have to be sent. */
+  stored(doorId: string): void;
 }
-
-/** What only a lock can tell, while none has. */
-const UNSEEN = {
-  bleFirmwareVersion: null,
-  capabilities: [],
-  connectionState: {
-    evaluatedStates: { lastReceivedEvent: false, lqiOK: false, recentlySeen: false, rssiOK: false },
-    lastContact: null,
-    lastEvent: null,
-    lastSeen: null,
-    lqi: null,
-    rssi: null,
-  },
-  dueBatteryUnderLoad: null,
-  dueBatteryWithoutLoad: null,
-  lccVersion: null,
-  lcuFirmwareVersion: null,
-  samVersion: null,
-  zigbeeFirmwareVersion: null,
-};
 
 export type Doors = ReturnType<typeof openDoors>;
 
 export function openDoors(options: DoorsOptions) {
-  const { database, table, audit, clock, catalogue, relay, reconciler } = options;
-  const shown = (row: DoorRow) => toDoor(row, catalogue, relay(row.id));
+  const { database, table, audit, clock, deliveries, stored } = options;
+  const shown = (row: DoorRow) => toDoor(row, options);
   const get = (doorId: string) => {
     const row = existing(table, doorId);
     return { door: shown(row), version: row.version };
@@ -109,11 +73,11 @@ export function openDoors(options: DoorsOptions) {
         const fields = changedFields(before, after);
         if (fields.length === 0) return false;
         storeWanted(table, doorId, after);
-        bump(table, doorId, { config: travels(fields), now: clock.now(), caller });
+        deliveries.changed(doorId, { fields: travelling(fields), now: clock.now(), caller });
         record(audit, 'door.update', doorId, { fields }, caller);
-        return travels(fields);
+        return travelling(fields).length > 0;
       });
-      if (changed) reconciler.wake(doorId);
+      if (changed) stored(doorId);
       return get(doorId);
     },
 
@@ -122,18 +86,39 @@ export function openDoors(options: DoorsOptions) {
       await database.commit(() => {
         const accessPointId = body.accessPointId ?? lowestFree(table);
         assertFree(table, { ...body, accessPointId });
-        insertDoor(table, { id: doorId, accessPointId, name: body.name ?? null }, clock.now(), caller);
+        const now = clock.now();
+        insertDoor(table, { id: doorId, accessPointId, name: body.name ?? null }, now, caller);
         const { mac = null, gatewayId = null, networkId = null, connectionType = null } = body;
         const lockId = mac === null ? null : randomUUID();
         table.setWiring.run(mac, lockId, gatewayId, networkId, connectionType, doorId);
+        deliveries.queue(doorId, { fields: [], now, by: caller.principal.id });
         const fields = Object.keys(body).toSorted();
         record(audit, 'door.create', doorId, { accessPointId, fields }, caller);
       });
-      reconciler.wake(doorId);
+      stored(doorId);
       return get(doorId);
     },
 
-    importPlan: importDoors({ table, audit, clock, wake: reconciler.wake }),
+    pending: (doorId: string) => pendingOf(existing(table, doorId), options),
+
+    async cancelPending(doorId: string, caller: Caller) {
+      const changed = await database.commit(() => cancelIn(existing(table, doorId), caller, options));
+      if (changed) stored(doorId);
+      return pendingOf(existing(table, doorId), options);
+    },
+
+    /** Doors by the presence of their lock; those without one are in `registered` alone. */
+    counts() {
+      const counts = { registered: 0, connected: 0, disconnected: 0, unknown: 0 };
+      for (const row of table.allDue.all()) {
+        counts.registered += 1;
+        const connection = options.locks.connection(row);
+        if (connection) counts[connection.status] += 1;
+      }
+      return counts;
+    },
+
+    importPlan: importDoors({ table, audit, clock, deliveries, wake: stored }),
   };
 }
 
@@ -192,17 +177,17 @@ function record(
   audit.record({ principal, action, object: `door/${doorId}`, outcome: 'done', detail, correlationId });
 }
 
-function toDoor(row: DoorRow, catalogue: Catalogue, relay: Relay | undefined): Door {
+function toDoor(row: DoorRow, { catalogue, relay, locks, thresholds, clock }: DoorsOptions): Door {
   const { template } = effectiveOf(row, catalogue);
   const { options, number: _, ...wanted } = wantedOf(row);
   return {
-    ...UNSEEN,
+    ...toldOf(locks.report(row) ?? {}, thresholds, clock.now()),
     ...wanted,
     id: row.id,
     accessPointId: row.access_point_id,
     applied: row.applied === null ? null : JSON.parse(row.applied),
     configVersion: row.config_version,
-    connectionType: connectionTypeOf(row, relay),
+    connectionType: connectionTypeOf(row, relay(row.id)),
     createdAt: new Date(row.created_at).toISOString(),
     createdBy: row.created_by,
     updatedAt: new Date(row.updated_at).toISOString(),
@@ -225,12 +210,12 @@ function connectionTypeOf(row: DoorRow, relay: Relay | undefined): string | null
   return row.connection_type ?? (row.mac === null ? null : 'zigbee');
 }
 
-function stateOf(row: DoorRow, { table, catalogue, relay, reconciler }: DoorsOptions): DoorState {
+function stateOf(row: DoorRow, options: DoorsOptions): DoorState {
+  const { table, catalogue, relay, locks, configuration } = options;
   const { schedule, template, standOpenEnabled } = effectiveOf(row, catalogue);
+  const connection = locks.connection(row);
   const group = row.group_id === null ? undefined : catalogue.groupName(row.group_id);
   const device = relay(row.id);
-  const failure = reconciler.failure(row.id);
-  const nextAttempt = reconciler.nextAttempt(row.id);
   const named = (one: { id: string; version: number } | undefined) =>
     one ? { id: one.id, version: one.version } : null;
   return {
@@ -244,13 +229,21 @@ function stateOf(row: DoorRow, { table, catalogue, relay, reconciler }: DoorsOpt
     ],
     relay: device ?? null,
     effective: { standOpenEnabled, schedule: named(schedule), template: named(template) },
+    connection: connection
+      ? {
+          status: connection.status,
+          since: new Date(connection.since).toISOString(),
+          reportAge: connection.ageMs ?? null,
+        }
+      : null,
     configuration: {
       wanted: row.config_version,
       applied: row.applied_config_version,
-      waiting:
-        row.config_version !== row.applied_config_version && (row.mac !== null || device !== undefined),
-      failure: failure ? { ...failure, at: new Date(failure.at).toISOString() } : null,
-      nextAttempt: nextAttempt === undefined ? null : new Date(nextAttempt).toISOString(),
+      reported: locks.report(row)?.configVersion ?? null,
+      inForce: configuration.isInForce(row),
+      waiting: configuration.isWaiting(row),
+      ...attemptsOf(row, options),
+      withdrawn: withdrawnOf(row),
     },
   };
 }

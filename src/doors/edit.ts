@@ -22,14 +22,15 @@ export interface Wanted {
 export type WantedField = keyof Wanted;
 
 /** What the lock is told; the rest stays here. */
-const TRAVELS: ReadonlySet<WantedField> = new Set([
+const TRAVELS = [
   'name',
   'number',
   'options',
   'standOpenEnabled',
   'scheduleId',
   'templateId',
-]);
+] as const satisfies WantedField[];
+export type TravellingWanted = Pick<Wanted, (typeof TRAVELS)[number]>;
 
 export const NO_OPTIONS: DoorOptions = { accessInternal: { doors: [], interval: null }, outputs: [] };
 
@@ -94,8 +95,14 @@ export function changedFields(before: Wanted, after: Wanted): WantedField[] {
   );
 }
 
-export function travels(changed: readonly WantedField[]): boolean {
-  return changed.some((field) => TRAVELS.has(field));
+/** Those of the changed fields that the lock is told. */
+export function travelling(changed: readonly WantedField[]): WantedField[] {
+  return changed.filter((field) => (TRAVELS as readonly WantedField[]).includes(field));
+}
+
+export function travellingWantedOf(row: DoorRow): TravellingWanted {
+  const wanted = wantedOf(row);
+  return Object.fromEntries(TRAVELS.map((field) => [field, wanted[field]])) as TravellingWanted;
 }
 
 /** Inside a commit job: a door of which nothing more is wanted. */
@@ -122,15 +129,4 @@ export function storeWanted(table: DoorTable, doorId: string, wanted: Wanted): v
     wanted.templateId,
     doorId,
   );
-}
-
-/** Whatever changed counts as one change; `config` says whether the lock is told of it. */
-export function bump(
-  table: DoorTable,
-  doorId: string,
-  { config, now, caller }: { config: boolean; now: number; caller: Caller },
-): void {
-  const { principal, correlationId } = caller;
-  table.bumpVersion.run(now, principal.id, doorId);
-  if (config) table.bumpConfigVersion.run(principal.id, correlationId, doorId);
 }

@@ -6,15 +6,15 @@ import type { Clock } from '../clock.ts';
 import { type ErrorDetail, GatehouseError } from '../errors.ts';
 import { type Change, changeOf, type ImportPlan, type Json, leftAlone } from '../import-plan.ts';
 import type { DoorEntry } from '../site-document.ts';
+import type { Deliveries } from './deliveries.ts';
 import {
-  bump,
   type Caller,
   changedFields,
   edited,
   insertDoor,
   NO_OPTIONS,
   storeWanted,
-  travels,
+  travelling,
   type Wanted,
   wantedOf,
 } from './edit.ts';
@@ -54,11 +54,13 @@ export interface DoorImportOptions {
   table: DoorTable;
   audit: Audit;
   clock: Clock;
+  deliveries: Deliveries;
   wake(doorId: string): void;
 }
 
 /** `catalogueChanges` is what the same import does to the catalogue: doors that refer to it are configured anew. */
-export function importDoors({ table, audit, clock, wake }: DoorImportOptions) {
+export function importDoors({ table, audit, clock, deliveries, wake }: DoorImportOptions) {
+  const store = storeWith(table, deliveries);
   return (
     entries: readonly DoorEntry[],
     caller: Caller,
@@ -76,16 +78,14 @@ export function importDoors({ table, audit, clock, wake }: DoorImportOptions) {
       changes: [...items.map(({ change }) => change), ...left],
       write() {
         const now = clock.now();
-        const configured = new Set(
-          differing.filter((item) => store(item, table, now, caller)).map(({ id }) => id),
-        );
+        const configured = new Set(differing.filter((item) => store(item, now, caller)).map(({ id }) => id));
         for (const { id, change } of differing) {
           const detail = { change: change.change, fields: change.fields.map(({ field }) => field) };
           audit.record({ ...caller, action: 'door.import', object: `door/${id}`, outcome: 'done', detail });
         }
         const affected = affectedBy(catalogueChanges, table).filter((id) => !configured.has(id));
         for (const id of affected) {
-          bump(table, id, { config: true, now, caller });
+          deliveries.changed(id, { fields: ['catalogue'], now, caller });
           woken.add(id);
         }
         if (affected.length === 0) return;
@@ -185,19 +185,21 @@ function plain(value: object): Record<string, Json> {
 }
 
 /** Inside the commit job; returns whether the lock is to be told. */
-function store(item: Item, table: DoorTable, now: number, caller: Caller): boolean {
-  const { id, row, accessPointId, wanted, wiring } = item;
-  if (!row) insertDoor(table, { id, accessPointId, name: wanted.name }, now, caller);
-  storeWanted(table, id, wanted);
-  if (!isDeepStrictEqual(wiring, wiringOf(row))) {
-    const { mac, gatewayId, networkId, connectionType } = wiring;
-    const lockId = mac === null ? null : (row?.lock_id ?? randomUUID());
-    table.setWiring.run(mac, lockId, gatewayId, networkId, connectionType, id);
-  }
-  if (!row) return true;
-  const config = travels(changedFields(wantedOf(row), wanted));
-  bump(table, id, { config, now, caller });
-  return config;
+function storeWith(table: DoorTable, deliveries: Deliveries) {
+  return (item: Item, now: number, caller: Caller): boolean => {
+    const { id, row, accessPointId, wanted, wiring } = item;
+    if (!row) insertDoor(table, { id, accessPointId, name: wanted.name }, now, caller);
+    storeWanted(table, id, wanted);
+    if (!isDeepStrictEqual(wiring, wiringOf(row))) {
+      const { mac, gatewayId, networkId, connectionType } = wiring;
+      const lockId = mac === null ? null : (row?.lock_id ?? randomUUID());
+      table.setWiring.run(mac, lockId, gatewayId, networkId, connectionType, id);
+    }
+    const fields = travelling(changedFields(row ? wantedOf(row) : NOTHING_WANTED, wanted));
+    if (row) deliveries.changed(id, { fields, now, caller });
+    else deliveries.queue(id, { fields, now, by: caller.principal.id });
+    return !row || fields.length > 0;
+  };
 }
 
 /** Doors whose configuration is another one because of the catalogue alone. */

@@ -9,6 +9,7 @@ import {
   doorId,
   doorOptionsResult,
   doorPage,
+  doorPending,
   doorState,
   listQuery,
   updateBody,
@@ -19,7 +20,8 @@ const tag = 'Doors';
 
 /** `segment` is the <product> segment of the paths. */
 export function doorOperations(doors: Doors, segment: string): Operation[] {
-  return [...changes(doors, `/${segment}/doors`), ...reads(doors, `/${segment}/doors`)];
+  const path = `/${segment}/doors`;
+  return [...changes(doors, path), ...reads(doors, path), ...pending(doors, `${path}/{doorId}/pending`)];
 }
 
 function changes(doors: Doors, path: string): Operation[] {
@@ -112,6 +114,33 @@ function reads(doors: Doors, path: string): Operation[] {
       result: doorState,
       errors: ['NOT_FOUND'],
       handler: ({ params }) => ({ body: doors.state(params.doorId) }),
+    }),
+  ];
+}
+
+function pending(doors: Doors, path: string): Operation[] {
+  const access = ['front-desk-admin', 'service-tool'] as const;
+  const common = { path, tag, access, params, status: 200, result: doorPending } as const;
+  return [
+    operation({
+      ...common,
+      id: 'getDoorPending',
+      method: 'get',
+      summary: 'Read what waits for the lock of a door, and what became of what was sent',
+      errors: ['NOT_FOUND'],
+      handler: ({ params }) => ({ body: doors.pending(params.doorId) }),
+    }),
+    operation({
+      ...common,
+      id: 'cancelDoorPending',
+      method: 'delete',
+      summary: 'Cancel what waits for the lock of a door',
+      description:
+        'What travels to the lock is wanted again as the lock acknowledged it last: a change of its own, which is sent too, since the lock may have what was on its way (`sentAt`). With nothing to cancel nothing changes. NOTHING_APPLIED: the lock has acknowledged nothing yet, so there is nothing to go back to.',
+      errors: ['NOT_FOUND', 'NOTHING_APPLIED'],
+      async handler({ params, principal, correlationId }) {
+        return { body: await doors.cancelPending(params.doorId, { principal, correlationId }) };
+      },
     }),
   ];
 }

@@ -92,7 +92,10 @@ const doorFields = {
       }),
     })
     .nullable()
-    .openapi({ description: 'What the lock acknowledged; null until it did' }),
+    .openapi({
+      description:
+        'What the lock acknowledged last, also when it has lost it since (…/state says `inForce`); null until it did',
+    }),
   bleFirmwareVersion: z.string().nullable(),
   capabilities: z.array(z.string()),
   configVersion: z.int().openapi({ description: 'Grows with each change of what travels to the lock' }),
@@ -185,6 +188,14 @@ export const doorOptionsResult = z
   .openapi('DoorOptionsState', { description: 'Can be put to the door as it is.' });
 export type DoorOptionsResult = z.infer<typeof doorOptionsResult>;
 
+const applyFailure = z.object({
+  version: z.int(),
+  code: z.string(),
+  message: z.string(),
+  at: dateTime,
+  permanent: z.boolean().openapi({ description: 'Not tried again until it is changed' }),
+});
+
 export const doorState = z
   .object({
     id: doorId,
@@ -203,24 +214,73 @@ export const doorState = z
         template: versionOf.nullable(),
       })
       .openapi({ description: 'What goes to the lock: stand-open only where the template allows it' }),
+    connection: z
+      .object({
+        status: z.enum(['connected', 'disconnected', 'unknown']).openapi({
+          description: 'unknown: its gateway is lost, or has not told of it since it came back',
+        }),
+        since: dateTime,
+        reportAge: z.int().nullable().openapi({
+          description:
+            'Milliseconds since the last report of the lock; null: none since the gateway started, what the door shows is older',
+        }),
+      })
+      .nullable()
+      .openapi({ description: 'null: the door has no lock' }),
     configuration: z.object({
       wanted: z.int().openapi({ description: 'configVersion' }),
-      applied: z.int().nullable().openapi({ description: 'The configVersion in force, as far as is known' }),
+      applied: z.int().nullable().openapi({ description: 'The configVersion acknowledged last' }),
+      reported: z.int().nullable().openapi({ description: 'The configVersion the lock says it has' }),
+      inForce: z.boolean().openapi({ description: 'What is wanted is what the lock has' }),
       waiting: z.boolean().openapi({ description: 'It is to be sent' }),
-      failure: z
-        .object({
-          version: z.int(),
-          code: z.string(),
-          message: z.string(),
-          at: dateTime,
-          permanent: z.boolean().openapi({ description: 'Not tried again until it is changed' }),
-        })
-        .nullable(),
+      failure: applyFailure.nullable(),
       nextAttempt: dateTime.nullable(),
+      expiresAt: dateTime
+        .nullable()
+        .openapi({ description: 'It loosens the door: when it is withdrawn if not acknowledged' }),
+      withdrawn: z
+        .object({
+          field: z.string(),
+          configVersion: z.int(),
+          wantedBy: z.guid(),
+          wantedAt: dateTime,
+          withdrawnAt: dateTime,
+        })
+        .nullable()
+        .openapi({ description: 'What loosened the door and was withdrawn, until it is wanted again' }),
     }),
   })
   .openapi('DoorState');
 export type DoorState = z.infer<typeof doorState>;
+
+export const doorPending = z
+  .object({
+    id: doorId,
+    waiting: z.boolean().openapi({ description: 'Something is to be sent' }),
+    items: z
+      .array(
+        z.object({
+          configVersion: z.int(),
+          status: z
+            .enum(['queued', 'sent', 'acknowledged', 'refused', 'superseded', 'cancelled', 'expired'])
+            .openapi({
+              description:
+                'queued: not handed to the gateway of the lock, or lost by the lock · sent: handed to it, so the lock may have it · refused: the lock said no',
+            }),
+          fields: z.array(z.string()).openapi({ description: 'What was changed; none: all of a new door' }),
+          wantedBy: z.guid(),
+          wantedAt: dateTime,
+          sentAt: dateTime.nullable().openapi({ description: 'When it was first handed to the gateway' }),
+          endedAt: dateTime.nullable(),
+          expiresAt: dateTime.nullable(),
+          failure: applyFailure.nullable(),
+          nextAttempt: dateTime.nullable(),
+        }),
+      )
+      .openapi({ description: 'The newest first; of earlier ones the last few' }),
+  })
+  .openapi('DoorPending');
+export type DoorPending = z.infer<typeof doorPending>;
 
 export const doorPage = z
   .object({

@@ -24,21 +24,60 @@ export interface DoorRow {
   config_correlation_id: string;
   applied_config_version: number | null;
   applied: string | null;
+  /** JSON of TravellingWanted (edit.ts), as the lock acknowledged it. */
+  applied_wanted: string | null;
+  presence_told: string;
+  stand_open_in_force: number;
+  loosened_at: number | null;
+  /** JSON of Withdrawn (loosening.ts). */
+  withdrawn: string | null;
   created_at: number;
   created_by: string;
   updated_at: number;
   updated_by: string;
 }
 
+/** What decides whether a door is configured as it is wanted. */
+export type DueRow = Pick<
+  DoorRow,
+  'id' | 'config_version' | 'applied_config_version' | 'mac' | 'gateway_id' | 'presence_told'
+>;
+const DUE_COLUMNS = 'id, config_version, applied_config_version, mac, gateway_id, presence_told';
+
+export interface DeliveryRow {
+  config_version: number;
+  status: 'queued' | 'sent' | 'acknowledged' | 'superseded' | 'cancelled' | 'expired';
+  /** JSON array of names. */
+  fields: string;
+  wanted_at: number;
+  wanted_by: string;
+  sent_at: number | null;
+  ended_at: number | null;
+}
+
+/** Deliveries kept of each door, the newest: what a person wants to see of it. */
+const DELIVERIES_KEPT = 8;
+
 const COLUMNS = `id, access_point_id, name, group_id, number, options, stand_open_enabled, pms_id, schedule_id,
   template_id, mac, lock_id, gateway_id, network_id, connection_type, version, config_version, config_by,
-  config_correlation_id, applied_config_version, applied, created_at, created_by, updated_at, updated_by`;
+  config_correlation_id, applied_config_version, applied, applied_wanted, presence_told, stand_open_in_force,
+  loosened_at, withdrawn, created_at, created_by, updated_at, updated_by`;
 
 type Text = string | null;
 
 export type DoorTable = ReturnType<typeof openDoorTable>;
 
 export function openDoorTable({ prepare }: Prepare) {
+  return {
+    ...wantedStatements(prepare),
+    ...appliedStatements(prepare),
+    ...reportStatements(prepare),
+    ...deliveryStatements(prepare),
+  };
+}
+
+/** What is wanted of doors. */
+function wantedStatements(prepare: Prepare['prepare']) {
   return {
     door: prepare<[string], DoorRow>(`SELECT ${COLUMNS} FROM door WHERE id = ?`),
     byAccessPoint: prepare<[number], DoorRow>(`SELECT ${COLUMNS} FROM door WHERE access_point_id = ?`),
@@ -78,16 +117,76 @@ export function openDoorTable({ prepare }: Prepare) {
     ),
     bySchedule: prepare<[string], { id: string }>('SELECT id FROM door WHERE schedule_id = ?'),
     byTemplate: prepare<[string], { id: string }>('SELECT id FROM door WHERE template_id = ?'),
-    toConfigure: prepare<[], { id: string; config_version: number; mac: Text }>(
-      'SELECT id, config_version, mac FROM door WHERE config_version IS NOT applied_config_version',
-    ),
-    toConfigureOne: prepare<[string], { id: string; config_version: number; mac: Text }>(
-      'SELECT id, config_version, mac FROM door WHERE id = ? AND config_version IS NOT applied_config_version',
+  };
+}
+
+/** How far what is wanted has come. */
+function appliedStatements(prepare: Prepare['prepare']) {
+  return {
+    allDue: prepare<[], DueRow>(`SELECT ${DUE_COLUMNS} FROM door`),
+    oneDue: prepare<[string], DueRow>(`SELECT ${DUE_COLUMNS} FROM door WHERE id = ?`),
+    byGateway: prepare<[string], DueRow>(`SELECT ${DUE_COLUMNS} FROM door WHERE gateway_id = ?`),
+    byLock: prepare<[string, string], DueRow>(
+      `SELECT ${DUE_COLUMNS} FROM door WHERE mac = ? AND gateway_id = ?`,
     ),
     /** What was sent once may be acknowledged after something newer was: that stays. */
-    setApplied: prepare<[number, string, string, number]>(
-      `UPDATE door SET applied_config_version = ?, applied = ?
-       WHERE id = ? AND coalesce(applied_config_version, 0) < ?`,
+    setApplied: prepare<[number, string, string, string, number]>(
+      `UPDATE door SET applied_config_version = ?, applied = ?, applied_wanted = ?
+       WHERE id = ? AND coalesce(applied_config_version, 0) <= ?`,
+    ),
+    setConfigVersion: prepare<[number, string]>('UPDATE door SET config_version = ? WHERE id = ?'),
+    /** `loosened_at`, then whether stand-open is in force. */
+    setLoosened: prepare<[number | null, number, string]>(
+      'UPDATE door SET loosened_at = ?, stand_open_in_force = ? WHERE id = ?',
+    ),
+    loosened: prepare<[], { id: string; loosened_at: number }>(
+      'SELECT id, loosened_at FROM door WHERE loosened_at IS NOT NULL',
+    ),
+    setWithdrawn: prepare<[Text, string]>('UPDATE door SET withdrawn = ? WHERE id = ?'),
+    setPresenceTold: prepare<[string, string]>('UPDATE door SET presence_told = ? WHERE id = ?'),
+  };
+}
+
+/** What locks tell. */
+function reportStatements(prepare: Prepare['prepare']) {
+  return {
+    reports: prepare<[], { gateway_id: string; mac: string; report: string }>(
+      `SELECT gateway_id, mac, report FROM lock_report
+       WHERE EXISTS (SELECT 1 FROM door WHERE door.mac = lock_report.mac)`,
+    ),
+    setReport: prepare<[string, string, string]>(
+      `INSERT INTO lock_report (gateway_id, mac, report) VALUES (?, ?, ?)
+       ON CONFLICT (gateway_id, mac) DO UPDATE SET report = excluded.report`,
+    ),
+    forgetStrangers: prepare<[]>(
+      'DELETE FROM lock_report WHERE NOT EXISTS (SELECT 1 FROM door WHERE door.mac = lock_report.mac)',
+    ),
+  };
+}
+
+function deliveryStatements(prepare: Prepare['prepare']) {
+  return {
+    deliveries: prepare<[string], DeliveryRow>(
+      `SELECT config_version, status, fields, wanted_at, wanted_by, sent_at, ended_at FROM door_delivery
+       WHERE door_id = ? ORDER BY config_version DESC`,
+    ),
+    insertDelivery: prepare<[string, number, string, number, string]>(
+      `INSERT INTO door_delivery (door_id, config_version, status, fields, wanted_at, wanted_by)
+       VALUES (?, ?, 'queued', ?, ?, ?)`,
+    ),
+    endOpenDelivery: prepare<[DeliveryRow['status'], number, string]>(
+      `UPDATE door_delivery SET status = ?, ended_at = ? WHERE door_id = ? AND status IN ('queued', 'sent')`,
+    ),
+    setSent: prepare<[number, string, number]>(
+      `UPDATE door_delivery SET status = 'sent', sent_at = ?
+       WHERE door_id = ? AND config_version = ? AND status = 'queued'`,
+    ),
+    setAcknowledged: prepare<[number, string, number]>(
+      `UPDATE door_delivery SET status = 'acknowledged', ended_at = ? WHERE door_id = ? AND config_version = ?`,
+    ),
+    pruneDeliveries: prepare<[string, string]>(
+      `DELETE FROM door_delivery WHERE door_id = ? AND config_version <= (SELECT config_version FROM door_delivery
+         WHERE door_id = ? ORDER BY config_version DESC LIMIT 1 OFFSET ${DELIVERIES_KEPT})`,
     ),
   };
 }

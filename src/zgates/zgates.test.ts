@@ -5,6 +5,7 @@ import { manualClock } from '../../test/manual-clock.ts';
 import { temporaryDatabase } from '../../test/temporary.ts';
 import { lanApp, send } from '../../test/things-app.ts';
 import type { AuditEntry } from '../audit/audit.ts';
+import type { LiveEvent } from '../events/events.ts';
 import { silentLog } from '../log.ts';
 import { zgateOperations } from './operations.ts';
 import { type DeclaredGateway, openZgates } from './zgates.ts';
@@ -20,6 +21,7 @@ async function openTestbed({ database, declared = [GATEWAY] }: Options = {}) {
   const kept = database ?? (await temporaryDatabase());
   const clock = manualClock();
   const audits: AuditEntry[] = [];
+  const published: LiveEvent[] = [];
   const commands: { link: string; kind: string; data: Plain }[] = [];
   const played = { answer: (): Plain => ({ zigbeeChannel: 15 }) };
   const zgates = await openZgates({
@@ -27,6 +29,7 @@ async function openTestbed({ database, declared = [GATEWAY] }: Options = {}) {
     audit: { record: (entry) => void audits.push(entry) },
     clock,
     log: silentLog,
+    events: { publish: (event) => void published.push(event), wake: () => {} },
     declared,
     groupName: (id) => ({ g1: 'Floor 2' })[id],
     networkExists: (id) => id === NETWORK,
@@ -39,7 +42,7 @@ async function openTestbed({ database, declared = [GATEWAY] }: Options = {}) {
   });
   const app = lanApp({ operations: zgateOperations(zgates) });
   return {
-    ...{ database: kept, clock, audits, commands, played, zgates },
+    ...{ database: kept, clock, audits, published, commands, played, zgates },
     report(more: Partial<GatewayReport> = {}, link = 'zb-1') {
       const state = {
         ...{
@@ -121,6 +124,28 @@ describe('a Zigbee gateway', () => {
     expect((await third.get(`/${A}`)).body).toMatchObject({ connectionState: { connected: false } });
     expect((await third.get(`/${A}/state`)).body).toMatchObject({ linkUp: null });
   });
+});
+
+it('the connection of a gateway is told once it is stored, and not at all when it is back by then', async () => {
+  const { report, run, clock, published, zgates } = await openTestbed();
+  run();
+  report();
+  await clock.advance(2_000);
+  expect(published).toEqual([
+    {
+      ...{ type: 'gatehouse.zgate.connection.v1', source: `zgates/${A}`, subject: A },
+      data: { deviceId: A, connected: true, changedOn: '2026-01-01T00:00:00.000Z' },
+    },
+  ]);
+  for (let flap = 0; flap < 100; flap += 1) {
+    zgates.link('zb-1', false);
+    report();
+  }
+  await clock.advance(2_000);
+  expect(published).toHaveLength(1);
+  zgates.link('zb-1', false);
+  await clock.advance(2_000);
+  expect(published.at(-1)?.data).toMatchObject({ connected: false, changedOn: '2026-01-01T00:00:04.000Z' });
 });
 
 describe('4.6', () => {

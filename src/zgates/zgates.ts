@@ -52,6 +52,17 @@ export async function openZgates(options: ZgatesOptions) {
     get,
     list: (query: ListQuery) => page(table, toZgate, query),
     exists: (deviceId: string) => table.zgate.get(deviceId) !== undefined,
+    /** undefined: there is no such gateway. `changedAt` in epoch milliseconds. */
+    connection(deviceId: string): { connected: boolean; changedAt: number } | undefined {
+      const known = reported.get(deviceId);
+      return known && { connected: known.connected, changedAt: known.changedAt };
+    },
+    counts: () => ({
+      registered: table.all.all().length,
+      connected: table.all.all().filter(({ device_id }) => reported.get(device_id)?.connected).length,
+    }),
+    /** The gateway on a link, by the configuration. */
+    ofLink: (linkId: string) => gatewayOfLink.get(linkId),
     /** The link of a gateway of the configuration. */
     linkOf: (deviceId: string) => declared.find((one) => one.deviceId === deviceId)?.link,
     state: (deviceId: string) => stateOf(existing(table, deviceId), options, channels, gatewayOfLink),
@@ -91,6 +102,7 @@ export async function openZgates(options: ZgatesOptions) {
     link: channels.link,
     /** For supervise, as is the next. */
     applyChannels: reconciler.run,
+    applySummary: reconciler.summary,
     keepReports: reported.run,
   };
 }

@@ -1,0 +1,26 @@
+/** What live readers are told of doors. */
+import type { LiveEvent } from '../events/events.ts';
+import type { DoorRow } from './table.ts';
+
+/** The lock put it in force · the lock said no · it was withdrawn, for the lock was not reached in time. */
+export type ConfigurationEnd = 'applied' | 'refused' | 'expired';
+
+/** `row`: as it was when this configuration was wanted. */
+export function configurationEnded(row: DoorRow, outcome: ConfigurationEnd, reason?: string): LiveEvent {
+  const data = { configVersion: row.config_version, outcome, reason: reason ?? null };
+  return { ...ofDoor(row.id, 'applied', data), correlationId: row.config_correlation_id };
+}
+
+/** `at`: since when, epoch milliseconds. */
+export function presenceChanged(doorId: string, status: string, at: number): LiveEvent {
+  return ofDoor(doorId, 'connection', { status, since: new Date(at).toISOString() });
+}
+
+function ofDoor(doorId: string, what: string, data: Record<string, unknown>): LiveEvent {
+  return {
+    type: `gatehouse.door.${what}.v1`,
+    source: `doors/${doorId}`,
+    subject: doorId,
+    data: { doorId, ...data },
+  };
+}

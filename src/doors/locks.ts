@@ -1,0 +1,197 @@
+/**
+ * What locks tell of themselves over their gateways: in memory with its age, written in batches. A lock is known through
+ * one gateway only; with that one lost nobody can say whether it is there.
+ */
+import type { StateReport } from '../../drivers/driver.ts';
+import { type LockReport, lockReport } from '../../drivers/settings.ts';
+import type { Clock } from '../clock.ts';
+import type { Database } from '../database/database.ts';
+import type { Log } from '../log.ts';
+import { openReported } from '../reported.ts';
+import type { DoorTable, DueRow } from './table.ts';
+
+/** Locks kept in memory: 64 gateways with as many locks as a coordinator takes, or nearly. */
+const LOCKS_MAX = 8_192;
+/** What is written of a time that moves with each frame; a restart may cost so much of it. */
+const TIMES_KEPT_TO_MS = 15 * 60_000;
+/** A battery that is read again differs by a little. */
+const VOLTAGE_STEP_MV = 50;
+/** The last time a date can show (ECMA-262, 21.4.1.1). */
+const LAST_DATE_MS = 8.64e15;
+
+/** Where a lock is, or undefined for a door without one. */
+type Place = Pick<DueRow, 'mac' | 'gateway_id'>;
+
+export type Presence = 'connected' | 'disconnected' | 'unknown';
+
+export interface Connection {
+  status: Presence;
+  /** Epoch milliseconds. */
+  since: number;
+  /** Milliseconds since the last report; undefined: none since the gateway started. */
+  ageMs: number | undefined;
+}
+
+export interface LocksOptions {
+  database: Database;
+  table: DoorTable;
+  clock: Clock;
+  log: Log;
+  /** The Zigbee gateway on a link, by the configuration. */
+  gatewayOfLink(linkId: string): string | undefined;
+  /** undefined: there is no such gateway. `changedAt` in epoch milliseconds. */
+  gateway(gatewayId: string): { connected: boolean; changedAt: number } | undefined;
+  /** A lock came, went, or has another configuration than before. */
+  changed(place: { mac: string; gatewayId: string }, what: { isBack: boolean; configChanged: boolean }): void;
+}
+
+export interface Locks {
+  /** undefined: the door has no lock. */
+  connection(place: Place): Connection | undefined;
+  /** All the lock has told, also before this start; undefined: nothing. */
+  report(place: Place): LockReport | undefined;
+  /** The lock acknowledged it: what it reported before is no longer so. */
+  applied(place: Place, configVersion: number): void;
+  /** A link reported the state of a subject. */
+  take(linkId: string, report: StateReport): void;
+  /** A gateway was lost: what its locks said is of the past. */
+  lost(gatewayId: string): void;
+  /** For supervise. */
+  keepReports(signal: AbortSignal): Promise<never>;
+}
+
+/** `losses`: how often the gateway had been lost when the lock said it; -1: before this start. */
+interface Told {
+  report: LockReport;
+  losses: number;
+}
+
+export function openLocks(options: LocksOptions): Locks {
+  const { database, table, clock, log } = options;
+  const startedAt = clock.now();
+  const losses = new Map<string, { count: number; at: number }>();
+  const lossesOf = (gatewayId: string) => losses.get(gatewayId) ?? { count: 0, at: startedAt };
+  const room = openRoom(log);
+  const reported = openReported<Told>({
+    database,
+    clock,
+    known: [],
+    facts: ({ report }) => factsOf(report),
+    store(id, { state }) {
+      const [gatewayId = '', mac = ''] = id.split('/');
+      if (state) table.setReport.run(gatewayId, mac, JSON.stringify(state.report));
+    },
+  });
+  for (const { gateway_id, mac, report } of table.reports.all()) {
+    const told = lockReport.safeParse(JSON.parse(report));
+    if (told.data && room.take())
+      reported.add(`${gateway_id}/${mac}`, startedAt, { report: told.data, losses: -1 });
+  }
+
+  database
+    .commit(() => table.forgetStrangers.run(), 'telemetry')
+    .catch((error) => log.warn({ err: error }, 'reports of locks that are at no door were not removed'));
+
+  function find({ mac, gateway_id }: Place) {
+    return mac === null || gateway_id === null ? undefined : reported.get(`${gateway_id}/${mac}`);
+  }
+
+  function connection(place: Place): Connection | undefined {
+    const { mac, gateway_id: gatewayId } = place;
+    if (mac === null) return undefined;
+    const gateway = gatewayId === null ? undefined : options.gateway(gatewayId);
+    const lost = lossesOf(gatewayId ?? '');
+    const lock = find(place);
+    const ageMs = lock?.at === undefined ? undefined : Math.round(clock.monotonic() - lock.at);
+    if (gateway && !gateway.connected) return { status: 'unknown', since: gateway.changedAt, ageMs };
+    if (!gateway || lock?.state?.losses !== lost.count) return { status: 'unknown', since: lost.at, ageMs };
+    return { status: lock.connected ? 'connected' : 'disconnected', since: lock.changedAt, ageMs };
+  }
+
+  /** What the lock does not tell this time still holds. */
+  function keep(id: string, told: LockReport, gatewayId: string): void {
+    const before = reported.get(id)?.state?.report;
+    const state = { report: { ...before, ...told }, losses: lossesOf(gatewayId).count };
+    reported.report(id, told.connected, state);
+  }
+
+  return {
+    connection,
+    report: (place) => find(place)?.state?.report,
+    applied(place, configVersion) {
+      const lock = find(place);
+      const report = lock?.state?.report;
+      if (!report || place.gateway_id === null) return;
+      const state = { ...lock.state, report: { ...report, configVersion } } as Told;
+      reported.report(`${place.gateway_id}/${place.mac}`, lock.connected, state);
+    },
+    take(linkId, { subject, state }) {
+      const gatewayId = options.gatewayOfLink(linkId);
+      if (gatewayId === undefined || !subject.startsWith('device:')) return;
+      const mac = subject.slice('device:'.length);
+      const { data, error } = lockReport.safeParse(state);
+      if (data?.hwId !== mac)
+        return log.warn({ link: linkId, subject, err: error }, 'a lock reports no state');
+      const id = `${gatewayId}/${mac}`;
+      const before = reported.get(id);
+      if (!before && !room.take()) return;
+      const place = { mac, gateway_id: gatewayId };
+      const was = connection(place)?.status;
+      keep(id, withDates(data), gatewayId);
+      const isBack = was !== 'connected' && connection(place)?.status === 'connected';
+      const version = reported.get(id)?.state?.report.configVersion;
+      const configChanged = version !== before?.state?.report.configVersion;
+      if (isBack || configChanged || was !== connection(place)?.status)
+        options.changed({ mac, gatewayId }, { isBack, configChanged });
+    },
+    lost(gatewayId) {
+      losses.set(gatewayId, { count: lossesOf(gatewayId).count + 1, at: clock.now() });
+    },
+    keepReports: reported.run,
+  };
+}
+
+/** `take` is false once there are too many locks, which is said once. */
+function openRoom(log: Log) {
+  let taken = 0;
+  let isTold = false;
+  return {
+    take(): boolean {
+      if (taken < LOCKS_MAX) {
+        taken += 1;
+        return true;
+      }
+      if (!isTold)
+        log.warn({ locks: taken }, 'there are more locks than are kept: reports of the rest are ignored');
+      isTold = true;
+      return false;
+    },
+  };
+}
+
+/** Without times that no date can show. */
+function withDates(report: LockReport): LockReport {
+  const isDate = (at: number | undefined) => at !== undefined && at >= 0 && at <= LAST_DATE_MS;
+  const { lastSeen, lastContact, lastEvent, ...rest } = report;
+  return {
+    ...rest,
+    ...(isDate(lastSeen) && { lastSeen }),
+    ...(isDate(lastContact) && { lastContact }),
+    ...(isDate(lastEvent) && { lastEvent }),
+  };
+}
+
+/** What is worth writing when it changed: link quality moves with each frame and is told again soon. */
+function factsOf({ lqi: _, rssi: __, ...report }: LockReport): unknown {
+  const stepped = (value: number | undefined, step: number) =>
+    value === undefined ? undefined : Math.floor(value / step);
+  return {
+    ...report,
+    connected: undefined,
+    lastSeen: stepped(report.lastSeen, TIMES_KEPT_TO_MS),
+    lastContact: stepped(report.lastContact, TIMES_KEPT_TO_MS),
+    lastEvent: stepped(report.lastEvent, TIMES_KEPT_TO_MS),
+    dueBatteryUnderLoad: stepped(report.dueBatteryUnderLoad, VOLTAGE_STEP_MV),
+    dueBatteryWithoutLoad: stepped(report.dueBatteryWithoutLoad, VOLTAGE_STEP_MV),
+  };
+}

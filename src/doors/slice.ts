@@ -1,0 +1,85 @@
+/** Puts the parts of this slice together: each needs others once it works, and not before. */
+import type { StateReport } from '../../drivers/driver.ts';
+import type { Audit } from '../audit/audit.ts';
+import type { Clock } from '../clock.ts';
+import type { Database } from '../database/database.ts';
+import type { LiveEvents } from '../events/events.ts';
+import type { Log } from '../log.ts';
+import type { Reconciler } from '../reconcile.ts';
+import type { Catalogue } from './catalogue.ts';
+import { type Configuration, type ConfigurationOptions, doorConfiguration } from './configuration.ts';
+import { openDeliveries } from './deliveries.ts';
+import { openDoors } from './doors.ts';
+import type { Thresholds } from './evaluated.ts';
+import { type LocksOptions, openLocks } from './locks.ts';
+import { openLoosening } from './loosening.ts';
+import { openPresenceEvents } from './presence.ts';
+import { type DueRow, openDoorTable } from './table.ts';
+
+export interface DoorSliceOptions
+  extends Pick<ConfigurationOptions, 'relay' | 'unreachable' | 'applyConfiguration'>,
+    Pick<LocksOptions, 'gatewayOfLink' | 'gateway'> {
+  database: Database;
+  audit: Audit;
+  events: LiveEvents;
+  clock: Clock;
+  clockSynchronised(): boolean;
+  log: Log;
+  catalogue: Catalogue;
+  thresholds: Thresholds;
+  /** Of src/reconcile.ts, for this configuration. */
+  openReconciler(configuration: Configuration): Reconciler;
+}
+
+export type DoorSlice = ReturnType<typeof openDoorSlice>;
+
+export function openDoorSlice(options: DoorSliceOptions) {
+  const table = openDoorTable(options.database);
+  const deliveries = openDeliveries({ table, catalogue: options.catalogue });
+  const wake = (doorId: string) => reconciler.wake(doorId);
+  const loosening = openLoosening({ ...options, table, deliveries, wake });
+  const wakeWaiting = (rows: DueRow[]) => {
+    for (const row of rows) if (configuration.isWaiting(row)) wake(row.id);
+  };
+  const locks = openLocks({
+    ...options,
+    table,
+    changed({ mac, gatewayId }, { isBack, configChanged }) {
+      const rows = table.byLock.all(mac, gatewayId);
+      for (const { id } of rows) presence.mark(id);
+      // What the lock has taken although nobody heard its answer is looked at again as well.
+      if (configChanged) for (const { id } of rows) wake(id);
+      else if (isBack) wakeWaiting(rows);
+    },
+  });
+  const presence = openPresenceEvents({ ...options, table, locks });
+  const configuration = doorConfiguration({ ...options, table, deliveries, locks, loosening });
+  const reconciler = options.openReconciler(configuration);
+  const doors = openDoors({
+    ...{ ...options, table, deliveries, locks, loosening, configuration, reconciler },
+    stored(doorId) {
+      loosening.noted(doorId);
+      wake(doorId);
+    },
+  });
+  return {
+    ...doors,
+    table,
+    wake,
+    /** A link reported the state of a subject. */
+    report: (linkId: string, report: StateReport) => locks.take(linkId, report),
+    /** A Zigbee gateway was lost, or is back: then its doors are not let wait for their back-off. */
+    gatewayChanged(gatewayId: string, connected: boolean): void {
+      const rows = table.byGateway.all(gatewayId);
+      if (!connected) locks.lost(gatewayId);
+      for (const { id } of rows) presence.mark(id);
+      if (connected) wakeWaiting(rows);
+    },
+    /** For supervise, as are the next. */
+    configure: reconciler.run,
+    applySummary: reconciler.summary,
+    keepReports: locks.keepReports,
+    tellPresence: presence.run,
+    withdrawLoosening: loosening.run,
+  };
+}
