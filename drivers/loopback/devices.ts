@@ -156,7 +156,8 @@ function reportOf(one: Device & PlayedDevice, clock: Clock): StateReport {
   };
   switch (one.kind) {
     case 'rs485':
-      return { subject: `device:${one.hwId}`, state: rs485ReportOf(one, common, clock) };
+      // Plain, but for optional keys in its type.
+      return { subject: `device:${one.hwId}`, state: rs485ReportOf(one, common, clock) as Plain };
     case 'lock': {
       const { connected } = common;
       const state = { connected, hwId: one.hwId, configVersion: one.version ?? 0 } satisfies LockReport;

@@ -14,7 +14,7 @@ import { openScan, type StartJob } from './scan.ts';
 import type { Edit, ListQuery, Rs485Device } from './schema.ts';
 import { openSettings, type SettingsOptions } from './settings.ts';
 import { deviceFrom, stateFrom } from './shown.ts';
-import { existing, openRs485Table, type Rs485Table } from './table.ts';
+import { existing, openRs485Table, type Rs485Row, type Rs485Table } from './table.ts';
 import { changedFields, edited, isTravelling, refuseTakenDoor, wantedOf, writeWanted } from './wanted.ts';
 import { openWatch } from './watch.ts';
 

@@ -76,9 +76,13 @@ export function openRs485Table({ prepare }: Prepare) {
     countOnBus: prepare<[string], { count: number }>(
       'SELECT count(*) AS count FROM rs485_device WHERE bus = ?',
     ),
-    /** Another device stands in its place: nothing it had in force is known any more. */
+    /**
+     * Another device stands in its place: nothing it had in force is known any more. What is wanted gets a new version,
+     * for what the one before took or refused says nothing of this one; 0 stays 0, since nothing is wanted.
+     */
     bind: prepare<[string, string, number | null, number, string, string]>(
       `UPDATE rs485_device SET bus = ?, hw_id = ?, address = ?, reported_settings_version = 0,
+         settings_version = settings_version + min(1, settings_version),
          revision = revision + 1, updated_at = ?, updated_by = ? WHERE device_id = ?`,
     ),
     setAddress: prepare<[number, string]>('UPDATE rs485_device SET address = ? WHERE device_id = ?'),

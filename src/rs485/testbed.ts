@@ -29,7 +29,7 @@ export async function openTestbed(database?: Awaited<ReturnType<typeof temporary
   const relays: string[] = [];
   const published: LiveEvent[] = [];
   const jobs: Parameters<StartJob>[0][] = [];
-  let answer: (data: Rs485Apply) => Plain | Promise<Plain> = ({ settingsVersion }) => ({
+  let answer: (data: Rs485Apply, kind: string) => Plain | Promise<Plain> = ({ settingsVersion }) => ({
     reportedSettingsVersion: settingsVersion,
   });
   const rs485 = openRs485({
@@ -49,7 +49,7 @@ export async function openTestbed(database?: Awaited<ReturnType<typeof temporary
     relayChanged: (doorId) => void relays.push(doorId),
     async execute(link, { kind, data }) {
       commands.push({ link, kind, data: data as unknown as Rs485Apply });
-      return answer(data as unknown as Rs485Apply);
+      return answer(data as unknown as Rs485Apply, kind);
     },
     random: () => 0.999_999,
   });
@@ -62,7 +62,7 @@ export async function openTestbed(database?: Awaited<ReturnType<typeof temporary
     audits.length = 0;
   }
   return {
-    ...{ database: kept, clock, audits, commands, relays, published, jobs, rs485, add },
+    ...{ caller: CALLER, database: kept, clock, audits, commands, relays, published, jobs, rs485, add },
     answer(next: typeof answer | DriverErrorCode) {
       answer =
         typeof next === 'function'
@@ -91,6 +91,11 @@ export async function openTestbed(database?: Awaited<ReturnType<typeof temporary
       onTestFinished(end);
       return end;
     },
+    post: (path: string, body?: unknown, as = 'service-tool', headers: object = {}) =>
+      send('POST', `/network/rs485${path}`, {
+        ...{ as, headers, app },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      }),
     put: (id: string, body: unknown, as = 'service-tool', headers: object = {}) =>
       send('PUT', `/network/rs485/${id}`, { as, body: JSON.stringify(body), headers, app }),
     get: (path: string, as = 'service-tool') => send('GET', `/network/rs485${path}`, { as, app }),

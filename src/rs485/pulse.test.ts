@@ -1,0 +1,165 @@
+import { describe, expect, it } from 'vitest';
+import { DriverError, type DriverErrorCode, type Plain } from '../../drivers/driver.ts';
+import type { Pulse } from '../../drivers/rs485.ts';
+import { A, DOOR, NO_PINS, openTestbed } from './testbed.ts';
+
+const IN_FORCE = {
+  ...{ ioPins: NO_PINS, relayIndex: 2, unlockDurationMilliseconds: 1_250, useInputPinMemory: false },
+};
+/** A device that is there with its settings in force. */
+async function ready(settings: Record<string, unknown> = IN_FORCE) {
+  const bed = await openTestbed();
+  await bed.add({ deviceId: A, hwId: 'io-1', bus: 'bus-1', doorId: DOOR, ...settings });
+  bed.report('io-1', { reportedSettingsVersion: 1, settings: { ...IN_FORCE, ...settings } });
+  bed.answer((data) => {
+    const { relay, milliseconds } = data as unknown as Pulse;
+    return { relay, milliseconds: Math.ceil(milliseconds / 100) * 100, timedBy: 'device' };
+  });
+  return bed;
+}
+const pulses = (bed: Awaited<ReturnType<typeof ready>>) =>
+  bed.commands.filter(({ kind }) => kind === 'pulse');
+const outcomes = (bed: Awaited<ReturnType<typeof ready>>) => bed.audits.map(({ outcome }) => outcome);
+
+describe('a pulse', () => {
+  it('fires the relay in force for the time in force, with an intent before and an outcome after', async () => {
+    const bed = await ready();
+    bed.answer(() => {
+      expect(outcomes(bed)).toEqual(['accepted']);
+      return { relay: 2, milliseconds: 1_300, timedBy: 'device' };
+    });
+    const { status, body } = await bed.post(`/${A}/pulse`);
+    expect([status, body]).toEqual([
+      200,
+      { relay: 2, milliseconds: 1_300, outcome: 'confirmed', timedBy: 'device' },
+    ]);
+    expect(pulses(bed)).toMatchObject([
+      { link: 'bus-1', data: { hwId: 'io-1', relay: 2, milliseconds: 1_250 } },
+    ]);
+    expect(bed.audits).toMatchObject([
+      {
+        ...{ action: 'rs485.pulse', object: `rs485/${A}`, outcome: 'accepted' },
+        detail: { relay: 2, milliseconds: 1_250, doorId: DOOR },
+      },
+      { action: 'rs485.pulse', outcome: 'done', detail: body },
+    ]);
+    expect(bed.audits[0]?.correlationId).toBe(bed.audits[1]?.correlationId);
+  });
+
+  it('goes by what the device has, while other settings are on their way', async () => {
+    const bed = await ready();
+    await bed.put(A, { relayIndex: 5, unlockDurationMilliseconds: 9_000 });
+    await bed.post(`/${A}/pulse`);
+    expect(pulses(bed)).toMatchObject([{ data: { relay: 2, milliseconds: 1_250 } }]);
+  });
+
+  it('takes 5 s where nobody named a time', async () => {
+    const bed = await ready({ relayIndex: 0, unlockDurationMilliseconds: null });
+    await bed.post(`/${A}/pulse`);
+    expect(pulses(bed)).toMatchObject([{ data: { relay: 0, milliseconds: 5_000 } }]);
+  });
+
+  it.each<[string, DriverErrorCode | Plain]>([
+    ['nobody knows', 'OUTCOME_UNKNOWN'],
+    ['no reply came', 'NO_REPLY'],
+    ['nonsense came back', 'BAD_REPLY'],
+    ['the driver answered nonsense', { relay: 'two' }],
+  ])('is said to be unknown when %s, and is not sent again', async (_name, answer) => {
+    const bed = await ready();
+    bed.run();
+    bed.answer(typeof answer === 'string' ? (answer as DriverErrorCode) : () => answer);
+    const { status, body } = await bed.post(`/${A}/pulse`);
+    expect([status, body]).toEqual([
+      200,
+      { relay: 2, milliseconds: 1_250, outcome: 'unknown', timedBy: null },
+    ]);
+    await bed.clock.advance(600_000);
+    expect(pulses(bed)).toHaveLength(1);
+    expect(outcomes(bed)).toEqual(['accepted', 'unknown']);
+  });
+
+  it.each<[DriverErrorCode, string]>([
+    ['LINK_LOST', '503 DEVICE_OFFLINE'],
+    ['DEVICE_OFFLINE', '503 DEVICE_OFFLINE'],
+    ['DEADLINE_PASSED', '503 DEVICE_OFFLINE'],
+    ['BUSY', '422 QUEUE_FULL'],
+    ['REFUSED', '409 NO_RELAY'],
+    ['INVALID_COMMAND', '409 NO_RELAY'],
+  ])('that ended %s was not fired, and says so', async (code, answer) => {
+    const bed = await ready();
+    bed.answer(code);
+    const { status, body } = await bed.post(`/${A}/pulse`);
+    expect(`${status} ${body.error}`).toBe(answer);
+    expect(bed.audits).toMatchObject([
+      { outcome: 'accepted' },
+      { outcome: 'failed', detail: { error: body.error } },
+    ]);
+  });
+
+  it('is not sent at all to a device that is away', async () => {
+    const bed = await ready();
+    bed.report('io-1', { connected: false, settings: IN_FORCE });
+    const { status, body } = await bed.post(`/${A}/pulse`);
+    expect([status, body.error]).toEqual([503, 'DEVICE_OFFLINE']);
+    expect([pulses(bed), bed.audits]).toEqual([[], []]);
+  });
+
+  it.each<[string, Record<string, unknown>, object]>([
+    ['no relay', { relayIndex: null }, { reportedSettingsVersion: 1 }],
+    ['settings that never arrived', {}, { reportedSettingsVersion: 0, settings: null }],
+  ])('needs a relay in force: with %s it is 409', async (_name, settings, told) => {
+    const bed = await openTestbed();
+    await bed.add({ deviceId: A, hwId: 'io-1', bus: 'bus-1', relayIndex: 2, ...settings });
+    bed.report('io-1', told);
+    const { status, body } = await bed.post(`/${A}/pulse`);
+    expect([status, body.error]).toEqual([409, 'NO_RELAY']);
+    expect([pulses(bed), bed.audits]).toEqual([[], []]);
+  });
+
+  it('is one at a time for a device', async () => {
+    const bed = await ready();
+    const answered = Promise.withResolvers<Plain>();
+    bed.answer(() => answered.promise);
+    const first = bed.post(`/${A}/pulse`);
+    await expect.poll(() => pulses(bed).length).toBe(1);
+    const second = await bed.post(`/${A}/pulse`);
+    expect([second.status, second.body.error]).toEqual([422, 'QUEUE_FULL']);
+    answered.resolve({ relay: 2, milliseconds: 1_300, timedBy: 'gateway' });
+    expect((await first).body).toMatchObject({ outcome: 'confirmed', timedBy: 'gateway' });
+    expect(pulses(bed)).toHaveLength(1);
+    expect((await bed.post(`/${A}/pulse`)).status).toBe(200);
+  });
+
+  it('is not fired when its intent cannot be stored, or only too late', async () => {
+    const bed = await ready();
+    const { commit } = bed.database;
+    bed.database.commit = () => Promise.reject(new Error('the disk is gone'));
+    expect((await bed.post(`/${A}/pulse`)).status).toBe(500);
+    bed.database.commit = async (job, urgency) => {
+      expect(urgency).toBe('urgent');
+      await bed.clock.advance(5_000);
+      return commit(job, urgency);
+    };
+    const late = await bed.post(`/${A}/pulse`);
+    expect([late.status, late.body.error]).toEqual([503, 'DEVICE_OFFLINE']);
+    expect(pulses(bed)).toEqual([]);
+  });
+
+  it('that was fired is told, although its outcome could not be stored', async () => {
+    const bed = await ready();
+    const { commit } = bed.database;
+    bed.answer(() => {
+      bed.database.commit = () => Promise.reject(new DriverError('BUSY', 'the disk is gone'));
+      return { relay: 2, milliseconds: 1_300, timedBy: 'device' };
+    });
+    expect((await bed.post(`/${A}/pulse`)).body).toMatchObject({ outcome: 'confirmed' });
+    bed.database.commit = commit;
+  });
+
+  it('is for the service tool', async () => {
+    const bed = await ready();
+    for (const as of ['front-desk-admin', 'front-desk', 'pms'])
+      expect((await bed.post(`/${A}/pulse`, undefined, as)).status).toBe(403);
+    expect((await bed.post('/nobody/pulse')).status).toBe(404);
+  });
+});

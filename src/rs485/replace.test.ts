@@ -1,0 +1,131 @@
+import { expect, it } from 'vitest';
+import { A, B, DOOR, NO_PINS, openTestbed } from './testbed.ts';
+
+const SETTINGS = {
+  ...{ ioPins: NO_PINS, relayIndex: 2, unlockDurationMilliseconds: null, useInputPinMemory: false },
+};
+
+/** A record whose device broke, and the one that was put in its place and found by itself. */
+async function swapped() {
+  const bed = await openTestbed();
+  await bed.add({ deviceId: A, hwId: 'old', bus: 'bus-1', name: 'Lobby', doorId: DOOR, relayIndex: 2 });
+  bed.run();
+  bed.report('old', { address: 7, reportedSettingsVersion: 1, settings: SETTINGS });
+  await bed.clock.advance(3_000);
+  bed.report('old', { address: 7, connected: false, reportedSettingsVersion: 1, settings: SETTINGS });
+  bed.report('new', { address: 7, reportedSettingsVersion: 1, settings: { ...SETTINGS, relayIndex: 0 } });
+  await bed.clock.advance(3_000);
+  bed.audits.length = 0;
+  return bed;
+}
+const items = async (bed: Awaited<ReturnType<typeof swapped>>) =>
+  (await bed.get('')).body.items as { deviceId: string; hwId: string }[];
+
+it('the record stays, takes over the row of the new device, and brings it to its settings', async () => {
+  const bed = await swapped();
+  const found = (await items(bed)).find(({ hwId }) => hwId === 'new')?.deviceId;
+  const before = bed.commands.length;
+  const { status, body } = await bed.post(`/${A}/replace`, { hwId: 'new' });
+  expect(status).toBe(200);
+  expect(body).toMatchObject({
+    ...{ deviceId: A, hwId: 'new', name: 'Lobby', doorId: DOOR, relayIndex: 2, settingsVersion: 2 },
+    connectionState: { connected: true },
+  });
+  expect(await items(bed)).toMatchObject([{ deviceId: A }]);
+  expect(bed.audits).toMatchObject([
+    {
+      ...{ action: 'rs485.replace', object: `rs485/${A}`, outcome: 'done' },
+      detail: { from: { bus: 'bus-1', hwId: 'old' }, to: { bus: 'bus-1', hwId: 'new' }, merged: found },
+    },
+  ]);
+  await bed.clock.advance(0);
+  expect(bed.commands.slice(before)).toMatchObject([
+    { kind: 'applySettings', data: { hwId: 'new', settingsVersion: 2, settings: SETTINGS } },
+  ]);
+  expect((await bed.get(`/${A}/state`)).body).toMatchObject({ inForce: true, address: 7 });
+  expect(bed.relays).toContain(DOOR);
+});
+
+it('a device that was not heard yet is expected in the place of the one before', async () => {
+  const bed = await swapped();
+  bed.rs485.link('bus-1', true);
+  bed.answer(() => null);
+  await bed.post(`/${A}/replace`, { hwId: 'third' });
+  await bed.clock.advance(0);
+  // The address had passed to the device that was heard there last.
+  expect((await bed.get(`/${A}/state`)).body).toMatchObject({ address: null, inForce: false });
+  expect((await bed.get(`/${A}`)).body).toMatchObject({
+    ...{ hwId: 'third', reportedSettingsVersion: 0 },
+    connectionState: { connected: false },
+  });
+  bed.report('third', { address: 12 });
+  await bed.clock.advance(3_000);
+  expect((await bed.get(`/${A}/state`)).body).toMatchObject({ address: 12 });
+  const moved = await bed.post(`/${A}/replace`, { hwId: 'fourth' });
+  expect(moved.status).toBe(200);
+  await bed.clock.advance(0);
+  expect((await bed.get(`/${A}/state`)).body).toMatchObject({ address: 12 });
+  expect(bed.commands.filter(({ kind }) => kind === 'watch').at(-1)).toMatchObject({
+    data: { devices: [{ address: 7 }, { address: 12, hwId: 'fourth' }] },
+  });
+});
+
+it('an answer of the device before is not taken for one of the new device', async () => {
+  const bed = await swapped();
+  const answered = Promise.withResolvers<{ reportedSettingsVersion: number }>();
+  bed.answer(() => answered.promise);
+  await bed.put(A, { relayIndex: 3 });
+  await bed.clock.advance(0);
+  expect(bed.commands.at(-1)).toMatchObject({ data: { hwId: 'old', settingsVersion: 2 } });
+  await bed.post(`/${A}/replace`, { hwId: 'third' });
+  bed.answer('NO_REPLY');
+  answered.resolve({ reportedSettingsVersion: 2 });
+  await bed.clock.advance(0);
+  expect((await bed.get(`/${A}`)).body).toMatchObject({ hwId: 'third', reportedSettingsVersion: 0 });
+});
+
+it('what the device before refused is tried with the new one', async () => {
+  const bed = await swapped();
+  bed.answer('REFUSED');
+  await bed.put(A, { relayIndex: 3 });
+  await bed.clock.advance(1_000);
+  expect((await bed.get(`/${A}/state`)).body.failure).toMatchObject({ permanent: true });
+  bed.answer(({ settingsVersion }) => ({ reportedSettingsVersion: settingsVersion }));
+  await bed.post(`/${A}/replace`, { hwId: 'new' });
+  await bed.clock.advance(0);
+  expect((await bed.get(`/${A}/state`)).body).toMatchObject({ failure: null, inForce: true });
+});
+
+it('a device that somebody has wanted something of is refused, and nothing changes', async () => {
+  const bed = await swapped();
+  const found = (await items(bed)).find(({ hwId }) => hwId === 'new')?.deviceId;
+  await bed.put(String(found), { name: 'Cellar' });
+  const before = await items(bed);
+  const { status, body } = await bed.post(`/${A}/replace`, { hwId: 'new' });
+  expect([status, body.error, body.details?.[0]?.path]).toEqual([409, 'ALREADY_EXISTS', '/hwId']);
+  expect(await items(bed)).toEqual(before);
+});
+
+it('honours If-Match, and writes nothing for the device that is there already', async () => {
+  const bed = await swapped();
+  const tag = String((await bed.get(`/${A}`)).headers.get('etag'));
+  const same = await bed.post(`/${A}/replace`, { hwId: 'old' });
+  expect([same.status, same.headers.get('etag'), bed.audits]).toEqual([200, tag, []]);
+  const headers = { 'if-match': tag };
+  expect((await bed.post(`/${A}/replace`, { hwId: 'new' }, 'service-tool', headers)).status).toBe(200);
+  const again = await bed.post(`/${A}/replace`, { hwId: 'third' }, 'service-tool', headers);
+  expect([again.status, again.body.error]).toEqual([412, 'PRECONDITION_FAILED']);
+});
+
+it('is checked', async () => {
+  const bed = await swapped();
+  const status = async (path: string, body: unknown, as?: string) => {
+    const answer = await bed.post(path, body, as);
+    return `${answer.status} ${answer.body.error}`;
+  };
+  expect(await status(`/${A}/replace`, {})).toBe('400 VALIDATION_FAILED');
+  expect(await status(`/${A}/replace`, { hwId: 'a\u0007' })).toBe('400 VALIDATION_FAILED');
+  expect(await status(`/${A}/replace`, { hwId: 'new', bus: 'attic' })).toBe('400 VALIDATION_FAILED');
+  expect(await status(`/${B}/replace`, { hwId: 'new' })).toBe('404 NOT_FOUND');
+  expect(await status(`/${A}/replace`, { hwId: 'new' }, 'front-desk-admin')).toBe('403 FORBIDDEN');
+});
