@@ -1,9 +1,9 @@
 /** A place on the wire: a device, and what is wrong with it. */
 
+import { openAilments } from './ailments.ts';
 import type { Switching } from './pins.ts';
 import { type CheckedPlan, type DeviceChange, type DevicePlan, type Faults, INPUTS } from './plan.ts';
 import type { Device, Protocol } from './protocol.ts';
-import { garbled, openRandom } from './random.ts';
 import type { Reply } from './wire.ts';
 
 /** What a test or a person may know about a device. */
@@ -37,42 +37,9 @@ export function openStation(plan: DevicePlan, bus: CheckedPlan, protocol: Protoc
   let { turnaroundMs } = plan;
   let hwId = plan.hwId ?? `${kind}-${address}`.slice(0, 16);
   let device: Device = protocol.openDevice({ ...plan, hwId }, opened);
-  let faults: Faults = plan.faults;
-  let losses = openRandom(faults.loss?.seed ?? 0);
-  const garbage = openRandom(address);
+  const ailments = openAilments(plan.faults, address, protocol);
   let requests = 0;
 
-  function setFaults(changes: NonNullable<DeviceChange['faults']> | null): void {
-    const entries = Object.entries({ ...faults, ...changes }).filter(
-      ([, fault]) => fault !== null && fault !== false,
-    );
-    faults = changes === null ? {} : (Object.fromEntries(entries) as Faults);
-    if (changes?.loss) losses = openRandom(changes.loss.seed);
-  }
-  /** One less of a fault that ends by itself; whether it was there. */
-  function consumeSilence(): boolean {
-    const { silent } = faults;
-    if (silent === undefined) return false;
-    setFaults({ silent: silent > 1 ? silent - 1 : null });
-    return true;
-  }
-  function delayMs(): number {
-    const { late, slowMs = 0 } = faults;
-    if (!late) return (bus.pacing === 'none' ? 0 : turnaroundMs) + slowMs;
-    setFaults({ late: late.replies > 1 ? { ...late, replies: late.replies - 1 } : null });
-    return late.milliseconds;
-  }
-  function spoilt(reply: Uint8Array): Uint8Array {
-    const { wrongAddress, corrupt, duplicate, truncate = 0, noise = '' } = faults;
-    let bytes = reply;
-    if (wrongAddress !== undefined) bytes = protocol.readdressed(bytes, wrongAddress);
-    if (corrupt) bytes = protocol.corrupted(bytes);
-    if (duplicate) bytes = garbled(bytes, garbage);
-    return Buffer.concat([
-      Buffer.from(noise, 'hex'),
-      bytes.subarray(0, Math.max(0, bytes.length - truncate)),
-    ]);
-  }
   function changeInputs(change: DeviceChange, now: number): void {
     for (const [index, name] of INPUTS.entries()) {
       const active = change.inputs?.[name];
@@ -88,14 +55,15 @@ export function openStation(plan: DevicePlan, bus: CheckedPlan, protocol: Protoc
     address,
     hear(request, isForAll, now) {
       if (!isForAll) requests += 1;
-      const { dead, loss, refuse } = faults;
-      if (dead || (loss && losses() < loss.share)) return undefined;
+      if (ailments.isDeaf()) return undefined;
       device.advance(now);
-      const isRefused = refuse !== undefined && !isForAll;
-      const reply = isRefused ? protocol.refusal(request, refuse) : device.answer(request, now);
-      if (!reply || isForAll || consumeSilence()) return undefined;
-      const bytes = spoilt(reply);
-      return { bytes, delayMs: delayMs() };
+      const refuse = isForAll ? undefined : ailments.faults().refuse;
+      const reply = refuse === undefined ? device.answer(request, now) : protocol.refusal(request, refuse);
+      if (!reply || isForAll || ailments.swallows()) return undefined;
+      return {
+        bytes: ailments.spoilt(reply),
+        delayMs: ailments.delayMs(bus.pacing === 'none' ? 0 : turnaroundMs),
+      };
     },
     change(change, now) {
       device.advance(now);
@@ -112,13 +80,13 @@ export function openStation(plan: DevicePlan, bus: CheckedPlan, protocol: Protoc
         ...(supplyFault !== undefined && { supplyFault }),
       });
       if (change.turnaroundMs !== undefined) turnaroundMs = change.turnaroundMs;
-      if (change.faults !== undefined) setFaults(change.faults);
+      if (change.faults !== undefined) ailments.change(change.faults);
     },
     state(now) {
       device.advance(now);
       const { pins } = device;
       return {
-        ...{ address, kind, hwId, turnaroundMs, faults, requests },
+        ...{ address, kind, hwId, turnaroundMs, faults: ailments.faults(), requests },
         inputs: named('input', pins.inputCount, pins.inputs()),
         outputs: named('output', pins.outputCount, pins.outputs()),
         history: pins.history,

@@ -4,7 +4,8 @@
  * frame when silence has ended it. A pty hands bytes over at once, so the wire gives them the time they would have taken.
  */
 import type { Reading } from './protocol.ts';
-import { type Due, earliest, type Hear, openAdapter, openTalks } from './talks.ts';
+import { openSending, type Sending, type Sent } from './sending.ts';
+import { earliest, type Hear, openAdapter, openTalks, type Speaker, type Talks } from './talks.ts';
 
 export interface WireOptions {
   /** 0: nothing takes time. */
@@ -54,27 +55,15 @@ export interface Wire {
   resetCounters(): void;
 }
 
-/** What the gateway is sending. */
-interface Frame {
-  end: number;
-  bytes: Buffer;
-  reading: Reading;
-  isSpoilt: boolean;
-}
-
-/** One write may arrive in pieces; what is not whole after so long never will be. */
-const PIECES_MS = 20;
 /** Shortening of the silence that is no fault of the sender's: its clock, and ours. */
 const GAP_TOLERANCE_MS = 0.25;
 
 export function openWire(options: WireOptions): Wire {
   const { characterMs, silenceMs, delivery } = options;
-  const isPaced = characterMs > 0;
   let localEcho = options.localEcho;
-  let frame: Frame | undefined;
-  let waiting: { start: number; bytes: Uint8Array }[] = [];
+  const waiting = new Set<{ start: number; bytes: Uint8Array }>();
   let quietSince = Number.NEGATIVE_INFINITY;
-  let counters = noCounters();
+  const counters = noCounters();
 
   const adapter = openAdapter(options.latencyMs, (bytes, at, isReplyEnd) => {
     counters.bytesToGateway += bytes.length;
@@ -87,73 +76,54 @@ export function openWire(options: WireOptions): Wire {
       if (speaker === 'reply') counters.exchanges += 1;
     },
   });
-  const occupy = (bytes: Uint8Array) => {
-    counters.busyMs += bytes.length * characterMs;
-  };
-  function spoilEverything(at: number): void {
-    talks.spoil(at, 'reply', 'noise');
-    if (!frame) return;
-    frame.isSpoilt = true;
-    talks.spoil(at, 'echo');
+  const sending = openSending({ characterMs, silenceMs, read: options.read, ended: dispatch });
+  function speak(speaker: Speaker, bytes: Uint8Array, at: number): void {
+    // An echo is what is on the wire already.
+    if (speaker !== 'echo') counters.busyMs += bytes.length * characterMs;
+    talks.begin(speaker, bytes, at);
   }
 
   /** Devices hear what was sent. */
-  function dispatch({ reading, bytes, isSpoilt, end }: Frame, at: number): void {
-    frame = undefined;
+  function dispatch({ reading, bytes, isSpoilt, end }: Sent, at: number): void {
     quietSince = Math.max(quietSince, end);
     if (isSpoilt || reading.kind !== 'request') {
       counters.badFrames += 1;
       return;
     }
-    const replies = options.request(bytes.subarray(0, reading.length), reading.address, at);
-    waiting.push(...replies.map((reply) => ({ start: at + reply.delayMs, bytes: reply.bytes })));
+    for (const reply of options.request(bytes.subarray(0, reading.length), reading.address, at))
+      waiting.add({ start: at + reply.delayMs, bytes: reply.bytes });
     const rest = bytes.subarray(reading.length);
     if (rest.length > 0) append(rest, at);
   }
   /** A device speaks when its time has come, whoever else does. */
   function reply(one: { start: number; bytes: Uint8Array }, at: number): void {
-    waiting = waiting.filter((other) => other !== one);
-    const isTaken = talks.count('reply') > 0 || (frame !== undefined && frame.end > at);
-    const isNoisy = talks.count('noise') > 0;
-    talks.begin('reply', one.bytes, at);
-    occupy(one.bytes);
+    waiting.delete(one);
+    const isTaken = talks.count('reply') > 0 || (sending.current()?.end ?? at) > at;
+    speak('reply', one.bytes, at);
     if (isTaken) counters.collisions += 1;
-    if (isTaken || isNoisy) spoilEverything(at);
+    if (isTaken || talks.count('noise') > 0) spoil(talks, sending, at);
   }
   function append(bytes: Uint8Array, now: number): void {
-    const { reading: before, isSpoilt = false, end = now } = frame ?? {};
-    if (isPaced && !frame && now - quietSince < silenceMs - GAP_TOLERANCE_MS) counters.shortGaps += 1;
-    const start = Math.max(now, end);
-    const whole = Buffer.concat([frame?.bytes ?? Buffer.alloc(0), bytes]);
-    const reading = options.read(whole);
-    frame = { end: start + bytes.length * characterMs, bytes: whole, reading, isSpoilt };
-    occupy(bytes);
-    if (localEcho) talks.begin('echo', bytes, start);
-    // What follows a whole request without silence belongs to its frame, and spoils it.
-    const isMerged =
-      isPaced &&
-      ((before && before.kind !== 'more') || (reading.kind === 'request' && whole.length > reading.length));
+    const before = sending.current();
+    if (!before && now - quietSince < silenceMs - GAP_TOLERANCE_MS) counters.shortGaps += 1;
+    const { start, isMerged } = sending.append(bytes, now);
+    counters.busyMs += bytes.length * characterMs;
+    if (localEcho) speak('echo', bytes, start);
     const isTaken = talks.count('reply') > 0;
-    if (isTaken || (isMerged && !isSpoilt)) counters.collisions += 1;
-    if (isTaken || isMerged || talks.count('noise') > 0) spoilEverything(now);
+    if (isTaken || (isMerged && !before?.isSpoilt)) counters.collisions += 1;
+    if (isTaken || isMerged || talks.count('noise') > 0) spoil(talks, sending, now);
   }
 
-  function frameEnd(): Due | undefined {
-    const sent = frame;
-    if (!sent) return undefined;
-    const patienceMs = sent.reading.kind === 'more' ? PIECES_MS : 0;
-    return { at: sent.end + silenceMs + patienceMs, happen: (at) => dispatch(sent, at) };
-  }
   const next = () =>
     earliest([
       talks.next(),
       adapter.next(),
-      frameEnd(),
-      ...waiting.map((one) => ({ at: one.start, happen: (at: number) => reply(one, at) })),
+      sending.next(),
+      ...waiting.values().map((one) => ({ at: one.start, happen: (at: number) => reply(one, at) })),
     ]);
-  function advance(now: number): void {
+  const advance = (now: number) => {
     for (let event = next(); event && event.at <= now; event = next()) event.happen(event.at);
-  }
+  };
 
   return {
     sent(bytes, now) {
@@ -164,27 +134,30 @@ export function openWire(options: WireOptions): Wire {
     },
     disturb(bytes, now) {
       advance(now);
-      if (frame || waiting.length > 0 || talks.count('reply', 'noise') > 0) return;
-      talks.begin('noise', bytes, now);
-      occupy(bytes);
+      const isQuiet = !sending.current() && waiting.size === 0 && talks.count('reply', 'noise') === 0;
+      if (isQuiet) speak('noise', bytes, now);
       advance(now);
     },
     advance,
     due: () => next()?.at,
-    setLocalEcho: (on) => {
+    setLocalEcho(on) {
       localEcho = on;
     },
     cut() {
-      frame = undefined;
-      waiting = [];
-      talks.clear();
-      adapter.clear();
+      for (const part of [sending, waiting, talks, adapter]) part.clear();
     },
     counters: () => ({ ...counters }),
-    resetCounters() {
-      counters = noCounters();
-    },
+    resetCounters: () => void Object.assign(counters, noCounters()),
   };
+}
+
+/** From `at` on, nothing that anybody says is understood. */
+function spoil(talks: Talks, sending: Sending, at: number): void {
+  talks.spoil(at, 'reply', 'noise');
+  const sent = sending.current();
+  if (!sent) return;
+  sent.isSpoilt = true;
+  talks.spoil(at, 'echo');
 }
 
 function noCounters(): WireCounters {

@@ -37,6 +37,6 @@ function checksumOf(text: string): string {
   return hex(Buffer.from(text, 'latin1').reduce((sum, byte) => sum + byte, 0) & 0xff);
 }
 
-export function hex(byte: number): string {
-  return byte.toString(16).toUpperCase().padStart(2, '0');
+export function hex(value: number, digits = 2): string {
+  return value.toString(16).toUpperCase().padStart(digits, '0');
 }

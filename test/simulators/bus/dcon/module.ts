@@ -1,13 +1,13 @@
 /**
- * DCON modules: an Advantech ADAM-4055 (ADAM-4000 manual, chapter 4) and ICP DAS I-7060 and I-7050 (I-7000 DIO manual
- * rev. B1.2, chapter 2), the latter two with a host watchdog.
+ * DCON modules: an Advantech ADAM-4055 (ADAM-4000 manual, 7) and ICP DAS I-7060 and I-7050 (I-7000 DIO manual rev.
+ * B1.2, 1.9 and 2). Layout of `$AA6`: outputs, inputs, 00. An input that is pressed reads 1.
  */
-
 import { openPins } from '../pins.ts';
 import type { DevicePlan } from '../plan.ts';
 import type { Device } from '../protocol.ts';
 import { epochMs } from '../time.ts';
 import { commandOf, framed, hex } from './frame.ts';
+import { type Guard, type Outputs, openHostWatchdog, openSafetyValue } from './guard.ts';
 
 interface Model {
   name: string;
@@ -22,8 +22,8 @@ const MODELS: Record<string, Model> = {
   'i-7060': { name: '7060', version: 'B1.2', inputs: 4, outputs: 4, isIcp: true },
   'i-7050': { name: '7050', version: 'B1.2', inputs: 7, outputs: 8, isIcp: true },
 };
-const WATCHDOG_UNIT_MS = 100;
 const DIGITAL_IO = '40';
+const CHECKSUM_BIT = 0x40;
 const BAUD_CODES = new Map<number, string>([
   ...([
     [1_200, '03'],
@@ -38,7 +38,6 @@ const BAUD_CODES = new Map<number, string>([
     [115_200, '0A'],
   ] as const),
 ]);
-const CHECKSUM_BIT = 0x40;
 
 export interface Line {
   baudRate: number;
@@ -48,143 +47,132 @@ export interface Line {
 export function openModule(plan: DevicePlan, line: Line, opened: number): Device {
   const model = MODELS[plan.kind];
   if (!model) throw new Error(`no DCON module is called ${plan.kind}`);
-  const { inputs, outputs, isIcp } = model;
   const aa = hex(plan.address);
-  const pins = openPins({ inputs, outputs, epoch: epochMs });
-  /** Kept without power. */
-  const memory = { timedOut: false, isEnabled: false, timeout: 0xff, safe: 0, powerOn: 0 };
-  let hostOkAt = opened;
-  let wasReset = true;
-  let sampled: { levels: string; isFresh: boolean } = { levels: '000000', isFresh: false };
-
-  const mask = (1 << outputs) - 1;
+  let latched = 0;
+  const pins = openPins({
+    ...{ inputs: model.inputs, outputs: model.outputs, epoch: epochMs },
+    activated: (input) => {
+      latched |= 1 << input;
+    },
+  });
+  const outputs: Outputs = {
+    get: pins.outputs,
+    set(value, now) {
+      for (let output = 0; output < model.outputs; output += 1)
+        pins.setOutput(output, (value & (1 << output)) !== 0, now);
+    },
+  };
+  const guard = (model.isIcp ? openHostWatchdog : openSafetyValue)(aa, outputs, opened);
   const levels = () => `${hex(pins.outputs())}${hex(pins.inputs())}00`;
-  const ok = (data = '') => `!${aa}${data}`;
-  const invalid = () => `?${aa}`;
-  function setOutputs(value: number, now: number): void {
-    for (let output = 0; output < outputs; output += 1)
-      pins.setOutput(output, (value & (1 << output)) !== 0, now);
-  }
-  /** What every command to the outputs is answered; `undefined` data is out of range. */
-  function output(value: number | undefined, now: number): string {
-    if (isIcp && memory.timedOut) return '!';
-    if (value === undefined || value > mask) return isIcp ? '?' : invalid();
-    setOutputs(value, now);
-    return '>';
-  }
-  function channel(index: number, data: string): number | undefined {
-    if (index >= outputs || (data !== '00' && data !== '01')) return undefined;
-    const others = pins.outputs() & ~(1 << index);
-    return data === '01' ? others | (1 << index) : others;
-  }
-  function toOutputs(body: string, now: number): string | undefined {
-    const [, group = '', data = ''] = /^([0-9A-F]{2})([0-9A-F]{2})$/.exec(body) ?? [];
-    if (group === '') return undefined;
-    if (group === '00' || group === '0A') return output(Number.parseInt(data, 16), now);
-    const isChannel = group[0] === '1' || group[0] === 'A';
-    return output(isChannel ? channel(Number.parseInt(group[1] ?? '', 16), data) : undefined, now);
-  }
-  function configuration(body: string): string | undefined {
+  const state = { wasReset: true, sampled: levels(), isFresh: false };
+
+  function readings(body: string): string | undefined {
     switch (body) {
-      case '2':
-        return ok(
-          `${DIGITAL_IO}${BAUD_CODES.get(line.baudRate) ?? '06'}${hex(line.checksum ? CHECKSUM_BIT : 0)}`,
-        );
       case '4': {
-        const answer = `!${sampled.isFresh ? 1 : 0}${sampled.levels}`;
-        sampled = { ...sampled, isFresh: false };
+        const answer = `!${state.isFresh ? 1 : 0}${state.sampled}`;
+        state.isFresh = false;
         return answer;
       }
       case '5': {
-        const answer = ok(wasReset ? '1' : '0');
-        wasReset = false;
+        const answer = `!${aa}${state.wasReset ? 1 : 0}`;
+        state.wasReset = false;
         return answer;
       }
       case '6':
         return `!${levels()}`;
-      case 'F':
-        return ok(model?.version);
-      case 'M':
-        return ok(model?.name);
       default:
         return undefined;
     }
   }
-  function watchdog(body: string, now: number): string | undefined {
-    const [, enable, timeout = ''] = /^3([01])([0-9A-F]{2})$/.exec(body) ?? [];
-    if (enable !== undefined) {
-      if (timeout === '00') return invalid();
-      Object.assign(memory, { isEnabled: enable === '1', timeout: Number.parseInt(timeout, 16) });
-      hostOkAt = now;
-      return ok();
-    }
-    switch (body) {
-      case '0':
-        return ok(memory.timedOut ? '04' : '00');
-      case '1':
-        memory.timedOut = false;
-        return ok();
-      case '2':
-        return ok(`${memory.isEnabled ? 1 : 0}${hex(memory.timeout)}`);
-      case '4P':
-        return ok(`${hex(memory.powerOn)}00`);
-      case '4S':
-        return ok(`${hex(memory.safe)}00`);
-      case '5P':
-        memory.powerOn = pins.outputs();
-        return ok();
-      case '5S':
-        memory.safe = pins.outputs();
-        return ok();
-      default:
-        return undefined;
-    }
-  }
-  function toAll(command: string, now: number): void {
-    if (command === '~**') hostOkAt = now;
-    if (command === '#**') sampled = { levels: levels(), isFresh: true };
+  function latch(body: string): string | undefined {
+    if (body === 'L1') return `!00${hex(latched)}00`;
+    if (body !== 'C') return undefined;
+    latched = pins.inputs();
+    return `!${aa}`;
   }
   /** What it does not know it does not answer. */
   function answer(command: string, now: number): string | undefined {
     const body = command.slice(3);
-    if (command[0] === '$') return configuration(body);
-    if (command[0] === '#') return toOutputs(body, now);
-    if (command[0] === '%') return invalid();
-    if (!isIcp) return undefined;
-    if (command[0] === '~') return watchdog(body, now);
-    if (body === '') return `>${levels().slice(0, 4)}`;
-    const digits = outputs <= 4 ? /^[0-9A-F]$/ : /^[0-9A-F]{2}$/;
-    return output(digits.test(body) ? Number.parseInt(body, 16) : undefined, now);
+    if (command[0] === '#') return toOutputs(body, model as Model, aa, outputs, guard, now);
+    if (command[0] === '%') return `?${aa}`;
+    if (command[0] === '$') {
+      const known = configuration(body, model as Model, aa, line) ?? readings(body);
+      return known ?? (model?.isIcp ? latch(body) : guard.answer(command, now));
+    }
+    if (!model?.isIcp) return undefined;
+    if (command[0] === '~') return guard.answer(command, now);
+    return body === '' ? `>${levels().slice(0, 4)}` : toAllOutputs(body, model, outputs, guard, now);
   }
 
   return {
     pins,
     answer(request, now) {
       const command = commandOf(request, line.checksum) ?? '';
-      if (command.slice(1, 3) === '**') {
-        toAll(command, now);
-        return undefined;
-      }
-      const text = answer(command, now);
+      guard.heard(command, now);
+      if (command === '#**') Object.assign(state, { sampled: levels(), isFresh: true });
+      const text = command.slice(1, 3) === '**' ? undefined : answer(command, now);
       return text === undefined ? undefined : framed(text, line.checksum);
     },
     advance(now) {
       pins.advance(now);
-      const expiry = hostOkAt + memory.timeout * WATCHDOG_UNIT_MS;
-      if (!memory.isEnabled || now < expiry) return;
-      // From here on it waits for ~AA1, and to be enabled anew.
-      Object.assign(memory, { timedOut: true, isEnabled: false });
-      setOutputs(memory.safe, expiry);
+      guard.advance(now);
     },
     restart(now) {
-      setOutputs(memory.timedOut ? memory.safe : memory.powerOn, now);
-      wasReset = true;
-      hostOkAt = now;
+      guard.restart(now);
+      state.wasReset = true;
+      latched = 0;
     },
     alarm: () => undefined,
-    describe: (now) => ({
-      ...(isIcp && { watchdog: { ...memory, hostOkAgoMs: now - hostOkAt } }),
-      wasReset,
-    }),
+    describe: (now) => ({ ...guard.describe(now), wasReset: state.wasReset }),
   };
+}
+
+function configuration(body: string, model: Model, aa: string, line: Line): string | undefined {
+  switch (body) {
+    case '2': {
+      const format = hex(line.checksum ? CHECKSUM_BIT : 0);
+      return `!${aa}${DIGITAL_IO}${BAUD_CODES.get(line.baudRate) ?? '06'}${format}`;
+    }
+    case 'F':
+      return `!${aa}${model.version}`;
+    case 'M':
+      return `!${aa}${model.name}`;
+    default:
+      return undefined;
+  }
+}
+
+/** `#AABBDD`: all outputs, or one channel. */
+function toOutputs(
+  body: string,
+  model: Model,
+  aa: string,
+  outputs: Outputs,
+  guard: Guard,
+  now: number,
+): string | undefined {
+  const [, group = '', data = ''] = /^([0-9A-F]{2})([0-9A-F]{2})$/.exec(body) ?? [];
+  if (group === '') return undefined;
+  if (guard.isBlocking()) return '!';
+  const value = outputsAfter(group, data, outputs.get(), model.outputs);
+  if (value === undefined) return model.isIcp ? '?' : `?${aa}`;
+  outputs.set(value, now);
+  return '>';
+}
+
+function outputsAfter(group: string, data: string, before: number, count: number): number | undefined {
+  const value = Number.parseInt(data, 16);
+  if (group === '00' || group === '0A') return value < 1 << count ? value : undefined;
+  const channel = Number.parseInt(group[1] ?? '', 16);
+  if ((group[0] !== '1' && group[0] !== 'A') || channel >= count || value > 1) return undefined;
+  return value === 1 ? before | (1 << channel) : before & ~(1 << channel);
+}
+
+/** `@AA(data)`: as many digits as four outputs, or eight, need. */
+function toAllOutputs(body: string, model: Model, outputs: Outputs, guard: Guard, now: number): string {
+  if (guard.isBlocking()) return '!';
+  const digits = model.outputs <= 4 ? /^[0-9A-F]$/ : /^[0-9A-F]{2}$/;
+  if (!digits.test(body)) return '?';
+  outputs.set(Number.parseInt(body, 16), now);
+  return '>';
 }

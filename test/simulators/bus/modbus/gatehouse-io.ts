@@ -1,32 +1,35 @@
 /** The Gatehouse I/O controller, with the register map that config/profiles/gatehouse-io.yaml describes. */
-
 import { openPins } from '../pins.ts';
 import { type DevicePlan, type DeviceSettings, settingsSchema } from '../plan.ts';
 import type { Device } from '../protocol.ts';
 import { epochMs } from '../time.ts';
-import { EXCEPTION, exception, FUNCTION, framed, type Pdu, pduOf } from './frame.ts';
+import { framed, pduOf } from './frame.ts';
+import { answer, type Registers } from './registers.ts';
 
 const INPUT_COUNT = 4;
 const OUTPUT_COUNT = 8;
-const STATUS = { address: 0x0000, length: 10 } as const;
-const SETTINGS = { address: 0x0100, length: 7 } as const;
-const PULSE = { address: 0x0200, length: 4 } as const;
-const IDENTITY = { address: 0x0300, length: 40 } as const;
+interface Block {
+  address: number;
+  length: number;
+}
+const STATUS: Block = { address: 0x0000, length: 10 };
+const SETTINGS: Block = { address: 0x0100, length: 7 };
+const PULSE: Block = { address: 0x0200, length: 4 };
+const IDENTITY: Block = { address: 0x0300, length: 40 };
 const NAME_BYTES = 16;
-const READ_MAX = 125;
 /** Inputs 0 to 3 and outputs 0 to 7. */
 const PINS_MASK = 0xff0f;
-const PULSE_MS = { min: 100, max: 600_000 } as const;
+const DURATION_MS = { min: 100, max: 600_000 } as const;
 const VENDOR = 'Gatehouse';
 
 export function openGatehouseIo(plan: DevicePlan): Device {
-  const { address } = plan;
-  const names = [plan.hwId ?? `GIO-${address}`, plan.type ?? 'GIO-48', plan.platformVersion ?? '1.0.0'];
+  const { address, hwId = '', type = 'GIO-48', platformVersion = '1.0.0' } = plan;
   const app = plan.app ?? { name: 'io', version: '1.0.0' };
-  let settings: DeviceSettings = plan.settings ?? settingsSchema.parse({});
+  const identity = textRegisters([hwId, type, platformVersion, app.name, app.version]);
+  let settings = plan.settings ?? settingsSchema.parse({});
   let edges = [0, 0, 0, 0];
   let bootCount = 1;
-  let status = { tamper: false, supplyFault: false };
+  let alarms = { tamper: false, supplyFault: false };
   let lastPulse = { id: 0, relay: 0 };
   const pins = openPins({
     ...{ inputs: INPUT_COUNT, outputs: OUTPUT_COUNT, epoch: epochMs },
@@ -34,45 +37,18 @@ export function openGatehouseIo(plan: DevicePlan): Device {
       if (settings.useInputPinMemory) edges[input] = ((edges[input] ?? 0) + 1) % 16;
     },
   });
-
   const remaining = (now: number) => Math.max(0, Math.ceil((pins.pulseEnd(lastPulse.relay) ?? now) - now));
-  const inputEdges = () => edges.reduce((sum, count, input) => sum | (count << (4 * input)), 0);
-  function statusBlock(now: number): number[] {
-    return [
-      ...[pins.inputs(), inputEdges(), pins.outputs(), ...words(settings.settingsVersion), bootCount],
-      ...[(status.tamper ? 1 : 0) | (status.supplyFault ? 2 : 0), lastPulse.id, ...words(remaining(now))],
-    ];
-  }
-  const settingsBlock = () => [
-    ...[settings.ioPins, settings.relayIndex, ...words(settings.unlockDurationMilliseconds)],
-    ...[settings.useInputPinMemory ? 1 : 0, ...words(settings.settingsVersion)],
-  ];
-  function identityBlock(): number[] {
-    const bytes = Buffer.concat([...names, app.name, app.version].map(padded));
-    return Array.from({ length: IDENTITY.length }, (_, index) => bytes.readUInt16BE(2 * index));
-  }
 
-  /** All of it inside one block. */
-  function registers(from: number, count: number, now: number): number[] | undefined {
-    const blocks = [
-      { ...STATUS, read: () => statusBlock(now) },
-      { ...SETTINGS, read: settingsBlock },
-      { ...IDENTITY, read: identityBlock },
+  function status(now: number): number[] {
+    const inputEdges = edges.reduce((sum, count, input) => sum | (count << (4 * input)), 0);
+    return [
+      ...[pins.inputs(), inputEdges, pins.outputs(), ...words(settings.settingsVersion), bootCount],
+      ...[(alarms.tamper ? 1 : 0) | (alarms.supplyFault ? 2 : 0), lastPulse.id, ...words(remaining(now))],
     ];
-    const block = blocks.find((one) => from >= one.address && from + count <= one.address + one.length);
-    return block?.read().slice(from - block.address, from - block.address + count);
   }
-  function writeSettings(values: Buffer): boolean {
-    const next: DeviceSettings = {
-      ioPins: values.readUInt16BE(0),
-      relayIndex: values.readUInt16BE(2),
-      unlockDurationMilliseconds: values.readUInt32BE(4),
-      useInputPinMemory: values.readUInt16BE(8) === 1,
-      settingsVersion: values.readUInt32BE(10),
-    };
-    if ((next.ioPins & ~PINS_MASK) !== 0 || next.relayIndex >= OUTPUT_COUNT || values.readUInt16BE(8) > 1)
-      return false;
-    if (!isDuration(next.unlockDurationMilliseconds)) return false;
+  function apply(values: Buffer): boolean {
+    const next = settingsFrom(values);
+    if (!next) return false;
     settings = next;
     if (!settings.useInputPinMemory) edges = [0, 0, 0, 0];
     return true;
@@ -86,41 +62,24 @@ export function openGatehouseIo(plan: DevicePlan): Device {
     pins.pulseOutput(relay, true, Math.max(now + duration, pins.pulseEnd(relay) ?? 0), now);
     return true;
   }
-
-  function write(pdu: Pdu, now: number): number[] {
-    const [from, count] = [pdu.readUInt16BE(1), pdu.readUInt16BE(3)];
-    const values = pdu.subarray(6);
-    const refuse = (code: number) => exception(FUNCTION.writeMultipleRegisters, code);
-    if (pdu[5] !== 2 * count || values.length !== 2 * count) return refuse(EXCEPTION.illegalValue);
-    const inSettings = from >= SETTINGS.address && from + count <= SETTINGS.address + SETTINGS.length;
-    const inPulse = from >= PULSE.address && from + count <= PULSE.address + PULSE.length;
-    if (count === 0 || !(inSettings || inPulse)) return refuse(EXCEPTION.illegalAddress);
-    const isWhole = count === (inSettings ? SETTINGS : PULSE).length;
-    const accepted = isWhole && (inSettings ? writeSettings(values) : pulse(values, now));
-    return accepted ? [...pdu.subarray(0, 5)] : refuse(EXCEPTION.illegalValue);
-  }
-  function answer(pdu: Pdu, now: number): number[] {
-    const [functionCode = 0] = pdu;
-    switch (functionCode) {
-      case FUNCTION.readHoldingRegisters: {
-        const count = pdu.readUInt16BE(3);
-        if (count < 1 || count > READ_MAX) return exception(functionCode, EXCEPTION.illegalValue);
-        const values = registers(pdu.readUInt16BE(1), count, now);
-        if (!values) return exception(functionCode, EXCEPTION.illegalAddress);
-        return [functionCode, 2 * count, ...values.flatMap((value) => [value >> 8, value & 0xff])];
-      }
-      case FUNCTION.writeMultipleRegisters:
-        return write(pdu, now);
-      case FUNCTION.encapsulated:
-        return identification(pdu, [VENDOR, names[1] ?? '', names[2] ?? '']);
-      default:
-        return exception(functionCode, EXCEPTION.illegalFunction);
-    }
-  }
+  const registers = (now: number): Registers => ({
+    identity: [VENDOR, type, platformVersion],
+    read(from, count) {
+      if (isWithin(STATUS, from, count)) return part(status(now), STATUS, from, count);
+      if (isWithin(SETTINGS, from, count)) return part(settingsRegisters(settings), SETTINGS, from, count);
+      return isWithin(IDENTITY, from, count) ? part(identity, IDENTITY, from, count) : undefined;
+    },
+    write(from, count, values) {
+      const block = [SETTINGS, PULSE].find((one) => isWithin(one, from, count));
+      if (!block) return 'illegalAddress';
+      const isAccepted = count === block.length && (block === SETTINGS ? apply(values) : pulse(values, now));
+      return isAccepted ? 'done' : 'illegalValue';
+    },
+  });
 
   return {
     pins,
-    answer: (request, now) => framed(address, answer(pduOf(request), now)),
+    answer: (request, now) => framed(address, answer(pduOf(request), registers(now))),
     advance: (now) => pins.advance(now),
     restart(now) {
       for (let output = 0; output < OUTPUT_COUNT; output += 1) pins.setOutput(output, false, now);
@@ -129,40 +88,54 @@ export function openGatehouseIo(plan: DevicePlan): Device {
       bootCount = (bootCount + 1) % 0x1_0000;
     },
     alarm(change) {
-      status = { ...status, ...change };
+      alarms = { ...alarms, ...change };
     },
     describe: (now) => ({
-      ...{ settings, bootCount, ...status, inputEdges: edges },
+      ...{ settings, bootCount, ...alarms, inputEdges: edges },
       pulse: { ...lastPulse, remainingMilliseconds: remaining(now) },
     }),
   };
 }
 
-/** Read Device Identification, basic objects (application protocol 1.1b3, 6.21). */
-function identification(pdu: Pdu, objects: readonly string[]): number[] {
-  const [functionCode = 0, meiType, readCode = 0, object = 0] = pdu;
-  if (meiType !== 0x0e) return exception(functionCode, EXCEPTION.illegalFunction);
-  if (readCode < 1 || readCode > 4) return exception(functionCode, EXCEPTION.illegalValue);
-  const wanted = readCode === 4 ? [object] : [0, 1, 2].slice(object < objects.length ? object : 0);
-  if (readCode === 4 && object >= objects.length) return exception(functionCode, EXCEPTION.illegalAddress);
-  const listed = wanted.flatMap((id) => {
-    const text = Buffer.from(objects[id] ?? '');
-    return [id, text.length, ...text];
-  });
-  // Conformity 0x81: basic, as a stream and one by one; nothing follows.
-  return [functionCode, 0x0e, readCode, 0x81, 0, 0, wanted.length, ...listed];
+function settingsRegisters(settings: DeviceSettings): number[] {
+  const { ioPins, relayIndex, unlockDurationMilliseconds, useInputPinMemory, settingsVersion } = settings;
+  const duration = words(unlockDurationMilliseconds);
+  return [ioPins, relayIndex, ...duration, useInputPinMemory ? 1 : 0, ...words(settingsVersion)];
+}
+
+/** Undefined when any of them cannot be. */
+function settingsFrom(values: Buffer): DeviceSettings | undefined {
+  const [ioPins, relayIndex, flags] = [
+    values.readUInt16BE(0),
+    values.readUInt16BE(2),
+    values.readUInt16BE(8),
+  ];
+  const unlockDurationMilliseconds = values.readUInt32BE(4);
+  if ((ioPins & ~PINS_MASK) !== 0 || relayIndex >= OUTPUT_COUNT || flags > 1) return undefined;
+  if (!isDuration(unlockDurationMilliseconds)) return undefined;
+  const settingsVersion = values.readUInt32BE(10);
+  return { ioPins, relayIndex, unlockDurationMilliseconds, useInputPinMemory: flags === 1, settingsVersion };
+}
+
+function isWithin(block: Block, from: number, count: number): boolean {
+  return from >= block.address && from + count <= block.address + block.length;
+}
+
+function part(registers: readonly number[], block: Block, from: number, count: number): number[] {
+  return registers.slice(from - block.address, from - block.address + count);
 }
 
 function words(value: number): [number, number] {
   return [Math.floor(value / 0x1_0000) & 0xffff, value & 0xffff];
 }
 
-function padded(text: string): Buffer {
-  const bytes = Buffer.alloc(NAME_BYTES);
-  bytes.write(text, 'latin1');
-  return bytes;
+/** Sixteen characters each, padded with NUL. */
+function textRegisters(texts: readonly string[]): number[] {
+  const bytes = Buffer.alloc(texts.length * NAME_BYTES);
+  for (const [index, text] of texts.entries()) bytes.write(text, index * NAME_BYTES, NAME_BYTES, 'latin1');
+  return Array.from({ length: bytes.length / 2 }, (_, index) => bytes.readUInt16BE(2 * index));
 }
 
 function isDuration(milliseconds: number): boolean {
-  return milliseconds >= PULSE_MS.min && milliseconds <= PULSE_MS.max;
+  return milliseconds >= DURATION_MS.min && milliseconds <= DURATION_MS.max;
 }

@@ -1,0 +1,59 @@
+/** What is wrong with a device, as it shows on the wire (faultsSchema in plan.ts). */
+import type { DeviceChange, Faults } from './plan.ts';
+import type { Protocol } from './protocol.ts';
+import { garbled, openRandom } from './random.ts';
+
+export interface Ailments {
+  faults(): Faults;
+  /** null: it is healthy. */
+  change(changes: NonNullable<DeviceChange['faults']> | null): void;
+  /** Does it miss this request? */
+  isDeaf(): boolean;
+  /** Does it say nothing, though it did what it was asked? */
+  swallows(): boolean;
+  spoilt(reply: Uint8Array): Uint8Array;
+  /** Of the next reply, in place of its turnaround. */
+  delayMs(turnaroundMs: number): number;
+}
+
+export function openAilments(initial: Faults, address: number, protocol: Protocol): Ailments {
+  let faults = initial;
+  let losses = openRandom(faults.loss?.seed ?? 0);
+  const garbage = openRandom(address);
+
+  function change(changes: NonNullable<DeviceChange['faults']> | null): void {
+    const left = Object.entries({ ...faults, ...changes }).filter(
+      ([, fault]) => fault !== null && fault !== false,
+    );
+    faults = changes === null ? {} : (Object.fromEntries(left) as Faults);
+    if (changes?.loss) losses = openRandom(changes.loss.seed);
+  }
+  return {
+    faults: () => faults,
+    change,
+    isDeaf: () => faults.dead === true || (faults.loss !== undefined && losses() < faults.loss.share),
+    swallows() {
+      const { silent } = faults;
+      if (silent === undefined) return false;
+      change({ silent: silent > 1 ? silent - 1 : null });
+      return true;
+    },
+    spoilt(reply) {
+      const { wrongAddress, corrupt, duplicate, truncate = 0, noise = '' } = faults;
+      let bytes = reply;
+      if (wrongAddress !== undefined) bytes = protocol.readdressed(bytes, wrongAddress);
+      if (corrupt) bytes = protocol.corrupted(bytes);
+      if (duplicate) bytes = garbled(bytes, garbage);
+      return Buffer.concat([
+        Buffer.from(noise, 'hex'),
+        bytes.subarray(0, Math.max(0, bytes.length - truncate)),
+      ]);
+    },
+    delayMs(turnaroundMs) {
+      const { late, slowMs = 0 } = faults;
+      if (!late) return turnaroundMs + slowMs;
+      change({ late: late.replies > 1 ? { ...late, replies: late.replies - 1 } : null });
+      return late.milliseconds;
+    },
+  };
+}
