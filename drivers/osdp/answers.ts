@@ -161,7 +161,7 @@ export function refused(
   replyMac: Uint8Array | null,
 ): Settled {
   const { stage, options } = session;
-  const again = { effects: [], outcome: { kind: 'again' } } as const;
+  const again: Omit<Settled, 'session'> = { effects: [], outcome: { kind: 'again' } };
   // It did not understand what came: the same bytes again.
   if (nak.code === NAK.check && !replyMac) return { session, ...again };
   const isSecure = options.security.secure !== 'off';

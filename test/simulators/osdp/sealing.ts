@@ -80,7 +80,7 @@ export function signReply(sealing: Sealing, signed: Buffer): Buffer {
 /** undefined: not padded as it must be. Before the command is accepted the IV is of the last reply, which does not change. */
 export function decryptCommand(sealing: Sealing, data: Buffer): Buffer | undefined {
   if (data.length === 0 || data.length % 16 !== 0) return undefined;
-  let previous = complement(sealing.replyMac);
+  let previous: Buffer = complement(sealing.replyMac);
   const clear: Buffer[] = [];
   for (const block of blocksOf(data)) {
     clear.push(xor(unaes(sealing.encryptionKey, block), previous));
@@ -92,7 +92,7 @@ export function decryptCommand(sealing: Sealing, data: Buffer): Buffer | undefin
 }
 
 export function encryptReply(sealing: Sealing, data: Buffer): Buffer {
-  let previous = complement(sealing.commandMac);
+  let previous: Buffer = complement(sealing.commandMac);
   const hidden: Buffer[] = [];
   for (const block of blocksOf(filled(data))) {
     previous = aes(sealing.encryptionKey, xor(block, previous));

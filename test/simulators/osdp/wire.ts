@@ -110,3 +110,12 @@ export function writeReply(reply: ReplyFrame, sign?: (signed: Buffer) => Buffer)
   const check = usesCrc ? [crc & 0xff, crc >> 8] : [sumOf(message)];
   return Buffer.concat([Buffer.from([MARK]), message, Buffer.from(check)]);
 }
+
+/** The message with its check made right, whatever was done to it; with a mark. */
+export function rechecked(message: Uint8Array): Buffer {
+  const bytes = Buffer.from(message);
+  const usesCrc = ((bytes[4] ?? 0) & 4) !== 0;
+  if (usesCrc && bytes.length > 2) bytes.writeUInt16LE(crcOf(bytes.subarray(0, -2)), bytes.length - 2);
+  if (!usesCrc && bytes.length > 1) bytes[bytes.length - 1] = sumOf(bytes.subarray(0, -1));
+  return Buffer.concat([Buffer.from([MARK]), bytes]);
+}

@@ -1,0 +1,192 @@
+/**
+ * A simulated peripheral device: address, sequence numbers, the secure channel and everything that can be wrong with
+ * them, around a peripheral.ts. Bytes of one command in, bytes of the reply out.
+ */
+
+import type { Device } from '../bus/protocol.ts';
+import { type Answer, nak, openPeripheral, type Peripheral, type PeripheralOptions } from './peripheral.ts';
+import { CHALLENGE, openVault, plainly, type VaultOptions } from './vault.ts';
+import { type CommandFrame, readCommand, rechecked } from './wire.ts';
+
+/** What is wrong with the next replies. */
+export const REPLY_FAULTS = [
+  /** Carried out, and not answered. */
+  'lost',
+  /** One bit is wrong. */
+  'damaged',
+  /** Its last reply but one, again. */
+  'replayed',
+  /** Under another number. */
+  'sequence',
+  /** Too busy to do it. */
+  'busy',
+  /** Offers the key that everybody knows, whatever was asked for. */
+  'downgrade',
+  /** Without security, inside a session. */
+  'clearText',
+  /** In the name of another address. */
+  'stranger',
+] as const;
+export type ReplyFault = (typeof REPLY_FAULTS)[number];
+
+export interface OsdpDeviceOptions extends PeripheralOptions, Omit<VaultOptions, 'id'> {
+  address: number;
+  /** Nothing but ID, CAP and the handshake in clear text. */
+  requiresSecurity?: boolean;
+  /** Says NAK 1 to what was damaged, instead of nothing. */
+  answersDamaged?: boolean;
+}
+
+export interface OsdpDevice extends Device {
+  readonly address: number;
+  readonly peripheral: Peripheral;
+  /** The next `times` replies have this fault. */
+  break(fault: ReplyFault, times?: number): void;
+  setKey(key: Uint8Array | undefined): void;
+  isSecure(): boolean;
+  /** How often a session was established. */
+  sessions(): number;
+}
+
+/** A device forgets its session when the panel is silent for so long (5.7). */
+const SESSION_TIMEOUT_MS = 8_000;
+const BROADCAST = 0x7f;
+const KEYSET = 0x75;
+const PROOF = 0x77;
+const COMSET = 0x6e;
+const IN_CLEAR = new Set([0x61, 0x62, CHALLENGE, PROOF]);
+const BUSY: Answer = { code: 0x79, data: Buffer.alloc(0) };
+const NAK_CODE = { check: 1, sequence: 4, block: 5, required: 6 } as const;
+
+interface Sent {
+  command: Buffer;
+  sequence: number;
+  reply: Buffer;
+}
+
+export function openOsdpDevice(options: OsdpDeviceOptions): OsdpDevice {
+  const peripheral = openPeripheral(options);
+  const vault = openVault({ ...options, id: peripheral.identity().subarray(0, 8) });
+  const faults = openFaults();
+  let { address } = options;
+  /** From the next command on. */
+  let nextAddress = address;
+  let last: Sent | undefined;
+  let before: Buffer | undefined;
+  let heardAt = Number.NEGATIVE_INFINITY;
+
+  function forget(): void {
+    vault.forget();
+    last = undefined;
+  }
+
+  function perform(code: number, data: Buffer, now: number): Answer {
+    if (code === KEYSET) return vault.isSecure() ? vault.takeKey(data) : nak(NAK_CODE.required);
+    if (code !== COMSET) return peripheral.perform(code, data, now);
+    if (data.length !== 5) return nak(2);
+    nextAddress = data.readUInt8(0);
+    return { code: 0x54, data };
+  }
+  function carryOut(command: CommandFrame, now: number): Buffer {
+    const { code, block, data } = command;
+    if (code === CHALLENGE || code === PROOF) return vault.handshake(command, faults.has('downgrade'));
+    if (vault.isSecure()) {
+      const clear = vault.unseal(command);
+      if (!clear) {
+        vault.forget();
+        return plainly(command, nak(NAK_CODE.required));
+      }
+      const answer = perform(code, clear, now);
+      return faults.has('clearText') ? plainly(command, answer) : vault.seal(command, answer);
+    }
+    if (block) return plainly(command, nak(options.isPlain ? NAK_CODE.block : NAK_CODE.required));
+    if (options.requiresSecurity && !IN_CLEAR.has(code)) return plainly(command, nak(NAK_CODE.required));
+    return plainly(command, perform(code, data, now));
+  }
+
+  /** Checks the count (5.9): the same command again gets the same reply again, and is not carried out. */
+  function counted(command: CommandFrame, now: number): Buffer {
+    const { sequence, raw } = command;
+    if (sequence === 0) forget();
+    else if (last && sequence === last.sequence && raw.equals(last.command)) return last.reply;
+    else if (sequence !== ((last?.sequence ?? -1) % 3) + 1) {
+      forget();
+      return plainly(command, nak(NAK_CODE.sequence));
+    }
+    if (faults.has('busy')) return plainly({ ...command, sequence: 0 }, BUSY);
+    const reply = carryOut(command, now);
+    before = last?.reply;
+    last = { command: Buffer.from(raw), sequence, reply };
+    address = nextAddress;
+    return reply;
+  }
+
+  return {
+    peripheral,
+    pins: peripheral.pins,
+    get address() {
+      return address;
+    },
+    answer(request, now) {
+      peripheral.advance(now);
+      const command = readCommand(request);
+      if (!command) return undefined;
+      if (command === 'damaged') return options.answersDamaged ? complaint(request, address) : undefined;
+      if (command.address !== address && command.address !== BROADCAST) return undefined;
+      if (now - heardAt > SESSION_TIMEOUT_MS) forget();
+      heardAt = now;
+      return faults.spoil(counted(command, now), before);
+    },
+    advance: peripheral.advance,
+    restart(now) {
+      forget();
+      peripheral.restart(now);
+    },
+    alarm: peripheral.alarm,
+    describe: () => ({
+      ...peripheral.describe(),
+      ...{ isPaired: vault.hasKey(), isSecure: vault.isSecure(), sessions: vault.sessions() },
+    }),
+    break: faults.set,
+    setKey: vault.setKey,
+    isSecure: vault.isSecure,
+    sessions: vault.sessions,
+  };
+}
+
+/** Says that the check was wrong, as far as what came looks like a command to this address. */
+function complaint(request: Uint8Array, address: number): Buffer | undefined {
+  const start = request.indexOf(0x53);
+  if (start < 0 || request[start + 1] !== address) return undefined;
+  const control = request[start + 4] ?? 4;
+  return plainly({ address, sequence: control & 3, usesCrc: (control & 4) !== 0 }, nak(NAK_CODE.check));
+}
+
+function openFaults() {
+  const left = new Map<ReplyFault, number>();
+  function has(fault: ReplyFault): boolean {
+    const times = left.get(fault) ?? 0;
+    if (times > 0) left.set(fault, times - 1);
+    return times > 0;
+  }
+  return {
+    has,
+    set: (fault: ReplyFault, times = 1) => void left.set(fault, times),
+    spoil(reply: Buffer, before: Buffer | undefined): Buffer | undefined {
+      const bytes = Buffer.from(reply);
+      if (has('lost')) return undefined;
+      if (has('damaged')) bytes[bytes.length - 3] = (bytes[bytes.length - 3] ?? 0) ^ 0x10;
+      if (has('replayed')) return before ?? bytes;
+      if (has('sequence')) return rewritten(bytes, 4, (control) => (control & ~3) | ((control + 1) & 3));
+      if (has('stranger')) return rewritten(bytes, 1, (from) => from ^ 0x40);
+      return bytes;
+    },
+  };
+}
+
+/** The reply with one byte of its header changed, and its check right again. */
+export function rewritten(reply: Buffer, at: number, change: (byte: number) => number): Buffer {
+  const message = Buffer.from(reply.subarray(reply.indexOf(0x53)));
+  message[at] = change(message[at] ?? 0);
+  return rechecked(message);
+}
