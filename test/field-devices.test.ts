@@ -1,100 +1,16 @@
 /** Wanted → applied, end to end: the three users of src/reconcile.ts, through host processes of their own. */
-import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { Plain } from '../drivers/driver.ts';
-import { systemClock } from '../src/clock.ts';
-import { configSchema } from '../src/config.ts';
-import { openEstate } from '../src/estate.ts';
-import { silentLog } from '../src/log.ts';
-import { LOCAL_ADMINISTRATOR } from '../src/principal.ts';
-import { siteSchema } from '../src/site-document.ts';
-import { supervise } from '../src/supervise.ts';
+import { CALLER, DEVICE, DOOR, LOCK, linkOptions, openFieldSite, SITE, ZGATE } from './field-site.ts';
 import { freePort, openDaemon } from './simulators/daemon.ts';
-import { temporaryDatabase, temporaryFolder } from './temporary.ts';
-
-const DEVICE = 'aaaaaaaa-0000-4000-8000-00000000000a';
-const ZGATE = 'bbbbbbbb-0000-4000-8000-00000000000b';
-const NETWORK = 'cccccccc-0000-4000-8000-00000000000c';
-const DOOR = 'dddddddd-0000-4000-8000-00000000000d';
-const LOCK = '00124b00aabbccdd';
-const CALLER = { principal: LOCAL_ADMINISTRATOR, correlationId: 'test', ifMatch: undefined };
-const SITE = siteSchema.parse({
-  doors: [{ id: DOOR, accessPointId: 1, mac: LOCK, gatewayId: ZGATE, networkId: NETWORK }],
-  rs485: [{ deviceId: DEVICE, hwId: 'io-1', bus: 'bus-1' }],
-});
-const linkOptions = (devices: Plain[]) => ({ reportEveryMs: 50, devices });
-
-/** Restarts on the same folder are calls of `open`; what it returns closes it. */
-async function site() {
-  const folder = temporaryFolder();
-  const database = await temporaryDatabase(folder);
-  const config = configSchema.parse({
-    dataDirectory: folder,
-    links: [
-      {
-        ...{ id: 'bus-1', protocol: 'loopback', host: 'buses' },
-        options: linkOptions([{ kind: 'rs485', hwId: 'io-1' }]),
-      },
-      {
-        ...{ id: 'zb-1', protocol: 'loopback', host: 'zigbee' },
-        options: linkOptions([
-          { kind: 'gateway', hwId: '00124b0001020304' },
-          { kind: 'lock', hwId: LOCK },
-        ]),
-      },
-    ],
-    networks: [{ id: NETWORK }],
-    zgates: [{ deviceId: ZGATE, link: 'zb-1', networkId: NETWORK }],
-  });
-
-  async function open() {
-    const stop = new AbortController();
-    const running: Promise<void>[] = [];
-    const opening = new AsyncDisposableStack();
-    opening.defer(async () => {
-      stop.abort();
-      await Promise.all(running);
-    });
-    const estate = await openEstate({
-      ...{ config, database, opening, clock: systemClock, log: silentLog, audit: { record() {} } },
-      events: { publish() {}, wake() {} },
-      databaseFile: join(folder, 'gatehouse.db'),
-      processes: { execPath: process.execPath, kill: (pid) => process.kill(pid, 'SIGKILL') },
-      tasks: {
-        start: (name, run) =>
-          void running.push(
-            supervise({ name, run, signal: stop.signal, clock: systemClock, log: silentLog }),
-          ),
-      },
-    });
-    const close = () => opening.disposeAsync();
-    onTestFinished(close);
-    const { signal } = new AbortController();
-    return {
-      ...{ ...estate, close },
-      behave: (link: string, hwId: string, more: Record<string, Plain>) =>
-        estate.field.execute(link, { kind: 'behave', data: { hwId, ...more }, timeoutMs: 5_000 }, signal),
-      isConnected: () => estate.rs485.get(DEVICE).device.connectionState.connected,
-      change: (relayIndex: number) => estate.rs485.update(DEVICE, { relayIndex }, CALLER),
-      killHost(name: string) {
-        const pid = estate.field.state().hosts.find((host) => host.name === name)?.pid;
-        if (pid === undefined) throw new Error(`host ${name} does not run`);
-        process.kill(pid, 'SIGKILL');
-      },
-    };
-  }
-  const first = await open();
-  await first.siteImport.run({ document: SITE, dryRun: false }, CALLER);
-  return { open, first };
-}
+import { temporaryFolder } from './temporary.ts';
 
 const waitFor = (condition: () => void) => vi.waitFor(condition, { timeout: 15_000, interval: 10 });
-type Estate = Awaited<ReturnType<Awaited<ReturnType<typeof site>>['open']>>;
+type Estate = Awaited<ReturnType<Awaited<ReturnType<typeof openFieldSite>>['open']>>;
 const inForce = ({ rs485 }: Estate) => waitFor(() => expect(rs485.state(DEVICE).inForce).toBe(true));
 
 describe('what is wanted', () => {
   it('reaches an RS-485 device, a Zigbee gateway and a lock', async () => {
-    const { first } = await site();
+    const { first } = await openFieldSite();
     const { rs485, zgates, doors } = first;
     await inForce(first);
     await rs485.update(DEVICE, { ioPins: { output0: true }, relayIndex: 2 }, CALLER);
@@ -113,7 +29,7 @@ describe('what is wanted', () => {
   });
 
   it('and is refused shows in the state why, and a newer version is tried', async () => {
-    const { first } = await site();
+    const { first } = await openFieldSite();
     const { rs485, zgates, doors, behave } = first;
     await inForce(first);
     await waitFor(() => expect(zgates.get(ZGATE).zgate.connectionState.connected).toBe(true));
@@ -136,7 +52,7 @@ describe('what is wanted', () => {
   });
 
   it('comes again, ever more seldom, to a device that forgets', async () => {
-    const { first } = await site();
+    const { first } = await openFieldSite();
     await inForce(first);
     await first.behave('bus-1', 'io-1', { behaviour: 'forget' });
     await first.change(1);
@@ -146,7 +62,7 @@ describe('what is wanted', () => {
   });
 
   it('supersedes what is on its way: an attempt that hangs is ended for the newer version', async () => {
-    const { first } = await site();
+    const { first } = await openFieldSite();
     await inForce(first);
     await first.behave('bus-1', 'io-1', { behaviour: 'hang' });
     await first.change(1);
@@ -163,7 +79,7 @@ describe('what is wanted', () => {
   });
 
   it('survives the death of the host in the middle', async () => {
-    const { first } = await site();
+    const { first } = await openFieldSite();
     await inForce(first);
     await first.behave('bus-1', 'io-1', { behaviour: 'hang' });
     await first.change(1);
@@ -175,7 +91,7 @@ describe('what is wanted', () => {
   });
 
   it('survives a restart of the daemon in the middle', async () => {
-    const { first, open } = await site();
+    const { first, open } = await openFieldSite();
     await inForce(first);
     await first.behave('bus-1', 'io-1', { behaviour: 'hang' });
     await first.change(1);
@@ -188,7 +104,7 @@ describe('what is wanted', () => {
 });
 
 it('the connection changes when the device goes and comes back, and at no other time', async () => {
-  const { first } = await site();
+  const { first } = await openFieldSite();
   await inForce(first);
   const { rs485, behave } = first;
   const connection = () => rs485.get(DEVICE).device.connectionState;

@@ -1,0 +1,100 @@
+/** An estate whose links are played by host processes of their own, on a database that outlives it. */
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import type { Plain } from '../drivers/driver.ts';
+import type { AuditEntry } from '../src/audit/audit.ts';
+import { systemClock } from '../src/clock.ts';
+import { configSchema } from '../src/config.ts';
+import { openEstate } from '../src/estate.ts';
+import type { LiveEvent } from '../src/events/events.ts';
+import { silentLog } from '../src/log.ts';
+import { LOCAL_ADMINISTRATOR } from '../src/principal.ts';
+import { siteSchema } from '../src/site-document.ts';
+import { supervise } from '../src/supervise.ts';
+import { temporaryDatabase, temporaryFolder } from './temporary.ts';
+
+export const DEVICE = 'aaaaaaaa-0000-4000-8000-00000000000a';
+export const ZGATE = 'bbbbbbbb-0000-4000-8000-00000000000b';
+export const NETWORK = 'cccccccc-0000-4000-8000-00000000000c';
+export const DOOR = 'dddddddd-0000-4000-8000-00000000000d';
+export const LOCK = '00124b00aabbccdd';
+export const CALLER = { principal: LOCAL_ADMINISTRATOR, correlationId: 'test', ifMatch: undefined };
+export const SITE = siteSchema.parse({
+  doors: [{ id: DOOR, accessPointId: 1, mac: LOCK, gatewayId: ZGATE, networkId: NETWORK }],
+  rs485: [{ deviceId: DEVICE, hwId: 'io-1', bus: 'bus-1' }],
+});
+export const linkOptions = (devices: Plain[]) => ({ reportEveryMs: 50, devices });
+
+/** Restarts on the same folder are calls of `open`; what it returns closes it. */
+export async function openFieldSite(onBus: Plain[] = [{ kind: 'rs485', hwId: 'io-1' }]) {
+  const folder = temporaryFolder();
+  const database = await temporaryDatabase(folder);
+  const config = configSchema.parse({
+    dataDirectory: folder,
+    links: [
+      {
+        ...{ id: 'bus-1', protocol: 'loopback', host: 'buses' },
+        options: linkOptions(onBus),
+      },
+      {
+        ...{ id: 'zb-1', protocol: 'loopback', host: 'zigbee' },
+        options: linkOptions([
+          { kind: 'gateway', hwId: '00124b0001020304' },
+          { kind: 'lock', hwId: LOCK },
+        ]),
+      },
+    ],
+    networks: [{ id: NETWORK }],
+    zgates: [{ deviceId: ZGATE, link: 'zb-1', networkId: NETWORK }],
+  });
+
+  async function open() {
+    const stop = new AbortController();
+    const published: LiveEvent[] = [];
+    const audits: AuditEntry[] = [];
+    const running: Promise<void>[] = [];
+    const opening = new AsyncDisposableStack();
+    opening.defer(async () => {
+      stop.abort();
+      await Promise.all(running);
+    });
+    const estate = await openEstate({
+      ...{
+        config,
+        database,
+        opening,
+        clock: systemClock,
+        log: silentLog,
+        audit: { record: (entry) => void audits.push(entry) },
+      },
+      events: { publish: (event) => void published.push(event), wake() {} },
+      databaseFile: join(folder, 'gatehouse.db'),
+      systemId: '0d8c1c1e-7a3e-4f0b-9c57-3a52f1f0a1b2',
+      processes: { execPath: process.execPath, kill: (pid) => process.kill(pid, 'SIGKILL') },
+      tasks: {
+        start: (name, run) =>
+          void running.push(
+            supervise({ name, run, signal: stop.signal, clock: systemClock, log: silentLog }),
+          ),
+      },
+    });
+    const close = () => opening.disposeAsync();
+    onTestFinished(close);
+    const { signal } = new AbortController();
+    return {
+      ...{ ...estate, close, published, audits },
+      behave: (link: string, hwId: string, more: Record<string, Plain>) =>
+        estate.field.execute(link, { kind: 'behave', data: { hwId, ...more }, timeoutMs: 5_000 }, signal),
+      isConnected: () => estate.rs485.get(DEVICE).device.connectionState.connected,
+      change: (relayIndex: number) => estate.rs485.update(DEVICE, { relayIndex }, CALLER),
+      killHost(name: string) {
+        const pid = estate.field.state().hosts.find((host) => host.name === name)?.pid;
+        if (pid === undefined) throw new Error(`host ${name} does not run`);
+        process.kill(pid, 'SIGKILL');
+      },
+    };
+  }
+  const first = await open();
+  await first.siteImport.run({ document: SITE, dryRun: false }, CALLER);
+  return { open, first };
+}
