@@ -101,7 +101,11 @@ export async function openEstate(options: EstateOptions) {
   const { databaseFile } = options;
   const backUp = (progress: BackupOptions['progress'], signal: AbortSignal) =>
     backUpDatabase({ database, databaseFile, progress, signal });
-  return { field, jobs, backUp, catalogue, networks, zgates, rs485, doors, siteImport };
+  const figures = {
+    ...{ doors: doors.counts, zgates: zgates.counts, buses: rs485.busReports, jobs: jobs.running },
+    apply: { doors: doors.applySummary, rs485: rs485.applySummary, zgates: zgates.applySummary },
+  };
+  return { field, figures, jobs, backUp, catalogue, networks, zgates, rs485, doors, siteImport };
 }
 
 interface DoorNeeds extends Pick<DoorSliceOptions, 'catalogue' | 'relay'> {

@@ -102,6 +102,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     space: database.space.state,
     databaseFile: base.databaseFile,
     field: () => fieldStatus(estate.field.state()),
+    ...estate.figures,
     identityProvider: () =>
       config.auth.oidc && auth.issuerKeys && { issuer: config.auth.oidc.issuer, ...auth.issuerKeys.state() },
     certificates: () => [{ ...certificate, name: 'server' }],

@@ -40,6 +40,10 @@ it('counts requests by the pattern of their path, and tells how the installation
   expect(samples.get('gatehouse_commit_jobs_sum')).toBeGreaterThan(1);
   expect(samples.get('gatehouse_encoders_registered')).toBe(0);
   expect(samples.has('gatehouse_link_up{link="check"}')).toBe(true);
+  expect(samples.get('gatehouse_settings_waiting{kind="doors"}')).toBe(0);
+  expect(samples.get('gatehouse_settings_refused{kind="rs485"}')).toBe(0);
+  expect(samples.get('gatehouse_doors_by_presence{presence="unknown"}')).toBe(0);
+  expect(samples.get('gatehouse_jobs_running')).toBe(0);
   expect(samples.get('gatehouse_disk_space{space="plenty"}')).toBe(1);
   expect(samples.get('gatehouse_certificate_days_left{certificate="server"}')).toBeGreaterThan(30);
   expect(samples.get('process_resident_memory_bytes')).toBeGreaterThan(1e7);

@@ -43,6 +43,21 @@ const WELL: Status = {
     hosts: [{ id: 'field', pid: 7, restarts: 0, heartbeatAgeMs: 12 }],
     links: [{ id: 'check', host: 'field', up: true, since: '2026-01-01T00:00:02.000Z', lastError: null }],
   },
+  doors: { registered: 5, connected: 3, disconnected: 0, unknown: 0 },
+  zgates: { registered: 1, connected: 1 },
+  apply: {
+    doors: { waiting: 0, refused: 0 },
+    rs485: { waiting: 0, refused: 0 },
+    zgates: { waiting: 0, refused: 0 },
+  },
+  buses: [
+    {
+      ...{ id: 'bus-1', utilisation: 0.344, pollsPerSecond: 12.34, devices: 6, silent: 0 },
+      exchanges: { replies: 1_000, timeouts: 0, crc: 0, framing: 0, refusals: 0, collisions: 0 },
+      ...{ strayBytes: 0, warnings: [] },
+    },
+  ],
+  jobs: [],
   identityProvider: {
     issuer: 'https://login.example',
     keys: 2,
@@ -56,6 +71,7 @@ const WELL: Status = {
 };
 
 const [certificate] = WELL.certificates as [Status['certificates'][number]];
+const [bus] = WELL.buses as [Status['buses'][number]];
 const said = (changes: Partial<Status>, subject: string) =>
   findingsOf({ ...WELL, ...changes }).find((finding) => finding.subject === subject);
 
@@ -117,6 +133,49 @@ it.each<[Partial<Status>, string, string, RegExp]>([
     'link l',
     'bad',
     /^down, on host f: gone$/,
+  ],
+  [{ doors: { ...WELL.doors, unknown: 2 } }, 'doors', 'doubtful', /3 of 5 locks connected, 2 unknown since/],
+  [
+    { apply: { ...WELL.apply, doors: { waiting: 1, refused: 0 } } },
+    'doors',
+    'good',
+    /3 of 3 locks connected; 1 setting waiting$/,
+  ],
+  [
+    { apply: { ...WELL.apply, zgates: { waiting: 0, refused: 1 } } },
+    'zigbee gateways',
+    'doubtful',
+    /1 of 1 connected; 1 setting refused/,
+  ],
+  [{ zgates: { registered: 2, connected: 1 } }, 'zigbee gateways', 'doubtful', /1 of 2 connected/],
+  [
+    { apply: { ...WELL.apply, rs485: { waiting: 7, refused: 2 } } },
+    'rs485 devices',
+    'doubtful',
+    /^7 settings waiting; 2 settings refused/,
+  ],
+  [
+    {
+      buses: [
+        { ...bus, silent: 1, exchanges: { ...bus.exchanges, timeouts: 9 }, warnings: ['A and B swapped?'] },
+      ],
+    },
+    'bus bus-1',
+    'doubtful',
+    /^5 of 6 devices answer, busy 34 %, 12\.3 polls\/s; 1000 replies, 9 timeouts; A and B swapped\?$/,
+  ],
+  [
+    {
+      jobs: [
+        {
+          ...{ id: 'ffffffff-0000-4000-8000-000000000000', kind: 'scan', object: 'bus-1', percent: 42 },
+          startedAt: '2026-01-04T04:00:00.000Z',
+        },
+      ],
+    },
+    'job scan',
+    'good',
+    /^bus-1, 42 % since 2026-01-04T04:00:00.000Z, ffffffff-/,
   ],
   [{ certificates: [{ ...certificate, daysLeft: 20 }] }, 'certificate https', 'doubtful', /20 days left/],
   [{ certificates: [{ ...certificate, daysLeft: -1 }] }, 'certificate https', 'bad', /expired 1 day ago/],

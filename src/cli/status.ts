@@ -75,6 +75,9 @@ export function findingsOf(status: Status): Finding[] {
     databaseFinding(status.database),
     ...status.field.hosts.map(hostFinding),
     ...status.field.links.map(linkFinding),
+    ...status.buses.map(busFinding),
+    ...estateFindings(status),
+    ...status.jobs.map(jobFinding),
     ...(status.identityProvider ? [identityProviderFinding(status.identityProvider)] : []),
     ...status.certificates.map((certificate) => certificateFinding(certificate, clock.now)),
   ];
@@ -127,6 +130,55 @@ function linkFinding({ id, host, up, since, lastError }: Status['field']['links'
     severity: up ? 'good' : 'bad',
     subject: `link ${id}`,
     text: up || !lastError ? text : `${text}: ${lastError}`,
+  };
+}
+
+function busFinding(bus: Status['buses'][number]): Finding {
+  const { id, utilisation, pollsPerSecond, devices, silent, exchanges, strayBytes, warnings } = bus;
+  const { replies, ...faults } = exchanges;
+  const told = Object.entries({ ...faults, 'stray bytes': strayBytes }).filter(([, times]) => times > 0);
+  const parts = [
+    `${devices - silent} of ${plural(devices, 'device')} answer, busy ${Math.round(100 * utilisation)} %, ${pollsPerSecond.toFixed(1)} polls/s`,
+    `${replies} replies${told.map(([what, times]) => `, ${times} ${what}`).join('')}`,
+    ...warnings,
+  ];
+  const severity = silent > 0 || warnings.length > 0 ? 'doubtful' : 'good';
+  return { severity, subject: `bus ${id}`, text: parts.join('; ') };
+}
+
+/** What a site does not have needs no line. */
+function estateFindings({ doors, zgates, apply }: Status): Finding[] {
+  const { registered, connected, disconnected, unknown } = doors;
+  const locks = connected + disconnected + unknown;
+  const finding = (
+    subject: string,
+    parts: string[],
+    isWell: boolean,
+    { waiting, refused }: Status['apply']['doors'],
+  ): Finding => {
+    if (waiting > 0) parts.push(`${plural(waiting, 'setting')} waiting`);
+    if (refused > 0) parts.push(`${plural(refused, 'setting')} refused: …/state of each says why`);
+    return { severity: isWell && refused === 0 ? 'good' : 'doubtful', subject, text: parts.join('; ') };
+  };
+  const ofLocks = `${registered} registered, ${connected} of ${plural(locks, 'lock')} connected`;
+  const ofDoors = unknown > 0 ? `${ofLocks}, ${unknown} unknown since a gateway was lost` : ofLocks;
+  const ofGateways = `${zgates.connected} of ${zgates.registered} connected`;
+  const { waiting, refused } = apply.rs485;
+  return [
+    ...(registered > 0 ? [finding('doors', [ofDoors], connected === locks, apply.doors)] : []),
+    ...(zgates.registered > 0
+      ? [finding('zigbee gateways', [ofGateways], zgates.connected === zgates.registered, apply.zgates)]
+      : []),
+    ...(waiting + refused > 0 ? [finding('rs485 devices', [], true, apply.rs485)] : []),
+  ];
+}
+
+function jobFinding({ id, kind, object, percent, startedAt }: Status['jobs'][number]): Finding {
+  const progress = percent === null ? 'running' : `${percent} %`;
+  return {
+    severity: 'good',
+    subject: `job ${kind}`,
+    text: `${object}, ${progress} since ${startedAt}, ${id}`,
   };
 }
 

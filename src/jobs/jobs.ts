@@ -49,6 +49,8 @@ export interface Jobs extends AsyncDisposable {
   /** Throws NOT_FOUND or FORBIDDEN. */
   get(id: string, principal: Principal): Job;
   list(query: ListQuery, principal: Principal): { items: Job[]; next: string | null };
+  /** Those that run, for the status. */
+  running(): Job[];
   /** Asks the job to end; cancelling a finished one changes nothing. Throws NOT_FOUND or FORBIDDEN. */
   cancel(id: string, caller: Caller): Promise<Job>;
 }
@@ -133,6 +135,11 @@ export async function openJobs(options: JobsOptions): Promise<Jobs> {
       const items = rows.slice(0, limit);
       return { items: items.map(shown), next: rows.length > limit ? String(items.at(-1)?.seq) : null };
     },
+    running: () =>
+      [...running.keys()].flatMap((id) => {
+        const row = table.job.get(id);
+        return row ? [shown(row)] : [];
+      }),
     async cancel(id, caller) {
       const row = existing(id, caller.principal);
       if (row.status === 'running' && row.cancel_requested_at === null) {

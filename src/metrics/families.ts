@@ -42,6 +42,8 @@ export function familiesOf({ meters, status, writeRequests, eventStreams }: Sour
     gauge('event_streams', 'Readers of live events', eventStreams()),
     ...(now.upstream ? upstream(now.upstream) : []),
     ...field(now.field),
+    ...estate(now),
+    ...buses(now.buses),
     family('gauge', 'certificate_days_left', 'Days until a certificate of the gateway expires', [
       ...now.certificates.map(({ name, daysLeft }) => ({ value: daysLeft, labels: { certificate: name } })),
     ]),
@@ -86,11 +88,75 @@ function field({ hosts, links }: Status['field']): Family[] {
     family('gauge', 'link_up', '1 while the field link works', [
       ...links.map(({ id, up }) => ({ value: Number(up), labels: { link: id } })),
     ]),
+    family('gauge', 'link_down', '1 while the field link does not work, with the code of the reason', [
+      ...links
+        .filter(({ up }) => !up)
+        .map(({ id, lastError }) => ({ value: 1, labels: { link: id, reason: reasonOf(lastError) } })),
+    ]),
     family('gauge', 'host_up', '1 while the process of these links runs', [
       ...hosts.map(({ id, pid }) => ({ value: Number(pid !== null), labels: { host: id } })),
     ]),
     family('counter', 'host_restarts_total', 'Processes started after the first', [
       ...hosts.map(({ id, restarts }) => ({ value: restarts, labels: { host: id } })),
+    ]),
+  ];
+}
+
+/** `CODE: message`, of which the code alone is one of a few. */
+function reasonOf(lastError: string | null): string {
+  return lastError?.split(':', 1)[0] ?? 'NOT_STARTED';
+}
+
+function estate({ doors, zgates, apply, jobs }: Status): Family[] {
+  const { connected, disconnected, unknown } = doors;
+  const kinds = Object.entries(apply);
+  return [
+    gauge('doors_registered', 'Doors of the site', doors.registered),
+    family('gauge', 'doors_by_presence', 'Doors with a lock, by what is known of it', [
+      ...Object.entries({ connected, disconnected, unknown }).map(([presence, value]) => ({
+        value,
+        labels: { presence },
+      })),
+    ]),
+    gauge('zgates_registered', 'Zigbee gateways', zgates.registered),
+    gauge('zgates_connected', 'Zigbee gateways that are connected', zgates.connected),
+    family('gauge', 'settings_waiting', 'Wanted settings that are not in force yet', [
+      ...kinds.map(([kind, { waiting }]) => ({ value: waiting, labels: { kind } })),
+    ]),
+    family('gauge', 'settings_refused', 'Wanted settings that the device refused', [
+      ...kinds.map(([kind, { refused }]) => ({ value: refused, labels: { kind } })),
+    ]),
+    gauge('jobs_running', 'Jobs that run', jobs.length),
+  ];
+}
+
+/** By bus and not by device: a site has hundreds of those, and `gatehouse status` tells which. */
+function buses(now: Status['buses']): Family[] {
+  const each = (value: (bus: Status['buses'][number]) => number) =>
+    now.map((bus) => ({ value: value(bus), labels: { bus: bus.id } }));
+  return [
+    family('gauge', 'bus_utilisation_ratio', 'How much of the time the wire was busy', [
+      ...each(({ utilisation }) => utilisation),
+    ]),
+    family('gauge', 'bus_polls_per_second', 'Devices read', [
+      ...each(({ pollsPerSecond }) => pollsPerSecond),
+    ]),
+    family('gauge', 'bus_devices', 'Addresses that are polled, by whether they answer', [
+      ...now.flatMap(({ id, devices, silent }) => [
+        { value: devices - silent, labels: { bus: id, state: 'alive' } },
+        { value: silent, labels: { bus: id, state: 'silent' } },
+      ]),
+    ]),
+    family('gauge', 'bus_warnings', 'What a technician should mend', [
+      ...each(({ warnings }) => warnings.length),
+    ]),
+    family('counter', 'bus_exchanges_total', 'What became of exchanges since the driver began', [
+      ...now.flatMap(({ id, exchanges }) =>
+        Object.entries(exchanges).map(([result, value]) => ({ value, labels: { bus: id, result } })),
+      ),
+    ]),
+    family('counter', 'bus_stray_bytes_total', 'Bytes that came while no question was open', [
+      ...each(({ strayBytes }) => strayBytes),
     ]),
   ];
 }

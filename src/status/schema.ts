@@ -4,6 +4,14 @@ import { z } from '@hono/zod-openapi';
 const count = z.int().min(0);
 const age = z.number().min(0).nullable();
 
+/** As WireCounters of drivers/rs485.ts has them. */
+export const EXCHANGE_RESULTS = ['replies', 'timeouts', 'crc', 'framing', 'refusals', 'collisions'] as const;
+
+const applied = z.object({
+  waiting: count.openapi({ description: 'To be sent, or sent and not confirmed' }),
+  refused: count.openapi({ description: 'The device said no: they wait for another choice' }),
+});
+
 export const status = z
   .object({
     version: z.string(),
@@ -55,6 +63,43 @@ export const status = z
         }),
       ),
     }),
+    doors: z.object({
+      registered: count,
+      connected: count.openapi({ description: 'Of those with a lock, as are the next' }),
+      disconnected: count,
+      unknown: count.openapi({ description: 'Their gateway is lost' }),
+    }),
+    zgates: z.object({ registered: count, connected: count }),
+    apply: z
+      .object({ doors: applied, rs485: applied, zgates: applied })
+      .openapi({ description: 'Wanted settings that are not in force yet' }),
+    buses: z
+      .array(
+        z.object({
+          id: z.string(),
+          utilisation: z.number().min(0).max(1).openapi({ description: 'How much of the time it was busy' }),
+          pollsPerSecond: z.number().min(0),
+          devices: count.openapi({ description: 'Addresses that are polled' }),
+          silent: count.openapi({ description: 'Of those, how many do not answer' }),
+          exchanges: z
+            .record(z.enum(EXCHANGE_RESULTS), count)
+            .openapi({ description: 'What became of exchanges since its driver began' }),
+          strayBytes: count,
+          warnings: z.array(z.string()),
+        }),
+      )
+      .openapi({ description: 'RS-485 buses that are up' }),
+    jobs: z
+      .array(
+        z.object({
+          id: z.guid(),
+          kind: z.string(),
+          object: z.string(),
+          percent: z.int().nullable(),
+          startedAt: z.iso.datetime(),
+        }),
+      )
+      .openapi({ description: 'Those that run' }),
     identityProvider: z
       .object({
         issuer: z.string(),

@@ -1,8 +1,9 @@
 /** Gathers the status of the installation from its parts, at the moment it is asked. */
 import { statSync } from 'node:fs';
+import type { BusReport } from '../../drivers/rs485.ts';
 import type { Clock } from '../clock.ts';
 import type { Backlog } from '../events/events.ts';
-import type { Status } from './schema.ts';
+import { EXCHANGE_RESULTS, type Status } from './schema.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -25,6 +26,18 @@ export interface StatusSources {
   space(): Pick<Status['database'], 'freeBytes' | 'space'>;
   databaseFile: string;
   field(): Status['field'];
+  doors(): Status['doors'];
+  zgates(): Status['zgates'];
+  apply: { [Kind in keyof Status['apply']]: () => Status['apply'][Kind] };
+  buses(): readonly { bus: string; report: BusReport }[];
+  /** Those that run. */
+  jobs(): readonly {
+    id: string;
+    kind: string;
+    object: string;
+    progress: { percent: number | null };
+    startedAt: string;
+  }[];
   /** Undefined without one in the configuration. */
   identityProvider(): IdentityProvider | undefined;
   certificates(): { name: string; notBefore: number; notAfter: number }[];
@@ -66,6 +79,17 @@ export function openStatus(sources: StatusSources): () => Status {
         ...sources.space(),
       },
       field: sources.field(),
+      doors: sources.doors(),
+      zgates: sources.zgates(),
+      apply: {
+        doors: sources.apply.doors(),
+        rs485: sources.apply.rs485(),
+        zgates: sources.apply.zgates(),
+      },
+      buses: sources.buses().map(busOf),
+      jobs: sources.jobs().map(({ id, kind, object, progress, startedAt }) => {
+        return { ...{ id, kind, object, startedAt }, percent: progress.percent };
+      }),
       identityProvider: identityProviderOf(sources),
       certificates: sources.certificates().map(({ name, notBefore, notAfter }) => ({
         name,
@@ -73,6 +97,21 @@ export function openStatus(sources: StatusSources): () => Status {
         daysLeft: Math.floor((notAfter - clock.now()) / DAY_MS),
       })),
     };
+  };
+}
+
+/** Summed over its devices: which of them it is is in GET /network/rs485/buses. */
+function busOf({ bus, report }: { bus: string; report: BusReport }): Status['buses'][number] {
+  const { utilisation, pollsPerSecond, strayBytes, warnings, devices } = report;
+  const sum = (result: (typeof EXCHANGE_RESULTS)[number]) =>
+    devices.reduce((total, { counters }) => total + counters[result], 0);
+  return {
+    ...{ id: bus, utilisation, pollsPerSecond, strayBytes, warnings },
+    devices: devices.length,
+    silent: devices.filter(({ alive }) => !alive).length,
+    exchanges: Object.fromEntries(
+      EXCHANGE_RESULTS.map((result) => [result, sum(result)]),
+    ) as Status['buses'][number]['exchanges'],
   };
 }
 
