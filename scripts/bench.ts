@@ -4,6 +4,7 @@ import { benchApi } from '../test/bench/api.ts';
 import { benchBridge } from '../test/bench/bridge.ts';
 import { benchDesk } from '../test/bench/desk.ts';
 import { benchDrain } from '../test/bench/drain.ts';
+import { benchSimulatedBus } from '../test/bench/sim-bus.ts';
 import { benchSlowDisk } from '../test/bench/slow-disk.ts';
 import { benchEstate, benchStart } from '../test/bench/start.ts';
 import { type BenchTable, printTable } from '../test/bench/table.ts';
@@ -16,6 +17,7 @@ const BENCHES: Record<string, () => Promise<BenchTable>> = {
   'slow-disk': benchSlowDisk,
   drain: benchDrain,
   bridge: benchBridge,
+  'sim-bus': benchSimulatedBus,
 };
 
 const write = (text: string) => void process.stdout.write(text);
