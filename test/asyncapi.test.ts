@@ -5,7 +5,10 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { MESSAGES } from '../drivers/encoder/messages.ts';
-import { gapEvent, withReplayed } from '../src/events/cloud-event.ts';
+import { configurationEnded, presenceChanged } from '../src/doors/live-events.ts';
+import type { DoorRow } from '../src/doors/table.ts';
+import { gapEvent, liveEvent, withReplayed } from '../src/events/cloud-event.ts';
+import { connectionChanged as zgateConnection } from '../src/zgates/live-events.ts';
 import { INSTANT } from './simulators/encoder/commands.ts';
 import { openEncoder } from './simulators/encoder/encoder.ts';
 import type * as TransportFile from './simulators/encoder/transport.ts';
@@ -183,5 +186,26 @@ describe('what is really said', () => {
     const { topic, body } = gapEvent({ encoderId: 'desk-1', first: 3, last: 9, reason: 'AGE' }, recorded);
     const event = JSON.parse(withReplayed(body, false)) as unknown;
     expect(validatorOf(topic).safeParse(event).error?.message).toBeUndefined();
+  });
+});
+
+describe('what live readers alone are told', () => {
+  const ID = '6f1c2a9e-58d4-4a39-9d41-0c5f7a1f3b2d';
+  const row = { id: ID, config_version: 3, config_correlation_id: 'c-1' } as DoorRow;
+
+  it.each([
+    presenceChanged(ID, 'unknown', 0),
+    configurationEnded(row, 'applied'),
+    configurationEnded(row, 'refused', 'not supported'),
+    configurationEnded(row, 'expired'),
+    zgateConnection(ID, true, 0),
+  ])('is as the document has it, to the last field: $type $data.outcome', (event) => {
+    const recorded = { systemId: ID, at: 0, clockSynchronised: true };
+    const told = JSON.parse(liveEvent(event, recorded)) as { data: object };
+    expect(validatorOf('/events').safeParse(told).error?.message, JSON.stringify(told)).toBeUndefined();
+    expect(validatorOf('/events').safeParse({ ...told, data: { ...told.data, more: 1 } }).success).toBe(
+      false,
+    );
+    expect(validatorOf('/events').safeParse({ ...told, data: {} }).success).toBe(false);
   });
 });
