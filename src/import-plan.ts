@@ -25,6 +25,7 @@ export interface ImportCaller {
 }
 
 export interface ImportPlan {
+  /** First one for each entry, in their order; then what else is stored and left alone. */
   changes: Change[];
   /** Inside the commit job the plan was made in; audit rows included. */
   write(): void;

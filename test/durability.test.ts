@@ -6,7 +6,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { change, type Known, makeSubjects, read, type Subject } from './crash/changes.ts';
+import { change, type Known, makeSubjects, read, type Subject, WIRING } from './crash/changes.ts';
 import { generator } from './crash/plan.ts';
 import { openTestSite, type TestSite } from './simulators/test-site.ts';
 
@@ -19,7 +19,7 @@ const LONGEST_MS = 800;
 
 const title = `loses no change that it answered, through ${RUNS} kills (DURABILITY_SEED=${SEED})`;
 it(title, { timeout: 600_000 }, async () => {
-  await using site = await openTestSite();
+  await using site = await openTestSite({ more: WIRING });
   const random = generator(SEED);
   const known = new Map<Subject, Known>();
   for (const subject of await makeSubjects(site)) {

@@ -37,7 +37,7 @@ export type Estate = Awaited<ReturnType<typeof openEstate>>;
 /** Of the configuration, for imports; there every gateway and network exists, but this one. */
 const BUSES = ['b', 'x', 'y'];
 export const NOWHERE = 'nowhere';
-const SYSTEM = '5c2f0a52-9f6b-4c3e-8f43-0d1b2a3c4d5e';
+export const SYSTEM = '5c2f0a52-9f6b-4c3e-8f43-0d1b2a3c4d5e';
 /** The gateway of `report`, and its link. */
 export const GATEWAY = 'g';
 export const LINK = 'zb-1';

@@ -10,7 +10,6 @@ import type { Database } from '../database/database.ts';
 import type { Auth } from './auth.ts';
 import { AUDIENCE, ISSUER, type IssuerKey, issue, issuerKey, keySet } from './test-issuer.ts';
 import { bearer, openTestAuth, SYSTEM_ID } from './testbed.ts';
-import { uuidV5 } from './uuid.ts';
 
 type Oidc = NonNullable<NonNullable<ConfigInput['auth']>['oidc']>;
 const HOUR_MS = 3_600_000;
@@ -65,12 +64,6 @@ describe('a token of the identity provider', () => {
     expect([again.id, again.label]).toEqual([principal.id, 'ada']);
     const other = await auth.authenticate(bearer(await issue(key, clock.now(), { sub: 'eve' })));
     expect(other.id).not.toBe(principal.id);
-  });
-
-  it('is named by the UUID of RFC 9562, A.4', () => {
-    expect(uuidV5('6ba7b810-9dad-11d1-80b4-00c04fd430c8', 'www.example.com')).toBe(
-      '2ed6657d-e927-568b-95e1-2665a8aea6a2',
-    );
   });
 
   it.each(['ES256', 'RS256', 'PS256', 'EdDSA'])('is taken with %s', async (alg) => {

@@ -1,11 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { type Estate, openEstate } from '../../test/estate.ts';
+import { type Estate, NOWHERE, openEstate, SYSTEM } from '../../test/estate.ts';
 import { type TestShell, testShell } from '../../test/shell.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
 import { listenUnix } from '../http/server.ts';
 import { silentLog } from '../log.ts';
+import { uuidV5 } from '../uuid.ts';
 import { run } from './program.ts';
 
 const SITE = `groups:
@@ -15,6 +16,9 @@ doors:
     name: Gate
     groupId: lobby
 `;
+
+/** UUIDv5 of access point 7 in the namespace of the system. */
+const DRAWN = uuidV5(SYSTEM, '["door","7",0]');
 
 let estate: Estate;
 let shell: TestShell;
@@ -46,12 +50,12 @@ const doorNames = async () => {
 
 describe('gatehouse import', () => {
   it('shows what changes, writes it, and has nothing to do the second time', async () => {
-    expect(await imported(SITE)).toBe(0);
+    expect(await imported(SITE, '--yes')).toBe(0);
     expect(shell.written.stdout).toBe(
       [
         '+ group lobby (Lobby)',
         '    name: "Lobby"',
-        '+ door access point 7 (Gate)',
+        `+ door ${DRAWN} (Gate)`,
         '    name: "Gate"',
         '    groupId: "lobby"',
         '    accessPointId: 7',
@@ -65,8 +69,8 @@ describe('gatehouse import', () => {
   });
 
   it('says from what to what, and what it leaves alone', async () => {
-    await imported(SITE);
-    expect(await imported('doors: [{ accessPointId: 7, name: Main gate }]')).toBe(0);
+    await imported(SITE, '--yes');
+    expect(await imported('doors: [{ accessPointId: 7, name: Main gate }]', '--yes')).toBe(0);
     expect(shell.written.stdout).toMatch(
       /^~ door [0-9a-f-]{36} \(Main gate\)\n {4}name: "Gate" → "Main gate"\n1 entry that is on the site and not in the file: left alone, nothing is ever deleted\.\nWritten: 0 added, 1 changed, 0 unchanged\.\n$/,
     );
@@ -74,7 +78,7 @@ describe('gatehouse import', () => {
 
   it('writes nothing in a dry run', async () => {
     expect(await imported(SITE, '--dry-run')).toBe(0);
-    expect(shell.written.stdout).toContain('+ door access point 7 (Gate)');
+    expect(shell.written.stdout).toContain(`+ door ${DRAWN} (Gate)`);
     expect(shell.written.stdout).toContain('Nothing was written: this was a dry run.');
     expect(await doorNames()).toEqual([]);
   });
@@ -90,6 +94,34 @@ describe('gatehouse import', () => {
     expect(await doorNames()).toEqual(names);
   });
 
+  it('writes nothing when nobody can be asked, and says what to do', async () => {
+    for (const options of [[], ['--json']]) {
+      expect(await imported(SITE, ...options)).toBe(2);
+      expect(shell.written.stderr).toBe(
+        'Write these 2 changes? Nobody is there to answer: add --yes to go on.\n',
+      );
+      expect(await doorNames()).toEqual([]);
+    }
+  });
+
+  it('shows the same ids each time, and stores them', async () => {
+    await imported(SITE, '--dry-run');
+    const { stdout } = shell.written;
+    await imported(SITE, '--dry-run');
+    expect(shell.written.stdout).toBe(stdout);
+    expect(stdout).toContain(`+ door ${DRAWN} (Gate)`);
+    await imported(SITE, '--yes');
+    expect((await estate.desk('GET', `/doors/${DRAWN}`)).body).toMatchObject({ accessPointId: 7 });
+  });
+
+  it('stores what nobody knows, and says so at its place', async () => {
+    expect(await imported(SITE.replace('groupId: lobby', 'groupId: loby'), '--yes')).toBe(0);
+    expect(shell.written.stdout).toMatch(
+      /! .*site\.yaml:6:14: doors\[0\]\.groupId: there is no group loby, in the file or on the site \(did you mean "lobby"\?\): stored as unknown\nWritten: 2 added/,
+    );
+    expect(await doorNames()).toEqual(['Gate']);
+  });
+
   it('does not ask with --yes, nor when there is nothing to do', async () => {
     shell.stdin.isTTY = true;
     expect(await imported(SITE, '--yes')).toBe(0);
@@ -100,7 +132,7 @@ describe('gatehouse import', () => {
   it('prints one JSON document for a program', async () => {
     await imported(SITE, '--json', '--dry-run');
     expect(JSON.parse(shell.written.stdout)).toMatchObject({ written: false, counts: { added: 2 } });
-    await imported(SITE, '--json');
+    await imported(SITE, '--json', '--yes');
     expect(JSON.parse(shell.written.stdout)).toMatchObject({ written: true, counts: { added: 2 } });
     await imported(SITE, '--json');
     expect(JSON.parse(shell.written.stdout)).toMatchObject({ written: false, counts: { unchanged: 2 } });
@@ -109,7 +141,7 @@ describe('gatehouse import', () => {
 
 describe('a file that cannot be used ends with 2 and shows the place', () => {
   it.each([
-    ['what only the daemon can see', SITE.replace('groupId: lobby', 'groupId: loby'), 6, 14],
+    ['what only the daemon can see', SITE.replace('groupId: lobby', `gatewayId: ${NOWHERE}`), 6, 16],
     ['a duplicate', `${SITE}  - accessPointId: 7\n`, 7, 20],
     ['a circle', 'templates:\n  - { id: a, extends: b }\n  - { id: b, extends: a }\n', 2, 23],
     ['a setting nobody knows', 'doors:\n  - accesPointId: 7\n', 2, 5],
@@ -129,9 +161,9 @@ describe('a file that cannot be used ends with 2 and shows the place', () => {
   });
 
   it('tells what is wrong in the words of the file', async () => {
-    await imported(SITE.replace('groupId: lobby', 'groupId: loby'));
+    await imported(SITE.replace('groupId: lobby', `gatewayId: ${NOWHERE}`));
     expect(shell.written.stderr).toContain(
-      'doors[0].groupId: there is no group loby, in the file or on the site\n    6 |     groupId: loby\n      |              ^',
+      'doors[0].gatewayId: there is no Zigbee gateway nowhere: see zgates of the configuration\n    6 |     gatewayId: nowhere\n      |                ^',
     );
     await imported('doors:\n  - accesPointId: 7\n');
     expect(shell.written.stderr).toContain('did you mean "accessPointId"?');

@@ -1,8 +1,9 @@
 /** `gatehouse import`: shows what a site's file would change, asks, and has the daemon write it. */
 import type { Json } from '../import-plan.ts';
+import type { Problem } from '../problem.ts';
 import { readSite, type SiteFile } from '../site-file.ts';
 import { type Client, Refused } from './client.ts';
-import { CommandFailed, confirmed, printJson, type Shell, styled } from './shell.ts';
+import { CommandFailed, confirmed, EXIT, printJson, type Shell, styled } from './shell.ts';
 
 /** As POST /local/import tells it. */
 interface Answer {
@@ -15,6 +16,8 @@ interface Answer {
     change: 'added' | 'changed' | 'unchanged' | 'left alone';
     fields: { field: string; from: Json; to: Json }[];
   }[];
+  /** Each with a JSON pointer into what was sent. */
+  warnings: { path: string; message: string }[];
 }
 
 export interface ImportOptions {
@@ -35,9 +38,14 @@ export async function importSite(
   const source = readSite(file);
   const planned = await ask(source, true, client);
   const open = planned.counts.added + planned.counts.changed;
-  if (options.json !== true) show(planned, shell);
+  if (options.json !== true) {
+    show(planned, shell);
+    showWarnings(planned, source, file, shell);
+  }
   if (open > 0 && options.dryRun !== true) {
     const question = `Write ${open === 1 ? 'this change' : `these ${open} changes`}?`;
+    if (!options.yes && !shell.stdin.isTTY)
+      throw new CommandFailed(`${question} Nobody is there to answer: add --yes to go on.`, EXIT.usage);
     if (!options.yes && !(await confirmed(shell, question))) throw new CommandFailed('Nothing was written.');
     const written = await ask(source, false, client);
     if (options.json) return printJson(shell, written);
@@ -56,9 +64,14 @@ async function ask({ site, failed }: SiteFile, dryRun: boolean, client: Client):
     if (!(error instanceof Refused)) throw error;
     const placed = error.details.filter(({ path }) => path.startsWith('/document/'));
     if (placed.length === 0) throw error;
-    throw failed(placed.map(({ path, message }) => ({ path: stepsOf(path), message })));
+    throw failed(placed.map(problemOf));
   }
 }
+
+const problemOf = ({ path, message }: { path: string; message: string }): Problem => ({
+  path: stepsOf(path),
+  message,
+});
 
 /** `/document/doors/3/groupId` → doors, 3, groupId. */
 function stepsOf(pointer: string): PropertyKey[] {
@@ -83,6 +96,12 @@ function show({ changes, counts }: Answer, { stdout }: Shell): void {
     const what = counts.leftAlone === 1 ? '1 entry that is' : `${counts.leftAlone} entries that are`;
     stdout.write(`${what} on the site and not in the file: left alone, nothing is ever deleted.\n`);
   }
+}
+
+/** At their places in the file, as mistakes are told. */
+function showWarnings({ warnings }: Answer, { failed }: SiteFile, file: string, { stdout }: Shell): void {
+  for (const { line, column, message } of failed(warnings.map(problemOf)).mistakes)
+    stdout.write(`${styled(stdout, 'yellow', '!')} ${file}:${line}:${column}: ${message}\n`);
 }
 
 function shown(value: Json): string {

@@ -1,14 +1,8 @@
 import { expect, it } from 'vitest';
-import { gapEvent, uuidV5, withReplayed, writeProgressEvent, writeProgressId } from './cloud-event.ts';
+import { gapEvent, withReplayed, writeProgressEvent, writeProgressId } from './cloud-event.ts';
 import { progress, SYSTEM_ID } from './test-log.ts';
 
 const recorded = { systemId: SYSTEM_ID, at: Date.UTC(2026, 1, 3, 4, 5, 6, 7), clockSynchronised: true };
-
-it('makes the UUID of RFC 9562, appendix A.4', () => {
-  expect(uuidV5('6ba7b810-9dad-11d1-80b4-00c04fd430c8', 'www.example.com')).toBe(
-    '2ed6657d-e927-568b-95e1-2665a8aea6a2',
-  );
-});
 
 it('tells a step of a key as CloudEvents 1.0, with the keyId in subject and data', () => {
   const failed = { ...progress(7), status: 'failed', error: { code: 'NO_CARD', message: 'no card came' } };

@@ -1,5 +1,6 @@
 /** What an event looks like on the wire: CloudEvents 1.0 in structured JSON. Pure. */
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
+import { uuidV5 } from '../uuid.ts';
 import type { LiveEvent, WriteProgress } from './events.ts';
 
 /** Namespace of our event ids (RFC 9562, section 6.6), drawn once. It never changes: consumers know events by id. */
@@ -110,15 +111,4 @@ function envelope(id: string, type: string, { at, clockSynchronised }: Recorded)
     datacontenttype: 'application/json',
     clocksynced: clockSynchronised,
   };
-}
-
-/** RFC 9562, section 5.5. */
-export function uuidV5(namespace: string, name: string): string {
-  const hash = createHash('sha1')
-    .update(Buffer.from(namespace.replaceAll('-', ''), 'hex'))
-    .update(name);
-  const bytes = hash.digest().subarray(0, 16);
-  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x50;
-  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
-  return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }

@@ -3,8 +3,10 @@ import type { Audit } from '../audit/audit.ts';
 import type { Database } from '../database/database.ts';
 import { type ErrorDetail, GatehouseError } from '../errors.ts';
 import type { Change, ImportCaller, ImportPlan, MakeImportPlan } from '../import-plan.ts';
+import type { Problem } from '../problem.ts';
 import { contradictions, type DoorEntry, type Rs485Entry, type Site } from '../site-document.ts';
-import { danglingReferences, type Known } from './references.ts';
+import { identifiedDevices, identifiedDoors } from './ids.ts';
+import { type Known, references } from './references.ts';
 import type { ImportResult } from './schema.ts';
 
 /** Mistakes told at once: a file with more has one mistake that explains them. */
@@ -13,7 +15,8 @@ const DETAILS_MAX = 100;
 export interface SiteImportOptions {
   database: Database;
   audit: Audit;
-  /** What is stored already. */
+  /** Ids that are drawn belong to it. */
+  systemId: string;
   known: Known;
   catalogue(sections: Site, caller: ImportCaller): ImportPlan;
   doors(entries: readonly DoorEntry[], caller: ImportCaller, catalogueChanges: readonly Change[]): ImportPlan;
@@ -22,26 +25,55 @@ export interface SiteImportOptions {
 
 export type SiteImport = ReturnType<typeof openSiteImport>;
 
-export function openSiteImport({ database, audit, known, ...slices }: SiteImportOptions) {
-  function plans(site: Site, caller: ImportCaller): ImportPlan[] {
-    assertSound(site, known);
-    const catalogue = inSection('/document', () => slices.catalogue(site, caller));
-    const doors = inSection('/document/doors', () => slices.doors(site.doors, caller, catalogue.changes));
-    const rs485 = inSection('/document/rs485', () => slices.rs485(site.rs485, caller));
-    return [catalogue, doors, rs485];
+interface SitePlan {
+  parts: ImportPlan[];
+  /** Told, and no reason not to go on. */
+  warnings: ImportResult['warnings'];
+}
+
+export function openSiteImport({ database, audit, known, systemId, ...slices }: SiteImportOptions) {
+  /** Throws all that is wrong with the document at once. */
+  function planOf(site: Site, caller: ImportCaller): SitePlan {
+    const { refused, unknown } = references(site, known);
+    const contradicting = contradictions(site);
+    const faults = faultOf([...contradicting, ...refused]);
+    const plan = (prefix: string, make: () => ImportPlan): ImportPlan => {
+      try {
+        return make();
+      } catch (error) {
+        faults.push(inSection(prefix, error));
+        return { changes: [], write() {} };
+      }
+    };
+    // Slices need not cope with circles, nor with one door twice.
+    if (contradicting.length > 0) throw merged(faults);
+    const catalogue = plan('/document', () => slices.catalogue(site, caller));
+    const doors = plan('/document/doors', () => {
+      const make = (entries: readonly DoorEntry[]) => slices.doors(entries, caller, catalogue.changes);
+      return make(identifiedDoors(site.doors, make(site.doors), systemId));
+    });
+    const rs485 = plan('/document/rs485', () => {
+      const make = (entries: readonly Rs485Entry[]) => slices.rs485(entries, caller);
+      return make(identifiedDevices(site.rs485, make(site.rs485), systemId));
+    });
+    if (faults.length > 0) throw merged(faults);
+    return {
+      parts: [catalogue, doors, rs485],
+      warnings: unknown.map(({ path, message }) => ({ path: pointerTo(path), message })),
+    };
   }
 
   return {
     async run({ document, dryRun }: { document: Site; dryRun: boolean }, caller: ImportCaller) {
-      if (dryRun) return resultOf(plans(document, caller), false);
+      if (dryRun) return resultOf(planOf(document, caller), false);
       const { parts, result } = await database.commit(() => {
-        const parts = plans(document, caller);
-        const result = resultOf(parts, true);
+        const plan = planOf(document, caller);
+        const result = resultOf(plan, true);
         if (!result.written) return { parts: [], result };
-        for (const part of parts) part.write();
+        for (const part of plan.parts) part.write();
         const { counts } = result;
         audit.record({ ...caller, action: 'site.import', object: 'site', outcome: 'done', detail: counts });
-        return { parts, result };
+        return { parts: plan.parts, result };
       });
       for (const part of parts) part.written?.();
       return result;
@@ -49,37 +81,38 @@ export function openSiteImport({ database, audit, known, ...slices }: SiteImport
   };
 }
 
-/** Throws VALIDATION_FAILED when the document contradicts itself, or names what nobody knows. */
-function assertSound(site: Site, known: Known): void {
-  const problems = [...contradictions(site), ...danglingReferences(site, known)];
-  if (problems.length === 0) return;
-  const pointer = (path: PropertyKey[]) => `/document/${path.map(String).join('/')}`;
-  const details = problems.slice(0, DETAILS_MAX).map(({ path, message, see }): ErrorDetail => {
-    const told = see ? `${message}: see ${pointer(see)}` : message;
-    return { path: pointer(path), code: 'CONTRADICTION', message: told };
+function pointerTo(path: PropertyKey[]): string {
+  return `/document/${path.map(String).join('/')}`;
+}
+
+/** That the document contradicts itself, or names wiring that is not there; none without problems. */
+function faultOf(problems: Problem[]): GatehouseError[] {
+  if (problems.length === 0) return [];
+  const details = problems.map(({ path, message, see }): ErrorDetail => {
+    const told = see ? `${message}: see ${pointerTo(see)}` : message;
+    return { path: pointerTo(path), code: 'CONTRADICTION', message: told };
   });
-  throw new GatehouseError(
-    'VALIDATION_FAILED',
-    'The file contradicts itself, or names what does not exist.',
-    {
-      details,
-    },
-  );
+  const message = 'The file contradicts itself, or names what does not exist.';
+  return [new GatehouseError('VALIDATION_FAILED', message, { details })];
 }
 
 /** A refusal's details are told from the whole document. */
-function inSection<T>(prefix: string, plan: () => T): T {
-  try {
-    return plan();
-  } catch (error) {
-    if (!(error instanceof GatehouseError) || !error.details) throw error;
-    const details = error.details.map((detail) => ({ ...detail, path: prefix + detail.path }));
-    throw new GatehouseError(error.code, error.message, { details, cause: error });
-  }
+function inSection(prefix: string, error: unknown): GatehouseError {
+  if (!(error instanceof GatehouseError) || !error.details) throw error;
+  const details = error.details.map((detail) => ({ ...detail, path: prefix + detail.path }));
+  return new GatehouseError(error.code, error.message, { details, cause: error });
 }
 
-function resultOf(plans: readonly ImportPlan[], write: boolean): ImportResult {
-  const changes = plans.flatMap((plan) => plan.changes);
+/** One error with the details of all. */
+function merged(faults: readonly GatehouseError[]): GatehouseError {
+  const [first, ...others] = faults;
+  const details = faults.flatMap((fault) => fault.details ?? []).slice(0, DETAILS_MAX);
+  if (first && others.length === 0) return new GatehouseError(first.code, first.message, { details });
+  return new GatehouseError('VALIDATION_FAILED', 'Not valid. The details say where.', { details });
+}
+
+function resultOf({ parts, warnings }: SitePlan, write: boolean): ImportResult {
+  const changes = parts.flatMap((part) => part.changes);
   const count = (wanted: Change['change']) => changes.filter(({ change }) => change === wanted).length;
   const counts = {
     added: count('added'),
@@ -87,5 +120,5 @@ function resultOf(plans: readonly ImportPlan[], write: boolean): ImportResult {
     unchanged: count('unchanged'),
     leftAlone: count('left alone'),
   };
-  return { written: write && counts.added + counts.changed > 0, counts, changes };
+  return { written: write && counts.added + counts.changed > 0, counts, changes, warnings };
 }

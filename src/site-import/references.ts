@@ -1,47 +1,136 @@
 /**
- * References of a site's file that lead nowhere. The interface stores ids that are not known (yet); a file brings the
- * whole site, so that such an id is a slip of the pen.
+ * What entries of a site's file refer to. Other entries may come later, as over the interface: an id that nobody knows
+ * yet is stored, and told, since in a file it is mostly a slip of the pen. Wiring is declared in the configuration, and
+ * what it does not declare is not there.
  */
+import { nearest } from '../nearest.ts';
 import type { Problem } from '../problem.ts';
 import type { Site } from '../site-document.ts';
 
-export interface Known {
-  group(id: string): boolean;
-  schedule(id: string): boolean;
-  template(id: string): boolean;
-  door(id: string): boolean;
+/** Unknown ids told at once; each is compared with all there are for the one that was likely meant. */
+const UNKNOWN_MAX = 100;
+
+type Kind = 'group' | 'schedule' | 'template' | 'door';
+
+/** Whether it is on the site. */
+export interface Known extends Record<Kind, (id: string) => boolean> {
+  /** Ids of the configuration's links that are RS-485 buses. */
+  buses: readonly string[];
+  gateway(id: string): boolean;
+  network(id: string): boolean;
 }
 
-export function danglingReferences(site: Site, known: Known): Problem[] {
-  const inFile = {
+export interface References {
+  /** What cannot be stored. */
+  refused: Problem[];
+  /** What can be, once for each id, where it is named first. */
+  unknown: Problem[];
+}
+
+interface Unknown {
+  kind: Kind;
+  id: string;
+  path: PropertyKey[];
+  /** How many places name it. */
+  count: number;
+}
+
+export function references(site: Site, known: Known): References {
+  const ids: Record<Kind, Set<string | undefined>> = {
     group: idsOf(site.groups),
     schedule: idsOf(site.schedules),
     template: idsOf(site.templates),
     door: idsOf(site.doors),
   };
-  const problems: Problem[] = [];
-  const refer = (kind: keyof Known, id: string | null | undefined, ...path: PropertyKey[]) => {
-    if (id === null || id === undefined || inFile[kind].has(id) || known[kind](id)) return;
-    problems.push({ path, message: `there is no ${kind} ${id}, in the file or on the site` });
-  };
-  for (const [index, { extends: parent }] of site.templates.entries())
-    refer('template', parent, 'templates', index, 'extends');
-  for (const [index, door] of site.doors.entries()) {
-    refer('group', door.groupId, 'doors', index, 'groupId');
-    refer('schedule', door.scheduleId, 'doors', index, 'scheduleId');
-    refer('template', door.templateId, 'doors', index, 'templateId');
-    const options = ['doors', index, 'options'];
-    for (const [nth, { id }] of (door.options?.accessInternal?.doors ?? []).entries())
-      refer('door', id, ...options, 'accessInternal', 'doors', nth, 'id');
-    for (const [output, { doorId, access }] of (door.options?.outputs ?? []).entries()) {
-      refer('door', doorId, ...options, 'outputs', output, 'doorId');
-      for (const [nth, { id }] of (access?.doors ?? []).entries())
-        refer('door', id, ...options, 'outputs', output, 'access', 'doors', nth, 'id');
-    }
+  const exists = (kind: Kind, id: string) => ids[kind].has(id) || known[kind](id);
+  const unknown = new Map<string, Unknown>();
+  for (const { kind, id, path } of [...doorReferences(site), ...deviceReferences(site)]) {
+    if (id === null || id === undefined || exists(kind, id)) continue;
+    const told = unknown.get(`${kind} ${id}`);
+    if (told) told.count += 1;
+    else unknown.set(`${kind} ${id}`, { kind, id, path, count: 1 });
   }
-  for (const [index, device] of site.rs485.entries()) {
-    refer('group', device.groupId, 'rs485', index, 'groupId');
-    refer('door', device.doorId, 'rs485', index, 'doorId');
+  return {
+    refused: [...danglingParents(site, exists), ...danglingWiring(site, known)],
+    unknown: [...unknown.values()].slice(0, UNKNOWN_MAX).map((one) => ({
+      path: one.path,
+      message: inWords(
+        one,
+        [...ids[one.kind]].filter((id) => id !== undefined),
+      ),
+    })),
+  };
+}
+
+function inWords({ kind, id, count }: Unknown, inFile: string[]): string {
+  const guess = nearest(id, inFile);
+  const hint = guess === undefined ? '' : ` (did you mean "${guess}"?)`;
+  const times = count === 1 ? '' : ` ${count} times`;
+  return `there is no ${kind} ${id}, in the file or on the site${hint}: stored as unknown${times}`;
+}
+
+interface Reference {
+  kind: Kind;
+  id: string | null | undefined;
+  path: PropertyKey[];
+}
+
+function doorReferences({ doors }: Site): Reference[] {
+  return doors.flatMap((door, index) => {
+    const at = (...path: PropertyKey[]) => ['doors', index, ...path];
+    const keysOf = (list: readonly { id: string }[] | null | undefined, ...path: PropertyKey[]) =>
+      (list ?? []).map(({ id }, nth): Reference => ({ kind: 'door', id, path: at(...path, nth, 'id') }));
+    const outputs = door.options?.outputs ?? [];
+    return [
+      { kind: 'group', id: door.groupId, path: at('groupId') },
+      { kind: 'schedule', id: door.scheduleId, path: at('scheduleId') },
+      { kind: 'template', id: door.templateId, path: at('templateId') },
+      ...keysOf(door.options?.accessInternal?.doors, 'options', 'accessInternal', 'doors'),
+      ...outputs.flatMap(({ doorId, access }, nth): Reference[] => [
+        { kind: 'door', id: doorId, path: at('options', 'outputs', nth, 'doorId') },
+        ...keysOf(access?.doors, 'options', 'outputs', nth, 'access', 'doors'),
+      ]),
+    ] satisfies Reference[];
+  });
+}
+
+function deviceReferences({ rs485 }: Site): Reference[] {
+  return rs485.flatMap(({ groupId, doorId }, index): Reference[] => [
+    { kind: 'group', id: groupId, path: ['rs485', index, 'groupId'] },
+    { kind: 'door', id: doorId, path: ['rs485', index, 'doorId'] },
+  ]);
+}
+
+/** Values are inherited at the import, so that there must be something to inherit. */
+function danglingParents({ templates }: Site, exists: (kind: Kind, id: string) => boolean): Problem[] {
+  return templates.flatMap(({ extends: parent }, index) => {
+    if (parent === undefined || exists('template', parent)) return [];
+    const message = `there is no template ${parent}, in the file or on the site`;
+    return [{ path: ['templates', index, 'extends'], message }];
+  });
+}
+
+function danglingWiring({ doors, rs485 }: Site, known: Known): Problem[] {
+  const problems: Problem[] = [];
+  const refuse = (path: PropertyKey[], message: string) => problems.push({ path, message });
+  for (const [index, { gatewayId, networkId }] of doors.entries()) {
+    if (gatewayId && !known.gateway(gatewayId))
+      refuse(
+        ['doors', index, 'gatewayId'],
+        `there is no Zigbee gateway ${gatewayId}: see zgates of the configuration`,
+      );
+    if (networkId && !known.network(networkId))
+      refuse(
+        ['doors', index, 'networkId'],
+        `there is no network ${networkId}: see networks of the configuration`,
+      );
+  }
+  for (const [index, { bus }] of rs485.entries()) {
+    if (known.buses.includes(bus)) continue;
+    const guess = nearest(bus, known.buses);
+    const there = known.buses.length > 0 ? known.buses.join(', ') : 'none';
+    const hint = guess === undefined ? `buses there: ${there}` : `did you mean "${guess}"?`;
+    refuse(['rs485', index, 'bus'], `links of the configuration has no bus "${bus}" (${hint})`);
   }
   return problems;
 }

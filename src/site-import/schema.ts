@@ -29,6 +29,9 @@ export const importResult = z
       leftAlone: z.int().openapi({ description: 'Stored and not in the file: nothing is ever deleted' }),
     }),
     changes: z.array(change),
+    warnings: z.array(z.object({ path: z.string(), message: z.string() })).openapi({
+      description: 'What the document names and nobody knows (yet); it is stored all the same',
+    }),
   })
   .openapi('SiteImportResult');
 export type ImportResult = z.infer<typeof importResult>;

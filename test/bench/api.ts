@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { openChild } from '../simulators/child.ts';
 import { NODE_FLAGS } from '../simulators/daemon.ts';
 import { openTestSite } from '../simulators/test-site.ts';
-import { bringEstate, DOORS } from './estate.ts';
+import { bringEstate, DOORS, WIRING } from './estate.ts';
 import { sendInTurn, type Target } from './load.ts';
 import { type BenchTable, quantile } from './table.ts';
 
@@ -22,7 +22,7 @@ const RATIO_TARGET = 5;
 const TICK_MS = 10;
 
 export async function benchApi(): Promise<BenchTable> {
-  await using site = await openTestSite({ config: { http: { plain: true } } });
+  await using site = await openTestSite({ config: { http: { plain: true } }, more: WIRING });
   const paths = await bringEstate(site.daemon);
   await using bare = openChild<{ port: number }>({
     args: [...NODE_FLAGS, join(import.meta.dirname, 'bare-hono.ts')],

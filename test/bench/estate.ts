@@ -8,6 +8,9 @@ const GROUPS = 20;
 /** Other doors whose keys open a door. */
 const NEIGHBOURS = 4;
 
+/** Configuration of a site that has it. */
+export const WIRING = { links: [{ id: 'bus-1', protocol: 'loopback' as const }] };
+
 /** Imports it; returns the paths of the doors. */
 export async function bringEstate(daemon: Daemon): Promise<string[]> {
   const ids = Array.from({ length: DOORS }, () => randomUUID());

@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openTestSite, type TestSite } from '../simulators/test-site.ts';
-import { bringEstate } from './estate.ts';
+import { bringEstate, WIRING } from './estate.ts';
 import { type Answered, latencies, sendAtPace, type Target } from './load.ts';
 import { type BenchTable, quantile, type Row } from './table.ts';
 
@@ -53,6 +53,7 @@ export async function benchSlowDisk(): Promise<BenchTable> {
 
 async function onDisk(library: string, fsyncMs: number, p99Target: number): Promise<Row[]> {
   await using site = await openTestSite({
+    more: WIRING,
     config: { http: { plain: true, ...LIMITED } },
     environment: { LD_PRELOAD: library, SLOW_FSYNC_MS: String(fsyncMs) },
   });

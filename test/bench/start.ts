@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Daemon } from '../simulators/daemon.ts';
 import { openTestSite } from '../simulators/test-site.ts';
 import { connectEncoders, ENCODERS, residentMegabytes } from './desk.ts';
-import { bringEstate, DOORS } from './estate.ts';
+import { bringEstate, DOORS, WIRING } from './estate.ts';
 import { type BenchTable, quantile, type Row } from './table.ts';
 
 const STARTS = 7;
@@ -35,7 +35,7 @@ export async function benchStart(): Promise<BenchTable> {
 
 /** The same with doors and encoders, which then connect. */
 export async function benchEstate(): Promise<BenchTable> {
-  await using site = await openTestSite();
+  await using site = await openTestSite({ more: WIRING });
   await bringEstate(site.daemon);
   const resident: number[] = [];
   await using encoders = new AsyncDisposableStack();

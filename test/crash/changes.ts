@@ -34,6 +34,9 @@ export interface Known {
   underWay: number | undefined;
 }
 
+/** Configuration of a site that makeSubjects can make its resources on. */
+export const WIRING = { links: [{ id: 'bus-1', protocol: 'loopback' as const }] };
+
 /** Makes the resources; nothing of them has been changed yet. */
 export async function makeSubjects(site: TestSite): Promise<Subject[]> {
   const { daemon, tokens } = site;
@@ -49,7 +52,8 @@ export async function makeSubjects(site: TestSite): Promise<Subject[]> {
   }
   const deviceIds = Array.from({ length: DEVICES }, () => randomUUID());
   const rs485 = deviceIds.map((deviceId, index) => ({ deviceId, bus: 'bus-1', hwId: `io-${index}` }));
-  await daemon.callLocally('POST', '/local/import', { document: { rs485 } });
+  const imported = await daemon.callLocally('POST', '/local/import', { document: { rs485 } });
+  if (imported.status !== 200) throw new Error(JSON.stringify(imported.body));
   for (const deviceId of deviceIds) {
     subjects.push({
       ...{ object: `rs485/${deviceId}`, path: `/network/rs485/${deviceId}`, method: 'PUT' },

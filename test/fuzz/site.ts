@@ -45,6 +45,7 @@ async function openParts(folder: string, factory: Factory) {
   const config = configSchema.parse({
     dataDirectory: folder,
     encoders: { listen: '127.0.0.1:0', vendorRoots: [root], registrationsPerHour: 10_000 },
+    links: [{ id: 'bus-1', protocol: 'loopback' }],
     networks: [{ id: NETWORK }],
     zgates: [{ deviceId: ZGATE, link: 'zb-1', networkId: NETWORK }],
   });
