@@ -45,7 +45,8 @@ export function openSchedule(): Schedule {
   const watched = new Set<Polled>();
   const probes = openRation(watched);
   let commandsInARow = 0;
-  let settingsHadTheirTurn = false;
+  /** Since the last poll: settings and polls alternate, so that a scan leaves no device unread. */
+  let settingsHadTheirTurn = true;
 
   function duePoll(now: number): Polled | undefined {
     const mayProbe = probes.admits(now);
@@ -59,7 +60,7 @@ export function openSchedule(): Schedule {
 
   function take(job: Job): Turn {
     commandsInARow = job.order.class === 'command' ? commandsInARow + 1 : 0;
-    settingsHadTheirTurn = job.order.class === 'settings';
+    if (job.order.class === 'settings') settingsHadTheirTurn = true;
     remove(queues, job);
     return { kind: 'order', job };
   }

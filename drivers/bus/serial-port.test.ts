@@ -8,7 +8,7 @@ import { openPty, type Pty } from '../../test/simulators/bus/pty.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
 import type { Port } from './port.ts';
 import { latencyTimer, latencyWarnings, openSerialPort } from './serial-port.ts';
-import { optionsWith } from './test-exchange.ts';
+import { optionsWith } from './test-bus.ts';
 
 const signal = new AbortController().signal;
 const context = { clock: systemClock, log: silentLog };

@@ -6,7 +6,7 @@ import { systemClock } from '../../src/clock.ts';
 import { silentLog } from '../../src/log.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import { openPort } from './open-port.ts';
-import { optionsWith } from './test-exchange.ts';
+import { optionsWith } from './test-bus.ts';
 
 const forever = new AbortController().signal;
 

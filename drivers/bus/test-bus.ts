@@ -1,8 +1,12 @@
 /** A protocol as small as can be, for tests of the bus: four bytes there, four back: address, question, number, sum. */
 
+import { onTestFinished } from 'vitest';
 import { z } from 'zod';
+import { manualClock } from '../../test/manual-clock.ts';
+import { openBus } from './bus.ts';
 import type { Exchange, Order, Poll, Reading } from './exchange.ts';
 import { type BusOptions, busOptions } from './options.ts';
+import { type Answer, openTestPort, type TestPortTraits } from './test-port.ts';
 
 export const REFUSAL = 0x80;
 export const BUSY = 0x90;
@@ -52,4 +56,40 @@ const defaults = z.object(busOptions).parse({ port: '/dev/ttyTest' });
 
 export function optionsWith(options: Partial<BusOptions> = {}): BusOptions {
   return { ...defaults, ...options };
+}
+
+export const forever = new AbortController().signal;
+
+/** A device that has this number. */
+export const says =
+  (number: number) =>
+  ([address = 0, question = 0]: Uint8Array): Uint8Array =>
+    frame(address, question, number);
+
+/** A bus on a manual clock, with devices that answer so. */
+export async function openTestBus(
+  answer: (request: Uint8Array) => Answer,
+  options: Partial<BusOptions> = {},
+  traits: TestPortTraits = {},
+) {
+  const clock = manualClock();
+  const wire = openTestPort(clock, answer, traits);
+  const { openPort, log } = wire;
+  const bus = await openBus({ options: optionsWith(options), openPort, clock, log }, forever);
+  onTestFinished(() => bus[Symbol.asyncDispose]());
+  return { bus, clock, wire, soon: (milliseconds = 1_000) => clock.monotonic() + milliseconds };
+}
+
+/** What a promise came to, as a word: `pending`, its value, or the code of its error. */
+export function outcomeOf(promise: Promise<unknown>): () => unknown {
+  let outcome: unknown = 'pending';
+  promise.then(
+    (value) => {
+      outcome = value;
+    },
+    (error) => {
+      outcome = error.code ?? error.message;
+    },
+  );
+  return () => outcome;
 }

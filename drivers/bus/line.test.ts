@@ -1,0 +1,198 @@
+/** What may be believed of what is heard, and when the next one may be asked. */
+import { describe, expect, it } from 'vitest';
+import {
+  ask,
+  BUSY,
+  command,
+  forever,
+  frame,
+  openTestBus,
+  optionsWith,
+  outcomeOf,
+  pollOf,
+  says,
+} from './test-bus.ts';
+import { characterMs } from './wire.ts';
+
+const TC = characterMs(optionsWith());
+const WIRE_MS = 8 * TC;
+
+describe('a reply that is late', () => {
+  it('is waited for before the same device is asked again, while others have their turn', async () => {
+    let isLate = false;
+    let asked = 0;
+    const { bus, clock, soon, wire } = await openTestBus(
+      ([address = 0, question = 0]) => {
+        asked += 1;
+        const bytes = frame(address, question, asked);
+        return { bytes, turnaroundMs: isLate && address === 1 ? 60 : 1 };
+      },
+      { turnaroundMaxMs: 100 },
+    );
+    for (let time = 0; time < 20; time += 1) {
+      void bus.exchange(ask(1), command(soon()), forever);
+      void bus.exchange(ask(2), command(soon()), forever);
+      await clock.advance(50);
+    }
+    isLate = true;
+    const sentAt = clock.monotonic();
+    const missed = outcomeOf(bus.exchange(ask(1), command(soon()), forever));
+    await clock.advance(WIRE_MS + 20);
+    expect(missed()).toBe('NO_REPLY');
+    isLate = false;
+    const next = outcomeOf(bus.exchange(ask(1), command(soon()), forever));
+    const other = outcomeOf(bus.exchange(ask(2), command(soon()), forever));
+    await clock.advance(20);
+    expect(other()).toBe(42);
+    await clock.advance(200);
+    // 41 is what came late, 42 the other device.
+    expect(next()).toBe(43);
+    expect(wire.sent.at(-1)?.at).toBeGreaterThan(sentAt + WIRE_MS + 99.9);
+    expect(bus.report().strayBytes).toBe(4);
+  });
+
+  it('is waited for by all when it would not tell whose it is', async () => {
+    const { bus, clock, soon, wire } = await openTestBus(
+      ([address = 0]) => (address === 1 ? null : frame(2, 3, 7)),
+      {
+        turnaroundMaxMs: 100,
+      },
+    );
+    const anonymous = { ...ask(1), anonymous: true };
+    for (let time = 0; time < 2; time += 1) {
+      void bus.exchange(time === 0 ? anonymous : ask(2), command(soon()), forever).catch(() => {});
+    }
+    await clock.advance(300);
+    expect(wire.sent[1]?.at).toBeGreaterThan(WIRE_MS + 99.9);
+  });
+});
+
+describe('bytes that come sooner than the request can have left', () => {
+  it.each([
+    [true, 'NO_REPLY', 4],
+    [false, 9, 0],
+  ])('are believed only where nothing is known of the pace (paced: %j)', async (paced, expected, stray) => {
+    const { bus, clock, soon, wire } = await openTestBus(() => null, {}, { paced });
+    const outcome = outcomeOf(bus.exchange(ask(17), command(soon()), forever));
+    await clock.advance(TC);
+    wire.deliver(frame(17, 3, 9));
+    await clock.advance(300);
+    expect(outcome()).toBe(expected);
+    expect(bus.report().strayBytes).toBe(stray);
+  });
+
+  it('are nothing when nobody was asked', async () => {
+    const { bus, clock, wire } = await openTestBus(() => null);
+    wire.deliver(frame(17, 3, 9));
+    await clock.advance(100);
+    expect(bus.report()).toMatchObject({ strayBytes: 4, devices: [] });
+  });
+});
+
+describe('local echo', () => {
+  /** A write whose reply is what was sent, as those of Modbus are. */
+  const write = { ...ask(17), request: () => frame(17, 3, 5) };
+  const replyTo = (reply: Uint8Array) => (request: Uint8Array) => Uint8Array.of(...request, ...reply);
+
+  it('is stripped, and is no reply', async () => {
+    const dead = await openTestBus(replyTo(Uint8Array.of()), { localEcho: true });
+    const lost = outcomeOf(dead.bus.exchange(write, command(dead.soon()), forever));
+    await dead.clock.advance(300);
+    expect(lost()).toBe('NO_REPLY');
+    const alive = await openTestBus(replyTo(frame(17, 3, 5)), { localEcho: true });
+    const done = outcomeOf(alive.bus.exchange(write, command(alive.soon()), forever));
+    await alive.clock.advance(300);
+    expect(done()).toBe(5);
+  });
+
+  it('tells a collision when it differs', async () => {
+    const { bus, clock, soon } = await openTestBus((request) => request.with(1, 0xff), { localEcho: true });
+    bus.poll(pollOf(17, 60_000));
+    const outcome = outcomeOf(bus.exchange(write, command(soon()), forever));
+    await clock.advance(300);
+    expect(outcome()).toBe('BAD_REPLY');
+    expect(bus.report().devices[0]?.counters).toMatchObject({ collisions: 2, timeouts: 0 });
+  });
+
+  it('may come in pieces', async () => {
+    const { bus, clock, soon, wire } = await openTestBus(() => null, { localEcho: true });
+    const outcome = outcomeOf(bus.exchange(ask(17), command(soon()), forever));
+    for (const byte of [...frame(17, 3, 0), ...frame(17, 3, 9)]) {
+      await clock.advance(TC);
+      wire.deliver(Uint8Array.of(byte));
+    }
+    await clock.advance(0);
+    expect(outcome()).toBe(9);
+  });
+
+  it('is told to a technician when nobody configured it', async () => {
+    const { bus, clock, soon } = await openTestBus((request) => request, {}, { paced: false });
+    const read = { ...ask(17), request: () => frame(17, 99, 0) };
+    for (let time = 0; time < 3; time += 1) {
+      expect(bus.report().warnings).toEqual([]);
+      void bus.exchange(read, command(soon()), forever).catch(() => {});
+      await clock.advance(300);
+    }
+    expect(bus.report().warnings).toEqual([expect.stringContaining('localEcho')]);
+  });
+});
+
+it('sends into noise that does not end', async () => {
+  const { bus, clock, soon, wire } = await openTestBus(() => null);
+  wire.deliver(Uint8Array.of(0));
+  const outcome = outcomeOf(bus.exchange(ask(17), command(soon(10_000)), forever));
+  for (let time = 0; time < 1_000; time += 1) {
+    await clock.advance(0.5);
+    wire.deliver(new Uint8Array(64));
+  }
+  expect(wire.sent).toHaveLength(1);
+  expect(wire.sent[0]?.at).toBeLessThan(256 * TC + 1);
+  expect(outcome()).toBe('BAD_REPLY');
+});
+
+it('finds a reply behind noise', async () => {
+  const { bus, clock, soon } = await openTestBus(() => Uint8Array.of(BUSY, 0, ...frame(17, 3, 9)));
+  const exchange = { ...ask(17), read: (received: Uint8Array) => ask(17).read(received.subarray(2)) };
+  const outcome = outcomeOf(bus.exchange(exchange, command(soon()), forever));
+  await clock.advance(100);
+  expect(outcome()).toBe(9);
+});
+
+describe('a peer that is gone without a word', () => {
+  const answering = (isGone: { value: boolean }) => (request: Uint8Array) =>
+    isGone.value ? null : says(7)(request);
+
+  it.each([
+    [2, 3_000],
+    [1, 25_000],
+  ])('is noticed by %i devices that answered before', async (devices, withinMs) => {
+    const isGone = { value: false };
+    const { bus, clock } = await openTestBus(answering(isGone), {}, { diesUnnoticed: true });
+    const running = outcomeOf(bus.run(forever));
+    for (let address = 1; address <= devices; address += 1) bus.poll(pollOf(address, 100));
+    await clock.advance(2_000);
+    isGone.value = true;
+    await clock.advance(500);
+    expect(running()).toBe('pending');
+    await clock.advance(withinMs);
+    expect(running()).toBe('LINK_LOST');
+  });
+
+  it('is not meant when a port would tell, when others answer, or when nobody ever did', async () => {
+    const serial = await openTestBus(answering({ value: true }), {});
+    const half = await openTestBus(
+      ([address = 0]) => (address === 1 ? frame(1, 3, 7) : null),
+      {},
+      {
+        diesUnnoticed: true,
+      },
+    );
+    const scan = await openTestBus(answering({ value: true }), {}, { diesUnnoticed: true });
+    for (const { bus, clock } of [serial, half, scan]) {
+      const running = outcomeOf(bus.run(forever));
+      for (let address = 1; address <= 3; address += 1) bus.poll(pollOf(address, 100));
+      await clock.advance(30_000);
+      expect(running()).toBe('pending');
+    }
+  });
+});

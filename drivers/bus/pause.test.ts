@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { manualClock } from '../../test/manual-clock.ts';
+import { openBell, pauseUntil } from './pause.ts';
+import { forever, outcomeOf } from './test-bus.ts';
+
+describe('a pause', () => {
+  it('is never too short, by the real clock', async () => {
+    for (const milliseconds of [0.1, 0.573, 1.146, 1.75, 2.005, 4.01]) {
+      const until = systemClock.monotonic() + milliseconds;
+      await pauseUntil(until, systemClock, forever);
+      expect(systemClock.monotonic()).toBeGreaterThanOrEqual(until);
+    }
+  });
+
+  it('ends exactly on a clock that is turned by hand, and with its signal', async () => {
+    const clock = manualClock();
+    let endedAt = -1;
+    void pauseUntil(1.146, clock, forever).then(() => {
+      endedAt = clock.monotonic();
+    });
+    await clock.advance(10);
+    expect(endedAt).toBe(1.146);
+    const ending = new AbortController();
+    const outcome = outcomeOf(pauseUntil(20, clock, ending.signal));
+    await clock.advance(0);
+    ending.abort(new Error('enough'));
+    await clock.advance(0);
+    expect(outcome()).toBe('enough');
+    expect(clock.sleepers()).toBe(0);
+  });
+});
+
+describe('a bell', () => {
+  it('wakes who waits, before the time and without one, and leaves no timer', async () => {
+    const clock = manualClock();
+    const bell = openBell(clock);
+    bell.ring();
+    for (const milliseconds of [5, Number.POSITIVE_INFINITY]) {
+      const outcome = outcomeOf(bell.wait(milliseconds));
+      await clock.advance(1);
+      expect(outcome()).toBe('pending');
+      bell.ring();
+      bell.ring();
+      await clock.advance(0);
+      expect(outcome()).toBe(undefined);
+      expect(clock.sleepers()).toBe(0);
+    }
+    const timely = outcomeOf(bell.wait(5));
+    await clock.advance(5);
+    expect(timely()).toBe(undefined);
+  });
+});

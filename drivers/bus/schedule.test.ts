@@ -1,0 +1,244 @@
+/** Whose turn it is, seen on the wire. */
+import { describe, expect, it } from 'vitest';
+import {
+  ask,
+  command,
+  forever,
+  frame,
+  openTestBus,
+  optionsWith,
+  outcomeOf,
+  pollOf,
+  says,
+} from './test-bus.ts';
+import type { TestPort } from './test-port.ts';
+import { characterMs, rtuGapMs } from './wire.ts';
+
+const TC = characterMs(optionsWith());
+/** Request and reply of four characters, 1 ms between them, and the silence after them. */
+const TURN_MS = 8 * TC + 1 + rtuGapMs(optionsWith());
+
+const addresses = (wire: TestPort, from = 0) => wire.sent.slice(from).map(({ bytes }) => bytes[0] ?? 0);
+
+/** How often each was asked. */
+function tally(asked: number[]): Record<number, number> {
+  const counts: Record<number, number> = {};
+  for (const address of asked) counts[address] = (counts[address] ?? 0) + 1;
+  return counts;
+}
+
+const dead =
+  (...silent: number[]) =>
+  (request: Uint8Array) =>
+    silent.includes(request[0] ?? 0) ? null : says(7)(request);
+
+describe('orders', () => {
+  it('come before polls, but after four commands in a row one poll that is due has its turn', async () => {
+    const { bus, clock, soon, wire } = await openTestBus(says(7));
+    for (const address of [1, 2]) bus.poll(pollOf(address));
+    for (let time = 0; time < 10; time += 1) void bus.exchange(ask(9), command(soon()), forever);
+    await clock.advance(13.5 * TURN_MS);
+    expect(addresses(wire)).toEqual([9, 9, 9, 9, 1, 9, 9, 9, 9, 2, 9, 9, 1, 2]);
+  });
+
+  it('of settings take turns with polls, and come after commands', async () => {
+    const { bus, clock, soon, wire } = await openTestBus(says(7));
+    bus.poll(pollOf(1));
+    for (let time = 0; time < 3; time += 1) {
+      void bus.exchange(ask(8), { ...command(soon()), class: 'settings' }, forever);
+    }
+    for (let time = 0; time < 6; time += 1) void bus.exchange(ask(9), command(soon()), forever);
+    await clock.advance(12.5 * TURN_MS);
+    expect(addresses(wire)).toEqual([9, 9, 9, 9, 1, 9, 9, 8, 1, 8, 1, 8, 1]);
+  });
+
+  it('have the next turn whatever else is due', async () => {
+    const { bus, clock, soon, wire } = await openTestBus(says(7));
+    for (const address of [1, 2, 3, 4]) bus.poll(pollOf(address));
+    await clock.advance(10.5 * TURN_MS);
+    const outcome = outcomeOf(bus.exchange(ask(9), command(soon()), forever));
+    await clock.advance(2 * TURN_MS);
+    expect(outcome()).toBe(7);
+    expect(wire.sent[11]?.bytes[0]).toBe(9);
+  });
+});
+
+describe('polls', () => {
+  it('leave the bus no idle moment while one is due, and none of equals behind', async () => {
+    const { bus, clock, wire } = await openTestBus(says(7));
+    for (let address = 1; address <= 5; address += 1) bus.poll(pollOf(address));
+    await clock.advance(100 * TURN_MS - 0.1);
+    expect(tally(addresses(wire))).toEqual({ 1: 20, 2: 20, 3: 20, 4: 20, 5: 20 });
+    expect(bus.report()).toMatchObject({ utilisation: expect.closeTo(1, 2) });
+    expect(bus.report().pollsPerSecond).toBeCloseTo(1_000 / TURN_MS, -1);
+    expect(bus.report().devices[4]?.refreshMs).toBeCloseTo(5 * TURN_MS);
+  });
+
+  it('keep their intervals, the earliest due first', async () => {
+    const { bus, clock, wire } = await openTestBus(says(7));
+    bus.poll(pollOf(1, 100));
+    bus.poll(pollOf(2, 250));
+    bus.poll(pollOf(3, 1_000));
+    await clock.advance(1_999);
+    expect(tally(addresses(wire))).toEqual({ 1: 20, 2: 8, 3: 2 });
+    const times = wire.sent.filter(({ bytes }) => bytes[0] === 1).map(({ at }) => at);
+    // Late by one exchange of another one at most, and never early.
+    for (const [index, at] of times.entries()) {
+      const sinceLast = at - (times[index - 1] ?? at - 100);
+      expect(sinceLast).toBeGreaterThanOrEqual(100 - 1e-6);
+      expect(sinceLast).toBeLessThan(100 + 2 * TURN_MS);
+    }
+  });
+
+  it('may ask something else each time, begin late, and end', async () => {
+    const { bus, clock, wire } = await openTestBus(says(7));
+    let question = 0;
+    const poll = { ...pollOf(1, 100), begin: () => ask(1, ++question) };
+    await clock.advance(50);
+    const reading = bus.poll(poll);
+    expect(() => bus.poll(pollOf(1))).toThrow('on the list twice');
+    await clock.advance(310);
+    reading[Symbol.dispose]();
+    reading[Symbol.dispose]();
+    await clock.advance(1_000);
+    expect(wire.sent.map(({ bytes }) => bytes[1])).toEqual([1, 2, 3, 4]);
+    bus.poll(pollOf(1, 100));
+    await clock.advance(50);
+    expect(wire.sent).toHaveLength(5);
+  });
+
+  it('of a defective driver harm nobody else', async () => {
+    const { bus, clock, wire } = await openTestBus(says(7));
+    const defect = () => {
+      throw new Error('defect');
+    };
+    bus.poll({ ...pollOf(1), begin: defect });
+    bus.poll({ ...pollOf(2), settle: defect, alive: defect });
+    const sound = pollOf(3);
+    bus.poll(sound);
+    await clock.advance(1_000);
+    expect(sound.told.length).toBeGreaterThan(50);
+    expect(wire.complaints).toHaveLength(1);
+  });
+});
+
+describe('dead devices', () => {
+  it('are told once, and once when they are back', async () => {
+    const silent = [2];
+    const { bus, clock } = await openTestBus((request) => dead(...silent)(request));
+    const [one, two] = [pollOf(1, 100), pollOf(2, 100)];
+    bus.poll(one);
+    bus.poll(two);
+    await clock.advance(2_000);
+    expect(two.told.filter((told) => told !== 'NO_REPLY')).toEqual(['dead']);
+    expect(two.told.indexOf('dead')).toBe(2);
+    silent.pop();
+    await clock.advance(5_000);
+    expect(two.told.filter((told) => !/NO_REPLY|reply/.test(told))).toEqual(['dead', 'alive']);
+    expect(one.told.filter((told) => !told.startsWith('reply'))).toEqual(['alive']);
+    expect(bus.report().devices.map(({ alive }) => alive)).toEqual([true, true]);
+  });
+
+  it('cost the healthy ones less than a tenth of their refresh', async () => {
+    async function refreshOf(healthy: number[], silent: number[]): Promise<number> {
+      const { bus, clock } = await openTestBus(dead(...silent));
+      for (const address of [...healthy, ...silent]) bus.poll(pollOf(address));
+      // What it takes to know whom to leave alone is over.
+      await clock.advance(3_000);
+      const counts = () => bus.report().devices.filter(({ alive }) => alive);
+      const total = () => counts().reduce((sum, { counters }) => sum + counters.replies, 0);
+      const before = total();
+      await clock.advance(10_000);
+      return (10_000 * healthy.length) / (total() - before);
+    }
+    const healthy = [1, 2, 3, 4, 5, 6, 7, 8];
+    const alone = await refreshOf(healthy, []);
+    const withDead = await refreshOf(healthy, [9, 10]);
+    expect(withDead / alone).toBeLessThan(1.1);
+  });
+
+  it('are asked ever more rarely, and once in a cycle of the healthy ones at most', async () => {
+    const { bus, clock, wire } = await openTestBus(dead(8, 9, 10));
+    for (let address = 1; address <= 10; address += 1) bus.poll(pollOf(address));
+    await clock.advance(70_000);
+    const asked = addresses(wire);
+    const opened = asked.indexOf(8, asked.indexOf(8, asked.indexOf(8) + 1) + 1) + 3;
+    const probes = asked.flatMap((address, index) => (address >= 8 && index > opened ? [index] : []));
+    for (const [index, place] of probes.entries()) {
+      expect(place - (probes[index - 1] ?? -10)).toBeGreaterThan(7);
+    }
+    const times = wire.sent.filter(({ bytes }) => bytes[0] === 8).map(({ at }) => at);
+    expect(times.length).toBeLessThan(15);
+    const last = times.slice(-2);
+    expect((last[1] ?? 0) - (last[0] ?? 0)).toBeGreaterThanOrEqual(30_000);
+    expect((last[1] ?? 0) - (last[0] ?? 0)).toBeLessThan(30_500);
+  });
+
+  it('are probed as shortly as a healthy one answers, and now and then for all the time they may have', async () => {
+    const { bus, clock, wire } = await openTestBus(dead(2), { turnaroundMaxMs: 500 });
+    bus.poll(pollOf(1));
+    bus.poll(pollOf(2));
+    await clock.advance(30_000);
+    const waits = wire.sent.flatMap(({ bytes, at }, index) =>
+      bytes[0] === 2 ? [(wire.sent[index + 1]?.at ?? at) - at] : [],
+    );
+    expect(waits.slice(0, 3).every((wait) => wait > 500)).toBe(true);
+    expect(waits.slice(3, 6).every((wait) => wait < 30)).toBe(true);
+    expect(waits[6]).toBeGreaterThan(500);
+  });
+
+  it('are tried by one command between two probes; the next is told at once', async () => {
+    const { bus, clock, soon, wire } = await openTestBus(dead(2));
+    bus.poll(pollOf(1, 100));
+    bus.poll(pollOf(2, 100));
+    // Probes after 0.25, 0.5, 1, 2, 4 s: the next one is seconds away.
+    await clock.advance(10_000);
+    const before = wire.sent.length;
+    const outcomes = [1, 2, 3].map(() => outcomeOf(bus.exchange(ask(2), command(soon(), 3), forever)));
+    await clock.advance(300);
+    expect(outcomes.map((outcome) => outcome())).toEqual(['NO_REPLY', 'DEVICE_OFFLINE', 'DEVICE_OFFLINE']);
+    expect(tally(addresses(wire, before))[2]).toBe(1);
+    await expect(bus.exchange(ask(2), command(soon()), forever)).rejects.toMatchObject({
+      code: 'DEVICE_OFFLINE',
+    });
+    await clock.advance(20_000);
+    const later = outcomeOf(bus.exchange(ask(2), command(soon()), forever));
+    await clock.advance(300);
+    expect(later()).toBe('NO_REPLY');
+  });
+
+  it('are alive again when they answer a command', async () => {
+    const silent = [2];
+    const { bus, clock, soon } = await openTestBus((request) => dead(...silent)(request));
+    const poll = pollOf(2, 100);
+    bus.poll(poll);
+    await clock.advance(10_000);
+    silent.pop();
+    const outcome = outcomeOf(bus.exchange(ask(2), command(soon()), forever));
+    await clock.advance(60);
+    expect(outcome()).toBe(7);
+    expect(poll.told.slice(-2)).toEqual(['alive', 'reply 7']);
+  });
+
+  it('that nobody polls can be asked as often as one likes', async () => {
+    const { bus, clock, soon } = await openTestBus(() => null);
+    for (let time = 0; time < 10; time += 1) {
+      const outcome = outcomeOf(bus.exchange(ask(2), { ...command(soon()), class: 'settings' }, forever));
+      await clock.advance(300);
+      expect(outcome()).toBe('NO_REPLY');
+    }
+    const poll = pollOf(2, 100);
+    using _reading = bus.poll(poll);
+    await clock.advance(250);
+    expect(poll.told).toEqual(['NO_REPLY', 'NO_REPLY']);
+  });
+
+  it('that say no, or that they are busy, are alive', async () => {
+    const { bus, clock } = await openTestBus(([address = 0]) => frame(address, 0x80, 0));
+    const poll = pollOf(2, 100);
+    bus.poll(poll);
+    await clock.advance(1_000);
+    expect(poll.told.slice(0, 2)).toEqual(['alive', 'REFUSED']);
+    expect(poll.told).not.toContain('dead');
+  });
+});

@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest';
+import { answeredAfter, missed, shortestWaitMs, UNKNOWN_TURNAROUND, waitMs } from './turnaround.ts';
+
+const LONGEST_MS = 100;
+const learn = (samples: number[]) => samples.reduce(answeredAfter, UNKNOWN_TURNAROUND);
+
+describe('the wait for a device', () => {
+  it('is the longest until it is known well', () => {
+    expect(waitMs(UNKNOWN_TURNAROUND, LONGEST_MS)).toBe(LONGEST_MS);
+    expect(waitMs(learn(Array(7).fill(2)), LONGEST_MS)).toBe(LONGEST_MS);
+    expect(waitMs(learn(Array(8).fill(2)), LONGEST_MS)).toBeLessThan(5);
+  });
+
+  // Mean and deviation after two samples by hand, with the gains of RFC 6298, 2: 1/8 and 1/4.
+  it('follows RFC 6298', () => {
+    expect(learn([8])).toMatchObject({ meanMs: 8, deviationMs: 4 });
+    expect(learn([8, 16])).toMatchObject({ meanMs: 9, deviationMs: 5 });
+  });
+
+  it('leaves room for a device that is unsteady', () => {
+    const unsteady = learn(Array.from({ length: 200 }, (_, index) => (index % 5 === 0 ? 20 : 2)));
+    expect(shortestWaitMs(unsteady)).toBeGreaterThan(20);
+  });
+
+  it('doubles with each miss, up to the longest, until there is an answer', () => {
+    const known = learn(Array(50).fill(2));
+    const before = waitMs(known, LONGEST_MS);
+    expect(waitMs(missed(known), LONGEST_MS)).toBeCloseTo(2 * before);
+    expect(waitMs(missed(missed(known)), LONGEST_MS)).toBeCloseTo(4 * before);
+    let silent = known;
+    for (let time = 0; time < 2_000; time += 1) silent = missed(silent);
+    expect(waitMs(silent, LONGEST_MS)).toBe(LONGEST_MS);
+    expect(waitMs(answeredAfter(silent, 2), LONGEST_MS)).toBeLessThan(before + 1);
+  });
+
+  it('of a device that answers at once is not nothing', () => {
+    const instant = learn(Array(50).fill(0));
+    expect(waitMs(missed(instant), LONGEST_MS)).toBeGreaterThan(1);
+  });
+});
