@@ -294,6 +294,40 @@ function addBus(parent: Command, shell: Shell, result: { exitCode: number }): vo
       }),
     'gatehouse bus check-profile my-relay.yaml',
   );
+  addBusDoctor(parent, shell, result);
+}
+
+function addBusDoctor(parent: Command, shell: Shell, result: { exitCode: number }): void {
+  example(
+    addressed(parent.command('status'))
+      .description('Show how the buses do')
+      .option(...JSON_OPTION)
+      .action(async (options: { json?: boolean } & ClientOptions) => {
+        const { printBuses } = await import('./bus-doctor.ts');
+        await printBuses(options, openClient(options, shell), shell);
+      }),
+    'gatehouse bus status',
+  );
+  example(
+    addressed(parent.command('doctor'))
+      .description('Ask every address of a bus, and say what to check; ends with 1 if something is bad')
+      .argument('<bus>', 'id of its link in the configuration')
+      .option('--from <address>', 'first address (default: the lowest of the protocol)', whole)
+      .option('--to <address>', 'last address (default: the highest of the protocol)', whole)
+      .option('--repeats <number>', 'how often each device is asked (default: 20)', whole)
+      .option(...JSON_OPTION)
+      .action(async (bus: string, options: import('./bus-doctor.ts').DoctorOptions & ClientOptions) => {
+        const { examineBus } = await import('./bus-doctor.ts');
+        if (!(await examineBus(bus, options, openClient(options, shell), shell)))
+          result.exitCode = EXIT.failed;
+      }),
+    'gatehouse bus doctor bus-1 --from 1 --to 32',
+  );
+}
+
+function whole(text: string): number {
+  if (/^\d{1,3}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('expected a whole number.');
 }
 
 function addConfig(parent: Command, shell: Shell, result: { exitCode: number }): void {

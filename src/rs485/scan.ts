@@ -111,7 +111,7 @@ async function probe(
 
 /** Rows for who is there; what is told of these addresses: of those that said anything, and those that should have. */
 async function takeIn(
-  { table, discovery, place }: ScanOptions,
+  { table, buses, discovery, place }: ScanOptions,
   bus: string,
   results: readonly Result[],
   caller: Caller,
@@ -128,7 +128,8 @@ async function takeIn(
     const deviceId = row?.device_id ?? expected.get(address)?.deviceId ?? null;
     const { timeouts: _, ...heard } = counters;
     const answered = counters.replies > 0 || identity !== null;
-    if (!answered && deviceId === null && Object.values(heard).every((count) => count === 0)) return [];
+    const isExpected = deviceId !== null || buses.device(bus, address) !== undefined;
+    if (!answered && !isExpected && Object.values(heard).every((count) => count === 0)) return [];
     const isNewHere = identity !== null && row !== undefined && isNew.has(identity.hwId);
     return [{ address, answered, identity, turnaroundMs, counters, deviceId, isNew: isNewHere }];
   });

@@ -1,0 +1,116 @@
+/** `gatehouse bus status` and `gatehouse bus doctor`: what a technician with a ladder wants to know of a bus. */
+import { type BusState, busFindings, type ScannedAddress } from './bus-findings.ts';
+import type { Client } from './client.ts';
+import { shownFindings } from './findings.ts';
+import { CommandFailed, EXIT, printJson, type Shell, table } from './shell.ts';
+
+/** Often enough to see it move. */
+const PROGRESS_EVERY_MS = 500;
+
+interface BusOverview extends BusState {
+  utilisation: number | null;
+  pollsPerSecond: number | null;
+  devices: { address: number; alive: boolean; hwId: string | null }[];
+}
+
+interface Job {
+  id: string;
+  status: 'running' | 'done' | 'failed' | 'cancelled';
+  progress: { percent: number | null };
+  error: { code: string; message: string } | null;
+  result: { addresses: ScannedAddress[] } | null;
+}
+
+const overview = async (client: Client) =>
+  (await client.call<{ items: BusOverview[] }>('GET', '/network/rs485/buses')).items;
+
+export async function printBuses(options: { json?: boolean }, client: Client, shell: Shell): Promise<void> {
+  const buses = await overview(client);
+  if (options.json) return printJson(shell, buses);
+  const rows = buses.map(({ id, protocol, port, up, utilisation, pollsPerSecond, devices }) => [
+    ...[id, protocol, port ?? '-', up ? 'up' : 'down'],
+    utilisation === null ? '-' : `${Math.round(100 * utilisation)} %`,
+    pollsPerSecond === null ? '-' : pollsPerSecond.toFixed(1),
+    `${devices.filter(({ alive }) => alive).length} of ${devices.length}`,
+  ]);
+  const head = ['BUS', 'PROTOCOL', 'PORT', 'LINK', 'BUSY', 'POLLS/S', 'ALIVE'];
+  shell.stdout.write(buses.length === 0 ? 'The configuration has no bus.\n' : table([head, ...rows]));
+  for (const { id, up, lastError, warnings } of buses) {
+    if (!up && lastError !== null) shell.stdout.write(`${id}: ${lastError}\n`);
+    for (const warning of warnings) shell.stdout.write(`${id}: ${warning}\n`);
+  }
+}
+
+export interface DoctorOptions {
+  from?: number;
+  to?: number;
+  repeats?: number;
+  json?: boolean;
+}
+
+/** Scans a bus and says what to check; returns whether there is nothing bad. */
+export async function examineBus(
+  id: string,
+  { from, to, repeats = 20, json = false }: DoctorOptions,
+  client: Client,
+  shell: Shell,
+): Promise<boolean> {
+  const before = await busOf(id, client);
+  const body = { bus: id, repeats, ...(from !== undefined && { from }), ...(to !== undefined && { to }) };
+  const scanned = before.up ? await scan(body, client, shell) : [];
+  const bus = await busOf(id, client);
+  const findings = busFindings(bus, scanned);
+  if (json) printJson(shell, { bus, addresses: scanned, findings });
+  else {
+    if (scanned.length > 0) shell.stdout.write(`${table(rowsOf(scanned))}\n`);
+    shell.stdout.write(shownFindings(findings, shell.stdout));
+  }
+  return findings.every(({ severity }) => severity !== 'bad');
+}
+
+async function busOf(id: string, client: Client): Promise<BusOverview> {
+  const buses = await overview(client);
+  const bus = buses.find((one) => one.id === id);
+  if (bus) return bus;
+  const names = buses.map((one) => one.id).join(', ');
+  throw new CommandFailed(
+    buses.length === 0
+      ? 'The configuration has no bus: see links in it.'
+      : `There is no bus ${id}; the configuration has ${names}.`,
+    EXIT.usage,
+  );
+}
+
+/** Runs the job to its end, with progress on a terminal; a signal cancels it. */
+async function scan(body: object, client: Client, shell: Shell): Promise<ScannedAddress[]> {
+  const { stderr, stopping, clock } = shell;
+  let job = await client.call<Job>('POST', '/network/rs485/scan', body);
+  while (job.status === 'running') {
+    if (stderr.isTTY) stderr.write(`\r${String(job.progress.percent ?? 0).padStart(3)} %`);
+    if (stopping.aborted) {
+      await client.call('DELETE', `/jobs/${job.id}`);
+      throw new CommandFailed('The scan was cancelled.');
+    }
+    await clock.sleep(PROGRESS_EVERY_MS, stopping).catch(() => {});
+    job = await client.call<Job>('GET', `/jobs/${job.id}`);
+  }
+  if (stderr.isTTY) stderr.write('\r      \r');
+  if (job.status === 'done' && job.result) return job.result.addresses;
+  throw new CommandFailed(`The scan ended ${job.status}: ${job.error?.message ?? 'without a reason'}`);
+}
+
+const COUNTERS = ['replies', 'timeouts', 'crc', 'framing', 'refusals', 'collisions'] as const;
+
+function rowsOf(addresses: readonly ScannedAddress[]): string[][] {
+  return [
+    ['ADDRESS', 'DEVICE', 'MS', ...COUNTERS.map((name) => name.toUpperCase()), ''],
+    ...addresses.map(({ address, identity, turnaroundMs, counters, isNew }) => [
+      String(address),
+      // Whatever a device says of itself ends up on a terminal.
+      (identity?.hwId ?? '-').replaceAll(/[^\x20-\x7e]/g, '?'),
+      turnaroundMs === null ? '-' : `${turnaroundMs.min}–${turnaroundMs.max}`,
+      ...COUNTERS.map((name) => String(counters[name])),
+      isNew ? 'new' : '',
+    ]),
+  ];
+}

@@ -1,0 +1,139 @@
+import { describe, expect, it } from 'vitest';
+import { type BusState, busFindings, type ScannedAddress } from './bus-findings.ts';
+
+const BUS: BusState = {
+  ...{ id: 'bus-1', protocol: 'modbus', port: '/dev/ttyUSB0', up: true, lastError: null },
+  ...{ strayBytes: 0, warnings: [] },
+};
+const NONE = { replies: 0, timeouts: 0, crc: 0, framing: 0, refusals: 0, collisions: 0 };
+
+/** A device that answers 20 of 20 within 3 ms, but for what is told. */
+function device(
+  address: number,
+  counters: Partial<ScannedAddress['counters']> = {},
+  more: Partial<ScannedAddress> = {},
+): ScannedAddress {
+  const identity = { hwId: `io-${address}`, type: 'io', version: '1', profile: null };
+  return {
+    ...{ address, answered: true, identity, deviceId: `id-${address}`, isNew: false },
+    ...{ turnaroundMs: { min: 2, median: 3, max: 4 }, counters: { ...NONE, replies: 20, ...counters } },
+    ...more,
+  };
+}
+const silent = (address: number, counters: Partial<ScannedAddress['counters']> = { timeouts: 2 }) =>
+  device(address, { replies: 0, ...counters }, { answered: false, identity: null, turnaroundMs: null });
+const well = [device(1), device(2), device(3)];
+const texts = (addresses: ScannedAddress[], bus: Partial<BusState> = {}) =>
+  busFindings({ ...BUS, ...bus }, addresses)
+    .filter(({ severity }) => severity !== 'good')
+    .map(({ severity, subject, text }) => `${severity} ${subject}: ${text}`);
+
+describe('what a scan says', () => {
+  it('is nothing of a bus that is well, but who answers and how fast', () => {
+    expect(busFindings(BUS, [...well, device(4, {}, { isNew: true })])).toEqual([
+      { severity: 'good', subject: 'bus bus-1', text: '4 devices answer (1 new), the slowest within 3 ms' },
+    ]);
+    expect(texts([device(1, { replies: 99, crc: 1 }), device(2), device(3)])).toEqual([]);
+  });
+
+  it.each<[string, ScannedAddress[], Partial<BusState>, RegExp[]]>([
+    [
+      'a link that is down',
+      [],
+      { up: false, lastError: 'no such file' },
+      [/^bad bus bus-1: down: no such file/],
+    ],
+    ['nobody at all', [silent(1)], {}, [/^bad bus bus-1: nobody answers at all: .*A and B/]],
+    [
+      'nobody that can be understood',
+      [silent(1, { timeouts: 1, framing: 1 })],
+      {},
+      [/^bad bus bus-1: nobody can be understood.*baudRate/],
+    ],
+    [
+      'damage at one address',
+      [device(1, { crc: 5 }), ...well.slice(1)],
+      {},
+      [/^bad address 1: 20 % of its frames are damaged/],
+    ],
+    [
+      'damage at most addresses, said once',
+      [device(1, { crc: 5 }), device(2, { crc: 3 }), device(3)],
+      {},
+      [/^bad bus bus-1: damaged frames at most addresses: 120 ohm/],
+    ],
+    [
+      'two devices at one address',
+      [device(1, { crc: 6 }, { turnaroundMs: { min: 2, median: 5, max: 30 } }), ...well.slice(1)],
+      {},
+      [/^bad address 1: 23 % damaged.*two devices may have this address/],
+    ],
+    [
+      'two devices at one address whose frames interleave',
+      [device(1, { crc: 6, collisions: 3 }), ...well.slice(1)],
+      {},
+      [/^bad address 1: .*two devices may have this address/],
+    ],
+    [
+      'answers to no question',
+      [device(1, { collisions: 2 }), ...well.slice(1)],
+      {},
+      [/^bad address 1: answers that belong to no question.*localEcho/],
+    ],
+    [
+      'another baud rate at one device',
+      [device(1, { framing: 4 }), ...well.slice(1)],
+      {},
+      [/^bad address 1: 17 % are no characters/],
+    ],
+    [
+      'another parity everywhere',
+      [device(1, { framing: 4 }), device(2, { framing: 9 }), device(3)],
+      {},
+      [/^bad bus bus-1: characters that are none at most addresses/],
+    ],
+    [
+      'a dead device',
+      [...well, silent(7)],
+      {},
+      [/^bad address 7: a device is known to be here and does not/],
+    ],
+    [
+      'a loose terminal',
+      [...well, device(7, { replies: 15, timeouts: 5 })],
+      {},
+      [/^doubtful address 7: no answer to 25 %/],
+    ],
+    [
+      'the wrong product',
+      [...well, device(7, { refusals: 5 })],
+      {},
+      [/^doubtful address 7: it refuses 20 %/],
+    ],
+    [
+      'a slow device',
+      [...well, device(7, {}, { turnaroundMs: { min: 60, median: 61, max: 62 } })],
+      {},
+      [/^doubtful address 7: it takes 61 ms/],
+    ],
+    [
+      'a device without a name',
+      [...well, device(7, {}, { identity: null })],
+      {},
+      [/^doubtful address 7: it answers and cannot say who it is/],
+    ],
+    [
+      'an adapter that waits, and noise',
+      well,
+      { warnings: ['latency timer 16 ms'], strayBytes: 9 },
+      [
+        /^doubtful bus bus-1: latency timer 16 ms$/,
+        /^doubtful bus bus-1: 9 bytes came while nobody was asked/,
+      ],
+    ],
+  ])('is what to check for %s', (_name, addresses, bus, expected) => {
+    const said = texts(addresses, bus);
+    expect(said).toHaveLength(expected.length);
+    for (const [index, pattern] of expected.entries()) expect(said[index]).toMatch(pattern);
+  });
+});
