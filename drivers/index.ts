@@ -4,5 +4,7 @@ import type { OpenDriver } from './driver.ts';
 export type DriverTable = ReadonlyMap<string, () => Promise<OpenDriver>>;
 
 export const DRIVERS: DriverTable = new Map([
+  ['dcon', async () => (await import('./dcon/driver.ts')).openDcon],
   ['loopback', async () => (await import('./loopback/driver.ts')).openLoopback],
+  ['modbus', async () => (await import('./modbus/driver.ts')).openModbus],
 ]);

@@ -26,7 +26,7 @@ export function cutLines(received: Uint8Array): Lines {
   const rest = received.length - 1 - received.lastIndexOf(0x0d);
   return {
     // What begins in the middle of a line is not a line.
-    lines: cut ? lines.slice(1) : lines,
+    lines: (cut ? lines.slice(1) : lines).filter(({ length }) => length > 0),
     rest: rest === 0 ? 'none' : rest < FRAME_MAX ? 'short' : 'long',
   };
 }

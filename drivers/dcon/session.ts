@@ -42,6 +42,12 @@ export interface BroughtUp extends Known {
   lostOutputs: boolean;
 }
 
+export interface SwitchedOff {
+  pins: Pins;
+  /** Its watchdog had run out: it is to be armed anew. */
+  hadTimedOut: boolean;
+}
+
 /** Rounds of telling and looking before a switch is given up; each costs up to two timeouts. */
 const ROUNDS_MAX = 3;
 /** The host watchdog counts tenths of a second in one byte. */
@@ -63,26 +69,36 @@ export function* bringUp(address: number, live: number, watchdogMs: number): Scr
   const wasReset = type.resetStatus && (yield* unlessUnknown(resetStatus(address), false));
   const timedOut = type.watchdog === 'host' && (yield* ask(hostWatchdogFlag(address)));
   const lostOutputs = wasReset || timedOut;
-  const pins = yield* switchOff(address, type, lostOutputs ? 0 : live);
+  const { pins } = yield* switchOff(address, type, lostOutputs ? 0 : live);
   if (timedOut) yield* ask(clearHostWatchdogFlag(address));
   const guard = yield* arm(address, type, pins, watchdogMs);
   return { name, version, type, pins, guard, lostOutputs };
 }
 
-/** Everything off but `keep`, as read back; a flagged module is cleared on the way. Throws BAD_REPLY when it will not. */
-export function* switchOff(address: number, type: ModuleType, keep: number): Script<Pins> {
+/**
+ * Everything off but `keep`, as read back; a flagged module is cleared on the way. `known` to be on, an output is
+ * switched off before it is looked at. Throws BAD_REPLY when it will not.
+ */
+export function* switchOff(address: number, type: ModuleType, keep: number, known = 0): Script<SwitchedOff> {
+  let hadTimedOut = false;
+  let stray = known & ~keep;
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
-    const pins = yield* ask(readPins(address, type));
-    const stray = pins.outputs & ~keep;
-    if (stray === 0) return pins;
+    if (stray === 0) {
+      const pins = yield* ask(readPins(address, type));
+      stray = pins.outputs & ~keep;
+      if (stray === 0) return { pins, hadTimedOut };
+    }
     const questions =
       keep === 0 ? [switchAllOff(address)] : channelsOf(stray).map((one) => switchOne(address, one, false));
     for (const question of questions) {
-      if ((yield* ask(question)) === 'ignored') yield* ask(clearHostWatchdogFlag(address));
+      if ((yield* ask(question)) !== 'ignored') continue;
+      hadTimedOut = true;
+      yield* ask(clearHostWatchdogFlag(address));
     }
+    stray = 0;
   }
   const pins = yield* ask(readPins(address, type));
-  if ((pins.outputs & ~keep) === 0) return pins;
+  if ((pins.outputs & ~keep) === 0) return { pins, hadTimedOut };
   throw new DriverError('BAD_REPLY', `module ${aa(address)} was told to switch off and did not`);
 }
 
@@ -148,7 +164,7 @@ function* arm(address: number, type: ModuleType, pins: Pins, watchdogMs: number)
     else yield* armHost(address, type, pins, watchdogMs);
     return { kind: 'armed' };
   } catch (error) {
-    if (!(error instanceof DriverError) || (error.code !== 'REFUSED' && !isUnheard(error))) throw error;
+    if (!(error instanceof DriverError) || error.code !== 'REFUSED') throw error;
     return none(`does not arm its watchdog: ${error.message}`);
   }
 }

@@ -1,0 +1,271 @@
+/** What a DCON driver reports, keeps and finds; what it switches is in safety.test.ts. */
+import { describe, expect, it } from 'vitest';
+import { busReport, probed } from '../rs485.ts';
+import { openDcon } from './driver.ts';
+import { openTestDriver, SETTINGS } from './test-driver.ts';
+
+const I_7060 = { name: '7060', kind: 'host' } as const;
+const ADAM_4055 = { name: '4055', kind: 'safety' } as const;
+
+const apply = (settingsVersion: number, settings: object = {}, hwId = 'lobby-01') => ({
+  ...{ hwId, settingsVersion },
+  settings: { ...SETTINGS, ...settings },
+});
+
+describe('a module', () => {
+  it('is reported by its address, with what it is and what its pins show', async () => {
+    await using bench = await openTestDriver({ 1: { ...I_7060, inputs: 0b0101 } });
+    await bench.clock.advance(1_000);
+    expect(bench.report('lobby-01')).toMatchObject({
+      connected: true,
+      hwId: 'lobby-01',
+      type: 'I-7060',
+      profile: 'I-7060',
+      platform: { version: 'B1.2' },
+      address: 1,
+      reportedSettingsVersion: 0,
+      settings: null,
+      levels: {
+        ...{ input0: true, input1: false, input2: true, input3: false },
+        ...{ output0: false, output3: false },
+      },
+    });
+    expect(bench.report('lobby-01').levels).not.toHaveProperty('output4');
+  });
+
+  it('is reported as it leaves and comes back, and what comes back is asked again who it is', async () => {
+    await using bench = await openTestDriver({ 1: I_7060 });
+    await bench.clock.advance(1_000);
+    await bench.settled(bench.execute('applySettings', apply(7)));
+    const module = bench.modules.module(1);
+    module.dead = true;
+    await bench.clock.advance(3_000);
+    expect(bench.report('lobby-01')).toMatchObject({ connected: false, reportedSettingsVersion: 7 });
+    module.dead = false;
+    await bench.clock.advance(5_000);
+    expect(bench.report('lobby-01')).toMatchObject({ connected: true, reportedSettingsVersion: 7 });
+    module.dead = true;
+    await bench.clock.advance(3_000);
+    Object.assign(module, { dead: false, name: '7050' });
+    await bench.clock.advance(5_000);
+    // Another product: it never got any settings.
+    expect(bench.report('lobby-01')).toMatchObject({
+      ...{ connected: true, type: 'I-7050', reportedSettingsVersion: 0, settings: null },
+    });
+  });
+
+  it('that does not know a command is well all the same', async () => {
+    await using bench = await openTestDriver({ 1: { ...ADAM_4055, unknown: /^\$01[F5]/ } });
+    await bench.clock.advance(3_000);
+    expect(bench.report('lobby-01')).toMatchObject({ connected: true, type: 'ADAM-4055', platform: null });
+  });
+
+  it('that is not in the table is reported by its name, and told of', async () => {
+    await using bench = await openTestDriver({ 1: { name: '4017', kind: 'none' } });
+    await bench.clock.advance(6_000);
+    expect(bench.report('lobby-01')).toMatchObject({
+      connected: true,
+      type: '4017',
+      profile: null,
+      levels: {},
+    });
+    expect(busReport.parse(bench.bus()).warnings.join()).toMatch(/01 calls itself 4017/);
+    bench.modules.module(1).name = '4055';
+    await bench.clock.advance(1_000);
+    expect(bench.report('lobby-01')).toMatchObject({ type: 'ADAM-4055' });
+  });
+});
+
+describe('settings', () => {
+  it('are in force at once, and reported', async () => {
+    await using bench = await openTestDriver({ 1: I_7060 });
+    await bench.clock.advance(1_000);
+    await expect(bench.settled(bench.execute('applySettings', apply(3)))).resolves.toEqual({
+      reportedSettingsVersion: 3,
+    });
+    expect(bench.report('lobby-01')).toMatchObject({
+      ...{
+        reportedSettingsVersion: 3,
+        settings: SETTINGS,
+        effectiveUnlockMilliseconds: 5_000,
+        unsupported: [],
+      },
+    });
+  });
+
+  it('that a module cannot carry are told, or refused', async () => {
+    await using bench = await openTestDriver({ 1: ADAM_4055, 2: { name: '4050', kind: 'none' }, 3: I_7060 });
+    await bench.clock.advance(2_000);
+    const pins = { ...SETTINGS.ioPins, output7: true };
+    await bench.settled(bench.execute('applySettings', apply(1, { ioPins: pins }, 'lobby-03')));
+    expect(bench.report('lobby-03').unsupported).toEqual(['output7']);
+    expect(bench.report('lobby-01').unsupported).toEqual(['useInputPinMemory']);
+    await bench.settled(bench.execute('applySettings', apply(1, {}, 'lobby-02')));
+    expect(bench.report('lobby-02').unsupported).toContain('relayIndex');
+    await bench.clock.advance(5_000);
+    expect(busReport.parse(bench.bus()).warnings.join()).toMatch(/02 \(ADAM-4050\) has no watchdog/);
+    await expect(
+      bench.settled(bench.execute('applySettings', apply(2, { relayIndex: 4 }, 'lobby-03'))),
+    ).rejects.toMatchObject({ code: 'REFUSED', message: expect.stringContaining('relays 0 to 3') });
+  });
+
+  it('are for a module that is there', async () => {
+    await using bench = await openTestDriver({ 1: { ...I_7060, dead: true } });
+    await bench.clock.advance(1_000);
+    for (const hwId of ['lobby-01', 'lobby-09']) {
+      await expect(bench.settled(bench.execute('applySettings', apply(1, {}, hwId)))).rejects.toMatchObject({
+        code: 'DEVICE_OFFLINE',
+      });
+    }
+  });
+});
+
+describe('an activation of an input', () => {
+  it('is counted and told once, unless the pin is not in use', async () => {
+    await using bench = await openTestDriver({ 1: I_7060 });
+    await bench.clock.advance(1_000);
+    await bench.settled(bench.execute('applySettings', apply(1)));
+    const module = bench.modules.module(1);
+    module.inputs = 0b1001;
+    await bench.clock.advance(1_000);
+    module.inputs = 0;
+    await bench.clock.advance(1_000);
+    module.inputs = 0b0001;
+    await bench.clock.advance(1_000);
+    expect(bench.events).toMatchObject(
+      [1, 2].map((total) => ({
+        kind: 'input',
+        data: { hwId: 'lobby-01', input: 'input0', activations: 1, total },
+      })),
+    );
+    expect(new Set(bench.events.map(({ id }) => id)).size).toBe(2);
+    expect(bench.report('lobby-01').edges).toMatchObject({ input0: { total: 2 } });
+  });
+
+  it('is not held up by one that is being stored', async () => {
+    let release = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    await using bench = await openTestDriver({ 1: I_7060 }, { emit: () => held });
+    await bench.clock.advance(1_000);
+    const module = bench.modules.module(1);
+    for (const inputs of [1, 0, 1, 0, 1]) {
+      module.inputs = inputs;
+      await bench.clock.advance(500);
+    }
+    expect(bench.report('lobby-01').edges).toMatchObject({ input0: { total: 3 } });
+    expect(bench.events).toEqual([]);
+    release();
+    await bench.clock.advance(100);
+    expect(bench.events.map(({ data }) => data)).toMatchObject([
+      { activations: 1 },
+      { activations: 2, total: 3 },
+    ]);
+  });
+
+  it('that is shorter than a poll is counted where the module remembers it', async () => {
+    await using bench = await openTestDriver({ 1: I_7060 });
+    await bench.clock.advance(1_000);
+    const module = bench.modules.module(1);
+    module.latched = 0b1;
+    await bench.settled(bench.execute('applySettings', apply(1, { useInputPinMemory: true })));
+    await bench.clock.advance(2_000);
+    // What it remembered before nobody wanted to know.
+    expect(bench.report('lobby-01').edges).toEqual({});
+    module.latched = 0b10;
+    await bench.clock.advance(2_000);
+    expect(bench.report('lobby-01').edges).toMatchObject({ input1: { total: 1 } });
+    // One that is seen by a poll too is not counted twice, though the latch remembers it as long as it lasts.
+    module.inputs = 0b1;
+    module.latched = 0b1;
+    await bench.clock.advance(700);
+    module.latched = 0b1;
+    await bench.clock.advance(2_000);
+    module.inputs = 0;
+    await bench.clock.advance(2_000);
+    expect(bench.report('lobby-01').edges).toMatchObject({ input0: { total: 1 }, input1: { total: 1 } });
+  });
+});
+
+describe('a bus', () => {
+  it('is watched where it is told to, and left alone where it is not any more', async () => {
+    await using bench = await openTestDriver(
+      { 1: I_7060, 2: I_7060 },
+      { options: { devices: [{ address: 1 }] } },
+    );
+    await bench.clock.advance(1_000);
+    expect(bench.modules.module(2).heard).toEqual([]);
+    const both = [1, 2].map((address) => ({ address, hwId: `lobby-0${address}` }));
+    await bench.settled(bench.execute('watch', { devices: both }));
+    await bench.clock.advance(2_000);
+    expect(bench.report('lobby-02')).toMatchObject({ connected: true });
+    const pulse = { hwId: 'lobby-02', relay: 1, milliseconds: 60_000 };
+    await bench.settled(bench.execute('pulse', pulse));
+    await bench.settled(bench.execute('watch', { devices: [] }));
+    await bench.clock.advance(1_000);
+    expect(bench.modules.module(2).now().outputs).toBe(0);
+    expect(bench.report('lobby-02')).toMatchObject({ connected: false });
+    const heard = bench.modules.module(2).heard.length;
+    await bench.clock.advance(2_000);
+    expect(bench.modules.module(2).heard).toHaveLength(heard);
+    await bench.settled(bench.execute('watch', { devices: both }));
+    await bench.settled(bench.execute('watch', { devices: [] }));
+    await bench.settled(bench.execute('watch', { devices: both }));
+    await bench.clock.advance(2_000);
+    expect(bench.report('lobby-02')).toMatchObject({ connected: true });
+    expect(bench.report('lobby-01')).toMatchObject({ connected: true });
+  });
+
+  it('is probed for who is there', async () => {
+    await using bench = await openTestDriver(
+      { 1: I_7060, 17: { name: '4017', kind: 'none' } },
+      { options: { devices: [] } },
+    );
+    const asked = bench.execute('probe', { addresses: [1, 2, 17], repeats: 5 });
+    const { results } = probed.parse(await bench.settled(asked));
+    expect(results).toMatchObject([
+      {
+        address: 1,
+        identity: { hwId: 'lobby-01', type: 'I-7060', version: 'B1.2', profile: 'I-7060' },
+        counters: { replies: 6, timeouts: 0 },
+      },
+      { address: 2, identity: null, counters: { replies: 0, timeouts: 2 }, turnaroundMs: null },
+      { address: 17, identity: { hwId: 'lobby-11', type: '4017', profile: null } },
+    ]);
+    expect(results[0]?.turnaroundMs?.median).toBeCloseTo(1, 0);
+  });
+
+  it('is reported every few seconds', async () => {
+    await using bench = await openTestDriver({ 1: I_7060 });
+    await bench.clock.advance(5_500);
+    const report = busReport.parse(bench.bus());
+    expect(report.devices).toMatchObject([{ address: 1, alive: true }]);
+    expect(report.pollsPerSecond).toBeGreaterThan(4);
+  });
+
+  it.each([
+    ['unlock', {}],
+    ['pulse', { hwId: 'lobby-01', relay: 8, milliseconds: 1_000 }],
+    ['pulse', { hwId: 'lobby-01', relay: 0, milliseconds: 99 }],
+    ['probe', { addresses: [], repeats: 1 }],
+    ['watch', { devices: [{ address: 256, hwId: 'x' }] }],
+    ['applySettings', { hwId: 'lobby-01' }],
+  ])('does not take the command %s with %j', async (kind, data) => {
+    await using bench = await openTestDriver({ 1: I_7060 });
+    await expect(bench.execute(kind, data)).rejects.toMatchObject({ code: 'INVALID_COMMAND' });
+  });
+
+  it('does not open with options that make no sense, and says which', async () => {
+    const context = {
+      linkId: 'lobby',
+      clock: { now: () => 0, monotonic: () => 0, sleep: async () => {} },
+      log: { debug() {}, info() {}, warn() {}, error() {} },
+      report() {},
+      async emit() {},
+    };
+    await expect(
+      openDcon({ port: '/dev/null', hostWatchdogMs: 5 }, context, new AbortController().signal),
+    ).rejects.toMatchObject({ code: 'INVALID_OPTIONS', message: expect.stringContaining('hostWatchdogMs') });
+  });
+});

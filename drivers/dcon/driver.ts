@@ -1,0 +1,216 @@
+/**
+ * DCON, the ASCII protocol of Advantech ADAM-4000 and ADAM-4100 and of ICP DAS I-7000 modules (modules.ts).
+ *
+ * Modules have no serial number: their address names them. They keep no settings: those are kept here, and given again
+ * when this starts. They do not time a pulse: outputs.ts does, while their watchdog looks after it.
+ */
+import type { z } from 'zod';
+import { type Bus, openBus } from '../bus/bus.ts';
+import { openPort } from '../bus/open-port.ts';
+import type { OpenPort } from '../bus/port.ts';
+import { characterMs } from '../bus/wire.ts';
+import {
+  type Driver,
+  type DriverCommand,
+  type DriverContext,
+  DriverError,
+  type DriverErrorCode,
+  type OpenDriver,
+  type Plain,
+} from '../driver.ts';
+import { probe, pulse, watch } from '../rs485.ts';
+import { rs485Apply } from '../settings.ts';
+import { openFeed } from './feed.ts';
+import { aa } from './messages.ts';
+import { type Module, openModule } from './module.ts';
+import { type DconOptions, dconOptions } from './options.ts';
+import { probeAddresses } from './probe.ts';
+import { openRoster, type Roster } from './roster.ts';
+import { openTalk } from './talk.ts';
+import { hostOkExchange } from './wire.ts';
+
+/** How often the bus is reported, and with it what did not change. */
+const REPORT_EVERY_MS = 5_000;
+/** The watchdogs bear two lost broadcasts. */
+const FEEDS_PER_WATCHDOG = 3;
+/** What a warning may hold (busReport). */
+const WARNINGS_MAX = 16;
+/** Ending the pulses, when the driver is told to stop. */
+const FAREWELL_MS = 1_000;
+
+export const openDcon: OpenDriver = (options, context, signal) =>
+  openDconOn(openPort, options, context, signal);
+
+/** On a port of another kind, for tests. */
+export async function openDconOn(
+  port: OpenPort,
+  given: Plain,
+  context: DriverContext,
+  signal: AbortSignal,
+): Promise<Driver> {
+  const options = valid(dconOptions, given, 'INVALID_OPTIONS');
+  const { clock, log } = context;
+  // A carriage return ends a frame; the module needs no silence, only time to let go of the wire.
+  const gapMs = characterMs(options);
+  const bus = await openBus({ options, openPort: port, clock, log, gapMs }, signal);
+  const link: Link = { bus, options, context };
+  const roster = openRoster(
+    options.devices.map(({ address }) => address),
+    (address) => moduleOf(link, address),
+  );
+  return {
+    run: (runSignal) => run(link, roster, runSignal),
+    execute: (command, commandSignal) => execute(link, roster, command, commandSignal),
+    [Symbol.asyncDispose]: () => bus[Symbol.asyncDispose](),
+  };
+}
+
+interface Link {
+  bus: Bus;
+  options: DconOptions;
+  context: DriverContext;
+}
+
+function moduleOf({ bus, options, context }: Link, address: number): Module {
+  return openModule({
+    address,
+    hwId: hwIdOf(context, address),
+    bus,
+    talk: openTalk({ bus, framing: options, clock: context.clock }),
+    framing: options,
+    pollEveryMs: options.pollEveryMs,
+    watchdogMs: options.hostWatchdogMs,
+    context,
+  });
+}
+
+function hwIdOf({ linkId }: DriverContext, address: number): string {
+  return `${linkId}-${aa(address)}`;
+}
+
+async function run(link: Link, roster: Roster, signal: AbortSignal): Promise<never> {
+  const { bus, context } = link;
+  // The bus works on while the pulses are ended.
+  const stop = new AbortController();
+  const ended = new AbortController();
+  const working = AbortSignal.any([signal, ended.signal]);
+  const busRun = bus.run(stop.signal);
+  const parts = [busRun, roster.run(working), feed(link, roster, working), report(link, roster, working)];
+  try {
+    return await Promise.race(parts);
+  } catch (error) {
+    ended.abort(error);
+    if (error instanceof DriverError && error.code === 'LINK_LOST')
+      for (const one of roster.all()) one.abandon();
+    else await farewell(roster, context);
+    throw error;
+  } finally {
+    stop.abort(new DriverError('LINK_LOST', 'the driver has ended'));
+    await Promise.allSettled(parts);
+  }
+}
+
+async function farewell(roster: Roster, { clock, log }: DriverContext): Promise<void> {
+  const late = new AbortController();
+  const done = new AbortController();
+  const timer = clock.sleep(FAREWELL_MS, done.signal).then(
+    () => late.abort(new DriverError('NO_REPLY', 'outputs could not be switched off in time')),
+    () => {},
+  );
+  const closed = await Promise.allSettled(roster.all().map((one) => one.close(late.signal)));
+  done.abort();
+  await timer;
+  closed.forEach((result) => {
+    if (result.status === 'rejected')
+      log.warn({ err: String(result.reason) }, 'a pulse was not ended: the watchdog of the module ends it');
+  });
+}
+
+/** Tells all modules that the host is well, as long as that keeps nothing on that nobody wants on. */
+async function feed({ bus, options, context }: Link, roster: Roster, signal: AbortSignal): Promise<never> {
+  const { clock, log } = context;
+  const everyMs = options.hostWatchdogMs / FEEDS_PER_WATCHDOG;
+  const { allowed, fed } = openFeed(options.hostWatchdogMs, clock.monotonic());
+  for (;;) {
+    const now = clock.monotonic();
+    const unsafe = roster.all().flatMap((one) => {
+      const since = one.unsafeSince();
+      return since === undefined ? [] : [[one.address, since] as const];
+    });
+    if (allowed(new Map(unsafe), now) && roster.all().some((one) => one.isFed())) {
+      const order = { class: 'command', deadline: now + everyMs, attempts: 1 } as const;
+      try {
+        await bus.exchange(hostOkExchange(options), order, signal);
+        fed(clock.monotonic());
+      } catch (error) {
+        if (!(error instanceof DriverError) || error.code === 'LINK_LOST') throw error;
+        log.warn({ code: error.code, err: error.message }, 'the host watchdogs were not fed');
+      }
+    }
+    await clock.sleep(everyMs, signal);
+  }
+}
+
+async function report({ bus, context }: Link, roster: Roster, signal: AbortSignal): Promise<never> {
+  for (;;) {
+    await context.clock.sleep(REPORT_EVERY_MS, signal);
+    const state = bus.report();
+    const ours = roster.all().flatMap((one) => one.warning() ?? []);
+    context.report({
+      subject: 'bus',
+      state: { ...state, warnings: [...state.warnings, ...ours].slice(0, WARNINGS_MAX) },
+    });
+    for (const one of roster.all()) one.report();
+  }
+}
+
+async function execute(
+  { bus, options, context }: Link,
+  roster: Roster,
+  { kind, data, deadline }: DriverCommand,
+  signal: AbortSignal,
+): Promise<Plain> {
+  const { clock } = context;
+  switch (kind) {
+    case 'watch': {
+      const { devices } = valid(watch, data, 'INVALID_COMMAND');
+      roster.watch(devices.map(({ address }) => address));
+      return null;
+    }
+    case 'probe': {
+      const hwIdAt = (address: number) => hwIdOf(context, address);
+      const wanted = valid(probe, data, 'INVALID_COMMAND');
+      return await probeAddresses(wanted, { bus, framing: options, clock, hwIdOf: hwIdAt }, signal);
+    }
+    case 'pulse': {
+      const wanted = valid(pulse, data, 'INVALID_COMMAND');
+      return { ...(await found(roster, wanted.hwId).pulse(wanted, deadline, signal)) };
+    }
+    case 'applySettings': {
+      const wanted = valid(rs485Apply, data, 'INVALID_COMMAND');
+      found(roster, wanted.hwId).apply(wanted);
+      return { reportedSettingsVersion: wanted.settingsVersion };
+    }
+    default:
+      throw new DriverError('INVALID_COMMAND', `a DCON bus has no command ${kind}`);
+  }
+}
+
+function found(roster: Roster, hwId: string): Module {
+  const module = roster.all().find((one) => one.hwId === hwId);
+  if (module) return module;
+  throw new DriverError('DEVICE_OFFLINE', `there is no module ${hwId} on this bus: watch its address first`);
+}
+
+function valid<Schema extends z.ZodType>(
+  schema: Schema,
+  value: Plain,
+  code: DriverErrorCode,
+): z.output<Schema> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  throw new DriverError(
+    code,
+    `${result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; ')}`,
+  );
+}

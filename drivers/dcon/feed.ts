@@ -1,0 +1,30 @@
+/**
+ * Whether the host watchdogs may be fed. `~**` goes to every module, so it also keeps on what a module has left on: it
+ * is withheld while an output may be on that nobody wants on, until that module's own watchdog has switched it off.
+ */
+
+/** The oscillator of a module may be slow. */
+const LATENESS = 1.2;
+
+export interface Feed {
+  /** Since when each module, by address, may have an output on that nobody wants on; those that have none are absent. */
+  allowed(unsafe: ReadonlyMap<number, number>, now: number): boolean;
+  fed(now: number): void;
+}
+
+export function openFeed(watchdogMs: number, openedAt: number): Feed {
+  let fedAt = openedAt;
+  /** Not fed for long enough: a watchdog that ran out holds the outputs whatever comes, until its flag is cleared. */
+  const ranOut = new Map<number, number>();
+  return {
+    allowed(unsafe, now) {
+      for (const [address, since] of unsafe) {
+        if (now - Math.max(since, fedAt) > LATENESS * watchdogMs) ranOut.set(address, since);
+      }
+      return [...unsafe].every(([address, since]) => ranOut.get(address) === since);
+    },
+    fed(now) {
+      fedAt = now;
+    },
+  };
+}

@@ -1,0 +1,157 @@
+/** One module of the bus: what is configured, watched or commanded comes in here. */
+import type { Bus } from '../bus/bus.ts';
+import { openBell } from '../bus/pause.ts';
+import { type DriverContext, DriverError } from '../driver.ts';
+import type { Pulse, Pulsed } from '../rs485.ts';
+import type { Rs485Apply } from '../settings.ts';
+import type { Framing } from './frame.ts';
+import { openInputs } from './inputs.ts';
+import { openLock } from './lock.ts';
+import { aa } from './messages.ts';
+import { abandonOutputs, closeOutputs, keepOutputs, pulseOutput } from './outputs.ts';
+import { pollOf } from './polling.ts';
+import { openPulses } from './pulses.ts';
+import { reportOf } from './report.ts';
+import type { ModuleState, Works } from './state.ts';
+import type { Talk } from './talk.ts';
+
+export interface ModuleOptions {
+  address: number;
+  hwId: string;
+  bus: Bus;
+  talk: Talk;
+  framing: Framing;
+  pollEveryMs: number;
+  watchdogMs: number;
+  context: DriverContext;
+}
+
+export interface Module {
+  readonly address: number;
+  readonly hwId: string;
+  /** Works until the signal fires, and throws its reason; the outputs stay as they are. */
+  run(signal: AbortSignal): Promise<never>;
+  /** Throws DEVICE_OFFLINE and REFUSED. */
+  apply(wanted: Rs485Apply): void;
+  pulse(wanted: Pulse, deadline: number, signal: AbortSignal): Promise<Pulsed>;
+  /** Ends every pulse now, as far as the module can be reached. */
+  close(signal: AbortSignal): Promise<void>;
+  /** Says what becomes of pulses that cannot be ended, for the link is lost. */
+  abandon(): void;
+  /** Since when an output may be on that nobody wants on, and that `~**` keeps on; undefined: that cannot be. */
+  unsafeSince(): number | undefined;
+  /** Its watchdog is armed, and fed by `~**`. */
+  isFed(): boolean;
+  /** What a technician should mend. */
+  warning(): string | undefined;
+  /** Again, though nothing changed. */
+  report(): void;
+}
+
+/** The watchdog of a module runs out when this many polls in a row were missed; they feed it where `~**` does not. */
+const POLLS_PER_WATCHDOG = 4;
+
+export function openModule(options: ModuleOptions): Module {
+  const { address, hwId, bus, framing, pollEveryMs, watchdogMs } = options;
+  const { works, report } = openWorks(options);
+  const { state } = works;
+  return {
+    address,
+    hwId,
+    async run(signal) {
+      using _poll = bus.poll(pollOf(works, framing, Math.min(pollEveryMs, watchdogMs / POLLS_PER_WATCHDOG)));
+      try {
+        return await Promise.race([keepOutputs(works, signal), works.inputs.run(signal)]);
+      } finally {
+        state.stage = { kind: 'silent' };
+        if (state.known) report();
+      }
+    },
+    apply: (wanted) => apply(works, wanted),
+    pulse: (wanted, deadline, signal) => pulseOutput(works, wanted, deadline, signal),
+    close: (signal) => closeOutputs(works, signal),
+    abandon: () => abandonOutputs(works),
+    unsafeSince() {
+      const heeds = !state.known || state.known.type?.watchdog === 'host';
+      return heeds ? state.unsafeSince : undefined;
+    },
+    isFed: () => state.guard.kind === 'armed' && state.known?.type?.watchdog === 'host',
+    warning() {
+      if (!state.known || state.guard.kind === 'armed') return undefined;
+      const matters = state.known.type === null || state.applied?.settings.relayIndex != null;
+      return matters ? state.guard.reason : undefined;
+    },
+    report: () => {
+      if (state.known) report();
+    },
+  };
+}
+
+function openWorks({ address, hwId, talk, watchdogMs, context }: ModuleOptions): {
+  works: Works;
+  report: () => void;
+} {
+  const { clock, log } = context;
+  const state: ModuleState = {
+    address,
+    hwId,
+    stage: { kind: 'silent' },
+    known: null,
+    guard: { kind: 'none', reason: `module ${aa(address)} has not answered yet` },
+    pins: null,
+    applied: null,
+    maybeOn: 0,
+    unsafeSince: clock.monotonic(),
+  };
+  const inUse = () => state.applied?.settings.ioPins ?? {};
+  const inputs = openInputs({ hwId, clock, log, inUse, emit: context.emit });
+  const pulses = openPulses();
+  let reported = '';
+  const current = () => {
+    const { kind } = state.stage;
+    // While a module that was known is looked at again, it is still there.
+    const connected = kind === 'ready' || (kind === 'heard' && state.known !== null);
+    const pulse = pulses.current(clock.monotonic());
+    return reportOf({ ...state, connected, edges: inputs.edges(), pulse });
+  };
+  const report = () => {
+    const now = current();
+    reported = fingerprint(now);
+    context.report({ subject: `device:${hwId}`, state: now });
+  };
+  const changed = () => {
+    if (fingerprint(current()) !== reported) report();
+  };
+  const works: Works = {
+    state,
+    pulses,
+    inputs,
+    talk,
+    locked: openLock(),
+    bell: openBell(clock),
+    watchdogMs,
+    clock,
+    log,
+    changed,
+  };
+  return { works, report };
+}
+
+/** The time that is left of a pulse changes by itself. */
+function fingerprint({ pulse, ...rest }: ReturnType<typeof reportOf>): string {
+  return JSON.stringify([rest, pulse?.relay]);
+}
+
+/** The settings are in force as soon as they are known here; the module has no place for them. */
+function apply({ state, changed }: Works, { settings, settingsVersion }: Rs485Apply): void {
+  if (state.stage.kind !== 'ready')
+    throw new DriverError('DEVICE_OFFLINE', `module ${aa(state.address)} does not answer`);
+  const relays = state.stage.type?.outputs?.count ?? 0;
+  if (settings.relayIndex !== null && settings.relayIndex >= relays) {
+    const product = state.stage.type?.product ?? state.known?.name;
+    const has = relays === 0 ? 'no relays' : `relays 0 to ${relays - 1}`;
+    throw new DriverError('REFUSED', `${product} has ${has}, so relayIndex cannot be ${settings.relayIndex}`);
+  }
+  state.applied = { version: settingsVersion, settings };
+  changed();
+}

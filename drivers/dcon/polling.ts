@@ -1,0 +1,151 @@
+/** What is read of one module, poll by poll, and what follows from it. */
+import type { Poll } from '../bus/exchange.ts';
+import type { Framing } from './frame.ts';
+import {
+  clearLatched,
+  hostWatchdogFlag,
+  moduleName,
+  type Pins,
+  type Question,
+  readLatched,
+  readPins,
+  resetStatus,
+} from './messages.ts';
+import type { ModuleType } from './modules.ts';
+import type { Works } from './state.ts';
+import { exchangeOf } from './wire.ts';
+
+/** One poll in so many asks whether the module was reset, another whether its watchdog ran out. */
+const POLLS_PER_ROUND = 16;
+const RESET_TURN = 0;
+const FLAG_TURN = 8;
+/** One in so many brings a module up again that did not arm the watchdog it should have. */
+const POLLS_PER_GUARD_TRY = 256;
+
+/** A question and what its answer means. */
+interface Asked {
+  question: Question<unknown>;
+  hear(reply: unknown): void;
+}
+
+export function pollOf(works: Works, framing: Framing, everyMs: number): Poll {
+  const { state } = works;
+  let turn = 0;
+  let asked: Asked | undefined;
+  /** What the latch told is cleared before it is believed again; so is what it held before it was used. */
+  let latch: 'stale' | 'clear' = 'stale';
+
+  function next(): Asked {
+    turn += 1;
+    const { stage } = state;
+    if (stage.kind !== 'ready') return asking(moduleName(state.address), () => hearAgain(works));
+    if (!stage.type) return asking(moduleName(state.address), (name) => hearName(works, name));
+    return nextOf(stage.type);
+  }
+
+  function nextOf(type: ModuleType): Asked {
+    const { address } = state;
+    const round = turn % POLLS_PER_ROUND;
+    if (turn % POLLS_PER_GUARD_TRY === 0 && type.watchdog && state.guard.kind === 'none') {
+      return asking(moduleName(address), () => {
+        state.stage = { kind: 'heard' };
+        works.bell.ring();
+      });
+    }
+    if (round === RESET_TURN && type.resetStatus)
+      return asking(resetStatus(address), (wasReset) => wasReset && loseOutputs(works, 'it was reset'));
+    if (round === FLAG_TURN && type.watchdog === 'host')
+      return asking(
+        hostWatchdogFlag(address),
+        (isSet) => isSet && loseOutputs(works, 'its watchdog ran out'),
+      );
+    const usesLatch = type.latch && state.applied?.settings.useInputPinMemory === true;
+    if (!usesLatch) latch = 'stale';
+    if (usesLatch && turn % 2 === 1) return nextOfLatch(type);
+    return asking(readPins(address, type), (pins) => hearPins(works, pins));
+  }
+
+  function nextOfLatch(type: ModuleType): Asked {
+    if (latch === 'stale') {
+      return asking(clearLatched(state.address), () => {
+        latch = 'clear';
+      });
+    }
+    return asking(readLatched(state.address, type), ({ inputs }) => {
+      if (inputs === 0) return;
+      works.inputs.latched(inputs);
+      latch = 'stale';
+      works.changed();
+    });
+  }
+
+  return {
+    address: state.address,
+    everyMs,
+    begin() {
+      asked = next();
+      return exchangeOf(asked.question, framing);
+    },
+    settle(outcome) {
+      if ('reply' in outcome) asked?.hear(outcome.reply);
+      // Refused or not: somebody is there.
+      else if (outcome.error.code === 'REFUSED') hearAgain(works);
+    },
+    alive(isAlive) {
+      if (!isAlive) fallSilent(works);
+    },
+  };
+}
+
+function asking<Reply>(question: Question<Reply>, hear: (reply: Reply) => unknown): Asked {
+  return { question, hear: (reply) => void hear(reply as Reply) };
+}
+
+function hearAgain({ state, bell }: Works): void {
+  if (state.stage.kind !== 'silent') return;
+  state.stage = { kind: 'heard' };
+  bell.ring();
+}
+
+/** A module that is not in the table was replaced. */
+function hearName({ state, bell }: Works, name: string): void {
+  if (state.known?.name === name) return;
+  state.stage = { kind: 'heard' };
+  bell.ring();
+}
+
+function fallSilent(works: Works): void {
+  works.state.stage = { kind: 'silent' };
+  works.changed();
+}
+
+/** The outputs are what the module made of them, so nothing that was meant is true. */
+function loseOutputs({ state, pulses, clock, bell, log }: Works, why: string): void {
+  const live = pulses.live(clock.monotonic());
+  pulses.drop(live);
+  log.warn({ hwId: state.hwId, endedPulses: live !== 0 }, `a module lost its outputs: ${why}`);
+  state.unsafeSince ??= clock.monotonic();
+  state.stage = { kind: 'heard' };
+  bell.ring();
+}
+
+function hearPins(works: Works, pins: Pins): void {
+  const { state, pulses, inputs, clock, bell, log } = works;
+  const now = clock.monotonic();
+  const lost = pulses.confirmed(now) & ~pins.outputs;
+  if (lost !== 0) {
+    pulses.drop(lost);
+    log.warn({ hwId: state.hwId }, 'a pulse ended early: somebody else switched the output off');
+  }
+  const strange = pins.outputs & ~pulses.live(now) & ~state.maybeOn;
+  if (strange !== 0)
+    log.warn(
+      { hwId: state.hwId, outputs: strange },
+      'somebody else switched an output on; it is switched off',
+    );
+  state.pins = pins;
+  state.maybeOn |= pins.outputs;
+  inputs.read(pins.inputs);
+  if ((pins.outputs & ~pulses.live(now)) !== 0) bell.ring();
+  works.changed();
+}

@@ -1,0 +1,64 @@
+/** What is reported of a module. */
+import { INPUT_PINS, OUTPUT_PINS, type Rs485Report, type Rs485Settings } from '../settings.ts';
+import type { Pins } from './messages.ts';
+import type { ModuleType } from './modules.ts';
+import type { Guard, Known } from './session.ts';
+
+export interface ModuleView {
+  hwId: string;
+  address: number;
+  connected: boolean;
+  known: Known | null;
+  guard: Guard;
+  pins: Pins | null;
+  /** They are kept here, for the modules have no place for them. */
+  applied: { version: number; settings: Rs485Settings } | null;
+  edges: Record<string, { total: number; at: number }>;
+  pulse: NonNullable<Rs485Report['pulse']> | null;
+}
+
+export function reportOf(view: ModuleView) {
+  const { known, applied } = view;
+  return {
+    connected: view.connected,
+    hwId: view.hwId,
+    type: known && (known.type?.product ?? known.name),
+    platform: known?.version ? { version: known.version } : null,
+    apps: [],
+    reportedSettingsVersion: applied?.version ?? 0,
+    settings: applied?.settings ?? null,
+    levels: known?.type && view.pins ? levelsOf(known.type, view.pins) : {},
+    address: view.address,
+    profile: known?.type?.product ?? null,
+    edges: view.edges,
+    tamper: null,
+    supplyFault: null,
+    pulse: view.pulse,
+    effectiveUnlockMilliseconds: applied?.settings.unlockDurationMilliseconds ?? null,
+    unsupported: unsupportedOf(view),
+  } satisfies Rs485Report;
+}
+
+function levelsOf(type: ModuleType, pins: Pins): Record<string, boolean> {
+  const levels = (names: readonly string[], count: number, bits: number) =>
+    names.slice(0, count).map((name, channel) => [name, ((bits >> channel) & 1) === 1]);
+  return Object.fromEntries([
+    ...levels(INPUT_PINS, type.inputs?.count ?? 0, pins.inputs),
+    ...levels(OUTPUT_PINS, type.outputs?.count ?? 0, pins.outputs),
+  ]);
+}
+
+/** Of the settings in force, what this module cannot do; of a module without any, what no settings will bring it to. */
+function unsupportedOf({ known, guard, applied }: ModuleView): string[] {
+  if (!known) return [];
+  const { type } = known;
+  const settings = applied?.settings;
+  const has = new Set<string>([
+    ...INPUT_PINS.slice(0, type?.inputs?.count ?? 0),
+    ...OUTPUT_PINS.slice(0, type?.outputs?.count ?? 0),
+  ]);
+  const pins = Object.entries(settings?.ioPins ?? {}).filter(([pin, inUse]) => inUse && !has.has(pin));
+  const relay = guard.kind === 'none' ? ['relayIndex', 'unlockDurationMilliseconds'] : [];
+  const memory = type?.latch ? [] : ['useInputPinMemory'];
+  return [...pins.map(([pin]) => pin), ...relay, ...memory];
+}

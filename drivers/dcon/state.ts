@@ -1,0 +1,54 @@
+/** What is known of one module, and what its parts share: polling.ts reads it, outputs.ts switches it. */
+import type { Bell } from '../bus/pause.ts';
+import type { Clock, DriverLog } from '../driver.ts';
+import type { Rs485Settings } from '../settings.ts';
+import type { Inputs } from './inputs.ts';
+import type { Lock } from './lock.ts';
+import type { Pins } from './messages.ts';
+import type { ModuleType } from './modules.ts';
+import type { Pulses } from './pulses.ts';
+import type { Guard, Known } from './session.ts';
+import type { Talk } from './talk.ts';
+
+export type Stage =
+  /** Not heard, or not any more. */
+  | { kind: 'silent' }
+  /** It answers; what it is and what its outputs do is still to be asked. */
+  | { kind: 'heard' }
+  /** Its outputs are as they are meant to be. null: it is not in the table (modules.ts). */
+  | { kind: 'ready'; type: ModuleType | null };
+
+export interface ModuleState {
+  readonly address: number;
+  readonly hwId: string;
+  stage: Stage;
+  known: Known | null;
+  guard: Guard;
+  pins: Pins | null;
+  /** The settings in force. They are kept here, for the modules have no place for them. */
+  applied: { version: number; settings: Rs485Settings } | null;
+  /** Outputs that were told to be on, or seen on, since they were last read back as off. */
+  maybeOn: number;
+  /** Since when an output may be on that nobody wants on; undefined: that cannot be. Monotonic milliseconds. */
+  unsafeSince: number | undefined;
+}
+
+export interface Works {
+  readonly state: ModuleState;
+  readonly pulses: Pulses;
+  readonly inputs: Inputs;
+  readonly talk: Talk;
+  readonly locked: Lock;
+  /** Rung when there is something to switch, or to bring up. */
+  readonly bell: Bell;
+  readonly watchdogMs: number;
+  readonly clock: Clock;
+  readonly log: DriverLog;
+  /** Reports the module if something that is reported has changed. */
+  changed(): void;
+}
+
+/** Outputs that may be on though no pulse is live. */
+export function strayOutputs({ state, pulses, clock }: Works): number {
+  return state.maybeOn & ~pulses.live(clock.monotonic());
+}
