@@ -16,7 +16,7 @@ import { travellingWantedOf, wantedOf } from './edit.ts';
 import { configurationEnded } from './live-events.ts';
 import type { Locks } from './locks.ts';
 import type { Loosening } from './loosening.ts';
-import type { Door } from './schema.ts';
+import { type Door, type DoorReference, doorId } from './schema.ts';
 import type { DoorRow, DoorTable, DueRow } from './table.ts';
 
 /** The RS-485 device whose doorId is this door; `settled`: it has reported the settings that are wanted. */
@@ -198,6 +198,11 @@ function isQueued(table: DoorTable, { id, config_version }: DoorRow): boolean {
   return newest?.config_version === config_version && newest.status === 'queued';
 }
 
+/** Ids that are no UUID name no door, and a lock could not hold them. */
+function keysOf(references: readonly DoorReference[]): string[] {
+  return references.map(({ id }) => id).filter((id) => doorId.safeParse(id).success);
+}
+
 function lockApply(row: DoorRow, catalogue: Catalogue): LockApply {
   const { schedule, template, standOpenEnabled } = effectiveOf(row, catalogue);
   const { name, number, options } = wantedOf(row);
@@ -210,10 +215,10 @@ function lockApply(row: DoorRow, catalogue: Catalogue): LockApply {
     standOpenEnabled,
     onlineEnabled: template?.onlineEnabled ?? false,
     accessInternal: {
-      doors: accessInternal.doors.map(({ id }) => id),
+      doors: keysOf(accessInternal.doors),
       interval: accessInternal.interval,
     },
-    outputs: outputs.map(({ doorId, access }) => ({ doorId, doors: access.doors.map(({ id }) => id) })),
+    outputs: outputs.map(({ doorId, access }) => ({ doorId, doors: keysOf(access.doors) })),
     schedule: (schedule?.intervals ?? []).map(({ days, start, end }) => ({
       weekdays: days.reduce((mask, day) => mask | (1 << WEEK.indexOf(day)), 0),
       start,

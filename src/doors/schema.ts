@@ -1,7 +1,7 @@
 /** The door as the interface shows it (interface specification 2.3) and the bodies of 4.4 and its extensions. */
 import { z } from '@hono/zod-openapi';
 import { readOnlyFields } from '../http/editing.ts';
-import { numberCursor, pageLimit, printable } from '../http/fields.ts';
+import { looseId, numberCursor, pageLimit, printable } from '../http/fields.ts';
 
 const NAME_MAX = 128;
 const IDENTIFIER_MAX = 64;
@@ -35,11 +35,11 @@ export const interval = z.strictObject({ start: minute, end: minute }).openapi({
 });
 export type Interval = z.infer<typeof interval>;
 
-const doorReference = z.strictObject({ id: doorId, type: identifier.nullable().optional() });
+const doorReference = z.strictObject({ id: looseId, type: identifier.nullable().optional() });
 const references = z.array(doorReference).max(REFERENCES_MAX);
 
 const output = z.strictObject({
-  doorId,
+  doorId: looseId,
   access: z.strictObject({ doors: references.nullable().optional() }).nullable().optional(),
 });
 
@@ -58,14 +58,14 @@ export const doorOptionsBody = z.strictObject({
 });
 export type DoorOptionsBody = z.infer<typeof doorOptionsBody>;
 
-const storedReference = z.object({ id: doorId, type: z.string().nullable() });
+const storedReference = z.object({ id: z.string(), type: z.string().nullable() });
 const storedReferences = z.array(storedReference);
 export type DoorReference = z.infer<typeof storedReference>;
 
 const doorOptions = z
   .object({
     accessInternal: z.object({ doors: storedReferences, interval: interval.nullable() }),
-    outputs: z.array(z.object({ doorId, access: z.object({ doors: storedReferences }) })),
+    outputs: z.array(z.object({ doorId: z.string(), access: z.object({ doors: storedReferences }) })),
   })
   .openapi('DoorOptions');
 /** As it is kept: nothing absent. */
@@ -176,8 +176,8 @@ export const createBody = z
       .optional()
       .openapi({ description: 'Unique on the site; by default the lowest that is free' }),
     mac: mac.nullable().optional().openapi({ description: 'IEEE address of the lock' }),
-    gatewayId: identifier.nullable().optional(),
-    networkId: identifier.nullable().optional(),
+    gatewayId: looseId.nullable().optional(),
+    networkId: looseId.nullable().optional(),
     connectionType: connectionType.nullable().optional(),
   })
   .openapi('DoorCreation');
@@ -293,8 +293,8 @@ export const listQuery = z.strictObject({
   cursor: numberCursor,
   limit: pageLimit,
   groupId: identifier.optional(),
-  networkId: identifier.optional(),
-  gatewayId: identifier.optional(),
+  networkId: looseId.optional(),
+  gatewayId: looseId.optional(),
   pmsId: identifier.optional(),
   name: doorName.optional().openapi({ description: 'Part of the name or id, in any case' }),
 });

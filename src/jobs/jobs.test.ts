@@ -52,7 +52,7 @@ async function openTestbed(database?: Awaited<ReturnType<typeof temporaryDatabas
 
 describe('a job', () => {
   it('is stored and audited before it begins, and shown as it goes on and ends', async () => {
-    const { begin, get, clock, outcomes } = await openTestbed();
+    const { begin, get, jobs, clock, outcomes } = await openTestbed();
     const { id, job, work, told } = await begin();
     expect(job).toEqual({
       ...{ id, kind: 'scan', object: 'bus-1', status: 'running', startedBy: TECHNICIAN.id },
@@ -63,6 +63,7 @@ describe('a job', () => {
     expect(outcomes()).toEqual(['job.scan bus-1 accepted']);
     told.progress({ done: 50, total: 247 });
     expect(get(id).progress).toEqual({ done: 50, total: 247, percent: 20 });
+    expect(jobs.running()).toEqual([get(id)]);
     told.progress({ done: 247, total: 247 });
     await clock.advance(1_000);
     work.resolve({ found: '3' });
@@ -71,6 +72,7 @@ describe('a job', () => {
       ...{ status: 'done', progress: { percent: 100 }, error: null, result: { found: '3' } },
       finishedAt: '2026-01-01T00:00:01.000Z',
     });
+    expect(jobs.running()).toEqual([]);
     expect(outcomes()).toEqual(['job.scan bus-1 accepted', 'job.scan bus-1 done']);
   });
 

@@ -20,13 +20,15 @@ ALTER TABLE door ADD COLUMN loosened_at INTEGER;
 -- What was wanted and has expired, as …/state shows it.
 ALTER TABLE door ADD COLUMN withdrawn TEXT CHECK (withdrawn IS NULL OR json_valid(withdrawn));
 
-UPDATE door SET stand_open_in_force = stand_open_enabled,
-  applied_wanted = json_object('name', name, 'number', number, 'options', json(options),
+UPDATE door SET applied_wanted = json_object('name', name, 'number', number, 'options', json(options),
     'standOpenEnabled', json(iif(stand_open_enabled, 'true', 'false')), 'scheduleId', schedule_id,
     'templateId', template_id)
   WHERE config_version IS applied_config_version;
-UPDATE door SET loosened_at = updated_at
-  WHERE stand_open_enabled = 1 AND config_version IS NOT applied_config_version;
+-- Stand-open that the template forbids does not travel.
+UPDATE door SET stand_open_in_force = config_version IS applied_config_version,
+  loosened_at = iif(config_version IS applied_config_version, NULL, updated_at)
+  WHERE stand_open_enabled = 1
+    AND NOT EXISTS (SELECT 1 FROM template WHERE template.id = door.template_id AND stand_open_allowed = 0);
 CREATE INDEX door_loosened ON door (id) WHERE loosened_at IS NOT NULL;
 CREATE INDEX door_by_gateway ON door (gateway_id);
 -- Whether a door is due depends on what its lock reports too.
