@@ -59,7 +59,9 @@ export function turn(session: Session, wanted: Command, nonce: Uint8Array): Turn
   if (outstanding) {
     const { command, sent } = outstanding;
     if (isQuestion(command) ? sent < SENT_MAX : command === wanted) {
-      const again = { ...outstanding, sent: sent + 1 };
+      // Whoever asked for it has gone.
+      const isOwn = outstanding.isOwn || command !== wanted;
+      const again = { ...outstanding, isOwn, sent: sent + 1 };
       return { session: { ...session, outstanding: again }, bytes: outstanding.bytes };
     }
     return turn(restart(session), wanted, nonce);

@@ -40,7 +40,7 @@ const WEIGHTS: Record<Incident, { alarm: Alarm; weight: number }> = {
   stranger: { alarm: 'duplicateAddress', weight: FULL / 4 },
   second: { alarm: 'duplicateAddress', weight: FULL },
   // A power cut loses it once.
-  lost: { alarm: 'sessionLost', weight: FULL / 4 },
+  lost: { alarm: 'sessionLost', weight: FULL / 3 },
 };
 
 export interface Suspicion {

@@ -2,7 +2,7 @@
  * Secure Channel v1 from the device's side (SIA OSDP 2.2, annex D), block by block with nothing but AES itself, and
  * nothing taken from the gateway's.
  */
-import { createCipheriv, createDecipheriv } from 'node:crypto';
+import { type Cipheriv, createCipheriv, createDecipheriv, type Decipheriv } from 'node:crypto';
 
 export const DEFAULT_KEY = Buffer.from('0123456789:;<=>?', 'latin1');
 
@@ -15,17 +15,23 @@ export interface Sealing {
   replyMac: Buffer;
 }
 
-function aes(key: Buffer, block: Buffer): Buffer {
-  const cipher = createCipheriv('aes-128-ecb', key, null);
-  cipher.setAutoPadding(false);
-  return Buffer.concat([cipher.update(block), cipher.final()]);
-}
+/** Making a cipher costs far more than a block does. */
+const made = new WeakMap<Buffer, { lock: Cipheriv; unlock: Decipheriv }>();
 
-function unaes(key: Buffer, block: Buffer): Buffer {
-  const decipher = createDecipheriv('aes-128-ecb', key, null);
-  decipher.setAutoPadding(false);
-  return Buffer.concat([decipher.update(block), decipher.final()]);
+function ciphersOf(key: Buffer) {
+  const known = made.get(key);
+  if (known) return known;
+  const [lock, unlock] = [
+    createCipheriv('aes-128-ecb', key, null),
+    createDecipheriv('aes-128-ecb', key, null),
+  ];
+  lock.setAutoPadding(false);
+  unlock.setAutoPadding(false);
+  made.set(key, { lock, unlock });
+  return { lock, unlock };
 }
+const aes = (key: Buffer, block: Buffer): Buffer => ciphersOf(key).lock.update(block);
+const unaes = (key: Buffer, block: Buffer): Buffer => ciphersOf(key).unlock.update(block);
 
 const xor = (one: Buffer, other: Buffer) => Buffer.from(one.map((byte, index) => byte ^ (other[index] ?? 0)));
 const complement = (bytes: Buffer) => xor(bytes, Buffer.alloc(16, 0xff));

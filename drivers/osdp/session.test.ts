@@ -1,0 +1,259 @@
+import { describe, expect, it } from 'vitest';
+import { type OsdpDeviceOptions, openOsdpDevice } from '../../test/simulators/osdp/device.ts';
+import type { Command } from './messages.ts';
+import { DEFAULT_KEY } from './secure-channel.ts';
+import { forgetDevice } from './session.ts';
+import { KEY, openPanel, POLL } from './test-panel.ts';
+
+const OUT: Command = { kind: 'OUT', outputs: [{ output: 0, code: 5, time: 50 }] };
+const NONE = { secure: 'off' } as const;
+const PAIRING = { secure: 'pairing', key: KEY } as const;
+
+function openPair(device: Partial<OsdpDeviceOptions> = {}, security?: typeof NONE | typeof PAIRING) {
+  const options = { address: 0, serial: 4711, key: KEY, random: () => 0.4, ...device };
+  const pd = openOsdpDevice(options);
+  let now = 0;
+  const wire = (request: Uint8Array) => pd.answer(request, now);
+  const panel = openPanel(security ? { security } : {}, wire);
+  return { pd, panel, wire, wait: (milliseconds: number) => (now += milliseconds) };
+}
+
+describe('on the way to online', () => {
+  it('asks who it is, challenges, asks again inside, and then for its states', () => {
+    const { pd, panel } = openPair();
+    expect(panel.establish()).toBe(5);
+    expect(pd.isSecure()).toBe(true);
+    const identities = panel.effects.filter(({ kind }) => kind === 'identity');
+    expect(identities).toMatchObject([{ isProven: false }, { isProven: true, identity: { serial: 4711 } }]);
+    for (let poll = 0; poll < 6; poll += 1) panel.step();
+    expect(panel.told('LSTATR')).toMatchObject([{ tamper: false, powerFault: false }]);
+    expect(panel.told('ISTATR')).toMatchObject([{ inputs: [0, 0, 0, 0] }]);
+    expect(panel.told('OSTATR')).toHaveLength(1);
+    expect(panel.step()).toMatchObject({ kind: 'answered', reply: { kind: 'ACK' } });
+    expect(panel.alarms()).toEqual([]);
+  });
+
+  it('goes without security where that is so configured', () => {
+    const { pd, panel } = openPair({}, NONE);
+    expect(panel.establish()).toBe(2);
+    expect(pd.isSecure()).toBe(false);
+    expect(panel.effects).toContainEqual(expect.objectContaining({ kind: 'identity', isProven: true }));
+    expect(panel.command(OUT)).toMatchObject({ kind: 'answered' });
+    expect(pd.pins.outputs()).toBe(1);
+  });
+
+  it('sends a command that waits as soon as the session stands, before anything on the agenda', () => {
+    const { pd, panel } = openPair();
+    expect(panel.command(OUT)).toMatchObject({ kind: 'answered', reply: { kind: 'OSTATR' } });
+    expect(pd.isSecure()).toBe(true);
+    expect(pd.peripheral.deeds).toHaveLength(1);
+  });
+
+  it('gives a device its key in a pairing window, and proves it', () => {
+    const { pd, panel } = openPair({ key: undefined as never, installMode: true }, PAIRING);
+    panel.establish();
+    expect(panel.effects).toContainEqual({ kind: 'paired' });
+    expect(pd.describe(0)).toMatchObject({ isPaired: true, isSecure: true, sessions: 2 });
+    const later = openPanel({}, panel.wire);
+    later.establish();
+    expect(later.alarms()).toEqual([]);
+  });
+
+  it('finds a device that has its key already, in a pairing window too', () => {
+    const { pd, panel } = openPair({}, PAIRING);
+    expect(panel.establish()).toBe(5);
+    expect(pd.sessions()).toBe(1);
+  });
+});
+
+describe('less security than is required', () => {
+  it('is refused and told: a device that has no key', () => {
+    const { pd, panel } = openPair({ key: undefined as never, installMode: true });
+    expect(() => panel.establish()).toThrow('barred');
+    expect(panel.alarms()).toEqual(['downgrade']);
+    expect(pd.sessions()).toBe(0);
+  });
+  it('is refused and told: a device that knows no secure channel', () => {
+    const { panel } = openPair({ isPlain: true });
+    expect(() => panel.establish()).toThrow('barred');
+    expect(panel.command(OUT)).toEqual({ kind: 'silent' });
+    expect(panel.alarms()).toEqual(['downgrade']);
+  });
+  it('is refused and told: the key that everybody knows', () => {
+    const { pd, panel } = openPair();
+    pd.break('downgrade', 100);
+    expect(() => panel.establish()).toThrow('barred');
+    expect(panel.alarms()).toEqual(['downgrade']);
+    pd.break('downgrade', 0);
+    panel.establish();
+    expect(panel.effects).toContainEqual({ kind: 'alarm', alarm: 'downgrade', raised: false });
+  });
+  it('is refused and told: another key, even the common one', () => {
+    for (const key of [DEFAULT_KEY, KEY.map((byte) => byte ^ 1)]) {
+      const { panel } = openPair({ key });
+      expect(() => panel.establish()).toThrow('barred');
+      expect(panel.alarms()).toEqual(['wrongKey']);
+    }
+  });
+  it('is refused and told: a device that demands a channel where none is configured', () => {
+    const { panel } = openPair({ requiresSecurity: true }, NONE);
+    expect(panel.establish()).toBe(2);
+    expect(panel.command(OUT)).toEqual({ kind: 'silent' });
+    expect(panel.alarms()).toContain('securityRequired');
+  });
+  it('is tried ever more rarely', () => {
+    const { panel, wire } = openPair({ key: DEFAULT_KEY });
+    let challenges = 0;
+    panel.wire = (request) => {
+      if (request.includes(0x76)) challenges += 1;
+      return wire(request);
+    };
+    for (let poll = 0; poll < 300; poll += 1) panel.step();
+    expect(challenges).toBeGreaterThan(8);
+    expect(challenges).toBeLessThan(20);
+  });
+});
+
+describe('what a device does wrong, or has done to it', () => {
+  it.each(['lost', 'damaged', 'replayed', 'sequence', 'busy', 'stranger'] as const)(
+    'a command is carried out once, and known to be, when the reply is %s',
+    (fault) => {
+      const { pd, panel } = openPair();
+      panel.establish();
+      for (let poll = 0; poll < 6; poll += 1) panel.step();
+      pd.break(fault);
+      expect(panel.command(OUT)).toMatchObject({ kind: 'answered', reply: { kind: 'OSTATR' } });
+      expect(pd.peripheral.deeds).toHaveLength(1);
+    },
+  );
+
+  it('is not believed in clear text, where there is a session', () => {
+    const { pd, panel } = openPair();
+    panel.establish();
+    pd.break('clearText');
+    expect(panel.command(OUT)).toEqual({ kind: 'silent' });
+    expect(panel.alarms()).toEqual(['clearText']);
+    // What is wanted next begins a new session, and does not send the old command again.
+    expect(panel.command({ kind: 'OSTAT' })).toMatchObject({ kind: 'answered' });
+    expect(pd.peripheral.deeds).toHaveLength(1);
+  });
+
+  it('is asked the same with the same bytes', () => {
+    const { pd, panel, wire } = openPair();
+    panel.establish();
+    const sent: Uint8Array[] = [];
+    panel.wire = (request) => {
+      sent.push(request);
+      return wire(request);
+    };
+    pd.break('lost', 2);
+    panel.command(OUT);
+    expect(sent).toHaveLength(3);
+    expect(sent[1]).toEqual(sent[0]);
+    expect(sent[2]).toEqual(sent[0]);
+  });
+
+  it('a question that was lost is asked again before the next command', () => {
+    const { pd, panel } = openPair();
+    panel.establish();
+    for (let poll = 0; poll < 6; poll += 1) panel.step();
+    pd.peripheral.presentCard({ bits: 26, data: Buffer.from('00112280', 'hex') });
+    pd.break('lost');
+    expect(panel.step()).toEqual({ kind: 'silent' });
+    expect(panel.command(OUT)).toMatchObject({ kind: 'answered', reply: { kind: 'OSTATR' } });
+    expect(panel.told('RAW')).toMatchObject([{ bitCount: 26 }]);
+    expect(pd.sessions()).toBe(1);
+  });
+
+  it('a restart costs two polls', () => {
+    const { pd, panel } = openPair();
+    panel.establish();
+    pd.restart(0);
+    expect(panel.step()).toEqual({ kind: 'again' });
+    expect(panel.session.stage.kind).toBe('challenge');
+    expect(panel.establish()).toBe(2);
+    expect(panel.alarms()).toEqual([]);
+  });
+
+  it('a restart under a command leaves it unknown, for nobody signed the refusal', () => {
+    const { pd, panel } = openPair();
+    panel.establish();
+    pd.restart(0);
+    expect(panel.command(OUT)).toEqual({ kind: 'unknown' });
+    expect(panel.command({ kind: 'OSTAT' })).toMatchObject({ kind: 'answered' });
+    expect(pd.peripheral.deeds).toHaveLength(0);
+  });
+
+  it('forgets its session after eight silent seconds, and gets a new one', () => {
+    const { pd, panel, wait } = openPair();
+    panel.establish();
+    wait(8_001);
+    panel.step();
+    expect(panel.establish()).toBe(2);
+    expect(pd.sessions()).toBe(2);
+  });
+
+  it('sessions that are lost again and again are told', () => {
+    const { pd, panel } = openPair();
+    for (let round = 0; round < 4; round += 1) {
+      panel.establish();
+      pd.restart(0);
+      panel.step();
+    }
+    expect(panel.alarms()).toEqual(['sessionLost']);
+  });
+
+  it('two devices at one address are told', () => {
+    const { panel, wire } = openPair();
+    const other = openOsdpDevice({ address: 0, serial: 9, key: KEY, random: () => 0.7 });
+    panel.wire = (request) => {
+      const replies = [wire(request), other.answer(request, 0)].flatMap((reply) => reply ?? []);
+      return Buffer.concat(replies);
+    };
+    for (let poll = 0; poll < 10; poll += 1) panel.step();
+    expect(panel.alarms()).toContain('duplicateAddress');
+  });
+
+  it('one that answers for another address is told', () => {
+    const { pd, panel } = openPair();
+    panel.establish();
+    pd.break('stranger', 4);
+    for (let poll = 0; poll < 6; poll += 1) panel.step();
+    expect(panel.alarms()).toEqual(['duplicateAddress']);
+  });
+
+  it('a refusal inside the session is an answer', () => {
+    const { panel, pd } = openPair();
+    panel.establish();
+    const wrong: Command = { kind: 'OUT', outputs: [{ output: 99, code: 5, time: 1 }] };
+    expect(panel.command(wrong)).toEqual({ kind: 'refused', code: 9 });
+    expect(panel.command(OUT)).toMatchObject({ kind: 'answered' });
+    expect(pd.sessions()).toBe(1);
+  });
+
+  it('is taken for another one after a long silence', () => {
+    const { panel, pd } = openPair();
+    panel.establish();
+    panel.session = forgetDevice(panel.session);
+    expect(panel.establish()).toBe(5);
+    expect(pd.sessions()).toBe(2);
+  });
+});
+
+describe('what a POLL brings', () => {
+  it('inputs, states, cards and keys', () => {
+    const { pd, panel } = openPair();
+    panel.establish();
+    for (let poll = 0; poll < 6; poll += 1) panel.step();
+    panel.effects.length = 0;
+    pd.pins.setInput(2, true, 0);
+    pd.alarm({ tamper: true });
+    pd.peripheral.presentCard({ bits: 26, data: Buffer.from('00112280', 'hex') });
+    pd.peripheral.pressKeys(1, '12*#');
+    for (let poll = 0; poll < 5; poll += 1) panel.step(POLL);
+    expect(panel.told('LSTATR')).toMatchObject([{ tamper: true }]);
+    expect(panel.told('ISTATR')).toMatchObject([{ inputs: [0, 0, 1, 0] }]);
+    expect(panel.told('RAW')).toMatchObject([{ reader: 0, format: 1, bitCount: 26 }]);
+    expect(panel.told('KEYPAD')).toMatchObject([{ reader: 1, digits: '12*#' }]);
+  });
+});
