@@ -109,7 +109,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
       const times = timesOf({ sentAt, tc, request, exchange, waitMs, latencyMs, options });
       const from = port.paced && !options.localEcho ? times.earliest : sentAt;
       listening = exchange.replyLength === 0 ? undefined : { ear, from };
-      await listen({ ear, times, latencyMs, clock, bell, gone: gone.signal });
+      await listen({ ear, times, tc, latencyMs, clock, bell, gone: gone.signal });
       listening = undefined;
       const outcome = ear.conclude();
       const endedAt = clock.monotonic();
@@ -176,26 +176,31 @@ function timesOf({ sentAt, tc, request, exchange, waitMs, latencyMs, options }: 
 interface Listening {
   ear: Ear;
   times: Times;
+  tc: number;
   latencyMs: number;
   clock: Clock;
   bell: Bell;
   gone: AbortSignal;
 }
 
-/** Until the ear has its outcome, or the time is over; a reply that has begun gets the time that it takes. */
-async function listen({ ear, times, latencyMs, clock, bell, gone }: Listening): Promise<void> {
-  let begunBy = times.beginBy;
-  let hasBegun = false;
+/** Until the ear has its outcome, or the time is over; a reply that keeps coming gets the time that it takes. */
+async function listen({ ear, times, tc, latencyMs, clock, bell, gone }: Listening): Promise<void> {
+  const { replyMs } = times;
+  const usualEnd = times.beginBy + replyMs;
+  const latestEnd = usualEnd + replyMs + latencyMs + MARGIN_MS;
+  let heard = 0;
+  let endBy = usualEnd;
   let isLastLook = false;
   while (!ear.outcome() && !gone.aborted) {
     const now = clock.monotonic();
-    if (!hasBegun && ear.heard() > 0) {
-      hasBegun = true;
-      begunBy = Math.max(begunBy, now + latencyMs + MARGIN_MS);
+    if (ear.heard() > heard) {
+      heard = ear.heard();
+      const restMs = Math.max(0, replyMs - heard * tc);
+      endBy = Math.min(latestEnd, Math.max(usualEnd, now + restMs + latencyMs + MARGIN_MS));
     }
-    if (now < begunBy + times.replyMs) {
+    if (now < endBy) {
       isLastLook = false;
-      await bell.wait(begunBy + times.replyMs - now);
+      await bell.wait(endBy - now);
       continue;
     }
     if (isLastLook) return;
