@@ -53,8 +53,8 @@ function found(operation: Described, name: string, site: FuzzSite): readonly str
 const FOUND_WEIGHT = 4;
 /** There is most to be done wrong in a body. */
 const BODY_WEIGHT = 4;
-/** Needs a login code, or the session it is redeemed for. */
-const NEVER_SUCCEEDS = ['signIn', 'signOut'];
+/** Needs a bus that is up, and a device on it; a login code, or the session it is redeemed for. */
+const NEVER_SUCCEEDS = ['scanRs485Bus', 'pulseRs485Device', 'signIn', 'signOut'];
 
 function drafts(operation: Described, site: FuzzSite): fc.Arbitrary<Draft> {
   const inPath: Record<string, fc.Arbitrary<string>> = {};

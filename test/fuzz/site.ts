@@ -63,6 +63,7 @@ async function openParts(folder: string, factory: Factory) {
     ...{ httpUrl: () => 'https://127.0.0.1', encoderUrl: () => desk.encoderUrl, databaseFile },
     ...{ encoders: () => desk.sessions.counts(), openWrites: () => desk.writes.openCount() },
     ...{ backlog: events.backlog, commits: database.figures, space: database.space.state },
+    ...estate.figures,
     ...{ field: () => ({ hosts: [], links: [] }), identityProvider: () => undefined, certificates: () => [] },
   });
   const writeRequests = () => desk.writes.counts(0);
