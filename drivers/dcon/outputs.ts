@@ -65,7 +65,7 @@ async function broughtUp(works: Works, signal: AbortSignal): Promise<void> {
     { class: 'settings', opensBy: 0 },
     signal,
   );
-  const lost = up.lostOutputs ? live : live & ~up.pins.outputs;
+  const lost = live & ~up.pins.outputs;
   if (lost !== 0) {
     pulses.drop(lost);
     log.warn({ hwId: state.hwId }, 'a pulse ended early: the module was reset, or its watchdog ran out');

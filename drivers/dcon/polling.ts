@@ -53,11 +53,11 @@ export function pollOf(works: Works, framing: Framing, everyMs: number): Poll {
       });
     }
     if (round === RESET_TURN && type.resetStatus)
-      return asking(resetStatus(address), (wasReset) => wasReset && loseOutputs(works, 'it was reset'));
+      return asking(resetStatus(address), (wasReset) => wasReset && bringUpAgain(works, 'it was reset'));
     if (round === FLAG_TURN && type.watchdog === 'host')
       return asking(
         hostWatchdogFlag(address),
-        (isSet) => isSet && loseOutputs(works, 'its watchdog ran out'),
+        (isSet) => isSet && bringUpAgain(works, 'its watchdog ran out'),
       );
     const usesLatch = type.latch && state.applied?.settings.useInputPinMemory === true;
     if (!usesLatch) latch = 'stale';
@@ -119,11 +119,9 @@ function fallSilent(works: Works): void {
   works.changed();
 }
 
-/** The outputs are what the module made of them, so nothing that was meant is true. */
-function loseOutputs({ state, pulses, clock, bell, log }: Works, why: string): void {
-  const live = pulses.live(clock.monotonic());
-  pulses.drop(live);
-  log.warn({ hwId: state.hwId, endedPulses: live !== 0 }, `a module lost its outputs: ${why}`);
+/** Pulses go on where the output is still on. */
+function bringUpAgain({ state, clock, bell, log }: Works, why: string): void {
+  log.warn({ hwId: state.hwId }, `a module is brought up again: ${why}`);
   state.unsafeSince ??= clock.monotonic();
   state.stage = { kind: 'heard' };
   bell.ring();

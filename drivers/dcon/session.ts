@@ -38,8 +38,6 @@ export interface Known {
 export interface BroughtUp extends Known {
   pins: Pins;
   guard: Guard;
-  /** Its outputs are not what they were told to be: it was reset, or its watchdog ran out. */
-  lostOutputs: boolean;
 }
 
 export interface SwitchedOff {
@@ -55,7 +53,7 @@ const TENTHS_MAX = 0xff;
 
 /**
  * From the first answer to a module whose outputs are off, `live` ones apart, and whose watchdog will switch them off.
- * A module that was reset, or that timed out, has no live outputs.
+ * A live output that is not on is not switched on again.
  */
 export function* bringUp(address: number, live: number, watchdogMs: number): Script<BroughtUp> {
   const name = yield* ask(moduleName(address));
@@ -64,15 +62,15 @@ export function* bringUp(address: number, live: number, watchdogMs: number): Scr
   if (!type) {
     const reason = `module ${aa(address)} calls itself ${name}, which is not in the table of modules`;
     const pins = { outputs: 0, inputs: 0 };
-    return { name, version, type, pins, guard: { kind: 'none', reason }, lostOutputs: live !== 0 };
+    return { name, version, type, pins, guard: { kind: 'none', reason } };
   }
-  const wasReset = type.resetStatus && (yield* unlessUnknown(resetStatus(address), false));
-  const timedOut = type.watchdog === 'host' && (yield* ask(hostWatchdogFlag(address)));
-  const lostOutputs = wasReset || timedOut;
-  const { pins } = yield* switchOff(address, type, lostOutputs ? 0 : live);
-  if (timedOut) yield* ask(clearHostWatchdogFlag(address));
+  // What it says of the time before does not matter: what follows is done anyway. Asking clears it.
+  if (type.resetStatus) yield* unlessUnknown(resetStatus(address), false);
+  const hadTimedOut = type.watchdog === 'host' && (yield* ask(hostWatchdogFlag(address)));
+  const { pins } = yield* switchOff(address, type, hadTimedOut ? 0 : live);
+  if (hadTimedOut) yield* ask(clearHostWatchdogFlag(address));
   const guard = yield* arm(address, type, pins, watchdogMs);
-  return { name, version, type, pins, guard, lostOutputs };
+  return { name, version, type, pins, guard };
 }
 
 /**
