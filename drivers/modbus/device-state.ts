@@ -1,0 +1,152 @@
+/** What is known of one device, and the report of it. */
+import { INPUT_PINS, OUTPUT_PINS, type Rs485Report, type Rs485Settings } from '../settings.ts';
+import type { LivePulses } from './live-pulses.ts';
+import { flagAt, type ObservationsOptions, openObservations } from './observations.ts';
+import type { Profile } from './profile-shape.ts';
+import { bitsAt, EMPTY_IMAGE, type Image, numberAt, type Span, textAt, withRead } from './registers.ts';
+import { blockOf, effectiveMs, registersIn, settingsIn, unsupportedBy } from './settings-block.ts';
+
+export interface StateOptions extends ObservationsOptions {
+  unit: number;
+  linkId: string;
+  pulses: LivePulses;
+  tell(report: Rs485Report): void;
+}
+
+/** Settings as they were put in force through this driver. */
+interface Applied {
+  settings: Rs485Settings;
+  version: number;
+  /** While the device shows these, its settings are those. undefined: the driver keeps them. */
+  registers: readonly number[] | undefined;
+}
+
+export interface DeviceState {
+  hwId(): string | undefined;
+  image(): Image;
+  take(span: Span, values: readonly (number | boolean)[]): void;
+  /** The name that the device tells now; by its place when it has none. */
+  identify(): string;
+  /** It is this one from now on; another one in its place is gone. */
+  adopt(hwId: string): void;
+  hasChanged(): boolean;
+  /** Takes the readings of a whole poll as they are. */
+  settle(): void;
+  applied(applied: Applied): void;
+  /** Only when something is new, unless `again`. */
+  report(connected: boolean, again?: boolean): void;
+}
+
+export function openState(options: StateOptions): DeviceState {
+  const { unit, profile, linkId, tell } = options;
+  const observations = openObservations(options);
+  let image = EMPTY_IMAGE;
+  let name: string | undefined;
+  let applied: Applied | undefined;
+  let told = '';
+
+  const report = (hwId: string, connected: boolean): Rs485Report => ({
+    ...{ connected, hwId, address: unit },
+    ...factsOf(image, profile),
+    reportedSettingsVersion: versionIn(image, profile) ?? applied?.version ?? 0,
+    settings: settingsNow(image, profile, applied),
+    edges: observations.edges(),
+    pulse: options.pulses.shown(image),
+    effectiveUnlockMilliseconds: effectiveUnlock(profile, settingsNow(image, profile, applied)),
+  });
+
+  return {
+    hwId: () => name,
+    image: () => image,
+    take(span, values) {
+      image = withRead(image, span, values);
+    },
+    identify() {
+      const { hwId } = profile.identity;
+      return (hwId && textAt(image, hwId)) || `${linkId}-${unit}`;
+    },
+    adopt(hwId) {
+      if (name !== undefined && name !== hwId) {
+        tell({ ...report(name, false), levels: {}, pulse: null });
+        applied = undefined;
+        observations.forget();
+      }
+      name = hwId;
+    },
+    hasChanged: () => observations.hasChanged(image),
+    settle() {
+      if (name !== undefined) observations.settle(name, image, settingsNow(image, profile, applied));
+    },
+    applied(now) {
+      applied = now;
+      const { settings } = profile;
+      const block = blockOf(profile);
+      if (!settings || !block || !now.registers) return;
+      image = withRead(image, block, now.registers);
+      image = withNumber(image, settings.inForce, now.version);
+      observations.expect(now.version);
+    },
+    report(connected, again = false) {
+      if (name === undefined) return;
+      const state = report(name, connected);
+      const text = JSON.stringify(state);
+      if (text === told && !again) return;
+      told = text;
+      tell(state);
+    },
+  };
+}
+
+/** null: the driver keeps them and was not given any. */
+function settingsNow(image: Image, profile: Profile, applied: Applied | undefined): Rs485Settings | null {
+  const block = blockOf(profile);
+  if (!block) return applied?.settings ?? null;
+  const registers = registersIn(image, block);
+  // null stands for what the device has, which registers cannot say.
+  const isApplied = applied?.registers?.every((value, index) => value === registers?.[index]);
+  return (isApplied ? applied?.settings : settingsIn(image, profile)) ?? null;
+}
+
+function versionIn(image: Image, { settings }: Profile): number | undefined {
+  return settings && numberAt(image, settings.inForce);
+}
+
+function effectiveUnlock(profile: Profile, settings: Rs485Settings | null): number | null {
+  const unlock = settings?.unlockDurationMilliseconds ?? null;
+  return unlock === null ? null : effectiveMs(profile, unlock);
+}
+
+/** What the device says of itself. */
+function factsOf(image: Image, profile: Profile) {
+  const { type, platformVersion, apps } = profile.identity;
+  const text = (label: typeof type) => (label && textAt(image, label)) || null;
+  const platform = text(platformVersion);
+  return {
+    profile: profile.name,
+    type: text(type) ?? profile.product,
+    platform: platform === null ? null : { version: platform },
+    apps: apps.flatMap(({ name, version }) => {
+      const app = text(name);
+      return app === null ? [] : [{ name: app, version: text(version) ?? '' }];
+    }),
+    levels: levelsIn(image, profile),
+    tamper: flagAt(image, profile.tamper) ?? null,
+    supplyFault: flagAt(image, profile.supplyFault) ?? null,
+    unsupported: unsupportedBy(profile),
+  };
+}
+
+function levelsIn(image: Image, { inputs, outputs }: Profile): Rs485Report['levels'] {
+  const of = (names: readonly string[], place: Profile['inputs']) =>
+    ((place && bitsAt(image, place)) ?? []).map((level, index) => [names[index], level === 1]);
+  return Object.fromEntries([...of(INPUT_PINS, inputs), ...of(OUTPUT_PINS, outputs)]);
+}
+
+function withNumber(
+  image: Image,
+  { table, address, registers }: { table: 'holding' | 'input'; address: number; registers: 1 | 2 },
+  value: number,
+): Image {
+  const values = registers === 2 ? [Math.floor(value / 0x1_0000), value % 0x1_0000] : [value];
+  return withRead(image, { table, address, quantity: registers }, values);
+}

@@ -1,0 +1,184 @@
+/**
+ * One device as it is polled. First contact, a restart and the end of a spell offline are one thing: everything is read
+ * anew (who it is, its settings whole, its state), and only then is it connected, under the name it has told.
+ */
+import type { Exchange, Poll } from '../bus/exchange.ts';
+import type { DriverLog } from '../driver.ts';
+import type { Rs485Settings } from '../settings.ts';
+import { type DeviceState, openState, type StateOptions } from './device-state.ts';
+import { readBits, readRegisters } from './exchanges.ts';
+import { identitySpans, pollSpans, settingsBlock } from './profile-areas.ts';
+import type { Profile } from './profile-shape.ts';
+import { FUNCTION_CODES, type Image, isBitTable, readsOf, type Span } from './registers.ts';
+
+export interface Device extends Disposable {
+  readonly unit: number;
+  readonly profile: Profile;
+  readonly poll: Poll;
+  /** As it told last; undefined before the first contact. */
+  hwId(): string | undefined;
+  connected(): boolean;
+  image(): Image;
+  /** In force as of now; `registers` as read back, or undefined where the driver keeps the settings. */
+  applied(settings: Rs485Settings, version: number, registers: readonly number[] | undefined): void;
+  /** What was read besides polls. */
+  read(span: Span, values: readonly (number | boolean)[]): void;
+  /** Reports again what is known, so that its age can be seen. */
+  report(): void;
+  /** What a technician should mend. */
+  warning(): string | undefined;
+}
+
+/** One exchange of a contact. */
+export interface Step {
+  exchange: Exchange<unknown>;
+  take(reply: unknown): void;
+}
+
+/** What must be so before a device is used (safety.ts). */
+export interface Safety {
+  /** To be done before anything is read. */
+  steps(): Step[];
+  /** To be read with everything else. */
+  spans: readonly Span[];
+  /** Why it is not so; undefined: it is. */
+  fault(image: Image): string | undefined;
+}
+
+export interface DeviceOptions extends StateOptions {
+  everyMs: number;
+  log: DriverLog;
+  safety: Safety;
+  /** Takes the name for this device; false: another one that is connected has it. */
+  claim(hwId: string): boolean;
+}
+
+type Phase = { kind: 'contact'; steps: readonly Step[] } | { kind: 'known'; next: number };
+
+export function openDevice(options: DeviceOptions): Device {
+  const { unit, profile, log, safety } = options;
+  const state = openState(options);
+  let connected = false;
+  let warning: string | undefined;
+
+  function warn(message: string | undefined): void {
+    if (message !== undefined && message !== warning)
+      log.warn({ address: unit, profile: profile.name }, message);
+    warning = message;
+  }
+
+  function disconnect(): void {
+    const was = connected;
+    connected = false;
+    if (was) state.report(connected);
+  }
+
+  const poll = openPoll(options, state, {
+    /** Everything was read: whether the device may be used. */
+    met() {
+      const fault = safety.fault(state.image());
+      const hwId = state.identify();
+      const isFree = options.claim(hwId);
+      warn(
+        fault ??
+          (isFree ? undefined : `another device answers as ${hwId} too, besides the one at address ${unit}`),
+      );
+      if (fault !== undefined || !isFree) return false;
+      state.adopt(hwId);
+      connected = true;
+      return true;
+    },
+    whole() {
+      state.settle();
+      state.report(connected);
+    },
+    refused: (reason) =>
+      warn(`the device at address ${unit} is no ${profile.product} (profile ${profile.name}): ${reason}`),
+    lost: disconnect,
+  });
+  return {
+    ...{ unit, profile, poll, hwId: state.hwId, image: state.image, read: state.take },
+    connected: () => connected,
+    applied(settings, version, registers) {
+      state.applied({ settings, version, registers });
+      state.report(connected);
+    },
+    report: () => state.report(connected, true),
+    warning: () => warning,
+    [Symbol.dispose]: disconnect,
+  };
+}
+
+interface Listener {
+  met(): boolean;
+  /** All that a poll reads has been read. */
+  whole(): void;
+  refused(reason: string): void;
+  lost(): void;
+}
+
+function openPoll(
+  { unit, profile, everyMs, log, safety }: DeviceOptions,
+  state: DeviceState,
+  listener: Listener,
+): Poll {
+  const polls = readsOf(pollSpans(profile));
+  let phase = contact();
+  let asked: Step | undefined;
+
+  function reading(span: Span): Step {
+    const take = (values: unknown) => state.take(span, values as (number | boolean)[]);
+    return { exchange: exchangeOf(unit, span), take };
+  }
+
+  function contact(): Phase {
+    const spans = [...safety.spans, ...identitySpans(profile), ...settingsBlock(profile.settings)];
+    return { kind: 'contact', steps: [...safety.steps(), ...[...readsOf(spans), ...polls].map(reading)] };
+  }
+
+  function after(phase: Phase): Phase {
+    if (phase.kind === 'contact') {
+      const steps = phase.steps.slice(1);
+      if (steps.length > 0) return { kind: 'contact', steps };
+      if (!listener.met()) return contact();
+    }
+    const next = phase.kind === 'contact' ? 0 : (phase.next + 1) % polls.length;
+    if (next !== 0) return { kind: 'known', next };
+    if (phase.kind === 'known' && state.hasChanged()) {
+      log.info({ address: unit }, 'a device has restarted, or has other settings: it is read anew');
+      return contact();
+    }
+    listener.whole();
+    return { kind: 'known', next };
+  }
+
+  return {
+    ...{ address: unit, everyMs },
+    begin() {
+      const span = phase.kind === 'known' ? polls[phase.next] : undefined;
+      asked = phase.kind === 'contact' ? phase.steps[0] : span && reading(span);
+      // A profile has inputs or outputs, and so something to read.
+      if (!asked) throw new Error(`profile ${profile.name} has nothing to read`);
+      return asked.exchange;
+    },
+    settle(outcome) {
+      // A contact that has begun meanwhile asks for itself.
+      if (!asked || (phase.kind === 'contact' && asked !== phase.steps[0])) return;
+      if ('reply' in outcome) {
+        asked.take(outcome.reply);
+        phase = after(phase);
+      } else if (outcome.error.code === 'REFUSED') listener.refused(outcome.error.message);
+    },
+    alive(isAlive) {
+      if (isAlive) return;
+      listener.lost();
+      phase = contact();
+    },
+  };
+}
+
+export function exchangeOf(unit: number, { table, address, quantity }: Span): Exchange<(number | boolean)[]> {
+  return isBitTable(table)
+    ? readBits(unit, { functionCode: FUNCTION_CODES[table], address, quantity })
+    : readRegisters(unit, { functionCode: FUNCTION_CODES[table], address, quantity });
+}

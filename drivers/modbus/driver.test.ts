@@ -1,0 +1,217 @@
+/** The driver against simulated devices, on a manual clock: who is where, and what is refused. */
+import { describe, expect, it } from 'vitest';
+import type { Plain } from '../driver.ts';
+import { DRIVERS } from '../index.ts';
+import { probed } from '../rs485.ts';
+import { rs485Report } from '../settings.ts';
+import { openModbus } from './driver.ts';
+import {
+  io,
+  openOne,
+  openTestLink,
+  profileNamed,
+  settingsWith,
+  station,
+  type TestDevice,
+} from './test-link.ts';
+
+const IO = profileNamed('gatehouse-io');
+const pulse = (more: object = {}) => ({ hwId: 'GIO-0001', relay: 2, milliseconds: 3_000, ...more });
+
+describe('a Gatehouse I/O controller', () => {
+  it('is in the table of drivers', async () => {
+    expect(await DRIVERS.get('modbus')?.()).toBe(openModbus);
+  });
+
+  it('is read whole on first contact, and told of', async () => {
+    const app = { name: 'io', version: '1.4.2' };
+    const settings = {
+      ...{ ioPins: 0x0403, relayIndex: 2, unlockDurationMilliseconds: 4_000 },
+      ...{ useInputPinMemory: true, settingsVersion: 70_000 },
+    };
+    const { link } = await openOne(
+      io('GIO-0001', { type: 'GIO-48', platformVersion: '2.1.0', app, settings }),
+    );
+    await using _ = link;
+    expect(rs485Report.parse(link.report('GIO-0001'))).toEqual({
+      ...{ connected: true, hwId: 'GIO-0001', type: 'GIO-48', platform: { version: '2.1.0' }, apps: [app] },
+      ...{ reportedSettingsVersion: 70_000, address: 17, profile: 'gatehouse-io' },
+      settings: settingsWith({ unlockDurationMilliseconds: 4_000, pins: ['input0', 'input1', 'output2'] }),
+      levels: {
+        ...{ input0: false, input1: false, input2: false, input3: false },
+        ...{ output0: false, output1: false, output2: false, output3: false },
+        ...{ output4: false, output5: false, output6: false, output7: false },
+      },
+      ...{ edges: {}, tamper: false, supplyFault: false, pulse: null, unsupported: [] },
+      effectiveUnlockMilliseconds: 4_000,
+    });
+  });
+
+  it('is polled with one read of its state', async () => {
+    const { link } = await openOne();
+    await using _ = link;
+    link.wire.sent.length = 0;
+    await link.clock.advance(1_000);
+    const asked = new Set(
+      link.wire.sent.map(({ bytes }) => Buffer.from(bytes).subarray(0, 6).toString('hex')),
+    );
+    expect([...asked]).toEqual(['11030000000a']);
+    expect(link.wire.sent.length).toBeGreaterThanOrEqual(4);
+  });
+
+  it('tells of the bus every five seconds', async () => {
+    const { link } = await openOne();
+    await using _ = link;
+    await link.clock.advance(5_000);
+    expect(link.bus()).toMatchObject({ warnings: [], devices: [{ address: 17, alive: true }] });
+  });
+});
+
+describe('who is where', () => {
+  it('a device that stops answering is disconnected, and read whole when it is back', async () => {
+    const { link, device } = await openOne();
+    await using _ = link;
+    device.behave = () => null;
+    await link.clock.advance(5_000);
+    expect(link.report('GIO-0001')).toMatchObject({ connected: false });
+    device.behave = undefined;
+    link.wire.sent.length = 0;
+    await link.clock.advance(60_000);
+    expect(link.report('GIO-0001')).toMatchObject({ connected: true });
+    const starts = link.wire.sent.map(({ bytes }) => Buffer.from(bytes).readUInt16BE(2));
+    expect(starts).toEqual(expect.arrayContaining([0x0100, 0x0300]));
+  });
+
+  it('another device in its place is a new one, and the old one is gone', async () => {
+    const { link, device } = await openOne();
+    await using _ = link;
+    await link.execute('watch', { devices: [{ address: 17, hwId: 'GIO-0001' }] });
+    device.behave = () => null;
+    await link.clock.advance(5_000);
+    link.stations.set(17, io('GIO-0002'));
+    await link.clock.advance(60_000);
+    expect(link.report('GIO-0002')).toMatchObject({ connected: true, address: 17 });
+    expect(link.report('GIO-0001')).toMatchObject({ connected: false });
+    await expect(link.execute('pulse', pulse())).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+  });
+
+  it('two that have one name: the first is it, and the other is complained of', async () => {
+    const stations = new Map<number, TestDevice>([
+      [17, io()],
+      [18, io()],
+    ]);
+    await using link = await openTestLink({
+      ...{ stations, profiles: { 'gatehouse-io': IO } },
+      options: { devices: [{ unitId: 17 }, { unitId: 18 }] },
+    });
+    await link.clock.advance(6_000);
+    expect(link.history('GIO-0001').every(({ address }) => address === 17)).toBe(true);
+    expect(link.bus()?.warnings).toEqual([
+      'another device answers as GIO-0001 too, besides the one at address 18',
+    ]);
+    stations.delete(17);
+    await link.clock.advance(20_000);
+    expect(link.report('GIO-0001')).toMatchObject({ connected: true, address: 18 });
+  });
+
+  it('what is watched is polled, and no longer when it is not', async () => {
+    const { link } = await openOne();
+    await using _ = link;
+    link.stations.set(20, io('GIO-0020'));
+    await link.execute('watch', {
+      devices: [
+        { address: 20, hwId: 'GIO-0020' },
+        { address: 21, hwId: 'GIO-0021' },
+      ],
+    });
+    await link.clock.advance(2_000);
+    expect(link.report('GIO-0020')).toMatchObject({ connected: true, address: 20 });
+    await link.execute('watch', { devices: [] });
+    await link.clock.advance(10);
+    expect(link.report('GIO-0020')).toMatchObject({ connected: false });
+    link.wire.sent.length = 0;
+    await link.clock.advance(2_000);
+    expect(new Set(link.wire.sent.map(({ bytes }) => bytes[0]))).toEqual(new Set([17]));
+  });
+
+  it('a device of another product is complained of, and told of by nobody', async () => {
+    const { link } = await openOne(station({ kind: 'waveshare-relay-8' }) as ReturnType<typeof io>);
+    await using _ = link;
+    await link.clock.advance(6_000);
+    expect(link.bus()?.warnings).toEqual([
+      expect.stringMatching(/address 17 is no Gatehouse I\/O controller/),
+    ]);
+    expect(link.report('bus-1-17')).toBeUndefined();
+  });
+});
+
+describe('probing', () => {
+  it('tells who is there and how well it is heard', async () => {
+    const { link } = await openOne();
+    await using _ = link;
+    link.stations.set(3, io('GIO-0003', { platformVersion: '2.0' }));
+    link.stations.set(4, station({ kind: 'waveshare-relay-8' }));
+    const noisy = io('GIO-0005');
+    let heard = 0;
+    noisy.behave = (_, answer) => {
+      heard += 1;
+      return heard === 1 ? Uint8Array.of(5, 3, 0x50, 1) : answer();
+    };
+    link.stations.set(5, noisy);
+    const result = probed.parse(await link.execute('probe', { addresses: [3, 4, 5, 6], repeats: 4 }, 20_000));
+    expect(result.results).toMatchObject([
+      { address: 3, identity: { hwId: 'GIO-0003', type: 'GIO-48', version: '2.0', profile: 'gatehouse-io' } },
+      { address: 4, counters: { replies: 0 }, identity: null },
+      { address: 5, counters: { framing: 1 }, identity: { hwId: 'GIO-0005' } },
+      { address: 6, counters: { replies: 0, timeouts: 2 }, identity: null, turnaroundMs: null },
+    ]);
+    expect(result.results[0]?.counters.replies).toBe(5);
+    expect(result.results[0]?.turnaroundMs?.median).toBeCloseTo(1, 0);
+    expect(result.results[1]?.counters.refusals).toBeGreaterThan(0);
+  });
+});
+
+describe('options and commands', () => {
+  it.each([
+    [{ profile: 'none' }],
+    [{ devices: [{ unitId: 0 }] }],
+    [{ devices: [{ unitId: 1, profile: 'none' }] }],
+    [{ devices: [{ unitId: 1 }, { unitId: 1 }] }],
+    [{ port: 'COM1' }],
+  ])('the options %j are refused', async (options) => {
+    const stations = new Map<number, TestDevice>();
+    await expect(
+      openTestLink({
+        stations,
+        profiles: { 'gatehouse-io': IO },
+        options: options as { [key: string]: Plain },
+      }),
+    ).rejects.toMatchObject({ code: 'INVALID_OPTIONS' });
+  });
+
+  it('a profile that cannot be is refused', async () => {
+    const stations = new Map<number, TestDevice>();
+    const profiles = { 'gatehouse-io': { ...(IO as object), pulse: null } };
+    await expect(openTestLink({ stations, profiles })).rejects.toMatchObject({ code: 'INVALID_OPTIONS' });
+  });
+
+  it.each([
+    ['unlock', null],
+    ['pulse', { hwId: 'GIO-0001' }],
+    ['applySettings', {}],
+    ['probe', { addresses: [], repeats: 1 }],
+    ['watch', { devices: [{ address: 300, hwId: 'x' }] }],
+  ])('the command %s with %j is refused', async (kind, data) => {
+    const { link } = await openOne();
+    await using _ = link;
+    await expect(link.execute(kind, data as Plain)).rejects.toMatchObject({ code: 'INVALID_COMMAND' });
+  });
+
+  it('breaks when the port is lost', async () => {
+    const { link } = await openOne();
+    await using _ = link;
+    link.wire.lose();
+    await link.clock.advance(10);
+    expect(await link.ended).toMatchObject({ code: 'LINK_LOST' });
+  });
+});

@@ -1,0 +1,148 @@
+/**
+ * Modbus RTU on an RS-485 bus: the devices of the options and of `watch` are polled and told of, each as its profile
+ * says (profile.ts). The wire is the bus's (drivers/bus/bus.ts).
+ */
+import { z } from 'zod';
+import { type Bus, openBus } from '../bus/bus.ts';
+import { openPort } from '../bus/open-port.ts';
+import type { OpenPort } from '../bus/port.ts';
+import {
+  type Driver,
+  type DriverCommand,
+  type DriverContext,
+  DriverError,
+  type DriverErrorCode,
+  type OpenDriver,
+  type Plain,
+} from '../driver.ts';
+import { probe, pulse, watch } from '../rs485.ts';
+import { type Rs485Report, rs485Apply } from '../settings.ts';
+import { applySettings } from './apply.ts';
+import { openFleet } from './fleet.ts';
+import { modbusOptions } from './options.ts';
+import { probeAddresses } from './probe.ts';
+import { profileSchema } from './profile.ts';
+import type { Profile } from './profile-shape.ts';
+import { openTidings, type Tidings } from './tidings.ts';
+
+const BUS_REPORT_EVERY_MS = 5_000;
+/** Of a bus report (drivers/rs485.ts). */
+const WARNINGS_MAX = 16;
+
+/** As configured, with the profiles that are named there. */
+const driverOptions = modbusOptions.extend({ profiles: z.record(z.string().max(4_096), profileSchema) });
+
+export const openModbus: OpenDriver = openModbusOn(openPort);
+
+/** `openPort`: a test gives one of its own. */
+export function openModbusOn(openPort: OpenPort): OpenDriver {
+  return async (data, context, signal) => {
+    const options = valid(driverOptions, data, 'INVALID_OPTIONS');
+    const named = (name: string): Profile => {
+      const profile = options.profiles[name];
+      if (profile) return profile;
+      throw new DriverError('INVALID_OPTIONS', `profiles has no "${name}"`);
+    };
+    const profiles = new Map(
+      options.devices.map(({ unitId, profile }) => [unitId, named(profile ?? options.profile)]),
+    );
+    if (profiles.size < options.devices.length)
+      throw new DriverError('INVALID_OPTIONS', 'devices has a unit id twice');
+    const usual = named(options.profile);
+    const profileAt = (unit: number) => profiles.get(unit) ?? usual;
+    const { clock, log, linkId, report } = context;
+    await using opening = new AsyncDisposableStack();
+    const bus = opening.use(await openBus({ options, openPort, clock, log }, signal));
+    const tidings = openTidings({ emit: context.emit, clock, log });
+    const { pollEveryMs: everyMs } = options;
+    // Plain, but for optional keys in its type.
+    const tell = (state: Rs485Report) => report({ subject: `device:${state.hwId}`, state: state as Plain });
+    const common = { linkId, clock, log, bus, everyMs, profileAt };
+    const fleet = opening.use(
+      openFleet({ ...common, tell, tiding: tidings.tell, configured: [...profiles.keys()] }),
+    );
+    const commands = commandsOf({ linkId, bus, profileAt, fleet });
+    const opened = opening.move();
+    return {
+      run: (runSignal) => work({ bus, tidings, fleet, context }, runSignal),
+      execute(command, commandSignal) {
+        const execute = commands[command.kind];
+        if (!execute)
+          throw new DriverError('INVALID_COMMAND', `a Modbus link has no command ${command.kind}`);
+        return execute(command, commandSignal);
+      },
+      [Symbol.asyncDispose]: () => opened.disposeAsync(),
+    } satisfies Driver;
+  };
+}
+
+interface CommandsOptions {
+  linkId: string;
+  bus: Bus;
+  profileAt(unit: number): Profile;
+  fleet: ReturnType<typeof openFleet>;
+}
+
+type Execute = (command: DriverCommand, signal: AbortSignal) => Promise<Plain>;
+
+function commandsOf({ linkId, bus, profileAt, fleet }: CommandsOptions): Record<string, Execute | undefined> {
+  return {
+    async watch({ data }) {
+      fleet.watch(valid(watch, data, 'INVALID_COMMAND').devices);
+      return null;
+    },
+    async probe({ data, deadline }, signal) {
+      const options = { linkId, bus, profileAt, deadline, signal };
+      return await probeAddresses(valid(probe, data, 'INVALID_COMMAND'), options);
+    },
+    async applySettings({ data, deadline }, signal) {
+      const apply = valid(rs485Apply, data, 'INVALID_COMMAND');
+      const { device } = fleet.named(apply.hwId);
+      return await applySettings(apply, device, bus, { deadline, signal });
+    },
+    async pulse({ data, deadline }, signal) {
+      const wanted = valid(pulse, data, 'INVALID_COMMAND');
+      const { fire } = fleet.named(wanted.hwId);
+      return { ...(await fire(wanted, deadline, signal)) };
+    },
+  };
+}
+
+interface WorkOptions {
+  bus: Bus;
+  tidings: Tidings;
+  fleet: ReturnType<typeof openFleet>;
+  context: DriverContext;
+}
+
+/** Until the bus is lost or the signal fires, whichever of the three tells it first. */
+async function work({ bus, tidings, fleet, context }: WorkOptions, signal: AbortSignal): Promise<never> {
+  const ended = new AbortController();
+  const both = AbortSignal.any([signal, ended.signal]);
+  async function tellOften(): Promise<never> {
+    for (;;) {
+      const { warnings, ...rest } = bus.report();
+      const all = [...warnings, ...fleet.warnings()].slice(0, WARNINGS_MAX);
+      context.report({ subject: 'bus', state: { ...rest, warnings: all } });
+      fleet.report();
+      await context.clock.sleep(BUS_REPORT_EVERY_MS, both);
+    }
+  }
+  const parts = [bus.run(both), tidings.run(both), tellOften()];
+  try {
+    return await Promise.race(parts);
+  } finally {
+    ended.abort(new DriverError('LINK_LOST', 'the link is closed'));
+    await Promise.allSettled(parts);
+  }
+}
+
+function valid<Schema extends z.ZodType>(
+  schema: Schema,
+  value: Plain,
+  code: DriverErrorCode,
+): z.output<Schema> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  throw new DriverError(code, z.prettifyError(result.error));
+}

@@ -1,0 +1,106 @@
+/** The devices of a bus that are polled: those of the options, and those the daemon watches. */
+import type { Bus } from '../bus/bus.ts';
+import { type Clock, DriverError, type DriverLog } from '../driver.ts';
+import type { Watch } from '../rs485.ts';
+import type { Rs485Report } from '../settings.ts';
+import { type Device, openDevice } from './device.ts';
+import { openLivePulses } from './live-pulses.ts';
+import type { Profile } from './profile-shape.ts';
+import { type Fire, openPulses } from './pulses.ts';
+import { safetyOf } from './safety.ts';
+import type { Tiding } from './tidings.ts';
+
+export interface FleetOptions {
+  linkId: string;
+  clock: Clock;
+  log: DriverLog;
+  bus: Bus;
+  everyMs: number;
+  /** Unit ids. */
+  configured: readonly number[];
+  profileAt(unit: number): Profile;
+  tell(report: Rs485Report): void;
+  tiding(tiding: Tiding): void;
+}
+
+interface Member {
+  device: Device;
+  fire: Fire;
+  polling: Disposable;
+}
+
+export function openFleet(options: FleetOptions) {
+  const { bus, clock, log, configured } = options;
+  const members = new Map<number, Member>();
+  const closing = new AbortController();
+  let expected: ReadonlyMap<number, string> = new Map();
+
+  function holderOf(hwId: string): Member | undefined {
+    return [...members.values()].find(({ device }) => device.connected() && device.hwId() === hwId);
+  }
+
+  /** Only one device can be the one of that name: else a command for it might reach another door. */
+  function claim(unit: number, hwId: string): boolean {
+    const holder = holderOf(hwId);
+    if (holder && holder.device.unit !== unit) return false;
+    const awaited = expected.get(unit);
+    if (awaited !== undefined && awaited !== hwId && !holderOf(awaited)) tellGone(unit, awaited);
+    return true;
+  }
+
+  /** Another device is where this one was. */
+  function tellGone(unit: number, hwId: string): void {
+    const unknown = { type: null, platform: null, apps: [], reportedSettingsVersion: 0, settings: null };
+    options.tell({ connected: false, hwId, ...unknown, levels: {}, address: unit });
+  }
+
+  function join(unit: number): Member {
+    const profile = options.profileAt(unit);
+    const live = openLivePulses(profile, clock);
+    const device = openDevice({
+      ...options,
+      ...{ unit, profile, pulses: live, safety: safetyOf(unit, profile, live) },
+      claim: (hwId) => claim(unit, hwId),
+    });
+    const fire = openPulses({ device, bus, clock, log, live, closing: closing.signal });
+    return { device, fire, polling: bus.poll(device.poll) };
+  }
+
+  function leave(unit: number, { device, polling }: Member): void {
+    members.delete(unit);
+    polling[Symbol.dispose]();
+    device[Symbol.dispose]();
+  }
+
+  function watch(devices: Watch['devices']): void {
+    expected = new Map(devices.map(({ address, hwId }) => [address, hwId]));
+    const wanted = new Set([...configured, ...expected.keys()]);
+    for (const [unit, member] of members) if (!wanted.has(unit)) leave(unit, member);
+    for (const unit of wanted) {
+      if (!members.has(unit)) members.set(unit, join(unit));
+      const device = members.get(unit)?.device;
+      const awaited = expected.get(unit);
+      const isOther = device?.connected() && awaited !== undefined && device.hwId() !== awaited;
+      if (isOther && !holderOf(awaited)) tellGone(unit, awaited);
+    }
+  }
+
+  watch([]);
+  return {
+    watch,
+    /** Throws DEVICE_OFFLINE: nothing can be sent to it. */
+    named(hwId: string): Member {
+      const member = holderOf(hwId);
+      if (member) return member;
+      throw new DriverError('DEVICE_OFFLINE', `${hwId} does not answer on this bus; nothing was sent`);
+    },
+    report(): void {
+      for (const { device } of members.values()) device.report();
+    },
+    warnings: () => [...members.values()].flatMap(({ device }) => device.warning() ?? []),
+    [Symbol.dispose](): void {
+      closing.abort(new DriverError('LINK_LOST', 'the link is closed'));
+      for (const [unit, member] of [...members]) leave(unit, member);
+    },
+  };
+}

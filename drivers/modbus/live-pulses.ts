@@ -1,0 +1,48 @@
+/** The pulses of one device that this driver has begun: what the device cannot say of them itself. */
+import type { Clock } from '../driver.ts';
+import type { Rs485Report } from '../settings.ts';
+import type { Profile } from './profile-shape.ts';
+import { type Image, numberAt } from './registers.ts';
+
+export interface LivePulses {
+  began(relay: number, endsAt: number, id?: number): void;
+  /** It was none after all. */
+  ended(relay: number): void;
+  /** Monotonic milliseconds; undefined: none is under way. */
+  endsAt(relay: number): number | undefined;
+  shown(image: Image): NonNullable<Rs485Report['pulse']> | null;
+}
+
+export function openLivePulses({ pulse }: Profile, clock: Clock): LivePulses {
+  const ends = new Map<number, number>();
+  let last: { id: number | undefined; relay: number } | undefined;
+
+  function endsAt(relay: number): number | undefined {
+    const end = ends.get(relay);
+    return end !== undefined && end > clock.monotonic() ? end : undefined;
+  }
+
+  return {
+    began(relay, end, id) {
+      ends.set(relay, Math.max(end, ends.get(relay) ?? 0));
+      last = { id, relay };
+    },
+    ended(relay) {
+      ends.delete(relay);
+    },
+    endsAt,
+    shown(image) {
+      if (pulse?.way === 'block') {
+        const remainingMilliseconds = numberAt(image, pulse.remaining) ?? 0;
+        const isOurs = last !== undefined && last.id === numberAt(image, pulse.lastId);
+        return remainingMilliseconds > 0
+          ? { relay: isOurs ? (last?.relay ?? null) : null, remainingMilliseconds }
+          : null;
+      }
+      const end = last && endsAt(last.relay);
+      return last && end !== undefined
+        ? { relay: last.relay, remainingMilliseconds: Math.ceil(end - clock.monotonic()) }
+        : null;
+    },
+  };
+}

@@ -1,0 +1,83 @@
+/** What follows from the readings of one device, one after the other: activations, alarms, and that it has changed. */
+import type { Clock } from '../driver.ts';
+import type { Rs485Report, Rs485Settings } from '../settings.ts';
+import { activationsBetween, type InputReading, inputReading } from './inputs.ts';
+import type { Profile } from './profile-shape.ts';
+import { bitsAt, type Image, numberAt } from './registers.ts';
+import type { Tiding } from './tidings.ts';
+
+export interface Observations {
+  /** Takes the readings of a whole poll as they are. */
+  settle(hwId: string, image: Image, settings: Rs485Settings | null): void;
+  /** Since the last ones: another restart counter, or settings that nobody here has written. */
+  hasChanged(image: Image): boolean;
+  /** This version was written here. */
+  expect(version: number): void;
+  /** It is another device from now on. */
+  forget(): void;
+  edges(): NonNullable<Rs485Report['edges']>;
+}
+
+interface Readings {
+  bootCount: number | undefined;
+  version: number | undefined;
+  inputs: InputReading | undefined;
+  alarms: { tamper: boolean; supply: boolean };
+}
+
+export interface ObservationsOptions {
+  profile: Profile;
+  clock: Clock;
+  tiding(tiding: Tiding): void;
+}
+
+export function openObservations({ profile, clock, tiding }: ObservationsOptions): Observations {
+  let last: Readings | undefined;
+  let edges: NonNullable<Rs485Report['edges']> = {};
+
+  const bootCount = (image: Image) => profile.bootCount && numberAt(image, profile.bootCount);
+  const version = (image: Image) => profile.settings && numberAt(image, profile.settings.inForce);
+
+  function count(hwId: string, now: InputReading, settings: Rs485Settings | null): void {
+    const remembers = settings?.useInputPinMemory === true;
+    for (const { input, activations } of activationsBetween(last?.inputs, now, profile, remembers)) {
+      // Pins that are not in use tell nothing.
+      if (settings?.ioPins[input] === false) continue;
+      const total = (edges[input]?.total ?? 0) + activations;
+      edges = { ...edges, [input]: { total, at: clock.now() } };
+      tiding({ kind: 'input', hwId, input, activations, total });
+    }
+  }
+
+  return {
+    settle(hwId, image, settings) {
+      const inputs = inputReading(image, profile);
+      const alarms = {
+        tamper: flagAt(image, profile.tamper) === true,
+        supply: flagAt(image, profile.supplyFault) === true,
+      };
+      // Counters begin anew with the device.
+      if (last && last.bootCount !== bootCount(image)) last.inputs = undefined;
+      if (inputs) count(hwId, inputs, settings);
+      for (const alarm of ['tamper', 'supply'] as const)
+        if (alarms[alarm] !== (last?.alarms[alarm] ?? false))
+          tiding({ kind: 'alarm', hwId, alarm, raised: alarms[alarm] });
+      last = { bootCount: bootCount(image), version: version(image), inputs, alarms };
+    },
+    hasChanged: (image) =>
+      last !== undefined && (bootCount(image) !== last.bootCount || version(image) !== last.version),
+    expect(now) {
+      if (last) last.version = now;
+    },
+    forget() {
+      last = undefined;
+      edges = {};
+    },
+    edges: () => edges,
+  };
+}
+
+/** undefined: the product does not tell. */
+export function flagAt(image: Image, place: Profile['tamper']): boolean | undefined {
+  return place && bitsAt(image, { ...place, count: 1 })?.[0] === 1;
+}

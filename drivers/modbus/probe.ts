@@ -1,0 +1,126 @@
+/** Asks addresses who is there, and how well it can be heard. */
+import type { Bus } from '../bus/bus.ts';
+import type { Attempt, Exchange } from '../bus/exchange.ts';
+import { DriverError } from '../driver.ts';
+import type { Probe, Probed, WireCounters } from '../rs485.ts';
+import { exchangeOf } from './device.ts';
+import { readIdentification } from './exchanges.ts';
+import { identitySpans, pollSpans } from './profile-areas.ts';
+import type { Profile } from './profile-shape.ts';
+import { EMPTY_IMAGE, readsOf, textAt, withRead } from './registers.ts';
+
+type Result = Probed['results'][number];
+type Identity = NonNullable<Result['identity']>;
+
+/** One that never answers holds up the others as long as its turnaround may be. */
+const SILENT_ATTEMPTS = 2;
+/** Objects of the basic identification: vendor, product code, revision (application protocol 1.1b3, 6.21). */
+const PRODUCT_CODE = 1;
+const REVISION = 2;
+const TEXT_MAX = 128;
+
+export interface ProbeOptions {
+  linkId: string;
+  bus: Pick<Bus, 'exchange'>;
+  profileAt(unit: number): Profile;
+  deadline: number;
+  signal: AbortSignal;
+}
+
+export async function probeAddresses({ addresses, repeats }: Probe, options: ProbeOptions): Promise<Probed> {
+  const results: Result[] = [];
+  for (const address of addresses) results.push(await probeAddress(address, repeats, options));
+  return { results };
+}
+
+async function probeAddress(address: number, repeats: number, options: ProbeOptions): Promise<Result> {
+  const profile = options.profileAt(address);
+  const ears = openEars(options);
+  const [span] = readsOf(profile.identity.hwId ? identitySpans(profile) : pollSpans(profile));
+  if (!span) throw new DriverError('INVALID_OPTIONS', `profile ${profile.name} has nothing to read`);
+  for (let asked = 0; asked < repeats; asked += 1) {
+    if (!ears.hasAnswered() && asked >= SILENT_ATTEMPTS) break;
+    await ears.ask(exchangeOf(address, span));
+  }
+  const identity = ears.hasAnswered() ? await identify(profile, address, ears, options) : null;
+  return { address, counters: ears.counters, turnaroundMs: ears.turnaround(), identity };
+}
+
+/** By the profile; else by what the standard has; a product that tells nothing of itself is known by its place. */
+async function identify(
+  profile: Profile,
+  address: number,
+  ears: Ears,
+  { linkId }: ProbeOptions,
+): Promise<Identity | null> {
+  const byPlace = `${linkId}-${address}`;
+  const { hwId, type, platformVersion } = profile.identity;
+  let image = EMPTY_IMAGE;
+  for (const span of readsOf([...identitySpans(profile), ...(hwId ? [] : pollSpans(profile))])) {
+    const values = await ears.ask(exchangeOf(address, span));
+    if (!values) return standard(address, byPlace, ears);
+    image = withRead(image, span, values);
+  }
+  const text = (label: typeof hwId) => (label && textAt(image, label)) || null;
+  return {
+    hwId: text(hwId) ?? byPlace,
+    type: text(type) ?? profile.product,
+    version: text(platformVersion),
+    profile: profile.name,
+  };
+}
+
+async function standard(address: number, hwId: string, ears: Ears): Promise<Identity | null> {
+  const told = await ears.ask(readIdentification(address, 0));
+  if (!told) return null;
+  const text = (object: number) => told.objects.get(object)?.slice(0, TEXT_MAX) ?? null;
+  return { hwId, type: text(PRODUCT_CODE), version: text(REVISION), profile: null };
+}
+
+type Ears = ReturnType<typeof openEars>;
+
+/** Counts what comes of the exchanges with one address. */
+function openEars({ bus, deadline, signal }: ProbeOptions) {
+  const counters = { replies: 0, timeouts: 0, crc: 0, framing: 0, refusals: 0, collisions: 0 };
+  const turnarounds: number[] = [];
+  const observe = ({ outcome, turnaroundMs }: Attempt) => {
+    counters[COUNTER_OF[outcome]] += 1;
+    if (turnaroundMs !== null) turnarounds.push(turnaroundMs);
+  };
+  return {
+    counters,
+    hasAnswered: () => counters.replies + counters.refusals > 0,
+    turnaround(): Result['turnaroundMs'] {
+      const sorted = turnarounds.toSorted((a, b) => a - b);
+      const [min] = sorted;
+      const median = sorted[Math.floor(sorted.length / 2)];
+      const max = sorted.at(-1);
+      return min === undefined || median === undefined || max === undefined ? null : { min, median, max };
+    },
+    /** undefined: no reply, or not the one that was asked for. */
+    async ask<Reply>(exchange: Exchange<Reply>): Promise<Reply | undefined> {
+      try {
+        return await bus.exchange(exchange, { class: 'settings', deadline, attempts: 1, observe }, signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        const isAnswer = error instanceof DriverError && SILENCE.includes(error.code);
+        if (!isAnswer) throw error;
+        return undefined;
+      }
+    },
+  };
+}
+
+/** What says something of the device rather than of the bus. */
+const SILENCE: readonly DriverError['code'][] = ['NO_REPLY', 'BAD_REPLY', 'REFUSED', 'DEVICE_OFFLINE'];
+
+const COUNTER_OF = {
+  reply: 'replies',
+  refused: 'refusals',
+  busy: 'refusals',
+  timeout: 'timeouts',
+  collision: 'collisions',
+  foreign: 'collisions',
+  crc: 'crc',
+  framing: 'framing',
+} as const satisfies Record<Attempt['outcome'], keyof WireCounters>;

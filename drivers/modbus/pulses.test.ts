@@ -1,0 +1,152 @@
+/** Pulses of simulated devices, on a manual clock. */
+import { describe, expect, it } from 'vitest';
+import { openBoard, openOne, sent } from './test-link.ts';
+
+const pulse = (more: object = {}) => ({ hwId: 'GIO-0001', relay: 2, milliseconds: 3_000, ...more });
+
+describe('a pulse', () => {
+  it('is timed by the device and told with its end', async () => {
+    const { link, device } = await openOne();
+    await using _ = link;
+    expect(await link.execute('pulse', pulse())).toEqual({
+      relay: 2,
+      milliseconds: 3_000,
+      timedBy: 'device',
+    });
+    await link.clock.advance(500);
+    expect(link.report('GIO-0001')).toMatchObject({ levels: { output2: true }, pulse: { relay: 2 } });
+    await link.clock.advance(3_000);
+    expect(link.report('GIO-0001')).toMatchObject({ levels: { output2: false }, pulse: null });
+    expect(device.device.pins.history.map(({ on }) => on)).toEqual([true, false]);
+  });
+
+  it('whose acknowledgement is lost is sent again with its id, and fires once', async () => {
+    const { link, device } = await openOne();
+    await using _ = link;
+    let lost = 0;
+    device.behave = (request, answer) => {
+      const reply = answer();
+      if (request[1] !== 16 || lost > 0) return reply;
+      lost += 1;
+      return null;
+    };
+    expect(await link.execute('pulse', pulse())).toMatchObject({ timedBy: 'device' });
+    expect(sent(link, 16)).toBe(2);
+    expect(device.device.pins.history).toHaveLength(1);
+    expect(device.device.describe(0)).toMatchObject({ pulse: { id: 1 } });
+  });
+
+  it('has another id than the one before, also when nobody knows what became of that', async () => {
+    const { link, device } = await openOne();
+    await using _ = link;
+    device.behave = (request, answer) => {
+      const reply = answer();
+      return request[1] === 16 ? null : reply;
+    };
+    // Carried out each time, as the device shows, though it never says so.
+    expect(await link.execute('pulse', pulse())).toMatchObject({ relay: 2 });
+    // Three misses are a spell offline.
+    await link.clock.advance(60_000);
+    expect(await link.execute('pulse', pulse({ relay: 3 }))).toMatchObject({ relay: 3 });
+    expect(device.device.describe(0)).toMatchObject({ pulse: { id: 2, relay: 3 } });
+  });
+
+  it('that the device did not hear has no reply, and is not sent later', async () => {
+    const { link, device } = await openOne();
+    await using _ = link;
+    device.behave = (request, answer) => (request[1] === 16 ? null : answer());
+    await expect(link.execute('pulse', pulse())).rejects.toMatchObject({ code: 'NO_REPLY' });
+    device.behave = undefined;
+    await link.clock.advance(5_000);
+    expect(device.device.pins.history).toEqual([]);
+  });
+
+  it('after which the device is silent is unknown', async () => {
+    const { link, device } = await openOne();
+    await using _ = link;
+    let isDead = false;
+    device.behave = (request, answer) => {
+      const reply = answer();
+      isDead ||= request[1] === 16;
+      return isDead ? null : reply;
+    };
+    await expect(link.execute('pulse', pulse())).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
+  });
+
+  it('is not sent after its deadline, nor to a device that is gone', async () => {
+    const { link, device } = await openOne();
+    await using _ = link;
+    await expect(link.execute('pulse', pulse(), 0)).rejects.toMatchObject({ code: 'DEADLINE_PASSED' });
+    device.behave = () => null;
+    await link.clock.advance(5_000);
+    expect(link.report('GIO-0001')).toMatchObject({ connected: false });
+    await expect(link.execute('pulse', pulse())).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+    expect(sent(link, 16)).toBe(0);
+  });
+});
+
+describe('a pulse of a bought relay board', () => {
+  const hwId = 'bus-1-1';
+
+  it('flashes a relay for the time asked, rounded up, and shows it', async () => {
+    const { link, device } = await openBoard('waveshare-relay-8');
+    await using _ = link;
+    const answer = await link.execute('pulse', { hwId, relay: 5, milliseconds: 1_250 });
+    expect(answer).toEqual({ relay: 5, milliseconds: 1_300, timedBy: 'device' });
+    await link.clock.advance(500);
+    expect(link.report(hwId)).toMatchObject({ levels: { output5: true }, pulse: { relay: 5 } });
+    await link.clock.advance(2_000);
+    const [on, off] = device.device.pins.history;
+    expect((off?.monotonicMs ?? 0) - (on?.monotonicMs ?? 0)).toBe(1_300);
+  });
+
+  it('is told once: without an acknowledgement the relay shows what came of it', async () => {
+    const { link, device } = await openBoard('waveshare-relay-8');
+    await using _ = link;
+    device.behave = (request, answer) => {
+      const reply = answer();
+      return request[1] === 5 ? null : reply;
+    };
+    expect(await link.execute('pulse', { hwId, relay: 5, milliseconds: 2_000 })).toMatchObject({ relay: 5 });
+    expect(sent(link, 5)).toBe(1);
+    device.behave = (request, answer) => (request[1] === 5 ? null : answer());
+    await expect(link.execute('pulse', { hwId, relay: 6, milliseconds: 2_000 })).rejects.toMatchObject({
+      code: 'NO_REPLY',
+    });
+    // That relay is closed already: it does not tell.
+    await expect(link.execute('pulse', { hwId, relay: 5, milliseconds: 2_000 })).rejects.toMatchObject({
+      code: 'OUTCOME_UNKNOWN',
+    });
+    expect(sent(link, 5)).toBe(3);
+  });
+
+  it('is not believed when only its echo answers', async () => {
+    const { link, device } = await openBoard('waveshare-relay-8');
+    await using _ = link;
+    device.behave = (request, answer) => (request[1] === 5 ? request : answer());
+    await expect(link.execute('pulse', { hwId, relay: 5, milliseconds: 2_000 })).rejects.toMatchObject({
+      code: 'BAD_REPLY',
+    });
+  });
+
+  it('never shortens a pulse under way', async () => {
+    const { link, device } = await openBoard('waveshare-relay-8');
+    await using _ = link;
+    await link.execute('pulse', { hwId, relay: 0, milliseconds: 5_000 });
+    await link.execute('pulse', { hwId, relay: 0, milliseconds: 1_000 });
+    await link.clock.advance(10_000);
+    const [on, off] = device.device.pins.history;
+    expect((off?.monotonicMs ?? 0) - (on?.monotonicMs ?? 0)).toBeGreaterThanOrEqual(5_000);
+  });
+
+  it.each([
+    ['a relay it does not have', { relay: 8 }],
+    ['no time', { milliseconds: 0 }],
+  ])('refuses %s', async (_, more) => {
+    const { link } = await openBoard('waveshare-relay-8');
+    await using _link = link;
+    await expect(
+      link.execute('pulse', { hwId, relay: 0, milliseconds: 1_000, ...more }),
+    ).rejects.toMatchObject({ code: 'INVALID_COMMAND' });
+  });
+});

@@ -1,0 +1,273 @@
+/**
+ * Closes a relay for a time, at most once. What the device shows afterwards decides, not its acknowledgement: an adapter
+ * with local echo acknowledges for a device that is dead.
+ */
+import type { Bus } from '../bus/bus.ts';
+import type { Exchange } from '../bus/exchange.ts';
+import { type Clock, DriverError, type DriverErrorCode, type DriverLog } from '../driver.ts';
+import type { Pulse, Pulsed } from '../rs485.ts';
+import { type Device, exchangeOf } from './device.ts';
+import { write } from './exchanges.ts';
+import type { LivePulses } from './live-pulses.ts';
+import { bitsAt, numberAt, putNumber, readsOf, type Span, spanOf } from './registers.ts';
+import { effectiveMs, longestPulseMs, pulseBlock } from './settings-block.ts';
+import { openTurns } from './turns.ts';
+
+/** A repetition is harmless where the device knows the pulse by its id, or the relay is only told again to be closed. */
+const REPEATED_ATTEMPTS = 3;
+const READ_BACK_ATTEMPTS = 2;
+/** A relay that should be open: asked to for so long, and then anew. */
+const OFF_DEADLINE_MS = 2_000;
+const OFF_RETRY_MS = 250;
+/** Pulse ids are registers; 0 is what a device shows that never had one. */
+const ID_MAX = 0xffff;
+
+export interface PulsesOptions {
+  device: Device;
+  bus: Pick<Bus, 'exchange'>;
+  clock: Clock;
+  log: DriverLog;
+  live: LivePulses;
+  /** Fires when the driver closes. */
+  closing: AbortSignal;
+}
+
+export type Fire = (pulse: Pulse, deadline: number, signal: AbortSignal) => Promise<Pulsed>;
+
+interface Attempt {
+  relay: number;
+  milliseconds: number;
+  deadline: number;
+  signal: AbortSignal;
+}
+
+export function openPulses(options: PulsesOptions): Fire {
+  const { device, clock, live } = options;
+  const { profile } = device;
+  const inTurn = openTurns();
+  const way = wayOf(options, inTurn);
+  return async ({ relay, milliseconds }, deadline, signal) => {
+    const relays = profile.outputs?.count ?? 0;
+    if (!way || relay >= relays)
+      throw new DriverError(
+        'INVALID_COMMAND',
+        `${profile.product} has ${relays} outputs, and no output${relay}`,
+      );
+    if (milliseconds > longestPulseMs(profile))
+      throw new DriverError(
+        'INVALID_COMMAND',
+        `${profile.product} closes a relay for ${longestPulseMs(profile)} ms at most`,
+      );
+    return inTurn(async () => {
+      if (!device.connected())
+        throw new DriverError('DEVICE_OFFLINE', 'the device does not answer; nothing was sent');
+      // Never shorter than a pulse under way, as another caller was promised.
+      const left = (live.endsAt(relay) ?? 0) - clock.monotonic();
+      const effective = effectiveMs(
+        profile,
+        Math.min(longestPulseMs(profile), Math.max(milliseconds, Math.ceil(left))),
+      );
+      await way({ relay, milliseconds: effective, deadline, signal });
+      const timedBy = profile.pulse?.way === 'switched' ? 'gateway' : 'device';
+      return { relay, milliseconds: effectiveMs(profile, milliseconds), timedBy };
+    }, signal);
+  };
+}
+
+function wayOf(options: PulsesOptions, inTurn: ReturnType<typeof openTurns>) {
+  switch (options.device.profile.pulse?.way) {
+    case 'block':
+      return byBlock(options);
+    case 'flash':
+      return byFlash(options);
+    case 'switched':
+      return bySwitching(options, inTurn);
+    default:
+      return undefined;
+  }
+}
+
+/** The device knows a pulse by its id, so that it may be sent again until an answer comes. */
+function byBlock({ device, bus, clock, live }: PulsesOptions) {
+  const { unit, profile } = device;
+  const { pulse } = profile;
+  const block = pulseBlock(profile);
+  if (pulse?.way !== 'block' || !block) return undefined;
+  let drawn: number | undefined;
+
+  /** Neither the last one the device shows nor one that it may have taken without our knowing. */
+  function draw(): number {
+    const shown = numberAt(device.image(), pulse?.way === 'block' ? pulse.lastId : { address: 0 }) ?? 0;
+    let id = drawn ?? shown;
+    do id = id >= ID_MAX ? 1 : id + 1;
+    while (id === shown);
+    drawn = id;
+    return id;
+  }
+
+  return async ({ relay, milliseconds, ...order }: Attempt) => {
+    const id = draw();
+    const values: number[] = [];
+    putNumber(values, block.address, pulse.id, id);
+    putNumber(values, block.address, pulse.relay, relay);
+    putNumber(values, block.address, pulse.milliseconds, milliseconds);
+    const request = write(unit, { functionCode: 16, address: block.address, values });
+    const failure = await sent(bus, request, { ...order, attempts: REPEATED_ATTEMPTS });
+    live.began(relay, clock.monotonic() + milliseconds, id);
+    for (const span of readsOf([spanOf(pulse.lastId), spanOf(pulse.remaining)]))
+      await readBack(bus, device, span, order);
+    if (numberAt(device.image(), pulse.lastId) === id) return;
+    live.ended(relay);
+    throw failure
+      ? new DriverError('NO_REPLY', 'the device did not take the pulse, as it shows', { cause: failure })
+      : new DriverError('OUTCOME_UNKNOWN', 'the device acknowledged the pulse and shows another one');
+  };
+}
+
+/** One attempt: again would be a second pulse. */
+function byFlash({ device, bus, clock, live }: PulsesOptions) {
+  const { unit, profile } = device;
+  const { pulse, outputs } = profile;
+  if (pulse?.way !== 'flash' || !outputs) return undefined;
+  return async ({ relay, milliseconds, ...order }: Attempt) => {
+    const wasClosed = isClosed(device, relay) || live.endsAt(relay) !== undefined;
+    const value = milliseconds / pulse.unitMilliseconds;
+    const request = write(unit, { functionCode: 5, address: pulse.address + relay, value });
+    const begunAt = clock.monotonic();
+    const failure = await sent(bus, request, { ...order, attempts: 1 });
+    live.began(relay, clock.monotonic() + milliseconds);
+    const readAt = await readBack(bus, device, spanOf(outputs), order, clock);
+    if (isClosed(device, relay) && (!failure || !wasClosed)) return;
+    if (isClosed(device, relay) || readAt - begunAt >= milliseconds)
+      throw new DriverError(
+        'OUTCOME_UNKNOWN',
+        'what the relay shows does not tell whether this pulse was taken',
+        {
+          cause: failure,
+        },
+      );
+    live.ended(relay);
+    throw failure
+      ? new DriverError('NO_REPLY', 'the device did not take the pulse: its relay is open', {
+          cause: failure,
+        })
+      : new DriverError('BAD_REPLY', 'the device acknowledged the pulse, but its relay is open');
+  };
+}
+
+/** The gateway opens the relay again; the watchdog of the device does when the gateway is dead (safety.ts). */
+function bySwitching(
+  { device, bus, clock, log, live, closing }: PulsesOptions,
+  inTurn: ReturnType<typeof openTurns>,
+) {
+  const { unit, profile } = device;
+  const { outputs, pulse } = profile;
+  if (pulse?.way !== 'switched' || !outputs) return undefined;
+  const watched = new Set<number>();
+  const coil = (relay: number, value: boolean) =>
+    write(unit, { functionCode: 5, address: outputs.address + relay, value });
+
+  /** Returns whether the relay is open, or has another pulse to wait for. */
+  async function open(relay: number): Promise<boolean> {
+    if (live.endsAt(relay) !== undefined) return false;
+    const order = { deadline: clock.monotonic() + OFF_DEADLINE_MS, signal: closing };
+    await sent(bus, coil(relay, false), { ...order, attempts: REPEATED_ATTEMPTS });
+    await readBack(bus, device, spanOf(outputs as NonNullable<typeof outputs>), order);
+    if (isClosed(device, relay)) return false;
+    watched.delete(relay);
+    return true;
+  }
+
+  async function openAtEnd(relay: number): Promise<void> {
+    for (let isOpen = false; !isOpen; ) {
+      const left = (live.endsAt(relay) ?? 0) - clock.monotonic();
+      await clock.sleep(left > 0 ? left : 0, closing);
+      isOpen = await inTurn(() => open(relay), closing).catch((error: unknown) => {
+        closing.throwIfAborted();
+        log.warn(
+          { address: unit, relay, err: String(error) },
+          'a relay could not be opened again: it is tried anew',
+        );
+        return false;
+      });
+      if (!isOpen && live.endsAt(relay) === undefined) await clock.sleep(OFF_RETRY_MS, closing);
+    }
+  }
+
+  return async ({ relay, milliseconds, ...order }: Attempt) => {
+    const failure = await sent(bus, coil(relay, true), { ...order, attempts: REPEATED_ATTEMPTS });
+    live.began(relay, clock.monotonic() + milliseconds);
+    if (!watched.has(relay)) {
+      watched.add(relay);
+      // Ends with an error only when the driver closes.
+      void openAtEnd(relay).catch(() => undefined);
+    }
+    await readBack(bus, device, spanOf(outputs), order);
+    if (isClosed(device, relay)) return;
+    throw failure
+      ? new DriverError('NO_REPLY', 'the device did not close the relay', { cause: failure })
+      : new DriverError('BAD_REPLY', 'the device acknowledged, but its relay is open');
+  };
+}
+
+function isClosed({ profile, image }: Device, relay: number): boolean {
+  return profile.outputs !== undefined && bitsAt(image(), profile.outputs)?.[relay] === 1;
+}
+
+/** Whatever may have been done though no answer came. Of all others it is certain that nothing was. */
+const UNCLEAR: readonly DriverErrorCode[] = ['NO_REPLY', 'BAD_REPLY'];
+
+/** Returns why nobody knows whether it was done; undefined: it was acknowledged. Throws when it was not done. */
+async function sent(
+  bus: Pick<Bus, 'exchange'>,
+  exchange: Exchange<unknown>,
+  { deadline, attempts, signal }: { deadline: number; attempts: number; signal: AbortSignal },
+): Promise<DriverError | undefined> {
+  let left = false;
+  const watched: Exchange<unknown> = {
+    ...exchange,
+    request() {
+      left = true;
+      return exchange.request();
+    },
+  };
+  try {
+    await bus.exchange(watched, { class: 'command', deadline, attempts }, signal);
+    return undefined;
+  } catch (error) {
+    if (signal.aborted)
+      throw left
+        ? new DriverError('OUTCOME_UNKNOWN', 'there was no time to see what came of it', { cause: error })
+        : new DriverError('DEADLINE_PASSED', 'nothing was sent in time', { cause: error });
+    if (!(error instanceof DriverError) || !UNCLEAR.includes(error.code)) throw error;
+    return error;
+  }
+}
+
+/** Reads what the device shows now into its image; returns when it was asked. Throws OUTCOME_UNKNOWN. */
+async function readBack(
+  bus: Pick<Bus, 'exchange'>,
+  device: Device,
+  span: Span,
+  { deadline, signal }: { deadline: number; signal: AbortSignal },
+  clock?: Clock,
+): Promise<number> {
+  const exchange = exchangeOf(device.unit, span);
+  let askedAt = 0;
+  const watched: typeof exchange = {
+    ...exchange,
+    request() {
+      askedAt = clock?.monotonic() ?? 0;
+      return exchange.request();
+    },
+  };
+  try {
+    const order = { class: 'command', deadline, attempts: READ_BACK_ATTEMPTS } as const;
+    device.read(span, await bus.exchange(watched, order, signal));
+    return askedAt;
+  } catch (error) {
+    throw new DriverError('OUTCOME_UNKNOWN', 'it was sent, and the device does not show what came of it', {
+      cause: error,
+    });
+  }
+}
