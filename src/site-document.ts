@@ -13,6 +13,7 @@ import {
   identifier,
   mac,
 } from './doors/schema.ts';
+import { looseId } from './http/fields.ts';
 import type { Problem } from './problem.ts';
 
 /** Bounds of one file: five times the largest site that is planned for. */
@@ -79,8 +80,8 @@ const doorEntry = z
     scheduleId: identifier.nullable().optional(),
     templateId: identifier.nullable().optional(),
     mac: mac.optional().describe('IEEE address of the lock; once set, only replace-lock changes it'),
-    gatewayId: identifier.nullable().optional(),
-    networkId: identifier.nullable().optional(),
+    gatewayId: looseId.nullable().optional(),
+    networkId: looseId.nullable().optional(),
     connectionType: connectionType.nullable().optional(),
   })
   .refine(
@@ -97,7 +98,7 @@ const rs485Entry = z
     bus: identifier.describe('Id of the link it is wired to, as the configuration says it'),
     name: doorName.nullable().optional(),
     description: z.string().max(DESCRIPTION_MAX).nullable().optional(),
-    doorId: doorId.nullable().optional().describe('Door that its relay opens'),
+    doorId: looseId.nullable().optional().describe('Door that its relay opens'),
     groupId: identifier.nullable().optional(),
     relayIndex: z.int().min(0).max(7).nullable().optional(),
     unlockDurationMilliseconds: z.int().min(100).max(600_000).nullable().optional(),

@@ -41,8 +41,12 @@ describe('what travels to a lock', () => {
     await put(id, {
       ...{ name: 'Room 1', number: 1, standOpenEnabled: true, scheduleId: 'office', templateId: 'room' },
       options: {
-        accessInternal: { doors: [{ id: OTHER, type: 'room' }], interval: { start: 60, end: 120 } },
-        outputs: [{ doorId: OTHER, access: { doors: [{ id }] } }],
+        // A lock could not hold an id that is no UUID, and no door has one.
+        accessInternal: {
+          doors: [{ id: OTHER.toUpperCase(), type: 'room' }, { id: 'Lift A' }],
+          interval: { start: 60, end: 120 },
+        },
+        outputs: [{ doorId: 'Lift A', access: { doors: [{ id }, { id: 'Lift B' }] } }],
       },
     });
     await estate.applyAll();
@@ -56,13 +60,19 @@ describe('what travels to a lock', () => {
             ...{ name: 'Room 1', number: 1, type: 'room', relaySetup: 'pulse' },
             ...{ standOpenEnabled: false, onlineEnabled: true },
             accessInternal: { doors: [OTHER], interval: { start: 60, end: 120 } },
-            outputs: [{ doorId: OTHER, doors: [id] }],
+            outputs: [{ doorId: 'Lift A', doors: [id] }],
             schedule: [{ weekdays: 0b1000001, start: 480, end: 1110 }],
           },
         },
       },
     ]);
     expect(() => lockApply.parse(estate.played.sent[0]?.apply)).not.toThrow();
+    expect((await estate.desk('GET', `/doors/${id}/state`)).body.unknown).toEqual([
+      { field: 'options.accessInternal.doors', id: OTHER },
+      { field: 'options.accessInternal.doors', id: 'Lift A' },
+      { field: 'options.outputs.doorId', id: 'Lift A' },
+      { field: 'options.outputs.access.doors', id: 'Lift B' },
+    ]);
     expect(await get(id)).toMatchObject({
       ...{ standOpenEnabled: true, onlineEnabled: true, relaySetup: 'pulse', type: 'room' },
       applied: {

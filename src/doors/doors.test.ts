@@ -187,7 +187,7 @@ describe('an update', () => {
 
   it('changes nothing when what was read is put back', async () => {
     const id = await create({ mac: MAC, gatewayId: 'g' });
-    const text = fc.option(fc.stringMatching(/^[a-z0-9äß ]{1,20}$/));
+    const text = fc.option(fc.stringMatching(/^[a-zß][a-z0-9äß ]{0,19}$/));
     const minute = fc.integer({ min: 0, max: 1439 });
     const references = fc.array(
       fc.record({ id: fc.uuid(), type: fc.option(fc.constant('room')) }, { requiredKeys: ['id'] }),
@@ -244,7 +244,8 @@ describe('an update', () => {
     [{ options: [] }],
     [{ options: { accessInternal: { interval: { start: 0 } } } }],
     [{ options: { accessInternal: { interval: { start: 0, end: 1440 } } } }],
-    [{ options: { accessInternal: { doors: [{ id: 'lobby' }] } } }],
+    [{ name: '   ' }],
+    [{ options: { accessInternal: { doors: [{ id: '' }] } } }],
     [{ options: { outputs: [{ access: { doors: [] } }] } }],
   ])('is refused when not valid: %j', async (body) => {
     const id = await create();
@@ -344,6 +345,12 @@ describe('reads', () => {
     expect(await ids('pmsId=2')).toEqual([]);
     expect(await ids('gatewayId=g2')).toEqual([b]);
     expect(await ids('networkId=n1')).toEqual([a, b]);
+    const uuid = '6F1C2A9E-58D4-4A39-9D41-0C5F7A1F3B2D';
+    const c = await create({ gatewayId: uuid, networkId: uuid });
+    for (const id of [uuid, uuid.toLowerCase()]) {
+      expect(await ids(`gatewayId=${id}`)).toEqual([c]);
+      expect(await ids(`networkId=${id}`)).toEqual([c]);
+    }
     expect(await ids('networkId=n1&gatewayId=g1')).toEqual([a]);
     expect(await ids('name=ROOM')).toEqual([a]);
     expect(await ids(`name=${b.slice(0, 8)}`)).toEqual([b]);

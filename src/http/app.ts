@@ -12,7 +12,7 @@ import { LOCAL_ADMINISTRATOR, type Principal } from '../principal.ts';
 import { NO_ADDRESS } from './address.ts';
 import { readJson, refuseOversized } from './body.ts';
 import { documentOperation, openApiDocument } from './openapi.ts';
-import { BODY_LIMIT_BYTES, type Operation } from './operation.ts';
+import { BODY_LIMIT_BYTES, type Operation, takesAnyQuery } from './operation.ts';
 import { type Rate, rateLimiter } from './rate-limit.ts';
 import { errorBody, errorReply, type Reply, responseOf } from './reply.ts';
 import { checkError, checkResult } from './response-check.ts';
@@ -219,7 +219,7 @@ function operationServer(
     const url = new URL(request.url);
     const input = validate(operation, {
       params: pathParameters(basePath + operation.path, url),
-      query: operation.query ? queryParameters(url) : {},
+      query: takesAnyQuery(operation) ? {} : queryParameters(url),
       body,
     });
     const ifMatch = request.headers.get('if-match') ?? undefined;

@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest';
-import { printable } from './fields.ts';
+import { looseId, oneLine, printable } from './fields.ts';
 
-it.each(['', 'Desk 1', 'Rezeption – Süd', 'قاعة ٣', '受付 🛎️'])('takes %j', (text) => {
+it.each(['', 'Desk 1', ' a ', 'Rezeption – Süd', 'قاعة ٣', '受付 🛎️'])('takes %j', (text) => {
   expect(printable.safeParse(text).success).toBe(true);
+  expect(oneLine.safeParse(text).success).toBe(true);
 });
 
 it.each([
@@ -20,4 +21,21 @@ it.each([
   '\ud800',
 ])('refuses %j', (text) => {
   expect(printable.safeParse(`Desk${text}1`).success).toBe(false);
+  expect(oneLine.safeParse(`Desk${text}1`).success).toBe(false);
+});
+
+it.each([' ', '   ', '\u00a0\u2003', '\u200b', '\u3164', '\u2800', ' \u00ad\ufeff'])(
+  'takes %j for a description and for no name',
+  (text) => {
+    expect(printable.safeParse(text).success).toBe(false);
+    expect(oneLine.safeParse(text).success).toBe(true);
+    expect(printable.safeParse(`${text}1${text}`).success).toBe(true);
+  },
+);
+
+it('reads ids that are UUIDs in either case, and others as they are', () => {
+  const id = '6F1C2A9E-58D4-4A39-9D41-0C5F7A1F3B2D';
+  expect(looseId.parse(id)).toBe(id.toLowerCase());
+  expect(looseId.parse('Lift A')).toBe('Lift A');
+  for (const bad of ['', ' ', 'x'.repeat(65)]) expect(looseId.safeParse(bad).success).toBe(false);
 });

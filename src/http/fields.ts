@@ -8,12 +8,32 @@ const PAGE_DEFAULT = 50;
  * For text that ends up on screens and in logs. Besides control characters and halves of surrogates it leaves out what
  * ends a line or turns its direction round, so that no text can pass for another one or for two.
  */
-const PRINTABLE = /^[^\p{Cc}\p{Cs}\u2028\u2029\u202A-\u202E\u2066-\u2069]*$/u;
+const ONE_LINE = /^[^\p{Cc}\p{Cs}\u2028\u2029\u202A-\u202E\u2066-\u2069]*$/u;
+const WITHOUT = 'no control characters, and none that end a line or change its direction';
+/** May be blank: for descriptions. */
+export const oneLine = z
+  .string()
+  .regex(ONE_LINE, `expected ${WITHOUT}`)
+  // Else the generator writes the flag into the pattern.
+  .openapi({ pattern: ONE_LINE.source });
+
+/** For names, labels and ids: not of blanks alone, among them what takes no room (U+2800 is an empty Braille cell). */
+const PRINTABLE = new RegExp(
+  `^(?![\\p{White_Space}\\p{Default_Ignorable_Code_Point}\\u2800]+$)${ONE_LINE.source.slice(1)}`,
+  'u',
+);
 export const printable = z
   .string()
-  .regex(PRINTABLE, 'expected no control characters, and none that end a line or change its direction')
-  // Else the generator writes the flag into the pattern.
+  .regex(PRINTABLE, `expected something to see, ${WITHOUT}`)
   .openapi({ pattern: PRINTABLE.source });
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+const ID_MAX = 64;
+/** An id that the specification calls a string and Gatehouse draws as a UUID, which is the same in either case. */
+export const looseId = printable
+  .min(1)
+  .max(ID_MAX)
+  .overwrite((id) => (UUID.test(id) ? id.toLowerCase() : id));
 
 /** `limit` of a list. Digits alone: Number() would also take 0x10, 1e1 and blanks. */
 export const pageLimit = z

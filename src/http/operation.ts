@@ -61,7 +61,7 @@ export interface OperationDeclaration<
   tag: string;
   access: Access;
   params?: Params;
-  /** Values arrive as text: fields.ts has numbers. A strict object refuses unknown parameters. */
+  /** Values arrive as text: fields.ts has numbers. A strict object refuses unknown parameters; none when absent. */
   query?: Query;
   /** A strict object, so that an unknown field is named. Without it a body is left unread. */
   body?: Body;
@@ -116,6 +116,11 @@ export function eventStream<
   } as Operation;
 }
 
+/** Load balancers and probes put things of their own after the `?`; nowhere else may it hold what does not exist. */
+export function takesAnyQuery({ access, method, query }: Operation): boolean {
+  return access === 'public' && method === 'get' && query === undefined;
+}
+
 /** Every code the operation can answer: what follows from its declaration, and what it adds. */
 export function errorsOf(operation: Operation): ErrorCode[] {
   const codes = new Set<ErrorCode>(['PAYLOAD_TOO_LARGE', 'SHUTTING_DOWN', 'INTERNAL']);
@@ -125,7 +130,7 @@ export function errorsOf(operation: Operation): ErrorCode[] {
   if (operation.access !== 'public') add('STORAGE_UNAVAILABLE');
   if (Array.isArray(operation.access)) add('UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED');
   if (operation.params) add('VALIDATION_FAILED');
-  if (operation.query) add('VALIDATION_FAILED', 'UNKNOWN_FIELD');
+  if (!takesAnyQuery(operation)) add('VALIDATION_FAILED', 'UNKNOWN_FIELD');
   if (operation.body) {
     add('UNSUPPORTED_MEDIA_TYPE', 'INVALID_JSON', 'VALIDATION_FAILED', 'UNKNOWN_FIELD');
   }

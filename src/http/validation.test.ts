@@ -66,6 +66,17 @@ describe('validation', () => {
     expect([body.error, body.details?.[0]?.path]).toEqual(['UNKNOWN_FIELD', '?limt']);
   });
 
+  it.each([
+    ['GET', '/thing/a', 'front-desk', undefined],
+    ['PUT', '/thing/a', 'pms', '{}'],
+    ['POST', '/thing/a/kick', 'pms', undefined],
+  ])('names one where there are none: %s', async (method, path, as, body) => {
+    const answer = await send(method, `${path}?dryRun=1`, { as, ...(body !== undefined && { body }) });
+    expect([answer.status, answer.body.error]).toEqual([400, 'UNKNOWN_FIELD']);
+    expect(answer.body.details).toMatchObject([{ path: '?dryRun' }]);
+    expect(things.calls).toEqual([]);
+  });
+
   it('gives the handler decoded parameters, defaults and headers', async () => {
     await send('GET', '/thing/a%2Fb%20%C3%A4', { as: 'front-desk', headers: { 'If-Match': '"3"' } });
     await send('GET', '/thing/all', { as: 'front-desk' });

@@ -2,7 +2,7 @@
  * From the text of a request to what a handler is given: path and query parameters and the body against the schemas
  * of the operation, with every fault named at once.
  */
-import type { z } from '@hono/zod-openapi';
+import { z } from '@hono/zod-openapi';
 import { type ErrorDetail, GatehouseError } from '../errors.ts';
 import type { Operation } from './operation.ts';
 import { jsonPointer } from './pointer.ts';
@@ -13,6 +13,8 @@ const DETAILS_MAX = 20;
 const PARAMETER_MAX = 256;
 /** Characters of a fault's path, which a client's own field names can make long. */
 const DETAIL_PATH_MAX = 256;
+
+const NO_QUERY = z.strictObject({});
 
 export interface Input {
   params: Record<string, unknown>;
@@ -64,7 +66,7 @@ export function validate(operation: Operation, input: Input): Input {
   };
   const output = {
     params: check(operation.params, input.params, ([name]) => `{${String(name)}}`) ?? {},
-    query: check(operation.query, input.query, ([name]) => `?${String(name)}`) ?? {},
+    query: check(operation.query ?? NO_QUERY, input.query, ([name]) => `?${String(name)}`) ?? {},
     body: check(operation.body, input.body, jsonPointer),
   };
   if (faults.length > 0) throw failed(faults);

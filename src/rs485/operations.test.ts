@@ -269,7 +269,7 @@ describe('the list', () => {
     await add(
       ...[1, 2, 3, 4, 5].map((n) => ({
         ...{ deviceId: id(n), hwId: `io-${n}`, bus: n < 4 ? 'bus-1' : 'bus-2', name: `Device ${n}` },
-        ...{ groupId: n % 2 ? 'g1' : null, doorId: `door-${n}` },
+        ...{ groupId: n % 2 ? 'g1' : null, doorId: n === 5 ? DOOR : `door-${n}` },
       })),
     );
     report('io-2');
@@ -284,6 +284,7 @@ describe('the list', () => {
     expect(await ids('?bus=bus-2')).toEqual([[4, 5], null]);
     expect(await ids('?groupId=g1')).toEqual([[1, 3, 5], null]);
     expect(await ids('?doorId=door-4')).toEqual([[4], null]);
+    expect(await ids(`?doorId=${DOOR.toUpperCase()}`)).toEqual([[5], null]);
     expect(await ids('?connected=true')).toEqual([[2], null]);
     expect(await ids('?connected=false&limit=3')).toEqual([[1, 3, 4], id(4)]);
     expect(await ids('?name=VICE%203')).toEqual([[3], null]);

@@ -2,7 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { type IoPins, PINS, type Pin } from '../../drivers/settings.ts';
 import { readOnlyFields } from '../http/editing.ts';
-import { pageLimit, printable } from '../http/fields.ts';
+import { looseId, pageLimit, printable } from '../http/fields.ts';
 import { wire } from './bus-schema.ts';
 
 const NAME_MAX = 128;
@@ -77,15 +77,11 @@ export type Edit = { [Field in Exclude<keyof Wanted, 'ioPins'>]?: Wanted[Field] 
 };
 
 const clears = { description: 'null clears it' };
-/** An id of a door: of the UUIDs doors have, or of a door that is yet to come. */
-const doorId = text(IDENTIFIER_MAX).transform((id) =>
-  z.guid().safeParse(id).success ? id.toLowerCase() : id,
-);
 
 const editable = {
   name: text(NAME_MAX).nullable().optional().openapi(clears),
   description: description.nullable().optional().openapi(clears),
-  doorId: doorId.nullable().optional().openapi({
+  doorId: looseId.nullable().optional().openapi({
     description:
       'The door this device’s relay opens: one device per door. A door that does not exist yet is fine; null clears it',
   }),
@@ -173,7 +169,7 @@ export const listQuery = z.strictObject({
   limit: pageLimit,
   bus: z.string().max(IDENTIFIER_MAX).optional(),
   groupId: z.string().max(IDENTIFIER_MAX).optional(),
-  doorId: z.string().max(IDENTIFIER_MAX).optional(),
+  doorId: looseId.optional(),
   connected: z.enum(['true', 'false']).optional(),
   name: z
     .string()

@@ -2,7 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { ENCODER_ID } from '../../drivers/encoder/link.ts';
 import { ENCODER_ERROR_CODES } from '../../drivers/encoder/messages.ts';
-import { pageLimit, printable } from '../http/fields.ts';
+import { oneLine, pageLimit } from '../http/fields.ts';
 import { ERROR_CODES_OF_THE_GATEWAY, JOB_STATUSES, OPEN_STATUSES, TERMINAL_STATUSES } from './machine.ts';
 
 /** With our ids and times around it, such a request fits the 260 KiB of a write (docs/encoder-protocol.md, Messages). */
@@ -44,7 +44,7 @@ export const writeRequestBody = z
       .min(1)
       .max(ENTRIES_MAX)
       .openapi({ description: 'One entry per card, written in this order' }),
-    description: printable
+    description: oneLine
       .max(DESCRIPTION_MAX)
       .nullish()
       .openapi({ description: 'For the person at the encoder; null is as good as none' }),
