@@ -70,7 +70,7 @@ export async function openEstate(options: EstateOptions) {
     doorExists: (id) => doors.exists(id),
     relayChanged: (doorId) => doors.wake(doorId),
   });
-  const doors = openDoors(options, { catalogue, relay: rs485.relay, zgates, execute, linkUp });
+  const doors = openDoors(options, { catalogue, relay: rs485.relay, zgates, execute });
   const siteImport = openSiteImport({
     ...{ database, audit, systemId: options.systemId },
     known: {
@@ -111,22 +111,23 @@ export async function openEstate(options: EstateOptions) {
 interface DoorNeeds extends Pick<DoorSliceOptions, 'catalogue' | 'relay'> {
   zgates: Zgates;
   execute: Field['execute'];
-  linkUp(linkId: string): boolean | undefined;
 }
 
 function openDoors(
   { config, database, audit, events, clock, log }: EstateOptions,
-  { zgates, execute, linkUp, ...needs }: DoorNeeds,
+  { zgates, execute, ...needs }: DoorNeeds,
 ) {
   const linkOf = (gatewayId: string | null) => (gatewayId === null ? undefined : zgates.linkOf(gatewayId));
   const common = { database, audit, events, clock, log, thresholds: config.doors };
-  return openDoorSlice({
+  // Asked for each of a thousand doors: the state of the field would take long to put together.
+  const linksUp = new Set<string>();
+  const doors = openDoorSlice({
     ...{ ...common, ...needs, gatewayOfLink: zgates.ofLink, gateway: zgates.connection },
     clockSynchronised: () => isClockSynchronised(clock),
     unreachable({ gatewayId }) {
       const link = linkOf(gatewayId);
       if (link === undefined) return `no link reaches the lock (gateway ${gatewayId ?? 'unknown'})`;
-      return linkUp(link) ? undefined : `link ${link} is down`;
+      return linksUp.has(link) ? undefined : `link ${link} is down`;
     },
     async applyConfiguration({ gatewayId }, data, timeoutMs, signal) {
       const command: FieldCommand = { kind: 'applyConfiguration', data: data as Plain, timeoutMs };
@@ -137,6 +138,10 @@ function openDoors(
     openReconciler: (configuration) =>
       openReconciler({ ...configuration, name: 'door configurations', clock, log }),
   });
+  return {
+    ...doors,
+    link: (linkId: string, up: boolean) => void (up ? linksUp.add(linkId) : linksUp.delete(linkId)),
+  };
 }
 
 /** Links of Zigbee gateways aside, every link is a bus. */
@@ -150,7 +155,7 @@ function busesOf({ links, zgates }: Config): Bus[] {
     }));
 }
 
-type Listener = Pick<Zgates, 'report'> & Partial<Pick<Zgates, 'link'>>;
+type Listener = Pick<Zgates, 'report' | 'link'>;
 
 function openLinks(
   { config, clock, log, processes }: EstateOptions,
@@ -170,7 +175,7 @@ function openLinks(
       for (const listener of listeners) listener.report(linkId, report);
     },
     onLink(linkId, { up }) {
-      for (const listener of listeners) listener.link?.(linkId, up);
+      for (const listener of listeners) listener.link(linkId, up);
     },
     async onEvent(link, event) {
       if (!(await takeEvent(link, event))) log.info({ link, kind: event.kind }, 'a link told an event');

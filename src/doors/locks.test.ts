@@ -53,6 +53,16 @@ describe('what a lock reports', () => {
     });
   });
 
+  it('is known of a door that comes later, and told to live readers', async () => {
+    estate.run();
+    estate.report(MAC, { lqi: 77 });
+    await estate.clock.advance(4_000);
+    const id = await create();
+    expect((await door(id)).connectionState).toMatchObject({ lqi: 77 });
+    await estate.clock.advance(4_000);
+    expect(told()).toMatchObject([{ data: { doorId: id, status: 'connected' } }]);
+  });
+
   it('is taken from the gateway of its door alone', async () => {
     const id = await create();
     estate.report(MAC, { lqi: 200 }, 'zb-2');

@@ -59,6 +59,8 @@ export function openDoorSlice(options: DoorSliceOptions) {
     ...{ ...options, table, deliveries, locks, loosening, configuration, reconciler },
     stored(doorId) {
       loosening.noted(doorId);
+      // A new door may be of a lock that has been there for long.
+      presence.mark(doorId);
       wake(doorId);
     },
   });
