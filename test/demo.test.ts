@@ -85,23 +85,35 @@ it('writes three keys, says each step, leaves demo.json and ends with 0', { time
     mqtt: { url: expect.stringMatching(/^mqtts:\/\/127\.0\.0\.1:\d+$/) },
     upstream: { url: expect.stringMatching(/^mqtt:/), topic: expect.stringContaining(rest.systemId) },
     encoders: [{ id: 'desk-1' }, { id: 'desk-2' }],
-    ...{ doors: [], rs485: [], zgates: [], networks: [] },
+    ...{ doors: [], zgates: [], networks: [] },
   });
+  const at = (bus: string) => rest.rs485.filter((one) => one.bus === bus).map(({ address }) => address);
+  // Of ten on the first bus, two are dead.
+  expect(at('bus-1')).toEqual([17, 18, 19, 21, 22, 23, 24, 26]);
+  expect(at('bus-2')).toEqual([1, 2, 3, 4]);
+  expect(rest.rs485[0]?.simulatorControl).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/devices\/17$/);
 });
 
 it('stays up, can be tried, ends with Ctrl-C, and goes on with what was there', {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   const first = start('--data', directory, ...FREE);
   await first.prints('Ctrl-C ends it');
   const { systemId, pid } = readDemo();
   const commands = first.output().match(/curl (.|\n)*?(?=\n\n)/g) ?? [];
-  const [list, write, look] = commands;
+  const [list, write, look, fire, press, kill] = commands;
   const answer = JSON.parse(await run('sh', '-c', list ?? ''));
   expect(answer.items.map(({ id }: { id: string }) => id)).toEqual(['desk-1', 'desk-2']);
   const { requestId } = JSON.parse(await run('sh', '-c', write ?? ''));
   await first.prints(`${requestId} `);
   expect(JSON.parse(await run('sh', '-c', look ?? ''))).toMatchObject({ requestId, description: 'Room 214' });
+  const fired = await run('sh', '-c', fire ?? '');
+  expect(fired).toMatch(/"outcome":"confirmed"[\s\S]*"output0":true/);
+  const pressed = await run('sh', '-c', press ?? '');
+  expect(pressed).toContain('"input0":true');
+  const [, lookAgain = ''] = /\n(.*)$/.exec(press ?? '') ?? [];
+  await expect.poll(() => run('sh', '-c', lookAgain)).toMatch(/"edges":\{"input0":\{"total":1,/);
+  expect(await run('sh', '-c', kill ?? '')).toMatch(/"dead":true[\s\S]*"id":"bus-2"/);
   first.child.kill('SIGINT');
   expect(await first.ended, first.output()).toEqual({ code: 0, signal: null });
   expect(isAlive(pid)).toBe(false);

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 
 /** What .ci/run installs, and how to see that it is there. */
 const PEERS: Record<string, string> = {
+  mbpoll: 'command -v mbpoll',
   mosquitto: 'PATH=$PATH:/usr/sbin command -v mosquitto',
   'mosquitto-clients': 'command -v mosquitto_sub',
   openssl: 'command -v openssl',
@@ -11,6 +12,9 @@ const PEERS: Record<string, string> = {
   curl: 'command -v curl',
   jq: 'command -v jq',
   systemd: 'command -v systemd-analyze',
+  gcc: 'command -v gcc',
+  'libmodbus-dev': 'test -f /usr/include/modbus/modbus.h',
+  mbpoll: 'command -v mbpoll',
 };
 
 export function setup(): void {

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Role } from '../../test/simulators/daemon.ts';
+import type { Rs485Device } from './buses.ts';
 
 /** DIR/demo.json. File paths are absolute. */
 export interface DemoFile {
@@ -20,7 +21,8 @@ export interface DemoFile {
   upstream: { url: string; topic: string };
   encoders: { id: string }[];
   doors: { id: string }[];
-  rs485: { deviceId: string }[];
+  /** Those that answer; `simulatorControl` is the URL of the device in its simulator. */
+  rs485: Rs485Device[];
   zgates: { deviceId: string }[];
   networks: { id: string }[];
 }
@@ -72,6 +74,7 @@ Try next, in another terminal:
   # follow the events with any MQTT client
   mosquitto_sub -h ${hostname} -p ${port} -t '${upstream.topic}'
 
+${relay(demo, curl('service-tool'))}
   # bring an encoder of your own: openssl, curl and Python with paho-mqtt
   test/independent/encoder.sh ${quote(demoFile(directory))} my-encoder
 
@@ -79,6 +82,27 @@ Try next, in another terminal:
   npm run gatehouse -- status --config ${quote(join(directory, 'gatehouse.yaml'))}
 
 Ctrl-C ends it.`;
+}
+
+/** The first device, its relay and its button. */
+function relay({ baseUrl, rs485 }: DemoFile, curl: string): string {
+  const [first] = rs485;
+  if (!first) return '';
+  const { deviceId, simulatorControl, bus, address } = first;
+  const post = `curl -X POST ${simulatorControl} -d`;
+  return `
+  # fire the relay of the staff entrance, which is device ${address} on ${bus}, and see what the device did
+  ${curl} -X POST ${baseUrl}/network/rs485/${deviceId}/pulse
+  curl ${simulatorControl}
+
+  # press its exit button, and see what the gateway has heard
+  ${post} '{"pulseInput": {"input": "input0", "milliseconds": 300}}'
+  ${curl} ${baseUrl}/network/rs485/${deviceId}/state
+
+  # kill it, and see how the buses do; null instead of true brings it back
+  ${post} '{"faults": {"dead": true}}'
+  ${curl} ${baseUrl}/network/rs485/buses
+`;
 }
 
 /** For a shell. */

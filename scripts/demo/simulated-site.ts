@@ -1,4 +1,4 @@
-/** The site of the demo: the daemon, a notification broker and two encoders, registered and connected. */
+/** The site of the demo: the daemon, a notification broker, two encoders, two RS-485 buses. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,6 +7,7 @@ import { type Factory, makeFactory, openFactory } from '../../test/simulators/en
 import { register } from '../../test/simulators/encoder/registration.ts';
 import { openSiteEncoder, type SiteEncoder } from '../../test/simulators/site.ts';
 import { isTerminalEvent, openUpstream, type Upstream } from '../../test/simulators/upstream.ts';
+import { type DemoBus, findDevices, linksOf, openBuses, type Rs485Device, setUpRelay } from './buses.ts';
 import type { Flags } from './flags.ts';
 import type { DemoFile } from './guide.ts';
 import type { Key, Screen } from './screen.ts';
@@ -15,6 +16,8 @@ export interface Site {
   daemon: Daemon;
   upstream: Upstream;
   encoders: SiteEncoder[];
+  buses: DemoBus[];
+  rs485: Rs485Device[];
   tokens: Record<Role, string>;
   factory: { caCert: string; caKey: string };
   systemId: string;
@@ -43,9 +46,13 @@ export async function openSite(
   const factoryFiles = await factory.save(factoryDirectory);
   const upstream = stack.use(await openUpstream());
   upstream.onEvent = (event) => screen.event(event);
-  const vendorRoots = [factoryFiles.caCert];
+  const buses = await openBuses(join(directory, 'buses'), stack);
+  for (const { simulated } of buses) started(simulated.pid);
   const daemon = stack.use(
-    await openDaemon({ directory, http, mqtt, vendorRoots, upstreamUrl: upstream.url }),
+    await openDaemon({
+      ...{ directory, http, mqtt, vendorRoots: [factoryFiles.caCert], upstreamUrl: upstream.url },
+      more: { links: linksOf(buses) },
+    }),
   );
   const since = performance.now();
   await daemon.start();
@@ -64,7 +71,30 @@ export async function openSite(
     screen.done(`Encoder ${id} is registered and connected`, `generation ${encoder.bundle.generation}`);
     encoders.push(encoder);
   }
-  return { daemon, upstream, encoders, tokens, factory: factoryFiles, systemId: String(status.systemId) };
+  const rs485 = await bringUpBuses(daemon, buses, tokens['service-tool'], screen);
+  const systemId = String(status.systemId);
+  return { daemon, upstream, encoders, buses, rs485, tokens, factory: factoryFiles, systemId };
+}
+
+async function bringUpBuses(
+  daemon: Daemon,
+  buses: DemoBus[],
+  token: string,
+  screen: Screen,
+): Promise<Rs485Device[]> {
+  const rs485 = await findDevices(daemon, token, buses);
+  for (const { id, plan } of buses) {
+    const found = rs485.filter(({ bus }) => bus === id).length;
+    screen.done(
+      `Bus ${id} is up`,
+      `${plan.protocol}, ${plan.baudRate} baud, ${found} of ${plan.devices.length} devices`,
+    );
+  }
+  const [first] = rs485;
+  if (!first) throw new Error('there is no RS-485 device');
+  await setUpRelay(daemon, token, first);
+  screen.done('The relay of the staff entrance is set up', `${first.bus}, device ${first.address}`);
+  return rs485;
 }
 
 async function registerEncoder(
@@ -124,7 +154,7 @@ export async function writeThreeKeys(
   }
 }
 
-export function describe({ daemon, upstream, encoders, tokens, factory, systemId }: Site): DemoFile {
+export function describe({ daemon, upstream, encoders, rs485, tokens, factory, systemId }: Site): DemoFile {
   return {
     baseUrl: daemon.baseUrl,
     caFile: daemon.caFile,
@@ -138,15 +168,18 @@ export function describe({ daemon, upstream, encoders, tokens, factory, systemId
     upstream: { url: upstream.url, topic: `gatehouse/1/${systemId}/encoders/+/events` },
     encoders: encoders.map(({ id }) => ({ id })),
     doors: [],
-    rs485: [],
+    rs485,
     zgates: [],
     networks: [],
   };
 }
 
-/** Throws when the daemon or an encoder ends though nobody asked for it. */
-export async function unexpectedEnd({ daemon, encoders }: Site): Promise<never> {
-  const ends = encoders.map(({ id, process }) => process.exited.then(() => `encoder ${id}`));
+/** Throws when the daemon, an encoder or a bus ends though nobody asked for it. */
+export async function unexpectedEnd({ daemon, encoders, buses }: Site): Promise<never> {
+  const ends = [
+    ...encoders.map(({ id, process }) => process.exited.then(() => `encoder ${id}`)),
+    ...buses.map(({ id, simulated }) => simulated.exited.then(() => `the simulator of ${id}`)),
+  ];
   const who = await Promise.race([...ends, daemon.exited().then(() => 'Gatehouse')]);
   throw new Error(`${who} has ended by itself. The end of the log:\n${logTail(daemon.logFile)}`);
 }

@@ -11,6 +11,8 @@ export interface SimulatedBus extends AsyncDisposable {
   /** Where people look and change things, over HTTP (control.ts). */
   readonly control: string;
   readonly pid: number;
+  /** Resolves when the process has ended, whoever ended it. */
+  readonly exited: Promise<unknown>;
   /** Changes a device and tells its state. Throws when there is none, or the change is wrong. */
   set(address: number, change: DeviceChange): Promise<DeviceState>;
   state(address: number): Promise<DeviceState>;
@@ -39,6 +41,7 @@ export async function openSimulatedBus(plan: BusPlan): Promise<SimulatedBus> {
     },
     control,
     pid: child.pid,
+    exited: child.exited,
     set: (address, change) => call(control, 'POST', `/devices/${address}`, change),
     state: (address) => call(control, 'GET', `/devices/${address}`),
     setBus,
