@@ -2,6 +2,7 @@
 import { type Clock, DriverError } from '../driver.ts';
 import type { BusReport } from '../rs485.ts';
 import { type Device, newDevice, note, reportOf, turnaroundOf } from './device.ts';
+import { isAnswer } from './ear.ts';
 import type { Exchange } from './exchange.ts';
 import type { Conversation, Line } from './line.ts';
 import { openLoad } from './load.ts';
@@ -84,7 +85,7 @@ export function openDevices({ options, line, clock, gapMs }: DevicesOptions): De
       const conversation = await line.converse(exchange, request, waitFor(device, operation));
       const { outcome, turnaroundMs, sentAt, endedAt, lateUntil } = conversation;
       load.busy(sentAt, endedAt + gapMs);
-      if (by === 'poll') load.poll(endedAt);
+      if (by === 'poll' && isAnswer(outcome.kind)) load.poll(endedAt);
       // Nobody answers a broadcast; and a port that was lost says nothing about the device.
       if (replyLength === 0 || line.gone.aborted) return { conversation, changed: false };
       device.askableAt = lateUntil;

@@ -67,6 +67,6 @@ export interface Poll {
   begin(): Exchange<unknown>;
   /** How that went. Throws nothing. */
   settle(outcome: { reply: unknown } | { error: DriverError }): void;
-  /** The device is taken for dead (its breaker opened), or answers again. */
+  /** The device is taken for dead (its breaker opened), or answers: at first, or again. Told before `settle`. */
   alive(isAlive: boolean): void;
 }

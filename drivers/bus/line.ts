@@ -6,6 +6,7 @@ import type { Exchange } from './exchange.ts';
 import type { BusOptions } from './options.ts';
 import { type Bell, openBell, pauseUntil, turnOfEventLoop } from './pause.ts';
 import type { OpenPort, Port } from './port.ts';
+import { MARGIN_MS } from './turnaround.ts';
 import { characterMs } from './wire.ts';
 
 export interface Conversation {
@@ -47,8 +48,6 @@ export interface OpenLineOptions {
   gapMs: number;
 }
 
-/** What the timers and the scheduling of this machine, and the frames of USB, may add to any reply. */
-const MARGIN_MS = 10;
 /** Noise without end does not silence us: after the longest frame's time the request is sent into it. */
 const LONGEST_FRAME = 256;
 /** UARTs keep their rate to 2 % each; what comes before this share of the request's own time cannot be its reply. */

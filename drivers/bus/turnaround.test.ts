@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { answeredAfter, missed, shortestWaitMs, UNKNOWN_TURNAROUND, waitMs } from './turnaround.ts';
+import {
+  answeredAfter,
+  MARGIN_MS,
+  missed,
+  shortestWaitMs,
+  UNKNOWN_TURNAROUND,
+  waitMs,
+} from './turnaround.ts';
 
 const LONGEST_MS = 100;
 const learn = (samples: number[]) => samples.reduce(answeredAfter, UNKNOWN_TURNAROUND);
@@ -31,6 +38,19 @@ describe('the wait for a device', () => {
     for (let time = 0; time < 2_000; time += 1) silent = missed(silent);
     expect(waitMs(silent, LONGEST_MS)).toBe(LONGEST_MS);
     expect(waitMs(answeredAfter(silent, 2), LONGEST_MS)).toBeLessThan(before + 1);
+  });
+
+  it('grows for a device that is too slow at times, until it is not missed any more', () => {
+    const SLOW_MS = 25;
+    let device = learn(Array(50).fill(2));
+    let misses = 0;
+    for (let time = 0; time < 1_000; time += 1) {
+      const turnaround = time % 10 === 0 ? SLOW_MS : 2;
+      const isInTime = turnaround <= waitMs(device, LONGEST_MS) + MARGIN_MS;
+      device = isInTime ? answeredAfter(device, turnaround) : missed(device);
+      misses += isInTime ? 0 : 1;
+    }
+    expect(misses).toBeLessThan(20);
   });
 
   it('of a device that answers at once is not nothing', () => {

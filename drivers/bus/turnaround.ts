@@ -10,8 +10,13 @@ export interface Turnaround {
   readonly missesInARow: number;
 }
 
+/** On top of every wait: what the timers and the scheduling of this machine, and the frames of USB, may add. */
+export const MARGIN_MS = 10;
+
 const MEAN_GAIN = 1 / 8;
 const DEVIATION_GAIN = 1 / 4;
+/** It is forgotten more slowly than it is learned: some devices are slow once in ten or twenty times. */
+const DEVIATION_LOSS = 1 / 16;
 const DEVIATIONS = 4;
 /** Fewer say too little: until then a device has as long as the options say. */
 const SAMPLES_TO_TRUST = 8;
@@ -20,17 +25,29 @@ const LEAST_MS = 1;
 
 export const UNKNOWN_TURNAROUND: Turnaround = { samples: 0, meanMs: 0, deviationMs: 0, missesInARow: 0 };
 
+/** A device that missed more often in a row was away, not slow. */
+const SLOW_MISSES_MAX = 2;
+
 export function answeredAfter(turnaround: Turnaround, milliseconds: number): Turnaround {
-  const { samples, meanMs, deviationMs } = turnaround;
+  const { samples, missesInARow } = turnaround;
   if (samples === 0) {
     return { samples: 1, meanMs: milliseconds, deviationMs: milliseconds / 2, missesInARow: 0 };
   }
+  // What was missed between two answers was slow, perhaps. Its reply is never measured, so without this guess a device
+  // that is slow at times would be missed at those times for ever.
+  const wasSlow = missesInARow > 0 && missesInARow <= SLOW_MISSES_MAX;
+  const before = wasSlow ? smoothed(turnaround, 2 * (estimateMs(turnaround) + MARGIN_MS)) : turnaround;
+  return { ...smoothed(before, milliseconds), samples: samples + 1, missesInARow: 0 };
+}
+
+function smoothed(turnaround: Turnaround, milliseconds: number): Turnaround {
+  const { meanMs, deviationMs } = turnaround;
   const error = milliseconds - meanMs;
+  const change = Math.abs(error) - deviationMs;
   return {
-    samples: samples + 1,
+    ...turnaround,
     meanMs: meanMs + MEAN_GAIN * error,
-    deviationMs: deviationMs + DEVIATION_GAIN * (Math.abs(error) - deviationMs),
-    missesInARow: 0,
+    deviationMs: deviationMs + (change > 0 ? DEVIATION_GAIN : DEVIATION_LOSS) * change,
   };
 }
 
@@ -38,12 +55,16 @@ export function missed(turnaround: Turnaround): Turnaround {
   return { ...turnaround, missesInARow: turnaround.missesInARow + 1 };
 }
 
-/** The shortest wait that this device meets when it is well; undefined while nobody knows. */
-export function shortestWaitMs({ samples, meanMs, deviationMs }: Turnaround): number | undefined {
-  return samples < SAMPLES_TO_TRUST ? undefined : Math.max(LEAST_MS, meanMs + DEVIATIONS * deviationMs);
+function estimateMs({ meanMs, deviationMs }: Turnaround): number {
+  return Math.max(LEAST_MS, meanMs + DEVIATIONS * deviationMs);
 }
 
-/** How long to wait for the beginning of its reply. */
+/** The shortest wait that this device meets when it is well; undefined while nobody knows. */
+export function shortestWaitMs(turnaround: Turnaround): number | undefined {
+  return turnaround.samples < SAMPLES_TO_TRUST ? undefined : estimateMs(turnaround);
+}
+
+/** How long to wait for the beginning of its reply, margin apart. */
 export function waitMs(turnaround: Turnaround, longestMs: number): number {
   const shortest = shortestWaitMs(turnaround);
   if (shortest === undefined) return longestMs;
