@@ -112,9 +112,13 @@ describe('what a bus polls', () => {
     bed.report('io-1', { address: 9 });
     await bed.clock.advance(3_000);
     expect(watched(bed).slice(1)).toEqual([list([8, 'io-2'], [9, 'io-1'])]);
+    bed.report('without-address');
     await bed.clock.advance(60_000);
     expect(watched(bed)).toHaveLength(2);
     bed.rs485.link('bus-1', false);
+    bed.report('io-1', { address: 10 });
+    await bed.clock.advance(60_000);
+    expect(watched(bed)).toHaveLength(2);
     bed.rs485.link('bus-1', true);
     await bed.clock.advance(0);
     expect(watched(bed)).toHaveLength(3);
@@ -127,6 +131,7 @@ describe('what a bus polls', () => {
     bed.report('old', { address: 7 });
     await bed.clock.advance(3_000);
     bed.report('new', { address: 7 });
+    await bed.clock.advance(3_000);
     bed.report('old', { address: 7, connected: false });
     await bed.clock.advance(6_000);
     expect(watched(bed).at(-1)).toMatchObject({ devices: [{ address: 7, hwId: 'new' }] });
