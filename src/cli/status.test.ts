@@ -37,6 +37,7 @@ const WELL: Status = {
     queued: 0,
     lastCommitMilliseconds: 0.26,
     freeBytes: 2_000_000_000,
+    plentyBytes: 50_331_648,
     space: 'plenty',
   },
   field: {
@@ -162,7 +163,7 @@ it.each<[Partial<Status>, string, string, RegExp]>([
     },
     'bus bus-1',
     'doubtful',
-    /^5 of 6 devices answer, busy 34 %, 12\.3 polls\/s; 1000 replies, 9 timeouts; A and B swapped\?$/,
+    /^5 of 6 devices answering, busy 34 %, 12\.3 polls\/s; 1000 good exchanges, 9 timeouts; A and B swapped\?$/,
   ],
   [
     {

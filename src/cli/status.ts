@@ -101,15 +101,17 @@ function upstreamFinding(upstream: Status['upstream']): Finding {
 }
 
 function databaseFinding(database: Status['database']): Finding {
-  const { bytes, jobs, batches, failures, queued, lastCommitMilliseconds, freeBytes, space } = database;
+  const { bytes, jobs, batches, failures, queued, lastCommitMilliseconds, space } = database;
+  const { freeBytes, plentyBytes } = database;
   const parts = [
     `${size(bytes)}; ${jobs} jobs in ${plural(batches, 'commit')}, the last in ${lastCommitMilliseconds.toFixed(1)} ms`,
   ];
   if (queued > 0) parts.push(`${queued} queued`);
   if (failures > 0) parts.push(`${plural(failures, 'failed commit')}: check the disk (df, dmesg)`);
   if (freeBytes !== null) parts.push(`${size(freeBytes)} free on its disk`);
-  if (space === 'short') parts.push('telemetry is not stored any more: make room (df -h)');
-  if (space === 'full') parts.push('full: only urgent work is stored; make room now (df -h)');
+  const needed = plentyBytes === null ? '' : `, until ${size(plentyBytes)} are free`;
+  if (space === 'short') parts.push(`telemetry is not stored any more: make room${needed} (df -h)`);
+  if (space === 'full') parts.push(`full: only urgent work is stored; make room now${needed} (df -h)`);
   if (space !== 'plenty') return { severity: 'bad', subject: 'database', text: parts.join('; ') };
   const severity = failures > 0 ? 'bad' : lastCommitMilliseconds > COMMIT_SLOW_MS ? 'doubtful' : 'good';
   return { severity, subject: 'database', text: parts.join('; ') };
@@ -138,8 +140,8 @@ function busFinding(bus: Status['buses'][number]): Finding {
   const { replies, ...faults } = exchanges;
   const told = Object.entries({ ...faults, 'stray bytes': strayBytes }).filter(([, times]) => times > 0);
   const parts = [
-    `${devices - silent} of ${plural(devices, 'device')} answer, busy ${Math.round(100 * utilisation)} %, ${pollsPerSecond.toFixed(1)} polls/s`,
-    `${replies} replies${told.map(([what, times]) => `, ${times} ${what}`).join('')}`,
+    `${devices - silent} of ${plural(devices, 'device')} answering, busy ${Math.round(100 * utilisation)} %, ${pollsPerSecond.toFixed(1)} polls/s`,
+    `${plural(replies, 'good exchange')}${told.map(([what, times]) => `, ${times} ${what}`).join('')}`,
     ...warnings,
   ];
   const severity = silent > 0 || warnings.length > 0 ? 'doubtful' : 'good';
