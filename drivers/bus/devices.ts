@@ -94,7 +94,7 @@ export function openDevices({ options, line, clock, gapMs }: DevicesOptions): De
       return { conversation, changed: note(device, { operation, attempt, by, at: endedAt }) };
     },
     report() {
-      const warnings = [...line.port.warnings];
+      const warnings = line.warnings();
       if (echoes >= ECHOES_TO_WARN) {
         warnings.push('the adapter hears what it sends: switch its echo off, or set localEcho to true');
       }

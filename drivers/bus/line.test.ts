@@ -81,6 +81,20 @@ describe('bytes that come sooner than the request can have left', () => {
     expect(bus.report().strayBytes).toBe(stray);
   });
 
+  it('are believed when they come time after time, and nothing in its time', async () => {
+    const { bus, clock, soon, wire } = await openTestBus(() => null);
+    const outcomes: unknown[] = [];
+    for (let time = 0; time < 4; time += 1) {
+      const outcome = outcomeOf(bus.exchange(ask(17), command(soon()), forever));
+      await clock.advance(TC);
+      wire.deliver(frame(17, 3, 9));
+      await clock.advance(300);
+      outcomes.push(outcome());
+    }
+    expect(outcomes).toEqual(['NO_REPLY', 'NO_REPLY', 'NO_REPLY', 9]);
+    expect(bus.report().warnings).toEqual([expect.stringContaining('sooner than the baud rate')]);
+  });
+
   it('are nothing when nobody was asked', async () => {
     const { bus, clock, wire } = await openTestBus(() => null);
     wire.deliver(frame(17, 3, 9));

@@ -4,6 +4,7 @@ import { openComplaint } from './complaint.ts';
 import { type Ear, isAnswer, type Outcome, openEar } from './ear.ts';
 import type { Exchange } from './exchange.ts';
 import type { BusOptions } from './options.ts';
+import { openPace } from './pace.ts';
 import { type Bell, openBell, pauseUntil, turnOfEventLoop } from './pause.ts';
 import type { OpenPort, Port } from './port.ts';
 import { MARGIN_MS } from './turnaround.ts';
@@ -36,6 +37,8 @@ export interface Line extends AsyncDisposable {
    * port did not take the request; when it is lost later the outcome is a timeout.
    */
   converse(exchange: Exchange<unknown>, request: Uint8Array, waitMs: number): Promise<Conversation>;
+  /** What a technician should mend. */
+  warnings(): string[];
   /** Bytes that came while no question was open, or sooner than a reply can. */
   strayBytes(): number;
 }
@@ -59,7 +62,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
   const gone = new AbortController();
   const bell = openBell(clock);
   const failed = openComplaint(log, 'a reply could not be read, and counts as a broken frame');
-  let listening: { ear: Ear; from: number } | undefined;
+  let listening: { ear: Ear; from: number; early: boolean } | undefined;
   let strayBytes = 0;
   let heardAt = Number.NEGATIVE_INFINITY;
   let quietUntil = Number.NEGATIVE_INFINITY;
@@ -75,19 +78,20 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
 
   function data(bytes: Uint8Array): void {
     heardAt = clock.monotonic();
-    if (!listening || heardAt < listening.from) {
-      strayBytes += bytes.length;
-      return;
-    }
-    listening.ear.hear(bytes);
+    const isHeard = listening !== undefined && heardAt >= listening.from;
+    if (listening && isHeard) listening.ear.hear(bytes);
+    else strayBytes += bytes.length;
+    if (listening && !isHeard) listening.early = true;
     bell.ring();
   }
 
   const port = await openPort(options, { data, lost: lose }, { clock, log }, signal);
+  const pace = openPace(port.paced && !options.localEcho);
 
   return {
     port,
     gone: gone.signal,
+    warnings: () => [...port.warnings, ...pace.warnings()],
     lose,
     strayBytes: () => strayBytes,
     async silent() {
@@ -106,13 +110,14 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
       port.write(request);
       const latencyMs = port.latencyMs();
       const times = timesOf({ sentAt, tc, request, exchange, waitMs, latencyMs, options });
-      const from = port.paced && !options.localEcho ? times.earliest : sentAt;
-      listening = exchange.replyLength === 0 ? undefined : { ear, from };
+      const open = { ear, from: pace.isKept() ? times.earliest : sentAt, early: false };
+      listening = exchange.replyLength === 0 ? undefined : open;
       await listen({ ear, times, tc, latencyMs, clock, bell, gone: gone.signal });
       listening = undefined;
       const outcome = ear.conclude();
       const endedAt = clock.monotonic();
       const answered = isAnswer(outcome.kind);
+      pace.ended({ early: open.early, answered });
       // A frame with a bad checksum was the reply, most likely; after any other miss it may still come.
       const hadItsSay = answered || outcome.kind === 'crc';
       const lateUntil = hadItsSay ? endedAt : times.lateUntil;
