@@ -1,5 +1,7 @@
 /** What may be believed of what is heard, and when the next one may be asked. */
 import { describe, expect, it } from 'vitest';
+import { manualClock } from '../../test/manual-clock.ts';
+import { openBus } from './bus.ts';
 import {
   ask,
   BUSY,
@@ -12,6 +14,7 @@ import {
   pollOf,
   says,
 } from './test-bus.ts';
+import { openTestPort } from './test-port.ts';
 import { characterMs } from './wire.ts';
 
 const TC = characterMs(optionsWith());
@@ -162,6 +165,24 @@ it('sends into noise that does not end', async () => {
   expect(wire.sent).toHaveLength(1);
   expect(wire.sent[0]?.at).toBeLessThan(256 * TC + 1);
   expect(outcome()).toBe('BAD_REPLY');
+});
+
+it('reads what arrived in time although this process was held up past the deadline', async () => {
+  const manual = manualClock();
+  const wire = openTestPort(manual, () => null);
+  // As the event loop does it after a stall: the timer that is overdue comes before the bytes that wait.
+  const clock = {
+    ...manual,
+    async sleep(milliseconds: number, signal?: AbortSignal) {
+      await manual.sleep(milliseconds, signal);
+      if (wire.sent.length > 0) setImmediate(() => wire.deliver(frame(17, 3, 9)));
+    },
+  };
+  const { openPort, log } = wire;
+  await using bus = await openBus({ options: optionsWith(), openPort, clock, log }, forever);
+  const outcome = outcomeOf(bus.exchange(ask(17), command(1_000), forever));
+  await manual.advance(200);
+  expect(outcome()).toBe(9);
 });
 
 it('finds a reply behind noise', async () => {
