@@ -65,11 +65,6 @@ async function broughtUp(works: Works, signal: AbortSignal): Promise<void> {
     { class: 'settings', opensBy: 0 },
     signal,
   );
-  const lost = live & ~up.pins.outputs;
-  if (lost !== 0) {
-    pulses.drop(lost);
-    log.warn({ hwId: state.hwId }, 'a pulse ended early: the module was reset, or its watchdog ran out');
-  }
   // Another product at the address: its settings are not those that were given to the one before.
   if (state.known && state.known.name !== up.name) state.applied = null;
   state.known = { name: up.name, version: up.version, type: up.type };

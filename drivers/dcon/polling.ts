@@ -133,7 +133,10 @@ function hearPins(works: Works, pins: Pins): void {
   const lost = pulses.confirmed(now) & ~pins.outputs;
   if (lost !== 0) {
     pulses.drop(lost);
-    log.warn({ hwId: state.hwId }, 'a pulse ended early: somebody else switched the output off');
+    log.warn(
+      { hwId: state.hwId },
+      'a pulse ended early: the module was reset, its watchdog ran out, or somebody else switched it off',
+    );
   }
   const strange = pins.outputs & ~pulses.live(now) & ~state.maybeOn;
   if (strange !== 0)

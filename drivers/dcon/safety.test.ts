@@ -218,7 +218,31 @@ describe('a pulse', () => {
       code: expect.stringMatching(/DEVICE_OFFLINE|NO_REPLY/),
     });
     await bench.clock.advance(2_000);
-    expect(bench.told().filter((text) => /^#..1.01$/.test(text))).toEqual([]);
+    // Nor is anything switched off, which would keep the watchdogs waiting for food.
+    expect(bench.told().filter((text) => text.startsWith('#'))).toEqual([]);
+  });
+
+  it('that is not seen on is told to have failed, and switched off', async () => {
+    await using bench = await openTestDriver({ 1: I_7060 });
+    await bench.clock.advance(2_000);
+    const module = bench.modules.module(1);
+    module.stuck = 1;
+    const failed = bench.execute('pulse', pulse(1_000)).catch((error: unknown) => error);
+    expect(await bench.settled(failed)).toMatchObject({ code: 'NO_REPLY' });
+    expect(bench.report('lobby-01').pulse).toBeNull();
+  });
+
+  it('is over when somebody else ends it, and does not come back', async () => {
+    await using bench = await openTestDriver({ 1: I_7060 });
+    await bench.clock.advance(2_000);
+    await bench.settled(bench.execute('pulse', pulse(60_000)));
+    const module = bench.modules.module(1);
+    module.outputs = 0;
+    await bench.clock.advance(1_000);
+    expect(bench.report('lobby-01').pulse).toBeNull();
+    module.outputs = 1;
+    await bench.clock.advance(1_000);
+    expect(module.now().outputs).toBe(0);
   });
 
   it('clears a watchdog that has run out, and is repeated', async () => {
@@ -259,6 +283,12 @@ describe('a pulse', () => {
       });
     }
     expect(bench.told().filter((text) => /^#..1.01$/.test(text))).toEqual([]);
+    // Silence may have been noise: it is asked again.
+    bench.modules.module(2).unknown = /^never$/;
+    await bench.clock.advance(60_000);
+    await expect(bench.settled(bench.execute('pulse', pulse(1_000, 0, 'lobby-02')))).resolves.toMatchObject({
+      timedBy: 'gateway',
+    });
   });
 
   it('is refused for a relay that the module does not have', async () => {

@@ -1,0 +1,67 @@
+import { expect, it } from 'vitest';
+import { DriverError } from '../driver.ts';
+import { moduleTypeOf } from './modules.ts';
+import { bringUp, type Script, switchOff } from './session.ts';
+
+type Answers = Record<string, (text: string) => unknown>;
+
+/** Plays the module of a script; what it was asked is told in `asked`. */
+function play<Result>(script: Script<Result>, answers: Answers) {
+  const asked: string[] = [];
+  let step = script.next();
+  while (!step.done) {
+    const { operation, text } = step.value;
+    asked.push(text);
+    try {
+      const answer = answers[operation];
+      if (!answer) throw new DriverError('REFUSED', `${text} is refused`);
+      step = script.next(answer(text));
+    } catch (error) {
+      step = script.throw(error);
+    }
+  }
+  return { asked, result: step.value };
+}
+
+const off = () => ({ outputs: 0, inputs: 0 });
+
+it('does not trust a safety value that reads back otherwise', () => {
+  const adam: Answers = { $M: () => '4068', $6: off, $X0: () => 'done' };
+  const kept = { tenths: 100, outputs: 0 };
+  const guardOf = (answers: Answers) => play(bringUp(1, 0, 10_000), answers).result.guard;
+  expect(guardOf({ ...adam, $X1: () => kept })).toEqual({ kind: 'armed' });
+  for (const wrong of [{ tenths: 0 }, { tenths: 1_000 }, { outputs: 1 }]) {
+    expect(guardOf({ ...adam, $X1: () => ({ ...kept, ...wrong }) })).toMatchObject({ kind: 'none' });
+  }
+});
+
+it('does not make the outputs of a pulse that goes on the value of a module that hears nothing', () => {
+  const icp: Answers = {
+    $M: () => '7060',
+    '~0': () => false,
+    '~4': () => 1,
+    $6: () => ({ outputs: 1, inputs: 0 }),
+  };
+  const { asked, result } = play(bringUp(1, 0b1, 10_000), icp);
+  expect(result.guard).toMatchObject({ kind: 'none', reason: expect.stringContaining('safe value') });
+  expect(asked.filter((text) => /^~015/.test(text))).toEqual([]);
+});
+
+it('switches single outputs off where another one stays on, and gives up after a while', () => {
+  const type = moduleTypeOf('7060');
+  if (!type) throw new Error('the I-7060 is not in the table');
+  let outputs = 0b1111;
+  const icp: Answers = {
+    $6: () => ({ outputs, inputs: 0 }),
+    '#1': (text) => {
+      outputs &= ~(1 << Number(text[4]));
+      return 'done';
+    },
+  };
+  const { asked } = play(switchOff(1, type, 0b0100), icp);
+  expect(outputs).toBe(0b0100);
+  expect(asked).toEqual(['$016', '#011000', '#011100', '#011300', '$016']);
+  expect(() =>
+    play(switchOff(1, type, 0), { $6: () => ({ outputs: 1, inputs: 0 }), '#0': () => 'done' }),
+  ).toThrow('told to switch off and did not');
+});
