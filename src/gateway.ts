@@ -325,8 +325,8 @@ function fieldStatus({ hosts, links }: FieldState): Status['field'] {
   };
 }
 
-function logSpace({ space, freeBytes }: SpaceState, log: Log): void {
-  const fields = { space, freeBytes };
+function logSpace({ space, freeBytes, plentyBytes }: SpaceState, log: Log): void {
+  const fields = { space, freeBytes, plentyBytes };
   if (space === 'plenty') log.info(fields, 'the disk has room again; everything is stored');
   if (space === 'short')
     log.warn(fields, 'the disk is nearly full: telemetry is not stored any more; make room');

@@ -33,7 +33,7 @@ export interface DatabaseOptions {
   failed: (error: unknown) => void;
   /** Told when the disk becomes short of room, full, or neither any more. */
   spaceChanged?: (state: SpaceState) => void;
-  /** Room held back for urgent work; BALLAST_BYTES of space.ts when absent. */
+  /** Room held back for urgent work; by the size of the disk when absent (space.ts). */
   ballastBytes?: number;
   /** Told which migrations ran. */
   migrated?: (names: string[]) => void;

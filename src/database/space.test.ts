@@ -4,7 +4,7 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
 import { canMount, type SmallDisk, smallDisk } from '../../test/small-disk.ts';
 import { type Database, openDatabase } from './database.ts';
-import type { SpaceState } from './space.ts';
+import { roomNeeded, type SpaceState } from './space.ts';
 
 const BALLAST_BYTES = 512 * 1024;
 const LOOK_EVERY_MS = 5_000;
@@ -12,7 +12,7 @@ const CANNOT_MOUNT = !canMount();
 
 const UNAVAILABLE = expect.objectContaining({ code: 'STORAGE_UNAVAILABLE' });
 
-async function open(disk: SmallDisk) {
+async function open(disk: SmallDisk, ballastBytes: number | null = BALLAST_BYTES) {
   const states: SpaceState[] = [];
   const faults: unknown[] = [];
   const database = await openDatabase({
@@ -20,7 +20,7 @@ async function open(disk: SmallDisk) {
     monotonic: () => performance.now(),
     failed: (error) => faults.push(error),
     spaceChanged: (state) => states.push(state),
-    ballastBytes: BALLAST_BYTES,
+    ...(ballastBytes !== null && { ballastBytes }),
   });
   const insert = database.prepare<[string]>(
     `INSERT INTO audit (at, actor_id, actor, action, object, outcome, detail, correlation_id, mac)
@@ -162,3 +162,26 @@ it.skipIf(CANNOT_MOUNT)(
     await database[Symbol.asyncDispose]();
   },
 );
+
+it('keeps back 16 MB of an ordinary disk, and less of a small one', () => {
+  const MB = 1024 * 1024;
+  expect(roomNeeded(32_000 * MB)).toEqual({ ballastBytes: 16 * MB, plentyBytes: 48 * MB });
+  expect(roomNeeded(256 * MB)).toEqual({ ballastBytes: 8 * MB, plentyBytes: 24 * MB });
+  expect(roomNeeded(20 * MB)).toEqual({ ballastBytes: 2 * MB, plentyBytes: 6 * MB });
+});
+
+it.skipIf(CANNOT_MOUNT)('stores everything again on a small disk that never had 48 MB free', async () => {
+  const disk = smallDisk(40 * 1024 * 1024);
+  const { database, store, ballast } = await open(disk, null);
+  await using _closing = database;
+  const look = keep(database);
+  await look();
+  expect(statSync(ballast).size).toBe(2 * 1024 * 1024);
+  disk.fill();
+  await vi.waitFor(() => expect(store()).rejects.toEqual(UNAVAILABLE), { timeout: 20_000, interval: 0 });
+  await store('urgent');
+  disk.makeRoom();
+  await look();
+  expect(database.space.state()).toMatchObject({ space: 'plenty', plentyBytes: 6 * 1024 * 1024 });
+  await store('telemetry');
+});

@@ -21,8 +21,12 @@ export type Urgency = 'telemetry' | 'normal' | 'urgent';
 export type Space = 'plenty' | 'short' | 'full';
 
 /** A day of unlocks and their audit is some 2 MB, and the write-ahead log grows to 12 MB between checkpoints. */
-export const BALLAST_BYTES = 16 * 1024 * 1024;
-/** Free room in ballasts: below the first it is short, from the second on it is plenty again. */
+const BALLAST_MAX_BYTES = 16 * 1024 * 1024;
+/** A few hundred unlocks. */
+const BALLAST_MIN_BYTES = 2 * 1024 * 1024;
+/** Of a small disk: what must be free for all to be stored is then a tenth of it. */
+const BALLAST_SHARE = 1 / 32;
+/** Free room in ballasts: below the first it is short, from the second on it is plenty again, one of them for itself. */
 const SHORT_BELOW = 2;
 const PLENTY_FROM = 3;
 /** How soon the gateway notices that someone has made room. */
@@ -34,6 +38,15 @@ export interface SpaceState {
   space: Space;
   /** At the last look; null before the first. */
   freeBytes: number | null;
+  /** With so much free everything is stored again; null before the first look. */
+  plentyBytes: number | null;
+}
+
+/** Of a disk with so many bytes in all. */
+export function roomNeeded(diskBytes: number): { ballastBytes: number; plentyBytes: number } {
+  const share = Math.floor(diskBytes * BALLAST_SHARE);
+  const ballastBytes = Math.min(BALLAST_MAX_BYTES, Math.max(BALLAST_MIN_BYTES, share));
+  return { ballastBytes, plentyBytes: PLENTY_FROM * ballastBytes };
 }
 
 export interface DiskSpace {
@@ -48,24 +61,25 @@ export interface DiskSpace {
 export interface DiskSpaceOptions {
   /** Its folder is the disk in question. */
   databaseFile: string;
-  /** BALLAST_BYTES when absent. */
+  /** By the size of the disk when absent. */
   ballastBytes?: number;
   /** Told of every change. */
   changed?: (state: SpaceState) => void;
 }
 
 export function openDiskSpace(options: DiskSpaceOptions): DiskSpace {
-  const { databaseFile, ballastBytes = BALLAST_BYTES, changed = () => {} } = options;
+  const { databaseFile, changed = () => {} } = options;
   const directory = dirname(databaseFile);
   const ballast = join(directory, 'ballast');
   let space: Space = 'plenty';
   let freeBytes: number | null = null;
+  let plentyBytes: number | null = null;
   let serving = false;
 
   function become(next: Space): void {
     if (next === space) return;
     space = next;
-    changed({ space, freeBytes });
+    changed({ space, freeBytes, plentyBytes });
   }
 
   function release(): boolean {
@@ -79,9 +93,11 @@ export function openDiskSpace(options: DiskSpaceOptions): DiskSpace {
   async function look(): Promise<void> {
     const disk = await statfs(directory);
     const free = disk.bavail * disk.bsize;
+    const ballastBytes = options.ballastBytes ?? roomNeeded(disk.blocks * disk.bsize).ballastBytes;
     freeBytes = free;
+    plentyBytes = PLENTY_FROM * ballastBytes;
     const hasBallast = sizeOf(ballast) >= ballastBytes;
-    if (!hasBallast && free >= (1 + SHORT_BELOW) * ballastBytes && (await fill(ballast, ballastBytes))) {
+    if (!hasBallast && free >= plentyBytes && (await fill(ballast, ballastBytes))) {
       return become('plenty');
     }
     if (space === 'full') return;
@@ -89,7 +105,7 @@ export function openDiskSpace(options: DiskSpaceOptions): DiskSpace {
   }
 
   return {
-    state: () => ({ space, freeBytes }),
+    state: () => ({ space, freeBytes, plentyBytes }),
     admits: (urgency) =>
       !serving || space === 'plenty' || urgency === 'urgent' || (space === 'short' && urgency === 'normal'),
     release,

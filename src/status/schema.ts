@@ -45,6 +45,9 @@ export const status = z
       freeBytes: count
         .nullable()
         .openapi({ description: 'Room left on its disk; null before the first look' }),
+      plentyBytes: count
+        .nullable()
+        .openapi({ description: 'With so much room left everything is stored; null before the first look' }),
       space: z.enum(['plenty', 'short', 'full']).openapi({
         description: 'short: telemetry is not stored any more · full: only urgent work is, in reserved room',
       }),

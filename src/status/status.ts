@@ -23,7 +23,7 @@ export interface StatusSources {
   commits(): Pick<Status['database'], 'batches' | 'jobs' | 'failures' | 'queued'> & {
     lastMilliseconds: number;
   };
-  space(): Pick<Status['database'], 'freeBytes' | 'space'>;
+  space(): Pick<Status['database'], 'freeBytes' | 'plentyBytes' | 'space'>;
   databaseFile: string;
   field(): Status['field'];
   doors(): Status['doors'];

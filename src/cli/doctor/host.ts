@@ -12,11 +12,11 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isClockSynchronised } from '../../clock.ts';
+import { roomNeeded } from '../../database/space.ts';
 import type { Diagnosis, Patient } from './diagnosis.ts';
 
-/** Room for the ballast, the write-ahead log and a start; below it the gateway stops storing telemetry. */
-const FREE_BAD_BYTES = 64 * 1024 * 1024;
-const FREE_DOUBTFUL_BYTES = 512 * 1024 * 1024;
+/** Of the room with which everything is stored: with less it is short of it, or soon (on most disks below 480 MB). */
+const FREE_DOUBTFUL = 10;
 const INODES_BAD = 100;
 const FSYNC_TRIES = 15;
 /** Flash takes 8 to 30 ms; with more, each answer that must be durable is felt at the desk. */
@@ -33,17 +33,18 @@ export function checkClock({ shell: { clock } }: Patient): Diagnosis[] {
 
 export function checkDisk({ config: { dataDirectory } }: Patient): Diagnosis[] {
   const subject = 'disk';
-  const { bavail, bsize, files, ffree } = statfsSync(existing(dataDirectory));
+  const { bavail, blocks, bsize, files, ffree } = statfsSync(existing(dataDirectory));
   const free = bavail * bsize;
-  const text = `${Math.floor(free / 1e6)} MB free for ${dataDirectory}`;
+  const { plentyBytes } = roomNeeded(blocks * bsize);
+  const text = `${Math.floor(free / 1e6)} MB free for ${dataDirectory}; ${Math.ceil(plentyBytes / 1e6)} MB are needed`;
   const remedy = 'find what takes the room: df -h, du -xh --max-depth=2 / | sort -h | tail';
-  if (free < FREE_BAD_BYTES) return [{ severity: 'bad', subject, text, remedy }];
+  if (free < plentyBytes) return [{ severity: 'bad', subject, text, remedy }];
   if (files > 0 && ffree < INODES_BAD) {
     return [
       { severity: 'bad', subject, text: `no more files can be made (${ffree} inodes left)`, remedy: 'df -i' },
     ];
   }
-  if (free < FREE_DOUBTFUL_BYTES) return [{ severity: 'doubtful', subject, text, remedy }];
+  if (free < FREE_DOUBTFUL * plentyBytes) return [{ severity: 'doubtful', subject, text, remedy }];
   return [{ severity: 'good', subject, text }];
 }
 
