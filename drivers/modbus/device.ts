@@ -31,7 +31,8 @@ export interface Device extends Disposable {
 
 /** One exchange of a contact. */
 export interface Step {
-  exchange: Exchange<unknown>;
+  /** Asked for when its turn has come, which may be long after the contact began. */
+  exchange(): Exchange<unknown>;
   take(reply: unknown): void;
 }
 
@@ -128,7 +129,7 @@ function openPoll(
 
   function reading(span: Span): Step {
     const take = (values: unknown) => state.take(span, values as (number | boolean)[]);
-    return { exchange: exchangeOf(unit, span), take };
+    return { exchange: () => exchangeOf(unit, span), take };
   }
 
   function contact(): Phase {
@@ -159,7 +160,7 @@ function openPoll(
       asked = phase.kind === 'contact' ? phase.steps[0] : span && reading(span);
       // A profile has inputs or outputs, and so something to read.
       if (!asked) throw new Error(`profile ${profile.name} has nothing to read`);
-      return asked.exchange;
+      return asked.exchange();
     },
     settle(outcome) {
       // A contact that has begun meanwhile asks for itself.

@@ -1,0 +1,169 @@
+/** A product that does not time pulses itself: outputs, watchdog and the end of a pulse, on a manual clock. */
+import { describe, expect, it } from 'vitest';
+import { framed } from '../../test/simulators/bus/modbus/frame.ts';
+import type { Plain } from '../driver.ts';
+import { openTestLink, type TestDevice } from './test-link.ts';
+
+const WATCHDOG = 0x0010;
+const PROFILE: Plain = {
+  ...{ name: 'switched', product: 'Board', source: 'made for this test' },
+  outputs: { table: 'coil', address: 0, count: 4 },
+  pulse: { way: 'switched', watchdog: { address: WATCHDOG, unitMilliseconds: 100, milliseconds: 5_000 } },
+};
+const hwId = 'bus-1-1';
+
+/** Four coils and a watchdog register; `outputs` as a bit mask. */
+function board(outputs = 0) {
+  const state = { outputs, watchdog: 0, takesWatchdog: true };
+  const device: TestDevice['device'] = {
+    advance: () => undefined,
+    answer(request) {
+      const frame = Buffer.from(request);
+      const [functionCode, address, value] = [frame[1], frame.readUInt16BE(2), frame.readUInt16BE(4)];
+      switch (functionCode) {
+        case 1:
+          return framed(1, [1, 1, state.outputs]);
+        case 3:
+          return framed(1, [3, 2, state.watchdog >> 8, state.watchdog & 0xff]);
+        case 5:
+          state.outputs = value === 0xff00 ? state.outputs | (1 << address) : state.outputs & ~(1 << address);
+          return framed(1, request.subarray(1, 6));
+        case 6:
+          if (state.takesWatchdog && address === WATCHDOG) state.watchdog = value;
+          return framed(1, request.subarray(1, 6));
+        case 15:
+          state.outputs = frame[7] ?? 0;
+          return framed(1, request.subarray(1, 6));
+        default:
+          return framed(1, [(functionCode ?? 0) | 0x80, 1]);
+      }
+    },
+  };
+  return { device, behave: undefined as TestDevice['behave'], state };
+}
+
+async function openLink(one: ReturnType<typeof board>) {
+  const stations = new Map<number, TestDevice>([[1, one]]);
+  const link = await openTestLink({
+    stations,
+    options: { devices: [{ unitId: 1 }] },
+    profiles: { switched: PROFILE },
+  });
+  await link.clock.advance(2_000);
+  return link;
+}
+
+const pulse = (milliseconds = 1_000) => ({ hwId, relay: 2, milliseconds });
+
+describe('a product whose pulses the gateway times', () => {
+  it('has every output switched off first, and its watchdog set, before it is used', async () => {
+    const one = board(0b1011);
+    await using link = await openLink(one);
+    expect(link.wire.sent.slice(0, 3).map(({ bytes }) => bytes[1])).toEqual([15, 6, 3]);
+    expect(one.state).toMatchObject({ outputs: 0, watchdog: 50 });
+    expect(link.report(hwId)).toMatchObject({ connected: true, levels: { output0: false } });
+  });
+
+  it('is not used without its watchdog, or while an output stays on', async () => {
+    const one = board();
+    one.state.takesWatchdog = false;
+    await using link = await openLink(one);
+    await link.clock.advance(5_000);
+    expect(link.report(hwId)).toBeUndefined();
+    expect(link.bus()?.warnings).toEqual([
+      expect.stringMatching(/does not take its watchdog time of 5000 ms/),
+    ]);
+    await expect(link.execute('pulse', pulse())).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+    one.state.takesWatchdog = true;
+    one.behave = (request, answer) => (request[1] === 1 ? framed(1, [1, 1, 0b0100]) : answer());
+    await link.clock.advance(6_000);
+    expect(link.bus()?.warnings).toEqual([
+      expect.stringMatching(/output2 of Board at address 1 does not go off/),
+    ]);
+  });
+
+  it('closes its relay for the time of the pulse, and shows it', async () => {
+    const one = board();
+    await using link = await openLink(one);
+    expect(await link.execute('pulse', pulse())).toEqual({
+      relay: 2,
+      milliseconds: 1_000,
+      timedBy: 'gateway',
+    });
+    await link.clock.advance(800);
+    expect(one.state.outputs).toBe(0b0100);
+    expect(link.report(hwId)).toMatchObject({ levels: { output2: true }, pulse: { relay: 2 } });
+    await link.clock.advance(700);
+    expect(one.state.outputs).toBe(0);
+    expect(link.report(hwId)).toMatchObject({ levels: { output2: false }, pulse: null });
+  });
+
+  it('is told again to open its relay until it shows that it has', async () => {
+    const one = board();
+    await using link = await openLink(one);
+    await link.execute('pulse', pulse());
+    let ignored = 0;
+    one.behave = (request, answer) => {
+      // Acknowledged and not done, three times.
+      if (request[1] !== 5 || ignored >= 3) return answer();
+      ignored += 1;
+      return framed(1, request.subarray(1, 6));
+    };
+    await link.clock.advance(5_000);
+    expect(ignored).toBe(3);
+    expect(one.state.outputs).toBe(0);
+  });
+
+  it('keeps it closed for a second pulse, and opens it once', async () => {
+    const one = board();
+    await using link = await openLink(one);
+    await link.execute('pulse', pulse(2_000));
+    await link.clock.advance(500);
+    await link.execute('pulse', pulse(3_000));
+    await link.clock.advance(2_500);
+    expect(one.state.outputs).toBe(0b0100);
+    await link.clock.advance(1_500);
+    expect(one.state.outputs).toBe(0);
+    expect(link.wire.sent.filter(({ bytes }) => bytes[1] === 5)).toHaveLength(3);
+  });
+
+  it('that was away is switched off before it is used again, but for a live pulse', async () => {
+    const one = board();
+    await using link = await openLink(one);
+    await link.execute('pulse', pulse(60_000));
+    one.behave = () => null;
+    await link.clock.advance(5_000);
+    expect(link.report(hwId)).toMatchObject({ connected: false });
+    one.state.outputs = 0b1111;
+    one.behave = undefined;
+    await link.clock.advance(20_000);
+    expect(link.report(hwId)).toMatchObject({ connected: true });
+    expect(one.state.outputs).toBe(0b0100);
+  });
+
+  it('that was away for the rest of a pulse is not told to close again', async () => {
+    const one = board();
+    await using link = await openLink(one);
+    await link.execute('pulse', pulse(4_000));
+    one.behave = () => null;
+    await link.clock.advance(3_000);
+    one.state.outputs = 0;
+    await link.clock.advance(10_000);
+    one.behave = (_, answer) => {
+      const reply = answer();
+      expect(one.state.outputs).toBe(0);
+      return reply;
+    };
+    await link.clock.advance(30_000);
+    expect(link.report(hwId)).toMatchObject({ connected: true, pulse: null });
+  });
+
+  it('is left to its watchdog by a driver that closes', async () => {
+    const one = board();
+    const link = await openLink(one);
+    await link.execute('pulse', pulse());
+    await link[Symbol.asyncDispose]();
+    await link.clock.advance(10_000);
+    expect(link.clock.sleepers()).toBe(0);
+  });
+});
