@@ -122,7 +122,10 @@ export function goOnline(session: Session, channel: Channel | null): Settled {
   return { session: { ...session, stage, suspicions, failures: 0 }, effects, outcome: { kind: 'again' } };
 }
 
-/** No session, for this reason. While pairing, a device that has not got its key yet is asked under the common one. */
+/**
+ * No session, for this reason. While pairing, a device that has not got its key yet is asked under the common one. Once
+ * may be an accident, or somebody between: it is tried again, and told when it is so again.
+ */
 export function failed(session: Session, alarm: Alarm): Settled {
   const { stage, options, failures } = session;
   const again = { kind: 'again' } as const;
@@ -133,6 +136,10 @@ export function failed(session: Session, alarm: Alarm): Settled {
       effects: [],
       outcome: again,
     };
+  if (failures === 0 && 'base' in stage) {
+    const once: Session = { ...anew, stage: { kind: 'challenge', base: 'own' }, failures: 1 };
+    return { session: once, effects: [], outcome: again };
+  }
   const { suspicions, effects } = afterFailure(session.suspicions, alarm);
   const turnsLeft = Math.min(2 ** (failures + 1), BARRED_TURNS_MAX);
   const barred: Session = {
