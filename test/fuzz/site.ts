@@ -6,6 +6,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { configSchema } from '../../src/config.ts';
+import { travellingWantedOf } from '../../src/doors/edit.ts';
+import { type DoorTable, openDoorTable } from '../../src/doors/table.ts';
 import { openEstate } from '../../src/estate.ts';
 import { openBase, openDesk } from '../../src/gateway.ts';
 import { createApp } from '../../src/http/app.ts';
@@ -108,6 +110,7 @@ export async function openFuzzSite() {
   desk.sessions.subscribed(connection);
   await desk.sessions.received(connection, 'status', Buffer.from(JSON.stringify(birth)));
   await app(local, 'POST', '/local/import', { document: SITE, dryRun: false });
+  await database.commit(() => acknowledge(openDoorTable(database)));
   const job = (await app(local, 'POST', '/local/backup')) as { id: string };
   await settle();
 
@@ -134,6 +137,21 @@ export async function openFuzzSite() {
       return (changes.get()?.count ?? 0) - refused;
     },
   };
+}
+
+/** As if the lock of each door had acknowledged what is wanted, so that later wishes can be cancelled. */
+function acknowledge(table: DoorTable): void {
+  for (const id of DOORS) {
+    const row = table.door.get(id);
+    if (!row) throw new Error(`door ${id} was not imported`);
+    const { config_version } = row;
+    const applied = {
+      ...{ appliedBy: LOCAL_ADMINISTRATOR.id, appliedOn: '2026-01-01T00:00:00.000Z', payloads: [] },
+      versions: { doorVersion: row.version, schedule: null, systemConfigVersion: 1, template: null },
+    };
+    const wanted = JSON.stringify(travellingWantedOf(row));
+    table.setApplied.run(config_version, JSON.stringify(applied), wanted, id, config_version);
+  }
 }
 
 async function app(local: ReturnType<typeof createApp>, method: string, path: string, body?: object) {
