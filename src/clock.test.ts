@@ -1,9 +1,5 @@
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { manualClock } from '../test/manual-clock.ts';
-import { temporaryFolder } from '../test/temporary.ts';
-import { isClockSynchronised, LONGEST_SLEEP_MS, systemClock } from './clock.ts';
+import { LONGEST_SLEEP_MS, systemClock } from './clock.ts';
 
 it('sleeps no shorter than asked, and not at all for nothing', async () => {
   const start = systemClock.monotonic();
@@ -32,13 +28,4 @@ it('tells wall time in epoch milliseconds and a monotonic time apart from it', (
   expect(Math.abs(systemClock.now() - Date.now())).toBeLessThan(1_000);
   const first = systemClock.monotonic();
   expect(systemClock.monotonic()).toBeGreaterThanOrEqual(first);
-});
-
-it('believes the wall clock when a time server was reached and the date is possible', () => {
-  const file = join(temporaryFolder(), 'synchronized');
-  const now = manualClock(Date.UTC(2026, 10, 1));
-  expect(isClockSynchronised(now, file)).toBe(false);
-  writeFileSync(file, '');
-  expect(isClockSynchronised(now, file)).toBe(true);
-  expect(isClockSynchronised(manualClock(0), file)).toBe(false);
 });

@@ -1,6 +1,5 @@
 /** The system's time, and the only importer of timers. Everything else is given a Clock. */
 
-import { existsSync } from 'node:fs';
 import { hrtime } from 'node:process';
 import { setTimeout as timer } from 'node:timers/promises';
 import type { Clock } from '../drivers/driver.ts';
@@ -24,16 +23,6 @@ export const systemClock: Clock = {
     }
   },
 };
-
-/** systemd-timesyncd makes this file once a time server was reached (systemd-timesyncd.service(8)). */
-const SYNCHRONISED_FILE = '/run/systemd/timesync/synchronized';
-/** No wall clock that is right shows less: this software was not written yet. */
-const EARLIEST_MS = Date.UTC(2026, 0, 1);
-
-/** Whether the wall clock can be believed; events carry it (`clocksynced`). */
-export function isClockSynchronised(clock: Clock, file = SYNCHRONISED_FILE): boolean {
-  return clock.now() >= EARLIEST_MS && existsSync(file);
-}
 
 /** Waits for the promise, whichever way it settles, but no longer than this; tells whether it settled in time. */
 export async function settlesWithin(

@@ -11,7 +11,7 @@ import { DriverError, type Plain } from '../drivers/driver.ts';
 import { lockApplied } from '../drivers/settings.ts';
 import type { Audit } from './audit/audit.ts';
 import { openCatalogue } from './catalogue/catalogue.ts';
-import { type Clock, isClockSynchronised } from './clock.ts';
+import type { Clock } from './clock.ts';
 import type { Config } from './config.ts';
 import { type BackupOptions, backUpDatabase } from './database/backup.ts';
 import type { Database } from './database/database.ts';
@@ -36,6 +36,8 @@ export interface EstateOptions {
   audit: Audit;
   events: LiveEvents;
   clock: Clock;
+  /** Whether the wall clock can be believed. */
+  clockSynchronised(): boolean;
   log: Log;
   processes: Pick<FieldOptions, 'execPath' | 'kill' | 'environment'>;
   /** Work that goes on until the gateway closes, restarted when it breaks. */
@@ -114,7 +116,7 @@ interface DoorNeeds extends Pick<DoorSliceOptions, 'catalogue' | 'relay'> {
 }
 
 function openDoors(
-  { config, database, audit, events, clock, log }: EstateOptions,
+  { config, database, audit, events, clock, clockSynchronised, log }: EstateOptions,
   { zgates, execute, ...needs }: DoorNeeds,
 ) {
   const linkOf = (gatewayId: string | null) => (gatewayId === null ? undefined : zgates.linkOf(gatewayId));
@@ -123,7 +125,7 @@ function openDoors(
   const linksUp = new Set<string>();
   const doors = openDoorSlice({
     ...{ ...common, ...needs, gatewayOfLink: zgates.ofLink, gateway: zgates.connection },
-    clockSynchronised: () => isClockSynchronised(clock),
+    clockSynchronised,
     unreachable({ gatewayId }) {
       const link = linkOf(gatewayId);
       if (link === undefined) return `no link reaches the lock (gateway ${gatewayId ?? 'unknown'})`;

@@ -13,7 +13,7 @@ import { openEmbeddedLink } from '../drivers/encoder/embedded.ts';
 import { type EncoderLink, MAX_UP_PACKET_BYTES } from '../drivers/encoder/link.ts';
 import { openAudit } from './audit/audit.ts';
 import { openAuth } from './auth/auth.ts';
-import { type Clock, isClockSynchronised } from './clock.ts';
+import type { Clock } from './clock.ts';
 import { adminSocketOf, type Config } from './config.ts';
 import { openDatabase } from './database/database.ts';
 import type { SpaceState } from './database/space.ts';
@@ -29,6 +29,7 @@ import type { FieldOptions, FieldState } from './field/field.ts';
 import { announcedHost, certificateNames, hostOf } from './host-names.ts';
 import { interfaceOperations } from './interface.ts';
 import { sealTo } from './jose.ts';
+import { openKernelClock } from './kernel-clock.ts';
 import type { Log } from './log.ts';
 import { openExposition } from './metrics/exposition.ts';
 import { openMeters } from './metrics/meters.ts';
@@ -91,7 +92,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     version: VERSION,
     systemId,
     clock,
-    clockSynchronised: () => isClockSynchronised(clock),
+    clockSynchronised: base.clockSynchronised,
     httpUrl: () => ports.baseUrl,
     encoderUrl: () => desk.encoderUrl,
     encoders: () => desk.sessions.counts(),
@@ -173,7 +174,8 @@ export async function openBase({ config, clock, log }: GatewayOptions, opening: 
       migrated: (names) => log.info({ names }, 'the database was brought to the newest schema'),
     }),
   );
-  const clockSynchronised = () => isClockSynchronised(clock);
+  const kernelClock = openKernelClock({ clock });
+  const clockSynchronised = kernelClock.isSynchronised;
   const system = await openSystem({
     ...{ database, clock, clockSynchronised, vault, vaultFile },
     configuredId: config.systemId,
@@ -187,6 +189,7 @@ export async function openBase({ config, clock, log }: GatewayOptions, opening: 
   // Below the tasks: the last checkpoint covers what they recorded.
   opening.use(audit.checkpoints);
   const tasks = opening.use(openTasks(clock, log));
+  tasks.start('clock', kernelClock.keep);
   tasks.start('audit checkpoints', audit.checkpoints.keep);
   const auth = opening.use(
     openAuth({
@@ -207,6 +210,7 @@ export async function openBase({ config, clock, log }: GatewayOptions, opening: 
     tasks.start('notification service', forwarder.run);
   }
   const common = {
+    clockSynchronised,
     vault,
     meters,
     database,

@@ -70,6 +70,7 @@ export async function openFieldSite(onBus: Plain[] = [{ kind: 'rs485', hwId: 'io
       events: { publish: (event) => void published.push(event), wake() {} },
       databaseFile: join(folder, 'gatehouse.db'),
       systemId: '0d8c1c1e-7a3e-4f0b-9c57-3a52f1f0a1b2',
+      clockSynchronised: () => true,
       processes: { execPath: process.execPath, kill: (pid) => process.kill(pid, 'SIGKILL') },
       tasks: {
         start: (name, run) =>

@@ -11,8 +11,8 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { isClockSynchronised } from '../../clock.ts';
 import { roomNeeded } from '../../database/space.ts';
+import { openKernelClock } from '../../kernel-clock.ts';
 import type { Diagnosis, Patient } from './diagnosis.ts';
 
 /** Of the room with which everything is stored: with less it is short of it, or soon (on most disks below 480 MB). */
@@ -23,11 +23,14 @@ const FSYNC_TRIES = 15;
 const FSYNC_DOUBTFUL_MS = 50;
 const FSYNC_BAD_MS = 500;
 
-export function checkClock({ shell: { clock } }: Patient): Diagnosis[] {
+export async function checkClock({ shell: { clock } }: Patient): Promise<Diagnosis[]> {
   const subject = 'clock';
   const now = new Date(clock.now()).toISOString();
-  if (isClockSynchronised(clock)) return [{ severity: 'good', subject, text: `${now}, synchronised` }];
-  const remedy = 'timedatectl set-ntp true, with a time server in /etc/systemd/timesyncd.conf';
+  const kernelClock = openKernelClock({ clock });
+  await kernelClock.ask();
+  if (kernelClock.isSynchronised()) return [{ severity: 'good', subject, text: `${now}, synchronised` }];
+  const remedy =
+    'timedatectl set-ntp true, with a time server in /etc/systemd/timesyncd.conf; with chrony: chronyc sources';
   return [{ severity: 'doubtful', subject, text: `${now}, not synchronised`, remedy }];
 }
 
