@@ -78,6 +78,8 @@ export function openDesk({ clock, log, line, devices }: DeskOptions): Desk {
     async work() {
       for (;;) {
         await line.silent();
+        // It may have gone since, and the bell was rung while nobody waited.
+        line.gone.throwIfAborted();
         const turn = schedule.next(clock.monotonic());
         if (turn.kind === 'nobody') await bell.wait(turn.until - clock.monotonic());
         else if (turn.kind === 'order') await turns.serve(turn.job);

@@ -55,18 +55,25 @@ describe('a reply that is late', () => {
   });
 
   it('is waited for by all when it would not tell whose it is', async () => {
+    const isDead = { value: false };
     const { bus, clock, soon, wire } = await openTestBus(
-      ([address = 0]) => (address === 1 ? null : frame(2, 3, 7)),
-      {
-        turnaroundMaxMs: 100,
-      },
+      (request) => (isDead.value ? null : says(7)(request)),
+      { turnaroundMaxMs: 100 },
     );
     const anonymous = { ...ask(1), anonymous: true };
-    for (let time = 0; time < 2; time += 1) {
-      void bus.exchange(time === 0 ? anonymous : ask(2), command(soon()), forever).catch(() => {});
+    for (let time = 0; time < 20; time += 1) {
+      void bus.exchange(anonymous, command(soon()), forever);
+      await clock.advance(50);
     }
-    await clock.advance(300);
-    expect(wire.sent[1]?.at).toBeGreaterThan(WIRE_MS + 99.9);
+    isDead.value = true;
+    const sentAt = clock.monotonic();
+    const missed = outcomeOf(bus.exchange(anonymous, command(soon()), forever));
+    void bus.exchange(ask(2), command(soon()), forever).catch(() => {});
+    await clock.advance(50);
+    expect(missed()).toBe('NO_REPLY');
+    await clock.advance(250);
+    expect(wire.sent.at(-1)?.bytes[0]).toBe(2);
+    expect(wire.sent.at(-1)?.at).toBeGreaterThan(sentAt + WIRE_MS + 99.9);
   });
 });
 

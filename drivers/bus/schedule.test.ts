@@ -107,6 +107,17 @@ describe('polls', () => {
     expect(wire.sent).toHaveLength(5);
   });
 
+  it('are told nothing after they ended, not even what was under way', async () => {
+    const { bus, clock, wire } = await openTestBus(says(7));
+    const poll = pollOf(1);
+    const reading = bus.poll(poll);
+    await clock.advance(1);
+    expect(wire.sent).toHaveLength(1);
+    reading[Symbol.dispose]();
+    await clock.advance(100);
+    expect(poll.told).toEqual([]);
+  });
+
   it('of a defective driver harm nobody else', async () => {
     const { bus, clock, wire } = await openTestBus(says(7));
     const defect = () => {
@@ -158,7 +169,7 @@ describe('dead devices', () => {
   });
 
   it('are asked ever more rarely, and once in a cycle of the healthy ones at most', async () => {
-    const { bus, clock, wire } = await openTestBus(dead(8, 9, 10));
+    const { bus, clock, wire } = await openTestBus(dead(8, 9, 10), { turnaroundMaxMs: 5 });
     for (let address = 1; address <= 10; address += 1) bus.poll(pollOf(address));
     await clock.advance(70_000);
     const asked = addresses(wire);

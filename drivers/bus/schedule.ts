@@ -69,9 +69,6 @@ export function openSchedule(): Schedule {
     commandsInARow = 0;
     settingsHadTheirTurn = false;
     probes.asked(polled, now);
-    // Those of equal interval take turns, because who was asked last is the last again.
-    watched.delete(polled);
-    watched.add(polled);
     return { kind: 'poll', polled };
   }
 
