@@ -126,6 +126,8 @@ function openPoll(
   const polls = readsOf(pollSpans(profile));
   let phase = contact();
   let asked: Step | undefined;
+  /** A device that answers is met as fast as the wire lets; one that does not waits for its time. */
+  let hurries = true;
 
   function reading(span: Span): Step {
     const take = (values: unknown) => state.take(span, values as (number | boolean)[]);
@@ -141,7 +143,10 @@ function openPoll(
     if (phase.kind === 'contact') {
       const steps = phase.steps.slice(1);
       if (steps.length > 0) return { kind: 'contact', steps };
-      if (!listener.met()) return contact();
+      if (!listener.met()) {
+        hurries = false;
+        return contact();
+      }
     }
     const next = phase.kind === 'contact' ? 0 : (phase.next + 1) % polls.length;
     if (next !== 0) return { kind: 'known', next };
@@ -154,7 +159,10 @@ function openPoll(
   }
 
   return {
-    ...{ address: unit, everyMs },
+    address: unit,
+    get everyMs() {
+      return hurries && phase.kind === 'contact' ? 0 : everyMs;
+    },
     begin() {
       const span = phase.kind === 'known' ? polls[phase.next] : undefined;
       asked = phase.kind === 'contact' ? phase.steps[0] : span && reading(span);
@@ -165,6 +173,7 @@ function openPoll(
     settle(outcome) {
       // A contact that has begun meanwhile asks for itself.
       if (!asked || (phase.kind === 'contact' && asked !== phase.steps[0])) return;
+      hurries = 'reply' in outcome;
       if ('reply' in outcome) {
         asked.take(outcome.reply);
         phase = after(phase);

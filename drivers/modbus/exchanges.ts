@@ -44,12 +44,16 @@ function exchange<Reply>(
   replyOf: (answer: Answer) => Reply | undefined,
 ): Exchange<Reply> {
   const bytes = encode(unit, request);
+  // Modbus over serial line 1.02, 2.1: all devices take it, and none answers.
+  const isBroadcast = unit === 0;
   return {
     address: unit,
     operation: String(request.functionCode),
-    replyLength: answerLength(bytes),
+    replyLength: isBroadcast ? 0 : answerLength(bytes),
     request: () => bytes,
     read(received): Reading<Reply> {
+      const unanswered = isBroadcast ? replyOf({ kind: 'written' }) : undefined;
+      if (unanswered !== undefined) return { kind: 'reply', reply: unanswered };
       const located = locate(bytes, received);
       if (located.kind === 'more') return located;
       const answer = decode(unit, request, located.frame);

@@ -8,10 +8,10 @@ import { type Clock, DriverError, type DriverErrorCode, type DriverLog } from '.
 import type { Pulse, Pulsed } from '../rs485.ts';
 import { type Device, exchangeOf } from './device.ts';
 import { write } from './exchanges.ts';
+import { type InTurn, openInTurn } from './in-turn.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { bitsAt, numberAt, putNumber, readsOf, type Span, spanOf } from './registers.ts';
 import { effectiveMs, longestPulseMs, pulseBlock } from './settings-block.ts';
-import { openTurns } from './turns.ts';
 
 /** A repetition is harmless where the device knows the pulse by its id, or the relay is only told again to be closed. */
 const REPEATED_ATTEMPTS = 3;
@@ -44,7 +44,7 @@ interface Attempt {
 export function openPulses(options: PulsesOptions): Fire {
   const { device, clock, live } = options;
   const { profile } = device;
-  const inTurn = openTurns();
+  const inTurn = openInTurn();
   const way = wayOf(options, inTurn);
   return async ({ relay, milliseconds }, deadline, signal) => {
     const relays = profile.outputs?.count ?? 0;
@@ -74,7 +74,7 @@ export function openPulses(options: PulsesOptions): Fire {
   };
 }
 
-function wayOf(options: PulsesOptions, inTurn: ReturnType<typeof openTurns>) {
+function wayOf(options: PulsesOptions, inTurn: InTurn) {
   switch (options.device.profile.pulse?.way) {
     case 'block':
       return byBlock(options);
@@ -156,10 +156,7 @@ function byFlash({ device, bus, clock, live }: PulsesOptions) {
 }
 
 /** The gateway opens the relay again; the watchdog of the device does when the gateway is dead (safety.ts). */
-function bySwitching(
-  { device, bus, clock, log, live, closing }: PulsesOptions,
-  inTurn: ReturnType<typeof openTurns>,
-) {
+function bySwitching({ device, bus, clock, log, live, closing }: PulsesOptions, inTurn: InTurn) {
   const { unit, profile } = device;
   const { outputs, pulse } = profile;
   if (pulse?.way !== 'switched' || !outputs) return undefined;

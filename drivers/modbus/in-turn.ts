@@ -6,7 +6,7 @@ const WAITING_MAX = 8;
 
 export type InTurn = <Result>(work: () => Promise<Result>, signal: AbortSignal) => Promise<Result>;
 
-export function openTurns(): InTurn {
+export function openInTurn(): InTurn {
   let last: Promise<unknown> = Promise.resolve();
   let waiting = 0;
   return async (work, signal) => {
