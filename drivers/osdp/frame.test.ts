@@ -4,7 +4,7 @@ import { checksum, crc16, encodeFrame, type Frame, parseFrame, scan } from './fr
 const hex = (text: string) => Uint8Array.from(Buffer.from(text.replaceAll(/[\s-]/g, ''), 'hex'));
 const shown = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex');
 
-/** SIA OSDP 2.2, annex E, as libosdp quotes it (tests/unit-tests/test-sc-sia-vectors.c). */
+/** SIA OSDP 2.2, annex E, as libosdp quotes it (test-sc-sia-vectors.c). */
 it('computes the checks of annex E', () => {
   expect(crc16(hex('53 7F 0D 00 04 6E 00 80 25 00 00'))).toBe(0x386e);
   expect(crc16(hex('53 00 09 00 04 61 00'))).toBe(0x66c0);
@@ -12,7 +12,7 @@ it('computes the checks of annex E', () => {
   expect(checksum(hex('53 00 08 00 00 61 00'))).toBe(0x44);
 });
 
-/** As OSDP.Net builds them (test/OSDP.Net.Tests/Messages/CommandOutgoingMessageTest.cs). */
+/** As OSDP.Net builds them (CommandOutgoingMessageTest.cs of its tests). */
 it.each([
   ['crc', 0x6e, '01 80 25 00 00', 'FF 53 00 0D 00 06 6E 01 80 25 00 00 EC 7B'],
   ['checksum', 0x6e, '01 80 25 00 00', 'FF 53 00 0C 00 02 6E 01 80 25 00 00 8B'],
@@ -26,7 +26,7 @@ it.each([
 
 /** A capture (OSDP.Net, MessageSpyParsingTest.cs). */
 const PDID = hex('53 80 14 00 06 45 00 0E E3 10 10 00 00 74 97 23 06 06 1B 88');
-/** libosdp, tests/unit-tests/test-cp-phy.c. */
+/** libosdp, test-cp-phy.c. */
 const ACK = hex('53 E5 07 00 01 40 80');
 const CCRYPT = hex(
   '53 E5 2A 00 09 03 12 01 76 10 11 12 13 14 15 16 17 18 19 1A 1B 1C 1D 1E 1F 20 21 22 23 24 25 26 27 28 29 2A 2B 2C 2D 2E 2F 19',

@@ -24,7 +24,7 @@ import {
 const hex = (text: string) => Uint8Array.from(Buffer.from(text.replaceAll(/[\s-]/g, ''), 'hex'));
 const shown = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex').toUpperCase();
 
-/** SIA OSDP 2.2, annex E, as libosdp quotes it (tests/unit-tests/test-sc-sia-vectors.c). */
+/** SIA OSDP 2.2, annex E, as libosdp quotes it (test-sc-sia-vectors.c). */
 const PANEL = hex('B0B1B2B3B4B5B6B7');
 const DEVICE = hex('A0A1A2A3A4A5A6A7');
 

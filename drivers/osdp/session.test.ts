@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type OsdpDeviceOptions, openOsdpDevice } from '../../test/simulators/osdp/device.ts';
+import { type OsdpDeviceOptions, openOsdpDevice, rewritten } from '../../test/simulators/osdp/device.ts';
 import type { Command } from './messages.ts';
 import { DEFAULT_KEY } from './secure-channel.ts';
 import { forgetDevice } from './session.ts';
@@ -100,6 +100,16 @@ describe('less security than is required', () => {
     expect(panel.establish()).toBe(2);
     expect(panel.command(OUT)).toEqual({ kind: 'silent' });
     expect(panel.alarms()).toContain('securityRequired');
+  });
+  it('is refused and told: a device that cannot prove its side of the chain', () => {
+    const { panel, wire } = openPair();
+    panel.wire = (request) => {
+      const reply = wire(request);
+      const isProof = reply?.[7] === 0x14;
+      return reply && isProof ? rewritten(Buffer.from(reply), 12, (byte) => byte ^ 1) : reply;
+    };
+    expect(() => panel.establish()).toThrow('barred');
+    expect(panel.alarms()).toEqual(['wrongKey']);
   });
   it('is tried ever more rarely', () => {
     const { panel, wire } = openPair({ key: DEFAULT_KEY });
@@ -220,6 +230,33 @@ describe('what a device does wrong, or has done to it', () => {
     pd.break('stranger', 4);
     for (let poll = 0; poll < 6; poll += 1) panel.step();
     expect(panel.alarms()).toEqual(['duplicateAddress']);
+  });
+
+  it('a device that hears only the beginning of a count gets one', () => {
+    const { panel, wire } = openPair();
+    panel.establish();
+    let isDeaf = true;
+    panel.wire = (request) => {
+      if (((request[5] ?? 0) & 3) === 0) isDeaf = false;
+      return isDeaf ? undefined : wire(request);
+    };
+    for (let poll = 0; poll < 4; poll += 1) expect(panel.step()).toEqual({ kind: 'silent' });
+    expect(panel.establish()).toBe(2);
+    expect(isDeaf).toBe(false);
+  });
+
+  it('a reply to an earlier question is none, in clear text too', () => {
+    const { pd, panel } = openPair({}, NONE);
+    panel.establish();
+    pd.pins.setInput(0, true, 0);
+    expect(panel.command({ kind: 'ISTAT' })).toMatchObject({ reply: { inputs: [1, 0, 0, 0] } });
+    pd.pins.setInput(0, false, 0);
+    panel.command({ kind: 'OSTAT' });
+    panel.effects.length = 0;
+    // The device's last reply but one: the inputs as they were.
+    pd.break('replayed');
+    expect(panel.command({ kind: 'ISTAT' })).toMatchObject({ reply: { inputs: [0, 0, 0, 0] } });
+    expect(panel.told('ISTATR')).toHaveLength(1);
   });
 
   it('a refusal inside the session is an answer', () => {
