@@ -104,6 +104,18 @@ describe('what a profile says wrongly', () => {
       'inputEdges: { address: 0x0001, bit: 0, width: 4, count: 3 }',
       /inputEdges.count: must be that of inputs, 4/,
     ],
+    [
+      'a version that is too short',
+      'version: { address: 0x0105, registers: 2 }',
+      'version: { address: 0x0105 }',
+      /settings.version.registers: must be 2/,
+    ],
+    [
+      'too long a name',
+      'hwId: { address: 0x0300, registers: 8 }',
+      'hwId: { address: 0x0400, registers: 33 }',
+      /identity.hwId.registers: must be up to 32/,
+    ],
     ['a way there is not', 'way: block', 'way: wish', /pulse.way/],
   ])('%s', (_, from, to, message) => {
     const text = changed(from, to);

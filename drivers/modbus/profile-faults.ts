@@ -6,6 +6,8 @@ import { isBitTable } from './registers.ts';
 
 /** Registers one write can carry, application protocol 1.1b3, 6.12. */
 const REGISTERS_WRITTEN_MAX = 123;
+/** Two characters in each. */
+const HW_ID_REGISTERS_MAX = 32;
 const ADDRESSES = 0x1_0000;
 const REGISTER_BITS = 16;
 
@@ -99,9 +101,17 @@ function pulseSpans({ id, relay, milliseconds }: Extract<Profile['pulse'], { way
   ];
 }
 
-function missing({ inputs, outputs, inputEdges, settings, pulse }: Profile): ProfileFault[] {
+function missing({ identity, inputs, outputs, inputEdges, settings, pulse }: Profile): ProfileFault[] {
   const faults: ProfileFault[] = [];
   const wrong = (path: PropertyKey[], message: string) => faults.push({ path, message });
+  if ((identity.hwId?.registers ?? 0) > HW_ID_REGISTERS_MAX)
+    wrong(
+      ['identity', 'hwId', 'registers'],
+      `must be up to ${HW_ID_REGISTERS_MAX}: a name has up to 64 characters`,
+    );
+  for (const field of ['inForce', 'version'] as const)
+    if (settings && settings[field].registers !== 2)
+      wrong(['settings', field, 'registers'], 'must be 2: a version has 32 bits');
   if (!inputs && !outputs) wrong([], 'has neither inputs nor outputs');
   if (outputs && !pulse) wrong(['outputs'], 'needs pulse: how a relay is closed for a time');
   if (pulse && !outputs) wrong(['pulse'], 'needs outputs: the relays, to see that one has closed');

@@ -15,7 +15,7 @@ import { effectiveMs, longestPulseMs, pulseBlock } from './settings-block.ts';
 
 /** A repetition is harmless where the device knows the pulse by its id, or the relay is only told again to be closed. */
 const REPEATED_ATTEMPTS = 3;
-const READ_BACK_ATTEMPTS = 2;
+const READ_BACK_ATTEMPTS = 3;
 /** A relay that should be open: asked to for so long, and then anew. */
 const OFF_DEADLINE_MS = 2_000;
 const OFF_RETRY_MS = 250;
@@ -160,6 +160,7 @@ function bySwitching({ device, bus, clock, log, live, closing }: PulsesOptions, 
   const { unit, profile } = device;
   const { outputs, pulse } = profile;
   if (pulse?.way !== 'switched' || !outputs) return undefined;
+  const relays = spanOf(outputs);
   const watched = new Set<number>();
   const coil = (relay: number, value: boolean) =>
     write(unit, { functionCode: 5, address: outputs.address + relay, value });
@@ -169,7 +170,7 @@ function bySwitching({ device, bus, clock, log, live, closing }: PulsesOptions, 
     if (live.endsAt(relay) !== undefined) return false;
     const order = { deadline: clock.monotonic() + OFF_DEADLINE_MS, signal: closing };
     await sent(bus, coil(relay, false), { ...order, attempts: REPEATED_ATTEMPTS });
-    await readBack(bus, device, spanOf(outputs as NonNullable<typeof outputs>), order);
+    await readBack(bus, device, relays, order);
     if (isClosed(device, relay)) return false;
     watched.delete(relay);
     return true;
@@ -199,7 +200,7 @@ function bySwitching({ device, bus, clock, log, live, closing }: PulsesOptions, 
       // Ends with an error only when the driver closes.
       void openAtEnd(relay).catch(() => undefined);
     }
-    await readBack(bus, device, spanOf(outputs), order);
+    await readBack(bus, device, relays, order);
     if (isClosed(device, relay)) return;
     throw failure
       ? new DriverError('NO_REPLY', 'the device did not close the relay', { cause: failure })

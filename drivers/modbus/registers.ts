@@ -1,6 +1,9 @@
 /** What registers and coils hold: where fields are, how they are read in few requests, and their values. Pure. */
 import { BITS_READ_MAX, REGISTERS_READ_MAX } from './profile-shape.ts';
 
+/** What a report may hold (drivers/settings.ts). */
+const TEXT_MAX = 128;
+
 export type Table = 'holding' | 'input' | 'coil' | 'discrete';
 
 /** Bits of one register, or coils, in a row. */
@@ -119,7 +122,8 @@ export function textAt(image: Image, { table, address, registers, divisor }: Tex
   const end = characters.indexOf(0);
   return String.fromCharCode(...(end < 0 ? characters : characters.slice(0, end)))
     .replace(/[^\x20-\x7e]/g, '?')
-    .trim();
+    .trim()
+    .slice(0, TEXT_MAX);
 }
 
 /** Writes into `registers`, which begin at `base`. */

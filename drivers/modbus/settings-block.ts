@@ -86,14 +86,20 @@ export function refusalOf(profile: Profile, { relayIndex, ...settings }: Rs485Se
   if (relayIndex !== null && relayIndex >= relays)
     return `${profile.product} has ${relays === 0 ? 'no outputs' : `outputs 0 to ${relays - 1}`}: relayIndex cannot be ${relayIndex}`;
   const { unlockDurationMilliseconds: unlock } = settings;
-  const longest = longestPulseMs(profile);
+  const longest = Math.min(longestPulseMs(profile), mostIn(profile.settings?.unlockDurationMilliseconds));
   return unlock !== null && unlock > longest
     ? `${profile.product} closes a relay for ${longest} ms at most: unlockDurationMilliseconds cannot be ${unlock}`
     : undefined;
 }
 
 export function longestPulseMs({ pulse }: Profile): number {
-  return pulse?.way === 'flash' ? pulse.unitMilliseconds * pulse.unitsMax : UNLOCK_MAX_MS;
+  if (pulse?.way === 'flash') return Math.min(UNLOCK_MAX_MS, pulse.unitMilliseconds * pulse.unitsMax);
+  return pulse?.way === 'block' ? mostIn(pulse.milliseconds) : UNLOCK_MAX_MS;
+}
+
+/** Of the times there are, the longest that fits. */
+function mostIn(place: { registers: 1 | 2 } | undefined): number {
+  return place?.registers === 1 ? 0xffff : UNLOCK_MAX_MS;
 }
 
 /** As the product can do it, rounded up: never shorter than asked for. */

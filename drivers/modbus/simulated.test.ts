@@ -1,0 +1,160 @@
+/** The driver on a real pty, against devices that another hand wrote from the maps (test/simulators/bus). */
+import { expect, it, vi } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { openSimulatedBus, type SimulatedBus } from '../../test/simulators/bus/bus.ts';
+import type { DriverEvent, Plain } from '../driver.ts';
+import { busReport, probed } from '../rs485.ts';
+import { rs485Report } from '../settings.ts';
+import { openModbus } from './driver.ts';
+import { profileNamed, settingsWith } from './test-link.ts';
+
+const never = new AbortController().signal;
+const patience = { timeout: 20_000, interval: 20 };
+const BAUD = { baudRate: 38_400, parity: 'even', stopBits: 1 } as const;
+const DEVICES = [
+  { address: 1, kind: 'gatehouse-io', hwId: 'GIO-0001' },
+  { address: 2, kind: 'gatehouse-io', hwId: 'GIO-0002' },
+  { address: 3, kind: 'waveshare-relay-8' },
+  { address: 4, kind: 'waveshare-io-8' },
+] as const;
+const NAMES = ['GIO-0001', 'GIO-0002', 'floor-3', 'floor-4'];
+
+function simulated(): Promise<SimulatedBus> {
+  return openSimulatedBus({ ...BAUD, protocol: 'modbus', pacing: 'cheap', devices: [...DEVICES] });
+}
+
+async function drive(port: string, options: Record<string, Plain> = {}) {
+  const reports = new Map<string, Plain>();
+  const events: DriverEvent[] = [];
+  const profiles = Object.fromEntries(
+    ['gatehouse-io', 'waveshare-relay-8', 'waveshare-io-8'].map((name) => [name, profileNamed(name)]),
+  );
+  const driver = await openModbus(
+    {
+      ...{ ...BAUD, port, pollEveryMs: 20, profiles },
+      devices: DEVICES.map(({ address, kind }) => ({ unitId: address, profile: kind })),
+      ...options,
+    },
+    {
+      ...{ linkId: 'floor', clock: systemClock },
+      log: { debug() {}, info() {}, warn() {}, error() {} },
+      report: ({ subject, state }) => reports.set(subject, state),
+      emit: async (event) => void events.push(event),
+    },
+    never,
+  );
+  const stop = new AbortController();
+  const run = driver.run(stop.signal).catch((error: unknown) => error);
+  const report = (hwId: string) => rs485Report.parse(reports.get(`device:${hwId}`));
+  return {
+    ...{ run, events, report },
+    bus: () => busReport.parse(reports.get('bus')),
+    execute: (kind: string, data: Plain) =>
+      driver.execute({ kind, data, deadline: systemClock.monotonic() + 5_000 }, never),
+    ready: () =>
+      vi.waitFor(() => {
+        for (const name of NAMES) expect(report(name).connected).toBe(true);
+      }, patience),
+    async [Symbol.asyncDispose]() {
+      stop.abort(new Error('the test is over'));
+      await run;
+      await driver[Symbol.asyncDispose]();
+    },
+  };
+}
+
+it('meets devices of three products, carries settings, tells inputs, and fires relays', async () => {
+  await using bus = await simulated();
+  await using link = await drive(bus.port);
+  await link.ready();
+  const settings = settingsWith({ pins: ['input1'] });
+  await link.execute('applySettings', { hwId: 'GIO-0001', settingsVersion: 3, settings });
+  expect(await bus.state(1)).toMatchObject({ settings: { relayIndex: 2, settingsVersion: 3 } });
+  await bus.set(1, { pulseInput: { input: 'input1', milliseconds: 1 } });
+  await bus.set(4, { inputs: { input2: true } });
+  await vi.waitFor(
+    () =>
+      expect(link.events.map(({ data }) => data)).toEqual(
+        expect.arrayContaining([
+          expect.objectContaining({ hwId: 'GIO-0001', input: 'input1', activations: 1 }),
+          expect.objectContaining({ hwId: 'floor-4', input: 'input2', activations: 1 }),
+        ]),
+      ),
+    patience,
+  );
+  for (const [address, hwId] of [
+    [1, 'GIO-0001'],
+    [3, 'floor-3'],
+    [4, 'floor-4'],
+  ] as const) {
+    await link.execute('pulse', { hwId, relay: 2, milliseconds: 200 });
+    const { history } = await bus.state(address);
+    expect(history[0]).toMatchObject({ output: 2, on: true });
+    await vi.waitFor(async () => expect((await bus.state(address)).history).toHaveLength(2), patience);
+  }
+  const found = probed.parse(await link.execute('probe', { addresses: [2, 9], repeats: 3 }));
+  expect(found.results).toMatchObject([
+    { identity: { hwId: 'GIO-0002', profile: 'gatehouse-io' } },
+    { identity: null, counters: { replies: 0 } },
+  ]);
+});
+
+it('brings a restarted and a swapped device to light, and goes on without a dead one', async () => {
+  await using bus = await simulated();
+  await using link = await drive(bus.port);
+  await link.ready();
+  const settings = settingsWith();
+  await link.execute('applySettings', { hwId: 'GIO-0001', settingsVersion: 3, settings });
+  await bus.set(1, { restart: true });
+  await vi.waitFor(async () => expect(await bus.state(1)).toMatchObject({ bootCount: 2 }), patience);
+  await vi.waitFor(
+    () => expect(link.report('GIO-0001')).toMatchObject({ connected: true, settings }),
+    patience,
+  );
+  await bus.set(1, { swap: { hwId: 'GIO-0009' } });
+  await bus.set(2, { faults: { dead: true } });
+  await vi.waitFor(() => {
+    expect(link.report('GIO-0009')).toMatchObject({ connected: true, reportedSettingsVersion: 0 });
+    expect(link.report('GIO-0001').connected).toBe(false);
+    expect(link.report('GIO-0002').connected).toBe(false);
+  }, patience);
+  await expect(
+    link.execute('pulse', { hwId: 'GIO-0002', relay: 0, milliseconds: 200 }),
+  ).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+  await link.execute('pulse', { hwId: 'GIO-0009', relay: 0, milliseconds: 200 });
+  await bus.set(2, { faults: null });
+  await vi.waitFor(() => expect(link.report('GIO-0002').connected).toBe(true), patience);
+});
+
+it.each([
+  ['noise before replies', { noise: '00ff01' }],
+  ['replies that are lost', { loss: { share: 0.1, seed: 7 } }],
+] as const)('is not troubled by %s', async (_, faults) => {
+  await using bus = await simulated();
+  for (const { address } of DEVICES) await bus.set(address, { faults });
+  await using link = await drive(bus.port);
+  await link.ready();
+  await link.execute('pulse', { hwId: 'GIO-0001', relay: 1, milliseconds: 300 });
+  expect((await bus.state(1)).history.filter(({ on }) => on)).toHaveLength(1);
+});
+
+it.each([
+  ['a wrong check sum', { corrupt: true }],
+  ['missing bytes', { truncate: 2 }],
+  ['the name of another', { wrongAddress: 7 }],
+] as const)('believes nothing with %s', async (_, faults) => {
+  await using bus = await simulated();
+  await bus.set(2, { faults });
+  await using link = await drive(bus.port);
+  await vi.waitFor(() => expect(link.report('GIO-0001').connected).toBe(true), patience);
+  await vi.waitFor(async () => expect((await bus.state(2)).requests).toBeGreaterThan(3), patience);
+  expect(() => link.report('GIO-0002')).toThrow();
+});
+
+it('ends when the adapter is pulled', async () => {
+  await using bus = await simulated();
+  await using link = await drive(bus.port);
+  await link.ready();
+  await bus.hangUp();
+  expect(await link.run).toMatchObject({ code: 'LINK_LOST' });
+});
