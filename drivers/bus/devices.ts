@@ -33,7 +33,7 @@ export interface DevicesOptions {
 /** One byte in every protocol of such buses. */
 const ADDRESS_MAX = 255;
 /** Every so many probes of a dead device give it all the time it may have: it may have become slower. */
-const FULL_PROBE_EVERY = 4;
+const FULL_PROBE_EVERY = 8;
 /** Requests that were heard as they were sent, in a row, before a technician is told. */
 const ECHOES_TO_WARN = 3;
 

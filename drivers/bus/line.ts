@@ -82,7 +82,8 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
     if (listening && isHeard) listening.ear.hear(bytes);
     else strayBytes += bytes.length;
     if (listening && !isHeard) listening.early = true;
-    bell.ring();
+    // Not for each byte: a reply comes in dozens of pieces.
+    if (listening?.ear.outcome()) bell.ring();
   }
 
   const port = await openPort(options, { data, lost: lose }, { clock, log }, signal);
@@ -112,7 +113,10 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
       const times = timesOf({ sentAt, tc, request, exchange, waitMs, latencyMs, options });
       const open = { ear, from: pace.isKept() ? times.earliest : sentAt, early: false };
       listening = exchange.replyLength === 0 ? undefined : open;
-      await listen({ ear, times, tc, latencyMs, clock, bell, gone: gone.signal });
+      await listen({
+        ...{ ear, times, tc, latencyMs, clock, bell },
+        ...{ gone: gone.signal, heardAt: () => heardAt },
+      });
       listening = undefined;
       const outcome = ear.conclude();
       const endedAt = clock.monotonic();
@@ -185,23 +189,20 @@ interface Listening {
   clock: Clock;
   bell: Bell;
   gone: AbortSignal;
+  /** When the newest byte came. */
+  heardAt(): number;
 }
 
 /** Until the ear has its outcome, or the time is over; a reply that keeps coming gets the time that it takes. */
-async function listen({ ear, times, tc, latencyMs, clock, bell, gone }: Listening): Promise<void> {
+async function listen({ ear, times, tc, latencyMs, clock, bell, gone, heardAt }: Listening): Promise<void> {
   const { replyMs } = times;
   const usualEnd = times.beginBy + replyMs;
   const latestEnd = usualEnd + replyMs + latencyMs + MARGIN_MS;
-  let heard = 0;
-  let endBy = usualEnd;
   let isLastLook = false;
   while (!ear.outcome() && !gone.aborted) {
+    const restMs = Math.max(0, replyMs - ear.heard() * tc) + latencyMs + MARGIN_MS;
+    const endBy = ear.heard() > 0 ? Math.max(usualEnd, Math.min(latestEnd, heardAt() + restMs)) : usualEnd;
     const now = clock.monotonic();
-    if (ear.heard() > heard) {
-      heard = ear.heard();
-      const restMs = Math.max(0, replyMs - heard * tc);
-      endBy = Math.min(latestEnd, Math.max(usualEnd, now + restMs + latencyMs + MARGIN_MS));
-    }
     if (now < endBy) {
       isLastLook = false;
       await bell.wait(endBy - now);
