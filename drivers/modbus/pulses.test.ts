@@ -1,5 +1,6 @@
 /** Pulses of simulated devices, on a manual clock. */
 import { describe, expect, it } from 'vitest';
+import { framed } from '../../test/simulators/bus/modbus/frame.ts';
 import { openBoard, openOne, sent } from './test-link.ts';
 
 const pulse = (more: object = {}) => ({ hwId: 'GIO-0001', relay: 2, milliseconds: 3_000, ...more });
@@ -49,6 +50,32 @@ describe('a pulse', () => {
     await link.clock.advance(60_000);
     expect(await link.execute('pulse', pulse({ relay: 3 }))).toMatchObject({ relay: 3 });
     expect(device.device.describe(0)).toMatchObject({ pulse: { id: 2, relay: 3 } });
+  });
+
+  it('has another id than one that the device may have taken without our knowing', async () => {
+    const options = { devices: [{ unitId: 17 }], pollEveryMs: 60_000 };
+    const { link, device } = await openOne(undefined, { options });
+    await using _ = link;
+    device.behave = (request, answer) => {
+      const reply = answer();
+      return request[1] === 16 ? null : reply;
+    };
+    await expect(link.execute('pulse', pulse(), 60)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
+    device.behave = undefined;
+    await link.execute('pulse', pulse({ relay: 3 }));
+    expect(device.device.describe(0)).toMatchObject({ pulse: { id: 2, relay: 3 } });
+    expect(device.device.pins.history.map(({ output }) => output)).toEqual([2, 3]);
+  });
+
+  it('has another id than one that somebody else has given', async () => {
+    const { link, device } = await openOne();
+    await using _ = link;
+    await link.execute('pulse', pulse());
+    const theirs = framed(1, Buffer.from('10020000040800020005000000c8', 'hex'));
+    device.device.answer(theirs, link.clock.monotonic());
+    await link.clock.advance(1_000);
+    await link.execute('pulse', pulse({ relay: 3 }));
+    expect(device.device.describe(0)).toMatchObject({ pulse: { id: 3, relay: 3 } });
   });
 
   it('that the device did not hear has no reply, and is not sent later', async () => {

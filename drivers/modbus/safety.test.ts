@@ -127,18 +127,21 @@ describe('a product whose pulses the gateway times', () => {
     expect(link.wire.sent.filter(({ bytes }) => bytes[1] === 5)).toHaveLength(3);
   });
 
-  it('that was away is switched off before it is used again, but for a live pulse', async () => {
+  it.each([
+    ['and keeps what is still to be on', 0b1111, 0b0100],
+    ['and is not told again what it has lost', 0b1011, 0],
+  ])('that was away is switched off before it is used again, %s', async (_, found, left) => {
     const one = board();
     await using link = await openLink(one);
     await link.execute('pulse', pulse(60_000));
     one.behave = () => null;
     await link.clock.advance(5_000);
     expect(link.report(hwId)).toMatchObject({ connected: false });
-    one.state.outputs = 0b1111;
+    one.state.outputs = found;
     one.behave = undefined;
     await link.clock.advance(20_000);
     expect(link.report(hwId)).toMatchObject({ connected: true });
-    expect(one.state.outputs).toBe(0b0100);
+    expect(one.state.outputs).toBe(left);
   });
 
   it('that was away for the rest of a pulse is not told to close again', async () => {
