@@ -198,6 +198,12 @@ describe('profiles of links', () => {
   });
 });
 
+it('a unit id is there once', () => {
+  const options = '{ port: /dev/null, devices: [{ unitId: 3 }, { unitId: 3 }] }';
+  const text = `links: [{ id: bus-1, protocol: modbus, options: ${options} }]`;
+  expect(() => parseConfig(text, 'gatehouse.yaml')).toThrow(/devices\[1\]\.unitId: 3 is there twice/);
+});
+
 describe('gatehouse bus check-profile', () => {
   it('tells the mistakes of a file to people and programs', async () => {
     const file = join(folder, 'mine.yaml');

@@ -46,8 +46,6 @@ export function openModbusOn(openPort: OpenPort): OpenDriver {
     const profiles = new Map(
       options.devices.map(({ unitId, profile }) => [unitId, named(profile ?? options.profile)]),
     );
-    if (profiles.size < options.devices.length)
-      throw new DriverError('INVALID_OPTIONS', 'devices has a unit id twice');
     const usual = named(options.profile);
     const profileAt = (unit: number) => profiles.get(unit) ?? usual;
     const { clock, log, linkId, report } = context;

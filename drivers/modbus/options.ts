@@ -25,6 +25,17 @@ export const modbusOptions = z.strictObject({
       }),
     )
     .max(247)
+    .superRefine((devices, context) => {
+      const units = devices.map(({ unitId }) => unitId);
+      for (const [index, unit] of units.entries())
+        if (units.indexOf(unit) < index)
+          context.addIssue({
+            code: 'custom',
+            path: [index, 'unitId'],
+            message: `${unit} is there twice`,
+            input: unit,
+          });
+    })
     .default([])
     .describe('Devices that are known to be there; a scan finds those that can say who they are'),
 });
