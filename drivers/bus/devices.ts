@@ -48,17 +48,18 @@ export function openDevices({ options, line, clock, gapMs }: DevicesOptions): De
     const { breaker } = device;
     if (breaker.kind === 'closed') return waitMs(known, options.turnaroundMaxMs);
     if (breaker.probes % FULL_PROBE_EVERY === FULL_PROBE_EVERY - 1) return options.turnaroundMaxMs;
-    return Math.min(options.turnaroundMaxMs, shortestWaitMs(known) ?? longestOfHealthy());
+    return Math.min(options.turnaroundMaxMs, shortestWaitMs(known) ?? usualOfHealthy());
   }
 
-  /** A device that never answered is waited for like the slowest of the others. */
-  function longestOfHealthy(): number {
+  /** A device that never answered is waited for like the others: the median, which one that is disturbed leaves alone. */
+  function usualOfHealthy(): number {
     const waits = [...devices.values()]
       .filter(({ isAlive }) => isAlive)
       .flatMap(({ turnarounds }) => [...turnarounds.values()])
       .map(shortestWaitMs)
-      .filter((wait) => wait !== undefined);
-    return waits.length === 0 ? options.turnaroundMaxMs : Math.max(...waits);
+      .filter((wait) => wait !== undefined)
+      .toSorted((a, b) => a - b);
+    return waits[Math.floor(waits.length / 2)] ?? options.turnaroundMaxMs;
   }
 
   function listened(device: Device, { heard, endedAt, outcome, soundsLikeEcho }: Conversation): void {
