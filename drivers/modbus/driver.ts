@@ -25,6 +25,8 @@ import { profileSchema } from './profile.ts';
 import type { Profile } from './profile-shape.ts';
 import { openTidings, type Tidings } from './tidings.ts';
 
+/** Once devices have had time to answer. */
+const FIRST_BUS_REPORT_MS = 1_000;
 const BUS_REPORT_EVERY_MS = 5_000;
 /** Of a bus report (drivers/rs485.ts). */
 const WARNINGS_MAX = 16;
@@ -118,12 +120,12 @@ async function work({ bus, tidings, fleet, context }: WorkOptions, signal: Abort
   const ended = new AbortController();
   const both = AbortSignal.any([signal, ended.signal]);
   async function tellOften(): Promise<never> {
-    for (;;) {
+    for (let waitMs = FIRST_BUS_REPORT_MS; ; waitMs = BUS_REPORT_EVERY_MS) {
+      await context.clock.sleep(waitMs, both);
       const { warnings, ...rest } = bus.report();
       const all = [...warnings, ...fleet.warnings()].slice(0, WARNINGS_MAX);
       context.report({ subject: 'bus', state: { ...rest, warnings: all } });
       fleet.report();
-      await context.clock.sleep(BUS_REPORT_EVERY_MS, both);
     }
   }
   const parts = [bus.run(both), tidings.run(both), tellOften()];
