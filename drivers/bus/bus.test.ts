@@ -13,12 +13,12 @@ import {
   REFUSAL,
   says,
 } from './test-bus.ts';
+import { LEAST_PATIENCE_MS, MARGIN_MS } from './turnaround.ts';
 import { characterMs, rtuGapMs } from './wire.ts';
 
 const TC = characterMs(optionsWith());
 const WIRE_MS = 8 * TC;
 /** What the machine itself may add; see line.ts. */
-const MARGIN_MS = 10;
 
 it('has an exchange on the wire', async () => {
   const { bus, clock, soon, wire } = await openTestBus(says(7));
@@ -52,7 +52,9 @@ it('learns how soon a device answers, and waits no longer', async () => {
   }
   isDead.value = true;
   const outcome = outcomeOf(bus.exchange(ask(17), command(soon()), forever));
-  await clock.advance(WIRE_MS + MARGIN_MS + 2);
+  await clock.advance(WIRE_MS + LEAST_PATIENCE_MS + MARGIN_MS - 2);
+  expect(outcome()).toBe('pending');
+  await clock.advance(4);
   expect(outcome()).toBe('NO_REPLY');
   // Another question may take longer: nobody knows yet.
   await clock.advance(200);

@@ -15,6 +15,7 @@ import {
   says,
 } from './test-bus.ts';
 import { openTestPort } from './test-port.ts';
+import { LEAST_PATIENCE_MS, MARGIN_MS } from './turnaround.ts';
 import { characterMs } from './wire.ts';
 
 const TC = characterMs(optionsWith());
@@ -28,7 +29,7 @@ describe('a reply that is late', () => {
       ([address = 0, question = 0]) => {
         asked += 1;
         const bytes = frame(address, question, asked);
-        return { bytes, turnaroundMs: isLate && address === 1 ? 60 : 1 };
+        return { bytes, turnaroundMs: isLate && address === 1 ? 85 : 1 };
       },
       { turnaroundMaxMs: 100 },
     );
@@ -40,7 +41,7 @@ describe('a reply that is late', () => {
     isLate = true;
     const sentAt = clock.monotonic();
     const missed = outcomeOf(bus.exchange(ask(1), command(soon()), forever));
-    await clock.advance(WIRE_MS + 20);
+    await clock.advance(WIRE_MS + LEAST_PATIENCE_MS + MARGIN_MS);
     expect(missed()).toBe('NO_REPLY');
     isLate = false;
     const next = outcomeOf(bus.exchange(ask(1), command(soon()), forever));
@@ -69,7 +70,7 @@ describe('a reply that is late', () => {
     const sentAt = clock.monotonic();
     const missed = outcomeOf(bus.exchange(anonymous, command(soon()), forever));
     void bus.exchange(ask(2), command(soon()), forever).catch(() => {});
-    await clock.advance(50);
+    await clock.advance(70);
     expect(missed()).toBe('NO_REPLY');
     await clock.advance(250);
     expect(wire.sent.at(-1)?.bytes[0]).toBe(2);

@@ -125,8 +125,9 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
       // A frame with a bad checksum was the reply, most likely; after any other miss it may still come.
       const hadItsSay = answered || outcome.kind === 'crc';
       const lateUntil = hadItsSay ? endedAt : times.lateUntil;
-      // As long again as the device had: a reply that is a little late then falls into silence.
-      const again = answered ? 0 : Math.min(waitMs, Math.max(0, options.turnaroundMaxMs - waitMs));
+      // A reply that is a little late then falls into silence.
+      const rest = Math.max(0, options.turnaroundMaxMs - waitMs);
+      const again = answered ? 0 : Math.min(waitMs, rest, MARGIN_MS);
       quietUntil = exchange.anonymous ? lateUntil : endedAt + again;
       const turnaroundMs = heardAt - times.sentBy - ear.heard() * tc - latencyMs;
       return {

@@ -22,6 +22,12 @@ const DEVIATIONS = 4;
 const SAMPLES_TO_TRUST = 8;
 /** Below, there is nothing to double. */
 const LEAST_MS = 1;
+/**
+ * So long at least for a device that is alive. What a busy machine or device server holds up for once has nothing to do
+ * with the device, and a late reply that is taken for none is worse than a real miss noticed late: those are rare, and
+ * after three of them the device is only probed.
+ */
+export const LEAST_PATIENCE_MS = 50;
 
 export const UNKNOWN_TURNAROUND: Turnaround = { samples: 0, meanMs: 0, deviationMs: 0, missesInARow: 0 };
 
@@ -64,9 +70,9 @@ export function shortestWaitMs(turnaround: Turnaround): number | undefined {
   return turnaround.samples < SAMPLES_TO_TRUST ? undefined : estimateMs(turnaround);
 }
 
-/** How long to wait for the beginning of its reply, margin apart. */
+/** How long to wait for the beginning of the reply of a device that is alive, margin apart. */
 export function waitMs(turnaround: Turnaround, longestMs: number): number {
   const shortest = shortestWaitMs(turnaround);
   if (shortest === undefined) return longestMs;
-  return Math.min(longestMs, shortest * 2 ** turnaround.missesInARow);
+  return Math.min(longestMs, Math.max(LEAST_PATIENCE_MS, shortest * 2 ** turnaround.missesInARow));
 }

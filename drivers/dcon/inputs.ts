@@ -12,7 +12,10 @@ type InputPin = (typeof INPUT_PINS)[number];
 export interface Inputs {
   /** Bit 0 is input 0. */
   read(levels: number): void;
-  /** Those that were active since the last reading of the latch; seen in the levels, they are counted there. */
+  /**
+   * Those that were active since the last reading of the latch. They are counted with the next reading of the levels,
+   * and once where they show in it: an activation that had just begun.
+   */
   latched(mask: number): void;
   /** What was read before says nothing about what is read next. */
   forget(): void;
@@ -37,6 +40,8 @@ export function openInputs({ hwId, clock, log, inUse, emit }: InputsOptions): In
   let levels: number | undefined;
   /** Levels of the reading before, for what the latch remembers lies between two. */
   let before = 0;
+  /** Remembered by the latch, and not seen in the levels so far. */
+  let short = 0;
 
   function count(mask: number): void {
     INPUT_PINS.forEach((input, channel) => {
@@ -49,17 +54,18 @@ export function openInputs({ hwId, clock, log, inUse, emit }: InputsOptions): In
 
   return {
     read(now) {
-      const activated = levels === undefined ? 0 : now & ~levels;
+      const activated = (levels === undefined ? 0 : now & ~levels) | short;
       before = levels ?? now;
       levels = now;
+      short = 0;
       if (activated !== 0) count(activated);
     },
     latched(mask) {
-      const short = mask & ~(levels ?? mask) & ~before;
-      if (short !== 0) count(short);
+      short |= mask & ~(levels ?? mask) & ~before;
     },
     forget() {
       levels = undefined;
+      short = 0;
     },
     edges: () => Object.fromEntries([...seen].map(([input, { total, at }]) => [input, { total, at }])),
     async run(signal) {

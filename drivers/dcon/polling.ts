@@ -75,7 +75,6 @@ export function pollOf(works: Works, framing: Framing, everyMs: number): Poll {
       if (inputs === 0) return;
       works.inputs.latched(inputs);
       latch = 'stale';
-      works.changed();
     });
   }
 

@@ -1,0 +1,37 @@
+/** Activations as a module's levels and its latch tell them together, reading by reading. */
+import { expect, it } from 'vitest';
+import { manualClock } from '../../test/manual-clock.ts';
+import { openInputs } from './inputs.ts';
+
+function opened() {
+  const log = { debug() {}, info() {}, warn() {}, error() {} };
+  return openInputs({ hwId: 'io', clock: manualClock(), log, inUse: () => ({}), emit: async () => {} });
+}
+
+it('counts an activation once that begins between a reading of the levels and one of the latch', () => {
+  const inputs = opened();
+  inputs.read(0b0);
+  inputs.latched(0b1);
+  inputs.read(0b1);
+  inputs.latched(0b1);
+  inputs.read(0b1);
+  expect(inputs.edges()).toMatchObject({ input0: { total: 1 } });
+});
+
+it('counts one that is over before the levels are read again', () => {
+  const inputs = opened();
+  inputs.read(0b0);
+  inputs.latched(0b10);
+  inputs.read(0b0);
+  inputs.read(0b0);
+  expect(inputs.edges()).toMatchObject({ input1: { total: 1 } });
+});
+
+it('forgets what the latch told of a module that is looked at anew', () => {
+  const inputs = opened();
+  inputs.read(0b0);
+  inputs.latched(0b1);
+  inputs.forget();
+  inputs.read(0b0);
+  expect(inputs.edges()).toEqual({});
+});
