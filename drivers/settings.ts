@@ -117,7 +117,10 @@ export type GatewayReport = z.infer<typeof gatewayReport>;
 /** Minutes of the day. */
 const minutes = z.int().min(0).max(1_440);
 
-/** What travels to a lock. A lock that cannot carry one of these says so with REFUSED. */
+/**
+ * What travels to a lock. What a lock cannot carry of it is named in `unsupported` of the answer and of its reports;
+ * REFUSED when it can carry nothing.
+ */
 export const lockConfiguration = z.strictObject({
   name: z.string().nullable(),
   number: z.int().nullable(),
@@ -154,6 +157,8 @@ export const lockApplied = z.object({
   ...lockVersions,
   /** The frames as sent, base64, in order. */
   payloads: z.array(z.base64()),
+  /** Fields of the configuration that hold something and that the lock cannot carry. */
+  unsupported: z.array(text).max(APPS_MAX).optional(),
 });
 export type LockApplied = z.infer<typeof lockApplied>;
 
@@ -180,5 +185,9 @@ export const lockReport = z.object({
   samVersion: text.optional(),
   zigbeeFirmwareVersion: text.optional(),
   capabilities: z.array(text).max(APPS_MAX).optional(),
+  /** Percent, of a standard lock: before its firmware is replaced. */
+  battery: z.int().min(0).max(100).optional(),
+  /** Of the configuration it took last (lockApplied). */
+  unsupported: z.array(text).max(APPS_MAX).optional(),
 });
 export type LockReport = z.infer<typeof lockReport>;

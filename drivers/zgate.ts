@@ -77,8 +77,18 @@ export const updateLock = z.strictObject({
   file: z.string().max(4_096),
 });
 export type UpdateLock = z.infer<typeof updateLock>;
-export const updatedLock = z.object({ zigbeeFirmwareVersion: text.nullable() });
-export type UpdatedLock = z.infer<typeof updatedLock>;
+
+export const cancelUpdate = z.strictObject({ hwId: ieeeAddress });
+
+export const lockUpdated = z.object({
+  hwId: ieeeAddress,
+  /** refused: the lock has this firmware or a newer one, or the file is not for it · failed: it can be tried again */
+  outcome: z.enum(['updated', 'refused', 'failed', 'cancelled']),
+  reason: text.nullable(),
+  /** As the lock tells it after the update. */
+  zigbeeFirmwareVersion: text.nullable(),
+});
+export type LockUpdated = z.infer<typeof lockUpdated>;
 
 export const firmwareProgress = z.object({
   hwId: ieeeAddress,
@@ -87,6 +97,7 @@ export const firmwareProgress = z.object({
 });
 export type FirmwareProgress = z.infer<typeof firmwareProgress>;
 
+/** After its interview; not when it merely comes back to the network it is in. It is configured anew. */
 export const lockJoined = z.object({
   hwId: ieeeAddress,
   manufacturer: text.nullable(),
@@ -112,49 +123,28 @@ export const lockEvent = z.object({
   /** keypad, rf, manual, rfid; null: not told. */
   source: word.nullable(),
   userId: z.int().min(0).max(65_535).nullable(),
-  /** Epoch milliseconds. */
-  at: z.int(),
+  /** Epoch milliseconds, up to the last that a date can show (ECMA-262, 21.4.1.1). */
+  at: z.int().min(0).max(8.64e15),
 });
 export type LockEvent = z.infer<typeof lockEvent>;
 
 /** Below what one message of a host may hold (src/field/ipc.ts): some hundred locks, compressed. */
 export const SNAPSHOT_MAX_BYTES = 200 * 1024;
 
+/**
+ * An archive is one event: a thousand locks take about half of this, for their records are much alike. The library's
+ * database and the coordinator's backup (open-coordinator-backup), compressed; the driver makes it and reads it.
+ */
+export const ARCHIVE_MAX_BYTES = 200_000;
+export const archive = z.instanceof(Uint8Array).refine(({ length }) => length <= ARCHIVE_MAX_BYTES);
+
 /** Everything that is needed to carry the network on, also on another stick. Holds the network key. */
 export const snapshot = z.object({
-  /** gzip of the JSON of SnapshotContent. */
-  data: z.instanceof(Uint8Array).refine(({ length }) => length <= SNAPSHOT_MAX_BYTES, 'too long'),
-  /** Locks in it, for people who choose one. */
+  archive,
+  /** Locks that are in it. */
   locks: z.int().min(0),
+  /** Of the coordinator; with another one at the same port it must not be put back unasked. */
+  hwId: ieeeAddress,
+  zigbeeChannel: channel.nullable(),
 });
 export type Snapshot = z.infer<typeof snapshot>;
-export interface SnapshotContent {
-  /** The library's database, as it is on the disk. */
-  database: string;
-  /** The coordinator's backup (open-coordinator-backup); null: it has none yet. */
-  backup: string | null;
-}
-
-const hex = (bytes: number) => z.string().regex(new RegExp(`^[0-9a-f]{${2 * bytes}}$`));
-
-/** What the daemon adds to the options of a gateway's link, as `zgate`; anew at each start of its host. */
-export const zgateStart = z.strictObject({
-  /** Drawn once for good at random; of a network that is formed. Secret. */
-  networkKey: hex(16),
-  panId: z.int().min(1).max(0xfffe),
-  extendedPanId: hex(8),
-  /** Where a network may be formed; one that is formed stays on its channel. Empty: any. */
-  allowedChannels: z.array(channel).max(16),
-  /** PEM of the certificates a gateway reached by TLS must show, or that must have issued it; null: none is trusted. */
-  trust: z.string().nullable(),
-  /** Absolute path of a folder for the driver's files alone (0700). They outlive the host. */
-  directory: z.string().min(1).max(4_096),
-  /** The latest, or the one to restore: for a driver whose files are gone or damaged. null: there never was one. */
-  snapshot: snapshot.nullable(),
-  /**
-   * Somebody asked for `snapshot` to take the place of the driver's files. The same id again, as after a crash, is the
-   * same wish: a driver that has fulfilled it keeps the id beside its files and does not do it again. null: nobody did.
-   */
-  restore: z.guid().nullable(),
-});
-export type ZgateStart = z.infer<typeof zgateStart>;

@@ -9,6 +9,7 @@
 import { join } from 'node:path';
 import { DriverError, type Plain } from '../drivers/driver.ts';
 import { lockApplied } from '../drivers/settings.ts';
+import { unlocked } from '../drivers/zgate.ts';
 import type { Audit } from './audit/audit.ts';
 import { openCatalogue } from './catalogue/catalogue.ts';
 import type { Clock } from './clock.ts';
@@ -72,7 +73,10 @@ export async function openEstate(options: EstateOptions) {
     doorExists: (id) => doors.exists(id),
     relayChanged: (doorId) => doors.wake(doorId),
   });
-  const doors = openDoors(options, { catalogue, relay: rs485.relay, zgates, execute });
+  const doors = openDoors(options, {
+    ...{ catalogue, relay: rs485.relay, zgates, execute },
+    pulse: (deviceId, caller) => rs485.pulse(deviceId, caller),
+  });
   const siteImport = openSiteImport({
     ...{ database, audit, systemId: options.systemId },
     known: {
@@ -88,7 +92,7 @@ export async function openEstate(options: EstateOptions) {
     doors: doors.importPlan,
     rs485: rs485.importPlan,
   });
-  const field = opening.use(await openLinks(options, [rs485, zgates, doors], rs485.event));
+  const field = opening.use(await openLinks(options, [rs485, zgates, doors], [rs485.event, doors.event]));
   tasks.start('RS-485 settings', rs485.applySettings);
   tasks.start('RS-485 reports', rs485.keepReports);
   tasks.start('RS-485 devices', rs485.keepFound);
@@ -110,7 +114,7 @@ export async function openEstate(options: EstateOptions) {
   return { field, figures, jobs, backUp, catalogue, networks, zgates, rs485, doors, siteImport };
 }
 
-interface DoorNeeds extends Pick<DoorSliceOptions, 'catalogue' | 'relay'> {
+interface DoorNeeds extends Pick<DoorSliceOptions, 'catalogue' | 'relay' | 'pulse'> {
   zgates: Zgates;
   execute: Field['execute'];
 }
@@ -125,6 +129,7 @@ function openDoors(
   const linksUp = new Set<string>();
   const doors = openDoorSlice({
     ...{ ...common, ...needs, gatewayOfLink: zgates.ofLink, gateway: zgates.connection },
+    networkOf: zgates.networkOf,
     clockSynchronised,
     unreachable({ gatewayId }) {
       const link = linkOf(gatewayId);
@@ -136,6 +141,14 @@ function openDoors(
       const answer = lockApplied.safeParse(await execute(linkOf(gatewayId) ?? '', command, signal));
       if (answer.data) return answer.data;
       throw new DriverError('BAD_REPLY', 'the lock did not say what it has in force');
+    },
+    async unlockLock({ gatewayId }, data, timeoutMs) {
+      // Whoever asked may have gone; what is on its way goes on, and its outcome is wanted.
+      const { signal } = new AbortController();
+      const command: FieldCommand = { kind: 'unlock', data, timeoutMs };
+      const answer = unlocked.safeParse(await execute(linkOf(gatewayId) ?? '', command, signal));
+      if (answer.data) return answer.data;
+      throw new DriverError('BAD_REPLY', 'the gateway did not say what became of it');
     },
     openReconciler: (configuration) =>
       openReconciler({ ...configuration, name: 'door configurations', clock, log }),
@@ -162,7 +175,7 @@ type Listener = Pick<Zgates, 'report' | 'link'>;
 function openLinks(
   { config, clock, log, processes }: EstateOptions,
   listeners: Listener[],
-  takeEvent: Rs485['event'],
+  takers: Rs485['event'][],
 ): Promise<Field> {
   return openField({
     ...processes,
@@ -180,7 +193,8 @@ function openLinks(
       for (const listener of listeners) listener.link(linkId, up);
     },
     async onEvent(link, event) {
-      if (!(await takeEvent(link, event))) log.info({ link, kind: event.kind }, 'a link told an event');
+      for (const take of takers) if (await take(link, event)) return;
+      log.info({ link, kind: event.kind }, 'a link told an event');
     },
   });
 }

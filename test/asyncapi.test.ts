@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { MESSAGES } from '../drivers/encoder/messages.ts';
-import { configurationEnded, presenceChanged } from '../src/doors/live-events.ts';
+import type { LockEvent } from '../drivers/zgate.ts';
+import { configurationEnded, happenedAt, lockChanged, presenceChanged } from '../src/doors/live-events.ts';
 import type { DoorRow } from '../src/doors/table.ts';
 import { gapEvent, liveEvent, withReplayed } from '../src/events/cloud-event.ts';
 import { connectionChanged as zgateConnection } from '../src/zgates/live-events.ts';
@@ -191,6 +192,10 @@ describe('what is really said', () => {
 
 describe('what live readers alone are told', () => {
   const ID = '6f1c2a9e-58d4-4a39-9d41-0c5f7a1f3b2d';
+  const HAPPENED: LockEvent = {
+    ...{ hwId: '00124b0001020304', kind: 'operation', what: 'unlocked', source: 'keypad' },
+    ...{ userId: 7, at: 0 },
+  };
   const row = { id: ID, config_version: 3, config_correlation_id: 'c-1' } as DoorRow;
 
   it.each([
@@ -198,6 +203,10 @@ describe('what live readers alone are told', () => {
     configurationEnded(row, 'applied'),
     configurationEnded(row, 'refused', 'not supported'),
     configurationEnded(row, 'expired'),
+    lockChanged(ID, 'joined', { mac: '00124b0001020304', gatewayId: ID }),
+    lockChanged(ID, 'replaced', { mac: '00124b0001020304', gatewayId: null }),
+    happenedAt(ID, HAPPENED),
+    happenedAt(ID, { ...HAPPENED, kind: 'door', what: 'doorOpen', source: null, userId: null }),
     zgateConnection(ID, true, 0),
   ])('is as the document has it, to the last field: $type $data.outcome', (event) => {
     const recorded = { systemId: ID, at: 0, clockSynchronised: true };

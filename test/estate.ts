@@ -1,7 +1,9 @@
 /** Doors, catalogue and import on a real database, behind the real pipeline; the rest of the gateway is played. */
+import { randomUUID } from 'node:crypto';
 import { onTestFinished } from 'vitest';
 import { DriverError, type Plain } from '../drivers/driver.ts';
 import type { LockApplied, LockApply } from '../drivers/settings.ts';
+import type { Unlock, Unlocked } from '../drivers/zgate.ts';
 import type { AuditEntry } from '../src/audit/audit.ts';
 import { openCatalogue } from '../src/catalogue/catalogue.ts';
 import { catalogueOperations } from '../src/catalogue/operations.ts';
@@ -79,6 +81,9 @@ export async function openEstate(database?: Database, { now, isClockSynchronised
     /** What a lock reports over the gateway. */
     report: (mac: string, more: Record<string, Plain> = {}, link = LINK) =>
       doors.report(link, { subject: `device:${mac}`, state: { connected: true, hwId: mac, ...more } }),
+    /** What a gateway tells; resolves with whether it was taken. */
+    tell: (kind: string, data: Plain, id: string = randomUUID(), link = LINK) =>
+      doors.event(link, { id, kind, data }),
     connectGateway(connected: boolean) {
       played.gateway = { connected, changedAt: clock.now() };
       doors.gatewayChanged(GATEWAY, connected);
@@ -119,6 +124,11 @@ function playedParts(clock: ManualClock) {
       ...versions,
       payloads: ['AQID'],
     }),
+    unlocks: [] as { lock: LockAddress; unlock: Unlock; timeoutMs: number }[],
+    unlock: async (): Promise<Unlocked> => ({ outcome: 'confirmed' }),
+    /** Devices whose relay was fired. */
+    pulses: [] as string[],
+    pulse: async (): Promise<{ outcome: 'confirmed' | 'unknown' }> => ({ outcome: 'confirmed' }),
     rs485: (() => ({ changes: [], write() {} })) as MakeImportPlan<Rs485Entry>,
   };
 }
@@ -141,7 +151,16 @@ function openPlayedDoors({ played, ...common }: Common) {
     relay: (id) => played.relays.get(id),
     gatewayOfLink: (link) => (link === LINK ? GATEWAY : undefined),
     gateway: (id) => (id === GATEWAY ? played.gateway : undefined),
+    networkOf: (id) => (id === GATEWAY ? 'n' : null),
     unreachable: () => played.unreachable,
+    async unlockLock(lock, unlock, timeoutMs) {
+      played.unlocks.push({ lock, unlock, timeoutMs });
+      return played.unlock();
+    },
+    async pulse(deviceId) {
+      played.pulses.push(deviceId);
+      return played.pulse();
+    },
     applyConfiguration: async (lock, apply, timeoutMs) => {
       played.sent.push({ lock, apply });
       played.timeoutMs = timeoutMs;

@@ -86,6 +86,9 @@ export async function openFieldSite(onBus: Plain[] = [{ kind: 'rs485', hwId: 'io
       ...{ ...estate, close, published, audits },
       behave: (link: string, hwId: string, more: Record<string, Plain>) =>
         estate.field.execute(link, { kind: 'behave', data: { hwId, ...more }, timeoutMs: 5_000 }, signal),
+      /** Has what plays the gateway do something, such as have a lock join. */
+      play: (kind: string, data: Plain = {}) =>
+        estate.field.execute('zb-1', { kind, data, timeoutMs: 5_000 }, signal),
       isConnected: () => estate.rs485.get(DEVICE).device.connectionState.connected,
       change: (relayIndex: number) => estate.rs485.update(DEVICE, { relayIndex }, CALLER),
       killHost(name: string) {

@@ -14,6 +14,7 @@ import {
   rs485Apply,
 } from '../settings.ts';
 import { busCommands, busReportOf, type PlayedDevice, rs485Conduct, rs485ReportOf } from './bus.ts';
+import { type GatewayOptions, isJoinable, lockConduct, type PlayedNode, zgateCommands } from './zgate.ts';
 
 const DEVICES_MAX = 256;
 const DELAY_MAX_MS = 60_000;
@@ -30,6 +31,7 @@ const conduct = {
   ...rs485Conduct,
   zigbeeChannel: channel.optional(),
   permitJoin: z.boolean().optional(),
+  ...lockConduct,
 };
 
 const device = z.strictObject({ hwId, kind: z.enum(['rs485', 'lock', 'gateway']), ...conduct });
@@ -39,8 +41,12 @@ type Device = z.output<typeof device>;
 /** Absent: unchanged. */
 const behaveData = z.strictObject({ hwId, ...conduct });
 
+type Played = Device & PlayedDevice & PlayedNode;
+
 export interface DevicesOptions {
   devices: readonly Device[];
+  /** Of a gateway's link. */
+  gateway: GatewayOptions;
   clock: Clock;
   report(report: StateReport): void;
   emit(event: DriverEvent, signal: AbortSignal): Promise<void>;
@@ -52,23 +58,24 @@ export interface Devices {
   /** Reports every device, as a driver does that asks them at an interval; each change is reported at once. */
   report(): void;
   /**
-   * Commands by kind: those of drivers/settings.ts and drivers/rs485.ts; `behave`, which changes how a device behaves;
-   * `press` and `alarm`, which have it tell an event.
+   * Commands by kind: those of drivers/settings.ts, drivers/rs485.ts and drivers/zgate.ts; `behave`, which changes how a
+   * device behaves; `press`, `alarm`, `join` and `happen`, which have it tell an event; `takeSnapshot`; `started`, which
+   * answers with what the daemon gave the link of a gateway.
    */
   readonly commands: ReadonlyMap<string, (data: Plain, signal: AbortSignal) => Promise<Plain>>;
 }
 
-export function openDevices({ devices, clock, report, emit, valid }: DevicesOptions): Devices {
-  const played = devices.map((one): Device & PlayedDevice => ({ ...one }));
+export function openDevices({ devices, gateway, clock, report, emit, valid }: DevicesOptions): Devices {
+  const played = devices.map((one): Played => ({ ...one }));
   const onBus = played.filter(({ kind }) => kind === 'rs485');
-  const tell = (one: Device & PlayedDevice) => {
+  const tell = (one: Played) => {
     if (!one.quiet || one.isWatched) report(reportOf(one, clock));
   };
 
   /** Has the device do what it was told, if it will. */
   async function carryOut(
-    one: Device | undefined,
-    change: Partial<Device>,
+    one: Played | undefined,
+    change: Partial<Played>,
     signal: AbortSignal,
   ): Promise<void> {
     if (!one || one.connected === false) throw new DriverError('NO_REPLY', 'the device does not answer');
@@ -99,6 +106,7 @@ export function openDevices({ devices, clock, report, emit, valid }: DevicesOpti
     },
     commands: new Map<string, (data: Plain, signal: AbortSignal) => Promise<Plain>>([
       ...busCommands({ devices: onBus, clock, tell, emit, valid }),
+      ...zgateCommands({ played, start: gateway, clock, report, tell, emit, carryOut, valid }),
       [
         'behave',
         async (data) => {
@@ -146,7 +154,7 @@ function channelOf(one: Device | undefined): number {
   return one?.zigbeeChannel ?? 11;
 }
 
-function reportOf(one: Device & PlayedDevice, clock: Clock): StateReport {
+function reportOf(one: Played, clock: Clock): StateReport {
   const common = {
     connected: one.connected ?? true,
     hwId: one.hwId,
@@ -160,11 +168,16 @@ function reportOf(one: Device & PlayedDevice, clock: Clock): StateReport {
       return { subject: `device:${one.hwId}`, state: rs485ReportOf(one, common, clock) as Plain };
     case 'lock': {
       const { connected } = common;
-      const state = { connected, hwId: one.hwId, configVersion: one.version ?? 0 } satisfies LockReport;
+      const heard = one.lostAt ?? clock.now();
+      const state = {
+        ...{ connected, hwId: one.hwId, configVersion: one.version ?? 0 },
+        ...(connected && { lastSeen: heard }),
+        ...(one.dueBatteryUnderLoad !== undefined && { dueBatteryUnderLoad: one.dueBatteryUnderLoad }),
+      } satisfies LockReport;
       return { subject: `device:${one.hwId}`, state };
     }
     case 'gateway': {
-      const { permitJoin = false } = one;
+      const permitJoin = isJoinable(one, clock);
       const state = { ...common, zigbeeChannel: channelOf(one), permitJoin } satisfies GatewayReport;
       return { subject: 'gateway', state };
     }

@@ -16,10 +16,12 @@ import {
   type Plain,
 } from '../driver.ts';
 import { type Devices, devicesOption, openDevices } from './devices.ts';
+import { gatewayOptions } from './zgate.ts';
 
 const optionsSchema = z.strictObject({
   reportEveryMs: z.int().min(10).max(3_600_000).default(1_000),
   devices: devicesOption,
+  ...gatewayOptions.shape,
 });
 
 const failData = z.strictObject({
@@ -38,11 +40,12 @@ export async function openLoopback(
   context: DriverContext,
   signal: AbortSignal,
 ): Promise<Driver> {
-  const { reportEveryMs, devices: played } = valid(optionsSchema, options, 'INVALID_OPTIONS');
+  const { reportEveryMs, devices: played, ...gateway } = valid(optionsSchema, options, 'INVALID_OPTIONS');
   signal.throwIfAborted();
   const broken = new AbortController();
   const devices = openDevices({
     devices: played,
+    gateway,
     clock: context.clock,
     report: context.report,
     emit: context.emit,

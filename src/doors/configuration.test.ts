@@ -182,7 +182,7 @@ describe('a door', () => {
     estate.played.attempts.set(id, at + 60_000);
     expect(await configuration(id)).toEqual({
       ...{ wanted: 1, applied: null, reported: null, inForce: false, waiting: true },
-      ...{ expiresAt: null, withdrawn: null },
+      ...{ expiresAt: null, unsupported: [], withdrawn: null },
       failure: { ...failure, at: '2026-01-01T00:00:00.000Z' },
       nextAttempt: '2026-01-01T00:01:00.000Z',
     });

@@ -60,10 +60,10 @@ const WEEK = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'];
 /** A configuration goes to a sleeping lock frame by frame. */
 const LOCK_TIMEOUT_MS = 60_000;
 /**
- * What loosens a door is not sent later than this before it is withdrawn: the parent of a sleeping lock may hold a frame
- * for 7.68 s (Zigbee specification R22, nwkTransactionPersistenceTime).
+ * The parent of a sleeping lock may hold a frame for 7.68 s (Zigbee specification R22, nwkTransactionPersistenceTime): what
+ * must not come late is not sent later than this before its end.
  */
-const HELD_FRAME_MS = 8_000;
+export const HELD_FRAME_MS = 8_000;
 /** Versions are unsigned 32-bit numbers in the lock; beyond this one there is no next. */
 const LAST_VERSION = 0xff_ff_ff_ff;
 

@@ -13,7 +13,7 @@ import { importDoors } from './import.ts';
 import type { Locks } from './locks.ts';
 import { attemptsOf, cancelIn, type PendingOptions, pendingOf, withdrawnOf } from './pending.ts';
 import type { Door, DoorCreation, DoorOptionsResult, DoorQuery, DoorState, DoorUpdate } from './schema.ts';
-import type { DoorRow, DoorTable } from './table.ts';
+import { type DoorRow, type DoorTable, existing } from './table.ts';
 
 export interface DoorsOptions extends PendingOptions {
   database: Database;
@@ -122,15 +122,6 @@ export function openDoors(options: DoorsOptions) {
   };
 }
 
-function existing(table: DoorTable, doorId: string): DoorRow {
-  const row = table.door.get(doorId);
-  if (row) return row;
-  throw new GatehouseError(
-    'NOT_FOUND',
-    `There is no door ${doorId}. The list of doors says which there are.`,
-  );
-}
-
 function assertVersion(inBody: number | undefined, present: number): void {
   if (inBody === undefined || inBody === present) return;
   const message = `The door is at version ${present} by now: read it again, then repeat the change on what it is.`;
@@ -234,6 +225,7 @@ function stateOf(row: DoorRow, options: DoorsOptions): DoorState {
           status: connection.status,
           since: new Date(connection.since).toISOString(),
           reportAge: connection.ageMs ?? null,
+          leftAt: row.lock_left_at === null ? null : new Date(row.lock_left_at).toISOString(),
         }
       : null,
     configuration: {
@@ -243,6 +235,7 @@ function stateOf(row: DoorRow, options: DoorsOptions): DoorState {
       inForce: configuration.isInForce(row),
       waiting: configuration.isWaiting(row),
       ...attemptsOf(row, options),
+      unsupported: locks.report(row)?.unsupported ?? [],
       withdrawn: withdrawnOf(row),
     },
   };

@@ -34,6 +34,17 @@ export type TravellingWanted = Pick<Wanted, (typeof TRAVELS)[number]>;
 
 export const NO_OPTIONS: DoorOptions = { accessInternal: { doors: [], interval: null }, outputs: [] };
 
+export const NOTHING_WANTED: Wanted = {
+  name: null,
+  groupId: null,
+  number: null,
+  options: NO_OPTIONS,
+  standOpenEnabled: false,
+  pmsId: null,
+  scheduleId: null,
+  templateId: null,
+};
+
 export function wantedOf(row: DoorRow): Wanted {
   return {
     name: row.name,

@@ -12,7 +12,7 @@ import {
   changedFields,
   edited,
   insertDoor,
-  NO_OPTIONS,
+  NOTHING_WANTED,
   storeWanted,
   travelling,
   type Wanted,
@@ -38,17 +38,6 @@ interface Item {
   wiring: Wiring;
   change: Change;
 }
-
-const NOTHING_WANTED: Wanted = {
-  name: null,
-  groupId: null,
-  number: null,
-  options: NO_OPTIONS,
-  standOpenEnabled: false,
-  pmsId: null,
-  scheduleId: null,
-  templateId: null,
-};
 
 export interface DoorImportOptions {
   table: DoorTable;

@@ -1,4 +1,5 @@
 /** What live readers are told of doors. */
+import type { LockEvent } from '../../drivers/zgate.ts';
 import type { LiveEvent } from '../events/events.ts';
 import type { DoorRow } from './table.ts';
 
@@ -14,6 +15,22 @@ export function configurationEnded(row: DoorRow, outcome: ConfigurationEnd, reas
 /** `at`: since when, epoch milliseconds. */
 export function presenceChanged(doorId: string, status: string, at: number): LiveEvent {
   return ofDoor(doorId, 'connection', { status, since: new Date(at).toISOString() });
+}
+
+/** `merged`: the door is no more, its lock having taken the place of another one's. */
+export type LockChange = 'joined' | 'left' | 'moved' | 'replaced' | 'merged';
+
+export function lockChanged(
+  doorId: string,
+  change: LockChange,
+  { mac, gatewayId }: { mac: string | null; gatewayId: string | null },
+): LiveEvent {
+  return ofDoor(doorId, 'lock', { change, mac, gatewayId });
+}
+
+/** Somebody came or went, or tried to. */
+export function happenedAt(doorId: string, { hwId: _, at, ...facts }: LockEvent): LiveEvent {
+  return ofDoor(doorId, 'event', { ...facts, at: new Date(at).toISOString() });
 }
 
 function ofDoor(doorId: string, what: string, data: Record<string, unknown>): LiveEvent {

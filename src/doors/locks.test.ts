@@ -102,6 +102,7 @@ describe('what a lock reports', () => {
     expect((await door(id)).connectionState).toMatchObject({ lqi: 60, lastSeen: START });
     expect((await state(id)).connection).toEqual({
       ...{ status: 'unknown', since: '2026-01-01T00:00:00.000Z', reportAge: null },
+      leftAt: null,
     });
   });
 
@@ -170,6 +171,7 @@ describe('the presence of a lock', () => {
     await estate.clock.advance(MINUTE);
     expect((await state(id)).connection).toEqual({
       ...{ status: 'connected', since: '2026-01-01T00:00:00.000Z', reportAge: MINUTE },
+      leftAt: null,
     });
     estate.connectGateway(false);
     await estate.clock.advance(MINUTE);

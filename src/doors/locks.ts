@@ -4,6 +4,7 @@
  */
 import type { StateReport } from '../../drivers/driver.ts';
 import { type LockReport, lockReport } from '../../drivers/settings.ts';
+import type { LockJoined } from '../../drivers/zgate.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import type { Log } from '../log.ts';
@@ -21,6 +22,12 @@ const LAST_DATE_MS = 8.64e15;
 
 /** Where a lock is, or undefined for a door without one. */
 type Place = Pick<DueRow, 'mac' | 'gateway_id'>;
+
+/** A lock in the network of a gateway. */
+export interface LockPlace {
+  mac: string;
+  gatewayId: string;
+}
 
 export type Presence = 'connected' | 'disconnected' | 'unknown';
 
@@ -42,7 +49,7 @@ export interface LocksOptions {
   /** undefined: there is no such gateway. `changedAt` in epoch milliseconds. */
   gateway(gatewayId: string): { connected: boolean; changedAt: number } | undefined;
   /** A lock came, went, or has another configuration than before. */
-  changed(place: { mac: string; gatewayId: string }, what: { isBack: boolean; configChanged: boolean }): void;
+  changed(place: LockPlace, what: { isBack: boolean; configChanged: boolean }): void;
 }
 
 export interface Locks {
@@ -54,6 +61,11 @@ export interface Locks {
   applied(place: Place, configVersion: number): void;
   /** A link reported the state of a subject. */
   take(linkId: string, report: StateReport): void;
+  /** The lock joined the network of a gateway, and told this. */
+  joined(place: LockPlace, told: LockJoined): void;
+  left(place: LockPlace): void;
+  /** Something happened at the lock; `at` in epoch milliseconds. */
+  happened(place: LockPlace, at: number): void;
   /** A gateway was lost: what its locks said is of the past. */
   lost(gatewayId: string): void;
   /** For supervise. */
@@ -64,10 +76,102 @@ export interface Locks {
 interface Told {
   report: LockReport;
   losses: number;
+  /** Epoch milliseconds; what was heard before is no sign that it is back. */
+  leftAt?: number;
 }
 
 export function openLocks(options: LocksOptions): Locks {
-  const { database, table, clock, log } = options;
+  const { clock, log } = options;
+  const memory = openMemory(options);
+  const { reported, keep, hasRoom } = memory;
+
+  function find({ mac, gateway_id }: Place) {
+    return mac === null || gateway_id === null ? undefined : reported.get(idOf(mac, gateway_id));
+  }
+
+  function connection(place: Place): Connection | undefined {
+    const { mac, gateway_id: gatewayId } = place;
+    if (mac === null) return undefined;
+    const gateway = gatewayId === null ? undefined : options.gateway(gatewayId);
+    const lost = memory.lossesOf(gatewayId ?? '');
+    const lock = find(place);
+    const ageMs = lock?.at === undefined ? undefined : Math.round(clock.monotonic() - lock.at);
+    if (gateway && !gateway.connected) return { status: 'unknown', since: gateway.changedAt, ageMs };
+    if (!gateway || lock?.state?.losses !== lost.count) return { status: 'unknown', since: lost.at, ageMs };
+    return { status: lock.connected ? 'connected' : 'disconnected', since: lock.changedAt, ageMs };
+  }
+
+  return {
+    connection,
+    report: (place) => find(place)?.state?.report,
+    applied(place, configVersion) {
+      const lock = find(place);
+      const report = lock?.state?.report;
+      if (!report || place.mac === null || place.gateway_id === null) return;
+      const state = { ...lock.state, report: { ...report, configVersion } } as Told;
+      reported.report(idOf(place.mac, place.gateway_id), lock.connected, state);
+    },
+    take(linkId, { subject, state }) {
+      const gatewayId = options.gatewayOfLink(linkId);
+      if (gatewayId === undefined || !subject.startsWith('device:')) return;
+      const mac = subject.slice('device:'.length);
+      const { data, error } = lockReport.safeParse(state);
+      if (data?.hwId !== mac)
+        return log.warn({ link: linkId, subject, err: error }, 'a lock reports no state');
+      const place = { mac, gateway_id: gatewayId };
+      const before = find(place);
+      if (!hasRoom({ mac, gatewayId })) return;
+      const was = connection(place)?.status;
+      const { leftAt } = before?.state ?? {};
+      const hasLeft = leftAt !== undefined && (data.lastSeen ?? 0) <= leftAt;
+      keep({ mac, gatewayId }, withDates(data), hasLeft ? leftAt : undefined);
+      const isBack = was !== 'connected' && connection(place)?.status === 'connected';
+      const configChanged = find(place)?.state?.report.configVersion !== before?.state?.report.configVersion;
+      if (isBack || configChanged || was !== connection(place)?.status)
+        options.changed({ mac, gatewayId }, { isBack, configChanged });
+    },
+    ...happenings(memory, clock),
+    lost: memory.lost,
+    keepReports: reported.run,
+  };
+}
+
+/** What gateways tell of locks beside their state. */
+function happenings(
+  { reported, keep, hasRoom }: Memory,
+  clock: Clock,
+): Pick<Locks, 'joined' | 'left' | 'happened'> {
+  return {
+    joined(place, { zigbeeFirmwareVersion, capabilities }) {
+      if (!hasRoom(place)) return;
+      const firmware = zigbeeFirmwareVersion === null ? {} : { zigbeeFirmwareVersion };
+      keep(place, { connected: true, hwId: place.mac, capabilities, lastSeen: clock.now(), ...firmware });
+    },
+    left(place) {
+      const { mac, gatewayId } = place;
+      if (reported.get(idOf(mac, gatewayId))) keep(place, { connected: false, hwId: mac }, clock.now());
+    },
+    happened(place, at) {
+      const { mac, gatewayId } = place;
+      if (!hasRoom(place)) return;
+      const lock = reported.get(idOf(mac, gatewayId));
+      // An event says nothing of whether the lock is there now.
+      const { report, losses } = lock?.state ?? { report: { connected: false, hwId: mac }, losses: -1 };
+      const lastEvent = Math.max(at, report.lastEvent ?? 0);
+      reported.report(idOf(mac, gatewayId), lock?.connected ?? false, {
+        report: { ...report, lastEvent },
+        losses,
+      });
+    },
+  };
+}
+
+const idOf = (mac: string, gatewayId: string) => `${gatewayId}/${mac}`;
+
+type Memory = ReturnType<typeof openMemory>;
+
+/** What locks told, with its age, and how often each gateway was lost since the start. */
+function openMemory({ database, table, clock, log }: LocksOptions) {
   const startedAt = clock.now();
   const losses = new Map<string, { count: number; at: number }>();
   const lossesOf = (gatewayId: string) => losses.get(gatewayId) ?? { count: 0, at: startedAt };
@@ -85,69 +189,27 @@ export function openLocks(options: LocksOptions): Locks {
   for (const { gateway_id, mac, report } of table.reports.all()) {
     const told = lockReport.safeParse(JSON.parse(report));
     if (told.data && room.take())
-      reported.add(`${gateway_id}/${mac}`, startedAt, { report: told.data, losses: -1 });
+      reported.add(idOf(mac, gateway_id), startedAt, { report: told.data, losses: -1 });
   }
-
   database
     .commit(() => table.forgetStrangers.run(), 'telemetry')
     .catch((error) => log.warn({ err: error }, 'reports of locks that are at no door were not removed'));
-
-  function find({ mac, gateway_id }: Place) {
-    return mac === null || gateway_id === null ? undefined : reported.get(`${gateway_id}/${mac}`);
-  }
-
-  function connection(place: Place): Connection | undefined {
-    const { mac, gateway_id: gatewayId } = place;
-    if (mac === null) return undefined;
-    const gateway = gatewayId === null ? undefined : options.gateway(gatewayId);
-    const lost = lossesOf(gatewayId ?? '');
-    const lock = find(place);
-    const ageMs = lock?.at === undefined ? undefined : Math.round(clock.monotonic() - lock.at);
-    if (gateway && !gateway.connected) return { status: 'unknown', since: gateway.changedAt, ageMs };
-    if (!gateway || lock?.state?.losses !== lost.count) return { status: 'unknown', since: lost.at, ageMs };
-    return { status: lock.connected ? 'connected' : 'disconnected', since: lock.changedAt, ageMs };
-  }
-
-  /** What the lock does not tell this time still holds. */
-  function keep(id: string, told: LockReport, gatewayId: string): void {
-    const before = reported.get(id)?.state?.report;
-    const state = { report: { ...before, ...told }, losses: lossesOf(gatewayId).count };
-    reported.report(id, told.connected, state);
-  }
-
   return {
-    connection,
-    report: (place) => find(place)?.state?.report,
-    applied(place, configVersion) {
-      const lock = find(place);
-      const report = lock?.state?.report;
-      if (!report || place.gateway_id === null) return;
-      const state = { ...lock.state, report: { ...report, configVersion } } as Told;
-      reported.report(`${place.gateway_id}/${place.mac}`, lock.connected, state);
-    },
-    take(linkId, { subject, state }) {
-      const gatewayId = options.gatewayOfLink(linkId);
-      if (gatewayId === undefined || !subject.startsWith('device:')) return;
-      const mac = subject.slice('device:'.length);
-      const { data, error } = lockReport.safeParse(state);
-      if (data?.hwId !== mac)
-        return log.warn({ link: linkId, subject, err: error }, 'a lock reports no state');
-      const id = `${gatewayId}/${mac}`;
-      const before = reported.get(id);
-      if (!before && !room.take()) return;
-      const place = { mac, gateway_id: gatewayId };
-      const was = connection(place)?.status;
-      keep(id, withDates(data), gatewayId);
-      const isBack = was !== 'connected' && connection(place)?.status === 'connected';
-      const version = reported.get(id)?.state?.report.configVersion;
-      const configChanged = version !== before?.state?.report.configVersion;
-      if (isBack || configChanged || was !== connection(place)?.status)
-        options.changed({ mac, gatewayId }, { isBack, configChanged });
-    },
-    lost(gatewayId) {
+    reported,
+    lossesOf,
+    lost(gatewayId: string): void {
       losses.set(gatewayId, { count: lossesOf(gatewayId).count + 1, at: clock.now() });
     },
-    keepReports: reported.run,
+    hasRoom: ({ mac, gatewayId }: LockPlace) =>
+      reported.get(idOf(mac, gatewayId)) !== undefined || room.take(),
+    /** What the lock does not tell this time still holds. With `leftAt` it is not there, whatever it told. */
+    keep({ mac, gatewayId }: LockPlace, told: LockReport, leftAt?: number): void {
+      const id = idOf(mac, gatewayId);
+      const before = reported.get(id)?.state?.report;
+      const state = { report: { ...before, ...told }, losses: lossesOf(gatewayId).count };
+      const hasLeft = leftAt !== undefined;
+      reported.report(id, told.connected && !hasLeft, { ...state, ...(hasLeft && { leftAt }) });
+    },
   };
 }
 

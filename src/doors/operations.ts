@@ -3,6 +3,7 @@ import { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../http/operation.ts';
 import { ROLES } from '../principal.ts';
 import type { Doors } from './doors.ts';
+import { lockOperations } from './lock-operations.ts';
 import {
   createBody,
   door,
@@ -14,14 +15,20 @@ import {
   listQuery,
   updateBody,
 } from './schema.ts';
+import type { DoorSlice } from './slice.ts';
 
 const params = z.object({ doorId });
 const tag = 'Doors';
 
 /** `segment` is the <product> segment of the paths. */
-export function doorOperations(doors: Doors, segment: string): Operation[] {
+export function doorOperations(doors: DoorSlice, segment: string): Operation[] {
   const path = `/${segment}/doors`;
-  return [...changes(doors, path), ...reads(doors, path), ...pending(doors, `${path}/{doorId}/pending`)];
+  return [
+    ...changes(doors, path),
+    ...reads(doors, path),
+    ...pending(doors, `${path}/{doorId}/pending`),
+    ...lockOperations(doors, path),
+  ];
 }
 
 function changes(doors: Doors, path: string): Operation[] {

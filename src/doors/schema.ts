@@ -224,6 +224,10 @@ export const doorState = z
           description:
             'Milliseconds since the last report of the lock; null: none since the gateway started, what the door shows is older',
         }),
+        leftAt: dateTime.nullable().openapi({
+          description:
+            'When the lock left its network; it is the lock of this door still, and may join again',
+        }),
       })
       .nullable()
       .openapi({ description: 'null: the door has no lock' }),
@@ -238,6 +242,9 @@ export const doorState = z
       expiresAt: dateTime
         .nullable()
         .openapi({ description: 'It loosens the door: when it is withdrawn if not acknowledged' }),
+      unsupported: z
+        .array(z.string())
+        .openapi({ description: 'What is wanted and the lock cannot carry; it stays wanted' }),
       withdrawn: z
         .object({
           field: z.string(),

@@ -11,14 +11,20 @@ import { type Configuration, type ConfigurationOptions, doorConfiguration } from
 import { openDeliveries } from './deliveries.ts';
 import { openDoors } from './doors.ts';
 import type { Thresholds } from './evaluated.ts';
+import { type LockEventsOptions, openLockEvents } from './lock-events.ts';
 import { type LocksOptions, openLocks } from './locks.ts';
 import { openLoosening } from './loosening.ts';
 import { openPresenceEvents } from './presence.ts';
+import { openReplaceLock } from './replace-lock.ts';
+import { openRoaming } from './roaming.ts';
 import { type DueRow, openDoorTable } from './table.ts';
+import { openUnlock, type UnlockOptions } from './unlock.ts';
 
 export interface DoorSliceOptions
   extends Pick<ConfigurationOptions, 'relay' | 'unreachable' | 'applyConfiguration'>,
-    Pick<LocksOptions, 'gatewayOfLink' | 'gateway'> {
+    Pick<LocksOptions, 'gatewayOfLink' | 'gateway'>,
+    Pick<LockEventsOptions, 'networkOf'>,
+    Pick<UnlockOptions, 'unlockLock' | 'pulse'> {
   database: Database;
   audit: Audit;
   events: LiveEvents;
@@ -55,21 +61,32 @@ export function openDoorSlice(options: DoorSliceOptions) {
   const presence = openPresenceEvents({ ...options, table, locks });
   const configuration = doorConfiguration({ ...options, table, deliveries, locks, loosening });
   const reconciler = options.openReconciler(configuration);
-  const doors = openDoors({
-    ...{ ...options, table, deliveries, locks, loosening, configuration, reconciler },
-    stored(doorId) {
-      loosening.noted(doorId);
-      // A new door may be of a lock that has been there for long.
-      presence.mark(doorId);
-      wake(doorId);
-    },
-  });
+  function stored(doorId: string): void {
+    loosening.noted(doorId);
+    // A new door may be of a lock that has been there for long.
+    presence.mark(doorId);
+    wake(doorId);
+  }
+  const parts = { ...options, table, deliveries, locks, bound: stored };
+  const doors = openDoors({ ...parts, loosening, configuration, reconciler, stored });
+  const replaceLock = openReplaceLock(parts);
+  const followLock = openRoaming(parts);
   return {
     ...doors,
     table,
     wake,
+    unlock: openUnlock(parts),
+    async replaceLock(...[doorId, ...rest]: Parameters<typeof replaceLock>) {
+      await replaceLock(doorId, ...rest);
+      return doors.get(doorId);
+    },
     /** A link reported the state of a subject. */
-    report: (linkId: string, report: StateReport) => locks.take(linkId, report),
+    report(linkId: string, report: StateReport): void {
+      locks.take(linkId, report);
+      followLock(linkId, report.subject);
+    },
+    /** Resolves when it is durable; false when it is none of a lock. */
+    event: openLockEvents({ ...parts, changed: presence.mark }),
     /** A Zigbee gateway was lost, or is back: then its doors are not let wait for their back-off. */
     gatewayChanged(gatewayId: string, connected: boolean): void {
       const rows = table.byGateway.all(gatewayId);

@@ -1,5 +1,6 @@
 /** The only SQL over doors. */
 import type { Prepare } from '../database/database.ts';
+import { GatehouseError } from '../errors.ts';
 
 export interface DoorRow {
   id: string;
@@ -15,6 +16,8 @@ export interface DoorRow {
   template_id: string | null;
   mac: string | null;
   lock_id: string | null;
+  /** When the lock left its network, epoch milliseconds. */
+  lock_left_at: number | null;
   gateway_id: string | null;
   network_id: string | null;
   connection_type: string | null;
@@ -59,7 +62,7 @@ export interface DeliveryRow {
 const DELIVERIES_KEPT = 8;
 
 const COLUMNS = `id, access_point_id, name, group_id, number, options, stand_open_enabled, pms_id, schedule_id,
-  template_id, mac, lock_id, gateway_id, network_id, connection_type, version, config_version, config_by,
+  template_id, mac, lock_id, lock_left_at, gateway_id, network_id, connection_type, version, config_version, config_by,
   config_correlation_id, applied_config_version, applied, applied_wanted, presence_told, stand_open_in_force,
   loosened_at, withdrawn, created_at, created_by, updated_at, updated_by`;
 
@@ -73,6 +76,45 @@ export function openDoorTable({ prepare }: Prepare) {
     ...appliedStatements(prepare),
     ...reportStatements(prepare),
     ...deliveryStatements(prepare),
+    ...lockStatements(prepare),
+  };
+}
+
+/** Throws NOT_FOUND. */
+export function existing(table: Pick<DoorTable, 'door'>, doorId: string): DoorRow {
+  const row = table.door.get(doorId);
+  if (row) return row;
+  throw new GatehouseError(
+    'NOT_FOUND',
+    `There is no door ${doorId}. The list of doors says which there are.`,
+  );
+}
+
+/** Which lock a door has, and where that is. */
+function lockStatements(prepare: Prepare['prepare']) {
+  return {
+    placeOfLock: prepare<[string], Pick<DoorRow, 'id' | 'gateway_id' | 'lock_left_at'>>(
+      'SELECT id, gateway_id, lock_left_at FROM door WHERE mac = ?',
+    ),
+    countOfGateway: prepare<[string], { count: number }>(
+      'SELECT count(*) AS count FROM door WHERE gateway_id = ?',
+    ),
+    setPlace: prepare<[Text, Text, string]>(
+      `UPDATE door SET gateway_id = ?, network_id = ?, connection_type = 'zigbee', lock_left_at = NULL WHERE id = ?`,
+    ),
+    setLockLeft: prepare<[number, string]>('UPDATE door SET lock_left_at = ? WHERE id = ?'),
+    setLock: prepare<[string, string, string]>(
+      'UPDATE door SET mac = ?, lock_id = ?, lock_left_at = NULL WHERE id = ?',
+    ),
+    delete: prepare<[string]>('DELETE FROM door WHERE id = ?'),
+    /** Whether the options of another door name this one, as keys or outputs. */
+    isNamed: prepare<[string, string], { id: string }>(
+      'SELECT id FROM door WHERE id <> ? AND instr(lower(options), ?) > 0 LIMIT 1',
+    ),
+    insertEvent: prepare<[string, string]>('INSERT OR IGNORE INTO zigbee_event (link, id) VALUES (?, ?)'),
+    pruneEvents: prepare<[number]>(
+      'DELETE FROM zigbee_event WHERE seq <= (SELECT max(seq) FROM zigbee_event) - ?',
+    ),
   };
 }
 

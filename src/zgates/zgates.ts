@@ -63,6 +63,7 @@ export async function openZgates(options: ZgatesOptions) {
     }),
     /** The gateway on a link, by the configuration. */
     ofLink: (linkId: string) => gatewayOfLink.get(linkId),
+    networkOf: (deviceId: string) => table.zgate.get(deviceId)?.network_id ?? null,
     /** The link of a gateway of the configuration. */
     linkOf: (deviceId: string) => declared.find((one) => one.deviceId === deviceId)?.link,
     state: (deviceId: string) => stateOf(existing(table, deviceId), options, channels, gatewayOfLink),

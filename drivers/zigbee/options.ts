@@ -1,0 +1,62 @@
+/** What a Zigbee gateway is configured with, and what the daemon adds to it. */
+import { z } from 'zod';
+import { channel } from '../settings.ts';
+import { archive, ieeeAddress } from '../zgate.ts';
+
+const HIGHEST_PORT = 65_535;
+/** Locks of one gateway that are known by name: more than a coordinator takes. */
+const KNOWN_MAX = 1_024;
+
+const port = z
+  .string('expected a device such as /dev/serial/by-id/…, tcp://host:port or tls://host:port')
+  .max(4_096)
+  .regex(
+    /^(\/[^\0]+|(tcp|tls):\/\/(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):\d{1,5})$/,
+    'expected a device such as /dev/serial/by-id/…, tcp://host:port or tls://host:port of a gateway',
+  )
+  .refine(
+    (name) => Number(/^t(?:cp|ls):.*:(\d+)$/.exec(name)?.[1] ?? 1) <= HIGHEST_PORT,
+    `expected a port up to ${HIGHEST_PORT}`,
+  );
+
+/** `links[].options` of the configuration. */
+export const zigbeeLinkOptions = z.strictObject({
+  port: port.describe(
+    "Serial device (by-id paths survive replugging); tls://host:port of a gateway, verified against its network's cert; or tcp://host:port, which is neither secret nor verified",
+  ),
+  adapter: z.literal('zstack').default('zstack').describe('What the coordinator speaks: Z-Stack ZNP of TI'),
+  baudRate: z
+    .literal([115_200, 230_400, 460_800, 921_600])
+    .default(115_200)
+    .describe('Of a serial coordinator'),
+  manufacturerCode: z
+    .int()
+    .min(1)
+    .max(0xff_fe)
+    .optional()
+    .describe("Of the locks' own cluster; without it locks are taken for standard ones"),
+});
+export type ZigbeeLinkOptions = z.output<typeof zigbeeLinkOptions>;
+
+/** What the driver is opened with. */
+export const zigbeeOptions = zigbeeLinkOptions.extend({
+  /** Drawn at random by the daemon, once for good. */
+  network: z.strictObject({
+    panId: z.int().min(1).max(0xff_fe),
+    extPanId: ieeeAddress,
+    networkKey: z.string().regex(/^[0-9a-f]{32}$/),
+  }),
+  /** Where a network may be formed; the first is taken. One that is formed moves by `moveChannel` only. */
+  allowedChannels: z.array(channel).min(1).max(16),
+  /** PEM: the authority, or the very certificate, of a gateway on tls://. */
+  cert: z.string().max(65_536).nullable(),
+  /** The latest snapshot (zgate.ts), put back when the files of the network are gone or damaged. */
+  snapshot: archive.nullable(),
+  /** Puts the network of the snapshot on the coordinator, whatever is on that. Only ever because a person asked. */
+  restore: z.boolean(),
+  /** Locks that doors are bound to: a network without them is not theirs. */
+  knownLocks: z.array(ieeeAddress).max(KNOWN_MAX),
+  /** For this link alone; made (0700) when it does not exist. */
+  stateDirectory: z.string().min(1).max(4_096),
+});
+export type ZigbeeOptions = z.output<typeof zigbeeOptions>;

@@ -1,0 +1,159 @@
+/**
+ * Events of gateways: locks that join and leave, and what happens at them. A driver tells one again until it knows it
+ * durable; each is taken in once.
+ */
+import { randomUUID } from 'node:crypto';
+import type { DriverEvent } from '../../drivers/driver.ts';
+import { type LockEvent, type LockJoined, lockEvent, lockJoined, lockLeft } from '../../drivers/zgate.ts';
+import type { Audit } from '../audit/audit.ts';
+import type { Clock } from '../clock.ts';
+import type { Database } from '../database/database.ts';
+import type { LiveEvents } from '../events/events.ts';
+import type { Log } from '../log.ts';
+import { SYSTEM_PRINCIPAL } from '../principal.ts';
+import type { Deliveries } from './deliveries.ts';
+import { insertDoor } from './edit.ts';
+import { happenedAt, lockChanged } from './live-events.ts';
+import type { Locks } from './locks.ts';
+import type { DoorRow, DoorTable } from './table.ts';
+
+/** Ids remembered, over all gateways: far more than 64 links can have on their way (src/field/ipc.ts, EVENT_CREDITS). */
+const REMEMBERED_MAX = 10_000;
+/** Doors of a gateway beyond which joins make none: more than a coordinator takes, and so a hostile joiner fills no disk. */
+const DOORS_OF_GATEWAY_MAX = 1_024;
+
+export interface LockEventsOptions {
+  database: Database;
+  table: DoorTable;
+  audit: Audit;
+  events: LiveEvents;
+  clock: Clock;
+  log: Log;
+  deliveries: Deliveries;
+  locks: Pick<Locks, 'joined' | 'left' | 'happened'>;
+  /** The Zigbee gateway on a link, by the configuration. */
+  gatewayOfLink(linkId: string): string | undefined;
+  /** The network of a gateway. */
+  networkOf(gatewayId: string): string | null;
+  /** After the commit: the door has a lock, or has it elsewhere. */
+  bound(doorId: string): void;
+  /** After the commit: the presence of its lock may have changed. */
+  changed(doorId: string): void;
+}
+
+/** Resolves when the event is durable: true, or false when it is none of ours. */
+export type TakeLockEvent = (linkId: string, event: DriverEvent) => Promise<boolean>;
+
+/** Inside the commit job; returns what is to be done after it. */
+type Store = (gatewayId: string) => (() => void) | undefined;
+
+export function openLockEvents(options: LockEventsOptions): TakeLockEvent {
+  const { database, table, log } = options;
+  return async (linkId, { id, kind, data }) => {
+    const gatewayId = options.gatewayOfLink(linkId);
+    if (gatewayId === undefined || !KINDS.has(kind)) return false;
+    const store = read(kind, data, options);
+    if (!store) {
+      log.warn({ link: linkId, kind }, 'a gateway told an event that is none; it was dropped');
+      return true;
+    }
+    const after = await database.commit(() => {
+      if (table.insertEvent.run(linkId, id).changes === 0) return undefined;
+      table.pruneEvents.run(REMEMBERED_MAX);
+      return store(gatewayId);
+    });
+    after?.();
+    options.events.wake();
+    return true;
+  };
+}
+
+const KINDS: ReadonlySet<string> = new Set(['lockJoined', 'lockLeft', 'lockEvent']);
+
+function read(kind: string, data: unknown, options: LockEventsOptions): Store | undefined {
+  if (kind === 'lockJoined') {
+    const { data: told } = lockJoined.safeParse(data);
+    return told && ((gatewayId) => joined(told, gatewayId, options));
+  }
+  if (kind === 'lockLeft') {
+    const { data: told } = lockLeft.safeParse(data);
+    return told && ((gatewayId) => left(told.hwId, gatewayId, options));
+  }
+  const { data: told } = lockEvent.safeParse(data);
+  return told && ((gatewayId) => happened(told, gatewayId, options));
+}
+
+function joined(told: LockJoined, gatewayId: string, options: LockEventsOptions): (() => void) | undefined {
+  const { table, log } = options;
+  const before = table.byMac.get(told.hwId);
+  const count = table.countOfGateway.get(gatewayId)?.count ?? 0;
+  if (!before && count >= DOORS_OF_GATEWAY_MAX) {
+    log.warn({ gateway: gatewayId, lock: told.hwId }, 'the gateway has too many doors: a lock became none');
+    return undefined;
+  }
+  const doorId = before?.id ?? create(told.hwId, options);
+  table.setPlace.run(gatewayId, options.networkOf(gatewayId), doorId);
+  if (before) configureAnew(before, options);
+  const { manufacturer, model } = told;
+  const detail = { mac: told.hwId, gatewayId, isNew: !before, manufacturer, model };
+  record(options, 'door.lock-joined', doorId, detail);
+  const lock = { mac: told.hwId, gatewayId };
+  options.events.publish(lockChanged(doorId, 'joined', lock));
+  return () => {
+    options.locks.joined(lock, told);
+    options.bound(doorId);
+  };
+}
+
+/** A lock nobody waited for: a door of which nothing is wanted yet. */
+function create(mac: string, { table, clock, deliveries }: LockEventsOptions): string {
+  const doorId = randomUUID();
+  const now = clock.now();
+  const accessPointId = table.lowestFreeAccessPoint.get()?.free ?? 1;
+  const caller = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
+  insertDoor(table, { id: doorId, accessPointId, name: null }, now, caller);
+  table.setLock.run(mac, randomUUID(), doorId);
+  deliveries.queue(doorId, { fields: [], now, by: SYSTEM_PRINCIPAL.id });
+  return doorId;
+}
+
+/** A lock that joins again may have been reset, which not every lock tells: it is sent all again. */
+function configureAnew(row: DoorRow, { deliveries, clock }: LockEventsOptions): void {
+  if (row.applied_config_version === null) return;
+  const caller = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
+  deliveries.changed(row.id, { fields: ['lock'], now: clock.now(), caller });
+}
+
+function left(mac: string, gatewayId: string, options: LockEventsOptions): (() => void) | undefined {
+  const { table, clock } = options;
+  const row = table.byMac.get(mac);
+  // It may be at another gateway by now.
+  if (row?.gateway_id !== gatewayId) return undefined;
+  table.setLockLeft.run(clock.now(), row.id);
+  record(options, 'door.lock-left', row.id, { mac, gatewayId });
+  options.events.publish(lockChanged(row.id, 'left', { mac, gatewayId }));
+  return () => {
+    options.locks.left({ mac, gatewayId });
+    options.changed(row.id);
+  };
+}
+
+function happened(told: LockEvent, gatewayId: string, options: LockEventsOptions): (() => void) | undefined {
+  const row = options.table.byMac.get(told.hwId);
+  if (!row) {
+    options.log.info({ gateway: gatewayId, lock: told.hwId }, 'a lock that is at no door told an event');
+    return undefined;
+  }
+  options.events.publish(happenedAt(row.id, told));
+  return () => options.locks.happened({ mac: told.hwId, gatewayId }, told.at);
+}
+
+function record(
+  { audit }: LockEventsOptions,
+  action: string,
+  doorId: string,
+  detail: Record<string, unknown>,
+): void {
+  const entry = { principal: SYSTEM_PRINCIPAL, action, object: `door/${doorId}`, outcome: 'done', detail };
+  audit.record({ ...entry, correlationId: randomUUID() });
+}

@@ -1,0 +1,54 @@
+/** What is done with the lock of a door. */
+import { z } from '@hono/zod-openapi';
+import { type Operation, operation } from '../http/operation.ts';
+import type { Role } from '../principal.ts';
+import { replaceLockBody, unlockResult } from './lock-schema.ts';
+import { door, doorId } from './schema.ts';
+import type { DoorSlice } from './slice.ts';
+
+const params = z.object({ doorId });
+const tag = 'Doors';
+const ADMINISTRATORS: readonly [Role, ...Role[]] = ['front-desk-admin', 'service-tool'];
+
+/** `path` is that of the doors. */
+export function lockOperations(doors: DoorSlice, path: string): Operation[] {
+  return [
+    operation({
+      id: 'unlockDoor',
+      method: 'post',
+      path: `${path}/{doorId}/unlock`,
+      tag,
+      summary: 'Unlock a door now',
+      description:
+        'Has the lock unlock, or fires the relay of the RS-485 device that has this doorId; both lock again by themselves. Each request is sent once at most, within 10 s or not at all, and is never queued or sent again by itself. 503 DEVICE_OFFLINE: nothing was sent. While one is under way at a door another is refused (IN_PROGRESS), not joined to it: its caller would be told of a door that may have locked again.',
+      access: ADMINISTRATORS,
+      params,
+      status: 200,
+      result: unlockResult,
+      errors: ['NOT_FOUND', 'NO_LOCK', 'NO_RELAY', 'IN_PROGRESS', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
+      handler: async ({ params, principal, correlationId }) => ({
+        body: await doors.unlock(params.doorId, { principal, correlationId }),
+      }),
+    }),
+    operation({
+      id: 'replaceLock',
+      method: 'post',
+      path: `${path}/{doorId}/replace-lock`,
+      tag,
+      summary: 'Put another lock in the place of that of a door',
+      description:
+        'The door keeps its id, settings and history; `lockId` is a new one, and all that is wanted goes to the new lock. The door that the new lock got when it joined disappears; one of which more is wanted is refused (ALREADY_EXISTS). A lock that has not joined yet is waited for. The one it has already: nothing changes.',
+      access: ADMINISTRATORS,
+      params,
+      body: replaceLockBody,
+      status: 200,
+      result: door,
+      errors: ['NOT_FOUND', 'PRECONDITION_FAILED', 'ALREADY_EXISTS'],
+      async handler({ params, body, principal, correlationId, ifMatch }) {
+        const caller = { principal, correlationId, ifMatch };
+        const { door, version } = await doors.replaceLock(params.doorId, body, caller);
+        return { body: door, etag: String(version) };
+      },
+    }),
+  ];
+}

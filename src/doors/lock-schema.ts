@@ -1,0 +1,41 @@
+/** What is done with the lock of a door, as the interface shows it. */
+import { z } from '@hono/zod-openapi';
+import { mac } from './schema.ts';
+
+/** Longest name of a file that a folder can hold. */
+const FILE_NAME_MAX = 255;
+
+export const unlockResult = z
+  .object({
+    doorId: z.guid(),
+    outcome: z.enum(['confirmed', 'accepted', 'jammed', 'refused', 'unknown']).openapi({
+      description:
+        'confirmed: the lock reported that it is unlocked, or the relay was seen to close · accepted: the lock answered that it will, and reported nothing in time · jammed: it tried, and the bolt did not move · refused: it said no · unknown: it was sent, and nobody knows. It is never sent again by itself',
+    }),
+    via: z.enum(['zigbee', 'rs485']),
+    reason: z.string().nullable().openapi({ description: 'Why it was refused, or is not known' }),
+  })
+  .openapi('DoorUnlock');
+export type UnlockResult = z.infer<typeof unlockResult>;
+
+export const replaceLockBody = z
+  .strictObject({ mac: mac.openapi({ description: 'IEEE address of the lock that takes its place' }) })
+  .openapi('LockReplacement');
+export type LockReplacement = z.output<typeof replaceLockBody>;
+
+export const firmwareBody = z
+  .strictObject({
+    file: z
+      .string()
+      .min(1)
+      .max(FILE_NAME_MAX)
+      // No separators, nothing hidden, and so no way out of the folder.
+      .regex(/^[A-Za-z0-9_][A-Za-z0-9_.+-]*$/, 'expected the name of a file, without a folder')
+      .openapi({ description: 'Name of a file in `firmwareDirectory` of the configuration' }),
+    ignoreBattery: z
+      .boolean()
+      .default(false)
+      .openapi({ description: 'For a lock on mains, or one that does not tell of its battery' }),
+  })
+  .openapi('LockFirmware');
+export type LockFirmware = z.output<typeof firmwareBody>;

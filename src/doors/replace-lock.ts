@@ -1,0 +1,80 @@
+/** Another lock takes the place of one that broke: the door stays, with its settings and history. */
+import { randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import type { Audit } from '../audit/audit.ts';
+import type { Clock } from '../clock.ts';
+import type { Database } from '../database/database.ts';
+import { GatehouseError } from '../errors.ts';
+import type { LiveEvents } from '../events/events.ts';
+import { assertIfMatch } from '../http/editing.ts';
+import { SYSTEM_PRINCIPAL } from '../principal.ts';
+import type { Deliveries } from './deliveries.ts';
+import { type Caller, NOTHING_WANTED, wantedOf } from './edit.ts';
+import { lockChanged } from './live-events.ts';
+import type { LockReplacement } from './lock-schema.ts';
+import { type DoorRow, type DoorTable, existing } from './table.ts';
+
+export interface ReplaceLockOptions {
+  database: Database;
+  table: DoorTable;
+  audit: Audit;
+  events: LiveEvents;
+  clock: Clock;
+  deliveries: Deliveries;
+  relay(doorId: string): unknown;
+  /** After the commit. */
+  bound(doorId: string): void;
+}
+
+export type ReplaceLock = (
+  doorId: string,
+  body: LockReplacement,
+  caller: Caller & { ifMatch: string | undefined },
+) => Promise<void>;
+
+export function openReplaceLock(options: ReplaceLockOptions): ReplaceLock {
+  const { database, table, clock, deliveries, events } = options;
+  return async (doorId, { mac }, { ifMatch, ...caller }) => {
+    const isNews = await database.commit(() => {
+      const row = existing(table, doorId);
+      assertIfMatch(ifMatch, row.version);
+      if (row.mac === mac) return false;
+      const other = table.byMac.get(mac);
+      if (other) merge(other, options);
+      table.setLock.run(mac, randomUUID(), doorId);
+      if (other) table.setPlace.run(other.gateway_id, other.network_id, doorId);
+      // The new lock has nothing of what the old one had: stand-open is a wish again, with its time to be fulfilled in.
+      table.setLoosened.run(null, 0, doorId);
+      deliveries.changed(doorId, { fields: ['lock'], now: clock.now(), caller });
+      options.audit.record({
+        ...{ ...caller, action: 'door.replace-lock', object: `door/${doorId}`, outcome: 'done' },
+        detail: { from: row.mac, to: mac, merged: other?.id ?? null },
+      });
+      const gatewayId = other ? other.gateway_id : row.gateway_id;
+      events.publish(lockChanged(doorId, 'replaced', { mac, gatewayId }));
+      return true;
+    });
+    if (!isNews) return;
+    options.bound(doorId);
+    events.wake();
+  };
+}
+
+/** Inside the commit job: the door that the new lock was found with goes. Throws ALREADY_EXISTS when it is in use. */
+function merge(other: DoorRow, { table, relay, events }: ReplaceLockOptions): void {
+  const { id, mac, gateway_id: gatewayId } = other;
+  const isFound =
+    other.created_by === SYSTEM_PRINCIPAL.id && isDeepStrictEqual(wantedOf(other), NOTHING_WANTED);
+  if (!isFound || relay(id) !== undefined || table.isNamed.get(id, id)) throw inUse(other);
+  events.publish(lockChanged(id, 'merged', { mac, gatewayId }));
+  table.delete.run(id);
+}
+
+function inUse({ id, name, mac }: DoorRow): GatehouseError {
+  const who = name === null ? id : `${id} (${name})`;
+  return new GatehouseError(
+    'ALREADY_EXISTS',
+    `${mac} is the lock of door ${who}, of which more is wanted than the lock: give that door another lock first, or use it as it is.`,
+    { details: [{ path: '/mac', code: 'ALREADY_EXISTS', message: `is the lock of door ${id}` }] },
+  );
+}

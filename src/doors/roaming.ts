@@ -1,0 +1,72 @@
+/** A lock that is heard through another gateway than its door names is there now: the door follows the traffic. */
+import { randomUUID } from 'node:crypto';
+import type { Audit } from '../audit/audit.ts';
+import type { Database } from '../database/database.ts';
+import type { LiveEvents } from '../events/events.ts';
+import type { Log } from '../log.ts';
+import { SYSTEM_PRINCIPAL } from '../principal.ts';
+import { lockChanged } from './live-events.ts';
+import type { Locks } from './locks.ts';
+import type { DoorTable } from './table.ts';
+
+export interface RoamingOptions {
+  database: Database;
+  table: DoorTable;
+  audit: Audit;
+  events: LiveEvents;
+  log: Log;
+  locks: Pick<Locks, 'connection' | 'report'>;
+  gatewayOfLink(linkId: string): string | undefined;
+  networkOf(gatewayId: string): string | null;
+  /** After the commit. */
+  bound(doorId: string): void;
+}
+
+/** After each report of a link. */
+export type FollowLock = (linkId: string, subject: string) => void;
+
+type Place = NonNullable<ReturnType<DoorTable['placeOfLock']['get']>>;
+
+export function openRoaming(options: RoamingOptions): FollowLock {
+  const { database, table, locks, log } = options;
+  const moving = new Set<string>();
+
+  /** What a former gateway still says of a lock is older than what the present one hears. */
+  function isHere(place: Place, mac: string, gatewayId: string): boolean {
+    if (locks.connection({ mac, gateway_id: gatewayId })?.status !== 'connected') return false;
+    const { lastSeen = 0 } = locks.report({ mac, gateway_id: gatewayId }) ?? {};
+    if (place.gateway_id === gatewayId) return place.lock_left_at !== null && lastSeen > place.lock_left_at;
+    const there = locks.report({ mac, gateway_id: place.gateway_id });
+    return !there || lastSeen > (there.lastSeen ?? 0);
+  }
+
+  async function move(place: Place, mac: string, gatewayId: string): Promise<void> {
+    await database.commit(() => {
+      const row = table.byMac.get(mac);
+      if (row?.id !== place.id) return;
+      table.setPlace.run(gatewayId, options.networkOf(gatewayId), row.id);
+      if (row.gateway_id === gatewayId) return;
+      options.audit.record({
+        ...{ principal: SYSTEM_PRINCIPAL, action: 'door.lock-moved', object: `door/${row.id}` },
+        ...{ outcome: 'done', detail: { mac, from: row.gateway_id, to: gatewayId } },
+        correlationId: randomUUID(),
+      });
+      options.events.publish(lockChanged(row.id, 'moved', { mac, gatewayId }));
+    }, 'telemetry');
+    options.bound(place.id);
+    options.events.wake();
+  }
+
+  return (linkId, subject) => {
+    const gatewayId = options.gatewayOfLink(linkId);
+    if (gatewayId === undefined || !subject.startsWith('device:')) return;
+    const mac = subject.slice('device:'.length);
+    const place = table.placeOfLock.get(mac);
+    if (!place || moving.has(mac) || !isHere(place, mac, gatewayId)) return;
+    moving.add(mac);
+    move(place, mac, gatewayId)
+      // It will be heard of again.
+      .catch((error) => log.warn({ lock: mac, err: error }, 'where a lock is now was not stored'))
+      .finally(() => moving.delete(mac));
+  };
+}

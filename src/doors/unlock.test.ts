@@ -1,0 +1,154 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { DriverError, type DriverErrorCode } from '../../drivers/driver.ts';
+import { type Estate, GATEWAY, openEstate } from '../../test/estate.ts';
+import { GatehouseError } from '../errors.ts';
+
+const MAC = '00124b0001a2b3c4';
+const DEVICE = '80000000-0000-4000-8000-000000000008';
+
+let estate: Estate;
+let id: string;
+beforeEach(async () => {
+  estate = await openEstate();
+  id = await create({ mac: MAC, gatewayId: GATEWAY, networkId: 'n' });
+  estate.played.audits.length = 0;
+});
+
+async function create(body: object): Promise<string> {
+  return (await estate.desk('POST', '/doors', body)).body.id as string;
+}
+const unlock = (door = id) => estate.desk('POST', `/doors/${door}/unlock`);
+const audited = () =>
+  estate.played.audits
+    .filter(({ action }) => action === 'door.unlock')
+    .map(({ outcome, detail }) => [outcome, detail]);
+
+describe('unlocking a door with a lock', () => {
+  it('has its gateway do it, between an intent and an outcome in the audit', async () => {
+    let isIntended = false;
+    estate.played.unlock = async () => {
+      isIntended = audited().length === 1;
+      return { outcome: 'confirmed' };
+    };
+    const answer = await unlock();
+    expect([answer.status, answer.body]).toEqual([
+      200,
+      { doorId: id, outcome: 'confirmed', via: 'zigbee', reason: null },
+    ]);
+    expect(isIntended).toBe(true);
+    expect(estate.played.unlocks).toMatchObject([
+      { lock: { gatewayId: GATEWAY }, unlock: { hwId: MAC, relockSeconds: null } },
+    ]);
+    expect(audited()).toMatchObject([
+      ['accepted', { via: 'zigbee', mac: MAC }],
+      ['done', { outcome: 'confirmed' }],
+    ]);
+  });
+
+  it.each(['accepted', 'jammed'] as const)('says that it was %s', async (outcome) => {
+    estate.played.unlock = async () => ({ outcome });
+    expect((await unlock()).body).toMatchObject({ outcome });
+  });
+
+  it.each<[DriverErrorCode, string]>([
+    ['REFUSED', 'refused'],
+    ['OUTCOME_UNKNOWN', 'unknown'],
+    ['NO_REPLY', 'unknown'],
+    ['BAD_REPLY', 'unknown'],
+  ])('says after %s that it is %s', async (code, outcome) => {
+    estate.played.unlock = () => Promise.reject(new DriverError(code, 'because'));
+    expect((await unlock()).body).toMatchObject({ outcome, reason: 'because' });
+    expect(audited().at(-1)).toMatchObject([outcome, { reason: 'because' }]);
+    expect(estate.played.unlocks).toHaveLength(1);
+  });
+
+  it('says that it is unknown when the gateway itself failed after it was sent', async () => {
+    estate.played.unlock = () => Promise.reject(new TypeError('a defect'));
+    expect((await unlock()).body).toMatchObject({ outcome: 'unknown' });
+  });
+
+  it.each<[DriverErrorCode, number, string]>([
+    ['LINK_LOST', 503, 'DEVICE_OFFLINE'],
+    ['DEVICE_OFFLINE', 503, 'DEVICE_OFFLINE'],
+    ['DEADLINE_PASSED', 503, 'DEVICE_OFFLINE'],
+    ['INVALID_COMMAND', 503, 'DEVICE_OFFLINE'],
+    ['BUSY', 422, 'QUEUE_FULL'],
+  ])('tells after %s that nothing was sent', async (code, status, error) => {
+    estate.played.unlock = () => Promise.reject(new DriverError(code, 'because'));
+    expect(await unlock()).toMatchObject({ status, body: { error } });
+    expect(audited().at(-1)).toMatchObject(['failed', { error }]);
+  });
+
+  it('sends nothing, and records nothing, while its gateway cannot be reached', async () => {
+    estate.played.unreachable = 'link zb-1 is down';
+    expect(await unlock()).toMatchObject({ status: 503, body: { error: 'DEVICE_OFFLINE' } });
+    expect(estate.played.unlocks).toEqual([]);
+    expect(audited()).toEqual([]);
+  });
+
+  it('sends nothing once the disk took so long that a sleeping lock could open late', async () => {
+    const commit = estate.database.commit.bind(estate.database);
+    Object.assign(estate.database, {
+      async commit(...args: Parameters<typeof commit>) {
+        await estate.clock.advance(2_001);
+        return commit(...args);
+      },
+    });
+    expect(await unlock()).toMatchObject({ status: 503, body: { error: 'DEVICE_OFFLINE' } });
+    expect(estate.played.unlocks).toEqual([]);
+  });
+
+  it('gives the gateway at least the time for which a parent may hold the frame', async () => {
+    await unlock();
+    expect(estate.played.unlocks[0]?.timeoutMs).toBeGreaterThanOrEqual(8_000);
+    expect(estate.played.unlocks[0]?.timeoutMs).toBeLessThanOrEqual(10_000);
+  });
+
+  it('is refused while another is under way at the door, and possible again after it', async () => {
+    const { promise, resolve } = Promise.withResolvers<{ outcome: 'confirmed' }>();
+    estate.played.unlock = () => promise;
+    const first = unlock();
+    await expect.poll(() => estate.played.unlocks.length).toBe(1);
+    expect(await unlock()).toMatchObject({ status: 409, body: { error: 'IN_PROGRESS' } });
+    resolve({ outcome: 'confirmed' });
+    expect((await first).status).toBe(200);
+    expect((await unlock()).status).toBe(200);
+    expect(estate.played.unlocks).toHaveLength(2);
+  });
+
+  it('tells what happened also when its outcome cannot be stored', async () => {
+    estate.played.unlock = async () => {
+      Object.assign(estate.database, {
+        commit: () => Promise.reject(new GatehouseError('STORAGE_UNAVAILABLE', 'full')),
+      });
+      return { outcome: 'confirmed' };
+    };
+    expect(await unlock()).toMatchObject({ status: 200, body: { outcome: 'confirmed' } });
+  });
+});
+
+describe('unlocking a door on a relay', () => {
+  beforeEach(() => estate.played.relays.set(id, { deviceId: DEVICE, settled: true }));
+
+  it('fires the relay, and not the lock', async () => {
+    expect((await unlock()).body).toMatchObject({ outcome: 'confirmed', via: 'rs485' });
+    expect([estate.played.pulses, estate.played.unlocks]).toEqual([[DEVICE], []]);
+    expect(audited()).toMatchObject([
+      ['accepted', { deviceId: DEVICE }],
+      ['done', { via: 'rs485' }],
+    ]);
+  });
+
+  it('says what the relay says', async () => {
+    estate.played.pulse = async () => ({ outcome: 'unknown' });
+    expect((await unlock()).body).toMatchObject({ outcome: 'unknown' });
+    estate.played.pulse = () => Promise.reject(new GatehouseError('NO_RELAY', 'none'));
+    expect(await unlock()).toMatchObject({ status: 409, body: { error: 'NO_RELAY' } });
+    expect(audited().at(-1)).toMatchObject(['failed', { error: 'NO_RELAY' }]);
+  });
+});
+
+it('a door with neither is not unlocked, nor is one that does not exist', async () => {
+  expect(await unlock(await create({}))).toMatchObject({ status: 409, body: { error: 'NO_LOCK' } });
+  expect(await unlock(DEVICE)).toMatchObject({ status: 404 });
+});

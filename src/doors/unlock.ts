@@ -1,0 +1,194 @@
+/**
+ * Opens a door now or not at all: an intent in the audit before, the outcome after. Each request is sent once at most;
+ * nothing is ever queued or sent again, and what nobody can know is said to be unknown.
+ */
+import { DriverError } from '../../drivers/driver.ts';
+import type { Unlock, Unlocked } from '../../drivers/zgate.ts';
+import type { Audit } from '../audit/audit.ts';
+import type { Clock } from '../clock.ts';
+import type { Database } from '../database/database.ts';
+import { GatehouseError } from '../errors.ts';
+import type { Log } from '../log.ts';
+import type { Caller } from '../principal.ts';
+import { HELD_FRAME_MS, type LockAddress, type Relay } from './configuration.ts';
+import type { UnlockResult } from './lock-schema.ts';
+import { type DoorRow, type DoorTable, existing } from './table.ts';
+
+/**
+ * From the request to the lock: the time for which a parent may hold the frame of a sleeping lock, and two seconds for
+ * the disk and the way to the radio. Somebody stands at the door: what comes later surprises somebody else.
+ */
+const DEADLINE_MS = HELD_FRAME_MS + 2_000;
+
+export interface UnlockOptions {
+  database: Database;
+  table: DoorTable;
+  audit: Audit;
+  clock: Clock;
+  log: Log;
+  relay(doorId: string): Relay | undefined;
+  /** Why no lock of this gateway can be reached now; undefined when nothing speaks against it. */
+  unreachable(lock: LockAddress): string | undefined;
+  /** Has the lock unlock within `timeoutMs`. Rejects with a DriverError. */
+  unlockLock(lock: LockAddress, unlock: Unlock, timeoutMs: number): Promise<Unlocked>;
+  /** Fires the relay of an RS-485 device once, within a deadline of its own. Rejects with a GatehouseError. */
+  pulse(deviceId: string, caller: Caller): Promise<{ outcome: 'confirmed' | 'unknown' }>;
+}
+
+export type UnlockDoor = (doorId: string, caller: Caller) => Promise<UnlockResult>;
+
+type Outcome = Pick<UnlockResult, 'outcome' | 'reason'>;
+/** How it ended: sent, or certainly not. */
+type End = { result: Outcome } | { refusal: GatehouseError };
+
+/** One of the two ways to open a door. */
+interface Way {
+  via: UnlockResult['via'];
+  /** For the audit. */
+  detail: Record<string, unknown>;
+  send(timeoutMs: number): Promise<End>;
+}
+
+const AUDITED: Record<UnlockResult['outcome'], string> = {
+  confirmed: 'done',
+  accepted: 'done',
+  jammed: 'failed',
+  refused: 'refused',
+  unknown: 'unknown',
+};
+
+export function openUnlock(options: UnlockOptions): UnlockDoor {
+  const { database, table, audit, clock, log } = options;
+  const underWay = new Set<string>();
+
+  async function open(row: DoorRow, way: Way, { principal, correlationId }: Caller): Promise<UnlockResult> {
+    const startedAt = clock.monotonic();
+    const { via } = way;
+    const note = (outcome: string, detail: object) =>
+      database.commit(() => {
+        const entry = { principal, action: 'door.unlock', object: `door/${row.id}`, correlationId };
+        audit.record({ ...entry, outcome, detail: { ...detail } });
+      }, 'urgent');
+    await note('accepted', way.detail);
+    const timeoutMs = Math.floor(DEADLINE_MS - (clock.monotonic() - startedAt));
+    const end =
+      timeoutMs < HELD_FRAME_MS
+        ? { refusal: offline(row, 'the disk was too slow for it to come in time') }
+        : await way.send(timeoutMs);
+    const [outcome, detail] =
+      'result' in end
+        ? [AUDITED[end.result.outcome], { via, ...end.result }]
+        : ['failed', { via, error: end.refusal.code, reason: end.refusal.message }];
+    // What happened has happened: an answer that says otherwise would have it done twice.
+    await note(outcome, detail).catch((error) =>
+      log.error(
+        { door: row.id, outcome, err: error },
+        'the outcome of an unlock was not stored; its intent is',
+      ),
+    );
+    if ('refusal' in end) throw end.refusal;
+    return { doorId: row.id, via, ...end.result };
+  }
+
+  return async (doorId, caller) => {
+    const row = existing(table, doorId);
+    const way = wayTo(row, options, caller);
+    if (underWay.has(doorId)) {
+      const message = 'This door is being unlocked: wait for the outcome of that. Nothing more was sent.';
+      throw new GatehouseError('IN_PROGRESS', message);
+    }
+    underWay.add(doorId);
+    try {
+      return await open(row, way, caller);
+    } finally {
+      underWay.delete(doorId);
+    }
+  };
+}
+
+/** Throws NO_LOCK or DEVICE_OFFLINE. */
+function wayTo(row: DoorRow, options: UnlockOptions, caller: Caller): Way {
+  const device = options.relay(row.id);
+  if (device) {
+    const { deviceId } = device;
+    return {
+      via: 'rs485',
+      detail: { via: 'rs485', deviceId },
+      send: () => fire(row, deviceId, options, caller),
+    };
+  }
+  const { mac } = row;
+  if (mac === null)
+    throw new GatehouseError(
+      'NO_LOCK',
+      'The door has neither a lock nor a relay: have its lock join, or give an RS-485 device its doorId.',
+    );
+  const lock = { doorId: row.id, gatewayId: row.gateway_id, networkId: row.network_id };
+  const unreachable = options.unreachable(lock);
+  if (unreachable !== undefined) throw offline(row, unreachable);
+  return {
+    via: 'zigbee',
+    detail: { via: 'zigbee', mac, gatewayId: row.gateway_id },
+    send: (timeoutMs) => send(row, lock, { hwId: mac, relockSeconds: null }, timeoutMs, options),
+  };
+}
+
+async function fire(
+  row: DoorRow,
+  deviceId: string,
+  { pulse, log }: UnlockOptions,
+  caller: Caller,
+): Promise<End> {
+  try {
+    const { outcome } = await pulse(deviceId, caller);
+    const reason = outcome === 'unknown' ? 'the relay was told to close, and nothing confirmed it' : null;
+    return { result: { outcome, reason } };
+  } catch (error) {
+    if (error instanceof GatehouseError) return { refusal: error };
+    log.error({ door: row.id, err: error }, 'an unlock failed for a reason of ours');
+    return { result: { outcome: 'unknown', reason: 'the gateway itself failed; its log says why' } };
+  }
+}
+
+async function send(
+  row: DoorRow,
+  lock: LockAddress,
+  unlock: Unlock,
+  timeoutMs: number,
+  { unlockLock, log }: UnlockOptions,
+): Promise<End> {
+  try {
+    const { outcome } = await unlockLock(lock, unlock, timeoutMs);
+    return { result: { outcome, reason: null } };
+  } catch (error) {
+    if (!(error instanceof DriverError)) {
+      log.error({ door: row.id, err: error }, 'an unlock failed for a reason of ours');
+      return { result: { outcome: 'unknown', reason: 'the gateway itself failed; its log says why' } };
+    }
+    switch (error.code) {
+      case 'LINK_LOST':
+      case 'DEVICE_OFFLINE':
+      case 'DEADLINE_PASSED':
+      case 'INVALID_COMMAND':
+      case 'INVALID_OPTIONS':
+        return { refusal: offline(row, error.message) };
+      case 'BUSY':
+        return { refusal: new GatehouseError('QUEUE_FULL', `Nothing was sent: ${error.message}.`) };
+      case 'REFUSED':
+        return { result: { outcome: 'refused', reason: error.message } };
+      // It was sent, and what came back says nothing for certain.
+      case 'NO_REPLY':
+      case 'BAD_REPLY':
+      case 'OUTCOME_UNKNOWN':
+        return { result: { outcome: 'unknown', reason: error.message } };
+    }
+  }
+}
+
+function offline({ id, gateway_id }: DoorRow, reason: string): GatehouseError {
+  const gateway = gateway_id === null ? 'its gateway' : `gateway ${gateway_id}`;
+  return new GatehouseError(
+    'DEVICE_OFFLINE',
+    `Nothing was sent: the lock of door ${id} cannot be reached (${reason}). See to the lock and to ${gateway}.`,
+  );
+}

@@ -1,0 +1,85 @@
+/** What is done with locks and their gateways, end to end through a host process that plays them. */
+import { expect, it, vi } from 'vitest';
+import { CALLER, DEVICE, DOOR, LOCK, NETWORK, openFieldSite, ZGATE } from './field-site.ts';
+
+const waitFor = <T>(condition: () => T) => vi.waitFor(condition, { timeout: 15_000, interval: 10 });
+type Site = Awaited<ReturnType<typeof openFieldSite>>['first'];
+
+const NEW = '00124b00000000aa';
+const isUp = (site: Site) =>
+  waitFor(() => expect(site.doors.state(DOOR).connection).toMatchObject({ status: 'connected' }));
+const list = ({ doors }: Site) => doors.list({ limit: 10 }).items;
+const outcomes = ({ audits }: Site, verb: string) =>
+  audits.filter(({ action }) => action === verb).map(({ outcome }) => outcome);
+
+it('a door is unlocked by its lock, or nothing is said to be done that was not', async () => {
+  const { first } = await openFieldSite();
+  await isUp(first);
+  const { doors, behave } = first;
+  expect(await doors.unlock(DOOR, CALLER)).toMatchObject({ outcome: 'confirmed', via: 'zigbee' });
+  await behave('zb-1', LOCK, { unlockOutcome: 'jammed' });
+  expect(await doors.unlock(DOOR, CALLER)).toMatchObject({ outcome: 'jammed' });
+  await behave('zb-1', LOCK, { behaviour: 'refuse' });
+  expect(await doors.unlock(DOOR, CALLER)).toMatchObject({ outcome: 'refused' });
+  await behave('zb-1', LOCK, { behaviour: 'silent' });
+  expect(await doors.unlock(DOOR, CALLER)).toMatchObject({ outcome: 'unknown' });
+  await behave('zb-1', LOCK, { behaviour: 'answer', connected: false });
+  await expect(doors.unlock(DOOR, CALLER)).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+  expect(outcomes(first, 'door.unlock')).toEqual(
+    ['done', 'failed', 'refused', 'unknown', 'failed'].flatMap((outcome) => ['accepted', outcome]),
+  );
+});
+
+it('an unlock whose host dies is unknown, and not sent again by the next one', async () => {
+  const { first } = await openFieldSite();
+  await isUp(first);
+  await first.behave('zb-1', LOCK, { delayMs: 5_000 });
+  const unlocking = first.doors.unlock(DOOR, CALLER);
+  await waitFor(() => expect(outcomes(first, 'door.unlock')).toEqual(['accepted']));
+  first.killHost('zigbee');
+  expect(await unlocking).toMatchObject({ outcome: 'unknown' });
+  await isUp(first);
+  expect(outcomes(first, 'door.unlock')).toEqual(['accepted', 'unknown']);
+});
+
+it('a door on a relay is unlocked by the relay', async () => {
+  const { first } = await openFieldSite();
+  await isUp(first);
+  await first.rs485.update(DEVICE, { doorId: DOOR, relayIndex: 0 }, CALLER);
+  await waitFor(() => expect(first.rs485.relay(DOOR)).toMatchObject({ settled: true }));
+  expect(await first.doors.unlock(DOOR, CALLER)).toMatchObject({ outcome: 'confirmed', via: 'rs485' });
+  expect([outcomes(first, 'door.unlock'), outcomes(first, 'rs485.pulse')]).toEqual([
+    ['accepted', 'done'],
+    ['accepted', 'done'],
+  ]);
+});
+
+it('a lock joins, is configured, tells what happens at it, replaces a broken one, and leaves', async () => {
+  const { first, open } = await openFieldSite();
+  await isUp(first);
+  await expect(first.play('join', { hwId: NEW })).rejects.toMatchObject({ code: 'REFUSED' });
+  await first.play('permitJoin', { seconds: 60, allowed: [], installCodes: [] });
+  await first.play('join', { hwId: NEW, id: 'joined-1' });
+  expect(list(first)).toMatchObject([{ id: DOOR }, { accessPointId: 2, mac: NEW, networkId: NETWORK }]);
+  const found = list(first)[1]?.id ?? '';
+  await waitFor(() => expect(first.doors.state(found).configuration).toMatchObject({ inForce: true }));
+  await first.play('happen', {
+    ...{ hwId: NEW, kind: 'operation', what: 'unlocked', source: 'keypad', userId: 3 },
+  });
+  expect(first.published.at(-1)).toMatchObject({ type: 'gatehouse.door.event.v1', subject: found });
+  expect(first.doors.get(found).door.connectionState.lastEvent).not.toBe(null);
+
+  const { lockId } = first.doors.get(DOOR).door;
+  const { door } = await first.doors.replaceLock(DOOR, { mac: NEW }, CALLER);
+  expect(door).toMatchObject({ id: DOOR, accessPointId: 1, mac: NEW, gatewayId: ZGATE });
+  expect(door.lockId).not.toBe(lockId);
+  expect(list(first)).toHaveLength(1);
+  await waitFor(() => expect(first.doors.state(DOOR).configuration).toMatchObject({ inForce: true }));
+  await first.play('removeLock', { hwId: NEW });
+  expect(first.doors.state(DOOR).connection).toMatchObject({ status: 'disconnected' });
+
+  await first.close();
+  const second = await open();
+  expect(second.doors.state(DOOR).connection?.leftAt).not.toBe(null);
+  expect(list(second)).toMatchObject([{ id: DOOR, mac: NEW }]);
+});
