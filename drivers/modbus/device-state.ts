@@ -44,6 +44,9 @@ export function openState(options: StateOptions): DeviceState {
   let name: string | undefined;
   let applied: Applied | undefined;
   let told = '';
+  /** What was settled and what was told was made of: after most polls there is nothing else. */
+  let settled: readonly unknown[] = [];
+  let toldOf: readonly unknown[] = [];
 
   const report = (hwId: string, connected: boolean): Rs485Report => ({
     ...{ connected, hwId, address: unit },
@@ -69,13 +72,17 @@ export function openState(options: StateOptions): DeviceState {
       if (name !== undefined && name !== hwId) {
         tell({ ...report(name, false), levels: {}, pulse: null });
         applied = undefined;
+        settled = [];
         observations.forget();
       }
       name = hwId;
     },
     hasChanged: () => observations.hasChanged(image),
     settle() {
-      if (name !== undefined) observations.settle(name, image, settingsNow(image, profile, applied));
+      const now = [image, applied];
+      if (name === undefined || areSame(now, settled)) return;
+      settled = now;
+      observations.settle(name, image, settingsNow(image, profile, applied));
     },
     applied(now) {
       applied = now;
@@ -88,6 +95,9 @@ export function openState(options: StateOptions): DeviceState {
     },
     report(connected, again = false) {
       if (name === undefined) return;
+      const now = [name, connected, image, applied, observations.edges(), options.pulses.shown(image)];
+      if (!again && areSame(now, toldOf)) return;
+      toldOf = now;
       const state = report(name, connected);
       const text = JSON.stringify(state);
       if (text === told && !again) return;
@@ -95,6 +105,10 @@ export function openState(options: StateOptions): DeviceState {
       tell(state);
     },
   };
+}
+
+function areSame(some: readonly unknown[], others: readonly unknown[]): boolean {
+  return some.every((one, index) => one === others[index]);
 }
 
 /** null: the driver keeps them and was not given any. */

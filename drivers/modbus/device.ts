@@ -123,20 +123,20 @@ function openPoll(
   state: DeviceState,
   listener: Listener,
 ): Poll {
-  const polls = readsOf(pollSpans(profile));
+  const polls = readsOf(pollSpans(profile)).map(reading);
   let phase = contact();
   let asked: Step | undefined;
   /** A device that answers is met as fast as the wire lets; one that does not waits for its time. */
   let hurries = true;
 
   function reading(span: Span): Step {
-    const take = (values: unknown) => state.take(span, values as (number | boolean)[]);
-    return { exchange: () => exchangeOf(unit, span), take };
+    const exchange = exchangeOf(unit, span);
+    return { exchange: () => exchange, take: (values) => state.take(span, values as (number | boolean)[]) };
   }
 
   function contact(): Phase {
     const spans = [...safety.spans, ...identitySpans(profile), ...settingsBlock(profile.settings)];
-    return { kind: 'contact', steps: [...safety.steps(), ...[...readsOf(spans), ...polls].map(reading)] };
+    return { kind: 'contact', steps: [...safety.steps(), ...readsOf(spans).map(reading), ...polls] };
   }
 
   function after(phase: Phase): Phase {
@@ -164,8 +164,7 @@ function openPoll(
       return hurries && phase.kind === 'contact' ? 0 : everyMs;
     },
     begin() {
-      const span = phase.kind === 'known' ? polls[phase.next] : undefined;
-      asked = phase.kind === 'contact' ? phase.steps[0] : span && reading(span);
+      asked = phase.kind === 'contact' ? phase.steps[0] : polls[phase.next];
       // A profile has inputs or outputs, and so something to read.
       if (!asked) throw new Error(`profile ${profile.name} has nothing to read`);
       return asked.exchange();

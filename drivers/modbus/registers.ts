@@ -75,12 +75,15 @@ export const EMPTY_IMAGE: Image = {
   discrete: new Map(),
 };
 
+/** The same image when nothing in it is new, as after most polls. */
 export function withRead(
   image: Image,
   { table, address }: Span,
   values: readonly (number | boolean)[],
 ): Image {
-  const read = new Map(image[table]);
+  const known = image[table];
+  if (values.every((value, index) => known.get(address + index) === Number(value))) return image;
+  const read = new Map(known);
   for (const [index, value] of values.entries()) read.set(address + index, Number(value));
   return { ...image, [table]: read };
 }
