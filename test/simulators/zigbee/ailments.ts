@@ -1,0 +1,60 @@
+/** What is wrong with a lock (faultsSchema in plan.ts), and what is left of faults that are counted. */
+import type { ConfirmFault } from './mt/status.ts';
+import type { Faults, LockChange } from './plan.ts';
+import type { DeviceFaults } from './zcl/device.ts';
+
+export interface Ailments extends DeviceFaults {
+  faults(): Faults;
+  /** null: it is healthy. */
+  change(changes: NonNullable<LockChange['faults']> | null): void;
+  isOffline(): boolean;
+  isJammed(): boolean;
+  losesResponse(): boolean;
+  misses(): boolean;
+  confirmFault(): ConfirmFault | undefined;
+  /** The status that a door lock command is refused with. */
+  refusal(): number | undefined;
+}
+
+export function openAilments(initial: Faults): Ailments {
+  let faults = initial;
+
+  function change(changes: NonNullable<LockChange['faults']> | null): void {
+    const left = Object.entries({ ...faults, ...changes }).filter(([, one]) => one !== null && one !== false);
+    faults = changes === null ? {} : (Object.fromEntries(left) as Faults);
+  }
+  /** Whether one was left of a number. */
+  function takeOne(name: 'lostResponses' | 'lostRequests'): boolean {
+    const left = faults[name];
+    if (left === undefined) return false;
+    change({ [name]: left > 1 ? left - 1 : null });
+    return true;
+  }
+  function takeCommand(name: 'defaultResponse' | 'refuse'): number | undefined {
+    const fault = faults[name];
+    if (!fault) return undefined;
+    change({ [name]: fault.commands > 1 ? { ...fault, commands: fault.commands - 1 } : null });
+    return fault.status;
+  }
+  return {
+    faults: () => faults,
+    change,
+    isOffline: () => faults.offline === true,
+    isJammed: () => faults.jammed === true,
+    losesResponse: () => takeOne('lostResponses'),
+    misses: () => takeOne('lostRequests'),
+    confirmFault() {
+      const { confirm } = faults;
+      if (!confirm) return undefined;
+      change({ confirm: confirm.frames > 1 ? { ...confirm, frames: confirm.frames - 1 } : null });
+      return confirm.status;
+    },
+    refusal: () => takeCommand('refuse'),
+    defaultResponse: () => takeCommand('defaultResponse'),
+    slowMs: () => faults.slowMs ?? 0,
+    invalidValues: () => faults.invalidValues === true,
+    oversizedStrings: () => faults.oversizedStrings,
+    foreignClusters: () => faults.foreignClusters ?? [],
+    bogusEndpoints: () => faults.bogusEndpoints ?? [],
+  };
+}

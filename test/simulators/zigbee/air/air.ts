@@ -1,0 +1,202 @@
+/**
+ * The radio between a coordinator and its nodes: who hears whom, when, and what the sender is told about it. Frames are
+ * those of the APS layer, so nothing of the radio's own encryption; who has another network key hears nothing.
+ */
+import { openRandom } from '../../bus/random.ts';
+import { CONFIRM_FAULTS, type ConfirmFault, STATUS } from '../mt/status.ts';
+import type { Network } from '../stick/nib.ts';
+import type { Time } from '../time.ts';
+
+export interface Aps {
+  source: number;
+  sourceEndpoint: number;
+  destination: number;
+  endpoint: number;
+  group?: number;
+  profile: number;
+  cluster: number;
+  data: Buffer;
+}
+
+/** What of a node the air has to do with. */
+export interface Node {
+  readonly ieee: string;
+  readonly isRouter: boolean;
+  readonly nwk: number;
+  /** IEEE address of its router; undefined: the coordinator itself. */
+  readonly parent: string | undefined;
+  /** Of its link to its parent. */
+  readonly lqi: number;
+  readonly network: Network | undefined;
+  readonly isOnline: boolean;
+  /** When it asks its parent for frames again; undefined: it always listens. */
+  nextPoll(now: number): number | undefined;
+  /** Takes one away from its account of frames to lose. */
+  misses(): boolean;
+  /** What the sender is told instead of sending, if anything. */
+  confirmFault(): ConfirmFault | undefined;
+  hear(frame: Aps): void;
+}
+
+export interface Station {
+  network(): Network | undefined;
+  hear(frame: Aps, lqi: number): void;
+}
+
+export interface AirOptions {
+  airMs: number;
+  lossRate: number;
+  seed: number;
+}
+
+export interface Air {
+  /** `confirm` is told a status of mt/status.ts, once. */
+  unicast(frame: Aps, isAcknowledged: boolean, confirm: (status: number) => void): void;
+  broadcast(frame: Aps): void;
+  /** From a node to the coordinator. False: nobody can hear it. */
+  up(node: Node, frame: Aps): boolean;
+  nodes(): Node[];
+  byIeee(ieee: string): Node | undefined;
+  reaches(node: Node): boolean;
+  change(options: Partial<AirOptions>): void;
+  options(): AirOptions;
+  /** The next so many frames of the coordinator are not sent, and confirmed with this. */
+  fail(fault: { status: ConfirmFault; frames: number } | null): void;
+  counters: AirCounters;
+}
+
+export interface AirCounters {
+  down: number;
+  up: number;
+  lost: number;
+  expired: number;
+}
+
+/** Nobody answers in the tick that it was asked in, and a radio of 250 kbit/s has no two frames at once. */
+const UP_GAP_MS = 1;
+/** nwkcTransactionPersistenceTime of Z-Stack: so long a parent keeps a frame for a child that sleeps. */
+export const INDIRECT_MS = 7_000;
+/** apscAckWaitDuration times its retries. */
+const APS_ACK_MS = 4_800;
+/** A route that nobody answers for is given up after so long. */
+const NO_ROUTE_MS = 60;
+
+export function openAir(time: Time, nodes: Map<string, Node>, station: Station, initial: AirOptions): Air {
+  let options = initial;
+  let random = openRandom(options.seed);
+  let failing: { status: ConfirmFault; frames: number } | null = null;
+  let upFree = 0;
+  const counters: AirCounters = { down: 0, up: 0, lost: 0, expired: 0 };
+  const byIeee = (ieee: string) => nodes.get(ieee);
+  const soon = (milliseconds: number, action: () => void) =>
+    milliseconds > 0 ? void time.after(milliseconds, action) : action();
+
+  function reaches(node: Node): boolean {
+    const ours = station.network();
+    const theirs = node.network;
+    if (!ours || !theirs || !node.isOnline) return false;
+    const parent = node.parent === undefined ? undefined : byIeee(node.parent);
+    if (node.parent !== undefined && !(parent && reaches(parent))) return false;
+    return (
+      ours.panId === theirs.panId &&
+      ours.channel === theirs.channel &&
+      ours.key.equals(theirs.key) &&
+      ours.extendedPanId.equals(theirs.extendedPanId)
+    );
+  }
+  function isLost(): boolean {
+    if (options.lossRate === 0 || random() >= options.lossRate) return false;
+    counters.lost += 1;
+    return true;
+  }
+  function givenFault(node: Node | undefined): number | undefined {
+    const fault = node?.confirmFault() ?? failing?.status;
+    if (fault === undefined) return undefined;
+    if (failing && failing.frames > 0)
+      failing = failing.frames > 1 ? { ...failing, frames: failing.frames - 1 } : null;
+    return CONFIRM_FAULTS[fault];
+  }
+  /** Keeps a frame until the node polls, as its parent does. */
+  function hold(node: Node, due: number, settled: (isTaken: boolean) => void): void {
+    const wait = Math.min(due - time.now(), INDIRECT_MS);
+    time.after(Math.max(0, wait), () => {
+      const isTaken = wait < INDIRECT_MS && reaches(node);
+      if (!isTaken) counters.expired += 1;
+      settled(isTaken);
+    });
+  }
+  function deliver(node: Node, frame: Aps): boolean {
+    if (node.misses()) return false;
+    node.hear(frame);
+    return true;
+  }
+
+  return {
+    unicast(frame, isAcknowledged, confirm) {
+      counters.down += 1;
+      const node = nodes.values().find(({ nwk, network }) => network && nwk === frame.destination);
+      const fault = givenFault(node);
+      if (fault !== undefined) return soon(options.airMs, () => confirm(fault));
+      if (!node) return soon(Math.max(options.airMs, NO_ROUTE_MS), () => confirm(STATUS.nwkNoRoute));
+      /** The first hop is all that the MAC can vouch for. */
+      const isDirect = node.parent === undefined;
+      const settled = (isHeard: boolean, failure: number) => {
+        if (isHeard) return confirm(STATUS.success);
+        if (isAcknowledged) return void time.after(APS_ACK_MS, () => confirm(STATUS.apsNoAck));
+        confirm(isDirect ? failure : STATUS.success);
+      };
+      const due = node.nextPoll(time.now());
+      if (due !== undefined) {
+        if (!isDirect && !isAcknowledged) soon(options.airMs, () => confirm(STATUS.success));
+        hold(node, due, (isTaken) => {
+          const isHeard = isTaken && deliver(node, frame);
+          if (isDirect || isAcknowledged)
+            settled(isAcknowledged ? isHeard : isTaken, STATUS.macTransactionExpired);
+        });
+        return;
+      }
+      soon(options.airMs, () => {
+        if (!reaches(node) || isLost()) return settled(false, STATUS.macNoAck);
+        const isHeard = deliver(node, frame);
+        settled(isHeard || !isAcknowledged, STATUS.macNoAck);
+      });
+    },
+    broadcast(frame) {
+      counters.down += 1;
+      soon(options.airMs, () => {
+        for (const node of nodes.values()) {
+          if (!reaches(node) || isLost()) continue;
+          const due = node.nextPoll(time.now());
+          if (due === undefined) deliver(node, frame);
+          // 0xFFFD is for those who always listen (Zigbee specification, 3.6.5).
+          else if (frame.destination === 0xffff)
+            hold(node, due, (isTaken) => isTaken && deliver(node, frame));
+        }
+      });
+    },
+    up(node, frame) {
+      if (!reaches(node)) return false;
+      if (isLost()) return true;
+      const now = time.now();
+      upFree = Math.max(upFree + UP_GAP_MS, now + Math.max(options.airMs, UP_GAP_MS));
+      time.after(upFree - now, () => {
+        counters.up += 1;
+        const relay = node.parent === undefined ? node : (byIeee(node.parent) ?? node);
+        if (station.network()) station.hear(frame, relay.lqi);
+      });
+      return true;
+    },
+    nodes: () => [...nodes.values()],
+    byIeee,
+    reaches,
+    change(changes) {
+      options = { ...options, ...changes };
+      if (changes.seed !== undefined || changes.lossRate !== undefined) random = openRandom(options.seed);
+    },
+    options: () => options,
+    fail(fault) {
+      failing = fault;
+    },
+    counters,
+  };
+}

@@ -1,0 +1,96 @@
+/** The mechanics of a lock: its bolt, its door, and the times at which they moved. */
+import type { Time } from '../../time.ts';
+
+/** LockState and DoorState of ZCL table 7-9 and 7-11. */
+export const LOCK = { notFully: 0, locked: 1, unlocked: 2 } as const;
+export const DOOR = { open: 0, closed: 1, jammed: 2, forcedOpen: 3 } as const;
+export type DoorName = keyof typeof DOOR;
+/** OperatingMode. */
+export const MODE = { normal: 0, vacation: 1, privacy: 2, noRf: 3, passage: 4 } as const;
+
+export type Source = 'keypad' | 'rf' | 'manual' | 'rfid' | 'lock';
+
+/** Something the bolt did, once it had done it. */
+export interface Executed {
+  /** Milliseconds of CLOCK_MONOTONIC, when it was told to. */
+  startedMs: number;
+  monotonicMs: number;
+  what: 'unlock' | 'lock' | 'autoRelock' | 'jam';
+  source: Source;
+  user: number | null;
+  /** Of the command that caused it; null: no command did. */
+  tsn: number | null;
+}
+
+export interface Move {
+  what: 'unlock' | 'lock';
+  source: Source;
+  user?: number;
+  tsn?: number;
+  /** Locks again by itself. */
+  relockSeconds?: number;
+}
+
+export interface Bolt {
+  state: { lock: number; door: number; mode: number; relockSeconds: number; opened: number; closed: number };
+  executed(): Executed[];
+  move(move: Move): void;
+  setMode(mode: number): void;
+  clearLog(): void;
+}
+
+export interface BoltOptions {
+  time: Time;
+  boltMs: number;
+  isJammed(): boolean;
+  /** The bolt has come to rest, or has not moved. */
+  settled(done: Executed): void;
+}
+
+const EXECUTED_MAX = 2_000;
+
+export function openBolt({ time, boltMs, isJammed, settled }: BoltOptions): Bolt {
+  const state = {
+    lock: LOCK.locked as number,
+    door: DOOR.closed as number,
+    mode: 0,
+    relockSeconds: 0,
+    opened: 0,
+    closed: 0,
+  };
+  const executed: Executed[] = [];
+  let relock = () => {};
+
+  function finish(move: Move, what: Executed['what'], startedMs: number): void {
+    const done: Executed = {
+      ...{ startedMs, monotonicMs: time.now(), what: isJammed() ? 'jam' : what, source: move.source },
+      ...{ user: move.user ?? null, tsn: move.tsn ?? null },
+    };
+    state.lock = isJammed() ? LOCK.notFully : move.what === 'unlock' ? LOCK.unlocked : LOCK.locked;
+    executed.push(done);
+    if (executed.length > EXECUTED_MAX) executed.shift();
+    relock();
+    const seconds = move.relockSeconds ?? state.relockSeconds;
+    if (state.lock === LOCK.unlocked && seconds > 0 && state.mode !== MODE.passage)
+      relock = time.after(seconds * 1_000, () => start({ what: 'lock', source: 'lock' }, 'autoRelock'));
+    settled(done);
+  }
+  function start(move: Move, what: Executed['what']): void {
+    const startedMs = time.now();
+    if (boltMs === 0) finish(move, what, startedMs);
+    else time.after(boltMs, () => finish(move, what, startedMs));
+  }
+  return {
+    state,
+    executed: () => [...executed],
+    move: (move) => start(move, move.what),
+    setMode(mode) {
+      const before = state.mode;
+      state.mode = mode;
+      // Stand-open keeps the bolt drawn; its end throws it.
+      if (mode === MODE.passage && before !== mode) start({ what: 'unlock', source: 'lock' }, 'unlock');
+      if (before === MODE.passage && before !== mode) start({ what: 'lock', source: 'lock' }, 'lock');
+    },
+    clearLog: () => void executed.splice(0),
+  };
+}

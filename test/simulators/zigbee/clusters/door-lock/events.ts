@@ -1,0 +1,86 @@
+/** Events of a lock (ZCL 7.3.2.18): what of them the masks let through, and the log. */
+import { bytes, u16, u32 } from '../../bytes.ts';
+import type { Time } from '../../time.ts';
+import type { Executed, Source } from './bolt.ts';
+
+/** OperationEventSource; of what the lock does by itself it is that of whoever is at it. */
+export const SOURCE: Record<Source, number> = { keypad: 0, rf: 1, manual: 2, lock: 2, rfid: 3 };
+/** OperationEventCode. */
+export const OPERATION = {
+  ...{ lock: 1, unlock: 2, unlockFailPin: 5, unlockFailSchedule: 6, autoLock: 10 },
+  ...{ manualLock: 13, manualUnlock: 14 },
+} as const;
+const NOBODY = 0xffff;
+const OPERATION_EVENT = 0x20;
+const PROGRAMMING_EVENT = 0x21;
+/** RF, as the source of a programming event. */
+const RF = 1;
+
+/** By source: bit n lets through the code n. 0x41 to 0x47 of the cluster. */
+export interface Masks {
+  alarm: number;
+  keypad: number;
+  rf: number;
+  manual: number;
+  rfid: number;
+  keypadProgramming: number;
+  rfProgramming: number;
+  rfidProgramming: number;
+}
+
+export interface Logged {
+  id: number;
+  monotonicMs: number;
+  source: number;
+  code: number;
+  user: number;
+}
+
+export interface Events {
+  operation(source: Source, code: number, user: number | null): void;
+  /** What the bolt did. */
+  moved(done: Executed): void;
+  programming(code: number, user: number, type: number, status: number): void;
+  log(): Logged[];
+}
+
+const LOG_MAX = 32;
+const ZIGBEE_EPOCH_MS = Date.UTC(2000, 0, 1);
+
+export function openEvents(
+  time: Time,
+  masks: Masks,
+  notify: (command: number, payload: Buffer) => void,
+): Events {
+  const log: Logged[] = [];
+  let logged = 0;
+  const localTime = () => u32(Math.floor((Date.now() - ZIGBEE_EPOCH_MS) / 1_000));
+  const passes = (mask: number, code: number) => (mask & (1 << code)) !== 0;
+
+  function operation(source: Source, code: number, user: number | null): void {
+    const number = SOURCE[source];
+    logged += 1;
+    log.push({ id: logged, monotonicMs: time.now(), source: number, code, user: user ?? NOBODY });
+    if (log.length > LOG_MAX) log.shift();
+    const mask = [masks.keypad, masks.rf, masks.manual, masks.rfid][number] ?? 0;
+    // The PIN is never sent (SendPINOverTheAir is false): an empty string.
+    if (passes(mask, code))
+      notify(OPERATION_EVENT, bytes(number, code, u16(user ?? NOBODY), 0, localTime(), 0));
+  }
+  return {
+    operation,
+    moved({ what, source, user }) {
+      if (what === 'jam') return;
+      if (what === 'autoRelock') return operation('lock', OPERATION.autoLock, null);
+      const isManual = source === 'manual';
+      const lock = isManual ? OPERATION.manualLock : OPERATION.lock;
+      const unlock = isManual ? OPERATION.manualUnlock : OPERATION.unlock;
+      operation(source, what === 'lock' ? lock : unlock, user);
+    },
+    programming(code, user, type, status) {
+      if (passes(masks.rfProgramming, code))
+        notify(PROGRAMMING_EVENT, bytes(RF, code, u16(user), 0, type, status, localTime(), 0));
+    },
+    log: () => [...log],
+  };
+}

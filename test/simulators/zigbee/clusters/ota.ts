@@ -1,0 +1,181 @@
+/** OTA upgrade, the client (ZCL chapter 11): asks for a new image, fetches it block by block, and starts it. */
+import { bytes, openReader, type Reader, u16, u32 } from '../bytes.ts';
+import type { LockPlan } from '../plan.ts';
+import type { Time } from '../time.ts';
+import { type Answer, type Cluster, type Context, succeeded } from '../zcl/cluster.ts';
+import { ZCL_STATUS } from '../zcl/frame.ts';
+import { TYPE } from '../zcl/types.ts';
+import type { Firmware } from './general.ts';
+
+export const OTA = 0x0019;
+const COMMAND = { query: 0x01, block: 0x03, end: 0x06 } as const;
+/** A block that does not come is asked for again, so often. */
+const RETRY_MS = 2_000;
+const RETRIES = 5;
+const BLOCK_MAX = 50;
+const HEADER_MAGIC = 0x0bee_f11e;
+/** Of the header: its identifiers and its length are in the first 52 bytes. */
+const HEADER_BYTES = 56;
+const IMAGE_MAX = 4 * 1024 * 1024;
+/** ImageUpgradeStatus. */
+const NORMAL = 0;
+const IN_PROGRESS = 1;
+const COMPLETE = 2;
+/** Time it takes to start a new image. */
+const RESTART_MS = 50;
+
+export interface OtaClient {
+  cluster: Cluster;
+  query(): void;
+  describe(): { status: number; offset: number; size: number; blocks: number };
+}
+
+export interface OtaOptions {
+  time: Time;
+  plan: LockPlan;
+  firmware: Firmware;
+  ask(endpoint: number, command: number, payload: Buffer): void;
+  /** The new image runs. */
+  restarted(): void;
+}
+
+interface Download {
+  endpoint: number;
+  version: number;
+  image: Buffer;
+  offset: number;
+  retries: number;
+  timer: () => void;
+}
+
+export function openOta({ time, plan, firmware, ask, restarted }: OtaOptions): OtaClient {
+  const identity = () => bytes(u16(plan.manufacturerCode), u16(plan.firmware.imageType));
+  let download: Download | undefined;
+  /** Where an update was broken off; the same image goes on from there. */
+  let interrupted: Download | undefined;
+  let state = NORMAL;
+  let blocks = 0;
+  let server = 1;
+
+  function query(endpoint = server): void {
+    ask(endpoint, COMMAND.query, bytes(0, identity(), u32(firmware.version)));
+  }
+  function abandon(one: Download): void {
+    one.timer();
+    interrupted = one;
+    download = undefined;
+    state = NORMAL;
+  }
+  function askBlock(one: Download): void {
+    const size = Math.min(BLOCK_MAX, one.image.length - one.offset);
+    const where = [u32(one.version), u32(one.offset), size] as const;
+    ask(one.endpoint, COMMAND.block, bytes(0, identity(), ...where));
+    one.timer = time.after(RETRY_MS, () => {
+      if (one !== download) return;
+      if (one.retries >= RETRIES) return abandon(one);
+      one.retries += 1;
+      askBlock(one);
+    });
+  }
+  function finish(one: Download): void {
+    one.timer();
+    const status = imageFault(one.image, plan) ? ZCL_STATUS.invalidImage : ZCL_STATUS.success;
+    state = status === ZCL_STATUS.success ? COMPLETE : NORMAL;
+    if (status !== ZCL_STATUS.success) download = undefined;
+    ask(one.endpoint, COMMAND.end, bytes(status, identity(), u32(one.version)));
+  }
+  function offered(input: Reader, { sourceEndpoint }: Context): Answer {
+    if (input.u8() !== ZCL_STATUS.success) return succeeded;
+    const [manufacturer, type, version, size] = [input.u16(), input.u16(), input.u32(), input.u32()];
+    const isOurs = manufacturer === plan.manufacturerCode && type === plan.firmware.imageType;
+    if (!isOurs || size > IMAGE_MAX || size < HEADER_BYTES || version === firmware.version) return succeeded;
+    download?.timer();
+    const isSame = interrupted?.version === version && interrupted.image.length === size;
+    const image = isSame && interrupted ? interrupted.image : Buffer.alloc(size);
+    const offset = isSame ? (interrupted?.offset ?? 0) : 0;
+    download = { endpoint: sourceEndpoint, version, image, offset, retries: 0, timer: () => undefined };
+    interrupted = undefined;
+    state = IN_PROGRESS;
+    askBlock(download);
+    return succeeded;
+  }
+  function block(input: Reader): Answer {
+    const one = download;
+    const status = input.u8();
+    if (!one) return succeeded;
+    if (status === ZCL_STATUS.abort) abandon(one);
+    if (status === ZCL_STATUS.waitForData) {
+      const [now, request] = [input.u32(), input.u32()];
+      one.timer();
+      one.timer = time.after(Math.max(0, request - now) * 1_000, () => askBlock(one));
+    }
+    if (status !== ZCL_STATUS.success) return succeeded;
+    input.bytes(4);
+    const [version, offset] = [input.u32(), input.u32()];
+    const data = input.bytes(input.u8());
+    // One that came twice, or late.
+    if (version !== one.version || offset !== one.offset || data.length === 0) return succeeded;
+    one.timer();
+    data.copy(one.image, offset);
+    blocks += 1;
+    one.offset += data.length;
+    one.retries = 0;
+    if (one.offset < one.image.length) askBlock(one);
+    else finish(one);
+    return succeeded;
+  }
+  function upgrade(): Answer {
+    const one = download;
+    if (!one || state !== COMPLETE) return succeeded;
+    download = undefined;
+    time.after(RESTART_MS, () => {
+      firmware.version = one.version;
+      const parts = [24, 16, 8].map((shift) => (one.version >>> shift) & 0xff);
+      firmware.build = parts.join('.');
+      state = NORMAL;
+      restarted();
+    });
+    return succeeded;
+  }
+
+  return {
+    query: () => query(),
+    describe: () => ({
+      ...{ status: state, blocks, size: download?.image.length ?? 0 },
+      offset: download?.offset ?? interrupted?.offset ?? 0,
+    }),
+    cluster: {
+      id: OTA,
+      isClient: true,
+      attributes: {
+        1: { type: TYPE.uint32, get: () => download?.offset ?? 0xffff_ffff },
+        2: { type: TYPE.uint32, get: () => firmware.version },
+        6: { type: TYPE.enum8, get: () => state },
+        7: { type: TYPE.uint16, get: () => plan.manufacturerCode },
+        8: { type: TYPE.uint16, get: () => plan.firmware.imageType },
+      },
+      commands: {
+        // Image Notify.
+        0(_, { sourceEndpoint }) {
+          server = sourceEndpoint;
+          query(sourceEndpoint);
+          return succeeded;
+        },
+        2: offered,
+        5: block,
+        7: upgrade,
+      },
+    },
+  };
+}
+
+/** What is wrong with the header of an image (ZCL 11.4.2), or with its length. */
+function imageFault(image: Buffer, plan: LockPlan): string | undefined {
+  const header = openReader(image);
+  if (header.u32() !== HEADER_MAGIC) return 'no upgrade file';
+  header.bytes(6);
+  if (header.u16() !== plan.manufacturerCode || header.u16() !== plan.firmware.imageType)
+    return 'not for this';
+  header.bytes(4 + 2 + 32);
+  return header.u32() === image.length ? undefined : 'another length';
+}

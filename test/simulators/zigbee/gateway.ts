@@ -1,0 +1,88 @@
+/** A simulated Zigbee gateway for tests, benches and the demo: a process that plays the stick and the locks around it. */
+import { request } from 'node:http';
+import { openChild } from '../child.ts';
+import type { LockState } from './lock.ts';
+import type { GatewayChange, GatewayPlan, LockChange } from './plan.ts';
+import type { GatewayStats } from './simulation.ts';
+import type { JoinOutcome } from './stick/stick.ts';
+
+export interface SimulatedGateway extends AsyncDisposable {
+  /** What a host opens: tcp://host:port, the link when the plan has one, or the pty. */
+  readonly port: string;
+  /** Where people look and change things, over HTTP (control.ts). */
+  readonly control: string;
+  readonly pid: number;
+  /** Resolves when the process has ended, whoever ended it. */
+  readonly exited: Promise<unknown>;
+  /** A lock asks to join. */
+  join(ieee: string): Promise<JoinOutcome>;
+  /** Changes a lock and tells its state. Throws when there is none, or the change is wrong. */
+  set(ieee: string, change: LockChange): Promise<LockState>;
+  state(ieee: string): Promise<LockState>;
+  setGateway(change: GatewayChange): Promise<GatewayStats>;
+  stats(): Promise<GatewayStats>;
+  /** Drops the connection; the host may connect again at once, over a pty without link at a new `port`. */
+  drop(): Promise<void>;
+  /** The stick hears nothing and says nothing, also to a host that connects; until `hang(false)`. */
+  hang(on: boolean): Promise<void>;
+  /** The stick resets itself, and tells so. */
+  selfReset(): Promise<void>;
+  /** Pulls the adapter. */
+  hangUp(): Promise<void>;
+  replug(): Promise<void>;
+}
+
+const MAIN = `${import.meta.dirname}/main.ts`;
+
+export async function openSimulatedGateway(plan: GatewayPlan): Promise<SimulatedGateway> {
+  await using stack = new AsyncDisposableStack();
+  const child = stack.use(openChild<{ port: string; control: string }>({ args: [MAIN, '-'] }));
+  child.say(plan);
+  const { port: first, control } = await child.waitFor(() => true);
+  let port = first;
+  const open = stack.move();
+  async function setGateway(change: GatewayChange): Promise<GatewayStats> {
+    const stats = await call<GatewayStats>(control, 'POST', '/', change);
+    if (change.plugged !== false) ({ port } = stats);
+    return stats;
+  }
+
+  return {
+    get port() {
+      return port;
+    },
+    control,
+    pid: child.pid,
+    exited: child.exited,
+    async join(ieee) {
+      return (await call<{ outcome: JoinOutcome }>(control, 'POST', `/locks/${ieee}/join`)).outcome;
+    },
+    set: (ieee, change) => call(control, 'POST', `/locks/${ieee}`, change),
+    state: (ieee) => call(control, 'GET', `/locks/${ieee}`),
+    setGateway,
+    stats: () => call(control, 'GET', '/'),
+    drop: async () => void (await setGateway({ drop: true })),
+    hang: async (on) => void (await setGateway({ silent: on })),
+    selfReset: async () => void (await setGateway({ selfReset: true })),
+    hangUp: async () => void (await setGateway({ plugged: false })),
+    replug: async () => void (await setGateway({ plugged: true })),
+    [Symbol.asyncDispose]: () => open.disposeAsync(),
+  };
+}
+
+async function call<Result>(control: string, method: string, path: string, body?: unknown): Promise<Result> {
+  const { promise, resolve, reject } = Promise.withResolvers<{ status: number; text: string }>();
+  const sent = request(`${control}${path}`, { method, agent: false }, (response) => {
+    const chunks: Buffer[] = [];
+    response.on('data', (chunk: Buffer) => chunks.push(chunk));
+    response.on('error', reject);
+    response.on('end', () =>
+      resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString() }),
+    );
+  });
+  sent.on('error', reject).end(body === undefined ? undefined : JSON.stringify(body));
+  const { status, text } = await promise;
+  const answer = JSON.parse(text);
+  if (status !== 200) throw new Error(`${method} ${path}: ${answer.error}`);
+  return answer;
+}

@@ -1,0 +1,188 @@
+/** A simulated lock: a node with the clusters of one, and what a person does to it. */
+
+import { openAilments } from './ailments.ts';
+import type { Air } from './air/air.ts';
+import { type OpenNode, openNode, type Routers } from './air/node.ts';
+import type { Executed } from './clusters/door-lock/bolt.ts';
+import { MODE } from './clusters/door-lock/bolt.ts';
+import { DOOR_LOCK, openDoorLock } from './clusters/door-lock/cluster.ts';
+import {
+  diagnosticsCluster,
+  identifyCluster,
+  lockBasic,
+  openAlarms,
+  powerCluster,
+} from './clusters/general.ts';
+import { OTA, openOta } from './clusters/ota.ts';
+import { openPollControl } from './clusters/poll-control.ts';
+import { openVendor } from './clusters/vendor.ts';
+import type { Faults, LockChange, LockPlan } from './plan.ts';
+import { installKey } from './stick/security.ts';
+import type { JoinOutcome, Stick } from './stick/stick.ts';
+import type { Time } from './time.ts';
+import { openDevice, type Received } from './zcl/device.ts';
+
+/** What a test or a person may know about a lock. Times are milliseconds of CLOCK_MONOTONIC. */
+export interface LockState {
+  ieee: string;
+  isJoined: boolean;
+  /** Has the network of the stick, and can be reached by it now. */
+  isReachable: boolean;
+  nwk: number;
+  channel: number | null;
+  parent: string | null;
+  /** LockState of ZCL: 0 not fully locked, 1 locked, 2 unlocked. */
+  lockState: number;
+  /** DoorState of ZCL: 0 open, 1 closed, 2 jammed, 3 forced open. */
+  doorState: number;
+  operatingMode: number;
+  autoRelockSeconds: number;
+  /** Every movement of the bolt, the latest 2000. */
+  executed: Executed[];
+  /** Every frame that it heard, whatever came of it, the latest 2000. */
+  received: Received[];
+  pins: { user: number; status: number; type: number; code: string }[];
+  rfids: { user: number; status: number; type: number; code: string }[];
+  schedules: unknown;
+  alarms: number;
+  battery: { percent: number; withoutLoadMv: number; underLoadMv: number };
+  bindings: unknown[];
+  reporting: unknown[];
+  firmware: { version: number; build: string; download: unknown };
+  /** Of the vendor cluster; null: it has none. */
+  vendor: { versions: unknown; applied: unknown[]; lastRefusal: string | null } | null;
+  faults: Faults;
+}
+
+export interface Lock {
+  node: OpenNode;
+  join(): JoinOutcome;
+  change(change: LockChange): void;
+  state(): LockState;
+}
+
+export interface LockOptions {
+  time: Time;
+  air: () => Air;
+  stick: Stick;
+  random: () => number;
+  routers: Routers;
+}
+
+/** Device type of ZCL 7.3 in the home automation profile. */
+const DEVICE_ID = 0x000a;
+
+export function openLock(plan: LockPlan, { time, air, stick, random, routers }: LockOptions): Lock {
+  const ailments = openAilments(plan.faults);
+  const battery = { ...plan.battery };
+  const link = { lqi: plan.lqi, rssi: plan.rssi };
+  const firmware = { ...plan.firmware };
+  const device = openDevice({ time, deviceId: DEVICE_ID, node: () => node, faults: ailments });
+  const node = openNode({
+    ...{ time, air, stick, random, routers, isRouter: false },
+    ...{ ieee: plan.ieee, nwk: plan.nwk, parent: plan.parent, lqi: plan.lqi, pollMs: plan.sleepy?.pollMs },
+    ...{ manufacturerCode: plan.manufacturerCode, followsChannel: plan.followsChannel },
+    installKey: plan.installCode === undefined ? undefined : installKeyOf(plan.installCode),
+    isOnline: () => !ailments.isOffline(),
+    ...{ losesResponse: ailments.losesResponse, misses: ailments.misses },
+    confirmFault: ailments.confirmFault,
+    application: device.application,
+  });
+  const alarms = openAlarms((command, payload) => device.notify(0x0009, command, payload));
+  const door = openDoorLock({
+    ...{ time, plan, ailments, changed: () => device.notice() },
+    notify: (command, payload) => device.notify(DOOR_LOCK, command, payload),
+    raise: (code) => alarms.raise(code, DOOR_LOCK),
+  });
+  const ota = openOta({
+    ...{ time, plan, firmware, restarted: () => node.announce() },
+    ask: (endpoint, command, payload) => device.ask(OTA, endpoint, command, payload),
+  });
+  const poll =
+    plan.checkInSeconds === undefined
+      ? undefined
+      : openPollControl(time, plan.checkInSeconds, {
+          notify: (command, payload) => device.notify(0x0020, command, payload),
+          stayAwake: node.stayAwake,
+        });
+  const vendor = plan.vendorCluster
+    ? openVendor(time, plan, battery, ({ standOpenEnabled }) => {
+        if (typeof standOpenEnabled === 'boolean')
+          door.bolt.setMode(standOpenEnabled ? MODE.passage : MODE.normal);
+      })
+    : undefined;
+  device.add(
+    lockBasic(plan, firmware),
+    powerCluster(battery),
+    identifyCluster(),
+    alarms.cluster,
+    door.cluster,
+  );
+  device.add(diagnosticsCluster(link), ota.cluster);
+  if (poll) device.add(poll.cluster);
+  if (vendor) device.add(vendor.cluster);
+
+  /** What a person or the surroundings do. */
+  function happen(change: LockChange): void {
+    if (change.card !== undefined) door.present('rfid', Buffer.from(change.card, 'hex'));
+    if (change.pin !== undefined) door.present('pin', Buffer.from(change.pin));
+    if (change.manual) door.manual(change.manual);
+    if (change.door) door.setDoor(change.door);
+    if (change.alarm !== undefined) door.alarm(change.alarm);
+    if (change.checkIn) poll?.checkIn();
+    if (change.queryFirmware) ota.query();
+    device.notice();
+  }
+  function changeNode(change: LockChange): void {
+    const { lqi, followsChannel, sleepy, parent } = change;
+    node.change({
+      ...(lqi !== undefined && { lqi }),
+      ...(followsChannel !== undefined && { followsChannel }),
+      ...(sleepy !== undefined && { pollMs: sleepy?.pollMs }),
+      ...(parent !== undefined && { parent: parent ?? undefined }),
+    });
+    if (change.rejoin) node.rejoin();
+    if (change.readdress) node.readdress(change.readdress === 'announced');
+    if (change.announce || change.restart) node.announce();
+    if (change.leave) node.leave(false);
+  }
+
+  return {
+    node,
+    join: node.join,
+    change(change) {
+      if (change.faults !== undefined) ailments.change(change.faults);
+      Object.assign(battery, change.battery);
+      Object.assign(link, change.lqi !== undefined && { lqi: change.lqi });
+      Object.assign(link, change.rssi !== undefined && { rssi: change.rssi });
+      if (change.clearLog) {
+        device.clearLog();
+        door.bolt.clearLog();
+      }
+      changeNode(change);
+      happen(change);
+    },
+    state: () => ({
+      ...{ ieee: plan.ieee, isJoined: node.network !== undefined, isReachable: air().reaches(node) },
+      ...{ nwk: node.nwk, channel: node.network?.channel ?? null, parent: node.parent ?? null },
+      ...{ lockState: door.bolt.state.lock, doorState: door.bolt.state.door },
+      ...{ operatingMode: door.bolt.state.mode, autoRelockSeconds: door.bolt.state.relockSeconds },
+      ...{ executed: door.bolt.executed(), received: device.received() },
+      pins: door.users.list('pin').map((one) => ({ ...one, code: one.code.toString() })),
+      rfids: door.users.list('rfid').map((one) => ({ ...one, code: one.code.toString('hex') })),
+      ...{ schedules: door.schedules.describe(), alarms: alarms.count(), battery: { ...battery } },
+      ...{ bindings: [...node.bindings], reporting: device.reporting() },
+      firmware: { version: firmware.version, build: firmware.build, download: ota.describe() },
+      vendor: vendor
+        ? { versions: { ...vendor.versions }, applied: vendor.applied(), lastRefusal: vendor.lastRefusal() }
+        : null,
+      faults: ailments.faults(),
+    }),
+  };
+}
+
+function installKeyOf(code: string): Buffer {
+  const key = installKey(Buffer.from(code, 'hex'));
+  if (!key) throw new Error(`the CRC of the install code ${code} is wrong`);
+  return key;
+}

@@ -1,0 +1,225 @@
+/** What a simulated Zigbee network is made of, and what can be done to it. Everything from outside is checked here. */
+import { z } from 'zod';
+import { CONFIRM_FAULTS, type ConfirmFault } from './mt/status.ts';
+
+const address = z.string().regex(/^[0-9a-f]{16}$/, 'expected 16 lower-case hex digits');
+const hex = (min: number, max: number) =>
+  z
+    .string()
+    .regex(new RegExp(`^([0-9a-f]{2}){${min},${max}}$`), `expected ${min} to ${max} bytes in lower-case hex`);
+const u8 = z.int().min(0).max(0xff);
+const u16 = z.int().min(0).max(0xffff);
+const u32 = z.int().min(0).max(0xffff_ffff);
+const count = z.int().min(1).max(1_000_000);
+const LONGEST_MS = 3_600_000;
+const milliseconds = z.number().min(0).max(LONGEST_MS);
+const confirmStatus = z.enum(Object.keys(CONFIRM_FAULTS) as [ConfirmFault, ...ConfirmFault[]]);
+
+/** What is wrong with a lock. An absent one is not there. */
+const faultsSchema = z.strictObject({
+  /** Hears nothing, says nothing. */
+  offline: z.boolean(),
+  /** The next so many answers and reports are lost: what was asked is done. */
+  lostResponses: count,
+  /** The next so many frames to it are lost behind the first hop: confirmed, never heard. */
+  lostRequests: count,
+  /** What the next frames to it are confirmed with; they are not sent. */
+  confirm: z.strictObject({ status: confirmStatus, frames: count }),
+  /** The next cluster commands are answered by a default response with this status of ZCL, and not done. */
+  defaultResponse: z.strictObject({ status: u8, commands: count }),
+  /** The next door lock commands are answered with this status in their own response, and not done. */
+  refuse: z.strictObject({ status: u8, commands: count }),
+  /** Does what it is asked only so much later. */
+  slowMs: milliseconds,
+  /** The bolt does not move. */
+  jammed: z.boolean(),
+  /** Reads and reports tell the value that means `unknown`. */
+  invalidValues: z.boolean(),
+  /** Claims these endpoints too; they have no descriptor. */
+  bogusEndpoints: z.array(z.int().min(1).max(240)).max(16),
+  /** Strings are so long. */
+  oversizedStrings: z.int().min(1).max(254),
+  /** Claims these clusters too, and reports an attribute of each after every command. */
+  foreignClusters: z.array(u16).max(16),
+});
+const faults = faultsSchema.partial();
+export type Faults = z.infer<typeof faults>;
+const faultChanges = z.strictObject(
+  Object.fromEntries(
+    Object.entries(faultsSchema.shape).map(([name, schema]) => [name, schema.nullable().optional()]),
+  ),
+);
+
+const pin = z.string().regex(/^\d{4,8}$/, 'expected 4 to 8 digits');
+const batterySchema = z.strictObject({
+  percent: z.number().min(0).max(100).default(87),
+  withoutLoadMv: u16.default(6_050),
+  underLoadMv: u16.default(5_720),
+});
+const versionsSchema = z.strictObject({
+  lcu: z.string().default('4.2.0'),
+  ble: z.string().default('2.0.7'),
+  lcc: z.string().default('1.9.3'),
+  sam: z.string().default('3.1.1'),
+});
+
+export const lockSchema = z.strictObject({
+  ieee: address,
+  manufacturer: z.string().max(32).default('Gatehouse'),
+  model: z.string().max(32).default('GH-Lock'),
+  /** Of its node descriptor, its vendor cluster and its firmware. */
+  manufacturerCode: u16.default(0x1234),
+  firmware: z
+    .strictObject({
+      version: u32.default(0x0102_0300),
+      build: z.string().default('1.2.3'),
+      imageType: u16.default(1),
+    })
+    .prefault({}),
+  /** Sleeps, and asks its parent for frames so often. */
+  sleepy: z.strictObject({ pollMs: z.number().min(1).max(LONGEST_MS).default(250) }).optional(),
+  /** Has poll control, and checks in so often. */
+  checkInSeconds: z.number().min(0.25).max(86_400).optional(),
+  /** Has the manufacturer-specific cluster 0xFC11. */
+  vendorCluster: z.boolean().default(true),
+  /** Bits of its capabilities attribute. */
+  capabilities: u32.default(0x3f),
+  versions: versionsSchema.prefault({}),
+  pins: z
+    .array(z.strictObject({ user: u16, code: pin }))
+    .max(250)
+    .default([]),
+  rfids: z
+    .array(z.strictObject({ user: u16, code: hex(4, 10) }))
+    .max(250)
+    .default([]),
+  battery: batterySchema.prefault({}),
+  /** Event masks of the door lock cluster as it comes from the factory. */
+  eventMasks: u16.default(0xffff),
+  supportedOperatingModes: u16.default(0x1f),
+  hasDoorSensor: z.boolean().default(true),
+  /** Of its link to its parent. */
+  lqi: u8.default(180),
+  rssi: z.int().min(-128).max(0).default(-60),
+  /** IEEE address of its router; absent: the coordinator. */
+  parent: address.optional(),
+  /** Of a network from the beginning: that of the stick, once it has one. */
+  joined: z.boolean().default(false),
+  /** Asks to join whenever it has no network. */
+  joinsWhenOpen: z.boolean().default(false),
+  nwk: z.int().min(1).max(0xfff7).optional(),
+  /** With its CRC, as printed on it. */
+  installCode: hex(18, 18).optional(),
+  /** false: misses every change of the channel. */
+  followsChannel: z.boolean().default(true),
+  /** What the bolt takes. */
+  boltMs: milliseconds.default(20),
+  faults: faults.default({}),
+});
+export type LockPlan = z.infer<typeof lockSchema>;
+
+const routerSchema = z.strictObject({
+  ieee: address,
+  lqi: u8.default(200),
+  joined: z.boolean().default(true),
+  nwk: z.int().min(1).max(0xfff7).optional(),
+});
+export type RouterPlan = z.infer<typeof routerSchema>;
+
+export const planSchema = z
+  .strictObject({
+    transport: z.enum(['tcp', 'pty']).default('tcp'),
+    /** Path of a symlink to the pty, so that it comes back at the same path. */
+    link: z.string().min(1).optional(),
+    /** IEEE address of the stick. */
+    ieee: address.default('00124b0014d9a001'),
+    /** Build date of its firmware. */
+    revision: u32.default(20_230_507),
+    /** What a frame takes, one way. */
+    airMs: milliseconds.default(0),
+    /** This share of the frames is lost; the same seed loses the same ones. */
+    lossRate: z.number().min(0).max(1).default(0),
+    seed: z.int().default(1),
+    /** After power-up and each reset it says nothing for so long. */
+    bootMs: milliseconds.default(0),
+    /** Says nothing at all from the beginning. */
+    silent: z.boolean().default(false),
+    locks: z.array(lockSchema).max(256).default([]),
+    routers: z.array(routerSchema).max(32).default([]),
+  })
+  .superRefine((plan, context) => {
+    const refuse = (message: string) => context.addIssue({ code: 'custom', message });
+    if (plan.transport === 'tcp' && plan.link !== undefined) refuse('a link is for a pty');
+    const seen = new Set([plan.ieee]);
+    for (const { ieee } of [...plan.locks, ...plan.routers]) {
+      if (seen.has(ieee)) refuse(`two nodes with the address ${ieee}`);
+      seen.add(ieee);
+    }
+    for (const { ieee, parent } of plan.locks)
+      if (parent !== undefined && !plan.routers.some((router) => router.ieee === parent))
+        refuse(`${ieee} has ${parent} for its parent, which is no router`);
+  });
+export type GatewayPlan = z.input<typeof planSchema>;
+export type CheckedPlan = z.output<typeof planSchema>;
+
+export const lockChange = z.strictObject({
+  faults: faultChanges.nullable().optional(),
+  /** A card is held to it. */
+  card: hex(4, 10).optional(),
+  /** A PIN is typed. */
+  pin: pin.optional(),
+  /** Turned by hand from the inside. */
+  manual: z.enum(['lock', 'unlock']).optional(),
+  /** DoorState of the door lock cluster. */
+  door: z.enum(['open', 'closed', 'jammed', 'forcedOpen']).optional(),
+  /** Code of an alarm of the door lock cluster, such as 4: wrong code entry limit. */
+  alarm: u8.optional(),
+  battery: batterySchema.partial().optional(),
+  lqi: u8.optional(),
+  rssi: z.int().min(-128).max(0).optional(),
+  sleepy: z
+    .strictObject({ pollMs: z.number().min(1).max(LONGEST_MS) })
+    .nullable()
+    .optional(),
+  followsChannel: z.boolean().optional(),
+  /** Checks in now. */
+  checkIn: z.literal(true).optional(),
+  /** Asks for a new firmware now. */
+  queryFirmware: z.literal(true).optional(),
+  /** Finds the network again, on whatever channel it is. */
+  rejoin: z.literal(true).optional(),
+  /** Gets another network address, and tells so or not. */
+  readdress: z.enum(['announced', 'silently']).optional(),
+  announce: z.literal(true).optional(),
+  /** Leaves by itself, as after a reset to factory defaults. */
+  leave: z.literal(true).optional(),
+  /** Off and on again: what it has in its memory stays. */
+  restart: z.literal(true).optional(),
+  /** Moves to another router, or to the coordinator. */
+  parent: address.nullable().optional(),
+  clearLog: z.literal(true).optional(),
+});
+export type LockChange = Omit<z.input<typeof lockChange>, 'faults'> & {
+  faults?: { [Name in keyof Faults]?: Faults[Name] | null } | null;
+};
+
+export const gatewayChange = z.strictObject({
+  /** false: pulls the adapter, or drops the connection and takes no other; true: it is back. */
+  plugged: z.boolean().optional(),
+  /** Drops the connection, and takes another at once. TCP only. */
+  drop: z.literal(true).optional(),
+  /** Hears nothing and says nothing, as firmware that hangs. Also while a host connects. */
+  silent: z.boolean().optional(),
+  /** The stick resets itself, and tells so (SYS_RESET_IND). */
+  selfReset: z.literal(true).optional(),
+  /** Another stick, fresh, in its place. */
+  newStick: z.strictObject({ ieee: address }).optional(),
+  airMs: milliseconds.optional(),
+  lossRate: z.number().min(0).max(1).optional(),
+  seed: z.int().optional(),
+  /** Takes nothing from the port until it is true again. */
+  reading: z.boolean().optional(),
+  /** The next frames of the coordinator are not sent, and confirmed with this. */
+  confirm: z.strictObject({ status: confirmStatus, frames: count }).nullable().optional(),
+});
+export type GatewayChange = z.input<typeof gatewayChange>;

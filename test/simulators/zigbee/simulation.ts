@@ -1,0 +1,139 @@
+/** A simulated Zigbee network in this process: a stick behind a port, and locks around it. gateway.ts runs it in one of its own. */
+import { openRandom } from '../bus/random.ts';
+import { openPtyTransport, type Transport } from '../bus/transport.ts';
+import { type Air, type AirCounters, openAir } from './air/air.ts';
+import type { OpenNode } from './air/node.ts';
+import { type Lock, type LockState, openLock } from './lock.ts';
+import type { CheckedPlan, GatewayChange, LockChange } from './plan.ts';
+import { openRouter } from './router.ts';
+import { type JoinOutcome, openStick, type StickState } from './stick/stick.ts';
+import { openTime, type Time } from './time.ts';
+import { openTcpStick } from './transport.ts';
+
+export interface GatewayStats {
+  port: string;
+  stick: StickState;
+  air: AirCounters & { airMs: number; lossRate: number };
+  locks: { ieee: string; isJoined: boolean; isReachable: boolean }[];
+}
+
+export interface Simulation extends AsyncDisposable {
+  readonly port: string;
+  readonly locks: readonly string[];
+  /** Undefined: there is no such lock. */
+  state(ieee: string): LockState | undefined;
+  join(ieee: string): JoinOutcome | undefined;
+  /** False: there is no such lock. */
+  change(ieee: string, change: LockChange): boolean;
+  changeGateway(change: GatewayChange): Promise<void>;
+  stats(): GatewayStats;
+}
+
+/** How often a lock that wants a network looks for one. */
+const SEEK_MS = 500;
+
+export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
+  await using stack = new AsyncDisposableStack();
+  const time = stack.use(openTime());
+  const random = openRandom(plan.seed);
+  const nodes = new Map<string, OpenNode>();
+  const routers = new Map<string, OpenNode>();
+  const locks = new Map<string, Lock>();
+  const stick = openStick({
+    ...{ time, ieee: plan.ieee, revision: plan.revision, bootMs: plan.bootMs, air: () => air },
+    write: (bytes) => transport.write(bytes),
+    started: () => adopt(plan, nodes),
+  });
+  const air: Air = openAir(time, nodes, stick, plan);
+  const parts = { time, random, stick, routers, air: () => air };
+  for (const one of plan.routers) {
+    const node = openRouter(one, parts);
+    routers.set(one.ieee, node);
+    nodes.set(one.ieee, node);
+  }
+  for (const one of plan.locks) {
+    const lock = openLock(one, parts);
+    locks.set(one.ieee, lock);
+    nodes.set(one.ieee, lock.node);
+  }
+  stick.setSilent(plan.silent);
+  const transport: Transport = stack.use(
+    plan.transport === 'tcp'
+      ? await openTcpStick(stick.receive, stick.cut)
+      : openPtyTransport(plan.link, stick.receive),
+  );
+  seek(time, plan, locks);
+  let isPlugged = true;
+  const open = stack.move();
+  let port = transport.port;
+  /** A pty that is hung up has none. */
+  const lastPort = () => {
+    if (isPlugged) ({ port } = transport);
+    return port;
+  };
+
+  return {
+    get port() {
+      return lastPort();
+    },
+    locks: [...locks.keys()],
+    state: (ieee) => locks.get(ieee)?.state(),
+    join: (ieee) => locks.get(ieee)?.join(),
+    change(ieee, change) {
+      const lock = locks.get(ieee);
+      if (lock && change.parent && !routers.has(change.parent))
+        throw new RangeError(`${change.parent} is no router`);
+      lock?.change(change);
+      return lock !== undefined;
+    },
+    async changeGateway(change) {
+      if (change.silent !== undefined) stick.setSilent(change.silent);
+      if (change.reading !== undefined) transport.setReading(change.reading);
+      if (change.confirm !== undefined) air.fail(change.confirm);
+      const { airMs, lossRate, seed } = change;
+      air.change({
+        ...(airMs !== undefined && { airMs }),
+        ...(lossRate !== undefined && { lossRate }),
+        ...(seed !== undefined && { seed }),
+      });
+      if (change.newStick) stick.replace(change.newStick.ieee);
+      if (change.selfReset) stick.reset(2);
+      if (change.plugged === false) {
+        isPlugged = false;
+        stick.cut();
+        await transport.hangUp();
+      }
+      if (change.plugged !== true && !change.drop) return;
+      await transport.replug();
+      isPlugged = true;
+    },
+    stats: () => ({
+      ...{ port: lastPort(), stick: stick.state() },
+      air: { ...air.counters, airMs: air.options().airMs, lossRate: air.options().lossRate },
+      locks: [...locks.values()].map(({ node }) => ({
+        ...{ ieee: node.ieee, isJoined: node.network !== undefined, isReachable: air.reaches(node) },
+      })),
+    }),
+    [Symbol.asyncDispose]: () => open.disposeAsync(),
+  };
+}
+
+/** Those who have been of the network all along. */
+function adopt(plan: CheckedPlan, nodes: ReadonlyMap<string, OpenNode>): void {
+  for (const { ieee, joined } of [...plan.routers, ...plan.locks]) {
+    const node = nodes.get(ieee);
+    if (joined && node && !node.network) node.adopt();
+  }
+}
+
+function seek(time: Time, plan: CheckedPlan, locks: ReadonlyMap<string, Lock>): void {
+  const seekers = plan.locks.filter(({ joinsWhenOpen }) => joinsWhenOpen);
+  if (seekers.length === 0) return;
+  time.after(SEEK_MS, () => {
+    for (const { ieee } of seekers) {
+      const lock = locks.get(ieee);
+      if (lock && !lock.node.network) lock.join();
+    }
+    seek(time, plan, locks);
+  });
+}

@@ -1,0 +1,275 @@
+/**
+ * A Z-Stack 3.x.0 network processor: what comes over its port, and what it does about it. SWRA198 has the commands; what
+ * it does not know it answers with the error response of clause 3.1.
+ */
+import type { Air, Aps, Node } from '../air/air.ts';
+import { bytes, ieee, ieeeText, openReader, u16 } from '../bytes.ts';
+import { encodeMt, type MtFrame, readMt, SUBSYSTEM } from '../mt/frame.ts';
+import type { Time } from '../time.ts';
+import { afCommands, incoming } from './af.ts';
+import { appCnfCommands } from './app-cnf.ts';
+import type { Core, Memory, Subsystem } from './core.ts';
+import type { Network } from './nib.ts';
+import { NV, type Nv, openNv } from './nv.ts';
+import { networkInfo, startupCommands } from './startup.ts';
+import { resetIndication, sysCommands } from './sys.ts';
+import { groupCommands, utilCommands } from './util.ts';
+import { openZdo, type Zdo } from './zdo.ts';
+
+export interface StickOptions {
+  time: Time;
+  ieee: string;
+  /** Build date of the firmware, such as 20230507. */
+  revision: number;
+  /** How long after power-up or a reset it says nothing. */
+  bootMs: number;
+  /** The network is up. */
+  started(): void;
+  /** To the host. */
+  write(bytes: Uint8Array): void;
+}
+
+/** What a join comes to, as the joiner sees it. */
+export type JoinOutcome = 'joined' | 'closed' | 'noNetwork' | 'keyMismatch';
+
+export interface Stick {
+  receive(bytes: Uint8Array): void;
+  /** Forgets half a frame, as a host that connects again begins a new one. */
+  cut(): void;
+  network(): Network | undefined;
+  hear(frame: Aps, lqi: number): void;
+  /**
+   * A node asks for the network key. `installKey`: what it expects it to be encrypted with. `isOpenThere`: whether its
+   * router lets joiners in; undefined: it asks here.
+   */
+  join(node: Node, nwk: number, installKey: Buffer | undefined, isOpenThere?: boolean): JoinOutcome;
+  /** A node that has been of the network all along. */
+  admit(node: Node, nwk: number): void;
+  /** A node says that it leaves. */
+  left(node: Node, isRejoin: boolean): void;
+  reset(reason: number): void;
+  /** Another stick in the same place: nothing in its memory. */
+  replace(ieee: string): void;
+  setSilent(on: boolean): void;
+  state(): StickState;
+}
+
+export interface StickState {
+  ieee: string;
+  isStarted: boolean;
+  isSilent: boolean;
+  panId: number | null;
+  extendedPanId: string | null;
+  channel: number | null;
+  updateId: number | null;
+  permitJoinMs: number;
+  endpoints: number[];
+  children: string[];
+  installCodes: string[];
+  frames: { received: number; sent: number; bad: number; unknown: number; byType: Record<string, number> };
+}
+
+const RPC_ERROR = { subsystem: 1, command: 2, parameter: 3, length: 4 };
+const TC_DEVICE_IND = 0xca;
+const LEAVE_IND = 0xc9;
+const MGMT_PERMIT_JOIN = 0x36;
+const PERMIT_JOIN_IND = 0xcb;
+/** Of bytes that are no frame yet: one frame and a half. */
+const PENDING_MAX = 512;
+
+export function openStick(options: StickOptions & { air: () => Air }): Stick {
+  const { time } = options;
+  let nv: Nv = openNv(options.ieee);
+  let memory = emptyMemory();
+  let ownIeee = options.ieee;
+  let startedAt = time.now();
+  let readyAt = startedAt + options.bootMs;
+  let isSilent = false;
+  let pending: Buffer = Buffer.alloc(0);
+  /** AREQs that wait for the SRSP of the request that caused them. */
+  let held: MtFrame[] | undefined;
+  const frames = { received: 0, sent: 0, bad: 0, unknown: 0, byType: {} as Record<string, number> };
+
+  const core: Core = {
+    time,
+    get air() {
+      return options.air();
+    },
+    revision: options.revision,
+    nv: () => nv,
+    memory: () => memory,
+    ieee: () => ownIeee,
+    startedAt: () => startedAt,
+    areq(subsystem, id, data) {
+      const frame: MtFrame = { type: 'AREQ', subsystem, id, data };
+      if (held) held.push(frame);
+      else write(frame);
+    },
+    later(milliseconds, action) {
+      const sender = memory;
+      return time.after(milliseconds, () => sender === memory && action());
+    },
+    reset,
+    started: options.started,
+  };
+  const { tables, zdo } = commandsOf(core);
+
+  function write(frame: MtFrame): void {
+    if (isSilent || time.now() < readyAt) return;
+    frames.sent += 1;
+    options.write(encodeMt(frame));
+  }
+  function reset(reason: number): void {
+    nv.startUp();
+    memory = emptyMemory();
+    ownIeee = ieeeText(nv.get(NV.extendedAddress) ?? ieee(options.ieee));
+    startedAt = time.now();
+    readyAt = startedAt + options.bootMs;
+    const { id, data } = resetIndication(reason);
+    core.later(options.bootMs, () => core.areq(SUBSYSTEM.sys, id, data));
+  }
+  function handle(frame: MtFrame): void {
+    frames.received += 1;
+    const isReset = frame.type === 'AREQ' && frame.subsystem === SUBSYSTEM.sys && frame.id === 0;
+    if (isReset) return reset(0);
+    if (frame.type !== 'SREQ') return;
+    const name = `${frame.subsystem}/${frame.id.toString(16).padStart(2, '0')}`;
+    frames.byType[name] = (frames.byType[name] ?? 0) + 1;
+    held = [];
+    const response = answer(tables, frame);
+    const waiting = held;
+    held = undefined;
+    if (response.subsystem === SUBSYSTEM.rpcError) frames.unknown += 1;
+    for (const one of [response, ...waiting]) write(one);
+  }
+  function admit(node: Node, nwk: number): void {
+    const isChild = node.parent === undefined;
+    if (isChild) memory.children.set(node.ieee, nwk);
+    nv.remember({ ieee: node.ieee, nwk, isChild });
+  }
+  function joinRefusal(node: Node, installKey: Buffer | undefined, isOpen: boolean): JoinOutcome | undefined {
+    if (!memory.network) return 'noNetwork';
+    if (!isOpen) return 'closed';
+    const ours = memory.installKeys.get(node.ieee);
+    const isSame = installKey === undefined ? ours === undefined : ours?.equals(installKey) === true;
+    const isNeeded = memory.isInstallCodeNeeded && ours === undefined;
+    return isSame && !isNeeded ? undefined : 'keyMismatch';
+  }
+
+  return {
+    receive(chunk) {
+      if (isSilent || time.now() < readyAt) return;
+      pending = Buffer.concat([pending, chunk]);
+      for (let reading = readMt(pending); reading.kind !== 'incomplete'; reading = readMt(pending)) {
+        pending = pending.subarray(reading.length);
+        if (reading.kind === 'frame') handle(reading.frame);
+        else if (reading.isFrame) frames.bad += 1;
+      }
+      if (pending.length > PENDING_MAX) pending = Buffer.alloc(0);
+    },
+    cut() {
+      pending = Buffer.alloc(0);
+    },
+    network: () => memory.network,
+    hear(frame, lqi) {
+      if (frame.endpoint === 0) zdo.hear(frame);
+      else incoming(core, frame, lqi);
+    },
+    admit,
+    join(node, nwk, installKey, isOpenThere = time.now() < memory.permitUntil) {
+      const refusal = joinRefusal(node, installKey, isOpenThere);
+      if (refusal) return refusal;
+      const parent = node.parent === undefined ? 0 : (core.air.byIeee(node.parent)?.nwk ?? 0);
+      admit(node, nwk);
+      const indication = bytes(u16(nwk), ieee(node.ieee), u16(parent));
+      core.later(core.air.options().airMs, () => core.areq(SUBSYSTEM.zdo, TC_DEVICE_IND, indication));
+      return 'joined';
+    },
+    left(node, isRejoin) {
+      if (!isRejoin) {
+        memory.children.delete(node.ieee);
+        nv.forget(node.ieee);
+      }
+      const flags = [0, 0, isRejoin ? 1 : 0];
+      core.areq(SUBSYSTEM.zdo, LEAVE_IND, bytes(u16(node.nwk), ieee(node.ieee), ...flags));
+    },
+    reset,
+    replace(replacement) {
+      nv = openNv(replacement);
+      reset(0);
+    },
+    setSilent(on) {
+      isSilent = on;
+      pending = Buffer.alloc(0);
+    },
+    state: () => describe(core, isSilent, frames),
+  };
+}
+
+function emptyMemory(): Memory {
+  return {
+    network: undefined,
+    ...{ endpoints: new Map(), groups: new Map(), children: new Map(), callbacks: new Set() },
+    ...{ installKeys: new Map(), isInstallCodeNeeded: false, permitUntil: 0, channelMask: undefined },
+    ...{ utcOffset: 0, timers: new Map(), stored: new Map() },
+  };
+}
+
+function commandsOf(core: Core): { tables: Record<number, Subsystem>; zdo: Zdo } {
+  const zdo = openZdo(core);
+  const startup = startupCommands(core);
+  const permitJoin = zdo.commands[MGMT_PERMIT_JOIN];
+  const tables: Record<number, Subsystem> = {
+    [SUBSYSTEM.sys]: sysCommands(core),
+    [SUBSYSTEM.af]: afCommands(core),
+    [SUBSYSTEM.zdo]: {
+      ...zdo.commands,
+      ...groupCommands(core),
+      ...startup.zdo,
+      80: () => networkInfo(core),
+      [MGMT_PERMIT_JOIN](input) {
+        const response = permitJoin?.(input);
+        const left = Math.max(
+          0,
+          Math.min(255, Math.round((core.memory().permitUntil - core.time.now()) / 1_000)),
+        );
+        core.areq(SUBSYSTEM.zdo, PERMIT_JOIN_IND, Buffer.of(left));
+        return response;
+      },
+    },
+    [SUBSYSTEM.util]: utilCommands(core),
+    [SUBSYSTEM.appCnf]: { ...appCnfCommands(core), ...startup.appCnf },
+  };
+  return { tables, zdo };
+}
+
+function answer(tables: Record<number, Subsystem>, { subsystem, id, data }: MtFrame): MtFrame {
+  const commands = tables[subsystem];
+  const handler = commands?.[id];
+  const failed = (code: number): MtFrame => {
+    const command = 0x20 | subsystem;
+    return { type: 'SRSP', subsystem: SUBSYSTEM.rpcError, id: 0, data: Buffer.of(code, command, id) };
+  };
+  if (!handler) return failed(commands ? RPC_ERROR.command : RPC_ERROR.subsystem);
+  try {
+    const response = handler(openReader(data));
+    return { type: 'SRSP', subsystem, id, data: response ?? Buffer.alloc(0) };
+  } catch (error) {
+    if (error instanceof RangeError) return failed(RPC_ERROR.length);
+    throw error;
+  }
+}
+
+function describe(core: Core, isSilent: boolean, frames: StickState['frames']): StickState {
+  const { network, permitUntil, endpoints, children, installKeys } = core.memory();
+  return {
+    ...{ ieee: core.ieee(), isStarted: network !== undefined, isSilent },
+    panId: network?.panId ?? null,
+    extendedPanId: network ? network.extendedPanId.toString('hex') : null,
+    ...{ channel: network?.channel ?? null, updateId: network?.updateId ?? null },
+    permitJoinMs: Math.round(Math.max(0, Math.min(permitUntil - core.time.now(), 255_000))),
+    endpoints: [...endpoints.keys()],
+    ...{ children: [...children.keys()], installCodes: [...installKeys.keys()] },
+    frames: { ...frames, byType: { ...frames.byType } },
+  };
+}

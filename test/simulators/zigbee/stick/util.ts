@@ -1,0 +1,113 @@
+/** UTIL of SWRA198, and what the firmware that hosts expect has besides: ASSOC_REMOVE and ASSOC_ADD. */
+import { bytes, ieee, type Reader, u16, u32 } from '../bytes.ts';
+import { STATUS } from '../mt/status.ts';
+import { type Core, DEVICE_STATE, type Subsystem } from './core.ts';
+import { NV } from './nv.ts';
+
+const NO_ADDRESS = 0xfffe;
+const NO_RELATION = 0xff;
+/** CHILD_RFD, CHILD_RFD_RX_IDLE (AssocList.h). */
+const CHILD_SLEEPY = 1;
+const CHILD_LISTENING = 2;
+/** Device types: coordinator, router, end device. */
+const DEVICE_TYPES = 7;
+
+export function utilCommands(core: Core): Subsystem {
+  const memory = core.memory;
+  const accept = () => Buffer.of(STATUS.success);
+  const relationOf = (device: string) =>
+    core.air.byIeee(device)?.nextPoll(core.time.now()) === undefined ? CHILD_LISTENING : CHILD_SLEEPY;
+
+  return {
+    0() {
+      const children = [...memory().children.values()];
+      const state = memory().network ? DEVICE_STATE.coordinator : DEVICE_STATE.hold;
+      const head = [STATUS.success, ieee(core.ieee()), u16(0), DEVICE_TYPES, state] as const;
+      return bytes(...head, children.length, ...children.map(u16));
+    },
+    1() {
+      const [channels, panId] = [core.nv().get(NV.channels), core.nv().get(NV.panId)];
+      const key = core.nv().get(NV.preconfiguredKey) ?? Buffer.alloc(16);
+      const network = [channels ?? u32(0), panId ?? u16(0xffff)] as const;
+      return bytes(STATUS.success, ieee(core.ieee()), ...network, 5, key);
+    },
+    2: (input) => stored(core, NV.panId, input.bytes(2)),
+    3: (input) => stored(core, NV.channels, input.bytes(4)),
+    4: accept,
+    5: (input) => stored(core, NV.preconfiguredKey, input.bytes(16)),
+    6: accept,
+    9: () => u32(Math.floor((core.time.now() - core.startedAt()) / 1_000)),
+    10: accept,
+    16: (input) => input.rest(),
+    64: (input) => u16(core.air.byIeee(input.ieee())?.nwk ?? NO_ADDRESS),
+    65(input) {
+      const nwk = input.u16();
+      const node = core.air.nodes().find((one) => one.network && one.nwk === nwk);
+      return node ? ieee(node.ieee) : Buffer.alloc(8);
+    },
+    72: () => u16(memory().children.size),
+    73: (input) => associatedDevice(core, input.u8()),
+    74(input) {
+      const device = input.ieee();
+      const asked = input.u16();
+      const found = [...memory().children].find(([one, nwk]) => one === device || nwk === asked);
+      if (!found) return bytes(u16(NO_ADDRESS), u16(0xffff), NO_RELATION, Buffer.alloc(10));
+      return bytes(u16(found[1]), u16(0), relationOf(found[0]), Buffer.alloc(10));
+    },
+    99(input) {
+      return Buffer.of(memory().children.delete(input.ieee()) ? STATUS.success : STATUS.failure);
+    },
+    100(input) {
+      memory().children.set(input.ieee(), input.u16());
+      input.u8();
+      return accept();
+    },
+  };
+}
+
+/** associated_devices_t, 18 bytes; 0xFFFE where there is none. */
+function associatedDevice(core: Core, index: number): Buffer {
+  const nwk = [...core.memory().children.values()][index] ?? NO_ADDRESS;
+  return bytes(u16(nwk), Buffer.alloc(16));
+}
+
+function stored(core: Core, id: number, value: Buffer): Buffer {
+  core.nv().set(id, value);
+  return Buffer.of(STATUS.success);
+}
+
+/** ZDO_EXT_*: the groups of endpoints, and routes. They are in the subsystem ZDO, but of the stack's own tables. */
+export function groupCommands(core: Core): Subsystem {
+  const groups = (endpoint: number) => core.memory().groups.get(endpoint) ?? new Map<number, Buffer>();
+  const named = (input: Reader) => [input.u8(), input.u16()] as const;
+  return {
+    // ZDO_EXT_ROUTE_DISC, _ROUTE_CHECK.
+    69: () => Buffer.of(core.memory().network ? STATUS.success : STATUS.nwkInvalidRequest),
+    70: () => Buffer.of(STATUS.success),
+    71(input) {
+      const [endpoint, group] = named(input);
+      return Buffer.of(groups(endpoint).delete(group) ? STATUS.success : STATUS.failure);
+    },
+    72(input) {
+      core.memory().groups.delete(input.u8());
+      return Buffer.of(STATUS.success);
+    },
+    73(input) {
+      const all = [...groups(input.u8()).keys()];
+      return bytes(all.length, ...all.map(u16));
+    },
+    74(input) {
+      const [endpoint, group] = named(input);
+      const name = groups(endpoint).get(group);
+      if (!name) return bytes(STATUS.failure, u16(group), 0);
+      return bytes(STATUS.success, u16(group), name.length, name);
+    },
+    75(input) {
+      const [endpoint, group] = named(input);
+      const name = input.bytes(input.u8());
+      core.memory().groups.set(endpoint, groups(endpoint).set(group, name));
+      return Buffer.of(STATUS.success);
+    },
+    76: () => Buffer.of([...core.memory().groups.values()].reduce((sum, one) => sum + one.size, 0)),
+  };
+}

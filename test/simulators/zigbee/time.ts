@@ -1,0 +1,37 @@
+/** Time of a simulated network. */
+import { monotonicMs } from '../bus/time.ts';
+
+export interface Time extends Disposable {
+  /** Milliseconds of CLOCK_MONOTONIC: the same in every process of the machine. */
+  now(): number;
+  /** Returns what takes it back. Ends with the simulation. */
+  after(milliseconds: number, action: () => void): () => void;
+}
+
+/** setTimeout takes no more; nothing here waits so long. */
+const LONGEST_MS = 2 ** 31 - 1;
+
+export function openTime(): Time {
+  const waiting = new Set<NodeJS.Timeout>();
+  return {
+    now: monotonicMs,
+    after(milliseconds, action) {
+      const timer = setTimeout(
+        () => {
+          waiting.delete(timer);
+          action();
+        },
+        Math.min(milliseconds, LONGEST_MS),
+      );
+      waiting.add(timer);
+      return () => {
+        clearTimeout(timer);
+        waiting.delete(timer);
+      };
+    },
+    [Symbol.dispose]() {
+      for (const timer of waiting) clearTimeout(timer);
+      waiting.clear();
+    },
+  };
+}

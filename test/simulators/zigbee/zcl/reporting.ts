@@ -1,0 +1,143 @@
+/** Reports of attributes (ZCL 2.5.7 to 2.5.11): to whom the cluster is bound, when they changed, and now and then. */
+import { bytes, openReader, type Reader, u16 } from '../bytes.ts';
+import type { Time } from '../time.ts';
+import type { Attribute, Cluster } from './cluster.ts';
+import { ZCL_STATUS } from './frame.ts';
+import { encodeValue, isAnalogue, readValue, type Value } from './types.ts';
+
+interface Configuration {
+  cluster: Cluster;
+  attribute: number;
+  minimum: number;
+  maximum: number;
+  change: number;
+  lastAt: number;
+  lastValue: Value;
+  timer: () => void;
+}
+
+export interface Reporting {
+  /** Payloads of Configure Reporting and of its response. */
+  configure(cluster: Cluster, payload: Buffer): Buffer;
+  readConfiguration(cluster: Cluster, payload: Buffer): Buffer;
+  /** Reports what has changed. */
+  notice(): void;
+  reset(): void;
+  describe(): { cluster: number; attribute: number; minimum: number; maximum: number; change: number }[];
+}
+
+/** Ends reporting of an attribute. */
+const OFF = 0xffff;
+
+export function openReporting(
+  time: Time,
+  report: (cluster: Cluster, attributes: number[]) => void,
+): Reporting {
+  const configurations = new Map<string, Configuration>();
+  const nameOf = (cluster: Cluster, attribute: number) => `${cluster.id}/${attribute}`;
+
+  function send(one: Configuration): void {
+    one.timer();
+    one.lastAt = time.now();
+    one.lastValue = attributeOf(one).get();
+    // 0: no report without a change.
+    one.timer = one.maximum === 0 ? () => undefined : time.after(one.maximum * 1_000, () => send(one));
+    report(one.cluster, [one.attribute]);
+  }
+  function check(one: Configuration): void {
+    if (!hasChanged(one)) return;
+    const wait = one.lastAt + one.minimum * 1_000 - time.now();
+    if (wait <= 0) return send(one);
+    one.timer();
+    one.timer = time.after(wait, () => send(one));
+  }
+  function configureOne(cluster: Cluster, input: Reader): number[] {
+    const direction = input.u8();
+    const attribute = input.u16();
+    if (direction !== 0) {
+      input.u16();
+      return [ZCL_STATUS.unsupportedAttribute, direction, attribute];
+    }
+    const type = input.u8();
+    const [minimum, maximum] = [input.u16(), input.u16()];
+    const change = isAnalogue(type) ? Number(readValue(input, type)) : 0;
+    const found = cluster.attributes[attribute];
+    if (!found) return [ZCL_STATUS.unsupportedAttribute, direction, attribute];
+    if (!found.isReportable) return [ZCL_STATUS.unreportable, direction, attribute];
+    if (found.type !== type) return [ZCL_STATUS.invalidType, direction, attribute];
+    const name = nameOf(cluster, attribute);
+    configurations.get(name)?.timer();
+    configurations.delete(name);
+    if (maximum === OFF) return [ZCL_STATUS.success, direction, attribute];
+    if (maximum !== 0 && minimum > maximum) return [ZCL_STATUS.invalidValue, direction, attribute];
+    const one: Configuration = {
+      ...{ cluster, attribute, minimum, maximum, change },
+      ...{ lastAt: time.now(), lastValue: found.get() },
+      timer: () => undefined,
+    };
+    if (maximum !== 0) one.timer = time.after(maximum * 1_000, () => send(one));
+    configurations.set(name, one);
+    return [ZCL_STATUS.success, direction, attribute];
+  }
+
+  return {
+    configure(cluster, payload) {
+      const input = openReader(payload);
+      const results: number[][] = [];
+      while (input.left() > 0) results.push(configureOne(cluster, input));
+      const wrong = results.filter(([status]) => status !== ZCL_STATUS.success);
+      if (wrong.length === 0) return Buffer.of(ZCL_STATUS.success);
+      return bytes(
+        ...wrong.flatMap(([status = 0, direction = 0, attribute = 0]) => [status, direction, u16(attribute)]),
+      );
+    },
+    readConfiguration(cluster, payload) {
+      const input = openReader(payload);
+      const records: Buffer[] = [];
+      while (input.left() > 0) {
+        const direction = input.u8();
+        const attribute = input.u16();
+        const one = configurations.get(nameOf(cluster, attribute));
+        const type = cluster.attributes[attribute]?.type;
+        const status =
+          type === undefined
+            ? ZCL_STATUS.unsupportedAttribute
+            : one
+              ? ZCL_STATUS.success
+              : ZCL_STATUS.notFound;
+        const head = bytes(status, direction, u16(attribute));
+        if (!one || type === undefined) {
+          records.push(head);
+          continue;
+        }
+        const change = isAnalogue(type) ? encodeValue(type, one.change) : Buffer.alloc(0);
+        records.push(bytes(head, type, u16(one.minimum), u16(one.maximum), change));
+      }
+      return bytes(...records);
+    },
+    notice() {
+      for (const one of configurations.values()) check(one);
+    },
+    reset() {
+      for (const one of configurations.values()) one.timer();
+      configurations.clear();
+    },
+    describe: () =>
+      [...configurations.values()].map(({ cluster, attribute, minimum, maximum, change }) => ({
+        ...{ cluster: cluster.id, attribute, minimum, maximum, change },
+      })),
+  };
+}
+
+function attributeOf({ cluster, attribute }: Configuration): Attribute {
+  const found = cluster.attributes[attribute];
+  if (!found) throw new Error(`no attribute ${attribute} in cluster ${cluster.id}`);
+  return found;
+}
+
+function hasChanged(one: Configuration): boolean {
+  const value = attributeOf(one).get();
+  if (typeof value === 'number' && typeof one.lastValue === 'number' && isAnalogue(attributeOf(one).type))
+    return value !== one.lastValue && Math.abs(value - one.lastValue) >= one.change;
+  return value !== one.lastValue;
+}
