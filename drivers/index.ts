@@ -7,4 +7,5 @@ export const DRIVERS: DriverTable = new Map([
   ['dcon', async () => (await import('./dcon/driver.ts')).openDcon],
   ['loopback', async () => (await import('./loopback/driver.ts')).openLoopback],
   ['modbus', async () => (await import('./modbus/driver.ts')).openModbus],
+  ['zigbee', async () => (await import('./zigbee/driver.ts')).openZigbee],
 ]);

@@ -93,6 +93,11 @@ export const rs485Report = z.object({
   effectiveUnlockMilliseconds: z.int().nullable().optional(),
   /** Fields of the settings, and pins, that the product cannot carry. */
   unsupported: z.array(text).max(APPS_MAX).optional(),
+  /**
+   * OSDP: how it is spoken to. `unpaired`: it has no key yet, and is asked nothing but who it is; `none`: a secure channel
+   * is required, and there is none.
+   */
+  security: z.enum(['secure', 'clear', 'unpaired', 'none']).optional(),
 });
 export type Rs485Report = z.infer<typeof rs485Report>;
 

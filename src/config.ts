@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { dconOptions } from '../drivers/dcon/options.ts';
 import { modbusOptions } from '../drivers/modbus/options.ts';
+import { zigbeeLinkOptions } from '../drivers/zigbee/options.ts';
 
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const HIGHEST_PORT = 65_535;
@@ -233,7 +234,16 @@ const dconLink = z.strictObject({
   options: dconOptions.describe('How the bus is wired, and what is on it'),
 });
 
-const link = z.discriminatedUnion('protocol', [loopbackLink, modbusLink, dconLink]);
+const zigbeeLink = z
+  .strictObject({
+    id: linkId,
+    protocol: z.literal('zigbee').describe('A Zigbee coordinator and its locks'),
+    options: zigbeeLinkOptions.describe('Where the coordinator is; zgates gives it its network'),
+  })
+  // The library of Zigbee coordinators holds one in each process.
+  .transform((own) => ({ ...own, host: `zigbee-${own.id}` }));
+
+const link = z.discriminatedUnion('protocol', [loopbackLink, modbusLink, dconLink, zigbeeLink]);
 
 const uuid = z.guid('expected a UUID').transform((id) => id.toLowerCase());
 

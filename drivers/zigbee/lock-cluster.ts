@@ -117,7 +117,7 @@ export function transferOf(apply: LockApply, transferId: number): TransferFrame[
 function frame(
   command: TransferFrame['command'],
   fields: readonly (readonly [name: string, size: number, value: number])[],
-  data?: Buffer,
+  data?: Buffer<ArrayBuffer>,
 ): TransferFrame {
   const parts = fields.map(([, size, value]) => {
     const bytes = Buffer.alloc(size);
@@ -205,5 +205,5 @@ export function commandFrame(
   { manufacturerCode, tsn }: { manufacturerCode: number; tsn: number },
 ): Uint8Array {
   const header = [0x15, manufacturerCode & 0xff, manufacturerCode >> 8, tsn, COMMAND[command]];
-  return Buffer.concat([Uint8Array.from(header), bytes]);
+  return Buffer.concat([Buffer.from(header), bytes]);
 }

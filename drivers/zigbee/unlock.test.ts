@@ -1,28 +1,28 @@
 import { describe, expect, it } from 'vitest';
 import { UNLOCK_BEGUN, type UnlockInput, unlockStep } from './unlock.ts';
 
-const after = (...inputs: UnlockInput[]) => inputs.reduce(unlockStep, UNLOCK_BEGUN);
+const having = (...inputs: UnlockInput[]) => inputs.reduce(unlockStep, UNLOCK_BEGUN);
 const success: UnlockInput = { kind: 'answered', payload: { status: 0 } };
 
 describe('an unlock', () => {
   it('is confirmed by what the lock reports, not by its answer', () => {
-    expect(after(success)).toMatchObject({ phase: 'accepted' });
-    expect(after(success, { kind: 'lockState', value: 2 })).toEqual({ phase: 'done', outcome: 'confirmed' });
-    expect(after(success, { kind: 'operated' })).toEqual({ phase: 'done', outcome: 'confirmed' });
-    expect(after(success, { kind: 'waited' })).toEqual({ phase: 'done', outcome: 'accepted' });
+    expect(having(success)).toMatchObject({ phase: 'accepted' });
+    expect(having(success, { kind: 'lockState', value: 2 })).toEqual({ phase: 'done', outcome: 'confirmed' });
+    expect(having(success, { kind: 'operated' })).toEqual({ phase: 'done', outcome: 'confirmed' });
+    expect(having(success, { kind: 'waited' })).toEqual({ phase: 'done', outcome: 'accepted' });
   });
 
   it('is confirmed when the report overtakes the answer', () => {
-    expect(after({ kind: 'lockState', value: 2 }, success)).toEqual({ phase: 'done', outcome: 'confirmed' });
+    expect(having({ kind: 'lockState', value: 2 }, success)).toEqual({ phase: 'done', outcome: 'confirmed' });
   });
 
   it('is jammed when the lock says so, or its bolt stays between', () => {
     const jammed = { phase: 'done', outcome: 'jammed' };
     const between: UnlockInput = { kind: 'lockState', value: 0 };
-    expect(after(success, { kind: 'jam' })).toEqual(jammed);
-    expect(after({ kind: 'jam' }, success)).toEqual(jammed);
-    expect(after(success, between, { kind: 'waited' })).toEqual(jammed);
-    expect(after(success, between, { kind: 'lockState', value: 2 })).toMatchObject({ outcome: 'confirmed' });
+    expect(having(success, { kind: 'jam' })).toEqual(jammed);
+    expect(having({ kind: 'jam' }, success)).toEqual(jammed);
+    expect(having(success, between, { kind: 'waited' })).toEqual(jammed);
+    expect(having(success, between, { kind: 'lockState', value: 2 })).toMatchObject({ outcome: 'confirmed' });
   });
 
   it.each<[string, unknown]>([
@@ -31,7 +31,7 @@ describe('an unlock', () => {
     ['in a successful response, not authorised', { status: 0x7e }],
     ['in a failure default response', { cmdId: 3, statusCode: 0x81 }],
   ])('is refused by a status %s', (_, payload) => {
-    expect(after({ kind: 'answered', payload })).toMatchObject({ phase: 'failed', code: 'REFUSED' });
+    expect(having({ kind: 'answered', payload })).toMatchObject({ phase: 'failed', code: 'REFUSED' });
   });
 
   it.each<[string, UnlockInput]>([
@@ -41,26 +41,26 @@ describe('an unlock', () => {
     ['a missing status', { kind: 'answered', payload: { status: Number.NaN } }],
     ['success to another kind of command', { kind: 'answered', payload: { cmdId: 1, statusCode: 0 } }],
   ])('is unknown after %s', (_, input) => {
-    expect(after(input)).toMatchObject({ phase: 'failed', code: 'OUTCOME_UNKNOWN' });
+    expect(having(input)).toMatchObject({ phase: 'failed', code: 'OUTCOME_UNKNOWN' });
   });
 
   it('is confirmed by a report although the answer was lost', () => {
     const lost: UnlockInput = { kind: 'unanswered', reason: 'no answer' };
-    expect(after({ kind: 'operated' }, lost)).toEqual({ phase: 'done', outcome: 'confirmed' });
+    expect(having({ kind: 'operated' }, lost)).toEqual({ phase: 'done', outcome: 'confirmed' });
   });
 
   it('is not believed by a state that says nothing', () => {
     for (const value of [1, 3, 0xff, Number.NaN, undefined, '2'])
-      expect(after(success, { kind: 'lockState', value })).toMatchObject({ phase: 'accepted' });
+      expect(having(success, { kind: 'lockState', value })).toMatchObject({ phase: 'accepted' });
   });
 
   it('did not reach a lock that the radio could not reach', () => {
-    expect(after({ kind: 'undelivered', reason: 'expired' })).toMatchObject({ code: 'DEVICE_OFFLINE' });
-    expect(after(success, { kind: 'undelivered', reason: 'expired' })).toMatchObject({ phase: 'accepted' });
+    expect(having({ kind: 'undelivered', reason: 'expired' })).toMatchObject({ code: 'DEVICE_OFFLINE' });
+    expect(having(success, { kind: 'undelivered', reason: 'expired' })).toMatchObject({ phase: 'accepted' });
   });
 
   it('stays as it ended', () => {
-    const end = after(success, { kind: 'lockState', value: 2 });
+    const end = having(success, { kind: 'lockState', value: 2 });
     for (const input of [{ kind: 'jam' }, { kind: 'unanswered', reason: '' }, success] as const)
       expect(unlockStep(end, input)).toBe(end);
   });

@@ -1,0 +1,136 @@
+/** A configuration to a lock, whole: by its own cluster, or what a standard lock can carry of it. */
+import { type Clock, DriverError } from '../driver.ts';
+import type { LockApplied, LockApply } from '../settings.ts';
+import { commandFrame, type TransferFrame, transferOf, transferStatus } from './lock-cluster.ts';
+import type { Lock } from './locks.ts';
+import { LOCK_CLUSTER, type Radio, type ZclReply } from './radio.ts';
+import { type Plan, planFor, writeFrame } from './standard-lock.ts';
+import { HELD_FRAME_MS } from './unlocking.ts';
+import { field } from './values.ts';
+
+const STEP_MS = HELD_FRAME_MS;
+const STATUS_SUCCESS = 0;
+
+export interface ApplyOptions {
+  radio: Pick<Radio, 'send' | 'attribute' | 'memory' | 'remember'>;
+  clock: Clock;
+  lock: Lock;
+  manufacturerCode: number | undefined;
+  /** Monotonic milliseconds; a frame that could arrive after it is not sent. */
+  deadline: number;
+  /** A number of the caller's, another one each time. */
+  next(): number;
+}
+
+/** Rejects with a DriverError. */
+export async function applyConfiguration(apply: LockApply, options: ApplyOptions): Promise<LockApplied> {
+  const { lock, manufacturerCode } = options;
+  return lock.hasOwnCluster && manufacturerCode !== undefined
+    ? transfer(apply, manufacturerCode, options)
+    : write(apply, options);
+}
+
+async function transfer(
+  apply: LockApply,
+  manufacturerCode: number,
+  options: ApplyOptions,
+): Promise<LockApplied> {
+  const transferId = options.next() % 0x1_00;
+  const payloads: string[] = [];
+  for (const frame of transferOf(apply, transferId)) {
+    const tsn = options.next() % 0x1_00;
+    const sent = { cluster: LOCK_CLUSTER, command: frame.command, payload: frame.payload, tsn };
+    const reply = await exchange({ ...sent, scope: 'cluster' }, options);
+    settle(reply, frame, transferId, apply.configVersion);
+    payloads.push(Buffer.from(commandFrame(frame, { manufacturerCode, tsn })).toString('base64'));
+  }
+  return { ...versionsOf(apply), payloads };
+}
+
+/** Throws unless the lock took the frame. */
+function settle(payload: unknown, { command }: TransferFrame, transferId: number, version: number): void {
+  const failure = field(payload, 'statusCode');
+  if (failure !== undefined)
+    throw new DriverError('REFUSED', `the lock does not take a ${command} (status ${String(failure)})`);
+  const result = {
+    transferId: field(payload, 'transferId'),
+    status: field(payload, 'status'),
+    configVersion: field(payload, 'configVersion'),
+  };
+  switch (transferStatus(result, transferId, version)) {
+    case 'ok':
+      return;
+    case 'unsupported':
+      throw new DriverError('REFUSED', 'the lock does not support a part of the configuration');
+    case 'older':
+      throw new DriverError('REFUSED', `the lock has a newer configuration than version ${version}`);
+    case 'busy':
+      throw new DriverError('BUSY', 'the lock is busy with another configuration');
+    case 'lost':
+      throw new DriverError('NO_REPLY', 'the lock lost a part of the configuration; it has the earlier one');
+    case 'nonsense':
+      throw new DriverError('BAD_REPLY', `the lock answered nonsense to a ${command}`);
+  }
+}
+
+async function write(apply: LockApply, options: ApplyOptions): Promise<LockApplied> {
+  const { lock, radio } = options;
+  const told = (name: string) => radio.attribute(lock.ieee, lock.endpoint, 'closuresDoorLock', name);
+  const plan: Plan = planFor(apply.configuration, {
+    supportedOperatingModes: told('supportedOperatingModes'),
+    autoRelockTime: told('autoRelockTime'),
+    relockSeconds: radio.memory(lock.ieee).relockSeconds,
+  });
+  const unsupported: string[] = plan.unsupported;
+  if (plan.writes.length === 0 && unsupported.length > 0)
+    throw new DriverError('REFUSED', `the lock cannot carry any of ${unsupported.join(', ')}`);
+  if (plan.relockSeconds !== undefined) radio.remember(lock.ieee, { relockSeconds: plan.relockSeconds });
+  const payloads: string[] = [];
+  if (plan.writes.length > 0) {
+    const tsn = options.next() % 0x1_00;
+    const payload = plan.writes.map((one) => ({ ...one }));
+    const written = {
+      cluster: 'closuresDoorLock',
+      command: 'write',
+      scope: 'foundation',
+      payload,
+      tsn,
+    } as const;
+    const records = await exchange(written, options);
+    const statuses = Array.isArray(records) ? records.map((one) => field(one, 'status')) : [];
+    const status = field(records, 'statusCode') ?? statuses.find((one) => one !== STATUS_SUCCESS);
+    if (statuses.length === 0 && status === undefined)
+      throw new DriverError('BAD_REPLY', 'the lock answered nonsense to a write');
+    if (status !== undefined && status !== STATUS_SUCCESS)
+      throw new DriverError('REFUSED', `the lock refused to be written to (status ${String(status)})`);
+    payloads.push(Buffer.from(writeFrame(plan.writes, tsn)).toString('base64'));
+  }
+  return { ...versionsOf(apply), payloads, unsupported };
+}
+
+type Sent = Pick<Parameters<Radio['send']>[0], 'cluster' | 'command' | 'payload' | 'scope' | 'tsn'>;
+
+/** The payload of the reply. Throws when there is none. */
+async function exchange(sent: Sent, { radio, lock, deadline }: ApplyOptions): Promise<unknown> {
+  const { ieee, endpoint } = lock;
+  const notAfter = deadline - HELD_FRAME_MS;
+  const reply: ZclReply = await radio.send({ ...sent, ieee, endpoint, notAfter, timeoutMs: STEP_MS });
+  switch (reply.kind) {
+    case 'answered':
+      return reply.payload;
+    case 'late':
+      throw new DriverError(
+        'DEADLINE_PASSED',
+        'the rest of the configuration could arrive after the deadline',
+      );
+    case 'undelivered':
+    case 'unsent':
+      throw new DriverError('NO_REPLY', `the lock could not be reached: ${reply.reason}`);
+    case 'unanswered':
+      throw new DriverError('NO_REPLY', `the lock did not answer: ${reply.reason}`);
+  }
+}
+
+function versionsOf({ hwId: _, configuration: __, ...versions }: LockApply): Omit<LockApplied, 'payloads'> {
+  return versions;
+}

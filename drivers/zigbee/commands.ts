@@ -1,0 +1,189 @@
+/** The commands of a Zigbee gateway (drivers/zgate.ts, drivers/settings.ts). */
+import { z } from 'zod';
+import { type Driver, type DriverContext, DriverError, type Plain } from '../driver.ts';
+import { type ChannelsApplied, channelsApply, lockApply } from '../settings.ts';
+import {
+  cancelUpdate,
+  moveChannel,
+  permitJoin,
+  removeLock,
+  unlock as unlockData,
+  updateLock,
+} from '../zgate.ts';
+import { applyConfiguration } from './apply.ts';
+import type { Configurer } from './configure.ts';
+import type { Firmware } from './firmware.ts';
+import type { Joining } from './joining.ts';
+import type { Locks } from './locks.ts';
+import { mapNetwork } from './map.ts';
+import { lost as lostOf, type Network } from './network.ts';
+import type { ZigbeeOptions } from './options.ts';
+import type { Radio, ZclReply, ZclRequest } from './radio.ts';
+import { UNSETTLED_MS, unlock } from './unlocking.ts';
+import { settles } from './waiting.ts';
+
+/** For a device to acknowledge that it leaves: its parent holds the request for 7.68 s. */
+const LEAVING_MS = 10_000;
+
+export interface Gateway {
+  options: ZigbeeOptions;
+  context: DriverContext;
+  network: Network;
+  locks: Locks;
+  joining: Joining;
+  firmware: Firmware;
+  configurer: Configurer;
+  /** Ends the link. */
+  lost(reason: string): void;
+}
+
+export interface Commands {
+  execute: Driver['execute'];
+  isMoving(): boolean;
+  /** The library has sat on a command for so long that it will for ever. */
+  isHanging(): boolean;
+}
+
+type Handler = (data: Plain, deadline: number, signal: AbortSignal) => Promise<unknown>;
+
+export function commandsOf(gateway: Gateway, reportGateway: () => void): Commands {
+  const { context, network, locks } = gateway;
+  const applying = new Set<string>();
+  let moving = false;
+  let hanging = false;
+  let number = context.clock.now();
+  const next = () => (number += 1);
+
+  /** A request that the library sits on ends the link, and with it the process. */
+  async function send(request: ZclRequest): Promise<ZclReply> {
+    const sending = network.radio().send(request);
+    void settles(sending, UNSETTLED_MS, context.clock).then((inTime) => {
+      if (inTime) return;
+      hanging = true;
+      gateway.lost('the coordinator sits on a command');
+    });
+    const reply = await sending;
+    if (reply.kind === 'answered') locks.exchanged(request.ieee, true);
+    if (reply.kind === 'undelivered' || reply.kind === 'unanswered') locks.exchanged(request.ieee, false);
+    return reply;
+  }
+  const radio: Pick<Radio, 'send' | 'attribute' | 'memory' | 'remember'> = {
+    send,
+    attribute: (...one) => network.radio().attribute(...one),
+    memory: (ieee) => network.radio().memory(ieee),
+    remember: (...one) => network.radio().remember(...one),
+  };
+
+  async function move(channel: number, signal: AbortSignal): Promise<ChannelsApplied> {
+    if (network.radio().channel === channel) return { zigbeeChannel: channel };
+    moving = true;
+    try {
+      await network.move(channel, signal);
+    } catch (error) {
+      gateway.lost('the coordinator did not come back from a channel move');
+      throw lostOf(error);
+    } finally {
+      moving = false;
+    }
+    locks.begin();
+    reportGateway();
+    return { zigbeeChannel: network.radio().channel };
+  }
+
+  const handlers: Record<string, Handler> = {
+    unlock(data, deadline, signal) {
+      const { hwId, relockSeconds } = valid(unlockData, data);
+      const { ieee, endpoint } = locks.find(hwId);
+      const listen = (hear: Parameters<Locks['listen']>[1]) => locks.listen(ieee, hear);
+      const { clock } = context;
+      return unlock({ radio, clock, ieee, endpoint, relockSeconds, deadline, listen }, signal);
+    },
+    async applyConfiguration(data, deadline) {
+      const apply = valid(lockApply, data);
+      const lock = locks.find(apply.hwId);
+      if (applying.has(lock.ieee)) throw new DriverError('BUSY', 'the lock is given a configuration already');
+      applying.add(lock.ieee);
+      try {
+        const { clock } = context;
+        const { manufacturerCode } = gateway.options;
+        const applied = await applyConfiguration(apply, {
+          radio,
+          clock,
+          lock,
+          manufacturerCode,
+          deadline,
+          next,
+        });
+        const { payloads: _, ...told } = applied;
+        locks.note(lock.ieee, lock.hasOwnCluster ? told : { unsupported: told.unsupported ?? [] });
+        return applied;
+      } finally {
+        applying.delete(lock.ieee);
+      }
+    },
+    async applyChannels(data) {
+      const { allowedChannels } = valid(channelsApply, data);
+      const { channel } = network.radio();
+      if (allowedChannels.includes(channel)) return { zigbeeChannel: channel };
+      throw new DriverError(
+        'REFUSED',
+        `the network is on channel ${channel}, which is not allowed: move it, which takes its locks off the air for a while`,
+      );
+    },
+    moveChannel: (data, _, signal) => move(valid(moveChannel, data).channel, signal),
+    async permitJoin(data) {
+      await gateway.joining.open(valid(permitJoin, data));
+      return null;
+    },
+    async removeLock(data, _, signal) {
+      const { ieee } = locks.find(valid(removeLock, data).hwId);
+      const leaving = network.radio().remove(ieee);
+      const inTime = await settles(leaving, LEAVING_MS, context.clock, signal);
+      const reason = 'the lock did not say that it leaves; it is still on the network';
+      if (!inTime) throw new DriverError('NO_REPLY', reason);
+      await leaving.catch((error) => {
+        throw new DriverError('NO_REPLY', reason, { cause: error });
+      });
+      gateway.joining.removed(ieee);
+      locks.left(ieee);
+      return null;
+    },
+    networkMap(data, _, signal) {
+      valid(z.strictObject({}), data);
+      return mapNetwork(network.radio(), context.clock, signal);
+    },
+    async updateLock(data) {
+      const { hwId, file } = valid(updateLock, data);
+      await gateway.firmware.begin(locks.find(hwId), file);
+      return null;
+    },
+    async cancelUpdate(data) {
+      gateway.firmware.cancel(locks.find(valid(cancelUpdate, data).hwId).ieee);
+      return null;
+    },
+  };
+
+  return {
+    isMoving: () => moving,
+    isHanging: () => hanging,
+    async execute({ kind, data, deadline }, signal) {
+      const handler = Object.hasOwn(handlers, kind) ? handlers[kind] : undefined;
+      if (!handler) throw new DriverError('INVALID_COMMAND', `a Zigbee gateway has no command ${kind}`);
+      if (moving)
+        throw new DriverError('BUSY', 'the network is moving to another channel; try again in 20 s');
+      if (context.clock.monotonic() >= deadline)
+        throw new DriverError(
+          'DEADLINE_PASSED',
+          'the deadline passed before the command reached the gateway',
+        );
+      // Answers are plain, but for optional keys in their types.
+      return (await handler(data, deadline, signal)) as Plain;
+    },
+  };
+}
+
+function valid<Schema extends z.ZodType>(schema: Schema, value: Plain): z.output<Schema> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  throw new DriverError('INVALID_COMMAND', z.prettifyError(result.error));
+}

@@ -1,0 +1,171 @@
+/**
+ * A Zigbee gateway and its locks: what it is told is in drivers/zgate.ts and drivers/settings.ts. One per process, for
+ * the library holds one coordinator in static variables; a library that hangs is ended with its process.
+ */
+import { z } from 'zod';
+import { type Driver, type DriverContext, DriverError, type OpenDriver, type Plain } from '../driver.ts';
+import type { GatewayReport } from '../settings.ts';
+import { commandsOf } from './commands.ts';
+import { openConfigurer } from './configure.ts';
+import { openFirmware } from './firmware.ts';
+import { openJoining } from './joining.ts';
+import { openLocks } from './locks.ts';
+import { type Network, openNetwork } from './network.ts';
+import { type ZigbeeOptions, zigbeeOptions } from './options.ts';
+import { openOutbox } from './outbox.ts';
+import type { Radio, RadioEvent } from './radio.ts';
+import { openSnapshots } from './snapshots.ts';
+import { within } from './waiting.ts';
+
+/** A coordinator that is silent, or has restarted by itself, is noticed within this and two answers. */
+const PROBE_EVERY_MS = 15_000;
+/** The library gives a request 6 s. */
+const PROBE_MS = 7_000;
+/** Locks that have not been heard of, and what did not change. */
+const REVIEW_EVERY_MS = 60_000;
+
+/** The link whose coordinator this process holds. */
+let holder: string | undefined;
+
+export const openZigbee: OpenDriver = async (given, context, signal) => {
+  const { data: options, error } = zigbeeOptions.safeParse(given);
+  if (error) throw new DriverError('INVALID_OPTIONS', z.prettifyError(error));
+  if (holder !== undefined) {
+    const reason = `this process holds the coordinator of link ${holder}: give link ${context.linkId} a host of its own`;
+    throw new DriverError('INVALID_OPTIONS', reason);
+  }
+  holder = context.linkId;
+  try {
+    return await openGateway(options, context, signal);
+  } catch (failure) {
+    // Nothing of it runs any more (openNetwork).
+    holder = undefined;
+    throw failure;
+  }
+};
+
+async function openGateway(
+  options: ZigbeeOptions,
+  context: DriverContext,
+  signal: AbortSignal,
+): Promise<Driver> {
+  const { clock, linkId } = context;
+  const ended = new AbortController();
+  const life = AbortSignal.any([ended.signal]);
+  const early: RadioEvent[] = [];
+  let hear = (event: RadioEvent): void => void early.push(event);
+  let network: Network | undefined;
+  let reportGateway = (): void => undefined;
+  const joining = openJoining({
+    context,
+    radio: () => network?.radio(),
+    knownLocks: options.knownLocks,
+    changed: () => reportGateway(),
+  });
+  const needs = { options, context, mayJoin: joining.mayJoin, hear: (event: RadioEvent) => hear(event) };
+  const opened = await openNetwork(needs, signal);
+  network = opened;
+  const radio = () => opened.radio();
+  const lost = (reason: string) => ended.abort(new DriverError('LINK_LOST', reason));
+  const outbox = openOutbox(context, `${linkId}-${clock.now()}`, life);
+  const configurer = openConfigurer(
+    { send: (one) => radio().send(one), bind: (...one) => radio().bind(...one) },
+    clock,
+  );
+  const locks = openLocks({
+    ...{ radio, configurer, context, outbox },
+    usesOwnCluster: options.manufacturerCode !== undefined,
+    changed: () => snapshots.due(),
+  });
+  const snapshots = openSnapshots({ network: opened, context, outbox, locks: locks.count });
+  const firmware = openFirmware({ radio, configurer, context, outbox });
+  reportGateway = () => {
+    context.report({ subject: 'gateway', state: gatewayOf(radio(), joining.isOpen()) });
+  };
+  const gateway = { options, context, network: opened, locks, joining, firmware, configurer, lost };
+  const commands = commandsOf(gateway, reportGateway);
+  hear = (event) => {
+    // During a channel move the library is closed and opened again, which is no loss.
+    if (event.kind === 'disconnected' && !commands.isMoving())
+      lost('the connection to the coordinator is gone');
+    else locks.take(event);
+  };
+  try {
+    // Whatever was open when the last host ended.
+    await within(radio().permitJoin(0), PROBE_MS, clock, silent);
+  } catch (error) {
+    await opened.close();
+    throw error;
+  }
+  locks.begin();
+  for (const event of early) hear(event);
+
+  return {
+    async run(runSignal) {
+      const working = AbortSignal.any([runSignal, life]);
+      reportGateway();
+      const parts = [
+        probe(radio, commands.isMoving, context, working),
+        joining.run(working),
+        snapshots.run(working),
+        review(locks.review, context, working),
+      ];
+      try {
+        return await Promise.race(parts);
+      } catch (error) {
+        ended.abort(error);
+        throw error;
+      } finally {
+        await Promise.allSettled(parts);
+      }
+    },
+    execute: commands.execute,
+    async [Symbol.asyncDispose]() {
+      ended.abort(new DriverError('LINK_LOST', 'the link is closed'));
+      // Whatever it still holds ends with the process, which is ended when this is not closed in time.
+      if (commands.isHanging()) await new Promise(() => undefined);
+      await opened.close();
+      holder = undefined;
+    },
+  };
+}
+
+async function probe(
+  radio: () => Radio,
+  isMoving: () => boolean,
+  { clock, log }: DriverContext,
+  signal: AbortSignal,
+): Promise<never> {
+  for (let failures = 0; ; ) {
+    await clock.sleep(failures === 0 ? PROBE_EVERY_MS : 0, signal);
+    if (isMoving()) continue;
+    try {
+      await within(radio().probe(), PROBE_MS, clock, silent, signal);
+      failures = 0;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (isMoving()) continue;
+      failures += 1;
+      if (failures > 1) throw silent();
+      log.debug({ err: error }, 'the coordinator did not answer; it is asked once more');
+    }
+  }
+}
+
+function silent(): DriverError {
+  return new DriverError('LINK_LOST', 'the coordinator does not answer, or has restarted by itself');
+}
+
+async function review(locks: () => void, { clock }: DriverContext, signal: AbortSignal): Promise<never> {
+  for (;;) {
+    await clock.sleep(REVIEW_EVERY_MS, signal);
+    locks();
+  }
+}
+
+function gatewayOf({ hwId, version, channel }: Radio, permitJoin: boolean): Plain {
+  return {
+    ...{ connected: true, hwId, type: 'zstack', platform: { version }, apps: [] },
+    ...{ zigbeeChannel: channel, permitJoin },
+  } satisfies GatewayReport;
+}

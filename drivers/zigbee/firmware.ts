@@ -1,0 +1,89 @@
+/** New firmware for one lock at a time, from a file of this host. It fetches the file in its own time, which is long. */
+import { stat } from 'node:fs/promises';
+import { type DriverContext, DriverError, type Plain } from '../driver.ts';
+import type { FirmwareProgress, LockUpdated } from '../zgate.ts';
+import type { Configurer } from './configure.ts';
+import type { Lock } from './locks.ts';
+import type { Outbox } from './outbox.ts';
+import type { Radio } from './radio.ts';
+import { redact } from './redact.ts';
+import { text } from './values.ts';
+
+/** Ten times what the memory of a lock holds. */
+const FILE_MAX_BYTES = 16_000_000;
+/** genBasic, swBuildId. */
+const SOFTWARE_BUILD = 0x40_00;
+const REASON_MAX = 128;
+
+export interface Firmware {
+  /** Resolves once it has begun. Rejects with BUSY, or INVALID_COMMAND when there is no such file. */
+  begin(lock: Lock, file: string): Promise<void>;
+  cancel(ieee: string): void;
+}
+
+export interface FirmwareOptions {
+  radio(): Radio;
+  configurer: Configurer;
+  context: Pick<DriverContext, 'log' | 'report'>;
+  outbox: Outbox;
+}
+
+export function openFirmware({ radio, configurer, context, outbox }: FirmwareOptions): Firmware {
+  let current: { ieee: string; cancelled: boolean } | undefined;
+
+  function progress(hwId: string, percent: number, remainingSeconds: number): void {
+    const state: FirmwareProgress = {
+      hwId,
+      percent: Math.min(100, Math.max(0, percent || 0)),
+      remainingSeconds: Number.isFinite(remainingSeconds) && remainingSeconds >= 0 ? remainingSeconds : null,
+    };
+    context.report({ subject: `firmware:${hwId}`, state });
+  }
+
+  async function update(lock: Lock, file: string): Promise<Pick<LockUpdated, 'outcome' | 'reason'>> {
+    const { ieee } = lock;
+    try {
+      const { updated } = await radio().update(ieee, file, (percent, left) => progress(ieee, percent, left));
+      if (updated) return { outcome: 'updated', reason: null };
+      return { outcome: 'refused', reason: 'the file is no newer firmware for this lock' };
+    } catch (error) {
+      if (current?.cancelled) return { outcome: 'cancelled', reason: null };
+      const reason = redact(error instanceof Error ? error.message : 'no reason').slice(0, REASON_MAX);
+      return { outcome: 'failed', reason };
+    }
+  }
+
+  async function run(lock: Lock, file: string): Promise<void> {
+    const { ieee, endpoint } = lock;
+    const end = await update(lock, file);
+    if (end.outcome === 'updated') await configurer.read({ ieee, endpoint }, 'genBasic', [SOFTWARE_BUILD]);
+    const zigbeeFirmwareVersion = text(radio().device(ieee)?.softwareBuild) ?? null;
+    const told: LockUpdated = { hwId: ieee, ...end, zigbeeFirmwareVersion };
+    outbox.tell('lockUpdated', told as Plain);
+  }
+
+  return {
+    async begin(lock, file) {
+      if (current) throw new DriverError('BUSY', `lock ${current.ieee} is given firmware already`);
+      current = { ieee: lock.ieee, cancelled: false };
+      try {
+        const { size } = await stat(file).catch(() => ({ size: 0 }));
+        if (size === 0 || size > FILE_MAX_BYTES)
+          throw new DriverError('INVALID_COMMAND', `${file} is no firmware file that can be read`);
+      } catch (error) {
+        current = undefined;
+        throw error;
+      }
+      run(lock, file)
+        .catch((error) => context.log.warn({ lock: lock.ieee, err: error }, 'an update has no end'))
+        .finally(() => {
+          current = undefined;
+        });
+    },
+    cancel(ieee) {
+      if (current?.ieee !== ieee) return;
+      current.cancelled = true;
+      radio().abortUpdate(ieee);
+    },
+  };
+}

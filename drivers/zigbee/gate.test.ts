@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest';
+import { manualClock } from '../../test/manual-clock.ts';
+import { openGate } from './gate.ts';
+
+const read = (payload: object) => Object.entries(payload).map(([, value]) => value);
+
+describe('a payload', () => {
+  it('can be read in time', () => {
+    const gate = openGate({ timeout: 5, pincodevalue: '' }, 10, manualClock());
+    expect(gate.state()).toBe('waiting');
+    expect(read(gate.payload)).toEqual([5, '']);
+    expect(gate.state()).toBe('sent');
+  });
+
+  it('cannot be read twice', () => {
+    const gate = openGate({ timeout: 5 }, 10, manualClock());
+    read(gate.payload);
+    expect(() => read(gate.payload)).toThrow('sent already');
+    expect(gate.state()).toBe('sent');
+  });
+
+  it('cannot be read late, nor ever after', async () => {
+    const clock = manualClock();
+    const gate = openGate([{ attrId: 37, attrData: 4 }], 10, clock);
+    await clock.advance(11);
+    const [record] = gate.payload as object[];
+    expect(() => read(record ?? {})).toThrow('over');
+    expect(gate.state()).toBe('late');
+  });
+
+  it('is not read by being written down, and is not shown', () => {
+    const gate = openGate({ pincodevalue: '4711' }, 10, manualClock());
+    expect(JSON.stringify(gate.payload)).toBe('"[hidden]"');
+    expect(gate.state()).toBe('waiting');
+  });
+
+  it.each([{}, []])('must have a field: %j', (payload) => {
+    expect(() => openGate(payload, 10, manualClock())).toThrow(RangeError);
+  });
+});

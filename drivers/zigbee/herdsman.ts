@@ -1,0 +1,388 @@
+/**
+ * The coordinator by zigbee-herdsman, of which this is the only importer. The library keeps its devices, its adapter and
+ * its log in static variables: there is one coordinator per process, and a second one would silently work on the first.
+ */
+import {
+  type AdapterTypes,
+  Controller,
+  type Events,
+  type Models,
+  setLogger,
+  setOtaConfiguration,
+  Zcl,
+} from 'zigbee-herdsman';
+import { ZnpAdapterManager } from 'zigbee-herdsman/dist/adapter/z-stack/adapter/manager.js';
+import { type Clock, DriverError } from '../driver.ts';
+import { openGate } from './gate.ts';
+import { ATTRIBUTES, CLUSTER_ID, COMMAND, TYPE } from './lock-cluster.ts';
+import {
+  LOCK_CLUSTER,
+  type Radio,
+  type RadioDevice,
+  type RadioEvent,
+  type ZclReply,
+  type ZclRequest,
+} from './radio.ts';
+import { field, integer, text } from './values.ts';
+import { requestZdo } from './zdo.ts';
+
+/** What is kept with a device in the library's database. */
+const MEMORY = 'gatehouse';
+/** A block of 50 bytes fits one frame; a lock is given time between two. */
+const OTA_SETTINGS = { requestTimeout: 150_000, responseDelay: 250, baseSize: 50 };
+
+export interface RadioOptions {
+  /** A device or tcp://127.0.0.1:port. */
+  path: string;
+  baudRate: number;
+  network: { panId: number; extPanId: string; networkKey: string };
+  channel: number;
+  manufacturerCode: number | undefined;
+  databaseFile: string;
+  backupFile: string;
+  stateDirectory: string;
+  /** What the library may do to a coordinator that is not on the network of the options. */
+  mayForm: boolean;
+  mayRestore: boolean;
+  /** Shall a device that is not known be let in? Nothing it throws lets one in. */
+  mayJoin(ieee: string): boolean;
+  hear(event: RadioEvent): void;
+  /** A line of the library's log, as it is: with secrets. */
+  log(level: 'info' | 'warn' | 'error', line: string): void;
+  clock: Clock;
+}
+
+/** Rejects when the coordinator cannot be used. It cannot be called off: whoever waits closes what the path leads to. */
+export async function openRadio(options: RadioOptions): Promise<Radio> {
+  prepareLibrary(options);
+  const controller = new Controller(controllerOptions(options));
+  guardHandlers(controller, options);
+  listen(controller, options);
+  try {
+    const result = await controller.start();
+    const parameters = await controller.getNetworkParameters();
+    const version = await controller.getCoordinatorVersion();
+    return radioOf(controller, options, { formed: result === 'reset', channel: parameters.channel, version });
+  } catch (error) {
+    await close(controller).catch(() => undefined);
+    throw error;
+  }
+}
+
+/** 'startup': the coordinator is on this network. Both others overwrite whatever it holds. */
+type Strategy = 'startup' | 'restoreBackup' | 'startCommissioning';
+interface Manager {
+  determineStrategy(): Promise<Strategy>;
+}
+let permitted: Pick<RadioOptions, 'mayForm' | 'mayRestore'> = { mayForm: false, mayRestore: false };
+const manager = ZnpAdapterManager.prototype as unknown as Manager;
+const { determineStrategy } = manager;
+// The library would rather found a new network than fail; the locks of the old one are then lost.
+manager.determineStrategy = async function (this: Manager) {
+  const strategy = await determineStrategy.call(this);
+  if (strategy === 'startCommissioning' && !permitted.mayForm)
+    throw new DriverError(
+      'REFUSED',
+      'the coordinator is not on the network of this gateway, and its locks would be lost on a new one: connect the coordinator that was here, or put the network on this one with `gatehouse zgate restore`',
+    );
+  if (strategy === 'restoreBackup' && !permitted.mayRestore)
+    throw new DriverError(
+      'REFUSED',
+      'another coordinator is connected than before: connect the one that was here, or put the network on this one with `gatehouse zgate restore`',
+    );
+  return strategy;
+};
+
+function prepareLibrary({ mayForm, mayRestore, stateDirectory, log }: RadioOptions): void {
+  permitted = { mayForm, mayRestore };
+  const lineOf = (line: string | (() => string)) => (typeof line === 'function' ? line() : line);
+  setLogger({
+    // Every frame, keys and PINs among them: never read.
+    debug: () => undefined,
+    info: (line) => log('info', lineOf(line)),
+    warning: (line) => log('warn', lineOf(line)),
+    error: (line) => log('error', line),
+  });
+  setOtaConfiguration(stateDirectory, undefined);
+  // Without an address of its own the library looks for firmware on the web; nothing in this process may.
+  globalThis.fetch = () => Promise.reject(new Error('there is no internet here'));
+}
+
+function controllerOptions({
+  network,
+  ...options
+}: RadioOptions): ConstructorParameters<typeof Controller>[0] {
+  return {
+    network: {
+      panID: network.panId,
+      extendedPanID: [...Buffer.from(network.extPanId, 'hex')],
+      networkKey: [...Buffer.from(network.networkKey, 'hex')],
+      networkKeyDistribute: false,
+      channelList: [options.channel],
+    },
+    serialPort: { path: options.path, baudRate: options.baudRate, adapter: 'zstack' },
+    databasePath: options.databaseFile,
+    databaseBackupPath: `${options.databaseFile}.before-reset`,
+    backupPath: options.backupFile,
+    adapter: { disableLED: false },
+    acceptJoiningDeviceHandler: async (address) => {
+      try {
+        return options.mayJoin(ieeeOf(address));
+      } catch {
+        return false;
+      }
+    },
+  };
+}
+
+/** These are asynchronous and called as listeners: what a frame makes them throw would end the process. */
+function guardHandlers(controller: Controller, { log }: RadioOptions): void {
+  type Handler = (...values: unknown[]) => unknown;
+  const handlers = controller as unknown as Record<string, Handler>;
+  for (const name of [
+    'onZclPayload',
+    'onDeviceJoined',
+    'onZdoResponse',
+    'onDeviceLeave',
+    'onAdapterDisconnected',
+  ]) {
+    const handle = handlers[name];
+    if (!handle) throw new Error(`zigbee-herdsman has no ${name}`);
+    handlers[name] = async (...values) => {
+      try {
+        await handle.apply(controller, values);
+      } catch (error) {
+        log('warn', `a frame was not understood: ${error instanceof Error ? error.message : 'no reason'}`);
+      }
+    };
+  }
+}
+
+function listen(controller: Controller, { hear, log }: RadioOptions): void {
+  /** A listener that throws ends the process, or the handling of the frame. */
+  const tell = (event: () => RadioEvent) => {
+    try {
+      hear(event());
+    } catch (error) {
+      log('error', `an event could not be taken in: ${error instanceof Error ? error.message : 'no reason'}`);
+    }
+  };
+  controller.on('message', ({ device, endpoint, cluster, type, data }: Events.MessagePayload) =>
+    tell(() => ({
+      kind: 'heard',
+      ieee: ieeeOf(device.ieeeAddr),
+      endpoint: endpoint.ID,
+      cluster,
+      type,
+      data,
+    })),
+  );
+  controller.on('lastSeenChanged', ({ device }: Events.LastSeenChangedPayload) =>
+    tell(() => ({ kind: 'seen', ieee: ieeeOf(device.ieeeAddr), lqi: integer(device.linkquality, 0, 255) })),
+  );
+  controller.on('deviceInterview', ({ device, status }: Events.DeviceInterviewPayload) => {
+    if (status === 'started') return;
+    tell(() => ({ kind: 'interviewed', ieee: ieeeOf(device.ieeeAddr), successful: status === 'successful' }));
+  });
+  controller.on('deviceLeave', ({ ieeeAddr }: Events.DeviceLeavePayload) =>
+    tell(() => ({ kind: 'left', ieee: ieeeOf(ieeeAddr) })),
+  );
+  controller.on('adapterDisconnected', () => tell(() => ({ kind: 'disconnected' })));
+}
+
+interface Started {
+  formed: boolean;
+  channel: number;
+  version: AdapterTypes.CoordinatorVersion;
+}
+
+function radioOf(
+  controller: Controller,
+  options: RadioOptions,
+  { formed, channel, version }: Started,
+): Radio {
+  const [coordinator] = controller.getDevicesByType('Coordinator');
+  if (!coordinator) throw new Error('the coordinator does not say who it is');
+  const find = (ieee: string) => {
+    const device = controller.getDeviceByIeeeAddr(`0x${ieee}`);
+    if (device) return device;
+    throw new DriverError('INVALID_COMMAND', `no device ${ieee} is on this network`);
+  };
+  const endpointOf = (ieee: string, id: number) => {
+    const endpoint = find(ieee).getEndpoint(id);
+    if (endpoint) return endpoint;
+    throw new DriverError('INVALID_COMMAND', `device ${ieee} has no endpoint ${id}`);
+  };
+  const memory = (ieee: string) => {
+    const kept: unknown = find(ieee).meta[MEMORY];
+    return typeof kept === 'object' && kept !== null ? (kept as Record<string, unknown>) : {};
+  };
+  const zdo = requestZdo(controller, find);
+  return {
+    hwId: ieeeOf(coordinator.ieeeAddr),
+    version: text(String(field(version.meta, 'revision') ?? '')) ?? version.type,
+    channel,
+    formed,
+    lqiIsLinear: version.type === 'ZStack3x0',
+    devices: () => controller.getDevicesIterator().map(deviceOf).toArray(),
+    device(ieee) {
+      const device = controller.getDeviceByIeeeAddr(`0x${ieee}`);
+      return device && deviceOf(device);
+    },
+    async probe() {
+      await zdo.neighbours(ieeeOf(coordinator.ieeeAddr), 0);
+    },
+    send: (request) => send(endpointOf(request.ieee, request.endpoint), request, options.clock),
+    async bind(ieee, endpoint, cluster) {
+      const [target] = coordinator.endpoints;
+      if (target) await endpointOf(ieee, endpoint).bind(cluster, target);
+    },
+    addCluster(ieee) {
+      if (options.manufacturerCode !== undefined)
+        find(ieee).addCustomCluster(LOCK_CLUSTER, lockCluster(options.manufacturerCode));
+    },
+    attribute: (ieee, endpoint, cluster, name) =>
+      endpointOf(ieee, endpoint).getClusterAttributeValue(cluster, name),
+    memory,
+    remember(ieee, values) {
+      const device = find(ieee);
+      device.meta[MEMORY] = { ...memory(ieee), ...values };
+      device.save();
+    },
+    permitJoin: (seconds) => controller.permitJoin(seconds),
+    addInstallCode: (ieee, code) => controller.addInstallCode(`${ieee}|${code}`),
+    remove: (ieee) => find(ieee).removeFromNetwork(),
+    save: () => controller.backup(),
+    ...zdo,
+    async update(ieee, file, progress) {
+      const device = find(ieee);
+      const [, to] = await device.updateOta({ url: file }, undefined, undefined, {}, progress, OTA_SETTINGS);
+      return { updated: to !== undefined };
+    },
+    abortUpdate: (ieee) => find(ieee).abortOta(),
+    close: () => close(controller),
+  };
+}
+
+/** The library's own way reads the whole backup from the coordinator first, which takes seconds: it is kept as we go. */
+async function close(controller: Controller): Promise<void> {
+  const saving = controller as unknown as { backup(): Promise<void>; databaseSave(): void };
+  saving.backup = async () => saving.databaseSave();
+  await controller.stop();
+  controller.removeAllListeners();
+}
+
+async function send(endpoint: Models.Endpoint, request: ZclRequest, clock: Clock): Promise<ZclReply> {
+  const gate = openGate(request.payload, request.notAfter, clock);
+  // Its types know the payload of each command; this one is checked by whoever makes it.
+  const sender = endpoint as unknown as {
+    zclCommand(...values: unknown[]): Promise<{ payload: unknown } | undefined>;
+  };
+  try {
+    const frame = await sender.zclCommand(
+      request.cluster,
+      request.command,
+      gate.payload,
+      {
+        sendPolicy: 'immediate',
+        disableRecovery: true,
+        timeout: request.timeoutMs,
+        ...(request.tsn !== undefined && { transactionSequenceNumber: request.tsn }),
+      },
+      {},
+      false,
+      request.scope === 'cluster' ? Zcl.FrameType.SPECIFIC : Zcl.FrameType.GLOBAL,
+    );
+    return frame ? { kind: 'answered', payload: frame.payload } : { kind: 'unanswered', reason: 'no answer' };
+  } catch (error) {
+    if (gate.state() === 'late') return { kind: 'late' };
+    const code = integer(field(error, 'code'), 0, 0xff_ff);
+    if (gate.state() === 'waiting') return { kind: 'unsent', reason: reasonOf(error) };
+    const undelivered = code === undefined ? undefined : UNDELIVERED.get(code);
+    if (undelivered) return { kind: 'undelivered', reason: undelivered };
+    return {
+      kind: 'unanswered',
+      reason: code === MAC_NO_ACK ? 'the lock did not acknowledge' : 'no answer in time',
+    };
+  }
+}
+
+/** Confirmations of AF_DATA_REQUEST (Z-Stack Monitor and Test API, ZStatus) that say that the frame was given up. */
+const UNDELIVERED = new Map([
+  [0x11, 'the coordinator has no room for the frame'],
+  [0x1a, 'the coordinator has no room for the frame'],
+  [0xcd, 'there is no route to the lock'],
+  [0xe1, 'the radio channel is busy'],
+  [0xf0, 'the lock did not fetch the frame from its parent'],
+]);
+/** It may have arrived, and only its acknowledgement been lost. */
+const MAC_NO_ACK = 0xe9;
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : 'no reason';
+}
+
+const KINDS: Record<string, RadioDevice['kind']> = {
+  Coordinator: 'coordinator',
+  Router: 'router',
+  EndDevice: 'endDevice',
+};
+
+function deviceOf(device: Models.Device): RadioDevice {
+  return {
+    ieee: ieeeOf(device.ieeeAddr),
+    kind: KINDS[device.type] ?? 'unknown',
+    networkAddress: device.networkAddress,
+    interviewed: device.interviewState === 'SUCCESSFUL',
+    manufacturer: text(device.manufacturerName),
+    model: text(device.modelID),
+    softwareBuild: text(device.softwareBuildID),
+    lastSeen: integer(device.lastSeen, 0, Number.MAX_SAFE_INTEGER),
+    endpoints: device.endpoints.map(({ ID, inputClusters, outputClusters }) => ({
+      ...{ id: ID, inputs: inputClusters, outputs: outputClusters },
+    })),
+  };
+}
+
+function ieeeOf(address: string): string {
+  return address.replace(/^0x/, '').toLowerCase();
+}
+
+type CustomCluster = Parameters<Models.Device['addCustomCluster']>[1];
+
+function lockCluster(manufacturerCode: number): CustomCluster {
+  const attributes = ATTRIBUTES.map(({ name, id, type }) => [name, { name, ID: id, type }]);
+  const parameter = (name: string, type: number) => ({ name, type });
+  const command = (name: 'begin' | 'chunk' | 'commit', parameters: { name: string; type: number }[]) => ({
+    [name]: { name, ID: COMMAND[name], response: COMMAND.result, parameters },
+  });
+  const transferId = parameter('transferId', TYPE.uint8);
+  const version = (name: string) => parameter(name, TYPE.uint32);
+  const cluster = {
+    name: LOCK_CLUSTER,
+    ID: CLUSTER_ID,
+    manufacturerCode,
+    attributes: Object.fromEntries(attributes),
+    commands: {
+      ...command('begin', [
+        transferId,
+        version('configVersion'),
+        parameter('length', TYPE.uint16),
+        parameter('crc16', TYPE.uint16),
+      ]),
+      ...command('chunk', [transferId, parameter('offset', TYPE.uint16), parameter('data', TYPE.octets)]),
+      ...command('commit', [
+        transferId,
+        ...['doorVersion', 'scheduleVersion', 'templateVersion', 'systemConfigVersion'].map(version),
+      ]),
+    },
+    commandsResponse: {
+      result: {
+        name: 'result',
+        ID: COMMAND.result,
+        parameters: [transferId, parameter('status', TYPE.uint8), version('configVersion')],
+      },
+    },
+  };
+  return cluster as unknown as CustomCluster;
+}

@@ -1,0 +1,89 @@
+/** A lock that joined: configured while it is awake, told of, and told again until that is durable. */
+import type { DriverContext } from '../driver.ts';
+import type { LockJoined } from '../zgate.ts';
+import type { Configurer } from './configure.ts';
+import { allCapabilities, type LockRecord } from './lock-record.ts';
+import type { Outbox } from './outbox.ts';
+import { LOCK_CLUSTER, type Radio } from './radio.ts';
+
+/** A lock that did not answer to all of its configuration is asked again when it is heard of, but not all the time. */
+const AGAIN_MS = 300_000;
+/** Of the 16 frames the coordinator sends at once, the rest is for people at doors. */
+const AT_ONCE_MAX = 4;
+/** Raised when configure.ts tells locks something else: all are told again then. */
+const CONFIGURATION = 1;
+
+export interface Introductions {
+  /** The lock is awake: it is configured if it is not yet. `joined`: although it was tried a moment ago. */
+  heardOf(lock: LockRecord, joined: boolean): void;
+  /** A lock that was there before this start. */
+  known(lock: LockRecord): void;
+}
+
+export interface IntroductionsOptions {
+  radio(): Radio;
+  configurer: Configurer;
+  context: Pick<DriverContext, 'clock' | 'log'>;
+  outbox: Outbox;
+  /** It has not left, nor joined again, meanwhile. */
+  isPresent(lock: LockRecord): boolean;
+  /** Something new is known of it. */
+  changed(lock: LockRecord): void;
+  /** A lock came. */
+  came(): void;
+}
+
+export function openIntroductions(options: IntroductionsOptions): Introductions {
+  const { radio, outbox, isPresent } = options;
+  const { clock, log } = options.context;
+  /** When each was last configured, in monotonic milliseconds. */
+  const tried = new Map<string, number>();
+  const busy = new Set<string>();
+
+  async function configure(lock: LockRecord): Promise<void> {
+    const { ieee, endpoint, device } = lock;
+    const inputs = device.endpoints.find(({ id }) => id === endpoint)?.inputs ?? [];
+    const ownCluster = lock.hasOwnCluster ? LOCK_CLUSTER : undefined;
+    const complete = await options.configurer.configure({ ieee, endpoint, inputs, ownCluster });
+    if (!isPresent(lock)) return;
+    if (complete) radio().remember(ieee, { configuration: CONFIGURATION });
+    else
+      log.info({ lock: ieee }, 'a lock did not answer to all of its configuration; it gets the rest later');
+    options.changed(lock);
+    introduce(lock);
+  }
+
+  function introduce(lock: LockRecord): void {
+    const { ieee, device } = lock;
+    if (radio().memory(ieee).introduced === true) return;
+    const joined: LockJoined = {
+      hwId: ieee,
+      manufacturer: device.manufacturer ?? null,
+      model: device.model ?? null,
+      zigbeeFirmwareVersion: device.softwareBuild ?? null,
+      capabilities: allCapabilities(lock, radio()),
+    };
+    outbox.tell('lockJoined', joined, () => {
+      if (isPresent(lock)) radio().remember(ieee, { introduced: true });
+      options.came();
+    });
+  }
+
+  return {
+    heardOf(lock, joined) {
+      const { ieee } = lock;
+      if (busy.has(ieee) || busy.size >= AT_ONCE_MAX) return;
+      if (radio().memory(ieee).configuration === CONFIGURATION) return;
+      const last = tried.get(ieee) ?? Number.NEGATIVE_INFINITY;
+      if (!joined && clock.monotonic() - last < AGAIN_MS) return;
+      tried.set(ieee, clock.monotonic());
+      busy.add(ieee);
+      configure(lock)
+        .catch((error) => log.warn({ lock: ieee, err: error }, 'a lock could not be configured'))
+        .finally(() => busy.delete(ieee));
+    },
+    known(lock) {
+      if (radio().memory(lock.ieee).configuration === CONFIGURATION) introduce(lock);
+    },
+  };
+}

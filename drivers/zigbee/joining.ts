@@ -1,0 +1,96 @@
+/** The join window: who may come in, until when, and that it is closed. */
+import { type DriverContext, DriverError } from '../driver.ts';
+import type { PermitJoin } from '../zgate.ts';
+import { crc16 } from './lock-cluster.ts';
+import type { Radio } from './radio.ts';
+
+/** Bytes of an install code, without its CRC (Zigbee BDB 3.0.1, 10.1). */
+const CODE_BYTES = [6, 8, 12, 16];
+
+export interface Joining {
+  isOpen(): boolean;
+  /** Rejects with INVALID_COMMAND when an install code is wrong. */
+  open(window: PermitJoin): Promise<void>;
+  /** Lets in what is on the network or at a door already, and what the open window is for. */
+  mayJoin(ieee: string): boolean;
+  /** It left by our word: it is at no door any more. */
+  removed(ieee: string): void;
+  /** Closes the window at its end, for as long as the signal has not fired. */
+  run(signal: AbortSignal): Promise<never>;
+}
+
+export interface JoiningOptions {
+  context: Pick<DriverContext, 'clock' | 'log'>;
+  radio(): Radio | undefined;
+  knownLocks: readonly string[];
+  changed(): void;
+}
+
+export function openJoining({ context, radio, knownLocks, changed }: JoiningOptions): Joining {
+  const { clock, log } = context;
+  const known = new Set(knownLocks);
+  /** `allowed` undefined: whoever asks. */
+  let window: { until: number; allowed: ReadonlySet<string> | undefined } | undefined;
+  let wake: (() => void) | undefined;
+
+  const isOpen = () => window !== undefined && clock.monotonic() < window.until;
+  async function close(): Promise<void> {
+    window = undefined;
+    await radio()?.permitJoin(0);
+    changed();
+  }
+
+  return {
+    isOpen,
+    async open({ seconds, allowed, installCodes }) {
+      if (seconds === 0) return close();
+      for (const { hwId, code } of installCodes) refuseWrongCode(hwId, code);
+      for (const { hwId, code } of installCodes) await radio()?.addInstallCode(hwId, code);
+      const list = [...allowed, ...installCodes.map(({ hwId }) => hwId)];
+      const until = clock.monotonic() + seconds * 1_000;
+      // Before the radio opens: whoever comes at once is judged by this window.
+      window = { until, allowed: list.length > 0 ? new Set(list) : undefined };
+      try {
+        await radio()?.permitJoin(seconds);
+      } catch (error) {
+        window = undefined;
+        throw error;
+      } finally {
+        changed();
+      }
+      wake?.();
+    },
+    mayJoin(ieee) {
+      if (known.has(ieee) || radio()?.device(ieee)) return true;
+      const isAllowed = isOpen() && (window?.allowed?.has(ieee) ?? true);
+      if (!isAllowed) log.warn({ device: ieee }, 'a device that may not join was turned away');
+      return isAllowed;
+    },
+    removed: (ieee) => void known.delete(ieee),
+    async run(signal) {
+      for (;;) {
+        const opened = Promise.withResolvers<void>();
+        wake = opened.resolve;
+        const ended = () => opened.resolve();
+        signal.addEventListener('abort', ended, { once: true });
+        const next = window;
+        if (next) await clock.sleep(Math.max(0, next.until - clock.monotonic()), signal);
+        else await opened.promise;
+        signal.removeEventListener('abort', ended);
+        signal.throwIfAborted();
+        // A window that was opened anew meanwhile has another end.
+        if (next && window === next) await close();
+      }
+    },
+  };
+}
+
+/** The text of the error never holds the code. */
+function refuseWrongCode(ieee: string, code: string): void {
+  const bytes = Buffer.from(code, 'hex');
+  const own = bytes.subarray(0, -2);
+  const isRight = CODE_BYTES.includes(own.length) && bytes.readUInt16LE(own.length) === crc16(own);
+  if (isRight) return;
+  const form = '6, 8, 12 or 16 bytes and their CRC, in hex';
+  throw new DriverError('INVALID_COMMAND', `the install code of ${ieee} is mistyped: expected ${form}`);
+}

@@ -1,0 +1,119 @@
+/** What is known of one lock, and what a frame of it changes. */
+import type { LockReport } from '../settings.ts';
+import { CLUSTER, hasOwnCluster, REPORT_EVERY_S } from './configure.ts';
+import { reportOf } from './lock-cluster.ts';
+import { doorEvent, type Facts, factsOf, type Told } from './messages.ts';
+import { LOCK_CLUSTER, type Radio, type RadioDevice, type RadioEvent } from './radio.ts';
+import { capabilitiesOf } from './standard-lock.ts';
+import { rssiOfLqi } from './values.ts';
+
+/** A lock that missed two reports is not there. */
+const SILENT_MS = 2 * REPORT_EVERY_S * 1_000 + 300_000;
+const CAPABILITIES_MAX = 64;
+
+export interface LockRecord {
+  readonly ieee: string;
+  /** The one with the Door Lock cluster: what comes from another is not of the lock, whatever it claims. */
+  readonly endpoint: number;
+  readonly hasOwnCluster: boolean;
+  /** The lock measures the signal itself. */
+  readonly measuresSignal: boolean;
+  readonly device: RadioDevice;
+  report: Partial<LockReport>;
+  /** Capabilities by the lock's own cluster. */
+  own: readonly string[];
+  /** An exchange failed, and nothing was heard since. */
+  isMissed: boolean;
+  doorState: number | undefined;
+  readonly listeners: Set<(facts: Facts) => void>;
+}
+
+/** Undefined: it is no lock, or nobody knows yet. `before`: what was known of it, which stays. */
+export function recordOf(
+  device: RadioDevice | undefined,
+  usesOwnCluster: boolean,
+  before?: LockRecord,
+): LockRecord | undefined {
+  const end = device?.endpoints.find(({ inputs }) => inputs.includes(CLUSTER.doorLock));
+  if (!device?.interviewed || !end) return undefined;
+  const { ieee, lastSeen, softwareBuild } = device;
+  const seen = before?.report.lastSeen ?? lastSeen;
+  const report: Partial<LockReport> = {
+    ...before?.report,
+    ...(seen !== undefined && { lastSeen: seen }),
+    ...(softwareBuild !== undefined && { zigbeeFirmwareVersion: softwareBuild }),
+  };
+  return {
+    ...{ ieee, endpoint: end.id, device, report },
+    hasOwnCluster: usesOwnCluster && hasOwnCluster(end.inputs),
+    measuresSignal: end.inputs.includes(CLUSTER.diagnostics),
+    own: before?.own ?? [],
+    isMissed: false,
+    doorState: before?.doorState,
+    listeners: before?.listeners ?? new Set(),
+  };
+}
+
+/** `now` in epoch milliseconds. */
+export function lockReportOf(lock: LockRecord, radio: Pick<Radio, 'attribute'>, now: number): LockReport {
+  const { lastSeen } = lock.report;
+  const connected = !lock.isMissed && lastSeen !== undefined && now - lastSeen < SILENT_MS;
+  return { ...lock.report, connected, hwId: lock.ieee, capabilities: allCapabilities(lock, radio) };
+}
+
+export function allCapabilities(
+  { ieee, endpoint, device, own }: LockRecord,
+  radio: Pick<Radio, 'attribute'>,
+): string[] {
+  const standard = capabilitiesOf({
+    attribute: (name) => radio.attribute(ieee, endpoint, 'closuresDoorLock', name),
+    inputs: device.endpoints.flatMap(({ inputs }) => inputs),
+    outputs: device.endpoints.flatMap(({ outputs }) => outputs),
+  });
+  return [...new Set([...standard, ...own])].slice(0, CAPABILITIES_MAX);
+}
+
+/** Takes in a frame; gives what is to be told of it. */
+export function takeHeard(
+  lock: LockRecord,
+  event: Extract<RadioEvent, { kind: 'heard' }>,
+  now: number,
+): { events: Told[]; facts: Facts } {
+  if (event.endpoint !== lock.endpoint) return { events: [], facts: {} };
+  if (lock.hasOwnCluster && event.cluster === LOCK_CLUSTER && isAttributes(event.type)) {
+    const { capabilities, ...report } = reportOf(event.data);
+    Object.assign(lock.report, report);
+    if (capabilities) lock.own = capabilities;
+  }
+  const facts = factsOf(event);
+  if (facts.battery !== undefined) lock.report.battery = facts.battery;
+  if (facts.rssi !== undefined) lock.report.rssi = facts.rssi;
+  const events = facts.event ? [facts.event] : [];
+  if (facts.doorState !== undefined) {
+    const door = doorEvent(lock.doorState, facts.doorState);
+    lock.doorState = facts.doorState;
+    if (door) events.push(door);
+  }
+  const isReport = facts.lockState !== undefined && event.type === 'attributeReport';
+  if (events.length > 0 || isReport) lock.report.lastEvent = now;
+  return { events, facts };
+}
+
+/** Any frame of it; `lqi` of its last hop. */
+export function takeSeen(
+  lock: LockRecord,
+  lqi: number | undefined,
+  { lqiIsLinear }: Pick<Radio, 'lqiIsLinear'>,
+  now: number,
+): void {
+  lock.isMissed = false;
+  lock.report.lastSeen = now;
+  if (lqi === undefined) return;
+  lock.report.lqi = lqi;
+  const rssi = lqiIsLinear && !lock.measuresSignal ? rssiOfLqi(lqi) : undefined;
+  if (rssi !== undefined) lock.report.rssi = rssi;
+}
+
+function isAttributes(type: string): boolean {
+  return type === 'attributeReport' || type === 'readResponse';
+}

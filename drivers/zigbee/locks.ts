@@ -1,0 +1,154 @@
+/** The locks of the network: what each has told, and whether it is there. */
+import { type DriverContext, DriverError, type Plain } from '../driver.ts';
+import type { LockReport } from '../settings.ts';
+import type { LockEvent } from '../zgate.ts';
+import type { Configurer } from './configure.ts';
+import { openIntroductions } from './introductions.ts';
+import { type LockRecord, lockReportOf, recordOf, takeHeard, takeSeen } from './lock-record.ts';
+import type { Facts } from './messages.ts';
+import type { Outbox } from './outbox.ts';
+import type { Radio, RadioEvent } from './radio.ts';
+
+export type Lock = Pick<LockRecord, 'ieee' | 'endpoint' | 'hasOwnCluster'>;
+
+export interface LocksOptions {
+  /** The present one: it is another after a channel move. */
+  radio(): Radio;
+  configurer: Configurer;
+  context: Pick<DriverContext, 'clock' | 'log' | 'report'>;
+  outbox: Outbox;
+  usesOwnCluster: boolean;
+  /** A lock came or went: what is kept of the network is to be archived. */
+  changed(): void;
+}
+
+export interface Locks {
+  /** After each start of the radio: everything known is told of. */
+  begin(): void;
+  take(event: RadioEvent): void;
+  /** Throws INVALID_COMMAND. */
+  find(ieee: string): Lock;
+  count(): number;
+  /** What the lock says from now on; gives back how to stop. */
+  listen(ieee: string, hear: (facts: Facts) => void): () => void;
+  /** A two-way exchange with it came off, or did not. */
+  exchanged(ieee: string, answered: boolean): void;
+  note(ieee: string, values: Partial<LockReport>): void;
+  /** It is gone, by its own word or ours. */
+  left(ieee: string): void;
+  /** Now and then: who has not been heard of is not there. */
+  review(): void;
+}
+
+export function openLocks(options: LocksOptions): Locks {
+  const { context, outbox, radio, usesOwnCluster } = options;
+  const { clock, log } = context;
+  const locks = new Map<string, LockRecord>();
+  const introductions = openIntroductions({
+    ...{ radio, context, outbox, configurer: options.configurer },
+    isPresent: (lock) => locks.get(lock.ieee) === lock,
+    changed: tell,
+    came: options.changed,
+  });
+
+  function tell(lock: LockRecord): void {
+    // Plain, but for optional keys in its type.
+    const state = lockReportOf(lock, radio(), clock.now()) as Plain;
+    context.report({ subject: `device:${lock.ieee}`, state });
+  }
+
+  function admit(ieee: string): LockRecord | undefined {
+    const lock = recordOf(radio().device(ieee), usesOwnCluster, locks.get(ieee));
+    if (!lock) return undefined;
+    locks.set(ieee, lock);
+    if (lock.hasOwnCluster) radio().addCluster(ieee);
+    tell(lock);
+    return lock;
+  }
+
+  function interviewed(ieee: string, successful: boolean): void {
+    const lock = successful ? admit(ieee) : undefined;
+    if (lock) {
+      introductions.heardOf(lock, true);
+      return;
+    }
+    const why = successful ? 'it is no lock' : 'it did not say what it is: let it join again';
+    log.info({ device: ieee }, `a device has joined that is no door: ${why}`);
+  }
+
+  function heard(lock: LockRecord, event: Extract<RadioEvent, { kind: 'heard' }>): void {
+    const at = clock.now();
+    const { events, facts } = takeHeard(lock, event, at);
+    for (const told of events) outbox.tell('lockEvent', { hwId: lock.ieee, ...told, at } satisfies LockEvent);
+    for (const hear of lock.listeners) hear(facts);
+  }
+
+  function left(ieee: string): void {
+    const wasLock = locks.delete(ieee);
+    log.info({ device: ieee }, 'a device has left the network');
+    if (!wasLock) return;
+    outbox.tell('lockLeft', { hwId: ieee });
+    options.changed();
+  }
+
+  /** Changes what is known of a lock, if it still is one, and tells. */
+  function update(ieee: string, change: (lock: LockRecord) => void): void {
+    const lock = locks.get(ieee);
+    if (!lock) return;
+    change(lock);
+    tell(lock);
+  }
+
+  return {
+    begin() {
+      for (const { ieee } of radio().devices()) {
+        const lock = admit(ieee);
+        if (lock) introductions.known(lock);
+      }
+    },
+    take(event) {
+      if (event.kind === 'disconnected') return;
+      const lock = locks.get(event.ieee);
+      switch (event.kind) {
+        case 'left':
+          left(event.ieee);
+          break;
+        case 'interviewed':
+          interviewed(event.ieee, event.successful);
+          break;
+        // The radio tells of each frame twice: what it says, then that it came.
+        case 'heard':
+          if (lock) heard(lock, event);
+          break;
+        case 'seen':
+          if (!lock) break;
+          takeSeen(lock, event.lqi, radio(), clock.now());
+          tell(lock);
+          introductions.heardOf(lock, false);
+      }
+    },
+    find: (ieee) => known(locks, ieee),
+    count: () => locks.size,
+    listen(ieee, hear) {
+      const { listeners } = known(locks, ieee);
+      listeners.add(hear);
+      return () => void listeners.delete(hear);
+    },
+    exchanged: (ieee, answered) =>
+      update(ieee, (lock) => {
+        lock.isMissed = !answered;
+        if (answered) lock.report.lastContact = clock.now();
+      }),
+    note: (ieee, values) => update(ieee, (lock) => Object.assign(lock.report, values)),
+    left,
+    review() {
+      for (const lock of locks.values()) tell(lock);
+    },
+  };
+}
+
+function known(locks: ReadonlyMap<string, LockRecord>, ieee: string): LockRecord {
+  const lock = locks.get(ieee);
+  if (lock) return lock;
+  throw new DriverError('INVALID_COMMAND', `no lock ${ieee} is on this network`);
+}

@@ -1,0 +1,129 @@
+/** The radio with what it needs: the way to the coordinator, the files, and its start on one channel or another. */
+import { type Clock, type DriverContext, DriverError } from '../driver.ts';
+import { openRadio } from './herdsman.ts';
+import type { ZigbeeOptions } from './options.ts';
+import type { Radio, RadioEvent } from './radio.ts';
+import { redact } from './redact.ts';
+import { type Prepared, prepareFiles } from './state-files.ts';
+import { openTunnel, type Tunnel, tunnelOptionsOf } from './tunnel.ts';
+import { settles } from './waiting.ts';
+
+/** A start that restores takes 10 s, a channel move 15 s, and a slow coordinator twice that. */
+const START_MS = 60_000;
+/** Lines of the library a minute that are passed on. */
+const LINES_MAX = 30;
+const MINUTE_MS = 60_000;
+
+export interface Network {
+  /** The present one. */
+  radio(): Radio;
+  readonly files: Prepared;
+  /** Starts anew on the channel, and tells the locks to follow. Rejects with LINK_LOST when it does not come back. */
+  move(channel: number, signal: AbortSignal): Promise<void>;
+  /** Does not settle when the library hangs: the process is then to be replaced. */
+  close(): Promise<void>;
+}
+
+export interface NetworkOptions {
+  options: ZigbeeOptions;
+  context: DriverContext;
+  mayJoin(ieee: string): boolean;
+  hear(event: RadioEvent): void;
+}
+
+/** Rejects with a DriverError, once nothing of it runs any more. */
+export async function openNetwork(needs: NetworkOptions, signal: AbortSignal): Promise<Network> {
+  const { options, context } = needs;
+  const files = prepareFiles({
+    ...{ directory: options.stateDirectory, ids: options.network },
+    ...{ snapshot: options.snapshot, restore: options.restore, knownLocks: options.knownLocks },
+  });
+  for (const repair of files.repairs) context.log.warn({}, repair);
+  const [first = 11] = options.allowedChannels;
+  const channel = files.channel() ?? first;
+  let current = await start(needs, files, channel, signal);
+  files.keepChannel(current.radio.channel);
+  return {
+    radio: () => current.radio,
+    files,
+    async move(to, moveSignal) {
+      await close(current);
+      // First the intent: a start after a crash finishes the move.
+      files.keepChannel(to);
+      current = await start({ ...needs, options: { ...options, restore: false } }, files, to, moveSignal);
+      files.keepChannel(current.radio.channel);
+    },
+    close: () => close(current),
+  };
+}
+
+interface Started {
+  radio: Radio;
+  tunnel: Tunnel | undefined;
+}
+
+async function close({ radio, tunnel }: Started): Promise<void> {
+  await radio.close();
+  tunnel?.[Symbol.dispose]();
+}
+
+async function start(
+  { options, context, mayJoin, hear }: NetworkOptions,
+  files: Prepared,
+  channel: number,
+  signal: AbortSignal,
+): Promise<Started> {
+  const { clock } = context;
+  const way = tunnelOptionsOf(options.port, options.cert);
+  const tunnel = way && (await openTunnel(way, clock, signal));
+  const nothingIsKnown = !files.hasBackup && options.snapshot === null && options.knownLocks.length === 0;
+  const opening = openRadio({
+    path: tunnel?.path ?? options.port,
+    ...{ baudRate: options.baudRate, network: options.network, channel },
+    ...{ manufacturerCode: options.manufacturerCode, stateDirectory: options.stateDirectory },
+    ...{ databaseFile: files.databaseFile, backupFile: files.backupFile },
+    mayForm: nothingIsKnown,
+    mayRestore: options.restore,
+    ...{ mayJoin, hear, clock },
+    log: openLibraryLog(context),
+  });
+  try {
+    const inTime = await settles(opening, START_MS, clock, signal);
+    if (inTime) return { radio: await opening, tunnel };
+  } catch (error) {
+    tunnel?.[Symbol.dispose]();
+    throw lost(error);
+  }
+  // The library cannot be called off; without its connection it gives up by itself, else this process is replaced.
+  tunnel?.[Symbol.dispose]();
+  await opening.then(
+    (radio) => radio.close(),
+    () => undefined,
+  );
+  signal.throwIfAborted();
+  throw new DriverError('LINK_LOST', `the coordinator did not start within ${START_MS} ms`);
+}
+
+export function lost(error: unknown): DriverError {
+  if (error instanceof DriverError) return error;
+  const reason = redact(error instanceof Error ? error.message : String(error));
+  return new DriverError('LINK_LOST', `the coordinator cannot be used: ${reason}`);
+}
+
+/** What the library says, without secrets, and no more of it than somebody would read. */
+function openLibraryLog({ clock, log }: { clock: Clock; log: DriverContext['log'] }) {
+  let minute = Number.NEGATIVE_INFINITY;
+  let lines = 0;
+  return (level: 'info' | 'warn' | 'error', line: string) => {
+    if (clock.monotonic() - minute >= MINUTE_MS) {
+      minute = clock.monotonic();
+      lines = 0;
+    }
+    lines += 1;
+    if (lines > LINES_MAX) return;
+    const text = `zigbee-herdsman: ${redact(line)}`;
+    // Its errors are ours to judge: a lock out of reach is one to it.
+    if (level === 'error') log.warn({}, text);
+    else log.debug({}, text);
+  };
+}

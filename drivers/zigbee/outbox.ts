@@ -1,0 +1,49 @@
+/** Events on their way to be durable, from listeners that cannot wait for it: bounded, in order, each with an id. */
+import type { DriverContext, Plain } from '../driver.ts';
+
+/** A site with this many that are not durable has a full disk: what comes then is counted, not kept. */
+const WAITING_MAX = 512;
+
+export interface Outbox {
+  /** Never throws. `durable` is called when it is. */
+  tell(kind: string, data: Plain, durable?: () => void): void;
+  /** The same, to wait for. Rejects when there is no room, or the link ends. */
+  told(kind: string, data: Plain): Promise<void>;
+}
+
+/** Until the signal fires. `name` tells this life of the driver from others: ids are not used twice. */
+export function openOutbox(
+  { emit, log }: Pick<DriverContext, 'emit' | 'log'>,
+  name: string,
+  signal: AbortSignal,
+): Outbox {
+  let waiting = 0;
+  let dropped = 0;
+  let count = 0;
+
+  async function told(kind: string, data: Plain): Promise<void> {
+    if (waiting >= WAITING_MAX) {
+      dropped += 1;
+      if (dropped === 1) log.error({ kind }, `events are lost: ${WAITING_MAX} wait to be stored already`);
+      throw new Error('there is no room for another event');
+    }
+    waiting += 1;
+    count += 1;
+    try {
+      await emit({ id: `${name}-${count}`, kind, data }, signal);
+      if (dropped > 0) log.warn({ dropped }, 'events are stored again');
+      dropped = 0;
+    } finally {
+      waiting -= 1;
+    }
+  }
+
+  return {
+    told,
+    tell: (kind, data, durable) =>
+      void told(kind, data).then(
+        () => durable?.(),
+        () => undefined,
+      ),
+  };
+}

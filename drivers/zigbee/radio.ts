@@ -1,0 +1,116 @@
+/** The coordinator and its network, as this driver sees them: what herdsman.ts makes of its library. */
+
+/** Name of the locks' own cluster (lock-cluster.ts) in the library. */
+export const LOCK_CLUSTER = 'gatehouseLock';
+
+export interface RadioDevice {
+  /** 16 lower-case hex digits. */
+  ieee: string;
+  kind: 'coordinator' | 'router' | 'endDevice' | 'unknown';
+  networkAddress: number;
+  interviewed: boolean;
+  manufacturer: string | undefined;
+  model: string | undefined;
+  softwareBuild: string | undefined;
+  /** Epoch milliseconds. */
+  lastSeen: number | undefined;
+  endpoints: { id: number; inputs: readonly number[]; outputs: readonly number[] }[];
+}
+
+/** What happens on the network. `lqi` is of the last hop. */
+export type RadioEvent =
+  | { kind: 'heard'; ieee: string; endpoint: number; cluster: string | number; type: string; data: unknown }
+  | { kind: 'seen'; ieee: string; lqi: number | undefined }
+  | { kind: 'interviewed'; ieee: string; successful: boolean }
+  | { kind: 'left'; ieee: string }
+  /** The connection to the coordinator is gone. */
+  | { kind: 'disconnected' };
+
+/**
+ * One ZCL command and its reply. It is sent at once or not at all, at most once, and never after `notAfter`: not kept
+ * for a sleeping device, and not repeated.
+ */
+export interface ZclRequest {
+  ieee: string;
+  endpoint: number;
+  cluster: string;
+  command: string;
+  /** For every profile (read, write, …), or of the cluster. */
+  scope: 'foundation' | 'cluster';
+  /** Fields of the command, or the records of a foundation command, `attrId` first (gate.ts); never empty. */
+  payload: Record<string, unknown> | readonly Record<string, unknown>[];
+  /** Monotonic milliseconds. */
+  notAfter: number;
+  timeoutMs: number;
+  /** The transaction sequence number, where the caller must know it. */
+  tsn?: number;
+}
+
+export type ZclReply =
+  | { kind: 'answered'; payload: unknown }
+  /** Its time was over before it could be sent; it was not. */
+  | { kind: 'late' }
+  /** Not sent, for another reason. */
+  | { kind: 'unsent'; reason: string }
+  /** Sent, and the coordinator says that it did not reach the device. */
+  | { kind: 'undelivered'; reason: string }
+  /** Sent, and nobody knows more. */
+  | { kind: 'unanswered'; reason: string };
+
+export interface Neighbour {
+  ieee: string;
+  networkAddress: number;
+  lqi: number;
+}
+
+export interface Page {
+  /** Entries of the whole table, by the device. */
+  total: number;
+  count: number;
+}
+
+export interface Radio {
+  /** Of the coordinator. */
+  readonly hwId: string;
+  /** Of its firmware. */
+  readonly version: string;
+  readonly channel: number;
+  /** True when this start made a new network. */
+  readonly formed: boolean;
+  /** True when LQI tells dBm (values.ts). */
+  readonly lqiIsLinear: boolean;
+  devices(): RadioDevice[];
+  device(ieee: string): RadioDevice | undefined;
+  /** Rejects when the coordinator does not answer, or has forgotten its network. */
+  probe(): Promise<void>;
+  send(request: ZclRequest): Promise<ZclReply>;
+  /** The device tells its events of this cluster to the coordinator. Rejects when it does not answer. */
+  bind(ieee: string, endpoint: number, cluster: string): Promise<void>;
+  /** The device has a cluster of the maker's; to be said again after each start and interview. */
+  addCluster(ieee: string): void;
+  /** An attribute the device told at some time, or undefined. */
+  attribute(ieee: string, endpoint: number, cluster: string, name: string): unknown;
+  /** What is kept with the device, plain data, and forgotten when it leaves. */
+  memory(ieee: string): Readonly<Record<string, unknown>>;
+  remember(ieee: string, values: Record<string, unknown>): void;
+  /** Opens the join window for up to 254 s, or closes it with 0. */
+  permitJoin(seconds: number): Promise<void>;
+  addInstallCode(ieee: string, code: string): Promise<void>;
+  /** Tells the device to leave; rejects when it does not answer. */
+  remove(ieee: string): Promise<void>;
+  /** Writes the database and the backup of the coordinator to their files. */
+  save(): Promise<void>;
+  /** A page of the neighbour table of a device, from an index; `count` entries were in it. */
+  neighbours(ieee: string, from: number): Promise<Page & { neighbours: Neighbour[] }>;
+  /** The same of its routing table: network addresses of the next hops of routes in use. */
+  routes(ieee: string, from: number): Promise<Page & { nextHops: number[] }>;
+  /** Offers the firmware of a file; resolves when the device has it or has refused it, which takes up to hours. */
+  update(
+    ieee: string,
+    file: string,
+    progress: (percent: number, remainingSeconds: number) => void,
+  ): Promise<{ updated: boolean }>;
+  abortUpdate(ieee: string): void;
+  /** May hang with its coordinator; the process is then to be replaced. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,63 @@
+/** What is needed to carry the network on, told after each change of it and every hour. */
+import type { DriverContext } from '../driver.ts';
+import type { Snapshot } from '../zgate.ts';
+import type { Network } from './network.ts';
+import type { Outbox } from './outbox.ts';
+import { redact } from './redact.ts';
+
+const EVERY_MS = 3_600_000;
+/** Locks join in groups. */
+const SETTLE_MS = 5_000;
+/** A start after which nobody has one. */
+const FIRST_MS = 30_000;
+
+export interface Snapshots {
+  /** Something is new. */
+  due(): void;
+  run(signal: AbortSignal): Promise<never>;
+}
+
+export function openSnapshots(options: {
+  network: Pick<Network, 'radio' | 'files'>;
+  context: Pick<DriverContext, 'clock' | 'log'>;
+  outbox: Outbox;
+  locks(): number;
+}): Snapshots {
+  const { network, context, outbox } = options;
+  const { clock, log } = context;
+  let isDue = network.radio().formed;
+  let soon = new AbortController();
+
+  async function take(): Promise<void> {
+    try {
+      const radio = network.radio();
+      await radio.save();
+      const archive = network.files.archive();
+      const snapshot = { archive, locks: options.locks(), hwId: radio.hwId, zigbeeChannel: radio.channel };
+      await outbox.told('snapshot', snapshot satisfies Snapshot);
+    } catch (error) {
+      const reason = redact(error instanceof Error ? error.message : 'no reason');
+      log.warn({ reason }, 'no snapshot of the network could be taken; the next one is tried in time');
+    }
+  }
+
+  return {
+    due() {
+      isDue = true;
+      soon.abort();
+    },
+    async run(signal) {
+      let waitMs = isDue ? SETTLE_MS : FIRST_MS;
+      for (;;) {
+        soon = new AbortController();
+        if (isDue) waitMs = SETTLE_MS;
+        isDue = false;
+        await clock.sleep(waitMs, AbortSignal.any([signal, soon.signal])).catch(() => undefined);
+        signal.throwIfAborted();
+        if (soon.signal.aborted) continue;
+        await take();
+        waitMs = EVERY_MS;
+      }
+    },
+  };
+}

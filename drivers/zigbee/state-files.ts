@@ -1,0 +1,195 @@
+/**
+ * The files of the network, which the library writes: its database (one JSON record a line) and the backup of the
+ * coordinator. Both hold keys. They are archived into one snapshot, and put back from it when they are gone or damaged.
+ */
+import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { z } from 'zod';
+import { DriverError } from '../driver.ts';
+import { channel as channelSchema } from '../settings.ts';
+import { ARCHIVE_MAX_BYTES } from '../zgate.ts';
+
+const PRIVATE_FOLDER = 0o700;
+const PRIVATE_FILE = 0o600;
+/** Of an archive: what a thousand locks unpack to, and twice that. */
+const UNPACKED_MAX_BYTES = 8_000_000;
+
+const packed = z.object({ database: z.string(), backup: z.string().nullable() });
+
+/** The parts of open-coordinator-backup that tell whose it is. */
+const backupSchema = z.looseObject({
+  coordinator_ieee: z.string(),
+  pan_id: z.string(),
+  extended_pan_id: z.string(),
+  channel: channelSchema,
+  network_key: z.looseObject({ key: z.string() }),
+});
+
+const recordSchema = z.looseObject({ id: z.number(), type: z.string(), ieeeAddr: z.string().optional() });
+type DatabaseRecord = z.infer<typeof recordSchema>;
+
+export interface NetworkIds {
+  panId: number;
+  extPanId: string;
+  networkKey: string;
+}
+
+export interface StateFiles {
+  databaseFile: string;
+  backupFile: string;
+  /** The channel the network was on last, by the file that says so, else by the backup; undefined: none was formed. */
+  channel(): number | undefined;
+  keepChannel(channel: number): void;
+  /** Both as they are on the disk. */
+  archive(): Uint8Array<ArrayBuffer>;
+}
+
+export interface Prepared extends StateFiles {
+  /** Locks and other devices in the database. */
+  devices: number;
+  /** There is a backup of this network's coordinator. */
+  hasBackup: boolean;
+  /** What was done, for the log. */
+  repairs: string[];
+}
+
+/**
+ * Readies the files for a start. Throws REFUSED when locks are known and the network would come up without any.
+ * `restore`: what is on the disk gives way to the snapshot.
+ */
+export function prepareFiles(options: {
+  directory: string;
+  ids: NetworkIds;
+  snapshot: Uint8Array | null;
+  restore: boolean;
+  knownLocks: readonly string[];
+}): Prepared {
+  const { directory, ids, snapshot } = options;
+  mkdirSync(directory, { recursive: true, mode: PRIVATE_FOLDER });
+  chmodSync(directory, PRIVATE_FOLDER);
+  const files = stateFiles(directory);
+  const archived = snapshot && unpack(snapshot);
+  if (options.restore && !archived)
+    throw new DriverError('INVALID_OPTIONS', 'there is no snapshot of this network that could be restored');
+  const repairs: string[] = [];
+  const found = options.restore ? undefined : read(files.databaseFile);
+  const database = mended(found, archived?.database, repairs);
+  if (database.records.length === 0 && options.knownLocks.length > 0) {
+    throw new DriverError(
+      'REFUSED',
+      `${files.databaseFile} holds no device and there is no snapshot of it, but ${options.knownLocks.length} doors have locks on this gateway: put the folder back from a backup, or replace the locks of these doors`,
+    );
+  }
+  if (database.changed)
+    write(files.databaseFile, database.records.map((one) => JSON.stringify(one)).join('\n'));
+  const kept = options.restore ? undefined : read(files.backupFile);
+  const isOurs = (text: string | null | undefined) => text != null && belongs(text, ids);
+  const hasBackup = isOurs(kept) || isOurs(archived?.backup);
+  if (!isOurs(kept) && archived?.backup != null && isOurs(archived.backup)) {
+    write(files.backupFile, archived.backup);
+    repairs.push('the backup of the coordinator was put back from the snapshot');
+  }
+  if (hasBackup) narrowChannels(files.backupFile);
+  return { ...files, devices: database.records.length, hasBackup, repairs };
+}
+
+function stateFiles(directory: string): StateFiles {
+  const databaseFile = join(directory, 'database.db');
+  const backupFile = join(directory, 'coordinator_backup.json');
+  const channelFile = join(directory, 'channel');
+  return {
+    databaseFile,
+    backupFile,
+    channel() {
+      const kept = channelSchema.safeParse(Number(read(channelFile) ?? Number.NaN));
+      return kept.data ?? backupOf(read(backupFile))?.channel;
+    },
+    keepChannel: (channel) => write(channelFile, String(channel)),
+    archive() {
+      const both = { database: read(databaseFile) ?? '', backup: read(backupFile) ?? null };
+      const archive = gzipSync(JSON.stringify(both));
+      if (archive.length <= ARCHIVE_MAX_BYTES) return archive;
+      throw new RangeError(`a snapshot of ${archive.length} bytes is too large`);
+    },
+  };
+}
+
+/** The records that can be read; those of damaged lines come back from the snapshot where it has them. */
+function mended(
+  found: string | undefined,
+  archived: string | undefined,
+  repairs: string[],
+): { records: DatabaseRecord[]; changed: boolean } {
+  const lines = (found ?? '').split('\n').filter((line) => line !== '');
+  const records = lines.flatMap((line) => recordOf(line) ?? []);
+  const damaged = lines.length - records.length;
+  if (found !== undefined && damaged === 0 && (records.length > 0 || !archived))
+    return { records, changed: false };
+  const ids = new Set(records.map(({ id }) => id));
+  const addresses = new Set(records.map(({ ieeeAddr }) => ieeeAddr));
+  const missing = (archived ?? '')
+    .split('\n')
+    .flatMap((line) => recordOf(line) ?? [])
+    .filter(({ id, ieeeAddr }) => !ids.has(id) && !addresses.has(ieeeAddr));
+  if (damaged > 0) repairs.push(`${damaged} damaged lines of the database were left out`);
+  if (missing.length > 0) repairs.push(`${missing.length} devices were put back from the snapshot`);
+  return { records: [...records, ...missing], changed: damaged > 0 || missing.length > 0 };
+}
+
+function recordOf(line: string): DatabaseRecord | undefined {
+  return recordSchema.safeParse(json(line)).data;
+}
+
+function backupOf(text: string | null | undefined) {
+  return backupSchema.safeParse(json(text ?? '')).data;
+}
+
+function belongs(text: string, { panId, extPanId, networkKey }: NetworkIds): boolean {
+  const backup = backupOf(text);
+  return (
+    backup !== undefined &&
+    Number.parseInt(backup.pan_id, 16) === panId &&
+    backup.extended_pan_id.toLowerCase() === extPanId &&
+    backup.network_key.key.toLowerCase() === networkKey
+  );
+}
+
+/** The library restores only with the channel list of the backup; ours names the one channel the network is on. */
+function narrowChannels(file: string): void {
+  const backup = backupOf(read(file));
+  if (!backup || JSON.stringify(backup.channel_mask) === JSON.stringify([backup.channel])) return;
+  write(file, JSON.stringify({ ...backup, channel_mask: [backup.channel] }));
+}
+
+function unpack(archive: Uint8Array): z.infer<typeof packed> {
+  try {
+    const text = gunzipSync(archive, { maxOutputLength: UNPACKED_MAX_BYTES }).toString('utf8');
+    return packed.parse(JSON.parse(text));
+  } catch (error) {
+    throw new DriverError('INVALID_OPTIONS', 'the snapshot of this network cannot be read', { cause: error });
+  }
+}
+
+function json(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function read(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+function write(file: string, text: string): void {
+  const unfinished = `${file}.new`;
+  writeFileSync(unfinished, text, { mode: PRIVATE_FILE, flush: true });
+  renameSync(unfinished, file);
+}

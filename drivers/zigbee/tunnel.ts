@@ -1,0 +1,170 @@
+/**
+ * A way to a coordinator on the network, as a port of this host that the library connects to: it has neither TLS nor a
+ * deadline for connecting of its own. What goes through is cut the moment either side ends.
+ */
+import { X509Certificate } from 'node:crypto';
+import { createServer, isIP, type Server, type Socket, connect as tcpConnect } from 'node:net';
+import { checkServerIdentity, connect as tlsConnect } from 'node:tls';
+import { type Clock, DriverError } from '../driver.ts';
+
+/** To connect and to shake hands: a coordinator is in the same building. */
+const CONNECTING_MS = 5_000;
+/** A dead peer is noticed by the probe; this is for a peer that forgot us while nothing was sent. */
+const KEEP_ALIVE_MS = 15_000;
+/** Unanswered by the other end; a request of the coordinator is shorter than 256 bytes. More is a peer that hangs. */
+const UNSENT_MAX_BYTES = 64 * 1024;
+
+export interface Tunnel extends Disposable {
+  /** tcp://127.0.0.1:port, for one connection. */
+  readonly path: string;
+}
+
+export interface TunnelOptions {
+  secure: boolean;
+  host: string;
+  port: number;
+  /** PEM of what the peer is verified against; needed when `secure`. */
+  cert: string | null;
+}
+
+/** Undefined when the port is a device of this host. */
+export function tunnelOptionsOf(port: string, cert: string | null): TunnelOptions | undefined {
+  const parts = /^(tcp|tls):\/\/(?:\[([0-9a-fA-F:]+)\]|([^:]+)):(\d+)$/.exec(port);
+  if (!parts) return undefined;
+  const [, scheme, ipv6, name = '', number] = parts;
+  return { secure: scheme === 'tls', host: ipv6 ?? name, port: Number(number), cert };
+}
+
+/** Rejects with LINK_LOST when the peer cannot be reached, and REFUSED when it is not who it should be. */
+export async function openTunnel(options: TunnelOptions, clock: Clock, signal: AbortSignal): Promise<Tunnel> {
+  const raw = tcpConnect({ host: options.host, port: options.port, noDelay: true });
+  raw.setKeepAlive(true, KEEP_ALIVE_MS);
+  // What is not sent yet is dropped with the connection: nothing in it may arrive later.
+  const dispose = () => void raw.resetAndDestroy();
+  try {
+    await connected(raw, 'connect', options, clock, signal);
+    const remote = options.secure ? await encrypted(raw, options, clock, signal) : raw;
+    const { server, path } = await listening();
+    pass(server, remote, dispose);
+    return {
+      path,
+      [Symbol.dispose]() {
+        server.close();
+        dispose();
+      },
+    };
+  } catch (error) {
+    dispose();
+    throw error;
+  }
+}
+
+function pass(server: Server, remote: Socket, dispose: () => void): void {
+  let local: Socket | undefined;
+  const cut = () => {
+    server.close();
+    local?.destroy();
+    dispose();
+  };
+  remote.on('error', cut);
+  remote.on('close', cut);
+  server.on('connection', (socket) => {
+    // One only: whoever else comes is not the library.
+    if (local) return socket.destroy();
+    local = socket;
+    server.close();
+    socket.on('error', cut);
+    socket.on('close', cut);
+    socket.on('data', (bytes) => {
+      remote.write(bytes);
+      if (remote.writableLength > UNSENT_MAX_BYTES) cut();
+    });
+    remote.pipe(socket);
+  });
+}
+
+function listening(): Promise<{ server: Server; path: string }> {
+  const server = createServer({ noDelay: true });
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      if (typeof address === 'object' && address)
+        resolve({ server, path: `tcp://127.0.0.1:${address.port}` });
+      else reject(new Error('no port was given'));
+    });
+  });
+}
+
+async function encrypted(
+  raw: Socket,
+  options: TunnelOptions,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<Socket> {
+  const { host, cert } = options;
+  if (cert === null)
+    throw new DriverError(
+      'REFUSED',
+      `${nameOf(options)} cannot be verified: give its network a cert, or the link a port on tcp://`,
+    );
+  const socket = tlsConnect({
+    socket: raw,
+    ca: cert,
+    // The cert may be that of the gateway itself.
+    allowPartialTrustChain: true,
+    minVersion: 'TLSv1.2',
+    ...(isIP(host) === 0 && { servername: host }),
+    checkServerIdentity(_, peer) {
+      const isPinned = certificatesOf(cert).some(({ raw: bytes }) => bytes.equals(peer.raw));
+      return isPinned ? undefined : checkServerIdentity(host, peer);
+    },
+  });
+  await connected(socket, 'secureConnect', options, clock, signal);
+  return socket;
+}
+
+const PEM = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
+
+function certificatesOf(cert: string): X509Certificate[] {
+  return (cert.match(PEM) ?? []).map((pem) => new X509Certificate(pem));
+}
+
+/** What OpenSSL and Node say of a certificate, and not of the wire. */
+const CERTIFICATE_FAULT = /CERT|SIGNATURE|ISSUER|CHAIN|ALTNAME|PURPOSE/;
+
+async function connected(
+  socket: Socket,
+  event: 'connect' | 'secureConnect',
+  options: TunnelOptions,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
+  const name = nameOf(options);
+  const over = new AbortController();
+  const waiting = AbortSignal.any([signal, over.signal]);
+  try {
+    await new Promise<void>((resolve, reject) => {
+      const fail = (reason: string, cause?: unknown) =>
+        reject(new DriverError('LINK_LOST', `${name}: ${reason}`, { cause }));
+      socket.once(event, () => resolve());
+      socket.once('close', () => fail('it closed the connection'));
+      // Stays for the errors after the first one.
+      socket.on('error', (error: NodeJS.ErrnoException) => {
+        if (!CERTIFICATE_FAULT.test(error.code ?? '')) return fail(error.message, error);
+        const text = `${name} is not who the cert of its network says (${error.message}): correct the cert or the port`;
+        reject(new DriverError('REFUSED', text, { cause: error }));
+      });
+      clock.sleep(CONNECTING_MS, waiting).then(
+        () => fail(`no connection within ${CONNECTING_MS} ms`),
+        () => reject(signal.reason),
+      );
+    });
+  } finally {
+    over.abort();
+  }
+}
+
+function nameOf({ secure, host, port }: TunnelOptions): string {
+  return `${secure ? 'tls' : 'tcp'}://${isIP(host) === 6 ? `[${host}]` : host}:${port}`;
+}

@@ -1,0 +1,41 @@
+/** Waiting for a library that takes no signal: what it began goes on, whoever waits. */
+import type { Clock } from '../driver.ts';
+
+/** True when the promise settled in time, whichever way; false when the time, or the signal, came first. */
+export async function settles(
+  promise: Promise<unknown>,
+  milliseconds: number,
+  clock: Clock,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  const over = new AbortController();
+  const settled = promise.then(
+    () => true,
+    () => true,
+  );
+  const waiting = signal ? AbortSignal.any([signal, over.signal]) : over.signal;
+  const late = clock.sleep(milliseconds, waiting).then(
+    () => false,
+    () => false,
+  );
+  try {
+    return await Promise.race([settled, late]);
+  } finally {
+    over.abort();
+  }
+}
+
+/** The promise, or `late()` thrown when it has not settled in time. */
+export async function within<T>(
+  promise: Promise<T>,
+  milliseconds: number,
+  clock: Clock,
+  late: () => Error,
+  signal?: AbortSignal,
+): Promise<T> {
+  if (await settles(promise, milliseconds, clock, signal)) return promise;
+  // Nobody waits for it any more.
+  promise.catch(() => undefined);
+  signal?.throwIfAborted();
+  throw late();
+}

@@ -1,0 +1,67 @@
+/**
+ * Tables of a device by ZDO (Zigbee specification R22, 2.4.3.3), a page at a time: the library's own way asks on for as
+ * long as the device says that there is more.
+ */
+import type { Radio } from './radio.ts';
+import { field, integer } from './values.ts';
+
+const PROFILE = 0;
+const MGMT_LQI = 0x00_31;
+const MGMT_RTG = 0x00_32;
+const STATUS_SUCCESS = 0;
+const ROUTE_ACTIVE = 'ACTIVE';
+/** Above it: a device that was a child once. */
+const RELATIONSHIP_NONE = 3;
+
+interface Sender {
+  sendRaw(request: {
+    profileId: number;
+    ieeeAddress: string;
+    networkAddress: number;
+    clusterKey: number;
+    zdoParams: unknown[];
+  }): Promise<unknown>;
+}
+
+export function requestZdo(
+  sender: Sender,
+  find: (ieee: string) => { ieeeAddr: string; networkAddress: number },
+): Pick<Radio, 'neighbours' | 'routes'> {
+  async function page(ieee: string, clusterKey: number, from: number): Promise<unknown> {
+    const { ieeeAddr: ieeeAddress, networkAddress } = find(ieee);
+    const request = { profileId: PROFILE, ieeeAddress, networkAddress, clusterKey, zdoParams: [from] };
+    const response = await sender.sendRaw(request);
+    const [status, body] = Array.isArray(response) ? response : [];
+    if (status !== STATUS_SUCCESS) throw new Error(`device ${ieee} refused (status ${String(status)})`);
+    return body;
+  }
+  const listOf = (body: unknown): unknown[] => {
+    const list = field(body, 'entryList');
+    return Array.isArray(list) ? list : [];
+  };
+  return {
+    async neighbours(ieee, from) {
+      const body = await page(ieee, MGMT_LQI, from);
+      const list = listOf(body);
+      const neighbours = list.flatMap((entry) => {
+        const address = field(entry, 'eui64');
+        const lqi = integer(field(entry, 'lqi'), 0, 255);
+        const networkAddress = integer(field(entry, 'nwkAddress'), 0, 0xff_ff);
+        if (typeof address !== 'string' || lqi === undefined || networkAddress === undefined) return [];
+        if (Number(field(entry, 'relationship')) > RELATIONSHIP_NONE) return [];
+        return [{ ieee: address.replace(/^0x/, '').toLowerCase(), networkAddress, lqi }];
+      });
+      const total = integer(field(body, 'neighborTableEntries'), 0, 255) ?? 0;
+      return { total, count: list.length, neighbours };
+    },
+    async routes(ieee, from) {
+      const body = await page(ieee, MGMT_RTG, from);
+      const list = listOf(body);
+      const nextHops = list
+        .filter((entry) => field(entry, 'status') === ROUTE_ACTIVE)
+        .flatMap((entry) => integer(field(entry, 'nextHopAddress'), 0, 0xff_ff) ?? []);
+      const total = integer(field(body, 'routingTableEntries'), 0, 255) ?? 0;
+      return { total, count: list.length, nextHops };
+    },
+  };
+}
