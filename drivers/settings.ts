@@ -104,7 +104,7 @@ export type Rs485Report = z.infer<typeof rs485Report>;
 /** IEEE 802.15.4, 2.4 GHz. */
 export const channel = z.int().min(11).max(26);
 
-/** The network may be on these channels only: if it is on another, it moves, and takes its locks with it. */
+/** The network may be on these channels only. One that is on another is told by `moveChannel` (zgate.ts), not by this. */
 export const channelsApply = z.strictObject({ allowedChannels: z.array(channel).min(1).max(16) });
 export type ChannelsApply = z.infer<typeof channelsApply>;
 export const channelsApplied = z.object({ zigbeeChannel: channel });

@@ -66,6 +66,8 @@ export async function openEstate(options: EstateOptions) {
   const zgates = await openZgates({
     ...{ ...common, events: options.events, declared: config.zgates, networkExists: networks.exists, linkUp },
     connectionChanged: (deviceId, connected) => doors.gatewayChanged(deviceId, connected),
+    startJob: (order) => jobs.start(order),
+    locksOf: (deviceId) => doors.locksOf(deviceId),
   });
   const rs485 = openRs485({
     ...{ ...common, events: options.events, linkState, buses: busesOf(config) },
@@ -99,6 +101,7 @@ export async function openEstate(options: EstateOptions) {
   tasks.start('RS-485 polling', rs485.keepWatch);
   tasks.start('Zigbee channels', zgates.applyChannels);
   tasks.start('Zigbee reports', zgates.keepReports);
+  tasks.start('Zigbee join windows', zgates.closeJoinWindows);
   tasks.start('door configurations', doors.configure);
   tasks.start('lock reports', doors.keepReports);
   tasks.start('lock presence', doors.tellPresence);

@@ -52,7 +52,7 @@ export function interfaceOperations(parts: Parts, productSegment = 'access'): Op
     ...writeOperations(parts.writes),
     ...doorOperations(parts.doors, productSegment),
     ...rs485Operations(parts.rs485, job),
-    ...zgateOperations(parts.zgates),
+    ...zgateOperations(parts.zgates, job),
     ...networkOperations(parts.networks),
     ...catalogueOperations(parts.catalogue, productSegment),
     ...siteImportOperations(parts.siteImport),

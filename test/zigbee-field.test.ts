@@ -83,3 +83,36 @@ it('a lock joins, is configured, tells what happens at it, replaces a broken one
   expect(second.doors.state(DOOR).connection?.leftAt).not.toBe(null);
   expect(list(second)).toMatchObject([{ id: DOOR, mac: NEW }]);
 });
+
+it('a network moves as a job, and takes its locks along', async () => {
+  const { first } = await openFieldSite();
+  await isUp(first);
+  await first.behave('zb-1', LOCK, { stays: true });
+  await first.play('permitJoin', { seconds: 60, allowed: [], installCodes: [] });
+  await first.play('join', { hwId: NEW });
+  await first.zgates.moveChannel(ZGATE, { channel: 20, confirm: false }, CALLER);
+  const [job] = first.jobs.running();
+  await waitFor(() =>
+    expect(first.jobs.get(job?.id ?? '', CALLER.principal).progress).toMatchObject({ done: 1, total: 2 }),
+  );
+  expect(first.zgates.get(ZGATE).zgate.zigbeeChannel).toBe(20);
+  await first.jobs.cancel(job?.id ?? '', CALLER);
+
+  await first.behave('zb-1', LOCK, { stays: false });
+  await first.zgates.update(ZGATE, { allowedChannels: [25] }, CALLER);
+  await waitFor(() => expect(first.zgates.get(ZGATE).zgate.zigbeeChannel).toBe(25));
+  await first.zgates.map(ZGATE, CALLER);
+  await waitFor(() => {
+    const { items } = first.jobs.list({ limit: 10, kind: 'zigbee-map' }, CALLER.principal);
+    expect(items).toMatchObject([{ status: 'done', result: { nodes: [{ type: 'coordinator' }, {}, {}] } }]);
+  });
+});
+
+it('the join window closes when the gateway does not close it', async () => {
+  const { first } = await openFieldSite();
+  await isUp(first);
+  // Nobody asked for it.
+  await first.play('permitJoin', { seconds: 254, allowed: [], installCodes: [] });
+  await waitFor(() => expect(first.zgates.get(ZGATE).zgate.permitJoin).toBe(true));
+  await waitFor(() => expect(first.zgates.get(ZGATE).zgate.permitJoin).toBe(false));
+});

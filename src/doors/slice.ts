@@ -10,14 +10,14 @@ import type { Catalogue } from './catalogue.ts';
 import { type Configuration, type ConfigurationOptions, doorConfiguration } from './configuration.ts';
 import { openDeliveries } from './deliveries.ts';
 import { openDoors } from './doors.ts';
-import type { Thresholds } from './evaluated.ts';
+import { type Thresholds, toldOf } from './evaluated.ts';
 import { type LockEventsOptions, openLockEvents } from './lock-events.ts';
-import { type LocksOptions, openLocks } from './locks.ts';
+import { type Locks, type LocksOptions, openLocks } from './locks.ts';
 import { openLoosening } from './loosening.ts';
 import { openPresenceEvents } from './presence.ts';
 import { openReplaceLock } from './replace-lock.ts';
 import { openRoaming } from './roaming.ts';
-import { type DueRow, openDoorTable } from './table.ts';
+import { type DoorTable, type DueRow, openDoorTable } from './table.ts';
 import { openUnlock, type UnlockOptions } from './unlock.ts';
 
 export interface DoorSliceOptions
@@ -80,6 +80,7 @@ export function openDoorSlice(options: DoorSliceOptions) {
       await replaceLock(doorId, ...rest);
       return doors.get(doorId);
     },
+    locksOf: locksOfGateway(parts),
     /** A link reported the state of a subject. */
     report(linkId: string, report: StateReport): void {
       locks.take(linkId, report);
@@ -101,4 +102,19 @@ export function openDoorSlice(options: DoorSliceOptions) {
     tellPresence: presence.run,
     withdrawLoosening: loosening.run,
   };
+}
+
+/** The locks of a gateway, and whether each was seen lately. */
+function locksOfGateway({
+  table,
+  locks,
+  thresholds,
+  clock,
+}: Pick<DoorSliceOptions, 'thresholds' | 'clock'> & { table: DoorTable; locks: Locks }) {
+  return (gatewayId: string) =>
+    table.locksOfGateway.all(gatewayId).map(({ id, name, mac }) => {
+      const report = locks.report({ mac, gateway_id: gatewayId }) ?? {};
+      const { evaluatedStates, lastSeen } = toldOf(report, thresholds, clock.now()).connectionState;
+      return { doorId: id, name, mac, lastSeen, isSeenLately: evaluatedStates.recentlySeen };
+    });
 }

@@ -99,6 +99,11 @@ function lockStatements(prepare: Prepare['prepare']) {
     countOfGateway: prepare<[string], { count: number }>(
       'SELECT count(*) AS count FROM door WHERE gateway_id = ?',
     ),
+    /** Those that have not left it. */
+    locksOfGateway: prepare<[string], { id: string; name: Text; mac: string }>(
+      `SELECT id, name, mac FROM door WHERE gateway_id = ? AND mac IS NOT NULL AND lock_left_at IS NULL
+       ORDER BY access_point_id`,
+    ),
     setPlace: prepare<[Text, Text, string]>(
       `UPDATE door SET gateway_id = ?, network_id = ?, connection_type = 'zigbee', lock_left_at = NULL WHERE id = ?`,
     ),

@@ -15,7 +15,6 @@ import { openReported, type Reported } from '../reported.ts';
 import { connectionChanged } from './live-events.ts';
 import type { ZgateRow, ZgateTable } from './table.ts';
 
-/** A network that moves tells its routers first. */
 const APPLY_TIMEOUT_MS = 60_000;
 
 export interface ChannelsOptions {
@@ -32,6 +31,8 @@ export interface ChannelsOptions {
     command: { kind: string; data: Plain; timeoutMs: number },
     signal: AbortSignal,
   ): Promise<Plain>;
+  /** Has the network move to a channel, once and if it may (moves.ts). Rejects with a DriverError. */
+  move(row: ZgateRow, channel: number): Promise<void>;
   /** A gateway came or went. */
   connectionChanged?(deviceId: string, connected: boolean): void;
   /** From 0 up to 1, for the back-off; Math.random when absent. */
@@ -43,6 +44,10 @@ export interface Channels {
   readonly reported: Reported<GatewayReport>;
   /** The network is where it is wanted, and the gateway has been told where that is. */
   isInForce(row: ZgateRow): boolean;
+  /** The channel the network is on, as was told last; null: none is formed, as far as is known. */
+  channelOf(row: ZgateRow): number | null;
+  /** The network has moved there. */
+  movedTo(deviceId: string, channel: number): Promise<void>;
   /** A link reported the state of a subject. */
   report(linkId: string, report: StateReport): void;
   /** A link came up or went down. */
@@ -51,32 +56,29 @@ export interface Channels {
 
 export function openChannels(options: ChannelsOptions): Channels {
   const { database, table, clock, log, gatewayOfLink } = options;
-  const reported = openReported<GatewayReport>({
-    database,
-    clock,
-    known: table.all.all().map((row) => ({
-      id: row.device_id,
-      connected: row.connected === 1,
-      changedAt: row.connected_changed_at,
-    })),
-    facts: ({ hwId, type, platform, apps, zigbeeChannel }) => [hwId, type, platform, apps, zigbeeChannel],
-    store(id, { connected, changedAt, state }) {
-      // The row is what readers were told last: one that was lost and is back between two batches has not changed.
-      if (table.zgate.get(id)?.connected !== Number(connected))
-        options.events.publish(connectionChanged(id, connected, changedAt));
-      table.setConnected.run(Number(connected), changedAt, id);
-      if (!state) return;
-      const { hwId, type, platform, apps, zigbeeChannel } = state;
-      const told = platform && JSON.stringify(platform);
-      table.setFacts.run(hwId, type, told, JSON.stringify(apps), zigbeeChannel, id);
-    },
-    stored: () => options.events.wake(),
-  });
+  const reported = reportedOf(options);
+
+  const channelOf = (row: ZgateRow) =>
+    reported.get(row.device_id)?.state?.zigbeeChannel ?? row.zigbee_channel;
+
+  async function movedTo(deviceId: string, zigbeeChannel: number): Promise<void> {
+    await database.commit(() => {
+      const row = table.zgate.get(deviceId);
+      if (!row) return;
+      const allowed: number[] = JSON.parse(row.allowed_channels);
+      if (allowed.includes(zigbeeChannel))
+        table.setApplied.run(row.channels_version, zigbeeChannel, deviceId);
+      else table.setChannel.run(zigbeeChannel, deviceId);
+    });
+    const known = reported.get(deviceId);
+    if (known?.state) reported.report(deviceId, known.connected, { ...known.state, zigbeeChannel });
+    reconciler.wake(deviceId);
+  }
 
   function isInForce(row: ZgateRow): boolean {
     const allowed: number[] = JSON.parse(row.allowed_channels);
     if (allowed.length === 0) return true;
-    const channel = reported.get(row.device_id)?.state?.zigbeeChannel ?? row.zigbee_channel;
+    const channel = channelOf(row);
     return (
       row.applied_channels_version === row.channels_version && channel !== null && allowed.includes(channel)
     );
@@ -88,15 +90,17 @@ export function openChannels(options: ChannelsOptions): Channels {
     if (gatewayOfLink.get(row.link) !== deviceId)
       throw new DriverError('LINK_LOST', 'the configuration names this gateway no more');
     const allowedChannels: number[] = JSON.parse(row.allowed_channels);
+    const [first] = allowedChannels;
+    const present = channelOf(row);
+    if (first !== undefined && present !== null && !allowedChannels.includes(present))
+      return options.move(row, first);
     const data: ChannelsApply = { allowedChannels };
     const command = { kind: 'applyChannels', data, timeoutMs: APPLY_TIMEOUT_MS };
     const answer = channelsApplied.safeParse(await options.execute(row.link, command, signal));
     const zigbeeChannel = answer.data?.zigbeeChannel ?? null;
     if (zigbeeChannel === null || !allowedChannels.includes(zigbeeChannel))
       throw new DriverError('BAD_REPLY', 'the gateway did not go to one of these channels');
-    await database.commit(() => table.setApplied.run(version, zigbeeChannel, deviceId));
-    const known = reported.get(deviceId);
-    if (known?.state) reported.report(deviceId, known.connected, { ...known.state, zigbeeChannel });
+    await movedTo(deviceId, zigbeeChannel);
   }
 
   const reconciler = openReconciler({
@@ -112,7 +116,7 @@ export function openChannels(options: ChannelsOptions): Channels {
   });
 
   return {
-    ...{ reconciler, reported, isInForce },
+    ...{ reconciler, reported, isInForce, channelOf, movedTo },
     report(linkId, { subject, state }) {
       const deviceId = gatewayOfLink.get(linkId);
       const row = deviceId === undefined ? undefined : table.zgate.get(deviceId);
@@ -134,4 +138,29 @@ export function openChannels(options: ChannelsOptions): Channels {
       if (wasConnected) options.connectionChanged?.(deviceId, false);
     },
   };
+}
+
+/** What gateways say of themselves. */
+function reportedOf({ database, table, clock, events }: ChannelsOptions): Reported<GatewayReport> {
+  return openReported<GatewayReport>({
+    database,
+    clock,
+    known: table.all.all().map((row) => ({
+      id: row.device_id,
+      connected: row.connected === 1,
+      changedAt: row.connected_changed_at,
+    })),
+    facts: ({ hwId, type, platform, apps, zigbeeChannel }) => [hwId, type, platform, apps, zigbeeChannel],
+    store(id, { connected, changedAt, state }) {
+      // The row is what readers were told last: one that was lost and is back between two batches has not changed.
+      if (table.zgate.get(id)?.connected !== Number(connected))
+        events.publish(connectionChanged(id, connected, changedAt));
+      table.setConnected.run(Number(connected), changedAt, id);
+      if (!state) return;
+      const { hwId, type, platform, apps, zigbeeChannel } = state;
+      const told = platform && JSON.stringify(platform);
+      table.setFacts.run(hwId, type, told, JSON.stringify(apps), zigbeeChannel, id);
+    },
+    stored: () => events.wake(),
+  });
 }

@@ -2,6 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../http/operation.ts';
 import type { Role } from '../principal.ts';
+import { gatewayActions } from './action-operations.ts';
 import { deviceId, listQuery, updateBody, zgate, zgatePage, zgateState } from './schema.ts';
 import type { Zgates } from './zgates.ts';
 
@@ -11,7 +12,12 @@ const path = '/network/zgate/{deviceId}';
 /** All but the property management system, which has no business with wiring. */
 const READERS: readonly [Role, ...Role[]] = ['service-tool', 'front-desk-admin', 'front-desk'];
 
-export function zgateOperations(zgates: Zgates): Operation[] {
+/** `job`: the schema of a job. */
+export function zgateOperations(zgates: Zgates, job: z.ZodType): Operation[] {
+  return [...resource(zgates), ...gatewayActions(zgates, path, job)];
+}
+
+function resource(zgates: Zgates): Operation[] {
   return [
     operation({
       id: 'updateZigbeeGateway',

@@ -2,6 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { readOnlyFields } from '../http/editing.ts';
 import { pageLimit, printable } from '../http/fields.ts';
+import { joinWindow, neededMove } from './action-schema.ts';
 
 const NAME_MAX = 128;
 const IDENTIFIER_MAX = 64;
@@ -63,7 +64,7 @@ const allowedChannels = z
   .openapi({
     uniqueItems: true,
     description:
-      'Channels the network may be on. If it is on another, it moves and takes its locks with it. null or [] lifts the restriction: the network stays where it is.',
+      'Channels the network may be on. If it is on another, it has to move: by itself, to the lowest of these and once, when each of its locks was seen lately; else `…/channel-move` is to confirm it (`move` in …/state). null or [] lifts the restriction: the network stays where it is.',
   });
 
 const editable = {
@@ -104,6 +105,12 @@ export const zgateState = z
     inForce: z.boolean().openapi({ description: 'The network is where allowedChannels wants it' }),
     failure: failure.nullable().openapi({ description: 'Why the last attempt to apply them failed' }),
     nextAttempt: dateTime.nullable(),
+    move: neededMove
+      .nullable()
+      .openapi({ description: 'allowedChannels exclude the present channel: the network has to move' }),
+    joinWindow: joinWindow
+      .nullable()
+      .openapi({ description: 'Who lets locks join, until when; `permitJoin` is what the gateway says' }),
     unknown: z
       .array(z.enum(['groupId', 'networkId']))
       .openapi({ description: 'Fields that name what does not exist here' }),

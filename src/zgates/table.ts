@@ -1,5 +1,6 @@
 /** The only SQL over Zigbee gateways. */
 import type { Prepare } from '../database/database.ts';
+import { GatehouseError } from '../errors.ts';
 
 type Text = string | null;
 
@@ -22,11 +23,25 @@ export interface ZgateRow {
   platform: Text;
   apps: string;
   zigbee_channel: number | null;
+  /** JSON of JoinWindow (joining.ts). */
+  join_window: Text;
+  /** The version of the channels for which the network was told to move. */
+  moved_for_version: number | null;
 }
 
 const COLUMNS = `device_id, link, network_id, name, description, group_id, allowed_channels, revision,
   channels_version, applied_channels_version, connected, connected_changed_at, hw_id, type, platform, apps,
-  zigbee_channel`;
+  zigbee_channel, join_window, moved_for_version`;
+
+/** Throws NOT_FOUND. */
+export function existing(table: Pick<ZgateTable, 'zgate'>, deviceId: string): ZgateRow {
+  const row = table.zgate.get(deviceId);
+  if (row) return row;
+  throw new GatehouseError(
+    'NOT_FOUND',
+    `There is no Zigbee gateway ${deviceId}; GET /network/zgate lists those of the configuration.`,
+  );
+}
 
 export type ZgateTable = ReturnType<typeof openZgateTable>;
 
@@ -56,6 +71,11 @@ export function openZgateTable({ prepare }: Prepare) {
     setApplied: prepare<[number, number, string]>(
       'UPDATE zgate SET applied_channels_version = ?, zigbee_channel = ? WHERE device_id = ?',
     ),
+    setChannel: prepare<[number, string]>('UPDATE zgate SET zigbee_channel = ? WHERE device_id = ?'),
+    setMovedFor: prepare<[string]>(
+      'UPDATE zgate SET moved_for_version = channels_version WHERE device_id = ?',
+    ),
+    setJoinWindow: prepare<[Text, string]>('UPDATE zgate SET join_window = ? WHERE device_id = ?'),
     setConnected: prepare<[number, number, string]>(
       'UPDATE zgate SET connected = ?, connected_changed_at = ? WHERE device_id = ?',
     ),

@@ -1,12 +1,16 @@
 /** The Zigbee gateway resource: rows by the configuration, reads, edits (4.6) and what is known beyond it. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Audit } from '../audit/audit.ts';
-import { GatehouseError } from '../errors.ts';
 import { assertIfMatch, assertSameId } from '../http/editing.ts';
 import { type Principal, SYSTEM_PRINCIPAL } from '../principal.ts';
-import { type ChannelsOptions, openChannels } from './channels.ts';
+import type { PermitJoinBody } from './action-schema.ts';
+import { type Channels, type ChannelsOptions, openChannels } from './channels.ts';
+import { shownLock } from './gateway-locks.ts';
+import { type Joining, openJoining } from './joining.ts';
+import { openMap } from './map.ts';
+import { type Moves, type MovesOptions, openMoves } from './moves.ts';
 import type { Edit, ListQuery, Wanted, Zgate, ZgateState } from './schema.ts';
-import { openZgateTable, type ZgateRow, type ZgateTable } from './table.ts';
+import { existing, openZgateTable, type ZgateRow, type ZgateTable } from './table.ts';
 
 export interface Caller {
   principal: Principal;
@@ -22,12 +26,13 @@ export interface DeclaredGateway {
   type?: string | undefined;
 }
 
-export interface ZgatesOptions extends Omit<ChannelsOptions, 'table' | 'gatewayOfLink'> {
+export interface ZgatesOptions
+  extends Omit<ChannelsOptions, 'table' | 'gatewayOfLink' | 'move'>,
+    Pick<MovesOptions, 'startJob' | 'locksOf' | 'linkUp'> {
   audit: Audit;
   declared: readonly DeclaredGateway[];
   groupName(groupId: string): string | undefined;
   networkExists(networkId: string): boolean;
-  linkUp(linkId: string): boolean | undefined;
 }
 
 export type Zgates = Awaited<ReturnType<typeof openZgates>>;
@@ -35,13 +40,20 @@ export type Zgates = Awaited<ReturnType<typeof openZgates>>;
 const FIELDS = ['name', 'description', 'groupId', 'allowedChannels'] as const satisfies (keyof Wanted)[];
 
 export async function openZgates(options: ZgatesOptions) {
-  const { database, audit, clock, declared } = options;
+  const { database, declared } = options;
   const table = openZgateTable(database);
   await declare(options, table);
   const gatewayOfLink = new Map(declared.map(({ link, deviceId }) => [link, deviceId]));
-  const channels = openChannels({ ...options, table, gatewayOfLink });
+  const parts = { ...options, table, gatewayOfLink };
+  const channels = openChannels({ ...parts, move: (row, channel) => moves.byItself(row, channel) });
+  const moves = openMoves({ ...parts, channels });
   const { reconciler, reported } = channels;
   const toZgate = zgateFrom(options, channels);
+  const isOpen = (deviceId: string) => {
+    const known = reported.get(deviceId);
+    return (known?.connected && known.state?.permitJoin) ?? false;
+  };
+  const joining = await openJoining({ ...parts, isOpen });
 
   function get(deviceId: string): { zgate: Zgate; revision: number } {
     const row = existing(table, deviceId);
@@ -66,45 +78,66 @@ export async function openZgates(options: ZgatesOptions) {
     networkOf: (deviceId: string) => table.zgate.get(deviceId)?.network_id ?? null,
     /** The link of a gateway of the configuration. */
     linkOf: (deviceId: string) => declared.find((one) => one.deviceId === deviceId)?.link,
-    state: (deviceId: string) => stateOf(existing(table, deviceId), options, channels, gatewayOfLink),
-
-    async update(
-      deviceId: string,
-      edit: Edit & { deviceId?: string | undefined },
-      { principal, correlationId, ifMatch }: Caller & { ifMatch: string | undefined },
-    ) {
-      assertSameId('deviceId', edit.deviceId, deviceId);
-      await database.commit(() => {
-        const row = existing(table, deviceId);
-        assertIfMatch(ifMatch, row.revision);
-        const before = wantedOf(row);
-        const after = edited(before, edit);
-        const changed = FIELDS.filter((field) => !isDeepStrictEqual(before[field], after[field]));
-        if (changed.length === 0) return;
-        table.setWanted.run(
-          after.name,
-          after.description,
-          after.groupId,
-          JSON.stringify(after.allowedChannels),
-          Number(changed.includes('allowedChannels')),
-          clock.now(),
-          principal.id,
-          deviceId,
-        );
-        const object = `zgate/${deviceId}`;
-        const detail = { fields: changed };
-        audit.record({ principal, action: 'zgate.update', object, outcome: 'done', detail, correlationId });
-      });
+    state: stateFrom({ ...parts, channels, moves, joining }),
+    update: openUpdate(options, table, (deviceId) => {
       reconciler.wake(deviceId);
       return get(deviceId);
+    }),
+    async permitJoin(deviceId: string, body: PermitJoinBody, caller: Caller) {
+      await joining.permit(deviceId, body, caller);
+      return { deviceId, joinWindow: joining.shown(existing(table, deviceId)) };
     },
+    moveChannel: moves.start,
+    map: openMap(parts),
 
     report: channels.report,
-    link: channels.link,
-    /** For supervise, as is the next. */
+    link(linkId: string, up: boolean): void {
+      channels.link(linkId, up);
+      const deviceId = gatewayOfLink.get(linkId);
+      if (!up && deviceId !== undefined) joining.linkLost(deviceId);
+    },
+    /** For supervise, as are the next. */
     applyChannels: reconciler.run,
     applySummary: reconciler.summary,
     keepReports: reported.run,
+    closeJoinWindows: joining.run,
+  };
+}
+
+/** 4.6. `stored` is called after the commit. */
+function openUpdate<Stored>(
+  { database, audit, clock }: ZgatesOptions,
+  table: ZgateTable,
+  stored: (deviceId: string) => Stored,
+) {
+  return async (
+    deviceId: string,
+    edit: Edit & { deviceId?: string | undefined },
+    { principal, correlationId, ifMatch }: Caller & { ifMatch: string | undefined },
+  ): Promise<Stored> => {
+    assertSameId('deviceId', edit.deviceId, deviceId);
+    await database.commit(() => {
+      const row = existing(table, deviceId);
+      assertIfMatch(ifMatch, row.revision);
+      const before = wantedOf(row);
+      const after = edited(before, edit);
+      const changed = FIELDS.filter((field) => !isDeepStrictEqual(before[field], after[field]));
+      if (changed.length === 0) return;
+      table.setWanted.run(
+        after.name,
+        after.description,
+        after.groupId,
+        JSON.stringify(after.allowedChannels),
+        Number(changed.includes('allowedChannels')),
+        clock.now(),
+        principal.id,
+        deviceId,
+      );
+      const object = `zgate/${deviceId}`;
+      const detail = { fields: changed };
+      audit.record({ principal, action: 'zgate.update', object, outcome: 'done', detail, correlationId });
+    });
+    return stored(deviceId);
   };
 }
 
@@ -124,15 +157,6 @@ async function declare({ database, clock, declared }: ZgatesOptions, table: Zgat
       else table.insert.run(deviceId, link, networkId, name ?? null, type ?? null, now, now, now, by);
     }
   });
-}
-
-function existing(table: ZgateTable, deviceId: string): ZgateRow {
-  const row = table.zgate.get(deviceId);
-  if (row) return row;
-  throw new GatehouseError(
-    'NOT_FOUND',
-    `There is no Zigbee gateway ${deviceId}; GET /network/zgate lists those of the configuration.`,
-  );
 }
 
 function wantedOf(row: ZgateRow): Wanted {
@@ -170,28 +194,39 @@ function zgateFrom({ groupName }: ZgatesOptions, { reported }: ReturnType<typeof
   };
 }
 
-function stateOf(
-  row: ZgateRow,
-  { clock, groupName, networkExists, linkUp }: ZgatesOptions,
-  { reconciler, reported, isInForce }: ReturnType<typeof openChannels>,
-  gatewayOfLink: ReadonlyMap<string, string>,
-): ZgateState {
-  const { device_id: deviceId, link, group_id, network_id } = row;
-  const known = reported.get(deviceId);
-  const failure = reconciler.failure(deviceId);
-  const next = reconciler.nextAttempt(deviceId);
-  return {
-    deviceId,
-    link,
-    linkUp: gatewayOfLink.get(link) === deviceId ? (linkUp(link) ?? null) : null,
-    inForce: isInForce(row),
-    failure: failure ? { ...failure, at: new Date(failure.at).toISOString() } : null,
-    nextAttempt: next === undefined ? null : new Date(next).toISOString(),
-    unknown: [
-      ...(group_id === null || groupName(group_id) !== undefined ? [] : ['groupId' as const]),
-      ...(networkExists(network_id) ? [] : ['networkId' as const]),
-    ],
-    reportAge: known?.at === undefined ? null : Math.round(clock.monotonic() - known.at),
+interface StateOptions extends ZgatesOptions {
+  table: ZgateTable;
+  gatewayOfLink: ReadonlyMap<string, string>;
+  channels: Channels;
+  moves: Pick<Moves, 'needed'>;
+  joining: Pick<Joining, 'shown'>;
+}
+
+function stateFrom(options: StateOptions) {
+  const { table, clock, groupName, networkExists, linkUp, gatewayOfLink, moves, joining } = options;
+  const { reconciler, reported, isInForce } = options.channels;
+  return (deviceId: string): ZgateState => {
+    const row = existing(table, deviceId);
+    const { link, group_id, network_id } = row;
+    const known = reported.get(deviceId);
+    const failure = reconciler.failure(deviceId);
+    const next = reconciler.nextAttempt(deviceId);
+    const move = moves.needed(row);
+    return {
+      deviceId,
+      link,
+      linkUp: gatewayOfLink.get(link) === deviceId ? (linkUp(link) ?? null) : null,
+      inForce: isInForce(row),
+      failure: failure ? { ...failure, at: new Date(failure.at).toISOString() } : null,
+      nextAttempt: next === undefined ? null : new Date(next).toISOString(),
+      move: move ? { ...move, unseen: move.unseen.map(shownLock) } : null,
+      joinWindow: joining.shown(row),
+      unknown: [
+        ...(group_id === null || groupName(group_id) !== undefined ? [] : ['groupId' as const]),
+        ...(networkExists(network_id) ? [] : ['networkId' as const]),
+      ],
+      reportAge: known?.at === undefined ? null : Math.round(clock.monotonic() - known.at),
+    };
   };
 }
 

@@ -1,0 +1,88 @@
+/** What is done with a Zigbee gateway beside its settings, as the interface shows it. */
+import { z } from '@hono/zod-openapi';
+import { ieeeAddress, PERMIT_JOIN_MAX_SECONDS } from '../../drivers/zgate.ts';
+
+/** One delivery of locks, generously; what drivers take (drivers/zgate.ts). */
+const JOINERS_MAX = 256;
+/** IEEE 802.15.4, 2.4 GHz. */
+const channel = z.int().min(11).max(26);
+const dateTime = z.iso.datetime();
+
+const address = z
+  .string()
+  .regex(/^[0-9a-fA-F]{16}$/, 'expected 16 hex digits')
+  .toLowerCase()
+  .pipe(ieeeAddress);
+
+export const permitJoinBody = z
+  .strictObject({
+    seconds: z
+      .int()
+      .min(0)
+      .max(PERMIT_JOIN_MAX_SECONDS)
+      .openapi({ description: 'How long locks may join; 0 closes the window' }),
+    allowed: z
+      .array(address)
+      .max(JOINERS_MAX)
+      .default([])
+      .openapi({ description: 'IEEE addresses of those who may; none: whoever asks' }),
+    installCodes: z
+      .array(
+        z.strictObject({
+          mac: address,
+          code: z
+            .string()
+            .regex(/^([0-9a-fA-F]{2}){8,18}$/, 'expected 8 to 18 bytes in hex')
+            .openapi({ description: 'As printed on the lock, with its CRC' }),
+        }),
+      )
+      .max(JOINERS_MAX)
+      .default([])
+      .openapi({ description: 'Of locks that join with a key of their own' }),
+  })
+  .openapi('PermitJoin');
+export type PermitJoinBody = z.output<typeof permitJoinBody>;
+
+export const joinWindow = z
+  .object({
+    openedAt: dateTime,
+    until: dateTime,
+    openedBy: z.guid(),
+    allowed: z.array(z.string()).openapi({ description: 'None: whoever asks' }),
+  })
+  .openapi('JoinWindow');
+export type ShownJoinWindow = z.infer<typeof joinWindow>;
+
+export const permitJoinResult = z
+  .object({ deviceId: z.guid(), joinWindow: joinWindow.nullable() })
+  .openapi('PermitJoinResult');
+
+export const channelMoveBody = z
+  .strictObject({
+    channel: channel.optional().openapi({
+      description:
+        'Where to; one of allowedChannels, if there are any. By default the lowest of those, when the network is on none of them',
+    }),
+    confirm: z
+      .boolean()
+      .default(false)
+      .openapi({ description: 'Also when locks were not seen lately, and may be lost by it' }),
+  })
+  .openapi('ChannelMove');
+export type ChannelMoveBody = z.output<typeof channelMoveBody>;
+
+export const gatewayLock = z.object({
+  doorId: z.guid(),
+  name: z.string().nullable(),
+  mac: z.string(),
+  lastSeen: z.int().nullable().openapi({ description: 'Epoch milliseconds' }),
+});
+
+export const neededMove = z.object({
+  from: z.int(),
+  to: z.int(),
+  unseen: z.array(gatewayLock).openapi({
+    description:
+      'Locks not seen lately. With none the network moves by itself, once; else `channel-move` is to confirm',
+  }),
+});

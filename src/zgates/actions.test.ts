@@ -1,0 +1,245 @@
+import { describe, expect, it } from 'vitest';
+import { DriverError } from '../../drivers/driver.ts';
+import type { GatewayLock } from './gateway-locks.ts';
+import { A, B, CALLER, openTestbed } from './testbed.ts';
+
+const MAC = '00124b0001a2b3c4';
+const START = Date.UTC(2026, 0, 1);
+const MINUTE = 60_000;
+type Testbed = Awaited<ReturnType<typeof openTestbed>>;
+
+const lock = (more: Partial<GatewayLock> = {}): GatewayLock => ({
+  ...{ doorId: B, name: 'Suite', mac: MAC, lastSeen: START, isSeenLately: true, ...more },
+});
+const state = async ({ get }: Testbed) => (await get(`/${A}/state`)).body;
+const audited = ({ audits }: Testbed) =>
+  audits.filter(({ action }) => action === 'zgate.permit-join').map(({ outcome }) => outcome);
+const kinds = ({ commands }: Testbed) => commands.map(({ kind }) => kind);
+
+describe('the join window', () => {
+  it('is opened on behalf of somebody, for some, and closes at its end', async () => {
+    const bed = await openTestbed();
+    bed.run();
+    bed.report();
+    const code = '83fed3407a939723a5c639b26916d505c3b5';
+    const answer = await bed.post(`/${A}/permit-join`, {
+      ...{ seconds: 60, allowed: [MAC.toUpperCase()], installCodes: [{ mac: MAC, code }] },
+    });
+    const window = {
+      ...{ openedAt: '2026-01-01T00:00:00.000Z', until: '2026-01-01T00:01:00.000Z' },
+      ...{ openedBy: CALLER, allowed: [MAC] },
+    };
+    expect([answer.status, answer.body]).toEqual([200, { deviceId: A, joinWindow: window }]);
+    expect(bed.commands).toEqual([
+      {
+        ...{ link: 'zb-1', kind: 'permitJoin' },
+        data: { seconds: 60, allowed: [MAC], installCodes: [{ hwId: MAC, code }] },
+      },
+    ]);
+    expect(JSON.stringify(bed.audits)).not.toContain(code);
+    expect((await state(bed)).joinWindow).toMatchObject({ allowed: [MAC] });
+    bed.report({ permitJoin: true });
+    await bed.clock.advance(59_000);
+    expect(audited(bed)).toEqual(['accepted', 'done']);
+    bed.report({ permitJoin: false });
+    await bed.clock.advance(2_000);
+    expect(audited(bed)).toEqual(['accepted', 'done', 'closed']);
+    expect((await state(bed)).joinWindow).toBe(null);
+    expect(kinds(bed)).toEqual(['permitJoin']);
+  });
+
+  it('is closed by a command when the gateway has not closed it', async () => {
+    const bed = await openTestbed();
+    bed.run();
+    bed.report({ permitJoin: true });
+    await bed.post(`/${A}/permit-join`, { seconds: 10 });
+    await bed.clock.advance(16_000);
+    expect(bed.commands.map(({ data }) => data)).toMatchObject([{ seconds: 10 }, { seconds: 0 }]);
+    await bed.clock.advance(10_000);
+    expect(bed.commands).toHaveLength(3);
+  });
+
+  it('is closed by 0, and by a restart', async () => {
+    const bed = await openTestbed();
+    await bed.post(`/${A}/permit-join`, { seconds: 254 });
+    expect((await bed.post(`/${A}/permit-join`, { seconds: 0 })).body.joinWindow).toBe(null);
+    await bed.post(`/${A}/permit-join`, { seconds: 254 });
+    const second = await openTestbed({ database: bed.database });
+    expect((await state(second)).joinWindow).toBe(null);
+    expect(audited(second)).toEqual(['closed']);
+  });
+
+  it('ends with its link', async () => {
+    const bed = await openTestbed();
+    bed.run();
+    await bed.post(`/${A}/permit-join`, { seconds: 254 });
+    bed.zgates.link('zb-1', false);
+    await bed.clock.advance(1_000);
+    expect(audited(bed)).toEqual(['accepted', 'done', 'closed']);
+  });
+
+  it('that nobody knows to be open is none, and is closed', async () => {
+    const bed = await openTestbed();
+    bed.run();
+    bed.played.answer = () => {
+      throw new DriverError('OUTCOME_UNKNOWN', 'no answer');
+    };
+    expect(await bed.post(`/${A}/permit-join`, { seconds: 254 })).toMatchObject({
+      ...{ status: 503, body: { error: 'DEVICE_OFFLINE' } },
+    });
+    bed.report({ permitJoin: true });
+    await bed.clock.advance(5_000);
+    expect(bed.commands.at(-1)).toMatchObject({ data: { seconds: 0 } });
+    expect(audited(bed)).toEqual(['accepted', 'unknown', 'closed']);
+  });
+
+  it.each([
+    ['255 seconds', { seconds: 255 }],
+    ['an address that is none', { seconds: 9, allowed: ['lock'] }],
+    ['a code that is none', { seconds: 9, installCodes: [{ mac: MAC, code: 'x' }] }],
+  ])('refuses %s', async (_name, body) => {
+    const { post, commands } = await openTestbed();
+    expect(await post(`/${A}/permit-join`, body)).toMatchObject({ status: 400 });
+    expect(commands).toEqual([]);
+  });
+
+  it('is for technicians, and for gateways that are there', async () => {
+    const { post, played } = await openTestbed();
+    for (const as of ['front-desk-admin', 'front-desk', 'pms'])
+      expect((await post(`/${A}/permit-join`, { seconds: 9 }, as)).status).toBe(403);
+    expect((await post(`/${B}/permit-join`, { seconds: 9 })).status).toBe(404);
+    played.linkUp = false;
+    expect((await post(`/${A}/permit-join`, { seconds: 9 })).status).toBe(503);
+  });
+});
+
+describe('a channel move', () => {
+  it('tells the network once, and names who did not follow', async () => {
+    const bed = await openTestbed();
+    bed.report();
+    const [stays, follows] = [lock(), lock({ doorId: A, mac: '1' })];
+    bed.played.locks = [stays, follows];
+    expect((await bed.post(`/${A}/channel-move`, { channel: 15 })).status).toBe(202);
+    await expect.poll(() => bed.jobs[0]?.progress).toEqual({ done: 0, total: 2 });
+    const move = { link: 'zb-1', kind: 'moveChannel', data: { channel: 15 } };
+    await expect.poll(() => bed.commands).toEqual([move]);
+    bed.played.locks = [stays, { ...follows, lastSeen: START + 1 }];
+    await bed.clock.advance(1_000);
+    expect(bed.jobs[0]?.progress).toEqual({ done: 1, total: 2 });
+    await bed.clock.advance(15 * MINUTE);
+    expect(await bed.jobs[0]?.ended).toEqual({
+      ...{ channel: 15, before: 11, locks: 2, followed: 1 },
+      stragglers: [{ doorId: B, name: 'Suite', mac: MAC, lastSeen: START }],
+    });
+    expect((await bed.get(`/${A}`)).body.zigbeeChannel).toBe(15);
+    expect(bed.commands).toHaveLength(1);
+  });
+
+  it('is done as soon as all have followed', async () => {
+    const bed = await openTestbed();
+    bed.report();
+    bed.played.locks = [lock({ lastSeen: START + 1 })];
+    await bed.post(`/${A}/channel-move`, { channel: 15 });
+    expect(await bed.jobs[0]?.ended).toMatchObject({ followed: 1, stragglers: [] });
+  });
+
+  it('is refused while locks were not seen lately, unless it is confirmed', async () => {
+    const bed = await openTestbed();
+    bed.report();
+    bed.played.locks = [lock({ isSeenLately: false }), lock({ isSeenLately: false, lastSeen: null })];
+    const answer = await bed.post(`/${A}/channel-move`, { channel: 15 });
+    expect([answer.status, answer.body.error]).toEqual([409, 'CONFIRMATION_NEEDED']);
+    expect(answer.body.details).toMatchObject([
+      { path: '/confirm', message: expect.stringContaining('2026-01-01') },
+      { message: expect.stringContaining('never seen') },
+    ]);
+    expect(bed.commands).toEqual([]);
+    await bed.post(`/${A}/channel-move`, { channel: 15, confirm: true });
+    await expect.poll(() => kinds(bed)).toEqual(['moveChannel']);
+  });
+
+  it('goes to a channel that is allowed, and to another than the present one', async () => {
+    const { post, put, report } = await openTestbed();
+    report({ zigbeeChannel: 15 });
+    await put(A, { allowedChannels: [15, 20] });
+    for (const body of [{}, { channel: 15 }, { channel: 11 }])
+      expect((await post(`/${A}/channel-move`, body)).body.details).toMatchObject([{ path: '/channel' }]);
+  });
+
+  it('fails when the network is elsewhere then, and is not tried again', async () => {
+    const bed = await openTestbed();
+    bed.report();
+    await bed.post(`/${A}/channel-move`, { channel: 20 });
+    await expect(bed.jobs[0]?.ended).rejects.toMatchObject({ code: 'BAD_REPLY' });
+    expect(bed.commands).toHaveLength(1);
+  });
+});
+
+describe('allowed channels that exclude the present one', () => {
+  it('move the network by itself, as a job, when all its locks were seen lately', async () => {
+    const bed = await openTestbed();
+    bed.run();
+    bed.report();
+    bed.played.locks = [lock()];
+    await bed.put(A, { allowedChannels: [15, 20] });
+    await bed.clock.advance(0);
+    expect(bed.jobs.map(({ order }) => [order.kind, order.principal.label])).toEqual([
+      ['zigbee-channel-move', 'gatehouse'],
+    ]);
+    expect(bed.commands).toEqual([{ link: 'zb-1', kind: 'moveChannel', data: { channel: 15 } }]);
+    expect(await state(bed)).toMatchObject({ inForce: true, move: null, failure: null });
+  });
+
+  it('wait for confirmation otherwise, and say so', async () => {
+    const bed = await openTestbed();
+    bed.run();
+    bed.report();
+    bed.played.locks = [lock({ isSeenLately: false })];
+    await bed.put(A, { allowedChannels: [15] });
+    await bed.clock.advance(60 * MINUTE);
+    expect(bed.commands).toEqual([]);
+    expect(await state(bed)).toMatchObject({
+      ...{ inForce: false, failure: { code: 'REFUSED', permanent: true } },
+      move: { from: 11, to: 15, unseen: [{ doorId: B, mac: MAC }] },
+    });
+    await bed.post(`/${A}/channel-move`, { confirm: true });
+    await expect.poll(() => state(bed)).toMatchObject({ inForce: true, move: null });
+    await bed.clock.advance(60 * MINUTE);
+    expect(kinds(bed)).toEqual(['moveChannel']);
+  });
+
+  it('move it once: a failure is told, and waits for somebody, also across a restart', async () => {
+    const bed = await openTestbed();
+    const end = bed.run();
+    bed.report();
+    bed.played.answer = () => {
+      throw new DriverError('OUTCOME_UNKNOWN', 'no answer');
+    };
+    await bed.put(A, { allowedChannels: [15] });
+    await bed.clock.advance(60 * MINUTE);
+    expect(kinds(bed)).toEqual(['moveChannel']);
+    expect(await state(bed)).toMatchObject({ failure: { code: 'REFUSED' }, move: { to: 15 } });
+    await end();
+    const second = await openTestbed({ database: bed.database });
+    second.run();
+    second.report();
+    await second.clock.advance(60 * MINUTE);
+    expect(second.commands).toEqual([]);
+    await second.put(A, { allowedChannels: [15, 25] });
+    await second.clock.advance(0);
+    expect(kinds(second)).toEqual(['moveChannel']);
+  });
+});
+
+describe('the map of a network', () => {
+  it('is drawn by a job', async () => {
+    const bed = await openTestbed();
+    const map = { nodes: [{ hwId: MAC, type: 'coordinator' }], links: [], silent: [] };
+    bed.played.answer = () => map;
+    expect((await bed.post(`/${A}/map`)).status).toBe(202);
+    expect(await bed.jobs[0]?.ended).toEqual(map);
+    bed.played.answer = () => ({ nodes: 'many' });
+    await bed.post(`/${A}/map`);
+    await expect(bed.jobs[1]?.ended).rejects.toMatchObject({ code: 'BAD_REPLY' });
+  });
+});

@@ -1,0 +1,169 @@
+/**
+ * The join window of a gateway: opened for a time by somebody the audit names, and closed at its end. The gateway closes
+ * it by itself, also when it starts anew; one that is open without a window of ours is told to close it.
+ */
+import { randomUUID } from 'node:crypto';
+import type { PermitJoin } from '../../drivers/zgate.ts';
+import type { Audit } from '../audit/audit.ts';
+import type { Clock } from '../clock.ts';
+import type { Database } from '../database/database.ts';
+import type { Log } from '../log.ts';
+import { type Caller, SYSTEM_PRINCIPAL } from '../principal.ts';
+import type { PermitJoinBody, ShownJoinWindow } from './action-schema.ts';
+import { assertReachable, isUnknown, offline, type ReachOptions } from './reach.ts';
+import { existing, type ZgateRow, type ZgateTable } from './table.ts';
+
+/** A broadcast that every router hears, and the coordinator's answer. */
+const COMMAND_TIMEOUT_MS = 10_000;
+const CHECK_MS = 1_000;
+/** A gateway reports its own end of the window a moment later; one that has not by then is told. */
+const LATE_MS = 3_000;
+/** Before it is told again. */
+const AGAIN_MS = 10_000;
+
+/** In the column `join_window`. */
+export interface JoinWindow {
+  /** Epoch milliseconds, as is the next. */
+  openedAt: number;
+  until: number;
+  openedBy: string;
+  /** None: whoever asks. */
+  allowed: string[];
+}
+
+export interface JoiningOptions extends ReachOptions {
+  database: Database;
+  table: ZgateTable;
+  audit: Audit;
+  clock: Clock;
+  log: Log;
+  /** The gateway is there and says that its window is open. */
+  isOpen(deviceId: string): boolean;
+}
+
+export type Joining = Awaited<ReturnType<typeof openJoining>>;
+
+export async function openJoining(options: JoiningOptions) {
+  const { database, table, clock, log } = options;
+  /** Ends of windows, monotonic milliseconds. */
+  const ends = new Map<string, number>();
+  const stray = openStray(options);
+  const note = noteIn(options);
+
+  async function close(deviceId: string, reason: string): Promise<void> {
+    await database.commit(() => {
+      const row = table.zgate.get(deviceId);
+      if (!row || row.join_window === null) return;
+      table.setJoinWindow.run(null, deviceId);
+      note(deviceId, bySystem(), 'closed', { reason });
+    });
+    ends.delete(deviceId);
+  }
+
+  // A gateway closes its window when it starts, as its host did with the daemon.
+  for (const { device_id, join_window } of table.all.all())
+    if (join_window !== null) await close(device_id, 'the gateway was started anew');
+
+  async function tell(row: ZgateRow, { seconds, allowed, installCodes }: PermitJoinBody): Promise<void> {
+    const codes = installCodes.map(({ mac: hwId, code }) => ({ hwId, code }));
+    const data: PermitJoin = { seconds, allowed, installCodes: codes };
+    const command = { kind: 'permitJoin', data, timeoutMs: COMMAND_TIMEOUT_MS };
+    await options.execute(row.link, command, new AbortController().signal);
+  }
+
+  async function permit(deviceId: string, body: PermitJoinBody, caller: Caller): Promise<void> {
+    const { seconds, allowed, installCodes } = body;
+    const row = existing(table, deviceId);
+    assertReachable(row, options);
+    const detail = { seconds, allowed, withInstallCode: installCodes.map(({ mac }) => mac) };
+    await database.commit(() => {
+      const now = clock.now();
+      const openedBy = caller.principal.id;
+      const window: JoinWindow = { openedAt: now, until: now + 1_000 * seconds, openedBy, allowed };
+      if (seconds > 0) table.setJoinWindow.run(JSON.stringify(window), deviceId);
+      note(deviceId, caller, 'accepted', detail);
+    });
+    if (seconds > 0) ends.set(deviceId, clock.monotonic() + 1_000 * seconds);
+    try {
+      await tell(row, body);
+    } catch (error) {
+      // If it is open nevertheless it is closed within seconds, for there is no window any more.
+      ends.set(deviceId, clock.monotonic());
+      const message = error instanceof Error ? error.message : String(error);
+      await database.commit(() =>
+        note(deviceId, caller, isUnknown(error) ? 'unknown' : 'failed', { reason: message }),
+      );
+      throw offline(row, message);
+    }
+    await database.commit(() => {
+      if (seconds === 0) table.setJoinWindow.run(null, deviceId);
+      note(deviceId, caller, 'done', detail);
+    });
+    if (seconds === 0) ends.delete(deviceId);
+  }
+
+  return {
+    permit,
+    shown(row: ZgateRow): ShownJoinWindow | null {
+      if (row.join_window === null) return null;
+      const { openedAt, until, openedBy, allowed } = JSON.parse(row.join_window) as JoinWindow;
+      return { openedAt: iso(openedAt), until: iso(until), openedBy, allowed };
+    },
+    /** Its host is gone, and the window with it. */
+    linkLost(deviceId: string): void {
+      if (ends.has(deviceId)) ends.set(deviceId, clock.monotonic());
+    },
+    /** Closes what has come to its end; for supervise. */
+    async run(signal: AbortSignal): Promise<never> {
+      for (;;) {
+        await clock.sleep(CHECK_MS, signal);
+        for (const [deviceId, end] of ends)
+          if (end <= clock.monotonic()) await close(deviceId, 'its time is over');
+        for (const row of table.all.all()) {
+          if (!stray.isDue(row.device_id, ends.has(row.device_id))) continue;
+          log.warn(
+            { gateway: row.device_id },
+            'a gateway lets locks join that nobody asked for: it is told not to',
+          );
+          await tell(row, { seconds: 0, allowed: [], installCodes: [] }).catch((error) =>
+            log.warn({ gateway: row.device_id, err: error }, 'a gateway did not close its join window'),
+          );
+        }
+      }
+    },
+  };
+}
+
+/** Gateways that are open without a window. */
+function openStray({ isOpen, clock }: JoiningOptions) {
+  /** When each is to be told, monotonic milliseconds. */
+  const due = new Map<string, number>();
+  return {
+    isDue(deviceId: string, hasWindow: boolean): boolean {
+      if (hasWindow || !isOpen(deviceId)) {
+        due.delete(deviceId);
+        return false;
+      }
+      const at = due.get(deviceId) ?? clock.monotonic() + LATE_MS;
+      const isNow = at <= clock.monotonic();
+      due.set(deviceId, isNow ? clock.monotonic() + AGAIN_MS : at);
+      return isNow;
+    },
+  };
+}
+
+function noteIn({ audit }: JoiningOptions) {
+  return (deviceId: string, caller: Caller, outcome: string, detail: Record<string, unknown>): void => {
+    const { principal, correlationId } = caller;
+    const entry = { action: 'zgate.permit-join', object: `zgate/${deviceId}`, outcome, detail };
+    audit.record({ ...entry, principal, correlationId });
+  };
+}
+
+function bySystem(): Caller {
+  return { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
+}
+
+function iso(at: number): string {
+  return new Date(at).toISOString();
+}

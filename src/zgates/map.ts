@@ -1,0 +1,32 @@
+/** Asks every router of a network whom it hears, on request only: it costs the air some seconds for each. */
+import { DriverError } from '../../drivers/driver.ts';
+import { networkMap } from '../../drivers/zgate.ts';
+import type { Caller } from '../principal.ts';
+import { type StartJob, TECHNICIANS } from './moves.ts';
+import { assertReachable, type ReachOptions } from './reach.ts';
+import { existing, type ZgateTable } from './table.ts';
+
+/** The longest a command may take (src/field/ipc.ts); a router takes some seconds. */
+const MAP_TIMEOUT_MS = 600_000;
+
+export interface MapOptions extends ReachOptions {
+  table: ZgateTable;
+  startJob: StartJob;
+}
+
+export function openMap(options: MapOptions) {
+  const { table, startJob, execute } = options;
+  return async (deviceId: string, caller: Caller): Promise<unknown> => {
+    const row = existing(table, deviceId);
+    assertReachable(row, options);
+    return startJob({
+      ...{ kind: 'zigbee-map', object: `zgate/${deviceId}`, roles: TECHNICIANS, ...caller },
+      async run(_, signal) {
+        const command = { kind: 'networkMap', data: {}, timeoutMs: MAP_TIMEOUT_MS };
+        const answer = networkMap.safeParse(await execute(row.link, command, signal));
+        if (answer.data) return answer.data;
+        throw new DriverError('BAD_REPLY', 'the gateway gave no map');
+      },
+    });
+  };
+}

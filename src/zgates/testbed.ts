@@ -1,0 +1,118 @@
+/** Zigbee gateways whose links and locks the test plays, served as the interface serves them. */
+import { onTestFinished } from 'vitest';
+import { z } from 'zod';
+import type { Plain } from '../../drivers/driver.ts';
+import type { GatewayReport } from '../../drivers/settings.ts';
+import { manualClock } from '../../test/manual-clock.ts';
+import { temporaryDatabase } from '../../test/temporary.ts';
+import { authenticate, lanApp, send } from '../../test/things-app.ts';
+import type { AuditEntry } from '../audit/audit.ts';
+import type { LiveEvent } from '../events/events.ts';
+import { silentLog } from '../log.ts';
+import type { GatewayLock } from './gateway-locks.ts';
+import type { StartJob } from './moves.ts';
+import { zgateOperations } from './operations.ts';
+import { type DeclaredGateway, openZgates } from './zgates.ts';
+
+interface StartedJob {
+  order: Parameters<StartJob>[0];
+  progress: { done: number; total: number } | undefined;
+  stop: AbortController;
+  ended: Promise<Record<string, unknown>>;
+}
+
+export const A = 'aaaaaaaa-0000-4000-8000-00000000000a';
+export const B = 'bbbbbbbb-0000-4000-8000-00000000000b';
+/** Whoever calls, on the network. */
+export const CALLER = '70000000-0000-4000-8000-000000000007';
+export const NETWORK = 'eeeeeeee-0000-4000-8000-00000000000e';
+export const GATEWAY: DeclaredGateway = {
+  deviceId: A,
+  link: 'zb-1',
+  networkId: NETWORK,
+  name: 'Second floor',
+};
+
+type Options = { database?: Awaited<ReturnType<typeof temporaryDatabase>>; declared?: DeclaredGateway[] };
+
+export async function openTestbed({ database, declared = [GATEWAY] }: Options = {}) {
+  const kept = database ?? (await temporaryDatabase());
+  const clock = manualClock();
+  const audits: AuditEntry[] = [];
+  const published: LiveEvent[] = [];
+  const commands: { link: string; kind: string; data: Plain }[] = [];
+  const jobs: StartedJob[] = [];
+  const played = {
+    answer: (): Plain | Promise<Plain> => ({ zigbeeChannel: 15 }),
+    linkUp: true,
+    locks: [] as GatewayLock[],
+  };
+  const zgates = await openZgates({
+    database: kept,
+    audit: { record: (entry) => void audits.push(entry) },
+    clock,
+    log: silentLog,
+    events: { publish: (event) => void published.push(event), wake: () => {} },
+    declared,
+    groupName: (id) => ({ g1: 'Floor 2' })[id],
+    networkExists: (id) => id === NETWORK,
+    linkUp: () => played.linkUp,
+    locksOf: () => played.locks,
+    async startJob(order) {
+      const stop = new AbortController();
+      const job: StartedJob = { order, progress: undefined, stop, ended: Promise.resolve({}) };
+      jobs.push(job);
+      job.ended = order.run((progress) => {
+        job.progress = progress;
+      }, stop.signal);
+      job.ended.catch(() => undefined);
+      return { id: 'job' };
+    },
+    async execute(link, { kind, data }) {
+      commands.push({ link, kind, data });
+      return played.answer();
+    },
+    random: () => 0.999_999,
+  });
+  const surface = {
+    ...{ kind: 'lan', basePath: '', rate: () => ({ perSecond: 1_000, burst: 1_000 }) },
+    authenticate: (offered: Parameters<typeof authenticate>[0]) => ({ ...authenticate(offered), id: CALLER }),
+  } as const;
+  const app = lanApp({ operations: zgateOperations(zgates, z.unknown()), surface });
+  return {
+    ...{ database: kept, clock, audits, published, commands, played, jobs, zgates },
+    report(more: Partial<GatewayReport> = {}, link = 'zb-1') {
+      const state = {
+        ...{
+          connected: true,
+          hwId: '00124b0001020304',
+          type: 'EFR32',
+          platform: { version: '7.4' },
+          apps: [],
+        },
+        ...{ zigbeeChannel: 11, permitJoin: false, ...more },
+      };
+      zgates.report(link, { subject: 'gateway', state });
+    },
+    run() {
+      const stop = new AbortController();
+      const tasks = [zgates.applyChannels, zgates.keepReports, zgates.closeJoinWindows];
+      const ended = Promise.allSettled(tasks.map((run) => run(stop.signal)));
+      const end = async () => {
+        stop.abort();
+        await ended;
+      };
+      onTestFinished(end);
+      return end;
+    },
+    put: (id: string, body: unknown, as = 'service-tool', headers: object = {}) =>
+      send('PUT', `/network/zgate/${id}`, { as, body: JSON.stringify(body), headers, app }),
+    post: (path: string, body?: unknown, as = 'service-tool') =>
+      send('POST', `/network/zgate${path}`, {
+        ...{ as, app },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      }),
+    get: (path: string, as = 'service-tool') => send('GET', `/network/zgate${path}`, { as, app }),
+    send: (method: string, path: string, options: object) => send(method, path, { app, ...options }),
+  };
+}
