@@ -57,7 +57,8 @@ function settle(payload: unknown, { command }: TransferFrame, transferId: number
     status: field(payload, 'status'),
     configVersion: field(payload, 'configVersion'),
   };
-  switch (transferStatus(result, transferId, version)) {
+  const inForce = command === 'commit' ? version : undefined;
+  switch (transferStatus(result, transferId, inForce)) {
     case 'ok':
       return;
     case 'unsupported':

@@ -86,6 +86,7 @@ describe('a result of a transfer', () => {
   it('is believed only of this transfer and configuration', () => {
     expect(transferStatus({ transferId: 6, status: 0, configVersion: 7 }, 5, 7)).toBe('nonsense');
     expect(transferStatus({ transferId: 5, status: 0, configVersion: 8 }, 5, 7)).toBe('nonsense');
+    expect(transferStatus({ transferId: 5, status: 0, configVersion: 6 }, 5, undefined)).toBe('ok');
   });
 });
 

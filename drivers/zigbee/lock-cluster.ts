@@ -184,16 +184,20 @@ export function crc16(data: Uint8Array): number {
 export type TransferStatus = 'ok' | 'lost' | 'unsupported' | 'busy' | 'older' | 'nonsense';
 const STATUS: readonly TransferStatus[] = ['ok', 'lost', 'lost', 'unsupported', 'busy', 'older'];
 
-/** What a result says of this transfer; one of another transfer, or of another configuration, is nonsense. */
+/**
+ * What a result says of this transfer; one of another transfer is nonsense. `inForce`: the version that must be in force
+ * after it; undefined before the commit, when it is still an earlier one.
+ */
 export function transferStatus(
   result: { transferId: unknown; status: unknown; configVersion: unknown },
   transferId: number,
-  configVersion: number,
+  inForce: number | undefined,
 ): TransferStatus {
   if (result.transferId !== transferId) return 'nonsense';
   const status = integer(result.status, 0, 0xff);
   const said = (status === undefined ? undefined : STATUS[status]) ?? 'nonsense';
-  return said === 'ok' && result.configVersion !== configVersion ? 'nonsense' : said;
+  const isWrong = inForce !== undefined && result.configVersion !== inForce;
+  return said === 'ok' && isWrong ? 'nonsense' : said;
 }
 
 /**

@@ -1,0 +1,46 @@
+import { expect, it } from 'vitest';
+import { gatewayReport, lockReport } from '../settings.ts';
+import { lockJoined, snapshot } from '../zgate.ts';
+import { folder, joined, LOCK, opened, simulated } from './test-gateway.ts';
+
+it('forms a network, lets a lock in, and tells of both', async () => {
+  const site = await simulated({ locks: [{ ieee: LOCK }] });
+  const gateway = await opened(site);
+  expect(gatewayReport.parse(gateway.reports.get('gateway'))).toMatchObject({
+    ...{ connected: true, hwId: '00124b0014d9a001', type: 'zstack', platform: { version: '20230507' } },
+    ...{ zigbeeChannel: 15, permitJoin: false },
+  });
+  await joined(gateway, site);
+  const event = gateway.events.find(({ kind }) => kind === 'lockJoined');
+  expect(lockJoined.parse(event?.data)).toMatchObject({
+    ...{ hwId: LOCK, manufacturer: 'Gatehouse', model: 'GH-Lock', zigbeeFirmwareVersion: '1.2.3' },
+    capabilities: expect.arrayContaining(['passage', 'doorSensor', 'firmwareUpdate', 'standOpen']),
+  });
+  const report = lockReport.parse(gateway.reports.get(`device:${LOCK}`));
+  expect(report).toMatchObject({
+    ...{ connected: true, battery: 87, lqi: 180, rssi: -60, configVersion: 0 },
+    ...{ lcuFirmwareVersion: '4.2.0', dueBatteryUnderLoad: 5_720, zigbeeFirmwareVersion: '1.2.3' },
+  });
+  expect((await site.state(LOCK)).bindings).toHaveLength(4);
+});
+
+it('comes up again with its locks, and tells a snapshot that does so without its files', async () => {
+  const site = await simulated({ locks: [{ ieee: LOCK }] });
+  const stateDirectory = folder();
+  const first = await opened(site, { stateDirectory });
+  await joined(first, site);
+  await expect
+    .poll(() => first.events.some(({ kind }) => kind === 'snapshot'), { timeout: 15_000 })
+    .toBe(true);
+  const taken = first.events.findLast(({ kind }) => kind === 'snapshot');
+  await first.close();
+  const again = await opened(site, { stateDirectory, knownLocks: [LOCK] });
+  expect(again.reports.get(`device:${LOCK}`)).toMatchObject({ connected: true });
+  await again.close();
+  const kept = snapshot.parse(taken?.data);
+  const without = await opened(site, { snapshot: kept.archive, knownLocks: [LOCK] });
+  expect(without.reports.get(`device:${LOCK}`)).toMatchObject({ hwId: LOCK });
+  expect(await without.execute('unlock', { hwId: LOCK, relockSeconds: null })).toEqual({
+    outcome: 'confirmed',
+  });
+});

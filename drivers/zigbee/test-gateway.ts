@@ -1,0 +1,112 @@
+/** The driver in this process, on a simulated coordinator in another. One at a time: its library holds only one. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { openSimulatedGateway, type SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
+import type { GatewayPlan } from '../../test/simulators/zigbee/plan.ts';
+import type { Clock, Driver, DriverEvent, Plain } from '../driver.ts';
+import { openZigbee } from './driver.ts';
+
+export const LOCK = '00158d0001000001';
+export const OTHER_LOCK = '00158d0001000002';
+export const MANUFACTURER = 0x1234;
+export const NETWORK = {
+  panId: 0x1a62,
+  extPanId: '0102030405060708',
+  networkKey: '0104070a0d101316191c1f2225282b2e',
+};
+
+export interface TestGateway {
+  driver: Driver;
+  reports: Map<string, Plain>;
+  events: DriverEvent[];
+  logged: string[];
+  /** How the run ended. */
+  ended: Promise<unknown>;
+  execute(kind: string, data: Plain, timeoutMs?: number): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+export async function simulated(plan: GatewayPlan): Promise<SimulatedGateway> {
+  const gateway = await openSimulatedGateway(plan);
+  onTestFinished(() => gateway[Symbol.asyncDispose]());
+  return gateway;
+}
+
+export function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), 'gatehouse-zigbee-'));
+  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  return path;
+}
+
+export interface OpenOptions {
+  clock?: Clock;
+  /** Of the report; it may throw. */
+  report?(subject: string): void;
+}
+
+export async function opened(
+  { port }: Pick<SimulatedGateway, 'port'>,
+  options: { [name: string]: Plain } = {},
+  { clock = systemClock, report }: OpenOptions = {},
+): Promise<TestGateway> {
+  const reports = new Map<string, Plain>();
+  const events: DriverEvent[] = [];
+  const logged: string[] = [];
+  const write = (fields: Record<string, unknown>, message: string) => {
+    const { err, ...rest } = fields;
+    logged.push(`${message} ${JSON.stringify(rest)} ${err instanceof Error ? err.message : ''}`);
+  };
+  const stop = new AbortController();
+  const driver = await openZigbee(
+    {
+      ...{ port, manufacturerCode: MANUFACTURER, network: NETWORK, allowedChannels: [15] },
+      ...{ cert: null, snapshot: null, restore: false, knownLocks: [], stateDirectory: folder() },
+      ...options,
+    },
+    {
+      ...{ linkId: 'zigbee', clock },
+      log: { debug: write, info: write, warn: write, error: write },
+      report({ subject, state }) {
+        reports.set(subject, state);
+        report?.(subject);
+      },
+      emit: async (event) => void events.push(event),
+    },
+    stop.signal,
+  );
+  const ended = driver.run(stop.signal).catch((error: unknown) => error);
+  let closing: Promise<void> | undefined;
+  const close = () => {
+    closing ??= (async () => {
+      stop.abort(new Error('enough'));
+      await ended;
+      await driver[Symbol.asyncDispose]();
+    })();
+    return closing;
+  };
+  onTestFinished(close);
+  return {
+    ...{ driver, reports, events, logged, ended, close },
+    execute: (kind, data, timeoutMs = 20_000) =>
+      driver.execute({ kind, data, deadline: clock.monotonic() + timeoutMs }, AbortSignal.timeout(timeoutMs)),
+  };
+}
+
+/** Opens the window, lets the lock in, and waits until it is introduced. */
+export async function joined(gateway: TestGateway, site: SimulatedGateway, ieee = LOCK): Promise<void> {
+  await gateway.execute('permitJoin', { seconds: 60, allowed: [], installCodes: [] });
+  expect(await site.join(ieee)).toBe('joined');
+  await expect
+    .poll(() => gateway.events.some((event) => event.kind === 'lockJoined' && idOf(event) === ieee), {
+      timeout: 15_000,
+    })
+    .toBe(true);
+  await gateway.execute('permitJoin', { seconds: 0, allowed: [], installCodes: [] });
+}
+
+function idOf({ data }: DriverEvent): unknown {
+  return typeof data === 'object' && data !== null && 'hwId' in data ? data.hwId : undefined;
+}
