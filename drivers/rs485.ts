@@ -5,9 +5,12 @@
  *  - `watch`   Watch → null        poll these devices too, besides those of the options; a new list replaces the old
  *  - `probe`   Probe → Probed      ask addresses who is there, and how well it can be heard: discovery and bus doctor
  *  - `pulse`   Pulse → Pulsed      close a relay for a time. At most once: OUTCOME_UNKNOWN when nobody knows whether
+ *  - `pair`    Pair → Paired       OSDP: give the device at an address its key, within a window of time. NO_REPLY, REFUSED:
+ *                                  it has not got it; OUTCOME_UNKNOWN: it may have
  *
- * State reports: `device:<hwId>` (Rs485Report of settings.ts) · `bus` (BusReport), every few seconds.
- * Events (DriverEvent.kind → data): `input` InputEvent · `alarm` AlarmEvent
+ * State reports: `device:<hwId>` (Rs485Report of settings.ts), when something of it changes and every few seconds ·
+ * `bus` (BusReport), every second. Figures are rounded as they are taken in: people read them.
+ * Events (DriverEvent.kind → data): `input` InputEvent · `alarm` AlarmEvent · `credential` CredentialEvent
  */
 import { z } from 'zod';
 import { hwId, INPUT_PINS } from './settings.ts';
@@ -18,7 +21,13 @@ const count = z.int().min(0);
 export const address = z.int().min(0).max(255);
 
 const WATCHED_MAX = 256;
-export const watch = z.strictObject({ devices: z.array(z.strictObject({ address, hwId })).max(WATCHED_MAX) });
+/** AES-128. */
+const key = z.instanceof(Uint8Array).refine(({ length }) => length === 16, 'expected a key of 16 bytes');
+export const watch = z.strictObject({
+  devices: z.array(z.strictObject({ address, hwId })).max(WATCHED_MAX),
+  /** OSDP: the keys (SCBK) of the devices that have one. Never to be logged. */
+  keys: z.array(z.strictObject({ address, key })).max(WATCHED_MAX).optional(),
+});
 export type Watch = z.infer<typeof watch>;
 
 /** Few at a time, so that a scan shows its progress and ends soon after it was cancelled. */
@@ -44,7 +53,13 @@ export const wireCounters = z.object({
 });
 export type WireCounters = z.infer<typeof wireCounters>;
 
-const milliseconds = z.number().min(0);
+/** What a clock of a computer tells of a wire is good to a tenth of a millisecond. */
+const milliseconds = z.number().min(0).transform(rounded(10));
+
+function rounded(perUnit: number): (value: number) => number {
+  return (value) => Math.round(value * perUnit) / perUnit;
+}
+
 export const probed = z.object({
   results: z.array(
     z.object({
@@ -76,10 +91,22 @@ export const pulsed = z.object({
 });
 export type Pulsed = z.infer<typeof pulsed>;
 
+/** Longer than a technician stands at one reader. */
+export const PAIRING_MAX_MS = 300_000;
+export const pair = z.strictObject({
+  address,
+  /** Drawn for this device alone, and stored before it is sent. */
+  key,
+  milliseconds: z.int().min(1_000).max(PAIRING_MAX_MS),
+});
+export type Pair = z.infer<typeof pair>;
+export const paired = z.object({ hwId });
+export type Paired = z.infer<typeof paired>;
+
 export const busReport = z.object({
   /** 0 to 1: how much of the last seconds the wire was busy. */
-  utilisation: z.number().min(0).max(1),
-  pollsPerSecond: z.number().min(0),
+  utilisation: z.number().min(0).max(1).transform(rounded(100)),
+  pollsPerSecond: z.number().min(0).transform(rounded(10)),
   /** Bytes that came while no question was open. */
   strayBytes: count,
   /** What a technician should mend. */
@@ -93,6 +120,8 @@ export const busReport = z.object({
         turnaroundMs: milliseconds.nullable(),
         /** From poll to poll, as it was lately. */
         refreshMs: milliseconds.nullable(),
+        /** Since its last answer; null: there was none since the link came up. */
+        heardMsAgo: milliseconds.nullable(),
         counters: wireCounters,
       }),
     )
@@ -112,10 +141,35 @@ export const inputEvent = z.object({
 });
 export type InputEvent = z.infer<typeof inputEvent>;
 
+/** Of OSDP: the wire to a device is suspect, or the device does not do what is required. */
+export const SECURITY_ALARMS = [
+  ...(['forged', 'clearText', 'replayed', 'duplicateAddress', 'sessionLost'] as const),
+  ...(['wrongKey', 'downgrade', 'securityRequired', 'keyRefused'] as const),
+] as const;
+/** A supervised line is cut, or shorted. */
+const INPUT_FAULTS = ['input0Fault', 'input1Fault', 'input2Fault', 'input3Fault'] as const;
+export const ALARMS = ['tamper', 'supply', ...INPUT_FAULTS, ...SECURITY_ALARMS] as const;
+
 export const alarmEvent = z.object({
   hwId,
-  alarm: z.enum(['tamper', 'supply']),
+  alarm: z.enum(ALARMS),
   raised: z.boolean(),
   at: z.int(),
 });
 export type AlarmEvent = z.infer<typeof alarmEvent>;
+
+/** Somebody showed a card, or pressed keys. Keys may be a PIN, so only their number is told. */
+export const credentialEvent = z.object({
+  hwId,
+  reader: z.int().min(0).max(255),
+  format: z.enum(['raw', 'wiegand', 'keypad']),
+  /** Of a card, in hex, the first bit highest; null for keys. */
+  bits: z
+    .string()
+    .regex(/^[0-9a-f]{0,2800}$/)
+    .nullable(),
+  /** Bits of the card, or keys. */
+  count,
+  at: z.int(),
+});
+export type CredentialEvent = z.infer<typeof credentialEvent>;

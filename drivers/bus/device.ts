@@ -19,6 +19,7 @@ export interface Device {
   isAlive: boolean | undefined;
   /** Monotonic: not before, because the late reply of a miss may still come. */
   askableAt: number;
+  answeredAt: number | undefined;
   polledAt: number | undefined;
   refreshMs: number | undefined;
 }
@@ -45,6 +46,7 @@ export function newDevice(address: number): Device {
     isPolled: false,
     isAlive: undefined,
     askableAt: Number.NEGATIVE_INFINITY,
+    answeredAt: undefined,
     polledAt: undefined,
     refreshMs: undefined,
   };
@@ -73,7 +75,7 @@ export function note(device: Device, { operation, attempt, by, at }: Ended): boo
     if (device.turnarounds.size <= OPERATIONS_MAX) break;
     device.turnarounds.delete(oldest);
   }
-  if (answered) device.lastOperation = operation;
+  if (answered) Object.assign(device, { lastOperation: operation, answeredAt: at });
   if (by === 'poll' && answered) refresh(device, at);
   if (!device.isPolled) return false;
   device.breaker = nextBreaker(device.breaker, answered ? { kind: 'answered' } : { kind: 'missed', by, at });
@@ -102,14 +104,15 @@ export function watchDevice(device: Device, isPolled: boolean): void {
   device.refreshMs = undefined;
 }
 
-export function reportOf(device: Device): BusReport['devices'][number] {
-  const { address, counters, isAlive, lastOperation, refreshMs } = device;
+export function reportOf(device: Device, now: number): BusReport['devices'][number] {
+  const { address, counters, isAlive, lastOperation, answeredAt, refreshMs } = device;
   const turnaround = lastOperation === undefined ? undefined : turnaroundOf(device, lastOperation);
   return {
     address,
     alive: isAlive === true,
     turnaroundMs: turnaround && turnaround.samples > 0 ? turnaround.meanMs : null,
     refreshMs: refreshMs ?? null,
+    heardMsAgo: answeredAt === undefined ? null : now - answeredAt,
     counters: { ...counters },
   };
 }

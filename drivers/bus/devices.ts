@@ -99,14 +99,15 @@ export function openDevices({ options, line, clock, gapMs }: DevicesOptions): De
       if (echoes >= ECHOES_TO_WARN) {
         warnings.push('the adapter hears what it sends: switch its echo off, or set localEcho to true');
       }
+      const now = clock.monotonic();
       return {
-        ...load.of(clock.monotonic()),
+        ...load.of(now),
         strayBytes: line.strayBytes(),
         warnings,
         devices: [...devices.values()]
           .filter(({ isPolled, lastOperation }) => isPolled || lastOperation !== undefined)
           .toSorted((a, b) => a.address - b.address)
-          .map(reportOf),
+          .map((device) => reportOf(device, now)),
       };
     },
   };

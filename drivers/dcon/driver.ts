@@ -8,6 +8,7 @@ import type { z } from 'zod';
 import { type Bus, openBus } from '../bus/bus.ts';
 import { openPort } from '../bus/open-port.ts';
 import type { OpenPort } from '../bus/port.ts';
+import { keepReporting, type ReportingOptions } from '../bus/reporting.ts';
 import { characterMs } from '../bus/wire.ts';
 import {
   type Driver,
@@ -29,12 +30,8 @@ import { openRoster, type Roster } from './roster.ts';
 import { openTalk } from './talk.ts';
 import { hostOkExchange } from './wire.ts';
 
-/** How often the bus is reported, and with it what did not change. */
-const REPORT_EVERY_MS = 5_000;
 /** The watchdogs bear two lost broadcasts. */
 const FEEDS_PER_WATCHDOG = 3;
-/** What a warning may hold (busReport). */
-const WARNINGS_MAX = 16;
 /** Ending the pulses, when the driver is told to stop. */
 const FAREWELL_MS = 1_000;
 
@@ -95,7 +92,17 @@ async function run(link: Link, roster: Roster, signal: AbortSignal): Promise<nev
   const ended = new AbortController();
   const working = AbortSignal.any([signal, ended.signal]);
   const busRun = bus.run(stop.signal);
-  const parts = [busRun, roster.run(working), feed(link, roster, working), report(link, roster, working)];
+  const reporting: ReportingOptions = {
+    ...{ bus, context },
+    warnings: () => roster.all().flatMap((one) => one.warning() ?? []),
+    repeat() {
+      for (const one of roster.all()) one.report();
+    },
+  };
+  const parts = [
+    ...[busRun, roster.run(working), feed(link, roster, working)],
+    keepReporting(reporting, working),
+  ];
   try {
     return await Promise.race(parts);
   } catch (error) {
@@ -148,19 +155,6 @@ async function feed({ bus, options, context }: Link, roster: Roster, signal: Abo
       }
     }
     await clock.sleep(everyMs, signal);
-  }
-}
-
-async function report({ bus, context }: Link, roster: Roster, signal: AbortSignal): Promise<never> {
-  for (;;) {
-    await context.clock.sleep(REPORT_EVERY_MS, signal);
-    const state = bus.report();
-    const ours = roster.all().flatMap((one) => one.warning() ?? []);
-    context.report({
-      subject: 'bus',
-      state: { ...state, warnings: [...state.warnings, ...ours].slice(0, WARNINGS_MAX) },
-    });
-    for (const one of roster.all()) one.report();
   }
 }
 

@@ -35,3 +35,18 @@ it('forgets what the latch told of a module that is looked at anew', () => {
   inputs.read(0b0);
   expect(inputs.edges()).toEqual({});
 });
+
+it('wants the latch cleared once what it tells is over, and counts nothing of it again', () => {
+  const inputs = opened();
+  inputs.read(0b1);
+  expect(inputs.latched(0b1)).toBe(false);
+  inputs.read(0b0);
+  inputs.read(0b0);
+  expect(inputs.latched(0b1)).toBe(true);
+  inputs.read(0b0);
+  expect(inputs.edges()).toEqual({});
+  expect(inputs.latched(0b0)).toBe(false);
+  expect(inputs.latched(0b1)).toBe(true);
+  inputs.read(0b0);
+  expect(inputs.edges()).toMatchObject({ input0: { total: 1 } });
+});

@@ -13,10 +13,10 @@ export interface Inputs {
   /** Bit 0 is input 0. */
   read(levels: number): void;
   /**
-   * Those that were active since the last reading of the latch. They are counted with the next reading of the levels,
-   * and once where they show in it: an activation that had just begun.
+   * Those that were active since the latch was cleared; returns whether it should be cleared now. They are counted with
+   * the next reading of the levels, and once where they show in it: an activation that had just begun.
    */
-  latched(mask: number): void;
+  latched(mask: number): boolean;
   /** What was read before says nothing about what is read next. */
   forget(): void;
   /** By the name of the input. */
@@ -42,6 +42,8 @@ export function openInputs({ hwId, clock, log, inUse, emit }: InputsOptions): In
   let before = 0;
   /** Remembered by the latch, and not seen in the levels so far. */
   let short = 0;
+  /** What the latch told last, and may tell again. */
+  let known = 0;
 
   function count(mask: number): void {
     INPUT_PINS.forEach((input, channel) => {
@@ -61,11 +63,15 @@ export function openInputs({ hwId, clock, log, inUse, emit }: InputsOptions): In
       if (activated !== 0) count(activated);
     },
     latched(mask) {
-      short |= mask & ~(levels ?? mask) & ~before;
+      const over = mask & ~(levels ?? 0);
+      short |= over & ~before & ~known;
+      known = mask;
+      return over !== 0;
     },
     forget() {
       levels = undefined;
       short = 0;
+      known = 0;
     },
     edges: () => Object.fromEntries([...seen].map(([input, { total, at }]) => [input, { total, at }])),
     async run(signal) {

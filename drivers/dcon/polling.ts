@@ -19,6 +19,8 @@ import { exchangeOf } from './wire.ts';
 const POLLS_PER_ROUND = 16;
 const RESET_TURN = 0;
 const FLAG_TURN = 8;
+/** The odd ones, where the latch is used. */
+const LATCH_TURN = 1;
 /** One in so many brings a module up again that did not arm the watchdog it should have. */
 const POLLS_PER_GUARD_TRY = 256;
 
@@ -32,12 +34,21 @@ export function pollOf(works: Works, framing: Framing, everyMs: number): Poll {
   const { state } = works;
   let turn = 0;
   let asked: Asked | undefined;
-  /** What the latch told is cleared before it is believed again; so is what it held before it was used. */
-  let latch: 'stale' | 'clear' = 'stale';
+  /**
+   * What the latch told, and what it held before it was used, is cleared at once: what it remembers meanwhile is lost.
+   * `asked`: nobody confirmed that.
+   */
+  let latch: 'stale' | 'asked' | 'clear' = 'stale';
+
+  function usesLatch(): boolean {
+    const { stage, applied } = state;
+    return stage.kind === 'ready' && stage.type?.latch === true && !!applied?.settings.useInputPinMemory;
+  }
 
   function next(): Asked {
-    turn += 1;
     const { stage } = state;
+    if (latch === 'stale' && usesLatch()) return clearing();
+    turn += 1;
     if (stage.kind !== 'ready') return asking(moduleName(state.address), () => hearAgain(works));
     if (!stage.type) return asking(moduleName(state.address), (name) => hearName(works, name));
     return nextOf(stage.type);
@@ -59,28 +70,31 @@ export function pollOf(works: Works, framing: Framing, everyMs: number): Poll {
         hostWatchdogFlag(address),
         (isSet) => isSet && bringUpAgain(works, 'its watchdog ran out'),
       );
-    const usesLatch = type.latch && state.applied?.settings.useInputPinMemory === true;
-    if (!usesLatch) latch = 'stale';
-    if (usesLatch && turn % 2 === 1) return nextOfLatch(type);
+    if (!usesLatch()) latch = 'stale';
+    else if (turn % 2 === LATCH_TURN) return latch === 'clear' ? readingLatch(type) : clearing();
     return asking(readPins(address, type), (pins) => hearPins(works, pins));
   }
 
-  function nextOfLatch(type: ModuleType): Asked {
-    if (latch === 'stale') {
-      return asking(clearLatched(state.address), () => {
-        latch = 'clear';
-      });
-    }
+  function clearing(): Asked {
+    latch = 'asked';
+    return asking(clearLatched(state.address), () => {
+      latch = 'clear';
+    });
+  }
+
+  function readingLatch(type: ModuleType): Asked {
     return asking(readLatched(state.address, type), ({ inputs }) => {
-      if (inputs === 0) return;
-      works.inputs.latched(inputs);
-      latch = 'stale';
+      if (works.inputs.latched(inputs)) latch = 'stale';
     });
   }
 
   return {
     address: state.address,
-    everyMs,
+    /** The latch is read together with the levels. */
+    get everyMs() {
+      const isLatchNext = latch === 'stale' || (turn + 1) % 2 === LATCH_TURN;
+      return usesLatch() && isLatchNext ? 0 : everyMs;
+    },
     begin() {
       asked = next();
       return exchangeOf(asked.question, framing);

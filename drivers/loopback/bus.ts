@@ -79,7 +79,8 @@ export function busReportOf(devices: readonly PlayedDevice[]): StateReport {
       if (one.address === undefined) return [];
       const alive = isThere(one);
       const counters = { ...SILENCE, replies: Number(alive), timeouts: Number(!alive) };
-      return [{ address: one.address, alive, turnaroundMs: alive ? 0 : null, refreshMs: null, counters }];
+      const figures = { turnaroundMs: alive ? 0 : null, refreshMs: null, heardMsAgo: alive ? 0 : null };
+      return [{ address: one.address, alive, ...figures, counters }];
     }),
   };
   return { subject: 'bus', state: report };

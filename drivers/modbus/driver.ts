@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { type Bus, openBus } from '../bus/bus.ts';
 import { openPort } from '../bus/open-port.ts';
 import type { OpenPort } from '../bus/port.ts';
+import { keepReporting } from '../bus/reporting.ts';
 import {
   type Driver,
   type DriverCommand,
@@ -24,12 +25,6 @@ import { probeAddresses } from './probe.ts';
 import { profileSchema } from './profile.ts';
 import type { Profile } from './profile-shape.ts';
 import { openTidings, type Tidings } from './tidings.ts';
-
-/** Once devices have had time to answer. */
-const FIRST_BUS_REPORT_MS = 1_000;
-const BUS_REPORT_EVERY_MS = 5_000;
-/** Of a bus report (drivers/rs485.ts). */
-const WARNINGS_MAX = 16;
 
 /** As configured, with the profiles that are named there. */
 const driverOptions = modbusOptions.extend({ profiles: z.record(z.string().max(4_096), profileSchema) });
@@ -119,16 +114,8 @@ interface WorkOptions {
 async function work({ bus, tidings, fleet, context }: WorkOptions, signal: AbortSignal): Promise<never> {
   const ended = new AbortController();
   const both = AbortSignal.any([signal, ended.signal]);
-  async function tellOften(): Promise<never> {
-    for (let waitMs = FIRST_BUS_REPORT_MS; ; waitMs = BUS_REPORT_EVERY_MS) {
-      await context.clock.sleep(waitMs, both);
-      const { warnings, ...rest } = bus.report();
-      const all = [...warnings, ...fleet.warnings()].slice(0, WARNINGS_MAX);
-      context.report({ subject: 'bus', state: { ...rest, warnings: all } });
-      fleet.report();
-    }
-  }
-  const parts = [bus.run(both), tidings.run(both), tellOften()];
+  const reporting = { bus, context, warnings: fleet.warnings, repeat: fleet.report };
+  const parts = [bus.run(both), tidings.run(both), keepReporting(reporting, both)];
   try {
     return await Promise.race(parts);
   } finally {

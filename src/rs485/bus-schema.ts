@@ -16,12 +16,16 @@ export const wire = z
       description: 'Between the end of a question and the beginning of the reply; null until it answered',
     }),
     refreshMs: milliseconds.nullable().openapi({ description: 'From poll to poll' }),
+    replyAge: z.int().nullable().openapi({
+      description: 'Milliseconds since it answered last; null: not since the link came up',
+    }),
     counters: z.object(wireCounters.shape).openapi({
       description:
         'Exchanges since the link came up. `collisions`: sound frames that answered no question; `refusals`: the device answered with an error',
     }),
   })
   .openapi('Rs485Wire');
+export type Wire = z.infer<typeof wire>;
 
 export const busOverview = z
   .object({

@@ -4,7 +4,7 @@ import { type BusReport, busReport } from '../../drivers/rs485.ts';
 import type { Clock } from '../clock.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
-import type { BusOverview } from './bus-schema.ts';
+import type { BusOverview, Wire } from './bus-schema.ts';
 import type { Rs485Table } from './table.ts';
 
 /** A link of the configuration that is an RS-485 bus. */
@@ -47,12 +47,22 @@ export interface Buses {
   /** The latest of each bus that is up. */
   reports(): { bus: string; report: BusReport }[];
   /** What the wire says of the device at this address. */
-  device(bus: string, address: number | null): BusReport['devices'][number] | undefined;
+  device(bus: string, address: number | null): Wire | undefined;
 }
 
 export function openBuses({ buses, table, clock, log, linkState }: BusesOptions): Buses {
   const byId = new Map(buses.map((bus) => [bus.id, bus]));
   const reports = new Map<string, { report: BusReport; at: number }>();
+  const ageOf = ({ at }: { at: number }) => clock.monotonic() - at;
+
+  function wiresOf(id: string): Wire[] {
+    const last = reports.get(id);
+    if (!last) return [];
+    return last.report.devices.map(({ heardMsAgo, ...device }) => ({
+      ...device,
+      replyAge: heardMsAgo === null ? null : Math.round(heardMsAgo + ageOf(last)),
+    }));
+  }
 
   function overviewOf({ id, protocol, port }: Bus): BusOverview {
     const link = linkState(id);
@@ -63,12 +73,12 @@ export function openBuses({ buses, table, clock, log, linkState }: BusesOptions)
       up: link?.up ?? false,
       since: link ? new Date(link.since).toISOString() : null,
       lastError: link?.lastError ?? null,
-      reportAge: last ? Math.round(clock.monotonic() - last.at) : null,
+      reportAge: last ? Math.round(ageOf(last)) : null,
       utilisation: last?.report.utilisation ?? null,
       pollsPerSecond: last?.report.pollsPerSecond ?? null,
       strayBytes: last?.report.strayBytes ?? null,
       warnings: last?.report.warnings ?? [],
-      devices: (last?.report.devices ?? []).map((device) => ({
+      devices: wiresOf(id).map((device) => ({
         ...device,
         hwId: rows.get(device.address)?.hwId ?? null,
         deviceId: rows.get(device.address)?.deviceId ?? null,
@@ -101,7 +111,7 @@ export function openBuses({ buses, table, clock, log, linkState }: BusesOptions)
     },
     overview: () => buses.map(overviewOf),
     reports: () => [...reports].map(([bus, { report }]) => ({ bus, report })),
-    device: (bus, address) => reports.get(bus)?.report.devices.find((device) => device.address === address),
+    device: (bus, address) => wiresOf(bus).find((device) => device.address === address),
   };
 }
 

@@ -120,7 +120,10 @@ describe('a scan', () => {
 describe('the buses', () => {
   const report = (alive: boolean) => ({
     ...{ utilisation: 0.5, pollsPerSecond: 30, strayBytes: 2, warnings: ['latency timer'] },
-    devices: [{ address: 7, alive, turnaroundMs: 1.5, refreshMs: 200, counters: SILENCE }],
+    devices: [{ address: 7, alive, turnaroundMs: 1.5, refreshMs: 200, heardMsAgo: 100, counters: SILENCE }],
+  });
+  const wire = (alive: boolean) => ({
+    ...{ address: 7, alive, turnaroundMs: 1.5, refreshMs: 200, replyAge: 350, counters: SILENCE },
   });
 
   it('are told with who is asked on them, and the device with its wire', async () => {
@@ -139,16 +142,33 @@ describe('the buses', () => {
         {
           ...{ id: 'bus-1', protocol: 'loopback', port: null, up: true, lastError: null },
           ...{ since: '1970-01-01T00:00:00.000Z', reportAge: 250, ...report(true) },
-          devices: [{ ...report(true).devices[0], hwId: 'io-1', deviceId: row?.deviceId }],
+          devices: [{ ...wire(true), hwId: 'io-1', deviceId: row?.deviceId }],
         },
         expect.objectContaining({ id: 'bus-2', up: false, utilisation: null, devices: [], warnings: [] }),
       ],
     ]);
-    expect((await bed.get(`/${row?.deviceId}/state`)).body.wire).toEqual(report(true).devices[0]);
+    const state = async () => (await bed.get(`/${row?.deviceId}/state`)).body;
+    expect(await state()).toMatchObject({ reportAge: 350, wire: wire(true) });
     expect(bed.rs485.busReports()).toEqual([{ bus: 'bus-1', report: report(true) }]);
+    bed.report('io-1', { address: 7, connected: false });
+    bed.rs485.report('bus-1', { subject: 'bus', state: report(false) });
+    expect(await state()).toMatchObject({ reportAge: 100, wire: { alive: false } });
     bed.rs485.link('bus-1', false);
     expect(bed.rs485.busReports()).toEqual([]);
     for (const as of ['front-desk', 'pms']) expect((await bed.get('/buses', as)).status).toBe(403);
+  });
+
+  it('are told in figures that people can read', async () => {
+    const bed = await openTestbed();
+    const [device] = report(true).devices;
+    const devices = [{ ...device, turnaroundMs: 4.013_000_999_887_787, refreshMs: 200.06 }];
+    const raw = { ...report(true), utilisation: 0.123_456, pollsPerSecond: 30.049, devices };
+    bed.rs485.report('bus-1', { subject: 'bus', state: raw });
+    const { body } = await bed.get('/buses');
+    expect(body.items).toMatchObject([
+      { utilisation: 0.12, pollsPerSecond: 30, devices: [{ turnaroundMs: 4, refreshMs: 200.1 }] },
+      {},
+    ]);
   });
 
   it('are not believed when they report nonsense', async () => {

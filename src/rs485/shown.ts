@@ -3,6 +3,7 @@ import type { Rs485Report } from '../../drivers/settings.ts';
 import type { Clock } from '../clock.ts';
 import type { ApplyFailure } from '../reconcile.ts';
 import type { Known } from '../reported.ts';
+import type { Wire } from './bus-schema.ts';
 import type { Buses } from './buses.ts';
 import type { Rs485Device, Rs485DeviceState } from './schema.ts';
 import type { Settings } from './settings.ts';
@@ -52,6 +53,7 @@ export function stateFrom(options: StateOptions) {
     const known = reported.get(deviceId);
     const failure = reconciler.failure(deviceId);
     const next = reconciler.nextAttempt(deviceId);
+    const wire = buses.device(row.bus, row.address);
     return {
       deviceId,
       bus: row.bus,
@@ -64,18 +66,18 @@ export function stateFrom(options: StateOptions) {
         ...(row.group_id === null || groupName(row.group_id) !== undefined ? [] : ['groupId' as const]),
         ...(row.door_id === null || doorExists(row.door_id) ? [] : ['doorId' as const]),
       ],
-      ...toldBy(known, clock),
-      wire: buses.device(row.bus, row.address) ?? null,
+      ...toldBy(known, clock, wire),
+      wire: wire ?? null,
     };
   };
 }
 
 /** Nothing of it is stored: it is what the device said last. */
-function toldBy(known: Known<Rs485Report> | undefined, clock: Clock) {
+function toldBy(known: Known<Rs485Report> | undefined, clock: Clock, wire: Wire | undefined) {
   const state = known?.state;
   const age = known?.at === undefined ? null : Math.round(clock.monotonic() - known.at);
   return {
-    reportAge: age,
+    reportAge: heardAge(known, age, wire),
     profile: state?.profile ?? null,
     levels: { ...state?.levels },
     edges: Object.fromEntries(
@@ -90,6 +92,17 @@ function toldBy(known: Known<Rs485Report> | undefined, clock: Clock) {
     effectiveUnlockMilliseconds: state?.effectiveUnlockMilliseconds ?? null,
     unsupported: state?.unsupported ?? [],
   };
+}
+
+/** A driver says nothing of a device that answers the same again, nor keeps silent of one that is gone. */
+function heardAge(
+  known: Known<Rs485Report> | undefined,
+  age: number | null,
+  wire: Wire | undefined,
+): number | null {
+  if (age === null || !wire || wire.replyAge === null) return age;
+  if (known?.connected) return Math.min(age, wire.replyAge);
+  return wire.alive ? age : wire.replyAge;
 }
 
 function pulseUnderWay(pulse: Rs485Report['pulse'], age: number): Rs485DeviceState['pulse'] {
