@@ -9,7 +9,8 @@
  *   POST /locks/<ieee>         LockChange of plan.ts, any of: {"card": "04a1b2c3"} · {"pin": "1234"} · {"manual": "unlock"} ·
  *                              {"door": "open"} · {"battery": {"percent": 12}} · {"faults": {"lostResponses": 1}}, null ends
  *                              one or all · {"checkIn": true} · {"leave": true} · {"readdress": "silently"} …; answers the state
- *   POST /locks/<ieee>/join    the lock asks to join: {"outcome": "joined" | "closed" | "noNetwork" | "keyMismatch"}
+ *   POST /locks/<ieee>/join    the lock, or a router, asks to join:
+ *                              {"outcome": "joined" | "closed" | "noNetwork" | "keyMismatch"}
  *
  * What is wrong is answered 400 {"error": "…"}, a lock that is not there 404.
  */

@@ -14,7 +14,7 @@ export interface SimulatedGateway extends AsyncDisposable {
   readonly pid: number;
   /** Resolves when the process has ended, whoever ended it. */
   readonly exited: Promise<unknown>;
-  /** A lock asks to join. */
+  /** A lock or a router asks to join. */
   join(ieee: string): Promise<JoinOutcome>;
   /** Changes a lock and tells its state. Throws when there is none, or the change is wrong. */
   set(ieee: string, change: LockChange): Promise<LockState>;

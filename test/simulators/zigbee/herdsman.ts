@@ -1,7 +1,9 @@
 /** zigbee-herdsman as a host of a simulated gateway: unmodified, one at a time in a process. */
 import { join } from 'node:path';
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { Controller, setLogger } from 'zigbee-herdsman';
+import { temporaryFolder } from '../../temporary.ts';
+import type { SimulatedGateway } from './gateway.ts';
 
 const quiet = { debug() {}, info() {}, warning() {}, error() {} };
 
@@ -10,6 +12,7 @@ export interface HostOptions {
   /** Where it keeps its database and its backup. */
   folder: string;
   channel?: number;
+  /** Whom it lets in; absent: everybody. */
   accept?: (ieee: string) => boolean;
 }
 
@@ -19,7 +22,7 @@ export const NETWORK_KEY = [...Array(16).keys()].map((byte) => byte * 3 + 1);
 export const PAN_ID = 0x1a62;
 
 /** Not started yet. Stopped when the test ends. */
-export function openHost({ port, folder, channel = 15, accept }: HostOptions): Host {
+export function openHost({ port, folder, channel = 15, accept = () => true }: HostOptions): Host {
   setLogger(quiet);
   const host = new Controller({
     network: {
@@ -31,7 +34,7 @@ export function openHost({ port, folder, channel = 15, accept }: HostOptions): H
     databaseBackupPath: join(folder, 'database.db.backup'),
     backupPath: join(folder, 'coordinator_backup.json'),
     adapter: { disableLED: false },
-    ...(accept && { acceptJoiningDeviceHandler: async (ieee: string) => accept(ieee) }),
+    acceptJoiningDeviceHandler: async (ieee) => accept(ieee.slice(2)),
   });
   onTestFinished(() => host.stop().catch(() => undefined));
   return host;
@@ -58,4 +61,39 @@ export function listen(host: Host): { name: string; ieee: string | undefined; da
       });
     });
   return heard;
+}
+
+/** A host with a network, and these nodes in it, interviewed. */
+export async function openHostWith(
+  gateway: SimulatedGateway,
+  nodes: string[],
+  options: Partial<HostOptions> = {},
+): Promise<Host> {
+  const host = openHost({ port: gateway.port, folder: temporaryFolder(), ...options });
+  await host.start();
+  for (const node of nodes) {
+    // Again for each: a router that has joined since is closed.
+    await host.permitJoin(254);
+    if ((await gateway.join(node)) !== 'joined') throw new Error(`${node} did not join`);
+    await expect.poll(() => host.getDeviceByIeeeAddr(`0x${node}`)?.interviewState).toBe('SUCCESSFUL');
+  }
+  return host;
+}
+
+export function deviceOf(host: Host, ieee: string) {
+  const device = host.getDeviceByIeeeAddr(`0x${ieee}`);
+  if (!device) throw new Error(`the host does not know ${ieee}`);
+  return device;
+}
+
+export function endpointOf(host: Host, ieee: string, id = 1) {
+  const endpoint = deviceOf(host, ieee).getEndpoint(id);
+  if (!endpoint) throw new Error(`${ieee} has no endpoint ${id}`);
+  return endpoint;
+}
+
+export function coordinatorOf(host: Host) {
+  const [coordinator] = host.getDevicesByType('Coordinator');
+  if (!coordinator) throw new Error('the host has no coordinator');
+  return coordinator;
 }

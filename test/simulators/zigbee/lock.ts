@@ -18,7 +18,7 @@ import { openPollControl } from './clusters/poll-control.ts';
 import { openVendor } from './clusters/vendor.ts';
 import type { Faults, LockChange, LockPlan } from './plan.ts';
 import { installKey } from './stick/security.ts';
-import type { JoinOutcome, Stick } from './stick/stick.ts';
+import type { Stick } from './stick/stick.ts';
 import type { Time } from './time.ts';
 import { openDevice, type Received } from './zcl/device.ts';
 
@@ -56,7 +56,6 @@ export interface LockState {
 
 export interface Lock {
   node: OpenNode;
-  join(): JoinOutcome;
   change(change: LockChange): void;
   state(): LockState;
 }
@@ -149,7 +148,6 @@ export function openLock(plan: LockPlan, { time, air, stick, random, routers }: 
 
   return {
     node,
-    join: node.join,
     change(change) {
       if (change.faults !== undefined) ailments.change(change.faults);
       Object.assign(battery, change.battery);

@@ -121,7 +121,7 @@ export type LockPlan = z.infer<typeof lockSchema>;
 const routerSchema = z.strictObject({
   ieee: address,
   lqi: u8.default(200),
-  joined: z.boolean().default(true),
+  joined: z.boolean().default(false),
   nwk: z.int().min(1).max(0xfff7).optional(),
 });
 export type RouterPlan = z.infer<typeof routerSchema>;

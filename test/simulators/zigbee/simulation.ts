@@ -22,6 +22,7 @@ export interface Simulation extends AsyncDisposable {
   readonly locks: readonly string[];
   /** Undefined: there is no such lock. */
   state(ieee: string): LockState | undefined;
+  /** A lock or a router asks to join. */
   join(ieee: string): JoinOutcome | undefined;
   /** False: there is no such lock. */
   change(ieee: string, change: LockChange): boolean;
@@ -78,7 +79,7 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
     },
     locks: [...locks.keys()],
     state: (ieee) => locks.get(ieee)?.state(),
-    join: (ieee) => locks.get(ieee)?.join(),
+    join: (ieee) => nodes.get(ieee)?.join(),
     change(ieee, change) {
       const lock = locks.get(ieee);
       if (lock && change.parent && !routers.has(change.parent))
@@ -132,7 +133,7 @@ function seek(time: Time, plan: CheckedPlan, locks: ReadonlyMap<string, Lock>): 
   time.after(SEEK_MS, () => {
     for (const { ieee } of seekers) {
       const lock = locks.get(ieee);
-      if (lock && !lock.node.network) lock.join();
+      if (lock && !lock.node.network) lock.node.join();
     }
     seek(time, plan, locks);
   });

@@ -76,7 +76,9 @@ export interface OpenNode extends Node {
 const SHORT_POLL_MS = 50;
 const AWAKE_AFTER_UP_MS = 500;
 /** Between the key and the announcement. */
-const ANNOUNCE_MS = 5;
+const ANNOUNCE_MS = 30;
+/** Between the answer to a request to leave and the leaving. */
+const LEAVE_MS = 5;
 /** As the coordinator does (stick/subject.ts). */
 const CHANNEL_MOVE_MS = 500;
 const CAPABILITY = { router: 0x8e, listening: 0x88, sleepy: 0x80 };
@@ -112,8 +114,8 @@ export function openNode(options: NodeOptions): OpenNode {
   function leave(isRejoin: boolean): void {
     if (!network) return;
     const wasHeard = options.air().reaches(node);
-    if (wasHeard) time.after(ANNOUNCE_MS, () => stick.left(node, isRejoin));
-    if (isRejoin) return void time.after(2 * ANNOUNCE_MS, announce);
+    if (wasHeard) time.after(LEAVE_MS, () => stick.left(node, isRejoin));
+    if (isRejoin) return void time.after(ANNOUNCE_MS, announce);
     network = undefined;
     bindings.length = 0;
   }
@@ -151,7 +153,7 @@ export function openNode(options: NodeOptions): OpenNode {
       leave(device, isRejoin) {
         if (device !== options.ieee) return STATUS.zdoNotSupported;
         // The answer goes out before it is gone.
-        afterAnswer(() => time.after(ANNOUNCE_MS, () => leave(isRejoin)));
+        afterAnswer(() => time.after(LEAVE_MS, () => leave(isRejoin)));
         return STATUS.success;
       },
       moveChannel(mask, updateId) {

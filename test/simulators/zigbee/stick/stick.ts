@@ -131,7 +131,7 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
   function handle(frame: MtFrame): void {
     frames.received += 1;
     const isReset = frame.type === 'AREQ' && frame.subsystem === SUBSYSTEM.sys && frame.id === 0;
-    if (isReset) return reset(0);
+    if (isReset) reset(0);
     if (frame.type !== 'SREQ') return;
     const name = `${frame.subsystem}/${frame.id.toString(16).padStart(2, '0')}`;
     frames.byType[name] = (frames.byType[name] ?? 0) + 1;

@@ -47,9 +47,9 @@ export function openReporting(
   function check(one: Configuration): void {
     if (!hasChanged(one)) return;
     const wait = one.lastAt + one.minimum * 1_000 - time.now();
-    if (wait <= 0) return send(one);
     one.timer();
-    one.timer = time.after(wait, () => send(one));
+    if (wait <= 0) send(one);
+    else one.timer = time.after(wait, () => send(one));
   }
   function configureOne(cluster: Cluster, input: Reader): number[] {
     const direction = input.u8();
