@@ -1,7 +1,6 @@
 /** The system's time, and the only importer of timers. Everything else is given a Clock. */
 
 import { hrtime } from 'node:process';
-import { setTimeout as timer } from 'node:timers/promises';
 import type { Clock } from '../drivers/driver.ts';
 
 export type { Clock };
@@ -13,13 +12,20 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   // Not performance.now(), whose zero is the start of the process: the daemon and its hosts share their deadlines.
   monotonic: () => Number(hrtime.bigint()) / 1e6,
+  // Not node:timers/promises: for each sleep that is cut short it makes an error with a stack, which is thrown away
+  // here. A bus does that at each exchange, hundreds of times a second.
   async sleep(milliseconds, signal) {
     if (milliseconds > LONGEST_SLEEP_MS) throw new RangeError(`a sleep of ${milliseconds} ms is too long`);
+    signal?.throwIfAborted();
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const abort = () => reject(signal?.reason);
+    const timer = setTimeout(resolve, Math.max(0, milliseconds));
+    signal?.addEventListener('abort', abort, { once: true });
     try {
-      await timer(Math.max(0, milliseconds), undefined, signal ? { signal } : {});
-    } catch (error) {
-      signal?.throwIfAborted();
-      throw error;
+      await promise;
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', abort);
     }
   },
 };

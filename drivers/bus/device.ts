@@ -69,7 +69,8 @@ export function note(device: Device, { operation, attempt, by, at }: Ended): boo
   const known = turnaroundOf(device, operation);
   const answered = isAnswer(attempt.outcome);
   const learned = answered ? answeredAfter(known, attempt.turnaroundMs ?? 0) : missed(known);
-  device.turnarounds.delete(operation);
+  // To the end, where the youngest are; the usual one is there already.
+  if (operation !== device.lastOperation) device.turnarounds.delete(operation);
   device.turnarounds.set(operation, learned);
   for (const oldest of device.turnarounds.keys()) {
     if (device.turnarounds.size <= OPERATIONS_MAX) break;
