@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished } from 'vitest';
+import { expect, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { openSimulatedGateway, type SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
 import type { GatewayPlan } from '../../test/simulators/zigbee/plan.ts';
@@ -29,15 +29,21 @@ export interface TestGateway {
   close(): Promise<void>;
 }
 
-export async function simulated(plan: GatewayPlan): Promise<SimulatedGateway> {
+/** When what a test opened is closed: at its end, unless it says `afterAll`. */
+export type Cleanup = (close: () => Promise<void> | void) => void;
+
+export async function simulated(
+  plan: GatewayPlan,
+  cleanup: Cleanup = onTestFinished,
+): Promise<SimulatedGateway> {
   const gateway = await openSimulatedGateway(plan);
-  onTestFinished(() => gateway[Symbol.asyncDispose]());
+  cleanup(async () => gateway[Symbol.asyncDispose]());
   return gateway;
 }
 
-export function folder(): string {
+export function folder(cleanup: Cleanup = onTestFinished): string {
   const path = mkdtempSync(join(tmpdir(), 'gatehouse-zigbee-'));
-  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  cleanup(() => rmSync(path, { recursive: true, force: true }));
   return path;
 }
 
@@ -45,12 +51,13 @@ export interface OpenOptions {
   clock?: Clock;
   /** Of the report; it may throw. */
   report?(subject: string): void;
+  cleanup?: Cleanup;
 }
 
 export async function opened(
   { port }: Pick<SimulatedGateway, 'port'>,
   options: { [name: string]: Plain } = {},
-  { clock = systemClock, report }: OpenOptions = {},
+  { clock = systemClock, report, cleanup = onTestFinished }: OpenOptions = {},
 ): Promise<TestGateway> {
   const reports = new Map<string, Plain>();
   const events: DriverEvent[] = [];
@@ -63,7 +70,7 @@ export async function opened(
   const driver = await openZigbee(
     {
       ...{ port, manufacturerCode: MANUFACTURER, network: NETWORK, allowedChannels: [15] },
-      ...{ cert: null, snapshot: null, restore: false, knownLocks: [], stateDirectory: folder() },
+      ...{ cert: null, snapshot: null, restore: false, knownLocks: [], stateDirectory: folder(cleanup) },
       ...options,
     },
     {
@@ -87,7 +94,7 @@ export async function opened(
     })();
     return closing;
   };
-  onTestFinished(close);
+  cleanup(close);
   return {
     ...{ driver, reports, events, logged, ended, close },
     execute: (kind, data, timeoutMs = 20_000) =>
@@ -99,11 +106,8 @@ export async function opened(
 export async function joined(gateway: TestGateway, site: SimulatedGateway, ieee = LOCK): Promise<void> {
   await gateway.execute('permitJoin', { seconds: 60, allowed: [], installCodes: [] });
   expect(await site.join(ieee)).toBe('joined');
-  await expect
-    .poll(() => gateway.events.some((event) => event.kind === 'lockJoined' && idOf(event) === ieee), {
-      timeout: 15_000,
-    })
-    .toBe(true);
+  const isTold = () => gateway.events.some((event) => event.kind === 'lockJoined' && idOf(event) === ieee);
+  await vi.waitFor(() => expect(isTold()).toBe(true), { timeout: 15_000 });
   await gateway.execute('permitJoin', { seconds: 0, allowed: [], installCodes: [] });
 }
 

@@ -1,0 +1,89 @@
+/** A coordinator that fails, is exchanged, or is not who it should be. */
+import { expect, it } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import type { Clock } from '../driver.ts';
+import { snapshot } from '../zgate.ts';
+import { folder, joined, LOCK, NETWORK, opened, simulated } from './test-gateway.ts';
+
+/** Probes at once, where the driver would wait for a quarter of a minute. */
+const impatient: Clock = {
+  ...systemClock,
+  sleep: (milliseconds, signal) => systemClock.sleep(milliseconds === 15_000 ? 50 : milliseconds, signal),
+};
+
+it('loses a stick that falls silent', async () => {
+  const site = await simulated({});
+  const gateway = await opened(site, {}, { clock: impatient });
+  await site.hang(true);
+  expect(await gateway.ended).toMatchObject({
+    code: 'LINK_LOST',
+    message: expect.stringContaining('answer'),
+  });
+});
+
+it('loses a stick that resets itself', async () => {
+  const site = await simulated({});
+  const gateway = await opened(site, {}, { clock: impatient });
+  await site.selfReset();
+  expect(await gateway.ended).toMatchObject({ code: 'LINK_LOST' });
+});
+
+it('loses a stick whose connection drops, and comes back in the same process', async () => {
+  const site = await simulated({});
+  const stateDirectory = folder();
+  const gateway = await opened(site, { stateDirectory });
+  await expect(opened(site)).rejects.toMatchObject({
+    ...{ code: 'INVALID_OPTIONS', message: expect.stringContaining('a host of its own') },
+  });
+  await site.drop();
+  expect(await gateway.ended).toMatchObject({ code: 'LINK_LOST' });
+  await gateway.close();
+  const again = await opened(site, { stateDirectory });
+  expect(again.reports.get('gateway')).toMatchObject({ connected: true });
+});
+
+it('fails to start on a silent stick, and can be started again', async () => {
+  const site = await simulated({ silent: true });
+  await expect(opened(site)).rejects.toMatchObject({ code: 'LINK_LOST' });
+  await site.hang(false);
+  const again = await opened(site);
+  expect(again.reports.get('gateway')).toMatchObject({ connected: true });
+}, 60_000);
+
+it('leaves a stick alone that is on another network, and shows no key of either', async () => {
+  const site = await simulated({});
+  const stateDirectory = folder();
+  const first = await opened(site, { stateDirectory });
+  await first.close();
+  const networkKey = 'ffeeddccbbaa99887766554433221100';
+  const network = { ...NETWORK, networkKey };
+  const error = await opened(site, { stateDirectory, network, knownLocks: [] }).catch((failure) => failure);
+  expect(error).toMatchObject({ code: 'LINK_LOST' });
+  const other = opened(site, { network, snapshot: null, knownLocks: [LOCK] });
+  await expect(other).rejects.toMatchObject({ code: 'REFUSED' });
+  const shown = `${error.message} ${first.logged.join('\n')}`;
+  expect(shown).not.toMatch(new RegExp(`${networkKey}|${NETWORK.networkKey}`, 'i'));
+  expect(shown).not.toContain('255, 238');
+  // It is as it was.
+  expect((await site.stats()).stick).toMatchObject({ panId: NETWORK.panId, channel: 15 });
+});
+
+it('puts a network on another stick only when it is asked to', async () => {
+  const site = await simulated({ locks: [{ ieee: LOCK }] });
+  const stateDirectory = folder();
+  const first = await opened(site, { stateDirectory });
+  await joined(first, site);
+  const taken = () => first.events.findLast(({ kind }) => kind === 'snapshot');
+  await expect.poll(taken, { timeout: 15_000 }).toBeDefined();
+  const { archive } = snapshot.parse(taken()?.data);
+  await first.close();
+  await site.setGateway({ newStick: { ieee: '00124b0014d9a0ff' } });
+  await expect(opened(site, { stateDirectory, snapshot: archive })).rejects.toMatchObject({
+    ...{ code: 'REFUSED', message: expect.stringContaining('gatehouse zgate restore') },
+  });
+  const restored = await opened(site, { snapshot: archive, restore: true, knownLocks: [LOCK] });
+  expect(restored.reports.get('gateway')).toMatchObject({ hwId: '00124b0014d9a001', zigbeeChannel: 15 });
+  expect(await restored.execute('unlock', { hwId: LOCK, relockSeconds: null })).toEqual({
+    outcome: 'confirmed',
+  });
+}, 60_000);

@@ -1,0 +1,110 @@
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { describe, expect, it } from 'vitest';
+import { ARCHIVE_MAX_BYTES } from '../zgate.ts';
+import { prepareFiles } from './state-files.ts';
+import { folder, LOCK, NETWORK, OTHER_LOCK } from './test-gateway.ts';
+
+const record = (id: number, ieee: string) =>
+  JSON.stringify({ id, type: 'EndDevice', ieeeAddr: `0x${ieee}`, nwkAddr: id, endpoints: {} });
+/** open-coordinator-backup v1, as far as it matters here. */
+const backup = (networkKey = NETWORK.networkKey) =>
+  JSON.stringify({
+    ...{ coordinator_ieee: '00124b0014d9a001', pan_id: '1a62', extended_pan_id: NETWORK.extPanId },
+    ...{
+      channel: 20,
+      channel_mask: [11, 20],
+      network_key: { key: networkKey, frame_counter: 1 },
+      devices: [],
+    },
+  });
+
+function prepare(directory: string, more: Partial<Parameters<typeof prepareFiles>[0]> = {}) {
+  return prepareFiles({ directory, ids: NETWORK, snapshot: null, restore: false, knownLocks: [], ...more });
+}
+
+function archived(database: string, coordinator: string = backup()): Uint8Array {
+  const directory = folder();
+  writeFileSync(join(directory, 'database.db'), database);
+  writeFileSync(join(directory, 'coordinator_backup.json'), coordinator);
+  return prepare(directory).archive();
+}
+
+describe('the files of a network', () => {
+  it('are for nobody else, and none at first', () => {
+    const directory = join(folder(), 'zigbee', 'state');
+    const files = prepare(directory);
+    expect(files).toMatchObject({ devices: 0, hasBackup: false, repairs: [] });
+    expect(files.channel()).toBeUndefined();
+    files.keepChannel(25);
+    expect(files.channel()).toBe(25);
+    const mode = (path: string) => (statSync(path).mode & 0o777).toString(8);
+    expect([mode(directory), mode(join(directory, 'channel'))]).toEqual(['700', '600']);
+  });
+
+  it('come back from a snapshot when they are gone', () => {
+    const database = [record(2, LOCK), record(3, OTHER_LOCK)].join('\n');
+    const files = prepare(folder(), { snapshot: archived(database), knownLocks: [LOCK] });
+    expect(files).toMatchObject({ devices: 2, hasBackup: true });
+    expect(files.channel()).toBe(20);
+    expect(readFileSync(files.databaseFile, 'utf8')).toBe(database);
+    // The library compares the channels of its configuration with these.
+    expect(JSON.parse(readFileSync(files.backupFile, 'utf8')).channel_mask).toEqual([20]);
+  });
+
+  it('are refused when doors have locks and nobody knows of them', () => {
+    expect(() => prepare(folder(), { knownLocks: [LOCK] })).toThrow('holds no device');
+  });
+
+  it('lose a damaged line, not the lock of it', () => {
+    const directory = folder();
+    const snapshot = archived([record(2, LOCK), record(3, OTHER_LOCK)].join('\n'));
+    writeFileSync(join(directory, 'database.db'), `${record(2, LOCK)}\n{"id":3,"type":"EndDev\0`);
+    const files = prepare(directory, { snapshot });
+    expect(files.devices).toBe(2);
+    expect(files.repairs).toEqual([
+      ...['1 damaged lines of the database were left out', '1 devices were put back from the snapshot'],
+      'the backup of the coordinator was put back from the snapshot',
+    ]);
+    expect(readFileSync(files.databaseFile, 'utf8')).toContain(OTHER_LOCK);
+  });
+
+  it('do not take a device back that has left since', () => {
+    const directory = folder();
+    const snapshot = archived([record(2, LOCK), record(3, OTHER_LOCK)].join('\n'));
+    writeFileSync(join(directory, 'database.db'), record(2, LOCK));
+    expect(prepare(directory, { snapshot }).devices).toBe(1);
+  });
+
+  it('take no backup of another network', () => {
+    const other = archived(record(2, LOCK), backup('00'.repeat(16)));
+    expect(prepare(folder(), { snapshot: other }).hasBackup).toBe(false);
+  });
+
+  it.each([Uint8Array.of(1, 2, 3), new Uint8Array()])('refuse a snapshot that is none', (snapshot) => {
+    expect(() => prepare(folder(), { snapshot })).toThrow('cannot be read');
+  });
+
+  it('fit one event with a thousand locks', () => {
+    const directory = folder();
+    const entry = (id: number) => {
+      const hex = (id * 2_654_435_761).toString(16).padStart(16, '0');
+      const endpoints = { 1: { epId: 1, inClusterList: [0, 1, 3, 9, 257, 0xfc11], outClusterList: [25] } };
+      const told = { lastSeen: 1_790_000_000_000 + id * 7_919, meta: { gatehouse: { configuration: 1 } } };
+      return JSON.stringify({
+        id,
+        type: 'EndDevice',
+        ieeeAddr: `0x${hex}`,
+        nwkAddr: id * 13,
+        endpoints,
+        ...told,
+      });
+    };
+    const lines = Array.from({ length: 1_000 }, (_, index) => entry(index + 2));
+    writeFileSync(join(directory, 'database.db'), lines.join('\n'));
+    const { archive } = prepare(directory);
+    expect(archive().length).toBeLessThan(ARCHIVE_MAX_BYTES / 2);
+    expect(JSON.parse(gunzipSync(archive()).toString()).database.split('\n')).toHaveLength(1_000);
+  });
+});

@@ -1,0 +1,147 @@
+/** What may never happen at a door, against a simulated coordinator and locks that misbehave. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
+import { joined, LOCK, OTHER_LOCK, opened, simulated, type TestGateway } from './test-gateway.ts';
+
+const POLLING_LOCK = OTHER_LOCK;
+
+describe('unlocking', () => {
+  let site: SimulatedGateway;
+  let gateway: TestGateway;
+  let thrown = 0;
+  let isThrowing = false;
+
+  beforeAll(async () => {
+    const closers: (() => Promise<void> | void)[] = [];
+    afterAll(async () => {
+      for (const close of closers.toReversed()) await close();
+    });
+    const cleanup = (close: () => Promise<void> | void) => void closers.push(close);
+    const locks = [{ ieee: LOCK }, { ieee: POLLING_LOCK, sleepy: {}, checkInSeconds: 3_600 }];
+    site = await simulated({ locks }, cleanup);
+    const report = () => {
+      if (!isThrowing) return;
+      thrown += 1;
+      throw new Error('a listener threw');
+    };
+    gateway = await opened(site, {}, { cleanup, report });
+    await joined(gateway, site, LOCK);
+    await joined(gateway, site, POLLING_LOCK);
+  }, 60_000);
+
+  const fresh = async (ieee: string) => {
+    await site.set(ieee, { faults: null, clearLog: true, manual: 'lock' });
+    await expect.poll(async () => (await site.state(ieee)).lockState).toBe(1);
+    await site.set(ieee, { clearLog: true });
+  };
+  const unlock = (hwId: string, relockSeconds: number | null = null, timeoutMs = 20_000) =>
+    gateway.execute('unlock', { hwId, relockSeconds }, timeoutMs);
+  const unlocked = async (ieee: string) =>
+    (await site.state(ieee)).executed.filter(({ what }) => what === 'unlock').length;
+  const commands = async (ieee: string) =>
+    (await site.state(ieee)).received.filter(({ cluster }) => cluster === 0x0101);
+
+  it('is confirmed by the report of the bolt', async () => {
+    await fresh(LOCK);
+    expect(await unlock(LOCK)).toEqual({ outcome: 'confirmed' });
+    expect(await unlocked(LOCK)).toBe(1);
+    expect(gateway.events).toContainEqual(
+      expect.objectContaining({
+        kind: 'lockEvent',
+        data: expect.objectContaining({ hwId: LOCK, what: 'unlocked', source: 'rf' }),
+      }),
+    );
+  });
+
+  it('never reaches a poll-control lock late: it is not kept for its check-in', async () => {
+    await fresh(POLLING_LOCK);
+    await site.set(POLLING_LOCK, { faults: { offline: true } });
+    // By the library's own choice this very command is queued for a sleeping lock, for an hour here.
+    await expect(unlock(POLLING_LOCK, 30)).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+    await site.set(POLLING_LOCK, { faults: null });
+    await site.set(POLLING_LOCK, { checkIn: true, announce: true });
+    const heard = () => (gateway.reports.get(`device:${POLLING_LOCK}`) as { connected: boolean }).connected;
+    await expect.poll(heard).toBe(true);
+    // Something that comes after it in every queue.
+    await gateway.execute('unlock', { hwId: LOCK, relockSeconds: null });
+    expect(await unlocked(POLLING_LOCK)).toBe(0);
+  });
+
+  it('is not sent twice when the answer is lost, and says that nobody knows', async () => {
+    await fresh(LOCK);
+    await site.set(LOCK, { faults: { lostResponses: 20 } });
+    await expect(unlock(LOCK)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
+    await site.set(LOCK, { faults: null });
+    await expect.poll(async () => (await commands(LOCK)).length).toBe(1);
+    expect(await unlocked(LOCK)).toBe(1);
+  });
+
+  it('is refused by a failure default response', async () => {
+    await fresh(LOCK);
+    await site.set(LOCK, { faults: { defaultResponse: { status: 0x81, commands: 1 } } });
+    await expect(unlock(LOCK, 30)).rejects.toMatchObject({
+      ...{ code: 'REFUSED', message: 'the lock refused (status 0x81)' },
+    });
+    expect(await unlocked(LOCK)).toBe(0);
+  });
+
+  it('is refused by a status inside a successful response', async () => {
+    await fresh(LOCK);
+    await site.set(LOCK, { faults: { refuse: { status: 1, commands: 1 } } });
+    await expect(unlock(LOCK)).rejects.toMatchObject({ code: 'REFUSED' });
+  });
+
+  it('is jammed when the bolt does not move', async () => {
+    await fresh(LOCK);
+    await site.set(LOCK, { faults: { jammed: true } });
+    expect(await unlock(LOCK)).toEqual({ outcome: 'jammed' });
+  });
+
+  it('is not sent when the lock could get it after the deadline', async () => {
+    await fresh(LOCK);
+    await expect(unlock(LOCK, null, 7_900)).rejects.toMatchObject({ code: 'DEADLINE_PASSED' });
+    expect(await commands(LOCK)).toEqual([]);
+  });
+
+  it('is not sent late behind another frame to the same lock', async () => {
+    await fresh(LOCK);
+    await site.set(LOCK, { faults: { slowMs: 1_000 } });
+    // The second waits for the first in the library, and by then its time is over.
+    const [first, second] = await Promise.allSettled([unlock(LOCK), unlock(LOCK, null, 8_300)]);
+    expect(first).toMatchObject({ status: 'fulfilled' });
+    expect(second).toMatchObject({ reason: { code: 'DEADLINE_PASSED' } });
+    expect(await unlocked(LOCK)).toBe(1);
+  });
+
+  it.each(['MAC_NO_ACK', 'NO_ROUTE'] as const)('knows what %s says of the frame', async (status) => {
+    await fresh(LOCK);
+    await site.set(LOCK, { faults: { confirm: { status, frames: 1 } } });
+    const code = status === 'MAC_NO_ACK' ? 'OUTCOME_UNKNOWN' : 'DEVICE_OFFLINE';
+    await expect(unlock(LOCK)).rejects.toMatchObject({ code });
+    expect((await commands(LOCK)).length).toBe(0);
+  });
+
+  it('goes on when a listener throws', async () => {
+    await fresh(LOCK);
+    isThrowing = true;
+    await site.set(LOCK, { door: 'open' });
+    await expect.poll(() => thrown).toBeGreaterThan(0);
+    isThrowing = false;
+    expect(gateway.logged.join('\n')).toContain('a listener threw');
+    expect(await unlock(LOCK)).toEqual({ outcome: 'confirmed' });
+  });
+
+  it('knows no lock that is not there, and no command but its own', async () => {
+    await expect(unlock('00158d00000000ff')).rejects.toMatchObject({ code: 'INVALID_COMMAND' });
+    await expect(unlock('LOCK')).rejects.toMatchObject({ code: 'INVALID_COMMAND' });
+    await expect(gateway.execute('toggle', null)).rejects.toMatchObject({ code: 'INVALID_COMMAND' });
+  });
+
+  it('tells no digits of a PIN, neither in events nor in the log', async () => {
+    await fresh(LOCK);
+    await site.set(LOCK, { pin: '90210' });
+    const failed = () => gateway.events.some(({ data }) => JSON.stringify(data).includes('unlockFailedPin'));
+    await expect.poll(failed).toBe(true);
+    expect(JSON.stringify([gateway.events, gateway.logged])).not.toMatch(/90210|57,48,50,49,48/);
+  });
+});
