@@ -27,6 +27,7 @@ import { openReconciler } from './reconcile.ts';
 import type { Bus } from './rs485/buses.ts';
 import { openRs485, type Rs485 } from './rs485/rs485.ts';
 import { openSiteImport } from './site-import/import.ts';
+import type { Vault } from './vault.ts';
 import { openZgates, type Zgates } from './zgates/zgates.ts';
 
 export interface EstateOptions {
@@ -36,6 +37,7 @@ export interface EstateOptions {
   systemId: string;
   audit: Audit;
   events: LiveEvents;
+  vault: Pick<Vault, 'seal' | 'open'>;
   clock: Clock;
   /** Whether the wall clock can be believed. */
   clockSynchronised(): boolean;
@@ -61,11 +63,18 @@ export async function openEstate(options: EstateOptions) {
   const common = { database, audit, clock, log, execute, groupName };
   const networks = await openNetworks({
     ...{ database, audit, clock, declared: config.networks },
-    changed: (netId) => log.info({ network: netId }, 'the certificates of a network were changed'),
+    changed(netId) {
+      log.info({ network: netId }, 'the certificates of a network were changed: its gateways connect anew');
+      for (const { link, networkId } of config.zgates)
+        if (networkId === netId && isByTls(config, link)) field.restart(link);
+    },
   });
   const zgates = await openZgates({
     ...{ ...common, events: options.events, declared: config.zgates, networkExists: networks.exists, linkUp },
     connectionChanged: (deviceId, connected) => doors.gatewayChanged(deviceId, connected),
+    ...{ vault: options.vault, certOf: networks.certOf },
+    stateDirectory: join(config.dataDirectory, 'zigbee'),
+    restartLink: (linkId) => field.restart(linkId),
     startJob: (order) => jobs.start(order),
     locksOf: (deviceId) => doors.locksOf(deviceId),
   });
@@ -94,7 +103,7 @@ export async function openEstate(options: EstateOptions) {
     doors: doors.importPlan,
     rs485: rs485.importPlan,
   });
-  const field = opening.use(await openLinks(options, [rs485, zgates, doors], [rs485.event, doors.event]));
+  const field = opening.use(await openLinks(options, { rs485, zgates, doors }));
   tasks.start('RS-485 settings', rs485.applySettings);
   tasks.start('RS-485 reports', rs485.keepReports);
   tasks.start('RS-485 devices', rs485.keepFound);
@@ -173,19 +182,30 @@ function busesOf({ links, zgates }: Config): Bus[] {
     }));
 }
 
-type Listener = Pick<Zgates, 'report' | 'link'>;
+/** A link whose port has no name is one that plays a gateway. */
+function isByTls({ links }: Config, linkId: string): boolean {
+  const options = links.find(({ id }) => id === linkId)?.options ?? {};
+  return !('port' in options) || String(options.port).startsWith('tls://');
+}
+
+type Listener = Pick<Zgates, 'report' | 'link' | 'event'>;
 
 function openLinks(
   { config, clock, log, processes }: EstateOptions,
-  listeners: Listener[],
-  takers: Rs485['event'][],
+  { rs485, zgates, doors }: { rs485: Rs485; zgates: Zgates; doors: Listener },
 ): Promise<Field> {
+  const listeners: Listener[] = [rs485, zgates, doors];
   return openField({
     ...processes,
     directory: join(config.dataDirectory, 'hosts'),
     links: config.links.map((link) => {
       const { id, protocol, host } = link;
-      return { id, protocol, host, options: linkOptions(link) };
+      const own = linkOptions(link);
+      const gateway = zgates.ofLink(id);
+      if (gateway === undefined) return { id, protocol, host, options: own };
+      // Of its start, and not of ours: the latest snapshot, and the certificates that are trusted now.
+      const options = () => ({ ...(own as { [key: string]: Plain }), ...zgates.startOptions(gateway) });
+      return { id, protocol, host, options };
     }),
     clock,
     log,
@@ -196,7 +216,7 @@ function openLinks(
       for (const listener of listeners) listener.link(linkId, up);
     },
     async onEvent(link, event) {
-      for (const take of takers) if (await take(link, event)) return;
+      for (const listener of listeners) if (await listener.event(link, event)) return;
       log.info({ link, kind: event.kind }, 'a link told an event');
     },
   });

@@ -21,6 +21,7 @@ import { siteImportOperations } from './site-import/operations.ts';
 import { statusOperations } from './status/operations.ts';
 import { VERSION } from './version.ts';
 import { writeOperations } from './writes/operations.ts';
+import { zgateLocalOperations } from './zgates/local-operations.ts';
 import { zgateOperations } from './zgates/operations.ts';
 
 export interface Parts {
@@ -53,6 +54,7 @@ export function interfaceOperations(parts: Parts, productSegment = 'access'): Op
     ...doorOperations(parts.doors, productSegment),
     ...rs485Operations(parts.rs485, job),
     ...zgateOperations(parts.zgates, job),
+    ...zgateLocalOperations(parts.zgates),
     ...networkOperations(parts.networks),
     ...catalogueOperations(parts.catalogue, productSegment),
     ...siteImportOperations(parts.siteImport),

@@ -11,6 +11,7 @@ import { silentLog } from '../src/log.ts';
 import { LOCAL_ADMINISTRATOR } from '../src/principal.ts';
 import { siteSchema } from '../src/site-document.ts';
 import { supervise } from '../src/supervise.ts';
+import { openVault } from '../src/vault.ts';
 import { temporaryDatabase, temporaryFolder } from './temporary.ts';
 
 export const DEVICE = 'aaaaaaaa-0000-4000-8000-00000000000a';
@@ -68,6 +69,7 @@ export async function openFieldSite(onBus: Plain[] = [{ kind: 'rs485', hwId: 'io
         audit: { record: (entry) => void audits.push(entry) },
       },
       events: { publish: (event) => void published.push(event), wake() {} },
+      vault: openVault(join(folder, 'keys', 'vault.key')),
       databaseFile: join(folder, 'gatehouse.db'),
       systemId: '0d8c1c1e-7a3e-4f0b-9c57-3a52f1f0a1b2',
       clockSynchronised: () => true,

@@ -1,6 +1,8 @@
 /** What is done with locks and their gateways, end to end through a host process that plays them. */
+import { gunzipSync } from 'node:zlib';
 import { expect, it, vi } from 'vitest';
 import { CALLER, DEVICE, DOOR, LOCK, NETWORK, openFieldSite, ZGATE } from './field-site.ts';
+import { makeFactory } from './simulators/encoder/factory.ts';
 
 const waitFor = <T>(condition: () => T) => vi.waitFor(condition, { timeout: 15_000, interval: 10 });
 type Site = Awaited<ReturnType<typeof openFieldSite>>['first'];
@@ -116,3 +118,42 @@ it('the join window closes when the gateway does not close it', async () => {
   await waitFor(() => expect(first.zgates.get(ZGATE).zgate.permitJoin).toBe(true));
   await waitFor(() => expect(first.zgates.get(ZGATE).zgate.permitJoin).toBe(false));
 });
+
+it('a gateway keeps the secrets of its network, gets its snapshots back, and connects anew with new certificates', async () => {
+  const { first, open } = await openFieldSite();
+  await isUp(first);
+  const started = async (site: Site) => (await site.play('started')) as Record<string, unknown>;
+  const before = await started(first);
+  expect(before).toMatchObject({ cert: null, snapshot: null, restore: false, knownLocks: [LOCK] });
+  await first.play('takeSnapshot', { database: 'one' });
+  await first.play('takeSnapshot', { database: 'two' });
+  const { restarts } = hostOf(first);
+  const cert = (await makeFactory()).root;
+  await first.networks.update(NETWORK, { cert }, CALLER);
+  await vi.waitFor(async () => expect(await started(first)).toMatchObject({ cert }), { timeout: 15_000 });
+  const after = await started(first);
+  expect(after).toMatchObject({ digest: before.digest, panId: before.panId, restore: false });
+  expect(contentOf(after)).toEqual({ database: 'two', backup: null });
+  expect(hostOf(first).restarts).toBe(restarts + 1);
+
+  const [gateway] = first.zgates.snapshots();
+  await first.zgates.restore(ZGATE, gateway?.snapshots.at(-1)?.number, CALLER);
+  await waitFor(() => expect(hostOf(first).restarts).toBe(restarts + 3));
+  await isUp(first);
+  await vi.waitFor(async () => expect(contentOf(await started(first))).toMatchObject({ database: 'two' }), {
+    timeout: 15_000,
+  });
+  await first.close();
+  const second = await open();
+  await isUp(second);
+  expect(await started(second)).toMatchObject({ digest: before.digest, cert });
+});
+
+function hostOf({ field }: Site) {
+  const host = field.state().hosts.find(({ name }) => name === 'zigbee');
+  return { restarts: host?.restarts ?? 0 };
+}
+
+function contentOf({ snapshot }: Record<string, unknown>): unknown {
+  return JSON.parse(gunzipSync(snapshot as Uint8Array).toString());
+}

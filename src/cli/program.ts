@@ -48,6 +48,7 @@ function program(shell: Shell, result: { exitCode: number }): Command {
   addBackup(gatehouse, shell);
   addEvents(gatehouse.command('events').description('What happens on the site'), shell);
   addAudit(gatehouse.command('audit').description('Who did what'), shell, result);
+  addZgate(gatehouse.command('zgate').description('Zigbee gateways and the networks they carry'), shell);
   addBus(gatehouse.command('bus').description('RS-485 buses and what is on them'), shell, result);
   addConfig(gatehouse.command('config').description('The configuration file'), shell, result);
   addVersion(gatehouse, shell);
@@ -280,6 +281,31 @@ function addBackup(parent: Command, shell: Shell): void {
   );
 }
 
+function addZgate(parent: Command, shell: Shell): void {
+  example(
+    addressed(parent.command('list'))
+      .description('List the gateways, with the snapshots of their networks')
+      .option(...JSON_OPTION)
+      .action(async (options: { json?: boolean } & ClientOptions) => {
+        const { printZgates } = await import('./zgate.ts');
+        await printZgates(options, openClient(options, shell), shell);
+      }),
+    'gatehouse zgate list',
+  );
+  example(
+    addressed(parent.command('restore'))
+      .description('Put the network of a snapshot on the coordinator of a gateway, such as a new stick')
+      .argument('<deviceId>', 'UUID of the gateway')
+      .option('--snapshot <number>', 'which one (default: the newest)', whole)
+      .option(...JSON_OPTION)
+      .action(async (id: string, options: { snapshot?: number; json?: boolean } & ClientOptions) => {
+        const { restoreZgate } = await import('./zgate.ts');
+        await restoreZgate(id, options, openClient(options, shell), shell);
+      }),
+    'gatehouse zgate restore 0c7c2c52-1a6f-4c5e-9d3e-2b8f1f0d6a40',
+  );
+}
+
 function addBus(parent: Command, shell: Shell, result: { exitCode: number }): void {
   example(parent, 'gatehouse bus check-profile my-relay.yaml');
   example(
@@ -326,7 +352,7 @@ function addBusDoctor(parent: Command, shell: Shell, result: { exitCode: number 
 }
 
 function whole(text: string): number {
-  if (/^\d{1,3}$/.test(text)) return Number(text);
+  if (/^\d{1,9}$/.test(text)) return Number(text);
   throw new InvalidArgumentError('expected a whole number.');
 }
 

@@ -65,6 +65,8 @@ export interface Field extends AsyncDisposable {
    * OUTCOME_UNKNOWN when it was and nobody knows. Firing the signal asks the driver to stop; its word still decides.
    */
   execute(linkId: string, command: FieldCommand, signal: AbortSignal): Promise<Plain>;
+  /** Has the host of a link start anew, with the options there are then; its other links with it. */
+  restart(linkId: string): void;
   state(): FieldState;
 }
 
@@ -97,7 +99,8 @@ export async function openField(options: FieldOptions): Promise<Field> {
     hosts.set(name, host);
     for (const spec of specs) {
       if (links.has(spec.id)) throw new Error(`two links are called ${spec.id}`);
-      if (!isPlain(spec.options)) throw new Error(`the options of link ${spec.id} are not plain data`);
+      if (typeof spec.options !== 'function' && !isPlain(spec.options))
+        throw new Error(`the options of link ${spec.id} are not plain data`);
       const down = { up: false, since: clock.now(), lastError: undefined };
       links.set(spec.id, { spec, host, reports: new Map(), ...down });
     }
@@ -115,6 +118,7 @@ export async function openField(options: FieldOptions): Promise<Field> {
       refuseInvalid(command);
       return link.host.execute(linkId, command, signal);
     },
+    restart: (linkId) => links.get(linkId)?.host.restart(),
     state: () => ({
       hosts: [...hosts.values()].map((host) => host.state()),
       links: [...links.values()].map((link) => stateOf(link, clock)),

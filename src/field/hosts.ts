@@ -15,6 +15,7 @@ import { supervise } from '../supervise.ts';
 import { DAEMON_DESCRIPTOR } from './channel.ts';
 import type { FieldCommand } from './commands.ts';
 import { type Conversation, type HostListener, openConversation } from './conversation.ts';
+import { isPlain } from './ipc.ts';
 import { forgetProcess, predecessorGone, recordProcess } from './pid-file.ts';
 import { CLOSING_DEADLINE_MS } from './serve.ts';
 
@@ -31,7 +32,8 @@ export interface LinkSpec {
   protocol: string;
   /** Links with the same host share one process. */
   host: string;
-  options: Plain;
+  /** Or what makes them, anew at each start of the process; when it throws, the start is tried again later. */
+  options: Plain | (() => Plain);
 }
 
 export interface HostOptions {
@@ -62,6 +64,8 @@ export interface Host {
   /** Keeps a process running until the signal fires; resolves when it is gone. */
   run(signal: AbortSignal): Promise<void>;
   execute(linkId: string, command: FieldCommand, signal: AbortSignal): Promise<Plain>;
+  /** Ends the process, for the next one to be started at once, with the options there are then. */
+  restart(): void;
   state(): HostState;
 }
 
@@ -69,12 +73,15 @@ export function openHost(options: HostOptions): Host {
   const { name, links, pidFile, clock, listener } = options;
   const log = options.log.child({ host: name });
   const linkIds = new Set(links.map(({ id }) => id));
-  let current: { pid: number; conversation: Conversation } | undefined;
+  let current: { pid: number; conversation: Conversation; restart(): void } | undefined;
   let starts = 0;
 
-  async function runOnce(signal: AbortSignal): Promise<never> {
+  /** Returns when it was to be started anew. */
+  async function runProcess(signal: AbortSignal): Promise<void> {
     await predecessorGone({ file: pidFile, clock, log, kill: options.kill, signal });
     signal.throwIfAborted();
+    const started = links.map((link) => ({ ...link, options: optionsOf(link) }));
+    const anew = Promise.withResolvers<string>();
     const child = spawnHost(options, log);
     using conversation = openConversation({ stream: child.stream, linkIds, listener, clock, log });
     let reason = 'asked to end';
@@ -82,20 +89,24 @@ export function openHost(options: HostOptions): Host {
       if (child.pid === undefined) throw new Error(await child.exited);
       starts += 1;
       await recordProcess(pidFile, child.pid);
-      current = { pid: child.pid, conversation };
+      current = { pid: child.pid, conversation, restart: () => anew.resolve(ANEW) };
       log.info({ pid: child.pid }, `host ${name} runs as process ${child.pid}`);
-      conversation.start(links.map(({ id, protocol, options: own }) => ({ id, protocol, options: own })));
-      reason = await Promise.race([child.exited, conversation.failed, fired(signal)]);
+      conversation.start(started.map(({ id, protocol, options: own }) => ({ id, protocol, options: own })));
+      reason = await Promise.race([child.exited, conversation.failed, fired(signal), anew.promise]);
     } finally {
       current = undefined;
       const error = { code: 'LINK_LOST', message: `its host process ended (${reason})` } as const;
       for (const id of linkIds) listener.link(id, false, error);
-      await end(child, { politely: signal.aborted, clock, log });
+      await end(child, { politely: signal.aborted || reason === ANEW, clock, log });
       // What it wrote before its end is still read: answers and events that came in time count.
       await settlesWithin(conversation.failed, EXIT_MARGIN_MS, clock);
       await forgetProcess(pidFile);
     }
-    throw new Error(`${reason}; ${await child.exited}`);
+    if (reason !== ANEW) throw new Error(`${reason}; ${await child.exited}`);
+  }
+
+  async function runOnce(signal: AbortSignal): Promise<never> {
+    for (;;) await runProcess(signal);
   }
 
   return {
@@ -105,6 +116,7 @@ export function openHost(options: HostOptions): Host {
         throw new DriverError('LINK_LOST', `link ${linkId} is down: its host process does not run`);
       return current.conversation.execute(linkId, command, signal);
     },
+    restart: () => current?.restart(),
     state: () => ({
       name,
       pid: current?.pid,
@@ -112,6 +124,16 @@ export function openHost(options: HostOptions): Host {
       restarts: Math.max(0, starts - 1),
     }),
   };
+}
+
+/** Why a process was ended. */
+const ANEW = 'to be started anew';
+
+/** Throws when they are not plain data. */
+function optionsOf({ id, options }: LinkSpec): Plain {
+  const own = typeof options === 'function' ? options() : options;
+  if (isPlain(own)) return own;
+  throw new Error(`the options of link ${id} are not plain data within bounds`);
 }
 
 interface Child {

@@ -10,9 +10,11 @@ import {
   type StateReport,
 } from '../../drivers/driver.ts';
 import type { Log } from '../log.ts';
-import { supervise } from '../supervise.ts';
+import { type Backoff, DEFAULT_BACKOFF, supervise } from '../supervise.ts';
 import { type Failure, isPlain, TEXT_MAX } from './ipc.ts';
 
+/** To try costs little, and whoever plugs an adapter in again stands there and waits. */
+const LINK_BACKOFF: Backoff = { ...DEFAULT_BACKOFF, longestMs: 1_000 };
 /** A coordinator that restores its network takes a minute. */
 const OPENING_DEADLINE_MS = 120_000;
 /** For a driver to end after its signal has fired, and again to close. */
@@ -68,7 +70,8 @@ export function openLink(link: LinkOptions): Link {
   }
 
   return {
-    run: (signal) => supervise({ name: `link ${id}`, run: runOnce, signal, clock, log }),
+    run: (signal) =>
+      supervise({ name: `link ${id}`, run: runOnce, signal, clock, log, backoff: LINK_BACKOFF }),
     async execute(command, signal) {
       if (!current) throw new DriverError('LINK_LOST', `link ${id} is down`);
       if (command.deadline <= clock.monotonic()) {

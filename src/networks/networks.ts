@@ -49,6 +49,8 @@ export async function openNetworks({ database, audit, clock, declared, changed }
 
   return {
     get,
+    /** PEM; null when it trusts nothing, or there is no such network. */
+    certOf: (netId: string): string | null => table.network.get(netId)?.cert ?? null,
     exists: (netId: string) => table.network.get(netId) !== undefined,
 
     list({ cursor = '', limit, description = '' }: ListQuery): { items: Network[]; next: string | null } {

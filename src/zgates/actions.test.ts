@@ -187,7 +187,7 @@ describe('allowed channels that exclude the present one', () => {
       ['zigbee-channel-move', 'gatehouse'],
     ]);
     expect(bed.commands).toEqual([{ link: 'zb-1', kind: 'moveChannel', data: { channel: 15 } }]);
-    expect(await state(bed)).toMatchObject({ inForce: true, move: null, failure: null });
+    await expect.poll(() => state(bed)).toMatchObject({ inForce: true, move: null, failure: null });
   });
 
   it('wait for confirmation otherwise, and say so', async () => {

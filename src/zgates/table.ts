@@ -46,6 +46,52 @@ export function existing(table: Pick<ZgateTable, 'zgate'>, deviceId: string): Zg
 export type ZgateTable = ReturnType<typeof openZgateTable>;
 
 export function openZgateTable({ prepare }: Prepare) {
+  return { ...gatewayStatements(prepare), ...networkStatements(prepare) };
+}
+
+/** A snapshot without its content. */
+export interface SnapshotRow {
+  seq: number;
+  taken_at: number;
+  locks: number;
+  hw_id: string;
+  zigbee_channel: number | null;
+  bytes: number;
+}
+
+/** What it takes to start a gateway as what it was. */
+function networkStatements(prepare: Prepare['prepare']) {
+  return {
+    network: prepare<[string], { sealed: Buffer; restore_seq: number | null }>(
+      'SELECT sealed, restore_seq FROM zgate_network WHERE device_id = ?',
+    ),
+    insertNetwork: prepare<[string, Buffer]>('INSERT INTO zgate_network (device_id, sealed) VALUES (?, ?)'),
+    setRestore: prepare<[number | null, string]>(
+      'UPDATE zgate_network SET restore_seq = ? WHERE device_id = ?',
+    ),
+    /** Newest first. */
+    snapshots: prepare<[string], SnapshotRow>(
+      `SELECT seq, taken_at, locks, hw_id, zigbee_channel, bytes FROM zgate_snapshot
+       WHERE device_id = ? ORDER BY seq DESC`,
+    ),
+    sealedSnapshot: prepare<[string, number], { sealed: Buffer }>(
+      'SELECT sealed FROM zgate_snapshot WHERE device_id = ? AND seq = ?',
+    ),
+    insertSnapshot: prepare<[string, string, number, number, string, number | null, number, Buffer]>(
+      `INSERT OR IGNORE INTO zgate_snapshot
+         (device_id, event_id, taken_at, locks, hw_id, zigbee_channel, bytes, sealed)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    ),
+    /** All but the newest of a gateway, and the one that is to be restored. */
+    pruneSnapshots: prepare<[string, string, number, string]>(
+      `DELETE FROM zgate_snapshot WHERE device_id = ?
+         AND seq NOT IN (SELECT seq FROM zgate_snapshot WHERE device_id = ? ORDER BY seq DESC LIMIT ?)
+         AND seq IS NOT (SELECT restore_seq FROM zgate_network WHERE device_id = ?)`,
+    ),
+  };
+}
+
+function gatewayStatements(prepare: Prepare['prepare']) {
   return {
     zgate: prepare<[string], ZgateRow>(`SELECT ${COLUMNS} FROM zgate WHERE device_id = ?`),
     all: prepare<[], ZgateRow>(`SELECT ${COLUMNS} FROM zgate ORDER BY device_id`),

@@ -9,10 +9,22 @@ import { authenticate, lanApp, send } from '../../test/things-app.ts';
 import type { AuditEntry } from '../audit/audit.ts';
 import type { LiveEvent } from '../events/events.ts';
 import { silentLog } from '../log.ts';
+import type { Vault } from '../vault.ts';
 import type { GatewayLock } from './gateway-locks.ts';
 import type { StartJob } from './moves.ts';
 import { zgateOperations } from './operations.ts';
-import { type DeclaredGateway, openZgates } from './zgates.ts';
+import { type DeclaredGateway, openZgates, type Zgates } from './zgates.ts';
+
+const SEAL = Buffer.from('sealed ');
+/** Shows what is sealed, and where it may be opened. */
+const VAULT: Pick<Vault, 'seal' | 'open'> = {
+  seal: (plain, context) => Buffer.concat([SEAL, Buffer.from(`${context}\n`), plain]),
+  open(sealed, context) {
+    const head = Buffer.concat([SEAL, Buffer.from(`${context}\n`)]);
+    if (!head.equals(sealed.subarray(0, head.length))) throw new Error('sealed elsewhere');
+    return Buffer.from(sealed.subarray(head.length));
+  },
+};
 
 interface StartedJob {
   order: Parameters<StartJob>[0];
@@ -42,6 +54,7 @@ export async function openTestbed({ database, declared = [GATEWAY] }: Options = 
   const published: LiveEvent[] = [];
   const commands: { link: string; kind: string; data: Plain }[] = [];
   const jobs: StartedJob[] = [];
+  const restarts: string[] = [];
   const played = {
     answer: (): Plain | Promise<Plain> => ({ zigbeeChannel: 15 }),
     linkUp: true,
@@ -57,6 +70,10 @@ export async function openTestbed({ database, declared = [GATEWAY] }: Options = 
     groupName: (id) => ({ g1: 'Floor 2' })[id],
     networkExists: (id) => id === NETWORK,
     linkUp: () => played.linkUp,
+    vault: VAULT,
+    restartLink: (link) => void restarts.push(link),
+    certOf: (id) => (id === NETWORK ? 'PEM' : null),
+    stateDirectory: '/state',
     locksOf: () => played.locks,
     async startJob(order) {
       const stop = new AbortController();
@@ -74,13 +91,9 @@ export async function openTestbed({ database, declared = [GATEWAY] }: Options = 
     },
     random: () => 0.999_999,
   });
-  const surface = {
-    ...{ kind: 'lan', basePath: '', rate: () => ({ perSecond: 1_000, burst: 1_000 }) },
-    authenticate: (offered: Parameters<typeof authenticate>[0]) => ({ ...authenticate(offered), id: CALLER }),
-  } as const;
-  const app = lanApp({ operations: zgateOperations(zgates, z.unknown()), surface });
+  const app = served(zgates);
   return {
-    ...{ database: kept, clock, audits, published, commands, played, jobs, zgates },
+    ...{ database: kept, clock, audits, published, commands, played, jobs, restarts, zgates },
     report(more: Partial<GatewayReport> = {}, link = 'zb-1') {
       const state = {
         ...{
@@ -115,4 +128,14 @@ export async function openTestbed({ database, declared = [GATEWAY] }: Options = 
     get: (path: string, as = 'service-tool') => send('GET', `/network/zgate${path}`, { as, app }),
     send: (method: string, path: string, options: object) => send(method, path, { app, ...options }),
   };
+}
+
+function served(zgates: Zgates) {
+  const surface = {
+    kind: 'lan',
+    basePath: '',
+    rate: () => ({ perSecond: 1_000, burst: 1_000 }),
+    authenticate: (offered: Parameters<typeof authenticate>[0]) => ({ ...authenticate(offered), id: CALLER }),
+  } as const;
+  return lanApp({ operations: zgateOperations(zgates, z.unknown()), surface });
 }

@@ -10,6 +10,8 @@ import { type Joining, openJoining } from './joining.ts';
 import { openMap } from './map.ts';
 import { type Moves, type MovesOptions, openMoves } from './moves.ts';
 import type { Edit, ListQuery, Wanted, Zgate, ZgateState } from './schema.ts';
+import { openSnapshots, type SnapshotsOptions } from './snapshots.ts';
+import { startOptions } from './start-options.ts';
 import { existing, openZgateTable, type ZgateRow, type ZgateTable } from './table.ts';
 
 export interface Caller {
@@ -28,9 +30,14 @@ export interface DeclaredGateway {
 
 export interface ZgatesOptions
   extends Omit<ChannelsOptions, 'table' | 'gatewayOfLink' | 'move'>,
-    Pick<MovesOptions, 'startJob' | 'locksOf' | 'linkUp'> {
+    Pick<MovesOptions, 'startJob' | 'locksOf' | 'linkUp'>,
+    Pick<SnapshotsOptions, 'vault' | 'restartLink'> {
   audit: Audit;
   declared: readonly DeclaredGateway[];
+  /** Below it each gateway has a folder for its driver's files. */
+  stateDirectory: string;
+  /** PEM of what gateways of a network reached by TLS must show; null: nothing is trusted. */
+  certOf(networkId: string): string | null;
   groupName(groupId: string): string | undefined;
   networkExists(networkId: string): boolean;
 }
@@ -40,7 +47,7 @@ export type Zgates = Awaited<ReturnType<typeof openZgates>>;
 const FIELDS = ['name', 'description', 'groupId', 'allowedChannels'] as const satisfies (keyof Wanted)[];
 
 export async function openZgates(options: ZgatesOptions) {
-  const { database, declared } = options;
+  const { database, declared, log } = options;
   const table = openZgateTable(database);
   await declare(options, table);
   const gatewayOfLink = new Map(declared.map(({ link, deviceId }) => [link, deviceId]));
@@ -54,6 +61,7 @@ export async function openZgates(options: ZgatesOptions) {
     return (known?.connected && known.state?.permitJoin) ?? false;
   };
   const joining = await openJoining({ ...parts, isOpen });
+  const snapshots = await openSnapshots(parts);
 
   function get(deviceId: string): { zgate: Zgate; revision: number } {
     const row = existing(table, deviceId);
@@ -95,7 +103,25 @@ export async function openZgates(options: ZgatesOptions) {
       channels.link(linkId, up);
       const deviceId = gatewayOfLink.get(linkId);
       if (!up && deviceId !== undefined) joining.linkLost(deviceId);
+      if (!up) return;
+      snapshots
+        .linkUp(linkId)
+        .catch((error) =>
+          log.error({ link: linkId, err: error }, 'that a network is restored was not stored'),
+        );
     },
+    /** Resolves when it is durable; false when it is none of a gateway. */
+    event: snapshots.event,
+    /** Of the link of a gateway, beside what the configuration says. */
+    startOptions: startOptions({ ...parts, snapshots }),
+    restore: snapshots.restore,
+    snapshots: () =>
+      table.all.all().map((row) => {
+        const { deviceId, name, hwId, zigbeeChannel } = toZgate(row);
+        const linkUp = gatewayOfLink.get(row.link) === deviceId ? (options.linkUp(row.link) ?? null) : null;
+        const list = snapshots.list(deviceId);
+        return { deviceId, name, link: row.link, linkUp, hwId, zigbeeChannel, snapshots: list };
+      }),
     /** For supervise, as are the next. */
     applyChannels: reconciler.run,
     applySummary: reconciler.summary,

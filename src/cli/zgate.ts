@@ -1,0 +1,36 @@
+/** `gatehouse zgate`: the networks of Zigbee gateways, as they were, and back. */
+import type { ZigbeeRestored, ZigbeeSnapshots } from '../zgates/local-operations.ts';
+import type { Client } from './client.ts';
+import { printJson, type Shell, table } from './shell.ts';
+
+export async function printZgates(options: { json?: boolean }, client: Client, shell: Shell): Promise<void> {
+  const { items } = await client.call<ZigbeeSnapshots>('GET', '/local/zgates');
+  if (options.json) return printJson(shell, items);
+  if (items.length === 0) shell.stdout.write('The configuration has no Zigbee gateway.\n');
+  for (const { deviceId, name, link, linkUp, hwId, zigbeeChannel, snapshots } of items) {
+    const up = linkUp === null ? 'not configured' : linkUp ? 'up' : 'down';
+    const where = `${hwId ?? 'coordinator unknown'}, channel ${zigbeeChannel ?? 'unknown'}`;
+    shell.stdout.write(`${deviceId}  ${name ?? ''}\n  link ${link} ${up}, ${where}\n`);
+    const rows = snapshots.map((one) => [
+      ...[`  ${one.number}`, one.takenAt, `${one.locks}`, one.hwId, `${one.zigbeeChannel ?? '-'}`],
+    ]);
+    const head = ['  SNAPSHOT', 'TAKEN', 'LOCKS', 'COORDINATOR', 'CHANNEL'];
+    shell.stdout.write(rows.length === 0 ? '  no snapshot yet\n' : table([head, ...rows]));
+  }
+}
+
+export async function restoreZgate(
+  deviceId: string,
+  { snapshot, json = false }: { snapshot?: number; json?: boolean },
+  client: Client,
+  shell: Shell,
+): Promise<void> {
+  const body = snapshot === undefined ? {} : { snapshot };
+  const path = `/local/zgate/${encodeURIComponent(deviceId)}/restore`;
+  const restored = await client.call<ZigbeeRestored>('POST', path, body);
+  if (json) return printJson(shell, restored);
+  const { snapshot: number, takenAt, locks } = restored;
+  shell.stdout.write(
+    `Snapshot ${number} of ${takenAt} (${locks} locks) goes to the coordinator. gatehouse zgate list shows when its link is up.\n`,
+  );
+}

@@ -1,0 +1,149 @@
+/**
+ * What a gateway is started with, so that it is what it was: the secrets of its network, drawn once for good, and a
+ * snapshot of all that the driver keeps in files. Both are sealed under a key that no backup of the database holds.
+ */
+import { randomBytes, randomInt } from 'node:crypto';
+import { z } from 'zod';
+import type { DriverEvent } from '../../drivers/driver.ts';
+import { snapshot } from '../../drivers/zgate.ts';
+import type { Audit } from '../audit/audit.ts';
+import type { Clock } from '../clock.ts';
+import type { Database } from '../database/database.ts';
+import { GatehouseError } from '../errors.ts';
+import type { Log } from '../log.ts';
+import type { Caller } from '../principal.ts';
+import type { Vault } from '../vault.ts';
+import { existing, type SnapshotRow, type ZgateTable } from './table.ts';
+
+/** One an hour, and one for each lock that joins or leaves: a day, or an evening of commissioning. */
+const SNAPSHOTS_KEPT = 20;
+/** IEEE 802.15.4: 0xffff is a broadcast; Zigbee specification R22, 3.6.1.3: 0xfffe is none. */
+const PAN_ID_MAX = 0xff_fd;
+const KEY_BYTES = 16;
+const EXTENDED_PAN_ID_BYTES = 8;
+
+const secretsSchema = z.object({ panId: z.int(), extPanId: z.string(), networkKey: z.string() });
+export type NetworkSecrets = z.infer<typeof secretsSchema>;
+
+export interface SnapshotsOptions {
+  database: Database;
+  table: ZgateTable;
+  audit: Audit;
+  clock: Clock;
+  log: Log;
+  vault: Pick<Vault, 'seal' | 'open'>;
+  declared: readonly { deviceId: string }[];
+  gatewayOfLink: ReadonlyMap<string, string>;
+  /** Has the host of a link start anew, with what it is given then. */
+  restartLink(linkId: string): void;
+}
+
+export type Snapshots = Awaited<ReturnType<typeof openSnapshots>>;
+
+export async function openSnapshots(options: SnapshotsOptions) {
+  const { database, table, audit, clock, log, vault } = options;
+  await drawSecrets(options);
+
+  function secretsOf(deviceId: string): NetworkSecrets {
+    const row = table.network.get(deviceId);
+    if (!row) throw new Error(`gateway ${deviceId} has no network secrets`);
+    return secretsSchema.parse(JSON.parse(vault.open(row.sealed, secretsContext(deviceId)).toString()));
+  }
+
+  function chosen(deviceId: string, number: number | undefined): SnapshotRow {
+    const all = table.snapshots.all(deviceId);
+    const one = number === undefined ? all[0] : all.find(({ seq }) => seq === number);
+    if (one) return one;
+    const which = number === undefined ? 'no snapshot yet' : `no snapshot ${number}`;
+    throw new GatehouseError(
+      'NOT_FOUND',
+      `The gateway has ${which}: gatehouse zgate list names those it has.`,
+    );
+  }
+
+  return {
+    /** For the options of its link. */
+    startOf(deviceId: string): { network: NetworkSecrets; snapshot: Uint8Array | null; restore: boolean } {
+      const network = secretsOf(deviceId);
+      const wanted = table.network.get(deviceId)?.restore_seq ?? null;
+      const seq = wanted ?? table.snapshots.all(deviceId)[0]?.seq;
+      const row = seq === undefined ? undefined : table.sealedSnapshot.get(deviceId, seq);
+      const archive = row ? new Uint8Array(vault.open(row.sealed, snapshotContext(deviceId))) : null;
+      return { network, snapshot: archive, restore: wanted !== null && archive !== null };
+    },
+
+    list: (deviceId: string) =>
+      table.snapshots.all(deviceId).map(({ seq, taken_at, locks, hw_id, zigbee_channel, bytes }) => ({
+        ...{ number: seq, takenAt: new Date(taken_at).toISOString(), locks, hwId: hw_id },
+        ...{ zigbeeChannel: zigbee_channel, bytes },
+      })),
+
+    /** The network of a snapshot, the newest by default, goes to the coordinator that is there now. */
+    async restore(deviceId: string, number: number | undefined, { principal, correlationId }: Caller) {
+      const { link } = existing(table, deviceId);
+      const one = chosen(deviceId, number);
+      await database.commit(() => {
+        table.setRestore.run(one.seq, deviceId);
+        const object = `zgate/${deviceId}`;
+        const detail = { snapshot: one.seq, locks: one.locks };
+        audit.record({
+          principal,
+          action: 'zgate.restore',
+          object,
+          outcome: 'accepted',
+          detail,
+          correlationId,
+        });
+      });
+      options.restartLink(link);
+      return { deviceId, snapshot: one.seq, takenAt: new Date(one.taken_at).toISOString(), locks: one.locks };
+    },
+
+    /** The link is up: what was to be restored is. It starts once more, or it would restore again when it breaks. */
+    async linkUp(linkId: string): Promise<void> {
+      const deviceId = options.gatewayOfLink.get(linkId);
+      if (deviceId === undefined || (table.network.get(deviceId)?.restore_seq ?? null) === null) return;
+      await database.commit(() => table.setRestore.run(null, deviceId));
+      log.info({ gateway: deviceId, link: linkId }, 'the network of a gateway was restored');
+      options.restartLink(linkId);
+    },
+
+    /** Resolves when it is durable: true, or false when it is none of ours. */
+    async event(linkId: string, { id, kind, data }: DriverEvent): Promise<boolean> {
+      const deviceId = options.gatewayOfLink.get(linkId);
+      if (deviceId === undefined || kind !== 'snapshot') return false;
+      const { data: told } = snapshot.safeParse(data);
+      if (!told) {
+        log.warn({ link: linkId }, 'a gateway told a snapshot that is none; it was dropped');
+        return true;
+      }
+      const { archive, locks, hwId, zigbeeChannel } = told;
+      const sealed = vault.seal(archive, snapshotContext(deviceId));
+      await database.commit(() => {
+        const bytes = archive.length;
+        table.insertSnapshot.run(deviceId, id, clock.now(), locks, hwId, zigbeeChannel, bytes, sealed);
+        table.pruneSnapshots.run(deviceId, deviceId, SNAPSHOTS_KEPT, deviceId);
+      });
+      return true;
+    },
+  };
+}
+
+async function drawSecrets({ database, table, vault, declared }: SnapshotsOptions): Promise<void> {
+  const without = declared.filter(({ deviceId }) => !table.network.get(deviceId));
+  if (without.length === 0) return;
+  await database.commit(() => {
+    for (const { deviceId } of without) {
+      const secrets: NetworkSecrets = {
+        panId: randomInt(1, PAN_ID_MAX + 1),
+        extPanId: randomBytes(EXTENDED_PAN_ID_BYTES).toString('hex'),
+        networkKey: randomBytes(KEY_BYTES).toString('hex'),
+      };
+      const plain = Buffer.from(JSON.stringify(secrets));
+      table.insertNetwork.run(deviceId, vault.seal(plain, secretsContext(deviceId)));
+    }
+  });
+}
+
+const secretsContext = (deviceId: string) => `zgate network ${deviceId}`;
+const snapshotContext = (deviceId: string) => `zgate snapshot ${deviceId}`;
