@@ -1,26 +1,29 @@
 /** A simulated lock: a node with the clusters of one, and what a person does to it. */
 
-import { openAilments } from './ailments.ts';
+import { type Ailments, openAilments } from './ailments.ts';
 import type { Air } from './air/air.ts';
 import { type OpenNode, openNode, type Routers } from './air/node.ts';
 import type { Executed } from './clusters/door-lock/bolt.ts';
 import { MODE } from './clusters/door-lock/bolt.ts';
-import { DOOR_LOCK, openDoorLock } from './clusters/door-lock/cluster.ts';
+import { DOOR_LOCK, type DoorLock, openDoorLock } from './clusters/door-lock/cluster.ts';
 import {
+  type Alarms,
+  type Battery,
   diagnosticsCluster,
+  type Firmware,
   identifyCluster,
   lockBasic,
   openAlarms,
   powerCluster,
 } from './clusters/general.ts';
-import { OTA, openOta } from './clusters/ota.ts';
+import { OTA, type OtaClient, openOta } from './clusters/ota.ts';
 import { openPollControl } from './clusters/poll-control.ts';
-import { openVendor } from './clusters/vendor.ts';
+import { openVendor, type Vendor } from './clusters/vendor.ts';
 import type { Faults, LockChange, LockPlan } from './plan.ts';
 import { installKey } from './stick/security.ts';
 import type { Stick } from './stick/stick.ts';
 import type { Time } from './time.ts';
-import { openDevice, type Received } from './zcl/device.ts';
+import { type Device, openDevice, type Received } from './zcl/device.ts';
 
 /** What a test or a person may know about a lock. Times are milliseconds of CLOCK_MONOTONIC. */
 export interface LockState {
@@ -160,22 +163,42 @@ export function openLock(plan: LockPlan, { time, air, stick, random, routers }: 
       changeNode(change);
       happen(change);
     },
-    state: () => ({
-      ...{ ieee: plan.ieee, isJoined: node.network !== undefined, isReachable: air().reaches(node) },
-      ...{ nwk: node.nwk, channel: node.network?.channel ?? null, parent: node.parent ?? null },
-      ...{ lockState: door.bolt.state.lock, doorState: door.bolt.state.door },
-      ...{ operatingMode: door.bolt.state.mode, autoRelockSeconds: door.bolt.state.relockSeconds },
-      ...{ executed: door.bolt.executed(), received: device.received() },
-      pins: door.users.list('pin').map((one) => ({ ...one, code: one.code.toString() })),
-      rfids: door.users.list('rfid').map((one) => ({ ...one, code: one.code.toString('hex') })),
-      ...{ schedules: door.schedules.describe(), alarms: alarms.count(), battery: { ...battery } },
-      ...{ bindings: [...node.bindings], reporting: device.reporting() },
-      firmware: { version: firmware.version, build: firmware.build, download: ota.describe() },
-      vendor: vendor
-        ? { versions: { ...vendor.versions }, applied: vendor.applied(), lastRefusal: vendor.lastRefusal() }
-        : null,
-      faults: ailments.faults(),
-    }),
+    state: () =>
+      describe({ plan, air, node, door, device, alarms, battery, firmware, ota, vendor, ailments }),
+  };
+}
+
+interface Parts {
+  plan: LockPlan;
+  air: () => Air;
+  node: OpenNode;
+  door: DoorLock;
+  device: Device;
+  alarms: Alarms;
+  battery: Battery;
+  firmware: Firmware;
+  ota: OtaClient;
+  vendor: Vendor | undefined;
+  ailments: Ailments;
+}
+
+function describe(parts: Parts): LockState {
+  const { plan, air, node, door, device, alarms, battery, firmware, ota, vendor, ailments } = parts;
+  return {
+    ...{ ieee: plan.ieee, isJoined: node.network !== undefined, isReachable: air().reaches(node) },
+    ...{ nwk: node.nwk, channel: node.network?.channel ?? null, parent: node.parent ?? null },
+    ...{ lockState: door.bolt.state.lock, doorState: door.bolt.state.door },
+    ...{ operatingMode: door.bolt.state.mode, autoRelockSeconds: door.bolt.state.relockSeconds },
+    ...{ executed: door.bolt.executed(), received: device.received() },
+    pins: door.users.list('pin').map((one) => ({ ...one, code: one.code.toString() })),
+    rfids: door.users.list('rfid').map((one) => ({ ...one, code: one.code.toString('hex') })),
+    ...{ schedules: door.schedules.describe(), alarms: alarms.count(), battery: { ...battery } },
+    ...{ bindings: [...node.bindings], reporting: device.reporting() },
+    firmware: { version: firmware.version, build: firmware.build, download: ota.describe() },
+    vendor: vendor
+      ? { versions: { ...vendor.versions }, applied: vendor.applied(), lastRefusal: vendor.lastRefusal() }
+      : null,
+    faults: ailments.faults(),
   };
 }
 

@@ -39,6 +39,8 @@ export interface Node {
 }
 
 export interface Station {
+  /** Another one after each reset: what waited in its memory is gone. */
+  epoch(): object;
   network(): Network | undefined;
   hear(frame: Aps, lqi: number): void;
 }
@@ -82,62 +84,37 @@ const APS_ACK_MS = 4_800;
 const NO_ROUTE_MS = 60;
 
 export function openAir(time: Time, nodes: Map<string, Node>, station: Station, initial: AirOptions): Air {
-  let options = initial;
-  let random = openRandom(options.seed);
-  let failing: { status: ConfirmFault; frames: number } | null = null;
+  const losses = openLosses(initial, () => {
+    counters.lost += 1;
+  });
   let upFree = 0;
   const counters: AirCounters = { down: 0, up: 0, lost: 0, expired: 0 };
   const byIeee = (ieee: string) => nodes.get(ieee);
-  const soon = (milliseconds: number, action: () => void) =>
-    milliseconds > 0 ? void time.after(milliseconds, action) : action();
-
-  function reaches(node: Node): boolean {
-    const ours = station.network();
-    const theirs = node.network;
-    if (!ours || !theirs || !node.isOnline) return false;
+  const soon = (milliseconds: number, action: () => void) => soonAfter(time, milliseconds, action);
+  const reaches = (node: Node): boolean => {
     const parent = node.parent === undefined ? undefined : byIeee(node.parent);
     if (node.parent !== undefined && !(parent && reaches(parent))) return false;
-    return (
-      ours.panId === theirs.panId &&
-      ours.channel === theirs.channel &&
-      ours.key.equals(theirs.key) &&
-      ours.extendedPanId.equals(theirs.extendedPanId)
-    );
-  }
-  function isLost(): boolean {
-    if (options.lossRate === 0 || random() >= options.lossRate) return false;
-    counters.lost += 1;
-    return true;
-  }
-  function givenFault(node: Node | undefined): number | undefined {
-    const fault = node?.confirmFault() ?? failing?.status;
-    if (fault === undefined) return undefined;
-    if (failing && failing.frames > 0)
-      failing = failing.frames > 1 ? { ...failing, frames: failing.frames - 1 } : null;
-    return CONFIRM_FAULTS[fault];
-  }
+    return node.isOnline && isSame(station.network(), node.network);
+  };
+
   /** Keeps a frame until the node polls, as its parent does. */
   function hold(node: Node, due: number, settled: (isTaken: boolean) => void): void {
+    const epoch = station.epoch();
     const wait = Math.min(due - time.now(), INDIRECT_MS);
     time.after(Math.max(0, wait), () => {
-      const isTaken = wait < INDIRECT_MS && reaches(node);
+      const isKept = node.parent !== undefined || epoch === station.epoch();
+      const isTaken = isKept && wait < INDIRECT_MS && reaches(node);
       if (!isTaken) counters.expired += 1;
       settled(isTaken);
     });
   }
-  function deliver(node: Node, frame: Aps): boolean {
-    if (node.misses()) return false;
-    node.hear(frame);
-    return true;
-  }
-
   return {
     unicast(frame, isAcknowledged, confirm) {
       counters.down += 1;
       const node = nodes.values().find(({ nwk, network }) => network && nwk === frame.destination);
-      const fault = givenFault(node);
-      if (fault !== undefined) return soon(options.airMs, () => confirm(fault));
-      if (!node) return soon(Math.max(options.airMs, NO_ROUTE_MS), () => confirm(STATUS.nwkNoRoute));
+      const fault = losses.fault(node);
+      if (fault !== undefined) return soon(losses.options().airMs, () => confirm(fault));
+      if (!node) return soon(Math.max(losses.options().airMs, NO_ROUTE_MS), () => confirm(STATUS.nwkNoRoute));
       /** The first hop is all that the MAC can vouch for. */
       const isDirect = node.parent === undefined;
       const settled = (isHeard: boolean, failure: number) => {
@@ -147,7 +124,7 @@ export function openAir(time: Time, nodes: Map<string, Node>, station: Station, 
       };
       const due = node.nextPoll(time.now());
       if (due !== undefined) {
-        if (!isDirect && !isAcknowledged) soon(options.airMs, () => confirm(STATUS.success));
+        if (!isDirect && !isAcknowledged) soon(losses.options().airMs, () => confirm(STATUS.success));
         hold(node, due, (isTaken) => {
           const isHeard = isTaken && deliver(node, frame);
           if (isDirect || isAcknowledged)
@@ -155,17 +132,17 @@ export function openAir(time: Time, nodes: Map<string, Node>, station: Station, 
         });
         return;
       }
-      soon(options.airMs, () => {
-        if (!reaches(node) || isLost()) return settled(false, STATUS.macNoAck);
+      soon(losses.options().airMs, () => {
+        if (!reaches(node) || losses.isLost()) return settled(false, STATUS.macNoAck);
         const isHeard = deliver(node, frame);
         settled(isHeard || !isAcknowledged, STATUS.macNoAck);
       });
     },
     broadcast(frame) {
       counters.down += 1;
-      soon(options.airMs, () => {
+      soon(losses.options().airMs, () => {
         for (const node of nodes.values()) {
-          if (!reaches(node) || isLost()) continue;
+          if (!reaches(node) || losses.isLost()) continue;
           const due = node.nextPoll(time.now());
           if (due === undefined) deliver(node, frame);
           // 0xFFFD is for those who always listen (Zigbee specification, 3.6.5).
@@ -176,9 +153,9 @@ export function openAir(time: Time, nodes: Map<string, Node>, station: Station, 
     },
     up(node, frame) {
       if (!reaches(node)) return false;
-      if (isLost()) return true;
+      if (losses.isLost()) return true;
       const now = time.now();
-      upFree = Math.max(upFree + UP_GAP_MS, now + Math.max(options.airMs, UP_GAP_MS));
+      upFree = Math.max(upFree + UP_GAP_MS, now + Math.max(losses.options().airMs, UP_GAP_MS));
       time.after(upFree - now, () => {
         counters.up += 1;
         const relay = node.parent === undefined ? node : (byIeee(node.parent) ?? node);
@@ -189,14 +166,63 @@ export function openAir(time: Time, nodes: Map<string, Node>, station: Station, 
     nodes: () => [...nodes.values()],
     byIeee,
     reaches,
-    change(changes) {
+    change: losses.change,
+    options: losses.options,
+    fail: losses.fail,
+    counters,
+  };
+}
+
+function isSame(ours: Network | undefined, theirs: Network | undefined): boolean {
+  return (
+    ours !== undefined &&
+    theirs !== undefined &&
+    ours.panId === theirs.panId &&
+    ours.channel === theirs.channel &&
+    ours.key.equals(theirs.key) &&
+    ours.extendedPanId.equals(theirs.extendedPanId)
+  );
+}
+
+/** What is lost by chance, and what fails because it was told to. */
+function openLosses(initial: AirOptions, lost: () => void) {
+  let options = initial;
+  let random = openRandom(options.seed);
+  let failing: { status: ConfirmFault; frames: number } | null = null;
+  return {
+    isLost(): boolean {
+      if (options.lossRate === 0 || random() >= options.lossRate) return false;
+      lost();
+      return true;
+    },
+    /** Status of the confirm of a frame that is not sent. */
+    fault(node: Node | undefined): number | undefined {
+      const own = node?.confirmFault();
+      if (own !== undefined) return CONFIRM_FAULTS[own];
+      if (!failing) return undefined;
+      const { status, frames } = failing;
+      failing = frames > 1 ? { status, frames: frames - 1 } : null;
+      return CONFIRM_FAULTS[status];
+    },
+    change(changes: Partial<AirOptions>): void {
       options = { ...options, ...changes };
       if (changes.seed !== undefined || changes.lossRate !== undefined) random = openRandom(options.seed);
     },
     options: () => options,
-    fail(fault) {
+    fail(fault: { status: ConfirmFault; frames: number } | null): void {
       failing = fault;
     },
-    counters,
   };
+}
+
+function deliver(node: Node, frame: Aps): boolean {
+  if (node.misses()) return false;
+  node.hear(frame);
+  return true;
+}
+
+/** At once when there is nothing to wait for: a timer would take a millisecond. */
+function soonAfter(time: Time, milliseconds: number, action: () => void): void {
+  if (milliseconds > 0) time.after(milliseconds, action);
+  else action();
 }

@@ -14,7 +14,7 @@ import { bytes, u32 } from '../bytes.ts';
 import type { LockPlan } from '../plan.ts';
 import { crc16X25 } from '../stick/security.ts';
 import type { Time } from '../time.ts';
-import { type Answer, type Cluster, constant, fieldOf, responded } from '../zcl/cluster.ts';
+import { type Answer, type Attribute, type Cluster, constant, fieldOf, responded } from '../zcl/cluster.ts';
 import { TYPE, type Value } from '../zcl/types.ts';
 import { readConfiguration } from './configuration.ts';
 import type { Battery } from './general.ts';
@@ -94,9 +94,6 @@ export function openVendor(
       return refused(id, STATUS.notSupported, error instanceof Error ? error.message : String(error));
     }
   }
-  const version = (key: keyof typeof versions) =>
-    fieldOf(versions as Record<keyof typeof versions, Value>, key, TYPE.uint32, { isReportable: true });
-
   return {
     versions,
     applied: () => [...applied],
@@ -104,20 +101,7 @@ export function openVendor(
     cluster: {
       id: VENDOR_CLUSTER,
       manufacturer: plan.manufacturerCode,
-      attributes: {
-        0: version('config'),
-        1: version('door'),
-        2: version('schedule'),
-        3: version('template'),
-        4: version('systemConfig'),
-        16: constant(TYPE.string, plan.versions.lcu),
-        17: constant(TYPE.string, plan.versions.ble),
-        18: constant(TYPE.string, plan.versions.lcc),
-        19: constant(TYPE.string, plan.versions.sam),
-        32: { type: TYPE.uint16, get: () => battery.withoutLoadMv, isReportable: true },
-        33: { type: TYPE.uint16, get: () => battery.underLoadMv, isReportable: true },
-        48: constant(TYPE.bitmap32, plan.capabilities),
-      },
+      attributes: attributesOf(plan, battery, versions),
       commands: {
         0(input) {
           const [id, configVersion, length, crc] = [input.u8(), input.u32(), input.u16(), input.u16()];
@@ -150,5 +134,28 @@ export function openVendor(
         2: (input) => commit(input.u8(), [input.u32(), input.u32(), input.u32(), input.u32()]),
       },
     },
+  };
+}
+
+function attributesOf(
+  plan: LockPlan,
+  battery: Battery,
+  versions: Vendor['versions'],
+): Record<number, Attribute> {
+  const version = (key: keyof Vendor['versions']) =>
+    fieldOf(versions as Record<keyof Vendor['versions'], Value>, key, TYPE.uint32, { isReportable: true });
+  return {
+    0: version('config'),
+    1: version('door'),
+    2: version('schedule'),
+    3: version('template'),
+    4: version('systemConfig'),
+    16: constant(TYPE.string, plan.versions.lcu),
+    17: constant(TYPE.string, plan.versions.ble),
+    18: constant(TYPE.string, plan.versions.lcc),
+    19: constant(TYPE.string, plan.versions.sam),
+    32: { type: TYPE.uint16, get: () => battery.withoutLoadMv, isReportable: true },
+    33: { type: TYPE.uint16, get: () => battery.underLoadMv, isReportable: true },
+    48: constant(TYPE.bitmap32, plan.capabilities),
   };
 }

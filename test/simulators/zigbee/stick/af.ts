@@ -19,6 +19,38 @@ const SELF_LQI = 255;
 
 export function afCommands(core: Core): Subsystem {
   const memory = core.memory;
+  return {
+    0(input) {
+      const [endpoint, profile, deviceId] = [input.u8(), input.u16(), input.u16()];
+      const version = input.u8();
+      input.u8();
+      const [inputs, outputs] = [list(input), list(input)];
+      input.end();
+      if (memory().endpoints.has(endpoint)) return Buffer.of(STATUS.apsDuplicateEntry);
+      memory().endpoints.set(endpoint, { endpoint, profile, deviceId, version, inputs, outputs });
+      return Buffer.of(STATUS.success);
+    },
+    ...dataCommands(core),
+    // AF_DELETE.
+    4: (input) => Buffer.of(memory().endpoints.delete(input.u8()) ? STATUS.success : STATUS.invalidParameter),
+    // AF_INTER_PAN_CTL: nobody outside the network is here.
+    16: () => Buffer.of(STATUS.success),
+    18(input) {
+      const timestamp = input.u32();
+      const [index, length] = [input.u16(), input.u8()];
+      const stored = memory().stored.get(timestamp);
+      if (length === 0) memory().stored.delete(timestamp);
+      if (!stored || index + length > stored.length) return bytes(STATUS.failure, 0);
+      return bytes(STATUS.success, length, stored.subarray(index, index + length));
+    },
+    19: () => Buffer.of(STATUS.success),
+    20: () => Buffer.of(50, 1, 0),
+  };
+}
+
+/** AF_DATA_REQUEST, _EXT and _SRC_RTG. */
+function dataCommands(core: Core): Subsystem {
+  const memory = core.memory;
 
   function confirm(frame: Aps, transaction: number, status: number): void {
     core.areq(SUBSYSTEM.af, DATA_CONFIRM, bytes(status, frame.sourceEndpoint, transaction));
@@ -49,16 +81,6 @@ export function afCommands(core: Core): Subsystem {
   }
 
   return {
-    0(input) {
-      const [endpoint, profile, deviceId] = [input.u8(), input.u16(), input.u16()];
-      const version = input.u8();
-      input.u8();
-      const [inputs, outputs] = [list(input), list(input)];
-      input.end();
-      if (memory().endpoints.has(endpoint)) return Buffer.of(STATUS.apsDuplicateEntry);
-      memory().endpoints.set(endpoint, { endpoint, profile, deviceId, version, inputs, outputs });
-      return Buffer.of(STATUS.success);
-    },
     1(input) {
       const destination = input.u16();
       const [endpoint, sourceEndpoint, cluster] = [input.u8(), input.u8(), input.u16()];
@@ -96,20 +118,6 @@ export function afCommands(core: Core): Subsystem {
       const frame = { ...from(core, sourceEndpoint), destination, endpoint, cluster, data };
       return send(frame, transaction, options);
     },
-    // AF_DELETE.
-    4: (input) => Buffer.of(memory().endpoints.delete(input.u8()) ? STATUS.success : STATUS.invalidParameter),
-    // AF_INTER_PAN_CTL: nobody outside the network is here.
-    16: () => Buffer.of(STATUS.success),
-    18(input) {
-      const timestamp = input.u32();
-      const [index, length] = [input.u16(), input.u8()];
-      const stored = memory().stored.get(timestamp);
-      if (length === 0) memory().stored.delete(timestamp);
-      if (!stored || index + length > stored.length) return bytes(STATUS.failure, 0);
-      return bytes(STATUS.success, length, stored.subarray(index, index + length));
-    },
-    19: () => Buffer.of(STATUS.success),
-    20: () => Buffer.of(50, 1, 0),
   };
 }
 

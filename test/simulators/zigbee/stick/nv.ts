@@ -56,7 +56,6 @@ export interface Nv {
   known(): { ieee: string; nwk: number; isChild: boolean }[];
   /** What ZCD_NV_STARTUP_OPTION asks for at a reset. */
   startUp(): void;
-  dump(): Record<string, string>;
 }
 
 export function openNv(ownIeee: string): Nv {
@@ -65,42 +64,8 @@ export function openNv(ownIeee: string): Nv {
   const exKey = (system: number, id: number, row: number) => `${system}/${id}/${row}`;
   const get = (id: number) => items.get(key(id));
   const set = (id: number, value: Buffer) => void items.set(key(id), Buffer.from(value));
-  const rowsOf = (table: number, count: number, row: Buffer) => {
-    for (let index = 0; index < count; index += 1) items.set(exKey(ZSTACK, table, index), Buffer.from(row));
-  };
 
-  function clearConfiguration(): void {
-    set(NV.panId, u16(0xffff));
-    set(NV.channels, u32(1 << 11));
-    set(NV.extendedPanId, Buffer.alloc(8));
-    set(NV.apsUseExtendedPanId, Buffer.alloc(8));
-    set(NV.preconfiguredKey, Buffer.alloc(16));
-    set(NV.preconfiguredKeysEnabled, Buffer.of(1));
-    set(NV.logicalType, Buffer.of(0));
-    set(NV.directCallbacks, Buffer.of(0));
-  }
-  function clearState(): void {
-    items.delete(key(NV.nib));
-    set(NV.activeKey, Buffer.alloc(17));
-    set(NV.alternateKey, Buffer.alloc(17));
-    // Sequence, key, and a frame counter at an even offset: 24 bytes, by which hosts know an aligned memory.
-    set(NV.networkKey, Buffer.alloc(24));
-    set(NV.apsLinkKeyTable, Buffer.alloc(20));
-    set(NV.trustCenterSeed, randomBytes(16));
-    rowsOf(EX_NV.addressManager, ADDRESSES, EMPTY_ADDRESS);
-    rowsOf(EX_NV.trustCenterKeys, ADDRESSES, Buffer.alloc(20));
-    rowsOf(EX_NV.apsKeys, APS_KEYS, Buffer.alloc(24));
-    rowsOf(EX_NV.securityMaterial, SECURITY_MATERIALS, Buffer.alloc(12));
-  }
-  function addresses(): { row: number; user: number; ieee: string; nwk: number }[] {
-    return Array.from({ length: ADDRESSES }, (_, row) => {
-      const reader = openReader(items.get(exKey(ZSTACK, EX_NV.addressManager, row)) ?? EMPTY_ADDRESS);
-      const user = reader.u8();
-      reader.u8();
-      const nwk = reader.u16();
-      return { row, user, nwk, ieee: reader.ieee() };
-    });
-  }
+  const addresses = () => addressRows(items);
   function forget(device: string): void {
     for (const { row, ieee: known } of addresses()) {
       if (known !== device) continue;
@@ -115,8 +80,8 @@ export function openNv(ownIeee: string): Nv {
 
   set(NV.extendedAddress, ieee(ownIeee));
   set(NV.startupOption, Buffer.of(0));
-  clearConfiguration();
-  clearState();
+  clearConfiguration(set);
+  clearState(items, set);
 
   return {
     get,
@@ -157,10 +122,52 @@ export function openNv(ownIeee: string): Nv {
         .map(({ ieee: device, nwk, user }) => ({ ieee: device, nwk, isChild: (user & USER_CHILD) !== 0 })),
     startUp() {
       const [option = 0] = get(NV.startupOption) ?? [];
-      if (option & CLEAR_CONFIGURATION) clearConfiguration();
-      if (option & CLEAR_STATE) clearState();
+      if (option & CLEAR_CONFIGURATION) clearConfiguration(set);
+      if (option & CLEAR_STATE) clearState(items, set);
       set(NV.startupOption, Buffer.of(0));
     },
-    dump: () => Object.fromEntries(items.entries().map(([id, value]) => [id, value.toString('hex')])),
   };
+}
+
+type SetItem = (id: number, value: Buffer) => void;
+
+/** As it comes from the factory. */
+function clearConfiguration(set: SetItem): void {
+  set(NV.panId, u16(0xffff));
+  set(NV.channels, u32(1 << 11));
+  set(NV.extendedPanId, Buffer.alloc(8));
+  set(NV.apsUseExtendedPanId, Buffer.alloc(8));
+  set(NV.preconfiguredKey, Buffer.alloc(16));
+  set(NV.preconfiguredKeysEnabled, Buffer.of(1));
+  set(NV.logicalType, Buffer.of(0));
+  set(NV.directCallbacks, Buffer.of(0));
+}
+function clearState(items: Map<string, Buffer>, set: SetItem): void {
+  items.delete(`${NV.nib}`);
+  set(NV.activeKey, Buffer.alloc(17));
+  set(NV.alternateKey, Buffer.alloc(17));
+  const rowsOf = (table: number, count: number, row: Buffer) => {
+    for (let index = 0; index < count; index += 1) items.set(`${ZSTACK}/${table}/${index}`, Buffer.from(row));
+  };
+  // Sequence, key, and a frame counter at an even offset: 24 bytes, by which hosts know an aligned memory.
+  set(NV.networkKey, Buffer.alloc(24));
+  set(NV.apsLinkKeyTable, Buffer.alloc(20));
+  set(NV.trustCenterSeed, randomBytes(16));
+  rowsOf(EX_NV.addressManager, ADDRESSES, EMPTY_ADDRESS);
+  rowsOf(EX_NV.trustCenterKeys, ADDRESSES, Buffer.alloc(20));
+  rowsOf(EX_NV.apsKeys, APS_KEYS, Buffer.alloc(24));
+  rowsOf(EX_NV.securityMaterial, SECURITY_MATERIALS, Buffer.alloc(12));
+}
+
+/** The address manager: flags, a byte of padding, address, IEEE address. */
+function addressRows(
+  items: ReadonlyMap<string, Buffer>,
+): { row: number; user: number; ieee: string; nwk: number }[] {
+  return Array.from({ length: ADDRESSES }, (_, row) => {
+    const reader = openReader(items.get(`${ZSTACK}/${EX_NV.addressManager}/${row}`) ?? EMPTY_ADDRESS);
+    const user = reader.u8();
+    reader.u8();
+    const nwk = reader.u16();
+    return { row, user, nwk, ieee: reader.ieee() };
+  });
 }

@@ -36,6 +36,7 @@ export interface Stick {
   receive(bytes: Uint8Array): void;
   /** Forgets half a frame, as a host that connects again begins a new one. */
   cut(): void;
+  epoch(): object;
   network(): Network | undefined;
   hear(frame: Aps, lqi: number): void;
   /**
@@ -170,6 +171,7 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
     cut() {
       pending = Buffer.alloc(0);
     },
+    epoch: () => memory,
     network: () => memory.network,
     hear(frame, lqi) {
       if (frame.endpoint === 0) zdo.hear(frame);

@@ -1,12 +1,13 @@
 /** The application of a device: endpoint 1 with its clusters, and the foundation commands of ZCL for all of them. */
 import type { Aps } from '../air/air.ts';
 import type { Application, OpenNode } from '../air/node.ts';
-import { bytes, openReader, type Reader, u16 } from '../bytes.ts';
+import { bytes, openReader, u16 } from '../bytes.ts';
 import type { Time } from '../time.ts';
-import type { Answer, Cluster } from './cluster.ts';
+import { type Answer, type Cluster, failed } from './cluster.ts';
+import { answerFoundation, attributeRecord, FOUNDATION, type ValueFaults } from './foundation.ts';
 import { decodeZcl, encodeZcl, ZCL_STATUS, type ZclFrame } from './frame.ts';
-import { openReporting } from './reporting.ts';
-import { encodeInvalid, encodeValue, readValue, TYPE } from './types.ts';
+import { openReporting, type Reporting } from './reporting.ts';
+import { TYPE } from './types.ts';
 
 export const ENDPOINT = 1;
 export const HOME_AUTOMATION = 0x0104;
@@ -22,12 +23,10 @@ export interface Received {
   payload: string;
 }
 
-export interface DeviceFaults {
+export interface DeviceFaults extends ValueFaults {
   slowMs(): number;
   /** Takes one away from its account. Undefined: none. */
   defaultResponse(): number | undefined;
-  invalidValues(): boolean;
-  oversizedStrings(): number | undefined;
   foreignClusters(): number[];
   bogusEndpoints(): number[];
 }
@@ -54,16 +53,8 @@ export interface Device {
 }
 
 const RECEIVED_MAX = 2_000;
-/** Foundation commands (ZCL table 2-3). */
-const FOUNDATION = {
-  ...{ read: 0x00, write: 0x02, writeUndivided: 0x03, writeNoResponse: 0x05, configureReporting: 0x06 },
-  ...{ readReporting: 0x08, report: 0x0a, defaultResponse: 0x0b, discover: 0x0c },
-} as const;
 /** Attributes of a report that nobody asked for: a whole number. */
 const FOREIGN_ATTRIBUTE = 0x0000;
-/** What is left of a frame for records of attributes. */
-const RECORDS_MAX = 200;
-
 export function openDevice(options: DeviceOptions): Device {
   const { time, faults } = options;
   const clusters = new Map<number, Cluster>();
@@ -73,8 +64,8 @@ export function openDevice(options: DeviceOptions): Device {
     sequence = (sequence + 1) & 0xff;
     return sequence;
   };
-  const reporting = openReporting(time, (cluster, ids) => {
-    const records = ids.map((id) => bytes(u16(id), record(cluster, id)));
+  const reporting: Reporting = openReporting(time, (cluster, ids) => {
+    const records = ids.map((id) => bytes(u16(id), attributeRecord(cluster, id, faults)));
     toBound(cluster, { command: FOUNDATION.report, isFoundation: true, payload: bytes(...records) });
   });
 
@@ -94,125 +85,18 @@ export function openDevice(options: DeviceOptions): Device {
       send({ ...from(cluster.id), destination: 0, endpoint: target.endpoint, data: encodeZcl(frame) });
     }
   }
-  /** Type and value of an attribute. */
-  function record(cluster: Cluster, id: number): Buffer {
-    const attribute = cluster.attributes[id];
-    if (!attribute) throw new RangeError(`no attribute ${id}`);
-    const { type } = attribute;
-    const length = faults.oversizedStrings();
-    if (type === TYPE.string && length !== undefined)
-      return bytes(type, encodeValue(type, 'x'.repeat(length)));
-    return bytes(type, faults.invalidValues() ? encodeInvalid(type) : encodeValue(type, attribute.get()));
-  }
-  function read(cluster: Cluster, input: Reader): Buffer {
-    const records: Buffer[] = [];
-    let size = 0;
-    while (input.left() > 0) {
-      const id = input.u16();
-      const isThere = cluster.attributes[id] !== undefined;
-      const one = isThere ? bytes(u16(id), ZCL_STATUS.success, record(cluster, id)) : undefined;
-      const fits = size + (one?.length ?? 3) <= RECORDS_MAX || records.length === 0;
-      const status = isThere ? ZCL_STATUS.insufficientSpace : ZCL_STATUS.unsupportedAttribute;
-      records.push(one && fits ? one : bytes(u16(id), status));
-      size += records.at(-1)?.length ?? 0;
-    }
-    return bytes(...records);
-  }
-  /** Failed ones, of which there may be none. */
-  function write(cluster: Cluster, input: Reader, isUndivided: boolean): Buffer {
-    const wanted: { id: number; status: number; apply(): number }[] = [];
-    while (input.left() > 0) {
-      const id = input.u16();
-      const type = input.u8();
-      const value = readValue(input, type);
-      const attribute = cluster.attributes[id];
-      const status = !attribute
-        ? ZCL_STATUS.unsupportedAttribute
-        : !attribute.set
-          ? ZCL_STATUS.readOnly
-          : attribute.type !== type
-            ? ZCL_STATUS.invalidType
-            : ZCL_STATUS.success;
-      wanted.push({ id, status, apply: () => attribute?.set?.(value) ?? ZCL_STATUS.failure });
-    }
-    const isHindered = isUndivided && wanted.some(({ status }) => status !== ZCL_STATUS.success);
-    const results = wanted.map(({ id, status, apply }) => {
-      const isApplied = status === ZCL_STATUS.success && !isHindered;
-      return { id, status: isApplied ? apply() : status };
-    });
-    const wrong = results.filter(({ status }) => status !== ZCL_STATUS.success);
-    return wrong.length > 0 ? bytes(...wrong.flatMap(({ id, status }) => [status, u16(id)])) : Buffer.of(0);
-  }
-  function foundation(cluster: Cluster, { command, payload }: ZclFrame): Answer | undefined {
-    const input = openReader(payload);
-    const response = (data: Buffer): Answer => ({ kind: 'response', command: command + 1, payload: data });
-    switch (command) {
-      case FOUNDATION.read:
-        return response(read(cluster, input));
-      case FOUNDATION.write:
-      case FOUNDATION.writeUndivided:
-        return { kind: 'response', command: 0x04, payload: write(cluster, input, command === 0x03) };
-      case FOUNDATION.writeNoResponse:
-        write(cluster, input, false);
-        return undefined;
-      case FOUNDATION.configureReporting:
-        return response(reporting.configure(cluster, payload));
-      case FOUNDATION.readReporting:
-        return response(reporting.readConfiguration(cluster, payload));
-      case FOUNDATION.discover:
-        return response(discovered(cluster, input));
-      default:
-        // Responses to what was asked: nothing is said to those.
-        if ([0x01, 0x04, 0x07, 0x09, 0x0a, 0x0b, 0x0d].includes(command)) return undefined;
-        return { kind: 'status', status: ZCL_STATUS.unsupportedCommand };
-    }
-  }
-  function execute(aps: Aps, frame: ZclFrame): Answer | undefined {
-    const cluster = clusters.get(aps.cluster);
-    if (!cluster || aps.endpoint !== ENDPOINT) return status(ZCL_STATUS.unsupportedCluster);
-    const isForeign = frame.manufacturer !== undefined && frame.manufacturer !== cluster.manufacturer;
-    if (cluster.manufacturer !== undefined && frame.manufacturer !== cluster.manufacturer)
-      return status(ZCL_STATUS.unsupportedManufacturerCommand);
-    try {
-      if (frame.isFoundation) return isForeign ? undefined : foundation(cluster, frame);
-      const handler = isForeign ? undefined : cluster.commands[frame.command];
-      if (!handler || frame.fromServer !== (cluster.isClient ?? false))
-        return status(isForeign ? ZCL_STATUS.unsupportedManufacturerCommand : ZCL_STATUS.unsupportedCommand);
-      const fault = faults.defaultResponse();
-      if (fault !== undefined) return status(fault);
-      const { source, sourceEndpoint } = aps;
-      return handler(openReader(frame.payload), { tsn: frame.tsn, source, sourceEndpoint });
-    } catch (error) {
-      if (error instanceof RangeError) return status(ZCL_STATUS.malformed);
-      throw error;
-    }
-  }
   function handle(aps: Aps, frame: ZclFrame): void {
-    const answer = execute(aps, frame);
+    const answer = execute(clusters.get(aps.cluster), aps, frame, reporting, faults);
     const isBroadcast = aps.destination >= 0xfff8 || aps.group !== undefined;
     const isWanted =
       answer?.kind === 'response' || (answer && (answer.status !== 0 || !frame.disableDefaultResponse));
     if (answer && isWanted && !isBroadcast) {
-      const isDefault = answer.kind === 'status';
-      const response: ZclFrame = {
-        ...frame,
-        ...{ isFoundation: frame.isFoundation || isDefault, fromServer: !frame.fromServer },
-        disableDefaultResponse: true,
-        command: isDefault ? FOUNDATION.defaultResponse : answer.command,
-        payload: isDefault ? Buffer.of(frame.command, answer.status) : answer.payload,
-      };
       const target = { destination: aps.source, endpoint: aps.sourceEndpoint };
-      options.node().send({ ...from(aps.cluster), ...target, data: encodeZcl(response) });
+      options.node().send({ ...from(aps.cluster), ...target, data: encodeZcl(responseTo(frame, answer)) });
     }
     reporting.notice();
-    for (const id of faults.foreignClusters()) {
-      const payload = bytes(u16(FOREIGN_ATTRIBUTE), TYPE.uint16, u16(0xbeef));
-      const data = encodeZcl({
-        ...{ isFoundation: true, fromServer: true, disableDefaultResponse: true },
-        ...{ tsn: nextTsn(), command: FOUNDATION.report, payload },
-      });
-      options.node().send({ ...from(id), destination: 0, endpoint: ENDPOINT, data });
-    }
+    for (const { cluster, data } of foreignReports(faults.foreignClusters(), nextTsn))
+      options.node().send({ ...from(cluster), destination: 0, endpoint: ENDPOINT, data });
   }
   function hear(aps: Aps): void {
     const frame = decodeZcl(aps.data);
@@ -226,18 +110,9 @@ export function openDevice(options: DeviceOptions): Device {
     if (slowMs > 0) time.after(slowMs, () => handle(aps, frame));
     else handle(aps, frame);
   }
-  const descriptor = () => {
-    const all = [...clusters.values()];
-    return {
-      ...{ endpoint: ENDPOINT, profile: HOME_AUTOMATION, deviceId: options.deviceId, version: 1 },
-      inputs: [...all.filter((one) => !one.isClient).map(({ id }) => id), ...faults.foreignClusters()],
-      outputs: all.filter((one) => one.isClient).map(({ id }) => id),
-    };
-  };
-
   return {
     application: {
-      endpoints: () => [descriptor()],
+      endpoints: () => [descriptorOf([...clusters.values()], options.deviceId, faults.foreignClusters())],
       activeEndpoints: () => [ENDPOINT, ...faults.bogusEndpoints()],
       hear,
       joined: reporting.reset,
@@ -263,16 +138,63 @@ export function openDevice(options: DeviceOptions): Device {
   };
 }
 
-const status = (code: number): Answer => ({ kind: 'status', status: code });
 const from = (cluster: number) => ({ sourceEndpoint: ENDPOINT, profile: HOME_AUTOMATION, cluster });
 
-function discovered(cluster: Cluster, input: Reader): Buffer {
-  const start = input.u16();
-  const most = input.u8();
-  const ids = Object.keys(cluster.attributes)
-    .map(Number)
-    .filter((id) => id >= start);
-  const part = ids.slice(0, most);
-  const isComplete = part.length === ids.length ? 1 : 0;
-  return bytes(isComplete, ...part.flatMap((id) => [u16(id), cluster.attributes[id]?.type ?? 0xff]));
+/** Undefined: nothing is to be answered. */
+function execute(
+  cluster: Cluster | undefined,
+  aps: Aps,
+  frame: ZclFrame,
+  reporting: Reporting,
+  faults: DeviceFaults,
+): Answer | undefined {
+  if (!cluster || aps.endpoint !== ENDPOINT) return failed(ZCL_STATUS.unsupportedCluster);
+  const isForeign = frame.manufacturer !== undefined && frame.manufacturer !== cluster.manufacturer;
+  if (cluster.manufacturer !== undefined && frame.manufacturer !== cluster.manufacturer)
+    return failed(ZCL_STATUS.unsupportedManufacturerCommand);
+  try {
+    if (frame.isFoundation)
+      return isForeign ? undefined : answerFoundation(cluster, frame, reporting, faults);
+    const handler = isForeign ? undefined : cluster.commands[frame.command];
+    if (!handler || frame.fromServer !== (cluster.isClient ?? false))
+      return failed(isForeign ? ZCL_STATUS.unsupportedManufacturerCommand : ZCL_STATUS.unsupportedCommand);
+    const fault = faults.defaultResponse();
+    if (fault !== undefined) return failed(fault);
+    const { source, sourceEndpoint } = aps;
+    return handler(openReader(frame.payload), { tsn: frame.tsn, source, sourceEndpoint });
+  } catch (error) {
+    if (error instanceof RangeError) return failed(ZCL_STATUS.malformed);
+    throw error;
+  }
+}
+
+function responseTo(frame: ZclFrame, answer: Answer): ZclFrame {
+  const isDefault = answer.kind === 'status';
+  return {
+    ...frame,
+    ...{ isFoundation: frame.isFoundation || isDefault, fromServer: !frame.fromServer },
+    disableDefaultResponse: true,
+    command: isDefault ? FOUNDATION.defaultResponse : answer.command,
+    payload: isDefault ? Buffer.of(frame.command, answer.status) : answer.payload,
+  };
+}
+
+function descriptorOf(clusters: Cluster[], deviceId: number, foreign: number[]) {
+  return {
+    ...{ endpoint: ENDPOINT, profile: HOME_AUTOMATION, deviceId, version: 1 },
+    inputs: [...clusters.filter((one) => !one.isClient).map(({ id }) => id), ...foreign],
+    outputs: clusters.filter((one) => one.isClient).map(({ id }) => id),
+  };
+}
+
+/** Reports of clusters that it does not have. */
+function foreignReports(clusters: number[], nextTsn: () => number): { cluster: number; data: Buffer }[] {
+  const payload = bytes(u16(FOREIGN_ATTRIBUTE), TYPE.uint16, u16(0xbeef));
+  return clusters.map((cluster) => ({
+    cluster,
+    data: encodeZcl({
+      ...{ isFoundation: true, fromServer: true, disableDefaultResponse: true },
+      ...{ tsn: nextTsn(), command: FOUNDATION.report, payload },
+    }),
+  }));
 }

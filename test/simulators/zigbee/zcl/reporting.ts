@@ -95,23 +95,9 @@ export function openReporting(
       const input = openReader(payload);
       const records: Buffer[] = [];
       while (input.left() > 0) {
-        const direction = input.u8();
-        const attribute = input.u16();
+        const [direction, attribute] = [input.u8(), input.u16()];
         const one = configurations.get(nameOf(cluster, attribute));
-        const type = cluster.attributes[attribute]?.type;
-        const status =
-          type === undefined
-            ? ZCL_STATUS.unsupportedAttribute
-            : one
-              ? ZCL_STATUS.success
-              : ZCL_STATUS.notFound;
-        const head = bytes(status, direction, u16(attribute));
-        if (!one || type === undefined) {
-          records.push(head);
-          continue;
-        }
-        const change = isAnalogue(type) ? encodeValue(type, one.change) : Buffer.alloc(0);
-        records.push(bytes(head, type, u16(one.minimum), u16(one.maximum), change));
+        records.push(configurationRecord(cluster, direction, attribute, one));
       }
       return bytes(...records);
     },
@@ -140,4 +126,19 @@ function hasChanged(one: Configuration): boolean {
   if (typeof value === 'number' && typeof one.lastValue === 'number' && isAnalogue(attributeOf(one).type))
     return value !== one.lastValue && Math.abs(value - one.lastValue) >= one.change;
   return value !== one.lastValue;
+}
+
+/** Of Read Reporting Configuration Response (ZCL 2.5.10). */
+function configurationRecord(
+  cluster: Cluster,
+  direction: number,
+  attribute: number,
+  one: Configuration | undefined,
+): Buffer {
+  const type = cluster.attributes[attribute]?.type;
+  const missing = type === undefined ? ZCL_STATUS.unsupportedAttribute : ZCL_STATUS.notFound;
+  const head = bytes(one ? ZCL_STATUS.success : missing, direction, u16(attribute));
+  if (!one || type === undefined) return head;
+  const change = isAnalogue(type) ? encodeValue(type, one.change) : Buffer.alloc(0);
+  return bytes(head, type, u16(one.minimum), u16(one.maximum), change);
 }
