@@ -7,7 +7,8 @@
  *                           on, monotonicMs, at}], faults, requests, …} and what the kind has: settings, bootCount, pulse
  *   POST /devices/17        any of: {"inputs": {"input0": true}} · {"pulseInput": {"input": "input0", "milliseconds": 200}} ·
  *                           {"faults": {"dead": true}}, null ends one or all · {"restart": true} · {"swap": {"hwId": "…"}} ·
- *                           {"tamper": true} · {"supplyFault": true} · {"turnaroundMs": 5}; answers the state
+ *                           {"tamper": true} · {"supplyFault": true} · {"turnaroundMs": 5} ·
+ *                           {"osdp": {"card": {"bits": 26, "data": "ffc00000"}}}; answers the state
  *   POST /                  any of: {"plugged": false} hangs up, true replugs · {"localEcho": true} · {"reading": false} ·
  *                           {"idleNoise": {"everyMs": 50, "bytes": "00ff"}} or null · {"resetStats": true}; answers the stats
  *

@@ -1,8 +1,10 @@
 /** What a simulated bus is made of, and what can be done to it while it runs. Everything from outside is checked here. */
 import { z } from 'zod';
+import { REPLY_FAULTS } from '../osdp/faults.ts';
 
 const MODBUS_KINDS = ['gatehouse-io', 'waveshare-relay-8', 'waveshare-io-8'] as const;
 const DCON_KINDS = ['adam-4055', 'i-7060', 'i-7050'] as const;
+const OSDP_KINDS = ['osdp-io'] as const;
 export const INPUTS = [
   'input0',
   'input1',
@@ -41,6 +43,8 @@ const faultsSchema = z.strictObject({
   duplicate: z.boolean(),
   /** Refuses everything: with this exception (Modbus), as invalid (DCON). */
   refuse: z.int().min(1).max(11),
+  /** Refuses what would change it, as `refuse` does, and answers all else. */
+  refuseWrites: z.int().min(1).max(11),
   /** This share of the requests is not heard. The same seed loses the same ones. */
   loss: z.strictObject({ share: z.number().min(0).max(1), seed: z.int() }),
 });
@@ -68,10 +72,12 @@ export const settingsSchema = z.strictObject({
 });
 export type DeviceSettings = z.infer<typeof settingsSchema>;
 
+const osdpKey = z.string().regex(/^[0-9a-f]{32}$/, 'expected a key of 16 bytes in hex');
+
 export const deviceSchema = z.strictObject({
   address: z.int().min(0).max(255),
-  kind: z.enum([...MODBUS_KINDS, ...DCON_KINDS]),
-  /** On the wire of a gatehouse-io only; others have none to tell. */
+  kind: z.enum([...MODBUS_KINDS, ...DCON_KINDS, ...OSDP_KINDS]),
+  /** On the wire of a gatehouse-io only; digits are the serial number of an osdp-io; others have none to tell. */
   hwId: hwId.optional(),
   /** Of the product; gatehouse-io only. */
   type: z.string().max(16).optional(),
@@ -79,6 +85,18 @@ export const deviceSchema = z.strictObject({
   app: z.strictObject({ name: z.string().max(16), version: z.string().max(16) }).optional(),
   /** In force from the beginning; gatehouse-io only. */
   settings: settingsSchema.optional(),
+  /** What else an osdp-io is. */
+  osdp: z
+    .strictObject({
+      /** Absent: it has none, and takes the one that everybody knows. */
+      key: osdpKey.optional(),
+      /** Knows no secure channel. */
+      isPlain: z.boolean().optional(),
+      requiresSecurity: z.boolean().optional(),
+      /** Another maker's, as a number. */
+      vendorCode: z.int().min(0).max(0xff_ff_ff).optional(),
+    })
+    .optional(),
   /** Between the end of a request, as the device sees it, and its reply. Not waited for when pacing is none. */
   turnaroundMs: milliseconds.default(1),
   faults: faults.default({}),
@@ -89,11 +107,15 @@ export type DevicePlan = z.infer<typeof deviceSchema>;
 const noiseSchema = z.strictObject({ everyMs: z.number().min(1).max(LONGEST_MS), bytes: hexBytes });
 export type IdleNoise = z.infer<typeof noiseSchema>;
 
-const KINDS: Record<'modbus' | 'dcon', readonly string[]> = { modbus: MODBUS_KINDS, dcon: DCON_KINDS };
+const KINDS: Record<'modbus' | 'dcon' | 'osdp', readonly string[]> = {
+  modbus: MODBUS_KINDS,
+  dcon: DCON_KINDS,
+  osdp: OSDP_KINDS,
+};
 
 export const planSchema = z
   .strictObject({
-    protocol: z.enum(['modbus', 'dcon']),
+    protocol: z.enum(['modbus', 'dcon', 'osdp']),
     transport: z.enum(['pty', 'tcp']).default('pty'),
     /** Path of a symlink to the pty, so that it comes back at the same path. */
     link: z.string().min(1).optional(),
@@ -121,6 +143,7 @@ export const planSchema = z
       if (!KINDS[plan.protocol].includes(kind)) refuse(`${kind} does not speak ${plan.protocol}`);
       if (plan.protocol === 'modbus' && (address === 0 || address > 247))
         refuse(`${address} is no unit id: 1 to 247`);
+      if (plan.protocol === 'osdp' && address > 126) refuse(`${address} is no address: 0 to 126`);
     }
   });
 export type BusPlan = z.input<typeof planSchema>;
@@ -134,6 +157,22 @@ export const deviceChange = z.strictObject({
   tamper: z.boolean().optional(),
   supplyFault: z.boolean().optional(),
   turnaroundMs: milliseconds.optional(),
+  /** An osdp-io only. */
+  osdp: z
+    .strictObject({
+      /** The next `times` replies have this fault. */
+      break: z.strictObject({ fault: z.enum(REPLY_FAULTS), times: z.int().min(0).default(1) }).optional(),
+      /** Somebody shows a card to reader 0. */
+      card: z.strictObject({ bits: z.int().min(1).max(1_024), data: hexBytes }).optional(),
+      /** Somebody presses these. */
+      keys: z
+        .string()
+        .regex(/^[0-9*#]{1,16}$/)
+        .optional(),
+      /** null: it has none any more, and takes the one that everybody knows. */
+      key: osdpKey.nullable().optional(),
+    })
+    .optional(),
   /** null: there are none any more. */
   faults: faultChanges.nullable().optional(),
   /** Off and on again; what is kept in the device's memory stays. */

@@ -4,7 +4,7 @@
  */
 
 import type { Pins } from './pins.ts';
-import type { DevicePlan } from './plan.ts';
+import type { DeviceChange, DevicePlan } from './plan.ts';
 
 export type Reading =
   | { kind: 'more' }
@@ -22,6 +22,8 @@ export interface Device {
   restart(now: number): void;
   /** Bits of the device beside its pins. */
   alarm(change: { tamper?: boolean; supplyFault?: boolean }): void;
+  /** What only an osdp-io can be told. */
+  act?(change: NonNullable<DeviceChange['osdp']>): void;
   /** What only this kind has, for people and tests. */
   describe(now: number): Record<string, unknown>;
 }
@@ -31,6 +33,8 @@ export interface Protocol {
   silenceMs(characterMs: number): number;
   read(received: Uint8Array): Reading;
   openDevice(plan: DevicePlan, now: number): Device;
+  /** The request is one to change something; absent: that is not told apart. */
+  isWrite?(request: Uint8Array): boolean;
   /** How a device refuses this request. `code`: as far as the protocol has codes. */
   refusal(request: Uint8Array, code: number): Uint8Array;
   /** The reply with one bit wrong, still as long, still with its end. */

@@ -1,4 +1,6 @@
 /** A simulated bus in this process: devices on a wire behind a port. bus.ts runs it in one of its own. */
+
+import { osdp } from '../osdp/protocol.ts';
 import { dcon } from './dcon/protocol.ts';
 import { modbus } from './modbus/protocol.ts';
 import { type BusChange, type CheckedPlan, characterMs, type DeviceChange, type IdleNoise } from './plan.ts';
@@ -104,6 +106,8 @@ function protocolOf(plan: CheckedPlan): Protocol {
       return modbus;
     case 'dcon':
       return dcon(plan);
+    case 'osdp':
+      return osdp;
   }
 }
 

@@ -19,6 +19,8 @@ export interface DeviceState {
   faults: Faults;
   /** Requests to its address, whether it heard them or not. */
   requests: number;
+  /** Those of them that would have changed something. */
+  writes: number;
   /** What only this kind has: settings, bootCount, pulse, watchdog … */
   [more: string]: unknown;
 }
@@ -39,6 +41,7 @@ export function openStation(plan: DevicePlan, bus: CheckedPlan, protocol: Protoc
   let device: Device = protocol.openDevice({ ...plan, hwId }, opened);
   const ailments = openAilments(plan.faults, address, protocol);
   let requests = 0;
+  let writes = 0;
 
   function changeInputs(change: DeviceChange, now: number): void {
     for (const [index, name] of INPUTS.entries()) {
@@ -54,10 +57,13 @@ export function openStation(plan: DevicePlan, bus: CheckedPlan, protocol: Protoc
   return {
     address,
     hear(request, isForAll, now) {
+      const isWrite = protocol.isWrite?.(request) === true;
       if (!isForAll) requests += 1;
+      if (!isForAll && isWrite) writes += 1;
       if (ailments.isDeaf()) return undefined;
       device.advance(now);
-      const refuse = isForAll ? undefined : ailments.faults().refuse;
+      const { refuse: all, refuseWrites } = ailments.faults();
+      const refuse = isForAll ? undefined : (all ?? (isWrite ? refuseWrites : undefined));
       const reply = refuse === undefined ? device.answer(request, now) : protocol.refusal(request, refuse);
       if (!reply || isForAll || ailments.swallows()) return undefined;
       return {
@@ -69,10 +75,14 @@ export function openStation(plan: DevicePlan, bus: CheckedPlan, protocol: Protoc
       device.advance(now);
       if (change.swap) {
         ({ hwId } = change.swap);
-        const { settings: _, ...factory } = plan;
-        device = protocol.openDevice({ ...factory, hwId }, now);
+        const { settings: _, osdp: { key: __, ...osdp } = {}, ...factory } = plan;
+        device = protocol.openDevice({ ...factory, hwId, osdp }, now);
       }
       if (change.restart) device.restart(now);
+      if (change.osdp) {
+        if (!device.act) throw new RangeError(`${kind} at ${address} speaks no OSDP`);
+        device.act(change.osdp);
+      }
       changeInputs(change, now);
       const { tamper, supplyFault } = change;
       device.alarm({
@@ -86,7 +96,7 @@ export function openStation(plan: DevicePlan, bus: CheckedPlan, protocol: Protoc
       device.advance(now);
       const { pins } = device;
       return {
-        ...{ address, kind, hwId, turnaroundMs, faults: ailments.faults(), requests },
+        ...{ address, kind, hwId, turnaroundMs, faults: ailments.faults(), requests, writes },
         inputs: named('input', pins.inputCount, pins.inputs()),
         outputs: named('output', pins.outputCount, pins.outputs()),
         history: pins.history,
@@ -95,6 +105,7 @@ export function openStation(plan: DevicePlan, bus: CheckedPlan, protocol: Protoc
     },
     resetCounters() {
       requests = 0;
+      writes = 0;
     },
   };
 }

@@ -9,6 +9,8 @@ export function dcon(line: Line): Protocol {
     silenceMs: () => 0,
     read: (received) => read(received, line.checksum),
     openDevice: (plan, now) => openModule(plan, line, now),
+    // `#AA1cdd`, `#AA00dd`: outputs.
+    isWrite: ([lead]) => lead === 0x23,
     refusal: (request) => framed(`?${Buffer.from(request.subarray(1, 3)).toString('latin1')}`, line.checksum),
     corrupted(reply) {
       const bytes = Buffer.from(reply);

@@ -5,11 +5,15 @@ import { exception, framed, read, silenceMs } from './frame.ts';
 import { openGatehouseIo } from './gatehouse-io.ts';
 import { openWaveshare } from './waveshare.ts';
 
+/** Single and multiple coils and registers (application protocol 1.1b3, 6.5, 6.6, 6.11, 6.12). */
+const WRITES: readonly number[] = [5, 6, 15, 16];
+
 export const modbus: Protocol = {
   silenceMs,
   read,
   openDevice: (plan: DevicePlan) =>
     plan.kind === 'gatehouse-io' ? openGatehouseIo(plan) : openWaveshare(plan),
+  isWrite: ([, functionCode = 0]) => WRITES.includes(functionCode),
   refusal: (request, code) => framed(request[0] ?? 0, exception(request[1] ?? 0, code)),
   corrupted(reply) {
     const bytes = Buffer.from(reply);
