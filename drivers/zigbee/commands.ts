@@ -45,36 +45,15 @@ export interface Commands {
 }
 
 type Handler = (data: Plain, deadline: number, signal: AbortSignal) => Promise<unknown>;
+type Handlers = Record<string, Handler>;
 
 export function commandsOf(gateway: Gateway, reportGateway: () => void): Commands {
-  const { context, network, locks } = gateway;
-  const applying = new Set<string>();
+  const { context } = gateway;
   let moving = false;
-  let hanging = false;
-  let number = context.clock.now();
-  const next = () => (number += 1);
-
-  /** A request that the library sits on ends the link, and with it the process. */
-  async function send(request: ZclRequest): Promise<ZclReply> {
-    const sending = network.radio().send(request);
-    void settles(sending, UNSETTLED_MS, context.clock).then((inTime) => {
-      if (inTime) return;
-      hanging = true;
-      gateway.lost('the coordinator sits on a command');
-    });
-    const reply = await sending;
-    if (reply.kind === 'answered') locks.exchanged(request.ieee, true);
-    if (reply.kind === 'undelivered' || reply.kind === 'unanswered') locks.exchanged(request.ieee, false);
-    return reply;
-  }
-  const radio: Pick<Radio, 'send' | 'attribute' | 'memory' | 'remember'> = {
-    send,
-    attribute: (...one) => network.radio().attribute(...one),
-    memory: (ieee) => network.radio().memory(ieee),
-    remember: (...one) => network.radio().remember(...one),
-  };
+  const sender = openSender(gateway);
 
   async function move(channel: number, signal: AbortSignal): Promise<ChannelsApplied> {
+    const { network, locks, joining } = gateway;
     if (network.radio().channel === channel) return { zigbeeChannel: channel };
     moving = true;
     try {
@@ -85,87 +64,20 @@ export function commandsOf(gateway: Gateway, reportGateway: () => void): Command
     } finally {
       moving = false;
     }
+    joining.restarted();
     locks.begin();
     reportGateway();
     return { zigbeeChannel: network.radio().channel };
   }
 
-  const handlers: Record<string, Handler> = {
-    unlock(data, deadline, signal) {
-      const { hwId, relockSeconds } = valid(unlockData, data);
-      const { ieee, endpoint } = locks.find(hwId);
-      const listen = (hear: Parameters<Locks['listen']>[1]) => locks.listen(ieee, hear);
-      const { clock } = context;
-      return unlock({ radio, clock, ieee, endpoint, relockSeconds, deadline, listen }, signal);
-    },
-    async applyConfiguration(data, deadline) {
-      const apply = valid(lockApply, data);
-      const lock = locks.find(apply.hwId);
-      if (applying.has(lock.ieee)) throw new DriverError('BUSY', 'the lock is given a configuration already');
-      applying.add(lock.ieee);
-      try {
-        const { clock } = context;
-        const { manufacturerCode } = gateway.options;
-        const applied = await applyConfiguration(apply, {
-          radio,
-          clock,
-          lock,
-          manufacturerCode,
-          deadline,
-          next,
-        });
-        const { payloads: _, ...told } = applied;
-        locks.note(lock.ieee, lock.hasOwnCluster ? told : { unsupported: told.unsupported ?? [] });
-        return applied;
-      } finally {
-        applying.delete(lock.ieee);
-      }
-    },
-    async applyChannels(data) {
-      const { allowedChannels } = valid(channelsApply, data);
-      const { channel } = network.radio();
-      if (allowedChannels.includes(channel)) return { zigbeeChannel: channel };
-      throw new DriverError(
-        'REFUSED',
-        `the network is on channel ${channel}, which is not allowed: move it, which takes its locks off the air for a while`,
-      );
-    },
+  const handlers: Handlers = {
+    ...lockHandlers(gateway, sender.radio),
+    ...networkHandlers(gateway),
     moveChannel: (data, _, signal) => move(valid(moveChannel, data).channel, signal),
-    async permitJoin(data) {
-      await gateway.joining.open(valid(permitJoin, data));
-      return null;
-    },
-    async removeLock(data, _, signal) {
-      const { ieee } = locks.find(valid(removeLock, data).hwId);
-      const leaving = network.radio().remove(ieee);
-      const inTime = await settles(leaving, LEAVING_MS, context.clock, signal);
-      const reason = 'the lock did not say that it leaves; it is still on the network';
-      if (!inTime) throw new DriverError('NO_REPLY', reason);
-      await leaving.catch((error) => {
-        throw new DriverError('NO_REPLY', reason, { cause: error });
-      });
-      gateway.joining.removed(ieee);
-      locks.left(ieee);
-      return null;
-    },
-    networkMap(data, _, signal) {
-      valid(z.strictObject({}), data);
-      return mapNetwork(network.radio(), context.clock, signal);
-    },
-    async updateLock(data) {
-      const { hwId, file } = valid(updateLock, data);
-      await gateway.firmware.begin(locks.find(hwId), file);
-      return null;
-    },
-    async cancelUpdate(data) {
-      gateway.firmware.cancel(locks.find(valid(cancelUpdate, data).hwId).ieee);
-      return null;
-    },
   };
-
   return {
     isMoving: () => moving,
-    isHanging: () => hanging,
+    isHanging: sender.isHanging,
     async execute({ kind, data, deadline }, signal) {
       const handler = Object.hasOwn(handlers, kind) ? handlers[kind] : undefined;
       if (!handler) throw new DriverError('INVALID_COMMAND', `a Zigbee gateway has no command ${kind}`);
@@ -178,6 +90,120 @@ export function commandsOf(gateway: Gateway, reportGateway: () => void): Command
         );
       // Answers are plain, but for optional keys in their types.
       return (await handler(data, deadline, signal)) as Plain;
+    },
+  };
+}
+
+type Sender = Pick<Radio, 'send' | 'attribute' | 'memory' | 'remember'>;
+
+/** Sends for people; a request that the library sits on ends the link, and with it the process. */
+function openSender({ context, network, locks, lost }: Gateway): { radio: Sender; isHanging(): boolean } {
+  let hanging = false;
+  async function send(request: ZclRequest): Promise<ZclReply> {
+    const sending = network.radio().send(request);
+    void settles(sending, UNSETTLED_MS, context.clock).then((inTime) => {
+      if (inTime) return;
+      hanging = true;
+      lost('the coordinator sits on a command');
+    });
+    const reply = await sending;
+    if (reply.kind === 'answered') locks.exchanged(request.ieee, true);
+    if (reply.kind === 'undelivered' || reply.kind === 'unanswered') locks.exchanged(request.ieee, false);
+    return reply;
+  }
+  return {
+    isHanging: () => hanging,
+    radio: {
+      send,
+      attribute: (...one) => network.radio().attribute(...one),
+      memory: (ieee) => network.radio().memory(ieee),
+      remember: (...one) => network.radio().remember(...one),
+    },
+  };
+}
+
+function lockHandlers({ context, locks, options, firmware }: Gateway, radio: Sender): Handlers {
+  const { clock } = context;
+  const applying = new Set<string>();
+  // Its low byte numbers frames and transfers: another one each time, also after a restart.
+  let number = clock.now();
+  const next = () => {
+    number += 1;
+    return number;
+  };
+  return {
+    async unlock(data, deadline, signal) {
+      const { hwId, relockSeconds } = valid(unlockData, data);
+      const { ieee, endpoint } = locks.find(hwId);
+      const listen = (hear: Parameters<Locks['listen']>[1]) => locks.listen(ieee, hear);
+      return unlock({ radio, clock, ieee, endpoint, relockSeconds, deadline, listen }, signal);
+    },
+    async applyConfiguration(data, deadline) {
+      const apply = valid(lockApply, data);
+      const lock = locks.find(apply.hwId);
+      if (applying.has(lock.ieee)) throw new DriverError('BUSY', 'the lock is given a configuration already');
+      applying.add(lock.ieee);
+      try {
+        const { manufacturerCode } = options;
+        const applied = await applyConfiguration(apply, {
+          radio,
+          clock,
+          lock,
+          manufacturerCode,
+          deadline,
+          next,
+        });
+        const { payloads: _, unsupported = [], ...versions } = applied;
+        // A standard lock keeps no versions.
+        locks.note(lock.ieee, lock.hasOwnCluster ? { ...versions, unsupported } : { unsupported });
+        return applied;
+      } finally {
+        applying.delete(lock.ieee);
+      }
+    },
+    async updateLock(data) {
+      const { hwId, file } = valid(updateLock, data);
+      await firmware.begin(locks.find(hwId), file);
+      return null;
+    },
+    async cancelUpdate(data) {
+      firmware.cancel(locks.find(valid(cancelUpdate, data).hwId).ieee);
+      return null;
+    },
+  };
+}
+
+function networkHandlers({ context, network, locks, joining }: Gateway): Handlers {
+  return {
+    async applyChannels(data) {
+      const { allowedChannels } = valid(channelsApply, data);
+      const { channel } = network.radio();
+      if (allowedChannels.includes(channel)) return { zigbeeChannel: channel };
+      throw new DriverError(
+        'REFUSED',
+        `the network is on channel ${channel}, which is not allowed: move it, which takes its locks off the air for a while`,
+      );
+    },
+    async permitJoin(data) {
+      await joining.open(valid(permitJoin, data));
+      return null;
+    },
+    async removeLock(data, _, signal) {
+      const { ieee } = locks.find(valid(removeLock, data).hwId);
+      const leaving = network.radio().remove(ieee);
+      const inTime = await settles(leaving, LEAVING_MS, context.clock, signal);
+      const reason = 'the lock did not say that it leaves; it is still on the network';
+      if (!inTime) throw new DriverError('NO_REPLY', reason);
+      await leaving.catch((error) => {
+        throw new DriverError('NO_REPLY', reason, { cause: error });
+      });
+      joining.removed(ieee);
+      locks.left(ieee);
+      return null;
+    },
+    async networkMap(data, _, signal) {
+      valid(z.strictObject({}), data);
+      return mapNetwork(network.radio(), context.clock, signal);
     },
   };
 }

@@ -51,7 +51,6 @@ async function openGateway(
 ): Promise<Driver> {
   const { clock, linkId } = context;
   const ended = new AbortController();
-  const life = AbortSignal.any([ended.signal]);
   const early: RadioEvent[] = [];
   let hear = (event: RadioEvent): void => void early.push(event);
   let network: Network | undefined;
@@ -61,13 +60,14 @@ async function openGateway(
     radio: () => network?.radio(),
     knownLocks: options.knownLocks,
     changed: () => reportGateway(),
+    signal: ended.signal,
   });
   const needs = { options, context, mayJoin: joining.mayJoin, hear: (event: RadioEvent) => hear(event) };
   const opened = await openNetwork(needs, signal);
   network = opened;
   const radio = () => opened.radio();
   const lost = (reason: string) => ended.abort(new DriverError('LINK_LOST', reason));
-  const outbox = openOutbox(context, `${linkId}-${clock.now()}`, life);
+  const outbox = openOutbox(context, `${linkId}-${clock.now()}`, ended.signal);
   const configurer = openConfigurer(
     { send: (one) => radio().send(one), bind: (...one) => radio().bind(...one) },
     clock,
@@ -94,7 +94,7 @@ async function openGateway(
     // Whatever was open when the last host ended.
     await within(radio().permitJoin(0), PROBE_MS, clock, silent);
   } catch (error) {
-    await opened.close();
+    await opened.close(true);
     throw error;
   }
   locks.begin();
@@ -102,11 +102,10 @@ async function openGateway(
 
   return {
     async run(runSignal) {
-      const working = AbortSignal.any([runSignal, life]);
+      const working = AbortSignal.any([runSignal, ended.signal]);
       reportGateway();
       const parts = [
         probe(radio, commands.isMoving, context, working),
-        joining.run(working),
         snapshots.run(working),
         review(locks.review, context, working),
       ];
@@ -121,10 +120,11 @@ async function openGateway(
     },
     execute: commands.execute,
     async [Symbol.asyncDispose]() {
+      const isLost = ended.signal.reason instanceof DriverError;
       ended.abort(new DriverError('LINK_LOST', 'the link is closed'));
       // Whatever it still holds ends with the process, which is ended when this is not closed in time.
       if (commands.isHanging()) await new Promise(() => undefined);
-      await opened.close();
+      await opened.close(isLost);
       holder = undefined;
     },
   };

@@ -15,8 +15,8 @@ export interface Joining {
   mayJoin(ieee: string): boolean;
   /** It left by our word: it is at no door any more. */
   removed(ieee: string): void;
-  /** Closes the window at its end, for as long as the signal has not fired. */
-  run(signal: AbortSignal): Promise<never>;
+  /** The radio has begun anew, with its window closed. */
+  restarted(): void;
 }
 
 export interface JoiningOptions {
@@ -24,20 +24,27 @@ export interface JoiningOptions {
   radio(): Radio | undefined;
   knownLocks: readonly string[];
   changed(): void;
+  /** Fires when the link ends. */
+  signal: AbortSignal;
 }
 
-export function openJoining({ context, radio, knownLocks, changed }: JoiningOptions): Joining {
+export function openJoining({ context, radio, knownLocks, changed, signal }: JoiningOptions): Joining {
   const { clock, log } = context;
   const known = new Set(knownLocks);
   /** `allowed` undefined: whoever asks. */
   let window: { until: number; allowed: ReadonlySet<string> | undefined } | undefined;
-  let wake: (() => void) | undefined;
 
   const isOpen = () => window !== undefined && clock.monotonic() < window.until;
   async function close(): Promise<void> {
     window = undefined;
     await radio()?.permitJoin(0);
     changed();
+  }
+
+  /** A window that was opened anew, or closed, meanwhile is not this one. */
+  async function closeAtItsEnd(own: typeof window, seconds: number): Promise<void> {
+    await clock.sleep(seconds * 1_000, signal);
+    if (window === own) await close();
   }
 
   return {
@@ -49,7 +56,8 @@ export function openJoining({ context, radio, knownLocks, changed }: JoiningOpti
       const list = [...allowed, ...installCodes.map(({ hwId }) => hwId)];
       const until = clock.monotonic() + seconds * 1_000;
       // Before the radio opens: whoever comes at once is judged by this window.
-      window = { until, allowed: list.length > 0 ? new Set(list) : undefined };
+      const own = { until, allowed: list.length > 0 ? new Set(list) : undefined };
+      window = own;
       try {
         await radio()?.permitJoin(seconds);
       } catch (error) {
@@ -58,7 +66,10 @@ export function openJoining({ context, radio, knownLocks, changed }: JoiningOpti
       } finally {
         changed();
       }
-      wake?.();
+      closeAtItsEnd(own, seconds).catch((error) => {
+        // The coordinator closes by itself, which is why it was told how long.
+        if (!signal.aborted) log.warn({ err: error }, 'the join window could not be closed at its end');
+      });
     },
     mayJoin(ieee) {
       if (known.has(ieee) || radio()?.device(ieee)) return true;
@@ -67,20 +78,8 @@ export function openJoining({ context, radio, knownLocks, changed }: JoiningOpti
       return isAllowed;
     },
     removed: (ieee) => void known.delete(ieee),
-    async run(signal) {
-      for (;;) {
-        const opened = Promise.withResolvers<void>();
-        wake = opened.resolve;
-        const ended = () => opened.resolve();
-        signal.addEventListener('abort', ended, { once: true });
-        const next = window;
-        if (next) await clock.sleep(Math.max(0, next.until - clock.monotonic()), signal);
-        else await opened.promise;
-        signal.removeEventListener('abort', ended);
-        signal.throwIfAborted();
-        // A window that was opened anew meanwhile has another end.
-        if (next && window === next) await close();
-      }
+    restarted() {
+      window = undefined;
     },
   };
 }

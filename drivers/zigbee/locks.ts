@@ -83,10 +83,10 @@ export function openLocks(options: LocksOptions): Locks {
     for (const hear of lock.listeners) hear(facts);
   }
 
+  /** By its own word and then the library's, or the other way round: told once. */
   function left(ieee: string): void {
-    const wasLock = locks.delete(ieee);
-    log.info({ device: ieee }, 'a device has left the network');
-    if (!wasLock) return;
+    if (!locks.delete(ieee)) return;
+    log.info({ lock: ieee }, 'a lock has left the network');
     outbox.tell('lockLeft', { hwId: ieee });
     options.changed();
   }
@@ -99,13 +99,15 @@ export function openLocks(options: LocksOptions): Locks {
     tell(lock);
   }
 
+  function begin(): void {
+    for (const { ieee } of radio().devices()) {
+      const lock = admit(ieee);
+      if (lock) introductions.known(lock);
+    }
+  }
+
   return {
-    begin() {
-      for (const { ieee } of radio().devices()) {
-        const lock = admit(ieee);
-        if (lock) introductions.known(lock);
-      }
-    },
+    begin,
     take(event) {
       if (event.kind === 'disconnected') return;
       const lock = locks.get(event.ieee);

@@ -20,8 +20,11 @@ export interface Network {
   readonly files: Prepared;
   /** Starts anew on the channel, and tells the locks to follow. Rejects with LINK_LOST when it does not come back. */
   move(channel: number, signal: AbortSignal): Promise<void>;
-  /** Does not settle when the library hangs: the process is then to be replaced. */
-  close(): Promise<void>;
+  /**
+   * Does not settle when the library hangs: the process is then to be replaced. `isLost`: nothing is asked of the
+   * coordinator any more.
+   */
+  close(isLost: boolean): Promise<void>;
 }
 
 export interface NetworkOptions {
@@ -47,13 +50,13 @@ export async function openNetwork(needs: NetworkOptions, signal: AbortSignal): P
     radio: () => current.radio,
     files,
     async move(to, moveSignal) {
-      await close(current);
+      await close(current, false);
       // First the intent: a start after a crash finishes the move.
       files.keepChannel(to);
       current = await start({ ...needs, options: { ...options, restore: false } }, files, to, moveSignal);
       files.keepChannel(current.radio.channel);
     },
-    close: () => close(current),
+    close: (isLost) => close(current, isLost),
   };
 }
 
@@ -62,7 +65,8 @@ interface Started {
   tunnel: Tunnel | undefined;
 }
 
-async function close({ radio, tunnel }: Started): Promise<void> {
+async function close({ radio, tunnel }: Started, isLost: boolean): Promise<void> {
+  if (isLost) tunnel?.[Symbol.dispose]();
   await radio.close();
   tunnel?.[Symbol.dispose]();
 }

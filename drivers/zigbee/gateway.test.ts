@@ -1,0 +1,224 @@
+/** What a gateway is told to do, against a simulated network with locks of both kinds. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
+import { type LockConfiguration, lockApplied } from '../settings.ts';
+import { networkMap } from '../zgate.ts';
+import { folder, joined, LOCK, MANUFACTURER, opened, simulated, type TestGateway } from './test-gateway.ts';
+
+const STANDARD = '00158d0001000011';
+const CODED = '00158d0001000012';
+const STRANGER = '00158d0001000013';
+const LEAVER = '00158d0001000014';
+const ROUTER = '00124b0000000051';
+const BEHIND = '00158d0001000015';
+const DOOR = '5c2f0a52-9f6b-4c3e-8f43-0d1b2a3c4d5e';
+/** The install code of BDB 3.0.1, 10.1.1, with its CRC. */
+const CODE = '83fed3407a939723a5c639b26916d505c3b5';
+
+const configuration: LockConfiguration = {
+  ...{ name: 'Room 101', number: 101, type: null, relaySetup: null },
+  ...{ standOpenEnabled: true, onlineEnabled: false },
+  accessInternal: { doors: [DOOR], interval: { start: 480, end: 1_080 } },
+  ...{ outputs: [], schedule: [{ weekdays: 31, start: 0, end: 1_440 }] },
+};
+const versions = { doorVersion: 9, scheduleVersion: 3, templateVersion: 0, systemConfigVersion: 1 };
+
+describe('a gateway', () => {
+  let site: SimulatedGateway;
+  let gateway: TestGateway;
+
+  beforeAll(async () => {
+    const closers: (() => Promise<void> | void)[] = [];
+    afterAll(async () => {
+      for (const close of closers.toReversed()) await close();
+    });
+    const cleanup = (close: () => Promise<void> | void) => void closers.push(close);
+    const locks = [
+      { ieee: LOCK },
+      { ieee: STANDARD, vendorCluster: false },
+      { ieee: CODED, installCode: CODE },
+      ...[{ ieee: STRANGER }, { ieee: LEAVER }, { ieee: BEHIND, parent: ROUTER }],
+    ];
+    site = await simulated({ locks, routers: [{ ieee: ROUTER }] }, cleanup);
+    gateway = await opened(site, {}, { cleanup });
+    for (const ieee of [LOCK, STANDARD, LEAVER]) await joined(gateway, site, ieee);
+  }, 60_000);
+
+  const report = (ieee: string) => gateway.reports.get(`device:${ieee}`) as Record<string, unknown>;
+  const apply = (hwId: string, configVersion: number, change: Partial<LockConfiguration> = {}) =>
+    gateway.execute('applyConfiguration', {
+      ...{ hwId, configVersion, ...versions },
+      configuration: { ...configuration, ...change },
+    });
+  const told = (kind: string, ieee: string) =>
+    gateway.events.some((event) => event.kind === kind && JSON.stringify(event.data).includes(ieee));
+
+  it('gives a lock its configuration whole, and keeps the frames as they were sent', async () => {
+    const applied = lockApplied.parse(await apply(LOCK, 7));
+    expect(applied).toMatchObject({ configVersion: 7, ...versions });
+    const { vendor, received } = await site.state(LOCK);
+    expect(vendor?.applied).toMatchObject([{ configVersion: 7, configuration: { name: 'Room 101' } }]);
+    const frames = received.filter(({ cluster, isFoundation }) => cluster === 0xfc11 && !isFoundation);
+    expect(applied.payloads.map((one) => Buffer.from(one, 'base64').subarray(5).toString('hex'))).toEqual(
+      frames.map(({ payload }) => payload),
+    );
+    expect(report(LOCK)).toMatchObject({ configVersion: 7, doorVersion: 9 });
+  });
+
+  it('does not give a lock an older configuration', async () => {
+    await expect(apply(LOCK, 6)).rejects.toMatchObject({ code: 'REFUSED' });
+  });
+
+  it('does not say applied when a part got lost', async () => {
+    await site.set(LOCK, { faults: { confirm: { status: 'MAC_NO_ACK', frames: 1 } } });
+    await expect(apply(LOCK, 8)).rejects.toMatchObject({ code: 'NO_REPLY' });
+    expect((await site.state(LOCK)).vendor?.versions).toMatchObject({ config: 7 });
+    expect(await apply(LOCK, 8)).toMatchObject({ configVersion: 8 });
+  });
+
+  it('gives a standard lock what the standard can carry, and names the rest', async () => {
+    const applied = lockApplied.parse(await apply(STANDARD, 1));
+    expect(applied.unsupported).toEqual(['accessInternal', 'schedule', 'number', 'name']);
+    expect((await site.state(STANDARD)).operatingMode).toBe(4);
+    expect(report(STANDARD)).toMatchObject({ unsupported: applied.unsupported });
+    await apply(STANDARD, 2, { standOpenEnabled: false });
+    expect((await site.state(STANDARD)).operatingMode).toBe(0);
+  });
+
+  it('lets nobody in while its window is closed, and only who is on the list while it is open', async () => {
+    expect(await site.join(STRANGER)).toBe('closed');
+    await gateway.execute('permitJoin', { seconds: 30, allowed: [CODED], installCodes: [] });
+    await site.join(STRANGER);
+    await expect.poll(async () => (await site.state(STRANGER)).isJoined).toBe(false);
+    expect(gateway.reports.get('gateway')).toMatchObject({ permitJoin: true });
+    await gateway.execute('permitJoin', { seconds: 0, allowed: [], installCodes: [] });
+    expect(gateway.reports.get('gateway')).toMatchObject({ permitJoin: false });
+    expect(told('lockJoined', STRANGER)).toBe(false);
+  });
+
+  it('closes its window at the deadline', async () => {
+    await gateway.execute('permitJoin', { seconds: 1, allowed: [], installCodes: [] });
+    const isOpen = () => (gateway.reports.get('gateway') as { permitJoin: boolean }).permitJoin;
+    expect(isOpen()).toBe(true);
+    await expect.poll(isOpen, { timeout: 5_000 }).toBe(false);
+    expect(await site.join(STRANGER)).toBe('closed');
+  });
+
+  it('lets a lock in by its install code, which is never shown', async () => {
+    const wrong = { hwId: CODED, code: `${CODE.slice(0, -4)}0000` };
+    const open = (installCodes: { hwId: string; code: string }[]) =>
+      gateway.execute('permitJoin', { seconds: 30, allowed: [], installCodes });
+    const error = await open([wrong]).catch((failure: unknown) => failure);
+    expect(error).toMatchObject({ code: 'INVALID_COMMAND' });
+    expect(String(error)).not.toContain(CODE.slice(0, 8));
+    await open([{ hwId: CODED, code: CODE }]);
+    expect(await site.join(CODED)).toBe('joined');
+    await expect.poll(() => told('lockJoined', CODED), { timeout: 15_000 }).toBe(true);
+    expect(gateway.logged.join('\n').toLowerCase()).not.toContain(CODE.slice(0, 12));
+    await gateway.execute('permitJoin', { seconds: 0, allowed: [], installCodes: [] });
+  });
+
+  it('tells of a lock that leaves, and of one that it sent away', async () => {
+    await site.set(LEAVER, { leave: true });
+    await expect.poll(() => told('lockLeft', LEAVER)).toBe(true);
+    await expect(gateway.execute('removeLock', { hwId: LEAVER })).rejects.toMatchObject({
+      code: 'INVALID_COMMAND',
+    });
+    expect(await gateway.execute('removeLock', { hwId: CODED })).toBe(null);
+    expect(told('lockLeft', CODED)).toBe(true);
+    expect((await site.state(CODED)).isJoined).toBe(false);
+    // Its return takes an open window again.
+    expect(await site.join(CODED)).toBe('closed');
+  });
+
+  it('tells of a door that opens and of who is at it', async () => {
+    await site.set(LOCK, { door: 'open' });
+    await expect.poll(() => told('lockEvent', 'doorOpen')).toBe(true);
+    await site.set(LOCK, { alarm: 4 });
+    await expect.poll(() => told('lockEvent', 'wrongCodes')).toBe(true);
+  });
+
+  it('believes nothing of values that mean unknown, nor of endpoints and clusters of others', async () => {
+    const before = report(LOCK);
+    await site.set(LOCK, {
+      faults: { invalidValues: true, foreignClusters: [0xfc99], oversizedStrings: 200 },
+    });
+    await gateway.execute('unlock', { hwId: LOCK, relockSeconds: null });
+    await site.set(LOCK, { battery: { percent: 50 }, announce: true });
+    const { lcuFirmwareVersion, configVersion } = before;
+    expect(report(LOCK)).toMatchObject({ connected: true, lcuFirmwareVersion, configVersion });
+    await site.set(LOCK, { faults: null });
+  });
+
+  it('maps its network', async () => {
+    await gateway.execute('permitJoin', { seconds: 30, allowed: [], installCodes: [] });
+    await site.join(ROUTER);
+    await expect
+      .poll(async () => networkMap.parse(await gateway.execute('networkMap', {})).nodes.length, {
+        timeout: 15_000,
+      })
+      .toBeGreaterThanOrEqual(4);
+    const map = networkMap.parse(await gateway.execute('networkMap', {}));
+    expect(map.nodes).toContainEqual({ hwId: '00124b0014d9a001', type: 'coordinator' });
+    expect(map.links).toContainEqual(
+      expect.objectContaining({ from: '00124b0014d9a001', to: LOCK, lqi: 180 }),
+    );
+    await gateway.execute('permitJoin', { seconds: 0, allowed: [], installCodes: [] });
+  }, 60_000);
+
+  it('gives a lock new firmware from a file, and only a newer one', async () => {
+    const file = join(folder(), 'lock.ota');
+    writeFileSync(file, otaFile(0x0102_0400));
+    expect(await gateway.execute('updateLock', { hwId: LOCK, file })).toBe(null);
+    await expect(gateway.execute('updateLock', { hwId: STANDARD, file })).rejects.toMatchObject({
+      code: 'BUSY',
+    });
+    const ends = () => gateway.events.filter(({ kind }) => kind === 'lockUpdated').map(({ data }) => data);
+    await expect.poll(() => ends().length, { timeout: 60_000 }).toBe(1);
+    expect(ends()[0]).toMatchObject({ hwId: LOCK, outcome: 'updated', reason: null });
+    expect(gateway.reports.get(`firmware:${LOCK}`)).toMatchObject({ percent: 100 });
+    expect((await site.state(LOCK)).firmware.version).toBe(0x0102_0400);
+    await gateway.execute('updateLock', { hwId: LOCK, file });
+    await expect.poll(() => ends()[1], { timeout: 20_000 }).toMatchObject({ outcome: 'refused' });
+    const missing = { hwId: LOCK, file: '/nonexistent.ota' };
+    await expect(gateway.execute('updateLock', missing)).rejects.toMatchObject({ code: 'INVALID_COMMAND' });
+  }, 90_000);
+
+  it('moves to another channel when it is told to, and not before', async () => {
+    await expect(gateway.execute('applyChannels', { allowedChannels: [20] })).rejects.toMatchObject({
+      code: 'REFUSED',
+    });
+    expect(await gateway.execute('applyChannels', { allowedChannels: [15, 20] })).toEqual({
+      zigbeeChannel: 15,
+    });
+    const moving = gateway.execute('moveChannel', { channel: 20 }, 40_000);
+    await expect(gateway.execute('unlock', { hwId: LOCK, relockSeconds: null })).rejects.toMatchObject({
+      code: 'BUSY',
+    });
+    expect(await moving).toEqual({ zigbeeChannel: 20 });
+    expect(gateway.reports.get('gateway')).toMatchObject({ zigbeeChannel: 20 });
+    expect(await gateway.execute('unlock', { hwId: LOCK, relockSeconds: null })).toEqual({
+      outcome: 'confirmed',
+    });
+    expect(await apply(LOCK, 9)).toMatchObject({ configVersion: 9 });
+  }, 60_000);
+});
+
+/** Zigbee OTA file (Zigbee 075264, 6.3): a header of 56 bytes and one element with the image. */
+function otaFile(version: number): Buffer {
+  const image = Buffer.alloc(300, 0x5a);
+  const header = Buffer.alloc(56);
+  header.writeUInt32LE(0x0bee_f11e, 0);
+  header.writeUInt16LE(0x0100, 4);
+  header.writeUInt16LE(header.length, 6);
+  header.writeUInt16LE(MANUFACTURER, 10);
+  header.writeUInt16LE(1, 12);
+  header.writeUInt32LE(version, 14);
+  header.writeUInt16LE(2, 18);
+  header.writeUInt32LE(header.length + 6 + image.length, 52);
+  const element = Buffer.alloc(6);
+  element.writeUInt32LE(image.length, 2);
+  return Buffer.concat([header, element, image]);
+}
