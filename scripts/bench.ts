@@ -1,9 +1,21 @@
-/** `npm run bench [NAME …]`: the figures of docs/performance.md, on this machine. Exits 1 when a target is missed. */
+/**
+ * `npm run bench [-- [--charts] NAME …]`: the figures of docs/performance.md, on this machine. Exits 1 when a target is
+ * missed. `--charts` draws the charts of docs anew.
+ */
+import { writeFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
 import { benchApi } from '../test/bench/api.ts';
 import { benchBridge } from '../test/bench/bridge.ts';
 import { benchDesk } from '../test/bench/desk.ts';
 import { benchDrain } from '../test/bench/drain.ts';
+import { benchBusDead } from '../test/bench/rs485/dead.ts';
+import { benchBusMemory } from '../test/bench/rs485/memory.ts';
+import { benchBusPeers } from '../test/bench/rs485/peers.ts';
+import { benchBusPolls } from '../test/bench/rs485/polls.ts';
+import { benchBusRecovery } from '../test/bench/rs485/recovery.ts';
+import { benchBusStall } from '../test/bench/rs485/stall.ts';
 import { benchSimulatedBus } from '../test/bench/sim-bus.ts';
 import { benchSlowDisk } from '../test/bench/slow-disk.ts';
 import { benchEstate, benchStart } from '../test/bench/start.ts';
@@ -18,10 +30,19 @@ const BENCHES: Record<string, () => Promise<BenchTable>> = {
   drain: benchDrain,
   bridge: benchBridge,
   'sim-bus': benchSimulatedBus,
+  'bus-polls': benchBusPolls,
+  'bus-dead': benchBusDead,
+  'bus-peers': benchBusPeers,
+  'bus-stall': benchBusStall,
+  'bus-memory': benchBusMemory,
+  'bus-recovery': benchBusRecovery,
 };
 
 const write = (text: string) => void process.stdout.write(text);
-const chosen = process.argv.slice(2);
+const { values: options, positionals: chosen } = parseArgs({
+  allowPositionals: true,
+  options: { charts: { type: 'boolean', default: false } },
+});
 const unknown = chosen.filter((name) => !(name in BENCHES));
 if (unknown.length > 0) {
   write(`no bench is called ${unknown.join(', ')}; there are ${Object.keys(BENCHES).join(', ')}\n`);
@@ -35,6 +56,10 @@ for (const [name, bench] of Object.entries(BENCHES)) {
   if (chosen.length > 0 && !chosen.includes(name)) continue;
   const table = await bench();
   printTable(table, write);
+  // Beside the figures, for they depend on it.
+  write(`    load ${loadavg()[0]?.toFixed(1)} at its end\n`);
+  for (const { file, svg } of options.charts ? (table.charts ?? []) : [])
+    writeFileSync(join(import.meta.dirname, '..', file), svg);
   missed += table.rows.filter(({ met }) => met === false).length;
 }
 write(missed === 0 ? '\nevery target is met\n' : `\n${missed} targets are missed\n`);

@@ -12,6 +12,8 @@ export interface BenchTable {
   rows: Row[];
   /** What a reader must know to believe the figures. */
   notes?: string[];
+  /** Drawn of the same figures; `file` is relative to the project. Written when asked for. */
+  charts?: { file: string; svg: string }[];
 }
 
 export function printTable({ title, rows, notes = [] }: BenchTable, write: (line: string) => void): void {

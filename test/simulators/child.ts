@@ -16,7 +16,8 @@ export interface Child<Told> extends AsyncDisposable {
 }
 
 export interface ChildOptions<Told> {
-  /** Arguments of this same Node. */
+  /** This same Node when absent. */
+  program?: string;
   args: string[];
   environment?: Record<string, string>;
   /** Called with each thing told. */
@@ -29,7 +30,7 @@ const GRACE_MS = 10_000;
 
 export function openChild<Told>(options: ChildOptions<Told>): Child<Told> {
   // A process group of its own: Ctrl-C in a terminal ends the parent, which then ends its children in order.
-  const child: ChildProcess = spawn(process.execPath, options.args, {
+  const child: ChildProcess = spawn(options.program ?? process.execPath, options.args, {
     detached: true,
     stdio: ['pipe', 'pipe', 'pipe'],
     env: { ...process.env, ...options.environment },

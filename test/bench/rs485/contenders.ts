@@ -1,0 +1,125 @@
+/** Who drives a bus: the gateway, and what one writes with a library. All poll as fast as they can, and close relays when asked. */
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { openChild } from '../../simulators/child.ts';
+import type { GatewayPlan, Told } from './gateway.ts';
+
+export interface Order {
+  id: number;
+  unit: number;
+  relay: number;
+}
+
+export interface Contender extends AsyncDisposable {
+  fire(order: Order): void;
+  /** Resolves when it has told what came of each: the code or text of the error, null when it was acknowledged. */
+  fired(ids: readonly number[]): Promise<(string | null)[]>;
+}
+
+export interface Gateway extends Contender {
+  readonly pid: number;
+  /** Of the process that has the ports open, now. */
+  hostPid(): number;
+  told(): readonly Told[];
+  waitFor(fits: (told: readonly Told[]) => boolean, timeoutMs?: number): Promise<void>;
+}
+
+export interface Place {
+  port: string;
+  baudRate: number;
+  units: readonly number[];
+}
+
+const FIRED_TIMEOUT_MS = 60_000;
+const MET_TIMEOUT_MS = 120_000;
+const LINK = 'bus-1';
+const GATEWAY = join(import.meta.dirname, 'gateway.ts');
+const MODBUS_SERIAL_LOOP = join(import.meta.dirname, 'modbus-serial-loop.ts');
+const LIBMODBUS_LOOP = join(import.meta.dirname, 'libmodbus-loop.c');
+
+/** The field side of the gateway with its host. Resolves when every device is met. */
+export async function openGateway(
+  links: GatewayPlan['links'],
+  pollEveryMs: number,
+  environment: Record<string, string> = {},
+): Promise<Gateway> {
+  await using stack = new AsyncDisposableStack();
+  const child = stack.use(openChild<Told>({ args: [GATEWAY], environment }));
+  child.say({ links, pollEveryMs } satisfies GatewayPlan);
+  const waitFor = async (fits: (told: readonly Told[]) => boolean, timeoutMs = MET_TIMEOUT_MS) =>
+    void (await child.waitFor(() => fits(child.told), timeoutMs));
+  const devices = links.reduce((sum, { units }) => sum + units.length, 0);
+  await waitFor((told) => told.filter(({ kind }) => kind === 'met').length >= devices);
+  const open = stack.move();
+  return {
+    pid: child.pid,
+    hostPid() {
+      const host = child.told.findLast((told) => told.kind === 'host');
+      if (!host) throw new Error('the gateway has no host');
+      return host.pid;
+    },
+    told: () => child.told,
+    waitFor,
+    fire: (order) => child.say({ ...order, link: links[0]?.id ?? LINK }),
+    fired: (ids) => firedBy(child, ids),
+    [Symbol.asyncDispose]: () => open.disposeAsync(),
+  };
+}
+
+export function openGatewayAt({ units, ...place }: Place): Promise<Gateway> {
+  return openGateway([{ ...place, id: LINK, units: [...units] }], 0);
+}
+
+export function openModbusSerialAt(place: Place): Promise<Contender> {
+  return openLoop(process.execPath, [MODBUS_SERIAL_LOOP], place);
+}
+
+/** `program`: as `buildLibmodbusLoop` has made it. */
+export function openLibmodbusAt(program: string, place: Place): Promise<Contender> {
+  return openLoop(program, [], place);
+}
+
+/** False where there is no compiler or no libmodbus-dev. */
+export function buildLibmodbusLoop(program: string): boolean {
+  return (
+    spawnSync('cc', ['-O2', '-o', program, LIBMODBUS_LOOP, '-I/usr/include/modbus', '-lmodbus']).status === 0
+  );
+}
+
+type LoopTold = { kind: 'ready' } | { kind: 'fired'; id: number; failed: string | null };
+
+async function openLoop(
+  program: string,
+  args: string[],
+  { port, baudRate, units }: Place,
+): Promise<Contender> {
+  await using stack = new AsyncDisposableStack();
+  const child = stack.use(
+    openChild<LoopTold>({ program, args: [...args, port, String(baudRate), ...units.map(String)] }),
+  );
+  await child.waitFor(({ kind }) => kind === 'ready');
+  const open = stack.move();
+  return {
+    fire: ({ id, unit, relay }) => child.say([id, unit, relay]),
+    fired: (ids) => firedBy(child, ids),
+    [Symbol.asyncDispose]: () => open.disposeAsync(),
+  };
+}
+
+interface Teller {
+  readonly told: readonly (Told | LoopTold)[];
+  waitFor(fits: () => boolean, timeoutMs: number): Promise<unknown>;
+}
+
+async function firedBy(child: Teller, ids: readonly number[]): Promise<(string | null)[]> {
+  const all = () => {
+    const fired = child.told.filter((told) => told.kind === 'fired');
+    return new Map(fired.map(({ id, failed }) => [id, failed]));
+  };
+  await child.waitFor(() => {
+    const known = all();
+    return ids.every((id) => known.has(id));
+  }, FIRED_TIMEOUT_MS);
+  const known = all();
+  return ids.map((id) => known.get(id) ?? null);
+}

@@ -1,0 +1,107 @@
+/**
+ * The field side of the gateway as a process for benches: the main process with its links in hosts, as the daemon has
+ * them, and no interface. The first line of standard input is the plan, each further one a relay to close.
+ */
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Plain } from '../../../drivers/driver.ts';
+import { systemClock } from '../../../src/clock.ts';
+import { configSchema } from '../../../src/config.ts';
+import { openField } from '../../../src/field/field.ts';
+import { silentLog } from '../../../src/log.ts';
+import { linkOptions } from '../../../src/profiles.ts';
+import { FORMAT, hwIdOf } from './site.ts';
+
+export interface GatewayPlan {
+  links: { id: string; port: string; baudRate: number; units: number[] }[];
+  pollEveryMs: number;
+}
+
+export interface Ask {
+  id: number;
+  link: string;
+  unit: number;
+  relay: number;
+}
+
+/** Times are milliseconds of CLOCK_MONOTONIC. */
+export type Told =
+  | { kind: 'host'; pid: number }
+  | { kind: 'link'; link: string; up: boolean; at: number }
+  | { kind: 'met'; link: string; hwId: string; at: number }
+  /** `failed`: the code of the error; null when the relay closed. */
+  | { kind: 'fired'; id: number; issuedAt: number; answeredAt: number; failed: string | null };
+
+const PULSE_MS = 100;
+const TIMEOUT_MS = 5_000;
+
+const tell = (told: Told) => void process.stdout.write(`${JSON.stringify(told)}\n`);
+const { NODE_COMPILE_CACHE: codeCache } = process.env;
+const now = systemClock.monotonic;
+const { signal } = new AbortController();
+
+const input = createInterface({ input: process.stdin });
+const ended = once(input, 'close');
+const [first] = (await once(input, 'line')) as [string];
+const plan = JSON.parse(first) as GatewayPlan;
+const directory = mkdtempSync(join(tmpdir(), 'gatehouse-bench-field-'));
+const met = new Map<string, Set<string>>();
+let pid: number | undefined;
+
+const { links } = configSchema.parse({
+  links: plan.links.map(({ id, port, baudRate, units }) => ({
+    ...{ id, protocol: 'modbus' },
+    options: {
+      ...{ ...FORMAT, port, baudRate, pollEveryMs: plan.pollEveryMs },
+      devices: units.map((unitId) => ({ unitId })),
+    },
+  })),
+});
+const field = await openField({
+  ...{ directory, clock: systemClock, log: silentLog, execPath: process.execPath },
+  links: links.map((link) => ({
+    ...{ id: link.id, protocol: link.protocol, host: link.host, options: linkOptions(link) },
+  })),
+  // As main.ts hands the code cache on.
+  environment: codeCache === undefined ? {} : { NODE_COMPILE_CACHE: codeCache },
+  kill: (other) => process.kill(other, 'SIGKILL'),
+  onEvent: async () => undefined,
+  onLink(link, { up }) {
+    met.set(link, new Set());
+    tellHost();
+    tell({ kind: 'link', link, up, at: now() });
+  },
+  onReport(link, { subject, state }) {
+    const [kind, hwId] = subject.split(':');
+    const isConnected = kind === 'device' && (state as { connected: Plain }).connected === true;
+    const known = met.get(link);
+    if (!isConnected || hwId === undefined || known?.has(hwId)) return;
+    known?.add(hwId);
+    tell({ kind: 'met', link, hwId, at: now() });
+  },
+});
+
+function tellHost(): void {
+  const [host] = field.state().hosts;
+  if (host?.pid === undefined || host.pid === pid) return;
+  pid = host.pid;
+  tell({ kind: 'host', pid });
+}
+
+async function fire({ id, link, unit, relay }: Ask): Promise<void> {
+  const data = { hwId: hwIdOf(unit), relay, milliseconds: PULSE_MS };
+  const issuedAt = now();
+  const failed = await field.execute(link, { kind: 'pulse', data, timeoutMs: TIMEOUT_MS }, signal).then(
+    () => null,
+    (error: unknown) => String((error as { code?: string }).code ?? error),
+  );
+  tell({ kind: 'fired', id, issuedAt, answeredAt: now(), failed });
+}
+
+input.on('line', (line) => void fire(JSON.parse(line) as Ask));
+await ended;
+await field[Symbol.asyncDispose]();
+rmSync(directory, { recursive: true, force: true });
