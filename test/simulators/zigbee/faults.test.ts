@@ -3,7 +3,15 @@ import { expect, it, onTestFinished } from 'vitest';
 import { Zcl } from 'zigbee-herdsman';
 import { temporaryFolder } from '../../temporary.ts';
 import { openSimulatedGateway, type SimulatedGateway } from './gateway.ts';
-import { coordinatorOf, endpointOf, type Host, openHost, openHostWith } from './herdsman.ts';
+import {
+  coordinatorOf,
+  endpointOf,
+  HOST_TIMEOUT_MS,
+  type Host,
+  openHost,
+  openHostWith,
+  within,
+} from './herdsman.ts';
 import type { Faults, GatewayPlan } from './plan.ts';
 
 const LOCK = '00158d0001000001';
@@ -31,124 +39,144 @@ const commands = async (gateway: SimulatedGateway) =>
     ({ cluster, isFoundation }) => cluster === 0x0101 && !isFoundation,
   );
 
-it('has every fault of a lock', async () => {
-  const { gateway, host } = await opened({ locks: [{ ieee: LOCK, boltMs: 0 }] });
-  const during = async (faults: Faults) => {
-    await gateway.set(LOCK, { faults, clearLog: true });
-    const outcome = await unlock(host).catch((error: Error) => error.message);
-    const state = { executed: await unlocks(gateway), commands: (await commands(gateway)).length };
-    await gateway.set(LOCK, { faults: null });
-    return { outcome, ...state };
-  };
-  const timeout = expect.stringContaining('Timeout');
-  expect(await during({})).toEqual({ outcome: { status: 0 }, executed: 1, commands: 1 });
-  expect(await during({ lostResponses: 1 })).toEqual({ outcome: timeout, executed: 1, commands: 1 });
-  expect(await during({ lostRequests: 1 })).toEqual({ outcome: timeout, executed: 0, commands: 0 });
-  expect(await during({ offline: true })).toMatchObject({
-    outcome: expect.stringContaining('NO_ACK'),
-    executed: 0,
-  });
-  expect(await during({ refuse: { status: 1, commands: 1 } })).toMatchObject({
-    outcome: { status: 1 },
-    executed: 0,
-  });
-  expect(await during({ defaultResponse: { status: 0x81, commands: 1 } })).toMatchObject({
-    ...{ outcome: { cmdId: 1, statusCode: 0x81 }, executed: 0 },
-  });
-  expect(await during({ jammed: true })).toMatchObject({ outcome: { status: 0 }, executed: 0 });
-  for (const [status, name] of [
-    ['MAC_NO_ACK', 'MAC_NO_ACK'],
-    ['NO_ROUTE', 'NWK_NO_ROUTE'],
-    ['CHANNEL_ACCESS_FAILURE', 'MAC_CHANNEL_ACCESS_FAILURE'],
-    ['BUFFER_FULL', 'BUFFER_FULL'],
-    ['TRANSACTION_EXPIRED', 'MAC_TRANSACTION_EXPIRED'],
-  ] as const) {
-    const expected = { outcome: expect.stringContaining(name), executed: 0, commands: 0 };
-    expect(await during({ confirm: { status, frames: 1 } })).toEqual(expected);
-  }
-  await gateway.setGateway({ confirm: { status: 'BUFFER_FULL', frames: 1 } });
-  await expect(unlock(host)).rejects.toThrow('BUFFER_FULL');
-  expect(await unlock(host)).toEqual({ status: 0 });
-  const endpoint = endpointOf(host, LOCK);
-  await gateway.set(LOCK, { faults: { invalidValues: true } });
-  expect(await endpoint.read('closuresDoorLock', ['lockState'])).toEqual({ lockState: Number.NaN });
-  await gateway.set(LOCK, { faults: { invalidValues: null, oversizedStrings: 200 } });
-  const lcu = { name: 'lcu', ID: 0x10, type: Zcl.DataType.CHAR_STR };
-  const door = { name: 'door', ID: 0xfc11, manufacturerCode: 0x1234, attributes: { lcu } };
-  const custom = { ...door, commands: {}, commandsResponse: {} };
-  host.getDeviceByIeeeAddr(`0x${LOCK}`)?.addCustomCluster('door', custom as never);
-  expect(await endpoint.read('door', [0x10], { manufacturerCode: 0x1234 })).toEqual({ lcu: 'x'.repeat(200) });
-  await gateway.set(LOCK, { faults: { bogusEndpoints: [9], foreignClusters: [0x0500] } });
-  const device = host.getDeviceByIeeeAddr(`0x${LOCK}`);
-  await device?.interview(true).catch(() => undefined);
-  expect(device?.endpoints.map(({ ID }) => ID)).toEqual([1, 9]);
-  expect(endpoint.inputClusters).toContain(0x0500);
-});
-
-it('keeps a frame for a lock that sleeps, and no longer than a parent does', async () => {
-  const { gateway, host } = await opened(
-    {
-      locks: [{ ieee: LOCK, boltMs: 0, parent: ROUTER, sleepy: { pollMs: 200 }, checkInSeconds: 3_600 }],
-      routers: [{ ieee: ROUTER }],
-    },
-    [ROUTER, LOCK],
-  );
-  const [target] = coordinatorOf(host).endpoints;
-  if (!target) throw new Error('no endpoint');
-  await endpointOf(host, LOCK).bind('genPollCtrl', target);
-  expect(await unlock(host)).toEqual({ status: 0 });
-  // Two hops away, the coordinator knows only that the router has it: nothing comes, but it is confirmed.
-  const asleep = async () => {
-    let done = 0;
-    const outcome = async () => {
-      const answer = await unlock(host, { timeout: 200 }).catch((error: Error) => error.message);
-      if (typeof answer === 'object') done += 1;
-      return String(answer);
+it(
+  'has every fault of a lock',
+  async () => {
+    const { gateway, host } = await opened({ locks: [{ ieee: LOCK, boltMs: 0 }] });
+    const during = async (faults: Faults) => {
+      await gateway.set(LOCK, { faults, clearLog: true });
+      const outcome = await unlock(host).catch((error: Error) => error.message);
+      const state = { executed: await unlocks(gateway), commands: (await commands(gateway)).length };
+      await gateway.set(LOCK, { faults: null });
+      return { outcome, ...state };
     };
-    // A lock is awake for a while after it spoke.
-    await expect.poll(outcome, { interval: 700 }).toMatch(/timeout/i);
-    return done;
-  };
-  await gateway.set(LOCK, { sleepy: { pollMs: 600_000 }, clearLog: true });
-  const first = await asleep();
-  await gateway.set(LOCK, { parent: null });
-  await expect(unlock(host, { timeout: 9_000 })).rejects.toThrow('MAC_TRANSACTION_EXPIRED');
-  expect(await unlocks(gateway)).toBe(first);
-  expect((await gateway.stats()).air.expired).toBeGreaterThanOrEqual(2);
-});
+    const timeout = expect.stringContaining('Timeout');
+    expect(await during({})).toEqual({ outcome: { status: 0 }, executed: 1, commands: 1 });
+    expect(await during({ lostResponses: 1 })).toEqual({ outcome: timeout, executed: 1, commands: 1 });
+    expect(await during({ lostRequests: 1 })).toEqual({ outcome: timeout, executed: 0, commands: 0 });
+    expect(await during({ offline: true })).toMatchObject({
+      outcome: expect.stringContaining('NO_ACK'),
+      executed: 0,
+    });
+    expect(await during({ refuse: { status: 1, commands: 1 } })).toMatchObject({
+      outcome: { status: 1 },
+      executed: 0,
+    });
+    expect(await during({ defaultResponse: { status: 0x81, commands: 1 } })).toMatchObject({
+      ...{ outcome: { cmdId: 1, statusCode: 0x81 }, executed: 0 },
+    });
+    expect(await during({ jammed: true })).toMatchObject({ outcome: { status: 0 }, executed: 0 });
+    for (const [status, name] of [
+      ['MAC_NO_ACK', 'MAC_NO_ACK'],
+      ['NO_ROUTE', 'NWK_NO_ROUTE'],
+      ['CHANNEL_ACCESS_FAILURE', 'MAC_CHANNEL_ACCESS_FAILURE'],
+      ['BUFFER_FULL', 'BUFFER_FULL'],
+      ['TRANSACTION_EXPIRED', 'MAC_TRANSACTION_EXPIRED'],
+    ] as const) {
+      const expected = { outcome: expect.stringContaining(name), executed: 0, commands: 0 };
+      expect(await during({ confirm: { status, frames: 1 } })).toEqual(expected);
+    }
+    await gateway.setGateway({ confirm: { status: 'BUFFER_FULL', frames: 1 } });
+    await expect(unlock(host)).rejects.toThrow('BUFFER_FULL');
+    expect(await unlock(host)).toEqual({ status: 0 });
+    const endpoint = endpointOf(host, LOCK);
+    await gateway.set(LOCK, { faults: { invalidValues: true } });
+    expect(await endpoint.read('closuresDoorLock', ['lockState'])).toEqual({ lockState: Number.NaN });
+    await gateway.set(LOCK, { faults: { invalidValues: null, oversizedStrings: 200 } });
+    const lcu = { name: 'lcu', ID: 0x10, type: Zcl.DataType.CHAR_STR };
+    const door = { name: 'door', ID: 0xfc11, manufacturerCode: 0x1234, attributes: { lcu } };
+    const custom = { ...door, commands: {}, commandsResponse: {} };
+    host.getDeviceByIeeeAddr(`0x${LOCK}`)?.addCustomCluster('door', custom as never);
+    expect(await endpoint.read('door', [0x10], { manufacturerCode: 0x1234 })).toEqual({
+      lcu: 'x'.repeat(200),
+    });
+    await gateway.set(LOCK, { faults: { bogusEndpoints: [9], foreignClusters: [0x0500] } });
+    const device = host.getDeviceByIeeeAddr(`0x${LOCK}`);
+    await device?.interview(true).catch(() => undefined);
+    expect(device?.endpoints.map(({ ID }) => ID)).toEqual([1, 9]);
+    expect(endpoint.inputClusters).toContain(0x0500);
+  },
+  HOST_TIMEOUT_MS,
+);
 
-it('fails as sticks do: silent, reset, unplugged, busy', async () => {
-  const { gateway, host } = await opened({ locks: [{ ieee: LOCK, boltMs: 0 }] });
-  await gateway.hang(true);
-  await expect(coordinatorOf(host).lqi()).rejects.toThrow('6000ms');
-  await gateway.hang(false);
-  expect(await coordinatorOf(host).lqi()).toHaveLength(1);
-  await gateway.selfReset();
-  await expect(unlock(host)).rejects.toThrow(/INVALID_PARAM/);
-  let lost = 0;
-  host.on('adapterDisconnected', () => {
-    lost += 1;
-  });
-  await gateway.drop();
-  await expect.poll(() => lost).toBe(1);
-  await host.stop();
-  await gateway.hangUp();
-  const folder = temporaryFolder();
-  await expect(openHost({ port: gateway.port, folder }).start()).rejects.toThrow('opening socket');
-  await gateway.replug();
-  expect((await gateway.stats()).stick.isStarted).toBe(false);
-});
+it(
+  'keeps a frame for a lock that sleeps, and no longer than a parent does',
+  async () => {
+    const { gateway, host } = await opened(
+      {
+        locks: [{ ieee: LOCK, boltMs: 0, parent: ROUTER, sleepy: { pollMs: 200 }, checkInSeconds: 3_600 }],
+        routers: [{ ieee: ROUTER }],
+      },
+      [ROUTER, LOCK],
+    );
+    const [target] = coordinatorOf(host).endpoints;
+    if (!target) throw new Error('no endpoint');
+    await endpointOf(host, LOCK).bind('genPollCtrl', target);
+    expect(await unlock(host)).toEqual({ status: 0 });
+    // Two hops away, the coordinator knows only that the router has it: nothing comes, but it is confirmed.
+    const asleep = async () => {
+      let done = 0;
+      const outcome = async () => {
+        const answer = await unlock(host).catch((error: Error) => error.message);
+        if (typeof answer === 'object') done += 1;
+        return String(answer);
+      };
+      // A lock is awake for a while after it spoke.
+      await expect.poll(outcome, { interval: 700, timeout: 10_000 }).toMatch(/timeout/i);
+      return done;
+    };
+    await gateway.set(LOCK, { sleepy: { pollMs: 600_000 }, clearLog: true });
+    const first = await asleep();
+    await gateway.set(LOCK, { parent: null });
+    await expect(unlock(host)).rejects.toThrow('MAC_TRANSACTION_EXPIRED');
+    expect(await unlocks(gateway)).toBe(first);
+    expect((await gateway.stats()).air.expired).toBeGreaterThanOrEqual(2);
+  },
+  HOST_TIMEOUT_MS,
+);
 
-it('carries a hundred locks that all speak at once', async () => {
-  const ieees = [...Array(100).keys()].map((index) => `00158d00020000${index.toString(16).padStart(2, '0')}`);
-  const { gateway, host } = await opened({ locks: ieees.map((ieee) => ({ ieee })) }, []);
-  await host.permitJoin(254);
-  await Promise.all(ieees.map((ieee) => gateway.join(ieee)));
-  const isDone = (ieee: string) => host.getDeviceByIeeeAddr(`0x${ieee}`)?.interviewState === 'SUCCESSFUL';
-  await expect.poll(() => ieees.filter(isDone).length, { timeout: 20_000 }).toBe(100);
-  const reads = await Promise.all(
-    ieees.map((ieee) => endpointOf(host, ieee).read('closuresDoorLock', ['lockState'])),
-  );
-  expect(reads).toEqual(ieees.map(() => ({ lockState: 1 })));
-  expect((await gateway.stats()).stick.frames).toMatchObject({ bad: 0, unknown: 0 });
-});
+it(
+  'fails as sticks do: silent, reset, unplugged, busy',
+  async () => {
+    const { gateway, host } = await opened({ locks: [{ ieee: LOCK, boltMs: 0 }] });
+    await gateway.hang(true);
+    await expect(coordinatorOf(host).lqi()).rejects.toThrow('6000ms');
+    await gateway.hang(false);
+    expect(await coordinatorOf(host).lqi()).toHaveLength(1);
+    await gateway.selfReset();
+    await expect(unlock(host)).rejects.toThrow(/INVALID_PARAM/);
+    let lost = 0;
+    host.on('adapterDisconnected', () => {
+      lost += 1;
+    });
+    await gateway.drop();
+    await within(() => lost).toBe(1);
+    await host.stop();
+    await gateway.hangUp();
+    const folder = temporaryFolder();
+    await expect(openHost({ port: gateway.port, folder }).start()).rejects.toThrow('opening socket');
+    await gateway.replug();
+    expect((await gateway.stats()).stick.isStarted).toBe(false);
+  },
+  HOST_TIMEOUT_MS,
+);
+
+it(
+  'carries a hundred locks that all speak at once',
+  async () => {
+    const ieees = [...Array(100).keys()].map(
+      (index) => `00158d00020000${index.toString(16).padStart(2, '0')}`,
+    );
+    const { gateway, host } = await opened({ locks: ieees.map((ieee) => ({ ieee })) }, []);
+    await host.permitJoin(254);
+    await Promise.all(ieees.map((ieee) => gateway.join(ieee)));
+    const isDone = (ieee: string) => host.getDeviceByIeeeAddr(`0x${ieee}`)?.interviewState === 'SUCCESSFUL';
+    await within(() => ieees.filter(isDone).length).toBe(100);
+    const reads = await Promise.all(
+      ieees.map((ieee) => endpointOf(host, ieee).read('closuresDoorLock', ['lockState'])),
+    );
+    expect(reads).toEqual(ieees.map(() => ({ lockState: 1 })));
+    expect((await gateway.stats()).stick.frames).toMatchObject({ bad: 0, unknown: 0 });
+  },
+  HOST_TIMEOUT_MS,
+);

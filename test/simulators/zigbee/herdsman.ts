@@ -5,6 +5,15 @@ import { Controller, setLogger } from 'zigbee-herdsman';
 import { temporaryFolder } from '../../temporary.ts';
 import type { SimulatedGateway } from './gateway.ts';
 
+/** Of a test: forming takes a host 5 s, and moving to another channel 13 s, on a machine with nothing else to do. */
+export const HOST_TIMEOUT_MS = 90_000;
+/** For what another process does, on a machine that is busy. */
+const PATIENCE_MS = 15_000;
+
+export function within<Result>(read: () => Result) {
+  return expect.poll(read, { timeout: PATIENCE_MS });
+}
+
 const quiet = { debug() {}, info() {}, warning() {}, error() {} };
 
 export interface HostOptions {
@@ -75,7 +84,7 @@ export async function openHostWith(
     // Again for each: a router that has joined since is closed.
     await host.permitJoin(254);
     if ((await gateway.join(node)) !== 'joined') throw new Error(`${node} did not join`);
-    await expect.poll(() => host.getDeviceByIeeeAddr(`0x${node}`)?.interviewState).toBe('SUCCESSFUL');
+    await within(() => host.getDeviceByIeeeAddr(`0x${node}`)?.interviewState).toBe('SUCCESSFUL');
   }
   return host;
 }

@@ -135,19 +135,6 @@ export function openLock(plan: LockPlan, { time, air, stick, random, routers }: 
     if (change.queryFirmware) ota.query();
     device.notice();
   }
-  function changeNode(change: LockChange): void {
-    const { lqi, followsChannel, sleepy, parent } = change;
-    node.change({
-      ...(lqi !== undefined && { lqi }),
-      ...(followsChannel !== undefined && { followsChannel }),
-      ...(sleepy !== undefined && { pollMs: sleepy?.pollMs }),
-      ...(parent !== undefined && { parent: parent ?? undefined }),
-    });
-    if (change.rejoin) node.rejoin();
-    if (change.readdress) node.readdress(change.readdress === 'announced');
-    if (change.announce || change.restart) node.announce();
-    if (change.leave) node.leave(false);
-  }
 
   return {
     node,
@@ -160,12 +147,27 @@ export function openLock(plan: LockPlan, { time, air, stick, random, routers }: 
         device.clearLog();
         door.bolt.clearLog();
       }
-      changeNode(change);
+      changeNode(node, change);
       happen(change);
     },
     state: () =>
       describe({ plan, air, node, door, device, alarms, battery, firmware, ota, vendor, ailments }),
   };
+}
+
+/** Where it is, and of what network. */
+function changeNode(node: OpenNode, change: LockChange): void {
+  const { lqi, followsChannel, sleepy, parent } = change;
+  node.change({
+    ...(lqi !== undefined && { lqi }),
+    ...(followsChannel !== undefined && { followsChannel }),
+    ...(sleepy !== undefined && { pollMs: sleepy?.pollMs }),
+    ...(parent !== undefined && { parent: parent ?? undefined }),
+  });
+  if (change.rejoin) node.rejoin();
+  if (change.readdress) node.readdress(change.readdress === 'announced');
+  if (change.announce || change.restart) node.announce();
+  if (change.leave) node.leave(false);
 }
 
 interface Parts {

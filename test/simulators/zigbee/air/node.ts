@@ -83,167 +83,180 @@ const LEAVE_MS = 5;
 const CHANNEL_MOVE_MS = 500;
 const CAPABILITY = { router: 0x8e, listening: 0x88, sleepy: 0x80 };
 
+/** What changes of a node. */
+interface State {
+  parent: string | undefined;
+  lqi: number;
+  pollMs: number | undefined;
+  followsChannel: boolean;
+  network: Network | undefined;
+  nwk: number;
+  awakeUntil: number;
+  permitUntil: number;
+  zdoSequence: number;
+  readonly pollPhase: number;
+  readonly bindings: Binding[];
+}
+
 export function openNode(options: NodeOptions): OpenNode {
-  const { time, stick, application } = options;
-  let { parent, lqi, pollMs, followsChannel } = options;
-  let network: Network | undefined;
-  let nwk = 0xfffe;
-  let awakeUntil = 0;
-  let zdoSequence = 0;
-  let permitUntil = 0;
-  const pollPhase = time.now() + options.random() * (pollMs ?? 0);
-  const bindings: Binding[] = [];
-
-  const newAddress = () => options.nwk ?? 1 + Math.floor(options.random() * 0xfff0);
-  const capability = () =>
-    options.isRouter ? CAPABILITY.router : pollMs === undefined ? CAPABILITY.listening : CAPABILITY.sleepy;
-
-  function send(frame: Omit<Aps, 'source'>): boolean {
-    if (!network || !options.isOnline()) return false;
-    awakeUntil = Math.max(awakeUntil, time.now() + AWAKE_AFTER_UP_MS);
-    return options.losesResponse() || options.air().up(node, { ...frame, source: nwk });
-  }
-  function sendZdo(destination: number, cluster: number, tsn: number, body: Buffer): void {
-    const head = { destination, cluster, endpoint: 0, sourceEndpoint: 0, profile: 0 };
-    send({ ...head, data: bytes(tsn, body) });
-  }
-  function announce(): void {
-    zdoSequence = (zdoSequence + 1) & 0xff;
-    sendZdo(0xfffd, ZDO.deviceAnnounce, zdoSequence, bytes(u16(nwk), ieee(options.ieee), capability()));
-  }
-  function leave(isRejoin: boolean): void {
-    if (!network) return;
-    const wasHeard = options.air().reaches(node);
-    if (wasHeard) time.after(LEAVE_MS, () => stick.left(node, isRejoin));
-    if (isRejoin) return void time.after(ANNOUNCE_MS, announce);
-    network = undefined;
-    bindings.length = 0;
-  }
-  function hearZdo(frame: Aps): void {
-    const input = openReader(frame.data);
-    if (frame.cluster >= ZDO_RESPONSE || input.left() === 0) return;
-    const tsn = input.u8();
-    let afterwards: (() => void) | undefined;
-    const subject = subjectOf((action) => {
-      afterwards = action;
-    });
-    try {
-      const answer = answerZdo(subject, frame.cluster, input.rest(), frame.destination >= 0xfff8);
-      if (answer) sendZdo(frame.source, frame.cluster | ZDO_RESPONSE, tsn, answer);
-    } catch (error) {
-      // A node says nothing to what it cannot read.
-      if (!(error instanceof RangeError)) throw error;
-    }
-    afterwards?.();
-  }
-  function subjectOf(afterAnswer: (action: () => void) => void): ZdoSubject {
-    return {
-      ...{ ieee: options.ieee, nwk, capability: capability(), manufacturerCode: options.manufacturerCode },
-      extendedPanId: network?.extendedPanId ?? Buffer.alloc(8),
-      logicalType: options.isRouter ? 1 : 2,
-      activeEndpoints: application.activeEndpoints(),
-      simple: (endpoint) => application.endpoints().find((one) => one.endpoint === endpoint),
-      neighbours: () => neighbours(options, lqi),
-      routes: () => [{ destination: 0, nextHop: 0 }],
-      children: () => childrenOf(options).map((one) => one.nwk),
-      bindings,
-      permitJoin(seconds) {
-        permitUntil = time.now() + seconds * 1_000;
-      },
-      leave(device, isRejoin) {
-        if (device !== options.ieee) return STATUS.zdoNotSupported;
-        // The answer goes out before it is gone.
-        afterAnswer(() => time.after(LEAVE_MS, () => leave(isRejoin)));
-        return STATUS.success;
-      },
-      moveChannel(mask, updateId) {
-        if (!followsChannel) return;
-        time.after(CHANNEL_MOVE_MS, () => {
-          if (network) network = { ...network, channel: Math.log2(mask), updateId };
-        });
-      },
-    };
-  }
-
+  const { time, stick, random } = options;
+  const { parent, lqi, pollMs, followsChannel } = options;
+  const state: State = {
+    ...{ parent, lqi, pollMs, followsChannel, network: undefined, nwk: 0xfffe, bindings: [] },
+    ...{ awakeUntil: 0, permitUntil: 0, zdoSequence: 0, pollPhase: time.now() + random() * (pollMs ?? 0) },
+  };
+  const announce = () => {
+    state.zdoSequence = (state.zdoSequence + 1) & 0xff;
+    const body = bytes(u16(state.nwk), ieee(options.ieee), capabilityOf(options, state));
+    node.send(zdoFrame(0xfffd, ZDO.deviceAnnounce, state.zdoSequence, body));
+  };
   const node: OpenNode = {
-    ieee: options.ieee,
-    isRouter: options.isRouter,
+    ...{ ieee: options.ieee, isRouter: options.isRouter, bindings: state.bindings, announce },
+    ...{ misses: options.misses, confirmFault: options.confirmFault },
     get nwk() {
-      return nwk;
+      return state.nwk;
     },
     get parent() {
-      return parent;
+      return state.parent;
     },
     get lqi() {
-      return lqi;
+      return state.lqi;
     },
     get network() {
-      return network;
+      return state.network;
     },
     get isOnline() {
       return options.isOnline();
     },
-    bindings,
-    nextPoll(now) {
-      if (pollMs === undefined) return undefined;
-      const period = now < awakeUntil ? Math.min(SHORT_POLL_MS, pollMs) : pollMs;
-      const due = pollPhase + Math.ceil((now - pollPhase) / period) * period;
-      return due <= now ? due + period : due;
+    get permitsJoin() {
+      return time.now() < state.permitUntil;
     },
-    misses: options.misses,
-    confirmFault: options.confirmFault,
+    nextPoll: (now) => nextPoll(state, now),
     hear(frame) {
-      if (frame.endpoint === 0) hearZdo(frame);
-      else application.hear(frame);
+      if (frame.endpoint === 0) hearZdo(options, state, node, frame);
+      else options.application.hear(frame);
     },
-    join() {
-      const isOpenThere = parent === undefined ? undefined : options.routers.get(parent)?.permitsJoin;
-      const address = newAddress();
-      const outcome = options.isOnline()
-        ? stick.join(node, address, options.installKey, isOpenThere)
-        : 'noNetwork';
-      if (outcome !== 'joined') return outcome;
-      network = stick.network();
-      nwk = address;
-      bindings.length = 0;
-      application.joined();
-      time.after(ANNOUNCE_MS + 2 * options.air().options().airMs, announce);
-      return outcome;
-    },
+    join: () => join(options, state, node),
     adopt() {
-      network = stick.network();
-      nwk = newAddress();
-      stick.admit(node, nwk);
+      state.network = stick.network();
+      state.nwk = newAddress(options);
+      stick.admit(node, state.nwk);
     },
-    leave,
+    leave: (isRejoin) => leave(options, state, node, isRejoin),
     rejoin() {
-      const found = stick.network();
-      if (!network || !found?.key.equals(network.key) || !found.extendedPanId.equals(network.extendedPanId))
+      const [found, before] = [stick.network(), state.network];
+      if (!before || !found?.key.equals(before.key) || !found.extendedPanId.equals(before.extendedPanId))
         return false;
-      network = found;
+      state.network = found;
       announce();
       return true;
     },
-    announce,
     readdress(isAnnounced) {
-      nwk = 1 + Math.floor(options.random() * 0xfff0);
+      state.nwk = newAddress({ ...options, nwk: undefined });
       if (isAnnounced) announce();
     },
-    send,
+    send(frame) {
+      if (!state.network || !options.isOnline()) return false;
+      state.awakeUntil = Math.max(state.awakeUntil, time.now() + AWAKE_AFTER_UP_MS);
+      return options.losesResponse() || options.air().up(node, { ...frame, source: state.nwk });
+    },
     stayAwake(until) {
-      awakeUntil = until;
+      state.awakeUntil = until;
     },
-    get permitsJoin() {
-      return time.now() < permitUntil;
-    },
-    change(changes) {
-      lqi = changes.lqi ?? lqi;
-      if ('pollMs' in changes) pollMs = changes.pollMs;
-      followsChannel = changes.followsChannel ?? followsChannel;
-      if ('parent' in changes) parent = changes.parent;
-    },
+    change: (changes) => void Object.assign(state, changes),
   };
   return node;
+}
+
+function newAddress({ nwk, random }: Pick<NodeOptions, 'nwk' | 'random'>): number {
+  return nwk ?? 1 + Math.floor(random() * 0xfff0);
+}
+
+function capabilityOf({ isRouter }: NodeOptions, { pollMs }: State): number {
+  if (isRouter) return CAPABILITY.router;
+  return pollMs === undefined ? CAPABILITY.listening : CAPABILITY.sleepy;
+}
+
+function nextPoll({ pollMs, pollPhase, awakeUntil }: State, now: number): number | undefined {
+  if (pollMs === undefined) return undefined;
+  const period = now < awakeUntil ? Math.min(SHORT_POLL_MS, pollMs) : pollMs;
+  const due = pollPhase + Math.ceil((now - pollPhase) / period) * period;
+  return due <= now ? due + period : due;
+}
+
+function join(options: NodeOptions, state: State, node: OpenNode): JoinOutcome {
+  const { stick, time } = options;
+  const isOpenThere = state.parent === undefined ? undefined : options.routers.get(state.parent)?.permitsJoin;
+  const address = newAddress(options);
+  if (!options.isOnline()) return 'noNetwork';
+  const outcome = stick.join(node, address, options.installKey, isOpenThere);
+  if (outcome !== 'joined') return outcome;
+  state.network = stick.network();
+  state.nwk = address;
+  state.bindings.length = 0;
+  options.application.joined();
+  time.after(ANNOUNCE_MS + 2 * options.air().options().airMs, node.announce);
+  return outcome;
+}
+
+function leave({ air, stick, time }: NodeOptions, state: State, node: OpenNode, isRejoin: boolean): void {
+  if (!state.network) return;
+  if (air().reaches(node)) time.after(LEAVE_MS, () => stick.left(node, isRejoin));
+  if (isRejoin) {
+    time.after(ANNOUNCE_MS, node.announce);
+    return;
+  }
+  state.network = undefined;
+  state.bindings.length = 0;
+}
+
+function zdoFrame(destination: number, cluster: number, tsn: number, body: Buffer): Omit<Aps, 'source'> {
+  const head = { destination, cluster, endpoint: 0, sourceEndpoint: 0, profile: 0 };
+  return { ...head, data: bytes(tsn, body) };
+}
+
+function hearZdo(options: NodeOptions, state: State, node: OpenNode, frame: Aps): void {
+  const input = openReader(frame.data);
+  if (frame.cluster >= ZDO_RESPONSE || input.left() === 0) return;
+  const tsn = input.u8();
+  const subject = subjectOf(options, state, node);
+  try {
+    const answer = answerZdo(subject, frame.cluster, input.rest(), frame.destination >= 0xfff8);
+    if (answer) node.send(zdoFrame(frame.source, frame.cluster | ZDO_RESPONSE, tsn, answer));
+  } catch (error) {
+    // A node says nothing to what it cannot read.
+    if (!(error instanceof RangeError)) throw error;
+  }
+}
+
+function subjectOf(options: NodeOptions, state: State, node: OpenNode): ZdoSubject {
+  const { time, application } = options;
+  return {
+    ...{ ieee: options.ieee, nwk: state.nwk, manufacturerCode: options.manufacturerCode },
+    ...{ capability: capabilityOf(options, state), logicalType: options.isRouter ? 1 : 2 },
+    extendedPanId: state.network?.extendedPanId ?? Buffer.alloc(8),
+    activeEndpoints: application.activeEndpoints(),
+    simple: (endpoint) => application.endpoints().find((one) => one.endpoint === endpoint),
+    neighbours: () => neighbours(options, state.lqi),
+    routes: () => [{ destination: 0, nextHop: 0 }],
+    children: () => childrenOf(options).map((one) => one.nwk),
+    bindings: state.bindings,
+    permitJoin(seconds) {
+      state.permitUntil = time.now() + seconds * 1_000;
+    },
+    leave(device, isRejoin) {
+      if (device !== options.ieee) return STATUS.zdoNotSupported;
+      // The answer goes out before it is gone.
+      time.after(LEAVE_MS, () => node.leave(isRejoin));
+      return STATUS.success;
+    },
+    moveChannel(mask, updateId) {
+      if (!state.followsChannel) return;
+      time.after(CHANNEL_MOVE_MS, () => {
+        if (state.network) state.network = { ...state.network, channel: Math.log2(mask), updateId };
+      });
+    },
+  };
 }
 
 function childrenOf({ air, ieee: own }: NodeOptions): Node[] {

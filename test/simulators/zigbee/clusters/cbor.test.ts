@@ -43,7 +43,7 @@ it('refuses what is not in its shortest form, or not whole', () => {
 });
 
 it('takes a configuration whole, or not at all', () => {
-  const door = '50' + '11'.repeat(16);
+  const door = `50${'11'.repeat(16)}`;
   const whole = `a5 01f5 02f4 03a20181${door}02 82183c1905a0 058183181f1901e0190438 096431303141`;
   expect(readConfiguration(hex(whole))).toEqual({
     ...{ standOpenEnabled: true, onlineEnabled: false, name: '101A' },

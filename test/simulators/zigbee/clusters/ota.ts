@@ -48,117 +48,45 @@ interface Download {
   timer: () => void;
 }
 
-export function openOta({ time, plan, firmware, ask, restarted }: OtaOptions): OtaClient {
-  const identity = () => bytes(u16(plan.manufacturerCode), u16(plan.firmware.imageType));
-  let download: Download | undefined;
+interface Progress {
+  download: Download | undefined;
   /** Where an update was broken off; the same image goes on from there. */
-  let interrupted: Download | undefined;
-  let state = NORMAL;
-  let blocks = 0;
-  let server = 1;
+  interrupted: Download | undefined;
+  /** ImageUpgradeStatus. */
+  status: number;
+  blocks: number;
+  server: number;
+}
 
-  function query(endpoint = server): void {
-    ask(endpoint, COMMAND.query, bytes(0, identity(), u32(firmware.version)));
-  }
-  function abandon(one: Download): void {
-    one.timer();
-    interrupted = one;
-    download = undefined;
-    state = NORMAL;
-  }
-  function askBlock(one: Download): void {
-    const size = Math.min(BLOCK_MAX, one.image.length - one.offset);
-    const where = [u32(one.version), u32(one.offset), size] as const;
-    ask(one.endpoint, COMMAND.block, bytes(0, identity(), ...where));
-    one.timer = time.after(RETRY_MS, () => {
-      if (one !== download) return;
-      if (one.retries >= RETRIES) return abandon(one);
-      one.retries += 1;
-      askBlock(one);
-    });
-  }
-  function finish(one: Download): void {
-    one.timer();
-    const status = imageFault(one.image, plan) ? ZCL_STATUS.invalidImage : ZCL_STATUS.success;
-    state = status === ZCL_STATUS.success ? COMPLETE : NORMAL;
-    if (status !== ZCL_STATUS.success) download = undefined;
-    ask(one.endpoint, COMMAND.end, bytes(status, identity(), u32(one.version)));
-  }
-  function offered(input: Reader, { sourceEndpoint }: Context): Answer {
-    if (input.u8() !== ZCL_STATUS.success) return succeeded;
-    const [manufacturer, type, version, size] = [input.u16(), input.u16(), input.u32(), input.u32()];
-    const isOurs = manufacturer === plan.manufacturerCode && type === plan.firmware.imageType;
-    if (!isOurs || size > IMAGE_MAX || size < HEADER_BYTES || version === firmware.version) return succeeded;
-    download?.timer();
-    const isSame = interrupted?.version === version && interrupted.image.length === size;
-    const image = isSame && interrupted ? interrupted.image : Buffer.alloc(size);
-    const offset = isSame ? (interrupted?.offset ?? 0) : 0;
-    download = { endpoint: sourceEndpoint, version, image, offset, retries: 0, timer: () => undefined };
-    interrupted = undefined;
-    state = IN_PROGRESS;
-    askBlock(download);
-    return succeeded;
-  }
-  function block(input: Reader): Answer {
-    const one = download;
-    const status = input.u8();
-    if (!one) return succeeded;
-    if (status === ZCL_STATUS.abort) abandon(one);
-    if (status === ZCL_STATUS.waitForData) {
-      const [now, request] = [input.u32(), input.u32()];
-      one.timer();
-      one.timer = time.after(Math.max(0, request - now) * 1_000, () => askBlock(one));
-    }
-    if (status !== ZCL_STATUS.success) return succeeded;
-    input.bytes(4);
-    const [version, offset] = [input.u32(), input.u32()];
-    const data = input.bytes(input.u8());
-    // One that came twice, or late.
-    if (version !== one.version || offset !== one.offset || data.length === 0) return succeeded;
-    one.timer();
-    data.copy(one.image, offset);
-    blocks += 1;
-    one.offset += data.length;
-    one.retries = 0;
-    if (one.offset < one.image.length) askBlock(one);
-    else finish(one);
-    return succeeded;
-  }
-  function upgrade(): Answer {
-    const one = download;
-    if (!one || state !== COMPLETE) return succeeded;
-    download = undefined;
-    time.after(RESTART_MS, () => {
-      firmware.version = one.version;
-      const parts = [24, 16, 8].map((shift) => (one.version >>> shift) & 0xff);
-      firmware.build = parts.join('.');
-      state = NORMAL;
-      restarted();
-    });
-    return succeeded;
-  }
-
+export function openOta(options: OtaOptions): OtaClient {
+  const { plan, firmware, ask } = options;
+  const progress: Progress = {
+    ...{ download: undefined, interrupted: undefined, status: NORMAL, blocks: 0, server: 1 },
+  };
+  const { offered, block, upgrade } = fetching(options, progress);
+  const query = () => ask(progress.server, COMMAND.query, bytes(0, identityOf(plan), u32(firmware.version)));
   return {
-    query: () => query(),
-    describe: () => ({
-      ...{ status: state, blocks, size: download?.image.length ?? 0 },
-      offset: download?.offset ?? interrupted?.offset ?? 0,
-    }),
+    query,
+    describe() {
+      const { status, blocks, download, interrupted } = progress;
+      const size = download?.image.length ?? 0;
+      return { status, blocks, size, offset: download?.offset ?? interrupted?.offset ?? 0 };
+    },
     cluster: {
       id: OTA,
       isClient: true,
       attributes: {
-        1: { type: TYPE.uint32, get: () => download?.offset ?? 0xffff_ffff },
+        1: { type: TYPE.uint32, get: () => progress.download?.offset ?? 0xffff_ffff },
         2: { type: TYPE.uint32, get: () => firmware.version },
-        6: { type: TYPE.enum8, get: () => state },
+        6: { type: TYPE.enum8, get: () => progress.status },
         7: { type: TYPE.uint16, get: () => plan.manufacturerCode },
         8: { type: TYPE.uint16, get: () => plan.firmware.imageType },
       },
       commands: {
         // Image Notify.
         0(_, { sourceEndpoint }) {
-          server = sourceEndpoint;
-          query(sourceEndpoint);
+          progress.server = sourceEndpoint;
+          query();
           return succeeded;
         },
         2: offered,
@@ -167,6 +95,95 @@ export function openOta({ time, plan, firmware, ask, restarted }: OtaOptions): O
       },
     },
   };
+}
+
+const identityOf = (plan: LockPlan) => bytes(u16(plan.manufacturerCode), u16(plan.firmware.imageType));
+
+/** The answers of the server: to the query, to a block that was asked for, and to the end. */
+function fetching({ time, plan, firmware, ask, restarted }: OtaOptions, progress: Progress) {
+  const { askBlock, abandon } = blockRequests(time, plan, ask, progress);
+  function finish(one: Download): void {
+    one.timer();
+    const status = imageFault(one.image, plan) ? ZCL_STATUS.invalidImage : ZCL_STATUS.success;
+    progress.status = status === ZCL_STATUS.success ? COMPLETE : NORMAL;
+    if (status !== ZCL_STATUS.success) progress.download = undefined;
+    ask(one.endpoint, COMMAND.end, bytes(status, identityOf(plan), u32(one.version)));
+  }
+  return {
+    offered(input: Reader, { sourceEndpoint: endpoint }: Context): Answer {
+      if (input.u8() !== ZCL_STATUS.success) return succeeded;
+      const [manufacturer, type, version, size] = [input.u16(), input.u16(), input.u32(), input.u32()];
+      const isOurs = manufacturer === plan.manufacturerCode && type === plan.firmware.imageType;
+      if (!isOurs || size > IMAGE_MAX || size < HEADER_BYTES || version === firmware.version)
+        return succeeded;
+      progress.download?.timer();
+      const before = progress.interrupted;
+      const fresh = { version, image: Buffer.alloc(size), offset: 0 };
+      const start = before?.version === version && before.image.length === size ? before : fresh;
+      progress.download = { ...start, endpoint, retries: 0, timer: () => undefined };
+      progress.interrupted = undefined;
+      progress.status = IN_PROGRESS;
+      askBlock(progress.download);
+      return succeeded;
+    },
+    block(input: Reader): Answer {
+      const one = progress.download;
+      const status = input.u8();
+      if (!one) return succeeded;
+      if (status === ZCL_STATUS.abort) abandon(one);
+      if (status === ZCL_STATUS.waitForData) {
+        const [now, request] = [input.u32(), input.u32()];
+        one.timer();
+        one.timer = time.after(Math.max(0, request - now) * 1_000, () => askBlock(one));
+      }
+      if (status !== ZCL_STATUS.success) return succeeded;
+      input.bytes(4);
+      const [version, offset, data] = [input.u32(), input.u32(), input.bytes(input.u8())];
+      // One that came twice, or late.
+      if (version !== one.version || offset !== one.offset || data.length === 0) return succeeded;
+      one.timer();
+      data.copy(one.image, offset);
+      progress.blocks += 1;
+      one.offset += data.length;
+      one.retries = 0;
+      if (one.offset < one.image.length) askBlock(one);
+      else finish(one);
+      return succeeded;
+    },
+    upgrade(): Answer {
+      const one = progress.download;
+      if (!one || progress.status !== COMPLETE) return succeeded;
+      progress.download = undefined;
+      time.after(RESTART_MS, () => {
+        firmware.version = one.version;
+        firmware.build = [24, 16, 8].map((shift) => (one.version >>> shift) & 0xff).join('.');
+        progress.status = NORMAL;
+        restarted();
+      });
+      return succeeded;
+    },
+  };
+}
+
+function blockRequests(time: Time, plan: LockPlan, ask: OtaOptions['ask'], progress: Progress) {
+  function abandon(one: Download): void {
+    one.timer();
+    progress.interrupted = one;
+    progress.download = undefined;
+    progress.status = NORMAL;
+  }
+  function askBlock(one: Download): void {
+    const size = Math.min(BLOCK_MAX, one.image.length - one.offset);
+    const where = [u32(one.version), u32(one.offset), size] as const;
+    ask(one.endpoint, COMMAND.block, bytes(0, identityOf(plan), ...where));
+    one.timer = time.after(RETRY_MS, () => {
+      if (one !== progress.download) return;
+      one.retries += 1;
+      if (one.retries > RETRIES) abandon(one);
+      else askBlock(one);
+    });
+  }
+  return { askBlock, abandon };
 }
 
 /** What is wrong with the header of an image (ZCL 11.4.2), or with its length. */

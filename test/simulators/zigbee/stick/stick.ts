@@ -75,8 +75,6 @@ const TC_DEVICE_IND = 0xca;
 const LEAVE_IND = 0xc9;
 const MGMT_PERMIT_JOIN = 0x36;
 const PERMIT_JOIN_IND = 0xcb;
-/** Of bytes that are no frame yet: one frame and a half. */
-const PENDING_MAX = 512;
 
 export function openStick(options: StickOptions & { air: () => Air }): Stick {
   const { time } = options;
@@ -86,7 +84,6 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
   let startedAt = time.now();
   let readyAt = startedAt + options.bootMs;
   let isSilent = false;
-  let pending: Buffer = Buffer.alloc(0);
   /** AREQs that wait for the SRSP of the request that caused them. */
   let held: MtFrame[] | undefined;
   const frames = { received: 0, sent: 0, bad: 0, unknown: 0, byType: {} as Record<string, number> };
@@ -96,11 +93,7 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
     get air() {
       return options.air();
     },
-    revision: options.revision,
-    nv: () => nv,
-    memory: () => memory,
-    ieee: () => ownIeee,
-    startedAt: () => startedAt,
+    ...{ nv: () => nv, memory: () => memory, ieee: () => ownIeee, startedAt: () => startedAt },
     areq(subsystem, id, data) {
       const frame: MtFrame = { type: 'AREQ', subsystem, id, data };
       if (held) held.push(frame);
@@ -110,8 +103,7 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
       const sender = memory;
       return time.after(milliseconds, () => sender === memory && action());
     },
-    reset,
-    started: options.started,
+    ...{ reset, started: options.started, revision: options.revision },
   };
   const { tables, zdo } = commandsOf(core);
 
@@ -143,44 +135,73 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
     if (response.subsystem === SUBSYSTEM.rpcError) frames.unknown += 1;
     for (const one of [response, ...waiting]) write(one);
   }
-  function admit(node: Node, nwk: number): void {
-    const isChild = node.parent === undefined;
-    if (isChild) memory.children.set(node.ieee, nwk);
-    nv.remember({ ieee: node.ieee, nwk, isChild });
-  }
-  function joinRefusal(node: Node, installKey: Buffer | undefined, isOpen: boolean): JoinOutcome | undefined {
-    if (!memory.network) return 'noNetwork';
-    if (!isOpen) return 'closed';
-    const ours = memory.installKeys.get(node.ieee);
-    const isSame = installKey === undefined ? ours === undefined : ours?.equals(installKey) === true;
-    const isNeeded = memory.isInstallCodeNeeded && ours === undefined;
-    return isSame && !isNeeded ? undefined : 'keyMismatch';
-  }
+  const receiver = openReceiver(handle, () => {
+    frames.bad += 1;
+  });
 
   return {
     receive(chunk) {
-      if (isSilent || time.now() < readyAt) return;
-      pending = Buffer.concat([pending, chunk]);
-      for (let reading = readMt(pending); reading.kind !== 'incomplete'; reading = readMt(pending)) {
-        pending = pending.subarray(reading.length);
-        if (reading.kind === 'frame') handle(reading.frame);
-        else if (reading.isFrame) frames.bad += 1;
-      }
-      if (pending.length > PENDING_MAX) pending = Buffer.alloc(0);
+      if (!isSilent && time.now() >= readyAt) receiver.receive(chunk);
     },
-    cut() {
-      pending = Buffer.alloc(0);
-    },
+    cut: receiver.cut,
     epoch: () => memory,
     network: () => memory.network,
     hear(frame, lqi) {
       if (frame.endpoint === 0) zdo.hear(frame);
       else incoming(core, frame, lqi);
     },
+    ...admissions(core),
+    reset,
+    replace(replacement) {
+      nv = openNv(replacement);
+      reset(0);
+    },
+    setSilent(on) {
+      isSilent = on;
+      receiver.cut();
+    },
+    state: () => describe(core, isSilent, frames),
+  };
+}
+
+/** Frames out of what comes in pieces. */
+function openReceiver(handle: (frame: MtFrame) => void, spoilt: () => void) {
+  let pending: Buffer = Buffer.alloc(0);
+  return {
+    receive(chunk: Uint8Array): void {
+      pending = Buffer.concat([pending, chunk]);
+      for (let reading = readMt(pending); reading.kind !== 'incomplete'; reading = readMt(pending)) {
+        pending = pending.subarray(reading.length);
+        if (reading.kind === 'frame') handle(reading.frame);
+        else if (reading.isFrame) spoilt();
+      }
+    },
+    cut(): void {
+      pending = Buffer.alloc(0);
+    },
+  };
+}
+
+/** Who is let in, and who goes: the trust center. */
+function admissions(core: Core): Pick<Stick, 'admit' | 'join' | 'left'> {
+  function admit(node: Node, nwk: number): void {
+    const isChild = node.parent === undefined;
+    if (isChild) core.memory().children.set(node.ieee, nwk);
+    core.nv().remember({ ieee: node.ieee, nwk, isChild });
+  }
+  function refusal(node: Node, installKey: Buffer | undefined, isOpen: boolean): JoinOutcome | undefined {
+    const { network, installKeys, isInstallCodeNeeded } = core.memory();
+    if (!network) return 'noNetwork';
+    if (!isOpen) return 'closed';
+    const ours = installKeys.get(node.ieee);
+    const isSame = installKey === undefined ? ours === undefined : ours?.equals(installKey) === true;
+    return isSame && !(isInstallCodeNeeded && ours === undefined) ? undefined : 'keyMismatch';
+  }
+  return {
     admit,
-    join(node, nwk, installKey, isOpenThere = time.now() < memory.permitUntil) {
-      const refusal = joinRefusal(node, installKey, isOpenThere);
-      if (refusal) return refusal;
+    join(node, nwk, installKey, isOpenThere = core.time.now() < core.memory().permitUntil) {
+      const refused = refusal(node, installKey, isOpenThere);
+      if (refused) return refused;
       const parent = node.parent === undefined ? 0 : (core.air.byIeee(node.parent)?.nwk ?? 0);
       admit(node, nwk);
       const indication = bytes(u16(nwk), ieee(node.ieee), u16(parent));
@@ -189,22 +210,12 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
     },
     left(node, isRejoin) {
       if (!isRejoin) {
-        memory.children.delete(node.ieee);
-        nv.forget(node.ieee);
+        core.memory().children.delete(node.ieee);
+        core.nv().forget(node.ieee);
       }
       const flags = [0, 0, isRejoin ? 1 : 0];
       core.areq(SUBSYSTEM.zdo, LEAVE_IND, bytes(u16(node.nwk), ieee(node.ieee), ...flags));
     },
-    reset,
-    replace(replacement) {
-      nv = openNv(replacement);
-      reset(0);
-    },
-    setSilent(on) {
-      isSilent = on;
-      pending = Buffer.alloc(0);
-    },
-    state: () => describe(core, isSilent, frames),
   };
 }
 
