@@ -7,5 +7,6 @@ export const DRIVERS: DriverTable = new Map([
   ['dcon', async () => (await import('./dcon/driver.ts')).openDcon],
   ['loopback', async () => (await import('./loopback/driver.ts')).openLoopback],
   ['modbus', async () => (await import('./modbus/driver.ts')).openModbus],
+  ['osdp', async () => (await import('./osdp/driver.ts')).openOsdp],
   ['zigbee', async () => (await import('./zigbee/driver.ts')).openZigbee],
 ]);

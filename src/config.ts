@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { dconOptions } from '../drivers/dcon/options.ts';
 import { modbusOptions } from '../drivers/modbus/options.ts';
+import { osdpOptions } from '../drivers/osdp/options.ts';
 import { zigbeeLinkOptions } from '../drivers/zigbee/options.ts';
 
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
@@ -243,7 +244,14 @@ const zigbeeLink = z
   // The library of Zigbee coordinators holds one in each process.
   .transform((own) => ({ ...own, host: `zigbee-${own.id}` }));
 
-const link = z.discriminatedUnion('protocol', [loopbackLink, modbusLink, dconLink, zigbeeLink]);
+const osdpLink = z.strictObject({
+  id: linkId,
+  protocol: z.literal('osdp').describe('OSDP, the protocol of readers and I/O controllers, on an RS-485 bus'),
+  host: host('rs485'),
+  options: osdpOptions.describe('How the bus is wired, and what is on it'),
+});
+
+const link = z.discriminatedUnion('protocol', [loopbackLink, modbusLink, dconLink, osdpLink, zigbeeLink]);
 
 const uuid = z.guid('expected a UUID').transform((id) => id.toLowerCase());
 
@@ -276,6 +284,21 @@ const doors = z.strictObject({
     .describe('A lock with an event within this is lastReceivedEvent'),
 });
 
+const firmware = z.strictObject({
+  batteryMin: z
+    .int()
+    .min(0)
+    .max(65_535)
+    .default(4_800)
+    .describe('Millivolts a lock must have to be given new firmware: of four alkaline cells, 1.2 V each'),
+  batteryPercentMin: z
+    .int()
+    .min(0)
+    .max(100)
+    .default(30)
+    .describe('The same in percent, of a lock that tells no voltage'),
+});
+
 export const configSchema = z.strictObject({
   dataDirectory: path
     .default('/var/lib/gatehouse')
@@ -296,6 +319,8 @@ export const configSchema = z.strictObject({
   networks: z.array(network).max(64).default([]).describe('Networks that group Zigbee gateways'),
   zgates: z.array(zgate).max(64).default([]).describe('Zigbee gateways, each on a link of its own'),
   doors: doors.prefault({}).describe('When the connection of a lock counts as good'),
+  firmwareDirectory: path.optional().describe('Folder with the firmware files that locks may be given'),
+  firmware: firmware.prefault({}).describe('When a lock may be given new firmware'),
   log: z
     .strictObject({
       level: z.enum(['debug', 'info', 'warn', 'error']).default('info').describe('Least severity'),

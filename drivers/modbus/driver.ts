@@ -7,6 +7,7 @@ import { type Bus, openBus } from '../bus/bus.ts';
 import { openPort } from '../bus/open-port.ts';
 import type { OpenPort } from '../bus/port.ts';
 import { keepReporting } from '../bus/reporting.ts';
+import { openTidings, type Tidings } from '../bus/tidings.ts';
 import {
   type Driver,
   type DriverCommand,
@@ -24,7 +25,6 @@ import { modbusOptions } from './options.ts';
 import { probeAddresses } from './probe.ts';
 import { profileSchema } from './profile.ts';
 import type { Profile } from './profile-shape.ts';
-import { openTidings, type Tidings } from './tidings.ts';
 
 /** As configured, with the profiles that are named there. */
 const driverOptions = modbusOptions.extend({ profiles: z.record(z.string().max(4_096), profileSchema) });

@@ -1,5 +1,6 @@
 /** The devices of a bus that are polled: those of the options, and those the daemon watches. */
 import type { Bus } from '../bus/bus.ts';
+import type { Tiding } from '../bus/tidings.ts';
 import { type Clock, DriverError, type DriverLog } from '../driver.ts';
 import type { Watch } from '../rs485.ts';
 import type { Rs485Report } from '../settings.ts';
@@ -8,7 +9,6 @@ import { openLivePulses } from './live-pulses.ts';
 import type { Profile } from './profile-shape.ts';
 import { type Fire, openPulses } from './pulses.ts';
 import { safetyOf } from './safety.ts';
-import type { Tiding } from './tidings.ts';
 
 export interface FleetOptions {
   linkId: string;

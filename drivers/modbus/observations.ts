@@ -1,10 +1,11 @@
 /** What follows from the readings of one device, one after the other: activations, alarms, and that it has changed. */
+
+import type { Tiding } from '../bus/tidings.ts';
 import type { Clock } from '../driver.ts';
 import type { Rs485Report, Rs485Settings } from '../settings.ts';
 import { activationsBetween, type InputReading, inputReading } from './inputs.ts';
 import type { Profile } from './profile-shape.ts';
 import { bitsAt, type Image, numberAt } from './registers.ts';
-import type { Tiding } from './tidings.ts';
 
 export interface Observations {
   /** Takes the readings of a whole poll as they are. */

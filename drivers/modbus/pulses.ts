@@ -4,11 +4,11 @@
  */
 import type { Bus } from '../bus/bus.ts';
 import type { Exchange } from '../bus/exchange.ts';
+import { type InTurn, openInTurn } from '../bus/in-turn.ts';
 import { type Clock, DriverError, type DriverErrorCode, type DriverLog } from '../driver.ts';
 import type { Pulse, Pulsed } from '../rs485.ts';
 import { type Device, exchangeOf } from './device.ts';
 import { write } from './exchanges.ts';
-import { type InTurn, openInTurn } from './in-turn.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { bitsAt, numberAt, putNumber, readsOf, type Span, spanOf } from './registers.ts';
 import { effectiveMs, longestPulseMs, pulseBlock } from './settings-block.ts';

@@ -4,30 +4,10 @@
  */
 
 import type { Device } from '../bus/protocol.ts';
+import type { ReplyFault } from './faults.ts';
 import { type Answer, nak, openPeripheral, type Peripheral, type PeripheralOptions } from './peripheral.ts';
 import { CHALLENGE, openVault, plainly, type VaultOptions } from './vault.ts';
 import { type CommandFrame, readCommand, rechecked } from './wire.ts';
-
-/** What is wrong with the next replies. */
-export const REPLY_FAULTS = [
-  /** Carried out, and not answered. */
-  'lost',
-  /** One bit is wrong. */
-  'damaged',
-  /** Its last reply but one, again. */
-  'replayed',
-  /** Under another number. */
-  'sequence',
-  /** Too busy to do it. */
-  'busy',
-  /** Offers the key that everybody knows, whatever was asked for. */
-  'downgrade',
-  /** Without security, inside a session. */
-  'clearText',
-  /** In the name of another address. */
-  'stranger',
-] as const;
-export type ReplyFault = (typeof REPLY_FAULTS)[number];
 
 export interface OsdpDeviceOptions extends PeripheralOptions, Omit<VaultOptions, 'id'> {
   address: number;

@@ -1,14 +1,16 @@
 /**
- * Activations of inputs and alarms on their way to the daemon. They are told without holding up a poll: what comes while
- * one is being stored is added to the next one, so that there is at most one of each input and two of each alarm.
+ * What happened at devices, on its way to the daemon. It is told without holding up a poll: what comes while one is being
+ * stored is added to the next one, so that there is at most one of each input and two of each alarm. Credentials are
+ * told one by one.
  */
-import { openBell } from '../bus/pause.ts';
 import type { Clock, DriverContext, DriverLog } from '../driver.ts';
-import type { AlarmEvent, InputEvent } from '../rs485.ts';
+import type { AlarmEvent, CredentialEvent, InputEvent } from '../rs485.ts';
+import { openBell } from './pause.ts';
 
 export type Tiding =
-  | ({ kind: 'input' } & Pick<InputEvent, 'hwId' | 'input' | 'activations' | 'total'>)
-  | ({ kind: 'alarm' } & Pick<AlarmEvent, 'hwId' | 'alarm' | 'raised'>);
+  | ({ kind: 'input' } & Omit<InputEvent, 'at'>)
+  | ({ kind: 'alarm' } & Omit<AlarmEvent, 'at'>)
+  | ({ kind: 'credential' } & Omit<CredentialEvent, 'at'>);
 
 export interface Tidings {
   tell(tiding: Tiding): void;
@@ -24,18 +26,39 @@ export interface TidingsOptions {
   log: DriverLog;
 }
 
+/** Of all readers of a bus: more than people can show while the disk is slow. The oldest is dropped. */
+const CREDENTIALS_MAX = 64;
+
 export function openTidings({ emit, clock, log }: TidingsOptions): Tidings {
   const waiting: Waiting[] = [];
   const bell = openBell(clock);
+  let credentials = 0;
 
   function add(tiding: Tiding): void {
     const at = clock.now();
     const earlier = waiting.findLast((one) => nameOf(one) === nameOf(tiding));
+    if (tiding.kind === 'credential') makeRoom();
     if (earlier?.kind === 'input' && tiding.kind === 'input')
       Object.assign(earlier, { ...tiding, at, activations: earlier.activations + tiding.activations });
-    else if (earlier?.kind === 'alarm' && tiding.kind === 'alarm' && isThird(waiting, earlier, tiding))
+    else if (earlier?.kind === 'alarm' && tiding.kind === 'alarm' && isThird(waiting, earlier))
       waiting.splice(waiting.indexOf(earlier), 1);
     else waiting.push({ ...tiding, at });
+  }
+
+  function makeRoom(): void {
+    const shown = waiting.filter(({ kind }) => kind === 'credential');
+    const [oldest] = shown;
+    if (!oldest || shown.length < CREDENTIALS_MAX) return;
+    waiting.splice(waiting.indexOf(oldest), 1);
+    log.warn({ hwId: oldest.hwId }, 'what a reader read was dropped: too much waits to be stored');
+  }
+
+  function idOf(tiding: Waiting): string {
+    const base = `${nameOf(tiding)}-`;
+    if (tiding.kind === 'input') return `${base}${tiding.total}-${tiding.at}`;
+    if (tiding.kind === 'alarm') return `${base}${tiding.raised}-${tiding.at}`;
+    credentials += 1;
+    return `${base}${credentials}-${tiding.at}`;
   }
 
   return {
@@ -52,9 +75,8 @@ export function openTidings({ emit, clock, log }: TidingsOptions): Tidings {
           await bell.wait(Number.POSITIVE_INFINITY);
           continue;
         }
+        const id = idOf(next);
         const { kind, ...data } = next;
-        const about = kind === 'input' ? `${next.total}` : `${next.raised}`;
-        const id = `${nameOf(next)}-${about}-${data.at}`;
         await emit({ id, kind, data }, signal).catch((error: unknown) => {
           signal.throwIfAborted();
           log.warn({ id, err: String(error) }, 'an event of a device was not stored');
@@ -65,11 +87,11 @@ export function openTidings({ emit, clock, log }: TidingsOptions): Tidings {
 }
 
 function nameOf(tiding: Tiding): string {
+  if (tiding.kind === 'credential') return `${tiding.hwId}-credential`;
   return `${tiding.hwId}-${tiding.kind === 'input' ? tiding.input : tiding.alarm}`;
 }
 
 /** Raised, cleared and raised again, all of it untold: the last two say nothing. */
-function isThird(waiting: readonly Waiting[], earlier: Waiting, tiding: Tiding): boolean {
-  const same = waiting.filter((one) => nameOf(one) === nameOf(earlier));
-  return same.length > 1 && tiding.kind === 'alarm';
+function isThird(waiting: readonly Waiting[], earlier: Waiting): boolean {
+  return waiting.filter((one) => nameOf(one) === nameOf(earlier)).length > 1;
 }

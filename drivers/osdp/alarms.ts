@@ -1,0 +1,43 @@
+/** What is wrong with the wire to one device (suspicion.ts), told when it begins and when it ends. */
+import type { Tiding } from '../bus/tidings.ts';
+import type { DriverLog } from '../driver.ts';
+import type { Alarm } from './suspicion.ts';
+
+export interface Alarms {
+  set(alarm: Alarm, raised: boolean): void;
+  /** Another session says what is wrong with it. */
+  clear(): void;
+  raised(): readonly Alarm[];
+}
+
+export interface AlarmsOptions {
+  address: number;
+  log: DriverLog;
+  tiding(tiding: Tiding): void;
+  /** undefined: nobody knows whose address it is. */
+  hwId(): string | undefined;
+}
+
+export function openAlarms({ address, log, tiding, hwId: whose }: AlarmsOptions): Alarms {
+  const names = new Set<Alarm>();
+
+  function set(alarm: Alarm, raised: boolean): void {
+    if (names.has(alarm) === raised) return;
+    if (raised) names.add(alarm);
+    else names.delete(alarm);
+    const hwId = whose();
+    log.warn(
+      { address, hwId, alarm, raised },
+      raised ? 'the wire to a device is suspect' : 'the wire to a device is suspect no more',
+    );
+    if (hwId !== undefined) tiding({ kind: 'alarm', hwId, alarm, raised });
+  }
+
+  return {
+    set,
+    clear() {
+      for (const alarm of [...names]) set(alarm, false);
+    },
+    raised: () => [...names],
+  };
+}

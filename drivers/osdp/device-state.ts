@@ -1,0 +1,201 @@
+/** What is known of one device, what follows from what it tells, and the report of it. */
+import type { Tiding } from '../bus/tidings.ts';
+import type { Clock } from '../driver.ts';
+import { INPUT_PINS, OUTPUT_PINS, type Rs485Report, type Rs485Settings } from '../settings.ts';
+import { credentialOf } from './credentials.ts';
+import { type Inputs, openInputs } from './inputs.ts';
+import { GATEHOUSE_VENDOR_CODE, type MakerReply, type MakerStatus } from './maker-messages.ts';
+import { type Capability, type Identity, type Reply, timerTenths } from './messages.ts';
+
+export interface DeviceState {
+  hwId(): string | undefined;
+  /** It says of itself what it can take to heart: settings, counters, its product. */
+  isOurs(): boolean;
+  outputs(): readonly number[] | undefined;
+  /** How many there are; undefined while nobody knows. */
+  outputCount(): number | undefined;
+  ledCount(): number;
+  buzzerCount(): number;
+  settings(): Rs485Settings | null;
+  /** Who it says it is. True when that is another one than before. */
+  meet(identity: Identity): boolean;
+  able(capabilities: readonly Capability[]): void;
+  told(reply: Reply): void;
+  madeKnown(reply: MakerReply): void;
+  /** Settings that it cannot keep, which are kept here. */
+  keep(settings: Rs485Settings, version: number): void;
+  /** False: it has no messages of ours, whatever its vendor code. */
+  setOurs(isOurs: boolean): void;
+  /** It has other settings than it told last. */
+  hasOtherSettings(): boolean;
+  report(more: Pick<Rs485Report, 'connected' | 'security' | 'pulse'>): Rs485Report | undefined;
+}
+
+export interface StateOptions {
+  address: number;
+  clock: Clock;
+  tiding(tiding: Tiding): void;
+}
+
+/** Annex B. */
+const FUNCTION = { inputs: 1, outputs: 2, leds: 4, buzzer: 5 } as const;
+
+/** Vendor, model and serial number: what is together the device's own. */
+export function hwIdOf({ vendorCode, model, serial }: Identity): string {
+  return `${vendorCode.toString(16).padStart(6, '0')}-${model}-${serial}`;
+}
+
+export function typeOf({ vendorCode, model, version }: Identity): string {
+  return `OSDP ${vendorCode.toString(16).padStart(6, '0')} model ${model}.${version}`;
+}
+
+interface Facts {
+  identity: Identity;
+  capabilities: readonly Capability[];
+  isOurs: boolean;
+  product: (MakerReply & { kind: 'product' }) | undefined;
+  settings: { settings: Rs485Settings; settingsVersion: number } | undefined;
+  status: MakerStatus | undefined;
+  local: { tamper: boolean; powerFault: boolean } | undefined;
+  outputs: readonly number[] | undefined;
+  inputs: Inputs;
+}
+
+export function openDeviceState(options: StateOptions): DeviceState {
+  const { tiding } = options;
+  let facts: Facts | undefined;
+
+  function alarm(hwId: string, name: 'tamper' | 'supply', before: boolean | undefined, now: boolean): void {
+    if (now !== (before ?? false)) tiding({ kind: 'alarm', hwId, alarm: name, raised: now });
+  }
+
+  function told(known: Facts, reply: Reply): void {
+    const hwId = hwIdOf(known.identity);
+    switch (reply.kind) {
+      case 'LSTATR':
+        alarm(hwId, 'tamper', known.local?.tamper, reply.tamper);
+        alarm(hwId, 'supply', known.local?.powerFault, reply.powerFault);
+        known.local = reply;
+        break;
+      case 'ISTATR':
+        known.inputs.levels(reply.inputs, known.settings?.settings);
+        break;
+      case 'OSTATR':
+        known.outputs = reply.outputs;
+        break;
+      case 'RAW':
+      case 'KEYPAD':
+        tiding({ kind: 'credential', hwId, ...credentialOf(reply) });
+        break;
+      default:
+    }
+  }
+
+  function madeKnown(known: Facts, reply: MakerReply): void {
+    if (reply.kind === 'product') known.product = reply;
+    if (reply.kind === 'settings') {
+      const remembered = known.settings?.settings.useInputPinMemory;
+      if (remembered === false) known.inputs.startCounters();
+      known.settings = reply;
+    }
+    if (reply.kind === 'status') {
+      const { status: before } = known;
+      const { bootCount, inputEdges } = reply.status;
+      if (before && before.bootCount !== bootCount) known.inputs.forgetCounters();
+      known.inputs.counters(inputEdges, known.settings?.settings);
+      known.status = reply.status;
+    }
+  }
+
+  return {
+    hwId: () => facts && hwIdOf(facts.identity),
+    isOurs: () => facts?.isOurs === true,
+    outputs: () => facts?.outputs,
+    outputCount: () => facts && (countOf(facts, FUNCTION.outputs) ?? facts.outputs?.length),
+    ledCount: () => (facts && countOf(facts, FUNCTION.leds)) ?? 0,
+    buzzerCount: () => (facts && countOf(facts, FUNCTION.buzzer)) ?? 0,
+    settings: () => facts?.settings?.settings ?? null,
+    hasOtherSettings: () =>
+      facts?.status !== undefined && facts.status.settingsVersion !== facts.settings?.settingsVersion,
+    meet(identity) {
+      const isSame = facts !== undefined && hwIdOf(facts.identity) === hwIdOf(identity);
+      if (facts && isSame) facts.identity = identity;
+      else facts = factsOf(identity, options);
+      return !isSame;
+    },
+    able(capabilities) {
+      if (facts) facts.capabilities = capabilities;
+    },
+    told(reply) {
+      if (facts) told(facts, reply);
+    },
+    madeKnown(reply) {
+      if (facts) madeKnown(facts, reply);
+    },
+    setOurs(isOurs) {
+      if (facts) facts.isOurs = isOurs;
+    },
+    keep(settings, settingsVersion) {
+      if (facts) facts.settings = { settings, settingsVersion };
+    },
+    report: (more) => facts && reportOf(facts, options.address, more),
+  };
+}
+
+function factsOf(identity: Identity, { clock, tiding }: StateOptions): Facts {
+  const hwId = hwIdOf(identity);
+  return {
+    ...{ identity, capabilities: [], isOurs: identity.vendorCode === GATEHOUSE_VENDOR_CODE },
+    ...{ product: undefined, settings: undefined, status: undefined, local: undefined, outputs: undefined },
+    inputs: openInputs({ hwId, clock, tiding }),
+  };
+}
+
+function countOf({ capabilities }: Facts, code: number): number | undefined {
+  return capabilities.find((capability) => capability.code === code)?.count;
+}
+
+function reportOf(
+  facts: Facts,
+  address: number,
+  more: Pick<Rs485Report, 'connected' | 'security' | 'pulse'>,
+): Rs485Report {
+  const { identity, product, local } = facts;
+  const known = facts.settings;
+  const unlock = known?.settings.unlockDurationMilliseconds ?? null;
+  const outputs = (facts.outputs ?? []).slice(0, OUTPUT_PINS.length);
+  return {
+    ...more,
+    ...{ hwId: hwIdOf(identity), address, profile: null },
+    type: product?.type || typeOf(identity),
+    platform: { version: product?.platformVersion || identity.firmware.join('.') },
+    apps: product?.app.name ? [product.app] : [],
+    reportedSettingsVersion: known?.settingsVersion ?? 0,
+    settings: known?.settings ?? null,
+    levels: {
+      ...facts.inputs.shown(),
+      ...Object.fromEntries(outputs.map((level, index) => [OUTPUT_PINS[index], level === 1])),
+    },
+    edges: facts.inputs.edges(),
+    tamper: local?.tamper ?? null,
+    supplyFault: local?.powerFault ?? null,
+    effectiveUnlockMilliseconds: unlock === null ? null : effectiveMs(unlock),
+    unsupported: unsupportedBy(facts),
+  };
+}
+
+function unsupportedBy(facts: Facts): string[] {
+  const inputs = countOf(facts, FUNCTION.inputs) ?? 0;
+  const outputs = countOf(facts, FUNCTION.outputs) ?? facts.outputs?.length ?? 0;
+  return [
+    ...INPUT_PINS.slice(inputs),
+    ...OUTPUT_PINS.slice(outputs),
+    ...(outputs > 0 ? [] : ['relayIndex', 'unlockDurationMilliseconds']),
+    ...(facts.isOurs ? [] : ['useInputPinMemory']),
+  ];
+}
+
+/** As a device times it: in tenths of a second, never shorter than asked for. */
+export function effectiveMs(milliseconds: number): number {
+  return 100 * timerTenths(milliseconds);
+}

@@ -1,0 +1,183 @@
+/**
+ * One device as it is polled: connected once its session stands and everything was read in it, and as long as it is heard
+ * of in one. Who may speak how is its policy; a pairing window is the only time when that is less (pairing.ts).
+ */
+import type { Bus } from '../bus/bus.ts';
+import type { Poll } from '../bus/exchange.ts';
+import type { Tiding } from '../bus/tidings.ts';
+import type { Clock, DriverLog } from '../driver.ts';
+import type { Rs485Report } from '../settings.ts';
+import { openAlarms } from './alarms.ts';
+import { type DeviceState, openDeviceState } from './device-state.ts';
+import type { Check } from './frame.ts';
+import { openMeeting } from './meeting.ts';
+import type { Reply } from './messages.ts';
+import { isProvenUnder, isSamePolicy, type Policy, securityOf } from './policy.ts';
+import { openPresence, type PresenceOptions } from './presence.ts';
+import type { Effect, Security } from './state.ts';
+import type { Alarm } from './suspicion.ts';
+import { openTalk, type Talk } from './talk.ts';
+
+export interface Device extends Disposable {
+  readonly address: number;
+  readonly poll: Poll;
+  readonly talk: Talk;
+  readonly state: DeviceState;
+  connected(): boolean;
+  /** From now on, or from the end of a pairing window; the same again changes nothing. */
+  police(policy: Policy): void;
+  /** Opens a pairing window: begins anew under this security. */
+  loosen(security: Security): void;
+  /** Ends it. A device that has proved the key it must have goes on as it is. */
+  tighten(): void;
+  /** Told once the device has taken its key, and has proved it. */
+  onPaired(listener: (() => void) | undefined): void;
+  /** What is wrong with it now, by name. */
+  alarms(): readonly Alarm[];
+  /** Reports what is known; only when something is new, unless `again`. */
+  report(again?: boolean): void;
+  /** What a technician should mend. */
+  warning(): string | undefined;
+}
+
+export interface DeviceOptions extends Omit<PresenceOptions, 'state' | 'security'> {
+  check: Check;
+  policy: Policy;
+  everyMs: number;
+  bus: Pick<Bus, 'exchange'>;
+  clock: Clock;
+  log: DriverLog;
+  /** Fires when the driver closes. */
+  closing: AbortSignal;
+  /** The name that is expected here. */
+  awaited(): string | undefined;
+  tiding(tiding: Tiding): void;
+}
+
+/** A device without a key is only looked for. */
+const LOOK_EVERY_MS = 1_000;
+
+export function openDevice(options: DeviceOptions): Device {
+  const { address, log } = options;
+  const state = openDeviceState(options);
+  let { policy } = options;
+  let isLoose = false;
+  let paired: (() => void) | undefined;
+  const isLooking = () => policy.kind === 'unpaired' && !isLoose;
+  const alarms = openAlarms({ ...options, hwId: () => state.hwId() ?? options.awaited() });
+  const presence = openPresence({
+    ...options,
+    state,
+    security: () => securityNow(talk, policy, isLooking()),
+  });
+
+  function heard(reply: Reply): void {
+    state.told(reply);
+    if (reply.kind === 'ISTATR') meeting.inputsChanged();
+    presence.report();
+  }
+
+  function effect(what: Effect): void {
+    if (what.kind === 'identity') presence.identified(what.identity, !what.isProven || isLooking());
+    else if (what.kind === 'capabilities' && what.isProven) state.able(what.capabilities);
+    else if (what.kind === 'told') heard(what.reply);
+    else if (what.kind === 'alarm') alarms.set(what.alarm, what.raised);
+    else if (what.kind === 'online') meeting.begin();
+    else if (what.kind === 'paired') paired?.();
+    else if (what.kind === 'restarted')
+      log.info({ address, reason: what.reason }, 'a session with a device begins anew');
+    // `odd`: many devices answer under the security block of a command, and their MAC is good.
+  }
+
+  /** After each turn. */
+  function turned(): void {
+    const { stage } = talk.session();
+    if (stage.kind === 'online') {
+      presence.within();
+      if (stage.agenda.length === 0) meeting.go();
+    } else {
+      if (stage.kind === 'barred') presence.disconnect();
+      presence.without();
+    }
+  }
+
+  const talk = openTalk({ ...options, isLooking, effect, turned, security: securityOf(policy) });
+  const { report } = presence;
+  const meeting = openMeeting({ ...options, talk, state, met: presence.connect, changed: report });
+
+  function begin(security: Security): void {
+    alarms.clear();
+    talk.begin(security);
+    presence.disconnect();
+    report();
+  }
+
+  return {
+    ...{ address, talk, state, report, connected: presence.connected, alarms: alarms.raised },
+    poll: openPoll(options, talk, { isLooking, gone: presence.disconnect }),
+    police(next) {
+      const isSame = isSamePolicy(policy, next);
+      policy = next;
+      if (!isSame && !isLoose) begin(securityOf(next));
+    },
+    loosen(security) {
+      isLoose = true;
+      begin(security);
+    },
+    tighten() {
+      isLoose = false;
+      if (isProvenUnder(talk.session(), policy)) talk.keepTo(securityOf(policy));
+      else begin(securityOf(policy));
+    },
+    onPaired(listener) {
+      paired = listener;
+    },
+    warning() {
+      const hwId = state.hwId();
+      if (presence.isConflict())
+        return `another device answers as ${hwId} too, besides the one at address ${address}`;
+      if (isLooking())
+        return hwId && `the device at address ${address} (${hwId}) has no key: pair it (gatehouse osdp pair)`;
+      const raised = alarms.raised();
+      return raised.length > 0 ? `the device at address ${address}: ${raised.join(', ')}` : undefined;
+    },
+    [Symbol.dispose]: presence.disconnect,
+  };
+}
+
+function securityNow(talk: Talk, policy: Policy, isLooking: boolean): NonNullable<Rs485Report['security']> {
+  if (isLooking) return 'unpaired';
+  const { stage } = talk.session();
+  if (stage.kind === 'online' && stage.channel) return 'secure';
+  return policy.kind === 'off' ? 'clear' : 'none';
+}
+
+function openPoll(
+  { address, everyMs }: DeviceOptions,
+  talk: Talk,
+  { isLooking, gone }: { isLooking(): boolean; gone(): void },
+): Poll {
+  /** A device that answers is met as fast as the wire lets. */
+  let hurries = true;
+  return {
+    address,
+    get everyMs() {
+      if (isLooking()) return Math.max(everyMs, LOOK_EVERY_MS);
+      const { stage } = talk.session();
+      if (!hurries || stage.kind === 'barred') return everyMs;
+      return stage.kind === 'online' && stage.agenda.length === 0 ? everyMs : 0;
+    },
+    begin: talk.exchange,
+    settle(outcome) {
+      hurries = 'reply' in outcome;
+      talk.conclude();
+    },
+    alive(isAlive) {
+      // What was heard last belongs to what was sent last.
+      talk.conclude();
+      if (isAlive) return;
+      talk.forget();
+      gone();
+    },
+  };
+}

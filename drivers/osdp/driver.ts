@@ -1,0 +1,146 @@
+/**
+ * OSDP on an RS-485 bus, as the control panel: the devices of the options and of `watch` are polled, each in its session
+ * (session.ts). The wire is the bus's (drivers/bus/bus.ts).
+ */
+import { z } from 'zod';
+import { type Bus, openBus } from '../bus/bus.ts';
+import { openPort } from '../bus/open-port.ts';
+import type { OpenPort } from '../bus/port.ts';
+import { keepReporting } from '../bus/reporting.ts';
+import { openTidings, type Tidings } from '../bus/tidings.ts';
+import { characterMs } from '../bus/wire.ts';
+import {
+  type Driver,
+  type DriverCommand,
+  type DriverContext,
+  DriverError,
+  type DriverErrorCode,
+  type OpenDriver,
+  type Plain,
+} from '../driver.ts';
+import { type Pulse, pair, probe, pulse, watch } from '../rs485.ts';
+import { type Rs485Report, rs485Apply } from '../settings.ts';
+import { applySettings } from './apply.ts';
+import { openFeedback } from './feedback.ts';
+import { type Fleet, openFleet } from './fleet.ts';
+import { type OsdpOptions, osdpOptions } from './options.ts';
+import { probeAddresses } from './probe.ts';
+
+/** Silence before a message (5.7). */
+const GAP_CHARACTERS = 2;
+
+export const openOsdp: OpenDriver = openOsdpOn(openPort);
+
+/** `openPort`: a test gives one of its own. */
+export function openOsdpOn(openPort: OpenPort): OpenDriver {
+  return async (data, context, signal) => {
+    const options = valid(osdpOptions, data, 'INVALID_OPTIONS');
+    const { clock, log, report } = context;
+    await using opening = new AsyncDisposableStack();
+    const gapMs = GAP_CHARACTERS * characterMs(options);
+    const bus = opening.use(await openBus({ options, openPort, clock, log, gapMs }, signal));
+    const tidings = openTidings({ emit: context.emit, clock, log });
+    // Plain, but for optional keys in its type.
+    const tell = (state: Rs485Report) => report({ subject: `device:${state.hwId}`, state: state as Plain });
+    const fleet = opening.use(openFleet({ clock, log, bus, options, tell, tiding: tidings.tell }));
+    const commands = commandsOf({ options, context, bus, fleet });
+    const opened = opening.move();
+    return {
+      run: (runSignal) => work({ bus, tidings, fleet, context }, runSignal),
+      execute(command, commandSignal) {
+        const execute = commands[command.kind];
+        if (!execute) throw new DriverError('INVALID_COMMAND', `an OSDP link has no command ${command.kind}`);
+        return execute(command, commandSignal);
+      },
+      [Symbol.asyncDispose]: () => opened.disposeAsync(),
+    } satisfies Driver;
+  };
+}
+
+interface CommandsOptions {
+  options: OsdpOptions;
+  context: DriverContext;
+  bus: Bus;
+  fleet: Fleet;
+}
+
+type Execute = (command: DriverCommand, signal: AbortSignal) => Promise<Plain>;
+
+function commandsOf(given: CommandsOptions): Record<string, Execute | undefined> {
+  const { options, bus, fleet } = given;
+  const firePulse = openFire(given);
+  return {
+    async watch({ data }) {
+      fleet.watch(valid(watch, data, 'INVALID_COMMAND'));
+      return null;
+    },
+    async pair({ data }, signal) {
+      return { ...(await fleet.pair(valid(pair, data, 'INVALID_COMMAND'), signal)) };
+    },
+    async probe({ data, deadline }, signal) {
+      const { check } = options;
+      const { deviceAt } = fleet;
+      const wanted = valid(probe, data, 'INVALID_COMMAND');
+      return await probeAddresses(wanted, { bus, check, deviceAt, deadline, signal });
+    },
+    async applySettings({ data, deadline }, signal) {
+      const apply = valid(rs485Apply, data, 'INVALID_COMMAND');
+      return await applySettings(apply, fleet.named(apply.hwId).device, { deadline, signal });
+    },
+    async pulse({ data, deadline }, signal) {
+      return { ...(await firePulse(valid(pulse, data, 'INVALID_COMMAND'), deadline, signal)) };
+    },
+  };
+}
+
+/** Fires, and has the reader show what came of it, for which nobody waits. */
+function openFire({ options, context, fleet }: CommandsOptions) {
+  const { clock, log } = context;
+  const show = openFeedback({ feedback: options.feedback, clock, log, closing: fleet.closing });
+  return async (wanted: Pulse, deadline: number, signal: AbortSignal) => {
+    const { device, pulses } = fleet.named(wanted.hwId);
+    const shown = (verdict: 'granted' | 'denied') =>
+      void show(device, verdict).catch((error: unknown) =>
+        log.error({ err: error }, 'no feedback was given'),
+      );
+    try {
+      const pulsed = await pulses.fire(wanted, deadline, signal);
+      shown('granted');
+      return pulsed;
+    } catch (error) {
+      if (error instanceof DriverError && error.code === 'REFUSED') shown('denied');
+      throw error;
+    }
+  };
+}
+
+interface WorkOptions {
+  bus: Bus;
+  tidings: Tidings;
+  fleet: Fleet;
+  context: DriverContext;
+}
+
+/** Until the bus is lost or the signal fires, whichever of the three tells it first. */
+async function work({ bus, tidings, fleet, context }: WorkOptions, signal: AbortSignal): Promise<never> {
+  const ended = new AbortController();
+  const both = AbortSignal.any([signal, ended.signal]);
+  const reporting = { bus, context, warnings: fleet.warnings, repeat: fleet.report };
+  const parts = [bus.run(both), tidings.run(both), keepReporting(reporting, both)];
+  try {
+    return await Promise.race(parts);
+  } finally {
+    ended.abort(new DriverError('LINK_LOST', 'the link is closed'));
+    await Promise.allSettled(parts);
+  }
+}
+
+function valid<Schema extends z.ZodType>(
+  schema: Schema,
+  value: Plain,
+  code: DriverErrorCode,
+): z.output<Schema> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  throw new DriverError(code, z.prettifyError(result.error));
+}

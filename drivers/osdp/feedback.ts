@@ -1,0 +1,47 @@
+/** What the readers of a device show and sound once its relay was fired, or was refused. */
+import { type Clock, DriverError, type DriverLog } from '../driver.ts';
+import type { Device } from './device.ts';
+import { COLOUR, type Command, timerTenths } from './messages.ts';
+import type { OsdpOptions, Signal } from './options.ts';
+
+/** Later it would puzzle whoever stands there. */
+const DEADLINE_MS = 1_500;
+const BEEP_TENTHS = 1;
+const READER = 0;
+const LED = 0;
+
+export interface FeedbackOptions {
+  feedback: OsdpOptions['feedback'];
+  clock: Clock;
+  log: DriverLog;
+  closing: AbortSignal;
+}
+
+/** Resolves when it is shown, or was not in time; never rejects. */
+export function openFeedback({ feedback, clock, log, closing }: FeedbackOptions) {
+  return async (device: Device, verdict: 'granted' | 'denied'): Promise<void> => {
+    const signal = feedback[verdict];
+    if (!signal || !device.connected()) return;
+    const deadline = clock.monotonic() + DEADLINE_MS;
+    try {
+      for (const command of commandsOf(signal, device))
+        await device.talk.ask(command, { class: 'settings', deadline, signal: closing });
+    } catch (error) {
+      if (!(error instanceof DriverError)) throw error;
+      log.debug({ address: device.address, verdict, code: error.code }, 'a reader did not show it');
+    }
+  };
+}
+
+function commandsOf({ led, milliseconds, beeps }: Signal, { state }: Device): Command[] {
+  const colour = COLOUR[led];
+  const blink = { on: 1, off: 0, onColour: colour, offColour: colour };
+  const time = timerTenths(milliseconds);
+  const light: Command = {
+    ...{ kind: 'LED', reader: READER, led: LED, temporary: { ...blink, time }, permanent: null },
+  };
+  const sound: Command = {
+    ...{ kind: 'BUZ', reader: READER, tone: 2, on: BEEP_TENTHS, off: BEEP_TENTHS, count: beeps },
+  };
+  return [...(state.ledCount() > 0 ? [light] : []), ...(state.buzzerCount() > 0 && beeps > 0 ? [sound] : [])];
+}

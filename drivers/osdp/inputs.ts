@@ -1,0 +1,104 @@
+/**
+ * The inputs of one device: what they show, faults of supervised lines, and activations. These are counted by the
+ * device's own counters while its pin memory is on, else from one ISTATR to the next.
+ */
+import type { Tiding } from '../bus/tidings.ts';
+import type { Clock } from '../driver.ts';
+import { INPUT_PINS, type Rs485Report, type Rs485Settings } from '../settings.ts';
+
+export interface Inputs {
+  /** As in ISTATR: 0 inactive, 1 active, above a fault of the line. */
+  levels(states: readonly number[], settings: Rs485Settings | undefined): void;
+  /** Activations so far, modulo 16. */
+  counters(counts: readonly number[], settings: Rs485Settings | undefined): void;
+  /** The pin memory was off so far, and its counters 0. */
+  startCounters(): void;
+  /** They began anew. */
+  forgetCounters(): void;
+  /** A pin with a fault shows nothing. */
+  shown(): Rs485Report['levels'];
+  edges(): NonNullable<Rs485Report['edges']>;
+}
+
+interface Input {
+  /** undefined: not told yet. */
+  state: number | undefined;
+  /** The last one that was no fault. */
+  level: number | undefined;
+  counter: number | undefined;
+}
+
+const MODULUS = 16;
+const FAULT_FROM = 2;
+type Fault = (Tiding & { kind: 'alarm' })['alarm'];
+const FAULTS: readonly Fault[] = ['input0Fault', 'input1Fault', 'input2Fault', 'input3Fault'];
+
+export function openInputs({
+  hwId,
+  clock,
+  tiding,
+}: {
+  hwId: string;
+  clock: Clock;
+  tiding(tiding: Tiding): void;
+}): Inputs {
+  const inputs = new Map<number, Input>();
+  let edges: NonNullable<Rs485Report['edges']> = {};
+
+  function at(index: number): Input {
+    const input = inputs.get(index) ?? { state: undefined, level: undefined, counter: undefined };
+    inputs.set(index, input);
+    return input;
+  }
+
+  function count(index: number, activations: number, settings: Rs485Settings | undefined): void {
+    const input = INPUT_PINS[index];
+    // Pins that are not in use tell nothing.
+    if (!input || activations === 0 || settings?.ioPins[input] === false) return;
+    const total = (edges[input]?.total ?? 0) + activations;
+    edges = { ...edges, [input]: { total, at: clock.now() } };
+    tiding({ kind: 'input', hwId, input, activations, total });
+  }
+
+  return {
+    levels(states, settings) {
+      for (const [index, state] of states.slice(0, INPUT_PINS.length).entries()) {
+        const input = at(index);
+        const alarm = FAULTS[index];
+        const isFault = state >= FAULT_FROM;
+        if (alarm && isFault !== isFaulty(input)) tiding({ kind: 'alarm', hwId, alarm, raised: isFault });
+        input.state = state;
+        if (isFault) continue;
+        const isActivated = state === 1 && input.level === 0;
+        input.level = state;
+        if (isActivated && settings?.useInputPinMemory !== true) count(index, 1, settings);
+      }
+    },
+    counters(counts, settings) {
+      for (const [index, counter] of counts.slice(0, INPUT_PINS.length).entries()) {
+        const input = at(index);
+        const before = input.counter;
+        input.counter = counter;
+        if (before === undefined || settings?.useInputPinMemory !== true) continue;
+        count(index, (counter - before + MODULUS) % MODULUS, settings);
+      }
+    },
+    startCounters() {
+      for (const index of INPUT_PINS.keys()) at(index).counter = 0;
+    },
+    forgetCounters() {
+      for (const input of inputs.values()) input.counter = undefined;
+    },
+    shown: () =>
+      Object.fromEntries(
+        [...inputs].flatMap(([index, { state }]) =>
+          state !== undefined && state < FAULT_FROM ? [[INPUT_PINS[index], state === 1] as const] : [],
+        ),
+      ),
+    edges: () => edges,
+  };
+}
+
+function isFaulty({ state }: Input): boolean {
+  return state !== undefined && state >= FAULT_FROM;
+}

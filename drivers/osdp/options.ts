@@ -1,0 +1,74 @@
+/** What an OSDP bus is configured with. */
+import { z } from 'zod';
+import { BAUD_RATES, busOptions } from '../bus/options.ts';
+import { HIGHEST_ADDRESS } from './frame.ts';
+
+/** 127 is everybody's (SIA OSDP 2.2, 5.4). */
+export const deviceAddress = z.int().min(0).max(HIGHEST_ADDRESS);
+
+const signal = z.strictObject({
+  led: z.enum(['off', 'red', 'green', 'amber']).describe('Colour of the first LED of each reader'),
+  milliseconds: z
+    .int()
+    .min(100)
+    .max(60_000)
+    .describe('How long; then the reader shows again what it did before'),
+  beeps: z.int().min(0).max(10).describe('0: none'),
+});
+export type Signal = z.output<typeof signal>;
+
+export const osdpOptions = z.strictObject({
+  ...busOptions,
+  baudRate: z.literal(BAUD_RATES).default(9_600).describe('Of the wire, also behind a serial device server'),
+  parity: busOptions.parity.removeDefault().default('none').describe('OSDP prescribes none'),
+  pollEveryMs: busOptions.pollEveryMs
+    .removeDefault()
+    .default(100)
+    .describe('How often each device is polled; 0: as often as the wire lets'),
+  turnaroundMaxMs: busOptions.turnaroundMaxMs
+    .removeDefault()
+    .default(200)
+    .describe('The longest a device takes to begin its reply; OSDP allows 200, and what it needs is learned'),
+  check: z
+    .enum(['crc', 'checksum'])
+    .default('crc')
+    .describe('Of messages; checksum only for old devices, for one error of 256 passes it'),
+  feedback: z
+    .strictObject({
+      granted: signal
+        .nullable()
+        .default({ led: 'green', milliseconds: 2_000, beeps: 1 })
+        .describe('Once a relay was fired'),
+      denied: signal
+        .nullable()
+        .default({ led: 'red', milliseconds: 1_000, beeps: 3 })
+        .describe('Once a device has refused to fire one'),
+    })
+    .prefault({})
+    .describe('What readers show once a relay was fired, or was refused; null: nothing'),
+  devices: z
+    .array(
+      z.strictObject({
+        address: deviceAddress.describe('As set at the device'),
+        secure: z
+          .enum(['required', 'off'])
+          .default('required')
+          .describe('off speaks to it in clear text: whoever reaches the wire can open its doors'),
+      }),
+    )
+    .max(HIGHEST_ADDRESS + 1)
+    .superRefine((devices, context) => {
+      const addresses = devices.map(({ address }) => address);
+      for (const [index, address] of addresses.entries())
+        if (addresses.indexOf(address) < index)
+          context.addIssue({
+            code: 'custom',
+            path: [index, 'address'],
+            message: `${address} is there twice`,
+            input: address,
+          });
+    })
+    .default([])
+    .describe('Devices that are known to be there; a scan finds others'),
+});
+export type OsdpOptions = z.output<typeof osdpOptions>;

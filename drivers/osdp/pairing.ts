@@ -1,0 +1,54 @@
+/**
+ * Gives a device its key, in a window of time that somebody has asked for. Whoever listens on the wire meanwhile learns
+ * the key (annex D.1.1): it travels under the one that everybody knows.
+ */
+import { type Clock, DriverError } from '../driver.ts';
+import type { Paired } from '../rs485.ts';
+import type { Device } from './device.ts';
+
+export interface PairingOptions {
+  key: Uint8Array;
+  milliseconds: number;
+  clock: Clock;
+  signal: AbortSignal;
+}
+
+/** Resolves once the device has proved that it has the key. Throws REFUSED or NO_REPLY; it may have it all the same. */
+export async function pairDevice(
+  device: Device,
+  { key, milliseconds, clock, signal }: PairingOptions,
+): Promise<Paired> {
+  const over = new AbortController();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  device.onPaired(resolve);
+  device.loosen({ secure: 'pairing', key });
+  try {
+    const closed = clock.sleep(milliseconds, AbortSignal.any([signal, over.signal])).then(() => {
+      throw failure(device);
+    });
+    await Promise.race([promise, closed]);
+    device.police({ kind: 'required', key });
+  } finally {
+    over.abort();
+    device.onPaired(undefined);
+    device.tighten();
+  }
+  const hwId = device.state.hwId();
+  if (hwId === undefined) throw new DriverError('BAD_REPLY', 'the device does not say who it is');
+  return { hwId };
+}
+
+function failure(device: Device): DriverError {
+  const alarms = device.alarms();
+  const has = (...names: (typeof alarms)[number][]) => names.some((name) => alarms.includes(name));
+  if (has('keyRefused')) return new DriverError('REFUSED', 'the device does not take the key it was given');
+  if (has('wrongKey', 'downgrade'))
+    return new DriverError(
+      'REFUSED',
+      'the device has a key already that is not known here: put it into its install mode, and pair it again',
+    );
+  return new DriverError(
+    'NO_REPLY',
+    `the device at address ${device.address} did not take its key while the window was open`,
+  );
+}

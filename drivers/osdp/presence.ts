@@ -1,0 +1,97 @@
+/** Whether one device is connected, as whom, and what is reported of it. */
+import type { Clock, DriverLog } from '../driver.ts';
+import type { Rs485Report } from '../settings.ts';
+import { type DeviceState, hwIdOf } from './device-state.ts';
+import type { Identity } from './messages.ts';
+
+export interface Presence {
+  connected(): boolean;
+  /** Everything was read in its session. */
+  connect(): void;
+  disconnect(): void;
+  /** No session stands: after some time it counts as gone. */
+  without(): void;
+  /** One does. */
+  within(): void;
+  /** `hearsay`: anybody may have said it. */
+  identified(identity: Identity, hearsay: boolean): void;
+  /** Only when something is new, unless `again`. */
+  report(again?: boolean): void;
+  /** Another device that is connected has its name. */
+  isConflict(): boolean;
+}
+
+export interface PresenceOptions {
+  address: number;
+  clock: Clock;
+  log: DriverLog;
+  state: DeviceState;
+  security(): NonNullable<Rs485Report['security']>;
+  pulse(): Rs485Report['pulse'];
+  /** Takes the name for this device; false: another one that is connected has it. */
+  claim(hwId: string): boolean;
+  /** Another one that is connected has the name. */
+  isTaken(hwId: string): boolean;
+  tell(report: Rs485Report): void;
+}
+
+/** A device that is not heard of inside a session for so long is off-line (5.7). */
+const OFFLINE_AFTER_MS = 8_000;
+
+export function openPresence(options: PresenceOptions): Presence {
+  const { address, clock, log, state } = options;
+  let connected = false;
+  let isConflict = false;
+  let withoutSince: number | undefined;
+  let told = '';
+
+  function report(again = false): void {
+    const whole = state.report({ connected, security: options.security(), pulse: options.pulse() });
+    // Whoever only claims a name says nothing of the one that has it.
+    if (!whole || (!connected && options.isTaken(whole.hwId))) return;
+    const text = JSON.stringify(whole);
+    if (text === told && !again) return;
+    told = text;
+    options.tell(whole);
+  }
+
+  function disconnect(): void {
+    if (!connected) return;
+    connected = false;
+    report();
+  }
+
+  return {
+    ...{ report, disconnect, connected: () => connected, isConflict: () => isConflict },
+    connect() {
+      const hwId = state.hwId();
+      if (hwId === undefined) return;
+      isConflict = !options.claim(hwId);
+      if (isConflict) return;
+      connected = true;
+      report();
+    },
+    without() {
+      withoutSince ??= clock.monotonic();
+      if (clock.monotonic() - withoutSince >= OFFLINE_AFTER_MS) disconnect();
+    },
+    within() {
+      withoutSince = undefined;
+    },
+    identified(identity, hearsay) {
+      // What is said in clear text moves nobody from his place.
+      if (hearsay && connected) return;
+      const gone = state.report({ connected: false, security: 'none', pulse: null });
+      const isOther = state.meet(identity);
+      if (isOther && gone && connected) {
+        connected = false;
+        options.tell({ ...gone, levels: {} });
+        log.warn(
+          { address, before: gone.hwId, now: hwIdOf(identity) },
+          'another device answers where one was',
+        );
+      }
+      if (!connected) report();
+    },
+  };
+}

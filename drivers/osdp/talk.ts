@@ -1,0 +1,173 @@
+/**
+ * The conversation with one device: its session (session.ts), worked over the bus. Polls and orders are turns alike: each
+ * sends what the session has to send. Commands wait one behind the other (errands.ts), and the one that is on the wire is
+ * finished before another is begun, for to leave it would end the session.
+ */
+import { randomBytes } from 'node:crypto';
+import type { Bus } from '../bus/bus.ts';
+import type { Exchange, OrderClass, Reading } from '../bus/exchange.ts';
+import { DriverError, type DriverErrorCode } from '../driver.ts';
+import { type Errand, endedBy, nakText, openErrands } from './errands.ts';
+import type { Check } from './frame.ts';
+import type { Command, Reply } from './messages.ts';
+import { type Examined, examine } from './reading.ts';
+import { NONCE_LENGTH } from './secure-channel.ts';
+import { forgetDevice, openSession, settle, turn } from './session.ts';
+import type { Effect, Security, Session } from './state.ts';
+
+export interface Asking {
+  class: OrderClass;
+  /** Monotonic milliseconds. */
+  deadline: number;
+  signal: AbortSignal;
+}
+
+export interface Talk {
+  session(): Session;
+  /** The next turn, for a poll or an order of the bus. */
+  exchange(): Exchange<null>;
+  /** After each attempt of such an exchange; a second time does nothing. */
+  conclude(): void;
+  /**
+   * Resolves with what the device answered, in its session. Rejects with a DriverError; OUTCOME_UNKNOWN: it was sent, and
+   * whether it was done nobody knows. It is not sent any more then.
+   */
+  ask(command: Command, asking: Asking): Promise<Reply>;
+  /** Begins anew under this security. */
+  begin(security: Security): void;
+  /** The session goes on, and a later one is as this says. */
+  keepTo(security: Security): void;
+  /** It was silent for long: it may be another one. */
+  forget(): void;
+}
+
+export interface TalkOptions {
+  address: number;
+  check: Check;
+  security: Security;
+  bus: Pick<Bus, 'exchange'>;
+  /** Only ever asks who it is, in clear text. */
+  isLooking(): boolean;
+  effect(effect: Effect): void;
+  /** After each turn. */
+  turned(): void;
+}
+
+const POLL: Command = { kind: 'POLL' };
+/** Most answers to a POLL are shorter: what is waited for in vain costs the time of so many characters. */
+const USUAL_REPLY = 64;
+/** After a reply that was longer, and so cut off. */
+const LONG_REPLY = 512;
+/** Says something of the device, and not that asking is in vain. */
+const MISSES: readonly DriverErrorCode[] = ['NO_REPLY', 'BAD_REPLY', 'REFUSED'];
+
+export function openTalk(options: TalkOptions): Talk {
+  const { address, check, bus } = options;
+  const errands = openErrands();
+  let session = openSession({ address, check, security: options.security });
+  /** A request is out, and this was read since. */
+  let heard: { examined: Examined | null; length: number } | undefined;
+  let replyLength = USUAL_REPLY;
+  const onTheWire = () => errands.of(session.outstanding?.command);
+
+  function request(): Uint8Array {
+    conclude();
+    if (options.isLooking()) session = forgetDevice(session);
+    const wanted = (onTheWire() ?? errands.first())?.command ?? POLL;
+    const next = turn(session, wanted, randomBytes(NONCE_LENGTH));
+    session = next.session;
+    heard = { examined: null, length: 0 };
+    const errand = onTheWire();
+    if (errand) errand.sent = true;
+    return next.bytes;
+  }
+
+  function read(received: Uint8Array): Reading<null> {
+    const { outstanding } = session;
+    if (!outstanding || !heard) return { kind: 'more', fault: 'foreign' };
+    const examined = examine(session.options, outstanding, received);
+    heard = { examined, length: received.length };
+    return readingOf(examined);
+  }
+
+  function conclude(): void {
+    if (!heard) return;
+    const { examined, length } = heard;
+    heard = undefined;
+    const isCutOff = !examined?.answer && length >= USUAL_REPLY / 2;
+    replyLength = isCutOff ? LONG_REPLY : USUAL_REPLY;
+    const isOwn = session.outstanding?.isOwn === true;
+    const errand = onTheWire();
+    const settled = settle(session, examined);
+    session = settled.session;
+    if (errand && !isOwn) errands.finish(errand, settled.outcome);
+    for (const effect of settled.effects) options.effect(effect);
+    options.turned();
+  }
+
+  function replace(next: Session): void {
+    conclude();
+    errands.abandonSent();
+    session = next;
+  }
+
+  const exchange = (): Exchange<null> => ({
+    ...{ address, request, read },
+    get operation() {
+      return session.outstanding?.command.kind ?? 'POLL';
+    },
+    get replyLength() {
+      return replyLength;
+    },
+  });
+  const takeTurns = openTurns(bus, { exchange, conclude, isBarred: () => session.stage.kind === 'barred' });
+  return {
+    ...{ exchange, conclude, session: () => session },
+    async ask(command, asking) {
+      const errand = errands.add(command, asking.class);
+      try {
+        await takeTurns(errand, asking);
+        return await errand.result;
+      } finally {
+        errands.remove(errand);
+      }
+    },
+    begin: (security) => replace(openSession({ address, check, security })),
+    keepTo(security) {
+      session = { ...session, options: { ...session.options, security } };
+    },
+    forget: () => replace(forgetDevice(session)),
+  };
+}
+
+interface Turning extends Pick<Talk, 'exchange' | 'conclude'> {
+  /** There is no session, and will be none for some time. */
+  isBarred(): boolean;
+}
+
+/** Until the errand is settled, by turns of its own or of polls in between. */
+function openTurns(bus: Pick<Bus, 'exchange'>, { exchange, conclude, isBarred }: Turning) {
+  return async (errand: Errand, { class: orderClass, deadline, signal }: Asking): Promise<void> => {
+    const order = { class: orderClass, deadline, attempts: 1, observe: conclude };
+    const either = AbortSignal.any([signal, errand.over]);
+    while (!errand.isSettled) {
+      try {
+        await bus.exchange(exchange(), order, either);
+      } catch (error) {
+        if (errand.isSettled) return;
+        const isMiss = error instanceof DriverError && MISSES.includes(error.code) && !signal.aborted;
+        if (!isMiss) throw endedBy(errand, error, signal);
+      }
+      if (!errand.isSettled && isBarred())
+        throw endedBy(errand, new DriverError('DEVICE_OFFLINE', 'it has no secure channel'), signal);
+    }
+  };
+}
+
+function readingOf({ answer, fault }: Examined): Reading<null> {
+  if (!answer) return fault ? { kind: 'more', fault } : { kind: 'more' };
+  if (answer.kind === 'busy') return { kind: 'busy' };
+  return answer.kind === 'nak'
+    ? { kind: 'refused', reason: nakText(answer.code) }
+    : { kind: 'reply', reply: null };
+}

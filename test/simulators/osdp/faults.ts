@@ -1,0 +1,20 @@
+/** What is wrong with the next replies. */
+export const REPLY_FAULTS = [
+  /** Carried out, and not answered. */
+  'lost',
+  /** One bit is wrong. */
+  'damaged',
+  /** Its last reply but one, again. */
+  'replayed',
+  /** Under another number. */
+  'sequence',
+  /** Too busy to do it. */
+  'busy',
+  /** Offers the key that everybody knows, whatever was asked for. */
+  'downgrade',
+  /** Without security, inside a session. */
+  'clearText',
+  /** In the name of another address. */
+  'stranger',
+] as const;
+export type ReplyFault = (typeof REPLY_FAULTS)[number];
