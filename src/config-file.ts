@@ -59,11 +59,12 @@ export function parseConfig(text: string, file: string, options: ReadOptions = {
 /** With absolute paths. */
 function resolved(config: Config, folder: string): Config {
   const at = (path: string) => resolve(folder, path);
-  const { dataDirectory, adminSocket, encoders, auth, upstream, links } = config;
+  const { dataDirectory, adminSocket, firmwareDirectory, encoders, auth, upstream, links } = config;
   return {
     ...config,
     dataDirectory: at(dataDirectory),
     ...(adminSocket && { adminSocket: at(adminSocket) }),
+    ...(firmwareDirectory && { firmwareDirectory: at(firmwareDirectory) }),
     encoders: { ...encoders, vendorRoots: encoders.vendorRoots.map(at) },
     auth: { ...auth, ...(auth.oidc && { oidc: { ...auth.oidc, ...those(auth.oidc, OIDC_FILES, at) } }) },
     ...(upstream && { upstream: { ...upstream, ...those(upstream, UPSTREAM_FILES, at) } }),

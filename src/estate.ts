@@ -87,6 +87,7 @@ export async function openEstate(options: EstateOptions) {
   const doors = openDoors(options, {
     ...{ catalogue, relay: rs485.relay, zgates, execute },
     pulse: (deviceId, caller) => rs485.pulse(deviceId, caller),
+    startJob: (order) => jobs.start(order),
   });
   const siteImport = openSiteImport({
     ...{ database, audit, systemId: options.systemId },
@@ -126,7 +127,7 @@ export async function openEstate(options: EstateOptions) {
   return { field, figures, jobs, backUp, catalogue, networks, zgates, rs485, doors, siteImport };
 }
 
-interface DoorNeeds extends Pick<DoorSliceOptions, 'catalogue' | 'relay' | 'pulse'> {
+interface DoorNeeds extends Pick<DoorSliceOptions, 'catalogue' | 'relay' | 'pulse' | 'startJob'> {
   zgates: Zgates;
   execute: Field['execute'];
 }
@@ -141,7 +142,12 @@ function openDoors(
   const linksUp = new Set<string>();
   const doors = openDoorSlice({
     ...{ ...common, ...needs, gatewayOfLink: zgates.ofLink, gateway: zgates.connection },
-    networkOf: zgates.networkOf,
+    ...{
+      networkOf: zgates.networkOf,
+      firmwareDirectory: config.firmwareDirectory,
+      firmware: config.firmware,
+    },
+    command: ({ gatewayId }, command, signal) => execute(linkOf(gatewayId) ?? '', command, signal),
     clockSynchronised,
     unreachable({ gatewayId }) {
       const link = linkOf(gatewayId);
@@ -167,7 +173,11 @@ function openDoors(
   });
   return {
     ...doors,
-    link: (linkId: string, up: boolean) => void (up ? linksUp.add(linkId) : linksUp.delete(linkId)),
+    link(linkId: string, up: boolean): void {
+      if (up) linksUp.add(linkId);
+      else linksUp.delete(linkId);
+      doors.link(linkId, up);
+    },
   };
 }
 

@@ -51,7 +51,7 @@ export function interfaceOperations(parts: Parts, productSegment = 'access'): Op
     ...healthOperations(parts.ready),
     ...encoderOperations(parts.encoders, parts.registration),
     ...writeOperations(parts.writes),
-    ...doorOperations(parts.doors, productSegment),
+    ...doorOperations(parts.doors, productSegment, job),
     ...rs485Operations(parts.rs485, job),
     ...zgateOperations(parts.zgates, job),
     ...zgateLocalOperations(parts.zgates),

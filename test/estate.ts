@@ -1,6 +1,7 @@
 /** Doors, catalogue and import on a real database, behind the real pipeline; the rest of the gateway is played. */
 import { randomUUID } from 'node:crypto';
 import { onTestFinished } from 'vitest';
+import { z } from 'zod';
 import { DriverError, type Plain } from '../drivers/driver.ts';
 import type { LockApplied, LockApply } from '../drivers/settings.ts';
 import type { Unlock, Unlocked } from '../drivers/zgate.ts';
@@ -19,7 +20,7 @@ import type { Rs485Entry } from '../src/site-document.ts';
 import { openSiteImport } from '../src/site-import/import.ts';
 import { siteImportOperations } from '../src/site-import/operations.ts';
 import { type ManualClock, manualClock } from './manual-clock.ts';
-import { temporaryDatabase } from './temporary.ts';
+import { temporaryDatabase, temporaryFolder } from './temporary.ts';
 import { authenticate, lanApp, send } from './things-app.ts';
 
 export type Body = Record<string, unknown> & { details?: { path: string; code: string; message: string }[] };
@@ -103,6 +104,14 @@ export async function openEstate(database?: Database, { now, isClockSynchronised
   };
 }
 
+interface PlayedJob {
+  kind: string;
+  object: string;
+  progress: { done: number; total: number } | undefined;
+  stop: AbortController;
+  ended: Promise<Record<string, unknown>>;
+}
+
 type Played = ReturnType<typeof playedParts> & { isClockSynchronised: boolean };
 
 function playedParts(clock: ManualClock) {
@@ -129,6 +138,10 @@ function playedParts(clock: ManualClock) {
     /** Devices whose relay was fired. */
     pulses: [] as string[],
     pulse: async (): Promise<{ outcome: 'confirmed' | 'unknown' }> => ({ outcome: 'confirmed' }),
+    firmwareDirectory: temporaryFolder(),
+    jobs: [] as PlayedJob[],
+    commands: [] as { kind: string; data: Plain }[],
+    command: async (_kind: string): Promise<Plain> => null,
     rs485: (() => ({ changes: [], write() {} })) as MakeImportPlan<Rs485Entry>,
   };
 }
@@ -152,6 +165,24 @@ function openPlayedDoors({ played, ...common }: Common) {
     gatewayOfLink: (link) => (link === LINK ? GATEWAY : undefined),
     gateway: (id) => (id === GATEWAY ? played.gateway : undefined),
     networkOf: (id) => (id === GATEWAY ? 'n' : null),
+    ...{
+      firmwareDirectory: played.firmwareDirectory,
+      firmware: { batteryMin: 4_800, batteryPercentMin: 30 },
+    },
+    async startJob({ kind, object, run }) {
+      const stop = new AbortController();
+      const job: PlayedJob = { kind, object, progress: undefined, stop, ended: Promise.resolve({}) };
+      played.jobs.push(job);
+      job.ended = run((progress) => {
+        job.progress = progress;
+      }, stop.signal);
+      job.ended.catch(() => undefined);
+      return { id: 'job' };
+    },
+    async command(_, { kind, data }) {
+      played.commands.push({ kind, data });
+      return played.command(kind);
+    },
     unreachable: () => played.unreachable,
     async unlockLock(lock, unlock, timeoutMs) {
       played.unlocks.push({ lock, unlock, timeoutMs });
@@ -197,7 +228,7 @@ function openInterface({ database, audit, clock, played, catalogue }: Common, do
     rs485: (entries, caller) => played.rs485(entries, caller),
   });
   const operations = [
-    ...doorOperations(doors, 'access'),
+    ...doorOperations(doors, 'access', z.unknown()),
     ...catalogueOperations(catalogue, 'access'),
     ...siteImportOperations(siteImport),
   ];

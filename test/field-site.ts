@@ -30,8 +30,9 @@ export const linkOptions = (devices: Plain[]) => ({ reportEveryMs: 50, devices }
 export async function openFieldSite(onBus: Plain[] = [{ kind: 'rs485', hwId: 'io-1' }]) {
   const folder = temporaryFolder();
   const database = await temporaryDatabase(folder);
+  const firmwareDirectory = temporaryFolder();
   const config = configSchema.parse({
-    dataDirectory: folder,
+    ...{ dataDirectory: folder, firmwareDirectory },
     links: [
       {
         ...{ id: 'bus-1', protocol: 'loopback', host: 'buses' },
@@ -102,5 +103,5 @@ export async function openFieldSite(onBus: Plain[] = [{ kind: 'rs485', hwId: 'io
   }
   const first = await open();
   await first.siteImport.run({ document: SITE, dryRun: false }, CALLER);
-  return { open, first };
+  return { open, first, firmwareDirectory };
 }

@@ -7,6 +7,7 @@ import {
   type FirmwareProgress,
   ieeeAddress,
   type LockJoined,
+  type LockUpdated,
   lockEvent,
   moveChannel,
   type NetworkMap,
@@ -84,14 +85,15 @@ export function zgateCommands(options: ZgateOptions): Commands {
     events += 1;
     return `loopback-zigbee-${begun}-${events}`;
   };
-  return [...actions(options), ...management(options), ...happenings(options, nextId)];
+  return [...actions(options, nextId), ...management(options), ...happenings(options, nextId)];
 }
 
 export function isJoinable({ permitJoin = false, joining }: PlayedNode, clock: Clock): boolean {
   return joining ? clock.monotonic() < joining.until : permitJoin;
 }
 
-function actions({ played, carryOut, report, valid }: ZgateOptions): Commands {
+function actions(options: ZgateOptions, nextId: () => string): Commands {
+  const { played, carryOut, valid } = options;
   const find = (hwId: string) => played.find((one) => one.hwId === hwId && one.kind === 'lock');
   return [
     [
@@ -107,18 +109,34 @@ function actions({ played, carryOut, report, valid }: ZgateOptions): Commands {
     ],
     [
       'updateLock',
-      async (data, signal) => {
+      async (data) => {
         const { hwId } = valid(updateLock, data);
         const one = find(hwId);
-        for (let percent = 0; percent <= 100; percent += PROGRESS_STEP) {
-          const state: FirmwareProgress = { hwId, percent, remainingSeconds: null };
-          report({ subject: `firmware:${hwId}`, state });
-          await carryOut(one, {}, signal);
-        }
-        return { zigbeeFirmwareVersion: '2.0' };
+        if (!one) throw new DriverError('INVALID_COMMAND', `no lock ${hwId} is played here`);
+        // It goes on while the daemon does other things.
+        void update(one, options, nextId());
+        return null;
       },
     ],
   ];
+}
+
+/** Ends with an event, whatever the lock does. */
+async function update(one: PlayedNode, { carryOut, report, emit }: ZgateOptions, id: string): Promise<void> {
+  const { hwId } = one;
+  const { signal } = new AbortController();
+  const end: LockUpdated = { hwId, outcome: 'updated', reason: null, zigbeeFirmwareVersion: '2.0' };
+  try {
+    for (let percent = 0; percent <= 100; percent += PROGRESS_STEP) {
+      const state: FirmwareProgress = { hwId, percent, remainingSeconds: null };
+      report({ subject: `firmware:${hwId}`, state });
+      await carryOut(one, {}, signal);
+    }
+  } catch (error) {
+    end.outcome = error instanceof DriverError && error.code === 'REFUSED' ? 'refused' : 'failed';
+    end.reason = String(error);
+  }
+  await emit({ id, kind: 'lockUpdated', data: end }, signal);
 }
 
 function management({ played, start, clock, tell, carryOut, valid }: ZgateOptions): Commands {
@@ -160,6 +178,7 @@ function management({ played, start, clock, tell, carryOut, valid }: ZgateOption
         } satisfies NetworkMap;
       },
     ],
+    ['cancelUpdate', async () => null],
     [
       'started',
       /** As the daemon gave it; of the key only what it takes to recognise it. */

@@ -2,7 +2,8 @@
 import { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../http/operation.ts';
 import type { Role } from '../principal.ts';
-import { replaceLockBody, unlockResult } from './lock-schema.ts';
+import { TECHNICIANS } from './firmware.ts';
+import { firmwareBody, replaceLockBody, unlockResult } from './lock-schema.ts';
 import { door, doorId } from './schema.ts';
 import type { DoorSlice } from './slice.ts';
 
@@ -10,8 +11,8 @@ const params = z.object({ doorId });
 const tag = 'Doors';
 const ADMINISTRATORS: readonly [Role, ...Role[]] = ['front-desk-admin', 'service-tool'];
 
-/** `path` is that of the doors. */
-export function lockOperations(doors: DoorSlice, path: string): Operation[] {
+/** `path` is that of the doors; `job` the schema of a job. */
+export function lockOperations(doors: DoorSlice, path: string, job: z.ZodType): Operation[] {
   return [
     operation({
       id: 'unlockDoor',
@@ -49,6 +50,24 @@ export function lockOperations(doors: DoorSlice, path: string): Operation[] {
         const { door, version } = await doors.replaceLock(params.doorId, body, caller);
         return { body: door, etag: String(version) };
       },
+    }),
+    operation({
+      id: 'updateLockFirmware',
+      method: 'post',
+      path: `${path}/{doorId}/firmware`,
+      tag,
+      summary: 'Give a lock new firmware',
+      description:
+        'As a job, out of a file in `firmwareDirectory` of the configuration; nothing is ever downloaded. One lock of a network at a time. The lock fetches the file in its own time, `progress` in percent; what broke off goes on where it was when it is started again. BATTERY_LOW: its battery is too low, or not known. `result` of the finished job: {doorId, mac, file, zigbeeFirmwareVersion}.',
+      access: TECHNICIANS,
+      params,
+      body: firmwareBody,
+      status: 202,
+      result: job,
+      errors: ['NOT_FOUND', 'NO_LOCK', 'BATTERY_LOW', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
+      handler: async ({ params, body, principal, correlationId }) => ({
+        body: await doors.updateFirmware(params.doorId, body, { principal, correlationId }),
+      }),
     }),
   ];
 }

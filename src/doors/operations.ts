@@ -20,14 +20,14 @@ import type { DoorSlice } from './slice.ts';
 const params = z.object({ doorId });
 const tag = 'Doors';
 
-/** `segment` is the <product> segment of the paths. */
-export function doorOperations(doors: DoorSlice, segment: string): Operation[] {
+/** `segment` is the <product> segment of the paths; `job` the schema of a job. */
+export function doorOperations(doors: DoorSlice, segment: string, job: z.ZodType): Operation[] {
   const path = `/${segment}/doors`;
   return [
     ...changes(doors, path),
     ...reads(doors, path),
     ...pending(doors, `${path}/{doorId}/pending`),
-    ...lockOperations(doors, path),
+    ...lockOperations(doors, path, job),
   ];
 }
 

@@ -1,5 +1,5 @@
 /** Puts the parts of this slice together: each needs others once it works, and not before. */
-import type { StateReport } from '../../drivers/driver.ts';
+import type { DriverEvent, StateReport } from '../../drivers/driver.ts';
 import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
@@ -11,6 +11,7 @@ import { type Configuration, type ConfigurationOptions, doorConfiguration } from
 import { openDeliveries } from './deliveries.ts';
 import { openDoors } from './doors.ts';
 import { type Thresholds, toldOf } from './evaluated.ts';
+import { type FirmwareOptions, openFirmware } from './firmware.ts';
 import { type LockEventsOptions, openLockEvents } from './lock-events.ts';
 import { type Locks, type LocksOptions, openLocks } from './locks.ts';
 import { openLoosening } from './loosening.ts';
@@ -24,7 +25,8 @@ export interface DoorSliceOptions
   extends Pick<ConfigurationOptions, 'relay' | 'unreachable' | 'applyConfiguration'>,
     Pick<LocksOptions, 'gatewayOfLink' | 'gateway'>,
     Pick<LockEventsOptions, 'networkOf'>,
-    Pick<UnlockOptions, 'unlockLock' | 'pulse'> {
+    Pick<UnlockOptions, 'unlockLock' | 'pulse'>,
+    Pick<FirmwareOptions, 'firmwareDirectory' | 'firmware' | 'startJob' | 'command'> {
   database: Database;
   audit: Audit;
   events: LiveEvents;
@@ -71,6 +73,8 @@ export function openDoorSlice(options: DoorSliceOptions) {
   const doors = openDoors({ ...parts, loosening, configuration, reconciler, stored });
   const replaceLock = openReplaceLock(parts);
   const followLock = openRoaming(parts);
+  const firmware = openFirmware(parts);
+  const lockEvent = openLockEvents({ ...parts, changed: presence.mark });
   return {
     ...doors,
     table,
@@ -85,9 +89,15 @@ export function openDoorSlice(options: DoorSliceOptions) {
     report(linkId: string, report: StateReport): void {
       locks.take(linkId, report);
       followLock(linkId, report.subject);
+      firmware.report(linkId, report);
+    },
+    link(linkId: string, up: boolean): void {
+      if (!up) firmware.linkLost(linkId);
     },
     /** Resolves when it is durable; false when it is none of a lock. */
-    event: openLockEvents({ ...parts, changed: presence.mark }),
+    event: async (linkId: string, event: DriverEvent) =>
+      (await lockEvent(linkId, event)) || firmware.event(linkId, event),
+    updateFirmware: firmware.start,
     /** A Zigbee gateway was lost, or is back: then its doors are not let wait for their back-off. */
     gatewayChanged(gatewayId: string, connected: boolean): void {
       const rows = table.byGateway.all(gatewayId);
