@@ -41,21 +41,54 @@ export interface Locks {
 }
 
 export function openLocks(options: LocksOptions): Locks {
-  const { context, outbox, radio, usesOwnCluster } = options;
-  const { clock, log } = context;
+  const { context, radio } = options;
+  const { clock } = context;
   const locks = new Map<string, LockRecord>();
-  const introductions = openIntroductions({
-    ...{ radio, context, outbox, configurer: options.configurer },
-    isPresent: (lock) => locks.get(lock.ieee) === lock,
-    changed: tell,
-    came: options.changed,
-  });
-
-  function tell(lock: LockRecord): void {
+  const tell = (lock: LockRecord) => {
     // Plain, but for optional keys in its type.
     const state = lockReportOf(lock, radio(), clock.now()) as Plain;
     context.report({ subject: `device:${lock.ieee}`, state });
-  }
+  };
+  /** Changes what is known of a lock, if it still is one, and tells. */
+  const update = (ieee: string, change: (lock: LockRecord) => void) => {
+    const lock = locks.get(ieee);
+    if (!lock) return;
+    change(lock);
+    tell(lock);
+  };
+
+  return {
+    ...openComings(options, locks, tell),
+    find: (ieee) => known(locks, ieee),
+    count: () => locks.size,
+    listen(ieee, hear) {
+      const { listeners } = known(locks, ieee);
+      listeners.add(hear);
+      return () => void listeners.delete(hear);
+    },
+    exchanged: (ieee, answered) =>
+      update(ieee, (lock) => {
+        lock.isMissed = !answered;
+        if (answered) lock.report.lastContact = clock.now();
+      }),
+    note: (ieee, values) => update(ieee, (lock) => Object.assign(lock.report, values)),
+    review() {
+      for (const lock of locks.values()) tell(lock);
+    },
+  };
+}
+
+/** Who comes, speaks and goes. */
+function openComings(
+  { context, outbox, radio, usesOwnCluster, configurer, changed }: LocksOptions,
+  locks: Map<string, LockRecord>,
+  tell: (lock: LockRecord) => void,
+): Pick<Locks, 'begin' | 'take' | 'left'> {
+  const { clock, log } = context;
+  const introductions = openIntroductions({
+    ...{ radio, context, outbox, configurer, changed: tell, came: changed },
+    isPresent: (lock) => locks.get(lock.ieee) === lock,
+  });
 
   function admit(ieee: string): LockRecord | undefined {
     const lock = recordOf(radio().device(ieee), usesOwnCluster, locks.get(ieee));
@@ -83,68 +116,36 @@ export function openLocks(options: LocksOptions): Locks {
     for (const hear of lock.listeners) hear(facts);
   }
 
-  /** By its own word and then the library's, or the other way round: told once. */
+  function seen(lock: LockRecord, lqi: number | undefined): void {
+    takeSeen(lock, lqi, radio(), clock.now());
+    tell(lock);
+    introductions.heardOf(lock, false);
+  }
+
+  /** By its own word, or by ours and then its own: told once. */
   function left(ieee: string): void {
     if (!locks.delete(ieee)) return;
     log.info({ lock: ieee }, 'a lock has left the network');
     outbox.tell('lockLeft', { hwId: ieee });
-    options.changed();
-  }
-
-  /** Changes what is known of a lock, if it still is one, and tells. */
-  function update(ieee: string, change: (lock: LockRecord) => void): void {
-    const lock = locks.get(ieee);
-    if (!lock) return;
-    change(lock);
-    tell(lock);
-  }
-
-  function begin(): void {
-    for (const { ieee } of radio().devices()) {
-      const lock = admit(ieee);
-      if (lock) introductions.known(lock);
-    }
+    changed();
   }
 
   return {
-    begin,
+    left,
+    begin() {
+      for (const { ieee } of radio().devices()) {
+        const lock = admit(ieee);
+        if (lock) introductions.known(lock);
+      }
+    },
     take(event) {
       if (event.kind === 'disconnected') return;
       const lock = locks.get(event.ieee);
-      switch (event.kind) {
-        case 'left':
-          left(event.ieee);
-          break;
-        case 'interviewed':
-          interviewed(event.ieee, event.successful);
-          break;
-        // The radio tells of each frame twice: what it says, then that it came.
-        case 'heard':
-          if (lock) heard(lock, event);
-          break;
-        case 'seen':
-          if (!lock) break;
-          takeSeen(lock, event.lqi, radio(), clock.now());
-          tell(lock);
-          introductions.heardOf(lock, false);
-      }
-    },
-    find: (ieee) => known(locks, ieee),
-    count: () => locks.size,
-    listen(ieee, hear) {
-      const { listeners } = known(locks, ieee);
-      listeners.add(hear);
-      return () => void listeners.delete(hear);
-    },
-    exchanged: (ieee, answered) =>
-      update(ieee, (lock) => {
-        lock.isMissed = !answered;
-        if (answered) lock.report.lastContact = clock.now();
-      }),
-    note: (ieee, values) => update(ieee, (lock) => Object.assign(lock.report, values)),
-    left,
-    review() {
-      for (const lock of locks.values()) tell(lock);
+      if (event.kind === 'left') left(event.ieee);
+      if (event.kind === 'interviewed') interviewed(event.ieee, event.successful);
+      // The radio tells of each frame twice: what it says, then that it came.
+      if (event.kind === 'heard' && lock) heard(lock, event);
+      if (event.kind === 'seen' && lock) seen(lock, event.lqi);
     },
   };
 }
