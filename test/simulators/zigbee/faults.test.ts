@@ -128,7 +128,7 @@ it(
     await gateway.set(LOCK, { sleepy: { pollMs: 600_000 }, clearLog: true });
     const first = await asleep();
     await gateway.set(LOCK, { parent: null });
-    await expect(unlock(host)).rejects.toThrow('MAC_TRANSACTION_EXPIRED');
+    await expect(unlock(host, { timeout: 9_000 })).rejects.toThrow('MAC_TRANSACTION_EXPIRED');
     expect(await unlocks(gateway)).toBe(first);
     expect((await gateway.stats()).air.expired).toBeGreaterThanOrEqual(2);
   },
