@@ -21,7 +21,7 @@ export interface FeedbackOptions {
 export function openFeedback({ feedback, clock, log, closing }: FeedbackOptions) {
   return async (device: Device, verdict: 'granted' | 'denied'): Promise<void> => {
     const signal = feedback[verdict];
-    if (!signal || !device.connected()) return;
+    if (!device.connected()) return;
     const deadline = clock.monotonic() + DEADLINE_MS;
     try {
       for (const command of commandsOf(signal, device))
@@ -34,14 +34,15 @@ export function openFeedback({ feedback, clock, log, closing }: FeedbackOptions)
 }
 
 function commandsOf({ led, milliseconds, beeps }: Signal, { state }: Device): Command[] {
-  const colour = COLOUR[led];
-  const blink = { on: 1, off: 0, onColour: colour, offColour: colour };
-  const time = timerTenths(milliseconds);
-  const light: Command = {
-    ...{ kind: 'LED', reader: READER, led: LED, temporary: { ...blink, time }, permanent: null },
-  };
-  const sound: Command = {
-    ...{ kind: 'BUZ', reader: READER, tone: 2, on: BEEP_TENTHS, off: BEEP_TENTHS, count: beeps },
-  };
-  return [...(state.ledCount() > 0 ? [light] : []), ...(state.buzzerCount() > 0 && beeps > 0 ? [sound] : [])];
+  const commands: Command[] = [];
+  if (led !== 'none' && state.ledCount() > 0) {
+    const blink = { on: 1, off: 0, onColour: COLOUR[led], offColour: COLOUR[led] };
+    const temporary = { ...blink, time: timerTenths(milliseconds) };
+    commands.push({ kind: 'LED', reader: READER, led: LED, temporary, permanent: null });
+  }
+  if (beeps > 0 && state.buzzerCount() > 0)
+    commands.push({
+      ...{ kind: 'BUZ', reader: READER, tone: 2, on: BEEP_TENTHS, off: BEEP_TENTHS, count: beeps },
+    });
+  return commands;
 }

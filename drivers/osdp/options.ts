@@ -6,16 +6,24 @@ import { HIGHEST_ADDRESS } from './frame.ts';
 /** 127 is everybody's (SIA OSDP 2.2, 5.4). */
 export const deviceAddress = z.int().min(0).max(HIGHEST_ADDRESS);
 
-const signal = z.strictObject({
-  led: z.enum(['off', 'red', 'green', 'amber']).describe('Colour of the first LED of each reader'),
-  milliseconds: z
-    .int()
-    .min(100)
-    .max(60_000)
-    .describe('How long; then the reader shows again what it did before'),
-  beeps: z.int().min(0).max(10).describe('0: none'),
-});
-export type Signal = z.output<typeof signal>;
+const LEDS = ['none', 'off', 'red', 'green', 'amber'] as const;
+
+const signal = (byDefault: { led: (typeof LEDS)[number]; milliseconds: number; beeps: number }) =>
+  z
+    .strictObject({
+      led: z.enum(LEDS).default(byDefault.led).describe('Colour of the first LED; none leaves it as it is'),
+      milliseconds: z
+        .int()
+        .min(100)
+        .max(60_000)
+        .default(byDefault.milliseconds)
+        .describe('How long; then the reader shows again what it did before'),
+      beeps: z.int().min(0).max(10).default(byDefault.beeps).describe('0: none'),
+    })
+    .prefault({});
+const granted = signal({ led: 'green', milliseconds: 2_000, beeps: 1 });
+const denied = signal({ led: 'red', milliseconds: 1_000, beeps: 3 });
+export type Signal = z.output<typeof granted>;
 
 export const osdpOptions = z.strictObject({
   ...busOptions,
@@ -35,17 +43,11 @@ export const osdpOptions = z.strictObject({
     .describe('Of messages; checksum only for old devices, for one error of 256 passes it'),
   feedback: z
     .strictObject({
-      granted: signal
-        .nullable()
-        .default({ led: 'green', milliseconds: 2_000, beeps: 1 })
-        .describe('Once a relay was fired'),
-      denied: signal
-        .nullable()
-        .default({ led: 'red', milliseconds: 1_000, beeps: 3 })
-        .describe('Once a device has refused to fire one'),
+      granted: granted.describe('Once a relay was fired'),
+      denied: denied.describe('Once a device has refused to fire one'),
     })
     .prefault({})
-    .describe('What readers show once a relay was fired, or was refused; null: nothing'),
+    .describe('What readers show once a relay was fired, or was refused'),
   devices: z
     .array(
       z.strictObject({
