@@ -8,12 +8,13 @@
  *  - `removeLock`  RemoveLock → null         tells the lock to leave
  *  - `moveChannel` MoveChannel → ChannelsApplied   one attempt; locks follow
  *  - `networkMap`  {} → NetworkMap           asks every router, one by one
- *  - `updateLock`  UpdateLock → UpdatedLock  firmware from a file; progress by `firmware:<hwId>` reports. One that takes
- *      longer than a command may is given again while it gets on: the lock goes on where it was
+ *  - `updateLock`  UpdateLock → null         begins; progress by `firmware:<hwId>` reports, the end by `lockUpdated`. The
+ *      same again after an end goes on where the lock was
+ *  - `cancelUpdate` CancelUpdate → null      ends it; harmless when there is none
  *
  * State reports: `gateway` · `device:<ieee>` (LockReport) · `firmware:<ieee>` (FirmwareProgress)
  * Events (DriverEvent.kind → data): `lockJoined` LockJoined · `lockLeft` LockLeft · `lockEvent` LockEvent ·
- *   `snapshot` Snapshot: kept encrypted, and given back in the options of the next start (ZgateStart)
+ *   `lockUpdated` LockUpdated · `snapshot` Snapshot: kept encrypted, and given back in the options of the next start
  */
 import { z } from 'zod';
 import { channel } from './settings.ts';
@@ -79,6 +80,7 @@ export const updateLock = z.strictObject({
 export type UpdateLock = z.infer<typeof updateLock>;
 
 export const cancelUpdate = z.strictObject({ hwId: ieeeAddress });
+export type CancelUpdate = z.infer<typeof cancelUpdate>;
 
 export const lockUpdated = z.object({
   hwId: ieeeAddress,
@@ -127,9 +129,6 @@ export const lockEvent = z.object({
   at: z.int().min(0).max(8.64e15),
 });
 export type LockEvent = z.infer<typeof lockEvent>;
-
-/** Below what one message of a host may hold (src/field/ipc.ts): some hundred locks, compressed. */
-export const SNAPSHOT_MAX_BYTES = 200 * 1024;
 
 /**
  * An archive is one event: a thousand locks take about half of this, for their records are much alike. The library's

@@ -6,7 +6,13 @@ import { realpath, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { DriverError, type DriverEvent, type Plain, type StateReport } from '../../drivers/driver.ts';
 import type { LockReport } from '../../drivers/settings.ts';
-import { firmwareProgress, type LockUpdated, lockUpdated, type UpdateLock } from '../../drivers/zgate.ts';
+import {
+  type CancelUpdate,
+  firmwareProgress,
+  type LockUpdated,
+  lockUpdated,
+  type UpdateLock,
+} from '../../drivers/zgate.ts';
 import type { Clock } from '../clock.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Caller, Role } from '../principal.ts';
@@ -85,7 +91,8 @@ export function openFirmware(options: FirmwareOptions) {
       return await fetched(one, options, progress, signal);
     } catch (error) {
       if (signal.aborted || error instanceof Stalled) {
-        const command = { kind: 'cancelUpdate', data: { hwId: mac }, timeoutMs: COMMAND_TIMEOUT_MS };
+        const wish: CancelUpdate = { hwId: mac };
+        const command = { kind: 'cancelUpdate', data: wish, timeoutMs: COMMAND_TIMEOUT_MS };
         // It ends by itself as well, once the lock asks for nothing any more.
         await options.command(lock, command, new AbortController().signal).catch(() => undefined);
       }
