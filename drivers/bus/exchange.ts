@@ -48,6 +48,8 @@ export interface Order {
   deadline: number;
   /** How often the request may be sent in all. More than 1 only where a repetition is harmless. */
   attempts: number;
+  /** Sent also to a device that is taken for dead: the asker wants to see how it fails. */
+  insists?: boolean;
   /** Told of each attempt when it is over, for those who measure. Throws nothing. */
   observe?(attempt: Attempt): void;
 }

@@ -218,6 +218,16 @@ describe('dead devices', () => {
     expect(later()).toBe('NO_REPLY');
   });
 
+  it('are asked time after time by whoever wants to see how they fail', async () => {
+    const { bus, clock, soon } = await openTestBus(dead(2));
+    bus.poll(pollOf(2, 100));
+    await clock.advance(10_000);
+    const order = { ...command(soon(2_000)), insists: true };
+    const outcomes = [1, 2, 3].map(() => outcomeOf(bus.exchange(ask(2), order, forever)));
+    await clock.advance(1_000);
+    expect(outcomes.map((outcome) => outcome())).toEqual(['NO_REPLY', 'NO_REPLY', 'NO_REPLY']);
+  });
+
   it('are alive again when they answer a command', async () => {
     const silent = [2];
     const { bus, clock, soon } = await openTestBus((request) => dead(...silent)(request));

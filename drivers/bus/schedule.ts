@@ -78,7 +78,7 @@ export function openSchedule(): Schedule {
       if (queue.length >= (job.order.class === 'command' ? COMMANDS_MAX : SETTINGS_MAX)) {
         return new DriverError('BUSY', `${queue.length} ${job.order.class} orders wait for the bus already`);
       }
-      if (!admitsOrder(job.device.breaker)) return offline(job.device);
+      if (!admits(job)) return offline(job.device);
       queue.push(job);
       return undefined;
     },
@@ -119,11 +119,16 @@ function remove(queues: Record<OrderClass, Job[]>, job: Job): void {
 }
 
 /** Why it is not worth sending any more. What was sent once keeps the error that says so. */
-function inVain({ device, order, lastError }: Job, now: number): DriverError | undefined {
+function inVain(job: Job, now: number): DriverError | undefined {
+  const { device, order, lastError } = job;
   if (now >= order.deadline) {
     return lastError ?? new DriverError('DEADLINE_PASSED', 'the bus had no turn for it before its deadline');
   }
-  return admitsOrder(device.breaker) ? undefined : (lastError ?? offline(device));
+  return admits(job) ? undefined : (lastError ?? offline(device));
+}
+
+function admits({ device, order }: Job): boolean {
+  return order.insists === true || admitsOrder(device.breaker);
 }
 
 function offline({ address }: Device): DriverError {

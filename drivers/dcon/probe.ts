@@ -43,6 +43,7 @@ async function probeAddress(
       class: 'settings',
       deadline: clock.monotonic() + PATIENCE_MS,
       attempts: 1,
+      insists: true,
       observe: (attempt) => attempts.push(attempt),
     };
     try {

@@ -1,6 +1,6 @@
 /** Asks addresses who is there, and how well it can be heard. */
 import type { Bus } from '../bus/bus.ts';
-import type { Attempt, Exchange } from '../bus/exchange.ts';
+import type { Attempt, Exchange, Order } from '../bus/exchange.ts';
 import { DriverError } from '../driver.ts';
 import type { Probe, Probed, WireCounters } from '../rs485.ts';
 import { exchangeOf } from './device.ts';
@@ -39,7 +39,7 @@ async function probeAddress(address: number, repeats: number, options: ProbeOpti
   const [span] = readsOf(profile.identity.hwId ? identitySpans(profile) : pollSpans(profile));
   if (!span) throw new DriverError('INVALID_OPTIONS', `profile ${profile.name} has nothing to read`);
   for (let asked = 0; asked < repeats; asked += 1) {
-    if (!ears.hasAnswered() && asked >= SILENT_ATTEMPTS) break;
+    if (!ears.hasHeard() && asked >= SILENT_ATTEMPTS) break;
     await ears.ask(exchangeOf(address, span));
   }
   const identity = ears.hasAnswered() ? await identify(profile, address, ears, options) : null;
@@ -90,6 +90,8 @@ function openEars({ bus, deadline, signal }: ProbeOptions) {
   return {
     counters,
     hasAnswered: () => counters.replies + counters.refusals > 0,
+    /** Anything at all: what is damaged says something too. */
+    hasHeard: () => Object.values({ ...counters, timeouts: 0 }).some((count) => count > 0),
     turnaround(): Result['turnaroundMs'] {
       const sorted = turnarounds.toSorted((a, b) => a - b);
       const [min] = sorted;
@@ -100,7 +102,8 @@ function openEars({ bus, deadline, signal }: ProbeOptions) {
     /** undefined: no reply, or not the one that was asked for. */
     async ask<Reply>(exchange: Exchange<Reply>): Promise<Reply | undefined> {
       try {
-        return await bus.exchange(exchange, { class: 'settings', deadline, attempts: 1, observe }, signal);
+        const order: Order = { class: 'settings', deadline, attempts: 1, insists: true, observe };
+        return await bus.exchange(exchange, order, signal);
       } catch (error) {
         signal.throwIfAborted();
         const isAnswer = error instanceof DriverError && SILENCE.includes(error.code);

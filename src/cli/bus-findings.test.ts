@@ -81,10 +81,10 @@ describe('what a scan says', () => {
       [/^bad address 1: answers that belong to no question.*localEcho/],
     ],
     [
-      'another baud rate at one device',
+      'two devices at one address that answer at once',
       [device(1, { framing: 4 }), ...well.slice(1)],
       {},
-      [/^bad address 1: 17 % are no characters/],
+      [/^bad address 1: 17 % of what comes is no frame.*two devices may have this address/],
     ],
     [
       'another parity everywhere',

@@ -118,8 +118,12 @@ function deviceFindings(
       'bad',
       `${percent('crc')} of its frames are damaged: its terminals, the branch to it, a missing or extra 120 ohm near it`,
     );
-  if (isMany('framing'))
-    say('bad', `${percent('framing')} are no characters: its baud rate or parity is not that of the bus`);
+  // One that is set to another baud rate does not understand the question, and keeps silent.
+  if (isMany('framing') && !speaksTwice(one))
+    say(
+      'bad',
+      `${percent('framing')} of what comes is no frame, though the bus is fine elsewhere: two devices may have this address. Unplug one and scan again; then compare its parity and stop bits`,
+    );
   if (answered && isMany('timeouts'))
     say('doubtful', `no answer to ${percent('timeouts')}: a loose terminal, or a supply that breaks down`);
   if (counters.collisions > 0 && !speaksTwice(one))
