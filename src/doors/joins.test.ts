@@ -107,7 +107,9 @@ describe('a lock that leaves', () => {
     expect(told().at(-1)).toMatchObject({ change: 'left' });
     // What the driver still says of it is older.
     estate.report(MAC, { lastSeen: START - 1 });
-    expect((await connection(id)).leftAt).not.toBe(null);
+    expect(await connection(id)).toMatchObject({
+      ...{ status: 'disconnected', leftAt: expect.any(String) },
+    });
     await joined();
     expect(await door(id)).toMatchObject({ lockId });
     expect(await connection(id)).toMatchObject({ status: 'connected', leftAt: null });
