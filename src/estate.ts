@@ -79,7 +79,7 @@ export async function openEstate(options: EstateOptions) {
     locksOf: (deviceId) => doors.locksOf(deviceId),
   });
   const rs485 = openRs485({
-    ...{ ...common, events: options.events, linkState, buses: busesOf(config) },
+    ...{ ...common, events: options.events, linkState, buses: busesOf(config), vault: options.vault },
     startJob: (order) => jobs.start(order),
     doorExists: (id) => doors.exists(id),
     relayChanged: (doorId) => doors.wake(doorId),

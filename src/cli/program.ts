@@ -3,6 +3,7 @@ import { Command, CommanderError, InvalidArgumentError, Option } from 'commander
 import { ROLES } from '../principal.ts';
 import { VERSION } from '../version.ts';
 import { FileError } from '../yaml-file.ts';
+import { addBuses } from './bus-commands.ts';
 import { type ClientOptions, openClient } from './client.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
 
@@ -49,7 +50,7 @@ function program(shell: Shell, result: { exitCode: number }): Command {
   addEvents(gatehouse.command('events').description('What happens on the site'), shell);
   addAudit(gatehouse.command('audit').description('Who did what'), shell, result);
   addZgate(gatehouse.command('zgate').description('Zigbee gateways and the networks they carry'), shell);
-  addBus(gatehouse.command('bus').description('RS-485 buses and what is on them'), shell, result);
+  addBuses(gatehouse, shell, result, { example, addressed, whole });
   addConfig(gatehouse.command('config').description('The configuration file'), shell, result);
   addVersion(gatehouse, shell);
   return gatehouse;
@@ -303,51 +304,6 @@ function addZgate(parent: Command, shell: Shell): void {
         await restoreZgate(id, options, openClient(options, shell), shell);
       }),
     'gatehouse zgate restore 0c7c2c52-1a6f-4c5e-9d3e-2b8f1f0d6a40',
-  );
-}
-
-function addBus(parent: Command, shell: Shell, result: { exitCode: number }): void {
-  example(parent, 'gatehouse bus check-profile my-relay.yaml');
-  example(
-    parent
-      .command('check-profile')
-      .description('Say every mistake in the profile of a Modbus product, with its place')
-      .argument('<file>', 'or the name of one that comes with Gatehouse')
-      .option(...JSON_OPTION)
-      .action(async (file: string, options: { json?: boolean }) => {
-        const { checkProfile } = await import('./bus.ts');
-        if (!checkProfile(file, options, shell)) result.exitCode = EXIT.usage;
-      }),
-    'gatehouse bus check-profile my-relay.yaml',
-  );
-  addBusDoctor(parent, shell, result);
-}
-
-function addBusDoctor(parent: Command, shell: Shell, result: { exitCode: number }): void {
-  example(
-    addressed(parent.command('status'))
-      .description('Show how the buses do')
-      .option(...JSON_OPTION)
-      .action(async (options: { json?: boolean } & ClientOptions) => {
-        const { printBuses } = await import('./bus-doctor.ts');
-        await printBuses(options, openClient(options, shell), shell);
-      }),
-    'gatehouse bus status',
-  );
-  example(
-    addressed(parent.command('doctor'))
-      .description('Ask every address of a bus, and say what to check; ends with 1 if something is bad')
-      .argument('<bus>', 'id of its link in the configuration')
-      .option('--from <address>', 'first address (default: the lowest of the protocol)', whole)
-      .option('--to <address>', 'last address (default: the highest of the protocol)', whole)
-      .option('--repeats <number>', 'how often each device is asked (default: 20)', whole)
-      .option(...JSON_OPTION)
-      .action(async (bus: string, options: import('./bus-doctor.ts').DoctorOptions & ClientOptions) => {
-        const { examineBus } = await import('./bus-doctor.ts');
-        if (!(await examineBus(bus, options, openClient(options, shell), shell)))
-          result.exitCode = EXIT.failed;
-      }),
-    'gatehouse bus doctor bus-1 --from 1 --to 32',
   );
 }
 

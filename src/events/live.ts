@@ -19,7 +19,10 @@ export const STREAMS_PER_PRINCIPAL = 8;
 /** What a browser waits before it comes back. */
 const RETRY_MS = 2_000;
 
-/** Who may read events of a kind: whoever may read the resource. Of any other kind, whoever runs the site. */
+/**
+ * Who may read events of a kind: whoever may read the resource. Of any other kind, whoever runs the site; and so of what
+ * readers read, for who has the bits of a card can make another one.
+ */
 const READERS: Readonly<Record<string, readonly Role[]>> = {
   encoder: ROLES,
   door: ROLES,
@@ -27,6 +30,7 @@ const READERS: Readonly<Record<string, readonly Role[]>> = {
   zgate: ['service-tool', 'front-desk-admin', 'front-desk'],
   network: ['service-tool', 'front-desk-admin', 'front-desk'],
 };
+const OF_THE_REST: readonly string[] = ['gatehouse.rs485.credential.v1'];
 const READERS_OF_THE_REST: readonly Role[] = ['service-tool', 'front-desk-admin'];
 
 /** Of a caller whose credentials have ended; the second one when its address has shown too many such. */
@@ -216,6 +220,7 @@ function message(name: string, data: Record<string, unknown>, id?: string): stri
 
 /** `type` is gatehouse.<kind>.… */
 function mayRead({ roles }: Principal, type: string): boolean {
-  const readers = READERS[type.split('.')[1] ?? ''] ?? READERS_OF_THE_REST;
+  const kind = OF_THE_REST.includes(type) ? '' : (type.split('.')[1] ?? '');
+  const readers = READERS[kind] ?? READERS_OF_THE_REST;
   return readers.some((role) => roles.has(role));
 }

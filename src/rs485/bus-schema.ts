@@ -1,6 +1,6 @@
 /** Buses, scans, pulses and replacements as the interface shows them. */
 import { z } from '@hono/zod-openapi';
-import { address, wireCounters } from '../../drivers/rs485.ts';
+import { address, PAIRING_MAX_MS, wireCounters } from '../../drivers/rs485.ts';
 import { hwId } from '../../drivers/settings.ts';
 import { printable } from '../http/fields.ts';
 
@@ -62,6 +62,17 @@ export const scanBody = z
   .refine(({ from = 0, to = from }) => from <= to, { path: ['to'], error: 'expected `to` not below `from`' })
   .openapi('Rs485Scan');
 export type ScanBody = z.output<typeof scanBody>;
+
+const PAIRING_MAX_S = PAIRING_MAX_MS / 1_000;
+export const pairBody = z
+  .strictObject({
+    address: z.int().min(0).max(126).openapi({ description: 'As set at the device' }),
+    seconds: z.int().min(1).max(PAIRING_MAX_S).default(60).openapi({
+      description: 'How long the window is open at most; it closes once the device has its key',
+    }),
+  })
+  .openapi('OsdpPairing');
+export type PairBody = z.output<typeof pairBody>;
 
 export const pulseResult = z
   .object({

@@ -1,12 +1,13 @@
 /** Events of buses, which a driver tells again until it knows them durable: each is taken in once. */
+import type { z } from 'zod';
 import type { DriverEvent } from '../../drivers/driver.ts';
-import { alarmEvent, inputEvent } from '../../drivers/rs485.ts';
+import { alarmEvent, credentialEvent, inputEvent } from '../../drivers/rs485.ts';
 import type { Database } from '../database/database.ts';
 import type { LiveEvent, LiveEvents } from '../events/events.ts';
 import type { Log } from '../log.ts';
 import type { Buses } from './buses.ts';
 import type { Discovery } from './discovery.ts';
-import { alarmChanged, inputActivated } from './live-events.ts';
+import { alarmChanged, credentialShown, inputActivated } from './live-events.ts';
 import type { Rs485Table } from './table.ts';
 
 /** Ids remembered, over all buses: far more than 64 links can have on their way (src/field/ipc.ts, EVENT_CREDITS). */
@@ -27,8 +28,9 @@ export type TakeEvent = (bus: string, event: DriverEvent) => Promise<boolean>;
 export function openFieldEvents(options: FieldEventsOptions): TakeEvent {
   const { database, table, events, discovery, buses, log } = options;
   return async (bus, { id, kind, data }) => {
-    if (!buses.has(bus) || (kind !== 'input' && kind !== 'alarm')) return false;
-    const told = read(kind, data);
+    const read = KINDS[kind];
+    if (!buses.has(bus) || !read) return false;
+    const told = read(data);
     if (!told) {
       log.warn({ link: bus, kind }, 'a bus told an event that is none; it was dropped');
       return true;
@@ -44,14 +46,24 @@ export function openFieldEvents(options: FieldEventsOptions): TakeEvent {
   };
 }
 
-function read(
-  kind: 'input' | 'alarm',
-  data: unknown,
-): { hwId: string; of(deviceId: string): LiveEvent } | undefined {
-  if (kind === 'input') {
-    const { data: told } = inputEvent.safeParse(data);
-    return told && { hwId: told.hwId, of: (deviceId) => inputActivated(deviceId, told) };
-  }
-  const { data: told } = alarmEvent.safeParse(data);
-  return told && { hwId: told.hwId, of: (deviceId) => alarmChanged(deviceId, told) };
+const KINDS: Readonly<Record<string, (data: unknown) => Told | undefined>> = {
+  input: reader(inputEvent, inputActivated),
+  alarm: reader(alarmEvent, alarmChanged),
+  credential: reader(credentialEvent, credentialShown),
+};
+
+interface Told {
+  hwId: string;
+  of(deviceId: string): LiveEvent;
+}
+
+/** undefined: it is none of that kind. */
+function reader<Event extends { hwId: string }>(
+  schema: z.ZodType<Event>,
+  shown: (deviceId: string, event: Event) => LiveEvent,
+) {
+  return (data: unknown): Told | undefined => {
+    const { data: told } = schema.safeParse(data);
+    return told && { hwId: told.hwId, of: (deviceId) => shown(deviceId, told) };
+  };
 }

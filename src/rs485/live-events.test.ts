@@ -5,7 +5,7 @@ import { parse } from 'yaml';
 import { z } from 'zod';
 import { liveEvent } from '../events/cloud-event.ts';
 import type { LiveEvent } from '../events/events.ts';
-import { alarmChanged, connectionChanged, inputActivated } from './live-events.ts';
+import { alarmChanged, connectionChanged, credentialShown, inputActivated } from './live-events.ts';
 
 const DEVICE = 'aaaaaaaa-0000-4000-8000-00000000000a';
 const RECORDED = { systemId: '3c8f7a52-6a25-4be8-9f0a-0a2d6c1b7e11', at: 0, clockSynchronised: true };
@@ -18,6 +18,12 @@ it.each<[string, LiveEvent]>([
   [
     'rs485Input',
     inputActivated(DEVICE, { hwId: 'io-1', input: 'input3', activations: 1, total: 9, at: 1_000 }),
+  ],
+  [
+    'rs485Credential',
+    credentialShown(DEVICE, {
+      ...{ hwId: 'io-1', reader: 0, format: 'wiegand', bits: 'ffc00080', count: 26, at: 1_000 },
+    }),
   ],
   ['rs485Alarm', alarmChanged(DEVICE, { hwId: 'io-1', alarm: 'supply', raised: false, at: 1_000 })],
 ])('%s is as docs/asyncapi.yaml has it, to the last field', (name, event) => {

@@ -1,5 +1,5 @@
 /** What live readers are told of RS-485 devices (GET /events). */
-import type { AlarmEvent, InputEvent } from '../../drivers/rs485.ts';
+import type { AlarmEvent, CredentialEvent, InputEvent } from '../../drivers/rs485.ts';
 import type { LiveEvent } from '../events/events.ts';
 
 /** `at` in epoch milliseconds, as the resource shows it in connectionState.changedOn. */
@@ -15,6 +15,12 @@ export function inputActivated(deviceId: string, event: InputEvent): LiveEvent {
 
 export function alarmChanged(deviceId: string, { alarm, raised, at }: AlarmEvent): LiveEvent {
   return ofDevice(deviceId, 'alarm', { alarm, raised, at: new Date(at).toISOString() });
+}
+
+/** Somebody showed a card, or pressed keys, of which only the number is told. */
+export function credentialShown(deviceId: string, event: CredentialEvent): LiveEvent {
+  const { hwId: _, at, ...facts } = event;
+  return ofDevice(deviceId, 'credential', { ...facts, at: new Date(at).toISOString() });
 }
 
 function ofDevice(deviceId: string, what: string, data: Record<string, unknown>): LiveEvent {

@@ -62,7 +62,15 @@ describe('an RS-485 device', () => {
       unknown: [],
       reportAge: 500,
       levels: { input0: true, output3: false },
-      ...{ address: null, profile: null, edges: {}, tamper: null, supplyFault: null, pulse: null },
+      ...{
+        address: null,
+        profile: null,
+        edges: {},
+        tamper: null,
+        security: null,
+        supplyFault: null,
+        pulse: null,
+      },
       ...{ effectiveUnlockMilliseconds: null, unsupported: [], wire: null },
     });
   });

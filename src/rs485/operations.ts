@@ -2,7 +2,8 @@
 import { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../http/operation.ts';
 import type { Role } from '../principal.ts';
-import { busList, pulseResult, replaceBody, scanBody } from './bus-schema.ts';
+import { busList, pairBody, pulseResult, replaceBody, scanBody } from './bus-schema.ts';
+import { PAIRERS } from './pairing.ts';
 import type { Rs485 } from './rs485.ts';
 import { SCANNERS } from './scan.ts';
 import { deviceId, listQuery, rs485Device, rs485DeviceState, rs485Page, updateBody } from './schema.ts';
@@ -114,6 +115,24 @@ function busOperations(rs485: Rs485, job: z.ZodType): Operation[] {
       errors: ['QUEUE_FULL', 'DEVICE_OFFLINE'],
       handler: async ({ body, principal, correlationId }) => ({
         body: await rs485.scan(body, { principal, correlationId }),
+      }),
+    }),
+    operation({
+      id: 'pairOsdpDevice',
+      method: 'post',
+      path: '/network/rs485/buses/{bus}/pair',
+      tag,
+      summary: 'Give an OSDP device its key',
+      description:
+        'Draws a key for the device at this address and gives it to it, as a job; the device must be in its install mode, or have no key yet. While the window is open whoever listens on that bus can learn the key: do it with a person at the device. `result` of the finished job: `{bus, address, hwId, deviceId}`. A job that failed changes nothing: the key before it, where there was one, stays.',
+      access: PAIRERS,
+      params: z.object({ bus: z.string() }),
+      body: pairBody,
+      status: 202,
+      result: job,
+      errors: ['NOT_FOUND', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
+      handler: async ({ params, body, principal, correlationId }) => ({
+        body: await rs485.pair(params.bus, body, { principal, correlationId }),
       }),
     }),
   ];

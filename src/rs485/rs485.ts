@@ -3,11 +3,14 @@ import type { StateReport } from '../../drivers/driver.ts';
 import type { Audit } from '../audit/audit.ts';
 import { assertIfMatch, assertSameId } from '../http/editing.ts';
 import type { Caller } from '../principal.ts';
+import type { Vault } from '../vault.ts';
 import type { Replacement } from './bus-schema.ts';
 import { type BusesOptions, openBuses } from './buses.ts';
 import { openDiscovery } from './discovery.ts';
 import { openFieldEvents } from './field-events.ts';
 import { importRs485 } from './import.ts';
+import { openKeys } from './keys.ts';
+import { openPairing } from './pairing.ts';
 import { openPulse } from './pulse.ts';
 import { openReplace } from './replace.ts';
 import { openScan, type StartJob } from './scan.ts';
@@ -22,6 +25,7 @@ export interface Rs485Options
   extends Omit<SettingsOptions, 'table' | 'applied' | 'unknown' | 'heardAt'>,
     Omit<BusesOptions, 'table'> {
   audit: Audit;
+  vault: Pick<Vault, 'seal' | 'open'>;
   groupName(groupId: string): string | undefined;
   doorExists(doorId: string): boolean;
   /** A door's relay was bound, or has taken its settings. */
@@ -35,7 +39,12 @@ export function openRs485(options: Rs485Options) {
   const { database, audit, clock } = options;
   const table = openRs485Table(database);
   const buses = openBuses({ ...options, table });
-  const watch = openWatch({ ...options, table });
+  const keys = openKeys({ ...options, table });
+  const isKeyed = (id: string) => options.buses.some((bus) => bus.id === id && bus.protocol === 'osdp');
+  const watch = openWatch({
+    ...{ ...options, table },
+    keysOf: (bus) => (isKeyed(bus) ? keys.of(bus) : undefined),
+  });
   const settings = openSettings({
     ...{ ...options, table, heardAt: watch.heardAt },
     applied: ({ door_id }) => door_id !== null && options.relayChanged(door_id),
@@ -55,6 +64,7 @@ export function openRs485(options: Rs485Options) {
   const known = (deviceId: string) => reported.get(deviceId);
   const pulse = openPulse({ ...options, table, known, isInForce: settings.isInForce });
   const scan = openScan({ ...options, table, buses, discovery, place: watch.place });
+  const pair = openPairing({ ...options, table, buses, keys, discovery, watch });
   const resource = openResource(options, table, settings);
   const replace = openReplace({
     ...{ ...options, table, buses, reported },
@@ -68,8 +78,7 @@ export function openRs485(options: Rs485Options) {
   return {
     ...resource,
     state: stateFrom({ ...options, table, settings, buses }),
-    scan,
-    pulse,
+    ...{ scan, pulse, pair },
     async replace(deviceId: string, body: Replacement, caller: Caller & { ifMatch: string | undefined }) {
       await replace(deviceId, body, caller);
       return resource.get(deviceId);

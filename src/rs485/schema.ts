@@ -142,6 +142,10 @@ export const rs485DeviceState = z
       .openapi({ description: 'Activations of inputs since the driver began, and the last one' }),
     tamper: z.boolean().nullable().openapi({ description: 'null: the product does not tell, as the next' }),
     supplyFault: z.boolean().nullable(),
+    security: z.enum(['secure', 'clear', 'unpaired', 'none']).nullable().openapi({
+      description:
+        'OSDP: `secure` channel, `clear` text as configured, `unpaired` (it has no key yet), or `none` where one is required. null: another protocol',
+    }),
     pulse: z
       .object({ relay: z.int().nullable(), remainingMilliseconds: z.int() })
       .nullable()

@@ -88,6 +88,7 @@ function toldBy(known: Known<Rs485Report> | undefined, clock: Clock, wire: Wire 
     ),
     tamper: state?.tamper ?? null,
     supplyFault: state?.supplyFault ?? null,
+    security: state?.security ?? null,
     pulse: pulseUnderWay(state?.pulse, age ?? 0),
     effectiveUnlockMilliseconds: state?.effectiveUnlockMilliseconds ?? null,
     unsupported: state?.unsupported ?? [],

@@ -107,6 +107,21 @@ export function openRs485Table({ prepare }: Prepare) {
     setConnected: prepare<[number, number, string]>(
       'UPDATE rs485_device SET connected = ?, connected_changed_at = ? WHERE device_id = ?',
     ),
+    osdpKeys: prepare<[string], { address: number; sealed: Uint8Array | null }>(
+      'SELECT address, sealed FROM osdp_key WHERE bus = ? ORDER BY address',
+    ),
+    osdpKey: prepare<[string, number], { pending: Uint8Array | null }>(
+      'SELECT pending FROM osdp_key WHERE bus = ? AND address = ?',
+    ),
+    setPendingOsdpKey: prepare<[string, number, Uint8Array, number, string]>(
+      `INSERT INTO osdp_key (bus, address, pending, updated_at, updated_by) VALUES (?, ?, ?, ?, ?)
+       ON CONFLICT (bus, address) DO UPDATE SET pending = excluded.pending, updated_at = excluded.updated_at,
+         updated_by = excluded.updated_by`,
+    ),
+    promoteOsdpKey: prepare<[number, string, string, number]>(
+      `UPDATE osdp_key SET sealed = pending, pending = NULL, updated_at = ?, updated_by = ?
+       WHERE bus = ? AND address = ? AND pending IS NOT NULL`,
+    ),
     setReportedVersion: prepare<[number, string]>(
       'UPDATE rs485_device SET reported_settings_version = ? WHERE device_id = ?',
     ),

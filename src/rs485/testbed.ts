@@ -46,6 +46,7 @@ export async function openTestbed(database?: Awaited<ReturnType<typeof temporary
       jobs.push(order);
       return { id: 'job' };
     },
+    vault: { seal: (plain) => Buffer.from(plain), open: (sealed) => Buffer.from(sealed) },
     relayChanged: (doorId) => void relays.push(doorId),
     async execute(link, { kind, data }) {
       commands.push({ link, kind, data: data as unknown as Rs485Apply });

@@ -2,7 +2,8 @@
  * Where devices are, and so which ones each bus is to poll besides those its configuration names: the rows that have an
  * address.
  */
-import { DriverError } from '../../drivers/driver.ts';
+import { createHash } from 'node:crypto';
+import { DriverError, type Plain } from '../../drivers/driver.ts';
 import type { Watch } from '../../drivers/rs485.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
@@ -14,11 +15,15 @@ import type { Rs485Row, Rs485Table } from './table.ts';
 /** The driver only takes note of it. */
 const WATCH_TIMEOUT_MS = 10_000;
 const RETRY_MS = 5_000;
+/** What a driver has that has just opened its link. */
+const NOTHING = JSON.stringify([[], undefined]);
 
 export interface WatchOptions {
   table: Rs485Table;
   database: Database;
   execute: Execute;
+  /** Of the devices of a bus, where its protocol has keys. */
+  keysOf(bus: string): Watch['keys'];
   clock: Clock;
   log: Log;
 }
@@ -36,8 +41,8 @@ export interface Watcher {
   run(signal: AbortSignal): Promise<never>;
 }
 
-export function openWatch({ database, table, execute, clock, log }: WatchOptions): Watcher {
-  /** Buses that are up, each with what its present driver has, as JSON. */
+export function openWatch({ database, table, execute, keysOf, clock, log }: WatchOptions): Watcher {
+  /** Buses that are up, each with what its present driver has. */
   const drivers = new Map<string, { has: string }>();
   const stale = new Set<string>();
   let nap = new AbortController();
@@ -50,11 +55,12 @@ export function openWatch({ database, table, execute, clock, log }: WatchOptions
   async function tell(bus: string, signal: AbortSignal): Promise<void> {
     const driver = drivers.get(bus);
     const devices = table.addressed.all(bus).map(({ address, hwId }) => ({ address, hwId }));
-    const list = JSON.stringify(devices);
+    const keys = keysOf(bus);
+    const list = listOf({ devices, keys });
     stale.delete(bus);
     if (!driver || driver.has === list) return;
     try {
-      const data: Watch = { devices };
+      const data: { [key: string]: Plain } = { devices, ...(keys && { keys }) };
       await execute(bus, { kind: 'watch', data, timeoutMs: WATCH_TIMEOUT_MS }, signal);
       driver.has = list;
     } catch (error) {
@@ -89,7 +95,7 @@ export function openWatch({ database, table, execute, clock, log }: WatchOptions
     },
     link(bus, up) {
       if (!up) return void drivers.delete(bus);
-      drivers.set(bus, { has: '[]' });
+      drivers.set(bus, { has: NOTHING });
       wake(bus);
     },
     async run(signal) {
@@ -102,4 +108,10 @@ export function openWatch({ database, table, execute, clock, log }: WatchOptions
       }
     },
   };
+}
+
+/** A list to compare. Where there are keys, none at all is something to be told too. */
+function listOf({ devices, keys }: { devices: Watch['devices']; keys: Watch['keys'] }): string {
+  const hidden = keys?.map(({ address, key }) => [address, createHash('sha256').update(key).digest('hex')]);
+  return JSON.stringify([devices, hidden]);
 }

@@ -1,0 +1,88 @@
+/** `gatehouse bus` and `gatehouse osdp`: the commands of program.ts that concern RS-485 buses. */
+import type { Command } from 'commander';
+import { type ClientOptions, openClient } from './client.ts';
+import { EXIT, type Shell } from './shell.ts';
+
+/** What all commands are made with. */
+export interface Kit {
+  example(command: Command, ...lines: string[]): Command;
+  /** The options with which a command finds the daemon. */
+  addressed(command: Command): Command;
+  whole(text: string): number;
+}
+
+const JSON_OPTION = ['--json', 'print JSON for a program'] as const;
+
+export function addBuses(parent: Command, shell: Shell, result: { exitCode: number }, kit: Kit): void {
+  addBus(parent.command('bus').description('RS-485 buses and what is on them'), shell, result, kit);
+  addOsdp(parent.command('osdp').description('OSDP devices and their keys'), shell, kit);
+}
+
+function addBus(parent: Command, shell: Shell, result: { exitCode: number }, kit: Kit): void {
+  const { example } = kit;
+  example(parent, 'gatehouse bus check-profile my-relay.yaml');
+  example(
+    parent
+      .command('check-profile')
+      .description('Say every mistake in the profile of a Modbus product, with its place')
+      .argument('<file>', 'or the name of one that comes with Gatehouse')
+      .option(...JSON_OPTION)
+      .action(async (file: string, options: { json?: boolean }) => {
+        const { checkProfile } = await import('./bus.ts');
+        if (!checkProfile(file, options, shell)) result.exitCode = EXIT.usage;
+      }),
+    'gatehouse bus check-profile my-relay.yaml',
+  );
+  addBusDoctor(parent, shell, result, kit);
+}
+
+function addBusDoctor(
+  parent: Command,
+  shell: Shell,
+  result: { exitCode: number },
+  { example, addressed, whole }: Kit,
+): void {
+  example(
+    addressed(parent.command('status'))
+      .description('Show how the buses do')
+      .option(...JSON_OPTION)
+      .action(async (options: { json?: boolean } & ClientOptions) => {
+        const { printBuses } = await import('./bus-doctor.ts');
+        await printBuses(options, openClient(options, shell), shell);
+      }),
+    'gatehouse bus status',
+  );
+  example(
+    addressed(parent.command('doctor'))
+      .description('Ask every address of a bus, and say what to check; ends with 1 if something is bad')
+      .argument('<bus>', 'id of its link in the configuration')
+      .option('--from <address>', 'first address (default: the lowest of the protocol)', whole)
+      .option('--to <address>', 'last address (default: the highest of the protocol)', whole)
+      .option('--repeats <number>', 'how often each device is asked (default: 20)', whole)
+      .option(...JSON_OPTION)
+      .action(async (bus: string, options: import('./bus-doctor.ts').DoctorOptions & ClientOptions) => {
+        const { examineBus } = await import('./bus-doctor.ts');
+        if (!(await examineBus(bus, options, openClient(options, shell), shell)))
+          result.exitCode = EXIT.failed;
+      }),
+    'gatehouse bus doctor bus-1 --from 1 --to 32',
+  );
+}
+
+function addOsdp(parent: Command, shell: Shell, { example, addressed, whole }: Kit): void {
+  example(
+    addressed(parent.command('pair'))
+      .description('Give a device its key; stand at it, for who listens on the bus meanwhile learns the key')
+      .argument('<bus>', 'id of its link in the configuration')
+      .argument('<address>', 'as set at the device', whole)
+      .option('--seconds <number>', 'how long it may take (default: 60)', whole)
+      .option(...JSON_OPTION)
+      .action(
+        async (bus: string, address: number, options: import('./osdp.ts').PairOptions & ClientOptions) => {
+          const { pairDevice } = await import('./osdp.ts');
+          await pairDevice(bus, address, options, openClient(options, shell), shell);
+        },
+      ),
+    'gatehouse osdp pair bus-3 0',
+  );
+}
