@@ -3,6 +3,7 @@ import type { BusReport, WireCounters } from '../rs485.ts';
 import { type Breaker, CLOSED, nextBreaker } from './breaker.ts';
 import { isAnswer } from './ear.ts';
 import type { Attempt } from './exchange.ts';
+import { COUNTER_OF, newCounters } from './tally.ts';
 import { answeredAfter, missed, type Turnaround, UNKNOWN_TURNAROUND } from './turnaround.ts';
 
 export interface Device {
@@ -39,7 +40,7 @@ const REFRESH_GAIN = 1 / 8;
 export function newDevice(address: number): Device {
   return {
     address,
-    counters: { replies: 0, timeouts: 0, crc: 0, framing: 0, refusals: 0, collisions: 0 },
+    counters: newCounters(),
     turnarounds: new Map(),
     lastOperation: undefined,
     breaker: CLOSED,
@@ -52,20 +53,9 @@ export function newDevice(address: number): Device {
   };
 }
 
-const COUNTER = {
-  reply: 'replies',
-  refused: 'refusals',
-  busy: 'refusals',
-  timeout: 'timeouts',
-  crc: 'crc',
-  framing: 'framing',
-  foreign: 'collisions',
-  collision: 'collisions',
-} as const satisfies Record<Attempt['outcome'], keyof WireCounters>;
-
 /** Takes in how an exchange ended. True when the device came to life or died by it. */
 export function note(device: Device, { operation, attempt, by, at }: Ended): boolean {
-  device.counters[COUNTER[attempt.outcome]] += 1;
+  device.counters[COUNTER_OF[attempt.outcome]] += 1;
   const known = turnaroundOf(device, operation);
   const answered = isAnswer(attempt.outcome);
   const learned = answered ? answeredAfter(known, attempt.turnaroundMs ?? 0) : missed(known);

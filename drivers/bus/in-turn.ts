@@ -4,25 +4,37 @@ import { DriverError } from '../driver.ts';
 /** Commands that may wait for one device; more come from something that has gone wrong. */
 const WAITING_MAX = 8;
 
+/** Rejects with BUSY and DEADLINE_PASSED, when `work` was not begun: the signal may fire while others have their turn. */
 export type InTurn = <Result>(work: () => Promise<Result>, signal: AbortSignal) => Promise<Result>;
 
 export function openInTurn(): InTurn {
-  let last: Promise<unknown> = Promise.resolve();
+  let last: Promise<void> = Promise.resolve();
   let waiting = 0;
   return async (work, signal) => {
     if (waiting >= WAITING_MAX) throw new DriverError('BUSY', 'too many commands wait for this device');
+    const before = last;
+    const done = Promise.withResolvers<void>();
+    last = done.promise;
     waiting += 1;
-    const turn = last.then(async () => {
-      // It may have fired while others had their turn: nothing was sent.
-      if (signal.aborted)
-        throw new DriverError('DEADLINE_PASSED', 'other commands took too long; nothing was sent');
-      return work();
-    });
-    last = turn.catch(() => undefined);
     try {
-      return await turn;
+      await unlessAborted(before, signal);
+      return await work();
     } finally {
       waiting -= 1;
+      void before.then(done.resolve);
     }
   };
+}
+
+function unlessAborted(promise: Promise<void>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = () =>
+      reject(new DriverError('DEADLINE_PASSED', 'other commands took too long; nothing was sent'));
+    if (signal.aborted) return abort();
+    signal.addEventListener('abort', abort, { once: true });
+    void promise.then(() => {
+      signal.removeEventListener('abort', abort);
+      resolve();
+    });
+  });
 }

@@ -9,6 +9,7 @@ import { type Bus, openBus } from '../bus/bus.ts';
 import { openPort } from '../bus/open-port.ts';
 import type { OpenPort } from '../bus/port.ts';
 import { keepReporting, type ReportingOptions } from '../bus/reporting.ts';
+import { openTidings, type Tidings } from '../bus/tidings.ts';
 import { characterMs } from '../bus/wire.ts';
 import {
   type Driver,
@@ -50,7 +51,8 @@ export async function openDconOn(
   // A carriage return ends a frame; the module needs no silence, only time to let go of the wire.
   const gapMs = characterMs(options);
   const bus = await openBus({ options, openPort: port, clock, log, gapMs }, signal);
-  const link: Link = { bus, options, context };
+  const tidings = openTidings({ emit: context.emit, clock, log });
+  const link: Link = { bus, options, context, tidings };
   const roster = openRoster(
     options.devices.map(({ address }) => address),
     (address) => moduleOf(link, address),
@@ -66,9 +68,10 @@ interface Link {
   bus: Bus;
   options: DconOptions;
   context: DriverContext;
+  tidings: Tidings;
 }
 
-function moduleOf({ bus, options, context }: Link, address: number): Module {
+function moduleOf({ bus, options, context, tidings }: Link, address: number): Module {
   return openModule({
     address,
     hwId: hwIdOf(context, address),
@@ -78,6 +81,7 @@ function moduleOf({ bus, options, context }: Link, address: number): Module {
     pollEveryMs: options.pollEveryMs,
     watchdogMs: options.hostWatchdogMs,
     context,
+    tiding: tidings.tell,
   });
 }
 
@@ -86,7 +90,7 @@ function hwIdOf({ linkId }: DriverContext, address: number): string {
 }
 
 async function run(link: Link, roster: Roster, signal: AbortSignal): Promise<never> {
-  const { bus, context } = link;
+  const { bus, context, tidings } = link;
   // The bus works on while the pulses are ended.
   const stop = new AbortController();
   const ended = new AbortController();
@@ -101,7 +105,7 @@ async function run(link: Link, roster: Roster, signal: AbortSignal): Promise<nev
   };
   const parts = [
     ...[busRun, roster.run(working), feed(link, roster, working)],
-    keepReporting(reporting, working),
+    ...[tidings.run(working), keepReporting(reporting, working)],
   ];
   try {
     return await Promise.race(parts);

@@ -4,8 +4,7 @@ import { manualClock } from '../../test/manual-clock.ts';
 import { openInputs } from './inputs.ts';
 
 function opened() {
-  const log = { debug() {}, info() {}, warn() {}, error() {} };
-  return openInputs({ hwId: 'io', clock: manualClock(), log, inUse: () => ({}), emit: async () => {} });
+  return openInputs({ hwId: 'io', clock: manualClock(), inUse: () => ({}), tell() {} });
 }
 
 it('counts an activation once that begins between a reading of the levels and one of the latch', () => {

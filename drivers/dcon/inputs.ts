@@ -1,10 +1,6 @@
-/**
- * Activations of inputs: counted from readings, and from the module's latch for those shorter than a poll. They are
- * told without holding up a poll: what comes while one is being stored goes into the next event.
- */
-import { openBell } from '../bus/pause.ts';
-import type { Clock, DriverEvent, DriverLog } from '../driver.ts';
-import type { InputEvent } from '../rs485.ts';
+/** Activations of inputs: counted from readings, and from the module's latch for those shorter than a poll. */
+import type { Tiding } from '../bus/tidings.ts';
+import type { Clock } from '../driver.ts';
 import { INPUT_PINS, type IoPins } from '../settings.ts';
 
 type InputPin = (typeof INPUT_PINS)[number];
@@ -21,22 +17,18 @@ export interface Inputs {
   forget(): void;
   /** By the name of the input. */
   edges(): Record<string, { total: number; at: number }>;
-  /** Emits until the signal fires. */
-  run(signal: AbortSignal): Promise<never>;
 }
 
 export interface InputsOptions {
   hwId: string;
   clock: Clock;
-  log: DriverLog;
   /** Pins not in use tell nothing. */
   inUse(): Partial<IoPins>;
-  emit(event: DriverEvent, signal: AbortSignal): Promise<void>;
+  tell(tiding: Tiding): void;
 }
 
-export function openInputs({ hwId, clock, log, inUse, emit }: InputsOptions): Inputs {
-  const seen = new Map<InputPin, { total: number; at: number; untold: number }>();
-  const bell = openBell(clock);
+export function openInputs({ hwId, clock, inUse, tell }: InputsOptions): Inputs {
+  const seen = new Map<InputPin, { total: number; at: number }>();
   let levels: number | undefined;
   /** Levels of the reading before, for what the latch remembers lies between two. */
   let before = 0;
@@ -48,10 +40,10 @@ export function openInputs({ hwId, clock, log, inUse, emit }: InputsOptions): In
   function count(mask: number): void {
     INPUT_PINS.forEach((input, channel) => {
       if (((mask >> channel) & 1) === 0 || inUse()[input] === false) return;
-      const { total = 0, untold = 0 } = seen.get(input) ?? {};
-      seen.set(input, { total: total + 1, untold: untold + 1, at: clock.now() });
+      const total = (seen.get(input)?.total ?? 0) + 1;
+      seen.set(input, { total, at: clock.now() });
+      tell({ kind: 'input', hwId, input, activations: 1, total });
     });
-    bell.ring();
   }
 
   return {
@@ -73,26 +65,6 @@ export function openInputs({ hwId, clock, log, inUse, emit }: InputsOptions): In
       short = 0;
       known = 0;
     },
-    edges: () => Object.fromEntries([...seen].map(([input, { total, at }]) => [input, { total, at }])),
-    async run(signal) {
-      signal.addEventListener('abort', bell.ring, { once: true });
-      for (;;) {
-        signal.throwIfAborted();
-        const next = [...seen].find(([, { untold }]) => untold > 0);
-        if (!next) {
-          await bell.wait(Number.POSITIVE_INFINITY);
-          continue;
-        }
-        const [input, { total, at, untold: activations }] = next;
-        seen.set(input, { total, at, untold: 0 });
-        const data = { hwId, input, activations, total, at } satisfies InputEvent;
-        await emit({ id: `${hwId}-${input}-${total}-${at}`, kind: 'input', data }, signal).catch(
-          (error: unknown) => {
-            signal.throwIfAborted();
-            log.warn({ hwId, input, err: String(error) }, 'an activation of an input was not stored');
-          },
-        );
-      }
-    },
+    edges: () => Object.fromEntries(seen),
   };
 }

@@ -1,12 +1,13 @@
 /** One module of the bus: what is configured, watched or commanded comes in here. */
 import type { Bus } from '../bus/bus.ts';
+import { openInTurn } from '../bus/in-turn.ts';
 import { openBell } from '../bus/pause.ts';
+import type { Tiding } from '../bus/tidings.ts';
 import { type DriverContext, DriverError } from '../driver.ts';
 import type { Pulse, Pulsed } from '../rs485.ts';
 import type { Rs485Apply } from '../settings.ts';
 import type { Framing } from './frame.ts';
 import { openInputs } from './inputs.ts';
-import { openLock } from './lock.ts';
 import { aa } from './messages.ts';
 import { abandonOutputs, closeOutputs, keepOutputs, pulseOutput } from './outputs.ts';
 import { pollOf } from './polling.ts';
@@ -24,6 +25,7 @@ export interface ModuleOptions {
   pollEveryMs: number;
   watchdogMs: number;
   context: DriverContext;
+  tiding(tiding: Tiding): void;
 }
 
 export interface Module {
@@ -61,7 +63,7 @@ export function openModule(options: ModuleOptions): Module {
     async run(signal) {
       using _poll = bus.poll(pollOf(works, framing, Math.min(pollEveryMs, watchdogMs / POLLS_PER_WATCHDOG)));
       try {
-        return await Promise.race([keepOutputs(works, signal), works.inputs.run(signal)]);
+        return await keepOutputs(works, signal);
       } finally {
         state.stage = { kind: 'silent' };
         if (state.known) report();
@@ -87,7 +89,7 @@ export function openModule(options: ModuleOptions): Module {
   };
 }
 
-function openWorks({ address, hwId, talk, watchdogMs, context }: ModuleOptions): {
+function openWorks({ address, hwId, talk, watchdogMs, context, tiding }: ModuleOptions): {
   works: Works;
   report: () => void;
 } {
@@ -104,7 +106,7 @@ function openWorks({ address, hwId, talk, watchdogMs, context }: ModuleOptions):
     unsafeSince: clock.monotonic(),
   };
   const inUse = () => state.applied?.settings.ioPins ?? {};
-  const inputs = openInputs({ hwId, clock, log, inUse, emit: context.emit });
+  const inputs = openInputs({ hwId, clock, inUse, tell: tiding });
   const pulses = openPulses();
   let reported = '';
   const current = () => {
@@ -127,7 +129,7 @@ function openWorks({ address, hwId, talk, watchdogMs, context }: ModuleOptions):
     pulses,
     inputs,
     talk,
-    locked: openLock(),
+    inTurn: openInTurn(),
     bell: openBell(clock),
     watchdogMs,
     clock,

@@ -38,8 +38,12 @@ export interface ModuleType {
 const ADAM_4000 =
   "Advantech, ADAM 4000 Series User's Manual, 4 (command tables), 7 ($AA6, #AABB, $AA5, $AAX0)";
 const ADAM_4100 = "Advantech, ADAM 4100 Series User's Manual, 4.6.3 to 4.6.7";
-/** Its section 1.9 has the outputs first; the example in 2.8 does not, that of the EX-9060 in 2.14 does. */
-const ICP_DAS = 'ICP DAS, I-7000 DIO Manual, 1.9, 2.3, 2.8, 2.13; expertDAQ, EX-9060D manual, 2.14';
+/**
+ * The outputs come first, as in the example of the EX-9060D manual, a copy of the I-7060; the example in 2.8 of the DIO
+ * manual can be read the other way round. The tables of its section 1.9 would settle it; they were not to be had. So
+ * compare the levels in `…/state` with a module of a kind that is new to a site before a door hangs on it.
+ */
+const ICP_DAS = 'ICP DAS, I-7000 DIO Manual, 2.3, 2.8, 2.13; expertDAQ, EX-9060D manual, 2.14';
 
 const adam = { watchdog: null, resetStatus: true, latch: false, manual: ADAM_4000 } as const;
 const icpDas = { watchdog: 'host', resetStatus: true, latch: true, manual: ICP_DAS } as const;

@@ -1,8 +1,9 @@
 /** Asks addresses who is there (drivers/rs485.ts `probe`). */
 import type { Bus } from '../bus/bus.ts';
-import type { Attempt, Order } from '../bus/exchange.ts';
+import type { Order } from '../bus/exchange.ts';
+import { openTally } from '../bus/tally.ts';
 import { type Clock, DriverError } from '../driver.ts';
-import type { Probe, Probed, WireCounters } from '../rs485.ts';
+import type { Probe, Probed } from '../rs485.ts';
 import type { Framing } from './frame.ts';
 import { firmwareVersion, moduleName, type Question } from './messages.ts';
 import { moduleTypeOf } from './modules.ts';
@@ -36,7 +37,7 @@ async function probeAddress(
   { bus, framing, clock, hwIdOf }: ProbeOptions,
   signal: AbortSignal,
 ): Promise<Probed['results'][number]> {
-  const attempts: Attempt[] = [];
+  const tally = openTally();
   /** undefined: no sound answer. */
   const ask = async <Reply>(question: Question<Reply>): Promise<Reply | undefined> => {
     const order: Order = {
@@ -44,7 +45,7 @@ async function probeAddress(
       deadline: clock.monotonic() + PATIENCE_MS,
       attempts: 1,
       insists: true,
-      observe: (attempt) => attempts.push(attempt),
+      observe: tally.observe,
     };
     try {
       return await bus.exchange(exchangeOf(question, framing), order, signal);
@@ -55,38 +56,15 @@ async function probeAddress(
   };
   let name: string | undefined;
   for (let asked = 0; asked < repeats; asked += 1) {
-    const isHeard = attempts.some(({ outcome }) => outcome !== 'timeout');
-    if (asked >= REPEATS_UNHEARD_MAX && !isHeard) break;
+    if (asked >= REPEATS_UNHEARD_MAX && !tally.hasHeard()) break;
     name = (await ask(moduleName(address))) ?? name;
   }
   const version = name === undefined ? undefined : await ask(firmwareVersion(address));
   const identity = name === undefined ? null : identityOf(hwIdOf(address), name, version ?? null);
-  return { address, counters: countersOf(attempts), turnaroundMs: turnaroundOf(attempts), identity };
+  return { address, counters: tally.counters, turnaroundMs: tally.turnaround(), identity };
 }
 
 function identityOf(hwId: string, name: string, version: string | null) {
   const product = moduleTypeOf(name)?.product ?? null;
   return { hwId, type: product ?? name, version, profile: product };
-}
-
-function countersOf(attempts: readonly Attempt[]): WireCounters {
-  const count = (...outcomes: Attempt['outcome'][]) =>
-    attempts.filter(({ outcome }) => outcomes.includes(outcome)).length;
-  return {
-    replies: count('reply'),
-    timeouts: count('timeout'),
-    crc: count('crc'),
-    framing: count('framing'),
-    refusals: count('refused', 'busy'),
-    collisions: count('collision', 'foreign'),
-  };
-}
-
-function turnaroundOf(attempts: readonly Attempt[]): Probed['results'][number]['turnaroundMs'] {
-  const sorted = attempts.flatMap(({ turnaroundMs }) => turnaroundMs ?? []).sort((a, b) => a - b);
-  const [min] = sorted;
-  const median = sorted[Math.floor(sorted.length / 2)];
-  const max = sorted.at(-1);
-  if (min === undefined || median === undefined || max === undefined) return null;
-  return { min, median, max };
 }

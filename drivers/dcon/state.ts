@@ -1,9 +1,9 @@
 /** What is known of one module, and what its parts share: polling.ts reads it, outputs.ts switches it. */
+import type { InTurn } from '../bus/in-turn.ts';
 import type { Bell } from '../bus/pause.ts';
 import type { Clock, DriverLog } from '../driver.ts';
 import type { Rs485Settings } from '../settings.ts';
 import type { Inputs } from './inputs.ts';
-import type { Lock } from './lock.ts';
 import type { Pins } from './messages.ts';
 import type { ModuleType } from './modules.ts';
 import type { Pulses } from './pulses.ts';
@@ -38,7 +38,8 @@ export interface Works {
   readonly pulses: Pulses;
   readonly inputs: Inputs;
   readonly talk: Talk;
-  readonly locked: Lock;
+  /** What is switched and read back is not mixed with what another command does. */
+  readonly inTurn: InTurn;
   /** Rung when there is something to switch, or to bring up. */
   readonly bell: Bell;
   readonly watchdogMs: number;

@@ -1,8 +1,9 @@
 /** Asks addresses who is there, and how well it can be heard. */
 import type { Bus } from '../bus/bus.ts';
-import type { Attempt, Exchange, Order } from '../bus/exchange.ts';
+import type { Exchange, Order } from '../bus/exchange.ts';
+import { openTally } from '../bus/tally.ts';
 import { DriverError } from '../driver.ts';
-import type { Probe, Probed, WireCounters } from '../rs485.ts';
+import type { Probe, Probed } from '../rs485.ts';
 import { exchangeOf } from './device.ts';
 import { readIdentification } from './exchanges.ts';
 import { identitySpans, pollSpans } from './profile-areas.ts';
@@ -79,30 +80,18 @@ async function standard(address: number, hwId: string, ears: Ears): Promise<Iden
 
 type Ears = ReturnType<typeof openEars>;
 
-/** Counts what comes of the exchanges with one address. */
+/** Asks, and counts what comes of it. */
 function openEars({ bus, deadline, signal }: ProbeOptions) {
-  const counters = { replies: 0, timeouts: 0, crc: 0, framing: 0, refusals: 0, collisions: 0 };
-  const turnarounds: number[] = [];
-  const observe = ({ outcome, turnaroundMs }: Attempt) => {
-    counters[COUNTER_OF[outcome]] += 1;
-    if (turnaroundMs !== null) turnarounds.push(turnaroundMs);
+  const tally = openTally();
+  const order: Order = {
+    class: 'settings',
+    ...{ deadline, attempts: 1, insists: true, observe: tally.observe },
   };
   return {
-    counters,
-    hasAnswered: () => counters.replies + counters.refusals > 0,
-    /** Anything at all: what is damaged says something too. */
-    hasHeard: () => Object.values({ ...counters, timeouts: 0 }).some((count) => count > 0),
-    turnaround(): Result['turnaroundMs'] {
-      const sorted = turnarounds.toSorted((a, b) => a - b);
-      const [min] = sorted;
-      const median = sorted[Math.floor(sorted.length / 2)];
-      const max = sorted.at(-1);
-      return min === undefined || median === undefined || max === undefined ? null : { min, median, max };
-    },
+    ...tally,
     /** undefined: no reply, or not the one that was asked for. */
     async ask<Reply>(exchange: Exchange<Reply>): Promise<Reply | undefined> {
       try {
-        const order: Order = { class: 'settings', deadline, attempts: 1, insists: true, observe };
         return await bus.exchange(exchange, order, signal);
       } catch (error) {
         signal.throwIfAborted();
@@ -116,14 +105,3 @@ function openEars({ bus, deadline, signal }: ProbeOptions) {
 
 /** What says something of the device rather than of the bus. */
 const SILENCE: readonly DriverError['code'][] = ['NO_REPLY', 'BAD_REPLY', 'REFUSED', 'DEVICE_OFFLINE'];
-
-const COUNTER_OF = {
-  reply: 'replies',
-  refused: 'refusals',
-  busy: 'refusals',
-  timeout: 'timeouts',
-  collision: 'collisions',
-  foreign: 'collisions',
-  crc: 'crc',
-  framing: 'framing',
-} as const satisfies Record<Attempt['outcome'], keyof WireCounters>;

@@ -1,6 +1,6 @@
 /**
  * DCON modules: an Advantech ADAM-4055 (ADAM-4000 manual, 7) and ICP DAS I-7060 and I-7050 (I-7000 DIO manual rev.
- * B1.2, 1.9 and 2). Layout of `$AA6`: outputs, inputs, 00. An input that is pressed reads 1.
+ * B1.2, 2). Layout of `$AA6`: outputs, inputs, 00 (EX-9060D manual, 2.14). An input that is pressed reads 1.
  */
 import { openPins } from '../pins.ts';
 import type { DevicePlan } from '../plan.ts';

@@ -1,0 +1,48 @@
+/** Commands of one device, one after the other. */
+import { expect, it } from 'vitest';
+import { openInTurn } from './in-turn.ts';
+import { forever, outcomeOf } from './test-bus.ts';
+
+it('lets one begin when the one before has ended, however it ended', async () => {
+  const inTurn = openInTurn();
+  const first = Promise.withResolvers<string>();
+  const begun: string[] = [];
+  const work = (name: string, until: Promise<string>) => () => {
+    begun.push(name);
+    return until;
+  };
+  const one = outcomeOf(inTurn(work('one', first.promise), forever));
+  const two = inTurn(work('two', Promise.resolve('done')), forever);
+  await new Promise(setImmediate);
+  expect(begun).toEqual(['one']);
+  first.reject(new Error('broken'));
+  expect(await two).toBe('done');
+  expect([one(), begun]).toEqual(['broken', ['one', 'two']]);
+});
+
+it('tells a command at once that its time is over, and never begins it', async () => {
+  const inTurn = openInTurn();
+  const first = Promise.withResolvers<void>();
+  const stop = new AbortController();
+  void inTurn(() => first.promise, forever);
+  let isBegun = false;
+  const late = inTurn(async () => {
+    isBegun = true;
+  }, stop.signal);
+  stop.abort();
+  await expect(late).rejects.toMatchObject({ code: 'DEADLINE_PASSED' });
+  const next = outcomeOf(inTurn(async () => 'next', forever));
+  await new Promise(setImmediate);
+  expect(next()).toBe('pending');
+  first.resolve();
+  await expect.poll(next).toBe('next');
+  expect(isBegun).toBe(false);
+  await expect(inTurn(async () => 1, stop.signal)).rejects.toMatchObject({ code: 'DEADLINE_PASSED' });
+});
+
+it('lets no more wait than people can want', async () => {
+  const inTurn = openInTurn();
+  const hung = new Promise<never>(() => {});
+  for (let command = 0; command < 8; command += 1) void inTurn(() => hung, forever);
+  await expect(inTurn(() => hung, forever)).rejects.toMatchObject({ code: 'BUSY' });
+});

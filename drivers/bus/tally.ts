@@ -1,0 +1,51 @@
+/** What became of exchanges, counted as reports and probes tell it. */
+import type { Probed, WireCounters } from '../rs485.ts';
+import type { Attempt } from './exchange.ts';
+
+export const COUNTER_OF = {
+  reply: 'replies',
+  refused: 'refusals',
+  busy: 'refusals',
+  timeout: 'timeouts',
+  crc: 'crc',
+  framing: 'framing',
+  foreign: 'collisions',
+  collision: 'collisions',
+} as const satisfies Record<Attempt['outcome'], keyof WireCounters>;
+
+export function newCounters(): WireCounters {
+  return { replies: 0, timeouts: 0, crc: 0, framing: 0, refusals: 0, collisions: 0 };
+}
+
+/** Of the exchanges of one probe. */
+export interface Tally {
+  readonly counters: WireCounters;
+  /** For the orders of the probe (exchange.ts). */
+  observe(attempt: Attempt): void;
+  /** Somebody there has understood. */
+  hasAnswered(): boolean;
+  /** Anything at all was heard: what is damaged says something, too. */
+  hasHeard(): boolean;
+  turnaround(): Probed['results'][number]['turnaroundMs'];
+}
+
+export function openTally(): Tally {
+  const counters = newCounters();
+  const turnarounds: number[] = [];
+  return {
+    counters,
+    observe({ outcome, turnaroundMs }) {
+      counters[COUNTER_OF[outcome]] += 1;
+      if (turnaroundMs !== null) turnarounds.push(turnaroundMs);
+    },
+    hasAnswered: () => counters.replies + counters.refusals > 0,
+    hasHeard: () => Object.values({ ...counters, timeouts: 0 }).some((count) => count > 0),
+    turnaround() {
+      const sorted = turnarounds.toSorted((a, b) => a - b);
+      const [min] = sorted;
+      const median = sorted[Math.floor(sorted.length / 2)];
+      const max = sorted.at(-1);
+      return min === undefined || median === undefined || max === undefined ? null : { min, median, max };
+    },
+  };
+}
