@@ -29,7 +29,7 @@ export interface Errands {
   abandonSent(): void;
 }
 
-/** More come from something that has gone wrong. */
+/** Of a class; more come from something that has gone wrong. */
 const ERRANDS_MAX = 16;
 
 export function openErrands(): Errands {
@@ -49,7 +49,7 @@ export function openErrands(): Errands {
   return {
     ...{ remove, finish },
     add(command, orderClass) {
-      if (waiting.length >= ERRANDS_MAX)
+      if (waiting.filter((one) => one.class === orderClass).length >= ERRANDS_MAX)
         throw new DriverError('BUSY', 'too many commands wait for this device');
       const { promise, resolve } = Promise.withResolvers<Reply>();
       const over = new AbortController();

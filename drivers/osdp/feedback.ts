@@ -17,18 +17,36 @@ export interface FeedbackOptions {
   closing: AbortSignal;
 }
 
-/** Resolves when it is shown, or was not in time; never rejects. */
+type Verdict = 'granted' | 'denied';
+
+/** Resolves when it is shown, or was not in time. Of what comes meanwhile only the latest is shown. */
 export function openFeedback({ feedback, clock, log, closing }: FeedbackOptions) {
-  return async (device: Device, verdict: 'granted' | 'denied'): Promise<void> => {
-    const signal = feedback[verdict];
-    if (!device.connected()) return;
+  /** Devices that show something, each with what comes next. */
+  const busy = new Map<Device, Verdict | undefined>();
+
+  async function show(device: Device, verdict: Verdict): Promise<void> {
     const deadline = clock.monotonic() + DEADLINE_MS;
     try {
-      for (const command of commandsOf(signal, device))
+      for (const command of commandsOf(feedback[verdict], device))
         await device.talk.ask(command, { class: 'settings', deadline, signal: closing });
     } catch (error) {
       if (!(error instanceof DriverError)) throw error;
       log.debug({ address: device.address, verdict, code: error.code }, 'a reader did not show it');
+    }
+  }
+
+  return async (device: Device, verdict: Verdict): Promise<void> => {
+    if (busy.has(device)) {
+      busy.set(device, verdict);
+      return;
+    }
+    try {
+      for (let next: Verdict | undefined = verdict; next && device.connected(); next = busy.get(device)) {
+        busy.set(device, undefined);
+        await show(device, next);
+      }
+    } finally {
+      busy.delete(device);
     }
   };
 }

@@ -120,3 +120,107 @@ describe('without security', () => {
     await expect(link.pulse(name, 7)).resolves.toMatchObject({ relay: 7 });
   });
 });
+
+describe('a session', () => {
+  it('survives lost, damaged, busy and misnumbered replies, and fires each pulse once', async () => {
+    const { bus, link } = await openPair([io(0)]);
+    await link.connected(NAME(0));
+    let fired = 0;
+    for (const fault of ['lost', 'damaged', 'busy', 'sequence', 'replayed', 'stranger'] as const) {
+      await bus.set(0, { osdp: { break: { fault } } });
+      await link.pulse(NAME(0), 1, 100);
+      fired += 1;
+      expect((await bus.state(0)).deeds).toMatchObject({ '68': fired });
+    }
+    expect(link.report(NAME(0))).toMatchObject({ connected: true, security: 'secure' });
+  });
+
+  it('is there again after a restart of the device, which nobody takes for another one', async () => {
+    const { bus, link } = await openPair([io(0)]);
+    await link.connected(NAME(0));
+    await bus.set(0, { restart: true });
+    await vi.waitFor(async () => expect(await bus.state(0)).toMatchObject({ sessions: 2 }), patience);
+    await link.pulse(NAME(0));
+    expect(link.history.every(({ hwId }) => hwId === NAME(0))).toBe(true);
+    expect(link.told('alarm')).toEqual([]);
+  });
+
+  it('bears 5 % lost requests for hundreds of commands', async () => {
+    const { bus, link } = await openPair([io(0)]);
+    await link.connected(NAME(0));
+    await bus.set(0, { faults: { loss: { share: 0.05, seed: 11 } } });
+    for (let count = 0; count < 200; count += 1) await link.pulse(NAME(0), count % 8, 100);
+    expect((await bus.state(0)).deeds).toMatchObject({ '68': 200 });
+    expect(link.told('alarm')).toEqual([]);
+  }, 60_000);
+
+  it('is not had with a device that has another key, nor in clear text: an alarm says so', async () => {
+    const { bus, link } = await openPair([io(0), io(1), io(2, { isPlain: true })]);
+    await link.watch([0, 1, 2]);
+    for (const address of [0, 1]) await link.connected(NAME(address));
+    await bus.set(0, { osdp: { key: '00112233445566778899aabbccddeeff' } });
+    await bus.set(1, { osdp: { break: { fault: 'clearText', times: 3 } } });
+    await bus.set(0, { restart: true });
+    await vi.waitFor(() => {
+      expect(link.told('alarm')).toEqual(
+        expect.arrayContaining([
+          expect.objectContaining({ hwId: NAME(0), alarm: 'wrongKey', raised: true }),
+          expect.objectContaining({ hwId: NAME(1), alarm: 'clearText', raised: true }),
+          expect.objectContaining({ hwId: NAME(2), alarm: 'downgrade', raised: true }),
+        ]),
+      );
+    }, patience);
+    await link.connected(NAME(0), false);
+    expect(link.report(NAME(0)).security).toBe('none');
+    await expect(link.pulse(NAME(0))).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+    await expect(link.pulse(NAME(2))).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+    await vi.waitFor(() => expect(link.bus().warnings.join()).toContain('wrongKey'), patience);
+    await bus.set(0, { osdp: { key: hex(keyAt(0)) } });
+    await link.connected(NAME(0));
+    expect(link.told('alarm')).toContainEqual(
+      expect.objectContaining({ hwId: NAME(0), alarm: 'wrongKey', raised: false }),
+    );
+  }, 60_000);
+
+  it('ends with the device, and with the adapter', async () => {
+    const { bus, link } = await openPair([io(0)]);
+    await link.connected(NAME(0));
+    await bus.set(0, { faults: { dead: true } });
+    await link.connected(NAME(0), false);
+    await expect(link.pulse(NAME(0))).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+    await bus.set(0, { faults: null });
+    await link.connected(NAME(0));
+    await bus.hangUp();
+    expect(await link.run).toMatchObject({ code: 'LINK_LOST' });
+  });
+});
+
+describe('a device without a key', () => {
+  it('is only looked for, until it is given one in a pairing window', async () => {
+    const { bus, link } = await openPair([io(0, {})]);
+    await vi.waitFor(
+      () => expect(link.report(NAME(0))).toMatchObject({ connected: false, security: 'unpaired' }),
+      patience,
+    );
+    await expect(link.pulse(NAME(0))).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+    const key = keyAt(9);
+    expect(await link.execute('pair', { address: 0, key, milliseconds: 5_000 }, 10_000)).toEqual({
+      hwId: NAME(0),
+    });
+    await link.connected(NAME(0));
+    expect(await bus.state(0)).toMatchObject({ isPaired: true, isSecure: true });
+    await link.pulse(NAME(0));
+    expect(link.lines.join('\n')).not.toContain(hex(key));
+  });
+
+  it('stays as it was when the window closes', async () => {
+    const { bus, link } = await openPair([io(0)]);
+    await link.connected(NAME(0));
+    const other = link.execute('pair', { address: 0, key: keyAt(9), milliseconds: 1_000 }, 10_000);
+    await expect(other).rejects.toMatchObject({ code: 'REFUSED' });
+    const nobody = link.execute('pair', { address: 7, key: keyAt(9), milliseconds: 1_000 }, 10_000);
+    await expect(nobody).rejects.toMatchObject({ code: 'NO_REPLY' });
+    await link.connected(NAME(0));
+    expect(await bus.state(0)).toMatchObject({ isSecure: true });
+  });
+});

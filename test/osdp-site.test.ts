@@ -1,0 +1,88 @@
+/** OSDP end to end, on a simulated bus: a device is paired, and is spoken to in its secure channel from then on. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { waitFor } from './rs485-site.ts';
+import { openSimulatedBus } from './simulators/bus/bus.ts';
+import { openTestSite } from './simulators/test-site.ts';
+
+const PATH = '/network/rs485';
+const NAME = '0a4748-1-4711';
+
+async function openOsdpSite() {
+  await using stack = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(tmpdir(), 'gatehouse-osdp-'));
+  stack.defer(() => rm(folder, { recursive: true, force: true }));
+  const bus = stack.use(
+    await openSimulatedBus({
+      ...{ protocol: 'osdp', baudRate: 115_200, parity: 'none', stopBits: 1, pacing: 'cheap' },
+      link: join(folder, 'readers'),
+      devices: [{ address: 3, kind: 'osdp-io', hwId: '4711' }],
+    }),
+  );
+  const options = { port: bus.port, baudRate: 115_200, pollEveryMs: 20, devices: [{ address: 3 }] };
+  const links = [{ id: 'readers', protocol: 'osdp', options }];
+  const site = stack.use(await openTestSite({ more: { links } }));
+  const call = (
+    method: string,
+    path: string,
+    body?: object,
+    role: 'service-tool' | 'front-desk' = 'service-tool',
+  ) => site.daemon.call(method, path, site.tokens[role], body);
+  const device = async () => {
+    const { items } = (await call('GET', PATH)).body as { items: { deviceId: string; hwId: string }[] };
+    const found = items.find(({ hwId }) => hwId === NAME);
+    if (!found) throw new Error(`${NAME} was not found`);
+    return (await call('GET', `${PATH}/${found.deviceId}`)).body as {
+      deviceId: string;
+      connectionState: { connected: boolean };
+    };
+  };
+  const state = async () => (await call('GET', `${PATH}/${(await device()).deviceId}/state`)).body;
+  const pair = async (seconds: number) => {
+    const { status, body } = await call('POST', `${PATH}/buses/readers/pair`, { address: 3, seconds });
+    expect(status).toBe(202);
+    return waitFor(async () => {
+      const job = (await call('GET', `/jobs/${(body as { id: string }).id}`)).body as { status: string };
+      expect(job.status).not.toBe('running');
+      return job;
+    });
+  };
+  const opened = stack.move();
+  return { bus, site, call, device, state, pair, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+}
+
+it('gives a device its key within a window, and keeps it, also over a new daemon', async () => {
+  await using osdp = await openOsdpSite();
+  const { bus, site, call, device, state, pair } = osdp;
+  await waitFor(async () => expect(await state()).toMatchObject({ security: 'unpaired' }));
+  expect((await device()).connectionState.connected).toBe(false);
+  const refused = await call('POST', `${PATH}/buses/readers/pair`, { address: 3 }, 'front-desk');
+  expect(refused.status).toBe(403);
+  expect(await pair(20)).toMatchObject({ status: 'done', result: { address: 3, hwId: NAME } });
+  await waitFor(async () => expect(await state()).toMatchObject({ security: 'secure', address: 3 }));
+  expect((await device()).connectionState.connected).toBe(true);
+  expect(await bus.state(3)).toMatchObject({ isPaired: true, isSecure: true });
+
+  await site.daemon.kill();
+  await site.daemon.start();
+  await waitFor(async () => expect(await state()).toMatchObject({ security: 'secure' }));
+  const { items } = (await call('GET', '/audit?limit=100')).body as {
+    items: { action: string; outcome: string; detail: object }[];
+  };
+  const told = items.filter(({ action }) => action === 'rs485.pair');
+  expect(told.map(({ outcome }) => outcome).toSorted()).toEqual(['accepted', 'done']);
+
+  // Another one stands there now, with a key that nobody here knows.
+  await bus.set(3, { osdp: { key: '00112233445566778899aabbccddeeff' } });
+  await bus.set(3, { restart: true });
+  await waitFor(async () => expect(await state()).toMatchObject({ security: 'none' }));
+  expect(await pair(2)).toMatchObject({
+    status: 'failed',
+    error: { message: expect.stringContaining('install mode') },
+  });
+  await bus.set(3, { osdp: { key: null } });
+  expect(await pair(20)).toMatchObject({ status: 'done' });
+  await waitFor(async () => expect(await state()).toMatchObject({ security: 'secure' }));
+});
