@@ -124,7 +124,10 @@ describe('single settings', () => {
     ],
     ['auth: { oidc: { issuer: https://i, audience: g, jwksFile: k, leeway: 10m } }', /and 5m/],
     ['links: [{ id: A, protocol: loopback }]', /a-z/],
-    ['links: [{ id: a, protocol: osdb }]', /protocol: expected one of "loopback"\|"modbus"\|"dcon"\|"zigbee"$/],
+    [
+      'links: [{ id: a, protocol: osdb }]',
+      /protocol: expected one of "loopback"\|"modbus"\|"dcon"\|"zigbee"$/,
+    ],
     ['links: [{ id: a, protocol: modbuss }]', /\(did you mean "modbus"\?\)$/],
     ['links: [{ id: a }]', /"zigbee"; it is missing$/],
     ['links: [{ id: a, protocol: modbus }]', /^links\[0\]\.options: expected object; it is missing$/],
@@ -170,6 +173,11 @@ describe('settings that contradict each other', () => {
     [gateways({ networkId: OTHER }), 'zgates[0].networkId', /networks has no such id/],
     [gateways({}, { deviceId: OTHER }), 'zgates[1].link', /another gateway has this link/],
     [gateways({}, { link: 'c' }), 'zgates[1].deviceId', /another gateway has this deviceId/],
+    [
+      'links: [{ id: zb, protocol: zigbee, options: { port: "tcp://127.0.0.1:1" } }]',
+      'links[0].id',
+      /zgates has no gateway on this link/,
+    ],
     [`dataDirectory: /${'d'.repeat(110)}`, 'dataDirectory', /107 bytes/],
     [`adminSocket: /${'ü'.repeat(60)}`, 'adminSocket', /107 bytes/],
   ])('refuses %s', (text, setting, message) => {

@@ -151,7 +151,10 @@ function contradictingCredentials({ auth: { oidc }, upstream }: Config): Problem
   return problems;
 }
 
-/** Links and networks have names of their own; each gateway has a link of its own, and a network that is named as well. */
+/**
+ * Links and networks have names of their own; each gateway has a link of its own, and a network that is named as well.
+ * The link of a coordinator has a gateway, which holds the secrets of its network.
+ */
 function contradictingWiring({ links, networks, zgates }: Config): Problem[] {
   const names = (what: string, section: string, entries: readonly object[], field: string) =>
     twice(entries.map((entry) => (entry as Record<string, unknown>)[field])).map(
@@ -177,12 +180,24 @@ function contradictingWiring({ links, networks, zgates }: Config): Problem[] {
       ...(networks.some(({ id }) => id === networkId) ? [] : [noNetwork]),
     ];
   });
+  const unused = links.flatMap(({ id, protocol }, index): Problem[] =>
+    protocol !== 'zigbee' || zgates.some(({ link }) => link === id)
+      ? []
+      : [
+          {
+            path: ['links', index, 'id'],
+            message: `zgates has no gateway on this link: add one with link: ${id}`,
+            others: [['zgates', '*', 'link']],
+          },
+        ],
+  );
   return [
     ...names('link', 'links', links, 'id'),
     ...names('network', 'networks', networks, 'id'),
     ...names('gateway', 'zgates', zgates, 'deviceId'),
     ...names('gateway', 'zgates', zgates, 'link'),
     ...dangling,
+    ...unused,
   ];
 }
 

@@ -181,10 +181,10 @@ function openDoors(
   };
 }
 
-/** Links of Zigbee gateways aside, every link is a bus. */
+/** Links of Zigbee gateways aside, also of those that a loopback plays, every link is a bus. */
 function busesOf({ links, zgates }: Config): Bus[] {
   return links
-    .filter(({ id }) => !zgates.some(({ link }) => link === id))
+    .filter(({ id, protocol }) => protocol !== 'zigbee' && !zgates.some(({ link }) => link === id))
     .map(({ id, protocol, options }) => ({
       ...{ id, protocol },
       port: 'port' in options ? String(options.port) : null,
