@@ -1,4 +1,5 @@
 /** What is known of one device, and the report of it. */
+import { isDeepStrictEqual } from 'node:util';
 import { INPUT_PINS, OUTPUT_PINS, type Rs485Report, type Rs485Settings } from '../settings.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { flagAt, type ObservationsOptions, openObservations } from './observations.ts';
@@ -43,8 +44,8 @@ export function openState(options: StateOptions): DeviceState {
   let image = EMPTY_IMAGE;
   let name: string | undefined;
   let applied: Applied | undefined;
-  let told = '';
-  /** What was settled and what was told was made of: after most polls there is nothing else. */
+  let told: Rs485Report | undefined;
+  /** What was settled, and what was told, was made of this: most polls bring nothing else. */
   let settled: readonly unknown[] = [];
   let toldOf: readonly unknown[] = [];
 
@@ -96,12 +97,10 @@ export function openState(options: StateOptions): DeviceState {
     report(connected, again = false) {
       if (name === undefined) return;
       const now = [name, connected, image, applied, observations.edges(), options.pulses.shown(image)];
-      if (!again && areSame(now, toldOf)) return;
+      const state = told && areSame(now, toldOf) ? told : report(name, connected);
       toldOf = now;
-      const state = report(name, connected);
-      const text = JSON.stringify(state);
-      if (text === told && !again) return;
-      told = text;
+      if (!again && (state === told || isDeepStrictEqual(state, told))) return;
+      told = state;
       tell(state);
     },
   };
