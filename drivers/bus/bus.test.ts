@@ -259,6 +259,15 @@ it('has broadcasts that nobody answers, and lets devices work on them', async ()
   expect(outcome()).toBe('sent');
   expect(wire.sent[1]?.at).toBeGreaterThanOrEqual(4 * TC + 100);
   expect(bus.report().devices).toEqual([]);
+  await clock.advance(1_000);
+  const begun = clock.monotonic();
+  const brief = outcomeOf(bus.exchange({ ...broadcast, quietMs: 5 }, command(soon()), forever));
+  await clock.advance(4 * TC + 4);
+  expect(brief()).toBe('pending');
+  void bus.exchange(ask(1), command(soon()), forever).catch(() => {});
+  await clock.advance(2);
+  expect(brief()).toBe('sent');
+  expect(wire.sent.at(-1)?.at).toBeCloseTo(begun + 4 * TC + 5, 6);
 });
 
 it('keeps t3.5 of silence before each request', async () => {

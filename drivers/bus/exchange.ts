@@ -25,9 +25,11 @@ export interface Exchange<Reply> {
   readonly operation: string;
   /**
    * Most characters the reply can have, for the time it takes on the wire; 0: a broadcast, which nobody answers: the bus
-   * waits for turnaroundMaxMs, and then reads no bytes once.
+   * waits, and then reads no bytes once.
    */
   readonly replyLength: number;
+  /** How long after a broadcast, while devices do what they were told; turnaroundMaxMs when absent. */
+  readonly quietMs?: number;
   /**
    * The reply does not tell whose it is (DCON `>` and `$AA6`): after a miss the whole bus waits until a late reply
    * cannot come any more. Otherwise only the address that missed is left alone for so long.

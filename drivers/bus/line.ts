@@ -110,7 +110,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
       const sentAt = clock.monotonic();
       port.write(request);
       const latencyMs = port.latencyMs();
-      const times = timesOf({ sentAt, tc, request, exchange, waitMs, latencyMs, options });
+      const times = timesOf({ sentAt, tc, gapMs, request, exchange, waitMs, latencyMs, options });
       const open = { ear, from: pace.isKept() ? times.earliest : sentAt, early: false };
       listening = exchange.replyLength === 0 ? undefined : open;
       await listen({
@@ -158,6 +158,7 @@ interface Times {
 interface Question {
   sentAt: number;
   tc: number;
+  gapMs: number;
   request: Uint8Array;
   exchange: Exchange<unknown>;
   waitMs: number;
@@ -165,14 +166,15 @@ interface Question {
   options: BusOptions;
 }
 
-function timesOf({ sentAt, tc, request, exchange, waitMs, latencyMs, options }: Question): Times {
+function timesOf(question: Question): Times {
+  const { sentAt, tc, gapMs, request, exchange, waitMs, latencyMs, options } = question;
   const requestMs = request.length * tc;
   const sentBy = sentAt + requestMs;
   const replyMs = exchange.replyLength * tc;
   const earliest = sentAt + requestMs * EARLIEST_SHARE;
   if (exchange.replyLength === 0) {
     // The turnaround delay (Modbus over serial line 1.02, 2.4.1): devices do what they were told meanwhile.
-    const over = sentBy + options.turnaroundMaxMs;
+    const over = sentBy + Math.max(gapMs, exchange.quietMs ?? options.turnaroundMaxMs);
     return { sentBy, earliest: over, beginBy: over, replyMs, lateUntil: over };
   }
   const beginBy = sentBy + waitMs + latencyMs + MARGIN_MS;
