@@ -1,3 +1,4 @@
+/** Whom a bus leaves alone, and when it looks again. */
 import { expect, it } from 'vitest';
 import { admitsOrder, type Breaker, CLOSED, nextBreaker } from './breaker.ts';
 

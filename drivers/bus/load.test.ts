@@ -1,3 +1,4 @@
+/** How busy a bus was lately. */
 import { expect, it } from 'vitest';
 import { openLoad } from './load.ts';
 

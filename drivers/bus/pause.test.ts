@@ -1,3 +1,4 @@
+/** Waiting to a fraction of a millisecond, and for a bell. */
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { manualClock } from '../../test/manual-clock.ts';

@@ -1,3 +1,4 @@
+/** How long a device is waited for, learned from its replies. */
 import { describe, expect, it } from 'vitest';
 import {
   answeredAfter,

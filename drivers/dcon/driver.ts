@@ -3,6 +3,10 @@
  *
  * Modules have no serial number: their address names them. They keep no settings: those are kept here, and given again
  * when this starts. They do not time a pulse: outputs.ts does, while their watchdog looks after it.
+ *
+ * To read in this order. A module: roster.ts → module.ts → state.ts → polling.ts → inputs.ts → report.ts. Its outputs:
+ * outputs.ts → session.ts (what is said, step by step) → talk.ts → pulses.ts → feed.ts (when watchdogs are fed). The
+ * bytes: messages.ts → wire.ts → frame.ts. Who is there: probe.ts.
  */
 import type { z } from 'zod';
 import { type Bus, openBus } from '../bus/bus.ts';

@@ -1,3 +1,4 @@
+/** Frames and their checksums, by the examples of the manuals. */
 import { describe, expect, it } from 'vitest';
 import { checksum, decodeFrame, encodeFrame, FRAME_MAX } from './frame.ts';
 

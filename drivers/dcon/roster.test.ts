@@ -1,3 +1,4 @@
+/** Modules that come and go while the bus runs. */
 import { expect, it, vi } from 'vitest';
 import type { Module } from './module.ts';
 import { openRoster } from './roster.ts';

@@ -1,3 +1,4 @@
+/** What is said to a module, step by step, without a bus. */
 import { expect, it } from 'vitest';
 import { DriverError } from '../driver.ts';
 import { moduleTypeOf } from './modules.ts';

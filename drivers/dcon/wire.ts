@@ -1,7 +1,7 @@
 /** Puts a question on the bus: frames around its text, and what is received read as an answer to it alone. */
+import { DelimiterParser } from '@serialport/parser-delimiter';
 import type { Exchange, Fault, Reading } from '../bus/exchange.ts';
-import { decodeFrame, encodeFrame, type Framing, overhead } from './frame.ts';
-import { cutLines } from './lines.ts';
+import { decodeFrame, encodeFrame, FRAME_MAX, type Framing, overhead } from './frame.ts';
 import { HOST_OK, type Question } from './messages.ts';
 
 export function exchangeOf<Reply>(question: Question<Reply>, framing: Framing): Exchange<Reply> {
@@ -44,4 +44,34 @@ export function readAnswer<Reply>(
     fault = 'foreign';
   }
   return fault === undefined ? { kind: 'more' } : { kind: 'more', fault };
+}
+
+/** The newest bytes count: noise without end comes before a reply, never after it. */
+const READ_MAX = 4 * FRAME_MAX;
+
+export interface Lines {
+  /** Whole ones, in order, without their CR. */
+  lines: Uint8Array[];
+  /** Something follows that has no CR yet: `long` when it can no more become a frame. */
+  rest: 'none' | 'short' | 'long';
+}
+
+/**
+ * Cuts what was received into lines. The parser's own buffer has no bound and keeps half a line for the next reply, so
+ * each reading has a parser of its own, and no more than a few frames go in.
+ */
+export function cutLines(received: Uint8Array): Lines {
+  const cut = received.length > READ_MAX;
+  const parser = new DelimiterParser({ delimiter: '\r', readableObjectMode: true });
+  // A transform without listeners works while write() runs, and read() gives one line at a time.
+  parser.write(received.subarray(-READ_MAX));
+  const lines: Uint8Array[] = [];
+  for (let line: Uint8Array | null = parser.read(); line !== null; line = parser.read()) lines.push(line);
+  parser.destroy();
+  const rest = received.length - 1 - received.lastIndexOf(0x0d);
+  return {
+    // What begins in the middle of a line is not a line.
+    lines: (cut ? lines.slice(1) : lines).filter(({ length }) => length > 0),
+    rest: rest === 0 ? 'none' : rest < FRAME_MAX ? 'short' : 'long',
+  };
 }

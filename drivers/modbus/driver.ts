@@ -1,6 +1,11 @@
 /**
  * Modbus RTU on an RS-485 bus: the devices of the options and of `watch` are polled and told of, each as its profile
  * says (profile.ts). The wire is the bus's (drivers/bus/bus.ts).
+ *
+ * To read in this order. A device: fleet.ts → device.ts (contact and polls) → device-state.ts (its report) →
+ * observations.ts (inputs, alarms, restarts). What is done to it: apply.ts → settings-block.ts · pulses.ts →
+ * live-pulses.ts → safety.ts. The bytes: exchanges.ts → frame.ts → messages.ts. Products: profile-shape.ts →
+ * registers.ts → profile-areas.ts → profile-faults.ts. Who is there: probe.ts.
  */
 import { z } from 'zod';
 import { type Bus, openBus } from '../bus/bus.ts';

@@ -2,8 +2,7 @@
 
 import type { Tiding } from '../bus/tidings.ts';
 import type { Clock } from '../driver.ts';
-import type { Rs485Report, Rs485Settings } from '../settings.ts';
-import { activationsBetween, type InputReading, inputReading } from './inputs.ts';
+import { INPUT_PINS, type Rs485Report, type Rs485Settings } from '../settings.ts';
 import type { Profile } from './profile-shape.ts';
 import { bitsAt, type Image, numberAt } from './registers.ts';
 
@@ -81,4 +80,39 @@ export function openObservations({ profile, clock, tiding }: ObservationsOptions
 /** undefined: the product does not tell. */
 export function flagAt(image: Image, place: Profile['tamper']): boolean | undefined {
   return place && bitsAt(image, { ...place, count: 1 })?.[0] === 1;
+}
+
+interface InputReading {
+  levels: readonly number[];
+  /** undefined: the product counts nothing. */
+  counters: readonly number[] | undefined;
+}
+
+interface Activation {
+  input: (typeof INPUT_PINS)[number];
+  activations: number;
+}
+
+function inputReading(image: Image, { inputs, inputEdges }: Profile): InputReading | undefined {
+  const levels = inputs && bitsAt(image, inputs);
+  return levels && { levels, counters: inputEdges && bitsAt(image, inputEdges) };
+}
+
+/** By the counters of the device while its pin memory is in force (`remembers`), else from reading to reading. */
+function activationsBetween(
+  before: InputReading | undefined,
+  now: InputReading,
+  { inputEdges }: Profile,
+  remembers: boolean,
+): Activation[] {
+  if (!before) return [];
+  const modulus = 1 << (inputEdges?.width ?? 0);
+  return INPUT_PINS.flatMap((input, index) => {
+    const counted = now.counters?.[index];
+    const activations =
+      remembers && counted !== undefined
+        ? (counted - (before.counters?.[index] ?? counted) + modulus) % modulus
+        : Number(now.levels[index] === 1 && before.levels[index] === 0);
+    return activations > 0 ? [{ input, activations }] : [];
+  });
 }

@@ -1,3 +1,4 @@
+/** Devices that nobody told the gateway of: rows by what they say. */
 import { describe, expect, it } from 'vitest';
 import { inputEvent } from '../../drivers/rs485.ts';
 import { temporaryDatabase } from '../../test/temporary.ts';

@@ -1,3 +1,4 @@
+/** RS-485 devices of a site document. */
 import { describe, expect, it } from 'vitest';
 import type { Rs485Entry } from '../site-document.ts';
 import { A, B, CALLER, DOOR, NO_PINS, openTestbed } from './testbed.ts';

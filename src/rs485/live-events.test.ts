@@ -1,3 +1,4 @@
+/** What readers of live events are told of devices. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';

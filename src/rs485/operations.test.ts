@@ -1,3 +1,4 @@
+/** The RS-485 device over HTTP: reads, 4.5, roles and refusals. */
 import { describe, expect, it } from 'vitest';
 import { PINS } from '../../drivers/settings.ts';
 import { A, B, DOOR, NO_PINS, openTestbed } from './testbed.ts';

@@ -1,3 +1,4 @@
+/** Firing a relay: what is sent, audited and answered. */
 import { describe, expect, it } from 'vitest';
 import { DriverError, type DriverErrorCode, type Plain } from '../../drivers/driver.ts';
 import type { Pulse } from '../../drivers/rs485.ts';

@@ -1,3 +1,4 @@
+/** Another device in the place of one that broke. */
 import { expect, it } from 'vitest';
 import { A, B, DOOR, NO_PINS, openTestbed } from './testbed.ts';
 

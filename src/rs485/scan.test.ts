@@ -1,3 +1,4 @@
+/** Scans as jobs, and the overview of the buses. */
 import { describe, expect, it } from 'vitest';
 import type { Probe, Probed } from '../../drivers/rs485.ts';
 import { A, openTestbed } from './testbed.ts';

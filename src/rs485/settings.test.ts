@@ -1,3 +1,4 @@
+/** Settings on their way to devices, and what devices say of theirs. */
 import { describe, expect, it } from 'vitest';
 import { temporaryDatabase } from '../../test/temporary.ts';
 import { A, DOOR, NO_PINS, openTestbed } from './testbed.ts';

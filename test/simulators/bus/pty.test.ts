@@ -1,3 +1,4 @@
+/** Pseudo-terminals that hang up and come back. */
 import { closeSync, constants, existsSync, openSync, readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';

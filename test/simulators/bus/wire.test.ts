@@ -1,3 +1,4 @@
+/** The simulated wire: pace, collisions, echo and noise. */
 import { expect, it } from 'vitest';
 import { modbus } from './modbus/protocol.ts';
 import { openWire, type WireOptions } from './wire.ts';

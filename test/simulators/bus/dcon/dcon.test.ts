@@ -1,3 +1,4 @@
+/** Simulated DCON modules, by the examples of the manuals. */
 import { expect, it } from 'vitest';
 import { type DevicePlan, deviceSchema } from '../plan.ts';
 import type { Device } from '../protocol.ts';

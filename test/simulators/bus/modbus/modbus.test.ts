@@ -1,3 +1,4 @@
+/** Simulated Modbus devices, by the examples of the standard and of their makers. */
 import { expect, it } from 'vitest';
 import { type DevicePlan, deviceSchema } from '../plan.ts';
 import type { Device } from '../protocol.ts';

@@ -1,6 +1,7 @@
+/** What is received, cut into lines. */
 import { expect, it } from 'vitest';
 import { FRAME_MAX } from './frame.ts';
-import { cutLines } from './lines.ts';
+import { cutLines } from './wire.ts';
 
 const cut = (text: string) => {
   const { lines, rest } = cutLines(Buffer.from(text, 'latin1'));
