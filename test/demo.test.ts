@@ -91,6 +91,7 @@ it('writes three keys, says each step, leaves demo.json and ends with 0', { time
   // Of ten on the first bus, two are dead.
   expect(at('bus-1')).toEqual([17, 18, 19, 21, 22, 23, 24, 26]);
   expect(at('bus-2')).toEqual([1, 2, 3, 4]);
+  expect(at('bus-3')).toEqual([0, 1, 2]);
   expect(rest.rs485[0]?.simulatorControl).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/devices\/17$/);
 });
 

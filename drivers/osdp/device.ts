@@ -90,18 +90,16 @@ export function openDevice(options: DeviceOptions): Device {
   }
 
   /** After each turn. */
-  function turned(): void {
+  function turned(answered: boolean): void {
     const { stage } = talk.session();
-    if (stage.kind === 'online') {
-      presence.within();
-      if (stage.agenda.length === 0) meeting.go();
-    } else {
-      if (stage.kind === 'barred') presence.disconnect();
-      presence.without();
-    }
+    if (stage.kind === 'barred') presence.disconnect();
+    presence.turned(answered, stage.kind === 'online');
+    if (presence.isGone()) talk.forget();
+    else if (stage.kind === 'online' && stage.agenda.length === 0) meeting.go();
   }
 
-  const talk = openTalk({ ...options, isLooking, effect, turned, security: securityOf(policy) });
+  const { isGone } = presence;
+  const talk = openTalk({ ...options, isLooking, isGone, effect, turned, security: securityOf(policy) });
   const { report } = presence;
   const meeting = openMeeting({ ...options, talk, state, met: presence.connect, changed: report });
 
@@ -114,7 +112,7 @@ export function openDevice(options: DeviceOptions): Device {
 
   return {
     ...{ address, talk, state, report, connected: presence.connected, alarms: alarms.raised },
-    poll: openPoll(options, talk, { isLooking, gone: presence.disconnect }),
+    poll: openPoll(options, talk, isLooking),
     police(next) {
       const isSame = isSamePolicy(policy, next);
       policy = next;
@@ -152,11 +150,7 @@ function securityNow(talk: Talk, policy: Policy, isLooking: boolean): NonNullabl
   return policy.kind === 'off' ? 'clear' : 'none';
 }
 
-function openPoll(
-  { address, everyMs }: DeviceOptions,
-  talk: Talk,
-  { isLooking, gone }: { isLooking(): boolean; gone(): void },
-): Poll {
+function openPoll({ address, everyMs }: DeviceOptions, talk: Talk, isLooking: () => boolean): Poll {
   /** A device that answers is met as fast as the wire lets. */
   let hurries = true;
   return {
@@ -172,12 +166,7 @@ function openPoll(
       hurries = 'reply' in outcome;
       talk.conclude();
     },
-    alive(isAlive) {
-      // What was heard last belongs to what was sent last.
-      talk.conclude();
-      if (isAlive) return;
-      talk.forget();
-      gone();
-    },
+    // Three misses are no reason to give up a session: what was sent in it may still be answered (presence.ts).
+    alive: talk.conclude,
   };
 }

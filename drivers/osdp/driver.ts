@@ -67,7 +67,7 @@ interface CommandsOptions {
 type Execute = (command: DriverCommand, signal: AbortSignal) => Promise<Plain>;
 
 function commandsOf(given: CommandsOptions): Record<string, Execute | undefined> {
-  const { options, bus, fleet } = given;
+  const { options, bus, fleet, context } = given;
   const firePulse = openFire(given);
   return {
     async watch({ data }) {
@@ -81,7 +81,9 @@ function commandsOf(given: CommandsOptions): Record<string, Execute | undefined>
       const { check } = options;
       const { deviceAt } = fleet;
       const wanted = valid(probe, data, 'INVALID_COMMAND');
-      return await probeAddresses(wanted, { bus, check, deviceAt, deadline, signal });
+      return await probeAddresses(wanted, {
+        ...{ bus, check, deviceAt, deadline, signal, clock: context.clock },
+      });
     },
     async applySettings({ data, deadline }, signal) {
       const apply = valid(rs485Apply, data, 'INVALID_COMMAND');

@@ -9,10 +9,10 @@ export interface Presence {
   /** Everything was read in its session. */
   connect(): void;
   disconnect(): void;
-  /** No session stands: after some time it counts as gone. */
-  without(): void;
-  /** One does. */
-  within(): void;
+  /** After each turn: whether it answered, and whether a session stands. After some time without it counts as gone. */
+  turned(answered: boolean, isOnline: boolean): void;
+  /** It has not answered for so long that nothing is worth waiting for. */
+  isGone(): boolean;
   /** `hearsay`: anybody may have said it. */
   identified(identity: Identity, hearsay: boolean): void;
   /** Only when something is new, unless `again`. */
@@ -37,12 +37,15 @@ export interface PresenceOptions {
 
 /** A device that is not heard of inside a session for so long is off-line (5.7). */
 const OFFLINE_AFTER_MS = 8_000;
+/** More than the bad luck of a bad wire: it is asked half a dozen times meanwhile. */
+const GONE_AFTER_MS = 1_500;
 
 export function openPresence(options: PresenceOptions): Presence {
   const { address, clock, log, state } = options;
   let connected = false;
   let isConflict = false;
   let withoutSince: number | undefined;
+  let silentSince: number | undefined = Number.NEGATIVE_INFINITY;
   let told = '';
 
   function report(again = false): void {
@@ -61,8 +64,9 @@ export function openPresence(options: PresenceOptions): Presence {
     report();
   }
 
+  const isGone = () => silentSince !== undefined && clock.monotonic() - silentSince >= GONE_AFTER_MS;
   return {
-    ...{ report, disconnect, connected: () => connected, isConflict: () => isConflict },
+    ...{ isGone, report, disconnect, connected: () => connected, isConflict: () => isConflict },
     connect() {
       const hwId = state.hwId();
       if (hwId === undefined) return;
@@ -71,12 +75,11 @@ export function openPresence(options: PresenceOptions): Presence {
       connected = true;
       report();
     },
-    without() {
-      withoutSince ??= clock.monotonic();
-      if (clock.monotonic() - withoutSince >= OFFLINE_AFTER_MS) disconnect();
-    },
-    within() {
-      withoutSince = undefined;
+    turned(answered, isOnline) {
+      silentSince = answered ? undefined : (silentSince ?? clock.monotonic());
+      withoutSince = isOnline ? undefined : (withoutSince ?? clock.monotonic());
+      const isLost = withoutSince !== undefined && clock.monotonic() - withoutSince >= OFFLINE_AFTER_MS;
+      if (isLost || isGone()) disconnect();
     },
     identified(identity, hearsay) {
       // What is said in clear text moves nobody from his place.

@@ -4,7 +4,7 @@
  */
 import type { Bus } from '../bus/bus.ts';
 import type { Attempt, Exchange } from '../bus/exchange.ts';
-import { DriverError } from '../driver.ts';
+import { type Clock, DriverError } from '../driver.ts';
 import type { Probe, Probed, WireCounters } from '../rs485.ts';
 import type { Device } from './device.ts';
 import { hwIdOf, typeOf } from './device-state.ts';
@@ -20,6 +20,7 @@ const SILENT_ATTEMPTS = 2;
 export interface ProbeOptions {
   bus: Pick<Bus, 'exchange'>;
   check: Check;
+  clock: Clock;
   deviceAt(address: number): Device | undefined;
   deadline: number;
   signal: AbortSignal;
@@ -37,12 +38,14 @@ async function probeAddress(address: number, repeats: number, options: ProbeOpti
   const talk =
     known?.talk ??
     openTalk({
-      ...{ address, check: options.check, bus: options.bus, security: { secure: 'off' } },
+      ...{ address, check: options.check, bus: options.bus, clock: options.clock },
+      security: { secure: 'off' },
       isLooking: () => true,
       effect: (effect) => {
         if (effect.kind === 'identity') met = effect.identity;
       },
       turned: () => undefined,
+      isGone: () => true,
     });
   const ears = openEars(options, talk.conclude);
   for (let asked = 0; asked < repeats; asked += 1) {

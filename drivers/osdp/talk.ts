@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Bus } from '../bus/bus.ts';
 import type { Exchange, OrderClass, Reading } from '../bus/exchange.ts';
-import { DriverError, type DriverErrorCode } from '../driver.ts';
+import { type Clock, DriverError, type DriverErrorCode } from '../driver.ts';
 import { type Errand, endedBy, nakText, openErrands } from './errands.ts';
 import type { Check } from './frame.ts';
 import type { Command, Reply } from './messages.ts';
@@ -46,11 +46,14 @@ export interface TalkOptions {
   check: Check;
   security: Security;
   bus: Pick<Bus, 'exchange'>;
+  clock: Clock;
   /** Only ever asks who it is, in clear text. */
   isLooking(): boolean;
   effect(effect: Effect): void;
-  /** After each turn. */
-  turned(): void;
+  /** After each turn. `answered`: by whatever is an answer. */
+  turned(answered: boolean): void;
+  /** It was silent for so long that nothing is worth waiting for. */
+  isGone(): boolean;
 }
 
 const POLL: Command = { kind: 'POLL' };
@@ -58,11 +61,13 @@ const POLL: Command = { kind: 'POLL' };
 const USUAL_REPLY = 64;
 /** After a reply that was longer, and so cut off. */
 const LONG_REPLY = 512;
+/** The bus leaves a device alone after three misses, which a bad wire makes of a good device now and then. */
+const LEFT_ALONE_MS = 50;
 /** Says something of the device, and not that asking is in vain. */
 const MISSES: readonly DriverErrorCode[] = ['NO_REPLY', 'BAD_REPLY', 'REFUSED'];
 
 export function openTalk(options: TalkOptions): Talk {
-  const { address, check, bus } = options;
+  const { address, check } = options;
   const errands = openErrands();
   let session = openSession({ address, check, security: options.security });
   /** A request is out, and this was read since. */
@@ -102,7 +107,7 @@ export function openTalk(options: TalkOptions): Talk {
     session = settled.session;
     if (errand && !isOwn) errands.finish(errand, settled.outcome);
     for (const effect of settled.effects) options.effect(effect);
-    options.turned();
+    options.turned((examined?.answer ?? null) !== null);
   }
 
   function replace(next: Session): void {
@@ -120,7 +125,8 @@ export function openTalk(options: TalkOptions): Talk {
       return replyLength;
     },
   });
-  const takeTurns = openTurns(bus, { exchange, conclude, isBarred: () => session.stage.kind === 'barred' });
+  const isBarred = () => session.stage.kind === 'barred';
+  const takeTurns = openTurns(options, { exchange, conclude, isBarred });
   return {
     ...{ exchange, conclude, session: () => session },
     async ask(command, asking) {
@@ -146,7 +152,10 @@ interface Turning extends Pick<Talk, 'exchange' | 'conclude'> {
 }
 
 /** Until the errand is settled, by turns of its own or of polls in between. */
-function openTurns(bus: Pick<Bus, 'exchange'>, { exchange, conclude, isBarred }: Turning) {
+function openTurns(
+  { bus, clock, isGone }: Pick<TalkOptions, 'bus' | 'clock' | 'isGone'>,
+  { exchange, conclude, isBarred }: Turning,
+) {
   return async (errand: Errand, { class: orderClass, deadline, signal }: Asking): Promise<void> => {
     const order = { class: orderClass, deadline, attempts: 1, observe: conclude };
     const either = AbortSignal.any([signal, errand.over]);
@@ -155,8 +164,11 @@ function openTurns(bus: Pick<Bus, 'exchange'>, { exchange, conclude, isBarred }:
         await bus.exchange(exchange(), order, either);
       } catch (error) {
         if (errand.isSettled) return;
-        const isMiss = error instanceof DriverError && MISSES.includes(error.code) && !signal.aborted;
-        if (!isMiss) throw endedBy(errand, error, signal);
+        const code = error instanceof DriverError && !signal.aborted ? error.code : undefined;
+        const isLeftAlone = code === 'DEVICE_OFFLINE' && !isGone() && clock.monotonic() < deadline;
+        // A poll that asks whether it is there carries what waits.
+        if (isLeftAlone) await clock.sleep(LEFT_ALONE_MS, either).catch(() => undefined);
+        else if (code === undefined || !MISSES.includes(code)) throw endedBy(errand, error, signal);
       }
       if (!errand.isSettled && isBarred())
         throw endedBy(errand, new DriverError('DEVICE_OFFLINE', 'it has no secure channel'), signal);

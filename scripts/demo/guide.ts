@@ -102,6 +102,10 @@ function relay({ baseUrl, rs485 }: DemoFile, curl: string): string {
   # kill it, and see how the buses do; null instead of true brings it back
   ${post} '{"faults": {"dead": true}}'
   ${curl} ${baseUrl}/network/rs485/buses
+
+  # give the last reader of bus-3 its key (OSDP), and see that it is spoken to in a secure channel
+  ${curl} -X POST ${baseUrl}/network/rs485/buses/bus-3/pair -H 'Content-Type: application/json' -d '{"address": 3}'
+  ${curl} '${baseUrl}/network/rs485?bus=bus-3'
 `;
 }
 

@@ -1,4 +1,4 @@
-/** The site of the demo: the daemon, a notification broker, two encoders, two RS-485 buses. */
+/** The site of the demo: the daemon, a notification broker, two encoders, three RS-485 buses. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,15 @@ import { type Factory, makeFactory, openFactory } from '../../test/simulators/en
 import { register } from '../../test/simulators/encoder/registration.ts';
 import { openSiteEncoder, type SiteEncoder } from '../../test/simulators/site.ts';
 import { isTerminalEvent, openUpstream, type Upstream } from '../../test/simulators/upstream.ts';
-import { type DemoBus, findDevices, linksOf, openBuses, type Rs485Device, setUpRelay } from './buses.ts';
+import {
+  type DemoBus,
+  findDevices,
+  linksOf,
+  openBuses,
+  pairReaders,
+  type Rs485Device,
+  setUpRelay,
+} from './buses.ts';
 import type { Flags } from './flags.ts';
 import type { DemoFile } from './guide.ts';
 import type { Key, Screen } from './screen.ts';
@@ -82,6 +90,7 @@ async function bringUpBuses(
   token: string,
   screen: Screen,
 ): Promise<Rs485Device[]> {
+  await pairReaders(daemon, token, buses);
   const rs485 = await findDevices(daemon, token, buses);
   for (const { id, plan } of buses) {
     const found = rs485.filter(({ bus }) => bus === id).length;
