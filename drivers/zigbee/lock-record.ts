@@ -20,8 +20,6 @@ export interface LockRecord {
   readonly measuresSignal: boolean;
   readonly device: RadioDevice;
   report: Partial<LockReport>;
-  /** Capabilities by the lock's own cluster. */
-  own: readonly string[];
   /** An exchange failed, and nothing was heard since. */
   isMissed: boolean;
   doorState: number | undefined;
@@ -47,7 +45,6 @@ export function recordOf(
     ...{ ieee, endpoint: end.id, device, report },
     hasOwnCluster: usesOwnCluster && hasOwnCluster(end.inputs),
     measuresSignal: end.inputs.includes(CLUSTER.diagnostics),
-    own: before?.own ?? [],
     isMissed: false,
     doorState: before?.doorState,
     listeners: before?.listeners ?? new Set(),
@@ -61,8 +58,9 @@ export function lockReportOf(lock: LockRecord, radio: Pick<Radio, 'attribute'>, 
   return { ...lock.report, connected, hwId: lock.ieee, capabilities: allCapabilities(lock, radio) };
 }
 
+/** By what the radio keeps of the lock, also from an earlier start. */
 export function allCapabilities(
-  { ieee, endpoint, device, own }: LockRecord,
+  { ieee, endpoint, device, hasOwnCluster }: LockRecord,
   radio: Pick<Radio, 'attribute'>,
 ): string[] {
   const standard = capabilitiesOf({
@@ -70,7 +68,10 @@ export function allCapabilities(
     inputs: device.endpoints.flatMap(({ inputs }) => inputs),
     outputs: device.endpoints.flatMap(({ outputs }) => outputs),
   });
-  return [...new Set([...standard, ...own])].slice(0, CAPABILITIES_MAX);
+  const own = hasOwnCluster
+    ? reportOf({ capabilities: radio.attribute(ieee, endpoint, LOCK_CLUSTER, 'capabilities') }).capabilities
+    : undefined;
+  return [...new Set([...standard, ...(own ?? [])])].slice(0, CAPABILITIES_MAX);
 }
 
 /** Takes in a frame; gives what is to be told of it. */
@@ -81,9 +82,7 @@ export function takeHeard(
 ): { events: Told[]; facts: Facts } {
   if (event.endpoint !== lock.endpoint) return { events: [], facts: {} };
   if (lock.hasOwnCluster && event.cluster === LOCK_CLUSTER && isAttributes(event.type)) {
-    const { capabilities, ...report } = reportOf(event.data);
-    Object.assign(lock.report, report);
-    if (capabilities) lock.own = capabilities;
+    Object.assign(lock.report, reportOf(event.data));
   }
   const facts = factsOf(event);
   if (facts.battery !== undefined) lock.report.battery = facts.battery;

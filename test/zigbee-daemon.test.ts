@@ -1,0 +1,179 @@
+/** Zigbee on the real daemon with the real driver: two gateways, each a simulated stick with locks around it. */
+import { spawn } from 'node:child_process';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { type Gateway, openZigbeeSite, waitFor, type ZigbeeSite } from './zigbee-site.ts';
+
+const [ROOM, SUITE, SPA] = ['00158d0001000001', '00158d0001000002', '00158d0002000001'] as const;
+const NEW_STICK = '00124b0014d9a0ff';
+const OTHERS_MAY = 0o077;
+/** Hosts are started anew in most tests, and a coordinator takes its seconds to begin. */
+vi.setConfig({ testTimeout: 120_000 });
+
+let all: ZigbeeSite;
+let [first, second] = [] as unknown as [Gateway, Gateway];
+beforeAll(async () => {
+  all = await openZigbeeSite([
+    { ieee: '00124b0014d9a001', locks: [{ ieee: ROOM }, { ieee: SUITE }] },
+    { ieee: '00124b0014d9a002', locks: [{ ieee: SPA, lqi: 120 }] },
+  ]);
+  [first, second] = all.gateways;
+  for (const gateway of all.gateways) await isUp(gateway);
+  await all.join(second, SPA);
+}, 120_000);
+afterAll(() => all[Symbol.asyncDispose]());
+
+const isUp = ({ read }: Gateway) =>
+  waitFor(async () => expect(await read()).toMatchObject({ connectionState: { connected: true } }));
+const networkOf = async ({ simulated }: Gateway) => {
+  const { panId, extendedPanId, channel } = (await simulated.stats()).stick;
+  return { panId, extendedPanId, channel };
+};
+const executedAt = async ({ simulated }: Gateway, mac: string) => (await simulated.state(mac)).executed;
+
+async function unlocksOnce(gateway: Gateway, mac: string): Promise<void> {
+  const before = await executedAt(gateway, mac);
+  const { status, body } = await all.unlock(mac);
+  expect([status, body]).toMatchObject([200, { outcome: 'confirmed', via: 'zigbee' }]);
+  const done = (await executedAt(gateway, mac)).slice(before.length);
+  expect(done).toMatchObject([{ what: 'unlock', source: 'rf' }]);
+}
+
+it('a gateway tells who it is, forms a network of its own, and lets nobody in unasked', async () => {
+  const network = await networkOf(first);
+  expect(await first.read()).toMatchObject({
+    ...{ hwId: '00124b0014d9a001', type: 'zstack', permitJoin: false },
+    ...{ zigbeeChannel: network.channel, platform: { version: '20230507' } },
+  });
+  expect(network.panId).not.toBe((await networkOf(second)).panId);
+  expect(await first.simulated.join(ROOM)).toBe('closed');
+});
+
+it('a lock that joins is a door, which is configured, seen, and unlocked once', async () => {
+  const door = await all.join(first, ROOM);
+  expect(door).toMatchObject({ gatewayId: first.deviceId, connectionState: { lqi: expect.any(Number) } });
+  await unlocksOnce(first, ROOM);
+  const { lastSeen } = (await all.door(ROOM)).connectionState;
+  await first.simulated.set(ROOM, { lqi: 70 });
+  await first.simulated.set(ROOM, { manual: 'lock' });
+  await waitFor(async () => {
+    const { connectionState } = await all.door(ROOM);
+    expect(connectionState.lqi).toBe(70);
+    expect(connectionState.lastSeen).toBeGreaterThan(lastSeen ?? Number.POSITIVE_INFINITY);
+  });
+});
+
+it('an update of a door travels to its lock, and is applied with the frames as they were sent', async () => {
+  const before = await all.door(ROOM);
+  const wanted = { name: 'Room 101', number: 101 };
+  const { status, body } = await all.call('PUT', `/access/doors/${before.id}`, wanted);
+  expect([status, body.configVersion]).toEqual([200, before.configVersion + 1]);
+  await waitFor(async () =>
+    expect(await all.doorState(ROOM)).toMatchObject({
+      configuration: { inForce: true, reported: before.configVersion + 1 },
+    }),
+  );
+  const { applied } = await all.door(ROOM);
+  expect(applied?.versions.doorVersion).toBe(body.version);
+  const frames = applied?.payloads.map((frame) => Buffer.from(frame, 'base64').toString('latin1'));
+  expect(frames?.join('')).toContain('Room 101');
+  const { vendor } = await first.simulated.state(ROOM);
+  expect(vendor?.applied.at(-1)).toMatchObject({ configVersion: before.configVersion + 1 });
+});
+
+it('a gateway whose host hangs leaves the other and its doors alone, and is replaced', async () => {
+  const spa = await all.door(SPA);
+  const { connection } = await all.doorState(SPA);
+  const pid = first.hostPid();
+  process.kill(pid, 'SIGSTOP');
+  for (let time = 0; time < 3; time += 1) await unlocksOnce(second, SPA);
+  await waitFor(async () =>
+    expect(await all.doorState(ROOM)).toMatchObject({ connection: { status: 'unknown' } }),
+  );
+  await unlocksOnce(second, SPA);
+  await all.isConnected(ROOM);
+  expect(first.hostPid()).not.toBe(pid);
+  expect((await all.doorState(SPA)).connection).toMatchObject({
+    ...{ status: 'connected', since: (connection as { since: string }).since },
+  });
+  expect(await all.door(SPA)).toMatchObject({ id: spa.id, configVersion: spa.configVersion });
+});
+
+it.each(['the host', 'the daemon'])(
+  '%s that is killed comes back with its network and doors',
+  async (who) => {
+    const [network, before] = [await networkOf(first), await all.door(ROOM)];
+    const unlocked = (await executedAt(first, ROOM)).length;
+    const pid = first.hostPid();
+    if (who === 'the host') process.kill(pid, 'SIGKILL');
+    else {
+      await all.site.daemon.kill();
+      await all.site.daemon.start();
+    }
+    await waitFor(() => expect(first.hostPid()).not.toBe(pid));
+    for (const mac of [ROOM, SPA]) await all.isConnected(mac);
+    expect(await networkOf(first)).toEqual(network);
+    const { connectionState: _, ...kept } = before;
+    expect(await all.door(ROOM)).toMatchObject(kept);
+    // Nothing that was done is done again.
+    expect(await executedAt(first, ROOM)).toHaveLength(unlocked);
+    await unlocksOnce(first, ROOM);
+  },
+);
+
+it('a new stick is left alone until somebody has the network restored on it', async () => {
+  await all.join(first, SUITE);
+  const network = await networkOf(first);
+  const doors = [await all.door(ROOM), await all.door(SUITE)].map(({ id }) => id);
+  await waitFor(async () => expect(await gatehouse('list')).toMatch(/^ +\d+ +\S+Z +2 +00124b0014d9a001/m));
+  await first.simulated.setGateway({ newStick: { ieee: NEW_STICK }, drop: true });
+  await waitFor(async () =>
+    expect(await first.read()).toMatchObject({ connectionState: { connected: false } }),
+  );
+  await waitFor(() => expect(log()).toContain('gatehouse zgate restore'));
+  expect((await networkOf(first)).panId).not.toBe(network.panId);
+  expect(await gatehouse('restore', first.deviceId)).toMatch(/\(2 locks\) goes to the coordinator/);
+  await isUp(first);
+  await waitFor(async () => expect(await networkOf(first)).toEqual(network));
+  for (const mac of [ROOM, SUITE]) await waitFor(() => unlocksOnce(first, mac));
+  expect([await all.door(ROOM), await all.door(SUITE)].map(({ id }) => id)).toEqual(doors);
+});
+
+it('shows the key of a network to nobody', () => {
+  const state = join(all.site.directory, 'data/zigbee', first.deviceId);
+  const backup = JSON.parse(readFileSync(join(state, 'coordinator_backup.json'), 'utf8'));
+  const key: string = backup.network_key.key;
+  const told = log().toLowerCase();
+  expect(key).toMatch(/^[0-9a-f]{32}$/);
+  for (const form of formsOf(key)) expect(told).not.toContain(form);
+  const files = readdirSync(all.site.directory, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => join(parentPath, name));
+  const holding = files.filter((file) => {
+    const content = readFileSync(file).toString('latin1').toLowerCase();
+    return formsOf(key).some((form) => content.includes(form));
+  });
+  expect(holding).toEqual([join(state, 'coordinator_backup.json')]);
+  for (const file of files.filter((one) => one.startsWith(join(all.site.directory, 'data/zigbee'))))
+    expect([file, statSync(file).mode & OTHERS_MAY]).toEqual([file, 0]);
+  expect(statSync(state).mode & OTHERS_MAY).toBe(0);
+});
+
+/** As text, as bytes, and as a list of numbers. */
+function formsOf(key: string): string[] {
+  const bytes = Buffer.from(key, 'hex');
+  return [key, bytes.toString('latin1').toLowerCase(), [...bytes].join(','), [...bytes].join(', ')];
+}
+
+const log = () => readFileSync(all.site.daemon.logFile, 'utf8');
+
+/** `gatehouse zgate …`, in a process of its own. */
+function gatehouse(...args: string[]): Promise<string> {
+  const start = join(import.meta.dirname, '../src/start.js');
+  const config = join(all.site.directory, 'gatehouse.yaml');
+  const child = spawn(process.execPath, [start, 'zgate', ...args, '--config', config]);
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk));
+  return new Promise((resolve) => child.on('close', () => resolve(output)));
+}
