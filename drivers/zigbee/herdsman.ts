@@ -177,9 +177,13 @@ function listen(controller: Controller, { hear, log }: RadioOptions): void {
       data,
     })),
   );
-  controller.on('lastSeenChanged', ({ device }: Events.LastSeenChangedPayload) =>
-    tell(() => ({ kind: 'seen', ieee: ieeeOf(device.ieeeAddr), lqi: integer(device.linkquality, 0, 255) })),
-  );
+  controller.on('lastSeenChanged', ({ device, reason }: Events.LastSeenChangedPayload) => {
+    const ieee = ieeeOf(device.ieeeAddr);
+    tell(() => ({ kind: 'seen', ieee, lqi: integer(device.linkquality, 0, 255) }));
+    // The library tells `deviceJoined` of new devices alone.
+    if (reason === 'deviceJoined' && device.interviewState === 'SUCCESSFUL')
+      tell(() => ({ kind: 'joinedAgain', ieee }));
+  });
   controller.on('deviceInterview', ({ device, status }: Events.DeviceInterviewPayload) => {
     if (status === 'started') return;
     tell(() => ({ kind: 'interviewed', ieee: ieeeOf(device.ieeeAddr), successful: status === 'successful' }));

@@ -16,6 +16,8 @@ const CONFIGURATION = 1;
 export interface Introductions {
   /** The lock is awake: it is configured if it is not yet. `joined`: although it was tried a moment ago. */
   heardOf(lock: LockRecord, joined: boolean): void;
+  /** A lock that was on the network asks to join: it may have been reset, and then has forgotten what it was told. */
+  joinedAgain(lock: LockRecord): void;
   /** A lock that was there before this start. */
   known(lock: LockRecord): void;
 }
@@ -39,6 +41,8 @@ export function openIntroductions(options: IntroductionsOptions): Introductions 
   /** When each was last configured, in monotonic milliseconds. */
   const tried = new Map<string, number>();
   const busy = new Set<string>();
+  /** Those that joined and wait for their turn: they may say nothing more until they are configured. */
+  const waiting = new Map<string, LockRecord>();
 
   async function configure(lock: LockRecord): Promise<void> {
     const { ieee, endpoint, device } = lock;
@@ -69,18 +73,41 @@ export function openIntroductions(options: IntroductionsOptions): Introductions 
     });
   }
 
+  function begin(lock: LockRecord): void {
+    const { ieee } = lock;
+    tried.set(ieee, clock.monotonic());
+    busy.add(ieee);
+    configure(lock)
+      .catch((error) => log.warn({ lock: ieee, err: error }, 'a lock could not be configured'))
+      .finally(() => {
+        busy.delete(ieee);
+        beginNext();
+      });
+  }
+
+  function beginNext(): void {
+    for (const [ieee, lock] of waiting) {
+      waiting.delete(ieee);
+      if (!isPresent(lock)) continue;
+      begin(lock);
+      return;
+    }
+  }
+
+  function heardOf(lock: LockRecord, joined: boolean): void {
+    const { ieee } = lock;
+    if (busy.has(ieee) || radio().memory(ieee).configuration === CONFIGURATION) return;
+    const last = tried.get(ieee) ?? Number.NEGATIVE_INFINITY;
+    if (!joined && clock.monotonic() - last < AGAIN_MS) return;
+    if (busy.size < AT_ONCE_MAX) begin(lock);
+    else if (joined) waiting.set(ieee, lock);
+  }
+
   return {
-    heardOf(lock, joined) {
-      const { ieee } = lock;
-      if (busy.has(ieee) || busy.size >= AT_ONCE_MAX) return;
-      if (radio().memory(ieee).configuration === CONFIGURATION) return;
-      const last = tried.get(ieee) ?? Number.NEGATIVE_INFINITY;
-      if (!joined && clock.monotonic() - last < AGAIN_MS) return;
-      tried.set(ieee, clock.monotonic());
-      busy.add(ieee);
-      configure(lock)
-        .catch((error) => log.warn({ lock: ieee, err: error }, 'a lock could not be configured'))
-        .finally(() => busy.delete(ieee));
+    heardOf,
+    joinedAgain(lock) {
+      radio().remember(lock.ieee, { configuration: null });
+      heardOf(lock, true);
     },
     known(lock) {
       if (radio().memory(lock.ieee).configuration === CONFIGURATION) introduce(lock);

@@ -143,6 +143,7 @@ function openComings(
       const lock = locks.get(event.ieee);
       if (event.kind === 'left') left(event.ieee);
       if (event.kind === 'interviewed') interviewed(event.ieee, event.successful);
+      if (event.kind === 'joinedAgain' && lock) introductions.joinedAgain(lock);
       // The radio tells of each frame twice: what it says, then that it came.
       if (event.kind === 'heard' && lock) heard(lock, event);
       if (event.kind === 'seen' && lock) seen(lock, event.lqi);

@@ -22,6 +22,8 @@ export type RadioEvent =
   | { kind: 'heard'; ieee: string; endpoint: number; cluster: string | number; type: string; data: unknown }
   | { kind: 'seen'; ieee: string; lqi: number | undefined }
   | { kind: 'interviewed'; ieee: string; successful: boolean }
+  /** It asked to join, is known, and is not interviewed again. */
+  | { kind: 'joinedAgain'; ieee: string }
   | { kind: 'left'; ieee: string }
   /** The connection to the coordinator is gone. */
   | { kind: 'disconnected' };

@@ -1,0 +1,75 @@
+/** Locks that come together, and come back. */
+import { expect, it } from 'vitest';
+import { manualClock } from '../../test/manual-clock.ts';
+import { openIntroductions } from './introductions.ts';
+import type { LockRecord } from './lock-record.ts';
+import type { Radio } from './radio.ts';
+
+function openTestbed() {
+  const memory = new Map<string, Record<string, unknown>>();
+  const running = new Map<string, (complete: boolean) => void>();
+  const told: string[] = [];
+  const locks = Array.from({ length: 9 }, (_, index): LockRecord => {
+    const ieee = `00158d000100000${index}`;
+    const device = { ieee, endpoints: [{ id: 1, inputs: [0x0101], outputs: [] }] };
+    return { ieee, endpoint: 1, device, report: {}, hasOwnCluster: false } as unknown as LockRecord;
+  });
+  const radio = {
+    memory: (ieee: string) => memory.get(ieee) ?? {},
+    remember: (ieee: string, more: object) => void memory.set(ieee, { ...memory.get(ieee), ...more }),
+    attribute: () => undefined,
+  };
+  const gone = new Set<LockRecord>();
+  const introductions = openIntroductions({
+    radio: () => radio as unknown as Radio,
+    configurer: {
+      configure: ({ ieee }) => new Promise((resolve) => void running.set(ieee, resolve)),
+      read: async () => true,
+    },
+    context: { clock: manualClock(), log: { debug() {}, info() {}, warn() {}, error() {} } },
+    outbox: {
+      tell: (kind, data, durable) => {
+        told.push(`${kind} ${(data as { hwId: string }).hwId}`);
+        durable?.();
+      },
+      told: async () => undefined,
+    },
+    isPresent: (lock) => !gone.has(lock),
+    changed() {},
+    came() {},
+  });
+  return {
+    ...{ introductions, locks, told, gone, running },
+    async finish(ieee: string): Promise<void> {
+      const done = running.get(ieee);
+      running.delete(ieee);
+      done?.(true);
+      await new Promise((resolve) => setImmediate(resolve));
+    },
+  };
+}
+
+it('locks that join at once are all configured and told of, a few at a time', async () => {
+  const { introductions, locks, told, gone, running, finish } = openTestbed();
+  for (const lock of locks) introductions.heardOf(lock, true);
+  expect(running.size).toBe(4);
+  const [, , , , left] = locks;
+  if (left) gone.add(left);
+  while (running.size > 0) for (const ieee of [...running.keys()]) await finish(ieee);
+  const expected = locks.filter((lock) => lock !== left).map(({ ieee }) => `lockJoined ${ieee}`);
+  expect(told.toSorted()).toEqual(expected);
+});
+
+it('a lock that joins again is configured anew and not told of again', async () => {
+  const { introductions, locks, told, running, finish } = openTestbed();
+  const [lock] = locks;
+  if (!lock) return;
+  introductions.heardOf(lock, true);
+  await finish(lock.ieee);
+  introductions.heardOf(lock, false);
+  expect(running.size).toBe(0);
+  introductions.joinedAgain(lock);
+  expect([...running.keys()]).toEqual([lock.ieee]);
+  await finish(lock.ieee);
+  expect(told).toEqual([`lockJoined ${lock.ieee}`]);
+});
