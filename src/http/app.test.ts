@@ -109,8 +109,32 @@ describe('bodies', () => {
     expect((await put(exact, { 'content-length': '201' })).body.error).toBe('PAYLOAD_TOO_LARGE');
   });
 
-  it('does not read the body of an operation that takes none', async () => {
-    expect((await send('POST', '/thing/a/kick', { as: 'pms', body: '{nonsense' })).status).toBe(200);
+  it.each([
+    ['{"relay":5}', 'application/json', 400, 'UNKNOWN_FIELD'],
+    ['[]', 'application/json', 400, 'VALIDATION_FAILED'],
+    ['null', 'application/json', 400, 'VALIDATION_FAILED'],
+    ['{{{', 'application/json', 400, 'INVALID_JSON'],
+    [' ', 'application/json', 400, 'INVALID_JSON'],
+    ['relay=5', 'application/x-www-form-urlencoded', 415, 'UNSUPPORTED_MEDIA_TYPE'],
+    ['{}', 'none', 415, 'UNSUPPORTED_MEDIA_TYPE'],
+  ])('refuses %j as %s where none is taken', async (body, type, status, error) => {
+    const answer = await send('POST', '/thing/a/kick', {
+      ...{ as: 'pms', body, headers: { 'content-type': type } },
+    });
+    expect([answer.status, answer.body.error]).toEqual([status, error]);
+    expect(things.calls).toEqual([]);
+  });
+
+  it('takes nothing, or an object of nothing, where none is taken', async () => {
+    const kick = async (more: object) => (await send('POST', '/thing/a/kick', { as: 'pms', ...more })).status;
+    expect(await kick({})).toBe(200);
+    expect(await kick({ body: '' })).toBe(200);
+    expect(await kick({ headers: { 'content-type': 'application/json' } })).toBe(200);
+    expect(await kick({ body: '{}' })).toBe(200);
+    expect(await kick({ body: new Blob(['{"a":1}']).stream() })).toBe(400);
+  });
+
+  it('reads no body beyond the limit where none is taken', async () => {
     const announced = { 'content-length': '70000' };
     expect((await send('POST', '/thing/a/kick', { as: 'pms', body: 'x', headers: announced })).status).toBe(
       413,

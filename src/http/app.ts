@@ -10,7 +10,7 @@ import { GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { LOCAL_ADMINISTRATOR, type Principal } from '../principal.ts';
 import { NO_ADDRESS } from './address.ts';
-import { readJson, refuseOversized } from './body.ts';
+import { readJson, readUnexpected, refuseOversized } from './body.ts';
 import { documentOperation, openApiDocument } from './openapi.ts';
 import { BODY_LIMIT_BYTES, type Operation, takesAnyQuery } from './operation.ts';
 import { type Rate, rateLimiter } from './rate-limit.ts';
@@ -215,7 +215,7 @@ function operationServer(
     authorize(operation, principal);
     const limit = operation.bodyLimit ?? BODY_LIMIT_BYTES;
     refuseOversized(request, limit);
-    const body = operation.body ? await readJson(request, limit) : undefined;
+    const body = await (operation.body ? readJson : readUnexpected)(request, limit);
     const url = new URL(request.url);
     const input = validate(operation, {
       params: pathParameters(basePath + operation.path, url),

@@ -18,15 +18,30 @@ export function refuseOversized(request: Request, limit: number): void {
   if (Number(request.headers.get('content-length') ?? 0) > limit) throw tooLarge(limit);
 }
 
+/**
+ * The value in the body of an operation that takes none: undefined, unless something was sent, which no one must
+ * believe to have been heeded. Throws as readJson does.
+ */
+export async function readUnexpected(request: Request, limit: number): Promise<unknown> {
+  const bytes = await readBytes(request, limit);
+  if (bytes.length === 0) return undefined;
+  refuseOtherMedia(request);
+  return parseJson(bytes);
+}
+
 /** The value in the body. Throws UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, INVALID_JSON, UNKNOWN_FIELD; ClientGone. */
 export async function readJson(request: Request, limit: number): Promise<unknown> {
+  refuseOtherMedia(request);
+  return parseJson(await readBytes(request, limit));
+}
+
+function refuseOtherMedia(request: Request): void {
   if (!JSON_TYPE.test(request.headers.get('content-type') ?? '')) {
     throw new GatehouseError('UNSUPPORTED_MEDIA_TYPE', 'Send JSON, with Content-Type: application/json.');
   }
   if (request.headers.has('content-encoding')) {
     throw new GatehouseError('UNSUPPORTED_MEDIA_TYPE', 'Send the body without Content-Encoding.');
   }
-  return parseJson(await readBytes(request, limit));
 }
 
 async function readBytes(request: Request, limit: number): Promise<Uint8Array> {

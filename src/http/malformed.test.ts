@@ -25,6 +25,7 @@ test.each([
     400,
     'VALIDATION_FAILED',
   ],
+  ['an unknown expectation', 'PUT / HTTP/1.1\r\nHost: a\r\nExpect: foo\r\n\r\n', 417, 'EXPECTATION_FAILED'],
   ['huge headers', `GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(9_000)}\r\n\r\n`, 431, 'HEADERS_TOO_LARGE'],
 ])('%s get the error body', async (_what, text, status, code) => {
   const answer = await exchange(text);

@@ -1,6 +1,6 @@
 /** What never became a request, because Node's parser refused it or it took too long, still gets our error body. */
 import { randomUUID } from 'node:crypto';
-import { type Server, STATUS_CODES } from 'node:http';
+import { type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { ERROR_STATUS, type ErrorCode, GatehouseError } from '../errors.ts';
 import { errorBody } from './reply.ts';
@@ -13,6 +13,9 @@ const REFUSALS: Record<string, [ErrorCode, string]> = {
 const MALFORMED: [ErrorCode, string] = ['VALIDATION_FAILED', 'This is not a valid HTTP/1.1 request.'];
 
 export function answerMalformed(server: Pick<Server, 'on'>): void {
+  server.on('checkExpectation', (_request, response: ServerResponse) =>
+    refuse(response, 'EXPECTATION_FAILED', 'Of Expect only 100-continue is understood; leave it out.'),
+  );
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     const spokeHttp = /^(HPE|ERR_HTTP)_/.test(error.code ?? '');
     // A failed TLS handshake and a lost peer come here too; and one answer must not be mixed with another.
@@ -31,6 +34,17 @@ export function answerMalformed(server: Pick<Server, 'on'>): void {
       ].join('\r\n'),
     );
   });
+}
+
+/** An answer to what Node made a request of, and no app is to see; the connection closes, its body unread. */
+export function refuse(response: ServerResponse, code: ErrorCode, message: string): void {
+  const body = JSON.stringify(errorBody(new GatehouseError(code, message), randomUUID()));
+  const length = Buffer.byteLength(body);
+  response
+    .writeHead(ERROR_STATUS[code], {
+      ...{ 'Content-Type': 'application/json', 'Content-Length': length, Connection: 'close' },
+    })
+    .end(body);
 }
 
 /** Node keeps the message in work on the socket; once its headers left, the stream belongs to it. */

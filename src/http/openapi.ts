@@ -13,7 +13,7 @@ export interface DocumentInfo {
 const DESCRIPTION = `Every answer that is not a success has the body \`Error\`. Checks are made in this order: 401, 403, 429, 413 and
 415, 400, 404, 412, 409 and 422. \`X-Request-Id\` (1 to 64 letters, digits, \`_\` or \`-\`) is taken as the correlation
 id of a request, else one is drawn; every answer carries it. Text is UTF-8. JSON with a field given twice, a number
-beyond a double or more than 32 levels is refused. A body sent to an operation that takes none is not read.`;
+beyond a double or more than 32 levels is refused. An operation that takes no body takes an empty one or \`{}\`; the body of a GET is not read.`;
 
 const errorBody = z
   .strictObject({

@@ -63,7 +63,7 @@ export interface OperationDeclaration<
   params?: Params;
   /** Values arrive as text: fields.ts has numbers. A strict object refuses unknown parameters; none when absent. */
   query?: Query;
-  /** A strict object, so that an unknown field is named. Without it a body is left unread. */
+  /** A strict object, so that an unknown field is named. Without it nothing but `{}` is taken. */
   body?: Body;
   /** Bytes; BODY_LIMIT_BYTES when absent. */
   bodyLimit?: number;
@@ -131,7 +131,8 @@ export function errorsOf(operation: Operation): ErrorCode[] {
   if (Array.isArray(operation.access)) add('UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED');
   if (operation.params) add('VALIDATION_FAILED');
   if (!takesAnyQuery(operation)) add('VALIDATION_FAILED', 'UNKNOWN_FIELD');
-  if (operation.body) {
+  // The body of a GET never gets here (RFC 9110, 9.3.1: it means nothing).
+  if (operation.method !== 'get') {
     add('UNSUPPORTED_MEDIA_TYPE', 'INVALID_JSON', 'VALIDATION_FAILED', 'UNKNOWN_FIELD');
   }
   add(...operation.errors);

@@ -154,25 +154,29 @@ describe('hostile and broken clients', () => {
 
   it('keeps the connection in step when it leaves a body unread', async () => {
     const { address } = await plainServer();
-    const kick = 'POST /kick HTTP/1.1\r\nHost: gate\r\nContent-Length: 25\r\n';
+    const lost = 'POST /lost HTTP/1.1\r\nHost: gate\r\nContent-Length: 25\r\n';
     const smuggled = 'GET /nothing HTTP/1.1\r\n\r\n';
     const text = await raw(
       address.port,
-      `${kick}\r\n${smuggled}`,
-      `${kick}Connection: close\r\n\r\n${smuggled}`,
+      `${lost}\r\n${smuggled}`,
+      `${lost}Connection: close\r\n\r\n${smuggled}`,
     ).answer;
-    expect(text.match(/HTTP\/1.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200']);
+    expect(text.match(/HTTP\/1.1 \d+/g)).toEqual(['HTTP/1.1 404', 'HTTP/1.1 404']);
   });
 
   it.each([
     ['two lengths', `${chunked}Content-Length: 2\r\n\r\n0\r\n\r\n{}`],
     ['no Host', 'GET /slow HTTP/1.1\r\n\r\n'],
+    ['two Hosts', 'GET /slow HTTP/1.1\r\nHost: gate\r\nHost: gate\r\n\r\n'],
     ['a bad Host', 'GET /slow HTTP/1.1\r\nHost: a b@c\r\nConnection: close\r\n\r\n'],
     ['a space in a header name', 'GET / HTTP/1.1\r\nHost: gate\r\nX Y: 1\r\n\r\n'],
     ['a backslash in the path', 'GET /\\slow HTTP/1.1\r\nHost: gate\r\nConnection: close\r\n\r\n'],
   ])('refuses a request with %s', async (_name, bytes) => {
     const { address } = await plainServer();
-    expect((await raw(address.port, bytes).answer).match(/HTTP\/1.1 \d+/g)).toEqual(['HTTP/1.1 400']);
+    const answer = await raw(address.port, bytes).answer;
+    expect(answer.match(/HTTP\/1.1 \d+/g)).toEqual(['HTTP/1.1 400']);
+    const [, body = ''] = answer.split('\r\n\r\n');
+    expect(JSON.parse(body)).toMatchObject({ error: 'VALIDATION_FAILED', message: expect.any(String) });
   });
 
   it('refuses headers beyond 8 KiB', async () => {

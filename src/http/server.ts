@@ -4,7 +4,12 @@
  */
 import { randomUUID } from 'node:crypto';
 import { chmodSync } from 'node:fs';
-import { createServer, type Server as HttpServer } from 'node:http';
+import {
+  createServer,
+  type Server as HttpServer,
+  type IncomingMessage,
+  type ServerResponse,
+} from 'node:http';
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import { type AddressInfo, BlockList, isIP, type ListenOptions } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
@@ -17,7 +22,7 @@ import type { App } from './app.ts';
 import { CONNECTION_LIMITS, type ConnectionLimits, limitConnections } from './connection-limits.ts';
 import { trackConnections } from './connections.ts';
 import type { KnownAddresses } from './known-addresses.ts';
-import { answerMalformed } from './malformed.ts';
+import { answerMalformed, refuse } from './malformed.ts';
 import { errorReply, responseOf } from './reply.ts';
 
 /** Milliseconds. */
@@ -148,6 +153,8 @@ function httpOptions(options: ServeOptions) {
     maxHeaderSize: HEADERS_MAX_BYTES,
     keepAlive: true,
     keepAliveInitialDelay: TCP_PROBE_AFTER_MS,
+    // Node's own refusal has no body; requestListener refuses.
+    requireHostHeader: false,
   };
 }
 
@@ -217,7 +224,7 @@ function tellerOfRefusals({ clock, log }: ServeOptions): (address: string) => vo
 function requestListener({ app, log }: ServeOptions) {
   const fetch: Parameters<typeof getRequestListener>[0] = (request, { incoming }) =>
     app.fetch(request, addressKey(incoming.socket.remoteAddress));
-  return getRequestListener(fetch, {
+  const listener = getRequestListener(fetch, {
     errorHandler(error) {
       const correlationId = randomUUID();
       const malformed = error instanceof Error && error.name === 'RequestError';
@@ -228,6 +235,12 @@ function requestListener({ app, log }: ServeOptions) {
       return responseOf(reply, correlationId, true);
     },
   });
+  return (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    // Node keeps the first; a proxy in front may go by the last (RFC 9112, 3.2: either is refused).
+    const hosts = incoming.headersDistinct.host?.length ?? 0;
+    if (hosts === 1) return listener(incoming, outgoing);
+    refuse(outgoing, 'VALIDATION_FAILED', `Send one Host header; this request has ${hosts || 'none'}.`);
+  };
 }
 
 function addressOf(server: HttpServer | TlsServer): { host: string; port: number } {

@@ -15,6 +15,8 @@ const PARAMETER_MAX = 256;
 const DETAIL_PATH_MAX = 256;
 
 const NO_QUERY = z.strictObject({});
+/** Some libraries cannot send a POST without an object. */
+const NO_BODY = z.strictObject({}).optional();
 
 export interface Input {
   params: Record<string, unknown>;
@@ -67,7 +69,7 @@ export function validate(operation: Operation, input: Input): Input {
   const output = {
     params: check(operation.params, input.params, ([name]) => `{${String(name)}}`) ?? {},
     query: check(operation.query ?? NO_QUERY, input.query, ([name]) => `?${String(name)}`) ?? {},
-    body: check(operation.body, input.body, jsonPointer),
+    body: check(operation.body ?? NO_BODY, input.body, jsonPointer),
   };
   if (faults.length > 0) throw failed(faults);
   return output as Input;
