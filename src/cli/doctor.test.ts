@@ -1,4 +1,4 @@
-import { chmodSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -7,6 +7,7 @@ import { type TestShell, testShell } from '../../test/shell.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
 import { systemClock } from '../clock.ts';
 import type { ConfigInput } from '../config.ts';
+import { openConnection } from '../database/connection.ts';
 import { run } from './program.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -105,6 +106,22 @@ describe('of an installation that was', () => {
       /gatehouse restore FILE/,
       (gateway) => writeFileSync(database(gateway), 'x'.repeat(9_000)),
     ],
+    [
+      'an emptied database',
+      'database',
+      /gatehouse restore FILE/,
+      (gateway) => truncateSync(database(gateway)),
+    ],
+    [
+      'a database without our tables',
+      'database',
+      /gatehouse restore FILE/,
+      (gateway) => {
+        truncateSync(database(gateway));
+        openConnection(database(gateway))[Symbol.dispose]();
+      },
+    ],
+    ['a lost database', 'database', /gatehouse restore FILE/, (gateway) => rmSync(database(gateway))],
     [
       'a missing vault key',
       'vault key',

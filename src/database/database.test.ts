@@ -137,6 +137,7 @@ describe('opening', () => {
   it.each<[string, RegExp, (file: string) => void]>([
     ['something else', /damaged or not a database/, (file) => writeFileSync(file, 'hello '.repeat(1_000))],
     ['nothing', /damaged.*empty/, (file) => truncateSync(file, 0)],
+    ['nothing but a header', /damaged.*empty/, (file) => emptyWithHeader(file)],
     [
       'half of it',
       /damaged/,
@@ -279,6 +280,12 @@ it('copies its committed content while it works', async () => {
   using opened = openConnection(copy);
   expect(opened.prepare('SELECT count(*) AS rows FROM audit').get()).toEqual({ rows: 300 });
 });
+
+/** As it is after another program has looked into an empty file. */
+function emptyWithHeader(file: string): void {
+  truncateSync(file, 0);
+  openConnection(file)[Symbol.dispose]();
+}
 
 function scribble(file: string, offset: number, length: number): void {
   const content = readFileSync(file);

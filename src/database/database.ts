@@ -5,7 +5,7 @@ import { makeFolder } from '../durable-file.ts';
 import { type CommitFigures, openGroupCommit } from './commit.ts';
 import { type Connection, openConnection, type Prepare } from './connection.ts';
 import { isDiskFull } from './faults.ts';
-import { migrate, syncPath } from './migrate.ts';
+import { isWithoutSchema, migrate, syncPath } from './migrate.ts';
 import { type DiskSpace, openDiskSpace, type SpaceState, type Urgency } from './space.ts';
 
 export type { Prepare, Statement } from './connection.ts';
@@ -76,8 +76,8 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
 }
 
 /**
- * A new database comes into being whole, under another name first: an empty file is then always damage, never a first
- * start cut short. Returns the names of the migrations that ran.
+ * A new database comes into being whole, under another name first: a file without a schema is then always damage,
+ * never a first start cut short. Returns the names of the migrations that ran.
  */
 async function create(file: string, backups: string): Promise<string[]> {
   const log = `${file}-wal`;
@@ -119,6 +119,7 @@ async function openMigrated(
   const connection = await explained(file, backups, () => {
     if (statSync(file).size === 0) throw new Damaged('it is empty');
     const opened = cleanup.use(openConnection(file));
+    if (isWithoutSchema(opened)) throw new Damaged('it is empty');
     check(opened);
     if ((statSync(file).mode & 0o077) !== 0) chmodSync(file, 0o600);
     return opened;

@@ -81,6 +81,11 @@ export async function migrate(
   return due.map((migration) => migration.name);
 }
 
+/** As SQLite makes one of a file of no bytes that somebody has looked into. */
+export function isWithoutSchema(connection: Connection): boolean {
+  return Number(connection.pragma('user_version')) === 0 && !hasTables(connection);
+}
+
 function hasTables(connection: Connection): boolean {
   return connection.prepare<[], object>('SELECT name FROM sqlite_schema LIMIT 1').get() !== undefined;
 }

@@ -2,7 +2,8 @@
 import { accessSync, constants, existsSync, lstatSync, readdirSync, type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { openConnection } from '../../database/connection.ts';
-import { readMigrations } from '../../database/migrate.ts';
+import { isWithoutSchema, readMigrations } from '../../database/migrate.ts';
+import { isFirstStart } from '../../system.ts';
 import { openVault } from '../../vault.ts';
 import type { Diagnosis, Patient } from './diagnosis.ts';
 
@@ -71,18 +72,25 @@ export function checkVaultKey({ config: { dataDirectory } }: Patient): Diagnosis
 export function checkDatabase({ config: { dataDirectory } }: Patient): Diagnosis[] {
   const subject = 'database';
   const file = join(dataDirectory, 'gatehouse.db');
-  if (!existsSync(file)) return [{ severity: 'good', subject, text: 'the first start makes it' }];
+  const remedy = 'systemctl stop gatehouse, then gatehouse restore FILE';
+  try {
+    if (isFirstStart(file, join(dataDirectory, 'pki')))
+      return [{ severity: 'good', subject, text: 'the first start makes it' }];
+  } catch (error) {
+    return [{ severity: 'bad', subject, text: (error as Error).message, remedy }];
+  }
   let verdict: unknown;
   let schema = 0;
   try {
+    // Opening would give an empty file a header, and so hide what has happened.
+    if (statSync(file).size === 0) throw new Error('it is empty');
     using connection = openConnection(file);
-    verdict = connection.pragma('integrity_check(1)');
+    verdict = isWithoutSchema(connection) ? 'it is empty' : connection.pragma('integrity_check(1)');
     schema = Number(connection.pragma('user_version'));
   } catch (error) {
     verdict = (error as Error).message;
   }
   if (verdict !== 'ok') {
-    const remedy = 'systemctl stop gatehouse, then gatehouse restore FILE';
     return [{ severity: 'bad', subject, text: `${file}: ${String(verdict)}`, remedy }];
   }
   const known = readMigrations().length;
