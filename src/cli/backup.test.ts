@@ -67,15 +67,29 @@ describe('backup', () => {
 
   it('says what went wrong, and leaves no half copy', async () => {
     const gateway = await openTestGateway();
-    expect(await command(gateway, 'backup', '--to', join(gateway.folder, 'none', 'copy.db'))).toBe(1);
+    expect(await command(gateway, 'backup', '--to', '/proc/copy.db')).toBe(1);
     expect(shell.written.stderr).toMatch(
-      /The copy is made, as gatehouse\.db\.backup-1 in .*, but not at .*ENOENT/,
+      /The copy is made, as gatehouse\.db\.backup-1 in .*, but not at \/proc\/copy\.db/,
     );
     await gateway.close();
     rmSync(join(gateway.dataDirectory, 'gatehouse.db'));
     expect(await command(gateway, 'backup')).toBe(1);
     expect(shell.written.stderr).toMatch(/nothing to back up/);
   });
+});
+
+it('takes a path that ends with a slash for a folder, and makes no file of a stick that is not there', async () => {
+  const gateway = await openTestGateway();
+  const stick = join(gateway.folder, 'stick');
+  for (const to of [`${stick}/`, join(stick, 'copy.db'), `${gateway.configFile}/`]) {
+    expect(await command(gateway, 'backup', '--to', to), to).toBe(2);
+    expect(shell.written.stderr).toMatch(/Nothing was copied: there is no folder .*Mount the stick/);
+  }
+  expect(existsSync(stick)).toBe(false);
+  expect(existsSync(join(gateway.dataDirectory, 'backups'))).toBe(false);
+  mkdirSync(stick);
+  expect(await command(gateway, 'backup', '--to', `${stick}/`)).toBe(0);
+  expect(readdirSync(stick)).toHaveLength(1);
 });
 
 describe('restore', () => {
@@ -146,18 +160,18 @@ describe('restore', () => {
   it.each<[string, RegExp, (copy: string) => void]>([
     [
       'is damaged',
-      /Nothing was restored: .*copy\.db is damaged or not a database/,
+      /^Nothing was restored: .*copy\.db is damaged or not a database \(.*\): restore another copy that gatehouse backup has made\.\n$/,
       (copy) => writeFileSync(copy, 'x'.repeat(9_000)),
     ],
-    ['is missing', /Nothing was restored: .*ENOENT.*copy\.db/, (copy) => rmSync(copy)],
+    ['is missing', /^Nothing was restored: there is no file .*copy\.db: name a copy/, (copy) => rmSync(copy)],
     [
       'is of a newer version',
-      /Nothing was restored: .*schema 999/,
+      /copy\.db has schema 999, this Gatehouse knows up to \d+: restore a copy that this version or an older/,
       (copy) => alter(copy, 'PRAGMA user_version = 999'),
     ],
     [
       'is of another program',
-      /Nothing was restored: .*another program/,
+      /Nothing was restored: .*copy\.db is the database of another program: restore a copy/,
       (copy) => alter(copy, 'DROP TABLE token; PRAGMA user_version = 0'),
     ],
   ])('changes nothing when the copy %s', async (_how, message, damage) => {

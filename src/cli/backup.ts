@@ -1,19 +1,15 @@
 /** `gatehouse backup`: a copy of the database, by the daemon while it works, else directly. */
 import { chmodSync, copyFileSync, existsSync, renameSync, rmSync, statSync } from 'node:fs';
-import { basename, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import type { Config } from '../config.ts';
 import { adminSocketOf } from '../config.ts';
 import { readConfig } from '../config-file.ts';
 import { backUpDatabase } from '../database/backup.ts';
 import { openConnection } from '../database/connection.ts';
 import { syncPath } from '../database/migrate.ts';
-import type { Job } from '../jobs/schema.ts';
-import { type Client, configFile, openClient } from './client.ts';
+import { type Client, configFile, openClient, runJob } from './client.ts';
 import { giveToOwner, holdDataDirectory } from './data-directory.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
-
-/** How often the daemon is asked how far it is. */
-const POLL_MS = 200;
 
 export interface BackupOptions {
   config?: string;
@@ -30,6 +26,7 @@ interface Copy {
 /** The path of the copy goes to standard output alone. */
 export async function backUp(options: BackupOptions, shell: Shell): Promise<void> {
   const config = readConfig(configFile(options.config, shell));
+  if (options.to !== undefined) assertFolder(options.to);
   const made = await makeCopy(config, openClient({ socket: adminSocketOf(config) }, shell), shell);
   const copy = options.to === undefined ? made : { ...made, file: exportTo(options.to, made.file, shell) };
   if (options.json) return printJson(shell, copy);
@@ -51,15 +48,9 @@ async function makeCopy(config: Config, client: Client, shell: Shell): Promise<C
 }
 
 async function copyByDaemon(client: Client, shell: Shell): Promise<Copy> {
-  let job = await client.call<Job>('POST', '/local/backup');
-  while (job.status === 'running') {
-    await shell.clock.sleep(POLL_MS, shell.stopping);
-    job = await client.call<Job>('GET', `/jobs/${job.id}`);
-  }
-  if (job.status !== 'done' || !job.result) {
-    throw new CommandFailed(`There is no backup: ${job.error?.message ?? `the job was ${job.status}`}`);
-  }
-  return { file: String(job.result.file), bytes: Number(job.result.bytes) };
+  const said = { cancelled: 'There is no backup: it was cancelled.', failed: 'There is no backup' };
+  const result = await runJob({ path: '/local/backup', ...said }, client, shell);
+  return result as Copy;
 }
 
 async function copyDirectly({ dataDirectory }: Config, shell: Shell): Promise<Copy> {
@@ -83,11 +74,29 @@ async function copyDirectly({ dataDirectory }: Config, shell: Shell): Promise<Co
   }
 }
 
+/** Before anything is copied: a stick that is not mounted must not become a file of its name. */
+function assertFolder(to: string): void {
+  const folder = to.endsWith('/') ? to : dirname(resolve(to));
+  if (isFolder(folder)) return;
+  throw new CommandFailed(
+    `Nothing was copied: there is no folder ${folder}. Mount the stick, or make the folder (mkdir -p ${folder}).`,
+    EXIT.usage,
+  );
+}
+
+function isFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch (error) {
+    // What may not be looked at fails when it is written, and says so then.
+    return (error as NodeJS.ErrnoException).code === 'EACCES';
+  }
+}
+
 /** Whole or not at all, also when a stick is pulled; readable by its owner alone. */
 function exportTo(to: string, file: string, { clock }: Shell): string {
-  const isFolder = statSync(to, { throwIfNoEntry: false })?.isDirectory() ?? false;
   const name = `gatehouse-${new Date(clock.now()).toISOString().replaceAll(/[-:]|\.\d+/g, '')}.db`;
-  const target = resolve(isFolder ? join(to, name) : to);
+  const target = resolve(isFolder(to) ? join(to, name) : to);
   const draft = `${target}.new`;
   try {
     copyFileSync(file, draft);

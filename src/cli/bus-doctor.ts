@@ -1,24 +1,13 @@
 /** `gatehouse bus status` and `gatehouse bus doctor`: what a technician with a ladder wants to know of a bus. */
 import { type BusState, busFindings, type ScannedAddress } from './bus-findings.ts';
-import type { Client } from './client.ts';
+import { type Client, runJob } from './client.ts';
 import { shownFindings } from './findings.ts';
 import { CommandFailed, EXIT, printJson, type Shell, table } from './shell.ts';
-
-/** Often enough to see it move. */
-const PROGRESS_EVERY_MS = 500;
 
 interface BusOverview extends BusState {
   utilisation: number | null;
   pollsPerSecond: number | null;
   devices: { address: number; alive: boolean; hwId: string | null }[];
-}
-
-interface Job {
-  id: string;
-  status: 'running' | 'done' | 'failed' | 'cancelled';
-  progress: { percent: number | null };
-  error: { code: string; message: string } | null;
-  result: { addresses: ScannedAddress[] } | null;
 }
 
 const overview = async (client: Client) =>
@@ -81,22 +70,10 @@ async function busOf(id: string, client: Client): Promise<BusOverview> {
   );
 }
 
-/** Runs the job to its end, with progress on a terminal; a signal cancels it. */
 async function scan(body: object, client: Client, shell: Shell): Promise<ScannedAddress[]> {
-  const { stderr, stopping, clock } = shell;
-  let job = await client.call<Job>('POST', '/network/rs485/scan', body);
-  while (job.status === 'running') {
-    if (stderr.isTTY) stderr.write(`\r${String(job.progress.percent ?? 0).padStart(3)} %`);
-    if (stopping.aborted) {
-      await client.call('DELETE', `/jobs/${job.id}`);
-      throw new CommandFailed('The scan was cancelled.');
-    }
-    await clock.sleep(PROGRESS_EVERY_MS, stopping).catch(() => {});
-    job = await client.call<Job>('GET', `/jobs/${job.id}`);
-  }
-  if (stderr.isTTY) stderr.write('\r      \r');
-  if (job.status === 'done' && job.result) return job.result.addresses;
-  throw new CommandFailed(`The scan ended ${job.status}: ${job.error?.message ?? 'without a reason'}`);
+  const said = { cancelled: 'The scan was cancelled.', failed: 'The scan failed' };
+  const result = await runJob({ path: '/network/rs485/scan', body, ...said }, client, shell);
+  return (result as { addresses: ScannedAddress[] }).addresses;
 }
 
 const COUNTERS = ['replies', 'timeouts', 'crc', 'framing', 'refusals', 'collisions'] as const;

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { adminSocketOf } from '../config.ts';
 import { readConfig } from '../config-file.ts';
+import type { Job } from '../jobs/schema.ts';
 import { VERSION } from '../version.ts';
 import { CommandFailed, EXIT, type Shell } from './shell.ts';
 
@@ -12,6 +13,8 @@ const SITE_CONFIG = '/etc/gatehouse/gatehouse.yaml';
 const PACKAGED_CONFIG = join(import.meta.dirname, '../../config/gatehouse.example.yaml');
 /** The slowest answer waits for one disk commit. */
 const DEADLINE_MS = 10_000;
+/** How often the daemon is asked how far a job is: often enough to see it move. */
+const JOB_LOOK_MS = 250;
 
 /** --config, else GATEHOUSE_CONFIG, else the site's file, else the packaged example. */
 export function configFile(option: string | undefined, { env }: Shell): string {
@@ -62,6 +65,37 @@ export function openClient(options: ClientOptions, shell: Shell): Client {
       throw new Refused(refusal(answer), detailsOf(answer));
     },
   };
+}
+
+export interface JobOrder {
+  path: string;
+  body?: unknown;
+  /** Called once the job runs. */
+  started?(): void;
+  /** What to say when a signal has cancelled it. */
+  cancelled: string;
+  /** What to say before the reason when it failed. */
+  failed: string;
+}
+
+/** Runs a job to its end, with progress on a terminal, and resolves with its result; a signal cancels it. */
+export async function runJob(order: JobOrder, client: Client, shell: Shell): Promise<unknown> {
+  const { stderr, stopping, clock } = shell;
+  let job = await client.call<Job>('POST', order.path, order.body);
+  order.started?.();
+  while (job.status === 'running') {
+    const { percent } = job.progress;
+    if (stderr.isTTY && percent !== null) stderr.write(`\r${String(percent).padStart(3)} %`);
+    await clock.sleep(JOB_LOOK_MS, stopping).catch(() => {});
+    if (stopping.aborted) {
+      await client.call('DELETE', `/jobs/${job.id}`);
+      throw new CommandFailed(order.cancelled);
+    }
+    job = await client.call<Job>('GET', `/jobs/${job.id}`);
+  }
+  if (stderr.isTTY) stderr.write('\r      \r');
+  if (job.status === 'done' && job.result) return job.result;
+  throw new CommandFailed(`${order.failed}: ${job.error?.message ?? `the job was ${job.status}`}`);
 }
 
 /** The daemon said no. `details` are those of its answer, each with a JSON pointer into what was sent. */

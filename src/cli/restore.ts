@@ -13,8 +13,8 @@ import { openAudit } from '../audit/audit.ts';
 import type { Config } from '../config.ts';
 import { readConfig } from '../config-file.ts';
 import { openConnection } from '../database/connection.ts';
-import { type Database, openDatabase } from '../database/database.ts';
-import { syncPath } from '../database/migrate.ts';
+import { type Database, DatabaseUnusable, openDatabase } from '../database/database.ts';
+import { SchemaRefused, syncPath } from '../database/migrate.ts';
 import { silentLog } from '../log.ts';
 import { LOCAL_ADMINISTRATOR } from '../principal.ts';
 import { openVault } from '../vault.ts';
@@ -125,9 +125,28 @@ async function openDraft(copy: string, draft: string): Promise<Database> {
     if (existsSync(`${copy}-wal`)) copyFileSync(`${copy}-wal`, `${draft}-wal`);
     return await openDatabase({ file: draft, monotonic: () => 0, failed: () => {} });
   } catch (error) {
-    const reason = (error as Error).message.replaceAll(draft, copy);
-    throw new CommandFailed(`Nothing was restored: ${reason}`, EXIT.failed, { cause: error });
+    throw new CommandFailed(`Nothing was restored: ${refusal(copy, draft, error)}`, EXIT.failed, {
+      cause: error,
+    });
   }
+}
+
+/** What the daemon advises about its own database would be none about a copy. */
+function refusal(copy: string, draft: string, error: unknown): string {
+  const { code, message, cause } = error as NodeJS.ErrnoException;
+  if (code === 'ENOENT') return `there is no file ${copy}: name a copy that gatehouse backup has made.`;
+  if (error instanceof DatabaseUnusable && isDamage(cause))
+    return `${copy} is damaged or not a database (${(cause as Error).message}): restore another copy that gatehouse backup has made.`;
+  const told = message.replaceAll(draft, copy);
+  if (!(error instanceof SchemaRefused)) return told;
+  const [fact = ''] = told.split(/: (?:use|install) /);
+  return `${fact}: restore a copy that this version or an older one has made, or install the version this one is of.`;
+}
+
+/** As against a fault of the disk it was copied to. */
+function isDamage(cause: unknown): boolean {
+  const { code } = cause as NodeJS.ErrnoException;
+  return code === undefined || /^SQLITE_(CORRUPT|NOTADB)/.test(code);
 }
 
 /** Undefined without the vault's key: rows could not be told from forged ones. */
