@@ -11,6 +11,7 @@ import { benchBridge } from '../test/bench/bridge.ts';
 import { benchDesk } from '../test/bench/desk.ts';
 import { benchDrain } from '../test/bench/drain.ts';
 import { benchBusDead } from '../test/bench/rs485/dead.ts';
+import { benchBusInterface } from '../test/bench/rs485/interface.ts';
 import { benchBusMemory } from '../test/bench/rs485/memory.ts';
 import { benchBusPeers } from '../test/bench/rs485/peers.ts';
 import { benchBusPolls } from '../test/bench/rs485/polls.ts';
@@ -32,6 +33,7 @@ const BENCHES: Record<string, () => Promise<BenchTable>> = {
   'sim-bus': benchSimulatedBus,
   'bus-polls': benchBusPolls,
   'bus-dead': benchBusDead,
+  'bus-interface': benchBusInterface,
   'bus-peers': benchBusPeers,
   'bus-stall': benchBusStall,
   'bus-memory': benchBusMemory,

@@ -5,9 +5,12 @@ import { openRandom } from '../../simulators/bus/random.ts';
 import { monotonicMs } from '../../simulators/bus/time.ts';
 import type { Contender, Order } from './contenders.ts';
 
-export interface Closing extends Order {
-  /** Milliseconds of CLOCK_MONOTONIC, both. */
+export interface Issued extends Order {
+  /** Milliseconds of CLOCK_MONOTONIC, as all times here. */
   issuedAt: number;
+}
+
+export interface Closing extends Issued {
   /** Undefined: the relay did not close. */
   closedAt: number | undefined;
 }
@@ -30,7 +33,7 @@ export async function closeRelays(
   { units, count, spacingMs }: Salvo,
 ): Promise<Closing[]> {
   const random = openRandom(SEED);
-  const orders: (Order & { issuedAt: number })[] = [];
+  const orders: Issued[] = [];
   for (let turn = 0; turn < count; turn += 1) {
     await sleep(spacingMs * (1 + random()));
     lastId += 1;
@@ -41,13 +44,10 @@ export async function closeRelays(
   }
   const failures = (await contender.fired(orders.map(({ id }) => id))).filter((failed) => failed !== null);
   if (failures.length > 0) throw new Error(`${failures.length} orders failed, such as by ${failures[0]}`);
-  return await closings(bus, orders);
+  return await closingsOf(bus, orders);
 }
 
-async function closings(
-  bus: SimulatedBus,
-  orders: readonly (Order & { issuedAt: number })[],
-): Promise<Closing[]> {
+export async function closingsOf(bus: SimulatedBus, orders: readonly Issued[]): Promise<Closing[]> {
   const times = new Map<number, { output: number; at: number }[]>();
   for (const unit of new Set(orders.map((order) => order.unit))) {
     const { history } = await bus.state(unit);
