@@ -9,7 +9,7 @@
  */
 import { GatehouseError } from '../errors.ts';
 import type { Connection } from './connection.ts';
-import { diskFull, isDiskFull, isStorageFault, storageUnavailable } from './faults.ts';
+import { diskFull, isDiskFull, isHeld, isStorageFault, storageUnavailable } from './faults.ts';
 import type { DiskSpace, Urgency } from './space.ts';
 
 /** Longest batch: bounds how long one transaction holds the event loop. */
@@ -109,7 +109,7 @@ export function openGroupCommit(options: GroupCommitOptions): GroupCommit {
   function refuse(batch: Waiting[], error: unknown): void {
     figures.failures += 1;
     failed(error);
-    broken = !isDiskFull(error);
+    broken = !isDiskFull(error) && !isHeld(error);
     const refusal = storageUnavailable(error);
     for (const waiting of batch) waiting.reject(refusal);
   }

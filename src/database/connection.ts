@@ -15,6 +15,12 @@ const JOURNAL_SIZE_LIMIT_BYTES = 16 * 1024 * 1024;
  */
 const CHECKPOINT_PAGES = 3_000;
 
+/**
+ * How long another program's lock is waited for, with the event loop standing still. Enough for a command of an
+ * operator; hosts and clients are more patient than this.
+ */
+const BUSY_TIMEOUT_MS = 1_000;
+
 /** Copied in one turn of the event loop: a millisecond or so. */
 const BACKUP_PAGES = 100;
 
@@ -117,6 +123,7 @@ function open(file: string): Sqlite.Database {
   const database = new Sqlite(file, { fileMustExist: true });
   try {
     configure(database);
+    database.function('fold', { deterministic: true, directOnly: true }, (text) => fold(String(text)));
     return database;
   } catch (error) {
     database.close();
@@ -129,7 +136,7 @@ function configure(database: Sqlite.Database): void {
   if (compare(version.version) < 0) {
     throw new Error(`SQLite ${version.version} is too old: at least ${LOWEST_SQLITE.join('.')} is needed`);
   }
-  database.pragma('busy_timeout = 5000');
+  database.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`);
   database.pragma('journal_mode = WAL');
   // better-sqlite3 is compiled with NORMAL for WAL, which loses acknowledged commits at power loss. It must be set
   // after WAL, and takes effect at the next statement: hence the read before the assertion.
@@ -145,6 +152,14 @@ function configure(database: Sqlite.Database): void {
   if (synchronous !== 2 || journal !== 'wal') {
     throw new Error(`the database is not durable: synchronous=${synchronous}, journal_mode=${journal}`);
   }
+}
+
+/**
+ * SQL's `fold(text)`: the same for texts that differ in case alone, where SQLite's lower() knows ASCII only. In upper
+ * case, since ß and SS, and the sigmas, are the same there; composed, since ä can be written as one character or two.
+ */
+function fold(text: string): string {
+  return text.toUpperCase().normalize('NFC');
 }
 
 function compare(version: string): number {

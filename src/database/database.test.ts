@@ -49,6 +49,23 @@ async function filledFile(): Promise<string> {
 }
 
 describe('a connection', () => {
+  it.each([
+    ['ÄPFEL', 'äpfel'],
+    ['A\u0308pfel', '\u00e4PFEL'],
+    ['Straße', 'STRASSE'],
+    ['ΟΔΟΣ', 'οδος'],
+    ['ДВЕРЬ', 'дверь'],
+  ])('finds %s by %s, also after it was opened again', (text, part) => {
+    const connection = emptyConnection();
+    const found = connection.prepare<[string, string], { found: number }>(
+      'SELECT instr(fold(?), fold(?)) AS found',
+    );
+    expect(found.get(`1 ${text}`, part)).toEqual({ found: 3 });
+    connection.reopen();
+    expect(found.get(`1 ${text}`, part)).toEqual({ found: 3 });
+    expect(found.get(text, 'x')).toEqual({ found: 0 });
+  });
+
   it('is durable, also after it was opened again', () => {
     const connection = emptyConnection();
     const settings = () =>
@@ -271,6 +288,22 @@ it('loses no acknowledged row when its process is killed, time after time', asyn
   }
   expect(acknowledged.size).toBeGreaterThan(1_000);
 }, 60_000);
+
+it('refuses for a second what another program keeps it from, says so, and goes on', async () => {
+  const file = await filledFile();
+  await using database = await open(file);
+  const rows = database.prepare<[], { rows: number }>('SELECT count(*) AS rows FROM audit');
+  {
+    using other = openConnection(file);
+    other.exec('BEGIN IMMEDIATE');
+    await expect(database.commit(() => {})).rejects.toMatchObject({
+      code: 'STORAGE_UNAVAILABLE',
+      message: expect.stringMatching(/^Another program holds the gateway's database; nothing was changed/),
+    });
+    expect(rows.get()).toEqual({ rows: 300 });
+  }
+  await database.commit(() => {});
+}, 4_000);
 
 it('copies its committed content while it works', async () => {
   const file = await filledFile();

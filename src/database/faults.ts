@@ -4,12 +4,17 @@ import { GatehouseError } from '../errors.ts';
 const RETRY_SECONDS = 5;
 
 export function isStorageFault(error: unknown): boolean {
-  return /^SQLITE_(FULL|IOERR|CORRUPT|NOTADB|READONLY|CANTOPEN|NOMEM)/.test(codeOf(error));
+  return /^SQLITE_(FULL|IOERR|CORRUPT|NOTADB|READONLY|CANTOPEN|NOMEM|BUSY)/.test(codeOf(error));
 }
 
 /** There is no room, and that is all: an open connection is as good as before. SHMSIZE: not even room to open one. */
 export function isDiskFull(error: unknown): boolean {
   return ['SQLITE_FULL', 'SQLITE_IOERR_SHMSIZE', 'ENOSPC'].includes(codeOf(error));
+}
+
+/** Another program holds it: an open connection is as good as before. */
+export function isHeld(error: unknown): boolean {
+  return codeOf(error).startsWith('SQLITE_BUSY');
 }
 
 /** Refused before it was tried. */
@@ -25,7 +30,9 @@ export function storageUnavailable(cause: unknown): GatehouseError {
   if (isDiskFull(cause)) return diskFull(cause);
   return new GatehouseError(
     'STORAGE_UNAVAILABLE',
-    'The gateway could not use its database; nothing was changed. Check its disk (gatehouse doctor), then try again.',
+    isHeld(cause)
+      ? "Another program holds the gateway's database; nothing was changed. End that program (fuser -v gatehouse.db), then try again."
+      : 'The gateway could not use its database; nothing was changed. Check its disk (gatehouse doctor), then try again.',
     { retryAfterSeconds: RETRY_SECONDS, cause },
   );
 }

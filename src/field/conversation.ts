@@ -13,8 +13,8 @@ import {
   EVENT_CREDITS,
   type Failure,
   HEARTBEAT_MS,
+  HOST_BEATS_MISSED_MAX,
   type HostMessage,
-  MISSED_HEARTBEATS_MAX,
   parseHostMessage,
   SUBJECTS_MAX,
 } from './ipc.ts';
@@ -69,7 +69,7 @@ export function openConversation(options: ConversationOptions): Conversation {
       await clock.sleep(HEARTBEAT_MS, over.signal);
       missedHeartbeats += 1;
       const starting = lastHeartbeat === undefined;
-      if (missedHeartbeats > (starting ? STARTING_DEADLINE_MS / HEARTBEAT_MS : MISSED_HEARTBEATS_MAX)) {
+      if (missedHeartbeats > (starting ? STARTING_DEADLINE_MS / HEARTBEAT_MS : HOST_BEATS_MISSED_MAX)) {
         failure.resolve('fell silent');
       }
     }

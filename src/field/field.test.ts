@@ -76,6 +76,10 @@ function runningPid(field: Field, host: string): number {
 }
 const execute = (field: Field, id: string, kind: string, data: Plain = null, timeoutMs = 5_000) =>
   field.execute(id, { kind, data, timeoutMs }, never);
+/** As an fsync does: the event loop stands still. */
+function holdUp(milliseconds: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
+}
 const failure = (promise: Promise<unknown>) =>
   promise.then(
     () => 'no failure',
@@ -93,6 +97,18 @@ describe('a link in its host', () => {
     await waitFor(() => expect(countOf(field, 'b')).toBeGreaterThan(3));
     expect(linkOf(field, 'b').reports[0]?.ageMs).toBeLessThan(1_000);
     expect(field.state().hosts).toMatchObject([{ name: 'one', restarts: 0 }]);
+    expect(field.state().hosts[0]?.heartbeatAgeMs).toBeLessThan(1_500);
+  });
+
+  it('minds no disk that holds the daemon up for seconds, and what it said meanwhile counts', async () => {
+    const { field } = await opened([loopback('a', 'one')]);
+    await up(field, 'a');
+    const [pid, count] = [pidOf(field, 'one'), countOf(field, 'a')];
+    const answer = failure(execute(field, 'a', 'echo', null, 1_000));
+    holdUp(4_500);
+    expect(await answer).toBe('no failure');
+    await waitFor(() => expect(countOf(field, 'a')).toBeGreaterThan(count));
+    expect(field.state()).toMatchObject({ hosts: [{ pid, restarts: 0 }], links: [{ up: true }] });
     expect(field.state().hosts[0]?.heartbeatAgeMs).toBeLessThan(1_500);
   });
 

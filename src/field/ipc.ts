@@ -8,10 +8,16 @@ import { DRIVER_ERROR_CODES, type Plain } from '../../drivers/driver.ts';
 /** Either side sends one, so that the other knows it alive. */
 export const HEARTBEAT_MS = 500;
 /**
- * Beats missed in a row before the other side counts as dead: 3 s. Counted in beats, not in elapsed time, so that a
- * process that was itself held up does not blame the other for it.
+ * Beats missed in a row before a host counts as dead: 3 s, for its buses stand still meanwhile. Counted in beats, not in
+ * elapsed time, so that a process that was itself held up does not blame the other for it.
  */
-export const MISSED_HEARTBEATS_MAX = 6;
+export const HOST_BEATS_MISSED_MAX = 6;
+/**
+ * The same of the daemon: 15 s. A disk that keeps it waiting for seconds must not end a bus, which works without it. A
+ * daemon that is gone closes the channel, which ends a host at once; this is for one that hangs, before systemd's
+ * watchdog of 30 s ends it too.
+ */
+export const DAEMON_BEATS_MISSED_MAX = 30;
 /** Events of one link that are sent and not yet durable. Enough to fill a group commit, few enough to keep in memory. */
 export const EVENT_CREDITS = 32;
 /** Subjects of one link: some hundred devices with some reports each. */

@@ -57,7 +57,7 @@ function isAlive(pid: number): boolean {
   }
 }
 const gone = (pid: number) =>
-  vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: 10_000, interval: 5 });
+  vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: 25_000, interval: 5 });
 
 describe('when the daemon is killed with -9', () => {
   it('its host ends by itself, and the next daemon starts another', async () => {
@@ -89,14 +89,14 @@ describe('when the daemon is killed with -9', () => {
 });
 
 describe('when the daemon is stopped', () => {
-  it('its host ends, and is replaced when the daemon goes on', async () => {
+  it('its host is patient, ends, and is replaced when the daemon goes on', async () => {
     const daemon = startDaemon(temporaryDirectory());
     const host = await daemon.hostUp();
     const since = performance.now();
     daemon.process.kill('SIGSTOP');
     await gone(host);
-    expect(performance.now() - since).toBeGreaterThan(2_500);
-    expect(performance.now() - since).toBeLessThan(5_500);
+    expect(performance.now() - since).toBeGreaterThan(14_000);
+    expect(performance.now() - since).toBeLessThan(18_000);
     daemon.process.kill('SIGCONT');
     expect(await daemon.hostUp()).not.toBe(host);
   });

@@ -8,11 +8,14 @@ import { z } from 'zod';
 import type { DriverLog } from '../../drivers/driver.ts';
 import type { Clock } from '../clock.ts';
 import { writeDurably } from '../durable-file.ts';
-import { HEARTBEAT_MS, MISSED_HEARTBEATS_MAX } from './ipc.ts';
+import { HEARTBEAT_MS, HOST_BEATS_MISSED_MAX } from './ipc.ts';
 import { ORPHAN_CLOSING_DEADLINE_MS } from './serve.ts';
 
-/** An orphan notices that its daemon is gone, closes its links and exits; then half a second for a busy machine. */
-export const ORPHAN_EXIT_MS = HEARTBEAT_MS * (MISSED_HEARTBEATS_MAX + 1) + ORPHAN_CLOSING_DEADLINE_MS + 500;
+/**
+ * An orphan that is held up no longer than a host may be notices that its channel is closed, closes its links and exits;
+ * then half a second for a busy machine.
+ */
+export const ORPHAN_EXIT_MS = HEARTBEAT_MS * (HOST_BEATS_MISSED_MAX + 1) + ORPHAN_CLOSING_DEADLINE_MS + 500;
 const POLL_MS = 50;
 
 const recordSchema = z.strictObject({

@@ -170,14 +170,14 @@ describe('a host ends itself', () => {
     expect(await host.code).toBe(EXIT.nonsense);
   });
 
-  it('when the daemon is silent for 3 s, and not before', async () => {
+  it('when the daemon is silent for 15 s, and not before, for a stalled disk is no reason', async () => {
     const host = hostSide(faulty);
     let code: number | undefined;
     void host.code.then((value) => {
       code = value;
     });
     await host.start();
-    await host.clock.advance(2_400);
+    await host.clock.advance(14_400);
     expect(code).toBeUndefined();
     await host.clock.advance(1_100);
     expect(code).toBe(EXIT.orphan);

@@ -9,10 +9,10 @@ import { openChannel } from './channel.ts';
 import { openExecutions } from './executions.ts';
 import { openHostLog } from './host-log.ts';
 import {
+  DAEMON_BEATS_MISSED_MAX,
   type DaemonMessage,
   HEARTBEAT_MS,
   type HostMessage,
-  MISSED_HEARTBEATS_MAX,
   parseDaemonMessage,
 } from './ipc.ts';
 import { openLinks } from './links.ts';
@@ -70,7 +70,7 @@ export async function serve({ stream, drivers, clock, signal }: ServeOptions): P
       events.sendRefused();
       await clock.sleep(HEARTBEAT_MS);
       missedHeartbeats += 1;
-      if (missedHeartbeats > MISSED_HEARTBEATS_MAX) end(EXIT.orphan, 'no heartbeat came from the daemon');
+      if (missedHeartbeats > DAEMON_BEATS_MISSED_MAX) end(EXIT.orphan, 'no heartbeat came from the daemon');
     }
   }
 
