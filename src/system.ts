@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import { readdirSync, statSync } from 'node:fs';
 import type { Clock } from './clock.ts';
-import type { Database } from './database/database.ts';
+import type { Database, Prepare } from './database/database.ts';
 import type { Vault } from './vault.ts';
 
 export interface System {
@@ -84,26 +84,47 @@ export async function openSystem(options: SystemOptions): Promise<System> {
   };
 }
 
+const READ = 'SELECT * FROM system WHERE id = 1';
+
+type Parts = Pick<SystemOptions, 'vault' | 'vaultFile' | 'configuredId'>;
+
+/** What a start would refuse of a database it is given, and the root of the site CA it expects; changes nothing. */
+export function readSystem(database: Prepare): {
+  knownRoot: string | null;
+  assertOnePiece(parts: Parts): void;
+} {
+  const row = database.prepare<[], Row>(READ).get();
+  return {
+    knownRoot: row?.root_fingerprint ?? null,
+    assertOnePiece: (parts) => row && assertOnePiece(row, parts),
+  };
+}
+
 function countStart({ database, clock, vault, vaultFile, configuredId }: SystemOptions): Row {
-  const read = database.prepare<[], Row>('SELECT * FROM system WHERE id = 1');
+  const read = database.prepare<[], Row>(READ);
   const insert = database.prepare<[string, string, string, number]>(
     'INSERT INTO system (id, system_id, database_id, epoch, vault_check, created_at) VALUES (1, ?, ?, 0, ?, ?)',
   );
   const count = database.prepare<[number]>('UPDATE system SET epoch = max(epoch + 1, ?) WHERE id = 1');
-  const vaultCheck = vault.digest('check', 'gatehouse');
-  if (!read.get()) insert.run(configuredId ?? randomUUID(), randomUUID(), vaultCheck, clock.now());
+  if (!read.get()) insert.run(configuredId ?? randomUUID(), randomUUID(), checkOf(vault), clock.now());
   count.run(Math.floor(clock.now() / 1_000));
   const row = read.get();
   if (!row) throw new Error('the system row is missing');
+  assertOnePiece(row, { vault, vaultFile, configuredId });
+  return row;
+}
+
+const checkOf = (vault: SystemOptions['vault']) => vault.digest('check', 'gatehouse');
+
+function assertOnePiece(row: Row, { vault, vaultFile, configuredId }: Parts): void {
   if (configuredId !== undefined && configuredId !== row.system_id) {
     throw new Error(
       `systemId in the configuration is ${configuredId}, but the database belongs to ${row.system_id}: correct the configuration, or use another dataDirectory`,
     );
   }
-  if (row.vault_check !== vaultCheck) {
+  if (row.vault_check !== checkOf(vault)) {
     throw new Error(
       `${vaultFile} is not the key this database was written with: restore it from its backup, or move the whole dataDirectory away to begin anew`,
     );
   }
-  return row;
 }

@@ -1,13 +1,15 @@
-import { chmodSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { openTestGateway, type TestGateway } from '../../test/gateway.ts';
 import { type TestShell, testShell } from '../../test/shell.ts';
+import { canMount, smallDisk } from '../../test/small-disk.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
 import { systemClock } from '../clock.ts';
 import type { ConfigInput } from '../config.ts';
 import { openConnection } from '../database/connection.ts';
+import { refused } from './doctor/diagnosis.ts';
 import { run } from './program.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -55,6 +57,7 @@ it('finds nothing wrong with an installation that works', async () => {
     'files',
     'vault key',
     'database',
+    'site CA',
     'certificate server',
     'fsync',
   ])
@@ -78,7 +81,10 @@ it('says before the first start what is missing', async () => {
     severity: 'doubtful',
     text: expect.stringMatching(/does not exist yet/),
   });
-  expect(of('vault key')).toEqual([good]);
+  for (const subject of ['vault key', 'database', 'site CA'])
+    expect(of(subject)).toEqual([
+      { severity: 'good', subject, text: 'the first start makes it', remedy: null },
+    ]);
 });
 
 it('shows the mistakes of the configuration, and no more', async () => {
@@ -122,13 +128,43 @@ describe('of an installation that was', () => {
       },
     ],
     ['a lost database', 'database', /gatehouse restore FILE/, (gateway) => rmSync(database(gateway))],
+    ['a missing vault key', 'vault key', /^restore it from its backup$/, (gateway) => rmSync(key(gateway))],
     [
-      'a missing vault key',
+      'a vault key others can read',
       'vault key',
-      /put its copy back as .*vault\.key/,
-      (gateway) => rmSync(key(gateway)),
+      /^run chmod 600 on it$/,
+      (gateway) => chmodSync(key(gateway), 0o644),
     ],
-    ['a vault key others can read', 'vault key', /mode 600/, (gateway) => chmodSync(key(gateway), 0o644)],
+    [
+      'the vault key of another site',
+      'system',
+      /^restore it from its backup, or move the whole dataDirectory away/,
+      (gateway) => writeFileSync(key(gateway), Buffer.alloc(32, 7)),
+    ],
+    [
+      'a missing site CA',
+      'site CA',
+      /^restore .*pki from its backup/,
+      (gateway) => rmSync(join(gateway.dataDirectory, 'pki'), { recursive: true }),
+    ],
+    [
+      'an issuer whose key is garbage',
+      'site CA',
+      /^restore .*pki from its backup/,
+      (gateway) => writeFileSync(issuerKey(gateway), 'x'),
+    ],
+    [
+      'an issuer without its key',
+      'site CA',
+      /^restore .*pki from its backup/,
+      (gateway) => rmSync(issuerKey(gateway)),
+    ],
+    [
+      'an issuer with the key of another pair',
+      'site CA',
+      /^restore .*pki from its backup/,
+      (gateway) => copyFileSync(join(gateway.dataDirectory, 'pki', 'server-issuer.key'), issuerKey(gateway)),
+    ],
     [
       'a data directory open to others',
       'files',
@@ -165,6 +201,29 @@ describe('of an installation that was', () => {
       expect.objectContaining({ severity: 'bad', remedy: expect.stringMatching(remedy) }),
     ]);
   });
+});
+
+it.skipIf(!canMount())('says of a full disk that it is full', async () => {
+  const disk = smallDisk(24 * 1024 * 1024);
+  const folder = join(disk.folder, 'site');
+  mkdirSync(folder);
+  const gateway = await openTestGateway({}, folder);
+  await gateway.close();
+  disk.fill();
+  const { of } = await examined(gateway.configFile);
+  expect(of('disk')).toEqual([bad]);
+  expect(of('fsync')[0]?.remedy).toMatch(/^the disk is full: make room on it/);
+  expect(of('database')[0]?.remedy ?? '').not.toMatch(/restore/);
+});
+
+it('takes nothing for new that this user may not look at', () => {
+  const refusal = Object.assign(new Error("EACCES: permission denied, stat 'x'"), { code: 'EACCES' });
+  const told = new Error('/x may not be read by this user: run chown on it', { cause: refusal });
+  for (const error of [refusal, told])
+    expect(refused('vault key', error)).toMatchObject({
+      severity: 'bad',
+      remedy: expect.stringMatching(/run this as the user of the service, or with sudo/),
+    });
 });
 
 describe('of the network', () => {
@@ -209,6 +268,7 @@ describe('of the network', () => {
 
 const database = ({ dataDirectory }: TestGateway) => join(dataDirectory, 'gatehouse.db');
 const key = ({ dataDirectory }: TestGateway) => join(dataDirectory, 'keys', 'vault.key');
+const issuerKey = ({ dataDirectory }: TestGateway) => join(dataDirectory, 'pki', 'encoder-issuer.key');
 const server = ({ dataDirectory }: TestGateway) => join(dataDirectory, 'pki', 'server.pem');
 
 async function occupied(): Promise<{ port: number; close(): Promise<void> }> {

@@ -5,10 +5,11 @@ import type { Status } from '../status/schema.ts';
 import { FileError } from '../yaml-file.ts';
 import { configFile, openClient } from './client.ts';
 import { checkCertificates } from './doctor/certificates.ts';
-import type { Diagnosis, Patient } from './doctor/diagnosis.ts';
-import { checkDatabase, checkFiles, checkVaultKey } from './doctor/files.ts';
+import { type Diagnosis, hindranceOf, type Patient } from './doctor/diagnosis.ts';
+import { checkFiles } from './doctor/files.ts';
 import { checkClock, checkDisk, checkFsync, checkSerialPorts } from './doctor/host.ts';
 import { checkPorts, checkUpstream } from './doctor/network.ts';
+import { checkParts } from './doctor/parts.ts';
 import { shownFindings } from './findings.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
 
@@ -19,8 +20,7 @@ export interface DoctorOptions {
 
 const CHECKS: readonly ((patient: Patient) => Diagnosis[] | Promise<Diagnosis[]>)[] = [
   checkFiles,
-  checkVaultKey,
-  checkDatabase,
+  checkParts,
   checkCertificates,
   checkClock,
   checkDisk,
@@ -69,7 +69,7 @@ async function examined(check: (typeof CHECKS)[number], patient: Patient): Promi
     return await check(patient);
   } catch (error) {
     const subject = check.name.replace(/^check/, '').toLowerCase();
-    const remedy = 'run this as the user of the service, or with sudo';
+    const remedy = hindranceOf(error) ?? 'what a start says of it: journalctl -u gatehouse';
     return [{ severity: 'bad', subject, text: `cannot be looked at: ${(error as Error).message}`, remedy }];
   }
 }

@@ -81,17 +81,14 @@ export interface SiteCaOptions {
 /** Makes the CA at the first start and reads it later; an Error says which file is wrong and what to do. */
 export async function openSiteCa(options: SiteCaOptions): Promise<SiteCa> {
   const { directory, systemId, knownRoot, clock, log } = options;
-  if (await isEmpty(directory)) {
-    if (knownRoot !== null) throw new Error(`${directory} is missing or empty: ${restore(directory)}`);
+  const authority = (await readSiteCa(directory, knownRoot)) ?? (await make());
+  async function make() {
     await makeAuthority(directory, systemId, clock.now());
     log.info({ directory }, 'made the site CA');
+    return readAuthority(directory);
   }
-  const authority = await readAuthority(directory);
   const { root, encoderIssuer, serverIssuer } = authority;
   const rootFingerprint = new X509Certificate(root).fingerprint256;
-  if (knownRoot !== null && rootFingerprint !== knownRoot) {
-    throw new Error(`${join(directory, 'root.crt')} is not the root encoders know: ${restore(directory)}`);
-  }
   if (clock.now() > Date.parse(encoderIssuer.certificate.validTo) - YEAR_MS) {
     log.warn(
       { directory, validTo: encoderIssuer.certificate.validTo },
@@ -113,6 +110,22 @@ export async function openSiteCa(options: SiteCaOptions): Promise<SiteCa> {
     sign: (document, typ) => signCompact(document, encoderIssuer, typ),
     verifySignature: (jws, typ) => verifyCompact(jws, new X509Certificate(root), typ),
   };
+}
+
+/** Changes nothing. Undefined before the first start; an Error says which file is wrong and what to do. */
+export async function readSiteCa(
+  directory: string,
+  knownRoot: string | null,
+): Promise<Authority | undefined> {
+  if (await isEmpty(directory)) {
+    if (knownRoot === null) return undefined;
+    throw new Error(`${directory} is missing or empty: ${restore(directory)}`);
+  }
+  const authority = await readAuthority(directory);
+  if (knownRoot !== null && new X509Certificate(authority.root).fingerprint256 !== knownRoot) {
+    throw new Error(`${join(directory, 'root.crt')} is not the root encoders know: ${restore(directory)}`);
+  }
+  return authority;
 }
 
 async function issueForEncoder(

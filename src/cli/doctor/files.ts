@@ -1,10 +1,6 @@
-/** The data directory: whose it is, the vault's key, the database. */
+/** The data directory: whose it is, and who may read it. */
 import { accessSync, constants, existsSync, lstatSync, readdirSync, type Stats, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { openConnection } from '../../database/connection.ts';
-import { isWithoutSchema, readMigrations } from '../../database/migrate.ts';
-import { isFirstStart } from '../../system.ts';
-import { openVault } from '../../vault.ts';
 import type { Diagnosis, Patient } from './diagnosis.ts';
 
 /** Of the files that are wrong, so many are named. */
@@ -52,54 +48,6 @@ export function checkFiles({ config }: Patient): Diagnosis[] {
   return found.length > 0
     ? found
     : [{ severity: 'good', subject, text: `${dataDirectory}, ${all.length} files` }];
-}
-
-export function checkVaultKey({ config: { dataDirectory } }: Patient): Diagnosis[] {
-  const subject = 'vault key';
-  const file = join(dataDirectory, 'keys', 'vault.key');
-  if (!existsSync(join(dataDirectory, 'gatehouse.db')) && !existsSync(file)) {
-    return [{ severity: 'good', subject, text: 'the first start makes it' }];
-  }
-  try {
-    openVault(file, { create: false });
-    return [{ severity: 'good', subject, text: `${file}; keep a copy apart from the backups` }];
-  } catch (error) {
-    const remedy = `put its copy back as ${file}, mode 600`;
-    return [{ severity: 'bad', subject, text: (error as Error).message, remedy }];
-  }
-}
-
-export function checkDatabase({ config: { dataDirectory } }: Patient): Diagnosis[] {
-  const subject = 'database';
-  const file = join(dataDirectory, 'gatehouse.db');
-  const remedy = 'systemctl stop gatehouse, then gatehouse restore FILE';
-  try {
-    if (isFirstStart(file, join(dataDirectory, 'pki')))
-      return [{ severity: 'good', subject, text: 'the first start makes it' }];
-  } catch (error) {
-    return [{ severity: 'bad', subject, text: (error as Error).message, remedy }];
-  }
-  let verdict: unknown;
-  let schema = 0;
-  try {
-    // Opening would give an empty file a header, and so hide what has happened.
-    if (statSync(file).size === 0) throw new Error('it is empty');
-    using connection = openConnection(file);
-    verdict = isWithoutSchema(connection) ? 'it is empty' : connection.pragma('integrity_check(1)');
-    schema = Number(connection.pragma('user_version'));
-  } catch (error) {
-    verdict = (error as Error).message;
-  }
-  if (verdict !== 'ok') {
-    return [{ severity: 'bad', subject, text: `${file}: ${String(verdict)}`, remedy }];
-  }
-  const known = readMigrations().length;
-  if (schema > known) {
-    const text = `${file} has schema ${schema}, this version knows ${known}`;
-    return [{ severity: 'bad', subject, text, remedy: 'install the newer version again' }];
-  }
-  const later = schema < known ? `, brought to ${known} at the next start` : '';
-  return [{ severity: 'good', subject, text: `${file} is sound, schema ${schema}${later}` }];
 }
 
 function filesBelow(folder: string, depth: number): { path: string; stats: Stats }[] {
