@@ -1,5 +1,5 @@
 /** Asks the daemon over its unix socket, and finds that socket. */
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -18,7 +18,16 @@ const JOB_LOOK_MS = 250;
 
 /** --config, else GATEHOUSE_CONFIG, else the site's file, else the packaged example. */
 export function configFile(option: string | undefined, { env }: Shell): string {
-  return option ?? env.GATEHOUSE_CONFIG ?? (existsSync(SITE_CONFIG) ? SITE_CONFIG : PACKAGED_CONFIG);
+  return option ?? env.GATEHOUSE_CONFIG ?? (isThere(SITE_CONFIG) ? SITE_CONFIG : PACKAGED_CONFIG);
+}
+
+/** Also where this user may not look: then reading it says so, and the example is not taken for the site's. */
+function isThere(file: string): boolean {
+  try {
+    return statSync(file, { throwIfNoEntry: false }) !== undefined;
+  } catch {
+    return true;
+  }
 }
 
 export interface ClientOptions {

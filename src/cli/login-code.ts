@@ -1,4 +1,4 @@
-/** `gatehouse login-code`: lets a person into the console. */
+/** `gatehouse login-code`: lets a person sign in. */
 import type { LoginCode } from '../auth/schema.ts';
 import type { Role } from '../principal.ts';
 import type { Client } from './client.ts';
@@ -24,6 +24,6 @@ export async function createLoginCode(
   if (options.json) return printJson(shell, made);
   shell.stdout.write(`${made.code}\n${made.url}\n`);
   shell.stderr.write(
-    `Type the code into the console, or open the address, within 10 minutes; it is good once, for ${roles}.\n`,
+    `Good once, within 10 minutes, for ${roles}. Whoever signs in sends POST /session of the interface with {"code": "${made.code}"}; the cookie in the answer is the session.\nThe address is that of a console; Gatehouse does not serve one yet.\n`,
   );
 }

@@ -125,6 +125,9 @@ describe('config check', () => {
   it('accepts the packaged example by default, and GATEHOUSE_CONFIG', async () => {
     expect(await command('config', 'check')).toBe(0);
     expect(shell.written.stdout).toMatch(/(example|gatehouse)\.yaml is valid\n$/);
+    shell = testShell();
+    expect(await command('config', 'check', '-c', join(folder, 'named.yaml'))).toBe(2);
+    expect(shell.written.stderr).toContain(`${join(folder, 'named.yaml')}: there is no such file`);
     shell = testShell({ env: { GATEHOUSE_CONFIG: join(folder, 'mine.yaml') } });
     expect(await command('config', 'check')).toBe(2);
     expect(shell.written.stderr).toContain(`${join(folder, 'mine.yaml')}: there is no such file`);
@@ -224,6 +227,8 @@ describe('login-code', () => {
     const argv = ['login-code', '-s', socket, '--role', 'service-tool', 'front-desk', '--label', 'installer'];
     expect(await command(...argv)).toBe(0);
     expect(shell.written.stdout).toBe(`4F7K-Q2ZD\n${url}\n`);
+    expect(shell.written.stderr).toContain('POST /session of the interface with {"code": "4F7K-Q2ZD"}');
+    expect(shell.written.stderr).toContain('does not serve one yet');
     await command('login-code', '-s', socket, '--role', 'pms');
     expect(served.asked.map(({ method, url, body }) => ({ method, url, body }))).toEqual([
       {

@@ -126,7 +126,7 @@ function addTokens(parent: Command, shell: Shell): void {
 function addLoginCode(parent: Command, shell: Shell): void {
   example(
     addressed(parent.command('login-code'))
-      .description('Let a person into the console: print a code that is good once, for 10 minutes')
+      .description('Let a person sign in: print a code that is good once, for 10 minutes')
       .addOption(new Option('-r, --role <role...>', 'what they may do').choices(ROLES).makeOptionMandatory())
       .option('-l, --label <text>', 'who it is, for the list and the audit')
       .option(...JSON_OPTION)
@@ -319,10 +319,11 @@ function addConfig(parent: Command, shell: Shell, result: { exitCode: number }):
       .command('check')
       .description('Say every mistake in a configuration, with its place')
       .argument('[file]', 'default: the file that serve would take')
+      .option(...CONFIG_OPTION)
       .option(...JSON_OPTION)
-      .action(async (file: string | undefined, options: { json?: boolean }) => {
+      .action(async (file: string | undefined, options: { config?: string; json?: boolean }) => {
         const { checkConfig } = await import('./config.ts');
-        if (!checkConfig(file, options, shell)) result.exitCode = EXIT.usage;
+        if (!checkConfig(file ?? options.config, options, shell)) result.exitCode = EXIT.usage;
       }),
     'gatehouse config check /etc/gatehouse/gatehouse.yaml',
   );

@@ -9,7 +9,7 @@ import { jsonPointer } from './pointer.ts';
 
 /** Faults told in one answer: enough to repair a form, not a way to draw large answers. */
 const DETAILS_MAX = 20;
-/** Characters of a path or query parameter; the longest identifier has 64. */
+/** Characters of a query parameter; the longest identifier has 64. */
 const PARAMETER_MAX = 256;
 /** Characters of a fault's path, which a client's own field names can make long. */
 const DETAIL_PATH_MAX = 256;
@@ -26,7 +26,8 @@ export interface Input {
 
 /**
  * The parameters in the path of `url`, decoded. `pattern` is the whole route, such as /api/encoder/{encoderId}, and
- * has matched. Read from the raw path: a router that decodes what it can would let broken encodings through.
+ * has matched. Read from the raw path: a router that decodes what it can would let broken encodings through. What an id
+ * may be is up to its schema: of some resources any text at all finds one or none.
  */
 export function pathParameters(pattern: string, url: URL): Record<string, string> {
   const segments = url.pathname.split('/');
@@ -34,13 +35,11 @@ export function pathParameters(pattern: string, url: URL): Record<string, string
   for (const [index, part] of pattern.split('/').entries()) {
     if (!part.startsWith('{')) continue;
     const name = part.slice(1, -1);
-    let value: string;
     try {
-      value = decodeURIComponent(segments[index] ?? '');
+      parameters[name] = decodeURIComponent(segments[index] ?? '');
     } catch {
       throw failed([{ path: part, code: 'INVALID_FORMAT', message: 'is not valid percent-encoding' }]);
     }
-    parameters[name] = plain(value, part);
   }
   return parameters;
 }
@@ -109,8 +108,9 @@ function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
 
 function failed(faults: ErrorDetail[]): GatehouseError {
   const onlyUnknown = faults.every(({ code }) => code === 'UNKNOWN_FIELD');
-  const places = faults.slice(0, 3).map(({ path }) => path || 'the body');
-  const more = faults.length > places.length ? ` and ${faults.length - places.length} more` : '';
+  const all = [...new Set(faults.map(({ path }) => path || 'the body'))];
+  const places = all.slice(0, 3);
+  const more = all.length > places.length ? ` and ${all.length - places.length} more` : '';
   const named = `${places.join(', ')}${more}`;
   return onlyUnknown
     ? new GatehouseError('UNKNOWN_FIELD', `Unknown: ${named}. Leave out what does not exist here.`, {
