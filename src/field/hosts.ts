@@ -11,7 +11,7 @@ import type { Duplex } from 'node:stream';
 import { DriverError, type Plain } from '../../drivers/driver.ts';
 import { type Clock, settlesWithin } from '../clock.ts';
 import type { Log } from '../log.ts';
-import { supervise } from '../supervise.ts';
+import { type Backoff, supervise } from '../supervise.ts';
 import { DAEMON_DESCRIPTOR } from './channel.ts';
 import type { FieldCommand } from './commands.ts';
 import { type Conversation, type HostListener, openConversation } from './conversation.ts';
@@ -19,6 +19,11 @@ import { isPlain } from './ipc.ts';
 import { forgetProcess, predecessorGone, recordProcess } from './pid-file.ts';
 import { CLOSING_DEADLINE_MS } from './serve.ts';
 
+/**
+ * Buses and doors wait for it, so the first times it is started anew at once; one that dies each time at its start takes
+ * a second of a core each time, and is left in peace for longer.
+ */
+const HOST_BACKOFF: Backoff = { firstMs: 100, longestMs: 10_000, healthyMs: 10_000 };
 /** After a host has closed its links or given up, for the process to be gone. */
 const EXIT_MARGIN_MS = 1_000;
 /** A process that outlives SIGKILL this long hangs in the kernel, which an operator should know. */
@@ -110,7 +115,8 @@ export function openHost(options: HostOptions): Host {
   }
 
   return {
-    run: (signal) => supervise({ name: `host ${name}`, run: runOnce, signal, clock, log }),
+    run: (signal) =>
+      supervise({ name: `host ${name}`, run: runOnce, signal, clock, log, backoff: HOST_BACKOFF }),
     async execute(linkId, command, signal) {
       if (!current)
         throw new DriverError('LINK_LOST', `link ${linkId} is down: its host process does not run`);
