@@ -26,6 +26,12 @@ describe('validation', () => {
     ]);
   });
 
+  it('names a place with two faults once in the message', async () => {
+    const { body } = await send('PUT', '/thing/1', { as: 'pms', body: '{"list":[{"n":9007199254740993}]}' });
+    expect(body.details).toHaveLength(2);
+    expect(body.message).toBe('Not valid: /list/0/n. The details say what is expected.');
+  });
+
   it('refuses an array, a text and null for the body', async () => {
     for (const body of ['[]', '"x"', 'null', '7'])
       expect(await faults(body)).toEqual(['VALIDATION_FAILED', ' INVALID_TYPE']);
@@ -40,7 +46,8 @@ describe('validation', () => {
     ['/thing/%c3%28', '{thingId}', 'INVALID_FORMAT'],
     ['/thing/a%0ab', '{thingId}', 'INVALID_FORMAT'],
     ['/thing/%00', '{thingId}', 'INVALID_FORMAT'],
-    [`/thing/${'a'.repeat(257)}`, '{thingId}', 'TOO_BIG'],
+    [`/thing/${'a'.repeat(257)}`, '{thingId}', 'INVALID_FORMAT'],
+    [`/thing/all?limit=${'1'.repeat(257)}`, '?limit', 'TOO_BIG'],
     ['/thing/a.b', '{thingId}', 'INVALID_FORMAT'],
     ['/thing/all?limit=1&limit=2', '?limit', 'DUPLICATE_KEY'],
     ['/thing/all?limit=%0d', '?limit', 'INVALID_FORMAT'],
