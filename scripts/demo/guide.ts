@@ -96,11 +96,11 @@ function relay({ baseUrl, rs485 }: DemoFile, curl: string): string {
   curl ${simulatorControl}
 
   # press its exit button, and see what the gateway has heard
-  ${post} '{"pulseInput": {"input": "input0", "milliseconds": 300}}'
+  ${post} '{"pulseInput": {"input": "input0", "milliseconds": 300}}'; sleep 1
   ${curl} ${baseUrl}/network/rs485/${deviceId}/state
 
-  # kill it, and see how the buses do; null instead of true brings it back
-  ${post} '{"faults": {"dead": true}}'
+  # kill it, and see how the buses do (two devices of bus-1 are dead on purpose); null instead of true brings it back
+  ${post} '{"faults": {"dead": true}}'; sleep 1
   ${curl} ${baseUrl}/network/rs485/buses
 
   # give the last reader of bus-3 its key (OSDP), and see that it is spoken to in a secure channel
