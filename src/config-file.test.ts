@@ -51,6 +51,7 @@ describe('what is accepted', () => {
     const config = parseConfig(
       `dataDirectory: ../data
 adminSocket: run/a.sock
+firmwareDirectory: firmware
 encoders: { vendorRoots: [roots/a.pem, /b.pem] }
 auth: { oidc: { issuer: https://i, audience: g, jwksUrl: https://i/k, caFile: i.pem } }
 upstream: { url: mqtts://n, caFile: ca.pem, certFile: c.pem, keyFile: k.pem, username: u, passwordFile: p }`,
@@ -58,6 +59,7 @@ upstream: { url: mqtts://n, caFile: ca.pem, certFile: c.pem, keyFile: k.pem, use
     );
     expect(config.dataDirectory).toBe('/etc/data');
     expect(config.adminSocket).toBe('/etc/gatehouse/run/a.sock');
+    expect(config.firmwareDirectory).toBe('/etc/gatehouse/firmware');
     expect(config.encoders.vendorRoots).toEqual(['/etc/gatehouse/roots/a.pem', '/b.pem']);
     const { caFile, certFile, keyFile, passwordFile } = config.upstream ?? {};
     expect([caFile, certFile, keyFile, passwordFile]).toEqual(
@@ -79,7 +81,7 @@ upstream: { url: mqtts://n, caFile: ca.pem, certFile: c.pem, keyFile: k.pem, use
       devices: [{ profile: '/etc/b.yml' }, { profile: 'gatehouse-io' }, {}],
     });
     // The settings above are all there are: a new one must be added to resolvePaths and here.
-    expect(JSON.stringify(configJsonSchema()).split('"format":"path"')).toHaveLength(1 + 9);
+    expect(JSON.stringify(configJsonSchema()).split('"format":"path"')).toHaveLength(1 + 10);
   });
 
   it('reads addresses, durations and IPv6', () => {
@@ -125,8 +127,8 @@ describe('single settings', () => {
     ['auth: { oidc: { issuer: https://i, audience: g, jwksFile: k, leeway: 10m } }', /and 5m/],
     ['links: [{ id: A, protocol: loopback }]', /a-z/],
     [
-      'links: [{ id: a, protocol: osdb }]',
-      /protocol: expected one of "loopback"\|"modbus"\|"dcon"\|"zigbee"$/,
+      'links: [{ id: a, protocol: bacnet }]',
+      /protocol: expected one of "loopback"\|"modbus"\|"dcon"\|"osdp"\|"zigbee"$/,
     ],
     ['links: [{ id: a, protocol: modbuss }]', /\(did you mean "modbus"\?\)$/],
     ['links: [{ id: a }]', /"zigbee"; it is missing$/],
