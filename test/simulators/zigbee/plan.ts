@@ -133,6 +133,8 @@ export const planSchema = z
     link: z.string().min(1).optional(),
     /** IEEE address of the stick. */
     ieee: address.default('00124b0014d9a001'),
+    /** File with the memory of the stick, made when it is not there: it comes back as it was. Locks join again. */
+    memory: z.string().min(1).optional(),
     /** Build date of its firmware. */
     revision: u32.default(20_230_507),
     /** What a frame takes, one way. */

@@ -4,6 +4,7 @@ import { openPtyTransport, type Transport } from '../bus/transport.ts';
 import { type Air, type AirCounters, openAir } from './air/air.ts';
 import type { OpenNode } from './air/node.ts';
 import { type Lock, type LockState, openLock } from './lock.ts';
+import { openMemoryFile } from './memory-file.ts';
 import type { CheckedPlan, GatewayChange, LockChange } from './plan.ts';
 import { openRouter } from './router.ts';
 import { type JoinOutcome, openStick, type StickState } from './stick/stick.ts';
@@ -40,8 +41,10 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
   const nodes = new Map<string, OpenNode>();
   const routers = new Map<string, OpenNode>();
   const locks = new Map<string, Lock>();
+  const memory = stack.use(openMemoryFile(plan.memory, time, () => stick.dump()));
   const stick = openStick({
     ...{ time, ieee: plan.ieee, revision: plan.revision, bootMs: plan.bootMs, air: () => air },
+    kept: memory.kept,
     write: (bytes) => transport.write(bytes),
     started: () => adopt(plan, nodes),
   });
@@ -58,10 +61,9 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
     nodes.set(one.ieee, lock.node);
   }
   stick.setSilent(plan.silent);
+  const receive = memory.touchedBy(stick.receive);
   const transport: Transport = stack.use(
-    plan.transport === 'tcp'
-      ? await openTcpStick(stick.receive, stick.cut)
-      : openPtyTransport(plan.link, stick.receive),
+    plan.transport === 'tcp' ? await openTcpStick(receive, stick.cut) : openPtyTransport(plan.link, receive),
   );
   seek(time, plan, locks);
   let isPlugged = true;

@@ -56,9 +56,15 @@ export interface Nv {
   known(): { ieee: string; nwk: number; isChild: boolean }[];
   /** What ZCD_NV_STARTUP_OPTION asks for at a reset. */
   startUp(): void;
+  /** All of it, for `openNv` after a power cut. */
+  dump(): NvDump;
 }
 
-export function openNv(ownIeee: string): Nv {
+/** Items in base64. */
+export type NvDump = Record<string, string>;
+
+/** `kept`: what it held when its power was cut; else it comes from the factory. */
+export function openNv(ownIeee: string, kept?: NvDump): Nv {
   const items = new Map<string, Buffer>();
   const key = (id: number) => `${id}`;
   const exKey = (system: number, id: number, row: number) => `${system}/${id}/${row}`;
@@ -82,6 +88,7 @@ export function openNv(ownIeee: string): Nv {
   set(NV.startupOption, Buffer.of(0));
   clearConfiguration(set);
   clearState(items, set);
+  for (const [name, value] of Object.entries(kept ?? {})) items.set(name, Buffer.from(value, 'base64'));
 
   return {
     get,
@@ -126,6 +133,7 @@ export function openNv(ownIeee: string): Nv {
       if (option & CLEAR_STATE) clearState(items, set);
       set(NV.startupOption, Buffer.of(0));
     },
+    dump: () => Object.fromEntries([...items].map(([name, value]) => [name, value.toString('base64')])),
   };
 }
 

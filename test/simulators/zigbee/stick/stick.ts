@@ -10,7 +10,7 @@ import { afCommands, incoming } from './af.ts';
 import { appCnfCommands } from './app-cnf.ts';
 import type { Core, Memory, Subsystem } from './core.ts';
 import type { Network } from './nib.ts';
-import { NV, type Nv, openNv } from './nv.ts';
+import { NV, type Nv, type NvDump, openNv } from './nv.ts';
 import { networkInfo, startupCommands } from './startup.ts';
 import { resetIndication, sysCommands } from './sys.ts';
 import { groupCommands, utilCommands } from './util.ts';
@@ -21,6 +21,8 @@ export interface StickOptions {
   ieee: string;
   /** Build date of the firmware, such as 20230507. */
   revision: number;
+  /** Of its last life. */
+  kept: NvDump | undefined;
   /** How long after power-up or a reset it says nothing. */
   bootMs: number;
   /** The network is up. */
@@ -52,6 +54,8 @@ export interface Stick {
   /** Another stick in the same place: nothing in its memory. */
   replace(ieee: string): void;
   setSilent(on: boolean): void;
+  /** Its memory, for `kept`. */
+  dump(): NvDump;
   state(): StickState;
 }
 
@@ -78,9 +82,9 @@ const PERMIT_JOIN_IND = 0xcb;
 
 export function openStick(options: StickOptions & { air: () => Air }): Stick {
   const { time } = options;
-  let nv: Nv = openNv(options.ieee);
+  let nv: Nv = openNv(options.ieee, options.kept);
   let memory = emptyMemory();
-  let ownIeee = options.ieee;
+  let ownIeee = ieeeText(nv.get(NV.extendedAddress) ?? ieee(options.ieee));
   let startedAt = time.now();
   let readyAt = startedAt + options.bootMs;
   let isSilent = false;
@@ -160,6 +164,7 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
       isSilent = on;
       receiver.cut();
     },
+    dump: () => nv.dump(),
     state: () => describe(core, isSilent, frames),
   };
 }
