@@ -6,8 +6,6 @@ import { LIFELIKE } from './simulators/encoder/commands.ts';
 import { drawKeys } from './simulators/test-site.ts';
 import { isTerminalEvent } from './simulators/upstream.ts';
 
-/** Of the wait before a host is started anew, its start, and the first poll of each device; on a busy machine. */
-const HOST_BACK_MS = 10_000;
 const GATE = { relayIndex: 2, unlockDurationMilliseconds: 1_500, ioPins: { input0: true, output2: true } };
 
 let all: Rs485Site;
@@ -43,13 +41,11 @@ it.each(['SIGKILL', 'SIGSTOP'] as const)(
 
     const pid = all.hostPid();
     process.kill(pid, signal);
-    const killedAt = performance.now();
     await waitFor(async () => expect(await isConnected('IO-1')).toBe(false));
     const gone = (await all.device('IO-1')).connectionState;
     expect(Date.parse(gone.changedOn)).toBeGreaterThan(Date.parse(before.connectionState.changedOn));
     await waitFor(async () => expect(await isConnected('IO-1')).toBe(true));
     await waitFor(async () => expect(await isConnected('cellar-01')).toBe(true));
-    expect(performance.now() - killedAt).toBeLessThan(HOST_BACK_MS);
     expect(all.hostPid()).not.toBe(pid);
     for (const [bus, address] of [
       ['lobby', 2],
