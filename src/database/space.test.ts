@@ -48,9 +48,11 @@ function keep(database: Database) {
     stop.abort();
     await kept;
   });
+  const looked = () => vi.waitFor(() => expect(clock.sleepers()).toBe(1));
   return async () => {
+    await looked();
     await clock.advance(LOOK_EVERY_MS);
-    await vi.waitFor(() => expect(clock.sleepers()).toBe(1));
+    await looked();
   };
 }
 
@@ -147,6 +149,30 @@ it.skipIf(CANNOT_MOUNT)(
     const { database, rows } = await open(disk);
     await using _closing = database;
     expect(rows()).toBe(2);
+  },
+);
+
+it.skipIf(CANNOT_MOUNT)(
+  'is full after a restart, too, as long as there is no room for the ballast',
+  async () => {
+    const disk = smallDisk(8 * 1024 * 1024);
+    {
+      const { database, store } = await open(disk);
+      await using _closing = database;
+      await keep(database)();
+      disk.fill();
+      await vi.waitFor(() => expect(store()).rejects.toEqual(UNAVAILABLE), { timeout: 5_000, interval: 1 });
+    }
+    const { database, store } = await open(disk);
+    await using _closing = database;
+    const look = keep(database);
+    await vi.waitFor(() => expect(database.space.state().space).toBe('full'));
+    await expect(store()).rejects.toEqual(UNAVAILABLE);
+    await store('urgent');
+    disk.makeRoom();
+    await look();
+    expect(database.space.state().space).toBe('plenty');
+    await store('telemetry');
   },
 );
 

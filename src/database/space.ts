@@ -5,9 +5,10 @@
  *   short   telemetry is refused: what is only good to know must not take the last of the room.
  *   full    a commit found no room. The ballast, a file that holds room for this moment, is given up, and only urgent
  *           work is stored: what opens or shuts a door or takes a right away, with its audit. Everything else is
- *           refused until the ballast has been put back, which takes more room than it was short of.
+ *           refused until the ballast has been put back, which takes more room than it was short of. Also after a
+ *           restart: a ballast that is not whole says that its room is being spent.
  *
- * Until `keep` runs, at start-up, everything is urgent.
+ * Until `keep` has looked once, at start-up, everything is urgent.
  */
 
 import { randomFillSync } from 'node:crypto';
@@ -96,10 +97,11 @@ export function openDiskSpace(options: DiskSpaceOptions): DiskSpace {
     const ballastBytes = options.ballastBytes ?? roomNeeded(disk.blocks * disk.bsize).ballastBytes;
     freeBytes = free;
     plentyBytes = PLENTY_FROM * ballastBytes;
-    const hasBallast = sizeOf(ballast) >= ballastBytes;
-    if (!hasBallast && free >= plentyBytes && (await fill(ballast, ballastBytes))) {
-      return become('plenty');
+    if (sizeOf(ballast) < ballastBytes) {
+      const isFilled = free >= plentyBytes && (await fill(ballast, ballastBytes));
+      return become(isFilled ? 'plenty' : 'full');
     }
+    // Its removal had failed.
     if (space === 'full') return;
     become(free < (space === 'short' ? PLENTY_FROM : SHORT_BELOW) * ballastBytes ? 'short' : 'plenty');
   }
@@ -110,10 +112,10 @@ export function openDiskSpace(options: DiskSpaceOptions): DiskSpace {
       !serving || space === 'plenty' || urgency === 'urgent' || (space === 'short' && urgency === 'normal'),
     release,
     async keep(clock, signal) {
-      serving = true;
       for (;;) {
-        await clock.sleep(LOOK_EVERY_MS, signal);
         await look();
+        serving = true;
+        await clock.sleep(LOOK_EVERY_MS, signal);
       }
     },
   };
