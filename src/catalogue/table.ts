@@ -32,7 +32,7 @@ export function openCatalogueTable({ prepare }: Prepare) {
     /** After a cursor (exclusive), whose id or name contains a text; '' is in all of them. */
     groupPage: prepare<[string, string, number], GroupRow>(
       `SELECT id, name FROM door_group
-       WHERE id > ? AND instr(lower(id || char(10) || name), lower(?)) > 0 ORDER BY id LIMIT ?`,
+       WHERE id > ? AND instr(fold(id || char(10) || name), fold(?)) > 0 ORDER BY id LIMIT ?`,
     ),
     setGroup: prepare<[string, string]>(
       'INSERT INTO door_group (id, name) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET name = excluded.name',

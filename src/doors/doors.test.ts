@@ -353,6 +353,8 @@ describe('reads', () => {
     }
     expect(await ids('networkId=n1&gatewayId=g1')).toEqual([a]);
     expect(await ids('name=ROOM')).toEqual([a]);
+    const d = await create({ name: 'ÄPFEL' });
+    expect(await ids('name=%C3%A4pfel')).toEqual([d]);
     expect(await ids(`name=${b.slice(0, 8)}`)).toEqual([b]);
     expect(errorOf(await estate.desk('GET', '/doors?colour=red'))).toEqual([400, 'UNKNOWN_FIELD']);
     for (const query of ['limit=0', 'limit=101', 'cursor=x', 'name='])

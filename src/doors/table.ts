@@ -137,7 +137,7 @@ function wantedStatements(prepare: Prepare['prepare']) {
       `SELECT ${COLUMNS} FROM door
        WHERE access_point_id > ? AND group_id IS coalesce(?, group_id) AND network_id IS coalesce(?, network_id)
          AND gateway_id IS coalesce(?, gateway_id) AND pms_id IS coalesce(?, pms_id)
-         AND instr(lower(id || char(10) || coalesce(name, '')), lower(?)) > 0
+         AND instr(fold(id || char(10) || coalesce(name, '')), fold(?)) > 0
        ORDER BY access_point_id LIMIT ?`,
     ),
     lowestFreeAccessPoint: prepare<[], { free: number }>(

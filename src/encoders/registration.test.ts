@@ -206,5 +206,7 @@ test('the list goes on by cursor and filters by part of name or id', async () =>
   const second = encoders.list({ limit: 2, cursor: first.next ?? '' });
   expect([second.items.map(({ id }) => id), second.next]).toEqual([['c', 'd'], null]);
   expect(encoders.list({ limit: 9, name: 'desk c' }).items.map(({ id }) => id)).toEqual(['c']);
+  await register('K-e', { name: 'ÄPFEL' }, 'e');
+  expect(encoders.list({ limit: 9, name: 'äpfel' }).items.map(({ id }) => id)).toEqual(['e']);
   expect(encoders.list({ limit: 9, connected: 'true' })).toEqual({ items: [], next: null });
 });

@@ -44,7 +44,7 @@ function encoderStatements({ prepare }: Prepare) {
     /** After a cursor (exclusive), in the order of ids, whose id or name contains a text; '' is in all of them. */
     page: prepare<[string, string, number], EncoderRow>(
       `SELECT ${ENCODER_COLUMNS} FROM encoder
-       WHERE id > ? AND instr(lower(id || char(10) || coalesce(name, '')), lower(?)) > 0
+       WHERE id > ? AND instr(fold(id || char(10) || coalesce(name, '')), fold(?)) > 0
        ORDER BY id LIMIT ?`,
     ),
     all: prepare<[], { id: string; connected: number; connected_changed_at: number }>(

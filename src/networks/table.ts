@@ -18,7 +18,7 @@ export function openNetworkTable({ prepare }: Prepare) {
     /** After a cursor (exclusive); '' is part of every description. */
     page: prepare<[string, string, number], NetworkRow>(
       `SELECT id, description, cert, revision FROM network
-       WHERE id > ? AND instr(lower(id || char(10) || coalesce(description, '')), lower(?)) > 0
+       WHERE id > ? AND instr(fold(id || char(10) || coalesce(description, '')), fold(?)) > 0
        ORDER BY id LIMIT ?`,
     ),
     insert: prepare<[string, string | null, number, number, string]>(

@@ -49,7 +49,7 @@ export function openRs485Table({ prepare }: Prepare) {
       `SELECT ${COLUMNS} FROM rs485_device
        WHERE device_id > ? AND bus = coalesce(?, bus) AND group_id IS coalesce(?, group_id)
          AND door_id IS coalesce(?, door_id)
-         AND instr(lower(device_id || char(10) || hw_id || char(10) || coalesce(name, '')), lower(?)) > 0
+         AND instr(fold(device_id || char(10) || hw_id || char(10) || coalesce(name, '')), fold(?)) > 0
        ORDER BY device_id LIMIT ?`,
     ),
     insert: prepare<[string, string, string, number | null, number, number, string, number, string]>(

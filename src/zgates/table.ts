@@ -99,7 +99,7 @@ function gatewayStatements(prepare: Prepare['prepare']) {
     page: prepare<[string, Text, Text, string, number], ZgateRow>(
       `SELECT ${COLUMNS} FROM zgate
        WHERE device_id > ? AND network_id = coalesce(?, network_id) AND group_id IS coalesce(?, group_id)
-         AND instr(lower(device_id || char(10) || coalesce(hw_id, '') || char(10) || coalesce(name, '')), lower(?)) > 0
+         AND instr(fold(device_id || char(10) || coalesce(hw_id, '') || char(10) || coalesce(name, '')), fold(?)) > 0
        ORDER BY device_id LIMIT ?`,
     ),
     insert: prepare<[string, string, string, Text, Text, number, number, number, string]>(
