@@ -96,6 +96,8 @@ export type JwtVerifier = (token: string, now: number, isClockRight: boolean) =>
 
 /** RFC 9068, 2.1, and what most issuers write; an ID token or a logout token of other types is no credential. */
 const ACCESS_TOKEN_TYPES: ReadonlySet<unknown> = new Set([undefined, 'jwt', 'at+jwt']);
+/** Of the years that RFC 3339 can write; a Date holds more, and not all that a number can be. */
+const LAST_SECOND = 253_402_300_799;
 const EDDSA = ['EdDSA', 'Ed25519'];
 
 export function jwtVerifier(keys: readonly JsonWebKey[], rules: JwtRules): JwtVerifier {
@@ -109,12 +111,14 @@ export function jwtVerifier(keys: readonly JsonWebKey[], rules: JwtRules): JwtVe
         audience: rules.audience,
         algorithms: rules.algorithms.flatMap((name) => (name === 'EdDSA' ? EDDSA : [name])),
         clockTolerance: rules.leewaySeconds,
-        currentDate: new Date(Math.max(now, nbf * 1_000)),
+        currentDate: new Date(Math.min(Math.max(now, nbf * 1_000), LAST_SECOND * 1_000)),
         requiredClaims: ['exp', 'sub'],
       });
       const { sub, exp } = payload;
       if (!ACCESS_TOKEN_TYPES.has(protectedHeader.typ?.toLowerCase().replace('application/', '')))
         return { fault: 'it is not an access token' };
+      if (exp !== undefined && exp > LAST_SECOND)
+        return { fault: 'its claim exp is after the year 9999: it counts seconds, not milliseconds' };
       if (typeof sub !== 'string' || sub === '' || exp === undefined) return { fault: 'it has no subject' };
       return { claims: { ...payload, sub, exp } };
     } catch (error) {

@@ -66,6 +66,22 @@ describe('a token of the identity provider', () => {
     expect(other.id).not.toBe(principal.id);
   });
 
+  it.each([
+    [{ preferred_username: 'a\u202Eb' }, 'ada'],
+    [{ preferred_username: ' \u2800' }, 'ada'],
+    [{ preferred_username: 'x'.repeat(70) }, 'x'.repeat(64)],
+    [{ sub: 'a\u202Eb' }, expect.stringMatching(/^[0-9a-f-]{36}$/)],
+    [{ sub: 'a\nb', preferred_username: 'Bo' }, 'Bo'],
+  ])('%j is called as a local token could be', async (claims, label) => {
+    const principal = await auth.authenticate(bearer(await issue(key, clock.now(), claims)));
+    expect(principal.label).toEqual(label);
+  });
+
+  it('with a beginning that no clock reaches is refused, also while the clock may be behind', async () => {
+    synchronised = false;
+    expect(await claimed({ nbf: 1e18 })).toContain('not valid yet');
+  });
+
   it.each(['ES256', 'RS256', 'PS256', 'EdDSA'])('is taken with %s', async (alg) => {
     key = issuerKey('k2', alg);
     writeFileSync(file, keySet(issuerKey('k1'), key));
@@ -80,6 +96,9 @@ describe('a token of the identity provider', () => {
     ['without an audience', { aud: undefined }, 'its claim aud'],
     ['without an end', { exp: undefined }, 'its claim exp'],
     ['whose end is no number', { exp: '9999999999' }, 'its claim exp'],
+    // No Date can hold it (ECMA-262, 21.4.1.1), and `GET /session` has to write it.
+    ['whose end is beyond all calendars', { exp: 1e18 }, 'its claim exp is after the year 9999'],
+    ['whose end is in milliseconds', { exp: 1_900_000_000_000 }, 'not milliseconds'],
     ['without a subject', { sub: undefined }, 'its claim sub'],
     ['with an empty subject', { sub: '' }, 'it has no subject'],
     ['for another system', { system_id: '00000000-0000-4000-8000-000000000000' }, 'system_id'],

@@ -4,6 +4,7 @@
  */
 import { createHash, type JsonWebKey } from 'node:crypto';
 import { GatehouseError } from '../errors.ts';
+import { printable } from '../http/fields.ts';
 import { type JwtClaims, type JwtVerifier, jwtVerifier } from '../jose.ts';
 import { type Principal, ROLES, type Role } from '../principal.ts';
 import type { IssuerKeys } from './issuer-keys.ts';
@@ -91,9 +92,10 @@ function principalOf(claims: JwtClaims, options: JwtOptions): Principal {
   const system = claimAt(claims, options.systemClaim);
   if (typeof system !== 'string' || system.toLowerCase() !== options.systemId)
     throw unauthorized(`its claim ${options.systemClaim} does not name this system`);
+  const id = uuidOf(options.issuer, claims.sub);
   return {
-    id: uuidOf(options.issuer, claims.sub),
-    label: labelOf(claims),
+    id,
+    label: labelOf(claims) ?? id,
     roles: new Set(rolesIn(claimAt(claims, options.rolesClaim))),
     via: 'jwt',
     expiresAt: claims.exp * 1_000,
@@ -115,10 +117,15 @@ function rolesIn(claim: unknown): Role[] {
   return ROLES.filter((role) => names.includes(role));
 }
 
-/** What a person would call the bearer, for log and audit; the id is what tells. */
-function labelOf({ preferred_username: name, sub }: JwtClaims): string {
-  const text = typeof name === 'string' && name !== '' ? name : sub;
-  return text.replaceAll(/[\p{Cc}\p{Cs}]/gu, '').slice(0, LABEL_MAX);
+/**
+ * What a person would call the bearer, for log and audit; the id is what tells. The first claim that a label may be, so
+ * that no text of an issuer passes for another bearer.
+ */
+function labelOf({ preferred_username: name, sub }: JwtClaims): string | undefined {
+  const candidates = [name, sub].filter((text) => typeof text === 'string');
+  return candidates
+    .map((text) => [...text].slice(0, LABEL_MAX).join(''))
+    .find((text) => printable.safeParse(text).success);
 }
 
 function unauthorized(fault: string): GatehouseError {
