@@ -24,7 +24,7 @@ import { openEncoderTable } from './encoders/table.ts';
 import { openEstate } from './estate.ts';
 import { openEvents } from './events/events.ts';
 import { openForwarder } from './events/forward.ts';
-import { openLiveStreams } from './events/live.ts';
+import { type LiveStreams, openLiveStreams } from './events/live.ts';
 import type { FieldOptions, FieldState } from './field/field.ts';
 import { announcedHost, certificateNames, hostOf } from './host-names.ts';
 import { interfaceOperations } from './interface.ts';
@@ -196,13 +196,14 @@ export async function openBase({ config, clock, log }: GatewayOptions, opening: 
       ...{ database, clock, audit, log, systemId, clockSynchronised, config: config.auth },
       directory: path('auth'),
       digest: (code) => vault.digest('login code', code),
+      ended: (principalId) => streams.recheck(principalId),
     }),
   );
   if (auth.issuerKeys) tasks.start('identity provider', auth.issuerKeys.run, ISSUER_BACKOFF);
   const bounds = config.upstream && { maxAgeMs: config.upstream.maxAge, maxBytes: config.upstream.maxBytes };
   const events = openEvents({ database, clock, systemId, clockSynchronised, log, bounds });
   tasks.start('event retention', events.keep);
-  const streams = openLiveStreams({ events, clock, log });
+  const streams: LiveStreams = openLiveStreams({ events, clock, log });
   tasks.start('event streams', streams.keep);
   if (config.upstream) {
     const { upstream } = config;

@@ -111,6 +111,19 @@ describe('a token', () => {
 });
 
 describe('the end of a token', () => {
+  it('is told to whoever holds something open for it', async () => {
+    const ended: string[] = [];
+    auth = openTestAuth({ database, clock, audited, ended });
+    const { id, principalId } = await create();
+    await auth.revoke(id, caller);
+    const { code } = await auth.createCode({ label: 'desk', roles: ['pms'] }, caller);
+    const from = { address: '192.0.2.1', correlationId: 'c' };
+    const { setCookie } = await auth.signIn(code, from);
+    const principal = await auth.authenticate(cookie(/=([^;]*)/.exec(setCookie)?.[1] ?? ''));
+    await auth.signOut({ principal, correlationId: 'c' });
+    expect(ended).toEqual([principalId, principal.id]);
+  });
+
   it('comes at once with its revocation, for good', async () => {
     const { token, id } = await create();
     const { status, revokedAt } = await auth.revoke(id, caller);

@@ -38,6 +38,8 @@ export interface AuthOptions {
   config: Config['auth'];
   systemId: string;
   clockSynchronised(): boolean;
+  /** A principal's token or session was revoked: what it still holds open is to end. */
+  ended(principalId: string): Promise<void>;
   /** For files of its own. */
   directory: string;
   /** A keyed digest of a login code, under a key outside the database. */
@@ -55,11 +57,11 @@ export function openAuth(options: AuthOptions): Auth {
   const failures = openFailures({ monotonic: clock.monotonic, rate, audit, log });
   const collectors = [marks.collect, failures.collect, time.collect];
   const upkeep = openUpkeep({ database, clock, log, collectors });
-  const tokens = openTokens({ database, now: time.now, audit, table, marks });
+  const tokens = openTokens({ database, now: time.now, audit, table, marks, ended: options.ended });
   const provider = config.oidc && openProvider(config.oidc, options, time);
   const signIn = openSignIn({
     ...{ database, audit, time, failures, codes: loginCodeTable(database), table, insert: tokens.insert },
-    digest: options.digest,
+    ...{ digest: options.digest, ended: options.ended },
   });
 
   if (!provider && tokens.list({ limit: 1 }).items.length === 0)

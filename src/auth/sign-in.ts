@@ -12,7 +12,7 @@ import type { KnownTime } from './known-time.ts';
 import { drawCode, readCode, spacedCode } from './login-code.ts';
 import type { LoginCode, LoginCodeRequest, Session } from './schema.ts';
 import type { LoginCodeTable, TokenTable } from './table.ts';
-import { type Caller, principalOf, type Tokens } from './tokens.ts';
+import { type Caller, principalOf, type Tokens, type TokensOptions } from './tokens.ts';
 
 /** Long enough to walk from the controller to a desk. */
 const CODE_LIFE_MS = 10 * 60_000;
@@ -45,6 +45,7 @@ export interface SignInOptions {
   codes: LoginCodeTable;
   table: TokenTable;
   insert: Tokens['insert'];
+  ended: TokensOptions['ended'];
   digest(code: string): string;
 }
 
@@ -113,6 +114,7 @@ export function openSignIn(options: SignInOptions): SignIn {
         if (!row || !table.revoke(row.id, time.now())) return;
         audit.record({ ...caller, action: 'session.end', object: `token/${row.id}`, outcome: 'done' });
       }, 'urgent');
+      await options.ended(principal.id);
       return sessionCookie('', 0);
     },
   };

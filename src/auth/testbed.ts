@@ -21,6 +21,8 @@ export interface AuthBed {
   /** Kept by a restart. */
   directory?: string;
   clockSynchronised?: () => boolean;
+  /** Principals whose credentials were revoked. */
+  ended?: string[];
 }
 
 export function openTestAuth(bed: AuthBed): Auth {
@@ -29,6 +31,7 @@ export function openTestAuth(bed: AuthBed): Auth {
     audit: { record: (entry: AuditEntry) => bed.audited.push(entry) },
     config: authConfig(bed.config ?? {}),
     directory: bed.directory ?? join(temporaryFolder(), 'auth'),
+    ended: async (principalId) => void bed.ended?.push(principalId),
     clockSynchronised: bed.clockSynchronised ?? (() => true),
     digest: (code) => createHash('sha256').update(`key ${code}`).digest('hex'),
   });

@@ -54,9 +54,11 @@ export interface TokensOptions {
   audit: Audit;
   table: TokenTable;
   marks: Marks;
+  /** Told of a principal whose credentials were revoked, after that commit: what it still holds open is to end. */
+  ended(principalId: string): Promise<void>;
 }
 
-export function openTokens({ database, now, audit, table, marks }: TokensOptions): Tokens {
+export function openTokens({ database, now, audit, table, marks, ended }: TokensOptions): Tokens {
   const hasExpired = (row: TokenRow) =>
     row.expired_at !== null || marks.seenExpired(row.id) || row.expires_at <= now();
   const shown = (row: TokenRow) =>
@@ -121,15 +123,18 @@ export function openTokens({ database, now, audit, table, marks }: TokensOptions
         next: last ? `${last.created_at}-${last.id}` : null,
       };
     },
-    revoke: (id, caller) =>
-      database.commit(() => {
+    async revoke(id, caller) {
+      const token = await database.commit(() => {
         const { label } = stored(id);
         if (table.revoke(id, now())) {
           const detail = { label };
           audit.record({ ...caller, action: 'token.revoke', object: `token/${id}`, outcome: 'done', detail });
         }
         return shown(stored(id));
-      }, 'urgent'),
+      }, 'urgent');
+      await ended(token.principalId);
+      return token;
+    },
   };
 }
 

@@ -271,6 +271,19 @@ describe('who may read what', () => {
     expect((await other.take(1))[0]?.name).toBe('heartbeat');
     expect(streams.count()).toBe(1);
   });
+
+  it('ends at once when its principal is looked at again, and nobody else is', async () => {
+    const stream = await follow();
+    const other = await follow({ token: 'front-desk/other' });
+    await Promise.all([stream.take(1), other.take(1)]);
+    revoked.add('front-desk').add('front-desk/other');
+    await streams.recheck(principalWith('pms').id);
+    expect(streams.count()).toBe(2);
+    await streams.recheck(principalWith('front-desk').id);
+    await stream.ended;
+    expect(stream.told.at(-1)).toMatchObject({ name: 'end', data: { reason: 'UNAUTHORIZED' } });
+    expect(streams.count()).toBe(1);
+  });
 });
 
 describe('limits', () => {

@@ -50,6 +50,8 @@ export type EndReason = 'UNAUTHORIZED' | 'TOO_MANY_STREAMS' | 'SHUTTING_DOWN';
 export interface LiveStreams {
   /** Never throws; the stream is closed by its reader, or ended with an `end` event. */
   open(reader: Reader): ReadableStream<Uint8Array>;
+  /** Looks at the credentials of a principal's streams now, since they may have ended. Never rejects. */
+  recheck(principalId: string): Promise<void>;
   /** Heartbeats; for supervise. Ends only by its signal. */
   keep(signal: AbortSignal): Promise<never>;
   /** How many are open. */
@@ -130,6 +132,9 @@ export function openLiveStreams({ events, clock, log }: LiveOptions): LiveStream
           ring(stream);
         },
       );
+    },
+    async recheck(principalId) {
+      for (const stream of streams) if (stream.principal.id === principalId) await checkCredentials(stream);
     },
     async keep(signal) {
       for (;;) {
