@@ -168,6 +168,8 @@ describe('hostile and broken clients', () => {
     ['two lengths', `${chunked}Content-Length: 2\r\n\r\n0\r\n\r\n{}`],
     ['no Host', 'GET /slow HTTP/1.1\r\n\r\n'],
     ['two Hosts', 'GET /slow HTTP/1.1\r\nHost: gate\r\nHost: gate\r\n\r\n'],
+    ['a dot for a segment', 'GET /slow/. HTTP/1.1\r\nHost: gate\r\n\r\n'],
+    ['two dots for a segment', 'GET /echo/%2e./slow?a=1 HTTP/1.1\r\nHost: gate\r\n\r\n'],
     ['a bad Host', 'GET /slow HTTP/1.1\r\nHost: a b@c\r\nConnection: close\r\n\r\n'],
     ['a space in a header name', 'GET / HTTP/1.1\r\nHost: gate\r\nX Y: 1\r\n\r\n'],
     ['a backslash in the path', 'GET /\\slow HTTP/1.1\r\nHost: gate\r\nConnection: close\r\n\r\n'],

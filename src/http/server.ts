@@ -55,6 +55,8 @@ const TIMES: ServerTimes = {
 const HEADERS_MAX_BYTES = 8_192;
 /** A flood must not become one of the log. */
 const REFUSALS_TOLD_EVERY_MS = 60_000;
+/** Would be taken out of a URL, and what is left names something else (RFC 3986, 5.2.4; WHATWG URL, 4.1: %2e too). */
+const DOT_SEGMENT = /^[^?#]*\/(\.|%2e){1,2}([/?#]|$)/i;
 /** When the kernel starts to probe a silent peer. */
 const TCP_PROBE_AFTER_MS = 30_000;
 
@@ -238,8 +240,13 @@ function requestListener({ app, log }: ServeOptions) {
   return (incoming: IncomingMessage, outgoing: ServerResponse) => {
     // Node keeps the first; a proxy in front may go by the last (RFC 9112, 3.2: either is refused).
     const hosts = incoming.headersDistinct.host?.length ?? 0;
-    if (hosts === 1) return listener(incoming, outgoing);
-    refuse(outgoing, 'VALIDATION_FAILED', `Send one Host header; this request has ${hosts || 'none'}.`);
+    if (hosts !== 1) {
+      const message = `Send one Host header; this request has ${hosts || 'none'}.`;
+      return refuse(outgoing, 'VALIDATION_FAILED', message);
+    }
+    if (DOT_SEGMENT.test(incoming.url ?? ''))
+      return refuse(outgoing, 'VALIDATION_FAILED', 'No part of the path may be "." or "..".');
+    return listener(incoming, outgoing);
   };
 }
 

@@ -63,12 +63,15 @@ describe('the body of 4.3', () => {
 });
 
 describe('the paths and queries', () => {
-  it.each(['a', 'R-1_2.3~x', 'x'.repeat(128)])('take the requestId %s', (requestId) => {
+  it.each(['a', '...', '.a', 'R-1_2.3~x', 'x'.repeat(128)])('take the requestId %s', (requestId) => {
     expect(requestParams.safeParse({ encoderId: 'desk-1', requestId }).success).toBe(true);
   });
-  it.each(['', 'x'.repeat(129), 'a b', 'a/b', 'ä', 'a\n'])('refuse the requestId %j', (requestId) => {
-    expect(requestParams.safeParse({ encoderId: 'desk-1', requestId }).success).toBe(false);
-  });
+  it.each(['', '.', '..', 'x'.repeat(129), 'a b', 'a/b', 'ä', 'a\n'])(
+    'refuse the requestId %j',
+    (requestId) => {
+      expect(requestParams.safeParse({ encoderId: 'desk-1', requestId }).success).toBe(false);
+    },
+  );
   it('refuse limits and cursors out of range', () => {
     for (const query of [
       { limit: '0' },

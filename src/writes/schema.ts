@@ -20,7 +20,10 @@ const encoderId = z
   .openapi({ example: 'desk-1' });
 const requestId = z
   .string()
-  .regex(/^[A-Za-z0-9._~-]{1,128}$/, 'expected 1 to 128 letters, digits, ., _, ~ or -')
+  .regex(
+    /^(?!\.{1,2}$)[A-Za-z0-9._~-]{1,128}$/,
+    'expected 1 to 128 letters, digits, ., _, ~ or -, and more than one or two dots',
+  )
   .openapi({ description: 'Chosen by the caller; the same request sent again is accepted once' });
 const keyId = z.guid('expected a UUID').toLowerCase();
 const dateTime = z.iso.datetime();
