@@ -1,6 +1,7 @@
 /**
- * `npm run demo`: Gatehouse with a simulated site around it. Starts the daemon, a notification broker and two
- * encoders, registers these, writes three keys while every card shows its progress, and stays up to be tried.
+ * `npm run demo`: Gatehouse with a simulated site around it. Starts the daemon, a notification broker, two encoders,
+ * buses and Zigbee gateways, registers the encoders, writes three keys while every card shows its progress and forty
+ * locks join, and stays up to be tried.
  */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -70,11 +71,11 @@ async function run({ directory, ...flags }: Flags): Promise<number> {
   const opening = openSite({ directory, ...flags }, screen, stack, (pid) => pids.push(pid));
   const site = await Promise.race([opening, gone]);
   if (!site) return EXIT.interrupted;
-  const writing = Promise.race([writeThreeKeys(site, screen), unexpectedEnd(site)]);
-  const written = await Promise.race([writing.then(() => true), gone]);
-  if (!written) return EXIT.interrupted;
+  const showing = Promise.race([writeThreeKeys(site, screen).then(() => site.doors), unexpectedEnd(site)]);
+  const doors = await Promise.race([showing, gone]);
+  if (!doors) return EXIT.interrupted;
 
-  const description = describe(site);
+  const description = describe(site, doors);
   await writeDemoFile(directory, description);
   if (flags.once) {
     screen.done('Three keys are written and their events have arrived upstream');

@@ -59,12 +59,14 @@ function start(...args: string[]): Demo {
 }
 
 const readDemo = () => JSON.parse(readFileSync(demoFile(directory), 'utf8')) as DemoFile;
+const UUID = /^[0-9a-f-]{36}$/;
+const roomsFrom = (first: number) => Array.from({ length: 20 }, (_, index) => `Room ${first + index}`);
 const isAlive = (pid: number) => existsSync(`/proc/${pid}`);
 async function gone(pid: number): Promise<void> {
   while (isAlive(pid)) await new Promise((resolve) => setImmediate(resolve));
 }
 
-it('writes three keys, says each step, leaves demo.json and ends with 0', { timeout: 60_000 }, async () => {
+it('writes three keys, says each step, leaves demo.json and ends with 0', { timeout: 120_000 }, async () => {
   const demo = start('--data', directory, '--once', ...FREE);
   expect(await demo.ended, demo.output()).toEqual({ code: 0, signal: null });
   for (const key of ['key 1', 'key 2', 'key 3']) {
@@ -85,7 +87,17 @@ it('writes three keys, says each step, leaves demo.json and ends with 0', { time
     mqtt: { url: expect.stringMatching(/^mqtts:\/\/127\.0\.0\.1:\d+$/) },
     upstream: { url: expect.stringMatching(/^mqtt:/), topic: expect.stringContaining(rest.systemId) },
     encoders: [{ id: 'desk-1' }, { id: 'desk-2' }],
-    ...{ doors: [], zgates: [], networks: [] },
+    networks: [{ id: expect.stringMatching(UUID) }],
+  });
+  expect(rest.zgates).toHaveLength(2);
+  for (const { deviceId, simulatorControl } of rest.zgates) {
+    expect(deviceId).toMatch(UUID);
+    expect(simulatorControl).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+  }
+  expect(rest.doors.map(({ name }) => name)).toEqual([101, 201].flatMap(roomsFrom));
+  expect(rest.doors[0]).toMatchObject({
+    id: expect.stringMatching(UUID),
+    simulatorControl: `${rest.zgates[0]?.simulatorControl}/locks/${rest.doors[0]?.mac}`,
   });
   const at = (bus: string) => rest.rs485.filter((one) => one.bus === bus).map(({ address }) => address);
   // Of ten on the first bus, two are dead.
@@ -96,13 +108,13 @@ it('writes three keys, says each step, leaves demo.json and ends with 0', { time
 });
 
 it('stays up, can be tried, ends with Ctrl-C, and goes on with what was there', {
-  timeout: 120_000,
+  timeout: 240_000,
 }, async () => {
   const first = start('--data', directory, ...FREE);
   await first.prints('Ctrl-C ends it');
-  const { systemId, pid } = readDemo();
+  const { systemId, pid, doors } = readDemo();
   const commands = first.output().match(/curl (.|\n)*?(?=\n\n)/g) ?? [];
-  const [list, write, look, fire, press, kill] = commands;
+  const [list, write, look, fire, press, kill, , unlock, change, fade] = commands;
   const answer = JSON.parse(await run('sh', '-c', list ?? ''));
   expect(answer.items.map(({ id }: { id: string }) => id)).toEqual(['desk-1', 'desk-2']);
   const { requestId } = JSON.parse(await run('sh', '-c', write ?? ''));
@@ -115,6 +127,16 @@ it('stays up, can be tried, ends with Ctrl-C, and goes on with what was there', 
   const [, lookAgain = ''] = /\n(.*)$/.exec(press ?? '') ?? [];
   await expect.poll(() => run('sh', '-c', lookAgain)).toMatch(/"edges":\{"input0":\{"total":1,/);
   expect(await run('sh', '-c', kill ?? '')).toMatch(/"dead":true[\s\S]*"id":"bus-2"/);
+  expect(await run('sh', '-c', unlock ?? '')).toMatch(
+    /"outcome":"confirmed"[\s\S]*"executed":\[\{[^}]*"what":"unlock"/,
+  );
+  const [changed, changedNow] = JSON.parse(`[${(await run('sh', '-c', change ?? '')).replace('}{', '},{')}]`);
+  expect(changedNow.applied.versions.doorVersion).toBe(changed.version);
+  const sent = changedNow.applied.payloads.map((one: string) => Buffer.from(one, 'base64').toString());
+  expect(sent.join('')).toContain('Suite 101');
+  await run('sh', '-c', fade ?? '');
+  const [, readAgain = ''] = /\n(.*)$/.exec(fade ?? '') ?? [];
+  await expect.poll(() => run('sh', '-c', readAgain)).toMatch(/"lqiOK":false[\s\S]*"lqi":40\b/);
   first.child.kill('SIGINT');
   expect(await first.ended, first.output()).toEqual({ code: 0, signal: null });
   expect(isAlive(pid)).toBe(false);
@@ -130,6 +152,8 @@ it('stays up, can be tried, ends with Ctrl-C, and goes on with what was there', 
     token: again.tokens['service-tool'],
   });
   expect(body.connectionState).toMatchObject({ connected: true });
+  expect(again.doors.map(({ id }) => id)).toEqual(doors.map(({ id }) => id));
+  expect(again.doors[0]?.name).toBe('Suite 101');
   // Killed with -9, it takes its children along all the same.
   second.child.kill('SIGKILL');
   await second.ended;

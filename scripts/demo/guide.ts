@@ -4,6 +4,7 @@ import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Role } from '../../test/simulators/daemon.ts';
 import type { Rs485Device } from './buses.ts';
+import type { DemoDoor } from './gateways.ts';
 
 /** DIR/demo.json. File paths are absolute. */
 export interface DemoFile {
@@ -20,10 +21,12 @@ export interface DemoFile {
   /** Where events arrive; `topic` is a filter to subscribe to. */
   upstream: { url: string; topic: string };
   encoders: { id: string }[];
-  doors: { id: string }[];
+  /** With a lock on a Zigbee gateway; `simulatorControl` is the URL of the lock in its simulator. */
+  doors: DemoDoor[];
   /** Those that answer; `simulatorControl` is the URL of the device in its simulator. */
   rs485: Rs485Device[];
-  zgates: { deviceId: string }[];
+  /** `simulatorControl` is the URL of the simulator of the gateway and its locks. */
+  zgates: { deviceId: string; simulatorControl: string }[];
   networks: { id: string }[];
 }
 
@@ -74,7 +77,7 @@ Try next, in another terminal:
   # follow the events with any MQTT client
   mosquitto_sub -h ${hostname} -p ${port} -t '${upstream.topic}'
 
-${relay(demo, curl('service-tool'))}
+${relay(demo, curl('service-tool'))}${door(demo, curl('front-desk-admin'))}
   # bring an encoder of your own: openssl, curl and Python with paho-mqtt
   test/independent/encoder.sh ${quote(demoFile(directory))} my-encoder
 
@@ -106,6 +109,28 @@ function relay({ baseUrl, rs485 }: DemoFile, curl: string): string {
   # give the last reader of bus-3 its key (OSDP), and see that it is spoken to in a secure channel
   ${curl} -X POST ${baseUrl}/network/rs485/buses/bus-3/pair -H 'Content-Type: application/json' -d '{"address": 3}'
   ${curl} '${baseUrl}/network/rs485?bus=bus-3'
+`;
+}
+
+/** The first door and its lock. */
+function door({ baseUrl, productSegment, doors }: DemoFile, curl: string): string {
+  const [first] = doors;
+  if (!first) return '';
+  const { id, name, simulatorControl } = first;
+  const url = `${baseUrl}/${productSegment}/doors/${id}`;
+  return `
+  # unlock ${name}, and see what its lock did
+  ${curl} -X POST ${url}/unlock
+  curl ${simulatorControl}
+
+  # change the door; a moment later \`applied\` has the frames that its lock acknowledged
+  ${curl} -X PUT ${url} -H 'Content-Type: application/json' -d '{"name": "Suite 101"}'
+  sleep 1
+  ${curl} ${url}
+
+  # let the signal of the lock fade, and see it in the connectionState of the door
+  curl -X POST ${simulatorControl} -d '{"lqi": 40, "manual": "lock"}'
+  ${curl} ${url}
 `;
 }
 

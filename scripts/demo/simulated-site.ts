@@ -1,4 +1,4 @@
-/** The site of the demo: the daemon, a notification broker, two encoders, three RS-485 buses. */
+/** The site of the demo: the daemon, a notification broker, two encoders, three RS-485 buses, two Zigbee gateways. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,6 +17,14 @@ import {
   setUpRelay,
 } from './buses.ts';
 import type { Flags } from './flags.ts';
+import {
+  bringUpGateways,
+  type DemoDoor,
+  type DemoGateway,
+  gatewaySettings,
+  NETWORK,
+  openGateways,
+} from './gateways.ts';
 import type { DemoFile } from './guide.ts';
 import type { Key, Screen } from './screen.ts';
 
@@ -26,6 +34,9 @@ export interface Site {
   encoders: SiteEncoder[];
   buses: DemoBus[];
   rs485: Rs485Device[];
+  gateways: DemoGateway[];
+  /** Once all locks have joined, which goes on meanwhile. */
+  doors: Promise<DemoDoor[]>;
   tokens: Record<Role, string>;
   factory: { caCert: string; caKey: string };
   systemId: string;
@@ -55,11 +66,13 @@ export async function openSite(
   const upstream = stack.use(await openUpstream());
   upstream.onEvent = (event) => screen.event(event);
   const buses = await openBuses(join(directory, 'buses'), stack);
-  for (const { simulated } of buses) started(simulated.pid);
+  const gateways = await openGateways(join(directory, 'gateways'), stack);
+  for (const { simulated } of [...buses, ...gateways]) started(simulated.pid);
+  const wiring = gatewaySettings(gateways);
   const daemon = stack.use(
     await openDaemon({
       ...{ directory, http, mqtt, vendorRoots: [factoryFiles.caCert], upstreamUrl: upstream.url },
-      more: { links: linksOf(buses) },
+      more: { ...wiring, links: [...linksOf(buses), ...wiring.links] },
     }),
   );
   const since = performance.now();
@@ -69,6 +82,9 @@ export async function openSite(
 
   const tokens = {} as Record<Role, string>;
   for (const role of ROLES) tokens[role] = await daemon.createToken(role);
+  const doors = bringUpGateways(daemon, gateways, tokens, screen);
+  // Awaited at the end, by which it may have failed.
+  doors.catch(() => undefined);
   const { body: status } = await daemon.callLocally('GET', '/local/status');
   const encoders: SiteEncoder[] = [];
   for (const id of ENCODERS) {
@@ -81,7 +97,8 @@ export async function openSite(
   }
   const rs485 = await bringUpBuses(daemon, buses, tokens['service-tool'], screen);
   const systemId = String(status.systemId);
-  return { daemon, upstream, encoders, buses, rs485, tokens, factory: factoryFiles, systemId };
+  const wired = { buses, rs485, gateways, doors };
+  return { daemon, upstream, encoders, ...wired, tokens, factory: factoryFiles, systemId };
 }
 
 async function bringUpBuses(
@@ -163,7 +180,8 @@ export async function writeThreeKeys(
   }
 }
 
-export function describe({ daemon, upstream, encoders, rs485, tokens, factory, systemId }: Site): DemoFile {
+export function describe(site: Site, doors: DemoDoor[]): DemoFile {
+  const { daemon, upstream, encoders, rs485, gateways, tokens, factory, systemId } = site;
   return {
     baseUrl: daemon.baseUrl,
     caFile: daemon.caFile,
@@ -176,18 +194,21 @@ export function describe({ daemon, upstream, encoders, rs485, tokens, factory, s
     mqtt: { url: daemon.encoderUrl },
     upstream: { url: upstream.url, topic: `gatehouse/1/${systemId}/encoders/+/events` },
     encoders: encoders.map(({ id }) => ({ id })),
-    doors: [],
+    doors,
     rs485,
-    zgates: [],
-    networks: [],
+    zgates: gateways.map(({ floor: { deviceId }, simulated: { control } }) => ({
+      ...{ deviceId, simulatorControl: control },
+    })),
+    networks: [{ id: NETWORK }],
   };
 }
 
-/** Throws when the daemon, an encoder or a bus ends though nobody asked for it. */
-export async function unexpectedEnd({ daemon, encoders, buses }: Site): Promise<never> {
+/** Throws when the daemon, an encoder, a bus or a gateway ends though nobody asked for it. */
+export async function unexpectedEnd({ daemon, encoders, buses, gateways }: Site): Promise<never> {
   const ends = [
     ...encoders.map(({ id, process }) => process.exited.then(() => `encoder ${id}`)),
     ...buses.map(({ id, simulated }) => simulated.exited.then(() => `the simulator of ${id}`)),
+    ...gateways.map(({ floor, simulated }) => simulated.exited.then(() => `the gateway of ${floor.name}`)),
   ];
   const who = await Promise.race([...ends, daemon.exited().then(() => 'Gatehouse')]);
   throw new Error(`${who} has ended by itself. The end of the log:\n${logTail(daemon.logFile)}`);
