@@ -28,7 +28,7 @@ export function openSnapshots(options: {
   let isDue = network.radio().formed;
   let soon = new AbortController();
 
-  async function take(): Promise<void> {
+  async function take(signal: AbortSignal): Promise<void> {
     try {
       const radio = network.radio();
       await radio.save();
@@ -36,6 +36,7 @@ export function openSnapshots(options: {
       const snapshot = { archive, locks: options.locks(), hwId: radio.hwId, zigbeeChannel: radio.channel };
       await outbox.told('snapshot', snapshot satisfies Snapshot);
     } catch (error) {
+      if (signal.aborted) return;
       const reason = redact(error instanceof Error ? error.message : 'no reason');
       log.warn({ reason }, 'no snapshot of the network could be taken; the next one is tried in time');
     }
@@ -55,7 +56,7 @@ export function openSnapshots(options: {
         await clock.sleep(waitMs, AbortSignal.any([signal, soon.signal])).catch(() => undefined);
         signal.throwIfAborted();
         if (soon.signal.aborted) continue;
-        await take();
+        await take(signal);
         waitMs = EVERY_MS;
       }
     },
