@@ -34,6 +34,7 @@ const WELL: Status = {
     batches: 7,
     jobs: 9,
     failures: 0,
+    failing: false,
     queued: 0,
     lastCommitMilliseconds: 0.26,
     freeBytes: 2_000_000_000,
@@ -115,7 +116,13 @@ it.each<[Partial<Status>, string, string, RegExp]>([
     'doubtful',
     /2 gaps/,
   ],
-  [{ database: { ...WELL.database, failures: 1 } }, 'database', 'bad', /1 failed commit: check the disk/],
+  [
+    { database: { ...WELL.database, failures: 1, failing: true } },
+    'database',
+    'bad',
+    /1 failed commit: check the disk/,
+  ],
+  [{ database: { ...WELL.database, failures: 1 } }, 'database', 'good', /1 failed commit before, good since/],
   [{ database: { ...WELL.database, lastCommitMilliseconds: 800 } }, 'database', 'doubtful', /800\.0 ms/],
   [
     { field: { hosts: [{ id: 'f', pid: null, restarts: 2, heartbeatAgeMs: null }], links: [] } },

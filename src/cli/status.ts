@@ -101,19 +101,20 @@ function upstreamFinding(upstream: Status['upstream']): Finding {
 }
 
 function databaseFinding(database: Status['database']): Finding {
-  const { bytes, jobs, batches, failures, queued, lastCommitMilliseconds, space } = database;
+  const { bytes, jobs, batches, failures, failing, queued, lastCommitMilliseconds, space } = database;
   const { freeBytes, plentyBytes } = database;
   const parts = [
     `${size(bytes)}; ${jobs} jobs in ${plural(batches, 'commit')}, the last in ${lastCommitMilliseconds.toFixed(1)} ms`,
   ];
   if (queued > 0) parts.push(`${queued} queued`);
-  if (failures > 0) parts.push(`${plural(failures, 'failed commit')}: check the disk (df, dmesg)`);
+  const remedy = failing ? ': check the disk (df, dmesg)' : ' before, good since';
+  if (failures > 0) parts.push(`${plural(failures, 'failed commit')}${remedy}`);
   if (freeBytes !== null) parts.push(`${size(freeBytes)} free on its disk`);
   const needed = plentyBytes === null ? '' : `, until ${size(plentyBytes)} are free`;
   if (space === 'short') parts.push(`telemetry is not stored any more: make room${needed} (df -h)`);
   if (space === 'full') parts.push(`full: only urgent work is stored; make room now${needed} (df -h)`);
   if (space !== 'plenty') return { severity: 'bad', subject: 'database', text: parts.join('; ') };
-  const severity = failures > 0 ? 'bad' : lastCommitMilliseconds > COMMIT_SLOW_MS ? 'doubtful' : 'good';
+  const severity = failing ? 'bad' : lastCommitMilliseconds > COMMIT_SLOW_MS ? 'doubtful' : 'good';
   return { severity, subject: 'database', text: parts.join('; ') };
 }
 

@@ -117,9 +117,11 @@ it('fails every job when COMMIT fails, and goes on with the same statements', as
   ]);
   expect(faults).toEqual([expect.objectContaining({ code: 'SQLITE_CONSTRAINT_FOREIGNKEY' })]);
   expect(stored()).toEqual([]);
+  await group.commit(() => {});
+  expect(group.figures()).toMatchObject({ failures: 1, failing: true, batches: 1 });
   await group.commit(() => insert.run('b'));
   expect(stored()).toEqual(['b']);
-  expect(group.figures()).toMatchObject({ failures: 1, batches: 1, jobs: 1 });
+  expect(group.figures()).toMatchObject({ failures: 1, failing: false, batches: 2, jobs: 2 });
 });
 
 it('fails every job when the disk is full, refuses further ones, and recovers when there is room', async () => {

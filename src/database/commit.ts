@@ -36,6 +36,8 @@ export interface CommitFigures {
   batches: number;
   jobs: number;
   failures: number;
+  /** The last commit failed, and none since has stored anything. */
+  failing: boolean;
   lastBatchSize: number;
   lastMilliseconds: number;
   queued: number;
@@ -65,7 +67,8 @@ export interface GroupCommitOptions {
 export function openGroupCommit(options: GroupCommitOptions): GroupCommit {
   const { connection, space, monotonic, committed = () => {}, failed } = options;
   const queue: Waiting[] = [];
-  const figures = { batches: 0, jobs: 0, failures: 0, lastBatchSize: 0, lastMilliseconds: 0 };
+  const figures = { batches: 0, jobs: 0, failures: 0, failing: false, lastBatchSize: 0, lastMilliseconds: 0 };
+  const changed = connection.prepare<[], { total: number }>('SELECT total_changes() AS total');
   let armed = false;
   let closed = false;
   let broken = false;
@@ -99,7 +102,10 @@ export function openGroupCommit(options: GroupCommitOptions): GroupCommit {
     if (broken) connection.reopen();
     broken = false;
     const started = monotonic();
+    // One that changes nothing, such as the watchdog's, does not touch the disk.
+    const changesBefore = figures.failing ? changed.get()?.total : undefined;
     const settled = transaction(connection, batch);
+    if (figures.failing) figures.failing = changed.get()?.total === changesBefore;
     committed(batch.length, monotonic() - started);
     figures.batches += 1;
     figures.jobs += batch.length;
@@ -108,6 +114,7 @@ export function openGroupCommit(options: GroupCommitOptions): GroupCommit {
 
   function refuse(batch: Waiting[], error: unknown): void {
     figures.failures += 1;
+    figures.failing = true;
     failed(error);
     broken = !isDiskFull(error) && !isHeld(error);
     const refusal = storageUnavailable(error);
@@ -127,22 +134,9 @@ export function openGroupCommit(options: GroupCommitOptions): GroupCommit {
 
   return {
     commit<T>(job: () => T, urgency: Urgency = 'normal'): Promise<T> {
-      if (closed)
-        return Promise.reject(
-          new GatehouseError('SHUTTING_DOWN', 'The gateway is stopping; try again in a minute.'),
-        );
+      if (closed) return Promise.reject(stopping());
       if (!space.admits(urgency)) return Promise.reject(diskFull());
-      if (queue.length >= QUEUE_MAX) {
-        return Promise.reject(
-          new GatehouseError(
-            'STORAGE_UNAVAILABLE',
-            'Too much work waits for the disk; try again in a second.',
-            {
-              retryAfterSeconds: 1,
-            },
-          ),
-        );
-      }
+      if (queue.length >= QUEUE_MAX) return Promise.reject(overloaded());
       return new Promise<T>((resolve, reject) => {
         queue.push({ job, urgency, resolve, reject });
         arm();
@@ -154,6 +148,15 @@ export function openGroupCommit(options: GroupCommitOptions): GroupCommit {
       while (queue.length > 0) flush();
     },
   };
+}
+
+function stopping(): GatehouseError {
+  return new GatehouseError('SHUTTING_DOWN', 'The gateway is stopping; try again in a minute.');
+}
+
+function overloaded(): GatehouseError {
+  const message = 'Too much work waits for the disk; try again in a second.';
+  return new GatehouseError('STORAGE_UNAVAILABLE', message, { retryAfterSeconds: 1 });
 }
 
 /** Runs the batch and commits it; returns what to call once everything is durable. Throws when the batch as a whole failed. */

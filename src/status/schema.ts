@@ -40,6 +40,9 @@ export const status = z
       batches: count,
       jobs: count,
       failures: count,
+      failing: z
+        .boolean()
+        .openapi({ description: 'The last commit failed, and none since has stored anything' }),
       queued: count,
       lastCommitMilliseconds: z.number().min(0),
       freeBytes: count

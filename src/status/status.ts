@@ -20,7 +20,7 @@ export interface StatusSources {
   /** Undefined without an upstream in the configuration. */
   upstreamUrl: string | undefined;
   backlog(): Backlog;
-  commits(): Pick<Status['database'], 'batches' | 'jobs' | 'failures' | 'queued'> & {
+  commits(): Pick<Status['database'], 'batches' | 'jobs' | 'failures' | 'failing' | 'queued'> & {
     lastMilliseconds: number;
   };
   space(): Pick<Status['database'], 'freeBytes' | 'plentyBytes' | 'space'>;
@@ -58,7 +58,7 @@ export function openStatus(sources: StatusSources): () => Status {
   const startedAt = new Date(clock.now()).toISOString();
   const started = clock.monotonic();
   return () => {
-    const { batches, jobs, failures, queued, lastMilliseconds } = sources.commits();
+    const { batches, jobs, failures, failing, queued, lastMilliseconds } = sources.commits();
     return {
       version: sources.version,
       systemId: sources.systemId,
@@ -74,6 +74,7 @@ export function openStatus(sources: StatusSources): () => Status {
         batches,
         jobs,
         failures,
+        failing,
         queued,
         lastCommitMilliseconds: lastMilliseconds,
         ...sources.space(),
