@@ -1,5 +1,7 @@
 /** Who drives a bus: the gateway, and what one writes with a library. All poll as fast as they can, and close relays when asked. */
 import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openChild } from '../../simulators/child.ts';
 import type { GatewayPlan, Told } from './gateway.ts';
@@ -37,11 +39,26 @@ const GATEWAY = join(import.meta.dirname, 'gateway.ts');
 const MODBUS_SERIAL_LOOP = join(import.meta.dirname, 'modbus-serial-loop.ts');
 const LIBMODBUS_LOOP = join(import.meta.dirname, 'libmodbus-loop.c');
 
-/** The field side of the gateway with its host. Resolves when every device is met. */
-export async function openGateway(
+/**
+ * The field side of the gateway with its host, which has been started before: the first start makes the code cache, as
+ * it does for the daemon, takes longer and needs more memory. Resolves when every device is met.
+ */
+export async function openGateway(links: GatewayPlan['links'], pollEveryMs: number): Promise<Gateway> {
+  await using stack = new AsyncDisposableStack();
+  const cache = mkdtempSync(join(tmpdir(), 'gatehouse-bench-cache-'));
+  stack.defer(() => rmSync(cache, { recursive: true, force: true }));
+  const environment = { NODE_COMPILE_CACHE: cache };
+  const { [Symbol.asyncDispose]: close } = await startGateway(links, pollEveryMs, environment);
+  await close();
+  const gateway = stack.use(await startGateway(links, pollEveryMs, environment));
+  const open = stack.move();
+  return { ...gateway, [Symbol.asyncDispose]: () => open.disposeAsync() };
+}
+
+async function startGateway(
   links: GatewayPlan['links'],
   pollEveryMs: number,
-  environment: Record<string, string> = {},
+  environment: Record<string, string>,
 ): Promise<Gateway> {
   await using stack = new AsyncDisposableStack();
   const child = stack.use(openChild<Told>({ args: [GATEWAY], environment }));

@@ -1,7 +1,4 @@
 /** The memory of the host that has all buses of a large site. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { residentMegabytes } from '../desk.ts';
 import type { BenchTable } from '../table.ts';
@@ -26,12 +23,7 @@ export async function benchBusMemory(): Promise<BenchTable> {
     const { port } = buses.use(await openBenchBus(BAUD_RATE, UNITS, { pacing: 'cheap' }));
     links.push({ id: `bus-${index}`, port, baudRate: BAUD_RATE, units: UNITS });
   }
-  const cache = mkdtempSync(join(tmpdir(), 'gatehouse-bench-cache-'));
-  buses.defer(() => rmSync(cache, { recursive: true, force: true }));
-  const environment = { NODE_COMPILE_CACHE: cache };
-  // The first start makes the code cache, as it does for the daemon, and needs more.
-  await (await openGateway(links, POLL_EVERY_MS, environment))[Symbol.asyncDispose]();
-  await using gateway = await openGateway(links, POLL_EVERY_MS, environment);
+  await using gateway = await openGateway(links, POLL_EVERY_MS);
   const before = cpuSeconds(gateway.hostPid());
   let most = 0;
   for (let second = 0; second < SECONDS; second += 1) {

@@ -2,6 +2,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { SimulatedBus } from '../../simulators/bus/bus.ts';
 import { monotonicMs } from '../../simulators/bus/time.ts';
 import { type BenchTable, quantile, type Row } from '../table.ts';
 import { type Gateway, openGateway } from './contenders.ts';
@@ -14,6 +16,10 @@ const KILLS = 5;
 const HANG_UPS = 20;
 const KILL_TARGET_MS = 2_000;
 const REPLUG_TARGET_MS = 1_000;
+const UNPLUGGED_MS = 3_000;
+/** Longer than any exchange. */
+const EXCHANGE_MS = 100;
+const LOOK_EVERY_MS = 5;
 const TIMEOUT_MS = 30_000;
 
 export async function benchBusRecovery(): Promise<BenchTable> {
@@ -28,53 +34,65 @@ export async function benchBusRecovery(): Promise<BenchTable> {
   const kills: Recovery[] = [];
   for (let count = 0; count < KILLS; count += 1) {
     process.kill(gateway.hostPid(), 'SIGKILL');
-    kills.push(await recoveryAfter(gateway, monotonicMs()));
+    kills.push(await recovery(bus, gateway));
   }
   const replugs: Recovery[] = [];
   for (let count = 0; count < HANG_UPS; count += 1) {
     const pulledAt = monotonicMs();
     await bus.hangUp();
-    await gateway.waitFor((told) => downSince(told, pulledAt), TIMEOUT_MS);
+    await gateway.waitFor((told) => isDownSince(told, pulledAt), TIMEOUT_MS);
+    // A while, so that the link has begun to wait longer before it tries again.
+    await sleep(UNPLUGGED_MS);
     await bus.replug();
-    replugs.push(await recoveryAfter(gateway, monotonicMs()));
+    replugs.push(await recovery(bus, gateway));
   }
   return {
     title: `RS-485 at ${BAUD_RATE} baud, ten controllers: back after a fault`,
     rows: [
-      row(`kill -9 of the host, ${KILLS} times`, kills, KILL_TARGET_MS),
-      row(`adapter pulled and plugged in again, ${HANG_UPS} times`, replugs, REPLUG_TARGET_MS),
+      ...rows(`kill -9 of the host, ${KILLS} times`, kills, KILL_TARGET_MS),
+      ...rows(`adapter pulled and plugged in again, ${HANG_UPS} times`, replugs, REPLUG_TARGET_MS),
     ],
-    notes: [
-      'First: the first device is met and read again, from the kill or the replug on. All: the last of the ten.',
-    ],
+    notes: ['Met again: who it is, its settings and its state were read anew, at once for all ten.'],
   };
 }
 
 interface Recovery {
-  firstMs: number;
-  allMs: number;
+  firstReplyMs: number;
+  allMetMs: number;
 }
 
-async function recoveryAfter(gateway: Gateway, since: number): Promise<Recovery> {
+/** From now on. */
+async function recovery(bus: SimulatedBus, gateway: Gateway): Promise<Recovery> {
+  const since = monotonicMs();
+  // What was under way when the fault came is over by then, and no host is back so soon.
+  await sleep(EXCHANGE_MS);
+  const { exchanges } = await bus.stats();
+  while ((await bus.stats()).exchanges === exchanges) {
+    if (monotonicMs() - since > TIMEOUT_MS) throw new Error('the bus did not come back');
+    await sleep(LOOK_EVERY_MS);
+  }
+  const firstReplyMs = monotonicMs() - since;
   const met = (told: readonly Told[]) =>
-    told.filter(({ kind, ...rest }) => kind === 'met' && 'at' in rest && rest.at > since);
+    told.filter((one) => one.kind === 'met').filter(({ at }) => at > since);
   await gateway.waitFor((told) => met(told).length >= UNITS.length, TIMEOUT_MS);
-  const times = met(gateway.told()).map((told) => ('at' in told ? told.at - since : Number.NaN));
-  return { firstMs: Math.min(...times), allMs: Math.max(...times) };
+  return { firstReplyMs, allMetMs: Math.max(...met(gateway.told()).map(({ at }) => at - since)) };
 }
 
-function downSince(told: readonly Told[], since: number): boolean {
+function isDownSince(told: readonly Told[], since: number): boolean {
   return told.some((one) => one.kind === 'link' && !one.up && one.at > since);
 }
 
-function row(what: string, recoveries: readonly Recovery[], targetMs: number): Row {
-  const first = recoveries.map(({ firstMs }) => firstMs);
-  const all = recoveries.map(({ allMs }) => allMs);
-  const longest = Math.max(...first);
-  return {
-    what,
-    figure: `first median ${quantile(first, 0.5).toFixed(0)} ms, longest ${longest.toFixed(0)} ms; all median ${quantile(all, 0.5).toFixed(0)} ms`,
-    target: `first ≤ ${targetMs / 1_000} s`,
-    met: longest <= targetMs,
-  };
+function rows(what: string, recoveries: readonly Recovery[], targetMs: number): Row[] {
+  const figure = (samples: readonly number[]) =>
+    `median ${quantile(samples, 0.5).toFixed(0)} ms, longest ${Math.max(...samples).toFixed(0)} ms`;
+  const first = recoveries.map(({ firstReplyMs }) => firstReplyMs);
+  return [
+    {
+      what: `${what}: first reply`,
+      figure: figure(first),
+      target: `≤ ${targetMs / 1_000} s`,
+      met: Math.max(...first) <= targetMs,
+    },
+    { what: `${what}: all met again`, figure: figure(recoveries.map(({ allMetMs }) => allMetMs)) },
+  ];
 }
