@@ -13,7 +13,7 @@ import {
   identifier,
   mac,
 } from './doors/schema.ts';
-import { looseId } from './http/fields.ts';
+import { looseId, oneLine } from './http/fields.ts';
 import type { Problem } from './problem.ts';
 
 /** Bounds of one file: five times the largest site that is planned for. */
@@ -97,7 +97,7 @@ const rs485Entry = z
     hwId: identifier.describe('What the device is called on its bus'),
     bus: identifier.describe('Id of the link it is wired to, as the configuration says it'),
     name: doorName.nullable().optional(),
-    description: z.string().max(DESCRIPTION_MAX).nullable().optional(),
+    description: oneLine.min(1).max(DESCRIPTION_MAX).nullable().optional(),
     doorId: looseId.nullable().optional().describe('Door that its relay opens'),
     groupId: identifier.nullable().optional(),
     relayIndex: z.int().min(0).max(7).nullable().optional(),

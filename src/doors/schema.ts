@@ -1,7 +1,7 @@
 /** The door as the interface shows it (interface specification 2.3) and the bodies of 4.4 and its extensions. */
 import { z } from '@hono/zod-openapi';
 import { readOnlyFields } from '../http/editing.ts';
-import { looseId, numberCursor, pageLimit, printable } from '../http/fields.ts';
+import { looseId, numberCursor, pageLimit, plainId, printable } from '../http/fields.ts';
 
 const NAME_MAX = 128;
 const IDENTIFIER_MAX = 64;
@@ -18,7 +18,7 @@ const text = (max: number) => printable.min(1).max(max);
 export const doorId = z.guid('expected a UUID').toLowerCase();
 export const doorName = text(NAME_MAX);
 /** Of a group, a schedule, a template, or the door at the property management system. */
-export const identifier = text(IDENTIFIER_MAX);
+export const identifier = plainId.min(1).max(IDENTIFIER_MAX);
 export const accessPointId = z.int().min(1).max(NUMBER_MAX);
 export const doorNumber = z.int().min(0).max(NUMBER_MAX);
 export const mac = z

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { looseId, oneLine, printable } from './fields.ts';
+import { looseId, oneLine, plainId, printable } from './fields.ts';
 
 it.each(['', 'Desk 1', ' a ', 'Rezeption – Süd', 'قاعة ٣', '受付 🛎️'])('takes %j', (text) => {
   expect(printable.safeParse(text).success).toBe(true);
@@ -32,6 +32,11 @@ it.each([' ', '   ', '\u00a0\u2003', '\u200b', '\u3164', '\u2800', ' \u00ad\ufef
     expect(printable.safeParse(`${text}1${text}`).success).toBe(true);
   },
 );
+
+it.each([' a', 'a ', 'a\u00a0', '\u3000a', ' ', '\u200b', 'a\0'])('refuses %j for an id', (text) => {
+  expect(plainId.safeParse(text).success).toBe(false);
+  expect(looseId.safeParse(text).success).toBe(false);
+});
 
 it('reads ids that are UUIDs in either case, and others as they are', () => {
   const id = '6F1C2A9E-58D4-4A39-9D41-0C5F7A1F3B2D';

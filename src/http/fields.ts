@@ -17,7 +17,7 @@ export const oneLine = z
   // Else the generator writes the flag into the pattern.
   .openapi({ pattern: ONE_LINE.source });
 
-/** For names, labels and ids: not of blanks alone, among them what takes no room (U+2800 is an empty Braille cell). */
+/** For names and labels: not of blanks alone, among them what takes no room (U+2800 is an empty Braille cell). */
 const PRINTABLE = new RegExp(
   `^(?![\\p{White_Space}\\p{Default_Ignorable_Code_Point}\\u2800]+$)${ONE_LINE.source.slice(1)}`,
   'u',
@@ -27,10 +27,19 @@ export const printable = z
   .regex(PRINTABLE, `expected something to see, ${WITHOUT}`)
   .openapi({ pattern: PRINTABLE.source });
 
+/** Two ids that look the same must not be two, and a blank at either end is seen by nobody. */
+const UNPADDED = '(?!\\p{White_Space})(?!.*\\p{White_Space}$)';
+const ID = new RegExp(`^${UNPADDED}${PRINTABLE.source.slice(1)}`, 'u');
+/** For ids, in whatever case. */
+export const plainId = z
+  .string()
+  .regex(ID, `expected no blanks at the ends, ${WITHOUT}`)
+  .openapi({ pattern: ID.source });
+
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const ID_MAX = 64;
 /** An id that the specification calls a string and Gatehouse draws as a UUID, which is the same in either case. */
-export const looseId = printable
+export const looseId = plainId
   .min(1)
   .max(ID_MAX)
   .overwrite((id) => (UUID.test(id) ? id.toLowerCase() : id));

@@ -80,7 +80,7 @@ describe('an RS-485 device', () => {
 describe('4.5', () => {
   const everything = {
     name: 'Lobby I/O',
-    description: 'Behind the desk\nsecond rail',
+    description: 'Behind the desk, second rail',
     doorId: DOOR,
     groupId: 'g1',
     relayIndex: 7,
@@ -226,6 +226,8 @@ describe('4.5', () => {
       '412 PRECONDITION_FAILED',
     );
     expect(await status(put(A, { doorId: DOOR }))).toBe('409 RELAY_IN_USE');
+    for (const wrong of [{ doorId: `${DOOR} ` }, { groupId: ' g' }, { description: 'a\0b' }])
+      expect(await status(put(A, wrong))).toBe('400 VALIDATION_FAILED');
     expect(await status(send('DELETE', path, { as: 'service-tool' }))).toBe('405 METHOD_NOT_ALLOWED');
   });
 

@@ -2,7 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { type IoPins, PINS, type Pin } from '../../drivers/settings.ts';
 import { readOnlyFields } from '../http/editing.ts';
-import { looseId, pageLimit, printable } from '../http/fields.ts';
+import { looseId, oneLine, pageLimit, plainId, printable } from '../http/fields.ts';
 import { wire } from './bus-schema.ts';
 
 const NAME_MAX = 128;
@@ -14,12 +14,7 @@ const UNLOCK_MIN_MS = 100;
 const UNLOCK_MAX_MS = 600_000;
 
 const text = (max: number) => printable.min(1).max(max);
-/** Several lines are fine. */
-const description = z
-  .string()
-  .min(1)
-  .max(DESCRIPTION_MAX)
-  .regex(/^[^\p{Cs}]*$/u, 'expected no lone surrogates');
+const description = oneLine.min(1).max(DESCRIPTION_MAX);
 
 const dateTime = z.iso.datetime();
 const nameVersion = z.object({ name: z.string(), version: z.string() });
@@ -85,7 +80,7 @@ const editable = {
     description:
       'The door this device’s relay opens: one device per door. A door that does not exist yet is fine; null clears it',
   }),
-  groupId: text(IDENTIFIER_MAX).nullable().optional().openapi(clears),
+  groupId: plainId.min(1).max(IDENTIFIER_MAX).nullable().optional().openapi(clears),
   ioPins: z
     .strictObject(pins(z.boolean().optional()))
     .nullable()

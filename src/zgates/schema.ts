@@ -1,7 +1,7 @@
 /** The Zigbee gateway as the interface shows it (interface specification 2.5) and the body of 4.6. */
 import { z } from '@hono/zod-openapi';
 import { readOnlyFields } from '../http/editing.ts';
-import { pageLimit, printable } from '../http/fields.ts';
+import { oneLine, pageLimit, plainId, printable } from '../http/fields.ts';
 import { joinWindow, neededMove } from './action-schema.ts';
 
 const NAME_MAX = 128;
@@ -69,15 +69,8 @@ const allowedChannels = z
 
 const editable = {
   name: text(NAME_MAX).nullable().optional().openapi(clears),
-  description: z
-    .string()
-    .min(1)
-    .max(DESCRIPTION_MAX)
-    .regex(/^[^\p{Cs}]*$/u, 'expected no lone surrogates')
-    .nullable()
-    .optional()
-    .openapi(clears),
-  groupId: text(IDENTIFIER_MAX).nullable().optional().openapi(clears),
+  description: oneLine.min(1).max(DESCRIPTION_MAX).nullable().optional().openapi(clears),
+  groupId: plainId.min(1).max(IDENTIFIER_MAX).nullable().optional().openapi(clears),
   allowedChannels: allowedChannels.optional(),
 };
 

@@ -148,6 +148,7 @@ describe('4.6', () => {
     for (const as of ['front-desk', 'pms'])
       expect(await status(send('PUT', path, { as, body: bad }))).toBe('403 FORBIDDEN');
     expect(await status(put(B, { allowedChannels: [1] }))).toBe('400 VALIDATION_FAILED');
+    expect(await status(put(B, { description: 'a\0b' }))).toBe('400 VALIDATION_FAILED');
     expect(await status(put(B, { link: 'x' }))).toBe('400 UNKNOWN_FIELD');
     expect(await status(put(B, { deviceId: A }))).toBe('400 ID_MISMATCH');
     for (const id of [B, 'no-uuid', '%00', 'x'.repeat(3_000)])
