@@ -8,7 +8,9 @@ const FILE_MAX_BYTES = 4 * 1024 * 1024;
 
 export interface SiteFile {
   site: Site;
-  /** What to throw when the daemon finds something wrong that the file alone does not show. */
+  /** Why it cannot be imported, as far as the file alone shows it; the daemon may know more, and both is told at once. */
+  contradictions: Problem[];
+  /** What to throw when something is wrong. */
   failed(problems: Problem[]): FileError;
 }
 
@@ -19,7 +21,16 @@ export function readSite(file: string): SiteFile {
 
 /** `file` is the name in messages. Throws FileError. */
 export function parseSite(text: string, file: string): SiteFile {
-  const kind = { schema: siteSchema, jsonSchema: siteJsonSchema, check: contradictions };
-  const { value: site, failed } = parseText(text, file, kind);
-  return { site, failed };
+  const found: Problem[] = [];
+  const { value: site, failed } = parseText(text, file, {
+    schema: siteSchema,
+    jsonSchema: siteJsonSchema,
+    check(site, part) {
+      const problems = contradictions(site);
+      if (part === 'sound') return problems;
+      found.push(...problems);
+      return [];
+    },
+  });
+  return { site, contradictions: found, failed };
 }

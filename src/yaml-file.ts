@@ -28,8 +28,8 @@ import { named, type Problem } from './problem.ts';
 import { schemaProblems } from './schema-problems.ts';
 import { soundPart } from './sound-part.ts';
 
-/** More would scroll the first ones away. */
-const MISTAKES_SHOWN_MAX = 20;
+/** A file with more has one mistake that explains them. */
+const MISTAKES_SHOWN_MAX = 100;
 /** Longest part of a line that is shown. */
 const LINE_SHOWN_MAX = 100;
 /** A message quotes what was written, which may be long. */
@@ -60,8 +60,8 @@ export interface FileKind<Schema extends z.ZodType> {
   schema: Schema;
   /** For the names of settings that exist. */
   jsonSchema(): z.core.JSONSchema.BaseSchema;
-  /** What the schema cannot see. Called with the rest of a file as well, where some settings have mistakes. */
-  check(value: z.output<Schema>): Problem[];
+  /** What the schema cannot see. Also called with the sound part of a file, when some settings have mistakes. */
+  check(value: z.output<Schema>, part: 'whole' | 'sound'): Problem[];
 }
 
 /** A file that was understood, to say more about. */
@@ -107,8 +107,8 @@ export function parseText<Schema extends z.ZodType>(
     problems.push(...schemaProblems(error, jsonSchema(), written));
     const paths = problems.map(({ path }) => path);
     const sound = soundPart(written, paths, schema);
-    if (sound) problems.push(...sound.inFile(check(sound.value)));
-  } else problems.push(...check(value));
+    if (sound) problems.push(...sound.inFile(check(sound.value, 'sound')));
+  } else problems.push(...check(value, 'whole'));
   const mistakes = [...source.duplicates, ...problems.map((problem) => placed(source, problem))];
   if (mistakes.length > 0) throw explained(source, mistakes);
   const failed = (more: Problem[]) =>

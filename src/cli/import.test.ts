@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type Estate, NOWHERE, openEstate, SYSTEM } from '../../test/estate.ts';
 import { type TestShell, testShell } from '../../test/shell.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
@@ -94,6 +94,20 @@ describe('gatehouse import', () => {
     expect(await doorNames()).toEqual(names);
   });
 
+  it('writes nothing but what it showed: who changed the site meanwhile is not overwritten', async () => {
+    await imported(SITE, '--yes');
+    shell.stdin.isTTY = true;
+    const running = imported(SITE.replace('name: Gate', 'name: Main gate'));
+    await vi.waitFor(() => expect(shell.written.stderr).toContain('Write this change? [y/N]'));
+    await estate.desk('PUT', `/doors/${DRAWN}`, { name: 'Side gate' });
+    shell.stdin.write('y\n');
+    expect(await running).toBe(1);
+    expect(shell.written.stderr).toContain(
+      'The site changed meanwhile, and nothing was written: import again and look at the new changes.',
+    );
+    expect(await doorNames()).toEqual(['Side gate']);
+  });
+
   it('writes nothing when nobody can be asked, and says what to do', async () => {
     for (const options of [[], ['--json']]) {
       expect(await imported(SITE, ...options)).toBe(2);
@@ -167,6 +181,18 @@ describe('a file that cannot be used ends with 2 and shows the place', () => {
     );
     await imported('doors:\n  - accesPointId: 7\n');
     expect(shell.written.stderr).toContain('did you mean "accessPointId"?');
+  });
+
+  it('tells what the file and what the daemon finds at once, each once', async () => {
+    const templates =
+      'templates:\n  - { id: a, extends: b }\n  - { id: b, extends: a }\n  - { id: c, extends: gone }\n';
+    expect(await imported(`${templates}doors:\n  - accessPointId: 7\n  - accessPointId: 7\n`)).toBe(2);
+    const { stderr } = shell.written;
+    expect(stderr.match(/site\.yaml:\d+:\d+: .*/g)).toEqual([
+      'site.yaml:2:23: templates[0].extends: goes in a circle: a → b → a',
+      'site.yaml:4:23: templates[2].extends: there is no template gone, in the file or on the site',
+      'site.yaml:7:20: doors[1].accessPointId: another one of doors has 7 as well: see line 6',
+    ]);
   });
 
   it('a file that is not there', async () => {

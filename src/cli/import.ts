@@ -9,6 +9,8 @@ import { CommandFailed, confirmed, EXIT, printJson, type Shell, styled } from '.
 interface Answer {
   written: boolean;
   counts: { added: number; changed: number; unchanged: number; leftAlone: number };
+  /** Of what is added and changed. */
+  digest: string;
   changes: {
     resource: string;
     id: string;
@@ -36,7 +38,7 @@ export async function importSite(
   shell: Shell,
 ): Promise<void> {
   const source = readSite(file);
-  const planned = await ask(source, true, client);
+  const planned = await ask(source, { dryRun: true }, client);
   const open = planned.counts.added + planned.counts.changed;
   if (options.json !== true) {
     show(planned, shell);
@@ -47,7 +49,8 @@ export async function importSite(
     if (!options.yes && !shell.stdin.isTTY)
       throw new CommandFailed(`${question} Nobody is there to answer: add --yes to go on.`, EXIT.usage);
     if (!options.yes && !(await confirmed(shell, question))) throw new CommandFailed('Nothing was written.');
-    const written = await ask(source, false, client);
+    // What was shown, and nothing else: somebody may have changed a door since.
+    const written = await ask(source, { digest: planned.digest }, client);
     if (options.json) return printJson(shell, written);
     shell.stdout.write(`Written: ${summary(written)}.\n`);
     return;
@@ -57,14 +60,21 @@ export async function importSite(
 }
 
 /** What the daemon finds wrong with the document is told where it is in the file. */
-async function ask({ site, failed }: SiteFile, dryRun: boolean, client: Client): Promise<Answer> {
+async function ask(
+  { site, contradictions, failed }: SiteFile,
+  what: { dryRun: true } | { digest: string },
+  client: Client,
+): Promise<Answer> {
   try {
-    return await client.call<Answer>('POST', '/local/import', { document: site, dryRun });
+    return await client.call<Answer>('POST', '/local/import', { document: site, ...what });
   } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    const placed = error.details.filter(({ path }) => path.startsWith('/document/'));
-    if (placed.length === 0) throw error;
-    throw failed(placed.map(problemOf));
+    const details = error instanceof Refused ? error.details : [];
+    const placed = details.filter(({ path }) => path.startsWith('/document/')).map(problemOf);
+    // The file's own come with the line of the other one, and without a daemon too.
+    const own = new Set(contradictions.map(({ path }) => path.join('/')));
+    const problems = [...contradictions, ...placed.filter(({ path }) => !own.has(path.join('/')))];
+    if (problems.length === 0) throw error;
+    throw failed(problems);
   }
 }
 

@@ -1,4 +1,5 @@
 /** `gatehouse import`: the site's file against what is stored, section by section, and all of it in one commit. */
+import { createHash } from 'node:crypto';
 import type { Audit } from '../audit/audit.ts';
 import type { Database } from '../database/database.ts';
 import { type ErrorDetail, GatehouseError } from '../errors.ts';
@@ -7,7 +8,7 @@ import type { Problem } from '../problem.ts';
 import { contradictions, type DoorEntry, type Rs485Entry, type Site } from '../site-document.ts';
 import { identifiedDevices, identifiedDoors } from './ids.ts';
 import { type Known, references } from './references.ts';
-import type { ImportResult } from './schema.ts';
+import type { ImportRequest, ImportResult } from './schema.ts';
 
 /** Mistakes told at once: a file with more has one mistake that explains them. */
 const DETAILS_MAX = 100;
@@ -64,11 +65,13 @@ export function openSiteImport({ database, audit, known, systemId, ...slices }: 
   }
 
   return {
-    async run({ document, dryRun }: { document: Site; dryRun: boolean }, caller: ImportCaller) {
+    /** Throws VERSION_CONFLICT when the plan is no longer the one of this digest, and writes nothing. */
+    async run({ document, dryRun, digest }: ImportRequest, caller: ImportCaller) {
       if (dryRun) return resultOf(planOf(document, caller), false);
       const { parts, result } = await database.commit(() => {
         const plan = planOf(document, caller);
         const result = resultOf(plan, true);
+        if (digest !== undefined && digest !== result.digest) throw changedMeanwhile();
         if (!result.written) return { parts: [], result };
         for (const part of plan.parts) part.write();
         const { counts } = result;
@@ -111,6 +114,12 @@ function merged(faults: readonly GatehouseError[]): GatehouseError {
   return new GatehouseError('VALIDATION_FAILED', 'Not valid. The details say where.', { details });
 }
 
+function changedMeanwhile(): GatehouseError {
+  const message =
+    'The site changed meanwhile, and nothing was written: import again and look at the new changes.';
+  return new GatehouseError('VERSION_CONFLICT', message);
+}
+
 function resultOf({ parts, warnings }: SitePlan, write: boolean): ImportResult {
   const changes = parts.flatMap((part) => part.changes);
   const count = (wanted: Change['change']) => changes.filter(({ change }) => change === wanted).length;
@@ -120,5 +129,7 @@ function resultOf({ parts, warnings }: SitePlan, write: boolean): ImportResult {
     unchanged: count('unchanged'),
     leftAlone: count('left alone'),
   };
-  return { written: write && counts.added + counts.changed > 0, counts, changes, warnings };
+  const open = changes.filter(({ change }) => change === 'added' || change === 'changed');
+  const digest = createHash('sha256').update(JSON.stringify(open)).digest('hex');
+  return { written: write && open.length > 0, counts, changes, digest, warnings };
 }

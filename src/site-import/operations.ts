@@ -21,7 +21,7 @@ export function siteImportOperations(siteImport: SiteImport): Operation[] {
       bodyLimit: DOCUMENT_MAX_BYTES,
       status: 200,
       result: importResult,
-      errors: ['RELAY_IN_USE'],
+      errors: ['RELAY_IN_USE', 'VERSION_CONFLICT'],
       handler: async ({ body, principal, correlationId }) => ({
         body: await siteImport.run(body, { principal, correlationId }),
       }),

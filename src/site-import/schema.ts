@@ -6,8 +6,15 @@ export const importBody = z
   .strictObject({
     document: siteSchema,
     dryRun: z.boolean().default(false).openapi({ description: 'Only say what would be done' }),
+    digest: z
+      .string()
+      .regex(/^[0-9a-f]{64}$/, 'expected the `digest` of a dry run')
+      .optional()
+      .openapi({ description: 'Of the dry run a person agreed to: what else it would come to is refused' }),
   })
   .openapi('SiteImport');
+
+export type ImportRequest = z.output<typeof importBody>;
 
 const change = z
   .object({
@@ -29,6 +36,7 @@ export const importResult = z
       leftAlone: z.int().openapi({ description: 'Stored and not in the file: nothing is ever deleted' }),
     }),
     changes: z.array(change),
+    digest: z.string().openapi({ description: 'Of what is added and changed, value by value' }),
     warnings: z.array(z.object({ path: z.string(), message: z.string() })).openapi({
       description: 'What the document names and nobody knows (yet); it is stored all the same',
     }),
