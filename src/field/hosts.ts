@@ -24,6 +24,12 @@ import { CLOSING_DEADLINE_MS } from './serve.ts';
  * a second of a core each time, and is left in peace for longer.
  */
 const HOST_BACKOFF: Backoff = { firstMs: 100, longestMs: 10_000, healthyMs: 10_000 };
+/**
+ * How Node runs a host, which stands beside the daemon on a small board and does little: a small young generation, garbage
+ * collected when it is a tenth of what lives, and code interpreted or compiled as it stands. That saves a third of the
+ * memory; what optimising compilers would save is a few per cent of a core on four busy buses.
+ */
+const NODE_FLAGS = ['--max-semi-space-size=1', '--heap-growing-percent=10', '--no-opt', '--no-maglev'];
 /** After a host has closed its links or given up, for the process to be gone. */
 const EXIT_MARGIN_MS = 1_000;
 /** A process that outlives SIGKILL this long hangs in the kernel, which an operator should know. */
@@ -151,7 +157,7 @@ interface Child {
 }
 
 function spawnHost({ execPath, entry, name, environment }: HostOptions, log: Log): Child {
-  const child: ChildProcess = spawn(execPath, [entry, name], {
+  const child: ChildProcess = spawn(execPath, [...NODE_FLAGS, entry, name], {
     env: { ...environment },
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
   });
