@@ -182,10 +182,10 @@ export async function openBase({ config, clock, log }: GatewayOptions, opening: 
   });
   const { systemId, epoch, rootFingerprint: knownRoot } = system;
   const ca = await openSiteCa({ directory: path('pki'), systemId, knownRoot, clock, log });
-  await system.keepRoot(ca.rootFingerprint);
   const serverIdentity = async () => ca.serverIdentity(certificateNames(config), await system.trustedTime());
   const { sign, verifySignature } = ca;
   const audit = openAudit({ database, clock, log, macKey: vault.deriveKey('audit'), sign, verifySignature });
+  await system.keepRoot(ca.rootFingerprint, audit.begin);
   // Below the tasks: the last checkpoint covers what they recorded.
   opening.use(audit.checkpoints);
   const tasks = opening.use(openTasks(clock, log));

@@ -28,12 +28,16 @@ it('stays the same system over its starts, which it counts', async () => {
   await expect(start('11111111-2222-4333-8444-555555555555')).rejects.toThrow('the database belongs to');
 });
 
-it('keeps the root of its site CA', async () => {
+it('keeps the root of its site CA, and begins with it what begins once', async () => {
   const { start } = await installation();
   const first = await start();
   expect(first.rootFingerprint).toBeNull();
-  await first.keepRoot('AA:BB');
-  expect((await start()).rootFingerprint).toBe('AA:BB');
+  const begun: string[] = [];
+  await first.keepRoot('AA:BB', () => begun.push('once'));
+  const second = await start();
+  expect(second.rootFingerprint).toBe('AA:BB');
+  await second.keepRoot('AA:BB', () => begun.push('again'));
+  expect(begun).toEqual(['once']);
 });
 
 it('keeps the newest time at which its clock could be trusted', async () => {

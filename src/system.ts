@@ -21,8 +21,8 @@ export interface System {
   readonly epoch: number;
   /** SHA-256 of the site CA's root as node:crypto writes it, AA:BB:…; null until there is one. */
   readonly rootFingerprint: string | null;
-  /** From the next start on, only a site CA with this root is accepted. */
-  keepRoot(fingerprint: string): Promise<void>;
+  /** From the next start on, only a site CA with this root is accepted. `begin` runs with it at the first start. */
+  keepRoot(fingerprint: string, begin?: () => void): Promise<void>;
   /** The newest time at which the wall clock could be trusted, this moment included; epoch milliseconds, 0 if never. */
   trustedTime(): Promise<number>;
 }
@@ -72,8 +72,12 @@ export async function openSystem(options: SystemOptions): Promise<System> {
     databaseId: row.database_id,
     epoch: row.epoch,
     rootFingerprint: row.root_fingerprint,
-    async keepRoot(fingerprint) {
-      if (fingerprint !== row.root_fingerprint) await database.commit(() => setRoot.run(fingerprint));
+    async keepRoot(fingerprint, begin = () => {}) {
+      if (fingerprint === row.root_fingerprint) return;
+      await database.commit(() => {
+        setRoot.run(fingerprint);
+        begin();
+      });
     },
     async trustedTime() {
       if (!clockSynchronised()) return trustedAt;

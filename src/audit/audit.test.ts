@@ -47,8 +47,8 @@ describe('the chain', () => {
     expect(await audit.verify()).toEqual({ intact: true, rows: 42 });
   });
 
-  it('is empty and intact before the first entry', async () => {
-    expect(await audit.verify()).toEqual({ intact: true, rows: 0 });
+  it('is intact before the first entry', async () => {
+    expect(await audit.verify()).toEqual({ intact: true, rows: 1 });
   });
 });
 
@@ -97,6 +97,18 @@ describe('tampering', () => {
     await tamper('DELETE FROM audit WHERE seq >= 9');
     await record('later');
     expect(await audit.verify()).toEqual({ intact: false, firstBad: 9, reason: 'missing' });
+  });
+
+  it('is found when everything was emptied, the counter too, and also after entries that follow', async () => {
+    await audit.checkpoints.take();
+    await withoutTriggers();
+    await tamper('DELETE FROM audit');
+    await tamper('DELETE FROM audit_checkpoint');
+    await tamper("DELETE FROM sqlite_sequence WHERE name = 'audit'");
+    expect(await audit.verify()).toEqual({ intact: false, firstBad: 1, reason: 'missing' });
+    expect(await audit.checkpoints.take()).toBeUndefined();
+    await record('later');
+    expect(await audit.verify()).toEqual({ intact: false, firstBad: 1, reason: 'missing' });
   });
 
   it('by putting in the log of another database is found', async () => {

@@ -4,9 +4,10 @@
  * Each row carries an HMAC-SHA256, under a key that is not in the database, over its content and the mac of the row
  * before it. So a row edited, inserted or deleted between others is found, by whoever has the key. The newest rows
  * deleted together with SQLite's own counter are not: that takes a checkpoint kept elsewhere (checkpoints.ts). The
- * first row names the database, so that the log of one cannot stand in for that of another.
+ * first row names the database, so that the log of one cannot stand in for that of another. It is written when the
+ * system is drawn and never again, so that an audit without it was emptied.
  */
-import { createHmac, createSecretKey } from 'node:crypto';
+import { createHmac, createSecretKey, randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import type { Log } from '../log.ts';
@@ -48,6 +49,8 @@ export interface Page<Item> {
 }
 
 export interface OpenAudit extends Audit {
+  /** Once in the life of a system, inside a commit job: the first row. */
+  begin(): void;
   /** The rows after `after`; `checkpoint` is the JWS of one kept elsewhere. */
   verifyPage(after: number, checkpoint?: string): Promise<VerifiedPage>;
   /** Reads all rows, some at a time, so that requests go on meanwhile. */
@@ -79,8 +82,8 @@ export function openAudit(options: AuditOptions): OpenAudit {
   const macKey = createSecretKey(options.macKey);
   const mac = (row: AuditContent, previous: Uint8Array) =>
     createHmac('sha256', macKey).update(previous).update(canonical(row)).digest();
-  const verifyRows = openVerifier({ table, mac });
   const checkpoints = openCheckpoints({ ...options, table });
+  const verifyRows = openVerifier({ table, mac, isSigned: checkpoints.isSigned });
 
   /** Everything is read from the table, since a job that rolls back takes its rows with it. */
   function append(entry: AuditEntry): void {
@@ -100,10 +103,8 @@ export function openAudit(options: AuditOptions): OpenAudit {
 
   return {
     checkpoints,
-    record(entry) {
-      if (table.highest() === 0) append(beginning(databaseIdOf(table), entry.correlationId));
-      append(entry);
-    },
+    begin: () => append(beginning(databaseIdOf(table))),
+    record: append,
     async verifyPage(after, checkpoint) {
       return verifyRows(after, checkpoint === undefined ? undefined : await checkpoints.read(checkpoint));
     },
@@ -143,9 +144,9 @@ function canonical(row: AuditContent): string {
   return JSON.stringify([seq, at, actor_id, actor, action, object, outcome, detail, correlation_id]);
 }
 
-function beginning(databaseId: string, correlationId: string): AuditEntry {
+function beginning(databaseId: string): AuditEntry {
   const object = `database/${databaseId}`;
-  return { principal: SYSTEM_PRINCIPAL, action: BEGIN, object, outcome: 'done', correlationId };
+  return { principal: SYSTEM_PRINCIPAL, action: BEGIN, object, outcome: 'done', correlationId: randomUUID() };
 }
 
 function recorded(row: AuditRow): RecordedEntry {

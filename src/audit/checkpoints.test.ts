@@ -79,9 +79,22 @@ describe('a checkpoint', () => {
     }
   });
 
-  it('is taken once for the same head, and of an empty audit not at all', async () => {
+  it.each([
+    ['is garbage', "jws = 'x'"],
+    ['is of another row', 'jws = (SELECT jws FROM audit_checkpoint WHERE seq = 4)'],
+  ])('that is stored and whose signed part %s is found', async (_what, change) => {
+    await recordMany(3);
+    await opened.audit.checkpoints.take();
+    await recordMany(3);
+    await opened.audit.checkpoints.take();
+    await recordMany(3);
+    expect(await opened.audit.verify()).toEqual({ intact: true, rows: 10 });
+    await opened.tamper(`UPDATE audit_checkpoint SET ${change} WHERE seq = 7`);
+    expect(await opened.audit.verify()).toEqual({ intact: false, firstBad: 7, reason: 'unsigned' });
+  });
+
+  it('is taken once for the same head', async () => {
     const { checkpoints } = opened.audit;
-    expect(await checkpoints.take()).toBeUndefined();
     await opened.record('a');
     const first = await checkpoints.take();
     expect(first).toMatchObject({ seq: 2 });

@@ -25,8 +25,11 @@ export interface CheckpointOptions {
   log: Log;
   /** Compact JWS of this `typ` by the site CA. */
   sign(document: Record<string, unknown>, typ: string): Promise<string>;
-  /** The document in such a JWS; throws when it is not intact, or of another CA. */
-  verifySignature(jws: string, typ: string): Promise<Record<string, unknown>>;
+  /**
+   * The document in such a JWS; throws when it is not intact, or of another CA. Undefined where the CA is not at hand:
+   * stored checkpoints are then believed, and others are not read.
+   */
+  verifySignature: ((jws: string, typ: string) => Promise<Record<string, unknown>>) | undefined;
 }
 
 export interface Checkpoints extends AsyncDisposable {
@@ -36,11 +39,13 @@ export interface Checkpoints extends AsyncDisposable {
   keep(signal: AbortSignal): Promise<never>;
   /** What the checkpoint says. Throws VALIDATION_FAILED for what is no checkpoint of this CA. */
   read(jws: string): Promise<Anchor>;
+  /** Whether the signed part of a stored one says what its row says. */
+  isSigned(stored: CheckpointRow): Promise<boolean>;
 }
 
 /** Disposal takes the last one. */
 export function openCheckpoints(options: CheckpointOptions): Checkpoints {
-  const { database, table, clock, log, sign } = options;
+  const { database, table, clock, log, sign, verifySignature } = options;
   let takenAt = clock.monotonic();
 
   async function take(): Promise<CheckpointRow | undefined> {
@@ -66,6 +71,18 @@ export function openCheckpoints(options: CheckpointOptions): Checkpoints {
     return row;
   }
 
+  async function read(jws: string): Promise<Anchor> {
+    if (!verifySignature) throw notCheckpoint(undefined);
+    const document = await verifySignature(jws, CHECKPOINT_TYPE).catch((cause: unknown) => {
+      throw notCheckpoint(cause);
+    });
+    const { kind, seq, mac } = document;
+    if (kind !== 'audit-checkpoint' || typeof seq !== 'number' || typeof mac !== 'string') {
+      throw notCheckpoint(undefined);
+    }
+    return { seq, mac: Buffer.from(mac, 'hex') };
+  }
+
   return {
     take,
     async keep(signal) {
@@ -75,15 +92,11 @@ export function openCheckpoints(options: CheckpointOptions): Checkpoints {
         if (rows >= CHECKPOINT_ROWS || clock.monotonic() - takenAt >= CHECKPOINT_AGE_MS) await take();
       }
     },
-    async read(jws) {
-      const document = await options.verifySignature(jws, CHECKPOINT_TYPE).catch((cause: unknown) => {
-        throw notCheckpoint(cause);
-      });
-      const { kind, seq, mac } = document;
-      if (kind !== 'audit-checkpoint' || typeof seq !== 'number' || typeof mac !== 'string') {
-        throw notCheckpoint(undefined);
-      }
-      return { seq, mac: Buffer.from(mac, 'hex') };
+    read,
+    async isSigned({ seq, mac, jws }) {
+      if (!verifySignature) return true;
+      const signed = await read(jws).catch(() => undefined);
+      return signed?.seq === seq && mac.equals(signed.mac);
     },
     async [Symbol.asyncDispose]() {
       await take();

@@ -84,7 +84,7 @@ export const verifiedPage = z
     fault: z
       .object({
         firstBad: z.int().openapi({ description: 'The lowest seq that is missing, changed or put in' }),
-        reason: z.enum(['missing', 'changed', 'foreign']),
+        reason: z.enum(['missing', 'changed', 'foreign', 'unsigned']),
       })
       .nullable(),
   })

@@ -126,8 +126,8 @@ function openCheckpointRows(database: Prepare) {
   const newest = database.prepare<[], CheckpointRow>(
     'SELECT * FROM audit_checkpoint ORDER BY seq DESC LIMIT 1',
   );
-  const between = database.prepare<[number, number], { seq: number; mac: Buffer }>(
-    'SELECT seq, mac FROM audit_checkpoint WHERE seq > ? AND seq <= ? ORDER BY seq',
+  const between = database.prepare<[number, number], CheckpointRow>(
+    'SELECT * FROM audit_checkpoint WHERE seq > ? AND seq <= ? ORDER BY seq',
   );
   return {
     insertCheckpoint: ({ seq, mac, at, jws }: CheckpointRow) => insert.run(seq, mac, at, jws),

@@ -55,6 +55,7 @@ export async function openTestAudit(signer: Signer = quickSigner): Promise<TestA
   const open = (macKey = Buffer.alloc(32, 7)) =>
     openAudit({ database, clock, log: silentLog, macKey, ...signer });
   const audit = open();
+  await database.commit(() => audit.begin());
   const tamper = (sql: string) => database.commit(() => database.prepare(sql).run());
   return {
     ...{ clock, database, audit, open, tamper },

@@ -10,6 +10,7 @@ const REASONS = {
   missing: 'is missing',
   changed: 'is not what was written',
   foreign: 'belongs to another database',
+  unsigned: 'has a stored checkpoint that this site has not signed',
 } as const;
 
 /** Tells whether the audit is as it was written. */

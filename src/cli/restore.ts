@@ -156,7 +156,7 @@ function openAuditWith(database: Database, { dataDirectory }: Config, { clock }:
     const unsigned = () => Promise.reject(new Error('a restore signs nothing'));
     return openAudit({
       ...{ database, clock, log: silentLog, macKey: vault.deriveKey('audit') },
-      ...{ sign: unsigned, verifySignature: unsigned },
+      ...{ sign: unsigned, verifySignature: undefined },
     });
   } catch {
     return undefined;
@@ -175,7 +175,7 @@ async function warningsOf(
   }
   const verdict = await audit.verify();
   if (verdict.intact) return [];
-  return verdict.firstBad === 1
+  return verdict.firstBad === 1 && verdict.reason === 'changed'
     ? [
         `${key} is not the key this copy was made with: key data of open write requests is lost, and its audit cannot be verified.`,
       ]
