@@ -136,17 +136,15 @@ it.skipIf(NO_PEER)('gives no sign of life while its event loop hangs', async () 
   await hears('WATCHDOG=1');
 });
 
-it.skipIf(NO_PEER)('gives no sign of life while its writer hangs', async () => {
+it.skipIf(NO_PEER)('lives while another program keeps its writer from the database', async () => {
   const { hears, hearsWithin, database } = await systemd(900);
   await hears('WATCHDOG=1');
-  {
-    using intruder = openConnection(database);
-    intruder.exec('BEGIN IMMEDIATE');
-    await hearsWithin('WATCHDOG=1', 100);
-    expect(await hearsWithin('WATCHDOG=1', 1_500)).toBe(false);
-    intruder.exec('ROLLBACK');
-  }
-  await hears('WATCHDOG=1');
+  using intruder = openConnection(database);
+  intruder.exec('BEGIN IMMEDIATE');
+  // One may have been on its way.
+  await hearsWithin('WATCHDOG=1', 100);
+  await hears('WATCHDOG=1', 2);
+  intruder.exec('ROLLBACK');
 });
 
 it.skipIf(NO_PEER)('runs without systemd, and with a descriptor that is no socket', async () => {
