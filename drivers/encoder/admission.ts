@@ -19,14 +19,15 @@ export function connectFault(packet: ConnectPacket, identity: Identity | undefin
   }
   const { will } = packet;
   const topic = willTopic(identity.encoderId);
-  if (will && will.topic !== topic) return { returnCode: 5, reason: `the will is not for ${topic}` };
-  if (will && (will.qos !== 1 || will.retain)) {
+  if (!will) return { returnCode: 5, reason: 'it leaves no will, which names the session' };
+  if (will.topic !== topic) return { returnCode: 5, reason: `the will is not for ${topic}` };
+  if (will.qos !== 1 || will.retain) {
     return { returnCode: 5, reason: 'the will is retained or not of QoS 1' };
   }
-  if (will && will.payload.length > MAX_WILL_BYTES) {
+  if (will.payload.length > MAX_WILL_BYTES) {
     return { returnCode: 5, reason: `the will is longer than ${MAX_WILL_BYTES} bytes` };
   }
-  if (will && announcedSession(packet) === undefined) {
+  if (announcedSession(packet) === undefined) {
     return { returnCode: 5, reason: 'the will is not {"online": false, "session": <UUID>}' };
   }
   return undefined;

@@ -26,6 +26,7 @@ describeEmbedded('admission', (site) => {
     ['a mosquitto bridge that uses its own level', { level: 0x84 }, 1],
     ['no keep-alive', { keepAlive: 0 }, 6],
     ['a keep-alive of more than 30 s', { keepAlive: 31 }, 6],
+    ['no will', { will: null }, 5],
     ['a will elsewhere', { will: { topic: 'enc/e1/up/progress', payload: '{}' } }, 5],
     ['a will of another encoder', { will: { topic: 'enc/e2/up/status', payload: '{}' } }, 5],
     ['a will to $SYS', { will: { topic: '$SYS/broker/new/clients', payload: 'e2' } }, 5],

@@ -222,6 +222,7 @@ describeEmbedded('the log', (site) => {
   });
 });
 
+const WILL = { online: false, session: '7a9d2c14-0b5e-4f6a-8c3d-91e2f4a6b8c0' };
 const mosquittoIsMissing = spawnSync('mosquitto_pub', ['--help']).error !== undefined;
 
 describeEmbedded('the mosquitto clients', (site) => {
@@ -231,6 +232,7 @@ describeEmbedded('the mosquitto clients', (site) => {
     const child = spawn(command, [
       ...['-h', link.address.host, '-p', String(link.address.port), '--cafile', authority.rootFile],
       ...['--cert', identity.certFile, '--key', identity.keyFile, '-i', 'e1', '-V', 'mqttv311', '-k', '20'],
+      ...['--will-topic', 'enc/e1/up/status', '--will-qos', '1', '--will-payload', JSON.stringify(WILL)],
       ...['-q', '1', ...args],
     ]);
     const output: string[] = [];

@@ -21,7 +21,7 @@ export interface EncoderConnection {
   remoteAddress: string | undefined;
   /**
    * The session the encoder drew for this connection, from its last will (docs/encoder-protocol.md, Connection). Only
-   * a status of this session is this connection's birth. Undefined when the encoder left no will.
+   * a status of this session is this connection's birth. Undefined where a link does not know it.
    */
   session: string | undefined;
 }

@@ -138,12 +138,20 @@ export interface ConnectOptions {
   protocol?: string;
   /** Protocol level: 3 is 3.1, 4 is 3.1.1, 5 is MQTT 5. */
   level?: number;
-  will?: { topic: string; payload: string | Buffer; qos?: number; retain?: boolean };
+  /** By default the one an encoder has to leave, and none in MQTT 5, which writes it otherwise; null: none. */
+  will?: { topic: string; payload: string | Buffer; qos?: number; retain?: boolean } | null;
 }
+
+const SESSION = '7a9d2c14-0b5e-4f6a-8c3d-91e2f4a6b8c0';
+const willOf = (clientId: string): NonNullable<ConnectOptions['will']> => ({
+  topic: `enc/${clientId}/up/status`,
+  payload: JSON.stringify({ online: false, session: SESSION }),
+});
 
 /** CONNECT (3.1) */
 export function connectPacket(options: ConnectOptions): Buffer {
-  const { clientId, keepAlive = 30, clean = true, protocol = 'MQTT', level = 4, will } = options;
+  const { clientId, keepAlive = 30, clean = true, protocol = 'MQTT', level = 4 } = options;
+  const { will = level === 5 ? null : willOf(clientId) } = options;
   const willFlags = will ? 0x04 | ((will.qos ?? 1) << 3) | (will.retain ? 0x20 : 0) : 0;
   const header = [field(protocol), Buffer.from([level, (clean ? 0x02 : 0) | willFlags]), uint16(keepAlive)];
   const properties = level === 5 ? [Buffer.from([0])] : [];

@@ -241,7 +241,7 @@ test('a status of an earlier session neither connects the encoder nor changes an
   expect(told.filter(([what]) => what === 'born')).toEqual([['born', 'desk-1', JOURNAL]]);
 });
 
-test('without a will to name the session, the first status is the birth', async () => {
+test('where the link does not know the session, the first status is the birth', async () => {
   const { sessions, row } = await desk();
   const unnamed: EncoderConnection = { ...connection(), session: undefined };
   sessions.subscribed(unnamed);

@@ -290,8 +290,8 @@ function decode(channel: UpChannel, payload: Buffer): Up | undefined {
 
 /**
  * Whether a status tells how things are now. Statuses of earlier connections are repeated too, before or after the
- * birth: those of another session than the connection's own say nothing. Where the encoder left no will to name the
- * session, its first status is taken for the birth. The very status that counted last comes again when its commit has
+ * birth: those of another session than the connection's own say nothing. Where the link does not know the
+ * session, the first status is taken for the birth. The very status that counted last comes again when its commit has
  * failed, and must count then.
  */
 function counts({ connection, born }: Session, message: Birth): boolean {
