@@ -53,6 +53,8 @@ export interface Polling {
   refreshMs: number;
   /** Requests in all that began before the silence that ends the frame before them. */
   shortGaps: number;
+  /** Requests that ran into a reply: the master had given it up. */
+  collisions: number;
 }
 
 /** What the bus itself sees in so many seconds. `healthy`: whose refresh counts. */
@@ -63,12 +65,11 @@ export async function watchPolls(
 ): Promise<Polling> {
   await bus.setBus({ resetStats: true });
   await sleep(seconds * 1_000);
-  const { exchanges, elapsedMs, requests, shortGaps, collisions, badFrames } = await bus.stats();
-  if (collisions + badFrames > 0) throw new Error(`${collisions} collisions, ${badFrames} bad frames`);
+  const { exchanges, elapsedMs, requests, shortGaps, collisions } = await bus.stats();
   const refreshes = healthy.map((unit) => elapsedMs / (requests[unit] ?? 0));
   return {
     pollsPerSecond: (exchanges * 1_000) / elapsedMs,
     refreshMs: Math.max(...refreshes),
-    shortGaps,
+    ...{ shortGaps, collisions },
   };
 }
