@@ -196,7 +196,7 @@ describe.skipIf(!hasOpenssl)('under attack', () => {
     while (opened < 2 * SLOW || times.length < 30) times.push(await served(port));
     // A handshake takes 2 ms when nothing else runs; without the caps requests wait for seconds, or for ever.
     const median = times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)];
-    expect(median).toBeLessThan(300);
+    expect(median).toBeLessThan(1_000);
   });
 
   it('reaps connections that do not get to a request in time', async () => {
