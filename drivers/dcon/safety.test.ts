@@ -24,6 +24,15 @@ describe('a driver that starts', () => {
     expect(bench.toldAt('~**').length).toBeGreaterThan(1);
   });
 
+  it('is fed without holding the bus up', async () => {
+    await using bench = await openTestDriver({ 1: I_7060 }, { options: { pollEveryMs: 0 } });
+    await bench.clock.advance(10_000);
+    const [fedAt = 0] = bench.toldAt('~**');
+    const next = bench.wire.sent.find(({ at }) => at > fedAt);
+    // Seven characters of 10 bits at 9600 baud, and a little for modules to start their timers.
+    expect((next?.at ?? 0) - fedAt).toBeLessThan(15);
+  });
+
   it('feeds nobody while a module keeps on what it was told to switch off, until its watchdog has run out', async () => {
     await using bench = await openTestDriver({
       1: { ...I_7060, outputs: 1, armedTenths: 100 },

@@ -15,12 +15,16 @@ export function exchangeOf<Reply>(question: Question<Reply>, framing: Framing): 
   };
 }
 
+/** Modules only start a timer anew: what they take between a request and its reply is time enough. */
+const HOST_OK_QUIET_MS = 5;
+
 /** To all modules; nobody answers. */
 export function hostOkExchange(framing: Framing): Exchange<null> {
   return {
     address: 0,
     operation: HOST_OK,
     replyLength: 0,
+    quietMs: HOST_OK_QUIET_MS,
     request: () => encodeFrame(HOST_OK, framing),
     read: () => ({ kind: 'reply', reply: null }),
   };
