@@ -10,8 +10,7 @@ export default defineConfig({
     // Real sockets, brokers and child processes on two cores: one file may hold a worker for minutes.
     testTimeout: 30_000,
     hookTimeout: 30_000,
-    // One more than cores: many files wait for other processes more than they work.
-    maxWorkers: 3,
+    maxWorkers: 2,
     execArgv: ['--disable-warning=ExperimentalWarning'],
     // .ci/run counts what is in the report.
     reporters: TEST_REPORT ? ['default', ['json', { outputFile: TEST_REPORT }]] : ['default'],

@@ -42,7 +42,7 @@ export interface PeerOptions {
   localAddress?: string;
 }
 
-export const WAIT = { timeout: 10_000, interval: 3 };
+export const WAIT = { timeout: 25_000, interval: 3 };
 
 async function dial({
   address,

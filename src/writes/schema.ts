@@ -21,7 +21,8 @@ const encoderId = z
 const requestId = z
   .string()
   .regex(
-    /^(?!\.{1,2}$)[A-Za-z0-9._~-]{1,128}$/,
+    // Without `.` and `..`, which are no segments of a path (RFC 3986, 5.2.4).
+    /^([A-Za-z0-9_~-][A-Za-z0-9._~-]{0,127}|\.[A-Za-z0-9_~-][A-Za-z0-9._~-]{0,126}|\.\.[A-Za-z0-9._~-]{1,126})$/,
     'expected 1 to 128 letters, digits, ., _, ~ or -, and more than one or two dots',
   )
   .openapi({ description: 'Chosen by the caller; the same request sent again is accepted once' });
