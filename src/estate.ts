@@ -105,17 +105,6 @@ export async function openEstate(options: EstateOptions) {
     rs485: rs485.importPlan,
   });
   const field = opening.use(await openLinks(options, { rs485, zgates, doors }));
-  tasks.start('RS-485 settings', rs485.applySettings);
-  tasks.start('RS-485 reports', rs485.keepReports);
-  tasks.start('RS-485 devices', rs485.keepFound);
-  tasks.start('RS-485 polling', rs485.keepWatch);
-  tasks.start('Zigbee channels', zgates.applyChannels);
-  tasks.start('Zigbee reports', zgates.keepReports);
-  tasks.start('Zigbee join windows', zgates.closeJoinWindows);
-  tasks.start('door configurations', doors.configure);
-  tasks.start('lock reports', doors.keepReports);
-  tasks.start('lock presence', doors.tellPresence);
-  tasks.start('settings that loosen doors', doors.withdrawLoosening);
   const jobs = opening.use(await openJobs({ database, audit, clock, log }));
   const { databaseFile } = options;
   const backUp = (progress: BackupOptions['progress'], signal: AbortSignal) =>
@@ -124,7 +113,21 @@ export async function openEstate(options: EstateOptions) {
     ...{ doors: doors.counts, zgates: zgates.counts, buses: rs485.busReports, jobs: jobs.running },
     apply: { doors: doors.applySummary, rs485: rs485.applySummary, zgates: zgates.applySummary },
   };
-  return { field, figures, jobs, backUp, catalogue, networks, zgates, rs485, doors, siteImport };
+  /** Once the ports are open: links come up after that, and a thousand doors would only be found unreachable before. */
+  function begin(): void {
+    tasks.start('RS-485 settings', rs485.applySettings);
+    tasks.start('RS-485 reports', rs485.keepReports);
+    tasks.start('RS-485 devices', rs485.keepFound);
+    tasks.start('RS-485 polling', rs485.keepWatch);
+    tasks.start('Zigbee channels', zgates.applyChannels);
+    tasks.start('Zigbee reports', zgates.keepReports);
+    tasks.start('Zigbee join windows', zgates.closeJoinWindows);
+    tasks.start('door configurations', doors.configure);
+    tasks.start('lock reports', doors.keepReports);
+    tasks.start('lock presence', doors.tellPresence);
+    tasks.start('settings that loosen doors', doors.withdrawLoosening);
+  }
+  return { begin, field, figures, jobs, backUp, catalogue, networks, zgates, rs485, doors, siteImport };
 }
 
 interface DoorNeeds extends Pick<DoorSliceOptions, 'catalogue' | 'relay' | 'pulse' | 'startJob'> {

@@ -136,6 +136,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
       checkResponses: options.checkResponses ?? false,
     }),
   );
+  estate.begin();
   tasks.start('certificates', async (signal) => {
     for (;;) {
       await clock.sleep(CERTIFICATE_CHECK_MS, signal);

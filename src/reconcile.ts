@@ -84,6 +84,9 @@ const LASTING_MS = 60_000;
 /** REFUSED: the device said no · INVALID_COMMAND: no device will ever understand this version. */
 const PERMANENT: ReadonlySet<string> = new Set(['REFUSED', 'INVALID_COMMAND']);
 
+/** Ends a wait. One for all: a reason drawn anew for each has a stack trace, which costs more than the wake itself. */
+const AWAKE = Symbol('awake');
+
 /** The reason of an attempt's signal when its end is no failure of the device. */
 class Ended extends DriverError {}
 
@@ -113,12 +116,12 @@ export function openReconciler(options: ReconcilerOptions): Reconciler {
       if (!(stop.signal.reason instanceof Ended)) list.failed(one, error);
     } finally {
       attempts.delete(id);
-      nap.abort();
+      nap.abort(AWAKE);
     }
   }
 
-  /** Reads what is wanted when told to, ends what is superseded, and starts what may start. */
-  function look(): void {
+  /** Reads what is wanted when told to, ends what is superseded, and starts what may start. True when some must wait. */
+  function look(): boolean {
     if (unread.size > READ_SINGLY_MAX || clock.monotonic() >= readAllAt + RECHECK_MS) {
       list.read();
       readAllAt = clock.monotonic();
@@ -128,11 +131,12 @@ export function openReconciler(options: ReconcilerOptions): Reconciler {
       if (list.supersedes(of)) stop.abort(new Ended('OUTCOME_UNKNOWN', 'a newer version is wanted'));
     }
     for (const one of list.ready()) {
-      if (attempts.size >= ATTEMPTS_AT_ONCE) return;
+      if (attempts.size >= ATTEMPTS_AT_ONCE) return true;
       if (attempts.has(one.id)) continue;
       const stop = new AbortController();
       attempts.set(one.id, { of: one, stop, ended: attempt(one, stop) });
     }
+    return false;
   }
 
   /** Until a wake, the end of an attempt, or the end of somebody's back-off. */
@@ -145,7 +149,7 @@ export function openReconciler(options: ReconcilerOptions): Reconciler {
     wake(id) {
       unread.add(id);
       list.forgetBackoff(id);
-      nap.abort();
+      nap.abort(AWAKE);
     },
     failure: (id) => list.get(id)?.failure,
     nextAttempt(id) {
@@ -156,14 +160,16 @@ export function openReconciler(options: ReconcilerOptions): Reconciler {
     summary: list.summary,
     async run(signal) {
       readAllAt = Number.NEGATIVE_INFINITY;
-      const end = () => nap.abort();
+      const end = () => nap.abort(AWAKE);
       signal.addEventListener('abort', end, { once: true });
       try {
         for (;;) {
           signal.throwIfAborted();
           nap = new AbortController();
-          look();
+          const isFull = look();
           await rest();
+          // A thousand attempts that fail at once, as while a link is down, would else keep all others waiting.
+          if (isFull) await new Promise((resolve) => setImmediate(resolve));
         }
       } finally {
         signal.removeEventListener('abort', end);
@@ -310,6 +316,6 @@ async function withDeadline(clock: Clock, stop: AbortController, work: () => Pro
   try {
     await work();
   } finally {
-    settled.abort();
+    settled.abort(AWAKE);
   }
 }

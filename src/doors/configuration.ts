@@ -71,7 +71,7 @@ export type Configuration = ReturnType<typeof doorConfiguration>;
 
 /** `due` and `apply` are what src/reconcile.ts asks for. */
 export function doorConfiguration(options: ConfigurationOptions) {
-  const { database, table, clock, catalogue, relay, locks, loosening, events } = options;
+  const { database, table, clock, relay, locks, loosening, events } = options;
   const record = recordIn(options);
   const send = sendBy(options);
 
@@ -141,8 +141,7 @@ export function doorConfiguration(options: ConfigurationOptions) {
       const row = table.door.get(id);
       // Superseded meanwhile: the newer version is due as well.
       if (row?.config_version !== version || (await overtake(row))) return;
-      const apply = lockApply(row, catalogue);
-      const answer = await send(row, apply, signal).catch(async (error: unknown) => {
+      const { apply, answer } = await send(row, signal).catch(async (error: unknown) => {
         if (error instanceof DriverError && error.code === 'REFUSED') await refuse(row, error.message);
         throw error;
       });
@@ -164,7 +163,7 @@ function recordIn({ audit }: ConfigurationOptions) {
 }
 
 function sendBy(options: ConfigurationOptions) {
-  const { database, table, clock, relay, loosening } = options;
+  const { database, table, clock, relay, loosening, catalogue } = options;
 
   /** Throws DEADLINE_PASSED when what loosens the door may not be sent any more. */
   function timeoutFor(row: DoorRow): number {
@@ -173,14 +172,18 @@ function sendBy(options: ConfigurationOptions) {
     throw new DriverError('DEADLINE_PASSED', 'it loosens the door, and was not acknowledged in time');
   }
 
-  return async (row: DoorRow, apply: LockApply, signal: AbortSignal): Promise<LockApplied> => {
+  return async (row: DoorRow, signal: AbortSignal): Promise<{ apply: LockApply; answer: LockApplied }> => {
     const device = relay(row.id);
     timeoutFor(row);
-    if (device?.settled) return { ...versionsOf(apply), payloads: [] };
+    if (device?.settled) {
+      const apply = lockApply(row, catalogue);
+      return { apply, answer: { ...versionsOf(apply), payloads: [] } };
+    }
     if (device) throw new DriverError('NO_REPLY', `device ${device.deviceId} does not have its settings yet`);
     const lock = { doorId: row.id, gatewayId: row.gateway_id, networkId: row.network_id };
     const unreachable = options.unreachable(lock);
     if (unreachable !== undefined) throw new DriverError('LINK_LOST', unreachable);
+    const apply = lockApply(row, catalogue);
     // Before it goes: from then on nobody can say that the lock does not have it.
     if (isQueued(table, row))
       await database.commit(() => table.setSent.run(clock.now(), row.id, row.config_version));
@@ -189,7 +192,7 @@ function sendBy(options: ConfigurationOptions) {
     if (answer.configVersion !== apply.configVersion) {
       throw new DriverError('BAD_REPLY', `the lock says it has configuration ${answer.configVersion}`);
     }
-    return answer;
+    return { apply, answer };
   };
 }
 

@@ -2,11 +2,13 @@
 import { z } from '@hono/zod-openapi';
 import { address, PAIRING_MAX_MS, wireCounters } from '../../drivers/rs485.ts';
 import { hwId } from '../../drivers/settings.ts';
-import { printable } from '../http/fields.ts';
+import { plainId, printable } from '../http/fields.ts';
 
 const BUS_MAX = 64;
 const milliseconds = z.number().min(0);
-const busId = z.string().min(1).max(BUS_MAX).openapi({ example: 'bus-1' });
+const busId = z.string().openapi({ example: 'bus-1' });
+/** As callers give it. */
+export const busReference = plainId.min(1).max(BUS_MAX).openapi({ example: 'bus-1' });
 
 export const wire = z
   .object({
@@ -52,7 +54,7 @@ export const busList = z.object({ items: z.array(busOverview) }).openapi('Rs485B
 const REPEATS_MAX = 100;
 export const scanBody = z
   .strictObject({
-    bus: busId.optional().openapi({ description: 'May be left out where there is only one' }),
+    bus: busReference.optional().openapi({ description: 'May be left out where there is only one' }),
     from: address.optional().openapi({ description: 'First address; by default the lowest of the protocol' }),
     to: address.optional().openapi({ description: 'Last address; by default the highest of the protocol' }),
     repeats: z.int().min(1).max(REPEATS_MAX).default(1).openapi({
@@ -92,7 +94,7 @@ export type PulseResult = z.infer<typeof pulseResult>;
 export const replaceBody = z
   .strictObject({
     hwId: hwId.and(printable).openapi({ description: 'Of the device that takes its place' }),
-    bus: busId.optional().openapi({ description: 'By default the bus of the device before it' }),
+    bus: busReference.optional().openapi({ description: 'By default the bus of the device before it' }),
   })
   .openapi('Rs485Replacement');
 export type Replacement = z.output<typeof replaceBody>;

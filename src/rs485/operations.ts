@@ -2,7 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../http/operation.ts';
 import type { Role } from '../principal.ts';
-import { busList, pairBody, pulseResult, replaceBody, scanBody } from './bus-schema.ts';
+import { busList, busReference, pairBody, pulseResult, replaceBody, scanBody } from './bus-schema.ts';
 import { PAIRERS } from './pairing.ts';
 import type { Rs485 } from './rs485.ts';
 import { SCANNERS } from './scan.ts';
@@ -126,7 +126,7 @@ function busOperations(rs485: Rs485, job: z.ZodType): Operation[] {
       description:
         'Draws a key for the device at this address and gives it to it, as a job; the device must be in its install mode, or have no key yet. While the window is open whoever listens on that bus can learn the key: do it with a person at the device. `result` of the finished job: `{bus, address, hwId, deviceId}`. A job that failed changes nothing: the key before it, where there was one, stays.',
       access: PAIRERS,
-      params: z.object({ bus: z.string() }),
+      params: z.object({ bus: busReference }),
       body: pairBody,
       status: 202,
       result: job,

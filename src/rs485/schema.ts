@@ -20,8 +20,8 @@ const dateTime = z.iso.datetime();
 const nameVersion = z.object({ name: z.string(), version: z.string() });
 const version = z.object({ version: z.string() });
 
-/** Any text finds its device or none; case does not matter in a UUID. */
-export const deviceId = z.string().toLowerCase().openapi({ example: '1b6f4c0e-55d5-4a4c-8c5a-1f1f0d6a4a10' });
+/** Any id finds its device or none; case does not matter in a UUID. */
+export const deviceId = looseId.openapi({ example: '1b6f4c0e-55d5-4a4c-8c5a-1f1f0d6a4a10' });
 
 const pins = (pin: z.ZodType<boolean | undefined>) =>
   Object.fromEntries(PINS.map((name) => [name, pin])) as Record<Pin, z.ZodType<boolean | undefined>>;

@@ -1,7 +1,7 @@
 /** The Zigbee gateway as the interface shows it (interface specification 2.5) and the body of 4.6. */
 import { z } from '@hono/zod-openapi';
 import { readOnlyFields } from '../http/editing.ts';
-import { oneLine, pageLimit, plainId, printable } from '../http/fields.ts';
+import { looseId, oneLine, pageLimit, plainId, printable } from '../http/fields.ts';
 import { joinWindow, neededMove } from './action-schema.ts';
 
 const NAME_MAX = 128;
@@ -18,8 +18,8 @@ const dateTime = z.iso.datetime();
 const nameVersion = z.object({ name: z.string(), version: z.string() });
 const version = z.object({ version: z.string() });
 
-/** Any text finds its gateway or none; case does not matter in a UUID. */
-export const deviceId = z.string().toLowerCase().openapi({ example: '0c7c2c52-1a6f-4c5e-9d3e-2b8f1f0d6a40' });
+/** Any id finds its gateway or none; case does not matter in a UUID. */
+export const deviceId = looseId.openapi({ example: '0c7c2c52-1a6f-4c5e-9d3e-2b8f1f0d6a40' });
 
 const zgateFields = {
   deviceId: z.guid(),

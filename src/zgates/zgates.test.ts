@@ -151,7 +151,9 @@ describe('4.6', () => {
     expect(await status(put(B, { description: 'a\0b' }))).toBe('400 VALIDATION_FAILED');
     expect(await status(put(B, { link: 'x' }))).toBe('400 UNKNOWN_FIELD');
     expect(await status(put(B, { deviceId: A }))).toBe('400 ID_MISMATCH');
-    for (const id of [B, 'no-uuid', '%00', 'x'.repeat(3_000)])
+    for (const id of ['%00', 'x'.repeat(3_000)])
+      expect(await status(put(id, {}))).toBe('400 VALIDATION_FAILED');
+    for (const id of [B, 'no-uuid'])
       expect(await status(put(id, {}, 'service-tool', { 'if-match': '"9"' }))).toBe('404 NOT_FOUND');
     expect(await status(put(A, {}, 'service-tool', { 'if-match': '"9"' }))).toBe('412 PRECONDITION_FAILED');
   });

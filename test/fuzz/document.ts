@@ -151,14 +151,15 @@ function lists(
   return unique ? fc.uniqueArray(items, length) : fc.array(items, length);
 }
 
-function texts({ pattern, format, minLength = 0, maxLength = TEXT_MAX }: Schema, known: readonly string[]) {
+function texts({ pattern, format, minLength = 0, maxLength }: Schema, known: readonly string[]) {
   if (format === 'uuid') return fc.oneof(fc.constantFrom(...known), fc.uuid());
   if (format === 'date-time') {
     const between = { min: new Date(0), max: new Date('2099-12-31'), noInvalidDate: true };
     return fc.date(between).map((date) => date.toISOString());
   }
   if (format !== undefined) throw new Error(`no text is made of format ${format}`);
-  const fits = (value: string) => value.length >= minLength && value.length <= maxLength;
+  const longest = maxLength ?? Number.POSITIVE_INFINITY;
+  const fits = (value: string) => value.length >= minLength && value.length <= longest;
   const expression = new RegExp(pattern ?? '', 'u');
   // fast-check does not make text of Unicode classes.
   const free = pattern === undefined || pattern.includes('\\p{');
@@ -167,7 +168,7 @@ function texts({ pattern, format, minLength = 0, maxLength = TEXT_MAX }: Schema,
         .string({
           unit: 'grapheme',
           minLength,
-          maxLength: Math.min(maxLength, Math.max(TEXT_MAX, minLength)),
+          maxLength: Math.min(longest, Math.max(TEXT_MAX, minLength)),
         })
         .filter((value) => fits(value) && expression.test(value))
     : fc.stringMatching(expression).filter(fits);

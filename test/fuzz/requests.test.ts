@@ -59,6 +59,7 @@ const NEVER_SUCCEEDS = [
     'unlockDoor',
     'updateLockFirmware',
     'scanRs485Bus',
+    'pairOsdpDevice',
     'pulseRs485Device',
     'permitJoin',
     'moveChannel',
