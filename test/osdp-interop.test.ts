@@ -6,7 +6,14 @@ import { openSimulatedBus } from './simulators/bus/bus.ts';
 const KEY = '000102030405060708090a0b0c0d0eff';
 
 async function interop(...args: string[]): Promise<{ code: number | null; output: string }> {
-  const child = spawn(process.execPath, ['scripts/osdp-interop.ts', '--baud', '115200', ...args]);
+  const child = spawn(process.execPath, [
+    'scripts/osdp-interop.ts',
+    '--baud',
+    '115200',
+    '--hold',
+    '3',
+    ...args,
+  ]);
   let output = '';
   child.stdout.on('data', (chunk: Buffer) => {
     output += chunk;
@@ -27,6 +34,7 @@ it('pairs a device, fires its relay, and fails with a key that is not its own', 
   expect(paired.code).toBe(0);
   expect((await bus.state(0)).history[0]).toMatchObject({ output: 2, on: true });
   const wrong = await interop('--port', bus.port, '--key', KEY.replace('ff', '00'));
-  expect(wrong.output).toContain('FAILED is connected');
+  expect(wrong.output).toContain('FAILED is connected: Error: alarm wrongKey');
+  expect(wrong.output).not.toContain('stays connected');
   expect(wrong.code).toBe(1);
 });
