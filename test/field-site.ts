@@ -82,6 +82,7 @@ export async function openFieldSite(onBus: Plain[] = [{ kind: 'rs485', hwId: 'io
           ),
       },
     });
+    estate.begin();
     const close = () => opening.disposeAsync();
     onTestFinished(close);
     const { signal } = new AbortController();
