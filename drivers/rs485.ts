@@ -7,6 +7,8 @@
  *  - `pulse`   Pulse → Pulsed      close a relay for a time. At most once: OUTCOME_UNKNOWN when nobody knows whether
  *  - `pair`    Pair → Paired       OSDP: give the device at an address its key, within a window of time. NO_REPLY, REFUSED:
  *                                  it has not got it; OUTCOME_UNKNOWN: it may have
+ *  - `trace`   Trace → Traced      what went over the bus since the last time; the first one begins it. BUSY: another
+ *                                  one goes on
  *
  * State reports: `device:<hwId>` (Rs485Report of settings.ts), when something of it changes and every few seconds ·
  * `bus` (BusReport), every second. Figures are rounded as they are taken in: people read them.
@@ -102,6 +104,36 @@ export const pair = z.strictObject({
 export type Pair = z.infer<typeof pair>;
 export const paired = z.object({ hwId });
 export type Paired = z.infer<typeof paired>;
+
+/** Of one answer. */
+export const TRACE_PACKETS_MAX = 512;
+export const trace = z.strictObject({
+  /** Drawn for this trace: another one meanwhile is refused. */
+  id: z.string().min(1).max(64),
+  /** Then it is over, and what is left is told at once. */
+  last: z.boolean(),
+});
+export type Trace = z.infer<typeof trace>;
+export const traced = z.object({
+  /** Packets that went over the bus before these and were not kept, for nobody came for them in time. */
+  dropped: count,
+  /** Packets that are kept for the next answer. */
+  left: count,
+  packets: z
+    .array(
+      z.object({
+        /** Epoch microseconds: when it was handed to the port, or its first byte was read from there. */
+        at: z.int().min(0),
+        /** By us; else it was heard. */
+        sent: z.boolean(),
+        bytes: z.custom<Uint8Array>((value) => value instanceof Uint8Array, 'expected bytes'),
+        /** Some of the bytes are blanked: they hold a key. */
+        concealed: z.boolean(),
+      }),
+    )
+    .max(TRACE_PACKETS_MAX),
+});
+export type Traced = z.infer<typeof traced>;
 
 export const busReport = z.object({
   /** 0 to 1: how much of the last seconds the wire was busy. */

@@ -11,6 +11,7 @@ import type { Exchange, Order, Poll } from './exchange.ts';
 import { openLine } from './line.ts';
 import type { BusOptions } from './options.ts';
 import type { OpenPort } from './port.ts';
+import type { Conceal, Tap } from './tap.ts';
 import { rtuGapMs } from './wire.ts';
 
 export interface Bus extends AsyncDisposable {
@@ -26,6 +27,8 @@ export interface Bus extends AsyncDisposable {
   run(signal: AbortSignal): Promise<never>;
   /** Counters since the bus was opened, of devices that are polled or have answered. */
   report(): BusReport;
+  /** What went over the wire (tap.ts). */
+  readonly trace: Tap['trace'];
 }
 
 export interface OpenBusOptions {
@@ -35,6 +38,8 @@ export interface OpenBusOptions {
   log: DriverLog;
   /** Silence before each request, milliseconds; t3.5 of Modbus RTU unless told (wire.ts). */
   gapMs?: number;
+  /** Blanks keys in a trace; a protocol without any needs none. */
+  conceal?: Conceal;
 }
 
 export type OpenBus = (options: OpenBusOptions, signal: AbortSignal) => Promise<Bus>;
@@ -42,7 +47,8 @@ export type OpenBus = (options: OpenBusOptions, signal: AbortSignal) => Promise<
 export const openBus: OpenBus = async (context, signal) => {
   const { options, clock, log } = context;
   const gapMs = context.gapMs ?? rtuGapMs(options);
-  const line = await openLine({ ...context, gapMs }, signal);
+  const { conceal = (bytes) => bytes } = context;
+  const line = await openLine({ ...context, gapMs, conceal }, signal);
   const devices = openDevices({ options, line, clock, gapMs });
   const { work, ...desk } = openDesk({ clock, log, line, devices });
   const working = work().catch((error: unknown) => {
@@ -52,6 +58,7 @@ export const openBus: OpenBus = async (context, signal) => {
   return {
     ...desk,
     report: devices.report,
+    trace: line.trace,
     async run(runSignal) {
       const ended = AbortSignal.any([runSignal, line.gone]);
       if (!ended.aborted) {

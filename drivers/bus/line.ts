@@ -7,6 +7,7 @@ import type { BusOptions } from './options.ts';
 import { openPace } from './pace.ts';
 import { type Bell, openBell, pauseUntil, turnOfEventLoop } from './pause.ts';
 import type { OpenPort, Port } from './port.ts';
+import { type Conceal, openTap, type Tap } from './tap.ts';
 import { MARGIN_MS } from './turnaround.ts';
 import { characterMs } from './wire.ts';
 
@@ -41,6 +42,7 @@ export interface Line extends AsyncDisposable {
   warnings(): string[];
   /** Bytes that came while no question was open, or sooner than a reply can. */
   strayBytes(): number;
+  readonly trace: Tap['trace'];
 }
 
 export interface OpenLineOptions {
@@ -49,6 +51,7 @@ export interface OpenLineOptions {
   clock: Clock;
   log: DriverLog;
   gapMs: number;
+  conceal: Conceal;
 }
 
 /** Noise without end does not silence us: after the longest frame's time the request is sent into it. */
@@ -61,6 +64,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
   const tc = characterMs(options);
   const gone = new AbortController();
   const bell = openBell(clock);
+  const tap = openTap({ clock, characterMs: tc, conceal: context.conceal });
   const failed = openComplaint(log, 'a reply could not be read, and counts as a broken frame');
   let listening: { ear: Ear; from: number; early: boolean } | undefined;
   let strayBytes = 0;
@@ -69,15 +73,13 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
 
   function lose(error: Error): void {
     if (gone.signal.aborted) return;
-    const isTold = error instanceof DriverError && error.code === 'LINK_LOST';
-    gone.abort(
-      isTold ? error : new DriverError('LINK_LOST', `${options.port}: ${error.message}`, { cause: error }),
-    );
+    gone.abort(linkLost(error, options.port));
     bell.ring();
   }
 
   function data(bytes: Uint8Array): void {
     heardAt = clock.monotonic();
+    tap.heard(bytes);
     const isHeard = listening !== undefined && heardAt >= listening.from;
     if (listening && isHeard) listening.ear.hear(bytes);
     else strayBytes += bytes.length;
@@ -95,6 +97,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
     warnings: () => [...port.warnings, ...pace.warnings()],
     lose,
     strayBytes: () => strayBytes,
+    trace: tap.trace,
     async silent() {
       const latest = clock.monotonic() + LONGEST_FRAME * tc;
       for (;;) {
@@ -109,6 +112,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
       const ear = openEar({ exchange, request, localEcho: options.localEcho, failed });
       const sentAt = clock.monotonic();
       port.write(request);
+      tap.sent(request);
       const latencyMs = port.latencyMs();
       const times = timesOf({ sentAt, tc, gapMs, request, exchange, waitMs, latencyMs, options });
       const open = { ear, from: pace.isKept() ? times.earliest : sentAt, early: false };
@@ -118,6 +122,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
         ...{ gone: gone.signal, heardAt: () => heardAt },
       });
       listening = undefined;
+      tap.cut();
       const outcome = ear.conclude();
       const endedAt = clock.monotonic();
       const answered = isAnswer(outcome.kind);
@@ -125,10 +130,9 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
       // A frame with a bad checksum was the reply, most likely; after any other miss it may still come.
       const hadItsSay = answered || outcome.kind === 'crc';
       const lateUntil = hadItsSay ? endedAt : times.lateUntil;
-      // A reply that is a little late then falls into silence.
-      const rest = Math.max(0, options.turnaroundMaxMs - waitMs);
-      const again = answered ? 0 : Math.min(waitMs, rest, MARGIN_MS);
-      quietUntil = exchange.anonymous ? lateUntil : endedAt + again;
+      quietUntil = exchange.anonymous
+        ? lateUntil
+        : endedAt + (answered ? 0 : silenceAfterMiss(options, waitMs));
       const turnaroundMs = heardAt - times.sentBy - ear.heard() * tc - latencyMs;
       return {
         outcome,
@@ -143,6 +147,16 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
       await port[Symbol.asyncDispose]();
     },
   };
+}
+
+function linkLost(error: Error, port: string): DriverError {
+  if (error instanceof DriverError && error.code === 'LINK_LOST') return error;
+  return new DriverError('LINK_LOST', `${port}: ${error.message}`, { cause: error });
+}
+
+/** A reply that is a little late then falls into silence. */
+function silenceAfterMiss({ turnaroundMaxMs }: BusOptions, waitMs: number): number {
+  return Math.min(waitMs, Math.max(0, turnaroundMaxMs - waitMs), MARGIN_MS);
 }
 
 interface Times {

@@ -24,7 +24,7 @@ import {
   type OpenDriver,
   type Plain,
 } from '../driver.ts';
-import { probe, pulse, watch } from '../rs485.ts';
+import { probe, pulse, trace, watch } from '../rs485.ts';
 import { rs485Apply } from '../settings.ts';
 import { openFeed } from './feed.ts';
 import { aa } from './messages.ts';
@@ -184,6 +184,8 @@ async function execute(
       const wanted = valid(probe, data, 'INVALID_COMMAND');
       return await probeAddresses(wanted, { bus, framing: options, clock, hwIdOf: hwIdAt }, signal);
     }
+    case 'trace':
+      return await bus.trace(valid(trace, data, 'INVALID_COMMAND'), signal);
     case 'pulse': {
       const wanted = valid(pulse, data, 'INVALID_COMMAND');
       return { ...(await found(roster, wanted.hwId).pulse(wanted, deadline, signal)) };

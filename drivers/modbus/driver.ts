@@ -22,7 +22,7 @@ import {
   type OpenDriver,
   type Plain,
 } from '../driver.ts';
-import { probe, pulse, watch } from '../rs485.ts';
+import { probe, pulse, trace, watch } from '../rs485.ts';
 import { type Rs485Report, rs485Apply } from '../settings.ts';
 import { applySettings } from './apply.ts';
 import { openFleet } from './fleet.ts';
@@ -95,6 +95,7 @@ function commandsOf({ linkId, bus, profileAt, fleet }: CommandsOptions): Record<
       const options = { linkId, bus, profileAt, deadline, signal };
       return await probeAddresses(valid(probe, data, 'INVALID_COMMAND'), options);
     },
+    trace: async ({ data }, signal) => await bus.trace(valid(trace, data, 'INVALID_COMMAND'), signal),
     async applySettings({ data, deadline }, signal) {
       const apply = valid(rs485Apply, data, 'INVALID_COMMAND');
       const { device } = fleet.named(apply.hwId);

@@ -18,9 +18,10 @@ import {
   type OpenDriver,
   type Plain,
 } from '../driver.ts';
-import { type Pulse, pair, probe, pulse, watch } from '../rs485.ts';
+import { type Pulse, pair, probe, pulse, trace, watch } from '../rs485.ts';
 import { type Rs485Report, rs485Apply } from '../settings.ts';
 import { applySettings } from './apply.ts';
+import { concealKeys } from './conceal.ts';
 import { openFeedback } from './feedback.ts';
 import { type Fleet, openFleet } from './fleet.ts';
 import { type OsdpOptions, osdpOptions } from './options.ts';
@@ -38,7 +39,9 @@ export function openOsdpOn(openPort: OpenPort): OpenDriver {
     const { clock, log, report } = context;
     await using opening = new AsyncDisposableStack();
     const gapMs = GAP_CHARACTERS * characterMs(options);
-    const bus = opening.use(await openBus({ options, openPort, clock, log, gapMs }, signal));
+    const bus = opening.use(
+      await openBus({ options, openPort, clock, log, gapMs, conceal: concealKeys }, signal),
+    );
     const tidings = openTidings({ emit: context.emit, clock, log });
     // Plain, but for optional keys in its type.
     const tell = (state: Rs485Report) => report({ subject: `device:${state.hwId}`, state: state as Plain });
@@ -85,6 +88,7 @@ function commandsOf(given: CommandsOptions): Record<string, Execute | undefined>
         ...{ bus, check, deviceAt, deadline, signal, clock: context.clock },
       });
     },
+    trace: async ({ data }, signal) => await bus.trace(valid(trace, data, 'INVALID_COMMAND'), signal),
     async applySettings({ data, deadline }, signal) {
       const apply = valid(rs485Apply, data, 'INVALID_COMMAND');
       return await applySettings(apply, fleet.named(apply.hwId).device, { deadline, signal });
