@@ -130,9 +130,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
       // A frame with a bad checksum was the reply, most likely; after any other miss it may still come.
       const hadItsSay = answered || outcome.kind === 'crc';
       const lateUntil = hadItsSay ? endedAt : times.lateUntil;
-      quietUntil = exchange.anonymous
-        ? lateUntil
-        : endedAt + (answered ? 0 : silenceAfterMiss(options, waitMs));
+      quietUntil = exchange.anonymous ? lateUntil : endedAt + silenceAfter(answered, options, waitMs);
       const turnaroundMs = heardAt - times.sentBy - ear.heard() * tc - latencyMs;
       return {
         outcome,
@@ -154,9 +152,9 @@ function linkLost(error: Error, port: string): DriverError {
   return new DriverError('LINK_LOST', `${port}: ${error.message}`, { cause: error });
 }
 
-/** A reply that is a little late then falls into silence. */
-function silenceAfterMiss({ turnaroundMaxMs }: BusOptions, waitMs: number): number {
-  return Math.min(waitMs, Math.max(0, turnaroundMaxMs - waitMs), MARGIN_MS);
+/** After a miss, so that a reply that is a little late falls into it. */
+function silenceAfter(answered: boolean, { turnaroundMaxMs }: BusOptions, waitMs: number): number {
+  return answered ? 0 : Math.min(waitMs, Math.max(0, turnaroundMaxMs - waitMs), MARGIN_MS);
 }
 
 interface Times {
