@@ -12,9 +12,17 @@ import {
   Zcl,
 } from 'zigbee-herdsman';
 import { ZnpAdapterManager } from 'zigbee-herdsman/dist/adapter/z-stack/adapter/manager.js';
+import { Frame as MtFrame } from 'zigbee-herdsman/dist/adapter/z-stack/unpi/frame.js';
+import { Parser } from 'zigbee-herdsman/dist/adapter/z-stack/unpi/parser.js';
+import { Endpoint } from 'zigbee-herdsman/dist/controller/model/index.js';
 import { type Clock, DriverError } from '../driver.ts';
+import { CLUSTER } from './configure.ts';
+import { confirmed } from './confirmed.ts';
+import { isCredible, isCredibleRecord } from './credible.ts';
+import { lockCluster } from './custom-cluster.ts';
 import { openGate } from './gate.ts';
-import { ATTRIBUTES, CLUSTER_ID, COMMAND, TYPE } from './lock-cluster.ts';
+import { CLUSTER_ID } from './lock-cluster.ts';
+import { cutFrames } from './mt.ts';
 import {
   LOCK_CLUSTER,
   type Radio,
@@ -26,6 +34,8 @@ import {
 import { field, integer, text } from './values.ts';
 import { requestZdo } from './zdo.ts';
 
+/** Of the data in an MT frame. */
+const MT_DATA_START = 4;
 /** What is kept with a device in the library's database. */
 const MEMORY = 'gatehouse';
 /** A block of 50 bytes fits one frame; a lock is given time between two. */
@@ -93,8 +103,55 @@ manager.determineStrategy = async function (this: Manager) {
   return strategy;
 };
 
-function prepareLibrary({ mayForm, mayRestore, stateDirectory, log }: RadioOptions): void {
+/** Of the locks' own cluster; one per process, as everything of the library. */
+let ownCode: number | undefined;
+const { fromBuffer } = Zcl.Frame;
+// It takes an attribute for what its number says, whoever made it and of whatever type it is.
+Zcl.Frame.fromBuffer = (cluster, header, ...others) => {
+  const frame = fromBuffer.call(Zcl.Frame, cluster, header, ...others);
+  const { manufacturerCode, frameControl, isGlobal } = frame.header;
+  const fromServer = frameControl.direction === Zcl.Direction.SERVER_TO_CLIENT;
+  if (!isCredible({ cluster, manufacturerCode, fromServer }, ownCode))
+    throw new Error('a frame of another maker, or of the other side');
+  const isTold = isGlobal && (frame.command.name === 'report' || frame.command.name === 'readRsp');
+  const records: unknown = frame.payload;
+  if (!isTold || !Array.isArray(records)) return frame;
+  const credible = records.filter((one) =>
+    isCredibleRecord(cluster, field(one, 'attrId'), field(one, 'dataType')),
+  );
+  return Object.assign(frame, { payload: credible });
+};
+
+/** Whatever a device tells is kept otherwise, of clusters and attributes that it makes up: without bound. */
+const KEPT: readonly unknown[] = [CLUSTER.doorLock, CLUSTER_ID];
+const { saveClusterAttributeKeyValue } = Endpoint.prototype;
+Endpoint.prototype.saveClusterAttributeKeyValue = function (this: Endpoint, cluster, values) {
+  if (KEPT.includes(cluster)) saveClusterAttributeKeyValue.call(this, cluster, values);
+};
+
+interface MtParser {
+  buffer: Buffer;
+  emit(event: 'parsed', frame: MtFrame): void;
+  _transform(chunk: Buffer, encoding: string, done: () => void): void;
+}
+// It takes time by the square of what arrives at once, recurses by it, and keeps noise for ever.
+(Parser.prototype as unknown as MtParser)._transform = function (this: MtParser, chunk, _, done) {
+  const { frames, rest } = cutFrames(Buffer.concat([this.buffer, chunk]));
+  this.buffer = rest;
+  for (const bytes of frames) {
+    try {
+      const check = bytes.length - 1;
+      this.emit('parsed', MtFrame.fromBuffer(check - MT_DATA_START, check, bytes));
+    } catch {
+      // Nobody was told of it, then.
+    }
+  }
+  done();
+};
+
+function prepareLibrary({ mayForm, mayRestore, manufacturerCode, stateDirectory, log }: RadioOptions): void {
   permitted = { mayForm, mayRestore };
+  ownCode = manufacturerCode;
   const lineOf = (line: string | (() => string)) => (typeof line === 'function' ? line() : line);
   setLogger({
     // Every frame, keys and PINs among them: never read.
@@ -194,6 +251,8 @@ function listen(controller: Controller, { hear, log }: RadioOptions): void {
   controller.on('adapterDisconnected', () => tell(() => ({ kind: 'disconnected' })));
 }
 
+type CustomCluster = Parameters<Models.Device['addCustomCluster']>[1];
+
 interface Started {
   formed: boolean;
   channel: number;
@@ -243,7 +302,7 @@ function radioOf(
     },
     addCluster(ieee) {
       if (options.manufacturerCode !== undefined)
-        find(ieee).addCustomCluster(LOCK_CLUSTER, lockCluster(options.manufacturerCode));
+        find(ieee).addCustomCluster(LOCK_CLUSTER, lockCluster(options.manufacturerCode) as CustomCluster);
     },
     attribute: (ieee, endpoint, cluster, name) =>
       endpointOf(ieee, endpoint).getClusterAttributeValue(cluster, name),
@@ -302,25 +361,9 @@ async function send(endpoint: Models.Endpoint, request: ZclRequest, clock: Clock
     if (gate.state() === 'late') return { kind: 'late' };
     const code = integer(field(error, 'code'), 0, 0xff_ff);
     if (gate.state() === 'waiting') return { kind: 'unsent', reason: reasonOf(error) };
-    const undelivered = code === undefined ? undefined : UNDELIVERED.get(code);
-    if (undelivered) return { kind: 'undelivered', reason: undelivered };
-    return {
-      kind: 'unanswered',
-      reason: code === MAC_NO_ACK ? 'the lock did not acknowledge' : 'no answer in time',
-    };
+    return confirmed(code);
   }
 }
-
-/** Confirmations of AF_DATA_REQUEST (Z-Stack Monitor and Test API, ZStatus) that say that the frame was given up. */
-const UNDELIVERED = new Map([
-  [0x11, 'the coordinator has no room for the frame'],
-  [0x1a, 'the coordinator has no room for the frame'],
-  [0xcd, 'there is no route to the lock'],
-  [0xe1, 'the radio channel is busy'],
-  [0xf0, 'the lock did not fetch the frame from its parent'],
-]);
-/** It may have arrived, and only its acknowledgement been lost. */
-const MAC_NO_ACK = 0xe9;
 
 function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : 'no reason';
@@ -350,43 +393,4 @@ function deviceOf(device: Models.Device): RadioDevice {
 
 function ieeeOf(address: string): string {
   return address.replace(/^0x/, '').toLowerCase();
-}
-
-type CustomCluster = Parameters<Models.Device['addCustomCluster']>[1];
-
-function lockCluster(manufacturerCode: number): CustomCluster {
-  const attributes = ATTRIBUTES.map(({ name, id, type }) => [name, { name, ID: id, type }]);
-  const parameter = (name: string, type: number) => ({ name, type });
-  const command = (name: 'begin' | 'chunk' | 'commit', parameters: { name: string; type: number }[]) => ({
-    [name]: { name, ID: COMMAND[name], response: COMMAND.result, parameters },
-  });
-  const transferId = parameter('transferId', TYPE.uint8);
-  const version = (name: string) => parameter(name, TYPE.uint32);
-  const cluster = {
-    name: LOCK_CLUSTER,
-    ID: CLUSTER_ID,
-    manufacturerCode,
-    attributes: Object.fromEntries(attributes),
-    commands: {
-      ...command('begin', [
-        transferId,
-        version('configVersion'),
-        parameter('length', TYPE.uint16),
-        parameter('crc16', TYPE.uint16),
-      ]),
-      ...command('chunk', [transferId, parameter('offset', TYPE.uint16), parameter('data', TYPE.octets)]),
-      ...command('commit', [
-        transferId,
-        ...['doorVersion', 'scheduleVersion', 'templateVersion', 'systemConfigVersion'].map(version),
-      ]),
-    },
-    commandsResponse: {
-      result: {
-        name: 'result',
-        ID: COMMAND.result,
-        parameters: [transferId, parameter('status', TYPE.uint8), version('configVersion')],
-      },
-    },
-  };
-  return cluster as unknown as CustomCluster;
 }

@@ -10,11 +10,12 @@ export const CLUSTER_ID = 0xfc11;
 /** ZCL data types (ZCL rev. 8, table 2-11). */
 export const TYPE = {
   boolean: 0x10,
-  bitmap8: 0x18,
+  bitmap16: 0x19,
   bitmap32: 0x1b,
   uint8: 0x20,
   uint16: 0x21,
   uint32: 0x23,
+  int8: 0x28,
   enum8: 0x30,
   octets: 0x41,
   text: 0x42,
