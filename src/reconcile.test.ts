@@ -300,6 +300,24 @@ describe('openReconciler', () => {
     expect(reconciler.failure('a')).toBeUndefined();
   });
 
+  it('attempts nothing while nothing can reach the device, tells why, and goes on when it is woken', async () => {
+    const away = new Set(['a']);
+    const { clock, attempts, run, want, reconciler } = estate({
+      unreachable: (id) => (away.has(id) ? 'link zb-1 is down' : undefined),
+    });
+    run();
+    want('a', 1);
+    want('b', 1);
+    await clock.advance(60_000);
+    expect(attempts.map(({ id }) => id)).toEqual(['b']);
+    expect(reconciler.failure('a')).toMatchObject({ code: 'LINK_LOST', message: 'link zb-1 is down' });
+    expect(reconciler.nextAttempt('a')).toBeGreaterThan(clock.now());
+    away.clear();
+    reconciler.wake('a');
+    await clock.advance(0);
+    expect(attempts.map(({ id }) => id)).toEqual(['b', 'a']);
+  });
+
   it('asks an attempt that does not end to stop', async () => {
     const { clock, wanted, attempts, run, reconciler } = estate();
     wanted.set('a', 1);

@@ -43,6 +43,11 @@ export interface ReconcilerOptions {
    * REFUSED and INVALID_COMMAND are permanent for that version, everything else is tried again with back-off.
    */
   apply(due: Due, signal: AbortSignal): Promise<void>;
+  /**
+   * Why nothing can reach the device now; undefined when it may be tried. Asked before each attempt, and cheap: a thousand
+   * doors whose gateway is away fail without a thousand attempts.
+   */
+  unreachable?(id: string): string | undefined;
   clock: Clock;
   log: Log;
   /** From 0 up to 1; Math.random when absent. */
@@ -133,6 +138,11 @@ export function openReconciler(options: ReconcilerOptions): Reconciler {
     for (const one of list.ready()) {
       if (attempts.size >= ATTEMPTS_AT_ONCE) return true;
       if (attempts.has(one.id)) continue;
+      const reason = options.unreachable?.(one.id);
+      if (reason !== undefined) {
+        list.failed(one, new DriverError('LINK_LOST', reason));
+        continue;
+      }
       const stop = new AbortController();
       attempts.set(one.id, { of: one, stop, ended: attempt(one, stop) });
     }

@@ -137,6 +137,13 @@ export function doorConfiguration(options: ConfigurationOptions) {
       return rows.filter(isWaiting).map(({ id, config_version }) => ({ id, version: config_version }));
     },
 
+    unreachable(doorId: string): string | undefined {
+      const row = table.door.get(doorId);
+      // What loosens the door has a deadline, and a relay a device: `apply` tells of those first.
+      if (!row || relay(doorId) || loosening.leftMs(row) !== undefined) return undefined;
+      return options.unreachable({ doorId, gatewayId: row.gateway_id, networkId: row.network_id });
+    },
+
     async apply({ id, version }: { id: string; version: number }, signal: AbortSignal): Promise<void> {
       const row = table.door.get(id);
       // Superseded meanwhile: the newer version is due as well.
