@@ -94,14 +94,20 @@ export function checksum(bytes: Uint8Array): number {
 /** A command as it goes on the wire, mark included. `mac` is asked for the MAC of what it is given. */
 export function encodeFrame(frame: Outgoing, mac?: (authenticated: Uint8Array) => Uint8Array): Uint8Array {
   const { address, sequence, check, security, code, data } = frame;
-  const block = encodeSecurityBlock(security);
-  const end = HEADER_LENGTH + block.length + 1 + data.length;
+  const blockLength = !security ? 0 : security.value === undefined ? 2 : 3;
+  const end = HEADER_LENGTH + blockLength + 1 + data.length;
   const length = end + (mac ? MAC_LENGTH : 0) + (check === 'crc' ? 2 : 1);
   if (length > FRAME_MAX) throw new RangeError(`a message of ${length} bytes; the longest has ${FRAME_MAX}`);
   const bytes = new Uint8Array(1 + length);
-  const control = sequence | (check === 'crc' ? USES_CRC : 0) | (security ? HAS_SECURITY : 0);
-  bytes.set([MARK, SOM, address, length & 0xff, length >> 8, control, ...block, code]);
   const message = bytes.subarray(1);
+  bytes[0] = MARK;
+  message[0] = SOM;
+  message[1] = address;
+  message[2] = length & 0xff;
+  message[3] = length >> 8;
+  message[4] = sequence | (check === 'crc' ? USES_CRC : 0) | (security ? HAS_SECURITY : 0);
+  if (security) message.set(encodeSecurityBlock(security), HEADER_LENGTH);
+  message[HEADER_LENGTH + blockLength] = code;
   message.set(data, end - data.length);
   if (mac) message.set(mac(message.subarray(0, end)).subarray(0, MAC_LENGTH), end);
   if (check === 'crc') {
@@ -111,8 +117,7 @@ export function encodeFrame(frame: Outgoing, mac?: (authenticated: Uint8Array) =
   return bytes;
 }
 
-function encodeSecurityBlock(security: SecurityBlock | null): number[] {
-  if (!security) return [];
+function encodeSecurityBlock(security: SecurityBlock): number[] {
   return security.value === undefined ? [2, security.type] : [3, security.type, security.value];
 }
 
@@ -125,10 +130,11 @@ const BAD: Parsed = { kind: 'bad', fault: 'framing' };
 
 /** Reads the frame that begins at `offset`, where its 53 is. */
 export function parseFrame(bytes: Uint8Array, offset = 0): Parsed {
-  const [som, address = 0, low = 0, high = 0, control = 0] = bytes.subarray(offset, offset + HEADER_LENGTH);
-  if (som !== SOM) return BAD;
+  if (bytes[offset] !== SOM) return BAD;
   const left = bytes.length - offset;
-  const length = low | (high << 8);
+  const address = bytes[offset + 1] ?? 0;
+  const length = (bytes[offset + 2] ?? 0) | ((bytes[offset + 3] ?? 0) << 8);
+  const control = bytes[offset + 4] ?? 0;
   if (left < HEADER_LENGTH) return left >= 4 && length > FRAME_MAX ? BAD : { kind: 'more' };
   const checkLength = control & USES_CRC ? 2 : 1;
   if ((control & RESERVED) !== 0 || length > FRAME_MAX || length < HEADER_LENGTH + 1 + checkLength)

@@ -53,15 +53,15 @@ function ecbDecrypt(key: Uint8Array, blocks: Uint8Array): Uint8Array {
   return decipher.update(blocks);
 }
 
-/** Of one block. */
-function xor(one: Uint8Array, other: Uint8Array): Uint8Array {
-  return one.map((byte, index) => byte ^ (other[index] ?? 0));
-}
-
-function blocksOf(bytes: Uint8Array): Uint8Array[] {
-  return Array.from({ length: bytes.length / BLOCK }, (_, index) =>
-    bytes.subarray(BLOCK * index, BLOCK * (index + 1)),
-  );
+/** The block at `at`, xor another one; behind the end of the message it is padded. No copies: it is done for each poll. */
+function mixed(message: Uint8Array, at: number, other: Uint8Array): Uint8Array {
+  const block = new Uint8Array(BLOCK);
+  const end = message.length - at;
+  for (let index = 0; index < BLOCK; index += 1) {
+    const byte = index < end ? message[at + index] : index === end ? PADDING : 0;
+    block[index] = (byte ?? 0) ^ (other[index] ?? 0);
+  }
+  return block;
 }
 
 /** D.4.1: the first six bytes of the panel's random number, under the base key. */
@@ -101,41 +101,33 @@ export function same(one: Uint8Array, other: Uint8Array): boolean {
   return one.length === other.length && timingSafeEqual(one, other);
 }
 
-/** D.5: CBC with S-MAC1, the last block with S-MAC2. All 16 bytes. */
+/** D.5: CBC with S-MAC1, the last block with S-MAC2; padded only when it is no whole number of blocks. All 16 bytes. */
 export function messageMac(keys: SessionKeys, start: Uint8Array, message: Uint8Array): Uint8Array {
-  const blocks = blocksOf(message.length > 0 && message.length % BLOCK === 0 ? message : pad(message));
-  return blocks.reduce(
-    (chained, block, index) => ecb(index === blocks.length - 1 ? keys.mac2 : keys.mac1, xor(block, chained)),
-    start,
-  );
-}
-
-function pad(bytes: Uint8Array): Uint8Array {
-  const padded = new Uint8Array(bytes.length + BLOCK - (bytes.length % BLOCK));
-  padded.set(bytes);
-  padded[bytes.length] = PADDING;
-  return padded;
+  let chained = start;
+  for (let at = 0; at < message.length; at += BLOCK)
+    chained = ecb(at + BLOCK < message.length ? keys.mac1 : keys.mac2, mixed(message, at, chained));
+  return chained;
 }
 
 const inverted = (mac: Uint8Array) => mac.map((byte) => ~byte & 0xff);
 
 /** D.6: padded always; begins from the last MAC of the other side, inverted. */
 export function encrypt(keys: SessionKeys, lastMac: Uint8Array, data: Uint8Array): Uint8Array {
+  const encrypted = new Uint8Array(data.length + BLOCK - (data.length % BLOCK));
   let chained: Uint8Array = inverted(lastMac);
-  const encrypted = blocksOf(pad(data)).map((block) => {
-    chained = ecb(keys.encryption, xor(block, chained));
-    return chained;
-  });
-  return Buffer.concat(encrypted);
+  for (let at = 0; at < encrypted.length; at += BLOCK) {
+    chained = ecb(keys.encryption, mixed(data, at, chained));
+    encrypted.set(chained, at);
+  }
+  return encrypted;
 }
 
 /** undefined: not whole blocks, or not padded as prescribed. */
 export function decrypt(keys: SessionKeys, lastMac: Uint8Array, data: Uint8Array): Uint8Array | undefined {
   if (data.length === 0 || data.length % BLOCK !== 0) return undefined;
-  const before = [inverted(lastMac), ...blocksOf(data)];
-  const padded = Buffer.concat(
-    blocksOf(ecbDecrypt(keys.encryption, data)).map((block, index) => xor(block, before[index] ?? block)),
-  );
+  const padded = ecbDecrypt(keys.encryption, data);
+  const before = Buffer.concat([inverted(lastMac), data]);
+  for (const [index, byte] of padded.entries()) padded[index] = byte ^ (before[index] ?? 0);
   const end = padded.findLastIndex((byte) => byte !== 0);
   return padded[end] === PADDING && end >= padded.length - BLOCK ? padded.subarray(0, end) : undefined;
 }
