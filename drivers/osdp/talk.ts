@@ -73,14 +73,17 @@ export function openTalk(options: TalkOptions): Talk {
   /** A request is out, and this was read since. */
   let heard: { examined: Examined | null; length: number } | undefined;
   let replyLength = USUAL_REPLY;
+  /** Drawn once for each challenge, not for each poll. */
+  let nonce = randomBytes(NONCE_LENGTH);
   const onTheWire = () => errands.of(session.outstanding?.command);
 
   function request(): Uint8Array {
     conclude();
     if (options.isLooking()) session = forgetDevice(session);
     const wanted = (onTheWire() ?? errands.first())?.command ?? POLL;
-    const next = turn(session, wanted, randomBytes(NONCE_LENGTH));
+    const next = turn(session, wanted, nonce);
     session = next.session;
+    if (session.outstanding?.command.kind === 'CHLNG') nonce = randomBytes(NONCE_LENGTH);
     heard = { examined: null, length: 0 };
     const errand = onTheWire();
     if (errand) errand.sent = true;
@@ -116,7 +119,8 @@ export function openTalk(options: TalkOptions): Talk {
     session = next;
   }
 
-  const exchange = (): Exchange<null> => ({
+  /** The bus has one at a time, and asks for what differs when the request is made. */
+  const theExchange: Exchange<null> = {
     ...{ address, request, read },
     get operation() {
       return session.outstanding?.command.kind ?? 'POLL';
@@ -124,7 +128,8 @@ export function openTalk(options: TalkOptions): Talk {
     get replyLength() {
       return replyLength;
     },
-  });
+  };
+  const exchange = () => theExchange;
   const isBarred = () => session.stage.kind === 'barred';
   const takeTurns = openTurns(options, { exchange, conclude, isBarred });
   return {
