@@ -192,7 +192,14 @@ function busesOf({ links, zgates }: Config): Bus[] {
       ...{ id, protocol },
       port: 'port' in options ? String(options.port) : null,
       turnaroundMaxMs: 'turnaroundMaxMs' in options ? Number(options.turnaroundMaxMs) : 0,
+      line: lineOf(options),
     }));
+}
+
+function lineOf(options: object): Bus['line'] {
+  if (!('baudRate' in options && 'parity' in options && 'stopBits' in options)) return null;
+  const { baudRate, parity, stopBits } = options;
+  return { baudRate: Number(baudRate), parity: String(parity), stopBits: Number(stopBits) };
 }
 
 /** A link whose port has no name is one that plays a gateway. */

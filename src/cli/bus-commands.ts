@@ -34,6 +34,25 @@ function addBus(parent: Command, shell: Shell, result: { exitCode: number }, kit
     'gatehouse bus check-profile my-relay.yaml',
   );
   addBusDoctor(parent, shell, result, kit);
+  addBusTrace(parent, shell, kit);
+}
+
+function addBusTrace(parent: Command, shell: Shell, { example, addressed, whole }: Kit): void {
+  example(
+    addressed(parent.command('trace'))
+      .description('Show what goes over a bus, or write it to a file for Wireshark; Ctrl-C ends it')
+      .argument('<bus>', 'id of its link in the configuration')
+      .option('--file <file>', 'a new pcapng file; - is standard output')
+      .option('--seconds <number>', 'end after so long (default: 60)', whole)
+      .option('--count <number>', 'end after so many packets', whole)
+      .option(...JSON_OPTION)
+      .action(async (bus: string, options: import('./bus-trace.ts').TraceOptions & ClientOptions) => {
+        const { traceBus } = await import('./bus-trace.ts');
+        await traceBus(bus, options, openClient(options, shell), shell);
+      }),
+    'gatehouse bus trace bus-1 --seconds 10',
+    'gatehouse bus trace bus-1 --file bus-1.pcapng',
+  );
 }
 
 function addBusDoctor(

@@ -1,14 +1,7 @@
 /** `gatehouse events tail`: what happens, as it happens. */
 import type { Client } from './client.ts';
+import { type Told, toldEvents } from './event-stream.ts';
 import { CommandFailed, type Shell, styled } from './shell.ts';
-
-/** One server-sent event. */
-interface Told {
-  /** Undefined for an event of the log. */
-  name: string | undefined;
-  id: string | undefined;
-  data: Record<string, unknown>;
-}
 
 export interface TailOptions {
   /** Id of the last event seen. */
@@ -22,7 +15,7 @@ export async function tailEvents(options: TailOptions, client: Client, shell: Sh
   let last = options.after;
   let reason = 'the daemon went away';
   try {
-    for await (const told of parsed(client.stream(`/events${query}`, shell.stopping))) {
+    for await (const told of toldEvents(client.stream(`/events${query}`, shell.stopping))) {
       last = told.id ?? last;
       if (told.name === 'end') reason = String(told.data.reason);
       else show(told, options, shell);
@@ -57,19 +50,3 @@ function line({ time, type, source, data }: Record<string, unknown>, { stdout }:
 function plain(value: unknown): string {
   return typeof value === 'string' && /^[\w.:-]+$/.test(value) ? value : JSON.stringify(value);
 }
-
-async function* parsed(text: AsyncIterable<string>): AsyncGenerator<Told> {
-  let rest = '';
-  for await (const chunk of text) {
-    const blocks = (rest + chunk).split('\n\n');
-    rest = blocks.pop() ?? '';
-    for (const block of blocks) {
-      const fields = new Map(block.split('\n').map((field) => [name(field), value(field)] as const));
-      const data = JSON.parse(fields.get('data') ?? '{}') as Record<string, unknown>;
-      yield { name: fields.get('event'), id: fields.get('id'), data };
-    }
-  }
-}
-
-const name = (field: string) => field.slice(0, field.indexOf(': '));
-const value = (field: string) => field.slice(field.indexOf(': ') + 2);

@@ -98,3 +98,63 @@ export const replaceBody = z
   })
   .openapi('Rs485Replacement');
 export type Replacement = z.output<typeof replaceBody>;
+
+const TRACE_MAX_S = 3_600;
+/** Digits alone: Number() would also take 0x10, 1e1 and blanks. */
+const whole = (max: number) =>
+  z
+    .string()
+    .regex(/^[1-9]\d{0,6}$/, `expected a whole number from 1 to ${max}`)
+    .transform(Number)
+    .refine((value) => value <= max, `expected a whole number from 1 to ${max}`);
+export const traceQuery = z.strictObject({
+  seconds: whole(TRACE_MAX_S)
+    .default(60)
+    .openapi({ type: 'integer', minimum: 1, maximum: TRACE_MAX_S, description: 'It ends after so long' }),
+  count: whole(1_000_000)
+    .optional()
+    .openapi({
+      type: 'integer',
+      minimum: 1,
+      maximum: 1_000_000,
+      description: 'It ends after so many packets',
+    }),
+});
+export type TraceQuery = z.output<typeof traceQuery>;
+
+export const traceEvent = z
+  .discriminatedUnion('event', [
+    z.object({
+      event: z.literal('begin'),
+      bus: busId,
+      protocol: z.string(),
+      port: z.string().nullable(),
+      baudRate: z.int().nullable(),
+    }),
+    z.object({
+      event: z.literal('packets'),
+      dropped: z.int().openapi({
+        description: 'Packets before these that were lost, for they were not taken in time',
+      }),
+      packets: z.array(
+        z.object({
+          at: z.int().openapi({
+            description: 'Epoch microseconds: when it was handed to the port, or its first byte was read',
+          }),
+          sent: z.boolean().openapi({ description: 'By the gateway; else it was heard' }),
+          bytes: z.string().openapi({ description: 'Hex' }),
+          concealed: z.boolean().openapi({ description: 'A key in it is blanked, with all that follows' }),
+        }),
+      ),
+    }),
+    z.object({ event: z.literal('interrupted'), reason: z.string() }),
+    z.object({ event: z.literal('heartbeat') }),
+    z.object({
+      event: z.literal('end'),
+      reason: z.string().openapi({ description: 'time, count, bytes, stopped, or what went wrong' }),
+      packets: z.int(),
+      dropped: z.int(),
+    }),
+  ])
+  .openapi('Rs485TraceEvent');
+export type TraceEvent = z.infer<typeof traceEvent>;

@@ -15,6 +15,14 @@ export interface Bus {
   port: string | null;
   /** The longest a device of it takes to begin a reply. */
   turnaroundMaxMs: number;
+  /** How characters travel; null where there is no wire. */
+  line: LineSettings | null;
+}
+
+export interface LineSettings {
+  baudRate: number;
+  parity: string;
+  stopBits: number;
 }
 
 /** Times are epoch milliseconds. */

@@ -1,8 +1,17 @@
 /** The RS-485 device operations of the interface: 4.5 and its reads. */
 import { z } from '@hono/zod-openapi';
-import { type Operation, operation } from '../http/operation.ts';
+import { eventStream, type Operation, operation } from '../http/operation.ts';
 import type { Role } from '../principal.ts';
-import { busList, busReference, pairBody, pulseResult, replaceBody, scanBody } from './bus-schema.ts';
+import {
+  busList,
+  busReference,
+  pairBody,
+  pulseResult,
+  replaceBody,
+  scanBody,
+  traceEvent,
+  traceQuery,
+} from './bus-schema.ts';
 import { PAIRERS } from './pairing.ts';
 import type { Rs485 } from './rs485.ts';
 import { SCANNERS } from './scan.ts';
@@ -16,7 +25,12 @@ const READERS: readonly [Role, ...Role[]] = ['service-tool', 'front-desk-admin',
 
 /** `job`: the schema of a job. */
 export function rs485Operations(rs485: Rs485, job: z.ZodType): Operation[] {
-  return [...deviceOperations(rs485), ...busOperations(rs485, job), ...fieldOperations(rs485)];
+  return [
+    ...deviceOperations(rs485),
+    ...busOperations(rs485, job),
+    ...fieldOperations(rs485),
+    traceOperation(rs485),
+  ];
 }
 
 function deviceOperations(rs485: Rs485): Operation[] {
@@ -136,6 +150,25 @@ function busOperations(rs485: Rs485, job: z.ZodType): Operation[] {
       }),
     }),
   ];
+}
+
+/** Whoever reads a bus reads cards, and keypads too where a device is spoken to in clear text. */
+function traceOperation(rs485: Rs485): Operation {
+  return eventStream({
+    id: 'traceRs485Bus',
+    path: '/local/rs485/buses/{bus}/trace',
+    tag: 'Local',
+    summary: 'Follow what goes over a bus',
+    description:
+      'Server-sent events, named as `event` of their data: `begin`, `packets`, `interrupted` (the link is down; what passes until it is up again is not told), `heartbeat` (every 15 s) and, last, `end`. Bytes are as on the wire, but for keys: an osdp_KEYSET is blanked from its data on. A reader that is slow loses the oldest and is told how many. One at a time on each bus.',
+    access: 'local',
+    params: z.object({ bus: busReference }),
+    query: traceQuery,
+    result: traceEvent,
+    errors: ['NOT_FOUND', 'IN_PROGRESS', 'DEVICE_OFFLINE'],
+    open: ({ params, query, principal, correlationId, closing }) =>
+      rs485.trace(params.bus, query, { principal, correlationId, closing }),
+  });
 }
 
 function fieldOperations(rs485: Rs485): Operation[] {

@@ -18,6 +18,7 @@ import type { Edit, ListQuery, Rs485Device } from './schema.ts';
 import { openSettings, type SettingsOptions } from './settings.ts';
 import { deviceFrom, stateFrom } from './shown.ts';
 import { existing, openRs485Table, type Rs485Row, type Rs485Table } from './table.ts';
+import { openTraces } from './trace.ts';
 import { changedFields, edited, isTravelling, refuseTakenDoor, wantedOf, writeWanted } from './wanted.ts';
 import { openWatch } from './watch.ts';
 
@@ -65,6 +66,7 @@ export function openRs485(options: Rs485Options) {
   const pulse = openPulse({ ...options, table, known, isInForce: settings.isInForce });
   const scan = openScan({ ...options, table, buses, discovery, place: watch.place });
   const pair = openPairing({ ...options, table, buses, keys, discovery, watch });
+  const trace = openTraces({ ...options, buses });
   const resource = openResource(options, table, settings);
   const replace = openReplace({
     ...{ ...options, table, buses, reported },
@@ -78,7 +80,7 @@ export function openRs485(options: Rs485Options) {
   return {
     ...resource,
     state: stateFrom({ ...options, table, settings, buses }),
-    ...{ scan, pulse, pair },
+    ...{ scan, pulse, pair, trace },
     async replace(deviceId: string, body: Replacement, caller: Caller & { ifMatch: string | undefined }) {
       await replace(deviceId, body, caller);
       return resource.get(deviceId);

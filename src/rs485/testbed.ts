@@ -39,7 +39,9 @@ export async function openTestbed(database?: Awaited<ReturnType<typeof temporary
     log: silentLog,
     groupName: (id) => ({ g1: 'Ground floor' })[id],
     doorExists: (id) => id === DOOR,
-    buses: ['bus-1', 'bus-2'].map((id) => ({ id, protocol: 'loopback', port: null, turnaroundMaxMs: 100 })),
+    buses: ['bus-1', 'bus-2'].map((id) => ({
+      ...{ id, protocol: 'loopback', port: null, turnaroundMaxMs: 100, line: null },
+    })),
     linkState: (id) => ({ up: id === 'bus-1', since: 0, lastError: null }),
     events: { publish: (event) => void published.push(event), wake: () => {} },
     startJob: async (order) => {

@@ -1,0 +1,188 @@
+/** `gatehouse bus trace`: what goes over a bus, as lines or as a file for Wireshark. */
+import { once } from 'node:events';
+import { createWriteStream } from 'node:fs';
+import type { Writable } from 'node:stream';
+import type { TraceEvent } from '../rs485/bus-schema.ts';
+import { VERSION } from '../version.ts';
+import type { Client } from './client.ts';
+import { toldEvents } from './event-stream.ts';
+import { enhancedPacket, interfaceDescription, interfaceStatistics, sectionHeader } from './pcapng.ts';
+import { CommandFailed, type Shell } from './shell.ts';
+
+export interface TraceOptions {
+  /** A pcapng file, or - for standard output. */
+  file?: string;
+  seconds?: number;
+  count?: number;
+  json?: boolean;
+}
+
+type Told<Name extends TraceEvent['event']> = Omit<Extract<TraceEvent, { event: Name }>, 'event'>;
+
+/** What becomes of a trace. */
+interface Sink {
+  begin(told: Told<'begin'>): Promise<void>;
+  packets(told: Told<'packets'>): Promise<void>;
+  interrupted(told: Told<'interrupted'>): Promise<void>;
+  /** Also when the daemon went away. */
+  end(totals: Told<'end'>): Promise<void>;
+}
+
+/** Until it ends or a signal comes; what was traced by then is kept. Throws when it ended too early. */
+export async function traceBus(
+  bus: string,
+  options: TraceOptions,
+  client: Client,
+  shell: Shell,
+): Promise<void> {
+  const query = new URLSearchParams();
+  for (const name of ['seconds', 'count'] as const)
+    if (options[name] !== undefined) query.set(name, String(options[name]));
+  const sink = sinkOf(options, shell);
+  const totals = { packets: 0, dropped: 0 };
+  let reason: string | undefined;
+  let begun = false;
+  try {
+    const path = `/local/rs485/buses/${encodeURIComponent(bus)}/trace?${query}`;
+    for await (const { name, data } of toldEvents(client.stream(path, shell.stopping))) {
+      const told = { event: name, ...data } as TraceEvent;
+      if (told.event === 'begin') await sink.begin(told);
+      begun = true;
+      if (told.event === 'interrupted') await sink.interrupted(told);
+      if (told.event === 'end') reason = told.reason;
+      if (told.event === 'end') totals.dropped = told.dropped;
+      if (told.event !== 'packets') continue;
+      totals.packets += told.packets.length;
+      totals.dropped += told.dropped;
+      await sink.packets(told);
+    }
+  } catch (error) {
+    if (shell.stopping.aborted) reason = 'stopped';
+    else if (!begun || error instanceof CommandFailed) throw error;
+  }
+  if (begun) await sink.end({ reason: reason ?? 'lost', ...totals });
+  if (reason === undefined) throw new CommandFailed('The daemon went away before the trace was over.');
+  if (!['time', 'count', 'bytes', 'stopped'].includes(reason))
+    throw new CommandFailed(`The trace has ended: ${reason}.`);
+}
+
+function sinkOf({ file, json = false }: TraceOptions, shell: Shell): Sink {
+  if (file !== undefined) return toFile(file, json, shell);
+  return json ? asJson(shell) : asLines(shell);
+}
+
+function toFile(file: string, json: boolean, shell: Shell): Sink {
+  const isPipe = file === '-';
+  let since = 0;
+  let untold: string | undefined;
+  let out: Writable = shell.stdout;
+  let failure: Error | undefined;
+  const write = async (bytes: Buffer) => {
+    if (failure) throw unwritable(file, failure);
+    if (!out.write(bytes)) await once(out, 'drain').catch((error) => Promise.reject(unwritable(file, error)));
+  };
+  return {
+    async begin({ bus, protocol, port, baudRate }) {
+      if (!isPipe) out = await opened(file);
+      out.on('error', (error) => {
+        failure = error;
+      });
+      since = microseconds(shell);
+      const description = port === null ? protocol : `${protocol} on ${port}`;
+      await write(sectionHeader(`Gatehouse ${VERSION}`));
+      await write(interfaceDescription({ name: bus, description, speed: baudRate }));
+    },
+    async packets({ packets, dropped }) {
+      let lost = dropped;
+      for (const { at, sent, bytes, concealed } of packets) {
+        const comment = [...(untold ? [untold] : []), ...(concealed ? ['a key was blanked here'] : [])].join(
+          '; ',
+        );
+        const packet = { at, sent, bytes: Buffer.from(bytes, 'hex'), dropped: lost };
+        await write(enhancedPacket({ ...packet, ...(comment !== '' && { comment }) }, since));
+        untold = undefined;
+        lost = 0;
+      }
+    },
+    async interrupted({ reason }) {
+      untold = `before this the bus was down: ${reason}`;
+    },
+    async end({ packets, dropped, reason }) {
+      const end = microseconds(shell);
+      await write(interfaceStatistics({ start: since, end, received: packets + dropped, dropped }));
+      if (!isPipe) await closed(out);
+      if (isPipe) return;
+      if (json) shell.stdout.write(`${JSON.stringify({ file, packets, dropped, reason })}\n`);
+      else shell.stdout.write(`${summary(packets, dropped)} in ${file}\n`);
+    },
+  };
+}
+
+/** Cards and keypads may be in it: nobody else reads it. */
+async function opened(file: string): Promise<Writable> {
+  const out = createWriteStream(file, { flags: 'wx', mode: 0o600 });
+  try {
+    await once(out, 'open');
+    return out;
+  } catch (error) {
+    throw unwritable(file, error as NodeJS.ErrnoException);
+  }
+}
+
+function unwritable(file: string, { code, message }: NodeJS.ErrnoException): CommandFailed {
+  const reason = code === 'EEXIST' ? 'it exists already; name another file' : message;
+  return new CommandFailed(`${file} cannot be written: ${reason}.`);
+}
+
+async function closed(out: Writable): Promise<void> {
+  out.end();
+  await once(out, 'finish');
+}
+
+function asJson({ stdout }: Shell): Sink {
+  const write = async (told: object) => void stdout.write(`${JSON.stringify(told)}\n`);
+  return {
+    begin: write,
+    async packets({ packets, dropped }) {
+      if (dropped > 0) await write({ dropped });
+      for (const packet of packets) await write(packet);
+    },
+    interrupted: write,
+    end: write,
+  };
+}
+
+function asLines({ stdout, stderr }: Shell): Sink {
+  return {
+    async begin({ bus, protocol, port }) {
+      stderr.write(`${bus}: ${protocol}${port === null ? '' : ` on ${port}`}; > sent, < heard\n`);
+    },
+    async packets({ packets, dropped }) {
+      if (dropped > 0) stdout.write(`${dropped} packets lost\n`);
+      for (const { at, sent, bytes, concealed } of packets) {
+        const octets = bytes.match(/../g)?.join(' ') ?? '';
+        stdout.write(
+          `${clockTime(at)} ${sent ? '>' : '<'} ${octets}${concealed ? '  (a key was blanked)' : ''}\n`,
+        );
+      }
+    },
+    async interrupted({ reason }) {
+      stderr.write(`The bus is down: ${reason}\n`);
+    },
+    async end({ packets, dropped }) {
+      stderr.write(`${summary(packets, dropped)}\n`);
+    },
+  };
+}
+
+function summary(packets: number, dropped: number): string {
+  return dropped === 0 ? `${packets} packets` : `${packets} packets, ${dropped} lost`;
+}
+
+/** "07:09:00.123456", UTC, as in the log. */
+function clockTime(at: number): string {
+  const rest = String(at % 1_000).padStart(3, '0');
+  return `${new Date(Math.floor(at / 1_000)).toISOString().slice(11, 23)}${rest}`;
+}
+
+const microseconds = ({ clock }: Shell) => 1_000 * clock.now();
