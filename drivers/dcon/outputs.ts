@@ -108,7 +108,8 @@ export async function pulseOutput(
     // A command may find a module that is back before the next poll does.
     if (state.stage.kind !== 'ready') await broughtUp(works, signal);
     const type = pulsable(works, relay);
-    const takeBack = pulses.begin(relay, clock.monotonic() + milliseconds);
+    const now = clock.monotonic();
+    const takeBack = pulses.begin(relay, now + milliseconds, now);
     const wasOn = state.maybeOn;
     state.maybeOn |= 1 << relay;
     try {

@@ -2,7 +2,7 @@
 
 export interface Pulses {
   /** A pulse begins or is made longer, never shorter. What is returned takes that back, where nothing was switched. */
-  begin(channel: number, endsAt: number): () => void;
+  begin(channel: number, endsAt: number, now: number): () => void;
   /** The output was read back as on. */
   confirm(channel: number, endsAt: number): void;
   /** Over, whatever was meant. */
@@ -23,8 +23,10 @@ export function openPulses(): Pulses {
   const maskOf = (channels: number[]) => channels.reduce((mask, channel) => mask | (1 << channel), 0);
 
   return {
-    begin(channel, endsAt) {
-      const before = pulses.get(channel);
+    begin(channel, endsAt, now) {
+      const last = pulses.get(channel);
+      // One that is over says nothing of this one: its output is off, and a poll may still tell so.
+      const before = last && last.endsAt > now ? last : undefined;
       const longer = Math.max(endsAt, before?.endsAt ?? endsAt);
       pulses.set(channel, { endsAt: longer, confirmed: before?.confirmed ?? false });
       return () => {

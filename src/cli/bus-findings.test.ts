@@ -3,7 +3,7 @@ import { type BusState, busFindings, type ScannedAddress } from './bus-findings.
 
 const BUS: BusState = {
   ...{ id: 'bus-1', protocol: 'modbus', port: '/dev/ttyUSB0', up: true, lastError: null },
-  ...{ strayBytes: 0, warnings: [] },
+  ...{ strayBytes: 0, warnings: [], devices: [] },
 };
 const NONE = { replies: 0, timeouts: 0, crc: 0, framing: 0, refusals: 0, collisions: 0 };
 
@@ -44,6 +44,18 @@ describe('what a scan says', () => {
       [/^bad bus bus-1: down: no such file/],
     ],
     ['nobody at all', [silent(1)], {}, [/^bad bus bus-1: nobody answers at all: .*A and B/]],
+    [
+      'nobody in a range, though the bus is well',
+      [],
+      { devices: [3, 4, 5].map((address) => ({ address, alive: address > 3 })) },
+      [/^doubtful bus bus-1: nobody answers in this range; on the bus, address 4, 5 does$/],
+    ],
+    [
+      'a device in a range of its own',
+      [silent(3)],
+      { devices: [{ address: 4, alive: true }] },
+      [/^bad address 3: .*does not answer/, /^doubtful bus bus-1: nobody answers in this range/],
+    ],
     [
       'nobody that can be understood',
       [silent(1, { timeouts: 1, framing: 1 })],

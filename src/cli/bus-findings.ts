@@ -29,6 +29,8 @@ export interface BusState {
   lastError: string | null;
   strayBytes: number | null;
   warnings: readonly string[];
+  /** Those that are polled. */
+  devices: readonly { address: number; alive: boolean }[];
 }
 
 /** Of the exchanges with an address; less is what any cable loses now and then. */
@@ -56,7 +58,7 @@ export function busFindings(bus: BusState, addresses: readonly ScannedAddress[])
       text: `${bus.strayBytes} bytes came while nobody was asked: no bias resistors, noise on the cable, or a second master`,
     });
   const answering = addresses.filter(({ answered }) => answered);
-  if (answering.length === 0) return [nobody(subject, addresses), ...general];
+  if (answering.length === 0) return [...nobody(subject, bus, addresses), ...general];
   const common = (['crc', 'framing'] as const).filter((kind) => isEverywhere(kind, addresses));
   return [
     ...common.map((kind): Finding => ({ severity: 'bad', subject, text: EVERYWHERE_TEXT[kind] })),
@@ -72,12 +74,21 @@ const EVERYWHERE_TEXT = {
     'characters that are none at most addresses: compare baudRate, parity and stopBits of the bus with what the devices are set to',
 } as const;
 
-function nobody(subject: string, addresses: readonly ScannedAddress[]): Finding {
+function nobody(subject: string, bus: BusState, addresses: readonly ScannedAddress[]): Finding[] {
+  // The wire is well where others answer: a range was asked in which nobody is.
+  const alive = bus.devices.filter((device) => device.alive).map(({ address }) => address);
+  if (alive.length > 0) {
+    const text = `nobody answers in this range; on the bus, address ${alive.join(', ')} does`;
+    return [
+      ...addresses.flatMap((one) => deviceFindings(one, addresses, [])),
+      { severity: 'doubtful', subject, text },
+    ];
+  }
   const isNoisy = addresses.some(({ counters }) => counters.crc + counters.framing > 0);
   const text = isNoisy
     ? 'nobody can be understood, though something answers: compare baudRate, parity and stopBits with the devices; then see whether A and B are swapped'
     : 'nobody answers at all: see whether A and B are swapped (makers name them differently), whether the devices have power, and whether baudRate is theirs';
-  return { severity: 'bad', subject, text };
+  return [{ severity: 'bad', subject, text }];
 }
 
 function isEverywhere(kind: Kind, addresses: readonly ScannedAddress[]): boolean {

@@ -40,14 +40,24 @@ const probes = (bed: Bed) =>
 describe('a scan', () => {
   it('asks every address of a range, some at a time, and says how far it is', async () => {
     const bed = await bedWith({});
-    const { job, progress } = await scan(bed, { bus: 'bus-1', from: 1, to: 40, repeats: 3 });
+    const { job, progress } = await scan(bed, { bus: 'bus-1', from: 1, to: 31, repeats: 3 });
     expect(job).toMatchObject({ kind: 'rs485-scan', object: 'rs485/bus/bus-1', roles: ['service-tool'] });
-    expect(probes(bed).map(({ addresses }) => addresses.length)).toEqual([16, 16, 8]);
+    expect(probes(bed).map(({ addresses }) => addresses.length)).toEqual([16, 15]);
     expect(probes(bed).flatMap(({ addresses }) => addresses)).toEqual(
-      Array.from({ length: 40 }, (_, index) => index + 1),
+      Array.from({ length: 31 }, (_, index) => index + 1),
     );
     expect(probes(bed).every(({ repeats }) => repeats === 3)).toBe(true);
-    expect(progress).toEqual([0, 16, 32, 40].map((done) => ({ done, total: 40 })));
+    expect(progress).toEqual([0, 16, 31].map((done) => ({ done, total: 31 })));
+  });
+
+  it.each([
+    [{ from: 32 }, '/from', 'expected 0 to 31: bus bus-1 speaks loopback'],
+    [{ from: 30, to: 32 }, '/to', 'expected 30 to 31: bus bus-1 speaks loopback'],
+  ])('asks no address that the protocol does not have: %j', async (body, path, message) => {
+    const bed = await bedWith({});
+    const { status, body: answer } = await bed.post('/scan', { bus: 'bus-1', ...body });
+    expect([status, answer]).toMatchObject([400, { details: [{ path, message }] }]);
+    expect(bed.jobs).toEqual([]);
   });
 
   it('tells who answered and who should have, and makes rows of those that are new', async () => {
@@ -90,7 +100,7 @@ describe('a scan', () => {
       stop.abort(new Error('cancelled'));
       return answers(data as unknown as Probe, { 3: 'io-3' });
     });
-    await expect(scan(bed, { bus: 'bus-1', from: 0, to: 200 }, stop.signal)).rejects.toThrow('cancelled');
+    await expect(scan(bed, { bus: 'bus-1', from: 0, to: 31 }, stop.signal)).rejects.toThrow('cancelled');
     expect(probes(bed)).toHaveLength(1);
     expect((await bed.get('')).body.items).toMatchObject([{ hwId: 'io-3' }]);
   });

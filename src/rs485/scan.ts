@@ -61,8 +61,10 @@ export function openScan(options: ScanOptions): StartScan {
     const bus = body.bus === undefined ? buses.only() : buses.assertKnown(body.bus);
     const [lowest, highest] = RANGES[bus.protocol] ?? ANY_ADDRESS;
     const from = body.from ?? lowest;
-    const to = body.to ?? Math.max(from, highest);
-    if (to < from) throw new GatehouseError('VALIDATION_FAILED', `Not valid: /to is below ${from}.`);
+    const to = body.to ?? highest;
+    // Unit id 0 is a broadcast, which no device may answer; above the highest no device may be.
+    if (from < lowest || from > highest) throw beyond('from', bus, lowest, highest);
+    if (to < from || to > highest) throw beyond('to', bus, from, highest);
     if (!buses.isUp(bus.id))
       throw new GatehouseError('DEVICE_OFFLINE', `Bus ${bus.id} is down: GET /network/rs485/buses says why.`);
     const range = { from, to, repeats: body.repeats };
@@ -71,6 +73,13 @@ export function openScan(options: ScanOptions): StartScan {
       run: (progress, signal) => scan(options, bus, range, { principal, correlationId }, progress, signal),
     });
   };
+}
+
+function beyond(field: 'from' | 'to', { id, protocol }: Bus, least: number, most: number): GatehouseError {
+  const message = `expected ${least} to ${most}: bus ${id} speaks ${protocol}`;
+  return new GatehouseError('VALIDATION_FAILED', `Not valid: /${field}: ${message}.`, {
+    details: [{ path: `/${field}`, code: 'INVALID_VALUE', message }],
+  });
 }
 
 async function scan(
