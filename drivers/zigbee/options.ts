@@ -36,7 +36,6 @@ export const zigbeeLinkOptions = z.strictObject({
     .optional()
     .describe("Of the locks' own cluster; without it locks are taken for standard ones"),
 });
-export type ZigbeeLinkOptions = z.output<typeof zigbeeLinkOptions>;
 
 /** What the driver is opened with. */
 export const zigbeeOptions = zigbeeLinkOptions.extend({

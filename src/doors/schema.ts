@@ -26,14 +26,12 @@ export const mac = z
   .regex(/^[0-9a-fA-F]{16}$/, 'expected 16 hex digits')
   .toLowerCase();
 export const connectionType = z.enum(['zigbee', 'rs485']);
-export type ConnectionType = z.infer<typeof connectionType>;
 
 const minute = z.int().min(0).max(LAST_MINUTE);
 export const interval = z.strictObject({ start: minute, end: minute }).openapi({
   description:
     'Minutes of the day in the site’s time, from `start` until before `end`. An `end` before `start` is on the next day, so 0 is midnight; where both are the same it lasts the whole day.',
 });
-export type Interval = z.infer<typeof interval>;
 
 const doorReference = z.strictObject({ id: looseId, type: identifier.nullable().optional() });
 const references = z.array(doorReference).max(REFERENCES_MAX);

@@ -48,7 +48,7 @@ export interface Forwarder {
 }
 
 /** The state of one connection. */
-interface Session extends ForwarderOptions {
+interface Delivery extends ForwarderOptions {
   connection: Upstream;
   outbox: Outbox;
   window: Window;
@@ -86,7 +86,7 @@ export function openForwarder(options: ForwarderOptions): Forwarder {
       try {
         using connection = await connectUpstream(settings, bell.ring, signal);
         await outbox.opened();
-        return await forward(openSession(options, outbox, connection, bell.ring), bell, signal);
+        return await forward(openDelivery(options, outbox, connection, bell.ring), bell, signal);
       } catch (error) {
         if (!signal.aborted) events.link.lastError = error instanceof Error ? error.message : String(error);
         throw error;
@@ -98,10 +98,10 @@ export function openForwarder(options: ForwarderOptions): Forwarder {
   };
 }
 
-function openSession(options: ForwarderOptions, outbox: Outbox, connection: Upstream, ring: () => void) {
+function openDelivery(options: ForwarderOptions, outbox: Outbox, connection: Upstream, ring: () => void) {
   const { clock, upstream, events, log } = options;
   const now = clock.monotonic();
-  const session: Session = {
+  const delivery: Delivery = {
     ...options,
     connection,
     outbox,
@@ -115,12 +115,12 @@ function openSession(options: ForwarderOptions, outbox: Outbox, connection: Upst
     ring,
   };
   events.link.connectedSince = clock.now();
-  log.info({ url: upstream.url, window: session.limit }, 'connected to the notification service');
-  return session;
+  log.info({ url: upstream.url, window: delivery.limit }, 'connected to the notification service');
+  return delivery;
 }
 
-async function forward(session: Session, bell: Bell, signal: AbortSignal): Promise<never> {
-  const { events, clock, outbox, window } = session;
+async function forward(delivery: Delivery, bell: Bell, signal: AbortSignal): Promise<never> {
+  const { events, clock, outbox, window } = delivery;
   const over = new AbortController();
   signal.addEventListener('abort', bell.ring, { signal: over.signal });
   using _ = events.listen(bell.ring);
@@ -129,7 +129,7 @@ async function forward(session: Session, bell: Bell, signal: AbortSignal): Promi
     for (;;) {
       signal.throwIfAborted();
       const rung = bell.rung();
-      await step(session);
+      await step(delivery);
       await rung;
     }
   } catch (error) {
@@ -152,20 +152,20 @@ function headFailure({ sent }: Window, error: unknown): HeadFailure | undefined 
 }
 
 /** Everything that can be done now. Throws when the connection has ended or must end. */
-async function step(session: Session): Promise<void> {
-  const { connection, outbox, window, clock } = session;
+async function step(delivery: Delivery): Promise<void> {
+  const { connection, outbox, window, clock } = delivery;
   outbox.acked = window.takeSettled() ?? outbox.acked;
   const loss = connection.loss();
   if (loss) throw new Broken(loss.error, loss.unexplained);
-  if (session.refusal) throw broken(session.refusal, window);
-  if (window.overdue(clock.monotonic(), session.heardAt)) {
+  if (delivery.refusal) throw broken(delivery.refusal, window);
+  if (window.overdue(clock.monotonic(), delivery.heardAt)) {
     const silence = `no acknowledgement from the notification service for ${ACKNOWLEDGEMENT_DEADLINE_MS} ms`;
     throw new Broken(new Error(silence), window.overtaken());
   }
-  await settleRefused(session);
-  await fill(session);
-  if (clock.monotonic() - session.savedAt >= SAVE_INTERVAL_MS) {
-    session.savedAt = clock.monotonic();
+  await settleRefused(delivery);
+  await fill(delivery);
+  if (clock.monotonic() - delivery.savedAt >= SAVE_INTERVAL_MS) {
+    delivery.savedAt = clock.monotonic();
     await outbox.save();
   }
 }
@@ -176,27 +176,27 @@ function broken({ sent, reasonCode }: { sent: Sent; reasonCode: number }, window
 }
 
 /** Sends what was refused again, at last alone; gives up what fails even then. */
-async function settleRefused(session: Session): Promise<void> {
-  const { window, outbox } = session;
+async function settleRefused(delivery: Delivery): Promise<void> {
+  const { window, outbox } = delivery;
   const refused = window.sent.filter(({ state }) => state === 'refused');
   for (const message of refused) {
-    if (message.failures < FAILURES_BEFORE_ALONE) publish(session, message, packetOf(session, message.row));
+    if (message.failures < FAILURES_BEFORE_ALONE) publish(delivery, message, packetOf(delivery, message.row));
   }
   const suspect = refused.find(({ failures }) => failures >= FAILURES_BEFORE_ALONE);
   if (!suspect || window.inFlight() > 0) return;
   const { row, failures, reasonCode } = suspect;
-  if (failures === FAILURES_BEFORE_ALONE) return publish(session, suspect, packetOf(session, row));
+  if (failures === FAILURES_BEFORE_ALONE) return publish(delivery, suspect, packetOf(delivery, row));
   const refusal = `the notification service refuses events on ${row.topic} (${hex(reasonCode)})`;
   if (!outbox.mayBury()) throw new Error(`${refusal}: check the rights of this client there`);
   await outbox.bury(row, 'REJECTED', refusal);
   suspect.state = 'buried';
-  session.ring();
+  delivery.ring();
 }
 
-async function fill(session: Session): Promise<void> {
-  const { connection, outbox, window, clock } = session;
-  for (let row = next(session); row && window.sent.length < limit(session, row); row = next(session)) {
-    session.page.shift();
+async function fill(delivery: Delivery): Promise<void> {
+  const { connection, outbox, window, clock } = delivery;
+  for (let row = next(delivery); row && window.sent.length < limit(delivery, row); row = next(delivery)) {
+    delivery.page.shift();
     const message: Sent = {
       row,
       sentAt: clock.monotonic(),
@@ -204,34 +204,34 @@ async function fill(session: Session): Promise<void> {
       failures: outbox.failures(row.seq),
       reasonCode: 0,
     };
-    const packet = packetOf(session, row);
+    const packet = packetOf(delivery, row);
     const bytes = connection.packetBytes(packet);
     if (bytes > connection.maximumPacketSize) {
       const limits = `${bytes} bytes; the notification service takes ${connection.maximumPacketSize}`;
       if (!outbox.mayBury()) throw new Error(`events are too large: ${limits}`);
       await outbox.bury(row, 'TOO_LARGE', limits);
       message.state = 'buried';
-      session.ring();
+      delivery.ring();
     } else {
-      publish(session, message, packet);
+      publish(delivery, message, packet);
     }
     window.add(message);
   }
 }
 
 /** The next row to send. Reading it takes it out of the reach of the bounds. */
-function next(session: Session): EventRow | undefined {
-  const { events } = session;
-  if (session.page.length === 0) {
-    session.page = events.table.page(session.readThrough, PAGE_ROWS);
-    session.readThrough = session.page.at(-1)?.seq ?? session.readThrough;
-    events.link.heldThrough = session.readThrough;
+function next(delivery: Delivery): EventRow | undefined {
+  const { events } = delivery;
+  if (delivery.page.length === 0) {
+    delivery.page = events.table.page(delivery.readThrough, PAGE_ROWS);
+    delivery.readThrough = delivery.page.at(-1)?.seq ?? delivery.readThrough;
+    events.link.heldThrough = delivery.readThrough;
   }
-  return session.page[0];
+  return delivery.page[0];
 }
 
 /** Beside a suspect nothing else may be in flight, or nobody would know which of them broke the connection. */
-function limit({ window, outbox, limit: most }: Session, row: EventRow): number {
+function limit({ window, outbox, limit: most }: Delivery, row: EventRow): number {
   const suspected = window.sent.some(
     ({ failures, state }) =>
       failures >= FAILURES_BEFORE_ALONE && (state === 'in flight' || state === 'refused'),
@@ -239,12 +239,12 @@ function limit({ window, outbox, limit: most }: Session, row: EventRow): number 
   return suspected || row.seq <= outbox.cautionThrough() ? 1 : most;
 }
 
-function publish(session: Session, message: Sent, packet: Publish): void {
-  const { connection, clock, events, outbox } = session;
+function publish(delivery: Delivery, message: Sent, packet: Publish): void {
+  const { connection, clock, events, outbox } = delivery;
   message.sentAt = clock.monotonic();
   message.state = 'in flight';
   connection.publish(packet, (reasonCode) => {
-    session.heardAt = clock.monotonic();
+    delivery.heardAt = clock.monotonic();
     message.reasonCode = reasonCode;
     if (reasonCode < 0x80) {
       message.state = 'acknowledged';
@@ -253,14 +253,14 @@ function publish(session: Session, message: Sent, packet: Publish): void {
       message.state = 'refused';
       message.failures += 1;
     } else {
-      session.refusal ??= { sent: message, reasonCode };
+      delivery.refusal ??= { sent: message, reasonCode };
     }
-    session.ring();
+    delivery.ring();
   });
   events.link.sentThrough = Math.max(events.link.sentThrough, message.row.seq);
 }
 
-function packetOf({ events, clock, clockSynchronised, upstream }: Session, row: EventRow): Publish {
+function packetOf({ events, clock, clockSynchronised, upstream }: Delivery, row: EventRow): Publish {
   // Between two times of which one is not trusted there is no age.
   const age = clockSynchronised() && row.clockSynchronised === 1 ? clock.now() - row.recordedAt : 0;
   return {

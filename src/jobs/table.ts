@@ -26,8 +26,6 @@ export interface JobRow {
 const COLUMNS = `seq, id, kind, object, roles, status, progress_done, progress_total, error_code, error_message,
   result, started_at, started_by, correlation_id, cancel_requested_at, finished_at`;
 
-export type JobTable = ReturnType<typeof openJobTable>;
-
 export function openJobTable({ prepare }: Prepare) {
   return {
     job: prepare<[string], JobRow>(`SELECT ${COLUMNS} FROM job WHERE id = ?`),
