@@ -63,6 +63,8 @@ it('tells everything else as it is, the bytes of a KEYSET within a reply include
   const reply = ack();
   expect(concealKeys(reply, POLL)).toBe(reply);
   expect(concealKeys(reply, keyset())).toBe(reply);
+  const marked = Uint8Array.of(0xff, ...reply);
+  expect(concealKeys(marked, keyset())).toBe(marked);
   const message = Uint8Array.of(0x53, 0x83, 15, 0, 0x01, 0x90, 0x53, 3, 9, 0, 0, 0x75, 1, 2);
   const mfgrep = Uint8Array.of(...message, checksum(message));
   expect(concealKeys(mfgrep, POLL)).toBe(mfgrep);

@@ -6,6 +6,7 @@
 import { parseFrame } from './frame.ts';
 
 const KEYSET = 0x75;
+const MARK = 0xff;
 const SOM = 0x53;
 const REPLY = 0x80;
 const HEADER_LENGTH = 5;
@@ -48,8 +49,8 @@ function onlyReplies(bytes: Uint8Array): Uint8Array {
   return blanked ? told : bytes;
 }
 
-/** undefined: no sound reply begins here. */
+/** undefined: no sound reply begins here, nor after a mark here. */
 function endOfReply(bytes: Uint8Array, at: number): number | undefined {
-  const parsed = parseFrame(bytes, at);
+  const parsed = parseFrame(bytes, bytes[at] === MARK ? at + 1 : at);
   return parsed.kind === 'frame' && parsed.frame.isReply ? parsed.end : undefined;
 }
