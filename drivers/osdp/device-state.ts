@@ -16,6 +16,8 @@ export interface DeviceState {
   outputCount(): number | undefined;
   ledCount(): number;
   buzzerCount(): number;
+  /** Most bytes of a message that it can receive, where it tells. */
+  messageMax(): number | undefined;
   settings(): Rs485Settings | null;
   /** Who it says it is. True when that is another one than before. */
   meet(identity: Identity): boolean;
@@ -38,7 +40,7 @@ export interface StateOptions {
 }
 
 /** Annex B. */
-const FUNCTION = { inputs: 1, outputs: 2, leds: 4, buzzer: 5 } as const;
+const FUNCTION = { inputs: 1, outputs: 2, leds: 4, buzzer: 5, receive: 10 } as const;
 
 /** Vendor, model and serial number: what is together the device's own. */
 export function hwIdOf({ vendorCode, model, serial }: Identity): string {
@@ -114,6 +116,7 @@ export function openDeviceState(options: StateOptions): DeviceState {
     outputCount: () => facts && (countOf(facts, FUNCTION.outputs) ?? facts.outputs?.length),
     ledCount: () => (facts && countOf(facts, FUNCTION.leds)) ?? 0,
     buzzerCount: () => (facts && countOf(facts, FUNCTION.buzzer)) ?? 0,
+    messageMax: () => facts && receiveBufferOf(facts),
     settings: () => facts?.settings?.settings ?? null,
     hasOtherSettings: () =>
       facts?.status !== undefined && facts.status.settingsVersion !== facts.settings?.settingsVersion,
@@ -153,6 +156,12 @@ function factsOf(identity: Identity, { clock, tiding }: StateOptions): Facts {
 
 function countOf({ capabilities }: Facts, code: number): number | undefined {
   return capabilities.find((capability) => capability.code === code)?.count;
+}
+
+/** Annex B.11: least significant byte where others have the compliance level, then the other one. */
+function receiveBufferOf({ capabilities }: Facts): number | undefined {
+  const told = capabilities.find(({ code }) => code === FUNCTION.receive);
+  return told && told.compliance + 256 * told.count;
 }
 
 function reportOf(

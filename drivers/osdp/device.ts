@@ -30,6 +30,8 @@ export interface Device extends Disposable {
   loosen(security: Security): void;
   /** Ends it. A device that has proved the key it must have goes on as it is. */
   tighten(): void;
+  /** Begins anew: it may be somewhere else by now. */
+  restart(): void;
   /** Told once the device has taken its key, and has proved it. */
   onPaired(listener: (() => void) | undefined): void;
   /** What is wrong with it now, by name. */
@@ -127,6 +129,7 @@ export function openDevice(options: DeviceOptions): Device {
       if (isProvenUnder(talk.session(), policy)) talk.keepTo(securityOf(policy));
       else begin(securityOf(policy));
     },
+    restart: () => begin(securityOf(policy)),
     onPaired(listener) {
       paired = listener;
     },

@@ -18,17 +18,21 @@ import {
   type OpenDriver,
   type Plain,
 } from '../driver.ts';
-import { type Pulse, pair, probe, pulse, trace, watch } from '../rs485.ts';
+import { abortFile, readdress, sendFile } from '../osdp.ts';
+import { type Probe, type Pulse, pair, probe, pulse, trace, watch } from '../rs485.ts';
 import { type Rs485Report, rs485Apply } from '../settings.ts';
 import { applySettings } from './apply.ts';
 import { concealKeys } from './conceal.ts';
 import { openFeedback } from './feedback.ts';
+import { openFiles } from './files.ts';
 import { type Fleet, openFleet } from './fleet.ts';
 import { type OsdpOptions, osdpOptions } from './options.ts';
 import { probeAddresses } from './probe.ts';
 
 /** Silence before a message (5.7). */
 const GAP_CHARACTERS = 2;
+/** A bad wire loses one question of ten. */
+const PRESENCE_PROBES = 2;
 
 export const openOsdp: OpenDriver = openOsdpOn(openPort);
 
@@ -71,7 +75,13 @@ type Execute = (command: DriverCommand, signal: AbortSignal) => Promise<Plain>;
 
 function commandsOf(given: CommandsOptions): Record<string, Execute | undefined> {
   const { options, bus, fleet, context } = given;
+  const { clock } = context;
   const firePulse = openFire(given);
+  const files = openFiles({ clock, characterMs: characterMs(options), named: fleet.named });
+  const ask = (wanted: Probe, deadline: number, signal: AbortSignal) => {
+    const { check } = options;
+    return probeAddresses(wanted, { bus, check, deviceAt: fleet.deviceAt, deadline, signal, clock });
+  };
   return {
     async watch({ data }) {
       fleet.watch(valid(watch, data, 'INVALID_COMMAND'));
@@ -81,12 +91,7 @@ function commandsOf(given: CommandsOptions): Record<string, Execute | undefined>
       return { ...(await fleet.pair(valid(pair, data, 'INVALID_COMMAND'), signal)) };
     },
     async probe({ data, deadline }, signal) {
-      const { check } = options;
-      const { deviceAt } = fleet;
-      const wanted = valid(probe, data, 'INVALID_COMMAND');
-      return await probeAddresses(wanted, {
-        ...{ bus, check, deviceAt, deadline, signal, clock: context.clock },
-      });
+      return await ask(valid(probe, data, 'INVALID_COMMAND'), deadline, signal);
     },
     trace: async ({ data }, signal) => await bus.trace(valid(trace, data, 'INVALID_COMMAND'), signal),
     async applySettings({ data, deadline }, signal) {
@@ -95,6 +100,21 @@ function commandsOf(given: CommandsOptions): Record<string, Execute | undefined>
     },
     async pulse({ data, deadline }, signal) {
       return { ...(await firePulse(valid(pulse, data, 'INVALID_COMMAND'), deadline, signal)) };
+    },
+    async sendFile({ data }, signal) {
+      return { ...(await files.send(valid(sendFile, data, 'INVALID_COMMAND'), signal)) };
+    },
+    async abortFile({ data, deadline }, signal) {
+      await files.abort(valid(abortFile, data, 'INVALID_COMMAND'), deadline, signal);
+      return null;
+    },
+    async readdress({ data, deadline }, signal) {
+      const isTaken = async (address: number) => {
+        const { results } = await ask({ addresses: [address], repeats: PRESENCE_PROBES }, deadline, signal);
+        return results.some(({ counters }) => counters.replies + counters.refusals + counters.collisions > 0);
+      };
+      const wanted = valid(readdress, data, 'INVALID_COMMAND');
+      return { ...(await fleet.readdress(wanted, { isTaken, deadline, signal })) };
     },
   };
 }

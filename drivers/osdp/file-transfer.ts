@@ -12,8 +12,9 @@ export interface FileTransfer {
   readonly total: number;
   /** Bytes that the device has confirmed. */
   readonly offset: number;
-  /** Most bytes of a message, as the device last said. */
+  /** Most bytes of a message, as the device last said, and as the bus can spare. */
   readonly messageMax: number;
+  readonly longest: number;
   readonly stage: FileStage;
   /** Times it began again from the first byte, because the device did not know the rest. */
   readonly restarts: number;
@@ -28,17 +29,25 @@ export type FileStage =
   | { kind: 'done'; restarts: boolean }
   | { kind: 'failed'; reason: FileFailure; status: number };
 
-export const FILE_FAILURES = [
-  'aborted',
-  'unrecognized',
-  'unacceptable',
-  'refused',
-  'endedEarly',
-  'neverEnded',
-  'wantsClearText',
-] as const;
-/** `endedEarly`: it says that it is done before it has all. `wantsClearText`: never, inside a session. */
-export type FileFailure = (typeof FILE_FAILURES)[number];
+export type FileFailure =
+  | 'aborted'
+  | 'unrecognized'
+  | 'unacceptable'
+  | 'refused'
+  | 'endedEarly'
+  | 'neverEnded'
+  /** Never, inside a session. */
+  | 'wantsClearText';
+
+export const FILE_FAILURE_TEXTS: Readonly<Record<FileFailure, string>> = {
+  aborted: 'the device broke off',
+  unrecognized: 'the device does not know what this file is',
+  unacceptable: 'the device does not accept what is in the file',
+  refused: 'the device takes no more of the file',
+  endedEarly: 'the device says that it is done before it has all of the file',
+  neverEnded: 'the device has all of the file, and is not done with it',
+  wantsClearText: 'the device wants the file in clear text, which it does not get',
+};
 
 export type NextFragment =
   | { kind: 'send'; command: Command & { kind: 'FILETRANSFER' } }
@@ -61,17 +70,29 @@ const RESTARTS_MAX = 3;
 
 const FAILURES: Record<number, FileFailure> = { [-1]: 'aborted', [-2]: 'unrecognized', [-3]: 'unacceptable' };
 
-/** `messageMax`: capability 10 of the device, where it has it. */
-export function openFileTransfer(type: number, total: number, messageMax = LEAST_MESSAGE): FileTransfer {
+export interface Resumed {
+  /** Bytes that the device confirmed before. */
+  offset?: number;
+  /** Most bytes of a message that others on the bus can wait for. */
+  longest?: number;
+}
+
+/** `messageMax`: what the device said last, or its capability 10, where it has it. */
+export function openFileTransfer(
+  type: number,
+  total: number,
+  messageMax = LEAST_MESSAGE,
+  { offset = 0, longest = FRAME_MAX }: Resumed = {},
+): FileTransfer {
   return {
-    ...{ type, total, offset: 0, restarts: 0 },
-    messageMax: usable(messageMax),
+    ...{ type, total, offset, longest, restarts: 0 },
+    messageMax: usable(messageMax, longest),
     stage: { kind: 'sending', from: Number.NEGATIVE_INFINITY },
   };
 }
 
-function usable(messageMax: number): number {
-  return Math.min(FRAME_MAX, Math.max(LEAST_MESSAGE, messageMax));
+function usable(messageMax: number, longest: number): number {
+  return Math.max(LEAST_MESSAGE, Math.min(FRAME_MAX, messageMax, longest));
 }
 
 /** Most bytes of a file that fit into one message of this length. */
@@ -118,7 +139,7 @@ export function afterStatus(
     return failed(FAILURES[status] ?? 'refused');
   }
   const offset = transfer.offset + data.length;
-  const messageMax = file.messageMax === 0 ? transfer.messageMax : usable(file.messageMax);
+  const messageMax = file.messageMax === 0 ? transfer.messageMax : usable(file.messageMax, transfer.longest);
   const next = { ...transfer, offset, messageMax };
   const from = now + file.delayMs;
   const isWhole = offset >= transfer.total;

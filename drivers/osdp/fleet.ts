@@ -2,6 +2,7 @@
 import type { Bus } from '../bus/bus.ts';
 import type { Tiding } from '../bus/tidings.ts';
 import { type Clock, DriverError, type DriverLog } from '../driver.ts';
+import type { Readdress, Readdressed } from '../osdp.ts';
 import type { Pair, Paired, Watch } from '../rs485.ts';
 import type { Rs485Report } from '../settings.ts';
 import { type Device, openDevice } from './device.ts';
@@ -9,6 +10,9 @@ import type { OsdpOptions } from './options.ts';
 import { pairDevice } from './pairing.ts';
 import type { Policy } from './policy.ts';
 import { openPulses, type Pulses } from './pulses.ts';
+import { readdress } from './readdress.ts';
+import { openReservation, type Reservation } from './reservation.ts';
+import { assertSameSecurity, openRoster, type Roster } from './roster.ts';
 
 export interface FleetOptions {
   clock: Clock;
@@ -22,33 +26,24 @@ export interface FleetOptions {
 export interface Member {
   device: Device;
   pulses: Pulses;
-  polling: Disposable;
+  /** It is polled as long as it is open, but while it is reserved. */
+  reservation: Reservation;
 }
 
 export function openFleet({ clock, log, bus, options, tell, tiding }: FleetOptions) {
   const members = new Map<number, Member>();
-  const configured = new Map(options.devices.map(({ address, secure }) => [address, secure]));
+  const roster = openRoster(options.devices);
   const closing = new AbortController();
-  /** Addresses with an open window. */
-  const pairing = new Set<number>();
-  let expected: ReadonlyMap<number, string> = new Map();
-  let keys: ReadonlyMap<number, Uint8Array> = new Map();
 
   function holderOf(hwId: string): Member | undefined {
     return [...members.values()].find(({ device }) => device.connected() && device.state.hwId() === hwId);
-  }
-
-  function policyFor(address: number): Policy {
-    if (configured.get(address) === 'off') return { kind: 'off' };
-    const key = keys.get(address);
-    return key ? { kind: 'required', key } : { kind: 'unpaired' };
   }
 
   /** Only one device can be the one of that name: else a command for it might reach another door. */
   function claim(address: number, hwId: string): boolean {
     const holder = holderOf(hwId);
     if (holder && holder.device.address !== address) return false;
-    const awaited = expected.get(address);
+    const awaited = roster.awaited(address);
     if (awaited !== undefined && awaited !== hwId && !holderOf(awaited)) tellGone(address, awaited);
     return true;
   }
@@ -63,59 +58,45 @@ export function openFleet({ clock, log, bus, options, tell, tiding }: FleetOptio
     const pulses = openPulses(() => device, clock);
     const device: Device = openDevice({
       ...{ address, bus, clock, log, tell, tiding, closing: closing.signal },
-      ...{ check: options.check, everyMs: options.pollEveryMs, policy: policyFor(address) },
+      ...{ check: options.check, everyMs: options.pollEveryMs, policy: roster.policyFor(address) },
       claim: (hwId) => claim(address, hwId),
       isTaken: (hwId) => holderOf(hwId) !== undefined,
-      awaited: () => expected.get(address),
+      awaited: () => roster.awaited(address),
       pulse: pulses.shown,
     });
-    const member = { device, pulses, polling: bus.poll(device.poll) };
+    const poll = () => bus.poll(device.poll);
+    const member = { device, pulses, reservation: openReservation({ clock, talk: device.talk, poll }) };
     members.set(address, member);
     return member;
   }
 
-  function leave(address: number, { device, polling }: Member): void {
+  function leave(address: number, { device, reservation }: Member): void {
     members.delete(address);
-    polling[Symbol.dispose]();
+    reservation[Symbol.dispose]();
     device[Symbol.dispose]();
   }
 
   function settle(): void {
-    const wanted = new Set([...configured.keys(), ...expected.keys(), ...pairing]);
+    if (closing.signal.aborted) return;
+    const wanted = roster.addresses();
     for (const [address, member] of members) if (!wanted.has(address)) leave(address, member);
     for (const address of wanted) {
-      members.get(address)?.device.police(policyFor(address));
+      members.get(address)?.device.police(roster.policyFor(address));
       const { device } = members.get(address) ?? join(address);
-      const awaited = expected.get(address);
+      const awaited = roster.awaited(address);
       const isOther = device.connected() && awaited !== undefined && device.state.hwId() !== awaited;
       if (isOther && !holderOf(awaited)) tellGone(address, awaited);
     }
   }
 
+  const at = (address: number) => (members.get(address) ?? join(address)).device;
   return {
     ...openAccess({ members, holderOf }),
+    ...openMaintenance({ roster, holderOf, at, settle, clock, closing: closing.signal }),
     /** Nobody is polled before the first list: it brings the keys. */
-    watch({ devices, keys: given = [] }: Watch): void {
-      expected = new Map(devices.map(({ address, hwId }) => [address, hwId]));
-      keys = new Map(given.map(({ address, key }) => [address, key]));
+    watch(list: Watch): void {
+      roster.watch(list);
       settle();
-    },
-    async pair({ address, key, milliseconds }: Pair, signal: AbortSignal): Promise<Paired> {
-      if (configured.get(address) === 'off')
-        throw new DriverError('INVALID_COMMAND', `the configuration says secure: off for address ${address}`);
-      if (pairing.has(address)) throw new DriverError('BUSY', 'this device is being paired already');
-      pairing.add(address);
-      const { device } = members.get(address) ?? join(address);
-      const either = AbortSignal.any([signal, closing.signal]);
-      try {
-        const paired = await pairDevice(device, { key, milliseconds, clock, signal: either });
-        keys = new Map([...keys, [address, key]]);
-        expected = new Map([...expected, [address, paired.hwId]]);
-        return paired;
-      } finally {
-        pairing.delete(address);
-        if (!closing.signal.aborted) settle();
-      }
     },
     closing: closing.signal,
     [Symbol.dispose](): void {
@@ -123,6 +104,71 @@ export function openFleet({ clock, log, bus, options, tell, tiding }: FleetOptio
       for (const [address, member] of [...members]) leave(address, member);
     },
   };
+}
+
+interface MaintenanceOptions {
+  roster: Roster;
+  holderOf(hwId: string): Member | undefined;
+  /** The device there, polled from now on. */
+  at(address: number): Device;
+  /** Polls whoever the roster has. */
+  settle(): void;
+  clock: Clock;
+  closing: AbortSignal;
+}
+
+export interface Readdressing {
+  /** Whether anybody answers at an address. */
+  isTaken(address: number): Promise<boolean>;
+  /** Monotonic milliseconds. */
+  deadline: number;
+  signal: AbortSignal;
+}
+
+/** What makes a device another one: its key, its address. */
+function openMaintenance({ roster, holderOf, at, settle, clock, closing }: MaintenanceOptions) {
+  function shelter(address: number, policy: Policy): Disposable {
+    roster.shelter(address, policy);
+    settle();
+    return {
+      [Symbol.dispose]() {
+        roster.leave(address);
+        settle();
+      },
+    };
+  }
+
+  return {
+    async pair({ address, key, milliseconds }: Pair, signal: AbortSignal): Promise<Paired> {
+      if (roster.isClear(address))
+        throw new DriverError('INVALID_COMMAND', `the configuration says secure: off for address ${address}`);
+      if (roster.isSheltered(address))
+        throw new DriverError('BUSY', 'this device is being paired already, or given an address');
+      using _ = shelter(address, roster.policyFor(address));
+      const either = AbortSignal.any([signal, closing]);
+      const paired = await pairDevice(at(address), { key, milliseconds, clock, signal: either });
+      roster.settle(address, paired.hwId, key);
+      return paired;
+    },
+    async readdress(wanted: Readdress, { isTaken, deadline, signal }: Readdressing): Promise<Readdressed> {
+      const holder = holderOf(wanted.hwId);
+      if (!holder) throw offline(wanted.hwId);
+      const { device } = holder;
+      assertSameSecurity(roster, device.address, wanted.address);
+      const policy = roster.policyFor(device.address);
+      const key = roster.keyOf(device.address);
+      return await readdress(wanted, {
+        ...{ device, clock, isTaken, deadline, signal: AbortSignal.any([signal, closing]) },
+        shelter: (address) => shelter(address, policy),
+        whereabouts: () => holderOf(wanted.hwId)?.device.address,
+        settled: (address) => roster.settle(address, wanted.hwId, key),
+      });
+    },
+  };
+}
+
+function offline(hwId: string): DriverError {
+  return new DriverError('DEVICE_OFFLINE', `${hwId} does not answer on this bus; nothing was sent`);
 }
 
 interface Membership {
@@ -136,7 +182,7 @@ function openAccess({ members, holderOf }: Membership) {
     named(hwId: string): Member {
       const member = holderOf(hwId);
       if (member) return member;
-      throw new DriverError('DEVICE_OFFLINE', `${hwId} does not answer on this bus; nothing was sent`);
+      throw offline(hwId);
     },
     deviceAt: (address: number) => members.get(address)?.device,
     report(): void {

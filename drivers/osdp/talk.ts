@@ -39,6 +39,8 @@ export interface Talk {
   keepTo(security: Security): void;
   /** It was silent for long: it may be another one. */
   forget(): void;
+  /** While it is, everything is refused (BUSY) but what has to do with a file. */
+  reserve(isReserved: boolean): void;
 }
 
 export interface TalkOptions {
@@ -57,6 +59,7 @@ export interface TalkOptions {
 }
 
 const POLL: Command = { kind: 'POLL' };
+const OF_FILES: readonly Command['kind'][] = ['FILETRANSFER', 'ABORT'];
 /** Most answers to a POLL are shorter: what is waited for in vain costs the time of so many characters. */
 const USUAL_REPLY = 64;
 /** After a reply that was longer, and so cut off. */
@@ -75,6 +78,7 @@ export function openTalk(options: TalkOptions): Talk {
   let replyLength = USUAL_REPLY;
   /** Drawn once for each challenge, not for each poll. */
   let nonce = randomBytes(NONCE_LENGTH);
+  let isReserved = false;
   const onTheWire = () => errands.of(session.outstanding?.command);
 
   function request(): Uint8Array {
@@ -135,6 +139,8 @@ export function openTalk(options: TalkOptions): Talk {
   return {
     ...{ exchange, conclude, session: () => session },
     async ask(command, asking) {
+      if (isReserved && !OF_FILES.includes(command.kind))
+        throw new DriverError('BUSY', 'the device takes a file and wants nothing else; nothing was sent');
       const errand = errands.add(command, asking.class);
       try {
         await takeTurns(errand, asking);
@@ -148,6 +154,9 @@ export function openTalk(options: TalkOptions): Talk {
       session = { ...session, options: { ...session.options, security } };
     },
     forget: () => replace(forgetDevice(session)),
+    reserve(next) {
+      isReserved = next;
+    },
   };
 }
 

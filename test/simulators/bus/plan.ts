@@ -95,6 +95,19 @@ export const deviceSchema = z.strictObject({
       requiresSecurity: z.boolean().optional(),
       /** Another maker's, as a number. */
       vendorCode: z.int().min(0).max(0xff_ff_ff).optional(),
+      /** How it takes files (osdp/files.ts). */
+      files: z
+        .strictObject({
+          messageMax: z.int().min(0).max(0xff_ff),
+          delayMs: z.int().min(0).max(0xff_ff),
+          finishing: z.int().min(0),
+          endsWith: z.literal([1, 2]),
+          refuses: z.strictObject({ status: z.int(), at: z.int() }),
+          keeps: z.boolean(),
+          isExclusive: z.boolean(),
+        })
+        .partial()
+        .optional(),
     })
     .optional(),
   /** Between the end of a request, as the device sees it, and its reply. Not waited for when pacing is none. */

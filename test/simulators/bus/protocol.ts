@@ -15,6 +15,8 @@ export type Reading =
 
 export interface Device {
   readonly pins: Pins;
+  /** Where it is now, if that can change; null: not on this bus. */
+  place?(): number | null;
   /** The whole frame of the reply; undefined when a device has nothing to say to that. */
   answer(request: Uint8Array, now: number): Uint8Array | undefined;
   /** Does what is due by itself until now, such as opening a relay. */

@@ -107,7 +107,7 @@ function protocolOf(plan: CheckedPlan): Protocol {
     case 'dcon':
       return dcon(plan);
     case 'osdp':
-      return osdp;
+      return osdp(plan);
   }
 }
 
@@ -115,6 +115,13 @@ function timingOf(plan: CheckedPlan, protocol: Protocol): { characterMs: number;
   if (plan.pacing === 'none') return { characterMs: 0, silenceMs: 0 };
   const character = characterMs(plan);
   return { characterMs: character, silenceMs: protocol.silenceMs(character) };
+}
+
+/** A device may be at another address than it was planned for. */
+function stationAt(stations: ReadonlyMap<number, Station>, address: number): Station | undefined {
+  const planned = stations.get(address);
+  if (planned?.place() === address) return planned;
+  return [...stations.values()].find((station) => station.place() === address);
 }
 
 /** Who was asked how often, and how late replies were. */
@@ -131,7 +138,7 @@ function openTally(stations: ReadonlyMap<number, Station>) {
         return [];
       }
       requests.set(address, (requests.get(address) ?? 0) + 1);
-      const reply = stations.get(address)?.hear(frame, false, now);
+      const reply = stationAt(stations, address)?.hear(frame, false, now);
       return reply ? [reply] : [];
     },
     late(milliseconds: number): void {

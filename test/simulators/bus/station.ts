@@ -27,6 +27,8 @@ export interface DeviceState {
 
 export interface Station {
   readonly address: number;
+  /** Where its device is now; null: not on this bus. */
+  place(): number | null;
   /** `isForAll`: heard, carried out, and answered by nobody. */
   hear(request: Uint8Array, isForAll: boolean, now: number): Reply | undefined;
   change(change: DeviceChange, now: number): void;
@@ -56,6 +58,7 @@ export function openStation(plan: DevicePlan, bus: CheckedPlan, protocol: Protoc
 
   return {
     address,
+    place: () => (device.place ? device.place() : address),
     hear(request, isForAll, now) {
       const isWrite = protocol.isWrite?.(request) === true;
       if (!isForAll) requests += 1;

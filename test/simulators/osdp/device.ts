@@ -6,19 +6,22 @@
 import type { Device } from '../bus/protocol.ts';
 import type { ReplyFault } from './faults.ts';
 import { type Answer, nak, openPeripheral, type Peripheral, type PeripheralOptions } from './peripheral.ts';
-import { CHALLENGE, openVault, plainly, type VaultOptions } from './vault.ts';
+import { CHALLENGE, openVault, plainly, type Vault, type VaultOptions } from './vault.ts';
 import { type CommandFrame, readCommand, rechecked } from './wire.ts';
 
 export interface OsdpDeviceOptions extends PeripheralOptions, Omit<VaultOptions, 'id'> {
   address: number;
   /** Nothing but ID, CAP and the handshake in clear text. */
   requiresSecurity?: boolean;
+  /** Of the bus: a device that was told another one hears nobody. */
+  baudRate?: number;
   /** Says NAK 1 to what was damaged, instead of nothing. */
   answersDamaged?: boolean;
 }
 
 export interface OsdpDevice extends Device {
-  readonly address: number;
+  /** null: it listens at another rate. */
+  place(): number | null;
   readonly peripheral: Peripheral;
   /** The next `times` replies have this fault. */
   break(fault: ReplyFault, times?: number): void;
@@ -34,6 +37,10 @@ const BROADCAST = 0x7f;
 const KEYSET = 0x75;
 const PROOF = 0x77;
 const COMSET = 0x6e;
+const FILE = 0x7c;
+const FILE_STATUS = 0x7a;
+const RESTARTING = 2;
+const RESTART_MS = 300;
 const IN_CLEAR = new Set([0x61, 0x62, CHALLENGE, PROOF]);
 const BUSY: Answer = { code: 0x79, data: Buffer.alloc(0) };
 const NAK_CODE = { check: 1, sequence: 4, block: 5, required: 6 } as const;
@@ -48,9 +55,8 @@ export function openOsdpDevice(options: OsdpDeviceOptions): OsdpDevice {
   const peripheral = openPeripheral(options);
   const vault = openVault({ ...options, id: peripheral.identity().subarray(0, 8) });
   const faults = openFaults();
-  let { address } = options;
-  /** From the next command on. */
-  let nextAddress = address;
+  const place = openPlace(options);
+  const performance = openPerformance({ vault, place, peripheral });
   let last: Sent | undefined;
   let before: Buffer | undefined;
   let heardAt = Number.NEGATIVE_INFINITY;
@@ -60,12 +66,10 @@ export function openOsdpDevice(options: OsdpDeviceOptions): OsdpDevice {
     last = undefined;
   }
 
-  function perform(code: number, data: Buffer, now: number): Answer {
-    if (code === KEYSET) return vault.isSecure() ? vault.takeKey(data) : nak(NAK_CODE.required);
-    if (code !== COMSET) return peripheral.perform(code, data, now);
-    if (data.length !== 5) return nak(2);
-    nextAddress = data.readUInt8(0);
-    return { code: 0x54, data };
+  function restart(now: number): void {
+    performance.isBack();
+    forget();
+    peripheral.restart(now);
   }
   function carryOut(command: CommandFrame, now: number): Buffer {
     const { code, block, data } = command;
@@ -76,12 +80,12 @@ export function openOsdpDevice(options: OsdpDeviceOptions): OsdpDevice {
         vault.forget();
         return plainly(command, nak(NAK_CODE.required));
       }
-      const answer = perform(code, clear, now);
+      const answer = performance.perform(code, clear, now);
       return faults.has('clearText') ? plainly(command, answer) : vault.seal(command, answer);
     }
     if (block) return plainly(command, nak(options.isPlain ? NAK_CODE.block : NAK_CODE.required));
     if (options.requiresSecurity && !IN_CLEAR.has(code)) return plainly(command, nak(NAK_CODE.required));
-    return plainly(command, perform(code, data, now));
+    return plainly(command, performance.perform(code, data, now));
   }
 
   /** Checks the count (5.9): the same command again gets the same reply again, and is not carried out. */
@@ -97,18 +101,21 @@ export function openOsdpDevice(options: OsdpDeviceOptions): OsdpDevice {
     const reply = carryOut(command, now);
     before = last?.reply;
     last = { command: Buffer.from(raw), sequence, reply };
-    address = nextAddress;
+    place.move();
     return reply;
   }
 
   return {
     peripheral,
     pins: peripheral.pins,
-    get address() {
-      return address;
-    },
+    place: place.now,
     answer(request, now) {
       peripheral.advance(now);
+      const address = place.now();
+      const backAt = performance.backAt();
+      if (backAt !== undefined && now >= backAt) restart(now);
+      else if (backAt !== undefined) return undefined;
+      if (address === null) return undefined;
       const command = readCommand(request);
       if (!command) return undefined;
       if (command === 'damaged') return options.answersDamaged ? complaint(request, address) : undefined;
@@ -118,10 +125,7 @@ export function openOsdpDevice(options: OsdpDeviceOptions): OsdpDevice {
       return faults.spoil(counted(command, now), before);
     },
     advance: peripheral.advance,
-    restart(now) {
-      forget();
-      peripheral.restart(now);
-    },
+    restart,
     alarm: peripheral.alarm,
     describe: () => ({
       ...peripheral.describe(),
@@ -131,6 +135,50 @@ export function openOsdpDevice(options: OsdpDeviceOptions): OsdpDevice {
     setKey: vault.setKey,
     isSecure: vault.isSecure,
     sessions: vault.sessions,
+  };
+}
+
+interface Performing {
+  vault: Vault;
+  place: ReturnType<typeof openPlace>;
+  peripheral: Peripheral;
+}
+
+/** What is not for the peripheral alone. */
+function openPerformance({ vault, place, peripheral }: Performing) {
+  /** It restarts after it was given firmware. */
+  let backAt: number | undefined;
+  return {
+    perform(code: number, data: Buffer, now: number): Answer {
+      if (code === KEYSET) return vault.isSecure() ? vault.takeKey(data) : nak(NAK_CODE.required);
+      if (code === COMSET) return place.told(data);
+      const answer = peripheral.perform(code, data, now);
+      if (code === FILE && answer.code === FILE_STATUS && answer.data.readInt16LE(3) === RESTARTING)
+        backAt = now + RESTART_MS;
+      return answer;
+    },
+    backAt: () => backAt,
+    isBack(): void {
+      backAt = undefined;
+    },
+  };
+}
+
+/** Where it is: another address and rate are those of the command after the one that says so. */
+function openPlace({ address: first, baudRate: ofBus }: Pick<OsdpDeviceOptions, 'address' | 'baudRate'>) {
+  let address = first;
+  let baudRate = ofBus;
+  let next = { address, baudRate };
+  return {
+    told(data: Buffer): Answer {
+      if (data.length !== 5) return nak(2);
+      next = { address: data.readUInt8(0), baudRate: data.readUInt32LE(1) };
+      return { code: 0x54, data };
+    },
+    move(): void {
+      ({ address, baudRate } = next);
+    },
+    now: () => (ofBus !== undefined && baudRate !== ofBus ? null : address),
   };
 }
 

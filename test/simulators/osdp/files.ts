@@ -13,6 +13,8 @@ export interface FileOptions {
   refuses?: { status: number; at: number };
   /** Keeps what it has over a restart. */
   keeps?: boolean;
+  /** Wants nothing but the file until it has it. */
+  isExclusive?: boolean;
   /** Asks for the rest in clear text. */
   leavesSecureChannel?: boolean;
 }
@@ -23,12 +25,13 @@ const FINISHING = 3;
 
 export function openFileStore(options: FileOptions) {
   const { messageMax = 0, delayMs = 0, finishing = 0, endsWith = 1, refuses, keeps = false } = options;
+  let disturbances = 0;
   const done: { type: number; content: Buffer }[] = [];
   let current: { type: number; total: number; content: Buffer; finishing: number } | undefined;
 
   function status(value: number): Answer {
     const data = Buffer.alloc(7);
-    data[0] = 1 | (options.leavesSecureChannel ? 2 : 0);
+    data[0] = (options.isExclusive ? 0 : 1) | (options.leavesSecureChannel ? 2 : 0);
     data.writeUInt16LE(delayMs, 1);
     data.writeInt16LE(value, 3);
     data.writeUInt16LE(messageMax, 5);
@@ -66,6 +69,15 @@ export function openFileStore(options: FileOptions) {
     restart(): void {
       if (!keeps) current = undefined;
     },
+    /** Something else was said. */
+    disturb(): void {
+      if (options.isExclusive && current) disturbances += 1;
+    },
     received: () => done,
+    describe: () => ({
+      files: done,
+      transfer: current ? { offset: current.content.length, total: current.total } : null,
+      disturbances,
+    }),
   };
 }

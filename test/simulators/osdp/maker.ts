@@ -14,7 +14,7 @@ export interface IoSettings {
 
 export interface MakerOptions {
   vendorCode: number;
-  platformVersion: string;
+  platformVersion(): string;
   type?: string;
   app?: { name: string; version: string };
   settings?: Partial<IoSettings>;
@@ -96,7 +96,7 @@ export function openMaker(options: MakerOptions) {
       if (operation === READ_SETTINGS) return reply(operation, block());
       if (operation === WRITE_SETTINGS && write(data.subarray(4))) return reply(operation, block());
       if (operation === PRODUCT)
-        return reply(operation, Buffer.concat([type, platformVersion, app.name, app.version].map(padded)));
+        return reply(operation, Buffer.concat([type, platformVersion(), app.name, app.version].map(padded)));
       return { code: 0x84, data: Buffer.concat([vendor(vendorCode), Buffer.from([operation, REFUSED])]) };
     },
     restart(): void {

@@ -46,6 +46,8 @@ export interface Peripheral {
   /** Commands that act, in the order in which they were carried out. */
   readonly deeds: readonly Deed[];
   identity(): Buffer;
+  /** Whole ones, in the order in which they came. */
+  files(): readonly { type: number; content: Buffer }[];
   describe(): Record<string, unknown>;
 }
 
@@ -58,29 +60,77 @@ const RECORD_ERROR = nak(9);
 
 /** Those after which the world is another. */
 const ACTS = new Set([0x68, 0x69, 0x6a, 0x6b]);
+const FILE = 0x7c;
+const ABORT = 0xa2;
 const DEEDS_MAX = 20_000;
 const RECEIVE_BUFFER = 512;
 const FIRMWARE = [1, 0, 0] as const;
 
 export function openPeripheral(options: PeripheralOptions): Peripheral {
-  const { vendorCode = OUR_VENDOR_CODE, firmware = FIRMWARE } = options;
-  const identity = identityOf(options);
+  const { vendorCode = OUR_VENDOR_CODE } = options;
+  let firmware = options.firmware ?? FIRMWARE;
+  const identity = () => identityOf({ ...options, firmware });
   const pins = openPins({
     ...{ inputs: options.inputs ?? 4, outputs: options.outputs ?? 8, epoch: epochMs },
     activated: (input) => maker.activated(input),
   });
-  const maker = openMaker({ ...options, vendorCode, platformVersion: firmware.join('.') });
+  const maker = openMaker({ ...options, vendorCode, platformVersion: () => firmware.join('.') });
   const display = openDisplay();
   const files = openFileStore(options.files ?? {});
   const reports = openReports(pins);
   const deeds: Deed[] = [];
 
-  function carryOut(code: number, data: Buffer, now: number): Answer {
+  const carryOut = openAnswers({ pins, maker, display, files, reports, identity });
+
+  return {
+    pins,
+    deeds,
+    identity,
+    files: files.received,
+    perform(code, data, now) {
+      pins.advance(now);
+      if (code !== FILE && code !== ABORT) files.disturb();
+      if (ACTS.has(code)) deeds.push({ code, data: data.toString('hex'), now });
+      if (deeds.length > DEEDS_MAX) deeds.shift();
+      return carryOut(code, data, now);
+    },
+    presentCard({ reader = 0, bits, data }) {
+      reports.happened({ code: 0x50, data: Buffer.from([reader, 1, bits & 0xff, bits >> 8, ...data]) });
+    },
+    pressKeys(reader, keys) {
+      const codes = [...keys].map((key) => (key === '*' ? 0x7f : key === '#' ? 0x0d : key.charCodeAt(0)));
+      reports.happened({ code: 0x53, data: Buffer.from([reader, codes.length, ...codes]) });
+    },
+    alarm: reports.alarm,
+    advance: (now) => pins.advance(now),
+    restart(now) {
+      for (let output = 0; output < pins.outputCount; output += 1) pins.setOutput(output, false, now);
+      reports.restart();
+      display.restart();
+      firmware = firmwareIn(files.received().at(-1)?.content) ?? firmware;
+      files.restart();
+      maker.restart();
+    },
+    describe: () => ({ ...display.describe(), ...files.describe(), ...maker.describe() }),
+  };
+}
+
+interface Parts {
+  pins: Pins;
+  maker: ReturnType<typeof openMaker>;
+  display: ReturnType<typeof openDisplay>;
+  files: ReturnType<typeof openFileStore>;
+  reports: ReturnType<typeof openReports>;
+  identity(): Buffer;
+}
+
+function openAnswers({ pins, maker, display, files, reports, identity }: Parts) {
+  return (code: number, data: Buffer, now: number): Answer => {
     switch (code) {
       case 0x60:
         return data.length === 0 ? reports.poll() : LENGTH_ERROR;
       case 0x61:
-        return { code: 0x45, data: identity };
+        return { code: 0x45, data: identity() };
       case 0x62:
         return { code: 0x46, data: capabilities(pins) };
       case 0x64:
@@ -100,45 +150,25 @@ export function openPeripheral(options: PeripheralOptions): Peripheral {
       case 0x7b:
       case 0xa7:
         return data.length === 2 ? ACK : LENGTH_ERROR;
-      case 0x7c:
+      case FILE:
         return files.receive(data);
       case 0x80:
         return maker.perform(data);
-      case 0xa2:
+      case ABORT:
         files.abort();
         return ACK;
       default:
         return UNKNOWN;
     }
-  }
-  return {
-    pins,
-    deeds,
-    identity: () => identity,
-    perform(code, data, now) {
-      pins.advance(now);
-      if (ACTS.has(code)) deeds.push({ code, data: data.toString('hex'), now });
-      if (deeds.length > DEEDS_MAX) deeds.shift();
-      return carryOut(code, data, now);
-    },
-    presentCard({ reader = 0, bits, data }) {
-      reports.happened({ code: 0x50, data: Buffer.from([reader, 1, bits & 0xff, bits >> 8, ...data]) });
-    },
-    pressKeys(reader, keys) {
-      const codes = [...keys].map((key) => (key === '*' ? 0x7f : key === '#' ? 0x0d : key.charCodeAt(0)));
-      reports.happened({ code: 0x53, data: Buffer.from([reader, codes.length, ...codes]) });
-    },
-    alarm: reports.alarm,
-    advance: (now) => pins.advance(now),
-    restart(now) {
-      for (let output = 0; output < pins.outputCount; output += 1) pins.setOutput(output, false, now);
-      reports.restart();
-      display.restart();
-      files.restart();
-      maker.restart();
-    },
-    describe: () => ({ ...display.describe(), files: files.received(), ...maker.describe() }),
   };
+}
+
+/** What the device runs after a restart: the first three bytes of the file it was given say so. */
+function firmwareIn(file: Buffer | undefined): readonly [number, number, number] | undefined {
+  const [major, minor, build] = file ?? [];
+  return build === undefined || major === undefined || minor === undefined
+    ? undefined
+    : [major, minor, build];
 }
 
 /** Annex B: function, compliance level, number of items. */

@@ -1,5 +1,6 @@
 /** OSDP on a simulated bus. */
-import type { DevicePlan } from '../bus/plan.ts';
+import { createHash } from 'node:crypto';
+import type { CheckedPlan, DevicePlan } from '../bus/plan.ts';
 import type { Device, Protocol, Reading } from '../bus/protocol.ts';
 import { type OsdpDeviceOptions, openOsdpDevice, rewritten } from './device.ts';
 import { nak, type Peripheral } from './peripheral.ts';
@@ -19,12 +20,15 @@ function read(received: Uint8Array): Reading {
   return { kind: 'request', length: span.end, address: address === BROADCAST ? 'all' : address };
 }
 
-function optionsOf({ address, hwId = '', osdp = {}, settings, type, app }: DevicePlan): OsdpDeviceOptions {
+function optionsOf(
+  { address, hwId = '', osdp = {}, settings, type, app }: DevicePlan,
+  baudRate: number,
+): OsdpDeviceOptions {
   const { key, ...more } = osdp;
   // Out of JSON: what is absent is absent.
   const given = more as Partial<OsdpDeviceOptions>;
   return {
-    ...{ ...given, address, serial: /^\d+$/.test(hwId) ? Number(hwId) : FIRST_SERIAL + address },
+    ...{ ...given, address, baudRate, serial: /^\d+$/.test(hwId) ? Number(hwId) : FIRST_SERIAL + address },
     ...(key !== undefined && { key: Buffer.from(key, 'hex') }),
     ...(settings && { settings }),
     ...(type !== undefined && { type }),
@@ -42,8 +46,15 @@ function deedsOf({ peripheral }: { peripheral: Peripheral }): Record<string, num
   return counts;
 }
 
-function openDevice(plan: DevicePlan): Device {
-  const device = openOsdpDevice(optionsOf(plan));
+/** What they were, without their bytes. */
+function filesOf({ peripheral }: { peripheral: Peripheral }) {
+  return peripheral.files().map(({ type, content }) => {
+    return { type, length: content.length, sha256: createHash('sha256').update(content).digest('hex') };
+  });
+}
+
+function openDevice(plan: DevicePlan, baudRate: number): Device {
+  const device = openOsdpDevice(optionsOf(plan, baudRate));
   return {
     ...device,
     act({ break: broken, card, keys, key }) {
@@ -52,14 +63,14 @@ function openDevice(plan: DevicePlan): Device {
       if (keys !== undefined) device.peripheral.pressKeys(0, keys);
       if (key !== undefined) device.setKey(key === null ? undefined : Buffer.from(key, 'hex'));
     },
-    describe: (now) => ({ ...device.describe(now), deeds: deedsOf(device) }),
+    describe: (now) => ({ ...device.describe(now), files: filesOf(device), deeds: deedsOf(device) }),
   };
 }
 
-export const osdp: Protocol = {
+export const osdp = ({ baudRate }: Pick<CheckedPlan, 'baudRate'>): Protocol => ({
   silenceMs: (characterMs) => SILENT_CHARACTERS * characterMs,
   read,
-  openDevice,
+  openDevice: (plan) => openDevice(plan, baudRate),
   refusal(request, code) {
     const command = readCommand(request);
     const isRead = command !== undefined && command !== 'damaged';
@@ -75,4 +86,4 @@ export const osdp: Protocol = {
     return bytes;
   },
   readdressed: (reply, address) => rewritten(Buffer.from(reply), 1, () => address | 0x80),
-};
+});

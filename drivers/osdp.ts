@@ -1,0 +1,56 @@
+/**
+ * What OSDP links are told beyond what all RS-485 links are (rs485.ts). Commands (DriverCommand.kind, data → answer):
+ *  - `sendFile`  SendFile → FileSent       some of a file, as far as that gets in a second or two. REFUSED, BAD_REPLY: the
+ *                                          device takes no more of it
+ *  - `abortFile` AbortFile → null          the device is to forget what it has of a file
+ *  - `readdress` Readdress → Readdressed   another address or baud rate, and who answers where then. REFUSED,
+ *                                          INVALID_COMMAND: nothing has changed
+ */
+import { z } from 'zod';
+import { hwId } from './settings.ts';
+
+/** What OSDP can say is 4 GB; firmware of a reader is some hundred kilobytes. */
+export const FILE_MAX = 16 * 1_024 * 1_024;
+/** More than any bus carries in the time of one command, and well below what a message between processes may have. */
+export const FILE_PIECE_MAX = 32 * 1_024;
+const offset = z.int().min(0).max(FILE_MAX);
+export const sendFile = z.strictObject({
+  hwId,
+  /** FtType of SIA OSDP 2.2, 6.26: 1 is a file as it is, from 128 on the maker's own. */
+  type: z.int().min(1).max(255),
+  total: z.int().min(1).max(FILE_MAX),
+  /** Bytes that the device has confirmed; `data` are the next ones. */
+  offset,
+  data: z.instanceof(Uint8Array).refine(({ length }) => length <= FILE_PIECE_MAX, 'expected a smaller piece'),
+  /** As the answer before said; absent: nobody has asked it. */
+  messageMax: z.int().min(0).max(65_535).optional(),
+});
+export type SendFile = z.infer<typeof sendFile>;
+export const fileSent = z.object({
+  /** Bytes confirmed now; 0 where there were some: the device knows nothing of them. */
+  offset,
+  messageMax: z.int(),
+  /** `interrupted`: the device was lost, for `reason` · `restarting`: it has all, and comes back as a new one. */
+  stage: z.enum(['sending', 'interrupted', 'done', 'restarting']),
+  reason: z.string().max(512).nullable(),
+});
+export type FileSent = z.infer<typeof fileSent>;
+export const abortFile = z.strictObject({ hwId });
+export type AbortFile = z.infer<typeof abortFile>;
+
+/** 127 is everybody's (SIA OSDP 2.2, 5.4). */
+const address = z.int().min(0).max(126);
+
+export const readdress = z.strictObject({
+  hwId,
+  address,
+  baudRate: z.int().min(1_200).max(230_400),
+});
+export type Readdress = z.infer<typeof readdress>;
+export const readdressed = z.object({
+  /** As the device said it would have them; null: its answer was lost. */
+  told: z.object({ address: z.int(), baudRate: z.int() }).nullable(),
+  /** Where it answers now, at the rate of the bus; null: nowhere. */
+  found: address.nullable(),
+});
+export type Readdressed = z.infer<typeof readdressed>;

@@ -1,0 +1,67 @@
+/**
+ * Gives a device another address or baud rate (osdp_COMSET, SIA OSDP 2.2, 6.13), and looks where it answers then. Its reply
+ * still comes from the old place; when that is lost nobody can know, so both places are asked.
+ */
+import { type Clock, DriverError } from '../driver.ts';
+import type { Readdress, Readdressed } from '../osdp.ts';
+import type { Device } from './device.ts';
+
+export interface ReaddressOptions {
+  clock: Clock;
+  signal: AbortSignal;
+  /** Monotonic milliseconds. */
+  deadline: number;
+  device: Device;
+  /** Whether anybody answers at an address. */
+  isTaken(address: number): Promise<boolean>;
+  /** Polls this address too, as the device is spoken to, until disposed. */
+  shelter(address: number): Disposable;
+  /** Where the device is connected. */
+  whereabouts(): number | undefined;
+  /** It is expected there from now on. */
+  settled(address: number): void;
+}
+
+const COMSET_MS = 5_000;
+/** A device may restart for it; its handshake takes some exchanges more. */
+const SEARCH_MS = 15_000;
+const LOOK_MS = 50;
+const HIGHEST_ADDRESS = 126;
+
+/** Throws a DriverError, and nothing has changed then. */
+export async function readdress(
+  { address, baudRate }: Readdress,
+  options: ReaddressOptions,
+): Promise<Readdressed> {
+  const { device, clock, deadline, signal } = options;
+  const before = device.address;
+  if (address !== before && (await options.isTaken(address)))
+    throw new DriverError('REFUSED', `something answers at address ${address} already: nothing was changed`);
+  const asking = { class: 'settings', deadline: clock.monotonic() + COMSET_MS, signal } as const;
+  const told = await tell(device, { address, baudRate }, asking);
+  device.restart();
+  using shelters = new DisposableStack();
+  const places = new Set([address, told?.address ?? address].filter((place) => place !== before));
+  for (const place of places) if (place <= HIGHEST_ADDRESS) shelters.use(options.shelter(place));
+  const end = Math.min(deadline, clock.monotonic() + SEARCH_MS);
+  while (options.whereabouts() === undefined && clock.monotonic() < end) await clock.sleep(LOOK_MS, signal);
+  const found = options.whereabouts() ?? null;
+  if (found !== null) options.settled(found);
+  return { told, found };
+}
+
+/** null: it was sent, and its answer is lost. */
+async function tell(
+  device: Device,
+  wanted: { address: number; baudRate: number },
+  asking: Parameters<Device['talk']['ask']>[1],
+): Promise<Readdressed['told']> {
+  try {
+    const reply = await device.talk.ask({ kind: 'COMSET', ...wanted }, asking);
+    return reply.kind === 'COM' ? { address: reply.address, baudRate: reply.baudRate } : null;
+  } catch (error) {
+    const isUnknown = error instanceof DriverError && ['OUTCOME_UNKNOWN', 'BAD_REPLY'].includes(error.code);
+    if (isUnknown && !asking.signal.aborted) return null;
+    throw error;
+  }
+}

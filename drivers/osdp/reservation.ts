@@ -1,0 +1,53 @@
+/**
+ * A device that takes a file, and has said that it must not be spoken to of anything else meanwhile (FtAction of
+ * osdp_FTSTAT): it is not polled, and other commands for it are refused.
+ */
+import type { Clock } from '../driver.ts';
+import type { Talk } from './talk.ts';
+
+export interface Reservation extends Disposable {
+  /** Again and again, for it ends by itself soon. */
+  begin(): void;
+  end(): void;
+}
+
+export interface ReservationOptions {
+  clock: Clock;
+  talk: Pick<Talk, 'reserve'>;
+  /** Polls the device until disposed. */
+  poll(): Disposable;
+}
+
+/** Longer than a device may ask for between two fragments (65.5 s); after that nobody sends it any more. */
+const LAPSES_MS = 70_000;
+
+/** Begins with the device polled. */
+export function openReservation({ clock, talk, poll }: ReservationOptions): Reservation {
+  let polling: Disposable | undefined = poll();
+  let lease = new AbortController();
+  let isOpen = true;
+
+  function end(): void {
+    lease.abort();
+    talk.reserve(false);
+    if (isOpen) polling ??= poll();
+  }
+
+  return {
+    end,
+    begin() {
+      if (!isOpen) return;
+      lease.abort();
+      lease = new AbortController();
+      talk.reserve(true);
+      polling?.[Symbol.dispose]();
+      polling = undefined;
+      clock.sleep(LAPSES_MS, lease.signal).then(end, () => undefined);
+    },
+    [Symbol.dispose]() {
+      isOpen = false;
+      lease.abort();
+      polling?.[Symbol.dispose]();
+    },
+  };
+}

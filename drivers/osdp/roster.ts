@@ -1,0 +1,66 @@
+/** Which addresses of a bus are polled, who is expected there, and how they are spoken to. */
+import { DriverError } from '../driver.ts';
+import type { Watch } from '../rs485.ts';
+import type { OsdpOptions } from './options.ts';
+import type { Policy } from './policy.ts';
+
+export interface Roster {
+  /** As the daemon has it; replaces what it said before. */
+  watch(list: Watch): void;
+  addresses(): ReadonlySet<number>;
+  /** The name that is expected there. */
+  awaited(address: number): string | undefined;
+  policyFor(address: number): Policy;
+  /** From now on this one is expected there, under this key. */
+  settle(address: number, hwId: string, key: Uint8Array | undefined): void;
+  keyOf(address: number): Uint8Array | undefined;
+  /** Somebody may be there for some time, and is spoken to so. */
+  shelter(address: number, policy: Policy): void;
+  leave(address: number): void;
+  /** The configuration says that it is spoken to in clear text. */
+  isClear(address: number): boolean;
+  isSheltered(address: number): boolean;
+}
+
+export function openRoster(devices: OsdpOptions['devices']): Roster {
+  const configured = new Map(devices.map(({ address, secure }) => [address, secure]));
+  const shelters = new Map<number, Policy>();
+  let expected: ReadonlyMap<number, string> = new Map();
+  let keys: ReadonlyMap<number, Uint8Array> = new Map();
+  const isClear = (address: number) => configured.get(address) === 'off';
+
+  return {
+    isClear,
+    watch({ devices, keys: given = [] }) {
+      expected = new Map(devices.map(({ address, hwId }) => [address, hwId]));
+      keys = new Map(given.map(({ address, key }) => [address, key]));
+    },
+    addresses: () => new Set([...configured.keys(), ...expected.keys(), ...shelters.keys()]),
+    awaited: (address) => expected.get(address),
+    policyFor(address) {
+      const sheltered = shelters.get(address);
+      if (sheltered) return sheltered;
+      if (isClear(address)) return { kind: 'off' };
+      const key = keys.get(address);
+      return key ? { kind: 'required', key } : { kind: 'unpaired' };
+    },
+    settle(address, hwId, key) {
+      expected = new Map([...expected, [address, hwId]]);
+      if (key) keys = new Map([...keys, [address, key]]);
+    },
+    keyOf: (address) => keys.get(address),
+    shelter: (address, policy) => void shelters.set(address, policy),
+    leave: (address) => void shelters.delete(address),
+    isSheltered: (address) => shelters.has(address),
+  };
+}
+
+/** Throws INVALID_COMMAND: at its new address the configuration would have a device spoken to in another way. */
+export function assertSameSecurity({ isClear }: Roster, from: number, to: number): void {
+  if (from === to || isClear(from) === isClear(to)) return;
+  const wish = isClear(from) ? 'is spoken to in clear text' : 'has a key';
+  throw new DriverError(
+    'INVALID_COMMAND',
+    `the device ${wish}: let the configuration say so of address ${to} first (devices: {address, secure})`,
+  );
+}
