@@ -1,6 +1,6 @@
 /**
- * `npm run bench [-- [--charts] NAME …]`: the figures of docs/performance.md, on this machine. Exits 1 when a target is
- * missed. `--charts` draws the charts of docs anew.
+ * `npm run bench [-- [--charts] [--cache FOLDER] NAME …]`: the figures of docs/performance.md, on this machine. Exits 1
+ * when a target is missed. `--charts` draws the charts of docs anew; peers that npm installs go to the folder.
  */
 import { writeFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
@@ -10,6 +10,10 @@ import { benchApi } from '../test/bench/api.ts';
 import { benchBridge } from '../test/bench/bridge.ts';
 import { benchDesk } from '../test/bench/desk.ts';
 import { benchDrain } from '../test/bench/drain.ts';
+import { benchOsdpDead } from '../test/bench/osdp/dead.ts';
+import { benchOsdpFaults } from '../test/bench/osdp/faults.ts';
+import { benchOsdpPolls } from '../test/bench/osdp/polls.ts';
+import { benchOsdpProcessor } from '../test/bench/osdp/processor.ts';
 import { benchBusDead } from '../test/bench/rs485/dead.ts';
 import { benchBusInterface } from '../test/bench/rs485/interface.ts';
 import { benchBusMemory } from '../test/bench/rs485/memory.ts';
@@ -21,8 +25,13 @@ import { benchSimulatedBus } from '../test/bench/sim-bus.ts';
 import { benchSlowDisk } from '../test/bench/slow-disk.ts';
 import { benchEstate, benchStart } from '../test/bench/start.ts';
 import { type BenchTable, printTable } from '../test/bench/table.ts';
+import { benchZigbeeEstate } from '../test/bench/zigbee/estate.ts';
+import { benchZigbeeMemory } from '../test/bench/zigbee/memory.ts';
+import { benchDrop, benchRestart } from '../test/bench/zigbee/restart.ts';
+import { benchUnlock } from '../test/bench/zigbee/unlock.ts';
+import { defaultCache } from '../test/bench/zigbee/zigbee2mqtt.ts';
 
-const BENCHES: Record<string, () => Promise<BenchTable>> = {
+const BENCHES: Record<string, (options: { cache: string }) => Promise<BenchTable>> = {
   start: benchStart,
   estate: benchEstate,
   desk: benchDesk,
@@ -38,12 +47,21 @@ const BENCHES: Record<string, () => Promise<BenchTable>> = {
   'bus-stall': benchBusStall,
   'bus-memory': benchBusMemory,
   'bus-recovery': benchBusRecovery,
+  'osdp-polls': benchOsdpPolls,
+  'osdp-dead': benchOsdpDead,
+  'osdp-processor': benchOsdpProcessor,
+  'osdp-faults': benchOsdpFaults,
+  'zigbee-unlock': benchUnlock,
+  'zigbee-restart': benchRestart,
+  'zigbee-drop': benchDrop,
+  'zigbee-memory': benchZigbeeMemory,
+  'zigbee-estate': benchZigbeeEstate,
 };
 
 const write = (text: string) => void process.stdout.write(text);
 const { values: options, positionals: chosen } = parseArgs({
   allowPositionals: true,
-  options: { charts: { type: 'boolean', default: false } },
+  options: { charts: { type: 'boolean', default: false }, cache: { type: 'string', default: defaultCache } },
 });
 const unknown = chosen.filter((name) => !(name in BENCHES));
 if (unknown.length > 0) {
@@ -56,7 +74,7 @@ write(
 let missed = 0;
 for (const [name, bench] of Object.entries(BENCHES)) {
   if (chosen.length > 0 && !chosen.includes(name)) continue;
-  const table = await bench();
+  const table = await bench(options);
   printTable(table, write);
   // Beside the figures, for they depend on it.
   write(`    load ${loadavg()[0]?.toFixed(1)} at its end\n`);

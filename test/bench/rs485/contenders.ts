@@ -4,7 +4,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openChild } from '../../simulators/child.ts';
-import type { GatewayPlan, Told } from './gateway.ts';
+import type { Ask, GatewayPlan, Told } from './gateway.ts';
+import { FORMAT, hwIdOf } from './site.ts';
 
 export interface Order {
   id: number;
@@ -39,33 +40,57 @@ const GATEWAY = join(import.meta.dirname, 'gateway.ts');
 const MODBUS_SERIAL_LOOP = join(import.meta.dirname, 'modbus-serial-loop.ts');
 const LIBMODBUS_LOOP = join(import.meta.dirname, 'libmodbus-loop.c');
 
+export interface FieldOptions {
+  links: GatewayPlan['links'];
+  /** How many there are in all. */
+  devices: number;
+  hwIdOf(address: number): string;
+}
+
 /**
  * The field side of the gateway with its host, which has been started before: the first start makes the code cache, as
  * it does for the daemon, takes longer and needs more memory. Resolves when every device is met.
  */
-export async function openGateway(links: GatewayPlan['links'], pollEveryMs: number): Promise<Gateway> {
+export async function openFieldGateway(options: FieldOptions): Promise<Gateway> {
   await using stack = new AsyncDisposableStack();
   const cache = mkdtempSync(join(tmpdir(), 'gatehouse-bench-cache-'));
   stack.defer(() => rmSync(cache, { recursive: true, force: true }));
   const environment = { NODE_COMPILE_CACHE: cache };
-  const { [Symbol.asyncDispose]: close } = await startGateway(links, pollEveryMs, environment);
+  const { [Symbol.asyncDispose]: close } = await startGateway(options, environment);
   await close();
-  const gateway = stack.use(await startGateway(links, pollEveryMs, environment));
+  const gateway = stack.use(await startGateway(options, environment));
   const open = stack.move();
   return { ...gateway, [Symbol.asyncDispose]: () => open.disposeAsync() };
 }
 
+/** Of Modbus. */
+export interface BenchLink {
+  id: string;
+  port: string;
+  baudRate: number;
+  units: number[];
+}
+
+export function openGateway(links: BenchLink[], pollEveryMs: number): Promise<Gateway> {
+  return openFieldGateway({
+    links: links.map(({ id, port, baudRate, units }) => ({
+      ...{ id, protocol: 'modbus' as const },
+      options: { ...FORMAT, port, baudRate, pollEveryMs, devices: units.map((unitId) => ({ unitId })) },
+    })),
+    devices: links.reduce((sum, { units }) => sum + units.length, 0),
+    hwIdOf,
+  });
+}
+
 async function startGateway(
-  links: GatewayPlan['links'],
-  pollEveryMs: number,
+  { links, devices, hwIdOf: nameOf }: FieldOptions,
   environment: Record<string, string>,
 ): Promise<Gateway> {
   await using stack = new AsyncDisposableStack();
   const child = stack.use(openChild<Told>({ args: [GATEWAY], environment }));
-  child.say({ links, pollEveryMs } satisfies GatewayPlan);
+  child.say({ links } satisfies GatewayPlan);
   const waitFor = async (fits: (told: readonly Told[]) => boolean, timeoutMs = MET_TIMEOUT_MS) =>
     void (await child.waitFor(() => fits(child.told), timeoutMs));
-  const devices = links.reduce((sum, { units }) => sum + units.length, 0);
   await waitFor((told) => told.filter(({ kind }) => kind === 'met').length >= devices);
   const open = stack.move();
   return {
@@ -77,7 +102,8 @@ async function startGateway(
     },
     told: () => child.told,
     waitFor,
-    fire: (order) => child.say({ ...order, link: links[0]?.id ?? LINK }),
+    fire: ({ id, unit, relay }) =>
+      child.say({ id, relay, link: links[0]?.id ?? LINK, hwId: nameOf(unit) } satisfies Ask),
     fired: (ids) => firedBy(child, ids),
     [Symbol.asyncDispose]: () => open.disposeAsync(),
   };

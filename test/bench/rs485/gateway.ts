@@ -13,17 +13,21 @@ import { configSchema } from '../../../src/config.ts';
 import { openField } from '../../../src/field/field.ts';
 import { silentLog } from '../../../src/log.ts';
 import { linkOptions } from '../../../src/profiles.ts';
-import { FORMAT, hwIdOf } from './site.ts';
 
 export interface GatewayPlan {
-  links: { id: string; port: string; baudRate: number; units: number[] }[];
-  pollEveryMs: number;
+  links: {
+    id: string;
+    protocol: 'modbus' | 'osdp';
+    options: object;
+    /** OSDP: of the devices that have one, in hex. */
+    keys?: { address: number; key: string }[];
+  }[];
 }
 
 export interface Ask {
   id: number;
   link: string;
-  unit: number;
+  hwId: string;
   relay: number;
 }
 
@@ -52,13 +56,7 @@ const met = new Map<string, Set<string>>();
 let pid: number | undefined;
 
 const { links } = configSchema.parse({
-  links: plan.links.map(({ id, port, baudRate, units }) => ({
-    ...{ id, protocol: 'modbus' },
-    options: {
-      ...{ ...FORMAT, port, baudRate, pollEveryMs: plan.pollEveryMs },
-      devices: units.map((unitId) => ({ unitId })),
-    },
-  })),
+  links: plan.links.map(({ id, protocol, options }) => ({ id, protocol, options })),
 });
 const field = await openField({
   ...{ directory, clock: systemClock, log: silentLog, execPath: process.execPath },
@@ -73,6 +71,7 @@ const field = await openField({
     met.set(link, new Set());
     tellHost();
     tell({ kind: 'link', link, up, at: now() });
+    if (up) void handKeys(link);
   },
   onReport(link, { subject, state }) {
     const [kind, hwId] = subject.split(':');
@@ -91,8 +90,19 @@ function tellHost(): void {
   tell({ kind: 'host', pid });
 }
 
-async function fire({ id, link, unit, relay }: Ask): Promise<void> {
-  const data = { hwId: hwIdOf(unit), relay, milliseconds: PULSE_MS };
+/** As the daemon does each time a link comes up. */
+async function handKeys(link: string): Promise<void> {
+  const { keys } = plan.links.find(({ id }) => id === link) ?? {};
+  if (!keys) return;
+  const data = {
+    devices: [],
+    keys: keys.map(({ address, key }) => ({ address, key: Buffer.from(key, 'hex') })),
+  };
+  await field.execute(link, { kind: 'watch', data, timeoutMs: TIMEOUT_MS }, signal);
+}
+
+async function fire({ id, link, hwId, relay }: Ask): Promise<void> {
+  const data = { hwId, relay, milliseconds: PULSE_MS };
   const issuedAt = now();
   const failed = await field.execute(link, { kind: 'pulse', data, timeoutMs: TIMEOUT_MS }, signal).then(
     () => null,

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { residentMegabytes } from '../desk.ts';
 import type { BenchTable } from '../table.ts';
-import { openGateway } from './contenders.ts';
+import { type BenchLink, openGateway } from './contenders.ts';
 import { cpuSeconds } from './processes.ts';
 import { openBenchBus, unitsTo } from './site.ts';
 
@@ -17,7 +17,7 @@ const TARGET_MB = 80;
 
 export async function benchBusMemory(): Promise<BenchTable> {
   await using buses = new AsyncDisposableStack();
-  const links: Parameters<typeof openGateway>[0] = [];
+  const links: BenchLink[] = [];
   for (let index = 0; index < BUSES; index += 1) {
     // Exact pacing of four buses would take both cores, and memory does not depend on it.
     const { port } = buses.use(await openBenchBus(BAUD_RATE, UNITS, { pacing: 'cheap' }));
