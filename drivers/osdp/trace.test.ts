@@ -30,7 +30,7 @@ it('has the frames as they are, and of the key nothing', async () => {
     expect(bytes.subarray(9).every((byte) => byte === 0)).toBe(true);
   }
   const codes = packets.flatMap(({ bytes }) => scan(bytes).frames.map(({ code }) => code));
-  // POLL and ACK; CHLNG, or CCRYPT which has the same code, and SCRYPT.
-  for (const code of [0x60, 0x40, 0x76, 0x77]) expect(codes).toContain(code);
+  // ID and PDID; CHLNG, or CCRYPT which has the same code, and SCRYPT.
+  for (const code of [0x61, 0x45, 0x76, 0x77]) expect(codes).toContain(code);
   expect(codes).not.toContain(0x75);
 }, 60_000);
