@@ -166,6 +166,11 @@ describe('settings that contradict each other', () => {
       /another link has this id: see line 1$/,
     ],
     [
+      'links:\n- { id: a, protocol: modbus, options: { port: /dev/ttyS1 } }\n- { id: b, protocol: dcon, options: { port: /dev/ttyS1 } }',
+      'links[1].options.port',
+      /another link has this port: see line 2$/,
+    ],
+    [
       `networks: [{ id: ${ID} }, { id: ${ID.toUpperCase()} }]`,
       'networks[1].id',
       /another network has this id/,

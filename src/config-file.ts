@@ -152,7 +152,7 @@ function contradictingCredentials({ auth: { oidc }, upstream }: Config): Problem
 }
 
 /**
- * Links and networks have names of their own; each gateway has a link of its own, and a network that is named as well.
+ * Links and networks have names of their own, and each link a port of its own: one at a time may talk on a wire. Each gateway has a link of its own, and a network that is named as well.
  * The link of a coordinator has a gateway, which holds the secrets of its network.
  */
 function contradictingWiring({ links, networks, zgates }: Config): Problem[] {
@@ -191,8 +191,14 @@ function contradictingWiring({ links, networks, zgates }: Config): Problem[] {
           },
         ],
   );
+  const ports = links.map(({ options }) => ('port' in options ? options.port : Symbol('none')));
+  const shared = twice(ports).map(([index, before]): Problem => {
+    const at = (link: number) => ['links', link, 'options', 'port'];
+    return { path: at(index), message: 'another link has this port', see: at(before) };
+  });
   return [
     ...names('link', 'links', links, 'id'),
+    ...shared,
     ...names('network', 'networks', networks, 'id'),
     ...names('gateway', 'zgates', zgates, 'deviceId'),
     ...names('gateway', 'zgates', zgates, 'link'),

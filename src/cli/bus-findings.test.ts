@@ -57,6 +57,12 @@ describe('what a scan says', () => {
       [/^bad address 3: .*does not answer/, /^doubtful bus bus-1: nobody answers in this range/],
     ],
     [
+      'noise on the wire',
+      [...well, ...[5, 6, 7, 8].map((address) => ({ ...silent(address, { framing: 10 }), deviceId: null }))],
+      { strayBytes: 2_196 },
+      [/^doubtful bus bus-1: 2196 bytes came while nobody was asked/],
+    ],
+    [
       'nobody that can be understood',
       [silent(1, { timeouts: 1, framing: 1 })],
       {},

@@ -45,20 +45,23 @@ const TWO_VOICES_MS = 10;
 
 type Kind = keyof ScannedAddress['counters'];
 
-export function busFindings(bus: BusState, addresses: readonly ScannedAddress[]): Finding[] {
+export function busFindings(bus: BusState, scanned: readonly ScannedAddress[]): Finding[] {
   const subject = `bus ${bus.id}`;
   if (!bus.up) {
     const why = bus.lastError ?? 'it has not come up yet';
     return [{ severity: 'bad', subject, text: `down: ${why}. Check the adapter and port ${bus.port ?? ''}` }];
   }
+  const isNoisy = (bus.strayBytes ?? 0) > 0;
+  // Noise is heard at every address that is asked, also where nobody is.
+  const addresses = scanned.filter(({ answered, deviceId }) => !isNoisy || answered || deviceId !== null);
   const general: Finding[] = bus.warnings.map((text) => ({ severity: 'doubtful', subject, text }));
-  if ((bus.strayBytes ?? 0) > 0)
+  if (isNoisy)
     general.push({
       ...{ severity: 'doubtful', subject },
       text: `${bus.strayBytes} bytes came while nobody was asked: no bias resistors, noise on the cable, or a second master`,
     });
   const answering = addresses.filter(({ answered }) => answered);
-  if (answering.length === 0) return [...nobody(subject, bus, addresses), ...general];
+  if (answering.length === 0) return [...nobody(subject, bus, scanned, addresses), ...general];
   const common = (['crc', 'framing'] as const).filter((kind) => isEverywhere(kind, addresses));
   return [
     ...common.map((kind): Finding => ({ severity: 'bad', subject, text: EVERYWHERE_TEXT[kind] })),
@@ -74,7 +77,12 @@ const EVERYWHERE_TEXT = {
     'characters that are none at most addresses: compare baudRate, parity and stopBits of the bus with what the devices are set to',
 } as const;
 
-function nobody(subject: string, bus: BusState, addresses: readonly ScannedAddress[]): Finding[] {
+function nobody(
+  subject: string,
+  bus: BusState,
+  scanned: readonly ScannedAddress[],
+  addresses: readonly ScannedAddress[],
+): Finding[] {
   // The wire is well where others answer: a range was asked in which nobody is.
   const alive = bus.devices.filter((device) => device.alive).map(({ address }) => address);
   if (alive.length > 0) {
@@ -84,8 +92,8 @@ function nobody(subject: string, bus: BusState, addresses: readonly ScannedAddre
       { severity: 'doubtful', subject, text },
     ];
   }
-  const isNoisy = addresses.some(({ counters }) => counters.crc + counters.framing > 0);
-  const text = isNoisy
+  const isGarbled = scanned.some(({ counters }) => counters.crc + counters.framing > 0);
+  const text = isGarbled
     ? 'nobody can be understood, though something answers: compare baudRate, parity and stopBits with the devices; then see whether A and B are swapped'
     : 'nobody answers at all: see whether A and B are swapped (makers name them differently), whether the devices have power, and whether baudRate is theirs';
   return [{ severity: 'bad', subject, text }];
