@@ -1,0 +1,158 @@
+/** A daemon of ours on simulated coordinators, each lock of which is a door. */
+import { readFileSync } from 'node:fs';
+import { Agent, request } from 'node:https';
+import { join } from 'node:path';
+import { openTestSite, type TestSite } from '../../simulators/test-site.ts';
+import { openSimulatedGateway, type SimulatedGateway } from '../../simulators/zigbee/gateway.ts';
+import type { GatewayPlan } from '../../simulators/zigbee/plan.ts';
+import { until } from './waiting.ts';
+
+export interface BenchSite extends AsyncDisposable {
+  site: TestSite;
+  gateways: readonly BenchGateway[];
+  /** Over a connection that is kept. Throws unless the lock confirmed it. */
+  unlock(mac: string): Promise<void>;
+  /** Stops the daemon in order. */
+  stop(): Promise<void>;
+}
+
+export interface BenchGateway {
+  simulated: SimulatedGateway;
+  locks: readonly string[];
+  hostPid(): number;
+}
+
+const NETWORK = '8f0c2f1e-6a86-4a4f-9f0e-3d2b7a5c9e01';
+const WINDOW_S = 254;
+const UP_TIMEOUT_MS = 60_000;
+const JOINED_TIMEOUT_MS = 180_000;
+const LOOK_EVERY_MS = 200;
+const PAGE = 100;
+
+/** The same for both contenders: no latency of the air, and no time that the bolt takes. */
+export function planOf(index: number, locks: number, more: Partial<GatewayPlan> = {}): GatewayPlan {
+  return { ieee: `00124b0014d9b${hex(index, 3)}`, locks: locksOf(index, locks), ...more };
+}
+
+export const macsOf = (index: number, locks: number) => locksOf(index, locks).map(({ ieee }) => ieee);
+
+function locksOf(index: number, locks: number) {
+  return Array.from({ length: locks }, (_, lock) => ({
+    ...{ ieee: `00158d000${hex(index, 3)}${hex(lock, 4)}`, boltMs: 0 },
+  }));
+}
+
+const hex = (value: number, digits: number) => value.toString(16).padStart(digits, '0');
+
+/** Resolves when every lock is a door whose configuration is in force. */
+export async function openBenchSite(plans: readonly GatewayPlan[]): Promise<BenchSite> {
+  await using stack = new AsyncDisposableStack();
+  const simulated = await Promise.all(plans.map((plan) => openSimulatedGateway(plan)));
+  for (const one of simulated) stack.use(one);
+  const idOf = (index: number) => `0b6f7c1a-1c55-4c0a-8d5e-6f1f0a2b3${hex(index, 3)}`;
+  const linkOf = (index: number) => `zb-${index}`;
+  const links = simulated.map(({ port }, index) => ({
+    ...{ id: linkOf(index), protocol: 'zigbee', options: { port, manufacturerCode: 0x1234 } },
+  }));
+  const zgates = links.map(({ id }, index) => ({ deviceId: idOf(index), link: id, networkId: NETWORK }));
+  const site = stack.use(await openTestSite({ more: { links, zgates, networks: [{ id: NETWORK }] } }));
+  const macs = plans.map(({ locks = [] }) => locks.map(({ ieee }) => ieee));
+  await Promise.all(
+    simulated.map((gateway, index) => joinAll(site, gateway, idOf(index), macs[index] ?? [])),
+  );
+  const doors = await allApplied(site, macs.flat().length);
+  const client = stack.use(clientOf(site));
+  const opened = stack.move();
+  return {
+    site,
+    gateways: simulated.map((gateway, index) => ({
+      ...{ simulated: gateway, locks: macs[index] ?? [] },
+      hostPid() {
+        const file = join(site.directory, `data/hosts/zigbee-${linkOf(index)}.pid`);
+        return JSON.parse(readFileSync(file, 'utf8')).pid;
+      },
+    })),
+    unlock: (mac) => client.unlock(doors.get(mac) ?? ''),
+    async stop() {
+      const { daemon } = site;
+      process.kill(daemon.pid, 'SIGTERM');
+      await daemon.exited();
+    },
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
+}
+
+async function joinAll(
+  { daemon, tokens }: TestSite,
+  gateway: SimulatedGateway,
+  deviceId: string,
+  macs: readonly string[],
+): Promise<void> {
+  const path = `/network/zgate/${deviceId}`;
+  const token = tokens['service-tool'];
+  await until('the gateway comes up', UP_TIMEOUT_MS, LOOK_EVERY_MS, async () => {
+    const { connectionState } = (await daemon.call('GET', path, token)).body;
+    return (connectionState as { connected: boolean }).connected;
+  });
+  const permit = async (seconds: number) => {
+    const { status } = await daemon.call('POST', `${path}/permit-join`, token, { seconds });
+    if (status !== 200) throw new Error(`the join window was answered ${status}`);
+  };
+  await permit(WINDOW_S);
+  for (const mac of macs) {
+    const outcome = await gateway.join(mac);
+    if (outcome !== 'joined') throw new Error(`lock ${mac} did not join: ${outcome}`);
+  }
+  await until('the locks are told to report', JOINED_TIMEOUT_MS, LOOK_EVERY_MS, () => report(gateway, macs));
+  await permit(0);
+}
+
+/** Whoever is their gateway has told all of them to report. */
+export async function report(gateway: SimulatedGateway, macs: readonly string[]): Promise<boolean> {
+  for (const mac of macs) if ((await gateway.state(mac)).reporting.length === 0) return false;
+  return true;
+}
+
+/** The ids of the doors by the MACs of their locks. */
+async function allApplied({ daemon, tokens }: TestSite, count: number): Promise<Map<string, string>> {
+  const doors = new Map<string, string>();
+  await until('the locks have their configuration', JOINED_TIMEOUT_MS, LOOK_EVERY_MS, async () => {
+    let after = '';
+    do {
+      const path = `/access/doors?limit=${PAGE}${after}`;
+      const { status, body } = await daemon.call('GET', path, tokens['front-desk-admin']);
+      if (status !== 200) throw new Error(`the doors were answered ${status}: ${JSON.stringify(body)}`);
+      const { items, next } = body as { items: Door[]; next: string | null };
+      for (const { id, mac, applied } of items) if (applied) doors.set(mac, id);
+      after = next ? `&cursor=${encodeURIComponent(next)}` : '';
+    } while (after !== '');
+    return doors.size === count;
+  });
+  return doors;
+}
+
+interface Door {
+  id: string;
+  mac: string;
+  applied: unknown;
+}
+
+function clientOf({ daemon, tokens }: TestSite) {
+  const agent = new Agent({ keepAlive: true, ca: readFileSync(daemon.caFile) });
+  const headers = { authorization: `Bearer ${tokens['front-desk-admin']}` };
+  const unlock = (doorId: string) =>
+    new Promise<void>((resolve, reject) => {
+      const options = { agent, method: 'POST', headers };
+      const sent = request(`${daemon.baseUrl}/access/doors/${doorId}/unlock`, options, (response) => {
+        const chunks: Buffer[] = [];
+        response.on('data', (chunk: Buffer) => chunks.push(chunk)).on('error', reject);
+        response.on('end', () => {
+          const body = Buffer.concat(chunks).toString();
+          if (response.statusCode === 200 && body.includes('"outcome":"confirmed"')) resolve();
+          else reject(new Error(`an unlock was answered ${response.statusCode} ${body}`));
+        });
+      });
+      sent.on('error', reject).end();
+    });
+  return { unlock, [Symbol.dispose]: () => agent.destroy() };
+}

@@ -1,0 +1,112 @@
+/** From the request to the lock and back: ours over HTTPS, zigbee2mqtt over MQTT, in turns. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { openRandom } from '../../simulators/bus/random.ts';
+import { monotonicMs } from '../../simulators/bus/time.ts';
+import { openSimulatedGateway, type SimulatedGateway } from '../../simulators/zigbee/gateway.ts';
+import { type BenchTable, quantile, type Row } from '../table.ts';
+import { ratioRow } from './peer-rows.ts';
+import { macsOf, openBenchSite, planOf } from './site.ts';
+import { installPeer, openPeer, PEER } from './zigbee2mqtt.ts';
+
+const LOCKS = 20;
+/** The first warms both up. */
+const ROUNDS = 11;
+const TARGET_MS = 4;
+const TARGET_RATIO = 0.6;
+/** What a bolt that is thrown by hand has its gateway do is over by then. */
+const SETTLE_MS = 700;
+const SPACING_MS = 25;
+
+interface Contender {
+  simulated: SimulatedGateway;
+  unlock(mac: string): Promise<void>;
+  samples: Samples;
+}
+interface Samples {
+  heardMs: number[];
+  answeredMs: number[];
+}
+
+export async function benchUnlock({ cache }: { cache: string }): Promise<BenchTable> {
+  await using stack = new AsyncDisposableStack();
+  const macs = macsOf(0, LOCKS);
+  const site = stack.use(await openBenchSite([planOf(0, LOCKS)]));
+  const contender = (simulated: SimulatedGateway, unlock: Contender['unlock']): Contender => ({
+    ...{ simulated, unlock, samples: { heardMs: [], answeredMs: [] } },
+  });
+  const [gateway] = site.gateways;
+  if (!gateway) throw new Error('there is no gateway');
+  const ours = contender(gateway.simulated, site.unlock);
+  const installed = installPeer(cache);
+  let theirs: Contender | undefined;
+  if ('entry' in installed) {
+    const simulated = stack.use(await openSimulatedGateway(planOf(0, LOCKS)));
+    const peer = stack.use(await openPeer(installed, simulated.port));
+    await peer.join(simulated, macs);
+    theirs = contender(simulated, peer.unlock);
+  }
+  for (let round = 0; round < ROUNDS; round += 1)
+    for (const one of theirs ? [ours, theirs] : [ours]) {
+      const samples = await unlockAll(one, macs);
+      if (round === 0) continue;
+      one.samples.heardMs.push(...samples.heardMs);
+      one.samples.answeredMs.push(...samples.answeredMs);
+    }
+  const median = quantile(ours.samples.answeredMs, 0.5);
+  return {
+    title: `Zigbee: unlock, ${LOCKS} locks, no latency of the air`,
+    rows: [
+      { what: 'POST …/unlock → command at the lock', figure: figureOf(ours.samples.heardMs) },
+      {
+        ...{
+          what: 'POST …/unlock → answer, confirmed by the lock',
+          figure: figureOf(ours.samples.answeredMs),
+        },
+        ...{ target: `p50 ≤ ${TARGET_MS} ms`, met: median <= TARGET_MS },
+      },
+      ...peerRows(theirs, 'missing' in installed ? installed.missing : ''),
+      ratioRow({
+        what: `ours / ${PEER}, p50 to the answer`,
+        ...{ ours: median, target: TARGET_RATIO },
+        ...(theirs && { theirs: quantile(theirs.samples.answeredMs, 0.5) }),
+      }),
+    ],
+    notes: [
+      'Ours waits twice for the disk (intent and outcome in the audit), and answers when the lock has reported its bolt;',
+      'zigbee2mqtt publishes the same report, and stores nothing. HTTPS over a kept connection; MQTT over mosquitto.',
+    ],
+  };
+}
+
+function peerRows(theirs: Contender | undefined, missing: string): Row[] {
+  if (!theirs) return [{ what: PEER, figure: `not measured: ${missing}`, met: false }];
+  return [
+    { what: `${PEER}: set UNLOCK → command at the lock`, figure: figureOf(theirs.samples.heardMs) },
+    { what: `${PEER}: set UNLOCK → its published state`, figure: figureOf(theirs.samples.answeredMs) },
+  ];
+}
+
+function figureOf(samples: readonly number[]): string {
+  return `p50 ${quantile(samples, 0.5).toFixed(2)} ms, p99 ${quantile(samples, 0.99).toFixed(1)} ms`;
+}
+
+async function unlockAll({ simulated, unlock }: Contender, macs: readonly string[]): Promise<Samples> {
+  const random = openRandom(1);
+  for (const mac of macs) await simulated.set(mac, { manual: 'lock' });
+  await sleep(SETTLE_MS);
+  const samples: Samples = { heardMs: [], answeredMs: [] };
+  const begun = new Map<string, number>();
+  for (const mac of macs) {
+    await sleep(SPACING_MS * (1 + random()));
+    const at = monotonicMs();
+    begun.set(mac, at);
+    await unlock(mac);
+    samples.answeredMs.push(monotonicMs() - at);
+  }
+  for (const [mac, at] of begun) {
+    const last = (await simulated.state(mac)).executed.at(-1);
+    if (last?.source !== 'rf') throw new Error(`lock ${mac} was not told by radio`);
+    samples.heardMs.push(last.startedMs - at);
+  }
+  return samples;
+}
