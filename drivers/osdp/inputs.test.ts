@@ -1,0 +1,58 @@
+/** Inputs as ISTATR tells them: 0 inactive, 1 active, and on supervised lines 2 shorted, 3 cut (SIA OSDP 2.2, 7.8). */
+import { expect, it } from 'vitest';
+import { manualClock } from '../../test/manual-clock.ts';
+import type { Tiding } from '../bus/tidings.ts';
+import { INPUT_PINS, type Rs485Settings } from '../settings.ts';
+import { openInputs } from './inputs.ts';
+
+function open() {
+  const told: Tiding[] = [];
+  const inputs = openInputs({ hwId: 'IO', clock: manualClock(), tiding: (tiding) => void told.push(tiding) });
+  return { inputs, told, faults: () => told.filter(({ kind }) => kind === 'alarm') };
+}
+const fault = (input: number, raised: boolean) => ({
+  ...{ kind: 'alarm', hwId: 'IO', alarm: `input${input}Fault`, raised },
+});
+function settingsWith(used: readonly number[]): Rs485Settings {
+  return {
+    ioPins: Object.fromEntries(INPUT_PINS.map((pin, index) => [pin, used.includes(index)])),
+    ...{ relayIndex: 0, unlockDurationMilliseconds: 5_000, useInputPinMemory: false },
+  } as Rs485Settings;
+}
+
+it('a line that is cut or shorted is told once, and once when it is mended', () => {
+  const { inputs, told } = open();
+  inputs.levels([0, 2, 0, 0], undefined);
+  inputs.levels([0, 3, 0, 0], undefined);
+  inputs.levels([0, 3, 0, 3], undefined);
+  inputs.levels([0, 0, 0, 3], undefined);
+  inputs.levels([0, 0, 0, 0], undefined);
+  expect(told).toEqual([fault(1, true), fault(3, true), fault(1, false), fault(3, false)]);
+});
+
+it('a line with a fault shows no level, and keeps no activation', () => {
+  const { inputs, told, faults } = open();
+  inputs.levels([1, 0, 0, 0], undefined);
+  expect(inputs.shown()).toEqual({ input0: true, input1: false, input2: false, input3: false });
+  inputs.levels([2, 2, 0, 0], undefined);
+  expect(inputs.shown()).toEqual({ input2: false, input3: false });
+  // Pressed before and after; the fault between is no release.
+  inputs.levels([1, 1, 0, 0], undefined);
+  expect(inputs.shown()).toEqual({ input0: true, input1: true, input2: false, input3: false });
+  expect(faults()).toHaveLength(4);
+  expect(told.filter(({ kind }) => kind === 'input')).toMatchObject([{ input: 'input1', activations: 1 }]);
+});
+
+it('pins that are not in use tell no activation', () => {
+  const { inputs, told } = open();
+  const settings = settingsWith([1]);
+  inputs.levels([0, 0, 0, 0], settings);
+  inputs.levels([1, 1, 0, 0], settings);
+  expect(told).toMatchObject([{ kind: 'input', input: 'input1' }]);
+});
+
+it('what a device has beyond four inputs is passed over', () => {
+  const { inputs, told } = open();
+  inputs.levels([0, 0, 0, 0, 2, 3], undefined);
+  expect(told).toEqual([]);
+});
