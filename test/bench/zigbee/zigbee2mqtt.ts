@@ -21,7 +21,7 @@ import { connectAsync } from 'mqtt';
 import { stringify } from 'yaml';
 import { mosquittoMissing, openMosquitto } from '../../../src/events/test-mosquitto.ts';
 import type { SimulatedGateway } from '../../simulators/zigbee/gateway.ts';
-import { report } from './site.ts';
+import { allReport } from './site.ts';
 import { until } from './waiting.ts';
 
 const VERSION = '2.14.1';
@@ -158,8 +158,7 @@ export async function openPeer({ entry }: Installed, port: string): Promise<Peer
         return (await gateway.join(first)) === 'joined';
       });
       for (const mac of macs.slice(1)) await gateway.join(mac);
-      const all = () => report(gateway, macs);
-      await until('zigbee2mqtt has told the locks to report', TIMEOUT_MS, LOOK_EVERY_MS, all);
+      await allReport(gateway, macs);
       await permit(0);
     },
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
