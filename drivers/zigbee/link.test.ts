@@ -1,6 +1,7 @@
 /** A coordinator that fails, is exchanged, or is not who it should be. */
 import { expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
+import { hastenTimeouts } from '../../test/simulators/zigbee/haste.ts';
 import type { Clock } from '../driver.ts';
 import { snapshot } from '../zgate.ts';
 import { folder, joined, LOCK, NETWORK, opened, simulated } from './test-gateway.ts';
@@ -14,6 +15,7 @@ const impatient: Clock = {
 it('loses a stick that falls silent', async () => {
   const site = await simulated({});
   const gateway = await opened(site, {}, { clock: impatient });
+  hastenTimeouts(0.2);
   await site.hang(true);
   expect(await gateway.ended).toMatchObject({
     code: 'LINK_LOST',
@@ -44,7 +46,9 @@ it('loses a stick whose connection drops, and comes back in the same process', a
 
 it('fails to start on a silent stick, and can be started again', async () => {
   const site = await simulated({ silent: true });
+  hastenTimeouts(0.2);
   await expect(opened(site)).rejects.toMatchObject({ code: 'LINK_LOST' });
+  hastenTimeouts(1);
   await site.hang(false);
   const again = await opened(site);
   expect(again.reports.get('gateway')).toMatchObject({ connected: true });

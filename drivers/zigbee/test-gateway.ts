@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { openSimulatedGateway, type SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
+import '../../test/simulators/zigbee/haste.ts';
 import type { GatewayPlan } from '../../test/simulators/zigbee/plan.ts';
 import type { Clock, Driver, DriverEvent, Plain } from '../driver.ts';
 import { openZigbee } from './driver.ts';

@@ -127,8 +127,9 @@ it(
 it(
   'tells of resets, finds its feet after noise, and knows the time',
   async () => {
-    const gateway = await opened({ bootMs: 50 });
+    const gateway = await opened({ bootMs: 1_000 });
     const raw = await openRaw(gateway);
+    await gateway.selfReset();
     raw.say('ef' + 'fe002101');
     raw.say('20');
     await within(async () => (await gateway.stats()).stick.frames.received).toBe(0);

@@ -3,9 +3,10 @@ import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import { Controller, setLogger } from 'zigbee-herdsman';
 import { temporaryFolder } from '../../temporary.ts';
+import './haste.ts';
 import type { SimulatedGateway } from './gateway.ts';
 
-/** Of a test: forming takes a host 5 s, and moving to another channel 13 s, on a machine with nothing else to do. */
+/** Of a test, on a machine that is busy. */
 export const HOST_TIMEOUT_MS = 90_000;
 /** For what another process does, on a machine that is busy. */
 const PATIENCE_MS = 15_000;

@@ -1,0 +1,33 @@
+/**
+ * zigbee-herdsman gives radios their time by the clock: 3 s for a network to settle, 12 s for devices to change their
+ * channel. Simulated ones are ready at once. Loading this makes its pauses short in this process; its timeouts stay.
+ */
+import { onTestFinished } from 'vitest';
+
+const PAUSE = /zigbee-herdsman\/dist\/utils\/wait\.js/;
+const TIMEOUT = /zigbee-herdsman\/dist\/utils\/waitress\.js/;
+/** What is left of a pause, and from which length on. */
+const PAUSE_SHARE = 0.05;
+const LONG_MS = 1_000;
+
+let timeoutShare = 1;
+const { setTimeout: wait } = globalThis;
+
+function hastened(action: (...values: unknown[]) => void, milliseconds = 0, ...values: unknown[]) {
+  return wait(action, milliseconds < LONG_MS ? milliseconds : milliseconds * shareOf(), ...values);
+}
+globalThis.setTimeout = Object.assign(hastened, wait) as typeof setTimeout;
+
+function shareOf(): number {
+  const { stack = '' } = new Error('who waits');
+  if (PAUSE.test(stack)) return PAUSE_SHARE;
+  return TIMEOUT.test(stack) ? timeoutShare : 1;
+}
+
+/** For a coordinator that will not answer, until the test ends: what is left of the library's timeouts. */
+export function hastenTimeouts(share: number): void {
+  timeoutShare = share;
+  onTestFinished(() => {
+    timeoutShare = 1;
+  });
+}
