@@ -3,7 +3,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { run } from '../src/cli/program.ts';
+import { systemClock } from '../src/clock.ts';
 import { waitFor } from './rs485-site.ts';
+import { testShell } from './shell.ts';
 import { openSimulatedBus } from './simulators/bus/bus.ts';
 import { openTestSite } from './simulators/test-site.ts';
 
@@ -49,18 +52,43 @@ async function openOsdpSite() {
       return job;
     });
   };
+  /** `gatehouse osdp pair`, as a technician types it. */
+  const pairByHand = async (...argv: string[]) => {
+    const shell = testShell({ clock: systemClock });
+    const socket = join(site.daemon.directory, 'admin.sock');
+    const exitCode = await run(['osdp', 'pair', ...argv, '--socket', socket], shell);
+    return { exitCode, ...shell.written };
+  };
   const opened = stack.move();
-  return { bus, site, call, device, state, pair, [Symbol.asyncDispose]: () => opened.disposeAsync() };
+  return {
+    bus,
+    site,
+    call,
+    device,
+    state,
+    pair,
+    pairByHand,
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
 }
 
-it('gives a device its key within a window, and keeps it, also over a new daemon', async () => {
+it('gives a device its key within a window, and keeps it, also over a new daemon', {
+  timeout: 120_000,
+}, async () => {
   await using osdp = await openOsdpSite();
-  const { bus, site, call, device, state, pair } = osdp;
+  const { bus, site, call, device, state, pair, pairByHand } = osdp;
   await waitFor(async () => expect(await state()).toMatchObject({ security: 'unpaired' }));
   expect((await device()).connectionState.connected).toBe(false);
   const refused = await call('POST', `${PATH}/buses/readers/pair`, { address: 3 }, 'front-desk');
   expect(refused.status).toBe(403);
-  expect(await pair(20)).toMatchObject({ status: 'done', result: { address: 3, hwId: NAME } });
+  const nobody = await pairByHand('readers', '9', '--seconds', '1');
+  expect(nobody).toMatchObject({
+    exitCode: 1,
+    stderr: expect.stringContaining('address 9 did not take its key'),
+  });
+  const byHand = await pairByHand('readers', '3', '--seconds', '20');
+  expect(byHand).toMatchObject({ exitCode: 0, stdout: expect.stringContaining(`${NAME} has its key`) });
+  expect(byHand.stderr).toContain('The window is open for 20 s');
   await waitFor(async () => expect(await state()).toMatchObject({ security: 'secure', address: 3 }));
   expect((await device()).connectionState.connected).toBe(true);
   expect(await bus.state(3)).toMatchObject({ isPaired: true, isSecure: true });
@@ -72,7 +100,7 @@ it('gives a device its key within a window, and keeps it, also over a new daemon
     items: { action: string; outcome: string; detail: object }[];
   };
   const told = items.filter(({ action }) => action === 'rs485.pair');
-  expect(told.map(({ outcome }) => outcome).toSorted()).toEqual(['accepted', 'done']);
+  expect(told.map(({ outcome }) => outcome).toSorted()).toEqual(['accepted', 'accepted', 'done', 'failed']);
 
   // Another one stands there now, with a key that nobody here knows.
   await bus.set(3, { osdp: { key: '00112233445566778899aabbccddeeff' } });
