@@ -1,5 +1,6 @@
 /** The radio with what it needs: the way to the coordinator, the files, and its start on one channel or another. */
 import { type Clock, type DriverContext, DriverError } from '../driver.ts';
+import { channel as channelSchema } from '../settings.ts';
 import { openRadio } from './herdsman.ts';
 import type { ZigbeeOptions } from './options.ts';
 import type { Radio, RadioEvent } from './radio.ts';
@@ -93,7 +94,7 @@ async function start(
   });
   try {
     const inTime = await settles(opening, START_MS, clock, signal);
-    if (inTime) return { radio: await opening, tunnel };
+    if (inTime) return { radio: await onAChannel(opening), tunnel };
   } catch (error) {
     tunnel?.[Symbol.dispose]();
     throw lost(error);
@@ -106,6 +107,15 @@ async function start(
   );
   signal.throwIfAborted();
   throw new DriverError('LINK_LOST', `the coordinator did not start within ${START_MS} ms`);
+}
+
+/** Rejects, with the radio closed, when it says that it is where no network can be. */
+async function onAChannel(opening: Promise<Radio>): Promise<Radio> {
+  const radio = await opening;
+  if (channelSchema.safeParse(radio.channel).success) return radio;
+  await radio.close();
+  const reason = `the coordinator says that it is on channel ${radio.channel}, which does not exist: power it off and on, or update its firmware`;
+  throw new DriverError('LINK_LOST', reason);
 }
 
 export function lost(error: unknown): DriverError {

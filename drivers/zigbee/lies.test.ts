@@ -1,0 +1,114 @@
+/** Locks and coordinators that say what is not so. */
+import { expect, it } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { hastenTimeouts } from '../../test/simulators/zigbee/haste.ts';
+import { encodeMt, type MtFrame } from '../../test/simulators/zigbee/mt/frame.ts';
+import { lockReport } from '../settings.ts';
+import { folder, joined, LOCK, opened, simulated } from './test-gateway.ts';
+import { incoming, openWire } from './test-wire.ts';
+
+const DOOR_LOCK = 0x0101;
+const isIncoming = ({ subsystem, id }: MtFrame) => subsystem === 4 && id === 0x81;
+/** The Door Lock cluster's answer to unlockDoor: cluster-specific, from the server (ZCL rev. 8, 7.3.2.17). */
+const isResponse = ({ data }: MtFrame) => (data[17] ?? 0) % 0x10 === 0x09 && data[19] === 0x01;
+
+it('tells no door unlocked by a report that is not of its lock, or not of its state', async () => {
+  const site = await simulated({ locks: [{ ieee: LOCK }] });
+  const wire = await openWire(site.port);
+  const gateway = await opened(wire);
+  await joined(gateway, site);
+  const { nwk } = await site.state(LOCK);
+  const say = (hex: string, message: { cluster?: number; endpoint?: number; from?: number } = {}) => {
+    const { cluster = DOOR_LOCK, endpoint = 1, from = nwk } = message;
+    const zcl = Buffer.from(hex.replaceAll(' ', ''), 'hex');
+    return wire.inject(encodeMt(incoming({ nwk: from, cluster, endpoint }, zcl)));
+  };
+  // Of the lock, only that it understood arrives.
+  wire.tamper = (frame) => (isIncoming(frame) && !isResponse(frame) ? undefined : frame);
+  const unlocked = () => gateway.execute('unlock', { hwId: LOCK, relockSeconds: null });
+  const report = '18010a 0000 30 02';
+  const event = '190120 01 02 ffff 00 00000000 00';
+  const lying = unlocked();
+  // Other makers' codes.
+  await say('1c785601 0a 0000 30 02');
+  await say('1c341201 0a 0000 30 02');
+  await say('1d78560120 01 02 ffff 00 00000000 00');
+  // Other types: uint8, text, single, enum16, boolean.
+  for (const value of ['20 02', '42 0132', '39 00000040', '31 0200', '10 01'])
+    await say(`18010a 0000 ${value}`);
+  // Other sides, endpoints, clusters and devices; unknown, out of range, cut short, refused.
+  await say('10010a 0000 30 02');
+  await say('110120 01 02 ffff 00 00000000 00');
+  await say(report, { endpoint: 9 });
+  await say(event, { endpoint: 9 });
+  await say(report, { cluster: 0xfc99 });
+  await say(report, { cluster: 0x0006 });
+  await say(report, { from: (nwk + 1) % 0xff_f0 });
+  for (const value of ['ff', '03', '01', '']) await say(`18010a 0000 30 ${value}`);
+  await say('180101 0000 86');
+  await say('190120 01 02');
+  await say('190120 02 02 ffff 00 00000000 00');
+  // Oversized and endless.
+  await say(`18010a 0000 42 fe${'41'.repeat(40)}`);
+  await say('18010a 0000 48 42 ffff');
+  expect(await lying).toEqual({ outcome: 'accepted' });
+  lockReport.parse(gateway.reports.get(`device:${LOCK}`));
+  const honest = unlocked();
+  await say(report);
+  expect(await honest).toEqual({ outcome: 'confirmed' });
+});
+
+/** The start has a second. */
+const hurried = {
+  ...systemClock,
+  sleep: (milliseconds: number, signal?: AbortSignal) =>
+    systemClock.sleep(milliseconds === 60_000 ? 1_000 : milliseconds, signal),
+};
+
+it.each([5, 30])(
+  'gives up on a coordinator that hangs after %i answers, and starts it again',
+  async (answers) => {
+    const site = await simulated({});
+    const wire = await openWire(site.port);
+    let left = answers;
+    wire.tamper = (frame) => {
+      left -= 1;
+      return left >= 0 ? frame : undefined;
+    };
+    hastenTimeouts(0.5);
+    await expect(opened(wire, {}, { clock: hurried })).rejects.toMatchObject({
+      ...{ code: 'LINK_LOST', message: expect.stringContaining('did not start within') },
+    });
+    wire.tamper = (frame) => frame;
+    hastenTimeouts(1);
+    const again = await opened(wire);
+    expect(again.reports.get('gateway')).toMatchObject({ connected: true });
+  },
+);
+
+it('uses no coordinator on a channel that does not exist, and keeps none', async () => {
+  const site = await simulated({});
+  const wire = await openWire(site.port);
+  const stateDirectory = folder();
+  // ZDO_EXT_NWK_INFO: the channel is the last byte (Z-Stack Monitor and Test API, 3.12.1.33).
+  wire.tamper = (frame) => {
+    const isInfo = frame.type === 'SRSP' && frame.subsystem === 5 && frame.id === 0x50;
+    return isInfo ? { ...frame, data: Buffer.from([...frame.data.subarray(0, -1), 27]) } : frame;
+  };
+  await expect(opened(wire, { stateDirectory })).rejects.toMatchObject({
+    ...{ code: 'LINK_LOST', message: expect.stringContaining('channel 27') },
+  });
+  wire.tamper = (frame) => frame;
+  const gateway = await opened(wire, { stateDirectory });
+  expect(gateway.reports.get('gateway')).toMatchObject({ zigbeeChannel: 15 });
+  for (const channel of [10, 27, Number.NaN])
+    await expect(gateway.execute('moveChannel', { channel })).rejects.toMatchObject({
+      code: 'INVALID_COMMAND',
+    });
+});
+
+it.each([[[10]], [[27]], [[]]])('does not start on the channels %j', async (allowedChannels) => {
+  await expect(opened({ port: 'tcp://127.0.0.1:1' }, { allowedChannels })).rejects.toMatchObject({
+    code: 'INVALID_OPTIONS',
+  });
+});
