@@ -90,6 +90,8 @@ describe.each([
 interface Tapped {
   commands: Uint8Array[];
   replies: Uint8Array[];
+  /** Not let through yet. */
+  held: Uint8Array[];
 }
 
 type Trick = (tapped: Tapped, pick: number, request: Uint8Array, pd: OsdpDevice) => Uint8Array | undefined;
@@ -154,6 +156,12 @@ const TRICKS: Record<string, Trick> = {
     const reply = pd.answer(request, 0);
     return reply && stripped(reply);
   },
+  /** The reply to the command before, and this one's to the next. */
+  lateReply({ held }, _pick, request, pd) {
+    const reply = pd.answer(request, 0);
+    if (reply) held.push(reply);
+    return held.length > 1 ? held.shift() : undefined;
+  },
   changeCommand: (_tapped, pick, request, pd) => pd.answer(changed(request, pick), 0),
   changeReply(_tapped, pick, request, pd) {
     const reply = pd.answer(request, 0);
@@ -178,7 +186,7 @@ const TRICKS: Record<string, Trick> = {
 const NAMES = Object.keys(TRICKS);
 
 function adversary(pd: OsdpDevice, next: () => { trick: string; pick: number }) {
-  const tapped: Tapped = { commands: [], replies: [] };
+  const tapped: Tapped = { commands: [], replies: [], held: [] };
   const wire: Wire = (request) => {
     const { trick, pick } = next();
     const reply = TRICKS[trick]?.(tapped, pick, request, pd);
@@ -241,6 +249,10 @@ describe('somebody between panel and device', () => {
     replayReply: 'replayed',
     replayReplyAfterwards: 'replayed',
     bothReplies: 'replayed',
+    lateReply: 'replayed',
+    replayCommandFirst: 'sessionLost',
+    replayCommandAfter: 'sessionLost',
+    changeCommand: 'sessionLost',
     stripCommand: 'sessionLost',
     stripReply: 'clearText',
     changeReply: 'forged',
