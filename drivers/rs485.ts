@@ -15,6 +15,7 @@
  * Events (DriverEvent.kind → data): `input` InputEvent · `alarm` AlarmEvent · `credential` CredentialEvent
  */
 import { z } from 'zod';
+import { BAUD_RATES, PARITIES } from './bus/options.ts';
 import { hwId, INPUT_PINS } from './settings.ts';
 
 const text = z.string().max(128);
@@ -32,12 +33,18 @@ export const watch = z.strictObject({
 });
 export type Watch = z.infer<typeof watch>;
 
+export const baudRate = z.literal(BAUD_RATES);
+export const parity = z.enum(PARITIES);
+export const lineSettings = z.strictObject({ baudRate, parity, stopBits: z.literal([1, 2]) });
+
 /** Few at a time, so that a scan shows its progress and ends soon after it was cancelled. */
 export const PROBE_MAX = 16;
 export const probe = z.strictObject({
   addresses: z.array(address).min(1).max(PROBE_MAX),
   /** How often each is asked; a device that never answered is asked no more than twice. */
   repeats: z.int().min(1).max(100),
+  /** Ask with these characters instead of those of the configuration, which all else goes on with. */
+  line: lineSettings.optional(),
 });
 export type Probe = z.infer<typeof probe>;
 

@@ -43,6 +43,8 @@ export function openDesk({ clock, log, line, devices }: DeskOptions): Desk {
       return new Promise<unknown>((resolve, reject) => {
         signal.throwIfAborted();
         line.gone.throwIfAborted();
+        if (exchange.line && !line.port.retune)
+          throw new DriverError('INVALID_COMMAND', `${line.port.name} keeps the baud rate that it has`);
         const job = newJob({ device: devices.at(exchange.address), exchange, order }, signal, {
           resolve,
           reject(error) {

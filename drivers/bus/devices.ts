@@ -8,7 +8,7 @@ import type { Conversation, Line } from './line.ts';
 import { openLoad } from './load.ts';
 import type { BusOptions } from './options.ts';
 import { isPeerGone, NO_SILENCE, nextSilence } from './silence.ts';
-import { shortestWaitMs, waitMs } from './turnaround.ts';
+import { shortestWaitMs, waitMs as usualWaitMs } from './turnaround.ts';
 
 export interface Devices {
   /** Throws INVALID_COMMAND for what cannot be an address. */
@@ -46,7 +46,7 @@ export function openDevices({ options, line, clock, gapMs }: DevicesOptions): De
   function waitFor(device: Device, operation: string): number {
     const known = turnaroundOf(device, operation);
     const { breaker } = device;
-    if (breaker.kind === 'closed') return waitMs(known, options.turnaroundMaxMs);
+    if (breaker.kind === 'closed') return usualWaitMs(known, options.turnaroundMaxMs);
     if (breaker.probes % FULL_PROBE_EVERY === FULL_PROBE_EVERY - 1) return options.turnaroundMaxMs;
     return Math.min(options.turnaroundMaxMs, shortestWaitMs(known) ?? usualOfHealthy());
   }
@@ -82,13 +82,14 @@ export function openDevices({ options, line, clock, gapMs }: DevicesOptions): De
       return device;
     },
     async converse(device, exchange, request, by) {
-      const { operation, replyLength } = exchange;
-      const conversation = await line.converse(exchange, request, waitFor(device, operation));
+      const { operation, replyLength, line: otherLine } = exchange;
+      const waitMs = otherLine ? options.turnaroundMaxMs : waitFor(device, operation);
+      const conversation = await line.converse(exchange, request, waitMs);
       const { outcome, turnaroundMs, sentAt, endedAt, lateUntil } = conversation;
       load.busy(sentAt, endedAt + gapMs);
       if (by === 'poll' && isAnswer(outcome.kind)) load.poll(endedAt);
       // Nobody answers a broadcast; and a port that was lost says nothing about the device.
-      if (replyLength === 0 || line.gone.aborted) return { conversation, changed: false };
+      if (replyLength === 0 || otherLine || line.gone.aborted) return { conversation, changed: false };
       device.askableAt = lateUntil;
       listened(device, conversation);
       const attempt = { outcome: outcome.kind, turnaroundMs };

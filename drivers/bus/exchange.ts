@@ -3,6 +3,7 @@
  * is, how long to wait, what to count, whom to leave alone.
  */
 import type { DriverError } from '../driver.ts';
+import type { LineSettings } from './options.ts';
 
 /** Why what was received is no reply. `foreign`: sound, but of another device or to another question. */
 export const FAULTS = ['crc', 'framing', 'foreign'] as const;
@@ -35,6 +36,8 @@ export interface Exchange<Reply> {
    * cannot come any more. Otherwise only the address that missed is left alone for so long.
    */
   readonly anonymous?: boolean;
+  /** With other characters than the bus has, for this exchange alone. It says nothing of the device that is polled there. */
+  readonly line?: LineSettings;
   /** The bytes to send. Asked for when the turn has come, once for each attempt. */
   request(): Uint8Array;
   /** All bytes received since the request left, local echo stripped. Pure: it is called again with more. */

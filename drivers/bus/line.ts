@@ -8,6 +8,7 @@ import { openPace } from './pace.ts';
 import { type Bell, openBell, pauseUntil, turnOfEventLoop } from './pause.ts';
 import type { OpenPort, Port } from './port.ts';
 import { type Conceal, openTap, type Tap } from './tap.ts';
+import { openTuning } from './tuning.ts';
 import { MARGIN_MS } from './turnaround.ts';
 import { characterMs } from './wire.ts';
 
@@ -66,9 +67,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
   const bell = openBell(clock);
   const tap = openTap({ clock, characterMs: tc, conceal: context.conceal });
   const failed = openComplaint(log, 'a reply could not be read, and counts as a broken frame');
-  let listening: { ear: Ear; from: number; early: boolean } | undefined;
-  let strayBytes = 0;
-  let heardAt = Number.NEGATIVE_INFINITY;
+  const hearing = openHearing({ clock, bell, tap });
   let quietUntil = Number.NEGATIVE_INFINITY;
 
   function lose(error: Error): void {
@@ -77,73 +76,105 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
     bell.ring();
   }
 
-  function data(bytes: Uint8Array): void {
-    heardAt = clock.monotonic();
-    tap.heard(bytes);
-    const isHeard = listening !== undefined && heardAt >= listening.from;
-    if (listening && isHeard) listening.ear.hear(bytes);
-    else strayBytes += bytes.length;
-    if (listening && !isHeard) listening.early = true;
-    // Not for each byte: a reply comes in dozens of pieces.
-    if (listening?.ear.outcome()) bell.ring();
-  }
-
-  const port = await openPort(options, { data, lost: lose }, { clock, log }, signal);
+  const port = await openPort(options, { data: hearing.data, lost: lose }, { clock, log }, signal);
   const pace = openPace(port.paced && !options.localEcho);
+  const tuning = openTuning({ options, port, clock, lose });
+
+  async function converse(exchange: Exchange<unknown>, request: Uint8Array, waitMs: number) {
+    gone.signal.throwIfAborted();
+    const ear = openEar({ exchange, request, localEcho: options.localEcho, failed });
+    const sentAt = clock.monotonic();
+    const tc = characterMs(tuning.line());
+    port.write(request);
+    tap.sent(request);
+    const latencyMs = port.latencyMs();
+    const times = timesOf({ sentAt, tc, gapMs, request, exchange, waitMs, latencyMs, options });
+    const from = pace.isKept() ? times.earliest : sentAt;
+    const listening = exchange.replyLength === 0 ? undefined : hearing.listen(ear, from);
+    await listen({
+      ...{ ear, times, tc, latencyMs, clock, bell },
+      ...{ gone: gone.signal, heardAt: hearing.at },
+    });
+    hearing.end();
+    tap.cut();
+    const heardAt = hearing.at();
+    const outcome = ear.conclude();
+    const endedAt = clock.monotonic();
+    const answered = isAnswer(outcome.kind);
+    if (!exchange.line) pace.ended({ early: listening?.early === true, answered });
+    // A frame with a bad checksum was the reply, most likely; after any other miss it may still come.
+    const hadItsSay = answered || outcome.kind === 'crc';
+    const lateUntil = hadItsSay ? endedAt : times.lateUntil;
+    quietUntil =
+      exchange.anonymous || exchange.line ? lateUntil : endedAt + silenceAfter(answered, options, waitMs);
+    const turnaroundMs = heardAt - times.sentBy - ear.heard() * tc - latencyMs;
+    return {
+      outcome,
+      turnaroundMs: answered && ear.heard() > 0 ? Math.max(0, turnaroundMs) : null,
+      ...{ sentAt, endedAt, lateUntil },
+      heard: heardAt >= sentAt,
+      soundsLikeEcho: ear.soundsLikeEcho(),
+    };
+  }
 
   return {
     port,
     gone: gone.signal,
-    warnings: () => [...port.warnings, ...pace.warnings()],
+    warnings: () => [...port.warnings, ...pace.warnings(), ...tuning.warnings()],
     lose,
-    strayBytes: () => strayBytes,
+    strayBytes: hearing.strayBytes,
     trace: tap.trace,
     async silent() {
       const latest = clock.monotonic() + LONGEST_FRAME * tc;
       for (;;) {
         gone.signal.throwIfAborted();
-        const until = Math.max(quietUntil, Math.min(heardAt + gapMs, latest));
+        const until = Math.max(quietUntil, Math.min(hearing.at() + gapMs, latest));
         if (clock.monotonic() >= until) return;
         await pauseUntil(until, clock, gone.signal);
       }
     },
-    async converse(exchange, request, waitMs) {
-      gone.signal.throwIfAborted();
-      const ear = openEar({ exchange, request, localEcho: options.localEcho, failed });
-      const sentAt = clock.monotonic();
-      port.write(request);
-      tap.sent(request);
-      const latencyMs = port.latencyMs();
-      const times = timesOf({ sentAt, tc, gapMs, request, exchange, waitMs, latencyMs, options });
-      const open = { ear, from: pace.isKept() ? times.earliest : sentAt, early: false };
-      listening = exchange.replyLength === 0 ? undefined : open;
-      await listen({
-        ...{ ear, times, tc, latencyMs, clock, bell },
-        ...{ gone: gone.signal, heardAt: () => heardAt },
-      });
-      listening = undefined;
-      tap.cut();
-      const outcome = ear.conclude();
-      const endedAt = clock.monotonic();
-      const answered = isAnswer(outcome.kind);
-      pace.ended({ early: open.early, answered });
-      // A frame with a bad checksum was the reply, most likely; after any other miss it may still come.
-      const hadItsSay = answered || outcome.kind === 'crc';
-      const lateUntil = hadItsSay ? endedAt : times.lateUntil;
-      quietUntil = exchange.anonymous ? lateUntil : endedAt + silenceAfter(answered, options, waitMs);
-      const turnaroundMs = heardAt - times.sentBy - ear.heard() * tc - latencyMs;
-      return {
-        outcome,
-        turnaroundMs: answered && ear.heard() > 0 ? Math.max(0, turnaroundMs) : null,
-        ...{ sentAt, endedAt, lateUntil },
-        heard: heardAt >= sentAt,
-        soundsLikeEcho: ear.soundsLikeEcho(),
-      };
-    },
+    converse: (exchange, request, waitMs) =>
+      tuning.during(exchange.line, () => converse(exchange, request, waitMs)),
     async [Symbol.asyncDispose]() {
       lose(new Error('closed'));
       await port[Symbol.asyncDispose]();
     },
+  };
+}
+
+interface Listened {
+  readonly ear: Ear;
+  readonly from: number;
+  /** Bytes came before that. */
+  early: boolean;
+}
+
+/** What comes from the port: heard by who listens, or stray. */
+function openHearing({ clock, bell, tap }: { clock: Clock; bell: Bell; tap: Tap }) {
+  let listening: Listened | undefined;
+  let strayBytes = 0;
+  let heardAt = Number.NEGATIVE_INFINITY;
+  return {
+    data(bytes: Uint8Array): void {
+      heardAt = clock.monotonic();
+      tap.heard(bytes);
+      const isHeard = listening !== undefined && heardAt >= listening.from;
+      if (listening && isHeard) listening.ear.hear(bytes);
+      else strayBytes += bytes.length;
+      if (listening && !isHeard) listening.early = true;
+      // Not for each byte: a reply comes in dozens of pieces.
+      if (listening?.ear.outcome()) bell.ring();
+    },
+    listen(ear: Ear, from: number): Listened {
+      listening = { ear, from, early: false };
+      return listening;
+    },
+    end(): void {
+      listening = undefined;
+    },
+    /** When the newest byte came. */
+    at: () => heardAt,
+    strayBytes: () => strayBytes,
   };
 }
 

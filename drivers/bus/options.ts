@@ -18,16 +18,15 @@ export const portName = z
     `expected a port up to ${HIGHEST_PORT}`,
   );
 
+export const PARITIES = ['none', 'even', 'odd'] as const;
+
 /** Spread into the options of a protocol, which may give other defaults to what its standard decides. */
 export const busOptions = {
   port: portName.describe(
     'Serial device (by-id paths survive replugging), or tcp://host:port of a serial device server',
   ),
   baudRate: z.literal(BAUD_RATES).default(19_200).describe('Of the wire, also behind a serial device server'),
-  parity: z
-    .enum(['none', 'even', 'odd'])
-    .default('even')
-    .describe('Modbus prescribes even; DCON and OSDP none'),
+  parity: z.enum(PARITIES).default('even').describe('Modbus prescribes even; DCON and OSDP none'),
   stopBits: z.literal([1, 2]).default(1).describe('2 with parity none, where devices want 11 bits'),
   localEcho: z.boolean().default(false).describe('The adapter hears what it sends: strip it, and compare'),
   pollEveryMs: z
@@ -46,6 +45,8 @@ export const busOptions = {
 
 const schema = z.object(busOptions);
 export type BusOptions = z.output<typeof schema>;
+/** How characters travel. */
+export type LineSettings = Pick<BusOptions, 'baudRate' | 'parity' | 'stopBits'>;
 
 /** Bits of one character on the wire: start, eight data bits, parity, stop. */
 export function bitsPerCharacter({ parity, stopBits }: Pick<BusOptions, 'parity' | 'stopBits'>): number {

@@ -1,6 +1,6 @@
 /** The contract of a port: what carries bytes to a bus and back. serial-port.ts and tcp-port.ts are the two there are. */
 import type { Clock, DriverLog } from '../driver.ts';
-import type { BusOptions } from './options.ts';
+import type { BusOptions, LineSettings } from './options.ts';
 
 export interface PortListener {
   /** Bytes came. The array is the listener's own. */
@@ -23,6 +23,11 @@ export interface Port extends AsyncDisposable {
   latencyMs(): number;
   /** Hands all bytes over at once, without waiting for the wire. Throws LINK_LOST. */
   write(bytes: Uint8Array): void;
+  /**
+   * Has other characters from now on; what is on its way meanwhile is lost. Absent where that is not in our hands, as behind
+   * a serial device server. Throws LINK_LOST, and the port is lost then.
+   */
+  retune?(line: LineSettings): Promise<void>;
 }
 
 export type OpenPort = (

@@ -3,7 +3,8 @@ import { readFile, realpath } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { SerialPort } from 'serialport';
 import { DriverError } from '../driver.ts';
-import type { OpenPort } from './port.ts';
+import type { LineSettings } from './options.ts';
+import type { OpenPort, PortListener } from './port.ts';
 import { syncBinding } from './serial-binding.ts';
 
 /**
@@ -24,28 +25,21 @@ export const openSerialPort: OpenPort = async (options, listener, _context, sign
       cause: error,
     });
   });
-  // hupcl false: closing does not pull DTR and RTS, which on some adapters switch the transmitter.
-  const serial = new SerialPort({
-    ...{ binding: syncBinding, path, baudRate, parity, stopBits, dataBits: 8 },
-    ...{ lock: true, hupcl: false, autoOpen: false, highWaterMark: READ_BYTES },
-  });
   let isOver = false;
-  function lose(error: Error): void {
-    if (isOver) return;
-    isOver = true;
-    listener.lost(error);
-  }
-  serial.on('error', lose);
-  // Twice after some errors, and with null when nothing is wrong (node-serialport 13).
-  serial.on('close', (error: Error | null) => lose(error ?? new Error('the port was closed')));
-  serial.on('data', (bytes: Buffer) => {
-    if (!isOver) listener.data(bytes);
-  });
-  await opened(serial, name);
-  const close = () => closed(serial);
+  const heard: Heard = {
+    lost(error) {
+      if (isOver) return;
+      isOver = true;
+      listener.lost(error);
+    },
+    data(bytes) {
+      if (!isOver) listener.data(bytes);
+    },
+  };
+  let serial = await openedAs(path, name, { baudRate, parity, stopBits }, heard);
   if (signal.aborted) {
     isOver = true;
-    await close();
+    await closed(serial);
     throw signal.reason;
   }
   const timer = await latencyTimer(path);
@@ -62,12 +56,38 @@ export const openSerialPort: OpenPort = async (options, listener, _context, sign
       }
       serial.write(Buffer.from(bytes));
     },
+    // Opened anew, for only the baud rate of an open one can be changed (serialport 13).
+    async retune(line) {
+      if (isOver) throw new DriverError('LINK_LOST', `${name}: the port is closed`);
+      for (const name of ['data', 'close', 'error']) serial.removeAllListeners(name);
+      serial.on('error', () => undefined);
+      await closed(serial);
+      serial = await openedAs(path, name, line, heard);
+      if (isOver) await closed(serial);
+    },
     async [Symbol.asyncDispose]() {
       isOver = true;
-      await close();
+      await closed(serial);
     },
   };
 };
+
+type Heard = Pick<PortListener, 'data' | 'lost'>;
+
+/** Throws LINK_LOST. */
+async function openedAs(path: string, name: string, line: LineSettings, heard: Heard): Promise<SerialPort> {
+  // hupcl false: closing does not pull DTR and RTS, which on some adapters switch the transmitter.
+  const serial = new SerialPort({
+    ...{ binding: syncBinding, path, ...line, dataBits: 8 },
+    ...{ lock: true, hupcl: false, autoOpen: false, highWaterMark: READ_BYTES },
+  });
+  serial.on('error', heard.lost);
+  // Twice after some errors, and with null when nothing is wrong (node-serialport 13).
+  serial.on('close', (error: Error | null) => heard.lost(error ?? new Error('the port was closed')));
+  serial.on('data', heard.data);
+  await opened(serial, name);
+  return serial;
+}
 
 function opened(serial: SerialPort, name: string): Promise<void> {
   return new Promise((resolve, reject) => {

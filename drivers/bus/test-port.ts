@@ -11,7 +11,8 @@
  * `null` is a device that says nothing. `wire.sent` tells what was sent, and when.
  */
 import type { Clock, DriverLog } from '../driver.ts';
-import type { BusOptions } from './options.ts';
+import { DriverError } from '../driver.ts';
+import type { BusOptions, LineSettings } from './options.ts';
 import type { OpenPort, PortListener } from './port.ts';
 import { characterMs } from './wire.ts';
 
@@ -19,8 +20,8 @@ export type Answer = Uint8Array | null | { bytes: Uint8Array; turnaroundMs: numb
 
 export interface TestPort {
   openPort: OpenPort;
-  /** Newest last; `at` is monotonic. */
-  sent: { bytes: Uint8Array; at: number }[];
+  /** Newest last; `at` is monotonic, `line` what the port had. */
+  sent: { bytes: Uint8Array; at: number; line: LineSettings }[];
   /** Bytes that nobody asked for, now. */
   deliver(bytes: Uint8Array): void;
   /** The port is lost, as on a hang-up. */
@@ -37,6 +38,12 @@ export interface TestPortTraits {
   diesUnnoticed?: boolean;
   latencyMs?: number;
   warnings?: string[];
+  /** Devices have this, and hear noise of all else; as the port is opened when absent. */
+  deviceLine?: LineSettings;
+  /** Cannot have other characters than it is opened with. */
+  fixed?: boolean;
+  /** It cannot be opened again with the characters it had. */
+  sticks?: boolean;
 }
 
 const USUAL_TURNAROUND_MS = 1;
@@ -44,15 +51,17 @@ const USUAL_TURNAROUND_MS = 1;
 export function openTestPort(
   clock: Clock,
   answer: (request: Uint8Array) => Answer,
-  { paced = true, diesUnnoticed = false, latencyMs = 0, warnings = [] }: TestPortTraits = {},
+  traits: TestPortTraits = {},
 ): TestPort {
+  const { paced = true, diesUnnoticed = false, latencyMs = 0, warnings = [] } = traits;
   const sent: TestPort['sent'] = [];
   const complaints: string[] = [];
   const closing = new AbortController();
   let listener: PortListener | undefined;
 
-  function reply(request: Uint8Array, options: BusOptions): void {
-    const given = answer(request);
+  function reply(request: Uint8Array, options: LineSettings): void {
+    const isNoise = traits.deviceLine && characterMs(traits.deviceLine) !== characterMs(options);
+    const given = isNoise ? null : answer(request);
     if (given === null) return;
     const { bytes, turnaroundMs } =
       given instanceof Uint8Array ? { bytes: given, turnaroundMs: USUAL_TURNAROUND_MS } : given;
@@ -66,12 +75,20 @@ export function openTestPort(
   return {
     async openPort(options, theListener) {
       listener = theListener;
+      const { baudRate, parity, stopBits }: BusOptions = options;
+      const opened: LineSettings = { baudRate, parity, stopBits };
+      let line = opened;
+      const retune = async (to: LineSettings) => {
+        if (traits.sticks && line !== opened) throw new DriverError('LINK_LOST', 'it is gone');
+        line = to;
+      };
       return {
         ...{ name: 'test', warnings, paced, diesUnnoticed },
+        ...(!traits.fixed && { retune }),
         latencyMs: () => latencyMs,
         write(bytes) {
-          sent.push({ bytes: Uint8Array.from(bytes), at: clock.monotonic() });
-          reply(bytes, options);
+          sent.push({ bytes: Uint8Array.from(bytes), at: clock.monotonic(), line });
+          reply(bytes, line);
         },
         async [Symbol.asyncDispose]() {
           closing.abort();

@@ -14,6 +14,7 @@ import { openPort } from '../bus/open-port.ts';
 import type { OpenPort } from '../bus/port.ts';
 import { keepReporting, type ReportingOptions } from '../bus/reporting.ts';
 import { openTidings, type Tidings } from '../bus/tidings.ts';
+import { tuned } from '../bus/tuning.ts';
 import { characterMs } from '../bus/wire.ts';
 import {
   type Driver,
@@ -182,7 +183,8 @@ async function execute(
     case 'probe': {
       const hwIdAt = (address: number) => hwIdOf(context, address);
       const wanted = valid(probe, data, 'INVALID_COMMAND');
-      return await probeAddresses(wanted, { bus, framing: options, clock, hwIdOf: hwIdAt }, signal);
+      const asked = wanted.line ? tuned(bus, wanted.line) : bus;
+      return await probeAddresses(wanted, { bus: asked, framing: options, clock, hwIdOf: hwIdAt }, signal);
     }
     case 'trace':
       return await bus.trace(valid(trace, data, 'INVALID_COMMAND'), signal);

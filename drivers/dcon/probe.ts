@@ -15,7 +15,7 @@ const REPEATS_UNHEARD_MAX = 2;
 const PATIENCE_MS = 2_000;
 
 export interface ProbeOptions {
-  bus: Bus;
+  bus: Pick<Bus, 'exchange'>;
   framing: Framing;
   clock: Clock;
   hwIdOf(address: number): string;

@@ -13,6 +13,7 @@ import { openPort } from '../bus/open-port.ts';
 import type { OpenPort } from '../bus/port.ts';
 import { keepReporting } from '../bus/reporting.ts';
 import { openTidings, type Tidings } from '../bus/tidings.ts';
+import { tuned } from '../bus/tuning.ts';
 import {
   type Driver,
   type DriverCommand,
@@ -92,8 +93,9 @@ function commandsOf({ linkId, bus, profileAt, fleet }: CommandsOptions): Record<
       return null;
     },
     async probe({ data, deadline }, signal) {
-      const options = { linkId, bus, profileAt, deadline, signal };
-      return await probeAddresses(valid(probe, data, 'INVALID_COMMAND'), options);
+      const wanted = valid(probe, data, 'INVALID_COMMAND');
+      const asked = wanted.line ? tuned(bus, wanted.line) : bus;
+      return await probeAddresses(wanted, { linkId, bus: asked, profileAt, deadline, signal });
     },
     trace: async ({ data }, signal) => await bus.trace(valid(trace, data, 'INVALID_COMMAND'), signal),
     async applySettings({ data, deadline }, signal) {

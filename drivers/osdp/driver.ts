@@ -8,6 +8,7 @@ import { openPort } from '../bus/open-port.ts';
 import type { OpenPort } from '../bus/port.ts';
 import { keepReporting } from '../bus/reporting.ts';
 import { openTidings, type Tidings } from '../bus/tidings.ts';
+import { tuned } from '../bus/tuning.ts';
 import { characterMs } from '../bus/wire.ts';
 import {
   type Driver,
@@ -80,7 +81,12 @@ function commandsOf(given: CommandsOptions): Record<string, Execute | undefined>
   const files = openFiles({ clock, characterMs: characterMs(options), named: fleet.named });
   const ask = (wanted: Probe, deadline: number, signal: AbortSignal) => {
     const { check } = options;
-    return probeAddresses(wanted, { bus, check, deviceAt: fleet.deviceAt, deadline, signal, clock });
+    // With other characters there is no session to keep to.
+    const { line } = wanted;
+    const among = line
+      ? { bus: tuned(bus, line), deviceAt: () => undefined }
+      : { bus, deviceAt: fleet.deviceAt };
+    return probeAddresses(wanted, { ...among, check, deadline, signal, clock });
   };
   return {
     async watch({ data }) {

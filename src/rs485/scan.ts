@@ -1,5 +1,5 @@
 /** Asks the addresses of a bus who is there: as a job, some at a time, so that polls and pulses go on in between. */
-import { DriverError } from '../../drivers/driver.ts';
+import { DriverError, type Plain } from '../../drivers/driver.ts';
 import { PROBE_MAX, type Probe, type Probed, probed } from '../../drivers/rs485.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Caller, Role } from '../principal.ts';
@@ -112,7 +112,7 @@ async function probe(
 ): Promise<Result[]> {
   const exchanges = data.addresses.length * Math.max(2, data.repeats);
   const timeoutMs = PROBE_BASE_MS + exchanges * (bus.turnaroundMaxMs + WIRE_MS);
-  const command = { kind: 'probe', data, timeoutMs: Math.min(timeoutMs, COMMAND_MAX_MS) };
+  const command = { kind: 'probe', data: data as Plain, timeoutMs: Math.min(timeoutMs, COMMAND_MAX_MS) };
   const answer = probed.safeParse(await execute(bus.id, command, signal));
   if (!answer.data) throw new DriverError('BAD_REPLY', `the driver of ${bus.id} gave no results`);
   return answer.data.results.filter(({ address }) => data.addresses.includes(address));

@@ -1,0 +1,73 @@
+/**
+ * The characters a port has: those of the configuration, but for the time of an exchange that wants others. Back again
+ * whatever comes of it; a port that does not go back is lost, and opened anew as it is configured.
+ */
+import type { Clock } from '../driver.ts';
+import type { Bus } from './bus.ts';
+import type { BusOptions, LineSettings } from './options.ts';
+import type { Port } from './port.ts';
+import { rtuGapMs } from './wire.ts';
+
+export interface Tuning {
+  /** What the port has now. */
+  line(): LineSettings;
+  /** Throws LINK_LOST when the port is lost by it, or cannot have others. */
+  during<Result>(line: LineSettings | undefined, work: () => Promise<Result>): Promise<Result>;
+  warnings(): string[];
+}
+
+export interface TuningOptions {
+  options: BusOptions;
+  port: Port;
+  clock: Clock;
+  lose(error: Error): void;
+}
+
+/** Between two exchanges of a search for the right ones. */
+const SEARCH_PAUSE_MS = 5_000;
+
+export function openTuning({ options, port, clock, lose }: TuningOptions): Tuning {
+  const { baudRate, parity, stopBits } = options;
+  const configured: LineSettings = { baudRate, parity, stopBits };
+  let line = configured;
+  let searchedAt = Number.NEGATIVE_INFINITY;
+
+  async function retune(to: LineSettings): Promise<void> {
+    try {
+      await port.retune?.(to);
+      line = to;
+    } catch (error) {
+      lose(error instanceof Error ? error : new Error(String(error)));
+      throw error;
+    }
+  }
+
+  return {
+    line: () => line,
+    async during(other, work) {
+      if (!other) return work();
+      await retune(other);
+      try {
+        // To those who wait with these characters the bus has been noise until now.
+        await clock.sleep(rtuGapMs(other));
+        return await work();
+      } finally {
+        searchedAt = clock.monotonic();
+        await retune(configured);
+      }
+    },
+    warnings: () =>
+      clock.monotonic() - searchedAt < SEARCH_PAUSE_MS
+        ? [
+            'a scan tries other baud rates: devices are read less often, and relays may fire later, until it ends',
+          ]
+        : [],
+  };
+}
+
+/** Asks with these characters, whoever was taken for dead with those of the configuration. */
+export function tuned({ exchange: ask }: Pick<Bus, 'exchange'>, line: LineSettings): Pick<Bus, 'exchange'> {
+  return {
+    exchange: (exchange, order, signal) => ask({ ...exchange, line }, { ...order, insists: true }, signal),
+  };
+}
