@@ -81,6 +81,7 @@ export async function openEstate(options: EstateOptions) {
   const rs485 = openRs485({
     ...{ ...common, events: options.events, linkState, buses: busesOf(config), vault: options.vault },
     startJob: (order) => jobs.start(order),
+    firmwareDirectory: config.firmwareDirectory,
     doorExists: (id) => doors.exists(id),
     relayChanged: (doorId) => doors.wake(doorId),
   });

@@ -18,7 +18,7 @@ export interface FleetOptions {
   clock: Clock;
   log: DriverLog;
   bus: Bus;
-  options: Pick<OsdpOptions, 'check' | 'devices' | 'pollEveryMs'>;
+  options: Pick<OsdpOptions, 'baudRate' | 'check' | 'devices' | 'pollEveryMs'>;
   tell(report: Rs485Report): void;
   tiding(tiding: Tiding): void;
 }
@@ -92,7 +92,7 @@ export function openFleet({ clock, log, bus, options, tell, tiding }: FleetOptio
   const at = (address: number) => (members.get(address) ?? join(address)).device;
   return {
     ...openAccess({ members, holderOf }),
-    ...openMaintenance({ roster, holderOf, at, settle, clock, closing: closing.signal }),
+    ...openMaintenance({ ...options, roster, holderOf, at, settle, clock, closing: closing.signal }),
     /** Nobody is polled before the first list: it brings the keys. */
     watch(list: Watch): void {
       roster.watch(list);
@@ -106,7 +106,7 @@ export function openFleet({ clock, log, bus, options, tell, tiding }: FleetOptio
   };
 }
 
-interface MaintenanceOptions {
+interface MaintenanceOptions extends Pick<OsdpOptions, 'baudRate'> {
   roster: Roster;
   holderOf(hwId: string): Member | undefined;
   /** The device there, polled from now on. */
@@ -126,7 +126,8 @@ export interface Readdressing {
 }
 
 /** What makes a device another one: its key, its address. */
-function openMaintenance({ roster, holderOf, at, settle, clock, closing }: MaintenanceOptions) {
+function openMaintenance(options: MaintenanceOptions) {
+  const { roster, holderOf, at, settle, clock, closing, baudRate } = options;
   function shelter(address: number, policy: Policy): Disposable {
     roster.shelter(address, policy);
     settle();
@@ -158,7 +159,7 @@ function openMaintenance({ roster, holderOf, at, settle, clock, closing }: Maint
       const policy = roster.policyFor(device.address);
       const key = roster.keyOf(device.address);
       return await readdress(wanted, {
-        ...{ device, clock, isTaken, deadline, signal: AbortSignal.any([signal, closing]) },
+        ...{ device, clock, baudRate, isTaken, deadline, signal: AbortSignal.any([signal, closing]) },
         shelter: (address) => shelter(address, policy),
         whereabouts: () => holderOf(wanted.hwId)?.device.address,
         settled: (address) => roster.settle(address, wanted.hwId, key),

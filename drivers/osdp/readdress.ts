@@ -8,6 +8,8 @@ import type { Device } from './device.ts';
 
 export interface ReaddressOptions {
   clock: Clock;
+  /** Of the bus. */
+  baudRate: number;
   signal: AbortSignal;
   /** Monotonic milliseconds. */
   deadline: number;
@@ -25,6 +27,8 @@ export interface ReaddressOptions {
 const COMSET_MS = 5_000;
 /** A device may restart for it; its handshake takes some exchanges more. */
 const SEARCH_MS = 15_000;
+/** One that says that it has another rate now may go on as before all the same. */
+const SEARCH_LEFT_MS = 3_000;
 const LOOK_MS = 50;
 const HIGHEST_ADDRESS = 126;
 
@@ -43,7 +47,8 @@ export async function readdress(
   using shelters = new DisposableStack();
   const places = new Set([address, told?.address ?? address].filter((place) => place !== before));
   for (const place of places) if (place <= HIGHEST_ADDRESS) shelters.use(options.shelter(place));
-  const end = Math.min(deadline, clock.monotonic() + SEARCH_MS);
+  const hasLeft = told !== null && told.baudRate !== options.baudRate;
+  const end = Math.min(deadline, clock.monotonic() + (hasLeft ? SEARCH_LEFT_MS : SEARCH_MS));
   while (options.whereabouts() === undefined && clock.monotonic() < end) await clock.sleep(LOOK_MS, signal);
   const found = options.whereabouts() ?? null;
   if (found !== null) options.settled(found);

@@ -2,8 +2,6 @@
  * New firmware for a lock, out of a file of this host, as a job. The lock fetches it in its own time, which on a battery
  * is long; what broke off goes on where it was when it is started again.
  */
-import { realpath, stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
 import { DriverError, type DriverEvent, type Plain, type StateReport } from '../../drivers/driver.ts';
 import type { LockReport } from '../../drivers/settings.ts';
 import {
@@ -15,6 +13,7 @@ import {
 } from '../../drivers/zgate.ts';
 import type { Clock } from '../clock.ts';
 import { GatehouseError } from '../errors.ts';
+import { firmwarePath } from '../firmware-file.ts';
 import type { Caller, Role } from '../principal.ts';
 import type { LockAddress } from './configuration.ts';
 import type { LockFirmware } from './lock-schema.ts';
@@ -108,7 +107,7 @@ export function openFirmware(options: FirmwareOptions) {
       const { mac, gateway_id: gatewayId, network_id: networkId } = row;
       if (mac === null)
         throw new GatehouseError('NO_LOCK', 'The door has no lock: have it join, or name its mac.');
-      const file = await fileOf(body.file, options.firmwareDirectory);
+      const file = await firmwarePath(body.file, options.firmwareDirectory);
       if (!body.ignoreBattery) assertBattery(options.locks.report(row), options.firmware);
       const unreachable = options.unreachable({ doorId, gatewayId, networkId });
       if (unreachable !== undefined)
@@ -196,27 +195,6 @@ async function fetched(
     throw new DriverError('NO_REPLY', `the update ended (${reason}): ${AGAIN}`);
   } finally {
     done.abort();
-  }
-}
-
-/** Its absolute path. Throws VALIDATION_FAILED. */
-async function fileOf(name: string, directory: string | undefined): Promise<string> {
-  const fault = (message: string, cause?: unknown) =>
-    new GatehouseError('VALIDATION_FAILED', `Not valid: /file ${message}.`, {
-      details: [{ path: '/file', code: 'NOT_POSSIBLE', message }],
-      cause,
-    });
-  if (directory === undefined)
-    throw fault('needs a folder: set firmwareDirectory in the configuration, and put the file there');
-  try {
-    const file = await realpath(join(directory, name));
-    if (dirname(file) !== (await realpath(directory)))
-      throw fault('is a link to a place outside firmwareDirectory');
-    if (!(await stat(file)).isFile()) throw fault('is not a file');
-    return file;
-  } catch (error) {
-    if (error instanceof GatehouseError) throw error;
-    throw fault('cannot be read in firmwareDirectory', error);
   }
 }
 

@@ -1,9 +1,7 @@
 /** What is done with the lock of a door, as the interface shows it. */
 import { z } from '@hono/zod-openapi';
+import { firmwareName } from '../firmware-file.ts';
 import { mac } from './schema.ts';
-
-/** Longest name of a file that a folder can hold. */
-const FILE_NAME_MAX = 255;
 
 export const unlockResult = z
   .object({
@@ -25,13 +23,7 @@ export type LockReplacement = z.output<typeof replaceLockBody>;
 
 export const firmwareBody = z
   .strictObject({
-    file: z
-      .string()
-      .min(1)
-      .max(FILE_NAME_MAX)
-      // No separators, nothing hidden, and so no way out of the folder.
-      .regex(/^[A-Za-z0-9_][A-Za-z0-9_.+-]*$/, 'expected the name of a file, without a folder')
-      .openapi({ description: 'Name of a file in `firmwareDirectory` of the configuration' }),
+    file: firmwareName,
     ignoreBattery: z
       .boolean()
       .default(false)

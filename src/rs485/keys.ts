@@ -30,6 +30,10 @@ export interface Keys {
   draw(place: Place, by: { now: number; principalId: string }): Uint8Array<ArrayBuffer>;
   /** Inside a commit job: the device has proved that it has the key drawn last. */
   proved(place: Place, by: { now: number; principalId: string }): void;
+  /** Inside a commit job: the key of a device is that of another address too, where it may go. */
+  copy(from: Place, to: number, by: { now: number; principalId: string }): void;
+  /** Inside a commit job. */
+  forget(bus: string, address: number): void;
 }
 
 export function openKeys({ table, vault, log }: KeysOptions): Keys {
@@ -64,6 +68,14 @@ export function openKeys({ table, vault, log }: KeysOptions): Keys {
     proved({ bus, address }, { now, principalId }) {
       table.promoteOsdpKey.run(now, principalId, bus, address);
     },
+    copy(from, to, { now, principalId }) {
+      const { sealed } = table.osdpKeys.all(from.bus).find(({ address }) => address === from.address) ?? {};
+      const key = sealed && opened(sealed, from);
+      if (!key) return;
+      const place = { bus: from.bus, address: to };
+      table.copyOsdpKey.run(from.bus, to, vault.seal(key, contextOf(place)), now, principalId);
+    },
+    forget: (bus, address) => void table.deleteOsdpKey.run(bus, address),
   };
 }
 

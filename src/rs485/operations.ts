@@ -12,6 +12,7 @@ import {
   traceEvent,
   traceQuery,
 } from './bus-schema.ts';
+import { osdpOperations } from './osdp-operations.ts';
 import { PAIRERS } from './pairing.ts';
 import type { Rs485 } from './rs485.ts';
 import { SCANNERS } from './scan.ts';
@@ -29,6 +30,7 @@ export function rs485Operations(rs485: Rs485, job: z.ZodType): Operation[] {
     ...deviceOperations(rs485),
     ...busOperations(rs485, job),
     ...fieldOperations(rs485),
+    ...osdpOperations(rs485, job),
     traceOperation(rs485),
   ];
 }

@@ -6,8 +6,10 @@ import type { Caller } from '../principal.ts';
 import type { Vault } from '../vault.ts';
 import type { Replacement } from './bus-schema.ts';
 import { type BusesOptions, openBuses } from './buses.ts';
+import { openCommunication } from './communication.ts';
 import { openDiscovery } from './discovery.ts';
 import { openFieldEvents } from './field-events.ts';
+import { type Firmware, openFirmware } from './firmware.ts';
 import { importRs485 } from './import.ts';
 import { openKeys } from './keys.ts';
 import { openPairing } from './pairing.ts';
@@ -32,6 +34,8 @@ export interface Rs485Options
   /** A door's relay was bound, or has taken its settings. */
   relayChanged(doorId: string): void;
   startJob: StartJob;
+  /** Where firmware files are; undefined: the configuration names no folder. */
+  firmwareDirectory: string | undefined;
 }
 
 export type Rs485 = ReturnType<typeof openRs485>;
@@ -67,7 +71,9 @@ export function openRs485(options: Rs485Options) {
   const scan = openScan({ ...options, table, buses, discovery, place: watch.place });
   const pair = openPairing({ ...options, table, buses, keys, discovery, watch });
   const trace = openTraces({ ...options, buses });
-  const resource = openResource(options, table, settings);
+  const firmware = openFirmware({ ...options, table, buses, known });
+  const readdress = openCommunication({ ...options, table, buses, keys, watch, known });
+  const resource = openResource({ ...options, upgradeOf: firmware.upgradeOf }, table, settings);
   const replace = openReplace({
     ...{ ...options, table, buses, reported },
     replaced(row, busBefore) {
@@ -80,7 +86,7 @@ export function openRs485(options: Rs485Options) {
   return {
     ...resource,
     state: stateFrom({ ...options, table, settings, buses }),
-    ...{ scan, pulse, pair, trace },
+    ...{ scan, pulse, pair, trace, readdress, updateFirmware: firmware.start },
     async replace(deviceId: string, body: Replacement, caller: Caller & { ifMatch: string | undefined }) {
       await replace(deviceId, body, caller);
       return resource.get(deviceId);
@@ -122,7 +128,11 @@ export function openRs485(options: Rs485Options) {
 }
 
 /** Reads and edits. */
-function openResource(options: Rs485Options, table: Rs485Table, settings: ReturnType<typeof openSettings>) {
+function openResource(
+  options: Rs485Options & Pick<Firmware, 'upgradeOf'>,
+  table: Rs485Table,
+  settings: ReturnType<typeof openSettings>,
+) {
   const { database, audit, clock } = options;
   const { reconciler } = settings;
   const toDevice = deviceFrom(options, settings);

@@ -5,6 +5,7 @@ import type { ApplyFailure } from '../reconcile.ts';
 import type { Known } from '../reported.ts';
 import type { Wire } from './bus-schema.ts';
 import type { Buses } from './buses.ts';
+import type { Firmware } from './firmware.ts';
 import type { Rs485Device, Rs485DeviceState } from './schema.ts';
 import type { Settings } from './settings.ts';
 import { existing, type Rs485Row, type Rs485Table } from './table.ts';
@@ -16,7 +17,10 @@ export interface ShownOptions {
   doorExists(doorId: string): boolean;
 }
 
-export function deviceFrom({ groupName }: Pick<ShownOptions, 'groupName'>, settings: Settings) {
+export function deviceFrom(
+  { groupName, upgradeOf }: Pick<ShownOptions, 'groupName'> & Pick<Firmware, 'upgradeOf'>,
+  settings: Settings,
+) {
   return (row: Rs485Row): Rs485Device => {
     const known = settings.reported.get(row.device_id);
     return {
@@ -33,7 +37,7 @@ export function deviceFrom({ groupName }: Pick<ShownOptions, 'groupName'>, setti
         changedOn: new Date(known?.changedAt ?? row.connected_changed_at).toISOString(),
         connected: known?.connected ?? false,
       },
-      upgradeJobInfo: null,
+      upgradeJobInfo: upgradeOf(row.device_id),
     };
   };
 }

@@ -37,6 +37,7 @@ export type Rs485Table = ReturnType<typeof openRs485Table>;
 
 export function openRs485Table({ prepare }: Prepare) {
   return {
+    ...osdpStatements(prepare),
     device: prepare<[string], Rs485Row>(`SELECT ${COLUMNS} FROM rs485_device WHERE device_id = ?`),
     byHwId: prepare<[string, string], Rs485Row>(
       `SELECT ${COLUMNS} FROM rs485_device WHERE bus = ? AND hw_id = ?`,
@@ -107,6 +108,15 @@ export function openRs485Table({ prepare }: Prepare) {
     setConnected: prepare<[number, number, string]>(
       'UPDATE rs485_device SET connected = ?, connected_changed_at = ? WHERE device_id = ?',
     ),
+    setReportedVersion: prepare<[number, string]>(
+      'UPDATE rs485_device SET reported_settings_version = ? WHERE device_id = ?',
+    ),
+  };
+}
+
+/** Keys, and how far firmware got. */
+function osdpStatements(prepare: Prepare['prepare']) {
+  return {
     osdpKeys: prepare<[string], { address: number; sealed: Uint8Array | null }>(
       'SELECT address, sealed FROM osdp_key WHERE bus = ? ORDER BY address',
     ),
@@ -122,9 +132,22 @@ export function openRs485Table({ prepare }: Prepare) {
       `UPDATE osdp_key SET sealed = pending, pending = NULL, updated_at = ?, updated_by = ?
        WHERE bus = ? AND address = ? AND pending IS NOT NULL`,
     ),
-    setReportedVersion: prepare<[number, string]>(
-      'UPDATE rs485_device SET reported_settings_version = ? WHERE device_id = ?',
+    transfer: prepare<[string, string], { sha256: string; offset: number }>(
+      'SELECT sha256, offset FROM osdp_transfer WHERE bus = ? AND hw_id = ?',
     ),
+    keepTransfer: prepare<[string, string, string, number, number]>(
+      `INSERT INTO osdp_transfer (bus, hw_id, sha256, offset, updated_at) VALUES (?, ?, ?, ?, ?)
+       ON CONFLICT (bus, hw_id) DO UPDATE SET sha256 = excluded.sha256, offset = excluded.offset,
+         updated_at = excluded.updated_at`,
+    ),
+    forgetTransfer: prepare<[string, string]>('DELETE FROM osdp_transfer WHERE bus = ? AND hw_id = ?'),
+    /** The key of another address, sealed for this one. */
+    copyOsdpKey: prepare<[string, number, Uint8Array, number, string]>(
+      `INSERT INTO osdp_key (bus, address, sealed, updated_at, updated_by) VALUES (?, ?, ?, ?, ?)
+       ON CONFLICT (bus, address) DO UPDATE SET sealed = excluded.sealed, pending = NULL,
+         updated_at = excluded.updated_at, updated_by = excluded.updated_by`,
+    ),
+    deleteOsdpKey: prepare<[string, number]>('DELETE FROM osdp_key WHERE bus = ? AND address = ?'),
   };
 }
 

@@ -54,6 +54,7 @@ export async function openTestbed(database?: Awaited<ReturnType<typeof temporary
       commands.push({ link, kind, data: data as unknown as Rs485Apply });
       return answer(data as unknown as Rs485Apply, kind);
     },
+    firmwareDirectory: undefined,
     random: () => 0.999_999,
   });
   const app = lanApp({ operations: rs485Operations(rs485, z.unknown()) });
