@@ -5,7 +5,6 @@
  * Commands (DriverCommand.kind, data → answer):
  *  - `unlock`      Unlock → Unlocked         actuates at most once; OUTCOME_UNKNOWN when nobody knows
  *  - `permitJoin`  PermitJoin → null         opens the join window, or closes it (seconds 0)
- *  - `removeLock`  RemoveLock → null         tells the lock to leave
  *  - `moveChannel` MoveChannel → ChannelsApplied   one attempt; locks follow
  *  - `networkMap`  {} → NetworkMap           asks every router, one by one
  *  - `updateLock`  UpdateLock → null         begins; progress by `firmware:<hwId>` reports, the end by `lockUpdated`. The
@@ -50,9 +49,6 @@ export const permitJoin = z.strictObject({
     .max(256),
 });
 export type PermitJoin = z.infer<typeof permitJoin>;
-
-export const removeLock = z.strictObject({ hwId: ieeeAddress });
-export type RemoveLock = z.infer<typeof removeLock>;
 
 export const moveChannel = z.strictObject({ channel });
 export type MoveChannel = z.infer<typeof moveChannel>;

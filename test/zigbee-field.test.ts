@@ -83,7 +83,7 @@ it('a lock joins, is configured, tells what happens at it, replaces a broken one
   expect(door.lockId).not.toBe(lockId);
   expect(list(first)).toHaveLength(1);
   await waitFor(() => expect(first.doors.state(DOOR).configuration).toMatchObject({ inForce: true }));
-  await first.play('removeLock', { hwId: NEW });
+  await first.play('leave', { hwId: NEW });
   expect(first.doors.state(DOOR).connection).toMatchObject({ status: 'disconnected' });
 
   await first.close();

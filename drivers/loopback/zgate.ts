@@ -12,7 +12,6 @@ import {
   moveChannel,
   type NetworkMap,
   permitJoin,
-  removeLock,
   type Snapshot,
   unlock,
   unlocked,
@@ -71,6 +70,7 @@ type Commands = readonly (readonly [kind: string, run: Run])[];
 
 const eventId = { id: z.string().min(1).max(128).optional() };
 const joinData = z.strictObject({ hwId: ieeeAddress, ...eventId });
+const leaveData = z.strictObject({ hwId: ieeeAddress });
 const happenData = lockEvent.omit({ at: true }).extend(eventId);
 const snapshotData = z.strictObject({ database: z.string().max(100_000) });
 
@@ -217,9 +217,9 @@ function happenings({ played, clock, emit, tell, valid }: ZgateOptions, nextId: 
       },
     ],
     [
-      'removeLock',
+      'leave',
       async (data, signal) => {
-        const { hwId } = valid(removeLock, data);
+        const { hwId } = valid(leaveData, data);
         const at = played.findIndex((one) => one.hwId === hwId && one.kind === 'lock');
         if (at === -1) throw new DriverError('INVALID_COMMAND', `no lock ${hwId} is played here`);
         played.splice(at, 1);

@@ -2,14 +2,7 @@
 import { z } from 'zod';
 import { type Driver, type DriverContext, DriverError, type Plain } from '../driver.ts';
 import { type ChannelsApplied, channelsApply, lockApply } from '../settings.ts';
-import {
-  cancelUpdate,
-  moveChannel,
-  permitJoin,
-  removeLock,
-  unlock as unlockData,
-  updateLock,
-} from '../zgate.ts';
+import { cancelUpdate, moveChannel, permitJoin, unlock as unlockData, updateLock } from '../zgate.ts';
 import { applyConfiguration } from './apply.ts';
 import type { Configurer } from './configure.ts';
 import type { Firmware } from './firmware.ts';
@@ -21,9 +14,6 @@ import type { ZigbeeOptions } from './options.ts';
 import type { Radio, ZclReply, ZclRequest } from './radio.ts';
 import { UNSETTLED_MS, unlock } from './unlocking.ts';
 import { settles } from './waiting.ts';
-
-/** For a device to acknowledge that it leaves: its parent holds the request for 7.68 s. */
-const LEAVING_MS = 10_000;
 
 export interface Gateway {
   options: ZigbeeOptions;
@@ -173,7 +163,7 @@ function lockHandlers({ context, locks, options, firmware }: Gateway, radio: Sen
   };
 }
 
-function networkHandlers({ context, network, locks, joining }: Gateway): Handlers {
+function networkHandlers({ context, network, joining }: Gateway): Handlers {
   return {
     async applyChannels(data) {
       const { allowedChannels } = valid(channelsApply, data);
@@ -186,19 +176,6 @@ function networkHandlers({ context, network, locks, joining }: Gateway): Handler
     },
     async permitJoin(data) {
       await joining.open(valid(permitJoin, data));
-      return null;
-    },
-    async removeLock(data, _, signal) {
-      const { ieee } = locks.find(valid(removeLock, data).hwId);
-      const leaving = network.radio().remove(ieee);
-      const inTime = await settles(leaving, LEAVING_MS, context.clock, signal);
-      const reason = 'the lock did not say that it leaves; it is still on the network';
-      if (!inTime) throw new DriverError('NO_REPLY', reason);
-      await leaving.catch((error) => {
-        throw new DriverError('NO_REPLY', reason, { cause: error });
-      });
-      joining.removed(ieee);
-      locks.left(ieee);
       return null;
     },
     async networkMap(data, _, signal) {

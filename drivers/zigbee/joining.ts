@@ -13,8 +13,6 @@ export interface Joining {
   open(window: PermitJoin): Promise<void>;
   /** Lets in what is on the network or at a door already, and what the open window is for. */
   mayJoin(ieee: string): boolean;
-  /** It left by our word: it is at no door any more. */
-  removed(ieee: string): void;
   /** The radio has begun anew, with its window closed. */
   restarted(): void;
 }
@@ -30,7 +28,7 @@ export interface JoiningOptions {
 
 export function openJoining({ context, radio, knownLocks, changed, signal }: JoiningOptions): Joining {
   const { clock, log } = context;
-  const known = new Set(knownLocks);
+  const known: ReadonlySet<string> = new Set(knownLocks);
   /** `allowed` undefined: whoever asks. */
   let window: { until: number; allowed: ReadonlySet<string> | undefined } | undefined;
 
@@ -77,7 +75,6 @@ export function openJoining({ context, radio, knownLocks, changed, signal }: Joi
       if (!isAllowed) log.warn({ device: ieee }, 'a device that may not join was turned away');
       return isAllowed;
     },
-    removed: (ieee) => void known.delete(ieee),
     restarted() {
       window = undefined;
     },

@@ -34,8 +34,6 @@ export interface Locks {
   /** A two-way exchange with it came off, or did not. */
   exchanged(ieee: string, answered: boolean): void;
   note(ieee: string, values: Partial<LockReport>): void;
-  /** It is gone, by its own word or ours. */
-  left(ieee: string): void;
   /** Now and then: who has not been heard of is not there. */
   review(): void;
 }
@@ -83,7 +81,7 @@ function openComings(
   { context, outbox, radio, usesOwnCluster, configurer, changed }: LocksOptions,
   locks: Map<string, LockRecord>,
   tell: (lock: LockRecord) => void,
-): Pick<Locks, 'begin' | 'take' | 'left'> {
+): Pick<Locks, 'begin' | 'take'> {
   const { clock, log } = context;
   const introductions = openIntroductions({
     ...{ radio, context, outbox, configurer, changed: tell, came: changed },
@@ -122,7 +120,6 @@ function openComings(
     introductions.heardOf(lock, false);
   }
 
-  /** By its own word, or by ours and then its own: told once. */
   function left(ieee: string): void {
     if (!locks.delete(ieee)) return;
     log.info({ lock: ieee }, 'a lock has left the network');
@@ -131,7 +128,6 @@ function openComings(
   }
 
   return {
-    left,
     begin() {
       for (const { ieee } of radio().devices()) {
         const lock = admit(ieee);

@@ -98,8 +98,6 @@ export interface Radio {
   /** Opens the join window for up to 254 s, or closes it with 0. */
   permitJoin(seconds: number): Promise<void>;
   addInstallCode(ieee: string, code: string): Promise<void>;
-  /** Tells the device to leave; rejects when it does not answer. */
-  remove(ieee: string): Promise<void>;
   /** Writes the database and the backup of the coordinator to their files. */
   save(): Promise<void>;
   /** A page of the neighbour table of a device, from an index; `count` entries were in it. */
