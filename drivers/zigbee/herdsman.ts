@@ -14,19 +14,20 @@ import {
 import { ZnpAdapterManager } from 'zigbee-herdsman/dist/adapter/z-stack/adapter/manager.js';
 import { Frame as MtFrame } from 'zigbee-herdsman/dist/adapter/z-stack/unpi/frame.js';
 import { Parser } from 'zigbee-herdsman/dist/adapter/z-stack/unpi/parser.js';
+import { Znp } from 'zigbee-herdsman/dist/adapter/z-stack/znp/znp.js';
 import { Endpoint } from 'zigbee-herdsman/dist/controller/model/index.js';
 import { type Clock, DriverError } from '../driver.ts';
 import { CLUSTER } from './configure.ts';
 import { confirmed } from './confirmed.ts';
 import { isCredible, isCredibleRecord } from './credible.ts';
 import { lockCluster } from './custom-cluster.ts';
+import { deviceOf, ieeeOf } from './device-of.ts';
 import { openGate } from './gate.ts';
 import { CLUSTER_ID } from './lock-cluster.ts';
 import { cutFrames } from './mt.ts';
 import {
   LOCK_CLUSTER,
   type Radio,
-  type RadioDevice,
   type RadioEvent,
   type ZclReply,
   type ZclRequest,
@@ -147,6 +148,18 @@ interface MtParser {
     }
   }
   done();
+};
+
+interface Port {
+  initialized: boolean;
+  skipBootloader(): Promise<void>;
+}
+const port = Znp.prototype as unknown as Port;
+const { skipBootloader } = port;
+// Over TCP the library asks whether the coordinator is awake before it lets itself ask, and so waits a second each time.
+port.skipBootloader = async function (this: Port) {
+  this.initialized = true;
+  await skipBootloader.call(this);
 };
 
 function prepareLibrary({ mayForm, mayRestore, manufacturerCode, stateDirectory, log }: RadioOptions): void {
@@ -314,7 +327,6 @@ function radioOf(
     },
     permitJoin: (seconds) => controller.permitJoin(seconds),
     addInstallCode: (ieee, code) => controller.addInstallCode(`${ieee}|${code}`),
-    remove: (ieee) => find(ieee).removeFromNetwork(),
     save: () => controller.backup(),
     ...zdo,
     async update(ieee, file, progress) {
@@ -367,30 +379,4 @@ async function send(endpoint: Models.Endpoint, request: ZclRequest, clock: Clock
 
 function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : 'no reason';
-}
-
-const KINDS: Record<string, RadioDevice['kind']> = {
-  Coordinator: 'coordinator',
-  Router: 'router',
-  EndDevice: 'endDevice',
-};
-
-function deviceOf(device: Models.Device): RadioDevice {
-  return {
-    ieee: ieeeOf(device.ieeeAddr),
-    kind: KINDS[device.type] ?? 'unknown',
-    networkAddress: device.networkAddress,
-    interviewed: device.interviewState === 'SUCCESSFUL',
-    manufacturer: text(device.manufacturerName),
-    model: text(device.modelID),
-    softwareBuild: text(device.softwareBuildID),
-    lastSeen: integer(device.lastSeen, 0, Number.MAX_SAFE_INTEGER),
-    endpoints: device.endpoints.map(({ ID, inputClusters, outputClusters }) => ({
-      ...{ id: ID, inputs: inputClusters, outputs: outputClusters },
-    })),
-  };
-}
-
-function ieeeOf(address: string): string {
-  return address.replace(/^0x/, '').toLowerCase();
 }
