@@ -23,6 +23,8 @@ export interface Principal {
 export interface Caller {
   principal: Principal;
   correlationId: string;
+  /** Has hung up: what opens a door now would surprise whoever stands there. */
+  isGone?(): Promise<boolean>;
 }
 
 /** The gateway itself, for what it does of its own accord. */

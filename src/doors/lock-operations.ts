@@ -27,8 +27,8 @@ export function lockOperations(doors: DoorSlice, path: string, job: z.ZodType): 
       status: 200,
       result: unlockResult,
       errors: ['NOT_FOUND', 'NO_LOCK', 'NO_RELAY', 'IN_PROGRESS', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
-      handler: async ({ params, principal, correlationId }) => ({
-        body: await doors.unlock(params.doorId, { principal, correlationId }),
+      handler: async ({ params, principal, correlationId, isGone }) => ({
+        body: await doors.unlock(params.doorId, { principal, correlationId, isGone }),
       }),
     }),
     operation({

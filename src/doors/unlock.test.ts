@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError, type DriverErrorCode } from '../../drivers/driver.ts';
 import { type Estate, GATEWAY, openEstate } from '../../test/estate.ts';
 import { GatehouseError } from '../errors.ts';
+import { LOCAL_ADMINISTRATOR } from '../principal.ts';
 
 const MAC = '00124b0001a2b3c4';
 const DEVICE = '80000000-0000-4000-8000-000000000008';
@@ -42,6 +43,16 @@ describe('unlocking a door with a lock', () => {
     expect(audited()).toMatchObject([
       ['accepted', { via: 'zigbee', mac: MAC }],
       ['done', { outcome: 'confirmed' }],
+    ]);
+  });
+
+  it('sends nothing for somebody who has hung up meanwhile', async () => {
+    const caller = { principal: LOCAL_ADMINISTRATOR, correlationId: 'test', isGone: async () => true };
+    await expect(estate.doors.unlock(id, caller)).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+    expect(estate.played.unlocks).toEqual([]);
+    expect(audited()).toMatchObject([
+      ['accepted', {}],
+      ['failed', {}],
     ]);
   });
 

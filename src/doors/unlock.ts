@@ -61,7 +61,8 @@ export function openUnlock(options: UnlockOptions): UnlockDoor {
   const { database, table, audit, clock, log } = options;
   const underWay = new Set<string>();
 
-  async function open(row: DoorRow, way: Way, { principal, correlationId }: Caller): Promise<UnlockResult> {
+  async function open(row: DoorRow, way: Way, caller: Caller): Promise<UnlockResult> {
+    const { principal, correlationId, isGone } = caller;
     const startedAt = clock.monotonic();
     const { via } = way;
     const note = (outcome: string, detail: object) =>
@@ -71,10 +72,11 @@ export function openUnlock(options: UnlockOptions): UnlockDoor {
       }, 'urgent');
     await note('accepted', way.detail);
     const timeoutMs = Math.floor(DEADLINE_MS - (clock.monotonic() - startedAt));
-    const end =
+    const late =
       timeoutMs < HELD_FRAME_MS
-        ? { refusal: offline(row, 'the disk was too slow for it to come in time') }
-        : await way.send(timeoutMs);
+        ? 'the disk was too slow for it to come in time'
+        : (await isGone?.()) && 'whoever asked hung up before it was sent';
+    const end = late ? { refusal: offline(row, late) } : await way.send(timeoutMs);
     const [outcome, detail] =
       'result' in end
         ? [AUDITED[end.result.outcome], { via, ...end.result }]

@@ -224,7 +224,8 @@ function operationServer(
     });
     const ifMatch = request.headers.get('if-match') ?? undefined;
     const reauthenticate = () => admit(operation, exchange);
-    const around = { principal, correlationId, ifMatch, address, reauthenticate };
+    const isGone = () => hasHungUp(request);
+    const around = { principal, correlationId, ifMatch, address, isGone, reauthenticate };
     if (operation.media === 'text/event-stream')
       return streamReply(operation, request, { ...input, ...around }, closing);
     const answer = await operation.handler({ ...input, ...around });
@@ -243,6 +244,16 @@ function operationServer(
       throw error;
     }
   };
+}
+
+/** Turns of the event loop: to read the end of a connection, to answer it, and to be told that it is closed. */
+const TURNS_TO_HANG_UP = 4;
+
+/** After a stall, such as of the disk, a request may be as old as that, and its sender's hanging up is read after it. */
+async function hasHungUp({ signal }: Request): Promise<boolean> {
+  for (let turn = 0; turn < TURNS_TO_HANG_UP && !signal.aborted; turn += 1)
+    await new Promise((resolve) => setImmediate(resolve));
+  return signal.aborted;
 }
 
 type AnyCall = Parameters<Operation['handler']>[0];

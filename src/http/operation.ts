@@ -21,6 +21,8 @@ export interface Call<Params, Query, Body> {
   ifMatch: string | undefined;
   /** Whence, as limits count it (address.ts). */
   address: string;
+  /** The caller has hung up: nobody waits for the answer any more. */
+  isGone(): Promise<boolean>;
   /** For an answer that goes on for long: throws UNAUTHORIZED once the credentials have ended. */
   reauthenticate(): Promise<Principal>;
 }

@@ -21,6 +21,7 @@ let open: AsyncDisposableStack;
 let release: () => void = () => {};
 let entered = Promise.withResolvers<void>();
 let handled = 0;
+let hasHungUp = async () => false;
 
 function identity(name: string) {
   const [cert, key] = [join(directory, `${name}.pem`), join(directory, `${name}.key`)];
@@ -62,7 +63,8 @@ function testApp(): App {
       method: 'get',
       path: '/slow',
       access: 'local',
-      async handler() {
+      async handler({ isGone }) {
+        hasHungUp = isGone;
         entered.resolve();
         await new Promise<void>((resolve) => {
           release = resolve;
@@ -116,6 +118,18 @@ const chunked =
   'PUT /echo HTTP/1.1\r\nHost: gate\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n';
 
 describe('hostile and broken clients', () => {
+  it.each([
+    ['closes', (socket: Socket) => void socket.end()],
+    ['breaks', (socket: Socket) => void socket.resetAndDestroy()],
+  ])('tells who waits that the client has hung up: it %s', async (_, hangUp) => {
+    const { address } = await plainServer();
+    const { socket } = raw(address.port, 'GET /slow HTTP/1.1\r\nHost: gate\r\n\r\n');
+    await entered.promise;
+    expect(await hasHungUp()).toBe(false);
+    hangUp(socket);
+    await vi.waitFor(async () => expect(await hasHungUp()).toBe(true));
+  });
+
   it('loses a client that sends its headers slowly', async () => {
     const { address } = await plainServer({ headers: 200, request: 400, check: 50 });
     expect(await raw(address.port, 'GET /slow HTTP/1.1\r\nHost: gate\r\nX-A: ').answer).toMatch(

@@ -188,8 +188,8 @@ function fieldOperations(rs485: Rs485): Operation[] {
       status: 200,
       result: pulseResult,
       errors: ['NOT_FOUND', 'NO_RELAY', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
-      handler: async ({ params, principal, correlationId }) => ({
-        body: await rs485.pulse(params.deviceId, { principal, correlationId }),
+      handler: async ({ params, principal, correlationId, isGone }) => ({
+        body: await rs485.pulse(params.deviceId, { principal, correlationId, isGone }),
       }),
     }),
     operation({

@@ -54,6 +54,15 @@ describe('a pulse', () => {
     expect(pulses(bed)).toMatchObject([{ data: { relay: 2, milliseconds: 1_250 } }]);
   });
 
+  it('is not fired for somebody who has hung up meanwhile', async () => {
+    const bed = await ready();
+    const isGone = async () => outcomes(bed).length > 0;
+    await expect(bed.rs485.pulse(A, { ...bed.caller, isGone })).rejects.toMatchObject({
+      code: 'DEVICE_OFFLINE',
+    });
+    expect([pulses(bed), outcomes(bed)]).toEqual([[], ['accepted', 'failed']]);
+  });
+
   it('takes 5 s where nobody named a time', async () => {
     const bed = await ready({ relayIndex: 0, unlockDurationMilliseconds: null });
     await bed.post(`/${A}/pulse`);

@@ -47,7 +47,7 @@ export function openPulse(options: PulseOptions): FirePulse {
   async function fire(
     row: Rs485Row,
     pulse: Pulse,
-    { principal, correlationId }: Caller,
+    { principal, correlationId, isGone }: Caller,
   ): Promise<PulseResult> {
     const startedAt = clock.monotonic();
     const { relay, milliseconds } = pulse;
@@ -58,10 +58,11 @@ export function openPulse(options: PulseOptions): FirePulse {
       }, 'urgent');
     await note('accepted', { relay, milliseconds, doorId: row.door_id });
     const timeoutMs = Math.floor(DEADLINE_MS - (clock.monotonic() - startedAt));
-    const end =
+    const late =
       timeoutMs < 1
-        ? { refusal: offline(row, 'the disk was too slow for it to come in time') }
-        : await execute(options, row, pulse, timeoutMs);
+        ? 'the disk was too slow for it to come in time'
+        : (await isGone?.()) && 'whoever asked hung up before it was sent';
+    const end = late ? { refusal: offline(row, late) } : await execute(options, row, pulse, timeoutMs);
     const [outcome, detail] =
       'result' in end
         ? [end.result.outcome === 'confirmed' ? 'done' : 'unknown', end.result]

@@ -111,6 +111,7 @@ describe('the operations', () => {
       body: valid,
       ifMatch: undefined,
       address: 'local',
+      isGone: async () => false,
       reauthenticate: async () => CALLER.principal,
     };
     const accepted = await operations.sendWriteRequest?.handler(call);
