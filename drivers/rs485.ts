@@ -36,6 +36,7 @@ export type Watch = z.infer<typeof watch>;
 export const baudRate = z.literal(BAUD_RATES);
 export const parity = z.enum(PARITIES);
 export const lineSettings = z.strictObject({ baudRate, parity, stopBits: z.literal([1, 2]) });
+export type LineSettings = z.infer<typeof lineSettings>;
 
 /** Few at a time, so that a scan shows its progress and ends soon after it was cancelled. */
 export const PROBE_MAX = 16;

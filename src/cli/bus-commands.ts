@@ -34,7 +34,28 @@ function addBus(parent: Command, shell: Shell, result: { exitCode: number }, kit
     'gatehouse bus check-profile my-relay.yaml',
   );
   addBusDoctor(parent, shell, result, kit);
+  addBusScan(parent, shell, kit);
   addBusTrace(parent, shell, kit);
+}
+
+function addBusScan(parent: Command, shell: Shell, { example, addressed, whole }: Kit): void {
+  const list = (text: string) => text.split(',').map((one) => one.trim());
+  example(
+    addressed(parent.command('scan'))
+      .description('Look for devices on a bus, also with other baud rates and parities')
+      .argument('<bus>', 'id of its link in the configuration')
+      .option('--from <address>', 'first address (default: the lowest of the protocol)', whole)
+      .option('--to <address>', 'last address (default: the highest of the protocol)', whole)
+      .option('--detect', 'try the other baud rates and parities that are usual with the protocol')
+      .option('--baud-rates <list>', 'try these instead, such as 9600,19200', (text) => list(text).map(whole))
+      .option('--parities <list>', 'try these instead, such as none,even,odd', list)
+      .option(...JSON_OPTION)
+      .action(async (bus: string, options: import('./bus-scan.ts').ScanOptions & ClientOptions) => {
+        const { scanBus } = await import('./bus-scan.ts');
+        await scanBus(bus, options, openClient(options, shell), shell);
+      }),
+    'gatehouse bus scan bus-1 --detect',
+  );
 }
 
 function addBusTrace(parent: Command, shell: Shell, { example, addressed, whole }: Kit): void {

@@ -1,6 +1,7 @@
 /** Buses, scans, pulses and replacements as the interface shows them. */
 import { z } from '@hono/zod-openapi';
-import { address, PAIRING_MAX_MS, wireCounters } from '../../drivers/rs485.ts';
+import { BAUD_RATES, PARITIES } from '../../drivers/bus/options.ts';
+import { address, baudRate, PAIRING_MAX_MS, parity, wireCounters } from '../../drivers/rs485.ts';
 import { hwId } from '../../drivers/settings.ts';
 import { plainId, printable } from '../http/fields.ts';
 
@@ -60,6 +61,15 @@ export const scanBody = z
     repeats: z.int().min(1).max(REPEATS_MAX).default(1).openapi({
       description: 'How often each address is asked; one that never answers, twice at most',
     }),
+    detect: z.boolean().optional().openapi({
+      description: 'Ask also with the other baud rates and parities that are usual with the protocol',
+    }),
+    baudRates: z.array(baudRate).min(1).max(BAUD_RATES.length).optional().openapi({
+      description: 'Those to try instead of the usual ones; implies `detect`',
+    }),
+    parities: z.array(parity).min(1).max(PARITIES.length).optional().openapi({
+      description: 'Those to try instead of the usual ones; implies `detect`',
+    }),
   })
   .refine(({ from = 0, to = from }) => from <= to, { path: ['to'], error: 'expected `to` not below `from`' })
   .openapi('Rs485Scan');
@@ -111,14 +121,12 @@ export const traceQuery = z.strictObject({
   seconds: whole(TRACE_MAX_S)
     .default(60)
     .openapi({ type: 'integer', minimum: 1, maximum: TRACE_MAX_S, description: 'It ends after so long' }),
-  count: whole(1_000_000)
-    .optional()
-    .openapi({
-      type: 'integer',
-      minimum: 1,
-      maximum: 1_000_000,
-      description: 'It ends after so many packets',
-    }),
+  count: whole(1_000_000).optional().openapi({
+    type: 'integer',
+    minimum: 1,
+    maximum: 1_000_000,
+    description: 'It ends after so many packets',
+  }),
 });
 export type TraceQuery = z.output<typeof traceQuery>;
 

@@ -1,11 +1,18 @@
 /** Asks the addresses of a bus who is there: as a job, some at a time, so that polls and pulses go on in between. */
 import { DriverError, type Plain } from '../../drivers/driver.ts';
-import { PROBE_MAX, type Probe, type Probed, probed } from '../../drivers/rs485.ts';
+import {
+  type LineSettings,
+  PROBE_MAX,
+  type Probe,
+  type Probed,
+  probed as probedSchema,
+} from '../../drivers/rs485.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Caller, Role } from '../principal.ts';
 import type { ScanBody } from './bus-schema.ts';
 import type { Bus, Buses } from './buses.ts';
 import type { Discovery, Found } from './discovery.ts';
+import { advice, linesToTry, type Tried } from './scan-lines.ts';
 import type { Execute } from './settings.ts';
 import type { Rs485Table } from './table.ts';
 
@@ -68,9 +75,13 @@ export function openScan(options: ScanOptions): StartScan {
     if (!buses.isUp(bus.id))
       throw new GatehouseError('DEVICE_OFFLINE', `Bus ${bus.id} is down: GET /network/rs485/buses says why.`);
     const range = { from, to, repeats: body.repeats };
+    const lines = linesToTry(bus, body);
     return options.startJob({
       ...{ kind: 'rs485-scan', object: `rs485/bus/${bus.id}`, roles: SCANNERS, principal, correlationId },
-      run: (progress, signal) => scan(options, bus, range, { principal, correlationId }, progress, signal),
+      run(progress, signal) {
+        const job = { options, bus, range, caller: { principal, correlationId }, progress, signal };
+        return lines ? scanLines(job, lines) : scan(job, { total: size(range) });
+      },
     });
   };
 }
@@ -82,26 +93,78 @@ function beyond(field: 'from' | 'to', { id, protocol }: Bus, least: number, most
   });
 }
 
-async function scan(
-  options: ScanOptions,
-  bus: Bus,
-  { from, to, repeats }: { from: number; to: number; repeats: number },
-  caller: Caller,
-  progress: Progress,
-  signal: AbortSignal,
+interface Range {
+  from: number;
+  to: number;
+  repeats: number;
+}
+
+interface Scan {
+  options: ScanOptions;
+  bus: Bus;
+  range: Range;
+  caller: Caller;
+  progress: Progress;
+  signal: AbortSignal;
+}
+
+const size = ({ from, to }: Range) => to - from + 1;
+
+async function scan(job: Scan, { total }: { total: number }): Promise<ScanResult> {
+  const { options, bus, range, caller } = job;
+  const addresses: Record<string, unknown>[] = [];
+  for await (const results of probed(job, range, { done: 0, total }))
+    addresses.push(...(await takeIn(options, bus.id, results, caller)));
+  return { bus: bus.id, protocol: bus.protocol, ...range, addresses };
+}
+
+interface ScanResult {
+  [name: string]: unknown;
+  addresses: Record<string, unknown>[];
+}
+
+/** With the settings of the configuration first, as any scan; with the others nobody becomes a row, for none can be polled so. */
+async function scanLines(
+  job: Scan,
+  [configured, ...others]: LineSettings[],
 ): Promise<Record<string, unknown>> {
-  const total = to - from + 1;
+  const { bus, range } = job;
+  const total = size(range) * (1 + others.length);
+  const result = await scan(job, { total });
+  const heard = result.addresses.filter(({ answered }) => answered).map(({ address }) => Number(address));
+  const tried: (Tried & { devices: object[] })[] = [];
+  if (configured) tried.push({ line: configured, answered: heard, devices: [] });
+  for (const [index, line] of others.entries()) {
+    const found: Result[] = [];
+    const begun = { done: (1 + index) * size(range), total };
+    // Once: who says nothing is most of them.
+    for await (const results of probed(job, { ...range, repeats: 1 }, begun, line))
+      found.push(...results.filter(({ counters, identity }) => counters.replies > 0 || identity !== null));
+    const devices = found.map(({ address, identity }) => ({ address, hwId: identity?.hwId ?? null }));
+    tried.push({ line, answered: found.map(({ address }) => address), devices });
+  }
+  const settings = tried.map(({ line, answered, devices }, index) => ({
+    ...line,
+    ...{ configured: index === 0, answered, ...(index > 0 && { devices }) },
+  }));
+  return { ...result, settings, advice: advice(bus.id, tried) };
+}
+
+/** What the driver says of each few addresses. */
+async function* probed(
+  { options, bus, progress, signal }: Scan,
+  { from, to, repeats }: Range,
+  { done, total }: { done: number; total: number },
+  line?: LineSettings,
+): AsyncGenerator<Result[], void> {
   const atOnce = Math.max(1, Math.min(PROBE_MAX, Math.floor(EXCHANGES_MAX / Math.max(2, repeats))));
-  const told: Record<string, unknown>[] = [];
   for (let next = from; next <= to; next += atOnce) {
-    progress({ done: next - from, total });
+    progress({ done: done + next - from, total });
     const addresses = range(next, Math.min(to, next + atOnce - 1));
-    const results = await probe(options, bus, { addresses, repeats }, signal);
-    told.push(...(await takeIn(options, bus.id, results, caller)));
+    yield await probe(options, bus, { addresses, repeats, ...(line && { line }) }, signal);
     signal.throwIfAborted();
   }
-  progress({ done: total, total });
-  return { bus: bus.id, protocol: bus.protocol, from, to, repeats, addresses: told };
+  progress({ done: done + to - from + 1, total });
 }
 
 async function probe(
@@ -113,7 +176,7 @@ async function probe(
   const exchanges = data.addresses.length * Math.max(2, data.repeats);
   const timeoutMs = PROBE_BASE_MS + exchanges * (bus.turnaroundMaxMs + WIRE_MS);
   const command = { kind: 'probe', data: data as Plain, timeoutMs: Math.min(timeoutMs, COMMAND_MAX_MS) };
-  const answer = probed.safeParse(await execute(bus.id, command, signal));
+  const answer = probedSchema.safeParse(await execute(bus.id, command, signal));
   if (!answer.data) throw new DriverError('BAD_REPLY', `the driver of ${bus.id} gave no results`);
   return answer.data.results.filter(({ address }) => data.addresses.includes(address));
 }
