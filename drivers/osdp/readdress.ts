@@ -1,5 +1,5 @@
 /**
- * Gives a device another address or baud rate (osdp_COMSET, SIA OSDP 2.2, 6.13), and looks where it answers then. Its reply
+ * Gives a device another address or baud rate (osdp_COMSET), and looks where it answers then. Its reply
  * still comes from the old place; when that is lost nobody can know, so both places are asked.
  */
 import { type Clock, DriverError } from '../driver.ts';

@@ -36,6 +36,7 @@ const SESSION_TIMEOUT_MS = 8_000;
 const BROADCAST = 0x7f;
 const KEYSET = 0x75;
 const PROOF = 0x77;
+const OUTPUTS = 0x68;
 const COMSET = 0x6e;
 const FILE = 0x7c;
 const FILE_STATUS = 0x7a;
@@ -43,7 +44,7 @@ const RESTARTING = 2;
 const RESTART_MS = 300;
 const IN_CLEAR = new Set([0x61, 0x62, CHALLENGE, PROOF]);
 const BUSY: Answer = { code: 0x79, data: Buffer.alloc(0) };
-const NAK_CODE = { check: 1, sequence: 4, block: 5, required: 6 } as const;
+const NAK_CODE = { check: 1, sequence: 4, block: 5, required: 6, record: 9 } as const;
 
 interface Sent {
   command: Buffer;
@@ -56,7 +57,7 @@ export function openOsdpDevice(options: OsdpDeviceOptions): OsdpDevice {
   const vault = openVault({ ...options, id: peripheral.identity().subarray(0, 8) });
   const faults = openFaults();
   const place = openPlace(options);
-  const performance = openPerformance({ vault, place, peripheral });
+  const performance = openPerformance({ vault, place, peripheral, faults });
   let last: Sent | undefined;
   let before: Buffer | undefined;
   let heardAt = Number.NEGATIVE_INFINITY;
@@ -142,16 +143,18 @@ interface Performing {
   vault: Vault;
   place: ReturnType<typeof openPlace>;
   peripheral: Peripheral;
+  faults: ReturnType<typeof openFaults>;
 }
 
 /** What is not for the peripheral alone. */
-function openPerformance({ vault, place, peripheral }: Performing) {
+function openPerformance({ vault, place, peripheral, faults }: Performing) {
   /** It restarts after it was given firmware. */
   let backAt: number | undefined;
   return {
     perform(code: number, data: Buffer, now: number): Answer {
       if (code === KEYSET) return vault.isSecure() ? vault.takeKey(data) : nak(NAK_CODE.required);
       if (code === COMSET) return place.told(data);
+      if (code === OUTPUTS && faults.has('refused')) return nak(NAK_CODE.record);
       const answer = peripheral.perform(code, data, now);
       if (code === FILE && answer.code === FILE_STATUS && answer.data.readInt16LE(3) === RESTARTING)
         backAt = now + RESTART_MS;

@@ -14,6 +14,8 @@ export const REPLY_FAULTS = [
   'downgrade',
   /** Without security, inside a session. */
   'clearText',
+  /** Says no to what would change it: it cannot do what the record says. */
+  'refused',
   /** In the name of another address. */
   'stranger',
 ] as const;
