@@ -130,3 +130,20 @@ it('is checked', async () => {
   expect(await status(`/${B}/replace`, { hwId: 'new' })).toBe('404 NOT_FOUND');
   expect(await status(`/${A}/replace`, { hwId: 'new' }, 'front-desk-admin')).toBe('403 FORBIDDEN');
 });
+
+it('says on which bus a device is that was found on another one, and waits there when told', async () => {
+  const bed = await swapped();
+  bed.report('elsewhere', { address: 3 }, 'bus-2');
+  await bed.clock.advance(3_000);
+  const before = await items(bed);
+  const { status, body } = await bed.post(`/${A}/replace`, { hwId: 'elsewhere' });
+  expect([status, body.details]).toMatchObject([
+    400,
+    [{ path: '/bus', message: expect.stringContaining('found on bus bus-2') }],
+  ]);
+  expect(await items(bed)).toEqual(before);
+  expect((await bed.post(`/${A}/replace`, { hwId: 'elsewhere', bus: 'bus-1' })).status).toBe(200);
+  expect((await bed.post(`/${A}/replace`, { hwId: 'elsewhere', bus: 'bus-2' })).body).toMatchObject({
+    connectionState: { connected: true },
+  });
+});

@@ -16,7 +16,7 @@ export interface ReplaceOptions {
   table: Rs485Table;
   audit: Audit;
   clock: Clock;
-  buses: Pick<Buses, 'assertKnown'>;
+  buses: Pick<Buses, 'assertKnown' | 'overview'>;
   reported: Pick<Reported<unknown>, 'add' | 'move'>;
   /** After the commit. */
   replaced(row: Rs485Row, busBefore: string): void;
@@ -39,6 +39,8 @@ export function openReplace(options: ReplaceOptions): Replace {
       if (row.bus === bus && row.hw_id === hwId) return undefined;
       const found = table.byHwId.get(bus, hwId);
       if (found && !isUnclaimed(found)) throw claimed(found);
+      const elsewhere = busGiven !== undefined || found ? undefined : otherBus(options, hwId, bus);
+      if (elsewhere !== undefined) throw onAnother(hwId, elsewhere);
       const now = clock.now();
       const address = takeOver(table, found, row.bus === bus ? row.address : null);
       table.bind.run(bus, hwId, address, now, principal.id, deviceId);
@@ -56,6 +58,17 @@ export function openReplace(options: ReplaceOptions): Replace {
     if (done.found) reported.move(done.found.device_id, deviceId);
     replaced(existing(table, deviceId), done.busBefore);
   };
+}
+
+/** Where it was heard, when not on this bus. */
+function otherBus({ table, buses }: ReplaceOptions, hwId: string, bus: string): string | undefined {
+  return buses.overview().find(({ id }) => id !== bus && table.byHwId.get(id, hwId))?.id;
+}
+
+function onAnother(hwId: string, bus: string): GatehouseError {
+  const message = `${hwId} was found on bus ${bus}: send "bus": "${bus}" if that is the one meant`;
+  const details = [{ path: '/bus', code: 'INVALID_VALUE', message }];
+  return new GatehouseError('VALIDATION_FAILED', `Not valid: /bus: ${message}.`, { details });
 }
 
 function claimed({ device_id, hw_id, name }: Rs485Row): GatehouseError {
