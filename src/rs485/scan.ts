@@ -72,10 +72,10 @@ export function openScan(options: ScanOptions): StartScan {
     // Unit id 0 is a broadcast, which no device may answer; above the highest no device may be.
     if (from < lowest || from > highest) throw beyond('from', bus, lowest, highest);
     if (to < from || to > highest) throw beyond('to', bus, from, highest);
+    const lines = linesToTry(bus, body);
     if (!buses.isUp(bus.id))
       throw new GatehouseError('DEVICE_OFFLINE', `Bus ${bus.id} is down: GET /network/rs485/buses says why.`);
     const range = { from, to, repeats: body.repeats };
-    const lines = linesToTry(bus, body);
     return options.startJob({
       ...{ kind: 'rs485-scan', object: `rs485/bus/${bus.id}`, roles: SCANNERS, principal, correlationId },
       run(progress, signal) {

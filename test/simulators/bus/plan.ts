@@ -140,6 +140,11 @@ export const planSchema = z
     /** What an adapter gathers before it hands it over: 16 is an FTDI as it comes, 1 one that was told. */
     latencyMs: z.number().min(0).max(255).default(0),
     localEcho: z.boolean().default(false),
+    /**
+     * Devices take what is sent at another baud rate than theirs for noise. On a pty alone, and of no parity: a pty has
+     * none (pty_set_termios of Linux clears PARENB).
+     */
+    strictBaudRate: z.boolean().default(false),
     /** DCON only. */
     checksum: z.boolean().default(true),
     devices: z.array(deviceSchema).max(256),
@@ -149,6 +154,8 @@ export const planSchema = z
     if (plan.transport === 'tcp' && plan.pacing === 'exact')
       refuse('exact pacing needs a pty: a serial device server sends what it has gathered');
     if (plan.transport === 'tcp' && plan.link !== undefined) refuse('a link is for a pty');
+    if (plan.transport === 'tcp' && plan.strictBaudRate)
+      refuse('a serial device server has its own baud rate');
     const seen = new Set<number>();
     for (const { address, kind } of plan.devices) {
       if (seen.has(address)) refuse(`two devices at ${address}: give one of them the fault duplicate`);

@@ -15,6 +15,8 @@ export interface Pty extends AsyncDisposable {
   readonly master: Duplex;
   /** The same as a descriptor, for who cannot wait for an event loop. Non-blocking. */
   readonly fd: number;
+  /** What whoever has it open has set it to. Takes some milliseconds. */
+  baudRate(): number;
   /** What pulling a USB adapter does: who has the port open reads nothing and gets EIO when writing; the link is gone. */
   hangUp(): Promise<void>;
   /** A new port, behind the same link. Hangs up first when that was not done. */
@@ -87,6 +89,13 @@ export function openPty(link?: string): Pty {
     },
     get fd() {
       return held().fd;
+    },
+    baudRate() {
+      const { stdout } = spawnSync('stty', ['speed'], {
+        stdio: [held().slave, 'pipe', 'ignore'],
+        encoding: 'utf8',
+      });
+      return Number(stdout);
     },
     hangUp,
     async replug() {

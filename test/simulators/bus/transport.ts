@@ -11,6 +11,8 @@ export interface Transport extends AsyncDisposable {
   /** What has come and was not told yet. Only where the process blocks. */
   readNow(): Uint8Array | undefined;
   setReading(on: boolean): void;
+  /** Of who has the port open; undefined where nobody can know. */
+  baudRate(): number | undefined;
   hangUp(): Promise<void>;
   replug(): Promise<void>;
 }
@@ -46,6 +48,7 @@ export function openPtyTransport(link: string | undefined, receive: Receive): Tr
       isReading = on;
       if (isPlugged) pty.master[on ? 'resume' : 'pause']();
     },
+    baudRate: () => (isPlugged ? pty.baudRate() : undefined),
     async hangUp() {
       isPlugged = false;
       await pty.hangUp();
@@ -113,6 +116,7 @@ export async function openTcpTransport(receive: Receive): Promise<Transport> {
     },
     write: (bytes) => void socket?.write(bytes),
     readNow: () => undefined,
+    baudRate: () => undefined,
     setReading(on) {
       isReading = on;
       socket?.[on ? 'resume' : 'pause']();
