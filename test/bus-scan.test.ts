@@ -70,7 +70,7 @@ it('goes back when it is cancelled, and when the host is killed meanwhile', asyn
   const tried = (stopping?: AbortSignal) => {
     const shell = testShell({ clock: systemClock, ...(stopping && { stopping }) });
     const socket = join(site.directory, 'admin.sock');
-    const argv = ['bus', 'scan', 'lobby', '--to', '60', '--baud-rates', '38400', '--socket', socket];
+    const argv = ['bus', 'scan', 'lobby', '--to', '16', '--baud-rates', '38400', '--socket', socket];
     return { ended: run(argv, shell), written: shell.written };
   };
   const stop = new AbortController();
