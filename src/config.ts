@@ -319,7 +319,7 @@ export const configSchema = z.strictObject({
   networks: z.array(network).max(64).default([]).describe('Networks that group Zigbee gateways'),
   zgates: z.array(zgate).max(64).default([]).describe('Zigbee gateways, each on a link of its own'),
   doors: doors.prefault({}).describe('When the connection of a lock counts as good'),
-  firmwareDirectory: path.optional().describe('Folder with the firmware files that locks may be given'),
+  firmwareDirectory: path.optional().describe('Folder with the firmware files that locks and OSDP devices may be given'),
   firmware: firmware.prefault({}).describe('When a lock may be given new firmware'),
   log: z
     .strictObject({

@@ -15,7 +15,7 @@ const JSON_OPTION = ['--json', 'print JSON for a program'] as const;
 
 export function addBuses(parent: Command, shell: Shell, result: { exitCode: number }, kit: Kit): void {
   addBus(parent.command('bus').description('RS-485 buses and what is on them'), shell, result, kit);
-  addOsdp(parent.command('osdp').description('OSDP devices and their keys'), shell, kit);
+  addOsdp(parent.command('osdp').description('OSDP devices: keys, firmware, addresses'), shell, result, kit);
 }
 
 function addBus(parent: Command, shell: Shell, result: { exitCode: number }, kit: Kit): void {
@@ -109,7 +109,12 @@ function addBusDoctor(
   );
 }
 
-function addOsdp(parent: Command, shell: Shell, { example, addressed, whole }: Kit): void {
+function addOsdp(
+  parent: Command,
+  shell: Shell,
+  result: { exitCode: number },
+  { example, addressed, whole }: Kit,
+): void {
   example(
     addressed(parent.command('pair'))
       .description('Give a device its key; stand at it, for who listens on the bus meanwhile learns the key')
@@ -124,5 +129,44 @@ function addOsdp(parent: Command, shell: Shell, { example, addressed, whole }: K
         },
       ),
     'gatehouse osdp pair bus-3 0',
+  );
+  addOsdpDevice(parent, shell, result, { example, addressed, whole });
+}
+
+function addOsdpDevice(
+  parent: Command,
+  shell: Shell,
+  result: { exitCode: number },
+  { example, addressed, whole }: Kit,
+): void {
+  const device = ['<device>', 'its hwId or deviceId'] as const;
+  example(
+    addressed(parent.command('firmware'))
+      .description('Give a device new firmware; started again after a loss it goes on where it was')
+      .argument(...device)
+      .argument('<file>', 'name of a file in firmwareDirectory, with its manifest beside it')
+      .option(...JSON_OPTION)
+      .action(
+        async (name: string, file: string, options: import('./osdp.ts').FirmwareOptions & ClientOptions) => {
+          const { updateFirmware } = await import('./osdp.ts');
+          await updateFirmware(name, file, options, openClient(options, shell), shell);
+        },
+      ),
+    'gatehouse osdp firmware 0a4748-1-4711 io-2.1.0.bin',
+  );
+  example(
+    addressed(parent.command('set'))
+      .description('Give a device another address or baud rate, and say where it answers then')
+      .argument(...device)
+      .option('--address <number>', '0 to 126', whole)
+      .option('--baud <rate>', 'with another one than its bus it is not heard until the bus has that', whole)
+      .option('-y, --yes', 'do not ask')
+      .option(...JSON_OPTION)
+      .action(async (name: string, options: import('./osdp.ts').CommunicationOptions & ClientOptions) => {
+        const { readdressDevice } = await import('./osdp.ts');
+        if (!(await readdressDevice(name, options, openClient(options, shell), shell)))
+          result.exitCode = EXIT.failed;
+      }),
+    'gatehouse osdp set 0a4748-1-4711 --address 9',
   );
 }

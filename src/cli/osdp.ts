@@ -1,13 +1,13 @@
-/** `gatehouse osdp pair`: gives a device its key, while somebody stands at it. */
+/** `gatehouse osdp`: keys, firmware and addresses of OSDP devices. */
 import { type Client, runJob } from './client.ts';
-import { printJson, type Shell } from './shell.ts';
+import { CommandFailed, confirmed, EXIT, printJson, type Shell } from './shell.ts';
 
 export interface PairOptions {
   seconds?: number;
   json?: boolean;
 }
 
-/** Runs the job to its end; a signal closes the window. */
+/** While somebody stands at it. Runs the job to its end; a signal closes the window. */
 export async function pairDevice(
   bus: string,
   address: number,
@@ -26,8 +26,118 @@ export async function pairDevice(
   };
   const result = (await runJob(order, client, shell)) as { hwId: string; deviceId: string | null };
   if (json) printJson(shell, result);
-  else
-    stdout.write(
-      `${result.hwId.replaceAll(/[^\x20-\x7e]/g, '?')} has its key, and is spoken to in its secure channel.\n`,
-    );
+  else stdout.write(`${plain(result.hwId)} has its key, and is spoken to in its secure channel.\n`);
 }
+
+export interface FirmwareOptions {
+  json?: boolean;
+}
+
+/** `device` is a deviceId, or an hwId. A signal cancels it. */
+export async function updateFirmware(
+  device: string,
+  file: string,
+  { json = false }: FirmwareOptions,
+  client: Client,
+  shell: Shell,
+): Promise<void> {
+  const { deviceId, hwId } = await found(device, client);
+  const order = {
+    path: `/network/rs485/${deviceId}/firmware`,
+    body: { file },
+    started: () => void (json || shell.stderr.write(`${plain(hwId)} is given ${file}. Ctrl-C ends it.\n`)),
+    cancelled: 'Cancelled: the device is told to forget what it has of the file.',
+    failed: 'The device has no new firmware',
+  };
+  const result = (await runJob(order, client, shell)) as { version: string; platformVersion: string | null };
+  if (json) return printJson(shell, result);
+  const tells = plain(result.platformVersion ?? 'no version');
+  const isNew = result.platformVersion === result.version;
+  shell.stdout.write(
+    isNew
+      ? `${plain(hwId)} runs ${tells}.\n`
+      : `${plain(hwId)} has all of the file, and tells ${tells}, not ${result.version}: it may want a restart.\n`,
+  );
+}
+
+export interface CommunicationOptions {
+  address?: number;
+  baud?: number;
+  yes?: boolean;
+  json?: boolean;
+}
+
+/** False: the device is not where it was to be. */
+export async function readdressDevice(
+  device: string,
+  { address, baud, yes = false, json = false }: CommunicationOptions,
+  client: Client,
+  shell: Shell,
+): Promise<boolean> {
+  if (address === undefined && baud === undefined)
+    throw new CommandFailed('Say what to change: --address, --baud, or both.', EXIT.usage);
+  const { deviceId, hwId } = await found(device, client);
+  const wish = [address !== undefined && `address ${address}`, baud !== undefined && `${baud} baud`];
+  const question = `Give ${plain(hwId)} ${wish.filter(Boolean).join(' and ')}? It is lost to this bus if that is wrong.`;
+  if (!yes && !shell.stdin.isTTY)
+    throw new CommandFailed(`${question} Nobody is there to answer: add --yes to go on.`, EXIT.usage);
+  if (!yes && !(await confirmed(shell, question))) throw new CommandFailed('Nothing was changed.');
+  const order = {
+    path: `/network/rs485/${deviceId}/communication`,
+    body: {
+      ...(address !== undefined && { address }),
+      ...(baud !== undefined && { baudRate: baud }),
+      confirm: true,
+    },
+    cancelled: 'Cancelled. Whether the device has taken it is not known: scan the bus.',
+    failed: 'The device is as it was, or not heard',
+  };
+  const result = (await runJob(order, client, shell)) as Moved;
+  if (json) printJson(shell, result);
+  else shell.stdout.write(`${plain(hwId)}: ${outcomeText(result)}\n`);
+  return result.outcome === 'moved' || result.outcome === 'left';
+}
+
+interface Moved {
+  bus: string;
+  from: number;
+  address: number;
+  baudRate: number;
+  outcome: 'moved' | 'stayed' | 'left' | 'lost';
+}
+
+function outcomeText({ bus, from, address, baudRate, outcome }: Moved): string {
+  switch (outcome) {
+    case 'moved':
+      return `answers at address ${address}. Where the configuration names ${from}, change that too.`;
+    case 'stayed':
+      return `has not taken it, and answers at address ${address} as before.`;
+    case 'left':
+      return `has ${baudRate} baud now, at address ${address}. It is heard again once bus ${bus} has that in the configuration.`;
+    case 'lost':
+      return `answers at neither address. Look at its power, then scan: gatehouse bus scan ${bus}`;
+  }
+}
+
+interface Found {
+  deviceId: string;
+  hwId: string;
+}
+
+async function found(device: string, client: Client): Promise<Found> {
+  const { items } = await client.call<{ items: Found[] }>(
+    'GET',
+    `/network/rs485?limit=100&name=${encodeURIComponent(device)}`,
+  );
+  const exact = items.filter(({ deviceId, hwId }) => deviceId === device.toLowerCase() || hwId === device);
+  const [one, other] = exact;
+  if (one && !other) return one;
+  throw new CommandFailed(
+    one
+      ? `More than one device has the hwId ${plain(device)}: name its deviceId.`
+      : `There is no device ${plain(device)}: name the hwId or deviceId of one of GET /network/rs485.`,
+  );
+}
+
+/** What a device says of itself may be anything. */
+const plain = (text: string) => text.replaceAll(/[^\x20-\x7e]/g, '?');
