@@ -13,6 +13,7 @@ const STRANGER = '00158d0001000013';
 const LEAVER = '00158d0001000014';
 const ROUTER = '00124b0000000051';
 const BEHIND = '00158d0001000015';
+const RELOCKING = '00158d0001000016';
 const DOOR = '5c2f0a52-9f6b-4c3e-8f43-0d1b2a3c4d5e';
 /** The install code of BDB 3.0.1, 10.1.1, with its CRC. */
 const CODE = '83fed3407a939723a5c639b26916d505c3b5';
@@ -40,10 +41,12 @@ describe('a gateway', () => {
       { ieee: STANDARD, vendorCluster: false },
       { ieee: CODED, installCode: CODE },
       ...[{ ieee: STRANGER }, { ieee: LEAVER }, { ieee: BEHIND, parent: ROUTER }],
+      // Wired, and without a passage mode.
+      { ieee: RELOCKING, vendorCluster: false, mains: true, supportedOperatingModes: 0x01 },
     ];
     site = await simulated({ locks, routers: [{ ieee: ROUTER }] }, cleanup);
     gateway = await opened(site, {}, { cleanup });
-    for (const ieee of [LOCK, STANDARD, LEAVER]) await joined(gateway, site, ieee);
+    for (const ieee of [LOCK, STANDARD, LEAVER, RELOCKING]) await joined(gateway, site, ieee);
   }, 60_000);
 
   const report = (ieee: string) => gateway.reports.get(`device:${ieee}`) as Record<string, unknown>;
@@ -54,6 +57,11 @@ describe('a gateway', () => {
     });
   const told = (kind: string, ieee: string) =>
     gateway.events.some((event) => event.kind === kind && JSON.stringify(event.data).includes(ieee));
+
+  const endsOf = (ieee: string) =>
+    gateway.events
+      .filter(({ kind, data }) => kind === 'lockUpdated' && JSON.stringify(data).includes(ieee))
+      .map(({ data }) => data);
 
   it('gives a lock its configuration whole, and keeps the frames as they were sent', async () => {
     const applied = lockApplied.parse(await apply(LOCK, 7));
@@ -85,6 +93,25 @@ describe('a gateway', () => {
     expect(report(STANDARD)).toMatchObject({ unsupported: applied.unsupported });
     await apply(STANDARD, 2, { standOpenEnabled: false });
     expect((await site.state(STANDARD)).operatingMode).toBe(0);
+  });
+
+  it('holds a door open by not relocking where the lock has no passage mode', async () => {
+    const relocking = async () => (await site.state(RELOCKING)).autoRelockSeconds;
+    await apply(RELOCKING, 1, { standOpenEnabled: false });
+    expect(await relocking()).toBe(30);
+    await apply(RELOCKING, 2);
+    expect([await relocking(), (await site.state(RELOCKING)).operatingMode]).toEqual([0, 0]);
+    await apply(RELOCKING, 3, { standOpenEnabled: false });
+    expect(await relocking()).toBe(30);
+  });
+
+  it('unlocks a lock that is wired and relays, and asks it for the map', async () => {
+    expect(await gateway.execute('unlock', { hwId: RELOCKING, relockSeconds: 5 })).toEqual({
+      outcome: 'confirmed',
+    });
+    const map = networkMap.parse(await gateway.execute('networkMap', {}));
+    expect(map.nodes).toContainEqual({ hwId: RELOCKING, type: 'router' });
+    expect(map.silent).toEqual([]);
   });
 
   it('lets nobody in while its window is closed, and only who is on the list while it is open', async () => {
@@ -164,6 +191,34 @@ describe('a gateway', () => {
     await gateway.execute('permitJoin', { seconds: 0, allowed: [], installCodes: [] });
   }, 60_000);
 
+  it('ends an update when it is told to, and goes on with it where the lock was', async () => {
+    const file = join(folder(), 'lock.ota');
+    writeFileSync(file, otaFile(0x0102_0500));
+    const before = (await site.state(RELOCKING)).firmware.version;
+    const ends = () => endsOf(RELOCKING);
+    const download = async () =>
+      (await site.state(RELOCKING)).firmware.download as { offset: number; blocks: number };
+    await gateway.execute('updateLock', { hwId: RELOCKING, file });
+    await expect.poll(async () => (await download()).blocks, { timeout: 15_000 }).toBeGreaterThan(1);
+    // Of another lock, it changes nothing.
+    await gateway.execute('cancelUpdate', { hwId: LOCK });
+    await gateway.execute('cancelUpdate', { hwId: RELOCKING });
+    await expect
+      .poll(() => ends()[0], { timeout: 15_000 })
+      .toMatchObject({ outcome: 'cancelled', reason: null });
+    expect((await site.state(RELOCKING)).firmware.version).toBe(before);
+    const { offset, blocks } = await download();
+    expect(offset).toBeGreaterThan(0);
+    // Harmless when there is none.
+    await gateway.execute('cancelUpdate', { hwId: RELOCKING });
+    await gateway.execute('updateLock', { hwId: RELOCKING, file });
+    await expect.poll(() => ends()[1], { timeout: 30_000 }).toMatchObject({ outcome: 'updated' });
+    expect((await site.state(RELOCKING)).firmware.version).toBe(0x0102_0500);
+    // Each block came once: what the lock had was not sent again.
+    const rest = otaFile(0).length - offset;
+    expect((await download()).blocks - blocks).toBe(Math.ceil(rest / 50));
+  }, 90_000);
+
   it('gives a lock new firmware from a file, and only a newer one', async () => {
     const file = join(folder(), 'lock.ota');
     writeFileSync(file, otaFile(0x0102_0400));
@@ -171,7 +226,7 @@ describe('a gateway', () => {
     await expect(gateway.execute('updateLock', { hwId: STANDARD, file })).rejects.toMatchObject({
       code: 'BUSY',
     });
-    const ends = () => gateway.events.filter(({ kind }) => kind === 'lockUpdated').map(({ data }) => data);
+    const ends = () => endsOf(LOCK);
     await expect.poll(() => ends().length, { timeout: 60_000 }).toBe(1);
     expect(ends()[0]).toMatchObject({ hwId: LOCK, outcome: 'updated', reason: null });
     expect(gateway.reports.get(`firmware:${LOCK}`)).toMatchObject({ percent: 100 });

@@ -81,7 +81,7 @@ export function openLock(plan: LockPlan, { time, air, stick, random, routers }: 
   const firmware = { ...plan.firmware };
   const device = openDevice({ time, deviceId: DEVICE_ID, node: () => node, faults: ailments });
   const node = openNode({
-    ...{ time, air, stick, random, routers, isRouter: false },
+    ...{ time, air, stick, random, routers, isRouter: plan.mains },
     ...{ ieee: plan.ieee, nwk: plan.nwk, parent: plan.parent, lqi: plan.lqi, pollMs: plan.sleepy?.pollMs },
     ...{ manufacturerCode: plan.manufacturerCode, followsChannel: plan.followsChannel },
     installKey: plan.installCode === undefined ? undefined : installKeyOf(plan.installCode),

@@ -78,6 +78,8 @@ export const lockSchema = z.strictObject({
     .prefault({}),
   /** Sleeps, and asks its parent for frames so often. */
   sleepy: z.strictObject({ pollMs: z.number().min(1).max(LONGEST_MS).default(250) }).optional(),
+  /** Is wired to the mains, and relays. */
+  mains: z.boolean().default(false),
   /** Has poll control, and checks in so often. */
   checkInSeconds: z.number().min(0.25).max(86_400).optional(),
   /** Has the manufacturer-specific cluster 0xFC11. */
