@@ -45,6 +45,7 @@ export async function openTcpStick(receive: Receive, connected: () => void): Pro
       if (socket?.writable) socket.write(bytes);
     },
     readNow: () => undefined,
+    baudRate: () => undefined,
     setReading(on) {
       isReading = on;
       socket?.[on ? 'resume' : 'pause']();
