@@ -114,16 +114,18 @@ export function openOsdpDevice(options: OsdpDeviceOptions): OsdpDevice {
       peripheral.advance(now);
       const address = place.now();
       const backAt = performance.backAt();
-      if (backAt !== undefined && now >= backAt) restart(now);
-      else if (backAt !== undefined) return undefined;
-      if (address === null) return undefined;
+      if (address === null || (backAt !== undefined && now < backAt)) return undefined;
+      if (backAt !== undefined) restart(now);
       const command = readCommand(request);
       if (!command) return undefined;
       if (command === 'damaged') return options.answersDamaged ? complaint(request, address) : undefined;
       if (command.address !== address && command.address !== BROADCAST) return undefined;
       if (now - heardAt > SESSION_TIMEOUT_MS) forget();
       heardAt = now;
-      return faults.spoil(counted(command, now), before);
+      const reply = counted(command, now);
+      // It has just moved, if it did.
+      if (place.now() !== address && faults.has('mute')) return undefined;
+      return faults.spoil(reply, before);
     },
     advance: peripheral.advance,
     restart,

@@ -2,6 +2,8 @@
 export const REPLY_FAULTS = [
   /** Carried out, and not answered. */
   'lost',
+  /** The reply to a command for another address or rate is lost; others are as they should be. */
+  'mute',
   /** One bit is wrong. */
   'damaged',
   /** Its last reply but one, again. */
