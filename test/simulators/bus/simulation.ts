@@ -59,7 +59,7 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
       if (isReplyEnd) tally.late(monotonicMs() - at);
     },
   });
-  const isNoise = () => plan.strictBaudRate && transport.baudRate() !== plan.baudRate;
+  const isNoise = () => plan.strictBaudRate && transport.baudRate?.() !== plan.baudRate;
   const receive = (bytes: Uint8Array) => {
     // Sampled at another rate no byte is what it was, and no frame begins with two zeros.
     wire.sent(isNoise() ? new Uint8Array(bytes.length) : bytes, monotonicMs());

@@ -11,8 +11,8 @@ export interface Transport extends AsyncDisposable {
   /** What has come and was not told yet. Only where the process blocks. */
   readNow(): Uint8Array | undefined;
   setReading(on: boolean): void;
-  /** Of who has the port open; undefined where nobody can know. */
-  baudRate(): number | undefined;
+  /** Of who has the port open, where that can be known; undefined while it is pulled. */
+  baudRate?(): number | undefined;
   hangUp(): Promise<void>;
   replug(): Promise<void>;
 }
@@ -116,7 +116,6 @@ export async function openTcpTransport(receive: Receive): Promise<Transport> {
     },
     write: (bytes) => void socket?.write(bytes),
     readNow: () => undefined,
-    baudRate: () => undefined,
     setReading(on) {
       isReading = on;
       socket?.[on ? 'resume' : 'pause']();
