@@ -48,7 +48,8 @@ export function errorOf(outcome: Exclude<Outcome, { kind: 'reply' }>, address: n
     case 'refused':
       return new DriverError('REFUSED', `device ${address} refused: ${outcome.reason}`);
     case 'busy':
-      return new DriverError('REFUSED', `device ${address} is busy`);
+      // It did nothing, and will: unlike a refusal this is not for good.
+      return new DriverError('BUSY', `device ${address} is busy: try again in a moment`);
     case 'timeout':
       return new DriverError('NO_REPLY', `device ${address} did not answer in time`);
     case 'crc':

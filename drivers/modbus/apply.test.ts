@@ -39,6 +39,18 @@ describe('settings', () => {
     expect(link.report('GIO-0001')).toMatchObject({ reportedSettingsVersion: 0 });
   });
 
+  it('that a busy device does not take now are not refused for good', async () => {
+    const { link, device } = await openOne();
+    await using _ = link;
+    device.behave = (request, answer) => (request[1] === 16 ? framed(17, [0x90, 6]) : answer());
+    await expect(link.execute('applySettings', apply(9))).rejects.toMatchObject({
+      code: 'BUSY',
+      message: 'device 17 is busy: try again in a moment',
+    });
+    device.behave = undefined;
+    expect(await link.execute('applySettings', apply(9))).toEqual({ reportedSettingsVersion: 9 });
+  });
+
   it('that are acknowledged and not in force are not believed', async () => {
     const { link, device } = await openOne();
     await using _ = link;

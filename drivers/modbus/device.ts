@@ -176,7 +176,7 @@ function openPoll(
       if ('reply' in outcome) {
         asked.take(outcome.reply);
         phase = after(phase);
-      } else if (outcome.error.code === 'REFUSED') listener.refused(outcome.error.message);
+      } else if (['REFUSED', 'BUSY'].includes(outcome.error.code)) listener.refused(outcome.error.message);
     },
     alive(isAlive) {
       if (isAlive) return;

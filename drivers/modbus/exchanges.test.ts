@@ -164,7 +164,7 @@ describe.each(EXAMPLES)('$section', ({ exchange, request, reply, value }) => {
     const code = (Number.parseInt(request.slice(0, 2), 16) | 0x80).toString(16);
     expect(exchange.read(framed(UNIT, `${code} 03`))).toEqual({
       kind: 'refused',
-      reason: expect.stringMatching(/^the device refused: .*3: Illegal data value/),
+      reason: expect.stringMatching(/^Modbus exception 3: Illegal data value/),
     });
     expect(exchange.read(framed(UNIT, `${code} 06`))).toEqual({ kind: 'busy' });
     expect(exchange.read(framed(UNIT, `${code} 05`))).toEqual({ kind: 'busy' });

@@ -59,7 +59,7 @@ function exchange<Reply>(
       const answer = decode(unit, request, located.frame);
       if (answer.kind === 'exception') {
         if (BUSY_CODES.includes(answer.code)) return { kind: 'busy' };
-        return { kind: 'refused', reason: `the device refused: ${answer.text}` };
+        return { kind: 'refused', reason: answer.text };
       }
       const reply = replyOf(answer);
       return reply === undefined ? { kind: 'more', fault: 'framing' } : { kind: 'reply', reply };

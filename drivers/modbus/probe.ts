@@ -83,19 +83,26 @@ type Ears = ReturnType<typeof openEars>;
 /** Asks, and counts what comes of it. */
 function openEars({ bus, deadline, signal }: ProbeOptions) {
   const tally = openTally();
+  // The device, and not the queue of the bus.
+  let isBusy = false;
   const order: Order = {
     class: 'settings',
-    ...{ deadline, attempts: 1, insists: true, observe: tally.observe },
+    ...{ deadline, attempts: 1, insists: true },
+    observe(observation) {
+      isBusy = observation.outcome === 'busy';
+      tally.observe(observation);
+    },
   };
   return {
     ...tally,
     /** undefined: no reply, or not the one that was asked for. */
     async ask<Reply>(exchange: Exchange<Reply>): Promise<Reply | undefined> {
+      isBusy = false;
       try {
         return await bus.exchange(exchange, order, signal);
       } catch (error) {
         signal.throwIfAborted();
-        const isAnswer = error instanceof DriverError && SILENCE.includes(error.code);
+        const isAnswer = error instanceof DriverError && (isBusy || SILENCE.includes(error.code));
         if (!isAnswer) throw error;
         return undefined;
       }
