@@ -43,6 +43,16 @@ export function openFiles({ clock, characterMs, named }: FilesOptions): Files {
 
   async function send(wanted: SendFile, signal: AbortSignal): Promise<FileSent> {
     const member = named(wanted.hwId);
+    try {
+      return await sendPiece(member, wanted, signal);
+    } catch (error) {
+      // Nobody sends it the rest.
+      member.reservation.end();
+      throw error;
+    }
+  }
+
+  async function sendPiece(member: Member, wanted: SendFile, signal: AbortSignal): Promise<FileSent> {
     const { device, reservation } = member;
     const { type, total, offset, data } = wanted;
     const enoughAt = clock.monotonic() + PIECE_MS;
