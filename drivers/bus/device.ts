@@ -31,6 +31,8 @@ export interface Ended {
   by: 'poll' | 'order';
   /** Monotonic. */
   at: number;
+  /** The longest turnaround that the options allow. */
+  longestMs: number;
 }
 
 /** Operations of one device whose turnarounds are told apart; the longest unused is forgotten. */
@@ -54,11 +56,11 @@ export function newDevice(address: number): Device {
 }
 
 /** Takes in how an exchange ended. True when the device came to life or died by it. */
-export function note(device: Device, { operation, attempt, by, at }: Ended): boolean {
+export function note(device: Device, { operation, attempt, by, at, longestMs }: Ended): boolean {
   device.counters[COUNTER_OF[attempt.outcome]] += 1;
   const known = turnaroundOf(device, operation);
   const answered = isAnswer(attempt.outcome);
-  const learned = answered ? answeredAfter(known, attempt.turnaroundMs ?? 0) : missed(known);
+  const learned = answered ? answeredAfter(known, attempt.turnaroundMs ?? 0, longestMs) : missed(known);
   // To the end, where the youngest are; the usual one is there already.
   if (operation !== device.lastOperation) device.turnarounds.delete(operation);
   device.turnarounds.set(operation, learned);

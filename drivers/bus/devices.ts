@@ -93,7 +93,8 @@ export function openDevices({ options, line, clock, gapMs }: DevicesOptions): De
       device.askableAt = lateUntil;
       listened(device, conversation);
       const attempt = { outcome: outcome.kind, turnaroundMs };
-      return { conversation, changed: note(device, { operation, attempt, by, at: endedAt }) };
+      const ended = { operation, attempt, by, at: endedAt, longestMs: options.turnaroundMaxMs };
+      return { conversation, changed: note(device, ended) };
     },
     report() {
       const warnings = line.warnings();

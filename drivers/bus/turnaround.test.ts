@@ -11,7 +11,8 @@ import {
 } from './turnaround.ts';
 
 const LONGEST_MS = 100;
-const learn = (samples: number[]) => samples.reduce(answeredAfter, UNKNOWN_TURNAROUND);
+const learn = (samples: number[]) =>
+  samples.reduce((known, sample) => answeredAfter(known, sample, LONGEST_MS), UNKNOWN_TURNAROUND);
 
 describe('the wait for a device', () => {
   it('is the longest until it is known well', () => {
@@ -44,7 +45,7 @@ describe('the wait for a device', () => {
     let silent = known;
     for (let time = 0; time < 2_000; time += 1) silent = missed(silent);
     expect(waitMs(silent, 1_000)).toBe(1_000);
-    expect(waitMs(answeredAfter(silent, 60), 1_000)).toBeLessThan(before + 1);
+    expect(waitMs(answeredAfter(silent, 60, LONGEST_MS), 1_000)).toBeLessThan(before + 1);
   });
 
   it('grows for a device that is too slow at times, until it is not missed any more', () => {
@@ -54,10 +55,18 @@ describe('the wait for a device', () => {
     for (let time = 0; time < 1_000; time += 1) {
       const turnaround = time % 10 === 0 ? SLOW_MS : 2;
       const isInTime = turnaround <= waitMs(device, LONGEST_MS) + MARGIN_MS;
-      device = isInTime ? answeredAfter(device, turnaround) : missed(device);
+      device = isInTime ? answeredAfter(device, turnaround, LONGEST_MS) : missed(device);
       misses += isInTime ? 0 : 1;
     }
     expect(misses).toBeLessThan(20);
+  });
+
+  it('stays what it may be on a wire that loses a tenth of all frames, however long', () => {
+    let device = learn(Array(50).fill(2));
+    for (let time = 0; time < 100_000; time += 1)
+      device = time % 10 === 0 ? missed(device) : answeredAfter(device, 2, LONGEST_MS);
+    expect(device.meanMs).toBeLessThan(LONGEST_MS);
+    expect(waitMs(device, LONGEST_MS)).toBeLessThanOrEqual(LONGEST_MS);
   });
 
   it('of a device that answers at once is not nothing', () => {

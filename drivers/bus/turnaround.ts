@@ -34,7 +34,8 @@ export const UNKNOWN_TURNAROUND: Turnaround = { samples: 0, meanMs: 0, deviation
 /** A device that missed more often in a row was away, not slow. */
 const SLOW_MISSES_MAX = 2;
 
-export function answeredAfter(turnaround: Turnaround, milliseconds: number): Turnaround {
+/** `longestMs`: the longest it may take, by the options. */
+export function answeredAfter(turnaround: Turnaround, milliseconds: number, longestMs: number): Turnaround {
   const { samples, missesInARow } = turnaround;
   if (samples === 0) {
     return { samples: 1, meanMs: milliseconds, deviationMs: milliseconds / 2, missesInARow: 0 };
@@ -42,7 +43,9 @@ export function answeredAfter(turnaround: Turnaround, milliseconds: number): Tur
   // What was missed between two answers was slow, perhaps. Its reply is never measured, so without this guess a device
   // that is slow at times would be missed at those times for ever.
   const wasSlow = missesInARow > 0 && missesInARow <= SLOW_MISSES_MAX;
-  const before = wasSlow ? smoothed(turnaround, 2 * (estimateMs(turnaround) + MARGIN_MS)) : turnaround;
+  // No longer than it may be: a wire that loses a tenth of all frames would let the guesses grow without end.
+  const guess = Math.min(longestMs, 2 * (estimateMs(turnaround) + MARGIN_MS));
+  const before = wasSlow ? smoothed(turnaround, guess) : turnaround;
   return { ...smoothed(before, milliseconds), samples: samples + 1, missesInARow: 0 };
 }
 
