@@ -8,6 +8,7 @@ import { folder, LOCK, NETWORK, OTHER_LOCK } from './test-gateway.ts';
 
 const record = (id: number, ieee: string) =>
   JSON.stringify({ id, type: 'EndDevice', ieeeAddr: `0x${ieee}`, nwkAddr: id, endpoints: {} });
+const END = { epId: 1, inClusterList: [257], outClusterList: [25], clusters: {} };
 /** open-coordinator-backup v1, as far as it matters here. */
 const backup = (networkKey = NETWORK.networkKey) =>
   JSON.stringify({
@@ -70,6 +71,35 @@ describe('the files of a network', () => {
     expect(readFileSync(files.databaseFile, 'utf8')).toContain(OTHER_LOCK);
   });
 
+  it.each<[string, object]>([
+    ['no endpoints', { endpoints: undefined }],
+    ['endpoints that are none', { endpoints: { 1: {} } }],
+    ['an endpoint without clusters', { endpoints: { 1: { ...END, clusters: undefined } } }],
+    ['a list of clusters that is none', { endpoints: { 1: { ...END, inClusterList: null } } }],
+    ['no address', { ieeeAddr: undefined }],
+    ['an address that is none', { ieeeAddr: 7 }],
+    ['a network address that is none', { nwkAddr: 'x' }],
+    ['a type that is none', { type: 'EndDev' }],
+    ['no number', { id: null }],
+  ])('get a record with %s from the snapshot: the library would not start on it', (_, change) => {
+    const directory = folder();
+    const whole = [record(2, LOCK), record(3, OTHER_LOCK)].join('\n');
+    const broken = JSON.stringify({ ...JSON.parse(record(3, OTHER_LOCK)), ...change });
+    writeFileSync(join(directory, 'database.db'), `${record(2, LOCK)}\n${broken}`);
+    const files = prepare(directory, { snapshot: archived(whole) });
+    expect(readFileSync(files.databaseFile, 'utf8')).toBe(whole);
+  });
+
+  it.each(['\0'.repeat(512), '{"id":2,"type":"EndDev', '[]\n7'])(
+    'are refused when nothing of the database can be read, known locks or not',
+    (text) => {
+      const directory = folder();
+      writeFileSync(join(directory, 'database.db'), text);
+      expect(() => prepare(directory)).toThrow('is damaged and there is no snapshot');
+      expect(prepare(directory, { snapshot: archived(record(2, LOCK)) }).devices).toBe(1);
+    },
+  );
+
   it('do not take a device back that has left since', () => {
     const directory = folder();
     const snapshot = archived([record(2, LOCK), record(3, OTHER_LOCK)].join('\n'));
@@ -90,7 +120,9 @@ describe('the files of a network', () => {
     const directory = folder();
     const entry = (id: number) => {
       const hex = (id * 2_654_435_761).toString(16).padStart(16, '0');
-      const endpoints = { 1: { epId: 1, inClusterList: [0, 1, 3, 9, 257, 0xfc11], outClusterList: [25] } };
+      const endpoints = {
+        1: { epId: 1, inClusterList: [0, 1, 3, 9, 257, 0xfc11], outClusterList: [25], clusters: {} },
+      };
       const told = { lastSeen: 1_790_000_000_000 + id * 7_919, meta: { gatehouse: { configuration: 1 } } };
       return JSON.stringify({
         id,

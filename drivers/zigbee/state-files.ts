@@ -26,7 +26,21 @@ const backupSchema = z.looseObject({
   network_key: z.looseObject({ key: z.string() }),
 });
 
-const recordSchema = z.looseObject({ id: z.number(), type: z.string(), ieeeAddr: z.string().optional() });
+const clusterIds = z.array(z.int());
+const endpoint = z.looseObject({
+  ...{ epId: z.int(), inClusterList: clusterIds, outClusterList: clusterIds },
+  clusters: z.record(z.string(), z.looseObject({})),
+});
+/** The library takes any JSON for a record, and does not start on one without these. */
+const deviceSchema = z.looseObject({
+  id: z.int(),
+  type: z.enum(['Coordinator', 'Router', 'EndDevice', 'Unknown', 'GreenPower']),
+  ieeeAddr: z.string().regex(/^0x[0-9a-f]{16}$/),
+  nwkAddr: z.int().min(0).max(0xff_ff).nullish(),
+  endpoints: z.record(z.string(), endpoint),
+});
+const groupSchema = z.looseObject({ id: z.int(), type: z.literal('Group'), ieeeAddr: z.undefined() });
+const recordSchema = z.union([deviceSchema, groupSchema]);
 type DatabaseRecord = z.infer<typeof recordSchema>;
 
 export interface NetworkIds {
@@ -75,6 +89,11 @@ export function prepareFiles(options: {
   const repairs: string[] = [];
   const found = options.restore ? undefined : read(files.databaseFile);
   const database = mended(found, archived?.database, repairs);
+  if (database.records.length === 0 && database.isDamaged)
+    throw new DriverError(
+      'REFUSED',
+      `${files.databaseFile} is damaged and there is no snapshot of it: put the folder back from a backup, or delete the file and have every lock join anew`,
+    );
   if (database.records.length === 0 && options.knownLocks.length > 0) {
     throw new DriverError(
       'REFUSED',
@@ -120,12 +139,12 @@ function mended(
   found: string | undefined,
   archived: string | undefined,
   repairs: string[],
-): { records: DatabaseRecord[]; changed: boolean } {
+): { records: DatabaseRecord[]; changed: boolean; isDamaged: boolean } {
   const lines = (found ?? '').split('\n').filter((line) => line !== '');
   const records = lines.flatMap((line) => recordOf(line) ?? []);
   const damaged = lines.length - records.length;
   if (found !== undefined && damaged === 0 && (records.length > 0 || !archived))
-    return { records, changed: false };
+    return { records, changed: false, isDamaged: false };
   const ids = new Set(records.map(({ id }) => id));
   const addresses = new Set(records.map(({ ieeeAddr }) => ieeeAddr));
   const missing = (archived ?? '')
@@ -134,7 +153,8 @@ function mended(
     .filter(({ id, ieeeAddr }) => !ids.has(id) && !addresses.has(ieeeAddr));
   if (damaged > 0) repairs.push(`${damaged} damaged lines of the database were left out`);
   if (missing.length > 0) repairs.push(`${missing.length} devices were put back from the snapshot`);
-  return { records: [...records, ...missing], changed: damaged > 0 || missing.length > 0 };
+  const changed = damaged > 0 || missing.length > 0;
+  return { records: [...records, ...missing], changed, isDamaged: damaged > 0 };
 }
 
 function recordOf(line: string): DatabaseRecord | undefined {
