@@ -9,6 +9,12 @@ import type { Facts } from './messages.ts';
 import type { Outbox } from './outbox.ts';
 import type { Radio, RadioEvent } from './radio.ts';
 
+/**
+ * Of an event that comes while its lock is being unlocked: somebody waits for the answer to that, and would wait for the
+ * daemon to store the event first.
+ */
+const HELD_MS = 20;
+
 export type Lock = Pick<LockRecord, 'ieee' | 'endpoint' | 'hasOwnCluster'>;
 
 export interface LocksOptions {
@@ -107,11 +113,30 @@ function openComings(
     log.info({ device: ieee }, `a device has joined that is no door: ${why}`);
   }
 
+  const tellEvent = (event: LockEvent) => outbox.tell('lockEvent', event);
+  /** In the order in which they came. */
+  const held = new Map<string, LockEvent[]>();
+  function hold(ieee: string, event: LockEvent): void {
+    const before = held.get(ieee);
+    if (before) return void before.push(event);
+    const events = [event];
+    held.set(ieee, events);
+    void clock.sleep(HELD_MS).then(() => {
+      held.delete(ieee);
+      for (const one of events) tellEvent(one);
+    });
+  }
+
   function heard(lock: LockRecord, event: Extract<RadioEvent, { kind: 'heard' }>): void {
     const at = clock.now();
+    const { ieee, listeners } = lock;
     const { events, facts } = takeHeard(lock, event, at);
-    for (const told of events) outbox.tell('lockEvent', { hwId: lock.ieee, ...told, at } satisfies LockEvent);
-    for (const hear of lock.listeners) hear(facts);
+    for (const told of events) {
+      const lockEvent = { hwId: ieee, ...told, at };
+      if (listeners.size > 0 || held.has(ieee)) hold(ieee, lockEvent);
+      else tellEvent(lockEvent);
+    }
+    for (const hear of listeners) hear(facts);
   }
 
   function seen(lock: LockRecord, lqi: number | undefined): void {
