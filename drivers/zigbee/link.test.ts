@@ -21,13 +21,16 @@ it('loses a stick that falls silent', async () => {
     code: 'LINK_LOST',
     message: expect.stringContaining('answer'),
   });
+  await gateway.close();
 });
 
 it('loses a stick that resets itself', async () => {
   const site = await simulated({});
   const gateway = await opened(site, {}, { clock: impatient });
+  hastenTimeouts(0.2);
   await site.selfReset();
   expect(await gateway.ended).toMatchObject({ code: 'LINK_LOST' });
+  await gateway.close();
 });
 
 it('loses a stick whose connection drops, and comes back in the same process', async () => {
