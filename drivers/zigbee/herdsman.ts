@@ -25,13 +25,7 @@ import { deviceOf, ieeeOf } from './device-of.ts';
 import { openGate } from './gate.ts';
 import { CLUSTER_ID } from './lock-cluster.ts';
 import { cutFrames } from './mt.ts';
-import {
-  LOCK_CLUSTER,
-  type Radio,
-  type RadioEvent,
-  type ZclReply,
-  type ZclRequest,
-} from './radio.ts';
+import { LOCK_CLUSTER, type Radio, type RadioEvent, type ZclReply, type ZclRequest } from './radio.ts';
 import { field, integer, text } from './values.ts';
 import { requestZdo } from './zdo.ts';
 
