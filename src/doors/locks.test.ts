@@ -114,7 +114,7 @@ describe('what a lock reports', () => {
     await estate.clock.advance(2_000);
     const before = rows();
     for (let n = 1; n <= 60; n += 1) {
-      estate.report(MAC, { lqi: 100 + n, lastSeen: START + n * 30_000 });
+      estate.report(MAC, { lqi: 100 + n, lastSeen: START + n * 2 * MINUTE });
       await estate.clock.advance(2_000);
     }
     expect(rows() - before).toBe(2);

@@ -13,8 +13,11 @@ import type { DoorTable, DueRow } from './table.ts';
 
 /** Locks kept in memory: 64 gateways with as many locks as a coordinator takes, or nearly. */
 const LOCKS_MAX = 8_192;
-/** What is written of a time that moves with each frame; a restart may cost so much of it. */
-const TIMES_KEPT_TO_MS = 15 * 60_000;
+/**
+ * What is written of a time that moves with each frame; a restart may cost so much of it. A thousand locks write a
+ * megabyte each time.
+ */
+const TIMES_KEPT_TO_MS = 60 * 60_000;
 /** A battery that is read again differs by a little. */
 const VOLTAGE_STEP_MV = 50;
 /** The last time a date can show (ECMA-262, 21.4.1.1). */
