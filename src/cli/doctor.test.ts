@@ -87,6 +87,21 @@ it('says before the first start what is missing', async () => {
     ]);
 });
 
+it('names the links that are down', async () => {
+  const { configFile } = await openTestGateway({
+    links: [{ id: 'bus-1', protocol: 'modbus', options: { port: '/dev/nowhere', devices: [] } }],
+  });
+  await vi.waitFor(async () => {
+    const { exitCode, of } = await examined(configFile);
+    expect(exitCode).toBe(1);
+    // And what was found without the daemon.
+    expect(of('link bus-1').map(({ text }) => text)).toEqual([
+      expect.stringMatching(/^is down: .*nowhere/),
+      '/dev/nowhere does not exist',
+    ]);
+  }, 30_000);
+});
+
 it('shows the mistakes of the configuration, and no more', async () => {
   const file = configure({});
   writeFileSync(file, 'htpp: {}\n');

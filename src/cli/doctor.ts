@@ -58,7 +58,7 @@ async function diagnosesOf(file: string, shell: Shell): Promise<Diagnosis[]> {
   }
   const daemon = await askDaemon(config, shell);
   const patient: Patient = { config, shell, running: daemon.running };
-  const found: Diagnosis[] = [{ severity: 'good', subject, text: file }, daemon.diagnosis];
+  const found: Diagnosis[] = [{ severity: 'good', subject, text: file }, ...daemon.diagnoses];
   for (const check of CHECKS) found.push(...(await examined(check, patient)));
   return found;
 }
@@ -74,14 +74,18 @@ async function examined(check: (typeof CHECKS)[number], patient: Patient): Promi
   }
 }
 
-async function askDaemon(config: Config, shell: Shell): Promise<{ running: boolean; diagnosis: Diagnosis }> {
+async function askDaemon(
+  config: Config,
+  shell: Shell,
+): Promise<{ running: boolean; diagnoses: Diagnosis[] }> {
   const subject = 'daemon';
   try {
-    const { version } = await openClient({ socket: adminSocketOf(config) }, shell).call<Status>(
+    const { version, field } = await openClient({ socket: adminSocketOf(config) }, shell).call<Status>(
       'GET',
       '/local/status',
     );
-    return { running: true, diagnosis: { severity: 'good', subject, text: `answers, version ${version}` } };
+    const answers: Diagnosis = { severity: 'good', subject, text: `answers, version ${version}` };
+    return { running: true, diagnoses: [answers, ...field.links.map(examinedLink)] };
   } catch (error) {
     if (!(error instanceof CommandFailed)) throw error;
     const notRunning = error.exitCode === EXIT.notRunning;
@@ -89,6 +93,21 @@ async function askDaemon(config: Config, shell: Shell): Promise<{ running: boole
     const remedy = notRunning
       ? 'systemctl start gatehouse; why it ended: journalctl -u gatehouse'
       : undefined;
-    return { running: !notRunning, diagnosis: { severity: 'bad', subject, text, ...(remedy && { remedy }) } };
+    return {
+      running: !notRunning,
+      diagnoses: [{ severity: 'bad', subject, text, ...(remedy && { remedy }) }],
+    };
   }
+}
+
+function examinedLink({ id, up, lastError }: Status['field']['links'][number]): Diagnosis {
+  const subject = `link ${id}`;
+  if (up) return { severity: 'good', subject, text: 'is up' };
+  const text = `is down: ${lastError ?? 'it is being opened'}`;
+  return {
+    severity: 'bad',
+    subject,
+    text,
+    remedy: 'its cable, its power and its port; it comes up by itself',
+  };
 }
