@@ -1,12 +1,12 @@
 /**
  * Writes config/gatehouse.schema.json, config/site.schema.json and config/profiles/profile.schema.json, which editors
- * check a configuration, a site's file and a profile against, from src/config.ts, src/site-document.ts and
+ * check a configuration, a site's file and a profile against, from src/config/config.ts, src/site-document.ts and
  * drivers/modbus/profile.ts.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { profileJsonSchema } from '../drivers/modbus/profile.ts';
-import { configJsonSchema } from '../src/config.ts';
+import { configJsonSchema } from '../src/config/config.ts';
 import { siteJsonSchema } from '../src/site-document.ts';
 
 const write = (name: string, schema: object) =>

@@ -13,7 +13,8 @@ import { unlocked } from '../drivers/zgate.ts';
 import type { Audit } from './audit/audit.ts';
 import { openCatalogue } from './catalogue/catalogue.ts';
 import type { Clock } from './clock.ts';
-import type { Config } from './config.ts';
+import type { Config } from './config/config.ts';
+import { linkOptions } from './config/profiles.ts';
 import { type BackupOptions, backUpDatabase } from './database/backup.ts';
 import type { Database } from './database/database.ts';
 import { type DoorSliceOptions, openDoorSlice } from './doors/slice.ts';
@@ -22,7 +23,6 @@ import { type Field, type FieldCommand, type FieldOptions, openField } from './f
 import { openJobs } from './jobs/jobs.ts';
 import type { Log } from './log.ts';
 import { openNetworks } from './networks/networks.ts';
-import { linkOptions } from './profiles.ts';
 import { openReconciler } from './reconcile.ts';
 import type { Bus } from './rs485/buses.ts';
 import { openRs485, type Rs485 } from './rs485/rs485.ts';

@@ -14,7 +14,7 @@ import { type EncoderLink, MAX_UP_PACKET_BYTES } from '../drivers/encoder/link.t
 import { openAudit } from './audit/audit.ts';
 import { openAuth } from './auth/auth.ts';
 import type { Clock } from './clock.ts';
-import { adminSocketOf, type Config } from './config.ts';
+import { adminSocketOf, type Config } from './config/config.ts';
 import { openDatabase } from './database/database.ts';
 import type { SpaceState } from './database/space.ts';
 import { openEncoders } from './encoders/encoders.ts';
@@ -26,10 +26,12 @@ import { openEvents } from './events/events.ts';
 import { openForwarder } from './events/forward.ts';
 import { type LiveStreams, openLiveStreams } from './events/live.ts';
 import type { FieldOptions, FieldState } from './field/field.ts';
-import { announcedHost, certificateNames, hostOf } from './host-names.ts';
+import { announcedHost, certificateNames, hostOf } from './host/host-names.ts';
+import { openKernelClock } from './host/kernel-clock.ts';
+import { vitalsOf } from './host/vitals.ts';
+import type { Vital } from './host/watchdog.ts';
 import { interfaceOperations } from './interface.ts';
 import { sealTo } from './jose.ts';
-import { openKernelClock } from './kernel-clock.ts';
 import type { Log } from './log.ts';
 import { openExposition } from './metrics/exposition.ts';
 import { openMeters } from './metrics/meters.ts';
@@ -44,8 +46,6 @@ import { type Backoff, DEFAULT_BACKOFF, openTasks } from './supervise.ts';
 import { isFirstStart, openSystem } from './system.ts';
 import { openVault } from './vault.ts';
 import { VERSION } from './version.ts';
-import { vitalsOf } from './vitals.ts';
-import type { Vital } from './watchdog.ts';
 import { openWrites, type Writes } from './writes/writes.ts';
 
 /** Of finished write requests the metrics count those of so long. */

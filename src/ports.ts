@@ -1,7 +1,7 @@
 /** Where the interface is reached: HTTPS (or plain HTTP on loopback) on the network, and the unix socket. */
 import type { Clock } from './clock.ts';
-import type { Config } from './config.ts';
-import { hostOf } from './host-names.ts';
+import type { Config } from './config/config.ts';
+import { hostOf } from './host/host-names.ts';
 import { type Credentials, createApp } from './http/app.ts';
 import { knownAddresses } from './http/known-addresses.ts';
 import type { Operation } from './http/operation.ts';

@@ -14,7 +14,7 @@ import {
   mac,
 } from './doors/schema.ts';
 import { looseId, oneLine } from './http/fields.ts';
-import type { Problem } from './problem.ts';
+import type { Problem } from './yaml/problem.ts';
 
 /** Bounds of one file: five times the largest site that is planned for. */
 const ENTRIES_MAX = 5_000;

@@ -1,7 +1,8 @@
 /** Reads the file that `gatehouse import` takes, and explains every mistake in it (yaml-file.ts). */
-import type { Problem } from './problem.ts';
+
 import { contradictions, type Site, siteJsonSchema, siteSchema } from './site-document.ts';
-import { type FileError, parseText, readText } from './yaml-file.ts';
+import type { Problem } from './yaml/problem.ts';
+import { type FileError, parseText, readText } from './yaml/yaml-file.ts';
 
 /** 5,000 doors, generously. */
 const FILE_MAX_BYTES = 4 * 1024 * 1024;

@@ -22,7 +22,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
-import { makeFolder } from './durable-file.ts';
+import { makeFolder } from './host/durable-file.ts';
 
 const KEY_BYTES = 32;
 const NONCE_BYTES = 12;

@@ -4,7 +4,7 @@ import { onTestFinished } from 'vitest';
 import type { Plain } from '../drivers/driver.ts';
 import type { AuditEntry } from '../src/audit/audit.ts';
 import { systemClock } from '../src/clock.ts';
-import { configSchema } from '../src/config.ts';
+import { configSchema } from '../src/config/config.ts';
 import { openEstate } from '../src/estate.ts';
 import type { LiveEvent } from '../src/events/events.ts';
 import { silentLog } from '../src/log.ts';

@@ -6,7 +6,7 @@
 import { join } from 'node:path';
 import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Credentials } from '../http/app.ts';

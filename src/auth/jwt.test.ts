@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { type ManualClock, manualClock } from '../../test/manual-clock.ts';
 import { temporaryDatabase, temporaryFolder } from '../../test/temporary.ts';
 import type { AuditEntry } from '../audit/audit.ts';
-import type { ConfigInput } from '../config.ts';
+import type { ConfigInput } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import type { Auth } from './auth.ts';
 import { AUDIENCE, ISSUER, type IssuerKey, issue, issuerKey, keySet } from './test-issuer.ts';

@@ -5,7 +5,7 @@ import { request as plainRequest } from 'node:http';
 import { request as tlsRequest } from 'node:https';
 import { dirname } from 'node:path';
 import type { Clock } from '../clock.ts';
-import { writeDurably } from '../durable-file.ts';
+import { writeDurably } from '../host/durable-file.ts';
 
 /** Providers publish two to ten keys, some with certificates: a few kilobytes each. */
 const SET_MAX_BYTES = 256 * 1_024;

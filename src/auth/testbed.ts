@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest';
 import type { ManualClock } from '../../test/manual-clock.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
 import type { AuditEntry } from '../audit/audit.ts';
-import { type Config, type ConfigInput, configSchema } from '../config.ts';
+import { type Config, type ConfigInput, configSchema } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import type { Credentials } from '../http/app.ts';
 import { silentLog } from '../log.ts';

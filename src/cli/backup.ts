@@ -1,9 +1,9 @@
 /** `gatehouse backup`: a copy of the database, by the daemon while it works, else directly. */
 import { chmodSync, copyFileSync, existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import type { Config } from '../config.ts';
-import { adminSocketOf } from '../config.ts';
-import { readConfig } from '../config-file.ts';
+import type { Config } from '../config/config.ts';
+import { adminSocketOf } from '../config/config.ts';
+import { readConfig } from '../config/config-file.ts';
 import { backUpDatabase } from '../database/backup.ts';
 import { openConnection } from '../database/connection.ts';
 import { syncPath } from '../database/migrate.ts';

@@ -1,7 +1,7 @@
 /** `gatehouse config check` and `gatehouse config schema`: nothing here needs the daemon. */
-import { configJsonSchema } from '../config.ts';
-import { readConfig } from '../config-file.ts';
-import { FileError } from '../yaml-file.ts';
+import { configJsonSchema } from '../config/config.ts';
+import { readConfig } from '../config/config-file.ts';
+import { FileError } from '../yaml/yaml-file.ts';
 import { configFile } from './client.ts';
 import { printJson, type Shell } from './shell.ts';
 

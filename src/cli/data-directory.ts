@@ -2,7 +2,7 @@
 import { chownSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { holdFile } from '../database/connection.ts';
-import { makeFolder } from '../durable-file.ts';
+import { makeFolder } from '../host/durable-file.ts';
 
 /** Two writers on one database, or two masters on one bus, are worse than none. Throws with what to do. */
 export function holdDataDirectory(directory: string): Disposable {

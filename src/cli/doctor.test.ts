@@ -7,7 +7,7 @@ import { type TestShell, testShell } from '../../test/shell.ts';
 import { canMount, smallDisk } from '../../test/small-disk.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
 import { systemClock } from '../clock.ts';
-import type { ConfigInput } from '../config.ts';
+import type { ConfigInput } from '../config/config.ts';
 import { openConnection } from '../database/connection.ts';
 import { refused } from './doctor/diagnosis.ts';
 import { run } from './program.ts';

@@ -1,8 +1,8 @@
 /** `gatehouse doctor`: looks at everything an installation needs, and says of each fault what mends it. */
-import { adminSocketOf, type Config } from '../config.ts';
-import { readConfig } from '../config-file.ts';
+import { adminSocketOf, type Config } from '../config/config.ts';
+import { readConfig } from '../config/config-file.ts';
 import type { Status } from '../status/schema.ts';
-import { FileError } from '../yaml-file.ts';
+import { FileError } from '../yaml/yaml-file.ts';
 import { configFile, openClient } from './client.ts';
 import { checkCertificates } from './doctor/certificates.ts';
 import { type Diagnosis, hindranceOf, type Patient } from './doctor/diagnosis.ts';

@@ -2,7 +2,7 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { ROLES } from '../principal.ts';
 import { VERSION } from '../version.ts';
-import { FileError } from '../yaml-file.ts';
+import { FileError } from '../yaml/yaml-file.ts';
 import { addBuses } from './bus-commands.ts';
 import { type ClientOptions, openClient } from './client.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';

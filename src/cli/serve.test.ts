@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { type TestShell, testShell } from '../../test/shell.ts';
-import { configSchema } from '../config.ts';
+import { configSchema } from '../config/config.ts';
 import { type GatewayOptions, openGateway } from '../gateway.ts';
 import { run } from './program.ts';
 import { startFailure } from './serve.ts';

@@ -1,13 +1,13 @@
 /** `gatehouse serve`: the daemon itself, from its configuration to its last line. */
 import { flushCompileCache } from 'node:module';
 import type { Clock } from '../clock.ts';
-import type { Config } from '../config.ts';
-import { readConfig } from '../config-file.ts';
+import type { Config } from '../config/config.ts';
+import { readConfig } from '../config/config-file.ts';
 import { openGateway } from '../gateway.ts';
+import { openNotifier } from '../host/notify.ts';
+import { feedWatchdog } from '../host/watchdog.ts';
 import { type Log, openLog } from '../log.ts';
-import { openNotifier } from '../notify.ts';
 import { VERSION } from '../version.ts';
-import { feedWatchdog } from '../watchdog.ts';
 import { configFile, openClient } from './client.ts';
 import { holdDataDirectory } from './data-directory.ts';
 import { CommandFailed, type Shell } from './shell.ts';

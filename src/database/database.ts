@@ -1,7 +1,7 @@
 /** The gateway's one database: one connection, one writer, durable when a promise says so. Knows no resource. */
 import { chmodSync, closeSync, existsSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { makeFolder } from '../durable-file.ts';
+import { makeFolder } from '../host/durable-file.ts';
 import { type CommitFigures, openGroupCommit } from './commit.ts';
 import { type Connection, openConnection, type Prepare } from './connection.ts';
 import { isDiskFull } from './faults.ts';

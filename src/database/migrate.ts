@@ -15,7 +15,7 @@ import {
   unlinkSync,
 } from 'node:fs';
 import { basename, join } from 'node:path';
-import { makeFolder } from '../durable-file.ts';
+import { makeFolder } from '../host/durable-file.ts';
 import type { Connection } from './connection.ts';
 
 const MIGRATIONS = join(import.meta.dirname, 'migrations');

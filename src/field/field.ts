@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import { DriverError, type DriverEvent, type Plain, type StateReport } from '../../drivers/driver.ts';
 import type { Clock } from '../clock.ts';
-import { makeFolder } from '../durable-file.ts';
+import { makeFolder } from '../host/durable-file.ts';
 import type { Log } from '../log.ts';
 import type { FieldCommand } from './commands.ts';
 import type { HostListener } from './conversation.ts';

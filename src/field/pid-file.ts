@@ -7,7 +7,7 @@ import { readFile, rm } from 'node:fs/promises';
 import { z } from 'zod';
 import type { DriverLog } from '../../drivers/driver.ts';
 import type { Clock } from '../clock.ts';
-import { writeDurably } from '../durable-file.ts';
+import { writeDurably } from '../host/durable-file.ts';
 import { HEARTBEAT_MS, HOST_BEATS_MISSED_MAX } from './ipc.ts';
 import { ORPHAN_CLOSING_DEADLINE_MS } from './serve.ts';
 

@@ -13,7 +13,7 @@
 import { createPrivateKey, generateKeyPairSync, type KeyObject, X509Certificate } from 'node:crypto';
 import { readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { makeFolder, syncFolder, writeDurably } from '../durable-file.ts';
+import { makeFolder, syncFolder, writeDurably } from '../host/durable-file.ts';
 import type { CertificateContent, Signer } from './certificates.ts';
 
 export const VALID_SINCE = 0;

@@ -14,7 +14,7 @@ import { createPrivateKey, generateKeyPairSync, type KeyObject, X509Certificate 
 import { readFile } from 'node:fs/promises';
 import { isIP, isIPv6 } from 'node:net';
 import type { Clock } from '../clock.ts';
-import { writeDurably } from '../durable-file.ts';
+import { writeDurably } from '../host/durable-file.ts';
 import type { Log } from '../log.ts';
 import { assertPrivate, DAY_MS, EARLIEST_ISSUE, exists, exportKey, type Issuer } from './authority-files.ts';
 

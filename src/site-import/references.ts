@@ -3,9 +3,10 @@
  * yet is stored, and told, since in a file it is mostly a slip of the pen. Wiring is declared in the configuration, and
  * what it does not declare is not there.
  */
-import { nearest } from '../nearest.ts';
-import type { Problem } from '../problem.ts';
+
 import type { Site } from '../site-document.ts';
+import { nearest } from '../yaml/nearest.ts';
+import type { Problem } from '../yaml/problem.ts';
 
 /** Unknown ids told at once; each is compared with all there are for the one that was likely meant. */
 const UNKNOWN_MAX = 100;

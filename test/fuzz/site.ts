@@ -5,7 +5,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { configSchema } from '../../src/config.ts';
+import { configSchema } from '../../src/config/config.ts';
 import { travellingWantedOf } from '../../src/doors/edit.ts';
 import { type DoorTable, openDoorTable } from '../../src/doors/table.ts';
 import { openEstate } from '../../src/estate.ts';

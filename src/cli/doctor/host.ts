@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { roomNeeded } from '../../database/space.ts';
-import { openKernelClock } from '../../kernel-clock.ts';
+import { openKernelClock } from '../../host/kernel-clock.ts';
 import type { Diagnosis, Patient } from './diagnosis.ts';
 
 /** Of the room with which everything is stored: with less it is short of it, or soon (on most disks below 480 MB). */

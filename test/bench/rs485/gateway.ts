@@ -9,10 +9,10 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Plain } from '../../../drivers/driver.ts';
 import { systemClock } from '../../../src/clock.ts';
-import { configSchema } from '../../../src/config.ts';
+import { configSchema } from '../../../src/config/config.ts';
+import { linkOptions } from '../../../src/config/profiles.ts';
 import { openField } from '../../../src/field/field.ts';
 import { silentLog } from '../../../src/log.ts';
-import { linkOptions } from '../../../src/profiles.ts';
 
 export interface GatewayPlan {
   links: {

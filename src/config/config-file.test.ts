@@ -2,9 +2,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { FileError } from '../yaml/yaml-file.ts';
 import { configJsonSchema } from './config.ts';
 import { parseConfig, readConfig } from './config-file.ts';
-import { FileError } from './yaml-file.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -194,7 +194,7 @@ describe('settings that contradict each other', () => {
   });
 
   it('keeps the doors apart from every other path of the interface', () => {
-    const { paths } = JSON.parse(readFileSync(join(import.meta.dirname, '../docs/openapi.json'), 'utf8'));
+    const { paths } = JSON.parse(readFileSync(join(import.meta.dirname, '../../docs/openapi.json'), 'utf8'));
     const taken = new Set(Object.keys(paths).map((path) => path.split('/')[1]));
     expect(taken.delete('access')).toBe(true);
     for (const segment of taken) {

@@ -2,14 +2,14 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { profileJsonSchema, profileSchema } from '../drivers/modbus/profile.ts';
-import { testShell } from '../test/shell.ts';
-import { run } from './cli/program.ts';
+import { profileJsonSchema, profileSchema } from '../../drivers/modbus/profile.ts';
+import { testShell } from '../../test/shell.ts';
+import { run } from '../cli/program.ts';
+import { FileError } from '../yaml/yaml-file.ts';
 import { parseConfig } from './config-file.ts';
 import { linkOptions, parseProfile, readProfile } from './profiles.ts';
-import { FileError } from './yaml-file.ts';
 
-const FOLDER = join(import.meta.dirname, '..', 'config', 'profiles');
+const FOLDER = join(import.meta.dirname, '..', '..', 'config', 'profiles');
 const BUILT_IN = readdirSync(FOLDER).filter((file) => file.endsWith('.yaml'));
 const GATEHOUSE_IO = readFileSync(join(FOLDER, 'gatehouse-io.yaml'), 'utf8');
 

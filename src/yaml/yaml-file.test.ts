@@ -1,7 +1,7 @@
 /** By way of the configuration, which has every kind of setting there is. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseConfig } from './config-file.ts';
+import { parseConfig } from '../config/config-file.ts';
 import { FileError } from './yaml-file.ts';
 
 function refusal(text: string, file = '/etc/gatehouse/gatehouse.yaml'): FileError {

@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { manualClock } from '../test/manual-clock.ts';
-import { silentLog } from './log.ts';
+import { manualClock } from '../../test/manual-clock.ts';
+import { silentLog } from '../log.ts';
 import { feedWatchdog, type Vital } from './watchdog.ts';
 
 const WATCHDOG_MS = 30_000;

@@ -1,6 +1,6 @@
 /** Under which names and addresses this host is reached, as far as it and the configuration know. */
 import { hostname } from 'node:os';
-import type { Config } from './config.ts';
+import type { Config } from '../config/config.ts';
 
 /** An address that listens everywhere is announced by the name of this host. */
 export function announcedHost(address: string): string {

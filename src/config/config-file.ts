@@ -1,13 +1,13 @@
 /**
  * Reads the configuration and explains every mistake in it (yaml-file.ts). What a single setting may be is
- * src/config.ts; here are the checks across settings and against the file system.
+ * src/config/config.ts; here are the checks across settings and against the file system.
  */
 import { accessSync, constants, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import type { Problem } from '../yaml/problem.ts';
+import { parseText, readText, reasonOf } from '../yaml/yaml-file.ts';
 import { adminSocketOf, type Config, configJsonSchema, configSchema } from './config.ts';
-import type { Problem } from './problem.ts';
 import { isProfilePath, profileProblems } from './profiles.ts';
-import { parseText, readText, reasonOf } from './yaml-file.ts';
 
 /** A site's file has a few kilobytes; this is not one. */
 const FILE_MAX_BYTES = 256 * 1024;

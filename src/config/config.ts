@@ -5,10 +5,10 @@
  */
 import { join } from 'node:path';
 import { z } from 'zod';
-import { dconOptions } from '../drivers/dcon/options.ts';
-import { modbusOptions } from '../drivers/modbus/options.ts';
-import { osdpOptions } from '../drivers/osdp/options.ts';
-import { zigbeeLinkOptions } from '../drivers/zigbee/options.ts';
+import { dconOptions } from '../../drivers/dcon/options.ts';
+import { modbusOptions } from '../../drivers/modbus/options.ts';
+import { osdpOptions } from '../../drivers/osdp/options.ts';
+import { zigbeeLinkOptions } from '../../drivers/zigbee/options.ts';
 
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const HIGHEST_PORT = 65_535;
@@ -319,7 +319,9 @@ export const configSchema = z.strictObject({
   networks: z.array(network).max(64).default([]).describe('Networks that group Zigbee gateways'),
   zgates: z.array(zgate).max(64).default([]).describe('Zigbee gateways, each on a link of its own'),
   doors: doors.prefault({}).describe('When the connection of a lock counts as good'),
-  firmwareDirectory: path.optional().describe('Folder with the firmware files that locks and OSDP devices may be given'),
+  firmwareDirectory: path
+    .optional()
+    .describe('Folder with the firmware files that locks and OSDP devices may be given'),
   firmware: firmware.prefault({}).describe('When a lock may be given new firmware'),
   log: z
     .strictObject({

@@ -1,7 +1,7 @@
 import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { temporaryFolder } from '../test/temporary.ts';
+import { temporaryFolder } from '../../test/temporary.ts';
 import { makeFolder } from './durable-file.ts';
 
 it('makes a folder and those above it, for this user alone', () => {

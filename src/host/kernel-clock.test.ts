@@ -1,8 +1,8 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, expect, it, onTestFinished, vi } from 'vitest';
-import { type ManualClock, manualClock } from '../test/manual-clock.ts';
-import { temporaryFolder } from '../test/temporary.ts';
+import { type ManualClock, manualClock } from '../../test/manual-clock.ts';
+import { temporaryFolder } from '../../test/temporary.ts';
 import { type KernelClock, openKernelClock } from './kernel-clock.ts';
 
 let file: string;

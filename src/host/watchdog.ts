@@ -3,8 +3,8 @@
  * fire. Each sign of life is earned by every check (the writer, the interface, the supervisor of hosts) within its
  * deadline. When one fails the feeding stops, and systemd kills and restarts the daemon (WatchdogSec=).
  */
-import { type Clock, settlesWithin } from './clock.ts';
-import type { Log } from './log.ts';
+import { type Clock, settlesWithin } from '../clock.ts';
+import type { Log } from '../log.ts';
 import type { Notifier } from './notify.ts';
 
 /** Looks within the time systemd allows: one that comes late, or one lost word, is not yet the end. */

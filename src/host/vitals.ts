@@ -1,6 +1,6 @@
 /** What must work for the daemon to count as alive, besides that its interface answers (cli/serve.ts). */
-import type { Database } from './database/database.ts';
-import type { Field } from './field/field.ts';
+import type { Database } from '../database/database.ts';
+import type { Field } from '../field/field.ts';
 import type { Vital } from './watchdog.ts';
 
 /** A host is replaced after 3 s without a heartbeat; one this silent means that nobody minds the hosts any more. */

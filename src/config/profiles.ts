@@ -4,18 +4,18 @@
  */
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Plain } from '../drivers/driver.ts';
-import type { ModbusOptions } from '../drivers/modbus/options.ts';
-import { profileJsonSchema } from '../drivers/modbus/profile.ts';
-import { faultsOf } from '../drivers/modbus/profile-faults.ts';
-import { type Profile, profileShape } from '../drivers/modbus/profile-shape.ts';
+import type { Plain } from '../../drivers/driver.ts';
+import type { ModbusOptions } from '../../drivers/modbus/options.ts';
+import { profileJsonSchema } from '../../drivers/modbus/profile.ts';
+import { faultsOf } from '../../drivers/modbus/profile-faults.ts';
+import { type Profile, profileShape } from '../../drivers/modbus/profile-shape.ts';
+import type { Problem } from '../yaml/problem.ts';
+import { FileError, parseText, readText } from '../yaml/yaml-file.ts';
 import type { Config } from './config.ts';
-import type { Problem } from './problem.ts';
-import { FileError, parseText, readText } from './yaml-file.ts';
 
 /** A large one has four kilobytes; this is not one. */
 const FILE_MAX_BYTES = 64 * 1024;
-const BUILT_IN = join(import.meta.dirname, '..', 'config', 'profiles');
+const BUILT_IN = join(import.meta.dirname, '..', '..', 'config', 'profiles');
 
 type Link = Config['links'][number];
 

@@ -4,7 +4,7 @@
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import type { Clock } from './clock.ts';
+import type { Clock } from '../clock.ts';
 
 /** systemd-timesyncd.service(8): made once a time server was reached. */
 const SYNCHRONISED_FILE = '/run/systemd/timesync/synchronized';

@@ -5,7 +5,7 @@ import { parse } from 'yaml';
 import { adminSocketOf, configJsonSchema, configSchema, duration } from './config.ts';
 import { parseConfig, readConfig } from './config-file.ts';
 
-const CONFIG = join(import.meta.dirname, '..', 'config');
+const CONFIG = join(import.meta.dirname, '..', '..', 'config');
 const SCHEMA = configJsonSchema() as Schema;
 const EXAMPLE = join(CONFIG, 'gatehouse.example.yaml');
 
