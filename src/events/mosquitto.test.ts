@@ -80,7 +80,9 @@ describe.skipIf(mosquittoMissing)('mosquitto', () => {
         .flatMap(({ firstSequence, lastSequence }) => numbers(firstSequence, lastSequence));
     await until(() => missing().length === 2);
     expect(missing()).toEqual([1, 2]);
-    expect(sequences(subscriber).filter((n) => n > 0)).toEqual(numbers(1, 40));
+    // The broker hangs up on what it denies: what it had not acknowledged by then comes again.
+    const once = [...new Set(sequences(subscriber).filter((n) => n > 0))];
+    expect(once).toEqual(numbers(1, 40));
     await forwarding.stop();
     expect(log.events.backlog()).toMatchObject({ waiting: 0, deadLetters: 2 });
   });
