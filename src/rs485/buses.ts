@@ -45,6 +45,8 @@ export interface Buses {
   has(id: string): boolean;
   /** Throws VALIDATION_FAILED, with the buses there are. */
   assertKnown(id: string): Bus;
+  /** The same, and that it speaks OSDP. `only` says what no other protocol has. Throws VALIDATION_FAILED. */
+  assertOsdp(id: string, only: string): Bus;
   /** The one there is, when none was named. Throws VALIDATION_FAILED. */
   only(): Bus;
   isUp(id: string): boolean | undefined;
@@ -94,12 +96,19 @@ export function openBuses({ buses, table, clock, log, linkState }: BusesOptions)
     };
   }
 
+  function assertKnown(id: string): Bus {
+    const bus = byId.get(id);
+    if (bus) return bus;
+    throw invalid(`there is no bus ${id}; ${named(buses)}`);
+  }
+
   return {
     has: (id) => byId.has(id),
-    assertKnown(id) {
-      const bus = byId.get(id);
-      if (bus) return bus;
-      throw invalid(`there is no bus ${id}; ${named(buses)}`);
+    assertKnown,
+    assertOsdp(id, only) {
+      const bus = assertKnown(id);
+      if (bus.protocol === 'osdp') return bus;
+      throw new GatehouseError('VALIDATION_FAILED', `Bus ${id} speaks ${bus.protocol}: only ${only}.`);
     },
     only() {
       const [first, second] = buses;

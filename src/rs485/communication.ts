@@ -77,12 +77,7 @@ function planned(
   row: Rs485Row,
   { address, baudRate, confirm }: CommunicationBody,
 ): Move {
-  const bus = buses.assertKnown(row.bus);
-  if (bus.protocol !== 'osdp')
-    throw new GatehouseError(
-      'VALIDATION_FAILED',
-      `Bus ${bus.id} speaks ${bus.protocol}: only OSDP devices are given addresses over it.`,
-    );
+  const bus = buses.assertOsdp(row.bus, 'OSDP devices are given addresses over it');
   const told = known(row.device_id);
   if (told?.connected !== true || row.address === null)
     throw new GatehouseError('DEVICE_OFFLINE', 'Nothing was sent: the device does not answer.');
@@ -157,11 +152,9 @@ function outcomeOf(
   { told, found }: ReturnType<typeof readdressed.parse>,
   { from, wanted, bus }: Move,
 ): Outcome {
-  if (found !== null) return found === from && wanted.address !== from ? 'stayed' : foundOutcome(wanted, bus);
-  return told !== null && told.baudRate !== bus.line?.baudRate ? 'left' : 'lost';
-}
-
-/** It is heard at the rate of the bus. */
-function foundOutcome({ baudRate }: Readdress, bus: Bus): Outcome {
-  return baudRate === bus.line?.baudRate ? 'moved' : 'stayed';
+  const rate = bus.line?.baudRate;
+  if (found === null) return told !== null && told.baudRate !== rate ? 'left' : 'lost';
+  // It is heard at the rate of the bus.
+  const isTaken = wanted.baudRate === rate && (found !== from || wanted.address === from);
+  return isTaken ? 'moved' : 'stayed';
 }

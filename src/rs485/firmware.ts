@@ -75,12 +75,7 @@ export function openFirmware(options: FirmwareOptions): Firmware {
   const busyBuses = new Set<string>();
 
   async function checked(row: Rs485Row, file: string): Promise<FirmwareImage> {
-    const { protocol } = buses.assertKnown(row.bus);
-    if (protocol !== 'osdp')
-      throw new GatehouseError(
-        'VALIDATION_FAILED',
-        `Bus ${row.bus} speaks ${protocol}: only OSDP devices take firmware over it.`,
-      );
+    buses.assertOsdp(row.bus, 'OSDP devices take firmware over it');
     const image = await readImage(file, options.firmwareDirectory);
     assertFits(image, row.hw_id);
     if (options.known(row.device_id)?.connected !== true)

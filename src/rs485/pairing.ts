@@ -45,9 +45,7 @@ export function openPairing(options: PairingOptions): StartPairing {
         'NOT_FOUND',
         `There is no bus ${busId}; GET /network/rs485/buses has those there are.`,
       );
-    const { id, protocol } = buses.assertKnown(busId);
-    if (protocol !== 'osdp')
-      throw new GatehouseError('VALIDATION_FAILED', `Bus ${id} speaks ${protocol}: only OSDP has keys.`);
+    const { id } = buses.assertOsdp(busId, 'OSDP has keys');
     if (!buses.isUp(id))
       throw new GatehouseError('DEVICE_OFFLINE', `Bus ${id} is down: GET /network/rs485/buses says why.`);
     return startJob({
