@@ -5,8 +5,8 @@
  */
 import type { Clock, DriverLog } from '../driver.ts';
 import type { BusReport } from '../rs485.ts';
-import { openDesk } from './desk.ts';
 import { openDevices } from './devices.ts';
+import { openDispatcher } from './dispatcher.ts';
 import type { Exchange, Order, Poll } from './exchange.ts';
 import { openLine } from './line.ts';
 import type { BusOptions } from './options.ts';
@@ -50,13 +50,13 @@ export const openBus: OpenBus = async (context, signal) => {
   const { conceal = (bytes) => bytes } = context;
   const line = await openLine({ ...context, gapMs, conceal }, signal);
   const devices = openDevices({ options, line, clock, gapMs });
-  const { work, ...desk } = openDesk({ clock, log, line, devices });
+  const { work, ...dispatcher } = openDispatcher({ clock, log, line, devices });
   const working = work().catch((error: unknown) => {
     if (!line.gone.aborted) log.error({ err: error }, 'the bus failed, and its port is closed');
     line.lose(error instanceof Error ? error : new Error(String(error)));
   });
   return {
-    ...desk,
+    ...dispatcher,
     report: devices.report,
     trace: line.trace,
     async run(runSignal) {

@@ -1,4 +1,4 @@
-/** Where orders and polls are handed in, and the loop that gives one after the other its turn. */
+/** Takes orders and polls, and dispatches one after the other to the wire. */
 import { type Clock, DriverError, type DriverLog } from '../driver.ts';
 import { openComplaint } from './complaint.ts';
 import { watchDevice } from './device.ts';
@@ -11,21 +11,21 @@ import { openSchedule, type Polled } from './schedule.ts';
 import { openTurns } from './turns.ts';
 
 /** `exchange` and `poll` as in bus.ts. */
-export interface Desk {
+export interface Dispatcher {
   exchange<Reply>(exchange: Exchange<Reply>, order: Order, signal: AbortSignal): Promise<Reply>;
   poll(poll: Poll): Disposable;
   /** Rejects when the port is gone. */
   work(): Promise<never>;
 }
 
-export interface DeskOptions {
+export interface DispatcherOptions {
   clock: Clock;
   log: DriverLog;
   line: Line;
   devices: Devices;
 }
 
-export function openDesk({ clock, log, line, devices }: DeskOptions): Desk {
+export function openDispatcher({ clock, log, line, devices }: DispatcherOptions): Dispatcher {
   const schedule = openSchedule();
   const bell = openBell(clock);
   const polls = new Map<number, Polled>();
