@@ -8,7 +8,7 @@ import { newJob } from './job.ts';
 import type { Line } from './line.ts';
 import { openBell } from './pause.ts';
 import { openSchedule, type Polled } from './schedule.ts';
-import { openTurns } from './turns.ts';
+import { openTransactions } from './transactions.ts';
 
 /** `exchange` and `poll` as in bus.ts. */
 export interface Dispatcher {
@@ -30,10 +30,10 @@ export function openDispatcher({ clock, log, line, devices }: DispatcherOptions)
   const bell = openBell(clock);
   const polls = new Map<number, Polled>();
   const complain = openComplaint(log, 'a poll or an order of a driver throws');
-  const turns = openTurns({ clock, devices, schedule, polls, complain });
+  const transactions = openTransactions({ clock, devices, schedule, polls, complain });
 
   line.gone.addEventListener('abort', () => {
-    turns.abandon(line.gone.reason);
+    transactions.abandon(line.gone.reason);
     for (const job of schedule.drain()) job.reject(job.lastError ?? line.gone.reason);
     bell.ring();
   });
@@ -82,10 +82,10 @@ export function openDispatcher({ clock, log, line, devices }: DispatcherOptions)
         await line.silent();
         // It may have gone since, and the bell was rung while nobody waited.
         line.gone.throwIfAborted();
-        const turn = schedule.next(clock.monotonic());
-        if (turn.kind === 'nobody') await bell.wait(turn.until - clock.monotonic());
-        else if (turn.kind === 'order') await turns.serve(turn.job);
-        else await turns.read(turn.polled);
+        const grant = schedule.next(clock.monotonic());
+        if (grant.kind === 'idle') await bell.wait(grant.until - clock.monotonic());
+        else if (grant.kind === 'order') await transactions.order(grant.job);
+        else await transactions.poll(grant.polled);
       }
     },
   };

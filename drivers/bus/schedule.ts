@@ -1,4 +1,4 @@
-/** Whose turn it is. Holds what waits; knows the time only from its caller. */
+/** Grants the bus: to which order or poll next. Holds what waits; knows the time only from its caller. */
 import { DriverError } from '../driver.ts';
 import { admitsOrder } from './breaker.ts';
 import type { Device } from './device.ts';
@@ -12,11 +12,11 @@ export interface Polled {
   dueAt: number;
 }
 
-export type Turn =
+export type Grant =
   | { kind: 'order'; job: Job }
   | { kind: 'poll'; polled: Polled }
-  /** Nobody before this monotonic time, which may be Infinity. */
-  | { kind: 'nobody'; until: number };
+  /** To nobody before this monotonic time, which may be Infinity. */
+  | { kind: 'idle'; until: number };
 
 export interface Schedule {
   /** Why not, if not: BUSY when too many wait, DEVICE_OFFLINE when it would be in vain. */
@@ -26,7 +26,7 @@ export interface Schedule {
   remove(job: Job): void;
   watch(polled: Polled): void;
   unwatch(polled: Polled): void;
-  next(now: number): Turn;
+  next(now: number): Grant;
   /** Takes out all orders. */
   drain(): Job[];
 }
@@ -58,14 +58,14 @@ export function openSchedule(): Schedule {
     return due;
   }
 
-  function take(job: Job): Turn {
+  function take(job: Job): Grant {
     commandsInARow = job.order.class === 'command' ? commandsInARow + 1 : 0;
     if (job.order.class === 'settings') settingsHadTheirTurn = true;
     remove(queues, job);
     return { kind: 'order', job };
   }
 
-  function ask(polled: Polled, now: number): Turn {
+  function ask(polled: Polled, now: number): Grant {
     commandsInARow = 0;
     settingsHadTheirTurn = false;
     probes.asked(polled, now);
@@ -106,7 +106,7 @@ export function openSchedule(): Schedule {
       const times = [...queues.command, ...queues.settings].map(({ device, order }) =>
         Math.min(device.askableAt, order.deadline),
       );
-      return { kind: 'nobody', until: Math.min(...times, probes.nextDueAt()) };
+      return { kind: 'idle', until: Math.min(...times, probes.nextDueAt()) };
     },
     drain: () => [...queues.command.splice(0), ...queues.settings.splice(0)],
   };

@@ -1,4 +1,4 @@
-/** What a turn on the bus is: an order or a poll asks its question, and is told what became of it. */
+/** The exchanges of orders and polls: each asks its question, and is told what became of it. */
 import { type Clock, DriverError } from '../driver.ts';
 import type { Complain } from './complaint.ts';
 import type { Devices } from './devices.ts';
@@ -7,15 +7,15 @@ import type { Exchange } from './exchange.ts';
 import { errorOf, type Job } from './job.ts';
 import type { Polled, Schedule } from './schedule.ts';
 
-export interface Turns {
+export interface Transactions {
   /** Rejects when the port did not take the request. */
-  serve(job: Job): Promise<void>;
-  read(polled: Polled): Promise<void>;
+  order(job: Job): Promise<void>;
+  poll(polled: Polled): Promise<void>;
   /** The port is lost: whoever waits for a reply gets none. */
   abandon(cause: unknown): void;
 }
 
-export interface TurnsOptions {
+export interface TransactionsOptions {
   clock: Clock;
   devices: Devices;
   schedule: Schedule;
@@ -28,7 +28,13 @@ const BUSY_WAIT_MS = 20;
 /** A poll that cannot even ask is defective, and stays so for some time. */
 const BROKEN_POLL_WAIT_MS = 1_000;
 
-export function openTurns({ clock, devices, schedule, polls, complain }: TurnsOptions): Turns {
+export function openTransactions({
+  clock,
+  devices,
+  schedule,
+  polls,
+  complain,
+}: TransactionsOptions): Transactions {
   let inFlight: Job | undefined;
 
   /** Calls out; what that throws is told, and otherwise undefined. */
@@ -57,7 +63,7 @@ export function openTurns({ clock, devices, schedule, polls, complain }: TurnsOp
   }
 
   return {
-    async serve(job) {
+    async order(job) {
       const { device, exchange, order } = job;
       let request: Uint8Array;
       try {
@@ -82,7 +88,7 @@ export function openTurns({ clock, devices, schedule, polls, complain }: TurnsOp
         inFlight = undefined;
       }
     },
-    async read(polled) {
+    async poll(polled) {
       const { poll, device } = polled;
       const askedAt = clock.monotonic();
       polled.dueAt = askedAt + poll.everyMs;
