@@ -135,6 +135,15 @@ describe('a session', () => {
     expect(link.report(NAME(0))).toMatchObject({ connected: true, security: 'secure' });
   });
 
+  it('gets a pulse to a device that is busy for longer than one reply', async () => {
+    const { bus, link } = await openPair([io(0)]);
+    await link.connected(NAME(0));
+    // More than polls take up until the pulse is asked for.
+    await bus.set(0, { osdp: { break: { fault: 'busy', times: 8 } } });
+    await link.pulse(NAME(0), 1, 100);
+    expect((await bus.state(0)).deeds).toMatchObject({ '68': 1 });
+  });
+
   it('is there again after a restart of the device, which nobody takes for another one', async () => {
     const { bus, link } = await openPair([io(0)]);
     await link.connected(NAME(0));

@@ -5,7 +5,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Bus } from '../bus/bus.ts';
-import type { Exchange, OrderClass, Reading } from '../bus/exchange.ts';
+import type { Attempt, Exchange, OrderClass, Reading } from '../bus/exchange.ts';
 import { type Clock, DriverError, type DriverErrorCode } from '../driver.ts';
 import { type Errand, endedBy, nakText, openErrands } from './errands.ts';
 import type { Check } from './frame.ts';
@@ -171,17 +171,24 @@ function openTurns(
   { exchange, conclude, isBarred }: Turning,
 ) {
   return async (errand: Errand, { class: orderClass, deadline, signal }: Asking): Promise<void> => {
-    const order = { class: orderClass, deadline, attempts: 1, observe: conclude };
+    let isBusy = false;
+    const observe = ({ outcome }: Attempt) => {
+      isBusy = outcome === 'busy';
+      conclude();
+    };
+    const order = { class: orderClass, deadline, attempts: 1, observe };
     const either = AbortSignal.any([signal, errand.over]);
     while (!errand.isSettled) {
+      isBusy = false;
       try {
         await bus.exchange(exchange(), order, either);
       } catch (error) {
         if (errand.isSettled) return;
         const code = error instanceof DriverError && !signal.aborted ? error.code : undefined;
-        const isLeftAlone = code === 'DEVICE_OFFLINE' && !isGone() && clock.monotonic() < deadline;
-        // A poll that asks whether it is there carries what waits.
-        if (isLeftAlone) await clock.sleep(LEFT_ALONE_MS, either).catch(() => undefined);
+        const isLeftAlone = code === 'DEVICE_OFFLINE' && !isGone();
+        // A poll that asks whether it is there carries what waits. One that is busy did nothing yet, and wants it again.
+        if ((isBusy || isLeftAlone) && clock.monotonic() < deadline)
+          await clock.sleep(LEFT_ALONE_MS, either).catch(() => undefined);
         else if (code === undefined || !MISSES.includes(code)) throw endedBy(errand, error, signal);
       }
       if (!errand.isSettled && isBarred())
