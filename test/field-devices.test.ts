@@ -13,6 +13,11 @@ describe('what is wanted', () => {
     const { first } = await openFieldSite();
     const { rs485, zgates, doors } = first;
     await inForce(first);
+    // A network whose locks were not seen lately is not moved without a word from somebody.
+    await waitFor(() => {
+      expect(zgates.get(ZGATE).zgate.connectionState.connected).toBe(true);
+      expect(doors.get(DOOR).door.connectionState.lastSeen).not.toBeNull();
+    });
     await rs485.update(DEVICE, { ioPins: { output0: true }, relayIndex: 2 }, CALLER);
     await zgates.update(ZGATE, { allowedChannels: [20, 25] }, CALLER);
     await waitFor(() => {
