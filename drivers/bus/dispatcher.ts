@@ -4,9 +4,9 @@ import { openComplaint } from './complaint.ts';
 import { watchDevice } from './device.ts';
 import type { Devices } from './devices.ts';
 import type { Exchange, Order, Poll } from './exchange.ts';
-import { newJob } from './job.ts';
 import type { Line } from './line.ts';
 import { openBell } from './pause.ts';
+import { newQueuedOrder } from './queued-order.ts';
 import { openSchedule, type Polled } from './schedule.ts';
 import { openTransactions } from './transactions.ts';
 
@@ -34,7 +34,7 @@ export function openDispatcher({ clock, log, line, devices }: DispatcherOptions)
 
   line.gone.addEventListener('abort', () => {
     transactions.abandon(line.gone.reason);
-    for (const job of schedule.drain()) job.reject(job.lastError ?? line.gone.reason);
+    for (const queued of schedule.drain()) queued.reject(queued.lastError ?? line.gone.reason);
     bell.ring();
   });
 
@@ -45,15 +45,15 @@ export function openDispatcher({ clock, log, line, devices }: DispatcherOptions)
         line.gone.throwIfAborted();
         if (exchange.line && !line.port.retune)
           throw new DriverError('INVALID_COMMAND', `${line.port.name} keeps the baud rate that it has`);
-        const job = newJob({ device: devices.at(exchange.address), exchange, order }, signal, {
+        const queued = newQueuedOrder({ device: devices.at(exchange.address), exchange, order }, signal, {
           resolve,
           reject(error) {
-            schedule.remove(job);
+            schedule.remove(queued);
             reject(error);
           },
         });
-        const refusal = schedule.add(job);
-        if (refusal) job.reject(refusal);
+        const refusal = schedule.add(queued);
+        if (refusal) queued.reject(refusal);
         else bell.ring();
       }) as Promise<Reply>;
     },
@@ -84,7 +84,7 @@ export function openDispatcher({ clock, log, line, devices }: DispatcherOptions)
         line.gone.throwIfAborted();
         const grant = schedule.next(clock.monotonic());
         if (grant.kind === 'idle') await bell.wait(grant.until - clock.monotonic());
-        else if (grant.kind === 'order') await transactions.order(grant.job);
+        else if (grant.kind === 'order') await transactions.order(grant.queued);
         else await transactions.poll(grant.polled);
       }
     },

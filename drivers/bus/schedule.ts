@@ -3,7 +3,7 @@ import { DriverError } from '../driver.ts';
 import { admitsOrder } from './breaker.ts';
 import type { Device } from './device.ts';
 import type { OrderClass, Poll } from './exchange.ts';
-import type { Job } from './job.ts';
+import type { QueuedOrder } from './queued-order.ts';
 
 export interface Polled {
   readonly device: Device;
@@ -13,22 +13,22 @@ export interface Polled {
 }
 
 export type Grant =
-  | { kind: 'order'; job: Job }
+  | { kind: 'order'; queued: QueuedOrder }
   | { kind: 'poll'; polled: Polled }
   /** To nobody before this monotonic time, which may be Infinity. */
   | { kind: 'idle'; until: number };
 
 export interface Schedule {
   /** Why not, if not: BUSY when too many wait, DEVICE_OFFLINE when it would be in vain. */
-  add(job: Job): DriverError | undefined;
+  add(queued: QueuedOrder): DriverError | undefined;
   /** One that was sent and wants to be sent again: before all others of its class. */
-  again(job: Job): void;
-  remove(job: Job): void;
+  again(queued: QueuedOrder): void;
+  remove(queued: QueuedOrder): void;
   watch(polled: Polled): void;
   unwatch(polled: Polled): void;
   next(now: number): Grant;
   /** Takes out all orders. */
-  drain(): Job[];
+  drain(): QueuedOrder[];
 }
 
 /** A person waits for each of them: more than this is nobody's wish. */
@@ -41,7 +41,7 @@ const COMMANDS_IN_A_ROW = 4;
 const PROBE_SPACING_MS = 250;
 
 export function openSchedule(): Schedule {
-  const queues: Record<OrderClass, Job[]> = { command: [], settings: [] };
+  const queues: Record<OrderClass, QueuedOrder[]> = { command: [], settings: [] };
   const watched = new Set<Polled>();
   const probes = openRation(watched);
   let commandsInARow = 0;
@@ -58,11 +58,11 @@ export function openSchedule(): Schedule {
     return due;
   }
 
-  function take(job: Job): Grant {
-    commandsInARow = job.order.class === 'command' ? commandsInARow + 1 : 0;
-    if (job.order.class === 'settings') settingsHadTheirTurn = true;
-    remove(queues, job);
-    return { kind: 'order', job };
+  function take(queued: QueuedOrder): Grant {
+    commandsInARow = queued.order.class === 'command' ? commandsInARow + 1 : 0;
+    if (queued.order.class === 'settings') settingsHadTheirTurn = true;
+    remove(queues, queued);
+    return { kind: 'order', queued };
   }
 
   function ask(polled: Polled, now: number): Grant {
@@ -73,28 +73,31 @@ export function openSchedule(): Schedule {
   }
 
   return {
-    add(job) {
-      const queue = queues[job.order.class];
-      if (queue.length >= (job.order.class === 'command' ? COMMANDS_MAX : SETTINGS_MAX)) {
-        return new DriverError('BUSY', `${queue.length} ${job.order.class} orders wait for the bus already`);
+    add(queued) {
+      const queue = queues[queued.order.class];
+      if (queue.length >= (queued.order.class === 'command' ? COMMANDS_MAX : SETTINGS_MAX)) {
+        return new DriverError(
+          'BUSY',
+          `${queue.length} ${queued.order.class} orders wait for the bus already`,
+        );
       }
-      if (!admits(job)) return offline(job.device);
-      queue.push(job);
+      if (!admits(queued)) return offline(queued.device);
+      queue.push(queued);
       return undefined;
     },
-    again: (job) => queues[job.order.class].unshift(job),
-    remove: (job) => remove(queues, job),
+    again: (queued) => queues[queued.order.class].unshift(queued),
+    remove: (queued) => remove(queues, queued),
     watch: (polled) => watched.add(polled),
     unwatch(polled) {
       watched.delete(polled);
       probes.forget(polled);
     },
     next(now) {
-      for (const job of [...queues.command, ...queues.settings]) {
-        const reason = inVain(job, now);
+      for (const queued of [...queues.command, ...queues.settings]) {
+        const reason = inVain(queued, now);
         if (!reason) continue;
-        remove(queues, job);
-        job.reject(reason);
+        remove(queues, queued);
+        queued.reject(reason);
       }
       const command = queues.command.find(({ device }) => device.askableAt <= now);
       if (command && commandsInARow < COMMANDS_IN_A_ROW) return take(command);
@@ -112,22 +115,22 @@ export function openSchedule(): Schedule {
   };
 }
 
-function remove(queues: Record<OrderClass, Job[]>, job: Job): void {
-  const queue = queues[job.order.class];
-  const index = queue.indexOf(job);
+function remove(queues: Record<OrderClass, QueuedOrder[]>, queued: QueuedOrder): void {
+  const queue = queues[queued.order.class];
+  const index = queue.indexOf(queued);
   if (index >= 0) queue.splice(index, 1);
 }
 
 /** Why it is not worth sending any more. What was sent once keeps the error that says so. */
-function inVain(job: Job, now: number): DriverError | undefined {
-  const { device, order, lastError } = job;
+function inVain(queued: QueuedOrder, now: number): DriverError | undefined {
+  const { device, order, lastError } = queued;
   if (now >= order.deadline) {
     return lastError ?? new DriverError('DEADLINE_PASSED', 'the bus had no turn for it before its deadline');
   }
-  return admits(job) ? undefined : (lastError ?? offline(device));
+  return admits(queued) ? undefined : (lastError ?? offline(device));
 }
 
-function admits({ device, order }: Job): boolean {
+function admits({ device, order }: QueuedOrder): boolean {
   return order.insists === true || admitsOrder(device.breaker);
 }
 

@@ -4,12 +4,12 @@ import type { Complain } from './complaint.ts';
 import type { Devices } from './devices.ts';
 import type { Outcome } from './ear.ts';
 import type { Exchange } from './exchange.ts';
-import { errorOf, type Job } from './job.ts';
+import { errorOf, type QueuedOrder } from './queued-order.ts';
 import type { Polled, Schedule } from './schedule.ts';
 
 export interface Transactions {
   /** Rejects when the port did not take the request. */
-  order(job: Job): Promise<void>;
+  order(queued: QueuedOrder): Promise<void>;
   poll(polled: Polled): Promise<void>;
   /** The port is lost: whoever waits for a reply gets none. */
   abandon(cause: unknown): void;
@@ -35,7 +35,7 @@ export function openTransactions({
   polls,
   complain,
 }: TransactionsOptions): Transactions {
-  let inFlight: Job | undefined;
+  let inFlight: QueuedOrder | undefined;
 
   /** Calls out; what that throws is told, and otherwise undefined. */
   function guard<Result>(call: () => Result): Result | undefined {
@@ -48,7 +48,7 @@ export function openTransactions({
   }
 
   async function ask(
-    asker: Job | Polled,
+    asker: QueuedOrder | Polled,
     exchange: Exchange<unknown>,
     request: Uint8Array,
   ): Promise<Outcome> {
@@ -63,26 +63,26 @@ export function openTransactions({
   }
 
   return {
-    async order(job) {
-      const { device, exchange, order } = job;
+    async order(queued) {
+      const { device, exchange, order } = queued;
       let request: Uint8Array;
       try {
         request = exchange.request();
       } catch (error) {
-        job.reject(error);
+        queued.reject(error);
         return;
       }
-      inFlight = job;
+      inFlight = queued;
       try {
-        const outcome = await ask(job, exchange, request);
-        job.attempts += 1;
-        if (outcome.kind === 'reply') return job.resolve(outcome.reply);
-        job.lastError = errorOf(outcome, device.address);
-        const mayRepeat = outcome.kind !== 'refused' && job.attempts < order.attempts;
-        if (mayRepeat && !job.isSettled()) schedule.again(job);
-        else job.reject(job.lastError);
+        const outcome = await ask(queued, exchange, request);
+        queued.attempts += 1;
+        if (outcome.kind === 'reply') return queued.resolve(outcome.reply);
+        queued.lastError = errorOf(outcome, device.address);
+        const mayRepeat = outcome.kind !== 'refused' && queued.attempts < order.attempts;
+        if (mayRepeat && !queued.isSettled()) schedule.again(queued);
+        else queued.reject(queued.lastError);
       } catch (error) {
-        job.reject(job.lastError ?? error);
+        queued.reject(queued.lastError ?? error);
         throw error;
       } finally {
         inFlight = undefined;

@@ -4,7 +4,7 @@ import type { Device } from './device.ts';
 import type { Outcome } from './ear.ts';
 import type { Exchange, Order } from './exchange.ts';
 
-export interface Job {
+export interface QueuedOrder {
   readonly device: Device;
   readonly exchange: Exchange<unknown>;
   readonly order: Order;
@@ -18,11 +18,11 @@ export interface Job {
 }
 
 /** Rejected with the signal's reason when that fires; whoever settles it first has the say. */
-export function newJob(
-  what: Pick<Job, 'device' | 'exchange' | 'order'>,
+export function newQueuedOrder(
+  what: Pick<QueuedOrder, 'device' | 'exchange' | 'order'>,
   signal: AbortSignal,
-  { resolve, reject }: Pick<Job, 'resolve' | 'reject'>,
-): Job {
+  { resolve, reject }: Pick<QueuedOrder, 'resolve' | 'reject'>,
+): QueuedOrder {
   let isSettled = false;
   function settle(call: () => void): void {
     if (isSettled) return;
@@ -30,7 +30,7 @@ export function newJob(
     signal.removeEventListener('abort', abort);
     call();
   }
-  const job: Job = {
+  const queued: QueuedOrder = {
     ...what,
     attempts: 0,
     lastError: undefined,
@@ -38,9 +38,9 @@ export function newJob(
     reject: (error) => settle(() => reject(error)),
     isSettled: () => isSettled,
   };
-  const abort = () => job.reject(signal.reason);
+  const abort = () => queued.reject(signal.reason);
   signal.addEventListener('abort', abort, { once: true });
-  return job;
+  return queued;
 }
 
 export function errorOf(outcome: Exclude<Outcome, { kind: 'reply' }>, address: number): DriverError {
