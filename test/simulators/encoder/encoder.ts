@@ -65,6 +65,8 @@ interface Device {
   stormsLeft: number;
   writesToIgnore: number;
   withholdPuback: boolean;
+  /** Told to be silent while there was no connection: it is on the next one. */
+  isToBeSilent: boolean;
 }
 
 export function openEncoder(options: EncoderOptions): Encoder {
@@ -128,6 +130,7 @@ function assemble(options: EncoderOptions): Device {
     stormsLeft: 0,
     writesToIgnore: 0,
     withholdPuback: false,
+    isToBeSilent: false,
   };
   return device;
 }
@@ -175,6 +178,10 @@ async function serveConnection(device: Device): Promise<string> {
     if (device.stormsLeft > 0) {
       device.stormsLeft -= 1;
       transport.cut();
+    }
+    if (device.isToBeSilent) {
+      device.isToBeSilent = false;
+      transport.silence();
     }
     return await transport.closed;
   } finally {
@@ -256,7 +263,8 @@ function strike(device: Device, fault: Fault): void {
       device.transport?.cut();
       break;
     case 'silence':
-      device.transport?.silence();
+      if (device.transport) device.transport.silence();
+      else device.isToBeSilent = true;
       break;
   }
 }
