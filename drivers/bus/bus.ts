@@ -1,16 +1,16 @@
 /**
  * A bus: one port, one owner, one exchange at a time. It works from when it is open until it is disposed or the port is
  * lost, whether anybody waits for `run` or not. Whose turn it is: schedule.ts. The wire and its silences: line.ts. Whom
- * to leave alone, and how long to wait for whom: devices.ts.
+ * to leave alone, and how long to wait for whom: stations.ts.
  */
 import type { Clock, DriverLog } from '../driver.ts';
 import type { BusReport } from '../rs485.ts';
-import { openDevices } from './devices.ts';
 import { openDispatcher } from './dispatcher.ts';
 import type { Exchange, Order, Poll } from './exchange.ts';
 import { openLine } from './line.ts';
 import type { BusOptions } from './options.ts';
 import type { OpenPort } from './port.ts';
+import { openStations } from './stations.ts';
 import type { Conceal, Tap } from './tap.ts';
 import { rtuGapMs } from './wire.ts';
 
@@ -49,15 +49,15 @@ export const openBus: OpenBus = async (context, signal) => {
   const gapMs = context.gapMs ?? rtuGapMs(options);
   const { conceal = (bytes) => bytes } = context;
   const line = await openLine({ ...context, gapMs, conceal }, signal);
-  const devices = openDevices({ options, line, clock, gapMs });
-  const { work, ...dispatcher } = openDispatcher({ clock, log, line, devices });
+  const stations = openStations({ options, line, clock, gapMs });
+  const { work, ...dispatcher } = openDispatcher({ clock, log, line, stations });
   const working = work().catch((error: unknown) => {
     if (!line.gone.aborted) log.error({ err: error }, 'the bus failed, and its port is closed');
     line.lose(error instanceof Error ? error : new Error(String(error)));
   });
   return {
     ...dispatcher,
-    report: devices.report,
+    report: stations.report,
     trace: line.trace,
     async run(runSignal) {
       const ended = AbortSignal.any([runSignal, line.gone]);

@@ -1,13 +1,13 @@
 /** Takes orders and polls, and dispatches one after the other to the wire. */
 import { type Clock, DriverError, type DriverLog } from '../driver.ts';
 import { openComplaint } from './complaint.ts';
-import { watchDevice } from './device.ts';
-import type { Devices } from './devices.ts';
 import type { Exchange, Order, Poll } from './exchange.ts';
 import type { Line } from './line.ts';
 import { openBell } from './pause.ts';
 import { newQueuedOrder } from './queued-order.ts';
 import { openSchedule, type Polled } from './schedule.ts';
+import { setPolled } from './station.ts';
+import type { Stations } from './stations.ts';
 import { openTransactions } from './transactions.ts';
 
 /** `exchange` and `poll` as in bus.ts. */
@@ -22,15 +22,15 @@ export interface DispatcherOptions {
   clock: Clock;
   log: DriverLog;
   line: Line;
-  devices: Devices;
+  stations: Stations;
 }
 
-export function openDispatcher({ clock, log, line, devices }: DispatcherOptions): Dispatcher {
+export function openDispatcher({ clock, log, line, stations }: DispatcherOptions): Dispatcher {
   const schedule = openSchedule();
   const bell = openBell(clock);
   const polls = new Map<number, Polled>();
   const complain = openComplaint(log, 'a poll or an order of a driver throws');
-  const transactions = openTransactions({ clock, devices, schedule, polls, complain });
+  const transactions = openTransactions({ clock, stations, schedule, polls, complain });
 
   line.gone.addEventListener('abort', () => {
     transactions.abandon(line.gone.reason);
@@ -45,7 +45,7 @@ export function openDispatcher({ clock, log, line, devices }: DispatcherOptions)
         line.gone.throwIfAborted();
         if (exchange.line && !line.port.retune)
           throw new DriverError('INVALID_COMMAND', `${line.port.name} keeps the baud rate that it has`);
-        const queued = newQueuedOrder({ device: devices.at(exchange.address), exchange, order }, signal, {
+        const queued = newQueuedOrder({ station: stations.at(exchange.address), exchange, order }, signal, {
           resolve,
           reject(error) {
             schedule.remove(queued);
@@ -59,21 +59,21 @@ export function openDispatcher({ clock, log, line, devices }: DispatcherOptions)
     },
     poll(poll) {
       const { address } = poll;
-      const device = devices.at(address);
+      const station = stations.at(address);
       if (polls.has(address)) {
         throw new DriverError('INVALID_OPTIONS', `address ${address} is on the list twice`);
       }
-      const polled: Polled = { device, poll, dueAt: clock.monotonic() };
-      watchDevice(device, true);
+      const polled: Polled = { station, poll, dueAt: clock.monotonic() };
+      setPolled(station, true);
       polls.set(address, polled);
-      schedule.watch(polled);
+      schedule.startPoll(polled);
       bell.ring();
       return {
         [Symbol.dispose]() {
           if (polls.get(address) !== polled) return;
           polls.delete(address);
-          schedule.unwatch(polled);
-          watchDevice(device, false);
+          schedule.stopPoll(polled);
+          setPolled(station, false);
         },
       };
     },

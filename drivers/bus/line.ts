@@ -32,7 +32,10 @@ export interface Line extends AsyncDisposable {
   readonly gone: AbortSignal;
   /** Takes the port for lost. */
   lose(error: Error): void;
-  /** Resolves when the wire has been silent long enough for a request; rejects when the port is gone. */
+  /**
+   * Resolves when the wire has been silent long enough for a request, or has been so but for the fraction of a millisecond
+   * in which the request is made: `converse` waits for the rest. Rejects when the port is gone.
+   */
   silent(): Promise<void>;
   /**
    * Sends and listens; one at a time. `waitMs`: how long the device has to begin its reply. Throws LINK_LOST when the
@@ -57,6 +60,8 @@ export interface OpenLineOptions {
 
 /** Noise without end does not silence us: after the longest frame's time the request is sent into it. */
 const LONGEST_FRAME = 256;
+/** What it takes to choose whose turn it is and to make a request, with its MAC where it has one. */
+const REQUEST_MS = 0.3;
 /** UARTs keep their rate to 2 % each; what comes before this share of the request's own time cannot be its reply. */
 const EARLIEST_SHARE = 0.95;
 
@@ -69,6 +74,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
   const failed = openComplaint(log, 'a reply could not be read, and counts as a broken frame');
   const hearing = openHearing({ clock, bell, tap });
   let quietUntil = Number.NEGATIVE_INFINITY;
+  let silentAt = Number.NEGATIVE_INFINITY;
 
   function lose(error: Error): void {
     if (gone.signal.aborted) return;
@@ -83,6 +89,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
   async function converse(exchange: Exchange<unknown>, request: Uint8Array, waitMs: number) {
     gone.signal.throwIfAborted();
     const ear = openEar({ exchange, request, localEcho: options.localEcho, failed });
+    clock.holdUntil?.(silentAt);
     const sentAt = clock.monotonic();
     const tc = characterMs(tuning.line());
     port.write(request);
@@ -128,13 +135,16 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
       const latest = clock.monotonic() + LONGEST_FRAME * tc;
       for (;;) {
         gone.signal.throwIfAborted();
-        const until = Math.max(quietUntil, Math.min(hearing.at() + gapMs, latest));
+        silentAt = Math.max(quietUntil, Math.min(hearing.at() + gapMs, latest));
+        const until = clock.holdUntil ? silentAt - REQUEST_MS : silentAt;
         if (clock.monotonic() >= until) return;
         await pauseUntil(until, clock, gone.signal);
       }
     },
     converse: (exchange, request, waitMs) =>
-      tuning.during(exchange.line, () => converse(exchange, request, waitMs)),
+      exchange.line
+        ? tuning.during(exchange.line, () => converse(exchange, request, waitMs))
+        : converse(exchange, request, waitMs),
     async [Symbol.asyncDispose]() {
       lose(new Error('closed'));
       await port[Symbol.asyncDispose]();

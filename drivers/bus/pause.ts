@@ -3,11 +3,13 @@ import type { Clock } from '../driver.ts';
 
 /** Timers of Node count whole milliseconds and are late by up to so much on an idle machine. */
 const TIMER_LATENESS_MS = 0.25;
+/** What else has to be done in this process, on other buses too, waits no longer. */
+const HELD_MS = 0.25;
 
 /**
- * Waits until this time of the monotonic clock, to some 50 µs: sleeps for whole milliseconds, then turns the event loop
- * for the last one. A timer alone is early by a tenth of a millisecond or late by a whole one, which at 115200 baud is
- * a fifth of an exchange.
+ * Waits until this time of the monotonic clock, to some 50 µs: sleeps for whole milliseconds, then holds the thread for
+ * parts of the last one. A timer alone is early by a tenth of a millisecond or late by a whole one, which at 115200 baud
+ * is a fifth of an exchange; and to turn the event loop for so long costs more than an exchange does.
  */
 export async function pauseUntil(time: number, clock: Clock, signal: AbortSignal): Promise<void> {
   for (;;) {
@@ -19,6 +21,7 @@ export async function pauseUntil(time: number, clock: Clock, signal: AbortSignal
       await clock.sleep(whole, signal);
       continue;
     }
+    clock.holdUntil?.(Math.min(time, before + HELD_MS));
     await turnOfEventLoop();
     signal.throwIfAborted();
     // A clock that stands still is a test's, and only a sleeper moves it.
@@ -31,33 +34,49 @@ export function turnOfEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-const RUNG = new Error('something happened');
-
 export interface Bell {
   ring(): void;
   /** Until rung, or until so many milliseconds have passed (Infinity: only when rung). Never rejects. */
   wait(milliseconds: number): Promise<void>;
 }
 
-/** For one waiter at a time. A ring while nobody waits is nothing: look first, then wait. */
+/**
+ * For one waiter at a time. A ring while nobody waits is nothing: look first, then wait.
+ *
+ * A ring stops no timer. Nearly every exchange of a bus is rung for long before its time is over, and one timer then serves
+ * dozens of them: it ends when the first would have been too long, and only then is one set for whoever waits.
+ */
 export function openBell(clock: Clock): Bell {
-  let timer: AbortController | undefined;
+  let waiter: { until: number; wake(): void } | undefined;
+  /** When timers end, the next one last: one is set only where it ends before all others. */
+  const ends: number[] = [];
+
+  function ring(): void {
+    const rung = waiter;
+    waiter = undefined;
+    rung?.wake();
+  }
+
+  function look(): void {
+    if (!waiter) return;
+    const { until } = waiter;
+    const left = until - clock.monotonic();
+    if (left <= 0) return ring();
+    if (until === Number.POSITIVE_INFINITY || until >= (ends.at(-1) ?? Number.POSITIVE_INFINITY)) return;
+    ends.push(until);
+    void clock.sleep(left).then(() => {
+      ends.splice(ends.indexOf(until), 1);
+      look();
+    });
+  }
+
   return {
-    ring: () => timer?.abort(RUNG),
-    async wait(milliseconds) {
-      timer = new AbortController();
-      try {
-        if (milliseconds === Number.POSITIVE_INFINITY) await aborted(timer.signal);
-        else await clock.sleep(milliseconds, timer.signal);
-      } catch (error) {
-        if (error !== RUNG) throw error;
-      } finally {
-        timer = undefined;
-      }
+    ring,
+    wait(milliseconds) {
+      return new Promise((wake) => {
+        waiter = { until: clock.monotonic() + milliseconds, wake };
+        look();
+      });
     },
   };
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }

@@ -1,11 +1,11 @@
 /** An order that waits for its turn, or for another one. */
 import { DriverError } from '../driver.ts';
-import type { Device } from './device.ts';
 import type { Outcome } from './ear.ts';
 import type { Exchange, Order } from './exchange.ts';
+import type { Station } from './station.ts';
 
 export interface QueuedOrder {
-  readonly device: Device;
+  readonly station: Station;
   readonly exchange: Exchange<unknown>;
   readonly order: Order;
   /** How often it was sent, and what came of it. */
@@ -19,7 +19,7 @@ export interface QueuedOrder {
 
 /** Rejected with the signal's reason when that fires; whoever settles it first has the say. */
 export function newQueuedOrder(
-  what: Pick<QueuedOrder, 'device' | 'exchange' | 'order'>,
+  what: Pick<QueuedOrder, 'station' | 'exchange' | 'order'>,
   signal: AbortSignal,
   { resolve, reject }: Pick<QueuedOrder, 'resolve' | 'reject'>,
 ): QueuedOrder {

@@ -1,12 +1,12 @@
 /** Grants the bus: to which order or poll next. Holds what waits; knows the time only from its caller. */
 import { DriverError } from '../driver.ts';
 import { admitsOrder } from './breaker.ts';
-import type { Device } from './device.ts';
 import type { OrderClass, Poll } from './exchange.ts';
 import type { QueuedOrder } from './queued-order.ts';
+import type { Station } from './station.ts';
 
 export interface Polled {
-  readonly device: Device;
+  readonly station: Station;
   readonly poll: Poll;
   /** Monotonic. */
   dueAt: number;
@@ -24,8 +24,8 @@ export interface Schedule {
   /** One that was sent and wants to be sent again: before all others of its class. */
   again(queued: QueuedOrder): void;
   remove(queued: QueuedOrder): void;
-  watch(polled: Polled): void;
-  unwatch(polled: Polled): void;
+  startPoll(polled: Polled): void;
+  stopPoll(polled: Polled): void;
   next(now: number): Grant;
   /** Takes out all orders. */
   drain(): QueuedOrder[];
@@ -37,22 +37,22 @@ const COMMANDS_MAX = 64;
 const SETTINGS_MAX = 128;
 /** Then one poll that is due: inputs are seen also while doors are opened one after the other. */
 const COMMANDS_IN_A_ROW = 4;
-/** Probes of dead devices come once per cycle of healthy polls, or so rarely where that cycle is long. */
+/** Probes of dead stations come once per cycle of healthy polls, or so rarely where that cycle is long. */
 const PROBE_SPACING_MS = 250;
 
 export function openSchedule(): Schedule {
   const queues: Record<OrderClass, QueuedOrder[]> = { command: [], settings: [] };
-  const watched = new Set<Polled>();
-  const probes = openRation(watched);
+  const polls = new Set<Polled>();
+  const probes = openRation(polls);
   let commandsInARow = 0;
-  /** Since the last poll: settings and polls alternate, so that a scan leaves no device unread. */
+  /** Since the last poll: settings and polls alternate, so that a scan leaves no station unread. */
   let settingsHadTheirTurn = true;
 
   function duePoll(now: number): Polled | undefined {
     const mayProbe = probes.admits(now);
     let due: Polled | undefined;
-    for (const polled of watched) {
-      if (probes.dueAt(polled) > now || (polled.device.breaker.kind === 'open' && !mayProbe)) continue;
+    for (const polled of polls) {
+      if (probes.dueAt(polled) > now || (polled.station.breaker.kind === 'open' && !mayProbe)) continue;
       if (!due || probes.dueAt(polled) < probes.dueAt(due)) due = polled;
     }
     return due;
@@ -81,15 +81,15 @@ export function openSchedule(): Schedule {
           `${queue.length} ${queued.order.class} orders wait for the bus already`,
         );
       }
-      if (!admits(queued)) return offline(queued.device);
+      if (!admits(queued)) return offline(queued.station);
       queue.push(queued);
       return undefined;
     },
     again: (queued) => queues[queued.order.class].unshift(queued),
     remove: (queued) => remove(queues, queued),
-    watch: (polled) => watched.add(polled),
-    unwatch(polled) {
-      watched.delete(polled);
+    startPoll: (polled) => polls.add(polled),
+    stopPoll(polled) {
+      polls.delete(polled);
       probes.forget(polled);
     },
     next(now) {
@@ -99,15 +99,15 @@ export function openSchedule(): Schedule {
         remove(queues, queued);
         queued.reject(reason);
       }
-      const command = queues.command.find(({ device }) => device.askableAt <= now);
+      const command = queues.command.find(({ station }) => station.askableAt <= now);
       if (command && commandsInARow < COMMANDS_IN_A_ROW) return take(command);
-      const settings = queues.settings.find(({ device }) => device.askableAt <= now);
+      const settings = queues.settings.find(({ station }) => station.askableAt <= now);
       const due = duePoll(now);
       if (settings && !(due && settingsHadTheirTurn)) return take(settings);
       if (due) return ask(due, now);
       if (command) return take(command);
-      const times = [...queues.command, ...queues.settings].map(({ device, order }) =>
-        Math.min(device.askableAt, order.deadline),
+      const times = [...queues.command, ...queues.settings].map(({ station, order }) =>
+        Math.min(station.askableAt, order.deadline),
       );
       return { kind: 'idle', until: Math.min(...times, probes.nextDueAt()) };
     },
@@ -123,18 +123,18 @@ function remove(queues: Record<OrderClass, QueuedOrder[]>, queued: QueuedOrder):
 
 /** Why it is not worth sending any more. What was sent once keeps the error that says so. */
 function inVain(queued: QueuedOrder, now: number): DriverError | undefined {
-  const { device, order, lastError } = queued;
+  const { station, order, lastError } = queued;
   if (now >= order.deadline) {
     return lastError ?? new DriverError('DEADLINE_PASSED', 'the bus had no turn for it before its deadline');
   }
-  return admits(queued) ? undefined : (lastError ?? offline(device));
+  return admits(queued) ? undefined : (lastError ?? offline(station));
 }
 
-function admits({ device, order }: QueuedOrder): boolean {
-  return order.insists === true || admitsOrder(device.breaker);
+function admits({ station, order }: QueuedOrder): boolean {
+  return order.insists === true || admitsOrder(station.breaker);
 }
 
-function offline({ address }: Device): DriverError {
+function offline({ address }: Station): DriverError {
   return new DriverError(
     'DEVICE_OFFLINE',
     `device ${address} has not answered for a while; nothing was sent`,
@@ -142,15 +142,15 @@ function offline({ address }: Device): DriverError {
 }
 
 /** How often the bus looks after the dead: at most one probe in each cycle of the healthy ones. */
-function openRation(watched: ReadonlySet<Polled>) {
+function openRation(polls: ReadonlySet<Polled>) {
   const askedSinceProbe = new Set<Polled>();
   let probedAt = Number.NEGATIVE_INFINITY;
 
-  function dueAt({ device, dueAt: due }: Polled): number {
-    return Math.max(device.breaker.kind === 'open' ? device.breaker.probeAt : due, device.askableAt);
+  function dueAt({ station, dueAt: due }: Polled): number {
+    return Math.max(station.breaker.kind === 'open' ? station.breaker.probeAt : due, station.askableAt);
   }
 
-  const healthy = () => [...watched].filter(({ device }) => device.breaker.kind === 'closed');
+  const healthy = () => [...polls].filter(({ station }) => station.breaker.kind === 'closed');
   const cycleIsOver = () => healthy().every((polled) => askedSinceProbe.has(polled));
 
   return {
@@ -160,7 +160,7 @@ function openRation(watched: ReadonlySet<Polled>) {
       return now - probedAt >= PROBE_SPACING_MS && healthy().every((polled) => dueAt(polled) > now);
     },
     asked(polled: Polled, now: number): void {
-      if (polled.device.breaker.kind === 'closed') {
+      if (polled.station.breaker.kind === 'closed') {
         askedSinceProbe.add(polled);
         return;
       }
@@ -170,8 +170,8 @@ function openRation(watched: ReadonlySet<Polled>) {
     forget: (polled: Polled) => askedSinceProbe.delete(polled),
     nextDueAt(): number {
       const earliestProbe = cycleIsOver() ? Number.NEGATIVE_INFINITY : probedAt + PROBE_SPACING_MS;
-      const times = [...watched].map((polled) =>
-        polled.device.breaker.kind === 'closed' ? dueAt(polled) : Math.max(dueAt(polled), earliestProbe),
+      const times = [...polls].map((polled) =>
+        polled.station.breaker.kind === 'closed' ? dueAt(polled) : Math.max(dueAt(polled), earliestProbe),
       );
       return Math.min(...times, Number.POSITIVE_INFINITY);
     },

@@ -1,11 +1,11 @@
 /** The exchanges of orders and polls: each asks its question, and is told what became of it. */
 import { type Clock, DriverError } from '../driver.ts';
 import type { Complain } from './complaint.ts';
-import type { Devices } from './devices.ts';
 import type { Outcome } from './ear.ts';
 import type { Exchange } from './exchange.ts';
 import { errorOf, type QueuedOrder } from './queued-order.ts';
 import type { Polled, Schedule } from './schedule.ts';
+import type { Stations } from './stations.ts';
 
 export interface Transactions {
   /** Rejects when the port did not take the request. */
@@ -17,7 +17,7 @@ export interface Transactions {
 
 export interface TransactionsOptions {
   clock: Clock;
-  devices: Devices;
+  stations: Stations;
   schedule: Schedule;
   polls: ReadonlyMap<number, Polled>;
   complain: Complain;
@@ -30,7 +30,7 @@ const BROKEN_POLL_WAIT_MS = 1_000;
 
 export function openTransactions({
   clock,
-  devices,
+  stations,
   schedule,
   polls,
   complain,
@@ -52,19 +52,19 @@ export function openTransactions({
     exchange: Exchange<unknown>,
     request: Uint8Array,
   ): Promise<Outcome> {
-    const { device } = asker;
+    const { station } = asker;
     const by = 'poll' in asker ? 'poll' : 'order';
-    const { conversation, changed } = await devices.converse(device, exchange, request, by);
+    const { conversation, changed } = await stations.converse(station, exchange, request, by);
     const { outcome, turnaroundMs, endedAt } = conversation;
-    if (outcome.kind === 'busy') device.askableAt = endedAt + BUSY_WAIT_MS;
+    if (outcome.kind === 'busy') station.askableAt = endedAt + BUSY_WAIT_MS;
     if ('order' in asker) guard(() => asker.order.observe?.({ outcome: outcome.kind, turnaroundMs }));
-    if (changed) guard(() => polls.get(device.address)?.poll.alive(device.isAlive === true));
+    if (changed) guard(() => polls.get(station.address)?.poll.alive(station.isAlive === true));
     return outcome;
   }
 
   return {
     async order(queued) {
-      const { device, exchange, order } = queued;
+      const { station, exchange, order } = queued;
       let request: Uint8Array;
       try {
         request = exchange.request();
@@ -77,7 +77,7 @@ export function openTransactions({
         const outcome = await ask(queued, exchange, request);
         queued.attempts += 1;
         if (outcome.kind === 'reply') return queued.resolve(outcome.reply);
-        queued.lastError = errorOf(outcome, device.address);
+        queued.lastError = errorOf(outcome, station.address);
         const mayRepeat = outcome.kind !== 'refused' && queued.attempts < order.attempts;
         if (mayRepeat && !queued.isSettled()) schedule.again(queued);
         else queued.reject(queued.lastError);
@@ -89,7 +89,7 @@ export function openTransactions({
       }
     },
     async poll(polled) {
-      const { poll, device } = polled;
+      const { poll, station } = polled;
       const askedAt = clock.monotonic();
       polled.dueAt = askedAt + poll.everyMs;
       const question = guard(() => {
@@ -101,9 +101,9 @@ export function openTransactions({
         return;
       }
       const outcome = await ask(polled, question.exchange, question.request);
-      if (polls.get(device.address) !== polled) return;
+      if (polls.get(station.address) !== polled) return;
       const settled =
-        outcome.kind === 'reply' ? { reply: outcome.reply } : { error: errorOf(outcome, device.address) };
+        outcome.kind === 'reply' ? { reply: outcome.reply } : { error: errorOf(outcome, station.address) };
       guard(() => poll.settle(settled));
     },
     abandon(cause) {

@@ -12,7 +12,7 @@ export interface Tuning {
   /** What the port has now. */
   line(): LineSettings;
   /** Throws LINK_LOST when the port is lost by it, or cannot have others. */
-  during<Result>(line: LineSettings | undefined, work: () => Promise<Result>): Promise<Result>;
+  during<Result>(line: LineSettings, work: () => Promise<Result>): Promise<Result>;
   warnings(): string[];
 }
 
@@ -45,7 +45,6 @@ export function openTuning({ options, port, clock, lose }: TuningOptions): Tunin
   return {
     line: () => line,
     async during(other, work) {
-      if (!other) return work();
       await retune(other);
       try {
         // To those who wait with these characters the bus has been noise until now.

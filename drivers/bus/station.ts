@@ -1,0 +1,114 @@
+/** A station is one address of a bus, as the bus knows it: what it counted, what it learned, whether to leave it alone. */
+import type { BusReport, WireCounters } from '../rs485.ts';
+import { type Breaker, CLOSED, nextBreaker } from './breaker.ts';
+import { isAnswer } from './ear.ts';
+import type { Attempt } from './exchange.ts';
+import { COUNTER_OF, newCounters } from './tally.ts';
+import { answeredAfter, missed, type Turnaround, UNKNOWN_TURNAROUND } from './turnaround.ts';
+
+export interface Station {
+  readonly address: number;
+  readonly counters: WireCounters;
+  /** By operation. */
+  readonly turnarounds: Map<string, Turnaround>;
+  /** The operation it answered last. */
+  lastOperation: string | undefined;
+  /** Stays closed while nobody polls it: a scan is no proof that it is not there. */
+  breaker: Breaker;
+  isPolled: boolean;
+  /** As its poll was told; undefined until the first answer or the third miss. */
+  isAlive: boolean | undefined;
+  /** Monotonic: not before, because the late reply of a miss may still come. */
+  askableAt: number;
+  answeredAt: number | undefined;
+  polledAt: number | undefined;
+  refreshMs: number | undefined;
+}
+
+export interface Ended {
+  operation: string;
+  attempt: Attempt;
+  by: 'poll' | 'order';
+  /** Monotonic. */
+  at: number;
+  /** The longest turnaround that the options allow. */
+  longestMs: number;
+}
+
+/** Operations of one station whose turnarounds are told apart; the longest unused is forgotten. */
+const OPERATIONS_MAX = 32;
+const REFRESH_GAIN = 1 / 8;
+
+export function newStation(address: number): Station {
+  return {
+    address,
+    counters: newCounters(),
+    turnarounds: new Map(),
+    lastOperation: undefined,
+    breaker: CLOSED,
+    isPolled: false,
+    isAlive: undefined,
+    askableAt: Number.NEGATIVE_INFINITY,
+    answeredAt: undefined,
+    polledAt: undefined,
+    refreshMs: undefined,
+  };
+}
+
+/** Takes in how an exchange ended. True when the station came to life or died by it. */
+export function note(station: Station, { operation, attempt, by, at, longestMs }: Ended): boolean {
+  station.counters[COUNTER_OF[attempt.outcome]] += 1;
+  const known = turnaroundOf(station, operation);
+  const answered = isAnswer(attempt.outcome);
+  const learned = answered ? answeredAfter(known, attempt.turnaroundMs ?? 0, longestMs) : missed(known);
+  // To the end, where the youngest are; the usual one is there already.
+  if (operation !== station.lastOperation) station.turnarounds.delete(operation);
+  station.turnarounds.set(operation, learned);
+  for (const oldest of station.turnarounds.keys()) {
+    if (station.turnarounds.size <= OPERATIONS_MAX) break;
+    station.turnarounds.delete(oldest);
+  }
+  if (answered) Object.assign(station, { lastOperation: operation, answeredAt: at });
+  if (by === 'poll' && answered) refresh(station, at);
+  if (!station.isPolled) return false;
+  station.breaker = nextBreaker(
+    station.breaker,
+    answered ? { kind: 'answered' } : { kind: 'missed', by, at },
+  );
+  const before = station.isAlive;
+  if (answered) station.isAlive = true;
+  else if (station.breaker.kind === 'open') station.isAlive = false;
+  return station.isAlive !== before;
+}
+
+export function turnaroundOf(station: Station, operation: string): Turnaround {
+  return station.turnarounds.get(operation) ?? UNKNOWN_TURNAROUND;
+}
+
+function refresh(station: Station, at: number): void {
+  if (station.polledAt !== undefined) {
+    const interval = at - station.polledAt;
+    const before = station.refreshMs ?? interval;
+    station.refreshMs = before + REFRESH_GAIN * (interval - before);
+  }
+  station.polledAt = at;
+}
+
+/** For the report; `isPolled` begins and ends here, because both forget what the breaker knew. */
+export function setPolled(station: Station, isPolled: boolean): void {
+  Object.assign(station, { isPolled, breaker: CLOSED, isAlive: undefined, polledAt: undefined });
+  station.refreshMs = undefined;
+}
+
+export function reportOf(station: Station, now: number): BusReport['devices'][number] {
+  const { address, counters, isAlive, lastOperation, answeredAt, refreshMs } = station;
+  const turnaround = lastOperation === undefined ? undefined : turnaroundOf(station, lastOperation);
+  return {
+    address,
+    alive: isAlive === true,
+    turnaroundMs: turnaround && turnaround.samples > 0 ? turnaround.meanMs : null,
+    refreshMs: refreshMs ?? null,
+    heardMsAgo: answeredAt === undefined ? null : now - answeredAt,
+    counters: { ...counters },
+  };
+}
