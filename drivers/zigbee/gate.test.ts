@@ -9,14 +9,37 @@ describe('a payload', () => {
     const gate = openGate({ timeout: 5, pincodevalue: '' }, 10, manualClock());
     expect(gate.state()).toBe('waiting');
     expect(read(gate.payload)).toEqual([5, '']);
+    expect(gate.state()).toBe('made');
+    gate.leave();
     expect(gate.state()).toBe('sent');
   });
 
   it('cannot be read twice', () => {
     const gate = openGate({ timeout: 5 }, 10, manualClock());
     read(gate.payload);
-    expect(() => read(gate.payload)).toThrow('sent already');
-    expect(gate.state()).toBe('sent');
+    expect(() => read(gate.payload)).toThrow('made already');
+    expect(gate.state()).toBe('made');
+  });
+
+  it('leaves once, and not when its time was over while it waited for the port', async () => {
+    const [once, late] = [openGate({ timeout: 5 }, 10, manualClock()), manualClock()];
+    const waiting = openGate({ timeout: 5 }, 10, late);
+    read(once.payload);
+    once.leave();
+    expect(() => once.leave()).toThrow('sent already');
+    read(waiting.payload);
+    await late.advance(11);
+    expect(() => waiting.leave()).toThrow('over');
+    expect(waiting.state()).toBe('late');
+  });
+
+  it('does not leave once it is closed, and knows whether it had', () => {
+    const [one, other] = [openGate({ timeout: 5 }, 10, manualClock()), openGate({ a: 1 }, 10, manualClock())];
+    for (const { payload } of [one, other]) read(payload);
+    expect(one.close()).toBe('closed');
+    expect(() => one.leave()).toThrow('closed already');
+    other.leave();
+    expect(other.close()).toBe('sent');
   });
 
   it('cannot be read late, nor ever after', async () => {

@@ -1,11 +1,12 @@
 /**
- * The last moment before a frame leaves: the library reads the payload when it makes the bytes to send, after every queue
- * of its own. So the payload itself looks at the clock, and can be read once: nothing is sent late or twice, whatever
- * waits, repeats or holds back in between.
+ * The last moments before a frame leaves: the library reads the payload when it makes the bytes to send, and writes them
+ * when the port is free (port.ts). So the payload can be read once, and both look at the clock: nothing is sent late or
+ * twice, whatever waits, repeats or holds back in between.
  */
 import type { Clock } from '../driver.ts';
 
-export type GateState = 'waiting' | 'sent' | 'late';
+/** 'made': its bytes wait to be written. 'closed': they are not written any more. */
+export type GateState = 'waiting' | 'made' | 'sent' | 'late' | 'closed';
 
 type Fields = Record<string, unknown>;
 
@@ -13,6 +14,10 @@ export interface Gate {
   /** The payload, to be given to the library instead of the original. */
   payload: Fields | readonly Fields[];
   state(): GateState;
+  /** The bytes are written now. Throws when they may not be. */
+  leave(): void;
+  /** What is not written by now is not to be. */
+  close(): GateState;
 }
 
 /** The payload has at least one field, or one record with one; `notAfter` in monotonic milliseconds. */
@@ -22,9 +27,9 @@ export function openGate(
   { monotonic }: Pick<Clock, 'monotonic'>,
 ): Gate {
   let state: GateState = 'waiting';
-  function pass(): void {
-    if (state === 'sent') throw new Error('the frame was sent already');
-    state = monotonic() > notAfter ? 'late' : 'sent';
+  function pass(from: GateState, to: GateState): void {
+    if (state !== from && state !== 'late') throw new Error(`the frame was ${state} already`);
+    state = monotonic() > notAfter ? 'late' : to;
     if (state === 'late') throw new Error('the time of the frame is over');
   }
   const [first, ...others] = Array.isArray(payload) ? (payload as readonly Fields[]) : [payload as Fields];
@@ -35,13 +40,18 @@ export function openGate(
   Object.defineProperty(guarded, name, {
     enumerable: true,
     get() {
-      pass();
+      pass('waiting', 'made');
       return value;
     },
   });
   return {
     payload: Array.isArray(payload) ? [guarded, ...others.map((other) => hidden({ ...other }))] : guarded,
     state: () => state,
+    leave: () => pass('made', 'sent'),
+    close() {
+      if (state === 'waiting' || state === 'made') state = 'closed';
+      return state;
+    },
   };
 }
 

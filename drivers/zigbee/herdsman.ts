@@ -25,6 +25,7 @@ import { deviceOf, ieeeOf } from './device-of.ts';
 import { openGate } from './gate.ts';
 import { CLUSTER_ID } from './lock-cluster.ts';
 import { cutFrames } from './mt.ts';
+import { guardPort, type Port } from './port.ts';
 import { LOCK_CLUSTER, type Radio, type RadioEvent, type ZclReply, type ZclRequest } from './radio.ts';
 import { field, integer, text } from './values.ts';
 import { requestZdo } from './zdo.ts';
@@ -144,17 +145,7 @@ interface MtParser {
   done();
 };
 
-interface Port {
-  initialized: boolean;
-  skipBootloader(): Promise<void>;
-}
-const port = Znp.prototype as unknown as Port;
-const { skipBootloader } = port;
-// Over TCP the library asks whether the coordinator is awake before it lets itself ask, and so waits a second each time.
-port.skipBootloader = async function (this: Port) {
-  this.initialized = true;
-  await skipBootloader.call(this);
-};
+const passBy = guardPort(Znp.prototype as unknown as Port);
 
 function prepareLibrary({ mayForm, mayRestore, manufacturerCode, stateDirectory, log }: RadioOptions): void {
   permitted = { mayForm, mayRestore };
@@ -348,25 +339,27 @@ async function send(endpoint: Models.Endpoint, request: ZclRequest, clock: Clock
     zclCommand(...values: unknown[]): Promise<{ payload: unknown } | undefined>;
   };
   try {
-    const frame = await sender.zclCommand(
-      request.cluster,
-      request.command,
-      gate.payload,
-      {
-        sendPolicy: 'immediate',
-        disableRecovery: true,
-        timeout: request.timeoutMs,
-        ...(request.tsn !== undefined && { transactionSequenceNumber: request.tsn }),
-      },
-      {},
-      false,
-      request.scope === 'cluster' ? Zcl.FrameType.SPECIFIC : Zcl.FrameType.GLOBAL,
+    const frame = await passBy({ gate, actuates: request.actuates === true, clock }, () =>
+      sender.zclCommand(
+        request.cluster,
+        request.command,
+        gate.payload,
+        {
+          sendPolicy: 'immediate',
+          disableRecovery: true,
+          timeout: request.timeoutMs,
+          ...(request.tsn !== undefined && { transactionSequenceNumber: request.tsn }),
+        },
+        {},
+        false,
+        request.scope === 'cluster' ? Zcl.FrameType.SPECIFIC : Zcl.FrameType.GLOBAL,
+      ),
     );
     return frame ? { kind: 'answered', payload: frame.payload } : { kind: 'unanswered', reason: 'no answer' };
   } catch (error) {
     if (gate.state() === 'late') return { kind: 'late' };
     const code = integer(field(error, 'code'), 0, 0xff_ff);
-    if (gate.state() === 'waiting') return { kind: 'unsent', reason: reasonOf(error) };
+    if (gate.state() !== 'sent') return { kind: 'unsent', reason: reasonOf(error) };
     return confirmed(code);
   }
 }

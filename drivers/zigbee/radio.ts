@@ -44,6 +44,8 @@ export interface ZclRequest {
   /** Monotonic milliseconds. */
   notAfter: number;
   timeoutMs: number;
+  /** It moves something at a door: nothing of it may be left anywhere when its time is over (port.ts). */
+  actuates?: true;
   /** The transaction sequence number, where the caller must know it. */
   tsn?: number;
 }

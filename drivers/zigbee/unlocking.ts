@@ -74,7 +74,7 @@ function requestOf({ ieee, endpoint, relockSeconds }: UnlockingOptions, notAfter
       ? ['unlockDoor', { pincodevalue }]
       : ['unlockWithTimeout', { timeout: relockSeconds, pincodevalue }];
   const common = { ieee, endpoint, cluster: DOOR_LOCK, scope: 'cluster' as const };
-  return { ...common, command, payload, notAfter, timeoutMs: ANSWER_MS };
+  return { ...common, command, payload, notAfter, timeoutMs: ANSWER_MS, actuates: true };
 }
 
 function inputOf(reply: ZclReply): UnlockInput {

@@ -1,0 +1,126 @@
+/** Coordinators that stop reading their port: what was written to them, they carry out whenever they wake. */
+import { join } from 'node:path';
+import { describe, expect, it, vi } from 'vitest';
+import { manualClock } from '../../test/manual-clock.ts';
+import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
+import { openGate } from './gate.ts';
+import { guardPort, type Port } from './port.ts';
+import { folder, joined, LOCK, opened, simulated } from './test-gateway.ts';
+import { openWire } from './test-wire.ts';
+
+const unlock = { hwId: LOCK, relockSeconds: null };
+
+const stops: { transport: 'tcp' | 'pty'; stop(site: SimulatedGateway, on: boolean): Promise<void> }[] = [
+  {
+    transport: 'tcp',
+    stop: async ({ pid }, on) => void process.kill(pid, on ? 'SIGSTOP' : 'SIGCONT'),
+  },
+  { transport: 'pty', stop: async (site, on) => void (await site.setGateway({ reading: !on })) },
+];
+it.each(stops)(
+  'never opens a door when its coordinator wakes later, over $transport',
+  async (one) => {
+    const { transport, stop } = one;
+    const link = transport === 'pty' ? { link: join(folder(), 'adapter') } : {};
+    const site = await simulated({ transport, ...link, locks: [{ ieee: LOCK }] });
+    const gateway = await opened(site);
+    await joined(gateway, site);
+    await stop(site, true);
+    await expect(gateway.execute('unlock', unlock)).rejects.toMatchObject({
+      ...{ code: 'DEVICE_OFFLINE', message: expect.stringContaining('not sent') },
+    });
+    await stop(site, false);
+    // Written after it, and so carried out after it.
+    await expect
+      .poll(() => gateway.execute('unlock', unlock).catch(String))
+      .toEqual({ outcome: 'confirmed' });
+    expect((await site.state(LOCK)).executed).toHaveLength(1);
+  },
+  30_000,
+);
+
+it('loses a coordinator at once that does not take an unlock, with what it has not taken', async () => {
+  const site = await simulated({ locks: [{ ieee: LOCK }] });
+  const wire = await openWire(site.port);
+  const gateway = await opened(wire);
+  await joined(gateway, site);
+  // Nothing but answers to a ping.
+  wire.tamper = (frame) => (frame.type === 'SRSP' && frame.subsystem === 1 ? frame : undefined);
+  await expect(gateway.execute('unlock', unlock)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
+  expect(await gateway.ended).toMatchObject({ code: 'LINK_LOST' });
+}, 30_000);
+
+describe('a frame', () => {
+  /** A port that says what it is asked to, in order, as the library's does. */
+  function openPort(answers: (command: string) => Promise<unknown>) {
+    const written: string[] = [];
+    let last: Promise<unknown> = Promise.resolve();
+    const port: Port = {
+      initialized: true,
+      skipBootloader: () => Promise.resolve(),
+      queue: {
+        run: (write) => {
+          last = last.then(write, write);
+          return last;
+        },
+      },
+      request(_, command) {
+        return this.queue.run(() => {
+          written.push(command);
+          return answers(command);
+        });
+      },
+      close: vi.fn(() => Promise.resolve()),
+    };
+    const passBy = guardPort(port);
+    const clock = manualClock();
+    const send = (actuates: boolean) => {
+      const gate = openGate({ timeout: 1 }, 2_000, clock);
+      void { ...(gate.payload as object) };
+      const sent = passBy({ gate, actuates, clock }, () => port.request(4, 'dataRequest'));
+      return { gate, sent: sent.then(() => 'taken', String) };
+    };
+    return { port, written, clock, send };
+  }
+  const never = new Promise<never>(() => undefined);
+
+  it('that opens a door is written behind a ping, any other at once', async () => {
+    const { send, written } = openPort(() => Promise.resolve());
+    expect(await send(true).sent).toBe('taken');
+    expect(await send(false).sent).toBe('taken');
+    expect(written).toEqual(['ping', 'dataRequest', 'dataRequest']);
+  });
+
+  it('that opens a door is not written when the ping is not answered', async () => {
+    const { send, written, clock, port } = openPort(() => never);
+    const { sent, gate } = send(true);
+    await clock.advance(1_000);
+    expect([await sent, gate.state(), written]).toEqual([
+      ...['Error: the coordinator does not answer', 'made', ['ping']],
+    ]);
+    expect(port.close).not.toHaveBeenCalled();
+  });
+
+  it('that opens a door takes the connection with it when it is not taken', async () => {
+    const { send, clock, port } = openPort((command) => (command === 'ping' ? Promise.resolve() : never));
+    const { sent, gate } = send(true);
+    await vi.waitFor(() => expect(gate.state()).toBe('sent'));
+    await clock.advance(1_000);
+    expect(await sent).toContain('does not answer');
+    expect(port.close).toHaveBeenCalledOnce();
+  });
+
+  it('is not written late behind requests that wait for their answers', async () => {
+    const blocked = Promise.withResolvers<void>();
+    const { port, send, written, clock } = openPort((command) =>
+      command === 'other' ? blocked.promise : Promise.resolve(),
+    );
+    void port.request(1, 'other');
+    const { sent, gate } = send(false);
+    await clock.advance(2_001);
+    blocked.resolve();
+    expect([await sent, gate.state(), written]).toEqual([
+      ...['Error: the time of the frame is over', 'late', ['other']],
+    ]);
+  });
+});

@@ -1,0 +1,83 @@
+/**
+ * The port to the coordinator, as the library writes to it: behind all of its queues, where one request at a time waits
+ * for its answer (SRSP). What is written can sit in buffers that nobody empties, and nothing calls it back from there.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Clock } from '../driver.ts';
+import type { Gate } from './gate.ts';
+import { settles, within } from './waiting.ts';
+
+/** SYS_PING (Z-Stack Monitor and Test API, 3.8.1.2): answered by whoever reads the port. */
+const PING_SUBSYSTEM = 1;
+const PING = ['ping', { capabilities: 1 }] as const;
+const DATA_REQUEST = 'dataRequest';
+/** A coordinator answers within milliseconds, over a busy network of the building within some tenths of a second. */
+const ANSWER_MS = 1_000;
+
+/** Of the library's Znp. */
+export interface Port {
+  initialized: boolean;
+  queue: { run(write: () => Promise<unknown>): Promise<unknown> };
+  skipBootloader(): Promise<void>;
+  request(subsystem: number, command: string, ...rest: unknown[]): Promise<unknown>;
+  /** Drops what is not sent, and the connection. */
+  close(): Promise<void>;
+}
+
+/** A frame on its way. */
+export interface Passage {
+  gate: Gate;
+  /** It moves something at a door. */
+  actuates: boolean;
+  clock: Clock;
+}
+
+/** Gives back how to have frames pass: whatever `send` sends passes by `passage`. */
+export function guardPort(port: Port): <T>(passage: Passage, send: () => Promise<T>) => Promise<T> {
+  const passing = new AsyncLocalStorage<Passage>();
+  const { request, skipBootloader } = port;
+
+  port.request = async function (this: Port, subsystem, command, ...rest) {
+    const passage = passing.getStore();
+    if (!passage || command !== DATA_REQUEST) return request.call(this, subsystem, command, ...rest);
+    const write = () => request.call(leaving(this, passage.gate), subsystem, command, ...rest);
+    return passage.actuates ? actuate(this, passage, request, write) : write();
+  };
+
+  // Over TCP the library asks whether the coordinator is awake before it lets itself ask, and waits a second each time.
+  port.skipBootloader = async function (this: Port) {
+    this.initialized = true;
+    await skipBootloader.call(this);
+  };
+  return (passage, send) => passing.run(passage, send);
+}
+
+/** The port, with the gate passed when it is this request's turn to be written. */
+function leaving(port: Port, gate: Gate): Port {
+  const { queue } = port;
+  const run = (write: () => Promise<unknown>) =>
+    queue.run(() => {
+      gate.leave();
+      return write();
+    });
+  return Object.create(port, { queue: { value: { run } } });
+}
+
+/**
+ * Written only when the coordinator has just shown that it reads its port; when it does not take this frame, what is left
+ * of it on this side is dropped with the connection. Else a coordinator that wakes later could open a door late.
+ */
+async function actuate(
+  port: Port,
+  { gate, clock }: Passage,
+  request: Port['request'],
+  write: () => Promise<unknown>,
+): Promise<unknown> {
+  const silent = () => new Error('the coordinator does not answer');
+  await within(request.call(port, PING_SUBSYSTEM, ...PING), ANSWER_MS, clock, silent);
+  const taken = write();
+  if (await settles(taken, ANSWER_MS, clock)) return taken;
+  taken.catch(() => undefined);
+  if (gate.close() === 'sent') await port.close();
+  throw silent();
+}
