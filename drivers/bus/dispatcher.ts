@@ -1,8 +1,8 @@
 /** Takes orders and polls, and dispatches one after the other to the wire. */
 import { type Clock, DriverError, type DriverLog } from '../driver.ts';
-import { openComplaint } from './complaint.ts';
 import type { Exchange, Order, Poll } from './exchange.ts';
 import type { Line } from './line.ts';
+import { openLogOnce } from './log-once.ts';
 import { openBell } from './pause.ts';
 import { newQueuedOrder } from './queued-order.ts';
 import { openSchedule, type Polled } from './schedule.ts';
@@ -29,8 +29,8 @@ export function openDispatcher({ clock, log, line, stations }: DispatcherOptions
   const schedule = openSchedule();
   const bell = openBell(clock);
   const polls = new Map<number, Polled>();
-  const complain = openComplaint(log, 'a poll or an order of a driver throws');
-  const transactions = openTransactions({ clock, stations, schedule, polls, complain });
+  const logOnce = openLogOnce(log, 'a poll or an order of a driver throws');
+  const transactions = openTransactions({ clock, stations, schedule, polls, logOnce });
 
   line.gone.addEventListener('abort', () => {
     transactions.abandon(line.gone.reason);

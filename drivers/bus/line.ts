@@ -1,12 +1,12 @@
 /** A port as a wire with one owner: a request, the reply inside its own time, and the silence before the next one. */
 import { type Clock, DriverError, type DriverLog } from '../driver.ts';
-import { openComplaint } from './complaint.ts';
-import { type Ear, isAnswer, type Outcome, openEar } from './ear.ts';
 import type { Exchange } from './exchange.ts';
+import { openLogOnce } from './log-once.ts';
 import type { BusOptions } from './options.ts';
 import { openPace } from './pace.ts';
 import { type Bell, openBell, pauseUntil, turnOfEventLoop } from './pause.ts';
 import type { OpenPort, Port } from './port.ts';
+import { isAnswer, type Outcome, openReceiver, type Receiver } from './receiver.ts';
 import { type Conceal, openTap, type Tap } from './tap.ts';
 import { openTuning } from './tuning.ts';
 import { MARGIN_MS } from './turnaround.ts';
@@ -71,7 +71,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
   const gone = new AbortController();
   const bell = openBell(clock);
   const tap = openTap({ clock, characterMs: tc, conceal: context.conceal });
-  const failed = openComplaint(log, 'a reply could not be read, and counts as a broken frame');
+  const failed = openLogOnce(log, 'a reply could not be read, and counts as a broken frame');
   const hearing = openHearing({ clock, bell, tap });
   let quietUntil = Number.NEGATIVE_INFINITY;
   let silentAt = Number.NEGATIVE_INFINITY;
@@ -88,7 +88,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
 
   async function converse(exchange: Exchange<unknown>, request: Uint8Array, waitMs: number) {
     gone.signal.throwIfAborted();
-    const ear = openEar({ exchange, request, localEcho: options.localEcho, failed });
+    const receiver = openReceiver({ exchange, request, localEcho: options.localEcho, failed });
     clock.holdUntil?.(silentAt);
     const sentAt = clock.monotonic();
     const tc = characterMs(tuning.line());
@@ -97,15 +97,15 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
     const latencyMs = port.latencyMs();
     const times = timesOf({ sentAt, tc, gapMs, request, exchange, waitMs, latencyMs, options });
     const from = pace.isKept() ? times.earliest : sentAt;
-    const listening = exchange.replyLength === 0 ? undefined : hearing.listen(ear, from);
+    const listening = exchange.replyLength === 0 ? undefined : hearing.listen(receiver, from);
     await listen({
-      ...{ ear, times, tc, latencyMs, clock, bell },
+      ...{ receiver, times, tc, latencyMs, clock, bell },
       ...{ gone: gone.signal, heardAt: hearing.at },
     });
     hearing.end();
     tap.cut();
     const heardAt = hearing.at();
-    const outcome = ear.conclude();
+    const outcome = receiver.conclude();
     const endedAt = clock.monotonic();
     const answered = isAnswer(outcome.kind);
     if (!exchange.line) pace.ended({ early: listening?.early === true, answered });
@@ -114,13 +114,13 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
     const lateUntil = hadItsSay ? endedAt : times.lateUntil;
     quietUntil =
       exchange.anonymous || exchange.line ? lateUntil : endedAt + silenceAfter(answered, options, waitMs);
-    const turnaroundMs = heardAt - times.sentBy - ear.heard() * tc - latencyMs;
+    const turnaroundMs = heardAt - times.sentBy - receiver.heard() * tc - latencyMs;
     return {
       outcome,
-      turnaroundMs: answered && ear.heard() > 0 ? Math.max(0, turnaroundMs) : null,
+      turnaroundMs: answered && receiver.heard() > 0 ? Math.max(0, turnaroundMs) : null,
       ...{ sentAt, endedAt, lateUntil },
       heard: heardAt >= sentAt,
-      soundsLikeEcho: ear.soundsLikeEcho(),
+      soundsLikeEcho: receiver.soundsLikeEcho(),
     };
   }
 
@@ -153,7 +153,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
 }
 
 interface Listened {
-  readonly ear: Ear;
+  readonly receiver: Receiver;
   readonly from: number;
   /** Bytes came before that. */
   early: boolean;
@@ -169,14 +169,14 @@ function openHearing({ clock, bell, tap }: { clock: Clock; bell: Bell; tap: Tap 
       heardAt = clock.monotonic();
       tap.heard(bytes);
       const isHeard = listening !== undefined && heardAt >= listening.from;
-      if (listening && isHeard) listening.ear.hear(bytes);
+      if (listening && isHeard) listening.receiver.receive(bytes);
       else strayBytes += bytes.length;
       if (listening && !isHeard) listening.early = true;
       // Not for each byte: a reply comes in dozens of pieces.
-      if (listening?.ear.outcome()) bell.ring();
+      if (listening?.receiver.outcome()) bell.ring();
     },
-    listen(ear: Ear, from: number): Listened {
-      listening = { ear, from, early: false };
+    listen(receiver: Receiver, from: number): Listened {
+      listening = { receiver, from, early: false };
       return listening;
     },
     end(): void {
@@ -238,7 +238,7 @@ function timesOf(question: Question): Times {
 }
 
 interface Listening {
-  ear: Ear;
+  receiver: Receiver;
   times: Times;
   tc: number;
   latencyMs: number;
@@ -249,15 +249,17 @@ interface Listening {
   heardAt(): number;
 }
 
-/** Until the ear has its outcome, or the time is over; a reply that keeps coming gets the time that it takes. */
-async function listen({ ear, times, tc, latencyMs, clock, bell, gone, heardAt }: Listening): Promise<void> {
+/** Until the receiver has its outcome, or the time is over; a reply that keeps coming gets the time that it takes. */
+async function listen(listening: Listening): Promise<void> {
+  const { receiver, times, tc, latencyMs, clock, bell, gone, heardAt } = listening;
   const { replyMs } = times;
   const usualEnd = times.beginBy + replyMs;
   const latestEnd = usualEnd + replyMs + latencyMs + MARGIN_MS;
   let isLastLook = false;
-  while (!ear.outcome() && !gone.aborted) {
-    const restMs = Math.max(0, replyMs - ear.heard() * tc) + latencyMs + MARGIN_MS;
-    const endBy = ear.heard() > 0 ? Math.max(usualEnd, Math.min(latestEnd, heardAt() + restMs)) : usualEnd;
+  while (!receiver.outcome() && !gone.aborted) {
+    const restMs = Math.max(0, replyMs - receiver.heard() * tc) + latencyMs + MARGIN_MS;
+    const endBy =
+      receiver.heard() > 0 ? Math.max(usualEnd, Math.min(latestEnd, heardAt() + restMs)) : usualEnd;
     const now = clock.monotonic();
     if (now < endBy) {
       isLastLook = false;

@@ -1,7 +1,7 @@
 /** An order that waits for its turn, or for another one. */
 import { DriverError } from '../driver.ts';
-import type { Outcome } from './ear.ts';
 import type { Exchange, Order } from './exchange.ts';
+import type { Outcome } from './receiver.ts';
 import type { Station } from './station.ts';
 
 export interface QueuedOrder {

@@ -1,11 +1,11 @@
 /** All stations of one line: how long each is waited for, and what is learned from each exchange. */
 import { type Clock, DriverError } from '../driver.ts';
 import type { BusReport } from '../rs485.ts';
-import { isAnswer } from './ear.ts';
 import type { Exchange } from './exchange.ts';
 import type { Conversation, Line } from './line.ts';
 import { openLoad } from './load.ts';
 import type { BusOptions } from './options.ts';
+import { isAnswer } from './receiver.ts';
 import { isPeerGone, NO_SILENCE, nextSilence } from './silence.ts';
 import { newStation, note, reportOf, type Station, turnaroundOf } from './station.ts';
 import { shortestWaitMs, waitMs as usualWaitMs } from './turnaround.ts';

@@ -1,9 +1,9 @@
 /** The exchanges of orders and polls: each asks its question, and is told what became of it. */
 import { type Clock, DriverError } from '../driver.ts';
-import type { Complain } from './complaint.ts';
-import type { Outcome } from './ear.ts';
 import type { Exchange } from './exchange.ts';
+import type { LogOnce } from './log-once.ts';
 import { errorOf, type QueuedOrder } from './queued-order.ts';
+import type { Outcome } from './receiver.ts';
 import type { Polled, Schedule } from './schedule.ts';
 import type { Stations } from './stations.ts';
 
@@ -20,7 +20,7 @@ export interface TransactionsOptions {
   stations: Stations;
   schedule: Schedule;
   polls: ReadonlyMap<number, Polled>;
-  complain: Complain;
+  logOnce: LogOnce;
 }
 
 /** A device that is busy is asked again after so long. */
@@ -33,7 +33,7 @@ export function openTransactions({
   stations,
   schedule,
   polls,
-  complain,
+  logOnce,
 }: TransactionsOptions): Transactions {
   let inFlight: QueuedOrder | undefined;
 
@@ -42,7 +42,7 @@ export function openTransactions({
     try {
       return call();
     } catch (error) {
-      complain(error);
+      logOnce(error);
       return undefined;
     }
   }

@@ -11,8 +11,8 @@ export function isAnswer(outcome: Attempt['outcome']): boolean {
   return outcome === 'reply' || outcome === 'refused' || outcome === 'busy';
 }
 
-export interface Ear {
-  hear(bytes: Uint8Array): void;
+export interface Receiver {
+  receive(bytes: Uint8Array): void;
   /** As soon as it is settled. */
   outcome(): Outcome | undefined;
   /** When nothing more comes; a broadcast reads no bytes now. */
@@ -23,7 +23,7 @@ export interface Ear {
   soundsLikeEcho(): boolean;
 }
 
-export interface EarOptions {
+export interface ReceiverOptions {
   exchange: Exchange<unknown>;
   request: Uint8Array;
   localEcho: boolean;
@@ -34,7 +34,7 @@ export interface EarOptions {
 /** Noise that may stand before a reply without costing it, characters. */
 const NOISE_MAX = 256;
 
-export function openEar({ exchange, request, localEcho, failed }: EarOptions): Ear {
+export function openReceiver({ exchange, request, localEcho, failed }: ReceiverOptions): Receiver {
   const received = new Uint8Array(exchange.replyLength + NOISE_MAX);
   let length = 0;
   let echoLeft = localEcho ? request.length : 0;
@@ -60,7 +60,7 @@ export function openEar({ exchange, request, localEcho, failed }: EarOptions): E
   }
 
   return {
-    hear(bytes) {
+    receive(bytes) {
       if (outcome) return;
       const rest = withoutEcho(bytes);
       if (outcome || rest.length === 0) return;

@@ -1,9 +1,9 @@
 /** Defects in what a protocol hands to the bus: told once, for they show again with each frame, and never passed on. */
 import type { DriverLog } from '../driver.ts';
 
-export type Complain = (error: unknown) => void;
+export type LogOnce = (error: unknown) => void;
 
-export function openComplaint(log: DriverLog, message: string): Complain {
+export function openLogOnce(log: DriverLog, message: string): LogOnce {
   let isTold = false;
   return (error) => {
     if (!isTold) log.error({ err: error }, `${message}; told once`);
