@@ -18,6 +18,11 @@ export interface Clock {
   monotonic(): number;
   /** Resolves after `milliseconds` (at most 24 days: setTimeout fires at once beyond); rejects with the signal's reason. */
   sleep(milliseconds: number, signal?: AbortSignal): Promise<void>;
+  /**
+   * Holds this thread until that time of `monotonic`, to some microseconds; for a fraction of a millisecond, which no timer
+   * can do. A clock of a test, on which nothing passes meanwhile, has none.
+   */
+  holdUntil?(time: number): void;
 }
 
 /** Where a driver writes what an operator should read. Never a secret. */

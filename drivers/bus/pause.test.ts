@@ -33,7 +33,7 @@ describe('a pause', () => {
 });
 
 describe('a bell', () => {
-  it('wakes who waits, before the time and without one, and leaves no timer', async () => {
+  it('wakes who waits, when it is rung and when the time is over', async () => {
     const clock = manualClock();
     const bell = openBell(clock);
     bell.ring();
@@ -45,10 +45,29 @@ describe('a bell', () => {
       bell.ring();
       await clock.advance(0);
       expect(outcome()).toBe(undefined);
-      expect(clock.sleepers()).toBe(0);
     }
-    const timely = outcomeOf(bell.wait(5));
-    await clock.advance(5);
-    expect(timely()).toBe(undefined);
+    for (const milliseconds of [20, 5, 20]) {
+      const timely = outcomeOf(bell.wait(milliseconds));
+      await clock.advance(milliseconds - 1);
+      expect(timely()).toBe('pending');
+      await clock.advance(1);
+      expect(timely()).toBe(undefined);
+    }
+    expect(clock.sleepers()).toBeLessThanOrEqual(1);
+  });
+
+  it('has no timer for each who waits, however often it is rung', async () => {
+    const clock = manualClock();
+    const bell = openBell(clock);
+    for (let turn = 0; turn < 1_000; turn += 1) {
+      const outcome = outcomeOf(bell.wait(turn % 2 === 0 ? 1_000 : 50));
+      await clock.advance(0);
+      expect(clock.sleepers()).toBeLessThanOrEqual(2);
+      bell.ring();
+      await clock.advance(1);
+      expect(outcome()).toBe(undefined);
+    }
+    await clock.advance(1_000);
+    expect(clock.sleepers()).toBe(0);
   });
 });
