@@ -1,9 +1,9 @@
 /** A station is one address of a bus, as the bus knows it: what it counted, what it learned, whether to leave it alone. */
 import type { BusReport, WireCounters } from '../rs485.ts';
 import { type Breaker, CLOSED, nextBreaker } from './breaker.ts';
+import { COUNTER_OF, newCounters } from './counters.ts';
 import type { Attempt } from './exchange.ts';
 import { isAnswer } from './receiver.ts';
-import { COUNTER_OF, newCounters } from './tally.ts';
 import { answeredAfter, missed, type Turnaround, UNKNOWN_TURNAROUND } from './turnaround.ts';
 
 export interface Station {

@@ -12,7 +12,6 @@ import type { z } from 'zod';
 import { type Bus, openBus } from '../bus/bus.ts';
 import { openPort } from '../bus/open-port.ts';
 import type { OpenPort } from '../bus/port.ts';
-import { keepReporting, type ReportingOptions } from '../bus/reporting.ts';
 import { openTidings, type Tidings } from '../bus/tidings.ts';
 import { tuned } from '../bus/tuning.ts';
 import { characterMs } from '../bus/wire.ts';
@@ -25,6 +24,7 @@ import {
   type OpenDriver,
   type Plain,
 } from '../driver.ts';
+import { keepReporting, type ReportingOptions } from '../rs485/reporting.ts';
 import { probe, pulse, trace, watch } from '../rs485.ts';
 import { rs485Apply } from '../settings.ts';
 import { openFeed } from './feed.ts';

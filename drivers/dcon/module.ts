@@ -1,9 +1,9 @@
 /** One module of the bus: what is configured, watched or commanded comes in here. */
 import type { Bus } from '../bus/bus.ts';
-import { openInTurn } from '../bus/in-turn.ts';
 import { openBell } from '../bus/pause.ts';
 import type { Tiding } from '../bus/tidings.ts';
 import { type DriverContext, DriverError } from '../driver.ts';
+import { openMutex } from '../rs485/mutex.ts';
 import type { Pulse, Pulsed } from '../rs485.ts';
 import type { Rs485Apply } from '../settings.ts';
 import type { Framing } from './frame.ts';
@@ -129,7 +129,7 @@ function openWorks({ address, hwId, talk, watchdogMs, context, tiding }: ModuleO
     pulses,
     inputs,
     talk,
-    inTurn: openInTurn(),
+    mutex: openMutex(),
     bell: openBell(clock),
     watchdogMs,
     clock,

@@ -32,7 +32,7 @@ export async function keepOutputs(works: Works, signal: AbortSignal): Promise<ne
       continue;
     }
     try {
-      await works.inTurn(() => work(signal), signal);
+      await works.mutex(() => work(signal), signal);
       failures = [];
     } catch (error) {
       signal.throwIfAborted();
@@ -104,7 +104,7 @@ export async function pulseOutput(
   signal: AbortSignal,
 ): Promise<Pulsed> {
   const { state, pulses, clock, bell } = works;
-  return await works.inTurn(async () => {
+  return await works.mutex(async () => {
     // A command may find a module that is back before the next poll does.
     if (state.stage.kind !== 'ready') await broughtUp(works, signal);
     const type = pulsable(works, relay);
@@ -150,7 +150,7 @@ function pulsable({ state }: Works, relay: number): ModuleType {
 export async function closeOutputs(works: Works, signal: AbortSignal): Promise<void> {
   const type = works.state.known?.type;
   works.pulses.drop(ALL);
-  if (type && strayOutputs(works) !== 0) await works.inTurn(() => switchedOff(works, type, signal), signal);
+  if (type && strayOutputs(works) !== 0) await works.mutex(() => switchedOff(works, type, signal), signal);
 }
 
 /** The link is gone with the outputs on: nobody can be told but the log. */

@@ -1,8 +1,8 @@
 /** Asks addresses who is there (drivers/rs485.ts `probe`). */
 import type { Bus } from '../bus/bus.ts';
 import type { Order } from '../bus/exchange.ts';
-import { openTally } from '../bus/tally.ts';
 import { type Clock, DriverError } from '../driver.ts';
+import { openTally } from '../rs485/tally.ts';
 import type { Probe, Probed } from '../rs485.ts';
 import type { Framing } from './frame.ts';
 import { firmwareVersion, moduleName, type Question } from './messages.ts';

@@ -1,7 +1,8 @@
 /** What is known of one module, and what its parts share: polling.ts reads it, outputs.ts switches it. */
-import type { InTurn } from '../bus/in-turn.ts';
+
 import type { Bell } from '../bus/pause.ts';
 import type { Clock, DriverLog } from '../driver.ts';
+import type { Mutex } from '../rs485/mutex.ts';
 import type { Rs485Settings } from '../settings.ts';
 import type { Inputs } from './inputs.ts';
 import type { Pins } from './messages.ts';
@@ -39,7 +40,7 @@ export interface Works {
   readonly inputs: Inputs;
   readonly talk: Talk;
   /** What is switched and read back is not mixed with what another command does. */
-  readonly inTurn: InTurn;
+  readonly mutex: Mutex;
   /** Rung when there is something to switch, or to bring up. */
   readonly bell: Bell;
   readonly watchdogMs: number;

@@ -11,7 +11,6 @@ import { z } from 'zod';
 import { type Bus, openBus } from '../bus/bus.ts';
 import { openPort } from '../bus/open-port.ts';
 import type { OpenPort } from '../bus/port.ts';
-import { keepReporting } from '../bus/reporting.ts';
 import { openTidings, type Tidings } from '../bus/tidings.ts';
 import { tuned } from '../bus/tuning.ts';
 import {
@@ -23,6 +22,7 @@ import {
   type OpenDriver,
   type Plain,
 } from '../driver.ts';
+import { keepReporting } from '../rs485/reporting.ts';
 import { probe, pulse, trace, watch } from '../rs485.ts';
 import { type Rs485Report, rs485Apply } from '../settings.ts';
 import { applySettings } from './apply.ts';

@@ -1,8 +1,7 @@
 /** Asks addresses who is there, and how well it can be heard. */
 import type { Bus } from '../bus/bus.ts';
-import type { Exchange, Order } from '../bus/exchange.ts';
-import { openTally } from '../bus/tally.ts';
 import { DriverError } from '../driver.ts';
+import { openProber, type Prober, SILENT_ATTEMPTS } from '../rs485/prober.ts';
 import type { Probe, Probed } from '../rs485.ts';
 import { exchangeOf } from './device.ts';
 import { readIdentification } from './exchanges.ts';
@@ -13,8 +12,6 @@ import { EMPTY_IMAGE, readsOf, textAt, withRead } from './registers.ts';
 type Result = Probed['results'][number];
 type Identity = NonNullable<Result['identity']>;
 
-/** One that never answers holds up the others as long as its turnaround may be. */
-const SILENT_ATTEMPTS = 2;
 /** Objects of the basic identification: vendor, product code, revision (application protocol 1.1b3, 6.21). */
 const PRODUCT_CODE = 1;
 const REVISION = 2;
@@ -36,30 +33,30 @@ export async function probeAddresses({ addresses, repeats }: Probe, options: Pro
 
 async function probeAddress(address: number, repeats: number, options: ProbeOptions): Promise<Result> {
   const profile = options.profileAt(address);
-  const ears = openEars(options);
+  const prober = openProber({ ...options, insists: true });
   const [span] = readsOf(profile.identity.hwId ? identitySpans(profile) : pollSpans(profile));
   if (!span) throw new DriverError('INVALID_OPTIONS', `profile ${profile.name} has nothing to read`);
   for (let asked = 0; asked < repeats; asked += 1) {
-    if (!ears.hasHeard() && asked >= SILENT_ATTEMPTS) break;
-    await ears.ask(exchangeOf(address, span));
+    if (!prober.hasHeard() && asked >= SILENT_ATTEMPTS) break;
+    await prober.ask(exchangeOf(address, span));
   }
-  const identity = ears.hasAnswered() ? await identify(profile, address, ears, options) : null;
-  return { address, counters: ears.counters, turnaroundMs: ears.turnaround(), identity };
+  const identity = prober.hasAnswered() ? await identify(profile, address, prober, options) : null;
+  return { address, counters: prober.counters, turnaroundMs: prober.turnaround(), identity };
 }
 
 /** By the profile; else by what the standard has; a product that tells nothing of itself is known by its place. */
 async function identify(
   profile: Profile,
   address: number,
-  ears: Ears,
+  prober: Prober,
   { linkId }: ProbeOptions,
 ): Promise<Identity | null> {
   const byPlace = `${linkId}-${address}`;
   const { hwId, type, platformVersion } = profile.identity;
   let image = EMPTY_IMAGE;
   for (const span of readsOf([...identitySpans(profile), ...(hwId ? [] : pollSpans(profile))])) {
-    const values = await ears.ask(exchangeOf(address, span));
-    if (!values) return standard(address, byPlace, ears);
+    const values = await prober.ask(exchangeOf(address, span));
+    if (!values) return standard(address, byPlace, prober);
     image = withRead(image, span, values);
   }
   const text = (label: typeof hwId) => (label && textAt(image, label)) || null;
@@ -71,44 +68,9 @@ async function identify(
   };
 }
 
-async function standard(address: number, hwId: string, ears: Ears): Promise<Identity | null> {
-  const told = await ears.ask(readIdentification(address, 0));
+async function standard(address: number, hwId: string, prober: Prober): Promise<Identity | null> {
+  const told = await prober.ask(readIdentification(address, 0));
   if (!told) return null;
   const text = (object: number) => told.objects.get(object)?.slice(0, TEXT_MAX) ?? null;
   return { hwId, type: text(PRODUCT_CODE), version: text(REVISION), profile: null };
 }
-
-type Ears = ReturnType<typeof openEars>;
-
-/** Asks, and counts what comes of it. */
-function openEars({ bus, deadline, signal }: ProbeOptions) {
-  const tally = openTally();
-  // The device, and not the queue of the bus.
-  let isBusy = false;
-  const order: Order = {
-    class: 'settings',
-    ...{ deadline, attempts: 1, insists: true },
-    observe(observation) {
-      isBusy = observation.outcome === 'busy';
-      tally.observe(observation);
-    },
-  };
-  return {
-    ...tally,
-    /** undefined: no reply, or not the one that was asked for. */
-    async ask<Reply>(exchange: Exchange<Reply>): Promise<Reply | undefined> {
-      isBusy = false;
-      try {
-        return await bus.exchange(exchange, order, signal);
-      } catch (error) {
-        signal.throwIfAborted();
-        const isAnswer = error instanceof DriverError && (isBusy || SILENCE.includes(error.code));
-        if (!isAnswer) throw error;
-        return undefined;
-      }
-    },
-  };
-}
-
-/** What says something of the device rather than of the bus. */
-const SILENCE: readonly DriverError['code'][] = ['NO_REPLY', 'BAD_REPLY', 'REFUSED', 'DEVICE_OFFLINE'];

@@ -4,8 +4,8 @@
  */
 import type { Bus } from '../bus/bus.ts';
 import type { Exchange } from '../bus/exchange.ts';
-import { type InTurn, openInTurn } from '../bus/in-turn.ts';
 import { type Clock, DriverError, type DriverErrorCode, type DriverLog } from '../driver.ts';
+import { type Mutex, openMutex } from '../rs485/mutex.ts';
 import type { Pulse, Pulsed } from '../rs485.ts';
 import { type Device, exchangeOf } from './device.ts';
 import { write } from './exchanges.ts';
@@ -44,8 +44,8 @@ interface Attempt {
 export function openPulses(options: PulsesOptions): Fire {
   const { device, clock, live } = options;
   const { profile } = device;
-  const inTurn = openInTurn();
-  const way = wayOf(options, inTurn);
+  const mutex = openMutex();
+  const way = wayOf(options, mutex);
   return async ({ relay, milliseconds }, deadline, signal) => {
     const relays = profile.outputs?.count ?? 0;
     if (!way || relay >= relays)
@@ -58,7 +58,7 @@ export function openPulses(options: PulsesOptions): Fire {
         'INVALID_COMMAND',
         `${profile.product} closes a relay for ${longestPulseMs(profile)} ms at most`,
       );
-    return inTurn(async () => {
+    return mutex(async () => {
       if (!device.connected())
         throw new DriverError('DEVICE_OFFLINE', 'the device does not answer; nothing was sent');
       // Never shorter than a pulse under way, as another caller was promised.
@@ -74,14 +74,14 @@ export function openPulses(options: PulsesOptions): Fire {
   };
 }
 
-function wayOf(options: PulsesOptions, inTurn: InTurn) {
+function wayOf(options: PulsesOptions, mutex: Mutex) {
   switch (options.device.profile.pulse?.way) {
     case 'block':
       return byBlock(options);
     case 'flash':
       return byFlash(options);
     case 'switched':
-      return bySwitching(options, inTurn);
+      return bySwitching(options, mutex);
     default:
       return undefined;
   }
@@ -156,7 +156,7 @@ function byFlash({ device, bus, clock, live }: PulsesOptions) {
 }
 
 /** The gateway opens the relay again; the watchdog of the device does when the gateway is dead (safety.ts). */
-function bySwitching({ device, bus, clock, log, live, closing }: PulsesOptions, inTurn: InTurn) {
+function bySwitching({ device, bus, clock, log, live, closing }: PulsesOptions, mutex: Mutex) {
   const { unit, profile } = device;
   const { outputs, pulse } = profile;
   if (pulse?.way !== 'switched' || !outputs) return undefined;
@@ -180,7 +180,7 @@ function bySwitching({ device, bus, clock, log, live, closing }: PulsesOptions, 
     for (let isOpen = false; !isOpen; ) {
       const left = (live.endsAt(relay) ?? 0) - clock.monotonic();
       await clock.sleep(left > 0 ? left : 0, closing);
-      isOpen = await inTurn(() => open(relay), closing).catch((error: unknown) => {
+      isOpen = await mutex(() => open(relay), closing).catch((error: unknown) => {
         closing.throwIfAborted();
         log.warn(
           { address: unit, relay, err: String(error) },

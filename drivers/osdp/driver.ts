@@ -6,7 +6,6 @@ import { z } from 'zod';
 import { type Bus, openBus } from '../bus/bus.ts';
 import { openPort } from '../bus/open-port.ts';
 import type { OpenPort } from '../bus/port.ts';
-import { keepReporting } from '../bus/reporting.ts';
 import { openTidings, type Tidings } from '../bus/tidings.ts';
 import { tuned } from '../bus/tuning.ts';
 import { characterMs } from '../bus/wire.ts';
@@ -20,6 +19,7 @@ import {
   type Plain,
 } from '../driver.ts';
 import { abortFile, readdress, sendFile } from '../osdp.ts';
+import { keepReporting } from '../rs485/reporting.ts';
 import { type Probe, type Pulse, pair, probe, pulse, trace, watch } from '../rs485.ts';
 import { type Rs485Report, rs485Apply } from '../settings.ts';
 import { applySettings } from './apply.ts';

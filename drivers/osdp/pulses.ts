@@ -2,8 +2,9 @@
  * Closes a relay for a time, at most once: OUT with code 5, which the device times by itself (6.10). The session keeps it
  * from being done twice; where that is lost, what the device shows in the next one may tell what became of it.
  */
-import { openInTurn } from '../bus/in-turn.ts';
+
 import { type Clock, DriverError } from '../driver.ts';
+import { openMutex } from '../rs485/mutex.ts';
 import type { Pulse, Pulsed } from '../rs485.ts';
 import type { Rs485Report } from '../settings.ts';
 import type { Device } from './device.ts';
@@ -28,7 +29,7 @@ const LOOK_MS = 1_000;
 
 export function openPulses(device: () => Device, clock: Clock): Pulses {
   const ends = new Map<number, number>();
-  const inTurn = openInTurn();
+  const mutex = openMutex();
   let last: number | undefined;
 
   const leftOf = (relay: number) => Math.max(0, (ends.get(relay) ?? 0) - clock.monotonic());
@@ -71,7 +72,7 @@ export function openPulses(device: () => Device, clock: Clock): Pulses {
 
   return {
     fire: ({ relay, milliseconds }, deadline, signal) =>
-      inTurn(async () => {
+      mutex(async () => {
         const relays = device().state.outputCount() ?? 0;
         if (relay >= relays)
           throw new DriverError('INVALID_COMMAND', `the device has ${relays} outputs, and no output${relay}`);

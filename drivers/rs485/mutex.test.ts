@@ -1,18 +1,18 @@
 /** Commands of one device, one after the other. */
 import { expect, it } from 'vitest';
-import { openInTurn } from './in-turn.ts';
-import { forever, outcomeOf } from './test-bus.ts';
+import { forever, outcomeOf } from '../bus/test-bus.ts';
+import { openMutex } from './mutex.ts';
 
 it('lets one begin when the one before has ended, however it ended', async () => {
-  const inTurn = openInTurn();
+  const mutex = openMutex();
   const first = Promise.withResolvers<string>();
   const begun: string[] = [];
   const work = (name: string, until: Promise<string>) => () => {
     begun.push(name);
     return until;
   };
-  const one = outcomeOf(inTurn(work('one', first.promise), forever));
-  const two = inTurn(work('two', Promise.resolve('done')), forever);
+  const one = outcomeOf(mutex(work('one', first.promise), forever));
+  const two = mutex(work('two', Promise.resolve('done')), forever);
   await new Promise(setImmediate);
   expect(begun).toEqual(['one']);
   first.reject(new Error('broken'));
@@ -21,28 +21,28 @@ it('lets one begin when the one before has ended, however it ended', async () =>
 });
 
 it('tells a command at once that its time is over, and never begins it', async () => {
-  const inTurn = openInTurn();
+  const mutex = openMutex();
   const first = Promise.withResolvers<void>();
   const stop = new AbortController();
-  void inTurn(() => first.promise, forever);
+  void mutex(() => first.promise, forever);
   let isBegun = false;
-  const late = inTurn(async () => {
+  const late = mutex(async () => {
     isBegun = true;
   }, stop.signal);
   stop.abort();
   await expect(late).rejects.toMatchObject({ code: 'DEADLINE_PASSED' });
-  const next = outcomeOf(inTurn(async () => 'next', forever));
+  const next = outcomeOf(mutex(async () => 'next', forever));
   await new Promise(setImmediate);
   expect(next()).toBe('pending');
   first.resolve();
   await expect.poll(next).toBe('next');
   expect(isBegun).toBe(false);
-  await expect(inTurn(async () => 1, stop.signal)).rejects.toMatchObject({ code: 'DEADLINE_PASSED' });
+  await expect(mutex(async () => 1, stop.signal)).rejects.toMatchObject({ code: 'DEADLINE_PASSED' });
 });
 
 it('lets no more wait than people can want', async () => {
-  const inTurn = openInTurn();
+  const mutex = openMutex();
   const hung = new Promise<never>(() => {});
-  for (let command = 0; command < 8; command += 1) void inTurn(() => hung, forever);
-  await expect(inTurn(() => hung, forever)).rejects.toMatchObject({ code: 'BUSY' });
+  for (let command = 0; command < 8; command += 1) void mutex(() => hung, forever);
+  await expect(mutex(() => hung, forever)).rejects.toMatchObject({ code: 'BUSY' });
 });

@@ -1,6 +1,7 @@
 /** What a bus and its devices are told of to the daemon though nothing changed: how the wire does, and who is there. */
+
+import type { Bus } from '../bus/bus.ts';
 import type { DriverContext } from '../driver.ts';
-import type { Bus } from './bus.ts';
 
 /** The first comes once devices have had time to answer. `reportAge` and `replyAge` of the interface rest on it. */
 const BUS_EVERY_MS = 1_000;

@@ -1,13 +1,13 @@
-/** One after the other: what is written to a device and read back is not mixed with what another command does to it. */
+/** A mutex: what is written to a device and read back is not mixed with what another command does to it. */
 import { DriverError } from '../driver.ts';
 
 /** Commands that may wait for one device; more come from something that has gone wrong. */
 const WAITING_MAX = 8;
 
 /** Rejects with BUSY and DEADLINE_PASSED, when `work` was not begun: the signal may fire while others have their turn. */
-export type InTurn = <Result>(work: () => Promise<Result>, signal: AbortSignal) => Promise<Result>;
+export type Mutex = <Result>(work: () => Promise<Result>, signal: AbortSignal) => Promise<Result>;
 
-export function openInTurn(): InTurn {
+export function openMutex(): Mutex {
   let last: Promise<void> = Promise.resolve();
   let waiting = 0;
   return async (work, signal) => {

@@ -1,23 +1,8 @@
-/** What became of exchanges, counted as reports and probes tell it. */
+/** What became of the exchanges of one probe. */
+import { COUNTER_OF, newCounters } from '../bus/counters.ts';
+import type { Attempt } from '../bus/exchange.ts';
 import type { Probed, WireCounters } from '../rs485.ts';
-import type { Attempt } from './exchange.ts';
 
-export const COUNTER_OF = {
-  reply: 'replies',
-  refused: 'refusals',
-  busy: 'refusals',
-  timeout: 'timeouts',
-  crc: 'crc',
-  framing: 'framing',
-  foreign: 'collisions',
-  collision: 'collisions',
-} as const satisfies Record<Attempt['outcome'], keyof WireCounters>;
-
-export function newCounters(): WireCounters {
-  return { replies: 0, timeouts: 0, crc: 0, framing: 0, refusals: 0, collisions: 0 };
-}
-
-/** Of the exchanges of one probe. */
 export interface Tally {
   readonly counters: WireCounters;
   /** For the orders of the probe (exchange.ts). */
