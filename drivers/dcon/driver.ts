@@ -12,7 +12,6 @@ import type { z } from 'zod';
 import { type Bus, openBus } from '../bus/bus.ts';
 import { openPort } from '../bus/open-port.ts';
 import type { OpenPort } from '../bus/port.ts';
-import { openTidings, type Tidings } from '../bus/tidings.ts';
 import { tuned } from '../bus/tuning.ts';
 import { characterMs } from '../bus/wire.ts';
 import {
@@ -24,6 +23,7 @@ import {
   type OpenDriver,
   type Plain,
 } from '../driver.ts';
+import { type EventQueue, openEventQueue } from '../rs485/event-queue.ts';
 import { keepReporting, type ReportingOptions } from '../rs485/reporting.ts';
 import { probe, pulse, trace, watch } from '../rs485.ts';
 import { rs485Apply } from '../settings.ts';
@@ -56,8 +56,8 @@ export async function openDconOn(
   // A carriage return ends a frame; the module needs no silence, only time to let go of the wire.
   const gapMs = characterMs(options);
   const bus = await openBus({ options, openPort: port, clock, log, gapMs }, signal);
-  const tidings = openTidings({ emit: context.emit, clock, log });
-  const link: Link = { bus, options, context, tidings };
+  const events = openEventQueue({ emit: context.emit, clock, log });
+  const link: Link = { bus, options, context, events };
   const roster = openRoster(
     options.devices.map(({ address }) => address),
     (address) => moduleOf(link, address),
@@ -73,10 +73,10 @@ interface Link {
   bus: Bus;
   options: DconOptions;
   context: DriverContext;
-  tidings: Tidings;
+  events: EventQueue;
 }
 
-function moduleOf({ bus, options, context, tidings }: Link, address: number): Module {
+function moduleOf({ bus, options, context, events }: Link, address: number): Module {
   return openModule({
     address,
     hwId: hwIdOf(context, address),
@@ -86,7 +86,7 @@ function moduleOf({ bus, options, context, tidings }: Link, address: number): Mo
     pollEveryMs: options.pollEveryMs,
     watchdogMs: options.hostWatchdogMs,
     context,
-    tiding: tidings.tell,
+    tellEvent: events.add,
   });
 }
 
@@ -95,7 +95,7 @@ function hwIdOf({ linkId }: DriverContext, address: number): string {
 }
 
 async function run(link: Link, roster: Roster, signal: AbortSignal): Promise<never> {
-  const { bus, context, tidings } = link;
+  const { bus, context, events } = link;
   // The bus works on while the pulses are ended.
   const stop = new AbortController();
   const ended = new AbortController();
@@ -110,7 +110,7 @@ async function run(link: Link, roster: Roster, signal: AbortSignal): Promise<nev
   };
   const parts = [
     ...[busRun, roster.run(working), feed(link, roster, working)],
-    ...[tidings.run(working), keepReporting(reporting, working)],
+    ...[events.run(working), keepReporting(reporting, working)],
   ];
   try {
     return await Promise.race(parts);

@@ -1,6 +1,7 @@
 /** Activations of inputs: counted from readings, and from the module's latch for those shorter than a poll. */
-import type { Tiding } from '../bus/tidings.ts';
+
 import type { Clock } from '../driver.ts';
+import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { INPUT_PINS, type IoPins } from '../settings.ts';
 
 type InputPin = (typeof INPUT_PINS)[number];
@@ -24,7 +25,7 @@ export interface InputsOptions {
   clock: Clock;
   /** Pins not in use tell nothing. */
   inUse(): Partial<IoPins>;
-  tell(tiding: Tiding): void;
+  tell(event: DeviceEvent): void;
 }
 
 export function openInputs({ hwId, clock, inUse, tell }: InputsOptions): Inputs {

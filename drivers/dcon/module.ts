@@ -1,8 +1,8 @@
 /** One module of the bus: what is configured, watched or commanded comes in here. */
 import type { Bus } from '../bus/bus.ts';
 import { openBell } from '../bus/pause.ts';
-import type { Tiding } from '../bus/tidings.ts';
 import { type DriverContext, DriverError } from '../driver.ts';
+import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { openMutex } from '../rs485/mutex.ts';
 import type { Pulse, Pulsed } from '../rs485.ts';
 import type { Rs485Apply } from '../settings.ts';
@@ -25,7 +25,7 @@ export interface ModuleOptions {
   pollEveryMs: number;
   watchdogMs: number;
   context: DriverContext;
-  tiding(tiding: Tiding): void;
+  tellEvent(event: DeviceEvent): void;
 }
 
 export interface Module {
@@ -89,7 +89,7 @@ export function openModule(options: ModuleOptions): Module {
   };
 }
 
-function openWorks({ address, hwId, talk, watchdogMs, context, tiding }: ModuleOptions): {
+function openWorks({ address, hwId, talk, watchdogMs, context, tellEvent }: ModuleOptions): {
   works: Works;
   report: () => void;
 } {
@@ -106,7 +106,7 @@ function openWorks({ address, hwId, talk, watchdogMs, context, tiding }: ModuleO
     unsafeSince: clock.monotonic(),
   };
   const inUse = () => state.applied?.settings.ioPins ?? {};
-  const inputs = openInputs({ hwId, clock, inUse, tell: tiding });
+  const inputs = openInputs({ hwId, clock, inUse, tell: tellEvent });
   const pulses = openPulses();
   let reported = '';
   const current = () => {

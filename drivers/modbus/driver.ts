@@ -11,7 +11,6 @@ import { z } from 'zod';
 import { type Bus, openBus } from '../bus/bus.ts';
 import { openPort } from '../bus/open-port.ts';
 import type { OpenPort } from '../bus/port.ts';
-import { openTidings, type Tidings } from '../bus/tidings.ts';
 import { tuned } from '../bus/tuning.ts';
 import {
   type Driver,
@@ -22,6 +21,7 @@ import {
   type OpenDriver,
   type Plain,
 } from '../driver.ts';
+import { type EventQueue, openEventQueue } from '../rs485/event-queue.ts';
 import { keepReporting } from '../rs485/reporting.ts';
 import { probe, pulse, trace, watch } from '../rs485.ts';
 import { type Rs485Report, rs485Apply } from '../settings.ts';
@@ -54,18 +54,18 @@ export function openModbusOn(openPort: OpenPort): OpenDriver {
     const { clock, log, linkId, report } = context;
     await using opening = new AsyncDisposableStack();
     const bus = opening.use(await openBus({ options, openPort, clock, log }, signal));
-    const tidings = openTidings({ emit: context.emit, clock, log });
+    const events = openEventQueue({ emit: context.emit, clock, log });
     const { pollEveryMs: everyMs } = options;
     // Plain, but for optional keys in its type.
     const tell = (state: Rs485Report) => report({ subject: `device:${state.hwId}`, state: state as Plain });
     const common = { linkId, clock, log, bus, everyMs, profileAt };
     const fleet = opening.use(
-      openFleet({ ...common, tell, tiding: tidings.tell, configured: [...profiles.keys()] }),
+      openFleet({ ...common, tell, tellEvent: events.add, configured: [...profiles.keys()] }),
     );
     const commands = commandsOf({ linkId, bus, profileAt, fleet });
     const opened = opening.move();
     return {
-      run: (runSignal) => work({ bus, tidings, fleet, context }, runSignal),
+      run: (runSignal) => work({ bus, events, fleet, context }, runSignal),
       execute(command, commandSignal) {
         const execute = commands[command.kind];
         if (!execute)
@@ -113,17 +113,17 @@ function commandsOf({ linkId, bus, profileAt, fleet }: CommandsOptions): Record<
 
 interface WorkOptions {
   bus: Bus;
-  tidings: Tidings;
+  events: EventQueue;
   fleet: ReturnType<typeof openFleet>;
   context: DriverContext;
 }
 
 /** Until the bus is lost or the signal fires, whichever of the three tells it first. */
-async function work({ bus, tidings, fleet, context }: WorkOptions, signal: AbortSignal): Promise<never> {
+async function work({ bus, events, fleet, context }: WorkOptions, signal: AbortSignal): Promise<never> {
   const ended = new AbortController();
   const both = AbortSignal.any([signal, ended.signal]);
   const reporting = { bus, context, warnings: fleet.warnings, repeat: fleet.report };
-  const parts = [bus.run(both), tidings.run(both), keepReporting(reporting, both)];
+  const parts = [bus.run(both), events.run(both), keepReporting(reporting, both)];
   try {
     return await Promise.race(parts);
   } finally {

@@ -1,7 +1,7 @@
 /** The devices of a bus that are polled: those of the options, and those the daemon watches. */
 import type { Bus } from '../bus/bus.ts';
-import type { Tiding } from '../bus/tidings.ts';
 import { type Clock, DriverError, type DriverLog } from '../driver.ts';
+import type { DeviceEvent } from '../rs485/event-queue.ts';
 import type { Watch } from '../rs485.ts';
 import type { Rs485Report } from '../settings.ts';
 import { type Device, openDevice } from './device.ts';
@@ -20,7 +20,7 @@ export interface FleetOptions {
   configured: readonly number[];
   profileAt(unit: number): Profile;
   tell(report: Rs485Report): void;
-  tiding(tiding: Tiding): void;
+  tellEvent(event: DeviceEvent): void;
 }
 
 interface Member {

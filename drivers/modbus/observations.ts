@@ -1,7 +1,7 @@
 /** What follows from the readings of one device, one after the other: activations, alarms, and that it has changed. */
 
-import type { Tiding } from '../bus/tidings.ts';
 import type { Clock } from '../driver.ts';
+import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { INPUT_PINS, type Rs485Report, type Rs485Settings } from '../settings.ts';
 import type { Profile } from './profile-shape.ts';
 import { bitsAt, type Image, numberAt } from './registers.ts';
@@ -28,10 +28,10 @@ interface Readings {
 export interface ObservationsOptions {
   profile: Profile;
   clock: Clock;
-  tiding(tiding: Tiding): void;
+  tellEvent(event: DeviceEvent): void;
 }
 
-export function openObservations({ profile, clock, tiding }: ObservationsOptions): Observations {
+export function openObservations({ profile, clock, tellEvent }: ObservationsOptions): Observations {
   let last: Readings | undefined;
   let edges: NonNullable<Rs485Report['edges']> = {};
 
@@ -45,7 +45,7 @@ export function openObservations({ profile, clock, tiding }: ObservationsOptions
       if (settings?.ioPins[input] === false) continue;
       const total = (edges[input]?.total ?? 0) + activations;
       edges = { ...edges, [input]: { total, at: clock.now() } };
-      tiding({ kind: 'input', hwId, input, activations, total });
+      tellEvent({ kind: 'input', hwId, input, activations, total });
     }
   }
 
@@ -61,7 +61,7 @@ export function openObservations({ profile, clock, tiding }: ObservationsOptions
       if (inputs) count(hwId, inputs, settings);
       for (const alarm of ['tamper', 'supply'] as const)
         if (alarms[alarm] !== (last?.alarms[alarm] ?? false))
-          tiding({ kind: 'alarm', hwId, alarm, raised: alarms[alarm] });
+          tellEvent({ kind: 'alarm', hwId, alarm, raised: alarms[alarm] });
       last = { bootCount: bootCount(image), version: version(image), inputs, alarms };
     },
     hasChanged: (image) =>

@@ -1,6 +1,7 @@
 /** What is wrong with the wire to one device (suspicion.ts), told when it begins and when it ends. */
-import type { Tiding } from '../bus/tidings.ts';
+
 import type { DriverLog } from '../driver.ts';
+import type { DeviceEvent } from '../rs485/event-queue.ts';
 import type { Alarm } from './suspicion.ts';
 
 export interface Alarms {
@@ -13,12 +14,12 @@ export interface Alarms {
 export interface AlarmsOptions {
   address: number;
   log: DriverLog;
-  tiding(tiding: Tiding): void;
+  tellEvent(event: DeviceEvent): void;
   /** undefined: nobody knows whose address it is. */
   hwId(): string | undefined;
 }
 
-export function openAlarms({ address, log, tiding, hwId: whose }: AlarmsOptions): Alarms {
+export function openAlarms({ address, log, tellEvent, hwId: whose }: AlarmsOptions): Alarms {
   const names = new Set<Alarm>();
 
   function set(alarm: Alarm, raised: boolean): void {
@@ -30,7 +31,7 @@ export function openAlarms({ address, log, tiding, hwId: whose }: AlarmsOptions)
       { address, hwId, alarm, raised },
       raised ? 'the wire to a device is suspect' : 'the wire to a device is suspect no more',
     );
-    if (hwId !== undefined) tiding({ kind: 'alarm', hwId, alarm, raised });
+    if (hwId !== undefined) tellEvent({ kind: 'alarm', hwId, alarm, raised });
   }
 
   return {

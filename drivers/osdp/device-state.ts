@@ -1,6 +1,7 @@
 /** What is known of one device, what follows from what it tells, and the report of it. */
-import type { Tiding } from '../bus/tidings.ts';
+
 import type { Clock } from '../driver.ts';
+import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { INPUT_PINS, OUTPUT_PINS, type Rs485Report, type Rs485Settings } from '../settings.ts';
 import { credentialOf } from './credentials.ts';
 import { type Inputs, openInputs } from './inputs.ts';
@@ -36,7 +37,7 @@ export interface DeviceState {
 export interface StateOptions {
   address: number;
   clock: Clock;
-  tiding(tiding: Tiding): void;
+  tellEvent(event: DeviceEvent): void;
 }
 
 /** Annex B. */
@@ -64,11 +65,11 @@ interface Facts {
 }
 
 export function openDeviceState(options: StateOptions): DeviceState {
-  const { tiding } = options;
+  const { tellEvent } = options;
   let facts: Facts | undefined;
 
   function alarm(hwId: string, name: 'tamper' | 'supply', before: boolean | undefined, now: boolean): void {
-    if (now !== (before ?? false)) tiding({ kind: 'alarm', hwId, alarm: name, raised: now });
+    if (now !== (before ?? false)) tellEvent({ kind: 'alarm', hwId, alarm: name, raised: now });
   }
 
   function told(known: Facts, reply: Reply): void {
@@ -87,7 +88,7 @@ export function openDeviceState(options: StateOptions): DeviceState {
         break;
       case 'RAW':
       case 'KEYPAD':
-        tiding({ kind: 'credential', hwId, ...credentialOf(reply) });
+        tellEvent({ kind: 'credential', hwId, ...credentialOf(reply) });
         break;
       default:
     }
@@ -145,12 +146,12 @@ export function openDeviceState(options: StateOptions): DeviceState {
   };
 }
 
-function factsOf(identity: Identity, { clock, tiding }: StateOptions): Facts {
+function factsOf(identity: Identity, { clock, tellEvent }: StateOptions): Facts {
   const hwId = hwIdOf(identity);
   return {
     ...{ identity, capabilities: [], isOurs: identity.vendorCode === GATEHOUSE_VENDOR_CODE },
     ...{ product: undefined, settings: undefined, status: undefined, local: undefined, outputs: undefined },
-    inputs: openInputs({ hwId, clock, tiding }),
+    inputs: openInputs({ hwId, clock, tellEvent }),
   };
 }
 

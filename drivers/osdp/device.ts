@@ -4,8 +4,8 @@
  */
 import type { Bus } from '../bus/bus.ts';
 import type { Poll } from '../bus/exchange.ts';
-import type { Tiding } from '../bus/tidings.ts';
 import type { Clock, DriverLog } from '../driver.ts';
+import type { DeviceEvent } from '../rs485/event-queue.ts';
 import type { Rs485Report } from '../settings.ts';
 import { openAlarms } from './alarms.ts';
 import { type DeviceState, openDeviceState } from './device-state.ts';
@@ -53,7 +53,7 @@ export interface DeviceOptions extends Omit<PresenceOptions, 'state' | 'security
   closing: AbortSignal;
   /** The name that is expected here. */
   awaited(): string | undefined;
-  tiding(tiding: Tiding): void;
+  tellEvent(event: DeviceEvent): void;
 }
 
 /** A device without a key is only looked for. */

@@ -6,7 +6,6 @@ import { z } from 'zod';
 import { type Bus, openBus } from '../bus/bus.ts';
 import { openPort } from '../bus/open-port.ts';
 import type { OpenPort } from '../bus/port.ts';
-import { openTidings, type Tidings } from '../bus/tidings.ts';
 import { tuned } from '../bus/tuning.ts';
 import { characterMs } from '../bus/wire.ts';
 import {
@@ -19,6 +18,7 @@ import {
   type Plain,
 } from '../driver.ts';
 import { abortFile, readdress, sendFile } from '../osdp.ts';
+import { type EventQueue, openEventQueue } from '../rs485/event-queue.ts';
 import { keepReporting } from '../rs485/reporting.ts';
 import { type Probe, type Pulse, pair, probe, pulse, trace, watch } from '../rs485.ts';
 import { type Rs485Report, rs485Apply } from '../settings.ts';
@@ -47,14 +47,14 @@ export function openOsdpOn(openPort: OpenPort): OpenDriver {
     const bus = opening.use(
       await openBus({ options, openPort, clock, log, gapMs, conceal: concealKeys }, signal),
     );
-    const tidings = openTidings({ emit: context.emit, clock, log });
+    const events = openEventQueue({ emit: context.emit, clock, log });
     // Plain, but for optional keys in its type.
     const tell = (state: Rs485Report) => report({ subject: `device:${state.hwId}`, state: state as Plain });
-    const fleet = opening.use(openFleet({ clock, log, bus, options, tell, tiding: tidings.tell }));
+    const fleet = opening.use(openFleet({ clock, log, bus, options, tell, tellEvent: events.add }));
     const commands = commandsOf({ options, context, bus, fleet });
     const opened = opening.move();
     return {
-      run: (runSignal) => work({ bus, tidings, fleet, context }, runSignal),
+      run: (runSignal) => work({ bus, events, fleet, context }, runSignal),
       execute(command, commandSignal) {
         const execute = commands[command.kind];
         if (!execute) throw new DriverError('INVALID_COMMAND', `an OSDP link has no command ${command.kind}`);
@@ -148,17 +148,17 @@ function openFire({ options, context, fleet }: CommandsOptions) {
 
 interface WorkOptions {
   bus: Bus;
-  tidings: Tidings;
+  events: EventQueue;
   fleet: Fleet;
   context: DriverContext;
 }
 
 /** Until the bus is lost or the signal fires, whichever of the three tells it first. */
-async function work({ bus, tidings, fleet, context }: WorkOptions, signal: AbortSignal): Promise<never> {
+async function work({ bus, events, fleet, context }: WorkOptions, signal: AbortSignal): Promise<never> {
   const ended = new AbortController();
   const both = AbortSignal.any([signal, ended.signal]);
   const reporting = { bus, context, warnings: fleet.warnings, repeat: fleet.report };
-  const parts = [bus.run(both), tidings.run(both), keepReporting(reporting, both)];
+  const parts = [bus.run(both), events.run(both), keepReporting(reporting, both)];
   try {
     return await Promise.race(parts);
   } finally {

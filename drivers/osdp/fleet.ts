@@ -1,8 +1,8 @@
 /** The devices of a bus that are polled: those of the options, and those the daemon watches. */
 import type { Bus } from '../bus/bus.ts';
-import type { Tiding } from '../bus/tidings.ts';
 import { type Clock, DriverError, type DriverLog } from '../driver.ts';
 import type { Readdress, Readdressed } from '../osdp.ts';
+import type { DeviceEvent } from '../rs485/event-queue.ts';
 import type { Pair, Paired, Watch } from '../rs485.ts';
 import type { Rs485Report } from '../settings.ts';
 import { type Device, openDevice } from './device.ts';
@@ -20,7 +20,7 @@ export interface FleetOptions {
   bus: Bus;
   options: Pick<OsdpOptions, 'baudRate' | 'check' | 'devices' | 'pollEveryMs'>;
   tell(report: Rs485Report): void;
-  tiding(tiding: Tiding): void;
+  tellEvent(event: DeviceEvent): void;
 }
 
 export interface Member {
@@ -30,7 +30,7 @@ export interface Member {
   reservation: Reservation;
 }
 
-export function openFleet({ clock, log, bus, options, tell, tiding }: FleetOptions) {
+export function openFleet({ clock, log, bus, options, tell, tellEvent }: FleetOptions) {
   const members = new Map<number, Member>();
   const roster = openRoster(options.devices);
   const closing = new AbortController();
@@ -57,7 +57,7 @@ export function openFleet({ clock, log, bus, options, tell, tiding }: FleetOptio
   function join(address: number): Member {
     const pulses = openPulses(() => device, clock);
     const device: Device = openDevice({
-      ...{ address, bus, clock, log, tell, tiding, closing: closing.signal },
+      ...{ address, bus, clock, log, tell, tellEvent, closing: closing.signal },
       ...{ check: options.check, everyMs: options.pollEveryMs, policy: roster.policyFor(address) },
       claim: (hwId) => claim(address, hwId),
       isTaken: (hwId) => holderOf(hwId) !== undefined,

@@ -1,13 +1,17 @@
 /** Inputs as ISTATR tells them: 0 inactive, 1 active, and above that a fault of a supervised line. */
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
-import type { Tiding } from '../bus/tidings.ts';
+import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { INPUT_PINS, type Rs485Settings } from '../settings.ts';
 import { openInputs } from './inputs.ts';
 
 function open() {
-  const told: Tiding[] = [];
-  const inputs = openInputs({ hwId: 'IO', clock: manualClock(), tiding: (tiding) => void told.push(tiding) });
+  const told: DeviceEvent[] = [];
+  const inputs = openInputs({
+    hwId: 'IO',
+    clock: manualClock(),
+    tellEvent: (event) => void told.push(event),
+  });
   return { inputs, told, faults: () => told.filter(({ kind }) => kind === 'alarm') };
 }
 const fault = (input: number, raised: boolean) => ({

@@ -2,8 +2,9 @@
  * The inputs of one device: what they show, faults of supervised lines, and activations. These are counted by the
  * device's own counters while its pin memory is on, else from one ISTATR to the next.
  */
-import type { Tiding } from '../bus/tidings.ts';
+
 import type { Clock } from '../driver.ts';
+import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { INPUT_PINS, type Rs485Report, type Rs485Settings } from '../settings.ts';
 
 export interface Inputs {
@@ -30,17 +31,17 @@ interface Input {
 
 const MODULUS = 16;
 const FAULT_FROM = 2;
-type Fault = (Tiding & { kind: 'alarm' })['alarm'];
+type Fault = (DeviceEvent & { kind: 'alarm' })['alarm'];
 const FAULTS: readonly Fault[] = ['input0Fault', 'input1Fault', 'input2Fault', 'input3Fault'];
 
 export function openInputs({
   hwId,
   clock,
-  tiding,
+  tellEvent,
 }: {
   hwId: string;
   clock: Clock;
-  tiding(tiding: Tiding): void;
+  tellEvent(event: DeviceEvent): void;
 }): Inputs {
   const inputs = new Map<number, Input>();
   let edges: NonNullable<Rs485Report['edges']> = {};
@@ -57,7 +58,7 @@ export function openInputs({
     if (!input || activations === 0 || settings?.ioPins[input] === false) return;
     const total = (edges[input]?.total ?? 0) + activations;
     edges = { ...edges, [input]: { total, at: clock.now() } };
-    tiding({ kind: 'input', hwId, input, activations, total });
+    tellEvent({ kind: 'input', hwId, input, activations, total });
   }
 
   return {
@@ -66,7 +67,7 @@ export function openInputs({
         const input = at(index);
         const alarm = FAULTS[index];
         const isFault = state >= FAULT_FROM;
-        if (alarm && isFault !== isFaulty(input)) tiding({ kind: 'alarm', hwId, alarm, raised: isFault });
+        if (alarm && isFault !== isFaulty(input)) tellEvent({ kind: 'alarm', hwId, alarm, raised: isFault });
         input.state = state;
         if (isFault) continue;
         const isActivated = state === 1 && input.level === 0;

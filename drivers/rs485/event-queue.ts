@@ -3,24 +3,25 @@
  * stored is added to the next one, so that there is at most one of each input and two of each alarm. Credentials are
  * told one by one.
  */
+
+import { openBell } from '../bus/pause.ts';
 import type { Clock, DriverContext, DriverLog } from '../driver.ts';
 import type { AlarmEvent, CredentialEvent, InputEvent } from '../rs485.ts';
-import { openBell } from './pause.ts';
 
-export type Tiding =
+export type DeviceEvent =
   | ({ kind: 'input' } & Omit<InputEvent, 'at'>)
   | ({ kind: 'alarm' } & Omit<AlarmEvent, 'at'>)
   | ({ kind: 'credential' } & Omit<CredentialEvent, 'at'>);
 
-export interface Tidings {
-  tell(tiding: Tiding): void;
+export interface EventQueue {
+  add(event: DeviceEvent): void;
   /** Emits until the signal fires. */
   run(signal: AbortSignal): Promise<never>;
 }
 
-type Waiting = Tiding & { at: number };
+type Waiting = DeviceEvent & { at: number };
 
-export interface TidingsOptions {
+export interface EventQueueOptions {
   emit: DriverContext['emit'];
   clock: Clock;
   log: DriverLog;
@@ -29,20 +30,20 @@ export interface TidingsOptions {
 /** Of all readers of a bus: more than people can show while the disk is slow. The oldest is dropped. */
 const CREDENTIALS_MAX = 64;
 
-export function openTidings({ emit, clock, log }: TidingsOptions): Tidings {
+export function openEventQueue({ emit, clock, log }: EventQueueOptions): EventQueue {
   const waiting: Waiting[] = [];
   const bell = openBell(clock);
   let credentials = 0;
 
-  function add(tiding: Tiding): void {
+  function enqueue(event: DeviceEvent): void {
     const at = clock.now();
-    const earlier = waiting.findLast((one) => nameOf(one) === nameOf(tiding));
-    if (tiding.kind === 'credential') makeRoom();
-    if (earlier?.kind === 'input' && tiding.kind === 'input')
-      Object.assign(earlier, { ...tiding, at, activations: earlier.activations + tiding.activations });
-    else if (earlier?.kind === 'alarm' && tiding.kind === 'alarm' && isThird(waiting, earlier))
+    const earlier = waiting.findLast((one) => nameOf(one) === nameOf(event));
+    if (event.kind === 'credential') makeRoom();
+    if (earlier?.kind === 'input' && event.kind === 'input')
+      Object.assign(earlier, { ...event, at, activations: earlier.activations + event.activations });
+    else if (earlier?.kind === 'alarm' && event.kind === 'alarm' && isThird(waiting, earlier))
       waiting.splice(waiting.indexOf(earlier), 1);
-    else waiting.push({ ...tiding, at });
+    else waiting.push({ ...event, at });
   }
 
   function makeRoom(): void {
@@ -53,17 +54,17 @@ export function openTidings({ emit, clock, log }: TidingsOptions): Tidings {
     log.warn({ hwId: oldest.hwId }, 'what a reader read was dropped: too much waits to be stored');
   }
 
-  function idOf(tiding: Waiting): string {
-    const base = `${nameOf(tiding)}-`;
-    if (tiding.kind === 'input') return `${base}${tiding.total}-${tiding.at}`;
-    if (tiding.kind === 'alarm') return `${base}${tiding.raised}-${tiding.at}`;
+  function idOf(event: Waiting): string {
+    const base = `${nameOf(event)}-`;
+    if (event.kind === 'input') return `${base}${event.total}-${event.at}`;
+    if (event.kind === 'alarm') return `${base}${event.raised}-${event.at}`;
     credentials += 1;
-    return `${base}${credentials}-${tiding.at}`;
+    return `${base}${credentials}-${event.at}`;
   }
 
   return {
-    tell(tiding) {
-      add(tiding);
+    add(event) {
+      enqueue(event);
       bell.ring();
     },
     async run(signal) {
@@ -86,9 +87,9 @@ export function openTidings({ emit, clock, log }: TidingsOptions): Tidings {
   };
 }
 
-function nameOf(tiding: Tiding): string {
-  if (tiding.kind === 'credential') return `${tiding.hwId}-credential`;
-  return `${tiding.hwId}-${tiding.kind === 'input' ? tiding.input : tiding.alarm}`;
+function nameOf(event: DeviceEvent): string {
+  if (event.kind === 'credential') return `${event.hwId}-credential`;
+  return `${event.hwId}-${event.kind === 'input' ? event.input : event.alarm}`;
 }
 
 /** Raised, cleared and raised again, all of it untold: the last two say nothing. */
