@@ -61,8 +61,8 @@ export function openBell(clock: Clock): Bell {
     if (!waiter) return;
     const { until } = waiter;
     const left = until - clock.monotonic();
-    if (left <= 0) return ring();
-    if (until === Number.POSITIVE_INFINITY || until >= (ends.at(-1) ?? Number.POSITIVE_INFINITY)) return;
+    if (left <= 0) ring();
+    if (left <= 0 || until >= (ends.at(-1) ?? Number.POSITIVE_INFINITY)) return;
     ends.push(until);
     void clock.sleep(left).then(() => {
       ends.splice(ends.indexOf(until), 1);

@@ -1,43 +1,107 @@
 /**
- * How serialport reads and writes on Linux, without the thread pool. Its own binding misses a hang-up when a read is in
- * the pool at that moment: read(2) returns 0 for ever, no `close` comes, and the loop takes a whole core
- * (node-serialport issues 2043, 2323). And with the pool at work elsewhere each read waits for it. The descriptor is
- * non-blocking, so reading it here costs a few microseconds and tells an end from nothing yet.
+ * A serial device as bytes, on the native part of serialport alone: without its thread pool, and without its stream. Its
+ * own reading misses a hang-up when a read is in the pool at that moment: read(2) returns 0 for ever, no `close` comes, and
+ * the loop takes a whole core (node-serialport issues 2043, 2323); and with the pool at work elsewhere each read waits for
+ * it. The stream around it costs a tenth of what an exchange does. The descriptor is non-blocking, so reading it here
+ * costs a few microseconds and tells an end from nothing yet.
  */
 import { readSync, writeSync } from 'node:fs';
-import { BindingsError, LinuxBinding, type LinuxPortBinding } from '@serialport/bindings-cpp';
+import { LinuxBinding } from '@serialport/bindings-cpp';
+import type { LineSettings } from './options.ts';
+import type { PortListener } from './port.ts';
 
-type Binding = typeof LinuxBinding;
-
-export const syncBinding: Binding = {
-  list: LinuxBinding.list,
-  async open(options) {
-    const port = await LinuxBinding.open(options);
-    return Object.assign(port, {
-      read: (buffer: Buffer, offset: number, length: number) => read(port, buffer, offset, length),
-      write: (buffer: Buffer) => write(port, buffer),
-    });
-  },
-};
-
-async function read(port: LinuxPortBinding, buffer: Buffer, offset: number, length: number) {
-  for (;;) {
-    await ready(port, 'readable');
-    const bytesRead = attempt(() => readSync(descriptorOf(port), buffer, offset, length, null));
-    if (bytesRead === undefined) continue;
-    // End of file is what a terminal that was hung up gives (termios(3), Modem disconnect).
-    if (bytesRead === 0) throw new BindingsError('the port was hung up');
-    return { buffer, bytesRead };
-  }
+export interface SerialWire {
+  /** Bytes that are to be sent and were not taken yet. */
+  unsent(): number;
+  /** Throws when the device is lost, which the listener is told before. */
+  write(bytes: Uint8Array): void;
+  /** The listener hears no more. Never rejects: what cannot be closed is gone. */
+  close(): Promise<void>;
 }
 
-async function write(port: LinuxPortBinding, buffer: Buffer): Promise<void> {
-  let written = 0;
-  while (written < buffer.length) {
-    const bytes = attempt(() => writeSync(descriptorOf(port), buffer, written));
-    if (bytes === undefined) await ready(port, 'writable');
-    else written += bytes;
+const READ_BYTES = 4_096;
+
+/** Rejects when it cannot be opened. `lost` is called once, and not for `close`. */
+export async function openWire(
+  path: string,
+  line: LineSettings,
+  listener: Pick<PortListener, 'data' | 'lost'>,
+): Promise<SerialWire> {
+  // hupcl false: closing does not pull DTR and RTS, which on some adapters switch the transmitter.
+  const binding = await LinuxBinding.open({ path, ...line, dataBits: 8, lock: true, hupcl: false });
+  const { fd, poller } = binding;
+  const received = new Uint8Array(READ_BYTES);
+  let isOver = false;
+  let waiting: Uint8Array[] = [];
+
+  function lose(error: unknown): void {
+    if (isOver) return;
+    isOver = true;
+    listener.lost(error instanceof Error ? error : new Error(String(error)));
   }
+
+  /** For the poller: what it waits for has come, or the device is lost. */
+  const when = (work: () => void) => (error: Error | null) => {
+    if (isOver) return;
+    try {
+      if (error) throw error;
+      work();
+    } catch (failure) {
+      lose(failure);
+    }
+  };
+
+  const read = when(() => {
+    const length = attempt(() => readSync(fd ?? -1, received, 0, READ_BYTES, null));
+    // End of file is what a terminal that was hung up gives (termios(3), Modem disconnect).
+    if (length === 0) throw new Error('the port was hung up');
+    if (length !== undefined) listener.data(received.slice(0, length));
+    if (!isOver) poller.once('readable', read);
+  });
+
+  /** What is left of the bytes; empty when they were taken. Throws. */
+  function sent(bytes: Uint8Array): Uint8Array {
+    let rest = bytes;
+    while (rest.length > 0) {
+      const taken = attempt(() => writeSync(fd ?? -1, rest));
+      if (taken === undefined) break;
+      rest = rest.subarray(taken);
+    }
+    return rest;
+  }
+
+  const drain = when(() => {
+    for (let [next] = waiting; next; [next] = waiting) {
+      const rest = sent(next);
+      if (rest.length > 0) {
+        waiting[0] = rest;
+        poller.once('writable', drain);
+        return;
+      }
+      waiting.shift();
+    }
+  });
+
+  poller.once('readable', read);
+  return {
+    unsent: () => waiting.reduce((sum, { length }) => sum + length, 0),
+    write(bytes) {
+      try {
+        const rest = waiting.length > 0 ? bytes : sent(bytes);
+        if (rest.length === 0) return;
+        waiting.push(rest.slice());
+        if (waiting.length === 1) poller.once('writable', drain);
+      } catch (failure) {
+        lose(failure);
+        throw failure;
+      }
+    },
+    async close() {
+      isOver = true;
+      waiting = [];
+      if (binding.isOpen) await binding.close().catch(() => undefined);
+    },
+  };
 }
 
 /** Undefined when it would block. */
@@ -49,17 +113,4 @@ function attempt(call: () => number): number | undefined {
     if (code === 'EAGAIN' || code === 'EINTR') return undefined;
     throw error;
   }
-}
-
-function descriptorOf({ fd }: LinuxPortBinding): number {
-  if (fd === null) throw new BindingsError('the port is closed', { canceled: true });
-  return fd;
-}
-
-/** Rejects when the port is closed or hung up meanwhile. */
-function ready(port: LinuxPortBinding, event: 'readable' | 'writable'): Promise<void> {
-  descriptorOf(port);
-  return new Promise((resolve, reject) => {
-    port.poller.once(event, (error) => (error ? reject(error) : resolve()));
-  });
 }

@@ -1,11 +1,10 @@
 /** A serial device of this machine: a USB adapter, an on-board UART. */
 import { readFile, realpath } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { SerialPort } from 'serialport';
 import { DriverError } from '../driver.ts';
 import type { LineSettings } from './options.ts';
 import type { OpenPort, PortListener } from './port.ts';
-import { syncBinding } from './serial-binding.ts';
+import { openWire, type SerialWire } from './serial-binding.ts';
 
 /**
  * Bytes really leave at the baud rate. Of others nobody can say: /dev/pts has no wire, and behind /dev/ttyACM there
@@ -14,7 +13,6 @@ import { syncBinding } from './serial-binding.ts';
 const UART = /^\/dev\/tty(USB|S|AMA|O|mxc|XRUSB)\d+$/;
 /** Requests are shorter; what is more was not taken by the device for many exchanges. */
 const UNSENT_MAX_BYTES = 4_096;
-const READ_BYTES = 4_096;
 
 /** Throws LINK_LOST when there is no such device, or another process has it. */
 export const openSerialPort: OpenPort = async (options, listener, _context, signal) => {
@@ -27,19 +25,15 @@ export const openSerialPort: OpenPort = async (options, listener, _context, sign
   });
   let isOver = false;
   const heard: Heard = {
+    data: listener.data,
     lost(error) {
-      if (isOver) return;
       isOver = true;
       listener.lost(error);
     },
-    data(bytes) {
-      if (!isOver) listener.data(bytes);
-    },
   };
-  let serial = await openedAs(path, name, { baudRate, parity, stopBits }, heard);
+  let wire = await opened(path, name, { baudRate, parity, stopBits }, heard);
   if (signal.aborted) {
-    isOver = true;
-    await closed(serial);
+    await wire.close();
     throw signal.reason;
   }
   const timer = await latencyTimer(path);
@@ -50,24 +44,22 @@ export const openSerialPort: OpenPort = async (options, listener, _context, sign
     diesUnnoticed: false,
     latencyMs: () => timer ?? 0,
     write(bytes) {
-      if (isOver || !serial.isOpen) throw new DriverError('LINK_LOST', `${name}: the port is closed`);
-      if (serial.writableLength > UNSENT_MAX_BYTES) {
+      if (isOver) throw new DriverError('LINK_LOST', `${name}: the port is closed`);
+      if (wire.unsent() > UNSENT_MAX_BYTES) {
         throw new DriverError('LINK_LOST', `${name}: the device does not take what is sent`);
       }
-      serial.write(Buffer.from(bytes));
+      wire.write(bytes);
     },
     // Opened anew, for only the baud rate of an open one can be changed (serialport 13).
     async retune(line) {
       if (isOver) throw new DriverError('LINK_LOST', `${name}: the port is closed`);
-      for (const name of ['data', 'close', 'error']) serial.removeAllListeners(name);
-      serial.on('error', () => undefined);
-      await closed(serial);
-      serial = await openedAs(path, name, line, heard);
-      if (isOver) await closed(serial);
+      await wire.close();
+      wire = await opened(path, name, line, heard);
+      if (isOver) await wire.close();
     },
     async [Symbol.asyncDispose]() {
       isOver = true;
-      await closed(serial);
+      await wire.close();
     },
   };
 };
@@ -75,41 +67,19 @@ export const openSerialPort: OpenPort = async (options, listener, _context, sign
 type Heard = Pick<PortListener, 'data' | 'lost'>;
 
 /** Throws LINK_LOST. */
-async function openedAs(path: string, name: string, line: LineSettings, heard: Heard): Promise<SerialPort> {
-  // hupcl false: closing does not pull DTR and RTS, which on some adapters switch the transmitter.
-  const serial = new SerialPort({
-    ...{ binding: syncBinding, path, ...line, dataBits: 8 },
-    ...{ lock: true, hupcl: false, autoOpen: false, highWaterMark: READ_BYTES },
-  });
-  serial.on('error', heard.lost);
-  // Twice after some errors, and with null when nothing is wrong (node-serialport 13).
-  serial.on('close', (error: Error | null) => heard.lost(error ?? new Error('the port was closed')));
-  serial.on('data', heard.data);
-  await opened(serial, name);
-  return serial;
-}
-
-function opened(serial: SerialPort, name: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    serial.open((error) => {
-      if (!error) resolve();
-      else reject(new DriverError('LINK_LOST', `${name}: ${reasonOf(error)}`, { cause: error }));
-    });
-  });
+async function opened(path: string, name: string, line: LineSettings, heard: Heard): Promise<SerialWire> {
+  try {
+    return await openWire(path, line, heard);
+  } catch (error) {
+    const reason = reasonOf(error instanceof Error ? error : new Error(String(error)));
+    throw new DriverError('LINK_LOST', `${name}: ${reason}`, { cause: error });
+  }
 }
 
 function reasonOf({ message }: Error): string {
   if (/lock/i.test(message)) return 'another process has it open';
   if (/permission/i.test(message)) return 'no permission; is the user of Gatehouse in the group dialout?';
   return message;
-}
-
-/** Never rejects: what cannot be closed is gone. */
-function closed(serial: SerialPort): Promise<void> {
-  return new Promise((resolve) => {
-    if (serial.isOpen) serial.close(() => resolve());
-    else resolve();
-  });
 }
 
 /** Milliseconds that an FTDI adapter holds back a short reply; undefined for what has no such timer. */
