@@ -125,6 +125,7 @@ export async function openEstate(options: EstateOptions) {
     tasks.start('Zigbee join windows', zgates.closeJoinWindows);
     tasks.start('door configurations', doors.configure);
     tasks.start('lock reports', doors.keepReports);
+    tasks.start('lock times', doors.keepTimes);
     tasks.start('lock presence', doors.tellPresence);
     tasks.start('settings that loosen doors', doors.withdrawLoosening);
   }

@@ -92,7 +92,7 @@ export async function openEstate(database?: Database, { now, isClockSynchronised
     /** What the daemon keeps running, until the test ends or it is called. */
     run() {
       const stop = new AbortController();
-      const tasks = [doors.keepReports, doors.tellPresence, doors.withdrawLoosening];
+      const tasks = [doors.keepReports, doors.keepTimes, doors.tellPresence, doors.withdrawLoosening];
       const ended = Promise.allSettled(tasks.map((run) => run(stop.signal)));
       const end = async () => {
         stop.abort();

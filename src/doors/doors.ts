@@ -7,7 +7,16 @@ import { type ErrorCode, GatehouseError } from '../errors.ts';
 import { assertIfMatch, assertSameId } from '../http/editing.ts';
 import { type Catalogue, effectiveOf } from './catalogue.ts';
 import type { Relay } from './configuration.ts';
-import { type Caller, changedFields, edited, insertDoor, storeWanted, travelling, wantedOf } from './edit.ts';
+import {
+  type Caller,
+  changedFields,
+  edited,
+  insertDoor,
+  storeWanted,
+  travelling,
+  type Wanted,
+  wantedOf,
+} from './edit.ts';
 import { type Thresholds, toldOf } from './evaluated.ts';
 import { importDoors } from './import.ts';
 import type { Locks } from './locks.ts';
@@ -32,7 +41,7 @@ export type Doors = ReturnType<typeof openDoors>;
 
 export function openDoors(options: DoorsOptions) {
   const { database, table, audit, clock, deliveries, stored } = options;
-  const shown = (row: DoorRow) => toDoor(row, options);
+  const shown = (row: DoorRow) => toDoor(row, wantedOf(row), options);
   const get = (doorId: string) => {
     const row = existing(table, doorId);
     return { door: shown(row), version: row.version };
@@ -64,21 +73,22 @@ export function openDoors(options: DoorsOptions) {
 
     async update(doorId: string, body: DoorUpdate, caller: Caller & { ifMatch: string | undefined }) {
       assertSameId('id', body.id, doorId);
-      const changed = await database.commit(() => {
+      const { row, wanted, travels } = await database.commit(() => {
         const row = existing(table, doorId);
         assertIfMatch(caller.ifMatch, row.version);
         assertVersion(body.version, row.version);
         const before = wantedOf(row);
-        const after = edited(before, body);
-        const fields = changedFields(before, after);
-        if (fields.length === 0) return false;
-        storeWanted(table, doorId, after);
-        deliveries.changed(doorId, { fields: travelling(fields), now: clock.now(), caller });
+        const wanted = edited(before, body);
+        const fields = changedFields(before, wanted);
+        if (fields.length === 0) return { row, wanted, travels: false };
+        storeWanted(table, doorId, wanted, fields);
+        const travel = travelling(fields);
+        deliveries.changed(doorId, { fields: travel, now: clock.now(), caller });
         record(audit, 'door.update', doorId, { fields }, caller);
-        return travelling(fields).length > 0;
+        return { row: existing(table, doorId), wanted, travels: travel.length > 0 };
       });
-      if (changed) stored(doorId);
-      return get(doorId);
+      if (travels) stored(doorId);
+      return { door: toDoor(row, wanted, options), version: row.version };
     },
 
     async create(body: DoorCreation, caller: Caller) {
@@ -168,12 +178,17 @@ function record(
   audit.record({ principal, action, object: `door/${doorId}`, outcome: 'done', detail, correlationId });
 }
 
-function toDoor(row: DoorRow, { catalogue, relay, locks, thresholds, clock }: DoorsOptions): Door {
-  const { template } = effectiveOf(row, catalogue);
-  const { options, number: _, ...wanted } = wantedOf(row);
+/** `wanted`: of the row. */
+function toDoor(
+  row: DoorRow,
+  wanted: Wanted,
+  { catalogue, relay, locks, thresholds, clock }: DoorsOptions,
+): Door {
+  const template = row.template_id === null ? undefined : catalogue.template(row.template_id);
+  const { options, number: _, ...shown } = wanted;
   return {
     ...toldOf(locks.report(row) ?? {}, thresholds, clock.now()),
-    ...wanted,
+    ...shown,
     id: row.id,
     accessPointId: row.access_point_id,
     applied: row.applied === null ? null : JSON.parse(row.applied),

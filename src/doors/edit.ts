@@ -128,16 +128,17 @@ export function insertDoor(
   table.insert.run(id, accessPointId, name, options, by, correlationId, now, by, now, by);
 }
 
-export function storeWanted(table: DoorTable, doorId: string, wanted: Wanted): void {
-  table.setWanted.run(
-    wanted.name,
-    wanted.groupId,
-    wanted.number,
-    JSON.stringify(wanted.options),
-    Number(wanted.standOpenEnabled),
-    wanted.pmsId,
-    wanted.scheduleId,
-    wanted.templateId,
-    doorId,
-  );
+/** Inside a commit job: these fields alone. */
+export function storeWanted(
+  table: DoorTable,
+  doorId: string,
+  wanted: Wanted,
+  fields: readonly WantedField[],
+): void {
+  for (const field of fields) table.setWanted[field].run(columnOf(wanted, field), doorId);
+}
+
+function columnOf(wanted: Wanted, field: WantedField): string | number | null {
+  if (field === 'options') return JSON.stringify(wanted.options);
+  return field === 'standOpenEnabled' ? Number(wanted.standOpenEnabled) : wanted[field];
 }

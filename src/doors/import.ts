@@ -178,13 +178,14 @@ function storeWith(table: DoorTable, deliveries: Deliveries) {
   return (item: Item, now: number, caller: Caller): boolean => {
     const { id, row, accessPointId, wanted, wiring } = item;
     if (!row) insertDoor(table, { id, accessPointId, name: wanted.name }, now, caller);
-    storeWanted(table, id, wanted);
+    const changed = changedFields(row ? wantedOf(row) : NOTHING_WANTED, wanted);
+    storeWanted(table, id, wanted, changed);
     if (!isDeepStrictEqual(wiring, wiringOf(row))) {
       const { mac, gatewayId, networkId, connectionType } = wiring;
       const lockId = mac === null ? null : (row?.lock_id ?? randomUUID());
       table.setWiring.run(mac, lockId, gatewayId, networkId, connectionType, id);
     }
-    const fields = travelling(changedFields(row ? wantedOf(row) : NOTHING_WANTED, wanted));
+    const fields = travelling(changed);
     if (row) deliveries.changed(id, { fields, now, caller });
     else deliveries.queue(id, { fields, now, by: caller.principal.id });
     return !row || fields.length > 0;

@@ -106,18 +106,40 @@ describe('what a lock reports', () => {
     });
   });
 
-  it('costs the disk little while nothing but its link quality and its times move', async () => {
-    await create();
-    estate.run();
-    const rows = () => estate.database.figures().jobs;
-    estate.report(MAC, { lqi: 100, lastSeen: START });
+  it('costs the disk nothing while only its link quality and its times move, which are kept hourly', async () => {
+    const id = await create();
+    const end = estate.run();
+    const jobs = () => estate.database.figures().jobs;
+    const report = (minute: number) =>
+      estate.report(MAC, { lqi: 100 + (minute % 100), lastSeen: START + minute * MINUTE });
+    report(0);
     await estate.clock.advance(2_000);
-    const before = rows();
-    for (let n = 1; n <= 60; n += 1) {
-      estate.report(MAC, { lqi: 100 + n, lastSeen: START + n * 2 * MINUTE });
-      await estate.clock.advance(2_000);
+    const before = jobs();
+    for (let minute = 1; minute <= 120; minute += 1) {
+      await estate.clock.advance(MINUTE);
+      report(minute);
     }
-    expect(rows() - before).toBe(2);
+    expect(jobs() - before).toBe(2);
+    await end();
+    estate = await openEstate(estate.database);
+    expect((await door(id)).connectionState).toMatchObject({ lastSeen: START + 60 * MINUTE });
+  });
+
+  it('keeps the times of many locks in one go, and of those that were heard of alone', async () => {
+    await create();
+    await create('00124b0001a2b3c5');
+    estate.run();
+    for (const mac of [MAC, '00124b0001a2b3c5']) estate.report(mac, { lastContact: START + 1 });
+    await estate.clock.advance(MINUTE);
+    estate.report(MAC, { lastContact: START + 2 });
+    const kept = () =>
+      estate.database.prepare<[], unknown>('SELECT mac, last_contact FROM lock_times ORDER BY mac').all();
+    const other = { mac: '00124b0001a2b3c5', last_contact: START + 1 };
+    expect(kept()).toEqual([{ mac: MAC, last_contact: START + 1 }, other]);
+    const before = estate.database.figures().jobs;
+    await estate.clock.advance(60 * MINUTE);
+    expect(kept()).toEqual([{ mac: MAC, last_contact: START + 2 }, other]);
+    expect(estate.database.figures().jobs - before).toBe(1);
   });
 });
 
@@ -245,6 +267,8 @@ describe('the presence of a lock', () => {
     for (const mac of macs) estate.report(mac, { configVersion: 0 });
     await estate.clock.advance(8_000);
     expect(told()).toHaveLength(120);
+    // Their times are kept.
+    await estate.clock.advance(MINUTE);
     const before = estate.database.figures().jobs;
     for (let flap = 0; flap < 20; flap += 1) {
       estate.connectGateway(false);

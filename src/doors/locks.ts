@@ -9,15 +9,11 @@ import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import type { Log } from '../log.ts';
 import { openReported } from '../reported.ts';
+import { openLockTimes, timesOf } from './lock-times.ts';
 import type { DoorTable, DueRow } from './table.ts';
 
 /** Locks kept in memory: 64 gateways with as many locks as a coordinator takes, or nearly. */
 const LOCKS_MAX = 8_192;
-/**
- * What is written of a time that moves with each frame; a restart may cost so much of it. A thousand locks write a
- * megabyte each time.
- */
-const TIMES_KEPT_TO_MS = 60 * 60_000;
 /** A battery that is read again differs by a little. */
 const VOLTAGE_STEP_MV = 50;
 /** The last time a date can show (ECMA-262, 21.4.1.1). */
@@ -73,6 +69,8 @@ export interface Locks {
   lost(gatewayId: string): void;
   /** For supervise. */
   keepReports(signal: AbortSignal): Promise<never>;
+  /** For supervise. */
+  keepTimes(signal: AbortSignal): Promise<never>;
 }
 
 /** `losses`: how often the gateway had been lost when the lock said it; -1: before this start. */
@@ -136,12 +134,13 @@ export function openLocks(options: LocksOptions): Locks {
     ...happenings(memory, clock),
     lost: memory.lost,
     keepReports: reported.run,
+    keepTimes: memory.times.run,
   };
 }
 
 /** What gateways tell of locks beside their state. */
 function happenings(
-  { reported, keep, hasRoom }: Memory,
+  { reported, keep, hasRoom, times }: Memory,
   clock: Clock,
 ): Pick<Locks, 'joined' | 'left' | 'happened'> {
   return {
@@ -165,6 +164,7 @@ function happenings(
         report: { ...report, lastEvent },
         losses,
       });
+      times.moved(gatewayId, mac);
     },
   };
 }
@@ -189,16 +189,21 @@ function openMemory({ database, table, clock, log }: LocksOptions) {
       if (state) table.setReport.run(gatewayId, mac, JSON.stringify(state.report));
     },
   });
-  for (const { gateway_id, mac, report } of table.reports.all()) {
-    const told = lockReport.safeParse(JSON.parse(report));
+  const report = (gatewayId: string, mac: string) => reported.get(idOf(mac, gatewayId))?.state?.report;
+  const times = openLockTimes({ database, table, clock, report });
+  for (const { gateway_id, mac, report, ...row } of table.reports.all()) {
+    const told = lockReport.safeParse({ ...JSON.parse(report), ...timesOf(row) });
     if (told.data && room.take())
       reported.add(idOf(mac, gateway_id), startedAt, { report: told.data, losses: -1 });
   }
   database
-    .commit(() => table.forgetStrangers.run(), 'telemetry')
+    .commit(() => {
+      table.forgetStrangers.run();
+      table.forgetTimes.run();
+    }, 'telemetry')
     .catch((error) => log.warn({ err: error }, 'reports of locks that are at no door were not removed'));
   return {
-    reported,
+    ...{ reported, times },
     lossesOf,
     lost(gatewayId: string): void {
       losses.set(gatewayId, { count: lossesOf(gatewayId).count + 1, at: clock.now() });
@@ -212,6 +217,7 @@ function openMemory({ database, table, clock, log }: LocksOptions) {
       const state = { report: { ...before, ...told }, losses: lossesOf(gatewayId).count };
       const hasLeft = leftAt !== undefined;
       reported.report(id, told.connected && !hasLeft, { ...state, ...(hasLeft && { leftAt }) });
+      times.moved(gatewayId, mac);
     },
   };
 }
@@ -246,16 +252,14 @@ function withDates(report: LockReport): LockReport {
   };
 }
 
-/** What is worth writing when it changed: link quality moves with each frame and is told again soon. */
-function factsOf({ lqi: _, rssi: __, ...report }: LockReport): unknown {
+/** What is worth writing when it changed: link quality moves with each frame and is told again soon, times are kept apart. */
+function factsOf(told: LockReport): unknown {
+  const { lqi: _, rssi: __, lastSeen: ___, lastContact: ____, lastEvent: _____, ...report } = told;
   const stepped = (value: number | undefined, step: number) =>
     value === undefined ? undefined : Math.floor(value / step);
   return {
     ...report,
     connected: undefined,
-    lastSeen: stepped(report.lastSeen, TIMES_KEPT_TO_MS),
-    lastContact: stepped(report.lastContact, TIMES_KEPT_TO_MS),
-    lastEvent: stepped(report.lastEvent, TIMES_KEPT_TO_MS),
     dueBatteryUnderLoad: stepped(report.dueBatteryUnderLoad, VOLTAGE_STEP_MV),
     dueBatteryWithoutLoad: stepped(report.dueBatteryWithoutLoad, VOLTAGE_STEP_MV),
   };

@@ -104,7 +104,7 @@ function withdrawn(
   const now = clock.now();
   const wish = table.deliveries.all(doorId).find(({ wanted_at }) => wanted_at === wantedAt);
   const wantedBy = wish?.wanted_by ?? row.config_by;
-  storeWanted(table, doorId, { ...wantedOf(row), standOpenEnabled: false });
+  storeWanted(table, doorId, { ...wantedOf(row), standOpenEnabled: false }, ['standOpenEnabled']);
   const caller = { principal: SYSTEM_PRINCIPAL, correlationId };
   deliveries.changed(doorId, { fields: ['standOpenEnabled'], now, caller, replaced: 'expired' });
   const told: Withdrawn = { configVersion: config_version, wantedBy, wantedAt, withdrawnAt: now };

@@ -90,7 +90,7 @@ export function cancelIn(row: DoorRow, caller: Caller, options: PendingOptions):
   const after = { ...before, ...(JSON.parse(row.applied_wanted) as TravellingWanted) };
   const fields = changedFields(before, after);
   if (fields.length === 0) return false;
-  storeWanted(table, row.id, after);
+  storeWanted(table, row.id, after, fields);
   deliveries.changed(row.id, { fields, now: clock.now(), caller, replaced: 'cancelled' });
   audit.record({
     ...caller,

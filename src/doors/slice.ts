@@ -109,6 +109,7 @@ export function openDoorSlice(options: DoorSliceOptions) {
     configure: reconciler.run,
     applySummary: reconciler.summary,
     keepReports: locks.keepReports,
+    keepTimes: locks.keepTimes,
     tellPresence: presence.run,
     withdrawLoosening: loosening.run,
   };

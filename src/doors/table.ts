@@ -47,6 +47,12 @@ export type DueRow = Pick<
 >;
 const DUE_COLUMNS = 'id, config_version, applied_config_version, mac, gateway_id, presence_told';
 
+export interface LockTimesRow {
+  last_seen: number | null;
+  last_contact: number | null;
+  last_event: number | null;
+}
+
 export interface DeliveryRow {
   config_version: number;
   status: 'queued' | 'sent' | 'acknowledged' | 'superseded' | 'cancelled' | 'expired';
@@ -125,6 +131,9 @@ function lockStatements(prepare: Prepare['prepare']) {
 
 /** What is wanted of doors. */
 function wantedStatements(prepare: Prepare['prepare']) {
+  // One column each: what is set to what it is has its index written and its JSON checked all the same.
+  const setColumn = (column: string) =>
+    prepare<[Text | number, string]>(`UPDATE door SET ${column} = ? WHERE id = ?`);
   return {
     door: prepare<[string], DoorRow>(`SELECT ${COLUMNS} FROM door WHERE id = ?`),
     byAccessPoint: prepare<[number], DoorRow>(`SELECT ${COLUMNS} FROM door WHERE access_point_id = ?`),
@@ -149,10 +158,16 @@ function wantedStatements(prepare: Prepare['prepare']) {
       `INSERT INTO door (id, access_point_id, name, options, config_by, config_correlation_id,
          created_at, created_by, updated_at, updated_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ),
-    setWanted: prepare<[Text, Text, number | null, string, number, Text, Text, Text, string]>(
-      `UPDATE door SET name = ?, group_id = ?, number = ?, options = ?, stand_open_enabled = ?, pms_id = ?,
-         schedule_id = ?, template_id = ? WHERE id = ?`,
-    ),
+    setWanted: {
+      name: setColumn('name'),
+      groupId: setColumn('group_id'),
+      number: setColumn('number'),
+      options: setColumn('options'),
+      standOpenEnabled: setColumn('stand_open_enabled'),
+      pmsId: setColumn('pms_id'),
+      scheduleId: setColumn('schedule_id'),
+      templateId: setColumn('template_id'),
+    },
     setWiring: prepare<[Text, Text, Text, Text, Text, string]>(
       `UPDATE door SET mac = ?, lock_id = ?, gateway_id = ?, network_id = ?, connection_type = ? WHERE id = ?`,
     ),
@@ -197,9 +212,15 @@ function appliedStatements(prepare: Prepare['prepare']) {
 /** What locks tell. */
 function reportStatements(prepare: Prepare['prepare']) {
   return {
-    reports: prepare<[], { gateway_id: string; mac: string; report: string }>(
-      `SELECT gateway_id, mac, report FROM lock_report
+    reports: prepare<[], { gateway_id: string; mac: string; report: string } & LockTimesRow>(
+      `SELECT gateway_id, mac, report, last_seen, last_contact, last_event
+       FROM lock_report LEFT JOIN lock_times USING (gateway_id, mac)
        WHERE EXISTS (SELECT 1 FROM door WHERE door.mac = lock_report.mac)`,
+    ),
+    setTimes: prepare<[string, string, number | null, number | null, number | null]>(
+      `INSERT INTO lock_times (gateway_id, mac, last_seen, last_contact, last_event) VALUES (?, ?, ?, ?, ?)
+       ON CONFLICT (gateway_id, mac) DO UPDATE SET last_seen = excluded.last_seen,
+         last_contact = excluded.last_contact, last_event = excluded.last_event`,
     ),
     setReport: prepare<[string, string, string]>(
       `INSERT INTO lock_report (gateway_id, mac, report) VALUES (?, ?, ?)
@@ -207,6 +228,9 @@ function reportStatements(prepare: Prepare['prepare']) {
     ),
     forgetStrangers: prepare<[]>(
       'DELETE FROM lock_report WHERE NOT EXISTS (SELECT 1 FROM door WHERE door.mac = lock_report.mac)',
+    ),
+    forgetTimes: prepare<[]>(
+      'DELETE FROM lock_times WHERE NOT EXISTS (SELECT 1 FROM door WHERE door.mac = lock_times.mac)',
     ),
   };
 }
