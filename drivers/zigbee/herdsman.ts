@@ -19,6 +19,7 @@ import { Endpoint } from 'zigbee-herdsman/dist/controller/model/index.js';
 import { type Clock, DriverError } from '../driver.ts';
 import { CLUSTER } from './configure.ts';
 import { confirmed } from './confirmed.ts';
+import type { Connection } from './connection.ts';
 import { isCredible, isCredibleRecord } from './credible.ts';
 import { lockCluster } from './custom-cluster.ts';
 import { deviceOf, ieeeOf } from './device-of.ts';
@@ -38,8 +39,9 @@ const MEMORY = 'gatehouse';
 const OTA_SETTINGS = { requestTimeout: 150_000, responseDelay: 250, baseSize: 50 };
 
 export interface RadioOptions {
-  /** A device or tcp://127.0.0.1:port. */
+  /** A device, or where the connection leads to. */
   path: string;
+  connection: Connection | undefined;
   baudRate: number;
   network: { panId: number; extPanId: string; networkKey: string };
   channel: number;
@@ -61,6 +63,7 @@ export interface RadioOptions {
 /** Rejects when the coordinator cannot be used. It cannot be called off: whoever waits closes what the path leads to. */
 export async function openRadio(options: RadioOptions): Promise<Radio> {
   prepareLibrary(options);
+  carry(options.connection);
   const controller = new Controller(controllerOptions(options));
   guardHandlers(controller, options);
   listen(controller, options);
@@ -145,7 +148,7 @@ interface MtParser {
   done();
 };
 
-const passBy = guardPort(Znp.prototype as unknown as Port);
+const { passBy, carry } = guardPort(Znp.prototype as unknown as Port);
 
 function prepareLibrary({ mayForm, mayRestore, manufacturerCode, stateDirectory, log }: RadioOptions): void {
   permitted = { mayForm, mayRestore };

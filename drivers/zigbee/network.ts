@@ -1,12 +1,12 @@
 /** The radio with what it needs: the way to the coordinator, the files, and its start on one channel or another. */
 import { type Clock, type DriverContext, DriverError } from '../driver.ts';
 import { channel as channelSchema } from '../settings.ts';
+import { type Connection, connectionOptionsOf, openConnection } from './connection.ts';
 import { openRadio } from './herdsman.ts';
 import type { ZigbeeOptions } from './options.ts';
 import type { Radio, RadioEvent } from './radio.ts';
 import { redact } from './redact.ts';
 import { type Prepared, prepareFiles } from './state-files.ts';
-import { openTunnel, type Tunnel, tunnelOptionsOf } from './tunnel.ts';
 import { settles } from './waiting.ts';
 
 /** A start that restores takes 10 s, a channel move 15 s, and a slow coordinator twice that. */
@@ -63,13 +63,13 @@ export async function openNetwork(needs: NetworkOptions, signal: AbortSignal): P
 
 interface Started {
   radio: Radio;
-  tunnel: Tunnel | undefined;
+  connection: Connection | undefined;
 }
 
-async function close({ radio, tunnel }: Started, isLost: boolean): Promise<void> {
-  if (isLost) tunnel?.[Symbol.dispose]();
+async function close({ radio, connection }: Started, isLost: boolean): Promise<void> {
+  if (isLost) connection?.[Symbol.dispose]();
   await radio.close();
-  tunnel?.[Symbol.dispose]();
+  connection?.[Symbol.dispose]();
 }
 
 async function start(
@@ -79,12 +79,12 @@ async function start(
   signal: AbortSignal,
 ): Promise<Started> {
   const { clock } = context;
-  const way = tunnelOptionsOf(options.port, options.cert);
-  const tunnel = way && (await openTunnel(way, clock, signal));
+  const way = connectionOptionsOf(options.port, options.cert);
+  const connection = way && (await openConnection(way, clock, signal));
   const nothingIsKnown = !files.hasBackup && options.snapshot === null && options.knownLocks.length === 0;
   const opening = openRadio({
-    path: tunnel?.path ?? options.port,
-    ...{ baudRate: options.baudRate, network: options.network, channel },
+    ...{ path: options.port, connection, baudRate: options.baudRate },
+    ...{ network: options.network, channel },
     ...{ manufacturerCode: options.manufacturerCode, stateDirectory: options.stateDirectory },
     ...{ databaseFile: files.databaseFile, backupFile: files.backupFile },
     mayForm: nothingIsKnown,
@@ -94,13 +94,13 @@ async function start(
   });
   try {
     const inTime = await settles(opening, START_MS, clock, signal);
-    if (inTime) return { radio: await onAChannel(opening), tunnel };
+    if (inTime) return { radio: await onAChannel(opening), connection };
   } catch (error) {
-    tunnel?.[Symbol.dispose]();
+    connection?.[Symbol.dispose]();
     throw lost(error);
   }
   // The library cannot be called off; without its connection it gives up by itself, else this process is replaced.
-  tunnel?.[Symbol.dispose]();
+  connection?.[Symbol.dispose]();
   await opening.then(
     (radio) => radio.close(),
     () => undefined,

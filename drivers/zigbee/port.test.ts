@@ -51,12 +51,16 @@ it('loses a coordinator at once that does not take an unlock, with what it has n
 }, 30_000);
 
 describe('a frame', () => {
+  const nobody = { on: () => undefined };
   /** A port that says what it is asked to, in order, as the library's does. */
   function openPort(answers: (command: string) => Promise<unknown>) {
     const written: string[] = [];
     let last: Promise<unknown> = Promise.resolve();
     const port: Port = {
       initialized: true,
+      ...{ unpiWriter: nobody, unpiParser: { ...nobody, write: () => true }, socketPort: undefined },
+      ...{ onUnpiParsed: () => undefined, onPortClose: () => undefined },
+      openSocketPort: () => Promise.resolve(),
       skipBootloader: () => Promise.resolve(),
       queue: {
         run: (write) => {
@@ -72,7 +76,7 @@ describe('a frame', () => {
       },
       close: vi.fn(() => Promise.resolve()),
     };
-    const passBy = guardPort(port);
+    const { passBy } = guardPort(port);
     const clock = manualClock();
     const send = (actuates: boolean) => {
       const gate = openGate({ timeout: 1 }, 2_000, clock);

@@ -4,6 +4,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Clock } from '../driver.ts';
+import type { Connection } from './connection.ts';
 import type { Gate } from './gate.ts';
 import { settles, within } from './waiting.ts';
 
@@ -18,6 +19,13 @@ const ANSWER_MS = 1_000;
 export interface Port {
   initialized: boolean;
   queue: { run(write: () => Promise<unknown>): Promise<unknown> };
+  unpiWriter: { on(event: 'data', write: (bytes: Buffer) => void): unknown };
+  unpiParser: { write(bytes: Buffer): unknown; on(event: 'parsed', take: (frame: never) => void): unknown };
+  onUnpiParsed(frame: never): void;
+  onPortClose(): void;
+  /** All that is asked of it is `destroy`. */
+  socketPort: { destroy(): void } | undefined;
+  openSocketPort(): Promise<void>;
   skipBootloader(): Promise<void>;
   request(subsystem: number, command: string, ...rest: unknown[]): Promise<unknown>;
   /** Drops what is not sent, and the connection. */
@@ -32,10 +40,17 @@ export interface Passage {
   clock: Clock;
 }
 
-/** Gives back how to have frames pass: whatever `send` sends passes by `passage`. */
-export function guardPort(port: Port): <T>(passage: Passage, send: () => Promise<T>) => Promise<T> {
+export interface GuardedPort {
+  /** Whatever `send` sends passes by `passage`. */
+  passBy<T>(passage: Passage, send: () => Promise<T>): Promise<T>;
+  /** What the next port on the network goes through. */
+  carry(connection: Connection | undefined): void;
+}
+
+export function guardPort(port: Port): GuardedPort {
   const passing = new AsyncLocalStorage<Passage>();
-  const { request, skipBootloader } = port;
+  let carrier: Connection | undefined;
+  const { request } = port;
 
   port.request = async function (this: Port, subsystem, command, ...rest) {
     const passage = passing.getStore();
@@ -44,12 +59,26 @@ export function guardPort(port: Port): <T>(passage: Passage, send: () => Promise
     return passage.actuates ? actuate(this, passage, request, write) : write();
   };
 
-  // Over TCP the library asks whether the coordinator is awake before it lets itself ask, and waits a second each time.
-  port.skipBootloader = async function (this: Port) {
+  // The library's own has neither TLS nor a deadline, and waits a second before it asks for the first time.
+  port.openSocketPort = async function (this: Port) {
+    const connection = carrier;
+    if (!connection) throw new Error('there is no connection');
+    this.unpiWriter.on('data', (bytes) => connection.write(bytes));
+    this.unpiParser.on('parsed', (frame) => this.onUnpiParsed(frame));
+    connection.read(
+      (bytes) => this.unpiParser.write(bytes),
+      () => this.onPortClose(),
+    );
+    this.socketPort = { destroy: () => connection[Symbol.dispose]() };
     this.initialized = true;
-    await skipBootloader.call(this);
+    await this.skipBootloader();
   };
-  return (passage, send) => passing.run(passage, send);
+  return {
+    passBy: (passage, send) => passing.run(passage, send),
+    carry(connection) {
+      carrier = connection;
+    },
+  };
 }
 
 /** The port, with the gate passed when it is this request's turn to be written. */

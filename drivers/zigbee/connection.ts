@@ -1,9 +1,9 @@
 /**
- * A way to a coordinator on the network, as a port of this host that the library connects to: it has neither TLS nor a
- * deadline for connecting of its own. What goes through is cut the moment either side ends.
+ * A connection to a coordinator on the network, made for the library, which has neither TLS nor a deadline for connecting
+ * of its own; port.ts hands it over. What goes through is cut the moment either side ends.
  */
 import { X509Certificate } from 'node:crypto';
-import { createServer, isIP, type Server, type Socket, connect as tcpConnect } from 'node:net';
+import { isIP, type Socket, connect as tcpConnect } from 'node:net';
 import { checkServerIdentity, connect as tlsConnect } from 'node:tls';
 import { type Clock, DriverError } from '../driver.ts';
 
@@ -14,12 +14,14 @@ const KEEP_ALIVE_MS = 15_000;
 /** Unanswered by the other end; a request of the coordinator is shorter than 256 bytes. More is a peer that hangs. */
 const UNSENT_MAX_BYTES = 64 * 1024;
 
-export interface Tunnel extends Disposable {
-  /** tcp://127.0.0.1:port, for one connection. */
-  readonly path: string;
+/** Disposal cuts it, and drops what is not sent yet: nothing of that may arrive later. */
+export interface Connection extends Disposable {
+  write(bytes: Uint8Array): void;
+  /** What comes is kept until this is called. Throws when it is over already. */
+  read(take: (bytes: Buffer) => void, closed: () => void): void;
 }
 
-export interface TunnelOptions {
+export interface ConnectionOptions {
   secure: boolean;
   host: string;
   port: number;
@@ -28,7 +30,7 @@ export interface TunnelOptions {
 }
 
 /** Undefined when the port is a device of this host. */
-export function tunnelOptionsOf(port: string, cert: string | null): TunnelOptions | undefined {
+export function connectionOptionsOf(port: string, cert: string | null): ConnectionOptions | undefined {
   const parts = /^(tcp|tls):\/\/(?:\[([0-9a-fA-F:]+)\]|([^:]+)):(\d+)$/.exec(port);
   if (!parts) return undefined;
   const [, scheme, ipv6, name = '', number] = parts;
@@ -36,69 +38,40 @@ export function tunnelOptionsOf(port: string, cert: string | null): TunnelOption
 }
 
 /** Rejects with LINK_LOST when the peer cannot be reached, and REFUSED when it is not who it should be. */
-export async function openTunnel(options: TunnelOptions, clock: Clock, signal: AbortSignal): Promise<Tunnel> {
+export async function openConnection(
+  options: ConnectionOptions,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<Connection> {
   const raw = tcpConnect({ host: options.host, port: options.port, noDelay: true });
   raw.setKeepAlive(true, KEEP_ALIVE_MS);
-  // What is not sent yet is dropped with the connection: nothing in it may arrive later.
-  const dispose = () => void raw.resetAndDestroy();
+  const cut = () => void raw.resetAndDestroy();
   try {
     await connected(raw, 'connect', options, clock, signal);
     const remote = options.secure ? await encrypted(raw, options, clock, signal) : raw;
-    const { server, path } = await listening();
-    pass(server, remote, dispose);
+    remote.on('close', cut);
     return {
-      path,
-      [Symbol.dispose]() {
-        server.close();
-        dispose();
+      write(bytes) {
+        if (!remote.writable) return;
+        remote.write(bytes);
+        if (remote.writableLength > UNSENT_MAX_BYTES) cut();
       },
+      read(take, closed) {
+        if (remote.destroyed)
+          throw new DriverError('LINK_LOST', `${nameOf(options)}: it closed the connection`);
+        remote.on('data', take).once('close', closed);
+      },
+      [Symbol.dispose]: cut,
     };
   } catch (error) {
-    dispose();
+    cut();
     throw error;
   }
 }
 
-function pass(server: Server, remote: Socket, dispose: () => void): void {
-  let local: Socket | undefined;
-  const cut = () => {
-    server.close();
-    local?.destroy();
-    dispose();
-  };
-  remote.on('error', cut);
-  remote.on('close', cut);
-  server.on('connection', (socket) => {
-    // One only: whoever else comes is not the library.
-    if (local) return socket.destroy();
-    local = socket;
-    server.close();
-    socket.on('error', cut);
-    socket.on('close', cut);
-    socket.on('data', (bytes) => {
-      remote.write(bytes);
-      if (remote.writableLength > UNSENT_MAX_BYTES) cut();
-    });
-    remote.pipe(socket);
-  });
-}
-
-function listening(): Promise<{ server: Server; path: string }> {
-  const server = createServer({ noDelay: true });
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      if (typeof address === 'object' && address)
-        resolve({ server, path: `tcp://127.0.0.1:${address.port}` });
-      else reject(new Error('no port was given'));
-    });
-  });
-}
-
 async function encrypted(
   raw: Socket,
-  options: TunnelOptions,
+  options: ConnectionOptions,
   clock: Clock,
   signal: AbortSignal,
 ): Promise<Socket> {
@@ -136,7 +109,7 @@ const CERTIFICATE_FAULT = /CERT|SIGNATURE|ISSUER|CHAIN|ALTNAME|PURPOSE/;
 async function connected(
   socket: Socket,
   event: 'connect' | 'secureConnect',
-  options: TunnelOptions,
+  options: ConnectionOptions,
   clock: Clock,
   signal: AbortSignal,
 ): Promise<void> {
@@ -165,6 +138,6 @@ async function connected(
   }
 }
 
-function nameOf({ secure, host, port }: TunnelOptions): string {
+function nameOf({ secure, host, port }: ConnectionOptions): string {
   return `${secure ? 'tls' : 'tcp'}://${isIP(host) === 6 ? `[${host}]` : host}:${port}`;
 }

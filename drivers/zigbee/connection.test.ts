@@ -1,24 +1,24 @@
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import { opensslIsMissing, openTestAuthority, type TestAuthority } from '../encoder/test-certificates.ts';
+import { connectionOptionsOf, openConnection } from './connection.ts';
 import { opened, simulated } from './test-gateway.ts';
-import { openTunnel, tunnelOptionsOf } from './tunnel.ts';
 
 const never = new AbortController().signal;
 
 function optionsOf(port: string, cert: string | null = null) {
-  const options = tunnelOptionsOf(port, cert);
-  if (!options) throw new Error(`${port} is no port of a tunnel`);
+  const options = connectionOptionsOf(port, cert);
+  if (!options) throw new Error(`${port} is no port on the network`);
   return options;
 }
 
-describe('a tunnel', () => {
+describe('a connection', () => {
   it('is for ports on the network only', () => {
-    expect(tunnelOptionsOf('/dev/ttyACM0', null)).toBeUndefined();
+    expect(connectionOptionsOf('/dev/ttyACM0', null)).toBeUndefined();
     expect(optionsOf('tls://[::1]:6638')).toMatchObject({ secure: true, host: '::1', port: 6_638 });
     expect(optionsOf('tcp://gateway.local:6638')).toMatchObject({ secure: false, host: 'gateway.local' });
   });
@@ -26,38 +26,62 @@ describe('a tunnel', () => {
   it('gives up on a peer that does not take the connection', async () => {
     // A black hole by RFC 5737: nobody answers there.
     const clock = manualClock();
-    const opening = openTunnel(optionsOf('tcp://192.0.2.1:6638'), clock, never).catch((error) => error);
+    const opening = openConnection(optionsOf('tcp://192.0.2.1:6638'), clock, never).catch((error) => error);
     await clock.advance(5_000);
     expect(await opening).toMatchObject({ code: 'LINK_LOST' });
   });
 
-  it('lets one connection through, and drops what is not sent when it is closed', async () => {
+  it('keeps what comes until it is read, and drops what is not sent when it is closed', async () => {
     const server = createServer();
     onTestFinished(() => void server.close());
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     const arrived = once(server, 'connection');
     const port = (server.address() as { port: number }).port;
-    const tunnel = await openTunnel(optionsOf(`tcp://127.0.0.1:${port}`), systemClock, never);
+    const connection = await openConnection(optionsOf(`tcp://127.0.0.1:${port}`), systemClock, never);
     const [remote] = (await arrived) as [Socket];
-    remote.on('error', () => undefined);
-    const ended = new Promise((resolve) => remote.once('close', resolve));
-    const local = connect(Number(tunnel.path.split(':').at(-1)), '127.0.0.1');
-    local.on('error', () => undefined);
-    local.write('there');
+    const reset = once(remote, 'error');
+    remote.write('early');
+    const read: string[] = [];
+    const closed = new Promise<void>((resolve) =>
+      connection.read((bytes) => read.push(bytes.toString()), resolve),
+    );
+    await vi.waitFor(() => expect(read).toEqual(['early']));
+    connection.write(Buffer.from('there'));
     expect(String((await once(remote, 'data'))[0])).toBe('there');
-    remote.write('back');
-    expect(String((await once(local, 'data'))[0])).toBe('back');
-    const second = connect(Number(tunnel.path.split(':').at(-1)), '127.0.0.1');
-    const [error] = await once(second, 'error');
-    expect(error).toMatchObject({ code: 'ECONNREFUSED' });
-    const cut = new Promise((resolve) => local.once('close', resolve));
-    tunnel[Symbol.dispose]();
-    await Promise.all([ended, cut]);
+    connection[Symbol.dispose]();
+    await closed;
+    expect((await reset)[0]).toMatchObject({ code: 'ECONNRESET' });
+    expect(() =>
+      connection.read(
+        () => undefined,
+        () => undefined,
+      ),
+    ).toThrow('closed the connection');
+  });
+
+  it('is cut when the other end takes nothing', async () => {
+    const server = createServer((socket) => void socket.pause());
+    onTestFinished(() => void server.close());
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const port = (server.address() as { port: number }).port;
+    const connection = await openConnection(optionsOf(`tcp://127.0.0.1:${port}`), systemClock, never);
+    let isClosed = false;
+    connection.read(
+      () => undefined,
+      () => {
+        isClosed = true;
+      },
+    );
+    await vi.waitFor(() => {
+      connection.write(Buffer.alloc(1_000_000));
+      expect(isClosed).toBe(true);
+    });
   });
 });
 
-describe.skipIf(opensslIsMissing)('a tunnel to a gateway with a certificate', () => {
+describe.skipIf(opensslIsMissing)('a connection to a gateway with a certificate', () => {
   let authority: TestAuthority;
   let stranger: TestAuthority;
   beforeAll(() => {
@@ -97,10 +121,10 @@ describe.skipIf(opensslIsMissing)('a tunnel to a gateway with a certificate', ()
   it('takes the very certificate of the gateway too, and no other', async () => {
     const { port, cert } = await front('tcp://127.0.0.1:1');
     const open = async (anchor: string | null) => {
-      using tunnel = await openTunnel(optionsOf(port, anchor), systemClock, never);
-      return tunnel.path;
+      using _ = await openConnection(optionsOf(port, anchor), systemClock, never);
+      return 'open';
     };
-    expect(await open(cert)).toMatch(/^tcp:\/\/127\.0\.0\.1:\d+$/);
+    expect(await open(cert)).toBe('open');
     await expect(open(stranger.root)).rejects.toMatchObject({
       ...{ code: 'REFUSED', message: expect.stringContaining('is not who the cert of its network says') },
     });
