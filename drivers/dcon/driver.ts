@@ -8,25 +8,17 @@
  * outputs.ts → session.ts (what is said, step by step) → talk.ts → pulses.ts → feed.ts (when watchdogs are fed). The
  * bytes: messages.ts → wire.ts → frame.ts. Who is there: probe.ts.
  */
-import type { z } from 'zod';
 import { type Bus, openBus } from '../bus/bus.ts';
 import { openPort } from '../bus/open-port.ts';
 import type { OpenPort } from '../bus/port.ts';
 import { tuned } from '../bus/tuning.ts';
 import { characterMs } from '../bus/wire.ts';
-import {
-  type Driver,
-  type DriverCommand,
-  type DriverContext,
-  DriverError,
-  type DriverErrorCode,
-  type OpenDriver,
-  type Plain,
-} from '../driver.ts';
+import { type Driver, type DriverContext, DriverError, type OpenDriver, type Plain } from '../driver.ts';
 import { type EventQueue, openEventQueue } from '../rs485/event-queue.ts';
-import { keepReporting, type ReportingOptions } from '../rs485/reporting.ts';
+import { type Commands, executing, type LinkParts, runLink } from '../rs485/link.ts';
 import { probe, pulse, trace, watch } from '../rs485.ts';
 import { rs485Apply } from '../settings.ts';
+import { valid } from '../valid.ts';
 import { openFeed } from './feed.ts';
 import { aa } from './messages.ts';
 import { type Module, openModule } from './module.ts';
@@ -64,7 +56,7 @@ export async function openDconOn(
   );
   return {
     run: (runSignal) => run(link, roster, runSignal),
-    execute: (command, commandSignal) => execute(link, roster, command, commandSignal),
+    execute: executing(commandsOf(link, roster), 'a DCON link'),
     [Symbol.asyncDispose]: () => bus[Symbol.asyncDispose](),
   };
 }
@@ -94,36 +86,21 @@ function hwIdOf({ linkId }: DriverContext, address: number): string {
   return `${linkId}-${aa(address)}`;
 }
 
-async function run(link: Link, roster: Roster, signal: AbortSignal): Promise<never> {
+function run(link: Link, roster: Roster, signal: AbortSignal): Promise<never> {
   const { bus, context, events } = link;
-  // The bus works on while the pulses are ended.
-  const stop = new AbortController();
-  const ended = new AbortController();
-  const working = AbortSignal.any([signal, ended.signal]);
-  const busRun = bus.run(stop.signal);
-  const reporting: ReportingOptions = {
-    ...{ bus, context },
+  const parts: LinkParts = {
+    ...{ bus, context, events },
     warnings: () => roster.all().flatMap((one) => one.warning() ?? []),
     repeat() {
       for (const one of roster.all()) one.report();
     },
-  };
-  const parts = [
-    ...[busRun, roster.run(working), feed(link, roster, working)],
-    ...[events.run(working), keepReporting(reporting, working)],
-  ];
-  try {
-    return await Promise.race(parts);
-  } catch (error) {
-    ended.abort(error);
-    if (error instanceof DriverError && error.code === 'LINK_LOST')
+    others: (working) => [roster.run(working), feed(link, roster, working)],
+    async farewell(why) {
+      if (!(why instanceof DriverError) || why.code !== 'LINK_LOST') return await farewell(roster, context);
       for (const one of roster.all()) one.abandon();
-    else await farewell(roster, context);
-    throw error;
-  } finally {
-    stop.abort(new DriverError('LINK_LOST', 'the driver has ended'));
-    await Promise.allSettled(parts);
-  }
+    },
+  };
+  return runLink(parts, signal);
 }
 
 async function farewell(roster: Roster, { clock, log }: DriverContext): Promise<void> {
@@ -167,56 +144,35 @@ async function feed({ bus, options, context }: Link, roster: Roster, signal: Abo
   }
 }
 
-async function execute(
-  { bus, options, context }: Link,
-  roster: Roster,
-  { kind, data, deadline }: DriverCommand,
-  signal: AbortSignal,
-): Promise<Plain> {
+function commandsOf({ bus, options, context }: Link, roster: Roster): Commands {
   const { clock } = context;
-  switch (kind) {
-    case 'watch': {
+  return {
+    async watch({ data }) {
       const { devices } = valid(watch, data, 'INVALID_COMMAND');
       roster.watch(devices.map(({ address }) => address));
       return null;
-    }
-    case 'probe': {
-      const hwIdAt = (address: number) => hwIdOf(context, address);
+    },
+    async probe({ data }, signal) {
       const wanted = valid(probe, data, 'INVALID_COMMAND');
       const asked = wanted.line ? tuned(bus, wanted.line) : bus;
+      const hwIdAt = (address: number) => hwIdOf(context, address);
       return await probeAddresses(wanted, { bus: asked, framing: options, clock, hwIdOf: hwIdAt }, signal);
-    }
-    case 'trace':
-      return await bus.trace(valid(trace, data, 'INVALID_COMMAND'), signal);
-    case 'pulse': {
+    },
+    trace: async ({ data }, signal) => await bus.trace(valid(trace, data, 'INVALID_COMMAND'), signal),
+    async pulse({ data, deadline }, signal) {
       const wanted = valid(pulse, data, 'INVALID_COMMAND');
       return { ...(await found(roster, wanted.hwId).pulse(wanted, deadline, signal)) };
-    }
-    case 'applySettings': {
+    },
+    async applySettings({ data }) {
       const wanted = valid(rs485Apply, data, 'INVALID_COMMAND');
       found(roster, wanted.hwId).apply(wanted);
       return { reportedSettingsVersion: wanted.settingsVersion };
-    }
-    default:
-      throw new DriverError('INVALID_COMMAND', `a DCON bus has no command ${kind}`);
-  }
+    },
+  };
 }
 
 function found(roster: Roster, hwId: string): Module {
   const module = roster.all().find((one) => one.hwId === hwId);
   if (module) return module;
   throw new DriverError('DEVICE_OFFLINE', `there is no module ${hwId} on this bus: watch its address first`);
-}
-
-function valid<Schema extends z.ZodType>(
-  schema: Schema,
-  value: Plain,
-  code: DriverErrorCode,
-): z.output<Schema> {
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  throw new DriverError(
-    code,
-    `${result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; ')}`,
-  );
 }

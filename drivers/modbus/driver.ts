@@ -12,19 +12,12 @@ import { type Bus, openBus } from '../bus/bus.ts';
 import { openPort } from '../bus/open-port.ts';
 import type { OpenPort } from '../bus/port.ts';
 import { tuned } from '../bus/tuning.ts';
-import {
-  type Driver,
-  type DriverCommand,
-  type DriverContext,
-  DriverError,
-  type DriverErrorCode,
-  type OpenDriver,
-  type Plain,
-} from '../driver.ts';
-import { type EventQueue, openEventQueue } from '../rs485/event-queue.ts';
-import { keepReporting } from '../rs485/reporting.ts';
+import { type Driver, DriverError, type OpenDriver, type Plain } from '../driver.ts';
+import { openEventQueue } from '../rs485/event-queue.ts';
+import { type Commands, executing, runLink } from '../rs485/link.ts';
 import { probe, pulse, trace, watch } from '../rs485.ts';
 import { type Rs485Report, rs485Apply } from '../settings.ts';
+import { valid } from '../valid.ts';
 import { applySettings } from './apply.ts';
 import { openFleet } from './fleet.ts';
 import { modbusOptions } from './options.ts';
@@ -62,16 +55,11 @@ export function openModbusOn(openPort: OpenPort): OpenDriver {
     const fleet = opening.use(
       openFleet({ ...common, tell, tellEvent: events.add, configured: [...profiles.keys()] }),
     );
-    const commands = commandsOf({ linkId, bus, profileAt, fleet });
+    const parts = { bus, events, context, warnings: fleet.warnings, repeat: fleet.report };
     const opened = opening.move();
     return {
-      run: (runSignal) => work({ bus, events, fleet, context }, runSignal),
-      execute(command, commandSignal) {
-        const execute = commands[command.kind];
-        if (!execute)
-          throw new DriverError('INVALID_COMMAND', `a Modbus link has no command ${command.kind}`);
-        return execute(command, commandSignal);
-      },
+      run: (runSignal) => runLink(parts, runSignal),
+      execute: executing(commandsOf({ linkId, bus, profileAt, fleet }), 'a Modbus link'),
       [Symbol.asyncDispose]: () => opened.disposeAsync(),
     } satisfies Driver;
   };
@@ -84,9 +72,7 @@ interface CommandsOptions {
   fleet: ReturnType<typeof openFleet>;
 }
 
-type Execute = (command: DriverCommand, signal: AbortSignal) => Promise<Plain>;
-
-function commandsOf({ linkId, bus, profileAt, fleet }: CommandsOptions): Record<string, Execute | undefined> {
+function commandsOf({ linkId, bus, profileAt, fleet }: CommandsOptions): Commands {
   return {
     async watch({ data }) {
       fleet.watch(valid(watch, data, 'INVALID_COMMAND').devices);
@@ -109,35 +95,4 @@ function commandsOf({ linkId, bus, profileAt, fleet }: CommandsOptions): Record<
       return { ...(await fire(wanted, deadline, signal)) };
     },
   };
-}
-
-interface WorkOptions {
-  bus: Bus;
-  events: EventQueue;
-  fleet: ReturnType<typeof openFleet>;
-  context: DriverContext;
-}
-
-/** Until the bus is lost or the signal fires, whichever of the three tells it first. */
-async function work({ bus, events, fleet, context }: WorkOptions, signal: AbortSignal): Promise<never> {
-  const ended = new AbortController();
-  const both = AbortSignal.any([signal, ended.signal]);
-  const reporting = { bus, context, warnings: fleet.warnings, repeat: fleet.report };
-  const parts = [bus.run(both), events.run(both), keepReporting(reporting, both)];
-  try {
-    return await Promise.race(parts);
-  } finally {
-    ended.abort(new DriverError('LINK_LOST', 'the link is closed'));
-    await Promise.allSettled(parts);
-  }
-}
-
-function valid<Schema extends z.ZodType>(
-  schema: Schema,
-  value: Plain,
-  code: DriverErrorCode,
-): z.output<Schema> {
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  throw new DriverError(code, z.prettifyError(result.error));
 }

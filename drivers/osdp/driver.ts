@@ -2,26 +2,18 @@
  * OSDP on an RS-485 bus, as the control panel: the devices of the options and of `watch` are polled, each in its session
  * (session.ts). The wire is the bus's (drivers/bus/bus.ts).
  */
-import { z } from 'zod';
 import { type Bus, openBus } from '../bus/bus.ts';
 import { openPort } from '../bus/open-port.ts';
 import type { OpenPort } from '../bus/port.ts';
 import { tuned } from '../bus/tuning.ts';
 import { characterMs } from '../bus/wire.ts';
-import {
-  type Driver,
-  type DriverCommand,
-  type DriverContext,
-  DriverError,
-  type DriverErrorCode,
-  type OpenDriver,
-  type Plain,
-} from '../driver.ts';
+import { type Driver, type DriverContext, DriverError, type OpenDriver, type Plain } from '../driver.ts';
 import { abortFile, readdress, sendFile } from '../osdp.ts';
-import { type EventQueue, openEventQueue } from '../rs485/event-queue.ts';
-import { keepReporting } from '../rs485/reporting.ts';
+import { openEventQueue } from '../rs485/event-queue.ts';
+import { type Commands, executing, runLink } from '../rs485/link.ts';
 import { type Probe, type Pulse, pair, probe, pulse, trace, watch } from '../rs485.ts';
 import { type Rs485Report, rs485Apply } from '../settings.ts';
+import { valid } from '../valid.ts';
 import { applySettings } from './apply.ts';
 import { concealKeys } from './conceal.ts';
 import { openFeedback } from './feedback.ts';
@@ -51,15 +43,11 @@ export function openOsdpOn(openPort: OpenPort): OpenDriver {
     // Plain, but for optional keys in its type.
     const tell = (state: Rs485Report) => report({ subject: `device:${state.hwId}`, state: state as Plain });
     const fleet = opening.use(openFleet({ clock, log, bus, options, tell, tellEvent: events.add }));
-    const commands = commandsOf({ options, context, bus, fleet });
+    const parts = { bus, events, context, warnings: fleet.warnings, repeat: fleet.report };
     const opened = opening.move();
     return {
-      run: (runSignal) => work({ bus, events, fleet, context }, runSignal),
-      execute(command, commandSignal) {
-        const execute = commands[command.kind];
-        if (!execute) throw new DriverError('INVALID_COMMAND', `an OSDP link has no command ${command.kind}`);
-        return execute(command, commandSignal);
-      },
+      run: (runSignal) => runLink(parts, runSignal),
+      execute: executing(commandsOf({ options, context, bus, fleet }), 'an OSDP link'),
       [Symbol.asyncDispose]: () => opened.disposeAsync(),
     } satisfies Driver;
   };
@@ -72,9 +60,7 @@ interface CommandsOptions {
   fleet: Fleet;
 }
 
-type Execute = (command: DriverCommand, signal: AbortSignal) => Promise<Plain>;
-
-function commandsOf(given: CommandsOptions): Record<string, Execute | undefined> {
+function commandsOf(given: CommandsOptions): Commands {
   const { options, bus, fleet, context } = given;
   const { clock } = context;
   const firePulse = openFire(given);
@@ -144,35 +130,4 @@ function openFire({ options, context, fleet }: CommandsOptions) {
       throw error;
     }
   };
-}
-
-interface WorkOptions {
-  bus: Bus;
-  events: EventQueue;
-  fleet: Fleet;
-  context: DriverContext;
-}
-
-/** Until the bus is lost or the signal fires, whichever of the three tells it first. */
-async function work({ bus, events, fleet, context }: WorkOptions, signal: AbortSignal): Promise<never> {
-  const ended = new AbortController();
-  const both = AbortSignal.any([signal, ended.signal]);
-  const reporting = { bus, context, warnings: fleet.warnings, repeat: fleet.report };
-  const parts = [bus.run(both), events.run(both), keepReporting(reporting, both)];
-  try {
-    return await Promise.race(parts);
-  } finally {
-    ended.abort(new DriverError('LINK_LOST', 'the link is closed'));
-    await Promise.allSettled(parts);
-  }
-}
-
-function valid<Schema extends z.ZodType>(
-  schema: Schema,
-  value: Plain,
-  code: DriverErrorCode,
-): z.output<Schema> {
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  throw new DriverError(code, z.prettifyError(result.error));
 }
