@@ -2,7 +2,7 @@
  * Modbus RTU on an RS-485 bus: the devices of the options and of `watch` are polled and told of, each as its profile
  * says (profile.ts). The wire is the bus's (drivers/bus/bus.ts).
  *
- * To read in this order. A device: fleet.ts → device.ts (contact and polls) → device-state.ts (its report) →
+ * To read in this order. A device: devices.ts → device.ts (contact and polls) → device-state.ts (its report) →
  * observations.ts (inputs, alarms, restarts). What is done to it: apply.ts → settings-block.ts · pulses.ts →
  * live-pulses.ts → safety.ts. The bytes: exchanges.ts → frame.ts → messages.ts. Products: profile-shape.ts →
  * registers.ts → profile-areas.ts → profile-faults.ts. Who is there: probe.ts.
@@ -19,7 +19,7 @@ import { probe, pulse, trace, watch } from '../rs485.ts';
 import { type Rs485Report, rs485Apply } from '../settings.ts';
 import { valid } from '../valid.ts';
 import { applySettings } from './apply.ts';
-import { openFleet } from './fleet.ts';
+import { type Devices, openDevices } from './devices.ts';
 import { modbusOptions } from './options.ts';
 import { probeAddresses } from './probe.ts';
 import { profileSchema } from './profile.ts';
@@ -52,14 +52,14 @@ export function openModbusOn(openPort: OpenPort): OpenDriver {
     // Plain, but for optional keys in its type.
     const tell = (state: Rs485Report) => report({ subject: `device:${state.hwId}`, state: state as Plain });
     const common = { linkId, clock, log, bus, everyMs, profileAt };
-    const fleet = opening.use(
-      openFleet({ ...common, tell, tellEvent: events.add, configured: [...profiles.keys()] }),
+    const devices = opening.use(
+      openDevices({ ...common, tell, tellEvent: events.add, configured: [...profiles.keys()] }),
     );
-    const parts = { bus, events, context, warnings: fleet.warnings, repeat: fleet.report };
+    const parts = { bus, events, context, warnings: devices.warnings, repeat: devices.report };
     const opened = opening.move();
     return {
       run: (runSignal) => runLink(parts, runSignal),
-      execute: executing(commandsOf({ linkId, bus, profileAt, fleet }), 'a Modbus link'),
+      execute: executing(commandsOf({ linkId, bus, profileAt, devices }), 'a Modbus link'),
       [Symbol.asyncDispose]: () => opened.disposeAsync(),
     } satisfies Driver;
   };
@@ -69,13 +69,13 @@ interface CommandsOptions {
   linkId: string;
   bus: Bus;
   profileAt(unit: number): Profile;
-  fleet: ReturnType<typeof openFleet>;
+  devices: Devices;
 }
 
-function commandsOf({ linkId, bus, profileAt, fleet }: CommandsOptions): Commands {
+function commandsOf({ linkId, bus, profileAt, devices }: CommandsOptions): Commands {
   return {
     async watch({ data }) {
-      fleet.watch(valid(watch, data, 'INVALID_COMMAND').devices);
+      devices.watch(valid(watch, data, 'INVALID_COMMAND').devices);
       return null;
     },
     async probe({ data, deadline }, signal) {
@@ -86,12 +86,12 @@ function commandsOf({ linkId, bus, profileAt, fleet }: CommandsOptions): Command
     trace: async ({ data }, signal) => await bus.trace(valid(trace, data, 'INVALID_COMMAND'), signal),
     async applySettings({ data, deadline }, signal) {
       const apply = valid(rs485Apply, data, 'INVALID_COMMAND');
-      const { device } = fleet.named(apply.hwId);
+      const { device } = devices.named(apply.hwId);
       return await applySettings(apply, device, bus, { deadline, signal });
     },
     async pulse({ data, deadline }, signal) {
       const wanted = valid(pulse, data, 'INVALID_COMMAND');
-      const { fire } = fleet.named(wanted.hwId);
+      const { fire } = devices.named(wanted.hwId);
       return { ...(await fire(wanted, deadline, signal)) };
     },
   };

@@ -16,9 +16,9 @@ import { type Rs485Report, rs485Apply } from '../settings.ts';
 import { valid } from '../valid.ts';
 import { applySettings } from './apply.ts';
 import { concealKeys } from './conceal.ts';
+import { type Devices, openDevices } from './devices.ts';
 import { openFeedback } from './feedback.ts';
 import { openFiles } from './files.ts';
-import { type Fleet, openFleet } from './fleet.ts';
 import { type OsdpOptions, osdpOptions } from './options.ts';
 import { probeAddresses } from './probe.ts';
 
@@ -42,12 +42,12 @@ export function openOsdpOn(openPort: OpenPort): OpenDriver {
     const events = openEventQueue({ emit: context.emit, clock, log });
     // Plain, but for optional keys in its type.
     const tell = (state: Rs485Report) => report({ subject: `device:${state.hwId}`, state: state as Plain });
-    const fleet = opening.use(openFleet({ clock, log, bus, options, tell, tellEvent: events.add }));
-    const parts = { bus, events, context, warnings: fleet.warnings, repeat: fleet.report };
+    const devices = opening.use(openDevices({ clock, log, bus, options, tell, tellEvent: events.add }));
+    const parts = { bus, events, context, warnings: devices.warnings, repeat: devices.report };
     const opened = opening.move();
     return {
       run: (runSignal) => runLink(parts, runSignal),
-      execute: executing(commandsOf({ options, context, bus, fleet }), 'an OSDP link'),
+      execute: executing(commandsOf({ options, context, bus, devices }), 'an OSDP link'),
       [Symbol.asyncDispose]: () => opened.disposeAsync(),
     } satisfies Driver;
   };
@@ -57,30 +57,30 @@ interface CommandsOptions {
   options: OsdpOptions;
   context: DriverContext;
   bus: Bus;
-  fleet: Fleet;
+  devices: Devices;
 }
 
 function commandsOf(given: CommandsOptions): Commands {
-  const { options, bus, fleet, context } = given;
+  const { options, bus, devices, context } = given;
   const { clock } = context;
   const firePulse = openFire(given);
-  const files = openFiles({ clock, characterMs: characterMs(options), named: fleet.named });
+  const files = openFiles({ clock, characterMs: characterMs(options), named: devices.named });
   const ask = (wanted: Probe, deadline: number, signal: AbortSignal) => {
     const { check } = options;
     // With other characters there is no session to keep to.
     const { line } = wanted;
     const among = line
       ? { bus: tuned(bus, line), deviceAt: () => undefined }
-      : { bus, deviceAt: fleet.deviceAt };
+      : { bus, deviceAt: devices.deviceAt };
     return probeAddresses(wanted, { ...among, check, deadline, signal, clock });
   };
   return {
     async watch({ data }) {
-      fleet.watch(valid(watch, data, 'INVALID_COMMAND'));
+      devices.watch(valid(watch, data, 'INVALID_COMMAND'));
       return null;
     },
     async pair({ data }, signal) {
-      return { ...(await fleet.pair(valid(pair, data, 'INVALID_COMMAND'), signal)) };
+      return { ...(await devices.pair(valid(pair, data, 'INVALID_COMMAND'), signal)) };
     },
     async probe({ data, deadline }, signal) {
       return await ask(valid(probe, data, 'INVALID_COMMAND'), deadline, signal);
@@ -88,7 +88,7 @@ function commandsOf(given: CommandsOptions): Commands {
     trace: async ({ data }, signal) => await bus.trace(valid(trace, data, 'INVALID_COMMAND'), signal),
     async applySettings({ data, deadline }, signal) {
       const apply = valid(rs485Apply, data, 'INVALID_COMMAND');
-      return await applySettings(apply, fleet.named(apply.hwId).device, { deadline, signal });
+      return await applySettings(apply, devices.named(apply.hwId).device, { deadline, signal });
     },
     async pulse({ data, deadline }, signal) {
       return { ...(await firePulse(valid(pulse, data, 'INVALID_COMMAND'), deadline, signal)) };
@@ -106,17 +106,17 @@ function commandsOf(given: CommandsOptions): Commands {
         return results.some(({ counters }) => counters.replies + counters.refusals + counters.collisions > 0);
       };
       const wanted = valid(readdress, data, 'INVALID_COMMAND');
-      return { ...(await fleet.readdress(wanted, { isTaken, deadline, signal })) };
+      return { ...(await devices.readdress(wanted, { isTaken, deadline, signal })) };
     },
   };
 }
 
 /** Fires, and has the reader show what came of it, for which nobody waits. */
-function openFire({ options, context, fleet }: CommandsOptions) {
+function openFire({ options, context, devices }: CommandsOptions) {
   const { clock, log } = context;
-  const show = openFeedback({ feedback: options.feedback, clock, log, closing: fleet.closing });
+  const show = openFeedback({ feedback: options.feedback, clock, log, closing: devices.closing });
   return async (wanted: Pulse, deadline: number, signal: AbortSignal) => {
-    const { device, pulses } = fleet.named(wanted.hwId);
+    const { device, pulses } = devices.named(wanted.hwId);
     const shown = (verdict: 'granted' | 'denied') =>
       void show(device, verdict).catch((error: unknown) =>
         log.error({ err: error }, 'no feedback was given'),

@@ -4,6 +4,7 @@
  */
 import { type Clock, DriverError } from '../driver.ts';
 import type { AbortFile, FileSent, SendFile } from '../osdp.ts';
+import type { Member } from './devices.ts';
 import {
   afterStatus,
   FILE_FAILURE_TEXTS,
@@ -11,7 +12,6 @@ import {
   nextFragment,
   openFileTransfer,
 } from './file-transfer.ts';
-import type { Member } from './fleet.ts';
 import type { Command, FileStatus } from './messages.ts';
 
 export interface FilesOptions {

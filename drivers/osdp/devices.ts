@@ -14,7 +14,7 @@ import { readdress } from './readdress.ts';
 import { openReservation, type Reservation } from './reservation.ts';
 import { assertSameSecurity, openRoster, type Roster } from './roster.ts';
 
-export interface FleetOptions {
+export interface DevicesOptions {
   clock: Clock;
   log: DriverLog;
   bus: Bus;
@@ -30,7 +30,7 @@ export interface Member {
   reservation: Reservation;
 }
 
-export function openFleet({ clock, log, bus, options, tell, tellEvent }: FleetOptions) {
+export function openDevices({ clock, log, bus, options, tell, tellEvent }: DevicesOptions) {
   const members = new Map<number, Member>();
   const roster = openRoster(options.devices);
   const closing = new AbortController();
@@ -193,4 +193,4 @@ function openAccess({ members, holderOf }: Membership) {
   };
 }
 
-export type Fleet = ReturnType<typeof openFleet>;
+export type Devices = ReturnType<typeof openDevices>;

@@ -10,7 +10,7 @@ import type { Profile } from './profile-shape.ts';
 import { type Fire, openPulses } from './pulses.ts';
 import { safetyOf } from './safety.ts';
 
-export interface FleetOptions {
+export interface DevicesOptions {
   linkId: string;
   clock: Clock;
   log: DriverLog;
@@ -29,7 +29,7 @@ interface Member {
   polling: Disposable;
 }
 
-export function openFleet(options: FleetOptions) {
+export function openDevices(options: DevicesOptions) {
   const { bus, clock, log, configured } = options;
   const members = new Map<number, Member>();
   const closing = new AbortController();
@@ -104,3 +104,5 @@ export function openFleet(options: FleetOptions) {
     },
   };
 }
+
+export type Devices = ReturnType<typeof openDevices>;
