@@ -1,8 +1,9 @@
-import { beforeEach, describe, expect, it } from 'vitest';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { type ManualClock, manualClock } from '../../test/manual-clock.ts';
-import { temporaryDatabase } from '../../test/temporary.ts';
+import { temporaryDatabase, temporaryFolder } from '../../test/temporary.ts';
 import type { AuditEntry } from '../audit/audit.ts';
-import type { Database } from '../database/database.ts';
+import { type Database, openDatabase } from '../database/database.ts';
 import { createApp } from '../http/app.ts';
 import { silentLog } from '../log.ts';
 import { LOCAL_ADMINISTRATOR, type Role } from '../principal.ts';
@@ -132,6 +133,45 @@ describe('the end of a token', () => {
     clock.jumpWall(-10 * DAY_MS);
     expect(await answerTo(token)).toContain('revoked');
     await expect(auth.revoke('0123456789ab', caller)).rejects.toMatchObject({ code: 'NOT_FOUND' });
+  });
+
+  it('holds from the next request on, however often the token was used before', async () => {
+    const { id, token } = await create();
+    expect([await answerTo(token), await answerTo(token)]).toEqual(['PMS', 'PMS']);
+    const revoked = auth.revoke(id, caller);
+    // Until the commit it is good; nobody was promised anything yet.
+    expect(await answerTo(token)).toBe('PMS');
+    await revoked;
+    expect(await answerTo(token)).toContain('was revoked');
+  });
+
+  it('is not made by a revocation that could not be stored, and is by the next', async () => {
+    const { id, token } = await create();
+    expect(await answerTo(token)).toBe('PMS');
+    audited.push = () => {
+      throw new Error('the audit is full');
+    };
+    await expect(auth.revoke(id, caller)).rejects.toThrow('the audit is full');
+    expect(await answerTo(token)).toBe('PMS');
+    audited.push = Array.prototype.push;
+    await auth.revoke(id, caller);
+    expect(await answerTo(token)).toContain('was revoked');
+  });
+
+  it('is that of its row, when the database is brought back as it was before', async () => {
+    const [before, after] = [await create(), await create()];
+    const file = join(temporaryFolder(), 'restored.db');
+    await auth.revoke(after.id, caller);
+    await database.backupTo(file);
+    await auth.revoke(before.id, caller);
+    expect([await answerTo(before.token), await answerTo(after.token)].join()).not.toContain('PMS');
+    database = await openDatabase({ file, monotonic: clock.monotonic, failed: () => {} });
+    onTestFinished(() => database[Symbol.asyncDispose]());
+    auth = restarted();
+    expect(await answerTo(before.token)).toBe('PMS');
+    expect(await answerTo(after.token)).toContain('was revoked');
+    await auth.revoke(before.id, caller);
+    expect(await answerTo(before.token)).toContain('was revoked');
   });
 
   it('comes after 90 days, or those asked for, to the millisecond', async () => {

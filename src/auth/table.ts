@@ -1,5 +1,6 @@
 /** The only SQL of tokens, sessions, login codes and the known time. */
-import type { Prepare } from '../database/database.ts';
+import type { Database, Prepare } from '../database/database.ts';
+import { keepRows } from '../database/kept.ts';
 import type { TokenKind } from './token.ts';
 
 /** Times are epoch milliseconds; `roles` is a JSON array. */
@@ -23,8 +24,10 @@ export type NewToken = Omit<TokenRow, 'expired_at' | 'last_used_at' | 'revoked_a
 
 export type TokenTable = ReturnType<typeof tokenTable>;
 
-export function tokenTable(database: Prepare) {
-  const get = database.prepare<[string], TokenRow>('SELECT * FROM token WHERE id = ?');
+export function tokenTable(database: Pick<Database, 'prepare' | 'inTransaction'>) {
+  const byId = database.prepare<[string], TokenRow>('SELECT * FROM token WHERE id = ?');
+  // Every request asks for one. Whatever below writes forgets them.
+  const kept = keepRows(database, (id) => byId.get(id));
   const page = database.prepare<[number, string, number], TokenRow>(
     'SELECT * FROM token WHERE (created_at, id) > (?, ?) ORDER BY created_at, id LIMIT ?',
   );
@@ -48,21 +51,34 @@ export function tokenTable(database: Prepare) {
     'UPDATE token SET expired_at = ? WHERE id = ? AND expired_at IS NULL',
   );
   return {
-    get: (id: string) => get.get(id),
+    get: kept.get,
     /** Oldest first, after the token created at `createdAt` with this id. */
     page: (createdAt: number, id: string, limit: number) => page.all(createdAt, id, limit),
     insert(row: NewToken) {
       const { id, kind, principal_id, label, roles, secret_sha256, created_at, created_by, expires_at } = row;
+      kept.forget();
       insert.run(id, kind, principal_id, label, roles, secret_sha256, created_at, created_by, expires_at);
     },
     /** False when it was revoked before. */
-    revoke: (id: string, at: number) => revoke.run(at, id).changes === 1,
+    revoke(id: string, at: number): boolean {
+      kept.forget();
+      return revoke.run(at, id).changes === 1;
+    },
     /** Of this principal. */
     session: (principalId: string) => session.get(principalId),
     /** Those that ended before. */
-    forgetSessions: (before: number) => forgetSessions.run(before),
-    used: (id: string, at: number) => used.run(at, id),
-    expired: (id: string, at: number) => expired.run(at, id),
+    forgetSessions(before: number): void {
+      kept.forget();
+      forgetSessions.run(before);
+    },
+    used(id: string, at: number): void {
+      kept.forget();
+      used.run(at, id);
+    },
+    expired(id: string, at: number): void {
+      kept.forget();
+      expired.run(at, id);
+    },
   };
 }
 

@@ -3,7 +3,7 @@
  * cookie carries, gws_…. The id finds the row, the secret is 256 random bits (so a plain SHA-256 of it may be stored),
  * the check tells a typing error from a token that was revoked, without a look into the database.
  */
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
 const FORM = /^(gwt|gws)_([0-9a-f]{12})_([A-Za-z0-9_-]{43})_([0-9A-Za-z]{6})$/;
@@ -44,7 +44,7 @@ export function sameSecret(given: Uint8Array, stored: Uint8Array | undefined): b
 }
 
 function sha256(secret: string): Buffer {
-  return createHash('sha256').update(secret).digest();
+  return hash('sha256', secret, 'buffer');
 }
 
 /** Base62 of the CRC-32 of all before it. */

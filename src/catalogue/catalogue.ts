@@ -1,6 +1,7 @@
 /** Groups, schedules, templates and the system configuration version: reads. They are written by import.ts alone. */
 import type { Audit } from '../audit/audit.ts';
 import type { Database } from '../database/database.ts';
+import { keepRows } from '../database/kept.ts';
 import { importCatalogue } from './import.ts';
 import type { Group, Schedule, Template } from './schema.ts';
 import { openCatalogueTable, toSchedule, toTemplate } from './table.ts';
@@ -20,16 +21,22 @@ export type Catalogue = ReturnType<typeof openCatalogue>;
 export function openCatalogue({ database, audit }: CatalogueOptions) {
   const table = openCatalogueTable(database);
   const systemConfigVersion = () => table.system.get()?.version ?? 0;
+  const groups = keepRows<Group>(database, (id) => table.group.get(id));
+  const schedules = keepRows<Schedule>(database, (id) => {
+    const row = table.schedule.get(id);
+    return row && toSchedule(row);
+  });
+  const templates = keepRows<Template>(database, (id) => {
+    const row = table.template.get(id);
+    return row && toTemplate(row);
+  });
+  function forget(): void {
+    for (const kept of [groups, schedules, templates]) kept.forget();
+  }
   return {
-    groupName: (id: string): string | undefined => table.group.get(id)?.name,
-    schedule(id: string): Schedule | undefined {
-      const row = table.schedule.get(id);
-      return row && toSchedule(row);
-    },
-    template(id: string): Template | undefined {
-      const row = table.template.get(id);
-      return row && toTemplate(row);
-    },
+    groupName: (id: string): string | undefined => groups.get(id)?.name,
+    schedule: schedules.get,
+    template: templates.get,
     systemConfigVersion,
 
     groups: ({ cursor = '', limit, name = '' }: PageQuery & { name?: string | undefined }) =>
@@ -41,7 +48,7 @@ export function openCatalogue({ database, audit }: CatalogueOptions) {
       systemConfigVersion: systemConfigVersion(),
     }),
 
-    importPlan: importCatalogue({ table, audit }),
+    importPlan: importCatalogue({ table, audit, forget }),
   };
 }
 

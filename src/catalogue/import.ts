@@ -18,10 +18,12 @@ interface Item {
 export interface CatalogueImportOptions {
   table: CatalogueTable;
   audit: Audit;
+  /** Inside the job that writes: what was read of the catalogue is so no longer. */
+  forget(): void;
 }
 
 /** Paths of a refusal's details start at the document, such as `/schedules/0/version`. */
-export function importCatalogue({ table, audit }: CatalogueImportOptions) {
+export function importCatalogue({ table, audit, forget }: CatalogueImportOptions) {
   return (sections: CatalogueSections, caller: ImportCaller): ImportPlan => {
     const faults: ErrorDetail[] = [];
     const items = [
@@ -39,6 +41,7 @@ export function importCatalogue({ table, audit }: CatalogueImportOptions) {
     return {
       changes: [...items.map(({ change }) => change), ...untouched(sections, table)],
       write() {
+        forget();
         for (const { change, store } of differing) {
           store();
           audit.record({

@@ -55,13 +55,9 @@ export function openConnection(file: string): Connection {
   let database = open(file);
   const prepared: { sql: string; statement: Sqlite.Statement }[] = [];
   /** Inside a transaction the fault itself is needed: it decides what becomes of the batch (commit.ts). */
-  const read = <T>(run: () => T): T => {
-    try {
-      return run();
-    } catch (error) {
-      const unusable = !database.open || (isStorageFault(error) && !database.inTransaction);
-      throw unusable ? storageUnavailable(error) : error;
-    }
+  const unreadable = (error: unknown) => {
+    const unusable = !database.open || (isStorageFault(error) && !database.inTransaction);
+    return unusable ? storageUnavailable(error) : error;
   };
   return {
     file,
@@ -80,8 +76,20 @@ export function openConnection(file: string): Connection {
           const result = entry.statement.run(...parameters);
           return { changes: result.changes, lastInsertRowid: Number(result.lastInsertRowid) };
         },
-        get: (...parameters) => read(() => entry.statement.get(...parameters)) as never,
-        all: (...parameters) => read(() => entry.statement.all(...parameters)) as never[],
+        get(...parameters) {
+          try {
+            return entry.statement.get(...parameters) as never;
+          } catch (error) {
+            throw unreadable(error);
+          }
+        },
+        all(...parameters) {
+          try {
+            return entry.statement.all(...parameters) as never[];
+          } catch (error) {
+            throw unreadable(error);
+          }
+        },
       };
     },
     reopen() {

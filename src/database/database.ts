@@ -17,6 +17,8 @@ export interface Database extends Prepare, AsyncDisposable {
    * what is still stored while the disk is short of room (space.ts); normal when absent.
    */
   commit<T>(job: () => T, urgency?: Urgency): Promise<T>;
+  /** Inside a job: what is read may yet be rolled back. */
+  readonly inTransaction: boolean;
   figures(): CommitFigures;
   space: Pick<DiskSpace, 'state' | 'keep'>;
   /** Online copy of the committed content. What `progress` throws ends it. */
@@ -64,6 +66,9 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   });
   return {
     prepare: connection.prepare,
+    get inTransaction() {
+      return connection.inTransaction;
+    },
     commit: group.commit,
     figures: group.figures,
     space,
