@@ -1,11 +1,11 @@
 /**
- * DCON, the ASCII protocol of Advantech ADAM-4000 and ADAM-4100 and of ICP DAS I-7000 modules (modules.ts).
+ * DCON, the ASCII protocol of Advantech ADAM-4000 and ADAM-4100 and of ICP DAS I-7000 modules (module-types.ts).
  *
  * Modules have no serial number: their address names them. They keep no settings: those are kept here, and given again
  * when this starts. They do not time a pulse: outputs.ts does, while their watchdog looks after it.
  *
- * To read in this order. A module: roster.ts → module.ts → state.ts → polling.ts → inputs.ts → report.ts. Its outputs:
- * outputs.ts → session.ts (what is said, step by step) → talk.ts → pulses.ts → feed.ts (when watchdogs are fed). The
+ * To read in this order. A module: modules.ts → module.ts → state.ts → polling.ts → inputs.ts → report.ts. Its outputs:
+ * outputs.ts → scripts.ts (what is said, step by step) → talk.ts → pulses.ts → feed.ts (when watchdogs are fed). The
  * bytes: messages.ts → wire.ts → frame.ts. Who is there: probe.ts.
  */
 import { type Bus, openBus } from '../bus/bus.ts';
@@ -22,9 +22,9 @@ import { valid } from '../valid.ts';
 import { openFeed } from './feed.ts';
 import { aa } from './messages.ts';
 import { type Module, openModule } from './module.ts';
+import { type Modules, openModules } from './modules.ts';
 import { type DconOptions, dconOptions } from './options.ts';
 import { probeAddresses } from './probe.ts';
-import { openRoster, type Roster } from './roster.ts';
 import { openTalk } from './talk.ts';
 import { hostOkExchange } from './wire.ts';
 
@@ -50,13 +50,13 @@ export async function openDconOn(
   const bus = await openBus({ options, openPort: port, clock, log, gapMs }, signal);
   const events = openEventQueue({ emit: context.emit, clock, log });
   const link: Link = { bus, options, context, events };
-  const roster = openRoster(
+  const modules = openModules(
     options.devices.map(({ address }) => address),
     (address) => moduleOf(link, address),
   );
   return {
-    run: (runSignal) => run(link, roster, runSignal),
-    execute: executing(commandsOf(link, roster), 'a DCON link'),
+    run: (runSignal) => run(link, modules, runSignal),
+    execute: executing(commandsOf(link, modules), 'a DCON link'),
     [Symbol.asyncDispose]: () => bus[Symbol.asyncDispose](),
   };
 }
@@ -86,31 +86,31 @@ function hwIdOf({ linkId }: DriverContext, address: number): string {
   return `${linkId}-${aa(address)}`;
 }
 
-function run(link: Link, roster: Roster, signal: AbortSignal): Promise<never> {
+function run(link: Link, modules: Modules, signal: AbortSignal): Promise<never> {
   const { bus, context, events } = link;
   const parts: LinkParts = {
     ...{ bus, context, events },
-    warnings: () => roster.all().flatMap((one) => one.warning() ?? []),
+    warnings: () => modules.all().flatMap((one) => one.warning() ?? []),
     repeat() {
-      for (const one of roster.all()) one.report();
+      for (const one of modules.all()) one.report();
     },
-    others: (working) => [roster.run(working), feed(link, roster, working)],
+    others: (working) => [modules.run(working), feed(link, modules, working)],
     async farewell(why) {
-      if (!(why instanceof DriverError) || why.code !== 'LINK_LOST') return await farewell(roster, context);
-      for (const one of roster.all()) one.abandon();
+      if (!(why instanceof DriverError) || why.code !== 'LINK_LOST') return await farewell(modules, context);
+      for (const one of modules.all()) one.abandon();
     },
   };
   return runLink(parts, signal);
 }
 
-async function farewell(roster: Roster, { clock, log }: DriverContext): Promise<void> {
+async function farewell(modules: Modules, { clock, log }: DriverContext): Promise<void> {
   const late = new AbortController();
   const done = new AbortController();
   const timer = clock.sleep(FAREWELL_MS, done.signal).then(
     () => late.abort(new DriverError('NO_REPLY', 'outputs could not be switched off in time')),
     () => {},
   );
-  const closed = await Promise.allSettled(roster.all().map((one) => one.close(late.signal)));
+  const closed = await Promise.allSettled(modules.all().map((one) => one.close(late.signal)));
   done.abort();
   await timer;
   closed.forEach((result) => {
@@ -120,17 +120,17 @@ async function farewell(roster: Roster, { clock, log }: DriverContext): Promise<
 }
 
 /** Tells all modules that the host is well, as long as that keeps nothing on that nobody wants on. */
-async function feed({ bus, options, context }: Link, roster: Roster, signal: AbortSignal): Promise<never> {
+async function feed({ bus, options, context }: Link, modules: Modules, signal: AbortSignal): Promise<never> {
   const { clock, log } = context;
   const everyMs = options.hostWatchdogMs / FEEDS_PER_WATCHDOG;
   const { allowed, fed } = openFeed(options.hostWatchdogMs, clock.monotonic());
   for (;;) {
     const now = clock.monotonic();
-    const unsafe = roster.all().flatMap((one) => {
+    const unsafe = modules.all().flatMap((one) => {
       const since = one.unsafeSince();
       return since === undefined ? [] : [[one.address, since] as const];
     });
-    if (allowed(new Map(unsafe), now) && roster.all().some((one) => one.isFed())) {
+    if (allowed(new Map(unsafe), now) && modules.all().some((one) => one.isFed())) {
       const order = { class: 'command', deadline: now + everyMs, attempts: 1 } as const;
       try {
         await bus.exchange(hostOkExchange(options), order, signal);
@@ -144,12 +144,12 @@ async function feed({ bus, options, context }: Link, roster: Roster, signal: Abo
   }
 }
 
-function commandsOf({ bus, options, context }: Link, roster: Roster): Commands {
+function commandsOf({ bus, options, context }: Link, modules: Modules): Commands {
   const { clock } = context;
   return {
     async watch({ data }) {
       const { devices } = valid(watch, data, 'INVALID_COMMAND');
-      roster.watch(devices.map(({ address }) => address));
+      modules.watch(devices.map(({ address }) => address));
       return null;
     },
     async probe({ data }, signal) {
@@ -161,18 +161,18 @@ function commandsOf({ bus, options, context }: Link, roster: Roster): Commands {
     trace: async ({ data }, signal) => await bus.trace(valid(trace, data, 'INVALID_COMMAND'), signal),
     async pulse({ data, deadline }, signal) {
       const wanted = valid(pulse, data, 'INVALID_COMMAND');
-      return { ...(await found(roster, wanted.hwId).pulse(wanted, deadline, signal)) };
+      return { ...(await found(modules, wanted.hwId).pulse(wanted, deadline, signal)) };
     },
     async applySettings({ data }) {
       const wanted = valid(rs485Apply, data, 'INVALID_COMMAND');
-      found(roster, wanted.hwId).apply(wanted);
+      found(modules, wanted.hwId).apply(wanted);
       return { reportedSettingsVersion: wanted.settingsVersion };
     },
   };
 }
 
-function found(roster: Roster, hwId: string): Module {
-  const module = roster.all().find((one) => one.hwId === hwId);
+function found(modules: Modules, hwId: string): Module {
+  const module = modules.all().find((one) => one.hwId === hwId);
   if (module) return module;
   throw new DriverError('DEVICE_OFFLINE', `there is no module ${hwId} on this bus: watch its address first`);
 }

@@ -1,7 +1,7 @@
-/** Frames of the manuals named in modules.ts and messages.ts. */
+/** Frames of the manuals named in module-types.ts and messages.ts. */
 import { describe, expect, it } from 'vitest';
 import * as ask from './messages.ts';
-import { MODULE_TYPES, moduleTypeOf } from './modules.ts';
+import { MODULE_TYPES, moduleTypeOf } from './module-types.ts';
 import { exchangeOf, hostOkExchange, readAnswer } from './wire.ts';
 
 const plain = { checksum: false };

@@ -1,131 +1,75 @@
-/**
- * The modules that are known, by the name they give to $AAM. To add one: copy a row, and name the manual.
- *
- * **Relays need a watchdog.** DCON modules do not time a pulse: the gateway switches on and off. So that a dead gateway
- * leaves no door open, an output is only ever switched on where the module itself switches it off when it hears nothing
- * any more. A module without such a watchdog is read, its outputs are kept off, and a pulse is REFUSED.
- */
+/** The modules of a bus: those that are configured, and those that are watched besides. */
+import { DriverError } from '../driver.ts';
+import type { Module } from './module.ts';
 
-/**
- * What switches the outputs off when the gateway is silent:
- *  - `host`: ICP DAS, fed by the broadcast `~**`. "I-7000 DIO Manual" 2.17 to 2.23, 3.3, 3.5
- *  - `safety`: Advantech, fed by any command to the module. "ADAM-4000 Series User Manual" 7.1.10 ($AAX0, $AAX1)
- */
-export type WatchdogKind = 'host' | 'safety';
-
-/** A byte of the reply to $AA6 (`!` and three bytes), and how many of its lowest bits are wired. */
-export interface Channels {
-  byte: 0 | 1;
-  count: number;
+export interface Modules {
+  all(): readonly Module[];
+  /** These and the configured ones; a module that is neither any more is let go when its outputs are off. */
+  watch(addresses: readonly number[]): void;
+  /** Runs all of them until the signal fires; throws what one of them throws. */
+  run(signal: AbortSignal): Promise<never>;
 }
 
-export interface ModuleType {
-  product: string;
-  /** Replies to $AAM. */
-  names: readonly string[];
-  /** 1 is ON. Single ones by `#AA1cdd`, all by `#AA00dd`. */
-  outputs: Channels | null;
-  /** 1 is what the manual calls HIGH; channels 0 and up. */
-  inputs: Channels | null;
-  watchdog: WatchdogKind | null;
-  /** Answers $AA5: was it reset since it was last asked? */
-  resetStatus: boolean;
-  /** Remembers inputs that were HIGH for a moment: $AAL1, cleared by $AAC. */
-  latch: boolean;
-  manual: string;
+const LET_GO = new DriverError('DEVICE_OFFLINE', 'the module is watched no more');
+
+interface Entry {
+  module: Module;
+  leave: AbortController;
 }
 
-const ADAM_4000 =
-  "Advantech, ADAM 4000 Series User's Manual, 4 (command tables), 7 ($AA6, #AABB, $AA5, $AAX0)";
-const ADAM_4100 = "Advantech, ADAM 4100 Series User's Manual, 4.6.3 to 4.6.7";
-/**
- * The outputs come first, as in the example of the EX-9060D manual, a copy of the I-7060; the example in 2.8 of the DIO
- * manual can be read the other way round. The tables of its section 1.9 would settle it; they were not to be had. So
- * compare the levels in `…/state` with a module of a kind that is new to a site before a door hangs on it.
- */
-const ICP_DAS = 'ICP DAS, I-7000 DIO Manual, 2.3, 2.8, 2.13; expertDAQ, EX-9060D manual, 2.14';
-
-const adam = { watchdog: null, resetStatus: true, latch: false, manual: ADAM_4000 } as const;
-const icpDas = { watchdog: 'host', resetStatus: true, latch: true, manual: ICP_DAS } as const;
-const outputs = (count: number): Channels => ({ byte: 0, count });
-const inputs = (count: number): Channels => ({ byte: 1, count });
-
-export const MODULE_TYPES: readonly ModuleType[] = [
-  // Its command table has no $AAX0.
-  { ...adam, product: 'ADAM-4050', names: ['4050'], outputs: outputs(8), inputs: inputs(7) },
-  // 16 inputs; the lower eight are the second byte.
-  { ...adam, product: 'ADAM-4051', names: ['4051'], outputs: null, inputs: inputs(8) },
-  {
-    ...adam,
-    product: 'ADAM-4055',
-    names: ['4055'],
-    outputs: outputs(8),
-    inputs: inputs(8),
-    watchdog: 'safety',
-  },
-  { ...adam, product: 'ADAM-4060', names: ['4060'], outputs: outputs(4), inputs: null, watchdog: 'safety' },
-  { ...adam, product: 'ADAM-4068', names: ['4068'], outputs: outputs(8), inputs: null, watchdog: 'safety' },
-  {
-    product: 'ADAM-4150',
-    names: ['4150'],
-    outputs: outputs(8),
-    inputs: inputs(7),
-    watchdog: 'safety',
-    resetStatus: false,
-    latch: false,
-    manual: ADAM_4100,
-  },
-  {
-    product: 'ADAM-4168',
-    names: ['4168'],
-    outputs: outputs(8),
-    inputs: null,
-    watchdog: 'safety',
-    resetStatus: false,
-    latch: false,
-    manual: ADAM_4100,
-  },
-  { ...icpDas, product: 'I-7050', names: ['7050', '7050D'], outputs: outputs(8), inputs: inputs(7) },
-  { ...icpDas, product: 'I-7060', names: ['7060', '7060D'], outputs: outputs(4), inputs: inputs(4) },
-  {
-    ...icpDas,
-    product: 'I-7063',
-    names: ['7063', '7063D', '7063A', '7063AD', '7063B', '7063BD'],
-    outputs: outputs(3),
-    inputs: inputs(8),
-  },
-  {
-    ...icpDas,
-    product: 'I-7065',
-    names: ['7065', '7065D', '7065A', '7065AD', '7065B', '7065BD'],
-    outputs: outputs(5),
-    inputs: inputs(4),
-  },
-  {
-    ...icpDas,
-    product: 'I-7066',
-    names: ['7066', '7066D'],
-    outputs: outputs(7),
-    inputs: null,
-    latch: false,
-  },
-  {
-    ...icpDas,
-    product: 'I-7067',
-    names: ['7067', '7067D'],
-    outputs: outputs(7),
-    inputs: null,
-    latch: false,
-  },
-];
-
-const byName = new Map(MODULE_TYPES.flatMap((type) => type.names.map((name) => [name, type] as const)));
-
-export function moduleTypeOf(name: string): ModuleType | null {
-  return byName.get(name) ?? null;
+interface Running {
+  signal: AbortSignal;
+  failed: (error: unknown) => void;
 }
 
-/** The wired bits of all outputs. */
-export function outputsOf(type: ModuleType): number {
-  return (1 << (type.outputs?.count ?? 0)) - 1;
+export function openModules(configured: readonly number[], open: (address: number) => Module): Modules {
+  const modules = new Map<number, Entry>();
+  let wanted = new Set(configured);
+  let running: Running | undefined;
+
+  function add(address: number): void {
+    if (modules.has(address)) return;
+    const entry = { module: open(address), leave: new AbortController() };
+    modules.set(address, entry);
+    if (running) begin(address, entry, running);
+  }
+
+  function begin(address: number, { module, leave }: Entry, { signal, failed }: Running): void {
+    const ended = (error: unknown) => {
+      if (error !== LET_GO) return failed(error);
+      modules.delete(address);
+      // It may have been asked for again meanwhile.
+      if (wanted.has(address)) add(address);
+    };
+    module.run(AbortSignal.any([signal, leave.signal])).catch(ended);
+  }
+
+  function drop(address: number, { module, leave }: Entry): void {
+    if (!running) {
+      modules.delete(address);
+      return;
+    }
+    const go = () => {
+      if (!wanted.has(address)) leave.abort(LET_GO);
+    };
+    module.close(running.signal).then(go, go);
+  }
+
+  for (const address of wanted) add(address);
+  return {
+    all: () => [...modules.values()].map(({ module }) => module),
+    watch(addresses) {
+      wanted = new Set([...configured, ...addresses]);
+      for (const address of wanted) add(address);
+      for (const [address, entry] of modules) if (!wanted.has(address)) drop(address, entry);
+    },
+    async run(signal) {
+      signal.throwIfAborted();
+      const failure = Promise.withResolvers<never>();
+      signal.addEventListener('abort', () => failure.reject(signal.reason), { once: true });
+      running = { signal, failed: failure.reject };
+      for (const [address, entry] of modules) begin(address, entry, running);
+      return await failure.promise;
+    },
+  };
 }

@@ -5,7 +5,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import * as ask from './messages.ts';
-import { moduleTypeOf } from './modules.ts';
+import { moduleTypeOf } from './module-types.ts';
 import { sealed } from './test-modules.ts';
 import { readAnswer } from './wire.ts';
 

@@ -6,8 +6,8 @@
 import { DriverError } from '../driver.ts';
 import type { Pulse, Pulsed } from '../rs485.ts';
 import { aa } from './messages.ts';
-import type { ModuleType } from './modules.ts';
-import { bringUp, switchOff, switchOn } from './session.ts';
+import type { ModuleType } from './module-types.ts';
+import { bringUp, switchOff, switchOn } from './scripts.ts';
 import { strayOutputs, type Works } from './state.ts';
 
 /** Between two tries to bring a module up, or to switch its outputs off. */

@@ -11,7 +11,7 @@ import {
   readPins,
   resetStatus,
 } from './messages.ts';
-import type { ModuleType } from './modules.ts';
+import type { ModuleType } from './module-types.ts';
 import type { Works } from './state.ts';
 import { exchangeOf } from './wire.ts';
 

@@ -6,7 +6,7 @@ import { openTally } from '../rs485/tally.ts';
 import type { Probe, Probed } from '../rs485.ts';
 import type { Framing } from './frame.ts';
 import { firmwareVersion, moduleName, type Question } from './messages.ts';
-import { moduleTypeOf } from './modules.ts';
+import { moduleTypeOf } from './module-types.ts';
 import { exchangeOf } from './wire.ts';
 
 /** Nobody there: more questions would only cost time. */

@@ -1,8 +1,8 @@
 /** What is reported of a module. */
 import { INPUT_PINS, OUTPUT_PINS, type Rs485Report, type Rs485Settings } from '../settings.ts';
 import type { Pins } from './messages.ts';
-import type { ModuleType } from './modules.ts';
-import type { Guard, Known } from './session.ts';
+import type { ModuleType } from './module-types.ts';
+import type { Guard, Known } from './scripts.ts';
 
 export interface ModuleView {
   hwId: string;

@@ -6,9 +6,9 @@ import type { Mutex } from '../rs485/mutex.ts';
 import type { Rs485Settings } from '../settings.ts';
 import type { Inputs } from './inputs.ts';
 import type { Pins } from './messages.ts';
-import type { ModuleType } from './modules.ts';
+import type { ModuleType } from './module-types.ts';
 import type { Pulses } from './pulses.ts';
-import type { Guard, Known } from './session.ts';
+import type { Guard, Known } from './scripts.ts';
 import type { Talk } from './talk.ts';
 
 export type Stage =
@@ -16,7 +16,7 @@ export type Stage =
   | { kind: 'silent' }
   /** It answers; what it is and what its outputs do is still to be asked. */
   | { kind: 'heard' }
-  /** Its outputs are as they are meant to be. null: it is not in the table (modules.ts). */
+  /** Its outputs are as they are meant to be. null: it is not in the table (module-types.ts). */
   | { kind: 'ready'; type: ModuleType | null };
 
 export interface ModuleState {

@@ -1,10 +1,10 @@
-/** Speaks a script (session.ts) to a module over the bus. */
+/** Speaks a script (scripts.ts) to a module over the bus. */
 import type { Bus } from '../bus/bus.ts';
 import type { OrderClass } from '../bus/exchange.ts';
 import type { Clock } from '../driver.ts';
 import type { Framing } from './frame.ts';
 import type { Question } from './messages.ts';
-import type { Script } from './session.ts';
+import type { Script } from './scripts.ts';
 import { exchangeOf } from './wire.ts';
 
 export interface Talk {

@@ -66,7 +66,7 @@ const isTest = (path: string) => isTypeScript(path) && TEST.test(path);
 const TEST = /^test\/|\.(test|contract)\.ts$|\/test-[\w-]+\.ts$|\/testbed\.ts$|\/fixtures\//;
 const isProduct = (path: string) => isTypeScript(path) && /^(src|drivers)\//.test(path) && !isTest(path);
 const PURE =
-  /^drivers\/.*\/(messages|topics|frame|registers|secure-channel|session)\.ts$|^src\/.*\/machine\.ts$/;
+  /^drivers\/.*\/(messages|topics|frame|registers|secure-channel|session|scripts)\.ts$|^src\/.*\/machine\.ts$/;
 const isPure = (path: string) => PURE.test(path);
 
 const RULES: Rule[] = [

@@ -21,7 +21,7 @@ import {
   switchOne,
   writeSafety,
 } from './messages.ts';
-import { type ModuleType, moduleTypeOf, outputsOf } from './modules.ts';
+import { type ModuleType, moduleTypeOf, outputsOf } from './module-types.ts';
 
 export type Script<Result> = Generator<Question<unknown>, Result, unknown>;
 
@@ -31,7 +31,7 @@ export type Guard = { kind: 'armed' } | { kind: 'none'; reason: string };
 export interface Known {
   name: string;
   version: string | null;
-  /** null: not in the table (modules.ts); nothing else is known then. */
+  /** null: not in the table (module-types.ts); nothing else is known then. */
   type: ModuleType | null;
 }
 

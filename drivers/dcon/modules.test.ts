@@ -1,7 +1,7 @@
 /** Modules that come and go while the bus runs. */
 import { expect, it, vi } from 'vitest';
 import type { Module } from './module.ts';
-import { openRoster } from './roster.ts';
+import { openModules } from './modules.ts';
 
 /** Modules that leave when they are let go; what happens is told in `events`. */
 function fakes() {
@@ -32,24 +32,24 @@ function fakes() {
 
 it('has the configured modules and the watched ones, each once', () => {
   const { open } = fakes();
-  const roster = openRoster([1, 1, 2], open);
-  roster.watch([2, 3]);
-  expect(roster.all().map(({ address }) => address)).toEqual([1, 2, 3]);
-  roster.watch([]);
-  expect(roster.all().map(({ address }) => address)).toEqual([1, 2]);
+  const modules = openModules([1, 1, 2], open);
+  modules.watch([2, 3]);
+  expect(modules.all().map(({ address }) => address)).toEqual([1, 2, 3]);
+  modules.watch([]);
+  expect(modules.all().map(({ address }) => address)).toEqual([1, 2]);
 });
 
 it('takes a module again that has not left yet when it is asked for again', async () => {
   const { events, open, slowly } = fakes();
-  const roster = openRoster([], open);
+  const modules = openModules([], open);
   const stop = new AbortController();
-  const run = roster.run(stop.signal).catch((error: unknown) => error);
-  roster.watch([3]);
+  const run = modules.run(stop.signal).catch((error: unknown) => error);
+  modules.watch([3]);
   const release = slowly();
-  roster.watch([]);
+  modules.watch([]);
   await vi.waitFor(() => expect(events).toEqual(['3 runs', '3 closes']));
   await new Promise(setImmediate);
-  roster.watch([3]);
+  modules.watch([3]);
   release();
   await vi.waitFor(() => expect(events).toEqual(['3 runs', '3 closes', '3 ends', '3 runs']));
   stop.abort(new Error('enough'));

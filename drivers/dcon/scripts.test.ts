@@ -1,8 +1,8 @@
 /** What is said to a module, step by step, without a bus. */
 import { expect, it } from 'vitest';
 import { DriverError } from '../driver.ts';
-import { moduleTypeOf } from './modules.ts';
-import { bringUp, type Script, switchOff } from './session.ts';
+import { moduleTypeOf } from './module-types.ts';
+import { bringUp, type Script, switchOff } from './scripts.ts';
 
 type Answers = Record<string, (text: string) => unknown>;
 
