@@ -36,6 +36,10 @@ const REQUEST_COLUMNS = `seq, job_id, encoder_id, request_id, description, diges
 
 export type WriteTable = ReturnType<typeof openWriteTable>;
 
+/**
+ * IN (?) and not = ?: an ORDER BY makes SQLite look at the value compared for equality when it plans, and so parse and
+ * plan the statement anew each time it is run, which takes ten times as long as running it.
+ */
 export function openWriteTable(database: Prepare) {
   return { ...requestStatements(database), ...entryStatements(database) };
 }
@@ -46,10 +50,12 @@ function requestStatements({ prepare }: Prepare) {
     byJob: prepare<[string], RequestRow>(select('WHERE job_id = ?')),
     /** A requestId may be used again once the request it named is forgotten, so there is at most one; the newest counts. */
     byRequest: prepare<[string, string], RequestRow>(
-      select('WHERE encoder_id = ? AND request_id = ? ORDER BY seq DESC LIMIT 1'),
+      select('WHERE encoder_id IN (?) AND request_id IN (?) ORDER BY seq DESC LIMIT 1'),
     ),
     /** Unfinished, in the order of acceptance: the first is under way. */
-    open: prepare<[string], RequestRow>(select('WHERE encoder_id = ? AND finished_at IS NULL ORDER BY seq')),
+    open: prepare<[string], RequestRow>(
+      select('WHERE encoder_id IN (?) AND finished_at IS NULL ORDER BY seq'),
+    ),
     encodersWithOpen: prepare<[], { encoder_id: string }>(
       'SELECT DISTINCT encoder_id FROM write_request WHERE finished_at IS NULL',
     ),
@@ -98,12 +104,12 @@ function entryStatements({ prepare }: Prepare) {
   return {
     entries: prepare<[string], EntryRow>(
       `SELECT entry_index, key_id, status, error_code, error_message, late_outcome FROM write_entry
-       WHERE job_id = ? ORDER BY entry_index`,
+       WHERE job_id IN (?) ORDER BY entry_index`,
     ),
     /** The entries without an outcome. */
     sealed: prepare<[string], SealedRow>(
       `SELECT key_id, sealed_blocks FROM write_entry
-       WHERE job_id = ? AND sealed_blocks IS NOT NULL ORDER BY entry_index`,
+       WHERE job_id IN (?) AND sealed_blocks IS NOT NULL ORDER BY entry_index`,
     ),
     insertEntry: prepare<[string, number, string, Uint8Array, string, number]>(
       `INSERT INTO write_entry (job_id, entry_index, key_id, sealed_blocks, status, updated_at)

@@ -7,6 +7,7 @@
  * tells what happens, one JSON object per line.
  */
 import { readFileSync } from 'node:fs';
+import { flushCompileCache } from 'node:module';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 import type { Command, EncoderEvent, Timings } from './commands.ts';
@@ -38,7 +39,11 @@ const encoder = openEncoder({
   stateDirectory: values.state,
   timings: JSON.parse(values.timings) as Partial<Timings>,
   endlessCards: !values['no-cards'],
-  tell: (event: EncoderEvent) => process.stdout.write(`${JSON.stringify(event)}\n`),
+  tell(event: EncoderEvent) {
+    process.stdout.write(`${JSON.stringify(event)}\n`);
+    // An encoder that is going to be killed would leave nothing for the next one's start.
+    if (event.event === 'connected') flushCompileCache();
+  },
   crash: () => process.kill(process.pid, 'SIGKILL'),
 });
 
