@@ -23,7 +23,7 @@ import { zigbeeOptions } from '../zigbee/options.ts';
 export const gatewayOptions = zigbeeOptions
   .pick({
     ...{ network: true, allowedChannels: true, cert: true, snapshot: true, restore: true },
-    ...{ knownLocks: true, stateDirectory: true },
+    ...{ knownLocks: true, lastSeen: true, stateDirectory: true },
   })
   .partial();
 export type GatewayOptions = z.output<typeof gatewayOptions>;

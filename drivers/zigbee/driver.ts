@@ -75,6 +75,7 @@ async function openGateway(
   const locks = openLocks({
     ...{ radio, configurer, context, outbox },
     usesOwnCluster: options.manufacturerCode !== undefined,
+    lastSeen: options.lastSeen,
     changed: () => snapshots.due(),
   });
   const snapshots = openSnapshots({ network: opened, context, outbox, locks: locks.count });

@@ -24,6 +24,7 @@ import { isCredible, isCredibleRecord } from './credible.ts';
 import { lockCluster } from './custom-cluster.ts';
 import { deviceOf, ieeeOf } from './device-of.ts';
 import { openGate } from './gate.ts';
+import { calmDatabase, type DatabaseOwner } from './library-database.ts';
 import { CLUSTER_ID } from './lock-cluster.ts';
 import { cutFrames } from './mt.ts';
 import { guardPort, type Port } from './port.ts';
@@ -69,6 +70,7 @@ export async function openRadio(options: RadioOptions): Promise<Radio> {
   listen(controller, options);
   try {
     const result = await controller.start();
+    calmDatabase(controller as unknown as DatabaseOwner);
     const parameters = await controller.getNetworkParameters();
     const version = await controller.getCoordinatorVersion();
     return radioOf(controller, options, { formed: result === 'reset', channel: parameters.channel, version });

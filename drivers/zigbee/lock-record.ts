@@ -51,6 +51,11 @@ export function recordOf(
   };
 }
 
+/** It was heard of then, as somebody else knows, unless the clock has gone back since; 0: never. */
+export function takeEarlier({ report }: LockRecord, lastSeen: number, now: number): void {
+  if (lastSeen > (report.lastSeen ?? 0) && lastSeen <= now) report.lastSeen = lastSeen;
+}
+
 /** `now` in epoch milliseconds. */
 export function lockReportOf(lock: LockRecord, radio: Pick<Radio, 'attribute'>, now: number): LockReport {
   const { lastSeen } = lock.report;

@@ -4,7 +4,7 @@ import type { LockReport } from '../settings.ts';
 import type { LockEvent } from '../zgate.ts';
 import type { Configurer } from './configure.ts';
 import { openIntroductions } from './introductions.ts';
-import { type LockRecord, lockReportOf, recordOf, takeHeard, takeSeen } from './lock-record.ts';
+import { type LockRecord, lockReportOf, recordOf, takeEarlier, takeHeard, takeSeen } from './lock-record.ts';
 import type { Facts } from './messages.ts';
 import type { Outbox } from './outbox.ts';
 import type { Radio, RadioEvent } from './radio.ts';
@@ -24,6 +24,8 @@ export interface LocksOptions {
   context: Pick<DriverContext, 'clock' | 'log' | 'report'>;
   outbox: Outbox;
   usesOwnCluster: boolean;
+  /** Before this start, epoch milliseconds. */
+  lastSeen: Readonly<Record<string, number>>;
   /** A lock came or went: what is kept of the network is to be archived. */
   changed(): void;
 }
@@ -84,7 +86,7 @@ export function openLocks(options: LocksOptions): Locks {
 
 /** Who comes, speaks and goes. */
 function openComings(
-  { context, outbox, radio, usesOwnCluster, configurer, changed }: LocksOptions,
+  { context, outbox, radio, usesOwnCluster, lastSeen, configurer, changed }: LocksOptions,
   locks: Map<string, LockRecord>,
   tell: (lock: LockRecord) => void,
 ): Pick<Locks, 'begin' | 'take'> {
@@ -97,6 +99,7 @@ function openComings(
   function admit(ieee: string): LockRecord | undefined {
     const lock = recordOf(radio().device(ieee), usesOwnCluster, locks.get(ieee));
     if (!lock) return undefined;
+    takeEarlier(lock, lastSeen[ieee] ?? 0, clock.now());
     locks.set(ieee, lock);
     if (lock.hasOwnCluster) radio().addCluster(ieee);
     tell(lock);

@@ -55,6 +55,8 @@ export const zigbeeOptions = zigbeeLinkOptions.extend({
   restore: z.boolean(),
   /** Locks that doors are bound to: a network without them is not theirs. */
   knownLocks: z.array(ieeeAddress).max(KNOWN_MAX),
+  /** When locks were last heard of, epoch milliseconds; what the driver keeps itself may be older. */
+  lastSeen: z.record(ieeeAddress, z.int().min(0)),
   /** For this link alone; made (0700) when it does not exist. */
   stateDirectory: z.string().min(1).max(4_096),
 });

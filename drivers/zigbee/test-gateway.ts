@@ -71,7 +71,8 @@ export async function opened(
   const driver = await openZigbee(
     {
       ...{ port, manufacturerCode: MANUFACTURER, network: NETWORK, allowedChannels: [15] },
-      ...{ cert: null, snapshot: null, restore: false, knownLocks: [], stateDirectory: folder(cleanup) },
+      ...{ cert: null, snapshot: null, restore: false, knownLocks: [], lastSeen: {} },
+      stateDirectory: folder(cleanup),
       ...options,
     },
     {

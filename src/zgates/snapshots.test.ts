@@ -39,12 +39,25 @@ describe('what a gateway is started with', () => {
   it('are the channels that are allowed, the certificates of its network, and the locks of its doors', async () => {
     const bed = await openTestbed();
     expect(start(bed)).toMatchObject({
-      ...{ allowedChannels: [15, 20, 25], cert: 'PEM', knownLocks: [], snapshot: null, restore: false },
+      ...{
+        allowedChannels: [15, 20, 25],
+        cert: 'PEM',
+        knownLocks: [],
+        lastSeen: {},
+        snapshot: null,
+        restore: false,
+      },
       stateDirectory: `/state/${A}`,
     });
     await bed.put(A, { allowedChannels: [26, 11] });
-    bed.played.locks = [{ doorId: B, name: null, mac: HW_ID, lastSeen: null, isSeenLately: false }];
-    expect(start(bed)).toMatchObject({ allowedChannels: [11, 26], knownLocks: [HW_ID] });
+    const lock = { doorId: B, name: null, isSeenLately: false };
+    const other = `${HW_ID.slice(0, -1)}f`;
+    bed.played.locks = [
+      { ...lock, mac: HW_ID, lastSeen: 1_767_225_600_000 },
+      { ...lock, mac: other, lastSeen: null },
+    ];
+    expect(start(bed)).toMatchObject({ allowedChannels: [11, 26], knownLocks: [HW_ID, other] });
+    expect(start(bed).lastSeen).toEqual({ [HW_ID]: 1_767_225_600_000 });
   });
 });
 

@@ -21,14 +21,16 @@ export interface StartOptions {
 export function startOptions({ table, snapshots, locksOf, certOf, stateDirectory }: StartOptions) {
   return (deviceId: string): { [key: string]: Plain } => {
     const row = existing(table, deviceId);
+    const locks = locksOf(deviceId).slice(0, KNOWN_MAX);
     const allowed = JSON.parse(row.allowed_channels) as number[];
     return {
       ...snapshots.startOf(deviceId),
       allowedChannels: allowed.length > 0 ? allowed : CHANNELS,
       cert: certOf(row.network_id),
-      knownLocks: locksOf(deviceId)
-        .slice(0, KNOWN_MAX)
-        .map(({ mac }) => mac),
+      knownLocks: locks.map(({ mac }) => mac),
+      lastSeen: Object.fromEntries(
+        locks.flatMap(({ mac, lastSeen }) => (lastSeen === null ? [] : [[mac, lastSeen]])),
+      ),
       stateDirectory: join(stateDirectory, deviceId),
     };
   };
