@@ -119,7 +119,7 @@ export async function openEstate(options: EstateOptions) {
     tasks.start('RS-485 settings', rs485.applySettings);
     tasks.start('RS-485 reports', rs485.keepReports);
     tasks.start('RS-485 devices', rs485.keepFound);
-    tasks.start('RS-485 polling', rs485.keepWatch);
+    tasks.start('RS-485 polling', rs485.keepPolled);
     tasks.start('Zigbee channels', zgates.applyChannels);
     tasks.start('Zigbee reports', zgates.keepReports);
     tasks.start('Zigbee join windows', zgates.closeJoinWindows);

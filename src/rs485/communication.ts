@@ -14,10 +14,10 @@ import type { Known } from '../reported.ts';
 import type { Bus, Buses } from './buses.ts';
 import type { Keys } from './keys.ts';
 import type { CommunicationBody } from './osdp-schema.ts';
+import type { PolledAddresses } from './polled-addresses.ts';
 import type { StartJob } from './scan.ts';
 import type { Execute } from './settings.ts';
 import { existing, type Rs485Row, type Rs485Table } from './table.ts';
-import type { Watcher } from './watch.ts';
 
 export const READDRESSERS: readonly [Role, ...Role[]] = ['service-tool'];
 
@@ -34,7 +34,7 @@ export interface CommunicationOptions {
   clock: Clock;
   buses: Buses;
   keys: Keys;
-  watch: Pick<Watcher, 'place' | 'changed'>;
+  polled: Pick<PolledAddresses, 'place' | 'changed'>;
   known(deviceId: string): Known<Rs485Report> | undefined;
   execute: Execute;
   startJob: StartJob;
@@ -109,7 +109,7 @@ async function carryOut(
   { principal, correlationId }: Caller,
   signal: AbortSignal,
 ): Promise<Record<string, unknown>> {
-  const { database, audit, clock, keys, watch, execute } = options;
+  const { database, audit, clock, keys, polled, execute } = options;
   const { row, bus, from, wanted } = move;
   const { address, baudRate } = wanted;
   const by = () => ({ now: clock.now(), principalId: principal.id });
@@ -133,7 +133,7 @@ async function carryOut(
       if (now !== address && now !== from) keys.copy(place, now, by());
       if (outcome !== 'lost') for (const left of [from, address]) if (left !== now) keys.forget(bus.id, left);
     });
-    await watch.place([{ bus: bus.id, hwId: row.hw_id, address: now }]);
+    await polled.place([{ bus: bus.id, hwId: row.hw_id, address: now }]);
     return { deviceId: row.device_id, hwId: row.hw_id, bus: bus.id, from, address: now, baudRate, outcome };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
@@ -144,7 +144,7 @@ async function carryOut(
     });
     throw error;
   } finally {
-    watch.changed(bus.id);
+    polled.changed(bus.id);
   }
 }
 

@@ -12,10 +12,10 @@ import type { PairBody } from './bus-schema.ts';
 import type { Buses } from './buses.ts';
 import type { Discovery } from './discovery.ts';
 import type { Keys } from './keys.ts';
+import type { PolledAddresses } from './polled-addresses.ts';
 import type { StartJob } from './scan.ts';
 import type { Execute } from './settings.ts';
 import type { Rs485Table } from './table.ts';
-import type { Watcher } from './watch.ts';
 
 export const PAIRERS: readonly [Role, ...Role[]] = ['service-tool'];
 
@@ -30,7 +30,7 @@ export interface PairingOptions {
   buses: Buses;
   keys: Keys;
   discovery: Pick<Discovery, 'record'>;
-  watch: Pick<Watcher, 'place' | 'changed'>;
+  polled: Pick<PolledAddresses, 'place' | 'changed'>;
   execute: Execute;
   startJob: StartJob;
 }
@@ -64,7 +64,7 @@ async function pair(
   caller: Caller,
   signal: AbortSignal,
 ): Promise<Record<string, unknown>> {
-  const { database, audit, clock, keys, discovery, watch, table } = options;
+  const { database, audit, clock, keys, discovery, polled, table } = options;
   const { principal, correlationId } = caller;
   const place = { bus, address };
   const by = () => ({ now: clock.now(), principalId: principal.id });
@@ -89,13 +89,13 @@ async function pair(
     });
     const found = [{ bus, hwId, address }];
     await discovery.record(found, caller);
-    await watch.place(found);
+    await polled.place(found);
     return { bus, address, hwId, deviceId: table.byHwId.get(bus, hwId)?.device_id ?? null };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     await database.commit(() => record('failed', { reason }));
     throw error;
   } finally {
-    watch.changed(bus);
+    polled.changed(bus);
   }
 }

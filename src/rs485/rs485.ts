@@ -13,6 +13,7 @@ import { type Firmware, openFirmware } from './firmware.ts';
 import { importRs485 } from './import.ts';
 import { openKeys } from './keys.ts';
 import { openPairing } from './pairing.ts';
+import { openPolledAddresses } from './polled-addresses.ts';
 import { openPulse } from './pulse.ts';
 import { openReplace } from './replace.ts';
 import { openScan, type StartJob } from './scan.ts';
@@ -22,7 +23,6 @@ import { deviceFrom, stateFrom } from './shown.ts';
 import { existing, openRs485Table, type Rs485Row, type Rs485Table } from './table.ts';
 import { openTraces } from './trace.ts';
 import { changedFields, edited, isTravelling, refuseTakenDoor, wantedOf, writeWanted } from './wanted.ts';
-import { openWatch } from './watch.ts';
 
 export interface Rs485Options
   extends Omit<SettingsOptions, 'table' | 'applied' | 'unknown' | 'heardAt'>,
@@ -46,12 +46,12 @@ export function openRs485(options: Rs485Options) {
   const buses = openBuses({ ...options, table });
   const keys = openKeys({ ...options, table });
   const isKeyed = (id: string) => options.buses.some((bus) => bus.id === id && bus.protocol === 'osdp');
-  const watch = openWatch({
+  const polled = openPolledAddresses({
     ...{ ...options, table },
     keysOf: (bus) => (isKeyed(bus) ? keys.of(bus) : undefined),
   });
   const settings = openSettings({
-    ...{ ...options, table, heardAt: watch.heardAt },
+    ...{ ...options, table, heardAt: polled.heardAt },
     applied: ({ door_id }) => door_id !== null && options.relayChanged(door_id),
     unknown: (bus, told) => discovery.unknown(bus, told),
   });
@@ -61,23 +61,23 @@ export function openRs485(options: Rs485Options) {
     added(deviceIds, since) {
       for (const deviceId of deviceIds) {
         reported.add(deviceId, since);
-        watch.changed(existing(table, deviceId).bus);
+        polled.changed(existing(table, deviceId).bus);
       }
     },
     told: settings.take,
   });
   const known = (deviceId: string) => reported.get(deviceId);
   const pulse = openPulse({ ...options, table, known, isInForce: settings.isInForce });
-  const scan = openScan({ ...options, table, buses, discovery, place: watch.place });
-  const pair = openPairing({ ...options, table, buses, keys, discovery, watch });
+  const scan = openScan({ ...options, table, buses, discovery, place: polled.place });
+  const pair = openPairing({ ...options, table, buses, keys, discovery, polled });
   const trace = openTraces({ ...options, buses });
   const firmware = openFirmware({ ...options, table, buses, known });
-  const readdress = openCommunication({ ...options, table, buses, keys, watch, known });
+  const readdress = openCommunication({ ...options, table, buses, keys, polled, known });
   const resource = openResource({ ...options, upgradeOf: firmware.upgradeOf }, table, settings);
   const replace = openReplace({
     ...{ ...options, table, buses, reported },
     replaced(row, busBefore) {
-      for (const bus of new Set([row.bus, busBefore])) watch.changed(bus);
+      for (const bus of new Set([row.bus, busBefore])) polled.changed(bus);
       reconciler.wake(row.device_id);
       if (row.door_id !== null) options.relayChanged(row.door_id);
     },
@@ -99,7 +99,7 @@ export function openRs485(options: Rs485Options) {
       ...{ table, audit, clock, changed: reconciler.wake, merged: reported.move },
       added(deviceId, since) {
         reported.add(deviceId, since);
-        for (const { id } of options.buses) watch.changed(id);
+        for (const { id } of options.buses) polled.changed(id);
       },
     }),
     /** The device whose relay opens this door, and whether it has the settings that are wanted. */
@@ -114,7 +114,7 @@ export function openRs485(options: Rs485Options) {
       if (!buses.has(linkId)) return;
       buses.link(linkId, up);
       settings.link(linkId, up);
-      watch.link(linkId, up);
+      polled.link(linkId, up);
     },
     /** Resolves when it is durable; false when it is none of a bus. */
     event: openFieldEvents({ ...options, table, discovery, buses }),
@@ -123,7 +123,7 @@ export function openRs485(options: Rs485Options) {
     applySettings: reconciler.run,
     keepReports: reported.run,
     keepFound: discovery.run,
-    keepWatch: watch.run,
+    keepPolled: polled.run,
   };
 }
 

@@ -86,7 +86,7 @@ export async function openTestbed(database?: Awaited<ReturnType<typeof temporary
     /** Applies and keeps until the test ends, or until what it returns is called. */
     run() {
       const stop = new AbortController();
-      const tasks = [rs485.applySettings, rs485.keepReports, rs485.keepFound, rs485.keepWatch];
+      const tasks = [rs485.applySettings, rs485.keepReports, rs485.keepFound, rs485.keepPolled];
       const ended = Promise.allSettled(tasks.map((run) => run(stop.signal)));
       const end = async () => {
         stop.abort();

@@ -18,7 +18,7 @@ const RETRY_MS = 5_000;
 /** What a driver has that has just opened its link. */
 const NOTHING = JSON.stringify([[], undefined]);
 
-export interface WatchOptions {
+export interface PolledAddressesOptions {
   table: Rs485Table;
   database: Database;
   execute: Execute;
@@ -28,7 +28,7 @@ export interface WatchOptions {
   log: Log;
 }
 
-export interface Watcher {
+export interface PolledAddresses {
   /** Devices of this bus were added, removed or moved. */
   changed(bus: string): void;
   /** Inside a commit job: a device is at this address. Whose that was before is there no more. */
@@ -41,7 +41,14 @@ export interface Watcher {
   run(signal: AbortSignal): Promise<never>;
 }
 
-export function openWatch({ database, table, execute, keysOf, clock, log }: WatchOptions): Watcher {
+export function openPolledAddresses({
+  database,
+  table,
+  execute,
+  keysOf,
+  clock,
+  log,
+}: PolledAddressesOptions): PolledAddresses {
   /** Buses that are up, each with what its present driver has. */
   const drivers = new Map<string, { has: string }>();
   const stale = new Set<string>();
