@@ -74,7 +74,7 @@ export interface AirCounters {
   expired: number;
 }
 
-/** Nobody answers in the tick that it was asked in, and a radio of 250 kbit/s has no two frames at once. */
+/** A radio of 250 kbit/s has no two frames at once. Where its time counts for nothing, each has a turn of its own. */
 const UP_GAP_MS = 1;
 /** nwkcTransactionPersistenceTime of Z-Stack: so long a parent keeps a frame for a child that sleeps. */
 export const INDIRECT_MS = 7_000;
@@ -87,7 +87,7 @@ export function openAir(time: Time, nodes: Map<string, Node>, station: Station, 
   const losses = openLosses(initial, () => {
     counters.lost += 1;
   });
-  let upFree = 0;
+  const climb = openClimb(time);
   const counters: AirCounters = { down: 0, up: 0, lost: 0, expired: 0 };
   const byIeee = (ieee: string) => nodes.get(ieee);
   const soon = (milliseconds: number, action: () => void) => soonAfter(time, milliseconds, action);
@@ -154,13 +154,12 @@ export function openAir(time: Time, nodes: Map<string, Node>, station: Station, 
     up(node, frame) {
       if (!reaches(node)) return false;
       if (losses.isLost()) return true;
-      const now = time.now();
-      upFree = Math.max(upFree + UP_GAP_MS, now + Math.max(losses.options().airMs, UP_GAP_MS));
-      time.after(upFree - now, () => {
+      const arrive = () => {
         counters.up += 1;
         const relay = node.parent === undefined ? node : (byIeee(node.parent) ?? node);
         if (station.network()) station.hear(frame, relay.lqi);
-      });
+      };
+      climb(losses.options().airMs, arrive);
       return true;
     },
     nodes: () => [...nodes.values()],
@@ -219,6 +218,17 @@ function deliver(node: Node, frame: Aps): boolean {
   if (node.misses()) return false;
   node.hear(frame);
   return true;
+}
+
+/** The way up, which frames share: each in its time, one after the other. */
+function openClimb(time: Time): (airMs: number, arrive: () => void) => void {
+  let free = 0;
+  return (airMs, arrive) => {
+    if (airMs === 0) return time.nextTurn(arrive);
+    const now = time.now();
+    free = Math.max(free + UP_GAP_MS, now + airMs);
+    time.after(free - now, arrive);
+  };
 }
 
 /** At once when there is nothing to wait for: a timer would take a millisecond. */

@@ -9,6 +9,8 @@ import type { Firmware } from './general.ts';
 
 export const OTA = 0x0019;
 const COMMAND = { query: 0x01, block: 0x03, end: 0x06 } as const;
+/** To write a block to its memory, or to make room for the first. Whoever gave it has time to listen for the next request. */
+const WRITE_MS = 1;
 /** A block that does not come is asked for again, so often. */
 const RETRY_MS = 2_000;
 const RETRIES = 5;
@@ -109,6 +111,12 @@ function fetching({ time, plan, firmware, ask, restarted }: OtaOptions, progress
     if (status !== ZCL_STATUS.success) progress.download = undefined;
     ask(one.endpoint, COMMAND.end, bytes(status, identityOf(plan), u32(one.version)));
   }
+  function written(one: Download): void {
+    one.timer = time.after(WRITE_MS, () => {
+      if (one.offset < one.image.length) askBlock(one);
+      else finish(one);
+    });
+  }
   return {
     offered(input: Reader, { sourceEndpoint: endpoint }: Context): Answer {
       if (input.u8() !== ZCL_STATUS.success) return succeeded;
@@ -123,7 +131,7 @@ function fetching({ time, plan, firmware, ask, restarted }: OtaOptions, progress
       progress.download = { ...start, endpoint, retries: 0, timer: () => undefined };
       progress.interrupted = undefined;
       progress.status = IN_PROGRESS;
-      askBlock(progress.download);
+      written(progress.download);
       return succeeded;
     },
     block(input: Reader): Answer {
@@ -146,8 +154,7 @@ function fetching({ time, plan, firmware, ask, restarted }: OtaOptions, progress
       progress.blocks += 1;
       one.offset += data.length;
       one.retries = 0;
-      if (one.offset < one.image.length) askBlock(one);
-      else finish(one);
+      written(one);
       return succeeded;
     },
     upgrade(): Answer {
