@@ -6,7 +6,8 @@
  * costs a few microseconds and tells an end from nothing yet.
  */
 import { readSync, writeSync } from 'node:fs';
-import { LinuxBinding } from '@serialport/bindings-cpp';
+import type { LinuxPortBinding } from '@serialport/bindings-cpp';
+import { SerialPort } from 'serialport';
 import type { LineSettings } from './options.ts';
 import type { PortListener } from './port.ts';
 
@@ -28,7 +29,8 @@ export async function openWire(
   listener: Pick<PortListener, 'data' | 'lost'>,
 ): Promise<SerialWire> {
   // hupcl false: closing does not pull DTR and RTS, which on some adapters switch the transmitter.
-  const binding = await LinuxBinding.open({ path, ...line, dataBits: 8, lock: true, hupcl: false });
+  const settings = { path, ...line, dataBits: 8, lock: true, hupcl: false } as const;
+  const binding = (await SerialPort.binding.open(settings)) as LinuxPortBinding;
   const { fd, poller } = binding;
   const received = new Uint8Array(READ_BYTES);
   let isOver = false;
