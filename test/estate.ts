@@ -15,6 +15,7 @@ import { type DoorSlice, openDoorSlice } from '../src/doors/slice.ts';
 import type { LiveEvent } from '../src/events/events.ts';
 import { createApp } from '../src/http/app.ts';
 import type { MakeImportPlan } from '../src/import-plan.ts';
+import type { JobOrder, Progress } from '../src/job-order.ts';
 import { silentLog } from '../src/log.ts';
 import type { Rs485Entry } from '../src/site-document.ts';
 import { openSiteImport } from '../src/site-import/import.ts';
@@ -107,9 +108,9 @@ export async function openEstate(database?: Database, { now, isClockSynchronised
 interface PlayedJob {
   kind: string;
   object: string;
-  progress: { done: number; total: number } | undefined;
+  progress: Progress | undefined;
   stop: AbortController;
-  ended: Promise<Record<string, unknown>>;
+  ended: ReturnType<JobOrder['run']>;
 }
 
 type Played = ReturnType<typeof playedParts> & { isClockSynchronised: boolean };
@@ -184,6 +185,7 @@ function openPlayedDoors({ played, ...common }: Common) {
       return played.command(kind);
     },
     unreachable: () => played.unreachable,
+    prepareUnlock: () => undefined,
     async unlockLock(lock, unlock, timeoutMs) {
       played.unlocks.push({ lock, unlock, timeoutMs });
       return played.unlock();

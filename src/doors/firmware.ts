@@ -13,7 +13,9 @@ import {
 } from '../../drivers/zgate.ts';
 import type { Clock } from '../clock.ts';
 import { GatehouseError } from '../errors.ts';
+import type { LinkCommand } from '../execute.ts';
 import { firmwarePath } from '../firmware-file.ts';
+import type { ReportProgress, StartJob } from '../job-order.ts';
 import type { Caller, Role } from '../principal.ts';
 import type { LockAddress } from './configuration.ts';
 import type { LockFirmware } from './lock-schema.ts';
@@ -26,18 +28,6 @@ const COMMAND_TIMEOUT_MS = 30_000;
 /** A lock that sleeps between two blocks for this long is not going to fetch the rest. */
 const STALLED_MS = 60 * 60_000;
 const CHECK_MS = 10_000;
-
-type Progress = (progress: { done: number; total: number }) => void;
-
-/** Starts a job (src/jobs/jobs.ts); resolves with it as the interface shows it. Throws QUEUE_FULL. */
-export type StartJob = (
-  order: Caller & {
-    kind: string;
-    object: string;
-    roles: readonly Role[];
-    run(progress: Progress, signal: AbortSignal): Promise<Record<string, unknown>>;
-  },
-) => Promise<unknown>;
 
 /** What a battery must have left. */
 export interface FirmwareBattery {
@@ -57,11 +47,7 @@ export interface FirmwareOptions {
   unreachable(lock: LockAddress): string | undefined;
   startJob: StartJob;
   /** Has the gateway of a lock execute a command; rejects with a DriverError. */
-  command(
-    lock: LockAddress,
-    command: { kind: string; data: Plain; timeoutMs: number },
-    signal: AbortSignal,
-  ): Promise<Plain>;
+  command(lock: LockAddress, command: LinkCommand, signal: AbortSignal): Promise<Plain>;
 }
 
 /** An update under way. */
@@ -78,7 +64,13 @@ export function openFirmware(options: FirmwareOptions) {
   const updates = new Map<string, Update>();
   const busyNetworks = new Set<string>();
 
-  async function update(row: DoorRow, mac: string, file: string, progress: Progress, signal: AbortSignal) {
+  async function update(
+    row: DoorRow,
+    mac: string,
+    file: string,
+    progress: ReportProgress,
+    signal: AbortSignal,
+  ) {
     const lock = { doorId: row.id, gatewayId: row.gateway_id, networkId: row.network_id };
     const key = `${row.gateway_id}/${mac}`;
     const one: Update = { percent: -1, movedAt: clock.monotonic(), end: Promise.withResolvers() };
@@ -173,7 +165,7 @@ class Stalled extends DriverError {}
 async function fetched(
   one: Update,
   { clock }: FirmwareOptions,
-  progress: Progress,
+  progress: ReportProgress,
   signal: AbortSignal,
 ): Promise<LockUpdated> {
   const done = new AbortController();

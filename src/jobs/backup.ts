@@ -1,6 +1,7 @@
 /** POST /local/backup: a copy of the database beside it, as a job. The vault's key is in no copy. */
 import { type Operation, operation } from '../http/operation.ts';
-import type { Jobs, Progress } from './jobs.ts';
+import type { Progress } from '../job-order.ts';
+import type { Jobs } from './jobs.ts';
 import { job } from './schema.ts';
 
 /** Copies the database; resolves when the copy is on the disk. */

@@ -5,9 +5,10 @@ import { manualClock } from '../../test/manual-clock.ts';
 import { temporaryDatabase } from '../../test/temporary.ts';
 import { lanApp, send } from '../../test/things-app.ts';
 import type { AuditEntry } from '../audit/audit.ts';
+import type { JobOrder, Progress } from '../job-order.ts';
 import { silentLog } from '../log.ts';
 import { LOCAL_ADMINISTRATOR, type Principal, type Role } from '../principal.ts';
-import { type JobOrder, openJobs, type Progress } from './jobs.ts';
+import { openJobs } from './jobs.ts';
 import { jobOperations } from './operations.ts';
 
 const TECHNICIAN = { ...principalWith('service-tool'), id: '11111111-0000-4000-8000-000000000001' };

@@ -9,8 +9,9 @@ import type { Audit } from '../audit/audit.ts';
 import { type Clock, settlesWithin } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
+import type { JobOrder, Progress } from '../job-order.ts';
 import type { Log } from '../log.ts';
-import { type Principal, type Role, SYSTEM_PRINCIPAL } from '../principal.ts';
+import { type Caller, type Principal, type Role, SYSTEM_PRINCIPAL } from '../principal.ts';
 import type { Job, JobStatus, ListQuery } from './schema.ts';
 import { type JobRow, openJobTable } from './table.ts';
 
@@ -20,28 +21,6 @@ const RUNNING_MAX = 4;
 const FINISHED_KEPT = 500;
 /** A job that ignores its signal for so long is left behind when the gateway closes. */
 const ENDING_DEADLINE_MS = 5_000;
-
-export interface Progress {
-  done: number;
-  /** null while nobody knows. */
-  total: number | null;
-}
-
-export interface Caller {
-  principal: Principal;
-  correlationId: string;
-}
-
-export interface JobOrder extends Caller {
-  /** One word, such as backup. */
-  kind: string;
-  /** What it works on: one job of a kind at a time on each. */
-  object: string;
-  /** Who may start such a job, and so see and cancel it; none: whoever can open the admin socket. */
-  roles: readonly Role[];
-  /** Resolves with what it made, for the client. Ends soon after the signal fired. */
-  run(progress: (progress: Progress) => void, signal: AbortSignal): Promise<Job['result']>;
-}
 
 export interface Jobs extends AsyncDisposable {
   /** Resolves when the job is stored and has begun. Throws QUEUE_FULL. */

@@ -9,14 +9,14 @@ import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
+import type { Execute } from '../execute.ts';
+import type { StartJob } from '../job-order.ts';
 import type { Caller, Role } from '../principal.ts';
 import type { Known } from '../reported.ts';
 import type { Bus, Buses } from './buses.ts';
 import type { Keys } from './keys.ts';
 import type { CommunicationBody } from './osdp-schema.ts';
 import type { PolledAddresses } from './polled-addresses.ts';
-import type { StartJob } from './scan.ts';
-import type { Execute } from './settings.ts';
 import { existing, type Rs485Row, type Rs485Table } from './table.ts';
 
 export const READDRESSERS: readonly [Role, ...Role[]] = ['service-tool'];

@@ -15,14 +15,14 @@ import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
+import type { Execute } from '../execute.ts';
+import type { ReportProgress, StartJob } from '../job-order.ts';
 import type { Caller, Role } from '../principal.ts';
 import type { Known } from '../reported.ts';
 import type { Buses } from './buses.ts';
 import { assertFits, type FirmwareImage, readImage } from './firmware-image.ts';
 import type { FirmwareBody } from './osdp-schema.ts';
-import type { StartJob } from './scan.ts';
 import type { Rs485Device } from './schema.ts';
-import type { Execute } from './settings.ts';
 import { existing, type Rs485Row, type Rs485Table } from './table.ts';
 
 export const UPDATERS: readonly [Role, ...Role[]] = ['service-tool'];
@@ -46,7 +46,6 @@ const PASSING: readonly DriverErrorCode[] = [
 ];
 const AGAIN = 'start it again, and it goes on where it was';
 
-type Progress = Parameters<Parameters<StartJob>[0]['run']>[0];
 export type UpgradeJobInfo = NonNullable<Rs485Device['upgradeJobInfo']>;
 
 export interface FirmwareOptions {
@@ -88,7 +87,7 @@ export function openFirmware(options: FirmwareOptions): Firmware {
     image: FirmwareImage,
     id: string,
     caller: Caller,
-    progress: Progress,
+    progress: ReportProgress,
     signal: AbortSignal,
   ): Promise<Record<string, unknown>> {
     const { version, apps } = image.manifest;
@@ -135,7 +134,7 @@ interface Update {
   row: Rs485Row;
   image: FirmwareImage;
   caller: Caller;
-  progress: Progress;
+  progress: ReportProgress;
   signal: AbortSignal;
 }
 

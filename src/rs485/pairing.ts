@@ -7,14 +7,14 @@ import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
+import type { Execute } from '../execute.ts';
+import type { StartJob } from '../job-order.ts';
 import type { Caller, Role } from '../principal.ts';
 import type { PairBody } from './bus-schema.ts';
 import type { Buses } from './buses.ts';
 import type { Discovery } from './discovery.ts';
 import type { Keys } from './keys.ts';
 import type { PolledAddresses } from './polled-addresses.ts';
-import type { StartJob } from './scan.ts';
-import type { Execute } from './settings.ts';
 import type { Rs485Table } from './table.ts';
 
 export const PAIRERS: readonly [Role, ...Role[]] = ['service-tool'];

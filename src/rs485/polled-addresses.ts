@@ -7,9 +7,9 @@ import { DriverError, type Plain } from '../../drivers/driver.ts';
 import type { Watch } from '../../drivers/rs485.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
+import type { Execute } from '../execute.ts';
 import type { Log } from '../log.ts';
 import type { Found } from './discovery.ts';
-import type { Execute } from './settings.ts';
 import type { Rs485Row, Rs485Table } from './table.ts';
 
 /** The driver only takes note of it. */

@@ -9,11 +9,11 @@ import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
+import type { Execute } from '../execute.ts';
 import type { Log } from '../log.ts';
 import type { Caller } from '../principal.ts';
 import type { Known } from '../reported.ts';
 import type { PulseResult } from './bus-schema.ts';
-import type { Execute } from './settings.ts';
 import { existing, type Rs485Row, type Rs485Table } from './table.ts';
 import { settingsOf } from './wanted.ts';
 

@@ -2,6 +2,7 @@
 import type { StateReport } from '../../drivers/driver.ts';
 import type { Audit } from '../audit/audit.ts';
 import { assertIfMatch, assertSameId } from '../http/editing.ts';
+import type { StartJob } from '../job-order.ts';
 import type { Caller } from '../principal.ts';
 import type { Vault } from '../vault.ts';
 import type { Replacement } from './bus-schema.ts';
@@ -16,7 +17,7 @@ import { openPairing } from './pairing.ts';
 import { openPolledAddresses } from './polled-addresses.ts';
 import { openPulse } from './pulse.ts';
 import { openReplace } from './replace.ts';
-import { openScan, type StartJob } from './scan.ts';
+import { openScan } from './scan.ts';
 import type { Edit, ListQuery, Rs485Device } from './schema.ts';
 import { openSettings, type SettingsOptions } from './settings.ts';
 import { deviceFrom, stateFrom } from './shown.ts';

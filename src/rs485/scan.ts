@@ -8,12 +8,13 @@ import {
   probed as probedSchema,
 } from '../../drivers/rs485.ts';
 import { GatehouseError } from '../errors.ts';
+import type { Execute } from '../execute.ts';
+import type { ReportProgress, StartJob } from '../job-order.ts';
 import type { Caller, Role } from '../principal.ts';
 import type { ScanBody } from './bus-schema.ts';
 import type { Bus, Buses } from './buses.ts';
 import type { Discovery, Found } from './discovery.ts';
 import { advice, linesToTry, type Tried } from './scan-lines.ts';
-import type { Execute } from './settings.ts';
 import type { Rs485Table } from './table.ts';
 
 export const SCANNERS: readonly [Role, ...Role[]] = ['service-tool'];
@@ -35,18 +36,6 @@ const WIRE_MS = 400;
 const COMMAND_MAX_MS = 600_000;
 /** Of one command: it ends the sooner after a cancel, and stays below what a command may take. */
 const EXCHANGES_MAX = 320;
-
-type Progress = (progress: { done: number; total: number }) => void;
-
-/** Starts a job (src/jobs/jobs.ts); resolves with it as the interface shows it. Throws QUEUE_FULL. */
-export type StartJob = (
-  order: Caller & {
-    kind: string;
-    object: string;
-    roles: readonly Role[];
-    run(progress: Progress, signal: AbortSignal): Promise<Record<string, unknown>>;
-  },
-) => Promise<unknown>;
 
 export interface ScanOptions {
   table: Rs485Table;
@@ -104,7 +93,7 @@ interface Scan {
   bus: Bus;
   range: Range;
   caller: Caller;
-  progress: Progress;
+  progress: ReportProgress;
   signal: AbortSignal;
 }
 

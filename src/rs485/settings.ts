@@ -1,10 +1,11 @@
 /** The way of settings to the devices, and what the devices say: wanted → applied for RS-485 (drivers/settings.ts). */
 import { isDeepStrictEqual } from 'node:util';
-import { DriverError, type Plain, type StateReport } from '../../drivers/driver.ts';
+import { DriverError, type StateReport } from '../../drivers/driver.ts';
 import { type Rs485Apply, type Rs485Report, rs485Applied, rs485Report } from '../../drivers/settings.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import type { LiveEvents } from '../events/events.ts';
+import type { Execute } from '../execute.ts';
 import type { Log } from '../log.ts';
 import { openReconciler, type Reconciler } from '../reconcile.ts';
 import { openReported, type Reported } from '../reported.ts';
@@ -18,13 +19,6 @@ const SUBJECT = 'device:';
 const APPLY_TIMEOUT_MS = 20_000;
 /** Of a device that was found and is left as it is until somebody wants something of it. */
 const NOTHING_WANTED_YET = 0;
-
-/** Has a link execute a command; rejects with a DriverError. */
-export type Execute = (
-  linkId: string,
-  command: { kind: string; data: Plain; timeoutMs: number },
-  signal: AbortSignal,
-) => Promise<Plain>;
 
 export interface SettingsOptions {
   database: Database;

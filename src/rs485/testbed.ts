@@ -8,12 +8,12 @@ import { temporaryDatabase } from '../../test/temporary.ts';
 import { lanApp, send } from '../../test/things-app.ts';
 import type { AuditEntry } from '../audit/audit.ts';
 import type { LiveEvent } from '../events/events.ts';
+import type { JobOrder } from '../job-order.ts';
 import { silentLog } from '../log.ts';
 import { LOCAL_ADMINISTRATOR } from '../principal.ts';
 import type { Rs485Entry } from '../site-document.ts';
 import { rs485Operations } from './operations.ts';
 import { openRs485 } from './rs485.ts';
-import type { StartJob } from './scan.ts';
 
 export const A = 'aaaaaaaa-0000-4000-8000-00000000000a';
 export const B = 'bbbbbbbb-0000-4000-8000-00000000000b';
@@ -28,7 +28,7 @@ export async function openTestbed(database?: Awaited<ReturnType<typeof temporary
   const commands: { link: string; kind: string; data: Rs485Apply }[] = [];
   const relays: string[] = [];
   const published: LiveEvent[] = [];
-  const jobs: Parameters<StartJob>[0][] = [];
+  const jobs: JobOrder[] = [];
   let answer: (data: Rs485Apply, kind: string) => Plain | Promise<Plain> = ({ settingsVersion }) => ({
     reportedSettingsVersion: settingsVersion,
   });

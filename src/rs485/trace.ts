@@ -10,10 +10,10 @@ import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
+import type { Execute } from '../execute.ts';
 import type { Caller } from '../principal.ts';
 import type { TraceEvent, TraceQuery } from './bus-schema.ts';
 import type { Bus, Buses } from './buses.ts';
-import type { Execute } from './settings.ts';
 
 /** Of a trace: an hour of a bus at 115200 baud that is never silent, and no more on the disk it is written to. */
 const TRACE_MAX_BYTES = 64 * 1024 * 1024;

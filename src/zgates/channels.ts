@@ -1,5 +1,5 @@
 /** The way of the allowed channels to the gateways, and what gateways say: wanted → applied (drivers/settings.ts). */
-import { DriverError, type Plain, type StateReport } from '../../drivers/driver.ts';
+import { DriverError, type StateReport } from '../../drivers/driver.ts';
 import {
   type ChannelsApply,
   channelsApplied,
@@ -9,6 +9,7 @@ import {
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import type { LiveEvents } from '../events/events.ts';
+import type { Execute } from '../execute.ts';
 import type { Log } from '../log.ts';
 import { openReconciler, type Reconciler } from '../reconcile.ts';
 import { openReported, type Reported } from '../reported.ts';
@@ -25,12 +26,7 @@ export interface ChannelsOptions {
   log: Log;
   /** The gateway on each link, by the configuration. */
   gatewayOfLink: ReadonlyMap<string, string>;
-  /** Has a link execute a command; rejects with a DriverError. */
-  execute(
-    linkId: string,
-    command: { kind: string; data: Plain; timeoutMs: number },
-    signal: AbortSignal,
-  ): Promise<Plain>;
+  execute: Execute;
   /** Has the network move to a channel, once and if it may (moves.ts). Rejects with a DriverError. */
   move(row: ZgateRow, channel: number): Promise<void>;
   /** A gateway came or went. */

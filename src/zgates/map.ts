@@ -1,8 +1,9 @@
 /** Asks every router of a network whom it hears, on request only: it costs the air some seconds for each. */
 import { DriverError } from '../../drivers/driver.ts';
 import { networkMap } from '../../drivers/zgate.ts';
+import type { StartJob } from '../job-order.ts';
 import type { Caller } from '../principal.ts';
-import { type StartJob, TECHNICIANS } from './moves.ts';
+import { TECHNICIANS } from './moves.ts';
 import { assertReachable, type ReachOptions } from './reach.ts';
 import { existing, type ZgateTable } from './table.ts';
 

@@ -10,6 +10,7 @@ import type { MoveChannel } from '../../drivers/zgate.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
+import type { ReportProgress, StartJob } from '../job-order.ts';
 import { type Caller, type Role, SYSTEM_PRINCIPAL } from '../principal.ts';
 import type { ChannelMoveBody } from './action-schema.ts';
 import type { Channels } from './channels.ts';
@@ -26,18 +27,6 @@ const FOLLOW_WINDOW_MS = 15 * 60_000;
 const FOLLOW_CHECK_MS = 1_000;
 /** Of those not seen lately, the ones that are named in an answer. */
 const NAMED_MAX = 20;
-
-type Progress = (progress: { done: number; total: number }) => void;
-
-/** Starts a job (src/jobs/jobs.ts); resolves with it as the interface shows it. Throws QUEUE_FULL. */
-export type StartJob = (
-  order: Caller & {
-    kind: string;
-    object: string;
-    roles: readonly Role[];
-    run(progress: Progress, signal: AbortSignal): Promise<Record<string, unknown>>;
-  },
-) => Promise<unknown>;
 
 export interface MovesOptions extends ReachOptions {
   database: Database;
@@ -124,7 +113,7 @@ async function move(
   to: number,
   { database, table, clock, execute, locksOf, channels }: MovesOptions,
   moved: () => void,
-  progress: Progress,
+  progress: ReportProgress,
   signal: AbortSignal,
 ): Promise<Record<string, unknown>> {
   const { device_id: deviceId } = row;
@@ -157,7 +146,7 @@ async function whoStayed({
 }: Pick<MovesOptions, 'clock' | 'locksOf'> & {
   deviceId: string;
   movedAt: number;
-  progress: Progress;
+  progress: ReportProgress;
   signal: AbortSignal;
 }): Promise<GatewayLock[]> {
   const end = clock.monotonic() + FOLLOW_WINDOW_MS;

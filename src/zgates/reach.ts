@@ -1,18 +1,14 @@
 /** Has a gateway do something now, or says why it cannot. */
-import { DriverError, type Plain } from '../../drivers/driver.ts';
+import { DriverError } from '../../drivers/driver.ts';
 import { GatehouseError } from '../errors.ts';
+import type { Execute } from '../execute.ts';
 import type { ZgateRow } from './table.ts';
 
 export interface ReachOptions {
   /** The gateway on each link, by the configuration. */
   gatewayOfLink: ReadonlyMap<string, string>;
   linkUp(linkId: string): boolean | undefined;
-  /** Has a link execute a command; rejects with a DriverError. */
-  execute(
-    linkId: string,
-    command: { kind: string; data: Plain; timeoutMs: number },
-    signal: AbortSignal,
-  ): Promise<Plain>;
+  execute: Execute;
 }
 
 /** Throws DEVICE_OFFLINE. */

@@ -8,10 +8,10 @@ import { temporaryDatabase } from '../../test/temporary.ts';
 import { authenticate, lanApp, send } from '../../test/things-app.ts';
 import type { AuditEntry } from '../audit/audit.ts';
 import type { LiveEvent } from '../events/events.ts';
+import type { JobOrder, Progress } from '../job-order.ts';
 import { silentLog } from '../log.ts';
 import type { Vault } from '../vault.ts';
 import type { GatewayLock } from './gateway-locks.ts';
-import type { StartJob } from './moves.ts';
 import { zgateOperations } from './operations.ts';
 import { type DeclaredGateway, openZgates, type Zgates } from './zgates.ts';
 
@@ -27,10 +27,10 @@ const VAULT: Pick<Vault, 'seal' | 'open'> = {
 };
 
 interface StartedJob {
-  order: Parameters<StartJob>[0];
-  progress: { done: number; total: number } | undefined;
+  order: JobOrder;
+  progress: Progress | undefined;
   stop: AbortController;
-  ended: Promise<Record<string, unknown>>;
+  ended: ReturnType<JobOrder['run']>;
 }
 
 export const A = 'aaaaaaaa-0000-4000-8000-00000000000a';

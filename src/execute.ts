@@ -1,0 +1,12 @@
+/** How a slice has something done on a link without knowing the slice that has the links (src/field/field.ts). */
+import type { Plain } from '../drivers/driver.ts';
+
+export interface LinkCommand {
+  kind: string;
+  data: Plain;
+  /** Milliseconds from now; past it nothing may be sent to the device. */
+  timeoutMs: number;
+}
+
+/** Rejects with a DriverError. Firing the signal asks the driver to stop; its word still decides. */
+export type Execute = (linkId: string, command: LinkCommand, signal: AbortSignal) => Promise<Plain>;

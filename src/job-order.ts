@@ -1,0 +1,24 @@
+/** How a slice has long work done without knowing the slice that does it (src/jobs/jobs.ts). */
+import type { Caller, Role } from './principal.ts';
+
+export interface Progress {
+  done: number;
+  /** null while nobody knows. */
+  total: number | null;
+}
+
+export type ReportProgress = (progress: Progress) => void;
+
+export interface JobOrder extends Caller {
+  /** One word, such as backup. */
+  kind: string;
+  /** What it works on: one job of a kind at a time on each. */
+  object: string;
+  /** Who may start such a job, and so see and cancel it; none: whoever can open the admin socket. */
+  roles: readonly Role[];
+  /** Resolves with what it made, for the client. Ends soon after the signal fired. */
+  run(progress: ReportProgress, signal: AbortSignal): Promise<Record<string, unknown> | null>;
+}
+
+/** Resolves with the job as the interface shows it, once it is stored and has begun. Throws QUEUE_FULL. */
+export type StartJob = (order: JobOrder) => Promise<unknown>;
