@@ -84,6 +84,8 @@ const ATTEMPT_DEADLINE_MS = 120_000;
 const RECHECK_MS = 900_000;
 /** More wakes at once than this, as an import brings: one query for all costs less. */
 const READ_SINGLY_MAX = 16;
+/** What falls due within this of the next falls due with it: a thousand back-offs must not be a thousand looks. */
+const TOGETHER_MS = 200;
 /** What a device has kept for this long it has taken; what it loses sooner counts as a failure of the attempt. */
 const LASTING_MS = 60_000;
 /** REFUSED: the device said no · INVALID_COMMAND: no device will ever understand this version. */
@@ -305,7 +307,8 @@ function openWantedList({ name, due, clock, log, random = Math.random }: Reconci
       for (const { id, notBefore } of list.values()) {
         if (!isAttempted(id)) earliest = Math.min(earliest, notBefore);
       }
-      return Math.min(RECHECK_MS, Math.max(0, earliest - clock.monotonic()));
+      const waitMs = earliest - clock.monotonic();
+      return waitMs <= 0 ? 0 : Math.min(RECHECK_MS, Math.max(TOGETHER_MS, waitMs));
     },
     forgetBackoff(id: string): void {
       const one = list.get(id);

@@ -49,6 +49,8 @@ export interface GroupCommit {
    * what is still stored while the disk is short of room; normal when absent.
    */
   commit<T>(job: () => T, urgency?: Urgency): Promise<T>;
+  /** A batch is being run or committed. */
+  readonly running: boolean;
   figures(): CommitFigures;
   /** Commits what waits, then refuses further work with SHUTTING_DOWN. */
   close(): void;
@@ -72,6 +74,7 @@ export function openGroupCommit(options: GroupCommitOptions): GroupCommit {
   let armed = false;
   let closed = false;
   let broken = false;
+  let running = false;
 
   function flush(): void {
     armed = false;
@@ -79,6 +82,7 @@ export function openGroupCommit(options: GroupCommitOptions): GroupCommit {
     if (queue.length > 0) arm();
     if (batch.length === 0) return;
     const started = monotonic();
+    running = true;
     try {
       store(batch);
     } catch (error) {
@@ -94,6 +98,7 @@ export function openGroupCommit(options: GroupCommitOptions): GroupCommit {
         refuse(again, secondError);
       }
     }
+    running = false;
     figures.lastBatchSize = batch.length;
     figures.lastMilliseconds = monotonic() - started;
   }
@@ -141,6 +146,9 @@ export function openGroupCommit(options: GroupCommitOptions): GroupCommit {
         queue.push({ job, urgency, resolve, reject });
         arm();
       });
+    },
+    get running() {
+      return running;
     },
     figures: () => ({ ...figures, queued: queue.length }),
     close() {

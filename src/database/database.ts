@@ -67,7 +67,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   return {
     prepare: connection.prepare,
     get inTransaction() {
-      return connection.inTransaction;
+      return group.running;
     },
     commit: group.commit,
     figures: group.figures,

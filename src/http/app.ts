@@ -5,6 +5,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { Hono } from 'hono';
+import { TrieRouter } from 'hono/router/trie-router';
 import type { Clock } from '../clock.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
@@ -91,22 +92,26 @@ export function createApp(options: AppOptions): App {
   const hono = new Hono<{ Bindings: { address: string } }>();
   for (const operation of operations) {
     const route = basePath + operation.path;
-    const level = operation.access === 'public' ? 'debug' : 'info';
-    const work = (exchange: Exchange) => serve(operation, exchange);
+    const work: Work = {
+      route,
+      level: operation.access === 'public' ? 'debug' : 'info',
+      work: (exchange) => serve(operation, exchange),
+    };
     hono.on([operation.method], routerPattern(route), ({ req, env }) =>
-      exchanges.answer(req.raw, env.address, { route, level, work }),
+      exchanges.answer(req.raw, env.address, work),
     );
   }
+  // Apart from the operations: with a second handler for a path, Hono would compose both for each request.
+  const paths = new TrieRouter<Work>();
   for (const [path, sharing] of Map.groupBy(operations, ({ path }) => path)) {
     const route = basePath + path;
-    const work = refuseMethod(sharing);
-    hono.all(routerPattern(route), ({ req, env }) =>
-      exchanges.answer(req.raw, env.address, { route, level: 'info', work }),
-    );
+    paths.add('ALL', routerPattern(route), { route, level: 'info', work: refuseMethod(sharing) });
   }
-  hono.notFound(({ req, env }) =>
-    exchanges.answer(req.raw, env.address, { route: 'none', level: 'info', work: refusePath(basePath) }),
-  );
+  const nowhere: Work = { route: 'none', level: 'info', work: refusePath(basePath) };
+  hono.notFound(({ req, env }) => {
+    const [[path]] = paths.match('ALL', req.path);
+    return exchanges.answer(req.raw, env.address, path?.[0] ?? nowhere);
+  });
   return {
     fetch: (request, address = NO_ADDRESS) => hono.fetch(request, { address }),
     drain() {

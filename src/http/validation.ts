@@ -46,6 +46,7 @@ export function pathParameters(pattern: string, url: URL): Record<string, string
 
 /** The query parameters of `url`, each at most once. */
 export function queryParameters(url: URL): Record<string, string> {
+  if (url.search === '') return {};
   const parameters = new Map<string, string>();
   for (const [name, value] of url.searchParams) {
     const path = `?${name}`.slice(0, DETAIL_PATH_MAX);
