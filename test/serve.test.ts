@@ -4,9 +4,11 @@ import { readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { beforeEach, expect, it, onTestFinished, vi } from 'vitest';
+import { isBuilt } from '../src/built.js';
 import { temporaryFolder } from './temporary.ts';
 
-const MAIN = join(import.meta.dirname, '../src/start.js');
+const ROOT = join(import.meta.dirname, '..');
+const MAIN = join(ROOT, 'src/start.js');
 
 // Each test starts several processes, on machines that do other things as well.
 vi.setConfig({ testTimeout: 60_000 });
@@ -71,6 +73,7 @@ const cli = (...argv: string[]) =>
 it('serves, answers the command line, and ends with 0 at SIGTERM', async () => {
   const daemon = serve();
   await ready(daemon);
+  expect(daemon.output.stdout).toContain(isBuilt(ROOT, 'main') ? '/dist/main/' : '/src/cli/serve.ts"');
   const created = cli('token', 'create', '--role', 'pms', '--label', 'hotel system');
   expect(created.stdout).toMatch(/^gwt_[\w-]+\n$/);
   expect(cli('token', 'list').stdout).toContain('hotel system');

@@ -25,7 +25,8 @@ export async function serve(options: { config?: string }, shell: Shell): Promise
     write: (line) => shell.stdout.write(line),
   });
   shell.reportCrashes((err) => log.error({ err }, 'crashed: this is a fault of Gatehouse, please report it'));
-  log.info({ version: VERSION, node: shell.nodeVersion, config: file }, 'starting');
+  const started = { version: VERSION, node: shell.nodeVersion, config: file, program: import.meta.filename };
+  log.info(started, 'starting');
   const notifier = openNotifier(shell.env);
 
   await using stack = new AsyncDisposableStack();
