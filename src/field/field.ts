@@ -36,7 +36,7 @@ export interface FieldOptions {
   onLink?(linkId: string, link: LinkState): void;
   /** Resolves when the event is durable; when it rejects, the event comes again with the same id. */
   onEvent(linkId: string, event: DriverEvent): Promise<void>;
-  /** The script of a host; host.ts when absent. */
+  /** The script of a host; start-host.js when absent. */
   hostEntry?: string;
 }
 
@@ -89,7 +89,7 @@ export async function openField(options: FieldOptions): Promise<Field> {
       links: specs,
       pidFile: join(directory, `${name}.pid`),
       execPath: options.execPath,
-      entry: options.hostEntry ?? join(import.meta.dirname, 'host.ts'),
+      entry: options.hostEntry ?? join(import.meta.dirname, 'start-host.js'),
       environment: options.environment ?? {},
       kill: options.kill,
       listener,
