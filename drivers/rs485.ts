@@ -120,6 +120,8 @@ export const trace = z.strictObject({
   id: z.string().min(1).max(64),
   /** Then it is over, and what is left is told at once. */
   last: z.boolean(),
+  /** Show in clear what is encrypted (OSDP), from the first one on; keys, cards and what is typed are blanked. */
+  decrypt: z.boolean().optional(),
 });
 export type Trace = z.infer<typeof trace>;
 export const traced = z.object({
@@ -135,8 +137,10 @@ export const traced = z.object({
         /** By us; else it was heard. */
         sent: z.boolean(),
         bytes: z.custom<Uint8Array>((value) => value instanceof Uint8Array, 'expected bytes'),
-        /** Some of the bytes are blanked: they hold a key. */
+        /** Some of the bytes are blanked: they hold a key, or what opens a door. */
         concealed: z.boolean(),
+        /** Not as on the wire: what was encrypted is in clear. */
+        decrypted: z.boolean(),
       }),
     )
     .max(TRACE_PACKETS_MAX),

@@ -108,6 +108,11 @@ it('says what is wrong', async () => {
     1,
     'There is no bus attic: gatehouse bus status has those there are.\n',
   ]);
+  const modbus = gatehouse(['lobby', '--decrypt']);
+  expect([await modbus.ended, modbus.written.stderr]).toEqual([
+    1,
+    'Bus lobby speaks modbus: only OSDP is encrypted.\n',
+  ]);
   const { file } = await traced('lobby', '--count', '1', '--seconds', '5');
   const again = gatehouse(['lobby', '--file', file]);
   expect(await again.ended).toBe(1);

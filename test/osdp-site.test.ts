@@ -1,10 +1,12 @@
 /** OSDP end to end, on a simulated bus: a device is paired, and is spoken to in its secure channel from then on. */
+import { existsSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { run } from '../src/cli/program.ts';
 import { systemClock } from '../src/clock.ts';
+import { readPcapng } from './pcapng-reader.ts';
 import { waitFor } from './rs485-site.ts';
 import { testShell } from './shell.ts';
 import { openSimulatedBus } from './simulators/bus/bus.ts';
@@ -54,11 +56,14 @@ async function openOsdpSite() {
   };
   /** `gatehouse osdp pair`, as a technician types it. */
   const pairByHand = async (...argv: string[]) => {
-    const shell = testShell({ clock: systemClock });
-    const socket = join(site.daemon.directory, 'admin.sock');
-    const exitCode = await run(['osdp', 'pair', ...argv, '--socket', socket], shell);
-    return { exitCode, ...shell.written };
+    const { ended, written } = gatehouse(['osdp', 'pair', ...argv]);
+    return { exitCode: await ended, ...written };
   };
+  function gatehouse(argv: string[], stopping = new AbortController().signal) {
+    const shell = testShell({ clock: systemClock, stopping });
+    const socket = join(site.daemon.directory, 'admin.sock');
+    return { ended: run([...argv, '--socket', socket], shell), written: shell.written };
+  }
   const opened = stack.move();
   return {
     bus,
@@ -68,6 +73,7 @@ async function openOsdpSite() {
     state,
     pair,
     pairByHand,
+    gatehouse,
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
 }
@@ -93,6 +99,8 @@ it('gives a device its key within a window, and keeps it, also over a new daemon
   expect((await device()).connectionState.connected).toBe(true);
   expect(await bus.state(3)).toMatchObject({ isPaired: true, isSecure: true });
 
+  await expectCardToBeMasked(osdp);
+
   await site.daemon.kill();
   await site.daemon.start();
   await waitFor(async () => expect(await state()).toMatchObject({ security: 'secure' }));
@@ -114,3 +122,34 @@ it('gives a device its key within a window, and keeps it, also over a new daemon
   expect(await pair(20)).toMatchObject({ status: 'done' });
   await waitFor(async () => expect(await state()).toMatchObject({ security: 'secure' }));
 });
+
+/** A trace that is decrypted shows that there was a card, and the audit that somebody has looked. */
+async function expectCardToBeMasked({
+  bus,
+  site,
+  call,
+  gatehouse,
+}: Awaited<ReturnType<typeof openOsdpSite>>) {
+  const file = join(site.directory, 'decrypted.pcapng');
+  const stop = new AbortController();
+  const { ended, written } = gatehouse(['bus', 'trace', 'readers', '--decrypt', '--file', file], stop.signal);
+  const packets = () => (existsSync(file) ? readPcapng(readFileSync(file)).packets : []);
+  await waitFor(async () => expect(packets().length).toBeGreaterThan(2));
+  await bus.set(3, { osdp: { card: { bits: 26, data: 'ffc12340' } } });
+  await waitFor(async () =>
+    expect(packets().some(({ comment }) => comment?.includes('a card or what was typed'))).toBe(true),
+  );
+  stop.abort();
+  expect(await ended, written.stderr).toBe(0);
+  const [shown] = packets().filter(({ comment }) => comment?.startsWith('decrypted: on the wire'));
+  // osdp_RAW of reader 0: format, 26 bits, and none of them.
+  expect(shown?.data.toString('hex')).toMatch(/5383\w{4}\w{2}02165000011a0000000000/);
+  const all = packets().map(({ data }) => data.toString('hex'));
+  expect(all.join(' ')).not.toContain('ffc12340');
+  const { items } = (await call('GET', '/audit?limit=20')).body as {
+    items: { action: string; outcome: string; detail: object }[];
+  };
+  const [done, accepted] = items.filter(({ action }) => action === 'rs485.trace');
+  expect(accepted).toMatchObject({ outcome: 'accepted', detail: { decrypt: true } });
+  expect(done).toMatchObject({ outcome: 'done', detail: { decrypted: expect.any(Number) } });
+}

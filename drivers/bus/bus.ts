@@ -11,7 +11,7 @@ import { openLine } from './line.ts';
 import type { BusOptions } from './options.ts';
 import type { OpenPort } from './port.ts';
 import { openStations } from './stations.ts';
-import type { Conceal, Tap } from './tap.ts';
+import type { Conceal, Reveal, Tap } from './tap.ts';
 import { rtuGapMs } from './wire.ts';
 
 export interface Bus extends AsyncDisposable {
@@ -40,6 +40,8 @@ export interface OpenBusOptions {
   gapMs?: number;
   /** Blanks keys in a trace; a protocol without any needs none. */
   conceal?: Conceal;
+  /** Shows in a trace what is encrypted; of a protocol that is. */
+  reveal?: Reveal;
 }
 
 export type OpenBus = (options: OpenBusOptions, signal: AbortSignal) => Promise<Bus>;

@@ -7,7 +7,7 @@ import { openPace } from './pace.ts';
 import { type Bell, openBell, pauseUntil, turnOfEventLoop } from './pause.ts';
 import type { OpenPort, Port } from './port.ts';
 import { isAnswer, type Outcome, openReceiver, type Receiver } from './receiver.ts';
-import { type Conceal, openTap, type Tap } from './tap.ts';
+import { type Conceal, openTap, type Reveal, type Tap } from './tap.ts';
 import { openTuning } from './tuning.ts';
 import { MARGIN_MS } from './turnaround.ts';
 import { characterMs } from './wire.ts';
@@ -56,6 +56,7 @@ export interface OpenLineOptions {
   log: DriverLog;
   gapMs: number;
   conceal: Conceal;
+  reveal?: Reveal;
 }
 
 /** Noise without end does not silence us: after the longest frame's time the request is sent into it. */
@@ -70,11 +71,10 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
   const tc = characterMs(options);
   const gone = new AbortController();
   const bell = openBell(clock);
-  const tap = openTap({ clock, characterMs: tc, conceal: context.conceal });
+  const tap = openTap({ clock, characterMs: tc, conceal: context.conceal, reveal: context.reveal });
   const failed = openLogOnce(log, 'a reply could not be read, and counts as a broken frame');
   const hearing = openHearing({ clock, bell, tap });
-  let quietUntil = Number.NEGATIVE_INFINITY;
-  let silentAt = Number.NEGATIVE_INFINITY;
+  let [quietUntil, silentAt] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY];
 
   function lose(error: Error): void {
     if (gone.signal.aborted) return;

@@ -1,15 +1,21 @@
 /** What is told of what went over a bus. */
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
-import { openTap } from './tap.ts';
+import { type Conceal, openTap, type Reveal } from './tap.ts';
 import { ask, command, forever, frame, openTestBus, outcomeOf, says } from './test-bus.ts';
 
 const first = { id: 'first', last: false };
 const end = { id: 'first', last: true };
 
-function tapOf({ conceal = (bytes: Uint8Array) => bytes } = {}) {
+function tapOf({
+  conceal = (bytes: Uint8Array) => bytes,
+  reveal,
+}: {
+  conceal?: Conceal;
+  reveal?: Reveal;
+} = {}) {
   const clock = manualClock();
-  return { clock, tap: openTap({ clock, characterMs: 1, conceal }) };
+  return { clock, tap: openTap({ clock, characterMs: 1, conceal, reveal }) };
 }
 
 it('tells of requests and replies, with their times and directions, and of what nobody asked for', async () => {
@@ -127,3 +133,35 @@ it('says where bytes were blanked', async () => {
 async function outcome(promise: Promise<unknown>): Promise<unknown> {
   return promise.catch((error) => error.code ?? error.message);
 }
+
+it('shows in clear what is encrypted, while that is asked for, and nothing that has a key in it', async () => {
+  const asked: number[] = [];
+  const { tap, clock } = tapOf({
+    conceal: (bytes) => (bytes[0] === 9 ? Uint8Array.of(9, 0) : bytes),
+    reveal(bytes, sent) {
+      asked.push(bytes[0] ?? 0);
+      return bytes[0] === 1
+        ? undefined
+        : { bytes: Uint8Array.of(0xc1, sent ? 1 : 0), masked: bytes[0] === 3 };
+    },
+  });
+  const pass = async (id: string, decrypt?: boolean) => {
+    const begun = tap.trace({ id, last: false, ...(decrypt && { decrypt }) }, forever);
+    for (const byte of [1, 2, 9]) tap.sent(Uint8Array.of(byte, 9));
+    tap.heard(Uint8Array.of(3));
+    tap.cut();
+    await clock.advance(250);
+    const { packets } = await begun;
+    await tap.trace({ id, last: true }, forever);
+    return packets.map(({ bytes, concealed, decrypted }) => [[...bytes], concealed, decrypted]);
+  };
+  expect(await pass('clear', true)).toEqual([
+    [[1, 9], false, false],
+    [[0xc1, 1], false, true],
+    [[9, 0], true, false],
+    [[0xc1, 0], true, true],
+  ]);
+  expect(asked).toEqual([1, 2, 3]);
+  expect((await pass('wire')).every(([, , decrypted]) => decrypted === false)).toBe(true);
+  expect(asked).toEqual([1, 2, 3]);
+});

@@ -12,6 +12,18 @@ import { TRACE_PACKETS_MAX, type Trace, type Traced } from '../rs485.ts';
  */
 export type Conceal = (bytes: Uint8Array, question: Uint8Array | undefined) => Uint8Array;
 
+export interface Revealed {
+  bytes: Uint8Array;
+  /** Some of them are blanked all the same. */
+  masked: boolean;
+}
+
+/**
+ * The same in clear, of what is encrypted; undefined where it is not, or cannot be told. Asked only while a trace wants it,
+ * when the bytes were sent, and when a reply was heard and nobody has taken it in yet. Throws nothing.
+ */
+export type Reveal = (bytes: Uint8Array, sent: boolean) => Revealed | undefined;
+
 export interface Tap {
   /** For the line, when bytes pass. */
   sent(bytes: Uint8Array): void;
@@ -27,6 +39,8 @@ export interface TapOptions {
   /** Of the wire, milliseconds. */
   characterMs: number;
   conceal: Conceal;
+  /** Of a protocol that encrypts. */
+  reveal?: Reveal | undefined;
 }
 
 /** Between two batches: a person who looks at it does not notice, and commands are few. */
@@ -49,6 +63,7 @@ type Packet = Traced['packets'][number];
 
 interface Recording {
   readonly id: string;
+  readonly decrypts: boolean;
   /** Microseconds: epoch, less the monotonic clock. */
   readonly epoch: number;
   readonly packets: Packet[];
@@ -60,7 +75,7 @@ interface Recording {
   growing: { at: number; last: number; pieces: Uint8Array[]; length: number } | undefined;
 }
 
-export function openTap({ clock, characterMs, conceal }: TapOptions): Tap {
+export function openTap({ clock, characterMs, conceal, reveal }: TapOptions): Tap {
   const togetherMs = PIECES_MS + FIFO_CHARACTERS * characterMs;
   let recording: Recording | undefined;
 
@@ -69,22 +84,26 @@ export function openTap({ clock, characterMs, conceal }: TapOptions): Tap {
     return recording;
   }
 
-  function recordingOf(id: string): Recording {
+  function recordingOf({ id, decrypt = false }: Trace): Recording {
     const now = clock.monotonic();
     const known = current(now);
     if (known?.id === id) return known;
     if (known) throw new DriverError('BUSY', 'this bus is traced already: end that trace first');
     recording = {
-      ...{ id, epoch: 1_000 * (clock.now() - now), packets: [], bytes: 0, dropped: 0 },
+      ...{ id, decrypts: decrypt, epoch: 1_000 * (clock.now() - now), packets: [], bytes: 0, dropped: 0 },
       ...{ abandonedAt: now + ABANDONED_MS, question: undefined, growing: undefined },
     };
     return recording;
   }
 
   function keep(into: Recording, sent: boolean, at: number, bytes: Uint8Array): void {
-    const told = conceal(bytes, into.question);
-    const concealed = told !== bytes;
-    into.packets.push({ at: Math.round(into.epoch + 1_000 * at), sent, bytes: told, concealed });
+    const wire = conceal(bytes, into.question);
+    const hasKey = wire !== bytes;
+    const revealed = into.decrypts && !hasKey ? reveal?.(bytes, sent) : undefined;
+    into.packets.push({
+      ...{ at: Math.round(into.epoch + 1_000 * at), sent, bytes: revealed?.bytes ?? wire },
+      ...{ concealed: hasKey || revealed?.masked === true, decrypted: revealed !== undefined },
+    });
     into.bytes += bytes.length + PACKET_BYTES;
     while (into.bytes > KEPT_MAX_BYTES) {
       forget(into, 1);
@@ -96,14 +115,7 @@ export function openTap({ clock, characterMs, conceal }: TapOptions): Tap {
     const { growing } = into;
     if (!growing) return;
     into.growing = undefined;
-    const { pieces, length, at } = growing;
-    const bytes = new Uint8Array(length);
-    let end = 0;
-    for (const piece of pieces) {
-      bytes.set(piece, end);
-      end += piece.length;
-    }
-    keep(into, false, at, bytes);
+    keep(into, false, growing.at, joined(growing));
   }
 
   return {
@@ -134,8 +146,9 @@ export function openTap({ clock, characterMs, conceal }: TapOptions): Tap {
     cut() {
       if (recording) finish(recording);
     },
-    async trace({ id, last }, signal) {
-      const into = recordingOf(id);
+    async trace(wanted, signal) {
+      const { last } = wanted;
+      const into = recordingOf(wanted);
       // What it is kept for, until it is handed over.
       into.abandonedAt = Number.POSITIVE_INFINITY;
       try {
@@ -151,6 +164,16 @@ export function openTap({ clock, characterMs, conceal }: TapOptions): Tap {
       return take(into);
     },
   };
+}
+
+function joined({ pieces, length }: NonNullable<Recording['growing']>): Uint8Array {
+  const bytes = new Uint8Array(length);
+  let end = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, end);
+    end += piece.length;
+  }
+  return bytes;
 }
 
 function forget(from: Recording, count: number): Packet[] {

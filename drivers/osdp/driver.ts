@@ -21,6 +21,7 @@ import { openFeedback } from './feedback.ts';
 import { openFiles } from './files.ts';
 import { type OsdpOptions, osdpOptions } from './options.ts';
 import { probeAddresses } from './probe.ts';
+import { openReveal } from './reveal.ts';
 
 /** Silence before a message (5.7). */
 const GAP_CHARACTERS = 2;
@@ -36,8 +37,9 @@ export function openOsdpOn(openPort: OpenPort): OpenDriver {
     const { clock, log, report } = context;
     await using opening = new AsyncDisposableStack();
     const gapMs = GAP_CHARACTERS * characterMs(options);
+    const reveal = openReveal((address) => devices.deviceAt(address)?.talk.session().outstanding);
     const bus = opening.use(
-      await openBus({ options, openPort, clock, log, gapMs, conceal: concealKeys }, signal),
+      await openBus({ options, openPort, clock, log, gapMs, conceal: concealKeys, reveal }, signal),
     );
     const events = openEventQueue({ emit: context.emit, clock, log });
     // Plain, but for optional keys in its type.

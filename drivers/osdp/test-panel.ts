@@ -42,6 +42,7 @@ export function openPanel(options: Partial<SessionOptions>, wire: Wire): Panel {
       const next = turn(panel.session, wanted, nonce);
       const { outstanding } = next.session;
       if (!outstanding) throw new Error('a turn sends something');
+      panel.session = next.session;
       const received = panel.wire(next.bytes);
       const examined = received && examine(next.session.options, outstanding, received);
       const settled = settle(next.session, examined ?? null);

@@ -66,6 +66,7 @@ function addBusTrace(parent: Command, shell: Shell, { example, addressed, whole 
       .option('--file <file>', 'a new pcapng file; - is standard output')
       .option('--seconds <number>', 'end after so long (default: 60)', whole)
       .option('--count <number>', 'end after so many packets', whole)
+      .option('--decrypt', 'show in clear what OSDP encrypts, but for keys, cards and what is typed')
       .option(...JSON_OPTION)
       .action(async (bus: string, options: import('./bus-trace.ts').TraceOptions & ClientOptions) => {
         const { traceBus } = await import('./bus-trace.ts');
@@ -73,6 +74,7 @@ function addBusTrace(parent: Command, shell: Shell, { example, addressed, whole 
       }),
     'gatehouse bus trace bus-1 --seconds 10',
     'gatehouse bus trace bus-1 --file bus-1.pcapng',
+    'gatehouse bus trace bus-3 --decrypt',
   );
 }
 

@@ -14,6 +14,7 @@ export interface TraceOptions {
   file?: string;
   seconds?: number;
   count?: number;
+  decrypt?: boolean;
   json?: boolean;
 }
 
@@ -36,7 +37,7 @@ export async function traceBus(
   shell: Shell,
 ): Promise<void> {
   const query = new URLSearchParams();
-  for (const name of ['seconds', 'count'] as const)
+  for (const name of ['seconds', 'count', 'decrypt'] as const)
     if (options[name] !== undefined) query.set(name, String(options[name]));
   const sink = sinkOf(options, shell);
   const totals = { packets: 0, dropped: 0 };
@@ -94,10 +95,8 @@ function toFile(file: string, json: boolean, shell: Shell): Sink {
     },
     async packets({ packets, dropped }) {
       let lost = dropped;
-      for (const { at, sent, bytes, concealed } of packets) {
-        const comment = [...(untold ? [untold] : []), ...(concealed ? ['a key was blanked here'] : [])].join(
-          '; ',
-        );
+      for (const { at, sent, bytes, ...marks } of packets) {
+        const comment = [...(untold ? [untold] : []), ...notesOf(marks)].join('; ');
         const packet = { at, sent, bytes: Buffer.from(bytes, 'hex'), dropped: lost };
         await write(enhancedPacket({ ...packet, ...(comment !== '' && { comment }) }, since));
         untold = undefined;
@@ -159,11 +158,10 @@ function asLines({ stdout, stderr }: Shell): Sink {
     },
     async packets({ packets, dropped }) {
       if (dropped > 0) stdout.write(`${dropped} packets lost\n`);
-      for (const { at, sent, bytes, concealed } of packets) {
+      for (const { at, sent, bytes, ...marks } of packets) {
         const octets = bytes.match(/../g)?.join(' ') ?? '';
-        stdout.write(
-          `${clockTime(at)} ${sent ? '>' : '<'} ${octets}${concealed ? '  (a key was blanked)' : ''}\n`,
-        );
+        const notes = notesOf(marks).join('; ');
+        stdout.write(`${clockTime(at)} ${sent ? '>' : '<'} ${octets}${notes && `  (${notes})`}\n`);
       }
     },
     async interrupted({ reason }) {
@@ -173,6 +171,14 @@ function asLines({ stdout, stderr }: Shell): Sink {
       stderr.write(`${summary(packets, dropped)}\n`);
     },
   };
+}
+
+/** What nobody is to take for the wire. */
+function notesOf({ concealed, decrypted }: { concealed: boolean; decrypted: boolean }): string[] {
+  return [
+    ...(decrypted ? ['decrypted: on the wire this is encrypted, under another length and check'] : []),
+    ...(concealed ? [decrypted ? 'a card or what was typed is blanked' : 'a key is blanked'] : []),
+  ];
 }
 
 function summary(packets: number, dropped: number): string {

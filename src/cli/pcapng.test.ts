@@ -14,7 +14,7 @@ it('is a section, an interface, packets and statistics', () => {
     sent: false,
     bytes: Buffer.of(1),
     dropped: 7,
-    comment: 'a key was blanked here',
+    comment: 'a key is blanked',
   };
   const file = Buffer.concat([
     ...[sectionHeader('Gatehouse 1'), interfaceDescription(lobby)],

@@ -127,6 +127,14 @@ export const traceQuery = z.strictObject({
     maximum: 1_000_000,
     description: 'It ends after so many packets',
   }),
+  decrypt: z
+    .enum(['true', 'false'])
+    .default('false')
+    .transform((value) => value === 'true')
+    .openapi({
+      type: 'boolean',
+      description: 'Show in clear what OSDP encrypts; keys, cards and what is typed are blanked all the same',
+    }),
 });
 export type TraceQuery = z.output<typeof traceQuery>;
 
@@ -151,7 +159,13 @@ export const traceEvent = z
           }),
           sent: z.boolean().openapi({ description: 'By the gateway; else it was heard' }),
           bytes: z.string().openapi({ description: 'Hex' }),
-          concealed: z.boolean().openapi({ description: 'A key in it is blanked, with all that follows' }),
+          concealed: z.boolean().openapi({
+            description: 'A key in it is blanked, with all that follows; or a card, or what was typed',
+          }),
+          decrypted: z.boolean().openapi({
+            description:
+              'Not as on the wire: what was encrypted is in clear, under the security block for that',
+          }),
         }),
       ),
     }),

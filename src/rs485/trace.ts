@@ -38,7 +38,7 @@ export interface TraceOptions {
   execute: Execute;
 }
 
-/** Throws NOT_FOUND, IN_PROGRESS, DEVICE_OFFLINE. What the stream tells: bus-schema.ts. */
+/** Throws NOT_FOUND, VALIDATION_FAILED, IN_PROGRESS, DEVICE_OFFLINE. What the stream tells: bus-schema.ts. */
 export type OpenTrace = (
   bus: string,
   query: TraceQuery,
@@ -54,6 +54,7 @@ export function openTraces(options: TraceOptions): OpenTrace {
         'NOT_FOUND',
         `There is no bus ${busId}: gatehouse bus status has those there are.`,
       );
+    if (query.decrypt) buses.assertOsdp(busId, 'OSDP is encrypted');
     if (going.has(busId))
       throw new GatehouseError('IN_PROGRESS', `Bus ${busId} is traced already: end that trace first.`);
     if (!buses.isUp(busId))
@@ -93,7 +94,7 @@ async function* trace(
     yield { event: 'end', reason: batches.reason() ?? 'stopped', ...batches.totals() };
   } finally {
     await batches.end();
-    await record('done', batches.totals());
+    await record('done', { ...batches.totals(), ...(query.decrypt && { decrypted: batches.decrypted() }) });
   }
   return undefined;
 }
@@ -108,13 +109,13 @@ function openBatches(
   const id = randomUUID();
   const until = clock.monotonic() + 1_000 * query.seconds;
   const { count = Number.POSITIVE_INFINITY } = query;
-  let [packets, dropped, bytes] = [0, 0, 0];
+  let [packets, dropped, bytes, decrypted] = [0, 0, 0, 0];
   let reason: string | undefined;
   let isDown = false;
   let isOpen = false;
 
   async function fetch(last: boolean): Promise<Traced> {
-    const data: Trace = { id, last };
+    const data: Trace = { id, last, decrypt: query.decrypt };
     const answer = await execute(bus, { kind: 'trace', data: data as Plain, timeoutMs: BATCH_MS }, NEVER);
     isOpen = !last;
     const parsed = traced.safeParse(answer);
@@ -128,7 +129,10 @@ function openBatches(
     const lost = batch.dropped + (last ? batch.left : 0);
     packets += taken.length;
     dropped += lost;
-    for (const packet of taken) bytes += PACKET_BYTES + packet.bytes.length;
+    for (const packet of taken) {
+      bytes += PACKET_BYTES + packet.bytes.length;
+      if (packet.decrypted) decrypted += 1;
+    }
     if (taken.length === 0 && lost === 0) return undefined;
     const told = taken.map((packet) => ({ ...packet, bytes: Buffer.from(packet.bytes).toString('hex') }));
     return { event: 'packets', dropped: batch.dropped, packets: told };
@@ -149,6 +153,8 @@ function openBatches(
   return {
     reason: () => reason,
     totals: () => ({ packets, dropped }),
+    /** Packets that were told in clear. */
+    decrypted: () => decrypted,
     /** undefined: nothing to tell now. */
     async next(): Promise<TraceEvent | undefined> {
       const isOver = stopping.aborted ? 'stopped' : clock.monotonic() >= until ? 'time' : undefined;

@@ -1,0 +1,108 @@
+/** A trace of secure channels that shows what is said in them, and never what opens a door. */
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { openSimulatedBus } from '../../test/simulators/bus/bus.ts';
+import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
+import { type Traced, traced } from '../rs485.ts';
+import { type Frame, parseFrame, SCS } from './frame.ts';
+import { openReveal } from './reveal.ts';
+import { keyAt, openTestLink, patience } from './test-link.ts';
+import { KEY, openPanel, POLL } from './test-panel.ts';
+
+function frameOf(bytes: Uint8Array): Frame {
+  const parsed = parseFrame(bytes, bytes.indexOf(0x53));
+  if (parsed.kind !== 'frame' || parsed.end !== bytes.length) throw new Error('no sound frame');
+  return parsed.frame;
+}
+
+/** What a trace would tell of each exchange of a session. */
+function revealedSession() {
+  const device = openOsdpDevice({ address: 0, serial: 1, key: KEY, random: () => 0.5 });
+  const told: { sent: boolean; bytes: Uint8Array; shown: ReturnType<ReturnType<typeof openReveal>> }[] = [];
+  const reveal = openReveal(() => panel.session.outstanding);
+  const tell = (sent: boolean, bytes: Uint8Array) => told.push({ sent, bytes, shown: reveal(bytes, sent) });
+  const panel = openPanel({}, (request) => {
+    tell(true, request);
+    const reply = device.answer(request, 0);
+    if (reply) tell(false, reply);
+    return reply;
+  });
+  panel.establish();
+  // What the session asks first.
+  for (let polls = 0; polls < 6; polls += 1) panel.step(POLL);
+  told.length = 0;
+  return { device, panel, told };
+}
+
+it('shows commands and replies in clear, as frames that are sound', () => {
+  const { panel, told } = revealedSession();
+  panel.command({ kind: 'OUT', outputs: [{ output: 2, code: 5, time: 30 }] });
+  const [sent, heard] = told;
+  if (!sent?.shown || !heard?.shown) throw new Error('nothing was revealed');
+  expect(frameOf(sent.bytes).security).toEqual({ type: SCS.commandEncrypted });
+  const command = frameOf(sent.shown.bytes);
+  // osdp_OUT of output 2, code 5, 3.0 s (SIA OSDP 2.2, 6.10), under a MAC alone, that of the wire.
+  expect([command.code, [...command.data]]).toEqual([0x68, [2, 5, 30, 0]]);
+  expect(command.security).toEqual({ type: SCS.commandMac });
+  expect(command.mac).toEqual(frameOf(sent.bytes).mac);
+  const reply = frameOf(heard.shown.bytes);
+  expect([reply.code, reply.data[2], reply.security]).toEqual([0x4a, 1, { type: SCS.replyMac }]);
+  expect(sent.shown.masked || heard.shown.masked).toBe(false);
+});
+
+it('leaves what is in clear, what is damaged and what is of another session as it is', () => {
+  const { panel, told } = revealedSession();
+  panel.step(POLL);
+  expect(told.map(({ shown }) => shown)).toEqual([undefined, undefined]);
+  panel.command({ kind: 'ISTAT' });
+  const bytes = Uint8Array.from(told.at(-1)?.bytes ?? []);
+  expect(told.at(-1)?.shown).toBeDefined();
+  // Its exchange is over, and its MAC belongs to no other.
+  const late = openReveal(() => panel.session.outstanding);
+  panel.wire = () => undefined;
+  panel.step(POLL);
+  expect(late(bytes, false)).toBeUndefined();
+  for (let at = 0; at < bytes.length; at += 1) {
+    const damaged = Uint8Array.from(bytes);
+    damaged[at] = (damaged[at] ?? 0) ^ 0x40;
+    expect(late(damaged, false)).toBeUndefined();
+  }
+});
+
+it('tells of a card how many bits it has, and of a keypad how many keys were pressed', () => {
+  const { device, panel, told } = revealedSession();
+  device.peripheral.presentCard({ bits: 26, data: Buffer.from('ffc12340', 'hex') });
+  device.peripheral.pressKeys(0, '1234#');
+  for (let polls = 0; polls < 4; polls += 1) panel.step(POLL);
+  const shown = told.filter((one) => one.shown);
+  expect(shown.map((one) => one.shown?.masked)).toEqual([true, true]);
+  const [card, keypad] = shown.map((one) => frameOf(one.shown?.bytes ?? new Uint8Array()));
+  expect([card?.code, [...(card?.data ?? [])]]).toEqual([0x50, [0, 1, 26, 0, 0, 0, 0, 0]]);
+  expect([keypad?.code, [...(keypad?.data ?? [])]]).toEqual([0x53, [0, 5, 0, 0, 0, 0, 0]]);
+});
+
+it('shows nothing of a key that a device is given, nor of the exchange in which it is', async () => {
+  const bus = await openSimulatedBus({
+    ...{ protocol: 'osdp', baudRate: 115_200, parity: 'none', stopBits: 1, pacing: 'cheap' },
+    devices: [{ address: 0, kind: 'osdp-io', hwId: '4700', osdp: {} }],
+  });
+  onTestFinished(() => bus[Symbol.asyncDispose]());
+  const link = await openTestLink({ port: bus.port, more: { devices: [{ address: 0 }] } });
+  const packets: Traced['packets'] = [];
+  const gather = async (last: boolean) => {
+    const wanted = { id: 'pairing', last, decrypt: true };
+    packets.push(...traced.parse(await link.execute('trace', wanted)).packets);
+  };
+  await gather(false);
+  await vi.waitFor(() => expect(link.report('0a4748-1-4700').security).toBe('unpaired'), patience);
+  await link.execute('pair', { address: 0, key: keyAt(0), milliseconds: 20_000 }, 25_000);
+  await link.connected('0a4748-1-4700');
+  await gather(true);
+  const clear = packets.filter(({ decrypted }) => decrypted).map(({ bytes }) => frameOf(bytes).code);
+  // PDID and ISTATR, said in the session.
+  expect(clear).toEqual(expect.arrayContaining([0x45, 0x49]));
+  expect(clear).not.toContain(0x75);
+  const all = packets.map(({ bytes }) => Buffer.from(bytes).toString('hex')).join(' ');
+  expect(all).not.toContain(Buffer.from(keyAt(0)).toString('hex'));
+  const [keyset] = packets.filter(({ concealed }) => concealed);
+  expect(keyset).toMatchObject({ sent: true, decrypted: false });
+}, 60_000);
