@@ -59,15 +59,18 @@ export interface RadioOptions {
   /** A line of the library's log, as it is: with secrets. */
   log(level: 'info' | 'warn' | 'error', line: string): void;
   clock: Clock;
+  /** Fires: nobody waits for the start any more. */
+  signal: AbortSignal;
 }
 
-/** Rejects when the coordinator cannot be used. It cannot be called off: whoever waits closes what the path leads to. */
+/** Rejects when the coordinator cannot be used. */
 export async function openRadio(options: RadioOptions): Promise<Radio> {
   prepareLibrary(options);
   carry(options.connection);
   const controller = new Controller(controllerOptions(options));
   guardHandlers(controller, options);
   listen(controller, options);
+  options.signal.addEventListener('abort', abandon, { once: true });
   try {
     const result = await controller.start();
     calmDatabase(controller as unknown as DatabaseOwner);
@@ -77,6 +80,8 @@ export async function openRadio(options: RadioOptions): Promise<Radio> {
   } catch (error) {
     await close(controller).catch(() => undefined);
     throw error;
+  } finally {
+    options.signal.removeEventListener('abort', abandon);
   }
 }
 
@@ -150,7 +155,7 @@ interface MtParser {
   done();
 };
 
-const { passBy, carry } = guardPort(Znp.prototype as unknown as Port);
+const { passBy, carry, prove, abandon } = guardPort(Znp.prototype as unknown as Port);
 
 function prepareLibrary({ mayForm, mayRestore, manufacturerCode, stateDirectory, log }: RadioOptions): void {
   permitted = { mayForm, mayRestore };
@@ -298,6 +303,7 @@ function radioOf(
     async probe() {
       await zdo.neighbours(ieeeOf(coordinator.ieeeAddr), 0);
     },
+    rouse: () => prove(options.clock),
     send: (request) => send(endpointOf(request.ieee, request.endpoint), request, options.clock),
     async bind(ieee, endpoint, cluster) {
       const [target] = coordinator.endpoints;

@@ -57,6 +57,15 @@ it('fails to start on a silent stick, and can be started again', async () => {
   expect(again.reports.get('gateway')).toMatchObject({ connected: true });
 }, 60_000);
 
+it('is called off at once while it waits for a silent stick', async () => {
+  const site = await simulated({ silent: true });
+  // Longer than this test waits.
+  hastenTimeouts(10);
+  // By then it has been asked, and whenever it is called off this holds.
+  const signal = AbortSignal.timeout(1_000);
+  await expect(opened(site, {}, { signal })).rejects.toMatchObject({ name: 'TimeoutError' });
+});
+
 it('leaves a stick alone that is on another network, and shows no key of either', async () => {
   const site = await simulated({});
   const stateDirectory = folder();

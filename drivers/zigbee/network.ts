@@ -82,6 +82,7 @@ async function start(
   const way = connectionOptionsOf(options.port, options.cert);
   const connection = way && (await openConnection(way, clock, signal));
   const nothingIsKnown = !files.hasBackup && options.snapshot === null && options.knownLocks.length === 0;
+  const over = new AbortController();
   const opening = openRadio({
     ...{ path: options.port, connection, baudRate: options.baudRate },
     ...{ network: options.network, channel },
@@ -89,7 +90,7 @@ async function start(
     ...{ databaseFile: files.databaseFile, backupFile: files.backupFile },
     mayForm: nothingIsKnown,
     mayRestore: options.restore,
-    ...{ mayJoin, hear, clock },
+    ...{ mayJoin, hear, clock, signal: over.signal },
     log: openLibraryLog(context),
   });
   try {
@@ -99,7 +100,8 @@ async function start(
     connection?.[Symbol.dispose]();
     throw lost(error);
   }
-  // The library cannot be called off; without its connection it gives up by itself, else this process is replaced.
+  // The library cannot be called off; without its port it gives up by itself, else this process is replaced.
+  over.abort();
   connection?.[Symbol.dispose]();
   await opening.then(
     (radio) => radio.close(),

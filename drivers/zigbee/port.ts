@@ -15,6 +15,12 @@ const DATA_REQUEST = 'dataRequest';
 /** A coordinator answers within milliseconds, over a busy network of the building within some tenths of a second. */
 const ANSWER_MS = 1_000;
 
+/**
+ * What a coordinator has just shown still holds: it is asked while the intent of an unlock is stored, which takes some
+ * milliseconds.
+ */
+const SHOWN_MS = 20;
+
 /** Of the library's Znp. */
 export interface Port {
   initialized: boolean;
@@ -23,6 +29,8 @@ export interface Port {
   unpiParser: { write(bytes: Buffer): unknown; on(event: 'parsed', take: (frame: never) => void): unknown };
   onUnpiParsed(frame: never): void;
   onPortClose(): void;
+  open(): Promise<void>;
+  waitress: { waiters: ReadonlyMap<number, Waiter> };
   /** All that is asked of it is `destroy`. */
   socketPort: { destroy(): void } | undefined;
   openSocketPort(): Promise<void>;
@@ -30,6 +38,14 @@ export interface Port {
   request(subsystem: number, command: string, ...rest: unknown[]): Promise<unknown>;
   /** Drops what is not sent, and the connection. */
   close(): Promise<void>;
+}
+
+/** For a frame of the coordinator. */
+interface Waiter {
+  /** undefined: nobody waits for it yet. */
+  timer?: NodeJS.Timeout;
+  timedout: boolean;
+  reject(error: Error): void;
 }
 
 /** A frame on its way. */
@@ -45,18 +61,58 @@ export interface GuardedPort {
   passBy<T>(passage: Passage, send: () => Promise<T>): Promise<T>;
   /** What the next port on the network goes through. */
   carry(connection: Connection | undefined): void;
+  /** Has the coordinator show what it must have shown before it is given a frame that actuates. Never throws. */
+  prove(clock: Clock): void;
+  /** Closes the port that was opened last, whatever the library does with it. */
+  abandon(): void;
+}
+
+/** That the coordinator reads its port. */
+interface Proof {
+  port: Port;
+  /** Monotonic milliseconds of the question. */
+  at: number;
+  answered: Promise<unknown>;
 }
 
 export function guardPort(port: Port): GuardedPort {
   const passing = new AsyncLocalStorage<Passage>();
   let carrier: Connection | undefined;
-  const { request } = port;
+  let opened: Port | undefined;
+  const { request, open, onPortClose } = port;
+
+  let proof: Proof | undefined;
+  function prove(asked: Port, clock: Clock): Promise<unknown> {
+    const at = clock.monotonic();
+    if (proof?.port === asked && at - proof.at <= SHOWN_MS) return proof.answered;
+    const ping = request.call(asked, PING_SUBSYSTEM, ...PING);
+    proof = { port: asked, at, answered: within(ping, ANSWER_MS, clock, silent) };
+    return proof.answered;
+  }
+
+  port.open = function (this: Port) {
+    opened = this;
+    return open.call(this);
+  };
+
+  // The library would wait for answers out of a closed port, for 6 s each.
+  port.onPortClose = function (this: Port) {
+    onPortClose.call(this);
+    for (const waiter of this.waitress.waiters.values()) {
+      if (!waiter.timer) continue;
+      clearTimeout(waiter.timer);
+      waiter.timedout = true;
+      waiter.reject(new Error('the connection to the coordinator is gone'));
+    }
+  };
 
   port.request = async function (this: Port, subsystem, command, ...rest) {
     const passage = passing.getStore();
     if (!passage || command !== DATA_REQUEST) return request.call(this, subsystem, command, ...rest);
     const write = () => request.call(leaving(this, passage.gate), subsystem, command, ...rest);
-    return passage.actuates ? actuate(this, passage, request, write) : write();
+    if (!passage.actuates) return write();
+    await prove(this, passage.clock);
+    return actuate(this, passage, write);
   };
 
   // The library's own has neither TLS nor a deadline, and waits a second before it asks for the first time.
@@ -77,6 +133,12 @@ export function guardPort(port: Port): GuardedPort {
     passBy: (passage, send) => passing.run(passage, send),
     carry(connection) {
       carrier = connection;
+    },
+    prove(clock) {
+      if (opened?.initialized) prove(opened, clock).catch(() => undefined);
+    },
+    abandon() {
+      opened?.close().catch(() => undefined);
     },
   };
 }
@@ -99,14 +161,13 @@ function leaving(port: Port, gate: Gate): Port {
 async function actuate(
   port: Port,
   { gate, clock }: Passage,
-  request: Port['request'],
   write: () => Promise<unknown>,
 ): Promise<unknown> {
-  const silent = () => new Error('the coordinator does not answer');
-  await within(request.call(port, PING_SUBSYSTEM, ...PING), ANSWER_MS, clock, silent);
   const taken = write();
   if (await settles(taken, ANSWER_MS, clock)) return taken;
   taken.catch(() => undefined);
   if (gate.close() === 'sent') await port.close();
   throw silent();
 }
+
+const silent = () => new Error('the coordinator does not answer');

@@ -53,12 +53,14 @@ export interface OpenOptions {
   /** Of the report; it may throw. */
   report?(subject: string): void;
   cleanup?: Cleanup;
+  /** Fires: it need not open any more. */
+  signal?: AbortSignal;
 }
 
 export async function opened(
   { port }: Pick<SimulatedGateway, 'port'>,
   options: { [name: string]: Plain } = {},
-  { clock = systemClock, report, cleanup = onTestFinished }: OpenOptions = {},
+  { clock = systemClock, report, cleanup = onTestFinished, signal }: OpenOptions = {},
 ): Promise<TestGateway> {
   const reports = new Map<string, Plain>();
   const events: DriverEvent[] = [];
@@ -84,7 +86,7 @@ export async function opened(
       },
       emit: async (event) => void events.push(event),
     },
-    stop.signal,
+    signal ? AbortSignal.any([signal, stop.signal]) : stop.signal,
   );
   const ended = driver.run(stop.signal).catch((error: unknown) => error);
   let closing: Promise<void> | undefined;
