@@ -24,7 +24,8 @@ const uint32 = z.int().min(0).max(0xff_ff_ff_ff);
 const text = z.string().max(TEXT_MAX);
 
 /** Names a device for good: a serial number on a bus, the IEEE address in lower-case hex on a Zigbee network. */
-export const hwId = z.string().min(1).max(64);
+export const HW_ID_MAX = 64;
+export const hwId = z.string().min(1).max(HW_ID_MAX);
 
 export const INPUT_PINS = ['input0', 'input1', 'input2', 'input3'] as const;
 export const OUTPUT_PINS = [

@@ -44,6 +44,15 @@ export const looseId = plainId
   .max(ID_MAX)
   .overwrite((id) => (UUID.test(id) ? id.toLowerCase() : id));
 
+/** A number in a query, from 1 to `max`, which has seven digits at most. Digits alone: Number() would also take 0x10, 1e1 and blanks. */
+export const wholeNumber = (max: number) =>
+  z
+    .string()
+    .regex(/^[1-9]\d{0,6}$/, `expected a whole number from 1 to ${max}`)
+    .transform(Number)
+    .refine((value) => value <= max, `expected a whole number from 1 to ${max}`)
+    .openapi({ type: 'integer', minimum: 1, maximum: max });
+
 /** `limit` of a list. Digits alone: Number() would also take 0x10, 1e1 and blanks. */
 export const pageLimit = z
   .string()

@@ -2,8 +2,8 @@
 import { z } from '@hono/zod-openapi';
 import { BAUD_RATES, PARITIES } from '../../drivers/bus/options.ts';
 import { address, baudRate, PAIRING_MAX_MS, parity, wireCounters } from '../../drivers/rs485.ts';
-import { hwId } from '../../drivers/settings.ts';
-import { plainId, printable } from '../http/fields.ts';
+import { HW_ID_MAX } from '../../drivers/settings.ts';
+import { plainId, printable, wholeNumber } from '../http/fields.ts';
 
 const BUS_MAX = 64;
 const milliseconds = z.number().min(0);
@@ -103,30 +103,17 @@ export type PulseResult = z.infer<typeof pulseResult>;
 
 export const replaceBody = z
   .strictObject({
-    hwId: hwId.and(printable).openapi({ description: 'Of the device that takes its place' }),
+    hwId: printable.min(1).max(HW_ID_MAX).openapi({ description: 'Of the device that takes its place' }),
     bus: busReference.optional().openapi({ description: 'By default the bus of the device before it' }),
   })
   .openapi('Rs485Replacement');
 export type Replacement = z.output<typeof replaceBody>;
 
 const TRACE_MAX_S = 3_600;
-/** Digits alone: Number() would also take 0x10, 1e1 and blanks. */
-const whole = (max: number) =>
-  z
-    .string()
-    .regex(/^[1-9]\d{0,6}$/, `expected a whole number from 1 to ${max}`)
-    .transform(Number)
-    .refine((value) => value <= max, `expected a whole number from 1 to ${max}`);
+const TRACE_MAX_PACKETS = 1_000_000;
 export const traceQuery = z.strictObject({
-  seconds: whole(TRACE_MAX_S)
-    .default(60)
-    .openapi({ type: 'integer', minimum: 1, maximum: TRACE_MAX_S, description: 'It ends after so long' }),
-  count: whole(1_000_000).optional().openapi({
-    type: 'integer',
-    minimum: 1,
-    maximum: 1_000_000,
-    description: 'It ends after so many packets',
-  }),
+  seconds: wholeNumber(TRACE_MAX_S).default(60).openapi({ description: 'It ends after so long' }),
+  count: wholeNumber(TRACE_MAX_PACKETS).optional().openapi({ description: 'It ends after so many packets' }),
   decrypt: z
     .enum(['true', 'false'])
     .default('false')
@@ -163,8 +150,7 @@ export const traceEvent = z
             description: 'A key in it is blanked, with all that follows; or a card, or what was typed',
           }),
           decrypted: z.boolean().openapi({
-            description:
-              'Not as on the wire: what was encrypted is in clear, under the security block for that',
+            description: 'Not as on the wire: what was encrypted is in clear, under the security block for that',
           }),
         }),
       ),

@@ -13,6 +13,7 @@ import type { Execute } from '../execute.ts';
 import type { StartJob } from '../job-order.ts';
 import type { Caller, Role } from '../principal.ts';
 import type { Known } from '../reported.ts';
+import { answering } from './answering.ts';
 import type { Bus, Buses } from './buses.ts';
 import type { Keys } from './keys.ts';
 import type { CommunicationBody } from './osdp-schema.ts';
@@ -78,21 +79,19 @@ function planned(
   { address, baudRate, confirm }: CommunicationBody,
 ): Move {
   const bus = buses.assertOsdp(row.bus, 'OSDP devices are given addresses over it');
-  const told = known(row.device_id);
-  if (told?.connected !== true || row.address === null)
-    throw new GatehouseError('DEVICE_OFFLINE', 'Nothing was sent: the device does not answer.');
+  const { address: from, state } = answering(row, known(row.device_id));
   const rate = bus.line?.baudRate ?? 0;
-  const wanted = { hwId: row.hw_id, address: address ?? row.address, baudRate: baudRate ?? rate };
+  const wanted = { hwId: row.hw_id, address: address ?? from, baudRate: baudRate ?? rate };
   const other = table.addressed.all(bus.id).find((one) => one.address === wanted.address);
   if (other && other.deviceId !== row.device_id)
     throw new GatehouseError(
       'ALREADY_EXISTS',
       `Address ${wanted.address} of bus ${bus.id} is that of the device ${other.deviceId} (${other.hwId}).`,
     );
-  const doubt = doubtOf(told.state, wanted.baudRate, rate);
+  const doubt = doubtOf(state, wanted.baudRate, rate);
   if (doubt !== undefined && !confirm)
     throw new GatehouseError('CONFIRMATION_NEEDED', `${doubt} Send confirm to do it all the same.`);
-  return { row, bus, from: row.address, wanted };
+  return { row, bus, from, wanted };
 }
 
 function doubtOf(state: Rs485Report | undefined, baudRate: number, ofBus: number): string | undefined {

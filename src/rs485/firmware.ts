@@ -19,6 +19,7 @@ import type { Execute } from '../execute.ts';
 import type { ReportProgress, StartJob } from '../job-order.ts';
 import type { Caller, Role } from '../principal.ts';
 import type { Known } from '../reported.ts';
+import { answering } from './answering.ts';
 import type { Buses } from './buses.ts';
 import { assertFits, type FirmwareImage, readImage } from './firmware-image.ts';
 import type { FirmwareBody } from './osdp-schema.ts';
@@ -77,8 +78,7 @@ export function openFirmware(options: FirmwareOptions): Firmware {
     buses.assertOsdp(row.bus, 'OSDP devices take firmware over it');
     const image = await readImage(file, options.firmwareDirectory);
     assertFits(image, row.hw_id);
-    if (options.known(row.device_id)?.connected !== true)
-      throw new GatehouseError('DEVICE_OFFLINE', 'Nothing was sent: the device does not answer.');
+    answering(row, options.known(row.device_id));
     return image;
   }
 

@@ -124,7 +124,10 @@ it('is checked', async () => {
     const answer = await bed.post(path, body, as);
     return `${answer.status} ${answer.body.error}`;
   };
-  expect(await status(`/${A}/replace`, {})).toBe('400 VALIDATION_FAILED');
+  expect((await bed.post(`/${A}/replace`, {})).body).toMatchObject({
+    error: 'VALIDATION_FAILED',
+    details: [{ path: '/hwId', code: 'REQUIRED' }],
+  });
   expect(await status(`/${A}/replace`, { hwId: 'a\u0007' })).toBe('400 VALIDATION_FAILED');
   expect(await status(`/${A}/replace`, { hwId: 'new', bus: 'attic' })).toBe('400 VALIDATION_FAILED');
   expect(await status(`/${B}/replace`, { hwId: 'new' })).toBe('404 NOT_FOUND');
