@@ -69,6 +69,11 @@ export interface DriverContext {
 export interface Driver extends AsyncDisposable {
   /** Works the link until it breaks (throws LinkLost) or the signal fires (throws its reason). */
   run(signal: AbortSignal): Promise<never>;
+  /**
+   * A command of this kind is about to come, or will not come after all: what can be done before, of which no device
+   * notices anything. Never throws.
+   */
+  prepare?(kind: string): void;
   /** Executes at most once. Throws a DriverError; `unknown` outcomes are a DriverError with code OUTCOME_UNKNOWN. */
   execute(command: DriverCommand, signal: AbortSignal): Promise<Plain>;
 }

@@ -55,6 +55,7 @@ export async function openEstate(options: EstateOptions) {
   const { groupName } = catalogue;
   // Each needs others once it works, and not before: hence functions in place of values.
   const execute: Field['execute'] = (linkId, command, signal) => field.execute(linkId, command, signal);
+  const prepare: Field['prepare'] = (linkId, kind) => field.prepare(linkId, kind);
   const linkState = (linkId: string) => {
     const link = field.state().links.find(({ id }) => id === linkId);
     return link && { ...link, lastError: link.lastError?.message ?? null };
@@ -86,7 +87,7 @@ export async function openEstate(options: EstateOptions) {
     relayChanged: (doorId) => doors.wake(doorId),
   });
   const doors = openDoors(options, {
-    ...{ catalogue, relay: rs485.relay, zgates, execute },
+    ...{ catalogue, relay: rs485.relay, zgates, execute, prepare },
     pulse: (deviceId, caller) => rs485.pulse(deviceId, caller),
     startJob: (order) => jobs.start(order),
   });
@@ -135,11 +136,12 @@ export async function openEstate(options: EstateOptions) {
 interface DoorNeeds extends Pick<DoorSliceOptions, 'catalogue' | 'relay' | 'pulse' | 'startJob'> {
   zgates: Zgates;
   execute: Field['execute'];
+  prepare: Field['prepare'];
 }
 
 function openDoors(
   { config, database, audit, events, clock, clockSynchronised, log }: EstateOptions,
-  { zgates, execute, ...needs }: DoorNeeds,
+  { zgates, execute, prepare, ...needs }: DoorNeeds,
 ) {
   const linkOf = (gatewayId: string | null) => (gatewayId === null ? undefined : zgates.linkOf(gatewayId));
   const common = { database, audit, events, clock, log, thresholds: config.doors };
@@ -165,6 +167,7 @@ function openDoors(
       if (answer.data) return answer.data;
       throw new DriverError('BAD_REPLY', 'the lock did not say what it has in force');
     },
+    prepareUnlock: ({ gatewayId }) => prepare(linkOf(gatewayId) ?? '', 'unlock'),
     async unlockLock({ gatewayId }, data, timeoutMs) {
       // Whoever asked may have gone; what is on its way goes on, and its outcome is wanted.
       const { signal } = new AbortController();

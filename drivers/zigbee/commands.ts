@@ -29,6 +29,7 @@ export interface Gateway {
 
 export interface Commands {
   execute: Driver['execute'];
+  prepare(kind: string): void;
   isMoving(): boolean;
   /** The library has sat on a command for so long that it will for ever. */
   isHanging(): boolean;
@@ -68,6 +69,9 @@ export function commandsOf(gateway: Gateway, reportGateway: () => void): Command
   return {
     isMoving: () => moving,
     isHanging: sender.isHanging,
+    prepare(kind) {
+      if (kind === 'unlock' && !moving) gateway.network.radio().rouse();
+    },
     async execute({ kind, data, deadline }, signal) {
       const handler = Object.hasOwn(handlers, kind) ? handlers[kind] : undefined;
       if (!handler) throw new DriverError('INVALID_COMMAND', `a Zigbee gateway has no command ${kind}`);

@@ -119,6 +119,7 @@ async function openGateway(
         await Promise.allSettled(parts);
       }
     },
+    prepare: commands.prepare,
     execute: commands.execute,
     async [Symbol.asyncDispose]() {
       const isLost = ended.signal.reason instanceof DriverError;

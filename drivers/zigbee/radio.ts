@@ -87,6 +87,8 @@ export interface Radio {
   device(ieee: string): RadioDevice | undefined;
   /** Rejects when the coordinator does not answer, or has forgotten its network. */
   probe(): Promise<void>;
+  /** Something that moves a door may be sent in a moment (port.ts). */
+  rouse(): void;
   send(request: ZclRequest): Promise<ZclReply>;
   /** The device tells its events of this cluster to the coordinator. Rejects when it does not answer. */
   bind(ieee: string, endpoint: number, cluster: string): Promise<void>;

@@ -29,6 +29,8 @@ export interface UnlockOptions {
   relay(doorId: string): Relay | undefined;
   /** Why no lock of this gateway can be reached now; undefined when nothing speaks against it. */
   unreachable(lock: LockAddress): string | undefined;
+  /** The lock may be told to unlock in a moment: whatever no lock notices can be done now. */
+  prepareUnlock(lock: LockAddress): void;
   /** Has the lock unlock within `timeoutMs`. Rejects with a DriverError. */
   unlockLock(lock: LockAddress, unlock: Unlock, timeoutMs: number): Promise<Unlocked>;
   /** Fires the relay of an RS-485 device once, within a deadline of its own. Rejects with a GatehouseError. */
@@ -46,6 +48,8 @@ interface Way {
   via: UnlockResult['via'];
   /** For the audit. */
   detail: Record<string, unknown>;
+  /** What can be done before the intent is stored: nothing of it reaches the door. */
+  prepare?(): void;
   send(timeoutMs: number): Promise<End>;
 }
 
@@ -70,6 +74,7 @@ export function openUnlock(options: UnlockOptions): UnlockDoor {
         const entry = { principal, action: 'door.unlock', object: `door/${row.id}`, correlationId };
         audit.record({ ...entry, outcome, detail: { ...detail } });
       }, 'urgent');
+    way.prepare?.();
     await note('accepted', way.detail);
     const timeoutMs = Math.floor(DEADLINE_MS - (clock.monotonic() - startedAt));
     const late =
@@ -131,6 +136,7 @@ function wayTo(row: DoorRow, options: UnlockOptions, caller: Caller): Way {
   return {
     via: 'zigbee',
     detail: { via: 'zigbee', mac, gatewayId: row.gateway_id },
+    prepare: () => options.prepareUnlock(lock),
     send: (timeoutMs) => send(row, lock, { hwId: mac, relockSeconds: null }, timeoutMs, options),
   };
 }

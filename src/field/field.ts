@@ -61,6 +61,11 @@ export interface FieldState {
 
 export interface Field extends AsyncDisposable {
   /**
+   * A command of this kind is about to be given to a link, or not after all: what the link can do before, it does now, and
+   * no device notices anything of it.
+   */
+  prepare(linkId: string, kind: string): void;
+  /**
    * Has a link execute a command, at most once. Rejects with a DriverError: LINK_LOST when it was not handed over,
    * OUTCOME_UNKNOWN when it was and nobody knows. Firing the signal asks the driver to stop; its word still decides.
    */
@@ -112,6 +117,7 @@ export async function openField(options: FieldOptions): Promise<Field> {
     await host.run(stop.signal);
   });
   return {
+    prepare: (linkId, kind) => links.get(linkId)?.host.prepare(linkId, kind),
     async execute(linkId, command, signal) {
       const link = links.get(linkId);
       if (!link) throw new DriverError('INVALID_COMMAND', `there is no link ${linkId}`);

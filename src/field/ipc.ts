@@ -96,6 +96,8 @@ const fromDaemon = z.discriminatedUnion('type', [
     deadline: z.number(),
   }),
   z.strictObject({ type: z.literal('cancel'), id }),
+  /** A command is about to come, or will not come after all. */
+  z.strictObject({ type: z.literal('prepare'), linkId, kind }),
   z.strictObject({ type: z.literal('durable'), seq: id }),
   /** The event could not be stored now; it is to be sent again. */
   z.strictObject({ type: z.literal('refused'), seq: id }),

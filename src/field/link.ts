@@ -37,6 +37,8 @@ export interface LinkOptions {
 export interface Link {
   /** Works the link until the signal fires; resolves when it is closed. */
   run(signal: AbortSignal): Promise<void>;
+  /** Does nothing while the link is down. */
+  prepare(kind: string): void;
   /** `deadline`: monotonic milliseconds. Rejects with a DriverError, whatever the driver throws. */
   execute(command: { kind: string; data: Plain; deadline: number }, signal: AbortSignal): Promise<Plain>;
 }
@@ -72,6 +74,7 @@ export function openLink(link: LinkOptions): Link {
   return {
     run: (signal) =>
       supervise({ name: `link ${id}`, run: runOnce, signal, clock, log, backoff: LINK_BACKOFF }),
+    prepare: (kind) => current?.driver.prepare?.(kind),
     async execute(command, signal) {
       if (!current) throw new DriverError('LINK_LOST', `link ${id} is down`);
       if (command.deadline <= clock.monotonic()) {

@@ -24,6 +24,7 @@ export interface Links {
   /** Loads the code of the drivers, which can hold this process up for seconds. */
   load(specs: readonly { id: string; protocol: string; options: Plain }[]): Promise<void>;
   start(): Promise<void>;
+  prepare(linkId: string, kind: string): void;
   execute(
     linkId: string,
     command: { kind: string; data: Plain; deadline: number },
@@ -61,6 +62,7 @@ export function openLinks({ drivers, clock, log, send, reports, events, stuck }:
         await clock.sleep(LINK_STAGGER_MS, closing.signal).catch(() => undefined);
       }
     },
+    prepare: (linkId, kind) => links.get(linkId)?.prepare(kind),
     async execute(linkId, command, signal) {
       const link = links.get(linkId);
       if (!link) throw new DriverError('LINK_LOST', `link ${linkId} is not open yet`);

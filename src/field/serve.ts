@@ -87,6 +87,9 @@ export async function serve({ stream, drivers, clock, signal }: ServeOptions): P
       case 'command':
         executions.command(message);
         break;
+      case 'prepare':
+        links.prepare(message.linkId, message.kind);
+        break;
       case 'cancel':
         executions.cancel(message.id);
         break;
