@@ -3,8 +3,12 @@ import type { Exchange, Reading } from '../bus/exchange.ts';
 import { answerLength, locate } from './frame.ts';
 import { type Answer, decode, encode, type Request } from './messages.ts';
 
-/** Application protocol 1.1b3, 7: the device is at work and wants to be asked later. */
-const BUSY_CODES: readonly number[] = [5, 6];
+/**
+ * Application protocol 1.1b3, 7. 5: the request is accepted, and takes long. What was to be written is on its way, so it is
+ * no error and nothing to send again; to a read it says nothing yet. 6: nothing was done, and asking again is in order.
+ */
+const ACKNOWLEDGE = 5;
+const BUSY = 6;
 
 export function readBits(
   unit: number,
@@ -58,7 +62,9 @@ function exchange<Reply>(
       if (located.kind === 'more') return located;
       const answer = decode(unit, request, located.frame);
       if (answer.kind === 'exception') {
-        if (BUSY_CODES.includes(answer.code)) return { kind: 'busy' };
+        const accepted = answer.code === ACKNOWLEDGE ? replyOf({ kind: 'written' }) : undefined;
+        if (accepted !== undefined) return { kind: 'reply', reply: accepted };
+        if (answer.code === ACKNOWLEDGE || answer.code === BUSY) return { kind: 'busy' };
         return { kind: 'refused', reason: answer.text };
       }
       const reply = replyOf(answer);

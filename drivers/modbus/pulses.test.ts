@@ -147,6 +147,22 @@ describe('a pulse of a bought relay board', () => {
     expect(sent(link, 5)).toBe(3);
   });
 
+  it('that the device accepts and takes long for is not told again, and counts when its relay shows it', async () => {
+    const { link, device } = await openBoard('waveshare-relay-8');
+    await using _ = link;
+    device.behave = (request, answer) => {
+      const reply = answer();
+      return request[1] === 5 ? framed(1, [0x85, 5]) : reply;
+    };
+    expect(await link.execute('pulse', { hwId, relay: 5, milliseconds: 2_000 })).toMatchObject({ relay: 5 });
+    expect(sent(link, 5)).toBe(1);
+    device.behave = (request, answer) => (request[1] === 5 ? framed(1, [0x85, 5]) : answer());
+    await expect(link.execute('pulse', { hwId, relay: 6, milliseconds: 2_000 })).rejects.toMatchObject({
+      code: 'BAD_REPLY',
+    });
+    expect(sent(link, 5)).toBe(2);
+  });
+
   it('is not believed when only its echo answers', async () => {
     const { link, device } = await openBoard('waveshare-relay-8');
     await using _ = link;
