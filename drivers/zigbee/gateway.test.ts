@@ -41,8 +41,11 @@ describe('a gateway', () => {
       { ieee: STANDARD, vendorCluster: false },
       { ieee: CODED, installCode: CODE },
       ...[{ ieee: STRANGER }, { ieee: LEAVER }, { ieee: BEHIND, parent: ROUTER }],
-      // Wired, and without a passage mode.
-      { ieee: RELOCKING, vendorCluster: false, mains: true, supportedOperatingModes: 0x01 },
+      // Wired, and without a passage mode or a sensor at its door.
+      {
+        ...{ ieee: RELOCKING, vendorCluster: false, mains: true },
+        ...{ supportedOperatingModes: 0x01, hasDoorSensor: false },
+      },
     ];
     site = await simulated({ locks, routers: [{ ieee: ROUTER }] }, cleanup);
     gateway = await opened(site, {}, { cleanup });
@@ -93,6 +96,14 @@ describe('a gateway', () => {
     expect(report(STANDARD)).toMatchObject({ unsupported: applied.unsupported });
     await apply(STANDARD, 2, { standOpenEnabled: false });
     expect((await site.state(STANDARD)).operatingMode).toBe(0);
+  });
+
+  it('knows what a standard lock can do', async () => {
+    const can = (ieee: string) => report(ieee).capabilities as string[];
+    expect(can(STANDARD)).toEqual(expect.arrayContaining(['passage', 'doorSensor', 'autoRelock']));
+    expect(can(RELOCKING)).toContain('autoRelock');
+    expect(can(RELOCKING)).not.toContain('passage');
+    expect(can(RELOCKING)).not.toContain('doorSensor');
   });
 
   it('holds a door open by not relocking where the lock has no passage mode', async () => {
@@ -236,6 +247,17 @@ describe('a gateway', () => {
     const missing = { hwId: LOCK, file: '/nonexistent.ota' };
     await expect(gateway.execute('updateLock', missing)).rejects.toMatchObject({ code: 'INVALID_COMMAND' });
   }, 90_000);
+
+  it('gives no firmware to a lock that asks for some by itself', async () => {
+    const before = (await site.state(STANDARD)).firmware;
+    const seen = () => report(STANDARD).lastSeen as number;
+    const last = seen();
+    await site.set(STANDARD, { queryFirmware: true });
+    await expect.poll(seen).toBeGreaterThan(last);
+    // What it had been answered came before this.
+    await gateway.execute('unlock', { hwId: STANDARD, relockSeconds: null });
+    expect((await site.state(STANDARD)).firmware).toEqual(before);
+  });
 
   it('moves to another channel when it is told to, and not before', async () => {
     await expect(gateway.execute('applyChannels', { allowedChannels: [20] })).rejects.toMatchObject({

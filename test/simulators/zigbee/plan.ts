@@ -96,8 +96,6 @@ export const lockSchema = z.strictObject({
     .max(250)
     .default([]),
   battery: batterySchema.prefault({}),
-  /** Event masks of the door lock cluster as it comes from the factory. */
-  eventMasks: u16.default(0xffff),
   supportedOperatingModes: u16.default(0x1f),
   hasDoorSensor: z.boolean().default(true),
   /** Of its link to its parent. */
@@ -107,8 +105,6 @@ export const lockSchema = z.strictObject({
   parent: address.optional(),
   /** Of a network from the beginning: that of the stick, once it has one. */
   joined: z.boolean().default(false),
-  /** Asks to join whenever it has no network. */
-  joinsWhenOpen: z.boolean().default(false),
   nwk: z.int().min(1).max(0xfff7).optional(),
   /** With its CRC, as printed on it. */
   installCode: hex(18, 18).optional(),

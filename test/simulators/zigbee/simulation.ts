@@ -8,7 +8,7 @@ import { openMemoryFile } from './memory-file.ts';
 import type { CheckedPlan, GatewayChange, LockChange } from './plan.ts';
 import { openRouter } from './router.ts';
 import { type JoinOutcome, openStick, type StickState } from './stick/stick.ts';
-import { openTime, type Time } from './time.ts';
+import { openTime } from './time.ts';
 import { openTcpStick } from './transport.ts';
 
 export interface GatewayStats {
@@ -30,9 +30,6 @@ export interface Simulation extends AsyncDisposable {
   changeGateway(change: GatewayChange): Promise<void>;
   stats(): GatewayStats;
 }
-
-/** How often a lock that wants a network looks for one. */
-const SEEK_MS = 500;
 
 export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
   await using stack = new AsyncDisposableStack();
@@ -65,7 +62,6 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
   const transport: Transport = stack.use(
     plan.transport === 'tcp' ? await openTcpStick(receive, stick.cut) : openPtyTransport(plan.link, receive),
   );
-  seek(time, plan, locks);
   let isPlugged = true;
   const open = stack.move();
   let port = transport.port;
@@ -127,16 +123,4 @@ function adopt(plan: CheckedPlan, nodes: ReadonlyMap<string, OpenNode>): void {
     const node = nodes.get(ieee);
     if (joined && node && !node.network) node.adopt();
   }
-}
-
-function seek(time: Time, plan: CheckedPlan, locks: ReadonlyMap<string, Lock>): void {
-  const seekers = plan.locks.filter(({ joinsWhenOpen }) => joinsWhenOpen);
-  if (seekers.length === 0) return;
-  time.after(SEEK_MS, () => {
-    for (const { ieee } of seekers) {
-      const lock = locks.get(ieee);
-      if (lock && !lock.node.network) lock.node.join();
-    }
-    seek(time, plan, locks);
-  });
 }

@@ -66,9 +66,12 @@ interface Parts {
   settings: { needsPin: boolean; wrongLimit: number; isLogging: boolean; language: string; volume: number };
 }
 
+/** Event masks as they come from the factory. */
+const ALL_EVENTS = 0xffff;
+
 export function openDoorLock(options: DoorLockOptions): DoorLock {
   const { time, plan, ailments, notify, changed } = options;
-  const all = plan.eventMasks;
+  const all = ALL_EVENTS;
   const masks: Masks = {
     ...{ alarm: 0xffff, keypad: all, rf: all, manual: all, rfid: all },
     ...{ keypadProgramming: all, rfProgramming: all, rfidProgramming: all },
