@@ -14,6 +14,8 @@ export interface BenchSite extends AsyncDisposable {
   unlock(mac: string): Promise<void>;
   /** Stops the daemon in order. */
   stop(): Promise<void>;
+  /** Resolves when all gateways are connected. */
+  allUp(): Promise<void>;
 }
 
 export interface BenchGateway {
@@ -86,22 +88,30 @@ export async function openBenchSite(plans: readonly GatewayPlan[]): Promise<Benc
       process.kill(daemon.pid, 'SIGTERM');
       await daemon.exited();
     },
+    async allUp() {
+      for (const { deviceId } of zgates) await isUp(site, deviceId);
+    },
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
 }
 
+function isUp({ daemon, tokens }: TestSite, deviceId: string): Promise<void> {
+  return until('the gateway comes up', UP_TIMEOUT_MS, LOOK_EVERY_MS, async () => {
+    const { body } = await daemon.call('GET', `/network/zgate/${deviceId}`, tokens['service-tool']);
+    return (body.connectionState as { connected: boolean }).connected;
+  });
+}
+
 async function joinAll(
-  { daemon, tokens }: TestSite,
+  site: TestSite,
   gateway: SimulatedGateway,
   deviceId: string,
   macs: readonly string[],
 ): Promise<void> {
+  const { daemon, tokens } = site;
   const path = `/network/zgate/${deviceId}`;
   const token = tokens['service-tool'];
-  await until('the gateway comes up', UP_TIMEOUT_MS, LOOK_EVERY_MS, async () => {
-    const { connectionState } = (await daemon.call('GET', path, token)).body;
-    return (connectionState as { connected: boolean }).connected;
-  });
+  await isUp(site, deviceId);
   const permit = async (seconds: number) => {
     const { status } = await daemon.call('POST', `${path}/permit-join`, token, { seconds });
     if (status !== 200) throw new Error(`the join window was answered ${status}`);
