@@ -134,6 +134,8 @@ function playedParts(clock: ManualClock) {
       ...versions,
       payloads: ['AQID'],
     }),
+    /** Gateways, and how many audit entries there were. */
+    prepared: [] as { gatewayId: string | null; intents: number }[],
     unlocks: [] as { lock: LockAddress; unlock: Unlock; timeoutMs: number }[],
     unlock: async (): Promise<Unlocked> => ({ outcome: 'confirmed' }),
     /** Devices whose relay was fired. */
@@ -185,7 +187,7 @@ function openPlayedDoors({ played, ...common }: Common) {
       return played.command(kind);
     },
     unreachable: () => played.unreachable,
-    prepareUnlock: () => undefined,
+    prepareUnlock: ({ gatewayId }) => void played.prepared.push({ gatewayId, intents: played.audits.length }),
     async unlockLock(lock, unlock, timeoutMs) {
       played.unlocks.push({ lock, unlock, timeoutMs });
       return played.unlock();

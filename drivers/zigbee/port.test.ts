@@ -77,7 +77,7 @@ describe('a frame', () => {
       },
       close: vi.fn(() => Promise.resolve()),
     };
-    const { passBy } = guardPort(port);
+    const { passBy, prove } = guardPort(port);
     const clock = manualClock();
     const send = (actuates: boolean) => {
       const gate = openGate({ timeout: 1 }, 2_000, clock);
@@ -85,7 +85,7 @@ describe('a frame', () => {
       const sent = passBy({ gate, actuates, clock }, () => port.request(4, 'dataRequest'));
       return { gate, sent: sent.then(() => 'taken', String) };
     };
-    return { port, written, clock, send };
+    return { port, written, clock, send, prove: () => prove(clock) };
   }
   const never = new Promise<never>(() => undefined);
 
@@ -94,6 +94,23 @@ describe('a frame', () => {
     expect(await send(true).sent).toBe('taken');
     expect(await send(false).sent).toBe('taken');
     expect(written).toEqual(['ping', 'dataRequest', 'dataRequest']);
+  });
+
+  it('that opens a door needs no ping of its own behind one of just now, and waits for its answer', async () => {
+    const answered = Promise.withResolvers<void>();
+    const { port, send, written, prove, clock } = openPort((command) =>
+      command === 'ping' ? answered.promise : Promise.resolve(),
+    );
+    await port.open();
+    prove();
+    await clock.advance(10);
+    const { sent } = send(true);
+    expect(written).toEqual(['ping']);
+    answered.resolve();
+    expect(await sent).toBe('taken');
+    await clock.advance(11);
+    expect(await send(true).sent).toBe('taken');
+    expect(written).toEqual(['ping', 'dataRequest', 'ping', 'dataRequest']);
   });
 
   it('that opens a door is not written when the ping is not answered', async () => {

@@ -37,6 +37,7 @@ describe('unlocking a door with a lock', () => {
       { doorId: id, outcome: 'confirmed', via: 'zigbee', reason: null },
     ]);
     expect(isIntended).toBe(true);
+    expect(estate.played.prepared).toEqual([{ gatewayId: GATEWAY, intents: 0 }]);
     expect(estate.played.unlocks).toMatchObject([
       { lock: { gatewayId: GATEWAY }, unlock: { hwId: MAC, relockSeconds: null } },
     ]);

@@ -74,7 +74,13 @@ export function openLink(link: LinkOptions): Link {
   return {
     run: (signal) =>
       supervise({ name: `link ${id}`, run: runOnce, signal, clock, log, backoff: LINK_BACKOFF }),
-    prepare: (kind) => current?.driver.prepare?.(kind),
+    prepare(kind) {
+      try {
+        current?.driver.prepare?.(kind);
+      } catch (error) {
+        log.error({ kind, err: error }, `the driver of link ${id} failed to prepare for a command`);
+      }
+    },
     async execute(command, signal) {
       if (!current) throw new DriverError('LINK_LOST', `link ${id} is down`);
       if (command.deadline <= clock.monotonic()) {
