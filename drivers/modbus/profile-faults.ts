@@ -18,29 +18,40 @@ export interface ProfileFault {
   see?: PropertyKey[];
 }
 
-export function faultsOf(profile: Profile): ProfileFault[] {
-  return [...impossibleAreas(profile), ...overlaps(profile), ...blockFaults(profile), ...missing(profile)];
+/**
+ * `sound`: what is wrong otherwise was left out of the profile, so that nothing is said to be missing. What follows from
+ * a mistake is not told besides it: a field that cannot be where it is overlaps no other, and tears no block.
+ */
+export function faultsOf(profile: Profile, part: 'whole' | 'sound' = 'whole'): ProfileFault[] {
+  const faults = [...impossibleAreas(profile), ...overlaps(profile), ...impossibleFields(profile)];
+  if (part === 'sound') return faults;
+  const isSound = (field: 'settings' | 'pulse') => !faults.some(({ path }) => path[0] === field);
+  return [...faults, ...blockFaults(profile, isSound), ...missing(profile)];
 }
 
 function impossibleAreas(profile: Profile): ProfileFault[] {
-  return areasOf(profile).flatMap(({ path, table, address, quantity, bits }) => {
-    if (address + quantity > ADDRESSES) {
-      const last = `${address + quantity - 1} (${hex(address + quantity - 1)})`;
-      return [{ path, message: `reaches to ${last}; the last address is 65535 (0xFFFF)` }];
-    }
-    if (!bits) return [];
-    if (isBitTable(table))
-      return bits.from === 0
-        ? []
-        : [{ path: [...path, 'bit'], message: 'is for registers: a coil is one bit' }];
-    if (bits.to <= REGISTER_BITS) return [];
-    return [{ path, message: `reaches to bit ${bits.to - 1}; the last one of a register is 15` }];
-  });
+  return areasOf(profile).flatMap((area) => impossible(area) ?? []);
+}
+
+type Area = ReturnType<typeof areasOf>[number];
+
+function impossible({ path, table, address, quantity, bits }: Area): ProfileFault | undefined {
+  if (address + quantity > ADDRESSES) {
+    const last = `${address + quantity - 1} (${hex(address + quantity - 1)})`;
+    return { path, message: `reaches to ${last}; the last address is 65535 (0xFFFF)` };
+  }
+  if (!bits) return undefined;
+  if (isBitTable(table))
+    return bits.from === 0
+      ? undefined
+      : { path: [...path, 'bit'], message: 'is for registers: a coil is one bit' };
+  if (bits.to <= REGISTER_BITS) return undefined;
+  return { path, message: `reaches to bit ${bits.to - 1}; the last one of a register is 15` };
 }
 
 /** The same bit cannot mean two things. */
 function overlaps(profile: Profile): ProfileFault[] {
-  const areas = areasOf(profile);
+  const areas = areasOf(profile).filter((area) => !impossible(area));
   return areas.flatMap((area, index) => {
     const other = areas.slice(0, index).find((earlier) => {
       if (earlier.table !== area.table) return false;
@@ -54,7 +65,7 @@ function overlaps(profile: Profile): ProfileFault[] {
 }
 
 /** In bits of the table, so that two fields may share a register. */
-function extent({ table, address, quantity, bits }: ReturnType<typeof areasOf>[number]) {
+function extent({ table, address, quantity, bits }: Area) {
   if (isBitTable(table)) return { from: address, to: address + quantity };
   const start = address * REGISTER_BITS;
   return bits
@@ -63,11 +74,11 @@ function extent({ table, address, quantity, bits }: ReturnType<typeof areasOf>[n
 }
 
 /** A block that is written whole carries each of its registers, or it would put zeros where nobody knows what they do. */
-function blockFaults(profile: Profile): ProfileFault[] {
+function blockFaults(profile: Profile, isSound: (field: 'settings' | 'pulse') => boolean): ProfileFault[] {
   const faults: ProfileFault[] = [];
-  for (const [path, spans] of [
-    [['settings'], settingsBlock(profile.settings)],
-    [['pulse'], profile.pulse?.way === 'block' ? pulseSpans(profile.pulse) : []],
+  for (const [field, spans] of [
+    ['settings', settingsBlock(profile.settings)],
+    ['pulse', profile.pulse?.way === 'block' ? pulseSpans(profile.pulse) : []],
   ] as const) {
     const first = Math.min(...spans.map(({ address }) => address));
     const end = Math.max(...spans.map(({ address, quantity }) => address + quantity));
@@ -76,17 +87,17 @@ function blockFaults(profile: Profile): ProfileFault[] {
         Array.from({ length: quantity }, (_, index) => address + index),
       ),
     );
-    if (spans.length === 0 || end > ADDRESSES) continue;
+    if (spans.length === 0 || !isSound(field)) continue;
     if (end - first > REGISTERS_WRITTEN_MAX)
       faults.push({
-        path: [...path],
+        path: [field],
         message: `its block has ${end - first} registers; one write carries ${REGISTERS_WRITTEN_MAX}`,
       });
     else
       for (let address = first; address < end; address += 1)
         if (!covered.has(address))
           faults.push({
-            path: [...path],
+            path: [field],
             message: `no field has register ${hex(address)}, and the block from ${hex(first)} to ${hex(end - 1)} is written whole`,
           });
   }
@@ -101,7 +112,15 @@ function pulseSpans({ id, relay, milliseconds }: Extract<Profile['pulse'], { way
   ];
 }
 
-function missing({ identity, inputs, outputs, inputEdges, settings, pulse }: Profile): ProfileFault[] {
+/** Of fields that are there. */
+function impossibleFields({
+  identity,
+  inputs,
+  outputs,
+  inputEdges,
+  settings,
+  pulse,
+}: Profile): ProfileFault[] {
   const faults: ProfileFault[] = [];
   const wrong = (path: PropertyKey[], message: string) => faults.push({ path, message });
   if ((identity.hwId?.registers ?? 0) > HW_ID_REGISTERS_MAX)
@@ -112,13 +131,20 @@ function missing({ identity, inputs, outputs, inputEdges, settings, pulse }: Pro
   for (const field of ['inForce', 'version'] as const)
     if (settings && settings[field].registers !== 2)
       wrong(['settings', field, 'registers'], 'must be 2: a version has 32 bits');
+  if (pulse?.way === 'switched' && outputs && outputs.table !== 'coil')
+    wrong(['outputs', 'table'], 'must be coil, for the pulse switches them');
+  if (inputEdges && inputs && inputEdges.count !== inputs.count)
+    wrong(['inputEdges', 'count'], `must be that of inputs, ${inputs.count}`);
+  return faults;
+}
+
+function missing({ inputs, outputs, inputEdges, settings, pulse }: Profile): ProfileFault[] {
+  const faults: ProfileFault[] = [];
+  const wrong = (path: PropertyKey[], message: string) => faults.push({ path, message });
   if (!inputs && !outputs) wrong([], 'has neither inputs nor outputs');
   if (outputs && !pulse) wrong(['outputs'], 'needs pulse: how a relay is closed for a time');
   if (pulse && !outputs) wrong(['pulse'], 'needs outputs: the relays, to see that one has closed');
-  if (pulse?.way === 'switched' && outputs && outputs.table !== 'coil')
-    wrong(['outputs', 'table'], 'must be coil, for the pulse switches them');
-  if (inputEdges && inputEdges.count !== inputs?.count)
-    wrong(['inputEdges', 'count'], `must be that of inputs, ${inputs?.count ?? 0}`);
+  if (inputEdges && !inputs) wrong(['inputEdges'], 'needs inputs');
   if (inputEdges && !settings?.useInputPinMemory)
     wrong(['inputEdges'], 'needs settings.useInputPinMemory, which turns them on');
   if (settings?.useInputPinMemory && !inputEdges)

@@ -127,6 +127,16 @@ describe('what a profile says wrongly', () => {
     if (!/^settings|another field/.test(message.source)) expect(shown).toContain(lineOf(text, to));
   });
 
+  it.each([
+    ['way: block', 'way: wish'],
+    ['inputs:', 'input:'],
+    ['settings:', 'setting:'],
+    ['inputs: { address: 0x0000, bit: 0, count: 4 }', 'inputs: { address: 0x0000, bit: 13, count: 4 }'],
+    ['relayIndex: { address: 0x0101 }', 'relayIndex: { address: 0x0100 }'],
+  ])('%s as %s is one mistake, and nothing is told that only follows from it', (from, to) => {
+    expect(mistakesOf(changed(from, to)).match(/^p\.yaml:/gm)).toHaveLength(1);
+  });
+
   it('relays without a way to close them, and a way without relays', () => {
     const [head, tail] = GATEHOUSE_IO.split('pulse:');
     const identity = tail?.slice(tail.indexOf('identity:'));
