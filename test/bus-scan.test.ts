@@ -14,6 +14,7 @@ const LINE = { baudRate: 9_600, parity: 'none', stopBits: 1 } as const;
 const RANGE = ['--from', '1', '--to', '3'];
 let site: TestSite;
 let bus: SimulatedBus;
+let readers: SimulatedBus;
 beforeAll(async () => {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-scan-'));
   const stack = new AsyncDisposableStack();
@@ -27,10 +28,18 @@ beforeAll(async () => {
       ],
     }),
   );
+  readers = stack.use(
+    await openSimulatedBus({
+      ...{ protocol: 'osdp', baudRate: 38_400, parity: 'none', stopBits: 1, pacing: 'cheap' },
+      ...{ strictBaudRate: true, link: join(folder, 'readers') },
+      devices: [{ address: 1, kind: 'osdp-io', hwId: '4701', osdp: { key: 'a0'.repeat(16) } }],
+    }),
+  );
   const options = { port: bus.port, baudRate: 19_200, parity: 'none', pollEveryMs: 2_000 };
   const links = [
     { id: 'lobby', protocol: 'modbus', options: { ...options, devices: [{ unitId: 1 }] } },
     { id: 'far', protocol: 'modbus', options: { port: 'tcp://127.0.0.1:9' } },
+    { id: 'readers', protocol: 'osdp', options: { port: readers.port, baudRate: 9_600, pollEveryMs: 2_000 } },
   ];
   site = stack.use(await openTestSite({ more: { links } }));
   await vi.waitFor(
@@ -63,6 +72,19 @@ it('finds the devices, says what to configure, and leaves the bus as it was', as
   expect(body.items).toEqual([]);
   const again = await gatehouse('scan', 'lobby', ...RANGE);
   expect(again.stdout).toBe('Nobody answers with the settings of the configuration.\n');
+});
+
+it('finds OSDP devices too, which it asks nothing but who they are', async () => {
+  const { exitCode, stdout, stderr } = await gatehouse(
+    ...['scan', 'readers', '--from', '0', '--to', '2', '--baud-rates', '38400', '--parities', 'none'],
+  );
+  expect(exitCode, stderr).toBe(0);
+  expect(stdout).toMatch(/^9600 +none +nobody +configured$/m);
+  expect(stdout).toMatch(/^38400 +none +1$/m);
+  expect(stdout).toContain('Put baudRate: 38400 and parity: none into the options of link readers');
+  expect(await readers.state(1)).toMatchObject({ writes: 0, sessions: 0 });
+  const { body } = await site.daemon.callLocally('GET', '/network/rs485');
+  expect(body.items).toEqual([]);
 });
 
 it('goes back when it is cancelled, and when the host is killed meanwhile', async () => {

@@ -1,6 +1,6 @@
 /** Firmware and addresses of OSDP devices end to end: operation, job, host, driver, simulated device on its bus. */
 import { createHash } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -60,7 +60,7 @@ async function openSite() {
     });
   const start = async (path: string, body: object) => {
     const { status, body: told } = await call('POST', path, body);
-    expect([status, told]).toMatchObject([202, {}]);
+    expect([status, told], JSON.stringify(told)).toMatchObject([202, {}]);
     return (told as { id: string }).id;
   };
   await waitFor(async () =>
@@ -84,9 +84,9 @@ async function openSite() {
   };
 }
 
-it('gives a device new firmware, over the loss of the device and of the daemon', async () => {
+it('gives a device new firmware, over the loss of the device, of its host and of the daemon', async () => {
   await using osdp = await openSite();
-  const { bus, site, call, job, ended, start, device, connected, deviceId } = osdp;
+  const { bus, site, call, job, ended, start, device, state, connected, deviceId } = osdp;
   const path = `${PATH}/${deviceId}/firmware`;
   for (const [file, reason] of [
     ['other.bin', '00068e-1'],
@@ -105,15 +105,25 @@ it('gives a device new firmware, over the loss of the device and of the daemon',
   expect(await device()).toMatchObject({
     upgradeJobInfo: { id: first, app: [{ name: 'io', version: '2' }], platform: { version: '2.1.0' } },
   });
-  const reached = async (id: string, bytes: number) =>
+  const progress: number[] = [];
+  const reached = async (bytes: number) =>
     waitFor(async () => {
-      const { progress } = await job(id);
-      expect(progress.done).toBeGreaterThan(bytes);
-      return progress.done;
+      progress.push((await job(first)).progress.done);
+      expect(progress.at(-1)).toBeGreaterThan(bytes);
     });
-  await reached(first, 1_000);
+  await reached(1_000);
   await bus.set(3, { restart: true });
-  await reached(first, 4_000);
+  await reached(3_000);
+  const { pid } = JSON.parse(await readFile(join(site.directory, 'data/hosts/rs485.pid'), 'utf8'));
+  process.kill(pid, 'SIGKILL');
+  await reached(5_000);
+  await bus.set(3, { faults: { dead: true } });
+  await waitFor(async () => expect((await device()).connectionState.connected).toBe(false));
+  await bus.set(3, { faults: null });
+  await reached(7_000);
+  expect(await state()).toMatchObject({ security: 'secure' });
+  // From where it was, each time.
+  expect(progress).toEqual(progress.toSorted((a, b) => a - b));
   await site.daemon.kill();
   await site.daemon.start();
   expect(await job(first)).toMatchObject({ status: 'failed', error: { code: 'INTERRUPTED' } });
