@@ -64,7 +64,7 @@ async function crash(site: TestSite): Promise<Finished[]> {
     encoders.map(async (encoder) => {
       encoder.start();
       for (let run = runs.shift(); run; run = runs.shift()) {
-        finished.push(await runOnce({ site, encoder, crashDaemon }, run));
+        finished.push(await runOnce({ site, encoder, crashDaemon, daemonIsBack: () => daemonIsBack }, run));
       }
     }),
   );
@@ -76,9 +76,12 @@ async function settle(site: TestSite, finished: Finished[]): Promise<void> {
   const encoders = new Set(finished.map(({ encoder }) => encoder));
   for (const [index, encoder] of [...encoders].entries()) {
     const run = { ...drawRuns(SEED, 1)[0], number: RUNS + index, victim: 'encoder', losesJournal: false };
-    await runOnce({ site, encoder, crashDaemon: () => Promise.resolve() }, run as Finished['run']);
+    const lane = { site, encoder, crashDaemon: nothing, daemonIsBack: nothing };
+    await runOnce(lane, run as Finished['run']);
   }
 }
+
+const nothing = () => Promise.resolve();
 
 /** The one outcome of a key. */
 function checkEvents({ upstream }: TestSite, { run }: Finished, keyId: string): string {

@@ -22,6 +22,8 @@ export interface Lane {
   encoder: SiteEncoder;
   /** Kills the daemon now and resolves when it serves again; one after the other for all lanes. */
   crashDaemon(): Promise<void>;
+  /** Resolves when the daemon serves that was killed last. */
+  daemonIsBack(): Promise<void>;
 }
 
 const OUTCOME_TIMEOUT_MS = 60_000;
@@ -92,7 +94,11 @@ function momentOf(
 }
 
 /** As a careful front desk does: the same request again until it is accepted. */
-async function request({ site, encoder }: Lane, requestId: string, entries: KeyData[]): Promise<void> {
+async function request(
+  { site, encoder, daemonIsBack }: Lane,
+  requestId: string,
+  entries: KeyData[],
+): Promise<void> {
   const deadline = performance.now() + ACCEPTED_TIMEOUT_MS;
   for (;;) {
     const answer = await site.requestWrite(encoder.id, requestId, entries).catch(() => undefined);
@@ -101,6 +107,6 @@ async function request({ site, encoder }: Lane, requestId: string, entries: KeyD
     if (!isPassing || performance.now() > deadline) {
       throw new Error(`${requestId} was not accepted: ${JSON.stringify(answer)}`);
     }
-    await sleep(RETRY_MS);
+    await Promise.all([daemonIsBack(), sleep(RETRY_MS)]);
   }
 }

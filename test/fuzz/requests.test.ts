@@ -18,6 +18,9 @@ const SEED = Number(process.env.FUZZ_SEED ?? DEFAULT_SEED);
 const RUNS = Number(process.env.FUZZ_RUNS ?? 100_000);
 const KNOWN = [...DOORS, ...DEVICES, NETWORK, ZGATE];
 
+/** Nearly each request ends in an error, and most of its cost was its stack. */
+Error.stackTraceLimit = 3;
+
 interface Case {
   draft: Draft;
   mutation: Mutation;

@@ -13,8 +13,9 @@ import {
   sign,
   X509Certificate,
 } from 'node:crypto';
-import { request as plainRequest } from 'node:http';
-import { type RequestOptions, request as tlsRequest } from 'node:https';
+import { request as plainRequest, type RequestOptions } from 'node:http';
+import { Agent, request as tlsRequest } from 'node:https';
+import { createSecureContext } from 'node:tls';
 import type { Device, KeyType } from './factory.ts';
 import { openJwe, openJws } from './sealed.ts';
 
@@ -213,10 +214,10 @@ export async function call(
   options: CallOptions,
 ): Promise<{ status: number; body: Record<string, unknown>; headers: Record<string, unknown> }> {
   const content = options.body === undefined ? undefined : JSON.stringify(options.body);
+  const isPlain = options.url.startsWith('http:');
   const settings: RequestOptions = {
     method: options.method,
-    ca: options.ca,
-    agent: false,
+    agent: isPlain ? false : agentFor(options.ca),
     timeout: 10_000,
     headers: {
       ...(options.token !== undefined && { authorization: `Bearer ${options.token}` }),
@@ -226,7 +227,7 @@ export async function call(
       }),
     },
   };
-  const request = options.url.startsWith('http:') ? plainRequest : tlsRequest;
+  const request = isPlain ? plainRequest : tlsRequest;
   return await new Promise((resolve, reject) => {
     const sent = request(options.url, settings, (response) => {
       const chunks: Buffer[] = [];
@@ -246,6 +247,16 @@ export async function call(
     sent.on('error', reject);
     sent.end(content);
   });
+}
+
+const agents = new Map<string, Agent>();
+
+/** Makes a connection for each request; what it trusts is read once, which takes longer than a request. */
+export function agentFor(ca: string): Agent {
+  const agent =
+    agents.get(ca) ?? new Agent({ secureContext: createSecureContext({ ca }), maxCachedSessions: 0 });
+  agents.set(ca, agent);
+  return agent;
 }
 
 function certificates(pem: string): X509Certificate[] {
