@@ -50,7 +50,7 @@ async function diagnosesOf(file: string, shell: Shell): Promise<Diagnosis[]> {
   const subject = 'configuration';
   let config: Config;
   try {
-    config = readConfig(file, { checkFiles: true });
+    config = readConfig(file, { checkFiles: true, checkAdapters: true });
   } catch (error) {
     if (!(error instanceof FileError)) throw error;
     const remedy = `correct ${file}; nothing else can be looked at before`;

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -236,6 +236,27 @@ describe('files', () => {
     expect(() => readConfig(link, { checkFiles: true })).toThrow(
       /options\.profile: cannot read .*\/all\.yaml: there is no such file[\s\S]*devices\[1\]\.profile: cannot read/,
     );
+  });
+
+  it('names the link whose adapter another one has under another name, when asked', () => {
+    const adapter = join(folder, 'ttyUSB0');
+    writeFileSync(adapter, '');
+    symlinkSync(adapter, join(folder, 'by-id'));
+    const bus = (id: string, port: string) => `- { id: ${id}, protocol: dcon, options: { port: "${port}" } }`;
+    const names = [adapter, join(folder, 'by-id'), join(folder, 'unplugged'), 'tcp://a:1'];
+    const file = write(`links:\n${names.map((port, index) => bus(`b${index}`, port)).join('\n')}\n`);
+    expect(() => readConfig(file, { checkFiles: true })).not.toThrow();
+    try {
+      readConfig(file, { checkAdapters: true });
+      expect.unreachable();
+    } catch (error) {
+      expect((error as FileError).mistakes.map(({ line, message }) => [line, message])).toEqual([
+        [
+          3,
+          `links[1].options.port: another link has this port under another name: both are ${adapter}: see line 2`,
+        ],
+      ]);
+    }
   });
 
   it('explains a file that cannot be read itself', () => {

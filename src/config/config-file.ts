@@ -2,7 +2,7 @@
  * Reads the configuration and explains every mistake in it (yaml-file.ts). What a single setting may be is
  * src/config/config.ts; here are the checks across settings and against the file system.
  */
-import { accessSync, constants, statSync } from 'node:fs';
+import { accessSync, constants, realpathSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { Problem } from '../yaml/problem.ts';
 import { parseText, readText, reasonOf } from '../yaml/yaml-file.ts';
@@ -34,6 +34,8 @@ const UPSTREAM_FILES = ['caFile', 'certFile', 'keyFile', 'passwordFile'] as cons
 export interface ReadOptions {
   /** Also check that the files the configuration names can be read. */
   checkFiles?: boolean;
+  /** Also check that no adapter has two names. Not for a start: what is plugged in wrongly costs its own links alone. */
+  checkAdapters?: boolean;
 }
 
 /** Paths in the result are absolute. Throws FileError. */
@@ -49,8 +51,10 @@ export function parseConfig(text: string, file: string, options: ReadOptions = {
     jsonSchema: configJsonSchema,
     check(written) {
       const config = resolved(written, folder);
-      const files = options.checkFiles ? [...unreadableFiles(config), ...profileProblems(config.links)] : [];
-      return [...contradictions(config), ...files];
+      const { links } = config;
+      const files = options.checkFiles ? [...unreadableFiles(config), ...profileProblems(links)] : [];
+      const adapters = options.checkAdapters ? sharedAdapters(links) : [];
+      return [...contradictions(config), ...files, ...adapters];
     },
   });
   return resolved(value, folder);
@@ -191,10 +195,8 @@ function contradictingWiring({ links, networks, zgates }: Config): Problem[] {
           },
         ],
   );
-  const ports = links.map(({ options }) => ('port' in options ? options.port : Symbol('none')));
-  const shared = twice(ports).map(([index, before]): Problem => {
-    const at = (link: number) => ['links', link, 'options', 'port'];
-    return { path: at(index), message: 'another link has this port', see: at(before) };
+  const shared = twice(portsOf(links)).map(([index, before]): Problem => {
+    return { path: portAt(index), message: 'another link has this port', see: portAt(before) };
   });
   return [
     ...names('link', 'links', links, 'id'),
@@ -205,6 +207,32 @@ function contradictingWiring({ links, networks, zgates }: Config): Problem[] {
     ...dangling,
     ...unused,
   ];
+}
+
+function portsOf(links: Config['links']): unknown[] {
+  return links.map(({ options }) => ('port' in options ? options.port : Symbol('none')));
+}
+
+const portAt = (link: number): PropertyKey[] => ['links', link, 'options', 'port'];
+
+/** Serial devices have several names, all but one of them links (udev(7)): a by-id path, an alias of a rule. */
+function sharedAdapters(links: Config['links']): Problem[] {
+  const ports = portsOf(links);
+  const devices = ports.map((port) => (typeof port === 'string' ? deviceOf(port) : undefined) ?? port);
+  return twice(devices).flatMap(([index, before]): Problem[] => {
+    if (ports[index] === ports[before]) return [];
+    const message = `another link has this port under another name: both are ${String(devices[index])}`;
+    return [{ path: portAt(index), message, see: portAt(before) }];
+  });
+}
+
+/** undefined: nothing of that name is there now, or it is no file. */
+function deviceOf(port: string): string | undefined {
+  try {
+    return realpathSync(port);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Indexes of values that are there before, each with that of the first. */
