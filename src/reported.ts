@@ -33,6 +33,8 @@ export interface ReportedOptions<State> {
   known: readonly { id: string; connected: boolean; changedAt: number }[];
   /** What of a state is written, and worth writing when it changed. */
   facts(state: State): unknown;
+  /** `connected` is written too, and so worth writing when it changed. */
+  keepsConnected: boolean;
   /** Inside a commit job; `state` as in Known. */
   store(id: string, known: Known<State>): void;
   /** After such a commit. */
@@ -58,7 +60,7 @@ export interface Reported<State> {
 }
 
 export function openReported<State>(options: ReportedOptions<State>): Reported<State> {
-  const { database, clock, facts, store, stored = () => {} } = options;
+  const { database, clock, facts, keepsConnected, store, stored = () => {} } = options;
   const known = new Map<string, Known<State>>();
   const unwritten = new Set<string>();
   const openedAt = clock.monotonic();
@@ -115,7 +117,7 @@ export function openReported<State>(options: ReportedOptions<State>): Reported<S
       const changedAt = since ?? (before && !flipped ? before.changedAt : clock.now());
       const next = { connected, changedAt, state, at: clock.monotonic() };
       const told = before?.state !== undefined && isDeepStrictEqual(facts(before.state), facts(state));
-      if (flipped || !told) keep(id, next);
+      if ((flipped && keepsConnected) || !told) keep(id, next);
       else known.set(id, next);
     },
     disconnect(id) {

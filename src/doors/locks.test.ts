@@ -125,6 +125,22 @@ describe('what a lock reports', () => {
     expect((await door(id)).connectionState).toMatchObject({ lastSeen: START + 60 * MINUTE });
   });
 
+  it('is not written again when it is told again after a restart', async () => {
+    await create();
+    const end = estate.run();
+    estate.report(MAC, REPORT);
+    await estate.clock.advance(4_000);
+    await end();
+    estate = await openEstate(estate.database);
+    estate.run();
+    const jobs = () => estate.database.figures().jobs;
+    await estate.clock.advance(0);
+    const before = jobs();
+    estate.report(MAC, { ...REPORT, lqi: 70 });
+    await estate.clock.advance(4_000);
+    expect(jobs()).toBe(before);
+  });
+
   it('keeps the times of many locks in one go, and of those that were heard of alone', async () => {
     await create();
     await create('00124b0001a2b3c5');

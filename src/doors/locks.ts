@@ -184,6 +184,8 @@ function openMemory({ database, table, clock, log }: LocksOptions) {
     clock,
     known: [],
     facts: ({ report }) => factsOf(report),
+    // Whether a lock is there has to be said anew after each start.
+    keepsConnected: false,
     store(id, { state }) {
       const [gatewayId = '', mac = ''] = id.split('/');
       if (state) table.setReport.run(gatewayId, mac, JSON.stringify(state.report));

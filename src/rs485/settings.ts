@@ -139,6 +139,7 @@ function openPresence(options: SettingsOptions): Reported<Rs485Report> {
       connected: row.connected === 1,
       changedAt: row.connected_changed_at,
     })),
+    keepsConnected: true,
     facts: ({ type, platform, apps, reportedSettingsVersion, address }) => [
       ...[type, platform, apps, reportedSettingsVersion],
       address,

@@ -146,6 +146,7 @@ function reportedOf({ database, table, clock, events }: ChannelsOptions): Report
       connected: row.connected === 1,
       changedAt: row.connected_changed_at,
     })),
+    keepsConnected: true,
     facts: ({ hwId, type, platform, apps, zigbeeChannel }) => [hwId, type, platform, apps, zigbeeChannel],
     store(id, { connected, changedAt, state }) {
       // The row is what readers were told last: one that was lost and is back between two batches has not changed.
