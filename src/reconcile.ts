@@ -120,7 +120,7 @@ export function openReconciler(options: ReconcilerOptions): Reconciler {
       unread.add(id);
       if (one.failures > 0) log.info({ id, version }, `${name} of ${id} are applied`);
     } catch (error) {
-      if (!(stop.signal.reason instanceof Ended)) list.failed(one, error);
+      if (!(stop.signal.reason instanceof Ended)) list.failed(one, faultOf(error));
     } finally {
       attempts.delete(id);
       nap.abort(AWAKE);
@@ -142,7 +142,7 @@ export function openReconciler(options: ReconcilerOptions): Reconciler {
       if (attempts.has(one.id)) continue;
       const reason = options.unreachable?.(one.id);
       if (reason !== undefined) {
-        list.failed(one, new DriverError('LINK_LOST', reason));
+        list.failed(one, { code: 'LINK_LOST', message: reason });
         continue;
       }
       const stop = new AbortController();
@@ -203,6 +203,18 @@ interface Wanted extends Due {
   sentAt: number | undefined;
 }
 
+/** Why an attempt failed. That a device does not answer needs no stack; a fault of ours, `err`, does. */
+interface Fault {
+  code: string;
+  message: string;
+  err?: unknown;
+}
+
+function faultOf(err: unknown): Fault {
+  if (err instanceof DriverError) return { code: err.code, message: err.message };
+  return { code: 'INTERNAL', message: 'the gateway itself failed; its log says why', err };
+}
+
 /** A gateway that loses a thousand locks says so in a few lines. `take` returns how many were left unsaid before. */
 function openLines(clock: Pick<Clock, 'monotonic'>) {
   let since = Number.NEGATIVE_INFINITY;
@@ -232,12 +244,9 @@ function openWantedList({ name, due, clock, log, random = Math.random }: Reconci
   const lines = openLines(clock);
   const list = new Map<string, Wanted>();
 
-  function failed(one: Wanted, error: unknown): void {
+  function failed(one: Wanted, { code, message, err }: Fault): void {
     if (list.get(one.id) !== one) return;
     const { id, version } = one;
-    const known = error instanceof DriverError;
-    const code = known ? error.code : 'INTERNAL';
-    const message = known ? error.message : 'the gateway itself failed; its log says why';
     const permanent = PERMANENT.has(code);
     one.failures += 1;
     one.failure = { version, code, message, at: clock.now(), permanent };
@@ -246,8 +255,7 @@ function openWantedList({ name, due, clock, log, random = Math.random }: Reconci
     if (!permanent && !isReported(one.failures)) return;
     const unsaid = lines.take();
     if (unsaid === undefined) return;
-    // That a device does not answer needs no stack; a fault of ours does.
-    const reason = known ? { code } : { err: error };
+    const reason = err === undefined ? { code } : { err };
     log.warn(
       { id, version, ...reason, failures: one.failures, permanent, unsaid },
       `${name} of ${id}: ${message}`,
@@ -280,7 +288,7 @@ function openWantedList({ name, due, clock, log, random = Math.random }: Reconci
           list.set(id, { id, version, failures: 0, notBefore, failure: undefined, sentAt: undefined });
         } else if (one.sentAt !== undefined) {
           one.sentAt = undefined;
-          failed(one, new DriverError('BAD_REPLY', 'it was sent, but the device has it not in force'));
+          failed(one, { code: 'BAD_REPLY', message: 'it was sent, but the device has it not in force' });
         }
       }
     },
