@@ -22,7 +22,11 @@ describe('the database of the library', () => {
     const database = new Database();
     const saved = vi.fn(() => database.write());
     const timers = { databaseSaveTimer: setInterval(saved, 1), backupTimer: setInterval(saved, 1) };
-    const owner = { ...{ database, stopping: false }, ...timers };
+    const databaseSave = () => {
+      database.entries.set(1, { ...(database.entries.get(1) as object), type: 'EndDevice' });
+      database.write();
+    };
+    const owner = { ...{ database, stopping: false, databaseSave }, ...timers };
     calmDatabase(owner);
     return { owner, database, saved };
   }
@@ -31,18 +35,32 @@ describe('the database of the library', () => {
     const { database, saved } = owned();
     vi.advanceTimersByTime(1_000);
     expect(saved).not.toHaveBeenCalled();
-    database.entries.set(1, { lastSeen: 2, endpoints: { lockState: 2, autoRelockTime: 30 } });
+    database.write();
+    expect(database.writes).toBe(0);
+    database.entries.set(1, {
+      lastSeen: 2,
+      endpoints: { lockState: 2, autoRelockTime: 30 },
+      type: 'EndDevice',
+    });
     database.write();
     expect(database.writes).toBe(0);
   });
 
   it('is written for anything else, and at the end', () => {
     const { database, owner } = owned();
-    database.entries.set(1, { lastSeen: 2, endpoints: { lockState: 2, autoRelockTime: 0 } });
+    database.entries.set(1, {
+      lastSeen: 2,
+      endpoints: { lockState: 2, autoRelockTime: 0 },
+      type: 'EndDevice',
+    });
     database.write();
     database.write();
     expect(database.writes).toBe(1);
-    database.entries.set(1, { lastSeen: 2, endpoints: { lockState: 2, autoRelockTime: 0, doorState: 1 } });
+    database.entries.set(1, {
+      lastSeen: 2,
+      endpoints: { lockState: 2, autoRelockTime: 0, doorState: 1 },
+      type: 'EndDevice',
+    });
     database.write();
     expect(database.writes).toBe(2);
     owner.stopping = true;

@@ -9,6 +9,8 @@ export interface DatabaseOwner {
   database: { entries: ReadonlyMap<number, unknown>; write(): void };
   databaseSaveTimer: NodeJS.Timeout;
   backupTimer: NodeJS.Timeout;
+  /** Makes the entries anew, and writes them. */
+  databaseSave(): void;
   /** It is about to end. */
   stopping: boolean;
 }
@@ -31,6 +33,9 @@ export function calmDatabase(owner: DatabaseOwner): void {
         JSON.stringify([...database.entries.values()], (key, value) => (MOVING.has(key) ? null : value)),
       )
       .digest('base64');
+  // Of what was read from the file, as the library would write it.
+  database.write = () => undefined;
+  owner.databaseSave();
   let written = facts();
   database.write = () => {
     const now = facts();
