@@ -5,6 +5,8 @@
  * DURABILITY_SEED repeats the moments, DURABILITY_RUNS shortens it.
  */
 import { readFileSync } from 'node:fs';
+import { Agent } from 'node:https';
+import { createSecureContext } from 'node:tls';
 import { expect, it } from 'vitest';
 import { change, type Known, makeSubjects, read, type Subject, WIRING } from './crash/changes.ts';
 import { generator } from './crash/plan.ts';
@@ -22,18 +24,20 @@ it(title, { timeout: 600_000 }, async () => {
   await using site = await openTestSite({ more: WIRING });
   const random = generator(SEED);
   const known = new Map<Subject, Known>();
+  const secureContext = createSecureContext({ ca: readFileSync(site.daemon.caFile, 'utf8') });
+  const keep = () => new Agent({ keepAlive: true, maxSockets: 1, secureContext });
+  const reader = keep();
   for (const subject of await makeSubjects(site)) {
-    const { revision } = await read(site, subject);
+    const { revision } = await read(site, subject, reader);
     known.set(subject, { change: 0, revision, underWay: undefined });
   }
   const made = await auditedChanges(site);
   const first = new Map([...known].map(([subject, { revision }]) => [subject, revision]));
-  const ca = readFileSync(site.daemon.caFile, 'utf8');
   const cut = { stored: 0, lost: 0 };
   let verified = 0;
   for (let run = 0; run < RUNS; run += 1) {
     const dead = new AbortController();
-    const changing = change(site, known, { ca, perSecond: PER_SECOND, signal: dead.signal });
+    const changing = change(site, known, { keep, perSecond: PER_SECOND, signal: dead.signal });
     const lifeMs = SHORTEST_MS + random() * (LONGEST_MS - SHORTEST_MS);
     await Promise.race([changing, new Promise((resolve) => setTimeout(resolve, lifeMs))]);
     const killed = site.daemon.kill();
@@ -41,11 +45,13 @@ it(title, { timeout: 600_000 }, async () => {
     await Promise.all([killed, changing]);
     await site.daemon.start();
     for (const [subject, expected] of known) {
-      const outcome = await checkSubject(site, subject, expected, `life ${run}, DURABILITY_SEED=${SEED}`);
+      const found = await read(site, subject, reader);
+      const outcome = check(found, subject, expected, `life ${run}, DURABILITY_SEED=${SEED}`);
       if (outcome) cut[outcome] += 1;
     }
     verified = await verifyAudit(site, verified);
   }
+  reader.destroy();
   expect(await verifyAudit(site, 0)).toBe(verified);
   const audited = await auditedChanges(site);
   let changes = 0;
@@ -59,8 +65,8 @@ it(title, { timeout: 600_000 }, async () => {
 });
 
 /** What became of the change under way: both are right. Brings what is known up to date. */
-async function checkSubject(site: TestSite, subject: Subject, known: Known, where: string) {
-  const { body, revision } = await read(site, subject);
+function check(found: Awaited<ReturnType<typeof read>>, subject: Subject, known: Known, where: string) {
+  const { body, revision } = found;
   const { underWay } = known;
   known.underWay = undefined;
   if (revision === known.revision || underWay === undefined) {

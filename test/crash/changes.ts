@@ -3,7 +3,7 @@
  * the other: so it is known what each must be after the gateway was killed, give or take the change under way.
  */
 import { randomUUID } from 'node:crypto';
-import { Agent, request } from 'node:https';
+import { type Agent, request } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Role } from '../simulators/daemon.ts';
 import type { TestSite } from '../simulators/test-site.ts';
@@ -73,9 +73,9 @@ export async function makeSubjects(site: TestSite): Promise<Subject[]> {
   return subjects;
 }
 
-/** How a subject is now. */
-export async function read({ daemon, tokens }: TestSite, { path, role }: Subject) {
-  const { status, body, headers } = await daemon.call('GET', path, tokens[role]);
+/** How a subject is now, asked for over a connection of `agent`. */
+export async function read({ daemon, tokens }: TestSite, { path, role }: Subject, agent: Agent) {
+  const { status, body, headers } = await daemon.call('GET', path, tokens[role], undefined, agent);
   if (status !== 200) throw new Error(`${path} was answered ${status}`);
   return { body, revision: revisionOf(headers.etag) };
 }
@@ -84,14 +84,14 @@ export async function read({ daemon, tokens }: TestSite, { path, role }: Subject
 export async function change(
   { daemon, tokens }: TestSite,
   subjects: ReadonlyMap<Subject, Known>,
-  options: { ca: string; perSecond: number; signal: AbortSignal },
+  options: { keep(): Agent; perSecond: number; signal: AbortSignal },
 ): Promise<void> {
-  const { ca, perSecond, signal } = options;
+  const { keep, perSecond, signal } = options;
   const periodMs = (1_000 * subjects.size) / perSecond;
   const begun = performance.now();
   await Promise.all(
     [...subjects].map(async ([subject, known], index) => {
-      const agent = new Agent({ keepAlive: true, maxSockets: 1, ca });
+      const agent = keep();
       // Two at a time start together, so that commits hold more than one change.
       const phase = ((index - (index % 2)) / subjects.size) * periodMs;
       for (let turn = 0; !signal.aborted; turn += 1) {

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { request } from 'node:http';
+import type { Agent } from 'node:https';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -56,8 +57,8 @@ export interface Daemon extends AsyncDisposable {
   exited(): Promise<void>;
   /** kill -9, and waits until it is gone. */
   kill(): Promise<void>;
-  /** One exchange over the network. `path` begins with a slash. */
-  call(method: string, path: string, token?: string, body?: unknown): Promise<Answer>;
+  /** One exchange over the network, on a connection of its own or of `agent`. `path` begins with a slash. */
+  call(method: string, path: string, token?: string, body?: unknown, agent?: Agent): Promise<Answer>;
   /** One exchange over the admin socket, as the command line has them. */
   callLocally(method: string, path: string, body?: unknown): Promise<Answer>;
   /** A new token for one role. */
@@ -135,13 +136,14 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
       child?.kill('SIGKILL');
       await gone;
     },
-    call: (method, path, token, body) =>
+    call: (method, path, token, body, agent) =>
       call({
         method,
         url: `${baseUrl}${path}`,
         ca: readFileSync(caFile, 'utf8'),
         ...(token !== undefined && { token }),
         ...(body !== undefined && { body }),
+        ...(agent && { agent }),
       }),
     async createToken(role) {
       const { status, body } = await callLocally('POST', '/local/tokens', {

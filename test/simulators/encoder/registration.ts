@@ -207,9 +207,11 @@ export interface CallOptions {
   ca: string;
   token?: string;
   body?: unknown;
+  /** Whose connection is used; one of its own when absent. */
+  agent?: Agent;
 }
 
-/** One HTTP exchange with a gateway whose root is `ca` (PEM), with a connection of its own. */
+/** One HTTP exchange with a gateway whose root is `ca` (PEM). */
 export async function call(
   options: CallOptions,
 ): Promise<{ status: number; body: Record<string, unknown>; headers: Record<string, unknown> }> {
@@ -217,7 +219,7 @@ export async function call(
   const isPlain = options.url.startsWith('http:');
   const settings: RequestOptions = {
     method: options.method,
-    agent: isPlain ? false : agentFor(options.ca),
+    agent: options.agent ?? (isPlain ? false : agentFor(options.ca)),
     timeout: 10_000,
     headers: {
       ...(options.token !== undefined && { authorization: `Bearer ${options.token}` }),
@@ -252,7 +254,7 @@ export async function call(
 const agents = new Map<string, Agent>();
 
 /** Makes a connection for each request; what it trusts is read once, which takes longer than a request. */
-export function agentFor(ca: string): Agent {
+function agentFor(ca: string): Agent {
   const agent =
     agents.get(ca) ?? new Agent({ secureContext: createSecureContext({ ca }), maxCachedSessions: 0 });
   agents.set(ca, agent);
