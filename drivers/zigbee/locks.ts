@@ -10,8 +10,8 @@ import type { Outbox } from './outbox.ts';
 import type { Radio, RadioEvent } from './radio.ts';
 
 /**
- * Of an event that comes while its lock is being unlocked: somebody waits for the answer to that, and would wait for the
- * daemon to store the event first.
+ * Of what a lock says of itself, and of its events while it is being unlocked: somebody waits for the answer to that, and
+ * would wait for the daemon to take in the rest first.
  */
 const HELD_MS = 20;
 
@@ -47,24 +47,13 @@ export interface Locks {
 }
 
 export function openLocks(options: LocksOptions): Locks {
-  const { context, radio } = options;
-  const { clock } = context;
+  const { clock } = options.context;
   const locks = new Map<string, LockRecord>();
-  const tell = (lock: LockRecord) => {
-    // Plain, but for optional keys in its type.
-    const state = lockReportOf(lock, radio(), clock.now()) as Plain;
-    context.report({ subject: `device:${lock.ieee}`, state });
-  };
-  /** Changes what is known of a lock, if it still is one, and tells. */
-  const update = (ieee: string, change: (lock: LockRecord) => void) => {
-    const lock = locks.get(ieee);
-    if (!lock) return;
-    change(lock);
-    tell(lock);
-  };
+  const teller = openTeller(options, locks);
+  const { tell, tellSoon } = teller;
 
   return {
-    ...openComings(options, locks, tell),
+    ...openComings(options, locks, teller),
     find: (ieee) => known(locks, ieee),
     count: () => locks.size,
     listen(ieee, hear) {
@@ -72,14 +61,60 @@ export function openLocks(options: LocksOptions): Locks {
       listeners.add(hear);
       return () => void listeners.delete(hear);
     },
-    exchanged: (ieee, answered) =>
-      update(ieee, (lock) => {
-        lock.isMissed = !answered;
-        if (answered) lock.report.lastContact = clock.now();
-      }),
-    note: (ieee, values) => update(ieee, (lock) => Object.assign(lock.report, values)),
+    exchanged(ieee, answered) {
+      const lock = locks.get(ieee);
+      if (!lock) return;
+      lock.isMissed = !answered;
+      if (answered) lock.report.lastContact = clock.now();
+      tellSoon(lock);
+    },
+    note(ieee, values) {
+      const lock = locks.get(ieee);
+      if (!lock) return;
+      Object.assign(lock.report, values);
+      tell(lock);
+    },
     review() {
       for (const lock of locks.values()) tell(lock);
+    },
+  };
+}
+
+interface Teller {
+  tell(lock: LockRecord): void;
+  /** In a moment, once: a lock that is unlocked says three things in a row. */
+  tellSoon(lock: LockRecord): void;
+}
+
+function openTeller({ context, radio }: LocksOptions, locks: ReadonlyMap<string, LockRecord>): Teller {
+  const { clock, log } = context;
+  const untold = new Set<string>();
+  let isDue = false;
+
+  function tell(lock: LockRecord): void {
+    untold.delete(lock.ieee);
+    // Plain, but for optional keys in its type.
+    const state = lockReportOf(lock, radio(), clock.now()) as Plain;
+    context.report({ subject: `device:${lock.ieee}`, state });
+  }
+  function tellAll(): void {
+    isDue = false;
+    for (const lock of [...untold].flatMap((ieee) => locks.get(ieee) ?? [])) {
+      try {
+        tell(lock);
+      } catch (error) {
+        log.debug({ lock: lock.ieee, err: error }, 'nothing can be told of a lock now');
+      }
+    }
+    untold.clear();
+  }
+  return {
+    tell,
+    tellSoon({ ieee }) {
+      untold.add(ieee);
+      if (isDue) return;
+      isDue = true;
+      void clock.sleep(HELD_MS).then(tellAll);
     },
   };
 }
@@ -88,7 +123,7 @@ export function openLocks(options: LocksOptions): Locks {
 function openComings(
   { context, outbox, radio, usesOwnCluster, lastSeen, configurer, changed }: LocksOptions,
   locks: Map<string, LockRecord>,
-  tell: (lock: LockRecord) => void,
+  { tell, tellSoon }: Teller,
 ): Pick<Locks, 'begin' | 'take'> {
   const { clock, log } = context;
   const introductions = openIntroductions({
@@ -144,7 +179,7 @@ function openComings(
 
   function seen(lock: LockRecord, lqi: number | undefined): void {
     takeSeen(lock, lqi, radio(), clock.now());
-    tell(lock);
+    tellSoon(lock);
     introductions.heardOf(lock, false);
   }
 

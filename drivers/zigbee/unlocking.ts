@@ -43,7 +43,7 @@ export async function unlock(options: UnlockingOptions, signal: AbortSignal): Pr
   const settled = new AbortController();
   const take = (input: UnlockInput) => {
     state = unlockStep(state, input);
-    if (state.phase === 'done' || state.phase === 'failed') settled.abort();
+    if (state.phase === 'done' || state.phase === 'failed') settled.abort(state.phase);
   };
   const stopListening = options.listen((facts) => {
     if (facts.jam) take({ kind: 'jam' });
@@ -53,7 +53,7 @@ export async function unlock(options: UnlockingOptions, signal: AbortSignal): Pr
   try {
     const reply = await orAborted(radio.send(requestOf(options, notAfter)), signal);
     take(inputOf(reply));
-    await confirmed(options, take, AbortSignal.any([signal, settled.signal]));
+    if (!settled.signal.aborted) await confirmed(options, take, AbortSignal.any([signal, settled.signal]));
     return outcomeOf(state);
   } finally {
     stopListening();

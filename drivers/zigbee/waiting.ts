@@ -1,6 +1,9 @@
 /** Waiting for a library that takes no signal: what it began goes on, whoever waits. */
 import type { Clock } from '../driver.ts';
 
+/** Given, since a reason of the platform's own is an error with a stack, which takes longer to make than all the rest. */
+const OVER = 'over';
+
 /** True when the promise settled in time, whichever way; false when the time, or the signal, came first. */
 export async function settles(
   promise: Promise<unknown>,
@@ -21,7 +24,7 @@ export async function settles(
   try {
     return await Promise.race([settled, late]);
   } finally {
-    over.abort();
+    over.abort(OVER);
   }
 }
 

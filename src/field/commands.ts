@@ -49,7 +49,7 @@ export function openCommands({ send, clock, log, overdue }: CommandsOptions): Co
     const command = open.get(id);
     if (!command) throw new Error('answered a command that is not open');
     open.delete(id);
-    command.settled.abort();
+    command.settled.abort('settled');
     if (command.late) log.warn({ kind: command.kind, outcome }, 'the outcome of a command came too late');
     return command;
   }

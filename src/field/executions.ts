@@ -41,7 +41,7 @@ export function openExecutions({ send, clock, log, execute }: ExecutionsOptions)
     } catch (error) {
       void send({ type: 'failed', id, error: failureOf(error, 'OUTCOME_UNKNOWN') });
     } finally {
-      settled.abort();
+      settled.abort('settled');
       open.delete(id);
     }
   }
