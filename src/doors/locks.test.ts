@@ -159,6 +159,13 @@ describe('what a lock reports', () => {
   });
 });
 
+it('what a lock cannot carry of its configuration is named', async () => {
+  const id = await create();
+  expect((await configuration(id)).unsupported).toEqual([]);
+  estate.report(MAC, { unsupported: ['schedule', 'name'] });
+  expect((await configuration(id)).unsupported).toEqual(['schedule', 'name']);
+});
+
 describe('a configuration the lock has lost', () => {
   it.each([0, 7])(
     'is due again when it reports version %i; applied stays what it acknowledged',
