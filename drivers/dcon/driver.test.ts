@@ -76,6 +76,19 @@ describe('a module', () => {
   });
 });
 
+describe('a start', () => {
+  it('with a module that is dead warns once, and not of each that was not fed for its sake', async () => {
+    await using bench = await openTestDriver({ 1: { ...I_7060, dead: true }, 2: I_7060, 3: I_7060 });
+    await bench.clock.advance(30_000);
+    expect(bench.wire.complaints).toEqual([expect.stringMatching(/no host watchdog is fed until/)]);
+    expect(bench.report('lobby-03')).toMatchObject({ connected: true });
+    // What comes of itself is told.
+    bench.modules.module(2).restart();
+    await bench.clock.advance(10_000);
+    expect(bench.wire.complaints.slice(1)).toEqual([expect.stringMatching(/brought up again: it was reset/)]);
+  });
+});
+
 describe('settings', () => {
   it('are in force at once, and reported', async () => {
     await using bench = await openTestDriver({ 1: I_7060 });

@@ -19,7 +19,7 @@ import { type Commands, executing, type LinkParts, runLink } from '../rs485/link
 import { probe, pulse, trace, watch } from '../rs485.ts';
 import { rs485Apply } from '../settings.ts';
 import { valid } from '../valid.ts';
-import { openFeed } from './feed.ts';
+import { type Feed, openFeed } from './feed.ts';
 import { aa } from './messages.ts';
 import { type Module, openModule } from './module.ts';
 import { type Modules, openModules } from './modules.ts';
@@ -49,7 +49,8 @@ export async function openDconOn(
   const gapMs = characterMs(options);
   const bus = await openBus({ options, openPort: port, clock, log, gapMs }, signal);
   const events = openEventQueue({ emit: context.emit, clock, log });
-  const link: Link = { bus, options, context, events };
+  const feeding = openFeed(options.hostWatchdogMs, clock.monotonic());
+  const link: Link = { bus, options, context, events, feeding };
   const modules = openModules(
     options.devices.map(({ address }) => address),
     (address) => moduleOf(link, address),
@@ -66,9 +67,10 @@ interface Link {
   options: DconOptions;
   context: DriverContext;
   events: EventQueue;
+  feeding: Feed;
 }
 
-function moduleOf({ bus, options, context, events }: Link, address: number): Module {
+function moduleOf({ bus, options, context, events, feeding }: Link, address: number): Module {
   return openModule({
     address,
     hwId: hwIdOf(context, address),
@@ -79,6 +81,7 @@ function moduleOf({ bus, options, context, events }: Link, address: number): Mod
     watchdogMs: options.hostWatchdogMs,
     context,
     tellEvent: events.add,
+    wasStarved: () => feeding.wasWithheld(context.clock.monotonic()),
   });
 }
 
@@ -120,21 +123,29 @@ async function farewell(modules: Modules, { clock, log }: DriverContext): Promis
 }
 
 /** Tells all modules that the host is well, as long as that keeps nothing on that nobody wants on. */
-async function feed({ bus, options, context }: Link, modules: Modules, signal: AbortSignal): Promise<never> {
+async function feed(link: Link, modules: Modules, signal: AbortSignal): Promise<never> {
+  const { bus, options, context, feeding } = link;
   const { clock, log } = context;
   const everyMs = options.hostWatchdogMs / FEEDS_PER_WATCHDOG;
-  const { allowed, fed } = openFeed(options.hostWatchdogMs, clock.monotonic());
+  let withheld = 0;
   for (;;) {
     const now = clock.monotonic();
     const unsafe = modules.all().flatMap((one) => {
       const since = one.unsafeSince();
       return since === undefined ? [] : [[one.address, since] as const];
     });
-    if (allowed(new Map(unsafe), now) && modules.all().some((one) => one.isFed())) {
+    const isAllowed = feeding.allowed(new Map(unsafe), now);
+    withheld = isAllowed ? 0 : withheld + 1;
+    if (withheld === FEEDS_PER_WATCHDOG + 1 && modules.all().some((one) => one.isFed()))
+      log.warn(
+        { modules: unsafe.map(([address]) => aa(address)) },
+        'modules may have an output on and cannot be told: no host watchdog is fed until theirs have run out',
+      );
+    if (isAllowed && modules.all().some((one) => one.isFed())) {
       const order = { class: 'command', deadline: now + everyMs, attempts: 1 } as const;
       try {
         await bus.exchange(hostOkExchange(options), order, signal);
-        fed(clock.monotonic());
+        feeding.fed(clock.monotonic());
       } catch (error) {
         if (!(error instanceof DriverError) || error.code === 'LINK_LOST') throw error;
         log.warn({ code: error.code, err: error.message }, 'the host watchdogs were not fed');

@@ -5,15 +5,20 @@
 
 /** The oscillator of a module may be slow. */
 const LATENESS = 1.2;
+/** By then each module has been asked whether its watchdog ran out, on a slow bus too (polling.ts). */
+const NOTICED_MS = 60_000;
 
 export interface Feed {
   /** Since when each module, by address, may have an output on that nobody wants on; those that have none are absent. */
   allowed(unsafe: ReadonlyMap<number, number>, now: number): boolean;
   fed(now: number): void;
+  /** They were withheld lately, so that watchdogs ran out which nothing is wrong with. */
+  wasWithheld(now: number): boolean;
 }
 
 export function openFeed(watchdogMs: number, openedAt: number): Feed {
   let fedAt = openedAt;
+  let withheldAt = Number.NEGATIVE_INFINITY;
   /** Not fed for long enough: a watchdog that ran out holds the outputs whatever comes, until its flag is cleared. */
   const ranOut = new Map<number, number>();
   return {
@@ -21,10 +26,13 @@ export function openFeed(watchdogMs: number, openedAt: number): Feed {
       for (const [address, since] of unsafe) {
         if (now - Math.max(since, fedAt) > LATENESS * watchdogMs) ranOut.set(address, since);
       }
-      return [...unsafe].every(([address, since]) => ranOut.get(address) === since);
+      const isAllowed = [...unsafe].every(([address, since]) => ranOut.get(address) === since);
+      if (!isAllowed) withheldAt = now;
+      return isAllowed;
     },
     fed(now) {
       fedAt = now;
     },
+    wasWithheld: (now) => now - withheldAt < NOTICED_MS,
   };
 }

@@ -26,6 +26,7 @@ export interface ModuleOptions {
   watchdogMs: number;
   context: DriverContext;
   tellEvent(event: DeviceEvent): void;
+  wasStarved(): boolean;
 }
 
 export interface Module {
@@ -89,7 +90,7 @@ export function openModule(options: ModuleOptions): Module {
   };
 }
 
-function openWorks({ address, hwId, talk, watchdogMs, context, tellEvent }: ModuleOptions): {
+function openWorks({ address, hwId, talk, watchdogMs, context, tellEvent, wasStarved }: ModuleOptions): {
   works: Works;
   report: () => void;
 } {
@@ -134,6 +135,7 @@ function openWorks({ address, hwId, talk, watchdogMs, context, tellEvent }: Modu
     watchdogMs,
     clock,
     log,
+    wasStarved,
     changed,
   };
   return { works, report };

@@ -68,7 +68,7 @@ export function pollOf(works: Works, framing: Framing, everyMs: number): Poll {
     if (round === FLAG_TURN && type.watchdog === 'host')
       return asking(
         hostWatchdogFlag(address),
-        (isSet) => isSet && bringUpAgain(works, 'its watchdog ran out'),
+        (isSet) => isSet && bringUpAgain(works, 'its watchdog ran out', works.wasStarved()),
       );
     if (!usesLatch()) latch = 'stale';
     else if (turn % 2 === LATCH_TURN) return latch === 'clear' ? readingLatch(type) : clearing();
@@ -133,8 +133,8 @@ function fallSilent(works: Works): void {
 }
 
 /** Pulses go on where the output is still on. */
-function bringUpAgain({ state, clock, bell, log }: Works, why: string): void {
-  log.warn({ hwId: state.hwId }, `a module is brought up again: ${why}`);
+function bringUpAgain({ state, clock, bell, log }: Works, why: string, isExpected = false): void {
+  if (!isExpected) log.warn({ hwId: state.hwId }, `a module is brought up again: ${why}`);
   state.unsafeSince ??= clock.monotonic();
   state.stage = { kind: 'heard' };
   bell.ring();

@@ -46,6 +46,8 @@ export interface Works {
   readonly watchdogMs: number;
   readonly clock: Clock;
   readonly log: DriverLog;
+  /** Its watchdog may have run out for the sake of another module (feed.ts). */
+  wasStarved(): boolean;
   /** Reports the module if something that is reported has changed. */
   changed(): void;
 }
