@@ -137,6 +137,8 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     }),
   );
   estate.begin();
+  // After READY: it starts a process, which holds this one up.
+  tasks.start('clock', (signal) => clock.sleep(0, signal).then(() => base.kernelClock.keep(signal)));
   tasks.start('certificates', async (signal) => {
     for (;;) {
       await clock.sleep(CERTIFICATE_CHECK_MS, signal);
@@ -190,7 +192,6 @@ export async function openBase({ config, clock, log }: GatewayOptions, opening: 
   // Below the tasks: the last checkpoint covers what they recorded.
   opening.use(audit.checkpoints);
   const tasks = opening.use(openTasks(clock, log));
-  tasks.start('clock', kernelClock.keep);
   tasks.start('audit checkpoints', audit.checkpoints.keep);
   const auth = opening.use(
     openAuth({
@@ -225,7 +226,7 @@ export async function openBase({ config, clock, log }: GatewayOptions, opening: 
     events,
     streams,
   };
-  return { ...common, ca, serverIdentity };
+  return { ...common, ca, serverIdentity, kernelClock };
 }
 
 type Base = Awaited<ReturnType<typeof openBase>>;
