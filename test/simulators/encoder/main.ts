@@ -1,11 +1,4 @@
-/**
- * A simulated encoder as a process of its own:
- *
- *   node test/simulators/encoder/main.ts --state DIR --bundle FILE [--timings JSON] [--no-cards] [--clock-offset-days=N]
- *
- * Standard input takes commands (commands.ts), one JSON object per line; its end ends the encoder. Standard output
- * tells what happens, one JSON object per line.
- */
+/** A simulated encoder as a process of its own: HELP. */
 import { readFileSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { createInterface } from 'node:readline';
@@ -14,8 +7,15 @@ import type { Command, EncoderEvent, Timings } from './commands.ts';
 import { openEncoder } from './encoder.ts';
 import type { Bundle } from './registration.ts';
 
+const HELP = `node test/simulators/encoder/main.ts --state DIR --bundle FILE [--timings JSON] [--no-cards] [--clock-offset-days=N]
+
+A simulated encoder. Standard input takes commands (commands.ts), one JSON object per line; its end ends the encoder.
+Standard output tells what happens, one JSON object per line.
+`;
+
 const { values } = parseArgs({
   options: {
+    help: { type: 'boolean', short: 'h' },
     state: { type: 'string' },
     bundle: { type: 'string' },
     timings: { type: 'string', default: '{}' },
@@ -23,6 +23,10 @@ const { values } = parseArgs({
     'clock-offset-days': { type: 'string', default: '0' },
   },
 });
+if (values.help) {
+  process.stdout.write(HELP);
+  process.exit();
+}
 if (!values.state || !values.bundle) throw new Error('--state DIR and --bundle FILE are needed');
 
 const offset = Number(values['clock-offset-days']) * 86_400_000;
