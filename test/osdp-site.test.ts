@@ -90,7 +90,7 @@ it('gives a device its key within a window, and keeps it, also over a new daemon
   const nobody = await pairByHand('readers', '9', '--seconds', '1');
   expect(nobody).toMatchObject({
     exitCode: 1,
-    stderr: expect.stringContaining('address 9 did not take its key'),
+    stderr: expect.stringContaining('nobody answers at address 9'),
   });
   const byHand = await pairByHand('readers', '3', '--seconds', '20');
   expect(byHand).toMatchObject({ exitCode: 0, stdout: expect.stringContaining(`${NAME} has its key`) });
@@ -136,20 +136,20 @@ async function expectCardToBeMasked({
   const packets = () => (existsSync(file) ? readPcapng(readFileSync(file)).packets : []);
   await waitFor(async () => expect(packets().length).toBeGreaterThan(2));
   await bus.set(3, { osdp: { card: { bits: 26, data: 'ffc12340' } } });
-  await waitFor(async () =>
-    expect(packets().some(({ comment }) => comment?.includes('a card or what was typed'))).toBe(true),
-  );
+  const cards = () => packets().filter(({ comment }) => comment?.includes('a card or what was typed'));
+  await waitFor(async () => expect(cards()).not.toEqual([]));
   stop.abort();
   expect(await ended, written.stderr).toBe(0);
-  const [shown] = packets().filter(({ comment }) => comment?.startsWith('decrypted: on the wire'));
+  const [shown] = cards();
+  expect(shown?.comment).toContain('decrypted: on the wire');
   // osdp_RAW of reader 0: format, 26 bits, and none of them.
   expect(shown?.data.toString('hex')).toMatch(/5383\w{4}\w{2}02165000011a0000000000/);
   const all = packets().map(({ data }) => data.toString('hex'));
   expect(all.join(' ')).not.toContain('ffc12340');
-  const { items } = (await call('GET', '/audit?limit=20')).body as {
-    items: { action: string; outcome: string; detail: object }[];
-  };
-  const [done, accepted] = items.filter(({ action }) => action === 'rs485.trace');
-  expect(accepted).toMatchObject({ outcome: 'accepted', detail: { decrypt: true } });
-  expect(done).toMatchObject({ outcome: 'done', detail: { decrypted: expect.any(Number) } });
+  await waitFor(async () => {
+    const { items } = (await call('GET', '/audit?limit=20')).body as { items: { action: string }[] };
+    const [done, accepted] = items.filter(({ action }) => action === 'rs485.trace');
+    expect(accepted).toMatchObject({ outcome: 'accepted', detail: { decrypt: true } });
+    expect(done).toMatchObject({ outcome: 'done', detail: { decrypted: expect.any(Number) } });
+  });
 }

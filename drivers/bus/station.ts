@@ -98,6 +98,8 @@ function refresh(station: Station, at: number): void {
 export function setPolled(station: Station, isPolled: boolean): void {
   Object.assign(station, { isPolled, breaker: CLOSED, isAlive: undefined, polledAt: undefined });
   station.refreshMs = undefined;
+  // A device that has moved is no dead one of this address; whoever answers there is told of again.
+  if (!isPolled) station.lastOperation = undefined;
 }
 
 export function reportOf(station: Station, now: number): BusReport['devices'][number] {

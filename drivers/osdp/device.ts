@@ -24,6 +24,8 @@ export interface Device extends Disposable {
   readonly talk: Talk;
   readonly state: DeviceState;
   connected(): boolean;
+  /** Nobody answers there. */
+  isGone(): boolean;
   /** From now on, or from the end of a pairing window; the same again changes nothing. */
   police(policy: Policy): void;
   /** Opens a pairing window: begins anew under this security. */
@@ -113,7 +115,7 @@ export function openDevice(options: DeviceOptions): Device {
   }
 
   return {
-    ...{ address, talk, state, report, connected: presence.connected, alarms: alarms.raised },
+    ...{ address, talk, state, report, isGone, connected: presence.connected, alarms: alarms.raised },
     poll: openPoll(options, talk, isLooking),
     police(next) {
       const isSame = isSamePolicy(policy, next);
@@ -137,6 +139,8 @@ export function openDevice(options: DeviceOptions): Device {
       const hwId = state.hwId();
       if (presence.isConflict())
         return `another device answers as ${hwId} too, besides the one at address ${address}`;
+      // It is elsewhere now, perhaps under a key.
+      if (isLooking() && isGone()) return undefined;
       if (isLooking())
         return hwId && `the device at address ${address} (${hwId}) has no key: pair it (gatehouse osdp pair)`;
       const raised = alarms.raised();

@@ -147,7 +147,8 @@ function openMaintenance(options: MaintenanceOptions) {
         throw new DriverError('BUSY', 'this device is being paired already, or given an address');
       using _ = shelter(address, roster.policyFor(address));
       const either = AbortSignal.any([signal, closing]);
-      const paired = await pairDevice(at(address), { key, milliseconds, clock, signal: either });
+      const hasKey = roster.keyOf(address) !== undefined;
+      const paired = await pairDevice(at(address), { key, milliseconds, clock, signal: either, hasKey });
       roster.settle(address, paired.hwId, key);
       return paired;
     },

@@ -11,12 +11,14 @@ export interface PairingOptions {
   milliseconds: number;
   clock: Clock;
   signal: AbortSignal;
+  /** The device was given a key before. */
+  hasKey: boolean;
 }
 
 /** Resolves once the device has proved that it has the key. Throws REFUSED or NO_REPLY; it may have it all the same. */
 export async function pairDevice(
   device: Device,
-  { key, milliseconds, clock, signal }: PairingOptions,
+  { key, milliseconds, clock, signal, hasKey }: PairingOptions,
 ): Promise<Paired> {
   const over = new AbortController();
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -24,7 +26,7 @@ export async function pairDevice(
   device.loosen({ secure: 'pairing', key });
   try {
     const closed = clock.sleep(milliseconds, AbortSignal.any([signal, over.signal])).then(() => {
-      throw failure(device);
+      throw failure(device, hasKey);
     });
     await Promise.race([promise, closed]);
     device.police({ kind: 'required', key });
@@ -38,14 +40,21 @@ export async function pairDevice(
   return { hwId };
 }
 
-function failure(device: Device): DriverError {
+function failure(device: Device, hasKey: boolean): DriverError {
   const alarms = device.alarms();
   const has = (...names: (typeof alarms)[number][]) => names.some((name) => alarms.includes(name));
   if (has('keyRefused')) return new DriverError('REFUSED', 'the device does not take the key it was given');
   if (has('wrongKey', 'downgrade'))
     return new DriverError(
       'REFUSED',
-      'the device has a key already that is not known here: put it into its install mode, and pair it again',
+      hasKey
+        ? 'the device has a key already, and takes no other: if it works, leave it; else put it into its install mode, and pair it again'
+        : 'the device has a key already that is not known here: put it into its install mode, and pair it again',
+    );
+  if (device.isGone())
+    return new DriverError(
+      'NO_REPLY',
+      `nobody answers at address ${device.address}: look at the address that is set at the device, its power and its wires`,
     );
   return new DriverError(
     'NO_REPLY',

@@ -27,6 +27,14 @@ export function openRoster(devices: OsdpOptions['devices']): Roster {
   const shelters = new Map<number, Policy>();
   let expected: ReadonlyMap<number, string> = new Map();
   let keys: ReadonlyMap<number, Uint8Array> = new Map();
+  /** Not in a list of the daemon yet: one that was on its way must not take a device away that has just been paired. */
+  const settled = new Map<number, { hwId: string; key: Uint8Array | undefined }>();
+
+  function expect(address: number, hwId: string, key: Uint8Array | undefined): void {
+    expected = new Map([...expected, [address, hwId]]);
+    if (key) keys = new Map([...keys, [address, key]]);
+  }
+
   const isClear = (address: number) => configured.get(address) === 'off';
 
   return {
@@ -34,6 +42,10 @@ export function openRoster(devices: OsdpOptions['devices']): Roster {
     watch({ devices, keys: given = [] }) {
       expected = new Map(devices.map(({ address, hwId }) => [address, hwId]));
       keys = new Map(given.map(({ address, key }) => [address, key]));
+      for (const [address, { hwId, key }] of settled) {
+        if (expected.has(address) && (!key || keys.has(address))) settled.delete(address);
+        else expect(address, hwId, key);
+      }
     },
     addresses: () => new Set([...configured.keys(), ...expected.keys(), ...shelters.keys()]),
     awaited: (address) => expected.get(address),
@@ -45,8 +57,8 @@ export function openRoster(devices: OsdpOptions['devices']): Roster {
       return key ? { kind: 'required', key } : { kind: 'unpaired' };
     },
     settle(address, hwId, key) {
-      expected = new Map([...expected, [address, hwId]]);
-      if (key) keys = new Map([...keys, [address, key]]);
+      settled.set(address, { hwId, key });
+      expect(address, hwId, key);
     },
     keyOf: (address) => keys.get(address),
     shelter: (address, policy) => void shelters.set(address, policy),

@@ -109,7 +109,9 @@ interface Moved {
 function outcomeText({ bus, from, address, baudRate, outcome }: Moved): string {
   switch (outcome) {
     case 'moved':
-      return `answers at address ${address}. Where the configuration names ${from}, change that too.`;
+      return from === address
+        ? `answers at address ${address}.`
+        : `answers at address ${address}. Where the configuration names ${from}, change that too.`;
     case 'stayed':
       return `has not taken it, and answers at address ${address} as before.`;
     case 'left':

@@ -32,8 +32,8 @@ export async function benchOsdpProcessor(): Promise<BenchTable> {
       { what: `plain, ${WIRE.baudRate} baud byte by byte`, figure: `${onWire.plain.toFixed(3)} ms` },
     ],
     notes: [
-      'All of it: reports and timers too, and the silence before a request, which is waited for in turns of the event loop',
-      `(0.09 ms of each poll at ${NO_WIRE.baudRate} baud, 0.17 ms at ${WIRE.baudRate}).`,
+      'All of it: reports and timers too, and what is left of the silence before a request once that is made: the thread is',
+      'held for it, asleep but for its last 0.07 ms.',
       'A UART or USB adapter hands over a reply in one or a few pieces, not in fifteen.',
     ],
   };

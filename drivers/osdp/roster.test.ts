@@ -1,0 +1,24 @@
+/** Who is expected where, while the daemon and the bus each learn of a new device. */
+import { expect, it } from 'vitest';
+import { openRoster } from './roster.ts';
+
+const key = new Uint8Array(16).fill(1);
+const other = new Uint8Array(16).fill(2);
+const device = { address: 3, hwId: '0a4748-1-4711' };
+
+it('keeps a device that was just paired over lists from before, and then does as the daemon says', () => {
+  const roster = openRoster([]);
+  roster.watch({ devices: [] });
+  roster.settle(3, device.hwId, key);
+  for (const late of [{ devices: [] }, { devices: [device], keys: [] }]) {
+    roster.watch(late);
+    expect([...roster.addresses()]).toEqual([3]);
+    expect(roster.awaited(3)).toBe(device.hwId);
+    expect(roster.policyFor(3)).toEqual({ kind: 'required', key });
+  }
+  roster.watch({ devices: [device], keys: [{ address: 3, key: other }] });
+  expect(roster.policyFor(3)).toEqual({ kind: 'required', key: other });
+  roster.watch({ devices: [], keys: [] });
+  expect([...roster.addresses()]).toEqual([]);
+  expect(roster.policyFor(3)).toEqual({ kind: 'unpaired' });
+});
