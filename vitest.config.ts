@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from './test/order.ts';
 
 const { TEST_REPORT } = process.env;
 // Code is compiled once for all the workers, gateways, hosts and simulators that a run starts: it starts a thousand.
@@ -14,6 +15,7 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 30_000,
     maxWorkers: 2,
+    sequence: { sequencer: LongestFirst },
     execArgv: ['--disable-warning=ExperimentalWarning'],
     // .ci/run counts what is in the report.
     reporters: TEST_REPORT ? ['default', ['json', { outputFile: TEST_REPORT }]] : ['default'],
