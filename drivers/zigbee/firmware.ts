@@ -1,8 +1,9 @@
 /** New firmware for one lock at a time, from a file of this host. It fetches the file in its own time, which is long. */
-import { stat } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { type DriverContext, DriverError, type Plain } from '../driver.ts';
 import type { FirmwareProgress, LockUpdated } from '../zgate.ts';
 import type { Configurer } from './configure.ts';
+import { type FirmwareImage, imageOf, whyNot } from './firmware-image.ts';
 import type { Lock } from './locks.ts';
 import type { Outbox } from './outbox.ts';
 import type { Radio } from './radio.ts';
@@ -16,7 +17,7 @@ const SOFTWARE_BUILD = 0x40_00;
 const REASON_MAX = 128;
 
 export interface Firmware {
-  /** Resolves once it has begun. Rejects with BUSY, or INVALID_COMMAND when there is no such file. */
+  /** Resolves once it has begun. Rejects with BUSY, or INVALID_COMMAND when there is no such file, or it is no firmware. */
   begin(lock: Lock, file: string): Promise<void>;
   cancel(ieee: string): void;
 }
@@ -40,12 +41,16 @@ export function openFirmware({ radio, configurer, context, outbox }: FirmwareOpt
     context.report({ subject: `firmware:${hwId}`, state });
   }
 
-  async function update(lock: Lock, file: string): Promise<Pick<LockUpdated, 'outcome' | 'reason'>> {
-    const { ieee } = lock;
+  async function update(
+    { ieee }: Lock,
+    file: string,
+    image: FirmwareImage,
+  ): Promise<Pick<LockUpdated, 'outcome' | 'reason'>> {
     try {
-      const { updated } = await radio().update(ieee, file, (percent, left) => progress(ieee, percent, left));
+      const tell = (percent: number, left: number) => progress(ieee, percent, left);
+      const { updated, present } = await radio().update(ieee, { file, ...image }, tell);
       if (updated) return { outcome: 'updated', reason: null };
-      return { outcome: 'refused', reason: 'the file is no newer firmware for this lock' };
+      return { outcome: 'refused', reason: whyNot(image, present) };
     } catch (error) {
       if (current?.cancelled) return { outcome: 'cancelled', reason: null };
       const reason = redact(error instanceof Error ? error.message : 'no reason').slice(0, REASON_MAX);
@@ -53,9 +58,9 @@ export function openFirmware({ radio, configurer, context, outbox }: FirmwareOpt
     }
   }
 
-  async function run(lock: Lock, file: string): Promise<void> {
+  async function run(lock: Lock, file: string, image: FirmwareImage): Promise<void> {
     const { ieee, endpoint } = lock;
-    const end = await update(lock, file);
+    const end = await update(lock, file, image);
     if (end.outcome === 'updated') await configurer.read({ ieee, endpoint }, 'genBasic', [SOFTWARE_BUILD]);
     const zigbeeFirmwareVersion = text(radio().device(ieee)?.softwareBuild) ?? null;
     const told: LockUpdated = { hwId: ieee, ...end, zigbeeFirmwareVersion };
@@ -66,15 +71,12 @@ export function openFirmware({ radio, configurer, context, outbox }: FirmwareOpt
     async begin(lock, file) {
       if (current) throw new DriverError('BUSY', `lock ${current.ieee} is given firmware already`);
       current = { ieee: lock.ieee, cancelled: false };
-      try {
-        const { size } = await stat(file).catch(() => ({ size: 0 }));
-        if (size === 0 || size > FILE_MAX_BYTES)
-          throw new DriverError('INVALID_COMMAND', `${file} is no firmware file that can be read`);
-      } catch (error) {
+      const image = await read(file);
+      if (image === undefined) {
         current = undefined;
-        throw error;
+        throw new DriverError('INVALID_COMMAND', `${file} is no Zigbee OTA file that can be read whole`);
       }
-      run(lock, file)
+      run(lock, file, image)
         .catch((error) => context.log.warn({ lock: lock.ieee, err: error }, 'an update has no end'))
         .finally(() => {
           current = undefined;
@@ -86,4 +88,13 @@ export function openFirmware({ radio, configurer, context, outbox }: FirmwareOpt
       radio().abortUpdate(ieee);
     },
   };
+}
+
+async function read(file: string): Promise<FirmwareImage | undefined> {
+  try {
+    const { size } = await stat(file);
+    return size > FILE_MAX_BYTES ? undefined : imageOf(await readFile(file));
+  } catch {
+    return undefined;
+  }
 }

@@ -248,6 +248,31 @@ describe('a gateway', () => {
     await expect(gateway.execute('updateLock', missing)).rejects.toMatchObject({ code: 'INVALID_COMMAND' });
   }, 90_000);
 
+  it('offers a lock no firmware that is for another make or type, or is cut short', async () => {
+    const file = join(folder(), 'other.ota');
+    const before = endsOf(LOCK).length;
+    for (const [index, other] of [
+      otaFile(0x0102_0900, 0x9999),
+      otaFile(0x0102_0900, MANUFACTURER, 2),
+    ].entries()) {
+      writeFileSync(file, other);
+      await gateway.execute('updateLock', { hwId: LOCK, file });
+      await expect
+        .poll(() => endsOf(LOCK)[before + index], { timeout: 20_000 })
+        .toMatchObject({
+          outcome: 'refused',
+          reason: expect.stringMatching(
+            /^the file is for manufacturer 0x.*, the lock is of manufacturer 0x1234, image type 1$/,
+          ),
+        });
+    }
+    writeFileSync(file, otaFile(0x0102_0900).subarray(0, -1));
+    await expect(gateway.execute('updateLock', { hwId: LOCK, file })).rejects.toMatchObject({
+      code: 'INVALID_COMMAND',
+    });
+    expect(endsOf(LOCK)).toHaveLength(before + 2);
+  }, 60_000);
+
   it('gives no firmware to a lock that asks for some by itself', async () => {
     const before = (await site.state(STANDARD)).firmware;
     const seen = () => report(STANDARD).lastSeen as number;
@@ -280,14 +305,14 @@ describe('a gateway', () => {
 });
 
 /** Zigbee OTA file (Zigbee 075264, 6.3): a header of 56 bytes and one element with the image. */
-function otaFile(version: number): Buffer {
+function otaFile(version: number, manufacturer = MANUFACTURER, type = 1): Buffer {
   const image = Buffer.alloc(300, 0x5a);
   const header = Buffer.alloc(56);
   header.writeUInt32LE(0x0bee_f11e, 0);
   header.writeUInt16LE(0x0100, 4);
   header.writeUInt16LE(header.length, 6);
-  header.writeUInt16LE(MANUFACTURER, 10);
-  header.writeUInt16LE(1, 12);
+  header.writeUInt16LE(manufacturer, 10);
+  header.writeUInt16LE(type, 12);
   header.writeUInt32LE(version, 14);
   header.writeUInt16LE(2, 18);
   header.writeUInt32LE(header.length + 6 + image.length, 52);

@@ -2,6 +2,8 @@
  * The coordinator by zigbee-herdsman, of which this is the only importer. The library keeps its devices, its adapter and
  * its log in static variables: there is one coordinator per process, and a second one would silently work on the first.
  */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import {
   type AdapterTypes,
   Controller,
@@ -38,6 +40,8 @@ const MT_DATA_START = 4;
 const MEMORY = 'gatehouse';
 /** A block of 50 bytes fits one frame; a lock is given time between two. */
 const OTA_SETTINGS = { requestTimeout: 150_000, responseDelay: 250, baseSize: 50 };
+/** In the folder of the link: what the lock that is given firmware may have. */
+const OTA_INDEX = 'firmware.json';
 
 export interface RadioOptions {
   /** A device, or where the connection leads to. */
@@ -325,10 +329,13 @@ function radioOf(
     addInstallCode: (ieee, code) => controller.addInstallCode(`${ieee}|${code}`),
     save: () => controller.backup(),
     ...zdo,
-    async update(ieee, file, progress) {
+    async update(ieee, { file, ...image }, progress) {
+      // Of a bare file the library looks at the version alone. By an index it minds for whom it is as well.
+      const url = join(options.stateDirectory, OTA_INDEX);
+      writeFileSync(url, JSON.stringify([{ url: file, ...image }]));
       const device = find(ieee);
-      const [, to] = await device.updateOta({ url: file }, undefined, undefined, {}, progress, OTA_SETTINGS);
-      return { updated: to !== undefined };
+      const [present, to] = await device.updateOta({ url }, undefined, undefined, {}, progress, OTA_SETTINGS);
+      return { updated: to !== undefined, present };
     },
     abortUpdate: (ieee) => find(ieee).abortOta(),
     close: () => close(controller),

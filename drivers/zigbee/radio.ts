@@ -1,4 +1,5 @@
 /** The coordinator and its network, as this driver sees them: what herdsman.ts makes of its library. */
+import type { FirmwareImage } from './firmware-image.ts';
 
 /** Name of the locks' own cluster (lock-cluster.ts) in the library. */
 export const LOCK_CLUSTER = 'gatehouseLock';
@@ -108,12 +109,15 @@ export interface Radio {
   neighbours(ieee: string, from: number): Promise<Page & { neighbours: Neighbour[] }>;
   /** The same of its routing table: network addresses of the next hops of routes in use. */
   routes(ieee: string, from: number): Promise<Page & { nextHops: number[] }>;
-  /** Offers the firmware of a file; resolves when the device has it or has refused it, which takes up to hours. */
+  /**
+   * Offers the firmware of a file, if the device says that it is of that manufacturer and type, and older; resolves when
+   * the device has it or has refused it, which takes up to hours. `present`: what the device said it has.
+   */
   update(
     ieee: string,
-    file: string,
+    image: FirmwareImage & { file: string },
     progress: (percent: number, remainingSeconds: number) => void,
-  ): Promise<{ updated: boolean }>;
+  ): Promise<{ updated: boolean; present: FirmwareImage }>;
   abortUpdate(ieee: string): void;
   /** May hang with its coordinator; the process is then to be replaced. */
   close(): Promise<void>;
