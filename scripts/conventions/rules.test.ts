@@ -6,9 +6,9 @@ import { parseSource } from './source.ts';
 function broken(files: Record<string, string>): string[] {
   return check(new Map(Object.entries(files))).map(({ path, line, rule }) => `${path}:${line} ${rule}`);
 }
-/** Makes a file of src or drivers reachable. */
+/** Makes files reachable. */
 const loads = (...paths: string[]) => ({
-  'scripts/load.ts': paths.map((path) => `import '../${path}';`).join('\n'),
+  'test/load.test.ts': paths.map((path) => `import '../${path}';`).join('\n'),
 });
 
 describe('who may import what', () => {
@@ -102,7 +102,7 @@ const fine = [new Date(t), a.process, { process: 1 }, clock.setTimeout, random ?
       'src/a.test.ts': code,
       'test/b.ts': code,
     };
-    expect(broken({ ...loads('src/a.ts'), ...files })).toEqual([
+    expect(broken({ ...loads('src/a.ts', 'test/b.ts'), ...files })).toEqual([
       'src/a.ts:1 process',
       'src/a.ts:2 process',
       'src/a.ts:3 time',
@@ -142,10 +142,18 @@ describe('the rest', () => {
         'src/deader.ts': '',
         'src/x.test.ts': "fork(join(import.meta.dirname, 'fixtures', 'child.ts'));",
         'src/fixtures/child.ts': '',
+        'package.json': '{ "scripts": { "run": "node --test scripts/run.ts" } }',
         'scripts/run.ts': "import '../drivers/c.ts';",
         'drivers/c.ts': '',
+        'scripts/forgotten.ts': '',
+        'test/estate.ts': '',
       }),
-    ).toEqual(['src/dead.ts:1 dead-file', 'src/deader.ts:1 dead-file']);
+    ).toEqual([
+      'scripts/forgotten.ts:1 dead-file',
+      'src/dead.ts:1 dead-file',
+      'src/deader.ts:1 dead-file',
+      'test/estate.ts:1 dead-file',
+    ]);
   });
 
   it('follows mentions of files and headings', () => {
