@@ -100,7 +100,8 @@ export function parseText<Schema extends z.ZodType>(
 ): Parsed<z.output<Schema>> {
   const source = parseYaml(text, file);
   const written: unknown = source.document.toJS() ?? {};
-  const { data, error } = schema.safeParse(written);
+  // A file is read once: zod would write a program for each part of the schema, and run it once.
+  const { data, error } = schema.safeParse(written, { jitless: true });
   const value = data as z.output<Schema>;
   const problems: Problem[] = [];
   if (error) {
