@@ -24,7 +24,7 @@ export type NewToken = Omit<TokenRow, 'expired_at' | 'last_used_at' | 'revoked_a
 
 export type TokenTable = ReturnType<typeof tokenTable>;
 
-export function tokenTable(database: Pick<Database, 'prepare' | 'inTransaction'>) {
+export function tokenTable(database: Pick<Database, 'prepare' | 'isInTransaction'>) {
   const byId = database.prepare<[string], TokenRow>('SELECT * FROM token WHERE id = ?');
   // Every request asks for one. Whatever below writes forgets them.
   const kept = keepRows(database, (id) => byId.get(id));

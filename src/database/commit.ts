@@ -50,7 +50,7 @@ export interface GroupCommit {
    */
   commit<T>(job: () => T, urgency?: Urgency): Promise<T>;
   /** A batch is being run or committed. */
-  readonly running: boolean;
+  isRunning(): boolean;
   figures(): CommitFigures;
   /** Commits what waits, then refuses further work with SHUTTING_DOWN. */
   close(): void;
@@ -147,9 +147,7 @@ export function openGroupCommit(options: GroupCommitOptions): GroupCommit {
         arm();
       });
     },
-    get running() {
-      return running;
-    },
+    isRunning: () => running,
     figures: () => ({ ...figures, queued: queue.length }),
     close() {
       closed = true;

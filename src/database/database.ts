@@ -18,7 +18,7 @@ export interface Database extends Prepare, AsyncDisposable {
    */
   commit<T>(job: () => T, urgency?: Urgency): Promise<T>;
   /** Inside a job: what is read may yet be rolled back. */
-  readonly inTransaction: boolean;
+  isInTransaction(): boolean;
   figures(): CommitFigures;
   space: Pick<DiskSpace, 'state' | 'keep'>;
   /** Online copy of the committed content. What `progress` throws ends it. */
@@ -66,9 +66,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   });
   return {
     prepare: connection.prepare,
-    get inTransaction() {
-      return group.running;
-    },
+    isInTransaction: group.isRunning,
     commit: group.commit,
     figures: group.figures,
     space,

@@ -19,13 +19,13 @@ export interface KeptRows<Row> {
 }
 
 export function keepRows<Row extends object>(
-  database: Pick<Database, 'inTransaction'>,
+  database: Pick<Database, 'isInTransaction'>,
   read: (key: string) => Row | undefined,
 ): KeptRows<Row> {
   const rows = new Map<string, Row>();
   return {
     get(key) {
-      if (database.inTransaction) return read(key);
+      if (database.isInTransaction()) return read(key);
       const kept = rows.get(key);
       if (kept) return kept;
       const row = read(key);

@@ -123,7 +123,7 @@ async function forward(delivery: Delivery, bell: Bell, signal: AbortSignal): Pro
   const { events, clock, outbox, window } = delivery;
   const over = new AbortController();
   signal.addEventListener('abort', bell.ring, { signal: over.signal });
-  using _ = events.listen(bell.ring);
+  using _ = events.listen(bell.ringAtOnce);
   const watch = ringEvery(WATCH_INTERVAL_MS, bell, clock, over.signal);
   try {
     for (;;) {
@@ -271,25 +271,31 @@ function packetOf({ events, clock, clockSynchronised, upstream }: Delivery, row:
 }
 
 interface Bell {
+  /** Many rings of one turn of the event loop are one: a chunk of acknowledgements is one step. */
   ring(): void;
+  /** For what was just committed: the next commit would keep it waiting for the disk. */
+  ringAtOnce(): void;
   /** Resolves once somebody has rung since the call. */
   rung(): Promise<void>;
 }
 
-/** Many rings of one turn of the event loop are one: a chunk of acknowledgements is one step. */
 function openBell(): Bell {
   let next = Promise.withResolvers<void>();
   let ringing = false;
+  function ringAtOnce(): void {
+    next.resolve();
+    next = Promise.withResolvers();
+  }
   return {
     ring() {
       if (ringing) return;
       ringing = true;
       setImmediate(() => {
         ringing = false;
-        next.resolve();
-        next = Promise.withResolvers<void>();
+        ringAtOnce();
       });
     },
+    ringAtOnce,
     rung: () => next.promise,
   };
 }

@@ -66,6 +66,9 @@ it('a request for an idle encoder is taken in the commit that accepts it, so tha
   const row = bed.database.prepare<[], { sent_at: number | null }>('SELECT sent_at FROM write_request').get();
   expect(row?.sent_at).toBe(bed.clock.now());
   expect(bed.database.figures().batches - before).toBe(1);
+  expect(brief(bed)).toEqual(['write R1 1']);
+  await bed.settle();
+  expect(brief(bed)).toEqual([]);
 });
 
 describe('rule 1: a requestId used again months later is a new job', () => {
@@ -119,19 +122,18 @@ describe('rule 4: "sent" is committed before anything is sent', () => {
   });
 
   it('and nothing leaves when the commit fails, until one succeeds', async () => {
-    const bed = await openTestbed();
-    await bed.connect('desk-1');
-    const accepted = bed.accept('desk-1', 'R1', key(1));
-    // The commit of the acceptance is already queued; the next one, "sent", meets the full disk.
+    const { bed, jobId } = await sending([1], [2]);
+    const written = bed.progress('desk-1', { jobId, keyId: key(1), status: 'written' });
+    // The commit of the outcome is already queued; the next one, "sent", meets the full disk.
     bed.faults.commit = 'fail';
-    await accepted;
+    await written;
     await bed.clock.advance(500);
     expect(brief(bed)).toEqual([]);
     await bed.clock.advance(10_000);
     expect(brief(bed)).toEqual([]);
     bed.faults.commit = null;
     await bed.clock.advance(16_000);
-    expect(brief(bed)[0]).toBe('write R1 1');
+    expect(brief(bed)[0]).toBe('write R2 2');
   });
 });
 
@@ -227,8 +229,8 @@ describe('rule 6: time', () => {
       status: 'unknown',
       entries: [{ status: 'unknown', error: { code: 'ENCODER_TIMEOUT' } }],
     });
-    await bed.accept('desk-1', 'R3', key(3));
     bed.takeSent();
+    await bed.accept('desk-1', 'R3', key(3));
     await bed.settle();
     expect(brief(bed)).toEqual(['write R3 3']);
   });

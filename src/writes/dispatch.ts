@@ -1,7 +1,7 @@
 /**
  * When what is sent: one loop over the encoders that have unfinished requests. For each it ends what is overdue, takes
  * the next request when the one before is finished, and sends. "Sent" is committed before anything leaves (Rules 4), and
- * what leaves is read from what is committed; the loop alone sends, so one encoder is never served twice at a time.
+ * what leaves is read from what is committed; a lane knows what was sent last, so nothing is sent twice at a time.
  *
  * What is kept here is lost with the process and may be: deadlines begin anew from what the wall clock says remains
  * (never more than the whole), and a restarted gateway has no connection that anything was sent on.
@@ -79,13 +79,18 @@ export class Dispatch {
   constructor(options: DispatchOptions) {
     this.#options = options;
     this.#looked = { wall: options.clock.now(), monotonic: options.clock.monotonic() };
-    for (const { encoder_id } of options.table.encodersWithOpen.all()) this.accepted(encoder_id);
+    for (const { encoder_id } of options.table.encodersWithOpen.all()) {
+      this.#laneOf(encoder_id);
+      this.look(encoder_id);
+    }
   }
 
-  /** After the commit: there is a new request. */
+  /** After the commit: there is a new request. If that commit took it (advance), it waits for no other. */
   accepted(encoderId: string): void {
     const lane = this.#laneOf(encoderId);
-    for (const request of this.#options.table.open.all(encoderId)) this.#deadline(lane, request);
+    const open = this.#options.table.open.all(encoderId);
+    for (const request of open) this.#deadline(lane, request);
+    this.#publish(lane, open[0]);
     this.look(encoderId);
   }
 
