@@ -44,3 +44,23 @@ it('comes up again with its locks, and tells a snapshot that does so without its
     outcome: 'confirmed',
   });
 });
+
+it('closes the window that an earlier life left open, and none that was opened since', async () => {
+  const site = await simulated({});
+  const stateDirectory = folder();
+  const openMs = async () => (await site.stats()).stick.permitJoinMs;
+  const window = { seconds: 200, allowed: [], installCodes: [] };
+  const first = await opened(site, { stateDirectory });
+  await first.execute('permitJoin', window);
+  // As when its host is killed: in order it would close the window.
+  await site.drop();
+  await first.close();
+  expect(await openMs()).toBeGreaterThan(0);
+  const again = await opened(site, { stateDirectory });
+  await expect.poll(openMs).toBe(0);
+  await again.close();
+  const third = await opened(site, { stateDirectory });
+  await third.execute('permitJoin', window);
+  // What the library does last of it, it does behind everything that closes.
+  expect(await openMs()).toBeGreaterThan(0);
+});

@@ -9,6 +9,8 @@ const CODE_BYTES = [6, 8, 12, 16];
 
 export interface Joining {
   isOpen(): boolean;
+  /** Closes whatever was open when the last host ended; a window waits for it. Rejects when that fails. */
+  begin(): Promise<void>;
   /** Rejects with INVALID_COMMAND when an install code is wrong. */
   open(window: PermitJoin): Promise<void>;
   /** Lets in what is on the network or at a door already, and what the open window is for. */
@@ -32,6 +34,8 @@ export function openJoining({ context, radio, knownLocks, changed, signal }: Joi
   /** `allowed` undefined: whoever asks. */
   let window: { until: number; allowed: ReadonlySet<string> | undefined } | undefined;
 
+  let begun: Promise<unknown> = Promise.resolve();
+
   const isOpen = () => window !== undefined && clock.monotonic() < window.until;
   async function close(): Promise<void> {
     window = undefined;
@@ -47,7 +51,13 @@ export function openJoining({ context, radio, knownLocks, changed, signal }: Joi
 
   return {
     isOpen,
+    begin() {
+      const closed = radio()?.permitJoin(0) ?? Promise.resolve();
+      begun = closed.catch(() => undefined);
+      return closed;
+    },
     async open({ seconds, allowed, installCodes }) {
+      await begun;
       if (seconds === 0) return close();
       for (const { hwId, code } of installCodes) refuseWrongCode(hwId, code);
       for (const { hwId, code } of installCodes) await radio()?.addInstallCode(hwId, code);
