@@ -46,7 +46,7 @@ describe('a standard lock', () => {
   it('names what it cannot carry', () => {
     const all: LockConfiguration = {
       ...{ name: 'n', number: 1, type: 't', relaySetup: 'r', standOpenEnabled: true, onlineEnabled: true },
-      accessInternal: { doors: [], interval: null },
+      accessInternal: { doors: ['d'], interval: null },
       outputs: [{ doorId: 'd', doors: [] }],
       schedule: [{ weekdays: 1, start: 0, end: 1 }],
     };
@@ -58,6 +58,9 @@ describe('a standard lock', () => {
       ],
     });
     expect(planFor(plain, bare)).toMatchObject({ writes: [], unsupported: [] });
+    // Of nobody, at no time: nothing is asked for.
+    const nobody = { ...plain, accessInternal: { doors: [], interval: null } };
+    expect(planFor(nobody, bare)).toMatchObject({ unsupported: [] });
   });
 
   it('is written to in the frame of the standard', () => {

@@ -54,10 +54,13 @@ export function offersPassage(supportedModes: unknown): boolean {
 
 export function planFor(wanted: LockConfiguration, lock: StandardLock): Plan {
   const standOpen = standOpenBy(wanted.standOpenEnabled, lock);
+  const { accessInternal } = wanted;
+  const opensToOthers =
+    accessInternal !== null && (accessInternal.doors.length > 0 || accessInternal.interval !== null);
   const holds: [keyof LockConfiguration, boolean][] = [
     ['standOpenEnabled', wanted.standOpenEnabled && standOpen.writes.length === 0],
     ['onlineEnabled', wanted.onlineEnabled],
-    ['accessInternal', wanted.accessInternal !== null],
+    ['accessInternal', opensToOthers],
     ['outputs', wanted.outputs.length > 0],
     // Its week-day schedules are of single users, not of the door.
     ['schedule', wanted.schedule.length > 0],

@@ -78,6 +78,49 @@ describe('the join window', () => {
     expect(audited(bed)).toEqual(['accepted', 'done', 'closed']);
   });
 
+  it('ends when the gateway has closed it before its time', async () => {
+    const bed = await openTestbed();
+    bed.run();
+    await bed.post(`/${A}/permit-join`, { seconds: 254 });
+    await bed.clock.advance(2_000);
+    // It has yet to say that it is open.
+    expect((await state(bed)).joinWindow).not.toBe(null);
+    bed.report({ permitJoin: true });
+    await bed.clock.advance(2_000);
+    bed.report({ permitJoin: false });
+    await bed.clock.advance(2_000);
+    expect((await state(bed)).joinWindow).toBe(null);
+    expect(bed.audits.at(-1)).toMatchObject({
+      outcome: 'closed',
+      detail: { reason: 'the gateway has closed it' },
+    });
+  });
+
+  it('is for those with an install code alone, where no others are named', async () => {
+    const bed = await openTestbed();
+    const installCodes = [{ mac: MAC, code: '83fed3407a939723a5c639b26916d505c3b5' }];
+    const { body } = await bed.post(`/${A}/permit-join`, { seconds: 60, installCodes });
+    expect(body).toMatchObject({ joinWindow: { allowed: [MAC] } });
+  });
+
+  it('stays as it was when an install code is mistyped, which is told', async () => {
+    const bed = await openTestbed();
+    bed.run();
+    await bed.post(`/${A}/permit-join`, { seconds: 254 });
+    bed.report({ permitJoin: true });
+    const { joinWindow } = await state(bed);
+    bed.played.answer = () => {
+      throw new DriverError('INVALID_COMMAND', 'the install code is mistyped');
+    };
+    const installCodes = [{ mac: MAC, code: '83fed3407a939723a5c639b26916d505c3b6' }];
+    expect(await bed.post(`/${A}/permit-join`, { seconds: 60, installCodes })).toMatchObject({
+      ...{ status: 400, body: { error: 'VALIDATION_FAILED', details: [{ path: '/installCodes' }] } },
+    });
+    await bed.clock.advance(5_000);
+    expect((await state(bed)).joinWindow).toEqual(joinWindow);
+    expect(audited(bed)).toEqual(['accepted', 'done', 'accepted', 'failed']);
+  });
+
   it('that nobody knows to be open is none, and is closed', async () => {
     const bed = await openTestbed();
     bed.run();

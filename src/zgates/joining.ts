@@ -3,10 +3,12 @@
  * it by itself, also when it starts anew; one that is open without a window of ours is told to close it.
  */
 import { randomUUID } from 'node:crypto';
+import { DriverError } from '../../drivers/driver.ts';
 import type { PermitJoin } from '../../drivers/zgate.ts';
 import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
+import { GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { type Caller, SYSTEM_PRINCIPAL } from '../principal.ts';
 import type { PermitJoinBody, ShownJoinWindow } from './action-schema.ts';
@@ -45,8 +47,7 @@ export type Joining = Awaited<ReturnType<typeof openJoining>>;
 
 export async function openJoining(options: JoiningOptions) {
   const { database, table, clock, log } = options;
-  /** Ends of windows, monotonic milliseconds. */
-  const ends = new Map<string, number>();
+  const ends = openEnds(options);
   const stray = openStray(options);
   const note = noteIn(options);
 
@@ -57,7 +58,7 @@ export async function openJoining(options: JoiningOptions) {
       table.setJoinWindow.run(null, deviceId);
       note(deviceId, bySystem(), 'closed', { reason });
     });
-    ends.delete(deviceId);
+    ends.set(deviceId, undefined);
   }
 
   // A gateway closes its window when it starts, as its host did with the daemon.
@@ -75,31 +76,38 @@ export async function openJoining(options: JoiningOptions) {
     const { seconds, allowed, installCodes } = body;
     const row = existing(table, deviceId);
     assertReachable(row, options);
-    const detail = { seconds, allowed, withInstallCode: installCodes.map(({ mac }) => mac) };
+    const withInstallCode = installCodes.map(({ mac }) => mac);
+    const detail = { seconds, allowed, withInstallCode };
+    const before = ends.get(deviceId);
     await database.commit(() => {
       const now = clock.now();
-      const openedBy = caller.principal.id;
-      const window: JoinWindow = { openedAt: now, until: now + 1_000 * seconds, openedBy, allowed };
+      const window: JoinWindow = {
+        ...{ openedAt: now, until: now + 1_000 * seconds, openedBy: caller.principal.id },
+        allowed: [...new Set([...allowed, ...withInstallCode])],
+      };
       if (seconds > 0) table.setJoinWindow.run(JSON.stringify(window), deviceId);
       note(deviceId, caller, 'accepted', detail);
     });
-    if (seconds > 0) ends.set(deviceId, clock.monotonic() + 1_000 * seconds);
+    if (seconds > 0) ends.set(deviceId, ends.after(seconds, 'its time is over'));
     try {
       await tell(row, body);
     } catch (error) {
-      // If it is open nevertheless it is closed within seconds, for there is no window any more.
-      ends.set(deviceId, clock.monotonic());
       const message = error instanceof Error ? error.message : String(error);
-      await database.commit(() =>
-        note(deviceId, caller, isUnknown(error) ? 'unknown' : 'failed', { reason: message }),
-      );
-      throw offline(row, message);
+      const isRefused = error instanceof DriverError && error.code === 'INVALID_COMMAND';
+      // A window that was open before such a wish still is. After another failure one that is open nevertheless is
+      // closed within seconds, for there is no window any more.
+      ends.set(deviceId, isRefused ? before : ends.after(0, 'it could not be opened'));
+      await database.commit(() => {
+        if (isRefused) table.setJoinWindow.run(before ? row.join_window : null, deviceId);
+        note(deviceId, caller, isUnknown(error) ? 'unknown' : 'failed', { reason: message });
+      });
+      throw isRefused ? notPossible(message) : offline(row, message);
     }
     await database.commit(() => {
       if (seconds === 0) table.setJoinWindow.run(null, deviceId);
       note(deviceId, caller, 'done', detail);
     });
-    if (seconds === 0) ends.delete(deviceId);
+    if (seconds === 0) ends.set(deviceId, undefined);
   }
 
   return {
@@ -111,16 +119,15 @@ export async function openJoining(options: JoiningOptions) {
     },
     /** Its host is gone, and the window with it. */
     linkLost(deviceId: string): void {
-      if (ends.has(deviceId)) ends.set(deviceId, clock.monotonic());
+      if (ends.get(deviceId)) ends.set(deviceId, ends.after(0, 'its link was lost'));
     },
     /** Closes what has come to its end; for supervise. */
     async run(signal: AbortSignal): Promise<never> {
       for (;;) {
         await clock.sleep(CHECK_MS, signal);
-        for (const [deviceId, end] of ends)
-          if (end <= clock.monotonic()) await close(deviceId, 'its time is over');
+        for (const { deviceId, reason } of ends.due()) await close(deviceId, reason);
         for (const row of table.all.all()) {
-          if (!stray.isDue(row.device_id, ends.has(row.device_id))) continue;
+          if (!stray.isDue(row.device_id, ends.get(row.device_id) !== undefined)) continue;
           log.warn(
             { gateway: row.device_id },
             'a gateway lets locks join that nobody asked for: it is told not to',
@@ -131,6 +138,45 @@ export async function openJoining(options: JoiningOptions) {
         }
       }
     },
+  };
+}
+
+interface End {
+  /** Monotonic milliseconds. */
+  at: number;
+  reason: string;
+}
+
+/** When windows end, and why. */
+function openEnds({ isOpen, clock }: JoiningOptions) {
+  const ends = new Map<string, End>();
+  /** Windows that their gateways have said to be open. */
+  const opened = new Set<string>();
+
+  function reasonOf(deviceId: string, { at, reason }: End): string | undefined {
+    if (at <= clock.monotonic()) return reason;
+    if (isOpen(deviceId)) opened.add(deviceId);
+    // Its network moved to another channel, for one.
+    else if (opened.has(deviceId)) return 'the gateway has closed it';
+    return undefined;
+  }
+
+  return {
+    after: (seconds: number, reason: string): End => ({ at: clock.monotonic() + 1_000 * seconds, reason }),
+    get: (deviceId: string) => ends.get(deviceId),
+    /** undefined: there is no window any more. */
+    set(deviceId: string, end: End | undefined): void {
+      if (end) ends.set(deviceId, end);
+      else {
+        ends.delete(deviceId);
+        opened.delete(deviceId);
+      }
+    },
+    due: () =>
+      [...ends].flatMap(([deviceId, end]) => {
+        const reason = reasonOf(deviceId, end);
+        return reason === undefined ? [] : [{ deviceId, reason }];
+      }),
   };
 }
 
@@ -158,6 +204,13 @@ function noteIn({ audit }: JoiningOptions) {
     const entry = { action: 'zgate.permit-join', object: `zgate/${deviceId}`, outcome, detail };
     audit.record({ ...entry, principal, correlationId });
   };
+}
+
+/** What the gateway itself takes for wrong is an install code. */
+function notPossible(message: string): GatehouseError {
+  return new GatehouseError('VALIDATION_FAILED', `Not valid: /installCodes: ${message}.`, {
+    details: [{ path: '/installCodes', code: 'NOT_POSSIBLE', message }],
+  });
 }
 
 function bySystem(): Caller {
