@@ -8,8 +8,8 @@ import { redact } from './redact.ts';
 const EVERY_MS = 3_600_000;
 /** Locks join in groups. */
 const SETTLE_MS = 5_000;
-/** A start after which nobody has one. */
-const FIRST_MS = 30_000;
+/** After a start, when all that it has to write is over: the daemon may have none. */
+const FIRST_MS = 180_000;
 
 export interface Snapshots {
   /** Something is new. */

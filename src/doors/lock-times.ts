@@ -6,8 +6,8 @@ import type { DoorTable, LockTimesRow } from './table.ts';
 
 /** What a power cut may cost of them. A thousand locks write a sixth of a megabyte each time. */
 const WRITE_EVERY_MS = 3_600_000;
-/** After a start every lock is told of anew, within the time that hosts and links take. */
-const FIRST_MS = 60_000;
+/** When a start, with all that it has to write, is over. */
+const FIRST_MS = 180_000;
 /** Rows of one commit, and the time between two: nobody waits long for one. */
 const BATCH_MAX = 1_000;
 const PAUSE_MS = 2_000;
