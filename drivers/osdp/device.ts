@@ -144,7 +144,10 @@ export function openDevice(options: DeviceOptions): Device {
       if (isLooking())
         return hwId && `the device at address ${address} (${hwId}) has no key: pair it (gatehouse osdp pair)`;
       const raised = alarms.raised();
-      return raised.length > 0 ? `the device at address ${address}: ${raised.join(', ')}` : undefined;
+      if (raised.length === 0) return undefined;
+      const isUnproven = raised.some((alarm) => alarm === 'wrongKey' || alarm === 'downgrade');
+      const advice = isUnproven ? '; if it was swapped or reset, pair it (gatehouse osdp pair)' : '';
+      return `the device at address ${address}: ${raised.join(', ')}${advice}`;
     },
     [Symbol.dispose]: presence.disconnect,
   };
