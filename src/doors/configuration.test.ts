@@ -106,6 +106,52 @@ describe('what travels to a lock', () => {
   });
 });
 
+describe('a change', () => {
+  it('is answered with what it made of the door, though another one shares its commit', async () => {
+    const id = await create();
+    const answers = await Promise.all(['a', 'b'].map((name) => put(id, { name })));
+    expect(answers.map(({ body, headers }) => [body.name, body.configVersion, headers.get('etag')])).toEqual([
+      ['a', 2, '"2"'],
+      ['b', 3, '"3"'],
+    ]);
+    expect(await get(id)).toMatchObject({ name: 'b', configVersion: 3, version: 3 });
+  });
+
+  it('leaves alone what it does not name', async () => {
+    const id = await create();
+    const all = {
+      ...{
+        name: 'Room 1',
+        groupId: 'floor-1',
+        number: 1,
+        pmsId: '101',
+        scheduleId: 'office',
+        templateId: 'room',
+      },
+      ...{ standOpenEnabled: true, options: { accessInternal: { interval: { start: 60, end: 120 } } } },
+    };
+    await put(id, all);
+    const whole = await get(id);
+    await put(id, { pmsId: '102' });
+    const after = await get(id);
+    const changes = { pmsId: '102', version: 3, updatedAt: after.updatedAt };
+    expect(after).toEqual({ ...whole, ...changes });
+    expect((await estate.desk('GET', `/doors/${id}/options`)).body).toMatchObject({ number: 1 });
+  });
+
+  it('of the catalogue shows in a door that was read before', async () => {
+    const id = await create();
+    await estate.siteImport(CATALOGUE);
+    await put(id, { templateId: 'room', groupId: 'floor-1' });
+    expect(await get(id)).toMatchObject({ type: 'room', relaySetup: 'pulse' });
+    const templates = [{ id: 'room', version: 3, type: 'suite' }];
+    const groups = [{ id: 'floor-1', name: 'Ground floor' }];
+    expect((await estate.siteImport({ templates, groups })).status).toBe(200);
+    expect(await get(id)).toMatchObject({ type: 'suite', relaySetup: null });
+    expect((await estate.desk('GET', `/doors/${id}/state`)).body.group).toBe('Ground floor');
+  });
+});
+
 describe('a door', () => {
   it('is due while its lock has another configuration, and not at all without a lock', async () => {
     const id = await create();
