@@ -7,7 +7,7 @@
  *  - `emit(event)`: something that must not be lost. Resolves when the event is durable, so that a driver acknowledges
  *    to the device after the commit and never before. Bounded by credits: the driver waits when the reader is slow.
  *
- * Drivers run in a host process (src/field/host.ts) and import nothing from src/.
+ * Drivers run in a host process (src/field/host/host.ts) and import nothing from src/.
  */
 
 /** Time as everything in Gatehouse takes it, so that a test can drive it. */

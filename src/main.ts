@@ -1,6 +1,6 @@
 /**
- * The process: argv, signals, crashes, exit code; started by start.js. With that and src/field/host.ts the only file that
- * touches `process`.
+ * The process: argv, signals, crashes, exit code; started by start.js. With that and src/field/host/host.ts the only
+ * file that touches `process`.
  */
 import { fstatSync } from 'node:fs';
 import { getCompileCacheDir } from 'node:module';

@@ -7,7 +7,7 @@ import { commandsOf, type Gateway } from './commands.ts';
 import type { ZclReply, ZclRequest } from './radio.ts';
 import { LOCK } from './test-gateway.ts';
 
-/** As src/doors/unlock.ts has it, and src/field/executions.ts keeps it. */
+/** As src/doors/unlock.ts has it, and src/field/host/executions.ts keeps it. */
 const DEADLINE_MS = 10_000;
 
 function open() {

@@ -98,7 +98,7 @@ const fine = [new Date(t), a.process, { process: 1 }, clock.setTimeout, random ?
 `;
     const files = {
       'src/a.ts': code,
-      'src/field/host.ts': 'process.exit();',
+      'src/field/host/host.ts': 'process.exit();',
       'src/a.test.ts': code,
       'test/b.ts': code,
     };

@@ -94,7 +94,7 @@ export async function openField(options: FieldOptions): Promise<Field> {
       links: specs,
       pidFile: join(directory, `${name}.pid`),
       execPath: options.execPath,
-      entry: options.hostEntry ?? join(import.meta.dirname, 'start-host.js'),
+      entry: options.hostEntry ?? join(import.meta.dirname, 'host', 'start-host.js'),
       environment: options.environment ?? {},
       kill: options.kill,
       listener,

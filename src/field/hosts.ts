@@ -15,9 +15,8 @@ import { type Backoff, supervise } from '../supervise.ts';
 import { DAEMON_DESCRIPTOR } from './channel.ts';
 import type { FieldCommand } from './commands.ts';
 import { type Conversation, type HostListener, openConversation } from './conversation.ts';
-import { isPlain } from './ipc.ts';
+import { CLOSING_DEADLINE_MS, isPlain } from './ipc.ts';
 import { forgetProcess, predecessorGone, recordProcess } from './pid-file.ts';
-import { CLOSING_DEADLINE_MS } from './serve.ts';
 
 /**
  * Buses and doors wait for it, so the first times it is started anew at once; one that dies each time at its start takes

@@ -8,8 +8,7 @@ import { z } from 'zod';
 import type { DriverLog } from '../../drivers/driver.ts';
 import type { Clock } from '../clock.ts';
 import { writeDurably } from '../host/durable-file.ts';
-import { HEARTBEAT_MS, HOST_BEATS_MISSED_MAX } from './ipc.ts';
-import { ORPHAN_CLOSING_DEADLINE_MS } from './serve.ts';
+import { HEARTBEAT_MS, HOST_BEATS_MISSED_MAX, ORPHAN_CLOSING_DEADLINE_MS } from './ipc.ts';
 
 /**
  * An orphan that is held up no longer than a host may be notices that its channel is closed, closes its links and exits;

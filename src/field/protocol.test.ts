@@ -7,9 +7,9 @@ import { silentLog } from '../log.ts';
 import { openChannel } from './channel.ts';
 import { openConversation } from './conversation.ts';
 import { FAULTY_DRIVERS } from './fixtures/faulty-drivers.ts';
+import { DRIVER_ENDING_DEADLINE_MS } from './host/link.ts';
+import { EXIT, serve } from './host/serve.ts';
 import { COMMANDS_MAX, EVENT_CREDITS, parseDaemonMessage, parseHostMessage, SUBJECTS_MAX } from './ipc.ts';
-import { DRIVER_ENDING_DEADLINE_MS } from './link.ts';
-import { EXIT, serve } from './serve.ts';
 
 type Message = { type: string; [key: string]: unknown };
 const never = new AbortController().signal;

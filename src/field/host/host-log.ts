@@ -1,7 +1,7 @@
 /** The log of a host: lines go to the daemon, which writes them. Bounded: what the daemon does not take is counted. */
-import type { Plain } from '../../drivers/driver.ts';
-import type { Level, Log } from '../log.ts';
-import { type HostMessage, isPlain, TEXT_MAX } from './ipc.ts';
+import type { Plain } from '../../../drivers/driver.ts';
+import type { Level, Log } from '../../log.ts';
+import { type HostMessage, isPlain, TEXT_MAX } from '../ipc.ts';
 
 /** Lines handed over and not yet taken; a driver that logs in a loop meets it. */
 const LINES_UNSENT_MAX = 256;

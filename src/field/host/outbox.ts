@@ -8,8 +8,8 @@ import {
   type DriverEvent,
   type DriverLog,
   type StateReport,
-} from '../../drivers/driver.ts';
-import { EVENT_CREDITS, type HostMessage, isPlain, KIND_MAX, NAME_MAX, SUBJECTS_MAX } from './ipc.ts';
+} from '../../../drivers/driver.ts';
+import { EVENT_CREDITS, type HostMessage, isPlain, KIND_MAX, NAME_MAX, SUBJECTS_MAX } from '../ipc.ts';
 
 /** Between two rounds of reports: an operator's eye needs no more, and a flood costs the daemon next to nothing. */
 const REPORT_PAUSE_MS = 20;

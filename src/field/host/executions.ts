@@ -1,7 +1,7 @@
 /** The host's side of commands: each is executed at most once in the life of the host, and not past its deadline. */
-import { type Clock, DriverError, type Plain } from '../../drivers/driver.ts';
-import type { Log } from '../log.ts';
-import type { DaemonMessage, HostMessage } from './ipc.ts';
+import { type Clock, DriverError, type Plain } from '../../../drivers/driver.ts';
+import type { Log } from '../../log.ts';
+import type { DaemonMessage, HostMessage } from '../ipc.ts';
 import { failureOf } from './link.ts';
 
 export interface ExecutionsOptions {

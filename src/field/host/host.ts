@@ -3,9 +3,9 @@
  * `process`, as only main.ts and start.js do beside it; everything else is serve.ts. Arguments: the name of the group, for `ps`.
  */
 import { Socket } from 'node:net';
-import { DRIVERS } from '../../drivers/index.ts';
-import { systemClock } from '../clock.ts';
-import { DAEMON_DESCRIPTOR } from './channel.ts';
+import { DRIVERS } from '../../../drivers/index.ts';
+import { systemClock } from '../../clock.ts';
+import { DAEMON_DESCRIPTOR } from '../channel.ts';
 import { serve } from './serve.ts';
 
 // What drivers write (network backups, keys) is for this user alone.

@@ -3,25 +3,22 @@
  * when the daemon has gone, or when a driver is stuck.
  */
 import type { Duplex } from 'node:stream';
-import type { DriverTable } from '../../drivers/index.ts';
-import { type Clock, settlesWithin } from '../clock.ts';
-import { openChannel } from './channel.ts';
-import { openExecutions } from './executions.ts';
-import { openHostLog } from './host-log.ts';
+import type { DriverTable } from '../../../drivers/index.ts';
+import { type Clock, settlesWithin } from '../../clock.ts';
+import { openChannel } from '../channel.ts';
 import {
+  CLOSING_DEADLINE_MS,
   DAEMON_BEATS_MISSED_MAX,
   type DaemonMessage,
   HEARTBEAT_MS,
   type HostMessage,
+  ORPHAN_CLOSING_DEADLINE_MS,
   parseDaemonMessage,
-} from './ipc.ts';
+} from '../ipc.ts';
+import { openExecutions } from './executions.ts';
+import { openHostLog } from './host-log.ts';
 import { openLinks } from './links.ts';
 import { openEvents, openReports } from './outbox.ts';
-
-/** For all links of a host to close when the daemon asks. */
-export const CLOSING_DEADLINE_MS = 8_000;
-/** The same when nobody is there to wait: the next daemon wants the links soon. */
-export const ORPHAN_CLOSING_DEADLINE_MS = 1_500;
 
 /** Exit codes, for whoever reads the journal. */
 export const EXIT = { asked: 0, orphan: 3, nonsense: 4, stuck: 5 } as const;

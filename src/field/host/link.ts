@@ -8,10 +8,10 @@ import {
   type OpenDriver,
   type Plain,
   type StateReport,
-} from '../../drivers/driver.ts';
-import type { Log } from '../log.ts';
-import { type Backoff, DEFAULT_BACKOFF, supervise } from '../supervise.ts';
-import { type Failure, isPlain, TEXT_MAX } from './ipc.ts';
+} from '../../../drivers/driver.ts';
+import type { Log } from '../../log.ts';
+import { type Backoff, DEFAULT_BACKOFF, supervise } from '../../supervise.ts';
+import { type Failure, isPlain, TEXT_MAX } from '../ipc.ts';
 
 /** To try costs little, and whoever plugs an adapter in again stands there and waits. */
 const LINK_BACKOFF: Backoff = { ...DEFAULT_BACKOFF, longestMs: 1_000 };

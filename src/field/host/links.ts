@@ -1,8 +1,8 @@
 /** All links of a host: loaded, started one after the other, given their commands, closed in reverse. */
-import { type Clock, DriverError, type OpenDriver, type Plain } from '../../drivers/driver.ts';
-import type { DriverTable } from '../../drivers/index.ts';
-import type { Log } from '../log.ts';
-import type { HostMessage } from './ipc.ts';
+import { type Clock, DriverError, type OpenDriver, type Plain } from '../../../drivers/driver.ts';
+import type { DriverTable } from '../../../drivers/index.ts';
+import type { Log } from '../../log.ts';
+import type { HostMessage } from '../ipc.ts';
 import { type Link, openLink } from './link.ts';
 import type { Events, Reports } from './outbox.ts';
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { Plain } from '../../drivers/driver.ts';
-import { manualClock } from '../../test/manual-clock.ts';
-import { silentLog } from '../log.ts';
-import { EVENT_CREDITS, type HostMessage, SUBJECTS_MAX } from './ipc.ts';
+import type { Plain } from '../../../drivers/driver.ts';
+import { manualClock } from '../../../test/manual-clock.ts';
+import { silentLog } from '../../log.ts';
+import { EVENT_CREDITS, type HostMessage, SUBJECTS_MAX } from '../ipc.ts';
 import { openEvents, openReports } from './outbox.ts';
 
 const never = new AbortController().signal;
