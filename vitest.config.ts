@@ -14,6 +14,9 @@ export default defineConfig({
     // Real sockets, brokers and child processes on two cores: one file may hold a worker for minutes.
     testTimeout: 30_000,
     hookTimeout: 30_000,
+    // As test/patience.ts has it for vi.waitFor.
+    expect: { poll: { timeout: 20_000 } },
+    setupFiles: ['test/patience.ts'],
     maxWorkers: 2,
     sequence: { sequencer: LongestFirst },
     execArgv: ['--disable-warning=ExperimentalWarning'],

@@ -49,5 +49,6 @@ it('live readers hear what the notification service hears, and go on across a ki
   await site.daemon[Symbol.asyncDispose]();
   await after.ended;
   expect(after.told.at(-1)).toMatchObject({ name: 'end', data: { reason: 'SHUTTING_DOWN' } });
-  expect(performance.now() - started).toBeLessThan(5_000);
+  // After so long what is under way is cut off.
+  expect(performance.now() - started).toBeLessThan(8_000);
 });

@@ -39,29 +39,25 @@ describe.skipIf(opensslIsMissing)('embedded broker: silence', () => {
     ['says nothing', async () => Buffer.alloc(0)],
     ['sends half a ClientHello', async () => (await clientHello()).subarray(0, 100)],
     ['does not go on with the handshake', clientHello],
-  ])(
-    'ends a connection that %s after 5 s',
-    async (_how, open) => {
-      const { host, port } = site.link.address;
-      const socket = connectTcp({ host, port }).resume();
-      socket.write(await open());
-      expect(await secondsUntilClosed(socket)).toBeLessThan(8);
-    },
-    15_000,
-  );
+  ])('ends a connection that %s after 5 s', async (_how, open) => {
+    const { host, port } = site.link.address;
+    const socket = connectTcp({ host, port }).resume();
+    socket.write(await open());
+    expect(await secondsUntilClosed(socket)).toBeGreaterThan(4.9);
+  });
 
   it.concurrent('ends a connection that sends no CONNECT, and keeps serving', async () => {
     const idle = await site.dial(site.register('idle'));
-    expect(await secondsUntilClosed(idle.socket)).toBeLessThan(8);
+    expect(await secondsUntilClosed(idle.socket)).toBeGreaterThan(4.9);
     await site.enter('next');
-  }, 15_000);
+  });
 
   it.concurrent('ends a connection that pauses midway in a packet for 10 s', async () => {
     const peer = await site.enter('midway');
     peer.send(up('midway', 'x'.repeat(100)).subarray(0, 30));
-    expect(await secondsUntilClosed(peer.socket)).toBeLessThan(15);
+    expect(await secondsUntilClosed(peer.socket)).toBeGreaterThan(9.9);
     expect((await site.host.wait('lost', 'midway'))[0]?.reason).toBe('a packet paused for 10000 ms');
-  }, 20_000);
+  });
 
   it.concurrent('keeps one whose packet waits with us for those before it', async () => {
     const { promise: stored, resolve: store } = Promise.withResolvers<void>();
@@ -75,5 +71,5 @@ describe.skipIf(opensslIsMissing)('embedded broker: silence', () => {
     await new Promise((resolve) => peer.socket.setTimeout(12_000, () => resolve(undefined)));
     store();
     for (let id = 1; id <= 20; id += 1) expect(identifierOf(await peer.next(TYPE.puback))).toBe(id);
-  }, 20_000);
+  });
 });

@@ -141,13 +141,14 @@ describe('a stream', () => {
   });
 
   it('ends when the server closes, and does not hold it up', async () => {
+    await closeServer();
+    // Longer than the test may take.
+    await serve({ drain: 120_000 });
     const stream = await follow();
     await stream.take(1);
-    const started = performance.now();
     await closeServer();
     await stream.ended;
     expect(stream.told.at(-1)).toEqual({ name: 'end', id: undefined, data: { reason: 'SHUTTING_DOWN' } });
-    expect(performance.now() - started).toBeLessThan(1_000);
   });
 });
 
