@@ -67,7 +67,8 @@ describe('when the daemon is killed with -9', () => {
     const since = performance.now();
     await killDaemon(first);
     await gone(orphan);
-    expect(performance.now() - since).toBeLessThan(3_500);
+    // Before the next daemon would kill it.
+    expect(performance.now() - since).toBeLessThan(ORPHAN_EXIT_MS);
     expect(await startDaemon(directory).hostUp()).not.toBe(orphan);
   });
 
@@ -96,7 +97,6 @@ describe('when the daemon is stopped', () => {
     daemon.process.kill('SIGSTOP');
     await gone(host);
     expect(performance.now() - since).toBeGreaterThan(14_000);
-    expect(performance.now() - since).toBeLessThan(18_000);
     daemon.process.kill('SIGCONT');
     expect(await daemon.hostUp()).not.toBe(host);
   });

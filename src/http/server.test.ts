@@ -94,6 +94,9 @@ afterEach(async () => {
 });
 afterAll(() => rmSync(directory, { recursive: true }));
 
+/** Longer than a test may take: what waits for one of them fails. */
+const FOR_EVER: Partial<ServerTimes> = { drain: 120_000, tlsHandshake: 120_000, keepAlive: 120_000 };
+
 async function plainServer(times: Partial<ServerTimes> = {}) {
   return open.use(await listenPlain({ app: testApp(), ...options, ...loopback, times }));
 }
@@ -239,7 +242,7 @@ describe('hostile and broken clients', () => {
 
 describe('closing', () => {
   it('lets the request under way finish, cuts idle connections at once, and takes no new ones', async () => {
-    const server = await listenPlain({ app: testApp(), ...options, ...loopback });
+    const server = await listenPlain({ app: testApp(), ...options, ...loopback, times: FOR_EVER });
     const { port } = server.address;
     const [silent, idle] = [raw(port), raw(port, 'POST /kick HTTP/1.1\r\nHost: gate\r\n\r\n')];
     await new Promise((resolve) => idle.socket.once('data', resolve));
@@ -252,11 +255,9 @@ describe('closing', () => {
       new Promise((_, reject) => connect(port, '127.0.0.1').once('error', reject)),
     ).rejects.toThrow('ECONNREFUSED');
     release();
-    const started = performance.now();
     const text = await busy.answer;
     await closed;
     expect(text).toMatch(/^HTTP\/1.1 200.*connection: close/is);
-    expect(performance.now() - started).toBeLessThan(1_000);
   });
 
   it('cuts what does not finish in time', async () => {
@@ -358,13 +359,12 @@ describe.skipIf(!hasOpenssl)('HTTPS', () => {
   });
 
   it('closes at once over a handshake that never ends', async () => {
-    const server = await listenHttps({ app: testApp(), ...options, ...loopback, ...identity('one') });
+    const own = { ...identity('one'), times: FOR_EVER };
+    const server = await listenHttps({ app: testApp(), ...options, ...loopback, ...own });
     const stalled = raw(server.address.port, '\x16\x03\x01');
     await new Promise<void>((resolve) => stalled.socket.once('connect', resolve));
     expect(await handshake(server.address.port, {})).toMatch(/one$/);
-    const started = performance.now();
     await server[Symbol.asyncDispose]();
     await stalled.answer;
-    expect(performance.now() - started).toBeLessThan(2_000);
   });
 });
