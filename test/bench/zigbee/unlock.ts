@@ -72,8 +72,9 @@ export async function benchUnlock({ cache }: { cache: string }): Promise<BenchTa
       }),
     ],
     notes: [
-      'Ours waits twice for the disk (intent and outcome in the audit), and answers when the lock has reported its bolt;',
-      'zigbee2mqtt publishes the same report, and stores nothing. HTTPS over a kept connection; MQTT over mosquitto.',
+      'Both end with the report of the bolt. Ours also waits twice for the disk (intent and outcome in the audit), for the',
+      'coordinator to show that it reads its port, and for the response of the lock, which follows its report here;',
+      'zigbee2mqtt waits for neither, and stores nothing. HTTPS over a kept connection; MQTT over mosquitto.',
     ],
   };
 }
