@@ -1,5 +1,5 @@
 /**
- * The process: argv, signals, crashes, exit code; started by start.js. With that and src/field/host/host.ts the only
+ * The process: argv, signals, crashes, exit code; started by start.js. With that, built.js and src/field/host/host.ts the only
  * file that touches `process`.
  */
 import { fstatSync } from 'node:fs';
