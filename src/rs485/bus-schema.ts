@@ -150,7 +150,8 @@ export const traceEvent = z
             description: 'A key in it is blanked, with all that follows; or a card, or what was typed',
           }),
           decrypted: z.boolean().openapi({
-            description: 'Not as on the wire: what was encrypted is in clear, under the security block for that',
+            description:
+              'Not as on the wire: what was encrypted is in clear, under the security block for that',
           }),
         }),
       ),
