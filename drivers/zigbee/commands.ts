@@ -12,6 +12,7 @@ import { mapNetwork } from './map.ts';
 import { lost as lostOf, type Network } from './network.ts';
 import type { ZigbeeOptions } from './options.ts';
 import type { Radio, ZclReply, ZclRequest } from './radio.ts';
+import { DOOR_LOCK_ATTRIBUTE } from './standard-lock.ts';
 import { UNSETTLED_MS, unlock } from './unlocking.ts';
 import { settles } from './waiting.ts';
 
@@ -58,6 +59,9 @@ export function commandsOf(gateway: Gateway, reportGateway: () => void): Command
     joining.restarted();
     locks.begin();
     reportGateway();
+    askAll(gateway, () => moving).catch((error) =>
+      context.log.warn({ err: error }, 'not every lock was asked whether it has followed'),
+    );
     return { zigbeeChannel: network.radio().channel };
   }
 
@@ -86,6 +90,18 @@ export function commandsOf(gateway: Gateway, reportGateway: () => void): Command
       return (await handler(data, deadline, signal)) as Plain;
     },
   };
+}
+
+/** Who follows a move says so at its next check-in, which may be in an hour: each is asked, one after the other. */
+async function askAll({ locks, configurer }: Gateway, isMoving: () => boolean): Promise<void> {
+  for (const { ieee, endpoint } of locks.all()) {
+    if (isMoving()) return;
+    const answered = await configurer.read({ ieee, endpoint }, 'closuresDoorLock', [
+      DOOR_LOCK_ATTRIBUTE.lockState,
+    ]);
+    // Who sleeps may answer nothing now and be there all the same.
+    if (answered) locks.exchanged(ieee, true);
+  }
 }
 
 type Sender = Pick<Radio, 'send' | 'attribute' | 'memory' | 'remember'>;

@@ -125,7 +125,9 @@ async function connected(
       // Stays for the errors after the first one.
       socket.on('error', (error: NodeJS.ErrnoException) => {
         if (!CERTIFICATE_FAULT.test(error.code ?? '')) return fail(error.message, error);
-        const text = `${name} is not who the cert of its network says (${error.message}): correct the cert or the port`;
+        // What Node.js adds to it is advice for programmers.
+        const [reason] = error.message.split(';');
+        const text = `${name} is not who the cert of its network says (${reason}): correct the cert or the port`;
         reject(new DriverError('REFUSED', text, { cause: error }));
       });
       clock.sleep(CONNECTING_MS, waiting).then(

@@ -291,12 +291,15 @@ describe('a gateway', () => {
     expect(await gateway.execute('applyChannels', { allowedChannels: [15, 20] })).toEqual({
       zigbeeChannel: 15,
     });
+    const seen = report(STANDARD).lastSeen as number;
     const moving = gateway.execute('moveChannel', { channel: 20 }, 40_000);
     await expect(gateway.execute('unlock', { hwId: LOCK, relockSeconds: null })).rejects.toMatchObject({
       code: 'BUSY',
     });
     expect(await moving).toEqual({ zigbeeChannel: 20 });
     expect(gateway.reports.get('gateway')).toMatchObject({ zigbeeChannel: 20 });
+    // It is asked whether it has followed: by itself it would say so at its next check-in.
+    await expect.poll(() => report(STANDARD).lastSeen, { timeout: 20_000 }).toBeGreaterThan(seen);
     expect(await gateway.execute('unlock', { hwId: LOCK, relockSeconds: null })).toEqual({
       outcome: 'confirmed',
     });

@@ -36,6 +36,7 @@ export interface Locks {
   take(event: RadioEvent): void;
   /** Throws INVALID_COMMAND. */
   find(ieee: string): Lock;
+  all(): Lock[];
   count(): number;
   /** What the lock says from now on; gives back how to stop. */
   listen(ieee: string, hear: (facts: Facts) => void): () => void;
@@ -55,6 +56,7 @@ export function openLocks(options: LocksOptions): Locks {
   return {
     ...openComings(options, locks, teller),
     find: (ieee) => known(locks, ieee),
+    all: () => [...locks.values()],
     count: () => locks.size,
     listen(ieee, hear) {
       const { listeners } = known(locks, ieee);

@@ -104,6 +104,8 @@ function examinedLink({ id, up, lastError }: Status['field']['links'][number]): 
   const subject = `link ${id}`;
   if (up) return { severity: 'good', subject, text: 'is up' };
   const text = `is down: ${lastError ?? 'it is being opened'}`;
+  // A driver that refuses says itself what is to be done.
+  if (lastError?.startsWith('REFUSED')) return { severity: 'bad', subject, text };
   return {
     severity: 'bad',
     subject,

@@ -91,11 +91,13 @@ describe('snapshots of a network', () => {
     const [, , oldest] = numbers(bed);
     expect(await bed.zgates.restore(A, oldest, CALLER)).toMatchObject({ snapshot: oldest, locks: 1 });
     expect([archive(bed), start(bed).restore, bed.restarts]).toEqual(['a', true, ['zb-1']]);
-    expect(bed.audits.at(-1)).toMatchObject({ action: 'zgate.restore', object: `zgate/${A}` });
+    const restored = { action: 'zgate.restore', object: `zgate/${A}` };
+    expect(bed.audits.at(-1)).toMatchObject({ ...restored, outcome: 'accepted' });
     const again = await openTestbed({ database: bed.database });
     expect([archive(again), start(again).restore]).toEqual(['a', true]);
     again.zgates.link('zb-1', true);
     await expect.poll(() => again.restarts).toEqual(['zb-1']);
+    expect(again.audits).toMatchObject([{ ...restored, outcome: 'done', detail: { snapshot: oldest } }]);
     expect([archive(again), start(again).restore]).toEqual(['c', false]);
     again.zgates.link('zb-1', true);
     await again.database.commit(() => undefined);

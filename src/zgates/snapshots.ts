@@ -2,7 +2,7 @@
  * What a gateway is started with, so that it is what it was: the secrets of its network, drawn once for good, and a
  * snapshot of all that the driver keeps in files. Both are sealed under a key that no backup of the database holds.
  */
-import { randomBytes, randomInt } from 'node:crypto';
+import { randomBytes, randomInt, randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { DriverEvent } from '../../drivers/driver.ts';
 import { snapshot } from '../../drivers/zgate.ts';
@@ -11,7 +11,7 @@ import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
-import type { Caller } from '../principal.ts';
+import { type Caller, SYSTEM_PRINCIPAL } from '../principal.ts';
 import type { Vault } from '../vault.ts';
 import { existing, type SnapshotRow, type ZgateTable } from './table.ts';
 
@@ -61,6 +61,16 @@ export async function openSnapshots(options: SnapshotsOptions) {
     );
   }
 
+  function note(
+    deviceId: string,
+    { principal, correlationId }: Caller,
+    outcome: string,
+    detail: object,
+  ): void {
+    const entry = { action: 'zgate.restore', object: `zgate/${deviceId}`, outcome, detail: { ...detail } };
+    audit.record({ ...entry, principal, correlationId });
+  }
+
   return {
     /** For the options of its link. */
     startOf(deviceId: string): { network: NetworkSecrets; snapshot: Uint8Array | null; restore: boolean } {
@@ -79,21 +89,12 @@ export async function openSnapshots(options: SnapshotsOptions) {
       })),
 
     /** The network of a snapshot, the newest by default, goes to the coordinator that is there now. */
-    async restore(deviceId: string, number: number | undefined, { principal, correlationId }: Caller) {
+    async restore(deviceId: string, number: number | undefined, caller: Caller) {
       const { link } = existing(table, deviceId);
       const one = chosen(deviceId, number);
       await database.commit(() => {
         table.setRestore.run(one.seq, deviceId);
-        const object = `zgate/${deviceId}`;
-        const detail = { snapshot: one.seq, locks: one.locks };
-        audit.record({
-          principal,
-          action: 'zgate.restore',
-          object,
-          outcome: 'accepted',
-          detail,
-          correlationId,
-        });
+        note(deviceId, caller, 'accepted', { snapshot: one.seq, locks: one.locks });
       });
       options.restartLink(link);
       return { deviceId, snapshot: one.seq, takenAt: new Date(one.taken_at).toISOString(), locks: one.locks };
@@ -102,8 +103,13 @@ export async function openSnapshots(options: SnapshotsOptions) {
     /** The link is up: what was to be restored is. It starts once more, or it would restore again when it breaks. */
     async linkUp(linkId: string): Promise<void> {
       const deviceId = options.gatewayOfLink.get(linkId);
-      if (deviceId === undefined || (table.network.get(deviceId)?.restore_seq ?? null) === null) return;
-      await database.commit(() => table.setRestore.run(null, deviceId));
+      const number = deviceId === undefined ? null : (table.network.get(deviceId)?.restore_seq ?? null);
+      if (deviceId === undefined || number === null) return;
+      await database.commit(() => {
+        table.setRestore.run(null, deviceId);
+        const of = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
+        note(deviceId, of, 'done', { snapshot: number });
+      });
       log.info({ gateway: deviceId, link: linkId }, 'the network of a gateway was restored');
       options.restartLink(linkId);
     },
