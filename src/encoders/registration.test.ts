@@ -33,7 +33,7 @@ function fakePki(fault: { value?: GatehouseError }): RegistrationPki {
     async issue({ encoderId, generation }) {
       serial += 1;
       const certificate = `CERT ${encoderId} g${generation}\n`;
-      return { certificate, fingerprint256: `F${serial}`, serialNumber: String(serial), notAfter: 4e12 };
+      return { certificate, fingerprint256: `F${serial}`, notAfter: 4e12 };
     },
     sign: async (document) => `jws ${JSON.stringify(document)}`,
     seal: async (_key, document) => `jwe ${JSON.stringify(document)}`,

@@ -40,7 +40,6 @@ export interface RegistrationPki {
   issue(request: { encoderId: string; generation: number; spki: Uint8Array }): Promise<{
     certificate: string;
     fingerprint256: string;
-    serialNumber: string;
     notAfter: number;
   }>;
   sign(document: Record<string, unknown>): Promise<string>;
@@ -69,7 +68,7 @@ export interface RegistrationOptions {
 
 interface Issued {
   generation: number;
-  certificate: { certificate: string; fingerprint256: string; serialNumber: string; notAfter: number };
+  certificate: { certificate: string; fingerprint256: string; notAfter: number };
   answer: Pick<
     RegisteredEncoder,
     'cert' | 'configurations' | 'credentials' | 'endpoint' | 'secrets' | 'systemId' | 'version'
@@ -247,7 +246,6 @@ function store(
     encoderId,
     generation,
     certificate.fingerprint256,
-    certificate.serialNumber,
     operational.sha256,
     certificate.notAfter,
     now,

@@ -91,9 +91,9 @@ function credentialStatements({ prepare }: Prepare) {
       `SELECT count(*) AS count, min(created_at) AS oldest FROM credential
        WHERE encoder_id = ? AND created_at > ? AND created_at <= ?`,
     ),
-    insertCredential: prepare<[string, number, string, string, string, number, number]>(
-      `INSERT INTO credential (encoder_id, generation, fingerprint, serial, spki_sha256, status, not_after, created_at)
-       VALUES (?, ?, ?, ?, ?, 'active', ?, ?)`,
+    insertCredential: prepare<[string, number, string, string, number, number]>(
+      `INSERT INTO credential (encoder_id, generation, fingerprint, spki_sha256, status, not_after, created_at)
+       VALUES (?, ?, ?, ?, 'active', ?, ?)`,
     ),
     endActive: prepare<['superseded' | 'revoked', string]>(
       "UPDATE credential SET status = ? WHERE encoder_id = ? AND status = 'active'",

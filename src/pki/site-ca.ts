@@ -27,7 +27,6 @@ export interface IssuedCertificate {
   certificate: string;
   /** As node:crypto writes it: AA:BB:… */
   fingerprint256: string;
-  serialNumber: string;
   /** Epoch milliseconds. */
   notAfter: number;
 }
@@ -148,6 +147,6 @@ async function issueForEncoder(
     },
     { key: encoderIssuer.key, certificate: encoderIssuer.pem },
   );
-  const { fingerprint256, serialNumber, validTo } = new X509Certificate(certificate);
-  return { certificate, fingerprint256, serialNumber, notAfter: Date.parse(validTo) };
+  const { fingerprint256, validTo } = new X509Certificate(certificate);
+  return { certificate, fingerprint256, notAfter: Date.parse(validTo) };
 }

@@ -79,11 +79,9 @@ function requestStatements({ prepare }: Prepare) {
     pageOfStatus: prepare<[string, number, string, number], RequestRow>(
       select('WHERE encoder_id = ? AND seq < ? AND status = ? ORDER BY seq DESC LIMIT ?'),
     ),
-    insertRequest: prepare<
-      [string, string, string, string | null, string, string, number, string, string, number]
-    >(
-      `INSERT INTO write_request (job_id, encoder_id, request_id, description, digest, status, accepted_at, accepted_by,
-         correlation_id, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    insertRequest: prepare<[string, string, string, string | null, string, string, number, string, number]>(
+      `INSERT INTO write_request (job_id, encoder_id, request_id, description, digest, status, accepted_at,
+         correlation_id, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ),
     setSent: prepare<[string, number, string]>(
       'UPDATE write_request SET sent_journal = ?, sent_at = ? WHERE job_id = ?',

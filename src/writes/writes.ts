@@ -128,7 +128,6 @@ function insert(
     digest,
     'queued',
     now,
-    principal.id,
     correlationId,
     now + expiryMs,
   );
