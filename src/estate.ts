@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { DriverError, type Plain } from '../drivers/driver.ts';
 import { lockApplied } from '../drivers/settings.ts';
 import { unlocked } from '../drivers/zgate.ts';
+import { openActuations } from './actuations/actuations.ts';
 import type { Audit } from './audit/audit.ts';
 import { openCatalogue } from './catalogue/catalogue.ts';
 import type { Clock } from './clock.ts';
@@ -53,6 +54,7 @@ export async function openEstate(options: EstateOptions) {
   const { config, database, audit, clock, log, tasks, opening } = options;
   const catalogue = openCatalogue({ database, audit });
   const { groupName } = catalogue;
+  const actuations = await openActuations({ database, audit, clock, log });
   // Each needs others once it works, and not before: hence functions in place of values.
   const execute: Field['execute'] = (linkId, command, signal) => field.execute(linkId, command, signal);
   const prepare: Field['prepare'] = (linkId, kind) => field.prepare(linkId, kind);
@@ -61,7 +63,7 @@ export async function openEstate(options: EstateOptions) {
     return link && { ...link, lastError: link.lastError?.message ?? null };
   };
   const linkUp = (linkId: string) => linkState(linkId)?.up;
-  const common = { database, audit, clock, log, execute, groupName };
+  const common = { database, audit, actuations, clock, log, execute, groupName };
   const networks = await openNetworks({
     ...{ database, audit, clock, declared: config.networks },
     changed(netId) {
@@ -87,7 +89,7 @@ export async function openEstate(options: EstateOptions) {
     relayChanged: (doorId) => doors.wake(doorId),
   });
   const doors = openDoors(options, {
-    ...{ catalogue, relay: rs485.relay, zgates, execute, prepare },
+    ...{ catalogue, actuations, relay: rs485.relay, zgates, execute, prepare },
     pulse: (deviceId, caller) => rs485.pulse(deviceId, caller),
     startJob: (order) => jobs.start(order),
   });
@@ -133,7 +135,8 @@ export async function openEstate(options: EstateOptions) {
   return { begin, field, figures, jobs, backUp, catalogue, networks, zgates, rs485, doors, siteImport };
 }
 
-interface DoorNeeds extends Pick<DoorSliceOptions, 'catalogue' | 'relay' | 'pulse' | 'startJob'> {
+interface DoorNeeds
+  extends Pick<DoorSliceOptions, 'catalogue' | 'actuations' | 'relay' | 'pulse' | 'startJob'> {
   zgates: Zgates;
   execute: Field['execute'];
   prepare: Field['prepare'];

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { DriverError, type Plain } from '../drivers/driver.ts';
 import type { LockApplied, LockApply } from '../drivers/settings.ts';
 import type { Unlock, Unlocked } from '../drivers/zgate.ts';
+import { type Actuations, openActuations } from '../src/actuations/actuations.ts';
 import type { AuditEntry } from '../src/audit/audit.ts';
 import { openCatalogue } from '../src/catalogue/catalogue.ts';
 import { catalogueOperations } from '../src/catalogue/operations.ts';
@@ -58,7 +59,8 @@ export async function openEstate(database?: Database, { now, isClockSynchronised
   const played = { ...playedParts(clock), isClockSynchronised };
   const audit = { record: (entry: AuditEntry) => void played.audits.push(entry) };
   const catalogue = openCatalogue({ database: opened, audit });
-  const common = { database: opened, audit, clock, played, catalogue };
+  const actuations = await openActuations({ database: opened, audit, clock, log: silentLog });
+  const common = { database: opened, audit, actuations, clock, played, catalogue };
   const { doors, configuration } = openPlayedDoors(common);
   const { operations, lan, local } = openInterface(common, doors);
   const as =
@@ -152,6 +154,7 @@ function playedParts(clock: ManualClock) {
 interface Common {
   database: Database;
   audit: { record(entry: AuditEntry): void };
+  actuations: Actuations;
   clock: ManualClock;
   played: Played;
   catalogue: ReturnType<typeof openCatalogue>;

@@ -1,5 +1,6 @@
 /** The door resource: reads, edits (4.4) and creation. What travels to its lock is configuration.ts. */
 import { randomUUID } from 'node:crypto';
+import type { Actuations } from '../actuations/actuations.ts';
 import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
@@ -23,6 +24,7 @@ import type { Locks } from './locks.ts';
 import { attemptsOf, cancelIn, type PendingOptions, pendingOf, withdrawnOf } from './pending.ts';
 import type { Door, DoorCreation, DoorOptionsResult, DoorQuery, DoorState, DoorUpdate } from './schema.ts';
 import { type DoorRow, type DoorTable, existing } from './table.ts';
+import { lastUnlockOf, UNLOCK } from './unlock.ts';
 
 export interface DoorsOptions extends PendingOptions {
   database: Database;
@@ -31,6 +33,7 @@ export interface DoorsOptions extends PendingOptions {
   clock: Clock;
   catalogue: Catalogue;
   thresholds: Thresholds;
+  actuations: Pick<Actuations, 'last'>;
   relay(doorId: string): Relay | undefined;
   locks: Pick<Locks, 'connection' | 'report'>;
   /** Something of the door was stored that may have to be sent. */
@@ -217,7 +220,7 @@ function connectionTypeOf(row: DoorRow, relay: Relay | undefined): string | null
 }
 
 function stateOf(row: DoorRow, options: DoorsOptions): DoorState {
-  const { table, catalogue, relay, locks, configuration } = options;
+  const { table, catalogue, relay, locks, configuration, actuations } = options;
   const { schedule, template, standOpenEnabled } = effectiveOf(row, catalogue);
   const connection = locks.connection(row);
   const group = row.group_id === null ? undefined : catalogue.groupName(row.group_id);
@@ -243,6 +246,7 @@ function stateOf(row: DoorRow, options: DoorsOptions): DoorState {
           leftAt: row.lock_left_at === null ? null : new Date(row.lock_left_at).toISOString(),
         }
       : null,
+    lastUnlock: lastUnlockOf(actuations.last(UNLOCK, `door/${row.id}`)),
     configuration: {
       wanted: row.config_version,
       applied: row.applied_config_version,

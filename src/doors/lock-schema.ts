@@ -1,16 +1,16 @@
 /** What is done with the lock of a door, as the interface shows it. */
 import { z } from '@hono/zod-openapi';
 import { firmwareName } from '../firmware-file.ts';
-import { mac } from './schema.ts';
+import { connectionType, mac, UNLOCK_OUTCOMES } from './schema.ts';
 
 export const unlockResult = z
   .object({
     doorId: z.guid(),
-    outcome: z.enum(['confirmed', 'accepted', 'jammed', 'refused', 'unknown']).openapi({
+    outcome: z.enum(UNLOCK_OUTCOMES).openapi({
       description:
         'confirmed: the lock reported that it is unlocked, or the relay was seen to close · accepted: the lock answered that it will, and reported nothing in time · jammed: it tried, and the bolt did not move · refused: it said no · unknown: it was sent, and nobody knows. It is never sent again by itself',
     }),
-    via: z.enum(['zigbee', 'rs485']),
+    via: connectionType,
     reason: z.string().nullable().openapi({ description: 'Why it was refused, or is not known' }),
   })
   .openapi('DoorUnlock');

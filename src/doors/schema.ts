@@ -194,6 +194,26 @@ const applyFailure = z.object({
   permanent: z.boolean().openapi({ description: 'Not tried again until it is changed' }),
 });
 
+export const UNLOCK_OUTCOMES = ['confirmed', 'accepted', 'jammed', 'refused', 'unknown'] as const;
+/** What the audit keeps of one; without an outcome nothing was sent, and of an intent nothing is known yet. */
+export const lastUnlockDetail = z.object({
+  via: connectionType,
+  outcome: z.enum(UNLOCK_OUTCOMES).optional(),
+  reason: z.string().nullable().default(null),
+});
+
+const lastUnlock = z.object({
+  at: dateTime.openapi({ description: 'When it was asked for' }),
+  by: z.guid(),
+  via: connectionType,
+  outcome: z
+    .enum([...UNLOCK_OUTCOMES, 'failed'])
+    .nullable()
+    .openapi({ description: 'failed: nothing was sent · null: it is under way' }),
+  reason: z.string().nullable(),
+});
+export type LastUnlock = z.infer<typeof lastUnlock>;
+
 export const doorState = z
   .object({
     id: doorId,
@@ -229,6 +249,7 @@ export const doorState = z
       })
       .nullable()
       .openapi({ description: 'null: the door has no lock' }),
+    lastUnlock: lastUnlock.nullable().openapi({ description: 'null: it was never unlocked by the gateway' }),
     configuration: z.object({
       wanted: z.int().openapi({ description: 'configVersion' }),
       applied: z.int().nullable().openapi({ description: 'The configVersion acknowledged last' }),

@@ -25,7 +25,7 @@ export interface DoorSliceOptions
   extends Pick<ConfigurationOptions, 'relay' | 'unreachable' | 'applyConfiguration'>,
     Pick<LocksOptions, 'gatewayOfLink' | 'gateway'>,
     Pick<LockEventsOptions, 'networkOf'>,
-    Pick<UnlockOptions, 'prepareUnlock' | 'unlockLock' | 'pulse'>,
+    Pick<UnlockOptions, 'actuations' | 'prepareUnlock' | 'unlockLock' | 'pulse'>,
     Pick<FirmwareOptions, 'firmwareDirectory' | 'firmware' | 'startJob' | 'command'> {
   database: Database;
   audit: Audit;

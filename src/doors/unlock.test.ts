@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError, type DriverErrorCode } from '../../drivers/driver.ts';
-import { type Estate, GATEWAY, openEstate } from '../../test/estate.ts';
+import { CALLER, type Estate, GATEWAY, openEstate } from '../../test/estate.ts';
 import { GatehouseError } from '../errors.ts';
 import { LOCAL_ADMINISTRATOR } from '../principal.ts';
 
@@ -136,6 +136,66 @@ describe('unlocking a door with a lock', () => {
       return { outcome: 'confirmed' };
     };
     expect(await unlock()).toMatchObject({ status: 200, body: { outcome: 'confirmed' } });
+  });
+});
+
+describe('the last unlock in …/state', () => {
+  const last = async () => (await estate.desk('GET', `/doors/${id}/state`)).body.lastUnlock;
+
+  it('is null, then under way, then what became of it', async () => {
+    expect(await last()).toBeNull();
+    const { promise, resolve } = Promise.withResolvers<{ outcome: 'jammed' }>();
+    estate.played.unlock = () => promise;
+    const answer = unlock();
+    await expect.poll(() => estate.played.unlocks.length).toBe(1);
+    expect(await last()).toMatchObject({ by: CALLER, via: 'zigbee', outcome: null, reason: null });
+    resolve({ outcome: 'jammed' });
+    await answer;
+    expect(await last()).toMatchObject({ outcome: 'jammed' });
+  });
+
+  it('says that nothing was sent, and why', async () => {
+    estate.played.unlock = () => Promise.reject(new DriverError('LINK_LOST', 'the stick is gone'));
+    await unlock();
+    const reason = expect.stringContaining('the stick is gone');
+    expect(await last()).toMatchObject({ outcome: 'failed', reason });
+  });
+
+  it('is unknown, once and for all, when the gateway was stopped meanwhile', async () => {
+    estate.played.unlock = () => new Promise(() => {});
+    void unlock();
+    await expect.poll(() => estate.played.unlocks.length).toBe(1);
+    const intended = estate.played.audits.at(-1);
+    const reason = 'the gateway was stopped before the outcome was known';
+    estate = await openEstate(estate.database);
+    expect(estate.played.audits).toEqual([
+      {
+        ...intended,
+        principal: { id: CALLER, label: 'front-desk-admin' },
+        ...{ outcome: 'unknown', detail: { ...intended?.detail, outcome: 'unknown', reason } },
+      },
+    ]);
+    expect(await last()).toMatchObject({ via: 'zigbee', outcome: 'unknown', reason });
+    estate = await openEstate(estate.database);
+    expect(estate.played.audits).toEqual([]);
+    expect(await last()).toMatchObject({ outcome: 'unknown', reason });
+  });
+
+  it('is unknown, and settled before the next, when its outcome could not be stored', async () => {
+    const { commit } = estate.database;
+    estate.played.unlock = async () => {
+      Object.assign(estate.database, {
+        commit: () => Promise.reject(new GatehouseError('STORAGE_UNAVAILABLE', 'full')),
+      });
+      return { outcome: 'confirmed' };
+    };
+    await unlock();
+    expect(await last()).toMatchObject({ outcome: 'unknown' });
+    Object.assign(estate.database, { commit });
+    estate.played.unlock = async () => ({ outcome: 'accepted' });
+    await unlock();
+    expect(audited().map(([outcome]) => outcome)).toEqual(['accepted', 'unknown', 'accepted', 'done']);
+    expect(await last()).toMatchObject({ outcome: 'accepted' });
   });
 });
 

@@ -4,14 +4,14 @@
  */
 import { DriverError } from '../../drivers/driver.ts';
 import type { Unlock, Unlocked } from '../../drivers/zgate.ts';
-import type { Audit } from '../audit/audit.ts';
+import type { Actuations, LastActuation } from '../actuations/actuations.ts';
 import type { Clock } from '../clock.ts';
-import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { Caller } from '../principal.ts';
 import { HELD_FRAME_MS, type LockAddress, type Relay } from './configuration.ts';
 import type { UnlockResult } from './lock-schema.ts';
+import { type LastUnlock, lastUnlockDetail } from './schema.ts';
 import { type DoorRow, type DoorTable, existing } from './table.ts';
 
 /**
@@ -21,9 +21,8 @@ import { type DoorRow, type DoorTable, existing } from './table.ts';
 const DEADLINE_MS = HELD_FRAME_MS + 2_000;
 
 export interface UnlockOptions {
-  database: Database;
   table: DoorTable;
-  audit: Audit;
+  actuations: Actuations;
   clock: Clock;
   log: Log;
   relay(doorId: string): Relay | undefined;
@@ -53,6 +52,8 @@ interface Way {
   send(timeoutMs: number): Promise<End>;
 }
 
+/** As in the audit. */
+export const UNLOCK = 'door.unlock';
 const AUDITED: Record<UnlockResult['outcome'], string> = {
   confirmed: 'done',
   accepted: 'done',
@@ -62,20 +63,16 @@ const AUDITED: Record<UnlockResult['outcome'], string> = {
 };
 
 export function openUnlock(options: UnlockOptions): UnlockDoor {
-  const { database, table, audit, clock, log } = options;
+  const { table, actuations, clock } = options;
   const underWay = new Set<string>();
 
   async function open(row: DoorRow, way: Way, caller: Caller): Promise<UnlockResult> {
     const { principal, correlationId, isGone } = caller;
     const startedAt = clock.monotonic();
     const { via } = way;
-    const note = (outcome: string, detail: object) =>
-      database.commit(() => {
-        const entry = { principal, action: 'door.unlock', object: `door/${row.id}`, correlationId };
-        audit.record({ ...entry, outcome, detail: { ...detail } });
-      }, 'urgent');
+    const intent = { principal, action: UNLOCK, object: `door/${row.id}`, correlationId };
     way.prepare?.();
-    await note('accepted', way.detail);
+    await actuations.begin(intent, way.detail);
     const timeoutMs = Math.floor(DEADLINE_MS - (clock.monotonic() - startedAt));
     const late =
       timeoutMs < HELD_FRAME_MS
@@ -86,13 +83,7 @@ export function openUnlock(options: UnlockOptions): UnlockDoor {
       'result' in end
         ? [AUDITED[end.result.outcome], { via, ...end.result }]
         : ['failed', { via, error: end.refusal.code, reason: end.refusal.message }];
-    // What happened has happened: an answer that says otherwise would have it done twice.
-    await note(outcome, detail).catch((error) =>
-      log.error(
-        { door: row.id, outcome, err: error },
-        'the outcome of an unlock was not stored; its intent is',
-      ),
-    );
+    await actuations.end(intent, outcome, detail);
     if ('refusal' in end) throw end.refusal;
     return { doorId: row.id, via, ...end.result };
   }
@@ -110,6 +101,18 @@ export function openUnlock(options: UnlockOptions): UnlockDoor {
     } finally {
       underWay.delete(doorId);
     }
+  };
+}
+
+/** As …/state shows it. */
+export function lastUnlockOf(last: LastActuation | undefined): LastUnlock | null {
+  if (!last) return null;
+  const { via, reason, outcome = 'failed' } = lastUnlockDetail.parse(last.detail);
+  return {
+    at: new Date(last.at).toISOString(),
+    by: last.principalId,
+    ...{ via, reason },
+    outcome: last.outcome === null ? null : outcome,
   };
 }
 

@@ -47,6 +47,23 @@ describe('a pulse', () => {
     expect(bed.audits[0]?.correlationId).toBe(bed.audits[1]?.correlationId);
   });
 
+  it('is said to be unknown at the next start, once, when the gateway was stopped meanwhile', async () => {
+    const bed = await ready();
+    bed.answer(() => new Promise(() => {}));
+    void bed.post(`/${A}/pulse`);
+    await expect.poll(() => pulses(bed).length).toBe(1);
+    const [intent] = bed.audits;
+    const reason = 'the gateway was stopped before the outcome was known';
+    const again = await openTestbed(bed.database);
+    expect(again.audits).toEqual([
+      {
+        ...{ ...intent, principal: { id: intent?.principal.id, label: intent?.principal.label } },
+        ...{ outcome: 'unknown', detail: { ...intent?.detail, outcome: 'unknown', reason } },
+      },
+    ]);
+    expect((await openTestbed(bed.database)).audits).toEqual([]);
+  });
+
   it('goes by what the device has, while other settings are on their way', async () => {
     const bed = await ready();
     await bed.put(A, { relayIndex: 5, unlockDurationMilliseconds: 9_000 });

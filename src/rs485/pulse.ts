@@ -5,9 +5,8 @@
 import { DriverError } from '../../drivers/driver.ts';
 import { type Pulse, pulsed } from '../../drivers/rs485.ts';
 import type { Rs485Report } from '../../drivers/settings.ts';
-import type { Audit } from '../audit/audit.ts';
+import type { Actuations } from '../actuations/actuations.ts';
 import type { Clock } from '../clock.ts';
-import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Execute } from '../execute.ts';
 import type { Log } from '../log.ts';
@@ -25,9 +24,8 @@ const DURATION_MS = 5_000;
 const LONGEST_MS = 600_000;
 
 export interface PulseOptions {
-  database: Database;
   table: Rs485Table;
-  audit: Audit;
+  actuations: Actuations;
   clock: Clock;
   log: Log;
   execute: Execute;
@@ -41,7 +39,7 @@ export type FirePulse = (deviceId: string, caller: Caller) => Promise<PulseResul
 type End = { result: PulseResult } | { refusal: GatehouseError };
 
 export function openPulse(options: PulseOptions): FirePulse {
-  const { database, table, audit, clock, log } = options;
+  const { table, actuations, clock } = options;
   const firing = new Set<string>();
 
   async function fire(
@@ -51,12 +49,9 @@ export function openPulse(options: PulseOptions): FirePulse {
   ): Promise<PulseResult> {
     const startedAt = clock.monotonic();
     const { relay, milliseconds } = pulse;
-    const note = (outcome: string, detail: object) =>
-      database.commit(() => {
-        const entry = { principal, action: 'rs485.pulse', object: `rs485/${row.device_id}`, correlationId };
-        audit.record({ ...entry, outcome, detail: { ...detail } });
-      }, 'urgent');
-    await note('accepted', { relay, milliseconds, doorId: row.door_id });
+    const object = `rs485/${row.device_id}`;
+    const intent = { principal, action: 'rs485.pulse', object, correlationId };
+    await actuations.begin(intent, { relay, milliseconds, doorId: row.door_id });
     const timeoutMs = Math.floor(DEADLINE_MS - (clock.monotonic() - startedAt));
     const late =
       timeoutMs < 1
@@ -67,13 +62,7 @@ export function openPulse(options: PulseOptions): FirePulse {
       'result' in end
         ? [end.result.outcome === 'confirmed' ? 'done' : 'unknown', end.result]
         : ['failed', { error: end.refusal.code, reason: end.refusal.message }];
-    // What happened has happened: an answer that says otherwise would have it done twice.
-    await note(outcome, detail).catch((error) =>
-      log.error(
-        { device: row.device_id, outcome, err: error },
-        'the outcome of a relay pulse was not stored; its intent is',
-      ),
-    );
+    await actuations.end(intent, outcome, detail);
     if ('refusal' in end) throw end.refusal;
     return end.result;
   }

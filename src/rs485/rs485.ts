@@ -1,5 +1,6 @@
 /** The RS-485 slice: the device resource with its edits (4.5), the buses, and what is done with both. */
 import type { StateReport } from '../../drivers/driver.ts';
+import type { Actuations } from '../actuations/actuations.ts';
 import type { Audit } from '../audit/audit.ts';
 import { assertIfMatch, assertSameId } from '../http/editing.ts';
 import type { StartJob } from '../job-order.ts';
@@ -29,6 +30,7 @@ export interface Rs485Options
   extends Omit<SettingsOptions, 'table' | 'applied' | 'unknown' | 'heardAt'>,
     Omit<BusesOptions, 'table'> {
   audit: Audit;
+  actuations: Actuations;
   vault: Pick<Vault, 'seal' | 'open'>;
   groupName(groupId: string): string | undefined;
   doorExists(doorId: string): boolean;

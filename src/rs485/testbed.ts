@@ -6,6 +6,7 @@ import { type IoPins, PINS, type Rs485Apply, type Rs485Report } from '../../driv
 import { manualClock } from '../../test/manual-clock.ts';
 import { temporaryDatabase } from '../../test/temporary.ts';
 import { lanApp, send } from '../../test/things-app.ts';
+import { openActuations } from '../actuations/actuations.ts';
 import type { AuditEntry } from '../audit/audit.ts';
 import type { LiveEvent } from '../events/events.ts';
 import type { JobOrder } from '../job-order.ts';
@@ -32,9 +33,11 @@ export async function openTestbed(database?: Awaited<ReturnType<typeof temporary
   let answer: (data: Rs485Apply, kind: string) => Plain | Promise<Plain> = ({ settingsVersion }) => ({
     reportedSettingsVersion: settingsVersion,
   });
+  const audit = { record: (entry: AuditEntry) => void audits.push(entry) };
   const rs485 = openRs485({
     database: kept,
-    audit: { record: (entry) => void audits.push(entry) },
+    audit,
+    actuations: await openActuations({ database: kept, audit, clock, log: silentLog }),
     clock,
     log: silentLog,
     groupName: (id) => ({ g1: 'Ground floor' })[id],

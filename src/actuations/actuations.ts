@@ -1,0 +1,118 @@
+/**
+ * What moves a door: an intent in the audit before, the outcome after. An intent whose outcome was never stored gets
+ * `unknown` at the next start, or before the next of its kind: nobody is left to wonder whether it is still under way.
+ */
+import type { Audit } from '../audit/audit.ts';
+import type { Clock } from '../clock.ts';
+import type { Database } from '../database/database.ts';
+import type { Log } from '../log.ts';
+import type { Principal } from '../principal.ts';
+import { type ActuationRow, actuationTable } from './table.ts';
+
+const STOPPED = 'the gateway was stopped before the outcome was known';
+const NOT_STORED = 'the outcome was known and could not be stored';
+
+export interface Intent {
+  principal: Pick<Principal, 'id' | 'label'>;
+  /** As in the audit, such as door.unlock. */
+  action: string;
+  /** What it moves, such as door/<id>: one actuation of it at a time. */
+  object: string;
+  correlationId: string;
+}
+
+export interface LastActuation {
+  /** Epoch milliseconds, of the intent. */
+  at: number;
+  principalId: string;
+  /** As in the audit; null: it is under way. */
+  outcome: string | null;
+  /** Of the outcome, before it of the intent. */
+  detail: Record<string, unknown>;
+}
+
+export interface Actuations {
+  /** Resolves when the intent is durable: then it may be sent. */
+  begin(intent: Intent, detail: object): Promise<void>;
+  /** What happened has happened: where its outcome cannot be stored, the log says so. */
+  end(intent: Intent, outcome: string, detail: object): Promise<void>;
+  last(action: string, object: string): LastActuation | undefined;
+}
+
+export interface ActuationsOptions {
+  database: Database;
+  audit: Audit;
+  clock: Clock;
+  log: Log;
+}
+
+/** Settles what the gateway before this one left open. */
+export async function openActuations(options: ActuationsOptions): Promise<Actuations> {
+  const { database, audit, clock, log } = options;
+  const table = actuationTable(database);
+  const underWay = new Set<string>();
+  const keyOf = ({ action, object }: Pick<Intent, 'action' | 'object'>) => `${action} ${object}`;
+
+  /** Inside a commit job. */
+  function conclude(intent: Intent, outcome: string, detail: Record<string, unknown>): void {
+    audit.record({ ...intent, outcome, detail });
+    table.end.run(outcome, JSON.stringify(detail), intent.action, intent.object);
+  }
+  function settle(row: ActuationRow, reason: string): void {
+    conclude(intentOf(row), 'unknown', { ...detailOf(row), outcome: 'unknown', reason });
+  }
+
+  if (table.open.all().length > 0)
+    await database
+      .commit(() => {
+        for (const row of table.open.all()) settle(row, STOPPED);
+      }, 'urgent')
+      .catch((error) => log.error({ err: error }, 'what was under way at the last end was not settled'));
+
+  return {
+    async begin(intent, detail) {
+      const { principal, action, object, correlationId } = intent;
+      const isBegun = database.commit(() => {
+        const before = table.last.get(action, object);
+        if (before?.outcome === null) settle(before, NOT_STORED);
+        audit.record({ ...intent, outcome: 'accepted', detail: { ...detail } });
+        const { id, label } = principal;
+        table.begin.run(action, object, clock.now(), id, label, correlationId, JSON.stringify(detail));
+      }, 'urgent');
+      underWay.add(keyOf(intent));
+      await isBegun.catch((error) => {
+        underWay.delete(keyOf(intent));
+        throw error;
+      });
+    },
+    async end(intent, outcome, detail) {
+      try {
+        await database.commit(() => conclude(intent, outcome, { ...detail }), 'urgent');
+      } catch (error) {
+        const { action, object } = intent;
+        log.error({ action, object, outcome, err: error }, 'an outcome was not stored; its intent is');
+      } finally {
+        underWay.delete(keyOf(intent));
+      }
+    },
+    last(action, object) {
+      const row = table.last.get(action, object);
+      if (!row) return undefined;
+      const isLost = row.outcome === null && !underWay.has(keyOf(row));
+      const detail = detailOf(row);
+      return {
+        ...{ at: row.at, principalId: row.actor_id },
+        outcome: isLost ? 'unknown' : row.outcome,
+        detail: isLost ? { ...detail, outcome: 'unknown', reason: NOT_STORED } : detail,
+      };
+    },
+  };
+}
+
+function intentOf({ action, object, actor_id, actor, correlation_id }: ActuationRow): Intent {
+  return { principal: { id: actor_id, label: actor }, action, object, correlationId: correlation_id };
+}
+
+function detailOf({ detail }: ActuationRow): Record<string, unknown> {
+  return JSON.parse(detail) as Record<string, unknown>;
+}
