@@ -20,6 +20,8 @@ export interface ApplyOptions {
   deadline: number;
   /** A number of the caller's, another one each time. */
   next(): number;
+  /** Fires: no further frame leaves. What has left is waited for, since the lock may have it. */
+  signal: AbortSignal;
 }
 
 /** Rejects with a DriverError. */
@@ -112,10 +114,14 @@ async function write(apply: LockApply, options: ApplyOptions): Promise<LockAppli
 type Sent = Pick<Parameters<Radio['send']>[0], 'cluster' | 'command' | 'payload' | 'scope' | 'tsn'>;
 
 /** The payload of the reply. Throws when there is none. */
-async function exchange(sent: Sent, { radio, lock, deadline }: ApplyOptions): Promise<unknown> {
+async function exchange(sent: Sent, { radio, lock, deadline, signal }: ApplyOptions): Promise<unknown> {
   const { ieee, endpoint } = lock;
   const notAfter = deadline - HELD_FRAME_MS;
-  const reply: ZclReply = await radio.send({ ...sent, ieee, endpoint, notAfter, timeoutMs: STEP_MS });
+  const reply: ZclReply = await radio.send({
+    ...{ ...sent, ieee, endpoint, notAfter },
+    timeoutMs: STEP_MS,
+    withdrawn: signal,
+  });
   switch (reply.kind) {
     case 'answered':
       return reply.payload;

@@ -117,8 +117,9 @@ function openSender({ context, network, locks, lost }: Gateway): { radio: Sender
       lost('the coordinator sits on a command');
     });
     const reply = await sending;
-    if (reply.kind === 'answered') locks.exchanged(request.ieee, true);
-    if (reply.kind === 'undelivered' || reply.kind === 'unanswered') locks.exchanged(request.ieee, false);
+    if (reply.kind === 'answered' || request.known?.aborted) locks.exchanged(request.ieee, true);
+    else if (reply.kind === 'undelivered' || reply.kind === 'unanswered')
+      locks.exchanged(request.ieee, false);
     return reply;
   }
   return {
@@ -148,7 +149,7 @@ function lockHandlers({ context, locks, options, firmware }: Gateway, radio: Sen
       const listen = (hear: Parameters<Locks['listen']>[1]) => locks.listen(ieee, hear);
       return unlock({ radio, clock, ieee, endpoint, relockSeconds, deadline, listen }, signal);
     },
-    async applyConfiguration(data, deadline) {
+    async applyConfiguration(data, deadline, signal) {
       const apply = valid(lockApply, data);
       const lock = locks.find(apply.hwId);
       if (applying.has(lock.ieee)) throw new DriverError('BUSY', 'the lock is given a configuration already');
@@ -162,6 +163,7 @@ function lockHandlers({ context, locks, options, firmware }: Gateway, radio: Sen
           manufacturerCode,
           deadline,
           next,
+          signal,
         });
         const { payloads: _, unsupported = [], ...versions } = applied;
         // A standard lock keeps no versions.

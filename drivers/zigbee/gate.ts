@@ -20,11 +20,12 @@ export interface Gate {
   close(): GateState;
 }
 
-/** The payload has at least one field, or one record with one; `notAfter` in monotonic milliseconds. */
+/** The payload has at least one field, or one record with one; `notAfter` in monotonic milliseconds; `left`: it leaves. */
 export function openGate(
   payload: Fields | readonly Fields[],
   notAfter: number,
   { monotonic }: Pick<Clock, 'monotonic'>,
+  left: () => void = () => undefined,
 ): Gate {
   let state: GateState = 'waiting';
   function pass(from: GateState, to: GateState): void {
@@ -47,7 +48,10 @@ export function openGate(
   return {
     payload: Array.isArray(payload) ? [guarded, ...others.map((other) => hidden({ ...other }))] : guarded,
     state: () => state,
-    leave: () => pass('made', 'sent'),
+    leave() {
+      pass('made', 'sent');
+      left();
+    },
     close() {
       if (state === 'waiting' || state === 'made') state = 'closed';
       return state;

@@ -14,23 +14,24 @@ import {
   Zcl,
 } from 'zigbee-herdsman';
 import { ZnpAdapterManager } from 'zigbee-herdsman/dist/adapter/z-stack/adapter/manager.js';
+import { ZStackAdapter } from 'zigbee-herdsman/dist/adapter/z-stack/adapter/zStackAdapter.js';
 import { Frame as MtFrame } from 'zigbee-herdsman/dist/adapter/z-stack/unpi/frame.js';
 import { Parser } from 'zigbee-herdsman/dist/adapter/z-stack/unpi/parser.js';
 import { Znp } from 'zigbee-herdsman/dist/adapter/z-stack/znp/znp.js';
 import { Endpoint } from 'zigbee-herdsman/dist/controller/model/index.js';
 import { type Clock, DriverError } from '../driver.ts';
+import { type Answers, guardAnswers } from './answers.ts';
 import { CLUSTER } from './configure.ts';
-import { confirmed } from './confirmed.ts';
 import type { Connection } from './connection.ts';
 import { isCredible, isCredibleRecord } from './credible.ts';
 import { lockCluster } from './custom-cluster.ts';
 import { deviceOf, ieeeOf } from './device-of.ts';
-import { openGate } from './gate.ts';
 import { calmDatabase, type DatabaseOwner } from './library-database.ts';
 import { CLUSTER_ID } from './lock-cluster.ts';
 import { cutFrames } from './mt.ts';
 import { guardPort, type Port } from './port.ts';
 import { LOCK_CLUSTER, type Radio, type RadioEvent, type ZclReply, type ZclRequest } from './radio.ts';
+import { sendOnce } from './sending.ts';
 import { field, integer, text } from './values.ts';
 import { requestZdo } from './zdo.ts';
 
@@ -160,6 +161,7 @@ interface MtParser {
 };
 
 const { passBy, carry, prove, abandon } = guardPort(Znp.prototype as unknown as Port);
+const waitUntil = guardAnswers(ZStackAdapter.prototype as unknown as Answers);
 
 function prepareLibrary({ mayForm, mayRestore, manufacturerCode, stateDirectory, log }: RadioOptions): void {
   permitted = { mayForm, mayRestore };
@@ -281,7 +283,7 @@ function radioOf(
   const find = (ieee: string) => {
     const device = controller.getDeviceByIeeeAddr(`0x${ieee}`);
     if (device) return device;
-    throw new DriverError('INVALID_COMMAND', `no device ${ieee} is on this network`);
+    throw new DriverError('DEVICE_OFFLINE', `device ${ieee} has left this network, or has not joined it yet`);
   };
   const endpointOf = (ieee: string, id: number) => {
     const endpoint = find(ieee).getEndpoint(id);
@@ -308,7 +310,7 @@ function radioOf(
       await zdo.neighbours(ieeeOf(coordinator.ieeeAddr), 0);
     },
     rouse: () => prove(options.clock),
-    send: (request) => send(endpointOf(request.ieee, request.endpoint), request, options.clock),
+    send: (request) => send(endpointOf(request.ieee, request.endpoint), request, options),
     async bind(ieee, endpoint, cluster) {
       const [target] = coordinator.endpoints;
       if (target) await endpointOf(ieee, endpoint).bind(cluster, target);
@@ -350,38 +352,30 @@ async function close(controller: Controller): Promise<void> {
   controller.removeAllListeners();
 }
 
-async function send(endpoint: Models.Endpoint, request: ZclRequest, clock: Clock): Promise<ZclReply> {
-  const gate = openGate(request.payload, request.notAfter, clock);
+function send(
+  endpoint: Models.Endpoint,
+  request: ZclRequest,
+  { clock, log }: Pick<RadioOptions, 'clock' | 'log'>,
+): Promise<ZclReply> {
   // Its types know the payload of each command; this one is checked by whoever makes it.
   const sender = endpoint as unknown as {
     zclCommand(...values: unknown[]): Promise<{ payload: unknown } | undefined>;
   };
-  try {
-    const frame = await passBy({ gate, actuates: request.actuates === true, clock }, () =>
-      sender.zclCommand(
-        request.cluster,
-        request.command,
-        gate.payload,
-        {
-          sendPolicy: 'immediate',
-          disableRecovery: true,
-          timeout: request.timeoutMs,
-          ...(request.tsn !== undefined && { transactionSequenceNumber: request.tsn }),
-        },
-        {},
-        false,
-        request.scope === 'cluster' ? Zcl.FrameType.SPECIFIC : Zcl.FrameType.GLOBAL,
-      ),
-    );
-    return frame ? { kind: 'answered', payload: frame.payload } : { kind: 'unanswered', reason: 'no answer' };
-  } catch (error) {
-    if (gate.state() === 'late') return { kind: 'late' };
-    const code = integer(field(error, 'code'), 0, 0xff_ff);
-    if (gate.state() !== 'sent') return { kind: 'unsent', reason: reasonOf(error) };
-    return confirmed(code);
-  }
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : 'no reason';
+  const options = {
+    ...{ sendPolicy: 'immediate', disableRecovery: true, timeout: request.timeoutMs },
+    ...(request.tsn !== undefined && { transactionSequenceNumber: request.tsn }),
+  };
+  const type = request.scope === 'cluster' ? Zcl.FrameType.SPECIFIC : Zcl.FrameType.GLOBAL;
+  return sendOnce(request, clock, {
+    send(gate) {
+      const { cluster, command } = request;
+      const passage = { gate, actuates: request.actuates === true, clock };
+      return passBy(passage, () =>
+        waitUntil(request.known, () =>
+          sender.zclCommand(cluster, command, gate.payload, options, {}, false, type),
+        ),
+      );
+    },
+    failed: (reason) => log('warn', `a frame was not sent: ${reason}`),
+  });
 }

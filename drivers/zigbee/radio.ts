@@ -47,6 +47,12 @@ export interface ZclRequest {
   timeoutMs: number;
   /** It moves something at a door: nothing of it may be left anywhere when its time is over (port.ts). */
   actuates?: true;
+  /** Its bytes are written now. */
+  left?(): void;
+  /** Fires: what became of it is known. Nobody waits for its answer any more, and the device is free for the next. */
+  known?: AbortSignal;
+  /** Fires: what has not left is not to leave. What has left is waited for all the same. */
+  withdrawn?: AbortSignal;
   /** The transaction sequence number, where the caller must know it. */
   tsn?: number;
 }

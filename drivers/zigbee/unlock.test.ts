@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { UNLOCK_BEGUN, type UnlockInput, unlockStep } from './unlock.ts';
 
-const having = (...inputs: UnlockInput[]) => inputs.reduce(unlockStep, UNLOCK_BEGUN);
+const having = (...inputs: UnlockInput[]) =>
+  [{ kind: 'left' } as const, ...inputs].reduce(unlockStep, UNLOCK_BEGUN);
 const success: UnlockInput = { kind: 'answered', payload: { status: 0 } };
 
 describe('an unlock', () => {
@@ -44,9 +45,23 @@ describe('an unlock', () => {
     expect(having(input)).toMatchObject({ phase: 'failed', code: 'OUTCOME_UNKNOWN' });
   });
 
-  it('is confirmed by a report although the answer was lost', () => {
+  it('is confirmed at once by an event that names the radio, and waits for no answer', () => {
+    expect(having({ kind: 'operated' })).toEqual({ phase: 'done', outcome: 'confirmed' });
+  });
+
+  it('waits for the answer after a report of the bolt, which may be of a hand; the report stands without it', () => {
     const lost: UnlockInput = { kind: 'unanswered', reason: 'no answer' };
-    expect(having({ kind: 'operated' }, lost)).toEqual({ phase: 'done', outcome: 'confirmed' });
+    expect(having({ kind: 'lockState', value: 2 })).toMatchObject({ phase: 'sent' });
+    expect(having({ kind: 'lockState', value: 2 }, lost)).toEqual({ phase: 'done', outcome: 'confirmed' });
+  });
+
+  it('waits for the answer when the lock contradicts itself', () => {
+    expect(having({ kind: 'jam' }, { kind: 'operated' })).toMatchObject({ phase: 'sent' });
+  });
+
+  it('takes nothing that is said before it leaves for an answer to it', () => {
+    for (const input of [{ kind: 'operated' }, { kind: 'jam' }, { kind: 'lockState', value: 2 }] as const)
+      expect(unlockStep(UNLOCK_BEGUN, input)).toBe(UNLOCK_BEGUN);
   });
 
   it('is not believed by a state that says nothing', () => {

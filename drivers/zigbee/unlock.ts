@@ -12,6 +12,8 @@ export const LOCK_STATE = { notFullyLocked: 0, locked: 1, unlocked: 2 } as const
 const STATUS_SUCCESS = 0;
 
 export type UnlockState =
+  /** The frame waits its turn: what the lock says now is not of it. */
+  | { phase: 'begun' }
   | { phase: 'sent'; evidence: Evidence | undefined }
   /** The lock answered success, which says only that it understood. */
   | { phase: 'accepted'; evidence: Evidence | undefined }
@@ -22,6 +24,8 @@ export type UnlockState =
 type Evidence = 'unlocked' | 'jammed' | 'between';
 
 export type UnlockInput =
+  /** The frame leaves. */
+  | { kind: 'left' }
   /** The reply to the command: the status of its response, or of a default response. */
   | { kind: 'answered'; payload: unknown }
   /** No reply in time, after the frame went out. */
@@ -35,11 +39,14 @@ export type UnlockInput =
   /** Long enough since it was accepted. */
   | { kind: 'waited' };
 
-export const UNLOCK_BEGUN: UnlockState = { phase: 'sent', evidence: undefined };
+export const UNLOCK_BEGUN: UnlockState = { phase: 'begun' };
 
 export function unlockStep(state: UnlockState, input: UnlockInput): UnlockState {
   if (state.phase === 'done' || state.phase === 'failed') return state;
+  if (state.phase === 'begun') return input.kind === 'left' ? { phase: 'sent', evidence: undefined } : state;
   switch (input.kind) {
+    case 'left':
+      return state;
     case 'answered':
       return state.phase === 'sent' ? answered(state, input.payload) : state;
     case 'unanswered':
@@ -52,7 +59,7 @@ export function unlockStep(state: UnlockState, input: UnlockInput): UnlockState 
       if (state.phase === 'sent') return state;
       return { phase: 'done', outcome: state.evidence === 'between' ? 'jammed' : 'accepted' };
     case 'operated':
-      return witnessed(state, 'unlocked');
+      return operated(state);
     case 'jam':
       return witnessed(state, 'jammed');
     case 'lockState':
@@ -80,6 +87,12 @@ function answered(state: Extract<UnlockState, { phase: 'sent' }>, payload: unkno
 function unanswered(state: Extract<UnlockState, { phase: 'sent' }>, reason: string): UnlockState {
   const end = concluded({ phase: 'accepted', evidence: state.evidence });
   return end.phase === 'done' ? end : { phase: 'failed', code: 'OUTCOME_UNKNOWN', reason };
+}
+
+/** It names the radio as what unlocked it, which no hand and no keypad does: whoever waits need not wait for its answer. */
+function operated(state: Extract<UnlockState, { phase: 'sent' | 'accepted' }>): UnlockState {
+  if (state.phase === 'sent' && state.evidence !== 'jammed') return { phase: 'done', outcome: 'confirmed' };
+  return witnessed(state, 'unlocked');
 }
 
 function witnessed(

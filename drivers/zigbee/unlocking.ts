@@ -41,9 +41,12 @@ export async function unlock(options: UnlockingOptions, signal: AbortSignal): Pr
   if (clock.monotonic() > notAfter) throw tooLate();
   let state: UnlockState = UNLOCK_BEGUN;
   const settled = new AbortController();
+  const end = Promise.withResolvers<void>();
   const take = (input: UnlockInput) => {
     state = unlockStep(state, input);
-    if (state.phase === 'done' || state.phase === 'failed') settled.abort(state.phase);
+    if (state.phase !== 'done' && state.phase !== 'failed') return;
+    settled.abort(state.phase);
+    end.resolve();
   };
   const stopListening = options.listen((facts) => {
     if (facts.jam) take({ kind: 'jam' });
@@ -51,8 +54,10 @@ export async function unlock(options: UnlockingOptions, signal: AbortSignal): Pr
     if (facts.lockState !== undefined) take({ kind: 'lockState', value: facts.lockState });
   });
   try {
-    const reply = await orAborted(radio.send(requestOf(options, notAfter)), signal);
-    take(inputOf(reply));
+    const left = () => take({ kind: 'left' });
+    const request = { ...requestOf(options, notAfter), left, known: settled.signal };
+    const answered = orAborted(radio.send(request), signal).then((reply) => take(inputOf(reply)));
+    await Promise.race([answered, end.promise]);
     if (!settled.signal.aborted) await confirmed(options, take, AbortSignal.any([signal, settled.signal]));
     return outcomeOf(state);
   } finally {

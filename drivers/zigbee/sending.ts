@@ -1,0 +1,46 @@
+/** One frame by the library, and what became of it: sent once at most, not after its time, and not once it is withdrawn. */
+import type { Clock } from '../driver.ts';
+import { confirmed } from './confirmed.ts';
+import { type Gate, openGate } from './gate.ts';
+import type { ZclReply, ZclRequest } from './radio.ts';
+import { field, integer } from './values.ts';
+
+/** The library's own words say how it was called, with all that was: they are for its log. */
+const UNSENT =
+  'the coordinator did not take the frame; see whether its stick has power and answers, else plug it in anew';
+
+interface Library {
+  /** The payload is that of the gate. Undefined: no answer came. */
+  send(gate: Gate): Promise<{ payload: unknown } | undefined>;
+  /** Why it was not sent, in its words: with secrets. */
+  failed(reason: string): void;
+}
+
+/** Never rejects. */
+export async function sendOnce(request: ZclRequest, clock: Clock, library: Library): Promise<ZclReply> {
+  const { withdrawn } = request;
+  const gate = openGate(request.payload, request.notAfter, clock, request.left);
+  const unsent = Promise.withResolvers<ZclReply>();
+  const withdraw = () => {
+    if (gate.close() === 'closed') unsent.resolve({ kind: 'unsent', reason: 'it is not wanted any more' });
+  };
+  if (withdrawn?.aborted) withdraw();
+  withdrawn?.addEventListener('abort', withdraw, { once: true });
+  try {
+    return await Promise.race([unsent.promise, replyOf(gate, library)]);
+  } finally {
+    withdrawn?.removeEventListener('abort', withdraw);
+  }
+}
+
+async function replyOf(gate: Gate, library: Library): Promise<ZclReply> {
+  try {
+    const frame = await library.send(gate);
+    return frame ? { kind: 'answered', payload: frame.payload } : { kind: 'unanswered', reason: 'no answer' };
+  } catch (error) {
+    if (gate.state() === 'late') return { kind: 'late' };
+    if (gate.state() === 'sent') return confirmed(integer(field(error, 'code'), 0, 0xff_ff));
+    library.failed(error instanceof Error ? error.message : 'no reason');
+    return { kind: 'unsent', reason: UNSENT };
+  }
+}
