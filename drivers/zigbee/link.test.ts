@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { hastenTimeouts } from '../../test/simulators/zigbee/haste.ts';
-import type { Clock } from '../driver.ts';
+import type { Clock, DriverError } from '../driver.ts';
 import { snapshot } from '../zgate.ts';
 import { folder, joined, LOCK, NETWORK, opened, simulated } from './test-gateway.ts';
 
@@ -22,6 +22,21 @@ it('loses a stick that falls silent', async () => {
     message: expect.stringContaining('answer'),
   });
   await gateway.close();
+});
+
+it('says in words of its own that a silent stick was sent nothing, and keeps those of the library for the log', async () => {
+  const site = await simulated({ locks: [{ ieee: LOCK }] });
+  const gateway = await opened(site);
+  await joined(gateway, site);
+  await site.hang(true);
+  const unlock = gateway.execute('unlock', { hwId: LOCK, relockSeconds: null });
+  const { code, message } = (await unlock.catch((failure) => failure)) as DriverError;
+  expect([code, message]).toEqual([
+    'DEVICE_OFFLINE',
+    expect.stringMatching(/^not sent: .*see whether its stick/),
+  ]);
+  expect(message).not.toMatch(/[{}]|ZCL|unlockDoor/);
+  expect(gateway.logged.join('\n')).toContain('a frame was not sent: ZCL command');
 });
 
 it('loses a stick that resets itself', async () => {
