@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
 import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
 import { type LockConfiguration, lockApplied } from '../settings.ts';
 import { networkMap } from '../zgate.ts';
@@ -162,7 +163,9 @@ describe('a gateway', () => {
     await site.set(LEAVER, { leave: true });
     await expect.poll(() => told('lockLeft', LEAVER)).toBe(true);
     const unlock = gateway.execute('unlock', { hwId: LEAVER, relockSeconds: null });
-    await expect(unlock).rejects.toMatchObject({ code: 'INVALID_COMMAND' });
+    await expect(unlock).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+    // It is waited for: a configuration is refused for good only by a lock that is there.
+    await expect(apply(LEAVER, 1)).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
     // Its return takes an open window again.
     expect(await site.join(LEAVER)).toBe('closed');
   });
@@ -305,6 +308,22 @@ describe('a gateway', () => {
     });
     expect(await apply(LOCK, 9)).toMatchObject({ configVersion: 9 });
   }, 60_000);
+
+  it('frees a lock at once of a configuration that is withdrawn before it has left', async () => {
+    await site.set(LOCK, { faults: { slowMs: 2_000 } });
+    // It has the lock to itself until it is answered.
+    const before = gateway.execute('unlock', { hwId: LOCK, relockSeconds: null });
+    const withdrawn = new AbortController();
+    const data = { hwId: LOCK, configVersion: 1_000, ...versions, configuration };
+    const deadline = systemClock.monotonic() + 20_000;
+    const first = gateway.driver.execute({ kind: 'applyConfiguration', data, deadline }, withdrawn.signal);
+    await expect(apply(LOCK, 1_001)).rejects.toMatchObject({ code: 'BUSY' });
+    withdrawn.abort();
+    await expect(first).rejects.toMatchObject({ code: 'NO_REPLY' });
+    expect(await apply(LOCK, 1_001)).toMatchObject({ configVersion: 1_001 });
+    await before;
+    await site.set(LOCK, { faults: null });
+  });
 });
 
 /** Zigbee OTA file (Zigbee 075264, 6.3): a header of 56 bytes and one element with the image. */

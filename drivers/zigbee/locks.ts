@@ -212,8 +212,11 @@ function openComings(
   };
 }
 
+const IEEE = /^[0-9a-f]{16}$/;
+
 function known(locks: ReadonlyMap<string, LockRecord>, ieee: string): LockRecord {
   const lock = locks.get(ieee);
   if (lock) return lock;
-  throw new DriverError('INVALID_COMMAND', `no lock ${ieee} is on this network`);
+  if (!IEEE.test(ieee)) throw new DriverError('INVALID_COMMAND', `${ieee} is no address of a lock`);
+  throw new DriverError('DEVICE_OFFLINE', `lock ${ieee} has left this network, or has not joined it yet`);
 }

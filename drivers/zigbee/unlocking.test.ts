@@ -74,6 +74,31 @@ describe('unlocking', () => {
     expect(await unlocked(LOCK)).toBe(1);
   });
 
+  it('is confirmed by the event of the lock when its answer is lost, and the next need not wait for that', async () => {
+    await fresh(LOCK);
+    await site.set(LOCK, { faults: { lostResponses: 1 } });
+    // The library would wait 8 s for the answer, and then it is too late for the second.
+    const confirmed = { outcome: 'confirmed' };
+    expect(await Promise.all([unlock(LOCK), unlock(LOCK, null, 11_000)])).toEqual([confirmed, confirmed]);
+    expect(await unlocked(LOCK)).toBe(2);
+    expect(gateway.reports.get(`device:${LOCK}`)).toMatchObject({ connected: true });
+  });
+
+  it('does not take an event of a hand for its own', async () => {
+    await fresh(LOCK);
+    await site.set(LOCK, { faults: { slowMs: 3_000 } });
+    const slow = unlock(LOCK);
+    let isOver = false;
+    void slow.then(() => {
+      isOver = true;
+    });
+    await site.set(LOCK, { manual: 'unlock' });
+    const data = expect.objectContaining({ what: 'unlockedManually' });
+    await vi.waitFor(() => expect(gateway.events).toContainEqual(expect.objectContaining({ data })));
+    expect(isOver).toBe(false);
+    expect(await slow).toEqual({ outcome: 'confirmed' });
+  });
+
   it('is refused by a failure default response', async () => {
     await fresh(LOCK);
     await site.set(LOCK, { faults: { defaultResponse: { status: 0x81, commands: 1 } } });
@@ -129,8 +154,8 @@ describe('unlocking', () => {
     expect(await unlock(LOCK)).toEqual({ outcome: 'confirmed' });
   });
 
-  it('knows no lock that is not there, and no command but its own', async () => {
-    await expect(unlock('00158d00000000ff')).rejects.toMatchObject({ code: 'INVALID_COMMAND' });
+  it('cannot reach a lock that is not there, and knows no command but its own', async () => {
+    await expect(unlock('00158d00000000ff')).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
     await expect(unlock('LOCK')).rejects.toMatchObject({ code: 'INVALID_COMMAND' });
     await expect(gateway.execute('toggle', null)).rejects.toMatchObject({ code: 'INVALID_COMMAND' });
   });
