@@ -27,20 +27,20 @@ export async function sendOnce(request: ZclRequest, clock: Clock, library: Libra
   if (withdrawn?.aborted) withdraw();
   withdrawn?.addEventListener('abort', withdraw, { once: true });
   try {
-    return await Promise.race([unsent.promise, replyOf(gate, library)]);
+    return await Promise.race([unsent.promise, replyOf(gate, library, withdrawn)]);
   } finally {
     withdrawn?.removeEventListener('abort', withdraw);
   }
 }
 
-async function replyOf(gate: Gate, library: Library): Promise<ZclReply> {
+async function replyOf(gate: Gate, library: Library, withdrawn?: AbortSignal): Promise<ZclReply> {
   try {
     const frame = await library.send(gate);
     return frame ? { kind: 'answered', payload: frame.payload } : { kind: 'unanswered', reason: 'no answer' };
   } catch (error) {
     if (gate.state() === 'late') return { kind: 'late' };
     if (gate.state() === 'sent') return confirmed(integer(field(error, 'code'), 0, 0xff_ff));
-    library.failed(error instanceof Error ? error.message : 'no reason');
+    if (!withdrawn?.aborted) library.failed(error instanceof Error ? error.message : 'no reason');
     return { kind: 'unsent', reason: UNSENT };
   }
 }
