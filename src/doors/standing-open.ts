@@ -220,6 +220,7 @@ function faultOf(err: unknown): Fault {
   if (err instanceof GatehouseError) return { code: err.code, message: err.message };
   return { code: 'INTERNAL', message: 'the gateway itself failed; its log says why', err };
 }
+
 function newHold({ id, config_correlation_id }: DoorRow, deviceId: string): Hold {
   return {
     ...{ door: { id, config_correlation_id }, deviceId, kind: 'hold', attempt: undefined, told: undefined },
