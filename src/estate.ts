@@ -88,7 +88,7 @@ export async function openEstate(options: EstateOptions) {
   });
   const doors = openDoors(options, {
     ...{ catalogue, relay: rs485.relay, zgates, execute, prepare },
-    pulse: (deviceId, caller) => rs485.pulse(deviceId, caller),
+    ...{ pulse: rs485.pulse, holdRelay: rs485.holdRelay },
     startJob: (order) => jobs.start(order),
   });
   const siteImport = openSiteImport({
@@ -129,11 +129,13 @@ export async function openEstate(options: EstateOptions) {
     tasks.start('lock times', doors.keepTimes);
     tasks.start('lock presence', doors.tellPresence);
     tasks.start('settings that loosen doors', doors.withdrawLoosening);
+    tasks.start('doors that stand open', doors.keepStandingOpen);
   }
   return { begin, field, figures, jobs, backUp, catalogue, networks, zgates, rs485, doors, siteImport };
 }
 
-interface DoorNeeds extends Pick<DoorSliceOptions, 'catalogue' | 'relay' | 'pulse' | 'startJob'> {
+interface DoorNeeds
+  extends Pick<DoorSliceOptions, 'catalogue' | 'relay' | 'pulse' | 'holdRelay' | 'startJob'> {
   zgates: Zgates;
   execute: Field['execute'];
   prepare: Field['prepare'];

@@ -22,6 +22,7 @@ import { importDoors } from './import.ts';
 import type { Locks } from './locks.ts';
 import { attemptsOf, cancelIn, type PendingOptions, pendingOf, withdrawnOf } from './pending.ts';
 import type { Door, DoorCreation, DoorOptionsResult, DoorQuery, DoorState, DoorUpdate } from './schema.ts';
+import type { StandingOpen } from './standing-open.ts';
 import { type DoorRow, type DoorTable, existing } from './table.ts';
 
 export interface DoorsOptions extends PendingOptions {
@@ -33,6 +34,7 @@ export interface DoorsOptions extends PendingOptions {
   thresholds: Thresholds;
   relay(doorId: string): Relay | undefined;
   locks: Pick<Locks, 'connection' | 'report'>;
+  standingOpen: Pick<StandingOpen, 'shown'>;
   /** Something of the door was stored that may have to be sent. */
   stored(doorId: string): void;
 }
@@ -234,6 +236,7 @@ function stateOf(row: DoorRow, options: DoorsOptions): DoorState {
       ...unknownDoors(row, table),
     ],
     relay: device ?? null,
+    standingOpen: options.standingOpen.shown(row.id),
     effective: { standOpenEnabled, schedule: named(schedule), template: named(template) },
     connection: connection
       ? {
