@@ -90,7 +90,7 @@ export async function openEstate(options: EstateOptions) {
   });
   const doors = openDoors(options, {
     ...{ catalogue, actuations, relay: rs485.relay, zgates, execute, prepare },
-    pulse: (deviceId, caller) => rs485.pulse(deviceId, caller),
+    ...{ pulse: rs485.pulse, holdRelay: rs485.holdRelay },
     startJob: (order) => jobs.start(order),
   });
   const siteImport = openSiteImport({
@@ -131,12 +131,16 @@ export async function openEstate(options: EstateOptions) {
     tasks.start('lock times', doors.keepTimes);
     tasks.start('lock presence', doors.tellPresence);
     tasks.start('settings that loosen doors', doors.withdrawLoosening);
+    tasks.start('doors that stand open', doors.keepStandingOpen);
   }
   return { begin, field, figures, jobs, backUp, catalogue, networks, zgates, rs485, doors, siteImport };
 }
 
 interface DoorNeeds
-  extends Pick<DoorSliceOptions, 'catalogue' | 'actuations' | 'relay' | 'pulse' | 'startJob'> {
+  extends Pick<
+    DoorSliceOptions,
+    'catalogue' | 'actuations' | 'relay' | 'pulse' | 'holdRelay' | 'startJob'
+  > {
   zgates: Zgates;
   execute: Field['execute'];
   prepare: Field['prepare'];

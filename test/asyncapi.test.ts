@@ -6,7 +6,13 @@ import { parse } from 'yaml';
 import { z } from 'zod';
 import { MESSAGES } from '../drivers/encoder/messages.ts';
 import type { LockEvent } from '../drivers/zgate.ts';
-import { configurationEnded, happenedAt, lockChanged, presenceChanged } from '../src/doors/live-events.ts';
+import {
+  configurationEnded,
+  happenedAt,
+  lockChanged,
+  presenceChanged,
+  standingChanged,
+} from '../src/doors/live-events.ts';
 import type { DoorRow } from '../src/doors/table.ts';
 import { gapEvent, liveEvent, withReplayed } from '../src/events/cloud-event.ts';
 import { connectionChanged as zgateConnection } from '../src/zgates/live-events.ts';
@@ -205,6 +211,9 @@ describe('what live readers alone are told', () => {
     configurationEnded(row, 'expired'),
     lockChanged(ID, 'joined', { mac: '00124b0001020304', gatewayId: ID }),
     lockChanged(ID, 'replaced', { mac: '00124b0001020304', gatewayId: null }),
+    standingChanged(ID, 'begun', null),
+    standingChanged(ID, 'lost', 'the device does not answer'),
+    standingChanged(ID, 'ended', 'nobody wants it any more'),
     happenedAt(ID, HAPPENED),
     happenedAt(ID, { ...HAPPENED, kind: 'door', what: 'doorOpen', source: null, userId: null }),
     zgateConnection(ID, true, 0),

@@ -95,7 +95,13 @@ export async function openEstate(database?: Database, { now, isClockSynchronised
     /** What the daemon keeps running, until the test ends or it is called. */
     run() {
       const stop = new AbortController();
-      const tasks = [doors.keepReports, doors.keepTimes, doors.tellPresence, doors.withdrawLoosening];
+      const tasks = [
+        doors.keepReports,
+        doors.keepTimes,
+        doors.tellPresence,
+        doors.withdrawLoosening,
+        doors.keepStandingOpen,
+      ];
       const ended = Promise.allSettled(tasks.map((run) => run(stop.signal)));
       const end = async () => {
         stop.abort();
@@ -143,6 +149,11 @@ function playedParts(clock: ManualClock) {
     /** Devices whose relay was fired. */
     pulses: [] as string[],
     pulse: async (): Promise<{ outcome: 'confirmed' | 'unknown' }> => ({ outcome: 'confirmed' }),
+    /** Devices whose relay was held, and when, monotonic milliseconds. */
+    held: [] as { deviceId: string; milliseconds: number; timeoutMs: number; at: number }[],
+    hold: async (_signal: AbortSignal): Promise<{ outcome: 'confirmed' | 'unknown' }> => ({
+      outcome: 'confirmed',
+    }),
     firmwareDirectory: temporaryFolder(),
     jobs: [] as PlayedJob[],
     commands: [] as { kind: string; data: Plain }[],
@@ -198,6 +209,10 @@ function openPlayedDoors({ played, ...common }: Common) {
     async pulse(deviceId) {
       played.pulses.push(deviceId);
       return played.pulse();
+    },
+    async holdRelay(deviceId, hold, signal) {
+      played.held.push({ deviceId, ...hold, at: common.clock.monotonic() });
+      return played.hold(signal);
     },
     applyConfiguration: async (lock, apply, timeoutMs) => {
       played.sent.push({ lock, apply });

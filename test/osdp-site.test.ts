@@ -96,7 +96,7 @@ it('gives a device its key within a window, and keeps it, also over a new daemon
   expect(byHand).toMatchObject({ exitCode: 0, stdout: expect.stringContaining(`${NAME} has its key`) });
   expect(byHand.stderr).toContain('The window is open for 20 s');
   await waitFor(async () => expect(await state()).toMatchObject({ security: 'secure', address: 3 }));
-  expect((await device()).connectionState.connected).toBe(true);
+  await waitFor(async () => expect((await device()).connectionState.connected).toBe(true));
   expect(await bus.state(3)).toMatchObject({ isPaired: true, isSecure: true });
 
   await expectCardToBeMasked(osdp);

@@ -1,7 +1,7 @@
 /**
  * Door configuration, wanted → applied: what travels to a lock, and what is kept once the lock acknowledged it. A door
- * on a relay has no lock: the gateway keeps its schedule and stand-open itself, so its configuration is in force as
- * soon as the device has its settings.
+ * on a relay has no lock: the gateway keeps its schedule and stand-open itself (standing-open.ts), so its configuration is
+ * in force as soon as the device has its settings.
  */
 import { DriverError } from '../../drivers/driver.ts';
 import type { LockApplied, LockApply, LockConfiguration } from '../../drivers/settings.ts';
@@ -18,6 +18,7 @@ import type { Locks } from './locks.ts';
 import type { Loosening } from './loosening.ts';
 import { type Door, type DoorReference, doorId } from './schema.ts';
 import type { DoorRow, DoorTable, DueRow } from './table.ts';
+import { WEEK } from './weekly.ts';
 
 /** The RS-485 device whose doorId is this door; `settled`: it has reported the settings that are wanted. */
 export interface Relay {
@@ -43,6 +44,8 @@ export interface ConfigurationOptions {
   locks: Pick<Locks, 'report' | 'applied'>;
   loosening: Pick<Loosening, 'leftMs' | 'noted'>;
   relay(doorId: string): Relay | undefined;
+  /** A configuration of the door was put in force. */
+  inForce(doorId: string): void;
   /** Why no lock of this gateway can be reached now; undefined when nothing speaks against it. */
   unreachable(lock: LockAddress): string | undefined;
   /** Has the lock put the configuration in force within `timeoutMs`. Rejects with a DriverError. */
@@ -56,7 +59,6 @@ export interface ConfigurationOptions {
 
 /** What stands in the place of a version of something that does not exist (drivers/settings.ts). */
 const NONE = 0;
-const WEEK = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'];
 /** A configuration goes to a sleeping lock frame by frame. */
 const LOCK_TIMEOUT_MS = 60_000;
 /**
@@ -125,6 +127,7 @@ export function doorConfiguration(options: ConfigurationOptions) {
     if (!isNews) return;
     locks.applied(row, version);
     loosening.noted(id);
+    options.inForce(id);
     events.wake();
   }
 
@@ -230,7 +233,7 @@ function lockApply(row: DoorRow, catalogue: Catalogue): LockApply {
     },
     outputs: outputs.map(({ doorId, access }) => ({ doorId, doors: keysOf(access.doors) })),
     schedule: (schedule?.intervals ?? []).map(({ days, start, end }) => ({
-      weekdays: days.reduce((mask, day) => mask | (1 << WEEK.indexOf(day)), 0),
+      weekdays: WEEK.reduce((mask, day, bit) => (days.includes(day) ? mask | (1 << bit) : mask), 0),
       start,
       end,
     })),

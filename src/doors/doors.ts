@@ -23,6 +23,7 @@ import { importDoors } from './import.ts';
 import type { Locks } from './locks.ts';
 import { attemptsOf, cancelIn, type PendingOptions, pendingOf, withdrawnOf } from './pending.ts';
 import type { Door, DoorCreation, DoorOptionsResult, DoorQuery, DoorState, DoorUpdate } from './schema.ts';
+import type { StandingOpen } from './standing-open.ts';
 import { type DoorRow, type DoorTable, existing } from './table.ts';
 import { lastUnlockOf, UNLOCK } from './unlock.ts';
 
@@ -36,6 +37,7 @@ export interface DoorsOptions extends PendingOptions {
   actuations: Pick<Actuations, 'last'>;
   relay(doorId: string): Relay | undefined;
   locks: Pick<Locks, 'connection' | 'report'>;
+  standingOpen: Pick<StandingOpen, 'shown'>;
   /** Something of the door was stored that may have to be sent. */
   stored(doorId: string): void;
 }
@@ -237,6 +239,7 @@ function stateOf(row: DoorRow, options: DoorsOptions): DoorState {
       ...unknownDoors(row, table),
     ],
     relay: device ?? null,
+    standingOpen: options.standingOpen.shown(row.id),
     effective: { standOpenEnabled, schedule: named(schedule), template: named(template) },
     connection: connection
       ? {

@@ -28,6 +28,13 @@ export function lockChanged(
   return ofDoor(doorId, 'lock', { change, mac, gatewayId });
 }
 
+/** `lost`: it is to stand open, and its relay cannot be held. */
+export type StandingChange = 'begun' | 'ended' | 'lost';
+
+export function standingChanged(doorId: string, change: StandingChange, reason: string | null): LiveEvent {
+  return ofDoor(doorId, 'standing-open', { change, reason });
+}
+
 /** Somebody came or went, or tried to. */
 export function happenedAt(doorId: string, { hwId: _, at, ...facts }: LockEvent): LiveEvent {
   return ofDoor(doorId, 'event', { ...facts, at: new Date(at).toISOString() });

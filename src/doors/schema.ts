@@ -225,6 +225,19 @@ export const doorState = z
       .object({ deviceId: z.guid(), settled: z.boolean() })
       .nullable()
       .openapi({ description: 'The RS-485 device that opens this door, and whether it has its settings' }),
+    standingOpen: z
+      .object({
+        on: z.boolean().openapi({ description: 'A pulse that was confirmed goes on' }),
+        since: dateTime.nullable(),
+        failure: z.object({ code: z.string(), message: z.string(), at: dateTime }).nullable().openapi({
+          description: 'Why the last attempt to hold the relay failed; it is tried every few seconds',
+        }),
+      })
+      .nullable()
+      .openapi({
+        description:
+          'The gateway is to hold the relay of the door, so that it stands open; null: it is not, or not now, or the door has a lock for it',
+      }),
     effective: z
       .object({
         standOpenEnabled: z.boolean(),

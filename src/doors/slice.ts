@@ -18,6 +18,7 @@ import { openLoosening } from './loosening.ts';
 import { openPresenceEvents } from './presence.ts';
 import { openReplaceLock } from './replace-lock.ts';
 import { openRoaming } from './roaming.ts';
+import { openStandingOpen, type StandingOpenOptions } from './standing-open.ts';
 import { type DoorTable, type DueRow, openDoorTable } from './table.ts';
 import { openUnlock, type UnlockOptions } from './unlock.ts';
 
@@ -26,6 +27,7 @@ export interface DoorSliceOptions
     Pick<LocksOptions, 'gatewayOfLink' | 'gateway'>,
     Pick<LockEventsOptions, 'networkOf'>,
     Pick<UnlockOptions, 'actuations' | 'prepareUnlock' | 'unlockLock' | 'pulse'>,
+    Pick<StandingOpenOptions, 'holdRelay'>,
     Pick<FirmwareOptions, 'firmwareDirectory' | 'firmware' | 'startJob' | 'command'> {
   database: Database;
   audit: Audit;
@@ -44,7 +46,10 @@ export type DoorSlice = ReturnType<typeof openDoorSlice>;
 export function openDoorSlice(options: DoorSliceOptions) {
   const table = openDoorTable(options.database);
   const deliveries = openDeliveries({ table, catalogue: options.catalogue });
-  const wake = (doorId: string) => reconciler.wake(doorId);
+  const wake = (doorId: string) => {
+    reconciler.wake(doorId);
+    standingOpen.wake(doorId);
+  };
   const loosening = openLoosening({ ...options, table, deliveries, wake });
   const wakeWaiting = (rows: DueRow[]) => {
     for (const row of rows) if (configuration.isWaiting(row)) wake(row.id);
@@ -61,7 +66,11 @@ export function openDoorSlice(options: DoorSliceOptions) {
     },
   });
   const presence = openPresenceEvents({ ...options, table, locks });
-  const configuration = doorConfiguration({ ...options, table, deliveries, locks, loosening });
+  const configuration = doorConfiguration({
+    ...{ ...options, table, deliveries, locks, loosening },
+    inForce: (doorId) => standingOpen.wake(doorId),
+  });
+  const standingOpen = openStandingOpen({ ...options, table, configuration });
   const reconciler = options.openReconciler(configuration);
   function stored(doorId: string): void {
     loosening.noted(doorId);
@@ -70,7 +79,7 @@ export function openDoorSlice(options: DoorSliceOptions) {
     wake(doorId);
   }
   const parts = { ...options, table, deliveries, locks, bound: stored };
-  const doors = openDoors({ ...parts, loosening, configuration, reconciler, stored });
+  const doors = openDoors({ ...parts, loosening, configuration, reconciler, standingOpen, stored });
   const replaceLock = openReplaceLock(parts);
   const followLock = openRoaming(parts);
   const firmware = openFirmware(parts);
@@ -112,6 +121,7 @@ export function openDoorSlice(options: DoorSliceOptions) {
     keepTimes: locks.keepTimes,
     tellPresence: presence.run,
     withdrawLoosening: loosening.run,
+    keepStandingOpen: standingOpen.run,
   };
 }
 

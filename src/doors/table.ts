@@ -177,6 +177,8 @@ function wantedStatements(prepare: Prepare['prepare']) {
     bumpConfigVersion: prepare<[string, string, string]>(
       'UPDATE door SET config_version = config_version + 1, config_by = ?, config_correlation_id = ? WHERE id = ?',
     ),
+    /** Wanted to stand open. */
+    standing: prepare<[], DoorRow>(`SELECT ${COLUMNS} FROM door WHERE stand_open_enabled = 1`),
     bySchedule: prepare<[string], { id: string }>('SELECT id FROM door WHERE schedule_id = ?'),
     byTemplate: prepare<[string], { id: string }>('SELECT id FROM door WHERE template_id = ?'),
   };

@@ -190,6 +190,7 @@ describe('a connection that breaks', () => {
     const forwarding = log.forward({ url: broker.url });
     await until(() => log.events.link.connectedSince !== null);
     await broker.goAway();
+    await until(() => log.events.link.connectedSince === null);
     await log.record(1, 5);
     await until(() => log.events.link.lastError?.includes('ECONNREFUSED') === true);
     // The address is named once.

@@ -190,3 +190,40 @@ describe('a pulse', () => {
     expect((await bed.post('/nobody/pulse')).status).toBe(404);
   });
 });
+
+describe('a relay that is held', () => {
+  const HOLD = { milliseconds: 20_000, timeoutMs: 5_000 };
+  const { signal } = new AbortController();
+
+  it('is fired for so long, in time or not at all, and not audited', async () => {
+    const bed = await ready();
+    expect(await bed.rs485.holdRelay(A, HOLD, signal)).toMatchObject({ relay: 2, outcome: 'confirmed' });
+    expect(pulses(bed)).toMatchObject([
+      { link: 'bus-1', timeoutMs: 5_000, data: { hwId: 'io-1', relay: 2, milliseconds: 20_000 } },
+    ]);
+    expect(bed.audits).toEqual([]);
+  });
+
+  it('keeps nobody from a pulse, and is kept by none', async () => {
+    const bed = await ready();
+    const answered = Promise.withResolvers<Plain>();
+    bed.answer(() => answered.promise);
+    const all = [bed.rs485.holdRelay(A, HOLD, signal), bed.rs485.pulse(A, bed.caller)];
+    await expect.poll(() => pulses(bed).length).toBe(2);
+    all.push(bed.rs485.holdRelay(A, HOLD, signal));
+    await expect.poll(() => pulses(bed).length).toBe(3);
+    answered.resolve({ relay: 2, milliseconds: 20_000, timedBy: 'device' });
+    for (const one of all) expect(await one).toMatchObject({ outcome: 'confirmed' });
+  });
+
+  it('says what was not fired, and what nobody knows', async () => {
+    const bed = await ready();
+    bed.answer('LINK_LOST');
+    await expect(bed.rs485.holdRelay(A, HOLD, signal)).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+    bed.answer('OUTCOME_UNKNOWN');
+    expect(await bed.rs485.holdRelay(A, HOLD, signal)).toMatchObject({ outcome: 'unknown' });
+    bed.report('io-1', { connected: false, settings: IN_FORCE });
+    await expect(bed.rs485.holdRelay(A, HOLD, signal)).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+    expect([pulses(bed).length, bed.audits]).toEqual([2, []]);
+  });
+});

@@ -34,11 +34,20 @@ export interface PulseOptions {
 }
 
 export type FirePulse = (deviceId: string, caller: Caller) => Promise<PulseResult>;
+/**
+ * Fires the relay in force for so long, or makes its pulse last so long. Nothing of it is audited here: whoever holds a
+ * relay this way says when that begins and ends. It keeps nobody from a pulse of his own, which follows it.
+ */
+export type HoldRelay = (
+  deviceId: string,
+  hold: { milliseconds: number; timeoutMs: number },
+  signal: AbortSignal,
+) => Promise<PulseResult>;
 
 /** How it ended: fired, perhaps fired, or certainly not. */
 type End = { result: PulseResult } | { refusal: GatehouseError };
 
-export function openPulse(options: PulseOptions): FirePulse {
+export function openPulse(options: PulseOptions): { pulse: FirePulse; holdRelay: HoldRelay } {
   const { table, actuations, clock } = options;
   const firing = new Set<string>();
 
@@ -57,7 +66,9 @@ export function openPulse(options: PulseOptions): FirePulse {
       timeoutMs < 1
         ? 'the disk was too slow for it to come in time'
         : (await isGone?.()) && 'whoever asked hung up before it was sent';
-    const end = late ? { refusal: offline(row, late) } : await execute(options, row, pulse, timeoutMs);
+    const end = late
+      ? { refusal: offline(row, late) }
+      : await execute(options, row, pulse, timeoutMs, new AbortController().signal);
     const [outcome, detail] =
       'result' in end
         ? [end.result.outcome === 'confirmed' ? 'done' : 'unknown', end.result]
@@ -67,19 +78,33 @@ export function openPulse(options: PulseOptions): FirePulse {
     return end.result;
   }
 
-  return async (deviceId, caller) => {
+  /** Throws what is known to be in the way before anything is sent. */
+  function aimed(deviceId: string): { row: Rs485Row; pulse: Pulse } {
     const row = existing(table, deviceId);
     const known = options.known(deviceId);
     const pulse = pulseOf(row, known?.state ?? undefined, options.isInForce(row));
     if (!known?.connected) throw offline(row, 'it does not answer');
-    if (firing.has(deviceId))
-      throw new GatehouseError('QUEUE_FULL', 'A pulse of this device is on its way: wait for its outcome.');
-    firing.add(deviceId);
-    try {
-      return await fire(row, pulse, caller);
-    } finally {
-      firing.delete(deviceId);
-    }
+    return { row, pulse };
+  }
+
+  return {
+    async pulse(deviceId, caller) {
+      const { row, pulse } = aimed(deviceId);
+      if (firing.has(deviceId))
+        throw new GatehouseError('QUEUE_FULL', 'A pulse of this device is on its way: wait for its outcome.');
+      firing.add(deviceId);
+      try {
+        return await fire(row, pulse, caller);
+      } finally {
+        firing.delete(deviceId);
+      }
+    },
+    async holdRelay(deviceId, { milliseconds, timeoutMs }, signal) {
+      const { row, pulse } = aimed(deviceId);
+      const end = await execute(options, row, { ...pulse, milliseconds }, timeoutMs, signal);
+      if ('refusal' in end) throw end.refusal;
+      return end.result;
+    },
   };
 }
 
@@ -104,12 +129,13 @@ async function execute(
   row: Rs485Row,
   pulse: Pulse,
   timeoutMs: number,
+  signal: AbortSignal,
 ): Promise<End> {
   const { relay, milliseconds } = pulse;
   const unknown: End = { result: { relay, milliseconds, outcome: 'unknown', timedBy: null } };
   try {
     const command = { kind: 'pulse', data: pulse, timeoutMs };
-    const answer = pulsed.safeParse(await execute(row.bus, command, new AbortController().signal));
+    const answer = pulsed.safeParse(await execute(row.bus, command, signal));
     return answer.data ? { result: { ...answer.data, outcome: 'confirmed' } } : unknown;
   } catch (error) {
     if (!(error instanceof DriverError)) {

@@ -70,7 +70,7 @@ export function openRs485(options: Rs485Options) {
     told: settings.take,
   });
   const known = (deviceId: string) => reported.get(deviceId);
-  const pulse = openPulse({ ...options, table, known, isInForce: settings.isInForce });
+  const { pulse, holdRelay } = openPulse({ ...options, table, known, isInForce: settings.isInForce });
   const scan = openScan({ ...options, table, buses, discovery, place: polled.place });
   const pair = openPairing({ ...options, table, buses, keys, discovery, polled });
   const trace = openTraces({ ...options, buses });
@@ -89,7 +89,7 @@ export function openRs485(options: Rs485Options) {
   return {
     ...resource,
     state: stateFrom({ ...options, table, settings, buses }),
-    ...{ scan, pulse, pair, trace, readdress, updateFirmware: firmware.start },
+    ...{ scan, pulse, holdRelay, pair, trace, readdress, updateFirmware: firmware.start },
     async replace(deviceId: string, body: Replacement, caller: Caller & { ifMatch: string | undefined }) {
       await replace(deviceId, body, caller);
       return resource.get(deviceId);

@@ -26,7 +26,7 @@ export async function openTestbed(database?: Awaited<ReturnType<typeof temporary
   const kept = database ?? (await temporaryDatabase());
   const clock = manualClock();
   const audits: AuditEntry[] = [];
-  const commands: { link: string; kind: string; data: Rs485Apply }[] = [];
+  const commands: { link: string; kind: string; data: Rs485Apply; timeoutMs: number }[] = [];
   const relays: string[] = [];
   const published: LiveEvent[] = [];
   const jobs: JobOrder[] = [];
@@ -53,8 +53,8 @@ export async function openTestbed(database?: Awaited<ReturnType<typeof temporary
     },
     vault: { seal: (plain) => Buffer.from(plain), open: (sealed) => Buffer.from(sealed) },
     relayChanged: (doorId) => void relays.push(doorId),
-    async execute(link, { kind, data }) {
-      commands.push({ link, kind, data: data as unknown as Rs485Apply });
+    async execute(link, { kind, data, timeoutMs }) {
+      commands.push({ link, kind, data: data as unknown as Rs485Apply, timeoutMs });
       return answer(data as unknown as Rs485Apply, kind);
     },
     firmwareDirectory: undefined,
