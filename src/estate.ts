@@ -53,7 +53,6 @@ export interface EstateOptions {
 export async function openEstate(options: EstateOptions) {
   const { config, database, audit, clock, log, tasks, opening } = options;
   const catalogue = openCatalogue({ database, audit });
-  const { groupName } = catalogue;
   const actuations = await openActuations({ database, audit, clock, log });
   // Each needs others once it works, and not before: hence functions in place of values.
   const execute: Field['execute'] = (linkId, command, signal) => field.execute(linkId, command, signal);
@@ -63,7 +62,7 @@ export async function openEstate(options: EstateOptions) {
     return link && { ...link, lastError: link.lastError?.message ?? null };
   };
   const linkUp = (linkId: string) => linkState(linkId)?.up;
-  const common = { database, audit, actuations, clock, log, execute, groupName };
+  const common = { database, audit, actuations, clock, log, execute, groupName: catalogue.groupName };
   const networks = await openNetworks({
     ...{ database, audit, clock, declared: config.networks },
     changed(netId) {
@@ -99,7 +98,7 @@ export async function openEstate(options: EstateOptions) {
       buses: busesOf(config).map(({ id }) => id),
       gateway: zgates.exists,
       network: networks.exists,
-      group: (id) => groupName(id) !== undefined,
+      group: (id) => catalogue.groupName(id) !== undefined,
       schedule: (id) => catalogue.schedule(id) !== undefined,
       template: (id) => catalogue.template(id) !== undefined,
       door: doors.exists,
@@ -137,10 +136,7 @@ export async function openEstate(options: EstateOptions) {
 }
 
 interface DoorNeeds
-  extends Pick<
-    DoorSliceOptions,
-    'catalogue' | 'actuations' | 'relay' | 'pulse' | 'holdRelay' | 'startJob'
-  > {
+  extends Pick<DoorSliceOptions, 'catalogue' | 'actuations' | 'relay' | 'pulse' | 'holdRelay' | 'startJob'> {
   zgates: Zgates;
   execute: Field['execute'];
   prepare: Field['prepare'];
