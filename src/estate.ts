@@ -20,7 +20,8 @@ import { type BackupOptions, backUpDatabase } from './database/backup.ts';
 import type { Database } from './database/database.ts';
 import { type DoorSliceOptions, openDoorSlice } from './doors/slice.ts';
 import type { LiveEvents } from './events/events.ts';
-import { type Field, type FieldCommand, type FieldOptions, openField } from './field/field.ts';
+import type { LinkCommand } from './execute.ts';
+import { type Field, type FieldOptions, openField } from './field/field.ts';
 import { openJobs } from './jobs/jobs.ts';
 import type { Log } from './log.ts';
 import { openNetworks } from './networks/networks.ts';
@@ -165,7 +166,7 @@ function openDoors(
       return linksUp.has(link) ? undefined : `link ${link} is down`;
     },
     async applyConfiguration({ gatewayId }, data, timeoutMs, signal) {
-      const command: FieldCommand = { kind: 'applyConfiguration', data: data as Plain, timeoutMs };
+      const command: LinkCommand = { kind: 'applyConfiguration', data: data as Plain, timeoutMs };
       const answer = lockApplied.safeParse(await execute(linkOf(gatewayId) ?? '', command, signal));
       if (answer.data) return answer.data;
       throw new DriverError('BAD_REPLY', 'the lock did not say what it has in force');
@@ -174,7 +175,7 @@ function openDoors(
     async unlockLock({ gatewayId }, data, timeoutMs) {
       // Whoever asked may have gone; what is on its way goes on, and its outcome is wanted.
       const { signal } = new AbortController();
-      const command: FieldCommand = { kind: 'unlock', data, timeoutMs };
+      const command: LinkCommand = { kind: 'unlock', data, timeoutMs };
       const answer = unlocked.safeParse(await execute(linkOf(gatewayId) ?? '', command, signal));
       if (answer.data) return answer.data;
       throw new DriverError('BAD_REPLY', 'the gateway did not say what became of it');

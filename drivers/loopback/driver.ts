@@ -15,6 +15,7 @@ import {
   type DriverErrorCode,
   type Plain,
 } from '../driver.ts';
+import { valid } from '../valid.ts';
 import { type Devices, devicesOption, openDevices } from './devices.ts';
 import { gatewayOptions } from './zgate.ts';
 
@@ -100,14 +101,4 @@ async function execute(
     default:
       throw new DriverError('INVALID_COMMAND', `a loopback link has no command ${command.kind}`);
   }
-}
-
-function valid<Schema extends z.ZodType>(
-  schema: Schema,
-  value: Plain,
-  code: DriverErrorCode,
-): z.output<Schema> {
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  throw new DriverError(code, z.prettifyError(result.error));
 }

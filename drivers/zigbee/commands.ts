@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { type Driver, type DriverContext, DriverError, type Plain } from '../driver.ts';
 import { type ChannelsApplied, channelsApply, lockApply } from '../settings.ts';
+import { valid } from '../valid.ts';
 import { cancelUpdate, moveChannel, permitJoin, unlock as unlockData, updateLock } from '../zgate.ts';
 import { applyConfiguration } from './apply.ts';
 import type { Configurer } from './configure.ts';
@@ -68,7 +69,7 @@ export function commandsOf(gateway: Gateway, reportGateway: () => void): Command
   const handlers: Handlers = {
     ...lockHandlers(gateway, sender.radio),
     ...networkHandlers(gateway),
-    moveChannel: (data, _, signal) => move(valid(moveChannel, data).channel, signal),
+    moveChannel: (data, _, signal) => move(valid(moveChannel, data, 'INVALID_COMMAND').channel, signal),
   };
   return {
     isMoving: () => moving,
@@ -144,13 +145,13 @@ function lockHandlers({ context, locks, options, firmware }: Gateway, radio: Sen
   };
   return {
     async unlock(data, deadline, signal) {
-      const { hwId, relockSeconds } = valid(unlockData, data);
+      const { hwId, relockSeconds } = valid(unlockData, data, 'INVALID_COMMAND');
       const { ieee, endpoint } = locks.find(hwId);
       const listen = (hear: Parameters<Locks['listen']>[1]) => locks.listen(ieee, hear);
       return unlock({ radio, clock, ieee, endpoint, relockSeconds, deadline, listen }, signal);
     },
     async applyConfiguration(data, deadline, signal) {
-      const apply = valid(lockApply, data);
+      const apply = valid(lockApply, data, 'INVALID_COMMAND');
       const lock = locks.find(apply.hwId);
       if (applying.has(lock.ieee)) throw new DriverError('BUSY', 'the lock is given a configuration already');
       applying.add(lock.ieee);
@@ -174,12 +175,12 @@ function lockHandlers({ context, locks, options, firmware }: Gateway, radio: Sen
       }
     },
     async updateLock(data) {
-      const { hwId, file } = valid(updateLock, data);
+      const { hwId, file } = valid(updateLock, data, 'INVALID_COMMAND');
       await firmware.begin(locks.find(hwId), file);
       return null;
     },
     async cancelUpdate(data) {
-      firmware.cancel(locks.find(valid(cancelUpdate, data).hwId).ieee);
+      firmware.cancel(locks.find(valid(cancelUpdate, data, 'INVALID_COMMAND').hwId).ieee);
       return null;
     },
   };
@@ -188,7 +189,7 @@ function lockHandlers({ context, locks, options, firmware }: Gateway, radio: Sen
 function networkHandlers({ context, network, joining }: Gateway): Handlers {
   return {
     async applyChannels(data) {
-      const { allowedChannels } = valid(channelsApply, data);
+      const { allowedChannels } = valid(channelsApply, data, 'INVALID_COMMAND');
       const { channel } = network.radio();
       if (allowedChannels.includes(channel)) return { zigbeeChannel: channel };
       throw new DriverError(
@@ -197,18 +198,12 @@ function networkHandlers({ context, network, joining }: Gateway): Handlers {
       );
     },
     async permitJoin(data) {
-      await joining.open(valid(permitJoin, data));
+      await joining.open(valid(permitJoin, data, 'INVALID_COMMAND'));
       return null;
     },
     async networkMap(data, _, signal) {
-      valid(z.strictObject({}), data);
+      valid(z.strictObject({}), data, 'INVALID_COMMAND');
       return mapNetwork(network.radio(), context.clock, signal);
     },
   };
-}
-
-function valid<Schema extends z.ZodType>(schema: Schema, value: Plain): z.output<Schema> {
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  throw new DriverError('INVALID_COMMAND', z.prettifyError(result.error));
 }

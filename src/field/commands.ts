@@ -1,18 +1,12 @@
 /** The daemon's side of commands: what was handed to one host and is not settled yet. */
 import { DriverError, type Plain } from '../../drivers/driver.ts';
 import type { Clock } from '../clock.ts';
+import type { LinkCommand } from '../execute.ts';
 import type { Log } from '../log.ts';
 import { COMMANDS_MAX, type DaemonMessage, type Failure } from './ipc.ts';
 
 /** After a command's deadline, for the driver's word on it to arrive. */
 const ANSWER_MARGIN_MS = 1_000;
-
-export interface FieldCommand {
-  kind: string;
-  data: Plain;
-  /** Milliseconds from now; past it nothing may be sent to the device. */
-  timeoutMs: number;
-}
 
 export interface CommandsOptions {
   send: (message: DaemonMessage) => Promise<void>;
@@ -24,7 +18,7 @@ export interface CommandsOptions {
 
 export interface Commands {
   /** Rejects with a DriverError. Firing the signal asks the driver to stop; its word still decides. */
-  execute(linkId: string, command: FieldCommand, signal: AbortSignal): Promise<Plain>;
+  execute(linkId: string, command: LinkCommand, signal: AbortSignal): Promise<Plain>;
   /** What the host answers. Throw when no such command is open. */
   done(id: number, answer: Plain): void;
   failed(id: number, error: Failure): void;

@@ -5,14 +5,13 @@
 import { join } from 'node:path';
 import { DriverError, type DriverEvent, type Plain, type StateReport } from '../../drivers/driver.ts';
 import type { Clock } from '../clock.ts';
+import type { LinkCommand } from '../execute.ts';
 import { makeFolder } from '../host/durable-file.ts';
 import type { Log } from '../log.ts';
-import type { FieldCommand } from './commands.ts';
 import type { HostListener } from './conversation.ts';
 import { type Host, type HostState, type LinkSpec, openHost } from './hosts.ts';
 import { COMMAND_TIMEOUT_MAX_MS, type Failure, isPlain, KIND_MAX } from './ipc.ts';
 
-export type { FieldCommand } from './commands.ts';
 export type { HostState, LinkSpec } from './hosts.ts';
 
 /** Between the starts of two hosts, so that a small board is not asked for everything at once. */
@@ -69,7 +68,7 @@ export interface Field extends AsyncDisposable {
    * Has a link execute a command, at most once. Rejects with a DriverError: LINK_LOST when it was not handed over,
    * OUTCOME_UNKNOWN when it was and nobody knows. Firing the signal asks the driver to stop; its word still decides.
    */
-  execute(linkId: string, command: FieldCommand, signal: AbortSignal): Promise<Plain>;
+  execute(linkId: string, command: LinkCommand, signal: AbortSignal): Promise<Plain>;
   /** Has the host of a link start anew, with the options there are then; its other links with it. */
   restart(linkId: string): void;
   state(): FieldState;
@@ -167,7 +166,7 @@ function listenFor(options: FieldOptions, links: Map<string, LinkRecord>): HostL
   };
 }
 
-function refuseInvalid({ kind, data, timeoutMs }: FieldCommand): void {
+function refuseInvalid({ kind, data, timeoutMs }: LinkCommand): void {
   const inTime = Number.isInteger(timeoutMs) && timeoutMs >= 1 && timeoutMs <= COMMAND_TIMEOUT_MAX_MS;
   if (!inTime) throw new DriverError('INVALID_COMMAND', `a command takes 1 to ${COMMAND_TIMEOUT_MAX_MS} ms`);
   if (kind.length < 1 || kind.length > KIND_MAX || !isPlain(data)) {

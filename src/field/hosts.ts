@@ -10,10 +10,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import type { Duplex } from 'node:stream';
 import { DriverError, type Plain } from '../../drivers/driver.ts';
 import { type Clock, settlesWithin } from '../clock.ts';
+import type { LinkCommand } from '../execute.ts';
 import type { Log } from '../log.ts';
 import { type Backoff, supervise } from '../supervise.ts';
 import { DAEMON_DESCRIPTOR } from './channel.ts';
-import type { FieldCommand } from './commands.ts';
 import { type Conversation, type HostListener, openConversation } from './conversation.ts';
 import { CLOSING_DEADLINE_MS, isPlain } from './ipc.ts';
 import { forgetProcess, predecessorGone, recordProcess } from './pid-file.ts';
@@ -74,7 +74,7 @@ export interface Host {
   /** Keeps a process running until the signal fires; resolves when it is gone. */
   run(signal: AbortSignal): Promise<void>;
   prepare(linkId: string, kind: string): void;
-  execute(linkId: string, command: FieldCommand, signal: AbortSignal): Promise<Plain>;
+  execute(linkId: string, command: LinkCommand, signal: AbortSignal): Promise<Plain>;
   /** Ends the process, for the next one to be started at once, with the options there are then. */
   restart(): void;
   state(): HostState;
