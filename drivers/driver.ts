@@ -54,6 +54,8 @@ export interface DriverCommand {
   kind: string;
   data: Plain;
   deadline: number;
+  /** Nothing of it reaches a device before this resolves; when it rejects, nothing ever does. Absent: at once. */
+  released?: Promise<void>;
 }
 
 /** What a driver is given. */
@@ -69,11 +71,8 @@ export interface DriverContext {
 export interface Driver extends AsyncDisposable {
   /** Works the link until it breaks (throws LinkLost) or the signal fires (throws its reason). */
   run(signal: AbortSignal): Promise<never>;
-  /**
-   * A command of this kind is about to come, or will not come after all: what can be done before, of which no device
-   * notices anything. Never throws.
-   */
-  prepare?(kind: string): void;
+  /** Takes commands of this kind before they are released, and holds them itself. Absent: takes none. */
+  holds?(kind: string): boolean;
   /** Executes at most once. Throws a DriverError; `unknown` outcomes are a DriverError with code OUTCOME_UNKNOWN. */
   execute(command: DriverCommand, signal: AbortSignal): Promise<Plain>;
 }

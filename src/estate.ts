@@ -57,7 +57,6 @@ export async function openEstate(options: EstateOptions) {
   const actuations = await openActuations({ database, audit, clock, log });
   // Each needs others once it works, and not before: hence functions in place of values.
   const execute: Field['execute'] = (linkId, command, signal) => field.execute(linkId, command, signal);
-  const prepare: Field['prepare'] = (linkId, kind) => field.prepare(linkId, kind);
   const linkState = (linkId: string) => {
     const link = field.state().links.find(({ id }) => id === linkId);
     return link && { ...link, lastError: link.lastError?.message ?? null };
@@ -89,7 +88,7 @@ export async function openEstate(options: EstateOptions) {
     relayChanged: (doorId) => doors.wake(doorId),
   });
   const doors = openDoors(options, {
-    ...{ catalogue, actuations, relay: rs485.relay, zgates, execute, prepare },
+    ...{ catalogue, actuations, relay: rs485.relay, zgates, execute },
     ...{ pulse: rs485.pulse, holdRelay: rs485.holdRelay },
     startJob: (order) => jobs.start(order),
   });
@@ -140,12 +139,11 @@ interface DoorNeeds
   extends Pick<DoorSliceOptions, 'catalogue' | 'actuations' | 'relay' | 'pulse' | 'holdRelay' | 'startJob'> {
   zgates: Zgates;
   execute: Field['execute'];
-  prepare: Field['prepare'];
 }
 
 function openDoors(
   { config, database, audit, events, clock, clockSynchronised, log }: EstateOptions,
-  { zgates, execute, prepare, ...needs }: DoorNeeds,
+  { zgates, execute, ...needs }: DoorNeeds,
 ) {
   const linkOf = (gatewayId: string | null) => (gatewayId === null ? undefined : zgates.linkOf(gatewayId));
   const common = { database, audit, events, clock, log, thresholds: config.doors };
@@ -171,11 +169,10 @@ function openDoors(
       if (answer.data) return answer.data;
       throw new DriverError('BAD_REPLY', 'the lock did not say what it has in force');
     },
-    prepareUnlock: ({ gatewayId }) => prepare(linkOf(gatewayId) ?? '', 'unlock'),
-    async unlockLock({ gatewayId }, data, timeoutMs) {
+    async unlockLock({ gatewayId }, data, timeoutMs, released) {
       // Whoever asked may have gone; what is on its way goes on, and its outcome is wanted.
       const { signal } = new AbortController();
-      const command: LinkCommand = { kind: 'unlock', data, timeoutMs };
+      const command: LinkCommand = { kind: 'unlock', data, timeoutMs, released };
       const answer = unlocked.safeParse(await execute(linkOf(gatewayId) ?? '', command, signal));
       if (answer.data) return answer.data;
       throw new DriverError('BAD_REPLY', 'the gateway did not say what became of it');

@@ -6,6 +6,11 @@ export interface LinkCommand {
   data: Plain;
   /** Milliseconds from now; past it nothing may be sent to the device. */
   timeoutMs: number;
+  /**
+   * What no device notices is done at once. Nothing of it reaches a device before this resolves, in no more than the
+   * timeout; when it rejects, nothing ever does. Absent: at once.
+   */
+  released?: Promise<void>;
 }
 
 /** Rejects with a DriverError. Firing the signal asks the driver to stop; its word still decides. */

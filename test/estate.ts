@@ -201,8 +201,9 @@ function openPlayedDoors({ played, ...common }: Common) {
       return played.command(kind);
     },
     unreachable: () => played.unreachable,
-    prepareUnlock: ({ gatewayId }) => void played.prepared.push({ gatewayId, intents: played.audits.length }),
-    async unlockLock(lock, unlock, timeoutMs) {
+    async unlockLock(lock, unlock, timeoutMs, released) {
+      played.prepared.push({ gatewayId: lock.gatewayId, intents: played.audits.length });
+      await released;
       played.unlocks.push({ lock, unlock, timeoutMs });
       return played.unlock();
     },

@@ -31,13 +31,18 @@ export interface Gateway {
 
 export interface Commands {
   execute: Driver['execute'];
-  prepare(kind: string): void;
+  holds(kind: string): boolean;
   isMoving(): boolean;
   /** The library has sat on a command for so long that it will for ever. */
   isHanging(): boolean;
 }
 
-type Handler = (data: Plain, deadline: number, signal: AbortSignal) => Promise<unknown>;
+type Handler = (
+  data: Plain,
+  deadline: number,
+  signal: AbortSignal,
+  released?: Promise<void>,
+) => Promise<unknown>;
 type Handlers = Record<string, Handler>;
 
 export function commandsOf(gateway: Gateway, reportGateway: () => void): Commands {
@@ -74,10 +79,8 @@ export function commandsOf(gateway: Gateway, reportGateway: () => void): Command
   return {
     isMoving: () => moving,
     isHanging: sender.isHanging,
-    prepare(kind) {
-      if (kind === 'unlock' && !moving) gateway.network.radio().rouse();
-    },
-    async execute({ kind, data, deadline }, signal) {
+    holds: (kind) => kind === 'unlock',
+    async execute({ kind, data, deadline, released }, signal) {
       const handler = Object.hasOwn(handlers, kind) ? handlers[kind] : undefined;
       if (!handler) throw new DriverError('INVALID_COMMAND', `a Zigbee gateway has no command ${kind}`);
       if (moving)
@@ -88,7 +91,7 @@ export function commandsOf(gateway: Gateway, reportGateway: () => void): Command
           'the deadline passed before the command reached the gateway',
         );
       // Answers are plain, but for optional keys in their types.
-      return (await handler(data, deadline, signal)) as Plain;
+      return (await handler(data, deadline, signal, released)) as Plain;
     },
   };
 }
@@ -112,8 +115,10 @@ function openSender({ context, network, locks, lost }: Gateway): { radio: Sender
   let hanging = false;
   async function send(request: ZclRequest): Promise<ZclReply> {
     const sending = network.radio().send(request);
-    void settles(sending, UNSETTLED_MS, context.clock).then((inTime) => {
-      if (inTime) return;
+    // What is held is not the library's to settle.
+    const begun = Promise.race([request.released, sending]).catch(() => undefined);
+    void begun.then(async () => {
+      if (await settles(sending, UNSETTLED_MS, context.clock)) return;
       hanging = true;
       lost('the coordinator sits on a command');
     });
@@ -144,11 +149,11 @@ function lockHandlers({ context, locks, options, firmware }: Gateway, radio: Sen
     return number;
   };
   return {
-    async unlock(data, deadline, signal) {
+    async unlock(data, deadline, signal, released) {
       const { hwId, relockSeconds } = valid(unlockData, data, 'INVALID_COMMAND');
       const { ieee, endpoint } = locks.find(hwId);
       const listen = (hear: Parameters<Locks['listen']>[1]) => locks.listen(ieee, hear);
-      return unlock({ radio, clock, ieee, endpoint, relockSeconds, deadline, listen }, signal);
+      return unlock({ radio, clock, ieee, endpoint, relockSeconds, deadline, released, listen }, signal);
     },
     async applyConfiguration(data, deadline, signal) {
       const apply = valid(lockApply, data, 'INVALID_COMMAND');

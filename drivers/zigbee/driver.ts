@@ -114,7 +114,7 @@ async function openGateway(
         await Promise.allSettled(parts);
       }
     },
-    prepare: commands.prepare,
+    holds: commands.holds,
     execute: commands.execute,
     async [Symbol.asyncDispose]() {
       const isLost = ended.signal.reason instanceof DriverError;

@@ -1,9 +1,11 @@
 /**
  * The last moments before a frame leaves: the library reads the payload when it makes the bytes to send, and writes them
- * when the port is free (port.ts). So the payload can be read once, and both look at the clock: nothing is sent late or
- * twice, whatever waits, repeats or holds back in between.
+ * when the port is free and the frame is released (port.ts). So the payload can be read once, and both look at the clock:
+ * nothing is sent late or twice, whatever waits, repeats or holds back in between.
  */
 import type { Clock } from '../driver.ts';
+import type { ZclRequest } from './radio.ts';
+import { settles } from './waiting.ts';
 
 /** 'made': its bytes wait to be written. 'closed': they are not written any more. */
 export type GateState = 'waiting' | 'made' | 'sent' | 'late' | 'closed';
@@ -14,20 +16,27 @@ export interface Gate {
   /** The payload, to be given to the library instead of the original. */
   payload: Fields | readonly Fields[];
   state(): GateState;
+  /** Resolves when the frame is released; rejects when it is not to be, or not in time. */
+  released(): Promise<void>;
   /** The bytes are written now. Throws when they may not be. */
   leave(): void;
   /** What is not written by now is not to be. */
   close(): GateState;
 }
 
-/** The payload has at least one field, or one record with one; `notAfter` in monotonic milliseconds; `left`: it leaves. */
+/**
+ * The payload has at least one field, or one record with one; `notAfter` in monotonic milliseconds; the rest as in
+ * ZclRequest (radio.ts).
+ */
 export function openGate(
   payload: Fields | readonly Fields[],
   notAfter: number,
-  { monotonic }: Pick<Clock, 'monotonic'>,
-  left: () => void = () => undefined,
+  clock: Clock,
+  { left, released }: Pick<ZclRequest, 'left' | 'released'> = {},
 ): Gate {
+  const { monotonic } = clock;
   let state: GateState = 'waiting';
+  let isHeld = released !== undefined;
   function pass(from: GateState, to: GateState): void {
     if (state !== from && state !== 'late') throw new Error(`the frame was ${state} already`);
     state = monotonic() > notAfter ? 'late' : to;
@@ -48,9 +57,20 @@ export function openGate(
   return {
     payload: Array.isArray(payload) ? [guarded, ...others.map((other) => hidden({ ...other }))] : guarded,
     state: () => state,
+    async released() {
+      if (!released) return;
+      const inTime = await settles(released, notAfter - monotonic(), clock);
+      if (!inTime) {
+        state = 'late';
+        throw new Error('the frame was not released in time');
+      }
+      await released;
+      isHeld = false;
+    },
     leave() {
+      if (isHeld) throw new Error('the frame is not released');
       pass('made', 'sent');
-      left();
+      left?.();
     },
     close() {
       if (state === 'waiting' || state === 'made') state = 'closed';

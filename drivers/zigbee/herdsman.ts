@@ -160,7 +160,7 @@ interface MtParser {
   done();
 };
 
-const { passBy, carry, prove, abandon } = guardPort(Znp.prototype as unknown as Port);
+const { passBy, carry, abandon } = guardPort(Znp.prototype as unknown as Port);
 const waitUntil = guardAnswers(ZStackAdapter.prototype as unknown as Answers);
 
 function prepareLibrary({ mayForm, mayRestore, manufacturerCode, stateDirectory, log }: RadioOptions): void {
@@ -309,7 +309,6 @@ function radioOf(
     async probe() {
       await zdo.neighbours(ieeeOf(coordinator.ieeeAddr), 0);
     },
-    rouse: () => prove(options.clock),
     send: (request) => send(endpointOf(request.ieee, request.endpoint), request, options),
     async bind(ieee, endpoint, cluster) {
       const [target] = coordinator.endpoints;

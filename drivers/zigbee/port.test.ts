@@ -77,15 +77,15 @@ describe('a frame', () => {
       },
       close: vi.fn(() => Promise.resolve()),
     };
-    const { passBy, prove } = guardPort(port);
+    const { passBy } = guardPort(port);
     const clock = manualClock();
-    const send = (actuates: boolean) => {
-      const gate = openGate({ timeout: 1 }, 2_000, clock);
+    const send = (actuates: boolean, released?: Promise<void>) => {
+      const gate = openGate({ timeout: 1 }, 2_000, clock, released && { released });
       void { ...(gate.payload as object) };
       const sent = passBy({ gate, actuates, clock }, () => port.request(4, 'dataRequest'));
       return { gate, sent: sent.then(() => 'taken', String) };
     };
-    return { port, written, clock, send, prove: () => prove(clock) };
+    return { port, written, clock, send };
   }
   const never = new Promise<never>(() => undefined);
 
@@ -98,19 +98,69 @@ describe('a frame', () => {
 
   it('that opens a door needs no ping of its own behind one of just now, and waits for its answer', async () => {
     const answered = Promise.withResolvers<void>();
-    const { port, send, written, prove, clock } = openPort((command) =>
+    const { send, written, clock } = openPort((command) =>
       command === 'ping' ? answered.promise : Promise.resolve(),
     );
-    await port.open();
-    prove();
+    const { sent: first } = send(true);
     await clock.advance(10);
     const { sent } = send(true);
+    await clock.advance(0);
     expect(written).toEqual(['ping']);
     answered.resolve();
-    expect(await sent).toBe('taken');
+    expect(await Promise.all([first, sent])).toEqual(['taken', 'taken']);
     await clock.advance(11);
     expect(await send(true).sent).toBe('taken');
-    expect(written).toEqual(['ping', 'dataRequest', 'ping', 'dataRequest']);
+    expect(written).toEqual(['ping', 'dataRequest', 'dataRequest', 'ping', 'dataRequest']);
+  });
+
+  it('that is held is written once it is released, behind the ping of meanwhile', async () => {
+    const { send, written, clock } = openPort(() => Promise.resolve());
+    const hold = Promise.withResolvers<void>();
+    const { sent, gate } = send(true, hold.promise);
+    await clock.advance(20);
+    expect([gate.state(), written]).toEqual(['made', ['ping']]);
+    hold.resolve();
+    expect(await sent).toBe('taken');
+    expect(written).toEqual(['ping', 'dataRequest']);
+  });
+
+  it('that was held for long is written behind another ping, and not when that is not answered', async () => {
+    let isReading = true;
+    const { send, written, clock } = openPort(() => (isReading ? Promise.resolve() : never));
+    const [hold, other] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const { sent } = send(true, hold.promise);
+    await clock.advance(21);
+    hold.resolve();
+    expect(await sent).toBe('taken');
+    expect(written).toEqual(['ping', 'ping', 'dataRequest']);
+    await clock.advance(21);
+    const { sent: unsent } = send(true, other.promise);
+    await clock.advance(21);
+    isReading = false;
+    other.resolve();
+    await clock.advance(1_000);
+    expect(await unsent).toContain('does not answer');
+    expect(written.slice(3)).toEqual(['ping', 'ping']);
+  });
+
+  it('that is not released in time is late, and not written when it is released then', async () => {
+    const { send, written, clock } = openPort(() => Promise.resolve());
+    const hold = Promise.withResolvers<void>();
+    const { sent, gate } = send(true, hold.promise);
+    await clock.advance(2_000);
+    expect([await sent, gate.state()]).toEqual(['Error: the frame was not released in time', 'late']);
+    hold.resolve();
+    await clock.advance(0);
+    expect(written).toEqual(['ping']);
+    // Nor where nobody waits for its release.
+    expect(await send(false, hold.promise).sent).toContain('not released');
+  });
+
+  it('that is withdrawn while it is held is not written', async () => {
+    const { send, written } = openPort(() => Promise.resolve());
+    const { sent } = send(true, Promise.reject(new Error('withdrawn')));
+    expect(await sent).toBe('Error: withdrawn');
+    expect(written).toEqual(['ping']);
   });
 
   it('that opens a door is not written when the ping is not answered', async () => {

@@ -16,8 +16,8 @@ const DATA_REQUEST = 'dataRequest';
 const ANSWER_MS = 1_000;
 
 /**
- * What a coordinator has just shown still holds: it is asked while the intent of an unlock is stored, which takes some
- * milliseconds.
+ * What a coordinator has just shown still holds: it is asked while a frame is held until the intent of an unlock is
+ * stored, which takes some milliseconds.
  */
 const SHOWN_MS = 20;
 
@@ -61,8 +61,6 @@ export interface GuardedPort {
   passBy<T>(passage: Passage, send: () => Promise<T>): Promise<T>;
   /** What the next port on the network goes through. */
   carry(connection: Connection | undefined): void;
-  /** Has the coordinator show what it must have shown before it is given a frame that actuates. Never throws. */
-  prove(clock: Clock): void;
   /** Closes the port that was opened last, whatever the library does with it. */
   abandon(): void;
 }
@@ -111,6 +109,8 @@ export function guardPort(port: Port): GuardedPort {
     if (!passage || command !== DATA_REQUEST) return request.call(this, subsystem, command, ...rest);
     const write = () => request.call(leaving(this, passage.gate), subsystem, command, ...rest);
     if (!passage.actuates) return write();
+    await Promise.all([prove(this, passage.clock), passage.gate.released()]);
+    // Again, when it was held for so long that what was shown may not hold any more.
     await prove(this, passage.clock);
     return actuate(this, passage, write);
   };
@@ -133,9 +133,6 @@ export function guardPort(port: Port): GuardedPort {
     passBy: (passage, send) => passing.run(passage, send),
     carry(connection) {
       carrier = connection;
-    },
-    prove(clock) {
-      if (opened?.initialized) prove(opened, clock).catch(() => undefined);
     },
     abandon() {
       opened?.close().catch(() => undefined);

@@ -47,6 +47,8 @@ export interface ZclRequest {
   timeoutMs: number;
   /** It moves something at a door: nothing of it may be left anywhere when its time is over (port.ts). */
   actuates?: true;
+  /** Its bytes are not written before this resolves, and never when it rejects. */
+  released?: Promise<void>;
   /** Its bytes are written now. */
   left?(): void;
   /** Fires: what became of it is known. Nobody waits for its answer any more, and the device is free for the next. */
@@ -94,8 +96,6 @@ export interface Radio {
   device(ieee: string): RadioDevice | undefined;
   /** Rejects when the coordinator does not answer, or has forgotten its network. */
   probe(): Promise<void>;
-  /** Something that moves a door may be sent in a moment (port.ts). */
-  rouse(): void;
   send(request: ZclRequest): Promise<ZclReply>;
   /** The device tells its events of this cluster to the coordinator. Rejects when it does not answer. */
   bind(ieee: string, endpoint: number, cluster: string): Promise<void>;

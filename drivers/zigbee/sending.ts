@@ -19,7 +19,7 @@ interface Library {
 /** Never rejects. */
 export async function sendOnce(request: ZclRequest, clock: Clock, library: Library): Promise<ZclReply> {
   const { withdrawn } = request;
-  const gate = openGate(request.payload, request.notAfter, clock, request.left);
+  const gate = openGate(request.payload, request.notAfter, clock, request);
   const unsent = Promise.withResolvers<ZclReply>();
   const withdraw = () => {
     if (gate.close() === 'closed') unsent.resolve({ kind: 'unsent', reason: 'it is not wanted any more' });

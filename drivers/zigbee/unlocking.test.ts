@@ -1,5 +1,6 @@
 /** What may never happen at a door, against a simulated coordinator and locks that misbehave. */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
 import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
 import { joined, LOCK, OTHER_LOCK, opened, simulated, type TestGateway } from './test-gateway.ts';
 
@@ -133,6 +134,37 @@ describe('unlocking', () => {
     const [first, second] = await Promise.allSettled([unlock(LOCK), unlock(LOCK, null, 8_300)]);
     expect(first).toMatchObject({ status: 'fulfilled' });
     expect(second).toMatchObject({ reason: { code: 'DEADLINE_PASSED' } });
+    expect(await unlocked(LOCK)).toBe(1);
+  });
+
+  const held = (released: Promise<void>, timeoutMs: number) => {
+    const deadline = systemClock.monotonic() + timeoutMs;
+    const data = { hwId: LOCK, relockSeconds: null };
+    return gateway.driver.execute({ kind: 'unlock', data, deadline, released }, AbortSignal.timeout(20_000));
+  };
+
+  it('reaches the lock when it is released and not before, and keeps no other lock waiting', async () => {
+    await fresh(LOCK);
+    await fresh(POLLING_LOCK);
+    const hold = Promise.withResolvers<void>();
+    const end = held(hold.promise, 20_000);
+    expect(await unlock(POLLING_LOCK)).toEqual({ outcome: 'confirmed' });
+    expect(await commands(LOCK)).toEqual([]);
+    hold.resolve();
+    expect(await end).toEqual({ outcome: 'confirmed' });
+    expect(await unlocked(LOCK)).toBe(1);
+  });
+
+  it('never reaches the lock when it is withdrawn, or not released in time', async () => {
+    await fresh(LOCK);
+    await expect(held(Promise.reject(new Error('not stored')), 20_000)).rejects.toMatchObject({
+      code: 'DEVICE_OFFLINE',
+    });
+    const hold = Promise.withResolvers<void>();
+    await expect(held(hold.promise, 8_200)).rejects.toMatchObject({ code: 'DEADLINE_PASSED' });
+    hold.resolve();
+    // Behind it in every queue, had it gone on.
+    expect(await unlock(LOCK)).toEqual({ outcome: 'confirmed' });
     expect(await unlocked(LOCK)).toBe(1);
   });
 

@@ -30,6 +30,8 @@ export interface UnlockingOptions {
   relockSeconds: number | null;
   /** Monotonic milliseconds. */
   deadline: number;
+  /** As of a DriverCommand. */
+  released: Promise<void> | undefined;
   /** What the lock says by itself meanwhile; `listen` gives back how to stop. */
   listen(hear: (facts: Facts) => void): () => void;
 }
@@ -72,13 +74,22 @@ function tooLate(): DriverError {
   );
 }
 
-function requestOf({ ieee, endpoint, relockSeconds }: UnlockingOptions, notAfter: number): ZclRequest {
+function requestOf(
+  { ieee, endpoint, relockSeconds, released }: UnlockingOptions,
+  notAfter: number,
+): ZclRequest {
   const pincodevalue = Buffer.alloc(0);
   const [command, payload] =
     relockSeconds === null
       ? ['unlockDoor', { pincodevalue }]
       : ['unlockWithTimeout', { timeout: relockSeconds, pincodevalue }];
-  const common = { ieee, endpoint, cluster: DOOR_LOCK, scope: 'cluster' as const };
+  const common = {
+    ieee,
+    endpoint,
+    cluster: DOOR_LOCK,
+    scope: 'cluster' as const,
+    ...(released && { released }),
+  };
   return { ...common, command, payload, notAfter, timeoutMs: ANSWER_MS, actuates: true };
 }
 

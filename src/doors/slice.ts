@@ -26,7 +26,7 @@ export interface DoorSliceOptions
   extends Pick<ConfigurationOptions, 'relay' | 'unreachable' | 'applyConfiguration'>,
     Pick<LocksOptions, 'gatewayOfLink' | 'gateway'>,
     Pick<LockEventsOptions, 'networkOf'>,
-    Pick<UnlockOptions, 'actuations' | 'prepareUnlock' | 'unlockLock' | 'pulse'>,
+    Pick<UnlockOptions, 'actuations' | 'unlockLock' | 'pulse'>,
     Pick<StandingOpenOptions, 'holdRelay'>,
     Pick<FirmwareOptions, 'firmwareDirectory' | 'firmware' | 'startJob' | 'command'> {
   database: Database;

@@ -47,6 +47,15 @@ describe('unlocking a door with a lock', () => {
     ]);
   });
 
+  it('is withdrawn when its intent cannot be stored', async () => {
+    Object.assign(estate.database, {
+      commit: () => Promise.reject(new GatehouseError('STORAGE_UNAVAILABLE', 'full')),
+    });
+    expect(await unlock()).toMatchObject({ status: 503, body: { error: 'STORAGE_UNAVAILABLE' } });
+    expect(estate.played.prepared).toHaveLength(1);
+    expect(estate.played.unlocks).toEqual([]);
+  });
+
   it('sends nothing for somebody who has hung up meanwhile', async () => {
     const caller = { principal: LOCAL_ADMINISTRATOR, correlationId: 'test', isGone: async () => true };
     await expect(estate.doors.unlock(id, caller)).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });

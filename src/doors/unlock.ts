@@ -28,10 +28,16 @@ export interface UnlockOptions {
   relay(doorId: string): Relay | undefined;
   /** Why no lock of this gateway can be reached now; undefined when nothing speaks against it. */
   unreachable(lock: LockAddress): string | undefined;
-  /** The lock may be told to unlock in a moment: whatever no lock notices can be done now. */
-  prepareUnlock(lock: LockAddress): void;
-  /** Has the lock unlock within `timeoutMs`. Rejects with a DriverError. */
-  unlockLock(lock: LockAddress, unlock: Unlock, timeoutMs: number): Promise<Unlocked>;
+  /**
+   * Has the lock unlock within `timeoutMs`. Nothing reaches it before `released` resolves; when that rejects, nothing ever
+   * does. Rejects with a DriverError.
+   */
+  unlockLock(
+    lock: LockAddress,
+    unlock: Unlock,
+    timeoutMs: number,
+    released: Promise<void>,
+  ): Promise<Unlocked>;
   /** Fires the relay of an RS-485 device once, within a deadline of its own. Rejects with a GatehouseError. */
   pulse(deviceId: string, caller: Caller): Promise<{ outcome: 'confirmed' | 'unknown' }>;
 }
@@ -47,9 +53,8 @@ interface Way {
   via: UnlockResult['via'];
   /** For the audit. */
   detail: Record<string, unknown>;
-  /** What can be done before the intent is stored: nothing of it reaches the door. */
-  prepare?(): void;
-  send(timeoutMs: number): Promise<End>;
+  /** Within DEADLINE_MS. Nothing reaches the door before `released` resolves; when that rejects, nothing ever does. */
+  send(released: Promise<void>): Promise<End>;
 }
 
 /** As in the audit. */
@@ -71,14 +76,22 @@ export function openUnlock(options: UnlockOptions): UnlockDoor {
     const startedAt = clock.monotonic();
     const { via } = way;
     const intent = { principal, action: UNLOCK, object: `door/${row.id}`, correlationId };
-    way.prepare?.();
-    await actuations.begin(intent, way.detail);
-    const timeoutMs = Math.floor(DEADLINE_MS - (clock.monotonic() - startedAt));
+    const { promise: released, resolve: release, reject: withdraw } = Promise.withResolvers<void>();
+    // The way to the radio takes as long as the disk does.
+    const sending = way.send(released);
+    // Where nothing is sent, nobody waits for them.
+    for (const promise of [released, sending]) promise.catch(() => undefined);
+    await actuations.begin(intent, way.detail).catch((error) => {
+      withdraw(error);
+      throw error;
+    });
     const late =
-      timeoutMs < HELD_FRAME_MS
+      clock.monotonic() - startedAt > DEADLINE_MS - HELD_FRAME_MS
         ? 'the disk was too slow for it to come in time'
         : (await isGone?.()) && 'whoever asked hung up before it was sent';
-    const end = late ? { refusal: offline(row, late) } : await way.send(timeoutMs);
+    if (late) withdraw(new Error(late));
+    else release();
+    const end = late ? { refusal: offline(row, late) } : await sending;
     const [outcome, detail] =
       'result' in end
         ? [AUDITED[end.result.outcome], { via, ...end.result }]
@@ -124,7 +137,10 @@ function wayTo(row: DoorRow, options: UnlockOptions, caller: Caller): Way {
     return {
       via: 'rs485',
       detail: { via: 'rs485', deviceId },
-      send: () => fire(row, deviceId, options, caller),
+      async send(released) {
+        await released;
+        return fire(row, deviceId, options, caller);
+      },
     };
   }
   const { mac } = row;
@@ -139,8 +155,7 @@ function wayTo(row: DoorRow, options: UnlockOptions, caller: Caller): Way {
   return {
     via: 'zigbee',
     detail: { via: 'zigbee', mac, gatewayId: row.gateway_id },
-    prepare: () => options.prepareUnlock(lock),
-    send: (timeoutMs) => send(row, lock, { hwId: mac, relockSeconds: null }, timeoutMs, options),
+    send: (released) => send(row, lock, { hwId: mac, relockSeconds: null }, released, options),
   };
 }
 
@@ -165,11 +180,11 @@ async function send(
   row: DoorRow,
   lock: LockAddress,
   unlock: Unlock,
-  timeoutMs: number,
+  released: Promise<void>,
   { unlockLock, log }: UnlockOptions,
 ): Promise<End> {
   try {
-    const { outcome } = await unlockLock(lock, unlock, timeoutMs);
+    const { outcome } = await unlockLock(lock, unlock, DEADLINE_MS, released);
     return { result: { outcome, reason: null } };
   } catch (error) {
     if (!(error instanceof DriverError)) {

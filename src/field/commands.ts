@@ -28,6 +28,8 @@ export interface Commands {
 
 interface OpenCommand {
   kind: string;
+  /** Its host may have it, and must not have sent anything of it. */
+  held: boolean;
   resolve(answer: Plain): void;
   reject(error: DriverError): void;
   /** The caller has been told OUTCOME_UNKNOWN. */
@@ -46,6 +48,13 @@ export function openCommands({ send, clock, log, overdue }: CommandsOptions): Co
     command.settled.abort('settled');
     if (command.late) log.warn({ kind: command.kind, outcome }, 'the outcome of a command came too late');
     return command;
+  }
+
+  function release(id: number): void {
+    const command = open.get(id);
+    if (!command) return;
+    command.held = false;
+    void send({ type: 'release', id });
   }
 
   /** Rejects when the command is settled. */
@@ -68,7 +77,7 @@ export function openCommands({ send, clock, log, overdue }: CommandsOptions): Co
   }
 
   return {
-    async execute(linkId, { kind, data, timeoutMs }, signal) {
+    async execute(linkId, { kind, data, timeoutMs, released }, signal) {
       signal.throwIfAborted();
       if (open.size >= COMMANDS_MAX) {
         throw new DriverError('BUSY', 'too many commands are open; try again in a second');
@@ -76,12 +85,17 @@ export function openCommands({ send, clock, log, overdue }: CommandsOptions): Co
       lastId += 1;
       const id = lastId;
       const { promise, resolve, reject } = Promise.withResolvers<Plain>();
-      const command = { kind, resolve, reject, late: false, settled: new AbortController() };
+      const held = released !== undefined;
+      const command = { kind, held, resolve, reject, late: false, settled: new AbortController() };
       open.set(id, command);
-      void send({ type: 'command', id, linkId, kind, data, deadline: clock.monotonic() + timeoutMs });
+      const deadline = clock.monotonic() + timeoutMs;
+      void send({ type: 'command', id, linkId, kind, data, deadline, ...(held && { held }) });
       // Rejects when the command is settled.
       watch(command, timeoutMs).catch(() => undefined);
-      const cancel = () => void send({ type: 'cancel', id });
+      const cancel = () => {
+        if (open.has(id)) void send({ type: 'cancel', id });
+      };
+      released?.then(() => release(id), cancel);
       signal.addEventListener('abort', cancel, { once: true, signal: command.settled.signal });
       return promise;
     },
@@ -93,8 +107,11 @@ export function openCommands({ send, clock, log, overdue }: CommandsOptions): Co
     },
     hostEnded() {
       const message = 'the host process ended while it executed the command';
-      for (const id of [...open.keys()]) {
-        close(id, 'OUTCOME_UNKNOWN').reject(new DriverError('OUTCOME_UNKNOWN', message));
+      for (const [id, { held }] of [...open]) {
+        const error = held
+          ? new DriverError('LINK_LOST', 'the host process ended before the command was sent')
+          : new DriverError('OUTCOME_UNKNOWN', message);
+        close(id, error.code).reject(error);
       }
     },
   };

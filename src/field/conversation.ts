@@ -39,7 +39,6 @@ export interface ConversationOptions {
 }
 
 export interface Conversation extends Disposable, Pick<Commands, 'execute'> {
-  prepare(linkId: string, kind: string): void;
   start(links: { id: string; protocol: string; options: Plain }[]): void;
   /** Resolves with the reason why the host must be ended, or has ended. */
   readonly failed: Promise<string>;
@@ -82,7 +81,6 @@ export function openConversation(options: ConversationOptions): Conversation {
     start(links) {
       void channel.send({ type: 'start', links });
     },
-    prepare: (linkId, kind) => void channel.send({ type: 'prepare', linkId, kind }),
     execute: commands.execute,
     failed: failure.promise,
     heartbeatAgeMs: () => (lastHeartbeat === undefined ? undefined : clock.monotonic() - lastHeartbeat),

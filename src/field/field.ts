@@ -60,12 +60,7 @@ export interface FieldState {
 
 export interface Field extends AsyncDisposable {
   /**
-   * A command of this kind is about to be given to a link, or not after all: what the link can do before, it does now, and
-   * no device notices anything of it.
-   */
-  prepare(linkId: string, kind: string): void;
-  /**
-   * Has a link execute a command, at most once. Rejects with a DriverError: LINK_LOST when it was not handed over,
+   * Has a link execute a command, at most once. Rejects with a DriverError: LINK_LOST when it was not handed over, or not released,
    * OUTCOME_UNKNOWN when it was and nobody knows. Firing the signal asks the driver to stop; its word still decides.
    */
   execute(linkId: string, command: LinkCommand, signal: AbortSignal): Promise<Plain>;
@@ -116,7 +111,6 @@ export async function openField(options: FieldOptions): Promise<Field> {
     await host.run(stop.signal);
   });
   return {
-    prepare: (linkId, kind) => links.get(linkId)?.host.prepare(linkId, kind),
     async execute(linkId, command, signal) {
       const link = links.get(linkId);
       if (!link) throw new DriverError('INVALID_COMMAND', `there is no link ${linkId}`);

@@ -73,7 +73,6 @@ export interface HostState {
 export interface Host {
   /** Keeps a process running until the signal fires; resolves when it is gone. */
   run(signal: AbortSignal): Promise<void>;
-  prepare(linkId: string, kind: string): void;
   execute(linkId: string, command: LinkCommand, signal: AbortSignal): Promise<Plain>;
   /** Ends the process, for the next one to be started at once, with the options there are then. */
   restart(): void;
@@ -123,7 +122,6 @@ export function openHost(options: HostOptions): Host {
   return {
     run: (signal) =>
       supervise({ name: `host ${name}`, run: runOnce, signal, clock, log, backoff: HOST_BACKOFF }),
-    prepare: (linkId, kind) => current?.conversation.prepare(linkId, kind),
     async execute(linkId, command, signal) {
       if (!current)
         throw new DriverError('LINK_LOST', `link ${linkId} is down: its host process does not run`);

@@ -98,10 +98,11 @@ const fromDaemon = z.discriminatedUnion('type', [
     kind,
     data: plain,
     deadline: z.number(),
+    /** Nothing of it reaches a device before its `release`. */
+    held: z.literal(true).optional(),
   }),
+  z.strictObject({ type: z.literal('release'), id }),
   z.strictObject({ type: z.literal('cancel'), id }),
-  /** A command is about to come, or will not come after all. */
-  z.strictObject({ type: z.literal('prepare'), linkId, kind }),
   z.strictObject({ type: z.literal('durable'), seq: id }),
   /** The event could not be stored now; it is to be sent again. */
   z.strictObject({ type: z.literal('refused'), seq: id }),

@@ -1,4 +1,7 @@
 /** Each side of the conversation against a peer that does not keep to it, on a manual clock. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { duplexPair } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Plain } from '../../drivers/driver.ts';
@@ -71,6 +74,12 @@ function hostSide(links: { id: string; protocol: string; options: Plain }[]) {
       while (heard.filter(({ type }) => type === 'link').length < links.length) await beating(1);
     },
   };
+}
+
+function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), 'gatehouse-protocol-'));
+  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  return path;
 }
 
 const command = (clock: ManualClock, id: number, kind: string, data: Plain = null) => ({
@@ -242,5 +251,106 @@ describe('a command', () => {
     await host.send(command(host.clock, 1, 'echo'));
     await host.clock.advance(10);
     expect(host.of('failed')).toMatchObject([{ error: { code: 'LINK_LOST' } }]);
+  });
+});
+
+describe('a command that is held', () => {
+  const held = (clock: ManualClock, id: number, kind: string) => ({
+    ...command(clock, id, kind, id),
+    held: true,
+  });
+  const answers = ({ heard }: { heard: Message[] }) =>
+    heard.flatMap(({ type, id, error }) => {
+      if (type === 'failed') return [[id, (error as { code: string }).code]];
+      return type === 'done' ? [[id, 'done']] : [];
+    });
+  const opened = async () => {
+    const file = join(folder(), 'notes');
+    const host = hostSide([{ id: 'a', protocol: 'faulty', options: { file } }]);
+    await host.start();
+    const given = () => readFileSync(file, 'utf8').split('\n').slice(1, -1);
+    return { host, given };
+  };
+
+  it('is given at once to a driver that holds it, to any other once it is released', async () => {
+    const { host, given } = await opened();
+    await host.send(held(host.clock, 1, 'hold'));
+    await host.send(held(host.clock, 2, 'echo'));
+    await host.send(command(host.clock, 3, 'echo', 3));
+    await host.clock.advance(10);
+    expect([given(), answers(host)]).toEqual([['a hold', 'a echo'], [[3, 'done']]]);
+    for (const id of [1, 2]) await host.send({ type: 'release', id });
+    await host.clock.advance(10);
+    expect(given()).toEqual(['a hold', 'a echo', 'a echo']);
+    expect(answers(host).slice(1)).toEqual(
+      expect.arrayContaining([
+        [1, 'done'],
+        [2, 'done'],
+      ]),
+    );
+  });
+
+  it.each(['cancel', 'silence'])('ends unsent by %s, and is not released after that', async (how) => {
+    const { host, given } = await opened();
+    for (const [id, kind] of [
+      [1, 'hold'],
+      [2, 'echo'],
+    ] as const)
+      await host.send(held(host.clock, id, kind));
+    await host.clock.advance(10);
+    if (how === 'cancel') for (const id of [1, 2]) await host.send({ type: 'cancel', id });
+    else await host.clock.advance(1_000);
+    await host.clock.advance(10);
+    for (const id of [1, 2]) await host.send({ type: 'release', id });
+    await host.clock.advance(10);
+    const late = 'DEADLINE_PASSED';
+    expect(answers(host)).toEqual(
+      expect.arrayContaining([
+        [1, late],
+        [2, late],
+      ]),
+    );
+    expect(given()).toEqual(['a hold']);
+  });
+
+  it('was not sent when its link is lost, whatever its driver says', async () => {
+    const { host } = await opened();
+    await host.send(held(host.clock, 1, 'deaf hold'));
+    await host.clock.advance(10);
+    await host.send(command(host.clock, 2, 'break'));
+    await host.clock.advance(10);
+    expect(answers(host)).toContainEqual([1, 'DEADLINE_PASSED']);
+  });
+
+  const give = ({ conversation }: ReturnType<typeof daemonSide>, released: Promise<void>) =>
+    conversation.execute('a', { kind: 'unlock', data: null, timeoutMs: 1_000, released }, never);
+  const told = ({ heard }: { heard: Message[] }) =>
+    heard.map(({ type }) => type).filter((one) => one !== 'heartbeat');
+
+  it('is released when its caller says so, and withdrawn when it does not come to that', async () => {
+    const daemon = daemonSide();
+    const [one, other] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    for (const { promise } of [one, other]) give(daemon, promise).catch(() => undefined);
+    await daemon.clock.advance(1);
+    expect(told(daemon)).toEqual(['command', 'command']);
+    other.reject(new Error('not stored'));
+    await daemon.clock.advance(1);
+    one.resolve();
+    await daemon.clock.advance(1);
+    expect(daemon.heard.slice(-2)).toEqual([
+      { type: 'cancel', id: 2 },
+      { type: 'release', id: 1 },
+    ]);
+  });
+
+  it('was not sent when its host ends before it is released, and is unknown after that', async () => {
+    const daemon = daemonSide();
+    const ends = Promise.allSettled([give(daemon, new Promise(() => {})), give(daemon, Promise.resolve())]);
+    await daemon.clock.advance(1);
+    daemon.conversation[Symbol.dispose]();
+    expect(await ends).toMatchObject([
+      { reason: { code: 'LINK_LOST' } },
+      { reason: { code: 'OUTCOME_UNKNOWN' } },
+    ]);
   });
 });

@@ -1,5 +1,5 @@
 /** The host's side of commands: each is executed at most once in the life of the host, and not past its deadline. */
-import { type Clock, DriverError, type Plain } from '../../../drivers/driver.ts';
+import { type Clock, type DriverCommand, DriverError, type Plain } from '../../../drivers/driver.ts';
 import type { Log } from '../../log.ts';
 import type { DaemonMessage, HostMessage } from '../ipc.ts';
 import { failureOf } from './link.ts';
@@ -8,39 +8,52 @@ export interface ExecutionsOptions {
   send: (message: HostMessage) => Promise<void>;
   clock: Clock;
   log: Log;
-  /** Hands the command to its link; `deadline` is monotonic milliseconds. */
-  execute(
-    linkId: string,
-    command: { kind: string; data: Plain; deadline: number },
-    signal: AbortSignal,
-  ): Promise<Plain>;
+  /** Hands the command to its link. */
+  execute(linkId: string, command: DriverCommand, signal: AbortSignal): Promise<Plain>;
 }
 
 export interface Executions {
   command(message: Extract<DaemonMessage, { type: 'command' }>): void;
+  release(id: number): void;
   cancel(id: number): void;
 }
 
+interface Execution {
+  release(): void;
+  /** Asks the driver to stop. */
+  stop(reason: string): void;
+}
+
 export function openExecutions({ send, clock, log, execute }: ExecutionsOptions): Executions {
-  const open = new Map<number, AbortController>();
+  const open = new Map<number, Execution>();
   let lastId = 0;
 
   async function run(message: Extract<DaemonMessage, { type: 'command' }>): Promise<void> {
     const { id, linkId, kind, data, deadline } = message;
     const stop = new AbortController();
     const settled = new AbortController();
-    const passed = new DriverError('OUTCOME_UNKNOWN', 'the deadline passed while the command was executed');
+    const hold = message.held ? openHold() : undefined;
+    const stopFor = (reason: string) => {
+      hold?.withdraw();
+      stop.abort(hold?.isHeld() ? unsent() : new DriverError('OUTCOME_UNKNOWN', reason));
+    };
     clock.sleep(deadline - clock.monotonic(), settled.signal).then(
-      () => stop.abort(passed),
+      () => stopFor('the deadline passed while the command was executed'),
       () => undefined,
     );
-    open.set(id, stop);
+    open.set(id, { release: () => hold?.release(), stop: stopFor });
     try {
-      const answer = await execute(linkId, { kind, data, deadline }, stop.signal);
+      const command = { kind, data, deadline, ...(hold && { released: hold.released }) };
+      const answer = await execute(linkId, command, stop.signal);
       void send({ type: 'done', id, data: answer });
     } catch (error) {
-      void send({ type: 'failed', id, error: failureOf(error, 'OUTCOME_UNKNOWN') });
+      const failure = failureOf(error, 'OUTCOME_UNKNOWN');
+      // Whatever the driver thinks of it: what was not released was not sent, and is not any more.
+      const known =
+        hold?.isHeld() && failure.code === 'OUTCOME_UNKNOWN' ? failureOf(unsent(), 'LINK_LOST') : failure;
+      void send({ type: 'failed', id, error: known });
     } finally {
+      hold?.withdraw();
       settled.abort('settled');
       open.delete(id);
     }
@@ -56,8 +69,31 @@ export function openExecutions({ send, clock, log, execute }: ExecutionsOptions)
       lastId = message.id;
       void run(message);
     },
-    cancel(id) {
-      open.get(id)?.abort(new DriverError('OUTCOME_UNKNOWN', 'cancelled by the caller'));
+    release: (id) => open.get(id)?.release(),
+    cancel: (id) => open.get(id)?.stop('cancelled by the caller'),
+  };
+}
+
+/** What keeps a command from being sent; withdrawn, it keeps it for ever. */
+function openHold() {
+  const { promise: released, resolve, reject } = Promise.withResolvers<void>();
+  // A driver that has given up does not wait for it.
+  released.catch(() => undefined);
+  let state: 'held' | 'released' | 'withdrawn' = 'held';
+  return {
+    released,
+    isHeld: () => state !== 'released',
+    release() {
+      if (state === 'held') state = 'released';
+      resolve();
+    },
+    withdraw() {
+      if (state === 'held') state = 'withdrawn';
+      reject(unsent());
     },
   };
+}
+
+function unsent(): DriverError {
+  return new DriverError('DEADLINE_PASSED', 'it was withdrawn, or its time was over, before it was sent');
 }

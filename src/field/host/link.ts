@@ -2,6 +2,7 @@
 import {
   type Clock,
   type Driver,
+  type DriverCommand,
   type DriverContext,
   DriverError,
   type DriverEvent,
@@ -37,10 +38,8 @@ export interface LinkOptions {
 export interface Link {
   /** Works the link until the signal fires; resolves when it is closed. */
   run(signal: AbortSignal): Promise<void>;
-  /** Does nothing while the link is down. */
-  prepare(kind: string): void;
   /** `deadline`: monotonic milliseconds. Rejects with a DriverError, whatever the driver throws. */
-  execute(command: { kind: string; data: Plain; deadline: number }, signal: AbortSignal): Promise<Plain>;
+  execute(command: DriverCommand, signal: AbortSignal): Promise<Plain>;
 }
 
 export function openLink(link: LinkOptions): Link {
@@ -74,14 +73,8 @@ export function openLink(link: LinkOptions): Link {
   return {
     run: (signal) =>
       supervise({ name: `link ${id}`, run: runOnce, signal, clock, log, backoff: LINK_BACKOFF }),
-    prepare(kind) {
-      try {
-        current?.driver.prepare?.(kind);
-      } catch (error) {
-        log.error({ kind, err: error }, `the driver of link ${id} failed to prepare for a command`);
-      }
-    },
     async execute(command, signal) {
+      if (current && !current.driver.holds?.(command.kind)) await command.released;
       if (!current) throw new DriverError('LINK_LOST', `link ${id} is down`);
       if (command.deadline <= clock.monotonic()) {
         throw new DriverError('DEADLINE_PASSED', 'the deadline passed before the command reached its link');

@@ -1,5 +1,11 @@
 /** All links of a host: loaded, started one after the other, given their commands, closed in reverse. */
-import { type Clock, DriverError, type OpenDriver, type Plain } from '../../../drivers/driver.ts';
+import {
+  type Clock,
+  type DriverCommand,
+  DriverError,
+  type OpenDriver,
+  type Plain,
+} from '../../../drivers/driver.ts';
 import type { DriverTable } from '../../../drivers/index.ts';
 import type { Log } from '../../log.ts';
 import type { HostMessage } from '../ipc.ts';
@@ -24,12 +30,7 @@ export interface Links {
   /** Loads the code of the drivers, which can hold this process up for seconds. */
   load(specs: readonly { id: string; protocol: string; options: Plain }[]): Promise<void>;
   start(): Promise<void>;
-  prepare(linkId: string, kind: string): void;
-  execute(
-    linkId: string,
-    command: { kind: string; data: Plain; deadline: number },
-    signal: AbortSignal,
-  ): Promise<Plain>;
+  execute(linkId: string, command: DriverCommand, signal: AbortSignal): Promise<Plain>;
   close(): Promise<void>;
 }
 
@@ -62,7 +63,6 @@ export function openLinks({ drivers, clock, log, send, reports, events, stuck }:
         await clock.sleep(LINK_STAGGER_MS, closing.signal).catch(() => undefined);
       }
     },
-    prepare: (linkId, kind) => links.get(linkId)?.prepare(kind),
     async execute(linkId, command, signal) {
       const link = links.get(linkId);
       if (!link) throw new DriverError('LINK_LOST', `link ${linkId} is not open yet`);

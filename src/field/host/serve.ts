@@ -84,8 +84,8 @@ export async function serve({ stream, drivers, clock, signal }: ServeOptions): P
       case 'command':
         executions.command(message);
         break;
-      case 'prepare':
-        links.prepare(message.linkId, message.kind);
+      case 'release':
+        executions.release(message.id);
         break;
       case 'cancel':
         executions.cancel(message.id);
