@@ -11,9 +11,8 @@ import {
   doorNumber,
   doorOptionsBody,
   identifier,
-  mac,
 } from './doors/schema.ts';
-import { looseId, oneLine } from './http/fields.ts';
+import { ieeeAddress, looseId, oneLine } from './http/fields.ts';
 import type { Problem } from './yaml/problem.ts';
 
 /** Bounds of one file: five times the largest site that is planned for. */
@@ -79,7 +78,7 @@ const doorEntry = z
     pmsId: identifier.nullable().optional(),
     scheduleId: identifier.nullable().optional(),
     templateId: identifier.nullable().optional(),
-    mac: mac.optional().describe('IEEE address of the lock; once set, only replace-lock changes it'),
+    mac: ieeeAddress.optional().describe('IEEE address of the lock; once set, only replace-lock changes it'),
     gatewayId: looseId.nullable().optional(),
     networkId: looseId.nullable().optional(),
     connectionType: connectionType.nullable().optional(),

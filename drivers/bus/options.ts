@@ -14,8 +14,11 @@ export const portName = z
     'expected a device such as /dev/serial/by-id/…, or tcp://host:port of a serial device server',
   )
   .refine(
-    (name) => Number(/^tcp:.*:(\d+)$/.exec(name)?.[1] ?? 1) <= HIGHEST_PORT,
-    `expected a port up to ${HIGHEST_PORT}`,
+    (name) => {
+      const port = Number(/^tcp:.*:(\d+)$/.exec(name)?.[1] ?? 1);
+      return port >= 1 && port <= HIGHEST_PORT;
+    },
+    `expected a port from 1 to ${HIGHEST_PORT}`,
   );
 
 export const PARITIES = ['none', 'even', 'odd'] as const;

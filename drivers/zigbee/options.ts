@@ -15,8 +15,11 @@ const port = z
     'expected a device such as /dev/serial/by-id/…, tcp://host:port or tls://host:port of a gateway',
   )
   .refine(
-    (name) => Number(/^t(?:cp|ls):.*:(\d+)$/.exec(name)?.[1] ?? 1) <= HIGHEST_PORT,
-    `expected a port up to ${HIGHEST_PORT}`,
+    (name) => {
+      const port = Number(/^t(?:cp|ls):.*:(\d+)$/.exec(name)?.[1] ?? 1);
+      return port >= 1 && port <= HIGHEST_PORT;
+    },
+    `expected a port from 1 to ${HIGHEST_PORT}`,
   );
 
 /** `links[].options` of the configuration. */

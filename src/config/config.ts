@@ -55,7 +55,11 @@ const listenAddress = z
   .refine(({ port }) => port <= HIGHEST_PORT, `expected a port up to ${HIGHEST_PORT}`);
 
 /** The port of a URL whose form a pattern has checked; none is fine. */
-const portInRange = (url: string) => Number(/:(\d+)$/.exec(url)?.[1] ?? 1) <= HIGHEST_PORT;
+const portInRange = (url: string) => {
+  const port = Number(/:(\d+)$/.exec(url)?.[1] ?? 1);
+  return port >= 1 && port <= HIGHEST_PORT;
+};
+const PORTS = `expected a port from 1 to ${HIGHEST_PORT}`;
 
 const pathSegment = z.string().regex(/^[a-z0-9-]{1,32}$/, 'expected a path segment of a-z, 0-9 and -');
 
@@ -95,7 +99,7 @@ const encoders = z.strictObject({
   endpoint: z
     .string()
     .regex(/^mqtts:\/\/(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):\d{1,5}$/, 'expected mqtts://host:port')
-    .refine(portInRange, `expected a port up to ${HIGHEST_PORT}`)
+    .refine(portInRange, PORTS)
     .optional()
     .describe('The address encoders are told at registration; by default this host and the port of listen'),
   vendorRoots: z
@@ -134,7 +138,7 @@ const upstream = z.strictObject({
       /^mqtts?:\/\/(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+)(:\d{1,5})?$/,
       'expected mqtts://host:port or mqtt://host:port',
     )
-    .refine(portInRange, `expected a port up to ${HIGHEST_PORT}`)
+    .refine(portInRange, PORTS)
     .describe('The notification service'),
   protocolVersion: z.literal([4, 5]).default(5).describe('MQTT version: 5, or 4 for 3.1.1'),
   clientId: z.string().min(1).max(64).optional().describe('By default gatehouse-<systemId>'),

@@ -84,6 +84,8 @@ describe('a new door', () => {
     ['accessPointId', 1.5],
     ['mac', '00124b0001a2b3c'],
     ['mac', 'g0124b0001a2b3c4'],
+    ['mac', '0000000000000000'],
+    ['mac', 'ffffffffffffffff'],
     ['connectionType', 'wifi'],
     ['name', ''],
     ['gatewayId', 'a\u0000b'],

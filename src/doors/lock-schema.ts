@@ -1,7 +1,8 @@
 /** What is done with the lock of a door, as the interface shows it. */
 import { z } from '@hono/zod-openapi';
 import { firmwareName } from '../firmware-file.ts';
-import { connectionType, mac, UNLOCK_OUTCOMES } from './schema.ts';
+import { ieeeAddress } from '../http/fields.ts';
+import { connectionType, UNLOCK_OUTCOMES } from './schema.ts';
 
 export const unlockResult = z
   .object({
@@ -17,7 +18,7 @@ export const unlockResult = z
 export type UnlockResult = z.infer<typeof unlockResult>;
 
 export const replaceLockBody = z
-  .strictObject({ mac: mac.openapi({ description: 'IEEE address of the lock that takes its place' }) })
+  .strictObject({ mac: ieeeAddress.openapi({ description: 'IEEE address of the lock that takes its place' }) })
   .openapi('LockReplacement');
 export type LockReplacement = z.output<typeof replaceLockBody>;
 

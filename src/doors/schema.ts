@@ -1,7 +1,7 @@
 /** The door as the interface shows it (interface specification 2.3) and the bodies of 4.4 and its extensions. */
 import { z } from '@hono/zod-openapi';
 import { readOnlyFields } from '../http/editing.ts';
-import { looseId, numberCursor, pageLimit, plainId, printable } from '../http/fields.ts';
+import { ieeeAddress, looseId, numberCursor, pageLimit, plainId, printable } from '../http/fields.ts';
 
 const NAME_MAX = 128;
 const IDENTIFIER_MAX = 64;
@@ -21,10 +21,6 @@ export const doorName = text(NAME_MAX);
 export const identifier = plainId.min(1).max(IDENTIFIER_MAX);
 export const accessPointId = z.int().min(1).max(NUMBER_MAX);
 export const doorNumber = z.int().min(0).max(NUMBER_MAX);
-export const mac = z
-  .string()
-  .regex(/^[0-9a-fA-F]{16}$/, 'expected 16 hex digits')
-  .toLowerCase();
 export const connectionType = z.enum(['zigbee', 'rs485']);
 
 const minute = z.int().min(0).max(LAST_MINUTE);
@@ -173,7 +169,7 @@ export const createBody = z
     accessPointId: accessPointId
       .optional()
       .openapi({ description: 'Unique on the site; by default the lowest that is free' }),
-    mac: mac.nullable().optional().openapi({ description: 'IEEE address of the lock' }),
+    mac: ieeeAddress.nullable().optional().openapi({ description: 'IEEE address of the lock' }),
     gatewayId: looseId.nullable().optional(),
     networkId: looseId.nullable().optional(),
     connectionType: connectionType.nullable().optional(),

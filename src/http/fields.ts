@@ -44,6 +44,18 @@ export const looseId = plainId
   .max(ID_MAX)
   .overwrite((id) => (UUID.test(id) ? id.toLowerCase() : id));
 
+/** No device has them: all zeros is whoever is asked (Zigbee specification R22, 2.4.3.3.5), all ones one that is not known. */
+const NO_ADDRESS = /^(0{16}|f{16})$/;
+/** IEEE address of a lock, in either case. */
+export const ieeeAddress = z
+  .string()
+  .regex(/^[0-9a-fA-F]{16}$/, 'expected 16 hex digits')
+  .toLowerCase()
+  .refine(
+    (address) => !NO_ADDRESS.test(address),
+    'is the address of no lock: expected the one printed on it',
+  );
+
 /** A number in a query, from 1 to `max`, which has seven digits at most. Digits alone: Number() would also take 0x10, 1e1 and blanks. */
 export const wholeNumber = (max: number) =>
   z

@@ -1,18 +1,13 @@
 /** What is done with a Zigbee gateway beside its settings, as the interface shows it. */
 import { z } from '@hono/zod-openapi';
-import { ieeeAddress, PERMIT_JOIN_MAX_SECONDS } from '../../drivers/zgate.ts';
+import { PERMIT_JOIN_MAX_SECONDS } from '../../drivers/zgate.ts';
+import { ieeeAddress } from '../http/fields.ts';
 
 /** One delivery of locks, generously; what drivers take (drivers/zgate.ts). */
 const JOINERS_MAX = 256;
 /** IEEE 802.15.4, 2.4 GHz. */
 const channel = z.int().min(11).max(26);
 const dateTime = z.iso.datetime();
-
-const address = z
-  .string()
-  .regex(/^[0-9a-fA-F]{16}$/, 'expected 16 hex digits')
-  .toLowerCase()
-  .pipe(ieeeAddress);
 
 export const permitJoinBody = z
   .strictObject({
@@ -22,14 +17,17 @@ export const permitJoinBody = z
       .max(PERMIT_JOIN_MAX_SECONDS)
       .openapi({ description: 'How long locks may join; 0 closes the window' }),
     allowed: z
-      .array(address)
+      .array(ieeeAddress)
       .max(JOINERS_MAX)
-      .default([])
-      .openapi({ description: 'IEEE addresses of those who may; none: whoever asks' }),
+      .optional()
+      .openapi({
+        description:
+          'IEEE addresses of those who may. Without it: whoever asks, or those with an install code alone where there are any. A list that names nobody is refused',
+      }),
     installCodes: z
       .array(
         z.strictObject({
-          mac: address,
+          mac: ieeeAddress,
           code: z
             .string()
             .regex(/^([0-9a-fA-F]{2}){8,18}$/, 'expected 8 to 18 bytes in hex')
@@ -38,7 +36,16 @@ export const permitJoinBody = z
       )
       .max(JOINERS_MAX)
       .default([])
-      .openapi({ description: 'Of locks that join with a key of their own' }),
+      .openapi({ description: 'Of locks that join with a key of their own, one each' }),
+  })
+  .superRefine(({ seconds, allowed, installCodes }, context) => {
+    const refuse = (path: PropertyKey[], message: string) =>
+      context.addIssue({ code: 'custom', path, message });
+    if (seconds > 0 && allowed?.length === 0 && installCodes.length === 0)
+      refuse(['allowed'], 'names nobody: leave it out to let in whoever asks, or name those who may join');
+    for (const [index, { mac }] of installCodes.entries())
+      if (installCodes.findIndex((one) => one.mac === mac) < index)
+        refuse(['installCodes', index, 'mac'], 'is in the list already: a lock has one install code');
   })
   .openapi('PermitJoin');
 export type PermitJoinBody = z.output<typeof permitJoinBody>;

@@ -4,6 +4,7 @@ import type { GatewayLock } from './gateway-locks.ts';
 import { A, B, CALLER, openTestbed } from './testbed.ts';
 
 const MAC = '00124b0001a2b3c4';
+const CODE = '83fed3407a939723a5c639b26916d505c3b5';
 const START = Date.UTC(2026, 0, 1);
 const MINUTE = 60_000;
 type Testbed = Awaited<ReturnType<typeof openTestbed>>;
@@ -21,7 +22,7 @@ describe('the join window', () => {
     const bed = await openTestbed();
     bed.run();
     bed.report();
-    const code = '83fed3407a939723a5c639b26916d505c3b5';
+    const code = CODE;
     const answer = await bed.post(`/${A}/permit-join`, {
       ...{ seconds: 60, allowed: [MAC.toUpperCase()], installCodes: [{ mac: MAC, code }] },
     });
@@ -98,7 +99,7 @@ describe('the join window', () => {
 
   it('is for those with an install code alone, where no others are named', async () => {
     const bed = await openTestbed();
-    const installCodes = [{ mac: MAC, code: '83fed3407a939723a5c639b26916d505c3b5' }];
+    const installCodes = [{ mac: MAC, code: CODE }];
     const { body } = await bed.post(`/${A}/permit-join`, { seconds: 60, installCodes });
     expect(body).toMatchObject({ joinWindow: { allowed: [MAC] } });
   });
@@ -140,10 +141,36 @@ describe('the join window', () => {
     ['255 seconds', { seconds: 255 }],
     ['an address that is none', { seconds: 9, allowed: ['lock'] }],
     ['a code that is none', { seconds: 9, installCodes: [{ mac: MAC, code: 'x' }] }],
+    ['the address of nobody', { seconds: 9, allowed: ['0000000000000000'] }],
+    ['the address of everybody', { seconds: 9, installCodes: [{ mac: 'FFFFFFFFFFFFFFFF', code: CODE }] }],
+    [
+      'two codes for one lock',
+      {
+        seconds: 9,
+        installCodes: [
+          { mac: MAC, code: CODE },
+          { mac: MAC.toUpperCase(), code: CODE },
+        ],
+      },
+    ],
   ])('refuses %s', async (_name, body) => {
     const { post, commands } = await openTestbed();
     expect(await post(`/${A}/permit-join`, body)).toMatchObject({ status: 400 });
     expect(commands).toEqual([]);
+  });
+
+  it('is not opened to all by a list that names nobody, which means nobody besides with install codes', async () => {
+    const { post, commands } = await openTestbed();
+    expect(await post(`/${A}/permit-join`, { seconds: 9, allowed: [] })).toMatchObject({
+      status: 400,
+      body: { details: [{ path: '/allowed', message: expect.stringContaining('leave it out') }] },
+    });
+    expect(commands).toEqual([]);
+    const installCodes = [{ mac: MAC, code: CODE }];
+    expect(await post(`/${A}/permit-join`, { seconds: 9, allowed: [], installCodes })).toMatchObject({
+      ...{ status: 200, body: { joinWindow: { allowed: [MAC] } } },
+    });
+    expect((await post(`/${A}/permit-join`, { seconds: 0, allowed: [] })).status).toBe(200);
   });
 
   it('is for technicians, and for gateways that are there', async () => {

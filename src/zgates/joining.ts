@@ -65,7 +65,7 @@ export async function openJoining(options: JoiningOptions) {
   for (const { device_id, join_window } of table.all.all())
     if (join_window !== null) await close(device_id, 'the gateway was started anew');
 
-  async function tell(row: ZgateRow, { seconds, allowed, installCodes }: PermitJoinBody): Promise<void> {
+  async function tell(row: ZgateRow, { seconds, allowed = [], installCodes }: PermitJoinBody): Promise<void> {
     const codes = installCodes.map(({ mac: hwId, code }) => ({ hwId, code }));
     const data: PermitJoin = { seconds, allowed, installCodes: codes };
     const command = { kind: 'permitJoin', data, timeoutMs: COMMAND_TIMEOUT_MS };
@@ -73,7 +73,7 @@ export async function openJoining(options: JoiningOptions) {
   }
 
   async function permit(deviceId: string, body: PermitJoinBody, caller: Caller): Promise<void> {
-    const { seconds, allowed, installCodes } = body;
+    const { seconds, allowed = [], installCodes } = body;
     const row = existing(table, deviceId);
     assertReachable(row, options);
     const withInstallCode = installCodes.map(({ mac }) => mac);
@@ -132,7 +132,7 @@ export async function openJoining(options: JoiningOptions) {
             { gateway: row.device_id },
             'a gateway lets locks join that nobody asked for: it is told not to',
           );
-          await tell(row, { seconds: 0, allowed: [], installCodes: [] }).catch((error) =>
+          await tell(row, { seconds: 0, installCodes: [] }).catch((error) =>
             log.warn({ gateway: row.device_id, err: error }, 'a gateway did not close its join window'),
           );
         }
