@@ -1,7 +1,15 @@
 /** The door as the interface shows it (interface specification 2.3) and the bodies of 4.4 and its extensions. */
 import { z } from '@hono/zod-openapi';
 import { readOnlyFields } from '../http/editing.ts';
-import { ieeeAddress, looseId, numberCursor, pageLimit, plainId, printable } from '../http/fields.ts';
+import {
+  ieeeAddress,
+  looseId,
+  numberCursor,
+  pageLimit,
+  plainId,
+  printable,
+  unknownReferences,
+} from '../http/fields.ts';
 
 const NAME_MAX = 128;
 const IDENTIFIER_MAX = 64;
@@ -214,9 +222,7 @@ export const doorState = z
   .object({
     id: doorId,
     group: z.string().nullable().openapi({ description: 'Name of the group' }),
-    unknown: z
-      .array(z.object({ field: z.string(), id: z.string() }))
-      .openapi({ description: 'What the door names and the site does not know (yet)' }),
+    unknown: unknownReferences,
     relay: z
       .object({ deviceId: z.guid(), settled: z.boolean() })
       .nullable()

@@ -56,6 +56,17 @@ export const ieeeAddress = z
     'is the address of no lock: expected the one printed on it',
   );
 
+/** `unknown` of a …/state: fields that name what does not exist here (yet). */
+export const unknownReferences = z
+  .array(
+    z.object({
+      field: z.string().openapi({ description: 'Such as groupId' }),
+      id: z.string().openapi({ description: 'What it names' }),
+    }),
+  )
+  .openapi({ description: 'What it names and the site does not know (yet)' });
+export type UnknownReferences = z.infer<typeof unknownReferences>;
+
 /** A number in a query, from 1 to `max`, which has seven digits at most. Digits alone: Number() would also take 0x10, 1e1 and blanks. */
 export const wholeNumber = (max: number) =>
   z

@@ -271,7 +271,10 @@ describe('one device per door', () => {
       groupId: 'nobody',
       group: null,
     });
-    expect((await get(`/${A}/state`)).body.unknown).toEqual(['groupId', 'doorId']);
+    expect((await get(`/${A}/state`)).body.unknown).toEqual([
+      { field: 'groupId', id: 'nobody' },
+      { field: 'doorId', id: 'door-to-come' },
+    ]);
   });
 });
 

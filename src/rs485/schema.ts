@@ -2,7 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { type IoPins, PINS, type Pin } from '../../drivers/settings.ts';
 import { readOnlyFields } from '../http/editing.ts';
-import { looseId, oneLine, pageLimit, plainId, printable } from '../http/fields.ts';
+import { looseId, oneLine, pageLimit, plainId, printable, unknownReferences } from '../http/fields.ts';
 import { wire } from './bus-schema.ts';
 
 const NAME_MAX = 128;
@@ -123,9 +123,7 @@ export const rs485DeviceState = z
       .nullable()
       .openapi({ description: 'Why the settings wanted were not put in force at the last attempt' }),
     nextAttempt: dateTime.nullable(),
-    unknown: z
-      .array(z.enum(['groupId', 'doorId']))
-      .openapi({ description: 'Fields that name what does not exist here' }),
+    unknown: unknownReferences,
     reportAge: z.int().nullable().openapi({
       description: 'Milliseconds since the device was last heard of; null: not since the gateway started',
     }),

@@ -67,8 +67,10 @@ export function stateFrom(options: StateOptions) {
       failure: failure ? shown(failure) : null,
       nextAttempt: next === undefined ? null : new Date(next).toISOString(),
       unknown: [
-        ...(row.group_id === null || groupName(row.group_id) !== undefined ? [] : ['groupId' as const]),
-        ...(row.door_id === null || doorExists(row.door_id) ? [] : ['doorId' as const]),
+        ...(row.group_id === null || groupName(row.group_id) !== undefined
+          ? []
+          : [{ field: 'groupId', id: row.group_id }]),
+        ...(row.door_id === null || doorExists(row.door_id) ? [] : [{ field: 'doorId', id: row.door_id }]),
       ],
       ...toldBy(known, clock, wire),
       wire: wire ?? null,

@@ -1,7 +1,7 @@
 /** The Zigbee gateway as the interface shows it (interface specification 2.5) and the body of 4.6. */
 import { z } from '@hono/zod-openapi';
 import { readOnlyFields } from '../http/editing.ts';
-import { looseId, oneLine, pageLimit, plainId, printable } from '../http/fields.ts';
+import { looseId, oneLine, pageLimit, plainId, printable, unknownReferences } from '../http/fields.ts';
 import { joinWindow, neededMove } from './action-schema.ts';
 
 const NAME_MAX = 128;
@@ -104,9 +104,7 @@ export const zgateState = z
     joinWindow: joinWindow
       .nullable()
       .openapi({ description: 'Who lets locks join, until when; `permitJoin` is what the gateway says' }),
-    unknown: z
-      .array(z.enum(['groupId', 'networkId']))
-      .openapi({ description: 'Fields that name what does not exist here' }),
+    unknown: unknownReferences,
     reportAge: z.int().nullable().openapi({
       description: 'Milliseconds since it was last heard of; null: not since the gateway started',
     }),

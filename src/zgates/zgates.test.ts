@@ -161,7 +161,7 @@ describe('4.6', () => {
   it('keeps a group it does not know, and says so in the state', async () => {
     const { put, get } = await openTestbed();
     expect((await put(A, { groupId: 'nobody' })).body).toMatchObject({ groupId: 'nobody', group: null });
-    expect((await get(`/${A}/state`)).body.unknown).toEqual(['groupId']);
+    expect((await get(`/${A}/state`)).body.unknown).toEqual([{ field: 'groupId', id: 'nobody' }]);
   });
 });
 

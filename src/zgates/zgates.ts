@@ -248,8 +248,10 @@ function stateFrom(options: StateOptions) {
       move: move ? { ...move, unseen: move.unseen.map(shownLock) } : null,
       joinWindow: joining.shown(row),
       unknown: [
-        ...(group_id === null || groupName(group_id) !== undefined ? [] : ['groupId' as const]),
-        ...(networkExists(network_id) ? [] : ['networkId' as const]),
+        ...(group_id === null || groupName(group_id) !== undefined
+          ? []
+          : [{ field: 'groupId', id: group_id }]),
+        ...(networkExists(network_id) ? [] : [{ field: 'networkId', id: network_id }]),
       ],
       reportAge: known?.at === undefined ? null : Math.round(clock.monotonic() - known.at),
     };
