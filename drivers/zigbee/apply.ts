@@ -4,12 +4,12 @@ import type { LockApplied, LockApply } from '../settings.ts';
 import { commandFrame, type TransferFrame, transferOf, transferStatus } from './lock-cluster.ts';
 import type { Lock } from './locks.ts';
 import { LOCK_CLUSTER, type Radio, type ZclReply } from './radio.ts';
-import { type Plan, planFor, writeFrame } from './standard-lock.ts';
+import { type AttributeWrite, attributeName, type Plan, planFor, writeFrame } from './standard-lock.ts';
 import { HELD_FRAME_MS } from './unlocking.ts';
 import { field } from './values.ts';
+import { STATUS_SUCCESS, statusName } from './zcl-status.ts';
 
 const STEP_MS = HELD_FRAME_MS;
-const STATUS_SUCCESS = 0;
 
 export interface ApplyOptions {
   radio: Pick<Radio, 'send' | 'attribute' | 'memory' | 'remember'>;
@@ -53,7 +53,7 @@ async function transfer(
 function settle(payload: unknown, { command }: TransferFrame, transferId: number, version: number): void {
   const failure = field(payload, 'statusCode');
   if (failure !== undefined)
-    throw new DriverError('REFUSED', `the lock does not take a ${command} (status ${String(failure)})`);
+    throw new DriverError('REFUSED', `the lock does not take the command ${command}: ${statusName(failure)}`);
   const result = {
     transferId: field(payload, 'transferId'),
     status: field(payload, 'status'),
@@ -99,16 +99,27 @@ async function write(apply: LockApply, options: ApplyOptions): Promise<LockAppli
       payload,
       tsn,
     } as const;
-    const records = await exchange(written, options);
-    const statuses = Array.isArray(records) ? records.map((one) => field(one, 'status')) : [];
-    const status = field(records, 'statusCode') ?? statuses.find((one) => one !== STATUS_SUCCESS);
-    if (statuses.length === 0 && status === undefined)
-      throw new DriverError('BAD_REPLY', 'the lock answered nonsense to a write');
-    if (status !== undefined && status !== STATUS_SUCCESS)
-      throw new DriverError('REFUSED', `the lock refused to be written to (status ${String(status)})`);
+    settleWrite(await exchange(written, options), plan.writes);
     payloads.push(Buffer.from(writeFrame(plan.writes, tsn)).toString('base64'));
   }
   return { ...versionsOf(apply), payloads, unsupported };
+}
+
+/** Throws unless the lock has taken every attribute (ZCL rev. 8, 2.5.5: of one that it has not, the answer names it). */
+function settleWrite(payload: unknown, writes: readonly AttributeWrite[]): void {
+  const failure = field(payload, 'statusCode');
+  if (failure !== undefined && failure !== STATUS_SUCCESS) {
+    const names = writes.map(({ attrId }) => attributeName(attrId)).join(', ');
+    throw new DriverError('REFUSED', `the lock does not let ${names} be written: ${statusName(failure)}`);
+  }
+  const records: unknown[] = Array.isArray(payload) ? payload : [];
+  if (records.length === 0 && failure === undefined)
+    throw new DriverError('BAD_REPLY', 'the lock answered nonsense to a write');
+  const refused = records
+    .filter((one) => field(one, 'status') !== STATUS_SUCCESS)
+    .map((one) => `${attributeName(field(one, 'attrId'))}: ${statusName(field(one, 'status'))}`);
+  if (refused.length > 0)
+    throw new DriverError('REFUSED', `the lock does not let itself be set: ${refused.join('; ')}`);
 }
 
 type Sent = Pick<Parameters<Radio['send']>[0], 'cluster' | 'command' | 'payload' | 'scope' | 'tsn'>;

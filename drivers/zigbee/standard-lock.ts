@@ -16,6 +16,15 @@ export const DOOR_LOCK_ATTRIBUTE = {
   supportedOperatingModes: 0x00_26,
 } as const;
 
+/** Such as `operatingMode (attribute 0x0025)`; of anything else what can be said of it. */
+export function attributeName(id: unknown): string {
+  const number = integer(id, 0, 0xff_ff);
+  if (number === undefined) return 'an attribute that the lock does not name';
+  const hex = `0x${number.toString(16).padStart(4, '0')}`;
+  const name = Object.entries(DOOR_LOCK_ATTRIBUTE).find(([, value]) => value === number)?.[0];
+  return name === undefined ? `attribute ${hex}` : `${name} (attribute ${hex})`;
+}
+
 /** Table 7-13. */
 const MODE = { normal: 0, passage: 4 } as const;
 const UINT32_LAST = 0xff_ff_ff_fe;

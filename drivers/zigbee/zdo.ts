@@ -32,7 +32,7 @@ export function requestZdo(
     const request = { profileId: PROFILE, ieeeAddress, networkAddress, clusterKey, zdoParams: [from] };
     const response = await sender.sendRaw(request);
     const [status, body] = Array.isArray(response) ? response : [];
-    if (status !== STATUS_SUCCESS) throw new Error(`device ${ieee} refused (status ${String(status)})`);
+    if (status !== STATUS_SUCCESS) throw new Error(`device ${ieee} refused (status ${hex(status)} of ZDP)`);
     return body;
   }
   const listOf = (body: unknown): unknown[] => {
@@ -64,4 +64,9 @@ export function requestZdo(
       return { total, count: list.length, nextHops };
     },
   };
+}
+
+function hex(status: unknown): string {
+  const number = integer(status, 0, 0xff);
+  return number === undefined ? 'unknown' : `0x${number.toString(16).padStart(2, '0')}`;
 }
