@@ -14,13 +14,10 @@ const port = z
     /^(\/[^\0]+|(tcp|tls):\/\/(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):\d{1,5})$/,
     'expected a device such as /dev/serial/by-id/…, tcp://host:port or tls://host:port of a gateway',
   )
-  .refine(
-    (name) => {
-      const port = Number(/^t(?:cp|ls):.*:(\d+)$/.exec(name)?.[1] ?? 1);
-      return port >= 1 && port <= HIGHEST_PORT;
-    },
-    `expected a port from 1 to ${HIGHEST_PORT}`,
-  );
+  .refine((name) => {
+    const port = Number(/^t(?:cp|ls):.*:(\d+)$/.exec(name)?.[1] ?? 1);
+    return port >= 1 && port <= HIGHEST_PORT;
+  }, `expected a port from 1 to ${HIGHEST_PORT}`);
 
 /** `links[].options` of the configuration. */
 export const zigbeeLinkOptions = z.strictObject({

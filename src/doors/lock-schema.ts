@@ -18,7 +18,9 @@ export const unlockResult = z
 export type UnlockResult = z.infer<typeof unlockResult>;
 
 export const replaceLockBody = z
-  .strictObject({ mac: ieeeAddress.openapi({ description: 'IEEE address of the lock that takes its place' }) })
+  .strictObject({
+    mac: ieeeAddress.openapi({ description: 'IEEE address of the lock that takes its place' }),
+  })
   .openapi('LockReplacement');
 export type LockReplacement = z.output<typeof replaceLockBody>;
 

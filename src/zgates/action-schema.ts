@@ -16,14 +16,10 @@ export const permitJoinBody = z
       .min(0)
       .max(PERMIT_JOIN_MAX_SECONDS)
       .openapi({ description: 'How long locks may join; 0 closes the window' }),
-    allowed: z
-      .array(ieeeAddress)
-      .max(JOINERS_MAX)
-      .optional()
-      .openapi({
-        description:
-          'IEEE addresses of those who may. Without it: whoever asks, or those with an install code alone where there are any. A list that names nobody is refused',
-      }),
+    allowed: z.array(ieeeAddress).max(JOINERS_MAX).optional().openapi({
+      description:
+        'IEEE addresses of those who may. Without it: whoever asks, or those with an install code alone where there are any. A list that names nobody is refused',
+    }),
     installCodes: z
       .array(
         z.strictObject({
