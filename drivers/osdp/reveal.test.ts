@@ -1,11 +1,9 @@
 /** A trace of secure channels that shows what is said in them, and never what opens a door. */
-import { expect, it, onTestFinished, vi } from 'vitest';
-import { openSimulatedBus } from '../../test/simulators/bus/bus.ts';
+import { expect, it } from 'vitest';
 import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
-import { type Traced, traced } from '../rs485.ts';
 import { type Frame, parseFrame, SCS } from './frame.ts';
 import { openReveal } from './reveal.ts';
-import { keyAt, openTestLink, patience } from './test-link.ts';
+import { tracePairing } from './test-pairing.ts';
 import { KEY, openPanel, POLL } from './test-panel.ts';
 
 function frameOf(bytes: Uint8Array): Frame {
@@ -81,28 +79,13 @@ it('tells of a card how many bits it has, and of a keypad how many keys were pre
 });
 
 it('shows nothing of a key that a device is given, nor of the exchange in which it is', async () => {
-  const bus = await openSimulatedBus({
-    ...{ protocol: 'osdp', baudRate: 115_200, parity: 'none', stopBits: 1, pacing: 'cheap' },
-    devices: [{ address: 0, kind: 'osdp-io', hwId: '4700', osdp: {} }],
-  });
-  onTestFinished(() => bus[Symbol.asyncDispose]());
-  const link = await openTestLink({ port: bus.port, more: { devices: [{ address: 0 }] } });
-  const packets: Traced['packets'] = [];
-  const gather = async (last: boolean) => {
-    const wanted = { id: 'pairing', last, decrypt: true };
-    packets.push(...traced.parse(await link.execute('trace', wanted)).packets);
-  };
-  await gather(false);
-  await vi.waitFor(() => expect(link.report('0a4748-1-4700').security).toBe('unpaired'), patience);
-  await link.execute('pair', { address: 0, key: keyAt(0), milliseconds: 20_000 }, 25_000);
-  await link.connected('0a4748-1-4700');
-  await gather(true);
+  const { key, packets } = await tracePairing({ decrypt: true });
   const clear = packets.filter(({ decrypted }) => decrypted).map(({ bytes }) => frameOf(bytes).code);
   // PDID and ISTATR, said in the session.
   expect(clear).toEqual(expect.arrayContaining([0x45, 0x49]));
   expect(clear).not.toContain(0x75);
   const all = packets.map(({ bytes }) => Buffer.from(bytes).toString('hex')).join(' ');
-  expect(all).not.toContain(Buffer.from(keyAt(0)).toString('hex'));
+  expect(all).not.toContain(Buffer.from(key).toString('hex'));
   const [keyset] = packets.filter(({ concealed }) => concealed);
   expect(keyset).toMatchObject({ sent: true, decrypted: false });
 }, 60_000);

@@ -1,26 +1,10 @@
 /** A trace of a bus on which a device is given its key. */
-import { expect, it, onTestFinished, vi } from 'vitest';
-import { openSimulatedBus } from '../../test/simulators/bus/bus.ts';
-import { type Traced, traced } from '../rs485.ts';
+import { expect, it } from 'vitest';
 import { scan } from './frame.ts';
-import { keyAt, openTestLink, patience } from './test-link.ts';
+import { tracePairing } from './test-pairing.ts';
 
 it('has the frames as they are, and of the key nothing', async () => {
-  const bus = await openSimulatedBus({
-    ...{ protocol: 'osdp', baudRate: 115_200, parity: 'none', stopBits: 1, pacing: 'cheap' },
-    devices: [{ address: 0, kind: 'osdp-io', hwId: '4700', osdp: {} }],
-  });
-  onTestFinished(() => bus[Symbol.asyncDispose]());
-  const link = await openTestLink({ port: bus.port, more: { devices: [{ address: 0 }] } });
-  const packets: Traced['packets'] = [];
-  const gather = async (last: boolean) => {
-    packets.push(...traced.parse(await link.execute('trace', { id: 'pairing', last })).packets);
-  };
-  await gather(false);
-  await vi.waitFor(() => expect(link.report('0a4748-1-4700').security).toBe('unpaired'), patience);
-  await link.execute('pair', { address: 0, key: keyAt(0), milliseconds: 20_000 }, 25_000);
-  await gather(true);
-
+  const { packets } = await tracePairing();
   const keysets = packets.filter(({ concealed }) => concealed);
   expect(keysets.length).toBeGreaterThan(0);
   for (const { bytes, sent } of keysets) {
