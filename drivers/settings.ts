@@ -69,6 +69,10 @@ const reported = {
   apps: z.array(z.object({ name: text, version: text })).max(APPS_MAX),
 };
 
+/** OSDP: why there is no session with a device that answers; as in ALARMS of drivers/osdp/suspicion.ts. */
+export const SESSION_FAULTS = ['wrongKey', 'downgrade', 'securityRequired', 'duplicateAddress'] as const;
+export type SessionFault = (typeof SESSION_FAULTS)[number];
+
 export const rs485Report = z.object({
   ...reported,
   /** Of the settings in force; 0 for a device that never got any. */
@@ -99,6 +103,8 @@ export const rs485Report = z.object({
    * is required, and there is none.
    */
   security: z.enum(['secure', 'clear', 'unpaired', 'none']).optional(),
+  /** OSDP: what is wrong between us, though it answers; null: nothing is, or it does not answer. */
+  sessionFault: z.enum(SESSION_FAULTS).nullable().optional(),
 });
 export type Rs485Report = z.infer<typeof rs485Report>;
 

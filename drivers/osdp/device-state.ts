@@ -8,6 +8,9 @@ import { type Inputs, openInputs } from './inputs.ts';
 import { GATEHOUSE_VENDOR_CODE, type MakerReply, type MakerStatus } from './maker-messages.ts';
 import { type Capability, type Identity, type Reply, timerTenths } from './messages.ts';
 
+/** What others know of it. */
+export type Told = Pick<Rs485Report, 'connected' | 'security' | 'sessionFault' | 'pulse'>;
+
 export interface DeviceState {
   hwId(): string | undefined;
   /** It says of itself what it can take to heart: settings, counters, its product. */
@@ -31,7 +34,7 @@ export interface DeviceState {
   setOurs(isOurs: boolean): void;
   /** It has other settings than it told last. */
   hasOtherSettings(): boolean;
-  report(more: Pick<Rs485Report, 'connected' | 'security' | 'pulse'>): Rs485Report | undefined;
+  report(more: Told): Rs485Report | undefined;
 }
 
 export interface StateOptions {
@@ -165,11 +168,7 @@ function receiveBufferOf({ capabilities }: Facts): number | undefined {
   return told && told.compliance + 256 * told.count;
 }
 
-function reportOf(
-  facts: Facts,
-  address: number,
-  more: Pick<Rs485Report, 'connected' | 'security' | 'pulse'>,
-): Rs485Report {
+function reportOf(facts: Facts, address: number, more: Told): Rs485Report {
   const { identity, product, local } = facts;
   const known = facts.settings;
   const unlock = known?.settings.unlockDurationMilliseconds ?? null;

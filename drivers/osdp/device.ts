@@ -6,7 +6,7 @@ import type { Bus } from '../bus/bus.ts';
 import type { Poll } from '../bus/exchange.ts';
 import type { Clock, DriverLog } from '../driver.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
-import type { Rs485Report } from '../settings.ts';
+import { type Rs485Report, SESSION_FAULTS } from '../settings.ts';
 import { openAlarms } from './alarms.ts';
 import { type DeviceState, openDeviceState } from './device-state.ts';
 import type { Check } from './frame.ts';
@@ -44,7 +44,7 @@ export interface Device extends Disposable {
   warning(): string | undefined;
 }
 
-export interface DeviceOptions extends Omit<PresenceOptions, 'state' | 'security'> {
+export interface DeviceOptions extends Omit<PresenceOptions, 'state' | 'security' | 'sessionFault'> {
   check: Check;
   policy: Policy;
   everyMs: number;
@@ -73,6 +73,7 @@ export function openDevice(options: DeviceOptions): Device {
     ...options,
     state,
     security: () => securityNow(talk, policy, isLooking()),
+    sessionFault: () => SESSION_FAULTS.find((fault) => alarms.raised().includes(fault)) ?? null,
   });
 
   function heard(reply: Reply): void {
@@ -81,11 +82,16 @@ export function openDevice(options: DeviceOptions): Device {
     presence.report();
   }
 
+  function alarmed(alarm: Alarm, raised: boolean): void {
+    alarms.set(alarm, raised);
+    presence.report();
+  }
+
   function effect(what: Effect): void {
     if (what.kind === 'identity') presence.identified(what.identity, !what.isProven || isLooking());
     else if (what.kind === 'capabilities' && what.isProven) state.able(what.capabilities);
     else if (what.kind === 'told') heard(what.reply);
-    else if (what.kind === 'alarm') alarms.set(what.alarm, what.raised);
+    else if (what.kind === 'alarm') alarmed(what.alarm, what.raised);
     else if (what.kind === 'online') meeting.begin();
     else if (what.kind === 'paired') paired?.();
     else if (what.kind === 'restarted')
@@ -135,22 +141,34 @@ export function openDevice(options: DeviceOptions): Device {
     onPaired(listener) {
       paired = listener;
     },
-    warning() {
-      const hwId = state.hwId();
-      if (presence.isConflict())
-        return `another device answers as ${hwId} too, besides the one at address ${address}`;
-      // It is elsewhere now, perhaps under a key.
-      if (isLooking() && isGone()) return undefined;
-      if (isLooking())
-        return hwId && `the device at address ${address} (${hwId}) has no key: pair it (gatehouse osdp pair)`;
-      const raised = alarms.raised();
-      if (raised.length === 0) return undefined;
-      const isUnproven = raised.some((alarm) => alarm === 'wrongKey' || alarm === 'downgrade');
-      const advice = isUnproven ? '; if it was swapped or reset, pair it (gatehouse osdp pair)' : '';
-      return `the device at address ${address}: ${raised.join(', ')}${advice}`;
-    },
+    warning: () =>
+      warningOf({
+        ...{ address, hwId: state.hwId(), raised: alarms.raised() },
+        ...{ isConflict: presence.isConflict(), isLooking: isLooking(), isGone: isGone() },
+      }),
     [Symbol.dispose]: presence.disconnect,
   };
+}
+
+interface Wrong {
+  address: number;
+  hwId: string | undefined;
+  raised: readonly Alarm[];
+  isConflict: boolean;
+  isLooking: boolean;
+  isGone: boolean;
+}
+
+function warningOf({ address, hwId, raised, isConflict, isLooking, isGone }: Wrong): string | undefined {
+  if (isConflict) return `another device answers as ${hwId} too, besides the one at address ${address}`;
+  // It is elsewhere now, perhaps under a key.
+  if (isLooking && isGone) return undefined;
+  if (isLooking)
+    return hwId && `the device at address ${address} (${hwId}) has no key: pair it (gatehouse osdp pair)`;
+  if (raised.length === 0) return undefined;
+  const isUnproven = raised.some((alarm) => alarm === 'wrongKey' || alarm === 'downgrade');
+  const advice = isUnproven ? '; if it was swapped or reset, pair it (gatehouse osdp pair)' : '';
+  return `the device at address ${address}: ${raised.join(', ')}${advice}`;
 }
 
 function securityNow(talk: Talk, policy: Policy, isLooking: boolean): NonNullable<Rs485Report['security']> {

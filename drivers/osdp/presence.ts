@@ -1,6 +1,6 @@
 /** Whether one device is connected, as whom, and what is reported of it. */
 import type { Clock, DriverLog } from '../driver.ts';
-import type { Rs485Report } from '../settings.ts';
+import type { Rs485Report, SessionFault } from '../settings.ts';
 import { type DeviceState, hwIdOf } from './device-state.ts';
 import type { Identity } from './messages.ts';
 
@@ -27,6 +27,8 @@ export interface PresenceOptions {
   log: DriverLog;
   state: DeviceState;
   security(): NonNullable<Rs485Report['security']>;
+  /** Why there is no session with it, though it answers. */
+  sessionFault(): SessionFault | null;
   pulse(): Rs485Report['pulse'];
   /** Takes the name for this device; false: another one that is connected has it. */
   claim(hwId: string): boolean;
@@ -49,7 +51,9 @@ export function openPresence(options: PresenceOptions): Presence {
   let told = '';
 
   function report(again = false): void {
-    const whole = state.report({ connected, security: options.security(), pulse: options.pulse() });
+    const { security, pulse } = options;
+    const sessionFault = isGone() ? null : options.sessionFault();
+    const whole = state.report({ connected, security: security(), sessionFault, pulse: pulse() });
     // Whoever only claims a name says nothing of the one that has it.
     if (!whole || (!connected && options.isTaken(whole.hwId))) return;
     const text = JSON.stringify(whole);
@@ -84,7 +88,7 @@ export function openPresence(options: PresenceOptions): Presence {
     identified(identity, hearsay) {
       // What is said in clear text moves nobody from his place.
       if (hearsay && connected) return;
-      const gone = state.report({ connected: false, security: 'none', pulse: null });
+      const gone = state.report({ connected: false, security: 'none', sessionFault: null, pulse: null });
       const isOther = state.meet(identity);
       if (isOther && gone && connected) {
         connected = false;

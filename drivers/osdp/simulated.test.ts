@@ -180,12 +180,16 @@ describe('a session', () => {
       );
     }, patience);
     await link.connected(NAME(0), false);
-    expect(link.report(NAME(0)).security).toBe('none');
+    await vi.waitFor(
+      () => expect(link.report(NAME(0))).toMatchObject({ security: 'none', sessionFault: 'wrongKey' }),
+      patience,
+    );
     await expect(link.pulse(NAME(0))).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
     await expect(link.pulse(NAME(2))).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
     await vi.waitFor(() => expect(link.bus().warnings.join()).toContain('wrongKey'), patience);
     await bus.set(0, { osdp: { key: hex(keyAt(0)) } });
     await link.connected(NAME(0));
+    expect(link.report(NAME(0)).sessionFault).toBeNull();
     expect(link.told('alarm')).toContainEqual(
       expect.objectContaining({ hwId: NAME(0), alarm: 'wrongKey', raised: false }),
     );

@@ -70,7 +70,9 @@ describe('an RS-485 device', () => {
         tamper: null,
         security: null,
         supplyFault: null,
-        pulse: null,
+        sessionFault: null,
+      lastPulse: null,
+      pulse: null,
       },
       ...{ effectiveUnlockMilliseconds: null, unsupported: [], wire: null },
     });

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { DriverError, type DriverErrorCode, type Plain } from '../../drivers/driver.ts';
 import type { Pulse } from '../../drivers/rs485.ts';
+import type { Rs485Report } from '../../drivers/settings.ts';
 import { A, DOOR, NO_PINS, openTestbed } from './testbed.ts';
 
 const IN_FORCE = {
@@ -61,6 +62,9 @@ describe('a pulse', () => {
         ...{ outcome: 'unknown', detail: { ...intent?.detail, outcome: 'unknown', reason } },
       },
     ]);
+    expect(again.rs485.state(A).lastPulse).toMatchObject({
+      ...{ by: intent?.principal.id, relay: 2, outcome: 'unknown', reason },
+    });
     expect((await openTestbed(bed.database)).audits).toEqual([]);
   });
 
@@ -129,6 +133,60 @@ describe('a pulse', () => {
     const { status, body } = await bed.post(`/${A}/pulse`);
     expect([status, body.error]).toEqual([503, 'DEVICE_OFFLINE']);
     expect([pulses(bed), bed.audits]).toEqual([[], []]);
+  });
+
+  it.each<[string, Partial<Rs485Report>, string]>([
+    ['refuses its key', { sessionFault: 'wrongKey' }, 'refuses the key that is stored for it'],
+    ['was reset', { sessionFault: 'downgrade' }, 'as after a reset'],
+    ['wants a secure channel', { sessionFault: 'securityRequired' }, 'requires a secure channel'],
+    ['shares its address', { sessionFault: 'duplicateAddress' }, 'Disconnect one of the two'],
+    ['has no key', { security: 'unpaired' }, 'gatehouse osdp pair bus-1 7'],
+  ])(
+    'of a device that %s is refused with what to do, whatever else is known of it',
+    async (_name, told, what) => {
+      const bed = await ready();
+      bed.report('io-1', { connected: false, settings: null, address: 7, security: 'none', ...told });
+      const { status, body } = await bed.post(`/${A}/pulse`);
+      expect([status, body.error]).toEqual([503, 'DEVICE_OFFLINE']);
+      expect(body.message).toContain(what);
+      expect(body.message).not.toMatch(/does not answer|power/);
+      const { sessionFault } = (await bed.get(`/${A}/state`)).body;
+      expect(sessionFault).toBe(told.sessionFault ?? null);
+      expect([pulses(bed), bed.audits]).toEqual([[], []]);
+    },
+  );
+
+  it('says that the bus is down rather than what the device said before', async () => {
+    const bed = await openTestbed();
+    await bed.add({ deviceId: A, hwId: 'io-1', bus: 'bus-2', relayIndex: 2 });
+    bed.report('io-1', { connected: false, sessionFault: 'wrongKey' }, 'bus-2');
+    const { status, body } = await bed.post(`/${A}/pulse`);
+    expect([status, body.error]).toEqual([503, 'DEVICE_OFFLINE']);
+    expect(body.message).toContain('its bus is down');
+  });
+
+  it('is the last one that the state shows, from its intent to its outcome', async () => {
+    const bed = await ready();
+    const last = () => bed.rs485.state(A).lastPulse;
+    expect((await bed.get(`/${A}/state`)).body.lastPulse).toBeNull();
+    const answered = Promise.withResolvers<Plain>();
+    bed.answer(() => answered.promise);
+    const fired = bed.post(`/${A}/pulse`);
+    await expect.poll(() => pulses(bed).length).toBe(1);
+    const by = bed.audits[0]?.principal.id;
+    const begun = { at: new Date(bed.clock.now()).toISOString(), by, relay: 2, outcome: null, reason: null };
+    expect(last()).toEqual(begun);
+    answered.resolve({ relay: 2, milliseconds: 1_300, timedBy: 'device' });
+    await fired;
+    expect(last()).toEqual({ ...begun, outcome: 'confirmed' });
+    await bed.clock.advance(1_000);
+    bed.answer('NO_REPLY');
+    await bed.post(`/${A}/pulse`);
+    const at = new Date(bed.clock.now()).toISOString();
+    expect(last()).toEqual({ ...begun, at, outcome: 'unknown', reason: 'it said NO_REPLY' });
+    bed.answer('LINK_LOST');
+    const { body } = await bed.post(`/${A}/pulse`);
+    expect(last()).toEqual({ ...begun, at, outcome: 'failed', reason: body.message });
   });
 
   it.each<[string, Record<string, unknown>, object]>([

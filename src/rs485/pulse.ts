@@ -13,6 +13,7 @@ import type { Log } from '../log.ts';
 import type { Caller } from '../principal.ts';
 import type { Known } from '../reported.ts';
 import type { PulseResult } from './bus-schema.ts';
+import type { Buses } from './buses.ts';
 import { existing, type Rs485Row, type Rs485Table } from './table.ts';
 import { settingsOf } from './wanted.ts';
 
@@ -26,6 +27,7 @@ const LONGEST_MS = 600_000;
 export interface PulseOptions {
   table: Rs485Table;
   actuations: Actuations;
+  buses: Pick<Buses, 'isUp'>;
   clock: Clock;
   log: Log;
   execute: Execute;
@@ -44,8 +46,10 @@ export type HoldRelay = (
   signal: AbortSignal,
 ) => Promise<PulseResult>;
 
-/** How it ended: fired, perhaps fired, or certainly not. */
-type End = { result: PulseResult } | { refusal: GatehouseError };
+/** How it ended: fired, perhaps fired (`reason`: what is known of that), or certainly not. */
+type End = { result: PulseResult; reason: string | null } | { refusal: GatehouseError };
+
+export const PULSE = 'rs485.pulse';
 
 export function openPulse(options: PulseOptions): { pulse: FirePulse; holdRelay: HoldRelay } {
   const { table, actuations, clock } = options;
@@ -59,7 +63,7 @@ export function openPulse(options: PulseOptions): { pulse: FirePulse; holdRelay:
     const startedAt = clock.monotonic();
     const { relay, milliseconds } = pulse;
     const object = `rs485/${row.device_id}`;
-    const intent = { principal, action: 'rs485.pulse', object, correlationId };
+    const intent = { principal, action: PULSE, object, correlationId };
     await actuations.begin(intent, { relay, milliseconds, doorId: row.door_id });
     const timeoutMs = Math.floor(DEADLINE_MS - (clock.monotonic() - startedAt));
     const late =
@@ -71,8 +75,8 @@ export function openPulse(options: PulseOptions): { pulse: FirePulse; holdRelay:
       : await execute(options, row, pulse, timeoutMs, new AbortController().signal);
     const [outcome, detail] =
       'result' in end
-        ? [end.result.outcome === 'confirmed' ? 'done' : 'unknown', end.result]
-        : ['failed', { error: end.refusal.code, reason: end.refusal.message }];
+        ? [end.result.outcome === 'confirmed' ? 'done' : 'unknown', { ...end.result, reason: end.reason }]
+        : ['failed', { relay, milliseconds, error: end.refusal.code, reason: end.refusal.message }];
     await actuations.end(intent, outcome, detail);
     if ('refusal' in end) throw end.refusal;
     return end.result;
@@ -82,6 +86,10 @@ export function openPulse(options: PulseOptions): { pulse: FirePulse; holdRelay:
   function aimed(deviceId: string): { row: Rs485Row; pulse: Pulse } {
     const row = existing(table, deviceId);
     const known = options.known(deviceId);
+    if (!options.buses.isUp(row.bus))
+      throw offline(row, 'its bus is down: GET /network/rs485/buses says why');
+    const untrusted = known?.connected ? undefined : untrustedBy(row, known?.state);
+    if (untrusted) throw untrusted;
     const pulse = pulseOf(row, known?.state ?? undefined, options.isInForce(row));
     if (!known?.connected) throw offline(row, 'it does not answer');
     return { row, pulse };
@@ -132,15 +140,19 @@ async function execute(
   signal: AbortSignal,
 ): Promise<End> {
   const { relay, milliseconds } = pulse;
-  const unknown: End = { result: { relay, milliseconds, outcome: 'unknown', timedBy: null } };
+  const unknown = (reason: string): End => ({
+    ...{ result: { relay, milliseconds, outcome: 'unknown', timedBy: null }, reason },
+  });
   try {
     const command = { kind: 'pulse', data: pulse, timeoutMs };
     const answer = pulsed.safeParse(await execute(row.bus, command, signal));
-    return answer.data ? { result: { ...answer.data, outcome: 'confirmed' } } : unknown;
+    return answer.data
+      ? { result: { ...answer.data, outcome: 'confirmed' }, reason: null }
+      : unknown('the driver answered what is no answer');
   } catch (error) {
     if (!(error instanceof DriverError)) {
       log.error({ device: row.device_id, err: error }, 'a relay pulse failed for a reason of ours');
-      return unknown;
+      return unknown('the gateway itself failed; its log says why');
     }
     switch (error.code) {
       case 'LINK_LOST':
@@ -157,7 +169,7 @@ async function execute(
       case 'NO_REPLY':
       case 'BAD_REPLY':
       case 'OUTCOME_UNKNOWN':
-        return unknown;
+        return unknown(error.message);
     }
   }
 }
@@ -171,4 +183,36 @@ function offline({ device_id, bus }: Rs485Row, reason: string): GatehouseError {
     'DEVICE_OFFLINE',
     `Nothing was fired: device ${device_id} cannot be reached (${reason}). See to its power and to bus ${bus}.`,
   );
+}
+
+/** It answers, and nothing may be said to it: not its power or its wires are in the way. */
+function untrustedBy(
+  { device_id, bus, address }: Rs485Row,
+  told: Rs485Report | undefined,
+): GatehouseError | undefined {
+  const place = `address ${told?.address ?? address} of bus ${bus}`;
+  const pairing = `gatehouse osdp pair ${bus} ${told?.address ?? address}`;
+  const refuse = (what: string) =>
+    new GatehouseError('DEVICE_OFFLINE', `Nothing was fired: device ${device_id} at ${place} ${what}.`);
+  switch (told?.sessionFault) {
+    case 'wrongKey':
+      return refuse(
+        `answers, but refuses the key that is stored for it. If it was swapped or reset, put it into its install mode and pair it (${pairing}); if not, another device may be at its address`,
+      );
+    case 'downgrade':
+      return refuse(
+        `answers, but offers no session under its own key, as after a reset. If it was swapped or reset, pair it (${pairing}); if not, somebody may be between it and the gateway`,
+      );
+    case 'securityRequired':
+      return refuse(
+        `answers, but requires a secure channel, and the configuration says secure: off. Take that out of the configuration, and pair it (${pairing})`,
+      );
+    case 'duplicateAddress':
+      return refuse(
+        'is not the only one that answers there. Disconnect one of the two devices, give the other one another address, and connect it again',
+      );
+    default:
+  }
+  if (told?.security === 'unpaired') return refuse(`has no key yet: pair it (${pairing})`);
+  return undefined;
 }

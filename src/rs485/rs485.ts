@@ -70,7 +70,7 @@ export function openRs485(options: Rs485Options) {
     told: settings.take,
   });
   const known = (deviceId: string) => reported.get(deviceId);
-  const { pulse, holdRelay } = openPulse({ ...options, table, known, isInForce: settings.isInForce });
+  const { pulse, holdRelay } = openPulse({ ...options, table, buses, known, isInForce: settings.isInForce });
   const scan = openScan({ ...options, table, buses, discovery, place: polled.place });
   const pair = openPairing({ ...options, table, buses, keys, discovery, polled });
   const trace = openTraces({ ...options, buses });

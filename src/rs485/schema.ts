@@ -1,9 +1,9 @@
 /** The RS-485 device as the interface shows it (interface specification 2.4) and the body of 4.5. */
 import { z } from '@hono/zod-openapi';
-import { type IoPins, PINS, type Pin } from '../../drivers/settings.ts';
+import { type IoPins, PINS, type Pin, SESSION_FAULTS } from '../../drivers/settings.ts';
 import { readOnlyFields } from '../http/editing.ts';
 import { looseId, oneLine, pageLimit, plainId, printable, unknownReferences } from '../http/fields.ts';
-import { wire } from './bus-schema.ts';
+import { pulseResult, wire } from './bus-schema.ts';
 
 const NAME_MAX = 128;
 const IDENTIFIER_MAX = 64;
@@ -113,6 +113,25 @@ const failure = z.object({
   permanent: z.boolean().openapi({ description: 'The device refused it: only new settings are tried' }),
 });
 
+/** What the audit keeps of one; without an outcome nothing was fired, and of an intent nothing is known yet. */
+export const lastPulseDetail = z.object({
+  relay: z.int().nullable().default(null),
+  outcome: pulseResult.shape.outcome.optional(),
+  reason: z.string().nullable().default(null),
+});
+
+const lastPulse = z.object({
+  at: dateTime.openapi({ description: 'When it was asked for' }),
+  by: z.guid(),
+  relay: z.int().nullable().openapi({ description: 'null: stored by a version that did not keep it' }),
+  outcome: z
+    .enum(['confirmed', 'unknown', 'failed'])
+    .nullable()
+    .openapi({ description: 'failed: nothing was fired · null: it is under way' }),
+  reason: z.string().nullable(),
+});
+export type LastPulse = z.infer<typeof lastPulse>;
+
 export const rs485DeviceState = z
   .object({
     deviceId: z.guid(),
@@ -139,6 +158,11 @@ export const rs485DeviceState = z
       description:
         'OSDP: `secure` channel, `clear` text as configured, `unpaired` (it has no key yet), or `none` where one is required. null: another protocol',
     }),
+    sessionFault: z.enum(SESSION_FAULTS).nullable().openapi({
+      description:
+        'OSDP: why there is no session with a device that answers. `wrongKey`: it refuses the key that is stored for it; `downgrade`: it wants less security than is required, as after a reset; `securityRequired`: it wants a secure channel, and none is configured; `duplicateAddress`: two devices answer at its address',
+    }),
+    lastPulse: lastPulse.nullable().openapi({ description: 'null: the gateway never fired its relay' }),
     pulse: z
       .object({ relay: z.int().nullable(), remainingMilliseconds: z.int() })
       .nullable()

@@ -1,12 +1,14 @@
 /** What the interface shows of a device: the resource of the specification, and what is known beyond it. */
 import type { Rs485Report } from '../../drivers/settings.ts';
+import type { Actuations, LastActuation } from '../actuations/actuations.ts';
 import type { Clock } from '../clock.ts';
 import type { ApplyFailure } from '../reconcile.ts';
 import type { Known } from '../reported.ts';
 import type { Wire } from './bus-schema.ts';
 import type { Buses } from './buses.ts';
 import type { Firmware } from './firmware.ts';
-import type { Rs485Device, Rs485DeviceState } from './schema.ts';
+import { PULSE } from './pulse.ts';
+import { type LastPulse, lastPulseDetail, type Rs485Device, type Rs485DeviceState } from './schema.ts';
 import type { Settings } from './settings.ts';
 import { existing, type Rs485Row, type Rs485Table } from './table.ts';
 import { wantedOf } from './wanted.ts';
@@ -44,13 +46,14 @@ export function deviceFrom(
 
 export interface StateOptions extends ShownOptions {
   table: Rs485Table;
+  actuations: Pick<Actuations, 'last'>;
   settings: Settings;
   buses: Buses;
 }
 
 /** Throws NOT_FOUND. */
 export function stateFrom(options: StateOptions) {
-  const { table, settings, buses, clock, groupName, doorExists } = options;
+  const { table, actuations, settings, buses, clock, groupName, doorExists } = options;
   const { reconciler, reported } = settings;
   return (deviceId: string): Rs485DeviceState => {
     const row = existing(table, deviceId);
@@ -73,6 +76,7 @@ export function stateFrom(options: StateOptions) {
         ...(row.door_id === null || doorExists(row.door_id) ? [] : [{ field: 'doorId', id: row.door_id }]),
       ],
       ...toldBy(known, clock, wire),
+      lastPulse: lastPulseOf(actuations.last(PULSE, `rs485/${deviceId}`)),
       wire: wire ?? null,
     };
   };
@@ -95,6 +99,7 @@ function toldBy(known: Known<Rs485Report> | undefined, clock: Clock, wire: Wire 
     tamper: state?.tamper ?? null,
     supplyFault: state?.supplyFault ?? null,
     security: state?.security ?? null,
+    sessionFault: (known?.connected ? null : state?.sessionFault) ?? null,
     pulse: pulseUnderWay(state?.pulse, age ?? 0),
     effectiveUnlockMilliseconds: state?.effectiveUnlockMilliseconds ?? null,
     unsupported: state?.unsupported ?? [],
@@ -110,6 +115,17 @@ function heardAge(
   if (age === null || !wire || wire.replyAge === null) return age;
   if (known?.connected) return Math.min(age, wire.replyAge);
   return wire.alive ? age : wire.replyAge;
+}
+
+function lastPulseOf(last: LastActuation | undefined): LastPulse | null {
+  if (!last) return null;
+  const { relay, reason, outcome = 'failed' } = lastPulseDetail.parse(last.detail);
+  return {
+    at: new Date(last.at).toISOString(),
+    by: last.principalId,
+    ...{ relay, reason },
+    outcome: last.outcome === null ? null : outcome,
+  };
 }
 
 function pulseUnderWay(pulse: Rs485Report['pulse'], age: number): Rs485DeviceState['pulse'] {
