@@ -14,6 +14,7 @@ const signal = new AbortController().signal;
 const context = { clock: systemClock, log: silentLog };
 /** Each under traffic, for the defect this is about shows itself in about one of 25. */
 const HANG_UPS = 200;
+const CLOSES = 20;
 
 interface Opened {
   port: Port;
@@ -38,6 +39,11 @@ function pluggedIn(): Pty {
   const pty = openPty(join(temporaryFolder(), 'adapter'));
   onTestFinished(() => pty[Symbol.asyncDispose]());
   return pty;
+}
+
+/** More than a pty takes while nobody reads. */
+function writeALot(port: Port): void {
+  for (let time = 0; time < 1_000; time += 1) port.write(new Uint8Array(256));
 }
 
 it('carries every byte there and back', async () => {
@@ -112,10 +118,56 @@ it('takes the port for lost when nothing leaves any more', async () => {
   const pty = pluggedIn();
   pty.master.pause();
   const { port } = await open(pty.path);
-  const writeALot = () => {
-    for (let time = 0; time < 1_000; time += 1) port.write(new Uint8Array(256));
-  };
-  expect(writeALot).toThrow('does not take what is sent');
+  expect(() => writeALot(port)).toThrow('does not take what is sent');
+});
+
+it('hears nothing of what came before it was opened', async () => {
+  const pty = pluggedIn();
+  // What a device said to whoever had the port before: it waits in the device, and would pass for a reply.
+  pty.master.write('said long ago');
+  await vi.waitFor(() => expect(pty.master.writableLength).toBe(0));
+  const { received } = await open(pty.path);
+  pty.master.write('now');
+  await vi.waitFor(() => expect(Buffer.from(received).toString()).toBe('now'));
+});
+
+it('can be closed while bytes arrive: none is heard afterwards, and nothing is lost', async () => {
+  const pty = pluggedIn();
+  for (let time = 0; time < CLOSES; time += 1) {
+    const { port, received, lost } = await open(pty.path);
+    const noise = setInterval(() => pty.master.write('0123456789abcdef'), 0);
+    await vi.waitFor(() => expect(received.length).toBeGreaterThan(0), { interval: 1 });
+    const closed = port[Symbol.asyncDispose]();
+    const heard = received.length;
+    expect(() => port.write(Uint8Array.of(1))).toThrow('the port is closed');
+    await closed;
+    clearInterval(noise);
+    expect([received.length, lost]).toEqual([heard, []]);
+  }
+});
+
+it('is lost once when it vanishes while something waits to be sent', async () => {
+  const pty = pluggedIn();
+  pty.master.pause();
+  const { port, lost } = await open(pty.path);
+  expect(() => writeALot(port)).toThrow('does not take what is sent');
+  await pty.hangUp();
+  await vi.waitFor(() => expect(lost).toHaveLength(1));
+  expect(() => port.write(Uint8Array.of(1))).toThrow('the port is closed');
+  await port[Symbol.asyncDispose]();
+  expect(lost).toHaveLength(1);
+});
+
+it('says of a write into a device that has just vanished that it is lost', async () => {
+  const pty = pluggedIn();
+  const { port, lost } = await open(pty.path);
+  // Closes both ends before anybody is told.
+  const gone = pty.hangUp();
+  expect(() => port.write(Uint8Array.of(1))).toThrow();
+  expect(lost).toHaveLength(1);
+  await gone;
+  await port[Symbol.asyncDispose]();
+  expect(lost).toHaveLength(1);
 });
 
 it.each([
