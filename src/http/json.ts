@@ -94,7 +94,7 @@ function readString(quoted: string, frame: Frame | undefined, here: () => string
   if (!isKey) return;
   if (text === '__proto__') {
     throw new GatehouseError('UNKNOWN_FIELD', 'The body has a field __proto__, which nothing here has.', {
-      details: [{ path: here(), code: 'UNKNOWN_FIELD', message: 'This field does not exist here.' }],
+      details: [{ path: here(), code: 'UNKNOWN_FIELD', message: 'does not exist here' }],
     });
   }
   if (frame.keys?.has(text)) throw invalid('A field is given twice.', here(), 'DUPLICATE_KEY');

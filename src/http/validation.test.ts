@@ -29,7 +29,16 @@ describe('validation', () => {
   it('names a place with two faults once in the message', async () => {
     const { body } = await send('PUT', '/thing/1', { as: 'pms', body: '{"list":[{"n":9007199254740993}]}' });
     expect(body.details).toHaveLength(2);
-    expect(body.message).toBe('Not valid: /list/0/n. The details say what is expected.');
+    expect(body.message).toMatch(/^Not valid: \/list\/0\/n: [^;]+\.$/);
+  });
+
+  it('says in the message itself what is expected, of the first places', async () => {
+    const message = async (body: string) => (await send('PUT', '/thing/1', { as: 'pms', body })).body.message;
+    expect(await message('{"name":"too long"}')).toBe('Not valid: /name: expected 5 characters at most.');
+    expect(await message('{"list":[{"n":"1"},{"n":10},{},{}]}')).toBe(
+      'Not valid: /list/0/n: expected a number, not a string; /list/1/n: expected 9 at most; /list/2/n: is required; and 1 more.',
+    );
+    expect(await message('[]')).toBe('Not valid: the body: expected an object, not an array.');
   });
 
   it('refuses an array, a text and null for the body', async () => {

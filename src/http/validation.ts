@@ -4,11 +4,14 @@
  */
 import { z } from '@hono/zod-openapi';
 import { type ErrorDetail, GatehouseError } from '../errors.ts';
+import { inWords } from './fault-words.ts';
 import type { Operation } from './operation.ts';
 import { jsonPointer } from './pointer.ts';
 
 /** Faults told in one answer: enough to repair a form, not a way to draw large answers. */
 const DETAILS_MAX = 20;
+/** Of these the message names so many places. */
+const TOLD_MAX = 3;
 /** Characters of a query parameter; the longest identifier has 64. */
 const PARAMETER_MAX = 256;
 /** Characters of a fault's path, which a client's own field names can make long. */
@@ -94,30 +97,34 @@ function detailsOf(issue: Issue, value: unknown, pathOf: (steps: PropertyKey[]) 
     return issue.keys.map((key) => ({
       path: at([...issue.path, key]),
       code: 'UNKNOWN_FIELD',
-      message: 'This field does not exist here.',
+      message: 'does not exist here',
     }));
   }
   if (issue.code === 'invalid_type' && valueAt(value, issue.path) === undefined) {
-    return [{ path: at(issue.path), code: 'REQUIRED', message: 'This field is required.' }];
+    return [{ path: at(issue.path), code: 'REQUIRED', message: 'is required' }];
   }
-  return [{ path: at(issue.path), code: issue.code.toUpperCase(), message: issue.message }];
+  return [{ path: at(issue.path), code: issue.code.toUpperCase(), message: inWords(issue) }];
 }
 
 function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
   return path.reduce<unknown>((inner, step) => (inner as Record<PropertyKey, unknown> | null)?.[step], value);
 }
 
+/** A person may see the message alone: it says of the first places what is expected there. */
 function failed(faults: ErrorDetail[]): GatehouseError {
-  const onlyUnknown = faults.every(({ code }) => code === 'UNKNOWN_FIELD');
-  const all = [...new Set(faults.map(({ path }) => path || 'the body'))];
-  const places = all.slice(0, 3);
-  const more = all.length > places.length ? ` and ${all.length - places.length} more` : '';
-  const named = `${places.join(', ')}${more}`;
-  return onlyUnknown
-    ? new GatehouseError('UNKNOWN_FIELD', `Unknown: ${named}. Leave out what does not exist here.`, {
-        details: faults.slice(0, DETAILS_MAX),
-      })
-    : new GatehouseError('VALIDATION_FAILED', `Not valid: ${named}. The details say what is expected.`, {
-        details: faults.slice(0, DETAILS_MAX),
-      });
+  const details = faults.slice(0, DETAILS_MAX);
+  const byPlace = new Map<string, string>();
+  for (const { path, message } of faults) {
+    const place = path || 'the body';
+    if (!byPlace.has(place)) byPlace.set(place, message);
+  }
+  const more = byPlace.size > TOLD_MAX ? ` and ${byPlace.size - TOLD_MAX} more` : '';
+  const told = [...byPlace].slice(0, TOLD_MAX);
+  if (faults.every(({ code }) => code === 'UNKNOWN_FIELD')) {
+    const named = told.map(([place]) => place).join(', ');
+    const message = `Unknown: ${named}${more}. Leave out what does not exist here.`;
+    return new GatehouseError('UNKNOWN_FIELD', message, { details });
+  }
+  const named = told.map(([place, message]) => `${place}: ${message}`).join('; ');
+  return new GatehouseError('VALIDATION_FAILED', `Not valid: ${named}${more && `;${more}`}.`, { details });
 }
