@@ -9,8 +9,11 @@ export interface Kit {
   /** The options with which a command finds the daemon. */
   addressed(command: Command): Command;
   whole(text: string): number;
+  wholeUpTo(max: number): (text: string) => number;
 }
 
+/** 127 is everybody's (SIA OSDP 2.2, 5.4). */
+const OSDP_HIGHEST_ADDRESS = 126;
 const JSON_OPTION = ['--json', 'print JSON for a program'] as const;
 
 export function addBuses(parent: Command, shell: Shell, result: { exitCode: number }, kit: Kit): void {
@@ -111,12 +114,8 @@ function addBusDoctor(
   );
 }
 
-function addOsdp(
-  parent: Command,
-  shell: Shell,
-  result: { exitCode: number },
-  { example, addressed, whole }: Kit,
-): void {
+function addOsdp(parent: Command, shell: Shell, result: { exitCode: number }, kit: Kit): void {
+  const { example, addressed, whole } = kit;
   example(
     addressed(parent.command('pair'))
       .description('Give a device its key; stand at it, for who listens on the bus meanwhile learns the key')
@@ -132,14 +131,15 @@ function addOsdp(
       ),
     'gatehouse osdp pair bus-3 0',
   );
-  addOsdpDevice(parent, shell, result, { example, addressed, whole });
+  example(parent, 'gatehouse osdp pair bus-3 0');
+  addOsdpDevice(parent, shell, result, kit);
 }
 
 function addOsdpDevice(
   parent: Command,
   shell: Shell,
   result: { exitCode: number },
-  { example, addressed, whole }: Kit,
+  { example, addressed, whole, wholeUpTo }: Kit,
 ): void {
   const device = ['<device>', 'its hwId or deviceId'] as const;
   example(
@@ -160,7 +160,7 @@ function addOsdpDevice(
     addressed(parent.command('set'))
       .description('Give a device another address or baud rate, and say where it answers then')
       .argument(...device)
-      .option('--address <number>', '0 to 126', whole)
+      .option('--address <number>', `0 to ${OSDP_HIGHEST_ADDRESS}`, wholeUpTo(OSDP_HIGHEST_ADDRESS))
       .option('--baud <rate>', 'with another one than its bus it is not heard until the bus has that', whole)
       .option('-y, --yes', 'do not ask')
       .option(...JSON_OPTION)

@@ -173,11 +173,29 @@ function parsed(received: string): unknown {
 }
 
 function refusal({ status, body }: Answer): string {
-  const { message } = (body ?? {}) as { message?: unknown };
-  const reasons = detailsOf({ body })
-    .map((detail) => `\n  ${detail.message}`)
-    .join('');
-  return typeof message === 'string' ? message + reasons : `The daemon answered with status ${status}.`;
+  const { error, message } = (body ?? {}) as { error?: unknown; message?: unknown };
+  if (typeof message !== 'string') return `The daemon answered with status ${status}.`;
+  const details = detailsOf({ body });
+  // Its message names the fields of a request, which nobody at a command line has written.
+  if (error === 'VALIDATION_FAILED' && details.length > 0)
+    return `Not valid:${details.map((one) => `\n  ${spoken(one.path)}${one.message}`).join('')}`;
+  return message + details.map((one) => `\n  ${one.message}`).join('');
+}
+
+/** Options that have another name than the field they fill. */
+const OPTION_OF: Readonly<Record<string, string>> = {
+  expiresInDays: 'days',
+  roles: 'role',
+  tokenId: 'id',
+  baudRate: 'baud',
+};
+
+/** `/baudRates/0`, `?baudRates` and `{baudRates}` as the options are spelt: `baud-rates: `. */
+function spoken(path: string): string {
+  const [field] = /[A-Za-z]+/.exec(path) ?? [];
+  if (field === undefined) return '';
+  const option = OPTION_OF[field] ?? field.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  return `${option}: `;
 }
 
 function detailsOf({ body }: Pick<Answer, 'body'>): { path: string; message: string }[] {

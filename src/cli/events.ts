@@ -30,7 +30,10 @@ export async function tailEvents(options: TailOptions, client: Client, shell: Sh
 
 function show({ name, id, data }: Told, { json }: TailOptions, shell: Shell): void {
   const { stdout, stderr } = shell;
-  if (name === 'reset') {
+  if (name === 'hello') {
+    // Else a quiet site looks like a command that hangs.
+    if (!json && stderr.isTTY) stderr.write('Waiting for what happens next; Ctrl-C ends it.\n');
+  } else if (name === 'reset') {
     if (json) return void stdout.write(`${JSON.stringify({ id, reset: data })}\n`);
     stderr.write(`Events before ${String(data.cursor)} cannot be told any more (${String(data.reason)}).\n`);
   } else if (name === undefined) {

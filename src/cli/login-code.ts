@@ -10,7 +10,7 @@ export interface LoginCodeOptions {
   json?: boolean;
 }
 
-/** Code and address go to standard output, so that a script can take them; what a person should know goes to stderr. */
+/** The code goes to standard output, so that a script can take it; what a person should know goes to stderr. */
 export async function createLoginCode(
   options: LoginCodeOptions,
   client: Client,
@@ -22,8 +22,8 @@ export async function createLoginCode(
     label: options.label ?? roles,
   });
   if (options.json) return printJson(shell, made);
-  shell.stdout.write(`${made.code}\n${made.url}\n`);
+  shell.stdout.write(`${made.code}\n`);
   shell.stderr.write(
-    `Good once, within 10 minutes, for ${roles}. Whoever signs in sends POST /session of the interface with {"code": "${made.code}"}; the cookie in the answer is the session.\nThe address is that of a console; Gatehouse does not serve one yet.\n`,
+    `Good once, within 10 minutes, for ${roles}. Whoever signs in sends POST /session of the interface with {"code": "${made.code}"}; the cookie in the answer is the session.\n`,
   );
 }

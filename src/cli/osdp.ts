@@ -137,7 +137,7 @@ async function found(device: string, client: Client): Promise<Found> {
   throw new CommandFailed(
     one
       ? `More than one device has the hwId ${plain(device)}: name its deviceId.`
-      : `There is no device ${plain(device)}: name the hwId or deviceId of one of GET /network/rs485.`,
+      : `There is no device ${plain(device)}: gatehouse bus scan BUS shows the hwIds of a bus.`,
   );
 }
 

@@ -220,15 +220,14 @@ describe('tokens', () => {
 });
 
 describe('login-code', () => {
-  it('prints the code, and the console with it', async () => {
+  it('prints the code alone on standard output', async () => {
     const url = 'https://gatehouse.example:8443/#code=4F7K-Q2ZD';
     const body = { code: '4F7K-Q2ZD', url, expiresAt: '2026-01-01T00:10:00.000Z' };
     await using served = await daemon(() => ({ status: 200, body }));
     const argv = ['login-code', '-s', socket, '--role', 'service-tool', 'front-desk', '--label', 'installer'];
     expect(await command(...argv)).toBe(0);
-    expect(shell.written.stdout).toBe(`4F7K-Q2ZD\n${url}\n`);
+    expect(shell.written.stdout).toBe('4F7K-Q2ZD\n');
     expect(shell.written.stderr).toContain('POST /session of the interface with {"code": "4F7K-Q2ZD"}');
-    expect(shell.written.stderr).toContain('does not serve one yet');
     await command('login-code', '-s', socket, '--role', 'pms');
     expect(served.asked.map(({ method, url, body }) => ({ method, url, body }))).toEqual([
       {
@@ -269,12 +268,35 @@ describe('a daemon that does not answer as hoped', () => {
   });
 
   it('says what it refused, with details', async () => {
-    const body = { error: 'VALIDATION_FAILED', message: 'Bad.', details: [{ message: 'label: too long' }] };
+    let body: object = { error: 'NOT_FOUND', message: 'Bad.', details: [{ message: 'too long' }] };
     await using _served = await daemon(({ url }) =>
       url === '/local/status' ? { status: 200, body: { version: VERSION } } : { status: 400, body },
     );
     expect(await command('token', 'revoke', 'x', '-s', socket)).toBe(1);
-    expect(shell.written.stderr).toBe('Bad.\n  label: too long\n');
+    expect(shell.written.stderr).toBe('Bad.\n  too long\n');
+
+    // As the options are spelt, for nobody here has written a request.
+    const places = ['/expiresInDays', '/baudRates/0', '?seconds', '{tokenId}', ''];
+    body = {
+      error: 'VALIDATION_FAILED',
+      message: 'Not valid: /expiresInDays: no.',
+      details: places.map((path) => ({ path, message: 'no' })),
+    };
+    shell = testShell();
+    await command('token', 'revoke', 'x', '-s', socket);
+    expect(shell.written.stderr).toBe(
+      'Not valid:\n  days: no\n  baud-rates: no\n  seconds: no\n  id: no\n  no\n',
+    );
+  });
+
+  it('points to the help of the command that was called wrongly', async () => {
+    expect(await command('token', 'create')).toBe(2);
+    expect(shell.written.stderr).toContain('(gatehouse token create --help shows what there is)');
+    expect(await command('osdp', 'set', 'x', '--address', '127')).toBe(2);
+    expect(shell.written.stderr).toContain('expected a whole number up to 126');
+    expect(shell.written.stderr).toContain('(gatehouse osdp set --help shows what there is)');
+    expect(await command('statsu')).toBe(2);
+    expect(shell.written.stderr).toContain('(gatehouse --help shows what there is)');
   });
 
   it('says when its version is another', async () => {

@@ -33,7 +33,6 @@ function program(shell: Shell, result: { exitCode: number }): Command {
   const gatehouse = new Command('gatehouse')
     .description("Runs a site's access-control hardware: card encoders, RS-485 buses and Zigbee door locks.")
     .version(VERSION)
-    .showHelpAfterError('(gatehouse --help shows what there is)')
     .exitOverride()
     .configureOutput({
       writeOut: (text) => shell.stdout.write(text),
@@ -50,13 +49,17 @@ function program(shell: Shell, result: { exitCode: number }): Command {
   addEvents(gatehouse.command('events').description('What happens on the site'), shell);
   addAudit(gatehouse.command('audit').description('Who did what'), shell, result);
   addZgate(gatehouse.command('zgate').description('Zigbee gateways and the networks they carry'), shell);
-  addBuses(gatehouse, shell, result, { example, addressed, whole });
+  addBuses(gatehouse, shell, result, { example, addressed, whole, wholeUpTo });
   addConfig(gatehouse.command('config').description('The configuration file'), shell, result);
   addVersion(gatehouse, shell);
   return gatehouse;
 }
 
+/** Also what is said after a mistake: where the help of this very command is. */
 function example(command: Command, ...lines: string[]): Command {
+  const names: string[] = [];
+  for (let one: Command | null = command; one; one = one.parent) names.unshift(one.name());
+  command.showHelpAfterError(`(${names.join(' ')} --help shows what there is)`);
   return command.addHelpText('after', `\nExample:\n${lines.map((line) => `  $ ${line}`).join('\n')}`);
 }
 
@@ -283,6 +286,7 @@ function addBackup(parent: Command, shell: Shell): void {
 }
 
 function addZgate(parent: Command, shell: Shell): void {
+  example(parent, 'gatehouse zgate list');
   example(
     addressed(parent.command('list'))
       .description('List the gateways, with the snapshots of their networks')
@@ -298,8 +302,9 @@ function addZgate(parent: Command, shell: Shell): void {
       .description('Put the network of a snapshot on the coordinator of a gateway, such as a new stick')
       .argument('<deviceId>', 'UUID of the gateway')
       .option('--snapshot <number>', 'which one (default: the newest)', whole)
+      .option('-y, --yes', 'do not ask')
       .option(...JSON_OPTION)
-      .action(async (id: string, options: { snapshot?: number; json?: boolean } & ClientOptions) => {
+      .action(async (id: string, options: import('./zgate.ts').RestoreOptions & ClientOptions) => {
         const { restoreZgate } = await import('./zgate.ts');
         await restoreZgate(id, options, openClient(options, shell), shell);
       }),
@@ -311,6 +316,11 @@ function whole(text: string): number {
   if (/^\d{1,9}$/.test(text)) return Number(text);
   throw new InvalidArgumentError('expected a whole number.');
 }
+
+const wholeUpTo = (max: number) => (text: string) => {
+  if (/^\d{1,9}$/.test(text) && Number(text) <= max) return Number(text);
+  throw new InvalidArgumentError(`expected a whole number up to ${max}.`);
+};
 
 function addConfig(parent: Command, shell: Shell, result: { exitCode: number }): void {
   example(parent, 'gatehouse config check');
