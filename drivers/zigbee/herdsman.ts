@@ -33,7 +33,7 @@ import { guardPort, type Port } from './port.ts';
 import { LOCK_CLUSTER, type Radio, type RadioEvent, type ZclReply, type ZclRequest } from './radio.ts';
 import { sendOnce } from './sending.ts';
 import { field, integer, text } from './values.ts';
-import { requestZdo } from './zdo.ts';
+import { removeLinkKey, requestZdo } from './zdo.ts';
 
 /** Of the data in an MT frame. */
 const MT_DATA_START = 4;
@@ -250,7 +250,8 @@ function listen(controller: Controller, { hear, log }: RadioOptions): void {
   );
   controller.on('lastSeenChanged', ({ device, reason }: Events.LastSeenChangedPayload) => {
     const ieee = ieeeOf(device.ieeeAddr);
-    tell(() => ({ kind: 'seen', ieee, lqi: integer(device.linkquality, 0, 255) }));
+    const spoke = reason !== 'deviceJoined';
+    tell(() => ({ kind: 'seen', ieee, lqi: integer(device.linkquality, 0, 255), spoke }));
     // The library tells `deviceJoined` of new devices alone.
     if (reason === 'deviceJoined' && device.interviewState === 'SUCCESSFUL')
       tell(() => ({ kind: 'joinedAgain', ieee }));
@@ -328,6 +329,7 @@ function radioOf(
     },
     permitJoin: (seconds) => controller.permitJoin(seconds),
     addInstallCode: (ieee, code) => controller.addInstallCode(`${ieee}|${code}`),
+    removeInstallCode: (ieee) => removeLinkKey(controller, ieee),
     save: () => controller.backup(),
     ...zdo,
     async update(ieee, { file, ...image }, progress) {

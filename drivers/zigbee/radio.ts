@@ -21,7 +21,8 @@ export interface RadioDevice {
 /** What happens on the network. `lqi` is of the last hop. */
 export type RadioEvent =
   | { kind: 'heard'; ieee: string; endpoint: number; cluster: string | number; type: string; data: unknown }
-  | { kind: 'seen'; ieee: string; lqi: number | undefined }
+  /** `spoke`: a frame of it; else the coordinator alone says that it asked to join. */
+  | { kind: 'seen'; ieee: string; lqi: number | undefined; spoke: boolean }
   | { kind: 'interviewed'; ieee: string; successful: boolean }
   /** It asked to join, is known, and is not interviewed again. */
   | { kind: 'joinedAgain'; ieee: string }
@@ -109,6 +110,8 @@ export interface Radio {
   /** Opens the join window for up to 254 s, or closes it with 0. */
   permitJoin(seconds: number): Promise<void>;
   addInstallCode(ieee: string, code: string): Promise<void>;
+  /** Forgets whatever key the coordinator has for a device. Rejects when it does not say that it did. */
+  removeInstallCode(ieee: string): Promise<void>;
   /** Writes the database and the backup of the coordinator to their files. */
   save(): Promise<void>;
   /** A page of the neighbour table of a device, from an index; `count` entries were in it. */
