@@ -12,7 +12,7 @@
  *  - `cancelUpdate` CancelUpdate → null      ends it; harmless when there is none
  *
  * State reports: `gateway` · `device:<ieee>` (LockReport) · `firmware:<ieee>` (FirmwareProgress)
- * Events (DriverEvent.kind → data): `lockJoined` LockJoined · `lockLeft` LockLeft · `lockEvent` LockEvent ·
+ * Events (DriverEvent.kind → data): `lockJoined` LockJoined · `joinFailed` JoinFailed · `lockLeft` LockLeft · `lockEvent` LockEvent ·
  *   `lockUpdated` LockUpdated · `snapshot` Snapshot: kept encrypted, and given back in the options of the next start
  */
 import { z } from 'zod';
@@ -104,6 +104,22 @@ export const lockJoined = z.object({
   capabilities: z.array(text).max(64),
 });
 export type LockJoined = z.infer<typeof lockJoined>;
+
+/**
+ * notAllowed: it asked, and the open window is not for it · installCode: its window is over, and it did not join with the
+ * code that was entered for it, which the coordinator has forgotten · silent: it joined, and did not say what it is ·
+ * noLock: it joined, and is none
+ */
+export const joinFailure = z.enum(['notAllowed', 'installCode', 'silent', 'noLock']);
+export type JoinFailure = z.infer<typeof joinFailure>;
+/** Somebody wanted a lock to join, or it wanted to itself, and no door comes of it. */
+export const joinFailed = z.object({
+  hwId: ieeeAddress,
+  reason: joinFailure,
+  /** Epoch milliseconds, up to the last that a date can show (ECMA-262, 21.4.1.1). */
+  at: z.int().min(0).max(8.64e15),
+});
+export type JoinFailed = z.infer<typeof joinFailed>;
 
 export const lockLeft = z.object({ hwId: ieeeAddress });
 export type LockLeft = z.infer<typeof lockLeft>;

@@ -8,7 +8,7 @@ import type { GatewayReport } from '../settings.ts';
 import { commandsOf } from './commands.ts';
 import { openConfigurer } from './configure.ts';
 import { openFirmware } from './firmware.ts';
-import { openJoining } from './joining.ts';
+import { type JoiningOptions, openJoining } from './joining.ts';
 import { openLocks } from './locks.ts';
 import { type Network, openNetwork } from './network.ts';
 import { type ZigbeeOptions, zigbeeOptions } from './options.ts';
@@ -55,11 +55,13 @@ async function openGateway(
   let hear = (event: RadioEvent): void => void early.push(event);
   let network: Network | undefined;
   let reportGateway = (): void => undefined;
+  let failed: JoiningOptions['failed'] = () => undefined;
   const joining = openJoining({
     context,
     radio: () => network?.radio(),
     knownLocks: options.knownLocks,
     changed: () => reportGateway(),
+    failed: (...one) => failed(...one),
     signal: ended.signal,
   });
   const needs = { options, context, mayJoin: joining.mayJoin, hear: (event: RadioEvent) => hear(event) };
@@ -68,12 +70,13 @@ async function openGateway(
   const radio = () => opened.radio();
   const lost = (reason: string) => ended.abort(new DriverError('LINK_LOST', reason));
   const outbox = openOutbox(context, `${linkId}-${clock.now()}`, ended.signal);
+  failed = (hwId, reason) => outbox.tell('joinFailed', { hwId, reason, at: clock.now() });
   const configurer = openConfigurer(
     { send: (one) => radio().send(one), bind: (...one) => radio().bind(...one) },
     clock,
   );
   const locks = openLocks({
-    ...{ radio, configurer, context, outbox },
+    ...{ radio, configurer, context, outbox, joinFailed: failed },
     usesOwnCluster: options.manufacturerCode !== undefined,
     lastSeen: options.lastSeen,
     changed: () => snapshots.due(),
@@ -86,6 +89,7 @@ async function openGateway(
   const gateway = { options, context, network: opened, locks, joining, firmware, configurer, lost };
   const commands = commandsOf(gateway, reportGateway);
   hear = (event) => {
+    if (event.kind === 'seen' && event.spoke) joining.spoke(event.ieee);
     // During a channel move the library is closed and opened again, which is no loss.
     if (event.kind === 'disconnected' && !commands.isMoving())
       lost('the connection to the coordinator is gone');

@@ -1,20 +1,25 @@
 /** The join window: who may come in, until when, and that it is closed. */
 import { type DriverContext, DriverError } from '../driver.ts';
-import type { PermitJoin } from '../zgate.ts';
+import type { JoinFailure, PermitJoin } from '../zgate.ts';
+import { openInstallCodes } from './install-codes.ts';
 import { crc16 } from './lock-cluster.ts';
 import type { Radio } from './radio.ts';
 
 /** Bytes of an install code, without its CRC (Zigbee BDB 3.0.1, 10.1). */
 const CODE_BYTES = [6, 8, 12, 16];
+/** Told of in one window: a person looks for one or two, and who floods the air fills no disk. */
+const TURNED_AWAY_MAX = 16;
 
 export interface Joining {
   isOpen(): boolean;
-  /** Closes whatever was open when the last host ended; a window waits for it. Rejects when that fails. */
+  /** Closes whatever was open when the last host ended, with its install codes; a window waits for it. Rejects when that fails. */
   begin(): Promise<void>;
   /** Rejects with INVALID_COMMAND when an install code is wrong. */
   open(window: PermitJoin): Promise<void>;
   /** Lets in what is on the network or at a door already, and what the open window is for. */
   mayJoin(ieee: string): boolean;
+  /** It is on the network: the coordinator has a key that it understands. */
+  spoke(ieee: string): void;
   /** The radio has begun anew, with its window closed. */
   restarted(): void;
 }
@@ -24,23 +29,46 @@ export interface JoiningOptions {
   radio(): Radio | undefined;
   knownLocks: readonly string[];
   changed(): void;
+  /** Somebody wanted a lock to join, or it wanted to itself, and it did not. */
+  failed(ieee: string, reason: JoinFailure): void;
   /** Fires when the link ends. */
   signal: AbortSignal;
 }
 
-export function openJoining({ context, radio, knownLocks, changed, signal }: JoiningOptions): Joining {
+interface Window {
+  until: number;
+  /** undefined: whoever asks. */
+  allowed: ReadonlySet<string> | undefined;
+  codes: ReadonlySet<string>;
+  turnedAway: Set<string>;
+}
+
+export function openJoining(options: JoiningOptions): Joining {
+  const { context, radio, changed, failed, signal } = options;
   const { clock, log } = context;
-  const known: ReadonlySet<string> = new Set(knownLocks);
-  /** `allowed` undefined: whoever asks. */
-  let window: { until: number; allowed: ReadonlySet<string> | undefined } | undefined;
+  const known: ReadonlySet<string> = new Set(options.knownLocks);
+  const codes = openInstallCodes(radio, log);
+  let window: Window | undefined;
 
   let begun: Promise<unknown> = Promise.resolve();
+  let taking = Promise.resolve();
 
   const isOpen = () => window !== undefined && clock.monotonic() < window.until;
+  async function takeBackNext(): Promise<void> {
+    for (const ieee of await codes.takeBack((one) => window?.codes.has(one) === true))
+      failed(ieee, 'installCode');
+  }
+  /** One after the other, so that none is told twice. */
+  function takeBack(): Promise<void> {
+    taking = taking.then(takeBackNext);
+    return taking;
+  }
   async function close(): Promise<void> {
     window = undefined;
     await radio()?.permitJoin(0);
     changed();
+    // Of many codes it takes seconds.
+    void takeBack();
   }
 
   /** A window that was opened anew, or closed, meanwhile is not this one. */
@@ -49,27 +77,41 @@ export function openJoining({ context, radio, knownLocks, changed, signal }: Joi
     if (window === own) await close();
   }
 
+  function turnAway(ieee: string): void {
+    log.warn({ device: ieee }, 'a device that may not join was turned away');
+    const told = window?.turnedAway;
+    if (!told || told.has(ieee) || told.size >= TURNED_AWAY_MAX) return;
+    told.add(ieee);
+    failed(ieee, 'notAllowed');
+  }
+
   return {
     isOpen,
     begin() {
       const closed = radio()?.permitJoin(0) ?? Promise.resolve();
-      begun = closed.catch(() => undefined);
+      begun = closed.then(takeBack).catch(() => undefined);
       return closed;
     },
     async open({ seconds, allowed, installCodes }) {
       await begun;
       if (seconds === 0) return close();
       for (const { hwId, code } of installCodes) refuseWrongCode(hwId, code);
-      for (const { hwId, code } of installCodes) await radio()?.addInstallCode(hwId, code);
-      const list = [...allowed, ...installCodes.map(({ hwId }) => hwId)];
-      const until = clock.monotonic() + seconds * 1_000;
+      const coded = installCodes.map(({ hwId }) => hwId);
+      const list = [...allowed, ...coded];
       // Before the radio opens: whoever comes at once is judged by this window.
-      const own = { until, allowed: list.length > 0 ? new Set(list) : undefined };
+      const own: Window = {
+        until: clock.monotonic() + seconds * 1_000,
+        allowed: list.length > 0 ? new Set(list) : undefined,
+        ...{ codes: new Set(coded), turnedAway: new Set() },
+      };
       window = own;
       try {
+        await takeBack();
+        await codes.give(installCodes);
         await radio()?.permitJoin(seconds);
       } catch (error) {
         window = undefined;
+        void takeBack();
         throw error;
       } finally {
         changed();
@@ -82,11 +124,13 @@ export function openJoining({ context, radio, knownLocks, changed, signal }: Joi
     mayJoin(ieee) {
       if (known.has(ieee) || radio()?.device(ieee)) return true;
       const isAllowed = isOpen() && (window?.allowed?.has(ieee) ?? true);
-      if (!isAllowed) log.warn({ device: ieee }, 'a device that may not join was turned away');
+      if (!isAllowed) turnAway(ieee);
       return isAllowed;
     },
+    spoke: codes.used,
     restarted() {
       window = undefined;
+      void takeBack();
     },
   };
 }

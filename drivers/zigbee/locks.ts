@@ -1,7 +1,7 @@
 /** The locks of the network: what each has told, and whether it is there. */
 import { type DriverContext, DriverError, type Plain } from '../driver.ts';
 import type { LockReport } from '../settings.ts';
-import type { LockEvent } from '../zgate.ts';
+import type { JoinFailure, LockEvent } from '../zgate.ts';
 import type { Configurer } from './configure.ts';
 import { openIntroductions } from './introductions.ts';
 import { type LockRecord, lockReportOf, recordOf, takeEarlier, takeHeard, takeSeen } from './lock-record.ts';
@@ -26,6 +26,8 @@ export interface LocksOptions {
   usesOwnCluster: boolean;
   /** Before this start, epoch milliseconds. */
   lastSeen: Readonly<Record<string, number>>;
+  /** A device joined, and no door comes of it. */
+  joinFailed(ieee: string, reason: JoinFailure): void;
   /** A lock came or went: what is kept of the network is to be archived. */
   changed(): void;
 }
@@ -123,7 +125,7 @@ function openTeller({ context, radio }: LocksOptions, locks: ReadonlyMap<string,
 
 /** Who comes, speaks and goes. */
 function openComings(
-  { context, outbox, radio, usesOwnCluster, lastSeen, configurer, changed }: LocksOptions,
+  { context, outbox, radio, usesOwnCluster, lastSeen, configurer, changed, joinFailed }: LocksOptions,
   locks: Map<string, LockRecord>,
   { tell, tellSoon }: Teller,
 ): Pick<Locks, 'begin' | 'take'> {
@@ -151,6 +153,8 @@ function openComings(
     }
     const why = successful ? 'it is no lock' : 'it did not say what it is: let it join again';
     log.info({ device: ieee }, `a device has joined that is no door: ${why}`);
+    // A repeater is no lock, and wanted.
+    if (radio().device(ieee)?.kind !== 'router') joinFailed(ieee, successful ? 'noLock' : 'silent');
   }
 
   const tellEvent = (event: LockEvent) => outbox.tell('lockEvent', event);

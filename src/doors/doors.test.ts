@@ -81,8 +81,9 @@ describe('a new door', () => {
   it.each([
     ['accessPointId', 0],
     ['accessPointId', 2 ** 31],
-    ['accessPointId', 1.5],
-    ...['00124b0001a2b3c', 'g0124b0001a2b3c4', '0'.repeat(16), 'F'.repeat(16)].map((mac) => ['mac', mac]),
+    ['mac', '00124b0001a2b3cg'],
+    ['mac', '0'.repeat(16)],
+    ['mac', 'F'.repeat(16)],
     ['connectionType', 'wifi'],
     ['name', ''],
     ['gatewayId', 'a\u0000b'],

@@ -18,6 +18,7 @@ export const STATUS = {
   apsNoAck: 0xb7,
   apsDuplicateEntry: 0xb8,
   nwkInvalidRequest: 0xc2,
+  nwkUnknownDevice: 0xc8,
   nwkNoRoute: 0xcd,
   macChannelAccessFailure: 0xe1,
   macNoAck: 0xe9,

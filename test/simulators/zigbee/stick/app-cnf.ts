@@ -29,7 +29,7 @@ export function appCnfCommands(core: Core): Subsystem {
             ? code
             : undefined;
       if (!key) return Buffer.of(STATUS.invalidParameter);
-      core.memory().installKeys.set(device, key);
+      core.nv().setInstallKey(device, key);
       return accept();
     },
     6(input) {

@@ -25,8 +25,6 @@ export interface Memory {
   readonly children: Map<string, number>;
   /** Clusters of ZDO whose messages go to the host as they are (ZDO_MSG_CB_REGISTER). */
   readonly callbacks: Set<number>;
-  /** Joiners with a key of their own. */
-  readonly installKeys: Map<string, Buffer>;
   isInstallCodeNeeded: boolean;
   permitUntil: number;
   /** The channels that a network is formed on; undefined: those of the NV item. */

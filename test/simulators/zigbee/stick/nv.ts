@@ -25,7 +25,9 @@ export const NV = {
   trustCenterSeed: 0x0101,
 } as const;
 /** Tables of sysid 1 (NVINTF_SYSID_ZSTACK): an item for each row. */
-export const EX_NV = { addressManager: 1, trustCenterKeys: 4, apsKeys: 6, securityMaterial: 7 } as const;
+export const EX_NV = {
+  ...{ addressManager: 1, trustCenterKeys: 4, installKeys: 5, apsKeys: 6, securityMaterial: 7 },
+} as const;
 const ZSTACK = 1;
 
 /** Rows; as many as locks here may be, so that a backup of all of them can be restored. */
@@ -52,6 +54,11 @@ export interface Nv {
   keep(network: Network): void;
   remember(device: { ieee: string; nwk: number; isChild: boolean }): void;
   forget(device: string): void;
+  /** Keys of install codes, by the device each is for. They outlast a reset, and the join. */
+  installKeys(): ReadonlyMap<string, Buffer>;
+  setInstallKey(device: string, key: Buffer): void;
+  /** False: there is none of this device. */
+  removeLinkKey(device: string): boolean;
   /** What the trust center knows: who joined, and where it was then. */
   known(): { ieee: string; nwk: number; isChild: boolean }[];
   /** What ZCD_NV_STARTUP_OPTION asks for at a reset. */
@@ -123,6 +130,7 @@ export function openNv(ownIeee: string, kept?: NvDump): Nv {
       items.set(exKey(ZSTACK, EX_NV.trustCenterKeys, row), entry);
     },
     forget,
+    ...linkKeys(items),
     known: () =>
       addresses()
         .filter(({ user }) => user !== 0)
@@ -134,6 +142,42 @@ export function openNv(ownIeee: string, kept?: NvDump): Nv {
       set(NV.startupOption, Buffer.of(0));
     },
     dump: () => Object.fromEntries([...items].map(([name, value]) => [name, value.toString('base64')])),
+  };
+}
+
+/**
+ * Rows of 24 bytes, the device before its key: a true stick has the device in the table of trust center keys, with the
+ * number of the row.
+ */
+function linkKeys(items: Map<string, Buffer>): Pick<Nv, 'installKeys' | 'setInstallKey' | 'removeLinkKey'> {
+  const prefix = `${ZSTACK}/${EX_NV.installKeys}/`;
+  const rowOf = (device: string) =>
+    [...items.keys()].find(
+      (name) => name.startsWith(prefix) && items.get(name)?.subarray(0, 8).equals(ieee(device)),
+    );
+  const trustCenterKeys = (device: string) =>
+    [...items.keys()].filter(
+      (name) =>
+        name.startsWith(`${ZSTACK}/${EX_NV.trustCenterKeys}/`) &&
+        items.get(name)?.subarray(8, 16).equals(ieee(device)),
+    );
+  return {
+    installKeys() {
+      const rows = [...items].filter(([name]) => name.startsWith(prefix));
+      return new Map(rows.map(([, row]) => [openReader(row).ieee(), row.subarray(8)]));
+    },
+    setInstallKey(device, key) {
+      let free = 0;
+      while (items.has(`${prefix}${free}`)) free += 1;
+      items.set(rowOf(device) ?? `${prefix}${free}`, bytes(ieee(device), key));
+    },
+    removeLinkKey(device) {
+      const row = rowOf(device);
+      const keys = trustCenterKeys(device);
+      if (row !== undefined) items.delete(row);
+      for (const name of keys) items.set(name, Buffer.alloc(20));
+      return row !== undefined || keys.length > 0;
+    },
   };
 }
 
@@ -152,6 +196,7 @@ function clearConfiguration(set: SetItem): void {
 }
 function clearState(items: Map<string, Buffer>, set: SetItem): void {
   items.delete(`${NV.nib}`);
+  for (const name of items.keys()) if (name.startsWith(`${ZSTACK}/${EX_NV.installKeys}/`)) items.delete(name);
   set(NV.activeKey, Buffer.alloc(17));
   set(NV.alternateKey, Buffer.alloc(17));
   const rowsOf = (table: number, count: number, row: Buffer) => {

@@ -195,10 +195,10 @@ function admissions(core: Core): Pick<Stick, 'admit' | 'join' | 'left'> {
     core.nv().remember({ ieee: node.ieee, nwk, isChild });
   }
   function refusal(node: Node, installKey: Buffer | undefined, isOpen: boolean): JoinOutcome | undefined {
-    const { network, installKeys, isInstallCodeNeeded } = core.memory();
+    const { network, isInstallCodeNeeded } = core.memory();
     if (!network) return 'noNetwork';
     if (!isOpen) return 'closed';
-    const ours = installKeys.get(node.ieee);
+    const ours = core.nv().installKeys().get(node.ieee);
     const isSame = installKey === undefined ? ours === undefined : ours?.equals(installKey) === true;
     return isSame && !(isInstallCodeNeeded && ours === undefined) ? undefined : 'keyMismatch';
   }
@@ -228,7 +228,7 @@ function emptyMemory(): Memory {
   return {
     network: undefined,
     ...{ endpoints: new Map(), groups: new Map(), children: new Map(), callbacks: new Set() },
-    ...{ installKeys: new Map(), isInstallCodeNeeded: false, permitUntil: 0, channelMask: undefined },
+    ...{ isInstallCodeNeeded: false, permitUntil: 0, channelMask: undefined },
     ...{ utcOffset: 0, timers: new Map(), stored: new Map() },
   };
 }
@@ -279,7 +279,7 @@ function answer(tables: Record<number, Subsystem>, { subsystem, id, data }: MtFr
 }
 
 function describe(core: Core, isSilent: boolean, frames: StickState['frames']): StickState {
-  const { network, permitUntil, endpoints, children, installKeys } = core.memory();
+  const { network, permitUntil, endpoints, children } = core.memory();
   return {
     ...{ ieee: core.ieee(), isStarted: network !== undefined, isSilent },
     panId: network?.panId ?? null,
@@ -287,7 +287,7 @@ function describe(core: Core, isSilent: boolean, frames: StickState['frames']): 
     ...{ channel: network?.channel ?? null, updateId: network?.updateId ?? null },
     permitJoinMs: Math.round(Math.max(0, Math.min(permitUntil - core.time.now(), 255_000))),
     endpoints: [...endpoints.keys()],
-    ...{ children: [...children.keys()], installCodes: [...installKeys.keys()] },
+    ...{ children: [...children.keys()], installCodes: [...core.nv().installKeys().keys()] },
     frames: { ...frames, byType: { ...frames.byType } },
   };
 }

@@ -76,11 +76,14 @@ function stored(core: Core, id: number, value: Buffer): Buffer {
   return Buffer.of(STATUS.success);
 }
 
-/** ZDO_EXT_*: the groups of endpoints, and routes. They are in the subsystem ZDO, but of the stack's own tables. */
+/** ZDO_EXT_*: the groups of endpoints, and routes; and link keys. They are in the subsystem ZDO, but of the stack's own tables. */
 export function groupCommands(core: Core): Subsystem {
   const groups = (endpoint: number) => core.memory().groups.get(endpoint) ?? new Map<number, Buffer>();
   const named = (input: Reader) => [input.u8(), input.u16()] as const;
   return {
+    // ZDO_REMOVE_LINK_KEY (SWRA198): of the trust center, that of an install code among them.
+    36: (input) =>
+      Buffer.of(core.nv().removeLinkKey(input.ieee()) ? STATUS.success : STATUS.nwkUnknownDevice),
     // ZDO_EXT_ROUTE_DISC, _ROUTE_CHECK.
     69: () => Buffer.of(core.memory().network ? STATUS.success : STATUS.nwkInvalidRequest),
     70: () => Buffer.of(STATUS.success),

@@ -1,0 +1,78 @@
+/** Locks that were to join and did not: who is told, and what is left of them in the coordinator. */
+import { expect, it } from 'vitest';
+import { hastenTimeouts } from '../../test/simulators/zigbee/haste.ts';
+import { joinFailed } from '../zgate.ts';
+import { crc16 } from './lock-cluster.ts';
+import { folder, LOCK, OTHER_LOCK, opened, simulated, type TestGateway } from './test-gateway.ts';
+
+const CODED = '00158d0001000012';
+/** The install code of BDB 3.0.1, 10.1.1, with its CRC; and one of another lock. */
+const CODE = '83fed3407a939723a5c639b26916d505c3b5';
+const WRONG = withCrc('00112233445566778899aabbccddeeff');
+const FIRST_MS = Date.UTC(2024, 0, 1);
+
+function withCrc(code: string): string {
+  const bytes = Buffer.from(`${code}0000`, 'hex');
+  bytes.writeUInt16LE(crc16(bytes.subarray(0, -2)), bytes.length - 2);
+  return bytes.toString('hex');
+}
+
+const failures = ({ events }: TestGateway) =>
+  events
+    .filter(({ kind }) => kind === 'joinFailed')
+    .map(({ data }) => joinFailed.parse(data))
+    .map(({ hwId, reason, at }) => (at > FIRST_MS ? `${hwId} ${reason}` : 'at no time'));
+
+it('a wrong install code ends with its window, also when its host does, and is told', async () => {
+  const site = await simulated({ locks: [{ ieee: CODED, installCode: CODE }, { ieee: LOCK }] });
+  const stateDirectory = folder();
+  const first = await opened(site, { stateDirectory });
+  const codes = async () => (await site.stats()).stick.installCodes;
+  const open = (gateway: TestGateway, seconds: number, code?: string) => {
+    const installCodes = code === undefined ? [] : [{ hwId: CODED, code }];
+    return gateway.execute('permitJoin', { seconds, allowed: [], installCodes });
+  };
+  await open(first, 60, WRONG);
+  expect([await codes(), await site.join(CODED)]).toEqual([[CODED], 'keyMismatch']);
+  await open(first, 0);
+  await expect.poll(codes).toEqual([]);
+  await expect.poll(() => failures(first)).toEqual([`${CODED} installCode`]);
+
+  await open(first, 1, WRONG);
+  await expect.poll(codes, { timeout: 10_000 }).toEqual([]);
+
+  await open(first, 200, WRONG);
+  // As when its host is killed: in order it would close the window.
+  await site.drop();
+  await first.close();
+  expect(await codes()).toEqual([CODED]);
+  const again = await opened(site, { stateDirectory });
+  await expect.poll(codes, { timeout: 10_000 }).toEqual([]);
+  await expect.poll(() => failures(again)).toEqual([`${CODED} installCode`]);
+
+  await open(again, 60, WRONG);
+  await open(again, 60, CODE);
+  expect(await site.join(CODED)).toBe('joined');
+  const isTold = () => again.events.some(({ kind }) => kind === 'lockJoined');
+  await expect.poll(isTold, { timeout: 15_000 }).toBe(true);
+  await open(again, 0);
+  // Its key is its own: without it, it could not come back.
+  expect(await codes()).toEqual([CODED]);
+  expect(failures(again)).toHaveLength(1);
+}, 60_000);
+
+it('a lock that is turned away, or does not say what it is, is told once', async () => {
+  const site = await simulated({
+    locks: [{ ieee: LOCK, faults: { lostResponses: 1_000_000 } }, { ieee: OTHER_LOCK }],
+  });
+  const gateway = await opened(site);
+  hastenTimeouts(0.05);
+  await gateway.execute('permitJoin', { seconds: 200, allowed: [LOCK], installCodes: [] });
+  await site.join(OTHER_LOCK);
+  await expect.poll(() => failures(gateway)).toEqual([`${OTHER_LOCK} notAllowed`]);
+  await expect.poll(async () => (await site.state(OTHER_LOCK)).isJoined).toBe(false);
+  await site.join(OTHER_LOCK);
+  await site.join(LOCK);
+  await expect.poll(() => failures(gateway), { timeout: 30_000 }).toContain(`${LOCK} silent`);
+  expect(failures(gateway)).toHaveLength(2);
+}, 60_000);
