@@ -16,6 +16,7 @@ import { characterMs } from '../bus/wire.ts';
 import { type Driver, type DriverContext, DriverError, type OpenDriver, type Plain } from '../driver.ts';
 import { type EventQueue, openEventQueue } from '../rs485/event-queue.ts';
 import { type Commands, executing, type LinkParts, runLink } from '../rs485/link.ts';
+import { type Mutex, openMutex } from '../rs485/mutex.ts';
 import { probe, pulse, trace, watch } from '../rs485.ts';
 import { rs485Apply } from '../settings.ts';
 import { valid } from '../valid.ts';
@@ -28,6 +29,8 @@ import { probeAddresses } from './probe.ts';
 import { openTalk } from './talk.ts';
 import { hostOkExchange } from './wire.ts';
 
+/** Addresses of a bus. */
+const MODULES_MAX = 256;
 /** The watchdogs bear two lost broadcasts. */
 const FEEDS_PER_WATCHDOG = 3;
 /** Ending the pulses, when the driver is told to stop. */
@@ -49,8 +52,9 @@ export async function openDconOn(
   const gapMs = characterMs(options);
   const bus = await openBus({ options, openPort: port, clock, log, gapMs }, signal);
   const events = openEventQueue({ emit: context.emit, clock, log });
+  const turns = openMutex(MODULES_MAX);
   const feeding = openFeed(options.hostWatchdogMs, clock.monotonic());
-  const link: Link = { bus, options, context, events, feeding };
+  const link: Link = { bus, options, context, events, feeding, turns };
   const modules = openModules(
     options.devices.map(({ address }) => address),
     (address) => moduleOf(link, address),
@@ -68,9 +72,11 @@ interface Link {
   context: DriverContext;
   events: EventQueue;
   feeding: Feed;
+  /** In which modules are brought up. */
+  turns: Mutex;
 }
 
-function moduleOf({ bus, options, context, events, feeding }: Link, address: number): Module {
+function moduleOf({ bus, options, context, events, feeding, turns }: Link, address: number): Module {
   return openModule({
     address,
     hwId: hwIdOf(context, address),
@@ -81,6 +87,7 @@ function moduleOf({ bus, options, context, events, feeding }: Link, address: num
     watchdogMs: options.hostWatchdogMs,
     context,
     tellEvent: events.add,
+    turns,
     wasStarved: () => feeding.wasWithheld(context.clock.monotonic()),
   });
 }

@@ -3,7 +3,7 @@ import type { Bus } from '../bus/bus.ts';
 import { openBell } from '../bus/pause.ts';
 import { type DriverContext, DriverError } from '../driver.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
-import { openMutex } from '../rs485/mutex.ts';
+import { type Mutex, openMutex } from '../rs485/mutex.ts';
 import type { Pulse, Pulsed } from '../rs485.ts';
 import type { Rs485Apply } from '../settings.ts';
 import type { Framing } from './frame.ts';
@@ -27,6 +27,7 @@ export interface ModuleOptions {
   context: DriverContext;
   tellEvent(event: DeviceEvent): void;
   wasStarved(): boolean;
+  turns: Mutex;
 }
 
 export interface Module {
@@ -90,10 +91,11 @@ export function openModule(options: ModuleOptions): Module {
   };
 }
 
-function openWorks({ address, hwId, talk, watchdogMs, context, tellEvent, wasStarved }: ModuleOptions): {
+function openWorks(options: ModuleOptions): {
   works: Works;
   report: () => void;
 } {
+  const { address, hwId, talk, watchdogMs, context, tellEvent, wasStarved, turns } = options;
   const { clock, log } = context;
   const state: ModuleState = {
     address,
@@ -131,6 +133,7 @@ function openWorks({ address, hwId, talk, watchdogMs, context, tellEvent, wasSta
     inputs,
     talk,
     mutex: openMutex(),
+    turns,
     bell: openBell(clock),
     watchdogMs,
     clock,

@@ -32,7 +32,7 @@ export async function keepOutputs(works: Works, signal: AbortSignal): Promise<ne
       continue;
     }
     try {
-      await works.mutex(() => work(signal), signal);
+      await work(signal);
       failures = [];
     } catch (error) {
       signal.throwIfAborted();
@@ -48,10 +48,23 @@ export async function keepOutputs(works: Works, signal: AbortSignal): Promise<ne
 
 function nextWork(works: Works): ((signal: AbortSignal) => Promise<void>) | undefined {
   const { stage, known } = works.state;
-  if (stage.kind === 'heard') return (signal) => broughtUp(works, signal);
+  if (stage.kind === 'heard') return (signal) => inTurn(works, signal);
   const type = known?.type;
-  if (type && strayOutputs(works) !== 0) return (signal) => switchedOff(works, type, signal);
+  if (type && strayOutputs(works) !== 0)
+    return (signal) => works.mutex(() => switchedOff(works, type, signal), signal);
   return undefined;
+}
+
+/**
+ * Side by side, a dozen modules on a slow bus would each wait for their next question until its time is over, and begin
+ * anew. One whose outputs may be on waits for nobody.
+ */
+async function inTurn(works: Works, signal: AbortSignal): Promise<void> {
+  const { state, mutex, turns } = works;
+  const work = () => mutex(() => broughtUp(works, signal), signal);
+  if (state.maybeOn !== 0) return await work();
+  // A pulse may have brought it up meanwhile.
+  await turns(async () => (state.stage.kind === 'heard' ? await work() : undefined), signal);
 }
 
 /** After this it is ready: nothing is on that nobody wants on, and its watchdog is armed, if it has one. */

@@ -41,6 +41,8 @@ export interface Works {
   readonly talk: Talk;
   /** What is switched and read back is not mixed with what another command does. */
   readonly mutex: Mutex;
+  /** The modules of a bus are brought up one after the other. */
+  readonly turns: Mutex;
   /** Rung when there is something to switch, or to bring up. */
   readonly bell: Bell;
   readonly watchdogMs: number;

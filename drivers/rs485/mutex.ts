@@ -4,14 +4,14 @@ import { DriverError } from '../driver.ts';
 /** Commands that may wait for one device; more come from something that has gone wrong. */
 const WAITING_MAX = 8;
 
-/** Rejects with BUSY and DEADLINE_PASSED, when `work` was not begun: the signal may fire while others have their turn. */
+/** One at a time, in the order in which they came. Rejects with BUSY and DEADLINE_PASSED, when `work` was not begun: the signal may fire while others have their turn. */
 export type Mutex = <Result>(work: () => Promise<Result>, signal: AbortSignal) => Promise<Result>;
 
-export function openMutex(): Mutex {
+export function openMutex(waitingMax = WAITING_MAX): Mutex {
   let last: Promise<void> = Promise.resolve();
   let waiting = 0;
   return async (work, signal) => {
-    if (waiting >= WAITING_MAX) throw new DriverError('BUSY', 'too many commands wait for this device');
+    if (waiting >= waitingMax) throw new DriverError('BUSY', 'too many commands wait for this device');
     const before = last;
     const done = Promise.withResolvers<void>();
     last = done.promise;
