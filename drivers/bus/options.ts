@@ -13,13 +13,10 @@ export const portName = z
     /^(\/[^\0]+|tcp:\/\/(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):\d{1,5})$/,
     'expected a device such as /dev/serial/by-id/…, or tcp://host:port of a serial device server',
   )
-  .refine(
-    (name) => {
-      const port = Number(/^tcp:.*:(\d+)$/.exec(name)?.[1] ?? 1);
-      return port >= 1 && port <= HIGHEST_PORT;
-    },
-    `expected a port from 1 to ${HIGHEST_PORT}`,
-  );
+  .refine((name) => {
+    const port = Number(/^tcp:.*:(\d+)$/.exec(name)?.[1] ?? 1);
+    return port >= 1 && port <= HIGHEST_PORT;
+  }, `expected a port from 1 to ${HIGHEST_PORT}`);
 
 export const PARITIES = ['none', 'even', 'odd'] as const;
 
