@@ -39,6 +39,7 @@ const LONGEST = [
   'test/simulators/zigbee/forming',
   'test/rs485-field',
   'test/rs485-pulses',
+  'test/faults/actuations',
   'drivers/modbus/simulated',
 ];
 

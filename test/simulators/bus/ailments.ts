@@ -10,11 +10,14 @@ export interface Ailments {
   /** Does it miss this request? */
   isDeaf(): boolean;
   /** Does it say nothing, though it did what it was asked? */
-  swallows(): boolean;
+  swallows(isWrite: boolean): boolean;
   spoilt(reply: Uint8Array): Uint8Array;
   /** Of the next reply, in place of its turnaround. */
   delayMs(turnaroundMs: number): number;
 }
+
+/** Requests: longer than any test asks. */
+const FOR_LONG = 1_000_000;
 
 export function openAilments(initial: Faults, address: number, protocol: Protocol): Ailments {
   let faults = initial;
@@ -32,7 +35,8 @@ export function openAilments(initial: Faults, address: number, protocol: Protoco
     faults: () => faults,
     change,
     isDeaf: () => faults.dead === true || (faults.loss !== undefined && losses() < faults.loss.share),
-    swallows() {
+    swallows(isWrite) {
+      if (isWrite && faults.silentFromWrite) change({ silentFromWrite: null, silent: FOR_LONG });
       const { silent } = faults;
       if (silent === undefined) return false;
       change({ silent: silent > 1 ? silent - 1 : null });

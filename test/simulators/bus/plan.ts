@@ -31,6 +31,8 @@ const faultsSchema = z.strictObject({
   late: z.strictObject({ milliseconds, replies: z.int().min(1) }),
   /** The next so many requests are carried out and not answered. */
   silent: z.int().min(1),
+  /** Carries out the next request that would change it, and answers none from that on. */
+  silentFromWrite: z.boolean(),
   /** Bytes before each reply, as an idle wire without bias makes them. */
   noise: hexBytes,
   /** So many bytes are missing at the end of each reply. */

@@ -68,7 +68,7 @@ export function openStation(plan: DevicePlan, bus: CheckedPlan, protocol: Protoc
       const { refuse: all, refuseWrites } = ailments.faults();
       const refuse = isForAll ? undefined : (all ?? (isWrite ? refuseWrites : undefined));
       const reply = refuse === undefined ? device.answer(request, now) : protocol.refusal(request, refuse);
-      if (!reply || isForAll || ailments.swallows()) return undefined;
+      if (!reply || isForAll || ailments.swallows(isWrite)) return undefined;
       return {
         bytes: ailments.spoilt(reply),
         delayMs: ailments.delayMs(bus.pacing === 'none' ? 0 : turnaroundMs),

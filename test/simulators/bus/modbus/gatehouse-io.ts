@@ -19,6 +19,7 @@ const IDENTITY: Block = { address: 0x0300, length: 40 };
 const NAME_BYTES = 16;
 /** Inputs 0 to 3 and outputs 0 to 7. */
 const PINS_MASK = 0xff0f;
+const PULSES_KEPT = 1_000;
 const DURATION_MS = { min: 100, max: 600_000 } as const;
 const VENDOR = 'Gatehouse';
 
@@ -31,6 +32,8 @@ export function openGatehouseIo(plan: DevicePlan): Device {
   let bootCount = 1;
   let alarms = { tamper: false, supplyFault: false };
   let lastPulse = { id: 0, relay: 0 };
+  /** When it took each pulse, also one for a relay that was closed; repetitions are none. Milliseconds of CLOCK_MONOTONIC. */
+  const takenMs: number[] = [];
   const pins = openPins({
     ...{ inputs: INPUT_COUNT, outputs: OUTPUT_COUNT, epoch: epochMs },
     activated: (input) => {
@@ -59,6 +62,8 @@ export function openGatehouseIo(plan: DevicePlan): Device {
     // A repetition is acknowledged, for its sender has missed the first acknowledgement.
     if (id === lastPulse.id) return true;
     lastPulse = { id, relay };
+    takenMs.push(now);
+    if (takenMs.length > PULSES_KEPT) takenMs.shift();
     pins.pulseOutput(relay, true, Math.max(now + duration, pins.pulseEnd(relay) ?? 0), now);
     return true;
   }
@@ -92,7 +97,7 @@ export function openGatehouseIo(plan: DevicePlan): Device {
     },
     describe: (now) => ({
       ...{ settings, bootCount, ...alarms, inputEdges: edges },
-      pulse: { ...lastPulse, remainingMilliseconds: remaining(now) },
+      pulse: { ...lastPulse, remainingMilliseconds: remaining(now), takenMs },
     }),
   };
 }

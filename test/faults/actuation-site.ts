@@ -1,0 +1,184 @@
+/** A site with one door on a simulated Zigbee lock and one on the relay of a simulated Modbus device. */
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { expect, vi } from 'vitest';
+import { openSimulatedBus, type SimulatedBus } from '../simulators/bus/bus.ts';
+import type { Answer } from '../simulators/daemon.ts';
+import { openTestSite, type TestSite } from '../simulators/test-site.ts';
+import { openSimulatedGateway, type SimulatedGateway } from '../simulators/zigbee/gateway.ts';
+
+const ZGATE = '0b6f7c1a-1c55-4c0a-8d5e-6f1f0a2b3c01';
+const NETWORK = '8f0c2f1e-6a86-4a4f-9f0e-3d2b7a5c9e01';
+const LOCK = '00158d0001000001';
+const DEVICE_ADDRESS = 1;
+const RELAY = 2;
+const MODBUS = { baudRate: 19_200, parity: 'even', stopBits: 1 } as const;
+/** Cluster and commands of ZCL 7.3: Unlock Door, Unlock with Timeout. */
+const DOOR_LOCK = 0x0101;
+const UNLOCKS = [0x01, 0x03];
+/** A host, and a library that forms a network, on a busy machine. */
+const PATIENCE = { timeout: 45_000, interval: 20 };
+
+/** Until it holds; for what processes other than this one do. */
+export const waitFor = <T>(condition: () => T | Promise<T>): Promise<T> => vi.waitFor(condition, PATIENCE);
+
+/** A row of the audit. */
+export interface Entry {
+  outcome: string;
+  correlationId: string;
+}
+
+export interface SiteDoor {
+  id: string;
+  via: 'zigbee' | 'rs485';
+  /** Milliseconds after which nothing may reach it any more, as docs/interface.md has them. */
+  deadlineMs: number;
+  /** When it was told to open, each time; milliseconds of CLOCK_MONOTONIC. */
+  heard(): Promise<number[]>;
+  /** Has it open at the next unlock and answer nothing; `false`: it answers again. */
+  mute(on: boolean): Promise<unknown>;
+  /** What is stored of its last unlock; `outcome` is null while it is under way. For loops that wait for nothing. */
+  stored(): { at: number; outcome: string | null } | undefined;
+  /** Resolves when it can be unlocked. */
+  isReady(): Promise<void>;
+  unlock(): Promise<Answer>;
+  lastUnlock(): Promise<Record<string, unknown> | null>;
+  /** Of its unlocks, oldest first. */
+  audited(): Promise<Entry[]>;
+}
+
+export interface ActuationSite extends AsyncDisposable {
+  readonly site: TestSite;
+  readonly doors: readonly [lock: SiteDoor, relay: SiteDoor];
+  /** Processes of the hosts that run. */
+  hostPids(): number[];
+  /** What `gatehouse audit verify` says. */
+  verifyAudit(): Promise<string>;
+}
+
+export async function openActuationSite(): Promise<ActuationSite> {
+  await using stack = new AsyncDisposableStack();
+  const gateway = stack.use(await openSimulatedGateway({ locks: [{ ieee: LOCK }] }));
+  const devices = [{ address: DEVICE_ADDRESS, kind: 'gatehouse-io', hwId: 'IO-1' }] as const;
+  const bus = stack.use(
+    await openSimulatedBus({ ...MODBUS, protocol: 'modbus', pacing: 'cheap', devices: [...devices] }),
+  );
+  const links = [
+    { id: 'zb-1', protocol: 'zigbee', options: { port: gateway.port, manufacturerCode: 0x1234 } },
+    {
+      ...{ id: 'lobby', protocol: 'modbus' },
+      options: { ...MODBUS, port: bus.port, devices: [{ unitId: DEVICE_ADDRESS }] },
+    },
+  ];
+  const zgates = [{ deviceId: ZGATE, link: 'zb-1', networkId: NETWORK }];
+  const site = stack.use(await openTestSite({ more: { links, zgates, networks: [{ id: NETWORK }] } }));
+  const database = new DatabaseSync(join(site.directory, 'data/gatehouse.db'), { readOnly: true });
+  stack.defer(() => database.close());
+  const doors = await Promise.all([lockDoor(site, gateway, database), relayDoor(site, bus, database)]);
+  const opened = stack.move();
+  return {
+    ...{ site, doors },
+    hostPids: () =>
+      ['zigbee-zb-1', 'rs485'].map(
+        (host) => JSON.parse(readFileSync(join(site.directory, `data/hosts/${host}.pid`), 'utf8')).pid,
+      ),
+    verifyAudit: () => gatehouse(site, 'audit', 'verify'),
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
+}
+
+async function lockDoor(
+  site: TestSite,
+  gateway: SimulatedGateway,
+  database: DatabaseSync,
+): Promise<SiteDoor> {
+  const permitJoin = (seconds: number) =>
+    call(site, 'POST', `/network/zgate/${ZGATE}/permit-join`, { seconds });
+  await waitFor(async () => expect(await permitJoin(60)).toMatchObject({ status: 200 }));
+  expect(await gateway.join(LOCK)).toBe('joined');
+  const id = await waitFor(async () => {
+    const { items } = (await call(site, 'GET', '/access/doors')).body as {
+      items: { id: string; mac: string }[];
+    };
+    const found = items.find(({ mac }) => mac === LOCK);
+    if (!found) throw new Error('its lock has no door');
+    return found.id;
+  });
+  const common = doorOf(site, id, database);
+  await waitFor(common.isConfigured);
+  return {
+    ...{ ...common, id, via: 'zigbee', deadlineMs: 10_000 },
+    heard: async () =>
+      (await gateway.state(LOCK)).received
+        .filter(
+          ({ cluster, command, isFoundation }) =>
+            cluster === DOOR_LOCK && !isFoundation && UNLOCKS.includes(command),
+        )
+        .map(({ monotonicMs }) => monotonicMs),
+    mute: (on) => gateway.set(LOCK, { faults: { lostResponses: on ? 1_000 : null } }),
+    isReady: () =>
+      waitFor(async () =>
+        expect(await common.state()).toMatchObject({ connection: { status: 'connected' } }),
+      ),
+  };
+}
+
+async function relayDoor(site: TestSite, bus: SimulatedBus, database: DatabaseSync): Promise<SiteDoor> {
+  const id = String((await call(site, 'POST', '/access/doors', { name: 'Gate' })).body.id);
+  const deviceId = await waitFor(async () => {
+    const { items } = (await call(site, 'GET', '/network/rs485')).body as { items: { deviceId: string }[] };
+    if (!items[0]) throw new Error('no device was found');
+    return items[0].deviceId;
+  });
+  const settings = { doorId: id, relayIndex: RELAY, unlockDurationMilliseconds: 200 };
+  expect((await call(site, 'PUT', `/network/rs485/${deviceId}`, settings)).status).toBe(200);
+  const isReady = () =>
+    waitFor(async () => {
+      const path = `/network/rs485/${deviceId}`;
+      expect((await call(site, 'GET', path)).body).toMatchObject({ connectionState: { connected: true } });
+      expect((await call(site, 'GET', `${path}/state`)).body).toMatchObject({ inForce: true });
+    });
+  await isReady();
+  return {
+    ...{ ...doorOf(site, id, database), id, via: 'rs485', deadlineMs: 5_000, isReady },
+    heard: async () => {
+      const { pulse } = await bus.state(DEVICE_ADDRESS);
+      return (pulse as { takenMs: number[] }).takenMs;
+    },
+    mute: (on) => bus.set(DEVICE_ADDRESS, { faults: on ? { silentFromWrite: true } : null }),
+  };
+}
+
+/** What is the same for both. */
+function doorOf(site: TestSite, id: string, database: DatabaseSync) {
+  const stored = database.prepare('SELECT at, outcome FROM actuation WHERE action = ? AND object = ?');
+  const state = async () => (await call(site, 'GET', `/access/doors/${id}/state`)).body;
+  return {
+    state,
+    stored: () => stored.get('door.unlock', `door/${id}`) as ReturnType<SiteDoor['stored']>,
+    isConfigured: async () => expect(await state()).toMatchObject({ configuration: { inForce: true } }),
+    unlock: () => call(site, 'POST', `/access/doors/${id}/unlock`),
+    lastUnlock: async () => (await state()).lastUnlock as Record<string, unknown> | null,
+    async audited() {
+      const query = `object=door/${id}&action=door.unlock&limit=100`;
+      const { items } = (await call(site, 'GET', `/audit?${query}`)).body as { items: Entry[] };
+      return items.toReversed();
+    },
+  };
+}
+
+function call({ daemon, tokens }: TestSite, method: string, path: string, body?: object): Promise<Answer> {
+  const role = path.startsWith('/network') ? 'service-tool' : 'front-desk-admin';
+  return daemon.call(method, path, tokens[role], body);
+}
+
+/** The command, in a process of its own. */
+function gatehouse({ directory }: TestSite, ...args: string[]): Promise<string> {
+  const start = join(import.meta.dirname, '../../src/start.js');
+  const child = spawn(process.execPath, [start, ...args, '--config', join(directory, 'gatehouse.yaml')]);
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk));
+  return new Promise((resolve) => child.on('close', (code) => resolve(`${code} ${output}`)));
+}

@@ -1,0 +1,117 @@
+/**
+ * The daemon killed with -9 while it unlocks a lock and fires a relay, at moments that the wire and the database show.
+ * Afterwards each was told to open once at most over both lives, and in time; and all that can be known of it is told.
+ */
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type ActuationSite, openActuationSite, type SiteDoor, waitFor } from './actuation-site.ts';
+
+/** The gateway answers a moment after it has stored the outcome. A loop that looks without a pause meets every other. */
+const TRIES_MAX = 60;
+const STOPPED = 'the gateway was stopped before the outcome was known';
+
+let all: ActuationSite;
+beforeAll(async () => {
+  all = await openActuationSite();
+}, 90_000);
+afterAll(() => all?.[Symbol.asyncDispose]());
+
+const now = () => Number(process.hrtime.bigint()) / 1e6;
+/** What an unlock whose gateway dies gets instead of an answer. */
+const unanswered = (unlocking: Promise<unknown>) =>
+  unlocking.then(
+    () => 'an answer',
+    () => 'none',
+  );
+
+interface Attempt {
+  door: SiteDoor;
+  askedMs: number;
+  /** How often it had been told to open before. */
+  before: number;
+  answer: Promise<string>;
+}
+
+async function ask(door: SiteDoor): Promise<Attempt> {
+  const before = (await door.heard()).length;
+  return { door, before, askedMs: now(), answer: unanswered(door.unlock()) };
+}
+
+/** The next life: what it says of the attempt, and that the door can be unlocked again. */
+async function check({ door, before, askedMs }: Attempt, expected: { outcome: string; times: number[] }) {
+  await door.isReady();
+  const known = { outcome: expected.outcome, reason: expected.outcome === 'unknown' ? STOPPED : null };
+  expect(await door.lastUnlock()).toMatchObject({ ...known, via: door.via });
+  const [intent, outcome] = (await door.audited()).slice(-2);
+  expect([intent?.outcome, outcome?.outcome]).toEqual([
+    'accepted',
+    expected.outcome === 'unknown' ? 'unknown' : 'done',
+  ]);
+  expect(outcome?.correlationId).toBe(intent?.correlationId);
+
+  expect(await door.unlock()).toMatchObject({ status: 200, body: { outcome: 'confirmed', via: door.via } });
+  const heard = (await door.heard()).slice(before, -1);
+  expect(expected.times).toContain(heard.length);
+  for (const heardMs of heard) expect(heardMs - askedMs).toBeLessThan(door.deadlineMs);
+}
+
+async function restart(): Promise<void> {
+  await all.site.daemon.start();
+  expect(await all.verifyAudit()).toMatch(/^0 ✓/);
+}
+
+it('killed when the intent is stored and its host has not taken the command', async () => {
+  const hosts = all.hostPids();
+  for (const pid of hosts) process.kill(pid, 'SIGSTOP');
+  const attempts = await Promise.all(all.doors.map(ask));
+  for (const { door } of attempts)
+    await waitFor(async () => expect(await door.lastUnlock()).toMatchObject({ outcome: null }));
+  await all.site.daemon.kill();
+  for (const pid of hosts) process.kill(pid, 'SIGCONT');
+  expect(await Promise.all(attempts.map(({ answer }) => answer))).toEqual(['none', 'none']);
+  await restart();
+  for (const attempt of attempts) await check(attempt, { outcome: 'unknown', times: [0, 1] });
+});
+
+it('killed when lock and relay have done it and nobody has heard so', async () => {
+  for (const door of all.doors) await door.mute(true);
+  const attempts = await Promise.all(all.doors.map(ask));
+  for (const { door, before } of attempts) {
+    await waitFor(async () => expect(await door.heard()).toHaveLength(before + 1));
+  }
+  await all.site.daemon.kill();
+  expect(await Promise.all(attempts.map(({ answer }) => answer))).toEqual(['none', 'none']);
+  for (const door of all.doors) await door.mute(false);
+  await restart();
+  for (const attempt of attempts) await check(attempt, { outcome: 'unknown', times: [1] });
+});
+
+it.each([0, 1] as const)('killed when the outcome of door %i is stored and not answered', async (index) => {
+  const attempt = await storedAndUnanswered(all.doors[index]);
+  await all.site.daemon.kill();
+  expect(await attempt.answer).toBe('none');
+  await restart();
+  await check(attempt, { outcome: 'confirmed', times: [1] });
+});
+
+/** The daemon is stopped with SIGSTOP when it returns. */
+async function storedAndUnanswered(door: SiteDoor): Promise<Attempt> {
+  const { pid } = all.site.daemon;
+  for (let tries = 0; tries < TRIES_MAX; tries += 1) {
+    let isAnswered = false;
+    const last = door.stored()?.at;
+    const attempt = await ask(door);
+    void attempt.answer.then(() => (isAnswered = true));
+    while (door.stored()?.at === last) await oneTurn();
+    while (door.stored()?.outcome === null);
+    process.kill(pid, 'SIGSTOP');
+    while (!/^State:\tT/m.test(readFileSync(`/proc/${pid}/status`, 'utf8')));
+    // What it sent is in the sockets of this process, which are read once a turn.
+    for (let turn = 0; turn < 3; turn += 1) await oneTurn();
+    if (!isAnswered) return attempt;
+    process.kill(pid, 'SIGCONT');
+  }
+  throw new Error(`the outcome was stored and not answered in none of ${TRIES_MAX} unlocks`);
+}
+
+const oneTurn = () => new Promise((resolve) => setImmediate(resolve));
