@@ -113,12 +113,7 @@ export type LockJoined = z.infer<typeof lockJoined>;
 export const joinFailure = z.enum(['notAllowed', 'installCode', 'silent', 'noLock']);
 export type JoinFailure = z.infer<typeof joinFailure>;
 /** Somebody wanted a lock to join, or it wanted to itself, and no door comes of it. */
-export const joinFailed = z.object({
-  hwId: ieeeAddress,
-  reason: joinFailure,
-  /** Epoch milliseconds, up to the last that a date can show (ECMA-262, 21.4.1.1). */
-  at: z.int().min(0).max(8.64e15),
-});
+export const joinFailed = z.object({ hwId: ieeeAddress, reason: joinFailure });
 export type JoinFailed = z.infer<typeof joinFailed>;
 
 export const lockLeft = z.object({ hwId: ieeeAddress });

@@ -15,7 +15,7 @@ import {
 } from '../src/doors/live-events.ts';
 import type { DoorRow } from '../src/doors/table.ts';
 import { gapEvent, liveEvent, withReplayed } from '../src/events/cloud-event.ts';
-import { connectionChanged as zgateConnection } from '../src/zgates/live-events.ts';
+import { joinHasFailed, connectionChanged as zgateConnection } from '../src/zgates/live-events.ts';
 import { INSTANT } from './simulators/encoder/commands.ts';
 import { openEncoder } from './simulators/encoder/encoder.ts';
 import type * as TransportFile from './simulators/encoder/transport.ts';
@@ -217,6 +217,10 @@ describe('what live readers alone are told', () => {
     happenedAt(ID, HAPPENED),
     happenedAt(ID, { ...HAPPENED, kind: 'door', what: 'doorOpen', source: null, userId: null }),
     zgateConnection(ID, true, 0),
+    joinHasFailed(ID, {
+      ...{ mac: '00124b0001020304', at: new Date(0).toISOString() },
+      ...{ reason: 'silent', message: 'reset it' },
+    }),
   ])('is as the document has it, to the last field: $type $data.outcome', (event) => {
     const recorded = { systemId: ID, at: 0, clockSynchronised: true };
     const told = JSON.parse(liveEvent(event, recorded)) as { data: object };

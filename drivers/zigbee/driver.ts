@@ -70,7 +70,7 @@ async function openGateway(
   const radio = () => opened.radio();
   const lost = (reason: string) => ended.abort(new DriverError('LINK_LOST', reason));
   const outbox = openOutbox(context, `${linkId}-${clock.now()}`, ended.signal);
-  failed = (hwId, reason) => outbox.tell('joinFailed', { hwId, reason, at: clock.now() });
+  failed = (hwId, reason) => outbox.tell('joinFailed', { hwId, reason });
   const configurer = openConfigurer(
     { send: (one) => radio().send(one), bind: (...one) => radio().bind(...one) },
     clock,

@@ -9,7 +9,6 @@ const CODED = '00158d0001000012';
 /** The install code of BDB 3.0.1, 10.1.1, with its CRC; and one of another lock. */
 const CODE = '83fed3407a939723a5c639b26916d505c3b5';
 const WRONG = withCrc('00112233445566778899aabbccddeeff');
-const FIRST_MS = Date.UTC(2024, 0, 1);
 
 function withCrc(code: string): string {
   const bytes = Buffer.from(`${code}0000`, 'hex');
@@ -21,7 +20,7 @@ const failures = ({ events }: TestGateway) =>
   events
     .filter(({ kind }) => kind === 'joinFailed')
     .map(({ data }) => joinFailed.parse(data))
-    .map(({ hwId, reason, at }) => (at > FIRST_MS ? `${hwId} ${reason}` : 'at no time'));
+    .map(({ hwId, reason }) => `${hwId} ${reason}`);
 
 it('a wrong install code ends with its window, also when its host does, and is told', async () => {
   const site = await simulated({ locks: [{ ieee: CODED, installCode: CODE }, { ieee: LOCK }] });

@@ -1,6 +1,6 @@
 /** What is done with a Zigbee gateway beside its settings, as the interface shows it. */
 import { z } from '@hono/zod-openapi';
-import { PERMIT_JOIN_MAX_SECONDS } from '../../drivers/zgate.ts';
+import { joinFailure, PERMIT_JOIN_MAX_SECONDS } from '../../drivers/zgate.ts';
 import { ieeeAddress } from '../http/fields.ts';
 
 /** One delivery of locks, generously; what drivers take (drivers/zgate.ts). */
@@ -55,6 +55,19 @@ export const joinWindow = z
   })
   .openapi('JoinWindow');
 export type ShownJoinWindow = z.infer<typeof joinWindow>;
+
+export const failedJoin = z
+  .object({
+    mac: z.string(),
+    at: dateTime,
+    reason: z.enum(joinFailure.options).openapi({
+      description:
+        'notAllowed: it asked, and the window was open for others · installCode: it did not come with the code entered for it by the end of the window · silent: it joined, and did not say what it is · noLock: it joined, and is none',
+    }),
+    message: z.string().openapi({ description: 'What to do' }),
+  })
+  .openapi('FailedJoin');
+export type ShownFailedJoin = z.infer<typeof failedJoin>;
 
 export const permitJoinResult = z
   .object({ deviceId: z.guid(), joinWindow: joinWindow.nullable() })

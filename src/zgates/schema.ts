@@ -2,7 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { readOnlyFields } from '../http/editing.ts';
 import { looseId, oneLine, pageLimit, plainId, printable, unknownReferences } from '../http/fields.ts';
-import { joinWindow, neededMove } from './action-schema.ts';
+import { failedJoin, joinWindow, neededMove } from './action-schema.ts';
 
 const NAME_MAX = 128;
 const IDENTIFIER_MAX = 64;
@@ -104,6 +104,9 @@ export const zgateState = z
     joinWindow: joinWindow
       .nullable()
       .openapi({ description: 'Who lets locks join, until when; `permitJoin` is what the gateway says' }),
+    failedJoins: z.array(failedJoin).openapi({
+      description: 'Who was to join and did not, the newest first; until it has joined, for a week at most',
+    }),
     unknown: unknownReferences,
     reportAge: z.int().nullable().openapi({
       description: 'Milliseconds since it was last heard of; null: not since the gateway started',

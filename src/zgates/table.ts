@@ -25,13 +25,15 @@ export interface ZgateRow {
   zigbee_channel: number | null;
   /** JSON of JoinWindow (joining.ts). */
   join_window: Text;
+  /** JSON (failed-joins.ts). */
+  failed_joins: string;
   /** The version of the channels for which the network was told to move. */
   moved_for_version: number | null;
 }
 
 const COLUMNS = `device_id, link, network_id, name, description, group_id, allowed_channels, revision,
   channels_version, applied_channels_version, connected, connected_changed_at, hw_id, type, platform, apps,
-  zigbee_channel, join_window, moved_for_version`;
+  zigbee_channel, join_window, failed_joins, moved_for_version`;
 
 /** Throws NOT_FOUND. */
 export function existing(table: Pick<ZgateTable, 'zgate'>, deviceId: string): ZgateRow {
@@ -121,6 +123,7 @@ function gatewayStatements(prepare: Prepare['prepare']) {
     setMovedFor: prepare<[string]>(
       'UPDATE zgate SET moved_for_version = channels_version WHERE device_id = ?',
     ),
+    setFailedJoins: prepare<[string, string]>('UPDATE zgate SET failed_joins = ? WHERE device_id = ?'),
     setJoinWindow: prepare<[Text, string]>('UPDATE zgate SET join_window = ? WHERE device_id = ?'),
     setConnected: prepare<[number, number, string]>(
       'UPDATE zgate SET connected = ?, connected_changed_at = ? WHERE device_id = ?',

@@ -5,12 +5,13 @@ import { assertIfMatch, assertSameId } from '../http/editing.ts';
 import { type Principal, SYSTEM_PRINCIPAL } from '../principal.ts';
 import type { PermitJoinBody } from './action-schema.ts';
 import { type Channels, type ChannelsOptions, openChannels } from './channels.ts';
+import { type FailedJoins, openFailedJoins } from './failed-joins.ts';
 import { shownLock } from './gateway-locks.ts';
 import { type Joining, openJoining } from './joining.ts';
 import { openMap } from './map.ts';
 import { type Moves, type MovesOptions, openMoves } from './moves.ts';
 import type { Edit, ListQuery, Wanted, Zgate, ZgateState } from './schema.ts';
-import { openSnapshots, type SnapshotsOptions } from './snapshots.ts';
+import { openSnapshots, type Snapshots, type SnapshotsOptions } from './snapshots.ts';
 import { startOptions } from './start-options.ts';
 import { existing, openZgateTable, type ZgateRow, type ZgateTable } from './table.ts';
 
@@ -62,6 +63,7 @@ export async function openZgates(options: ZgatesOptions) {
   };
   const joining = await openJoining({ ...parts, isOpen });
   const snapshots = await openSnapshots(parts);
+  const failedJoins = openFailedJoins(parts);
 
   function get(deviceId: string): { zgate: Zgate; revision: number } {
     const row = existing(table, deviceId);
@@ -86,7 +88,7 @@ export async function openZgates(options: ZgatesOptions) {
     networkOf: (deviceId: string) => table.zgate.get(deviceId)?.network_id ?? null,
     /** The link of a gateway of the configuration. */
     linkOf: (deviceId: string) => declared.find((one) => one.deviceId === deviceId)?.link,
-    state: stateFrom({ ...parts, channels, moves, joining }),
+    state: stateFrom({ ...parts, channels, moves, joining, failedJoins }),
     update: openUpdate(options, table, (deviceId) => {
       reconciler.wake(deviceId);
       return get(deviceId);
@@ -111,7 +113,8 @@ export async function openZgates(options: ZgatesOptions) {
         );
     },
     /** Resolves when it is durable; false when it is none of a gateway. */
-    event: snapshots.event,
+    event: async (...one: Parameters<Snapshots['event']>) =>
+      (await failedJoins.event(...one)) || snapshots.event(...one),
     /** Of the link of a gateway, beside what the configuration says. */
     startOptions: startOptions({ ...parts, snapshots }),
     restore: snapshots.restore,
@@ -226,10 +229,12 @@ interface StateOptions extends ZgatesOptions {
   channels: Channels;
   moves: Pick<Moves, 'needed'>;
   joining: Pick<Joining, 'shown'>;
+  failedJoins: Pick<FailedJoins, 'shown'>;
 }
 
 function stateFrom(options: StateOptions) {
-  const { table, clock, groupName, networkExists, linkUp, gatewayOfLink, moves, joining } = options;
+  const { table, clock, groupName, networkExists, linkUp, gatewayOfLink, moves, joining, failedJoins } =
+    options;
   const { reconciler, reported, isInForce } = options.channels;
   return (deviceId: string): ZgateState => {
     const row = existing(table, deviceId);
@@ -247,6 +252,7 @@ function stateFrom(options: StateOptions) {
       nextAttempt: next === undefined ? null : new Date(next).toISOString(),
       move: move ? { ...move, unseen: move.unseen.map(shownLock) } : null,
       joinWindow: joining.shown(row),
+      failedJoins: failedJoins.shown(row),
       unknown: [
         ...(group_id === null || groupName(group_id) !== undefined
           ? []
