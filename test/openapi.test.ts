@@ -1,11 +1,24 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { z } from '@hono/zod-openapi';
 import { describe, expect, it } from 'vitest';
 import { ERROR_STATUS, type ErrorCode } from '../src/errors.ts';
+import { EXAMPLES } from '../src/http/openapi-examples.ts';
 import { errorsOf, type Operation } from '../src/http/operation.ts';
 import { interfaceDocument, interfaceOperations, type Parts } from '../src/interface.ts';
 
 type Json = { [key: string]: Json } & Json[] & string;
+
+/** The seven operations of the interface specification (4.1 to 4.7). */
+const SPECIFIED = [
+  'addEncoder',
+  'updateEncoder',
+  'sendWriteRequest',
+  'updateDoor',
+  'updateRs485Device',
+  'updateZigbeeGateway',
+  'updateNetwork',
+];
 
 const text = interfaceDocument();
 const document = JSON.parse(text) as Json;
@@ -49,6 +62,31 @@ describe.each(operations.map((operation) => [operation.id, operation] as const))
       expect(String(response.description).split(', ')).toContain(code);
     }
   });
+});
+
+it('describes every parameter, and every tag', () => {
+  const silent = Object.entries(document.paths ?? {}).flatMap(([path, methods]) =>
+    Object.values(methods).flatMap(({ parameters }) =>
+      ((parameters ?? []) as Json[])
+        .filter(({ description }) => !description)
+        .map(({ name }) => `${path} ${String(name)}`),
+    ),
+  );
+  expect(silent).toEqual([]);
+  const names = new Set((document.tags as Json[]).map(({ name }) => String(name)));
+  expect(new Set(operations.map(({ tag }) => tag))).toEqual(names);
+});
+
+it('has examples that fit, and one for each operation of the specification', () => {
+  const strict = (schema: z.ZodType) => (schema instanceof z.ZodObject ? schema.strict() : schema);
+  for (const [id, { body, result }] of Object.entries(EXAMPLES)) {
+    const declared = operations.find((operation) => operation.id === id);
+    expect(declared, id).toBeDefined();
+    if (body) expect(declared?.body?.safeParse(body).error?.issues ?? [], id).toEqual([]);
+    if (result && declared)
+      expect(strict(declared.result).safeParse(result).error?.issues ?? [], id).toEqual([]);
+  }
+  for (const id of SPECIFIED) expect(Object.keys(EXAMPLES[id] ?? {}), id).toEqual(['body', 'result']);
 });
 
 it('has patterns as JSON Schema reads them, without delimiters and flags', () => {

@@ -1,6 +1,8 @@
 /** The OpenAPI 3.1 document, from the same operations that are served; the only user of the generator. */
 import { createRoute, OpenAPIHono, z } from '@hono/zod-openapi';
 import { ERROR_STATUS, type ErrorCode } from '../errors.ts';
+import { ERROR_EXAMPLES, EXAMPLES } from './openapi-examples.ts';
+import { PARAMETERS, TAGS } from './openapi-words.ts';
 import { type Access, errorsOf, type Operation, operation } from './operation.ts';
 
 export interface DocumentInfo {
@@ -43,12 +45,27 @@ export type ErrorBody = z.infer<typeof errorBody>;
 export function openApiDocument(operations: readonly Operation[], info: DocumentInfo): object {
   const generator = new OpenAPIHono();
   const registry = generator.openAPIRegistry;
-  registry.registerComponent('securitySchemes', 'bearer', { type: 'http', scheme: 'bearer' });
-  for (const declared of operations) registry.registerPath(route(declared));
+  registry.registerComponent('securitySchemes', 'bearer', {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'A token of `gatehouse token create`, or a JWT of the configured identity provider',
+  });
+  registry.registerComponent('securitySchemes', 'session', {
+    type: 'apiKey',
+    in: 'cookie',
+    name: '__Host-gatehouse',
+    description: 'The cookie of `POST /session`; changes are taken from pages of the same origin only',
+  });
+  // A resource whose update goes by If-Match carries its ETag wherever it is answered.
+  const versioned = new Set(operations.filter(isVersioned).map(({ path }) => path));
+  for (const declared of operations) registry.registerPath(route(declared, versioned));
   const document = generator.getOpenAPI31Document({
     openapi: '3.1.0',
     info: { title: 'Gatehouse', version: info.version, description: DESCRIPTION },
     servers: [{ url: info.basePath || '/' }],
+    tags: Object.entries(TAGS)
+      .filter(([name]) => operations.some(({ tag }) => tag === name))
+      .map(([name, description]) => ({ name, description })),
   });
   return mended(document) as object;
 }
@@ -69,14 +86,30 @@ export function documentOperation(document: () => object): Operation {
   });
 }
 
-function route(declared: Operation) {
-  const { id, method, path, tag, summary, description, access, params, query, body, errors } = declared;
-  const ifMatch = z.object({
-    'If-Match': z
-      .string()
-      .optional()
-      .openapi({ description: 'ETag of the version to change; 412 if it is another' }),
-  });
+const isVersioned = ({ errors }: Operation) => errors.includes('PRECONDITION_FAILED');
+
+/** Request headers of an operation, besides what HTTP has anyway. */
+function requestHeaders(declared: Operation) {
+  const header = (name: string, description: string) =>
+    z.object({ [name]: z.string().optional().openapi({ description }) });
+  if (isVersioned(declared)) return header('If-Match', 'ETag of the version to change; 412 if it is another');
+  if (declared.media === 'text/event-stream' && declared.access !== 'local')
+    return header('Last-Event-ID', 'Go on after this event; a browser sends it by itself. Wins over `after`');
+  return undefined;
+}
+
+const ETAG = {
+  ETag: { description: 'Grows with what is wanted; for If-Match', schema: { type: 'string' } },
+} as const;
+const RETRY_AFTER = {
+  'Retry-After': { description: 'Seconds to wait, where that is known', schema: { type: 'integer' } },
+} as const;
+const ERROR_HEADERS: Readonly<Record<number, typeof RETRY_AFTER>> = { 429: RETRY_AFTER, 503: RETRY_AFTER };
+
+function route(declared: Operation, versioned: ReadonlySet<string>) {
+  const { id, method, path, tag, summary, description, access, params, query, body } = declared;
+  const headers = requestHeaders(declared);
+  const example = EXAMPLES[id];
   return createRoute({
     operationId: id,
     method,
@@ -85,21 +118,26 @@ function route(declared: Operation) {
     summary,
     description: [description, whoMayCall(access)].filter(Boolean).join('\n\n'),
     ...(typeof access === 'string' ? {} : { 'x-roles': [...access] }),
-    security: typeof access === 'string' ? [] : [{ bearer: [] }],
+    security: typeof access === 'string' ? [] : [{ bearer: [] }, { session: [] }],
     request: {
       ...(params && { params }),
       ...(query && { query }),
-      ...(errors.includes('PRECONDITION_FAILED') && { headers: ifMatch }),
-      ...(body && { body: { required: true, content: { 'application/json': { schema: body } } } }),
+      ...(headers && { headers }),
+      ...(body && { body: { required: true, content: { 'application/json': shown(body, example?.body) } } }),
     },
     responses: {
       [declared.status]: {
         description: declared.status === 202 ? 'Accepted' : 'Success',
-        content: { [declared.media ?? 'application/json']: { schema: declared.result } },
+        ...(versioned.has(path) && method !== 'delete' && { headers: ETAG }),
+        content: { [declared.media ?? 'application/json']: shown(declared.result, example?.result) },
       },
       ...errorResponses(errorsOf(declared)),
     },
   });
+}
+
+function shown(schema: z.ZodType, example: object | undefined) {
+  return { schema, ...(example && { example }) };
 }
 
 function whoMayCall(access: Access): string {
@@ -110,11 +148,20 @@ function whoMayCall(access: Access): string {
 
 /** One response per status; its description names the codes it can carry. */
 function errorResponses(codes: readonly ErrorCode[]) {
-  const content = { 'application/json': { schema: errorBody } };
   const byStatus = Map.groupBy(codes, (code) => ERROR_STATUS[code]);
   return Object.fromEntries(
-    [...byStatus].map(([status, carried]) => [status, { description: carried.join(', '), content }]),
+    [...byStatus].map(([status, carried]) => {
+      const content = { 'application/json': shown(errorBody, ERROR_EXAMPLES[status]) };
+      const headers = ERROR_HEADERS[status];
+      return [status, { description: carried.join(', '), ...(headers && { headers }), content }];
+    }),
   );
+}
+
+/** Each parameter with a description. */
+function described(parameter: { name?: string; description?: string }): object {
+  const description = parameter.description ?? PARAMETERS[parameter.name ?? ''];
+  return { ...parameter, ...(description && { description }) };
 }
 
 /**
@@ -126,6 +173,7 @@ function mended(node: unknown): unknown {
   if (Array.isArray(node)) return node.map(mended);
   if (typeof node !== 'object' || node === null) return node;
   const copy = Object.fromEntries(Object.entries(node).map(([key, value]) => [key, mended(value)]));
+  if (Array.isArray(copy.parameters)) copy.parameters = copy.parameters.map(described);
   if (typeof copy.pattern === 'string') copy.pattern = copy.pattern.replace(/(?<!\\)\/[a-z]+$/, '');
   const [reference, other] = Array.isArray(copy.allOf) ? copy.allOf : [];
   if (reference?.$ref === undefined || !other?.type?.includes?.('null')) return copy;
