@@ -87,6 +87,14 @@ it('says before the first start what is missing', async () => {
     ]);
 });
 
+it('says when the data directory is there not, and cannot be made', async () => {
+  const file = configure({ dataDirectory: '/proc/gatehouse' });
+  const { of } = await examined(file);
+  expect(of('files')).toEqual([
+    expect.objectContaining({ severity: 'bad', text: expect.stringMatching(/cannot make it in \/proc$/) }),
+  ]);
+});
+
 it('names the links that are down', async () => {
   const { configFile } = await openTestGateway({
     links: [{ id: 'bus-1', protocol: 'modbus', options: { port: '/dev/nowhere', devices: [] } }],

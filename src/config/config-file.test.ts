@@ -242,6 +242,41 @@ describe('files', () => {
     );
   });
 
+  it('names the line of a file that does not hold what it should, when asked', () => {
+    const place = (name: string, text: string) => writeFileSync(join(folder, name), text);
+    place('not.pem', 'not a certificate');
+    place('damaged.pem', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n');
+    place('keys.json', '{}');
+    const file = write(
+      [
+        'encoders: { vendorRoots: [not.pem, damaged.pem] }',
+        'auth: { oidc: { issuer: https://i, audience: g, jwksFile: keys.json } }',
+        'upstream:',
+        '  url: mqtts://n',
+        '  caFile: not.pem',
+        '  certFile: damaged.pem',
+        '  keyFile: not.pem',
+      ].join('\n'),
+    );
+    expect(() => readConfig(file, { checkFiles: true })).not.toThrow();
+    try {
+      readConfig(file, { checkContents: true });
+      expect.unreachable();
+    } catch (error) {
+      const told = (error as FileError).mistakes.map(({ line, message }) => `${line}: ${message}`);
+      expect(told).toEqual([
+        expect.stringMatching(/^1: encoders\.vendorRoots\[0\]: .*not\.pem holds no certificate in PEM/),
+        expect.stringMatching(
+          /^1: encoders\.vendorRoots\[1\]: .*damaged\.pem holds a certificate that cannot be read/,
+        ),
+        expect.stringMatching(/^2: auth\.oidc\.jwksFile: .*keys\.json holds no list "keys"/),
+        expect.stringMatching(/^5: upstream\.caFile: .*holds no certificate in PEM/),
+        expect.stringMatching(/^6: upstream\.certFile: .*cannot be read/),
+        expect.stringMatching(/^7: upstream\.keyFile: .*holds no private key/),
+      ]);
+    }
+  });
+
   it('names the link whose adapter another one has under another name, when asked', () => {
     const adapter = join(folder, 'ttyUSB0');
     writeFileSync(adapter, '');

@@ -7,6 +7,7 @@ import { dirname, resolve } from 'node:path';
 import type { Problem } from '../yaml/problem.ts';
 import { parseText, readText, reasonOf } from '../yaml/yaml-file.ts';
 import { adminSocketOf, type Config, configJsonSchema, configSchema } from './config.ts';
+import { unfitFiles } from './contents.ts';
 import { isProfilePath, profileProblems } from './profiles.ts';
 
 /** A site's file has a few kilobytes; this is not one. */
@@ -34,6 +35,8 @@ const UPSTREAM_FILES = ['caFile', 'certFile', 'keyFile', 'passwordFile'] as cons
 export interface ReadOptions {
   /** Also check that the files the configuration names can be read. */
   checkFiles?: boolean;
+  /** Also check that they hold certificates, keys and so on (contents.ts says why not for a start). */
+  checkContents?: boolean;
   /** Also check that no adapter has two names. Not for a start: what is plugged in wrongly costs its own links alone. */
   checkAdapters?: boolean;
 }
@@ -53,8 +56,9 @@ export function parseConfig(text: string, file: string, options: ReadOptions = {
       const config = resolved(written, folder);
       const { links } = config;
       const files = options.checkFiles ? [...unreadableFiles(config), ...profileProblems(links)] : [];
+      const unfit = options.checkContents ? unfitFiles(config) : [];
       const adapters = options.checkAdapters ? sharedAdapters(links) : [];
-      return [...contradictions(config), ...files, ...adapters];
+      return [...contradictions(config), ...files, ...unfit, ...adapters];
     },
   });
   return resolved(value, folder);

@@ -63,4 +63,11 @@ describe('the admin socket', () => {
       listenUnix({ app: app(), ...options, path: join(temporaryFolder(), 'a'.repeat(108)) }),
     ).rejects.toThrow('107');
   });
+
+  it('says that its folder is missing, and nothing of ports', async () => {
+    const file = join(temporaryFolder(), 'none', 'admin.sock');
+    await expect(listenUnix({ app: app(), ...options, path: file })).rejects.toThrow(
+      `adminSocket: ${file} cannot be made: its folder does not exist`,
+    );
+  });
 });

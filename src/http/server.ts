@@ -260,6 +260,11 @@ function explained(error: NodeJS.ErrnoException, { host, port, path }: ListenOpt
   if (error.code === 'EADDRINUSE') {
     return new Error(`${where} is in use: stop the other program, or listen elsewhere`, { cause: error });
   }
+  // What is missing on the way there is EACCES, too, for a socket of the file system (uv_pipe_bind).
+  if (path !== undefined && error.code === 'EACCES') {
+    const message = `adminSocket: ${path} cannot be made: its folder does not exist, or this user may not write there; make it, or choose another place`;
+    return new Error(message, { cause: error });
+  }
   if (error.code === 'EACCES') {
     return new Error(`${where} may not be opened by this user: use a port from 1024 on, or give the right`, {
       cause: error,

@@ -22,11 +22,20 @@ function problemsOf(issue: z.core.$ZodIssue, jsonSchema: JsonSchema, file: unkno
   if (issue.code !== 'unrecognized_keys') return [{ path: issue.path, message: inWords(issue, file) }];
   const known = knownSettings(issue.path, jsonSchema, file);
   return issue.keys.map((key) => {
-    const guess = nearest(key, known);
-    const hint = guess ? `did you mean "${guess}"?` : `known here: ${known.join(', ')}`;
     const path = [...issue.path, key];
+    const sections = known.filter((name) =>
+      knownSettings([...issue.path, name], jsonSchema, file).includes(key),
+    );
+    const hint = hintOf(key, known, sections);
     return { path, place: 'key', message: `unknown setting "${named(path)}" (${hint})` };
   });
+}
+
+/** `sections`: those of this section that have such a setting. */
+function hintOf(key: string, known: readonly string[], [section, ...others]: readonly string[]): string {
+  if (section !== undefined && others.length === 0) return `it belongs into "${section}"`;
+  const guess = nearest(key, known);
+  return guess === undefined ? `known here: ${known.join(', ')}` : `did you mean "${guess}"?`;
 }
 
 /** What was expected, and what is there if that helps. */

@@ -108,6 +108,14 @@ describe('how mistakes are told', () => {
     ]);
   });
 
+  it('says where a setting belongs that is one level too high', () => {
+    expect(messages('links: [{ id: a, protocol: dcon, options: { port: /dev/a }, baudRate: 9600 }]')).toEqual(
+      ['unknown setting "links[0].baudRate" (it belongs into "options")'],
+    );
+    // Of several sections nobody knows which was meant.
+    expect(messages('listen: 127.0.0.1:1')[0]).toMatch(/known here: /);
+  });
+
   it('knows the settings of each protocol apart', () => {
     const text = `links:
   - { id: a, protocol: modbus, options: { port: /dev/a, checksum: true, devices: [{ unitID: 1, unitId: 1 }] } }

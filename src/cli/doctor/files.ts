@@ -1,6 +1,16 @@
 /** The data directory: whose it is, and who may read it. */
-import { accessSync, constants, existsSync, lstatSync, readdirSync, type Stats, statSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  accessSync,
+  constants,
+  existsSync,
+  lstatSync,
+  mkdtempSync,
+  readdirSync,
+  rmdirSync,
+  type Stats,
+  statSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import type { Diagnosis, Patient } from './diagnosis.ts';
 
 /** Of the files that are wrong, so many are named. */
@@ -12,6 +22,12 @@ export function checkFiles({ config }: Patient): Diagnosis[] {
   const { dataDirectory } = config;
   const subject = 'files';
   if (!existsSync(dataDirectory)) {
+    const parent = existing(dataDirectory);
+    if (!mayMakeIn(parent)) {
+      const remedy = `install -d -m 700 -o gatehouse -g gatehouse ${dataDirectory}; under systemd, StateDirectory= makes /var/lib/gatehouse`;
+      const text = `${dataDirectory} does not exist, and this user cannot make it in ${parent}`;
+      return [{ severity: 'bad', subject, text, remedy }];
+    }
     const remedy = 'the first start makes it; under systemd, StateDirectory= does';
     return [{ severity: 'doubtful', subject, text: `${dataDirectory} does not exist yet`, remedy }];
   }
@@ -48,6 +64,20 @@ export function checkFiles({ config }: Patient): Diagnosis[] {
   return found.length > 0
     ? found
     : [{ severity: 'good', subject, text: `${dataDirectory}, ${all.length} files` }];
+}
+
+function existing(path: string): string {
+  return existsSync(path) ? path : existing(dirname(path));
+}
+
+/** Root may write everywhere by the mode, but not into /proc or /sys, or onto what is mounted to be read only. */
+function mayMakeIn(folder: string): boolean {
+  try {
+    rmdirSync(mkdtempSync(join(folder, '.gatehouse-')));
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function filesBelow(folder: string, depth: number): { path: string; stats: Stats }[] {

@@ -1,0 +1,87 @@
+/**
+ * Whether the files that the configuration names hold what they should. Not for a start: what is damaged there costs its
+ * own part alone, and the vendors' roots are read strictly by whoever goes by them (src/pki/device-chain.ts).
+ */
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { Problem } from '../yaml/problem.ts';
+import type { Config } from './config.ts';
+
+const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+/** What is wrong with the text of a file, as "FILE …"; undefined: nothing. */
+type Fault = (text: string) => string | undefined;
+type Check = [path: PropertyKey[], file: string | undefined, fault: Fault];
+
+/** Files that cannot be read are left to others. */
+export function unfitFiles({ auth: { oidc }, encoders, upstream }: Config): Problem[] {
+  const roots = encoders.vendorRoots.map(
+    (file, index): Check => [['encoders', 'vendorRoots', index], file, notRoots],
+  );
+  const checks: Check[] = [
+    ...roots,
+    [['auth', 'oidc', 'caFile'], oidc?.caFile, notCertificates],
+    [['auth', 'oidc', 'jwksFile'], oidc?.jwksFile, notKeySet],
+    [['upstream', 'caFile'], upstream?.caFile, notCertificates],
+    [['upstream', 'certFile'], upstream?.certFile, notCertificates],
+    [['upstream', 'keyFile'], upstream?.keyFile, notPrivateKey],
+  ];
+  return checks.flatMap(([path, file, fault]) => {
+    const text = file === undefined ? undefined : read(file);
+    const found = text === undefined ? undefined : fault(text);
+    return found === undefined ? [] : [{ path, message: `${file} ${found}` }];
+  });
+}
+
+function read(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return undefined;
+  }
+}
+
+function notCertificates(text: string): string | undefined {
+  const blocks = text.match(PEM_CERTIFICATE) ?? [];
+  if (blocks.length === 0)
+    return 'holds no certificate in PEM (-----BEGIN CERTIFICATE-----); one in DER: openssl x509 -inform der -in FILE -out FILE.pem';
+  return blocks.map(certificateIn).includes(undefined)
+    ? 'holds a certificate that cannot be read: copy it again'
+    : undefined;
+}
+
+function notRoots(text: string): string | undefined {
+  const blocks = text.match(PEM_CERTIFICATE) ?? [];
+  const isLeaf = blocks.some((block) => certificateIn(block)?.ca === false);
+  return (
+    notCertificates(text) ??
+    (isLeaf ? "holds a certificate that is no authority's: ask the vendor for its root" : undefined)
+  );
+}
+
+function certificateIn(block: string): X509Certificate | undefined {
+  try {
+    return new X509Certificate(block);
+  } catch {
+    return undefined;
+  }
+}
+
+function notPrivateKey(text: string): string | undefined {
+  try {
+    createPrivateKey(text);
+    return undefined;
+  } catch {
+    return 'holds no private key in PEM that can be read without a password';
+  }
+}
+
+function notKeySet(text: string): string | undefined {
+  try {
+    return Array.isArray((JSON.parse(text) as { keys?: unknown } | null)?.keys)
+      ? undefined
+      : 'holds no list "keys" (RFC 7517, 5)';
+  } catch {
+    return 'is not JSON';
+  }
+}
