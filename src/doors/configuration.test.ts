@@ -187,6 +187,22 @@ describe('a door', () => {
     expect((await get(id)).applied).toMatchObject({ versions: { doorVersion: 2 } });
   });
 
+  it('tells a refusal once, however often it is tried again: another one, or of another version, is news', async () => {
+    const id = await create();
+    const refusals: unknown[] = [];
+    const tryFor = async (reason: string, { database }: Estate) => {
+      const next = await openEstate(database);
+      next.played.lock = () => Promise.reject(new DriverError('REFUSED', reason));
+      await expect(next.applyAll()).rejects.toMatchObject({ code: 'REFUSED' });
+      const told = [next.played.audits, next.played.published].map(({ length }) => length);
+      refusals.push(told.join(' and '));
+    };
+    for (const reason of ['no clock', 'no clock', 'no room', 'no room']) await tryFor(reason, estate);
+    await put(id, { name: 'a' });
+    await tryFor('no room', estate);
+    expect(refusals).toEqual(['1 and 1', '0 and 0', '1 and 1', '0 and 0', '1 and 1']);
+  });
+
   it('keeps what was applied when the lock refuses the next, with the reason in the audit', async () => {
     const id = await create();
     await estate.applyAll();

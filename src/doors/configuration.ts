@@ -102,8 +102,13 @@ export function doorConfiguration(options: ConfigurationOptions) {
     return true;
   }
 
+  /** Each start tries again what was refused, since a lock may have got new firmware: the same answer is no news. */
   async function refuse(row: DoorRow, reason: string): Promise<void> {
     await database.commit(() => {
+      const version = row.config_version;
+      const before = table.deliveries.all(row.id).find(({ config_version }) => config_version === version);
+      if (before?.refusal === reason) return;
+      table.setRefusal.run(reason, row.id, version);
       record(row, 'refused', { reason });
       events.publish(configurationEnded(row, 'refused', reason));
     });

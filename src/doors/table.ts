@@ -62,6 +62,8 @@ export interface DeliveryRow {
   wanted_by: string;
   sent_at: number | null;
   ended_at: number | null;
+  /** Why the lock refused it, as it said last. */
+  refusal: string | null;
 }
 
 /** Deliveries kept of each door, the newest: what a person wants to see of it. */
@@ -240,7 +242,7 @@ function reportStatements(prepare: Prepare['prepare']) {
 function deliveryStatements(prepare: Prepare['prepare']) {
   return {
     deliveries: prepare<[string], DeliveryRow>(
-      `SELECT config_version, status, fields, wanted_at, wanted_by, sent_at, ended_at FROM door_delivery
+      `SELECT config_version, status, fields, wanted_at, wanted_by, sent_at, ended_at, refusal FROM door_delivery
        WHERE door_id = ? ORDER BY config_version DESC`,
     ),
     insertDelivery: prepare<[string, number, string, number, string]>(
@@ -253,6 +255,9 @@ function deliveryStatements(prepare: Prepare['prepare']) {
     setSent: prepare<[number, string, number]>(
       `UPDATE door_delivery SET status = 'sent', sent_at = ?
        WHERE door_id = ? AND config_version = ? AND status = 'queued'`,
+    ),
+    setRefusal: prepare<[string, string, number]>(
+      'UPDATE door_delivery SET refusal = ? WHERE door_id = ? AND config_version = ?',
     ),
     setAcknowledged: prepare<[number, string, number]>(
       `UPDATE door_delivery SET status = 'acknowledged', ended_at = ? WHERE door_id = ? AND config_version = ?`,
