@@ -3,6 +3,7 @@
  * buses and Zigbee gateways, registers the encoders, writes three keys while every card shows its progress and forty
  * locks join, and stays up to be tried.
  */
+import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Flags, readFlags, USAGE, UsageError } from './demo/flags.ts';
@@ -60,7 +61,8 @@ async function demo(flags: Flags): Promise<number> {
     return code;
   } catch (error) {
     const { message } = error instanceof Error ? error : new Error(String(error));
-    throw new Error(`${message}\nThe log is ${join(flags.directory, 'gatehouse.log')}`, { cause: error });
+    const log = join(flags.directory, 'gatehouse.log');
+    throw new Error(existsSync(log) ? `${message}\nThe log is ${log}` : message, { cause: error });
   }
 }
 

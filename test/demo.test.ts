@@ -113,30 +113,33 @@ it('stays up, can be tried, ends with Ctrl-C, and goes on with what was there', 
   const first = start('--data', directory, ...FREE);
   await first.prints('Ctrl-C ends it');
   const { systemId, pid, doors } = readDemo();
-  const commands = first.output().match(/curl (.|\n)*?(?=\n\n)/g) ?? [];
+  // Each is a comment and what is below it, up to an empty line.
+  const commands = [...first.output().matchAll(/^ {2}# .*\n((?: {2}.*\n)+)/gm)]
+    .map(([, lines = '']) => lines.trimEnd())
+    .filter((lines) => !lines.includes('mosquitto_sub'));
+  const [, ways = ''] = /^ {2}(\. .*)$/m.exec(first.output()) ?? [];
+  const typed = (lines = '') => run('sh', '-c', `${ways}\n${lines}`);
   const [list, write, look, fire, press, kill, , unlock, change, fade] = commands;
-  const answer = JSON.parse(await run('sh', '-c', list ?? ''));
+  const answer = JSON.parse(await typed(list));
   expect(answer.items.map(({ id }: { id: string }) => id)).toEqual(['desk-1', 'desk-2']);
-  const { requestId } = JSON.parse(await run('sh', '-c', write ?? ''));
+  const { requestId } = JSON.parse(await typed(write));
   await first.prints(`${requestId} `);
-  expect(JSON.parse(await run('sh', '-c', look ?? ''))).toMatchObject({ requestId, description: 'Room 214' });
-  const fired = await run('sh', '-c', fire ?? '');
+  expect(JSON.parse(await typed(look))).toMatchObject({ requestId, description: 'Room 214' });
+  const fired = await typed(fire);
   expect(fired).toMatch(/"outcome":"confirmed"[\s\S]*"output0":true/);
-  const pressed = await run('sh', '-c', press ?? '');
+  const pressed = await typed(press);
   expect(pressed).toContain('"input0":true');
   const [, lookAgain = ''] = /\n(.*)$/.exec(press ?? '') ?? [];
-  await expect.poll(() => run('sh', '-c', lookAgain)).toMatch(/"edges":\{"input0":\{"total":1,/);
-  expect(await run('sh', '-c', kill ?? '')).toMatch(/"dead":true[\s\S]*"id":"bus-2"/);
-  expect(await run('sh', '-c', unlock ?? '')).toMatch(
-    /"outcome":"confirmed"[\s\S]*"executed":\[\{[^}]*"what":"unlock"/,
-  );
-  const [changed, changedNow] = JSON.parse(`[${(await run('sh', '-c', change ?? '')).replace('}{', '},{')}]`);
+  await expect.poll(() => typed(lookAgain)).toMatch(/"edges":\{"input0":\{"total":1,/);
+  expect(await typed(kill)).toMatch(/"dead":true[\s\S]*"id":"bus-2"/);
+  expect(await typed(unlock)).toMatch(/"outcome":"confirmed"[\s\S]*"executed":\[\{[^}]*"what":"unlock"/);
+  const [changed, changedNow] = JSON.parse(`[${(await typed(change)).replace(/\}\s+\{/, '},{')}]`);
   expect(changedNow.applied.versions.doorVersion).toBe(changed.version);
   const sent = changedNow.applied.payloads.map((one: string) => Buffer.from(one, 'base64').toString());
   expect(sent.join('')).toContain('Suite 101');
-  await run('sh', '-c', fade ?? '');
+  await typed(fade);
   const [, readAgain = ''] = /\n(.*)$/.exec(fade ?? '') ?? [];
-  await expect.poll(() => run('sh', '-c', readAgain)).toMatch(/"lqiOK":false[\s\S]*"lqi":40\b/);
+  await expect.poll(() => typed(readAgain)).toMatch(/"lqiOK":false[\s\S]*"lqi":40\b/);
   first.child.kill('SIGINT');
   expect(await first.ended, first.output()).toEqual({ code: 0, signal: null });
   expect(isAlive(pid)).toBe(false);

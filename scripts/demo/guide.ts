@@ -31,21 +31,41 @@ export interface DemoFile {
 }
 
 export const demoFile = (directory: string) => join(directory, 'demo.json');
+const shellFile = (directory: string) => join(directory, 'demo.sh');
 
 /** Whole or not at all: a script may be waiting for it. */
 export async function writeDemoFile(directory: string, demo: DemoFile): Promise<void> {
+  await writeFile(shellFile(directory), shellFunction(demo), { mode: 0o600 });
   const file = demoFile(directory);
   await writeFile(`${file}.new`, `${JSON.stringify(demo, null, 2)}\n`, { mode: 0o600 });
   await rename(`${file}.new`, file);
 }
 
+/** `as`, for a POSIX shell: without it each command to try would be three lines of options. */
+function shellFunction({ baseUrl, caFile, tokens }: DemoFile): string {
+  const roles = Object.entries(tokens).map(([role, token]) => `    ${role}) token=${token} ;;`);
+  const usage = `as ROLE PATH [options of curl], where ROLE is one of ${Object.keys(tokens).join(', ')}`;
+  return `# ${usage}
+as() {
+  role=$1
+  path=$2
+  [ $# -ge 2 ] && shift 2
+  case $role in
+${roles.join('\n')}
+    *) echo '${usage}' >&2; return 2 ;;
+  esac
+  curl --silent --show-error --write-out '\\n' --cacert ${quote(caFile)} \\
+    -H "Authorization: Bearer $token" -H 'Content-Type: application/json' "$@" "${baseUrl}$path"
+}
+`;
+}
+
 export function guide(directory: string, demo: DemoFile): string {
-  const { baseUrl, caFile, tokens, upstream } = demo;
+  const { baseUrl, tokens, upstream } = demo;
   const encoder = demo.encoders[0]?.id;
   const { hostname, port } = new URL(upstream.url);
   // A requestId means one request for good, also for the next demo in the same folder.
-  const request = `${baseUrl}/encoder/${encoder}/write-request/try-${Date.now().toString(36)}`;
-  const curl = (role: Role) => `curl --cacert ${quote(caFile)} -H 'Authorization: Bearer ${tokens[role]}'`;
+  const request = `/encoder/${encoder}/write-request/try-${Date.now().toString(36)}`;
   const entries = JSON.stringify({
     description: 'Room 214',
     data: [{ keyId: randomUUID(), blocks: ['6a1f09c2'] }],
@@ -61,23 +81,22 @@ ${Object.entries(tokens)
   .map(([role, token]) => `  ${role.padEnd(16)}  ${token}`)
   .join('\n')}
 
-Try next, in another terminal:
+Try next, in another terminal, after this line (as ROLE PATH is curl with the token of that role):
+
+  . ${quote(shellFile(directory))}
 
   # the encoders, as the front desk's software sees them
-  ${curl('pms')} ${baseUrl}/encoder
+  as pms /encoder
 
   # write a key; its progress shows here
-  ${curl('front-desk')} \\
-    -X PUT -H 'Content-Type: application/json' -d '${entries}' \\
-    ${request}
+  as front-desk ${request} -X PUT -d '${entries}'
 
   # what became of it
-  ${curl('front-desk')} ${request}
+  as front-desk ${request}
 
   # follow the events with any MQTT client
   mosquitto_sub -h ${hostname} -p ${port} -t '${upstream.topic}'
-
-${relay(demo, curl('service-tool'))}${door(demo, curl('front-desk-admin'))}
+${relay(demo)}${door(demo)}
   # bring an encoder of your own: openssl, curl and Python with paho-mqtt
   test/independent/encoder.sh ${quote(demoFile(directory))} my-encoder
 
@@ -88,49 +107,49 @@ Ctrl-C ends it.`;
 }
 
 /** The first device, its relay and its button. */
-function relay({ baseUrl, rs485 }: DemoFile, curl: string): string {
+function relay({ rs485 }: DemoFile): string {
   const [first] = rs485;
   if (!first) return '';
   const { deviceId, simulatorControl, bus, address } = first;
   const post = `curl -X POST ${simulatorControl} -d`;
   return `
   # fire the relay of the staff entrance, which is device ${address} on ${bus}, and see what the device did
-  ${curl} -X POST ${baseUrl}/network/rs485/${deviceId}/pulse
+  as service-tool /network/rs485/${deviceId}/pulse -X POST
   curl ${simulatorControl}
 
   # press its exit button, and see what the gateway has heard
   ${post} '{"pulseInput": {"input": "input0", "milliseconds": 300}}'; sleep 1
-  ${curl} ${baseUrl}/network/rs485/${deviceId}/state
+  as service-tool /network/rs485/${deviceId}/state
 
   # kill it, and see how the buses do (two devices of bus-1 are dead on purpose); null instead of true brings it back
   ${post} '{"faults": {"dead": true}}'; sleep 1
-  ${curl} ${baseUrl}/network/rs485/buses
+  as service-tool /network/rs485/buses
 
   # give the last reader of bus-3 its key (OSDP), and see that it is spoken to in a secure channel
-  ${curl} -X POST ${baseUrl}/network/rs485/buses/bus-3/pair -H 'Content-Type: application/json' -d '{"address": 3}'
-  ${curl} '${baseUrl}/network/rs485?bus=bus-3'
+  as service-tool /network/rs485/buses/bus-3/pair -X POST -d '{"address": 3}'
+  as service-tool '/network/rs485?bus=bus-3'
 `;
 }
 
 /** The first door and its lock. */
-function door({ baseUrl, productSegment, doors }: DemoFile, curl: string): string {
+function door({ productSegment, doors }: DemoFile): string {
   const [first] = doors;
   if (!first) return '';
   const { id, name, simulatorControl } = first;
-  const url = `${baseUrl}/${productSegment}/doors/${id}`;
+  const path = `/${productSegment}/doors/${id}`;
   return `
   # unlock ${name}, and see what its lock did
-  ${curl} -X POST ${url}/unlock
+  as front-desk-admin ${path}/unlock -X POST
   curl ${simulatorControl}
 
   # change the door; a moment later \`applied\` has the frames that its lock acknowledged
-  ${curl} -X PUT ${url} -H 'Content-Type: application/json' -d '{"name": "Suite 101"}'
+  as front-desk-admin ${path} -X PUT -d '{"name": "Suite 101"}'
   sleep 1
-  ${curl} ${url}
+  as front-desk-admin ${path}
 
   # let the signal of the lock fade, and see it in the connectionState of the door
   curl -X POST ${simulatorControl} -d '{"lqi": 40, "manual": "lock"}'
-  ${curl} ${url}
+  as front-desk-admin ${path}
 `;
 }
 

@@ -74,9 +74,13 @@ export function openChild<Told>(options: ChildOptions<Told>): Child<Told> {
       const give = (reason: string) => {
         waiting.delete(check);
         const last = told.slice(-5).map((one) => JSON.stringify(one));
-        reject(new Error([`process ${child.pid} ${reason}`, ...last, ...complaints].join('\n')));
+        const who = `${options.args[0] ?? options.program} (process ${child.pid})`;
+        reject(new Error([`${who} ${reason}`, ...last, ...complaints].join('\n')));
       };
-      const timeout = setTimeout(() => give(`did not tell it within ${timeoutMs} ms`), timeoutMs);
+      const timeout = setTimeout(
+        () => give(`did not say within ${timeoutMs / 1_000} s what is waited for`),
+        timeoutMs,
+      );
       function check(over: boolean): void {
         const found = told.find(fits);
         if (!found && !over) return;
