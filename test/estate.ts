@@ -46,6 +46,13 @@ export const SYSTEM = '5c2f0a52-9f6b-4c3e-8f43-0d1b2a3c4d5e';
 /** The gateway of `report`, and its link. */
 export const GATEWAY = 'g';
 export const LINK = 'zb-1';
+/** Another gateway of the same network. */
+export const OTHER_GATEWAY = 'h';
+export const OTHER_LINK = 'zb-3';
+const GATEWAYS = new Map([
+  [LINK, GATEWAY],
+  [OTHER_LINK, OTHER_GATEWAY],
+]);
 
 interface Restart {
   now?: number;
@@ -179,9 +186,9 @@ function openPlayedDoors({ played, ...common }: Common) {
     clockSynchronised: () => played.isClockSynchronised,
     thresholds: { lqiMin: 60, rssiMin: -85, expectedCheckIn: 3_600_000, eventWindow: 86_400_000 },
     relay: (id) => played.relays.get(id),
-    gatewayOfLink: (link) => (link === LINK ? GATEWAY : undefined),
-    gateway: (id) => (id === GATEWAY ? played.gateway : undefined),
-    networkOf: (id) => (id === GATEWAY ? 'n' : null),
+    gatewayOfLink: (link) => GATEWAYS.get(link),
+    gateway: (id) => ([...GATEWAYS.values()].includes(id) ? played.gateway : undefined),
+    networkOf: (id) => ([...GATEWAYS.values()].includes(id) ? 'n' : null),
     ...{
       firmwareDirectory: played.firmwareDirectory,
       firmware: { batteryMin: 4_800, batteryPercentMin: 30 },

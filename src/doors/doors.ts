@@ -8,6 +8,7 @@ import { type ErrorCode, GatehouseError } from '../errors.ts';
 import { assertIfMatch, assertSameId } from '../http/editing.ts';
 import { type Catalogue, effectiveOf } from './catalogue.ts';
 import type { Relay } from './configuration.ts';
+import type { Doubled } from './doubled.ts';
 import {
   type Caller,
   changedFields,
@@ -38,6 +39,7 @@ export interface DoorsOptions extends PendingOptions {
   relay(doorId: string): Relay | undefined;
   locks: Pick<Locks, 'connection' | 'report'>;
   standingOpen: Pick<StandingOpen, 'shown'>;
+  doubled: Pick<Doubled, 'shown'>;
   /** Something of the door was stored that may have to be sent. */
   stored(doorId: string): void;
 }
@@ -249,6 +251,7 @@ function stateOf(row: DoorRow, options: DoorsOptions): DoorState {
           leftAt: row.lock_left_at === null ? null : new Date(row.lock_left_at).toISOString(),
         }
       : null,
+    doubled: options.doubled.shown(row),
     lastUnlock: lastUnlockOf(actuations.last(UNLOCK, `door/${row.id}`)),
     configuration: {
       wanted: row.config_version,

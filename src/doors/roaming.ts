@@ -5,6 +5,7 @@ import type { Database } from '../database/database.ts';
 import type { LiveEvents } from '../events/events.ts';
 import type { Log } from '../log.ts';
 import { SYSTEM_PRINCIPAL } from '../principal.ts';
+import { type Doubled, doubledMessage } from './doubled.ts';
 import { lockChanged } from './live-events.ts';
 import type { Locks } from './locks.ts';
 import type { DoorTable } from './table.ts';
@@ -16,6 +17,7 @@ export interface RoamingOptions {
   events: LiveEvents;
   log: Log;
   locks: Pick<Locks, 'connection' | 'report'>;
+  doubled: Pick<Doubled, 'judge'>;
   gatewayOfLink(linkId: string): string | undefined;
   networkOf(gatewayId: string): string | null;
   /** After the commit. */
@@ -57,14 +59,28 @@ export function openRoaming(options: RoamingOptions): FollowLock {
     options.events.wake();
   }
 
+  async function sayDoubled({ id, gateway_id: stays }: Place, mac: string, other: string): Promise<void> {
+    log.warn({ door: id, lock: mac }, doubledMessage(mac, stays ?? '', other));
+    await database.commit(() =>
+      options.audit.record({
+        ...{ principal: SYSTEM_PRINCIPAL, action: 'door.lock-doubled', object: `door/${id}` },
+        ...{ outcome: 'found', detail: { mac, stays, other }, correlationId: randomUUID() },
+      }),
+    );
+  }
+
   return (linkId, subject) => {
     const gatewayId = options.gatewayOfLink(linkId);
     if (gatewayId === undefined || !subject.startsWith('device:')) return;
     const mac = subject.slice('device:'.length);
     const place = table.placeOfLock.get(mac);
     if (!place || moving.has(mac) || !isHere(place, mac, gatewayId)) return;
+    const isElsewhere = place.gateway_id !== gatewayId;
+    const verdict = isElsewhere ? options.doubled.judge({ ...place, mac }, gatewayId) : 'move';
+    if (verdict === 'stay') return;
     moving.add(mac);
-    move(place, mac, gatewayId)
+    const done = verdict === 'move' ? move(place, mac, gatewayId) : sayDoubled(place, mac, gatewayId);
+    done
       // It will be heard of again.
       .catch((error) => log.warn({ lock: mac, err: error }, 'where a lock is now was not stored'))
       .finally(() => moving.delete(mac));

@@ -264,6 +264,19 @@ export const doorState = z
       })
       .nullable()
       .openapi({ description: 'null: the door has no lock' }),
+    doubled: z
+      .object({
+        gatewayIds: z
+          .array(z.string())
+          .openapi({ description: 'That of the door, and the one through which the other lock is heard' }),
+        since: dateTime,
+        message: z.string().openapi({ description: 'What to do' }),
+      })
+      .nullable()
+      .openapi({
+        description:
+          'Two locks with the `mac` of this door are heard through two gateways. The door stays at the first until one of them is gone',
+      }),
     lastUnlock: lastUnlock.nullable().openapi({ description: 'null: it was never unlocked by the gateway' }),
     configuration: z.object({
       wanted: z.int().openapi({ description: 'configVersion' }),

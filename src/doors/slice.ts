@@ -10,6 +10,7 @@ import type { Catalogue } from './catalogue.ts';
 import { type Configuration, type ConfigurationOptions, doorConfiguration } from './configuration.ts';
 import { openDeliveries } from './deliveries.ts';
 import { openDoors } from './doors.ts';
+import { openDoubled } from './doubled.ts';
 import { type Thresholds, toldOf } from './evaluated.ts';
 import { type FirmwareOptions, openFirmware } from './firmware.ts';
 import { type LockEventsOptions, openLockEvents } from './lock-events.ts';
@@ -78,7 +79,8 @@ export function openDoorSlice(options: DoorSliceOptions) {
     presence.mark(doorId);
     wake(doorId);
   }
-  const parts = { ...options, table, deliveries, locks, bound: stored };
+  const doubled = openDoubled({ ...options, locks });
+  const parts = { ...options, table, deliveries, locks, doubled, bound: stored };
   const doors = openDoors({ ...parts, loosening, configuration, reconciler, standingOpen, stored });
   const replaceLock = openReplaceLock(parts);
   const followLock = openRoaming(parts);

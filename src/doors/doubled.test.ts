@@ -1,0 +1,62 @@
+/** Two locks with one address. */
+import { beforeEach, expect, it } from 'vitest';
+import { type Estate, GATEWAY, LINK, OTHER_GATEWAY, OTHER_LINK, openEstate } from '../../test/estate.ts';
+
+const MAC = '00124b0001a2b3c4';
+const MINUTE = 60_000;
+
+let estate: Estate;
+let id: string;
+beforeEach(async () => {
+  estate = await openEstate();
+  const body = { mac: MAC, gatewayId: GATEWAY, networkId: 'n' };
+  id = (await estate.desk('POST', '/doors', body)).body.id as string;
+});
+
+const state = async () => (await estate.desk('GET', `/doors/${id}/state`)).body;
+const gatewayId = () => estate.doors.get(id).door.gatewayId;
+const audited = (action: string) => estate.played.audits.filter((entry) => entry.action === action);
+
+async function heardThrough(link: string): Promise<void> {
+  await estate.clock.advance(20 * MINUTE);
+  estate.report(MAC, { lastSeen: estate.clock.now() }, link);
+  await estate.clock.advance(1);
+}
+
+it('are told once, with what to do, and the door stays where it is until one of them is gone', async () => {
+  await heardThrough(LINK);
+  for (const link of [OTHER_LINK, LINK]) await heardThrough(link);
+  expect([gatewayId(), (await state()).doubled]).toEqual([GATEWAY, null]);
+  for (const link of [OTHER_LINK, LINK, OTHER_LINK]) await heardThrough(link);
+  expect(gatewayId()).toBe(GATEWAY);
+  expect((await state()).doubled).toMatchObject({
+    gatewayIds: [GATEWAY, OTHER_GATEWAY],
+    message: expect.stringContaining('Take one of them out'),
+  });
+  expect(audited('door.lock-moved')).toHaveLength(2);
+  expect(audited('door.lock-doubled')).toMatchObject([
+    { object: `door/${id}`, detail: { mac: MAC, stays: GATEWAY, other: OTHER_GATEWAY } },
+  ]);
+  // The other one is out of its network: nobody hears of it.
+  for (let round = 0; round < 7; round += 1) await heardThrough(LINK);
+  expect((await state()).doubled).toBe(null);
+});
+
+it('are one again when that of the door is gone: it follows the other', async () => {
+  for (const link of [LINK, OTHER_LINK, LINK, OTHER_LINK]) await heardThrough(link);
+  expect(await state()).toMatchObject({ doubled: { gatewayIds: [GATEWAY, OTHER_GATEWAY] } });
+  await estate.tell('lockLeft', { hwId: MAC });
+  await heardThrough(OTHER_LINK);
+  expect([gatewayId(), (await state()).doubled]).toEqual([OTHER_GATEWAY, null]);
+});
+
+it('are not suspected where one lock is let join here, and carried there, again and again', async () => {
+  const joined = {
+    ...{ hwId: MAC, manufacturer: null, model: null, zigbeeFirmwareVersion: null, capabilities: [] },
+  };
+  for (let round = 0; round < 4; round += 1) {
+    await estate.tell('lockJoined', joined);
+    await heardThrough(OTHER_LINK);
+  }
+  expect([gatewayId(), (await state()).doubled]).toEqual([OTHER_GATEWAY, null]);
+});
