@@ -21,7 +21,7 @@ export async function bringEstate(daemon: Daemon): Promise<string[]> {
     templates: [{ id: 'room', version: 1, onlineEnabled: true, standOpenAllowed: true, type: 'room' }],
     doors: ids.map((id, index) => ({
       ...{ id, accessPointId: index + 1, name: `Room ${index + 1}`, number: index + 1 },
-      ...{ groupId: `floor-${index % GROUPS}`, pmsId: `${index + 1}`, mac: hex(index, 16) },
+      ...{ groupId: `floor-${index % GROUPS}`, pmsId: `${index + 1}`, mac: hex(index + 1, 16) },
       ...{ scheduleId: 'office', templateId: 'room', connectionType: 'zigbee' },
       options: {
         accessInternal: {
