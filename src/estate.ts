@@ -44,7 +44,7 @@ export interface EstateOptions {
   /** Whether the wall clock can be believed. */
   clockSynchronised(): boolean;
   log: Log;
-  processes: Pick<FieldOptions, 'execPath' | 'kill' | 'environment'>;
+  processes: Pick<FieldOptions, 'execPath' | 'kill' | 'environment' | 'first'>;
   /** Work that goes on until the gateway closes, restarted when it breaks. */
   tasks: { start(name: string, run: (signal: AbortSignal) => Promise<unknown>): void };
   /** What is opened here is closed with it. */

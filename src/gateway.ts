@@ -73,7 +73,7 @@ export interface GatewayOptions {
   clock: Clock;
   log: Log;
   /** How processes of our own are run and ended. */
-  processes: Pick<FieldOptions, 'execPath' | 'kill' | 'environment'>;
+  processes: Pick<FieldOptions, 'execPath' | 'kill' | 'environment' | 'first'>;
   /** Answers that differ from their declaration become INTERNAL: for tests and the demo. */
   checkResponses?: boolean;
 }
@@ -83,9 +83,10 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   await using opening = new AsyncDisposableStack();
   const base = await openBase(options, opening);
   const { database, auth, events, serverIdentity, tasks, systemId } = base;
+  // First, for its links take the longest to come up.
+  const estate = await openEstate({ ...options, ...base, opening });
   const identity = await serverIdentity();
   const desk = await openDesk(options, base, identity, opening);
-  const estate = await openEstate({ ...options, ...base, opening });
   let certificate = identity;
   const adminSocket = adminSocketOf(config);
   const status = openStatus({

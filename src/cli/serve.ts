@@ -3,7 +3,7 @@ import { flushCompileCache } from 'node:module';
 import type { Clock } from '../clock.ts';
 import type { Config } from '../config/config.ts';
 import { readConfig } from '../config/config-file.ts';
-import { openGateway } from '../gateway.ts';
+import { groupsOf, startProcess } from '../field/process.ts';
 import { openNotifier } from '../host/notify.ts';
 import { feedWatchdog } from '../host/watchdog.ts';
 import { type Log, openLog } from '../log.ts';
@@ -30,9 +30,13 @@ export async function serve(options: { config?: string }, shell: Shell): Promise
   const notifier = openNotifier(shell.env);
 
   await using stack = new AsyncDisposableStack();
+  const first = firstProcess(config, log, shell);
+  stack.defer(() => first?.process.end(false));
+  // After the first host has been started, for loading it takes longest.
+  const { openGateway } = await import('../gateway.ts');
   const gateway = await opening(config, log, async () => {
     stack.use(holdDataDirectory(config.dataDirectory));
-    return openGateway({ config, clock: shell.clock, log, processes: shell.processes });
+    return openGateway({ config, clock: shell.clock, log, processes: { ...shell.processes, first } });
   });
   stack.adopt(gateway, (open) => closeInTime(open, shell.clock));
   const { baseUrl, encoderUrl, adminSocket, systemId } = gateway;
@@ -47,6 +51,12 @@ export async function serve(options: { config?: string }, shell: Shell): Promise
   await aborted(shell.stopping);
   notifier.stopping();
   log.info({ signal: shell.stopping.reason }, 'stopping');
+}
+
+/** Runs from now on, and waits to be told of its links. */
+function firstProcess({ links }: Config, log: Log, { clock, processes }: Shell) {
+  const [group] = groupsOf(links);
+  return group && { name: group.name, process: startProcess(group, { ...processes, clock, log }) };
 }
 
 async function closeInTime(gateway: AsyncDisposable, clock: Clock): Promise<void> {

@@ -7,36 +7,30 @@ import { DriverError, type DriverEvent, type Plain, type StateReport } from '../
 import type { Clock } from '../clock.ts';
 import type { LinkCommand } from '../execute.ts';
 import { makeFolder } from '../host/durable-file.ts';
-import type { Log } from '../log.ts';
 import type { HostListener } from './conversation.ts';
 import { type Host, type HostState, type LinkSpec, openHost } from './hosts.ts';
 import { COMMAND_TIMEOUT_MAX_MS, type Failure, isPlain, KIND_MAX } from './ipc.ts';
+import type { HostProcess, ProcessOptions } from './process.ts';
 
 export type { HostState, LinkSpec } from './hosts.ts';
 
 /** Between the starts of two hosts, so that a small board is not asked for everything at once. */
 const HOST_STAGGER_MS = 250;
 
-export interface FieldOptions {
+export interface FieldOptions extends ProcessOptions {
   /** Where the pid files of hosts are kept; made (0700) when it does not exist. */
   directory: string;
   links: readonly LinkSpec[];
-  /** The node that runs hosts: process.execPath. */
-  execPath: string;
-  /** All that hosts see of the environment; empty when absent. */
-  environment?: Readonly<Record<string, string>>;
   /** Sends SIGKILL to a process that is not a child of this one: a host left by a daemon that was killed. */
   kill: (pid: number) => void;
-  clock: Clock;
-  log: Log;
+  /** The first process of a host, which runs already. */
+  first?: { name: string; process: HostProcess } | undefined;
   /** The latest state of a subject of a link; what it throws is logged. */
   onReport?(linkId: string, report: StateReport): void;
   /** A link came up or went down. */
   onLink?(linkId: string, link: LinkState): void;
   /** Resolves when the event is durable; when it rejects, the event comes again with the same id. */
   onEvent(linkId: string, event: DriverEvent): Promise<void>;
-  /** The script of a host; start-host.js when absent. */
-  hostEntry?: string;
 }
 
 export interface LinkState {
@@ -84,16 +78,12 @@ export async function openField(options: FieldOptions): Promise<Field> {
   const hosts = new Map<string, Host>();
   for (const [name, specs] of Map.groupBy(options.links, ({ host }) => host)) {
     const host = openHost({
+      ...options,
       name,
       links: specs,
       pidFile: join(directory, `${name}.pid`),
-      execPath: options.execPath,
-      entry: options.hostEntry ?? join(import.meta.dirname, 'host', 'start-host.js'),
-      environment: options.environment ?? {},
-      kill: options.kill,
+      first: options.first?.name === name ? options.first.process : undefined,
       listener,
-      clock,
-      log: options.log,
     });
     hosts.set(name, host);
     for (const spec of specs) {

@@ -6,35 +6,22 @@
  * per process; and the kernel takes back what a killed process held. Two masters on one bus are worse than none, hence
  * the wait for the predecessor.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
-import type { Duplex } from 'node:stream';
 import { DriverError, type Plain } from '../../drivers/driver.ts';
-import { type Clock, settlesWithin } from '../clock.ts';
+import { settlesWithin } from '../clock.ts';
 import type { LinkCommand } from '../execute.ts';
-import type { Log } from '../log.ts';
 import { type Backoff, supervise } from '../supervise.ts';
-import { DAEMON_DESCRIPTOR } from './channel.ts';
 import { type Conversation, type HostListener, openConversation } from './conversation.ts';
-import { CLOSING_DEADLINE_MS, isPlain } from './ipc.ts';
+import { isPlain } from './ipc.ts';
 import { forgetProcess, predecessorGone, recordProcess } from './pid-file.ts';
+import { type HostProcess, type ProcessOptions, startProcess } from './process.ts';
 
 /**
  * Buses and doors wait for it, so the first times it is started anew at once; one that dies each time at its start takes
  * a second of a core each time, and is left in peace for longer.
  */
 const HOST_BACKOFF: Backoff = { firstMs: 100, longestMs: 10_000, healthyMs: 10_000 };
-/**
- * How Node runs a host, which stands beside the daemon on a small board and does little: a small young generation, garbage
- * collected when it is a tenth of what lives, and code interpreted or compiled as it stands. That saves a third of the
- * memory; what optimising compilers would save is a few per cent of a core on four busy buses.
- */
-const NODE_FLAGS = ['--max-semi-space-size=1', '--heap-growing-percent=10', '--no-opt', '--no-maglev'];
-/** After a host has closed its links or given up, for the process to be gone. */
-const EXIT_MARGIN_MS = 1_000;
-/** A process that outlives SIGKILL this long hangs in the kernel, which an operator should know. */
-const UNKILLABLE_MS = 5_000;
-/** Characters of what a library prints that are kept per chunk. */
-const OUTPUT_MAX = 4_096;
+/** What a host wrote before its end is read for so long after it. */
+const READ_OUT_MS = 1_000;
 
 export interface LinkSpec {
   id: string;
@@ -46,19 +33,14 @@ export interface LinkSpec {
   options: Plain | (() => Plain);
 }
 
-export interface HostOptions {
+export interface HostOptions extends ProcessOptions {
   name: string;
   links: LinkSpec[];
+  /** Its first process, when it runs already. */
+  first: HostProcess | undefined;
   pidFile: string;
-  /** The program that runs TypeScript, and the script of a host. */
-  execPath: string;
-  entry: string;
-  /** All a host sees of the environment. */
-  environment: Readonly<Record<string, string>>;
   kill: (pid: number) => void;
   listener: HostListener;
-  clock: Clock;
-  log: Log;
 }
 
 export interface HostState {
@@ -84,6 +66,8 @@ export function openHost(options: HostOptions): Host {
   const log = options.log.child({ host: name });
   const linkIds = new Set(links.map(({ id }) => id));
   let current: { pid: number; conversation: Conversation; restart(): void } | undefined;
+  const group = { name, protocols: links.map(({ protocol }) => protocol) };
+  let { first } = options;
   let starts = 0;
 
   /** Returns when it was to be started anew. */
@@ -92,7 +76,8 @@ export function openHost(options: HostOptions): Host {
     signal.throwIfAborted();
     const started = links.map((link) => ({ ...link, options: optionsOf(link) }));
     const anew = Promise.withResolvers<string>();
-    const child = spawnHost(options, log);
+    const child = first ?? startProcess(group, options);
+    first = undefined;
     using conversation = openConversation({ stream: child.stream, linkIds, listener, clock, log });
     let reason = 'asked to end';
     try {
@@ -107,9 +92,9 @@ export function openHost(options: HostOptions): Host {
       current = undefined;
       const error = { code: 'LINK_LOST', message: `its host process ended (${reason})` } as const;
       for (const id of linkIds) listener.link(id, false, error);
-      await end(child, { politely: signal.aborted || reason === ANEW, clock, log });
+      await child.end(signal.aborted || reason === ANEW);
       // What it wrote before its end is still read: answers and events that came in time count.
-      await settlesWithin(conversation.failed, EXIT_MARGIN_MS, clock);
+      await settlesWithin(conversation.failed, READ_OUT_MS, clock);
       await forgetProcess(pidFile);
     }
     if (reason !== ANEW) throw new Error(`${reason}; ${await child.exited}`);
@@ -145,52 +130,6 @@ function optionsOf({ id, options }: LinkSpec): Plain {
   const own = typeof options === 'function' ? options() : options;
   if (isPlain(own)) return own;
   throw new Error(`the options of link ${id} are not plain data within bounds`);
-}
-
-interface Child {
-  pid: number | undefined;
-  stream: Duplex;
-  /** Resolves with how it ended, or why it could not be started. */
-  exited: Promise<string>;
-  signal(signal: 'SIGTERM' | 'SIGKILL'): void;
-}
-
-function spawnHost({ execPath, entry, name, environment }: HostOptions, log: Log): Child {
-  const child: ChildProcess = spawn(execPath, [...NODE_FLAGS, entry, name], {
-    env: { ...environment },
-    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
-  });
-  const { promise: exited, resolve } = Promise.withResolvers<string>();
-  child.once('exit', (code, signal) => resolve(`it ended with ${signal ?? `code ${code}`}`));
-  child.on('error', (error) => {
-    if (child.pid === undefined) resolve(`it could not be started: ${error.message}`);
-  });
-  // Only what libraries print, and the last words of a crash; drivers log through the channel.
-  for (const output of [child.stdout, child.stderr]) {
-    output?.setEncoding('utf8');
-    output?.on('data', (text: string) => log.warn({ output: text.slice(0, OUTPUT_MAX) }, 'the host printed'));
-    output?.on('error', () => undefined);
-  }
-  const stream = child.stdio[DAEMON_DESCRIPTOR] as Duplex;
-  return { pid: child.pid, stream, exited, signal: (signal) => void child.kill(signal) };
-}
-
-async function end(
-  child: Child,
-  { politely, clock, log }: { politely: boolean; clock: Clock; log: Log },
-): Promise<void> {
-  if (politely) {
-    child.signal('SIGTERM');
-    await settlesWithin(child.exited, CLOSING_DEADLINE_MS + EXIT_MARGIN_MS, clock);
-  }
-  // Does nothing to a process that has ended.
-  child.signal('SIGKILL');
-  if (await settlesWithin(child.exited, UNKILLABLE_MS, clock)) return;
-  log.error(
-    { pid: child.pid },
-    `process ${child.pid} hangs in the kernel; its links stay down until it is gone`,
-  );
-  await child.exited;
 }
 
 function fired(signal: AbortSignal): Promise<string> {

@@ -47,7 +47,7 @@ function hostSide(links: { id: string; protocol: string; options: Plain }[]) {
   const [near, far] = duplexPair();
   const clock = manualClock();
   const asked = new AbortController();
-  const code = serve({ stream: near, drivers: FAULTY_DRIVERS, clock, signal: asked.signal });
+  const code = serve({ stream: near, protocols: [], drivers: FAULTY_DRIVERS, clock, signal: asked.signal });
   const heard: Message[] = [];
   const forged = openChannel<unknown, Message>(far, parseHostMessage, (message) =>
     heard.push(message as Message),

@@ -1,6 +1,7 @@
 /**
  * The program of a host: a child process that runs a group of links (src/field/hosts.ts starts it). Touches
- * `process`, as only main.ts and start.js do beside it; everything else is serve.ts. Arguments: the name of the group, for `ps`.
+ * `process`, as only main.ts and start.js do beside it; everything else is serve.ts. Arguments: the
+ * name of the group, for `ps`, and the protocols of its links.
  */
 import { Socket } from 'node:net';
 import { DRIVERS } from '../../../drivers/index.ts';
@@ -17,4 +18,5 @@ const asked = new AbortController();
 process.on('SIGTERM', () => asked.abort());
 
 const stream = new Socket({ fd: DAEMON_DESCRIPTOR });
-process.exit(await serve({ stream, drivers: DRIVERS, clock: systemClock, signal: asked.signal }));
+const protocols = process.argv.slice(3);
+process.exit(await serve({ stream, protocols, drivers: DRIVERS, clock: systemClock, signal: asked.signal }));

@@ -31,6 +31,8 @@ interface Ending {
 export interface ServeOptions {
   /** The stream to the daemon. */
   stream: Duplex;
+  /** Of the links to come: their drivers are loaded before the daemon says more of them. */
+  protocols: readonly string[];
   drivers: DriverTable;
   clock: Clock;
   /** SIGTERM. */
@@ -38,7 +40,7 @@ export interface ServeOptions {
 }
 
 /** Resolves with the exit code when every link is closed, or could not be closed in time: exit then, whatever still runs. */
-export async function serve({ stream, drivers, clock, signal }: ServeOptions): Promise<number> {
+export async function serve({ stream, protocols, drivers, clock, signal }: ServeOptions): Promise<number> {
   const ending = Promise.withResolvers<Ending>();
   const end = (code: number, reason: string) => ending.resolve({ code, reason });
   signal.addEventListener('abort', () => end(EXIT.asked, 'asked to end'), { once: true });
@@ -98,6 +100,12 @@ export async function serve({ stream, drivers, clock, signal }: ServeOptions): P
         break;
     }
   }
+
+  // One that cannot be loaded is told of when its link is opened.
+  for (const protocol of protocols)
+    drivers
+      .get(protocol)?.()
+      .catch(() => undefined);
 
   const { code, reason } = await ending.promise;
   log.info({ code }, `the host ends: ${reason}`);
