@@ -97,7 +97,7 @@ export async function openField(options: FieldOptions): Promise<Field> {
 
   const stop = new AbortController();
   const running = [...hosts.values()].map(async (host, index) => {
-    await clock.sleep(index * HOST_STAGGER_MS, stop.signal).catch(() => undefined);
+    if (index > 0) await clock.sleep(index * HOST_STAGGER_MS, stop.signal).catch(() => undefined);
     await host.run(stop.signal);
   });
   return {

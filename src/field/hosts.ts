@@ -83,7 +83,7 @@ export function openHost(options: HostOptions): Host {
     try {
       if (child.pid === undefined) throw new Error(await child.exited);
       starts += 1;
-      await recordProcess(pidFile, child.pid);
+      recordProcess(pidFile, child.pid);
       current = { pid: child.pid, conversation, restart: () => anew.resolve(ANEW) };
       log.info({ pid: child.pid }, `host ${name} runs as process ${child.pid}`);
       conversation.start(started.map(({ id, protocol, options: own }) => ({ id, protocol, options: own })));
@@ -95,7 +95,7 @@ export function openHost(options: HostOptions): Host {
       await child.end(signal.aborted || reason === ANEW);
       // What it wrote before its end is still read: answers and events that came in time count.
       await settlesWithin(conversation.failed, READ_OUT_MS, clock);
-      await forgetProcess(pidFile);
+      forgetProcess(pidFile);
     }
     if (reason !== ANEW) throw new Error(`${reason}; ${await child.exited}`);
   }

@@ -119,7 +119,7 @@ describe('the recorded process', () => {
 
   it('is not mistaken for another that was given its pid', async () => {
     const file = join(temporaryDirectory(), 'field.pid');
-    await recordProcess(file, process.pid);
+    recordProcess(file, process.pid);
     const recorded = JSON.parse(readFileSync(file, 'utf8'));
     // Ours, no child of the recorded parent any more: it would be waited for, and killed in the end.
     writeFileSync(file, JSON.stringify({ ...recorded, parent: 1 }));
@@ -134,6 +134,6 @@ describe('the recorded process', () => {
 
   it('must exist', async () => {
     const file = join(temporaryDirectory(), 'field.pid');
-    await expect(recordProcess(file, 2 ** 22)).rejects.toThrow('ended at once');
+    expect(() => recordProcess(file, 2 ** 22)).toThrow('ended at once');
   });
 });

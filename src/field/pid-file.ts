@@ -3,11 +3,10 @@
  * master beside it. A pid alone does not say: it is recycled. The kernel's start time and the command line, from
  * proc(5), tell whether it is still the same process.
  */
-import { readFile, rm } from 'node:fs/promises';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { z } from 'zod';
 import type { DriverLog } from '../../drivers/driver.ts';
 import type { Clock } from '../clock.ts';
-import { writeDurably } from '../host/durable-file.ts';
 import { HEARTBEAT_MS, HOST_BEATS_MISSED_MAX, ORPHAN_CLOSING_DEADLINE_MS } from './ipc.ts';
 
 /**
@@ -26,10 +25,10 @@ const recordSchema = z.strictObject({
 type RecordedProcess = z.output<typeof recordSchema>;
 
 /** The process as proc(5) shows it; undefined when there is none. A zombie has no command line and is no match. */
-async function inspect(pid: number): Promise<RecordedProcess | undefined> {
+function inspect(pid: number): RecordedProcess | undefined {
   try {
-    const stat = await readFile(`/proc/${pid}/stat`, 'latin1');
-    const command = await readFile(`/proc/${pid}/cmdline`, 'utf8');
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8');
     // After the name, which may itself contain blanks and brackets: state, ppid, …, starttime (field 22).
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     return { pid, parent: Number(fields[1]), identity: `${fields[19]} ${command.replaceAll('\0', ' ')}` };
@@ -38,15 +37,15 @@ async function inspect(pid: number): Promise<RecordedProcess | undefined> {
   }
 }
 
-/** Durable when it resolves: before the host has been told of any link. */
-export async function recordProcess(file: string, pid: number): Promise<void> {
-  const recorded = await inspect(pid);
+/** Before the host is told of any link. The next daemon finds it as long as the machine runs, and so need not be on the disk. */
+export function recordProcess(file: string, pid: number): void {
+  const recorded = inspect(pid);
   if (!recorded) throw new Error(`process ${pid} ended at once`);
-  await writeDurably(file, JSON.stringify(recorded));
+  writeFileSync(file, JSON.stringify(recorded), { mode: 0o600 });
 }
 
-export async function forgetProcess(file: string): Promise<void> {
-  await rm(file, { force: true });
+export function forgetProcess(file: string): void {
+  rmSync(file, { force: true });
 }
 
 export interface PredecessorOptions {
@@ -63,13 +62,13 @@ export interface PredecessorOptions {
  * is no orphan, for then another daemon runs on these links.
  */
 export async function predecessorGone({ file, clock, log, kill, signal }: PredecessorOptions): Promise<void> {
-  const recorded = await readRecord(file);
+  const recorded = readRecord(file);
   if (!recorded) return;
   const { pid } = recorded;
   const killAt = clock.monotonic() + ORPHAN_EXIT_MS;
   let killed = false;
   for (let waiting = false; ; waiting = true) {
-    const now = await inspect(pid);
+    const now = inspect(pid);
     if (now?.identity !== recorded.identity) return;
     if (now.parent === recorded.parent) {
       throw new Error(`another Gatehouse (process ${now.parent}) runs these links: stop it first`);
@@ -84,10 +83,10 @@ export async function predecessorGone({ file, clock, log, kill, signal }: Predec
   }
 }
 
-/** A file that cannot be read as a record was cut short by a power loss, which no process has survived. */
-async function readRecord(file: string): Promise<RecordedProcess | undefined> {
+/** A file that cannot be read as a record was cut short before its process was told of any link, or by a loss of power. */
+function readRecord(file: string): RecordedProcess | undefined {
   try {
-    const recorded: unknown = JSON.parse(await readFile(file, 'utf8'));
+    const recorded: unknown = JSON.parse(readFileSync(file, 'utf8'));
     return recordSchema.safeParse(recorded).data;
   } catch (error) {
     if (error instanceof SyntaxError || (error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
