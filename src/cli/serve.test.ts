@@ -59,6 +59,15 @@ it('says where it serves, and closes everything at a signal', async () => {
   expect(closed).toEqual([join(folder, 'data')]);
 });
 
+it('starts the first host before it opens the gateway, and leaves none behind', async () => {
+  writeFileSync(file, 'dataDirectory: data\nlinks: [{ id: desk, protocol: loopback, host: field }]\n');
+  fails(new Error('no'));
+  expect(await serving(testShell())).toBe(1);
+  const { first } = vi.mocked(openGateway).mock.lastCall?.[0].processes ?? {};
+  expect(first).toMatchObject({ name: 'field', process: { pid: expect.any(Number) } });
+  expect(await first?.process.exited).toBe('it ended with SIGKILL');
+});
+
 it('stops at a signal that came while it was starting', async () => {
   opens();
   const shell = testShell();
