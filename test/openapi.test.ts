@@ -4,6 +4,7 @@ import { z } from '@hono/zod-openapi';
 import { describe, expect, it } from 'vitest';
 import { ERROR_STATUS, type ErrorCode } from '../src/errors.ts';
 import { EXAMPLES } from '../src/http/openapi-examples.ts';
+import { FIELDS } from '../src/http/openapi-words.ts';
 import { errorsOf, type Operation } from '../src/http/operation.ts';
 import { interfaceDocument, interfaceOperations, type Parts } from '../src/interface.ts';
 
@@ -75,6 +76,19 @@ it('describes every parameter, and every tag', () => {
   expect(silent).toEqual([]);
   const names = new Set((document.tags as Json[]).map(({ name }) => String(name)));
   expect(new Set(operations.map(({ tag }) => tag))).toEqual(names);
+});
+
+it('explains fields, once by the schema where that says it', () => {
+  const { Door, Encoder, Rs485DeviceUpdate } = (document.components as Json).schemas as Json;
+  const state = (Door as Json).properties?.connectionState?.properties;
+  expect(state?.rssi?.description).toBe('dBm');
+  expect((Encoder as Json).properties?.alarmState?.properties?.raised?.description).toBe(
+    'It asks for a person now',
+  );
+  // Its own words stay.
+  expect((Rs485DeviceUpdate as Json).properties?.relayIndex?.description).not.toBe(FIELDS.relayIndex);
+  for (const [name, words] of Object.entries(FIELDS))
+    expect(text, name).toContain(`"description": ${JSON.stringify(words)}`);
 });
 
 it('has examples that fit, and one for each operation of the specification', () => {

@@ -2,7 +2,7 @@
 import { createRoute, OpenAPIHono, z } from '@hono/zod-openapi';
 import { ERROR_STATUS, type ErrorCode } from '../errors.ts';
 import { ERROR_EXAMPLES, EXAMPLES } from './openapi-examples.ts';
-import { PARAMETERS, TAGS } from './openapi-words.ts';
+import { FIELDS, PARAMETERS, TAGS } from './openapi-words.ts';
 import { type Access, errorsOf, type Operation, operation } from './operation.ts';
 
 export interface DocumentInfo {
@@ -68,6 +68,16 @@ export function openApiDocument(operations: readonly Operation[], info: Document
       .map(([name, description]) => ({ name, description })),
   });
   return mended(document) as object;
+}
+
+/** With words for properties that have none; a reference has those of what it refers to. */
+function worded(properties: Readonly<Record<string, Described>>): object {
+  return Object.fromEntries(
+    Object.entries(properties).map(([name, property]) => {
+      const description = '$ref' in property ? undefined : (property.description ?? FIELDS[name]);
+      return [name, { ...property, ...(description && { description }) }];
+    }),
+  );
 }
 
 /** The document as an operation of its own; `document` is asked at each call. */
@@ -158,10 +168,19 @@ function errorResponses(codes: readonly ErrorCode[]) {
   );
 }
 
+interface Described {
+  name?: string;
+  description?: string;
+}
+
 /** Each parameter with a description. */
-function described(parameter: { name?: string; description?: string }): object {
+function described(parameter: Described): object {
   const description = parameter.description ?? PARAMETERS[parameter.name ?? ''];
   return { ...parameter, ...(description && { description }) };
+}
+
+function isObject(value: unknown): value is Record<string, Described> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /**
@@ -173,6 +192,9 @@ function mended(node: unknown): unknown {
   if (Array.isArray(node)) return node.map(mended);
   if (typeof node !== 'object' || node === null) return node;
   const copy = Object.fromEntries(Object.entries(node).map(([key, value]) => [key, mended(value)]));
+  // Of a schema, not of one that describes a field called so.
+  if ([copy.type].flat().includes('object') && isObject(copy.properties))
+    copy.properties = worded(copy.properties);
   if (Array.isArray(copy.parameters)) copy.parameters = copy.parameters.map(described);
   if (typeof copy.pattern === 'string') copy.pattern = copy.pattern.replace(/(?<!\\)\/[a-z]+$/, '');
   const [reference, other] = Array.isArray(copy.allOf) ? copy.allOf : [];
