@@ -28,17 +28,20 @@ export function openInstallCodes(radio: () => Keeper | undefined, log: DriverLog
     const own = radio();
     own?.remember(own.hwId, { installCodes: list });
   }
+  /** Of this life, for it is asked of with every frame. */
+  const unused = new Set<string>();
   const drop = (ieee: string) => keep(kept().filter((one) => one !== ieee));
 
   return {
     async give(codes) {
       if (codes.length === 0) return;
       // Before: from then on the coordinator may have them.
-      keep([...new Set([...kept(), ...codes.map(({ hwId }) => hwId)])]);
+      for (const { hwId } of codes) unused.add(hwId);
+      keep([...new Set([...kept(), ...unused])]);
       for (const { hwId, code } of codes) await radio()?.addInstallCode(hwId, code);
     },
     used(ieee) {
-      if (kept().includes(ieee)) drop(ieee);
+      if (unused.delete(ieee)) drop(ieee);
     },
     async takeBack(isWanted) {
       const taken: string[] = [];
@@ -48,6 +51,7 @@ export function openInstallCodes(radio: () => Keeper | undefined, log: DriverLog
           await radio()?.removeInstallCode(ieee);
           // It may have been entered again meanwhile.
           if (isWanted(ieee)) continue;
+          unused.delete(ieee);
           drop(ieee);
           taken.push(ieee);
         }
