@@ -101,14 +101,11 @@ export function createApp(options: AppOptions): App {
       exchanges.answer(req.raw, env.address, work),
     );
   }
-  // Apart from the operations: with a second handler for a path, Hono would compose both for each request.
-  const paths = new TrieRouter<Work>();
-  for (const [path, sharing] of Map.groupBy(operations, ({ path }) => path)) {
-    const route = basePath + path;
-    paths.add('ALL', routerPattern(route), { route, level: 'info', work: refuseMethod(sharing) });
-  }
   const nowhere: Work = { route: 'none', level: 'info', work: refusePath(basePath) };
+  // Made for the first who needs it: nobody waits for it at the start.
+  let paths: TrieRouter<Work> | undefined;
   hono.notFound(({ req, env }) => {
+    paths ??= pathRouter(operations, basePath);
     const [[path]] = paths.match('ALL', req.path);
     return exchanges.answer(req.raw, env.address, path?.[0] ?? nowhere);
   });
@@ -119,6 +116,16 @@ export function createApp(options: AppOptions): App {
       closing.abort();
     },
   };
+}
+
+/** Apart from the operations: with a second handler for a path, Hono would compose both for each request. */
+function pathRouter(operations: readonly Operation[], basePath: string): TrieRouter<Work> {
+  const paths = new TrieRouter<Work>();
+  for (const [path, sharing] of Map.groupBy(operations, ({ path }) => path)) {
+    const route = basePath + path;
+    paths.add('ALL', routerPattern(route), { route, level: 'info', work: refuseMethod(sharing) });
+  }
+  return paths;
 }
 
 /** The operations of the surface and their document, static segments before parameters in the same place. */
