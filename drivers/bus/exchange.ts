@@ -36,6 +36,11 @@ export interface Exchange<Reply> {
    * cannot come any more. Otherwise only the address that missed is left alone for so long.
    */
   readonly anonymous?: boolean;
+  /**
+   * Listens until no reply can come any more, though one has come: another device may answer too. `read` is called again
+   * with all of it.
+   */
+  readonly exhaustive?: boolean;
   /** With other characters than the bus has, for this exchange alone. It says nothing of the device that is polled there. */
   readonly line?: LineSettings;
   /** The bytes to send. Asked for when the turn has come, once for each attempt. */

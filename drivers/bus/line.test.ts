@@ -21,6 +21,22 @@ import { characterMs } from './wire.ts';
 const TC = characterMs(optionsWith());
 const WIRE_MS = 8 * TC;
 
+it('is listened for on after a reply where others may answer too', async () => {
+  const { bus, clock, soon, wire } = await openTestBus(says(7), { turnaroundMaxMs: 100 });
+  const lengths: number[] = [];
+  const one = ask(1);
+  const read = (received: Uint8Array) => {
+    lengths.push(received.length);
+    return one.read(received);
+  };
+  const answered = outcomeOf(bus.exchange({ ...one, exhaustive: true, read }, command(soon()), forever));
+  await clock.advance(60);
+  expect(answered()).toBe('pending');
+  wire.deliver(frame(1, 0, 9));
+  await clock.advance(100);
+  expect([answered(), lengths]).toEqual([7, [4, 8]]);
+});
+
 describe('a reply that is late', () => {
   it('is waited for before the same device is asked again, while others have their turn', async () => {
     let isLate = false;

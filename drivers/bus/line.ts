@@ -99,7 +99,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
     const from = pace.isKept() ? times.earliest : sentAt;
     const listening = exchange.replyLength === 0 ? undefined : hearing.listen(receiver, from);
     await listen({
-      ...{ receiver, times, tc, latencyMs, clock, bell },
+      ...{ receiver, times, tc, latencyMs, clock, bell, exhaustive: exchange.exhaustive === true },
       ...{ gone: gone.signal, heardAt: hearing.at },
     });
     hearing.end();
@@ -244,6 +244,7 @@ interface Listening {
   latencyMs: number;
   clock: Clock;
   bell: Bell;
+  exhaustive: boolean;
   gone: AbortSignal;
   /** When the newest byte came. */
   heardAt(): number;
@@ -251,6 +252,13 @@ interface Listening {
 
 /** Until the receiver has its outcome, or the time is over; a reply that keeps coming gets the time that it takes. */
 async function listen(listening: Listening): Promise<void> {
+  await untilOutcome(listening);
+  const { receiver, times, clock, gone, exhaustive } = listening;
+  if (exhaustive && receiver.outcome() && !gone.aborted)
+    await pauseUntil(times.lateUntil + MARGIN_MS, clock, gone).catch(() => undefined);
+}
+
+async function untilOutcome(listening: Listening): Promise<void> {
   const { receiver, times, tc, latencyMs, clock, bell, gone, heardAt } = listening;
   const { replyMs } = times;
   const usualEnd = times.beginBy + replyMs;

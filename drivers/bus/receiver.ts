@@ -37,6 +37,8 @@ const NOISE_MAX = 256;
 export function openReceiver({ exchange, request, localEcho, failed }: ReceiverOptions): Receiver {
   const received = new Uint8Array(exchange.replyLength + NOISE_MAX);
   let length = 0;
+  /** So much of it was read when there was an outcome. */
+  let readLength = 0;
   let echoLeft = localEcho ? request.length : 0;
   let outcome: Outcome | undefined;
   let fault: Fault | undefined;
@@ -61,19 +63,23 @@ export function openReceiver({ exchange, request, localEcho, failed }: ReceiverO
 
   return {
     receive(bytes) {
-      if (outcome) return;
+      if (outcome && !exchange.exhaustive) return;
       const rest = withoutEcho(bytes);
-      if (outcome || rest.length === 0) return;
+      if (outcome?.kind === 'collision' || rest.length === 0) return;
       const kept = rest.subarray(0, received.length - length);
       if (kept.length === 0) return;
       received.set(kept, length);
       length += kept.length;
+      if (outcome) return;
       const reading = read();
+      readLength = length;
       if (reading.kind === 'more') fault = reading.fault;
       else outcome = reading;
     },
     outcome: () => outcome,
     conclude() {
+      // What came behind the reply is for the protocol to judge.
+      if (outcome && length > readLength) read();
       if (outcome) return outcome;
       if (exchange.replyLength === 0) {
         const reading = read();

@@ -1,6 +1,7 @@
 /** What an answer does to the session, by the stage it is in. Pure. */
+import { isDeepStrictEqual } from 'node:util';
 import type { Sequence } from './frame.ts';
-import { NAK, type Reply } from './messages.ts';
+import { type Identity, NAK, type Reply } from './messages.ts';
 import type { Answer, Outstanding } from './reading.ts';
 import {
   clientCryptogram,
@@ -12,6 +13,7 @@ import {
 } from './secure-channel.ts';
 import {
   channelOf,
+  contest,
   type Effect,
   failed,
   goOnline,
@@ -47,6 +49,7 @@ export function replied(
   switch (stage.kind) {
     case 'identify':
       if (reply.kind !== 'PDID') break;
+      if (options.security.secure === 'pairing') return claimed(session, reply);
       return isSecure
         ? to({ kind: 'capabilities' }, [{ kind: 'identity', identity: reply.identity, isProven: false }])
         : identified(session, { kind: 'capabilities' }, reply);
@@ -61,6 +64,11 @@ export function replied(
       return challenged(session, outstanding, reply, value);
     case 'prove':
       return proved(session, stage, reply);
+    case 'vouch':
+      if (reply.kind !== 'PDID') break;
+      return isClaimant(session, reply.identity)
+        ? to({ kind: 'keyset', channel: stage.channel })
+        : contest(session);
     case 'keyset':
       return { ...to({ kind: 'challenge', base: 'own' }), session: restart({ ...session, identity: null }) };
     case 'confirm': {
@@ -77,8 +85,28 @@ export function replied(
   return setAside(session, outstanding, { kind: 'nonsense' });
 }
 
+/** So often the same device must have answered, before any is given a key. Two that take turns are found out by then. */
+const CLAIMS = 8;
+
+function isClaimant({ claim }: Session, identity: Identity): boolean {
+  return claim !== null && claim !== 'contested' && isDeepStrictEqual(claim.identity, identity);
+}
+
+function claimed(session: Session, reply: Reply & { kind: 'PDID' }): Settled {
+  const { identity } = reply;
+  const { claim } = session;
+  if (claim !== null && !isClaimant(session, identity)) return contest(session);
+  const times = (claim === null || claim === 'contested' ? 0 : claim.times) + 1;
+  const stage: Stage = { kind: times < CLAIMS ? 'identify' : 'capabilities' };
+  return {
+    session: { ...session, stage, claim: { identity, times } },
+    effects: [{ kind: 'identity', identity, isProven: false }],
+    outcome: { kind: 'answered', reply },
+  };
+}
+
 function waited(session: Session, { turnsLeft }: Stage & { kind: 'barred' }): Settled {
-  const isOver = turnsLeft <= 1;
+  const isOver = turnsLeft <= 1 && session.claim !== 'contested';
   const after: Stage =
     session.options.security.secure === 'off' ? { kind: 'identify' } : { kind: 'challenge', base: 'own' };
   const stage: Stage = isOver ? after : { kind: 'barred', turnsLeft: turnsLeft - 1 };
@@ -128,7 +156,7 @@ function proved(session: Session, stage: Stage & { kind: 'prove' }, reply: Reply
   const to = (next: Stage): Settled => ({
     ...{ session: { ...session, stage: next }, effects: [], outcome: { kind: 'again' } },
   });
-  if (base === 'default') return to({ kind: 'keyset', channel });
+  if (base === 'default') return to({ kind: 'vouch', channel });
   return session.identity ? goOnline(session, channel) : to({ kind: 'confirm', channel });
 }
 
@@ -186,6 +214,7 @@ export function refused(
         };
       return failed(session, stage.kind === 'prove' ? 'wrongKey' : 'downgrade');
     }
+    case 'vouch':
     case 'keyset':
       return nak.isProven
         ? failed(session, 'keyRefused')

@@ -7,16 +7,17 @@ import type { Poll } from '../bus/exchange.ts';
 import type { Clock, DriverLog } from '../driver.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { type Rs485Report, SESSION_FAULTS } from '../settings.ts';
-import { openAlarms } from './alarms.ts';
-import { type DeviceState, openDeviceState } from './device-state.ts';
+import { type Alarms, openAlarms } from './alarms.ts';
+import { type DeviceState, hwIdOf, openDeviceState } from './device-state.ts';
 import type { Check } from './frame.ts';
-import { openMeeting } from './meeting.ts';
-import type { Reply } from './messages.ts';
+import { type Meeting, openMeeting } from './meeting.ts';
+import type { Identity, Reply } from './messages.ts';
 import { isProvenUnder, isSamePolicy, type Policy, securityOf } from './policy.ts';
-import { openPresence, type PresenceOptions } from './presence.ts';
+import { openPresence, type Presence, type PresenceOptions } from './presence.ts';
 import type { Effect, Security } from './state.ts';
 import type { Alarm } from './suspicion.ts';
 import { openTalk, type Talk } from './talk.ts';
+import { garbledAt, openTwins, type Twins, twinsAt } from './twins.ts';
 
 export interface Device extends Disposable {
   readonly address: number;
@@ -34,14 +35,22 @@ export interface Device extends Disposable {
   tighten(): void;
   /** Begins anew: it may be somewhere else by now. */
   restart(): void;
-  /** Told once the device has taken its key, and has proved it. */
-  onPaired(listener: (() => void) | undefined): void;
+  onPairing(listener: PairingListener | undefined): void;
+  /** Something answers, and for some time nothing of it was understood. */
+  isGarbled(): boolean;
   /** What is wrong with it now, by name. */
   alarms(): readonly Alarm[];
   /** Reports what is known; only when something is new, unless `again`. */
   report(again?: boolean): void;
   /** What a technician should mend. */
   warning(): string | undefined;
+}
+
+export interface PairingListener {
+  /** The device has taken its key, and has proved it. */
+  paired(): void;
+  /** Two devices answer, and neither is given the key. */
+  contested(): void;
 }
 
 export interface DeviceOptions extends Omit<PresenceOptions, 'state' | 'security' | 'sessionFault'> {
@@ -62,11 +71,12 @@ export interface DeviceOptions extends Omit<PresenceOptions, 'state' | 'security
 const LOOK_EVERY_MS = 1_000;
 
 export function openDevice(options: DeviceOptions): Device {
-  const { address, log } = options;
+  const { address } = options;
   const state = openDeviceState(options);
   let { policy } = options;
   let isLoose = false;
-  let paired: (() => void) | undefined;
+  let pairing: PairingListener | undefined;
+  const twins = openTwins();
   const isLooking = () => policy.kind === 'unpaired' && !isLoose;
   const alarms = openAlarms({ ...options, hwId: () => state.hwId() ?? options.awaited() });
   const presence = openPresence({
@@ -76,36 +86,22 @@ export function openDevice(options: DeviceOptions): Device {
     sessionFault: () => SESSION_FAULTS.find((fault) => alarms.raised().includes(fault)) ?? null,
   });
 
-  function heard(reply: Reply): void {
-    state.told(reply);
-    if (reply.kind === 'ISTATR') meeting.inputsChanged();
-    presence.report();
-  }
-
-  function alarmed(alarm: Alarm, raised: boolean): void {
-    alarms.set(alarm, raised);
-    presence.report();
-  }
-
-  function effect(what: Effect): void {
-    if (what.kind === 'identity') presence.identified(what.identity, !what.isProven || isLooking());
-    else if (what.kind === 'capabilities' && what.isProven) state.able(what.capabilities);
-    else if (what.kind === 'told') heard(what.reply);
-    else if (what.kind === 'alarm') alarmed(what.alarm, what.raised);
-    else if (what.kind === 'online') meeting.begin();
-    else if (what.kind === 'paired') paired?.();
-    else if (what.kind === 'restarted')
-      log.info({ address, reason: what.reason }, 'a session with a device begins anew');
-    // `odd`: many devices answer under the security block of a command, and their MAC is good.
-  }
+  const effect = openEffects(options, {
+    ...{ state, presence, alarms, twins, isLooking },
+    pairing: () => pairing,
+    meeting: () => meeting,
+  });
 
   /** After each turn. */
-  function turned(answered: boolean): void {
+  function turned(answered: boolean, garbled: boolean): void {
+    twins.turned(answered, garbled);
     const { stage } = talk.session();
     if (stage.kind === 'barred') presence.disconnect();
     presence.turned(answered, stage.kind === 'online');
-    if (presence.isGone()) talk.forget();
-    else if (stage.kind === 'online' && stage.agenda.length === 0) meeting.go();
+    if (presence.isGone()) {
+      talk.forget();
+      twins.forget();
+    } else if (stage.kind === 'online' && stage.agenda.length === 0) meeting.go();
   }
 
   const { isGone } = presence;
@@ -138,15 +134,65 @@ export function openDevice(options: DeviceOptions): Device {
       else begin(securityOf(policy));
     },
     restart: () => begin(securityOf(policy)),
-    onPaired(listener) {
-      paired = listener;
+    onPairing(listener) {
+      pairing = listener;
     },
+    isGarbled: twins.isGarbled,
     warning: () =>
       warningOf({
         ...{ address, hwId: state.hwId(), raised: alarms.raised() },
         ...{ isConflict: presence.isConflict(), isLooking: isLooking(), isGone: isGone() },
+        isGarbled: twins.isGarbled(),
       }),
     [Symbol.dispose]: presence.disconnect,
+  };
+}
+
+interface Affected {
+  state: DeviceState;
+  presence: Presence;
+  alarms: Alarms;
+  twins: Twins;
+  isLooking(): boolean;
+  pairing(): PairingListener | undefined;
+  meeting(): Meeting;
+}
+
+function openEffects({ address, log }: Pick<DeviceOptions, 'address' | 'log'>, affected: Affected) {
+  const { state, presence, alarms, twins, isLooking, pairing, meeting } = affected;
+  function heard(reply: Reply): void {
+    state.told(reply);
+    if (reply.kind === 'ISTATR') meeting().inputsChanged();
+    presence.report();
+  }
+
+  function alarmed(alarm: Alarm, raised: boolean): void {
+    alarms.set(alarm, raised);
+    presence.report();
+  }
+
+  /** In clear text. */
+  function claimed(identity: Identity): void {
+    twins.said(hwIdOf(identity));
+    const areTwins = twins.takeTurns();
+    if (isLooking() && areTwins !== alarms.raised().includes('duplicateAddress'))
+      alarmed('duplicateAddress', areTwins);
+    // Of two that take turns nobody is who is there.
+    if (!areTwins) presence.identified(identity, true);
+  }
+
+  return (what: Effect): void => {
+    if (what.kind === 'identity' && what.isProven && !isLooking()) presence.identified(what.identity, false);
+    else if (what.kind === 'identity') claimed(what.identity);
+    else if (what.kind === 'capabilities' && what.isProven) state.able(what.capabilities);
+    else if (what.kind === 'told') heard(what.reply);
+    else if (what.kind === 'alarm') alarmed(what.alarm, what.raised);
+    else if (what.kind === 'online') meeting().begin();
+    else if (what.kind === 'paired') pairing()?.paired();
+    else if (what.kind === 'contested') pairing()?.contested();
+    else if (what.kind === 'restarted')
+      log.info({ address, reason: what.reason }, 'a session with a device begins anew');
+    // `odd`: many devices answer under the security block of a command, and their MAC is good.
   };
 }
 
@@ -157,9 +203,13 @@ interface Wrong {
   isConflict: boolean;
   isLooking: boolean;
   isGone: boolean;
+  isGarbled: boolean;
 }
 
-function warningOf({ address, hwId, raised, isConflict, isLooking, isGone }: Wrong): string | undefined {
+function warningOf(wrong: Wrong): string | undefined {
+  const { address, hwId, raised, isConflict, isLooking, isGone, isGarbled } = wrong;
+  if (raised.includes('duplicateAddress')) return twinsAt(address);
+  if (isGarbled) return garbledAt(address);
   if (isConflict) return `another device answers as ${hwId} too, besides the one at address ${address}`;
   // It is elsewhere now, perhaps under a key.
   if (isLooking && isGone) return undefined;

@@ -184,6 +184,8 @@ export interface Scan {
   more: boolean;
   /** What was passed over, the worst of it. */
   fault: Fault | undefined;
+  /** Bytes of no sound frame behind the last one, marks apart. */
+  behind: number;
 }
 
 /**
@@ -194,18 +196,23 @@ export function scan(received: Uint8Array): Scan {
   const bytes = received.subarray(0, RECEIVED_MAX);
   const frames: Frame[] = [];
   let fault: Fault | undefined;
+  let behind = 0;
   let offset = 0;
   while (offset < bytes.length) {
     const parsed = bytes[offset] === SOM ? parseFrame(bytes, offset) : BAD;
-    if (parsed.kind === 'more') return { frames, more: true, fault };
+    if (parsed.kind === 'more') return { frames, more: true, fault, behind: behind + bytes.length - offset };
     if (parsed.kind === 'frame') {
       frames.push(parsed.frame);
+      behind = 0;
       offset = parsed.end;
       continue;
     }
     // A mark is no fault: it keeps the line driven before a message (5.2).
-    if (bytes[offset] !== MARK && fault !== 'crc') fault = parsed.fault;
+    if (bytes[offset] !== MARK) {
+      behind += 1;
+      if (fault !== 'crc') fault = parsed.fault;
+    }
     offset += 1;
   }
-  return { frames, more: false, fault };
+  return { frames, more: false, fault, behind };
 }

@@ -5,6 +5,7 @@
 import { type Clock, DriverError } from '../driver.ts';
 import type { Paired } from '../rs485.ts';
 import type { Device } from './device.ts';
+import { garbledAt, twinsAt } from './twins.ts';
 
 export interface PairingOptions {
   key: Uint8Array;
@@ -21,8 +22,8 @@ export async function pairDevice(
   { key, milliseconds, clock, signal, hasKey }: PairingOptions,
 ): Promise<Paired> {
   const over = new AbortController();
-  const { promise, resolve } = Promise.withResolvers<void>();
-  device.onPaired(resolve);
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  device.onPairing({ paired: resolve, contested: () => reject(failure(device, hasKey)) });
   device.loosen({ secure: 'pairing', key });
   try {
     const closed = clock.sleep(milliseconds, AbortSignal.any([signal, over.signal])).then(() => {
@@ -32,7 +33,7 @@ export async function pairDevice(
     device.police({ kind: 'required', key });
   } finally {
     over.abort();
-    device.onPaired(undefined);
+    device.onPairing(undefined);
     device.tighten();
   }
   const hwId = device.state.hwId();
@@ -43,6 +44,8 @@ export async function pairDevice(
 function failure(device: Device, hasKey: boolean): DriverError {
   const alarms = device.alarms();
   const has = (...names: (typeof alarms)[number][]) => names.some((name) => alarms.includes(name));
+  if (has('duplicateAddress'))
+    return new DriverError('REFUSED', `${twinsAt(device.address)} No key was given to either`);
   if (has('keyRefused')) return new DriverError('REFUSED', 'the device does not take the key it was given');
   if (has('wrongKey', 'downgrade'))
     return new DriverError(
@@ -51,6 +54,7 @@ function failure(device: Device, hasKey: boolean): DriverError {
         ? 'the device has a key already, and takes no other: if it works, leave it; else put it into its install mode, and pair it again'
         : 'the device has a key already that is not known here: put it into its install mode, and pair it again',
     );
+  if (device.isGarbled()) return new DriverError('NO_REPLY', `${garbledAt(device.address)} No key was given`);
   if (device.isGone())
     return new DriverError(
       'NO_REPLY',

@@ -32,6 +32,8 @@ export interface Examined {
   replyMac: Uint8Array | null;
   fault: Fault | undefined;
   incidents: Incident[];
+  /** Something that cannot be read came behind the answer: another device spoke, perhaps. */
+  isFollowed: boolean;
   /** Proven, though under a type of security block that is not for it. */
   isOdd: boolean;
 }
@@ -63,6 +65,9 @@ const ANSWERS: Record<CommandKind, readonly ReplyKind[]> = {
   ABORT: ['ACK'],
 };
 
+/** What a wire makes of the moment when a device lets it go, bytes. */
+const GLITCH_MAX = 2;
+
 type Judged =
   | { kind: 'answer'; answer: Answer; replyMac: Uint8Array | null; isOdd: boolean }
   | { kind: 'passed'; incident?: Incident };
@@ -80,6 +85,7 @@ export function examine(
   const scanned = scan(received);
   const examined: Examined = {
     ...{ answer: null, replyMac: null, incidents: [], isOdd: false },
+    isFollowed: scanned.frames.length > 0 && scanned.behind > GLITCH_MAX,
     fault: scanned.fault,
   };
   let taken: Frame | undefined;

@@ -2,7 +2,7 @@
  * One device as the panel sees it, from the first ID to polling inside a secure channel. Pure: each function takes a
  * session and gives the next one, with what is to be sent or told.
  *
- *     identify → capabilities → [challenge → prove → [keyset → challenge → prove] → confirm] → online
+ *     identify → capabilities → [challenge → prove → [vouch → keyset → challenge → prove] → confirm] → online
  *
  * A bus has one exchange at a time; each is `turn` (what to send), `examine` (reading.ts: what came), `settle`. What is
  * unanswered is sent again, the same bytes under the same number, before anything else is: a device that has done it
@@ -19,6 +19,7 @@ import type { Examined, Outstanding } from './reading.ts';
 import { sealCommand } from './secure-channel.ts';
 import {
   channelOf,
+  contest,
   type Effect,
   isQuestion,
   restart,
@@ -41,7 +42,7 @@ const SENT_MAX = 4;
 export function openSession(options: SessionOptions): Session {
   return {
     ...{ options, stage: { kind: 'identify' }, sequence: 0, outstanding: null },
-    ...{ identity: null, failures: 0, suspicions: {} },
+    ...{ identity: null, claim: null, failures: 0, suspicions: {} },
   };
 }
 
@@ -74,6 +75,7 @@ export function turn(session: Session, wanted: Command, nonce: Uint8Array): Turn
 function ownStep({ stage, options }: Session, wanted: Command, nonce: Uint8Array): Command | undefined {
   switch (stage.kind) {
     case 'identify':
+    case 'vouch':
     case 'confirm':
     case 'barred':
       return { kind: 'ID' };
@@ -115,7 +117,13 @@ export function settle(before: Session, examined: Examined | null): Settled {
   const suspected = afterIncidents(before.suspicions, examined?.incidents ?? []);
   const session = { ...before, suspicions: suspected.suspicions };
   const effects: Effect[] = suspected.effects;
-  if (!examined?.answer) return { session, effects, outcome: { kind: 'silent' } };
+  const isPairing = session.options.security.secure === 'pairing' && session.stage.kind !== 'online';
+  if (isPairing && examined?.incidents.includes('second')) {
+    const contested = contest(session);
+    return { ...contested, effects: [...effects, ...contested.effects] };
+  }
+  if (!examined?.answer || (isPairing && examined.isFollowed))
+    return { session, effects, outcome: { kind: 'silent' } };
   if (examined.isOdd) effects.push({ kind: 'odd' });
   const settled = settleAnswer(session, outstanding, examined);
   const isClean = examined.incidents.length === 0 && examined.answer.kind === 'reply';

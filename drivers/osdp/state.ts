@@ -19,11 +19,19 @@ export interface SessionOptions {
 
 type BaseKey = 'own' | 'default';
 
+/**
+ * While pairing: who says to be there, and how often in a row; `contested`: more than one does, and nobody is given a key
+ * before the window is opened anew.
+ */
+export type Claim = { identity: Identity; times: number } | 'contested' | null;
+
 export type Stage =
   | { kind: 'identify' }
   | { kind: 'capabilities' }
   | { kind: 'challenge'; base: BaseKey }
   | { kind: 'prove'; base: BaseKey; keys: SessionKeys; cryptogram: Uint8Array }
+  /** Under the key that everybody knows: is it the one that was there before? */
+  | { kind: 'vouch'; channel: Channel }
   | { kind: 'keyset'; channel: Channel }
   | { kind: 'confirm'; channel: Channel }
   /** `agenda`: what is to be asked before the next POLL. */
@@ -39,6 +47,7 @@ export interface Session {
   readonly outstanding: Outstanding | null;
   /** As believed: proven, where a secure channel is required. */
   readonly identity: Identity | null;
+  readonly claim: Claim;
   /** Handshakes that failed in a row. */
   readonly failures: number;
   readonly suspicions: Suspicions;
@@ -52,6 +61,8 @@ export type Effect =
   | { kind: 'online' }
   /** The device has taken its key, and has proved it. */
   | { kind: 'paired' }
+  /** Two devices answer to this address: neither is given the key. */
+  | { kind: 'contested' }
   /** Why the session begins anew. */
   | { kind: 'restarted'; reason: string }
   /** States and events, whether asked for or brought by a POLL. */
@@ -146,6 +157,17 @@ export function failed(session: Session, alarm: Alarm): Settled {
     ...{ ...anew, stage: { kind: 'barred', turnsLeft }, suspicions, failures: failures + 1 },
   };
   return { session: barred, effects, outcome: again };
+}
+
+/** Two devices answer here, so that nobody knows which one would take the key. */
+export function contest(session: Session): Settled {
+  const { suspicions, effects } = afterFailure(session.suspicions, 'duplicateAddress');
+  const stage: Stage = { kind: 'barred', turnsLeft: BARRED_TURNS_MAX };
+  return {
+    session: { ...session, stage, sequence: 0, outstanding: null, suspicions, claim: 'contested' },
+    effects: [...effects, { kind: 'contested' }],
+    outcome: { kind: 'again' },
+  };
 }
 
 /** Done with this command, whatever came of it: it is not on the agenda any more. */

@@ -52,8 +52,8 @@ export interface TalkOptions {
   /** Only ever asks who it is, in clear text. */
   isLooking(): boolean;
   effect(effect: Effect): void;
-  /** After each turn. `answered`: by whatever is an answer. */
-  turned(answered: boolean): void;
+  /** After each turn. `answered`: by whatever is an answer; `garbled`: something was heard, and no frame in it. */
+  turned(answered: boolean, garbled: boolean): void;
   /** It was silent for so long that nothing is worth waiting for. */
   isGone(): boolean;
 }
@@ -114,7 +114,8 @@ export function openTalk(options: TalkOptions): Talk {
     session = settled.session;
     if (errand && !isOwn) errands.finish(errand, settled.outcome);
     for (const effect of settled.effects) options.effect(effect);
-    options.turned((examined?.answer ?? null) !== null);
+    const answered = (examined?.answer ?? null) !== null;
+    options.turned(answered, !answered && length > 0);
   }
 
   function replace(next: Session): void {
@@ -131,6 +132,9 @@ export function openTalk(options: TalkOptions): Talk {
     },
     get replyLength() {
       return replyLength;
+    },
+    get exhaustive() {
+      return isOpenToOthers(session);
     },
   };
   const exchange = () => theExchange;
@@ -195,6 +199,12 @@ function openTurns(
         throw endedBy(errand, new DriverError('DEVICE_OFFLINE', 'it has no secure channel'), signal);
     }
   };
+}
+
+/** Whoever is given a key must be alone at the address: twice it is seen who else answers, when all had their time. */
+function isOpenToOthers({ options, stage, claim }: Session): boolean {
+  if (options.security.secure !== 'pairing' || stage.kind !== 'identify') return false;
+  return claim === null || claim === 'contested' || claim.times < 2;
 }
 
 function readingOf({ answer, fault }: Examined): Reading<null> {
