@@ -79,7 +79,7 @@ export function openTokens({ database, now, audit, table, marks, ended }: Tokens
 
   function holderOf(kind: TokenKind, text: string): Principal {
     const given = parseToken(kind, text);
-    if (!given) throw unauthorized('The credentials are not a token; check for a typing error.');
+    if (!given) throw unauthorized('The credentials are no token: send Authorization: Bearer gwt_…, and check for a typing error.');
     const row = table.get(given.id);
     if (!sameSecret(given.secretSha256, row?.secret_sha256) || row?.kind !== kind) {
       throw unauthorized('The token is not known here; ask for a new one (gatehouse token create).');

@@ -104,7 +104,7 @@ function databaseFinding(database: Status['database']): Finding {
   const { bytes, jobs, batches, failures, failing, queued, lastCommitMilliseconds, space } = database;
   const { freeBytes, plentyBytes } = database;
   const parts = [
-    `${size(bytes)}; ${jobs} jobs in ${plural(batches, 'commit')}, the last in ${lastCommitMilliseconds.toFixed(1)} ms`,
+    `${size(bytes)}; ${plural(jobs, 'change')} in ${plural(batches, 'commit')}, the last in ${lastCommitMilliseconds.toFixed(1)} ms`,
   ];
   if (queued > 0) parts.push(`${queued} queued`);
   const remedy = failing ? ': check the disk (df, dmesg)' : ' before, good since';
