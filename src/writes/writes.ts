@@ -245,7 +245,7 @@ function assertReady({ encoders, table }: Parts, encoderId: string): void {
   if (!encoders.connected(encoderId)) {
     throw new GatehouseError(
       'NOT_CONNECTED',
-      `Encoder ${encoderId} is not connected. Check its power and network, then send the request again.`,
+      `Encoder ${encoderId} is not connected. Check its power and network (one that was revoked has to be registered again), then send the request again.`,
     );
   }
   if (encoders.upgrading(encoderId)) {
