@@ -152,7 +152,7 @@ it('a new stick is left alone until somebody has the network restored on it', as
   );
   await waitFor(() => expect(log()).toContain('gatehouse zgate restore'));
   expect((await networkOf(first)).panId).not.toBe(network.panId);
-  expect(await gatehouse('restore', first.deviceId)).toMatch(/\(2 locks\) goes to the coordinator/);
+  expect(await gatehouse('restore', first.deviceId, '--yes')).toMatch(/\(2 locks\) goes to the coordinator/);
   await isUp(first);
   await waitFor(async () => expect(await networkOf(first)).toEqual(network));
   for (const mac of [ROOM, SUITE]) await waitFor(() => unlocksOnce(first, mac));
