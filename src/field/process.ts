@@ -15,7 +15,13 @@ import { CLOSING_DEADLINE_MS } from './ipc.ts';
  * collected when it is a tenth of what lives, and code interpreted or compiled as it stands. That saves a third of the
  * memory; what optimising compilers would save is a few per cent of a core on four busy buses.
  */
-const NODE_FLAGS = ['--max-semi-space-size=1', '--heap-growing-percent=10', '--no-opt', '--no-maglev'];
+const NODE_FLAGS = ['--max-semi-space-size=1', '--heap-growing-percent=10', '--no-opt'];
+/**
+ * The quick one of the compilers is left on where somebody stands at a door and waits: an unlock through the library of Zigbee
+ * takes 0.7 ms less with it, and a host with a hundred locks 13 MB more.
+ */
+const flagsFor = ({ protocols }: Group) =>
+  protocols.includes('zigbee') ? NODE_FLAGS : [...NODE_FLAGS, '--no-maglev'];
 /** After a host has closed its links or given up, for the process to be gone. */
 const EXIT_MARGIN_MS = 1_000;
 /** A process that outlives SIGKILL this long hangs in the kernel, which an operator should know. */
@@ -52,11 +58,12 @@ export interface ProcessOptions {
 }
 
 /** Never throws: one that cannot be started has ended. */
-export function startProcess({ name, protocols }: Group, options: ProcessOptions): HostProcess {
+export function startProcess(group: Group, options: ProcessOptions): HostProcess {
+  const { name, protocols } = group;
   const { execPath, environment = {}, clock } = options;
   const entry = options.hostEntry ?? join(import.meta.dirname, 'host', 'start-host.js');
   const log = options.log.child({ host: name });
-  const child: ChildProcess = spawn(execPath, [...NODE_FLAGS, entry, name, ...protocols], {
+  const child: ChildProcess = spawn(execPath, [...flagsFor(group), entry, name, ...protocols], {
     env: { ...environment },
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
   });
