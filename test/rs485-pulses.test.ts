@@ -70,29 +70,3 @@ it('a pulse that nobody lives to end is ended by the watchdog of the module, and
   await all.configure('cellar-01', { unlockDurationMilliseconds: SHORT_MS });
   expect((await all.post('cellar-01', 'pulse')).body).toMatchObject({ outcome: 'confirmed' });
 }, 60_000);
-
-it('a door on a relay that is to stand open does, unlocked or not, and closes when it is to no more', async () => {
-  const token = all.site.tokens['front-desk-admin'];
-  const call = (method: string, path: string, body?: object) =>
-    all.site.daemon.call(method, `/access/doors${path}`, token, body);
-  const id = String((await call('POST', '', { name: 'Gate' })).body.id);
-  await all.configure('IO-1', { doorId: id });
-  const output = async () => (await all.lobby.state(1)).outputs.output2;
-  const openings = async () => (await all.lobby.state(1)).history.filter(({ on }) => !on).length;
-  const before = await openings();
-  const want = (standOpenEnabled: boolean) => call('PUT', `/${id}`, { standOpenEnabled });
-  expect((await want(true)).status).toBe(200);
-  await waitFor(async () => expect(await output()).toBe(true));
-  await waitFor(async () =>
-    expect((await call('GET', `/${id}/state`)).body).toMatchObject({
-      ...{ standingOpen: { on: true, failure: null }, configuration: { inForce: true } },
-    }),
-  );
-  expect((await call('POST', `/${id}/unlock`)).body).toMatchObject({ outcome: 'confirmed', via: 'rs485' });
-  expect(await output()).toBe(true);
-  expect((await want(false)).status).toBe(200);
-  await waitFor(async () => expect((await call('GET', `/${id}/state`)).body.standingOpen).toBeNull());
-  // By itself, once the last pulse is over.
-  await waitFor(async () => expect(await output()).toBe(false));
-  expect(await openings()).toBe(before + 1);
-}, 60_000);

@@ -1,4 +1,4 @@
-/** A site with two simulated RS-485 buses for whole-daemon tests: Modbus and DCON, each in a process of its own. */
+/** A site with simulated RS-485 buses for whole-daemon tests: Modbus and DCON, OSDP where asked for; each in a process of its own. */
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -25,6 +25,10 @@ export const LOBBY: BusPlan = {
     { address: 2, kind: 'gatehouse-io', hwId: 'IO-2' },
   ],
 };
+export const READERS: BusPlan = {
+  ...{ protocol: 'osdp', baudRate: 115_200, parity: 'none', stopBits: 1, pacing: 'cheap' },
+  devices: [{ address: 1, kind: 'osdp-io', hwId: '4711' }],
+};
 export const CELLAR: BusPlan = { ...DCON, devices: [{ address: 1, kind: 'i-7060' }] };
 
 export interface Device {
@@ -40,6 +44,8 @@ export interface Rs485Site extends AsyncDisposable {
   readonly site: TestSite;
   readonly lobby: SimulatedBus;
   readonly cellar: SimulatedBus;
+  /** undefined: none was asked for. */
+  readonly readers: SimulatedBus | undefined;
   /** Of the rs485 host; throws while none runs. */
   hostPid(): number;
   /** Throws when there is none of that name. */
@@ -57,7 +63,7 @@ const PATIENCE = { timeout: 30_000, interval: 20 };
 export const waitFor = <T>(condition: () => T | Promise<T>): Promise<T> => vi.waitFor(condition, PATIENCE);
 
 export async function openRs485Site(
-  plans: { lobby?: BusPlan; cellar?: BusPlan; hostWatchdogMs?: number } = {},
+  plans: { lobby?: BusPlan; cellar?: BusPlan; readers?: BusPlan; hostWatchdogMs?: number } = {},
 ): Promise<Rs485Site> {
   await using stack = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-buses-'));
@@ -70,6 +76,7 @@ export async function openRs485Site(
   const cellarPlan = plans.cellar ?? CELLAR;
   const lobby = await open('lobby', lobbyPlan);
   const cellar = await open('cellar', cellarPlan);
+  const readers = plans.readers && (await open('readers', plans.readers));
   const { hostWatchdogMs = 10_000 } = plans;
   const links = [
     {
@@ -86,6 +93,7 @@ export async function openRs485Site(
         devices: cellarPlan.devices.map(({ address }) => ({ address })),
       },
     },
+    ...(plans.readers && readers ? [readersLink(plans.readers, readers)] : []),
   ];
   const site = stack.use(await openTestSite({ more: { links } }));
   const { daemon, tokens } = site;
@@ -101,7 +109,7 @@ export async function openRs485Site(
   const state = async (hwId: string) => (await call('GET', `/${(await device(hwId)).deviceId}/state`)).body;
   const opened = stack.move();
   return {
-    ...{ site, lobby, cellar, device, state },
+    ...{ site, lobby, cellar, readers, device, state },
     hostPid: () => JSON.parse(readFileSync(join(site.directory, 'data/hosts/rs485.pid'), 'utf8')).pid,
     async bus(id) {
       const { items } = (await call('GET', '/buses')).body as { items: Record<string, unknown>[] };
@@ -119,6 +127,11 @@ export async function openRs485Site(
     post: async (hwId, action, body) => call('POST', `/${(await device(hwId)).deviceId}/${action}`, body),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
+}
+
+function readersLink(plan: BusPlan, bus: SimulatedBus) {
+  const devices = plan.devices.map(({ address }) => ({ address }));
+  return { id: 'readers', protocol: 'osdp', options: { ...lineOf(plan, bus), devices } };
 }
 
 function lineOf({ baudRate, parity, stopBits }: BusPlan, { port }: SimulatedBus) {

@@ -10,6 +10,7 @@
  *                           {"tamper": true} · {"supplyFault": true} · {"turnaroundMs": 5} ·
  *                           {"osdp": {"card": {"bits": 26, "data": "ffc00000"}}}; answers the state
  *   POST /                  any of: {"plugged": false} hangs up, true replugs · {"localEcho": true} · {"reading": false} ·
+ *                           {"skipMs": 20000} lets the devices' clocks go on ·
  *                           {"idleNoise": {"everyMs": 50, "bytes": "00ff"}} or null · {"resetStats": true}; answers the stats
  *
  * All fields are in plan.ts. What is wrong is answered 400 {"error": "…"}, an address nobody has 404.

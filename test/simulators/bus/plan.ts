@@ -213,6 +213,8 @@ export const busChange = z.strictObject({
   idleNoise: noiseSchema.nullable().optional(),
   /** false: takes nothing more from the port until it is true again. */
   reading: z.boolean().optional(),
+  /** So much time passes at once for the devices, and for nobody else. */
+  skipMs: milliseconds.optional(),
   resetStats: z.literal(true).optional(),
 });
 export type BusChange = z.input<typeof busChange>;

@@ -47,7 +47,9 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
   const stations = new Map(
     plan.devices.map((device) => [device.address, openStation(device, plan, protocol, opened)]),
   );
-  const tally = openTally(stations);
+  let skippedMs = 0;
+  const deviceNow = (now = monotonicMs()) => now + skippedMs;
+  const tally = openTally(stations, deviceNow);
   const wire = openWire({
     ...{ latencyMs: plan.latencyMs, localEcho: plan.localEcho },
     ...timingOf(plan, protocol),
@@ -77,13 +79,14 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
       return transport.port;
     },
     addresses: [...stations.keys()],
-    state: (address) => stations.get(address)?.state(monotonicMs()),
+    state: (address) => stations.get(address)?.state(deviceNow()),
     change(address, change) {
       const station = stations.get(address);
-      station?.change(change, monotonicMs());
+      station?.change(change, deviceNow());
       return station !== undefined;
     },
-    async changeBus({ plugged, localEcho, idleNoise, reading, resetStats }) {
+    async changeBus({ plugged, localEcho, idleNoise, reading, skipMs = 0, resetStats }) {
+      skippedMs += skipMs;
       if (plugged === false) {
         wire.cut();
         await transport.hangUp();
@@ -127,7 +130,7 @@ function stationAt(stations: ReadonlyMap<number, Station>, address: number): Sta
 }
 
 /** Who was asked how often, and how late replies were. */
-function openTally(stations: ReadonlyMap<number, Station>) {
+function openTally(stations: ReadonlyMap<number, Station>, deviceNow: (now: number) => number) {
   const requests = new Map<number, number>();
   let lateness: number[] = [];
   let broadcasts = 0;
@@ -136,11 +139,11 @@ function openTally(stations: ReadonlyMap<number, Station>) {
     request(frame: Uint8Array, address: number | 'all', now: number): Reply[] {
       if (address === 'all') {
         broadcasts += 1;
-        for (const station of stations.values()) station.hear(frame, true, now);
+        for (const station of stations.values()) station.hear(frame, true, deviceNow(now));
         return [];
       }
       requests.set(address, (requests.get(address) ?? 0) + 1);
-      const reply = stationAt(stations, address)?.hear(frame, false, now);
+      const reply = stationAt(stations, address)?.hear(frame, false, deviceNow(now));
       return reply ? [reply] : [];
     },
     late(milliseconds: number): void {
