@@ -17,8 +17,8 @@ import { CLOSING_DEADLINE_MS } from './ipc.ts';
  */
 const NODE_FLAGS = ['--max-semi-space-size=1', '--heap-growing-percent=10', '--no-opt'];
 /**
- * The quick one of the compilers is left on where somebody stands at a door and waits: an unlock through the library of Zigbee
- * takes 0.7 ms less with it, and a host with a hundred locks 13 MB more.
+ * The quick one of the compilers is left on where somebody stands at a door and waits: an unlock through the library of
+ * Zigbee takes 0.7 ms less with it, and a host with a hundred locks 13 MB more.
  */
 const flagsFor = ({ protocols }: Group) =>
   protocols.includes('zigbee') ? NODE_FLAGS : [...NODE_FLAGS, '--no-maglev'];
