@@ -52,8 +52,19 @@ it('a gateway tells who it is, forms a network of its own, and lets nobody in un
   expect(await first.simulated.join(ROOM)).toBe('closed');
 });
 
+it('a lock that is turned away from a window for others is shown at its gateway, until it joins', async () => {
+  const path = `/network/zgate/${first.deviceId}`;
+  const failed = async () => (await all.call('GET', `${path}/state`)).body.failedJoins;
+  await all.call('POST', `${path}/permit-join`, { seconds: 60, allowed: [SPA] });
+  await first.simulated.join(ROOM);
+  await waitFor(async () => expect(await failed()).toMatchObject([{ mac: ROOM, reason: 'notAllowed' }]));
+  await waitFor(async () => expect((await first.simulated.state(ROOM)).isJoined).toBe(false));
+  await all.join(first, ROOM);
+  expect(await failed()).toEqual([]);
+});
+
 it('a lock that joins is a door, which is configured, seen, and unlocked once', async () => {
-  const door = await all.join(first, ROOM);
+  const door = await all.door(ROOM);
   expect(door).toMatchObject({ gatewayId: first.deviceId, connectionState: { lqi: expect.any(Number) } });
   await unlocksOnce(first, ROOM);
   const { lastSeen } = (await all.door(ROOM)).connectionState;
