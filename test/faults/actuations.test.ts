@@ -3,12 +3,15 @@
  * Afterwards each was told to open once at most over both lives, and in time; and all that can be known of it is told.
  */
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { type ActuationSite, openActuationSite, type SiteDoor, waitFor } from './actuation-site.ts';
 
 /** The gateway answers a moment after it has stored the outcome. A loop that looks without a pause meets every other. */
 const TRIES_MAX = 60;
 const STOPPED = 'the gateway was stopped before the outcome was known';
+
+/** The daemon and its hosts are started anew in each test. */
+vi.setConfig({ testTimeout: 120_000 });
 
 let all: ActuationSite;
 beforeAll(async () => {
@@ -86,7 +89,10 @@ it('killed when lock and relay have done it and nobody has heard so', async () =
   for (const attempt of attempts) await check(attempt, { outcome: 'unknown', times: [1] });
 });
 
-it.each([0, 1] as const)('killed when the outcome of door %i is stored and not answered', async (index) => {
+it.each([
+  ['lock', 0],
+  ['relay', 1],
+] as const)('killed when the outcome of the %s is stored and not answered', async (_, index) => {
   const attempt = await storedAndUnanswered(all.doors[index]);
   await all.site.daemon.kill();
   expect(await attempt.answer).toBe('none');
