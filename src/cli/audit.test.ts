@@ -57,6 +57,8 @@ describe('audit export', () => {
     [['--out', '/nowhere/at/all'], 1],
   ])('%s is refused', async (argv, code) => {
     expect(await audit('export', '--out', file, ...argv)).toBe(code);
+    if (argv[1] === '/nowhere/at/all')
+      expect(shell.written.stderr).toContain('there is no folder /nowhere/at');
     expect(existsSync(file)).toBe(false);
   });
 });

@@ -4,7 +4,7 @@ import { dirname, resolve } from 'node:path';
 import type { ExportPage, TakenCheckpoint, VerifiedPage } from '../audit/schema.ts';
 import { syncPath } from '../database/migrate.ts';
 import type { Client } from './client.ts';
-import { CommandFailed, EXIT, printJson, type Shell, styled } from './shell.ts';
+import { CommandFailed, EXIT, printJson, type Shell, styled, unwritable } from './shell.ts';
 
 const REASONS = {
   missing: 'is missing',
@@ -118,6 +118,6 @@ function opened(file: string): number {
   try {
     return openSync(file, 'w', 0o600);
   } catch (cause) {
-    throw new CommandFailed(`${file} cannot be written: ${(cause as Error).message}`, EXIT.failed, { cause });
+    throw unwritable(file, cause);
   }
 }

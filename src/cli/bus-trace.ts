@@ -7,7 +7,7 @@ import { VERSION } from '../version.ts';
 import type { Client } from './client.ts';
 import { toldEvents } from './event-stream.ts';
 import { enhancedPacket, interfaceDescription, interfaceStatistics, sectionHeader } from './pcapng.ts';
-import { CommandFailed, type Shell } from './shell.ts';
+import { CommandFailed, type Shell, unwritable } from './shell.ts';
 
 export interface TraceOptions {
   /** A pcapng file, or - for standard output. */
@@ -124,13 +124,8 @@ async function opened(file: string): Promise<Writable> {
     await once(out, 'open');
     return out;
   } catch (error) {
-    throw unwritable(file, error as NodeJS.ErrnoException);
+    throw unwritable(file, error);
   }
-}
-
-function unwritable(file: string, { code, message }: NodeJS.ErrnoException): CommandFailed {
-  const reason = code === 'EEXIST' ? 'it exists already; name another file' : message;
-  return new CommandFailed(`${file} cannot be written: ${reason}.`);
 }
 
 async function closed(out: Writable): Promise<void> {

@@ -1,4 +1,5 @@
 /** The process as commands see it: main.ts makes it from the real one, tests make their own. */
+import { dirname } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import type { Readable, Writable } from 'node:stream';
 import { styleText } from 'node:util';
@@ -33,6 +34,18 @@ export class CommandFailed extends Error {
     this.name = 'CommandFailed';
     this.exitCode = exitCode;
   }
+}
+
+/** Why a file of the caller's could not be made, with what to do. */
+export function unwritable(file: string, cause: unknown): CommandFailed {
+  const { code, message } = cause as NodeJS.ErrnoException;
+  const reasons: Readonly<Record<string, string>> = {
+    EEXIST: 'it exists already; name another file',
+    ENOENT: `there is no folder ${dirname(file)}`,
+    EACCES: 'this user may not write there',
+  };
+  const reason = reasons[code ?? ''] ?? message;
+  return new CommandFailed(`${file} cannot be written: ${reason}.`, EXIT.failed, { cause });
 }
 
 export function printJson(shell: Shell, value: unknown): void {

@@ -4,7 +4,7 @@
  */
 import { z } from '@hono/zod-openapi';
 import { type ErrorDetail, GatehouseError } from '../errors.ts';
-import { inWords } from './fault-words.ts';
+import { inWords } from '../fault-words.ts';
 import type { Operation } from './operation.ts';
 import { jsonPointer } from './pointer.ts';
 

@@ -1,5 +1,6 @@
 /** What a schema found wrong with a file, in words for whoever wrote it: what is expected, and what was likely meant. */
 import type { z } from 'zod';
+import { inWords as boundInWords } from '../fault-words.ts';
 import { nearest } from './nearest.ts';
 import { named, type Problem, valueAt } from './problem.ts';
 
@@ -41,6 +42,7 @@ function hintOf(key: string, known: readonly string[], [section, ...others]: rea
 /** What was expected, and what is there if that helps. */
 function inWords(issue: z.core.$ZodIssue, file: unknown): string {
   const choices = choicesOf(issue);
+  if (issue.code === 'too_big' || issue.code === 'too_small') return boundInWords(issue);
   if (choices.length === 0) {
     return issue.message
       .replace(/^Invalid input: /, '')

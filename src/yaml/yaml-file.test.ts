@@ -108,6 +108,12 @@ describe('how mistakes are told', () => {
     ]);
   });
 
+  it('says bounds in plain words', () => {
+    expect(messages('http: { requestsPerSecond: 0 }')).toEqual([
+      'http.requestsPerSecond: expected 1 at least',
+    ]);
+  });
+
   it('says where a setting belongs that is one level too high', () => {
     expect(messages('links: [{ id: a, protocol: dcon, options: { port: /dev/a }, baudRate: 9600 }]')).toEqual(
       ['unknown setting "links[0].baudRate" (it belongs into "options")'],

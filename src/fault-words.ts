@@ -1,5 +1,5 @@
 /** What zod finds wrong with a value, in words for whoever has to correct it. Messages that a schema gives itself stay. */
-import type { z } from '@hono/zod-openapi';
+import type { z } from 'zod';
 
 type Issue = z.core.$ZodIssue;
 
