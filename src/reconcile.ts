@@ -7,6 +7,7 @@ import { DriverError } from '../drivers/driver.ts';
 import type { Clock } from './clock.ts';
 import type { Log } from './log.ts';
 import { isReported, waitBefore } from './supervise.ts';
+import { AWAKE, openWaking } from './waking.ts';
 
 /** Failures told in the log in one window; each is in …/state anyway. */
 const LINES_MAX = 20;
@@ -91,9 +92,6 @@ const LASTING_MS = 60_000;
 /** REFUSED: the device said no · INVALID_COMMAND: no device will ever understand this version. */
 const PERMANENT: ReadonlySet<string> = new Set(['REFUSED', 'INVALID_COMMAND']);
 
-/** Ends a wait. One for all: a reason drawn anew for each has a stack trace, which costs more than the wake itself. */
-const AWAKE = Symbol('awake');
-
 /** The reason of an attempt's signal when its end is no failure of the device. */
 class Ended extends DriverError {}
 
@@ -110,7 +108,7 @@ export function openReconciler(options: ReconcilerOptions): Reconciler {
   /** Woken, or sent: to be read again. */
   const unread = new Set<string>();
   let readAllAt = Number.NEGATIVE_INFINITY;
-  let nap = new AbortController();
+  const waking = openWaking(clock);
 
   async function attempt(one: Wanted, stop: AbortController): Promise<void> {
     const { id, version } = one;
@@ -123,7 +121,7 @@ export function openReconciler(options: ReconcilerOptions): Reconciler {
       if (!(stop.signal.reason instanceof Ended)) list.failed(one, faultOf(error));
     } finally {
       attempts.delete(id);
-      nap.abort(AWAKE);
+      waking.wake();
     }
   }
 
@@ -152,16 +150,14 @@ export function openReconciler(options: ReconcilerOptions): Reconciler {
   }
 
   /** Until a wake, the end of an attempt, or the end of somebody's back-off. */
-  async function rest(): Promise<void> {
-    const waitMs = attempts.size >= ATTEMPTS_AT_ONCE ? RECHECK_MS : list.restMs((id) => attempts.has(id));
-    if (!nap.signal.aborted) await clock.sleep(waitMs, nap.signal).catch(() => undefined);
-  }
+  const restMs = () =>
+    attempts.size >= ATTEMPTS_AT_ONCE ? RECHECK_MS : list.restMs((id) => attempts.has(id));
 
   return {
     wake(id) {
       unread.add(id);
       list.forgetBackoff(id);
-      nap.abort(AWAKE);
+      waking.wake();
     },
     failure: (id) => list.get(id)?.failure,
     nextAttempt(id) {
@@ -172,19 +168,15 @@ export function openReconciler(options: ReconcilerOptions): Reconciler {
     summary: list.summary,
     async run(signal) {
       readAllAt = Number.NEGATIVE_INFINITY;
-      const end = () => nap.abort(AWAKE);
-      signal.addEventListener('abort', end, { once: true });
+      let wasFull = false;
       try {
-        for (;;) {
-          signal.throwIfAborted();
-          nap = new AbortController();
-          const isFull = look();
-          await rest();
+        return await waking.run(signal, async () => {
           // A thousand attempts that fail at once, as while a link is down, would else keep all others waiting.
-          if (isFull) await new Promise((resolve) => setImmediate(resolve));
-        }
+          if (wasFull) await new Promise((resolve) => setImmediate(resolve));
+          wasFull = look();
+          return restMs();
+        });
       } finally {
-        signal.removeEventListener('abort', end);
         for (const { stop } of attempts.values())
           stop.abort(new Ended('OUTCOME_UNKNOWN', 'the gateway stops'));
         await Promise.all([...attempts.values()].map(({ ended }) => ended));

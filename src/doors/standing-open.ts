@@ -13,6 +13,7 @@ import { GatehouseError } from '../errors.ts';
 import type { LiveEvents } from '../events/events.ts';
 import type { Log } from '../log.ts';
 import { SYSTEM_PRINCIPAL } from '../principal.ts';
+import { AWAKE, openWaking } from '../waking.ts';
 import { type Catalogue, effectiveOf } from './catalogue.ts';
 import type { Configuration, Relay } from './configuration.ts';
 import { type StandingChange, standingChanged } from './live-events.ts';
@@ -30,8 +31,6 @@ const ATTEMPT_MS = 5_000;
 const FAILURES_TO_BE_LOST = 2;
 /** Intervals begin and end with a minute of the wall clock, which may be set meanwhile. */
 const MINUTE_MS = 60_000;
-/** Ends a wait. */
-const AWAKE = Symbol('awake');
 
 export interface StandingOpenOptions {
   database: Database;
@@ -93,7 +92,7 @@ export function openStandingOpen(options: StandingOpenOptions): StandingOpen {
   }
   const tell = tellIn(options, keep);
   const renew = renewIn(options, { holds, tell, keep });
-  let nap = new AbortController();
+  const waking = openWaking(clock);
 
   function end(hold: Hold, reason: string): void {
     holds.delete(hold.door.id);
@@ -135,24 +134,19 @@ export function openStandingOpen(options: StandingOpenOptions): StandingOpen {
   return {
     wake(doorId) {
       // Of the many doors with a lock nothing is to be done here.
-      if (holds.has(doorId) || relay(doorId)) nap.abort(AWAKE);
+      if (holds.has(doorId) || relay(doorId)) waking.wake();
     },
     shown(doorId) {
       const hold = holds.get(doorId);
       return hold ? shownOf(hold, clock.monotonic()) : null;
     },
     async run(signal) {
-      const stop = () => nap.abort(AWAKE);
-      signal.addEventListener('abort', stop, { once: true });
       try {
-        for (;;) {
-          signal.throwIfAborted();
-          nap = new AbortController();
+        return await waking.run(signal, () => {
           look();
-          await clock.sleep(restMs(), nap.signal).catch(() => undefined);
-        }
+          return restMs();
+        });
       } finally {
-        signal.removeEventListener('abort', stop);
         for (const { attempt } of holds.values()) attempt?.abort(AWAKE);
         await Promise.all(underWay);
       }

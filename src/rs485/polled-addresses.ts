@@ -9,6 +9,7 @@ import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import type { Execute } from '../execute.ts';
 import type { Log } from '../log.ts';
+import { openWaking } from '../waking.ts';
 import type { Found } from './discovery.ts';
 import type { Rs485Row, Rs485Table } from './table.ts';
 
@@ -52,11 +53,11 @@ export function openPolledAddresses({
   /** Buses that are up, each with what its present driver has. */
   const drivers = new Map<string, { has: string }>();
   const stale = new Set<string>();
-  let nap = new AbortController();
+  const waking = openWaking(clock);
 
   function wake(bus: string): void {
     stale.add(bus);
-    nap.abort();
+    waking.wake();
   }
 
   async function tell(bus: string, signal: AbortSignal): Promise<void> {
@@ -105,15 +106,11 @@ export function openPolledAddresses({
       drivers.set(bus, { has: NOTHING });
       wake(bus);
     },
-    async run(signal) {
-      for (;;) {
-        signal.throwIfAborted();
-        nap = new AbortController();
+    run: (signal) =>
+      waking.run(signal, async () => {
         await Promise.all([...stale].map((bus) => tell(bus, signal)));
-        const rested = AbortSignal.any([signal, nap.signal]);
-        if (!rested.aborted) await clock.sleep(RETRY_MS, rested).catch(() => undefined);
-      }
-    },
+        return RETRY_MS;
+      }),
   };
 }
 
