@@ -71,8 +71,8 @@ describe('an RS-485 device', () => {
         security: null,
         supplyFault: null,
         sessionFault: null,
-      lastPulse: null,
-      pulse: null,
+        lastPulse: null,
+        pulse: null,
       },
       ...{ effectiveUnlockMilliseconds: null, unsupported: [], wire: null },
     });
