@@ -12,6 +12,8 @@ export interface BenchSite extends AsyncDisposable {
   gateways: readonly BenchGateway[];
   /** Over a connection that is kept. Throws unless the lock confirmed it. */
   unlock(mac: string): Promise<void>;
+  /** The same without TLS, over the local socket. */
+  unlockLocally(mac: string): Promise<void>;
   /** Stops the daemon in order. */
   stop(): Promise<void>;
   /** Resolves when all gateways are connected. */
@@ -84,6 +86,14 @@ export async function openBenchSite(plans: readonly GatewayPlan[]): Promise<Benc
       },
     })),
     unlock: (mac) => client.unlock(doors.get(mac) ?? ''),
+    async unlockLocally(mac) {
+      const { status, body } = await site.daemon.callLocally(
+        'POST',
+        `/access/doors/${doors.get(mac)}/unlock`,
+      );
+      if (status !== 200 || body.outcome !== 'confirmed')
+        throw new Error(`an unlock was answered ${status} ${JSON.stringify(body)}`);
+    },
     async stop() {
       const { daemon } = site;
       process.kill(daemon.pid, 'SIGTERM');

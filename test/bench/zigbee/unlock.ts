@@ -1,4 +1,4 @@
-/** From the request to the lock and back: ours over HTTPS, zigbee2mqtt over MQTT, in turns. */
+/** From the request to the lock and back: ours over HTTPS and without TLS, zigbee2mqtt over MQTT, in turns. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openRandom } from '../../simulators/bus/random.ts';
 import { monotonicMs } from '../../simulators/bus/time.ts';
@@ -37,6 +37,7 @@ export async function benchUnlock({ cache }: { cache: string }): Promise<BenchTa
   const [gateway] = site.gateways;
   if (!gateway) throw new Error('there is no gateway');
   const ours = contender(gateway.simulated, site.unlock);
+  const local = contender(gateway.simulated, site.unlockLocally);
   const installed = installPeer(cache);
   let theirs: Contender | undefined;
   if ('entry' in installed) {
@@ -46,7 +47,7 @@ export async function benchUnlock({ cache }: { cache: string }): Promise<BenchTa
     theirs = contender(simulated, peer.unlock);
   }
   for (let round = 0; round < ROUNDS; round += 1)
-    for (const one of theirs ? [ours, theirs] : [ours]) {
+    for (const one of theirs ? [ours, local, theirs] : [ours, local]) {
       const samples = await unlockAll(one, macs);
       if (round === 0) continue;
       one.samples.heardMs.push(...samples.heardMs);
@@ -64,6 +65,10 @@ export async function benchUnlock({ cache }: { cache: string }): Promise<BenchTa
         },
         ...{ target: `p50 ≤ ${TARGET_MS} ms`, met: median <= TARGET_MS },
       },
+      {
+        what: 'the same without TLS, over the local socket',
+        figure: figureOf(local.samples.answeredMs),
+      },
       ...peerRows(theirs, 'missing' in installed ? installed.missing : ''),
       ratioRow({
         what: `ours / ${PEER}, p50 to the answer`,
@@ -74,7 +79,7 @@ export async function benchUnlock({ cache }: { cache: string }): Promise<BenchTa
     notes: [
       'Both end with the report of the bolt. Ours also waits twice for the disk (intent and outcome in the audit), for the',
       'coordinator to show that it reads its port, and for the response of the lock, which follows its report here;',
-      'zigbee2mqtt waits for neither, and stores nothing. HTTPS over a kept connection; MQTT over mosquitto.',
+      'zigbee2mqtt waits for neither, and stores nothing. HTTPS over a kept connection; MQTT over mosquitto, without TLS.',
     ],
   };
 }
