@@ -1,4 +1,5 @@
 /** `gatehouse bus status` and `gatehouse bus doctor`: what a technician with a ladder wants to know of a bus. */
+import { silentOf } from './absent.ts';
 import { type BusState, busFindings, type ScannedAddress } from './bus-findings.ts';
 import { type Client, runJob } from './client.ts';
 import { shownFindings } from './findings.ts';
@@ -24,7 +25,9 @@ export async function printBuses(options: { json?: boolean }, client: Client, sh
   ]);
   const head = ['BUS', 'PROTOCOL', 'PORT', 'LINK', 'BUSY', 'POLLS/S', 'ALIVE'];
   shell.stdout.write(buses.length === 0 ? 'The configuration has no bus.\n' : table([head, ...rows]));
-  for (const { id, up, lastError, warnings } of buses) {
+  for (const { id, up, lastError, warnings, devices } of buses) {
+    const quiet = up ? silentOf(devices) : [];
+    if (quiet.length > 0) shell.stdout.write(`${id}: silent at ${quiet.join(', ')}\n`);
     if (!up && lastError !== null) shell.stdout.write(`${id}: ${lastError}\n`);
     for (const warning of warnings) shell.stdout.write(`${id}: ${warning}\n`);
   }

@@ -6,6 +6,8 @@ import { expect, it, vi } from 'vitest';
 import { testShell } from '../../test/shell.ts';
 import type { Status } from '../status/schema.ts';
 import { VERSION } from '../version.ts';
+import { absentOf } from './absent.ts';
+import type { Client } from './client.ts';
 import { run } from './program.ts';
 import { findingsOf } from './status.ts';
 
@@ -220,6 +222,28 @@ it('prints the worst first, aligned, and JSON as the daemon gave it', async () =
     server.close();
     rmSync(folder, { recursive: true });
   }
+});
+
+it('names who is missing', async () => {
+  const answers: Record<string, unknown> = {
+    '/encoder?connected=false&limit=6': { items: [{ id: 'desk-2' }] },
+    '/network/rs485/buses': {
+      items: [{ id: 'bus-1', devices: [17, 18, 20].map((address) => ({ address, alive: address === 18 })) }],
+    },
+  };
+  const client = { call: async (_method: string, path: string) => answers[path] } as unknown as Client;
+  const status = {
+    ...WELL,
+    encoders: { ...WELL.encoders, registered: 3, connected: 2 },
+    buses: [{ ...bus, silent: 2 }],
+  };
+  const texts = findingsOf(status, await absentOf(status, client)).map(({ text }) => text);
+  expect(texts).toContainEqual(expect.stringMatching(/^2 of 3 connected, .*; not connected: desk-2$/));
+  expect(texts).toContainEqual(expect.stringMatching(/polls\/s; silent: 17, 20; /));
+  // Nobody is asked where nobody is missing, and an answer that does not come costs the names alone.
+  const away = { call: () => Promise.reject(new Error('gone')) } as unknown as Client;
+  expect(await absentOf(WELL, away)).toEqual({ encoders: [], zgates: [], buses: {} });
+  expect(await absentOf(status, away)).toEqual({ encoders: [], zgates: [], buses: {} });
 });
 
 it('draws the status anew every second on a terminal, also while the daemon is away, until a signal', async () => {

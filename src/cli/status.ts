@@ -1,6 +1,7 @@
 /** `gatehouse status`: the installation at a glance, what needs attention first. */
 import type { Writable } from 'node:stream';
 import type { Status } from '../status/schema.ts';
+import { type Absent, absentOf, NOBODY, named } from './absent.ts';
 import { type Client, differentVersion } from './client.ts';
 import { type Finding, shownFindings } from './findings.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
@@ -20,7 +21,7 @@ export async function printStatus(options: { json?: boolean }, client: Client, s
   const difference = differentVersion(status.version);
   if (difference) shell.stderr.write(`${difference.trim()}\n`);
   if (options.json) return printJson(shell, status);
-  shell.stdout.write(shown(status, shell.stdout));
+  shell.stdout.write(shown(status, await absentOf(status, client), shell.stdout));
 }
 
 /** Draws the status anew every second until a signal; a daemon that is being restarted is waited for. */
@@ -30,7 +31,7 @@ export async function watchStatus(client: Client, { stdout, stopping, clock }: S
   try {
     while (!stopping.aborted) {
       const text = await client.call<Status>('GET', '/local/status').then(
-        (status) => shown(status, stdout),
+        async (status) => shown(status, await absentOf(status, client), stdout),
         (error: Error) => `${error.message}\n`,
       );
       // Over what was there, line by line: clearing first would flicker.
@@ -47,13 +48,13 @@ const [HOME, CLEAR_LINE, CLEAR_BELOW] = ['\x1b[H', '\x1b[K', '\x1b[J'];
 const [HIDE_CURSOR, SHOW_CURSOR] = ['\x1b[?25l', '\x1b[?25h'];
 const WATCH_EVERY_MS = 1_000;
 
-function shown(status: Status, stream: Writable): string {
+function shown(status: Status, absent: Absent, stream: Writable): string {
   const head = `Gatehouse ${status.version}, system ${status.systemId}, up ${duration(status.uptimeSeconds)}`;
-  return `${head}\n\n${shownFindings(findingsOf(status), stream)}`;
+  return `${head}\n\n${shownFindings(findingsOf(status, absent), stream)}`;
 }
 
 /** Exported for its test: one line for each part of the installation. */
-export function findingsOf(status: Status): Finding[] {
+export function findingsOf(status: Status, absent = NOBODY): Finding[] {
   const { clock, http, encoders, writes } = status;
   const missing = encoders.registered - encoders.connected;
   return [
@@ -61,7 +62,7 @@ export function findingsOf(status: Status): Finding[] {
     {
       severity: missing > 0 ? 'doubtful' : 'good',
       subject: 'encoders',
-      text: `${encoders.connected} of ${encoders.registered} connected, ${encoders.url}`,
+      text: `${encoders.connected} of ${encoders.registered} connected, ${encoders.url}${named('not connected', absent.encoders)}`,
     },
     { severity: 'good', subject: 'writes', text: `${plural(writes.open, 'write request')} open` },
     clock.synchronised
@@ -75,8 +76,8 @@ export function findingsOf(status: Status): Finding[] {
     databaseFinding(status.database),
     ...status.field.hosts.map(hostFinding),
     ...status.field.links.map(linkFinding),
-    ...status.buses.map(busFinding),
-    ...estateFindings(status),
+    ...status.buses.map((bus) => busFinding(bus, absent.buses[bus.id])),
+    ...estateFindings(status, absent),
     ...status.jobs.map(jobFinding),
     ...(status.identityProvider ? [identityProviderFinding(status.identityProvider)] : []),
     ...status.certificates.map((certificate) => certificateFinding(certificate, clock.now)),
@@ -136,12 +137,12 @@ function linkFinding({ id, host, up, since, lastError }: Status['field']['links'
   };
 }
 
-function busFinding(bus: Status['buses'][number]): Finding {
+function busFinding(bus: Status['buses'][number], quiet: readonly number[] = []): Finding {
   const { id, utilisation, pollsPerSecond, devices, silent, exchanges, strayBytes, warnings } = bus;
   const { replies, ...faults } = exchanges;
   const told = Object.entries({ ...faults, 'stray bytes': strayBytes }).filter(([, times]) => times > 0);
   const parts = [
-    `${devices - silent} of ${plural(devices, 'device')} answering, busy ${Math.round(100 * utilisation)} %, ${pollsPerSecond.toFixed(1)} polls/s`,
+    `${devices - silent} of ${plural(devices, 'device')} answering, busy ${Math.round(100 * utilisation)} %, ${pollsPerSecond.toFixed(1)} polls/s${named('silent', quiet)}`,
     `${plural(replies, 'good exchange')}${told.map(([what, times]) => `, ${times} ${what}`).join('')}`,
     ...warnings,
   ];
@@ -150,7 +151,7 @@ function busFinding(bus: Status['buses'][number]): Finding {
 }
 
 /** What a site does not have needs no line. */
-function estateFindings({ doors, zgates, apply }: Status): Finding[] {
+function estateFindings({ doors, zgates, apply }: Status, absent: Absent): Finding[] {
   const { registered, connected, disconnected, unknown } = doors;
   const locks = connected + disconnected + unknown;
   const finding = (
@@ -165,7 +166,7 @@ function estateFindings({ doors, zgates, apply }: Status): Finding[] {
   };
   const ofLocks = `${registered} registered, ${connected} of ${plural(locks, 'lock')} connected`;
   const ofDoors = unknown > 0 ? `${ofLocks}, ${unknown} unknown since a gateway was lost` : ofLocks;
-  const ofGateways = `${zgates.connected} of ${zgates.registered} connected`;
+  const ofGateways = `${zgates.connected} of ${zgates.registered} connected${named('not connected', absent.zgates)}`;
   const { waiting, refused } = apply.rs485;
   return [
     ...(registered > 0 ? [finding('doors', [ofDoors], connected === locks, apply.doors)] : []),
