@@ -14,6 +14,8 @@ const NETWORK = '8f0c2f1e-6a86-4a4f-9f0e-3d2b7a5c9e01';
 const LOCK = '00158d0001000001';
 const DEVICE_ADDRESS = 1;
 const RELAY = 2;
+/** Of a slow device, which is therefore asked for long before its silence is taken for one. */
+const TURNAROUND_MS = 40;
 const MODBUS = { baudRate: 19_200, parity: 'even', stopBits: 1 } as const;
 /** Cluster and commands of ZCL 7.3: Unlock Door, Unlock with Timeout. */
 const DOOR_LOCK = 0x0101;
@@ -61,7 +63,9 @@ export interface ActuationSite extends AsyncDisposable {
 export async function openActuationSite(): Promise<ActuationSite> {
   await using stack = new AsyncDisposableStack();
   const gateway = stack.use(await openSimulatedGateway({ locks: [{ ieee: LOCK }] }));
-  const devices = [{ address: DEVICE_ADDRESS, kind: 'gatehouse-io', hwId: 'IO-1' }] as const;
+  const devices = [
+    { address: DEVICE_ADDRESS, kind: 'gatehouse-io', hwId: 'IO-1', turnaroundMs: TURNAROUND_MS },
+  ] as const;
   const bus = stack.use(
     await openSimulatedBus({ ...MODBUS, protocol: 'modbus', pacing: 'cheap', devices: [...devices] }),
   );

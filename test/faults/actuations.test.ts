@@ -79,9 +79,11 @@ it('killed when the intent is stored and its host has not taken the command', as
 it('killed when lock and relay have done it and nobody has heard so', async () => {
   for (const door of all.doors) await door.mute(true);
   const attempts = await Promise.all(all.doors.map(ask));
-  for (const { door, before } of attempts) {
-    await waitFor(async () => expect(await door.heard()).toHaveLength(before + 1));
-  }
+  await Promise.all(
+    attempts.map(({ door, before }) =>
+      waitFor(async () => expect(await door.heard()).toHaveLength(before + 1)),
+    ),
+  );
   await all.site.daemon.kill();
   expect(await Promise.all(attempts.map(({ answer }) => answer))).toEqual(['none', 'none']);
   for (const door of all.doors) await door.mute(false);
