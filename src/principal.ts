@@ -4,6 +4,9 @@
 export const ROLES = ['service-tool', 'front-desk-admin', 'front-desk', 'pms'] as const;
 export type Role = (typeof ROLES)[number];
 
+/** Whoever may have hardware do what is not a clerk's business. */
+export const TECHNICIANS: readonly [Role, ...Role[]] = ['service-tool'];
+
 export interface Principal {
   /** Lower-case UUID. */
   id: string;

@@ -5,14 +5,14 @@
 import type { Audit } from '../audit/audit.ts';
 import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
-import { type Principal, ROLES } from '../principal.ts';
+import { type Caller, type Principal, ROLES } from '../principal.ts';
 import { sessionCookie } from './cookie.ts';
 import type { Failures } from './failures.ts';
 import type { KnownTime } from './known-time.ts';
 import { drawCode, readCode, spacedCode } from './login-code.ts';
 import type { LoginCode, LoginCodeRequest, Session } from './schema.ts';
 import type { LoginCodeTable, TokenTable } from './table.ts';
-import { type Caller, principalOf, type Tokens, type TokensOptions } from './tokens.ts';
+import { principalOf, type Tokens, type TokensOptions } from './tokens.ts';
 
 /** Long enough to walk from the controller to a desk. */
 const CODE_LIFE_MS = 10 * 60_000;

@@ -10,7 +10,7 @@ import { randomUUID } from 'node:crypto';
 import type { Audit } from '../audit/audit.ts';
 import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
-import type { Principal, Role } from '../principal.ts';
+import type { Caller, Principal, Role } from '../principal.ts';
 import type { Marks } from './marks.ts';
 import {
   type CreatedToken,
@@ -24,12 +24,6 @@ import type { NewToken, TokenRow, TokenTable } from './table.ts';
 import { drawToken, parseToken, sameSecret, type TokenKind } from './token.ts';
 
 const DAY_MS = 86_400_000;
-
-/** On whose behalf, for createdBy and the audit. */
-export interface Caller {
-  principal: Principal;
-  correlationId: string;
-}
 
 /** `roles` is a JSON array. */
 export type TokenContent = Pick<NewToken, 'kind' | 'label' | 'roles' | 'created_by' | 'expires_at'>;
@@ -79,7 +73,10 @@ export function openTokens({ database, now, audit, table, marks, ended }: Tokens
 
   function holderOf(kind: TokenKind, text: string): Principal {
     const given = parseToken(kind, text);
-    if (!given) throw unauthorized('The credentials are no token: send Authorization: Bearer gwt_…, and check for a typing error.');
+    if (!given)
+      throw unauthorized(
+        'The credentials are no token: send Authorization: Bearer gwt_…, and check for a typing error.',
+      );
     const row = table.get(given.id);
     if (!sameSecret(given.secretSha256, row?.secret_sha256) || row?.kind !== kind) {
       throw unauthorized('The token is not known here; ask for a new one (gatehouse token create).');

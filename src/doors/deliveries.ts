@@ -2,8 +2,8 @@
  * The record of a door's configurations on their way: each version, who wanted it and what became of it. Everything
  * here runs inside the commit job of the change itself.
  */
+import type { Caller } from '../principal.ts';
 import { type Catalogue, effectiveOf } from './catalogue.ts';
-import type { Caller } from './edit.ts';
 import type { DeliveryRow, DoorTable } from './table.ts';
 
 export interface Deliveries {

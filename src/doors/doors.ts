@@ -6,19 +6,11 @@ import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import { type ErrorCode, GatehouseError } from '../errors.ts';
 import { assertIfMatch, assertSameId } from '../http/editing.ts';
+import type { Caller } from '../principal.ts';
 import { type Catalogue, effectiveOf } from './catalogue.ts';
 import type { Relay } from './configuration.ts';
 import type { Doubled } from './doubled.ts';
-import {
-  type Caller,
-  changedFields,
-  edited,
-  insertDoor,
-  storeWanted,
-  travelling,
-  type Wanted,
-  wantedOf,
-} from './edit.ts';
+import { changedFields, edited, insertDoor, storeWanted, travelling, type Wanted, wantedOf } from './edit.ts';
 import { type Thresholds, toldOf } from './evaluated.ts';
 import { importDoors } from './import.ts';
 import type { Locks } from './locks.ts';

@@ -1,13 +1,8 @@
 /** What is wanted of a door, and what an edit makes of it. */
 import { isDeepStrictEqual } from 'node:util';
-import type { Principal } from '../principal.ts';
+import type { Caller } from '../principal.ts';
 import type { DoorEdit, DoorOptions, DoorOptionsBody, DoorReference } from './schema.ts';
 import type { DoorRow, DoorTable } from './table.ts';
-
-export interface Caller {
-  principal: Principal;
-  correlationId: string;
-}
 
 export interface Wanted {
   name: string | null;

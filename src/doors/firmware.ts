@@ -16,13 +16,11 @@ import { GatehouseError } from '../errors.ts';
 import type { LinkCommand } from '../execute.ts';
 import { firmwarePath } from '../firmware-file.ts';
 import type { ReportProgress, StartJob } from '../job-order.ts';
-import type { Caller, Role } from '../principal.ts';
+import { type Caller, TECHNICIANS } from '../principal.ts';
 import type { LockAddress } from './configuration.ts';
 import type { LockFirmware } from './lock-schema.ts';
 import type { Locks } from './locks.ts';
 import { type DoorRow, type DoorTable, existing } from './table.ts';
-
-export const TECHNICIANS: readonly [Role, ...Role[]] = ['service-tool'];
 
 const COMMAND_TIMEOUT_MS = 30_000;
 /** A lock that sleeps between two blocks for this long is not going to fetch the rest. */

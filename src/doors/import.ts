@@ -5,10 +5,10 @@ import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
 import { type ErrorDetail, GatehouseError } from '../errors.ts';
 import { type Change, changeOf, type ImportPlan, type Json, leftAlone } from '../import-plan.ts';
+import type { Caller } from '../principal.ts';
 import type { DoorEntry } from '../site-document.ts';
 import type { Deliveries } from './deliveries.ts';
 import {
-  type Caller,
   changedFields,
   edited,
   insertDoor,

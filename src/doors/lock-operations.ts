@@ -1,8 +1,7 @@
 /** What is done with the lock of a door. */
 import { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../http/operation.ts';
-import type { Role } from '../principal.ts';
-import { TECHNICIANS } from './firmware.ts';
+import { type Role, TECHNICIANS } from '../principal.ts';
 import { firmwareBody, replaceLockBody, unlockResult } from './lock-schema.ts';
 import { door, doorId } from './schema.ts';
 import type { DoorSlice } from './slice.ts';

@@ -4,15 +4,10 @@ import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
 import { assertIfMatch, assertSameId } from '../http/editing.ts';
-import { type Principal, SYSTEM_PRINCIPAL } from '../principal.ts';
+import { type Caller, SYSTEM_PRINCIPAL } from '../principal.ts';
 import { describeCertificates, parseCertificates } from './certificates.ts';
 import type { Edit, ListQuery, Network, NetworkState } from './schema.ts';
 import { type NetworkRow, type NetworkTable, openNetworkTable } from './table.ts';
-
-export interface Caller {
-  principal: Principal;
-  correlationId: string;
-}
 
 /** A network of the configuration. `description` is for a new row: later the interface says. */
 export interface DeclaredNetwork {

@@ -1,8 +1,8 @@
 /** What a technician does with a Zigbee gateway. */
 import { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../http/operation.ts';
+import { TECHNICIANS } from '../principal.ts';
 import { channelMoveBody, permitJoinBody, permitJoinResult } from './action-schema.ts';
-import { TECHNICIANS } from './moves.ts';
 import { deviceId } from './schema.ts';
 import type { Zgates } from './zgates.ts';
 

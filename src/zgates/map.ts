@@ -2,8 +2,7 @@
 import { DriverError } from '../../drivers/driver.ts';
 import { networkMap } from '../../drivers/zgate.ts';
 import type { StartJob } from '../job-order.ts';
-import type { Caller } from '../principal.ts';
-import { TECHNICIANS } from './moves.ts';
+import { type Caller, TECHNICIANS } from '../principal.ts';
 import { assertReachable, type ReachOptions } from './reach.ts';
 import { existing, type ZgateTable } from './table.ts';
 

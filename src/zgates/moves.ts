@@ -11,14 +11,12 @@ import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
 import type { ReportProgress, StartJob } from '../job-order.ts';
-import { type Caller, type Role, SYSTEM_PRINCIPAL } from '../principal.ts';
+import { type Caller, SYSTEM_PRINCIPAL, TECHNICIANS } from '../principal.ts';
 import type { ChannelMoveBody } from './action-schema.ts';
 import type { Channels } from './channels.ts';
 import { type GatewayLock, type LocksOf, shownLock } from './gateway-locks.ts';
 import { assertReachable, type ReachOptions } from './reach.ts';
 import { existing, type ZgateRow, type ZgateTable } from './table.ts';
-
-export const TECHNICIANS: readonly [Role, ...Role[]] = ['service-tool'];
 
 /** A network that moves tells its routers first. */
 const MOVE_TIMEOUT_MS = 60_000;

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Audit } from '../audit/audit.ts';
 import { assertIfMatch, assertSameId } from '../http/editing.ts';
-import { type Principal, SYSTEM_PRINCIPAL } from '../principal.ts';
+import { type Caller, SYSTEM_PRINCIPAL } from '../principal.ts';
 import type { PermitJoinBody } from './action-schema.ts';
 import { type Channels, type ChannelsOptions, openChannels } from './channels.ts';
 import { type FailedJoins, openFailedJoins } from './failed-joins.ts';
@@ -14,11 +14,6 @@ import type { Edit, ListQuery, Wanted, Zgate, ZgateState } from './schema.ts';
 import { openSnapshots, type Snapshots, type SnapshotsOptions } from './snapshots.ts';
 import { startOptions } from './start-options.ts';
 import { existing, openZgateTable, type ZgateRow, type ZgateTable } from './table.ts';
-
-export interface Caller {
-  principal: Principal;
-  correlationId: string;
-}
 
 /** A gateway of the configuration. `name` and `type` are for a new row: later the interface and the gateway say. */
 export interface DeclaredGateway {
