@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { GatehouseError } from '../errors.ts';
 import { fieldsOf, TAG } from './der.ts';
 import { checkVendorRoots, type DeviceIdentity, verifyDeviceChain } from './device-chain.ts';
-import { hasOpenssl, type Minted, openOpenssl } from './openssl.fixture.ts';
-import { derToPem, mintVendor, toPem, type Vendor } from './vendor.fixture.ts';
+import { hasOpenssl, type Minted, openOpenssl } from './test-openssl.ts';
+import { derToPem, mintVendor, toPem, type Vendor } from './test-vendor.ts';
 
 const NOW = Date.UTC(2026, 5, 1);
 const MUTATIONS = 10_000;

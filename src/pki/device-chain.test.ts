@@ -6,14 +6,8 @@ import { X509Certificate } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { GatehouseError } from '../errors.ts';
 import { verifyDeviceChain } from './device-chain.ts';
-import {
-  CA_EXTENSIONS,
-  hasOpenssl,
-  LEAF_EXTENSIONS,
-  type MintRequest,
-  openOpenssl,
-} from './openssl.fixture.ts';
-import { derToPem, mintVendor, toPem, type Vendor } from './vendor.fixture.ts';
+import { CA_EXTENSIONS, hasOpenssl, LEAF_EXTENSIONS, type MintRequest, openOpenssl } from './test-openssl.ts';
+import { derToPem, mintVendor, toPem, type Vendor } from './test-vendor.ts';
 
 const NOW = Date.UTC(2026, 5, 1);
 const EXPIRED = { from: '20250101000000Z', to: '20260101000000Z' };

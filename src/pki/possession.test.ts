@@ -3,8 +3,8 @@ import { createHash, createPublicKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { GatehouseError } from '../errors.ts';
-import { hasOpenssl, type KeyAlgorithm, type Minted, type Openssl, openOpenssl } from './openssl.fixture.ts';
 import { parseOperationalKey, possessionMessage, verifyPossession } from './possession.ts';
+import { hasOpenssl, type KeyAlgorithm, type Minted, type Openssl, openOpenssl } from './test-openssl.ts';
 
 describe.skipIf(!hasOpenssl)('registration keys', () => {
   let openssl: Openssl;

@@ -7,8 +7,8 @@ import { connect, createServer, type TLSSocket } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
 import { silentLog } from '../log.ts';
-import { hasOpenssl, openOpenssl } from './openssl.fixture.ts';
 import { openSiteCa } from './site-ca.ts';
+import { hasOpenssl, openOpenssl } from './test-openssl.ts';
 
 const SYSTEM_ID = '11111111-2222-4333-8444-555555555555';
 const START = Date.UTC(2026, 5, 1);

@@ -19,8 +19,8 @@ import { compactVerify } from 'jose/jws/compact/verify';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
 import { silentLog } from '../log.ts';
-import { hasOpenssl } from './openssl.fixture.ts';
 import { openSiteCa, type SiteCa } from './site-ca.ts';
+import { hasOpenssl } from './test-openssl.ts';
 
 const SYSTEM_ID = '11111111-2222-4333-8444-555555555555';
 const START = Date.UTC(2026, 5, 1);

@@ -14,7 +14,7 @@ import { type Database, openDatabase, type Statement } from '../database/databas
 import { GatehouseError } from '../errors.ts';
 import { silentLog } from '../log.ts';
 import type { Vault } from '../vault.ts';
-import { type Down, ModelEncoder } from './model-encoder.ts';
+import { type Down, ModelEncoder } from './test-encoder.ts';
 import { body, CALLER, EXPIRY_MS, openRecords } from './testbed.ts';
 import { openWrites, type Writes } from './writes.ts';
 

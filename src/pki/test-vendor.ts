@@ -5,7 +5,7 @@ import {
   type Minted,
   type MintRequest,
   type Openssl,
-} from './openssl.fixture.ts';
+} from './test-openssl.ts';
 
 export function mintVendor(openssl: Openssl) {
   const ca = (request: MintRequest = {}) =>
