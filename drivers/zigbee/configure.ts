@@ -1,6 +1,6 @@
 /** What a lock is told once, after it joined: to report, and to whom; and what it is asked about itself. */
 import type { Clock } from '../driver.ts';
-import { ATTRIBUTES, CLUSTER_ID } from './lock-cluster.ts';
+import { ATTRIBUTES, CLUSTER_ID, TYPE } from './lock-cluster.ts';
 import type { Radio, ZclReply } from './radio.ts';
 import { DOOR_LOCK_ATTRIBUTE } from './standard-lock.ts';
 
@@ -15,10 +15,9 @@ const STEP_MS = 5_000;
 const READ_MAX = 3;
 
 export const CLUSTER = { power: 0x00_01, alarms: 0x00_09, doorLock: 0x01_01, diagnostics: 0x0b_05 } as const;
-const BATTERY_PERCENTAGE = 0x00_21;
-const LAST_RSSI = 0x01_1d;
-const TYPE_UINT8 = 0x20;
-const TYPE_ENUM8 = 0x30;
+/** Attributes of the power configuration and of the diagnostics cluster (ZCL rev. 8, table 3-19 and 3.15.2.3). */
+export const BATTERY_PERCENTAGE = 0x00_21;
+export const LAST_RSSI = 0x01_1d;
 
 export interface ConfigureTarget {
   ieee: string;
@@ -74,14 +73,14 @@ export function openConfigurer(radio: Pick<Radio, 'send' | 'bind'>, clock: Clock
     if (inputs.includes(CLUSTER.alarms)) bound.push('genAlarms');
     if (ownCluster) bound.push(ownCluster);
     for (const cluster of bound) await radio.bind(ieee, endpoint, cluster);
-    const state = { dataType: TYPE_ENUM8, direction: 0, minRepIntval: 0, maxRepIntval: REPORT_EVERY_S };
+    const state = { dataType: TYPE.enum8, direction: 0, minRepIntval: 0, maxRepIntval: REPORT_EVERY_S };
     const { lockState, doorState } = DOOR_LOCK_ATTRIBUTE;
     const states = [lockState, doorState].map((attrId) => ({ attrId, ...state }));
     if (!(await reporting(target, 'closuresDoorLock', states))) return false;
     if (!(await read(target, 'closuresDoorLock', Object.values(DOOR_LOCK_ATTRIBUTE)))) return false;
     if (bound.includes('genPowerCfg')) {
       const interval = { minRepIntval: REPORT_EVERY_S, maxRepIntval: BATTERY_EVERY_S };
-      const battery = { attrId: BATTERY_PERCENTAGE, direction: 0, dataType: TYPE_UINT8, ...interval };
+      const battery = { attrId: BATTERY_PERCENTAGE, direction: 0, dataType: TYPE.uint8, ...interval };
       if (!(await reporting(target, 'genPowerCfg', [{ ...battery, repChange: BATTERY_STEP }]))) return false;
       if (!(await read(target, 'genPowerCfg', [BATTERY_PERCENTAGE]))) return false;
     }

@@ -9,7 +9,6 @@ import { integer, text } from './values.ts';
 export const CLUSTER_ID = 0xfc11;
 /** ZCL data types (ZCL rev. 8, table 2-11). */
 export const TYPE = {
-  boolean: 0x10,
   bitmap16: 0x19,
   bitmap32: 0x1b,
   uint8: 0x20,

@@ -2,7 +2,7 @@
 import type { LockReport } from '../settings.ts';
 import { CLUSTER, hasOwnCluster, REPORT_EVERY_S } from './configure.ts';
 import { reportOf } from './lock-cluster.ts';
-import { doorEvent, type Facts, factsOf, type Told } from './messages.ts';
+import { doorEvent, type Facts, factsOf, isAttributes, type Told } from './messages.ts';
 import { LOCK_CLUSTER, type Radio, type RadioDevice, type RadioEvent } from './radio.ts';
 import { capabilitiesOf } from './standard-lock.ts';
 import { rssiOfLqi } from './values.ts';
@@ -116,8 +116,4 @@ export function takeSeen(
   lock.report.lqi = lqi;
   const rssi = lqiIsLinear && !lock.measuresSignal ? rssiOfLqi(lqi) : undefined;
   if (rssi !== undefined) lock.report.rssi = rssi;
-}
-
-function isAttributes(type: string): boolean {
-  return type === 'attributeReport' || type === 'readResponse';
 }

@@ -75,26 +75,31 @@ const DOOR_LOCK = 0x01_01;
 const DOOR_STATES = ['doorOpen', 'doorClosed', 'doorJammed', 'doorForcedOpen', 'doorError'];
 
 export function factsOf({ cluster, type, data }: Heard): Facts {
-  const isAttributes = type === 'attributeReport' || type === 'readResponse';
+  const hasAttributes = isAttributes(type);
   switch (cluster) {
     case 'closuresDoorLock':
-      if (isAttributes) return doorLockAttributes(data);
+      if (hasAttributes) return doorLockAttributes(data);
       if (type === 'commandOperationEventNotification') return operation(data);
       return type === 'commandProgrammingEventNotification' ? programming(data) : {};
     case 'genAlarms':
       return type === 'commandAlarm' ? alarm(data) : {};
     case 'genPowerCfg': {
       // In half percent (3.3.2.2.3.2).
-      const half = isAttributes ? integer(field(data, 'batteryPercentageRemaining'), 0, 200) : undefined;
+      const half = hasAttributes ? integer(field(data, 'batteryPercentageRemaining'), 0, 200) : undefined;
       return half === undefined ? {} : { battery: Math.floor(half / 2) };
     }
     case 'haDiagnostic': {
-      const rssi = isAttributes ? integer(field(data, 'lastMessageRssi'), -127, 20) : undefined;
+      const rssi = hasAttributes ? integer(field(data, 'lastMessageRssi'), -127, 20) : undefined;
       return rssi === undefined ? {} : { rssi };
     }
     default:
       return {};
   }
+}
+
+/** Whether frames of this type carry attributes. */
+export function isAttributes(type: string): boolean {
+  return type === 'attributeReport' || type === 'readResponse';
 }
 
 function doorLockAttributes(data: unknown): Facts {

@@ -2,6 +2,7 @@
  * Tables of a device by ZDO (Zigbee specification R22, 2.4.3.3), a page at a time: the library's own way asks on for as
  * long as the device says that there is more.
  */
+import { ieeeOf } from './device-of.ts';
 import type { Radio } from './radio.ts';
 import { field, integer } from './values.ts';
 
@@ -59,7 +60,7 @@ export function requestZdo(
         const networkAddress = integer(field(entry, 'nwkAddress'), 0, 0xff_ff);
         if (typeof address !== 'string' || lqi === undefined || networkAddress === undefined) return [];
         if (Number(field(entry, 'relationship')) > RELATIONSHIP_NONE) return [];
-        return [{ ieee: address.replace(/^0x/, '').toLowerCase(), networkAddress, lqi }];
+        return [{ ieee: ieeeOf(address), networkAddress, lqi }];
       });
       const total = integer(field(body, 'neighborTableEntries'), 0, 255) ?? 0;
       return { total, count: list.length, neighbours };
