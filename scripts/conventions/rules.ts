@@ -72,7 +72,14 @@ const TEST = /^test\/|\.(test|contract)\.ts$|\/test-[\w-]+\.ts$|\/testbed\.ts$|\
 const isProduct = (path: string) => isTypeScript(path) && /^(src|drivers)\//.test(path) && !isTest(path);
 const PURE =
   /^drivers\/.*\/(messages|topics|frame|registers|secure-channel|session|scripts)\.ts$|^src\/.*\/machine\.ts$/;
-const isPure = (path: string) => PURE.test(path);
+const SAYS_PURE = /^\/\*\*(?:(?!\*\/)[\s\S])*\bPure\b/;
+/** By their name, or because they say so at their head. */
+const isPure = ({ path, text }: Source) => PURE.test(path) || SAYS_PURE.test(text);
+
+const IMPURE_MODULE = /^node:(?!(crypto|util)$)/;
+/** A time that is given may be written down. */
+const IMPURE_CODE =
+  /(?<![.\w])(Date(?!\([^()]+\)\.toISOString\()|Promise|async|await|setTimeout|setInterval|setImmediate|console|log(?=\s*\.))\b/g;
 
 const RULES: Rule[] = [
   {
@@ -82,19 +89,19 @@ const RULES: Rule[] = [
   },
   {
     name: 'pure-imports',
-    applies: isPure,
-    find: ({ imports }) =>
-      imports
-        .filter(({ specifier }) => specifier.startsWith('node:') && specifier !== 'node:crypto')
+    applies: isProduct,
+    find: (source) =>
+      source.imports
+        .filter(({ specifier }) => isPure(source) && IMPURE_MODULE.test(specifier))
         .map(at((specifier) => `codecs and machines are pure: no ${specifier}`)),
   },
   {
     name: 'pure-code',
-    applies: isPure,
-    find: containing(
-      /(?<![.\w])(Date|Promise|async|await|setTimeout|setInterval|setImmediate|console|log(?=\s*\.))\b/g,
-      (found) => `codecs and machines are pure: no ${found}`,
-    ),
+    applies: isProduct,
+    find: (source) =>
+      isPure(source)
+        ? places(source.code, IMPURE_CODE, (found) => `codecs and machines are pure: no ${found}`)
+        : [],
   },
   { name: 'one-importer', applies: isProduct, find: furtherImporters },
   {
