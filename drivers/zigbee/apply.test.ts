@@ -22,6 +22,7 @@ function applied(payload: unknown): Promise<unknown> {
         remember() {},
       },
       ...{ clock: manualClock(), deadline: 60_000, next: () => 7, manufacturerCode: undefined },
+      unfinished: new Map(),
       lock: { ieee: LOCK, endpoint: 1, hasOwnCluster: false },
       signal: new AbortController().signal,
     },

@@ -20,6 +20,8 @@ export interface ApplyOptions {
   deadline: number;
   /** A number of the caller's, another one each time. */
   next(): number;
+  /** By address: the transfers that were begun and not put in force. */
+  unfinished: Map<string, number>;
   /** Fires: no further frame leaves. What has left is waited for, since the lock may have it. */
   signal: AbortSignal;
 }
@@ -37,7 +39,11 @@ async function transfer(
   manufacturerCode: number,
   options: ApplyOptions,
 ): Promise<LockApplied> {
-  const transferId = options.next() % 0x1_00;
+  const { unfinished, lock } = options;
+  // A lock is busy for half a minute with a transfer that broke off, as each does that is superseded; under its number it
+  // begins anew.
+  const transferId = unfinished.get(lock.ieee) ?? options.next() % 0x1_00;
+  unfinished.set(lock.ieee, transferId);
   const payloads: string[] = [];
   for (const frame of transferOf(apply, transferId)) {
     const tsn = options.next() % 0x1_00;
@@ -46,6 +52,7 @@ async function transfer(
     settle(reply, frame, transferId, apply.configVersion);
     payloads.push(Buffer.from(commandFrame(frame, { manufacturerCode, tsn })).toString('base64'));
   }
+  unfinished.delete(lock.ieee);
   return { ...versionsOf(apply), payloads };
 }
 

@@ -142,6 +142,7 @@ function openSender({ context, network, locks, lost }: Gateway): { radio: Sender
 function lockHandlers({ context, locks, options, firmware }: Gateway, radio: Sender): Handlers {
   const { clock } = context;
   const applying = new Set<string>();
+  const unfinished = new Map<string, number>();
   // Its low byte numbers frames and transfers: another one each time, also after a restart.
   let number = clock.now();
   const next = () => {
@@ -169,6 +170,7 @@ function lockHandlers({ context, locks, options, firmware }: Gateway, radio: Sen
           manufacturerCode,
           deadline,
           next,
+          unfinished,
           signal,
         });
         const { payloads: _, unsupported = [], ...versions } = applied;

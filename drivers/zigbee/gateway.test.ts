@@ -90,6 +90,22 @@ describe('a gateway', () => {
     expect(await apply(LOCK, 8)).toMatchObject({ configVersion: 8 });
   });
 
+  it('gives a lock the next configuration at once when one is superseded on its way', async () => {
+    await site.set(LOCK, { faults: { slowMs: 50 } });
+    const before = (await site.state(LOCK)).received.length;
+    const stop = new AbortController();
+    const data = { hwId: LOCK, configVersion: 8, ...versions, configuration };
+    const deadline = systemClock.monotonic() + 20_000;
+    const superseded = gateway.driver.execute({ kind: 'applyConfiguration', data, deadline }, stop.signal);
+    await expect.poll(async () => (await site.state(LOCK)).received.length).toBeGreaterThan(before);
+    stop.abort(new Error('a newer version is wanted'));
+    await expect(superseded).rejects.toMatchObject({ code: 'NO_REPLY' });
+    await site.set(LOCK, { faults: null });
+    expect(await apply(LOCK, 8, { number: 102 })).toMatchObject({ configVersion: 8 });
+    const { vendor } = await site.state(LOCK);
+    expect(vendor?.applied.at(-1)).toMatchObject({ configuration: { number: 102 } });
+  });
+
   it('gives a standard lock what the standard can carry, and names the rest', async () => {
     const applied = lockApplied.parse(await apply(STANDARD, 1));
     expect(applied.unsupported).toEqual(['accessInternal', 'schedule', 'number', 'name']);
