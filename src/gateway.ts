@@ -26,7 +26,7 @@ import { openEvents } from './events/events.ts';
 import { openForwarder } from './events/forward.ts';
 import { type LiveStreams, openLiveStreams } from './events/live.ts';
 import type { FieldOptions, FieldState } from './field/field.ts';
-import { announcedHost, certificateNames, hostOf } from './host/host-names.ts';
+import { announcedHost, certificateNames } from './host/host-names.ts';
 import { openKernelClock } from './host/kernel-clock.ts';
 import { vitalsOf } from './host/vitals.ts';
 import type { Vital } from './host/watchdog.ts';
@@ -121,7 +121,6 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     }),
     streams: base.streams,
     auth,
-    consoleUrl: () => consoleUrl(config, ports.baseUrl),
     status,
   };
   const operations = interfaceOperations(
@@ -306,13 +305,6 @@ function registrationPki(config: Config, ca: SiteCa, clock: Clock): Registration
     issuer: ca.encoderIssuer,
     root: ca.root,
   };
-}
-
-/** Where a browser finds the console: by the first name given in the configuration, else by this host's. */
-function consoleUrl({ http }: Config, baseUrl: string): string {
-  const url = new URL('/', baseUrl);
-  url.hostname = http.names[0] === undefined ? announcedHost(http.listen.host) : hostOf(http.names[0]);
-  return url.href;
 }
 
 function fieldStatus({ hosts, links }: FieldState): Status['field'] {

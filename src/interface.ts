@@ -41,7 +41,6 @@ export interface Parts {
   audit: Parameters<typeof auditOperations>[0];
   metrics: Parameters<typeof metricsOperations>[0];
   auth: Parameters<typeof authOperations>[0];
-  consoleUrl: Parameters<typeof authOperations>[1];
   status: Parameters<typeof statusOperations>[0];
 }
 
@@ -60,7 +59,7 @@ export function interfaceOperations(parts: Parts, productSegment = 'access'): Op
     ...siteImportOperations(parts.siteImport),
     ...eventOperations(parts.streams),
     ...auditOperations(parts.audit),
-    ...authOperations(parts.auth, parts.consoleUrl),
+    ...authOperations(parts.auth),
     ...jobOperations(parts.jobs),
     ...backupOperations(parts.jobs, parts.backUp),
     ...statusOperations(parts.status),

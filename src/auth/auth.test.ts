@@ -255,7 +255,7 @@ describe('the operations of the admin socket', () => {
   const call = async (method: string, path: string, body?: unknown) => {
     const app = createApp({
       surface: { kind: 'local' },
-      operations: authOperations(auth, () => 'https://gate.example/'),
+      operations: authOperations(auth),
       version: '1',
       clock,
       log: silentLog,

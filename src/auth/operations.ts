@@ -24,9 +24,8 @@ const access = 'local';
 type Issuing = Pick<Auth, 'create' | 'list' | 'revoke' | 'createCode'>;
 type SigningIn = Pick<Auth, 'signIn' | 'signOut'>;
 
-/** `consoleUrl` is asked when a code is made. */
-export function authOperations(auth: Issuing & SigningIn, consoleUrl: () => string): Operation[] {
-  return [...tokenOperations(auth), loginCodeOperation(auth, consoleUrl), ...sessionOperations(auth)];
+export function authOperations(auth: Issuing & SigningIn): Operation[] {
+  return [...tokenOperations(auth), loginCodeOperation(auth), ...sessionOperations(auth)];
 }
 
 function tokenOperations(auth: Issuing): Operation[] {
@@ -79,7 +78,7 @@ function tokenOperations(auth: Issuing): Operation[] {
   ];
 }
 
-function loginCodeOperation(auth: Issuing, consoleUrl: () => string): Operation {
+function loginCodeOperation(auth: Issuing): Operation {
   return operation({
     id: 'createLoginCode',
     method: 'post',
@@ -92,10 +91,9 @@ function loginCodeOperation(auth: Issuing, consoleUrl: () => string): Operation 
     status: 200,
     result: loginCode,
     errors: [],
-    async handler({ body, principal, correlationId }) {
-      const { code, expiresAt } = await auth.createCode(body, { principal, correlationId });
-      return { body: { code, url: `${consoleUrl()}#code=${code}`, expiresAt } };
-    },
+    handler: async ({ body, principal, correlationId }) => ({
+      body: await auth.createCode(body, { principal, correlationId }),
+    }),
   });
 }
 

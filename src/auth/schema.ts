@@ -80,7 +80,6 @@ export type LoginCodeRequest = z.input<typeof loginCodeBody>;
 export const loginCode = z
   .strictObject({
     code: z.string().openapi({ description: 'XXXX-XXXX; shown this once', example: '4F7K-Q2ZD' }),
-    url: z.string().openapi({ description: 'The console, with the code where servers do not see it' }),
     expiresAt: z.iso.datetime(),
   })
   .openapi('LoginCode');

@@ -214,7 +214,7 @@ describe('over the interface', () => {
         authenticate: auth.authenticate,
         rate: () => ({ perSecond: 1_000, burst: 1_000 }),
       },
-      operations: authOperations(auth, () => `${ORIGIN}/`),
+      operations: authOperations(auth),
       ...{ version: '1', clock, log: silentLog, checkResponses: true },
     });
     return async (method: string, headers: Record<string, string>, body?: object) => {

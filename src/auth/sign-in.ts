@@ -25,7 +25,7 @@ const SESSION_KEPT_MS = 30 * 86_400_000;
 
 export interface SignIn {
   /** The only time the text of a code is known. */
-  createCode(request: LoginCodeRequest, caller: Caller): Promise<Omit<LoginCode, 'url'>>;
+  createCode(request: LoginCodeRequest, caller: Caller): Promise<LoginCode>;
   /** Redeems a code. Rejects with UNAUTHORIZED, or RATE_LIMITED after many failures. */
   signIn(code: string, from: { address: string; correlationId: string }): Promise<SignedIn>;
   /** Ends the session of the caller; returns the cookie that removes its own. Throws FORBIDDEN when it has none. */

@@ -73,7 +73,6 @@ async function openParts(folder: string, factory: Factory) {
     ...{ ...desk, ...estate, audit, streams, auth, status },
     ready: [() => database.commit(() => {})],
     metrics: openExposition({ ...{ meters, status, writeRequests }, eventStreams: streams.count }),
-    consoleUrl: () => 'https://127.0.0.1/',
     // A copy of the database for each would take the whole time.
     backUp: async () => ({ file: join(folder, 'backup.db'), bytes: 1 }),
   });
