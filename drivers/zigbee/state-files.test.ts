@@ -81,6 +81,8 @@ describe('the files of a network', () => {
     ['a network address that is none', { nwkAddr: 'x' }],
     ['a type that is none', { type: 'EndDev' }],
     ['no number', { id: null }],
+    ['the number of another', { id: 2 }],
+    ['the address of another', { ieeeAddr: `0x${LOCK}` }],
   ])('get a record with %s from the snapshot: the library would not start on it', (_, change) => {
     const directory = folder();
     const whole = [record(2, LOCK), record(3, OTHER_LOCK)].join('\n');

@@ -141,7 +141,7 @@ function mended(
   repairs: string[],
 ): { records: DatabaseRecord[]; changed: boolean; isDamaged: boolean } {
   const lines = (found ?? '').split('\n').filter((line) => line !== '');
-  const records = lines.flatMap((line) => recordOf(line) ?? []);
+  const records = distinct(lines.flatMap((line) => recordOf(line) ?? []));
   const damaged = lines.length - records.length;
   if (found !== undefined && damaged === 0 && (records.length > 0 || !archived))
     return { records, changed: false, isDamaged: false };
@@ -155,6 +155,16 @@ function mended(
   if (missing.length > 0) repairs.push(`${missing.length} devices were put back from the snapshot`);
   const changed = damaged > 0 || missing.length > 0;
   return { records: [...records, ...missing], changed, isDamaged: damaged > 0 };
+}
+
+/** Of two records with one number the library takes the later, and forgets the other lock. */
+function distinct(records: readonly DatabaseRecord[]): DatabaseRecord[] {
+  const taken = new Set<unknown>();
+  return records.filter(({ id, ieeeAddr = id }) => {
+    if (taken.has(id) || taken.has(ieeeAddr)) return false;
+    taken.add(id).add(ieeeAddr);
+    return true;
+  });
 }
 
 function recordOf(line: string): DatabaseRecord | undefined {
