@@ -1,6 +1,6 @@
 /** A simulated RS-485 bus for tests, benches and the demo: a process that plays the wire and its devices. */
-import { request } from 'node:http';
 import { openChild } from '../child.ts';
+import { callControl } from '../control.ts';
 import type { BusChange, BusPlan, DeviceChange } from './plan.ts';
 import type { BusStats } from './simulation.ts';
 import type { DeviceState } from './station.ts';
@@ -33,7 +33,7 @@ export async function openSimulatedBus(plan: BusPlan): Promise<SimulatedBus> {
   const { port: first, control } = await child.waitFor(() => true);
   let port = first;
   const open = stack.move();
-  const setBus = (change: BusChange) => call<BusStats>(control, 'POST', '/', change);
+  const setBus = (change: BusChange) => callControl<BusStats>(control, 'POST', '/', change);
 
   return {
     get port() {
@@ -42,34 +42,17 @@ export async function openSimulatedBus(plan: BusPlan): Promise<SimulatedBus> {
     control,
     pid: child.pid,
     exited: child.exited,
-    set: (address, change) => call(control, 'POST', `/devices/${address}`, change),
-    state: (address) => call(control, 'GET', `/devices/${address}`),
+    set: (address, change) => callControl(control, 'POST', `/devices/${address}`, change),
+    state: (address) => callControl(control, 'GET', `/devices/${address}`),
     setBus,
-    stats: () => call(control, 'GET', '/stats'),
+    stats: () => callControl(control, 'GET', '/stats'),
     async hangUp() {
       await setBus({ plugged: false });
     },
     async replug() {
       await setBus({ plugged: true });
-      ({ port } = await call<{ port: string }>(control, 'GET', '/'));
+      ({ port } = await callControl<{ port: string }>(control, 'GET', '/'));
     },
     [Symbol.asyncDispose]: () => open.disposeAsync(),
   };
-}
-
-async function call<Result>(control: string, method: string, path: string, body?: unknown): Promise<Result> {
-  const { promise, resolve, reject } = Promise.withResolvers<{ status: number; text: string }>();
-  const sent = request(`${control}${path}`, { method, agent: false }, (response) => {
-    const chunks: Buffer[] = [];
-    response.on('data', (chunk: Buffer) => chunks.push(chunk));
-    response.on('error', reject);
-    response.on('end', () =>
-      resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString() }),
-    );
-  });
-  sent.on('error', reject).end(body === undefined ? undefined : JSON.stringify(body));
-  const { status, text } = await promise;
-  const answer = JSON.parse(text);
-  if (status !== 200) throw new Error(`${method} ${path}: ${answer.error}`);
-  return answer;
 }

@@ -15,41 +15,13 @@
  *
  * All fields are in plan.ts. What is wrong is answered 400 {"error": "…"}, an address nobody has 404.
  */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { z } from 'zod';
+import type { IncomingMessage } from 'node:http';
+import { type Answer, type Control, readJson, serveControl } from '../control.ts';
 import { busChange, type CheckedPlan, type DeviceChange, deviceChange } from './plan.ts';
 import type { Simulation } from './simulation.ts';
 
-export interface Control extends AsyncDisposable {
-  /** Such as http://127.0.0.1:40001. */
-  readonly url: string;
-}
-
-interface Answer {
-  status: number;
-  body: unknown;
-}
-
-const BODY_MAX_BYTES = 64 * 1024;
-
-export async function openControl(simulation: Simulation, plan: CheckedPlan): Promise<Control> {
-  const server = createServer((request, response) => {
-    handle(request, simulation, plan)
-      .catch((error: unknown) => ({ status: 400, body: { error: explained(error) } }))
-      .then((answer) => send(response, answer))
-      .catch(() => response.destroy());
-  });
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  server.once('error', reject).listen(0, '127.0.0.1', resolve);
-  await promise;
-  const { port } = server.address() as { port: number };
-  return {
-    url: `http://127.0.0.1:${port}`,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      await new Promise((closed) => server.close(closed));
-    },
-  };
+export function openControl(simulation: Simulation, plan: CheckedPlan): Promise<Control> {
+  return serveControl((request) => handle(request, simulation, plan));
 }
 
 async function handle(request: IncomingMessage, simulation: Simulation, plan: CheckedPlan): Promise<Answer> {
@@ -63,7 +35,7 @@ async function handle(request: IncomingMessage, simulation: Simulation, plan: Ch
     return { status: 200, body: { protocol: plan.protocol, port: simulation.port, devices } };
   }
   if (method !== 'POST') return { status: 405, body: { error: 'GET or POST' } };
-  await simulation.changeBus(busChange.parse(await json(request)));
+  await simulation.changeBus(busChange.parse(await readJson(request)));
   return { status: 200, body: simulation.stats() };
 }
 
@@ -74,29 +46,9 @@ async function handleDevice(
 ): Promise<Answer> {
   if (request.method === 'POST') {
     // The names are those of Faults: zod cannot tell it from a mapped shape.
-    simulation.change(address, deviceChange.parse(await json(request)) as DeviceChange);
+    simulation.change(address, deviceChange.parse(await readJson(request)) as DeviceChange);
   }
   const state = simulation.state(address);
   if (state) return { status: 200, body: state };
   return { status: 404, body: { error: `no device is at ${address}` } };
-}
-
-async function json(request: IncomingMessage): Promise<unknown> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > BODY_MAX_BYTES) throw new RangeError(`more than ${BODY_MAX_BYTES} bytes`);
-    chunks.push(chunk);
-  }
-  return JSON.parse(Buffer.concat(chunks).toString());
-}
-
-function send(response: ServerResponse, { status, body }: Answer): void {
-  response.writeHead(status, { 'content-type': 'application/json' }).end(`${JSON.stringify(body)}\n`);
-}
-
-function explained(error: unknown): string {
-  if (error instanceof z.ZodError) return z.prettifyError(error);
-  return error instanceof Error ? error.message : String(error);
 }

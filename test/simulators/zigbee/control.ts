@@ -14,41 +14,13 @@
  *
  * What is wrong is answered 400 {"error": "…"}, a lock that is not there 404.
  */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { z } from 'zod';
+import type { IncomingMessage } from 'node:http';
+import { type Answer, type Control, readJson, serveControl } from '../control.ts';
 import { gatewayChange, type LockChange, lockChange } from './plan.ts';
 import type { Simulation } from './simulation.ts';
 
-export interface Control extends AsyncDisposable {
-  /** Such as http://127.0.0.1:40001. */
-  readonly url: string;
-}
-
-interface Answer {
-  status: number;
-  body: unknown;
-}
-
-const BODY_MAX_BYTES = 64 * 1024;
-
-export async function openControl(simulation: Simulation): Promise<Control> {
-  const server = createServer((request, response) => {
-    handle(request, simulation)
-      .catch((error: unknown) => ({ status: 400, body: { error: explained(error) } }))
-      .then((answer) => send(response, answer))
-      .catch(() => response.destroy());
-  });
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  server.once('error', reject).listen(0, '127.0.0.1', resolve);
-  await promise;
-  const { port } = server.address() as { port: number };
-  return {
-    url: `http://127.0.0.1:${port}`,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      await new Promise((closed) => server.close(closed));
-    },
-  };
+export function openControl(simulation: Simulation): Promise<Control> {
+  return serveControl((request) => handle(request, simulation));
 }
 
 async function handle(request: IncomingMessage, simulation: Simulation): Promise<Answer> {
@@ -57,7 +29,7 @@ async function handle(request: IncomingMessage, simulation: Simulation): Promise
   const [, ieee, join] = /^\/locks\/([0-9a-f]{16})(\/join)?$/.exec(url) ?? [];
   if (ieee !== undefined) return await handleLock(request, simulation, ieee, join !== undefined);
   if (url !== '/') return { status: 404, body: { error: `nothing is at ${url}` } };
-  if (method === 'POST') await simulation.changeGateway(gatewayChange.parse(await json(request)));
+  if (method === 'POST') await simulation.changeGateway(gatewayChange.parse(await readJson(request)));
   return { status: 200, body: simulation.stats() };
 }
 
@@ -74,28 +46,8 @@ async function handleLock(
   }
   if (request.method === 'POST') {
     // The names are those of Faults: zod cannot tell it from a mapped shape.
-    simulation.change(ieee, lockChange.parse(await json(request)) as LockChange);
+    simulation.change(ieee, lockChange.parse(await readJson(request)) as LockChange);
   }
   const state = simulation.state(ieee);
   return state ? { status: 200, body: state } : missing;
-}
-
-async function json(request: IncomingMessage): Promise<unknown> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > BODY_MAX_BYTES) throw new RangeError(`more than ${BODY_MAX_BYTES} bytes`);
-    chunks.push(chunk);
-  }
-  return JSON.parse(Buffer.concat(chunks).toString());
-}
-
-function send(response: ServerResponse, { status, body }: Answer): void {
-  response.writeHead(status, { 'content-type': 'application/json' }).end(`${JSON.stringify(body)}\n`);
-}
-
-function explained(error: unknown): string {
-  if (error instanceof z.ZodError) return z.prettifyError(error);
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,6 +1,6 @@
 /** A simulated Zigbee gateway for tests, benches and the demo: a process that plays the stick and the locks around it. */
-import { request } from 'node:http';
 import { openChild } from '../child.ts';
+import { callControl } from '../control.ts';
 import type { LockState } from './lock.ts';
 import type { GatewayChange, GatewayPlan, LockChange } from './plan.ts';
 import type { GatewayStats } from './simulation.ts';
@@ -42,7 +42,7 @@ export async function openSimulatedGateway(plan: GatewayPlan): Promise<Simulated
   let port = first;
   const open = stack.move();
   async function setGateway(change: GatewayChange): Promise<GatewayStats> {
-    const stats = await call<GatewayStats>(control, 'POST', '/', change);
+    const stats = await callControl<GatewayStats>(control, 'POST', '/', change);
     if (change.plugged !== false) ({ port } = stats);
     return stats;
   }
@@ -55,12 +55,12 @@ export async function openSimulatedGateway(plan: GatewayPlan): Promise<Simulated
     pid: child.pid,
     exited: child.exited,
     async join(ieee) {
-      return (await call<{ outcome: JoinOutcome }>(control, 'POST', `/locks/${ieee}/join`)).outcome;
+      return (await callControl<{ outcome: JoinOutcome }>(control, 'POST', `/locks/${ieee}/join`)).outcome;
     },
-    set: (ieee, change) => call(control, 'POST', `/locks/${ieee}`, change),
-    state: (ieee) => call(control, 'GET', `/locks/${ieee}`),
+    set: (ieee, change) => callControl(control, 'POST', `/locks/${ieee}`, change),
+    state: (ieee) => callControl(control, 'GET', `/locks/${ieee}`),
     setGateway,
-    stats: () => call(control, 'GET', '/'),
+    stats: () => callControl(control, 'GET', '/'),
     drop: async () => void (await setGateway({ drop: true })),
     hang: async (on) => void (await setGateway({ silent: on })),
     selfReset: async () => void (await setGateway({ selfReset: true })),
@@ -68,21 +68,4 @@ export async function openSimulatedGateway(plan: GatewayPlan): Promise<Simulated
     replug: async () => void (await setGateway({ plugged: true })),
     [Symbol.asyncDispose]: () => open.disposeAsync(),
   };
-}
-
-async function call<Result>(control: string, method: string, path: string, body?: unknown): Promise<Result> {
-  const { promise, resolve, reject } = Promise.withResolvers<{ status: number; text: string }>();
-  const sent = request(`${control}${path}`, { method, agent: false }, (response) => {
-    const chunks: Buffer[] = [];
-    response.on('data', (chunk: Buffer) => chunks.push(chunk));
-    response.on('error', reject);
-    response.on('end', () =>
-      resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString() }),
-    );
-  });
-  sent.on('error', reject).end(body === undefined ? undefined : JSON.stringify(body));
-  const { status, text } = await promise;
-  const answer = JSON.parse(text);
-  if (status !== 200) throw new Error(`${method} ${path}: ${answer.error}`);
-  return answer;
 }
