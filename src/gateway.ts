@@ -1,26 +1,19 @@
 /**
- * The composition root: opens everything, in order, in one AsyncDisposableStack. Read this first. With estate.ts,
- * its second half, and interface.ts, which lists the operations, the only file that knows every slice.
+ * The composition root: opens everything, in order, in one AsyncDisposableStack. Read this first. With its parts estate.ts
+ * and desk.ts, and with interface.ts, which lists the operations, the only file that knows every slice.
  *
- *   database → system → audit, auth, events, site CA → writes ⇄ encoders → estate → ports, and what runs for ever
+ *   database → system → audit, auth, events, site CA → estate → desk → ports, and what runs for ever
  *
  * Closing runs backwards: first the ports, so that nothing new comes in; last the database, so that all that was
  * promised is on the disk.
  */
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { openEmbeddedLink } from '../drivers/encoder/embedded.ts';
-import { type EncoderLink, MAX_UP_PACKET_BYTES } from '../drivers/encoder/link.ts';
 import { openAudit } from './audit/audit.ts';
 import { openAuth } from './auth/auth.ts';
 import type { Clock } from './clock.ts';
 import { adminSocketOf, type Config } from './config/config.ts';
 import { openDatabase } from './database/database.ts';
 import type { SpaceState } from './database/space.ts';
-import { openEncoders } from './encoders/encoders.ts';
-import { openRegistration, type RegistrationPki } from './encoders/registration.ts';
-import { openSessions, type Sessions } from './encoders/sessions.ts';
-import { openEncoderTable } from './encoders/table.ts';
 import { openEstate } from './estate.ts';
 import { openEvents } from './events/events.ts';
 import { openForwarder } from './events/forward.ts';
@@ -30,23 +23,17 @@ import { announcedHost, certificateNames } from './host/host-names.ts';
 import { openKernelClock } from './host/kernel-clock.ts';
 import { vitalsOf } from './host/vitals.ts';
 import type { Vital } from './host/watchdog.ts';
-import { interfaceOperations } from './interface.ts';
-import { sealTo } from './jose.ts';
 import type { Log } from './log.ts';
 import { openExposition } from './metrics/exposition.ts';
 import { openMeters } from './metrics/meters.ts';
-import { checkVendorRoots, verifyDeviceChain } from './pki/device-chain.ts';
-import { parseOperationalKey, verifyPossession } from './pki/possession.ts';
-import type { ServerIdentity } from './pki/server-identity.ts';
-import { openSiteCa, type SiteCa } from './pki/site-ca.ts';
-import { openPorts, type Ports } from './ports.ts';
+import { openSiteCa } from './pki/site-ca.ts';
+import type { Ports } from './ports.ts';
 import type { Status } from './status/schema.ts';
 import { openStatus } from './status/status.ts';
 import { type Backoff, DEFAULT_BACKOFF, openTasks } from './supervise.ts';
 import { isFirstStart, openSystem } from './system.ts';
 import { openVault } from './vault.ts';
 import { VERSION } from './version.ts';
-import { openWrites, type Writes } from './writes/writes.ts';
 
 /** Of finished write requests the metrics count those of so long. */
 const DAY_MS = 86_400_000;
@@ -54,8 +41,6 @@ const DAY_MS = 86_400_000;
 const CERTIFICATE_CHECK_MS = 3_600_000;
 /** An identity provider may be away for weeks; the keys at hand serve meanwhile. */
 const ISSUER_BACKOFF: Backoff = { ...DEFAULT_BACKOFF, longestMs: 300_000 };
-/** A desk waits for it: once a full disk has space again, requests go out within seconds. */
-const DISPATCH_BACKOFF = { ...DEFAULT_BACKOFF, longestMs: 3_000 };
 
 export interface Gateway extends AsyncDisposable {
   readonly systemId: string;
@@ -83,8 +68,8 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   await using opening = new AsyncDisposableStack();
   const base = await openBase(options, opening);
   const { database, auth, events, serverIdentity, tasks, systemId } = base;
-  // First, for its links take the longest to come up.
   const estate = await openEstate({ ...options, ...base, opening });
+  const { openDesk, interfaceOperations, openPorts } = await rest();
   const identity = await serverIdentity();
   const desk = await openDesk(options, base, identity, opening);
   let certificate = identity;
@@ -160,6 +145,16 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   };
 }
 
+/** Links take longest to come up: they do while this code is loaded. */
+async function rest() {
+  const [desk, operations, ports] = await Promise.all([
+    import('./desk.ts'),
+    import('./interface.ts'),
+    import('./ports.ts'),
+  ]);
+  return { ...desk, ...operations, ...ports };
+}
+
 /** What everything else stands on. */
 export async function openBase({ config, clock, log }: GatewayOptions, opening: AsyncDisposableStack) {
   const path = (...names: string[]) => join(config.dataDirectory, ...names);
@@ -229,83 +224,7 @@ export async function openBase({ config, clock, log }: GatewayOptions, opening: 
   return { ...common, ca, serverIdentity, kernelClock };
 }
 
-type Base = Awaited<ReturnType<typeof openBase>>;
-
-/** Encoders and the write requests for them. */
-export async function openDesk(
-  { config, clock, log }: GatewayOptions,
-  { vault, database, systemId, epoch, tasks, audit, events, ca }: Base,
-  identity: ServerIdentity,
-  opening: AsyncDisposableStack,
-) {
-  const table = openEncoderTable(database);
-  // Writes, sessions and the link each need the next one once they work: hence functions in place of values.
-  const writes: Writes = openWrites({
-    ...{ database, vault, audit, events, clock, log, epoch },
-    expiryMs: config.encoders.writeExpiry,
-    encoders: {
-      exists: (id) => table.encoder.get(id) !== undefined,
-      connected: (id) => sessions.connected(id),
-      upgrading: (id) => (table.encoder.get(id)?.upgrade_job_info ?? null) !== null,
-      journal: (id) => table.encoder.get(id)?.journal ?? null,
-    },
-    send: (id, channel, message) => sessions.send(id, channel, message),
-  });
-  const sessions: Sessions = await openSessions({
-    ...{ database, table, events, clock, log, epoch },
-    reports: writes.reports,
-    link: () => encoderLink,
-  });
-  const tls = { cert: identity.chain, key: identity.key, clientCa: `${ca.encoderIssuer}\n${ca.root}` };
-  const encoderLink: EncoderLink = opening.use(
-    await openEmbeddedLink({ ...config.encoders.listen, tls, clock, log }, sessions),
-  );
-  const encoderUrl =
-    config.encoders.endpoint ??
-    `mqtts://${announcedHost(config.encoders.listen.host)}:${encoderLink.address.port}`;
-  const encoders = openEncoders({
-    ...{ database, table, audit, clock },
-    presence: (id) => sessions.presence(id),
-    drop: (id, reason) => sessions.drop(id, reason),
-  });
-  const registration = openRegistration({
-    ...{ database, table, encoders, audit, clock, systemId },
-    pki: registrationPki(config, ca, clock),
-    endpoint: () => encoderUrl,
-    vendorKey: config.encoders.vendorKey,
-    registrationsPerHour: config.encoders.registrationsPerHour,
-    keepAliveSeconds: config.encoders.keepAlive / 1_000,
-    maxPacketBytes: MAX_UP_PACKET_BYTES,
-    registered: (id) => sessions.drop(id, 'it was registered again'),
-  });
-  tasks.start('write requests', writes.run, DISPATCH_BACKOFF);
-  return { writes, sessions, encoders, registration, encoderLink, encoderUrl };
-}
-
-/** Vendor roots are read and checked now: a mistake shows at the start and not at the desk. */
-function registrationPki(config: Config, ca: SiteCa, clock: Clock): RegistrationPki {
-  const roots = config.encoders.vendorRoots.map((file) => {
-    const pem = readFileSync(file, 'utf8');
-    try {
-      checkVendorRoots(pem);
-    } catch (error) {
-      throw new Error(`encoders.vendorRoots: ${file}: ${(error as Error).message}`, { cause: error });
-    }
-    return pem;
-  });
-  const acceptExpired = config.encoders.acceptExpiredDeviceCertificates;
-  return {
-    verifyChain: (chainPem, encoderId) =>
-      verifyDeviceChain({ chainPem, encoderId, roots, now: clock.now(), acceptExpired }),
-    parseKey: parseOperationalKey,
-    verifyPossession,
-    issue: ca.issueForEncoder,
-    sign: ca.sign,
-    seal: sealTo,
-    issuer: ca.encoderIssuer,
-    root: ca.root,
-  };
-}
+export type Base = Awaited<ReturnType<typeof openBase>>;
 
 function fieldStatus({ hosts, links }: FieldState): Status['field'] {
   return {

@@ -59,7 +59,7 @@ const SLICES = [
  * status in other words.
  */
 const SHARED_TYPES = ['src/audit/audit.ts', 'src/events/events.ts', 'src/status/schema.ts'];
-const COMPOSITION = ['src/gateway.ts', 'src/estate.ts', 'src/interface.ts'];
+const COMPOSITION = ['src/gateway.ts', 'src/estate.ts', 'src/desk.ts', 'src/interface.ts'];
 const PROGRAMS = ['src/main.ts', 'src/field/host/host.ts'];
 const ROOTS = [...PROGRAMS, 'vitest.config.ts'];
 const CLOCK = 'src/clock.ts';

@@ -1,0 +1,99 @@
+/**
+ * The desk: encoders, their registration, and the write requests for them. A part of the composition root (gateway.ts).
+ */
+import { readFileSync } from 'node:fs';
+import { openEmbeddedLink } from '../drivers/encoder/embedded.ts';
+import { type EncoderLink, MAX_UP_PACKET_BYTES } from '../drivers/encoder/link.ts';
+import type { Clock } from './clock.ts';
+import type { Config } from './config/config.ts';
+import { openEncoders } from './encoders/encoders.ts';
+import { openRegistration, type RegistrationPki } from './encoders/registration.ts';
+import { openSessions, type Sessions } from './encoders/sessions.ts';
+import { openEncoderTable } from './encoders/table.ts';
+import type { Base, GatewayOptions } from './gateway.ts';
+import { announcedHost } from './host/host-names.ts';
+import { sealTo } from './jose.ts';
+import { checkVendorRoots, verifyDeviceChain } from './pki/device-chain.ts';
+import { parseOperationalKey, verifyPossession } from './pki/possession.ts';
+import type { ServerIdentity } from './pki/server-identity.ts';
+import type { SiteCa } from './pki/site-ca.ts';
+import { DEFAULT_BACKOFF } from './supervise.ts';
+import { openWrites, type Writes } from './writes/writes.ts';
+
+/** A desk waits for it: once a full disk has space again, requests go out within seconds. */
+const DISPATCH_BACKOFF = { ...DEFAULT_BACKOFF, longestMs: 3_000 };
+
+export async function openDesk(
+  { config, clock, log }: GatewayOptions,
+  { vault, database, systemId, epoch, tasks, audit, events, ca }: Base,
+  identity: ServerIdentity,
+  opening: AsyncDisposableStack,
+) {
+  const table = openEncoderTable(database);
+  // Writes, sessions and the link each need the next one once they work: hence functions in place of values.
+  const writes: Writes = openWrites({
+    ...{ database, vault, audit, events, clock, log, epoch },
+    expiryMs: config.encoders.writeExpiry,
+    encoders: {
+      exists: (id) => table.encoder.get(id) !== undefined,
+      connected: (id) => sessions.connected(id),
+      upgrading: (id) => (table.encoder.get(id)?.upgrade_job_info ?? null) !== null,
+      journal: (id) => table.encoder.get(id)?.journal ?? null,
+    },
+    send: (id, channel, message) => sessions.send(id, channel, message),
+  });
+  const sessions: Sessions = await openSessions({
+    ...{ database, table, events, clock, log, epoch },
+    reports: writes.reports,
+    link: () => encoderLink,
+  });
+  const tls = { cert: identity.chain, key: identity.key, clientCa: `${ca.encoderIssuer}\n${ca.root}` };
+  const encoderLink: EncoderLink = opening.use(
+    await openEmbeddedLink({ ...config.encoders.listen, tls, clock, log }, sessions),
+  );
+  const encoderUrl =
+    config.encoders.endpoint ??
+    `mqtts://${announcedHost(config.encoders.listen.host)}:${encoderLink.address.port}`;
+  const encoders = openEncoders({
+    ...{ database, table, audit, clock },
+    presence: (id) => sessions.presence(id),
+    drop: (id, reason) => sessions.drop(id, reason),
+  });
+  const registration = openRegistration({
+    ...{ database, table, encoders, audit, clock, systemId },
+    pki: registrationPki(config, ca, clock),
+    endpoint: () => encoderUrl,
+    vendorKey: config.encoders.vendorKey,
+    registrationsPerHour: config.encoders.registrationsPerHour,
+    keepAliveSeconds: config.encoders.keepAlive / 1_000,
+    maxPacketBytes: MAX_UP_PACKET_BYTES,
+    registered: (id) => sessions.drop(id, 'it was registered again'),
+  });
+  tasks.start('write requests', writes.run, DISPATCH_BACKOFF);
+  return { writes, sessions, encoders, registration, encoderLink, encoderUrl };
+}
+
+/** Vendor roots are read and checked now: a mistake shows at the start and not at the desk. */
+function registrationPki(config: Config, ca: SiteCa, clock: Clock): RegistrationPki {
+  const roots = config.encoders.vendorRoots.map((file) => {
+    const pem = readFileSync(file, 'utf8');
+    try {
+      checkVendorRoots(pem);
+    } catch (error) {
+      throw new Error(`encoders.vendorRoots: ${file}: ${(error as Error).message}`, { cause: error });
+    }
+    return pem;
+  });
+  const acceptExpired = config.encoders.acceptExpiredDeviceCertificates;
+  return {
+    verifyChain: (chainPem, encoderId) =>
+      verifyDeviceChain({ chainPem, encoderId, roots, now: clock.now(), acceptExpired }),
+    parseKey: parseOperationalKey,
+    verifyPossession,
+    issue: ca.issueForEncoder,
+    sign: ca.sign,
+    seal: sealTo,
+    issuer: ca.encoderIssuer,
+    root: ca.root,
+  };
+}
