@@ -212,6 +212,7 @@ it(
   () => {
     const random = openDice();
     let rest = Buffer.alloc(0);
+    let found = 0;
     for (let run = 0; run < RUNS; run += 1) {
       const [cluster, hex] = SOUND[run % SOUND.length] ?? [0, ''];
       const sound = encodeMt(incoming({ nwk: 1, cluster }, Buffer.from(hex.replaceAll(' ', ''), 'hex')));
@@ -219,8 +220,10 @@ it(
       const cut = cutFrames(bytes);
       for (const frame of cut.frames) must(isFrame(frame), bytes.toString('hex'));
       must(cut.rest.length < 255, bytes.toString('hex'));
+      found += cut.frames.length;
       rest = Buffer.from(cut.rest);
     }
+    expect(found).toBeGreaterThan(RUNS / 1_000);
   },
   TIMEOUT_MS,
 );
