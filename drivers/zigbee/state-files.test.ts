@@ -10,15 +10,17 @@ const record = (id: number, ieee: string) =>
   JSON.stringify({ id, type: 'EndDevice', ieeeAddr: `0x${ieee}`, nwkAddr: id, endpoints: {} });
 const END = { epId: 1, inClusterList: [257], outClusterList: [25], clusters: {} };
 /** open-coordinator-backup v1, as far as it matters here. */
-const backup = (networkKey = NETWORK.networkKey) =>
+const backup = (networkKey = NETWORK.networkKey, change = {}) =>
   JSON.stringify({
+    metadata: { format: 'zigpy/open-coordinator-backup', version: 1 },
     ...{ coordinator_ieee: '00124b0014d9a001', pan_id: '1a62', extended_pan_id: NETWORK.extPanId },
     ...{
       channel: 20,
       channel_mask: [11, 20],
-      network_key: { key: networkKey, frame_counter: 1 },
+      network_key: { key: networkKey, sequence_number: 0, frame_counter: 1 },
       devices: [],
     },
+    ...change,
   });
 
 function prepare(directory: string, more: Partial<Parameters<typeof prepareFiles>[0]> = {}) {
@@ -107,6 +109,20 @@ describe('the files of a network', () => {
     const snapshot = archived([record(2, LOCK), record(3, OTHER_LOCK)].join('\n'));
     writeFileSync(join(directory, 'database.db'), record(2, LOCK));
     expect(prepare(directory, { snapshot }).devices).toBe(1);
+  });
+
+  it.each<[string, object]>([
+    ['of no known form', { metadata: undefined }],
+    ['without its devices', { devices: 'none' }],
+    ['with a device that is none', { devices: [{ ieee_address: 7 }] }],
+    ['with a counter that is none', { network_key: { key: NETWORK.networkKey, frame_counter: -5 } }],
+  ])('get a backup %s from the snapshot: the library would not start on it', (_, change) => {
+    const directory = folder();
+    writeFileSync(join(directory, 'database.db'), record(2, LOCK));
+    writeFileSync(join(directory, 'coordinator_backup.json'), backup(NETWORK.networkKey, change));
+    const files = prepare(directory, { snapshot: archived(record(2, LOCK)) });
+    expect(files.repairs).toEqual(['the backup of the coordinator was put back from the snapshot']);
+    expect(JSON.parse(readFileSync(files.backupFile, 'utf8'))).toMatchObject({ devices: [] });
   });
 
   it('take no backup of another network', () => {

@@ -17,13 +17,24 @@ const UNPACKED_MAX_BYTES = 8_000_000;
 
 const packed = z.object({ database: z.string(), backup: z.string().nullable() });
 
-/** The parts of open-coordinator-backup that tell whose it is. */
+const ieeeHex = z.string().regex(/^[0-9a-f]{16}$/i);
+const keyHex = z.string().regex(/^[0-9a-f]{32}$/i);
+const counter = z.int().min(0).max(0xff_ff_ff_ff);
+/** The parts of open-coordinator-backup v1 that tell whose it is, and those without which the library does not start. */
 const backupSchema = z.looseObject({
-  coordinator_ieee: z.string(),
+  metadata: z.looseObject({ format: z.literal('zigpy/open-coordinator-backup'), version: z.literal(1) }),
+  coordinator_ieee: ieeeHex,
   pan_id: z.string(),
   extended_pan_id: z.string(),
   channel: channelSchema,
-  network_key: z.looseObject({ key: z.string() }),
+  network_key: z.looseObject({ key: keyHex, sequence_number: counter, frame_counter: counter }),
+  devices: z.array(
+    z.looseObject({
+      nwk_address: z.string().nullish(),
+      ieee_address: ieeeHex,
+      link_key: z.looseObject({ key: keyHex, rx_counter: counter, tx_counter: counter }).nullish(),
+    }),
+  ),
 });
 
 const clusterIds = z.array(z.int());
