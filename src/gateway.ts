@@ -19,7 +19,7 @@ import { openEvents } from './events/events.ts';
 import { openForwarder } from './events/forward.ts';
 import { type LiveStreams, openLiveStreams } from './events/live.ts';
 import type { FieldOptions, FieldState } from './field/field.ts';
-import { announcedHost, certificateNames } from './host/host-names.ts';
+import { certificateNames } from './host/host-names.ts';
 import { openKernelClock } from './host/kernel-clock.ts';
 import { vitalsOf } from './host/vitals.ts';
 import type { Vital } from './host/watchdog.ts';
