@@ -133,7 +133,7 @@ const minutes = z.int().min(0).max(1_440);
  * What travels to a lock. What a lock cannot carry of it is named in `unsupported` of the answer and of its reports;
  * REFUSED when it can carry nothing.
  */
-export const lockConfiguration = z.strictObject({
+const lockConfiguration = z.strictObject({
   name: z.string().nullable(),
   number: z.int().nullable(),
   type: z.string().nullable(),

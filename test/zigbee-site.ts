@@ -39,8 +39,8 @@ export interface ZigbeeSite extends AsyncDisposable {
   isConnected(mac: string): Promise<void>;
 }
 
-export const NETWORK = '8f0c2f1e-6a86-4a4f-9f0e-3d2b7a5c9e01';
-export const MANUFACTURER = 0x1234;
+const NETWORK = '8f0c2f1e-6a86-4a4f-9f0e-3d2b7a5c9e01';
+const MANUFACTURER = 0x1234;
 const IDS = ['0b6f7c1a-1c55-4c0a-8d5e-6f1f0a2b3c01', '0b6f7c1a-1c55-4c0a-8d5e-6f1f0a2b3c02'] as const;
 /** A host, and a library that forms a network, on a busy machine. */
 const PATIENCE = { timeout: 45_000, interval: 20 };

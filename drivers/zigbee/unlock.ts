@@ -7,7 +7,7 @@ import type { Unlocked } from '../zgate.ts';
 import { field, integer } from './values.ts';
 
 /** ZCL rev. 8, table 7-10: lockState. */
-export const LOCK_STATE = { notFullyLocked: 0, locked: 1, unlocked: 2 } as const;
+const LOCK_STATE = { notFullyLocked: 0, locked: 1, unlocked: 2 } as const;
 /** ZCL rev. 8, table 2-12. */
 const STATUS_SUCCESS = 0;
 

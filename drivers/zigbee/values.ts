@@ -30,7 +30,7 @@ export function field(value: unknown, name: string): unknown {
   return (value as Record<string, unknown>)[name];
 }
 
-export const LQI_MAX = 255;
+const LQI_MAX = 255;
 /**
  * dBm of a frame, by the LQI of a CC26x2 or CC13x2: LQI = 255 × (RSSI + 90) / 85 (TI SIMPLELINK-CC13X2-26X2 SDK 4.40,
  * macRadio). 0 and 255 are where it clips.

@@ -15,8 +15,6 @@ export interface ActuationRow {
   detail: string;
 }
 
-export type ActuationTable = ReturnType<typeof actuationTable>;
-
 export function actuationTable(database: Prepare) {
   return {
     last: database.prepare<[string, string], ActuationRow>(

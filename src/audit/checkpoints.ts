@@ -10,7 +10,7 @@ import { type AuditTable, type CheckpointRow, databaseIdOf } from './table.ts';
 import type { Anchor } from './verify.ts';
 
 /** The `typ` of a checkpoint's JWS, so that no other document of the CA can stand in for one. */
-export const CHECKPOINT_TYPE = 'gatehouse-audit-checkpoint+jws';
+const CHECKPOINT_TYPE = 'gatehouse-audit-checkpoint+jws';
 
 /** A busy day has a few of them. */
 export const CHECKPOINT_ROWS = 500;

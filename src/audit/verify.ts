@@ -13,12 +13,12 @@ import {
 /** Rows read in one turn of the event loop: about 5 ms. */
 const BATCH = 500;
 /** Rows of one page: about 100 ms. */
-export const VERIFY_PAGE = 10_000;
+const VERIFY_PAGE = 10_000;
 
 /** The first row of every audit: one without rows was emptied. */
 export const BEGIN = 'audit.begin';
 /** Of the row a restored database goes on with: it has a new identity, and names it. */
-export const RESTORE = 'database.restore';
+const RESTORE = 'database.restore';
 
 export type FaultReason =
   /** The row is gone. */

@@ -7,7 +7,7 @@ const ID_MAX = 64;
 const NAME_MAX = 128;
 const id = z.string();
 
-export const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
+const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
 
 export const group = z.object({ id, name: z.string() }).openapi('Group');
 export type Group = z.infer<typeof group>;

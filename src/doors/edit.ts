@@ -27,7 +27,7 @@ const TRAVELS = [
 ] as const satisfies WantedField[];
 export type TravellingWanted = Pick<Wanted, (typeof TRAVELS)[number]>;
 
-export const NO_OPTIONS: DoorOptions = { accessInternal: { doors: [], interval: null }, outputs: [] };
+const NO_OPTIONS: DoorOptions = { accessInternal: { doors: [], interval: null }, outputs: [] };
 
 export const NOTHING_WANTED: Wanted = {
   name: null,

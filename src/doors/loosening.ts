@@ -13,7 +13,7 @@ import { configurationEnded } from './live-events.ts';
 import type { DoorRow, DoorTable } from './table.ts';
 
 /** Long enough for a sleeping lock that checks in every few minutes, short enough for whoever asked to be there. */
-export const LOOSENING_LASTS_MS = 15 * 60_000;
+const LOOSENING_LASTS_MS = 15 * 60_000;
 const CHECK_MS = 1_000;
 
 /** In the column `withdrawn`. */

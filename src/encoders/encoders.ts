@@ -135,7 +135,7 @@ function page(
   }
 }
 
-export function existing(table: EncoderTable, encoderId: string): EncoderRow {
+function existing(table: EncoderTable, encoderId: string): EncoderRow {
   const row = table.encoder.get(encoderId);
   if (row) return row;
   throw new GatehouseError(

@@ -65,7 +65,6 @@ export const unknownReferences = z
     }),
   )
   .openapi({ description: 'What it names and the site does not know (yet)' });
-export type UnknownReferences = z.infer<typeof unknownReferences>;
 
 /** A number in a query, from 1 to `max`, which has seven digits at most. Digits alone: Number() would also take 0x10, 1e1 and blanks. */
 export const wholeNumber = (max: number) =>
@@ -76,13 +75,8 @@ export const wholeNumber = (max: number) =>
     .refine((value) => value <= max, `expected a whole number from 1 to ${max}`)
     .openapi({ type: 'integer', minimum: 1, maximum: max });
 
-/** `limit` of a list. Digits alone: Number() would also take 0x10, 1e1 and blanks. */
-export const pageLimit = z
-  .string()
-  .regex(/^(100|[1-9]\d?)$/, `expected a whole number from 1 to ${PAGE_MAX}`)
-  .transform(Number)
-  .default(PAGE_DEFAULT)
-  .openapi({ type: 'integer', minimum: 1, maximum: PAGE_MAX, default: PAGE_DEFAULT });
+/** `limit` of a list. */
+export const pageLimit = wholeNumber(PAGE_MAX).default(PAGE_DEFAULT).openapi({ default: PAGE_DEFAULT });
 
 /** `cursor` of a list that is ordered by a counter: digits alone, for the same reason. */
 export const numberCursor = z

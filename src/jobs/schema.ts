@@ -4,7 +4,7 @@ import { numberCursor, pageLimit } from '../http/fields.ts';
 
 const TEXT_MAX = 128;
 
-export const JOB_STATUSES = ['running', 'done', 'failed', 'cancelled'] as const;
+const JOB_STATUSES = ['running', 'done', 'failed', 'cancelled'] as const;
 export type JobStatus = (typeof JOB_STATUSES)[number];
 
 const dateTime = z.iso.datetime();

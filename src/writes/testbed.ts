@@ -205,7 +205,7 @@ export async function sending(...requests: number[][]): Promise<{ bed: Testbed; 
 }
 
 /** A database whose owner may die: what it had not committed then never happens, and it can do nothing any more. */
-export function mortal(database: Database, life: AbortSignal, faults: Faults): Database {
+function mortal(database: Database, life: AbortSignal, faults: Faults): Database {
   return {
     ...database,
     commit: async (job) => {

@@ -1,7 +1,7 @@
 /** What is killed when, drawn from a seed: the same seed gives the same 200 runs. */
 
 /** What the run waits for before it strikes: a state the encoder told, or one whose event arrived upstream. */
-export const MOMENTS = [
+const MOMENTS = [
   'accepted',
   'started',
   'cardRequested',
@@ -16,7 +16,7 @@ export const MOMENTS = [
 ] as const;
 export type Moment = (typeof MOMENTS)[number];
 
-export const VICTIMS = ['daemon', 'encoder', 'both'] as const;
+const VICTIMS = ['daemon', 'encoder', 'both'] as const;
 export type Victim = (typeof VICTIMS)[number];
 
 export interface Run {

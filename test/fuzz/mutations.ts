@@ -34,7 +34,7 @@ const hasQuery = ({ operation }: Draft) => operation.parameters.some((parameter)
 const hasRoles = ({ operation }: Draft) => operation.roles.length > 0;
 const takesIfMatch = ({ operation }: Draft) => operation.answers.has(412);
 
-export function sendable(draft: Draft, encode: (value: string) => string = encodeURIComponent): Sendable {
+function sendable(draft: Draft, encode: (value: string) => string = encodeURIComponent): Sendable {
   const { operation, parameters, query, headers, body } = draft;
   const path = operation.path.replaceAll(/\{(\w+)\}/g, (_, name) => encode(parameters[name] ?? ''));
   const search = query.map((pair) => pair.map(encodeURIComponent).join('=')).join('&');

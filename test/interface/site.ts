@@ -10,7 +10,7 @@ export const NETWORK = 'aaaaaaaa-0000-4000-8000-00000000000a';
 export const ZGATE = 'bbbbbbbb-0000-4000-8000-00000000000b';
 export const DEVICE = 'cccccccc-0000-4000-8000-00000000000c';
 /** On the same bus; its relay opens DOOR. */
-export const OTHER_DEVICE = 'cccccccc-0000-4000-8000-00000000000d';
+const OTHER_DEVICE = 'cccccccc-0000-4000-8000-00000000000d';
 export const DOOR = 'dddddddd-0000-4000-8000-00000000000d';
 /** Nothing of it was ever set, and no lock has it. */
 export const BARE_DOOR = 'dddddddd-0000-4000-8000-00000000000e';

@@ -15,7 +15,6 @@ export const INPUTS = [
   'input6',
   'input7',
 ] as const;
-export type Input = (typeof INPUTS)[number];
 
 const LONGEST_MS = 3_600_000;
 const milliseconds = z.number().min(0).max(LONGEST_MS);

@@ -16,7 +16,7 @@ import {
 } from 'node:fs';
 
 /** In the order an entry passes them; the last three are terminal. */
-export const ENTRY_STATUSES = [
+const ENTRY_STATUSES = [
   'started',
   'cardRequested',
   'cardDetected',

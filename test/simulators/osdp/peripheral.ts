@@ -51,7 +51,7 @@ export interface Peripheral {
   describe(): Record<string, unknown>;
 }
 
-export const OUR_VENDOR_CODE = 0x0a4748;
+const OUR_VENDOR_CODE = 0x0a4748;
 export const ACK: Answer = { code: 0x40, data: Buffer.alloc(0) };
 export const nak = (code: number): Answer => ({ code: 0x41, data: Buffer.from([code]) });
 const LENGTH_ERROR = nak(2);

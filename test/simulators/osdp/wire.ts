@@ -33,7 +33,7 @@ export interface ReplyFrame {
 }
 
 /** CRC-16 as annex C draws it: bit by bit. */
-export function crcOf(message: Uint8Array): number {
+function crcOf(message: Uint8Array): number {
   let register = 0x1d0f;
   for (const byte of message) {
     for (let bit = 7; bit >= 0; bit -= 1) {
@@ -45,7 +45,7 @@ export function crcOf(message: Uint8Array): number {
   return register;
 }
 
-export function sumOf(message: Uint8Array): number {
+function sumOf(message: Uint8Array): number {
   return (0x100 - (message.reduce((sum, byte) => sum + byte, 0) % 0x100)) % 0x100;
 }
 

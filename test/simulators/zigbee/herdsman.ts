@@ -28,7 +28,7 @@ export interface HostOptions {
 
 export type Host = Controller;
 export const EXTENDED_PAN_ID = [1, 2, 3, 4, 5, 6, 7, 8];
-export const NETWORK_KEY = [...Array(16).keys()].map((byte) => byte * 3 + 1);
+const NETWORK_KEY = [...Array(16).keys()].map((byte) => byte * 3 + 1);
 export const PAN_ID = 0x1a62;
 
 /** Not started yet. Stopped when the test ends. */

@@ -63,7 +63,7 @@ const versionsSchema = z.strictObject({
   sam: z.string().default('3.1.1'),
 });
 
-export const lockSchema = z.strictObject({
+const lockSchema = z.strictObject({
   ieee: address,
   manufacturer: z.string().max(32).default('Gatehouse'),
   model: z.string().max(32).default('GH-Lock'),

@@ -77,7 +77,7 @@ export interface AirCounters {
 /** A radio of 250 kbit/s has no two frames at once. Where its time counts for nothing, each has a turn of its own. */
 const UP_GAP_MS = 1;
 /** nwkcTransactionPersistenceTime of Z-Stack: so long a parent keeps a frame for a child that sleeps. */
-export const INDIRECT_MS = 7_000;
+const INDIRECT_MS = 7_000;
 /** apscAckWaitDuration times its retries. */
 const APS_ACK_MS = 4_800;
 /** A route that nobody answers for is given up after so long. */

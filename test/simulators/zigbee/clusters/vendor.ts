@@ -19,7 +19,7 @@ import { TYPE, type Value } from '../zcl/types.ts';
 import { readConfiguration } from './configuration.ts';
 import type { Battery } from './general.ts';
 
-export const VENDOR_CLUSTER = 0xfc11;
+const VENDOR_CLUSTER = 0xfc11;
 const STATUS = { ok: 0, unknownTransfer: 1, badSum: 2, notSupported: 3, busy: 4, older: 5 } as const;
 const CHUNK_MAX = 48;
 const CONFIGURATION_MAX = 8_192;

@@ -4,9 +4,9 @@
  */
 const SOF = 0xfe;
 /** Of the data; the whole frame has five bytes more. */
-export const MT_DATA_MAX = 250;
+const MT_DATA_MAX = 250;
 
-export const TYPES = ['POLL', 'SREQ', 'AREQ', 'SRSP'] as const;
+const TYPES = ['POLL', 'SREQ', 'AREQ', 'SRSP'] as const;
 export type MtType = (typeof TYPES)[number];
 
 export const SUBSYSTEM = { rpcError: 0, sys: 1, af: 4, zdo: 5, util: 7, appCnf: 15 } as const;

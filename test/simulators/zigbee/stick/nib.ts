@@ -17,7 +17,7 @@ export interface Network {
   managerAddress: number;
 }
 
-export const NIB_SIZE = 116;
+const NIB_SIZE = 116;
 const AT = {
   ...{ deviceAddress: 22, channel: 24, panId: 36, state: 38, channelMask: 40, extendedPanId: 57 },
   ...{ managerAddress: 110, updateId: 114 },

@@ -25,7 +25,7 @@ export const NV = {
   trustCenterSeed: 0x0101,
 } as const;
 /** Tables of sysid 1 (NVINTF_SYSID_ZSTACK): an item for each row. */
-export const EX_NV = {
+const EX_NV = {
   ...{ addressManager: 1, trustCenterKeys: 4, installKeys: 5, apsKeys: 6, securityMaterial: 7 },
 } as const;
 const ZSTACK = 1;

@@ -21,7 +21,7 @@ export function installKey(code: Uint8Array): Buffer | undefined {
 }
 
 /** AES-MMO (Zigbee specification, B.6): each block is encrypted under the hash so far, and added to it. */
-export function matyasMeyerOseas(message: Uint8Array): Buffer {
+function matyasMeyerOseas(message: Uint8Array): Buffer {
   const bits = Buffer.alloc(2);
   bits.writeUInt16BE(message.length * 8);
   const zeros = (2 * BLOCK - 3 - (message.length % BLOCK)) % BLOCK;

@@ -7,7 +7,7 @@ import { NV } from './nv.ts';
 /** SYS 0x01, AF 0x08, ZDO 0x10, UTIL 0x40 and APP_CNF: what this image was built with. */
 const CAPABILITIES = 0x0859;
 /** Transport revision 2, product 1 (Z-Stack 3.x.0), release 2.7.1. */
-export const VERSION = [2, 1, 2, 7, 1];
+const VERSION = [2, 1, 2, 7, 1];
 /** Of a value in one frame. */
 const VALUE_MAX = 246;
 const RESET_IND = 0x80;

@@ -9,8 +9,8 @@ import { decodeZcl, encodeZcl, ZCL_STATUS, type ZclFrame } from './frame.ts';
 import { openReporting, type Reporting } from './reporting.ts';
 import { TYPE } from './types.ts';
 
-export const ENDPOINT = 1;
-export const HOME_AUTOMATION = 0x0104;
+const ENDPOINT = 1;
+const HOME_AUTOMATION = 0x0104;
 
 /** Something it was told, whatever came of it. */
 export interface Received {

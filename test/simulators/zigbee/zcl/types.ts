@@ -6,7 +6,6 @@ export const TYPE = {
   ...{ uint8: 0x20, uint16: 0x21, uint32: 0x23, int8: 0x28, int16: 0x29, enum8: 0x30, enum16: 0x31 },
   ...{ octets: 0x41, string: 0x42, utc: 0xe2, ieee: 0xf0 },
 } as const;
-export type Type = (typeof TYPE)[keyof typeof TYPE];
 export type Value = number | boolean | string | Buffer;
 
 const INVALID_LENGTH = 0xff;

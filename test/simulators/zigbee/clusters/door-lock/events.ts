@@ -4,7 +4,7 @@ import type { Time } from '../../time.ts';
 import type { Executed, Source } from './bolt.ts';
 
 /** OperationEventSource; of what the lock does by itself it is that of whoever is at it. */
-export const SOURCE: Record<Source, number> = { keypad: 0, rf: 1, manual: 2, lock: 2, rfid: 3 };
+const SOURCE: Record<Source, number> = { keypad: 0, rf: 1, manual: 2, lock: 2, rfid: 3 };
 /** OperationEventCode. */
 export const OPERATION = {
   ...{ lock: 1, unlock: 2, unlockFailPin: 5, unlockFailSchedule: 6, autoLock: 10 },
