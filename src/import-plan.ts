@@ -1,6 +1,6 @@
 /**
  * `gatehouse import`: what every slice that takes part does with its section of the site's file. site-import/ puts the
- * plans together and runs them in one commit; gateway.ts passes them in.
+ * plans together and runs them in one commit; estate.ts passes them in.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Principal } from './principal.ts';

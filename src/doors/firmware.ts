@@ -103,11 +103,14 @@ export function openFirmware(options: FirmwareOptions) {
       if (unreachable !== undefined)
         throw new GatehouseError(
           'DEVICE_OFFLINE',
-          `Nothing was sent: the lock cannot be reached (${unreachable}).`,
+          `Nothing was sent: the lock cannot be reached (${unreachable}). See to the lock and to its gateway.`,
         );
       const network = networkId ?? gatewayId ?? '';
       if (busyNetworks.has(network))
-        throw new GatehouseError('QUEUE_FULL', 'A lock of this network is given firmware: one at a time.');
+        throw new GatehouseError(
+          'QUEUE_FULL',
+          'A lock of this network is given firmware, and one gets it at a time: wait for that job, or cancel it.',
+        );
       busyNetworks.add(network);
       try {
         return await startJob({

@@ -1,4 +1,4 @@
-/** What the write requests need of the rest, and what they offer to the encoders' sessions; gateway.ts joins them. */
+/** What the write requests need of the rest, and what they offer to the encoders' sessions; desk.ts joins them. */
 import type { JobReport, ProgressReport } from '../../drivers/encoder/messages.ts';
 
 export interface EncoderLookup {
