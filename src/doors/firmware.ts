@@ -100,17 +100,9 @@ export function openFirmware(options: FirmwareOptions) {
       const file = await firmwarePath(body.file, options.firmwareDirectory);
       if (!body.ignoreBattery) assertBattery(options.locks.report(row), options.firmware);
       const unreachable = options.unreachable({ doorId, gatewayId, networkId });
-      if (unreachable !== undefined)
-        throw new GatehouseError(
-          'DEVICE_OFFLINE',
-          `Nothing was sent: the lock cannot be reached (${unreachable}). See to the lock and to its gateway.`,
-        );
+      if (unreachable !== undefined) throw offline(unreachable);
       const network = networkId ?? gatewayId ?? '';
-      if (busyNetworks.has(network))
-        throw new GatehouseError(
-          'QUEUE_FULL',
-          'A lock of this network is given firmware, and one gets it at a time: wait for that job, or cancel it.',
-        );
+      if (busyNetworks.has(network)) throw new GatehouseError('QUEUE_FULL', ONE_AT_A_TIME);
       busyNetworks.add(network);
       try {
         return await startJob({
@@ -156,6 +148,14 @@ export function openFirmware(options: FirmwareOptions) {
       return true;
     },
   };
+}
+
+const ONE_AT_A_TIME =
+  'A lock of this network is given firmware, and one gets it at a time: wait for that job, or cancel it.';
+
+function offline(reason: string): GatehouseError {
+  const message = `Nothing was sent: the lock cannot be reached (${reason}). See to the lock and to its gateway.`;
+  return new GatehouseError('DEVICE_OFFLINE', message);
 }
 
 const AGAIN = 'start it again, and the lock goes on where it was';
