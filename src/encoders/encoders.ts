@@ -80,7 +80,7 @@ export function openEncoders({ database, table, audit, clock, presence, drop }: 
       await database.commit(() => {
         const row = existing(table, encoderId);
         assertIfMatch(ifMatch, row.revision);
-        const changed = applyEdit(table, row, edit, clock.now(), principal.id);
+        const changed = applyEdit(table, row, edit, { now: clock.now(), by: principal.id });
         if (changed.length === 0) return;
         audit.record({
           principal,
@@ -160,8 +160,7 @@ export function applyEdit(
   table: EncoderTable,
   row: Pick<EncoderRow, 'id' | 'name' | 'metadata'>,
   edit: Editable,
-  now: number,
-  principalId: string,
+  { now, by }: { now: number; by: string },
 ): string[] {
   const name = edit.name === undefined ? row.name : edit.name;
   const metadata = edit.metadata === undefined ? row.metadata : storedMetadata(edit.metadata);
@@ -169,7 +168,7 @@ export function applyEdit(
     ...(name === row.name ? [] : ['name']),
     ...(metadata === row.metadata ? [] : ['metadata']),
   ];
-  if (changed.length > 0) table.setEditable.run(name, metadata, now, principalId, row.id);
+  if (changed.length > 0) table.setEditable.run(name, metadata, now, by, row.id);
   return changed;
 }
 

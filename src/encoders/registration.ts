@@ -96,7 +96,8 @@ export function openRegistration(options: RegistrationOptions) {
     await database.commit(() => {
       // Issuing takes a while, in which another request may have changed the encoder or taken the key.
       assertAllowed();
-      store(table, encoderId, request, operational, issued, clock.now(), caller.principal.id);
+      const by = caller.principal.id;
+      store(table, encoderId, { request, operational, issued, now: clock.now(), by });
       audit.record({
         ...auditOf(encoderId, caller),
         outcome: 'done',
@@ -212,34 +213,30 @@ async function issue(
   };
 }
 
+interface Registered {
+  request: RegistrationRequest;
+  operational: OperationalKey;
+  issued: Issued;
+  /** Epoch milliseconds. */
+  now: number;
+  /** The principal. */
+  by: string;
+}
+
 function store(
   table: EncoderTable,
   encoderId: string,
-  request: RegistrationRequest,
-  operational: OperationalKey,
-  { generation, certificate }: Issued,
-  now: number,
-  principalId: string,
+  { request, operational, issued, now, by }: Registered,
 ): void {
+  const { generation, certificate } = issued;
   const row = table.encoder.get(encoderId);
   if (row) {
-    applyEdit(table, row, request, now, principalId);
+    applyEdit(table, row, request, { now, by });
     table.setGeneration.run(generation, encoderId);
   } else {
     const metadata = storedMetadata(request.metadata);
     const name = request.name ?? null;
-    table.insertEncoder.run(
-      encoderId,
-      name,
-      metadata,
-      generation,
-      now,
-      now,
-      now,
-      principalId,
-      now,
-      principalId,
-    );
+    table.insertEncoder.run(encoderId, name, metadata, generation, now, now, now, by, now, by);
   }
   table.endActive.run('superseded', encoderId);
   table.insertCredential.run(

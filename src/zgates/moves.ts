@@ -46,7 +46,7 @@ export function openMoves(options: MovesOptions) {
     return startJob({
       ...{ kind: 'zigbee-channel-move', object, roles: TECHNICIANS, ...caller },
       async run(progress, signal) {
-        const work = move(row, to, options, told.moved, progress, signal);
+        const work = move(row, to, options, { moved: told.moved, progress, signal });
         work.catch(told.failed);
         return work;
       },
@@ -110,9 +110,7 @@ async function move(
   row: ZgateRow,
   to: number,
   { database, table, clock, execute, locksOf, channels }: MovesOptions,
-  moved: () => void,
-  progress: ReportProgress,
-  signal: AbortSignal,
+  { moved, progress, signal }: { moved(): void; progress: ReportProgress; signal: AbortSignal },
 ): Promise<Record<string, unknown>> {
   const { device_id: deviceId } = row;
   const before = channels.channelOf(row);
