@@ -78,6 +78,7 @@ export async function openRadio(options: RadioOptions): Promise<Radio> {
   options.signal.addEventListener('abort', abandon, { once: true });
   try {
     const result = await controller.start();
+    begun();
     calmDatabase(controller as unknown as DatabaseOwner);
     const parameters = await controller.getNetworkParameters();
     const version = await controller.getCoordinatorVersion();
@@ -160,7 +161,7 @@ interface MtParser {
   done();
 };
 
-const { passBy, carry, abandon } = guardPort(Znp.prototype as unknown as Port);
+const { passBy, carry, begun, abandon } = guardPort(Znp.prototype as unknown as Port);
 const waitUntil = guardAnswers(ZStackAdapter.prototype as unknown as Answers);
 
 function prepareLibrary({ mayForm, mayRestore, manufacturerCode, stateDirectory, log }: RadioOptions): void {

@@ -5,6 +5,7 @@ import { hastenTimeouts } from '../../test/simulators/zigbee/haste.ts';
 import type { Clock, DriverError } from '../driver.ts';
 import { snapshot } from '../zgate.ts';
 import { folder, joined, LOCK, NETWORK, opened, simulated } from './test-gateway.ts';
+import { openWire } from './test-wire.ts';
 
 /** Probes at once, where the driver would wait for a quarter of a minute. */
 const impatient: Clock = {
@@ -39,13 +40,25 @@ it('says in words of its own that a silent stick was sent nothing, and keeps tho
   expect(gateway.logged.join('\n')).toContain('a frame was not sent: ZCL command');
 });
 
-it('loses a stick that resets itself', async () => {
+it('loses a stick that resets itself without a word', async () => {
   const site = await simulated({});
-  const gateway = await opened(site, {}, { clock: impatient });
+  const wire = await openWire(site.port);
+  const gateway = await opened(wire, {}, { clock: impatient });
   hastenTimeouts(0.2);
+  wire.tamper = (frame) => (frame.type === 'AREQ' && frame.subsystem === 1 ? undefined : frame);
   await site.selfReset();
   expect(await gateway.ended).toMatchObject({ code: 'LINK_LOST' });
   await gateway.close();
+});
+
+it('loses a stick at once that says it has restarted', { timeout: 12_000 }, async () => {
+  const site = await simulated({});
+  const gateway = await opened(site);
+  // What it is told at the start is over.
+  await gateway.execute('permitJoin', { seconds: 0, allowed: [], installCodes: [] });
+  await site.selfReset();
+  // Long before it is asked (PROBE_EVERY_MS).
+  expect(await gateway.ended).toMatchObject({ code: 'LINK_LOST' });
 });
 
 it('loses a stick whose connection drops, and comes back in the same process', async () => {

@@ -6,12 +6,15 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Clock } from '../driver.ts';
 import type { Connection } from './connection.ts';
 import type { Gate } from './gate.ts';
+import { field } from './values.ts';
 import { settles, within } from './waiting.ts';
 
 /** SYS_PING (Z-Stack Monitor and Test API, 3.8.1.2): answered by whoever reads the port. */
 const PING_SUBSYSTEM = 1;
 const PING = ['ping', { capabilities: 1 }] as const;
 const DATA_REQUEST = 'dataRequest';
+/** An AREQ of SYS (Z-Stack Monitor and Test API, 3.8.2.1). */
+const RESET_IND = { type: 2, subsystem: 1, commandID: 0x80 };
 /** A coordinator answers within milliseconds, over a busy network of the building within some tenths of a second. */
 const ANSWER_MS = 1_000;
 
@@ -61,6 +64,8 @@ export interface GuardedPort {
   passBy<T>(passage: Passage, send: () => Promise<T>): Promise<T>;
   /** What the next port on the network goes through. */
   carry(connection: Connection | undefined): void;
+  /** The library has begun: from now on a coordinator that restarts does so by itself, and is none of this network any more. */
+  begun(): void;
   /** Closes the port that was opened last, whatever the library does with it. */
   abandon(): void;
 }
@@ -77,7 +82,8 @@ export function guardPort(port: Port): GuardedPort {
   const passing = new AsyncLocalStorage<Passage>();
   let carrier: Connection | undefined;
   let opened: Port | undefined;
-  const { request, open, onPortClose } = port;
+  let begun: Port | undefined;
+  const { request, open, onPortClose, onUnpiParsed } = port;
 
   let proof: Proof | undefined;
   function prove(asked: Port, clock: Clock): Promise<unknown> {
@@ -91,6 +97,14 @@ export function guardPort(port: Port): GuardedPort {
   port.open = function (this: Port) {
     opened = this;
     return open.call(this);
+  };
+
+  port.onUnpiParsed = function (this: Port, frame) {
+    onUnpiParsed.call(this, frame);
+    const { type, subsystem, commandID } = RESET_IND;
+    const isReset = field(frame, 'type') === type && field(frame, 'subsystem') === subsystem;
+    if (this === begun && isReset && field(frame, 'commandID') === commandID)
+      this.close().catch(() => undefined);
   };
 
   // The library would wait for answers out of a closed port, for 6 s each.
@@ -133,6 +147,9 @@ export function guardPort(port: Port): GuardedPort {
     passBy: (passage, send) => passing.run(passage, send),
     carry(connection) {
       carrier = connection;
+    },
+    begun() {
+      begun = opened;
     },
     abandon() {
       opened?.close().catch(() => undefined);
