@@ -30,7 +30,7 @@ export interface ChannelsOptions {
   /** Has the network move to a channel, once and if it may (moves.ts). Rejects with a DriverError. */
   move(row: ZgateRow, channel: number): Promise<void>;
   /** A gateway came or went. */
-  connectionChanged?(deviceId: string, connected: boolean): void;
+  connectionChanged(deviceId: string, connected: boolean): void;
   /** From 0 up to 1, for the back-off; Math.random when absent. */
   random?: () => number;
 }
@@ -123,7 +123,7 @@ export function openChannels(options: ChannelsOptions): Channels {
       const wasInForce = isInForce(row);
       reported.report(row.device_id, told.connected, told);
       const isBack = told.connected && !wasConnected;
-      if (told.connected !== wasConnected) options.connectionChanged?.(row.device_id, told.connected);
+      if (told.connected !== wasConnected) options.connectionChanged(row.device_id, told.connected);
       if (!isInForce(row) && (isBack || wasInForce)) reconciler.wake(row.device_id);
     },
     link(linkId, up) {
@@ -131,7 +131,7 @@ export function openChannels(options: ChannelsOptions): Channels {
       if (up || deviceId === undefined) return;
       const wasConnected = reported.get(deviceId)?.connected ?? false;
       reported.disconnect(deviceId);
-      if (wasConnected) options.connectionChanged?.(deviceId, false);
+      if (wasConnected) options.connectionChanged(deviceId, false);
     },
   };
 }

@@ -89,6 +89,7 @@ export async function openTestbed({ database, declared = [GATEWAY] }: Options = 
       commands.push({ link, kind, data });
       return played.answer();
     },
+    connectionChanged: () => undefined,
     random: () => 0.999_999,
   });
   const app = served(zgates);
