@@ -15,6 +15,9 @@ const PING = ['ping', { capabilities: 1 }] as const;
 const DATA_REQUEST = 'dataRequest';
 /** An AREQ of SYS (Z-Stack Monitor and Test API, 3.8.2.1). */
 const RESET_IND = { type: 2, subsystem: 1, commandID: 0x80 };
+const UTIL_SUBSYSTEM = 7;
+/** DEV_ZB_COORD, the state of a coordinator that runs its network (3.10.1.1, UTIL_GET_DEVICE_INFO). */
+const COORDINATOR = 9;
 /** A coordinator answers within milliseconds, over a busy network of the building within some tenths of a second. */
 const ANSWER_MS = 1_000;
 
@@ -99,12 +102,20 @@ export function guardPort(port: Port): GuardedPort {
     return open.call(this);
   };
 
+  let asked: Port | undefined;
+  /** Anybody may have sent three bytes: the coordinator is asked whether it still is one. */
+  async function askAgain(restarted: Port): Promise<void> {
+    if (asked === restarted) return;
+    asked = restarted;
+    const answer = await request.call(restarted, UTIL_SUBSYSTEM, 'getDeviceInfo', {}).catch(() => undefined);
+    asked = undefined;
+    if (field(field(answer, 'payload'), 'devicestate') !== COORDINATOR) await restarted.close();
+  }
+
   port.onUnpiParsed = function (this: Port, frame) {
     onUnpiParsed.call(this, frame);
-    const { type, subsystem, commandID } = RESET_IND;
-    const isReset = field(frame, 'type') === type && field(frame, 'subsystem') === subsystem;
-    if (this === begun && isReset && field(frame, 'commandID') === commandID)
-      this.close().catch(() => undefined);
+    const isReset = Object.entries(RESET_IND).every(([name, value]) => field(frame, name) === value);
+    if (isReset && this === begun) askAgain(this).catch(() => undefined);
   };
 
   // The library would wait for answers out of a closed port, for 6 s each.
