@@ -8,6 +8,7 @@ import { type LockRecord, lockReportOf, recordOf, takeEarlier, takeHeard, takeSe
 import type { Facts } from './messages.ts';
 import type { Outbox } from './outbox.ts';
 import type { Radio, RadioEvent } from './radio.ts';
+import { isIeee } from './values.ts';
 
 /**
  * Of what a lock says of itself, and of its events while it is being unlocked: somebody waits for the answer to that, and
@@ -216,11 +217,9 @@ function openComings(
   };
 }
 
-const IEEE = /^[0-9a-f]{16}$/;
-
 function known(locks: ReadonlyMap<string, LockRecord>, ieee: string): LockRecord {
   const lock = locks.get(ieee);
   if (lock) return lock;
-  if (!IEEE.test(ieee)) throw new DriverError('INVALID_COMMAND', `${ieee} is no address of a lock`);
+  if (!isIeee(ieee)) throw new DriverError('INVALID_COMMAND', `${ieee} is no address of a lock`);
   throw new DriverError('DEVICE_OFFLINE', `lock ${ieee} has left this network, or has not joined it yet`);
 }

@@ -2,6 +2,7 @@
 import type { Clock } from '../driver.ts';
 import type { NetworkMap } from '../zgate.ts';
 import type { Page, Radio, RadioDevice } from './radio.ts';
+import { isIeee } from './values.ts';
 import { settles } from './waiting.ts';
 
 /** Between two devices: they have better to do. */
@@ -38,7 +39,7 @@ export async function mapNetwork(radio: Radio, clock: Clock, signal: AbortSignal
     const routes = new Set(hops.map((address) => byAddress.get(address)));
     return pages
       .flatMap(({ neighbours }) => neighbours)
-      .filter((neighbour) => /^[0-9a-f]{16}$/.test(neighbour.ieee))
+      .filter((neighbour) => isIeee(neighbour.ieee))
       .map(({ ieee: to, lqi }) => ({ from: ieee, to, lqi, isRoute: routes.has(to) }));
   }
 

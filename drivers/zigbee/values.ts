@@ -13,6 +13,11 @@ export function integer(value: unknown, least: number, most: number): number | u
     : undefined;
 }
 
+/** Whether it is an IEEE address as this driver has them: 16 lower-case hex digits, highest byte first. */
+export function isIeee(value: string): boolean {
+  return /^[0-9a-f]{16}$/.test(value);
+}
+
 /** Without control characters, which locks pad with, and cut to what a report may hold; undefined when nothing is left. */
 export function text(value: unknown): string | undefined {
   if (typeof value !== 'string') return undefined;
