@@ -86,7 +86,7 @@ export function guardPort(port: Port): GuardedPort {
   let carrier: Connection | undefined;
   let opened: Port | undefined;
   let begun: Port | undefined;
-  const { request, open, onPortClose, onUnpiParsed } = port;
+  const { request, open, onPortClose } = port;
 
   let proof: Proof | undefined;
   function prove(asked: Port, clock: Clock): Promise<unknown> {
@@ -102,21 +102,7 @@ export function guardPort(port: Port): GuardedPort {
     return open.call(this);
   };
 
-  let asked: Port | undefined;
-  /** Anybody may have sent three bytes: the coordinator is asked whether it still is one. */
-  async function askAgain(restarted: Port): Promise<void> {
-    if (asked === restarted) return;
-    asked = restarted;
-    const answer = await request.call(restarted, UTIL_SUBSYSTEM, 'getDeviceInfo', {}).catch(() => undefined);
-    asked = undefined;
-    if (field(field(answer, 'payload'), 'devicestate') !== COORDINATOR) await restarted.close();
-  }
-
-  port.onUnpiParsed = function (this: Port, frame) {
-    onUnpiParsed.call(this, frame);
-    const isReset = Object.entries(RESET_IND).every(([name, value]) => field(frame, name) === value);
-    if (isReset && this === begun) askAgain(this).catch(() => undefined);
-  };
+  watchRestarts(port, () => begun);
 
   // The library would wait for answers out of a closed port, for 6 s each.
   port.onPortClose = function (this: Port) {
@@ -165,6 +151,26 @@ export function guardPort(port: Port): GuardedPort {
     abandon() {
       opened?.close().catch(() => undefined);
     },
+  };
+}
+
+/** Closes a port, of those that have begun, whose coordinator has restarted. */
+function watchRestarts(port: Port, begun: () => Port | undefined): void {
+  const { request, onUnpiParsed } = port;
+  let asked: Port | undefined;
+  /** Anybody may have sent three bytes: the coordinator is asked whether it still is one. */
+  async function askAgain(restarted: Port): Promise<void> {
+    if (asked === restarted) return;
+    asked = restarted;
+    const answer = await request.call(restarted, UTIL_SUBSYSTEM, 'getDeviceInfo', {}).catch(() => undefined);
+    asked = undefined;
+    if (field(field(answer, 'payload'), 'devicestate') !== COORDINATOR) await restarted.close();
+  }
+
+  port.onUnpiParsed = function (this: Port, frame) {
+    onUnpiParsed.call(this, frame);
+    const isReset = Object.entries(RESET_IND).every(([name, value]) => field(frame, name) === value);
+    if (isReset && this === begun()) askAgain(this).catch(() => undefined);
   };
 }
 
