@@ -53,6 +53,8 @@ export interface Daemon extends AsyncDisposable {
   readonly pid: number;
   /** Resolves when it serves; throws with the end of its log when it ends before. */
   start(): Promise<void>;
+  /** Starts it, and waits for nothing. */
+  launch(): void;
   /** Resolves when it has ended, whoever ended it. */
   exited(): Promise<void>;
   /** kill -9, and waits until it is gone. */
@@ -89,7 +91,7 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
   let child: ChildProcess | undefined;
   let gone: Promise<void> = Promise.resolve();
 
-  function spawnDaemon(): void {
+  function launch(): void {
     const log = openSync(logFile, 'a', 0o600);
     // A process group of its own: Ctrl-C in a terminal ends the demo, which then ends its daemon in order.
     const started = spawn(
@@ -113,13 +115,13 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
     callSocket(adminSocket, method, path, body);
 
   return {
-    ...{ baseUrl, encoderUrl, directory, caFile, logFile, callLocally },
+    ...{ baseUrl, encoderUrl, directory, caFile, logFile, callLocally, launch },
     get pid() {
       if (child?.pid === undefined) throw new Error('the daemon is not running');
       return child.pid;
     },
     async start() {
-      spawnDaemon();
+      launch();
       const deadline = performance.now() + READY_TIMEOUT_MS;
       for (;;) {
         if (!child) throw new Error(`the daemon ended at its start:\n${logTail(logFile)}`);
