@@ -12,11 +12,11 @@ import { openRandom } from '../../test/simulators/bus/random.ts';
 import { encodeMt, readMt } from '../../test/simulators/zigbee/mt/frame.ts';
 import { lockReport } from '../settings.ts';
 import { lockEvent } from '../zgate.ts';
-import { isCredible, isCredibleRecord } from './credible.ts';
-import { lockCluster } from './custom-cluster.ts';
+import { isCredible, isCredibleRecord } from './herdsman/credible.ts';
+import { lockCluster } from './herdsman/custom-cluster.ts';
+import { cutFrames } from './herdsman/mt.ts';
 import { reportOf, transferStatus } from './lock-cluster.ts';
 import { factsOf } from './messages.ts';
-import { cutFrames } from './mt.ts';
 import { LOCK_CLUSTER } from './radio.ts';
 import { redact } from './redact.ts';
 import { folder, joined, LOCK, MANUFACTURER, opened, simulated } from './test-gateway.ts';
@@ -118,7 +118,7 @@ const custom = { [LOCK_CLUSTER]: lockCluster(MANUFACTURER) } as unknown as Param
   typeof Zcl.Frame.fromBuffer
 >[3];
 
-/** As herdsman.ts hears it; undefined: not at all. */
+/** As herdsman/herdsman.ts hears it; undefined: not at all. */
 function heard(cluster: number, bytes: Buffer) {
   try {
     const header = Zcl.Header.fromBuffer(bytes);

@@ -1,8 +1,8 @@
 /** The radio with what it needs: the way to the coordinator, the files, and its start on one channel or another. */
 import { type Clock, type DriverContext, DriverError } from '../driver.ts';
 import { channel as channelSchema } from '../settings.ts';
-import { type Connection, connectionOptionsOf, openConnection } from './connection.ts';
-import { openRadio } from './herdsman.ts';
+import { type Connection, connectionOptionsOf, openConnection } from './herdsman/connection.ts';
+import { openRadio } from './herdsman/herdsman.ts';
 import type { ZigbeeOptions } from './options.ts';
 import type { Radio, RadioEvent } from './radio.ts';
 import { redact } from './redact.ts';

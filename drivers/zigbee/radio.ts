@@ -1,4 +1,4 @@
-/** The coordinator and its network, as this driver sees them: what herdsman.ts makes of its library. */
+/** The coordinator and its network, as this driver sees them: what the room herdsman makes of its library. */
 import type { FirmwareImage } from './firmware-image.ts';
 
 /** Name of the locks' own cluster (lock-cluster.ts) in the library. */
@@ -41,12 +41,12 @@ export interface ZclRequest {
   command: string;
   /** For every profile (read, write, …), or of the cluster. */
   scope: 'foundation' | 'cluster';
-  /** Fields of the command, or the records of a foundation command, `attrId` first (gate.ts); never empty. */
+  /** Fields of the command, or the records of a foundation command, `attrId` first (herdsman/gate.ts); never empty. */
   payload: Record<string, unknown> | readonly Record<string, unknown>[];
   /** Monotonic milliseconds. */
   notAfter: number;
   timeoutMs: number;
-  /** It moves something at a door: nothing of it may be left anywhere when its time is over (port.ts). */
+  /** It moves something at a door: nothing of it may be left anywhere when its time is over (herdsman/port.ts). */
   actuates?: true;
   /** Its bytes are not written before this resolves, and never when it rejects. */
   released?: Promise<void>;

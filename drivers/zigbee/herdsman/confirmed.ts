@@ -1,5 +1,5 @@
 /** What the coordinator says of a frame that was not answered. Pure. */
-import type { ZclReply } from './radio.ts';
+import type { ZclReply } from '../radio.ts';
 
 /** Confirmations of AF_DATA_REQUEST (Z-Stack Monitor and Test API, ZStatus) that say that the frame was given up. */
 const UNDELIVERED = new Map([

@@ -2,9 +2,10 @@
  * Tables of a device by ZDO (Zigbee specification R22, 2.4.3.3), a page at a time: the library's own way asks on for as
  * long as the device says that there is more.
  */
+
+import type { Radio } from '../radio.ts';
+import { field, integer } from '../values.ts';
 import { ieeeOf } from './device-of.ts';
-import type { Radio } from './radio.ts';
-import { field, integer } from './values.ts';
 
 const PROFILE = 0;
 const MGMT_LQI = 0x00_31;

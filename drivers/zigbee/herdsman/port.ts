@@ -3,11 +3,11 @@
  * for its answer (SRSP). What is written can sit in buffers that nobody empties, and nothing calls it back from there.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Clock } from '../driver.ts';
+import type { Clock } from '../../driver.ts';
+import { field } from '../values.ts';
+import { settles, within } from '../waiting.ts';
 import type { Connection } from './connection.ts';
 import type { Gate } from './gate.ts';
-import { field } from './values.ts';
-import { settles, within } from './waiting.ts';
 
 /** SYS_PING (Z-Stack Monitor and Test API, 3.8.1.2): answered by whoever reads the port. */
 const PING_SUBSYSTEM = 1;

@@ -1,6 +1,6 @@
 /** The locks' own cluster (lock-cluster.ts) as zigbee-herdsman takes definitions. */
-import { ATTRIBUTES, CLUSTER_ID, COMMAND, TYPE } from './lock-cluster.ts';
-import { LOCK_CLUSTER } from './radio.ts';
+import { ATTRIBUTES, CLUSTER_ID, COMMAND, TYPE } from '../lock-cluster.ts';
+import { LOCK_CLUSTER } from '../radio.ts';
 
 export function lockCluster(manufacturerCode: number): object {
   const attributes = ATTRIBUTES.map(({ name, id, type }) => [name, { name, ID: id, type }]);

@@ -19,20 +19,20 @@ import { Frame as MtFrame } from 'zigbee-herdsman/dist/adapter/z-stack/unpi/fram
 import { Parser } from 'zigbee-herdsman/dist/adapter/z-stack/unpi/parser.js';
 import { Znp } from 'zigbee-herdsman/dist/adapter/z-stack/znp/znp.js';
 import { Endpoint } from 'zigbee-herdsman/dist/controller/model/index.js';
-import { type Clock, DriverError } from '../driver.ts';
+import { type Clock, DriverError } from '../../driver.ts';
+import { CLUSTER } from '../configure.ts';
+import { CLUSTER_ID } from '../lock-cluster.ts';
+import { LOCK_CLUSTER, type Radio, type RadioEvent, type ZclReply, type ZclRequest } from '../radio.ts';
+import { field, integer, text } from '../values.ts';
 import { type Answers, guardAnswers } from './answers.ts';
-import { CLUSTER } from './configure.ts';
 import type { Connection } from './connection.ts';
 import { isCredible, isCredibleRecord } from './credible.ts';
 import { lockCluster } from './custom-cluster.ts';
 import { deviceOf, ieeeOf } from './device-of.ts';
 import { calmDatabase, type DatabaseOwner } from './library-database.ts';
-import { CLUSTER_ID } from './lock-cluster.ts';
 import { cutFrames } from './mt.ts';
 import { guardPort, type Port } from './port.ts';
-import { LOCK_CLUSTER, type Radio, type RadioEvent, type ZclReply, type ZclRequest } from './radio.ts';
 import { sendOnce } from './sending.ts';
-import { field, integer, text } from './values.ts';
 import { removeLinkKey, requestZdo } from './zdo.ts';
 
 /** Of the data in an MT frame. */

@@ -1,9 +1,9 @@
 /** One frame by the library, and what became of it: sent once at most, not after its time, and not once it is withdrawn. */
-import type { Clock } from '../driver.ts';
+import type { Clock } from '../../driver.ts';
+import type { ZclReply, ZclRequest } from '../radio.ts';
+import { field, integer } from '../values.ts';
 import { confirmed } from './confirmed.ts';
 import { type Gate, openGate } from './gate.ts';
-import type { ZclReply, ZclRequest } from './radio.ts';
-import { field, integer } from './values.ts';
 
 /** The library's own words say how it was called, with all that was: they are for its log. */
 const UNSENT =

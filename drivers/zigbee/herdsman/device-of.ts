@@ -1,6 +1,6 @@
 /** A device of zigbee-herdsman as the rest of the driver knows it. Pure. */
-import type { RadioDevice } from './radio.ts';
-import { integer, text } from './values.ts';
+import type { RadioDevice } from '../radio.ts';
+import { integer, text } from '../values.ts';
 
 /** As far as it is read. */
 interface LibraryDevice {

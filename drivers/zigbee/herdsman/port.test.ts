@@ -1,12 +1,12 @@
 /** Coordinators that stop reading their port: what was written to them, they carry out whenever they wake. */
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
-import { manualClock } from '../../test/manual-clock.ts';
-import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
+import { manualClock } from '../../../test/manual-clock.ts';
+import type { SimulatedGateway } from '../../../test/simulators/zigbee/gateway.ts';
+import { folder, joined, LOCK, opened, simulated } from '../test-gateway.ts';
+import { openWire } from '../test-wire.ts';
 import { openGate } from './gate.ts';
 import { guardPort, type Port } from './port.ts';
-import { folder, joined, LOCK, opened, simulated } from './test-gateway.ts';
-import { openWire } from './test-wire.ts';
 
 const unlock = { hwId: LOCK, relockSeconds: null };
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { manualClock } from '../../test/manual-clock.ts';
+import { manualClock } from '../../../test/manual-clock.ts';
 import { openGate } from './gate.ts';
 
 const read = (payload: object) => Object.entries(payload).map(([, value]) => value);

@@ -2,9 +2,9 @@
  * Which ZCL frames are what they seem. The library knows an attribute by its number alone: not by its type, nor by whose
  * it is, and an attribute 0 of a maker's own is no lockState. Pure.
  */
-import { BATTERY_PERCENTAGE, CLUSTER, LAST_RSSI } from './configure.ts';
-import { ATTRIBUTES, CLUSTER_ID, TYPE } from './lock-cluster.ts';
-import { DOOR_LOCK_ATTRIBUTE as DOOR_LOCK } from './standard-lock.ts';
+import { BATTERY_PERCENTAGE, CLUSTER, LAST_RSSI } from '../configure.ts';
+import { ATTRIBUTES, CLUSTER_ID, TYPE } from '../lock-cluster.ts';
+import { DOOR_LOCK_ATTRIBUTE as DOOR_LOCK } from '../standard-lock.ts';
 
 /** By cluster: type by attribute (ZCL rev. 8, tables 3-19, 7-8 to 7-14; 3.15.2.3 for diagnostics). */
 const STANDARD: ReadonlyMap<number, ReadonlyMap<number, number>> = new Map([
