@@ -176,6 +176,17 @@ describe('unlocking', () => {
     expect((await commands(LOCK)).length).toBe(0);
   });
 
+  it('is known not to be sent when the coordinator refuses the frame in its answer', async () => {
+    await fresh(LOCK);
+    await site.fill(1);
+    await expect(unlock(LOCK)).rejects.toMatchObject({
+      code: 'DEVICE_OFFLINE',
+      message: 'the coordinator has no memory for the frame',
+    });
+    expect((await commands(LOCK)).length).toBe(0);
+    expect(await unlock(LOCK)).toEqual({ outcome: 'confirmed' });
+  });
+
   it('goes on when a listener throws', async () => {
     await fresh(LOCK);
     isThrowing = true;

@@ -1,8 +1,9 @@
-/** What the coordinator says of a frame that was not answered. Pure. */
+/** What the coordinator says of a frame that it did not take, or that was not answered. Pure. */
 import type { ZclReply } from '../radio.ts';
 
-/** Confirmations of AF_DATA_REQUEST (Z-Stack Monitor and Test API, ZStatus) that say that the frame was given up. */
+/** Answers to AF_DATA_REQUEST and its confirmations (Z-Stack Monitor and Test API, ZStatus): the frame was given up. */
 const UNDELIVERED = new Map([
+  [0x10, 'the coordinator has no memory for the frame'],
   [0x11, 'the coordinator has no room for the frame'],
   [0x1a, 'the coordinator has no room for the frame'],
   [0xcd, 'there is no route to the lock'],
@@ -11,6 +12,13 @@ const UNDELIVERED = new Map([
 ]);
 /** It may have arrived, and only its acknowledgement been lost. */
 const MAC_NO_ACK = 0xe9;
+
+/** The answer to AF_DATA_REQUEST was not success: nothing of the frame is sent. */
+export function refused(status: number): ZclReply {
+  const code = `0x${status.toString(16).padStart(2, '0')}`;
+  const reason = UNDELIVERED.get(status) ?? `the coordinator refused the frame (status ${code})`;
+  return { kind: 'undelivered', reason };
+}
 
 /** `status` undefined: it said nothing of it, or that it was sent. */
 export function confirmed(status: number | undefined): ZclReply {

@@ -60,7 +60,7 @@ describe('a frame', () => {
       initialized: true,
       ...{ unpiWriter: nobody, unpiParser: { ...nobody, write: () => true }, socketPort: undefined },
       ...{ onUnpiParsed: () => undefined, onPortClose: () => undefined },
-      ...{ open: () => Promise.resolve(), waitress: { waiters: new Map() } },
+      ...{ open: () => Promise.resolve(), waitress: { waiters: new Map(), remove: () => undefined } },
       openSocketPort: () => Promise.resolve(),
       skipBootloader: () => Promise.resolve(),
       queue: {

@@ -4,7 +4,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Clock } from '../../driver.ts';
-import { field } from '../values.ts';
+import { field, integer } from '../values.ts';
 import { settles, within } from '../waiting.ts';
 import type { Connection } from './connection.ts';
 import type { Gate } from './gate.ts';
@@ -12,7 +12,11 @@ import type { Gate } from './gate.ts';
 /** SYS_PING (Z-Stack Monitor and Test API, 3.8.1.2): answered by whoever reads the port. */
 const PING_SUBSYSTEM = 1;
 const PING = ['ping', { capabilities: 1 }] as const;
+/** AF_DATA_REQUEST (the same, 3.2.1.2), and what it may be answered with. */
+const AF_SUBSYSTEM = 4;
 const DATA_REQUEST = 'dataRequest';
+const STATUS_SUCCESS = 0;
+const EVERY_STATUS = Array.from({ length: 0x1_00 }, (_, status) => status);
 /** An AREQ of SYS (Z-Stack Monitor and Test API, 3.8.2.1). */
 const RESET_IND = { type: 2, subsystem: 1, commandID: 0x80 };
 const UTIL_SUBSYSTEM = 7;
@@ -36,7 +40,7 @@ export interface Port {
   onUnpiParsed(frame: never): void;
   onPortClose(): void;
   open(): Promise<void>;
-  waitress: { waiters: ReadonlyMap<number, Waiter> };
+  waitress: { waiters: ReadonlyMap<number, Waiter>; remove(waiter: number): void };
   /** All that is asked of it is `destroy`. */
   socketPort: { destroy(): void } | undefined;
   openSocketPort(): Promise<void>;
@@ -97,6 +101,16 @@ export function guardPort(port: Port): GuardedPort {
     return proof.answered;
   }
 
+  /** Rejects with the status as `refused`: the library would only say that it was not success. */
+  async function unlessRefused(to: Port, [payload, waiter, timeout]: unknown[]): Promise<unknown> {
+    const args = [payload, waiter, timeout, EVERY_STATUS];
+    const reply = await request.call(to, AF_SUBSYSTEM, DATA_REQUEST, ...args);
+    const status = integer(field(field(reply, 'payload'), 'status'), 0, 0xff) ?? STATUS_SUCCESS;
+    if (status === STATUS_SUCCESS) return reply;
+    if (typeof waiter === 'number') to.waitress.remove(waiter);
+    throw Object.assign(new Error('the coordinator refused the frame'), { refused: status });
+  }
+
   port.open = function (this: Port) {
     opened = this;
     return open.call(this);
@@ -118,12 +132,11 @@ export function guardPort(port: Port): GuardedPort {
   port.request = async function (this: Port, subsystem, command, ...rest) {
     const passage = passing.getStore();
     if (!passage || command !== DATA_REQUEST) return request.call(this, subsystem, command, ...rest);
-    const write = () => request.call(leaving(this, passage.gate), subsystem, command, ...rest);
-    if (!passage.actuates) return write();
+    if (!passage.actuates) return request.call(leaving(this, passage.gate), subsystem, command, ...rest);
     await Promise.all([prove(this, passage.clock), passage.gate.released()]);
     // Again, when it was held for so long that what was shown may not hold any more.
     await prove(this, passage.clock);
-    return actuate(this, passage, write);
+    return actuate(this, passage, () => unlessRefused(leaving(this, passage.gate), rest));
   };
 
   // The library's own has neither TLS nor a deadline, and waits a second before it asks for the first time.

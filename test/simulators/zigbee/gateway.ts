@@ -27,6 +27,8 @@ export interface SimulatedGateway extends AsyncDisposable {
   hang(on: boolean): Promise<void>;
   /** The stick resets itself, and tells so. */
   selfReset(): Promise<void>;
+  /** It has no room for the next so many requests to send. */
+  fill(requests: number): Promise<void>;
   /** Pulls the adapter. */
   hangUp(): Promise<void>;
   replug(): Promise<void>;
@@ -64,6 +66,7 @@ export async function openSimulatedGateway(plan: GatewayPlan): Promise<Simulated
     drop: async () => void (await setGateway({ drop: true })),
     hang: async (on) => void (await setGateway({ silent: on })),
     selfReset: async () => void (await setGateway({ selfReset: true })),
+    fill: async (full) => void (await setGateway({ full })),
     hangUp: async () => void (await setGateway({ plugged: false })),
     replug: async () => void (await setGateway({ plugged: true })),
     [Symbol.asyncDispose]: () => open.disposeAsync(),

@@ -221,5 +221,7 @@ export const gatewayChange = z.strictObject({
   reading: z.boolean().optional(),
   /** The next frames of the coordinator are not sent, and confirmed with this. */
   confirm: z.strictObject({ status: confirmStatus, frames: count }).nullable().optional(),
+  /** The next requests to send are refused for want of memory, in the answer to AF_DATA_REQUEST. */
+  full: count.optional(),
 });
 export type GatewayChange = z.input<typeof gatewayChange>;

@@ -89,6 +89,7 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
       if (change.silent !== undefined) stick.setSilent(change.silent);
       if (change.reading !== undefined) transport.setReading(change.reading);
       if (change.confirm !== undefined) air.fail(change.confirm);
+      if (change.full !== undefined) stick.fill(change.full);
       const { airMs, lossRate, seed } = change;
       air.change({
         ...(airMs !== undefined && { airMs }),

@@ -59,6 +59,10 @@ function dataCommands(core: Core): Subsystem {
     const isReady =
       memory().network && (memory().endpoints.has(frame.sourceEndpoint) || frame.sourceEndpoint === 0);
     if (!isReady) return Buffer.of(STATUS.invalidParameter);
+    if (memory().full > 0) {
+      memory().full -= 1;
+      return Buffer.of(STATUS.memError);
+    }
     const sender = memory();
     const settled = (status: number) => {
       // A stick that was reset meanwhile knows nothing of it.

@@ -34,6 +34,8 @@ export interface Memory {
   readonly timers: Map<number, () => void>;
   /** Messages that are too long for one frame, by their timestamp. */
   readonly stored: Map<number, Buffer>;
+  /** Requests to send for which it will find no room. */
+  full: number;
 }
 
 export interface Core {

@@ -54,6 +54,8 @@ export interface Stick {
   /** Another stick in the same place: nothing in its memory. */
   replace(ieee: string): void;
   setSilent(on: boolean): void;
+  /** Has no room for the next so many requests to send. */
+  fill(requests: number): void;
   /** Its memory, for `kept`. */
   dump(): NvDump;
   state(): StickState;
@@ -160,12 +162,19 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
       nv = openNv(replacement);
       reset(0);
     },
+    fill: filler(core.memory),
     setSilent(on) {
       isSilent = on;
       receiver.cut();
     },
     dump: () => nv.dump(),
     state: () => describe(core, isSilent, frames),
+  };
+}
+
+function filler(memory: Core['memory']): Stick['fill'] {
+  return (requests) => {
+    memory().full = requests;
   };
 }
 
@@ -229,7 +238,7 @@ function emptyMemory(): Memory {
     network: undefined,
     ...{ endpoints: new Map(), groups: new Map(), children: new Map(), callbacks: new Set() },
     ...{ isInstallCodeNeeded: false, permitUntil: 0, channelMask: undefined },
-    ...{ utcOffset: 0, timers: new Map(), stored: new Map() },
+    ...{ utcOffset: 0, timers: new Map(), stored: new Map(), full: 0 },
   };
 }
 
