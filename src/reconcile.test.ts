@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { silentLog } from './log.ts';
 import { estate, refusal } from './test-reconciler.ts';
 
 describe('openReconciler', () => {
@@ -242,7 +243,9 @@ describe('openReconciler', () => {
 
   it('attempts nothing while nothing can reach the device, tells why, and goes on when it is woken', async () => {
     const away = new Set(['a']);
+    const warned: string[] = [];
     const { clock, attempts, run, want, reconciler } = estate({
+      log: { ...silentLog, warn: (_fields, message) => void warned.push(message) },
       unreachable: (id) => (away.has(id) ? 'link zb-1 is down' : undefined),
     });
     run();
@@ -251,6 +254,8 @@ describe('openReconciler', () => {
     await clock.advance(60_000);
     expect(attempts.map(({ id }) => id)).toEqual(['b']);
     expect(reconciler.failure('a')).toMatchObject({ code: 'LINK_LOST', message: 'link zb-1 is down' });
+    // A thousand devices behind a link that is down are no thousand lines: it has said so itself.
+    expect(warned).toEqual([]);
     expect(reconciler.nextAttempt('a')).toBeGreaterThan(clock.now());
     away.clear();
     reconciler.wake('a');

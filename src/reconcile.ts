@@ -140,7 +140,7 @@ export function openReconciler(options: ReconcilerOptions): Reconciler {
       if (attempts.has(one.id)) continue;
       const reason = options.unreachable?.(one.id);
       if (reason !== undefined) {
-        list.failed(one, { code: 'LINK_LOST', message: reason });
+        list.failed(one, { code: 'LINK_LOST', message: reason, isQuiet: true });
         continue;
       }
       const stop = new AbortController();
@@ -200,6 +200,8 @@ interface Fault {
   code: string;
   message: string;
   err?: unknown;
+  /** Of a link that is down, which the log has said once, and not of each device behind it. */
+  isQuiet?: boolean;
 }
 
 function faultOf(err: unknown): Fault {
@@ -207,7 +209,7 @@ function faultOf(err: unknown): Fault {
   return { code: 'INTERNAL', message: 'the gateway itself failed; its log says why', err };
 }
 
-/** A gateway that loses a thousand locks says so in a few lines. `take` returns how many were left unsaid before. */
+/** What a thousand devices refuse is said in a few lines. `take` returns how many were left unsaid before. */
 function openLines(clock: Pick<Clock, 'monotonic'>) {
   let since = Number.NEGATIVE_INFINITY;
   let said = 0;
@@ -236,7 +238,7 @@ function openWantedList({ name, due, clock, log, random = Math.random }: Reconci
   const lines = openLines(clock);
   const list = new Map<string, Wanted>();
 
-  function failed(one: Wanted, { code, message, err }: Fault): void {
+  function failed(one: Wanted, { code, message, err, isQuiet = false }: Fault): void {
     if (list.get(one.id) !== one) return;
     const { id, version } = one;
     const permanent = PERMANENT.has(code);
@@ -244,7 +246,7 @@ function openWantedList({ name, due, clock, log, random = Math.random }: Reconci
     one.failure = { version, code, message, at: clock.now(), permanent };
     const waitMs = permanent ? Number.POSITIVE_INFINITY : waitBefore(one.failures, BACKOFF, random());
     one.notBefore = clock.monotonic() + waitMs;
-    if (!permanent && !isReported(one.failures)) return;
+    if (isQuiet || (!permanent && !isReported(one.failures))) return;
     const unsaid = lines.take();
     if (unsaid === undefined) return;
     const reason = err === undefined ? { code } : { err };
