@@ -53,7 +53,8 @@ async function openParts(folder: string, factory: Factory) {
     zgates: [{ deviceId: ZGATE, link: 'zb-1', networkId: NETWORK }],
   });
   const clock = manualClock();
-  const processes = { execPath: process.execPath, kill: () => {} };
+  // No host runs, and so no link is up.
+  const processes = { execPath: '/none', kill: () => {} };
   const options = { config, clock, log: silentLog, processes };
   const opening = new AsyncDisposableStack();
   onTestFinished(() => opening.disposeAsync());
