@@ -3,7 +3,7 @@ import type { Json } from '../import-plan.ts';
 import { readSite, type SiteFile } from '../site-file.ts';
 import type { Problem } from '../yaml/problem.ts';
 import { type Client, Refused } from './client.ts';
-import { CommandFailed, confirmed, EXIT, printJson, type Shell, styled } from './shell.ts';
+import { askFirst, printJson, type Shell, styled } from './shell.ts';
 
 /** As POST /local/import tells it. */
 interface Answer {
@@ -46,9 +46,7 @@ export async function importSite(
   }
   if (open > 0 && options.dryRun !== true) {
     const question = `Write ${open === 1 ? 'this change' : `these ${open} changes`}?`;
-    if (!options.yes && !shell.stdin.isTTY)
-      throw new CommandFailed(`${question} Nobody is there to answer: add --yes to go on.`, EXIT.usage);
-    if (!options.yes && !(await confirmed(shell, question))) throw new CommandFailed('Nothing was written.');
+    await askFirst(shell, options.yes, question, 'Nothing was written.');
     // What was shown, and nothing else: somebody may have changed a door since.
     const written = await ask(source, { digest: planned.digest }, client);
     if (options.json) return printJson(shell, written);

@@ -1,6 +1,6 @@
 /** `gatehouse osdp`: keys, firmware and addresses of OSDP devices. */
 import { type Client, runJob } from './client.ts';
-import { CommandFailed, confirmed, EXIT, printJson, type Shell } from './shell.ts';
+import { askFirst, CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
 
 export interface PairOptions {
   seconds?: number;
@@ -79,9 +79,7 @@ export async function readdressDevice(
   const { deviceId, hwId } = await found(device, client);
   const wish = [address !== undefined && `address ${address}`, baud !== undefined && `${baud} baud`];
   const question = `Give ${plain(hwId)} ${wish.filter(Boolean).join(' and ')}? It is lost to this bus if that is wrong.`;
-  if (!yes && !shell.stdin.isTTY)
-    throw new CommandFailed(`${question} Nobody is there to answer: add --yes to go on.`, EXIT.usage);
-  if (!yes && !(await confirmed(shell, question))) throw new CommandFailed('Nothing was changed.');
+  await askFirst(shell, yes, question, 'Nothing was changed.');
   const order = {
     path: `/network/rs485/${deviceId}/communication`,
     body: {

@@ -20,7 +20,7 @@ import { LOCAL_ADMINISTRATOR } from '../principal.ts';
 import { openVault } from '../vault.ts';
 import { configFile } from './client.ts';
 import { giveToOwner, holdDataDirectory } from './data-directory.ts';
-import { CommandFailed, confirmed, EXIT, printJson, type Shell } from './shell.ts';
+import { askFirst, CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
 
 /** More starts than there can have been since any copy was made. */
 const EPOCH_LEAP = 1_000_000;
@@ -92,11 +92,7 @@ async function prepare({ copy, draft, current, config, shell, options }: Prepara
   const warnings = await warningsOf(audit, config);
   for (const warning of warnings) shell.stderr.write(`! ${warning}\n`);
   const question = `Put ${copy} (system ${systemId}) in the place of ${current}?`;
-  // It takes the place of everything there is: nobody to ask is no yes.
-  if (!options.yes && !shell.stdin.isTTY) {
-    throw new CommandFailed(`${question} Nobody is there to answer: add --yes to go on.`, EXIT.usage);
-  }
-  if (!options.yes && !(await confirmed(shell, question))) throw new CommandFailed('Nothing was restored.');
+  await askFirst(shell, options.yes, question, 'Nothing was restored.');
 
   const databaseId = randomUUID();
   const epoch = Math.max(system.epoch, epochOf(current)) + EPOCH_LEAP;

@@ -74,6 +74,19 @@ export async function confirmed(shell: Shell, question: string): Promise<boolean
   }
 }
 
+/** Goes on with --yes, or a yes on the terminal: nobody to ask is no yes. Throws CommandFailed, with what was left as it is. */
+export async function askFirst(
+  shell: Shell,
+  yes: boolean | undefined,
+  question: string,
+  unchanged: string,
+): Promise<void> {
+  if (yes) return;
+  if (!shell.stdin.isTTY)
+    throw new CommandFailed(`${question} Nobody is there to answer: add --yes to go on.`, EXIT.usage);
+  if (!(await confirmed(shell, question))) throw new CommandFailed(unchanged);
+}
+
 /** Rows of text under each other, two spaces apart. */
 export function table(rows: string[][]): string {
   const widths: number[] = [];

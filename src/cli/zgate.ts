@@ -1,7 +1,7 @@
 /** `gatehouse zgate`: the networks of Zigbee gateways, as they were, and back. */
 import type { ZigbeeRestored, ZigbeeSnapshots } from '../zgates/local-operations.ts';
 import type { Client } from './client.ts';
-import { CommandFailed, confirmed, EXIT, printJson, type Shell, table } from './shell.ts';
+import { askFirst, CommandFailed, printJson, type Shell, table } from './shell.ts';
 
 export async function printZgates(options: { json?: boolean }, client: Client, shell: Shell): Promise<void> {
   const { items } = await client.call<ZigbeeSnapshots>('GET', '/local/zgates');
@@ -40,9 +40,7 @@ export async function restoreZgate(
     );
   const which = snapshot === undefined ? 'the newest snapshot' : `snapshot ${snapshot}`;
   const question = `Put ${which} on the coordinator of ${gateway.name ?? gateway.deviceId}? Its locks are lost if that is another network than theirs.`;
-  if (!yes && !shell.stdin.isTTY)
-    throw new CommandFailed(`${question} Nobody is there to answer: add --yes to go on.`, EXIT.usage);
-  if (!yes && !(await confirmed(shell, question))) throw new CommandFailed('Nothing was changed.');
+  await askFirst(shell, yes, question, 'Nothing was changed.');
   const body = snapshot === undefined ? {} : { snapshot };
   const path = `/local/zgate/${encodeURIComponent(deviceId)}/restore`;
   const restored = await client.call<ZigbeeRestored>('POST', path, body);
