@@ -10,6 +10,8 @@ import { field } from './values.ts';
 import { STATUS_SUCCESS, statusName } from './zcl-status.ts';
 
 const STEP_MS = HELD_FRAME_MS;
+/** 0 to 254: in an answer 255 is read as a value that is missing (ZCL rev. 8, 2.6.2). */
+const TRANSFER_IDS = 0xff;
 
 export interface ApplyOptions {
   radio: Pick<Radio, 'send' | 'attribute' | 'memory' | 'remember'>;
@@ -42,7 +44,7 @@ async function transfer(
   const { unfinished, lock } = options;
   // A lock is busy for half a minute with a transfer that broke off, as each does that is superseded; under its number it
   // begins anew.
-  const transferId = unfinished.get(lock.ieee) ?? options.next() % 0x1_00;
+  const transferId = unfinished.get(lock.ieee) ?? options.next() % TRANSFER_IDS;
   unfinished.set(lock.ieee, transferId);
   const payloads: string[] = [];
   for (const frame of transferOf(apply, transferId)) {

@@ -78,7 +78,6 @@ export function openFirmware(options: FirmwareOptions): Firmware {
     buses.assertOsdp(row.bus, 'OSDP devices take firmware over it');
     const image = await readImage(file, options.firmwareDirectory);
     assertFits(image, row.hw_id);
-    answering(row, options.known(row.device_id));
     return image;
   }
 
@@ -107,6 +106,8 @@ export function openFirmware(options: FirmwareOptions): Firmware {
       const { bus } = row;
       if (busyBuses.has(bus))
         throw new GatehouseError('QUEUE_FULL', 'A device of this bus is given firmware: one at a time.');
+      // After that: one that is given firmware does not answer at times.
+      answering(row, options.known(deviceId));
       busyBuses.add(bus);
       const begun = Promise.withResolvers<string>();
       try {

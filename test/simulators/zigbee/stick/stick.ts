@@ -76,6 +76,8 @@ export interface StickState {
   frames: { received: number; sent: number; bad: number; unknown: number; byType: Record<string, number> };
 }
 
+/** A timer can fire so much before its time (Node). */
+const EARLY_MS = 1;
 const RPC_ERROR = { subsystem: 1, command: 2, parameter: 3, length: 4 };
 const TC_DEVICE_IND = 0xca;
 const LEAVE_IND = 0xc9;
@@ -88,7 +90,7 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
   let memory = emptyMemory();
   let ownIeee = ieeeText(nv.get(NV.extendedAddress) ?? ieee(options.ieee));
   let startedAt = time.now();
-  let readyAt = startedAt + options.bootMs;
+  let readyAt = startedAt + options.bootMs - EARLY_MS;
   let isSilent = false;
   /** AREQs that wait for the SRSP of the request that caused them. */
   let held: MtFrame[] | undefined;
@@ -123,7 +125,7 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
     memory = emptyMemory();
     ownIeee = ieeeText(nv.get(NV.extendedAddress) ?? ieee(options.ieee));
     startedAt = time.now();
-    readyAt = startedAt + options.bootMs;
+    readyAt = startedAt + options.bootMs - EARLY_MS;
     const { id, data } = resetIndication(reason);
     core.later(options.bootMs, () => core.areq(SUBSYSTEM.sys, id, data));
   }
