@@ -1,10 +1,9 @@
 /** What every RS-485 bus is configured with (`links[].options`); each protocol adds its own. */
 import { z } from 'zod';
+import { PORTS, portIn } from '../port-number.ts';
 
 /** Those that UARTs and serial device servers have in common. */
 export const BAUD_RATES = [1_200, 2_400, 4_800, 9_600, 19_200, 38_400, 57_600, 115_200, 230_400] as const;
-
-const HIGHEST_PORT = 65_535;
 
 export const portName = z
   .string('expected a device such as /dev/serial/by-id/…, or tcp://host:port')
@@ -13,10 +12,7 @@ export const portName = z
     /^(\/[^\0]+|tcp:\/\/(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):\d{1,5})$/,
     'expected a device such as /dev/serial/by-id/…, or tcp://host:port of a serial device server',
   )
-  .refine((name) => {
-    const port = Number(/^tcp:.*:(\d+)$/.exec(name)?.[1] ?? 1);
-    return port >= 1 && port <= HIGHEST_PORT;
-  }, `expected a port from 1 to ${HIGHEST_PORT}`);
+  .refine(portIn(/^tcp:.*:(\d+)$/), PORTS);
 
 export const PARITIES = ['none', 'even', 'odd'] as const;
 

@@ -1,9 +1,9 @@
 /** What a Zigbee gateway is configured with, and what the daemon adds to it. */
 import { z } from 'zod';
+import { PORTS, portIn } from '../port-number.ts';
 import { channel } from '../settings.ts';
 import { archive, ieeeAddress } from '../zgate.ts';
 
-const HIGHEST_PORT = 65_535;
 /** Locks of one gateway that are known by name: more than a coordinator takes. */
 const KNOWN_MAX = 1_024;
 
@@ -14,10 +14,7 @@ const port = z
     /^(\/[^\0]+|(tcp|tls):\/\/(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):\d{1,5})$/,
     'expected a device such as /dev/serial/by-id/…, tcp://host:port or tls://host:port of a gateway',
   )
-  .refine((name) => {
-    const port = Number(/^t(?:cp|ls):.*:(\d+)$/.exec(name)?.[1] ?? 1);
-    return port >= 1 && port <= HIGHEST_PORT;
-  }, `expected a port from 1 to ${HIGHEST_PORT}`);
+  .refine(portIn(/^t(?:cp|ls):.*:(\d+)$/), PORTS);
 
 /** `links[].options` of the configuration. */
 export const zigbeeLinkOptions = z.strictObject({

@@ -8,10 +8,10 @@ import { z } from 'zod';
 import { dconOptions } from '../../drivers/dcon/options.ts';
 import { modbusOptions } from '../../drivers/modbus/options.ts';
 import { osdpOptions } from '../../drivers/osdp/options.ts';
+import { HIGHEST_PORT, PORTS, portIn } from '../../drivers/port-number.ts';
 import { zigbeeLinkOptions } from '../../drivers/zigbee/options.ts';
 
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
-const HIGHEST_PORT = 65_535;
 
 /** "30s", "15m", "90d" in the file; milliseconds in the program. */
 export function duration(minimumMs: number, maximumMs: number) {
@@ -55,11 +55,7 @@ const listenAddress = z
   .refine(({ port }) => port <= HIGHEST_PORT, `expected a port up to ${HIGHEST_PORT}`);
 
 /** The port of a URL whose form a pattern has checked; none is fine. */
-const portInRange = (url: string) => {
-  const port = Number(/:(\d+)$/.exec(url)?.[1] ?? 1);
-  return port >= 1 && port <= HIGHEST_PORT;
-};
-const PORTS = `expected a port from 1 to ${HIGHEST_PORT}`;
+const portInRange = portIn(/:(\d+)$/);
 
 const pathSegment = z.string().regex(/^[a-z0-9-]{1,32}$/, 'expected a path segment of a-z, 0-9 and -');
 
