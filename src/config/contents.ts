@@ -4,10 +4,9 @@
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { certificatesIn } from '../pem.ts';
 import type { Problem } from '../yaml/problem.ts';
 import type { Config } from './config.ts';
-
-const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /** What is wrong with the text of a file, as "FILE …"; undefined: nothing. */
 type Fault = (text: string) => string | undefined;
@@ -42,7 +41,7 @@ function read(file: string): string | undefined {
 }
 
 function notCertificates(text: string): string | undefined {
-  const blocks = text.match(PEM_CERTIFICATE) ?? [];
+  const blocks = certificatesIn(text);
   if (blocks.length === 0)
     return 'holds no certificate in PEM (-----BEGIN CERTIFICATE-----); one in DER: openssl x509 -inform der -in FILE -out FILE.pem';
   return blocks.map(certificateIn).includes(undefined)
@@ -51,7 +50,7 @@ function notCertificates(text: string): string | undefined {
 }
 
 function notRoots(text: string): string | undefined {
-  const blocks = text.match(PEM_CERTIFICATE) ?? [];
+  const blocks = certificatesIn(text);
   const isLeaf = blocks.some((block) => certificateIn(block)?.ca === false);
   return (
     notCertificates(text) ??

@@ -3,13 +3,13 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
+import { certificatesIn } from '../../pem.ts';
 import type { Diagnosis, Patient } from './diagnosis.ts';
 
 const DAY_MS = 86_400_000;
 /** The gateway renews its own months before; others want a person. */
 const DOUBTFUL_DAYS = 30;
 const BAD_DAYS = 7;
-const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 export function checkCertificates({ config, shell: { clock } }: Patient): Diagnosis[] {
   const { dataDirectory, encoders, upstream } = config;
@@ -62,13 +62,19 @@ function serverCertificate(file: string, names: readonly string[], now: number):
 function dates(subject: string, file: string, now: number, remedy: string): Diagnosis[] {
   const [, ...problems] = read(subject, file, remedy);
   if (problems.length > 0) return problems;
-  const all = readFileSync(file, 'utf8').match(PEM_CERTIFICATE) ?? [];
-  return all.map((pem) => dated(subject, new X509Certificate(pem), now, remedy));
+  return certificatesIn(readFileSync(file, 'utf8')).map((pem) =>
+    dated(subject, new X509Certificate(pem), now, remedy),
+  );
+}
+
+/** Throws when there is none that can be read. */
+function firstIn(file: string): X509Certificate {
+  return new X509Certificate(certificatesIn(readFileSync(file, 'utf8'))[0] ?? '');
 }
 
 function read(subject: string, file: string, remedy: string): [X509Certificate | undefined, ...Diagnosis[]] {
   try {
-    return [new X509Certificate(readFileSync(file, 'utf8').match(PEM_CERTIFICATE)?.[0] ?? '')];
+    return [firstIn(file)];
   } catch (error) {
     const text = `${file} is no certificate that can be read (${(error as Error).message})`;
     return [undefined, { severity: 'bad', subject, text, remedy }];
@@ -92,7 +98,7 @@ function dated(subject: string, certificate: X509Certificate, now: number, remed
 }
 
 function keyPair(certFile: string, keyFile: string): Diagnosis[] {
-  const certificate = new X509Certificate(readFileSync(certFile, 'utf8').match(PEM_CERTIFICATE)?.[0] ?? '');
+  const certificate = firstIn(certFile);
   if (certificate.checkPrivateKey(createPrivateKey(readFileSync(keyFile)))) return [];
   const remedy = 'correct upstream.certFile or upstream.keyFile';
   return [{ severity: 'bad', subject: 'upstream certificate', text: `${keyFile} is not its key`, remedy }];
