@@ -1,4 +1,5 @@
 /** For whom a file of firmware is: the header of a Zigbee OTA file (ZCL rev. 8, 11.4.2). */
+import { hex } from './values.ts';
 
 const IDENTIFIER = Buffer.of(0x1e, 0xf1, 0xee, 0x0b);
 const HEADER_BYTES = 56;
@@ -30,5 +31,5 @@ export function whyNot(file: FirmwareImage, lock: FirmwareImage): string {
 }
 
 function makeOf({ manufacturerCode, imageType }: FirmwareImage): string {
-  return `manufacturer 0x${manufacturerCode.toString(16).padStart(4, '0')}, image type ${imageType}`;
+  return `manufacturer ${hex(manufacturerCode, 4)}, image type ${imageType}`;
 }

@@ -1,7 +1,7 @@
 /** What of a configuration a standard lock can carry (ZCL rev. 8, 7.3), and what it cannot. Pure. */
 import type { LockConfiguration } from '../settings.ts';
 import { TYPE } from './lock-cluster.ts';
-import { integer } from './values.ts';
+import { hex, integer } from './values.ts';
 
 /** Attributes of the Door Lock cluster. */
 export const DOOR_LOCK_ATTRIBUTE = {
@@ -20,9 +20,9 @@ export const DOOR_LOCK_ATTRIBUTE = {
 export function attributeName(id: unknown): string {
   const number = integer(id, 0, 0xff_ff);
   if (number === undefined) return 'an attribute that the lock does not name';
-  const hex = `0x${number.toString(16).padStart(4, '0')}`;
+  const code = hex(number, 4);
   const name = Object.entries(DOOR_LOCK_ATTRIBUTE).find(([, value]) => value === number)?.[0];
-  return name === undefined ? `attribute ${hex}` : `${name} (attribute ${hex})`;
+  return name === undefined ? `attribute ${code}` : `${name} (attribute ${code})`;
 }
 
 /** Table 7-13. */

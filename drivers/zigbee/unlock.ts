@@ -4,12 +4,11 @@
  */
 import type { DriverErrorCode } from '../driver.ts';
 import type { Unlocked } from '../zgate.ts';
-import { field, integer } from './values.ts';
+import { field, hex, integer } from './values.ts';
+import { STATUS_SUCCESS } from './zcl-status.ts';
 
 /** ZCL rev. 8, table 7-10: lockState. */
 const LOCK_STATE = { notFullyLocked: 0, locked: 1, unlocked: 2 } as const;
-/** ZCL rev. 8, table 2-12. */
-const STATUS_SUCCESS = 0;
 
 export type UnlockState =
   /** The frame waits its turn: what the lock says now is not of it. */
@@ -76,7 +75,7 @@ function answered(state: Extract<UnlockState, { phase: 'sent' }>, payload: unkno
   if (status === undefined)
     return { phase: 'failed', code: 'OUTCOME_UNKNOWN', reason: 'the lock answered without a status' };
   if (status !== STATUS_SUCCESS) {
-    const reason = `the lock refused (status 0x${status.toString(16).padStart(2, '0')})`;
+    const reason = `the lock refused (status ${hex(status, 2)})`;
     return { phase: 'failed', code: 'REFUSED', reason };
   }
   // A default response of success is for commands without a response of their own, which this is not.

@@ -13,6 +13,11 @@ export function integer(value: unknown, least: number, most: number): number | u
     : undefined;
 }
 
+/** With 0x, and zeros in front as far as `digits`. */
+export function hex(value: number, digits: number): string {
+  return `0x${value.toString(16).padStart(digits, '0')}`;
+}
+
 /** Whether it is an IEEE address as this driver has them: 16 lower-case hex digits, highest byte first. */
 export function isIeee(value: string): boolean {
   return /^[0-9a-f]{16}$/.test(value);

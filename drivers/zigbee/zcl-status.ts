@@ -1,5 +1,5 @@
 /** Statuses of ZCL by their names (ZCL rev. 8, table 2-12), for people who look one up. Pure. */
-import { integer } from './values.ts';
+import { hex, integer } from './values.ts';
 
 const NAMES = new Map([
   [0x00, 'SUCCESS'],
@@ -43,7 +43,7 @@ export const STATUS_SUCCESS = 0x00;
 export function statusName(status: unknown): string {
   const number = integer(status, 0, 0xff);
   if (number === undefined) return 'no status';
-  const hex = `0x${number.toString(16).padStart(2, '0')}`;
   const name = NAMES.get(number);
-  return name === undefined ? `status ${hex}` : `${name} (${hex})`;
+  const code = hex(number, 2);
+  return name === undefined ? `status ${code}` : `${name} (${code})`;
 }

@@ -1,5 +1,6 @@
 /** What the coordinator says of a frame that it did not take, or that was not answered. Pure. */
 import type { ZclReply } from '../radio.ts';
+import { hex } from '../values.ts';
 
 /** Answers to AF_DATA_REQUEST and its confirmations (Z-Stack Monitor and Test API, ZStatus): the frame was given up. */
 const UNDELIVERED = new Map([
@@ -15,8 +16,7 @@ const MAC_NO_ACK = 0xe9;
 
 /** The answer to AF_DATA_REQUEST was not success: nothing of the frame is sent. */
 export function refused(status: number): ZclReply {
-  const code = `0x${status.toString(16).padStart(2, '0')}`;
-  const reason = UNDELIVERED.get(status) ?? `the coordinator refused the frame (status ${code})`;
+  const reason = UNDELIVERED.get(status) ?? `the coordinator refused the frame (status ${hex(status, 2)})`;
   return { kind: 'undelivered', reason };
 }
 

@@ -2,9 +2,8 @@
  * Tables of a device by ZDO (Zigbee specification R22, 2.4.3.3), a page at a time: the library's own way asks on for as
  * long as the device says that there is more.
  */
-
 import type { Radio } from '../radio.ts';
-import { field, integer } from '../values.ts';
+import { field, hex, integer } from '../values.ts';
 import { ieeeOf } from './device-of.ts';
 
 const PROFILE = 0;
@@ -44,7 +43,8 @@ export function requestZdo(
     const request = { profileId: PROFILE, ieeeAddress, networkAddress, clusterKey, zdoParams: [from] };
     const response = await sender.sendRaw(request);
     const [status, body] = Array.isArray(response) ? response : [];
-    if (status !== STATUS_SUCCESS) throw new Error(`device ${ieee} refused (status ${hex(status)} of ZDP)`);
+    if (status !== STATUS_SUCCESS)
+      throw new Error(`device ${ieee} refused (status ${codeOf(status)} of ZDP)`);
     return body;
   }
   const listOf = (body: unknown): unknown[] => {
@@ -78,9 +78,9 @@ export function requestZdo(
   };
 }
 
-function hex(status: unknown): string {
+function codeOf(status: unknown): string {
   const number = integer(status, 0, 0xff);
-  return number === undefined ? 'unknown' : `0x${number.toString(16).padStart(2, '0')}`;
+  return number === undefined ? 'unknown' : hex(number, 2);
 }
 
 /**
