@@ -13,7 +13,7 @@ import { type Backoff, supervise } from '../supervise.ts';
 import { type Conversation, type HostListener, openConversation } from './conversation.ts';
 import { isPlain } from './ipc.ts';
 import { forgetProcess, predecessorGone, recordProcess } from './pid-file.ts';
-import { type HostProcess, type ProcessOptions, startProcess } from './process.ts';
+import { groupOf, type HostProcess, type ProcessOptions, startProcess } from './process.ts';
 
 /**
  * Buses and doors wait for it, so the first times it is started anew at once; one that dies each time at its start takes
@@ -66,7 +66,7 @@ export function openHost(options: HostOptions): Host {
   const log = options.log.child({ host: name });
   const linkIds = new Set(links.map(({ id }) => id));
   let current: { pid: number; conversation: Conversation; restart(): void } | undefined;
-  const group = { name, protocols: links.map(({ protocol }) => protocol) };
+  const group = groupOf(name, links);
   let { first } = options;
   let starts = 0;
 

@@ -96,9 +96,11 @@ export function startProcess(group: Group, options: ProcessOptions): HostProcess
   };
 }
 
+export function groupOf(name: string, links: readonly { protocol: string }[]): Group {
+  return { name, protocols: [...new Set(links.map(({ protocol }) => protocol))] };
+}
+
 /** In the order of the links. */
 export function groupsOf(links: readonly { host: string; protocol: string }[]): Group[] {
-  return [...Map.groupBy(links, ({ host }) => host)].map(([name, specs]) => ({
-    ...{ name, protocols: [...new Set(specs.map(({ protocol }) => protocol))] },
-  }));
+  return [...Map.groupBy(links, ({ host }) => host)].map(([name, specs]) => groupOf(name, specs));
 }
