@@ -6,6 +6,7 @@ import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import { type ErrorCode, GatehouseError } from '../errors.ts';
 import { assertIfMatch, assertSameId } from '../http/editing.ts';
+import { unknownOf } from '../http/fields.ts';
 import type { Caller } from '../principal.ts';
 import { type Catalogue, effectiveOf } from './catalogue.ts';
 import type { Relay } from './configuration.ts';
@@ -227,9 +228,11 @@ function stateOf(row: DoorRow, options: DoorsOptions): DoorState {
     id: row.id,
     group: group ?? null,
     unknown: [
-      ...(row.group_id !== null && group === undefined ? [{ field: 'groupId', id: row.group_id }] : []),
-      ...(row.schedule_id !== null && !schedule ? [{ field: 'scheduleId', id: row.schedule_id }] : []),
-      ...(row.template_id !== null && !template ? [{ field: 'templateId', id: row.template_id }] : []),
+      ...unknownOf([
+        ['groupId', row.group_id, () => group !== undefined],
+        ['scheduleId', row.schedule_id, () => schedule !== undefined],
+        ['templateId', row.template_id, () => template !== undefined],
+      ]),
       ...unknownDoors(row, table),
     ],
     relay: device ?? null,

@@ -75,6 +75,13 @@ export const wholeNumber = (max: number) =>
     .refine((value) => value <= max, `expected a whole number from 1 to ${max}`)
     .openapi({ type: 'integer', minimum: 1, maximum: max });
 
+/** Of the references of a resource those of what does not exist here; null refers to nothing. */
+export function unknownOf(
+  references: readonly [field: string, id: string | null, isKnown: (id: string) => boolean][],
+): z.output<typeof unknownReferences> {
+  return references.flatMap(([field, id, isKnown]) => (id === null || isKnown(id) ? [] : [{ field, id }]));
+}
+
 /** `limit` of a list. */
 export const pageLimit = wholeNumber(PAGE_MAX).default(PAGE_DEFAULT).openapi({ default: PAGE_DEFAULT });
 

@@ -2,6 +2,7 @@
 import type { Rs485Report } from '../../drivers/settings.ts';
 import type { Actuations, LastActuation } from '../actuations/actuations.ts';
 import type { Clock } from '../clock.ts';
+import { unknownOf } from '../http/fields.ts';
 import type { ApplyFailure } from '../reconcile.ts';
 import type { Known } from '../reported.ts';
 import type { Wire } from './bus-schema.ts';
@@ -69,12 +70,10 @@ export function stateFrom(options: StateOptions) {
       inForce: settings.isInForce(row),
       failure: failure ? shown(failure) : null,
       nextAttempt: next === undefined ? null : new Date(next).toISOString(),
-      unknown: [
-        ...(row.group_id === null || groupName(row.group_id) !== undefined
-          ? []
-          : [{ field: 'groupId', id: row.group_id }]),
-        ...(row.door_id === null || doorExists(row.door_id) ? [] : [{ field: 'doorId', id: row.door_id }]),
-      ],
+      unknown: unknownOf([
+        ['groupId', row.group_id, (id) => groupName(id) !== undefined],
+        ['doorId', row.door_id, doorExists],
+      ]),
       ...toldBy(known, clock, wire),
       lastPulse: lastPulseOf(actuations.last(PULSE, `rs485/${deviceId}`)),
       wire: wire ?? null,

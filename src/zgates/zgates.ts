@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Audit } from '../audit/audit.ts';
 import { assertIfMatch, assertSameId } from '../http/editing.ts';
+import { unknownOf } from '../http/fields.ts';
 import { type Caller, SYSTEM_PRINCIPAL } from '../principal.ts';
 import type { PermitJoinBody } from './action-schema.ts';
 import { type Channels, type ChannelsOptions, openChannels } from './channels.ts';
@@ -248,12 +249,10 @@ function stateFrom(options: StateOptions) {
       move: move ? { ...move, unseen: move.unseen.map(shownLock) } : null,
       joinWindow: joining.shown(row),
       failedJoins: failedJoins.shown(row),
-      unknown: [
-        ...(group_id === null || groupName(group_id) !== undefined
-          ? []
-          : [{ field: 'groupId', id: group_id }]),
-        ...(networkExists(network_id) ? [] : [{ field: 'networkId', id: network_id }]),
-      ],
+      unknown: unknownOf([
+        ['groupId', group_id, (id) => groupName(id) !== undefined],
+        ['networkId', network_id, networkExists],
+      ]),
       reportAge: known?.at === undefined ? null : Math.round(clock.monotonic() - known.at),
     };
   };
