@@ -31,15 +31,17 @@ export interface DiscoveryOptions {
   audit: Audit;
   clock: Clock;
   log: Log;
-  /** After the commit: rows of these. `since` is epoch milliseconds. */
+  /** After the commit: rows of these. `since` is epoch milliseconds. They may have reported since they have one. */
   added(deviceIds: readonly string[], since: number): void;
-  /** After the commit: what one said before it had a row. */
-  told(row: Rs485Row, report: Rs485Report): void;
+  /** After the commit: what one said last before it had a row. */
+  toldBefore(row: Rs485Row, report: Rs485Report): void;
 }
 
 export interface Discovery {
   /** A device without a row said this. */
   unknown(bus: string, told: Rs485Report): void;
+  /** The bus is down: what its devices without a row said is so no more. */
+  lost(bus: string): void;
   /** Writes rows for those that have none, now; on behalf of whoever looked for them. */
   record(found: readonly Found[], caller: Caller): Promise<void>;
   /** Inside a commit job: the row of a device, made when there is none; undefined when its bus has too many. */
@@ -80,14 +82,24 @@ export function openDiscovery(options: DiscoveryOptions): Discovery {
   async function record(found: readonly Found[], caller: Caller): Promise<void> {
     const added = await database.commit(() => found.flatMap((one) => insert(one, caller) ?? []));
     if (added.length > 0) options.added(added, clock.now());
+    for (const { bus, hwId } of found) {
+      const key = keyOf(bus, hwId);
+      const report = waiting.get(key)?.report;
+      waiting.delete(key);
+      const row = report && table.byHwId.get(bus, hwId);
+      if (row) options.toldBefore(row, report);
+    }
   }
 
   const bySystem = (): Caller => ({ principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() });
   return {
     record,
     unknown(bus, report) {
-      const key = JSON.stringify([bus, report.hwId]);
+      const key = keyOf(bus, report.hwId);
       if (waiting.has(key) || waiting.size < WAITING_MAX) waiting.set(key, { bus, report });
+    },
+    lost(bus) {
+      for (const [key, one] of waiting) if (one.bus === bus) waiting.delete(key);
     },
     row(found) {
       insert(found, bySystem());
@@ -96,26 +108,14 @@ export function openDiscovery(options: DiscoveryOptions): Discovery {
     async run(signal) {
       for (;;) {
         await clock.sleep(BATCH_MS, signal);
-        const batch = [...waiting].filter(([, { bus }]) => hasRoom(bus));
-        waiting.clear();
-        if (batch.length === 0) continue;
-        try {
-          await record(
-            batch.map(([, one]) => foundBy(one)),
-            bySystem(),
-          );
-        } catch (error) {
-          for (const [key, one] of batch) if (!waiting.has(key)) waiting.set(key, one);
-          throw error;
-        }
-        for (const [, { bus, report }] of batch) {
-          const row = table.byHwId.get(bus, report.hwId);
-          if (row) options.told(row, report);
-        }
+        for (const [key, { bus }] of waiting) if (!hasRoom(bus)) waiting.delete(key);
+        if (waiting.size > 0) await record([...waiting.values()].map(foundBy), bySystem());
       }
     },
   };
 }
+
+const keyOf = (bus: string, hwId: string) => JSON.stringify([bus, hwId]);
 
 function foundBy({ bus, report }: { bus: string; report: Rs485Report }): Found {
   return { bus, hwId: report.hwId, address: report.connected ? (report.address ?? null) : null };

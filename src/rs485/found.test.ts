@@ -74,6 +74,29 @@ describe('a device nobody told of', () => {
     expect(await devices(bed)).toEqual([]);
   });
 
+  it('is as it said last, when it has its row from an event before what it said first was written', async () => {
+    const bed = await openTestbed();
+    bed.run();
+    bed.report('io-9', { connected: false });
+    const data = { hwId: 'io-9', alarm: 'tamper', raised: true, at: 0 };
+    await bed.rs485.event('bus-1', { id: 'e-1', kind: 'alarm', data });
+    bed.report('io-9', { address: 7 });
+    await bed.clock.advance(3_000);
+    expect(await devices(bed)).toMatchObject([{ hwId: 'io-9', connectionState: { connected: true } }]);
+  });
+
+  it('is not there yet when its bus went down before its row was written', async () => {
+    const bed = await openTestbed();
+    bed.run();
+    bed.report('io-9', { address: 7 });
+    bed.rs485.link('bus-1', false);
+    await bed.clock.advance(3_000);
+    expect(await devices(bed)).toEqual([]);
+    bed.report('io-9', { address: 7 });
+    await bed.clock.advance(3_000);
+    expect(await devices(bed)).toMatchObject([{ hwId: 'io-9', connectionState: { connected: true } }]);
+  });
+
   it('gets the deviceId of a file that is imported afterwards, and stays connected', async () => {
     const bed = await openTestbed();
     bed.run();

@@ -63,11 +63,14 @@ export function openRs485(options: Rs485Options) {
     ...{ ...options, table },
     added(deviceIds, since) {
       for (const deviceId of deviceIds) {
-        reported.add(deviceId, since);
+        if (!reported.get(deviceId)) reported.add(deviceId, since);
         polled.changed(existing(table, deviceId).bus);
       }
     },
-    told: settings.take,
+    toldBefore(row, report) {
+      const isLatest = reported.get(row.device_id)?.at === undefined;
+      if (isLatest) settings.take(row, report);
+    },
   });
   const known = (deviceId: string) => reported.get(deviceId);
   const { pulse, holdRelay } = openPulse({ ...options, table, buses, known, isInForce: settings.isInForce });
@@ -118,6 +121,7 @@ export function openRs485(options: Rs485Options) {
       buses.link(linkId, up);
       settings.link(linkId, up);
       polled.link(linkId, up);
+      if (!up) discovery.lost(linkId);
     },
     /** Resolves when it is durable; false when it is none of a bus. */
     event: openFieldEvents({ ...options, table, discovery, buses }),
