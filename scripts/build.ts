@@ -61,7 +61,9 @@ async function bundle(root: string, entry: string, folder: string): Promise<stri
     },
   };
   await using made = await rolldown({
-    ...{ cwd: root, input: entry, platform: 'node' },
+    cwd: root,
+    input: entry,
+    platform: 'node',
     plugins: [folders(root), builtins, collect],
   });
   const entryFileNames = '[name].js';

@@ -41,11 +41,14 @@ async function run(port: string): Promise<number> {
   const seen: Seen = { reports: [], alarms: [], restarts: 0 };
   await using driver = await openOsdp(
     {
-      ...{ port, baudRate: Number(values.baud), pollEveryMs: 50 },
+      port,
+      baudRate: Number(values.baud),
+      pollEveryMs: 50,
       devices: [{ address, secure: key ? 'required' : 'off' }],
     },
     {
-      ...{ linkId: 'interop', clock: systemClock },
+      linkId: 'interop',
+      clock: systemClock,
       log: { debug() {}, info: (fields) => countRestart(seen, fields), warn: say, error: say },
       report({ subject, state }) {
         if (subject !== 'bus') seen.reports.push(rs485Report.parse(state));

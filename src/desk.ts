@@ -32,7 +32,13 @@ export async function openDesk(
   const table = openEncoderTable(database);
   // Writes, sessions and the link each need the next one once they work: hence functions in place of values.
   const writes: Writes = openWrites({
-    ...{ database, vault, audit, events, clock, log, epoch },
+    database,
+    vault,
+    audit,
+    events,
+    clock,
+    log,
+    epoch,
     expiryMs: config.encoders.writeExpiry,
     encoders: {
       exists: (id) => table.encoder.get(id) !== undefined,
@@ -43,7 +49,12 @@ export async function openDesk(
     send: (id, channel, message) => sessions.send(id, channel, message),
   });
   const sessions: Sessions = await openSessions({
-    ...{ database, table, events, clock, log, epoch },
+    database,
+    table,
+    events,
+    clock,
+    log,
+    epoch,
     reports: writes.reports,
     link: () => encoderLink,
   });
@@ -55,12 +66,20 @@ export async function openDesk(
     config.encoders.endpoint ??
     `mqtts://${announcedHost(config.encoders.listen.host)}:${encoderLink.address.port}`;
   const encoders = openEncoders({
-    ...{ database, table, audit, clock },
+    database,
+    table,
+    audit,
+    clock,
     presence: (id) => sessions.presence(id),
     drop: (id, reason) => sessions.drop(id, reason),
   });
   const registration = openRegistration({
-    ...{ database, table, encoders, audit, clock, systemId },
+    database,
+    table,
+    encoders,
+    audit,
+    clock,
+    systemId,
     pki: registrationPki(config, ca, clock),
     endpoint: () => encoderUrl,
     vendorKey: config.encoders.vendorKey,

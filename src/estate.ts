@@ -64,7 +64,10 @@ export async function openEstate(options: EstateOptions) {
   const linkUp = (linkId: string) => linkState(linkId)?.up;
   const common = { database, audit, actuations, clock, log, execute, groupName: catalogue.groupName };
   const networks = await openNetworks({
-    ...{ database, audit, clock, declared: config.networks },
+    database,
+    audit,
+    clock,
+    declared: config.networks,
     changed(netId) {
       log.info({ network: netId }, 'the certificates of a network were changed: its gateways connect anew');
       for (const { link, networkId } of config.zgates)
@@ -72,28 +75,44 @@ export async function openEstate(options: EstateOptions) {
     },
   });
   const zgates = await openZgates({
-    ...{ ...common, events: options.events, declared: config.zgates, networkExists: networks.exists, linkUp },
+    ...common,
+    events: options.events,
+    declared: config.zgates,
+    networkExists: networks.exists,
+    linkUp,
     connectionChanged: (deviceId, connected) => doors.gatewayChanged(deviceId, connected),
-    ...{ vault: options.vault, certOf: networks.certOf },
+    vault: options.vault,
+    certOf: networks.certOf,
     stateDirectory: join(config.dataDirectory, 'zigbee'),
     restartLink: (linkId) => field.restart(linkId),
     startJob: (order) => jobs.start(order),
     locksOf: (deviceId) => doors.locksOf(deviceId),
   });
   const rs485 = openRs485({
-    ...{ ...common, events: options.events, linkState, buses: busesOf(config), vault: options.vault },
+    ...common,
+    events: options.events,
+    linkState,
+    buses: busesOf(config),
+    vault: options.vault,
     startJob: (order) => jobs.start(order),
     firmwareDirectory: config.firmwareDirectory,
     doorExists: (id) => doors.exists(id),
     relayChanged: (doorId) => doors.wake(doorId),
   });
   const doors = openDoors(options, {
-    ...{ catalogue, actuations, relay: rs485.relay, zgates, execute },
-    ...{ pulse: rs485.pulse, holdRelay: rs485.holdRelay },
+    catalogue,
+    actuations,
+    relay: rs485.relay,
+    zgates,
+    execute,
+    pulse: rs485.pulse,
+    holdRelay: rs485.holdRelay,
     startJob: (order) => jobs.start(order),
   });
   const siteImport = openSiteImport({
-    ...{ database, audit, systemId: options.systemId },
+    database,
+    audit,
+    systemId: options.systemId,
     known: {
       buses: busesOf(config).map(({ id }) => id),
       gateway: zgates.exists,
@@ -113,7 +132,10 @@ export async function openEstate(options: EstateOptions) {
   const backUp = (progress: BackupOptions['progress'], signal: AbortSignal) =>
     backUpDatabase({ database, databaseFile, progress, signal });
   const figures = {
-    ...{ doors: doors.counts, zgates: zgates.counts, buses: rs485.busReports, jobs: jobs.running },
+    doors: doors.counts,
+    zgates: zgates.counts,
+    buses: rs485.busReports,
+    jobs: jobs.running,
     apply: { doors: doors.applySummary, rs485: rs485.applySummary, zgates: zgates.applySummary },
   };
   /** Once the ports are open: links come up after that, and a thousand doors would only be found unreachable before. */
@@ -150,12 +172,13 @@ function openDoors(
   // Asked for each of a thousand doors: the state of the field would take long to put together.
   const linksUp = new Set<string>();
   const doors = openDoorSlice({
-    ...{ ...common, ...needs, gatewayOfLink: zgates.ofLink, gateway: zgates.connection },
-    ...{
-      networkOf: zgates.networkOf,
-      firmwareDirectory: config.firmwareDirectory,
-      firmware: config.firmware,
-    },
+    ...common,
+    ...needs,
+    gatewayOfLink: zgates.ofLink,
+    gateway: zgates.connection,
+    networkOf: zgates.networkOf,
+    firmwareDirectory: config.firmwareDirectory,
+    firmware: config.firmware,
     command: ({ gatewayId }, command, signal) => execute(linkOf(gatewayId) ?? '', command, signal),
     clockSynchronised,
     unreachable({ gatewayId }) {
@@ -195,7 +218,8 @@ function busesOf({ links, zgates }: Config): Bus[] {
   return links
     .filter(({ id, protocol }) => protocol !== 'zigbee' && !zgates.some(({ link }) => link === id))
     .map(({ id, protocol, options }) => ({
-      ...{ id, protocol },
+      id,
+      protocol,
       port: 'port' in options ? String(options.port) : null,
       turnaroundMaxMs: 'turnaroundMaxMs' in options ? Number(options.turnaroundMaxMs) : 0,
       line: lineOf(options),

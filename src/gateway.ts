@@ -114,7 +114,12 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   );
   const ports: Ports = opening.use(
     await openPorts({
-      ...{ config, clock, log, operations, identity, adminSocket },
+      config,
+      clock,
+      log,
+      operations,
+      identity,
+      adminSocket,
       version: VERSION,
       answered: base.meters.request,
       authenticate: auth.authenticate,
@@ -175,7 +180,11 @@ export async function openBase({ config, clock, log }: GatewayOptions, opening: 
   const kernelClock = openKernelClock({ clock });
   const clockSynchronised = kernelClock.isSynchronised;
   const system = await openSystem({
-    ...{ database, clock, clockSynchronised, vault, vaultFile },
+    database,
+    clock,
+    clockSynchronised,
+    vault,
+    vaultFile,
     configuredId: config.systemId,
   });
   const { systemId, epoch, rootFingerprint: knownRoot } = system;
@@ -190,7 +199,13 @@ export async function openBase({ config, clock, log }: GatewayOptions, opening: 
   tasks.start('audit checkpoints', audit.checkpoints.keep);
   const auth = opening.use(
     openAuth({
-      ...{ database, clock, audit, log, systemId, clockSynchronised, config: config.auth },
+      database,
+      clock,
+      audit,
+      log,
+      systemId,
+      clockSynchronised,
+      config: config.auth,
       directory: path('auth'),
       digest: (code) => vault.digest('login code', code),
       ended: (principalId) => streams.recheck(principalId),

@@ -199,8 +199,12 @@ describe('what is really said', () => {
 describe('what live readers alone are told', () => {
   const ID = '6f1c2a9e-58d4-4a39-9d41-0c5f7a1f3b2d';
   const HAPPENED: LockEvent = {
-    ...{ hwId: '00124b0001020304', kind: 'operation', what: 'unlocked', source: 'keypad' },
-    ...{ userId: 7, at: 0 },
+    hwId: '00124b0001020304',
+    kind: 'operation',
+    what: 'unlocked',
+    source: 'keypad',
+    userId: 7,
+    at: 0,
   };
   const row = { id: ID, config_version: 3, config_correlation_id: 'c-1' } as DoorRow;
 
@@ -218,8 +222,10 @@ describe('what live readers alone are told', () => {
     happenedAt(ID, { ...HAPPENED, kind: 'door', what: 'doorOpen', source: null, userId: null }),
     zgateConnection(ID, true, 0),
     joinHasFailed(ID, {
-      ...{ mac: '00124b0001020304', at: new Date(0).toISOString() },
-      ...{ reason: 'silent', message: 'reset it' },
+      mac: '00124b0001020304',
+      at: new Date(0).toISOString(),
+      reason: 'silent',
+      message: 'reset it',
     }),
   ])('is as the document has it, to the last field: $type $data.outcome', (event) => {
     const recorded = { systemId: ID, at: 0, clockSynchronised: true };

@@ -21,7 +21,11 @@ beforeAll(async () => {
   stack.defer(() => rmSync(folder, { recursive: true, force: true }));
   bus = stack.use(
     await openSimulatedBus({
-      ...{ ...LINE, protocol: 'modbus', pacing: 'cheap', strictBaudRate: true, link: join(folder, 'bus') },
+      ...LINE,
+      protocol: 'modbus',
+      pacing: 'cheap',
+      strictBaudRate: true,
+      link: join(folder, 'bus'),
       devices: [
         { address: 1, kind: 'gatehouse-io', hwId: 'IO-1' },
         { address: 3, kind: 'gatehouse-io', hwId: 'IO-3' },
@@ -30,8 +34,13 @@ beforeAll(async () => {
   );
   readers = stack.use(
     await openSimulatedBus({
-      ...{ protocol: 'osdp', baudRate: 38_400, parity: 'none', stopBits: 1, pacing: 'cheap' },
-      ...{ strictBaudRate: true, link: join(folder, 'readers') },
+      protocol: 'osdp',
+      baudRate: 38_400,
+      parity: 'none',
+      stopBits: 1,
+      pacing: 'cheap',
+      strictBaudRate: true,
+      link: join(folder, 'readers'),
       devices: [{ address: 1, kind: 'osdp-io', hwId: '4701', osdp: { key: 'a0'.repeat(16) } }],
     }),
   );

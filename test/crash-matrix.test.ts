@@ -17,7 +17,12 @@ const RUNS = Number(process.env.CRASH_RUNS ?? 200);
 const LANES = 6;
 const STATES = ['queued', 'started', 'cardRequested', 'cardDetected', 'writing', 'written'];
 const TIMINGS = {
-  ...{ startMs: 8, placeMs: 8, detectMs: 8, writeMs: 12, reconnectMs: 20, repeatMs: 500 },
+  startMs: 8,
+  placeMs: 8,
+  detectMs: 8,
+  writeMs: 12,
+  reconnectMs: 20,
+  repeatMs: 500,
 };
 
 it(`keeps its promises through ${RUNS} crashes (CRASH_SEED=${SEED})`, { timeout: 600_000 }, async () => {

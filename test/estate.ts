@@ -80,7 +80,15 @@ export async function openEstate(database?: Database, { now, isClockSynchronised
         ...(body !== undefined && { body: JSON.stringify(body) }),
       });
   return {
-    ...{ database: opened, clock, played, configuration, doors, operations, lan, local, as },
+    database: opened,
+    clock,
+    played,
+    configuration,
+    doors,
+    operations,
+    lan,
+    local,
+    as,
     table: doors.table,
     desk: as('front-desk-admin'),
     siteImport: (document: unknown, dryRun = false) =>
@@ -181,7 +189,8 @@ interface Common {
 function openPlayedDoors({ played, ...common }: Common) {
   let made: Configuration | undefined;
   const doors = openDoorSlice({
-    ...{ ...common, log: silentLog },
+    ...common,
+    log: silentLog,
     events: { publish: (event) => void played.published.push(event), wake() {} },
     clockSynchronised: () => played.isClockSynchronised,
     thresholds: { lqiMin: 60, rssiMin: -85, expectedCheckIn: 3_600_000, eventWindow: 86_400_000 },
@@ -189,10 +198,8 @@ function openPlayedDoors({ played, ...common }: Common) {
     gatewayOfLink: (link) => GATEWAYS.get(link),
     gateway: (id) => ([...GATEWAYS.values()].includes(id) ? played.gateway : undefined),
     networkOf: (id) => ([...GATEWAYS.values()].includes(id) ? 'n' : null),
-    ...{
-      firmwareDirectory: played.firmwareDirectory,
-      firmware: { batteryMin: 4_800, batteryPercentMin: 30 },
-    },
+    firmwareDirectory: played.firmwareDirectory,
+    firmware: { batteryMin: 4_800, batteryPercentMin: 30 },
     async startJob({ kind, object, run }) {
       const stop = new AbortController();
       const job: PlayedJob = { kind, object, progress: undefined, stop, ended: Promise.resolve({}) };
@@ -243,7 +250,9 @@ function openPlayedDoors({ played, ...common }: Common) {
 
 function openInterface({ database, audit, clock, played, catalogue }: Common, doors: DoorSlice) {
   const siteImport = openSiteImport({
-    ...{ database, audit, systemId: SYSTEM },
+    database,
+    audit,
+    systemId: SYSTEM,
     known: {
       group: (id) => catalogue.groupName(id) !== undefined,
       schedule: (id) => catalogue.schedule(id) !== undefined,

@@ -27,7 +27,8 @@ describe('what is wanted', () => {
       expect(door.applied?.versions).toMatchObject({ doorVersion: door.version });
     });
     expect(rs485.get(DEVICE).device).toMatchObject({
-      ...{ type: 'loopback-rs485', platform: { version: '1.0' } },
+      type: 'loopback-rs485',
+      platform: { version: '1.0' },
       connectionState: { connected: true },
     });
     expect(doors.get(DOOR).door.applied?.payloads[0]).toMatch(/^[A-Za-z0-9+/=]{20,}$/);

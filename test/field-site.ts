@@ -32,14 +32,19 @@ export async function openFieldSite(onBus: Plain[] = [{ kind: 'rs485', hwId: 'io
   const database = await temporaryDatabase(folder);
   const firmwareDirectory = temporaryFolder();
   const config = configSchema.parse({
-    ...{ dataDirectory: folder, firmwareDirectory },
+    dataDirectory: folder,
+    firmwareDirectory,
     links: [
       {
-        ...{ id: 'bus-1', protocol: 'loopback', host: 'buses' },
+        id: 'bus-1',
+        protocol: 'loopback',
+        host: 'buses',
         options: linkOptions(onBus),
       },
       {
-        ...{ id: 'zb-1', protocol: 'loopback', host: 'zigbee' },
+        id: 'zb-1',
+        protocol: 'loopback',
+        host: 'zigbee',
         options: linkOptions([
           { kind: 'gateway', hwId: '00124b0001020304' },
           { kind: 'lock', hwId: LOCK },
@@ -61,14 +66,12 @@ export async function openFieldSite(onBus: Plain[] = [{ kind: 'rs485', hwId: 'io
       await Promise.all(running);
     });
     const estate = await openEstate({
-      ...{
-        config,
-        database,
-        opening,
-        clock: systemClock,
-        log: silentLog,
-        audit: { record: (entry) => void audits.push(entry) },
-      },
+      config,
+      database,
+      opening,
+      clock: systemClock,
+      log: silentLog,
+      audit: { record: (entry) => void audits.push(entry) },
       events: { publish: (event) => void published.push(event), wake() {} },
       vault: openVault(join(folder, 'keys', 'vault.key')),
       databaseFile: join(folder, 'gatehouse.db'),
@@ -87,7 +90,10 @@ export async function openFieldSite(onBus: Plain[] = [{ kind: 'rs485', hwId: 'io
     onTestFinished(close);
     const { signal } = new AbortController();
     return {
-      ...{ ...estate, close, published, audits },
+      ...estate,
+      close,
+      published,
+      audits,
       behave: (link: string, hwId: string, more: Record<string, Plain>) =>
         estate.field.execute(link, { kind: 'behave', data: { hwId, ...more }, timeoutMs: 5_000 }, signal),
       /** Has what plays the gateway do something, such as have a lock join. */

@@ -41,7 +41,11 @@ async function openSite() {
   const files = { keeps: true, endsWith: 2 as const, messageMax: 256, delayMs: 60 };
   const bus = stack.use(
     await openSimulatedBus({
-      ...{ protocol: 'osdp', baudRate: 115_200, parity: 'none', stopBits: 1, pacing: 'cheap' },
+      protocol: 'osdp',
+      baudRate: 115_200,
+      parity: 'none',
+      stopBits: 1,
+      pacing: 'cheap',
       link: join(folder, 'readers'),
       devices: [{ address: 3, kind: 'osdp-io', hwId: '4711', osdp: { files } }],
     }),
@@ -79,7 +83,16 @@ async function openSite() {
   await connected();
   const opened = stack.move();
   return {
-    ...{ bus, site, call, job, ended, start, device, state, connected, deviceId },
+    bus,
+    site,
+    call,
+    job,
+    ended,
+    start,
+    device,
+    state,
+    connected,
+    deviceId,
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
 }
@@ -100,7 +113,8 @@ it('gives a device new firmware, over the loss of the device, of its host and of
 
   const first = await start(path, { file: 'io.bin' });
   expect(await call('POST', path, { file: 'io.bin' })).toMatchObject({
-    ...{ status: 422, body: { error: 'QUEUE_FULL' } },
+    status: 422,
+    body: { error: 'QUEUE_FULL' },
   });
   expect(await device()).toMatchObject({
     upgradeJobInfo: { id: first, app: [{ name: 'io', version: '2' }], platform: { version: '2.1.0' } },
@@ -151,7 +165,8 @@ it('gives a device another address, and says what became of one that has another
   const path = `${PATH}/${deviceId}/communication`;
   expect((await call('POST', path, {})).status).toBe(400);
   expect(await ended(await start(path, { address: 9 }))).toMatchObject({
-    ...{ status: 'done', result: { hwId: NAME, from: 3, address: 9, baudRate: 115_200, outcome: 'moved' } },
+    status: 'done',
+    result: { hwId: NAME, from: 3, address: 9, baudRate: 115_200, outcome: 'moved' },
   });
   await connected();
   expect(await state()).toMatchObject({ address: 9, security: 'secure' });
@@ -167,10 +182,12 @@ it('gives a device another address, and says what became of one that has another
   expect(await state()).toMatchObject({ address: 9, security: 'secure' });
 
   expect(await call('POST', path, { baudRate: 9_600 })).toMatchObject({
-    ...{ status: 409, body: { error: 'CONFIRMATION_NEEDED' } },
+    status: 409,
+    body: { error: 'CONFIRMATION_NEEDED' },
   });
   expect(await ended(await start(path, { baudRate: 9_600, confirm: true }))).toMatchObject({
-    ...{ status: 'done', result: { from: 9, address: 9, baudRate: 9_600, outcome: 'left' } },
+    status: 'done',
+    result: { from: 9, address: 9, baudRate: 9_600, outcome: 'left' },
   });
   await waitFor(async () => expect((await device()).connectionState.connected).toBe(false));
   expect((await bus.state(3)).isPaired).toBe(true);

@@ -25,7 +25,11 @@ it('pairs a device, fires its relay, and fails with a key that is not its own', 
   timeout: 120_000,
 }, async () => {
   const bus = await openSimulatedBus({
-    ...{ protocol: 'osdp', baudRate: 115_200, parity: 'none', stopBits: 1, pacing: 'cheap' },
+    protocol: 'osdp',
+    baudRate: 115_200,
+    parity: 'none',
+    stopBits: 1,
+    pacing: 'cheap',
     devices: [{ address: 0, kind: 'osdp-io' }],
   });
   onTestFinished(() => bus[Symbol.asyncDispose]());

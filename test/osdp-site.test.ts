@@ -21,7 +21,11 @@ async function openOsdpSite() {
   stack.defer(() => rm(folder, { recursive: true, force: true }));
   const bus = stack.use(
     await openSimulatedBus({
-      ...{ protocol: 'osdp', baudRate: 115_200, parity: 'none', stopBits: 1, pacing: 'cheap' },
+      protocol: 'osdp',
+      baudRate: 115_200,
+      parity: 'none',
+      stopBits: 1,
+      pacing: 'cheap',
       link: join(folder, 'readers'),
       devices: [{ address: 3, kind: 'osdp-io', hwId: '4711' }],
     }),

@@ -91,7 +91,9 @@ it('a device that has forgotten its settings gets them back', async () => {
   expect((await all.lobby.state(1)).settings).toMatchObject({ settingsVersion: 0, relayIndex: 0 });
   await waitFor(async () =>
     expect((await all.lobby.state(1)).settings).toMatchObject({
-      ...{ settingsVersion: before.settingsVersion, relayIndex: 2, unlockDurationMilliseconds: 1_500 },
+      settingsVersion: before.settingsVersion,
+      relayIndex: 2,
+      unlockDurationMilliseconds: 1_500,
     }),
   );
   await waitFor(async () => expect(await isInForce('IO-1')).toBe(true));
@@ -124,7 +126,9 @@ it('settings that the device refuses are told with its reason, and not sent agai
   await put({ relayIndex: 3 });
   await waitFor(async () =>
     expect((await all.state('IO-1')).failure).toMatchObject({
-      ...{ code: 'REFUSED', permanent: true, message: expect.stringContaining('Illegal data value') },
+      code: 'REFUSED',
+      permanent: true,
+      message: expect.stringContaining('Illegal data value'),
     }),
   );
   // Polls show that time has passed.

@@ -31,7 +31,9 @@ it('devices are found by what they say, by a scan, and polled from then on, also
   const { id } = await scan(first, { from: 0, to: 31 });
   await waitFor(() =>
     expect(job(first, id)).toMatchObject({
-      ...{ kind: 'rs485-scan', status: 'done', progress: { done: 32, total: 32, percent: 100 } },
+      kind: 'rs485-scan',
+      status: 'done',
+      progress: { done: 32, total: 32, percent: 100 },
       result: {
         addresses: [
           { address: 1, answered: true, deviceId: DEVICE, isNew: false },
@@ -55,7 +57,10 @@ it('devices are found by what they say, by a scan, and polled from then on, also
 
 it('a scan is one at a time on its bus, ends when it is cancelled, and says so when the gateway ended', async () => {
   const slow = [1, 20].map((address) => ({
-    ...{ kind: 'rs485', hwId: `slow-${address}`, address, delayMs: 1_000 },
+    kind: 'rs485',
+    hwId: `slow-${address}`,
+    address,
+    delayMs: 1_000,
   }));
   const { first, open } = await openFieldSite(slow);
   await waitFor(() => expect(first.rs485.buses()).toMatchObject([{ up: true }]));
@@ -85,11 +90,16 @@ it('a pulse fires once: confirmed, refused, or unknown when the host dies in the
   const gate = idOf(first, 'gate');
   await waitFor(() => expect(first.rs485.get(gate).device.connectionState.connected).toBe(true));
   expect(await first.rs485.pulse(gate, CALLER)).toEqual({
-    ...{ relay: 2, milliseconds: 1_300, outcome: 'confirmed', timedBy: 'device' },
+    relay: 2,
+    milliseconds: 1_300,
+    outcome: 'confirmed',
+    timedBy: 'device',
   });
   await waitFor(() =>
     expect(first.rs485.state(gate)).toMatchObject({
-      ...{ levels: { output2: true }, pulse: { relay: 2 }, effectiveUnlockMilliseconds: 1_300 },
+      levels: { output2: true },
+      pulse: { relay: 2 },
+      effectiveUnlockMilliseconds: 1_300,
     }),
   );
   await waitFor(() => expect(first.rs485.state(gate)).toMatchObject({ levels: {}, pulse: null }));

@@ -63,7 +63,8 @@ it('says when another process has the port, and takes it when that one is gone',
     more: {
       links: [
         {
-          ...{ id: 'cellar', protocol: 'dcon' },
+          id: 'cellar',
+          protocol: 'dcon',
           options: { port: all.cellar.port, baudRate: 9_600, devices: [{ address: 1 }] },
         },
       ],

@@ -26,7 +26,11 @@ export const LOBBY: BusPlan = {
   ],
 };
 export const READERS: BusPlan = {
-  ...{ protocol: 'osdp', baudRate: 115_200, parity: 'none', stopBits: 1, pacing: 'cheap' },
+  protocol: 'osdp',
+  baudRate: 115_200,
+  parity: 'none',
+  stopBits: 1,
+  pacing: 'cheap',
   devices: [{ address: 1, kind: 'osdp-io', hwId: '4711' }],
 };
 export const CELLAR: BusPlan = { ...DCON, devices: [{ address: 1, kind: 'i-7060' }] };
@@ -80,16 +84,19 @@ export async function openRs485Site(
   const { hostWatchdogMs = 10_000 } = plans;
   const links = [
     {
-      ...{ id: 'lobby', protocol: 'modbus' },
+      id: 'lobby',
+      protocol: 'modbus',
       options: {
         ...lineOf(lobbyPlan, lobby),
         devices: lobbyPlan.devices.map(({ address }) => ({ unitId: address })),
       },
     },
     {
-      ...{ id: 'cellar', protocol: 'dcon' },
+      id: 'cellar',
+      protocol: 'dcon',
       options: {
-        ...{ ...lineOf(cellarPlan, cellar), hostWatchdogMs },
+        ...lineOf(cellarPlan, cellar),
+        hostWatchdogMs,
         devices: cellarPlan.devices.map(({ address }) => ({ address })),
       },
     },
@@ -109,7 +116,12 @@ export async function openRs485Site(
   const state = async (hwId: string) => (await call('GET', `/${(await device(hwId)).deviceId}/state`)).body;
   const opened = stack.move();
   return {
-    ...{ site, lobby, cellar, readers, device, state },
+    site,
+    lobby,
+    cellar,
+    readers,
+    device,
+    state,
     hostPid: () => JSON.parse(readFileSync(join(site.directory, 'data/hosts/rs485.pid'), 'utf8')).pid,
     async bus(id) {
       const { items } = (await call('GET', '/buses')).body as { items: Record<string, unknown>[] };

@@ -28,7 +28,11 @@ export async function temporaryDatabase(folder = temporaryFolder()): Promise<Dat
 /** The identity of a test's database, as at a first start. */
 export function temporarySystem(database: Database, clock: Pick<Clock, 'now'>): Promise<System> {
   return openSystem({
-    ...{ database, clock, clockSynchronised: () => false, vaultFile: 'vault.key', configuredId: undefined },
+    database,
+    clock,
+    clockSynchronised: () => false,
+    vaultFile: 'vault.key',
+    configuredId: undefined,
     vault: { digest: () => 'check' },
   });
 }

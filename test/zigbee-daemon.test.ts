@@ -45,8 +45,11 @@ const statusOf = async (mac: string) => ((await all.doorState(mac)).connection a
 it('a gateway tells who it is, forms a network of its own, and lets nobody in unasked', async () => {
   const network = await networkOf(first);
   expect(await first.read()).toMatchObject({
-    ...{ hwId: '00124b0014d9a001', type: 'zstack', permitJoin: false },
-    ...{ zigbeeChannel: network.channel, platform: { version: '20230507' } },
+    hwId: '00124b0014d9a001',
+    type: 'zstack',
+    permitJoin: false,
+    zigbeeChannel: network.channel,
+    platform: { version: '20230507' },
   });
   expect(network.panId).not.toBe((await networkOf(second)).panId);
   expect(await first.simulated.join(ROOM)).toBe('closed');
@@ -111,7 +114,8 @@ it('a gateway whose host hangs leaves the other and its doors alone, and is repl
   await all.isConnected(ROOM);
   expect(first.hostPid()).not.toBe(pid);
   expect((await all.doorState(SPA)).connection).toMatchObject({
-    ...{ status: 'connected', since: (connection as { since: string }).since },
+    status: 'connected',
+    since: (connection as { since: string }).since,
   });
   expect(await all.door(SPA)).toMatchObject({ id: spa.id, configVersion: spa.configVersion });
 });

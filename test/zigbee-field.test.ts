@@ -72,7 +72,11 @@ it('a lock joins, is configured, tells what happens at it, replaces a broken one
   const found = list(first)[1]?.id ?? '';
   await waitFor(() => expect(first.doors.state(found).configuration).toMatchObject({ inForce: true }));
   await first.play('happen', {
-    ...{ hwId: NEW, kind: 'operation', what: 'unlocked', source: 'keypad', userId: 3 },
+    hwId: NEW,
+    kind: 'operation',
+    what: 'unlocked',
+    source: 'keypad',
+    userId: 3,
   });
   expect(first.published.at(-1)).toMatchObject({ type: 'gatehouse.door.event.v1', subject: found });
   expect(first.doors.get(found).door.connectionState.lastEvent).not.toBe(null);

@@ -57,7 +57,8 @@ export async function openZigbeeSite(plans: readonly [GatewayPlan, GatewayPlan])
   const sticks = [await open(0), await open(1)] as const;
   const linkOf = (deviceId: string) => `zb-${IDS.indexOf(deviceId as (typeof IDS)[0]) + 1}`;
   const links = sticks.map(({ deviceId, simulated: { port } }) => ({
-    ...{ id: linkOf(deviceId), protocol: 'zigbee' },
+    id: linkOf(deviceId),
+    protocol: 'zigbee',
     options: { port, manufacturerCode: MANUFACTURER },
   }));
   const zgates = IDS.map((deviceId) => ({ deviceId, link: linkOf(deviceId), networkId: NETWORK }));
@@ -66,7 +67,8 @@ export async function openZigbeeSite(plans: readonly [GatewayPlan, GatewayPlan])
   const call: ZigbeeSite['call'] = (method, path, body) =>
     daemon.call(method, path, tokens[path.startsWith('/access') ? 'front-desk-admin' : 'service-tool'], body);
   const gatewayOf = ({ deviceId, simulated }: (typeof sticks)[0 | 1]): Gateway => ({
-    ...{ deviceId, simulated },
+    deviceId,
+    simulated,
     hostPid() {
       const file = join(site.directory, `data/hosts/zigbee-${linkOf(deviceId)}.pid`);
       return JSON.parse(readFileSync(file, 'utf8')).pid;
@@ -89,7 +91,11 @@ export async function openZigbeeSite(plans: readonly [GatewayPlan, GatewayPlan])
   const opened = stack.move();
 
   return {
-    ...{ site, gateways: [gatewayOf(sticks[0]), gatewayOf(sticks[1])], door, doorState, call },
+    site,
+    gateways: [gatewayOf(sticks[0]), gatewayOf(sticks[1])],
+    door,
+    doorState,
+    call,
     unlock: async (mac) => call('POST', `/access/doors/${(await door(mac)).id}/unlock`),
     async join(gateway, mac) {
       await permitJoin(gateway, 60);

@@ -99,8 +99,15 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
     const from = pace.isKept() ? times.earliest : sentAt;
     const listening = exchange.replyLength === 0 ? undefined : hearing.listen(receiver, from);
     await listen({
-      ...{ receiver, times, tc, latencyMs, clock, bell, exhaustive: exchange.exhaustive === true },
-      ...{ gone: gone.signal, heardAt: hearing.at },
+      receiver,
+      times,
+      tc,
+      latencyMs,
+      clock,
+      bell,
+      exhaustive: exchange.exhaustive === true,
+      gone: gone.signal,
+      heardAt: hearing.at,
     });
     hearing.end();
     tap.cut();
@@ -118,7 +125,9 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
     return {
       outcome,
       turnaroundMs: answered && receiver.heard() > 0 ? Math.max(0, turnaroundMs) : null,
-      ...{ sentAt, endedAt, lateUntil },
+      sentAt,
+      endedAt,
+      lateUntil,
       heard: heardAt >= sentAt,
       soundsLikeEcho: receiver.soundsLikeEcho(),
     };
@@ -232,7 +241,10 @@ function timesOf(question: Question): Times {
   }
   const beginBy = sentBy + waitMs + latencyMs + MARGIN_MS;
   return {
-    ...{ sentBy, earliest, beginBy, replyMs },
+    sentBy,
+    earliest,
+    beginBy,
+    replyMs,
     lateUntil: sentBy + options.turnaroundMaxMs + latencyMs + replyMs,
   };
 }

@@ -90,8 +90,15 @@ export function openTap({ clock, characterMs, conceal, reveal }: TapOptions): Ta
     if (known?.id === id) return known;
     if (known) throw new DriverError('BUSY', 'this bus is traced already: end that trace first');
     recording = {
-      ...{ id, decrypts: decrypt, epoch: 1_000 * (clock.now() - now), packets: [], bytes: 0, dropped: 0 },
-      ...{ abandonedAt: now + ABANDONED_MS, question: undefined, growing: undefined },
+      id,
+      decrypts: decrypt,
+      epoch: 1_000 * (clock.now() - now),
+      packets: [],
+      bytes: 0,
+      dropped: 0,
+      abandonedAt: now + ABANDONED_MS,
+      question: undefined,
+      growing: undefined,
     };
     return recording;
   }
@@ -101,8 +108,11 @@ export function openTap({ clock, characterMs, conceal, reveal }: TapOptions): Ta
     const hasKey = wire !== bytes;
     const revealed = into.decrypts && !hasKey ? reveal?.(bytes, sent) : undefined;
     into.packets.push({
-      ...{ at: Math.round(into.epoch + 1_000 * at), sent, bytes: revealed?.bytes ?? wire },
-      ...{ concealed: hasKey || revealed?.masked === true, decrypted: revealed !== undefined },
+      at: Math.round(into.epoch + 1_000 * at),
+      sent,
+      bytes: revealed?.bytes ?? wire,
+      concealed: hasKey || revealed?.masked === true,
+      decrypted: revealed !== undefined,
     });
     into.bytes += bytes.length + PACKET_BYTES;
     while (into.bytes > KEPT_MAX_BYTES) {

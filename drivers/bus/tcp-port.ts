@@ -17,8 +17,11 @@ export const openTcpPort: OpenPort = async ({ port: name }, listener, { clock },
   const { hostname, port } = new URL(name);
   const host = hostname.replace(/^\[(.*)\]$/, '$1');
   const socket = connect({
-    ...{ host, port: Number(port), noDelay: true },
-    ...{ keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_AFTER_MS },
+    host,
+    port: Number(port),
+    noDelay: true,
+    keepAlive: true,
+    keepAliveInitialDelay: KEEP_ALIVE_AFTER_MS,
   });
   let reason: Error | undefined;
   let isOver = false;
@@ -35,7 +38,10 @@ export const openTcpPort: OpenPort = async ({ port: name }, listener, { clock },
     listener.lost(reason ?? new Error('the serial device server closed the connection'));
   });
   return {
-    ...{ name, warnings: [], paced: false, diesUnnoticed: true },
+    name,
+    warnings: [],
+    paced: false,
+    diesUnnoticed: true,
     latencyMs: () => latencyMs,
     write(bytes) {
       if (isOver || !socket.writable) throw new DriverError('LINK_LOST', `${name}: the connection is closed`);

@@ -19,7 +19,9 @@ export function frame(address: number, question: number, number: number): Uint8A
 /** Reads `number` of the device. */
 export function ask(address: number, question = 3): Exchange<number> {
   return {
-    ...{ address, operation: String(question), replyLength: LENGTH },
+    address,
+    operation: String(question),
+    replyLength: LENGTH,
     request: () => frame(address, question, 0),
     read(received): Reading<number> {
       const [from, about, number = 0, sum] = received;
@@ -45,7 +47,9 @@ export interface TestPoll extends Poll {
 export function pollOf(address: number, everyMs = 0): TestPoll {
   const told: string[] = [];
   return {
-    ...{ address, everyMs, told },
+    address,
+    everyMs,
+    told,
     begin: () => ask(address),
     settle: (outcome) => told.push('error' in outcome ? outcome.error.code : `reply ${outcome.reply}`),
     alive: (isAlive) => told.push(isAlive ? 'alive' : 'dead'),

@@ -83,7 +83,10 @@ export function openTestPort(
         line = to;
       };
       return {
-        ...{ name: 'test', warnings, paced, diesUnnoticed },
+        name: 'test',
+        warnings,
+        paced,
+        diesUnnoticed,
         ...(!traits.fixed && { retune }),
         latencyMs: () => latencyMs,
         write(bytes) {

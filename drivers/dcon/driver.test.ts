@@ -8,7 +8,8 @@ const I_7060 = { name: '7060', kind: 'host' } as const;
 const ADAM_4055 = { name: '4055', kind: 'safety' } as const;
 
 const apply = (settingsVersion: number, settings: object = {}, hwId = 'lobby-01') => ({
-  ...{ hwId, settingsVersion },
+  hwId,
+  settingsVersion,
   settings: { ...SETTINGS, ...settings },
 });
 
@@ -26,8 +27,12 @@ describe('a module', () => {
       reportedSettingsVersion: 0,
       settings: null,
       levels: {
-        ...{ input0: true, input1: false, input2: true, input3: false },
-        ...{ output0: false, output3: false },
+        input0: true,
+        input1: false,
+        input2: true,
+        input3: false,
+        output0: false,
+        output3: false,
       },
     });
     expect(bench.report('lobby-01').levels).not.toHaveProperty('output4');
@@ -50,7 +55,10 @@ describe('a module', () => {
     await bench.clock.advance(5_000);
     // Another product: it never got any settings.
     expect(bench.report('lobby-01')).toMatchObject({
-      ...{ connected: true, type: 'I-7050', reportedSettingsVersion: 0, settings: null },
+      connected: true,
+      type: 'I-7050',
+      reportedSettingsVersion: 0,
+      settings: null,
     });
   });
 
@@ -97,12 +105,10 @@ describe('settings', () => {
       reportedSettingsVersion: 3,
     });
     expect(bench.report('lobby-01')).toMatchObject({
-      ...{
-        reportedSettingsVersion: 3,
-        settings: SETTINGS,
-        effectiveUnlockMilliseconds: 5_000,
-        unsupported: [],
-      },
+      reportedSettingsVersion: 3,
+      settings: SETTINGS,
+      effectiveUnlockMilliseconds: 5_000,
+      unsupported: [],
     });
   });
 

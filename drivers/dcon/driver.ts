@@ -99,7 +99,9 @@ function hwIdOf({ linkId }: DriverContext, address: number): string {
 function run(link: Link, modules: Modules, signal: AbortSignal): Promise<never> {
   const { bus, context, events } = link;
   const parts: LinkParts = {
-    ...{ bus, context, events },
+    bus,
+    context,
+    events,
     warnings: () => modules.all().flatMap((one) => one.warning() ?? []),
     repeat() {
       for (const one of modules.all()) one.report();

@@ -52,10 +52,13 @@ describe('what is asked', () => {
 
   it('says how long the answer can be, and whether it tells whose it is', () => {
     expect(exchangeOf(ask.readPins(0x33, typeOf('4050')), checked)).toMatchObject({
-      ...{ replyLength: '!11220000\r'.length, anonymous: true, address: 0x33 },
+      replyLength: '!11220000\r'.length,
+      anonymous: true,
+      address: 0x33,
     });
     expect(exchangeOf(ask.resetStatus(0x33), plain)).toMatchObject({
-      ...{ replyLength: '!331\r'.length, anonymous: false },
+      replyLength: '!331\r'.length,
+      anonymous: false,
     });
   });
 });

@@ -84,7 +84,9 @@ describe('a pulse', () => {
     await using bench = await openTestDriver({ 1: I_7060 });
     await bench.clock.advance(2_000);
     await expect(bench.settled(bench.execute('pulse', pulse(3_000, 2)))).resolves.toEqual({
-      ...{ relay: 2, milliseconds: 3_000, timedBy: 'gateway' },
+      relay: 2,
+      milliseconds: 3_000,
+      timedBy: 'gateway',
     });
     expect(bench.modules.module(1).now().outputs).toBe(0b100);
     expect(bench.report('lobby-01').pulse).toMatchObject({ relay: 2 });

@@ -21,7 +21,11 @@ const MODULES = [
 
 function simulated(): Promise<SimulatedBus> {
   return openSimulatedBus({
-    ...{ protocol: 'dcon', baudRate: 115_200, parity: 'none', stopBits: 1, pacing: 'cheap' },
+    protocol: 'dcon',
+    baudRate: 115_200,
+    parity: 'none',
+    stopBits: 1,
+    pacing: 'cheap',
     devices: [...MODULES],
   });
 }
@@ -31,12 +35,16 @@ async function drive(port: string, options: Record<string, Plain> = {}) {
   const events: DriverEvent[] = [];
   const driver = await openDcon(
     {
-      ...{ port, baudRate: 115_200, pollEveryMs: 50, hostWatchdogMs: WATCHDOG_MS },
+      port,
+      baudRate: 115_200,
+      pollEveryMs: 50,
+      hostWatchdogMs: WATCHDOG_MS,
       devices: MODULES.map(({ address }) => ({ address })),
       ...options,
     },
     {
-      ...{ linkId: 'lobby', clock },
+      linkId: 'lobby',
+      clock,
       log: { debug() {}, info() {}, warn() {}, error() {} },
       report: ({ subject, state }) => reports.set(subject, state),
       emit: async (event) => void events.push(event),

@@ -10,7 +10,12 @@ const KEY = 'd3b0c2a4-7f1e-4b6a-9c8d-1e2f3a4b5c6d';
 const progress = { boot: BOOT, seq: 7, jobId: JOB, keyId: KEY, status: 'failed', error: { code: 'NO_CARD' } };
 const job = { boot: BOOT, seq: 8, jobId: JOB, known: true, entries: [{ keyId: KEY, status: 'written' }] };
 const birth = {
-  ...{ boot: BOOT, seq: 1, session: JOB, online: true, journal: KEY, ipAddress: '192.0.2.7' },
+  boot: BOOT,
+  seq: 1,
+  session: JOB,
+  online: true,
+  journal: KEY,
+  ipAddress: '192.0.2.7',
   apps: [{ name: 'writer', version: '1.4.0' }],
   platform: { name: 'linux', version: '6.1' },
   versions: [],
@@ -226,7 +231,10 @@ describe('down messages', () => {
   it('have room for the largest write request of the interface, and a bound', () => {
     const write = (length: number): Buffer =>
       encodeDown('write', {
-        ...{ epoch: 1, jobId: JOB, requestId: 'r'.repeat(128), ttlMs: 900_000 },
+        epoch: 1,
+        jobId: JOB,
+        requestId: 'r'.repeat(128),
+        ttlMs: 900_000,
         data: [{ keyId: KEY, blocks: ['x'.repeat(length)] }],
       });
     expect(write(256 * 1024).length).toBeLessThan(MAX_DOWN_BYTES.write);

@@ -55,7 +55,11 @@ export function rs485ReportOf(
   const isFired = one.pulse !== undefined && remainingMilliseconds > 0;
   return {
     ...common,
-    ...{ reportedSettingsVersion: one.version ?? 0, settings, tamper, unsupported, edges },
+    reportedSettingsVersion: one.version ?? 0,
+    settings,
+    tamper,
+    unsupported,
+    edges,
     ...(address !== undefined && { address }),
     profile: 'loopback',
     supplyFault: null,
@@ -74,7 +78,10 @@ function inSteps(milliseconds: number): number {
 /** A wire nobody waits for: figures that never change. */
 export function busReportOf(devices: readonly PlayedDevice[]): StateReport {
   const report: BusReport = {
-    ...{ utilisation: 0, pollsPerSecond: 0, strayBytes: 0, warnings: [] },
+    utilisation: 0,
+    pollsPerSecond: 0,
+    strayBytes: 0,
+    warnings: [],
     devices: devices.flatMap((one) => {
       if (one.address === undefined) return [];
       const alive = isThere(one);

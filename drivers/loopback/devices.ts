@@ -170,7 +170,9 @@ function reportOf(one: Played, clock: Clock): StateReport {
       const { connected } = common;
       const heard = one.lostAt ?? clock.now();
       const state = {
-        ...{ connected, hwId: one.hwId, configVersion: one.version ?? 0 },
+        connected,
+        hwId: one.hwId,
+        configVersion: one.version ?? 0,
         ...(connected && { lastSeen: heard }),
         ...(one.dueBatteryUnderLoad !== undefined && { dueBatteryUnderLoad: one.dueBatteryUnderLoad }),
       } satisfies LockReport;

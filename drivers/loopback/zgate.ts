@@ -22,8 +22,14 @@ import { zigbeeOptions } from '../zigbee/options.ts';
 /** What the daemon adds to the options of a gateway's link. */
 export const gatewayOptions = zigbeeOptions
   .pick({
-    ...{ network: true, allowedChannels: true, cert: true, snapshot: true, restore: true },
-    ...{ knownLocks: true, lastSeen: true, stateDirectory: true },
+    network: true,
+    allowedChannels: true,
+    cert: true,
+    snapshot: true,
+    restore: true,
+    knownLocks: true,
+    lastSeen: true,
+    stateDirectory: true,
   })
   .partial();
 export type GatewayOptions = z.output<typeof gatewayOptions>;
@@ -205,7 +211,10 @@ function happenings({ played, clock, emit, tell, valid }: ZgateOptions, nextId: 
         if (!gateway || !isJoinable(gateway, clock) || !isAllowed || played.length >= LOCKS_MAX)
           throw new DriverError('REFUSED', 'the lock may not join');
         const told: LockJoined = {
-          ...{ hwId, manufacturer: 'loopback', model: 'lock', zigbeeFirmwareVersion: '1.0' },
+          hwId,
+          manufacturer: 'loopback',
+          model: 'lock',
+          zigbeeFirmwareVersion: '1.0',
           capabilities: ['unlock'],
         };
         await emit({ id, kind: 'lockJoined', data: told }, signal);

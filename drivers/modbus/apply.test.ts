@@ -4,7 +4,8 @@ import { framed } from '../../test/simulators/bus/modbus/frame.ts';
 import { openBoard, openOne, sent, settingsWith } from './test-link.ts';
 
 const apply = (settingsVersion: number, changes = {}) => ({
-  ...{ hwId: 'GIO-0001', settingsVersion },
+  hwId: 'GIO-0001',
+  settingsVersion,
   settings: settingsWith(changes),
 });
 
@@ -105,18 +106,24 @@ describe('a bought relay board', () => {
     const { link } = await openBoard('waveshare-relay-8');
     await using _ = link;
     expect(link.report(hwId)).toMatchObject({
-      ...{ connected: true, type: 'Waveshare Modbus RTU Relay', platform: { version: '2.00' } },
-      ...{ settings: null, reportedSettingsVersion: 0 },
+      connected: true,
+      type: 'Waveshare Modbus RTU Relay',
+      platform: { version: '2.00' },
+      settings: null,
+      reportedSettingsVersion: 0,
       unsupported: ['input0', 'input1', 'input2', 'input3', 'useInputPinMemory'],
     });
     const settings = settingsWith({ unlockDurationMilliseconds: 1_250 });
     await link.execute('applySettings', { hwId, settingsVersion: 4, settings });
     expect(link.report(hwId)).toMatchObject({
-      ...{ settings, reportedSettingsVersion: 4, effectiveUnlockMilliseconds: 1_300 },
+      settings,
+      reportedSettingsVersion: 4,
+      effectiveUnlockMilliseconds: 1_300,
     });
     await expect(
       link.execute('applySettings', {
-        ...{ hwId, settingsVersion: 5 },
+        hwId,
+        settingsVersion: 5,
         settings: settingsWith({ relayIndex: 7, unlockDurationMilliseconds: 600_000 }),
       }),
     ).resolves.toEqual({ reportedSettingsVersion: 5 });

@@ -50,7 +50,9 @@ export function openState(options: StateOptions): DeviceState {
   let toldOf: readonly unknown[] = [];
 
   const report = (hwId: string, connected: boolean): Rs485Report => ({
-    ...{ connected, hwId, address: unit },
+    connected,
+    hwId,
+    address: unit,
     ...factsOf(image, profile),
     reportedSettingsVersion: versionIn(image, profile) ?? applied?.version ?? 0,
     settings: settingsNow(image, profile, applied),

@@ -98,7 +98,12 @@ export function openDevice(options: DeviceOptions): Device {
     lost: disconnect,
   });
   return {
-    ...{ unit, profile, poll, hwId: state.hwId, image: state.image, read: state.take },
+    unit,
+    profile,
+    poll,
+    hwId: state.hwId,
+    image: state.image,
+    read: state.take,
     connected: () => connected,
     applied(settings, version, registers) {
       state.applied({ settings, version, registers });

@@ -59,7 +59,10 @@ export function openDevices(options: DevicesOptions) {
     const live = openLivePulses(profile, clock);
     const device = openDevice({
       ...options,
-      ...{ unit, profile, pulses: live, safety: safetyOf(unit, profile, live) },
+      unit,
+      profile,
+      pulses: live,
+      safety: safetyOf(unit, profile, live),
       claim: (hwId) => claim(unit, hwId),
     });
     const fire = openPulses({ device, bus, clock, log, live, closing: closing.signal });

@@ -26,23 +26,45 @@ describe('a Gatehouse I/O controller', () => {
   it('is read whole on first contact, and told of', async () => {
     const app = { name: 'io', version: '1.4.2' };
     const settings = {
-      ...{ ioPins: 0x0403, relayIndex: 2, unlockDurationMilliseconds: 4_000 },
-      ...{ useInputPinMemory: true, settingsVersion: 70_000 },
+      ioPins: 0x0403,
+      relayIndex: 2,
+      unlockDurationMilliseconds: 4_000,
+      useInputPinMemory: true,
+      settingsVersion: 70_000,
     };
     const { link } = await openOne(
       io('GIO-0001', { type: 'GIO-48', platformVersion: '2.1.0', app, settings }),
     );
     await using _ = link;
     expect(rs485Report.parse(link.report('GIO-0001'))).toEqual({
-      ...{ connected: true, hwId: 'GIO-0001', type: 'GIO-48', platform: { version: '2.1.0' }, apps: [app] },
-      ...{ reportedSettingsVersion: 70_000, address: 17, profile: 'gatehouse-io' },
+      connected: true,
+      hwId: 'GIO-0001',
+      type: 'GIO-48',
+      platform: { version: '2.1.0' },
+      apps: [app],
+      reportedSettingsVersion: 70_000,
+      address: 17,
+      profile: 'gatehouse-io',
       settings: settingsWith({ unlockDurationMilliseconds: 4_000, pins: ['input0', 'input1', 'output2'] }),
       levels: {
-        ...{ input0: false, input1: false, input2: false, input3: false },
-        ...{ output0: false, output1: false, output2: false, output3: false },
-        ...{ output4: false, output5: false, output6: false, output7: false },
+        input0: false,
+        input1: false,
+        input2: false,
+        input3: false,
+        output0: false,
+        output1: false,
+        output2: false,
+        output3: false,
+        output4: false,
+        output5: false,
+        output6: false,
+        output7: false,
       },
-      ...{ edges: {}, tamper: false, supplyFault: false, pulse: null, unsupported: [] },
+      edges: {},
+      tamper: false,
+      supplyFault: false,
+      pulse: null,
+      unsupported: [],
       effectiveUnlockMilliseconds: 4_000,
     });
   });
@@ -101,7 +123,8 @@ describe('who is where', () => {
       [18, io()],
     ]);
     await using link = await openTestLink({
-      ...{ stations, profiles: { 'gatehouse-io': IO } },
+      stations,
+      profiles: { 'gatehouse-io': IO },
       options: { devices: [{ unitId: 17 }, { unitId: 18 }] },
     });
     await link.clock.advance(6_000);

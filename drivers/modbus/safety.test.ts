@@ -6,7 +6,9 @@ import { openTestLink, type TestDevice } from './test-link.ts';
 
 const WATCHDOG = 0x0010;
 const PROFILE: Plain = {
-  ...{ name: 'switched', product: 'Board', source: 'made for this test' },
+  name: 'switched',
+  product: 'Board',
+  source: 'made for this test',
   outputs: { table: 'coil', address: 0, count: 4 },
   pulse: { way: 'switched', watchdog: { address: WATCHDOG, unitMilliseconds: 100, milliseconds: 5_000 } },
 };

@@ -31,12 +31,16 @@ async function drive(port: string, options: Record<string, Plain> = {}) {
   );
   const driver = await openModbus(
     {
-      ...{ ...BAUD, port, pollEveryMs: 20, profiles },
+      ...BAUD,
+      port,
+      pollEveryMs: 20,
+      profiles,
       devices: DEVICES.map(({ address, kind }) => ({ unitId: address, profile: kind })),
       ...options,
     },
     {
-      ...{ linkId: 'floor', clock: systemClock },
+      linkId: 'floor',
+      clock: systemClock,
       log: { debug() {}, info() {}, warn() {}, error() {} },
       report: ({ subject, state }) => reports.set(subject, state),
       emit: async (event) => void events.push(event),
@@ -47,7 +51,9 @@ async function drive(port: string, options: Record<string, Plain> = {}) {
   const run = driver.run(stop.signal).catch((error: unknown) => error);
   const report = (hwId: string) => rs485Report.parse(reports.get(`device:${hwId}`));
   return {
-    ...{ run, events, report },
+    run,
+    events,
+    report,
     bus: () => busReport.parse(reports.get('bus')),
     execute: (kind: string, data: Plain) =>
       driver.execute({ kind, data, deadline: systemClock.monotonic() + 5_000 }, never),

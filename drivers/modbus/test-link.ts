@@ -83,7 +83,9 @@ export async function openTestLink({
   const driver = await openModbusOn(wire.openPort)(
     { port: '/dev/ttyTest', profile: Object.keys(profiles)[0] ?? '', ...options, profiles },
     {
-      ...{ linkId: 'bus-1', clock, log: wire.log },
+      linkId: 'bus-1',
+      clock,
+      log: wire.log,
       report: (report) => reports.push(structuredClone(report)),
       emit: emit ?? (async (event) => void events.push(event)),
     },
@@ -96,7 +98,13 @@ export async function openTestLink({
       .filter(({ subject }) => subject === `device:${hwId}`)
       .map(({ state }) => state as unknown as Rs485Report);
   return {
-    ...{ clock, wire, driver, events, stations, history, ended },
+    clock,
+    wire,
+    driver,
+    events,
+    stations,
+    history,
+    ended,
     report: (hwId) => history(hwId).at(-1),
     bus: () => reports.findLast(({ subject }) => subject === 'bus')?.state as BusReport | undefined,
     async execute(kind, data, timeoutMs = 2_000) {
@@ -133,7 +141,10 @@ export function settingsWith(
   const { pins = [], ...rest } = changes;
   const ioPins = Object.fromEntries(PINS.map((pin) => [pin, pins.includes(pin)]));
   return {
-    ...{ ioPins, relayIndex: 2, unlockDurationMilliseconds: 3_000, useInputPinMemory: true },
+    ioPins,
+    relayIndex: 2,
+    unlockDurationMilliseconds: 3_000,
+    useInputPinMemory: true,
     ...rest,
   };
 }

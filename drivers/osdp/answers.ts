@@ -44,7 +44,9 @@ export function replied(
   const { stage, options } = session;
   const isSecure = options.security.secure !== 'off';
   const to = (next: Stage, effects: Effect[] = []): Settled => ({
-    ...{ session: { ...session, stage: next }, effects, outcome: { kind: 'answered', reply } },
+    session: { ...session, stage: next },
+    effects,
+    outcome: { kind: 'answered', reply },
   });
   switch (stage.kind) {
     case 'identify':
@@ -154,7 +156,9 @@ function proved(session: Session, stage: Stage & { kind: 'prove' }, reply: Reply
   if (reply.kind !== 'RMAC_I' || !same(replyMac, reply.replyMac)) return failed(session, 'wrongKey');
   const channel = { keys, replyMac };
   const to = (next: Stage): Settled => ({
-    ...{ session: { ...session, stage: next }, effects: [], outcome: { kind: 'again' } },
+    session: { ...session, stage: next },
+    effects: [],
+    outcome: { kind: 'again' },
   });
   if (base === 'default') return to({ kind: 'vouch', channel });
   return session.identity ? goOnline(session, channel) : to({ kind: 'confirm', channel });

@@ -12,7 +12,10 @@ const keyset = (security: SecurityBlock | null = null) =>
     security ? () => Uint8Array.of(1, 2, 3, 4) : undefined,
   );
 const POLL = encodeFrame({
-  ...{ address: 3, sequence: 1, check: 'crc', security: null },
+  address: 3,
+  sequence: 1,
+  check: 'crc',
+  security: null,
   ...encodeCommand({ kind: 'POLL' }),
 });
 /** osdp_ACK of address 3, with its CRC. */

@@ -152,8 +152,14 @@ export function openDeviceState(options: StateOptions): DeviceState {
 function factsOf(identity: Identity, { clock, tellEvent }: StateOptions): Facts {
   const hwId = hwIdOf(identity);
   return {
-    ...{ identity, capabilities: [], isOurs: identity.vendorCode === GATEHOUSE_VENDOR_CODE },
-    ...{ product: undefined, settings: undefined, status: undefined, local: undefined, outputs: undefined },
+    identity,
+    capabilities: [],
+    isOurs: identity.vendorCode === GATEHOUSE_VENDOR_CODE,
+    product: undefined,
+    settings: undefined,
+    status: undefined,
+    local: undefined,
+    outputs: undefined,
     inputs: openInputs({ hwId, clock, tellEvent }),
   };
 }
@@ -175,7 +181,9 @@ function reportOf(facts: Facts, address: number, more: Told): Rs485Report {
   const outputs = (facts.outputs ?? []).slice(0, OUTPUT_PINS.length);
   return {
     ...more,
-    ...{ hwId: hwIdOf(identity), address, profile: null },
+    hwId: hwIdOf(identity),
+    address,
+    profile: null,
     type: product?.type || typeOf(identity),
     platform: { version: product?.platformVersion || identity.firmware.join('.') },
     apps: product?.app.name ? [product.app] : [],

@@ -87,7 +87,11 @@ export function openDevice(options: DeviceOptions): Device {
   });
 
   const effect = openEffects(options, {
-    ...{ state, presence, alarms, twins, isLooking },
+    state,
+    presence,
+    alarms,
+    twins,
+    isLooking,
     pairing: () => pairing,
     meeting: () => meeting,
   });
@@ -117,7 +121,13 @@ export function openDevice(options: DeviceOptions): Device {
   }
 
   return {
-    ...{ address, talk, state, report, isGone, connected: presence.connected, alarms: alarms.raised },
+    address,
+    talk,
+    state,
+    report,
+    isGone,
+    connected: presence.connected,
+    alarms: alarms.raised,
     poll: openPoll(options, talk, isLooking),
     police(next) {
       const isSame = isSamePolicy(policy, next);
@@ -140,8 +150,12 @@ export function openDevice(options: DeviceOptions): Device {
     isGarbled: twins.isGarbled,
     warning: () =>
       warningOf({
-        ...{ address, hwId: state.hwId(), raised: alarms.raised() },
-        ...{ isConflict: presence.isConflict(), isLooking: isLooking(), isGone: isGone() },
+        address,
+        hwId: state.hwId(),
+        raised: alarms.raised(),
+        isConflict: presence.isConflict(),
+        isLooking: isLooking(),
+        isGone: isGone(),
         isGarbled: twins.isGarbled(),
       }),
     [Symbol.dispose]: presence.disconnect,

@@ -57,8 +57,16 @@ export function openDevices({ clock, log, bus, options, tell, tellEvent }: Devic
   function join(address: number): Member {
     const pulses = openPulses(() => device, clock);
     const device: Device = openDevice({
-      ...{ address, bus, clock, log, tell, tellEvent, closing: closing.signal },
-      ...{ check: options.check, everyMs: options.pollEveryMs, policy: roster.policyFor(address) },
+      address,
+      bus,
+      clock,
+      log,
+      tell,
+      tellEvent,
+      closing: closing.signal,
+      check: options.check,
+      everyMs: options.pollEveryMs,
+      policy: roster.policyFor(address),
       claim: (hwId) => claim(address, hwId),
       isTaken: (hwId) => holderOf(hwId) !== undefined,
       awaited: () => roster.awaited(address),
@@ -160,7 +168,12 @@ function openMaintenance(options: MaintenanceOptions) {
       const policy = roster.policyFor(device.address);
       const key = roster.keyOf(device.address);
       return await readdress(wanted, {
-        ...{ device, clock, baudRate, isTaken, deadline, signal: AbortSignal.any([signal, closing]) },
+        device,
+        clock,
+        baudRate,
+        isTaken,
+        deadline,
+        signal: AbortSignal.any([signal, closing]),
         shelter: (address) => shelter(address, policy),
         whereabouts: () => holderOf(wanted.hwId)?.device.address,
         settled: (address) => roster.settle(address, wanted.hwId, key),

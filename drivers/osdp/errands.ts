@@ -47,14 +47,20 @@ export function openErrands(): Errands {
   }
 
   return {
-    ...{ remove, finish },
+    remove,
+    finish,
     add(command, orderClass) {
       if (waiting.filter((one) => one.class === orderClass).length >= ERRANDS_MAX)
         throw new DriverError('BUSY', 'too many commands wait for this device');
       const { promise, resolve } = Promise.withResolvers<Reply>();
       const over = new AbortController();
       const errand: Errand = {
-        ...{ command, class: orderClass, sent: false, isSettled: false, result: promise, over: over.signal },
+        command,
+        class: orderClass,
+        sent: false,
+        isSettled: false,
+        result: promise,
+        over: over.signal,
       };
       settle.set(errand, (result) => {
         // Whoever asked may have gone.

@@ -8,17 +8,24 @@ const NAME = '0a4748-1-4700';
 
 async function openReader(feedback?: { [key: string]: Plain }) {
   const bus = await openSimulatedBus({
-    ...{ protocol: 'osdp', baudRate: 115_200, parity: 'none', stopBits: 1, pacing: 'cheap' },
+    protocol: 'osdp',
+    baudRate: 115_200,
+    parity: 'none',
+    stopBits: 1,
+    pacing: 'cheap',
     devices: [
       {
-        ...{ address: 0, kind: 'osdp-io', hwId: '4700' },
+        address: 0,
+        kind: 'osdp-io',
+        hwId: '4700',
         osdp: { key: Buffer.from(keyAt(0)).toString('hex') },
       },
     ],
   });
   onTestFinished(() => bus[Symbol.asyncDispose]());
   const link = await openTestLink({
-    ...{ port: bus.port, keyed: [0] },
+    port: bus.port,
+    keyed: [0],
     more: { devices: [{ address: 0 }], ...(feedback && { feedback }) },
   });
   await link.connected(NAME);

@@ -60,7 +60,12 @@ function commandsOf({ led, milliseconds, beeps }: Signal, { state }: Device): Co
   }
   if (beeps > 0 && state.buzzerCount() > 0)
     commands.push({
-      ...{ kind: 'BUZ', reader: READER, tone: 2, on: BEEP_TENTHS, off: BEEP_TENTHS, count: beeps },
+      kind: 'BUZ',
+      reader: READER,
+      tone: 2,
+      on: BEEP_TENTHS,
+      off: BEEP_TENTHS,
+      count: beeps,
     });
   return commands;
 }

@@ -85,7 +85,11 @@ export function openFileTransfer(
   { offset = 0, longest = FRAME_MAX }: Resumed = {},
 ): FileTransfer {
   return {
-    ...{ type, total, offset, longest, restarts: 0 },
+    type,
+    total,
+    offset,
+    longest,
+    restarts: 0,
     messageMax: usable(messageMax, longest),
     stage: { kind: 'sending', from: Number.NEGATIVE_INFINITY },
   };

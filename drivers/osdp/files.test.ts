@@ -16,9 +16,15 @@ type Files = NonNullable<BusPlan['devices'][number]['osdp']>['files'];
 async function openPair(files: Files = {}, more: { baudRate?: number } = {}) {
   const { baudRate = 115_200 } = more;
   const bus = await openSimulatedBus({
-    ...{ protocol: 'osdp', baudRate, parity: 'none', stopBits: 1, pacing: 'cheap' },
+    protocol: 'osdp',
+    baudRate,
+    parity: 'none',
+    stopBits: 1,
+    pacing: 'cheap',
     devices: [0, 1].map((address) => ({
-      ...{ address, kind: 'osdp-io', hwId: String(4_700 + address) },
+      address,
+      kind: 'osdp-io',
+      hwId: String(4_700 + address),
       osdp: { key: Buffer.from(keyAt(address)).toString('hex'), ...(address === 0 && { files }) },
     })),
   });

@@ -15,12 +15,17 @@ function open() {
   return { inputs, told, faults: () => told.filter(({ kind }) => kind === 'alarm') };
 }
 const fault = (input: number, raised: boolean) => ({
-  ...{ kind: 'alarm', hwId: 'IO', alarm: `input${input}Fault`, raised },
+  kind: 'alarm',
+  hwId: 'IO',
+  alarm: `input${input}Fault`,
+  raised,
 });
 function settingsWith(used: readonly number[]): Rs485Settings {
   return {
     ioPins: Object.fromEntries(INPUT_PINS.map((pin, index) => [pin, used.includes(index)])),
-    ...{ relayIndex: 0, unlockDurationMilliseconds: 5_000, useInputPinMemory: false },
+    relayIndex: 0,
+    unlockDurationMilliseconds: 5_000,
+    useInputPinMemory: false,
   } as Rs485Settings;
 }
 

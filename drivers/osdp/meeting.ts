@@ -43,7 +43,9 @@ export function openMeeting(options: MeetingOptions): Meeting {
   let isReading = false;
 
   const asking = (): Asking => ({
-    ...{ class: 'settings', deadline: clock.monotonic() + DEADLINE_MS, signal: closing },
+    class: 'settings',
+    deadline: clock.monotonic() + DEADLINE_MS,
+    signal: closing,
   });
 
   async function readSettings(): Promise<void> {

@@ -130,8 +130,12 @@ describe('replies', () => {
       {
         kind: 'FTSTAT',
         file: {
-          ...{ interleave: true, leaveSecureChannel: false, pollResponse: true },
-          ...{ delayMs: 1_000, status: -3, messageMax: 512 },
+          interleave: true,
+          leaveSecureChannel: false,
+          pollResponse: true,
+          delayMs: 1_000,
+          status: -3,
+          messageMax: 512,
         },
       },
     ],
@@ -215,7 +219,9 @@ describe("the maker's own messages", () => {
   it('tell what a device is, what its inputs did, and how often it began', () => {
     const { pd, ask } = openPair();
     expect(ask({ kind: 'product' })).toEqual({
-      ...{ kind: 'product', type: 'GIO-48-OSDP', platformVersion: '2.1.0' },
+      kind: 'product',
+      type: 'GIO-48-OSDP',
+      platformVersion: '2.1.0',
       app: { name: 'io', version: '1.0.0' },
     });
     ask({ kind: 'writeSettings', settings, settingsVersion: 1 });
@@ -230,7 +236,9 @@ describe("the maker's own messages", () => {
     const { ask } = openPair();
     const wrong = { ...settings, unlockDurationMilliseconds: 1 };
     expect(ask({ kind: 'writeSettings', settings: wrong, settingsVersion: 9 })).toEqual({
-      ...{ kind: 'refused', operation: 3, reason: 1 },
+      kind: 'refused',
+      operation: 3,
+      reason: 1,
     });
     expect(ask({ kind: 'readSettings' })).toMatchObject({ settingsVersion: 0 });
   });

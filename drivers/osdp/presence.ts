@@ -70,7 +70,11 @@ export function openPresence(options: PresenceOptions): Presence {
 
   const isGone = () => silentSince !== undefined && clock.monotonic() - silentSince >= GONE_AFTER_MS;
   return {
-    ...{ isGone, report, disconnect, connected: () => connected, isConflict: () => isConflict },
+    isGone,
+    report,
+    disconnect,
+    connected: () => connected,
+    isConflict: () => isConflict,
     connect() {
       const hwId = state.hwId();
       if (hwId === undefined) return;

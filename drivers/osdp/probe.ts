@@ -35,7 +35,10 @@ async function probeAddress(address: number, repeats: number, options: ProbeOpti
   const talk =
     known?.talk ??
     openTalk({
-      ...{ address, check: options.check, bus: options.bus, clock: options.clock },
+      address,
+      check: options.check,
+      bus: options.bus,
+      clock: options.clock,
       security: { secure: 'off' },
       isLooking: () => true,
       effect: (effect) => {
@@ -51,7 +54,9 @@ async function probeAddress(address: number, repeats: number, options: ProbeOpti
   }
   const identity = known ? knownIdentity(known) : identityOf(met);
   return {
-    ...{ address, counters: prober.counters, turnaroundMs: prober.turnaround() },
+    address,
+    counters: prober.counters,
+    turnaroundMs: prober.turnaround(),
     identity: prober.hasAnswered() ? identity : null,
   };
 }

@@ -8,9 +8,15 @@ const BAUD = 115_200;
 
 async function openPair(addresses: readonly number[], secure: 'required' | 'off' = 'required') {
   const bus = await openSimulatedBus({
-    ...{ protocol: 'osdp', baudRate: BAUD, parity: 'none', stopBits: 1, pacing: 'cheap' },
+    protocol: 'osdp',
+    baudRate: BAUD,
+    parity: 'none',
+    stopBits: 1,
+    pacing: 'cheap',
     devices: addresses.map((address) => ({
-      ...{ address, kind: 'osdp-io', hwId: String(4_700 + address) },
+      address,
+      kind: 'osdp-io',
+      hwId: String(4_700 + address),
       osdp: { key: Buffer.from(keyAt(address)).toString('hex') },
     })),
   });

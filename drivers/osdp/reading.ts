@@ -73,7 +73,10 @@ type Judged =
   | { kind: 'passed'; incident?: Incident };
 
 const answered = (answer: Answer, replyMac: Uint8Array | null = null, isOdd = false): Judged => ({
-  ...{ kind: 'answer', answer, replyMac, isOdd },
+  kind: 'answer',
+  answer,
+  replyMac,
+  isOdd,
 });
 const STALE: Judged = { kind: 'passed', incident: 'stale' };
 
@@ -84,7 +87,10 @@ export function examine(
 ): Examined {
   const scanned = scan(received);
   const examined: Examined = {
-    ...{ answer: null, replyMac: null, incidents: [], isOdd: false },
+    answer: null,
+    replyMac: null,
+    incidents: [],
+    isOdd: false,
     isFollowed: scanned.frames.length > 0 && scanned.behind > GLITCH_MAX,
     fault: scanned.fault,
   };

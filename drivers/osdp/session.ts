@@ -41,8 +41,14 @@ const SENT_MAX = 4;
 
 export function openSession(options: SessionOptions): Session {
   return {
-    ...{ options, stage: { kind: 'identify' }, sequence: 0, outstanding: null },
-    ...{ identity: null, claim: null, failures: 0, suspicions: {} },
+    options,
+    stage: { kind: 'identify' },
+    sequence: 0,
+    outstanding: null,
+    identity: null,
+    claim: null,
+    failures: 0,
+    suspicions: {},
   };
 }
 

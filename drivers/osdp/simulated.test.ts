@@ -17,7 +17,12 @@ function io(address: number, osdp: DevicePlan['osdp'] = { key: hex(keyAt(address
 
 async function openPair(devices: DevicePlan[], secure: Record<number, 'required' | 'off'> = {}) {
   const bus = await openSimulatedBus({
-    ...{ protocol: 'osdp', baudRate: 115_200, parity: 'none', stopBits: 1, pacing: 'cheap', devices },
+    protocol: 'osdp',
+    baudRate: 115_200,
+    parity: 'none',
+    stopBits: 1,
+    pacing: 'cheap',
+    devices,
   });
   onTestFinished(() => bus[Symbol.asyncDispose]());
   const link = await openTestLink({
@@ -35,7 +40,9 @@ async function openPair(devices: DevicePlan[], secure: Record<number, 'required'
 
 const settings = {
   ioPins: Object.fromEntries(PINS.map((pin) => [pin, pin === 'input1' || pin === 'output2'])),
-  ...{ relayIndex: 2, unlockDurationMilliseconds: 1_250, useInputPinMemory: false },
+  relayIndex: 2,
+  unlockDurationMilliseconds: 1_250,
+  useInputPinMemory: false,
 };
 
 describe('devices in their secure channels', () => {
@@ -43,13 +50,21 @@ describe('devices in their secure channels', () => {
     const { bus, link } = await openPair([io(0), io(1), io(5)]);
     for (const address of [0, 1, 5]) await link.connected(NAME(address));
     expect(link.report(NAME(1))).toMatchObject({
-      ...{ security: 'secure', type: 'GIO-48-OSDP', platform: { version: '1.0.0' }, address: 1 },
-      ...{ apps: [{ name: 'io', version: '1.0.0' }], tamper: false, supplyFault: false, unsupported: [] },
+      security: 'secure',
+      type: 'GIO-48-OSDP',
+      platform: { version: '1.0.0' },
+      address: 1,
+      apps: [{ name: 'io', version: '1.0.0' }],
+      tamper: false,
+      supplyFault: false,
+      unsupported: [],
     });
     await link.execute('applySettings', { hwId: NAME(1), settingsVersion: 7, settings });
     expect(await bus.state(1)).toMatchObject({ settings: { relayIndex: 2, settingsVersion: 7 } });
     expect(link.report(NAME(1))).toMatchObject({
-      ...{ reportedSettingsVersion: 7, settings, effectiveUnlockMilliseconds: 1_300 },
+      reportedSettingsVersion: 7,
+      settings,
+      effectiveUnlockMilliseconds: 1_300,
     });
     expect(await link.pulse(NAME(1), 2, 1_250)).toEqual({ relay: 2, milliseconds: 1_300, timedBy: 'device' });
     const { history } = await bus.state(1);
@@ -107,7 +122,10 @@ describe('without security', () => {
     const name = '00068e-1-4700';
     await link.connected(name);
     expect(link.report(name)).toMatchObject({
-      ...{ security: 'clear', type: 'OSDP 00068e model 1.1', settings: null, reportedSettingsVersion: 0 },
+      security: 'clear',
+      type: 'OSDP 00068e model 1.1',
+      settings: null,
+      reportedSettingsVersion: 0,
       unsupported: ['useInputPinMemory'],
     });
     const apply = (more: object) =>

@@ -154,7 +154,10 @@ export function failed(session: Session, alarm: Alarm): Settled {
   const { suspicions, effects } = afterFailure(session.suspicions, alarm);
   const turnsLeft = Math.min(2 ** (failures + 1), BARRED_TURNS_MAX);
   const barred: Session = {
-    ...{ ...anew, stage: { kind: 'barred', turnsLeft }, suspicions, failures: failures + 1 },
+    ...anew,
+    stage: { kind: 'barred', turnsLeft },
+    suspicions,
+    failures: failures + 1,
   };
   return { session: barred, effects, outcome: again };
 }

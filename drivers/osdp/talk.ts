@@ -126,7 +126,9 @@ export function openTalk(options: TalkOptions): Talk {
 
   /** The bus has one at a time, and asks for what differs when the request is made. */
   const theExchange: Exchange<null> = {
-    ...{ address, request, read },
+    address,
+    request,
+    read,
     get operation() {
       return session.outstanding?.command.kind ?? 'POLL';
     },
@@ -141,7 +143,9 @@ export function openTalk(options: TalkOptions): Talk {
   const isBarred = () => session.stage.kind === 'barred';
   const takeTurns = openTurns(options, { exchange, conclude, isBarred });
   return {
-    ...{ exchange, conclude, session: () => session },
+    exchange,
+    conclude,
+    session: () => session,
     async ask(command, asking) {
       if (isReserved && !OF_FILES.includes(command.kind))
         throw new DriverError('BUSY', 'the device takes a file and wants nothing else; nothing was sent');

@@ -85,11 +85,16 @@ export async function fireDisturbed(commands: number, seed: number): Promise<Dis
   const connected: boolean[] = [];
   await using driver = await openOsdpOn(port.openPort)(
     {
-      ...{ port: '/dev/ttyTest', baudRate: 115_200, devices: [{ address: 0 }] },
+      port: '/dev/ttyTest',
+      baudRate: 115_200,
+      devices: [{ address: 0 }],
       feedback: { granted: QUIET, denied: QUIET },
     },
     {
-      ...{ linkId: 'test', clock, log: port.log, emit: async (event) => void events.push(event) },
+      linkId: 'test',
+      clock,
+      log: port.log,
+      emit: async (event) => void events.push(event),
       report({ subject, state }) {
         if (subject !== 'bus') connected.push(rs485Report.parse(state).connected);
       },
@@ -126,7 +131,10 @@ export async function fireDisturbed(commands: number, seed: number): Promise<Dis
   await run;
   const outs = device.peripheral.deeds.filter(({ code }) => code === OUT);
   return {
-    ...{ failures, ordered, sessions: device.sessions(), ...disturbance.counts },
+    failures,
+    ordered,
+    sessions: device.sessions(),
+    ...disturbance.counts,
     outputs: outs.map(({ data }) => Number.parseInt(data.slice(0, 2), 16)),
     alarms: events.flatMap(({ kind, data }) => (kind === 'alarm' ? JSON.stringify(data) : [])),
     disconnections: connected.filter((is, index) => !is && connected[index - 1] === true).length,

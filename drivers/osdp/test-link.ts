@@ -32,7 +32,9 @@ export async function openTestLink({ port, keyed = [], more = {} }: TestLinkOpti
   const driver = await openOsdp(
     { port, baudRate: 115_200, pollEveryMs: 5, ...more },
     {
-      ...{ linkId: 'readers', clock: systemClock, log: { debug: log, info: log, warn: log, error: log } },
+      linkId: 'readers',
+      clock: systemClock,
+      log: { debug: log, info: log, warn: log, error: log },
       report({ subject, state }) {
         reports.set(subject, state);
         if (subject !== 'bus') history.push(rs485Report.parse(state));
@@ -55,7 +57,13 @@ export async function openTestLink({ port, keyed = [], more = {} }: TestLinkOpti
   await watch(keyed);
   const report = (hwId: string) => rs485Report.parse(reports.get(`device:${hwId}`));
   return {
-    ...{ run, events, lines, history, execute, watch, report },
+    run,
+    events,
+    lines,
+    history,
+    execute,
+    watch,
+    report,
     bus: () => busReport.parse(reports.get('bus')),
     pulse: (hwId: string, relay = 0, milliseconds = 500) => execute('pulse', { hwId, relay, milliseconds }),
     /** What was told, of a kind. */

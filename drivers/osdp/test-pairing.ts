@@ -14,7 +14,11 @@ export async function tracePairing(
   options: { decrypt?: boolean } = {},
 ): Promise<{ key: Uint8Array; packets: Traced['packets'] }> {
   const bus = await openSimulatedBus({
-    ...{ protocol: 'osdp', baudRate: 115_200, parity: 'none', stopBits: 1, pacing: 'cheap' },
+    protocol: 'osdp',
+    baudRate: 115_200,
+    parity: 'none',
+    stopBits: 1,
+    pacing: 'cheap',
     devices: [{ address: ADDRESS, kind: 'osdp-io', hwId: '4700', osdp: {} }],
   });
   onTestFinished(() => bus[Symbol.asyncDispose]());

@@ -41,7 +41,10 @@ async function openTwinBench(manner: Manner) {
   const driver = await openOsdpOn(port.openPort)(
     { port: '/dev/ttyTest', baudRate: 9_600, devices: [{ address: ADDRESS }] },
     {
-      ...{ linkId: 'test', clock, log: port.log, emit: async () => {} },
+      linkId: 'test',
+      clock,
+      log: port.log,
+      emit: async () => {},
       report({ subject, state }) {
         reports.set(subject, state);
         if (JSON.stringify(state).includes('"connected":true')) connected.push(subject);
@@ -54,7 +57,8 @@ async function openTwinBench(manner: Manner) {
   const list = { devices: [], keys: [] };
   await driver.execute({ kind: 'watch', data: list, deadline: clock.monotonic() + MARGIN_MS }, forever);
   return {
-    ...{ clock, connected },
+    clock,
+    connected,
     warnings: () => busReport.parse(reports.get('bus')).warnings.join(),
     paired: () => twins.map((twin) => twin.describe(clock.monotonic()).isPaired),
     disconnectOther: () => {

@@ -32,7 +32,9 @@ export function openProber({ bus, deadline, signal, insists = false, ended }: Pr
   let isBusy = false;
   const order: Order = {
     class: 'settings',
-    ...{ deadline, attempts: 1, insists },
+    deadline,
+    attempts: 1,
+    insists,
     observe(attempt) {
       ended?.();
       isBusy = attempt.outcome === 'busy';

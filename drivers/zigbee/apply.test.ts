@@ -5,8 +5,15 @@ import { applyConfiguration } from './apply.ts';
 
 const LOCK = '00158d0001000001';
 const configuration = {
-  ...{ name: null, number: null, type: null, relaySetup: null, standOpenEnabled: true },
-  ...{ onlineEnabled: false, accessInternal: null, outputs: [], schedule: [] },
+  name: null,
+  number: null,
+  type: null,
+  relaySetup: null,
+  standOpenEnabled: true,
+  onlineEnabled: false,
+  accessInternal: null,
+  outputs: [],
+  schedule: [],
 };
 const versions = { doorVersion: 1, scheduleVersion: 0, templateVersion: 0, systemConfigVersion: 0 };
 
@@ -21,7 +28,10 @@ function applied(payload: unknown): Promise<unknown> {
         memory: () => ({}),
         remember() {},
       },
-      ...{ clock: manualClock(), deadline: 60_000, next: () => 7, manufacturerCode: undefined },
+      clock: manualClock(),
+      deadline: 60_000,
+      next: () => 7,
+      manufacturerCode: undefined,
       unfinished: new Map(),
       lock: { ieee: LOCK, endpoint: 1, hasOwnCluster: false },
       signal: new AbortController().signal,

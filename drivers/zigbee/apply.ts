@@ -138,7 +138,10 @@ async function exchange(sent: Sent, { radio, lock, deadline, signal }: ApplyOpti
   const { ieee, endpoint } = lock;
   const notAfter = deadline - HELD_FRAME_MS;
   const reply: ZclReply = await radio.send({
-    ...{ ...sent, ieee, endpoint, notAfter },
+    ...sent,
+    ieee,
+    endpoint,
+    notAfter,
     timeoutMs: STEP_MS,
     withdrawn: signal,
   });

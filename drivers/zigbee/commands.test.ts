@@ -30,7 +30,11 @@ function open() {
   const gateway = {
     context: { clock } as unknown as DriverContext,
     network: { radio: () => radio },
-    ...{ locks, options: {}, firmware: {}, joining: {}, configurer: {} },
+    locks,
+    options: {},
+    firmware: {},
+    joining: {},
+    configurer: {},
     lost: (reason: string) => lost.push(reason),
   };
   const commands = commandsOf(gateway as unknown as Gateway, () => undefined);

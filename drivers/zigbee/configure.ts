@@ -91,14 +91,12 @@ export function openConfigurer(radio: Pick<Radio, 'send' | 'bind'>, clock: Clock
 
   async function own(target: ConfigureTarget, cluster: string): Promise<boolean> {
     const reportable = ATTRIBUTES.filter((attribute) => attribute.reportable).map(({ id, type }) => ({
-      ...{
-        attrId: id,
-        direction: 0,
-        dataType: type,
-        minRepIntval: 0,
-        maxRepIntval: BATTERY_EVERY_S,
-        repChange: 1,
-      },
+      attrId: id,
+      direction: 0,
+      dataType: type,
+      minRepIntval: 0,
+      maxRepIntval: BATTERY_EVERY_S,
+      repChange: 1,
     }));
     for (let from = 0; from < reportable.length; from += READ_MAX)
       if (!(await reporting(target, cluster, reportable.slice(from, from + READ_MAX)))) return false;

@@ -7,19 +7,32 @@ it('forms a network, lets a lock in, and tells of both', async () => {
   const site = await simulated({ revision: 20_221_226, locks: [{ ieee: LOCK }] });
   const gateway = await opened(site);
   expect(gatewayReport.parse(gateway.reports.get('gateway'))).toMatchObject({
-    ...{ connected: true, hwId: '00124b0014d9a001', type: 'zstack', platform: { version: '20221226' } },
-    ...{ zigbeeChannel: 15, permitJoin: false },
+    connected: true,
+    hwId: '00124b0014d9a001',
+    type: 'zstack',
+    platform: { version: '20221226' },
+    zigbeeChannel: 15,
+    permitJoin: false,
   });
   await joined(gateway, site);
   const event = gateway.events.find(({ kind }) => kind === 'lockJoined');
   expect(lockJoined.parse(event?.data)).toMatchObject({
-    ...{ hwId: LOCK, manufacturer: 'Gatehouse', model: 'GH-Lock', zigbeeFirmwareVersion: '1.2.3' },
+    hwId: LOCK,
+    manufacturer: 'Gatehouse',
+    model: 'GH-Lock',
+    zigbeeFirmwareVersion: '1.2.3',
     capabilities: expect.arrayContaining(['passage', 'doorSensor', 'firmwareUpdate', 'standOpen']),
   });
   const report = lockReport.parse(gateway.reports.get(`device:${LOCK}`));
   expect(report).toMatchObject({
-    ...{ connected: true, battery: 87, lqi: 180, rssi: -60, configVersion: 0 },
-    ...{ lcuFirmwareVersion: '4.2.0', dueBatteryUnderLoad: 5_720, zigbeeFirmwareVersion: '1.2.3' },
+    connected: true,
+    battery: 87,
+    lqi: 180,
+    rssi: -60,
+    configVersion: 0,
+    lcuFirmwareVersion: '4.2.0',
+    dueBatteryUnderLoad: 5_720,
+    zigbeeFirmwareVersion: '1.2.3',
   });
   expect((await site.state(LOCK)).bindings).toHaveLength(4);
 });

@@ -76,7 +76,11 @@ async function openGateway(
     clock,
   );
   const locks = openLocks({
-    ...{ radio, configurer, context, outbox, joinFailed: failed },
+    radio,
+    configurer,
+    context,
+    outbox,
+    joinFailed: failed,
     usesOwnCluster: options.manufacturerCode !== undefined,
     lastSeen: options.lastSeen,
     changed: () => snapshots.due(),
@@ -166,7 +170,12 @@ async function review(locks: () => void, { clock }: DriverContext, signal: Abort
 
 function gatewayOf({ hwId, version, channel }: Radio, permitJoin: boolean): Plain {
   return {
-    ...{ connected: true, hwId, type: 'zstack', platform: { version }, apps: [] },
-    ...{ zigbeeChannel: channel, permitJoin },
+    connected: true,
+    hwId,
+    type: 'zstack',
+    platform: { version },
+    apps: [],
+    zigbeeChannel: channel,
+    permitJoin,
   } satisfies GatewayReport;
 }

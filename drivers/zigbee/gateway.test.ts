@@ -20,10 +20,15 @@ const DOOR = '5c2f0a52-9f6b-4c3e-8f43-0d1b2a3c4d5e';
 const CODE = '83fed3407a939723a5c639b26916d505c3b5';
 
 const configuration: LockConfiguration = {
-  ...{ name: 'Room 101', number: 101, type: null, relaySetup: null },
-  ...{ standOpenEnabled: true, onlineEnabled: false },
+  name: 'Room 101',
+  number: 101,
+  type: null,
+  relaySetup: null,
+  standOpenEnabled: true,
+  onlineEnabled: false,
   accessInternal: { doors: [DOOR], interval: { start: 480, end: 1_080 } },
-  ...{ outputs: [], schedule: [{ weekdays: 31, start: 0, end: 1_440 }] },
+  outputs: [],
+  schedule: [{ weekdays: 31, start: 0, end: 1_440 }],
 };
 const versions = { doorVersion: 9, scheduleVersion: 3, templateVersion: 0, systemConfigVersion: 1 };
 
@@ -44,8 +49,11 @@ describe('a gateway', () => {
       ...[{ ieee: STRANGER }, { ieee: LEAVER }, { ieee: BEHIND, parent: ROUTER }],
       // Wired, and without a passage mode or a sensor at its door.
       {
-        ...{ ieee: RELOCKING, vendorCluster: false, mains: true },
-        ...{ supportedOperatingModes: 0x01, hasDoorSensor: false },
+        ieee: RELOCKING,
+        vendorCluster: false,
+        mains: true,
+        supportedOperatingModes: 0x01,
+        hasDoorSensor: false,
       },
     ];
     site = await simulated({ locks, routers: [{ ieee: ROUTER }] }, cleanup);
@@ -56,7 +64,9 @@ describe('a gateway', () => {
   const report = (ieee: string) => gateway.reports.get(`device:${ieee}`) as Record<string, unknown>;
   const apply = (hwId: string, configVersion: number, change: Partial<LockConfiguration> = {}) =>
     gateway.execute('applyConfiguration', {
-      ...{ hwId, configVersion, ...versions },
+      hwId,
+      configVersion,
+      ...versions,
       configuration: { ...configuration, ...change },
     });
   const told = (kind: string, ieee: string) =>

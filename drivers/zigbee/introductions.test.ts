@@ -39,7 +39,11 @@ function openTestbed() {
     came() {},
   });
   return {
-    ...{ introductions, locks, told, gone, running },
+    introductions,
+    locks,
+    told,
+    gone,
+    running,
     async finish(ieee: string): Promise<void> {
       const done = running.get(ieee);
       running.delete(ieee);

@@ -102,7 +102,8 @@ export function openJoining(options: JoiningOptions): Joining {
       const own: Window = {
         until: clock.monotonic() + seconds * 1_000,
         allowed: list.length > 0 ? new Set(list) : undefined,
-        ...{ codes: new Set(coded), turnedAway: new Set() },
+        codes: new Set(coded),
+        turnedAway: new Set(),
       };
       window = own;
       try {

@@ -84,7 +84,8 @@ it.each([5, 30])(
     };
     hastenTimeouts(0.5);
     await expect(opened(wire, {}, { clock: hurried })).rejects.toMatchObject({
-      ...{ code: 'LINK_LOST', message: expect.stringContaining('did not start within') },
+      code: 'LINK_LOST',
+      message: expect.stringContaining('did not start within'),
     });
     wire.tamper = (frame) => frame;
     hastenTimeouts(1);
@@ -103,7 +104,8 @@ it('uses no coordinator on a channel that does not exist, and keeps none', async
     return isInfo ? { ...frame, data: Buffer.from([...frame.data.subarray(0, -1), 27]) } : frame;
   };
   await expect(opened(wire, { stateDirectory })).rejects.toMatchObject({
-    ...{ code: 'LINK_LOST', message: expect.stringContaining('channel 27') },
+    code: 'LINK_LOST',
+    message: expect.stringContaining('channel 27'),
   });
   wire.tamper = (frame) => frame;
   const gateway = await opened(wire, { stateDirectory });

@@ -4,11 +4,19 @@ import { commandFrame, crc16, reportOf, transferOf, transferStatus } from './loc
 
 const door = '5c2f0a52-9f6b-4c3e-8f43-0d1b2a3c4d5e';
 const apply: LockApply = {
-  ...{ hwId: '00124b0001020304', configVersion: 7, doorVersion: 9, scheduleVersion: 3 },
-  ...{ templateVersion: 0, systemConfigVersion: 1 },
+  hwId: '00124b0001020304',
+  configVersion: 7,
+  doorVersion: 9,
+  scheduleVersion: 3,
+  templateVersion: 0,
+  systemConfigVersion: 1,
   configuration: {
-    ...{ name: 'Room 101', number: 101, type: null, relaySetup: null },
-    ...{ standOpenEnabled: true, onlineEnabled: false },
+    name: 'Room 101',
+    number: 101,
+    type: null,
+    relaySetup: null,
+    standOpenEnabled: true,
+    onlineEnabled: false,
     accessInternal: { doors: [door], interval: { start: 480, end: 1_080 } },
     outputs: [{ doorId: door, doors: [] }],
     schedule: [{ weekdays: 0b1_1111, start: 0, end: 1_440 }],
@@ -44,7 +52,10 @@ describe('the configuration of a lock', () => {
     expect(frames.map(({ command }) => command)).toEqual(['begin', 'chunk', 'chunk', 'commit']);
     const data = Buffer.from(cbor, 'hex');
     expect(frames[0]?.payload).toEqual({
-      ...{ transferId: 5, configVersion: 7, length: data.length, crc16: crc16(data) },
+      transferId: 5,
+      configVersion: 7,
+      length: data.length,
+      crc16: crc16(data),
     });
     expect(Buffer.from(frames[3]?.bytes ?? []).toString('hex')).toBe('0509000000030000000000000001000000');
   });
@@ -94,7 +105,9 @@ describe('attributes of the cluster', () => {
   it('become what is reported, without what is missing or nonsense', () => {
     const told = { configVersion: 7, doorVersion: Number.NaN, lccVersion: '1.0\0', samVersion: 5, 99: 1 };
     expect(reportOf({ ...told, dueBatteryUnderLoad: 2_900, capabilities: 0b10_0001, hwId: 'x' })).toEqual({
-      ...{ configVersion: 7, lccVersion: '1.0', dueBatteryUnderLoad: 2_900 },
+      configVersion: 7,
+      lccVersion: '1.0',
+      dueBatteryUnderLoad: 2_900,
       capabilities: ['standOpen', 'relay'],
     });
     expect(reportOf(null)).toEqual({});

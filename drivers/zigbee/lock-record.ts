@@ -42,7 +42,10 @@ export function recordOf(
     ...(softwareBuild !== undefined && { zigbeeFirmwareVersion: softwareBuild }),
   };
   return {
-    ...{ ieee, endpoint: end.id, device, report },
+    ieee,
+    endpoint: end.id,
+    device,
+    report,
     hasOwnCluster: usesOwnCluster && hasOwnCluster(end.inputs),
     measuresSignal: end.inputs.includes(CLUSTER.diagnostics),
     isMissed: false,

@@ -132,7 +132,12 @@ function openComings(
 ): Pick<Locks, 'begin' | 'take'> {
   const { clock, log } = context;
   const introductions = openIntroductions({
-    ...{ radio, context, outbox, configurer, changed: tell, came: changed },
+    radio,
+    context,
+    outbox,
+    configurer,
+    changed: tell,
+    came: changed,
     isPresent: (lock) => locks.get(lock.ieee) === lock,
   });
 

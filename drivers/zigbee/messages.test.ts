@@ -25,7 +25,10 @@ describe('what a lock says', () => {
   it('is an operation without a user where the lock names none', () => {
     const heard = { opereventsrc: 255, opereventcode: 10, userid: Number.NaN };
     expect(doorLock('commandOperationEventNotification', heard).event).toEqual({
-      ...{ kind: 'operation', what: 'lockedAutomatically', source: null, userId: null },
+      kind: 'operation',
+      what: 'lockedAutomatically',
+      source: null,
+      userId: null,
     });
   });
 

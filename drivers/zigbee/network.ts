@@ -39,8 +39,11 @@ export interface NetworkOptions {
 export async function openNetwork(needs: NetworkOptions, signal: AbortSignal): Promise<Network> {
   const { options, context } = needs;
   const files = prepareFiles({
-    ...{ directory: options.stateDirectory, ids: options.network },
-    ...{ snapshot: options.snapshot, restore: options.restore, knownLocks: options.knownLocks },
+    directory: options.stateDirectory,
+    ids: options.network,
+    snapshot: options.snapshot,
+    restore: options.restore,
+    knownLocks: options.knownLocks,
   });
   for (const repair of files.repairs) context.log.warn({}, repair);
   const [first = 11] = options.allowedChannels;
@@ -84,13 +87,21 @@ async function start(
   const nothingIsKnown = !files.hasBackup && options.snapshot === null && options.knownLocks.length === 0;
   const over = new AbortController();
   const opening = openRadio({
-    ...{ path: options.port, connection, baudRate: options.baudRate },
-    ...{ network: options.network, channel },
-    ...{ manufacturerCode: options.manufacturerCode, stateDirectory: options.stateDirectory },
-    ...{ databaseFile: files.databaseFile, backupFile: files.backupFile },
+    path: options.port,
+    connection,
+    baudRate: options.baudRate,
+    network: options.network,
+    channel,
+    manufacturerCode: options.manufacturerCode,
+    stateDirectory: options.stateDirectory,
+    databaseFile: files.databaseFile,
+    backupFile: files.backupFile,
     mayForm: nothingIsKnown,
     mayRestore: options.restore,
-    ...{ mayJoin, hear, clock, signal: over.signal },
+    mayJoin,
+    hear,
+    clock,
+    signal: over.signal,
     log: openLibraryLog(context),
   });
   try {

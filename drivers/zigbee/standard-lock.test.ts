@@ -3,15 +3,15 @@ import type { LockConfiguration } from '../settings.ts';
 import { capabilitiesOf, offersPassage, planFor, writeFrame } from './standard-lock.ts';
 
 const plain: LockConfiguration = {
-  ...{
-    name: null,
-    number: null,
-    type: null,
-    relaySetup: null,
-    standOpenEnabled: false,
-    onlineEnabled: false,
-  },
-  ...{ accessInternal: null, outputs: [], schedule: [] },
+  name: null,
+  number: null,
+  type: null,
+  relaySetup: null,
+  standOpenEnabled: false,
+  onlineEnabled: false,
+  accessInternal: null,
+  outputs: [],
+  schedule: [],
 };
 const passage = { supportedOperatingModes: 0b1_0001, autoRelockTime: Number.NaN, relockSeconds: undefined };
 const relock = { supportedOperatingModes: undefined, autoRelockTime: 60, relockSeconds: undefined };
@@ -45,7 +45,12 @@ describe('a standard lock', () => {
 
   it('names what it cannot carry', () => {
     const all: LockConfiguration = {
-      ...{ name: 'n', number: 1, type: 't', relaySetup: 'r', standOpenEnabled: true, onlineEnabled: true },
+      name: 'n',
+      number: 1,
+      type: 't',
+      relaySetup: 'r',
+      standOpenEnabled: true,
+      onlineEnabled: true,
       accessInternal: { doors: ['d'], interval: null },
       outputs: [{ doorId: 'd', doors: [] }],
       schedule: [{ weekdays: 1, start: 0, end: 1 }],

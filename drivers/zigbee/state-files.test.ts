@@ -13,13 +13,13 @@ const END = { epId: 1, inClusterList: [257], outClusterList: [25], clusters: {} 
 const backup = (networkKey = NETWORK.networkKey, change = {}) =>
   JSON.stringify({
     metadata: { format: 'zigpy/open-coordinator-backup', version: 1 },
-    ...{ coordinator_ieee: '00124b0014d9a001', pan_id: '1a62', extended_pan_id: NETWORK.extPanId },
-    ...{
-      channel: 20,
-      channel_mask: [11, 20],
-      network_key: { key: networkKey, sequence_number: 0, frame_counter: 1 },
-      devices: [],
-    },
+    coordinator_ieee: '00124b0014d9a001',
+    pan_id: '1a62',
+    extended_pan_id: NETWORK.extPanId,
+    channel: 20,
+    channel_mask: [11, 20],
+    network_key: { key: networkKey, sequence_number: 0, frame_counter: 1 },
+    devices: [],
     ...change,
   });
 

@@ -39,7 +39,9 @@ const backupSchema = z.looseObject({
 
 const clusterIds = z.array(z.int());
 const endpoint = z.looseObject({
-  ...{ epId: z.int(), inClusterList: clusterIds, outClusterList: clusterIds },
+  epId: z.int(),
+  inClusterList: clusterIds,
+  outClusterList: clusterIds,
   clusters: z.record(z.string(), z.looseObject({})),
 });
 /** The library takes any JSON for a record, and does not start on one without these. */

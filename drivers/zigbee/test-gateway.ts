@@ -72,13 +72,21 @@ export async function opened(
   const stop = new AbortController();
   const driver = await openZigbee(
     {
-      ...{ port, manufacturerCode: MANUFACTURER, network: NETWORK, allowedChannels: [15] },
-      ...{ cert: null, snapshot: null, restore: false, knownLocks: [], lastSeen: {} },
+      port,
+      manufacturerCode: MANUFACTURER,
+      network: NETWORK,
+      allowedChannels: [15],
+      cert: null,
+      snapshot: null,
+      restore: false,
+      knownLocks: [],
+      lastSeen: {},
       stateDirectory: folder(cleanup),
       ...options,
     },
     {
-      ...{ linkId: 'zigbee', clock },
+      linkId: 'zigbee',
+      clock,
       log: { debug: write, info: write, warn: write, error: write },
       report({ subject, state }) {
         reports.set(subject, state);
@@ -100,7 +108,12 @@ export async function opened(
   };
   cleanup(close);
   return {
-    ...{ driver, reports, events, logged, ended, close },
+    driver,
+    reports,
+    events,
+    logged,
+    ended,
+    close,
     execute: (kind, data, timeoutMs = 20_000) =>
       driver.execute({ kind, data, deadline: clock.monotonic() + timeoutMs }, AbortSignal.timeout(timeoutMs)),
   };

@@ -10,8 +10,15 @@ it('goes by no number that a lock cannot name in its answer, whatever the clock 
   const gateway = await opened(site, {}, { clock: { ...systemClock, now: () => BEFORE_255 } });
   await joined(gateway, site, LOCK);
   const configuration = {
-    ...{ name: null, number: null, type: null, relaySetup: null, standOpenEnabled: false },
-    ...{ onlineEnabled: false, accessInternal: null, outputs: [], schedule: [] },
+    name: null,
+    number: null,
+    type: null,
+    relaySetup: null,
+    standOpenEnabled: false,
+    onlineEnabled: false,
+    accessInternal: null,
+    outputs: [],
+    schedule: [],
   };
   const versions = { doorVersion: 1, scheduleVersion: 0, templateVersion: 0, systemConfigVersion: 0 };
   for (const configVersion of [1, 2, 3]) {

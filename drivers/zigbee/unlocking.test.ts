@@ -104,7 +104,8 @@ describe('unlocking', () => {
     await fresh(LOCK);
     await site.set(LOCK, { faults: { defaultResponse: { status: 0x81, commands: 1 } } });
     await expect(unlock(LOCK, 30)).rejects.toMatchObject({
-      ...{ code: 'REFUSED', message: 'the lock refused (status 0x81)' },
+      code: 'REFUSED',
+      message: 'the lock refused (status 0x81)',
     });
     expect(await unlocked(LOCK)).toBe(0);
   });

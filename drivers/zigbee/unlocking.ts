@@ -129,7 +129,11 @@ async function readState(
 ): Promise<unknown> {
   const reply = await orAborted(
     radio.send({
-      ...{ ieee, endpoint, cluster: DOOR_LOCK, command: 'read', scope: 'foundation' },
+      ieee,
+      endpoint,
+      cluster: DOOR_LOCK,
+      command: 'read',
+      scope: 'foundation',
       payload: [{ attrId: LOCK_STATE_ATTRIBUTE }],
       notAfter: clock.monotonic() + READ_MS,
       timeoutMs: READ_MS,

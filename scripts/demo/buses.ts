@@ -32,7 +32,11 @@ const READERS = 4;
 const UNPAIRED = READERS - 1;
 const PLANS: Record<string, BusPlan> = {
   'bus-1': {
-    ...{ protocol: 'modbus', baudRate: 19_200, parity: 'even', stopBits: 1, pacing: 'cheap' },
+    protocol: 'modbus',
+    baudRate: 19_200,
+    parity: 'even',
+    stopBits: 1,
+    pacing: 'cheap',
     devices: Array.from({ length: UNITS }, (_, index): DevicePlan => {
       const address = FIRST_UNIT + index;
       const hwId = `GIO-${String(4_200 + address).padStart(8, '0')}`;
@@ -40,11 +44,19 @@ const PLANS: Record<string, BusPlan> = {
     }),
   },
   'bus-2': {
-    ...{ protocol: 'dcon', baudRate: 9_600, parity: 'none', stopBits: 1, pacing: 'cheap' },
+    protocol: 'dcon',
+    baudRate: 9_600,
+    parity: 'none',
+    stopBits: 1,
+    pacing: 'cheap',
     devices: MODULES.map((kind, index): DevicePlan => ({ address: index + 1, kind })),
   },
   'bus-3': {
-    ...{ protocol: 'osdp', baudRate: 115_200, parity: 'none', stopBits: 1, pacing: 'cheap' },
+    protocol: 'osdp',
+    baudRate: 115_200,
+    parity: 'none',
+    stopBits: 1,
+    pacing: 'cheap',
     devices: Array.from({ length: READERS }, (_, address): DevicePlan => {
       return { address, kind: 'osdp-io', hwId: String(4_300 + address) };
     }),
@@ -155,7 +167,9 @@ export async function setUpRelay(daemon: Daemon, token: string, device: Rs485Dev
   const path = `/network/rs485/${device.deviceId}`;
   const wanted = {
     name: 'Staff entrance',
-    ...{ relayIndex: 0, unlockDurationMilliseconds: 3_000, useInputPinMemory: true },
+    relayIndex: 0,
+    unlockDurationMilliseconds: 3_000,
+    useInputPinMemory: true,
     ioPins: { input0: true, output0: true },
   };
   const { status, body } = await daemon.call('PUT', path, token, wanted);

@@ -36,11 +36,17 @@ interface ShownDoor {
 
 const FLOORS: readonly Floor[] = [
   {
-    ...{ number: 1, name: 'First floor', link: 'zigbee-1', ieee: '00124b0014d9a001' },
+    number: 1,
+    name: 'First floor',
+    link: 'zigbee-1',
+    ieee: '00124b0014d9a001',
     deviceId: '4e1a2c0f-93b7-4b5e-8a44-5d3f0c6b7a01',
   },
   {
-    ...{ number: 2, name: 'Second floor', link: 'zigbee-2', ieee: '00124b0014d9a002' },
+    number: 2,
+    name: 'Second floor',
+    link: 'zigbee-2',
+    ieee: '00124b0014d9a002',
     deviceId: '4e1a2c0f-93b7-4b5e-8a44-5d3f0c6b7a02',
   },
 ];
@@ -64,7 +70,8 @@ export async function openGateways(directory: string, stack: AsyncDisposableStac
   return await Promise.all(
     FLOORS.map(async (floor) => {
       const locks = roomsOf(floor).map((room, index) => ({
-        ...{ ieee: macOf(room), lqi: LQI_BEST - LQI_STEP * index },
+        ieee: macOf(room),
+        lqi: LQI_BEST - LQI_STEP * index,
       }));
       const memory = join(directory, `${floor.link}.json`);
       return { floor, simulated: stack.use(await openSimulatedGateway({ ieee: floor.ieee, memory, locks })) };
@@ -76,11 +83,15 @@ export async function openGateways(directory: string, stack: AsyncDisposableStac
 export function gatewaySettings(gateways: readonly DemoGateway[]) {
   return {
     links: gateways.map(({ floor, simulated }) => ({
-      ...{ id: floor.link, protocol: 'zigbee' },
+      id: floor.link,
+      protocol: 'zigbee',
       options: { port: simulated.port, manufacturerCode: MANUFACTURER },
     })),
     zgates: gateways.map(({ floor: { deviceId, link, name } }) => ({
-      ...{ deviceId, link, name, networkId: NETWORK },
+      deviceId,
+      link,
+      name,
+      networkId: NETWORK,
     })),
     networks: [{ id: NETWORK, description: 'Guest rooms' }],
   };
@@ -134,7 +145,10 @@ async function bringUp(
   await daemon.call('POST', `${path}/permit-join`, technician, { seconds: 0 });
   screen.done(`The locks of ${floor.name} have joined`, `${doors.length} doors`);
   return doors.map(({ id, name, mac }) => ({
-    ...{ id, name, mac: String(mac), simulatorControl: `${simulated.control}/locks/${mac}` },
+    id,
+    name,
+    mac: String(mac),
+    simulatorControl: `${simulated.control}/locks/${mac}`,
   }));
 }
 

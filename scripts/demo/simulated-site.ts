@@ -71,7 +71,11 @@ export async function openSite(
   const wiring = gatewaySettings(gateways);
   const daemon = stack.use(
     await openDaemon({
-      ...{ directory, http, mqtt, vendorRoots: [factoryFiles.caCert], upstreamUrl: upstream.url },
+      directory,
+      http,
+      mqtt,
+      vendorRoots: [factoryFiles.caCert],
+      upstreamUrl: upstream.url,
       more: { ...wiring, links: [...linksOf(buses), ...wiring.links] },
     }),
   );
@@ -197,7 +201,8 @@ export function describe(site: Site, doors: DemoDoor[]): DemoFile {
     doors,
     rs485,
     zgates: gateways.map(({ floor: { deviceId }, simulated: { control } }) => ({
-      ...{ deviceId, simulatorControl: control },
+      deviceId,
+      simulatorControl: control,
     })),
     networks: [{ id: NETWORK }],
   };

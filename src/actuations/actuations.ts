@@ -101,7 +101,8 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
       const isLost = row.outcome === null && !underWay.has(keyOf(row));
       const detail = detailOf(row);
       return {
-        ...{ at: row.at, principalId: row.actor_id },
+        at: row.at,
+        principalId: row.actor_id,
         outcome: isLost ? 'unknown' : row.outcome,
         detail: isLost ? { ...detail, outcome: 'unknown', reason: NOT_STORED } : detail,
       };

@@ -58,7 +58,11 @@ export async function openTestAudit(signer: Signer = quickSigner): Promise<TestA
   await database.commit(() => audit.begin());
   const tamper = (sql: string) => database.commit(() => database.prepare(sql).run());
   return {
-    ...{ clock, database, audit, open, tamper },
+    clock,
+    database,
+    audit,
+    open,
+    tamper,
     record: (object, more) => database.commit(() => audit.record({ ...entry(object), ...more })),
     async withoutTriggers() {
       await tamper('DROP TRIGGER IF EXISTS audit_is_append_only_update');

@@ -50,7 +50,9 @@ export function openAuth(options: AuthOptions): Auth {
   const { database, clock, audit, log, config } = options;
   const table = tokenTable(database);
   const time = openKnownTime({
-    ...{ clock, synchronised: options.clockSynchronised, table: knownTimeTable(database) },
+    clock,
+    synchronised: options.clockSynchronised,
+    table: knownTimeTable(database),
   });
   const marks = openMarks(table, time.now);
   const rate = { burst: config.failureBurst, perSecond: config.failuresPerMinute / 60 };
@@ -60,8 +62,15 @@ export function openAuth(options: AuthOptions): Auth {
   const tokens = openTokens({ database, now: time.now, audit, table, marks, ended: options.ended });
   const provider = config.oidc && openProvider(config.oidc, options, time);
   const signIn = openSignIn({
-    ...{ database, audit, time, failures, codes: loginCodeTable(database), table, insert: tokens.insert },
-    ...{ digest: options.digest, ended: options.ended },
+    database,
+    audit,
+    time,
+    failures,
+    codes: loginCodeTable(database),
+    table,
+    insert: tokens.insert,
+    digest: options.digest,
+    ended: options.ended,
   });
 
   if (!provider && tokens.list({ limit: 1 }).items.length === 0)
@@ -99,7 +108,12 @@ export function openAuth(options: AuthOptions): Auth {
 function openProvider(oidc: NonNullable<Config['auth']['oidc']>, options: AuthOptions, time: KnownTime) {
   const { clock, log, systemId, directory } = options;
   const keys = openIssuerKeys({
-    ...{ issuer: oidc.issuer, source: oidc, maxAgeMs: oidc.jwksMaxAge, clock, time, log },
+    issuer: oidc.issuer,
+    source: oidc,
+    maxAgeMs: oidc.jwksMaxAge,
+    clock,
+    time,
+    log,
     file: join(directory, 'jwks.json'),
   });
   return { keys, bearer: openJwt({ ...oidc, systemId, leewayMs: oidc.leeway, keys, time }) };

@@ -215,7 +215,10 @@ describe('over the interface', () => {
         rate: () => ({ perSecond: 1_000, burst: 1_000 }),
       },
       operations: authOperations(auth),
-      ...{ version: '1', clock, log: silentLog, checkResponses: true },
+      version: '1',
+      clock,
+      log: silentLog,
+      checkResponses: true,
     });
     return async (method: string, headers: Record<string, string>, body?: object) => {
       const sent = { ...(body && { 'Content-Type': 'application/json' }), ...headers };

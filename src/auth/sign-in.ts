@@ -59,11 +59,19 @@ export function openSignIn(options: SignInOptions): SignIn {
     table.forgetSessions(now - SESSION_KEPT_MS);
     const { label, roles, created_by } = code;
     const { row, text } = options.insert({
-      ...{ kind: 'session', label, roles, created_by, expires_at: now + SESSION_LIFE_MS },
+      kind: 'session',
+      label,
+      roles,
+      created_by,
+      expires_at: now + SESSION_LIFE_MS,
     });
     const principal = principalOf(row);
     audit.record({
-      ...{ principal, correlationId, action: 'session.begin', object: `token/${row.id}`, outcome: 'done' },
+      principal,
+      correlationId,
+      action: 'session.begin',
+      object: `token/${row.id}`,
+      outcome: 'done',
       detail: { roles: [...principal.roles], address },
     });
     return { session: sessionOf(principal), setCookie: sessionCookie(text, SESSION_LIFE_MS) };
@@ -77,8 +85,12 @@ export function openSignIn(options: SignInOptions): SignIn {
         const expires_at = now + CODE_LIFE_MS;
         codes.forget(now, CODES_MAX - 1);
         codes.insert({
-          ...{ digest: options.digest(code), label, roles: JSON.stringify(roles) },
-          ...{ created_at: now, created_by: caller.principal.id, expires_at },
+          digest: options.digest(code),
+          label,
+          roles: JSON.stringify(roles),
+          created_at: now,
+          created_by: caller.principal.id,
+          expires_at,
         });
         const detail = { label, roles };
         audit.record({

@@ -39,8 +39,13 @@ export function issue(
 ): Promise<string> {
   const seconds = Math.floor(now / 1_000);
   const right = {
-    ...{ iss: ISSUER, aud: AUDIENCE, sub: 'ada', iat: seconds, exp: seconds + 3_600 },
-    ...{ system_id: SYSTEM_ID, roles: ['pms', 'somebody elses'] },
+    iss: ISSUER,
+    aud: AUDIENCE,
+    sub: 'ada',
+    iat: seconds,
+    exp: seconds + 3_600,
+    system_id: SYSTEM_ID,
+    roles: ['pms', 'somebody elses'],
   };
   return new SignJWT({ ...right, ...claims })
     .setProtectedHeader({ alg, kid, typ: 'at+jwt', ...header })

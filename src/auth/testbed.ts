@@ -27,7 +27,10 @@ export interface AuthBed {
 
 export function openTestAuth(bed: AuthBed): Auth {
   const opened = openAuth({
-    ...{ database: bed.database, clock: bed.clock, log: silentLog, systemId: SYSTEM_ID },
+    database: bed.database,
+    clock: bed.clock,
+    log: silentLog,
+    systemId: SYSTEM_ID,
     audit: { record: (entry: AuditEntry) => bed.audited.push(entry) },
     config: authConfig(bed.config ?? {}),
     directory: bed.directory ?? join(temporaryFolder(), 'auth'),

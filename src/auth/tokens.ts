@@ -97,7 +97,10 @@ export function openTokens({ database, now, audit, table, marks, ended }: Tokens
     create: ({ label, roles, expiresInDays = EXPIRES_IN_DAYS_DEFAULT }, caller) =>
       database.commit(() => {
         const { row, text } = insert({
-          ...{ kind: 'api', label, roles: JSON.stringify(roles), created_by: caller.principal.id },
+          kind: 'api',
+          label,
+          roles: JSON.stringify(roles),
+          created_by: caller.principal.id,
           expires_at: now() + expiresInDays * DAY_MS,
         });
         const token = shown(row);

@@ -2,8 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { type BusState, busFindings, type ScannedAddress } from './bus-findings.ts';
 
 const BUS: BusState = {
-  ...{ id: 'bus-1', protocol: 'modbus', port: '/dev/ttyUSB0', up: true, lastError: null },
-  ...{ strayBytes: 0, warnings: [], devices: [] },
+  id: 'bus-1',
+  protocol: 'modbus',
+  port: '/dev/ttyUSB0',
+  up: true,
+  lastError: null,
+  strayBytes: 0,
+  warnings: [],
+  devices: [],
 };
 const NONE = { replies: 0, timeouts: 0, crc: 0, framing: 0, refusals: 0, collisions: 0 };
 
@@ -15,8 +21,13 @@ function device(
 ): ScannedAddress {
   const identity = { hwId: `io-${address}`, type: 'io', version: '1', profile: null };
   return {
-    ...{ address, answered: true, identity, deviceId: `id-${address}`, isNew: false },
-    ...{ turnaroundMs: { min: 2, median: 3, max: 4 }, counters: { ...NONE, replies: 20, ...counters } },
+    address,
+    answered: true,
+    identity,
+    deviceId: `id-${address}`,
+    isNew: false,
+    turnaroundMs: { min: 2, median: 3, max: 4 },
+    counters: { ...NONE, replies: 20, ...counters },
     ...more,
   };
 }

@@ -57,7 +57,8 @@ export function busFindings(bus: BusState, scanned: readonly ScannedAddress[]): 
   const general: Finding[] = bus.warnings.map((text) => ({ severity: 'doubtful', subject, text }));
   if (isNoisy)
     general.push({
-      ...{ severity: 'doubtful', subject },
+      severity: 'doubtful',
+      subject,
       text: `${bus.strayBytes} bytes came while nobody was asked: no bias resistors, noise on the cable, or a second master`,
     });
   const answering = addresses.filter(({ answered }) => answered);

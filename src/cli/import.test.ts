@@ -30,7 +30,10 @@ beforeEach(async () => {
   socket = join(folder, 'admin.sock');
   shell = testShell();
   const server = await listenUnix({
-    ...{ app: estate.local, clock: estate.clock, log: silentLog, path: socket },
+    app: estate.local,
+    clock: estate.clock,
+    log: silentLog,
+    path: socket,
   });
   onTestFinished(() => server[Symbol.asyncDispose]());
 });

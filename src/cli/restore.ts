@@ -151,8 +151,12 @@ function openAuditWith(database: Database, { dataDirectory }: Config, { clock }:
     const vault = openVault(join(dataDirectory, 'keys', 'vault.key'), { create: false });
     const unsigned = () => Promise.reject(new Error('a restore signs nothing'));
     return openAudit({
-      ...{ database, clock, log: silentLog, macKey: vault.deriveKey('audit') },
-      ...{ sign: unsigned, verifySignature: undefined },
+      database,
+      clock,
+      log: silentLog,
+      macKey: vault.deriveKey('audit'),
+      sign: unsigned,
+      verifySignature: undefined,
     });
   } catch {
     return undefined;

@@ -56,9 +56,14 @@ const WELL: Status = {
   },
   buses: [
     {
-      ...{ id: 'bus-1', utilisation: 0.344, pollsPerSecond: 12.34, devices: 6, silent: 0 },
+      id: 'bus-1',
+      utilisation: 0.344,
+      pollsPerSecond: 12.34,
+      devices: 6,
+      silent: 0,
       exchanges: { replies: 1_000, timeouts: 0, crc: 0, framing: 0, refusals: 0, collisions: 0 },
-      ...{ strayBytes: 0, warnings: [] },
+      strayBytes: 0,
+      warnings: [],
     },
   ],
   jobs: [],
@@ -178,7 +183,10 @@ it.each<[Partial<Status>, string, string, RegExp]>([
     {
       jobs: [
         {
-          ...{ id: 'ffffffff-0000-4000-8000-000000000000', kind: 'scan', object: 'bus-1', percent: 42 },
+          id: 'ffffffff-0000-4000-8000-000000000000',
+          kind: 'scan',
+          object: 'bus-1',
+          percent: 42,
           startedAt: '2026-01-04T04:00:00.000Z',
         },
       ],

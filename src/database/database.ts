@@ -61,7 +61,10 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   const { connection, ran } = await makingRoom(space, () => openMigrated(file, backups));
   if (ran.length > 0) options.migrated?.(ran);
   const group = openGroupCommit({
-    ...{ connection, space, monotonic, failed },
+    connection,
+    space,
+    monotonic,
+    failed,
     ...(committed && { committed }),
   });
   return {

@@ -15,7 +15,11 @@ const CATALOGUE = {
   ],
   templates: [
     {
-      ...{ id: 'room', version: 2, onlineEnabled: true, relaySetup: 'pulse', type: 'room' },
+      id: 'room',
+      version: 2,
+      onlineEnabled: true,
+      relaySetup: 'pulse',
+      type: 'room',
       standOpenAllowed: false,
     },
   ],
@@ -39,7 +43,11 @@ describe('what travels to a lock', () => {
     const id = await create();
     expect((await estate.siteImport(CATALOGUE)).status).toBe(200);
     await put(id, {
-      ...{ name: 'Room 1', number: 1, standOpenEnabled: true, scheduleId: 'office', templateId: 'room' },
+      name: 'Room 1',
+      number: 1,
+      standOpenEnabled: true,
+      scheduleId: 'office',
+      templateId: 'room',
       options: {
         // A lock could not hold an id that is no UUID, and no door has one.
         accessInternal: {
@@ -54,11 +62,19 @@ describe('what travels to a lock', () => {
       {
         lock: { doorId: id, gatewayId: 'g', networkId: 'n' },
         apply: {
-          ...{ hwId: MAC, configVersion: 3, doorVersion: 3, scheduleVersion: 3, templateVersion: 2 },
+          hwId: MAC,
+          configVersion: 3,
+          doorVersion: 3,
+          scheduleVersion: 3,
+          templateVersion: 2,
           systemConfigVersion: 4,
           configuration: {
-            ...{ name: 'Room 1', number: 1, type: 'room', relaySetup: 'pulse' },
-            ...{ standOpenEnabled: false, onlineEnabled: true },
+            name: 'Room 1',
+            number: 1,
+            type: 'room',
+            relaySetup: 'pulse',
+            standOpenEnabled: false,
+            onlineEnabled: true,
             accessInternal: { doors: [OTHER], interval: { start: 60, end: 120 } },
             outputs: [{ doorId: 'Lift A', doors: [id] }],
             schedule: [{ weekdays: 0b1000001, start: 480, end: 1110 }],
@@ -74,20 +90,26 @@ describe('what travels to a lock', () => {
       { field: 'options.outputs.access.doors', id: 'Lift B' },
     ]);
     expect(await get(id)).toMatchObject({
-      ...{ standOpenEnabled: true, onlineEnabled: true, relaySetup: 'pulse', type: 'room' },
+      standOpenEnabled: true,
+      onlineEnabled: true,
+      relaySetup: 'pulse',
+      type: 'room',
       applied: {
         appliedBy: CALLER,
         appliedOn: '2026-01-01T00:00:00.000Z',
         payloads: ['AQID'],
         versions: {
-          ...{ doorVersion: 3, systemConfigVersion: 4 },
-          ...{ schedule: { id: 'office', version: 3 }, template: { id: 'room', version: 2 } },
+          doorVersion: 3,
+          systemConfigVersion: 4,
+          schedule: { id: 'office', version: 3 },
+          template: { id: 'room', version: 2 },
         },
       },
     });
     expect((await estate.desk('GET', `/doors/${id}/state`)).body).toMatchObject({
       effective: {
-        ...{ standOpenEnabled: false, schedule: { id: 'office', version: 3 } },
+        standOpenEnabled: false,
+        schedule: { id: 'office', version: 3 },
         template: { id: 'room', version: 2 },
       },
       configuration: { wanted: 3, applied: 3, waiting: false, failure: null, nextAttempt: null },
@@ -99,7 +121,9 @@ describe('what travels to a lock', () => {
     await put(id, { scheduleId: 'gone' });
     await estate.applyAll();
     expect(estate.played.sent[0]?.apply).toMatchObject({
-      ...{ scheduleVersion: 0, templateVersion: 0, systemConfigVersion: 0 },
+      scheduleVersion: 0,
+      templateVersion: 0,
+      systemConfigVersion: 0,
       configuration: { schedule: [], type: null, onlineEnabled: false, standOpenEnabled: false },
     });
     expect((await get(id)).applied).toMatchObject({ versions: { schedule: null, template: null } });
@@ -120,15 +144,14 @@ describe('a change', () => {
   it('leaves alone what it does not name', async () => {
     const id = await create();
     const all = {
-      ...{
-        name: 'Room 1',
-        groupId: 'floor-1',
-        number: 1,
-        pmsId: '101',
-        scheduleId: 'office',
-        templateId: 'room',
-      },
-      ...{ standOpenEnabled: true, options: { accessInternal: { interval: { start: 60, end: 120 } } } },
+      name: 'Room 1',
+      groupId: 'floor-1',
+      number: 1,
+      pmsId: '101',
+      scheduleId: 'office',
+      templateId: 'room',
+      standOpenEnabled: true,
+      options: { accessInternal: { interval: { start: 60, end: 120 } } },
     };
     await put(id, all);
     const whole = await get(id);
@@ -213,12 +236,10 @@ describe('a door', () => {
     expect((await get(id)).applied).toMatchObject({ versions: { doorVersion: 1 } });
     expect(estate.played.audits).toEqual([
       {
-        ...{
-          principal: SYSTEM_PRINCIPAL,
-          action: 'door.configure',
-          object: `door/${id}`,
-          outcome: 'refused',
-        },
+        principal: SYSTEM_PRINCIPAL,
+        action: 'door.configure',
+        object: `door/${id}`,
+        outcome: 'refused',
         detail: { configVersion: 2, reason: 'not supported' },
         correlationId: 'request-7',
       },
@@ -243,8 +264,14 @@ describe('a door', () => {
     estate.played.failures.set(id, { ...failure, at });
     estate.played.attempts.set(id, at + 60_000);
     expect(await configuration(id)).toEqual({
-      ...{ wanted: 1, applied: null, reported: null, inForce: false, waiting: true },
-      ...{ expiresAt: null, unsupported: [], withdrawn: null },
+      wanted: 1,
+      applied: null,
+      reported: null,
+      inForce: false,
+      waiting: true,
+      expiresAt: null,
+      unsupported: [],
+      withdrawn: null,
       failure: { ...failure, at: '2026-01-01T00:00:00.000Z' },
       nextAttempt: '2026-01-01T00:01:00.000Z',
     });

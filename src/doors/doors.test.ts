@@ -31,18 +31,45 @@ describe('a new door', () => {
     expect(Object.keys(body).toSorted()).toEqual(Object.keys(door.shape).toSorted());
     expect(body).toEqual({
       id: expect.stringMatching(/^[0-9a-f-]{36}$/),
-      ...{ name: null, groupId: null, accessPointId: 1, applied: null, bleFirmwareVersion: null },
-      ...{ capabilities: [], configVersion: 1, connectionType: null },
+      name: null,
+      groupId: null,
+      accessPointId: 1,
+      applied: null,
+      bleFirmwareVersion: null,
+      capabilities: [],
+      configVersion: 1,
+      connectionType: null,
       connectionState: {
         evaluatedStates: { lastReceivedEvent: false, lqiOK: false, recentlySeen: false, rssiOK: false },
-        ...{ lastContact: null, lastEvent: null, lastSeen: null, lqi: null, rssi: null },
+        lastContact: null,
+        lastEvent: null,
+        lastSeen: null,
+        lqi: null,
+        rssi: null,
       },
-      ...{ createdAt: '2026-01-01T00:00:00.000Z', createdBy: CALLER },
-      ...{ updatedAt: '2026-01-01T00:00:00.000Z', updatedBy: CALLER },
-      ...{ dueBatteryUnderLoad: null, dueBatteryWithoutLoad: null, gatewayId: null, interval: null },
-      ...{ lccVersion: null, lcuFirmwareVersion: null, lockId: null, mac: null, networkId: null },
-      ...{ onlineEnabled: false, pmsId: null, relaySetup: null, samVersion: null, scheduleId: null },
-      ...{ standOpenEnabled: false, templateId: null, type: null, version: 1, zigbeeFirmwareVersion: null },
+      createdAt: '2026-01-01T00:00:00.000Z',
+      createdBy: CALLER,
+      updatedAt: '2026-01-01T00:00:00.000Z',
+      updatedBy: CALLER,
+      dueBatteryUnderLoad: null,
+      dueBatteryWithoutLoad: null,
+      gatewayId: null,
+      interval: null,
+      lccVersion: null,
+      lcuFirmwareVersion: null,
+      lockId: null,
+      mac: null,
+      networkId: null,
+      onlineEnabled: false,
+      pmsId: null,
+      relaySetup: null,
+      samVersion: null,
+      scheduleId: null,
+      standOpenEnabled: false,
+      templateId: null,
+      type: null,
+      version: 1,
+      zigbeeFirmwareVersion: null,
     });
     expect(estate.played.audits).toMatchObject([
       { action: 'door.create', object: `door/${body.id}`, outcome: 'done', detail: { accessPointId: 1 } },
@@ -195,7 +222,11 @@ describe('an update', () => {
     );
     const edit = fc.record(
       {
-        ...{ name: text, groupId: text, pmsId: text, scheduleId: text, templateId: text },
+        name: text,
+        groupId: text,
+        pmsId: text,
+        scheduleId: text,
+        templateId: text,
         number: fc.option(fc.nat()),
         standOpenEnabled: fc.boolean(),
         options: fc.option(
@@ -364,7 +395,9 @@ describe('reads', () => {
   it('name what the door refers to and nobody knows', async () => {
     const id = await create();
     await put(id, {
-      ...{ groupId: 'g', scheduleId: 's', templateId: 't' },
+      groupId: 'g',
+      scheduleId: 's',
+      templateId: 't',
       options: {
         accessInternal: { doors: [{ id: UNKNOWN }, { id }, { id: UNKNOWN }] },
         outputs: [{ doorId: OTHER, access: { doors: [{ id: OTHER }] } }],

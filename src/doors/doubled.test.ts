@@ -52,7 +52,11 @@ it('are one again when that of the door is gone: it follows the other', async ()
 
 it('are not suspected where one lock is let join here, and carried there, again and again', async () => {
   const joined = {
-    ...{ hwId: MAC, manufacturer: null, model: null, zigbeeFirmwareVersion: null, capabilities: [] },
+    hwId: MAC,
+    manufacturer: null,
+    model: null,
+    zigbeeFirmwareVersion: null,
+    capabilities: [],
   };
   for (let round = 0; round < 4; round += 1) {
     await estate.tell('lockJoined', joined);

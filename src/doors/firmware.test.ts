@@ -47,7 +47,10 @@ describe('new firmware for a lock', () => {
     expect(job()?.progress).toEqual({ done: 12, total: 100 });
     expect(await ended('updated')).toBe(true);
     expect(await job()?.ended).toEqual({
-      ...{ doorId: id, mac: MAC, file: 'lock.ota', zigbeeFirmwareVersion: '2.0' },
+      doorId: id,
+      mac: MAC,
+      file: 'lock.ota',
+      zigbeeFirmwareVersion: '2.0',
     });
   });
 

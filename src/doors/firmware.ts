@@ -106,7 +106,10 @@ export function openFirmware(options: FirmwareOptions) {
       busyNetworks.add(network);
       try {
         return await startJob({
-          ...{ kind: 'lock-firmware', object: `door/${doorId}`, roles: TECHNICIANS, ...caller },
+          kind: 'lock-firmware',
+          object: `door/${doorId}`,
+          roles: TECHNICIANS,
+          ...caller,
           async run(progress, signal) {
             try {
               const { zigbeeFirmwareVersion } = await update(row, mac, file, progress, signal);

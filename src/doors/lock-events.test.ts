@@ -23,8 +23,12 @@ const joined = (hwId = MAC, more: Record<string, Plain> = {}, id: string = rando
   estate.tell(
     'lockJoined',
     {
-      ...{ hwId, manufacturer: 'Acme', model: 'L1', zigbeeFirmwareVersion: '1.2' },
-      ...{ capabilities: ['standOpen'], ...more },
+      hwId,
+      manufacturer: 'Acme',
+      model: 'L1',
+      zigbeeFirmwareVersion: '1.2',
+      capabilities: ['standOpen'],
+      ...more,
     },
     id,
     link,
@@ -39,8 +43,14 @@ describe('a lock that joins', () => {
     const [only, ...rest] = await doors();
     expect(rest).toEqual([]);
     expect(only).toMatchObject({
-      ...{ accessPointId: 1, name: null, mac: MAC, gatewayId: GATEWAY, networkId: 'n' },
-      ...{ connectionType: 'zigbee', zigbeeFirmwareVersion: '1.2', capabilities: ['standOpen'] },
+      accessPointId: 1,
+      name: null,
+      mac: MAC,
+      gatewayId: GATEWAY,
+      networkId: 'n',
+      connectionType: 'zigbee',
+      zigbeeFirmwareVersion: '1.2',
+      capabilities: ['standOpen'],
       lockId: expect.stringMatching(/^[0-9a-f-]{36}$/),
     });
     expect(await connection(only?.id)).toMatchObject({ status: 'connected', leftAt: null });
@@ -65,7 +75,11 @@ describe('a lock that joins', () => {
     await joined();
     expect(await doors()).toHaveLength(1);
     expect(await door(id)).toMatchObject({
-      ...{ name: 'Suite', lockId, gatewayId: GATEWAY, networkId: 'n', connectionType: 'zigbee' },
+      name: 'Suite',
+      lockId,
+      gatewayId: GATEWAY,
+      networkId: 'n',
+      connectionType: 'zigbee',
     });
     await joined(OTHER);
     expect(await doors()).toMatchObject([{ id }, { accessPointId: 2, mac: OTHER }]);
@@ -103,13 +117,15 @@ describe('a lock that leaves', () => {
     await estate.tell('lockLeft', { hwId: MAC });
     expect(await door(id)).toMatchObject({ mac: MAC, lockId, gatewayId: GATEWAY });
     expect(await connection(id)).toMatchObject({
-      ...{ status: 'disconnected', leftAt: '2026-01-01T00:00:00.000Z' },
+      status: 'disconnected',
+      leftAt: '2026-01-01T00:00:00.000Z',
     });
     expect(told().at(-1)).toMatchObject({ change: 'left' });
     // What the driver still says of it is older.
     estate.report(MAC, { lastSeen: START - 1 });
     expect(await connection(id)).toMatchObject({
-      ...{ status: 'disconnected', leftAt: expect.any(String) },
+      status: 'disconnected',
+      leftAt: expect.any(String),
     });
     await joined();
     expect(await door(id)).toMatchObject({ lockId });
@@ -162,7 +178,11 @@ describe('what happens at a lock', () => {
     expect(await estate.tell('lockEvent', event)).toBe(true);
     expect(told('gatehouse.door.event.v1')).toEqual([
       {
-        ...{ doorId: id, kind: 'operation', what: 'unlocked', source: 'keypad', userId: 7 },
+        doorId: id,
+        kind: 'operation',
+        what: 'unlocked',
+        source: 'keypad',
+        userId: 7,
         at: '2026-01-01T00:00:00.000Z',
       },
     ]);

@@ -21,10 +21,19 @@ const told = () => estate.played.published.filter(({ type }) => type === 'gateho
 
 describe('what a lock reports', () => {
   const REPORT = {
-    ...{ lastSeen: START, lastContact: START - 1, lastEvent: START - 2, lqi: 60, rssi: -85 },
-    ...{ dueBatteryUnderLoad: 2_900, dueBatteryWithoutLoad: 3_100 },
-    ...{ bleFirmwareVersion: 'b', lccVersion: 'c', lcuFirmwareVersion: 'u', samVersion: 's' },
-    ...{ zigbeeFirmwareVersion: 'z', capabilities: ['standOpen'] },
+    lastSeen: START,
+    lastContact: START - 1,
+    lastEvent: START - 2,
+    lqi: 60,
+    rssi: -85,
+    dueBatteryUnderLoad: 2_900,
+    dueBatteryWithoutLoad: 3_100,
+    bleFirmwareVersion: 'b',
+    lccVersion: 'c',
+    lcuFirmwareVersion: 'u',
+    samVersion: 's',
+    zigbeeFirmwareVersion: 'z',
+    capabilities: ['standOpen'],
   };
 
   it('shows at its door, judged by the thresholds', async () => {
@@ -34,8 +43,11 @@ describe('what a lock reports', () => {
     expect(await door(id)).toMatchObject({
       ...shown,
       connectionState: {
-        ...{ lastSeen, lqi, rssi },
-        ...{ lastContact: '2025-12-31T23:59:59.999Z', lastEvent: '2025-12-31T23:59:59.998Z' },
+        lastSeen,
+        lqi,
+        rssi,
+        lastContact: '2025-12-31T23:59:59.999Z',
+        lastEvent: '2025-12-31T23:59:59.998Z',
         evaluatedStates: { lastReceivedEvent: true, lqiOK: true, recentlySeen: true, rssiOK: true },
       },
     });
@@ -86,7 +98,10 @@ describe('what a lock reports', () => {
     const id = await create();
     estate.report(MAC, { lastContact: Number.MAX_SAFE_INTEGER, lastEvent: -1, lastSeen: START + 1, lqi: 9 });
     expect((await door(id)).connectionState).toMatchObject({
-      ...{ lastContact: null, lastEvent: null, lastSeen: START + 1, lqi: 9 },
+      lastContact: null,
+      lastEvent: null,
+      lastSeen: START + 1,
+      lqi: 9,
       // A clock that was set back: nobody knows when that was.
       evaluatedStates: { recentlySeen: false },
     });
@@ -101,7 +116,9 @@ describe('what a lock reports', () => {
     estate = await openEstate(estate.database);
     expect((await door(id)).connectionState).toMatchObject({ lqi: 60, lastSeen: START });
     expect((await state(id)).connection).toEqual({
-      ...{ status: 'unknown', since: '2026-01-01T00:00:00.000Z', reportAge: null },
+      status: 'unknown',
+      since: '2026-01-01T00:00:00.000Z',
+      reportAge: null,
       leftAt: null,
     });
   });
@@ -179,7 +196,11 @@ describe('a configuration the lock has lost', () => {
       estate.report(MAC, { configVersion: version });
       expect(estate.played.woken).toEqual([id]);
       expect(await configuration(id)).toMatchObject({
-        ...{ wanted: 1, applied: 1, reported: version, inForce: false, waiting: true },
+        wanted: 1,
+        applied: 1,
+        reported: version,
+        inForce: false,
+        waiting: true,
       });
       expect((await door(id)).applied).toEqual(applied);
       await estate.applyAll();
@@ -215,7 +236,9 @@ describe('the presence of a lock', () => {
     estate.report(MAC);
     await estate.clock.advance(MINUTE);
     expect((await state(id)).connection).toEqual({
-      ...{ status: 'connected', since: '2026-01-01T00:00:00.000Z', reportAge: MINUTE },
+      status: 'connected',
+      since: '2026-01-01T00:00:00.000Z',
+      reportAge: MINUTE,
       leftAt: null,
     });
     estate.connectGateway(false);
@@ -252,7 +275,9 @@ describe('the presence of a lock', () => {
     await estate.clock.advance(9_000);
     expect(told()).toEqual([
       {
-        ...{ type: 'gatehouse.door.connection.v1', source: `doors/${id}`, subject: id },
+        type: 'gatehouse.door.connection.v1',
+        source: `doors/${id}`,
+        subject: id,
         data: { doorId: id, status: 'connected', since: '2026-01-01T00:00:00.000Z' },
       },
     ]);

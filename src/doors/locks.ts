@@ -205,7 +205,8 @@ function openMemory({ database, table, clock, log }: LocksOptions) {
     }, 'telemetry')
     .catch((error) => log.warn({ err: error }, 'reports of locks that are at no door were not removed'));
   return {
-    ...{ reported, times },
+    reported,
+    times,
     lossesOf,
     lost(gatewayId: string): void {
       losses.set(gatewayId, { count: lossesOf(gatewayId).count + 1, at: clock.now() });

@@ -49,22 +49,31 @@ describe('stand-open that the lock does not acknowledge', () => {
     estate.played.woken.length = 0;
     await pass(2_001);
     expect(await door()).toMatchObject({
-      ...{ standOpenEnabled: false, name: 'a', configVersion: 3, version: 3 },
+      standOpenEnabled: false,
+      name: 'a',
+      configVersion: 3,
+      version: 3,
       updatedBy: SYSTEM_PRINCIPAL.id,
     });
     expect(await configuration()).toMatchObject({
-      ...{ wanted: 3, applied: 1, waiting: true, expiresAt: null },
+      wanted: 3,
+      applied: 1,
+      waiting: true,
+      expiresAt: null,
       withdrawn: {
-        ...{ field: 'standOpenEnabled', configVersion: 2, wantedBy: CALLER },
-        ...{
-          wantedAt: '2026-01-01T00:00:00.000Z',
-          withdrawnAt: expect.stringMatching(/^2026-01-01T00:15:0[0-2]/),
-        },
+        field: 'standOpenEnabled',
+        configVersion: 2,
+        wantedBy: CALLER,
+        wantedAt: '2026-01-01T00:00:00.000Z',
+        withdrawnAt: expect.stringMatching(/^2026-01-01T00:15:0[0-2]/),
       },
     });
     expect(estate.played.woken).toEqual([id]);
     expect(estate.played.audits.at(-1)).toMatchObject({
-      ...{ principal: SYSTEM_PRINCIPAL, action: 'door.configure', object: `door/${id}`, outcome: 'expired' },
+      principal: SYSTEM_PRINCIPAL,
+      action: 'door.configure',
+      object: `door/${id}`,
+      outcome: 'expired',
       detail: { configVersion: 2, withdrawn: 'standOpenEnabled' },
     });
     expect(ended().at(-1)?.data).toEqual({ doorId: id, configVersion: 2, outcome: 'expired', reason: null });
@@ -179,12 +188,20 @@ describe('what waits for a lock', () => {
     estate.played.unreachable = 'link zb-1 is down';
     await expect(estate.applyAll()).rejects.toMatchObject({ code: 'LINK_LOST' });
     expect(await pending()).toEqual({
-      ...{ id, waiting: true },
+      id,
+      waiting: true,
       items: [
         {
-          ...{ configVersion: 1, status: 'queued', fields: [], wantedBy: CALLER },
-          ...{ wantedAt: '2026-01-01T00:00:00.000Z', sentAt: null, endedAt: null, expiresAt: null },
-          ...{ failure: null, nextAttempt: null },
+          configVersion: 1,
+          status: 'queued',
+          fields: [],
+          wantedBy: CALLER,
+          wantedAt: '2026-01-01T00:00:00.000Z',
+          sentAt: null,
+          endedAt: null,
+          expiresAt: null,
+          failure: null,
+          nextAttempt: null,
         },
       ],
     });
@@ -274,7 +291,9 @@ describe('cancelling what waits', () => {
     // Whoever cancels wants the door to stand open now.
     expect(await configuration()).toMatchObject({ expiresAt: '2026-01-01T00:15:00.000Z' });
     expect(estate.played.audits.at(-1)).toMatchObject({
-      ...{ action: 'door.cancel', object: `door/${id}`, outcome: 'done' },
+      action: 'door.cancel',
+      object: `door/${id}`,
+      outcome: 'done',
       detail: { configVersion: 3, fields: ['name', 'number', 'options', 'standOpenEnabled'] },
     });
     await estate.applyAll();

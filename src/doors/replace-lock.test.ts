@@ -16,7 +16,11 @@ const doors = async () => (await estate.desk('GET', '/doors')).body.items as Rec
 const connection = async (id: unknown) => (await estate.desk('GET', `/doors/${id}/state`)).body.connection;
 const joined = (hwId: string) =>
   estate.tell('lockJoined', {
-    ...{ hwId, manufacturer: 'Acme', model: 'L1', zigbeeFirmwareVersion: '1.2', capabilities: [] },
+    hwId,
+    manufacturer: 'Acme',
+    model: 'L1',
+    zigbeeFirmwareVersion: '1.2',
+    capabilities: [],
   });
 const told = () =>
   estate.played.published.filter(({ type }) => type === 'gatehouse.door.lock.v1').map(({ data }) => data);
@@ -27,7 +31,10 @@ describe('replacing a lock', () => {
 
   it('keeps the door and its settings, draws a new lockId, and sends all to the new lock', async () => {
     const { id, lockId, accessPointId } = await create({
-      ...{ name: 'Suite', mac: MAC, gatewayId: GATEWAY, networkId: 'n' },
+      name: 'Suite',
+      mac: MAC,
+      gatewayId: GATEWAY,
+      networkId: 'n',
     });
     await estate.desk('PUT', `/doors/${id}`, { number: 12 });
     await estate.applyAll();
@@ -36,8 +43,13 @@ describe('replacing a lock', () => {
     const found = (await doors()).find(({ mac }) => mac === OTHER)?.id;
     const answer = await replace(id, OTHER);
     expect(answer.body).toMatchObject({
-      ...{ id, name: 'Suite', accessPointId, mac: OTHER, gatewayId: GATEWAY },
-      ...{ configVersion: Number(configVersion) + 1, zigbeeFirmwareVersion: '1.2' },
+      id,
+      name: 'Suite',
+      accessPointId,
+      mac: OTHER,
+      gatewayId: GATEWAY,
+      configVersion: Number(configVersion) + 1,
+      zigbeeFirmwareVersion: '1.2',
     });
     expect(answer.body.lockId).not.toBe(lockId);
     expect(await doors()).toHaveLength(1);
@@ -46,7 +58,8 @@ describe('replacing a lock', () => {
       { doorId: id, change: 'replaced', mac: OTHER },
     ]);
     expect(estate.played.audits.at(-1)).toMatchObject({
-      ...{ action: 'door.replace-lock', detail: { from: MAC, to: OTHER, merged: found } },
+      action: 'door.replace-lock',
+      detail: { from: MAC, to: OTHER, merged: found },
     });
     await estate.applyAll();
     expect(estate.played.sent.at(-1)).toMatchObject({
@@ -80,7 +93,8 @@ describe('replacing a lock', () => {
     const { id } = await create({ mac: MAC });
     await create({ mac: OTHER });
     expect(await replace(id, OTHER)).toMatchObject({
-      ...{ status: 409, body: { error: 'ALREADY_EXISTS', details: [{ path: '/mac' }] } },
+      status: 409,
+      body: { error: 'ALREADY_EXISTS', details: [{ path: '/mac' }] },
     });
     await joined('00124b0000000001');
     const [, , found] = await doors();

@@ -47,7 +47,10 @@ export function openReplaceLock(options: ReplaceLockOptions): ReplaceLock {
       table.setLoosened.run(null, 0, doorId);
       deliveries.changed(doorId, { fields: ['lock'], now: clock.now(), caller });
       options.audit.record({
-        ...{ ...caller, action: 'door.replace-lock', object: `door/${doorId}`, outcome: 'done' },
+        ...caller,
+        action: 'door.replace-lock',
+        object: `door/${doorId}`,
+        outcome: 'done',
         detail: { from: row.mac, to: mac, merged: other?.id ?? null },
       });
       const gatewayId = other ? other.gateway_id : row.gateway_id;

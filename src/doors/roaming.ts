@@ -49,8 +49,11 @@ export function openRoaming(options: RoamingOptions): FollowLock {
       table.setPlace.run(gatewayId, options.networkOf(gatewayId), row.id);
       if (row.gateway_id === gatewayId) return;
       options.audit.record({
-        ...{ principal: SYSTEM_PRINCIPAL, action: 'door.lock-moved', object: `door/${row.id}` },
-        ...{ outcome: 'done', detail: { mac, from: row.gateway_id, to: gatewayId } },
+        principal: SYSTEM_PRINCIPAL,
+        action: 'door.lock-moved',
+        object: `door/${row.id}`,
+        outcome: 'done',
+        detail: { mac, from: row.gateway_id, to: gatewayId },
         correlationId: randomUUID(),
       });
       options.events.publish(lockChanged(row.id, 'moved', { mac, gatewayId }));
@@ -63,8 +66,12 @@ export function openRoaming(options: RoamingOptions): FollowLock {
     log.warn({ door: id, lock: mac }, doubledMessage(mac, stays ?? '', other));
     await database.commit(() =>
       options.audit.record({
-        ...{ principal: SYSTEM_PRINCIPAL, action: 'door.lock-doubled', object: `door/${id}` },
-        ...{ outcome: 'found', detail: { mac, stays, other }, correlationId: randomUUID() },
+        principal: SYSTEM_PRINCIPAL,
+        action: 'door.lock-doubled',
+        object: `door/${id}`,
+        outcome: 'found',
+        detail: { mac, stays, other },
+        correlationId: randomUUID(),
       }),
     );
   }

@@ -68,7 +68,11 @@ export function openDoorSlice(options: DoorSliceOptions) {
   });
   const presence = openPresenceEvents({ ...options, table, locks });
   const configuration = doorConfiguration({
-    ...{ ...options, table, deliveries, locks, loosening },
+    ...options,
+    table,
+    deliveries,
+    locks,
+    loosening,
     inForce: (doorId) => standingOpen.wake(doorId),
   });
   const standingOpen = openStandingOpen({ ...options, table, configuration });

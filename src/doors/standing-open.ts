@@ -217,9 +217,16 @@ function faultOf(err: unknown): Fault {
 
 function newHold({ id, config_correlation_id }: DoorRow, deviceId: string): Hold {
   return {
-    ...{ door: { id, config_correlation_id }, deviceId, kind: 'hold', attempt: undefined, told: undefined },
-    ...{ renewAt: Number.NEGATIVE_INFINITY, endsAt: Number.NEGATIVE_INFINITY },
-    ...{ since: null, failures: 0, failure: null },
+    door: { id, config_correlation_id },
+    deviceId,
+    kind: 'hold',
+    attempt: undefined,
+    told: undefined,
+    renewAt: Number.NEGATIVE_INFINITY,
+    endsAt: Number.NEGATIVE_INFINITY,
+    since: null,
+    failures: 0,
+    failure: null,
   };
 }
 

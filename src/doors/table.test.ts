@@ -24,13 +24,19 @@ it('doors of a database from before locks were heard of keep what they have, and
   const table = openDoorTable(connection);
   const { applied_wanted, ...settled } = table.door.get('settled') ?? {};
   expect(JSON.parse(applied_wanted ?? '')).toEqual({
-    ...{ name: 'a', number: null, options: { accessInternal: {} }, standOpenEnabled: true },
-    ...{ scheduleId: null, templateId: null },
+    name: 'a',
+    number: null,
+    options: { accessInternal: {} },
+    standOpenEnabled: true,
+    scheduleId: null,
+    templateId: null,
   });
   expect(settled).toMatchObject({ stand_open_in_force: 1, loosened_at: null, presence_told: 'unknown' });
   expect(table.deliveries.all('settled')).toMatchObject([{ config_version: 2, status: 'acknowledged' }]);
   expect(table.door.get('waiting')).toMatchObject({
-    ...{ stand_open_in_force: 0, loosened_at: 7, applied_wanted: null },
+    stand_open_in_force: 0,
+    loosened_at: 7,
+    applied_wanted: null,
   });
   expect(table.deliveries.all('waiting')).toMatchObject([
     { config_version: 2, status: 'queued', wanted_at: 7, wanted_by: 'p', ended_at: null },

@@ -181,7 +181,8 @@ describe('the last unlock in …/state', () => {
       {
         ...intended,
         principal: { id: CALLER, label: 'front-desk-admin' },
-        ...{ outcome: 'unknown', detail: { ...intended?.detail, outcome: 'unknown', reason } },
+        outcome: 'unknown',
+        detail: { ...intended?.detail, outcome: 'unknown', reason },
       },
     ]);
     expect(await last()).toMatchObject({ via: 'zigbee', outcome: 'unknown', reason });

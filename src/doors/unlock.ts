@@ -124,7 +124,8 @@ export function lastUnlockOf(last: LastActuation | undefined): LastUnlock | null
   return {
     at: new Date(last.at).toISOString(),
     by: last.principalId,
-    ...{ via, reason },
+    via,
+    reason,
     outcome: last.outcome === null ? null : outcome,
   };
 }

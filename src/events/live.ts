@@ -157,7 +157,11 @@ function begin(reader: Reader, feed: LiveFeed): Stream {
   // With an id, so that a reader cut off before its first event comes back to this place.
   const hello = `retry: ${RETRY_MS}\n${message('hello', { cursor, ...feed.range() }, cursor)}`;
   const stream: Stream = {
-    ...{ reader, principal: reader.principal, seq, heartbeatDue: false, ended: false },
+    reader,
+    principal: reader.principal,
+    seq,
+    heartbeatDue: false,
+    ended: false,
     notices: [hello],
     bell: Promise.withResolvers(),
   };

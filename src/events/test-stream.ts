@@ -56,7 +56,10 @@ export async function openTestStream(url: string, options: StreamOptions = {}): 
   });
   let taken = 0;
   return {
-    ...{ status: response.statusCode ?? 0, headers: response.headers, told, response },
+    status: response.statusCode ?? 0,
+    headers: response.headers,
+    told,
+    response,
     ended: new Promise((resolve) => response.once('close', resolve)),
     take(count) {
       return new Promise((resolve, reject) => {

@@ -15,7 +15,11 @@ it('may run before the field is opened; the next one is started by the field', a
   const first = startProcess({ name: 'one', protocols: ['loopback', 'none'] }, OPTIONS);
   const kill = (pid: number) => process.kill(pid, 'SIGKILL');
   const field = await openField({
-    ...{ ...OPTIONS, directory, kill, links: [LINK], first: { name: 'one', process: first } },
+    ...OPTIONS,
+    directory,
+    kill,
+    links: [LINK],
+    first: { name: 'one', process: first },
     onEvent: async () => undefined,
   });
   onTestFinished(async () => {

@@ -80,7 +80,9 @@ export function startProcess(group: Group, options: ProcessOptions): HostProcess
   }
   const stream = child.stdio[DAEMON_DESCRIPTOR] as Duplex;
   return {
-    ...{ pid: child.pid, stream, exited },
+    pid: child.pid,
+    stream,
+    exited,
     async end(politely) {
       if (politely) {
         child.kill('SIGTERM');

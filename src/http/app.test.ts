@@ -119,7 +119,9 @@ describe('bodies', () => {
     ['{}', 'none', 415, 'UNSUPPORTED_MEDIA_TYPE'],
   ])('refuses %j as %s where none is taken', async (body, type, status, error) => {
     const answer = await send('POST', '/thing/a/kick', {
-      ...{ as: 'pms', body, headers: { 'content-type': type } },
+      as: 'pms',
+      body,
+      headers: { 'content-type': type },
     });
     expect([answer.status, answer.body.error]).toEqual([status, error]);
     expect(things.calls).toEqual([]);

@@ -28,7 +28,13 @@ interface Options {
 const app = () =>
   createApp({ surface: { kind: 'local' }, operations, version: '1', clock: manual, log: silentLog });
 const common = ({ limits = {}, times = {}, known = [], log = silentLog }: Options) => ({
-  ...{ app: app(), clock: systemClock, log, host: '127.0.0.1', port: 0, limits, times },
+  app: app(),
+  clock: systemClock,
+  log,
+  host: '127.0.0.1',
+  port: 0,
+  limits,
+  times,
   known: { has: (address: string) => known.includes(address) },
 });
 

@@ -42,7 +42,9 @@ export function refuse(response: ServerResponse, code: ErrorCode, message: strin
   const length = Buffer.byteLength(body);
   response
     .writeHead(ERROR_STATUS[code], {
-      ...{ 'Content-Type': 'application/json', 'Content-Length': length, Connection: 'close' },
+      'Content-Type': 'application/json',
+      'Content-Length': length,
+      Connection: 'close',
     })
     .end(body);
 }

@@ -26,7 +26,11 @@ export function backupOperations(jobs: Jobs, backUp: BackUp): Operation[] {
       errors: ['QUEUE_FULL'],
       handler: async ({ principal, correlationId }) => ({
         body: await jobs.start({
-          ...{ kind: 'backup', object: 'database', roles: [], principal, correlationId },
+          kind: 'backup',
+          object: 'database',
+          roles: [],
+          principal,
+          correlationId,
           run: backUp,
         }),
       }),

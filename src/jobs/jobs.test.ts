@@ -31,7 +31,11 @@ async function openTestbed(database?: Awaited<ReturnType<typeof temporaryDatabas
     const told = { progress: (_: Progress) => {}, signal: new AbortController().signal };
     const roles: Role[] = ['service-tool'];
     const order: JobOrder = {
-      ...{ kind: 'scan', object, roles, principal: TECHNICIAN, correlationId: 'c1' },
+      kind: 'scan',
+      object,
+      roles,
+      principal: TECHNICIAN,
+      correlationId: 'c1',
       run(progress, signal) {
         Object.assign(told, { progress, signal });
         signal.addEventListener('abort', () => work.reject(signal.reason));
@@ -44,7 +48,11 @@ async function openTestbed(database?: Awaited<ReturnType<typeof temporaryDatabas
   }
   const app = lanApp({ operations: jobOperations(jobs) });
   return {
-    ...{ database: kept, clock, audits, jobs, begin },
+    database: kept,
+    clock,
+    audits,
+    jobs,
+    begin,
     get: (id: string, principal: Principal = TECHNICIAN) => jobs.get(id, principal),
     call: (method: string, path: string, as = 'service-tool') => send(method, path, { as, app }),
     outcomes: () => audits.map(({ action, object, outcome }) => `${action} ${object} ${outcome}`),
@@ -56,10 +64,17 @@ describe('a job', () => {
     const { begin, get, jobs, clock, outcomes } = await openTestbed();
     const { id, job, work, told } = await begin();
     expect(job).toEqual({
-      ...{ id, kind: 'scan', object: 'bus-1', status: 'running', startedBy: TECHNICIAN.id },
+      id,
+      kind: 'scan',
+      object: 'bus-1',
+      status: 'running',
+      startedBy: TECHNICIAN.id,
       progress: { done: 0, total: null, percent: null },
       startedAt: '2026-01-01T00:00:00.000Z',
-      ...{ cancelRequestedAt: null, finishedAt: null, error: null, result: null },
+      cancelRequestedAt: null,
+      finishedAt: null,
+      error: null,
+      result: null,
     });
     expect(outcomes()).toEqual(['job.scan bus-1 accepted']);
     told.progress({ done: 50, total: 247 });
@@ -70,7 +85,10 @@ describe('a job', () => {
     work.resolve({ found: '3' });
     await clock.advance(0);
     expect(get(id)).toMatchObject({
-      ...{ status: 'done', progress: { percent: 100 }, error: null, result: { found: '3' } },
+      status: 'done',
+      progress: { percent: 100 },
+      error: null,
+      result: { found: '3' },
       finishedAt: '2026-01-01T00:00:01.000Z',
     });
     expect(jobs.running()).toEqual([]);
@@ -85,7 +103,8 @@ describe('a job', () => {
     untold.work.reject(new TypeError('x is not a function'));
     await clock.advance(0);
     expect(get(told.id)).toMatchObject({
-      ...{ status: 'failed', result: null },
+      status: 'failed',
+      result: null,
       error: { code: 'LINK_LOST', message: 'the adapter was unplugged' },
     });
     expect(get(untold.id).error).toMatchObject({ code: 'INTERNAL' });
@@ -126,7 +145,8 @@ describe('a job', () => {
     const { id } = await begin();
     const second = await openTestbed(database);
     expect(second.get(id)).toMatchObject({
-      ...{ status: 'failed', finishedAt: '2026-01-01T00:00:00.000Z' },
+      status: 'failed',
+      finishedAt: '2026-01-01T00:00:00.000Z',
       error: { code: 'INTERRUPTED', message: expect.stringContaining('start it again') },
     });
     expect(second.outcomes()).toEqual(['job.scan bus-1 interrupted']);

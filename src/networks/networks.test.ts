@@ -20,12 +20,18 @@ async function openTestbed({ database, declared = [{ id: A, description: 'Guest 
   const audits: AuditEntry[] = [];
   const changed: string[] = [];
   const networks = await openNetworks({
-    ...{ database: kept, clock, declared, audit: { record: (entry) => void audits.push(entry) } },
+    database: kept,
+    clock,
+    declared,
+    audit: { record: (entry) => void audits.push(entry) },
     changed: (netId) => void changed.push(netId),
   });
   const app = lanApp({ operations: networkOperations(networks) });
   return {
-    ...{ database: kept, clock, audits, changed },
+    database: kept,
+    clock,
+    audits,
+    changed,
     put: (id: string, body: unknown, as = 'front-desk-admin', headers: object = {}) =>
       send('PUT', `/network/${id}`, { as, body: JSON.stringify(body), headers, app }),
     get: (path: string, as = 'service-tool') => send('GET', `/network${path}`, { as, app }),

@@ -96,7 +96,9 @@ describe('serverIdentity', () => {
     const port = (server.address() as { port: number }).port;
     const accepted = once(server, 'secureConnection');
     const client = connect({
-      ...{ host: '127.0.0.1', port, ca: ca.root },
+      host: '127.0.0.1',
+      port,
+      ca: ca.root,
       cert: certificate + ca.encoderIssuer,
       key: pair.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
     });

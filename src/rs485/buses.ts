@@ -79,7 +79,9 @@ export function openBuses({ buses, table, clock, log, linkState }: BusesOptions)
     const last = reports.get(id);
     const rows = new Map(table.addressed.all(id).map((row) => [row.address, row]));
     return {
-      ...{ id, protocol, port },
+      id,
+      protocol,
+      port,
       up: link?.up ?? false,
       since: link ? new Date(link.since).toISOString() : null,
       lastError: link?.lastError ?? null,

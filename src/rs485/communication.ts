@@ -66,7 +66,10 @@ export function openCommunication(options: CommunicationOptions): StartCommunica
   return async (deviceId, body, caller) => {
     const move = planned(options, existing(table, deviceId), body);
     return startJob({
-      ...{ kind: 'osdp-communication', object: `rs485/bus/${move.bus.id}`, roles: READDRESSERS, ...caller },
+      kind: 'osdp-communication',
+      object: `rs485/bus/${move.bus.id}`,
+      roles: READDRESSERS,
+      ...caller,
       run: (_, signal) => carryOut(options, move, caller, signal),
     });
   };
@@ -114,8 +117,12 @@ async function carryOut(
   const by = () => ({ now: clock.now(), principalId: principal.id });
   const record = (outcome: string, detail: object) =>
     audit.record({
-      ...{ principal, correlationId, action: 'rs485.communication', object: `rs485/${row.device_id}` },
-      ...{ outcome, detail: { hwId: row.hw_id, from, address, baudRate, ...detail } },
+      principal,
+      correlationId,
+      action: 'rs485.communication',
+      object: `rs485/${row.device_id}`,
+      outcome,
+      detail: { hwId: row.hw_id, from, address, baudRate, ...detail },
     });
   const place = { bus: bus.id, address: from };
   await database.commit(() => {

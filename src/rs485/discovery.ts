@@ -73,8 +73,12 @@ export function openDiscovery(options: DiscoveryOptions): Discovery {
     if (address !== null) table.clearAddress.run(bus, address, deviceId);
     table.insertFound.run(deviceId, bus, hwId, address, now, now, by, now, by);
     audit.record({
-      ...{ principal, action: 'rs485.found', object: `rs485/${deviceId}`, outcome: 'done' },
-      ...{ detail: { bus, hwId, address }, correlationId },
+      principal,
+      action: 'rs485.found',
+      object: `rs485/${deviceId}`,
+      outcome: 'done',
+      detail: { bus, hwId, address },
+      correlationId,
     });
     return deviceId;
   }

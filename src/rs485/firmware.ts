@@ -112,7 +112,10 @@ export function openFirmware(options: FirmwareOptions): Firmware {
       const begun = Promise.withResolvers<string>();
       try {
         const job = await startJob({
-          ...{ kind: 'osdp-firmware', object: `rs485/${deviceId}`, roles: UPDATERS, ...caller },
+          kind: 'osdp-firmware',
+          object: `rs485/${deviceId}`,
+          roles: UPDATERS,
+          ...caller,
           async run(progress, signal) {
             try {
               return await run(row, image, await begun.promise, caller, progress, signal);
@@ -147,8 +150,12 @@ async function update(options: FirmwareOptions, one: Update): Promise<Record<str
   const record = (outcome: string, detail: Record<string, unknown>) =>
     database.commit(() =>
       audit.record({
-        ...{ principal: caller.principal, correlationId: caller.correlationId },
-        ...{ action: 'rs485.firmware', object: `rs485/${row.device_id}`, outcome, detail },
+        principal: caller.principal,
+        correlationId: caller.correlationId,
+        action: 'rs485.firmware',
+        object: `rs485/${row.device_id}`,
+        outcome,
+        detail,
       }),
     );
   await record('accepted', { hwId: row.hw_id, file: image.file, version, sha256 });
@@ -235,7 +242,10 @@ async function piece(
   { offset, messageMax }: { offset: number; messageMax: number | undefined },
 ): Promise<FileSent | undefined> {
   const data = {
-    ...{ hwId: row.hw_id, type: image.manifest.fileType, total: image.bytes.length, offset },
+    hwId: row.hw_id,
+    type: image.manifest.fileType,
+    total: image.bytes.length,
+    offset,
     data: new Uint8Array(image.bytes.subarray(offset, offset + FILE_PIECE_MAX)),
     ...(messageMax !== undefined && { messageMax }),
   } satisfies SendFile;
@@ -272,7 +282,8 @@ function openStore({ database, table, clock }: FirmwareOptions, { row, image }: 
     database.commit(() => void table.keepTransfer.run(row.bus, row.hw_id, sha256, offset, clock.now()));
   const forget = () => database.commit(() => void table.forgetTransfer.run(row.bus, row.hw_id));
   return {
-    ...{ forget, write },
+    forget,
+    write,
     /** Where to go on. */
     offset(): number {
       const kept = table.transfer.get(row.bus, row.hw_id);

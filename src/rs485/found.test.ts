@@ -21,15 +21,22 @@ describe('a device nobody told of', () => {
     const [device, ...others] = await devices(bed);
     expect(others).toEqual([]);
     expect(device).toMatchObject({
-      ...{ hwId: 'io-9', type: 'io', ioPins: NO_PINS, settingsVersion: 0, reportedSettingsVersion: 0 },
+      hwId: 'io-9',
+      type: 'io',
+      ioPins: NO_PINS,
+      settingsVersion: 0,
+      reportedSettingsVersion: 0,
       connectionState: { connected: true },
     });
     const state = (await bed.get(`/${device?.deviceId}/state`)).body;
     expect(state).toMatchObject({ address: 7, levels: { input1: true }, inForce: true });
     expect(bed.audits).toMatchObject([
       {
-        ...{ action: 'rs485.found', object: `rs485/${device?.deviceId}`, outcome: 'done' },
-        ...{ principal: { label: 'gatehouse' }, detail: { bus: 'bus-1', hwId: 'io-9', address: 7 } },
+        action: 'rs485.found',
+        object: `rs485/${device?.deviceId}`,
+        outcome: 'done',
+        principal: { label: 'gatehouse' },
+        detail: { bus: 'bus-1', hwId: 'io-9', address: 7 },
       },
     ]);
   });
@@ -238,11 +245,15 @@ describe('events of a bus', () => {
     await bed.rs485.event('bus-1', { id: 'e-2', kind: 'alarm', data });
     expect(bed.published).toEqual([
       {
-        ...{ type: 'gatehouse.rs485.input.v1', source: `rs485/${A}`, subject: A },
+        type: 'gatehouse.rs485.input.v1',
+        source: `rs485/${A}`,
+        subject: A,
         data: { deviceId: A, input: 'input2', activations: 2, total: 5, at: '2026-01-02T00:00:00.000Z' },
       },
       {
-        ...{ type: 'gatehouse.rs485.alarm.v1', source: `rs485/${A}`, subject: A },
+        type: 'gatehouse.rs485.alarm.v1',
+        source: `rs485/${A}`,
+        subject: A,
         data: { deviceId: A, alarm: 'tamper', raised: true, at: '2026-01-02T00:00:00.000Z' },
       },
     ]);

@@ -24,8 +24,13 @@ describe('the import of RS-485 devices', () => {
   it('adds a device with all it says, and knows it again without its id', async () => {
     const { run, devices, audits } = await bed();
     const all = {
-      ...{ name: 'Lobby', description: 'd', doorId: DOOR, groupId: 'g1', relayIndex: 2 },
-      ...{ unlockDurationMilliseconds: 500, useInputPinMemory: true },
+      name: 'Lobby',
+      description: 'd',
+      doorId: DOOR,
+      groupId: 'g1',
+      relayIndex: 2,
+      unlockDurationMilliseconds: 500,
+      useInputPinMemory: true,
     };
     const [added] = await run(entry({ ...all, ioPins: { input1: true } }));
     expect(added).toMatchObject({ resource: 'rs485 device', change: 'added', name: 'Lobby' });

@@ -120,8 +120,12 @@ function write({ table, audit }: ImportOptions, step: Step, now: number, caller:
   writeWanted(table, deviceId, wanted, { bumpSettings, now, principalId: principal.id });
   const detail = { change: change.change, fields: change.fields.map(({ field }) => field) };
   audit.record({
-    ...{ principal, action: 'rs485.import', object: `rs485/${deviceId}`, outcome: 'done' },
-    ...{ detail, correlationId },
+    principal,
+    action: 'rs485.import',
+    object: `rs485/${deviceId}`,
+    outcome: 'done',
+    detail,
+    correlationId,
   });
 }
 

@@ -63,18 +63,18 @@ describe('an RS-485 device', () => {
       unknown: [],
       reportAge: 500,
       levels: { input0: true, output3: false },
-      ...{
-        address: null,
-        profile: null,
-        edges: {},
-        tamper: null,
-        security: null,
-        supplyFault: null,
-        sessionFault: null,
-        lastPulse: null,
-        pulse: null,
-      },
-      ...{ effectiveUnlockMilliseconds: null, unsupported: [], wire: null },
+      address: null,
+      profile: null,
+      edges: {},
+      tamper: null,
+      security: null,
+      supplyFault: null,
+      sessionFault: null,
+      lastPulse: null,
+      pulse: null,
+      effectiveUnlockMilliseconds: null,
+      unsupported: [],
+      wire: null,
     });
   });
 });
@@ -286,8 +286,12 @@ describe('the list', () => {
     const id = (n: number) => `${String(n).padStart(8, '0')}-0000-4000-8000-000000000000`;
     await add(
       ...[1, 2, 3, 4, 5].map((n) => ({
-        ...{ deviceId: id(n), hwId: `io-${n}`, bus: n < 4 ? 'bus-1' : 'bus-2', name: `Device ${n}` },
-        ...{ groupId: n % 2 ? 'g1' : null, doorId: n === 5 ? DOOR : `door-${n}` },
+        deviceId: id(n),
+        hwId: `io-${n}`,
+        bus: n < 4 ? 'bus-1' : 'bus-2',
+        name: `Device ${n}`,
+        groupId: n % 2 ? 'g1' : null,
+        doorId: n === 5 ? DOOR : `door-${n}`,
       })),
     );
     report('io-2');

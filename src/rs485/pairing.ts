@@ -49,7 +49,9 @@ export function openPairing(options: PairingOptions): StartPairing {
     if (!buses.isUp(id))
       throw new GatehouseError('DEVICE_OFFLINE', `Bus ${id} is down: GET /network/rs485/buses says why.`);
     return startJob({
-      ...{ kind: 'osdp-pairing', object: `rs485/bus/${id}`, roles: PAIRERS },
+      kind: 'osdp-pairing',
+      object: `rs485/bus/${id}`,
+      roles: PAIRERS,
       principal: caller.principal,
       correlationId: caller.correlationId,
       run: (_, signal) => pair(options, id, body, caller, signal),
@@ -70,8 +72,12 @@ async function pair(
   const by = () => ({ now: clock.now(), principalId: principal.id });
   const record = (outcome: string, detail: object) =>
     audit.record({
-      ...{ principal, correlationId, action: 'rs485.pair', object: `rs485/bus/${bus}` },
-      ...{ outcome, detail: { address, ...detail } },
+      principal,
+      correlationId,
+      action: 'rs485.pair',
+      object: `rs485/bus/${bus}`,
+      outcome,
+      detail: { address, ...detail },
     });
   const key = await database.commit(() => {
     record('accepted', { seconds });

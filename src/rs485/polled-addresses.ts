@@ -94,7 +94,8 @@ export function openPolledAddresses({
   }
 
   return {
-    ...{ changed: wake, heardAt },
+    changed: wake,
+    heardAt,
     async place(found) {
       if (elsewhere(found).length === 0) return;
       await database.commit(() => {

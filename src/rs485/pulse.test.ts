@@ -6,7 +6,10 @@ import type { Rs485Report } from '../../drivers/settings.ts';
 import { A, DOOR, NO_PINS, openTestbed } from './testbed.ts';
 
 const IN_FORCE = {
-  ...{ ioPins: NO_PINS, relayIndex: 2, unlockDurationMilliseconds: 1_250, useInputPinMemory: false },
+  ioPins: NO_PINS,
+  relayIndex: 2,
+  unlockDurationMilliseconds: 1_250,
+  useInputPinMemory: false,
 };
 /** A device that is there with its settings in force. */
 async function ready(settings: Record<string, unknown> = IN_FORCE) {
@@ -40,7 +43,9 @@ describe('a pulse', () => {
     ]);
     expect(bed.audits).toMatchObject([
       {
-        ...{ action: 'rs485.pulse', object: `rs485/${A}`, outcome: 'accepted' },
+        action: 'rs485.pulse',
+        object: `rs485/${A}`,
+        outcome: 'accepted',
         detail: { relay: 2, milliseconds: 1_250, doorId: DOOR },
       },
       { action: 'rs485.pulse', outcome: 'done', detail: body },
@@ -58,12 +63,17 @@ describe('a pulse', () => {
     const again = await openTestbed(bed.database);
     expect(again.audits).toEqual([
       {
-        ...{ ...intent, principal: { id: intent?.principal.id, label: intent?.principal.label } },
-        ...{ outcome: 'unknown', detail: { ...intent?.detail, outcome: 'unknown', reason } },
+        ...intent,
+        principal: { id: intent?.principal.id, label: intent?.principal.label },
+        outcome: 'unknown',
+        detail: { ...intent?.detail, outcome: 'unknown', reason },
       },
     ]);
     expect(again.rs485.state(A).lastPulse).toMatchObject({
-      ...{ by: intent?.principal.id, relay: 2, outcome: 'unknown', reason },
+      by: intent?.principal.id,
+      relay: 2,
+      outcome: 'unknown',
+      reason,
     });
     expect((await openTestbed(bed.database)).audits).toEqual([]);
   });

@@ -141,7 +141,8 @@ async function execute(
 ): Promise<End> {
   const { relay, milliseconds } = pulse;
   const unknown = (reason: string): End => ({
-    ...{ result: { relay, milliseconds, outcome: 'unknown', timedBy: null }, reason },
+    result: { relay, milliseconds, outcome: 'unknown', timedBy: null },
+    reason,
   });
   try {
     const command = { kind: 'pulse', data: pulse, timeoutMs };

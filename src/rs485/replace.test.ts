@@ -3,7 +3,10 @@ import { expect, it } from 'vitest';
 import { A, B, DOOR, NO_PINS, openTestbed } from './testbed.ts';
 
 const SETTINGS = {
-  ...{ ioPins: NO_PINS, relayIndex: 2, unlockDurationMilliseconds: null, useInputPinMemory: false },
+  ioPins: NO_PINS,
+  relayIndex: 2,
+  unlockDurationMilliseconds: null,
+  useInputPinMemory: false,
 };
 
 /** A record whose device broke, and the one that was put in its place and found by itself. */
@@ -29,13 +32,20 @@ it('the record stays, takes over the row of the new device, and brings it to its
   const { status, body } = await bed.post(`/${A}/replace`, { hwId: 'new' });
   expect(status).toBe(200);
   expect(body).toMatchObject({
-    ...{ deviceId: A, hwId: 'new', name: 'Lobby', doorId: DOOR, relayIndex: 2, settingsVersion: 2 },
+    deviceId: A,
+    hwId: 'new',
+    name: 'Lobby',
+    doorId: DOOR,
+    relayIndex: 2,
+    settingsVersion: 2,
     connectionState: { connected: true },
   });
   expect(await items(bed)).toMatchObject([{ deviceId: A }]);
   expect(bed.audits).toMatchObject([
     {
-      ...{ action: 'rs485.replace', object: `rs485/${A}`, outcome: 'done' },
+      action: 'rs485.replace',
+      object: `rs485/${A}`,
+      outcome: 'done',
       detail: { from: { bus: 'bus-1', hwId: 'old' }, to: { bus: 'bus-1', hwId: 'new' }, merged: found },
     },
   ]);
@@ -56,7 +66,8 @@ it('a device that was not heard yet is expected in the place of the one before',
   // The address had passed to the device that was heard there last.
   expect((await bed.get(`/${A}/state`)).body).toMatchObject({ address: null, inForce: false });
   expect((await bed.get(`/${A}`)).body).toMatchObject({
-    ...{ hwId: 'third', reportedSettingsVersion: 0 },
+    hwId: 'third',
+    reportedSettingsVersion: 0,
     connectionState: { connected: false },
   });
   bed.report('third', { address: 12 });

@@ -50,17 +50,21 @@ export function openRs485(options: Rs485Options) {
   const keys = openKeys({ ...options, table });
   const isKeyed = (id: string) => options.buses.some((bus) => bus.id === id && bus.protocol === 'osdp');
   const polled = openPolledAddresses({
-    ...{ ...options, table },
+    ...options,
+    table,
     keysOf: (bus) => (isKeyed(bus) ? keys.of(bus) : undefined),
   });
   const settings = openSettings({
-    ...{ ...options, table, heardAt: polled.heardAt },
+    ...options,
+    table,
+    heardAt: polled.heardAt,
     applied: ({ door_id }) => door_id !== null && options.relayChanged(door_id),
     unknown: (bus, told) => discovery.unknown(bus, told),
   });
   const { reconciler, reported } = settings;
   const discovery = openDiscovery({
-    ...{ ...options, table },
+    ...options,
+    table,
     added(deviceIds, since) {
       for (const deviceId of deviceIds) {
         if (!reported.get(deviceId)) reported.add(deviceId, since);
@@ -81,7 +85,10 @@ export function openRs485(options: Rs485Options) {
   const readdress = openCommunication({ ...options, table, buses, keys, polled, known });
   const resource = openResource({ ...options, upgradeOf: firmware.upgradeOf }, table, settings);
   const replace = openReplace({
-    ...{ ...options, table, buses, reported },
+    ...options,
+    table,
+    buses,
+    reported,
     replaced(row, busBefore) {
       for (const bus of new Set([row.bus, busBefore])) polled.changed(bus);
       reconciler.wake(row.device_id);
@@ -92,7 +99,13 @@ export function openRs485(options: Rs485Options) {
   return {
     ...resource,
     state: stateFrom({ ...options, table, settings, buses }),
-    ...{ scan, pulse, holdRelay, pair, trace, readdress, updateFirmware: firmware.start },
+    scan,
+    pulse,
+    holdRelay,
+    pair,
+    trace,
+    readdress,
+    updateFirmware: firmware.start,
     async replace(deviceId: string, body: Replacement, caller: Caller & { ifMatch: string | undefined }) {
       await replace(deviceId, body, caller);
       return resource.get(deviceId);
@@ -102,7 +115,11 @@ export function openRs485(options: Rs485Options) {
     busReports: buses.reports,
 
     importPlan: importRs485({
-      ...{ table, audit, clock, changed: reconciler.wake, merged: reported.move },
+      table,
+      audit,
+      clock,
+      changed: reconciler.wake,
+      merged: reported.move,
       added(deviceId, since) {
         reported.add(deviceId, since);
         for (const { id } of options.buses) polled.changed(id);

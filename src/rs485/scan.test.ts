@@ -12,7 +12,8 @@ function answers({ addresses, repeats }: Probe, present: Record<number, string>)
       const hwId = present[address];
       if (hwId === undefined) return { address, counters: SILENCE, turnaroundMs: null, identity: null };
       return {
-        ...{ address, counters: { ...SILENCE, replies: repeats, timeouts: 0 } },
+        address,
+        counters: { ...SILENCE, replies: repeats, timeouts: 0 },
         turnaroundMs: { min: 1, median: 2, max: 3 },
         identity: { hwId, type: 'io', version: '1', profile: null },
       };
@@ -130,11 +131,19 @@ describe('a scan', () => {
 
 describe('the buses', () => {
   const report = (alive: boolean) => ({
-    ...{ utilisation: 0.5, pollsPerSecond: 30, strayBytes: 2, warnings: ['latency timer'] },
+    utilisation: 0.5,
+    pollsPerSecond: 30,
+    strayBytes: 2,
+    warnings: ['latency timer'],
     devices: [{ address: 7, alive, turnaroundMs: 1.5, refreshMs: 200, heardMsAgo: 100, counters: SILENCE }],
   });
   const wire = (alive: boolean) => ({
-    ...{ address: 7, alive, turnaroundMs: 1.5, refreshMs: 200, replyAge: 350, counters: SILENCE },
+    address: 7,
+    alive,
+    turnaroundMs: 1.5,
+    refreshMs: 200,
+    replyAge: 350,
+    counters: SILENCE,
   });
 
   it('are told with who is asked on them, and the device with its wire', async () => {
@@ -151,8 +160,14 @@ describe('the buses', () => {
       200,
       [
         {
-          ...{ id: 'bus-1', protocol: 'loopback', port: null, up: true, lastError: null },
-          ...{ since: '1970-01-01T00:00:00.000Z', reportAge: 250, ...report(true) },
+          id: 'bus-1',
+          protocol: 'loopback',
+          port: null,
+          up: true,
+          lastError: null,
+          since: '1970-01-01T00:00:00.000Z',
+          reportAge: 250,
+          ...report(true),
           devices: [{ ...wire(true), hwId: 'io-1', deviceId: row?.deviceId }],
         },
         expect.objectContaining({ id: 'bus-2', up: false, utilisation: null, devices: [], warnings: [] }),

@@ -66,7 +66,11 @@ export function openScan(options: ScanOptions): StartScan {
       throw new GatehouseError('DEVICE_OFFLINE', `Bus ${bus.id} is down: GET /network/rs485/buses says why.`);
     const range = { from, to, repeats: body.repeats };
     return options.startJob({
-      ...{ kind: 'rs485-scan', object: `rs485/bus/${bus.id}`, roles: SCANNERS, principal, correlationId },
+      kind: 'rs485-scan',
+      object: `rs485/bus/${bus.id}`,
+      roles: SCANNERS,
+      principal,
+      correlationId,
       run(progress, signal) {
         const job = { options, bus, range, caller: { principal, correlationId }, progress, signal };
         return lines ? scanLines(job, lines) : scan(job, { total: size(range) });
@@ -134,7 +138,9 @@ async function scanLines(
   }
   const settings = tried.map(({ line, answered, devices }, index) => ({
     ...line,
-    ...{ configured: index === 0, answered, ...(index > 0 && { devices }) },
+    configured: index === 0,
+    answered,
+    ...(index > 0 && { devices }),
   }));
   return { ...result, settings, advice: advice(bus.id, tried) };
 }

@@ -34,7 +34,9 @@ describe('settings on their way', () => {
       unlockDurationMilliseconds: 5_000,
     };
     expect(bed.commands.at(-1)).toEqual({
-      ...{ link: 'bus-1', kind: 'applySettings', timeoutMs: 20_000 },
+      link: 'bus-1',
+      kind: 'applySettings',
+      timeoutMs: 20_000,
       data: { hwId: 'io-1', settingsVersion: 2, settings: { ...settings, useInputPinMemory: true } },
     });
     expect((await bed.get(`/${A}`)).body).toMatchObject({ settingsVersion: 2, reportedSettingsVersion: 2 });

@@ -111,7 +111,11 @@ export function openSettings(options: SettingsOptions): Settings {
   }
 
   return {
-    ...{ reconciler, reported, reportedVersion, isInForce, take },
+    reconciler,
+    reported,
+    reportedVersion,
+    isInForce,
+    take,
     report(bus, { subject, state }) {
       if (!subject.startsWith(SUBJECT)) return;
       const { data: told, error } = rs485Report.safeParse(state);

@@ -122,7 +122,8 @@ function lastPulseOf(last: LastActuation | undefined): LastPulse | null {
   return {
     at: new Date(last.at).toISOString(),
     by: last.principalId,
-    ...{ relay, reason },
+    relay,
+    reason,
     outcome: last.outcome === null ? null : outcome,
   };
 }

@@ -43,7 +43,11 @@ export async function openTestbed(database?: Awaited<ReturnType<typeof temporary
     groupName: (id) => ({ g1: 'Ground floor' })[id],
     doorExists: (id) => id === DOOR,
     buses: ['bus-1', 'bus-2'].map((id) => ({
-      ...{ id, protocol: 'loopback', port: null, turnaroundMaxMs: 100, line: null },
+      id,
+      protocol: 'loopback',
+      port: null,
+      turnaroundMaxMs: 100,
+      line: null,
     })),
     linkState: (id) => ({ up: id === 'bus-1', since: 0, lastError: null }),
     events: { publish: (event) => void published.push(event), wake: () => {} },
@@ -69,7 +73,16 @@ export async function openTestbed(database?: Awaited<ReturnType<typeof temporary
     audits.length = 0;
   }
   return {
-    ...{ caller: CALLER, database: kept, clock, audits, commands, relays, published, jobs, rs485, add },
+    caller: CALLER,
+    database: kept,
+    clock,
+    audits,
+    commands,
+    relays,
+    published,
+    jobs,
+    rs485,
+    add,
     answer(next: typeof answer | DriverErrorCode) {
       answer =
         typeof next === 'function'
@@ -81,8 +94,15 @@ export async function openTestbed(database?: Awaited<ReturnType<typeof temporary
     /** The device says this on its bus. */
     report(hwId: string, more: Partial<Rs485Report> = {}, bus = 'bus-1') {
       const state = {
-        ...{ connected: true, hwId, type: 'io', platform: { version: '2.1' }, apps: [] },
-        ...{ reportedSettingsVersion: 0, settings: null, levels: {}, ...more },
+        connected: true,
+        hwId,
+        type: 'io',
+        platform: { version: '2.1' },
+        apps: [],
+        reportedSettingsVersion: 0,
+        settings: null,
+        levels: {},
+        ...more,
       };
       rs485.report(bus, { subject: `device:${hwId}`, state: state as Plain });
     },
@@ -100,7 +120,9 @@ export async function openTestbed(database?: Awaited<ReturnType<typeof temporary
     },
     post: (path: string, body?: unknown, as = 'service-tool', headers: object = {}) =>
       send('POST', `/network/rs485${path}`, {
-        ...{ as, headers, app },
+        as,
+        headers,
+        app,
         ...(body !== undefined && { body: JSON.stringify(body) }),
       }),
     put: (id: string, body: unknown, as = 'service-tool', headers: object = {}) =>

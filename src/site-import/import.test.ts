@@ -40,12 +40,20 @@ describe('an import', () => {
       templates: {
         items: [
           {
-            ...{ id: 'base', version: 1, onlineEnabled: true, relaySetup: null },
-            ...{ standOpenAllowed: true, type: 'room' },
+            id: 'base',
+            version: 1,
+            onlineEnabled: true,
+            relaySetup: null,
+            standOpenAllowed: true,
+            type: 'room',
           },
           {
-            ...{ id: 'suite', version: 1, onlineEnabled: true, relaySetup: null },
-            ...{ standOpenAllowed: null, type: 'suite' },
+            id: 'suite',
+            version: 1,
+            onlineEnabled: true,
+            relaySetup: null,
+            standOpenAllowed: null,
+            type: 'suite',
           },
         ],
         next: null,
@@ -55,8 +63,15 @@ describe('an import', () => {
     expect(doors).toMatchObject([
       { id: B, accessPointId: 1, name: 'Lift', mac: null },
       {
-        ...{ id: A, accessPointId: 7, name: 'Room 7', type: 'suite', onlineEnabled: true, mac: MAC },
-        ...{ interval: { start: 0, end: 60 }, version: 1, configVersion: 1 },
+        id: A,
+        accessPointId: 7,
+        name: 'Room 7',
+        type: 'suite',
+        onlineEnabled: true,
+        mac: MAC,
+        interval: { start: 0, end: 60 },
+        version: 1,
+        configVersion: 1,
       },
       { accessPointId: 9, name: null },
     ]);
@@ -75,7 +90,10 @@ describe('an import', () => {
     const { body } = await estate.siteImport(SITE);
     expect(dry.body).toEqual({ ...body, written: false });
     expect(body.changes).toContainEqual({
-      ...{ resource: 'door', id: DRAWN, name: null, change: 'added' },
+      resource: 'door',
+      id: DRAWN,
+      name: null,
+      change: 'added',
       fields: [{ field: 'accessPointId', from: null, to: 9 }],
     });
     expect(await list('doors')).toContainEqual(expect.objectContaining({ id: DRAWN, accessPointId: 9 }));
@@ -254,8 +272,12 @@ describe('versions', () => {
     await estate.siteImport(SITE);
     await estate.siteImport({ templates: [{ id: 'new', extends: 'base', relaySetup: 'x' }] });
     expect(await list('templates')).toContainEqual({
-      ...{ id: 'new', version: 1, onlineEnabled: true, relaySetup: 'x' },
-      ...{ standOpenAllowed: true, type: 'room' },
+      id: 'new',
+      version: 1,
+      onlineEnabled: true,
+      relaySetup: 'x',
+      standOpenAllowed: true,
+      type: 'room',
     });
   });
 });

@@ -15,8 +15,14 @@ export const SITE = {
   ],
   doors: [
     {
-      ...{ id: A, accessPointId: 7, name: 'Room 7', groupId: 'g', scheduleId: 's', templateId: 'suite' },
-      ...{ mac: MAC, number: 7 },
+      id: A,
+      accessPointId: 7,
+      name: 'Room 7',
+      groupId: 'g',
+      scheduleId: 's',
+      templateId: 'suite',
+      mac: MAC,
+      number: 7,
       options: { accessInternal: { doors: [{ id: B }], interval: { start: 0, end: 60 } } },
     },
     { id: B, name: 'Lift' },

@@ -89,7 +89,7 @@ export function openStatus(sources: StatusSources): () => Status {
       },
       buses: sources.buses().map(busOf),
       jobs: sources.jobs().map(({ id, kind, object, progress, startedAt }) => {
-        return { ...{ id, kind, object, startedAt }, percent: progress.percent };
+        return { id, kind, object, startedAt, percent: progress.percent };
       }),
       identityProvider: identityProviderOf(sources),
       certificates: sources.certificates().map(({ name, notBefore, notAfter }) => ({
@@ -107,7 +107,11 @@ function busOf({ bus, report }: { bus: string; report: BusReport }): Status['bus
   const sum = (result: (typeof EXCHANGE_RESULTS)[number]) =>
     devices.reduce((total, { counters }) => total + counters[result], 0);
   return {
-    ...{ id: bus, utilisation, pollsPerSecond, strayBytes, warnings },
+    id: bus,
+    utilisation,
+    pollsPerSecond,
+    strayBytes,
+    warnings,
     devices: devices.length,
     silent: devices.filter(({ alive }) => !alive).length,
     exchanges: Object.fromEntries(
@@ -137,7 +141,10 @@ function identityProviderOf({ identityProvider, clock }: StatusSources): Status[
   if (!provider) return null;
   const { issuer, keys, fetchedAt, usableUntil, isUsable, lastError } = provider;
   return {
-    ...{ issuer, keys, isUsable, lastError },
+    issuer,
+    keys,
+    isUsable,
+    lastError,
     fetchedAt: fetchedAt === null ? null : new Date(fetchedAt).toISOString(),
     ageSeconds: fetchedAt === null ? null : Math.max(0, (clock.now() - fetchedAt) / 1_000),
     usableUntil: usableUntil === null ? null : new Date(usableUntil).toISOString(),

@@ -10,7 +10,12 @@ const MINUTE = 60_000;
 type Testbed = Awaited<ReturnType<typeof openTestbed>>;
 
 const lock = (more: Partial<GatewayLock> = {}): GatewayLock => ({
-  ...{ doorId: B, name: 'Suite', mac: MAC, lastSeen: START, isSeenLately: true, ...more },
+  doorId: B,
+  name: 'Suite',
+  mac: MAC,
+  lastSeen: START,
+  isSeenLately: true,
+  ...more,
 });
 const state = async ({ get }: Testbed) => (await get(`/${A}/state`)).body;
 const audited = ({ audits }: Testbed) =>
@@ -24,16 +29,21 @@ describe('the join window', () => {
     bed.report();
     const code = CODE;
     const answer = await bed.post(`/${A}/permit-join`, {
-      ...{ seconds: 60, allowed: [MAC.toUpperCase()], installCodes: [{ mac: MAC, code }] },
+      seconds: 60,
+      allowed: [MAC.toUpperCase()],
+      installCodes: [{ mac: MAC, code }],
     });
     const window = {
-      ...{ openedAt: '2026-01-01T00:00:00.000Z', until: '2026-01-01T00:01:00.000Z' },
-      ...{ openedBy: CALLER, allowed: [MAC] },
+      openedAt: '2026-01-01T00:00:00.000Z',
+      until: '2026-01-01T00:01:00.000Z',
+      openedBy: CALLER,
+      allowed: [MAC],
     };
     expect([answer.status, answer.body]).toEqual([200, { deviceId: A, joinWindow: window }]);
     expect(bed.commands).toEqual([
       {
-        ...{ link: 'zb-1', kind: 'permitJoin' },
+        link: 'zb-1',
+        kind: 'permitJoin',
         data: { seconds: 60, allowed: [MAC], installCodes: [{ hwId: MAC, code }] },
       },
     ]);
@@ -115,7 +125,8 @@ describe('the join window', () => {
     };
     const installCodes = [{ mac: MAC, code: '83fed3407a939723a5c639b26916d505c3b6' }];
     expect(await bed.post(`/${A}/permit-join`, { seconds: 60, installCodes })).toMatchObject({
-      ...{ status: 400, body: { error: 'VALIDATION_FAILED', details: [{ path: '/installCodes' }] } },
+      status: 400,
+      body: { error: 'VALIDATION_FAILED', details: [{ path: '/installCodes' }] },
     });
     await bed.clock.advance(5_000);
     expect((await state(bed)).joinWindow).toEqual(joinWindow);
@@ -129,7 +140,8 @@ describe('the join window', () => {
       throw new DriverError('OUTCOME_UNKNOWN', 'no answer');
     };
     expect(await bed.post(`/${A}/permit-join`, { seconds: 254 })).toMatchObject({
-      ...{ status: 503, body: { error: 'DEVICE_OFFLINE' } },
+      status: 503,
+      body: { error: 'DEVICE_OFFLINE' },
     });
     bed.report({ permitJoin: true });
     await bed.clock.advance(5_000);
@@ -168,7 +180,8 @@ describe('the join window', () => {
     expect(commands).toEqual([]);
     const installCodes = [{ mac: MAC, code: CODE }];
     expect(await post(`/${A}/permit-join`, { seconds: 9, allowed: [], installCodes })).toMatchObject({
-      ...{ status: 200, body: { joinWindow: { allowed: [MAC] } } },
+      status: 200,
+      body: { joinWindow: { allowed: [MAC] } },
     });
     expect((await post(`/${A}/permit-join`, { seconds: 0, allowed: [] })).status).toBe(200);
   });
@@ -198,7 +211,10 @@ describe('a channel move', () => {
     expect(bed.jobs[0]?.progress).toEqual({ done: 1, total: 2 });
     await bed.clock.advance(15 * MINUTE);
     expect(await bed.jobs[0]?.ended).toEqual({
-      ...{ channel: 15, before: 11, locks: 2, followed: 1 },
+      channel: 15,
+      before: 11,
+      locks: 2,
+      followed: 1,
       stragglers: [{ doorId: B, name: 'Suite', mac: MAC, lastSeen: START }],
     });
     expect((await bed.get(`/${A}`)).body.zigbeeChannel).toBe(15);
@@ -269,7 +285,8 @@ describe('allowed channels that exclude the present one', () => {
     await bed.clock.advance(60 * MINUTE);
     expect(bed.commands).toEqual([]);
     expect(await state(bed)).toMatchObject({
-      ...{ inForce: false, failure: { code: 'REFUSED', permanent: true } },
+      inForce: false,
+      failure: { code: 'REFUSED', permanent: true },
       move: { from: 11, to: 15, unseen: [{ doorId: B, mac: MAC }] },
     });
     await bed.post(`/${A}/channel-move`, { confirm: true });

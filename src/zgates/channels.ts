@@ -112,7 +112,11 @@ export function openChannels(options: ChannelsOptions): Channels {
   });
 
   return {
-    ...{ reconciler, reported, isInForce, channelOf, movedTo },
+    reconciler,
+    reported,
+    isInForce,
+    channelOf,
+    movedTo,
     report(linkId, { subject, state }) {
       const deviceId = gatewayOfLink.get(linkId);
       const row = deviceId === undefined ? undefined : table.zgate.get(deviceId);

@@ -19,7 +19,9 @@ it('a lock that did not join is shown with what to do, audited and told, also af
   expect(await shown(bed)).toEqual([]);
   expect(await failed(bed, MAC, 'silent')).toBe(true);
   const failure = {
-    ...{ mac: MAC, at: '2026-01-01T00:00:00.000Z', reason: 'silent' },
+    mac: MAC,
+    at: '2026-01-01T00:00:00.000Z',
+    reason: 'silent',
     message: expect.stringContaining('reset it'),
   };
   expect(await shown(bed)).toEqual([failure]);

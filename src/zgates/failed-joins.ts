@@ -64,8 +64,11 @@ export function openFailedJoins(options: FailedJoinsOptions) {
     if (isOld) return;
     const message = MESSAGES[reason];
     audit.record({
-      ...{ principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() },
-      ...{ action: 'zgate.permit-join', object: `zgate/${deviceId}`, outcome: 'not-joined' },
+      principal: SYSTEM_PRINCIPAL,
+      correlationId: randomUUID(),
+      action: 'zgate.permit-join',
+      object: `zgate/${deviceId}`,
+      outcome: 'not-joined',
       detail: { mac, reason, message },
     });
     events.publish(joinHasFailed(deviceId, { mac, reason, message, at: iso(at) }));

@@ -82,7 +82,9 @@ export async function openJoining(options: JoiningOptions) {
     await database.commit(() => {
       const now = clock.now();
       const window: JoinWindow = {
-        ...{ openedAt: now, until: now + 1_000 * seconds, openedBy: caller.principal.id },
+        openedAt: now,
+        until: now + 1_000 * seconds,
+        openedBy: caller.principal.id,
         allowed: [...new Set([...allowed, ...withInstallCode])],
       };
       if (seconds > 0) table.setJoinWindow.run(JSON.stringify(window), deviceId);

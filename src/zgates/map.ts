@@ -20,7 +20,10 @@ export function openMap(options: MapOptions) {
     const row = existing(table, deviceId);
     assertReachable(row, options);
     return startJob({
-      ...{ kind: 'zigbee-map', object: `zgate/${deviceId}`, roles: TECHNICIANS, ...caller },
+      kind: 'zigbee-map',
+      object: `zgate/${deviceId}`,
+      roles: TECHNICIANS,
+      ...caller,
       async run(_, signal) {
         const command = { kind: 'networkMap', data: {}, timeoutMs: MAP_TIMEOUT_MS };
         const answer = networkMap.safeParse(await execute(row.link, command, signal));

@@ -44,7 +44,10 @@ export function openMoves(options: MovesOptions) {
   function begin(row: ZgateRow, to: number, caller: Caller, told: Told = UNTOLD): Promise<unknown> {
     const object = `zgate/${row.device_id}`;
     return startJob({
-      ...{ kind: 'zigbee-channel-move', object, roles: TECHNICIANS, ...caller },
+      kind: 'zigbee-channel-move',
+      object,
+      roles: TECHNICIANS,
+      ...caller,
       async run(progress, signal) {
         const work = move(row, to, options, { moved: told.moved, progress, signal });
         work.catch(told.failed);

@@ -8,7 +8,8 @@ type Testbed = Awaited<ReturnType<typeof openTestbed>>;
 
 const tell = ({ zgates }: Testbed, text: string, id = text, more: object = {}) =>
   zgates.event('zb-1', {
-    ...{ id, kind: 'snapshot' },
+    id,
+    kind: 'snapshot',
     data: { archive: Buffer.from(text), locks: text.length, hwId: HW_ID, zigbeeChannel: 15, ...more },
   });
 const start = ({ zgates }: Testbed) => zgates.startOptions(A);
@@ -39,14 +40,12 @@ describe('what a gateway is started with', () => {
   it('are the channels that are allowed, the certificates of its network, and the locks of its doors', async () => {
     const bed = await openTestbed();
     expect(start(bed)).toMatchObject({
-      ...{
-        allowedChannels: [15, 20, 25],
-        cert: 'PEM',
-        knownLocks: [],
-        lastSeen: {},
-        snapshot: null,
-        restore: false,
-      },
+      allowedChannels: [15, 20, 25],
+      cert: 'PEM',
+      knownLocks: [],
+      lastSeen: {},
+      snapshot: null,
+      restore: false,
       stateDirectory: `/state/${A}`,
     });
     await bed.put(A, { allowedChannels: [26, 11] });
@@ -68,8 +67,12 @@ describe('snapshots of a network', () => {
     expect(archive(bed)).toBe('snapshot 21');
     expect(numbers(bed)).toHaveLength(20);
     expect(bed.zgates.snapshots()[0]?.snapshots[0]).toEqual({
-      ...{ number: 21, takenAt: '2026-01-01T00:00:00.000Z', locks: 11, hwId: HW_ID },
-      ...{ zigbeeChannel: 15, bytes: 11 },
+      number: 21,
+      takenAt: '2026-01-01T00:00:00.000Z',
+      locks: 11,
+      hwId: HW_ID,
+      zigbeeChannel: 15,
+      bytes: 11,
     });
   });
 

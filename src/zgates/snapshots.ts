@@ -84,8 +84,12 @@ export async function openSnapshots(options: SnapshotsOptions) {
 
     list: (deviceId: string) =>
       table.snapshots.all(deviceId).map(({ seq, taken_at, locks, hw_id, zigbee_channel, bytes }) => ({
-        ...{ number: seq, takenAt: new Date(taken_at).toISOString(), locks, hwId: hw_id },
-        ...{ zigbeeChannel: zigbee_channel, bytes },
+        number: seq,
+        takenAt: new Date(taken_at).toISOString(),
+        locks,
+        hwId: hw_id,
+        zigbeeChannel: zigbee_channel,
+        bytes,
       })),
 
     /** The network of a snapshot, the newest by default, goes to the coordinator that is there now. */

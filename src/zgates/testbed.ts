@@ -94,17 +94,25 @@ export async function openTestbed({ database, declared = [GATEWAY] }: Options = 
   });
   const app = served(zgates);
   return {
-    ...{ database: kept, clock, audits, published, commands, played, jobs, restarts, zgates },
+    database: kept,
+    clock,
+    audits,
+    published,
+    commands,
+    played,
+    jobs,
+    restarts,
+    zgates,
     report(more: Partial<GatewayReport> = {}, link = 'zb-1') {
       const state = {
-        ...{
-          connected: true,
-          hwId: '00124b0001020304',
-          type: 'EFR32',
-          platform: { version: '7.4' },
-          apps: [],
-        },
-        ...{ zigbeeChannel: 11, permitJoin: false, ...more },
+        connected: true,
+        hwId: '00124b0001020304',
+        type: 'EFR32',
+        platform: { version: '7.4' },
+        apps: [],
+        zigbeeChannel: 11,
+        permitJoin: false,
+        ...more,
       };
       zgates.report(link, { subject: 'gateway', state });
     },
@@ -123,7 +131,8 @@ export async function openTestbed({ database, declared = [GATEWAY] }: Options = 
       send('PUT', `/network/zgate/${id}`, { as, body: JSON.stringify(body), headers, app }),
     post: (path: string, body?: unknown, as = 'service-tool') =>
       send('POST', `/network/zgate${path}`, {
-        ...{ as, app },
+        as,
+        app,
         ...(body !== undefined && { body: JSON.stringify(body) }),
       }),
     get: (path: string, as = 'service-tool') => send('GET', `/network/zgate${path}`, { as, app }),

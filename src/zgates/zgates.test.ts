@@ -36,7 +36,8 @@ describe('a Zigbee gateway', () => {
     expect((await get(`/${A}`)).body).toMatchObject({ ...facts, permitJoin: true });
     zgates.link('zb-1', false);
     expect((await get(`/${A}`)).body).toMatchObject({
-      ...{ ...facts, permitJoin: false },
+      ...facts,
+      permitJoin: false,
       connectionState: { connected: false },
     });
   });
@@ -62,7 +63,9 @@ it('the connection of a gateway is told once it is stored, and not at all when i
   await clock.advance(2_000);
   expect(published).toEqual([
     {
-      ...{ type: 'gatehouse.zgate.connection.v1', source: `zgates/${A}`, subject: A },
+      type: 'gatehouse.zgate.connection.v1',
+      source: `zgates/${A}`,
+      subject: A,
       data: { deviceId: A, connected: true, changedOn: '2026-01-01T00:00:00.000Z' },
     },
   ]);
@@ -87,7 +90,8 @@ describe('4.6', () => {
     expect(body).toMatchObject({ name: 'n', description: 'd', groupId: 'g1' });
     expect(audits).toMatchObject([
       {
-        ...{ action: 'zgate.update', object: `zgate/${A}` },
+        action: 'zgate.update',
+        object: `zgate/${A}`,
         detail: { fields: ['name', 'description', 'groupId', 'allowedChannels'] },
       },
     ]);

@@ -20,21 +20,34 @@ export async function bringEstate(daemon: Daemon): Promise<string[]> {
     schedules: [{ id: 'office', intervals: [day] }],
     templates: [{ id: 'room', version: 1, onlineEnabled: true, standOpenAllowed: true, type: 'room' }],
     doors: ids.map((id, index) => ({
-      ...{ id, accessPointId: index + 1, name: `Room ${index + 1}`, number: index + 1 },
-      ...{ groupId: `floor-${index % GROUPS}`, pmsId: `${index + 1}`, mac: hex(index + 1, 16) },
-      ...{ scheduleId: 'office', templateId: 'room', connectionType: 'zigbee' },
+      id,
+      accessPointId: index + 1,
+      name: `Room ${index + 1}`,
+      number: index + 1,
+      groupId: `floor-${index % GROUPS}`,
+      pmsId: `${index + 1}`,
+      mac: hex(index + 1, 16),
+      scheduleId: 'office',
+      templateId: 'room',
+      connectionType: 'zigbee',
       options: {
         accessInternal: {
           doors: Array.from({ length: NEIGHBOURS }, (_, step) => ({
-            ...{ id: ids[(index + step + 1) % DOORS], type: 'room' },
+            id: ids[(index + step + 1) % DOORS],
+            type: 'room',
           })),
           interval: { start: 360, end: 1_380 },
         },
       },
     })),
     rs485: Array.from({ length: DEVICES }, (_, index) => ({
-      ...{ deviceId: randomUUID(), bus: 'bus-1', hwId: `io-${index}`, name: `Gate ${index}` },
-      ...{ relayIndex: 0, unlockDurationMilliseconds: 3_000, ioPins: { input0: true, output0: true } },
+      deviceId: randomUUID(),
+      bus: 'bus-1',
+      hwId: `io-${index}`,
+      name: `Gate ${index}`,
+      relayIndex: 0,
+      unlockDurationMilliseconds: 3_000,
+      ioPins: { input0: true, output0: true },
     })),
   };
   const { status, body } = await daemon.callLocally('POST', '/local/import', { document });

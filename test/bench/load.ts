@@ -41,7 +41,9 @@ export async function sendAtPace(
       const sent = change(agent, target, answers.length).catch(() => 0);
       answers.push(
         sent.then((status) => ({
-          ...{ scheduledMs, status, latencyMs: performance.now() - begun - scheduledMs },
+          scheduledMs,
+          status,
+          latencyMs: performance.now() - begun - scheduledMs,
         })),
       );
     }

@@ -46,7 +46,9 @@ async function transact(
 ): Promise<{ expectedMs: number; tookMs: number[] }> {
   const line = { baudRate, parity: 'even', stopBits: 1 } as const;
   const plan: BusPlan = {
-    ...{ ...line, protocol: 'modbus', pacing: 'exact' },
+    ...line,
+    protocol: 'modbus',
+    pacing: 'exact',
     devices: [{ address: UNIT, kind: 'gatehouse-io', turnaroundMs: TURNAROUND_MS }],
   };
   await using bus = await openSimulatedBus(plan);

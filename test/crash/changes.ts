@@ -44,7 +44,9 @@ export async function makeSubjects(site: TestSite): Promise<Subject[]> {
   for (let door = 0; door < DOORS; door += 1) {
     const { body } = await daemon.call('POST', '/access/doors', tokens['front-desk-admin'], {});
     subjects.push({
-      ...{ object: `door/${body.id}`, path: `/access/doors/${body.id}`, method: 'PUT' },
+      object: `door/${body.id}`,
+      path: `/access/doors/${body.id}`,
+      method: 'PUT',
       role: 'front-desk-admin',
       // The schedule travels to the lock, so that a reconciler is at work as well.
       body: (n) => ({ name: `change ${n}`, scheduleId: `schedule ${n}` }),
@@ -56,7 +58,9 @@ export async function makeSubjects(site: TestSite): Promise<Subject[]> {
   if (imported.status !== 200) throw new Error(JSON.stringify(imported.body));
   for (const deviceId of deviceIds) {
     subjects.push({
-      ...{ object: `rs485/${deviceId}`, path: `/network/rs485/${deviceId}`, method: 'PUT' },
+      object: `rs485/${deviceId}`,
+      path: `/network/rs485/${deviceId}`,
+      method: 'PUT',
       role: 'service-tool',
       body: (n) => ({ description: `change ${n}`, unlockDurationMilliseconds: 1_000 + (n % 1_000) }),
     });
@@ -65,7 +69,9 @@ export async function makeSubjects(site: TestSite): Promise<Subject[]> {
     const id = `desk-${encoder}`;
     await site.register(id);
     subjects.push({
-      ...{ object: `encoder/${id}`, path: `/encoder/${id}`, method: 'POST' },
+      object: `encoder/${id}`,
+      path: `/encoder/${id}`,
+      method: 'POST',
       role: 'front-desk-admin',
       body: (n) => ({ name: `change ${n}`, metadata: { change: String(n) } }),
     });

@@ -72,7 +72,8 @@ export async function openActuationSite(): Promise<ActuationSite> {
   const links = [
     { id: 'zb-1', protocol: 'zigbee', options: { port: gateway.port, manufacturerCode: 0x1234 } },
     {
-      ...{ id: 'lobby', protocol: 'modbus' },
+      id: 'lobby',
+      protocol: 'modbus',
       options: { ...MODBUS, port: bus.port, devices: [{ unitId: DEVICE_ADDRESS }] },
     },
   ];
@@ -83,7 +84,8 @@ export async function openActuationSite(): Promise<ActuationSite> {
   const doors = await Promise.all([lockDoor(site, gateway, database), relayDoor(site, bus, database)]);
   const opened = stack.move();
   return {
-    ...{ site, doors },
+    site,
+    doors,
     hostPids: () =>
       ['zigbee-zb-1', 'rs485'].map(
         (host) => JSON.parse(readFileSync(join(site.directory, `data/hosts/${host}.pid`), 'utf8')).pid,
@@ -113,7 +115,10 @@ async function lockDoor(
   const common = doorOf(site, id, database);
   await waitFor(common.isConfigured);
   return {
-    ...{ ...common, id, via: 'zigbee', deadlineMs: 10_000 },
+    ...common,
+    id,
+    via: 'zigbee',
+    deadlineMs: 10_000,
     heard: async () =>
       (await gateway.state(LOCK)).received
         .filter(
@@ -146,7 +151,11 @@ async function relayDoor(site: TestSite, bus: SimulatedBus, database: DatabaseSy
     });
   await isReady();
   return {
-    ...{ ...doorOf(site, id, database), id, via: 'rs485', deadlineMs: 5_000, isReady },
+    ...doorOf(site, id, database),
+    id,
+    via: 'rs485',
+    deadlineMs: 5_000,
+    isReady,
     heard: async () => {
       const { pulse } = await bus.state(DEVICE_ADDRESS);
       return (pulse as { takenMs: number[] }).takenMs;

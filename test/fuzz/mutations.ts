@@ -116,7 +116,8 @@ function header(
   error?: ErrorCode,
 ): Mutation {
   return {
-    ...{ name, applies },
+    name,
+    applies,
     apply: (draft) => sendable({ ...draft, headers: { ...draft.headers, ...headers } }),
     ...(error !== undefined && { error }),
   };
@@ -124,7 +125,8 @@ function header(
 
 function path(name: string, encode: (value: string) => string, error?: ErrorCode): Mutation {
   return {
-    ...{ name, applies: hasPath },
+    name,
+    applies: hasPath,
     apply: (draft) => sendable(draft, encode),
     ...(error !== undefined && { error }),
   };
@@ -136,7 +138,8 @@ function query(
   error?: ErrorCode,
 ): Mutation {
   return {
-    ...{ name, applies: hasQuery },
+    name,
+    applies: hasQuery,
     apply: (draft, pick) => sendable({ ...draft, query: change(draft.query, pick) }),
     ...(error !== undefined && { error }),
   };

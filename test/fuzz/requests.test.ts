@@ -92,7 +92,9 @@ function drafts(operation: Described, site: FuzzSite): fc.Arbitrary<Draft> {
   return fc
     .record({ parameters: fc.record(inPath), query: fc.record(inQuery), body, faithful: fc.boolean() })
     .map(({ parameters, query, body, faithful }) => ({
-      ...{ operation, parameters, headers: {} },
+      operation,
+      parameters,
+      headers: {},
       query: Object.entries(query).filter((pair): pair is [string, string] => pair[1] !== undefined),
       body: faithful ? body : coherent(operation, parameters, body, site),
     }));
@@ -125,7 +127,10 @@ function cases(site: FuzzSite): fc.Arbitrary<Case> {
     const allowed = callers(draft.operation, mutation);
     const sent = mutation.apply(draft, pick);
     return {
-      ...{ draft, mutation, sent, caller: allowed[who % allowed.length] ?? 'anyone' },
+      draft,
+      mutation,
+      sent,
+      caller: allowed[who % allowed.length] ?? 'anyone',
       [fc.toStringMethod]: () => `${draft.operation.id} with ${mutation.name}: ${JSON.stringify(sent)}`,
     };
   });

@@ -63,18 +63,34 @@ async function openParts(folder: string, factory: Factory) {
   const desk = await openDesk(options, base as never, await ca.serverIdentity(['127.0.0.1']), opening);
   const estate = await openEstate({ ...options, ...base, opening });
   const status = openStatus({
-    ...{ version: '1.2.3', systemId, clock, clockSynchronised: () => true, upstreamUrl: undefined },
-    ...{ httpUrl: () => 'https://127.0.0.1', encoderUrl: () => desk.encoderUrl, databaseFile },
-    ...{ encoders: () => desk.sessions.counts(), openWrites: () => desk.writes.openCount() },
-    ...{ backlog: events.backlog, commits: database.figures, space: database.space.state },
+    version: '1.2.3',
+    systemId,
+    clock,
+    clockSynchronised: () => true,
+    upstreamUrl: undefined,
+    httpUrl: () => 'https://127.0.0.1',
+    encoderUrl: () => desk.encoderUrl,
+    databaseFile,
+    encoders: () => desk.sessions.counts(),
+    openWrites: () => desk.writes.openCount(),
+    backlog: events.backlog,
+    commits: database.figures,
+    space: database.space.state,
     ...estate.figures,
-    ...{ field: () => ({ hosts: [], links: [] }), identityProvider: () => undefined, certificates: () => [] },
+    field: () => ({ hosts: [], links: [] }),
+    identityProvider: () => undefined,
+    certificates: () => [],
   });
   const writeRequests = () => desk.writes.counts(0);
   const operations = interfaceOperations({
-    ...{ ...desk, ...estate, audit, streams, auth, status },
+    ...desk,
+    ...estate,
+    audit,
+    streams,
+    auth,
+    status,
     ready: [() => database.commit(() => {})],
-    metrics: openExposition({ ...{ meters, status, writeRequests }, eventStreams: streams.count }),
+    metrics: openExposition({ meters, status, writeRequests, eventStreams: streams.count }),
     // A copy of the database for each would take the whole time.
     backUp: async () => ({ file: join(folder, 'backup.db'), bytes: 1 }),
   });
@@ -106,8 +122,11 @@ export async function openFuzzSite() {
     registrations.set(id, body);
   }
   const connection = {
-    ...{ encoderId: ENCODERS.connected, connectionId: 'one', generation: 1 },
-    ...{ remoteAddress: '127.0.0.1', session: uuid('9') },
+    encoderId: ENCODERS.connected,
+    connectionId: 'one',
+    generation: 1,
+    remoteAddress: '127.0.0.1',
+    session: uuid('9'),
   };
   const birth = { online: true, boot: uuid('7'), journal: uuid('8'), session: uuid('9'), seq: 1 };
   desk.sessions.subscribed(connection);
@@ -131,7 +150,14 @@ export async function openFuzzSite() {
   let refused = 0;
   let seen = 0;
   return {
-    ...{ lan, local, tokens, registrations, settle, tokenId, jobId: job.id, certificate: factory.root },
+    lan,
+    local,
+    tokens,
+    registrations,
+    settle,
+    tokenId,
+    jobId: job.id,
+    certificate: factory.root,
     /** Rows ever written, less the audit's own about what was refused. */
     written(): number {
       const more = audited.get(seen);
@@ -149,7 +175,9 @@ function acknowledge(table: DoorTable): void {
     if (!row) throw new Error(`door ${id} was not imported`);
     const { config_version } = row;
     const applied = {
-      ...{ appliedBy: LOCAL_ADMINISTRATOR.id, appliedOn: '2026-01-01T00:00:00.000Z', payloads: [] },
+      appliedBy: LOCAL_ADMINISTRATOR.id,
+      appliedOn: '2026-01-01T00:00:00.000Z',
+      payloads: [],
       versions: { doorVersion: row.version, schedule: null, systemConfigVersion: 1, template: null },
     };
     const wanted = JSON.stringify(travellingWantedOf(row));

@@ -82,7 +82,9 @@ async function openLink(port: string): Promise<Link> {
   const driver: Driver = await openModbus(
     { port, devices: [{ unitId: UNIT }], pollEveryMs: 20, profiles: { 'gatehouse-io': profile } },
     {
-      ...{ linkId: 'bus-1', clock: systemClock, log },
+      linkId: 'bus-1',
+      clock: systemClock,
+      log,
       report: ({ subject, state }) => void reports.set(subject, state),
       emit: async (event) => void events.push(event),
     },
@@ -121,12 +123,10 @@ it.skipIf(!hasPeers)('reads, configures and fires a controller on libmodbus', as
   await using slave = await openSlave();
   await using link = await openLink(slave.port);
   await expect.poll(link.report).toMatchObject({
-    ...{
-      connected: true,
-      type: 'libmodbus',
-      reportedSettingsVersion: 0,
-      apps: [{ name: 'slave', version: '1' }],
-    },
+    connected: true,
+    type: 'libmodbus',
+    reportedSettingsVersion: 0,
+    apps: [{ name: 'slave', version: '1' }],
     settings: { unlockDurationMilliseconds: 5_000, useInputPinMemory: false },
   });
   const settings = settingsWith({ pins: ['input0', 'input2', 'output2'] });
@@ -146,7 +146,9 @@ it.skipIf(!hasPeers)('reads, configures and fires a controller on libmodbus', as
   await expect.poll(link.report).toMatchObject({ tamper: true, levels: { input0: true, input2: true } });
 
   expect(await link.execute('pulse', { hwId: HW_ID, relay: 2, milliseconds: 300 })).toEqual({
-    ...{ relay: 2, milliseconds: 300, timedBy: 'device' },
+    relay: 2,
+    milliseconds: 300,
+    timedBy: 'device',
   });
   await expect.poll(link.report).toMatchObject({ levels: { output2: true }, pulse: { relay: 2 } });
   await expect.poll(link.report).toMatchObject({ levels: { output2: false }, pulse: null });
@@ -171,7 +173,9 @@ it.skipIf(!hasPeers)('and mbpoll understand the same registers', async () => {
   await expect.poll(link.report).toMatchObject({
     reportedSettingsVersion: 7,
     settings: settingsWith({
-      ...{ relayIndex: 7, unlockDurationMilliseconds: 4_000, useInputPinMemory: false },
+      relayIndex: 7,
+      unlockDurationMilliseconds: 4_000,
+      useInputPinMemory: false,
       pins: ['input0', 'output2'],
     }),
   });

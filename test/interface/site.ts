@@ -30,8 +30,14 @@ const SITE = {
   templates: [{ id: 'room', type: 'room', onlineEnabled: true, relaySetup: 'pulse', standOpenAllowed: true }],
   doors: [
     {
-      ...{ id: DOOR, accessPointId: 1, mac: LOCK, gatewayId: ZGATE, networkId: NETWORK },
-      ...{ connectionType: 'zigbee', scheduleId: 'office', templateId: 'room' },
+      id: DOOR,
+      accessPointId: 1,
+      mac: LOCK,
+      gatewayId: ZGATE,
+      networkId: NETWORK,
+      connectionType: 'zigbee',
+      scheduleId: 'office',
+      templateId: 'room',
     },
     { id: BARE_DOOR, accessPointId: 2 },
     { id: RELAY_DOOR, accessPointId: 3, connectionType: 'rs485' },
@@ -88,7 +94,9 @@ export async function openSpecifiedSite() {
   async function call({ method, path, token, body, headers }: Asked): Promise<Answer> {
     const content = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
     const asked = request(`${daemon.baseUrl}${path}`, {
-      ...{ agent, method, timeout: 10_000 },
+      agent,
+      method,
+      timeout: 10_000,
       headers: {
         ...(content !== undefined && { 'content-type': 'application/json' }),
         ...(token !== undefined && { authorization: `Bearer ${token}` }),
@@ -130,7 +138,10 @@ export async function openSpecifiedSite() {
   await daemon.callLocally('DELETE', `/local/tokens/${revoked.body.id}`);
   const opened = opening.move();
   return {
-    ...{ call, get, tokens, revokedToken: String(revoked.body.token) },
+    call,
+    get,
+    tokens,
+    revokedToken: String(revoked.body.token),
     /** The body of 4.1 for an encoder, with a key of its own. */
     async registration(encoderId: string, key = drawOperationalKey()) {
       return buildBody(encoderId, await site.factory.makeDevice(encoderId), key);

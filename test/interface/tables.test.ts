@@ -18,7 +18,10 @@ const UNKNOWN_TOKEN = `gwt_0123456789ab_${'A'.repeat(43)}_AAAAAA`;
 /** Fills the path; each write request is a new one unless it is named. */
 function path({ path }: SpecifiedOperation, ids: Record<string, string> = {}): string {
   const standing: Record<string, string> = {
-    ...{ encoderId: at.ENCODER, requestId: randomUUID(), doorId: at.DOOR, netId: at.NETWORK },
+    encoderId: at.ENCODER,
+    requestId: randomUUID(),
+    doorId: at.DOOR,
+    netId: at.NETWORK,
     deviceId: path.includes('zgate') ? at.ZGATE : at.DEVICE,
   };
   return path.replaceAll(/\{(\w+)\}/g, (_, name) => ids[name] ?? standing[name] ?? '');
@@ -31,21 +34,33 @@ const reference = { id: at.BARE_DOOR, type: 'door' };
 const BODIES: Record<string, () => object | Promise<object>> = {
   '4.1': async () => ({
     ...(await site.registration('desk-9')),
-    ...{ name: 'Night desk', metadata: { floor: '0' } },
+    name: 'Night desk',
+    metadata: { floor: '0' },
   }),
   '4.2': () => ({ name: `Desk ${randomUUID()}`, metadata: { floor: '1' } }),
   '4.3': write,
   '4.4': () => ({
-    ...{ groupId: 'floor-1', name: 'Room 101', id: at.DOOR, number: 101, standOpenEnabled: true },
-    ...{ pmsId: 'pms-101', scheduleId: 'office', templateId: 'room' },
+    groupId: 'floor-1',
+    name: 'Room 101',
+    id: at.DOOR,
+    number: 101,
+    standOpenEnabled: true,
+    pmsId: 'pms-101',
+    scheduleId: 'office',
+    templateId: 'room',
     options: {
       accessInternal: { doors: [reference], interval: { start: 480, end: 1_080 } },
       outputs: [{ access: { doors: [reference] }, doorId: at.BARE_DOOR }],
     },
   }),
   '4.5': () => ({
-    ...{ description: 'Cabinet', doorId: at.RELAY_DOOR, groupId: 'floor-1', name: 'Gate' },
-    ...{ relayIndex: 7, unlockDurationMilliseconds: 3_000, useInputPinMemory: true },
+    description: 'Cabinet',
+    doorId: at.RELAY_DOOR,
+    groupId: 'floor-1',
+    name: 'Gate',
+    relayIndex: 7,
+    unlockDurationMilliseconds: 3_000,
+    useInputPinMemory: true,
     ioPins: { input0: true, input1: false, input2: true, input3: false, output0: true, output7: true },
   }),
   '4.6': () => ({ allowedChannels: [11, 26], description: 'Roof', groupId: 'floor-1', name: 'East' }),
@@ -237,8 +252,16 @@ describe('what was sent', () => {
     const door = await site.get(`/access/doors/${at.BARE_DOOR}`);
     expect(differences(operation('4.4').response, door)).toEqual([]);
     expect(door).toMatchObject({
-      ...{ name: null, applied: null, capabilities: [], interval: null, lockId: null, mac: null },
-      ...{ onlineEnabled: false, standOpenEnabled: false, groupId: null, dueBatteryUnderLoad: null },
+      name: null,
+      applied: null,
+      capabilities: [],
+      interval: null,
+      lockId: null,
+      mac: null,
+      onlineEnabled: false,
+      standOpenEnabled: false,
+      groupId: null,
+      dueBatteryUnderLoad: null,
     });
     const encoder = await site.get(`/encoder/${at.ABSENT_ENCODER}`);
     expect(differences(operation('4.2').response, encoder)).toEqual([]);
@@ -251,7 +274,9 @@ it('a resource that is connected shows it, with what it reported', async () => {
   const connectionState = { connected: true };
   expect(await site.get(`/encoder/${at.ENCODER}`)).toMatchObject({ connectionState });
   expect(await site.get(`/network/rs485/${at.DEVICE}`)).toMatchObject({
-    ...{ connectionState, hwId: 'io-1', platform: { version: expect.any(String) } },
+    connectionState,
+    hwId: 'io-1',
+    platform: { version: expect.any(String) },
   });
   expect(await site.get(`/network/zgate/${at.ZGATE}`)).toMatchObject({ connectionState });
   expect(await site.get(`/access/doors/${at.DOOR}`)).toMatchObject({

@@ -98,7 +98,9 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
       process.execPath,
       [...NODE_FLAGS, '--import', TETHER, 'src/start.js', 'serve', '--config', configFile],
       {
-        ...{ cwd: PROJECT, detached: true, stdio: ['pipe', log, log] },
+        cwd: PROJECT,
+        detached: true,
+        stdio: ['pipe', log, log],
         env: { ...process.env, ...options.environment },
       },
     );
@@ -115,7 +117,13 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
     callSocket(adminSocket, method, path, body);
 
   return {
-    ...{ baseUrl, encoderUrl, directory, caFile, logFile, callLocally, launch },
+    baseUrl,
+    encoderUrl,
+    directory,
+    caFile,
+    logFile,
+    callLocally,
+    launch,
     get pid() {
       if (child?.pid === undefined) throw new Error('the daemon is not running');
       return child.pid;

@@ -4,7 +4,9 @@ import { expect, it } from 'vitest';
 
 const run = (program: string, ...args: string[]) =>
   spawnSync(process.execPath, [join(import.meta.dirname, program, 'main.ts'), ...args], {
-    ...{ encoding: 'utf8', timeout: 30_000, input: '' },
+    encoding: 'utf8',
+    timeout: 30_000,
+    input: '',
   });
 
 it.each(['bus', 'zigbee', 'encoder'])('the program of %s says how it is used', (program) => {

@@ -83,7 +83,12 @@ export async function openTestSite(
     return { device, bundle };
   };
   return {
-    ...{ directory, daemon, upstream, factory, factoryFiles, tokens },
+    directory,
+    daemon,
+    upstream,
+    factory,
+    factoryFiles,
+    tokens,
     register: async (encoderId) => (await registerDevice(encoderId)).bundle,
     async addEncoder(encoderId, encoderOptions = {}) {
       const registered = await registerDevice(encoderId);

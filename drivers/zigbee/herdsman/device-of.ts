@@ -32,7 +32,9 @@ export function deviceOf(device: LibraryDevice): RadioDevice {
     softwareBuild: text(device.softwareBuildID),
     lastSeen: integer(device.lastSeen, 0, Number.MAX_SAFE_INTEGER),
     endpoints: device.endpoints.map(({ ID, inputClusters, outputClusters }) => ({
-      ...{ id: ID, inputs: inputClusters, outputs: outputClusters },
+      id: ID,
+      inputs: inputClusters,
+      outputs: outputClusters,
     })),
   };
 }

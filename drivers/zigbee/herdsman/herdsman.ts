@@ -364,7 +364,9 @@ function send(
     zclCommand(...values: unknown[]): Promise<{ payload: unknown } | undefined>;
   };
   const options = {
-    ...{ sendPolicy: 'immediate', disableRecovery: true, timeout: request.timeoutMs },
+    sendPolicy: 'immediate',
+    disableRecovery: true,
+    timeout: request.timeoutMs,
     ...(request.tsn !== undefined && { transactionSequenceNumber: request.tsn }),
   };
   const type = request.scope === 'cluster' ? Zcl.FrameType.SPECIFIC : Zcl.FrameType.GLOBAL;

@@ -26,7 +26,7 @@ describe('the database of the library', () => {
       database.entries.set(1, { ...(database.entries.get(1) as object), type: 'EndDevice' });
       database.write();
     };
-    const owner = { ...{ database, stopping: false, databaseSave }, ...timers };
+    const owner = { database, stopping: false, databaseSave, ...timers };
     calmDatabase(owner);
     return { owner, database, saved };
   }

@@ -27,7 +27,8 @@ it.each(stops)(
     await joined(gateway, site);
     await stop(site, true);
     await expect(gateway.execute('unlock', unlock)).rejects.toMatchObject({
-      ...{ code: 'DEVICE_OFFLINE', message: expect.stringContaining('not sent') },
+      code: 'DEVICE_OFFLINE',
+      message: expect.stringContaining('not sent'),
     });
     await stop(site, false);
     // Written after it, and so carried out after it.
@@ -58,9 +59,13 @@ describe('a frame', () => {
     let last: Promise<unknown> = Promise.resolve();
     const port: Port = {
       initialized: true,
-      ...{ unpiWriter: nobody, unpiParser: { ...nobody, write: () => true }, socketPort: undefined },
-      ...{ onUnpiParsed: () => undefined, onPortClose: () => undefined },
-      ...{ open: () => Promise.resolve(), waitress: { waiters: new Map(), remove: () => undefined } },
+      unpiWriter: nobody,
+      unpiParser: { ...nobody, write: () => true },
+      socketPort: undefined,
+      onUnpiParsed: () => undefined,
+      onPortClose: () => undefined,
+      open: () => Promise.resolve(),
+      waitress: { waiters: new Map(), remove: () => undefined },
       openSocketPort: () => Promise.resolve(),
       skipBootloader: () => Promise.resolve(),
       queue: {

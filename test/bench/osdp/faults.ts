@@ -18,12 +18,14 @@ export async function benchOsdpFaults(): Promise<BenchTable> {
       {
         what: 'each carried out once, in order, and known to be',
         figure: `${failures.length} errors; ${outputs.length} carried out${isSame ? '' : ', not those that were ordered'}`,
-        ...{ target: 'no error, none twice', met: failures.length === 0 && isSame },
+        target: 'no error, none twice',
+        met: failures.length === 0 && isSame,
       },
       {
         what: 'the session',
         figure: `${sessions} in all, ${disconnections} times gone, ${alarms.length} alarms`,
-        ...{ target: 'never gone, no alarm', met: disconnections === 0 && alarms.length === 0 },
+        target: 'never gone, no alarm',
+        met: disconnections === 0 && alarms.length === 0,
       },
     ],
     notes: [

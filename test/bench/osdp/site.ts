@@ -47,9 +47,15 @@ export function openBenchBus({
 }: Estate): Promise<SimulatedBus> {
   const isPlain = security === 'plain';
   return openSimulatedBus({
-    ...{ ...FORMAT, baudRate, protocol: 'osdp', pacing },
+    ...FORMAT,
+    baudRate,
+    protocol: 'osdp',
+    pacing,
     devices: addresses.map((address) => ({
-      ...{ address, kind: 'osdp-io', hwId: String(FIRST_SERIAL + address), turnaroundMs: TURNAROUND_MS },
+      address,
+      kind: 'osdp-io',
+      hwId: String(FIRST_SERIAL + address),
+      turnaroundMs: TURNAROUND_MS,
       osdp: {
         vendorCode: OTHER_VENDOR,
         ...(isPlain ? { isPlain } : { key: keyOf(address), requiresSecurity: true }),
@@ -67,13 +73,15 @@ export function openGatewayOn(
   return openFieldGateway({
     links: [
       {
-        ...{ id: 'readers', protocol: 'osdp' },
+        id: 'readers',
+        protocol: 'osdp',
         options: { port, baudRate, pollEveryMs, devices: addresses.map((address) => ({ address, secure })) },
         // Nobody is polled before the first list of keys, even an empty one.
         keys: security === 'plain' ? [] : addresses.map((address) => ({ address, key: keyOf(address) })),
       },
     ],
-    ...{ devices: addresses.length, hwIdOf },
+    devices: addresses.length,
+    hwIdOf,
   });
 }
 

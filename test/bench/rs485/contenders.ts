@@ -74,7 +74,8 @@ export interface BenchLink {
 export function openGateway(links: BenchLink[], pollEveryMs: number): Promise<Gateway> {
   return openFieldGateway({
     links: links.map(({ id, port, baudRate, units }) => ({
-      ...{ id, protocol: 'modbus' as const },
+      id,
+      protocol: 'modbus' as const,
       options: { ...FORMAT, port, baudRate, pollEveryMs, devices: units.map((unitId) => ({ unitId })) },
     })),
     devices: links.reduce((sum, { units }) => sum + units.length, 0),

@@ -59,9 +59,15 @@ const { links } = configSchema.parse({
   links: plan.links.map(({ id, protocol, options }) => ({ id, protocol, options })),
 });
 const field = await openField({
-  ...{ directory, clock: systemClock, log: silentLog, execPath: process.execPath },
+  directory,
+  clock: systemClock,
+  log: silentLog,
+  execPath: process.execPath,
   links: links.map((link) => ({
-    ...{ id: link.id, protocol: link.protocol, host: link.host, options: linkOptions(link) },
+    id: link.id,
+    protocol: link.protocol,
+    host: link.host,
+    options: linkOptions(link),
   })),
   // As main.ts hands the code cache on.
   environment: codeCache === undefined ? {} : { NODE_COMPILE_CACHE: codeCache },

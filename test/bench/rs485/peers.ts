@@ -73,8 +73,11 @@ async function contend(name: string, open: (place: Place) => Promise<Contender>)
     const polling = await watchPolls(bus, HEALTHY, SECONDS);
     const waits = delays(await closeRelays(bus, contender, { units: HEALTHY, count: ORDERS, spacingMs }));
     results.push({
-      ...{ name, dead: dead.length, ...polling },
-      ...{ p50Ms: quantile(waits, 0.5), p99Ms: quantile(waits, 0.99) },
+      name,
+      dead: dead.length,
+      ...polling,
+      p50Ms: quantile(waits, 0.5),
+      p99Ms: quantile(waits, 0.99),
     });
   }
   return results;

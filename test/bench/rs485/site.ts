@@ -26,9 +26,16 @@ export function openBenchBus(
   more: Partial<Pick<BusPlan, 'pacing' | 'link'>> = {},
 ): Promise<SimulatedBus> {
   return openSimulatedBus({
-    ...{ ...FORMAT, baudRate, protocol: 'modbus', pacing: 'exact', ...more },
+    ...FORMAT,
+    baudRate,
+    protocol: 'modbus',
+    pacing: 'exact',
+    ...more,
     devices: units.map((address) => ({
-      ...{ address, kind: 'gatehouse-io', hwId: hwIdOf(address), turnaroundMs: TURNAROUND_MS },
+      address,
+      kind: 'gatehouse-io',
+      hwId: hwIdOf(address),
+      turnaroundMs: TURNAROUND_MS,
     })),
   });
 }
@@ -70,6 +77,7 @@ export async function watchPolls(
   return {
     pollsPerSecond: (exchanges * 1_000) / elapsedMs,
     refreshMs: Math.max(...refreshes),
-    ...{ shortGaps, collisions },
+    shortGaps,
+    collisions,
   };
 }

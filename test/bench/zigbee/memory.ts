@@ -22,8 +22,10 @@ export async function benchZigbeeMemory({ cache }: { cache: string }): Promise<B
     title: `Zigbee: a gateway with ${LOCKS} locks, each unlocked and locked ${ROUNDS} times`,
     rows: [
       {
-        ...{ what: 'resident memory of its host', figure: figureOf(ours) },
-        ...{ target: `≤ ${TARGET_MB} MB`, met: ours.most <= TARGET_MB },
+        what: 'resident memory of its host',
+        figure: figureOf(ours),
+        target: `≤ ${TARGET_MB} MB`,
+        met: ours.most <= TARGET_MB,
       },
       await peerRow(cache),
     ],

@@ -48,7 +48,8 @@ export const macsOf = (index: number, locks: number) => locksOf(index, locks).ma
 
 function locksOf(index: number, locks: number) {
   return Array.from({ length: locks }, (_, lock) => ({
-    ...{ ieee: `00158d000${hex(index, 3)}${hex(lock, 4)}`, boltMs: 0 },
+    ieee: `00158d000${hex(index, 3)}${hex(lock, 4)}`,
+    boltMs: 0,
   }));
 }
 
@@ -62,7 +63,9 @@ export async function openBenchSite(plans: readonly GatewayPlan[]): Promise<Benc
   const idOf = (index: number) => `0b6f7c1a-1c55-4c0a-8d5e-6f1f0a2b3${hex(index, 3)}`;
   const linkOf = (index: number) => `zb-${index}`;
   const links = simulated.map(({ port }, index) => ({
-    ...{ id: linkOf(index), protocol: 'zigbee', options: { port, manufacturerCode: 0x1234 } },
+    id: linkOf(index),
+    protocol: 'zigbee',
+    options: { port, manufacturerCode: 0x1234 },
   }));
   const zgates = links.map(({ id }, index) => ({ deviceId: idOf(index), link: id, networkId: NETWORK }));
   const site = stack.use(await openTestSite({ more: { links, zgates, networks: [{ id: NETWORK }] } }));
@@ -79,7 +82,8 @@ export async function openBenchSite(plans: readonly GatewayPlan[]): Promise<Benc
   return {
     site,
     gateways: simulated.map((gateway, index) => ({
-      ...{ simulated: gateway, locks: macs[index] ?? [] },
+      simulated: gateway,
+      locks: macs[index] ?? [],
       hostPid() {
         const file = join(site.directory, `data/hosts/zigbee-${linkOf(index)}.pid`);
         return JSON.parse(readFileSync(file, 'utf8')).pid;

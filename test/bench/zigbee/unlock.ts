@@ -32,7 +32,9 @@ export async function benchUnlock({ cache }: { cache: string }): Promise<BenchTa
   const macs = macsOf(0, LOCKS);
   const site = stack.use(await openBenchSite([planOf(0, LOCKS)]));
   const contender = (simulated: SimulatedGateway, unlock: Contender['unlock']): Contender => ({
-    ...{ simulated, unlock, samples: { heardMs: [], answeredMs: [] } },
+    simulated,
+    unlock,
+    samples: { heardMs: [], answeredMs: [] },
   });
   const [gateway] = site.gateways;
   if (!gateway) throw new Error('there is no gateway');
@@ -59,11 +61,10 @@ export async function benchUnlock({ cache }: { cache: string }): Promise<BenchTa
     rows: [
       { what: 'POST …/unlock → command at the lock', figure: figureOf(ours.samples.heardMs) },
       {
-        ...{
-          what: 'POST …/unlock → answer, confirmed by the lock',
-          figure: figureOf(ours.samples.answeredMs),
-        },
-        ...{ target: `p50 ≤ ${TARGET_MS} ms`, met: median <= TARGET_MS },
+        what: 'POST …/unlock → answer, confirmed by the lock',
+        figure: figureOf(ours.samples.answeredMs),
+        target: `p50 ≤ ${TARGET_MS} ms`,
+        met: median <= TARGET_MS,
       },
       {
         what: 'the same without TLS, over the local socket',
@@ -72,7 +73,8 @@ export async function benchUnlock({ cache }: { cache: string }): Promise<BenchTa
       ...peerRows(theirs, 'missing' in installed ? installed.missing : ''),
       ratioRow({
         what: `ours / ${PEER}, p50 to the answer`,
-        ...{ ours: median, target: TARGET_RATIO },
+        ours: median,
+        target: TARGET_RATIO,
         ...(theirs && { theirs: quantile(theirs.samples.answeredMs, 0.5) }),
       }),
     ],

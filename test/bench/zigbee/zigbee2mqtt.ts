@@ -57,7 +57,9 @@ export function installPeer(cache: string): Installed | Missing {
   process.stdout.write(`\ninstalling ${PEER} into ${prefix}, once\n`);
   const args = ['install', '--prefix', prefix, '--no-audit', '--no-fund', '--loglevel=error'];
   const installed = spawnSync('npm', [...args, `zigbee2mqtt@${VERSION}`], {
-    ...{ cwd: prefix, timeout: INSTALL_TIMEOUT_MS, stdio: ['ignore', 'ignore', 'pipe'] },
+    cwd: prefix,
+    timeout: INSTALL_TIMEOUT_MS,
+    stdio: ['ignore', 'ignore', 'pipe'],
   });
   if (installed.status === 0 && isWhole(prefix)) return { entry };
   rmSync(prefix, { recursive: true, force: true });
@@ -139,7 +141,8 @@ export async function openPeer({ entry }: Installed, port: string): Promise<Peer
     get pid() {
       return child?.pid ?? 0;
     },
-    ...{ start, stop },
+    start,
+    stop,
     async unlock(mac, timeoutMs) {
       const unlocked = told(
         (topic, message) => topic === `${BASE}/0x${mac}` && message.includes('"state":"UNLOCK"'),
@@ -174,8 +177,12 @@ function configuration(server: string, port: string) {
     frontend: { enabled: false },
     homeassistant: { enabled: false },
     advanced: {
-      ...{ log_level: 'warning', log_output: ['console'], channel: 15 },
-      ...{ network_key: 'GENERATE', pan_id: 'GENERATE', ext_pan_id: 'GENERATE' },
+      log_level: 'warning',
+      log_output: ['console'],
+      channel: 15,
+      network_key: 'GENERATE',
+      pan_id: 'GENERATE',
+      ext_pan_id: 'GENERATE',
     },
   };
 }

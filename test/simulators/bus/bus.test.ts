@@ -16,7 +16,11 @@ import type { BusPlan, Faults } from './plan.ts';
 const hasMbpoll = spawnSync('sh', ['-c', 'command -v mbpoll'], { stdio: 'ignore' }).status === 0;
 
 const PLAN: BusPlan = {
-  ...{ protocol: 'modbus', baudRate: 115_200, parity: 'even', stopBits: 1, pacing: 'none' },
+  protocol: 'modbus',
+  baudRate: 115_200,
+  parity: 'even',
+  stopBits: 1,
+  pacing: 'none',
   devices: [
     { address: 1, kind: 'waveshare-io-8' },
     { address: 17, kind: 'gatehouse-io', hwId: 'GIO-0017' },
@@ -245,11 +249,13 @@ it('restarts devices, and swaps them', async () => {
   port.write(framed(17, Buffer.from('1001000007' + '0e030100020000' + '0bb8000100000007', 'hex')));
   await expect.poll(async () => (await bus.state(17)).settings).toMatchObject({ settingsVersion: 7 });
   expect(await bus.set(17, { restart: true })).toMatchObject({
-    ...{ bootCount: 2, hwId: 'GIO-0017' },
+    bootCount: 2,
+    hwId: 'GIO-0017',
     settings: { settingsVersion: 7, useInputPinMemory: true, unlockDurationMilliseconds: 3_000 },
   });
   expect(await bus.set(17, { swap: { hwId: 'GIO-0018' } })).toMatchObject({
-    ...{ bootCount: 1, hwId: 'GIO-0018' },
+    bootCount: 1,
+    hwId: 'GIO-0018',
     settings: { settingsVersion: 0, useInputPinMemory: false },
   });
   expect(await bus.set(17, { pulseInput: { input: 'input2', milliseconds: 60_000 } })).toMatchObject({

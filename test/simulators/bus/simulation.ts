@@ -51,7 +51,8 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
   const deviceNow = (now = monotonicMs()) => now + skippedMs;
   const tally = openTally(stations, deviceNow);
   const wire = openWire({
-    ...{ latencyMs: plan.latencyMs, localEcho: plan.localEcho },
+    latencyMs: plan.latencyMs,
+    localEcho: plan.localEcho,
     ...timingOf(plan, protocol),
     delivery: plan.pacing === 'exact' ? 'byte' : 'frame',
     read: protocol.read,
@@ -157,11 +158,15 @@ function openTally(stations: ReadonlyMap<number, Station>, deviceNow: (now: numb
         sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
       return {
         ...counters,
-        ...{ elapsedMs, broadcasts, busyShare: Math.min(1, counters.busyMs / elapsedMs) },
+        elapsedMs,
+        broadcasts,
+        busyShare: Math.min(1, counters.busyMs / elapsedMs),
         requests: Object.fromEntries(requests),
         lateness: {
           replies: sorted.length,
-          ...{ p50Ms: quantile(0.5), p99Ms: quantile(0.99), maxMs: sorted.at(-1) ?? 0 },
+          p50Ms: quantile(0.5),
+          p99Ms: quantile(0.99),
+          maxMs: sorted.at(-1) ?? 0,
         },
       };
     },

@@ -99,7 +99,13 @@ export function openStation(plan: DevicePlan, bus: CheckedPlan, protocol: Protoc
       device.advance(now);
       const { pins } = device;
       return {
-        ...{ address, kind, hwId, turnaroundMs, faults: ailments.faults(), requests, writes },
+        address,
+        kind,
+        hwId,
+        turnaroundMs,
+        faults: ailments.faults(),
+        requests,
+        writes,
         inputs: named('input', pins.inputCount, pins.inputs()),
         outputs: named('output', pins.outputCount, pins.outputs()),
         history: pins.history,

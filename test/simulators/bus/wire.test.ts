@@ -16,13 +16,11 @@ function opened(options: Partial<WireOptions> = {}) {
   const heard: { bytes: string; at: number; isReplyEnd: boolean }[] = [];
   const requests: number[] = [];
   const wire = openWire({
-    ...{
-      characterMs: CHARACTER_MS,
-      silenceMs: SILENCE_MS,
-      delivery: 'frame',
-      latencyMs: 0,
-      localEcho: false,
-    },
+    characterMs: CHARACTER_MS,
+    silenceMs: SILENCE_MS,
+    delivery: 'frame',
+    latencyMs: 0,
+    localEcho: false,
     read: modbus.read,
     request(_, __, now) {
       requests.push(now);
@@ -43,8 +41,13 @@ it('lets a request, its silence, the turnaround and the reply take their time', 
   const end = 100 + REQUEST_END + TURNAROUND_MS + REPLY.length * CHARACTER_MS;
   expect(heard).toEqual([{ bytes: REPLY.toString('hex'), at: end, isReplyEnd: true }]);
   expect(wire.counters()).toEqual({
-    ...{ bytesFromGateway: 8, bytesToGateway: 6, collisions: 0, badFrames: 0, shortGaps: 0 },
-    ...{ exchanges: 1, busyMs: 14 },
+    bytesFromGateway: 8,
+    bytesToGateway: 6,
+    collisions: 0,
+    badFrames: 0,
+    shortGaps: 0,
+    exchanges: 1,
+    busyMs: 14,
   });
   expect(wire.due()).toBe(undefined);
 });
@@ -161,7 +164,8 @@ it('gathers for an adapter with a latency timer', () => {
 
 it('lets nothing take time when told so', () => {
   const { wire, heard } = opened({
-    ...{ characterMs: 0, silenceMs: 0 },
+    characterMs: 0,
+    silenceMs: 0,
     request: () => [{ bytes: REPLY, delayMs: 0 }],
   });
   wire.sent(Buffer.concat([REQUEST, REQUEST]), 5);

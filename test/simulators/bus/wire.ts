@@ -70,7 +70,9 @@ export function openWire(options: WireOptions): Wire {
     options.hear(bytes, at, isReplyEnd);
   });
   const talks = openTalks({
-    ...{ characterMs, delivery, hear: adapter.hear },
+    characterMs,
+    delivery,
+    hear: adapter.hear,
     ended(speaker, at) {
       quietSince = Math.max(quietSince, at);
       if (speaker === 'reply') counters.exchanges += 1;

@@ -121,7 +121,16 @@ function assemble(options: EncoderOptions): Device {
   };
   const writer = openWriter({ journal, cards, clock, timings, obstacle, reported, moment });
   const device: Device = {
-    ...{ options, clock, timings, journal, cards, faults, outbox, writer, stop, topic },
+    options,
+    clock,
+    timings,
+    journal,
+    cards,
+    faults,
+    outbox,
+    writer,
+    stop,
+    topic,
     transport: undefined,
     session: '',
     alarm: false,

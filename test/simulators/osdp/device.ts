@@ -132,7 +132,9 @@ export function openOsdpDevice(options: OsdpDeviceOptions): OsdpDevice {
     alarm: peripheral.alarm,
     describe: () => ({
       ...peripheral.describe(),
-      ...{ isPaired: vault.hasKey(), isSecure: vault.isSecure(), sessions: vault.sessions() },
+      isPaired: vault.hasKey(),
+      isSecure: vault.isSecure(),
+      sessions: vault.sessions(),
     }),
     break: faults.set,
     setKey: vault.setKey,

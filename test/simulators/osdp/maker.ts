@@ -36,8 +36,12 @@ export function openMaker(options: MakerOptions) {
     app = { name: 'io', version: '1.0.0' },
   } = options;
   let settings: IoSettings = {
-    ...{ ioPins: 0, relayIndex: 0, unlockDurationMilliseconds: 5_000 },
-    ...{ useInputPinMemory: false, settingsVersion: 0, ...options.settings },
+    ioPins: 0,
+    relayIndex: 0,
+    unlockDurationMilliseconds: 5_000,
+    useInputPinMemory: false,
+    settingsVersion: 0,
+    ...options.settings,
   };
   let edges = [0, 0, 0, 0];
   let bootCount = 1;

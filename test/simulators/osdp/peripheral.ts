@@ -71,7 +71,9 @@ export function openPeripheral(options: PeripheralOptions): Peripheral {
   let firmware = options.firmware ?? FIRMWARE;
   const identity = () => identityOf({ ...options, firmware });
   const pins = openPins({
-    ...{ inputs: options.inputs ?? 4, outputs: options.outputs ?? 8, epoch: epochMs },
+    inputs: options.inputs ?? 4,
+    outputs: options.outputs ?? 8,
+    epoch: epochMs,
     activated: (input) => maker.activated(input),
   });
   const maker = openMaker({ ...options, vendorCode, platformVersion: () => firmware.join('.') });

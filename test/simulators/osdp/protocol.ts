@@ -28,7 +28,10 @@ function optionsOf(
   // Out of JSON: what is absent is absent.
   const given = more as Partial<OsdpDeviceOptions>;
   return {
-    ...{ ...given, address, baudRate, serial: /^\d+$/.test(hwId) ? Number(hwId) : FIRST_SERIAL + address },
+    ...given,
+    address,
+    baudRate,
+    serial: /^\d+$/.test(hwId) ? Number(hwId) : FIRST_SERIAL + address,
     ...(key !== undefined && { key: Buffer.from(key, 'hex') }),
     ...(settings && { settings }),
     ...(type !== undefined && { type }),
@@ -75,8 +78,11 @@ export const osdp = ({ baudRate }: Pick<CheckedPlan, 'baudRate'>): Protocol => (
     const command = readCommand(request);
     const isRead = command !== undefined && command !== 'damaged';
     return writeReply({
-      ...{ address: isRead ? command.address : 0, sequence: isRead ? command.sequence : 0 },
-      ...{ usesCrc: true, block: null, ...nak(code) },
+      address: isRead ? command.address : 0,
+      sequence: isRead ? command.sequence : 0,
+      usesCrc: true,
+      block: null,
+      ...nak(code),
     });
   },
   corrupted(reply) {

@@ -70,7 +70,10 @@ it(
     const host = await openHostWith(gateway, [ROUTER, OTHER, LOCK]);
     expect(deviceOf(host, ROUTER)).toMatchObject({ type: 'Router', modelID: 'GH-Router' });
     expect(deviceOf(host, LOCK)).toMatchObject({
-      ...{ type: 'EndDevice', manufacturerID: 0x1234, powerSource: 'Battery', softwareBuildID: '1.2.3' },
+      type: 'EndDevice',
+      manufacturerID: 0x1234,
+      powerSource: 'Battery',
+      softwareBuildID: '1.2.3',
       // Of the last hop, which is the router's.
       linkquality: 210,
     });

@@ -63,7 +63,8 @@ it(
       executed: 0,
     });
     expect(await during({ defaultResponse: { status: 0x81, commands: 1 } })).toMatchObject({
-      ...{ outcome: { cmdId: 1, statusCode: 0x81 }, executed: 0 },
+      outcome: { cmdId: 1, statusCode: 0x81 },
+      executed: 0,
     });
     expect(await during({ jammed: true })).toMatchObject({ outcome: { status: 0 }, executed: 0 });
     for (const [status, name] of [

@@ -54,7 +54,10 @@ it(
     expect(await host.start()).toBe('reset');
     const extended = Buffer.from(EXTENDED_PAN_ID).reverse().toString('hex');
     expect((await gateway.stats()).stick).toMatchObject({
-      ...{ isStarted: true, panId: PAN_ID, channel: 15, extendedPanId: extended },
+      isStarted: true,
+      panId: PAN_ID,
+      channel: 15,
+      extendedPanId: extended,
       frames: { bad: 0, unknown: 0 },
     });
     await host.stop();

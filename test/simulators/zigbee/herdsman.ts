@@ -36,7 +36,9 @@ export function openHost({ port, folder, channel = 15, accept = () => true }: Ho
   setLogger(quiet);
   const host = new Controller({
     network: {
-      ...{ panID: PAN_ID, extendedPanID: EXTENDED_PAN_ID, channelList: [channel] },
+      panID: PAN_ID,
+      extendedPanID: EXTENDED_PAN_ID,
+      channelList: [channel],
       networkKey: NETWORK_KEY,
     },
     serialPort: { path: port, adapter: 'zstack' },

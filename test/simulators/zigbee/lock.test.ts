@@ -123,7 +123,9 @@ it(
       { name: 'configVersion', type: UINT32 },
     ];
     const cluster = {
-      ...{ name: 'door', ID: 0xfc11, manufacturerCode: 0x1234 },
+      name: 'door',
+      ID: 0xfc11,
+      manufacturerCode: 0x1234,
       attributes: {
         config: { name: 'config', ID: 0, type: UINT32 },
         underLoad: { name: 'underLoad', ID: 0x21, type: UINT16 },
@@ -136,11 +138,15 @@ it(
           parameters: [id, version, ...numbers(['length', 'crc'], UINT16)],
         },
         chunk: {
-          ...{ name: 'chunk', ID: 1, response: 0 },
+          name: 'chunk',
+          ID: 1,
+          response: 0,
           parameters: [id, { name: 'offset', type: UINT16 }, { name: 'data', type: OCTET_STR }],
         },
         commit: {
-          ...{ name: 'commit', ID: 2, response: 0 },
+          name: 'commit',
+          ID: 2,
+          response: 0,
           parameters: [id, ...numbers(['door', 'schedule', 'template', 'system'], UINT32)],
         },
       },
@@ -170,7 +176,8 @@ it(
       configVersion: 6,
     });
     expect(await endpointOf(host, LOCK).read('door', [0, 0x21], { manufacturerCode: 0x1234 })).toEqual({
-      ...{ config: 6, underLoad: 5_720 },
+      config: 6,
+      underLoad: 5_720,
     });
     const { vendor, operatingMode } = await gateway.state(LOCK);
     expect(vendor).toMatchObject({

@@ -81,23 +81,40 @@ export function openLock(plan: LockPlan, { time, air, stick, random, routers }: 
   const firmware = { ...plan.firmware };
   const device = openDevice({ time, deviceId: DEVICE_ID, node: () => node, faults: ailments });
   const node = openNode({
-    ...{ time, air, stick, random, routers, isRouter: plan.mains },
-    ...{ ieee: plan.ieee, nwk: plan.nwk, parent: plan.parent, lqi: plan.lqi, pollMs: plan.sleepy?.pollMs },
-    ...{ manufacturerCode: plan.manufacturerCode, followsChannel: plan.followsChannel },
+    time,
+    air,
+    stick,
+    random,
+    routers,
+    isRouter: plan.mains,
+    ieee: plan.ieee,
+    nwk: plan.nwk,
+    parent: plan.parent,
+    lqi: plan.lqi,
+    pollMs: plan.sleepy?.pollMs,
+    manufacturerCode: plan.manufacturerCode,
+    followsChannel: plan.followsChannel,
     installKey: plan.installCode === undefined ? undefined : installKeyOf(plan.installCode),
     isOnline: () => !ailments.isOffline(),
-    ...{ losesResponse: ailments.losesResponse, misses: ailments.misses },
+    losesResponse: ailments.losesResponse,
+    misses: ailments.misses,
     confirmFault: ailments.confirmFault,
     application: device.application,
   });
   const alarms = openAlarms((command, payload) => device.notify(0x0009, command, payload));
   const door = openDoorLock({
-    ...{ time, plan, ailments, changed: () => device.notice() },
+    time,
+    plan,
+    ailments,
+    changed: () => device.notice(),
     notify: (command, payload) => device.notify(DOOR_LOCK, command, payload),
     raise: (code) => alarms.raise(code, DOOR_LOCK),
   });
   const ota = openOta({
-    ...{ time, plan, firmware, restarted: () => node.announce() },
+    time,
+    plan,
+    firmware,
+    restarted: () => node.announce(),
     ask: (endpoint, command, payload) => device.ask(OTA, endpoint, command, payload),
   });
   const poll =
@@ -187,15 +204,25 @@ interface Parts {
 function describe(parts: Parts): LockState {
   const { plan, air, node, door, device, alarms, battery, firmware, ota, vendor, ailments } = parts;
   return {
-    ...{ ieee: plan.ieee, isJoined: node.network !== undefined, isReachable: air().reaches(node) },
-    ...{ nwk: node.nwk, channel: node.network?.channel ?? null, parent: node.parent ?? null },
-    ...{ lockState: door.bolt.state.lock, doorState: door.bolt.state.door },
-    ...{ operatingMode: door.bolt.state.mode, autoRelockSeconds: door.bolt.state.relockSeconds },
-    ...{ executed: door.bolt.executed(), received: device.received() },
+    ieee: plan.ieee,
+    isJoined: node.network !== undefined,
+    isReachable: air().reaches(node),
+    nwk: node.nwk,
+    channel: node.network?.channel ?? null,
+    parent: node.parent ?? null,
+    lockState: door.bolt.state.lock,
+    doorState: door.bolt.state.door,
+    operatingMode: door.bolt.state.mode,
+    autoRelockSeconds: door.bolt.state.relockSeconds,
+    executed: door.bolt.executed(),
+    received: device.received(),
     pins: door.users.list('pin').map((one) => ({ ...one, code: one.code.toString() })),
     rfids: door.users.list('rfid').map((one) => ({ ...one, code: one.code.toString('hex') })),
-    ...{ schedules: door.schedules.describe(), alarms: alarms.count(), battery: { ...battery } },
-    ...{ bindings: [...node.bindings], reporting: device.reporting() },
+    schedules: door.schedules.describe(),
+    alarms: alarms.count(),
+    battery: { ...battery },
+    bindings: [...node.bindings],
+    reporting: device.reporting(),
     firmware: { version: firmware.version, build: firmware.build, download: ota.describe() },
     vendor: vendor
       ? { versions: { ...vendor.versions }, applied: vendor.applied(), lastRefusal: vendor.lastRefusal() }

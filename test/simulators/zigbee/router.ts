@@ -17,10 +17,16 @@ export function openRouter(
   parts: { time: Time; air: () => Air; stick: Stick; random: () => number; routers: Routers },
 ): OpenNode {
   const device = openDevice({
-    ...{ time: parts.time, deviceId: DEVICE_ID, node: () => node },
+    time: parts.time,
+    deviceId: DEVICE_ID,
+    node: () => node,
     faults: {
-      ...{ slowMs: () => 0, defaultResponse: () => undefined, invalidValues: () => false },
-      ...{ oversizedStrings: () => undefined, foreignClusters: () => [], bogusEndpoints: () => [] },
+      slowMs: () => 0,
+      defaultResponse: () => undefined,
+      invalidValues: () => false,
+      oversizedStrings: () => undefined,
+      foreignClusters: () => [],
+      bogusEndpoints: () => [],
     },
   });
   const firmware = { version: 0x0100_0000, build: '1.0.0' };
@@ -30,9 +36,18 @@ export function openRouter(
   );
   const node = openNode({
     ...parts,
-    ...{ ieee: plan.ieee, nwk: plan.nwk, lqi: plan.lqi, parent: undefined, pollMs: undefined },
-    ...{ isRouter: true, manufacturerCode: MANUFACTURER_CODE, followsChannel: true, installKey: undefined },
-    ...{ isOnline: () => true, losesResponse: () => false, misses: () => false },
+    ieee: plan.ieee,
+    nwk: plan.nwk,
+    lqi: plan.lqi,
+    parent: undefined,
+    pollMs: undefined,
+    isRouter: true,
+    manufacturerCode: MANUFACTURER_CODE,
+    followsChannel: true,
+    installKey: undefined,
+    isOnline: () => true,
+    losesResponse: () => false,
+    misses: () => false,
     confirmFault: () => undefined,
     application: device.application,
   });

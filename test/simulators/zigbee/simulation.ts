@@ -40,7 +40,11 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
   const locks = new Map<string, Lock>();
   const memory = stack.use(openMemoryFile(plan.memory, time, () => stick.dump()));
   const stick = openStick({
-    ...{ time, ieee: plan.ieee, revision: plan.revision, bootMs: plan.bootMs, air: () => air },
+    time,
+    ieee: plan.ieee,
+    revision: plan.revision,
+    bootMs: plan.bootMs,
+    air: () => air,
     kept: memory.kept,
     write: (bytes) => transport.write(bytes),
     started: () => adopt(plan, nodes),
@@ -108,10 +112,13 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
       isPlugged = true;
     },
     stats: () => ({
-      ...{ port: lastPort(), stick: stick.state() },
+      port: lastPort(),
+      stick: stick.state(),
       air: { ...air.counters, airMs: air.options().airMs, lossRate: air.options().lossRate },
       locks: [...locks.values()].map(({ node }) => ({
-        ...{ ieee: node.ieee, isJoined: node.network !== undefined, isReachable: air.reaches(node) },
+        ieee: node.ieee,
+        isJoined: node.network !== undefined,
+        isReachable: air.reaches(node),
       })),
     }),
     [Symbol.asyncDispose]: () => open.disposeAsync(),

@@ -50,7 +50,9 @@ export function openModule(plan: DevicePlan, line: Line, opened: number): Device
   const aa = hex(plan.address);
   let latched = 0;
   const pins = openPins({
-    ...{ inputs: model.inputs, outputs: model.outputs, epoch: epochMs },
+    inputs: model.inputs,
+    outputs: model.outputs,
+    epoch: epochMs,
     activated: (input) => {
       latched |= 1 << input;
     },

@@ -35,7 +35,9 @@ export function openGatehouseIo(plan: DevicePlan): Device {
   /** When it took each pulse, also one for a relay that was closed; repetitions are none. Milliseconds of CLOCK_MONOTONIC. */
   const takenMs: number[] = [];
   const pins = openPins({
-    ...{ inputs: INPUT_COUNT, outputs: OUTPUT_COUNT, epoch: epochMs },
+    inputs: INPUT_COUNT,
+    outputs: OUTPUT_COUNT,
+    epoch: epochMs,
     activated: (input) => {
       if (settings.useInputPinMemory) edges[input] = ((edges[input] ?? 0) + 1) % 16;
     },
@@ -96,7 +98,10 @@ export function openGatehouseIo(plan: DevicePlan): Device {
       alarms = { ...alarms, ...change };
     },
     describe: (now) => ({
-      ...{ settings, bootCount, ...alarms, inputEdges: edges },
+      settings,
+      bootCount,
+      ...alarms,
+      inputEdges: edges,
       pulse: { ...lastPulse, remainingMilliseconds: remaining(now), takenMs },
     }),
   };

@@ -139,7 +139,10 @@ it('counts edges modulo 16 while the pin memory is on', () => {
 
 it('says who it is', () => {
   const io = open({
-    ...{ kind: 'gatehouse-io', hwId: 'GIO-0001', type: 'GIO-48', platformVersion: '2.1.0' },
+    kind: 'gatehouse-io',
+    hwId: 'GIO-0001',
+    type: 'GIO-48',
+    platformVersion: '2.1.0',
     app: { name: 'io', version: '1.4.2' },
   });
   const text = (words: string[]) => words.map((word) => word.padEnd(16, '\0')).join('');

@@ -102,8 +102,17 @@ export function openNode(options: NodeOptions): OpenNode {
   const { time, stick, random } = options;
   const { parent, lqi, pollMs, followsChannel } = options;
   const state: State = {
-    ...{ parent, lqi, pollMs, followsChannel, network: undefined, nwk: 0xfffe, bindings: [] },
-    ...{ awakeUntil: 0, permitUntil: 0, zdoSequence: 0, pollPhase: time.now() + random() * (pollMs ?? 0) },
+    parent,
+    lqi,
+    pollMs,
+    followsChannel,
+    network: undefined,
+    nwk: 0xfffe,
+    bindings: [],
+    awakeUntil: 0,
+    permitUntil: 0,
+    zdoSequence: 0,
+    pollPhase: time.now() + random() * (pollMs ?? 0),
   };
   const announce = () => {
     state.zdoSequence = (state.zdoSequence + 1) & 0xff;
@@ -111,8 +120,12 @@ export function openNode(options: NodeOptions): OpenNode {
     node.send(zdoFrame(0xfffd, ZDO.deviceAnnounce, state.zdoSequence, body));
   };
   const node: OpenNode = {
-    ...{ ieee: options.ieee, isRouter: options.isRouter, bindings: state.bindings, announce },
-    ...{ misses: options.misses, confirmFault: options.confirmFault },
+    ieee: options.ieee,
+    isRouter: options.isRouter,
+    bindings: state.bindings,
+    announce,
+    misses: options.misses,
+    confirmFault: options.confirmFault,
     get nwk() {
       return state.nwk;
     },
@@ -232,8 +245,11 @@ function hearZdo(options: NodeOptions, state: State, node: OpenNode, frame: Aps)
 function subjectOf(options: NodeOptions, state: State, node: OpenNode): ZdoSubject {
   const { time, application } = options;
   return {
-    ...{ ieee: options.ieee, nwk: state.nwk, manufacturerCode: options.manufacturerCode },
-    ...{ capability: capabilityOf(options, state), logicalType: options.isRouter ? 1 : 2 },
+    ieee: options.ieee,
+    nwk: state.nwk,
+    manufacturerCode: options.manufacturerCode,
+    capability: capabilityOf(options, state),
+    logicalType: options.isRouter ? 1 : 2,
     extendedPanId: state.network?.extendedPanId ?? Buffer.alloc(8),
     activeEndpoints: application.activeEndpoints(),
     simple: (endpoint) => application.endpoints().find((one) => one.endpoint === endpoint),
@@ -268,8 +284,13 @@ function childrenOf({ air, ieee: own }: NodeOptions): Node[] {
 function neighbours(options: NodeOptions, lqi: number): Neighbour[] {
   const { ieee: coordinator } = options.stick.state();
   const parent: Neighbour = {
-    ...{ ieee: coordinator, nwk: 0, type: 'coordinator', isReceiverOn: true, relationship: 'parent' },
-    ...{ lqi, depth: 0 },
+    ieee: coordinator,
+    nwk: 0,
+    type: 'coordinator',
+    isReceiverOn: true,
+    relationship: 'parent',
+    lqi,
+    depth: 0,
   };
   const children = childrenOf(options).map((one): Neighbour => {
     const isReceiverOn = one.nextPoll(options.time.now()) === undefined;

@@ -6,10 +6,23 @@ import { bytes, ieee, openReader, type Reader, u16 } from '../bytes.ts';
 import { STATUS } from '../mt/status.ts';
 
 export const ZDO = {
-  ...{ nwkAddress: 0x00, ieeeAddress: 0x01, nodeDescriptor: 0x02, powerDescriptor: 0x03 },
-  ...{ simpleDescriptor: 0x04, activeEndpoints: 0x05, matchDescriptors: 0x06 },
-  ...{ deviceAnnounce: 0x13, serverDiscovery: 0x15, bind: 0x21, unbind: 0x22 },
-  ...{ lqi: 0x31, routes: 0x32, bindings: 0x33, leave: 0x34, permitJoin: 0x36, nwkUpdate: 0x38 },
+  nwkAddress: 0x00,
+  ieeeAddress: 0x01,
+  nodeDescriptor: 0x02,
+  powerDescriptor: 0x03,
+  simpleDescriptor: 0x04,
+  activeEndpoints: 0x05,
+  matchDescriptors: 0x06,
+  deviceAnnounce: 0x13,
+  serverDiscovery: 0x15,
+  bind: 0x21,
+  unbind: 0x22,
+  lqi: 0x31,
+  routes: 0x32,
+  bindings: 0x33,
+  leave: 0x34,
+  permitJoin: 0x36,
+  nwkUpdate: 0x38,
 } as const;
 export const ZDO_RESPONSE = 0x8000;
 

@@ -46,7 +46,9 @@ it('takes a configuration whole, or not at all', () => {
   const door = `50${'11'.repeat(16)}`;
   const whole = `a5 01f5 02f4 03a20181${door}02 82183c1905a0 058183181f1901e0190438 096431303141`;
   expect(readConfiguration(hex(whole))).toEqual({
-    ...{ standOpenEnabled: true, onlineEnabled: false, name: '101A' },
+    standOpenEnabled: true,
+    onlineEnabled: false,
+    name: '101A',
     accessInternal: { 1: ['11'.repeat(16)], 2: [60, 1_440] },
     schedule: [[31, 480, 1_080]],
   });

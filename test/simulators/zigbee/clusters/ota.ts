@@ -63,7 +63,11 @@ interface Progress {
 export function openOta(options: OtaOptions): OtaClient {
   const { plan, firmware, ask } = options;
   const progress: Progress = {
-    ...{ download: undefined, interrupted: undefined, status: NORMAL, blocks: 0, server: 1 },
+    download: undefined,
+    interrupted: undefined,
+    status: NORMAL,
+    blocks: 0,
+    server: 1,
   };
   const { offered, block, upgrade } = fetching(options, progress);
   const query = () => ask(progress.server, COMMAND.query, bytes(0, identityOf(plan), u32(firmware.version)));

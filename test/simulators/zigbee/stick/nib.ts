@@ -19,8 +19,14 @@ export interface Network {
 
 const NIB_SIZE = 116;
 const AT = {
-  ...{ deviceAddress: 22, channel: 24, panId: 36, state: 38, channelMask: 40, extendedPanId: 57 },
-  ...{ managerAddress: 110, updateId: 114 },
+  deviceAddress: 22,
+  channel: 24,
+  panId: 36,
+  state: 38,
+  channelMask: 40,
+  extendedPanId: 57,
+  managerAddress: 110,
+  updateId: 114,
 } as const;
 /** NWK_ROUTER: what a coordinator is once its network is up. */
 const STATE_UP = 8;
@@ -65,8 +71,11 @@ export function decodeNib(nib: Buffer): Omit<Network, 'key' | 'keySequence'> | u
   const channel = at(AT.channel).u8();
   if (panId === 0xffff || channel === 0) return undefined;
   return {
-    ...{ panId, channel, extendedPanId: Buffer.from(at(AT.extendedPanId).bytes(8)) },
+    panId,
+    channel,
+    extendedPanId: Buffer.from(at(AT.extendedPanId).bytes(8)),
     channelMask: at(AT.channelMask).u32(),
-    ...{ updateId: at(AT.updateId).u8(), managerAddress: at(AT.managerAddress).u16() },
+    updateId: at(AT.updateId).u8(),
+    managerAddress: at(AT.managerAddress).u16(),
   };
 }

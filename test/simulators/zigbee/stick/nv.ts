@@ -26,7 +26,11 @@ export const NV = {
 } as const;
 /** Tables of sysid 1 (NVINTF_SYSID_ZSTACK): an item for each row. */
 const EX_NV = {
-  ...{ addressManager: 1, trustCenterKeys: 4, installKeys: 5, apsKeys: 6, securityMaterial: 7 },
+  addressManager: 1,
+  trustCenterKeys: 4,
+  installKeys: 5,
+  apsKeys: 6,
+  securityMaterial: 7,
 } as const;
 const ZSTACK = 1;
 

@@ -82,7 +82,11 @@ function formed(core: Core): Network {
   return {
     panId: panId === 0xffff ? (randomBytes(2).readUInt16LE() % 0xfffe) + 1 : panId,
     extendedPanId: Buffer.from(extended ?? ieee(core.ieee())),
-    ...{ channel, channelMask: mask, updateId: 0, keySequence: 0, managerAddress: 0 },
+    channel,
+    channelMask: mask,
+    updateId: 0,
+    keySequence: 0,
+    managerAddress: 0,
     key: key?.length === 16 && key.some((byte) => byte !== 0) ? Buffer.from(key) : randomBytes(16),
   };
 }

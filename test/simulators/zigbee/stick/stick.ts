@@ -101,7 +101,10 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
     get air() {
       return options.air();
     },
-    ...{ nv: () => nv, memory: () => memory, ieee: () => ownIeee, startedAt: () => startedAt },
+    nv: () => nv,
+    memory: () => memory,
+    ieee: () => ownIeee,
+    startedAt: () => startedAt,
     areq(subsystem, id, data) {
       const frame: MtFrame = { type: 'AREQ', subsystem, id, data };
       if (held) held.push(frame);
@@ -111,7 +114,9 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
       const sender = memory;
       return time.after(milliseconds, () => sender === memory && action());
     },
-    ...{ reset, started: options.started, revision: options.revision },
+    reset,
+    started: options.started,
+    revision: options.revision,
   };
   const { tables, zdo } = commandsOf(core);
 
@@ -238,9 +243,17 @@ function admissions(core: Core): Pick<Stick, 'admit' | 'join' | 'left'> {
 function emptyMemory(): Memory {
   return {
     network: undefined,
-    ...{ endpoints: new Map(), groups: new Map(), children: new Map(), callbacks: new Set() },
-    ...{ isInstallCodeNeeded: false, permitUntil: 0, channelMask: undefined },
-    ...{ utcOffset: 0, timers: new Map(), stored: new Map(), full: 0 },
+    endpoints: new Map(),
+    groups: new Map(),
+    children: new Map(),
+    callbacks: new Set(),
+    isInstallCodeNeeded: false,
+    permitUntil: 0,
+    channelMask: undefined,
+    utcOffset: 0,
+    timers: new Map(),
+    stored: new Map(),
+    full: 0,
   };
 }
 
@@ -292,13 +305,17 @@ function answer(tables: Record<number, Subsystem>, { subsystem, id, data }: MtFr
 function describe(core: Core, isSilent: boolean, frames: StickState['frames']): StickState {
   const { network, permitUntil, endpoints, children } = core.memory();
   return {
-    ...{ ieee: core.ieee(), isStarted: network !== undefined, isSilent },
+    ieee: core.ieee(),
+    isStarted: network !== undefined,
+    isSilent,
     panId: network?.panId ?? null,
     extendedPanId: network ? network.extendedPanId.toString('hex') : null,
-    ...{ channel: network?.channel ?? null, updateId: network?.updateId ?? null },
+    channel: network?.channel ?? null,
+    updateId: network?.updateId ?? null,
     permitJoinMs: Math.round(Math.max(0, Math.min(permitUntil - core.time.now(), 255_000))),
     endpoints: [...endpoints.keys()],
-    ...{ children: [...children.keys()], installCodes: [...core.nv().installKeys().keys()] },
+    children: [...children.keys()],
+    installCodes: [...core.nv().installKeys().keys()],
     frames: { ...frames, byType: { ...frames.byType } },
   };
 }

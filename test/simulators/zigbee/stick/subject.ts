@@ -13,7 +13,11 @@ const CHANNEL_MOVE_MS = 500;
 export function coordinatorSubject(core: Core): ZdoSubject {
   const memory = core.memory();
   return {
-    ...{ ieee: core.ieee(), nwk: 0, logicalType: 0, capability: CAPABILITY, manufacturerCode: MANUFACTURER },
+    ieee: core.ieee(),
+    nwk: 0,
+    logicalType: 0,
+    capability: CAPABILITY,
+    manufacturerCode: MANUFACTURER,
     extendedPanId: memory.network?.extendedPanId ?? Buffer.alloc(8),
     activeEndpoints: [...memory.endpoints.keys()],
     simple: (endpoint) => memory.endpoints.get(endpoint),
@@ -47,7 +51,10 @@ function neighbours(core: Core): Neighbour[] {
     .nodes()
     .filter((node) => node.parent === undefined && core.air.reaches(node))
     .map((node) => ({
-      ...{ ieee: node.ieee, nwk: node.nwk, depth: 1, lqi: node.lqi },
+      ieee: node.ieee,
+      nwk: node.nwk,
+      depth: 1,
+      lqi: node.lqi,
       type: node.isRouter ? 'router' : 'endDevice',
       isReceiverOn: node.nextPoll(core.time.now()) === undefined,
       relationship: node.isRouter ? 'sibling' : 'child',

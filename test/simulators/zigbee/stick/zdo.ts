@@ -167,7 +167,13 @@ function responseId(cluster: number): number | undefined {
   if (cluster === (ZDO.nwkUpdate | ZDO_RESPONSE)) return 0xb8;
   const low = cluster & 0xff;
   const ids: Record<number, number> = {
-    ...{ 33: 0xa1, 34: 0xa2, 49: 0xb1, 50: 0xb2, 51: 0xb3, 52: 0xb4, 54: 0xb6 },
+    33: 0xa1,
+    34: 0xa2,
+    49: 0xb1,
+    50: 0xb2,
+    51: 0xb3,
+    52: 0xb4,
+    54: 0xb6,
   };
   if (cluster < ZDO_RESPONSE) return undefined;
   return low <= ZDO.matchDescriptors ? 0x80 + low : ids[low];

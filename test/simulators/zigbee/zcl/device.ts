@@ -78,8 +78,12 @@ export function openDevice(options: DeviceOptions): Device {
     for (const { cluster: bound, target } of bindings) {
       if (bound !== cluster.id || 'group' in target) continue;
       const frame: ZclFrame = {
-        ...{ command, isFoundation, payload, tsn: nextTsn() },
-        ...{ fromServer: true, disableDefaultResponse: true },
+        command,
+        isFoundation,
+        payload,
+        tsn: nextTsn(),
+        fromServer: true,
+        disableDefaultResponse: true,
         ...(cluster.manufacturer !== undefined && { manufacturer: cluster.manufacturer }),
       };
       send({ ...from(cluster.id), destination: 0, endpoint: target.endpoint, data: encodeZcl(frame) });
@@ -102,8 +106,12 @@ export function openDevice(options: DeviceOptions): Device {
     const frame = decodeZcl(aps.data);
     if (!frame) return;
     received.push({
-      ...{ monotonicMs: time.now(), tsn: frame.tsn, cluster: aps.cluster, command: frame.command },
-      ...{ isFoundation: frame.isFoundation, payload: frame.payload.toString('hex') },
+      monotonicMs: time.now(),
+      tsn: frame.tsn,
+      cluster: aps.cluster,
+      command: frame.command,
+      isFoundation: frame.isFoundation,
+      payload: frame.payload.toString('hex'),
     });
     if (received.length > RECEIVED_MAX) received.shift();
     const slowMs = faults.slowMs();
@@ -126,8 +134,12 @@ export function openDevice(options: DeviceOptions): Device {
     },
     ask(id, endpoint, command, payload) {
       const data = encodeZcl({
-        ...{ isFoundation: false, fromServer: false, disableDefaultResponse: true },
-        ...{ tsn: nextTsn(), command, payload: Buffer.from(payload) },
+        isFoundation: false,
+        fromServer: false,
+        disableDefaultResponse: true,
+        tsn: nextTsn(),
+        command,
+        payload: Buffer.from(payload),
       });
       options.node().send({ ...from(id), destination: 0, endpoint, data });
     },
@@ -172,7 +184,8 @@ function responseTo(frame: ZclFrame, answer: Answer): ZclFrame {
   const isDefault = answer.kind === 'status';
   return {
     ...frame,
-    ...{ isFoundation: frame.isFoundation || isDefault, fromServer: !frame.fromServer },
+    isFoundation: frame.isFoundation || isDefault,
+    fromServer: !frame.fromServer,
     disableDefaultResponse: true,
     command: isDefault ? FOUNDATION.defaultResponse : answer.command,
     payload: isDefault ? Buffer.of(frame.command, answer.status) : answer.payload,
@@ -181,7 +194,10 @@ function responseTo(frame: ZclFrame, answer: Answer): ZclFrame {
 
 function descriptorOf(clusters: Cluster[], deviceId: number, foreign: number[]) {
   return {
-    ...{ endpoint: ENDPOINT, profile: HOME_AUTOMATION, deviceId, version: 1 },
+    endpoint: ENDPOINT,
+    profile: HOME_AUTOMATION,
+    deviceId,
+    version: 1,
     inputs: [...clusters.filter((one) => !one.isClient).map(({ id }) => id), ...foreign],
     outputs: clusters.filter((one) => one.isClient).map(({ id }) => id),
   };
@@ -193,8 +209,12 @@ function foreignReports(clusters: number[], nextTsn: () => number): { cluster: n
   return clusters.map((cluster) => ({
     cluster,
     data: encodeZcl({
-      ...{ isFoundation: true, fromServer: true, disableDefaultResponse: true },
-      ...{ tsn: nextTsn(), command: FOUNDATION.report, payload },
+      isFoundation: true,
+      fromServer: true,
+      disableDefaultResponse: true,
+      tsn: nextTsn(),
+      command: FOUNDATION.report,
+      payload,
     }),
   }));
 }

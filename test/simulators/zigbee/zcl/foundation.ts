@@ -7,8 +7,16 @@ import { encodeInvalid, encodeValue, readValue, TYPE } from './types.ts';
 
 /** Table 2-3. */
 export const FOUNDATION = {
-  ...{ read: 0x00, write: 0x02, writeUndivided: 0x03, writeResponse: 0x04, writeNoResponse: 0x05 },
-  ...{ configureReporting: 0x06, readReporting: 0x08, report: 0x0a, defaultResponse: 0x0b, discover: 0x0c },
+  read: 0x00,
+  write: 0x02,
+  writeUndivided: 0x03,
+  writeResponse: 0x04,
+  writeNoResponse: 0x05,
+  configureReporting: 0x06,
+  readReporting: 0x08,
+  report: 0x0a,
+  defaultResponse: 0x0b,
+  discover: 0x0c,
 } as const;
 /** Responses, and reports: nothing is said to those. */
 const ANSWERS = [0x01, 0x04, 0x07, 0x09, 0x0a, 0x0b, 0x0d];
@@ -92,7 +100,8 @@ function write(cluster: Cluster, input: Reader, isUndivided: boolean): Buffer {
     const value = readValue(input, type);
     const set = cluster.attributes[id]?.set;
     wanted.push({
-      ...{ id, status: writeStatus(cluster, id, type) },
+      id,
+      status: writeStatus(cluster, id, type),
       apply: () => set?.(value) ?? ZCL_STATUS.failure,
     });
   }

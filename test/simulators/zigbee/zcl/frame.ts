@@ -24,7 +24,9 @@ export function decodeZcl(data: Buffer): ZclFrame | undefined {
       fromServer: (control & 0x08) !== 0,
       disableDefaultResponse: (control & 0x10) !== 0,
       ...(manufacturer !== undefined && { manufacturer }),
-      ...{ tsn: input.u8(), command: input.u8(), payload: input.rest() },
+      tsn: input.u8(),
+      command: input.u8(),
+      payload: input.rest(),
     };
   } catch {
     return undefined;
@@ -43,9 +45,22 @@ export function encodeZcl(frame: ZclFrame): Buffer {
 }
 
 export const ZCL_STATUS = {
-  ...{ success: 0x00, failure: 0x01, malformed: 0x80, unsupportedCommand: 0x81 },
-  ...{ unsupportedManufacturerCommand: 0x83, invalidField: 0x85, unsupportedAttribute: 0x86 },
-  ...{ invalidValue: 0x87, readOnly: 0x88, insufficientSpace: 0x89, notFound: 0x8b },
-  ...{ unreportable: 0x8c, invalidType: 0x8d, unsupportedCluster: 0xc3 },
-  ...{ abort: 0x95, invalidImage: 0x96, waitForData: 0x97, noImage: 0x98 },
+  success: 0x00,
+  failure: 0x01,
+  malformed: 0x80,
+  unsupportedCommand: 0x81,
+  unsupportedManufacturerCommand: 0x83,
+  invalidField: 0x85,
+  unsupportedAttribute: 0x86,
+  invalidValue: 0x87,
+  readOnly: 0x88,
+  insufficientSpace: 0x89,
+  notFound: 0x8b,
+  unreportable: 0x8c,
+  invalidType: 0x8d,
+  unsupportedCluster: 0xc3,
+  abort: 0x95,
+  invalidImage: 0x96,
+  waitForData: 0x97,
+  noImage: 0x98,
 } as const;

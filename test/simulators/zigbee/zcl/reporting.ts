@@ -71,8 +71,13 @@ export function openReporting(
     if (maximum === OFF) return [ZCL_STATUS.success, direction, attribute];
     if (maximum !== 0 && minimum > maximum) return [ZCL_STATUS.invalidValue, direction, attribute];
     const one: Configuration = {
-      ...{ cluster, attribute, minimum, maximum, change },
-      ...{ lastAt: time.now(), lastValue: found.get() },
+      cluster,
+      attribute,
+      minimum,
+      maximum,
+      change,
+      lastAt: time.now(),
+      lastValue: found.get(),
       timer: () => undefined,
     };
     if (maximum !== 0) one.timer = time.after(maximum * 1_000, () => send(one));
@@ -110,7 +115,11 @@ export function openReporting(
     },
     describe: () =>
       [...configurations.values()].map(({ cluster, attribute, minimum, maximum, change }) => ({
-        ...{ cluster: cluster.id, attribute, minimum, maximum, change },
+        cluster: cluster.id,
+        attribute,
+        minimum,
+        maximum,
+        change,
       })),
   };
 }

@@ -2,9 +2,21 @@
 import { bytes, ieee, type Reader, uint } from '../bytes.ts';
 
 export const TYPE = {
-  ...{ boolean: 0x10, bitmap8: 0x18, bitmap16: 0x19, bitmap32: 0x1b },
-  ...{ uint8: 0x20, uint16: 0x21, uint32: 0x23, int8: 0x28, int16: 0x29, enum8: 0x30, enum16: 0x31 },
-  ...{ octets: 0x41, string: 0x42, utc: 0xe2, ieee: 0xf0 },
+  boolean: 0x10,
+  bitmap8: 0x18,
+  bitmap16: 0x19,
+  bitmap32: 0x1b,
+  uint8: 0x20,
+  uint16: 0x21,
+  uint32: 0x23,
+  int8: 0x28,
+  int16: 0x29,
+  enum8: 0x30,
+  enum16: 0x31,
+  octets: 0x41,
+  string: 0x42,
+  utc: 0xe2,
+  ieee: 0xf0,
 } as const;
 export type Value = number | boolean | string | Buffer;
 

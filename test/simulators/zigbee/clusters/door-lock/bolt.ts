@@ -63,8 +63,12 @@ export function openBolt({ time, boltMs, isJammed, settled }: BoltOptions): Bolt
 
   function finish(move: Move, what: Executed['what'], startedMs: number): void {
     const done: Executed = {
-      ...{ startedMs, monotonicMs: time.now(), what: isJammed() ? 'jam' : what, source: move.source },
-      ...{ user: move.user ?? null, tsn: move.tsn ?? null },
+      startedMs,
+      monotonicMs: time.now(),
+      what: isJammed() ? 'jam' : what,
+      source: move.source,
+      user: move.user ?? null,
+      tsn: move.tsn ?? null,
     };
     state.lock = isJammed() ? LOCK.notFully : move.what === 'unlock' ? LOCK.unlocked : LOCK.locked;
     executed.push(done);

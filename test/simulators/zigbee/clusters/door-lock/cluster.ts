@@ -73,15 +73,23 @@ export function openDoorLock(options: DoorLockOptions): DoorLock {
   const { time, plan, ailments, notify, changed } = options;
   const all = ALL_EVENTS;
   const masks: Masks = {
-    ...{ alarm: 0xffff, keypad: all, rf: all, manual: all, rfid: all },
-    ...{ keypadProgramming: all, rfProgramming: all, rfidProgramming: all },
+    alarm: 0xffff,
+    keypad: all,
+    rf: all,
+    manual: all,
+    rfid: all,
+    keypadProgramming: all,
+    rfProgramming: all,
+    rfidProgramming: all,
   };
   const events = openEvents(time, masks, notify);
   const alarm = (code: number) => {
     if (masks.alarm & (1 << code)) options.raise(code);
   };
   const bolt = openBolt({
-    ...{ time, boltMs: plan.boltMs, isJammed: ailments.isJammed },
+    time,
+    boltMs: plan.boltMs,
+    isJammed: ailments.isJammed,
     settled(done) {
       events.moved(done);
       if (done.what === 'jam') alarm(JAMMED_ALARM);
@@ -100,7 +108,12 @@ export function openDoorLock(options: DoorLockOptions): DoorLock {
   let wrong = 0;
 
   return {
-    ...{ bolt, users, events, masks, alarm, schedules: parts.schedules },
+    bolt,
+    users,
+    events,
+    masks,
+    alarm,
+    schedules: parts.schedules,
     cluster: { id: DOOR_LOCK, attributes: attributesOf(parts), commands: commandsOf(parts) },
     present(kind, code) {
       const source: Source = kind === 'pin' ? 'keypad' : 'rfid';
@@ -152,7 +165,9 @@ function attributesOf({ options, bolt, masks, settings }: Parts): Record<number,
     35: fieldOf(state, 'relockSeconds', TYPE.uint32, { isWritable: true, isReportable: true }),
     36: fieldOf(settings, 'volume', TYPE.uint8, isWritable),
     37: {
-      ...{ type: TYPE.enum8, isReportable: true, get: () => state.mode },
+      type: TYPE.enum8,
+      isReportable: true,
+      get: () => state.mode,
       set(value) {
         const mode = Number(value);
         if (mode > MODE.passage || !(plan.supportedOperatingModes & (1 << mode)))

@@ -7,8 +7,13 @@ import type { Executed, Source } from './bolt.ts';
 const SOURCE: Record<Source, number> = { keypad: 0, rf: 1, manual: 2, lock: 2, rfid: 3 };
 /** OperationEventCode. */
 export const OPERATION = {
-  ...{ lock: 1, unlock: 2, unlockFailPin: 5, unlockFailSchedule: 6, autoLock: 10 },
-  ...{ manualLock: 13, manualUnlock: 14 },
+  lock: 1,
+  unlock: 2,
+  unlockFailPin: 5,
+  unlockFailSchedule: 6,
+  autoLock: 10,
+  manualLock: 13,
+  manualUnlock: 14,
 } as const;
 const NOBODY = 0xffff;
 const OPERATION_EVENT = 0x20;

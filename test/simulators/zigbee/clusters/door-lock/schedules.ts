@@ -32,21 +32,33 @@ const orderly = ([start = 0, end = 0]: number[]) => start < end;
 const TABLES: Record<'weekDays' | 'yearDays' | 'holidays', Table> = {
   // Days of the week from Sunday, start and end by hour and minute.
   weekDays: {
-    ...{ set: 0x0b, get: 0x0c, clear: 0x0d, isOfUser: true, ids: WEEK_DAYS_PER_USER },
+    set: 0x0b,
+    get: 0x0c,
+    clear: 0x0d,
+    isOfUser: true,
+    ids: WEEK_DAYS_PER_USER,
     read: (input) => [...input.bytes(5)],
     isValid: ([days = 0, startHour = 0, startMinute = 0, endHour = 0, endMinute = 0]) =>
       days > 0 && days < 128 && startHour < 24 && endHour < 24 && startMinute < 60 && endMinute < 60,
     encode: (fields) => bytes(...fields),
   },
   yearDays: {
-    ...{ set: 0x0e, get: 0x0f, clear: 0x10, isOfUser: true, ids: YEAR_DAYS_PER_USER },
+    set: 0x0e,
+    get: 0x0f,
+    clear: 0x10,
+    isOfUser: true,
+    ids: YEAR_DAYS_PER_USER,
     read: (input) => [input.u32(), input.u32()],
     isValid: orderly,
     encode: (fields) => bytes(...fields.map(u32)),
   },
   // With the operating mode while it lasts.
   holidays: {
-    ...{ set: 0x11, get: 0x12, clear: 0x13, isOfUser: false, ids: HOLIDAYS },
+    set: 0x11,
+    get: 0x12,
+    clear: 0x13,
+    isOfUser: false,
+    ids: HOLIDAYS,
     read: (input) => [input.u32(), input.u32(), input.u8()],
     isValid: (fields) => orderly(fields) && (fields[2] ?? 0xff) <= 4,
     encode: ([start = 0, end = 0, mode = 0]) => bytes(u32(start), u32(end), mode),
