@@ -1,8 +1,8 @@
-/** What is wrong with the wire to one device (suspicion.ts), told when it begins and when it ends. */
+/** What is wrong with the wire to one device (protocol/suspicion.ts), told when it begins and when it ends. */
 
 import type { DriverLog } from '../driver.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
-import type { Alarm } from './suspicion.ts';
+import type { Alarm } from './protocol/suspicion.ts';
 
 export interface Alarms {
   set(alarm: Alarm, raised: boolean): void;

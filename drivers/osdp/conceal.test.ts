@@ -2,8 +2,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { concealKeys } from './conceal.ts';
-import { checksum, crc16, encodeFrame, SCS, type SecurityBlock } from './frame.ts';
-import { encodeCommand } from './messages.ts';
+import { checksum, crc16, encodeFrame, SCS, type SecurityBlock } from './protocol/frame.ts';
+import { encodeCommand } from './protocol/messages.ts';
 
 const KEY = Uint8Array.from({ length: 16 }, (_, index) => 0xa0 + index);
 const keyset = (security: SecurityBlock | null = null) =>

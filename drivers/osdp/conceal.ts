@@ -3,7 +3,7 @@
  * clear text: that key is in the standard, and the rest of the session is in the trace. So every KEYSET is blanked from
  * its code on, MAC and check included, which tell something of the key.
  */
-import { parseFrame } from './frame.ts';
+import { parseFrame } from './protocol/frame.ts';
 
 const KEYSET = 0x75;
 const MARK = 0xff;

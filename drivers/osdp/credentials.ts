@@ -1,6 +1,6 @@
 /** What a reader read, as it is told on. */
 import type { CredentialEvent } from '../rs485.ts';
-import type { Reply } from './messages.ts';
+import type { Reply } from './protocol/messages.ts';
 
 /** 7.11: 1 is P/data/P, as on a Wiegand interface; 0 is not said. */
 const WIEGAND = 1;

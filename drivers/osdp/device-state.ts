@@ -5,8 +5,8 @@ import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { INPUT_PINS, OUTPUT_PINS, type Rs485Report, type Rs485Settings } from '../settings.ts';
 import { credentialOf } from './credentials.ts';
 import { type Inputs, openInputs } from './inputs.ts';
-import { GATEHOUSE_VENDOR_CODE, type MakerReply, type MakerStatus } from './maker-messages.ts';
-import { type Capability, type Identity, type Reply, timerTenths } from './messages.ts';
+import { GATEHOUSE_VENDOR_CODE, type MakerReply, type MakerStatus } from './protocol/maker-messages.ts';
+import { type Capability, type Identity, type Reply, timerTenths } from './protocol/messages.ts';
 
 /** What others know of it. */
 export type Told = Pick<Rs485Report, 'connected' | 'security' | 'sessionFault' | 'pulse'>;

@@ -9,13 +9,13 @@ import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { type Rs485Report, SESSION_FAULTS } from '../settings.ts';
 import { type Alarms, openAlarms } from './alarms.ts';
 import { type DeviceState, hwIdOf, openDeviceState } from './device-state.ts';
-import type { Check } from './frame.ts';
 import { type Meeting, openMeeting } from './meeting.ts';
-import type { Identity, Reply } from './messages.ts';
 import { isProvenUnder, isSamePolicy, type Policy, securityOf } from './policy.ts';
 import { openPresence, type Presence, type PresenceOptions } from './presence.ts';
-import type { Effect, Security } from './state.ts';
-import type { Alarm } from './suspicion.ts';
+import type { Check } from './protocol/frame.ts';
+import type { Identity, Reply } from './protocol/messages.ts';
+import type { Effect, Security } from './protocol/state.ts';
+import type { Alarm } from './protocol/suspicion.ts';
 import { openTalk, type Talk } from './talk.ts';
 import { garbledAt, openTwins, type Twins, twinsAt } from './twins.ts';
 

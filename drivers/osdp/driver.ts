@@ -1,6 +1,6 @@
 /**
  * OSDP on an RS-485 bus, as the control panel: the devices of the options and of `watch` are polled, each in its session
- * (session.ts). The wire is the bus's (drivers/bus/bus.ts).
+ * (protocol/session.ts). The wire is the bus's (drivers/bus/bus.ts).
  */
 import { type Bus, openBus } from '../bus/bus.ts';
 import { openPort } from '../bus/open-port.ts';

@@ -1,8 +1,8 @@
 /** The commands that wait for one device, and what becomes of them. */
 import type { OrderClass } from '../bus/exchange.ts';
 import { DriverError } from '../driver.ts';
-import { type Command, NAK, type Reply } from './messages.ts';
-import { isQuestion, type Outcome } from './state.ts';
+import { type Command, NAK, type Reply } from './protocol/messages.ts';
+import { isQuestion, type Outcome } from './protocol/state.ts';
 
 export interface Errand {
   readonly command: Command;

@@ -1,8 +1,8 @@
 /** What the readers of a device show and sound once its relay was fired, or was refused. */
 import { type Clock, DriverError, type DriverLog } from '../driver.ts';
 import type { Device } from './device.ts';
-import { COLOUR, type Command, timerTenths } from './messages.ts';
 import type { OsdpOptions, Signal } from './options.ts';
+import { COLOUR, type Command, timerTenths } from './protocol/messages.ts';
 
 /** Later it would puzzle whoever stands there. */
 const DEADLINE_MS = 1_500;

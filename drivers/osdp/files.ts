@@ -11,8 +11,8 @@ import {
   type FileTransfer,
   nextFragment,
   openFileTransfer,
-} from './file-transfer.ts';
-import type { Command, FileStatus } from './messages.ts';
+} from './protocol/file-transfer.ts';
+import type { Command, FileStatus } from './protocol/messages.ts';
 
 export interface FilesOptions {
   clock: Clock;

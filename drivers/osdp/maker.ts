@@ -1,11 +1,11 @@
-/** Asks a device for what only ours tell (maker-messages.ts). */
+/** Asks a device for what only ours tell (protocol/maker-messages.ts). */
 import { DriverError } from '../driver.ts';
 import {
   decodeMakerReply,
   encodeMakerRequest,
   type MakerReply,
   type MakerRequest,
-} from './maker-messages.ts';
+} from './protocol/maker-messages.ts';
 import type { Asking, Talk } from './talk.ts';
 
 type Answer<Kind> = MakerReply & { kind: Kind };

@@ -1,7 +1,7 @@
 /** What an OSDP bus is configured with. */
 import { z } from 'zod';
 import { BAUD_RATES, busOptions } from '../bus/options.ts';
-import { HIGHEST_ADDRESS } from './frame.ts';
+import { HIGHEST_ADDRESS } from './protocol/frame.ts';
 
 /** 127 is everybody's (SIA OSDP 2.2, 5.4). */
 export const deviceAddress = z.int().min(0).max(HIGHEST_ADDRESS);

@@ -2,7 +2,7 @@
 import type { Clock, DriverLog } from '../driver.ts';
 import type { Rs485Report, SessionFault } from '../settings.ts';
 import { type DeviceState, hwIdOf } from './device-state.ts';
-import type { Identity } from './messages.ts';
+import type { Identity } from './protocol/messages.ts';
 
 export interface Presence {
   connected(): boolean;

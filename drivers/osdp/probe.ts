@@ -8,8 +8,8 @@ import { openProber, SILENT_ATTEMPTS } from '../rs485/prober.ts';
 import type { Probe, Probed } from '../rs485.ts';
 import type { Device } from './device.ts';
 import { hwIdOf, typeOf } from './device-state.ts';
-import type { Check } from './frame.ts';
-import type { Identity } from './messages.ts';
+import type { Check } from './protocol/frame.ts';
+import type { Identity } from './protocol/messages.ts';
 import { openTalk } from './talk.ts';
 
 type Result = Probed['results'][number];

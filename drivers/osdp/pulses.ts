@@ -9,7 +9,7 @@ import type { Pulse, Pulsed } from '../rs485.ts';
 import type { Rs485Report } from '../settings.ts';
 import type { Device } from './device.ts';
 import { effectiveMs } from './device-state.ts';
-import { type Command, OUTPUT, timerTenths } from './messages.ts';
+import { type Command, OUTPUT, timerTenths } from './protocol/messages.ts';
 
 export interface Pulses {
   /** Throws a DriverError. */

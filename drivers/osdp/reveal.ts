@@ -7,11 +7,11 @@
  * what opens a door. What is not known to be harmless stays as it was on the wire, and so does every KEYSET. Pure.
  */
 import type { Reveal, Revealed } from '../bus/tap.ts';
-import { checksum, crc16, type Frame, parseFrame, SCS } from './frame.ts';
-import { GATEHOUSE_VENDOR_CODE } from './maker-messages.ts';
-import { decodeReply, encodeCommand, type Reply } from './messages.ts';
-import type { Outstanding } from './reading.ts';
-import { openReply } from './secure-channel.ts';
+import { checksum, crc16, type Frame, parseFrame, SCS } from './protocol/frame.ts';
+import { GATEHOUSE_VENDOR_CODE } from './protocol/maker-messages.ts';
+import { decodeReply, encodeCommand, type Reply } from './protocol/messages.ts';
+import type { Outstanding } from './protocol/reading.ts';
+import { openReply } from './protocol/secure-channel.ts';
 
 const MARK = 0xff;
 const REPLY = 0x80;

@@ -1,19 +1,19 @@
 /**
- * The conversation with one device: its session (session.ts), worked over the bus. Polls and orders are turns alike: each
- * sends what the session has to send. Commands wait one behind the other (errands.ts), and the one that is on the wire is
- * finished before another is begun, for to leave it would end the session.
+ * The conversation with one device: its session (protocol/session.ts), worked over the bus. Polls and orders are turns
+ * alike: each sends what the session has to send. Commands wait one behind the other (errands.ts), and the one that is on
+ * the wire is finished before another is begun, for to leave it would end the session.
  */
 import { randomBytes } from 'node:crypto';
 import type { Bus } from '../bus/bus.ts';
 import type { Attempt, Exchange, OrderClass, Reading } from '../bus/exchange.ts';
 import { type Clock, DriverError, type DriverErrorCode } from '../driver.ts';
 import { type Errand, endedBy, nakText, openErrands } from './errands.ts';
-import type { Check } from './frame.ts';
-import type { Command, Reply } from './messages.ts';
-import { type Examined, examine } from './reading.ts';
-import { NONCE_LENGTH } from './secure-channel.ts';
-import { forgetDevice, openSession, settle, turn } from './session.ts';
-import type { Effect, Security, Session } from './state.ts';
+import type { Check } from './protocol/frame.ts';
+import type { Command, Reply } from './protocol/messages.ts';
+import { type Examined, examine } from './protocol/reading.ts';
+import { NONCE_LENGTH } from './protocol/secure-channel.ts';
+import { forgetDevice, openSession, settle, turn } from './protocol/session.ts';
+import type { Effect, Security, Session } from './protocol/state.ts';
 
 export interface Asking {
   class: OrderClass;

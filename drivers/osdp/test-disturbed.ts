@@ -9,7 +9,7 @@ import { openTestPort } from '../bus/test-port.ts';
 import type { DriverEvent, Plain } from '../driver.ts';
 import { rs485Report } from '../settings.ts';
 import { openOsdpOn } from './driver.ts';
-import { KEY } from './test-panel.ts';
+import { KEY } from './protocol/test-panel.ts';
 
 export interface Disturbed {
   /** Codes of the commands that failed. */

@@ -7,7 +7,7 @@ import { openTestPort } from '../bus/test-port.ts';
 import type { DriverError, Plain } from '../driver.ts';
 import { busReport } from '../rs485.ts';
 import { openOsdpOn } from './driver.ts';
-import { KEY } from './test-panel.ts';
+import { KEY } from './protocol/test-panel.ts';
 
 /** Both speak at once · one speaks when the other has ended · now one is heard, now the other. */
 type Manner = 'together' | 'behind' | 'by turns';

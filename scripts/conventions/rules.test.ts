@@ -76,15 +76,15 @@ log.info({}, 'x');
 const message = { log: 1, text: 'Date' }; // a Promise in words
 `;
     const files = {
-      'drivers/osdp/frame.ts': code,
+      'drivers/osdp/protocol/frame.ts': code,
       'src/writes/machine.ts': code,
       'src/writes/writes.ts': code,
       'src/says.ts':
-        '/** By drivers/osdp/frame.ts. Pure. */\nf(new Date(at).toISOString(), async () => 1);\n',
+        '/** By drivers/osdp/protocol/frame.ts. Pure. */\nf(new Date(at).toISOString(), async () => 1);\n',
     };
     const pure = ['1 pure-imports', '3 pure-code', '4 pure-code', '5 pure-code'];
     expect(broken({ ...loads(...Object.keys(files)), ...files })).toEqual([
-      ...pure.map((fault) => `drivers/osdp/frame.ts:${fault}`),
+      ...pure.map((fault) => `drivers/osdp/protocol/frame.ts:${fault}`),
       'src/says.ts:2 pure-code',
       ...pure.map((fault) => `src/writes/machine.ts:${fault}`),
     ]);

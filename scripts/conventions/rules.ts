@@ -59,7 +59,7 @@ const SLICES = [
  * status in other words.
  */
 const SHARED_TYPES = ['src/audit/audit.ts', 'src/events/events.ts', 'src/status/schema.ts'];
-const COMPOSITION = ['src/gateway.ts', 'src/estate.ts', 'src/desk.ts', 'src/interface.ts'];
+const COMPOSITION = ['src/gateway.ts', 'src/base.ts', 'src/estate.ts', 'src/desk.ts', 'src/interface.ts'];
 const PROGRAMS = ['src/main.ts', 'src/field/host/host.ts'];
 const ROOTS = [...PROGRAMS, 'vitest.config.ts'];
 const CLOCK = 'src/clock.ts';
@@ -71,7 +71,7 @@ const isTest = (path: string) => isTypeScript(path) && TEST.test(path);
 const TEST = /^test\/|\.(test|contract)\.ts$|\/test-[\w-]+\.ts$|\/testbed\.ts$|\/fixtures\//;
 const isProduct = (path: string) => isTypeScript(path) && /^(src|drivers)\//.test(path) && !isTest(path);
 const PURE =
-  /^drivers\/.*\/(messages|topics|frame|registers|secure-channel|session|scripts)\.ts$|^src\/.*\/machine\.ts$/;
+  /^drivers\/.*\/(messages|topics|frame|registers|scripts)\.ts$|^drivers\/.*\/protocol\/|^src\/.*\/machine\.ts$/;
 const SAYS_PURE = /^\/\*\*(?:(?!\*\/)[\s\S])*\bPure\b/;
 /** By their name, or because they say so at their head. */
 const isPure = ({ path, text }: Source) => PURE.test(path) || SAYS_PURE.test(text);

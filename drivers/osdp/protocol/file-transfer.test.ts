@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
-import type { FileOptions } from '../../test/simulators/osdp/files.ts';
+import { openOsdpDevice } from '../../../test/simulators/osdp/device.ts';
+import type { FileOptions } from '../../../test/simulators/osdp/files.ts';
 import {
   afterStatus,
   begunAgain,

@@ -5,7 +5,7 @@
  *
  * The length counts from 53 to the end. Whether a frame is believed is for session.ts to say.
  */
-import type { Fault } from '../bus/exchange.ts';
+import type { Fault } from '../../bus/exchange.ts';
 
 const MARK = 0xff;
 const SOM = 0x53;

@@ -5,8 +5,8 @@ import {
   encryptReply,
   type Sealing,
   signReply,
-} from '../../test/simulators/osdp/sealing.ts';
-import { readCommand, writeReply } from '../../test/simulators/osdp/wire.ts';
+} from '../../../test/simulators/osdp/sealing.ts';
+import { readCommand, writeReply } from '../../../test/simulators/osdp/wire.ts';
 import { type Frame, parseFrame } from './frame.ts';
 import {
   clientCryptogram,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type OsdpDeviceOptions, openOsdpDevice, rewritten } from '../../test/simulators/osdp/device.ts';
+import { type OsdpDeviceOptions, openOsdpDevice, rewritten } from '../../../test/simulators/osdp/device.ts';
 import type { Command } from './messages.ts';
 import { DEFAULT_KEY } from './secure-channel.ts';
 import { forgetDevice } from './session.ts';

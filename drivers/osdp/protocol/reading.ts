@@ -1,5 +1,5 @@
 /** What was received, held against the command that is unanswered: which of it is its answer, and what is suspect. */
-import type { Fault } from '../bus/exchange.ts';
+import type { Fault } from '../../bus/exchange.ts';
 import { type Check, carriesMac, type Frame, SCS, type Sequence, scan } from './frame.ts';
 import { type Command, type CommandKind, decodeReply, NAK, type Reply, type ReplyKind } from './messages.ts';
 import { openReply, type SessionKeys } from './secure-channel.ts';

@@ -3,9 +3,9 @@
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { openRandom } from '../../test/simulators/bus/random.ts';
-import { type OsdpDevice, openOsdpDevice } from '../../test/simulators/osdp/device.ts';
-import { rechecked } from '../../test/simulators/osdp/wire.ts';
+import { openRandom } from '../../../test/simulators/bus/random.ts';
+import { type OsdpDevice, openOsdpDevice } from '../../../test/simulators/osdp/device.ts';
+import { rechecked } from '../../../test/simulators/osdp/wire.ts';
 import type { Command } from './messages.ts';
 import { KEY, openPanel, type Panel, POLL, type Wire } from './test-panel.ts';
 

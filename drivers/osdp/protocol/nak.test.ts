@@ -1,7 +1,7 @@
-/** What becomes of a session and of a command when the device says no: the table of README.md, code by code. */
+/** What becomes of a session and of a command when the device says no: the table of drivers/osdp/README.md, code by code. */
 import { describe, expect, it, vi } from 'vitest';
-import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
-import { rechecked } from '../../test/simulators/osdp/wire.ts';
+import { openOsdpDevice } from '../../../test/simulators/osdp/device.ts';
+import { rechecked } from '../../../test/simulators/osdp/wire.ts';
 import { type Command, NAK } from './messages.ts';
 import { KEY, openPanel, POLL, type Wire } from './test-panel.ts';
 
