@@ -192,14 +192,22 @@ function bySwitching({ device, bus, clock, log, live, closing }: PulsesOptions, 
     }
   }
 
+  function watch(relay: number): void {
+    if (watched.has(relay)) return;
+    watched.add(relay);
+    // Ends with an error only when the driver closes.
+    void openAtEnd(relay).catch(() => undefined);
+  }
+
   return async ({ relay, milliseconds, ...order }: Attempt) => {
-    const failure = await sent(bus, coil(relay, true), { ...order, attempts: REPEATED_ATTEMPTS });
+    const close = coil(relay, true);
+    // From its first byte on the relay may be closed, though whoever asked waits for no answer any more.
+    const request = () => {
+      watch(relay);
+      return close.request();
+    };
+    const failure = await sent(bus, { ...close, request }, { ...order, attempts: REPEATED_ATTEMPTS });
     live.began(relay, clock.monotonic() + milliseconds);
-    if (!watched.has(relay)) {
-      watched.add(relay);
-      // Ends with an error only when the driver closes.
-      void openAtEnd(relay).catch(() => undefined);
-    }
     await readBack(bus, device, relays, order);
     if (isClosed(device, relay)) return;
     throw failure

@@ -163,6 +163,22 @@ describe('a product whose pulses the gateway times', () => {
     expect(link.report(hwId)).toMatchObject({ connected: true, pulse: null });
   });
 
+  it('whose caller has gone before it was answered is opened again', async () => {
+    const one = board();
+    await using link = await openLink(one);
+    // It closes the relay, and its answer is lost.
+    one.behave = (request, answer) => {
+      const reply = answer();
+      return request[1] === 5 ? null : reply;
+    };
+    await expect(link.execute('pulse', pulse(60_000), 60)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
+    expect(one.state.outputs).toBe(0b0100);
+    one.behave = undefined;
+    await link.clock.advance(2_000);
+    expect(one.state.outputs).toBe(0);
+    expect(link.report(hwId)).toMatchObject({ levels: { output2: false }, pulse: null });
+  });
+
   it('is left to its watchdog by a driver that closes', async () => {
     const one = board();
     const link = await openLink(one);
