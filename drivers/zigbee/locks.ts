@@ -86,6 +86,7 @@ export function openLocks(options: LocksOptions): Locks {
 }
 
 interface Teller {
+  /** Never throws. */
   tell(lock: LockRecord): void;
   /** In a moment, once: a lock that is unlocked says three things in a row. */
   tellSoon(lock: LockRecord): void;
@@ -98,19 +99,18 @@ function openTeller({ context, radio }: LocksOptions, locks: ReadonlyMap<string,
 
   function tell(lock: LockRecord): void {
     untold.delete(lock.ieee);
-    // Plain, but for optional keys in its type.
-    const state = lockReportOf(lock, radio(), clock.now()) as Plain;
-    context.report({ subject: `device:${lock.ieee}`, state });
+    try {
+      // Plain, but for optional keys in its type.
+      const state = lockReportOf(lock, radio(), clock.now()) as Plain;
+      context.report({ subject: `device:${lock.ieee}`, state });
+    } catch (error) {
+      // While the radio is opened anew, as by a channel move, it knows no lock, or not all of it: `begin` tells then.
+      log.debug({ lock: lock.ieee, err: error }, 'nothing can be told of a lock now');
+    }
   }
   function tellAll(): void {
     isDue = false;
-    for (const lock of [...untold].flatMap((ieee) => locks.get(ieee) ?? [])) {
-      try {
-        tell(lock);
-      } catch (error) {
-        log.debug({ lock: lock.ieee, err: error }, 'nothing can be told of a lock now');
-      }
-    }
+    for (const lock of [...untold].flatMap((ieee) => locks.get(ieee) ?? [])) tell(lock);
     untold.clear();
   }
   return {

@@ -1,0 +1,64 @@
+/** What the locks of a gateway tell of themselves, whatever the radio knows of them now. */
+import { expect, it } from 'vitest';
+import { manualClock } from '../../test/manual-clock.ts';
+import type { StateReport } from '../driver.ts';
+import { openLocks } from './locks.ts';
+import { LOCK_CLUSTER, type Radio } from './radio.ts';
+
+const LOCK = '00158d0001000001';
+const DOOR_LOCK = 0x0101;
+const OWN = 0xfc11;
+
+function openTestbed() {
+  const reports: StateReport[] = [];
+  let knows = true;
+  const device = {
+    ieee: LOCK,
+    interviewed: true,
+    endpoints: [{ id: 1, inputs: [DOOR_LOCK, OWN], outputs: [] }],
+  };
+  const radio = {
+    devices: () => [device],
+    device: () => device,
+    addCluster() {},
+    memory: () => ({}),
+    attribute(_: string, __: number, cluster: string) {
+      if (cluster === LOCK_CLUSTER && !knows) throw new Error('UNSUPPORTED_CLUSTER');
+      return undefined;
+    },
+  };
+  const locks = openLocks({
+    radio: () => radio as unknown as Radio,
+    configurer: { configure: async () => true, read: async () => true },
+    context: {
+      clock: manualClock(),
+      log: { debug() {}, info() {}, warn() {}, error() {} },
+      report: (one) => void reports.push(one),
+    },
+    outbox: { tell() {}, told: async () => undefined },
+    usesOwnCluster: true,
+    lastSeen: {},
+    joinFailed() {},
+    changed() {},
+  });
+  return {
+    locks,
+    reports,
+    knows(whether: boolean) {
+      knows = whether;
+    },
+  };
+}
+
+it('bears a look at the locks while the radio is opened anew and does not know their cluster yet', () => {
+  const { locks, reports, knows } = openTestbed();
+  locks.begin();
+  expect(reports).toHaveLength(1);
+  knows(false);
+  locks.review();
+  locks.note(LOCK, { configVersion: 3 });
+  expect(reports).toHaveLength(1);
+  knows(true);
+  locks.begin();
+  expect(reports.at(-1)).toMatchObject({ state: { hwId: LOCK, configVersion: 3 } });
+});
