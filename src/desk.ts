@@ -4,13 +4,13 @@
 import { readFileSync } from 'node:fs';
 import { openEmbeddedLink } from '../drivers/encoder/embedded.ts';
 import { type EncoderLink, MAX_UP_PACKET_BYTES } from '../drivers/encoder/link.ts';
+import type { Base, BaseOptions } from './base.ts';
 import type { Clock } from './clock.ts';
 import type { Config } from './config/config.ts';
 import { openEncoders } from './encoders/encoders.ts';
 import { openRegistration, type RegistrationPki } from './encoders/registration.ts';
 import { openSessions, type Sessions } from './encoders/sessions.ts';
 import { openEncoderTable } from './encoders/table.ts';
-import type { Base, GatewayOptions } from './gateway.ts';
 import { announcedHost } from './host/host-names.ts';
 import { sealTo } from './jose.ts';
 import { checkVendorRoots, verifyDeviceChain } from './pki/device-chain.ts';
@@ -23,8 +23,10 @@ import { openWrites, type Writes } from './writes/writes.ts';
 /** A desk waits for it: once a full disk has space again, requests go out within seconds. */
 const DISPATCH_BACKOFF = { ...DEFAULT_BACKOFF, longestMs: 3_000 };
 
+export type Desk = Awaited<ReturnType<typeof openDesk>>;
+
 export async function openDesk(
-  { config, clock, log }: GatewayOptions,
+  { config, clock, log }: BaseOptions,
   { vault, database, systemId, epoch, tasks, audit, events, ca }: Base,
   identity: ServerIdentity,
   opening: AsyncDisposableStack,

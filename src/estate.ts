@@ -7,12 +7,10 @@
  * A report of a link goes to each slice, which knows its own subjects (drivers/settings.ts).
  */
 import { join } from 'node:path';
-import { DriverError, type Plain } from '../drivers/driver.ts';
-import { lockApplied } from '../drivers/settings.ts';
-import { unlocked } from '../drivers/zgate.ts';
+import type { Plain } from '../drivers/driver.ts';
 import { openActuations } from './actuations/actuations.ts';
 import type { Audit } from './audit/audit.ts';
-import { openCatalogue } from './catalogue/catalogue.ts';
+import { type Catalogue, openCatalogue } from './catalogue/catalogue.ts';
 import type { Clock } from './clock.ts';
 import type { Config } from './config/config.ts';
 import { linkOptions } from './config/profiles.ts';
@@ -20,11 +18,12 @@ import { type BackupOptions, backUpDatabase } from './database/backup.ts';
 import type { Database } from './database/database.ts';
 import { type DoorSliceOptions, openDoorSlice } from './doors/slice.ts';
 import type { LiveEvents } from './events/events.ts';
-import type { LinkCommand } from './execute.ts';
 import { type Field, type FieldOptions, openField } from './field/field.ts';
+import type { StartJob } from './job-order.ts';
 import { openJobs } from './jobs/jobs.ts';
+import { type LockLinksOptions, openLockLinks } from './lock-links.ts';
 import type { Log } from './log.ts';
-import { openNetworks } from './networks/networks.ts';
+import { type Networks, openNetworks } from './networks/networks.ts';
 import { openReconciler } from './reconcile.ts';
 import type { Bus } from './rs485/buses.ts';
 import { openRs485, type Rs485 } from './rs485/rs485.ts';
@@ -51,8 +50,10 @@ export interface EstateOptions {
   opening: AsyncDisposableStack;
 }
 
+export type Estate = Awaited<ReturnType<typeof openEstate>>;
+
 export async function openEstate(options: EstateOptions) {
-  const { config, database, audit, clock, log, tasks, opening } = options;
+  const { config, database, databaseFile, audit, events, vault, clock, log, opening } = options;
   const catalogue = openCatalogue({ database, audit });
   const actuations = await openActuations({ database, audit, clock, log });
   // Each needs others once it works, and not before: hence functions in place of values.
@@ -61,8 +62,8 @@ export async function openEstate(options: EstateOptions) {
     const link = field.state().links.find(({ id }) => id === linkId);
     return link && { ...link, lastError: link.lastError?.message ?? null };
   };
-  const linkUp = (linkId: string) => linkState(linkId)?.up;
-  const common = { database, audit, actuations, clock, log, execute, groupName: catalogue.groupName };
+  const startJob: StartJob = (order) => jobs.start(order);
+  const common = { database, audit, events, actuations, vault, clock, log, execute, startJob };
   const networks = await openNetworks({
     database,
     audit,
@@ -76,43 +77,90 @@ export async function openEstate(options: EstateOptions) {
   });
   const zgates = await openZgates({
     ...common,
-    events: options.events,
     declared: config.zgates,
-    networkExists: networks.exists,
-    linkUp,
-    connectionChanged: (deviceId, connected) => doors.gatewayChanged(deviceId, connected),
-    vault: options.vault,
-    certOf: networks.certOf,
     stateDirectory: join(config.dataDirectory, 'zigbee'),
-    restartLink: (linkId) => field.restart(linkId),
-    startJob: (order) => jobs.start(order),
+    groupName: catalogue.groupName,
+    networkExists: networks.exists,
+    certOf: networks.certOf,
     locksOf: (deviceId) => doors.locksOf(deviceId),
+    connectionChanged: (deviceId, connected) => doors.gatewayChanged(deviceId, connected),
+    linkUp: (linkId) => linkState(linkId)?.up,
+    restartLink: (linkId) => field.restart(linkId),
   });
   const rs485 = openRs485({
     ...common,
-    events: options.events,
-    linkState,
     buses: busesOf(config),
-    vault: options.vault,
-    startJob: (order) => jobs.start(order),
     firmwareDirectory: config.firmwareDirectory,
+    groupName: catalogue.groupName,
     doorExists: (id) => doors.exists(id),
     relayChanged: (doorId) => doors.wake(doorId),
+    linkState,
   });
-  const doors = openDoors(options, {
+  const doors = openDoors({ ...options, ...common, catalogue, zgates, rs485 });
+  const siteImport = openImport(options, { catalogue, networks, zgates, rs485, doors });
+  const field = opening.use(await openLinks(options, { rs485, zgates, doors }));
+  const jobs = opening.use(await openJobs({ database, audit, clock, log }));
+  return {
     catalogue,
-    actuations,
-    relay: rs485.relay,
+    networks,
     zgates,
-    execute,
-    pulse: rs485.pulse,
-    holdRelay: rs485.holdRelay,
-    startJob: (order) => jobs.start(order),
-  });
-  const siteImport = openSiteImport({
+    rs485,
+    doors,
+    siteImport,
+    field,
+    jobs,
+    backUp: (progress: BackupOptions['progress'], signal: AbortSignal) =>
+      backUpDatabase({ database, databaseFile, progress, signal }),
+    /** For the status. */
+    figures: {
+      field: field.state,
+      doors: doors.counts,
+      zgates: zgates.counts,
+      buses: rs485.busReports,
+      jobs: jobs.running,
+      apply: { doors: doors.applySummary, rs485: rs485.applySummary, zgates: zgates.applySummary },
+    },
+    /** Once the ports are open: links come up after that, and a thousand doors would only be found unreachable before. */
+    begin: () => startTasks(options, { rs485, zgates, doors }),
+  };
+}
+
+interface Parts {
+  rs485: Rs485;
+  zgates: Zgates;
+  doors: Doors;
+}
+
+/** All that goes on by itself. */
+function startTasks({ tasks }: EstateOptions, { rs485, zgates, doors }: Parts): void {
+  tasks.start('RS-485 settings', rs485.applySettings);
+  tasks.start('RS-485 reports', rs485.keepReports);
+  tasks.start('RS-485 devices', rs485.keepFound);
+  tasks.start('RS-485 polling', rs485.keepPolled);
+  tasks.start('Zigbee channels', zgates.applyChannels);
+  tasks.start('Zigbee reports', zgates.keepReports);
+  tasks.start('Zigbee join windows', zgates.closeJoinWindows);
+  tasks.start('door configurations', doors.configure);
+  tasks.start('lock reports', doors.keepReports);
+  tasks.start('lock times', doors.keepTimes);
+  tasks.start('lock presence', doors.tellPresence);
+  tasks.start('settings that loosen doors', doors.withdrawLoosening);
+  tasks.start('doors that stand open', doors.keepStandingOpen);
+}
+
+interface ImportParts extends Parts {
+  catalogue: Catalogue;
+  networks: Networks;
+}
+
+function openImport(
+  { config, database, audit, systemId }: EstateOptions,
+  { catalogue, networks, zgates, rs485, doors }: ImportParts,
+) {
+  return openSiteImport({
     database,
     audit,
-    systemId: options.systemId,
+    systemId,
     known: {
       buses: busesOf(config).map(({ id }) => id),
       gateway: zgates.exists,
@@ -126,88 +174,51 @@ export async function openEstate(options: EstateOptions) {
     doors: doors.importPlan,
     rs485: rs485.importPlan,
   });
-  const field = opening.use(await openLinks(options, { rs485, zgates, doors }));
-  const jobs = opening.use(await openJobs({ database, audit, clock, log }));
-  const { databaseFile } = options;
-  const backUp = (progress: BackupOptions['progress'], signal: AbortSignal) =>
-    backUpDatabase({ database, databaseFile, progress, signal });
-  const figures = {
-    doors: doors.counts,
-    zgates: zgates.counts,
-    buses: rs485.busReports,
-    jobs: jobs.running,
-    apply: { doors: doors.applySummary, rs485: rs485.applySummary, zgates: zgates.applySummary },
-  };
-  /** Once the ports are open: links come up after that, and a thousand doors would only be found unreachable before. */
-  function begin(): void {
-    tasks.start('RS-485 settings', rs485.applySettings);
-    tasks.start('RS-485 reports', rs485.keepReports);
-    tasks.start('RS-485 devices', rs485.keepFound);
-    tasks.start('RS-485 polling', rs485.keepPolled);
-    tasks.start('Zigbee channels', zgates.applyChannels);
-    tasks.start('Zigbee reports', zgates.keepReports);
-    tasks.start('Zigbee join windows', zgates.closeJoinWindows);
-    tasks.start('door configurations', doors.configure);
-    tasks.start('lock reports', doors.keepReports);
-    tasks.start('lock times', doors.keepTimes);
-    tasks.start('lock presence', doors.tellPresence);
-    tasks.start('settings that loosen doors', doors.withdrawLoosening);
-    tasks.start('doors that stand open', doors.keepStandingOpen);
-  }
-  return { begin, field, figures, jobs, backUp, catalogue, networks, zgates, rs485, doors, siteImport };
 }
 
 interface DoorNeeds
-  extends Pick<DoorSliceOptions, 'catalogue' | 'actuations' | 'relay' | 'pulse' | 'holdRelay' | 'startJob'> {
+  extends EstateOptions,
+    Pick<DoorSliceOptions, 'catalogue' | 'actuations' | 'startJob'>,
+    Pick<LockLinksOptions, 'execute'> {
   zgates: Zgates;
-  execute: Field['execute'];
+  rs485: Rs485;
 }
 
-function openDoors(
-  { config, database, audit, events, clock, clockSynchronised, log }: EstateOptions,
-  { zgates, execute, ...needs }: DoorNeeds,
-) {
-  const linkOf = (gatewayId: string | null) => (gatewayId === null ? undefined : zgates.linkOf(gatewayId));
-  const common = { database, audit, events, clock, log, thresholds: config.doors };
-  // Asked for each of a thousand doors: the state of the field would take long to put together.
-  const linksUp = new Set<string>();
+type Doors = ReturnType<typeof openDoors>;
+
+function openDoors({ config, zgates, rs485, execute, ...needs }: DoorNeeds) {
+  const { database, audit, events, clock, clockSynchronised, log, catalogue, actuations, startJob } = needs;
+  const lockLinks = openLockLinks({ linkOf: zgates.linkOf, execute });
   const doors = openDoorSlice({
-    ...common,
-    ...needs,
-    gatewayOfLink: zgates.ofLink,
-    gateway: zgates.connection,
-    networkOf: zgates.networkOf,
-    firmwareDirectory: config.firmwareDirectory,
-    firmware: config.firmware,
-    command: ({ gatewayId }, command, signal) => execute(linkOf(gatewayId) ?? '', command, signal),
+    database,
+    audit,
+    events,
+    clock,
     clockSynchronised,
-    unreachable({ gatewayId }) {
-      const link = linkOf(gatewayId);
-      if (link === undefined) return `no link reaches the lock (gateway ${gatewayId ?? 'unknown'})`;
-      return linksUp.has(link) ? undefined : `link ${link} is down`;
-    },
-    async applyConfiguration({ gatewayId }, data, timeoutMs, signal) {
-      const command: LinkCommand = { kind: 'applyConfiguration', data: data as Plain, timeoutMs };
-      const answer = lockApplied.safeParse(await execute(linkOf(gatewayId) ?? '', command, signal));
-      if (answer.data) return answer.data;
-      throw new DriverError('BAD_REPLY', 'the lock did not say what it has in force');
-    },
-    async unlockLock({ gatewayId }, data, timeoutMs, released) {
-      // Whoever asked may have gone; what is on its way goes on, and its outcome is wanted.
-      const { signal } = new AbortController();
-      const command: LinkCommand = { kind: 'unlock', data, timeoutMs, released };
-      const answer = unlocked.safeParse(await execute(linkOf(gatewayId) ?? '', command, signal));
-      if (answer.data) return answer.data;
-      throw new DriverError('BAD_REPLY', 'the gateway did not say what became of it');
-    },
+    log,
+    catalogue,
+    actuations,
+    startJob,
+    thresholds: config.doors,
+    firmware: config.firmware,
+    firmwareDirectory: config.firmwareDirectory,
+    gateway: zgates.connection,
+    gatewayOfLink: zgates.ofLink,
+    networkOf: zgates.networkOf,
+    relay: rs485.relay,
+    pulse: rs485.pulse,
+    holdRelay: rs485.holdRelay,
+    command: lockLinks.command,
+    unreachable: lockLinks.unreachable,
+    applyConfiguration: lockLinks.applyConfiguration,
+    unlockLock: lockLinks.unlockLock,
     openReconciler: (configuration) =>
       openReconciler({ ...configuration, name: 'door configurations', clock, log }),
   });
   return {
     ...doors,
     link(linkId: string, up: boolean): void {
-      if (up) linksUp.add(linkId);
-      else linksUp.delete(linkId);
+      lockLinks.link(linkId, up);
       doors.link(linkId, up);
     },
   };
@@ -238,13 +249,11 @@ function isByTls({ links }: Config, linkId: string): boolean {
   return !('port' in options) || String(options.port).startsWith('tls://');
 }
 
-type Listener = Pick<Zgates, 'report' | 'link' | 'event'>;
-
 function openLinks(
   { config, clock, log, processes }: EstateOptions,
-  { rs485, zgates, doors }: { rs485: Rs485; zgates: Zgates; doors: Listener },
+  { rs485, zgates, doors }: Parts,
 ): Promise<Field> {
-  const listeners: Listener[] = [rs485, zgates, doors];
+  const listeners = [rs485, zgates, doors];
   return openField({
     ...processes,
     directory: join(config.dataDirectory, 'hosts'),

@@ -1,6 +1,6 @@
 /**
  * Every operation of the interface, in one list: gateway.ts gives it the parts that answer, the document needs none.
- * With gateway.ts, estate.ts and desk.ts, the only file that knows several slices.
+ * With gateway.ts, base.ts, estate.ts and desk.ts, the only file that knows several slices.
  */
 import { auditOperations } from './audit/operations.ts';
 import { authOperations } from './auth/operations.ts';

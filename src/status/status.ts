@@ -25,7 +25,7 @@ export interface StatusSources {
   };
   space(): Pick<Status['database'], 'freeBytes' | 'plentyBytes' | 'space'>;
   databaseFile: string;
-  field(): Status['field'];
+  field(): FieldState;
   doors(): Status['doors'];
   zgates(): Status['zgates'];
   apply: { [Kind in keyof Status['apply']]: () => Status['apply'][Kind] };
@@ -41,6 +41,23 @@ export interface StatusSources {
   /** Undefined without one in the configuration. */
   identityProvider(): IdentityProvider | undefined;
   certificates(): { name: string; notBefore: number; notAfter: number }[];
+}
+
+interface FieldState {
+  hosts: readonly {
+    name: string;
+    pid: number | undefined;
+    restarts: number;
+    heartbeatAgeMs: number | undefined;
+  }[];
+  links: readonly {
+    id: string;
+    host: string;
+    up: boolean;
+    since: number;
+    /** Why it is, or last was, down. */
+    lastError: { code: string; message: string } | undefined;
+  }[];
 }
 
 interface IdentityProvider {
@@ -79,7 +96,7 @@ export function openStatus(sources: StatusSources): () => Status {
         lastCommitMilliseconds: lastMilliseconds,
         ...sources.space(),
       },
-      field: sources.field(),
+      field: fieldOf(sources.field()),
       doors: sources.doors(),
       zgates: sources.zgates(),
       apply: {
@@ -98,6 +115,24 @@ export function openStatus(sources: StatusSources): () => Status {
         daysLeft: Math.floor((notAfter - clock.now()) / DAY_MS),
       })),
     };
+  };
+}
+
+function fieldOf({ hosts, links }: FieldState): Status['field'] {
+  return {
+    hosts: hosts.map(({ name, pid, restarts, heartbeatAgeMs }) => ({
+      id: name,
+      pid: pid ?? null,
+      restarts,
+      heartbeatAgeMs: heartbeatAgeMs ?? null,
+    })),
+    links: links.map(({ id, host, up, since, lastError }) => ({
+      id,
+      host,
+      up,
+      since: new Date(since).toISOString(),
+      lastError: lastError ? `${lastError.code}: ${lastError.message}` : null,
+    })),
   };
 }
 

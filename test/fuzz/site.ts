@@ -5,12 +5,12 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import { openBase } from '../../src/base.ts';
 import { configSchema } from '../../src/config/config.ts';
 import { openDesk } from '../../src/desk.ts';
 import { travellingWantedOf } from '../../src/doors/edit.ts';
 import { type DoorTable, openDoorTable } from '../../src/doors/table.ts';
 import { openEstate } from '../../src/estate.ts';
-import { openBase } from '../../src/gateway.ts';
 import { createApp } from '../../src/http/app.ts';
 import { interfaceOperations } from '../../src/interface.ts';
 import { silentLog } from '../../src/log.ts';

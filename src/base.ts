@@ -1,0 +1,138 @@
+/**
+ * What everything else stands on: the database, who this system is, and what every slice records in, asks of or tells. A
+ * part of the composition root (gateway.ts).
+ */
+import { join } from 'node:path';
+import { openAudit } from './audit/audit.ts';
+import { openAuth } from './auth/auth.ts';
+import type { Clock } from './clock.ts';
+import type { Config } from './config/config.ts';
+import { openDatabase } from './database/database.ts';
+import type { SpaceState } from './database/space.ts';
+import { type EventLogOptions, openEvents } from './events/events.ts';
+import { openForwarder } from './events/forward.ts';
+import { openLiveStreams } from './events/live.ts';
+import { certificateNames } from './host/host-names.ts';
+import { openKernelClock } from './host/kernel-clock.ts';
+import type { Log } from './log.ts';
+import { openMeters } from './metrics/meters.ts';
+import { openSiteCa } from './pki/site-ca.ts';
+import { type Backoff, DEFAULT_BACKOFF, openTasks, type Tasks } from './supervise.ts';
+import { isFirstStart, openSystem } from './system.ts';
+import { openVault } from './vault.ts';
+
+/** An identity provider may be away for weeks; the keys at hand serve meanwhile. */
+const ISSUER_BACKOFF: Backoff = { ...DEFAULT_BACKOFF, longestMs: 300_000 };
+
+export interface BaseOptions {
+  config: Config;
+  clock: Clock;
+  log: Log;
+}
+
+export type Base = Awaited<ReturnType<typeof openBase>>;
+
+export async function openBase({ config, clock, log }: BaseOptions, opening: AsyncDisposableStack) {
+  const path = (...names: string[]) => join(config.dataDirectory, ...names);
+  const databaseFile = path('gatehouse.db');
+  const meters = openMeters();
+  const vaultFile = path('keys', 'vault.key');
+  const vault = openVault(vaultFile, { create: isFirstStart(databaseFile, path('pki')) });
+  const database = opening.use(
+    await openDatabase({
+      file: databaseFile,
+      monotonic: () => clock.monotonic(),
+      committed: meters.commit,
+      failed: (error) => log.error({ err: error }, 'a commit failed; nothing of it was stored'),
+      spaceChanged: (state) => logSpace(state, log),
+      migrated: (names) => log.info({ names }, 'the database was brought to the newest schema'),
+    }),
+  );
+  const kernelClock = openKernelClock({ clock });
+  const clockSynchronised = kernelClock.isSynchronised;
+  const system = await openSystem({
+    database,
+    clock,
+    clockSynchronised,
+    vault,
+    vaultFile,
+    configuredId: config.systemId,
+  });
+  const { systemId, epoch, rootFingerprint: knownRoot } = system;
+  const ca = await openSiteCa({ directory: path('pki'), systemId, knownRoot, clock, log });
+  const serverIdentity = async () => ca.serverIdentity(certificateNames(config), await system.trustedTime());
+  const { sign, verifySignature } = ca;
+  const audit = openAudit({ database, clock, log, macKey: vault.deriveKey('audit'), sign, verifySignature });
+  await system.keepRoot(ca.rootFingerprint, audit.begin);
+  // Below the tasks: the last checkpoint covers what they recorded.
+  opening.use(audit.checkpoints);
+  const tasks = opening.use(openTasks(clock, log));
+  tasks.start('audit checkpoints', audit.checkpoints.keep);
+  const auth = opening.use(
+    openAuth({
+      database,
+      clock,
+      audit,
+      log,
+      systemId,
+      clockSynchronised,
+      config: config.auth,
+      directory: path('auth'),
+      digest: (code) => vault.digest('login code', code),
+      ended: (principalId) => streams.recheck(principalId),
+    }),
+  );
+  if (auth.issuerKeys) tasks.start('identity provider', auth.issuerKeys.run, ISSUER_BACKOFF);
+  const { events, streams } = openEventStreams({
+    config,
+    database,
+    clock,
+    clockSynchronised,
+    systemId,
+    log,
+    tasks,
+  });
+  return {
+    clockSynchronised,
+    kernelClock,
+    vault,
+    meters,
+    database,
+    databaseFile,
+    systemId,
+    epoch,
+    tasks,
+    ca,
+    serverIdentity,
+    audit,
+    auth,
+    events,
+    streams,
+  };
+}
+
+interface EventsOptions extends Omit<EventLogOptions, 'bounds'> {
+  config: Config;
+  tasks: Tasks;
+}
+
+/** Stored, told to live readers, and forwarded where there is an upstream. */
+function openEventStreams({ config, tasks, ...common }: EventsOptions) {
+  const { upstream } = config;
+  const bounds = upstream && { maxAgeMs: upstream.maxAge, maxBytes: upstream.maxBytes };
+  const events = openEvents({ ...common, bounds });
+  tasks.start('event retention', events.keep);
+  const streams = openLiveStreams({ ...common, events });
+  tasks.start('event streams', streams.keep);
+  if (upstream) tasks.start('notification service', openForwarder({ ...common, events, upstream }).run);
+  return { events, streams };
+}
+
+function logSpace({ space, freeBytes, plentyBytes }: SpaceState, log: Log): void {
+  const fields = { space, freeBytes, plentyBytes };
+  if (space === 'plenty') log.info(fields, 'the disk has room again; everything is stored');
+  if (space === 'short')
+    log.warn(fields, 'the disk is nearly full: telemetry is not stored any more; make room');
+  if (space === 'full')
+    log.error(fields, 'the disk is full: only urgent work is stored, in reserved room; make room');
+}
