@@ -133,3 +133,16 @@ it('puts a network on another stick only when it is asked to', async () => {
     outcome: 'confirmed',
   });
 }, 60_000);
+
+it('lets a channel move end before it is closed, so that it can be opened again', {
+  timeout: 60_000,
+}, async () => {
+  const site = await simulated({});
+  const stateDirectory = folder();
+  const gateway = await opened(site, { stateDirectory });
+  const moved = gateway.execute('moveChannel', { channel: 20 }, 40_000);
+  await gateway.close();
+  expect(await Promise.race([moved, 'still moving'])).toEqual({ zigbeeChannel: 20 });
+  const again = await opened(site, { stateDirectory });
+  expect(again.reports.get('gateway')).toMatchObject({ zigbeeChannel: 20 });
+});

@@ -50,17 +50,30 @@ export async function openNetwork(needs: NetworkOptions, signal: AbortSignal): P
   const channel = files.channel() ?? first;
   let current = await start(needs, files, channel, signal);
   files.keepChannel(current.radio.channel);
+  let moving = Promise.resolve();
+
+  async function moveTo(channelAfter: number, moveSignal: AbortSignal): Promise<void> {
+    await close(current, false);
+    // First the intent: a start after a crash finishes the move.
+    files.keepChannel(channelAfter);
+    const again = { ...needs, options: { ...options, restore: false } };
+    current = await start(again, files, channelAfter, moveSignal);
+    files.keepChannel(current.radio.channel);
+  }
+
   return {
     radio: () => current.radio,
     files,
-    async move(to, moveSignal) {
-      await close(current, false);
-      // First the intent: a start after a crash finishes the move.
-      files.keepChannel(to);
-      current = await start({ ...needs, options: { ...options, restore: false } }, files, to, moveSignal);
-      files.keepChannel(current.radio.channel);
+    move(to, moveSignal) {
+      const moved = moveTo(to, moveSignal);
+      moving = moved.catch(() => undefined);
+      return moved;
     },
-    close: (isLost) => close(current, isLost),
+    async close(isLost) {
+      // Else a library that is being started would meet the next one of this process in its static variables.
+      await moving;
+      await close(current, isLost);
+    },
   };
 }
 
