@@ -38,7 +38,7 @@ export interface Module {
   /** Throws DEVICE_OFFLINE and REFUSED. */
   apply(wanted: Rs485Apply): void;
   pulse(wanted: Pulse, deadline: number, signal: AbortSignal): Promise<Pulsed>;
-  /** Ends every pulse now, as far as the module can be reached. */
+  /** Ends every pulse now, as far as the module can be reached; none begins any more. */
   close(signal: AbortSignal): Promise<void>;
   /** Says what becomes of pulses that cannot be ended, for the link is lost. */
   abandon(): void;
@@ -107,6 +107,7 @@ function openWorks(options: ModuleOptions): {
     applied: null,
     maybeOn: 0,
     unsafeSince: clock.monotonic(),
+    isClosing: false,
   };
   const inUse = () => state.applied?.settings.ioPins ?? {};
   const inputs = openInputs({ hwId, clock, inUse, tell: tellEvent });

@@ -49,9 +49,7 @@ export function openModules(configured: readonly number[], open: (address: numbe
       modules.delete(address);
       return;
     }
-    const go = () => {
-      if (!wanted.has(address)) leave.abort(LET_GO);
-    };
+    const go = () => leave.abort(LET_GO);
     module.close(running.signal).then(go, go);
   }
 

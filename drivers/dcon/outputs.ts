@@ -118,6 +118,11 @@ export async function pulseOutput(
 ): Promise<Pulsed> {
   const { state, pulses, clock, bell } = works;
   return await works.mutex(async () => {
+    if (state.isClosing)
+      throw new DriverError(
+        'DEVICE_OFFLINE',
+        `module ${aa(state.address)} is being let go; nothing was sent`,
+      );
     // A command may find a module that is back before the next poll does.
     if (state.stage.kind !== 'ready') await broughtUp(works, signal);
     const type = pulsable(works, relay);
@@ -159,11 +164,16 @@ function pulsable({ state }: Works, relay: number): ModuleType {
   return known.type;
 }
 
-/** Ends every pulse now, as far as the module can be reached. */
+/** Ends every pulse now, as far as the module can be reached; none begins any more. */
 export async function closeOutputs(works: Works, signal: AbortSignal): Promise<void> {
-  const type = works.state.known?.type;
-  works.pulses.drop(ALL);
-  if (type && strayOutputs(works) !== 0) await works.mutex(() => switchedOff(works, type, signal), signal);
+  const { state, pulses, mutex } = works;
+  state.isClosing = true;
+  // In its turn: one that is being switched on meanwhile is live only when it has been seen on.
+  await mutex(async () => {
+    pulses.drop(ALL);
+    const type = state.known?.type;
+    if (type && strayOutputs(works) !== 0) await switchedOff(works, type, signal);
+  }, signal);
 }
 
 /** The link is gone with the outputs on: nobody can be told but the log. */

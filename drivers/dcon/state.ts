@@ -32,6 +32,8 @@ export interface ModuleState {
   maybeOn: number;
   /** Since when an output may be on that nobody wants on; undefined: that cannot be. Monotonic milliseconds. */
   unsafeSince: number | undefined;
+  /** Its outputs are switched off for good (outputs.ts). */
+  isClosing: boolean;
 }
 
 export interface Works {
