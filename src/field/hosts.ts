@@ -78,7 +78,9 @@ export function openHost(options: HostOptions): Host {
     const anew = Promise.withResolvers<string>();
     const child = first ?? startProcess(group, options);
     first = undefined;
-    using conversation = openConversation({ stream: child.stream, linkIds, listener, clock, log });
+    const ending = new AbortController();
+    const heard = untilEnding(listener, ending.signal);
+    using conversation = openConversation({ stream: child.stream, linkIds, listener: heard, clock, log });
     let reason = 'asked to end';
     try {
       if (child.pid === undefined) throw new Error(await child.exited);
@@ -90,6 +92,7 @@ export function openHost(options: HostOptions): Host {
       reason = await Promise.race([child.exited, conversation.failed, fired(signal), anew.promise]);
     } finally {
       current = undefined;
+      ending.abort();
       const error = { code: 'LINK_LOST', message: `its host process ended (${reason})` } as const;
       for (const id of linkIds) listener.link(id, false, error);
       await child.end(signal.aborted || reason === ANEW);
@@ -130,6 +133,19 @@ function optionsOf({ id, options }: LinkSpec): Plain {
   const own = typeof options === 'function' ? options() : options;
   if (isPlain(own)) return own;
   throw new Error(`the options of link ${id} are not plain data within bounds`);
+}
+
+/** How the links of a process are counts until it ends; events of it count after that, too. */
+function untilEnding(listener: HostListener, ending: AbortSignal): HostListener {
+  return {
+    link(...told) {
+      if (!ending.aborted) listener.link(...told);
+    },
+    report(...told) {
+      if (!ending.aborted) listener.report(...told);
+    },
+    event: listener.event,
+  };
 }
 
 function fired(signal: AbortSignal): Promise<string> {

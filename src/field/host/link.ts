@@ -48,11 +48,13 @@ export function openLink(link: LinkOptions): Link {
   let current: { driver: Driver; lost: AbortSignal } | undefined;
 
   async function runOnce(signal: AbortSignal): Promise<void> {
+    const ended = new AbortController();
     const failed = (error: unknown): never => {
+      ended.abort();
       if (!signal.aborted) link.changed(false, failureOf(error, 'LINK_LOST'));
       throw error;
     };
-    const driver = await openDriver(link, signal).catch(failed);
+    const driver = await openDriver(link, signal, ended.signal).catch(failed);
     await using _closing = { [Symbol.asyncDispose]: () => closeDriver(link, driver) };
     await runDriver(driver, signal).catch(failed);
   }
@@ -92,13 +94,16 @@ export function openLink(link: LinkOptions): Link {
   };
 }
 
-async function openDriver(link: LinkOptions, signal: AbortSignal): Promise<Driver> {
+/** Once `ended` has fired nothing that the driver reports is passed on: it tells how things were. */
+async function openDriver(link: LinkOptions, signal: AbortSignal, ended: AbortSignal): Promise<Driver> {
   const { id, clock, log, options, open } = link;
   const context: DriverContext = {
     linkId: id,
     clock,
     log,
-    report: (report) => link.report(report),
+    report(report) {
+      if (!ended.aborted) link.report(report);
+    },
     emit: (event, emitSignal) => link.emit(event, emitSignal),
   };
   const late = new AbortController();

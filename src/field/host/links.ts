@@ -49,7 +49,10 @@ export function openLinks({ drivers, clock, log, send, reports, events, stuck }:
           log: log.child({ link: id }),
           report: (report) => reports.report(id, report),
           emit: (event, signal) => events.emit(id, event, signal),
-          changed: (up, error) => void send({ type: 'link', linkId: id, up, ...(error && { error }) }),
+          changed(up, error) {
+            if (!up) reports.forget(id);
+            void send({ type: 'link', linkId: id, up, ...(error && { error }) });
+          },
           stuck,
         });
         links.set(id, link);

@@ -20,10 +20,12 @@ type Send = (message: HostMessage) => Promise<void>;
 
 export interface Reports {
   report(linkId: string, report: StateReport): void;
+  /** The link is down: what of it was not sent yet is of the past. */
+  forget(linkId: string): void;
 }
 
 export function openReports(send: Send, clock: Clock, log: DriverLog): Reports {
-  const unsent = new Map<string, HostMessage>();
+  const unsent = new Map<string, HostMessage & { type: 'report' }>();
   const subjects = new Map<string, Set<string>>();
   const complained = new Set<string>();
   let pumping = false;
@@ -65,6 +67,9 @@ export function openReports(send: Send, clock: Clock, log: DriverLog): Reports {
       known.add(subject);
       unsent.set(`${linkId} ${subject}`, { type: 'report', linkId, subject, state });
       if (!pumping) void pump();
+    },
+    forget(linkId) {
+      for (const [key, message] of unsent) if (message.linkId === linkId) unsent.delete(key);
     },
   };
 }
