@@ -44,6 +44,21 @@ describe('a module that is let go', () => {
     expect(bench.modules.module(2).now()).toEqual({ outputs: 0, timedOut: false });
   });
 
+  it('is left to its watchdog when it cannot be told, and nobody keeps that from running out', async () => {
+    await using bench = await openBench();
+    const module = bench.modules.module(2);
+    await bench.settled(bench.begin());
+    module.mute = Number.POSITIVE_INFINITY;
+    module.stuck = 1;
+    await bench.execute('watch', { devices: [] });
+    await bench.clock.advance(30_000);
+    expect(module.now()).toEqual({ outputs: 0, timedOut: true });
+    expect(bench.report(LOBBY_2.hwId)).toMatchObject({ connected: false });
+    // Module 1 is fed again.
+    await bench.clock.advance(10_000);
+    expect(bench.modules.module(1).now().timedOut).toBe(false);
+  });
+
   it('has its outputs off when the driver is told to stop before the pulse was confirmed', async () => {
     await using bench = await openBench();
     const pending = bench.begin();

@@ -9,7 +9,7 @@ import type { Rs485Apply } from '../settings.ts';
 import type { Framing } from './frame.ts';
 import { openInputs } from './inputs.ts';
 import { aa } from './messages.ts';
-import { abandonOutputs, closeOutputs, keepOutputs, pulseOutput } from './outputs.ts';
+import { abandonOutputs, closeOutputs, keepOutputs, outputsGone, pulseOutput } from './outputs.ts';
 import { pollOf } from './polling.ts';
 import { openPulses } from './pulses.ts';
 import { reportOf } from './report.ts';
@@ -40,6 +40,8 @@ export interface Module {
   pulse(wanted: Pulse, deadline: number, signal: AbortSignal): Promise<Pulsed>;
   /** Ends every pulse now, as far as the module can be reached; none begins any more. */
   close(signal: AbortSignal): Promise<void>;
+  /** Where `close` could not tell it: until its outputs are off all the same. */
+  outputsGone(signal: AbortSignal): Promise<void>;
   /** Says what becomes of pulses that cannot be ended, for the link is lost. */
   abandon(): void;
   /** Since when an output may be on that nobody wants on, and that `~**` keeps on; undefined: that cannot be. */
@@ -74,6 +76,7 @@ export function openModule(options: ModuleOptions): Module {
     apply: (wanted) => apply(works, wanted),
     pulse: (wanted, deadline, signal) => pulseOutput(works, wanted, deadline, signal),
     close: (signal) => closeOutputs(works, signal),
+    outputsGone: (signal) => outputsGone(works, signal),
     abandon: () => abandonOutputs(works),
     unsafeSince() {
       const heeds = !state.known || state.known.type?.watchdog === 'host';

@@ -50,7 +50,10 @@ export function openModules(configured: readonly number[], open: (address: numbe
       return;
     }
     const go = () => leave.abort(LET_GO);
-    module.close(running.signal).then(go, go);
+    const { signal } = running;
+    // Whoever is no module of ours is not looked after, and the watchdogs of all are fed in one.
+    const isOff = module.close(signal).catch(() => module.outputsGone(signal));
+    isOff.then(go, go);
   }
 
   for (const address of wanted) add(address);

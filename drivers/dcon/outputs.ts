@@ -14,6 +14,8 @@ import { strayOutputs, type Works } from './state.ts';
 const RETRY_MS = 250;
 /** Bringing a module up is tried ever more slowly: each time takes twice as long, so often. */
 const RETRIES_SLOWED = 5;
+/** Watchdogs: until one has run out for certain, with the last time that it was fed and a slow oscillator (feed.ts). */
+const RAN_OUT = 1.5;
 /** Nothing is known of what its outputs do. */
 const ALL = 0xff;
 
@@ -174,6 +176,14 @@ export async function closeOutputs(works: Works, signal: AbortSignal): Promise<v
     const type = state.known?.type;
     if (type && strayOutputs(works) !== 0) await switchedOff(works, type, signal);
   }, signal);
+}
+
+/** Until its outputs are off: told so, again and again, or by its watchdog, which is not fed meanwhile (feed.ts). */
+export async function outputsGone(works: Works, signal: AbortSignal): Promise<void> {
+  const { bell, clock, watchdogMs } = works;
+  const ranOutAt = clock.monotonic() + RAN_OUT * watchdogMs;
+  bell.ring();
+  while (strayOutputs(works) !== 0 && clock.monotonic() < ranOutAt) await clock.sleep(RETRY_MS, signal);
 }
 
 /** The link is gone with the outputs on: nobody can be told but the log. */
