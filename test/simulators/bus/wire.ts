@@ -6,6 +6,7 @@
 import type { Reading } from './protocol.ts';
 import { openSending, type Sending, type Sent } from './sending.ts';
 import { earliest, type Hear, openAdapter, openTalks, type Speaker, type Talks } from './talks.ts';
+import { openTurnaround } from './turnaround.ts';
 
 export interface WireOptions {
   /** 0: nothing takes time. */
@@ -61,7 +62,6 @@ const GAP_TOLERANCE_MS = 0.25;
 export function openWire(options: WireOptions): Wire {
   const { characterMs, silenceMs, delivery } = options;
   let localEcho = options.localEcho;
-  const waiting = new Set<{ start: number; bytes: Uint8Array }>();
   let quietSince = Number.NEGATIVE_INFINITY;
   const counters = noCounters();
 
@@ -79,6 +79,7 @@ export function openWire(options: WireOptions): Wire {
     },
   });
   const sending = openSending({ characterMs, silenceMs, read: options.read, ended: dispatch });
+  const turnaround = openTurnaround(reply);
   function speak(speaker: Speaker, bytes: Uint8Array, at: number): void {
     // An echo is what is on the wire already.
     if (speaker !== 'echo') counters.busyMs += bytes.length * characterMs;
@@ -93,15 +94,14 @@ export function openWire(options: WireOptions): Wire {
       return;
     }
     for (const reply of options.request(bytes.subarray(0, reading.length), reading.address, at))
-      waiting.add({ start: at + reply.delayMs, bytes: reply.bytes });
+      turnaround.hold(reply.bytes, at + reply.delayMs);
     const rest = bytes.subarray(reading.length);
     if (rest.length > 0) append(rest, at);
   }
   /** A device speaks when its time has come, whoever else does. */
-  function reply(one: { start: number; bytes: Uint8Array }, at: number): void {
-    waiting.delete(one);
+  function reply(bytes: Uint8Array, at: number): void {
     const isTaken = talks.count('reply') > 0 || (sending.current()?.end ?? at) > at;
-    speak('reply', one.bytes, at);
+    speak('reply', bytes, at);
     if (isTaken) counters.collisions += 1;
     if (isTaken || talks.count('noise') > 0) spoil(talks, sending, at);
   }
@@ -116,13 +116,7 @@ export function openWire(options: WireOptions): Wire {
     if (isTaken || isMerged || talks.count('noise') > 0) spoil(talks, sending, now);
   }
 
-  const next = () =>
-    earliest([
-      talks.next(),
-      adapter.next(),
-      sending.next(),
-      ...waiting.values().map((one) => ({ at: one.start, happen: (at: number) => reply(one, at) })),
-    ]);
+  const next = () => earliest([talks.next(), adapter.next(), sending.next(), turnaround.next()]);
   const advance = (now: number) => {
     for (let event = next(); event && event.at <= now; event = next()) event.happen(event.at);
   };
@@ -136,7 +130,7 @@ export function openWire(options: WireOptions): Wire {
     },
     disturb(bytes, now) {
       advance(now);
-      const isQuiet = !sending.current() && waiting.size === 0 && talks.count('reply', 'noise') === 0;
+      const isQuiet = !sending.current() && turnaround.isEmpty() && talks.count('reply', 'noise') === 0;
       if (isQuiet) speak('noise', bytes, now);
       advance(now);
     },
@@ -146,7 +140,7 @@ export function openWire(options: WireOptions): Wire {
       localEcho = on;
     },
     cut() {
-      for (const part of [sending, waiting, talks, adapter]) part.clear();
+      for (const part of [sending, turnaround, talks, adapter]) part.clear();
     },
     counters: () => ({ ...counters }),
     resetCounters: () => void Object.assign(counters, noCounters()),
@@ -163,6 +157,13 @@ function spoil(talks: Talks, sending: Sending, at: number): void {
 }
 
 function noCounters(): WireCounters {
-  const bytes = { bytesFromGateway: 0, bytesToGateway: 0 };
-  return { ...bytes, collisions: 0, badFrames: 0, shortGaps: 0, exchanges: 0, busyMs: 0 };
+  return {
+    bytesFromGateway: 0,
+    bytesToGateway: 0,
+    collisions: 0,
+    badFrames: 0,
+    shortGaps: 0,
+    exchanges: 0,
+    busyMs: 0,
+  };
 }

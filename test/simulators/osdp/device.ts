@@ -6,6 +6,7 @@
 import type { Device } from '../bus/protocol.ts';
 import type { ReplyFault } from './faults.ts';
 import { type Answer, nak, openPeripheral, type Peripheral, type PeripheralOptions } from './peripheral.ts';
+import { openSequence } from './sequence.ts';
 import { CHALLENGE, openVault, plainly, type Vault, type VaultOptions } from './vault.ts';
 import { type CommandFrame, readCommand, rechecked } from './wire.ts';
 
@@ -46,25 +47,18 @@ const IN_CLEAR = new Set([0x61, 0x62, CHALLENGE, PROOF]);
 const BUSY: Answer = { code: 0x79, data: Buffer.alloc(0) };
 const NAK_CODE = { check: 1, sequence: 4, block: 5, required: 6, record: 9 } as const;
 
-interface Sent {
-  command: Buffer;
-  sequence: number;
-  reply: Buffer;
-}
-
 export function openOsdpDevice(options: OsdpDeviceOptions): OsdpDevice {
   const peripheral = openPeripheral(options);
   const vault = openVault({ ...options, id: peripheral.identity().subarray(0, 8) });
   const faults = openFaults();
   const place = openPlace(options);
   const performance = openPerformance({ vault, place, peripheral, faults });
-  let last: Sent | undefined;
-  let before: Buffer | undefined;
+  const sequence = openSequence();
   let heardAt = Number.NEGATIVE_INFINITY;
 
   function forget(): void {
     vault.forget();
-    last = undefined;
+    sequence.forget();
   }
 
   function restart(now: number): void {
@@ -89,19 +83,14 @@ export function openOsdpDevice(options: OsdpDeviceOptions): OsdpDevice {
     return plainly(command, performance.perform(code, data, now));
   }
 
-  /** Checks the count (5.9): the same command again gets the same reply again, and is not carried out. */
-  function counted(command: CommandFrame, now: number): Buffer {
-    const { sequence, raw } = command;
-    if (sequence === 0) forget();
-    else if (last && sequence === last.sequence && raw.equals(last.command)) return last.reply;
-    else if (sequence !== ((last?.sequence ?? -1) % 3) + 1) {
-      forget();
-      return plainly(command, nak(NAK_CODE.sequence));
-    }
+  function inTurn(command: CommandFrame, now: number): Buffer {
+    const turn = sequence.turnOf(command);
+    if (turn.kind === 'again') return turn.reply;
+    if (turn.kind !== 'goesOn') forget();
+    if (turn.kind === 'outOfTurn') return plainly(command, nak(NAK_CODE.sequence));
     if (faults.has('busy')) return plainly({ ...command, sequence: 0 }, BUSY);
     const reply = carryOut(command, now);
-    before = last?.reply;
-    last = { command: Buffer.from(raw), sequence, reply };
+    sequence.answered(command, reply);
     place.move();
     return reply;
   }
@@ -122,10 +111,10 @@ export function openOsdpDevice(options: OsdpDeviceOptions): OsdpDevice {
       if (command.address !== address && command.address !== BROADCAST) return undefined;
       if (now - heardAt > SESSION_TIMEOUT_MS) forget();
       heardAt = now;
-      const reply = counted(command, now);
+      const reply = inTurn(command, now);
       // It has just moved, if it did.
       if (place.now() !== address && faults.has('mute')) return undefined;
-      return faults.spoil(reply, before);
+      return faults.spoil(reply, sequence.earlierReply());
     },
     advance: peripheral.advance,
     restart,
