@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openChild } from '../simulators/child.ts';
-import { NODE_FLAGS } from '../simulators/daemon.ts';
+import { NODE_FLAGS } from '../simulators/daemon-process.ts';
 import { openTestSite } from '../simulators/test-site.ts';
 import { bringEstate, DOORS, WIRING } from './estate.ts';
 import { sendInTurn, type Target } from './load.ts';

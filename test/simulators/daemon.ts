@@ -1,6 +1,5 @@
-/** The real daemon as a child process: `node src/start.js serve --config FILE`, which demo and tests may kill. */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, openSync, readFileSync } from 'node:fs';
+/** The real daemon as a child process, with its configuration, which demo and tests may call and kill. */
+import { readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { request } from 'node:http';
 import type { Agent } from 'node:https';
@@ -8,7 +7,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { stringify } from 'yaml';
-import manifest from '../../package.json' with { type: 'json' };
+import { openDaemonProcess } from './daemon-process.ts';
 import { call } from './encoder/registration.ts';
 
 export const ROLES = ['service-tool', 'front-desk-admin', 'front-desk', 'pms'] as const;
@@ -67,13 +66,8 @@ export interface Daemon extends AsyncDisposable {
   createToken(role: Role): Promise<string>;
 }
 
-const PROJECT = join(import.meta.dirname, '..', '..');
-const TETHER = join(import.meta.dirname, 'tether.js');
-/** As `npm start` runs it. */
-export const NODE_FLAGS = manifest.scripts.start.split(' ').filter((word) => word.startsWith('--max-'));
 const READY_TIMEOUT_MS = 30_000;
 const READY_POLL_MS = 20;
-const GRACE_MS = 12_000;
 const LOG_TAIL_LINES = 12;
 /** High enough that no demo, test or script meets it. */
 const UNLIMITED = 100_000;
@@ -88,31 +82,7 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
   const encoderUrl = `mqtts://${reachable(mqtt)}`;
   await mkdir(directory, { recursive: true, mode: 0o700 });
   await writeFile(configFile, configuration(options, adminSocket, encoderUrl), { mode: 0o600 });
-  let child: ChildProcess | undefined;
-  let gone: Promise<void> = Promise.resolve();
-
-  function launch(): void {
-    const log = openSync(logFile, 'a', 0o600);
-    // A process group of its own: Ctrl-C in a terminal ends the demo, which then ends its daemon in order.
-    const started = spawn(
-      process.execPath,
-      [...NODE_FLAGS, '--import', TETHER, 'src/start.js', 'serve', '--config', configFile],
-      {
-        cwd: PROJECT,
-        detached: true,
-        stdio: ['pipe', log, log],
-        env: { ...process.env, ...options.environment },
-      },
-    );
-    closeSync(log);
-    child = started;
-    gone = new Promise((resolve) => {
-      started.on('exit', () => {
-        child = undefined;
-        resolve();
-      });
-    });
-  }
+  const child = openDaemonProcess({ configFile, logFile, environment: options.environment });
   const callLocally = (method: string, path: string, body?: unknown) =>
     callSocket(adminSocket, method, path, body);
 
@@ -123,16 +93,17 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
     caFile,
     logFile,
     callLocally,
-    launch,
+    launch: child.launch,
     get pid() {
-      if (child?.pid === undefined) throw new Error('the daemon is not running');
-      return child.pid;
+      const pid = child.pid();
+      if (pid === undefined) throw new Error('the daemon is not running');
+      return pid;
     },
     async start() {
-      launch();
+      child.launch();
       const deadline = performance.now() + READY_TIMEOUT_MS;
       for (;;) {
-        if (!child) throw new Error(`the daemon ended at its start:\n${logTail(logFile)}`);
+        if (child.pid() === undefined) throw new Error(`the daemon ended at its start:\n${logTail(logFile)}`);
         const ready = await isReady(callLocally, baseUrl, caFile);
         if (ready) return;
         if (performance.now() > deadline) {
@@ -141,11 +112,8 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
         await sleep(READY_POLL_MS);
       }
     },
-    exited: () => gone,
-    async kill() {
-      child?.kill('SIGKILL');
-      await gone;
-    },
+    exited: child.exited,
+    kill: child.kill,
     call: (method, path, token, body, agent) =>
       call({
         method,
@@ -163,12 +131,7 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
       if (typeof body.token !== 'string') throw new Error(`no token for ${role}: ${status}`);
       return body.token;
     },
-    async [Symbol.asyncDispose]() {
-      child?.kill('SIGTERM');
-      const impatience = setTimeout(() => child?.kill('SIGKILL'), GRACE_MS);
-      await gone;
-      clearTimeout(impatience);
-    },
+    [Symbol.asyncDispose]: child[Symbol.asyncDispose],
   };
 }
 
