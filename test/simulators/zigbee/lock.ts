@@ -4,21 +4,8 @@ import { type Ailments, openAilments } from './ailments.ts';
 import type { Air } from './air/air.ts';
 import { type OpenNode, openNode, type Routers } from './air/node.ts';
 import type { Executed } from './clusters/door-lock/bolt.ts';
-import { MODE } from './clusters/door-lock/bolt.ts';
-import { DOOR_LOCK, type DoorLock, openDoorLock } from './clusters/door-lock/cluster.ts';
-import {
-  type Alarms,
-  type Battery,
-  diagnosticsCluster,
-  type Firmware,
-  identifyCluster,
-  lockBasic,
-  openAlarms,
-  powerCluster,
-} from './clusters/general.ts';
-import { OTA, type OtaClient, openOta } from './clusters/ota.ts';
-import { openPollControl } from './clusters/poll-control.ts';
-import { openVendor, type Vendor } from './clusters/vendor.ts';
+import type { Battery, Firmware } from './clusters/general.ts';
+import { addLockClusters, type LockClusters } from './clusters/lock.ts';
 import type { Faults, LockChange, LockPlan } from './plan.ts';
 import { installKey } from './stick/security.ts';
 import type { Stick } from './stick/stick.ts';
@@ -101,45 +88,8 @@ export function openLock(plan: LockPlan, { time, air, stick, random, routers }: 
     confirmFault: ailments.confirmFault,
     application: device.application,
   });
-  const alarms = openAlarms((command, payload) => device.notify(0x0009, command, payload));
-  const door = openDoorLock({
-    time,
-    plan,
-    ailments,
-    changed: () => device.notice(),
-    notify: (command, payload) => device.notify(DOOR_LOCK, command, payload),
-    raise: (code) => alarms.raise(code, DOOR_LOCK),
-  });
-  const ota = openOta({
-    time,
-    plan,
-    firmware,
-    restarted: () => node.announce(),
-    ask: (endpoint, command, payload) => device.ask(OTA, endpoint, command, payload),
-  });
-  const poll =
-    plan.checkInSeconds === undefined
-      ? undefined
-      : openPollControl(time, plan.checkInSeconds, {
-          notify: (command, payload) => device.notify(0x0020, command, payload),
-          stayAwake: node.stayAwake,
-        });
-  const vendor = plan.vendorCluster
-    ? openVendor(time, plan, battery, ({ standOpenEnabled }) => {
-        if (typeof standOpenEnabled === 'boolean')
-          door.bolt.setMode(standOpenEnabled ? MODE.passage : MODE.normal);
-      })
-    : undefined;
-  device.add(
-    lockBasic(plan, firmware),
-    powerCluster(battery),
-    identifyCluster(),
-    alarms.cluster,
-    door.cluster,
-  );
-  device.add(diagnosticsCluster(link), ota.cluster);
-  if (poll) device.add(poll.cluster);
-  if (vendor) device.add(vendor.cluster);
+  const clusters = addLockClusters({ time, plan, device, node, ailments, battery, link, firmware });
+  const { door, ota, poll } = clusters;
 
   /** What a person or the surroundings do. */
   function happen(change: LockChange): void {
@@ -167,8 +117,7 @@ export function openLock(plan: LockPlan, { time, air, stick, random, routers }: 
       changeNode(node, change);
       happen(change);
     },
-    state: () =>
-      describe({ plan, air, node, door, device, alarms, battery, firmware, ota, vendor, ailments }),
+    state: () => describe({ plan, air, node, device, battery, firmware, ailments, clusters }),
   };
 }
 
@@ -191,18 +140,16 @@ interface Parts {
   plan: LockPlan;
   air: () => Air;
   node: OpenNode;
-  door: DoorLock;
   device: Device;
-  alarms: Alarms;
   battery: Battery;
   firmware: Firmware;
-  ota: OtaClient;
-  vendor: Vendor | undefined;
   ailments: Ailments;
+  clusters: LockClusters;
 }
 
 function describe(parts: Parts): LockState {
-  const { plan, air, node, door, device, alarms, battery, firmware, ota, vendor, ailments } = parts;
+  const { plan, air, node, device, battery, firmware, ailments, clusters } = parts;
+  const { door, alarms, ota, vendor } = clusters;
   return {
     ieee: plan.ieee,
     isJoined: node.network !== undefined,

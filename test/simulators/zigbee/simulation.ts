@@ -66,18 +66,12 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
   const transport: Transport = stack.use(
     plan.transport === 'tcp' ? await openTcpStick(receive, stick.cut) : openPtyTransport(plan.link, receive),
   );
-  let isPlugged = true;
+  const plug = openPlug(transport);
   const open = stack.move();
-  let port = transport.port;
-  /** A pty that is hung up has none. */
-  const lastPort = () => {
-    if (isPlugged) ({ port } = transport);
-    return port;
-  };
 
   return {
     get port() {
-      return lastPort();
+      return plug.port();
     },
     locks: [...locks.keys()],
     state: (ieee) => locks.get(ieee)?.state(),
@@ -103,16 +97,13 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
       if (change.newStick) stick.replace(change.newStick.ieee);
       if (change.selfReset) stick.reset(2);
       if (change.plugged === false) {
-        isPlugged = false;
         stick.cut();
-        await transport.hangUp();
+        await plug.pull();
       }
-      if (change.plugged !== true && !change.drop) return;
-      await transport.replug();
-      isPlugged = true;
+      if (change.plugged === true || change.drop) await plug.putBack();
     },
     stats: () => ({
-      port: lastPort(),
+      port: plug.port(),
       stick: stick.state(),
       air: { ...air.counters, airMs: air.options().airMs, lossRate: air.options().lossRate },
       locks: [...locks.values()].map(({ node }) => ({
@@ -122,6 +113,27 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
       })),
     }),
     [Symbol.asyncDispose]: () => open.disposeAsync(),
+  };
+}
+
+/** What is pulled out of the host, and put back. */
+function openPlug(transport: Transport) {
+  let isIn = true;
+  let lastPort = transport.port;
+  return {
+    /** The one it had, while it is pulled: a pty that is hung up has none. */
+    port(): string {
+      if (isIn) lastPort = transport.port;
+      return lastPort;
+    },
+    async pull(): Promise<void> {
+      isIn = false;
+      await transport.hangUp();
+    },
+    async putBack(): Promise<void> {
+      await transport.replug();
+      isIn = true;
+    },
   };
 }
 

@@ -99,6 +99,7 @@ export interface Alarms {
   count(): number;
 }
 
+export const ALARMS = 0x0009;
 const ALARMS_MAX = 16;
 
 export function openAlarms(notify: (command: number, payload: Buffer) => void): Alarms {
@@ -110,7 +111,7 @@ export function openAlarms(notify: (command: number, payload: Buffer) => void): 
       notify(0, bytes(code, u16(cluster)));
     },
     cluster: {
-      id: 0x0009,
+      id: ALARMS,
       attributes: { 0: { type: TYPE.uint16, get: () => log.length } },
       commands: {
         0(input) {

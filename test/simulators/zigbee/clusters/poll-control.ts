@@ -4,6 +4,7 @@ import { type Cluster, failed, succeeded } from '../zcl/cluster.ts';
 import { ZCL_STATUS } from '../zcl/frame.ts';
 import { TYPE, type Value } from '../zcl/types.ts';
 
+export const POLL_CONTROL = 0x0020;
 const QUARTER_MS = 250;
 /** Unless it is told otherwise: ten seconds. */
 const FAST_POLL_TIMEOUT = 40;
@@ -34,7 +35,7 @@ export function openPollControl(
   return {
     checkIn,
     cluster: {
-      id: 0x0020,
+      id: POLL_CONTROL,
       attributes: {
         0: {
           type: TYPE.uint32,

@@ -4,13 +4,14 @@
  */
 import type { Air, Aps, Node } from '../air/air.ts';
 import { bytes, ieee, ieeeText, openReader, u16 } from '../bytes.ts';
-import { encodeMt, type MtFrame, readMt, SUBSYSTEM } from '../mt/frame.ts';
+import { type MtFrame, SUBSYSTEM } from '../mt/frame.ts';
 import type { Time } from '../time.ts';
 import { afCommands, incoming } from './af.ts';
 import { appCnfCommands } from './app-cnf.ts';
 import type { Core, Memory, Subsystem } from './core.ts';
 import type { Network } from './nib.ts';
 import { NV, type Nv, type NvDump, openNv } from './nv.ts';
+import { openPort, type Port, type PortCounters } from './port.ts';
 import { networkInfo, startupCommands } from './startup.ts';
 import { resetIndication, sysCommands } from './sys.ts';
 import { groupCommands, utilCommands } from './util.ts';
@@ -73,7 +74,7 @@ export interface StickState {
   endpoints: number[];
   children: string[];
   installCodes: string[];
-  frames: { received: number; sent: number; bad: number; unknown: number; byType: Record<string, number> };
+  frames: PortCounters;
 }
 
 /** A timer can fire so much before its time (Node). */
@@ -91,10 +92,6 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
   let ownIeee = ieeeText(nv.get(NV.extendedAddress) ?? ieee(options.ieee));
   let startedAt = time.now();
   let readyAt = startedAt + options.bootMs - EARLY_MS;
-  let isSilent = false;
-  /** AREQs that wait for the SRSP of the request that caused them. */
-  let held: MtFrame[] | undefined;
-  const frames = { received: 0, sent: 0, bad: 0, unknown: 0, byType: {} as Record<string, number> };
 
   const core: Core = {
     time,
@@ -105,11 +102,7 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
     memory: () => memory,
     ieee: () => ownIeee,
     startedAt: () => startedAt,
-    areq(subsystem, id, data) {
-      const frame: MtFrame = { type: 'AREQ', subsystem, id, data };
-      if (held) held.push(frame);
-      else write(frame);
-    },
+    areq: (subsystem, id, data) => port.indicate({ type: 'AREQ', subsystem, id, data }),
     later(milliseconds, action) {
       const sender = memory;
       return time.after(milliseconds, () => sender === memory && action());
@@ -119,12 +112,13 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
     revision: options.revision,
   };
   const { tables, zdo } = commandsOf(core);
+  const port = openPort({
+    isUp: () => time.now() >= readyAt,
+    write: options.write,
+    reset: () => reset(0),
+    answer: (request) => answer(tables, request),
+  });
 
-  function write(frame: MtFrame): void {
-    if (isSilent || time.now() < readyAt) return;
-    frames.sent += 1;
-    options.write(encodeMt(frame));
-  }
   function reset(reason: number): void {
     nv.startUp();
     memory = emptyMemory();
@@ -134,29 +128,10 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
     const { id, data } = resetIndication(reason);
     core.later(options.bootMs, () => core.areq(SUBSYSTEM.sys, id, data));
   }
-  function handle(frame: MtFrame): void {
-    frames.received += 1;
-    const isReset = frame.type === 'AREQ' && frame.subsystem === SUBSYSTEM.sys && frame.id === 0;
-    if (isReset) reset(0);
-    if (frame.type !== 'SREQ') return;
-    const name = `${frame.subsystem}/${frame.id.toString(16).padStart(2, '0')}`;
-    frames.byType[name] = (frames.byType[name] ?? 0) + 1;
-    held = [];
-    const response = answer(tables, frame);
-    const waiting = held;
-    held = undefined;
-    if (response.subsystem === SUBSYSTEM.rpcError) frames.unknown += 1;
-    for (const one of [response, ...waiting]) write(one);
-  }
-  const receiver = openReceiver(handle, () => {
-    frames.bad += 1;
-  });
 
   return {
-    receive(chunk) {
-      if (!isSilent && time.now() >= readyAt) receiver.receive(chunk);
-    },
-    cut: receiver.cut,
+    receive: port.receive,
+    cut: port.cut,
     epoch: () => memory,
     network: () => memory.network,
     hear(frame, lqi) {
@@ -170,36 +145,15 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
       reset(0);
     },
     fill: filler(core.memory),
-    setSilent(on) {
-      isSilent = on;
-      receiver.cut();
-    },
+    setSilent: port.setSilent,
     dump: () => nv.dump(),
-    state: () => describe(core, isSilent, frames),
+    state: () => describe(core, port),
   };
 }
 
 function filler(memory: Core['memory']): Stick['fill'] {
   return (requests) => {
     memory().full = requests;
-  };
-}
-
-/** Frames out of what comes in pieces. */
-function openReceiver(handle: (frame: MtFrame) => void, spoilt: () => void) {
-  let pending: Buffer = Buffer.alloc(0);
-  return {
-    receive(chunk: Uint8Array): void {
-      pending = Buffer.concat([pending, chunk]);
-      for (let reading = readMt(pending); reading.kind !== 'incomplete'; reading = readMt(pending)) {
-        pending = pending.subarray(reading.length);
-        if (reading.kind === 'frame') handle(reading.frame);
-        else if (reading.isFrame) spoilt();
-      }
-    },
-    cut(): void {
-      pending = Buffer.alloc(0);
-    },
   };
 }
 
@@ -302,12 +256,12 @@ function answer(tables: Record<number, Subsystem>, { subsystem, id, data }: MtFr
   }
 }
 
-function describe(core: Core, isSilent: boolean, frames: StickState['frames']): StickState {
+function describe(core: Core, port: Port): StickState {
   const { network, permitUntil, endpoints, children } = core.memory();
   return {
     ieee: core.ieee(),
     isStarted: network !== undefined,
-    isSilent,
+    isSilent: port.isSilent(),
     panId: network?.panId ?? null,
     extendedPanId: network ? network.extendedPanId.toString('hex') : null,
     channel: network?.channel ?? null,
@@ -316,6 +270,6 @@ function describe(core: Core, isSilent: boolean, frames: StickState['frames']): 
     endpoints: [...endpoints.keys()],
     children: [...children.keys()],
     installCodes: [...core.nv().installKeys().keys()],
-    frames: { ...frames, byType: { ...frames.byType } },
+    frames: port.counters(),
   };
 }

@@ -5,12 +5,10 @@ import { bytes, openReader, u16 } from '../bytes.ts';
 import type { Time } from '../time.ts';
 import { type Answer, type Cluster, failed } from './cluster.ts';
 import { answerFoundation, attributeRecord, FOUNDATION, type ValueFaults } from './foundation.ts';
-import { decodeZcl, encodeZcl, ZCL_STATUS, type ZclFrame } from './frame.ts';
+import { decodeZcl, ZCL_STATUS, type ZclFrame } from './frame.ts';
 import { openReporting, type Reporting } from './reporting.ts';
+import { ENDPOINT, HOME_AUTOMATION, openSpeech } from './speech.ts';
 import { TYPE } from './types.ts';
-
-const ENDPOINT = 1;
-const HOME_AUTOMATION = 0x0104;
 
 /** Something it was told, whatever came of it. */
 export interface Received {
@@ -53,54 +51,32 @@ export interface Device {
 }
 
 const RECEIVED_MAX = 2_000;
-/** Attributes of a report that nobody asked for: a whole number. */
-const FOREIGN_ATTRIBUTE = 0x0000;
+/** Of a cluster that it does not have: its attribute 0, a whole number. */
+const FOREIGN_REPORT = {
+  command: FOUNDATION.report,
+  isFoundation: true,
+  fromServer: true,
+  payload: bytes(u16(0x0000), TYPE.uint16, u16(0xbeef)),
+};
+
 export function openDevice(options: DeviceOptions): Device {
   const { time, faults } = options;
   const clusters = new Map<number, Cluster>();
   const received: Received[] = [];
-  let sequence = 0;
-  const nextTsn = () => {
-    sequence = (sequence + 1) & 0xff;
-    return sequence;
-  };
+  const speech = openSpeech(options.node);
   const reporting: Reporting = openReporting(time, (cluster, ids) => {
     const records = ids.map((id) => bytes(u16(id), attributeRecord(cluster, id, faults)));
-    toBound(cluster, { command: FOUNDATION.report, isFoundation: true, payload: bytes(...records) });
+    speech.toBound(cluster, { command: FOUNDATION.report, isFoundation: true, payload: bytes(...records) });
   });
 
-  function toBound(
-    cluster: Cluster,
-    { command, isFoundation, payload }: Pick<ZclFrame, 'command' | 'isFoundation' | 'payload'>,
-  ): void {
-    const { bindings, send, network } = options.node();
-    if (!network) return;
-    for (const { cluster: bound, target } of bindings) {
-      if (bound !== cluster.id || 'group' in target) continue;
-      const frame: ZclFrame = {
-        command,
-        isFoundation,
-        payload,
-        tsn: nextTsn(),
-        fromServer: true,
-        disableDefaultResponse: true,
-        ...(cluster.manufacturer !== undefined && { manufacturer: cluster.manufacturer }),
-      };
-      send({ ...from(cluster.id), destination: 0, endpoint: target.endpoint, data: encodeZcl(frame) });
-    }
-  }
   function handle(aps: Aps, frame: ZclFrame): void {
     const answer = execute(clusters.get(aps.cluster), aps, frame, reporting, faults);
     const isBroadcast = aps.destination >= 0xfff8 || aps.group !== undefined;
     const isWanted =
       answer?.kind === 'response' || (answer && (answer.status !== 0 || !frame.disableDefaultResponse));
-    if (answer && isWanted && !isBroadcast) {
-      const target = { destination: aps.source, endpoint: aps.sourceEndpoint };
-      options.node().send({ ...from(aps.cluster), ...target, data: encodeZcl(responseTo(frame, answer)) });
-    }
+    if (answer && isWanted && !isBroadcast) speech.respond(aps, responseTo(frame, answer));
     reporting.notice();
-    for (const { cluster, data } of foreignReports(faults.foreignClusters(), nextTsn))
-      options.node().send({ ...from(cluster), destination: 0, endpoint: ENDPOINT, data });
+    for (const cluster of faults.foreignClusters()) speech.toCoordinator(cluster, ENDPOINT, FOREIGN_REPORT);
   }
   function hear(aps: Aps): void {
     const frame = decodeZcl(aps.data);
@@ -130,18 +106,15 @@ export function openDevice(options: DeviceOptions): Device {
     },
     notify(id, command, payload) {
       const cluster = clusters.get(id);
-      if (cluster) toBound(cluster, { command, isFoundation: false, payload: Buffer.from(payload) });
+      if (cluster) speech.toBound(cluster, { command, isFoundation: false, payload: Buffer.from(payload) });
     },
     ask(id, endpoint, command, payload) {
-      const data = encodeZcl({
+      speech.toCoordinator(id, endpoint, {
         isFoundation: false,
         fromServer: false,
-        disableDefaultResponse: true,
-        tsn: nextTsn(),
         command,
         payload: Buffer.from(payload),
       });
-      options.node().send({ ...from(id), destination: 0, endpoint, data });
     },
     notice: reporting.notice,
     received: () => [...received],
@@ -149,8 +122,6 @@ export function openDevice(options: DeviceOptions): Device {
     clearLog: () => void received.splice(0),
   };
 }
-
-const from = (cluster: number) => ({ sourceEndpoint: ENDPOINT, profile: HOME_AUTOMATION, cluster });
 
 /** Undefined: nothing is to be answered. */
 function execute(
@@ -201,20 +172,4 @@ function descriptorOf(clusters: Cluster[], deviceId: number, foreign: number[]) 
     inputs: [...clusters.filter((one) => !one.isClient).map(({ id }) => id), ...foreign],
     outputs: clusters.filter((one) => one.isClient).map(({ id }) => id),
   };
-}
-
-/** Reports of clusters that it does not have. */
-function foreignReports(clusters: number[], nextTsn: () => number): { cluster: number; data: Buffer }[] {
-  const payload = bytes(u16(FOREIGN_ATTRIBUTE), TYPE.uint16, u16(0xbeef));
-  return clusters.map((cluster) => ({
-    cluster,
-    data: encodeZcl({
-      isFoundation: true,
-      fromServer: true,
-      disableDefaultResponse: true,
-      tsn: nextTsn(),
-      command: FOUNDATION.report,
-      payload,
-    }),
-  }));
 }

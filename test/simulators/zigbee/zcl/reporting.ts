@@ -51,25 +51,18 @@ export function openReporting(
     if (wait <= 0) send(one);
     else one.timer = time.after(wait, () => send(one));
   }
-  function configureOne(cluster: Cluster, input: Reader): number[] {
-    const direction = input.u8();
-    const attribute = input.u16();
-    if (direction !== 0) {
-      input.u16();
-      return [ZCL_STATUS.unsupportedAttribute, direction, attribute];
-    }
-    const type = input.u8();
-    const [minimum, maximum] = [input.u16(), input.u16()];
-    const change = isAnalogue(type) ? Number(readValue(input, type)) : 0;
+  /** The status of its record in the response. */
+  function configureOne(cluster: Cluster, { attribute, reports }: Wanted): number {
     const found = cluster.attributes[attribute];
-    if (!found) return [ZCL_STATUS.unsupportedAttribute, direction, attribute];
-    if (!found.isReportable) return [ZCL_STATUS.unreportable, direction, attribute];
-    if (found.type !== type) return [ZCL_STATUS.invalidType, direction, attribute];
+    if (!found || !reports) return ZCL_STATUS.unsupportedAttribute;
+    if (!found.isReportable) return ZCL_STATUS.unreportable;
+    if (found.type !== reports.type) return ZCL_STATUS.invalidType;
+    const { minimum, maximum, change } = reports;
     const name = nameOf(cluster, attribute);
     configurations.get(name)?.timer();
     configurations.delete(name);
-    if (maximum === OFF) return [ZCL_STATUS.success, direction, attribute];
-    if (maximum !== 0 && minimum > maximum) return [ZCL_STATUS.invalidValue, direction, attribute];
+    if (maximum === OFF) return ZCL_STATUS.success;
+    if (maximum !== 0 && minimum > maximum) return ZCL_STATUS.invalidValue;
     const one: Configuration = {
       cluster,
       attribute,
@@ -82,19 +75,19 @@ export function openReporting(
     };
     if (maximum !== 0) one.timer = time.after(maximum * 1_000, () => send(one));
     configurations.set(name, one);
-    return [ZCL_STATUS.success, direction, attribute];
+    return ZCL_STATUS.success;
   }
 
   return {
     configure(cluster, payload) {
       const input = openReader(payload);
-      const results: number[][] = [];
-      while (input.left() > 0) results.push(configureOne(cluster, input));
-      const wrong = results.filter(([status]) => status !== ZCL_STATUS.success);
-      if (wrong.length === 0) return Buffer.of(ZCL_STATUS.success);
-      return bytes(
-        ...wrong.flatMap(([status = 0, direction = 0, attribute = 0]) => [status, direction, u16(attribute)]),
-      );
+      const wrong: Buffer[] = [];
+      while (input.left() > 0) {
+        const wanted = readWanted(input);
+        const status = configureOne(cluster, wanted);
+        if (status !== ZCL_STATUS.success) wrong.push(bytes(status, wanted.direction, u16(wanted.attribute)));
+      }
+      return wrong.length === 0 ? Buffer.of(ZCL_STATUS.success) : bytes(...wrong);
     },
     readConfiguration(cluster, payload) {
       const input = openReader(payload);
@@ -122,6 +115,29 @@ export function openReporting(
         change,
       })),
   };
+}
+
+/** One record of Configure Reporting (ZCL 2.5.7). */
+interface Wanted {
+  direction: number;
+  attribute: number;
+  /** Undefined: it asks for reports to be awaited, not sent. */
+  reports: { type: number; minimum: number; maximum: number; change: number } | undefined;
+}
+
+function readWanted(input: Reader): Wanted {
+  const direction = input.u8();
+  const attribute = input.u16();
+  if (direction !== 0) {
+    // How long it is to wait for them.
+    input.u16();
+    return { direction, attribute, reports: undefined };
+  }
+  const type = input.u8();
+  const minimum = input.u16();
+  const maximum = input.u16();
+  const change = isAnalogue(type) ? Number(readValue(input, type)) : 0;
+  return { direction, attribute, reports: { type, minimum, maximum, change } };
 }
 
 function attributeOf({ cluster, attribute }: Configuration): Attribute {
