@@ -73,16 +73,14 @@ const LOOK_EVERY_MS = 1_000;
 export function openDevice(options: DeviceOptions): Device {
   const { address } = options;
   const state = openDeviceState(options);
-  let { policy } = options;
-  let isLoose = false;
   let pairing: PairingListener | undefined;
   const twins = openTwins();
-  const isLooking = () => policy.kind === 'unpaired' && !isLoose;
+  const { isLooking, ...enforcement } = openEnforcement(options.policy, { talk: () => talk, begin });
   const alarms = openAlarms({ ...options, hwId: () => state.hwId() ?? options.awaited() });
   const presence = openPresence({
     ...options,
     state,
-    security: () => securityNow(talk, policy, isLooking()),
+    security: () => securityNow(talk, enforcement.policy(), isLooking()),
     sessionFault: () => SESSION_FAULTS.find((fault) => alarms.raised().includes(fault)) ?? null,
   });
 
@@ -109,7 +107,14 @@ export function openDevice(options: DeviceOptions): Device {
   }
 
   const { isGone } = presence;
-  const talk = openTalk({ ...options, isLooking, isGone, effect, turned, security: securityOf(policy) });
+  const talk = openTalk({
+    ...options,
+    isLooking,
+    isGone,
+    effect,
+    turned,
+    security: securityOf(options.policy),
+  });
   const { report } = presence;
   const meeting = openMeeting({ ...options, talk, state, met: presence.connect, changed: report });
 
@@ -129,21 +134,10 @@ export function openDevice(options: DeviceOptions): Device {
     connected: presence.connected,
     alarms: alarms.raised,
     poll: openPoll(options, talk, isLooking),
-    police(next) {
-      const isSame = isSamePolicy(policy, next);
-      policy = next;
-      if (!isSame && !isLoose) begin(securityOf(next));
-    },
-    loosen(security) {
-      isLoose = true;
-      begin(security);
-    },
-    tighten() {
-      isLoose = false;
-      if (isProvenUnder(talk.session(), policy)) talk.keepTo(securityOf(policy));
-      else begin(securityOf(policy));
-    },
-    restart: () => begin(securityOf(policy)),
+    police: enforcement.police,
+    loosen: enforcement.loosen,
+    tighten: enforcement.tighten,
+    restart: enforcement.restart,
     onPairing(listener) {
       pairing = listener;
     },
@@ -159,6 +153,38 @@ export function openDevice(options: DeviceOptions): Device {
         isGarbled: twins.isGarbled(),
       }),
     [Symbol.dispose]: presence.disconnect,
+  };
+}
+
+interface Enforced {
+  talk(): Talk;
+  /** Begins anew under this security. */
+  begin(security: Security): void;
+}
+
+/** Keeps a device to its policy, and to less in a pairing window. */
+function openEnforcement(first: Policy, { talk, begin }: Enforced) {
+  let policy = first;
+  let isLoose = false;
+  return {
+    policy: () => policy,
+    /** It is only ever asked who it is. */
+    isLooking: () => policy.kind === 'unpaired' && !isLoose,
+    police(next: Policy): void {
+      const isSame = isSamePolicy(policy, next);
+      policy = next;
+      if (!isSame && !isLoose) begin(securityOf(next));
+    },
+    loosen(security: Security): void {
+      isLoose = true;
+      begin(security);
+    },
+    tighten(): void {
+      isLoose = false;
+      if (isProvenUnder(talk().session(), policy)) talk().keepTo(securityOf(policy));
+      else begin(securityOf(policy));
+    },
+    restart: () => begin(securityOf(policy)),
   };
 }
 

@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto';
 import type { Bus } from '../bus/bus.ts';
 import type { Attempt, Exchange, OrderClass, Reading } from '../bus/exchange.ts';
 import { type Clock, DriverError, type DriverErrorCode } from '../driver.ts';
-import { type Errand, endedBy, nakText, openErrands } from './errands.ts';
+import { type Errand, type Errands, endedBy, nakText, openErrands } from './errands.ts';
 import type { Check } from './protocol/frame.ts';
 import type { Command, Reply } from './protocol/messages.ts';
 import { type Examined, examine } from './protocol/reading.ts';
@@ -72,13 +72,49 @@ const MISSES: readonly DriverErrorCode[] = ['NO_REPLY', 'BAD_REPLY', 'REFUSED'];
 export function openTalk(options: TalkOptions): Talk {
   const { address, check } = options;
   const errands = openErrands();
-  let session = openSession({ address, check, security: options.security });
+  const dialogue = openDialogue(options, errands);
+  const { session, exchange, conclude, replace, keepTo } = dialogue;
+  let isReserved = false;
+  const isBarred = () => session().stage.kind === 'barred';
+  const takeTurns = openTurns(options, { exchange, conclude, isBarred });
+  return {
+    session,
+    exchange,
+    conclude,
+    keepTo,
+    async ask(command, asking) {
+      if (isReserved && !OF_FILES.includes(command.kind))
+        throw new DriverError('BUSY', 'the device takes a file and wants nothing else; nothing was sent');
+      const errand = errands.add(command, asking.class);
+      try {
+        await takeTurns(errand, asking);
+        return await errand.result;
+      } finally {
+        errands.remove(errand);
+      }
+    },
+    begin: (security) => replace(openSession({ address, check, security })),
+    forget: () => replace(forgetDevice(session())),
+    reserve(next) {
+      isReserved = next;
+    },
+  };
+}
+
+interface Dialogue extends Pick<Talk, 'session' | 'exchange' | 'conclude' | 'keepTo'> {
+  /** What was sent in the session before is over. */
+  replace(session: Session): void;
+}
+
+/** The session turn by turn: what each sends, and what came of it. */
+function openDialogue(options: TalkOptions, errands: Errands): Dialogue {
+  const { address, check, security } = options;
+  let session = openSession({ address, check, security });
   /** A request is out, and this was read since. */
   let heard: { examined: Examined | null; length: number } | undefined;
   let replyLength = USUAL_REPLY;
   /** Drawn once for each challenge, not for each poll. */
   let nonce = randomBytes(NONCE_LENGTH);
-  let isReserved = false;
   const onTheWire = () => errands.of(session.outstanding?.command);
 
   function request(): Uint8Array {
@@ -118,14 +154,8 @@ export function openTalk(options: TalkOptions): Talk {
     options.turned(answered, !answered && length > 0);
   }
 
-  function replace(next: Session): void {
-    conclude();
-    errands.abandonSent();
-    session = next;
-  }
-
   /** The bus has one at a time, and asks for what differs when the request is made. */
-  const theExchange: Exchange<null> = {
+  const exchange: Exchange<null> = {
     address,
     request,
     read,
@@ -139,31 +169,17 @@ export function openTalk(options: TalkOptions): Talk {
       return isOpenToOthers(session);
     },
   };
-  const exchange = () => theExchange;
-  const isBarred = () => session.stage.kind === 'barred';
-  const takeTurns = openTurns(options, { exchange, conclude, isBarred });
   return {
-    exchange,
-    conclude,
     session: () => session,
-    async ask(command, asking) {
-      if (isReserved && !OF_FILES.includes(command.kind))
-        throw new DriverError('BUSY', 'the device takes a file and wants nothing else; nothing was sent');
-      const errand = errands.add(command, asking.class);
-      try {
-        await takeTurns(errand, asking);
-        return await errand.result;
-      } finally {
-        errands.remove(errand);
-      }
+    exchange: () => exchange,
+    conclude,
+    replace(next) {
+      conclude();
+      errands.abandonSent();
+      session = next;
     },
-    begin: (security) => replace(openSession({ address, check, security })),
-    keepTo(security) {
-      session = { ...session, options: { ...session.options, security } };
-    },
-    forget: () => replace(forgetDevice(session)),
-    reserve(next) {
-      isReserved = next;
+    keepTo(next) {
+      session = { ...session, options: { ...session.options, security: next } };
     },
   };
 }
