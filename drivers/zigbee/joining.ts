@@ -63,17 +63,26 @@ export function openJoining(options: JoiningOptions): Joining {
     taking = taking.then(takeBackNext);
     return taking;
   }
+  const say = openSaying(radio);
+  const sayClosed = () => say(() => 0);
+  /** Not what was closed, or opened anew, or has come to its end meanwhile. */
+  const sayOpen = (own: Window) =>
+    say(() => (window === own && isOpen() ? Math.ceil((own.until - clock.monotonic()) / 1_000) : undefined));
+
   async function close(): Promise<void> {
     window = undefined;
-    await radio()?.permitJoin(0);
-    changed();
-    // Of many codes it takes seconds.
-    void takeBack();
+    try {
+      await sayClosed();
+    } finally {
+      changed();
+      // Of many codes it takes seconds.
+      void takeBack();
+    }
   }
 
   /** A window that was opened anew, or closed, meanwhile is not this one. */
-  async function closeAtItsEnd(own: typeof window, seconds: number): Promise<void> {
-    await clock.sleep(seconds * 1_000, signal);
+  async function closeAtItsEnd(own: Window): Promise<void> {
+    await clock.sleep(own.until - clock.monotonic(), signal);
     if (window === own) await close();
   }
 
@@ -88,7 +97,7 @@ export function openJoining(options: JoiningOptions): Joining {
   return {
     isOpen,
     begin() {
-      const closed = radio()?.permitJoin(0) ?? Promise.resolve();
+      const closed = sayClosed();
       begun = closed.then(takeBack).catch(() => undefined);
       return closed;
     },
@@ -109,15 +118,17 @@ export function openJoining(options: JoiningOptions): Joining {
       try {
         await takeBack();
         await codes.give(installCodes);
-        await radio()?.permitJoin(seconds);
+        await sayOpen(own);
       } catch (error) {
-        window = undefined;
+        // Another one that was opened meanwhile stays; one that was open before this is over.
+        if (window === own) window = undefined;
+        say(() => (window ? undefined : 0)).catch(() => undefined);
         void takeBack();
         throw error;
       } finally {
         changed();
       }
-      closeAtItsEnd(own, seconds).catch((error) => {
+      closeAtItsEnd(own).catch((error) => {
         // The coordinator closes by itself, which is why it was told how long.
         if (!signal.aborted) log.warn({ err: error }, 'the join window could not be closed at its end');
       });
@@ -133,6 +144,19 @@ export function openJoining(options: JoiningOptions): Joining {
       window = undefined;
       void takeBack();
     },
+  };
+}
+
+/** One after the other, for the library does each in steps: what is said last is in force. undefined: nothing is to be said. */
+function openSaying(radio: JoiningOptions['radio']) {
+  let saying = Promise.resolve();
+  return (permit: () => number | undefined): Promise<void> => {
+    const said = saying.then(async () => {
+      const seconds = permit();
+      if (seconds !== undefined) await radio()?.permitJoin(seconds);
+    });
+    saying = said.catch(() => undefined);
+    return said;
   };
 }
 
