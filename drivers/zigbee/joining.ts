@@ -64,7 +64,6 @@ export function openJoining(options: JoiningOptions): Joining {
     return taking;
   }
   const say = openSaying(radio);
-  const sayClosed = () => say(() => 0);
   /** Not what was closed, or opened anew, or has come to its end meanwhile. */
   const sayOpen = (own: Window) =>
     say(() => (window === own && isOpen() ? Math.ceil((own.until - clock.monotonic()) / 1_000) : undefined));
@@ -72,7 +71,7 @@ export function openJoining(options: JoiningOptions): Joining {
   async function close(): Promise<void> {
     window = undefined;
     try {
-      await sayClosed();
+      await say(() => 0);
     } finally {
       changed();
       // Of many codes it takes seconds.
@@ -97,7 +96,7 @@ export function openJoining(options: JoiningOptions): Joining {
   return {
     isOpen,
     begin() {
-      const closed = sayClosed();
+      const closed = say(() => 0);
       begun = closed.then(takeBack).catch(() => undefined);
       return closed;
     },
