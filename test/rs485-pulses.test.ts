@@ -6,7 +6,15 @@ import type { SimulatedBus } from './simulators/bus/bus.ts';
 const WATCHDOG_MS = 2_000;
 const SHORT_MS = 200;
 const IN_THE_MIDDLE_MS = 60_000;
-const FAULTS = [{}, { silent: 1 }, { silent: 2 }, { loss: { share: 0.4, seed: 7 } }, { truncate: 2 }];
+const FAULTS = [
+  {},
+  { silent: 1 },
+  { silent: 2 },
+  { loss: { share: 0.4, seed: 7 } },
+  { truncate: 2 },
+  // From the pulse on. What is wrong before it may meet polls alone, which take the device for dead.
+  { silentFromWrite: true },
+];
 
 let all: Rs485Site;
 beforeAll(async () => {
