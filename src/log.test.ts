@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { DriverError } from '../drivers/driver.ts';
 import { type Level, openLog } from './log.ts';
 
 function capture(level: Level, journal = false) {
@@ -64,4 +65,13 @@ it('hands fixed fields to children', () => {
   const { lines, log } = capture('info');
   log.child({ link: 'a' }).child({ device: 7 }).info({}, 'x');
   expect(JSON.parse(lines[0] ?? '')).toMatchObject({ link: 'a', device: 7 });
+});
+
+it('writes a trouble of a device without a stack, and a fault of this program with one', () => {
+  const { lines, log } = capture('info');
+  log.warn({ err: new DriverError('LINK_LOST', 'the adapter is gone') }, 'x');
+  log.warn({ err: new TypeError('a fault') }, 'x');
+  const [trouble, fault] = lines.map((line) => JSON.parse(line).err);
+  expect(trouble).toEqual({ type: 'DriverError', code: 'LINK_LOST', message: 'the adapter is gone' });
+  expect(fault.stack).toContain('log.test.ts');
 });

@@ -3,6 +3,7 @@
  * caller logs a key block, token or private key; nothing here tries to find one afterwards.
  */
 import pino from 'pino';
+import { DriverError } from '../drivers/driver.ts';
 
 export type Level = 'debug' | 'info' | 'warn' | 'error';
 
@@ -39,12 +40,18 @@ export function openLog({ level, journal, write }: LogOptions): Log {
       base: null,
       messageKey: 'message',
       // Else an error would be logged as {}.
-      serializers: { err: pino.stdSerializers.err, error: pino.stdSerializers.err },
+      serializers: { err: errorFields, error: errorFields },
       formatters: { level: (label) => ({ level: label }) },
       timestamp: journal ? false : pino.stdTimeFunctions.isoTime,
     },
     destination,
   );
+}
+
+/** A DriverError tells of a device or its link: where in this program it was noticed says nothing, and hides the rest. */
+function errorFields(error: unknown): unknown {
+  if (!(error instanceof DriverError)) return pino.stdSerializers.err(error as Error);
+  return { type: error.name, code: error.code, message: error.message };
 }
 
 /** A log that writes nothing, for tests. */

@@ -1,5 +1,5 @@
 /** The log of a host: lines go to the daemon, which writes them. Bounded: what the daemon does not take is counted. */
-import type { Plain } from '../../../drivers/driver.ts';
+import { DriverError, type Plain } from '../../../drivers/driver.ts';
 import type { Level, Log } from '../../log.ts';
 import { type HostMessage, isPlain, TEXT_MAX } from '../ipc.ts';
 
@@ -39,7 +39,10 @@ export function openHostLog(send: (message: HostMessage) => Promise<void>): Log 
   return child({});
 }
 
-/** An error becomes its code and stack; anything else that cannot travel becomes text. */
+/**
+ * An error becomes its code and stack, a DriverError its code and message (log.ts says why); anything else that cannot
+ * travel becomes text.
+ */
 function plainFields(fields: Record<string, unknown>): Record<string, Plain> {
   const plain: Record<string, Plain> = {};
   for (const [key, value] of Object.entries(fields)) {
@@ -51,5 +54,6 @@ function plainFields(fields: Record<string, unknown>): Record<string, Plain> {
 }
 
 function describe(error: Error & { code?: unknown }): string {
-  return `${error.code === undefined ? '' : `${error.code} `}${error.stack ?? error.message}`;
+  const text = error instanceof DriverError ? error.message : (error.stack ?? error.message);
+  return `${error.code === undefined ? '' : `${error.code} `}${text}`;
 }
