@@ -115,11 +115,11 @@ async function move(
   { database, table, clock, execute, locksOf, channels }: MovesOptions,
   { moved, progress, signal }: { moved(): void; progress: ReportProgress; signal: AbortSignal },
 ): Promise<Record<string, unknown>> {
-  const { device_id: deviceId } = row;
+  const { device_id: deviceId, channels_version: version } = row;
   const before = channels.channelOf(row);
   const locks = locksOf(deviceId);
   progress({ done: 0, total: locks.length });
-  await database.commit(() => table.setMovedFor.run(deviceId));
+  await database.commit(() => table.setMovedFor.run(version, deviceId));
   signal.throwIfAborted();
   const data: MoveChannel = { channel: to };
   const command = { kind: 'moveChannel', data, timeoutMs: MOVE_TIMEOUT_MS };

@@ -120,9 +120,7 @@ function gatewayStatements(prepare: Prepare['prepare']) {
       'UPDATE zgate SET applied_channels_version = ?, zigbee_channel = ? WHERE device_id = ?',
     ),
     setChannel: prepare<[number, string]>('UPDATE zgate SET zigbee_channel = ? WHERE device_id = ?'),
-    setMovedFor: prepare<[string]>(
-      'UPDATE zgate SET moved_for_version = channels_version WHERE device_id = ?',
-    ),
+    setMovedFor: prepare<[number, string]>('UPDATE zgate SET moved_for_version = ? WHERE device_id = ?'),
     setFailedJoins: prepare<[string, string]>('UPDATE zgate SET failed_joins = ? WHERE device_id = ?'),
     setJoinWindow: prepare<[Text, string]>('UPDATE zgate SET join_window = ? WHERE device_id = ?'),
     setConnected: prepare<[number, number, string]>(
