@@ -50,20 +50,11 @@ export async function openJoining(options: JoiningOptions) {
   const ends = openEnds(options);
   const stray = openStray(options);
   const note = noteIn(options);
-
-  async function close(deviceId: string, reason: string): Promise<void> {
-    await database.commit(() => {
-      const row = table.zgate.get(deviceId);
-      if (!row || row.join_window === null) return;
-      table.setJoinWindow.run(null, deviceId);
-      note(deviceId, bySystem(), 'closed', { reason });
-    });
-    ends.set(deviceId, undefined);
-  }
+  const close = closeIn(options, ends);
 
   // A gateway closes its window when it starts, as its host did with the daemon.
   for (const { device_id, join_window } of table.all.all())
-    if (join_window !== null) await close(device_id, 'the gateway was started anew');
+    if (join_window !== null) await close(device_id, join_window, 'the gateway was started anew');
 
   async function tell(row: ZgateRow, { seconds, allowed = [], installCodes }: PermitJoinBody): Promise<void> {
     const codes = installCodes.map(({ mac: hwId, code }) => ({ hwId, code }));
@@ -127,7 +118,8 @@ export async function openJoining(options: JoiningOptions) {
     async run(signal: AbortSignal): Promise<never> {
       for (;;) {
         await clock.sleep(CHECK_MS, signal);
-        for (const { deviceId, reason } of ends.due()) await close(deviceId, reason);
+        const due = ends.due().map((one) => ({ ...one, row: table.zgate.get(one.deviceId) }));
+        for (const { deviceId, row, reason } of due) await close(deviceId, row?.join_window ?? null, reason);
         for (const row of table.all.all()) {
           if (!stray.isDue(row.device_id, ends.get(row.device_id) !== undefined)) continue;
           log.warn(
@@ -140,6 +132,22 @@ export async function openJoining(options: JoiningOptions) {
         }
       }
     },
+  };
+}
+
+/** Closes the window as it was stored then: one that was opened since stays open. */
+function closeIn(options: JoiningOptions, ends: ReturnType<typeof openEnds>) {
+  const { database, table } = options;
+  const note = noteIn(options);
+  return async (deviceId: string, window: string | null, reason: string): Promise<void> => {
+    const isClosed = await database.commit(() => {
+      if (table.zgate.get(deviceId)?.join_window !== window) return false;
+      if (window === null) return true;
+      table.setJoinWindow.run(null, deviceId);
+      note(deviceId, bySystem(), 'closed', { reason });
+      return true;
+    });
+    if (isClosed) ends.set(deviceId, undefined);
   };
 }
 

@@ -26,3 +26,21 @@ it('a network that was told to move may move again for channels that were wanted
   expect(bed.commands.map(({ data }) => data)).toEqual([{ channel: 15 }, { channel: 20 }]);
   expect((await bed.get(`/${A}/state`)).body).toMatchObject({ inForce: true, failure: null });
 });
+
+it('a join window that is opened again as it comes to its end stays open', async () => {
+  const { held, bed } = await openHeld();
+  bed.run();
+  bed.report();
+  await bed.post(`/${A}/permit-join`, { seconds: 60 });
+  bed.report({ permitJoin: true });
+  await bed.clock.advance(59_900);
+  held.hold();
+  const again = bed.post(`/${A}/permit-join`, { seconds: 60 });
+  await bed.clock.advance(100);
+  expect(held.waiting).toHaveLength(2);
+  held.release();
+  expect((await again).body.joinWindow).toMatchObject({ until: '2026-01-01T00:02:00.000Z' });
+  await bed.clock.advance(10_000);
+  expect((await bed.get(`/${A}/state`)).body.joinWindow).not.toBe(null);
+  expect(bed.commands.map(({ data }) => data)).toMatchObject([{ seconds: 60 }, { seconds: 60 }]);
+});
