@@ -2,7 +2,10 @@
 import { expect, it } from 'vitest';
 import { heldCommits } from '../../test/held-commits.ts';
 import { temporaryDatabase } from '../../test/temporary.ts';
+import { LOCAL_ADMINISTRATOR } from '../principal.ts';
 import { A, openTestbed } from './testbed.ts';
+
+const CALLER = { principal: LOCAL_ADMINISTRATOR, correlationId: 'test' };
 
 async function openHeld() {
   const held = heldCommits(await temporaryDatabase());
@@ -43,4 +46,22 @@ it('a join window that is opened again as it comes to its end stays open', async
   await bed.clock.advance(10_000);
   expect((await bed.get(`/${A}/state`)).body.joinWindow).not.toBe(null);
   expect(bed.commands.map(({ data }) => data)).toMatchObject([{ seconds: 60 }, { seconds: 60 }]);
+});
+
+it('a snapshot that is to be restored is, when another one was restored just before', async () => {
+  const { held, bed } = await openHeld();
+  for (const id of ['a', 'b']) {
+    const data = { archive: Buffer.from(id), locks: 1, hwId: '00124b0001020304', zigbeeChannel: 15 };
+    await bed.zgates.event('zb-1', { id, kind: 'snapshot', data });
+  }
+  const [newest, oldest] = bed.zgates.snapshots()[0]?.snapshots.map(({ number }) => number) ?? [];
+  await bed.zgates.restore(A, newest, CALLER);
+  held.hold();
+  const restored = bed.zgates.restore(A, oldest, CALLER);
+  bed.zgates.link('zb-1', true);
+  held.release();
+  await restored;
+  await bed.clock.advance(0);
+  const { restore, snapshot } = bed.zgates.startOptions(A);
+  expect([restore, Buffer.from(snapshot as Uint8Array).toString()]).toEqual([true, 'a']);
 });

@@ -50,17 +50,6 @@ export async function openSnapshots(options: SnapshotsOptions) {
     return secretsSchema.parse(JSON.parse(vault.open(row.sealed, secretsContext(deviceId)).toString()));
   }
 
-  function chosen(deviceId: string, number: number | undefined): SnapshotRow {
-    const all = table.snapshots.all(deviceId);
-    const one = number === undefined ? all[0] : all.find(({ seq }) => seq === number);
-    if (one) return one;
-    const which = number === undefined ? 'no snapshot yet' : `no snapshot ${number}`;
-    throw new GatehouseError(
-      'NOT_FOUND',
-      `The gateway has ${which}: gatehouse zgate list names those it has.`,
-    );
-  }
-
   function note(
     deviceId: string,
     { principal, correlationId }: Caller,
@@ -95,7 +84,7 @@ export async function openSnapshots(options: SnapshotsOptions) {
     /** The network of a snapshot, the newest by default, goes to the coordinator that is there now. */
     async restore(deviceId: string, number: number | undefined, caller: Caller) {
       const { link } = existing(table, deviceId);
-      const one = chosen(deviceId, number);
+      const one = chosen(table, deviceId, number);
       await database.commit(() => {
         table.setRestore.run(one.seq, deviceId);
         note(deviceId, caller, 'accepted', { snapshot: one.seq, locks: one.locks });
@@ -109,11 +98,15 @@ export async function openSnapshots(options: SnapshotsOptions) {
       const deviceId = options.gatewayOfLink.get(linkId);
       const number = deviceId === undefined ? null : (table.network.get(deviceId)?.restore_seq ?? null);
       if (deviceId === undefined || number === null) return;
-      await database.commit(() => {
+      const isRestored = await database.commit(() => {
+        // Another one may be wanted by now.
+        if (table.network.get(deviceId)?.restore_seq !== number) return false;
         table.setRestore.run(null, deviceId);
         const of = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
         note(deviceId, of, 'done', { snapshot: number });
+        return true;
       });
+      if (!isRestored) return;
       log.info({ gateway: deviceId, link: linkId }, 'the network of a gateway was restored');
       options.restartLink(linkId);
     },
@@ -137,6 +130,15 @@ export async function openSnapshots(options: SnapshotsOptions) {
       return true;
     },
   };
+}
+
+/** The newest without a number. Throws NOT_FOUND. */
+function chosen(table: ZgateTable, deviceId: string, number: number | undefined): SnapshotRow {
+  const all = table.snapshots.all(deviceId);
+  const one = number === undefined ? all[0] : all.find(({ seq }) => seq === number);
+  if (one) return one;
+  const which = number === undefined ? 'no snapshot yet' : `no snapshot ${number}`;
+  throw new GatehouseError('NOT_FOUND', `The gateway has ${which}: gatehouse zgate list names those it has.`);
 }
 
 async function drawSecrets({ database, table, vault, declared }: SnapshotsOptions): Promise<void> {
