@@ -6,8 +6,11 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { type ActuationSite, openActuationSite, type SiteDoor, waitFor } from './actuation-site.ts';
 
-/** The gateway answers a moment after it has stored the outcome. A loop that looks without a pause meets every other. */
-const TRIES_MAX = 60;
+/**
+ * The gateway answers a moment after it has stored the outcome. A loop that looks without a pause meets every other; one
+ * that shares its processor with ten meets one in thirty.
+ */
+const TRIES_MAX = 240;
 const STOPPED = 'the gateway was stopped before the outcome was known';
 
 /** The daemon and its hosts are started anew in each test. */
