@@ -1,6 +1,5 @@
 /** Doors, catalogue and import on a real database, behind the real pipeline; the rest of the gateway is played. */
 import { randomUUID } from 'node:crypto';
-import { onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { DriverError, type Plain } from '../drivers/driver.ts';
 import type { LockApplied, LockApply } from '../drivers/settings.ts';
@@ -24,6 +23,7 @@ import { siteImportOperations } from '../src/site-import/operations.ts';
 import { type ManualClock, manualClock } from './manual-clock.ts';
 import { temporaryDatabase, temporaryFolder } from './temporary.ts';
 import { authenticate, lanApp, send } from './things-app.ts';
+import { runUntilTestEnds } from './until-test-ends.ts';
 
 export type Body = Record<string, unknown> & { details?: { path: string; code: string; message: string }[] };
 interface Failure {
@@ -108,23 +108,14 @@ export async function openEstate(database?: Database, { now, isClockSynchronised
       doors.gatewayChanged(GATEWAY, connected);
     },
     /** What the daemon keeps running, until the test ends or it is called. */
-    run() {
-      const stop = new AbortController();
-      const tasks = [
+    run: () =>
+      runUntilTestEnds(
         doors.keepReports,
         doors.keepTimes,
         doors.tellPresence,
         doors.withdrawLoosening,
         doors.keepStandingOpen,
-      ];
-      const ended = Promise.allSettled(tasks.map((run) => run(stop.signal)));
-      const end = async () => {
-        stop.abort();
-        await ended;
-      };
-      onTestFinished(end);
-      return end;
-    },
+      ),
   };
 }
 

@@ -1,11 +1,12 @@
 /** RS-485 devices on a bus the test plays, served as the interface serves them. */
-import { onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { DriverError, type DriverErrorCode, type Plain } from '../../drivers/driver.ts';
 import { type IoPins, PINS, type Rs485Apply, type Rs485Report } from '../../drivers/settings.ts';
+import { clientOf } from '../../test/client.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import { temporaryDatabase } from '../../test/temporary.ts';
-import { lanApp, send } from '../../test/things-app.ts';
+import { lanApp } from '../../test/things-app.ts';
+import { runUntilTestEnds } from '../../test/until-test-ends.ts';
 import { openActuations } from '../actuations/actuations.ts';
 import type { AuditEntry } from '../audit/audit.ts';
 import type { LiveEvent } from '../events/events.ts';
@@ -82,6 +83,7 @@ export async function openTestbed(database?: Awaited<ReturnType<typeof temporary
     published,
     jobs,
     rs485,
+    ...clientOf(app, '/network/rs485'),
     add,
     answer(next: typeof answer | DriverErrorCode) {
       answer =
@@ -92,43 +94,23 @@ export async function openTestbed(database?: Awaited<ReturnType<typeof temporary
             };
     },
     /** The device says this on its bus. */
-    report(hwId: string, more: Partial<Rs485Report> = {}, bus = 'bus-1') {
-      const state = {
-        connected: true,
-        hwId,
-        type: 'io',
-        platform: { version: '2.1' },
-        apps: [],
-        reportedSettingsVersion: 0,
-        settings: null,
-        levels: {},
-        ...more,
-      };
-      rs485.report(bus, { subject: `device:${hwId}`, state: state as Plain });
-    },
+    report: (hwId: string, more: Partial<Rs485Report> = {}, bus = 'bus-1') =>
+      rs485.report(bus, { subject: `device:${hwId}`, state: { ...reportOf(hwId), ...more } as Plain }),
     /** Applies and keeps until the test ends, or until what it returns is called. */
-    run() {
-      const stop = new AbortController();
-      const tasks = [rs485.applySettings, rs485.keepReports, rs485.keepFound, rs485.keepPolled];
-      const ended = Promise.allSettled(tasks.map((run) => run(stop.signal)));
-      const end = async () => {
-        stop.abort();
-        await ended;
-      };
-      onTestFinished(end);
-      return end;
-    },
-    post: (path: string, body?: unknown, as = 'service-tool', headers: object = {}) =>
-      send('POST', `/network/rs485${path}`, {
-        as,
-        headers,
-        app,
-        ...(body !== undefined && { body: JSON.stringify(body) }),
-      }),
-    put: (id: string, body: unknown, as = 'service-tool', headers: object = {}) =>
-      send('PUT', `/network/rs485/${id}`, { as, body: JSON.stringify(body), headers, app }),
-    get: (path: string, as = 'service-tool') => send('GET', `/network/rs485${path}`, { as, app }),
-    send: (method: string, path: string, options: Parameters<typeof send>[2]) =>
-      send(method, path, { app, ...options }),
+    run: () => runUntilTestEnds(rs485.applySettings, rs485.keepReports, rs485.keepFound, rs485.keepPolled),
+  };
+}
+
+/** Of a device that is there, and that nobody wanted anything of. */
+function reportOf(hwId: string): Rs485Report {
+  return {
+    connected: true,
+    hwId,
+    type: 'io',
+    platform: { version: '2.1' },
+    apps: [],
+    reportedSettingsVersion: 0,
+    settings: null,
+    levels: {},
   };
 }

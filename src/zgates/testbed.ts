@@ -1,11 +1,12 @@
 /** Zigbee gateways whose links and locks the test plays, served as the interface serves them. */
-import { onTestFinished } from 'vitest';
 import { z } from 'zod';
 import type { Plain } from '../../drivers/driver.ts';
 import type { GatewayReport } from '../../drivers/settings.ts';
+import { clientOf } from '../../test/client.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import { temporaryDatabase } from '../../test/temporary.ts';
-import { authenticate, lanApp, send } from '../../test/things-app.ts';
+import { authenticate, lanApp } from '../../test/things-app.ts';
+import { runUntilTestEnds } from '../../test/until-test-ends.ts';
 import type { AuditEntry } from '../audit/audit.ts';
 import type { LiveEvent } from '../events/events.ts';
 import type { JobOrder, Progress } from '../job-order.ts';
@@ -103,6 +104,7 @@ export async function openTestbed({ database, declared = [GATEWAY] }: Options = 
     jobs,
     restarts,
     zgates,
+    ...clientOf(app, '/network/zgate'),
     report(more: Partial<GatewayReport> = {}, link = 'zb-1') {
       const state = {
         connected: true,
@@ -116,27 +118,7 @@ export async function openTestbed({ database, declared = [GATEWAY] }: Options = 
       };
       zgates.report(link, { subject: 'gateway', state });
     },
-    run() {
-      const stop = new AbortController();
-      const tasks = [zgates.applyChannels, zgates.keepReports, zgates.closeJoinWindows];
-      const ended = Promise.allSettled(tasks.map((run) => run(stop.signal)));
-      const end = async () => {
-        stop.abort();
-        await ended;
-      };
-      onTestFinished(end);
-      return end;
-    },
-    put: (id: string, body: unknown, as = 'service-tool', headers: object = {}) =>
-      send('PUT', `/network/zgate/${id}`, { as, body: JSON.stringify(body), headers, app }),
-    post: (path: string, body?: unknown, as = 'service-tool') =>
-      send('POST', `/network/zgate${path}`, {
-        as,
-        app,
-        ...(body !== undefined && { body: JSON.stringify(body) }),
-      }),
-    get: (path: string, as = 'service-tool') => send('GET', `/network/zgate${path}`, { as, app }),
-    send: (method: string, path: string, options: object) => send(method, path, { app, ...options }),
+    run: () => runUntilTestEnds(zgates.applyChannels, zgates.keepReports, zgates.closeJoinWindows),
   };
 }
 
