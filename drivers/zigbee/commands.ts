@@ -104,7 +104,7 @@ async function askAll({ locks, configurer }: Gateway, isMoving: () => boolean): 
       DOOR_LOCK_ATTRIBUTE.lockState,
     ]);
     // Who sleeps may answer nothing now and be there all the same.
-    if (answered) locks.exchanged(ieee, true);
+    if (answered) locks.exchange(ieee)(true);
   }
 }
 
@@ -114,6 +114,7 @@ type Sender = Pick<Radio, 'send' | 'attribute' | 'memory' | 'remember'>;
 function openSender({ context, network, locks, lost }: Gateway): { radio: Sender; isHanging(): boolean } {
   let hanging = false;
   async function send(request: ZclRequest): Promise<ZclReply> {
+    const exchanged = locks.exchange(request.ieee);
     const sending = network.radio().send(request);
     // What is held is not the library's to settle.
     const begun = Promise.race([request.released, sending]).catch(() => undefined);
@@ -123,9 +124,8 @@ function openSender({ context, network, locks, lost }: Gateway): { radio: Sender
       lost('the coordinator sits on a command');
     });
     const reply = await sending;
-    if (reply.kind === 'answered' || request.known?.aborted) locks.exchanged(request.ieee, true);
-    else if (reply.kind === 'undelivered' || reply.kind === 'unanswered')
-      locks.exchanged(request.ieee, false);
+    if (reply.kind === 'answered' || request.known?.aborted) exchanged(true);
+    else if (reply.kind === 'undelivered' || reply.kind === 'unanswered') exchanged(false);
     return reply;
   }
   return {

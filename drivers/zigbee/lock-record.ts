@@ -22,6 +22,8 @@ export interface LockRecord {
   report: Partial<LockReport>;
   /** An exchange failed, and nothing was heard since. */
   isMissed: boolean;
+  /** So many of it were heard. */
+  frames: number;
   doorState: number | undefined;
   readonly listeners: Set<(facts: Facts) => void>;
 }
@@ -49,6 +51,7 @@ export function recordOf(
     hasOwnCluster: usesOwnCluster && hasOwnCluster(end.inputs),
     measuresSignal: end.inputs.includes(CLUSTER.diagnostics),
     isMissed: false,
+    frames: before?.frames ?? 0,
     doorState: before?.doorState,
     listeners: before?.listeners ?? new Set(),
   };
@@ -114,6 +117,7 @@ export function takeSeen(
   now: number,
 ): void {
   lock.isMissed = false;
+  lock.frames += 1;
   lock.report.lastSeen = now;
   if (lqi === undefined) return;
   lock.report.lqi = lqi;

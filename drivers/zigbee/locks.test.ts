@@ -10,6 +10,7 @@ const DOOR_LOCK = 0x0101;
 const OWN = 0xfc11;
 
 function openTestbed() {
+  const clock = manualClock();
   const reports: StateReport[] = [];
   let knows = true;
   const device = {
@@ -31,7 +32,7 @@ function openTestbed() {
     radio: () => radio as unknown as Radio,
     configurer: { configure: async () => true, read: async () => true },
     context: {
-      clock: manualClock(),
+      clock,
       log: { debug() {}, info() {}, warn() {}, error() {} },
       report: (one) => void reports.push(one),
     },
@@ -42,6 +43,7 @@ function openTestbed() {
     changed() {},
   });
   return {
+    clock,
     locks,
     reports,
     knows(whether: boolean) {
@@ -61,4 +63,24 @@ it('bears a look at the locks while the radio is opened anew and does not know t
   knows(true);
   locks.begin();
   expect(reports.at(-1)).toMatchObject({ state: { hwId: LOCK, configVersion: 3 } });
+});
+
+it('takes a lock that did not answer for there when it has spoken meanwhile, and else for missing', async () => {
+  const { clock, locks, reports } = openTestbed();
+  locks.begin();
+  const speak = () => locks.take({ kind: 'seen', ieee: LOCK, lqi: 100, spoke: true });
+  speak();
+  const ended = locks.exchange(LOCK);
+  await clock.advance(4_000);
+  speak();
+  await clock.advance(4_000);
+  ended(false);
+  await clock.advance(1_000);
+  expect(reports.at(-1)).toMatchObject({ state: { connected: true } });
+  locks.exchange(LOCK)(false);
+  await clock.advance(1_000);
+  expect(reports.at(-1)).toMatchObject({ state: { connected: false } });
+  speak();
+  await clock.advance(1_000);
+  expect(reports.at(-1)).toMatchObject({ state: { connected: true } });
 });

@@ -43,8 +43,8 @@ export interface Locks {
   count(): number;
   /** What the lock says from now on; gives back how to stop. */
   listen(ieee: string, hear: (facts: Facts) => void): () => void;
-  /** A two-way exchange with it came off, or did not. */
-  exchanged(ieee: string, answered: boolean): void;
+  /** A two-way exchange with it begins; what is given back is to be told whether it came off. */
+  exchange(ieee: string): (answered: boolean) => void;
   note(ieee: string, values: Partial<LockReport>): void;
   /** Now and then: who has not been heard of is not there. */
   review(): void;
@@ -66,12 +66,16 @@ export function openLocks(options: LocksOptions): Locks {
       listeners.add(hear);
       return () => void listeners.delete(hear);
     },
-    exchanged(ieee, answered) {
-      const lock = locks.get(ieee);
-      if (!lock) return;
-      lock.isMissed = !answered;
-      if (answered) lock.report.lastContact = clock.now();
-      tellSoon(lock);
+    exchange(ieee) {
+      const before = locks.get(ieee)?.frames;
+      return (answered) => {
+        const lock = locks.get(ieee);
+        if (!lock) return;
+        // Whoever spoke meanwhile is there, whatever became of the answer.
+        lock.isMissed = !answered && lock.frames === before;
+        if (answered) lock.report.lastContact = clock.now();
+        tellSoon(lock);
+      };
     },
     note(ieee, values) {
       const lock = locks.get(ieee);
