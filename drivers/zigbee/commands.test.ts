@@ -25,7 +25,7 @@ function open() {
   const locks = {
     find: () => ({ ieee: LOCK, endpoint: 1, hasOwnCluster: false }),
     listen: () => () => undefined,
-    exchanged: (_: string, answered: boolean) => exchanged.push(answered),
+    exchange: () => (answered: boolean) => exchanged.push(answered),
   };
   const gateway = {
     context: { clock } as unknown as DriverContext,
