@@ -53,7 +53,8 @@ export interface PairingListener {
   contested(): void;
 }
 
-export interface DeviceOptions extends Omit<PresenceOptions, 'state' | 'security' | 'sessionFault'> {
+export interface DeviceOptions
+  extends Omit<PresenceOptions, 'state' | 'security' | 'sessionFault' | 'exchanged'> {
   check: Check;
   policy: Policy;
   everyMs: number;
@@ -75,16 +76,20 @@ export function openDevice(options: DeviceOptions): Device {
   const state = openDeviceState(options);
   let pairing: PairingListener | undefined;
   const twins = openTwins();
-  const { isLooking, ...enforcement } = openEnforcement(options.policy, { talk: () => talk, begin });
+  const { isLooking, policy, ...enforcement } = openEnforcement(options.policy, { talk: () => talk, begin });
   const alarms = openAlarms({ ...options, hwId: () => state.hwId() ?? options.awaited() });
   const presence = openPresence({
     ...options,
     state,
-    security: () => securityNow(talk, enforcement.policy(), isLooking()),
+    security: () => securityNow(talk, policy(), isLooking()),
     sessionFault: () => SESSION_FAULTS.find((fault) => alarms.raised().includes(fault)) ?? null,
+    exchanged() {
+      talk.dismiss();
+      meeting.begin();
+    },
   });
 
-  const effect = openEffects(options, {
+  const parts: Parts = {
     state,
     presence,
     alarms,
@@ -92,7 +97,8 @@ export function openDevice(options: DeviceOptions): Device {
     isLooking,
     pairing: () => pairing,
     meeting: () => meeting,
-  });
+  };
+  const effect = openEffects(options, parts);
 
   /** After each turn. */
   function turned(answered: boolean, garbled: boolean): void {
@@ -121,11 +127,13 @@ export function openDevice(options: DeviceOptions): Device {
   function begin(security: Security): void {
     alarms.clear();
     talk.begin(security);
+    meeting.end();
     presence.disconnect();
     report();
   }
 
   return {
+    ...enforcement,
     address,
     talk,
     state,
@@ -134,25 +142,16 @@ export function openDevice(options: DeviceOptions): Device {
     connected: presence.connected,
     alarms: alarms.raised,
     poll: openPoll(options, talk, isLooking),
-    police: enforcement.police,
-    loosen: enforcement.loosen,
-    tighten: enforcement.tighten,
-    restart: enforcement.restart,
     onPairing(listener) {
       pairing = listener;
     },
     isGarbled: twins.isGarbled,
-    warning: () =>
-      warningOf({
-        address,
-        hwId: state.hwId(),
-        raised: alarms.raised(),
-        isConflict: presence.isConflict(),
-        isLooking: isLooking(),
-        isGone: isGone(),
-        isGarbled: twins.isGarbled(),
-      }),
-    [Symbol.dispose]: presence.disconnect,
+    warning: () => warningOf(address, parts),
+    [Symbol.dispose]() {
+      talk.close();
+      meeting.end();
+      presence.disconnect();
+    },
   };
 }
 
@@ -188,7 +187,7 @@ function openEnforcement(first: Policy, { talk, begin }: Enforced) {
   };
 }
 
-interface Affected {
+interface Parts {
   state: DeviceState;
   presence: Presence;
   alarms: Alarms;
@@ -198,8 +197,8 @@ interface Affected {
   meeting(): Meeting;
 }
 
-function openEffects({ address, log }: Pick<DeviceOptions, 'address' | 'log'>, affected: Affected) {
-  const { state, presence, alarms, twins, isLooking, pairing, meeting } = affected;
+function openEffects({ address, log }: Pick<DeviceOptions, 'address' | 'log'>, parts: Parts) {
+  const { state, presence, alarms, twins, isLooking, pairing, meeting } = parts;
   function heard(reply: Reply): void {
     state.told(reply);
     if (reply.kind === 'ISTATR') meeting().inputsChanged();
@@ -236,23 +235,16 @@ function openEffects({ address, log }: Pick<DeviceOptions, 'address' | 'log'>, a
   };
 }
 
-interface Wrong {
-  address: number;
-  hwId: string | undefined;
-  raised: readonly Alarm[];
-  isConflict: boolean;
-  isLooking: boolean;
-  isGone: boolean;
-  isGarbled: boolean;
-}
-
-function warningOf(wrong: Wrong): string | undefined {
-  const { address, hwId, raised, isConflict, isLooking, isGone, isGarbled } = wrong;
+function warningOf(address: number, { state, presence, alarms, twins, ...parts }: Parts): string | undefined {
+  const hwId = state.hwId();
+  const raised = alarms.raised();
+  const isLooking = parts.isLooking();
   if (raised.includes('duplicateAddress')) return twinsAt(address);
-  if (isGarbled) return garbledAt(address);
-  if (isConflict) return `another device answers as ${hwId} too, besides the one at address ${address}`;
+  if (twins.isGarbled()) return garbledAt(address);
+  if (presence.isConflict())
+    return `another device answers as ${hwId} too, besides the one at address ${address}`;
   // It is elsewhere now, perhaps under a key.
-  if (isLooking && isGone) return undefined;
+  if (isLooking && presence.isGone()) return undefined;
   if (isLooking)
     return hwId && `the device at address ${address} (${hwId}) has no key: pair it (gatehouse osdp pair)`;
   if (raised.length === 0) return undefined;

@@ -9,7 +9,7 @@ import { type Device, openDevice } from './device.ts';
 import type { OsdpOptions } from './options.ts';
 import { pairDevice } from './pairing.ts';
 import type { Policy } from './policy.ts';
-import { openPulses, type Pulses } from './pulses.ts';
+import { openPulseEnds, openPulses, type Pulses } from './pulses.ts';
 import { readdress } from './readdress.ts';
 import { openReservation, type Reservation } from './reservation.ts';
 import { assertSameSecurity, openRoster, type Roster } from './roster.ts';
@@ -34,6 +34,7 @@ export function openDevices({ clock, log, bus, options, tell, tellEvent }: Devic
   const members = new Map<number, Member>();
   const roster = openRoster(options.devices);
   const closing = new AbortController();
+  const ends = openPulseEnds(clock);
 
   function holderOf(hwId: string): Member | undefined {
     return [...members.values()].find(({ device }) => device.connected() && device.state.hwId() === hwId);
@@ -55,7 +56,6 @@ export function openDevices({ clock, log, bus, options, tell, tellEvent }: Devic
   }
 
   function join(address: number): Member {
-    const pulses = openPulses(() => device, clock);
     const device: Device = openDevice({
       address,
       bus,
@@ -70,10 +70,12 @@ export function openDevices({ clock, log, bus, options, tell, tellEvent }: Devic
       claim: (hwId) => claim(address, hwId),
       isTaken: (hwId) => holderOf(hwId) !== undefined,
       awaited: () => roster.awaited(address),
-      pulse: pulses.shown,
+      pulse: () => ends.shown(device.state.hwId()),
     });
     const poll = () => bus.poll(device.poll);
-    const member = { device, pulses, reservation: openReservation({ clock, talk: device.talk, poll }) };
+    const pulses = openPulses({ device, ends, clock });
+    const reservation = openReservation({ clock, talk: device.talk, poll });
+    const member = { device, pulses, reservation };
     members.set(address, member);
     return member;
   }

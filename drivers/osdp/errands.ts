@@ -27,6 +27,8 @@ export interface Errands {
   finish(errand: Errand, outcome: Outcome): void;
   /** The session is no more: what was sent in it may have been done. */
   abandonSent(): void;
+  /** Whom they were for is there no more. `reason`: why nothing was sent. */
+  dismiss(reason: DriverError): void;
 }
 
 /** Of a class; more come from something that has gone wrong. */
@@ -77,6 +79,13 @@ export function openErrands(): Errands {
     first: () => waiting[0],
     abandonSent() {
       for (const errand of waiting.filter(({ sent }) => sent)) finish(errand, { kind: 'unknown' });
+    },
+    dismiss(reason) {
+      for (const errand of waiting) {
+        if (errand.sent) finish(errand, { kind: 'unknown' });
+        else settle.get(errand)?.(Promise.reject(reason));
+      }
+      waiting = [];
     },
   };
 }

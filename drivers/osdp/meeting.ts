@@ -7,6 +7,8 @@ import type { Asking, Talk } from './talk.ts';
 export interface Meeting {
   /** A session stands. */
   begin(): void;
+  /** It does no more: what is being read in it says nothing. */
+  end(): void;
   /** There is nothing else to ask: reads what is due. */
   go(): void;
   /** Its counters have something to tell. */
@@ -93,6 +95,9 @@ export function openMeeting(options: MeetingOptions): Meeting {
   return {
     begin() {
       phase = { kind: 'due', at: Number.NEGATIVE_INFINITY };
+    },
+    end() {
+      phase = { kind: 'none' };
     },
     go() {
       if (isReading) return;

@@ -35,6 +35,8 @@ export interface PresenceOptions {
   /** Another one that is connected has the name. */
   isTaken(hwId: string): boolean;
   tell(report: Rs485Report): void;
+  /** Another device is where one was that is known. */
+  exchanged(): void;
 }
 
 /** A device that is not heard of inside a session for so long is off-line (5.7). */
@@ -94,6 +96,7 @@ export function openPresence(options: PresenceOptions): Presence {
       if (hearsay && connected) return;
       const gone = state.report({ connected: false, security: 'none', sessionFault: null, pulse: null });
       const isOther = state.meet(identity);
+      if (isOther && gone) options.exchanged();
       if (isOther && gone && connected) {
         connected = false;
         options.tell({ ...gone, levels: {} });

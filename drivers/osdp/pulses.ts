@@ -14,10 +14,19 @@ import { type Command, OUTPUT, timerTenths } from './protocol/messages.ts';
 export interface Pulses {
   /** Throws a DriverError. */
   fire(pulse: Pulse, deadline: number, signal: AbortSignal): Promise<Pulsed>;
-  shown(): NonNullable<Rs485Report['pulse']> | null;
+}
+
+/** Until when relays are closed, by device: it may come to another address, and another one to its address. */
+export interface PulseEnds {
+  /** Milliseconds. */
+  left(hwId: string | undefined, relay: number): number;
+  begun(hwId: string, relay: number, milliseconds: number): void;
+  /** Of the relay that was closed last. */
+  shown(hwId: string | undefined): NonNullable<Rs485Report['pulse']> | null;
 }
 
 interface Attempt {
+  hwId: string;
   relay: number;
   milliseconds: number;
   deadline: number;
@@ -27,18 +36,44 @@ interface Attempt {
 /** What is shown of the relay afterwards is worth so much waiting. */
 const LOOK_MS = 1_000;
 
-export function openPulses(device: () => Device, clock: Clock): Pulses {
-  const ends = new Map<number, number>();
+export function openPulseEnds(clock: Clock): PulseEnds {
+  /** The latest one last. */
+  let ends: readonly { hwId: string; relay: number; end: number }[] = [];
+
+  function left(hwId: string | undefined, relay: number): number {
+    const pulse = ends.find((one) => one.hwId === hwId && one.relay === relay);
+    return Math.max(0, (pulse?.end ?? 0) - clock.monotonic());
+  }
+
+  return {
+    left,
+    begun(hwId, relay, milliseconds) {
+      const now = clock.monotonic();
+      const others = ends.filter((one) => one.end > now && !(one.hwId === hwId && one.relay === relay));
+      ends = [...others, { hwId, relay, end: now + milliseconds }];
+    },
+    shown(hwId) {
+      const last = ends.findLast((one) => one.hwId === hwId);
+      const remainingMilliseconds = last ? Math.ceil(left(hwId, last.relay)) : 0;
+      return last && remainingMilliseconds > 0 ? { relay: last.relay, remainingMilliseconds } : null;
+    },
+  };
+}
+
+export interface PulsesOptions {
+  device: Device;
+  ends: PulseEnds;
+  clock: Clock;
+}
+
+export function openPulses({ device, ends, clock }: PulsesOptions): Pulses {
+  const { talk, state } = device;
   const mutex = openMutex();
-  let last: number | undefined;
 
-  const leftOf = (relay: number) => Math.max(0, (ends.get(relay) ?? 0) - clock.monotonic());
-
-  async function send({ relay, milliseconds, deadline, signal }: Attempt): Promise<void> {
-    const { talk, state } = device();
+  async function send({ hwId, relay, milliseconds, deadline, signal }: Attempt): Promise<void> {
     const output = { output: relay, code: OUTPUT.onForTime, time: timerTenths(milliseconds) } as const;
     const command: Command = { kind: 'OUT', outputs: [output] };
-    const wasOff = state.outputs()?.[relay] === 0 && leftOf(relay) === 0;
+    const wasOff = state.outputs()?.[relay] === 0 && ends.left(hwId, relay) === 0;
     const begunAt = clock.monotonic();
     try {
       const reply = await talk.ask(command, { class: 'command', deadline, signal });
@@ -64,31 +99,25 @@ export function openPulses(device: () => Device, clock: Clock): Pulses {
   async function look(relay: number): Promise<number | undefined> {
     const { signal } = new AbortController();
     const asking = { class: 'command', deadline: clock.monotonic() + LOOK_MS, signal } as const;
-    const reply = await device()
-      .talk.ask({ kind: 'OSTAT' }, asking)
-      .catch(() => undefined);
+    const reply = await talk.ask({ kind: 'OSTAT' }, asking).catch(() => undefined);
     return reply?.kind === 'OSTATR' ? reply.outputs[relay] : undefined;
   }
 
   return {
-    fire: ({ relay, milliseconds }, deadline, signal) =>
+    fire: ({ hwId, relay, milliseconds }, deadline, signal) =>
       mutex(async () => {
-        const relays = device().state.outputCount() ?? 0;
+        // It had its turn late, perhaps.
+        if (!device.connected() || state.hwId() !== hwId)
+          throw new DriverError('DEVICE_OFFLINE', 'the device does not answer; nothing was sent');
+        const relays = state.outputCount() ?? 0;
         if (relay >= relays)
           throw new DriverError('INVALID_COMMAND', `the device has ${relays} outputs, and no output${relay}`);
-        if (!device().connected())
-          throw new DriverError('DEVICE_OFFLINE', 'the device does not answer; nothing was sent');
         // Never shorter than a pulse under way, as another caller was promised.
-        const effective = effectiveMs(Math.max(milliseconds, leftOf(relay)));
-        await send({ relay, milliseconds: effective, deadline, signal });
-        ends.set(relay, clock.monotonic() + effective);
-        last = relay;
-        device().report();
+        const effective = effectiveMs(Math.max(milliseconds, ends.left(hwId, relay)));
+        await send({ hwId, relay, milliseconds: effective, deadline, signal });
+        ends.begun(hwId, relay, effective);
+        device.report();
         return { relay, milliseconds: effectiveMs(milliseconds), timedBy: 'device' };
       }, signal),
-    shown() {
-      const remainingMilliseconds = last === undefined ? 0 : Math.ceil(leftOf(last));
-      return last !== undefined && remainingMilliseconds > 0 ? { relay: last, remainingMilliseconds } : null;
-    },
   };
 }

@@ -41,6 +41,10 @@ export interface Talk {
   forget(): void;
   /** While it is, everything is refused (BUSY) but what has to do with a file. */
   reserve(isReserved: boolean): void;
+  /** Another device is there now: nothing that waits was meant for it. */
+  dismiss(): void;
+  /** Nobody speaks with it from here any more: what waits, and what comes, is refused. */
+  close(): void;
 }
 
 export interface TalkOptions {
@@ -75,6 +79,7 @@ export function openTalk(options: TalkOptions): Talk {
   const dialogue = openDialogue(options, errands);
   const { session, exchange, conclude, replace, keepTo } = dialogue;
   let isReserved = false;
+  let isClosed = false;
   const isBarred = () => session().stage.kind === 'barred';
   const takeTurns = openTurns(options, { exchange, conclude, isBarred });
   return {
@@ -83,6 +88,7 @@ export function openTalk(options: TalkOptions): Talk {
     conclude,
     keepTo,
     async ask(command, asking) {
+      if (isClosed) throw gone('is not polled any more');
       if (isReserved && !OF_FILES.includes(command.kind))
         throw new DriverError('BUSY', 'the device takes a file and wants nothing else; nothing was sent');
       const errand = errands.add(command, asking.class);
@@ -98,7 +104,16 @@ export function openTalk(options: TalkOptions): Talk {
     reserve(next) {
       isReserved = next;
     },
+    dismiss: () => errands.dismiss(gone('is not there any more, but another one')),
+    close() {
+      isClosed = true;
+      errands.dismiss(gone('is not polled any more'));
+    },
   };
+}
+
+function gone(how: string): DriverError {
+  return new DriverError('DEVICE_OFFLINE', `the device ${how}; nothing was sent`);
 }
 
 interface Dialogue extends Pick<Talk, 'session' | 'exchange' | 'conclude' | 'keepTo'> {

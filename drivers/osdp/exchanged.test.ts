@@ -1,0 +1,90 @@
+/** Another device at the address of one: what was meant for the one does not reach the other. */
+import { expect, it } from 'vitest';
+import { type OsdpDevice, openOsdpDevice } from '../../test/simulators/osdp/device.ts';
+import { PINS } from '../settings.ts';
+import { openWireLink, testRandom } from './test-wire.ts';
+
+const ADDRESS = 0;
+const NAME = (serial: number) => `0a4748-1-${serial}`;
+const OUT = 0x68;
+const SETTINGS = {
+  ioPins: Object.fromEntries(PINS.map((pin) => [pin, true])),
+  relayIndex: 2,
+  unlockDurationMilliseconds: 7_000,
+  useInputPinMemory: false,
+};
+
+/** Two devices in clear text, of which the first one is connected. */
+async function openTwo() {
+  const random = testRandom();
+  const [first, second] = [1, 2].map((serial) => openOsdpDevice({ address: ADDRESS, serial, random })) as [
+    OsdpDevice,
+    OsdpDevice,
+  ];
+  let present: OsdpDevice | undefined = first;
+  const link = await openWireLink({
+    answer: (request, now) => present?.answer(request, now) ?? null,
+    devices: [{ address: ADDRESS, secure: 'off' }],
+  });
+  await link.watch([]);
+  await link.connected(NAME(1));
+  const pulse = (milliseconds: number, more: { serial?: number; relay?: number } = {}) => {
+    const { serial = 1, relay = 0 } = more;
+    return link.execute('pulse', { hwId: NAME(serial), relay, milliseconds });
+  };
+  return {
+    link,
+    second,
+    pulse,
+    connect(device: OsdpDevice | undefined) {
+      present = device;
+    },
+  };
+}
+
+const deeds = ({ peripheral }: OsdpDevice) => peripheral.deeds.filter(({ code }) => code === OUT);
+
+it('gets no settings and no pulse that waited for the one before', async () => {
+  const { link, second, pulse, connect } = await openTwo();
+  connect(undefined);
+  const waiting = [
+    pulse(500),
+    pulse(500, { relay: 1 }),
+    link.execute('applySettings', { hwId: NAME(1), settings: SETTINGS, settingsVersion: 4 }),
+  ];
+  // Less than it takes to count as gone.
+  await link.clock.advance(700);
+  connect(second);
+  const outcomes = await link.outcome(Promise.all(waiting));
+  await link.connected(NAME(2));
+  expect(deeds(second)).toEqual([]);
+  expect(link.report(NAME(2))).toMatchObject({ reportedSettingsVersion: 0 });
+  expect(outcomes).toEqual(['OUTCOME_UNKNOWN', 'DEVICE_OFFLINE', 'DEVICE_OFFLINE']);
+});
+
+it('has pulses of its own', async () => {
+  const { link, second, pulse, connect } = await openTwo();
+  await link.outcome(pulse(60_000));
+  connect(second);
+  await link.connected(NAME(2));
+  expect(link.report(NAME(2))?.pulse).toBeNull();
+  expect(await link.outcome(pulse(3_000, { serial: 2 }))).toMatchObject({ milliseconds: 3_000 });
+  expect(deeds(second).map(({ data }) => data)).toEqual(['00051e00']);
+});
+
+it('is connected though nothing but its name tells it from the one before', async () => {
+  const random = testRandom();
+  const given = { address: ADDRESS, serial: 1, random, files: {} };
+  const device = openOsdpDevice(given);
+  const link = await openWireLink({
+    answer: (request, now) => device.answer(request, now) ?? null,
+    devices: [{ address: ADDRESS, secure: 'off' }],
+  });
+  await link.watch([]);
+  await link.connected(NAME(1));
+  // Asked who it is when it has the file: firmware may have another name.
+  given.serial = 2;
+  const file = { hwId: NAME(1), type: 1, total: 20, offset: 0, data: new Uint8Array(20) };
+  expect(await link.outcome(link.execute('sendFile', file))).toMatchObject({ stage: 'done' });
+  await link.connected(NAME(2));
+});

@@ -1,0 +1,95 @@
+/** For tests: a link on a wire that is a function, in the time of a manual clock. */
+import { expect, onTestFinished } from 'vitest';
+import { manualClock } from '../../test/manual-clock.ts';
+import { openRandom } from '../../test/simulators/bus/random.ts';
+import { type Answer, openTestPort } from '../bus/test-port.ts';
+import type { DriverError, Plain } from '../driver.ts';
+import { type Rs485Report, rs485Report } from '../settings.ts';
+import { openOsdpOn } from './driver.ts';
+
+export interface WireOptions {
+  /** What answers; null: nobody. */
+  answer(request: Uint8Array, now: number): Answer;
+  /** Addresses of the configuration. */
+  devices?: { [key: string]: Plain }[];
+}
+
+const SEED = 12;
+const STEP_MS = 10;
+const COMMAND_MS = 5_000;
+const QUIET = { led: 'none', beeps: 0 };
+const never = new AbortController().signal;
+
+/** For devices: the same numbers each time. */
+export const testRandom = () => openRandom(SEED);
+
+export async function openWireLink({ answer, devices = [] }: WireOptions) {
+  const clock = manualClock();
+  const port = openTestPort(clock, (request) => answer(request, clock.monotonic()));
+  const history: Rs485Report[] = [];
+  const driver = await openOsdpOn(port.openPort)(
+    {
+      port: '/dev/ttyTest',
+      baudRate: 115_200,
+      pollEveryMs: 20,
+      devices,
+      feedback: { granted: QUIET, denied: QUIET },
+    },
+    {
+      linkId: 'test',
+      clock,
+      log: port.log,
+      emit: async () => {},
+      report({ subject, state }) {
+        if (subject !== 'bus') history.push(rs485Report.parse(state));
+      },
+    },
+    never,
+  );
+  const stop = new AbortController();
+  const run = driver.run(stop.signal).catch(() => undefined);
+  onTestFinished(async () => {
+    stop.abort(new Error('the test is over'));
+    await clock.advance(1_000);
+    await run;
+    await driver[Symbol.asyncDispose]();
+  });
+
+  /** What it resolves with, or the code of its error. */
+  function execute(kind: string, data: Plain, signal = never, milliseconds = COMMAND_MS): Promise<unknown> {
+    const deadline = clock.monotonic() + milliseconds;
+    return driver
+      .execute({ kind, data, deadline }, signal)
+      .catch((error: DriverError) => error.code ?? String(error));
+  }
+
+  /** Goes on until it is so, or for so long. */
+  async function until(isSo: () => boolean, milliseconds = 20_000): Promise<void> {
+    const end = clock.monotonic() + milliseconds;
+    while (!isSo() && clock.monotonic() < end) await clock.advance(STEP_MS);
+    expect(isSo()).toBe(true);
+  }
+
+  /** What was told of a device last. */
+  const report = (hwId: string) => history.findLast((told) => told.hwId === hwId);
+  return {
+    clock,
+    port,
+    history,
+    execute,
+    until,
+    report,
+    watch: (keys: { address: number; key: Uint8Array }[], named: { address: number; hwId: string }[] = []) =>
+      execute('watch', { devices: named, keys }),
+    connected: (hwId: string, isConnected = true) => until(() => report(hwId)?.connected === isConnected),
+    /** Goes on until it is settled. */
+    async outcome<Result>(pending: Promise<Result>, milliseconds = 20_000): Promise<Result> {
+      let isSettled = false;
+      void pending.finally(() => {
+        isSettled = true;
+      });
+      await until(() => isSettled, milliseconds);
+      return await pending;
+    },
+  };
+}
