@@ -43,6 +43,7 @@ function openTestbed() {
     locks,
     told,
     gone,
+    memory,
     running,
     async finish(ieee: string): Promise<void> {
       const done = running.get(ieee);
@@ -73,6 +74,35 @@ it('a lock that joins again is configured anew and not told of again', async () 
   introductions.heardOf(lock, false);
   expect(running.size).toBe(0);
   introductions.joinedAgain(lock);
+  expect([...running.keys()]).toEqual([lock.ieee]);
+  await finish(lock.ieee);
+  expect(told).toEqual([`lockJoined ${lock.ieee}`]);
+});
+
+it('a lock that joins again while it is configured is configured anew, for it may have forgotten the half of it', async () => {
+  const { introductions, locks, told, memory, running, finish } = openTestbed();
+  const [lock] = locks;
+  if (!lock) return;
+  introductions.heardOf(lock, true);
+  introductions.joinedAgain(lock);
+  await finish(lock.ieee);
+  expect(memory.get(lock.ieee)).not.toMatchObject({ configuration: 1 });
+  expect([...running.keys()]).toEqual([lock.ieee]);
+  await finish(lock.ieee);
+  expect(memory.get(lock.ieee)).toMatchObject({ configuration: 1, introduced: true });
+  expect(running.size).toBe(0);
+  expect(told).toEqual([`lockJoined ${lock.ieee}`]);
+});
+
+it('a lock that left and came back while it was configured is configured and told of when that is over', async () => {
+  const { introductions, locks, told, gone, running, finish } = openTestbed();
+  const [lock] = locks;
+  if (!lock) return;
+  introductions.heardOf(lock, true);
+  gone.add(lock);
+  const again = { ...lock };
+  introductions.heardOf(again, true);
+  await finish(lock.ieee);
   expect([...running.keys()]).toEqual([lock.ieee]);
   await finish(lock.ieee);
   expect(told).toEqual([`lockJoined ${lock.ieee}`]);

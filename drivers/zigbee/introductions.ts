@@ -41,7 +41,10 @@ export function openIntroductions(options: IntroductionsOptions): Introductions 
   /** When each was last configured, in monotonic milliseconds. */
   const tried = new Map<string, number>();
   const busy = new Set<string>();
-  /** Those that joined and wait for their turn: they may say nothing more until they are configured. */
+  /**
+   * Those that joined and wait for their turn, or for the end of a try that began before: they may say nothing more until
+   * they are configured.
+   */
   const waiting = new Map<string, LockRecord>();
 
   async function configure(lock: LockRecord): Promise<void> {
@@ -49,7 +52,8 @@ export function openIntroductions(options: IntroductionsOptions): Introductions 
     const inputs = device.endpoints.find(({ id }) => id === endpoint)?.inputs ?? [];
     const ownCluster = lock.hasOwnCluster ? LOCK_CLUSTER : undefined;
     const complete = await options.configurer.configure({ ieee, endpoint, inputs, ownCluster });
-    if (!isPresent(lock)) return;
+    // When it joins again meanwhile it may have forgotten the half of it.
+    if (!isPresent(lock) || waiting.has(ieee)) return;
     if (complete) radio().remember(ieee, { configuration: CONFIGURATION });
     else
       log.info({ lock: ieee }, 'a lock did not answer to all of its configuration; it gets the rest later');
@@ -87,6 +91,7 @@ export function openIntroductions(options: IntroductionsOptions): Introductions 
 
   function beginNext(): void {
     for (const [ieee, lock] of waiting) {
+      if (busy.has(ieee)) continue;
       waiting.delete(ieee);
       if (!isPresent(lock)) continue;
       begin(lock);
@@ -96,10 +101,10 @@ export function openIntroductions(options: IntroductionsOptions): Introductions 
 
   function heardOf(lock: LockRecord, joined: boolean): void {
     const { ieee } = lock;
-    if (busy.has(ieee) || radio().memory(ieee).configuration === CONFIGURATION) return;
+    if (radio().memory(ieee).configuration === CONFIGURATION) return;
     const last = tried.get(ieee) ?? Number.NEGATIVE_INFINITY;
     if (!joined && clock.monotonic() - last < AGAIN_MS) return;
-    if (busy.size < AT_ONCE_MAX) begin(lock);
+    if (busy.size < AT_ONCE_MAX && !busy.has(ieee)) begin(lock);
     else if (joined) waiting.set(ieee, lock);
   }
 
