@@ -61,7 +61,10 @@ export function openLoosening(options: LooseningOptions): Loosening {
 
   function leftMs({ id, loosened_at }: Pick<DoorRow, 'id' | 'loosened_at'>): number | undefined {
     if (loosened_at === null) return undefined;
-    return Math.max(0, (wishes.get(id)?.deadline ?? Number.NEGATIVE_INFINITY) - clock.monotonic());
+    const wish = wishes.get(id);
+    // Wanted anew, and not noted yet.
+    if (wish && wish.loosenedAt !== loosened_at) return LOOSENING_LASTS_MS;
+    return Math.max(0, (wish?.deadline ?? Number.NEGATIVE_INFINITY) - clock.monotonic());
   }
 
   function noted(doorId: string): void {
