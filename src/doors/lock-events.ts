@@ -30,7 +30,7 @@ export interface LockEventsOptions {
   clock: Clock;
   log: Log;
   deliveries: Deliveries;
-  locks: Pick<Locks, 'joined' | 'left' | 'happened'>;
+  locks: Pick<Locks, 'since' | 'joined' | 'left' | 'happened'>;
   /** The Zigbee gateway on a link, by the configuration. */
   gatewayOfLink(linkId: string): string | undefined;
   /** The network of a gateway. */
@@ -45,14 +45,14 @@ export interface LockEventsOptions {
 export type TakeLockEvent = (linkId: string, event: DriverEvent) => Promise<boolean>;
 
 /** Inside the commit job; returns what is to be done after it. */
-type Store = (gatewayId: string) => (() => void) | undefined;
+type Store = () => (() => void) | undefined;
 
 export function openLockEvents(options: LockEventsOptions): TakeLockEvent {
   const { database, table, log } = options;
   return async (linkId, { id, kind, data }) => {
     const gatewayId = options.gatewayOfLink(linkId);
     if (gatewayId === undefined || !KINDS.has(kind)) return false;
-    const store = read(kind, data, options);
+    const store = read(kind, data, gatewayId, options);
     if (!store) {
       log.warn({ link: linkId, kind }, 'a gateway told an event that is none; it was dropped');
       return true;
@@ -60,7 +60,7 @@ export function openLockEvents(options: LockEventsOptions): TakeLockEvent {
     const after = await database.commit(() => {
       if (table.insertEvent.run(linkId, id).changes === 0) return undefined;
       table.pruneEvents.run(REMEMBERED_MAX);
-      return store(gatewayId);
+      return store();
     });
     after?.();
     options.events.wake();
@@ -70,20 +70,27 @@ export function openLockEvents(options: LockEventsOptions): TakeLockEvent {
 
 const KINDS: ReadonlySet<string> = new Set(['lockJoined', 'lockLeft', 'lockEvent']);
 
-function read(kind: string, data: unknown, options: LockEventsOptions): Store | undefined {
+function read(kind: string, data: unknown, gatewayId: string, options: LockEventsOptions): Store | undefined {
   if (kind === 'lockJoined') {
     const { data: told } = lockJoined.safeParse(data);
-    return told && ((gatewayId) => joined(told, gatewayId, options));
+    if (!told) return undefined;
+    const isLatest = options.locks.since({ mac: told.hwId, gatewayId });
+    return () => joined(told, gatewayId, isLatest, options);
   }
   if (kind === 'lockLeft') {
     const { data: told } = lockLeft.safeParse(data);
-    return told && ((gatewayId) => left(told.hwId, gatewayId, options));
+    return told && (() => left(told.hwId, gatewayId, options));
   }
   const { data: told } = lockEvent.safeParse(data);
-  return told && ((gatewayId) => happened(told, gatewayId, options));
+  return told && (() => happened(told, gatewayId, options));
 }
 
-function joined(told: LockJoined, gatewayId: string, options: LockEventsOptions): (() => void) | undefined {
+function joined(
+  told: LockJoined,
+  gatewayId: string,
+  isLatest: () => boolean,
+  options: LockEventsOptions,
+): (() => void) | undefined {
   const { table, log } = options;
   const before = table.byMac.get(told.hwId);
   const count = table.countOfGateway.get(gatewayId)?.count ?? 0;
@@ -100,7 +107,7 @@ function joined(told: LockJoined, gatewayId: string, options: LockEventsOptions)
   const lock = { mac: told.hwId, gatewayId };
   options.events.publish(lockChanged(doorId, 'joined', lock));
   return () => {
-    options.locks.joined(lock, told);
+    options.locks.joined(lock, told, isLatest());
     options.bound(doorId);
   };
 }

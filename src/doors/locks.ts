@@ -60,8 +60,10 @@ export interface Locks {
   applied(place: Place, configVersion: number): void;
   /** A link reported the state of a subject. */
   take(linkId: string, report: StateReport): void;
-  /** The lock joined the network of a gateway, and told this. */
-  joined(place: LockPlace, told: LockJoined): void;
+  /** Whether nothing was heard of the lock since, nor its gateway lost. */
+  since(place: LockPlace): () => boolean;
+  /** The lock joined the network of a gateway, and told this: the latest of it when `isLatest`. */
+  joined(place: LockPlace, told: LockJoined, isLatest: boolean): void;
   left(place: LockPlace): void;
   /** Something happened at the lock; `at` in epoch milliseconds. */
   happened(place: LockPlace, at: number): void;
@@ -140,14 +142,25 @@ export function openLocks(options: LocksOptions): Locks {
 
 /** What gateways tell of locks beside their state. */
 function happenings(
-  { reported, keep, hasRoom, times }: Memory,
+  { reported, keep, hasRoom, times, lossesOf }: Memory,
   clock: Clock,
-): Pick<Locks, 'joined' | 'left' | 'happened'> {
+): Pick<Locks, 'since' | 'joined' | 'left' | 'happened'> {
   return {
-    joined(place, { zigbeeFirmwareVersion, capabilities }) {
+    since({ mac, gatewayId }) {
+      const id = idOf(mac, gatewayId);
+      const heard = reported.get(id);
+      const { count } = lossesOf(gatewayId);
+      return () => reported.get(id) === heard && lossesOf(gatewayId).count === count;
+    },
+    joined(place, { zigbeeFirmwareVersion, capabilities }, isLatest) {
       if (!hasRoom(place)) return;
-      const firmware = zigbeeFirmwareVersion === null ? {} : { zigbeeFirmwareVersion };
-      keep(place, { connected: true, hwId: place.mac, capabilities, lastSeen: clock.now(), ...firmware });
+      const { mac: hwId, gatewayId } = place;
+      const told = { hwId, capabilities, ...(zigbeeFirmwareVersion !== null && { zigbeeFirmwareVersion }) };
+      if (isLatest) return keep(place, { connected: true, lastSeen: clock.now(), ...told });
+      // Whether it is there now was told since, or nobody can say.
+      const { connected = false, state } = reported.get(idOf(hwId, gatewayId)) ?? {};
+      const report = { connected, ...state?.report, ...told };
+      reported.report(idOf(hwId, gatewayId), connected, { losses: -1, ...state, report });
     },
     left(place) {
       const { mac, gatewayId } = place;
