@@ -117,6 +117,8 @@ export function doorConfiguration(options: ConfigurationOptions) {
 
   async function keep(row: DoorRow, apply: LockApply, answer: LockApplied): Promise<void> {
     const { id, config_version: version } = row;
+    // Now, since it may tell of another one while this is stored.
+    locks.applied(row, version);
     const isNews = await database.commit(() => {
       const now = clock.now();
       const applied = JSON.stringify(appliedOf(row, answer, now));
@@ -130,7 +132,6 @@ export function doorConfiguration(options: ConfigurationOptions) {
       return true;
     });
     if (!isNews) return;
-    locks.applied(row, version);
     loosening.noted(id);
     options.inForce(id);
     events.wake();
@@ -200,8 +201,12 @@ function sendBy(options: ConfigurationOptions) {
     if (unreachable !== undefined) throw new DriverError('LINK_LOST', unreachable);
     const apply = lockApply(row, catalogue);
     // Before it goes: from then on nobody can say that the lock does not have it.
-    if (isQueued(table, row))
-      await database.commit(() => table.setSent.run(clock.now(), row.id, row.config_version));
+    if (isQueued(table, row)) {
+      const { id, config_version: version } = row;
+      const { changes } = await database.commit(() => table.setSent.run(clock.now(), id, version));
+      // Cancelled or superseded meanwhile.
+      if (changes === 0) throw new DriverError('BUSY', 'another configuration is wanted by now');
+    }
     signal.throwIfAborted();
     const answer = await options.applyConfiguration(lock, apply, timeoutFor(row), signal);
     if (answer.configVersion !== apply.configVersion) {
