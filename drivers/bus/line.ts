@@ -6,6 +6,7 @@ import type { BusOptions } from './options.ts';
 import { openPace } from './pace.ts';
 import { type Bell, openBell, pauseUntil, turnOfEventLoop } from './pause.ts';
 import type { OpenPort, Port } from './port.ts';
+import { openQuiet } from './quiet.ts';
 import { isAnswer, type Outcome, openReceiver, type Receiver } from './receiver.ts';
 import { type Conceal, openTap, type Reveal, type Tap } from './tap.ts';
 import { openTuning } from './tuning.ts';
@@ -59,10 +60,6 @@ export interface OpenLineOptions {
   reveal?: Reveal;
 }
 
-/** Noise without end does not silence us: after the longest frame's time the request is sent into it. */
-const LONGEST_FRAME = 256;
-/** What it takes to choose whose turn it is and to make a request, with its MAC where it has one. */
-const REQUEST_MS = 0.3;
 /** UARTs keep their rate to 2 % each; what comes before this share of the request's own time cannot be its reply. */
 const EARLIEST_SHARE = 0.95;
 
@@ -74,7 +71,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
   const tap = openTap({ clock, characterMs: tc, conceal: context.conceal, reveal: context.reveal });
   const failed = openLogOnce(log, 'a reply could not be read, and counts as a broken frame');
   const hearing = openHearing({ clock, bell, tap });
-  let [quietUntil, silentAt] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  const quiet = openQuiet({ clock, tc, gapMs, gone: gone.signal, heardAt: hearing.at });
 
   function lose(error: Error): void {
     if (gone.signal.aborted) return;
@@ -89,7 +86,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
   async function converse(exchange: Exchange<unknown>, request: Uint8Array, waitMs: number) {
     gone.signal.throwIfAborted();
     const receiver = openReceiver({ exchange, request, localEcho: options.localEcho, failed });
-    clock.holdUntil?.(silentAt);
+    clock.holdUntil?.(quiet.until());
     const sentAt = clock.monotonic();
     const tc = characterMs(tuning.line());
     port.write(request);
@@ -101,8 +98,6 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
     await listen({
       receiver,
       times,
-      tc,
-      latencyMs,
       clock,
       bell,
       exhaustive: exchange.exhaustive === true,
@@ -119,8 +114,8 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
     // A frame with a bad checksum was the reply, most likely; after any other miss it may still come.
     const hadItsSay = answered || outcome.kind === 'crc';
     const lateUntil = hadItsSay ? endedAt : times.lateUntil;
-    quietUntil =
-      exchange.anonymous || exchange.line ? lateUntil : endedAt + silenceAfter(answered, options, waitMs);
+    const isAnyones = exchange.anonymous || exchange.line;
+    quiet.keep(isAnyones ? lateUntil : endedAt + silenceAfter(answered, options, waitMs));
     const turnaroundMs = heardAt - times.sentBy - receiver.heard() * tc - latencyMs;
     return {
       outcome,
@@ -140,16 +135,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
     lose,
     strayBytes: hearing.strayBytes,
     trace: tap.trace,
-    async silent() {
-      const latest = clock.monotonic() + LONGEST_FRAME * tc;
-      for (;;) {
-        gone.signal.throwIfAborted();
-        silentAt = Math.max(quietUntil, Math.min(hearing.at() + gapMs, latest));
-        const until = clock.holdUntil ? silentAt - REQUEST_MS : silentAt;
-        if (clock.monotonic() >= until) return;
-        await pauseUntil(until, clock, gone.signal);
-      }
-    },
+    silent: quiet.wait,
     converse: (exchange, request, waitMs) =>
       exchange.line
         ? tuning.during(exchange.line, () => converse(exchange, request, waitMs))
@@ -208,6 +194,10 @@ function silenceAfter(answered: boolean, { turnaroundMaxMs }: BusOptions, waitMs
 }
 
 interface Times {
+  /** Of a character. */
+  tc: number;
+  /** What the way itself adds to a reply. */
+  latencyMs: number;
   /** The last bit of the request leaves. */
   sentBy: number;
   /** No reply is heard before. */
@@ -237,10 +227,12 @@ function timesOf(question: Question): Times {
   if (exchange.replyLength === 0) {
     // The turnaround delay (Modbus over serial line 1.02, 2.4.1): devices do what they were told meanwhile.
     const over = sentBy + Math.max(gapMs, exchange.quietMs ?? options.turnaroundMaxMs);
-    return { sentBy, earliest: over, beginBy: over, replyMs, lateUntil: over };
+    return { tc, latencyMs, sentBy, earliest: over, beginBy: over, replyMs, lateUntil: over };
   }
   const beginBy = sentBy + waitMs + latencyMs + MARGIN_MS;
   return {
+    tc,
+    latencyMs,
     sentBy,
     earliest,
     beginBy,
@@ -252,8 +244,6 @@ function timesOf(question: Question): Times {
 interface Listening {
   receiver: Receiver;
   times: Times;
-  tc: number;
-  latencyMs: number;
   clock: Clock;
   bell: Bell;
   exhaustive: boolean;
@@ -271,8 +261,8 @@ async function listen(listening: Listening): Promise<void> {
 }
 
 async function untilOutcome(listening: Listening): Promise<void> {
-  const { receiver, times, tc, latencyMs, clock, bell, gone, heardAt } = listening;
-  const { replyMs } = times;
+  const { receiver, times, clock, bell, gone, heardAt } = listening;
+  const { tc, latencyMs, replyMs } = times;
   const usualEnd = times.beginBy + replyMs;
   const latestEnd = usualEnd + replyMs + latencyMs + MARGIN_MS;
   let isLastLook = false;

@@ -1,0 +1,51 @@
+/** The silence that a request needs before it: of the protocol, and, after a miss, for the reply that may be late. */
+import type { Clock } from '../driver.ts';
+import { pauseUntil } from './pause.ts';
+
+export interface Quiet {
+  /**
+   * Resolves when the wire has been silent long enough for a request, or has been so but for the fraction of a millisecond
+   * in which the request is made. Rejects when the port is gone.
+   */
+  wait(): Promise<void>;
+  /** When it is long enough: monotonic, of the last wait. */
+  until(): number;
+  /** Nothing is sent before this, however silent the wire is. */
+  keep(until: number): void;
+}
+
+export interface QuietOptions {
+  clock: Clock;
+  /** Of a character, and of the silence between two frames. */
+  tc: number;
+  gapMs: number;
+  gone: AbortSignal;
+  /** When the newest byte came. */
+  heardAt(): number;
+}
+
+/** Noise without end does not silence us: after the longest frame's time the request is sent into it. */
+const LONGEST_FRAME = 256;
+/** What it takes to choose whose turn it is and to make a request, with its MAC where it has one. */
+const REQUEST_MS = 0.3;
+
+export function openQuiet({ clock, tc, gapMs, gone, heardAt }: QuietOptions): Quiet {
+  let kept = Number.NEGATIVE_INFINITY;
+  let silentAt = Number.NEGATIVE_INFINITY;
+  return {
+    async wait() {
+      const latest = clock.monotonic() + LONGEST_FRAME * tc;
+      for (;;) {
+        gone.throwIfAborted();
+        silentAt = Math.max(kept, Math.min(heardAt() + gapMs, latest));
+        const until = clock.holdUntil ? silentAt - REQUEST_MS : silentAt;
+        if (clock.monotonic() >= until) return;
+        await pauseUntil(until, clock, gone);
+      }
+    },
+    until: () => silentAt,
+    keep(until) {
+      kept = until;
+    },
+  };
+}

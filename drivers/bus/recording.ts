@@ -1,0 +1,153 @@
+/**
+ * What went over a bus since somebody asked for it, put together to packets. What is kept has a bound: the oldest goes
+ * first, and is counted.
+ */
+import { TRACE_PACKETS_MAX, type Traced } from '../rs485.ts';
+
+/**
+ * What is told instead of these bytes; the same array when nothing in it is secret. `question`: what was sent last,
+ * which is `bytes` itself when they are being sent; undefined when that was before the trace. Throws nothing.
+ */
+export type Conceal = (bytes: Uint8Array, question: Uint8Array | undefined) => Uint8Array;
+
+export interface Revealed {
+  bytes: Uint8Array;
+  /** Some of them are blanked all the same. */
+  masked: boolean;
+}
+
+/**
+ * The same in clear, of what is encrypted; undefined where it is not, or cannot be told. Asked only while a trace wants it,
+ * when the bytes were sent, and when a reply was heard and nobody has taken it in yet. Throws nothing.
+ */
+export type Reveal = (bytes: Uint8Array, sent: boolean) => Revealed | undefined;
+
+/** What is kept at most, bytes: 20 s of a bus that is never silent at 115200 baud. */
+const KEPT_MAX_BYTES = 256 * 1024;
+/** What a packet costs beside its bytes. */
+const PACKET_BYTES = 128;
+/** Of one batch: below what a message between the processes may have (src/field/ipc.ts). */
+const BATCH_MAX_BYTES = 64 * 1024;
+/** Noise without end is cut into packets; the longest frame, of OSDP, has 1440. */
+const PACKET_MAX_BYTES = 2_048;
+/** Bytes of one frame come in pieces: a FIFO of a UART is read when it is nearly full, and OSDP lets 20 ms pass (5.7). */
+const FIFO_CHARACTERS = 16;
+const PIECES_MS = 20;
+
+type Packet = Traced['packets'][number];
+
+/** What is being heard. */
+interface Growing {
+  readonly at: number;
+  last: number;
+  pieces: Uint8Array[];
+  length: number;
+}
+
+/** Times are monotonic. */
+export interface Recording {
+  sent(at: number, bytes: Uint8Array): void;
+  heard(at: number, bytes: Uint8Array): void;
+  /** An exchange is over: what comes next is another packet. */
+  cut(): void;
+  /** There are as many packets as a message may have. */
+  isBatch(): boolean;
+  /** Hands over the oldest, as many as a message may have. A packet that may grow yet is among them when `last` is set. */
+  take(now: number, last: boolean): Traced;
+}
+
+export interface RecordingOptions {
+  /** Microseconds: epoch, less the monotonic clock. */
+  epoch: number;
+  /** Of the wire, milliseconds. */
+  characterMs: number;
+  conceal: Conceal;
+  /** Where what is encrypted is wanted in clear. */
+  reveal: Reveal | undefined;
+}
+
+export function openRecording({ epoch, characterMs, conceal, reveal }: RecordingOptions): Recording {
+  const togetherMs = PIECES_MS + FIFO_CHARACTERS * characterMs;
+  const packets: Packet[] = [];
+  let keptBytes = 0;
+  let dropped = 0;
+  let question: Uint8Array | undefined;
+  let growing: Growing | undefined;
+
+  function forget(count: number): Packet[] {
+    const forgotten = packets.splice(0, count);
+    for (const { bytes } of forgotten) keptBytes -= bytes.length + PACKET_BYTES;
+    return forgotten;
+  }
+
+  function keep(sent: boolean, at: number, bytes: Uint8Array): void {
+    const wire = conceal(bytes, question);
+    const hasKey = wire !== bytes;
+    const revealed = hasKey ? undefined : reveal?.(bytes, sent);
+    packets.push({
+      at: Math.round(epoch + 1_000 * at),
+      sent,
+      bytes: revealed?.bytes ?? wire,
+      concealed: hasKey || revealed?.masked === true,
+      decrypted: revealed !== undefined,
+    });
+    keptBytes += bytes.length + PACKET_BYTES;
+    while (keptBytes > KEPT_MAX_BYTES) {
+      forget(1);
+      dropped += 1;
+    }
+  }
+
+  function cut(): void {
+    if (!growing) return;
+    const whole = growing;
+    growing = undefined;
+    keep(false, whole.at, joined(whole));
+  }
+
+  return {
+    sent(at, bytes) {
+      cut();
+      question = Uint8Array.from(bytes);
+      keep(true, at, question);
+    },
+    heard(at, bytes) {
+      const isMore =
+        growing && at - growing.last <= togetherMs && growing.length + bytes.length <= PACKET_MAX_BYTES;
+      if (!isMore) cut();
+      growing ??= { at, last: at, pieces: [], length: 0 };
+      growing.pieces.push(bytes);
+      growing.length += bytes.length;
+      growing.last = at;
+    },
+    cut,
+    isBatch: () => packets.length >= TRACE_PACKETS_MAX,
+    take(now, last) {
+      if (growing && (last || now - growing.last > togetherMs)) cut();
+      const count = countOf(packets);
+      const told = { dropped, left: packets.length - count, packets: forget(count) };
+      dropped = 0;
+      return told;
+    },
+  };
+}
+
+function joined({ pieces, length }: Growing): Uint8Array {
+  const bytes = new Uint8Array(length);
+  let end = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, end);
+    end += piece.length;
+  }
+  return bytes;
+}
+
+/** So many of them, the oldest first, are no more than a message may have. */
+function countOf(packets: readonly Packet[]): number {
+  let count = 0;
+  for (let bytes = 0; count < Math.min(packets.length, TRACE_PACKETS_MAX); count += 1) {
+    bytes += packets[count]?.bytes.length ?? 0;
+    if (bytes > BATCH_MAX_BYTES) break;
+  }
+  return count;
+}
