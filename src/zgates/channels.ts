@@ -117,6 +117,17 @@ export function openChannels(options: ChannelsOptions): Channels {
     isInForce,
     channelOf,
     movedTo,
+    ...openHearing(options, { reconciler, reported, isInForce }),
+  };
+}
+
+/** What links say of their gateways, and that they are gone. */
+function openHearing(
+  options: ChannelsOptions,
+  { reconciler, reported, isInForce }: Pick<Channels, 'reconciler' | 'reported' | 'isInForce'>,
+): Pick<Channels, 'report' | 'link'> {
+  const { table, gatewayOfLink, log } = options;
+  return {
     report(linkId, { subject, state }) {
       const deviceId = gatewayOfLink.get(linkId);
       const row = deviceId === undefined ? undefined : table.zgate.get(deviceId);
