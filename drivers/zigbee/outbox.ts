@@ -11,7 +11,10 @@ export interface Outbox {
   told(kind: string, data: Plain): Promise<void>;
 }
 
-/** Until the signal fires. `name` tells this life of the driver from others: ids are not used twice. */
+/**
+ * `name` tells this life of the driver from others: ids are not used twice. Nobody waits any more once the signal fires;
+ * what was told goes its way all the same, for it has happened.
+ */
 export function openOutbox(
   { emit, log }: Pick<DriverContext, 'emit' | 'log'>,
   name: string,
@@ -21,7 +24,7 @@ export function openOutbox(
   let dropped = 0;
   let count = 0;
 
-  async function told(kind: string, data: Plain): Promise<void> {
+  async function store(kind: string, data: Plain): Promise<void> {
     if (waiting >= WAITING_MAX) {
       dropped += 1;
       if (dropped === 1) log.error({ kind }, `events are lost: ${WAITING_MAX} wait to be stored already`);
@@ -30,7 +33,7 @@ export function openOutbox(
     waiting += 1;
     count += 1;
     try {
-      await emit({ id: `${name}-${count}`, kind, data }, signal);
+      await emit({ id: `${name}-${count}`, kind, data }, new AbortController().signal);
       if (dropped > 0) log.warn({ dropped }, 'events are stored again');
       dropped = 0;
     } finally {
@@ -39,11 +42,22 @@ export function openOutbox(
   }
 
   return {
-    told,
-    tell: (kind, data, durable) =>
-      void told(kind, data).then(
-        () => durable?.(),
-        () => undefined,
-      ),
+    async told(kind, data) {
+      signal.throwIfAborted();
+      const over = Promise.withResolvers<never>();
+      const end = () => over.reject(signal.reason);
+      signal.addEventListener('abort', end, { once: true });
+      try {
+        await Promise.race([store(kind, data), over.promise]);
+      } finally {
+        signal.removeEventListener('abort', end);
+      }
+    },
+    tell(kind, data, durable) {
+      store(kind, data)
+        .then(durable, () => undefined)
+        // As while a channel move opens the radio anew, which knows no lock then.
+        .catch((error) => log.debug({ kind, err: error }, 'that an event is stored could not be noted'));
+    },
   };
 }

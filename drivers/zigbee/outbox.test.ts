@@ -1,0 +1,44 @@
+/** Events that wait to be stored while the link to their gateway ends. */
+import { expect, it } from 'vitest';
+import type { DriverEvent } from '../driver.ts';
+import { openOutbox } from './outbox.ts';
+
+/** A daemon that stores nothing until it is told to; as a host does, it drops what it has no room for when the signal fires. */
+function openTestbed() {
+  const stored: string[] = [];
+  const logged: string[] = [];
+  const room = Promise.withResolvers<void>();
+  const log = (_: object, message: string) => void logged.push(message);
+  async function emit({ kind }: DriverEvent, signal: AbortSignal): Promise<void> {
+    await room.promise;
+    signal.throwIfAborted();
+    stored.push(kind);
+  }
+  const ended = new AbortController();
+  const outbox = openOutbox(
+    { emit, log: { debug: log, info: log, warn: log, error: log } },
+    'life',
+    ended.signal,
+  );
+  return { outbox, stored, logged, room, ended };
+}
+
+it('are stored all the same, and nobody waits for it', async () => {
+  const { outbox, stored, room, ended } = openTestbed();
+  outbox.tell('lockEvent', null);
+  const snapshot = outbox.told('snapshot', null);
+  ended.abort(new Error('the link is lost'));
+  await expect(snapshot).rejects.toThrow('the link is lost');
+  room.resolve();
+  await expect.poll(() => stored).toEqual(['lockEvent', 'snapshot']);
+});
+
+it('end no host when what follows from their being stored cannot be done', async () => {
+  const { outbox, stored, logged, room } = openTestbed();
+  outbox.tell('lockJoined', null, () => {
+    throw new Error('the lock has left this network');
+  });
+  room.resolve();
+  await expect.poll(() => logged).toHaveLength(1);
+  expect(stored).toEqual(['lockJoined']);
+});
