@@ -15,7 +15,7 @@ export type DeviceEvent =
 
 export interface EventQueue {
   add(event: DeviceEvent): void;
-  /** Emits until the signal fires. */
+  /** Emits until the signal fires; what waits then is handed over all the same. */
   run(signal: AbortSignal): Promise<never>;
 }
 
@@ -62,26 +62,38 @@ export function openEventQueue({ emit, clock, log }: EventQueueOptions): EventQu
     return `${base}${credentials}-${event.at}`;
   }
 
+  async function tell(event: Waiting): Promise<void> {
+    const id = idOf(event);
+    const { kind, ...data } = event;
+    try {
+      // It has happened, whatever becomes of the link: nothing takes it back.
+      await emit({ id, kind, data }, new AbortController().signal);
+    } catch (error) {
+      log.warn({ id, err: String(error) }, 'an event of a device was not stored');
+    }
+  }
+
   return {
     add(event) {
       enqueue(event);
       bell.ring();
     },
     async run(signal) {
-      signal.addEventListener('abort', bell.ring, { once: true });
+      const ended = Promise.withResolvers<void>();
+      const end = () => {
+        ended.resolve();
+        bell.ring();
+      };
+      if (signal.aborted) end();
+      signal.addEventListener('abort', end, { once: true });
       for (;;) {
-        signal.throwIfAborted();
         const next = waiting.shift();
-        if (!next) {
-          await bell.wait(Number.POSITIVE_INFINITY);
+        if (next) {
+          await Promise.race([tell(next), ended.promise]);
           continue;
         }
-        const id = idOf(next);
-        const { kind, ...data } = next;
-        await emit({ id, kind, data }, signal).catch((error: unknown) => {
-          signal.throwIfAborted();
-          log.warn({ id, err: String(error) }, 'an event of a device was not stored');
-        });
+        signal.throwIfAborted();
+        await bell.wait(Number.POSITIVE_INFINITY);
       }
     },
   };
