@@ -37,7 +37,7 @@ function open() {
     configurer: {},
     lost: (reason: string) => lost.push(reason),
   };
-  const commands = commandsOf(gateway as unknown as Gateway, () => undefined);
+  const commands = commandsOf(gateway as unknown as Gateway, { due() {} }, () => undefined);
   const deadline = clock.monotonic() + DEADLINE_MS;
   const over = new AbortController();
   void clock

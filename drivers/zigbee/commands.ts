@@ -13,6 +13,7 @@ import { mapNetwork } from './map.ts';
 import { lost as lostOf, type Network } from './network.ts';
 import type { ZigbeeOptions } from './options.ts';
 import type { Radio, ZclReply, ZclRequest } from './radio.ts';
+import type { Snapshots } from './snapshots.ts';
 import { DOOR_LOCK_ATTRIBUTE } from './standard-lock.ts';
 import { UNSETTLED_MS, unlock } from './unlocking.ts';
 import { settles } from './waiting.ts';
@@ -45,7 +46,11 @@ type Handler = (
 ) => Promise<unknown>;
 type Handlers = Record<string, Handler>;
 
-export function commandsOf(gateway: Gateway, reportGateway: () => void): Commands {
+export function commandsOf(
+  gateway: Gateway,
+  snapshots: Pick<Snapshots, 'due'>,
+  reportGateway: () => void,
+): Commands {
   const { context } = gateway;
   let moving = false;
   const sender = openSender(gateway);
@@ -65,6 +70,7 @@ export function commandsOf(gateway: Gateway, reportGateway: () => void): Command
     joining.restarted();
     locks.begin();
     reportGateway();
+    snapshots.due();
     askAll(gateway, () => moving).catch((error) =>
       context.log.warn({ err: error }, 'not every lock was asked whether it has followed'),
     );

@@ -91,7 +91,7 @@ async function openGateway(
     context.report({ subject: 'gateway', state: gatewayOf(radio(), joining.isOpen()) });
   };
   const gateway = { options, context, network: opened, locks, joining, firmware, configurer, lost };
-  const commands = commandsOf(gateway, reportGateway);
+  const commands = commandsOf(gateway, snapshots, reportGateway);
   hear = (event) => {
     if (event.kind === 'seen' && event.spoke) joining.spoke(event.ieee);
     // During a channel move the library is closed and opened again, which is no loss.

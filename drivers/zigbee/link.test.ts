@@ -146,3 +146,28 @@ it('lets a channel move end before it is closed, so that it can be opened again'
   const again = await opened(site, { stateDirectory });
   expect(again.reports.get('gateway')).toMatchObject({ zigbeeChannel: 20 });
 });
+
+/** Takes snapshots at once, where the driver would wait for more to come. */
+const hasty: Clock = {
+  ...systemClock,
+  sleep: (milliseconds, signal) => systemClock.sleep(milliseconds === 5_000 ? 50 : milliseconds, signal),
+};
+
+it('puts a network on another stick where its locks are, also from before a channel move', async () => {
+  const site = await simulated({});
+  const stateDirectory = folder();
+  const first = await opened(site, { stateDirectory }, { clock: hasty });
+  const snapshots = () => first.events.filter(({ kind }) => kind === 'snapshot').map(({ data }) => data);
+  await expect.poll(snapshots, { timeout: 15_000 }).toMatchObject([{ zigbeeChannel: 15 }]);
+  await first.execute('moveChannel', { channel: 20 }, 40_000);
+  await expect
+    .poll(snapshots, { timeout: 15_000 })
+    .toMatchObject([{ zigbeeChannel: 15 }, { zigbeeChannel: 20 }]);
+  await first.close();
+  await site.setGateway({ newStick: { ieee: '00124b0014d9a0ff' } });
+  const { archive } = snapshot.parse(snapshots()[0]);
+  const restored = await opened(site, { stateDirectory, snapshot: archive, restore: true });
+  expect(restored.reports.get('gateway')).toMatchObject({ hwId: '00124b0014d9a001', zigbeeChannel: 20 });
+  expect((await site.stats()).stick).toMatchObject({ panId: NETWORK.panId, channel: 20 });
+  expect(restored.logged.join('\n')).toContain('was put back from the snapshot');
+}, 60_000);

@@ -45,10 +45,15 @@ export async function openNetwork(needs: NetworkOptions, signal: AbortSignal): P
     restore: options.restore,
     knownLocks: options.knownLocks,
   });
-  for (const repair of files.repairs) context.log.warn({}, repair);
+  const tellRepairs = () => {
+    for (const repair of files.repairs) context.log.warn({}, repair);
+  };
+  // A restore is prepared anew with each attempt.
+  if (!options.restore) tellRepairs();
   const [first = 11] = options.allowedChannels;
   const channel = files.channel() ?? first;
   let current = await start(needs, files, channel, signal);
+  if (options.restore) tellRepairs();
   files.keepChannel(current.radio.channel);
   let moving = Promise.resolve();
 

@@ -122,7 +122,8 @@ export function prepareFiles(options: {
     write(files.backupFile, archived.backup);
     repairs.push('the backup of the coordinator was put back from the snapshot');
   }
-  if (hasBackup) narrowChannels(files.backupFile);
+  // The locks followed a move that the snapshot may be older than.
+  if (hasBackup) setChannel(files.backupFile, options.restore ? files.channel() : undefined);
   return { ...files, devices: database.records.length, hasBackup, repairs };
 }
 
@@ -198,11 +199,13 @@ function belongs(text: string, { panId, extPanId, networkKey }: NetworkIds): boo
   );
 }
 
-/** The library restores only with the channel list of the backup; ours names the one channel the network is on. */
-function narrowChannels(file: string): void {
+/** The library restores only a backup that lists the channels it is started with: the one the network is on. */
+function setChannel(file: string, channelNow: number | undefined): void {
   const backup = backupOf(read(file));
-  if (!backup || JSON.stringify(backup.channel_mask) === JSON.stringify([backup.channel])) return;
-  write(file, JSON.stringify({ ...backup, channel_mask: [backup.channel] }));
+  if (!backup) return;
+  const channel = channelNow ?? backup.channel;
+  if (channel === backup.channel && JSON.stringify(backup.channel_mask) === JSON.stringify([channel])) return;
+  write(file, JSON.stringify({ ...backup, channel, channel_mask: [channel] }));
 }
 
 function unpack(archive: Uint8Array): z.infer<typeof packed> {

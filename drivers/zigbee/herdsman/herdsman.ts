@@ -102,6 +102,11 @@ const { determineStrategy } = manager;
 // The library would rather found a new network than fail; the locks of the old one are then lost.
 manager.determineStrategy = async function (this: Manager) {
   const strategy = await determineStrategy.call(this);
+  if (strategy === 'startCommissioning' && permitted.mayRestore)
+    throw new DriverError(
+      'REFUSED',
+      'the snapshot is not of the network of this gateway: choose another one with `gatehouse zgate restore --snapshot`',
+    );
   if (strategy === 'startCommissioning' && !permitted.mayForm)
     throw new DriverError(
       'REFUSED',
