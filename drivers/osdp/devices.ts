@@ -138,6 +138,7 @@ export interface Readdressing {
 /** What makes a device another one: its key, its address. */
 function openMaintenance(options: MaintenanceOptions) {
   const { roster, holderOf, at, settle, clock, closing, baudRate } = options;
+  const occupy = openOccupancy();
   function shelter(address: number, policy: Policy): Disposable {
     roster.shelter(address, policy);
     settle();
@@ -153,9 +154,8 @@ function openMaintenance(options: MaintenanceOptions) {
     async pair({ address, key, milliseconds }: Pair, signal: AbortSignal): Promise<Paired> {
       if (roster.isClear(address))
         throw new DriverError('INVALID_COMMAND', `the configuration says secure: off for address ${address}`);
-      if (roster.isSheltered(address))
-        throw new DriverError('BUSY', 'this device is being paired already, or given an address');
-      using _ = shelter(address, roster.policyFor(address));
+      using _occupied = occupy([address]);
+      using _sheltered = shelter(address, roster.policyFor(address));
       const either = AbortSignal.any([signal, closing]);
       const hasKey = roster.keyOf(address) !== undefined;
       const paired = await pairDevice(at(address), { key, milliseconds, clock, signal: either, hasKey });
@@ -167,8 +167,11 @@ function openMaintenance(options: MaintenanceOptions) {
       if (!holder) throw offline(wanted.hwId);
       const { device } = holder;
       assertSameSecurity(roster, device.address, wanted.address);
+      using _occupied = occupy([device.address, wanted.address]);
       const policy = roster.policyFor(device.address);
       const key = roster.keyOf(device.address);
+      // A list may leave it out meanwhile.
+      using _sheltered = shelter(device.address, policy);
       return await readdress(wanted, {
         device,
         clock,
@@ -181,6 +184,25 @@ function openMaintenance(options: MaintenanceOptions) {
         settled: (address) => roster.settle(address, wanted.hwId, key),
       });
     },
+  };
+}
+
+/** At an address one device at a time is paired, or moved to or from there. */
+function openOccupancy() {
+  const occupied = new Set<number>();
+  return (addresses: readonly number[]): Disposable => {
+    const busy = addresses.find((address) => occupied.has(address));
+    if (busy !== undefined)
+      throw new DriverError(
+        'BUSY',
+        `a device at address ${busy} is being paired already, or given an address`,
+      );
+    for (const address of addresses) occupied.add(address);
+    return {
+      [Symbol.dispose]() {
+        for (const address of addresses) occupied.delete(address);
+      },
+    };
   };
 }
 

@@ -10,7 +10,7 @@ import type { Device } from './device.ts';
 import { hwIdOf, typeOf } from './device-state.ts';
 import type { Check } from './protocol/frame.ts';
 import type { Identity } from './protocol/messages.ts';
-import { openTalk } from './talk.ts';
+import { openTalk, type Talk } from './talk.ts';
 
 type Result = Probed['results'][number];
 
@@ -30,29 +30,30 @@ export async function probeAddresses({ addresses, repeats }: Probe, options: Pro
 }
 
 async function probeAddress(address: number, repeats: number, options: ProbeOptions): Promise<Result> {
-  const known = options.deviceAt(address);
   let met: Identity | undefined;
-  const talk =
-    known?.talk ??
-    openTalk({
-      address,
-      check: options.check,
-      bus: options.bus,
-      clock: options.clock,
-      security: { secure: 'off' },
-      isLooking: () => true,
-      effect: (effect) => {
-        if (effect.kind === 'identity') met = effect.identity;
-      },
-      turned: () => undefined,
-      isGone: () => true,
-    });
-  const prober = openProber({ ...options, ended: talk.conclude });
+  const own = openTalk({
+    address,
+    check: options.check,
+    bus: options.bus,
+    clock: options.clock,
+    security: { secure: 'off' },
+    isLooking: () => true,
+    effect: (effect) => {
+      if (effect.kind === 'identity') met = effect.identity;
+    },
+    turned: () => undefined,
+    isGone: () => true,
+  });
+  // It may come to be polled between two questions, or be polled no more.
+  let talk: Pick<Talk, 'exchange' | 'conclude'> = own;
+  const prober = openProber({ ...options, ended: () => talk.conclude() });
   for (let asked = 0; asked < repeats; asked += 1) {
     if (!prober.hasAnswered() && asked >= SILENT_ATTEMPTS) break;
+    talk = options.deviceAt(address)?.talk ?? own;
     await prober.ask(talk.exchange());
   }
-  const identity = known ? knownIdentity(known) : identityOf(met);
+  const known = options.deviceAt(address);
+  const identity = (known && knownIdentity(known)) ?? identityOf(met);
   return {
     address,
     counters: prober.counters,

@@ -22,3 +22,25 @@ it('keeps a device that was just paired over lists from before, and then does as
   expect([...roster.addresses()]).toEqual([]);
   expect(roster.policyFor(3)).toEqual({ kind: 'unpaired' });
 });
+
+it('keeps the key that a device has just taken over a list from before, which has the one it had', () => {
+  const roster = openRoster([]);
+  const before = { devices: [device], keys: [{ address: 3, key }] };
+  const after = { devices: [device], keys: [{ address: 3, key: other }] };
+  roster.watch(before);
+  roster.settle(3, device.hwId, other);
+  for (const list of [before, after]) {
+    roster.watch(list);
+    expect(roster.policyFor(3)).toEqual({ kind: 'required', key: other });
+  }
+  roster.watch(before);
+  expect(roster.policyFor(3)).toEqual({ kind: 'required', key });
+});
+
+it('expects a device that moved twice where it came to last', () => {
+  const roster = openRoster([]);
+  roster.settle(3, device.hwId, key);
+  roster.settle(5, device.hwId, key);
+  roster.watch({ devices: [{ ...device, address: 5 }], keys: [{ address: 5, key }] });
+  expect([...roster.addresses()]).toEqual([5]);
+});

@@ -19,7 +19,6 @@ export interface Roster {
   leave(address: number): void;
   /** The configuration says that it is spoken to in clear text. */
   isClear(address: number): boolean;
-  isSheltered(address: number): boolean;
 }
 
 export function openRoster(devices: OsdpOptions['devices']): Roster {
@@ -28,11 +27,18 @@ export function openRoster(devices: OsdpOptions['devices']): Roster {
   let expected: ReadonlyMap<number, string> = new Map();
   let keys: ReadonlyMap<number, Uint8Array> = new Map();
   /** Not in a list of the daemon yet: one that was on its way must not take a device away that has just been paired. */
-  const settled = new Map<number, { hwId: string; key: Uint8Array | undefined }>();
+  const settled = new Map<number, Settled>();
 
   function expect(address: number, hwId: string, key: Uint8Array | undefined): void {
     expected = new Map([...expected, [address, hwId]]);
     if (key) keys = new Map([...keys, [address, key]]);
+  }
+
+  /** It came to be before that. */
+  function isLate(address: number, { key, before }: Settled): boolean {
+    if (!expected.has(address)) return true;
+    const listed = keys.get(address);
+    return key !== undefined && !isSame(key, listed) && isSame(before, listed);
   }
 
   const isClear = (address: number) => configured.get(address) === 'off';
@@ -42,9 +48,9 @@ export function openRoster(devices: OsdpOptions['devices']): Roster {
     watch({ devices, keys: given = [] }) {
       expected = new Map(devices.map(({ address, hwId }) => [address, hwId]));
       keys = new Map(given.map(({ address, key }) => [address, key]));
-      for (const [address, { hwId, key }] of settled) {
-        if (expected.has(address) && (!key || keys.has(address))) settled.delete(address);
-        else expect(address, hwId, key);
+      for (const [address, device] of settled) {
+        if (isLate(address, device)) expect(address, device.hwId, device.key);
+        else settled.delete(address);
       }
     },
     addresses: () => new Set([...configured.keys(), ...expected.keys(), ...shelters.keys()]),
@@ -57,14 +63,25 @@ export function openRoster(devices: OsdpOptions['devices']): Roster {
       return key ? { kind: 'required', key } : { kind: 'unpaired' };
     },
     settle(address, hwId, key) {
-      settled.set(address, { hwId, key });
+      for (const [place, device] of settled) if (device.hwId === hwId) settled.delete(place);
+      settled.set(address, { hwId, key, before: keys.get(address) });
       expect(address, hwId, key);
     },
     keyOf: (address) => keys.get(address),
     shelter: (address, policy) => void shelters.set(address, policy),
     leave: (address) => void shelters.delete(address),
-    isSheltered: (address) => shelters.has(address),
   };
+}
+
+interface Settled {
+  hwId: string;
+  key: Uint8Array | undefined;
+  /** The key that was listed for this address. */
+  before: Uint8Array | undefined;
+}
+
+function isSame(one: Uint8Array | undefined, other: Uint8Array | undefined): boolean {
+  return one && other ? Buffer.compare(one, other) === 0 : one === other;
 }
 
 /** Throws INVALID_COMMAND: at its new address the configuration would have a device spoken to in another way. */
