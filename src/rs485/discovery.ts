@@ -31,7 +31,7 @@ export interface DiscoveryOptions {
   audit: Audit;
   clock: Clock;
   log: Log;
-  /** After the commit: rows of these. `since` is epoch milliseconds. They may have reported since they have one. */
+  /** After the commit: rows of these, of which some may be part of others by now. `since` is epoch milliseconds. They may have reported since they have one. */
   added(deviceIds: readonly string[], since: number): void;
   /** After the commit: what one said last before it had a row. */
   toldBefore(row: Rs485Row, report: Rs485Report): void;
@@ -89,9 +89,11 @@ export function openDiscovery(options: DiscoveryOptions): Discovery {
     for (const { bus, hwId } of found) {
       const key = keyOf(bus, hwId);
       const report = waiting.get(key)?.report;
-      waiting.delete(key);
       const row = report && table.byHwId.get(bus, hwId);
-      if (row) options.toldBefore(row, report);
+      // What another record has just taken over is told of in the next round: it may not be known yet.
+      if (!row || !added.includes(row.device_id)) continue;
+      waiting.delete(key);
+      options.toldBefore(row, report);
     }
   }
 
@@ -112,7 +114,11 @@ export function openDiscovery(options: DiscoveryOptions): Discovery {
     async run(signal) {
       for (;;) {
         await clock.sleep(BATCH_MS, signal);
-        for (const [key, { bus }] of waiting) if (!hasRoom(bus)) waiting.delete(key);
+        for (const [key, { bus, report }] of waiting) {
+          const row = table.byHwId.get(bus, report.hwId);
+          if (row) options.toldBefore(row, report);
+          if (row || !hasRoom(bus)) waiting.delete(key);
+        }
         if (waiting.size > 0) await record([...waiting.values()].map(foundBy), bySystem());
       }
     },

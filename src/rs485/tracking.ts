@@ -11,7 +11,6 @@ import {
   type PolledAddressesOptions,
 } from './polled-addresses.ts';
 import { openSettings, type Settings, type SettingsOptions } from './settings.ts';
-import { existing } from './table.ts';
 
 export interface TrackingOptions
   extends Omit<SettingsOptions, 'applied' | 'unknown' | 'heardAt'>,
@@ -45,9 +44,9 @@ export function openTracking(options: TrackingOptions): Tracking {
   const discovery = openDiscovery({
     ...options,
     added(deviceIds, since) {
-      for (const deviceId of deviceIds) {
-        if (!reported.get(deviceId)) reported.add(deviceId, since);
-        polled.changed(existing(table, deviceId).bus);
+      for (const { device_id, bus } of deviceIds.flatMap((id) => table.device.get(id) ?? [])) {
+        if (!reported.get(device_id)) reported.add(device_id, since);
+        polled.changed(bus);
       }
     },
     toldBefore(row, report) {
