@@ -74,17 +74,22 @@ export function openSettings(options: SettingsOptions): Settings {
     const answer = rs485Applied.safeParse(await options.execute(row.bus, command, signal));
     if (answer.data?.reportedSettingsVersion !== version)
       throw new DriverError('BAD_REPLY', 'the device did not confirm these settings');
-    await database.commit(() => {
+    const assertSame = () => {
       const now = table.device.get(deviceId);
       if (now?.hw_id !== row.hw_id || now.bus !== row.bus)
         throw new DriverError('BUSY', 'another device stands in its place now');
-      table.setReportedVersion.run(version, deviceId);
-    });
+    };
+    assertSame();
+    // Now, since it may say otherwise while this is stored.
     const known = reported.get(deviceId);
     if (known?.state) {
       const state = { ...known.state, reportedSettingsVersion: version, settings };
       reported.report(deviceId, known.connected, state);
     }
+    await database.commit(() => {
+      assertSame();
+      table.setReportedVersion.run(version, deviceId);
+    });
     options.applied(row);
   }
 
