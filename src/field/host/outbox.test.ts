@@ -151,6 +151,19 @@ describe('events', () => {
     expect(() => events.durable(1)).toThrow();
   });
 
+  it('that were refused are sent again before the next one of their link, which would overtake them', async () => {
+    const { send, ids } = outgoing();
+    const events = openEvents(send);
+    void events.emit('a', event('left'), never);
+    await settled();
+    events.refused(1);
+    void events.emit('b', event('elsewhere'), never);
+    void events.emit('a', event('joined'), never);
+    await settled();
+    events.sendRefused();
+    expect(ids()).toEqual(['left', 'elsewhere', 'left', 'joined']);
+  });
+
   it.each([
     { id: '', kind: 'k', data: null },
     { id: 'x', kind: 'k'.repeat(65), data: null },

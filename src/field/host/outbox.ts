@@ -100,6 +100,14 @@ export function openEvents(send: Send): Events {
     return entry;
   }
 
+  function again(isDue: (entry: Unacknowledged) => boolean): void {
+    for (const entry of unacknowledged.values()) {
+      if (!entry.refused || !isDue(entry)) continue;
+      entry.refused = false;
+      void send(entry.message);
+    }
+  }
+
   return {
     async emit(linkId, { id, kind, data }, signal) {
       if (!isPlain(data) || !isText(id, NAME_MAX) || !isText(kind, KIND_MAX)) {
@@ -122,6 +130,8 @@ export function openEvents(send: Send): Events {
           resolve();
         },
       });
+      // What is refused is older: a lock that left and joined again is not to be told of the other way round.
+      again((entry) => entry.message.linkId === linkId);
       void send(message);
       return promise.finally(() => signal.removeEventListener('abort', abort));
     },
@@ -132,13 +142,7 @@ export function openEvents(send: Send): Events {
     refused(seq) {
       known(seq).refused = true;
     },
-    sendRefused() {
-      for (const entry of unacknowledged.values()) {
-        if (!entry.refused) continue;
-        entry.refused = false;
-        void send(entry.message);
-      }
-    },
+    sendRefused: () => again(() => true),
   };
 }
 
