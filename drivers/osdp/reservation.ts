@@ -39,10 +39,15 @@ export function openReservation({ clock, talk, poll }: ReservationOptions): Rese
       if (!isOpen) return;
       lease.abort();
       lease = new AbortController();
+      const { signal } = lease;
       talk.reserve(true);
       polling?.[Symbol.dispose]();
       polling = undefined;
-      clock.sleep(LAPSES_MS, lease.signal).then(end, () => undefined);
+      const lapse = () => {
+        // It may have been begun anew in the very moment.
+        if (!signal.aborted) end();
+      };
+      clock.sleep(LAPSES_MS, signal).then(lapse, () => undefined);
     },
     [Symbol.dispose]() {
       isOpen = false;
