@@ -78,8 +78,10 @@ export async function openSiteEncoder(options: SiteEncoderOptions): Promise<Site
       child = openChild<EncoderEvent>({
         args: [
           MAIN,
-          ...['--state', directory, '--bundle', bundleFile],
-          ...['--timings', JSON.stringify(timings), `--clock-offset-days=${clockOffsetDays}`],
+          `--state=${directory}`,
+          `--bundle=${bundleFile}`,
+          `--timings=${JSON.stringify(timings)}`,
+          `--clock-offset-days=${clockOffsetDays}`,
           ...(endlessCards ? [] : ['--no-cards']),
         ],
         onTold: (event) => encoder.onTold(event),

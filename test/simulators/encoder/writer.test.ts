@@ -172,7 +172,11 @@ it('goes on with a fresh card when the power went before the first byte', async 
   expect(second.outcomes()).toEqual(['written']);
   // The steps it had told before are not told again.
   expect(second.progress().map(([, status]) => status)).toEqual([
-    ...['started', 'cardRequested', 'cardDetected', 'writing', 'written'],
+    'started',
+    'cardRequested',
+    'cardDetected',
+    'writing',
+    'written',
   ]);
 });
 

@@ -175,17 +175,18 @@ function firmwareIn(file: Buffer | undefined): readonly [number, number, number]
 
 /** Annex B: function, compliance level, number of items. */
 function capabilities({ inputCount, outputCount }: Pins): Buffer {
-  return Buffer.from([
-    ...[1, 2, inputCount],
-    ...[2, 4, outputCount],
-    ...[3, 1, 0],
-    ...[4, 4, 1],
-    ...[5, 2, 1],
-    ...[8, 1, 0],
-    ...[9, 1, 1],
-    ...[10, RECEIVE_BUFFER & 0xff, RECEIVE_BUFFER >> 8],
-    ...[13, 0, 1],
-  ]);
+  const all = [
+    [1, 2, inputCount],
+    [2, 4, outputCount],
+    [3, 1, 0],
+    [4, 4, 1],
+    [5, 2, 1],
+    [8, 1, 0],
+    [9, 1, 1],
+    [10, RECEIVE_BUFFER & 0xff, RECEIVE_BUFFER >> 8],
+    [13, 0, 1],
+  ];
+  return Buffer.from(all.flat());
 }
 
 /** undefined: done; otherwise why not, and then none of it is. */

@@ -72,9 +72,8 @@ export function openVault({ random = Math.random, isPlain = false, id, ...option
     if (isPlain || command.block?.type !== 0x11 || !baseKey || !isAllowed || command.data.length !== 8)
       return plainly(command, nak(NAK_CODE.block));
     const nonce = Buffer.from(Array.from({ length: 8 }, () => random() * 256));
-    const { clientCryptogram, expectedServerCryptogram, ...keys } = answerChallenge(
-      ...([baseKey, command.data, nonce] as const),
-    );
+    const answer = answerChallenge(baseKey, command.data, nonce);
+    const { clientCryptogram, expectedServerCryptogram, ...keys } = answer;
     state = { kind: 'challenged', proof: expectedServerCryptogram, keys };
     const data = Buffer.concat([id, nonce, clientCryptogram]);
     return plainly(command, { code: 0x76, data }, { type: 0x12, value: takesOwn ? 1 : 0 });

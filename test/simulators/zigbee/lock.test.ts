@@ -196,10 +196,11 @@ it(
     const file = join(temporaryFolder(), 'lock.ota');
     const version = 0x0200_0300;
     writeFileSync(file, image(version, 900));
-    const update = deviceOf(host, LOCK).updateOta(
-      ...([{ url: file }, undefined, undefined, {}, () => undefined] as const),
-      { requestTimeout: 10_000, responseDelay: 0, baseSize: 50 },
-    );
+    const update = deviceOf(host, LOCK).updateOta({ url: file }, undefined, undefined, {}, () => undefined, {
+      requestTimeout: 10_000,
+      responseDelay: 0,
+      baseSize: 50,
+    });
     await update;
     const { firmware } = await gateway.state(LOCK);
     expect(firmware).toMatchObject({ version, build: '2.0.3', download: { blocks: 20 } });

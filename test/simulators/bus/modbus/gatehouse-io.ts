@@ -1,5 +1,5 @@
 /** The Gatehouse I/O controller, with the register map that config/profiles/gatehouse-io.yaml describes. */
-import { openPins } from '../pins.ts';
+import { openPins, type Pins } from '../pins.ts';
 import { type DevicePlan, type DeviceSettings, settingsSchema } from '../plan.ts';
 import type { Device } from '../protocol.ts';
 import { epochMs } from '../time.ts';
@@ -31,9 +31,6 @@ export function openGatehouseIo(plan: DevicePlan): Device {
   let edges = [0, 0, 0, 0];
   let bootCount = 1;
   let alarms = { tamper: false, supplyFault: false };
-  let lastPulse = { id: 0, relay: 0 };
-  /** When it took each pulse, also one for a relay that was closed; repetitions are none. Milliseconds of CLOCK_MONOTONIC. */
-  const takenMs: number[] = [];
   const pins = openPins({
     inputs: INPUT_COUNT,
     outputs: OUTPUT_COUNT,
@@ -42,13 +39,19 @@ export function openGatehouseIo(plan: DevicePlan): Device {
       if (settings.useInputPinMemory) edges[input] = ((edges[input] ?? 0) + 1) % 16;
     },
   });
-  const remaining = (now: number) => Math.max(0, Math.ceil((pins.pulseEnd(lastPulse.relay) ?? now) - now));
+  const pulse = openPulse(pins);
 
   function status(now: number): number[] {
     const inputEdges = edges.reduce((sum, count, input) => sum | (count << (4 * input)), 0);
     return [
-      ...[pins.inputs(), inputEdges, pins.outputs(), ...words(settings.settingsVersion), bootCount],
-      ...[(alarms.tamper ? 1 : 0) | (alarms.supplyFault ? 2 : 0), lastPulse.id, ...words(remaining(now))],
+      pins.inputs(),
+      inputEdges,
+      pins.outputs(),
+      ...words(settings.settingsVersion),
+      bootCount,
+      (alarms.tamper ? 1 : 0) | (alarms.supplyFault ? 2 : 0),
+      pulse.last().id,
+      ...words(pulse.remainingMs(now)),
     ];
   }
   function apply(values: Buffer): boolean {
@@ -56,17 +59,6 @@ export function openGatehouseIo(plan: DevicePlan): Device {
     if (!next) return false;
     settings = next;
     if (!settings.useInputPinMemory) edges = [0, 0, 0, 0];
-    return true;
-  }
-  function pulse(values: Buffer, now: number): boolean {
-    const [id, relay, duration] = [values.readUInt16BE(0), values.readUInt16BE(2), values.readUInt32BE(4)];
-    if (relay >= OUTPUT_COUNT || !isDuration(duration)) return false;
-    // A repetition is acknowledged, for its sender has missed the first acknowledgement.
-    if (id === lastPulse.id) return true;
-    lastPulse = { id, relay };
-    takenMs.push(now);
-    if (takenMs.length > PULSES_KEPT) takenMs.shift();
-    pins.pulseOutput(relay, true, Math.max(now + duration, pins.pulseEnd(relay) ?? 0), now);
     return true;
   }
   const registers = (now: number): Registers => ({
@@ -79,7 +71,8 @@ export function openGatehouseIo(plan: DevicePlan): Device {
     write(from, count, values) {
       const block = [SETTINGS, PULSE].find((one) => isWithin(one, from, count));
       if (!block) return 'illegalAddress';
-      const isAccepted = count === block.length && (block === SETTINGS ? apply(values) : pulse(values, now));
+      const isAccepted =
+        count === block.length && (block === SETTINGS ? apply(values) : pulse.take(values, now));
       return isAccepted ? 'done' : 'illegalValue';
     },
   });
@@ -91,7 +84,7 @@ export function openGatehouseIo(plan: DevicePlan): Device {
     restart(now) {
       for (let output = 0; output < OUTPUT_COUNT; output += 1) pins.setOutput(output, false, now);
       edges = [0, 0, 0, 0];
-      lastPulse = { id: 0, relay: 0 };
+      pulse.forget();
       bootCount = (bootCount + 1) % 0x1_0000;
     },
     alarm(change) {
@@ -102,8 +95,35 @@ export function openGatehouseIo(plan: DevicePlan): Device {
       bootCount,
       ...alarms,
       inputEdges: edges,
-      pulse: { ...lastPulse, remainingMilliseconds: remaining(now), takenMs },
+      pulse: { ...pulse.last(), remainingMilliseconds: pulse.remainingMs(now), takenMs: pulse.takenMs },
     }),
+  };
+}
+
+/** The pulse that was told last. Its id tells a repetition from another one. */
+function openPulse(pins: Pins) {
+  let last = { id: 0, relay: 0 };
+  const takenMs: number[] = [];
+  return {
+    last: () => last,
+    /** When it took each, also one for a relay that was closed; repetitions are none. Milliseconds of CLOCK_MONOTONIC. */
+    takenMs,
+    remainingMs: (now: number) => Math.max(0, Math.ceil((pins.pulseEnd(last.relay) ?? now) - now)),
+    /** False: it is none that can be. */
+    take(values: Buffer, now: number): boolean {
+      const [id, relay, duration] = [values.readUInt16BE(0), values.readUInt16BE(2), values.readUInt32BE(4)];
+      if (relay >= OUTPUT_COUNT || !isDuration(duration)) return false;
+      // A repetition is acknowledged, for its sender has missed the first acknowledgement.
+      if (id === last.id) return true;
+      last = { id, relay };
+      takenMs.push(now);
+      if (takenMs.length > PULSES_KEPT) takenMs.shift();
+      pins.pulseOutput(relay, true, Math.max(now + duration, pins.pulseEnd(relay) ?? 0), now);
+      return true;
+    },
+    forget(): void {
+      last = { id: 0, relay: 0 };
+    },
   };
 }
 

@@ -179,8 +179,15 @@ function about(subject: ZdoSubject, input: Reader, answer: () => Buffer): Buffer
 function nodeDescriptor({ logicalType, capability, manufacturerCode }: ZdoSubject): Buffer {
   const serverMask = (22 << 9) | (logicalType === 0 ? 1 : 0);
   return bytes(
-    ...[logicalType, 0x40, capability, u16(manufacturerCode), 82, u16(255)],
-    ...[u16(serverMask), u16(255), 0],
+    logicalType,
+    0x40,
+    capability,
+    u16(manufacturerCode),
+    82,
+    u16(255),
+    u16(serverMask),
+    u16(255),
+    0,
   );
 }
 
@@ -191,8 +198,14 @@ function simpleDescriptor(subject: ZdoSubject, endpoint: number): Buffer {
   if (!found) return failed(STATUS.zdoNotActive);
   const { profile, deviceId, version, inputs, outputs } = found;
   const descriptor = bytes(
-    ...[endpoint, u16(profile), u16(deviceId), version],
-    ...[inputs.length, ...inputs.map(u16), outputs.length, ...outputs.map(u16)],
+    endpoint,
+    u16(profile),
+    u16(deviceId),
+    version,
+    inputs.length,
+    ...inputs.map(u16),
+    outputs.length,
+    ...outputs.map(u16),
   );
   return bytes(STATUS.success, u16(subject.nwk), descriptor.length, descriptor);
 }
