@@ -135,6 +135,30 @@ describe('the rest', () => {
     ]);
   });
 
+  it('finds literals that are spread into literals, and not what is spread on a condition or by name', () => {
+    expect(
+      broken({
+        ...loads('src/a.ts'),
+        'src/a.ts': `const a = { ...{ b, c: { d: \`\${e}\` } }, f };
+const g = {
+  h,
+  ...{
+    i,
+  },
+};
+const j = { ...({ k } as const), ...({ l }), m: { ...{ n } } };
+const fine = { ...a, ...(b && { c }), ...(d ? { e } : {}), ...(f ?? {}), ...{ g, h }[i], ...{ j }.j };
+const { ...rest } = { k: '...{ l }' }; // ...{ m }`,
+        'src/a.test.ts': 'const a = { ...{ b }, ...c };',
+      }),
+    ).toEqual([
+      'src/a.test.ts:1 spread-literal',
+      'src/a.ts:1 spread-literal',
+      'src/a.ts:4 spread-literal',
+      ...Array(3).fill('src/a.ts:8 spread-literal'),
+    ]);
+  });
+
   it('finds files that nothing loads, by import or by name', () => {
     expect(
       broken({

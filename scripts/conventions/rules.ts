@@ -163,6 +163,7 @@ const RULES: Rule[] = [
     applies: (path) => isTypeScript(path) && path !== 'vitest.config.ts',
     find: containing(/\bexport\s+default\b/g, () => 'export by name'),
   },
+  { name: 'spread-literal', applies: isTypeScript, find: spreadLiterals },
   {
     name: 'unfinished',
     applies: isTypeScript,
@@ -268,6 +269,28 @@ function libraryOf(specifier: string): string | undefined {
   if (/^(\.|node:)/.test(specifier)) return undefined;
   const [scope = '', name = ''] = specifier.split('/');
   return scope.startsWith('@') ? `${scope}/${name}` : scope;
+}
+
+/** `...{ a, b }`, which saves lines and nothing else. In `...(x && { a })` the literal is not what is spread. */
+function spreadLiterals({ code }: Source): Place[] {
+  const message = 'a literal is spread into a literal: write its properties plainly';
+  return [...code.matchAll(/\.\.\.[\s(]*\{/g)]
+    .filter(({ index, 0: opening }) => {
+      const next = code.slice(endOfBraces(code, index + opening.length)).replace(/^[\s)]+/, '');
+      // Something else is spread where the literal goes on: `...{ a, b }[name]`.
+      return /^(?:[,}]|as\b|satisfies\b)/.test(next);
+    })
+    .map(({ index }) => ({ offset: index, message }));
+}
+
+/** Where braces end that are open at an offset; in code, which has no strings and no comments. */
+function endOfBraces(code: string, offset: number): number {
+  let at = offset;
+  for (let depth = 1; depth > 0 && at < code.length; at += 1) {
+    if (code[at] === '{') depth += 1;
+    if (code[at] === '}') depth -= 1;
+  }
+  return at;
 }
 
 function importing(forbidden: (path: string) => boolean, message: string): Rule['find'] {
