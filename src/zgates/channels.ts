@@ -42,8 +42,8 @@ export interface Channels {
   isInForce(row: ZgateRow): boolean;
   /** The channel the network is on, as was told last; null: none is formed, as far as is known. */
   channelOf(row: ZgateRow): number | null;
-  /** The network has moved there. */
-  movedTo(deviceId: string, channel: number): Promise<void>;
+  /** The network has moved there. `version` of the channels it was told; those wanted now, if they allow it, when absent. */
+  movedTo(deviceId: string, channel: number, version?: number): Promise<void>;
   /** A link reported the state of a subject. */
   report(linkId: string, report: StateReport): void;
   /** A link came up or went down. */
@@ -57,17 +57,18 @@ export function openChannels(options: ChannelsOptions): Channels {
   const channelOf = (row: ZgateRow) =>
     reported.get(row.device_id)?.state?.zigbeeChannel ?? row.zigbee_channel;
 
-  async function movedTo(deviceId: string, zigbeeChannel: number): Promise<void> {
+  async function movedTo(deviceId: string, zigbeeChannel: number, version?: number): Promise<void> {
+    // Now, since it may say otherwise while this is stored.
+    const known = reported.get(deviceId);
+    if (known?.state) reported.report(deviceId, known.connected, { ...known.state, zigbeeChannel });
     await database.commit(() => {
       const row = table.zgate.get(deviceId);
       if (!row) return;
       const allowed: number[] = JSON.parse(row.allowed_channels);
       if (allowed.includes(zigbeeChannel))
-        table.setApplied.run(row.channels_version, zigbeeChannel, deviceId);
+        table.setApplied.run(version ?? row.channels_version, zigbeeChannel, deviceId);
       else table.setChannel.run(zigbeeChannel, deviceId);
     });
-    const known = reported.get(deviceId);
-    if (known?.state) reported.report(deviceId, known.connected, { ...known.state, zigbeeChannel });
     reconciler.wake(deviceId);
   }
 
@@ -96,7 +97,7 @@ export function openChannels(options: ChannelsOptions): Channels {
     const zigbeeChannel = answer.data?.zigbeeChannel ?? null;
     if (zigbeeChannel === null || !allowedChannels.includes(zigbeeChannel))
       throw new DriverError('BAD_REPLY', 'the gateway did not go to one of these channels');
-    await movedTo(deviceId, zigbeeChannel);
+    await movedTo(deviceId, zigbeeChannel, version);
   }
 
   const reconciler = openReconciler({

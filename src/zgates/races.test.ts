@@ -30,6 +30,41 @@ it('a network that was told to move may move again for channels that were wanted
   expect((await bed.get(`/${A}/state`)).body).toMatchObject({ inForce: true, failure: null });
 });
 
+it('channels that are wanted while others are on their way go to the gateway as well', async () => {
+  const { bed } = await openHeld();
+  const answer = Promise.withResolvers<{ zigbeeChannel: number }>();
+  bed.played.answer = () => answer.promise;
+  bed.run();
+  bed.report();
+  await bed.put(A, { allowedChannels: [11] });
+  await bed.clock.advance(0);
+  await bed.put(A, { allowedChannels: [11, 15] });
+  answer.resolve({ zigbeeChannel: 11 });
+  await bed.clock.advance(1_000);
+  expect(bed.commands.map(({ data }) => data)).toEqual([
+    { allowedChannels: [11] },
+    { allowedChannels: [11, 15] },
+  ]);
+  expect((await bed.get(`/${A}/state`)).body).toMatchObject({ inForce: true });
+});
+
+it('a gateway that says it is elsewhere while its channel is stored is there', async () => {
+  const { held, bed } = await openHeld();
+  bed.played.answer = () => {
+    held.hold();
+    return { zigbeeChannel: 11 };
+  };
+  bed.run();
+  bed.report();
+  await bed.put(A, { allowedChannels: [11, 20] });
+  await bed.clock.advance(0);
+  expect(held.waiting).toHaveLength(1);
+  bed.report({ zigbeeChannel: 20 });
+  held.release();
+  await bed.clock.advance(0);
+  expect((await bed.get(`/${A}`)).body.zigbeeChannel).toBe(20);
+});
+
 it('a join window that is opened again as it comes to its end stays open', async () => {
   const { held, bed } = await openHeld();
   bed.run();
