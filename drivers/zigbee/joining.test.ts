@@ -75,3 +75,19 @@ it('a lock that is turned away, or does not say what it is, is told once', async
   await expect.poll(() => failures(gateway), { timeout: 30_000 }).toContain(`${LOCK} silent`);
   expect(failures(gateway)).toHaveLength(2);
 }, 60_000);
+
+it('says in words of its own that the coordinator did not answer to a window', async () => {
+  const site = await simulated({});
+  const gateway = await opened(site);
+  // What it is told at the start is over.
+  await gateway.execute('permitJoin', { seconds: 0, allowed: [], installCodes: [] });
+  hastenTimeouts(0.05);
+  await site.hang(true);
+  await expect(
+    gateway.execute('permitJoin', { seconds: 60, allowed: [], installCodes: [] }),
+  ).rejects.toMatchObject({
+    code: 'NO_REPLY',
+    message: expect.stringMatching(/^the coordinator did not answer: see whether its stick/),
+  });
+  await site.hang(false);
+}, 30_000);

@@ -152,11 +152,18 @@ function openSaying(radio: JoiningOptions['radio']) {
   return (permit: () => number | undefined): Promise<void> => {
     const said = saying.then(async () => {
       const seconds = permit();
-      if (seconds !== undefined) await radio()?.permitJoin(seconds);
+      if (seconds !== undefined) await radio()?.permitJoin(seconds).catch(unanswered);
     });
     saying = said.catch(() => undefined);
     return said;
   };
+}
+
+/** What the library says of it names a frame. */
+function unanswered(error: unknown): never {
+  if (error instanceof DriverError) throw error;
+  const advice = 'see whether its stick has power and answers, else plug it in anew';
+  throw new DriverError('NO_REPLY', `the coordinator did not answer: ${advice}`, { cause: error });
 }
 
 /** The text of the error never holds the code. */
