@@ -41,13 +41,24 @@ export function openFirmware({ radio, configurer, context, outbox }: FirmwareOpt
     context.report({ subject: `firmware:${hwId}`, state });
   }
 
+  /** The library ends only what it sends: not while the lock has yet to ask, nor in the moment in which it tells of that. */
+  function endSending(ieee: string): void {
+    Promise.resolve()
+      .then(() => radio().abortUpdate(ieee))
+      .catch((error) => context.log.debug({ lock: ieee, err: error }, 'there is no update to end any more'));
+  }
+
   async function update(
     { ieee }: Lock,
     file: string,
     image: FirmwareImage,
   ): Promise<Pick<LockUpdated, 'outcome' | 'reason'>> {
+    if (current?.cancelled) return { outcome: 'cancelled', reason: null };
     try {
-      const tell = (percent: number, left: number) => progress(ieee, percent, left);
+      const tell = (percent: number, left: number) => {
+        progress(ieee, percent, left);
+        if (current?.cancelled) endSending(ieee);
+      };
       const { updated, present } = await radio().update(ieee, { file, ...image }, tell);
       if (updated) return { outcome: 'updated', reason: null };
       return { outcome: 'refused', reason: whyNot(image, present) };

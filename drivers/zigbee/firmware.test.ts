@@ -1,0 +1,75 @@
+/** An update that is called off before the library can be told so. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { openFirmware } from './firmware.ts';
+import type { Radio } from './radio.ts';
+import { folder, LOCK } from './test-gateway.ts';
+
+const lock = { ieee: LOCK, endpoint: 1, hasOwnCluster: false };
+
+/** The header of a Zigbee OTA file (ZCL rev. 8, 11.4.2), and nothing behind it. */
+function otaFile(): string {
+  const bytes = Buffer.alloc(56);
+  bytes.writeUInt32LE(0x0bee_f11e, 0);
+  bytes.writeUInt32LE(bytes.length, 52);
+  const file = join(folder(), 'lock.ota');
+  writeFileSync(file, bytes);
+  return file;
+}
+
+/** A library that hears of an end only while blocks are sent, as zigbee-herdsman does. */
+function openTestbed() {
+  const began: string[] = [];
+  const ends: unknown[] = [];
+  let sending: PromiseWithResolvers<never> | undefined;
+  let isSending = false;
+  let progress = (_percent: number, _left: number) => {};
+  const radio = {
+    async update(ieee: string, _: unknown, told: typeof progress) {
+      began.push(ieee);
+      progress = told;
+      const blocks = Promise.withResolvers<never>();
+      sending = blocks;
+      return blocks.promise;
+    },
+    abortUpdate() {
+      if (isSending) sending?.reject(new Error('aborted'));
+    },
+    device: () => undefined,
+  };
+  const firmware = openFirmware({
+    radio: () => radio as unknown as Radio,
+    configurer: { configure: async () => true, read: async () => true },
+    context: { log: { debug() {}, info() {}, warn() {}, error() {} }, report() {} },
+    outbox: { tell: (_, data) => void ends.push(data), told: async () => undefined },
+  });
+  return {
+    firmware,
+    began,
+    ends,
+    block(percent: number) {
+      progress(percent, 60);
+      isSending = true;
+    },
+  };
+}
+
+it('while its file is read: the lock is asked nothing', async () => {
+  const { firmware, began, ends } = openTestbed();
+  const beginning = firmware.begin(lock, otaFile());
+  firmware.cancel(LOCK);
+  await beginning;
+  await expect.poll(() => ends).toMatchObject([{ hwId: LOCK, outcome: 'cancelled' }]);
+  expect(began).toEqual([]);
+});
+
+it('before the lock asks for its first block: it gets no other', async () => {
+  const { firmware, began, ends, block } = openTestbed();
+  await firmware.begin(lock, otaFile());
+  await expect.poll(() => began).toEqual([LOCK]);
+  firmware.cancel(LOCK);
+  expect(ends).toEqual([]);
+  block(0);
+  await expect.poll(() => ends).toMatchObject([{ hwId: LOCK, outcome: 'cancelled' }]);
+});
