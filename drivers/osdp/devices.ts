@@ -71,6 +71,8 @@ export function openDevices({ clock, log, bus, options, tell, tellEvent }: Devic
       isTaken: (hwId) => holderOf(hwId) !== undefined,
       awaited: () => roster.awaited(address),
       pulse: () => ends.shown(device.state.hwId()),
+      // Nobody sends the rest of a file before it was polled.
+      lost: () => reservation.end(),
     });
     const poll = () => bus.poll(device.poll);
     const pulses = openPulses({ device, ends, clock });

@@ -110,3 +110,13 @@ it('is met once, though it was being asked who it is when it was listed', async 
   const handshakes = link.port.sent.filter(({ bytes }) => bytes[bytes.indexOf(SOM) + 6] === CHALLENGE);
   expect(handshakes).toHaveLength(1);
 });
+
+it('is polled again for its pairing, though it had asked for nothing but a file', async () => {
+  const device = openOsdpDevice({ address: 0, serial: 1, key: KEY, random, files: { isExclusive: true } });
+  const { link, pair } = await openLine([device]);
+  await link.watch([{ address: 0, key: KEY }], [{ address: 0, hwId: NAME(1) }]);
+  await link.connected(NAME(1));
+  const piece = { hwId: NAME(1), type: 1, total: 2_000, offset: 0, data: new Uint8Array(1_000) };
+  expect(await link.outcome(link.execute('sendFile', piece))).toMatchObject({ stage: 'sending' });
+  expect(await link.outcome(pair(0))).toEqual({ hwId: NAME(1) });
+});

@@ -37,6 +37,8 @@ export interface PresenceOptions {
   tell(report: Rs485Report): void;
   /** Another device is where one was that is known. */
   exchanged(): void;
+  /** It is connected no more. */
+  lost(): void;
 }
 
 /** A device that is not heard of inside a session for so long is off-line (5.7). */
@@ -67,6 +69,7 @@ export function openPresence(options: PresenceOptions): Presence {
   function disconnect(): void {
     if (!connected) return;
     connected = false;
+    options.lost();
     report();
   }
 
@@ -99,6 +102,7 @@ export function openPresence(options: PresenceOptions): Presence {
       if (isOther && gone) options.exchanged();
       if (isOther && gone && connected) {
         connected = false;
+        options.lost();
         options.tell({ ...gone, levels: {} });
         log.warn(
           { address, before: gone.hwId, now: hwIdOf(identity) },
