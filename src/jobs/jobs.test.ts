@@ -1,10 +1,13 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { DriverError } from '../../drivers/driver.ts';
 import { principalWith } from '../../test/access-matrix.ts';
+import { heldCommits } from '../../test/held-commits.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import { temporaryDatabase } from '../../test/temporary.ts';
 import { lanApp, send } from '../../test/things-app.ts';
 import type { AuditEntry } from '../audit/audit.ts';
+import type { Database } from '../database/database.ts';
+import { storageUnavailable } from '../database/faults.ts';
 import type { JobOrder, Progress } from '../job-order.ts';
 import { silentLog } from '../log.ts';
 import { LOCAL_ADMINISTRATOR, type Principal, type Role } from '../principal.ts';
@@ -138,6 +141,38 @@ describe('a job', () => {
     done.resolve(null);
     await clock.advance(0);
     expect(get(id).status).toBe('done');
+  });
+
+  it('that is done while its cancellation is stored is done, and was not cancelled', async () => {
+    const held = heldCommits(await temporaryDatabase());
+    const { begin, get, jobs, clock, outcomes } = await openTestbed(held.database);
+    const { id, work } = await begin();
+    held.hold();
+    work.resolve({ found: '3' });
+    await clock.advance(0);
+    const cancelled = jobs.cancel(id, { principal: TECHNICIAN, correlationId: 'c2' });
+    expect(held.waiting).toHaveLength(2);
+    held.release();
+    expect(await cancelled).toMatchObject({ status: 'done', cancelRequestedAt: null });
+    expect(get(id).result).toEqual({ found: '3' });
+    expect(outcomes()).toEqual(['job.scan bus-1 accepted', 'job.scan bus-1 done']);
+  });
+
+  it('whose end finds no room on the disk ends once there is some', async () => {
+    const database = await temporaryDatabase();
+    let isFull = false;
+    const commit: Database['commit'] = (job, urgency) =>
+      isFull ? Promise.reject(storageUnavailable(undefined)) : database.commit(job, urgency);
+    const { begin, get, clock, outcomes } = await openTestbed({ ...database, commit });
+    const { id, work } = await begin();
+    isFull = true;
+    work.resolve({ found: '3' });
+    await clock.advance(60_000);
+    expect(get(id).status).toBe('running');
+    isFull = false;
+    await clock.advance(10_000);
+    expect(get(id)).toMatchObject({ status: 'done', result: { found: '3' } });
+    expect(outcomes()).toEqual(['job.scan bus-1 accepted', 'job.scan bus-1 done']);
   });
 
   it('that ran when the gateway was killed has failed at the next start, once and with its reason', async () => {

@@ -19,6 +19,8 @@ import { type JobRow, openJobTable } from './table.ts';
 const RUNNING_MAX = 4;
 /** Finished jobs kept for the list. */
 const FINISHED_KEPT = 500;
+/** While a disk has no room for the end of a job. */
+const STORE_AGAIN_MS = 5_000;
 /** A job that ignores its signal for so long is left behind when the gateway closes. */
 const ENDING_DEADLINE_MS = 5_000;
 
@@ -62,7 +64,8 @@ interface Running {
 /** Gives the jobs that a former run of the gateway left behind their end. */
 export async function openJobs(options: JobsOptions): Promise<Jobs> {
   const { database, clock } = options;
-  const store = openStore(options);
+  const closing = new AbortController();
+  const store = openStore(options, closing.signal);
   const { table } = store;
   const running = new Map<string, Running>();
   await store.endLeftBehind();
@@ -123,15 +126,18 @@ export async function openJobs(options: JobsOptions): Promise<Jobs> {
     async cancel(id, caller) {
       const row = existing(id, caller.principal);
       if (row.status === 'running' && row.cancel_requested_at === null) {
-        await database.commit(() => {
-          table.setCancelRequested.run(clock.now(), id);
+        const isNews = await database.commit(() => {
+          // It may have ended meanwhile.
+          if (table.setCancelRequested.run(clock.now(), id).changes === 0) return false;
           store.record(row, caller, 'cancel requested');
+          return true;
         });
-        running.get(id)?.stop.abort(new End('cancelled', 'CANCELLED', 'It was cancelled.'));
+        if (isNews) running.get(id)?.stop.abort(new End('cancelled', 'CANCELLED', 'It was cancelled.'));
       }
       return shown(existing(id, caller.principal));
     },
     async [Symbol.asyncDispose]() {
+      closing.abort();
       const jobs = [...running.values()];
       for (const { stop } of jobs) stop.abort(interrupted());
       await settlesWithin(Promise.all(jobs.map(({ ended }) => ended)), ENDING_DEADLINE_MS, clock);
@@ -140,7 +146,7 @@ export async function openJobs(options: JobsOptions): Promise<Jobs> {
 }
 
 /** What is written of a job: its beginning and its end, each with its audit row in the same commit. */
-function openStore({ database, audit, clock, log }: JobsOptions) {
+function openStore({ database, audit, clock, log }: JobsOptions, closing: AbortSignal) {
   const table = openJobTable(database);
 
   function record(row: Pick<JobRow, 'id' | 'kind' | 'object'>, caller: Caller, outcome: string): void {
@@ -176,18 +182,26 @@ function openStore({ database, audit, clock, log }: JobsOptions) {
         table.insert.run(id, kind, object, JSON.stringify(roles), clock.now(), principal.id, correlationId);
         record({ id, kind, object }, caller, 'accepted');
       }),
-    /** Never rejects: an end that cannot be stored is stored at the next start, as interrupted. */
+    /**
+     * Never rejects: an end that the disk has no room for is stored once it has; one that is not by the time the gateway
+     * closes is stored at the next start, as interrupted.
+     */
     async end(id: string, progress: Progress, end: End, result: Job['result'] = null): Promise<void> {
       const row = table.job.get(id);
       if (!row) return;
       const { kind, object } = row;
       if (end.status === 'failed')
         log.warn({ job: id, kind, object, err: end.cause }, `a job failed: ${end.message}`);
-      await database
-        .commit(() => writeEnd(row, progress, end, result))
-        .catch((error) =>
-          log.error({ job: id, kind, object, err: error }, 'the end of a job was not stored'),
-        );
+      for (let tries = 1; ; tries += 1) {
+        try {
+          return await database.commit(() => writeEnd(row, progress, end, result));
+        } catch (error) {
+          if (tries === 1)
+            log.error({ job: id, kind, object, err: error }, 'the end of a job could not be stored');
+          if (!isStorageUnavailable(error) || closing.aborted) return;
+          await clock.sleep(STORE_AGAIN_MS, closing).catch(() => undefined);
+        }
+      }
     },
     async endLeftBehind(): Promise<void> {
       const left = table.running.all();
@@ -197,6 +211,10 @@ function openStore({ database, audit, clock, log }: JobsOptions) {
       });
     },
   };
+}
+
+function isStorageUnavailable(error: unknown): boolean {
+  return error instanceof GatehouseError && error.code === 'STORAGE_UNAVAILABLE';
 }
 
 function interrupted(): End {

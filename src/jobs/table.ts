@@ -41,7 +41,9 @@ export function openJobTable({ prepare }: Prepare) {
       `INSERT INTO job (id, kind, object, roles, status, started_at, started_by, correlation_id)
        VALUES (?, ?, ?, ?, 'running', ?, ?, ?)`,
     ),
-    setCancelRequested: prepare<[number, string]>('UPDATE job SET cancel_requested_at = ? WHERE id = ?'),
+    setCancelRequested: prepare<[number, string]>(
+      `UPDATE job SET cancel_requested_at = ? WHERE id = ? AND status = 'running' AND cancel_requested_at IS NULL`,
+    ),
     finish: prepare<[JobStatus, number, number | null, Text, Text, Text, number, string]>(
       `UPDATE job SET status = ?, progress_done = ?, progress_total = ?, error_code = ?, error_message = ?,
          result = ?, finished_at = ? WHERE id = ?`,
