@@ -22,8 +22,8 @@ export interface MeetingOptions {
   closing: AbortSignal;
   talk: Talk;
   state: DeviceState;
-  /** Everything was read. */
-  met(): void;
+  /** Everything was read. False: it cannot count as met yet. */
+  met(): boolean;
   /** Something was read anew. */
   changed(): void;
 }
@@ -71,7 +71,7 @@ export function openMeeting(options: MeetingOptions): Meeting {
   }
 
   /** Only what is read in the session that stands now counts. */
-  function read(work: () => Promise<void>, done: () => void): void {
+  function read(work: () => Promise<void>, done: () => boolean): void {
     const begun: Phase = { kind: 'reading' };
     phase = begun;
     isReading = true;
@@ -79,8 +79,10 @@ export function openMeeting(options: MeetingOptions): Meeting {
       .then(
         () => {
           if (phase !== begun) return;
-          phase = { kind: 'met', countersAt: clock.monotonic() + COUNTERS_EVERY_MS };
-          done();
+          const now = clock.monotonic();
+          phase = done()
+            ? { kind: 'met', countersAt: now + COUNTERS_EVERY_MS }
+            : { kind: 'due', at: now + RETRY_MS };
         },
         (error: unknown) => {
           if (phase === begun) phase = { kind: 'due', at: clock.monotonic() + RETRY_MS };
@@ -105,7 +107,10 @@ export function openMeeting(options: MeetingOptions): Meeting {
       if (phase.kind === 'due' && now >= phase.at)
         read(async () => (state.isOurs() ? await readAll() : undefined), options.met);
       else if (phase.kind === 'met' && state.isOurs() && now >= phase.countersAt)
-        read(readCounters, options.changed);
+        read(readCounters, () => {
+          options.changed();
+          return true;
+        });
     },
     inputsChanged() {
       if (phase.kind === 'met' && state.settings()?.useInputPinMemory)

@@ -6,8 +6,8 @@ import type { Identity } from './protocol/messages.ts';
 
 export interface Presence {
   connected(): boolean;
-  /** Everything was read in its session. */
-  connect(): void;
+  /** Everything was read in its session. False: another device that is connected has its name. */
+  connect(): boolean;
   disconnect(): void;
   /** After each turn: whether it answered, and whether a session stands. After some time without it counts as gone. */
   turned(answered: boolean, isOnline: boolean): void;
@@ -82,11 +82,12 @@ export function openPresence(options: PresenceOptions): Presence {
     isConflict: () => isConflict,
     connect() {
       const hwId = state.hwId();
-      if (hwId === undefined) return;
+      if (hwId === undefined) return false;
       isConflict = !options.claim(hwId);
-      if (isConflict) return;
+      if (isConflict) return false;
       connected = true;
       report();
+      return true;
     },
     turned(answered, isOnline) {
       silentSince = answered ? undefined : (silentSince ?? clock.monotonic());

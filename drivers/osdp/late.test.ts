@@ -1,0 +1,37 @@
+/** A pulse whose caller gave up while it was on the wire: it is done once, and what became of it is found out. */
+import { expect, it } from 'vitest';
+import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
+import { KEY } from './protocol/test-panel.ts';
+import { openWireLink, testRandom } from './test-wire.ts';
+
+const HW_ID = '0a4748-1-1';
+const OUT = 0x68;
+/** Less than a device may take for its reply. */
+const LATE_MS = 150;
+
+it.each([
+  ['its answer comes late', true, 1],
+  ['its answer is lost', false, 2],
+])('and %s', async (_name, isAnswered, sessions) => {
+  const device = openOsdpDevice({ address: 0, serial: 1, key: KEY, random: testRandom() });
+  const cancelled = new AbortController();
+  const link = await openWireLink({
+    answer(request, now) {
+      const before = device.peripheral.deeds.length;
+      const bytes = device.answer(request, now);
+      if (!bytes) return null;
+      if (device.peripheral.deeds.length === before) return bytes;
+      void link.clock.sleep(LATE_MS / 2).then(() => cancelled.abort(new Error('its time is over')));
+      return isAnswered ? { bytes, turnaroundMs: LATE_MS } : null;
+    },
+    devices: [{ address: 0 }],
+  });
+  await link.watch([{ address: 0, key: KEY }]);
+  await link.connected(HW_ID);
+  const pulse = { hwId: HW_ID, relay: 2, milliseconds: 5_000 };
+  expect(await link.outcome(link.execute('pulse', pulse, cancelled.signal))).toMatchObject({ relay: 2 });
+  await link.clock.advance(1_000);
+  expect(device.peripheral.deeds.filter(({ code }) => code === OUT)).toHaveLength(1);
+  expect(device.sessions()).toBe(sessions);
+  expect(link.report(HW_ID)).toMatchObject({ connected: true, pulse: { relay: 2 } });
+});
