@@ -1,4 +1,5 @@
 /** What is known of one lock, and what a frame of it changes. */
+import type { Clock } from '../driver.ts';
 import type { LockReport } from '../settings.ts';
 import { CLUSTER, hasOwnCluster, REPORT_EVERY_S } from './configure.ts';
 import { reportOf } from './lock-cluster.ts';
@@ -24,6 +25,8 @@ export interface LockRecord {
   isMissed: boolean;
   /** So many of it were heard. */
   frames: number;
+  /** When the last of them was, monotonic milliseconds; undefined: none since this start. */
+  heardAt: number | undefined;
   doorState: number | undefined;
   readonly listeners: Set<(facts: Facts) => void>;
 }
@@ -52,6 +55,7 @@ export function recordOf(
     measuresSignal: end.inputs.includes(CLUSTER.diagnostics),
     isMissed: false,
     frames: before?.frames ?? 0,
+    heardAt: before?.heardAt,
     doorState: before?.doorState,
     listeners: before?.listeners ?? new Set(),
   };
@@ -62,11 +66,15 @@ export function takeEarlier({ report }: LockRecord, lastSeen: number, now: numbe
   if (lastSeen > (report.lastSeen ?? 0) && lastSeen <= now) report.lastSeen = lastSeen;
 }
 
-/** `now` in epoch milliseconds. */
-export function lockReportOf(lock: LockRecord, radio: Pick<Radio, 'attribute'>, now: number): LockReport {
-  const { lastSeen } = lock.report;
-  const connected = !lock.isMissed && lastSeen !== undefined && now - lastSeen < SILENT_MS;
+export function lockReportOf(lock: LockRecord, radio: Pick<Radio, 'attribute'>, clock: Clock): LockReport {
+  const connected = !lock.isMissed && silentMs(lock, clock) < SILENT_MS;
   return { ...lock.report, connected, hwId: lock.ieee, capabilities: allCapabilities(lock, radio) };
+}
+
+/** The clock on the wall counts only for what an earlier start heard: it may be set meanwhile. */
+function silentMs({ heardAt, report: { lastSeen } }: LockRecord, clock: Clock): number {
+  if (heardAt !== undefined) return clock.monotonic() - heardAt;
+  return lastSeen === undefined ? Number.POSITIVE_INFINITY : clock.now() - lastSeen;
 }
 
 /** By what the radio keeps of the lock, also from an earlier start. */
@@ -114,11 +122,12 @@ export function takeSeen(
   lock: LockRecord,
   lqi: number | undefined,
   { lqiIsLinear }: Pick<Radio, 'lqiIsLinear'>,
-  now: number,
+  clock: Clock,
 ): void {
   lock.isMissed = false;
   lock.frames += 1;
-  lock.report.lastSeen = now;
+  lock.heardAt = clock.monotonic();
+  lock.report.lastSeen = clock.now();
   if (lqi === undefined) return;
   lock.report.lqi = lqi;
   const rssi = lqiIsLinear && !lock.measuresSignal ? rssiOfLqi(lqi) : undefined;

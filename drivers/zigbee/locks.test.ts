@@ -8,6 +8,7 @@ import { LOCK_CLUSTER, type Radio } from './radio.ts';
 const LOCK = '00158d0001000001';
 const DOOR_LOCK = 0x0101;
 const OWN = 0xfc11;
+const HOUR_MS = 3_600_000;
 
 function openTestbed() {
   const clock = manualClock();
@@ -83,4 +84,20 @@ it('takes a lock that did not answer for there when it has spoken meanwhile, and
   speak();
   await clock.advance(1_000);
   expect(reports.at(-1)).toMatchObject({ state: { connected: true } });
+});
+
+it('is there, or is not, by the time that has passed, whatever becomes of the clock on the wall', async () => {
+  const { clock, locks, reports } = openTestbed();
+  const reported = () => {
+    locks.review();
+    return reports.at(-1)?.state;
+  };
+  locks.begin();
+  locks.take({ kind: 'seen', ieee: LOCK, lqi: 100, spoke: true });
+  // A board without a clock of its own hears what time it is.
+  clock.jumpWall(5 * HOUR_MS);
+  expect(reported()).toMatchObject({ connected: true });
+  clock.jumpWall(-24 * HOUR_MS);
+  await clock.advance(3 * HOUR_MS);
+  expect(reported()).toMatchObject({ connected: false });
 });

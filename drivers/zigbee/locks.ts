@@ -105,7 +105,7 @@ function openTeller({ context, radio }: LocksOptions, locks: ReadonlyMap<string,
     untold.delete(lock.ieee);
     try {
       // Plain, but for optional keys in its type.
-      const state = lockReportOf(lock, radio(), clock.now()) as Plain;
+      const state = lockReportOf(lock, radio(), clock) as Plain;
       context.report({ subject: `device:${lock.ieee}`, state });
     } catch (error) {
       // While the radio is opened anew, as by a channel move, it knows no lock, or not all of it: `begin` tells then.
@@ -194,7 +194,7 @@ function openComings(
   }
 
   function seen(lock: LockRecord, lqi: number | undefined): void {
-    takeSeen(lock, lqi, radio(), clock.now());
+    takeSeen(lock, lqi, radio(), clock);
     tellSoon(lock);
     introductions.heardOf(lock, false);
   }
