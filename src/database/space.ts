@@ -99,7 +99,8 @@ export function openDiskSpace(options: DiskSpaceOptions): DiskSpace {
     plentyBytes = PLENTY_FROM * ballastBytes;
     if (sizeOf(ballast) < ballastBytes) {
       const isFilled = free >= plentyBytes && (await fill(ballast, ballastBytes));
-      return become(isFilled ? 'plenty' : 'full');
+      // A commit that found no room meanwhile has given it up again.
+      return become(isFilled && sizeOf(ballast) >= ballastBytes ? 'plenty' : 'full');
     }
     // Its removal had failed.
     if (space === 'full') return;
