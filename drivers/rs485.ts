@@ -187,8 +187,15 @@ export type InputEvent = z.infer<typeof inputEvent>;
 
 /** Of OSDP: the wire to a device is suspect, or the device does not do what is required. */
 export const SECURITY_ALARMS = [
-  ...(['forged', 'clearText', 'replayed', 'duplicateAddress', 'sessionLost'] as const),
-  ...(['wrongKey', 'downgrade', 'securityRequired', 'keyRefused'] as const),
+  'forged',
+  'clearText',
+  'replayed',
+  'duplicateAddress',
+  'sessionLost',
+  'wrongKey',
+  'downgrade',
+  'securityRequired',
+  'keyRefused',
 ] as const;
 /** A supervised line is cut, or shorted. */
 const INPUT_FAULTS = ['input0Fault', 'input1Fault', 'input2Fault', 'input3Fault'] as const;

@@ -32,15 +32,11 @@ export async function openDesk(
   opening: AsyncDisposableStack,
 ) {
   const table = openEncoderTable(database);
+  const common = { database, audit, events, clock, log, epoch };
   // Writes, sessions and the link each need the next one once they work: hence functions in place of values.
   const writes: Writes = openWrites({
-    database,
+    ...common,
     vault,
-    audit,
-    events,
-    clock,
-    log,
-    epoch,
     expiryMs: config.encoders.writeExpiry,
     encoders: {
       exists: (id) => table.encoder.get(id) !== undefined,
@@ -51,12 +47,8 @@ export async function openDesk(
     send: (id, channel, message) => sessions.send(id, channel, message),
   });
   const sessions: Sessions = await openSessions({
-    database,
+    ...common,
     table,
-    events,
-    clock,
-    log,
-    epoch,
     reports: writes.reports,
     link: () => encoderLink,
   });
@@ -68,19 +60,15 @@ export async function openDesk(
     config.encoders.endpoint ??
     `mqtts://${announcedHost(config.encoders.listen.host)}:${encoderLink.address.port}`;
   const encoders = openEncoders({
-    database,
+    ...common,
     table,
-    audit,
-    clock,
     presence: (id) => sessions.presence(id),
     drop: (id, reason) => sessions.drop(id, reason),
   });
   const registration = openRegistration({
-    database,
+    ...common,
     table,
     encoders,
-    audit,
-    clock,
     systemId,
     pki: registrationPki(config, ca, clock),
     endpoint: () => encoderUrl,

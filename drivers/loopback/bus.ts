@@ -55,19 +55,19 @@ export function rs485ReportOf(
   const isFired = one.pulse !== undefined && remainingMilliseconds > 0;
   return {
     ...common,
-    reportedSettingsVersion: one.version ?? 0,
-    settings,
-    tamper,
-    unsupported,
-    edges,
     ...(address !== undefined && { address }),
     profile: 'loopback',
-    supplyFault: null,
-    levels: { ...levels, ...(isFired && { [`output${one.pulse?.relay}`]: true }) },
-    pulse: isFired ? { relay: one.pulse?.relay ?? null, remainingMilliseconds } : null,
+    reportedSettingsVersion: one.version ?? 0,
+    settings,
     effectiveUnlockMilliseconds: settings?.unlockDurationMilliseconds
       ? inSteps(settings.unlockDurationMilliseconds)
       : null,
+    unsupported,
+    levels: { ...levels, ...(isFired && { [`output${one.pulse?.relay}`]: true }) },
+    edges,
+    pulse: isFired ? { relay: one.pulse?.relay ?? null, remainingMilliseconds } : null,
+    tamper,
+    supplyFault: null,
   };
 }
 

@@ -33,7 +33,9 @@ export async function runLink(parts: LinkParts, signal: AbortSignal): Promise<ne
   const closed = new AbortController();
   const working = AbortSignal.any([signal, ended.signal]);
   const running = [
-    ...[bus.run(closed.signal), events.run(working), keepReporting(parts, working)],
+    bus.run(closed.signal),
+    events.run(working),
+    keepReporting(parts, working),
     ...(others?.(working) ?? []),
   ];
   try {

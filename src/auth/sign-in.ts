@@ -92,13 +92,12 @@ export function openSignIn(options: SignInOptions): SignIn {
           created_by: caller.principal.id,
           expires_at,
         });
-        const detail = { label, roles };
         audit.record({
           ...caller,
           action: 'login-code.create',
           object: 'login-code',
           outcome: 'done',
-          detail,
+          detail: { label, roles },
         });
         return { code: spacedCode(code), expiresAt: iso(expires_at) };
       }),

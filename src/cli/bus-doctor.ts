@@ -18,7 +18,10 @@ export async function printBuses(options: { json?: boolean }, client: Client, sh
   const buses = await overview(client);
   if (options.json) return printJson(shell, buses);
   const rows = buses.map(({ id, protocol, port, up, utilisation, pollsPerSecond, devices }) => [
-    ...[id, protocol, port ?? '-', up ? 'up' : 'down'],
+    id,
+    protocol,
+    port ?? '-',
+    up ? 'up' : 'down',
     utilisation === null ? '-' : `${Math.round(100 * utilisation)} %`,
     pollsPerSecond === null ? '-' : pollsPerSecond.toFixed(1),
     `${devices.filter(({ alive }) => alive).length} of ${devices.length}`,

@@ -60,7 +60,9 @@ function devicesOf(addresses: readonly ScannedAddress[]): string[][] {
   return [
     ['ADDRESS', 'DEVICE', 'TYPE', ''],
     ...addresses.map(({ address, identity, isNew }) => [
-      ...[String(address), plain(identity?.hwId), plain(identity?.type)],
+      String(address),
+      plain(identity?.hwId),
+      plain(identity?.type),
       isNew ? 'new' : '',
     ]),
   ];
@@ -70,7 +72,9 @@ function settingsOf(settings: readonly Setting[]): string[][] {
   return [
     ['BAUD RATE', 'PARITY', 'ANSWERED', ''],
     ...settings.map(({ baudRate, parity, answered, configured }) => [
-      ...[String(baudRate), parity, answered.join(' ') || 'nobody'],
+      String(baudRate),
+      parity,
+      answered.join(' ') || 'nobody',
       configured ? 'configured' : '',
     ]),
   ];

@@ -92,7 +92,8 @@ export function interfaceDescription({ name, description, speed }: SerialInterfa
   const body = Buffer.alloc(8);
   body.writeUInt16LE(RTAC_SERIAL, 0);
   return block(INTERFACE_DESCRIPTION, body, [
-    ...[text(2, name), text(3, description)],
+    text(2, name),
+    text(3, description),
     ...(speed === null ? [] : [u64(8, BigInt(speed))]),
     [9, Buffer.of(MICROSECONDS)],
   ]);
@@ -139,7 +140,9 @@ export interface Statistics {
 
 export function interfaceStatistics({ start, end, received, dropped }: Statistics): Buffer {
   return block(INTERFACE_STATISTICS, Buffer.concat([Buffer.alloc(4), timestamp(end)]), [
-    ...[time(2, start), time(3, end)],
-    ...[u64(4, BigInt(received)), u64(5, BigInt(dropped))],
+    time(2, start),
+    time(3, end),
+    u64(4, BigInt(received)),
+    u64(5, BigInt(dropped)),
   ]);
 }

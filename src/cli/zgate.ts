@@ -12,7 +12,11 @@ export async function printZgates(options: { json?: boolean }, client: Client, s
     const where = `${hwId ?? 'coordinator unknown'}, channel ${zigbeeChannel ?? 'unknown'}`;
     shell.stdout.write(`${deviceId}  ${name ?? ''}\n  link ${link} ${up}, ${where}\n`);
     const rows = snapshots.map((one) => [
-      ...[`  ${one.number}`, one.takenAt, `${one.locks}`, one.hwId, `${one.zigbeeChannel ?? '-'}`],
+      `  ${one.number}`,
+      one.takenAt,
+      `${one.locks}`,
+      one.hwId,
+      `${one.zigbeeChannel ?? '-'}`,
     ]);
     const head = ['  SNAPSHOT', 'TAKEN', 'LOCKS', 'COORDINATOR', 'CHANNEL'];
     shell.stdout.write(rows.length === 0 ? '  no snapshot yet\n' : table([head, ...rows]));

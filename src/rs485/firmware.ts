@@ -42,8 +42,12 @@ const RETURN_MS = 120_000;
 const KEEP_EVERY_MS = 5_000;
 /** Everything else is for good. */
 const PASSING: readonly DriverErrorCode[] = [
-  ...(['LINK_LOST', 'DEVICE_OFFLINE', 'NO_REPLY'] as const),
-  ...(['DEADLINE_PASSED', 'BUSY', 'OUTCOME_UNKNOWN'] as const),
+  'LINK_LOST',
+  'DEVICE_OFFLINE',
+  'NO_REPLY',
+  'DEADLINE_PASSED',
+  'BUSY',
+  'OUTCOME_UNKNOWN',
 ];
 const AGAIN = 'start it again, and it goes on where it was';
 

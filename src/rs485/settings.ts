@@ -150,7 +150,10 @@ function openPresence(options: SettingsOptions): Reported<Rs485Report> {
     })),
     keepsConnected: true,
     facts: ({ type, platform, apps, reportedSettingsVersion, address }) => [
-      ...[type, platform, apps, reportedSettingsVersion],
+      type,
+      platform,
+      apps,
+      reportedSettingsVersion,
       address,
     ],
     store(id, { connected, changedAt, state }) {

@@ -58,10 +58,7 @@ export function openRs485Table({ prepare }: Prepare) {
          updated_at, updated_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ),
     setWanted: prepare<
-      [
-        ...[Text, Text, Text, Text, string, number | null, number | null, number],
-        ...[number, number, string, string],
-      ]
+      [Text, Text, Text, Text, string, number | null, number | null, number, number, number, string, string]
     >(
       `UPDATE rs485_device SET name = ?, description = ?, door_id = ?, group_id = ?, io_pins = ?, relay_index = ?,
          unlock_duration_ms = ?, use_input_pin_memory = ?, settings_version = settings_version + ?,

@@ -17,7 +17,11 @@ export interface DatabaseOwner {
 
 /** Told with many a frame, and again soon. That they are there says what the lock has. */
 const MOVING = new Set([
-  ...['lastSeen', 'lockState', 'doorState', 'dueBatteryWithoutLoad', 'dueBatteryUnderLoad'],
+  'lastSeen',
+  'lockState',
+  'doorState',
+  'dueBatteryWithoutLoad',
+  'dueBatteryUnderLoad',
 ]);
 
 /** From a start on; what is in memory then is what is in the file. */
