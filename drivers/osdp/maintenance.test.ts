@@ -64,23 +64,24 @@ describe('a device that is moved', () => {
   });
 });
 
-describe('a window that is closed', () => {
+describe('a window', () => {
   /** From the first ID to the proof of its own key. */
   const moments = Array.from({ length: 18 }, (_, index) => index + 1);
 
-  it.each(moments)('gives the device up, or has it paired, at exchange %i', async (at) => {
+  /** `call`: with the reply to that request, when the driver has it and has not looked at it. */
+  async function openNew(at: number, call: () => void) {
     const device = openOsdpDevice({ address: 0, serial: 1, random });
-    const cancelled = new AbortController();
     let requests = 0;
     let isOpen = false;
     const { link, pair } = await openLine([], {
       answer(request, now) {
         const reply = device.answer(request, now) ?? null;
         if (isOpen) requests += 1;
-        if (requests !== at || cancelled.signal.aborted || !reply) return reply;
+        if (requests !== at || !isOpen || !reply) return reply;
+        isOpen = false;
         void link.clock.sleep(10).then(() => {
           link.port.deliver(reply);
-          cancelled.abort(new Error('cancelled'));
+          call();
         });
         return null;
       },
@@ -88,6 +89,12 @@ describe('a window that is closed', () => {
     await link.watch([], [{ address: 0, hwId: NAME(1) }]);
     await link.until(() => link.report(NAME(1))?.security === 'unpaired');
     isOpen = true;
+    return { link, pair };
+  }
+
+  it.each(moments)('that is closed gives the device up, or has it paired: at exchange %i', async (at) => {
+    const cancelled = new AbortController();
+    const { link, pair } = await openNew(at, () => cancelled.abort(new Error('cancelled')));
     const outcome = await link.outcome(pair(0, cancelled.signal));
     await link.clock.advance(3_000);
     if (typeof outcome === 'string') {
@@ -97,6 +104,18 @@ describe('a window that is closed', () => {
     await link.connected(NAME(1));
     expect(link.report(NAME(1))).toMatchObject({ security: 'secure', sessionFault: null });
   });
+
+  it.each(moments)(
+    'goes on, and its key counts, though a list from before comes: at exchange %i',
+    async (at) => {
+      const { link, pair } = await openNew(at, () => void link.watch([]));
+      expect(await link.outcome(pair(0))).toEqual({ hwId: NAME(1) });
+      await link.watch([], [{ address: 0, hwId: NAME(1) }]);
+      await link.connected(NAME(1));
+      await link.clock.advance(1_000);
+      expect(link.report(NAME(1))).toMatchObject({ connected: true, security: 'secure' });
+    },
+  );
 });
 
 it('is met once, though it was being asked who it is when it was listed', async () => {
