@@ -115,6 +115,19 @@ describe('snapshots of a network', () => {
     expect(archive(bed)).toBe('first');
   });
 
+  it('that a disk has damaged are passed over, and not put back', async () => {
+    const bed = await openTestbed();
+    for (const text of ['a', 'b']) await tell(bed, text);
+    const [newest] = numbers(bed);
+    bed.database.prepare('UPDATE zgate_snapshot SET sealed = randomblob(60) WHERE seq = ?').run(newest ?? 0);
+    expect(archive(bed)).toBe('a');
+    await expect(bed.zgates.restore(A, newest, CALLER)).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    await bed.zgates.restore(A, undefined, CALLER);
+    expect([archive(bed), start(bed).restore]).toEqual(['a', true]);
+    bed.database.prepare('UPDATE zgate_snapshot SET sealed = randomblob(60)').run();
+    expect([archive(bed), start(bed).restore]).toEqual([null, false]);
+  });
+
   it('of another number, or of another gateway, are not found', async () => {
     const bed = await openTestbed();
     await expect(bed.zgates.restore(A, undefined, CALLER)).rejects.toMatchObject({ code: 'NOT_FOUND' });

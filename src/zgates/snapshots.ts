@@ -65,9 +65,7 @@ export async function openSnapshots(options: SnapshotsOptions) {
     startOf(deviceId: string): { network: NetworkSecrets; snapshot: Uint8Array | null; restore: boolean } {
       const network = secretsOf(deviceId);
       const wanted = table.network.get(deviceId)?.restore_seq ?? null;
-      const seq = wanted ?? table.snapshots.all(deviceId)[0]?.seq;
-      const row = seq === undefined ? undefined : table.sealedSnapshot.get(deviceId, seq);
-      const archive = row ? new Uint8Array(vault.open(row.sealed, snapshotContext(deviceId))) : null;
+      const archive = readable(options, deviceId, wanted ?? undefined)?.archive ?? null;
       return { network, snapshot: archive, restore: wanted !== null && archive !== null };
     },
 
@@ -84,7 +82,7 @@ export async function openSnapshots(options: SnapshotsOptions) {
     /** The network of a snapshot, the newest by default, goes to the coordinator that is there now. */
     async restore(deviceId: string, number: number | undefined, caller: Caller) {
       const { link } = existing(table, deviceId);
-      const one = chosen(table, deviceId, number);
+      const one = chosen(options, deviceId, number);
       await database.commit(() => {
         table.setRestore.run(one.seq, deviceId);
         note(deviceId, caller, 'accepted', { snapshot: one.seq, locks: one.locks });
@@ -132,12 +130,34 @@ export async function openSnapshots(options: SnapshotsOptions) {
   };
 }
 
-/** The newest without a number. Throws NOT_FOUND. */
-function chosen(table: ZgateTable, deviceId: string, number: number | undefined): SnapshotRow {
-  const all = table.snapshots.all(deviceId);
-  const one = number === undefined ? all[0] : all.find(({ seq }) => seq === number);
-  if (one) return one;
-  const which = number === undefined ? 'no snapshot yet' : `no snapshot ${number}`;
+/** The newest without a number. One that a disk has damaged is as good as none, and no reason to leave a gateway down. */
+function readable(
+  { table, vault, log }: SnapshotsOptions,
+  deviceId: string,
+  number: number | undefined,
+): { row: SnapshotRow; archive: Uint8Array } | undefined {
+  for (const row of table.snapshots.all(deviceId)) {
+    const kept =
+      number === undefined || row.seq === number ? table.sealedSnapshot.get(deviceId, row.seq) : undefined;
+    if (!kept) continue;
+    try {
+      return { row, archive: new Uint8Array(vault.open(kept.sealed, snapshotContext(deviceId))) };
+    } catch {
+      log.warn(
+        { gateway: deviceId, snapshot: row.seq },
+        'a snapshot of a network is damaged: look at the disk',
+      );
+    }
+  }
+  return undefined;
+}
+
+/** Throws NOT_FOUND. */
+function chosen(options: SnapshotsOptions, deviceId: string, number: number | undefined): SnapshotRow {
+  const found = readable(options, deviceId, number);
+  if (found) return found.row;
+  const which =
+    number === undefined ? 'no snapshot that can be read' : `no snapshot ${number} that can be read`;
   throw new GatehouseError('NOT_FOUND', `The gateway has ${which}: gatehouse zgate list names those it has.`);
 }
 
