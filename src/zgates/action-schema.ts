@@ -26,8 +26,9 @@ export const permitJoinBody = z
           mac: ieeeAddress,
           code: z
             .string()
-            .regex(/^([0-9a-fA-F]{2}){8,18}$/, 'expected 8 to 18 bytes in hex')
-            .openapi({ description: 'As printed on the lock, with its CRC' }),
+            .regex(/^[0-9a-fA-F]{2}([ :-]?[0-9a-fA-F]{2}){7,17}$/, 'expected 8 to 18 bytes in hex')
+            .overwrite((code) => code.replaceAll(/[ :-]/g, ''))
+            .openapi({ description: 'As printed on the lock, with its CRC; blanks, - and : are left out' }),
         }),
       )
       .max(JOINERS_MAX)

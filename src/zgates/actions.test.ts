@@ -114,6 +114,16 @@ describe('the join window', () => {
     expect(body).toMatchObject({ joinWindow: { allowed: [MAC] } });
   });
 
+  it('takes an install code as it is printed, in groups', async () => {
+    const bed = await openTestbed();
+    bed.run();
+    const printed = CODE.toUpperCase().replaceAll(/(.{4})(?=.)/g, '$1-');
+    await bed.post(`/${A}/permit-join`, { seconds: 60, installCodes: [{ mac: MAC, code: printed }] });
+    expect(bed.commands).toMatchObject([
+      { data: { installCodes: [{ hwId: MAC, code: CODE.toUpperCase() }] } },
+    ]);
+  });
+
   it('stays as it was when an install code is mistyped, which is told', async () => {
     const bed = await openTestbed();
     bed.run();
