@@ -79,7 +79,10 @@ it('loses a stick whose connection drops, and comes back in the same process', a
 it('fails to start on a silent stick, and can be started again', async () => {
   const site = await simulated({ silent: true });
   hastenTimeouts(0.2);
-  await expect(opened(site)).rejects.toMatchObject({ code: 'LINK_LOST' });
+  await expect(opened(site)).rejects.toMatchObject({
+    code: 'LINK_LOST',
+    message: expect.stringContaining('see that its port is that of a Z-Stack coordinator'),
+  });
   hastenTimeouts(1);
   await site.hang(false);
   const again = await opened(site);

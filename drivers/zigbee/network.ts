@@ -152,7 +152,9 @@ async function onAChannel(opening: Promise<Radio>): Promise<Radio> {
 export function lost(error: unknown): DriverError {
   if (error instanceof DriverError) return error;
   const reason = redact(error instanceof Error ? error.message : String(error));
-  return new DriverError('LINK_LOST', `the coordinator cannot be used: ${reason}`);
+  const advice =
+    'see that its port is that of a Z-Stack coordinator, and that it has power, else plug it in anew';
+  return new DriverError('LINK_LOST', `the coordinator cannot be used (${reason}): ${advice}`);
 }
 
 /** What the library says, without secrets, and no more of it than somebody would read. */
