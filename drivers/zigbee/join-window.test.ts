@@ -20,6 +20,7 @@ function openTestbed() {
   const asked: string[] = [];
   const answers = new Map<string, Promise<void>>();
   const shown: boolean[] = [];
+  const failures: string[] = [];
   let kept: Record<string, unknown> = {};
   const ask = async (what: string) => {
     asked.push(what);
@@ -41,7 +42,7 @@ function openTestbed() {
     radio: () => radio,
     knownLocks: [],
     changed: () => void shown.push(joining.isOpen()),
-    failed() {},
+    failed: (ieee, reason) => void failures.push(`${ieee} ${reason}`),
     signal: new AbortController().signal,
   });
   const open = (seconds: number, code?: string) => {
@@ -57,7 +58,7 @@ function openTestbed() {
     return answer;
   };
   const permits = () => asked.filter((one) => one.startsWith('permit'));
-  return { clock, joining, open, hold, permits, shown };
+  return { clock, joining, open, hold, asked, permits, shown, failures };
 }
 
 it('that is closed while its install codes are given is not opened any more', async () => {
@@ -126,4 +127,27 @@ it('is shown closed at its end though the coordinator does not answer then', asy
   hold('permit 0').reject(new Error('no answer'));
   await clock.advance(10_000);
   expect(shown).toEqual([true, false]);
+});
+
+it('takes no code back of a lock that comes in at its end, which has a key of its own in that place', async () => {
+  const { clock, joining, open, asked, failures } = openTestbed();
+  await open(10, CODE);
+  await clock.advance(9_900);
+  expect(joining.mayJoin(LOCK)).toBe(true);
+  await clock.advance(1_000);
+  expect(joining.isOpen()).toBe(false);
+  expect(asked).not.toContain('no code');
+  joining.spoke(LOCK);
+  await clock.advance(60_000);
+  expect([asked.includes('no code'), failures]).toEqual([false, []]);
+});
+
+it('takes the code back of a lock that wanted to come in at its end and did not', async () => {
+  const { clock, joining, open, asked, failures } = openTestbed();
+  await open(10, CODE);
+  await clock.advance(9_900);
+  joining.mayJoin(LOCK);
+  await clock.advance(20_000);
+  expect(asked.filter((one) => one === 'no code')).toHaveLength(1);
+  expect(failures).toEqual([`${LOCK} installCode`]);
 });

@@ -1,12 +1,17 @@
 /** The join window: who may come in, until when, and that it is closed. */
 import { type DriverContext, DriverError } from '../driver.ts';
 import type { JoinFailure, PermitJoin } from '../zgate.ts';
-import { openInstallCodes } from './install-codes.ts';
+import { type InstallCodes, openInstallCodes } from './install-codes.ts';
 import { crc16 } from './lock-cluster.ts';
 import type { Radio } from './radio.ts';
 
 /** Bytes of an install code, without its CRC (Zigbee BDB 3.0.1, 10.1). */
 const CODE_BYTES = [6, 8, 12, 16];
+/**
+ * From when a lock asks to come in until it has spoken: what the coordinator has of it is a key of its own by then, in the
+ * place of that of its install code.
+ */
+const JOINING_MS = 5_000;
 /** Told of in one window: a person looks for one or two, and who floods the air fills no disk. */
 const TURNED_AWAY_MAX = 16;
 
@@ -51,18 +56,9 @@ export function openJoining(options: JoiningOptions): Joining {
   let window: Window | undefined;
 
   let begun: Promise<unknown> = Promise.resolve();
-  let taking = Promise.resolve();
 
   const isOpen = () => window !== undefined && clock.monotonic() < window.until;
-  async function takeBackNext(): Promise<void> {
-    for (const ieee of await codes.takeBack((one) => window?.codes.has(one) === true))
-      failed(ieee, 'installCode');
-  }
-  /** One after the other, so that none is told twice. */
-  function takeBack(): Promise<void> {
-    taking = taking.then(takeBackNext);
-    return taking;
-  }
+  const { takeBack, takeBackAll, comes } = openTakingBack(options, codes, (ieee) => window?.codes.has(ieee));
   const say = openSaying(radio);
   /** Not what was closed, or opened anew, or has come to its end meanwhile. */
   const sayOpen = (own: Window) =>
@@ -75,7 +71,7 @@ export function openJoining(options: JoiningOptions): Joining {
     } finally {
       changed();
       // Of many codes it takes seconds.
-      void takeBack();
+      void takeBackAll();
     }
   }
 
@@ -133,6 +129,7 @@ export function openJoining(options: JoiningOptions): Joining {
       });
     },
     mayJoin(ieee) {
+      comes(ieee);
       if (known.has(ieee) || radio()?.device(ieee)) return true;
       const isAllowed = isOpen() && (window?.allowed?.has(ieee) ?? true);
       if (!isAllowed) turnAway(ieee);
@@ -142,6 +139,43 @@ export function openJoining(options: JoiningOptions): Joining {
     restarted() {
       window = undefined;
       void takeBack();
+    },
+  };
+}
+
+/** Takes back the codes of a window that has ended, but for those of locks that are coming in. */
+function openTakingBack(
+  { context: { clock }, failed, signal }: JoiningOptions,
+  codes: InstallCodes,
+  isInWindow: (ieee: string) => boolean | undefined,
+) {
+  let taking = Promise.resolve();
+  /** When each wanted to come in last, monotonic milliseconds. */
+  const came = new Map<string, number>();
+
+  function isWanted(ieee: string): boolean {
+    const at = came.get(ieee);
+    if (at !== undefined && clock.monotonic() - at < JOINING_MS) return true;
+    came.delete(ieee);
+    return isInWindow(ieee) === true;
+  }
+  /** One after the other, so that none is told twice. */
+  function takeBack(): Promise<void> {
+    taking = taking.then(async () => {
+      for (const ieee of await codes.takeBack(isWanted)) failed(ieee, 'installCode');
+    });
+    return taking;
+  }
+  return {
+    takeBack,
+    /** Those of locks that are coming in, too, once that is over. Never rejects. */
+    async takeBackAll(): Promise<void> {
+      await takeBack();
+      if (came.size === 0 || signal.aborted) return;
+      await clock.sleep(JOINING_MS, signal).then(takeBack, () => undefined);
+    },
+    comes(ieee: string): void {
+      if (isInWindow(ieee)) came.set(ieee, clock.monotonic());
     },
   };
 }
