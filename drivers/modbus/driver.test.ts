@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Plain } from '../driver.ts';
 import { DRIVERS } from '../index.ts';
 import { probed } from '../rs485.ts';
-import { rs485Report } from '../settings.ts';
+import { PINS, rs485Report } from '../settings.ts';
 import { openModbus } from './driver.ts';
 import {
   io,
@@ -46,20 +46,7 @@ describe('a Gatehouse I/O controller', () => {
       address: 17,
       profile: 'gatehouse-io',
       settings: settingsWith({ unlockDurationMilliseconds: 4_000, pins: ['input0', 'input1', 'output2'] }),
-      levels: {
-        input0: false,
-        input1: false,
-        input2: false,
-        input3: false,
-        output0: false,
-        output1: false,
-        output2: false,
-        output3: false,
-        output4: false,
-        output5: false,
-        output6: false,
-        output7: false,
-      },
+      levels: Object.fromEntries(PINS.map((pin) => [pin, false])),
       edges: {},
       tamper: false,
       supplyFault: false,

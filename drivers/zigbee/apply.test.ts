@@ -2,25 +2,15 @@
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
 import { applyConfiguration } from './apply.ts';
+import { PLAIN } from './test-configuration.ts';
 
 const LOCK = '00158d0001000001';
-const configuration = {
-  name: null,
-  number: null,
-  type: null,
-  relaySetup: null,
-  standOpenEnabled: true,
-  onlineEnabled: false,
-  accessInternal: null,
-  outputs: [],
-  schedule: [],
-};
 const versions = { doorVersion: 1, scheduleVersion: 0, templateVersion: 0, systemConfigVersion: 0 };
 
 function applied(payload: unknown): Promise<unknown> {
   const attributes: Record<string, unknown> = { supportedOperatingModes: 0b1_0001 };
   return applyConfiguration(
-    { hwId: LOCK, configVersion: 1, ...versions, configuration },
+    { hwId: LOCK, configVersion: 1, ...versions, configuration: { ...PLAIN, standOpenEnabled: true } },
     {
       radio: {
         send: async () => ({ kind: 'answered', payload }),

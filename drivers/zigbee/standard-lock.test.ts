@@ -1,18 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { LockConfiguration } from '../settings.ts';
 import { capabilitiesOf, offersPassage, planFor, writeFrame } from './standard-lock.ts';
+import { PLAIN } from './test-configuration.ts';
 
-const plain: LockConfiguration = {
-  name: null,
-  number: null,
-  type: null,
-  relaySetup: null,
-  standOpenEnabled: false,
-  onlineEnabled: false,
-  accessInternal: null,
-  outputs: [],
-  schedule: [],
-};
 const passage = { supportedOperatingModes: 0b1_0001, autoRelockTime: Number.NaN, relockSeconds: undefined };
 const relock = { supportedOperatingModes: undefined, autoRelockTime: 60, relockSeconds: undefined };
 const bare = { supportedOperatingModes: Number.NaN, autoRelockTime: undefined, relockSeconds: undefined };
@@ -26,21 +16,21 @@ describe('a standard lock', () => {
   });
 
   it('stands open by its passage mode, and is locked again by its normal one', () => {
-    const mode = (standOpenEnabled: boolean) => planFor({ ...plain, standOpenEnabled }, passage).writes;
+    const mode = (standOpenEnabled: boolean) => planFor({ ...PLAIN, standOpenEnabled }, passage).writes;
     expect(mode(true)).toEqual([{ attrId: 0x25, dataType: 0x30, attrData: 4 }]);
     expect(mode(false)).toEqual([{ attrId: 0x25, dataType: 0x30, attrData: 0 }]);
   });
 
   it('stands open by not relocking, and gets its own time back', () => {
-    const open = planFor({ ...plain, standOpenEnabled: true }, relock);
+    const open = planFor({ ...PLAIN, standOpenEnabled: true }, relock);
     expect(open).toMatchObject({
       writes: [{ attrId: 0x23, attrData: 0 }],
       relockSeconds: 60,
       unsupported: [],
     });
-    const again = planFor(plain, { ...relock, autoRelockTime: 0, relockSeconds: 60 });
+    const again = planFor(PLAIN, { ...relock, autoRelockTime: 0, relockSeconds: 60 });
     expect(again.writes).toEqual([{ attrId: 0x23, dataType: 0x23, attrData: 60 }]);
-    expect(planFor(plain, { ...relock, autoRelockTime: 0 }).writes).toMatchObject([{ attrData: 30 }]);
+    expect(planFor(PLAIN, { ...relock, autoRelockTime: 0 }).writes).toMatchObject([{ attrData: 30 }]);
   });
 
   it('names what it cannot carry', () => {
@@ -62,9 +52,9 @@ describe('a standard lock', () => {
         ...['relaySetup', 'type', 'number', 'name'],
       ],
     });
-    expect(planFor(plain, bare)).toMatchObject({ writes: [], unsupported: [] });
+    expect(planFor(PLAIN, bare)).toMatchObject({ writes: [], unsupported: [] });
     // Of nobody, at no time: nothing is asked for.
-    const nobody = { ...plain, accessInternal: { doors: [], interval: null } };
+    const nobody = { ...PLAIN, accessInternal: { doors: [], interval: null } };
     expect(planFor(nobody, bare)).toMatchObject({ unsupported: [] });
   });
 

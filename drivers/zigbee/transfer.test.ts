@@ -1,5 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
+import { PLAIN } from './test-configuration.ts';
 import { joined, LOCK, opened, simulated } from './test-gateway.ts';
 
 /** The next one ends in 0xff. */
@@ -9,20 +10,9 @@ it('goes by no number that a lock cannot name in its answer, whatever the clock 
   const site = await simulated({ locks: [{ ieee: LOCK }] }, onTestFinished);
   const gateway = await opened(site, {}, { clock: { ...systemClock, now: () => BEFORE_255 } });
   await joined(gateway, site, LOCK);
-  const configuration = {
-    name: null,
-    number: null,
-    type: null,
-    relaySetup: null,
-    standOpenEnabled: false,
-    onlineEnabled: false,
-    accessInternal: null,
-    outputs: [],
-    schedule: [],
-  };
   const versions = { doorVersion: 1, scheduleVersion: 0, templateVersion: 0, systemConfigVersion: 0 };
   for (const configVersion of [1, 2, 3]) {
-    const apply = { hwId: LOCK, configVersion, ...versions, configuration };
+    const apply = { hwId: LOCK, configVersion, ...versions, configuration: PLAIN };
     expect(await gateway.execute('applyConfiguration', apply)).toMatchObject({ configVersion });
   }
 }, 60_000);

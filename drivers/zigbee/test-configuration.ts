@@ -1,0 +1,14 @@
+import type { LockConfiguration } from '../settings.ts';
+
+/** Of a door that nobody wanted anything of. */
+export const PLAIN: LockConfiguration = {
+  name: null,
+  number: null,
+  type: null,
+  relaySetup: null,
+  standOpenEnabled: false,
+  onlineEnabled: false,
+  accessInternal: null,
+  outputs: [],
+  schedule: [],
+};
