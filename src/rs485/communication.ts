@@ -125,13 +125,24 @@ async function carryOut(
       detail: { hwId: row.hw_id, from, address, baudRate, ...detail },
     });
   const place = { bus: bus.id, address: from };
+  async function failed(error: unknown): Promise<never> {
+    const reason = error instanceof Error ? error.message : String(error);
+    const isAsBefore = error instanceof DriverError && UNCHANGED.includes(error.code);
+    await database.commit(() => {
+      record('failed', { reason });
+      if (isAsBefore && address !== from) keys.forget(bus.id, address);
+    });
+    throw error;
+  }
   await database.commit(() => {
     record('accepted', {});
     if (address !== from) keys.copy(place, address, by());
   });
   try {
     const command = { kind: 'readdress', data: { ...wanted }, timeoutMs: TIMEOUT_MS };
-    const { told, found } = readdressed.parse(await execute(bus.id, command, signal));
+    // What fails after it is no failure of the device.
+    const answer = await execute(bus.id, command, signal).then(readdressed.parse).catch(failed);
+    const { told, found } = answer;
     const outcome = outcomeOf({ told, found }, move);
     const now = found ?? (outcome === 'left' ? (told?.address ?? address) : from);
     await database.commit(() => {
@@ -141,14 +152,6 @@ async function carryOut(
     });
     await polled.place([{ bus: bus.id, hwId: row.hw_id, address: now }]);
     return { deviceId: row.device_id, hwId: row.hw_id, bus: bus.id, from, address: now, baudRate, outcome };
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    const isAsBefore = error instanceof DriverError && UNCHANGED.includes(error.code);
-    await database.commit(() => {
-      record('failed', { reason });
-      if (isAsBefore && address !== from) keys.forget(bus.id, address);
-    });
-    throw error;
   } finally {
     polled.changed(bus.id);
   }

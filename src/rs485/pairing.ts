@@ -79,6 +79,11 @@ async function pair(
       outcome,
       detail: { address, ...detail },
     });
+  async function failed(error: unknown): Promise<never> {
+    const reason = error instanceof Error ? error.message : String(error);
+    await database.commit(() => record('failed', { reason }));
+    throw error;
+  }
   const key = await database.commit(() => {
     record('accepted', { seconds });
     return keys.draw(place, by());
@@ -86,9 +91,9 @@ async function pair(
   try {
     const data: Pair = { address, key, milliseconds: seconds * 1_000 };
     const timeoutMs = data.milliseconds + MARGIN_MS;
-    const { hwId } = paired.parse(
-      await options.execute(bus, { kind: 'pair', data: { ...data }, timeoutMs }, signal),
-    );
+    const command = { kind: 'pair', data: { ...data }, timeoutMs };
+    // What fails after it is no failure of the pairing.
+    const { hwId } = await options.execute(bus, command, signal).then(paired.parse).catch(failed);
     await database.commit(() => {
       keys.proved(place, by());
       record('done', { hwId });
@@ -97,10 +102,6 @@ async function pair(
     await discovery.record(found, caller);
     await polled.place(found);
     return { bus, address, hwId, deviceId: table.byHwId.get(bus, hwId)?.device_id ?? null };
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    await database.commit(() => record('failed', { reason }));
-    throw error;
   } finally {
     polled.changed(bus);
   }

@@ -1,0 +1,55 @@
+/** What was done at a device is done, also when what follows from it cannot be stored: the audit says so. */
+import { expect, it } from 'vitest';
+import { manualClock } from '../../test/manual-clock.ts';
+import { temporaryDatabase } from '../../test/temporary.ts';
+import type { AuditEntry } from '../audit/audit.ts';
+import { GatehouseError } from '../errors.ts';
+import type { JobOrder } from '../job-order.ts';
+import { LOCAL_ADMINISTRATOR } from '../principal.ts';
+import { type CommunicationOptions, openCommunication } from './communication.ts';
+import { openPairing, type PairingOptions } from './pairing.ts';
+import { openRs485Table } from './table.ts';
+import { A } from './testbed.ts';
+
+const CALLER = { principal: LOCAL_ADMINISTRATOR, correlationId: 'c' };
+const LINE = { baudRate: 9_600, parity: 'none', stopBits: 1 };
+
+/** An OSDP bus with one device; a disk that has no room for where a device is. */
+async function openParts() {
+  const database = await temporaryDatabase();
+  const table = openRs485Table(database);
+  await database.commit(() => table.insertFound.run(A, 'bus-1', 'reader-1', 3, 0, 0, '', 0, ''));
+  const audits: AuditEntry[] = [];
+  const jobs: JobOrder[] = [];
+  const full = () => Promise.reject(new GatehouseError('STORAGE_UNAVAILABLE', 'the disk is full'));
+  const options = {
+    database,
+    table,
+    audit: { record: (entry: AuditEntry) => void audits.push(entry) },
+    clock: manualClock(),
+    buses: { has: () => true, assertOsdp: () => ({ id: 'bus-1', line: LINE }), isUp: () => true },
+    keys: { draw: () => new Uint8Array(16), proved() {}, copy() {}, forget() {} },
+    known: () => ({ connected: true, state: { security: 'secure' } }),
+    discovery: { record: full },
+    polled: { place: full, changed() {} },
+    execute: async (_: string, { kind }: { kind: string }) =>
+      kind === 'pair' ? { hwId: 'reader-1' } : { told: { address: 5, baudRate: 9_600 }, found: 5 },
+    startJob: async (order: JobOrder) => jobs.push(order),
+  } as unknown as PairingOptions & CommunicationOptions;
+  const end = () => jobs[0]?.run(() => {}, new AbortController().signal);
+  return { options, end, outcomes: () => audits.map(({ outcome }) => outcome) };
+}
+
+it('a device that was given its key is paired', async () => {
+  const { options, end, outcomes } = await openParts();
+  await openPairing(options)('bus-1', { address: 3, seconds: 60 }, CALLER);
+  await expect(end()).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE' });
+  expect(outcomes()).toEqual(['accepted', 'done']);
+});
+
+it('a device that took another address has it', async () => {
+  const { options, end, outcomes } = await openParts();
+  await openCommunication(options)(A, { address: 5 } as never, CALLER);
+  await expect(end()).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE' });
+  expect(outcomes()).toEqual(['accepted', 'done']);
+});
