@@ -81,17 +81,19 @@ export async function openJoining(options: JoiningOptions) {
       if (seconds > 0) table.setJoinWindow.run(JSON.stringify(window), deviceId);
       note(deviceId, caller, 'accepted', detail);
     });
-    if (seconds > 0) ends.set(deviceId, ends.after(seconds, 'its time is over'));
+    const own = seconds > 0 ? ends.after(seconds, 'its time is over') : ends.get(deviceId);
+    if (seconds > 0) ends.set(deviceId, own);
     try {
       await tell(row, body);
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       const isRefused = error instanceof DriverError && error.code === 'INVALID_COMMAND';
       // A window that was open before such a wish still is. After another failure one that is open nevertheless is
-      // closed within seconds, for there is no window any more.
-      ends.set(deviceId, isRefused ? before : ends.after(0, 'it could not be opened'));
+      // closed within seconds, for there is no window any more. One that was opened since is another's.
+      const isLatest = ends.get(deviceId) === own;
+      if (isLatest) ends.set(deviceId, isRefused ? before : ends.after(0, 'it could not be opened'));
       await database.commit(() => {
-        if (isRefused) table.setJoinWindow.run(before ? row.join_window : null, deviceId);
+        if (isRefused && isLatest) table.setJoinWindow.run(before ? row.join_window : null, deviceId);
         note(deviceId, caller, isUnknown(error) ? 'unknown' : 'failed', { reason: message });
       });
       throw isRefused ? notPossible(message) : offline(row, message);

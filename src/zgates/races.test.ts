@@ -1,5 +1,6 @@
 /** What is decided, and is otherwise by the time it is stored: for the disk takes a while. */
 import { expect, it } from 'vitest';
+import { DriverError } from '../../drivers/driver.ts';
 import { heldCommits } from '../../test/held-commits.ts';
 import { temporaryDatabase } from '../../test/temporary.ts';
 import { LOCAL_ADMINISTRATOR } from '../principal.ts';
@@ -81,6 +82,24 @@ it('a join window that is opened again as it comes to its end stays open', async
   await bed.clock.advance(10_000);
   expect((await bed.get(`/${A}/state`)).body.joinWindow).not.toBe(null);
   expect(bed.commands.map(({ data }) => data)).toMatchObject([{ seconds: 60 }, { seconds: 60 }]);
+});
+
+it('a join window stays open that was opened while another wish was found to be mistyped', async () => {
+  const { bed } = await openHeld();
+  const mistyped = Promise.withResolvers<null>();
+  bed.run();
+  bed.report();
+  bed.played.answer = () => mistyped.promise;
+  const refused = bed.post(`/${A}/permit-join`, { seconds: 30 });
+  await expect.poll(() => bed.commands).toHaveLength(1);
+  bed.played.answer = () => null;
+  await bed.post(`/${A}/permit-join`, { seconds: 60 });
+  mistyped.reject(new DriverError('INVALID_COMMAND', 'the install code is mistyped'));
+  expect((await refused).status).toBe(400);
+  bed.report({ permitJoin: true });
+  await bed.clock.advance(20_000);
+  expect((await bed.get(`/${A}/state`)).body.joinWindow).toMatchObject({ until: '2026-01-01T00:01:00.000Z' });
+  expect(bed.commands).toHaveLength(2);
 });
 
 it('a snapshot that is to be restored is, when another one was restored just before', async () => {
