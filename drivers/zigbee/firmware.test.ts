@@ -1,4 +1,4 @@
-/** An update that is called off before the library can be told so. */
+/** An update that ends before it has begun. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -48,6 +48,7 @@ function openTestbed() {
     firmware,
     began,
     ends,
+    lose: (message: string) => sending?.reject(new Error(message)),
     block(percent: number) {
       progress(percent, 60);
       isSending = true;
@@ -72,4 +73,13 @@ it('before the lock asks for its first block: it gets no other', async () => {
   expect(ends).toEqual([]);
   block(0);
   await expect.poll(() => ends).toMatchObject([{ hwId: LOCK, outcome: 'cancelled' }]);
+});
+
+it('without an answer of the lock: what the library says of it is for the log', async () => {
+  const { firmware, began, ends, lose } = openTestbed();
+  await firmware.begin(lock, otaFile());
+  await expect.poll(() => began).toEqual([LOCK]);
+  lose('CommandResponse 0x00158d0001000001/1 genOta.queryNextImageResponse({"status":0}) failed');
+  const reason = 'the lock did not answer, or asked for nothing more';
+  await expect.poll(() => ends).toMatchObject([{ hwId: LOCK, outcome: 'failed', reason }]);
 });

@@ -65,7 +65,9 @@ export function openFirmware({ radio, configurer, context, outbox }: FirmwareOpt
     } catch (error) {
       if (current?.cancelled) return { outcome: 'cancelled', reason: null };
       const reason = redact(error instanceof Error ? error.message : 'no reason').slice(0, REASON_MAX);
-      return { outcome: 'failed', reason };
+      // The library names a frame.
+      context.log.info({ lock: ieee, reason }, 'an update of firmware ended');
+      return { outcome: 'failed', reason: 'the lock did not answer, or asked for nothing more' };
     }
   }
 

@@ -246,6 +246,21 @@ describe('a door', () => {
     ]);
   });
 
+  it('names no schedule as applied to a lock that cannot carry one', async () => {
+    const id = await create();
+    expect((await estate.siteImport(CATALOGUE)).status).toBe(200);
+    await put(id, { scheduleId: 'office', templateId: 'room' });
+    estate.played.lock = async ({ hwId: _, configuration: __, ...versions }) => ({
+      ...versions,
+      payloads: [],
+      unsupported: ['schedule'],
+    });
+    await estate.applyAll();
+    expect((await get(id)).applied).toMatchObject({
+      versions: { schedule: null, template: { id: 'room', version: 2 } },
+    });
+  });
+
   it('does not believe a lock that acknowledges another version', async () => {
     const id = await create();
     estate.played.lock = async ({ hwId: _, configuration: __, ...versions }) => ({

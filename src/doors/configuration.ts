@@ -266,13 +266,14 @@ function versionsOf({ hwId: _, configuration: __, ...versions }: LockApply) {
 function appliedOf(row: DoorRow, answer: LockApplied, now: number): NonNullable<Door['applied']> {
   const named = (id: string | null, version: number) =>
     id === null || version === NONE ? null : { id, version };
+  const keepsSchedule = !answer.unsupported?.includes('schedule');
   return {
     appliedBy: row.config_by,
     appliedOn: new Date(now).toISOString(),
     payloads: answer.payloads,
     versions: {
       doorVersion: answer.doorVersion,
-      schedule: named(row.schedule_id, answer.scheduleVersion),
+      schedule: keepsSchedule ? named(row.schedule_id, answer.scheduleVersion) : null,
       systemConfigVersion: answer.systemConfigVersion,
       template: named(row.template_id, answer.templateVersion),
     },
