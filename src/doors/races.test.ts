@@ -73,6 +73,29 @@ it('a lock that joins is not there when its gateway was lost before that was sto
   expect(body).toMatchObject({ zigbeeFirmwareVersion: '1.2', capabilities: ['x'] });
 });
 
+it('an unlock goes to no lock that is another one by the time it may be sent', async () => {
+  held.hold();
+  const replaced = estate.desk('POST', `/doors/${id}/replace-lock`, { mac: '00124b0001a2b3c5' });
+  await expect.poll(() => held.waiting).toHaveLength(1);
+  const unlocked = estate.desk('POST', `/doors/${id}/unlock`);
+  await expect.poll(() => held.waiting).toHaveLength(2);
+  held.release();
+  expect((await replaced).status).toBe(200);
+  expect((await unlocked).body).toMatchObject({ error: 'DEVICE_OFFLINE' });
+  expect(estate.played.unlocks).toEqual([]);
+});
+
+it('an unlock fires no relay that opens another door by the time it may be fired', async () => {
+  estate.played.relays.set(id, { deviceId: 'io-1', settled: true });
+  held.hold();
+  const unlocked = estate.desk('POST', `/doors/${id}/unlock`);
+  await expect.poll(() => held.waiting).toHaveLength(1);
+  estate.played.relays.delete(id);
+  held.release();
+  expect((await unlocked).body).toMatchObject({ error: 'DEVICE_OFFLINE' });
+  expect(estate.played.pulses).toEqual([]);
+});
+
 it('stand-open that is wanted anew as its time is over has all its time again', async () => {
   await estate.applyAll();
   estate.run();

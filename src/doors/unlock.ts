@@ -53,6 +53,8 @@ interface Way {
   via: UnlockResult['via'];
   /** For the audit. */
   detail: Record<string, unknown>;
+  /** It still leads to this door. */
+  leadsThere(): boolean;
   /** Within DEADLINE_MS. Nothing reaches the door before `released` resolves; when that rejects, nothing ever does. */
   send(released: Promise<void>): Promise<End>;
 }
@@ -88,7 +90,9 @@ export function openUnlock(options: UnlockOptions): UnlockDoor {
     const late =
       clock.monotonic() - startedAt > DEADLINE_MS - HELD_FRAME_MS
         ? 'the disk was too slow for it to come in time'
-        : (await isGone?.()) && 'whoever asked hung up before it was sent';
+        : (await isGone?.())
+          ? 'whoever asked hung up before it was sent'
+          : !way.leadsThere() && 'the door was given another lock or relay before it was sent';
     if (late) withdraw(new Error(late));
     else release();
     const end = late ? { refusal: offline(row, late) } : await sending;
@@ -138,6 +142,7 @@ function wayTo(row: DoorRow, options: UnlockOptions, caller: Caller): Way {
     return {
       via: 'rs485',
       detail: { via: 'rs485', deviceId },
+      leadsThere: () => options.relay(row.id)?.deviceId === deviceId,
       async send(released) {
         await released;
         return fire(row, deviceId, options, caller);
@@ -156,6 +161,7 @@ function wayTo(row: DoorRow, options: UnlockOptions, caller: Caller): Way {
   return {
     via: 'zigbee',
     detail: { via: 'zigbee', mac, gatewayId: row.gateway_id },
+    leadsThere: () => options.table.door.get(row.id)?.mac === mac && !options.relay(row.id),
     send: (released) => send(row, lock, { hwId: mac, relockSeconds: null }, released, options),
   };
 }
