@@ -84,7 +84,7 @@ export async function openEstate(options: EstateOptions) {
     certOf: networks.certOf,
     locksOf: (deviceId) => doors.locksOf(deviceId),
     connectionChanged: (deviceId, connected) => doors.gatewayChanged(deviceId, connected),
-    linkUp: (linkId) => linkState(linkId)?.up,
+    linkState,
     restartLink: (linkId) => field.restart(linkId),
   });
   const rs485 = openRs485({

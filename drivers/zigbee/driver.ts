@@ -94,6 +94,7 @@ async function openGateway(
   const commands = commandsOf(gateway, snapshots, reportGateway);
   hear = (event) => {
     if (event.kind === 'seen' && event.spoke) joining.spoke(event.ieee);
+    if (event.kind === 'interviewed' && radio().device(event.ieee)?.kind === 'router') joining.routerJoined();
     // During a channel move the library is closed and opened again, which is no loss.
     if (event.kind === 'disconnected' && !commands.isMoving())
       lost('the connection to the coordinator is gone');

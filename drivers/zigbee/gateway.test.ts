@@ -218,6 +218,17 @@ describe('a gateway', () => {
   it('maps its network', async () => {
     await gateway.execute('permitJoin', { seconds: 30, allowed: [], installCodes: [] });
     await site.join(ROUTER);
+    // In the same window, through the router, once that was told of it.
+    await expect
+      .poll(
+        async () =>
+          await site.join(BEHIND).then(
+            () => true,
+            () => false,
+          ),
+        { timeout: 15_000 },
+      )
+      .toBe(true);
     await expect
       .poll(async () => networkMap.parse(await gateway.execute('networkMap', {})).nodes.length, {
         timeout: 15_000,

@@ -73,6 +73,19 @@ it('that is closed while its install codes are given is not opened any more', as
   expect(joining.isOpen()).toBe(false);
 });
 
+it('is told to a router that joins in it, for as long as it lasts yet, and to none after it', async () => {
+  const { clock, joining, open, permits } = openTestbed();
+  await open(60);
+  await clock.advance(20_000);
+  joining.routerJoined();
+  await clock.advance(0);
+  expect(permits()).toEqual(['permit 60', 'permit 40']);
+  await clock.advance(40_000);
+  joining.routerJoined();
+  await clock.advance(0);
+  expect(permits()).toEqual(['permit 60', 'permit 40', 'permit 0']);
+});
+
 it('is opened when the one before has been closed, and not in the midst of that', async () => {
   const { clock, joining, open, hold, permits } = openTestbed();
   const closed = hold('permit 0');

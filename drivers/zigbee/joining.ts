@@ -25,6 +25,8 @@ export interface Joining {
   mayJoin(ieee: string): boolean;
   /** It is on the network: the coordinator has a key that it understands. */
   spoke(ieee: string): void;
+  /** A router is on the network: it lets nobody in of whom it was not told itself. */
+  routerJoined(): void;
   /** The radio has begun anew, with its window closed. */
   restarted(): void;
 }
@@ -136,6 +138,10 @@ export function openJoining(options: JoiningOptions): Joining {
       return isAllowed;
     },
     spoke: codes.used,
+    routerJoined() {
+      if (window)
+        sayOpen(window).catch((err) => log.warn({ err }, 'a router was not told of the open join window'));
+    },
     restarted() {
       window = undefined;
       void takeBack();

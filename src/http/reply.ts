@@ -39,6 +39,16 @@ export function responseOf(reply: Reply, correlationId: string, close: boolean):
   });
 }
 
+/** Whoever asked for what cannot be has been told; of our own trouble the operator learns all there is. */
+function logCause({ code, message, cause }: GatehouseError, correlationId: string, log: Log): void {
+  if (ERROR_STATUS[code] >= 500) {
+    log.warn({ err: cause, code, correlationId }, message);
+  } else {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    log.info({ reason, code, correlationId }, message);
+  }
+}
+
 export function errorBody(error: GatehouseError, correlationId: string): ErrorBody {
   const { code, message, details } = error;
   return { error: code, message, correlationId, ...(details && { details }) };
@@ -62,9 +72,7 @@ export function errorReply(error: unknown, asked: Asked, log: Log): Reply {
     const message = 'Something went wrong in the gateway. Tell its operator the correlation id.';
     return { status: 500, body: errorBody(new GatehouseError('INTERNAL', message), correlationId) };
   }
-  if (error.cause !== undefined) {
-    log.warn({ err: error.cause, code: error.code, correlationId }, error.message);
-  }
+  if (error.cause !== undefined) logCause(error, correlationId, log);
   const headers: Record<string, string> = {};
   if (error.retryAfterSeconds !== undefined) headers['Retry-After'] = String(error.retryAfterSeconds);
   if (error.code === 'UNAUTHORIZED') {

@@ -197,12 +197,17 @@ describe('the join window', () => {
   });
 
   it('is for technicians, and for gateways that are there', async () => {
-    const { post, played } = await openTestbed();
+    const { get, post, played } = await openTestbed();
     for (const as of ['front-desk-admin', 'front-desk', 'pms'])
       expect((await post(`/${A}/permit-join`, { seconds: 9 }, as)).status).toBe(403);
     expect((await post(`/${B}/permit-join`, { seconds: 9 })).status).toBe(404);
+    expect((await get(`/${A}/state`)).body).toMatchObject({ linkUp: true, linkError: null });
     played.linkUp = false;
-    expect((await post(`/${A}/permit-join`, { seconds: 9 })).status).toBe(503);
+    expect(await post(`/${A}/permit-join`, { seconds: 9 })).toMatchObject({
+      status: 503,
+      body: { message: expect.stringContaining('link zb-1 is down: the port is gone') },
+    });
+    expect((await get(`/${A}/state`)).body).toMatchObject({ linkUp: false, linkError: 'the port is gone' });
   });
 });
 

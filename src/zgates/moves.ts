@@ -88,7 +88,7 @@ export function openMoves(options: MovesOptions) {
           'REFUSED',
           `the network has to move to channel ${to}, and ${unseen} of its locks were not seen lately: ${how} with confirm moves it all the same`,
         );
-      if (!options.linkUp(row.link)) throw new DriverError('LINK_LOST', `link ${row.link} is down`);
+      if (!options.linkState(row.link)?.up) throw new DriverError('LINK_LOST', `link ${row.link} is down`);
       const { promise, resolve, reject } = Promise.withResolvers<void>();
       const caller = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
       // Those who follow are not waited for; and a move that failed is not tried again by itself.

@@ -7,19 +7,24 @@ import type { ZgateRow } from './table.ts';
 export interface ReachOptions {
   /** The gateway on each link, by the configuration. */
   gatewayOfLink: ReadonlyMap<string, string>;
-  linkUp(linkId: string): boolean | undefined;
+  /** `lastError`: why it is down, or was last; undefined: the configuration has no such link. */
+  linkState(linkId: string): { up: boolean; lastError: string | null } | undefined;
   execute: Execute;
 }
 
 /** Throws DEVICE_OFFLINE. */
-export function assertReachable(row: ZgateRow, { gatewayOfLink, linkUp }: ReachOptions): void {
-  const reason =
-    gatewayOfLink.get(row.link) !== row.device_id
-      ? 'the configuration names it no more'
-      : linkUp(row.link)
-        ? undefined
-        : `link ${row.link} is down`;
-  if (reason !== undefined) throw offline(row, reason);
+export function assertReachable(row: ZgateRow, options: ReachOptions): void {
+  const link = linkOf(row, options);
+  if (!link) throw offline(row, 'the configuration names it no more');
+  if (!link.up) throw offline(row, `link ${row.link} is down${link.lastError ? `: ${link.lastError}` : ''}`);
+}
+
+/** The link that the gateway is on; undefined: the configuration names it no more. */
+export function linkOf(
+  { link, device_id }: ZgateRow,
+  { gatewayOfLink, linkState }: Pick<ReachOptions, 'gatewayOfLink' | 'linkState'>,
+): ReturnType<ReachOptions['linkState']> {
+  return gatewayOfLink.get(link) === device_id ? linkState(link) : undefined;
 }
 
 export function offline({ device_id, link }: ZgateRow, reason: string): GatehouseError {

@@ -95,6 +95,10 @@ export const zgateState = z
     deviceId: z.guid(),
     link: z.string().openapi({ description: 'The link it is on' }),
     linkUp: z.boolean().nullable().openapi({ description: 'null: the configuration names it no more' }),
+    linkError: z
+      .string()
+      .nullable()
+      .openapi({ description: 'Why the link is down, as far as that is known' }),
     inForce: z.boolean().openapi({ description: 'The network is where allowedChannels wants it' }),
     failure: failure.nullable().openapi({ description: 'Why the last attempt to apply them failed' }),
     nextAttempt: dateTime.nullable(),

@@ -70,7 +70,7 @@ export async function openTestbed({ database, declared = [GATEWAY] }: Options = 
     declared,
     groupName: (id) => ({ g1: 'Floor 2' })[id],
     networkExists: (id) => id === NETWORK,
-    linkUp: () => played.linkUp,
+    linkState: () => ({ up: played.linkUp, lastError: 'the port is gone' }),
     vault: VAULT,
     restartLink: (link) => void restarts.push(link),
     certOf: (id) => (id === NETWORK ? 'PEM' : null),

@@ -11,6 +11,7 @@ import { shownLock } from './gateway-locks.ts';
 import { type Joining, openJoining } from './joining.ts';
 import { openMap } from './map.ts';
 import { type Moves, type MovesOptions, openMoves } from './moves.ts';
+import { linkOf } from './reach.ts';
 import type { Edit, ListQuery, Wanted, Zgate, ZgateState } from './schema.ts';
 import { openSnapshots, type Snapshots, type SnapshotsOptions } from './snapshots.ts';
 import { startOptions } from './start-options.ts';
@@ -27,7 +28,7 @@ export interface DeclaredGateway {
 
 export interface ZgatesOptions
   extends Omit<ChannelsOptions, 'table' | 'gatewayOfLink' | 'move'>,
-    Pick<MovesOptions, 'startJob' | 'locksOf' | 'linkUp'>,
+    Pick<MovesOptions, 'startJob' | 'locksOf' | 'linkState'>,
     Pick<SnapshotsOptions, 'vault' | 'restartLink'> {
   audit: Audit;
   declared: readonly DeclaredGateway[];
@@ -117,7 +118,7 @@ export async function openZgates(options: ZgatesOptions) {
     snapshots: () =>
       table.all.all().map((row) => {
         const { deviceId, name, hwId, zigbeeChannel } = toZgate(row);
-        const linkUp = gatewayOfLink.get(row.link) === deviceId ? (options.linkUp(row.link) ?? null) : null;
+        const linkUp = linkOf(row, parts)?.up ?? null;
         const list = snapshots.list(deviceId);
         return { deviceId, name, link: row.link, linkUp, hwId, zigbeeChannel, snapshots: list };
       }),
@@ -229,20 +230,21 @@ interface StateOptions extends ZgatesOptions {
 }
 
 function stateFrom(options: StateOptions) {
-  const { table, clock, groupName, networkExists, linkUp, gatewayOfLink, moves, joining, failedJoins } =
-    options;
+  const { table, clock, groupName, networkExists, moves, joining, failedJoins } = options;
   const { reconciler, reported, isInForce } = options.channels;
   return (deviceId: string): ZgateState => {
     const row = existing(table, deviceId);
-    const { link, group_id, network_id } = row;
+    const { group_id, network_id } = row;
+    const link = linkOf(row, options);
     const known = reported.get(deviceId);
     const failure = reconciler.failure(deviceId);
     const next = reconciler.nextAttempt(deviceId);
     const move = moves.needed(row);
     return {
       deviceId,
-      link,
-      linkUp: gatewayOfLink.get(link) === deviceId ? (linkUp(link) ?? null) : null,
+      link: row.link,
+      linkUp: link?.up ?? null,
+      linkError: link && !link.up ? link.lastError : null,
       inForce: isInForce(row),
       failure: failure ? { ...failure, at: new Date(failure.at).toISOString() } : null,
       nextAttempt: next === undefined ? null : new Date(next).toISOString(),
