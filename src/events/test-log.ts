@@ -50,7 +50,7 @@ export function progress(n: number, encoderId = 'desk-1'): WriteProgress {
 export async function openTestLog(options: TestLogOptions = {}): Promise<TestLog> {
   const { folder = temporaryFolder(), clock = manualClock(), bounds } = options;
   const file = join(folder, 'gatehouse.db');
-  const database = await openDatabase({ file, monotonic: () => performance.now(), failed: () => {} });
+  const database = await openDatabase({ file, monotonic: () => 0, failed: () => {} });
   const common = { database, clock, systemId: SYSTEM_ID, log: silentLog };
   const clockSynchronised = () => log.synchronised;
   const events = openEvents({ ...common, clockSynchronised, bounds });
