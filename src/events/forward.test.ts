@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { writeToStream } from 'mqtt-packet';
 import { describe, expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
@@ -37,6 +38,7 @@ describe('a healthy service', () => {
       connectedSince: null,
     });
     expect(broker.connections()).toBe(1);
+    expect(writeToStream.cacheNumbers).toBe(false);
   });
 
   it('is not sent anything twice after a restart, and knows what may be a repeat', async () => {
