@@ -31,7 +31,10 @@ export interface DiscoveryOptions {
   audit: Audit;
   clock: Clock;
   log: Log;
-  /** After the commit: rows of these, of which some may be part of others by now. `since` is epoch milliseconds. They may have reported since they have one. */
+  /**
+   * After the commit: rows of these, of which some may be part of others by now, and may have reported since they have
+   * one. `since` is epoch milliseconds.
+   */
   added(deviceIds: readonly string[], since: number): void;
   /** After the commit: what one said last before it had a row. */
   toldBefore(row: Rs485Row, report: Rs485Report): void;
@@ -64,9 +67,11 @@ export function openDiscovery(options: DiscoveryOptions): Discovery {
     return false;
   }
 
+  const mayHaveRow = (bus: string, hwId: string) => printable.safeParse(hwId).success && hasRoom(bus);
+
   /** Inside a commit job. Returns the id of the new row; undefined when there is none. */
   function insert({ bus, hwId, address }: Found, { principal, correlationId }: Caller): string | undefined {
-    if (table.byHwId.get(bus, hwId) || !printable.safeParse(hwId).success || !hasRoom(bus)) return undefined;
+    if (table.byHwId.get(bus, hwId) || !mayHaveRow(bus, hwId)) return undefined;
     const deviceId = randomUUID();
     const now = clock.now();
     const by = SYSTEM_PRINCIPAL.id;
@@ -117,7 +122,7 @@ export function openDiscovery(options: DiscoveryOptions): Discovery {
         for (const [key, { bus, report }] of waiting) {
           const row = table.byHwId.get(bus, report.hwId);
           if (row) options.toldBefore(row, report);
-          if (row || !hasRoom(bus)) waiting.delete(key);
+          if (row || !mayHaveRow(bus, report.hwId)) waiting.delete(key);
         }
         if (waiting.size > 0) await record([...waiting.values()].map(foundBy), bySystem());
       }

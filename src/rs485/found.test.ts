@@ -79,6 +79,10 @@ describe('a device nobody told of', () => {
     bed.rs485.report('no-bus', { subject: 'device:io-8', state: { ...state, ...more } });
     await bed.clock.advance(2_000);
     expect(await devices(bed)).toEqual([]);
+    // Nor is it tried again and again.
+    const { jobs } = bed.database.figures();
+    await bed.clock.advance(10_000);
+    expect(bed.database.figures().jobs).toBe(jobs);
   });
 
   it('is as it said last, when it has its row from an event before what it said first was written', async () => {
