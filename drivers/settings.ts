@@ -174,6 +174,18 @@ export const lockApplied = z.object({
 });
 export type LockApplied = z.infer<typeof lockApplied>;
 
+/** ZCL rev. 8, tables 7-10 and 7-11; each with the time it was read or reported (epoch milliseconds, the driver's clock). */
+export const LOCK_STATES = ['notFullyLocked', 'locked', 'unlocked'] as const;
+export const DOOR_STATES = ['open', 'closed', 'jammed', 'forcedOpen', 'error'] as const;
+const epochMs = z.int().min(0);
+
+/**
+ * Who locks the door again after an unlock. timedUnlock: the lock, told by Unlock with Timeout · autoRelock: the lock, by
+ * its own setting · gateway: the daemon, by a `lock` command
+ */
+export const relockWay = z.enum(['timedUnlock', 'autoRelock', 'gateway']);
+export type RelockWay = z.infer<typeof relockWay>;
+
 /** Absent: the lock has not told it yet, or cannot. */
 export const lockReport = z.object({
   connected: z.boolean(),
@@ -197,8 +209,25 @@ export const lockReport = z.object({
   samVersion: text.optional(),
   zigbeeFirmwareVersion: text.optional(),
   capabilities: z.array(text).max(APPS_MAX).optional(),
-  /** Percent, of a standard lock: before its firmware is replaced. */
+  /** Percent, of a standard lock. */
   battery: z.int().min(0).max(100).optional(),
+  /** When `battery` or `batteryLow` was read or reported. */
+  batteryAt: epochMs.optional(),
+  /** BatteryAlarmState (0x003e) has a bit set, or the lock raised a low-battery alarm. */
+  batteryLow: z.boolean().optional(),
+  lockState: z.object({ value: z.enum(LOCK_STATES), at: epochMs }).optional(),
+  doorState: z.object({ value: z.enum(DOOR_STATES), at: epochMs }).optional(),
+  /** Decided from what the lock offers. */
+  relock: z.object({ by: relockWay, seconds: z.int().min(1).nullable() }).optional(),
+  /** How it can stand open: by passage mode, by staying unlocked, or not at all. */
+  standOpen: z.enum(['passage', 'unlocked', 'none']).optional(),
+  /** RequirePINforRFOperation (0x0033). */
+  requiresPin: z.boolean().optional(),
+  /** Steps of its first configuration (bindings, reports, masks) that failed, and are tried again. */
+  setupFaults: z
+    .array(z.object({ step: text, reason: text, at: epochMs }))
+    .max(32)
+    .optional(),
   /** Of the configuration it took last (lockApplied). */
   unsupported: z.array(text).max(APPS_MAX).optional(),
 });

@@ -4,6 +4,9 @@
  *
  * Commands (DriverCommand.kind, data → answer):
  *  - `unlock`      Unlock → Unlocked         actuates at most once; OUTCOME_UNKNOWN when nobody knows
+ *  - `lock`        LockNow → Locked          actuates at most once; safe to send again
+ *  - `standOpen`   StandOpen → StandingOpen  the lock stays unlocked until `endStandOpen`. Actuates at most once
+ *  - `endStandOpen` LockNow → Locked         the lock works as before, and is locked. Safe to send again
  *  - `permitJoin`  PermitJoin → null         opens the join window, or closes it (seconds 0)
  *  - `moveChannel` MoveChannel → ChannelsApplied   one attempt; locks follow
  *  - `networkMap`  {} → NetworkMap           asks every router, one by one
@@ -21,6 +24,13 @@ import { channel } from './settings.ts';
 const text = z.string().max(128);
 export const ieeeAddress = z.string().regex(/^[0-9a-f]{16}$/);
 
+/** ASCII digits, as a lock takes them over the radio. A secret: never logged, never in an error. */
+const PIN_MAX = 16;
+const pin = z
+  .string()
+  .regex(/^[0-9]+$/)
+  .max(PIN_MAX);
+
 export const unlock = z.strictObject({
   hwId: ieeeAddress,
   /** The lock relocks by itself after so long, where it can; null: as it is set. */
@@ -36,6 +46,18 @@ export const unlocked = z.object({
   outcome: z.enum(['confirmed', 'accepted', 'jammed']),
 });
 export type Unlocked = z.infer<typeof unlocked>;
+
+export const lockNow = z.strictObject({ hwId: ieeeAddress, pin: pin.nullable() });
+export type LockNow = z.infer<typeof lockNow>;
+/** confirmed: the lock reported that it is locked · accepted and jammed: as of an unlock */
+export const locked = z.object({ outcome: z.enum(['confirmed', 'accepted', 'jammed']) });
+export type Locked = z.infer<typeof locked>;
+
+export const standOpen = z.strictObject({ hwId: ieeeAddress, pin: pin.nullable() });
+export type StandOpen = z.infer<typeof standOpen>;
+/** confirmed: the lock reported that it is unlocked, and that it stays so · accepted and jammed: as of an unlock */
+export const standingOpen = z.object({ outcome: z.enum(['confirmed', 'accepted', 'jammed']) });
+export type StandingOpen = z.infer<typeof standingOpen>;
 
 /** The longest a window can be by the standard (Zigbee 3.0, Mgmt_Permit_Joining_req: 0xFF would be for ever). */
 export const PERMIT_JOIN_MAX_SECONDS = 254;
@@ -125,8 +147,11 @@ const word = z.string().regex(/^(?!.*[0-9]{4})[A-Za-z0-9]{1,64}$/);
 /** Something a person would ask about. Never digits of a PIN. */
 export const lockEvent = z.object({
   hwId: ieeeAddress,
-  /** ZCL Door Lock: operation or programming event, alarm; door: its position sensor. */
-  kind: z.enum(['operation', 'programming', 'alarm', 'door']),
+  /**
+   * ZCL Door Lock: operation or programming event, alarm; door: its position sensor; bolt: lockState changed and no
+   * operation event said so.
+   */
+  kind: z.enum(['operation', 'programming', 'alarm', 'door', 'bolt']),
   /** Such as unlocked, locked, unlockFailedPin, jammed, forcedOpen, doorOpen. */
   what: word,
   /** keypad, rf, manual, rfid; null: not told. */
