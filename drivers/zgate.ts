@@ -19,7 +19,7 @@
  *   `lockUpdated` LockUpdated · `snapshot` Snapshot: kept encrypted, and given back in the options of the next start
  */
 import { z } from 'zod';
-import { channel } from './settings.ts';
+import { channel, relockWay } from './settings.ts';
 
 const text = z.string().max(128);
 export const ieeeAddress = z.string().regex(/^[0-9a-f]{16}$/);
@@ -33,12 +33,21 @@ const pin = z
 
 export const unlock = z.strictObject({
   hwId: ieeeAddress,
-  /** The lock relocks by itself after so long, where it can; null: as it is set. */
-  relockSeconds: z.int().min(1).max(65_535).nullable(),
+  /** The door is locked again after so long: by the lock where it can be told (Unlock with Timeout). */
+  relockSeconds: z.int().min(1).max(65_535),
+  /** For a lock that requires one for operations by radio (ZCL rev. 8, 7.3.2.14.10); null: none is stored. */
+  pin: pin.nullable(),
+  /**
+   * The daemon has stored that it locks the door again after `relockSeconds`. Without it a lock that does not lock again
+   * by itself is not sent anything: REFUSED.
+   */
+  gatewayRelocks: z.boolean(),
 });
 export type Unlock = z.infer<typeof unlock>;
 
 export const unlocked = z.object({
+  /** Who locks the door again. */
+  relock: relockWay,
   /**
    * confirmed: the lock reported that it is unlocked · accepted: it answered success, and no report came in time ·
    * jammed: it accepted, and reported that the bolt did not move

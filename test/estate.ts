@@ -151,7 +151,7 @@ function playedParts(clock: ManualClock) {
     /** Gateways, and how many audit entries there were. */
     prepared: [] as { gatewayId: string | null; intents: number }[],
     unlocks: [] as { lock: LockAddress; unlock: Unlock; timeoutMs: number }[],
-    unlock: async (): Promise<Unlocked> => ({ outcome: 'confirmed' }),
+    unlock: async (): Promise<Unlocked> => ({ outcome: 'confirmed', relock: 'timedUnlock' }),
     /** Devices whose relay was fired. */
     pulses: [] as string[],
     pulse: async (): Promise<{ outcome: 'confirmed' | 'unknown' }> => ({ outcome: 'confirmed' }),

@@ -110,7 +110,7 @@ function actions(options: ZgateOptions, nextId: () => string): Commands {
         if (one.behaviour === 'hang' || one.behaviour === 'silent')
           throw new DriverError('OUTCOME_UNKNOWN', 'the lock did not answer');
         await carryOut(one, {}, signal);
-        return { outcome: one.unlockOutcome ?? 'confirmed' };
+        return { outcome: one.unlockOutcome ?? 'confirmed', relock: 'timedUnlock' };
       },
     ],
     [

@@ -5,7 +5,7 @@ import type { DriverContext } from '../driver.ts';
 import { DriverError } from '../driver.ts';
 import { commandsOf, type Gateway } from './commands.ts';
 import type { ZclReply, ZclRequest } from './radio.ts';
-import { LOCK } from './test-gateway.ts';
+import { LOCK, unlockOf } from './test-gateway.ts';
 
 /** As src/doors/unlock.ts has it, and src/field/host/executions.ts keeps it. */
 const DEADLINE_MS = 10_000;
@@ -43,7 +43,7 @@ function open() {
   void clock
     .sleep(DEADLINE_MS)
     .then(() => over.abort(new DriverError('OUTCOME_UNKNOWN', 'the deadline passed')));
-  const data = { hwId: LOCK, relockSeconds: null };
+  const data = unlockOf(LOCK);
   let outcome: unknown;
   commands.execute({ kind: 'unlock', data, deadline }, over.signal).then(
     (value) => (outcome = value),

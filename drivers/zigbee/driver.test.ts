@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { gatewayReport, lockReport } from '../settings.ts';
 import { lockJoined, snapshot } from '../zgate.ts';
-import { folder, joined, LOCK, opened, simulated } from './test-gateway.ts';
+import { CONFIRMED, folder, joined, LOCK, opened, simulated, unlockOf } from './test-gateway.ts';
 
 it('forms a network, lets a lock in, and tells of both', async () => {
   const site = await simulated({ revision: 20_221_226, locks: [{ ieee: LOCK }] });
@@ -53,9 +53,7 @@ it('comes up again with its locks, and tells a snapshot that does so without its
   const kept = snapshot.parse(taken?.data);
   const without = await opened(site, { snapshot: kept.archive, knownLocks: [LOCK] });
   expect(without.reports.get(`device:${LOCK}`)).toMatchObject({ hwId: LOCK });
-  expect(await without.execute('unlock', { hwId: LOCK, relockSeconds: null })).toEqual({
-    outcome: 'confirmed',
-  });
+  expect(await without.execute('unlock', unlockOf(LOCK))).toEqual(CONFIRMED);
 });
 
 it('closes the window that an earlier life left open, and none that was opened since', async () => {

@@ -19,7 +19,16 @@ import { reportOf, transferStatus } from './lock-cluster.ts';
 import { factsOf } from './messages.ts';
 import { LOCK_CLUSTER } from './radio.ts';
 import { redact } from './redact.ts';
-import { folder, joined, LOCK, MANUFACTURER, opened, simulated } from './test-gateway.ts';
+import {
+  CONFIRMED,
+  folder,
+  joined,
+  LOCK,
+  MANUFACTURER,
+  opened,
+  simulated,
+  unlockOf,
+} from './test-gateway.ts';
 import { incoming, openWire } from './test-wire.ts';
 import { type UnlockState, unlockStep } from './unlock.ts';
 import { field } from './values.ts';
@@ -264,7 +273,7 @@ it(
     const battery = () => (gateway.reports.get(`device:${LOCK}`) as { battery?: number }).battery;
     // The lock opens, and nothing that it says arrives.
     wire.tamper = (frame) => (frame.subsystem === 4 && frame.id === 0x81 ? undefined : frame);
-    const unlocking = gateway.execute('unlock', { hwId: LOCK, relockSeconds: null }).catch((error) => error);
+    const unlocking = gateway.execute('unlock', unlockOf(LOCK)).catch((error) => error);
     let tail = Buffer.alloc(0);
     for (let run = 0, percent = 1; run < WIRE_RUNS; run += BATCH, percent = (percent % 80) + 1) {
       const batch = Buffer.concat(Array.from({ length: BATCH }, () => wrong(nwk, random)));
@@ -291,8 +300,8 @@ it(
     wire.tamper = (frame) => frame;
     await site.set(LOCK, { manual: 'lock' });
     // The library may still be answering the nonsense, one frame after the other.
-    const again = () => gateway.execute('unlock', { hwId: LOCK, relockSeconds: null }).catch(() => undefined);
-    await expect.poll(again, { timeout: 60_000 }).toEqual({ outcome: 'confirmed' });
+    const again = () => gateway.execute('unlock', unlockOf(LOCK)).catch(() => undefined);
+    await expect.poll(again, { timeout: 60_000 }).toEqual(CONFIRMED);
   },
   TIMEOUT_MS,
 );

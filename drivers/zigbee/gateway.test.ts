@@ -6,7 +6,17 @@ import { systemClock } from '../../src/clock.ts';
 import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
 import { type LockConfiguration, lockApplied } from '../settings.ts';
 import { networkMap } from '../zgate.ts';
-import { folder, joined, LOCK, MANUFACTURER, opened, simulated, type TestGateway } from './test-gateway.ts';
+import {
+  CONFIRMED,
+  folder,
+  joined,
+  LOCK,
+  MANUFACTURER,
+  opened,
+  simulated,
+  type TestGateway,
+  unlockOf,
+} from './test-gateway.ts';
 
 const STANDARD = '00158d0001000011';
 const CODED = '00158d0001000012';
@@ -144,9 +154,7 @@ describe('a gateway', () => {
   });
 
   it('unlocks a lock that is wired and relays, and asks it for the map', async () => {
-    expect(await gateway.execute('unlock', { hwId: RELOCKING, relockSeconds: 5 })).toEqual({
-      outcome: 'confirmed',
-    });
+    expect(await gateway.execute('unlock', { ...unlockOf(RELOCKING), relockSeconds: 5 })).toEqual(CONFIRMED);
     const map = networkMap.parse(await gateway.execute('networkMap', {}));
     expect(map.nodes).toContainEqual({ hwId: RELOCKING, type: 'router' });
     expect(map.silent).toEqual([]);
@@ -188,7 +196,7 @@ describe('a gateway', () => {
   it('tells of a lock that leaves, and knows it no more', async () => {
     await site.set(LEAVER, { leave: true });
     await expect.poll(() => told('lockLeft', LEAVER)).toBe(true);
-    const unlock = gateway.execute('unlock', { hwId: LEAVER, relockSeconds: null });
+    const unlock = gateway.execute('unlock', unlockOf(LEAVER));
     await expect(unlock).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
     // It is waited for: a configuration is refused for good only by a lock that is there.
     await expect(apply(LEAVER, 1)).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
@@ -208,7 +216,7 @@ describe('a gateway', () => {
     await site.set(LOCK, {
       faults: { invalidValues: true, foreignClusters: [0xfc99], oversizedStrings: 200 },
     });
-    await gateway.execute('unlock', { hwId: LOCK, relockSeconds: null });
+    await gateway.execute('unlock', unlockOf(LOCK));
     await site.set(LOCK, { battery: { percent: 50 }, announce: true });
     const { lcuFirmwareVersion, configVersion } = before;
     expect(report(LOCK)).toMatchObject({ connected: true, lcuFirmwareVersion, configVersion });
@@ -320,7 +328,7 @@ describe('a gateway', () => {
     await site.set(STANDARD, { queryFirmware: true });
     await expect.poll(seen).toBeGreaterThan(last);
     // What it had been answered came before this.
-    await gateway.execute('unlock', { hwId: STANDARD, relockSeconds: null });
+    await gateway.execute('unlock', unlockOf(STANDARD));
     expect((await site.state(STANDARD)).firmware).toEqual(before);
   });
 
@@ -333,23 +341,21 @@ describe('a gateway', () => {
     });
     const seen = report(STANDARD).lastSeen as number;
     const moving = gateway.execute('moveChannel', { channel: 20 }, 40_000);
-    await expect(gateway.execute('unlock', { hwId: LOCK, relockSeconds: null })).rejects.toMatchObject({
+    await expect(gateway.execute('unlock', unlockOf(LOCK))).rejects.toMatchObject({
       code: 'BUSY',
     });
     expect(await moving).toEqual({ zigbeeChannel: 20 });
     expect(gateway.reports.get('gateway')).toMatchObject({ zigbeeChannel: 20 });
     // It is asked whether it has followed: by itself it would say so at its next check-in.
     await expect.poll(() => report(STANDARD).lastSeen, { timeout: 20_000 }).toBeGreaterThan(seen);
-    expect(await gateway.execute('unlock', { hwId: LOCK, relockSeconds: null })).toEqual({
-      outcome: 'confirmed',
-    });
+    expect(await gateway.execute('unlock', unlockOf(LOCK))).toEqual(CONFIRMED);
     expect(await apply(LOCK, 9)).toMatchObject({ configVersion: 9 });
   }, 60_000);
 
   it('frees a lock at once of a configuration that is withdrawn before it has left', async () => {
     await site.set(LOCK, { faults: { slowMs: 2_000 } });
     // It has the lock to itself until it is answered.
-    const before = gateway.execute('unlock', { hwId: LOCK, relockSeconds: null });
+    const before = gateway.execute('unlock', unlockOf(LOCK));
     const withdrawn = new AbortController();
     const data = { hwId: LOCK, configVersion: 1_000, ...versions, configuration };
     const deadline = systemClock.monotonic() + 20_000;

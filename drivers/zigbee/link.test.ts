@@ -4,7 +4,7 @@ import { systemClock } from '../../src/clock.ts';
 import { hastenTimeouts } from '../../test/simulators/zigbee/haste.ts';
 import type { Clock, DriverError } from '../driver.ts';
 import { snapshot } from '../zgate.ts';
-import { folder, joined, LOCK, NETWORK, opened, simulated } from './test-gateway.ts';
+import { CONFIRMED, folder, joined, LOCK, NETWORK, opened, simulated, unlockOf } from './test-gateway.ts';
 import { openWire } from './test-wire.ts';
 
 /** Probes at once, where the driver would wait for a quarter of a minute. */
@@ -30,7 +30,7 @@ it('says in words of its own that a silent stick was sent nothing, and keeps tho
   const gateway = await opened(site);
   await joined(gateway, site);
   await site.hang(true);
-  const unlock = gateway.execute('unlock', { hwId: LOCK, relockSeconds: null });
+  const unlock = gateway.execute('unlock', unlockOf(LOCK));
   const { code, message } = (await unlock.catch((failure) => failure)) as DriverError;
   expect([code, message]).toEqual([
     'DEVICE_OFFLINE',
@@ -132,9 +132,7 @@ it('puts a network on another stick only when it is asked to', async () => {
   });
   const restored = await opened(site, { snapshot: archive, restore: true, knownLocks: [LOCK] });
   expect(restored.reports.get('gateway')).toMatchObject({ hwId: '00124b0014d9a001', zigbeeChannel: 15 });
-  expect(await restored.execute('unlock', { hwId: LOCK, relockSeconds: null })).toEqual({
-    outcome: 'confirmed',
-  });
+  expect(await restored.execute('unlock', unlockOf(LOCK))).toEqual(CONFIRMED);
 }, 60_000);
 
 it('lets a channel move end before it is closed, so that it can be opened again', {

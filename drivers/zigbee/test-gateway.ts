@@ -12,6 +12,9 @@ import { openZigbee } from './driver.ts';
 
 export const LOCK = '00158d0001000001';
 export const OTHER_LOCK = '00158d0001000002';
+/** As the daemon asks for it when it does not lock the door again itself. */
+export const unlockOf = (hwId: string) => ({ hwId, relockSeconds: 30, pin: null, gatewayRelocks: false });
+export const CONFIRMED = { outcome: 'confirmed', relock: 'timedUnlock' };
 export const MANUFACTURER = 0x1234;
 export const NETWORK = {
   panId: 0x1a62,

@@ -2,7 +2,16 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
-import { joined, LOCK, OTHER_LOCK, opened, simulated, type TestGateway } from './test-gateway.ts';
+import {
+  CONFIRMED,
+  joined,
+  LOCK,
+  OTHER_LOCK,
+  opened,
+  simulated,
+  type TestGateway,
+  unlockOf,
+} from './test-gateway.ts';
 
 const POLLING_LOCK = OTHER_LOCK;
 
@@ -35,8 +44,7 @@ describe('unlocking', () => {
     await expect.poll(async () => (await site.state(ieee)).lockState).toBe(1);
     await site.set(ieee, { clearLog: true });
   };
-  const unlock = (hwId: string, relockSeconds: number | null = null, timeoutMs = 20_000) =>
-    gateway.execute('unlock', { hwId, relockSeconds }, timeoutMs);
+  const unlock = (hwId: string, timeoutMs = 20_000) => gateway.execute('unlock', unlockOf(hwId), timeoutMs);
   const unlocked = async (ieee: string) =>
     (await site.state(ieee)).executed.filter(({ what }) => what === 'unlock').length;
   const commands = async (ieee: string) =>
@@ -44,7 +52,7 @@ describe('unlocking', () => {
 
   it('is confirmed by the report of the bolt', async () => {
     await fresh(LOCK);
-    expect(await unlock(LOCK)).toEqual({ outcome: 'confirmed' });
+    expect(await unlock(LOCK)).toEqual(CONFIRMED);
     expect(await unlocked(LOCK)).toBe(1);
     const data = expect.objectContaining({ hwId: LOCK, what: 'unlocked', source: 'rf' });
     const event = expect.objectContaining({ kind: 'lockEvent', data });
@@ -56,13 +64,13 @@ describe('unlocking', () => {
     await fresh(POLLING_LOCK);
     await site.set(POLLING_LOCK, { faults: { offline: true } });
     // By the library's own choice this very command is queued for a sleeping lock, for an hour here.
-    await expect(unlock(POLLING_LOCK, 30)).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+    await expect(unlock(POLLING_LOCK)).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
     await site.set(POLLING_LOCK, { faults: null });
     await site.set(POLLING_LOCK, { checkIn: true, announce: true });
     const heard = () => (gateway.reports.get(`device:${POLLING_LOCK}`) as { connected: boolean }).connected;
     await expect.poll(heard).toBe(true);
     // Something that comes after it in every queue.
-    await gateway.execute('unlock', { hwId: LOCK, relockSeconds: null });
+    await gateway.execute('unlock', unlockOf(LOCK));
     expect(await unlocked(POLLING_LOCK)).toBe(0);
   });
 
@@ -79,8 +87,7 @@ describe('unlocking', () => {
     await fresh(LOCK);
     await site.set(LOCK, { faults: { lostResponses: 1 } });
     // The library would wait 8 s for the answer, and then it is too late for the second.
-    const confirmed = { outcome: 'confirmed' };
-    expect(await Promise.all([unlock(LOCK), unlock(LOCK, null, 11_000)])).toEqual([confirmed, confirmed]);
+    expect(await Promise.all([unlock(LOCK), unlock(LOCK, 11_000)])).toEqual([CONFIRMED, CONFIRMED]);
     expect(await unlocked(LOCK)).toBe(2);
     expect(gateway.reports.get(`device:${LOCK}`)).toMatchObject({ connected: true });
   });
@@ -97,13 +104,13 @@ describe('unlocking', () => {
     const data = expect.objectContaining({ what: 'unlockedManually' });
     await vi.waitFor(() => expect(gateway.events).toContainEqual(expect.objectContaining({ data })));
     expect(isOver).toBe(false);
-    expect(await slow).toEqual({ outcome: 'confirmed' });
+    expect(await slow).toEqual(CONFIRMED);
   });
 
   it('is refused by a failure default response', async () => {
     await fresh(LOCK);
     await site.set(LOCK, { faults: { defaultResponse: { status: 0x81, commands: 1 } } });
-    await expect(unlock(LOCK, 30)).rejects.toMatchObject({
+    await expect(unlock(LOCK)).rejects.toMatchObject({
       code: 'REFUSED',
       message: 'the lock refused (status 0x81)',
     });
@@ -119,12 +126,12 @@ describe('unlocking', () => {
   it('is jammed when the bolt does not move', async () => {
     await fresh(LOCK);
     await site.set(LOCK, { faults: { jammed: true } });
-    expect(await unlock(LOCK)).toEqual({ outcome: 'jammed' });
+    expect(await unlock(LOCK)).toEqual({ ...CONFIRMED, outcome: 'jammed' });
   });
 
   it('is not sent when the lock could get it after the deadline', async () => {
     await fresh(LOCK);
-    await expect(unlock(LOCK, null, 7_900)).rejects.toMatchObject({ code: 'DEADLINE_PASSED' });
+    await expect(unlock(LOCK, 7_900)).rejects.toMatchObject({ code: 'DEADLINE_PASSED' });
     expect(await commands(LOCK)).toEqual([]);
   });
 
@@ -132,7 +139,7 @@ describe('unlocking', () => {
     await fresh(LOCK);
     await site.set(LOCK, { faults: { slowMs: 1_000 } });
     // The second waits for the first in the library, and by then its time is over.
-    const [first, second] = await Promise.allSettled([unlock(LOCK), unlock(LOCK, null, 8_300)]);
+    const [first, second] = await Promise.allSettled([unlock(LOCK), unlock(LOCK, 8_300)]);
     expect(first).toMatchObject({ status: 'fulfilled' });
     expect(second).toMatchObject({ reason: { code: 'DEADLINE_PASSED' } });
     expect(await unlocked(LOCK)).toBe(1);
@@ -140,7 +147,7 @@ describe('unlocking', () => {
 
   const held = (released: Promise<void>, timeoutMs: number) => {
     const deadline = systemClock.monotonic() + timeoutMs;
-    const data = { hwId: LOCK, relockSeconds: null };
+    const data = unlockOf(LOCK);
     return gateway.driver.execute({ kind: 'unlock', data, deadline, released }, AbortSignal.timeout(20_000));
   };
 
@@ -149,10 +156,10 @@ describe('unlocking', () => {
     await fresh(POLLING_LOCK);
     const hold = Promise.withResolvers<void>();
     const end = held(hold.promise, 20_000);
-    expect(await unlock(POLLING_LOCK)).toEqual({ outcome: 'confirmed' });
+    expect(await unlock(POLLING_LOCK)).toEqual(CONFIRMED);
     expect(await commands(LOCK)).toEqual([]);
     hold.resolve();
-    expect(await end).toEqual({ outcome: 'confirmed' });
+    expect(await end).toEqual(CONFIRMED);
     expect(await unlocked(LOCK)).toBe(1);
   });
 
@@ -165,7 +172,7 @@ describe('unlocking', () => {
     await expect(held(hold.promise, 8_200)).rejects.toMatchObject({ code: 'DEADLINE_PASSED' });
     hold.resolve();
     // Behind it in every queue, had it gone on.
-    expect(await unlock(LOCK)).toEqual({ outcome: 'confirmed' });
+    expect(await unlock(LOCK)).toEqual(CONFIRMED);
     expect(await unlocked(LOCK)).toBe(1);
   });
 
@@ -185,7 +192,7 @@ describe('unlocking', () => {
       message: 'the coordinator has no memory for the frame',
     });
     expect((await commands(LOCK)).length).toBe(0);
-    expect(await unlock(LOCK)).toEqual({ outcome: 'confirmed' });
+    expect(await unlock(LOCK)).toEqual(CONFIRMED);
   });
 
   it('goes on when a listener throws', async () => {
@@ -195,7 +202,7 @@ describe('unlocking', () => {
     await expect.poll(() => thrown).toBeGreaterThan(0);
     isThrowing = false;
     expect(gateway.logged.join('\n')).toContain('a listener threw');
-    expect(await unlock(LOCK)).toEqual({ outcome: 'confirmed' });
+    expect(await unlock(LOCK)).toEqual(CONFIRMED);
   });
 
   it('cannot reach a lock that is not there, and knows no command but its own', async () => {

@@ -27,7 +27,7 @@ export interface UnlockingOptions {
   clock: Clock;
   ieee: string;
   endpoint: number;
-  relockSeconds: number | null;
+  relockSeconds: number;
   /** Monotonic milliseconds. */
   deadline: number;
   /** As of a DriverCommand. */
@@ -79,10 +79,6 @@ function requestOf(
   notAfter: number,
 ): ZclRequest {
   const pincodevalue = Buffer.alloc(0);
-  const [command, payload] =
-    relockSeconds === null
-      ? ['unlockDoor', { pincodevalue }]
-      : ['unlockWithTimeout', { timeout: relockSeconds, pincodevalue }];
   const common = {
     ieee,
     endpoint,
@@ -90,7 +86,14 @@ function requestOf(
     scope: 'cluster' as const,
     ...(released && { released }),
   };
-  return { ...common, command, payload, notAfter, timeoutMs: ANSWER_MS, actuates: true };
+  return {
+    ...common,
+    command: 'unlockWithTimeout',
+    payload: { timeout: relockSeconds, pincodevalue },
+    notAfter,
+    timeoutMs: ANSWER_MS,
+    actuates: true,
+  };
 }
 
 function inputOf(reply: ZclReply): UnlockInput {
@@ -145,7 +148,7 @@ async function readState(
 }
 
 function outcomeOf(state: UnlockState): Unlocked {
-  if (state.phase === 'done') return { outcome: state.outcome };
+  if (state.phase === 'done') return { outcome: state.outcome, relock: 'timedUnlock' };
   if (state.phase === 'failed') throw new DriverError(state.code, state.reason);
   throw new DriverError('OUTCOME_UNKNOWN', 'the lock did not say what became of it');
 }

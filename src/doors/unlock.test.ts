@@ -1,10 +1,12 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError, type DriverErrorCode } from '../../drivers/driver.ts';
+import type { Unlocked } from '../../drivers/zgate.ts';
 import { CALLER, type Estate, GATEWAY, openEstate } from '../../test/estate.ts';
 import { GatehouseError } from '../errors.ts';
 import { LOCAL_ADMINISTRATOR } from '../principal.ts';
 
 const MAC = '00124b0001a2b3c4';
+const CONFIRMED: Unlocked = { outcome: 'confirmed', relock: 'timedUnlock' };
 const DEVICE = '80000000-0000-4000-8000-000000000008';
 
 let estate: Estate;
@@ -29,7 +31,7 @@ describe('unlocking a door with a lock', () => {
     let isIntended = false;
     estate.played.unlock = async () => {
       isIntended = audited().length === 1;
-      return { outcome: 'confirmed' };
+      return CONFIRMED;
     };
     const answer = await unlock();
     expect([answer.status, answer.body]).toEqual([
@@ -39,7 +41,10 @@ describe('unlocking a door with a lock', () => {
     expect(isIntended).toBe(true);
     expect(estate.played.prepared).toEqual([{ gatewayId: GATEWAY, intents: 0 }]);
     expect(estate.played.unlocks).toMatchObject([
-      { lock: { gatewayId: GATEWAY }, unlock: { hwId: MAC, relockSeconds: null } },
+      {
+        lock: { gatewayId: GATEWAY },
+        unlock: { hwId: MAC, relockSeconds: 5, pin: null, gatewayRelocks: false },
+      },
     ]);
     expect(audited()).toMatchObject([
       ['accepted', { via: 'zigbee', mac: MAC }],
@@ -67,7 +72,7 @@ describe('unlocking a door with a lock', () => {
   });
 
   it.each(['accepted', 'jammed'] as const)('says that it was %s', async (outcome) => {
-    estate.played.unlock = async () => ({ outcome });
+    estate.played.unlock = async () => ({ ...CONFIRMED, outcome });
     expect((await unlock()).body).toMatchObject({ outcome });
   });
 
@@ -126,12 +131,12 @@ describe('unlocking a door with a lock', () => {
   });
 
   it('is refused while another is under way at the door, and possible again after it', async () => {
-    const { promise, resolve } = Promise.withResolvers<{ outcome: 'confirmed' }>();
+    const { promise, resolve } = Promise.withResolvers<Unlocked>();
     estate.played.unlock = () => promise;
     const first = unlock();
     await expect.poll(() => estate.played.unlocks.length).toBe(1);
     expect(await unlock()).toMatchObject({ status: 409, body: { error: 'IN_PROGRESS' } });
-    resolve({ outcome: 'confirmed' });
+    resolve(CONFIRMED);
     expect((await first).status).toBe(200);
     expect((await unlock()).status).toBe(200);
     expect(estate.played.unlocks).toHaveLength(2);
@@ -142,7 +147,7 @@ describe('unlocking a door with a lock', () => {
       Object.assign(estate.database, {
         commit: () => Promise.reject(new GatehouseError('STORAGE_UNAVAILABLE', 'full')),
       });
-      return { outcome: 'confirmed' };
+      return CONFIRMED;
     };
     expect(await unlock()).toMatchObject({ status: 200, body: { outcome: 'confirmed' } });
   });
@@ -153,12 +158,12 @@ describe('the last unlock in …/state', () => {
 
   it('is null, then under way, then what became of it', async () => {
     expect(await last()).toBeNull();
-    const { promise, resolve } = Promise.withResolvers<{ outcome: 'jammed' }>();
+    const { promise, resolve } = Promise.withResolvers<Unlocked>();
     estate.played.unlock = () => promise;
     const answer = unlock();
     await expect.poll(() => estate.played.unlocks.length).toBe(1);
     expect(await last()).toMatchObject({ by: CALLER, via: 'zigbee', outcome: null, reason: null });
-    resolve({ outcome: 'jammed' });
+    resolve({ ...CONFIRMED, outcome: 'jammed' });
     await answer;
     expect(await last()).toMatchObject({ outcome: 'jammed' });
   });
@@ -197,12 +202,12 @@ describe('the last unlock in …/state', () => {
       Object.assign(estate.database, {
         commit: () => Promise.reject(new GatehouseError('STORAGE_UNAVAILABLE', 'full')),
       });
-      return { outcome: 'confirmed' };
+      return CONFIRMED;
     };
     await unlock();
     expect(await last()).toMatchObject({ outcome: 'unknown' });
     Object.assign(estate.database, { commit });
-    estate.played.unlock = async () => ({ outcome: 'accepted' });
+    estate.played.unlock = async () => ({ ...CONFIRMED, outcome: 'accepted' });
     await unlock();
     expect(audited().map(([outcome]) => outcome)).toEqual(['accepted', 'unknown', 'accepted', 'done']);
     expect(await last()).toMatchObject({ outcome: 'accepted' });

@@ -20,6 +20,9 @@ import { type DoorRow, type DoorTable, existing } from './table.ts';
  */
 const DEADLINE_MS = HELD_FRAME_MS + 2_000;
 
+/** Time to open the door. */
+const RELOCK_SECONDS = 5;
+
 export interface UnlockOptions {
   table: DoorTable;
   actuations: Actuations;
@@ -162,7 +165,14 @@ function wayTo(row: DoorRow, options: UnlockOptions, caller: Caller): Way {
     via: 'zigbee',
     detail: { via: 'zigbee', mac, gatewayId: row.gateway_id },
     leadsThere: () => options.table.door.get(row.id)?.mac === mac && !options.relay(row.id),
-    send: (released) => send(row, lock, { hwId: mac, relockSeconds: null }, released, options),
+    send: (released) =>
+      send(
+        row,
+        lock,
+        { hwId: mac, relockSeconds: RELOCK_SECONDS, pin: null, gatewayRelocks: false },
+        released,
+        options,
+      ),
   };
 }
 

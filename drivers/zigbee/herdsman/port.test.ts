@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { manualClock } from '../../../test/manual-clock.ts';
 import type { SimulatedGateway } from '../../../test/simulators/zigbee/gateway.ts';
-import { folder, joined, LOCK, opened, simulated } from '../test-gateway.ts';
+import { CONFIRMED, folder, joined, LOCK, opened, simulated, unlockOf } from '../test-gateway.ts';
 import { openWire } from '../test-wire.ts';
 import { openGate } from './gate.ts';
 import { guardPort, type Port } from './port.ts';
 
-const unlock = { hwId: LOCK, relockSeconds: null };
+const unlock = unlockOf(LOCK);
 
 const stops: { transport: 'tcp' | 'pty'; stop(site: SimulatedGateway, on: boolean): Promise<void> }[] = [
   {
@@ -32,9 +32,7 @@ it.each(stops)(
     });
     await stop(site, false);
     // Written after it, and so carried out after it.
-    await expect
-      .poll(() => gateway.execute('unlock', unlock).catch(String))
-      .toEqual({ outcome: 'confirmed' });
+    await expect.poll(() => gateway.execute('unlock', unlock).catch(String)).toEqual(CONFIRMED);
     expect((await site.state(LOCK)).executed).toHaveLength(1);
   },
   30_000,
