@@ -1,6 +1,5 @@
 /** What is wrong with a lock (faultsSchema in plan.ts), and what is left of faults that are counted. */
-import type { ConfirmFault } from './mt/status.ts';
-import type { Faults, LockChange } from './plan.ts';
+import type { ConfirmFaults, Faults, LockChange } from './plan.ts';
 import type { DeviceFaults } from './zcl/device.ts';
 
 export interface Ailments extends DeviceFaults {
@@ -11,7 +10,9 @@ export interface Ailments extends DeviceFaults {
   isJammed(): boolean;
   losesResponse(): boolean;
   misses(): boolean;
-  confirmFault(): ConfirmFault | undefined;
+  /** One of those that are left. */
+  confirmFault(): ConfirmFaults | undefined;
+  duplicates(): boolean;
   /** The status that a door lock command is refused with. */
   refusal(): number | undefined;
 }
@@ -24,7 +25,7 @@ export function openAilments(initial: Faults): Ailments {
     faults = changes === null ? {} : (Object.fromEntries(left) as Faults);
   }
   /** Whether one was left of a number. */
-  function takeOne(name: 'lostResponses' | 'lostRequests'): boolean {
+  function takeOne(name: 'lostResponses' | 'lostRequests' | 'duplicates'): boolean {
     const left = faults[name];
     if (left === undefined) return false;
     change({ [name]: left > 1 ? left - 1 : null });
@@ -43,11 +44,12 @@ export function openAilments(initial: Faults): Ailments {
     isJammed: () => faults.jammed === true,
     losesResponse: () => takeOne('lostResponses'),
     misses: () => takeOne('lostRequests'),
+    duplicates: () => takeOne('duplicates'),
     confirmFault() {
       const { confirm } = faults;
       if (!confirm) return undefined;
       change({ confirm: confirm.frames > 1 ? { ...confirm, frames: confirm.frames - 1 } : null });
-      return confirm.status;
+      return confirm;
     },
     refusal: () => takeCommand('refuse'),
     defaultResponse: () => takeCommand('defaultResponse'),

@@ -4,7 +4,7 @@
  *   GET  /                     GatewayStats of simulation.ts
  *   POST /                     GatewayChange of plan.ts, any of: {"drop": true} · {"plugged": false} · {"silent": true} ·
  *                              {"selfReset": true} · {"newStick": {"ieee": "…"}} · {"airMs": 15} · {"lossRate": 0.1} ·
- *                              {"confirm": {"status": "MAC_NO_ACK", "frames": 3}} · {"full": 1} · {"reading": false};
+ *                              {"confirm": {"status": "MAC_NO_ACK", "frames": 3, "delivered": true}} · {"full": 1} · {"reading": false};
  *                              answers the stats
  *   GET  /locks/<ieee>         LockState of lock.ts: what it executed and received with the times, credentials, schedules …
  *   POST /locks/<ieee>         LockChange of plan.ts, any of: {"card": "04a1b2c3"} · {"pin": "1234"} · {"manual": "unlock"} ·

@@ -77,6 +77,13 @@ it(
       const expected = { outcome: expect.stringContaining(name), executed: 0, commands: 0 };
       expect(await during({ confirm: { status, frames: 1 } })).toEqual(expected);
     }
+    // Heard, although the confirm says that nobody acknowledged it.
+    const unacknowledged = { status: 'NO_ROUTE', frames: 1, delivered: true } as const;
+    expect(await during({ confirm: unacknowledged })).toEqual({
+      outcome: expect.stringContaining('NWK_NO_ROUTE'),
+      executed: 1,
+      commands: 1,
+    });
     await gateway.setGateway({ confirm: { status: 'BUFFER_FULL', frames: 1 } });
     await expect(unlock(host)).rejects.toThrow('BUFFER_FULL');
     expect(await unlock(host)).toEqual({ status: 0 });

@@ -86,6 +86,7 @@ export function openLock(plan: LockPlan, { time, air, stick, random, routers }: 
     losesResponse: ailments.losesResponse,
     misses: ailments.misses,
     confirmFault: ailments.confirmFault,
+    duplicates: ailments.duplicates,
     application: device.application,
   });
   const clusters = addLockClusters({ time, plan, device, node, ailments, battery, link, firmware });

@@ -14,6 +14,16 @@ const count = z.int().min(1).max(1_000_000);
 const LONGEST_MS = 3_600_000;
 const milliseconds = z.number().min(0).max(LONGEST_MS);
 const confirmStatus = z.enum(Object.keys(CONFIRM_FAULTS) as [ConfirmFault, ...ConfirmFault[]]);
+/**
+ * What the next frames are confirmed with. They are not sent, or they are `delivered` and only the acknowledgement is
+ * lost: a sender cannot tell one from the other (IEEE 802.15.4-2011, 5.1.6.4).
+ */
+const confirmFault = z.strictObject({
+  status: confirmStatus,
+  frames: count,
+  delivered: z.boolean().optional(),
+});
+export type ConfirmFaults = z.infer<typeof confirmFault>;
 
 /** What is wrong with a lock. An absent one is not there. */
 const faultsSchema = z.strictObject({
@@ -23,8 +33,10 @@ const faultsSchema = z.strictObject({
   lostResponses: count,
   /** The next so many frames to it are lost behind the first hop: confirmed, never heard. */
   lostRequests: count,
-  /** What the next frames to it are confirmed with; they are not sent. */
-  confirm: z.strictObject({ status: confirmStatus, frames: count }),
+  /** Of the next frames to it. */
+  confirm: confirmFault,
+  /** The next so many frames that it sends arrive twice, with the same transaction. */
+  duplicates: count,
   /** The next cluster commands are answered by a default response with this status of ZCL, and not done. */
   defaultResponse: z.strictObject({ status: u8, commands: count }),
   /** The next door lock commands are answered with this status in their own response, and not done. */
@@ -97,6 +109,8 @@ const lockSchema = z.strictObject({
     .default([]),
   battery: batterySchema.prefault({}),
   supportedOperatingModes: u16.default(0x1f),
+  /** All event masks and the alarm mask, until they are written. The default of ZCL (07-5123-08, 7.3.2.14) is 0. */
+  eventMasks: u16.default(0xffff),
   hasDoorSensor: z.boolean().default(true),
   /** Of its link to its parent. */
   lqi: u8.default(180),
@@ -219,8 +233,8 @@ export const gatewayChange = z.strictObject({
   seed: z.int().optional(),
   /** Takes nothing from the port until it is true again. */
   reading: z.boolean().optional(),
-  /** The next frames of the coordinator are not sent, and confirmed with this. */
-  confirm: z.strictObject({ status: confirmStatus, frames: count }).nullable().optional(),
+  /** Of the next frames of the coordinator. */
+  confirm: confirmFault.nullable().optional(),
   /** The next requests to send are refused for want of memory, in the answer to AF_DATA_REQUEST. */
   full: count.optional(),
 });

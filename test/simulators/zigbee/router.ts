@@ -49,6 +49,7 @@ export function openRouter(
     losesResponse: () => false,
     misses: () => false,
     confirmFault: () => undefined,
+    duplicates: () => false,
     application: device.application,
   });
   return node;

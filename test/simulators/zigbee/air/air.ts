@@ -3,7 +3,8 @@
  * those of the APS layer, so nothing of the radio's own encryption; who has another network key hears nothing.
  */
 import { openRandom } from '../../bus/random.ts';
-import { CONFIRM_FAULTS, type ConfirmFault, STATUS } from '../mt/status.ts';
+import { CONFIRM_FAULTS, STATUS } from '../mt/status.ts';
+import type { ConfirmFaults } from '../plan.ts';
 import type { Network } from '../stick/nib.ts';
 import type { Time } from '../time.ts';
 
@@ -33,8 +34,8 @@ export interface Node {
   nextPoll(now: number): number | undefined;
   /** Takes one away from its account of frames to lose. */
   misses(): boolean;
-  /** What the sender is told instead of sending, if anything. */
-  confirmFault(): ConfirmFault | undefined;
+  /** What the sender is told instead of the truth, if anything. */
+  confirmFault(): ConfirmFaults | undefined;
   hear(frame: Aps): void;
 }
 
@@ -62,8 +63,7 @@ export interface Air {
   reaches(node: Node): boolean;
   change(options: Partial<AirOptions>): void;
   options(): AirOptions;
-  /** The next so many frames of the coordinator are not sent, and confirmed with this. */
-  fail(fault: { status: ConfirmFault; frames: number } | null): void;
+  fail(fault: ConfirmFaults | null): void;
   counters: AirCounters;
 }
 
@@ -109,11 +109,13 @@ export function openAir(time: Time, nodes: Map<string, Node>, station: Station, 
     });
   }
   return {
-    unicast(frame, isAcknowledged, confirm) {
+    unicast(frame, isAcknowledged, told) {
       counters.down += 1;
       const node = nodes.values().find(({ nwk, network }) => network && nwk === frame.destination);
       const fault = losses.fault(node);
-      if (fault !== undefined) return soon(losses.options().airMs, () => confirm(fault));
+      if (fault && !(node && fault.delivered))
+        return soon(losses.options().airMs, () => told(CONFIRM_FAULTS[fault.status]));
+      const confirm = fault ? () => told(CONFIRM_FAULTS[fault.status]) : told;
       if (!node) return soon(Math.max(losses.options().airMs, NO_ROUTE_MS), () => confirm(STATUS.nwkNoRoute));
       /** The first hop is all that the MAC can vouch for. */
       const isDirect = node.parent === undefined;
@@ -187,28 +189,27 @@ function isSame(ours: Network | undefined, theirs: Network | undefined): boolean
 function openLosses(initial: AirOptions, lost: () => void) {
   let options = initial;
   let random = openRandom(options.seed);
-  let failing: { status: ConfirmFault; frames: number } | null = null;
+  let failing: ConfirmFaults | null = null;
   return {
     isLost(): boolean {
       if (options.lossRate === 0 || random() >= options.lossRate) return false;
       lost();
       return true;
     },
-    /** Status of the confirm of a frame that is not sent. */
-    fault(node: Node | undefined): number | undefined {
+    /** What the confirm of a frame is to say. */
+    fault(node: Node | undefined): ConfirmFaults | undefined {
       const own = node?.confirmFault();
-      if (own !== undefined) return CONFIRM_FAULTS[own];
-      if (!failing) return undefined;
-      const { status, frames } = failing;
-      failing = frames > 1 ? { status, frames: frames - 1 } : null;
-      return CONFIRM_FAULTS[status];
+      if (own || !failing) return own;
+      const fault = failing;
+      failing = fault.frames > 1 ? { ...fault, frames: fault.frames - 1 } : null;
+      return fault;
     },
     change(changes: Partial<AirOptions>): void {
       options = { ...options, ...changes };
       if (changes.seed !== undefined || changes.lossRate !== undefined) random = openRandom(options.seed);
     },
     options: () => options,
-    fail(fault: { status: ConfirmFault; frames: number } | null): void {
+    fail(fault: ConfirmFaults | null): void {
       failing = fault;
     },
   };

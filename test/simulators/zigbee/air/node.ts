@@ -1,7 +1,7 @@
 /** A node of the network: its membership, its address, its sleep, and its side of the device profile. */
 import { bytes, ieee, openReader, u16 } from '../bytes.ts';
-import type { ConfirmFault } from '../mt/status.ts';
 import { STATUS } from '../mt/status.ts';
+import type { ConfirmFaults } from '../plan.ts';
 import type { Network } from '../stick/nib.ts';
 import type { JoinOutcome, Stick } from '../stick/stick.ts';
 import type { Time } from '../time.ts';
@@ -49,7 +49,9 @@ export interface NodeOptions {
   /** Takes one away from the account of answers to lose. */
   losesResponse(): boolean;
   misses(): boolean;
-  confirmFault(): ConfirmFault | undefined;
+  confirmFault(): ConfirmFaults | undefined;
+  /** Takes one away from the account of frames that arrive twice. */
+  duplicates(): boolean;
   application: Application;
 }
 
@@ -171,7 +173,10 @@ export function openNode(options: NodeOptions): OpenNode {
     send(frame) {
       if (!state.network || !options.isOnline()) return false;
       state.awakeUntil = Math.max(state.awakeUntil, time.now() + AWAKE_AFTER_UP_MS);
-      return options.losesResponse() || options.air().up(node, { ...frame, source: state.nwk });
+      if (options.losesResponse()) return true;
+      const sent = { ...frame, source: state.nwk };
+      if (options.duplicates()) options.air().up(node, sent);
+      return options.air().up(node, sent);
     },
     stayAwake(until) {
       state.awakeUntil = until;

@@ -66,14 +66,11 @@ interface Parts {
   settings: { needsPin: boolean; wrongLimit: number; isLogging: boolean; language: string; volume: number };
 }
 
-/** Event masks as they come from the factory. */
-const ALL_EVENTS = 0xffff;
-
 export function openDoorLock(options: DoorLockOptions): DoorLock {
   const { time, plan, ailments, notify, changed } = options;
-  const all = ALL_EVENTS;
+  const all = plan.eventMasks;
   const masks: Masks = {
-    alarm: 0xffff,
+    alarm: all,
     keypad: all,
     rf: all,
     manual: all,
