@@ -10,7 +10,9 @@ export type Breaker =
 export type BreakerInput =
   | { kind: 'answered' }
   /** An order from outside asks out of turn, so it does not move the next probe. */
-  | { kind: 'missed'; by: 'poll' | 'order'; at: number };
+  | { kind: 'missed'; by: 'poll' | 'order'; at: number }
+  /** Its probe was cut short for an order, which says nothing of it. */
+  | { kind: 'yielded'; at: number };
 
 const MISSES_TO_OPEN = 3;
 const FIRST_PROBE_AFTER_MS = 250;
@@ -21,6 +23,7 @@ export const CLOSED: Breaker = { kind: 'closed', missesInARow: 0 };
 
 export function nextBreaker(breaker: Breaker, input: BreakerInput): Breaker {
   if (input.kind === 'answered') return CLOSED;
+  if (input.kind === 'yielded') return breaker.kind === 'closed' ? breaker : opened(breaker.probes, input.at);
   if (breaker.kind === 'closed') {
     const missesInARow = breaker.missesInARow + 1;
     return missesInARow < MISSES_TO_OPEN ? { kind: 'closed', missesInARow } : opened(0, input.at);

@@ -13,7 +13,7 @@ import {
   REFUSAL,
   says,
 } from './test-bus.ts';
-import { LEAST_PATIENCE_MS, MARGIN_MS } from './turnaround.ts';
+import { MARGIN_MS } from './turnaround.ts';
 import { characterMs, rtuGapMs } from './wire.ts';
 
 const TC = characterMs(optionsWith());
@@ -42,25 +42,29 @@ it('gives a device that nobody knows all the time of the options, and no more', 
   expect(outcome()).toBe('NO_REPLY');
 });
 
-it('learns how soon a device answers, and waits no longer', async () => {
-  const isDead = { value: false };
-  const { bus, clock, soon } = await openTestBus((request) => (isDead.value ? null : says(1)(request)));
+it('gives a device that is there all the time of the options, however soon it answered so far', async () => {
+  const slow = { turnaroundMs: 1 };
+  const { bus, clock, soon } = await openTestBus(([address = 0, question = 0]) => ({
+    bytes: frame(address, question, 1),
+    ...slow,
+  }));
+  bus.poll(pollOf(17, 60_000));
   for (let time = 0; time < 40; time += 1) {
     const outcome = outcomeOf(bus.exchange(ask(17), command(soon()), forever));
     await clock.advance(20);
     expect(outcome()).toBe(1);
   }
-  isDead.value = true;
+  slow.turnaroundMs = 99;
   const outcome = outcomeOf(bus.exchange(ask(17), command(soon()), forever));
-  await clock.advance(WIRE_MS + LEAST_PATIENCE_MS + MARGIN_MS - 2);
-  expect(outcome()).toBe('pending');
-  await clock.advance(4);
-  expect(outcome()).toBe('NO_REPLY');
-  // Another question may take longer: nobody knows yet.
-  await clock.advance(200);
-  const other = outcomeOf(bus.exchange(ask(17, 4), command(soon()), forever));
-  await clock.advance(WIRE_MS + MARGIN_MS + 90);
-  expect(other()).toBe('pending');
+  await clock.advance(WIRE_MS + 99.5);
+  expect(outcome()).toBe(1);
+  await clock.advance(20);
+  slow.turnaroundMs = 1_000;
+  const missed = outcomeOf(bus.exchange(ask(17), command(soon()), forever));
+  await clock.advance(WIRE_MS + 100 + MARGIN_MS - 1);
+  expect(missed()).toBe('pending');
+  await clock.advance(2);
+  expect(missed()).toBe('NO_REPLY');
 });
 
 it('lets a reply that has begun come to its end', async () => {

@@ -53,8 +53,9 @@ export function openDispatcher({ clock, log, line, stations }: DispatcherOptions
           },
         });
         const refusal = schedule.add(queued);
-        if (refusal) queued.reject(refusal);
-        else bell.ring();
+        if (refusal) return queued.reject(refusal);
+        bell.ring();
+        line.hurry();
       }) as Promise<Reply>;
     },
     poll(poll) {

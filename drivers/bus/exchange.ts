@@ -36,6 +36,8 @@ export interface Exchange<Reply> {
    * cannot come any more. Otherwise only the address that missed is left alone for so long.
    */
   readonly anonymous?: boolean;
+  /** The reply repeats a number of the request: a late one cannot be taken for the reply to the next request. */
+  readonly numbered?: boolean;
   /**
    * Listens until no reply can come any more, though one has come: another device may answer too. `read` is called again
    * with all of it.

@@ -1,16 +1,16 @@
 /** A port as a wire with one owner: a request, the reply inside its own time, and the silence before the next one. */
 import { type Clock, DriverError, type DriverLog } from '../driver.ts';
 import type { Exchange } from './exchange.ts';
+import { listen, type Patience, type Times, timesOf } from './listening.ts';
 import { openLogOnce } from './log-once.ts';
 import type { BusOptions } from './options.ts';
 import { openPace } from './pace.ts';
-import { type Bell, openBell, pauseUntil, turnOfEventLoop } from './pause.ts';
+import { type Bell, openBell } from './pause.ts';
 import type { OpenPort, Port } from './port.ts';
 import { openQuiet } from './quiet.ts';
 import { isAnswer, type Outcome, openReceiver, type Receiver } from './receiver.ts';
 import { type Conceal, openTap, type Reveal, type Tap } from './tap.ts';
 import { openTuning } from './tuning.ts';
-import { MARGIN_MS } from './turnaround.ts';
 import { characterMs } from './wire.ts';
 
 export interface Conversation {
@@ -24,6 +24,8 @@ export interface Conversation {
   heard: boolean;
   /** After this no late reply can come any more; `endedAt` when the device has had its say. */
   lateUntil: number;
+  /** The wait was cut short for an order: that says nothing of the device. */
+  yielded: boolean;
   soundsLikeEcho: boolean;
 }
 
@@ -39,10 +41,12 @@ export interface Line extends AsyncDisposable {
    */
   silent(): Promise<void>;
   /**
-   * Sends and listens; one at a time. `waitMs`: how long the device has to begin its reply. Throws LINK_LOST when the
-   * port did not take the request; when it is lost later the outcome is a timeout.
+   * Sends and listens; one at a time. Throws LINK_LOST when the port did not take the request; when it is lost later the
+   * outcome is a timeout.
    */
-  converse(exchange: Exchange<unknown>, request: Uint8Array, waitMs: number): Promise<Conversation>;
+  converse(exchange: Exchange<unknown>, request: Uint8Array, patience: Patience): Promise<Conversation>;
+  /** An order is waiting: a conversation that may yield looks whether it should. */
+  hurry(): void;
   /** What a technician should mend. */
   warnings(): string[];
   /** Bytes that came while no question was open, or sooner than a reply can. */
@@ -59,9 +63,6 @@ export interface OpenLineOptions {
   conceal: Conceal;
   reveal?: Reveal;
 }
-
-/** UARTs keep their rate to 2 % each; what comes before this share of the request's own time cannot be its reply. */
-const EARLIEST_SHARE = 0.95;
 
 export async function openLine(context: OpenLineOptions, signal: AbortSignal): Promise<Line> {
   const { options, openPort, clock, log, gapMs } = context;
@@ -83,7 +84,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
   const pace = openPace(port.paced && !options.localEcho);
   const tuning = openTuning({ options, port, clock, lose });
 
-  async function converse(exchange: Exchange<unknown>, request: Uint8Array, waitMs: number) {
+  async function converse(exchange: Exchange<unknown>, request: Uint8Array, patience: Patience) {
     gone.signal.throwIfAborted();
     const receiver = openReceiver({ exchange, request, localEcho: options.localEcho, failed });
     clock.holdUntil?.(quiet.until());
@@ -92,14 +93,12 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
     port.write(request);
     tap.sent(request);
     const latencyMs = port.latencyMs();
+    const { waitMs, yields } = patience;
     const times = timesOf({ sentAt, tc, gapMs, request, exchange, waitMs, latencyMs, options });
     const from = pace.isKept() ? times.earliest : sentAt;
     const listening = exchange.replyLength === 0 ? undefined : hearing.listen(receiver, from);
-    await listen({
-      receiver,
-      times,
-      clock,
-      bell,
+    const yielded = await listen({
+      ...{ receiver, times, clock, bell, yields },
       exhaustive: exchange.exhaustive === true,
       gone: gone.signal,
       heardAt: hearing.at,
@@ -115,15 +114,15 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
     const hadItsSay = answered || outcome.kind === 'crc';
     const lateUntil = hadItsSay ? endedAt : times.lateUntil;
     const isAnyones = exchange.anonymous || exchange.line;
-    quiet.keep(isAnyones ? lateUntil : endedAt + silenceAfter(answered, options, waitMs));
-    const turnaroundMs = heardAt - times.sentBy - receiver.heard() * tc - latencyMs;
+    quiet.keep(isAnyones ? lateUntil : Math.max(endedAt, times.sentBy + gapMs));
     return {
       outcome,
-      turnaroundMs: answered && receiver.heard() > 0 ? Math.max(0, turnaroundMs) : null,
+      turnaroundMs: answered && receiver.heard() > 0 ? turnaroundOf(times, receiver, heardAt) : null,
       sentAt,
       endedAt,
       lateUntil,
       heard: heardAt >= sentAt,
+      yielded,
       soundsLikeEcho: receiver.soundsLikeEcho(),
     };
   }
@@ -136,10 +135,11 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
     strayBytes: hearing.strayBytes,
     trace: tap.trace,
     silent: quiet.wait,
-    converse: (exchange, request, waitMs) =>
+    converse: (exchange, request, patience) =>
       exchange.line
-        ? tuning.during(exchange.line, () => converse(exchange, request, waitMs))
-        : converse(exchange, request, waitMs),
+        ? tuning.during(exchange.line, () => converse(exchange, request, patience))
+        : converse(exchange, request, patience),
+    hurry: bell.ring,
     async [Symbol.asyncDispose]() {
       lose(new Error('closed'));
       await port[Symbol.asyncDispose]();
@@ -147,11 +147,17 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
   };
 }
 
+function turnaroundOf({ sentBy, tc, latencyMs }: Times, receiver: Receiver, heardAt: number): number {
+  return Math.max(0, heardAt - sentBy - receiver.heard() * tc - latencyMs);
+}
+
 interface Listened {
   readonly receiver: Receiver;
   readonly from: number;
   /** Bytes came before that. */
   early: boolean;
+  /** What came is no frame, so far. */
+  doubted: boolean;
 }
 
 /** What comes from the port: heard by who listens, or stray. */
@@ -169,9 +175,13 @@ function openHearing({ clock, bell, tap }: { clock: Clock; bell: Bell; tap: Tap 
       if (listening && !isHeard) listening.early = true;
       // Not for each byte: a reply comes in dozens of pieces.
       if (listening?.receiver.outcome()) bell.ring();
+      else if (listening && !listening.doubted && listening.receiver.isGarbled()) {
+        listening.doubted = true;
+        bell.ring();
+      }
     },
     listen(receiver: Receiver, from: number): Listened {
-      listening = { receiver, from, early: false };
+      listening = { receiver, from, early: false, doubted: false };
       return listening;
     },
     end(): void {
@@ -186,99 +196,4 @@ function openHearing({ clock, bell, tap }: { clock: Clock; bell: Bell; tap: Tap 
 function linkLost(error: Error, port: string): DriverError {
   if (error instanceof DriverError && error.code === 'LINK_LOST') return error;
   return new DriverError('LINK_LOST', `${port}: ${error.message}`, { cause: error });
-}
-
-/** After a miss, so that a reply that is a little late falls into it. */
-function silenceAfter(answered: boolean, { turnaroundMaxMs }: BusOptions, waitMs: number): number {
-  return answered ? 0 : Math.min(waitMs, Math.max(0, turnaroundMaxMs - waitMs), MARGIN_MS);
-}
-
-interface Times {
-  /** Of a character. */
-  tc: number;
-  /** What the way itself adds to a reply. */
-  latencyMs: number;
-  /** The last bit of the request leaves. */
-  sentBy: number;
-  /** No reply is heard before. */
-  earliest: number;
-  beginBy: number;
-  replyMs: number;
-  lateUntil: number;
-}
-
-interface Question {
-  sentAt: number;
-  tc: number;
-  gapMs: number;
-  request: Uint8Array;
-  exchange: Exchange<unknown>;
-  waitMs: number;
-  latencyMs: number;
-  options: BusOptions;
-}
-
-function timesOf(question: Question): Times {
-  const { sentAt, tc, gapMs, request, exchange, waitMs, latencyMs, options } = question;
-  const requestMs = request.length * tc;
-  const sentBy = sentAt + requestMs;
-  const replyMs = exchange.replyLength * tc;
-  const earliest = sentAt + requestMs * EARLIEST_SHARE;
-  if (exchange.replyLength === 0) {
-    // The turnaround delay (Modbus over serial line 1.02, 2.4.1): devices do what they were told meanwhile.
-    const over = sentBy + Math.max(gapMs, exchange.quietMs ?? options.turnaroundMaxMs);
-    return { tc, latencyMs, sentBy, earliest: over, beginBy: over, replyMs, lateUntil: over };
-  }
-  const beginBy = sentBy + waitMs + latencyMs + MARGIN_MS;
-  return {
-    tc,
-    latencyMs,
-    sentBy,
-    earliest,
-    beginBy,
-    replyMs,
-    lateUntil: sentBy + options.turnaroundMaxMs + latencyMs + replyMs,
-  };
-}
-
-interface Listening {
-  receiver: Receiver;
-  times: Times;
-  clock: Clock;
-  bell: Bell;
-  exhaustive: boolean;
-  gone: AbortSignal;
-  /** When the newest byte came. */
-  heardAt(): number;
-}
-
-/** Until the receiver has its outcome, or the time is over; a reply that keeps coming gets the time that it takes. */
-async function listen(listening: Listening): Promise<void> {
-  await untilOutcome(listening);
-  const { receiver, times, clock, gone, exhaustive } = listening;
-  if (exhaustive && receiver.outcome() && !gone.aborted)
-    await pauseUntil(times.lateUntil + MARGIN_MS, clock, gone).catch(() => undefined);
-}
-
-async function untilOutcome(listening: Listening): Promise<void> {
-  const { receiver, times, clock, bell, gone, heardAt } = listening;
-  const { tc, latencyMs, replyMs } = times;
-  const usualEnd = times.beginBy + replyMs;
-  const latestEnd = usualEnd + replyMs + latencyMs + MARGIN_MS;
-  let isLastLook = false;
-  while (!receiver.outcome() && !gone.aborted) {
-    const restMs = Math.max(0, replyMs - receiver.heard() * tc) + latencyMs + MARGIN_MS;
-    const endBy =
-      receiver.heard() > 0 ? Math.max(usualEnd, Math.min(latestEnd, heardAt() + restMs)) : usualEnd;
-    const now = clock.monotonic();
-    if (now < endBy) {
-      isLastLook = false;
-      await bell.wait(endBy - now);
-      continue;
-    }
-    if (isLastLook) return;
-    // When this process was held up its timers come first: what arrived in time is read now.
-    await turnOfEventLoop();
-    isLastLook = true;
-  }
 }

@@ -36,7 +36,7 @@ export const busOptions = {
     .min(1)
     .max(5_000)
     .default(100)
-    .describe('The longest a device takes to begin its reply; what it needs is learned'),
+    .describe('The longest a device takes to begin its reply; one that is there always has so long'),
 };
 
 const schema = z.object(busOptions);

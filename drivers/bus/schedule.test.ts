@@ -18,6 +18,9 @@ const TC = characterMs(optionsWith());
 /** Request and reply of four characters, 1 ms between them, and the silence after them. */
 const TURN_MS = 8 * TC + 1 + rtuGapMs(optionsWith());
 
+/** As long as a command waits for a device that is absent: its request, and listening.ts. */
+const YIELD_MS = 4 * TC + 3 + 4 * TC;
+
 const addresses = (wire: TestPort, from = 0) => wire.sent.slice(from).map(({ bytes }) => bytes[0] ?? 0);
 
 /** How often each was asked. */
@@ -196,6 +199,55 @@ describe('dead devices', () => {
     expect(waits.slice(0, 3).every((wait) => wait > 500)).toBe(true);
     expect(waits.slice(3, 10).every((wait) => wait < 30)).toBe(true);
     expect(waits[10]).toBeGreaterThan(500);
+  });
+
+  it('let a command have the wire when a healthy one would have, also while they are given all their time', async () => {
+    const { bus, clock, soon, wire } = await openTestBus(dead(2, 3), { turnaroundMaxMs: 200 });
+    for (const address of [1, 2, 3]) bus.poll(pollOf(address));
+    await clock.advance(5_000);
+    const waits: number[] = [];
+    // Past the minute in which each has its one probe of full length.
+    while (clock.monotonic() < 120_000) {
+      const issuedAt = clock.monotonic();
+      const from = wire.sent.length;
+      void bus.exchange(ask(9), command(soon()), forever).catch(() => {});
+      await clock.advance(37);
+      waits.push((wire.sent.slice(from).find(({ bytes }) => bytes[0] === 9)?.at ?? Number.NaN) - issuedAt);
+    }
+    expect(waits.every((wait) => wait < TURN_MS + YIELD_MS)).toBe(true);
+  });
+
+  it('are probed in vain for a tenth of the time of the wire at most', async () => {
+    const silent = Array.from({ length: 40 }, (_, index) => 100 + index);
+    const { bus, clock, wire } = await openTestBus(dead(...silent), { turnaroundMaxMs: 200 });
+    bus.poll(pollOf(1));
+    await clock.advance(1_000);
+    for (const address of silent) bus.poll(pollOf(address));
+    await clock.advance(60_000);
+    const from = wire.sent.length;
+    await clock.advance(60_000);
+    const sent = wire.sent.slice(from);
+    const heldMs = sent.reduce(
+      (sum, { bytes, at }, index) => sum + (bytes[0] === 1 ? 0 : (sent[index + 1]?.at ?? at) - at),
+      0,
+    );
+    expect(heldMs).toBeGreaterThan(0);
+    expect(heldMs / 60_000).toBeLessThan(0.11);
+  });
+
+  it('whose probe was cut short for a command are found when they are back', async () => {
+    const silent = [2];
+    const { bus, clock, soon } = await openTestBus((request) => dead(...silent)(request));
+    const poll = pollOf(2, 100);
+    bus.poll(pollOf(1, 100));
+    bus.poll(poll);
+    await clock.advance(5_000);
+    silent.pop();
+    for (let time = 0; time < 400; time += 1) {
+      void bus.exchange(ask(1), command(soon()), forever);
+      await clock.advance(15);
+    }
+    expect(poll.told).toContain('alive');
   });
 
   it('are tried by one command between two probes; the next is told at once', async () => {

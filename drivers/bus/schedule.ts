@@ -2,6 +2,7 @@
 import { DriverError } from '../driver.ts';
 import { admitsOrder } from './breaker.ts';
 import type { OrderClass, Poll } from './exchange.ts';
+import type { Conversation } from './line.ts';
 import type { QueuedOrder } from './queued-order.ts';
 import type { Station } from './station.ts';
 
@@ -27,6 +28,10 @@ export interface Schedule {
   startPoll(polled: Polled): void;
   stopPoll(polled: Polled): void;
   next(now: number): Grant;
+  /** A command for another station could be sent now. */
+  hasUrgent(station: Station, now: number): boolean;
+  /** So long had a poll the wire. */
+  polled(polled: Polled, conversation: Pick<Conversation, 'sentAt' | 'endedAt'>): void;
   /** Takes out all orders. */
   drain(): QueuedOrder[];
 }
@@ -39,6 +44,8 @@ const SETTINGS_MAX = 128;
 const COMMANDS_IN_A_ROW = 4;
 /** Probes of dead stations come once per cycle of healthy polls, or so rarely where that cycle is long. */
 const PROBE_SPACING_MS = 250;
+/** Of the time of the wire, for all of them together, where there are healthy ones. */
+const PROBE_SHARE = 0.1;
 
 export function openSchedule(): Schedule {
   const queues: Record<OrderClass, QueuedOrder[]> = { command: [], settings: [] };
@@ -48,8 +55,11 @@ export function openSchedule(): Schedule {
   /** Since the last poll: settings and polls alternate, so that a scan leaves no station unread. */
   let settingsHadTheirTurn = true;
 
+  const askable = (now: number, queue: QueuedOrder[]) =>
+    queue.find(({ station }) => station.askableAt <= now);
+
   function duePoll(now: number): Polled | undefined {
-    const mayProbe = probes.admits(now);
+    const mayProbe = probes.admits(now) && !askable(now, queues.command);
     let due: Polled | undefined;
     for (const polled of polls) {
       if (probes.dueAt(polled) > now || (polled.station.breaker.kind === 'open' && !mayProbe)) continue;
@@ -99,9 +109,9 @@ export function openSchedule(): Schedule {
         remove(queues, queued);
         queued.reject(reason);
       }
-      const command = queues.command.find(({ station }) => station.askableAt <= now);
+      const command = askable(now, queues.command);
       if (command && commandsInARow < COMMANDS_IN_A_ROW) return take(command);
-      const settings = queues.settings.find(({ station }) => station.askableAt <= now);
+      const settings = askable(now, queues.settings);
       const due = duePoll(now);
       if (settings && !(due && settingsHadTheirTurn)) return take(settings);
       if (due) return ask(due, now);
@@ -111,6 +121,11 @@ export function openSchedule(): Schedule {
       );
       return { kind: 'idle', until: Math.min(...times, probes.nextDueAt()) };
     },
+    hasUrgent: (other, now) =>
+      queues.command.some(
+        (queued) => queued.station !== other && queued.station.askableAt <= now && !inVain(queued, now),
+      ),
+    polled: probes.ended,
     drain: () => [...queues.command.splice(0), ...queues.settings.splice(0)],
   };
 }
@@ -145,6 +160,8 @@ function offline({ address }: Station): DriverError {
 function openRation(polls: ReadonlySet<Polled>) {
   const askedSinceProbe = new Set<Polled>();
   let probedAt = Number.NEGATIVE_INFINITY;
+  /** Probes had their share of the wire until then. */
+  let restsUntil = Number.NEGATIVE_INFINITY;
 
   function dueAt({ station, dueAt: due }: Polled): number {
     return Math.max(station.breaker.kind === 'open' ? station.breaker.probeAt : due, station.askableAt);
@@ -156,6 +173,7 @@ function openRation(polls: ReadonlySet<Polled>) {
   return {
     dueAt,
     admits(now: number): boolean {
+      if (now < restsUntil) return false;
       if (cycleIsOver()) return true;
       return now - probedAt >= PROBE_SPACING_MS && healthy().every((polled) => dueAt(polled) > now);
     },
@@ -167,9 +185,14 @@ function openRation(polls: ReadonlySet<Polled>) {
       askedSinceProbe.clear();
       probedAt = now;
     },
+    ended({ station }: Polled, { sentAt, endedAt }: Pick<Conversation, 'sentAt' | 'endedAt'>): void {
+      if (station.breaker.kind === 'closed' || healthy().length === 0) return;
+      restsUntil = endedAt + (endedAt - sentAt) * (1 / PROBE_SHARE - 1);
+    },
     forget: (polled: Polled) => askedSinceProbe.delete(polled),
     nextDueAt(): number {
-      const earliestProbe = cycleIsOver() ? Number.NEGATIVE_INFINITY : probedAt + PROBE_SPACING_MS;
+      const earliest = cycleIsOver() ? Number.NEGATIVE_INFINITY : probedAt + PROBE_SPACING_MS;
+      const earliestProbe = Math.max(restsUntil, earliest);
       const times = [...polls].map((polled) =>
         polled.station.breaker.kind === 'closed' ? dueAt(polled) : Math.max(dueAt(polled), earliestProbe),
       );

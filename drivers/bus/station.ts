@@ -4,7 +4,7 @@ import { type Breaker, CLOSED, nextBreaker } from './breaker.ts';
 import { COUNTER_OF, newCounters } from './counters.ts';
 import type { Attempt } from './exchange.ts';
 import { isAnswer } from './receiver.ts';
-import { answeredAfter, missed, type Turnaround, UNKNOWN_TURNAROUND } from './turnaround.ts';
+import { answeredAfter, type Turnaround, UNKNOWN_TURNAROUND } from './turnaround.ts';
 
 export interface Station {
   readonly address: number;
@@ -31,8 +31,6 @@ export interface Ended {
   by: 'poll' | 'order';
   /** Monotonic. */
   at: number;
-  /** The longest turnaround that the options allow. */
-  longestMs: number;
 }
 
 /** Operations of one station whose turnarounds are told apart; the longest unused is forgotten. */
@@ -56,18 +54,10 @@ export function newStation(address: number): Station {
 }
 
 /** Takes in how an exchange ended. True when the station came to life or died by it. */
-export function note(station: Station, { operation, attempt, by, at, longestMs }: Ended): boolean {
+export function note(station: Station, { operation, attempt, by, at }: Ended): boolean {
   station.counters[COUNTER_OF[attempt.outcome]] += 1;
-  const known = turnaroundOf(station, operation);
   const answered = isAnswer(attempt.outcome);
-  const learned = answered ? answeredAfter(known, attempt.turnaroundMs ?? 0, longestMs) : missed(known);
-  // To the end, where the youngest are; the usual one is there already.
-  if (operation !== station.lastOperation) station.turnarounds.delete(operation);
-  station.turnarounds.set(operation, learned);
-  for (const oldest of station.turnarounds.keys()) {
-    if (station.turnarounds.size <= OPERATIONS_MAX) break;
-    station.turnarounds.delete(oldest);
-  }
+  if (answered) learn(station, operation, attempt.turnaroundMs ?? 0);
   if (answered) Object.assign(station, { lastOperation: operation, answeredAt: at });
   if (by === 'poll' && answered) refresh(station, at);
   if (!station.isPolled) return false;
@@ -79,6 +69,17 @@ export function note(station: Station, { operation, attempt, by, at, longestMs }
   if (answered) station.isAlive = true;
   else if (station.breaker.kind === 'open') station.isAlive = false;
   return station.isAlive !== before;
+}
+
+function learn(station: Station, operation: string, turnaroundMs: number): void {
+  const learned = answeredAfter(turnaroundOf(station, operation), turnaroundMs);
+  // To the end, where the youngest are; the usual one is there already.
+  if (operation !== station.lastOperation) station.turnarounds.delete(operation);
+  station.turnarounds.set(operation, learned);
+  for (const oldest of station.turnarounds.keys()) {
+    if (station.turnarounds.size <= OPERATIONS_MAX) break;
+    station.turnarounds.delete(oldest);
+  }
 }
 
 export function turnaroundOf(station: Station, operation: string): Turnaround {

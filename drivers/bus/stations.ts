@@ -1,14 +1,16 @@
 /** All stations of one line: how long each is waited for, and what is learned from each exchange. */
 import { type Clock, DriverError } from '../driver.ts';
 import type { BusReport } from '../rs485.ts';
+import { nextBreaker } from './breaker.ts';
 import type { Exchange } from './exchange.ts';
 import type { Conversation, Line } from './line.ts';
+import type { Patience } from './listening.ts';
 import { openLoad } from './load.ts';
 import type { BusOptions } from './options.ts';
 import { isAnswer } from './receiver.ts';
 import { isPeerGone, NO_SILENCE, nextSilence } from './silence.ts';
-import { newStation, note, reportOf, type Station, turnaroundOf } from './station.ts';
-import { shortestWaitMs, waitMs as usualWaitMs } from './turnaround.ts';
+import { newStation, note, reportOf, type Station } from './station.ts';
+import { shortestWaitMs } from './turnaround.ts';
 
 export interface Stations {
   /** Throws INVALID_COMMAND for what cannot be an address. */
@@ -18,9 +20,15 @@ export interface Stations {
     station: Station,
     exchange: Exchange<unknown>,
     request: Uint8Array,
-    by: 'poll' | 'order',
+    asker: Asker,
   ): Promise<{ conversation: Conversation; changed: boolean }>;
   report(): BusReport;
+}
+
+export interface Asker {
+  by: 'poll' | 'order';
+  /** An order for another station waits for the wire. */
+  isUrgent(): boolean;
 }
 
 export interface StationsOptions {
@@ -43,12 +51,32 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
   let silence = NO_SILENCE;
   let echoes = 0;
 
-  function waitFor(station: Station, operation: string): number {
-    const known = turnaroundOf(station, operation);
-    const { breaker } = station;
-    if (breaker.kind === 'closed') return usualWaitMs(known, options.turnaroundMaxMs);
-    if (breaker.probes % FULL_PROBE_EVERY === FULL_PROBE_EVERY - 1) return options.turnaroundMaxMs;
-    return Math.min(options.turnaroundMaxMs, shortestWaitMs(known) ?? usualOfHealthy());
+  /**
+   * A station that is there has all the time that the options allow, and so has one that an order wants to reach. A poll
+   * of one that is absent takes no more time than a healthy one needs, and less when an order comes meanwhile.
+   */
+  function patienceWith(station: Station, exchange: Exchange<unknown>, { by, isUrgent }: Asker): Patience {
+    const full = { waitMs: options.turnaroundMaxMs };
+    if (exchange.line || by === 'order' || station.isAlive) return full;
+    const waitMs = station.breaker.kind === 'open' ? probeMs(station, exchange.operation) : full.waitMs;
+    // Nobody could tell the late reply of a question that does not say whose it is.
+    return exchange.anonymous || exchange.exhaustive ? { waitMs } : { waitMs, yields: isUrgent };
+  }
+
+  /**
+   * After a miss of a device that was heard before, it is not asked again for another turnaround, so that a reply that is
+   * later than it may be is not taken for the next one. Others have their turn meanwhile.
+   */
+  function graceMs(station: Station, { numbered }: Exchange<unknown>, { outcome }: Conversation): number {
+    const mayBeLate = outcome.kind === 'timeout' && station.lastOperation !== undefined;
+    return mayBeLate && !numbered ? options.turnaroundMaxMs : 0;
+  }
+
+  function probeMs({ breaker, turnarounds }: Station, operation: string): number {
+    const isFull = breaker.kind === 'open' && breaker.probes % FULL_PROBE_EVERY === FULL_PROBE_EVERY - 1;
+    const known = turnarounds.get(operation);
+    const usual = (known && shortestWaitMs(known)) ?? usualOfHealthy();
+    return isFull ? options.turnaroundMaxMs : Math.min(options.turnaroundMaxMs, usual);
   }
 
   /** A station that never answered is waited for like the others: the median, which one that is disturbed leaves alone. */
@@ -81,19 +109,23 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
       stations.set(address, station);
       return station;
     },
-    async converse(station, exchange, request, by) {
+    async converse(station, exchange, request, asker) {
       const { operation, replyLength, line: otherLine } = exchange;
-      const waitMs = otherLine ? options.turnaroundMaxMs : waitFor(station, operation);
-      const conversation = await line.converse(exchange, request, waitMs);
+      const { by } = asker;
+      const conversation = await line.converse(exchange, request, patienceWith(station, exchange, asker));
       const { outcome, turnaroundMs, sentAt, endedAt, lateUntil } = conversation;
       load.busy(sentAt, endedAt + gapMs);
       if (by === 'poll' && isAnswer(outcome.kind)) load.poll(endedAt);
       // Nobody answers a broadcast; and a port that was lost says nothing about the station.
       if (replyLength === 0 || otherLine || line.gone.aborted) return { conversation, changed: false };
-      station.askableAt = lateUntil;
+      station.askableAt = lateUntil + graceMs(station, exchange, conversation);
+      if (conversation.yielded) {
+        station.breaker = nextBreaker(station.breaker, { kind: 'yielded', at: endedAt });
+        return { conversation, changed: false };
+      }
       listened(station, conversation);
       const attempt = { outcome: outcome.kind, turnaroundMs };
-      const ended = { operation, attempt, by, at: endedAt, longestMs: options.turnaroundMaxMs };
+      const ended = { operation, attempt, by, at: endedAt };
       return { conversation, changed: note(station, ended) };
     },
     report() {

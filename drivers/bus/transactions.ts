@@ -53,8 +53,11 @@ export function openTransactions({
     request: Uint8Array,
   ): Promise<Outcome> {
     const { station } = asker;
-    const by = 'poll' in asker ? 'poll' : 'order';
-    const { conversation, changed } = await stations.converse(station, exchange, request, by);
+    const { conversation, changed } = await stations.converse(station, exchange, request, {
+      by: 'poll' in asker ? 'poll' : 'order',
+      isUrgent: () => schedule.hasUrgent(station, clock.monotonic()),
+    });
+    if ('poll' in asker) schedule.polled(asker, conversation);
     const { outcome, turnaroundMs, endedAt } = conversation;
     if (outcome.kind === 'busy') station.askableAt = endedAt + BUSY_WAIT_MS;
     if ('order' in asker) guard(() => asker.order.observe?.({ outcome: outcome.kind, turnaroundMs }));

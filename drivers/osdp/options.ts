@@ -36,7 +36,7 @@ export const osdpOptions = z.strictObject({
   turnaroundMaxMs: busOptions.turnaroundMaxMs
     .removeDefault()
     .default(200)
-    .describe('The longest a device takes to begin its reply; OSDP allows 200, and what it needs is learned'),
+    .describe('The longest a device takes to begin its reply; OSDP allows 200'),
   check: z
     .enum(['crc', 'checksum'])
     .default('crc')

@@ -172,6 +172,7 @@ function openDialogue(options: TalkOptions, errands: Errands): Dialogue {
   /** The bus has one at a time, and asks for what differs when the request is made. */
   const exchange: Exchange<null> = {
     address,
+    numbered: true,
     request,
     read,
     get operation() {

@@ -3,7 +3,7 @@ import { expect, onTestFinished } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
 import { openRandom } from '../../test/simulators/bus/random.ts';
 import { type Answer, openTestPort } from '../bus/test-port.ts';
-import type { DriverError, Plain } from '../driver.ts';
+import type { DriverError, DriverEvent, Plain } from '../driver.ts';
 import { type Rs485Report, rs485Report } from '../settings.ts';
 import { openOsdpOn } from './driver.ts';
 
@@ -27,6 +27,8 @@ export async function openWireLink({ answer, devices = [] }: WireOptions) {
   const clock = manualClock();
   const port = openTestPort(clock, (request) => answer(request, clock.monotonic()));
   const history: Rs485Report[] = [];
+  const events: DriverEvent[] = [];
+  let bus: Plain = null;
   const driver = await openOsdpOn(port.openPort)(
     {
       port: '/dev/ttyTest',
@@ -39,9 +41,10 @@ export async function openWireLink({ answer, devices = [] }: WireOptions) {
       linkId: 'test',
       clock,
       log: port.log,
-      emit: async () => {},
+      emit: async (event) => void events.push(event),
       report({ subject, state }) {
-        if (subject !== 'bus') history.push(rs485Report.parse(state));
+        if (subject === 'bus') bus = state;
+        else history.push(rs485Report.parse(state));
       },
     },
     never,
@@ -76,6 +79,9 @@ export async function openWireLink({ answer, devices = [] }: WireOptions) {
     clock,
     port,
     history,
+    events,
+    /** What was told of the bus last. */
+    bus: () => bus,
     execute,
     until,
     report,

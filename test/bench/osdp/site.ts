@@ -13,6 +13,9 @@ const CHARACTERS = {
   secure: { poll: 15, ack: 15 },
 };
 
+/** Data is padded to sixteen characters; the reply is an OSTATR of eight outputs. */
+const SECURE_OUT = { request: 31, reply: 31 };
+
 /** How the devices are spoken to. */
 export type Security = keyof typeof CHARACTERS;
 
@@ -89,4 +92,11 @@ export function openGatewayOn(
 export function pollWireMs(baudRate: number, security: Security): number {
   const { poll, ack } = CHARACTERS[security];
   return (poll + ack + 2 * SILENT_CHARACTERS) * characterMs({ baudRate, ...FORMAT }) + TURNAROUND_MS;
+}
+
+/** Milliseconds that an OUT of one relay takes in a secure channel: until the device has heard it, and has answered. */
+export function outWireMs(baudRate: number): { heard: number; answered: number } {
+  const character = characterMs({ baudRate, ...FORMAT });
+  const heard = (SECURE_OUT.request + SILENT_CHARACTERS) * character;
+  return { heard, answered: heard + (SECURE_OUT.reply + SILENT_CHARACTERS) * character + TURNAROUND_MS };
 }

@@ -76,13 +76,14 @@ export function answeredAfter(gateway: Gateway): number[] {
   return fired.map(({ issuedAt, answeredAt }) => answeredAt - issuedAt);
 }
 
-function command(what: string, samples: readonly number[], boundMs: number): Row {
-  const [p50, p99] = [quantile(samples, 0.5), quantile(samples, 0.99)];
+/** `boundMs`: the poll in flight and its own time on the wire. */
+export function command(what: string, samples: readonly number[], boundMs: number): Row {
+  const [p50, p99, longest] = [quantile(samples, 0.5), quantile(samples, 0.99), Math.max(...samples)];
   const target = boundMs + COMMAND_SLACK_MS;
   return {
     what,
-    figure: `p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms, longest ${Math.max(...samples).toFixed(1)} ms`,
-    target: `p99 ≤ ${target.toFixed(1)} ms`,
-    met: p99 <= target,
+    figure: `p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms, longest ${longest.toFixed(1)} ms`,
+    target: `p99 ≤ ${target.toFixed(1)} ms, longest ≤ ${(2 * target).toFixed(1)} ms`,
+    met: p99 <= target && longest <= 2 * target,
   };
 }

@@ -1,0 +1,141 @@
+/** The wait for one reply: until when, and what ends it sooner. */
+import type { Clock } from '../driver.ts';
+import type { Exchange } from './exchange.ts';
+import type { BusOptions } from './options.ts';
+import { type Bell, pauseUntil, turnOfEventLoop } from './pause.ts';
+import type { Receiver } from './receiver.ts';
+import { MARGIN_MS } from './turnaround.ts';
+
+/** UARTs keep their rate to 2 % each; what comes before this share of the request's own time cannot be its reply. */
+const EARLIEST_SHARE = 0.95;
+/**
+ * A device that is back begins its reply within this time as a rule (SIA OSDP 2.2, 5.7: 3 ms are typical), and a UART hands
+ * its first bytes over when its FIFO is full at the latest.
+ */
+const YIELD_AFTER_MS = 3;
+const FIFO_CHARACTERS = 16;
+
+/**
+ * Nothing more comes of a reply after so long a silence: OSDP lets 20 ms pass between two characters (5.7), Modbus less
+ * than one.
+ */
+const FALLEN_SILENT_MS = 20;
+
+export interface Patience {
+  /** How long the device has to begin its reply, milliseconds. */
+  waitMs: number;
+  /**
+   * Asked while nothing was heard: true ends the wait early, because an order must not wait for a device that is most
+   * likely absent. Absent where the device has all its time.
+   */
+  yields?: () => boolean;
+}
+
+export interface Times {
+  /** Of a character. */
+  tc: number;
+  /** What the way itself adds to a reply. */
+  latencyMs: number;
+  /** The last bit of the request leaves. */
+  sentBy: number;
+  /** No reply is heard before. */
+  earliest: number;
+  /** A wait that may yield lasts so long at least. */
+  yieldAt: number;
+  beginBy: number;
+  replyMs: number;
+  lateUntil: number;
+}
+
+export interface Question {
+  sentAt: number;
+  tc: number;
+  gapMs: number;
+  request: Uint8Array;
+  exchange: Exchange<unknown>;
+  waitMs: number;
+  latencyMs: number;
+  options: BusOptions;
+}
+
+export function timesOf(question: Question): Times {
+  const { sentAt, tc, gapMs, request, exchange, waitMs, latencyMs, options } = question;
+  const requestMs = request.length * tc;
+  const sentBy = sentAt + requestMs;
+  const replyMs = exchange.replyLength * tc;
+  const earliest = sentAt + requestMs * EARLIEST_SHARE;
+  if (exchange.replyLength === 0) {
+    // The turnaround delay (Modbus over serial line 1.02, 2.4.1): devices do what they were told meanwhile.
+    const over = sentBy + Math.max(gapMs, exchange.quietMs ?? options.turnaroundMaxMs);
+    const silent = { earliest: over, yieldAt: over, beginBy: over, lateUntil: over };
+    return { tc, latencyMs, sentBy, replyMs, ...silent };
+  }
+  const beginBy = sentBy + waitMs + latencyMs + MARGIN_MS;
+  return {
+    tc,
+    latencyMs,
+    sentBy,
+    earliest,
+    yieldAt: sentBy + YIELD_AFTER_MS + Math.min(replyMs, FIFO_CHARACTERS * tc) + latencyMs,
+    beginBy,
+    replyMs,
+    lateUntil: sentBy + options.turnaroundMaxMs + latencyMs + replyMs,
+  };
+}
+
+interface Listening {
+  receiver: Receiver;
+  times: Times;
+  clock: Clock;
+  bell: Bell;
+  exhaustive: boolean;
+  gone: AbortSignal;
+  yields: Patience['yields'];
+  /** When the newest byte came. */
+  heardAt(): number;
+}
+
+/**
+ * Until the receiver has its outcome, or the time is over; a reply that keeps coming gets the time that it takes. True
+ * when the wait ended early in favour of an order.
+ */
+export async function listen(listening: Listening): Promise<boolean> {
+  const yielded = await untilOutcome(listening);
+  const { receiver, times, clock, gone, exhaustive } = listening;
+  if (exhaustive && receiver.outcome() && !gone.aborted)
+    await pauseUntil(times.lateUntil + MARGIN_MS, clock, gone).catch(() => undefined);
+  return yielded;
+}
+
+async function untilOutcome(listening: Listening): Promise<boolean> {
+  const { receiver, times, clock, bell, gone, yields } = listening;
+  let isLastLook = false;
+  while (!receiver.outcome() && !gone.aborted) {
+    const endBy = endOf(listening);
+    const mayYield = receiver.heard() === 0 && yields?.() === true;
+    const now = clock.monotonic();
+    const until = mayYield ? Math.min(endBy, times.yieldAt) : endBy;
+    if (now < until) {
+      isLastLook = false;
+      await bell.wait(until - now);
+      continue;
+    }
+    if (isLastLook) return now < endBy;
+    // When this process was held up its timers come first: what arrived in time is read now.
+    await turnOfEventLoop();
+    isLastLook = true;
+  }
+  return false;
+}
+
+/** As far as can be told now. */
+function endOf({ receiver, times, heardAt }: Listening): number {
+  const { tc, latencyMs, replyMs } = times;
+  const usualEnd = times.beginBy + replyMs;
+  if (receiver.heard() === 0) return usualEnd;
+  // Whatever was damaged in it: the device has spoken, and the others need not wait for the rest of its time.
+  if (receiver.isGarbled()) return Math.min(usualEnd, heardAt() + FALLEN_SILENT_MS + latencyMs);
+  const latestEnd = usualEnd + replyMs + latencyMs + MARGIN_MS;
+  const restMs = Math.max(0, replyMs - receiver.heard() * tc) + latencyMs + MARGIN_MS;
+  return Math.max(usualEnd, Math.min(latestEnd, heardAt() + restMs));
+}

@@ -1,0 +1,37 @@
+/** Devices that take as long as the standard allows for their replies (SIA OSDP 2.2, 5.7: 200 ms). */
+import { expect, it } from 'vitest';
+import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
+import { busReport } from '../rs485.ts';
+import { KEY } from './protocol/test-panel.ts';
+import { openWireLink, testRandom } from './test-wire.ts';
+
+const [FASTEST_MS, SLOWEST_MS] = [150, 199];
+const SELDOM = 20;
+
+it('are missed never, though most of their replies come at once', async () => {
+  const random = testRandom();
+  const devices = [0, 1].map((address) =>
+    openOsdpDevice({ address, serial: 1 + address, key: KEY, random, requiresSecurity: true }),
+  );
+  const link = await openWireLink({
+    answer(request, now) {
+      const bytes = devices.map((device) => device.answer(request, now)).find((reply) => reply !== undefined);
+      if (!bytes) return null;
+      const isSlow = random() < 1 / SELDOM;
+      return { bytes, turnaroundMs: isSlow ? FASTEST_MS + random() * (SLOWEST_MS - FASTEST_MS) : 1 };
+    },
+    devices: [{ address: 0 }, { address: 1 }],
+  });
+  await link.watch([0, 1].map((address) => ({ address, key: KEY })));
+  await link.connected('0a4748-1-1');
+  await link.connected('0a4748-1-2');
+  const told = link.history.length;
+  await link.clock.advance(120_000);
+  const counters = busReport.parse(link.bus()).devices.map((device) => device.counters);
+  expect(counters.map(({ timeouts, collisions, crc }) => ({ timeouts, collisions, crc }))).toEqual(
+    Array(2).fill({ timeouts: 0, collisions: 0, crc: 0 }),
+  );
+  expect(link.history.slice(told).every(({ connected }) => connected)).toBe(true);
+  expect(link.events).toEqual([]);
+  expect(devices.map((device) => device.sessions())).toEqual([1, 1]);
+});
