@@ -92,6 +92,49 @@ describe('a reply that is late', () => {
   });
 });
 
+describe('a reply that is damaged', () => {
+  const damaged = frame(17, 3, 9).with(3, 0);
+
+  it('ends the wait when the line has fallen silent, so that others have their turn', async () => {
+    const { bus, clock, soon, wire } = await openTestBus(
+      ([address = 0, question = 0]) => (address === 17 ? damaged : frame(address, question, 7)),
+      { turnaroundMaxMs: 200 },
+    );
+    const outcome = outcomeOf(bus.exchange(ask(17), command(soon()), forever));
+    const other = outcomeOf(bus.exchange(ask(2), command(soon()), forever));
+    await clock.advance(WIRE_MS + 1 + 20 + 1);
+    expect(outcome()).toBe('BAD_REPLY');
+    await clock.advance(WIRE_MS + 5);
+    expect(other()).toBe(7);
+    expect(wire.sent).toHaveLength(2);
+  });
+
+  it('may be noise before the true one, and then the line is not silent', async () => {
+    const { bus, clock, soon, wire } = await openTestBus(() => null, { turnaroundMaxMs: 200 });
+    const one = ask(17);
+    const read = (received: Uint8Array) =>
+      received.length < 5 ? one.read(received) : one.read(received.subarray(4));
+    const outcome = outcomeOf(bus.exchange({ ...one, replyLength: 8, read }, command(soon()), forever));
+    await clock.advance(10);
+    wire.deliver(damaged);
+    await clock.advance(19);
+    wire.deliver(frame(17, 3, 9));
+    await clock.advance(1);
+    expect(outcome()).toBe(9);
+  });
+
+  it('in parts that come slowly is waited for to its end', async () => {
+    const { bus, clock, soon, wire } = await openTestBus(() => null, { turnaroundMaxMs: 200 });
+    const outcome = outcomeOf(bus.exchange(ask(17), command(soon()), forever));
+    await clock.advance(10);
+    for (const byte of frame(17, 3, 9)) {
+      wire.deliver(Uint8Array.of(byte));
+      await clock.advance(45);
+    }
+    expect(outcome()).toBe(9);
+  });
+});
+
 describe('bytes that come sooner than the request can have left', () => {
   it.each([
     [true, 'NO_REPLY', 4],

@@ -1,7 +1,7 @@
 /** A port as a wire with one owner: a request, the reply inside its own time, and the silence before the next one. */
 import { type Clock, DriverError, type DriverLog } from '../driver.ts';
 import type { Exchange } from './exchange.ts';
-import { listen, type Patience, type Times, timesOf } from './listening.ts';
+import { type Ear, listen, type Patience, type Times, timesOf } from './listening.ts';
 import { openLogOnce } from './log-once.ts';
 import type { BusOptions } from './options.ts';
 import { openPace } from './pace.ts';
@@ -72,6 +72,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
   const tap = openTap({ clock, characterMs: tc, conceal: context.conceal, reveal: context.reveal });
   const failed = openLogOnce(log, 'a reply could not be read, and counts as a broken frame');
   const hearing = openHearing({ clock, bell, tap });
+  const ear: Ear = { clock, bell, gone: gone.signal, heardAt: hearing.at };
   const quiet = openQuiet({ clock, tc, gapMs, gone: gone.signal, heardAt: hearing.at });
 
   function lose(error: Error): void {
@@ -93,16 +94,11 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
     port.write(request);
     tap.sent(request);
     const latencyMs = port.latencyMs();
-    const { waitMs, yields } = patience;
+    const { waitMs } = patience;
     const times = timesOf({ sentAt, tc, gapMs, request, exchange, waitMs, latencyMs, options });
     const from = pace.isKept() ? times.earliest : sentAt;
     const listening = exchange.replyLength === 0 ? undefined : hearing.listen(receiver, from);
-    const yielded = await listen({
-      ...{ receiver, times, clock, bell, yields },
-      exhaustive: exchange.exhaustive === true,
-      gone: gone.signal,
-      heardAt: hearing.at,
-    });
+    const yielded = await listen(ear, { receiver, times, exchange, patience });
     hearing.end();
     tap.cut();
     const heardAt = hearing.at();

@@ -83,36 +83,40 @@ export function timesOf(question: Question): Times {
   };
 }
 
+/** What hears, as long as the port is open. */
+export interface Ear {
+  clock: Clock;
+  bell: Bell;
+  gone: AbortSignal;
+  /** When the newest byte came. */
+  heardAt(): number;
+}
+
 interface Listening {
   receiver: Receiver;
   times: Times;
-  clock: Clock;
-  bell: Bell;
-  exhaustive: boolean;
-  gone: AbortSignal;
-  yields: Patience['yields'];
-  /** When the newest byte came. */
-  heardAt(): number;
+  exchange: Exchange<unknown>;
+  patience: Patience;
 }
 
 /**
  * Until the receiver has its outcome, or the time is over; a reply that keeps coming gets the time that it takes. True
  * when the wait ended early in favour of an order.
  */
-export async function listen(listening: Listening): Promise<boolean> {
-  const yielded = await untilOutcome(listening);
-  const { receiver, times, clock, gone, exhaustive } = listening;
-  if (exhaustive && receiver.outcome() && !gone.aborted)
-    await pauseUntil(times.lateUntil + MARGIN_MS, clock, gone).catch(() => undefined);
+export async function listen(ear: Ear, listening: Listening): Promise<boolean> {
+  const yielded = await untilOutcome(ear, listening);
+  const { receiver, times, exchange } = listening;
+  if (exchange.exhaustive && receiver.outcome() && !ear.gone.aborted)
+    await pauseUntil(times.lateUntil + MARGIN_MS, ear.clock, ear.gone).catch(() => undefined);
   return yielded;
 }
 
-async function untilOutcome(listening: Listening): Promise<boolean> {
-  const { receiver, times, clock, bell, gone, yields } = listening;
+async function untilOutcome(ear: Ear, { receiver, times, patience }: Listening): Promise<boolean> {
+  const { clock, bell, gone } = ear;
   let isLastLook = false;
   while (!receiver.outcome() && !gone.aborted) {
-    const endBy = endOf(listening);
-    const mayYield = receiver.heard() === 0 && yields?.() === true;
+    const endBy = endOf(receiver, times, ear.heardAt());
+    const mayYield = receiver.heard() === 0 && patience.yields?.() === true;
     const now = clock.monotonic();
     const until = mayYield ? Math.min(endBy, times.yieldAt) : endBy;
     if (now < until) {
@@ -129,13 +133,13 @@ async function untilOutcome(listening: Listening): Promise<boolean> {
 }
 
 /** As far as can be told now. */
-function endOf({ receiver, times, heardAt }: Listening): number {
+function endOf(receiver: Receiver, times: Times, heardAt: number): number {
   const { tc, latencyMs, replyMs } = times;
   const usualEnd = times.beginBy + replyMs;
   if (receiver.heard() === 0) return usualEnd;
-  // Whatever was damaged in it: the device has spoken, and the others need not wait for the rest of its time.
-  if (receiver.isGarbled()) return Math.min(usualEnd, heardAt() + FALLEN_SILENT_MS + latencyMs);
   const latestEnd = usualEnd + replyMs + latencyMs + MARGIN_MS;
+  // The device has spoken, and the others need not wait for the rest of its time.
+  if (receiver.isGarbled()) return Math.min(latestEnd, heardAt + FALLEN_SILENT_MS + latencyMs);
   const restMs = Math.max(0, replyMs - receiver.heard() * tc) + latencyMs + MARGIN_MS;
-  return Math.max(usualEnd, Math.min(latestEnd, heardAt() + restMs));
+  return Math.max(usualEnd, Math.min(latestEnd, heardAt + restMs));
 }

@@ -19,7 +19,7 @@ export interface Receiver {
   conclude(): Outcome;
   /** Bytes beside the local echo. */
   heard(): number;
-  /** They are as many as the shortest frame has, and no frame: damaged, or two devices at once. */
+  /** A whole frame that is damaged, or as many bytes as the reply has and no frame in them: two devices at once. */
   isGarbled(): boolean;
   /** Everything that came began like the request, although no local echo is configured. */
   soundsLikeEcho(): boolean;
@@ -35,9 +35,6 @@ export interface ReceiverOptions {
 
 /** Noise that may stand before a reply without costing it, characters. */
 const NOISE_MAX = 256;
-
-/** Of Modbus RTU, an exception; of DCON, `!AA` and its end; OSDP has none below 8. A glitch of the line is shorter. */
-const SHORTEST_FRAME = 5;
 
 export function openReceiver({ exchange, request, localEcho, failed }: ReceiverOptions): Receiver {
   const received = new Uint8Array(exchange.replyLength + NOISE_MAX);
@@ -93,7 +90,7 @@ export function openReceiver({ exchange, request, localEcho, failed }: ReceiverO
       return { kind: length === 0 ? 'timeout' : (fault ?? 'framing') };
     },
     heard: () => length,
-    isGarbled: () => length >= SHORTEST_FRAME && (fault === 'crc' || fault === 'framing'),
+    isGarbled: () => fault === 'crc' || (fault === 'framing' && length >= exchange.replyLength),
     soundsLikeEcho: () =>
       length >= request.length && request.every((byte, index) => received[index] === byte),
   };
