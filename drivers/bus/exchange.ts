@@ -17,7 +17,13 @@ export type Reading<Reply> =
   /** The device understood and said no: it is alive. */
   | { kind: 'refused'; reason: string }
   /** The device is alive and asks to be asked again. */
-  | { kind: 'busy' };
+  | { kind: 'busy' }
+  /** The device is alive and reports that it failed: it may have done all of the request, a part of it, or nothing. */
+  | { kind: 'failed'; reason: string }
+  /** A gateway on the way to the device answers for it: the request was not passed on. */
+  | { kind: 'unreached'; reason: string }
+  /** The same, and the request was passed on: the device may have carried it out. */
+  | { kind: 'unanswered'; reason: string };
 
 export interface Exchange<Reply> {
   /** Unit id or module address: whose breaker, turnaround and counters. */
@@ -68,7 +74,7 @@ export interface Order {
 
 export interface Attempt {
   /** `collision`: the local echo differed from what was sent. */
-  outcome: 'reply' | 'refused' | 'busy' | 'timeout' | 'collision' | Fault;
+  outcome: Exclude<Reading<unknown>['kind'], 'more'> | 'timeout' | 'collision' | Fault;
   /** Between the end of the request and the beginning of the reply; null when there was no answer. */
   turnaroundMs: number | null;
 }

@@ -107,7 +107,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
     const answered = isAnswer(outcome.kind);
     if (!exchange.line) pace.ended({ early: listening?.early === true, answered });
     // A frame with a bad checksum was the reply, most likely; after any other miss it may still come.
-    const hadItsSay = answered || outcome.kind === 'crc';
+    const hadItsSay = answered || ['crc', 'unreached', 'unanswered'].includes(outcome.kind);
     const lateUntil = hadItsSay ? endedAt : times.lateUntil;
     const isAnyones = exchange.anonymous || exchange.line;
     quiet.keep(isAnyones ? lateUntil : Math.max(endedAt, times.sentBy + gapMs));

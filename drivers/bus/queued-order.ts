@@ -50,6 +50,12 @@ export function errorOf(outcome: Exclude<Outcome, { kind: 'reply' }>, address: n
     case 'busy':
       // It did nothing, and will: unlike a refusal this is not for good.
       return new DriverError('BUSY', `device ${address} is busy: try again in a moment`);
+    case 'failed':
+      return new DriverError('BAD_REPLY', `device ${address} failed: ${outcome.reason}`);
+    case 'unreached':
+      return new DriverError('DEVICE_OFFLINE', `device ${address} was not reached: ${outcome.reason}`);
+    case 'unanswered':
+      return new DriverError('NO_REPLY', `device ${address} did not answer: ${outcome.reason}`);
     case 'timeout':
       return new DriverError('NO_REPLY', `device ${address} did not answer in time`);
     case 'crc':

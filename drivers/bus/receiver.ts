@@ -3,12 +3,14 @@ import type { Attempt, Exchange, Fault, Reading } from './exchange.ts';
 
 export type Outcome =
   | { kind: 'reply'; reply: unknown }
-  | { kind: 'refused'; reason: string }
-  | { kind: Exclude<Attempt['outcome'], 'reply' | 'refused'> };
+  | { kind: WithReason; reason: string }
+  | { kind: Exclude<Attempt['outcome'], 'reply' | WithReason> };
+
+type WithReason = 'refused' | 'failed' | 'unreached' | 'unanswered';
 
 /** The device is there, whatever it said. */
 export function isAnswer(outcome: Attempt['outcome']): boolean {
-  return outcome === 'reply' || outcome === 'refused' || outcome === 'busy';
+  return outcome === 'reply' || outcome === 'refused' || outcome === 'busy' || outcome === 'failed';
 }
 
 export interface Receiver {

@@ -28,7 +28,9 @@ describe('what is asked', () => {
     [ask.switchOne(0x15, 2, false), '#151200'],
     [ask.switchAllOff(0x14), '#140000'],
     // 7.1.10: 10 s, all off.
-    [ask.writeSafety(0x02, 100), '$02X0006400'],
+    [ask.writeSafety(0x02, { tenths: 100, outputs: 0, digits: 2 }), '$02X0006400'],
+    // ADAM 4000 Series User's Manual, 7-20, $AAX0TTTTDDDD, and its example 017A.
+    [ask.writeSafety(0x02, { tenths: 100, outputs: 0x17a, digits: 4 }), '$02X00064017A'],
     [ask.readSafety(0x02), '$02X1'],
     // I-7000 DIO Manual 2.11, 2.13, 2.18 to 2.23.
     [ask.readLatched(0x01, typeOf('7060')), '$01L1'],
@@ -36,6 +38,7 @@ describe('what is asked', () => {
     [ask.hostWatchdogFlag(0x01), '~010'],
     [ask.clearHostWatchdogFlag(0x01), '~011'],
     [ask.armHostWatchdog(0x01, 100), '~013164'],
+    [ask.readHostWatchdog(0x01), '~012'],
     [ask.readPreset(0x01, 'P'), '~014P'],
     [ask.storePreset(0x01, 'S'), '~015S'],
   ])('%# is %s', (question, text) => {
@@ -72,6 +75,11 @@ describe('what is answered', () => {
     [ask.resetStatus(0x39), '!390', false],
     // ADAM 4000 Series User's Manual, $AA6: outputs 0 and 4, inputs 1 and 5.
     [ask.readPins(0x33, typeOf('4050')), '!112200', { outputs: 0x11, inputs: 0x22 }],
+    // The same, 7-21, $AAX1 of both editions.
+    [ask.readSafety(0x02), '!0064017A', { tenths: 100, outputs: 0x17a, digits: 4 }],
+    [ask.readSafety(0x02), '!00647A', { tenths: 100, outputs: 0x7a, digits: 2 }],
+    // I-7000 DIO Manual 2.20.
+    [ask.readHostWatchdog(0x01), '!01164', { enabled: true, tenths: 100 }],
     // ADAM 4100 Series User's Manual, 4.6.3.
     [ask.readPins(0x33, typeOf('4150')), '!112200', { outputs: 0x11, inputs: 0x22 }],
     // !(dataOutput)0000 and !(dataInput)00.
@@ -89,8 +97,8 @@ describe('what is answered', () => {
     [ask.clearHostWatchdogFlag(0x01), '!01', null],
     [ask.armHostWatchdog(0x01, 100), '!01', null],
     [ask.readPreset(0x01, 'P'), '!01AA00', 0xaa],
-    [ask.writeSafety(0x02, 100), '>', 'done'],
-    [ask.readSafety(0x02), '!006400', { tenths: 100, outputs: 0 }],
+    [ask.writeSafety(0x02, { tenths: 100, outputs: 0, digits: 2 }), '>', 'done'],
+    [ask.readSafety(0x02), '!006400', { tenths: 100, outputs: 0, digits: 2 }],
     [ask.readLatched(0x01, typeOf('7060')), '!000300', { outputs: 0, inputs: 3 }],
   ])('%#: %s %s', (question, line, reply) => {
     expect(heard(question, line)).toEqual({ kind: 'reply', reply });

@@ -113,6 +113,16 @@ export function armHostWatchdog(address: number, tenths: number): Question<null>
   return question(address, '~3', `~${aa(address)}31${hex(tenths, 2)}`, 3, acknowledged(address));
 }
 
+/** Whether it is armed, and its time (I-7000 DIO Manual 2.20, ~AA2). */
+export function readHostWatchdog(address: number): Question<{ enabled: boolean; tenths: number }> {
+  return question(address, '~2', `~${aa(address)}2`, 6, (text) =>
+    match(text, new RegExp(`^!${aa(address)}([01])([0-9A-F]{2})$`), ([enabled, tenths]) => ({
+      enabled: enabled === '1',
+      tenths: Number.parseInt(tenths, 16),
+    })),
+  );
+}
+
 /** P: what the outputs are after power-on; S: after the host watchdog has run out. */
 export function readPreset(address: number, preset: 'P' | 'S'): Question<number> {
   return question(address, '~4', `~${aa(address)}4${preset}`, 7, (text) =>
@@ -125,19 +135,29 @@ export function storePreset(address: number, preset: 'P' | 'S'): Question<null> 
   return question(address, '~5', `~${aa(address)}5${preset}`, 3, acknowledged(address));
 }
 
-/** All outputs off after so many tenths of a second without a command. */
-export function writeSafety(address: number, tenths: number): Question<Switched> {
-  return anonymous(address, '$X0', `$${aa(address)}X0${hex(tenths, 4)}00`, 3, (text) =>
+/** What the outputs become after so many tenths of a second without a command; 0: they stay as they are. */
+export interface Safety {
+  tenths: number;
+  outputs: number;
+  /**
+   * Hex digits of the outputs: $AAX0TTTTDD in one edition of the ADAM-4000 manual (table 4.22) and in that of the
+   * ADAM-4100, $AAX0TTTTDDDD in another (7-20, for 4055, 4056S, 4056SO, 4060, 4068 and 4069).
+   */
+  digits: 2 | 4;
+}
+
+export function writeSafety(address: number, { tenths, outputs, digits }: Safety): Question<Switched> {
+  return anonymous(address, '$X0', `$${aa(address)}X0${hex(tenths, 4)}${hex(outputs, digits)}`, 3, (text) =>
     text === '>' ? { kind: 'reply', reply: 'done' } : foreign,
   );
 }
 
-/** Tenths of a second, 0: off; and the outputs it sets. */
-export function readSafety(address: number): Question<{ tenths: number; outputs: number }> {
-  return anonymous(address, '$X1', `$${aa(address)}X1`, 7, (text) =>
-    match(text, /^!([0-9A-F]{4})([0-9A-F]{2})$/, ([tenths, outputs]) => ({
+export function readSafety(address: number): Question<Safety> {
+  return anonymous(address, '$X1', `$${aa(address)}X1`, 9, (text) =>
+    match(text, /^!([0-9A-F]{4})([0-9A-F]{2}|[0-9A-F]{4})$/, ([tenths, outputs]) => ({
       tenths: Number.parseInt(tenths, 16),
       outputs: Number.parseInt(outputs, 16),
+      digits: outputs.length === 4 ? 4 : 2,
     })),
   );
 }

@@ -9,7 +9,8 @@
 /**
  * What switches the outputs off when the gateway is silent:
  *  - `host`: ICP DAS, fed by the broadcast `~**`. "I-7000 DIO Manual" 2.17 to 2.23, 3.3, 3.5
- *  - `safety`: Advantech, fed by any command to the module. "ADAM-4000 Series User Manual" 7.1.10 ($AAX0, $AAX1)
+ *  - `safety`: Advantech, fed by any command to the module. "ADAM-4000 Series User Manual" 7-20 and 7-21 ($AAX0, $AAX1;
+ *    messages.ts says how editions differ)
  */
 export type WatchdogKind = 'host' | 'safety';
 

@@ -30,7 +30,7 @@ const QUESTIONS: readonly ask.Question<unknown>[] = [
   ask.hostWatchdogFlag(ADDRESS),
   ask.clearHostWatchdogFlag(ADDRESS),
   ask.readPreset(ADDRESS, 'S'),
-  ask.writeSafety(ADDRESS, 100),
+  ask.writeSafety(ADDRESS, { tenths: 100, outputs: 0, digits: 4 }),
   ask.readSafety(ADDRESS),
 ];
 const ANSWERS = [

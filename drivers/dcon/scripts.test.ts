@@ -28,12 +28,23 @@ const off = () => ({ outputs: 0, inputs: 0 });
 
 it('does not trust a safety value that reads back otherwise', () => {
   const adam: Answers = { $M: () => '4068', $6: off, $X0: () => 'done' };
-  const kept = { tenths: 100, outputs: 0 };
+  const kept = { tenths: 100, outputs: 0, digits: 2 };
   const guardOf = (answers: Answers) => play(bringUp(1, 0, 10_000), answers).result.guard;
   expect(guardOf({ ...adam, $X1: () => kept })).toEqual({ kind: 'armed' });
   for (const wrong of [{ tenths: 0 }, { tenths: 1_000 }, { outputs: 1 }]) {
     expect(guardOf({ ...adam, $X1: () => ({ ...kept, ...wrong }) })).toMatchObject({ kind: 'none' });
   }
+});
+
+it('does not trust a host watchdog that was acknowledged and reads back otherwise', () => {
+  const icp: Answers = { $M: () => '7060', '~0': () => false, '~4': () => 0, $6: off, '~3': () => null };
+  const guardOf = (answers: Answers) => play(bringUp(1, 0, 10_000), answers).result.guard;
+  expect(guardOf({ ...icp, '~2': () => ({ enabled: true, tenths: 100 }) })).toEqual({ kind: 'armed' });
+  for (const kept of [
+    { enabled: false, tenths: 100 },
+    { enabled: true, tenths: 0 },
+  ])
+    expect(guardOf({ ...icp, '~2': () => kept })).toMatchObject({ kind: 'none' });
 });
 
 it('does not make the outputs of a pulse that goes on the value of a module that hears nothing', () => {

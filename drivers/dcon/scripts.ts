@@ -12,6 +12,7 @@ import {
   moduleName,
   type Pins,
   type Question,
+  readHostWatchdog,
   readPins,
   readPreset,
   readSafety,
@@ -114,7 +115,7 @@ export function* switchOn(
   if (told === 'ignored') {
     // Its watchdog ran out, and what is ignored was not done.
     yield* ask(clearHostWatchdogFlag(address));
-    yield* ask(armHostWatchdog(address, tenthsOf(watchdogMs)));
+    yield* startHost(address, watchdogMs);
     if ((yield* tell(address, channel)) === 'ignored')
       throw new DriverError(
         'REFUSED',
@@ -178,13 +179,24 @@ function* armHost(address: number, type: ModuleType, pins: Pins, watchdogMs: num
     if (((yield* ask(readPreset(address, preset))) & outputsOf(type)) !== 0)
       throw new DriverError('REFUSED', 'it does not keep off as its safe value');
   }
-  yield* ask(armHostWatchdog(address, tenthsOf(watchdogMs)));
+  yield* startHost(address, watchdogMs);
+}
+
+/** What it acknowledged counts only as read back. */
+function* startHost(address: number, watchdogMs: number): Script<void> {
+  const tenths = tenthsOf(watchdogMs);
+  yield* ask(armHostWatchdog(address, tenths));
+  const kept = yield* ask(readHostWatchdog(address));
+  if (!kept.enabled || kept.tenths !== tenths)
+    throw new DriverError('REFUSED', 'its host watchdog is not in force, though it was acknowledged');
 }
 
 function* armSafety(address: number, watchdogMs: number): Script<void> {
   const tenths = tenthsOf(watchdogMs);
-  const written = yield* unlessUnknown(writeSafety(address, tenths), null);
-  if (written === null) throw new DriverError('REFUSED', 'it does not know $AAX0; later ones of its kind do');
+  // Its own answer tells which form of the command it takes.
+  const found = yield* unlessUnknown(readSafety(address), null);
+  if (found === null) throw new DriverError('REFUSED', 'it does not know $AAX1; later ones of its kind do');
+  yield* ask(writeSafety(address, { tenths, outputs: 0, digits: found.digits }));
   const kept = yield* ask(readSafety(address));
   if (kept.tenths !== tenths || kept.outputs !== 0)
     throw new DriverError('REFUSED', 'it keeps another safety value than was written');

@@ -17,6 +17,7 @@ const MODULES = [
   { address: 1, kind: 'i-7060' },
   { address: 2, kind: 'i-7050' },
   { address: 3, kind: 'adam-4055' },
+  { address: 4, kind: 'adam-4068' },
 ] as const;
 
 function simulated(): Promise<SimulatedBus> {
@@ -80,9 +81,9 @@ it('finds modules, carries settings, tells inputs, and pulses relays', async () 
   await using driver = await drive(bus.port);
   await driver.ready();
   expect(MODULES.map(({ address }) => driver.report(`lobby-0${address}`).type)).toEqual([
-    ...['I-7060', 'I-7050', 'ADAM-4055'],
+    ...['I-7060', 'I-7050', 'ADAM-4055', 'ADAM-4068'],
   ]);
-  const found = probed.parse(await driver.execute('probe', { addresses: [1, 4], repeats: 2 }));
+  const found = probed.parse(await driver.execute('probe', { addresses: [1, 5], repeats: 2 }));
   expect(found.results).toMatchObject([
     { identity: { hwId: 'lobby-01', type: 'I-7060' } },
     { identity: null },
@@ -96,7 +97,7 @@ it('finds modules, carries settings, tells inputs, and pulses relays', async () 
   await bus.set(1, { pulseInput: { input: 'input1', milliseconds: 1 } });
   await vi.waitFor(() => expect(driver.events).toMatchObject([{}, { data: { input: 'input1' } }]), patience);
 
-  for (const address of [1, 2, 3]) {
+  for (const address of [1, 2, 3, 4]) {
     const hwId = `lobby-0${address}`;
     const pulse = { hwId, relay: 1, milliseconds: 500 };
     expect(await driver.execute('pulse', pulse)).toEqual({ relay: 1, milliseconds: 500, timedBy: 'gateway' });

@@ -11,6 +11,8 @@ export interface TestModule {
   kind: 'host' | 'safety' | 'none';
   outputs: number;
   inputs: number;
+  /** Of the outputs in $AAX0 and $AAX1: manuals differ. */
+  safetyDigits: 2 | 4;
   latched: number;
   /** Says nothing. */
   dead: boolean;
@@ -34,7 +36,7 @@ export interface TestModules {
 }
 
 /** What a module is to begin with, by address. */
-type Given = Partial<Pick<TestModule, 'outputs' | 'inputs' | 'dead' | 'unknown'>> &
+type Given = Partial<Pick<TestModule, 'outputs' | 'inputs' | 'dead' | 'unknown' | 'safetyDigits'>> &
   Pick<TestModule, 'name' | 'kind'> & { safe?: number; powerOn?: number; armedTenths?: number };
 
 export function playModules(clock: Clock, given: Record<number, Given>): TestModules {
@@ -112,6 +114,7 @@ function openTestModule(address: number, given: Given, clock: Clock) {
     kind: given.kind,
     outputs: given.outputs ?? 0,
     inputs: given.inputs ?? 0,
+    safetyDigits: given.safetyDigits ?? 2,
     latched: 0,
     dead: given.dead ?? false,
     mute: 0,
@@ -165,7 +168,8 @@ function switching({ module, watchdog }: Works, command: string): string | undef
 
 function arming({ watchdog, module, aa, clock }: Works, command: string): string | undefined {
   const [, host] = /^~31(..)$/.exec(command) ?? [];
-  const [, safety] = /^\$X0(....)00$/.exec(command) ?? [];
+  const [, safety, value] = /^\$X0(....)(0+)$/.exec(command) ?? [];
+  if (safety && value?.length !== module.safetyDigits) return `?${aa}`;
   const tenths = module.kind === 'host' ? host : module.kind === 'safety' ? safety : undefined;
   if (!tenths) return undefined;
   watchdog.enabled = true;
@@ -193,12 +197,14 @@ function telling({ module, watchdog, reset, aa }: Works, command: string): strin
       module.latched = 0;
       return `!${aa}`;
     case '$X1':
-      return `!${hex(watchdog.tenths, 4)}${hex(watchdog.safe)}`;
+      return `!${hex(watchdog.tenths, 4)}${hex(watchdog.safe, module.safetyDigits)}`;
     case '~0':
       return `!${aa}${watchdog.timedOut ? '04' : '00'}`;
     case '~1':
       watchdog.timedOut = false;
       return `!${aa}`;
+    case '~2':
+      return `!${aa}${watchdog.enabled ? 1 : 0}${hex(watchdog.tenths)}`;
     case '~4S':
       return `!${aa}${hex(watchdog.safe)}00`;
     case '~4P':

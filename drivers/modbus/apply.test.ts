@@ -34,7 +34,7 @@ describe('settings', () => {
     device.behave = (request, answer) => (request[1] === 16 ? framed(17, [0x90, 3]) : answer());
     await expect(link.execute('applySettings', apply(9))).rejects.toMatchObject({
       code: 'REFUSED',
-      message: expect.stringMatching(/Illegal data value/),
+      message: expect.stringMatching(/illegal data value/),
     });
     expect(sent(link, 16)).toBe(1);
     expect(link.report('GIO-0001')).toMatchObject({ reportedSettingsVersion: 0 });

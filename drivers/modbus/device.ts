@@ -56,6 +56,9 @@ export interface DeviceOptions extends StateOptions {
 
 type Phase = { kind: 'contact'; steps: readonly Step[] } | { kind: 'known'; next: number };
 
+/** As many as it may miss before it is taken for dead (drivers/bus/breaker.ts). */
+const REFUSALS_MAX = 3;
+
 export function openDevice(options: DeviceOptions): Device {
   const { unit, profile, log, safety } = options;
   const state = openState(options);
@@ -94,7 +97,7 @@ export function openDevice(options: DeviceOptions): Device {
       state.report(connected);
     },
     refused: (reason) =>
-      warn(`the device at address ${unit} is no ${profile.product} (profile ${profile.name}): ${reason}`),
+      warn(`the device at address ${unit} does not answer what profile ${profile.name} asks: ${reason}`),
     lost: disconnect,
   });
   return {
@@ -133,6 +136,8 @@ function openPoll(
   let asked: Step | undefined;
   /** A device that answers is met as fast as the wire lets; one that does not waits for its time. */
   let hurries = true;
+  /** Polls in a row that were refused. */
+  let refusals = 0;
 
   function reading(span: Span): Step {
     const exchange = exchangeOf(unit, span);
@@ -163,6 +168,15 @@ function openPoll(
     return { kind: 'known', next };
   }
 
+  /** What is known of a device that keeps refusing its polls grows old: it has to be read anew. */
+  function refused(reason: string): void {
+    listener.refused(reason);
+    refusals += 1;
+    if (phase.kind === 'contact' || refusals < REFUSALS_MAX) return;
+    listener.lost();
+    phase = contact();
+  }
+
   return {
     address: unit,
     get everyMs() {
@@ -179,9 +193,10 @@ function openPoll(
       if (!asked || (phase.kind === 'contact' && asked !== phase.steps[0])) return;
       hurries = 'reply' in outcome;
       if ('reply' in outcome) {
+        refusals = 0;
         asked.take(outcome.reply);
         phase = after(phase);
-      } else if (['REFUSED', 'BUSY'].includes(outcome.error.code)) listener.refused(outcome.error.message);
+      } else if (['REFUSED', 'BUSY'].includes(outcome.error.code)) refused(outcome.error.message);
     },
     alive(isAlive) {
       if (isAlive) return;

@@ -1,5 +1,6 @@
 /** The driver against simulated devices, on a manual clock: who is where, and what is refused. */
 import { describe, expect, it } from 'vitest';
+import { framed } from '../../test/simulators/bus/modbus/frame.ts';
 import type { Plain } from '../driver.ts';
 import { DRIVERS } from '../index.ts';
 import { probed } from '../rs485.ts';
@@ -149,9 +150,36 @@ describe('who is where', () => {
     await using _ = link;
     await link.clock.advance(6_000);
     expect(link.bus()?.warnings).toEqual([
-      expect.stringMatching(/address 17 is no Gatehouse I\/O controller/),
+      expect.stringMatching(
+        /address 17 does not answer what profile gatehouse-io asks: .* exception 0[123] /,
+      ),
     ]);
     expect(link.report('bus-1-17')).toBeUndefined();
+  });
+});
+
+describe('a device that answers its polls with exceptions', () => {
+  it('is said to have failed, not to be another product, and is read anew', async () => {
+    const { link, device } = await openOne();
+    await using _ = link;
+    device.behave = (request) => framed(17, [(request[1] ?? 0) | 0x80, 4]);
+    await link.clock.advance(6_000);
+    expect(link.bus()?.warnings).toEqual([expect.stringMatching(/exception 04 .* failure of its own/)]);
+    expect(link.bus()?.warnings.join()).not.toMatch(/is no /);
+    expect(link.report('GIO-0001')).toMatchObject({ connected: false });
+    device.behave = undefined;
+    await link.clock.advance(6_000);
+    expect(link.report('GIO-0001')).toMatchObject({ connected: true });
+  });
+
+  it('of a gateway that does not reach it is not there', async () => {
+    const { link, device } = await openOne();
+    await using _ = link;
+    device.behave = (request) => framed(17, [(request[1] ?? 0) | 0x80, 0x0b]);
+    await link.clock.advance(6_000);
+    expect(link.report('GIO-0001')).toMatchObject({ connected: false });
+    const { results } = probed.parse(await link.execute('probe', { addresses: [17], repeats: 2 }));
+    expect(results[0]).toMatchObject({ identity: null, counters: { refusals: 0, replies: 0 } });
   });
 });
 

@@ -164,11 +164,26 @@ describe.each(EXAMPLES)('$section', ({ exchange, request, reply, value }) => {
     const code = (Number.parseInt(request.slice(0, 2), 16) | 0x80).toString(16);
     expect(exchange.read(framed(UNIT, `${code} 03`))).toEqual({
       kind: 'refused',
-      reason: expect.stringMatching(/^Modbus exception 3: Illegal data value/),
+      reason: expect.stringMatching(/^exception 03 \(illegal data value\)/),
     });
     expect(exchange.read(framed(UNIT, `${code} 06`))).toEqual({ kind: 'busy' });
-    expect(exchange.read(framed(UNIT, `${code} C8`)).kind).toBe('refused');
     expect(exchange.read(framed(UNIT + 1, `${code} 03`))).toEqual({ kind: 'more', fault: 'foreign' });
+  });
+
+  it.each(['04', '08', 'C8'])(
+    'may report failure %s, which leaves open what a write has changed',
+    (failure) => {
+      const functionCode = Number.parseInt(request.slice(0, 2), 16);
+      const isWrite = [5, 6, 15, 16].includes(functionCode);
+      const answered = exchange.read(framed(UNIT, `${(functionCode | 0x80).toString(16)} ${failure}`));
+      expect(answered.kind).toBe(isWrite ? 'failed' : 'refused');
+    },
+  );
+
+  it('may come from a gateway that does not reach the device: only 0A says that nothing was passed on', () => {
+    const code = (Number.parseInt(request.slice(0, 2), 16) | 0x80).toString(16);
+    expect(exchange.read(framed(UNIT, `${code} 0A`))).toMatchObject({ kind: 'unreached' });
+    expect(exchange.read(framed(UNIT, `${code} 0B`))).toMatchObject({ kind: 'unanswered' });
   });
 
   it('may say that the request is accepted, which is enough of a write, and nothing yet of a read', () => {
@@ -321,7 +336,15 @@ describe('mutated frames', () => {
     fc.assert(
       fc.property(example, fc.uint8Array({ maxLength: 300 }), ({ exchange }, received) => {
         const { kind } = exchange.read(received);
-        return kind === 'more' || kind === 'refused' || kind === 'busy' || kind === 'reply';
+        return (
+          kind === 'more' ||
+          kind === 'refused' ||
+          kind === 'busy' ||
+          kind === 'reply' ||
+          kind === 'failed' ||
+          kind === 'unreached' ||
+          kind === 'unanswered'
+        );
       }),
       FUZZ,
     );

@@ -1,14 +1,8 @@
 /** Modbus requests as exchanges of the bus (drivers/bus/exchange.ts). */
 import type { Exchange, Reading } from '../bus/exchange.ts';
+import { exceptionReading } from './exceptions.ts';
 import { answerLength, locate } from './frame.ts';
 import { type Answer, decode, encode, type Request } from './messages.ts';
-
-/**
- * Application protocol 1.1b3, 7. 5: the request is accepted, and takes long. What was to be written is on its way, so it is
- * no error and nothing to send again; to a read it says nothing yet. 6: nothing was done, and asking again is in order.
- */
-const ACKNOWLEDGE = 5;
-const BUSY = 6;
 
 export function readBits(
   unit: number,
@@ -61,12 +55,7 @@ function exchange<Reply>(
       const located = locate(bytes, received);
       if (located.kind === 'more') return located;
       const answer = decode(unit, request, located.frame);
-      if (answer.kind === 'exception') {
-        const accepted = answer.code === ACKNOWLEDGE ? replyOf({ kind: 'written' }) : undefined;
-        if (accepted !== undefined) return { kind: 'reply', reply: accepted };
-        if (answer.code === ACKNOWLEDGE || answer.code === BUSY) return { kind: 'busy' };
-        return { kind: 'refused', reason: answer.text };
-      }
+      if (answer.kind === 'exception') return exceptionReading(answer.code, replyOf({ kind: 'written' }));
       const reply = replyOf(answer);
       return reply === undefined ? { kind: 'more', fault: 'framing' } : { kind: 'reply', reply };
     },

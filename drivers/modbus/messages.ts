@@ -24,7 +24,7 @@ export type Answer =
   | { kind: 'written' }
   /** By object id; `next` is the object to ask for, when not all fitted. */
   | { kind: 'identification'; objects: Map<number, string>; next: number | undefined }
-  | { kind: 'exception'; code: number; text: string };
+  | { kind: 'exception'; code: number };
 
 const MEI_TYPE = 14;
 /** Read device identification, code 1: the basic objects, as a stream (6.21). */
@@ -41,7 +41,7 @@ export function decode(unit: number, request: Request, frame: Uint8Array): Answe
   if (frame[1] === 43) return identification(frame);
   const { error, data } = exchange(unit, request).receive(frame);
   const code = error?.modbusCode;
-  if (code !== undefined) return { kind: 'exception', code, text: error?.message ?? '' };
+  if (code !== undefined) return { kind: 'exception', code };
   if (error || !data) throw new Error(`modbus-serial cannot read a frame: ${error?.message ?? 'no answer'}`);
   switch (request.functionCode) {
     case 1:

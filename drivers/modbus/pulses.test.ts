@@ -78,6 +78,24 @@ describe('a pulse', () => {
     expect(device.device.describe(0)).toMatchObject({ pulse: { id: 3, relay: 3 } });
   });
 
+  it.each([
+    ['busy', 6],
+    ['refused', 3],
+  ])('whose first answer was lost is not denied because its repetition is %s', async (_, code) => {
+    const { link, device } = await openOne();
+    await using _link = link;
+    let writes = 0;
+    device.behave = (request, answer) => {
+      if (request[1] !== 16) return answer();
+      writes += 1;
+      if (writes > 1) return framed(17, [0x90, code]);
+      answer();
+      return null;
+    };
+    expect(await link.execute('pulse', pulse())).toMatchObject({ timedBy: 'device' });
+    expect(writes).toBeGreaterThan(1);
+  });
+
   it('that the device did not hear has no reply, and is not sent later', async () => {
     const { link, device } = await openOne();
     await using _ = link;
@@ -161,6 +179,46 @@ describe('a pulse of a bought relay board', () => {
       code: 'BAD_REPLY',
     });
     expect(sent(link, 5)).toBe(2);
+  });
+
+  it.each([
+    [4, 'its own failure'],
+    [8, 'damaged memory'],
+    [0x0b, 'the silence behind a gateway'],
+    [0x41, 'what no edition names'],
+  ])('that is answered with exception %d, %s, counts by what its relay shows', async (code) => {
+    const { link, device } = await openBoard('waveshare-relay-8');
+    await using _ = link;
+    const refused = framed(1, [0x85, code]);
+    device.behave = (request, answer) => {
+      const reply = answer();
+      return request[1] === 5 ? refused : reply;
+    };
+    expect(await link.execute('pulse', { hwId, relay: 5, milliseconds: 2_000 })).toMatchObject({ relay: 5 });
+    let isDead = false;
+    device.behave = (request) => {
+      isDead ||= request[1] === 5;
+      return request[1] === 5 ? refused : null;
+    };
+    await expect(link.execute('pulse', { hwId, relay: 6, milliseconds: 2_000 })).rejects.toMatchObject({
+      code: 'OUTCOME_UNKNOWN',
+    });
+    expect(isDead).toBe(true);
+    expect(sent(link, 5)).toBe(2);
+  });
+
+  it.each([
+    [1, 'REFUSED'],
+    [2, 'REFUSED'],
+    [3, 'REFUSED'],
+    [6, 'BUSY'],
+    [0x0a, 'DEVICE_OFFLINE'],
+  ])('that is answered with exception %d has fired nothing', async (code, error) => {
+    const { link, device } = await openBoard('waveshare-relay-8');
+    await using _ = link;
+    device.behave = (request, answer) => (request[1] === 5 ? framed(1, [0x85, code]) : answer());
+    const pulse = { hwId, relay: 5, milliseconds: 2_000 };
+    await expect(link.execute('pulse', pulse)).rejects.toMatchObject({ code: error });
   });
 
   it('is not believed when only its echo answers', async () => {

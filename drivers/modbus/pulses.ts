@@ -3,7 +3,7 @@
  * with local echo acknowledges for a device that is dead.
  */
 import type { Bus } from '../bus/bus.ts';
-import type { Exchange } from '../bus/exchange.ts';
+import { type Attempt, type Exchange, FAULTS } from '../bus/exchange.ts';
 import { type Clock, DriverError, type DriverErrorCode, type DriverLog } from '../driver.ts';
 import { type Mutex, openMutex } from '../rs485/mutex.ts';
 import type { Pulse, Pulsed } from '../rs485.ts';
@@ -34,7 +34,7 @@ export interface PulsesOptions {
 
 export type Fire = (pulse: Pulse, deadline: number, signal: AbortSignal) => Promise<Pulsed>;
 
-interface Attempt {
+interface Firing {
   relay: number;
   milliseconds: number;
   deadline: number;
@@ -105,7 +105,7 @@ function byBlock({ device, bus, clock, live }: PulsesOptions) {
     return id;
   }
 
-  return async ({ relay, milliseconds, ...order }: Attempt) => {
+  return async ({ relay, milliseconds, ...order }: Firing) => {
     const id = draw();
     const values: number[] = [];
     putNumber(values, block.address, pulse.id, id);
@@ -129,7 +129,7 @@ function byFlash({ device, bus, clock, live }: PulsesOptions) {
   const { unit, profile } = device;
   const { pulse, outputs } = profile;
   if (pulse?.way !== 'flash' || !outputs) return undefined;
-  return async ({ relay, milliseconds, ...order }: Attempt) => {
+  return async ({ relay, milliseconds, ...order }: Firing) => {
     const wasClosed = isClosed(device, relay) || live.endsAt(relay) !== undefined;
     const value = milliseconds / pulse.unitMilliseconds;
     const request = write(unit, { functionCode: 5, address: pulse.address + relay, value });
@@ -199,7 +199,7 @@ function bySwitching({ device, bus, clock, log, live, closing }: PulsesOptions, 
     void openAtEnd(relay).catch(() => undefined);
   }
 
-  return async ({ relay, milliseconds, ...order }: Attempt) => {
+  return async ({ relay, milliseconds, ...order }: Firing) => {
     const close = coil(relay, true);
     // From its first byte on the relay may be closed, though whoever asked waits for no answer any more.
     const request = () => {
@@ -222,6 +222,14 @@ function isClosed({ profile, image }: Device, relay: number): boolean {
 
 /** Whatever may have been done though no answer came. Of all others it is certain that nothing was. */
 const UNCLEAR: readonly DriverErrorCode[] = ['NO_REPLY', 'BAD_REPLY'];
+/** The same of one attempt. */
+const MAY_BE_DONE: readonly Attempt['outcome'][] = [
+  'failed',
+  'unanswered',
+  'timeout',
+  'collision',
+  ...FAULTS,
+];
 
 /** Returns why nobody knows whether it was done; undefined: it was acknowledged. Throws when it was not done. */
 async function sent(
@@ -230,6 +238,11 @@ async function sent(
   { deadline, attempts, signal }: { deadline: number; attempts: number; signal: AbortSignal },
 ): Promise<DriverError | undefined> {
   let left = false;
+  /** An earlier attempt may have been carried out, whatever the last one was told. */
+  let isUnclear = false;
+  const observe = ({ outcome }: Attempt) => {
+    isUnclear ||= MAY_BE_DONE.includes(outcome);
+  };
   const watched: Exchange<unknown> = {
     ...exchange,
     request() {
@@ -238,14 +251,14 @@ async function sent(
     },
   };
   try {
-    await bus.exchange(watched, { class: 'command', deadline, attempts }, signal);
+    await bus.exchange(watched, { class: 'command', deadline, attempts, observe }, signal);
     return undefined;
   } catch (error) {
     if (signal.aborted)
       throw left
         ? new DriverError('OUTCOME_UNKNOWN', 'there was no time to see what came of it', { cause: error })
         : new DriverError('DEADLINE_PASSED', 'nothing was sent in time', { cause: error });
-    if (!(error instanceof DriverError) || !UNCLEAR.includes(error.code)) throw error;
+    if (!(error instanceof DriverError) || (!isUnclear && !UNCLEAR.includes(error.code))) throw error;
     return error;
   }
 }

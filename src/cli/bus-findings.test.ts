@@ -137,7 +137,7 @@ describe('what a scan says', () => {
       'the wrong product',
       [...well, device(7, { refusals: 5 })],
       {},
-      [/^doubtful address 7: it refuses 20 %/],
+      [/^doubtful address 7: it answers 20 % with an error/],
     ],
     [
       'a slow device',

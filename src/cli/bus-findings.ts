@@ -152,7 +152,10 @@ function deviceFindings(
       'answers that belong to no question: a second device with this address, a second master, or an adapter with local echo (localEcho)',
     );
   if (isMany('refusals'))
-    say('doubtful', `it refuses ${percent('refusals')}: is it the product its profile says?`);
+    say(
+      'doubtful',
+      `it answers ${percent('refusals')} with an error, which gatehouse bus status names: compare its product with its profile`,
+    );
   if (isSlow(one, addresses))
     say(
       'doubtful',

@@ -67,6 +67,15 @@ it('goes to its safety value when an ADAM hears nothing', () => {
   expect(module.pins.history.filter(({ on }) => !on)[0]?.monotonicMs).toBe(2_499);
 });
 
+it('takes the safety value of an ADAM-4068 in four digits alone', () => {
+  // 7-20 and 7-21 of the edition with $AAX0TTTTDDDD.
+  const module = open('adam-4068');
+  expect(ask(module, '$01X1')).toBe('!00000000');
+  expect(ask(module, '$01X0006400')).toBe('?01');
+  expect(ask(module, '$01X000640000')).toBe('>');
+  expect(ask(module, '$01X1')).toBe('!00640000');
+});
+
 it('keeps presets as the manual of the I-7060 shows', () => {
   // 2.22 and 2.23, for a module with eight outputs.
   const module = open('i-7050');

@@ -81,14 +81,18 @@ export function openHostWatchdog(aa: string, outputs: Outputs, opened: number): 
   };
 }
 
-/** Advantech, fed by any command to the module (ADAM-4000 manual, 7: $AAX0TTTTDD, $AAX1, $AAX2). */
-export function openSafetyValue(aa: string, outputs: Outputs, opened: number): Guard {
+/**
+ * Advantech, fed by any command to the module (ADAM-4000 manual, 7: $AAX0, $AAX1, $AAX2). Editions differ in the digits of
+ * the safety value, $AAX0TTTTDD and $AAX0TTTTDDDD: a module takes one form and refuses the other.
+ */
+export function openSafetyValue(aa: string, outputs: Outputs, opened: number, digits: 2 | 4): Guard {
   let safety = { tenths: 0, outputs: 0, executed: false };
   let heardAt = opened;
   return {
     answer(command) {
-      const [, tenths, value = ''] = /^\$..X0([0-9A-F]{4})([0-9A-F]{2})$/.exec(command) ?? [];
+      const [, tenths, value = ''] = /^\$..X0([0-9A-F]{4})([0-9A-F]{2,4})$/.exec(command) ?? [];
       if (tenths !== undefined) {
+        if (value.length !== digits) return `?${aa}`;
         safety = {
           tenths: Number.parseInt(tenths, 16),
           outputs: Number.parseInt(value, 16),
@@ -96,7 +100,7 @@ export function openSafetyValue(aa: string, outputs: Outputs, opened: number): G
         };
         return '>';
       }
-      if (command === `$${aa}X1`) return `!${hex(safety.tenths, 4)}${hex(safety.outputs)}`;
+      if (command === `$${aa}X1`) return `!${hex(safety.tenths, 4)}${hex(safety.outputs, digits)}`;
       if (command === `$${aa}X2`) return `!${safety.executed ? '01' : '00'}`;
       return undefined;
     },

@@ -1,5 +1,5 @@
 /**
- * DCON modules: an Advantech ADAM-4055 (ADAM-4000 manual, 7) and ICP DAS I-7060 and I-7050 (I-7000 DIO manual rev.
+ * DCON modules: Advantech ADAM-4055, ADAM-4060 and ADAM-4068 (ADAM-4000 manual, 7) and ICP DAS I-7060 and I-7050 (I-7000 DIO manual rev.
  * B1.2, 2). Layout of `$AA6`: outputs, inputs, 00 (EX-9060D manual, 2.14). An input that is pressed reads 1.
  */
 import { openPins } from '../pins.ts';
@@ -15,10 +15,14 @@ interface Model {
   inputs: number;
   outputs: number;
   isIcp: boolean;
+  /** Of the safety value of an Advantech module; 2 unless told. */
+  safetyDigits?: 4;
 }
 
 const MODELS: Record<string, Model> = {
   'adam-4055': { name: '4055', version: 'A1.04', inputs: 8, outputs: 8, isIcp: false },
+  'adam-4060': { name: '4060', version: 'A2.3', inputs: 0, outputs: 4, isIcp: false, safetyDigits: 4 },
+  'adam-4068': { name: '4068', version: 'A2.3', inputs: 0, outputs: 8, isIcp: false, safetyDigits: 4 },
   'i-7060': { name: '7060', version: 'B1.2', inputs: 4, outputs: 4, isIcp: true },
   'i-7050': { name: '7050', version: 'B1.2', inputs: 7, outputs: 8, isIcp: true },
 };
@@ -60,7 +64,9 @@ export function openModule(plan: DevicePlan, line: Line, opened: number): Device
         pins.setOutput(output, (value & (1 << output)) !== 0, now);
     },
   };
-  const guard = (model.isIcp ? openHostWatchdog : openSafetyValue)(aa, outputs, opened);
+  const guard = model.isIcp
+    ? openHostWatchdog(aa, outputs, opened)
+    : openSafetyValue(aa, outputs, opened, model.safetyDigits ?? 2);
   const levels = () => `${hex(pins.outputs())}${hex(pins.inputs())}00`;
   const state = { wasReset: true, sampled: levels(), isFresh: false };
 
