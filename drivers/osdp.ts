@@ -6,8 +6,16 @@
  *  - `readdress` Readdress → Readdressed   another address or baud rate, and who answers where then. REFUSED,
  *                                          INVALID_COMMAND: nothing has changed
  */
+import { createHmac } from 'node:crypto';
 import { z } from 'zod';
 import { hwId } from './settings.ts';
+
+const FINGERPRINT_HEX = 16;
+
+/** Names a key without telling it (Rs485Report.provenKey): 64 bits that are derived from 128 random ones. */
+export function keyFingerprint(key: Uint8Array): string {
+  return createHmac('sha256', key).update('OSDP SCBK').digest('hex').slice(0, FINGERPRINT_HEX);
+}
 
 /** What OSDP can say is 4 GB; firmware of a reader is some hundred kilobytes. */
 export const FILE_MAX = 16 * 1_024 * 1_024;

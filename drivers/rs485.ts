@@ -6,7 +6,7 @@
  *  - `probe`   Probe → Probed      ask addresses who is there, and how well it can be heard: discovery and bus doctor
  *  - `pulse`   Pulse → Pulsed      close a relay for a time. At most once: OUTCOME_UNKNOWN when nobody knows whether
  *  - `pair`    Pair → Paired       OSDP: give the device at an address its key, within a window of time. NO_REPLY, REFUSED:
- *                                  it has not got it; OUTCOME_UNKNOWN: it may have
+ *                                  no KEYSET was sent; OUTCOME_UNKNOWN: one was, and the device has not proved the key
  *  - `trace`   Trace → Traced      what went over the bus since the last time; the first one begins it. BUSY: another
  *                                  one goes on
  *
@@ -28,8 +28,14 @@ const WATCHED_MAX = 256;
 const key = z.instanceof(Uint8Array).refine(({ length }) => length === 16, 'expected a key of 16 bytes');
 export const watch = z.strictObject({
   devices: z.array(z.strictObject({ address, hwId })).max(WATCHED_MAX),
-  /** OSDP: the keys (SCBK) of the devices that have one. Never to be logged. */
-  keys: z.array(z.strictObject({ address, key })).max(WATCHED_MAX).optional(),
+  /**
+   * OSDP: the keys (SCBK) of the devices that have one. `pending`: a key that was drawn for the device and that it has not
+   * proved; a KEYSET may have reached it. Never to be logged.
+   */
+  keys: z
+    .array(z.strictObject({ address, key: key.optional(), pending: key.optional() }))
+    .max(WATCHED_MAX)
+    .optional(),
 });
 export type Watch = z.infer<typeof watch>;
 

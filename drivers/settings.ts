@@ -105,6 +105,8 @@ export const rs485Report = z.object({
   security: z.enum(['secure', 'clear', 'unpaired', 'none']).optional(),
   /** OSDP: what is wrong between us, though it answers; null: nothing is, or it does not answer. */
   sessionFault: z.enum(SESSION_FAULTS).nullable().optional(),
+  /** OSDP: the session stands under the `pending` key of `watch`; this is its fingerprint (osdp.ts). */
+  provenKey: text.optional(),
 });
 export type Rs485Report = z.infer<typeof rs485Report>;
 

@@ -15,7 +15,7 @@ import { openTestSite } from './simulators/test-site.ts';
 const PATH = '/network/rs485';
 const NAME = '0a4748-1-4711';
 
-async function openOsdpSite() {
+async function openOsdpSite(device3: { keyRestartMs?: number } = {}) {
   await using stack = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'gatehouse-osdp-'));
   stack.defer(() => rm(folder, { recursive: true, force: true }));
@@ -27,7 +27,7 @@ async function openOsdpSite() {
       stopBits: 1,
       pacing: 'cheap',
       link: join(folder, 'readers'),
-      devices: [{ address: 3, kind: 'osdp-io', hwId: '4711' }],
+      devices: [{ address: 3, kind: 'osdp-io', hwId: '4711', osdp: device3 }],
     }),
   );
   const options = { port: bus.port, baudRate: 115_200, pollEveryMs: 20, devices: [{ address: 3 }] };
@@ -124,6 +124,29 @@ it('gives a device its key within a window, and keeps it, also over a new daemon
   });
   await bus.set(3, { osdp: { key: null } });
   expect(await pair(20)).toMatchObject({ status: 'done' });
+  await waitFor(async () => expect(await state()).toMatchObject({ security: 'secure' }));
+});
+
+it('keeps a device that was just sent its key when the daemon was killed: it proves that key to the next one', {
+  timeout: 60_000,
+}, async () => {
+  await using osdp = await openOsdpSite({ keyRestartMs: 3_000 });
+  const { bus, site, call, state } = osdp;
+  await waitFor(async () => expect(await state()).toMatchObject({ security: 'unpaired' }));
+  await call('POST', `${PATH}/buses/readers/pair`, { address: 3, seconds: 60 });
+  await waitFor(async () => expect(await bus.state(3)).toMatchObject({ isPaired: true }));
+  await site.daemon.kill();
+  await site.daemon.start();
+  await waitFor(async () => expect(await state()).toMatchObject({ security: 'secure', sessionFault: null }));
+  const audited = async () => {
+    const { items } = (await call('GET', '/audit?limit=100')).body as {
+      items: { action: string; outcome: string }[];
+    };
+    return items.filter(({ action }) => action === 'rs485.pair').map(({ outcome }) => outcome);
+  };
+  await waitFor(async () => expect((await audited()).toSorted()).toEqual(['accepted', 'done']));
+  await site.daemon.kill();
+  await site.daemon.start();
   await waitFor(async () => expect(await state()).toMatchObject({ security: 'secure' }));
 });
 

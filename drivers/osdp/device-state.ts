@@ -9,7 +9,7 @@ import { GATEHOUSE_VENDOR_CODE, type MakerReply, type MakerStatus } from './prot
 import { type Capability, type Identity, type Reply, timerTenths } from './protocol/messages.ts';
 
 /** What others know of it. */
-export type Told = Pick<Rs485Report, 'connected' | 'security' | 'sessionFault' | 'pulse'>;
+export type Told = Pick<Rs485Report, 'connected' | 'security' | 'sessionFault' | 'pulse' | 'provenKey'>;
 
 export interface DeviceState {
   hwId(): string | undefined;

@@ -10,7 +10,7 @@ import { type Rs485Report, SESSION_FAULTS } from '../settings.ts';
 import { type Alarms, openAlarms } from './alarms.ts';
 import { type DeviceState, hwIdOf, openDeviceState } from './device-state.ts';
 import { type Meeting, openMeeting } from './meeting.ts';
-import { isProvenUnder, isSamePolicy, type Policy, securityOf } from './policy.ts';
+import { isSamePolicy, keyProvenUnder, type Policy, provenPending, securityOf } from './policy.ts';
 import { openPresence, type Presence, type PresenceOptions } from './presence.ts';
 import type { Check } from './protocol/frame.ts';
 import type { Identity, Reply } from './protocol/messages.ts';
@@ -54,7 +54,7 @@ export interface PairingListener {
 }
 
 export interface DeviceOptions
-  extends Omit<PresenceOptions, 'state' | 'security' | 'sessionFault' | 'exchanged'> {
+  extends Omit<PresenceOptions, 'state' | 'security' | 'sessionFault' | 'provenKey' | 'exchanged'> {
   check: Check;
   policy: Policy;
   everyMs: number;
@@ -76,13 +76,17 @@ export function openDevice(options: DeviceOptions): Device {
   const state = openDeviceState(options);
   let pairing: PairingListener | undefined;
   const twins = openTwins();
-  const { isLooking, policy, ...enforcement } = openEnforcement(options.policy, { talk: () => talk, begin });
+  const { isLooking, policy, unproven, isAway, ...enforcement } = openEnforcement(options.policy, {
+    talk: () => talk,
+    begin,
+  });
   const alarms = openAlarms({ ...options, hwId: () => state.hwId() ?? options.awaited() });
   const presence = openPresence({
     ...options,
     state,
     security: () => securityNow(talk, policy(), isLooking()),
     sessionFault: () => SESSION_FAULTS.find((fault) => alarms.raised().includes(fault)) ?? null,
+    provenKey: () => provenPending(talk.session(), policy()),
     exchanged() {
       talk.dismiss();
       meeting.begin();
@@ -97,6 +101,7 @@ export function openDevice(options: DeviceOptions): Device {
     isLooking,
     pairing: () => pairing,
     meeting: () => meeting,
+    unproven,
   };
   const effect = openEffects(options, parts);
 
@@ -109,6 +114,7 @@ export function openDevice(options: DeviceOptions): Device {
     if (presence.isGone()) {
       talk.forget();
       twins.forget();
+      isAway();
     } else if (stage.kind === 'online' && stage.agenda.length === 0) meeting.go();
   }
 
@@ -165,14 +171,35 @@ interface Enforced {
 function openEnforcement(first: Policy, { talk, begin }: Enforced) {
   let policy = first;
   let isLoose = false;
+  /** A key that the device may have been given is tried, until a few handshakes have shown that it has not got it. */
+  const hasTentativeKey = () => policy.kind === 'unpaired' && policy.pending !== undefined;
+  let isTentative = hasTentativeKey();
+  const isLooking = () => policy.kind === 'unpaired' && !isLoose && !isTentative;
+
+  function enforce(): void {
+    isTentative = hasTentativeKey();
+    begin(securityOf(policy));
+  }
+
   return {
     policy: () => policy,
     /** It is only ever asked who it is. */
-    isLooking: () => policy.kind === 'unpaired' && !isLoose,
+    isLooking,
     police(next: Policy): void {
       const isSame = isSamePolicy(policy, next);
       policy = next;
-      if (!isSame && !isLoose) begin(securityOf(next));
+      if (isSame || isLoose) return;
+      if (keyProvenUnder(talk().session(), policy)) isTentative = policy.kind === 'unpaired';
+      else enforce();
+    },
+    /** The device does not have the pending key. */
+    unproven(): void {
+      isTentative = false;
+      begin({ secure: 'off' });
+    },
+    /** It may be another one when it is back, with the pending key. */
+    isAway(): void {
+      if (isLooking() && hasTentativeKey()) enforce();
     },
     loosen(security: Security): void {
       isLoose = true;
@@ -180,10 +207,11 @@ function openEnforcement(first: Policy, { talk, begin }: Enforced) {
     },
     tighten(): void {
       isLoose = false;
-      if (isProvenUnder(talk().session(), policy)) talk().keepTo(securityOf(policy));
-      else begin(securityOf(policy));
+      const proven = keyProvenUnder(talk().session(), policy);
+      if (proven) talk().keepTo({ secure: 'required', key: proven });
+      else enforce();
     },
-    restart: () => begin(securityOf(policy)),
+    restart: enforce,
   };
 }
 
@@ -195,10 +223,12 @@ interface Parts {
   isLooking(): boolean;
   pairing(): PairingListener | undefined;
   meeting(): Meeting;
+  /** The device does not have the key that it may have been given. */
+  unproven(): void;
 }
 
 function openEffects({ address, log }: Pick<DeviceOptions, 'address' | 'log'>, parts: Parts) {
-  const { state, presence, alarms, twins, isLooking, pairing, meeting } = parts;
+  const { state, presence, alarms, twins, isLooking, pairing, meeting, unproven } = parts;
   function heard(reply: Reply): void {
     state.told(reply);
     if (reply.kind === 'ISTATR') meeting().inputsChanged();
@@ -229,6 +259,7 @@ function openEffects({ address, log }: Pick<DeviceOptions, 'address' | 'log'>, p
     else if (what.kind === 'online') meeting().begin();
     else if (what.kind === 'paired') pairing()?.paired();
     else if (what.kind === 'contested') pairing()?.contested();
+    else if (what.kind === 'unproven') unproven();
     else if (what.kind === 'restarted')
       log.info({ address, reason: what.reason }, 'a session with a device begins anew');
     // `odd`: many devices answer under the security block of a command, and their MAC is good.
@@ -257,6 +288,7 @@ function securityNow(talk: Talk, policy: Policy, isLooking: boolean): NonNullabl
   if (isLooking) return 'unpaired';
   const { stage } = talk.session();
   if (stage.kind === 'online' && stage.channel) return 'secure';
+  if (policy.kind === 'unpaired') return 'unpaired';
   return policy.kind === 'off' ? 'clear' : 'none';
 }
 

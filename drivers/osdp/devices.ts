@@ -160,7 +160,9 @@ function openMaintenance(options: MaintenanceOptions) {
       using _sheltered = shelter(address, roster.policyFor(address));
       const either = AbortSignal.any([signal, closing]);
       const hasKey = roster.keyOf(address) !== undefined;
-      const paired = await pairDevice(at(address), { key, milliseconds, clock, signal: either, hasKey });
+      const device = at(address);
+      const giving = { key, milliseconds, clock, signal: either, hasKey };
+      const paired = await pairDevice(device, { ...giving, mayHave: () => roster.pend(address, key) });
       roster.settle(address, paired.hwId, key);
       return paired;
     },

@@ -14,12 +14,17 @@ export interface PairingOptions {
   signal: AbortSignal;
   /** The device was given a key before. */
   hasKey: boolean;
+  /** The window is over, and the device may have the key. */
+  mayHave(): void;
 }
 
-/** Resolves once the device has proved that it has the key. Throws REFUSED or NO_REPLY; it may have it all the same. */
+/**
+ * Resolves once the device has proved that it has the key. Throws REFUSED or NO_REPLY: it has not got it; OUTCOME_UNKNOWN:
+ * it may have, and is tried under it from now on.
+ */
 export async function pairDevice(
   device: Device,
-  { key, milliseconds, clock, signal, hasKey }: PairingOptions,
+  { key, milliseconds, clock, signal, hasKey, mayHave }: PairingOptions,
 ): Promise<Paired> {
   const over = new AbortController();
   const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -31,6 +36,11 @@ export async function pairDevice(
     });
     await Promise.race([promise, closed]);
     device.police({ kind: 'required', key });
+  } catch (error) {
+    // Whatever is wrong now, and also when the window was closed by hand: the KEYSET may have arrived.
+    if (!device.talk.session().gaveKey) throw error;
+    mayHave();
+    throw given(device.address, error);
   } finally {
     over.abort();
     device.onPairing(undefined);
@@ -39,6 +49,14 @@ export async function pairDevice(
   const hwId = device.state.hwId();
   if (hwId === undefined) throw new DriverError('BAD_REPLY', 'the device does not say who it is');
   return { hwId };
+}
+
+function given(address: number, cause: unknown): DriverError {
+  return new DriverError(
+    'OUTCOME_UNKNOWN',
+    `the device at address ${address} was sent its key and has not proved it: the key is kept, and the device is tried under it from now on. If it stays without a key, put it into its install mode, and pair it again`,
+    { cause },
+  );
 }
 
 function failure(device: Device, hasKey: boolean): DriverError {

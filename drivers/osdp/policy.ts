@@ -1,24 +1,55 @@
 /** How much security a device must have. Less is spoken to it in a pairing window alone. */
+import { keyFingerprint } from '../osdp.ts';
 import type { Security, Session } from './protocol/state.ts';
 
 export type Policy =
   | { kind: 'off' }
-  | { kind: 'required'; key: Uint8Array }
-  /** Security is required, and the device has no key yet: it is asked who it is, and nothing else. */
-  | { kind: 'unpaired' };
+  /** `pending`: a key that it may have been given instead, in a window that ended before it proved one. */
+  | { kind: 'required'; key: Uint8Array; pending?: Uint8Array }
+  /**
+   * Security is required, and the device has no key yet: it is asked who it is, and nothing else. `pending`: a key that it
+   * may have been given; tried first.
+   */
+  | { kind: 'unpaired'; pending?: Uint8Array };
 
 export function securityOf(policy: Policy): Security {
-  return policy.kind === 'required' ? { secure: 'required', key: policy.key } : { secure: 'off' };
+  if (policy.kind === 'required') {
+    const { key, pending } = policy;
+    return { secure: 'required', key, ...(pending && { pending }) };
+  }
+  return policy.kind === 'unpaired' && policy.pending
+    ? { secure: 'required', key: policy.pending, isTentative: true }
+    : { secure: 'off' };
 }
 
 export function isSamePolicy(one: Policy, other: Policy): boolean {
-  if (one.kind !== other.kind) return false;
-  return one.kind !== 'required' || other.kind !== 'required' || Buffer.compare(one.key, other.key) === 0;
+  return (
+    one.kind === other.kind &&
+    isSameKey(keyOf(one), keyOf(other)) &&
+    isSameKey(pendingOf(one), pendingOf(other))
+  );
 }
 
-/** A pairing has just succeeded: the session that stands is under the key that is required from now on. */
-export function isProvenUnder({ stage, options }: Session, policy: Policy): boolean {
+/** The key under which the session stands, when it is one of this policy: the device has just been paired. */
+export function keyProvenUnder(session: Session, policy: Policy): Uint8Array | undefined {
+  const proven = provenKey(session);
+  return [keyOf(policy), pendingOf(policy)].some((key) => isSameKey(proven, key)) ? proven : undefined;
+}
+
+/** Fingerprint of the pending key, when the session that stands proves it. */
+export function provenPending(session: Session, policy: Policy): string | undefined {
+  const proven = provenKey(session);
+  return proven && isSameKey(proven, pendingOf(policy)) ? keyFingerprint(proven) : undefined;
+}
+
+function provenKey({ stage, options }: Session): Uint8Array | undefined {
   const { security } = options;
-  if (stage.kind !== 'online' || policy.kind !== 'required' || security.secure === 'off') return false;
-  return Buffer.compare(security.key, policy.key) === 0;
+  return stage.kind === 'online' && stage.channel && security.secure !== 'off' ? security.key : undefined;
+}
+
+const keyOf = (policy: Policy) => (policy.kind === 'required' ? policy.key : undefined);
+const pendingOf = (policy: Policy) => (policy.kind === 'off' ? undefined : policy.pending);
+
+export function isSameKey(one: Uint8Array | undefined, other: Uint8Array | undefined): boolean {
+  return one && other ? Buffer.compare(one, other) === 0 : one === other;
 }

@@ -29,6 +29,8 @@ export interface PresenceOptions {
   security(): NonNullable<Rs485Report['security']>;
   /** Why there is no session with it, though it answers. */
   sessionFault(): SessionFault | null;
+  /** Names the pending key, once the session that stands proves it. */
+  provenKey(): string | undefined;
   pulse(): Rs485Report['pulse'];
   /** Takes the name for this device; false: another one that is connected has it. */
   claim(hwId: string): boolean;
@@ -57,7 +59,14 @@ export function openPresence(options: PresenceOptions): Presence {
   function report(again = false): void {
     const { security, pulse } = options;
     const sessionFault = isGone() ? null : options.sessionFault();
-    const whole = state.report({ connected, security: security(), sessionFault, pulse: pulse() });
+    const provenKey = options.provenKey();
+    const whole = state.report({
+      connected,
+      security: security(),
+      sessionFault,
+      pulse: pulse(),
+      ...(provenKey !== undefined && { provenKey }),
+    });
     // Whoever only claims a name says nothing of the one that has it.
     if (!whole || (!connected && options.isTaken(whole.hwId))) return;
     const text = JSON.stringify(whole);

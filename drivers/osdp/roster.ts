@@ -2,7 +2,7 @@
 import { DriverError } from '../driver.ts';
 import type { Watch } from '../rs485.ts';
 import type { OsdpOptions } from './options.ts';
-import type { Policy } from './policy.ts';
+import { isSameKey, type Policy } from './policy.ts';
 
 export interface Roster {
   /** As the daemon has it; replaces what it said before. */
@@ -14,6 +14,8 @@ export interface Roster {
   /** From now on this one is expected there, under this key. */
   settle(address: number, hwId: string, key: Uint8Array | undefined): void;
   keyOf(address: number): Uint8Array | undefined;
+  /** A KEYSET with this key may have reached the device there, and nothing has proved it yet. */
+  pend(address: number, key: Uint8Array): void;
   /** Somebody may be there for some time, and is spoken to so. */
   shelter(address: number, policy: Policy): void;
   leave(address: number): void;
@@ -26,6 +28,7 @@ export function openRoster(devices: OsdpOptions['devices']): Roster {
   const shelters = new Map<number, Policy>();
   let expected: ReadonlyMap<number, string> = new Map();
   let keys: ReadonlyMap<number, Uint8Array> = new Map();
+  let pendings: ReadonlyMap<number, Uint8Array> = new Map();
   /** Not in a list of the daemon yet: one that was on its way must not take a device away that has just been paired. */
   const settled = new Map<number, Settled>();
 
@@ -38,7 +41,7 @@ export function openRoster(devices: OsdpOptions['devices']): Roster {
   function isLate(address: number, { key, before }: Settled): boolean {
     if (!expected.has(address)) return true;
     const listed = keys.get(address);
-    return key !== undefined && !isSame(key, listed) && isSame(before, listed);
+    return key !== undefined && !isSameKey(key, listed) && isSameKey(before, listed);
   }
 
   const isClear = (address: number) => configured.get(address) === 'off';
@@ -47,20 +50,24 @@ export function openRoster(devices: OsdpOptions['devices']): Roster {
     isClear,
     watch({ devices, keys: given = [] }) {
       expected = new Map(devices.map(({ address, hwId }) => [address, hwId]));
-      keys = new Map(given.map(({ address, key }) => [address, key]));
+      keys = new Map(given.flatMap(({ address, key }) => (key ? [[address, key]] : [])));
+      pendings = new Map(given.flatMap(({ address, pending }) => (pending ? [[address, pending]] : [])));
       for (const [address, device] of settled) {
         if (isLate(address, device)) expect(address, device.hwId, device.key);
         else settled.delete(address);
       }
     },
-    addresses: () => new Set([...configured.keys(), ...expected.keys(), ...shelters.keys()]),
+    addresses: () =>
+      new Set([...configured.keys(), ...expected.keys(), ...shelters.keys(), ...pendings.keys()]),
     awaited: (address) => expected.get(address),
     policyFor(address) {
       const sheltered = shelters.get(address);
       if (sheltered) return sheltered;
       if (isClear(address)) return { kind: 'off' };
       const key = keys.get(address);
-      return key ? { kind: 'required', key } : { kind: 'unpaired' };
+      const drawn = pendings.get(address);
+      const pending = drawn && !isSameKey(drawn, key) ? { pending: drawn } : {};
+      return key ? { kind: 'required', key, ...pending } : { kind: 'unpaired', ...pending };
     },
     settle(address, hwId, key) {
       for (const [place, device] of settled) if (device.hwId === hwId) settled.delete(place);
@@ -68,6 +75,9 @@ export function openRoster(devices: OsdpOptions['devices']): Roster {
       expect(address, hwId, key);
     },
     keyOf: (address) => keys.get(address),
+    pend(address, key) {
+      pendings = new Map([...pendings, [address, key]]);
+    },
     shelter: (address, policy) => void shelters.set(address, policy),
     leave: (address) => void shelters.delete(address),
   };
@@ -78,10 +88,6 @@ interface Settled {
   key: Uint8Array | undefined;
   /** The key that was listed for this address. */
   before: Uint8Array | undefined;
-}
-
-function isSame(one: Uint8Array | undefined, other: Uint8Array | undefined): boolean {
-  return one && other ? Buffer.compare(one, other) === 0 : one === other;
 }
 
 /** Throws INVALID_COMMAND: at its new address the configuration would have a device spoken to in another way. */

@@ -4,6 +4,7 @@ import { manualClock } from '../../test/manual-clock.ts';
 import { openRandom } from '../../test/simulators/bus/random.ts';
 import { type Answer, openTestPort } from '../bus/test-port.ts';
 import type { DriverError, DriverEvent, Plain } from '../driver.ts';
+import type { Watch } from '../rs485.ts';
 import { type Rs485Report, rs485Report } from '../settings.ts';
 import { openOsdpOn } from './driver.ts';
 
@@ -85,8 +86,8 @@ export async function openWireLink({ answer, devices = [] }: WireOptions) {
     execute,
     until,
     report,
-    watch: (keys: { address: number; key: Uint8Array }[], named: { address: number; hwId: string }[] = []) =>
-      execute('watch', { devices: named, keys }),
+    watch: (keys: NonNullable<Watch['keys']>, named: { address: number; hwId: string }[] = []) =>
+      execute('watch', { devices: named, keys } as Plain),
     connected: (hwId: string, isConnected = true) => until(() => report(hwId)?.connected === isConnected),
     /** Goes on until it is settled. */
     async outcome<Result>(pending: Promise<Result>, milliseconds = 20_000): Promise<Result> {

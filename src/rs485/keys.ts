@@ -1,5 +1,6 @@
 /** The keys (SCBK) of OSDP devices: one for each, drawn here, sealed on the disk, told to the driver of their bus. */
 import { randomBytes } from 'node:crypto';
+import { keyFingerprint } from '../../drivers/osdp.ts';
 import type { Watch } from '../../drivers/rs485.ts';
 import type { Database } from '../database/database.ts';
 import type { Log } from '../log.ts';
@@ -21,17 +22,33 @@ export interface Place {
   address: number;
 }
 
+interface By {
+  now: number;
+  principalId: string;
+}
+
+export interface Drawn {
+  key: Uint8Array<ArrayBuffer>;
+  /** false: a KEYSET with it may have reached the device before. */
+  isNew: boolean;
+}
+
 export interface Keys {
+  /** What the driver is told: also of a device that may have a key which it has not proved. */
   of(bus: string): NonNullable<Watch['keys']>;
   /**
    * Inside a commit job: the key to give to the device. One that a device was given before, and did not prove, is given
    * again: it may have it.
    */
-  draw(place: Place, by: { now: number; principalId: string }): Uint8Array<ArrayBuffer>;
+  draw(place: Place, by: By): Drawn;
   /** Inside a commit job: the device has proved that it has the key drawn last. */
-  proved(place: Place, by: { now: number; principalId: string }): void;
+  proved(place: Place, by: By): void;
+  /** The key drawn last has this fingerprint. */
+  isPending(place: Place, fingerprint: string): boolean;
+  /** Inside a commit job: the key drawn last was not sent to the device. */
+  discard(place: Place): void;
   /** Inside a commit job: the key of a device is that of another address too, where it may go. */
-  copy(from: Place, to: number, by: { now: number; principalId: string }): void;
+  copy(from: Place, to: number, by: By): void;
   /** Inside a commit job. */
   forget(bus: string, address: number): void;
 }
@@ -50,30 +67,42 @@ export function openKeys({ table, vault, log }: KeysOptions): Keys {
     }
   }
 
+  function pendingOf(place: Place): Uint8Array<ArrayBuffer> | undefined {
+    const pending = table.osdpKey.get(place.bus, place.address)?.pending;
+    return pending ? opened(pending, place) : undefined;
+  }
+
   return {
     of: (bus) =>
-      table.osdpKeys.all(bus).flatMap(({ address, sealed }) => {
+      table.osdpKeys.all(bus).flatMap(({ address, sealed, pending: drawn }) => {
         const key = sealed && opened(sealed, { bus, address });
-        return key ? [{ address, key }] : [];
+        const pending = drawn && opened(drawn, { bus, address });
+        return key || pending ? [{ address, ...(key && { key }), ...(pending && { pending }) }] : [];
       }),
     draw(place, { now, principalId }) {
-      const pending = table.osdpKey.get(place.bus, place.address)?.pending;
-      const known = pending && opened(pending, place);
-      if (known) return known;
+      const known = pendingOf(place);
+      if (known) return { key: known, isNew: false };
       const key = Uint8Array.from(randomBytes(KEY_BYTES));
       const sealed = vault.seal(key, contextOf(place));
       table.setPendingOsdpKey.run(place.bus, place.address, sealed, now, principalId);
-      return key;
+      return { key, isNew: true };
     },
+    isPending(place, fingerprint) {
+      const pending = pendingOf(place);
+      return pending !== undefined && keyFingerprint(pending) === fingerprint;
+    },
+    discard: ({ bus, address }) => void table.clearPendingOsdpKey.run(bus, address),
     proved({ bus, address }, { now, principalId }) {
       table.promoteOsdpKey.run(now, principalId, bus, address);
     },
     copy(from, to, { now, principalId }) {
-      const { sealed } = table.osdpKeys.all(from.bus).find(({ address }) => address === from.address) ?? {};
-      const key = sealed && opened(sealed, from);
-      if (!key) return;
+      const { sealed, pending } = table.osdpKey.get(from.bus, from.address) ?? {};
       const place = { bus: from.bus, address: to };
-      table.copyOsdpKey.run(from.bus, to, vault.seal(key, contextOf(place)), now, principalId);
+      const [own = null, drawn = null] = [sealed, pending].map((one) => {
+        const key = one && opened(one, from);
+        return key ? vault.seal(key, contextOf(place)) : null;
+      });
+      if (own || drawn) table.copyOsdpKey.run(from.bus, to, own, drawn, now, principalId);
     },
     forget: (bus, address) => void table.deleteOsdpKey.run(bus, address),
   };

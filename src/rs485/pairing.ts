@@ -2,6 +2,7 @@
  * Gives an OSDP device its key: as a job, in a window of time that a technician opens and watches. While it is open whoever
  * listens on that bus can learn the key, so it is explicit, short, and in the audit.
  */
+import { DriverError, type DriverErrorCode } from '../../drivers/driver.ts';
 import { type Pair, paired } from '../../drivers/rs485.ts';
 import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
@@ -18,6 +19,12 @@ import type { PolledAddresses } from './polled-addresses.ts';
 import type { Rs485Table } from './table.ts';
 
 export const PAIRERS: readonly [Role, ...Role[]] = ['service-tool'];
+
+/** Of the driver: no KEYSET was sent. */
+const UNSENT: readonly DriverErrorCode[] = [
+  ...(['REFUSED', 'NO_REPLY', 'DEVICE_OFFLINE', 'BUSY'] as const),
+  ...(['INVALID_COMMAND', 'LINK_LOST', 'DEADLINE_PASSED'] as const),
+];
 
 /** For the way to the host and back. */
 const MARGIN_MS = 5_000;
@@ -81,10 +88,15 @@ async function pair(
     });
   async function failed(error: unknown): Promise<never> {
     const reason = error instanceof Error ? error.message : String(error);
-    await database.commit(() => record('failed', { reason }));
+    const isUnsent = error instanceof DriverError && UNSENT.includes(error.code);
+    await database.commit(() => {
+      record(isUnsent ? 'failed' : 'unknown', { reason });
+      // One that was drawn for an earlier pairing may have been sent in that.
+      if (isUnsent && isNew) keys.discard(place);
+    });
     throw error;
   }
-  const key = await database.commit(() => {
+  const { key, isNew } = await database.commit(() => {
     record('accepted', { seconds });
     return keys.draw(place, by());
   });

@@ -68,7 +68,8 @@ export function openPolledAddresses({
     stale.delete(bus);
     if (!driver || driver.has === list) return;
     try {
-      const data: { [key: string]: Plain } = { devices, ...(keys && { keys }) };
+      // Plain, but for optional keys in its type.
+      const data = { devices, ...(keys && { keys }) } as { [key: string]: Plain };
       await execute(bus, { kind: 'watch', data, timeoutMs: WATCH_TIMEOUT_MS }, signal);
       driver.has = list;
     } catch (error) {
@@ -117,6 +118,7 @@ export function openPolledAddresses({
 
 /** A list to compare. Where there are keys, none at all is something to be told too. */
 function listOf({ devices, keys }: { devices: Watch['devices']; keys: Watch['keys'] }): string {
-  const hidden = keys?.map(({ address, key }) => [address, createHash('sha256').update(key).digest('hex')]);
+  const digest = (key: Uint8Array | undefined) => key && createHash('sha256').update(key).digest('hex');
+  const hidden = keys?.map(({ address, key, pending }) => [address, digest(key), digest(pending)]);
   return JSON.stringify([devices, hidden]);
 }

@@ -13,6 +13,7 @@ import { openFirmware } from './firmware.ts';
 import { importRs485 } from './import.ts';
 import { openKeys } from './keys.ts';
 import { openPairing } from './pairing.ts';
+import { openProofs } from './proofs.ts';
 import { openPulse } from './pulse.ts';
 import { openReplace } from './replace.ts';
 import { openScan } from './scan.ts';
@@ -23,7 +24,7 @@ import { openTraces } from './trace.ts';
 import { openTracking } from './tracking.ts';
 
 export interface Rs485Options
-  extends Omit<SettingsOptions, 'table' | 'applied' | 'unknown' | 'heardAt'>,
+  extends Omit<SettingsOptions, 'table' | 'applied' | 'unknown' | 'heardAt' | 'proved'>,
     Omit<BusesOptions, 'table'> {
   audit: Audit;
   actuations: Actuations;
@@ -48,6 +49,7 @@ export function openRs485(options: Rs485Options) {
     ...options,
     table,
     buses,
+    proved: openProofs({ ...options, keys, changed: (bus) => polled.changed(bus) }),
     keysOf: (bus) => (isKeyed(bus) ? keys.of(bus) : undefined),
   });
   const { settings, discovery, polled } = tracking;

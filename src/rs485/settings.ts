@@ -10,6 +10,7 @@ import type { Log } from '../log.ts';
 import { openReconciler, type Reconciler } from '../reconcile.ts';
 import { openReported, type Reported } from '../reported.ts';
 import { connectionChanged } from './live-events.ts';
+import type { TakeProof } from './proofs.ts';
 import type { Rs485Row, Rs485Table } from './table.ts';
 import { settingsOf } from './wanted.ts';
 
@@ -33,6 +34,8 @@ export interface SettingsOptions {
   heardAt(row: Rs485Row, address: number): void;
   /** The device has taken what is wanted. */
   applied(row: Rs485Row): void;
+  /** A device, with a row or without, said this: it may have proved a key. */
+  proved: TakeProof;
   /** From 0 up to 1, for the back-off; Math.random when absent. */
   random?: () => number;
 }
@@ -126,6 +129,7 @@ export function openSettings(options: SettingsOptions): Settings {
       const { data: told, error } = rs485Report.safeParse(state);
       if (told?.hwId !== subject.slice(SUBJECT.length))
         return log.warn({ link: bus, subject, err: error }, 'a device reports what is no state of its own');
+      options.proved(bus, told);
       const row = table.byHwId.get(bus, told.hwId);
       if (row) take(row, told);
       else options.unknown(bus, told);

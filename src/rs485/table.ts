@@ -111,14 +111,21 @@ export function openRs485Table({ prepare }: Prepare) {
   };
 }
 
+interface OsdpKeyRow {
+  /** The key that the device has proved to have. */
+  sealed: Uint8Array | null;
+  /** One that was drawn for it; a KEYSET may have reached it. */
+  pending: Uint8Array | null;
+}
+
 /** Keys, and how far firmware got. */
 function osdpStatements(prepare: Prepare['prepare']) {
   return {
-    osdpKeys: prepare<[string], { address: number; sealed: Uint8Array | null }>(
-      'SELECT address, sealed FROM osdp_key WHERE bus = ? ORDER BY address',
+    osdpKeys: prepare<[string], OsdpKeyRow & { address: number }>(
+      'SELECT address, sealed, pending FROM osdp_key WHERE bus = ? ORDER BY address',
     ),
-    osdpKey: prepare<[string, number], { pending: Uint8Array | null }>(
-      'SELECT pending FROM osdp_key WHERE bus = ? AND address = ?',
+    osdpKey: prepare<[string, number], OsdpKeyRow>(
+      'SELECT sealed, pending FROM osdp_key WHERE bus = ? AND address = ?',
     ),
     setPendingOsdpKey: prepare<[string, number, Uint8Array, number, string]>(
       `INSERT INTO osdp_key (bus, address, pending, updated_at, updated_by) VALUES (?, ?, ?, ?, ?)
@@ -128,6 +135,9 @@ function osdpStatements(prepare: Prepare['prepare']) {
     promoteOsdpKey: prepare<[number, string, string, number]>(
       `UPDATE osdp_key SET sealed = pending, pending = NULL, updated_at = ?, updated_by = ?
        WHERE bus = ? AND address = ? AND pending IS NOT NULL`,
+    ),
+    clearPendingOsdpKey: prepare<[string, number]>(
+      'UPDATE osdp_key SET pending = NULL WHERE bus = ? AND address = ?',
     ),
     transfer: prepare<[string, string], { sha256: string; offset: number }>(
       'SELECT sha256, offset FROM osdp_transfer WHERE bus = ? AND hw_id = ?',
@@ -139,9 +149,9 @@ function osdpStatements(prepare: Prepare['prepare']) {
     ),
     forgetTransfer: prepare<[string, string]>('DELETE FROM osdp_transfer WHERE bus = ? AND hw_id = ?'),
     /** The key of another address, sealed for this one. */
-    copyOsdpKey: prepare<[string, number, Uint8Array, number, string]>(
-      `INSERT INTO osdp_key (bus, address, sealed, updated_at, updated_by) VALUES (?, ?, ?, ?, ?)
-       ON CONFLICT (bus, address) DO UPDATE SET sealed = excluded.sealed, pending = NULL,
+    copyOsdpKey: prepare<[string, number, Uint8Array | null, Uint8Array | null, number, string]>(
+      `INSERT INTO osdp_key (bus, address, sealed, pending, updated_at, updated_by) VALUES (?, ?, ?, ?, ?, ?)
+       ON CONFLICT (bus, address) DO UPDATE SET sealed = excluded.sealed, pending = excluded.pending,
          updated_at = excluded.updated_at, updated_by = excluded.updated_by`,
     ),
     deleteOsdpKey: prepare<[string, number]>('DELETE FROM osdp_key WHERE bus = ? AND address = ?'),

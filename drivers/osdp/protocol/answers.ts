@@ -3,27 +3,23 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Sequence } from './frame.ts';
 import { type Identity, NAK, type Reply } from './messages.ts';
 import type { Answer, Outstanding } from './reading.ts';
+import { clientCryptogram, initialReplyMac, same, serverCryptogram, sessionKeys } from './secure-channel.ts';
 import {
-  clientCryptogram,
-  DEFAULT_KEY,
-  initialReplyMac,
-  same,
-  serverCryptogram,
-  sessionKeys,
-} from './secure-channel.ts';
-import {
+  challenge,
   channelOf,
   contest,
   type Effect,
   failed,
   goOnline,
   isQuestion,
+  keyOf,
   lose,
   restart,
   type Session,
   type Settled,
   type Stage,
   setAside,
+  settledOn,
 } from './state.ts';
 import { afterIncidents } from './suspicion.ts';
 
@@ -109,16 +105,14 @@ function claimed(session: Session, reply: Reply & { kind: 'PDID' }): Settled {
 
 function waited(session: Session, { turnsLeft }: Stage & { kind: 'barred' }): Settled {
   const isOver = turnsLeft <= 1 && session.claim !== 'contested';
-  const after: Stage =
-    session.options.security.secure === 'off' ? { kind: 'identify' } : { kind: 'challenge', base: 'own' };
+  const after: Stage = session.options.security.secure === 'off' ? { kind: 'identify' } : challenge(session);
   const stage: Stage = isOver ? after : { kind: 'barred', turnsLeft: turnsLeft - 1 };
   return { session: { ...session, stage }, effects: [], outcome: { kind: 'again' } };
 }
 
 function afterCapabilities(session: Session): Settled {
   if (session.options.security.secure === 'off') return goOnline(session, null);
-  const stage: Stage = { kind: 'challenge', base: 'own' };
-  return { session: { ...session, stage }, effects: [], outcome: { kind: 'again' } };
+  return { session: { ...session, stage: challenge(session) }, effects: [], outcome: { kind: 'again' } };
 }
 
 function identified(session: Session, stage: Stage, reply: Reply & { kind: 'PDID' }): Settled {
@@ -137,8 +131,8 @@ function challenged(session: Session, { command }: Outstanding, reply: Reply, va
   if (reply.kind !== 'CCRYPT') return failed(session, 'downgrade');
   const { base } = stage;
   // It names the key it used: the one that everybody knows, where another was asked for, is an attempt to get less.
-  if (value !== (base === 'own' ? 1 : 0)) return failed(session, 'downgrade');
-  const keys = sessionKeys(base === 'own' ? options.security.key : DEFAULT_KEY, command.nonce);
+  if (value !== (base === 'default' ? 0 : 1)) return failed(session, 'downgrade');
+  const keys = sessionKeys(keyOf(options.security, base), command.nonce);
   if (!same(clientCryptogram(keys, command.nonce, reply.nonce), reply.cryptogram))
     return failed(session, 'wrongKey');
   const cryptogram = serverCryptogram(keys, command.nonce, reply.nonce);
@@ -155,13 +149,19 @@ function proved(session: Session, stage: Stage & { kind: 'prove' }, reply: Reply
   const replyMac = initialReplyMac(keys, cryptogram);
   if (reply.kind !== 'RMAC_I' || !same(replyMac, reply.replyMac)) return failed(session, 'wrongKey');
   const channel = { keys, replyMac };
-  const to = (next: Stage): Settled => ({
-    session: { ...session, stage: next },
+  if (base === 'default')
+    return {
+      session: { ...session, stage: { kind: 'vouch', channel } },
+      effects: [],
+      outcome: { kind: 'again' },
+    };
+  const settled = settledOn(session, base);
+  if (settled.identity) return goOnline(settled, channel);
+  return {
+    session: { ...settled, stage: { kind: 'confirm', channel } },
     effects: [],
     outcome: { kind: 'again' },
-  });
-  if (base === 'default') return to({ kind: 'vouch', channel });
-  return session.identity ? goOnline(session, channel) : to({ kind: 'confirm', channel });
+  };
 }
 
 function told(session: Session, outstanding: Outstanding, reply: Reply): Settled {
@@ -202,7 +202,7 @@ export function refused(
       if (nak.code !== NAK.securityRequired && nak.code !== NAK.securityBlock)
         return { session: nak.code === NAK.sequence ? restart(session) : advance(session, null), ...again };
       if (!isSecure) return failed(session, 'securityRequired');
-      return { session: { ...advance(session, null), stage: { kind: 'challenge', base: 'own' } }, ...again };
+      return { session: { ...advance(session, null), stage: challenge(session) }, ...again };
     case 'capabilities':
       return nak.code === NAK.sequence
         ? lose(session, outstanding, 'lost count')
@@ -221,7 +221,7 @@ export function refused(
     case 'vouch':
     case 'keyset':
       return nak.isProven
-        ? failed(session, 'keyRefused')
+        ? failed({ ...session, gaveKey: false }, 'keyRefused')
         : lose(session, outstanding, 'the session was lost');
     case 'confirm':
       return lose(session, outstanding, 'the device does not say who it is');

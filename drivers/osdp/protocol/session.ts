@@ -47,6 +47,7 @@ export function openSession(options: SessionOptions): Session {
     outstanding: null,
     identity: null,
     claim: null,
+    gaveKey: false,
     failures: 0,
     suspicions: {},
   };
@@ -107,13 +108,14 @@ function send(session: Session, command: Command, isOwn: boolean): Turn {
   const bytes = sealed?.bytes ?? encodeFrame({ ...frame, security: handshakeBlock(stage) });
   const seal = channel && sealed ? { keys: channel.keys, commandMac: sealed.commandMac } : null;
   const outstanding: Outstanding = { command, isOwn, sequence, bytes, sent: 1, seal };
-  return { session: { ...session, outstanding }, bytes };
+  const gaveKey = session.gaveKey || command.kind === 'KEYSET';
+  return { session: { ...session, outstanding, gaveKey }, bytes };
 }
 
 function handshakeBlock(stage: Stage) {
   if (stage.kind !== 'challenge' && stage.kind !== 'prove') return null;
   const type = stage.kind === 'challenge' ? SCS.challenge : SCS.serverCryptogram;
-  return { type, value: stage.base === 'own' ? 1 : 0 };
+  return { type, value: stage.base === 'default' ? 0 : 1 };
 }
 
 /** What came, as examined; null: nothing did. */

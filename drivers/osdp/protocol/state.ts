@@ -2,14 +2,24 @@
 import type { Check, Sequence } from './frame.ts';
 import type { Capability, Command, Identity, Reply } from './messages.ts';
 import type { Outstanding } from './reading.ts';
-import type { Channel, SessionKeys } from './secure-channel.ts';
+import { type Channel, DEFAULT_KEY, type SessionKeys } from './secure-channel.ts';
 import { type Alarm, type AlarmEffect, afterFailure, afterHandshake, type Suspicions } from './suspicion.ts';
 
 /**
  * `required`: a session under `key`, or nothing. `pairing`: gives the device `key`, under the key that everybody knows
  * where it must be; only while somebody watches. `off`: clear text.
  */
-export type Security = { secure: 'off' } | { secure: 'required' | 'pairing'; key: Uint8Array };
+export type Security =
+  | { secure: 'off' }
+  | {
+      secure: 'required';
+      key: Uint8Array;
+      /** A KEYSET with this one may have reached the device: both are tried in turn until it proves one. */
+      pending?: Uint8Array;
+      /** Whether the device has `key` is not known: a handshake that fails is no alarm, and `unproven` is told. */
+      isTentative?: boolean;
+    }
+  | { secure: 'pairing'; key: Uint8Array };
 
 export interface SessionOptions {
   address: number;
@@ -17,7 +27,7 @@ export interface SessionOptions {
   security: Security;
 }
 
-type BaseKey = 'own' | 'default';
+type BaseKey = 'own' | 'pending' | 'default';
 
 /**
  * While pairing: who says to be there, and how often in a row; `contested`: more than one does, and nobody is given a key
@@ -48,6 +58,8 @@ export interface Session {
   /** As believed: proven, where a secure channel is required. */
   readonly identity: Identity | null;
   readonly claim: Claim;
+  /** While pairing: a KEYSET was sent, and no answer says that the device has not taken it. */
+  readonly gaveKey: boolean;
   /** Handshakes that failed in a row. */
   readonly failures: number;
   readonly suspicions: Suspicions;
@@ -63,6 +75,8 @@ export type Effect =
   | { kind: 'paired' }
   /** Two devices answer to this address: neither is given the key. */
   | { kind: 'contested' }
+  /** The device does not have the tentative key. */
+  | { kind: 'unproven' }
   /** Why the session begins anew. */
   | { kind: 'restarted'; reason: string }
   /** States and events, whether asked for or brought by a POLL. */
@@ -111,8 +125,33 @@ export function channelOf({ stage }: Session): Channel | null {
 export function restart(session: Session): Session {
   if (session.stage.kind === 'barred') return { ...session, sequence: 0, outstanding: null };
   const isKnown = session.identity !== null && session.options.security.secure !== 'off';
-  const stage: Stage = isKnown ? { kind: 'challenge', base: 'own' } : { kind: 'identify' };
+  const stage: Stage = isKnown ? challenge(session) : { kind: 'identify' };
   return { ...session, stage, sequence: 0, outstanding: null };
+}
+
+function pendingOf({ options: { security } }: Pick<Session, 'options'>): Uint8Array | undefined {
+  return security.secure === 'required' ? security.pending : undefined;
+}
+
+/** The next handshake: each key that the device may have in turn. */
+export function challenge(session: Pick<Session, 'options' | 'failures'>): Stage {
+  const isPendingNext = pendingOf(session) !== undefined && session.failures % 2 === 1;
+  return { kind: 'challenge', base: isPendingNext ? 'pending' : 'own' };
+}
+
+export function keyOf(security: Security, base: BaseKey): Uint8Array {
+  if (base === 'default' || security.secure === 'off') return DEFAULT_KEY;
+  return base === 'pending' && security.secure === 'required' && security.pending
+    ? security.pending
+    : security.key;
+}
+
+/** The device has proved this key, so it has no other one. */
+export function settledOn({ options, ...session }: Session, base: BaseKey): Session {
+  const { security } = options;
+  const settled: Security =
+    security.secure === 'required' ? { secure: 'required', key: keyOf(security, base) } : security;
+  return { ...session, options: { ...options, security: settled } };
 }
 
 /** The same, and what that means for the command that was on the wire. */
@@ -135,7 +174,7 @@ export function goOnline(session: Session, channel: Channel | null): Settled {
 
 /**
  * No session, for this reason. While pairing, a device that has not got its key yet is asked under the common one. Once
- * may be an accident, or somebody between: it is tried again, and told when it is so again.
+ * may be an accident, or somebody between: each key is tried again, and the alarm is raised when it is so again.
  */
 export function failed(session: Session, alarm: Alarm): Settled {
   const { stage, options, failures } = session;
@@ -147,12 +186,17 @@ export function failed(session: Session, alarm: Alarm): Settled {
       effects: [],
       outcome: again,
     };
-  if (failures === 0 && 'base' in stage) {
-    const once: Session = { ...anew, stage: { kind: 'challenge', base: 'own' }, failures: 1 };
-    return { session: once, effects: [], outcome: again };
+  const keys = pendingOf(session) ? 2 : 1;
+  if (failures < 2 * keys - 1 && 'base' in stage) {
+    const next = { ...anew, failures: failures + 1 };
+    return { session: { ...next, stage: challenge(next) }, effects: [], outcome: again };
+  }
+  const turnsLeft = Math.min(2 ** (Math.floor(failures / keys) + 1), BARRED_TURNS_MAX);
+  if (options.security.secure === 'required' && options.security.isTentative) {
+    const stage: Stage = { kind: 'barred', turnsLeft: BARRED_TURNS_MAX };
+    return { session: { ...anew, stage }, effects: [{ kind: 'unproven' }], outcome: again };
   }
   const { suspicions, effects } = afterFailure(session.suspicions, alarm);
-  const turnsLeft = Math.min(2 ** (failures + 1), BARRED_TURNS_MAX);
   const barred: Session = {
     ...anew,
     stage: { kind: 'barred', turnsLeft },

@@ -94,6 +94,8 @@ export const deviceSchema = z.strictObject({
       /** Knows no secure channel. */
       isPlain: z.boolean().optional(),
       requiresSecurity: z.boolean().optional(),
+      /** Restarts once it has taken a key, and is silent for so long. */
+      keyRestartMs: z.int().min(1).optional(),
       /** Another maker's, as a number. */
       vendorCode: z.int().min(0).max(0xff_ff_ff).optional(),
       /** How it takes files (osdp/files.ts). */

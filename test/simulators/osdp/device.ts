@@ -5,7 +5,14 @@
 
 import type { Device } from '../bus/protocol.ts';
 import type { ReplyFault } from './faults.ts';
-import { type Answer, nak, openPeripheral, type Peripheral, type PeripheralOptions } from './peripheral.ts';
+import {
+  ACK,
+  type Answer,
+  nak,
+  openPeripheral,
+  type Peripheral,
+  type PeripheralOptions,
+} from './peripheral.ts';
 import { openSequence } from './sequence.ts';
 import { CHALLENGE, openVault, plainly, type Vault, type VaultOptions } from './vault.ts';
 import { type CommandFrame, readCommand, rechecked } from './wire.ts';
@@ -16,6 +23,8 @@ export interface OsdpDeviceOptions extends PeripheralOptions, Omit<VaultOptions,
   requiresSecurity?: boolean;
   /** Of the bus: a device that was told another one hears nobody. */
   baudRate?: number;
+  /** Restarts once it has taken a key, and is silent for so long. */
+  keyRestartMs?: number;
   /** Says NAK 1 to what was damaged, instead of nothing. */
   answersDamaged?: boolean;
 }
@@ -52,7 +61,7 @@ export function openOsdpDevice(options: OsdpDeviceOptions): OsdpDevice {
   const vault = openVault({ ...options, id: peripheral.identity().subarray(0, 8) });
   const faults = openFaults();
   const place = openPlace(options);
-  const performance = openPerformance({ vault, place, peripheral, faults });
+  const performance = openPerformance({ ...options, vault, place, peripheral, faults });
   const sequence = openSequence();
   let heardAt = Number.NEGATIVE_INFINITY;
 
@@ -132,7 +141,7 @@ export function openOsdpDevice(options: OsdpDeviceOptions): OsdpDevice {
   };
 }
 
-interface Performing {
+interface Performing extends Pick<OsdpDeviceOptions, 'keyRestartMs'> {
   vault: Vault;
   place: ReturnType<typeof openPlace>;
   peripheral: Peripheral;
@@ -140,12 +149,20 @@ interface Performing {
 }
 
 /** What is not for the peripheral alone. */
-function openPerformance({ vault, place, peripheral, faults }: Performing) {
-  /** It restarts after it was given firmware. */
+function openPerformance({ vault, place, peripheral, faults, keyRestartMs }: Performing) {
+  /** It restarts after it was given firmware or, some devices, a key. */
   let backAt: number | undefined;
+
+  function takeKey(data: Buffer, now: number): Answer {
+    if (!vault.isSecure()) return nak(NAK_CODE.required);
+    const answer = vault.takeKey(data);
+    if (answer === ACK && keyRestartMs !== undefined) backAt = now + keyRestartMs;
+    return answer;
+  }
+
   return {
     perform(code: number, data: Buffer, now: number): Answer {
-      if (code === KEYSET) return vault.isSecure() ? vault.takeKey(data) : nak(NAK_CODE.required);
+      if (code === KEYSET) return takeKey(data, now);
       if (code === COMSET) return place.told(data);
       if (code === OUTPUTS && faults.has('refused')) return nak(NAK_CODE.record);
       const answer = peripheral.perform(code, data, now);

@@ -1,0 +1,53 @@
+/**
+ * A device that was sent its key in a pairing that nobody saw the end of (the window closed, the host or the gateway died)
+ * proves it later, in a handshake: then the key is its key.
+ */
+import { randomUUID } from 'node:crypto';
+import type { Rs485Report } from '../../drivers/settings.ts';
+import type { Audit } from '../audit/audit.ts';
+import type { Clock } from '../clock.ts';
+import type { Database } from '../database/database.ts';
+import type { Log } from '../log.ts';
+import { SYSTEM_PRINCIPAL } from '../principal.ts';
+import type { Keys } from './keys.ts';
+
+export interface ProofsOptions {
+  database: Database;
+  keys: Pick<Keys, 'isPending' | 'proved'>;
+  audit: Audit;
+  clock: Clock;
+  log: Log;
+  /** The keys of this bus are other ones now. */
+  changed(bus: string): void;
+}
+
+export type TakeProof = (bus: string, told: Rs485Report) => void;
+
+export function openProofs({ database, keys, audit, clock, log, changed }: ProofsOptions): TakeProof {
+  return (bus, { hwId, address, provenKey }) => {
+    if (provenKey === undefined || address === undefined) return;
+    const place = { bus, address };
+    if (!keys.isPending(place, provenKey)) return;
+    const promoted = database.commit(() => {
+      // Reports repeat, and a pairing may have ended meanwhile.
+      if (!keys.isPending(place, provenKey)) return;
+      keys.proved(place, { now: clock.now(), principalId: SYSTEM_PRINCIPAL.id });
+      audit.record({
+        principal: SYSTEM_PRINCIPAL,
+        correlationId: randomUUID(),
+        action: 'rs485.pair',
+        object: `rs485/bus/${bus}`,
+        outcome: 'done',
+        detail: { address, hwId, reason: 'the device proved its key after its window' },
+      });
+    });
+    promoted.then(
+      () => changed(bus),
+      (error: unknown) =>
+        log.warn(
+          { link: bus, address, err: error },
+          'the key that a device has proved was not stored as its own; it is tried again with its next report',
+        ),
+    );
+  };
+}
