@@ -228,6 +228,8 @@ export const gatewayChange = z.strictObject({
   selfReset: z.literal(true).optional(),
   /** Another stick, fresh, in its place. */
   newStick: z.strictObject({ ieee: address }).optional(),
+  /** As after so many more frames of the coordinator, which all have heard: a backup that was made before is too old. */
+  frames: count.optional(),
   airMs: milliseconds.optional(),
   lossRate: z.number().min(0).max(1).optional(),
   seed: z.int().optional(),

@@ -88,6 +88,10 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
       if (change.reading !== undefined) transport.setReading(change.reading);
       if (change.confirm !== undefined) air.fail(change.confirm);
       if (change.full !== undefined) stick.fill(change.full);
+      if (change.frames !== undefined) {
+        const frameCounter = stick.skipFrames(change.frames);
+        for (const node of nodes.values()) node.accepts(frameCounter);
+      }
       const { airMs, lossRate, seed } = change;
       air.change({
         ...(airMs !== undefined && { airMs }),

@@ -34,16 +34,26 @@ export interface Node {
   nextPoll(now: number): number | undefined;
   /** Takes one away from its account of frames to lose. */
   misses(): boolean;
+  /** False: it has heard this frame counter of its neighbour, or a later one. */
+  accepts(frameCounter: number): boolean;
   /** What the sender is told instead of the truth, if anything. */
   confirmFault(): ConfirmFaults | undefined;
   hear(frame: Aps): void;
+}
+
+/** How a frame reached the coordinator. */
+export interface LastHop {
+  nwk: number;
+  lqi: number;
+  hops: number;
 }
 
 export interface Station {
   /** Another one after each reset: what waited in its memory is gone. */
   epoch(): object;
   network(): Network | undefined;
-  hear(frame: Aps, lqi: number): void;
+  hear(frame: Aps, hop: LastHop): void;
+  nextFrameCounter(): number;
 }
 
 export interface AirOptions {
@@ -97,6 +107,13 @@ export function openAir(time: Time, nodes: Map<string, Node>, station: Station, 
     return node.isOnline && isSame(station.network(), node.network);
   };
 
+  /** Frames are secured hop by hop: the neighbour of the coordinator is the one that checks its counter. */
+  function deliver(node: Node, frame: Aps): boolean {
+    const neighbour = node.parent === undefined ? node : byIeee(node.parent);
+    if (!neighbour?.accepts(station.nextFrameCounter()) || node.misses()) return false;
+    node.hear(frame);
+    return true;
+  }
   /** Keeps a frame until the node polls, as its parent does. */
   function hold(node: Node, due: number, settled: (isTaken: boolean) => void): void {
     const epoch = station.epoch();
@@ -159,7 +176,8 @@ export function openAir(time: Time, nodes: Map<string, Node>, station: Station, 
       const arrive = () => {
         counters.up += 1;
         const relay = node.parent === undefined ? node : (byIeee(node.parent) ?? node);
-        if (station.network()) station.hear(frame, relay.lqi);
+        const hops = node.parent === undefined ? 1 : 2;
+        if (station.network()) station.hear(frame, { nwk: relay.nwk, lqi: relay.lqi, hops });
       };
       climb(losses.options().airMs, arrive);
       return true;
@@ -213,12 +231,6 @@ function openLosses(initial: AirOptions, lost: () => void) {
       failing = fault;
     },
   };
-}
-
-function deliver(node: Node, frame: Aps): boolean {
-  if (node.misses()) return false;
-  node.hear(frame);
-  return true;
 }
 
 /** The way up, which frames share: each in its time, one after the other. */

@@ -96,6 +96,8 @@ interface State {
   awakeUntil: number;
   permitUntil: number;
   zdoSequence: number;
+  /** The last frame counter of its neighbour. */
+  frameCounter: number;
   readonly pollPhase: number;
   readonly bindings: Binding[];
 }
@@ -114,6 +116,7 @@ export function openNode(options: NodeOptions): OpenNode {
     awakeUntil: 0,
     permitUntil: 0,
     zdoSequence: 0,
+    frameCounter: -1,
     pollPhase: time.now() + random() * (pollMs ?? 0),
   };
   const announce = () => {
@@ -127,6 +130,11 @@ export function openNode(options: NodeOptions): OpenNode {
     bindings: state.bindings,
     announce,
     misses: options.misses,
+    accepts(frameCounter) {
+      const isNew = frameCounter > state.frameCounter;
+      if (isNew) state.frameCounter = frameCounter;
+      return isNew;
+    },
     confirmFault: options.confirmFault,
     get nwk() {
       return state.nwk;
@@ -211,6 +219,7 @@ function join(options: NodeOptions, state: State, node: OpenNode): JoinOutcome {
   if (outcome !== 'joined') return outcome;
   state.network = stick.network();
   state.nwk = address;
+  state.frameCounter = -1;
   state.bindings.length = 0;
   options.application.joined();
   time.after(ANNOUNCE_MS + 2 * options.air().options().airMs, node.announce);

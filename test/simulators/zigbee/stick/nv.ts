@@ -1,47 +1,29 @@
 /**
  * The non-volatile memory of a stick: items of the old interface (SYS_OSAL_NV_*) and of the SimpleLink one (SYS_NV_*),
- * which are the same memory on a CC2652. Ids are those of ZComDef.h.
+ * which are the same memory on a CC2652. Rows and their empty values are those of a CC2652 with Z-Stack 3.x.0 (the memory
+ * dumps in the tests of zigpy-znp, 2023-12).
  */
 import { randomBytes } from 'node:crypto';
-import { bytes, ieee, openReader, u16, u32 } from '../bytes.ts';
+import { bytes, ieee, ieeeText, openReader, u16, u32 } from '../bytes.ts';
+import { factoryItems } from './factory.ts';
 import { decodeNib, encodeNib, type Network } from './nib.ts';
+import { EX_NV, NV, ZSTACK } from './nv-items.ts';
 
-export const NV = {
-  extendedAddress: 0x0001,
-  startupOption: 0x0003,
-  nib: 0x0021,
-  extendedPanId: 0x002d,
-  activeKey: 0x003a,
-  alternateKey: 0x003b,
-  apsUseExtendedPanId: 0x0047,
-  apsLinkKeyTable: 0x004c,
-  preconfiguredKey: 0x0062,
-  networkKey: 0x0082,
-  panId: 0x0083,
-  channels: 0x0084,
-  preconfiguredKeysEnabled: 0x0063,
-  logicalType: 0x0087,
-  directCallbacks: 0x008f,
-  trustCenterSeed: 0x0101,
-} as const;
-/** Tables of sysid 1 (NVINTF_SYSID_ZSTACK): an item for each row. */
-const EX_NV = {
-  addressManager: 1,
-  trustCenterKeys: 4,
-  installKeys: 5,
-  apsKeys: 6,
-  securityMaterial: 7,
-} as const;
-const ZSTACK = 1;
-
-/** Rows; as many as locks here may be, so that a backup of all of them can be restored. */
-const ADDRESSES = 128;
-const APS_KEYS = 8;
-const SECURITY_MATERIALS = 12;
+const ADDRESSES = 257;
+const TRUST_CENTER_KEYS = 200;
+const APS_KEYS = 3;
+const SECURITY_MATERIALS = 5;
 const CLEAR_CONFIGURATION = 0x01;
 const CLEAR_STATE = 0x02;
 
-const EMPTY_ADDRESS = Buffer.alloc(12, 0xff).fill(0, 0, 1);
+const EMPTY_ADDRESS = Buffer.alloc(12, 0xff);
+/** Its attributes are DEFAULT_KEY. */
+const EMPTY_TRUST_CENTER_KEY = Buffer.alloc(20).fill(0xff, 16, 17);
+/** The extended PAN ID of a row for every network that has none of its own. */
+const ANY_NETWORK = Buffer.alloc(8, 0xff);
+const NO_IEEE = ['0000000000000000', 'ffffffffffffffff'];
+/** Of the whole item of the network key: sequence, key, padding, frame counter. */
+const NETWORK_KEY_COUNTER = 20;
 /** ADDRMGR_USER_ASSOC and _SECURITY. */
 const USER_CHILD = 1;
 const USER_SECURITY = 2;
@@ -56,6 +38,9 @@ export interface Nv {
   /** The network that was left, or was restored from a backup. */
   network(): Network | undefined;
   keep(network: Network): void;
+  /** Of outgoing frames of the network layer, as it was last written. Undefined: none is known of this network. */
+  frameCounter(network: Network): number | undefined;
+  keepFrameCounter(network: Network, counter: number): void;
   remember(device: { ieee: string; nwk: number; isChild: boolean }): void;
   forget(device: string): void;
   /** Keys of install codes, by the device each is for. They outlast a reset, and the join. */
@@ -88,16 +73,33 @@ export function openNv(ownIeee: string, kept?: NvDump): Nv {
       if (known !== device) continue;
       items.set(exKey(ZSTACK, EX_NV.addressManager, row), Buffer.from(EMPTY_ADDRESS));
     }
-    for (let row = 0; row < ADDRESSES; row += 1) {
+    for (let row = 0; row < TRUST_CENTER_KEYS; row += 1) {
       const entry = items.get(exKey(ZSTACK, EX_NV.trustCenterKeys, row));
       if (entry?.subarray(8, 16).equals(ieee(device)))
-        items.set(exKey(ZSTACK, EX_NV.trustCenterKeys, row), Buffer.alloc(20));
+        items.set(exKey(ZSTACK, EX_NV.trustCenterKeys, row), Buffer.from(EMPTY_TRUST_CENTER_KEY));
     }
+  }
+
+  const materialOf = (extendedPanId: Buffer) =>
+    [...Array(SECURITY_MATERIALS).keys()]
+      .map((row) => exKey(ZSTACK, EX_NV.securityMaterial, row))
+      .find((name) => items.get(name)?.subarray(4).equals(extendedPanId));
+  function frameCounter({ extendedPanId }: Network): number | undefined {
+    const name = materialOf(extendedPanId) ?? materialOf(ANY_NETWORK);
+    return name === undefined ? undefined : items.get(name)?.readUInt32LE();
+  }
+  function keepFrameCounter({ extendedPanId }: Network, counter: number): void {
+    const name = materialOf(extendedPanId) ?? materialOf(Buffer.alloc(8));
+    if (name !== undefined) items.set(name, bytes(u32(counter), extendedPanId));
+    get(NV.networkKey)?.writeUInt32LE(counter, NETWORK_KEY_COUNTER);
   }
 
   set(NV.extendedAddress, ieee(ownIeee));
   set(NV.startupOption, Buffer.of(0));
-  clearConfiguration(set);
+  const clearConfiguration = () => {
+    for (const [id, value] of factoryItems(ieee(ownIeee))) set(id, value);
+  };
+  clearConfiguration();
   clearState(items, set);
   for (const [name, value] of Object.entries(kept ?? {})) items.set(name, Buffer.from(value, 'base64'));
 
@@ -120,30 +122,38 @@ export function openNv(ownIeee: string, kept?: NvDump): Nv {
       set(NV.activeKey, descriptor);
       set(NV.alternateKey, descriptor);
       set(NV.networkKey, bytes(descriptor, Buffer.alloc(7)));
-      const material = bytes(u32(0), network.extendedPanId);
-      items.set(exKey(ZSTACK, EX_NV.securityMaterial, 0), material);
+      set(NV.isOnNetwork, Buffer.of(1));
+      keepFrameCounter(network, frameCounter(network) ?? 0);
     },
+    frameCounter,
+    keepFrameCounter,
     remember({ ieee: device, nwk, isChild }) {
       forget(device);
-      const row = addresses().find(({ user }) => user === 0)?.row;
+      const row = addresses().find(({ ieee: known }) => NO_IEEE.includes(known))?.row;
       if (row === undefined) return;
       const user = USER_SECURITY | (isChild ? USER_CHILD : 0);
-      items.set(exKey(ZSTACK, EX_NV.addressManager, row), bytes(user, 0, u16(nwk), ieee(device)));
+      items.set(exKey(ZSTACK, EX_NV.addressManager, row), bytes(user, 0xff, u16(nwk), ieee(device)));
       // Counters, address, attributes (2: verified), type, shift of the seed.
       const entry = bytes(u32(1), u32(1), ieee(device), 2, 0, 0, 0);
-      items.set(exKey(ZSTACK, EX_NV.trustCenterKeys, row), entry);
+      const free = [...Array(TRUST_CENTER_KEYS).keys()]
+        .map((index) => exKey(ZSTACK, EX_NV.trustCenterKeys, index))
+        .find((name) => items.get(name)?.subarray(8, 16).equals(Buffer.alloc(8)));
+      if (free !== undefined) items.set(free, entry);
     },
     forget,
     ...linkKeys(items),
     known: () =>
       addresses()
-        .filter(({ user }) => user !== 0)
+        .filter(({ ieee: device }) => !NO_IEEE.includes(device))
         .map(({ ieee: device, nwk, user }) => ({ ieee: device, nwk, isChild: (user & USER_CHILD) !== 0 })),
     startUp() {
       const [option = 0] = get(NV.startupOption) ?? [];
-      if (option & CLEAR_CONFIGURATION) clearConfiguration(set);
+      if (option & CLEAR_CONFIGURATION) clearConfiguration();
       if (option & CLEAR_STATE) clearState(items, set);
       set(NV.startupOption, Buffer.of(0));
+      // That of the chip, when it was deleted or never written.
+      const own = get(NV.extendedAddress);
+      if (own?.length !== 8 || NO_IEEE.includes(ieeeText(own))) set(NV.extendedAddress, ieee(ownIeee));
     },
     dump: () => Object.fromEntries([...items].map(([name, value]) => [name, value.toString('base64')])),
   };
@@ -179,7 +189,7 @@ function linkKeys(items: Map<string, Buffer>): Pick<Nv, 'installKeys' | 'setInst
       const row = rowOf(device);
       const keys = trustCenterKeys(device);
       if (row !== undefined) items.delete(row);
-      for (const name of keys) items.set(name, Buffer.alloc(20));
+      for (const name of keys) items.set(name, Buffer.from(EMPTY_TRUST_CENTER_KEY));
       return row !== undefined || keys.length > 0;
     },
   };
@@ -187,17 +197,6 @@ function linkKeys(items: Map<string, Buffer>): Pick<Nv, 'installKeys' | 'setInst
 
 type SetItem = (id: number, value: Buffer) => void;
 
-/** As it comes from the factory. */
-function clearConfiguration(set: SetItem): void {
-  set(NV.panId, u16(0xffff));
-  set(NV.channels, u32(1 << 11));
-  set(NV.extendedPanId, Buffer.alloc(8));
-  set(NV.apsUseExtendedPanId, Buffer.alloc(8));
-  set(NV.preconfiguredKey, Buffer.alloc(16));
-  set(NV.preconfiguredKeysEnabled, Buffer.of(1));
-  set(NV.logicalType, Buffer.of(0));
-  set(NV.directCallbacks, Buffer.of(0));
-}
 function clearState(items: Map<string, Buffer>, set: SetItem): void {
   items.delete(`${NV.nib}`);
   for (const name of items.keys()) if (name.startsWith(`${ZSTACK}/${EX_NV.installKeys}/`)) items.delete(name);
@@ -209,9 +208,10 @@ function clearState(items: Map<string, Buffer>, set: SetItem): void {
   // Sequence, key, and a frame counter at an even offset: 24 bytes, by which hosts know an aligned memory.
   set(NV.networkKey, Buffer.alloc(24));
   set(NV.apsLinkKeyTable, Buffer.alloc(20));
+  set(NV.isOnNetwork, Buffer.of(0));
   set(NV.trustCenterSeed, randomBytes(16));
   rowsOf(EX_NV.addressManager, ADDRESSES, EMPTY_ADDRESS);
-  rowsOf(EX_NV.trustCenterKeys, ADDRESSES, Buffer.alloc(20));
+  rowsOf(EX_NV.trustCenterKeys, TRUST_CENTER_KEYS, EMPTY_TRUST_CENTER_KEY);
   rowsOf(EX_NV.apsKeys, APS_KEYS, Buffer.alloc(24));
   rowsOf(EX_NV.securityMaterial, SECURITY_MATERIALS, Buffer.alloc(12));
 }

@@ -2,15 +2,17 @@
  * A Z-Stack 3.x.0 network processor: what comes over its port, and what it does about it. SWRA198 has the commands; what
  * it does not know it answers with the error response of clause 3.1.
  */
-import type { Air, Aps, Node } from '../air/air.ts';
+import type { Air, Aps, LastHop, Node } from '../air/air.ts';
 import { bytes, ieee, ieeeText, openReader, u16 } from '../bytes.ts';
 import { type MtFrame, SUBSYSTEM } from '../mt/frame.ts';
 import type { Time } from '../time.ts';
 import { afCommands, incoming } from './af.ts';
 import { appCnfCommands } from './app-cnf.ts';
 import type { Core, Memory, Subsystem } from './core.ts';
+import { nextFrameCounter, setFrameCounter } from './frame-counter.ts';
 import type { Network } from './nib.ts';
-import { NV, type Nv, type NvDump, openNv } from './nv.ts';
+import { type Nv, type NvDump, openNv } from './nv.ts';
+import { NV } from './nv-items.ts';
 import { openPort, type Port, type PortCounters } from './port.ts';
 import { networkInfo, startupCommands } from './startup.ts';
 import { resetIndication, sysCommands } from './sys.ts';
@@ -41,7 +43,10 @@ export interface Stick {
   cut(): void;
   epoch(): object;
   network(): Network | undefined;
-  hear(frame: Aps, lqi: number): void;
+  hear(frame: Aps, hop: LastHop): void;
+  nextFrameCounter(): number;
+  /** As after so many more frames; answers the counter of the last one. */
+  skipFrames(count: number): number;
   /**
    * A node asks for the network key. `installKey`: what it expects it to be encrypted with. `isOpenThere`: whether its
    * router lets joiners in; undefined: it asks here.
@@ -70,6 +75,7 @@ export interface StickState {
   extendedPanId: string | null;
   channel: number | null;
   updateId: number | null;
+  frameCounter: number;
   permitJoinMs: number;
   endpoints: number[];
   children: string[];
@@ -122,7 +128,7 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
   function reset(reason: number): void {
     nv.startUp();
     memory = emptyMemory();
-    ownIeee = ieeeText(nv.get(NV.extendedAddress) ?? ieee(options.ieee));
+    ownIeee = ieeeText(nv.get(NV.extendedAddress) ?? Buffer.alloc(8));
     startedAt = time.now();
     readyAt = startedAt + options.bootMs - EARLY_MS;
     const { id, data } = resetIndication(reason);
@@ -134,9 +140,14 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
     cut: port.cut,
     epoch: () => memory,
     network: () => memory.network,
-    hear(frame, lqi) {
+    hear(frame, hop) {
       if (frame.endpoint === 0) zdo.hear(frame);
-      else incoming(core, frame, lqi);
+      else incoming(core, frame, hop);
+    },
+    nextFrameCounter: () => nextFrameCounter(core),
+    skipFrames(count) {
+      setFrameCounter(core, memory.network, memory.frameCounter + count);
+      return memory.frameCounter;
     },
     ...admissions(core),
     reset,
@@ -202,6 +213,7 @@ function emptyMemory(): Memory {
     children: new Map(),
     callbacks: new Set(),
     isInstallCodeNeeded: false,
+    frameCounter: 0,
     permitUntil: 0,
     channelMask: undefined,
     utcOffset: 0,
@@ -217,7 +229,7 @@ function commandsOf(core: Core): { tables: Record<number, Subsystem>; zdo: Zdo }
   const permitJoin = zdo.commands[MGMT_PERMIT_JOIN];
   const tables: Record<number, Subsystem> = {
     [SUBSYSTEM.sys]: sysCommands(core),
-    [SUBSYSTEM.af]: afCommands(core),
+    [SUBSYSTEM.af]: afCommands(core, zdo.hear),
     [SUBSYSTEM.zdo]: {
       ...zdo.commands,
       ...groupCommands(core),
@@ -257,7 +269,7 @@ function answer(tables: Record<number, Subsystem>, { subsystem, id, data }: MtFr
 }
 
 function describe(core: Core, port: Port): StickState {
-  const { network, permitUntil, endpoints, children } = core.memory();
+  const { network, permitUntil, endpoints, children, frameCounter } = core.memory();
   return {
     ieee: core.ieee(),
     isStarted: network !== undefined,
@@ -266,6 +278,7 @@ function describe(core: Core, port: Port): StickState {
     extendedPanId: network ? network.extendedPanId.toString('hex') : null,
     channel: network?.channel ?? null,
     updateId: network?.updateId ?? null,
+    frameCounter,
     permitJoinMs: Math.round(Math.max(0, Math.min(permitUntil - core.time.now(), 255_000))),
     endpoints: [...endpoints.keys()],
     children: [...children.keys()],
