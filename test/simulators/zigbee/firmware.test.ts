@@ -6,6 +6,7 @@ import type { GatewayPlan } from './plan.ts';
 import { openRaw } from './raw-port.ts';
 
 const LOCK = '00158d0001000001';
+const ROUTER = '00158d00010000aa';
 /** As it is sent. */
 const LOCK_BYTES = '01000001008d1500';
 const SUCCESS = '00';
@@ -93,16 +94,14 @@ it(
     const { raw } = await openFormed();
     // MGMT_PERMIT_JOIN to all routers.
     expect(await raw.ask(5, 0x36, '0f' + 'fcff' + '3c' + '01')).toBe('SRSP 5/36 00');
-    await within(() => raw.told).toContain('AREQ 5/b6 0000' + SUCCESS);
+    await within(() => raw.told).toContain(`AREQ 5/b6 0000${SUCCESS}`);
     await raw.ask(5, 0x3e, '0580');
     // AF_DATA_REQUEST_EXT of Active_EP_req to endpoint 0 of 0x0000: no confirm, and the answer twice.
     const address = '02' + '0000000000000000' + '00' + '0000';
-    const request = address + '00' + '0500' + '07' + '00' + '1e' + '0300' + '07' + '0000';
+    const request = `${address}00050007001e0300070000`;
     expect(await raw.ask(4, 0x02, request)).toBe('SRSP 4/2 00');
-    await within(() => raw.told).toContain('AREQ 5/85 0000' + SUCCESS + '0000' + '01' + '01');
-    expect(raw.told).toContain(
-      'AREQ 5/ff 0000' + '00' + '0580' + '00' + '07' + '0000' + SUCCESS + '0000' + '01' + '01',
-    );
+    await within(() => raw.told).toContain(`AREQ 5/85 0000${SUCCESS}00000101`);
+    expect(raw.told).toContain(`AREQ 5/ff 000000058000070000${SUCCESS}00000101`);
     expect(raw.told.filter((one) => one.startsWith('AREQ 4/80'))).toEqual([]);
   },
   HOST_TIMEOUT_MS,
@@ -118,8 +117,8 @@ it(
     expect(await gateway.join(LOCK)).toBe('joined');
     // BIND_REQ of poll control to endpoint 1 of the coordinator.
     const target = '03' + '01a0d914004b1200' + '01';
-    await raw.ask(5, 0x21, '3412' + LOCK_BYTES + '01' + '2000' + target);
-    await within(() => raw.told).toContain('AREQ 5/a1 3412' + SUCCESS);
+    await raw.ask(5, 0x21, `3412${LOCK_BYTES}012000${target}`);
+    await within(() => raw.told).toContain(`AREQ 5/a1 3412${SUCCESS}`);
     await gateway.set(LOCK, { checkIn: true });
     const message = () => raw.told.find((one) => one.startsWith('AREQ 4/81'));
     await within(message).toMatch(/^AREQ 4\/81 0000200034120101[0-9a-f]*0319[0-9a-f]{4}34121d$/);
@@ -128,6 +127,45 @@ it(
     // Address, row of the address manager, CHILD_RFD_RX_IDLE.
     expect(child).toMatch(/^SRSP 7\/4a 3412000002/);
     expect(await raw.ask(7, 0x49, '00')).toBe(child.replace('7/4a', '7/49'));
+  },
+  HOST_TIMEOUT_MS,
+);
+
+it(
+  'takes a lock for its child that has moved to a router, until it hears of it',
+  async () => {
+    const { gateway, raw } = await openFormed({
+      locks: [{ ieee: LOCK, nwk: NWK }],
+      routers: [{ ieee: ROUTER, nwk: 0x2222 }],
+    });
+    await raw.ask(5, 0x36, '02' + '0000' + 'fe' + '01');
+    expect(await gateway.join(ROUTER)).toBe('joined');
+    expect(await gateway.join(LOCK)).toBe('joined');
+    // AF_DATA_REQUEST of Read Attributes to endpoint 1, and its confirm.
+    const confirmed = async (): Promise<string> => {
+      await raw.ask(4, 0x01, `341201010000${'07'}00${'1e'}05${'1007000500'}`);
+      const confirm = () => raw.told.find((one) => one.startsWith('AREQ 4/80'));
+      await within(confirm).toBeTruthy();
+      return confirm() ?? '';
+    };
+    expect(await confirmed()).toBe('AREQ 4/80 000107');
+    await gateway.set(LOCK, { missedParent: ROUTER });
+    // MAC_NO_ACK.
+    expect(await confirmed()).toBe('AREQ 4/80 e90107');
+    // UTIL_ASSOC_REMOVE.
+    expect(await raw.ask(7, 0x63, LOCK_BYTES)).toBe('SRSP 7/63 00');
+    expect(await confirmed()).toBe('AREQ 4/80 000107');
+    await gateway.set(LOCK, { parent: null });
+    await gateway.set(LOCK, { parent: ROUTER });
+    await within(async () => (await gateway.stats()).stick.children).toEqual([]);
+    expect(await confirmed()).toBe('AREQ 4/80 000107');
+    // A child that the coordinator has forgotten cannot be found by a route: NWK_NO_ROUTE.
+    await gateway.set(LOCK, { parent: null });
+    await raw.ask(7, 0x63, LOCK_BYTES);
+    expect(await confirmed()).toBe('AREQ 4/80 cd0107');
+    // UTIL_ASSOC_ADD.
+    await raw.ask(7, 0x64, `${LOCK_BYTES}341201`);
+    expect(await confirmed()).toBe('AREQ 4/80 000107');
   },
   HOST_TIMEOUT_MS,
 );

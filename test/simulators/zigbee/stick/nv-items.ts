@@ -28,3 +28,6 @@ export const EX_NV = {
   apsKeys: 6,
   securityMaterial: 7,
 } as const;
+
+/** The name of a row of a table in the memory. */
+export const exKey = (system: number, id: number, row: number) => `${system}/${id}/${row}`;

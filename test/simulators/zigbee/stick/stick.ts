@@ -3,6 +3,7 @@
  * it does not know it answers with the error response of clause 3.1.
  */
 import type { Air, Aps, LastHop, Node } from '../air/air.ts';
+import { ZDO } from '../air/zdo.ts';
 import { bytes, ieee, ieeeText, openReader, u16 } from '../bytes.ts';
 import { type MtFrame, SUBSYSTEM } from '../mt/frame.ts';
 import type { Time } from '../time.ts';
@@ -28,6 +29,7 @@ export interface StickOptions {
   kept: NvDump | undefined;
   /** How long after power-up or a reset it says nothing. */
   bootMs: number;
+  childrenMax: number;
   /** The network is up. */
   started(): void;
   /** To the host. */
@@ -35,7 +37,7 @@ export interface StickOptions {
 }
 
 /** What a join comes to, as the joiner sees it. */
-export type JoinOutcome = 'joined' | 'closed' | 'noNetwork' | 'keyMismatch';
+export type JoinOutcome = 'joined' | 'closed' | 'noNetwork' | 'keyMismatch' | 'full';
 
 export interface Stick {
   receive(bytes: Uint8Array): void;
@@ -52,6 +54,9 @@ export interface Stick {
    * router lets joiners in; undefined: it asks here.
    */
   join(node: Node, nwk: number, installKey: Buffer | undefined, isOpenThere?: boolean): JoinOutcome;
+  /** In its table of children for one with this address. */
+  hasRoom(ieee: string): boolean;
+  hasChild(ieee: string): boolean;
   /** A node that has been of the network all along. */
   admit(node: Node, nwk: number): void;
   /** A node says that it leaves. */
@@ -85,6 +90,8 @@ export interface StickState {
 
 /** A timer can fire so much before its time (Node). */
 const EARLY_MS = 1;
+/** Transaction, address, IEEE address, capability. */
+const ANNOUNCEMENT = 12;
 const RPC_ERROR = { subsystem: 1, command: 2, parameter: 3, length: 4 };
 const TC_DEVICE_IND = 0xca;
 const LEAVE_IND = 0xc9;
@@ -141,15 +148,17 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
     epoch: () => memory,
     network: () => memory.network,
     hear(frame, hop) {
-      if (frame.endpoint === 0) zdo.hear(frame);
-      else incoming(core, frame, hop);
+      if (frame.endpoint === 0) {
+        forgetMovedChild(core, frame, hop);
+        zdo.hear(frame);
+      } else incoming(core, frame, hop);
     },
     nextFrameCounter: () => nextFrameCounter(core),
     skipFrames(count) {
       setFrameCounter(core, memory.network, memory.frameCounter + count);
       return memory.frameCounter;
     },
-    ...admissions(core),
+    ...admissions(core, options.childrenMax),
     reset,
     replace(replacement) {
       nv = openNv(replacement);
@@ -162,16 +171,31 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
   };
 }
 
+/** A child announces itself through a router: it has another parent. */
+function forgetMovedChild(core: Core, { cluster, data }: Aps, { hops }: LastHop): void {
+  if (cluster !== ZDO.deviceAnnounce || hops === 1 || data.length < ANNOUNCEMENT) return;
+  const announced = openReader(data.subarray(1));
+  const nwk = announced.u16();
+  const device = announced.ieee();
+  if (!core.memory().children.delete(device)) return;
+  core.nv().remember({ ieee: device, nwk, isChild: false });
+}
+
 function filler(memory: Core['memory']): Stick['fill'] {
   return (requests) => {
     memory().full = requests;
   };
 }
 
+type Admissions = Pick<Stick, 'admit' | 'join' | 'left' | 'hasRoom' | 'hasChild'>;
+
 /** Who is let in, and who goes: the trust center. */
-function admissions(core: Core): Pick<Stick, 'admit' | 'join' | 'left'> {
+function admissions(core: Core, childrenMax: number): Admissions {
+  const hasChild = (device: string) => core.memory().children.has(device);
   function admit(node: Node, nwk: number): void {
-    const isChild = node.parent === undefined;
+    // A router is a neighbour soon, and in no need of a parent.
+    const isChild = node.parent === undefined && !node.isRouter;
+    if (!isChild) core.memory().children.delete(node.ieee);
     if (isChild) core.memory().children.set(node.ieee, nwk);
     core.nv().remember({ ieee: node.ieee, nwk, isChild });
   }
@@ -185,6 +209,8 @@ function admissions(core: Core): Pick<Stick, 'admit' | 'join' | 'left'> {
   }
   return {
     admit,
+    hasChild,
+    hasRoom: (device) => hasChild(device) || core.memory().children.size < childrenMax,
     join(node, nwk, installKey, isOpenThere = core.time.now() < core.memory().permitUntil) {
       const refused = refusal(node, installKey, isOpenThere);
       if (refused) return refused;
