@@ -18,8 +18,6 @@ export interface Inputs {
   forgetCounters(): void;
   /** A pin with a fault shows nothing. */
   shown(): Rs485Report['levels'];
-  /** How many it has told of. */
-  count(): number;
   edges(): NonNullable<Rs485Report['edges']>;
 }
 
@@ -98,7 +96,6 @@ export function openInputs({
           state !== undefined && state < FAULT_FROM ? [[INPUT_PINS[index], state === 1] as const] : [],
         ),
       ),
-    count: () => inputs.size,
     edges: () => edges,
   };
 }

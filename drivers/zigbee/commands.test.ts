@@ -19,7 +19,6 @@ function open() {
   const radio = {
     send(request: ZclRequest) {
       requests.push(request);
-      request.left?.();
       return sending;
     },
   };
@@ -36,7 +35,7 @@ function open() {
     firmware: {},
     joining: {},
     configurer: {},
-    link: { lost: (reason: string) => lost.push(reason), ended: new AbortController().signal },
+    lost: (reason: string) => lost.push(reason),
   };
   const commands = commandsOf(gateway as unknown as Gateway, { due() {} }, () => undefined);
   const deadline = clock.monotonic() + DEADLINE_MS;

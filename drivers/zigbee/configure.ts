@@ -1,8 +1,16 @@
-/** What a lock is told once, after it joined: to report, and to whom; and what it is asked about itself. */
-import type { Clock } from '../driver.ts';
+/** The first configuration of a lock: what it reports, to whom, and what it is asked about itself; in independent steps. */
+import { type Clock, DriverError } from '../driver.ts';
+import { ALARM_MASK, BATTERY_ALARM_MASK, OPERATION_MASKS, PROGRAMMING_MASKS } from './event-masks.ts';
 import { ATTRIBUTES, CLUSTER_ID, TYPE } from './lock-cluster.ts';
 import type { Radio, ZclReply } from './radio.ts';
-import { DOOR_LOCK_ATTRIBUTE } from './standard-lock.ts';
+import {
+  type AttributeWrite,
+  DOOR_LOCK_ATTRIBUTE,
+  UNLOCK_DOOR,
+  UNLOCK_WITH_TIMEOUT,
+} from './standard-lock.ts';
+import { field, integer } from './values.ts';
+import { STATUS_SUCCESS, statusName } from './zcl-status.ts';
 
 /** A lock is heard of so often, or is missing. */
 export const REPORT_EVERY_S = 3_600;
@@ -11,12 +19,20 @@ const BATTERY_STEP = 2;
 const BATTERY_EVERY_S = 43_200;
 /** For one exchange with a lock that is awake. */
 const STEP_MS = 5_000;
-/** Attributes read at once: names of 32 characters still fit a frame. */
-const READ_MAX = 3;
+/** After so many steps in a row without an answer the lock sleeps or is away; the other steps wait for the next try. */
+const SILENT_MAX = 3;
+/** ZCL header with a manufacturer code, within the 82 bytes that an unfragmented APS frame carries at least. */
+const RECORDS_MAX_BYTES = 82 - 5;
+/** Texts of the locks' own cluster have up to 32 characters. */
+const TEXT_MAX_BYTES = 33;
+const READ_RECORD_HEAD_BYTES = 4;
+/** Commands 0x00 to 0x1f: the standard ends at 0x19. */
+const COMMANDS_MAX = 32;
 
 export const CLUSTER = { power: 0x00_01, alarms: 0x00_09, doorLock: 0x01_01, diagnostics: 0x0b_05 } as const;
 /** Attributes of the power configuration and of the diagnostics cluster (ZCL rev. 8, table 3-19 and 3.15.2.3). */
 export const BATTERY_PERCENTAGE = 0x00_21;
+export const BATTERY_ALARM_STATE = 0x00_3e;
 export const LAST_RSSI = 0x01_1d;
 
 export interface ConfigureTarget {
@@ -27,88 +43,246 @@ export interface ConfigureTarget {
   ownCluster: string | undefined;
 }
 
+const DOOR_LOCK = 'closuresDoorLock';
+
 type ReadTarget = Pick<ConfigureTarget, 'ieee' | 'endpoint'>;
 
+/** A step that failed. The next try begins with the steps that this one did not reach. */
+export interface StepFault {
+  step: string;
+  reason: string;
+}
+
 export interface Configurer {
-  /** True when the lock has answered to everything. A lock that does not is told again when it is heard of. */
-  configure(target: ConfigureTarget): Promise<boolean>;
+  /** `only`: the steps to do, in this order; without it all of them. Gives those that are to be tried again. */
+  configure(target: ConfigureTarget, only?: readonly string[]): Promise<StepFault[]>;
   /** Reads attributes; what they are is heard as from any frame. False: no answer. */
   read(target: ReadTarget, cluster: string, attributes: readonly number[]): Promise<boolean>;
 }
 
-export function openConfigurer(radio: Pick<Radio, 'send' | 'bind'>, clock: Clock): Configurer {
-  async function foundation(
+/** What a step ends with. `silent`: the lock did not answer. */
+type StepEnd = { reason: string; silent: boolean } | undefined;
+type Step = readonly [name: string, run: () => Promise<StepEnd>];
+
+const SILENT: StepEnd = { reason: 'the lock did not answer', silent: true };
+
+/**
+ * Statuses by which a lock says that it never will (ZCL rev. 8, table 2-12): it does not have the command, the attribute
+ * or reports of it. They end a step as success does.
+ */
+const NEVER = [0x81, 0x82, 0x86, 0x88, 0x8c, 0x8d, 0xc3];
+
+type Records = readonly Record<string, unknown>[];
+
+type ConfigurerRadio = Pick<Radio, 'send' | 'bind' | 'remember'>;
+
+/** `radio` gives the present one. */
+export function openConfigurer(radio: () => ConfigurerRadio, clock: Clock): Configurer {
+  const exchanges = openExchanges(radio, clock);
+  return {
+    configure: (target, only) => runSteps(inOrder(stepsFor(target, exchanges), only)),
+    read: exchanges.read,
+  };
+}
+
+interface Exchanges {
+  bind(target: ReadTarget, cluster: string): Promise<StepEnd>;
+  read: Configurer['read'];
+  write(target: ReadTarget, cluster: string, writes: readonly AttributeWrite[]): Promise<StepEnd>;
+  configureReporting(target: ReadTarget, cluster: string, records: Records): Promise<StepEnd>;
+  discoverCommands(target: ReadTarget): Promise<StepEnd>;
+}
+
+function openExchanges(radio: () => ConfigurerRadio, clock: Clock): Exchanges {
+  function foundation(
     { ieee, endpoint }: ReadTarget,
     cluster: string,
     command: string,
-    payload: readonly Record<string, unknown>[],
+    payload: Records | Record<string, unknown>,
   ): Promise<ZclReply> {
     const notAfter = clock.monotonic() + STEP_MS;
     const common = { ieee, endpoint, cluster, command, payload, notAfter, timeoutMs: STEP_MS };
-    return radio.send({ ...common, scope: 'foundation' });
+    return radio().send({ ...common, scope: 'foundation' });
   }
-
-  async function read(target: ReadTarget, cluster: string, attributes: readonly number[]): Promise<boolean> {
-    for (let from = 0; from < attributes.length; from += READ_MAX) {
-      const records = attributes.slice(from, from + READ_MAX).map((attrId) => ({ attrId }));
-      const reply = await foundation(target, cluster, 'read', records);
-      if (reply.kind !== 'answered') return false;
-    }
-    return true;
-  }
-
-  /** A lock that cannot report an attribute says so, which is an answer. */
-  async function reporting(
-    target: ConfigureTarget,
-    cluster: string,
-    records: readonly Record<string, unknown>[],
-  ): Promise<boolean> {
-    return (await foundation(target, cluster, 'configReport', records)).kind === 'answered';
-  }
-
-  async function steps(target: ConfigureTarget): Promise<boolean> {
-    const { ieee, endpoint, inputs, ownCluster } = target;
-    const bound = ['closuresDoorLock'];
-    if (inputs.includes(CLUSTER.power)) bound.push('genPowerCfg');
-    if (inputs.includes(CLUSTER.alarms)) bound.push('genAlarms');
-    if (ownCluster) bound.push(ownCluster);
-    for (const cluster of bound) await radio.bind(ieee, endpoint, cluster);
-    const state = { dataType: TYPE.enum8, direction: 0, minRepIntval: 0, maxRepIntval: REPORT_EVERY_S };
-    const { lockState, doorState } = DOOR_LOCK_ATTRIBUTE;
-    const states = [lockState, doorState].map((attrId) => ({ attrId, ...state }));
-    if (!(await reporting(target, 'closuresDoorLock', states))) return false;
-    if (!(await read(target, 'closuresDoorLock', Object.values(DOOR_LOCK_ATTRIBUTE)))) return false;
-    if (bound.includes('genPowerCfg')) {
-      const interval = { minRepIntval: REPORT_EVERY_S, maxRepIntval: BATTERY_EVERY_S };
-      const battery = { attrId: BATTERY_PERCENTAGE, direction: 0, dataType: TYPE.uint8, ...interval };
-      if (!(await reporting(target, 'genPowerCfg', [{ ...battery, repChange: BATTERY_STEP }]))) return false;
-      if (!(await read(target, 'genPowerCfg', [BATTERY_PERCENTAGE]))) return false;
-    }
-    if (inputs.includes(CLUSTER.diagnostics) && !(await read(target, 'haDiagnostic', [LAST_RSSI])))
-      return false;
-    return ownCluster === undefined || (await own(target, ownCluster));
-  }
-
-  async function own(target: ConfigureTarget, cluster: string): Promise<boolean> {
-    const reportable = ATTRIBUTES.filter((attribute) => attribute.reportable).map(({ id, type }) => ({
-      attrId: id,
-      direction: 0,
-      dataType: type,
-      minRepIntval: 0,
-      maxRepIntval: BATTERY_EVERY_S,
-      repChange: 1,
-    }));
-    for (let from = 0; from < reportable.length; from += READ_MAX)
-      if (!(await reporting(target, cluster, reportable.slice(from, from + READ_MAX)))) return false;
-    const ids = ATTRIBUTES.map(({ id }) => id);
-    return read(target, cluster, ids);
-  }
-
   return {
-    configure: (target) => steps(target).catch(() => false),
-    read,
+    async bind({ ieee, endpoint }, cluster) {
+      try {
+        await radio().bind(ieee, endpoint, cluster);
+        return undefined;
+      } catch (error) {
+        if (error instanceof DriverError && error.code === 'REFUSED')
+          return { reason: error.message, silent: false };
+        return SILENT;
+      }
+    },
+    async read(target, cluster, attributes) {
+      let isAnswered = true;
+      for (const part of partsOf(cluster, attributes)) {
+        const records = part.map((attrId) => ({ attrId }));
+        const reply = await foundation(target, cluster, 'read', records);
+        if (reply.kind !== 'answered') isAnswered = false;
+      }
+      return isAnswered;
+    },
+    async write(target, cluster, writes) {
+      const records = writes.map((one) => ({ ...one }));
+      return endOf(await foundation(target, cluster, 'write', records));
+    },
+    async configureReporting(target, cluster, records) {
+      let end: StepEnd;
+      for (let from = 0; from < records.length; from += REPORTING_MAX) {
+        const part = records.slice(from, from + REPORTING_MAX);
+        end = endOf(await foundation(target, cluster, 'configReport', part)) ?? end;
+      }
+      return end;
+    },
+    async discoverCommands(target) {
+      const payload = { startCmdId: 0, maxCmdIds: COMMANDS_MAX };
+      const reply = await foundation(target, DOOR_LOCK, 'discoverCommands', payload);
+      if (reply.kind !== 'answered') return SILENT;
+      const ids = field(reply.payload, 'commandIds');
+      // One that cannot tell is found out by its first unlock.
+      if (Array.isArray(ids) && ids.includes(UNLOCK_DOOR))
+        radio().remember(target.ieee, { timedUnlock: ids.includes(UNLOCK_WITH_TIMEOUT) });
+      return undefined;
+    },
   };
 }
+
+function stepsFor(target: ConfigureTarget, exchanges: Exchanges): Step[] {
+  const { inputs, ownCluster } = target;
+  const binding = (cluster: string): Step => [`binding of ${cluster}`, () => exchanges.bind(target, cluster)];
+  const reading = (cluster: string, attributes: readonly number[]): Step => [
+    `attributes of ${cluster}`,
+    async () => ((await exchanges.read(target, cluster, attributes)) ? undefined : SILENT),
+  ];
+  const reporting = (cluster: string, records: Records): Step => [
+    `reporting of ${cluster}`,
+    () => exchanges.configureReporting(target, cluster, records),
+  ];
+  const mask = (what: string, cluster: string, writes: readonly AttributeWrite[]): Step => [
+    what,
+    () => exchanges.write(target, cluster, writes),
+  ];
+  const ofAlarms: Step[] = [binding('genAlarms'), mask('alarm mask', DOOR_LOCK, ALARM_MASK)];
+  const ofPower: Step[] = [
+    binding('genPowerCfg'),
+    reporting('genPowerCfg', BATTERY_REPORTS),
+    reading('genPowerCfg', [BATTERY_PERCENTAGE, BATTERY_ALARM_STATE]),
+    mask('battery alarm mask', 'genPowerCfg', BATTERY_ALARM_MASK),
+  ];
+  const ofOwn = (cluster: string): Step[] => [
+    binding(cluster),
+    reporting(cluster, OWN_REPORTS),
+    reading(
+      cluster,
+      ATTRIBUTES.map(({ id }) => id),
+    ),
+  ];
+  return [
+    binding(DOOR_LOCK),
+    reporting(DOOR_LOCK, STATE_REPORTS),
+    reading(DOOR_LOCK, Object.values(DOOR_LOCK_ATTRIBUTE)),
+    ['commands of closuresDoorLock', () => exchanges.discoverCommands(target)],
+    mask('operation event masks', DOOR_LOCK, OPERATION_MASKS),
+    mask('programming event masks', DOOR_LOCK, PROGRAMMING_MASKS),
+    ...(inputs.includes(CLUSTER.alarms) ? ofAlarms : []),
+    ...(inputs.includes(CLUSTER.power) ? ofPower : []),
+    ...(inputs.includes(CLUSTER.diagnostics) ? [reading('haDiagnostic', [LAST_RSSI])] : []),
+    ...(ownCluster === undefined ? [] : ofOwn(ownCluster)),
+  ];
+}
+
+function inOrder(steps: readonly Step[], only: readonly string[] | undefined): readonly Step[] {
+  if (!only) return steps;
+  const byName = new Map(steps.map((step) => [step[0], step]));
+  return only.map((name) => byName.get(name)).filter((step) => step !== undefined);
+}
+
+async function runSteps(steps: readonly Step[]): Promise<StepFault[]> {
+  const failed: StepFault[] = [];
+  const unreached: StepFault[] = [];
+  let silent = 0;
+  for (const [step, run] of steps) {
+    if (silent >= SILENT_MAX) {
+      unreached.push({ step, reason: 'not tried yet: the lock did not answer to the steps before' });
+      continue;
+    }
+    const end = await run().catch((): StepEnd => SILENT);
+    silent = end?.silent ? silent + 1 : 0;
+    if (end) failed.push({ step, reason: end.reason });
+  }
+  return [...unreached, ...failed];
+}
+
+/** Of a write or of Configure Reporting: a status for each record that failed, or one status for all. */
+function endOf(reply: ZclReply): StepEnd {
+  if (reply.kind !== 'answered') return SILENT;
+  const { payload } = reply;
+  const statuses = Array.isArray(payload)
+    ? payload.map((record) => field(record, 'status'))
+    : [field(payload, 'statusCode')];
+  const refused = statuses.find(
+    (one) => one !== STATUS_SUCCESS && !NEVER.includes(integer(one, 0, 0xff) ?? -1),
+  );
+  if (statuses.length > 0 && refused === undefined) return undefined;
+  return { reason: `the lock refused it: ${statusName(refused)}`, silent: false };
+}
+
+/** Attributes whose answers fit one frame, whatever they hold. */
+function partsOf(cluster: string, attributes: readonly number[]): number[][] {
+  const parts: number[][] = [];
+  let left = 0;
+  for (const id of attributes) {
+    const size = READ_RECORD_HEAD_BYTES + valueBytes(cluster, id);
+    const part = left >= size ? parts.at(-1) : undefined;
+    if (part) part.push(id);
+    else parts.push([id]);
+    left = (part ? left : RECORDS_MAX_BYTES) - size;
+  }
+  return parts;
+}
+
+function valueBytes(cluster: string, id: number): number {
+  const isStandard =
+    cluster === 'closuresDoorLock' || cluster === 'genPowerCfg' || cluster === 'haDiagnostic';
+  const type = isStandard ? undefined : ATTRIBUTES.find((one) => one.id === id)?.type;
+  // Of those of the standard that are read, none has more than 32 bits; genBasic has texts.
+  return isStandard || (type !== undefined && type !== TYPE.text) ? 4 : TEXT_MAX_BYTES;
+}
+
+/** Records of Configure Reporting in one frame. */
+const REPORTING_MAX = 3;
+const STATE = { dataType: TYPE.enum8, direction: 0, minRepIntval: 0, maxRepIntval: REPORT_EVERY_S };
+const STATE_REPORTS = [DOOR_LOCK_ATTRIBUTE.lockState, DOOR_LOCK_ATTRIBUTE.doorState].map((attrId) => ({
+  attrId,
+  ...STATE,
+}));
+const BATTERY_REPORTS = [
+  {
+    attrId: BATTERY_PERCENTAGE,
+    direction: 0,
+    dataType: TYPE.uint8,
+    minRepIntval: REPORT_EVERY_S,
+    maxRepIntval: BATTERY_EVERY_S,
+    repChange: BATTERY_STEP,
+  },
+  {
+    attrId: BATTERY_ALARM_STATE,
+    direction: 0,
+    dataType: TYPE.bitmap32,
+    minRepIntval: 0,
+    maxRepIntval: BATTERY_EVERY_S,
+  },
+];
+const OWN_REPORTS = ATTRIBUTES.filter(({ reportable }) => reportable).map(({ id, type }) => ({
+  attrId: id,
+  direction: 0,
+  dataType: type,
+  minRepIntval: 0,
+  maxRepIntval: BATTERY_EVERY_S,
+  repChange: 1,
+}));
 
 export function hasOwnCluster(inputs: readonly number[]): boolean {
   return inputs.includes(CLUSTER_ID);

@@ -71,7 +71,7 @@ async function openGateway(
   const lost = (reason: string) => ended.abort(new DriverError('LINK_LOST', reason));
   const outbox = openOutbox(context, `${linkId}-${clock.now()}`, ended.signal);
   failed = (hwId, reason) => outbox.tell('joinFailed', { hwId, reason });
-  const configurer = openConfigurer(present(radio), clock);
+  const configurer = openConfigurer(radio, clock);
   const locks = openLocks({
     radio,
     configurer,
@@ -84,9 +84,10 @@ async function openGateway(
   });
   const snapshots = openSnapshots({ network: opened, context, outbox, locks: locks.count });
   const firmware = openFirmware({ radio, configurer, context, outbox });
-  reportGateway = () => context.report({ subject: 'gateway', state: gatewayOf(radio(), joining.isOpen()) });
-  const link = { lost, ended: ended.signal };
-  const gateway = { options, context, network: opened, locks, joining, firmware, configurer, link };
+  reportGateway = () => {
+    context.report({ subject: 'gateway', state: gatewayOf(radio(), joining.isOpen()) });
+  };
+  const gateway = { options, context, network: opened, locks, joining, firmware, configurer, lost };
   const commands = commandsOf(gateway, snapshots, reportGateway);
   hear = (event) => {
     if (event.kind === 'seen' && event.spoke) joining.spoke(event.ieee);
@@ -130,11 +131,6 @@ async function openGateway(
       holder = undefined;
     },
   };
-}
-
-/** The radio of now: a channel move makes another one. */
-function present(radio: () => Radio): Pick<Radio, 'send' | 'bind'> {
-  return { send: (...one) => radio().send(...one), bind: (...one) => radio().bind(...one) };
 }
 
 async function probe(

@@ -40,7 +40,7 @@ function openTestbed() {
   };
   const firmware = openFirmware({
     radio: () => radio as unknown as Radio,
-    configurer: { configure: async () => true, read: async () => true },
+    configurer: { configure: async () => [], read: async () => true },
     context: { log: { debug() {}, info() {}, warn() {}, error() {} }, report() {} },
     outbox: { tell: (_, data) => void ends.push(data), told: async () => undefined },
   });

@@ -1,13 +1,16 @@
 /** Locks that come together, and come back. */
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
+import type { StepFault } from './configure.ts';
 import { openIntroductions } from './introductions.ts';
 import type { LockRecord } from './lock-record.ts';
 import type { Radio } from './radio.ts';
 
 function openTestbed() {
   const memory = new Map<string, Record<string, unknown>>();
-  const running = new Map<string, (complete: boolean) => void>();
+  const running = new Map<string, (faults: StepFault[]) => void>();
+  const only: (readonly string[] | undefined)[] = [];
+  const clock = manualClock();
   const told: string[] = [];
   const locks = Array.from({ length: 9 }, (_, index): LockRecord => {
     const ieee = `00158d000100000${index}`;
@@ -23,10 +26,13 @@ function openTestbed() {
   const introductions = openIntroductions({
     radio: () => radio as unknown as Radio,
     configurer: {
-      configure: ({ ieee }) => new Promise((resolve) => void running.set(ieee, resolve)),
+      configure({ ieee }, steps) {
+        only.push(steps);
+        return new Promise((resolve) => void running.set(ieee, resolve));
+      },
       read: async () => true,
     },
-    context: { clock: manualClock(), log: { debug() {}, info() {}, warn() {}, error() {} } },
+    context: { clock, log: { debug() {}, info() {}, warn() {}, error() {} } },
     outbox: {
       tell: (kind, data, durable) => {
         told.push(`${kind} ${(data as { hwId: string }).hwId}`);
@@ -45,10 +51,12 @@ function openTestbed() {
     gone,
     memory,
     running,
-    async finish(ieee: string): Promise<void> {
+    only,
+    clock,
+    async finish(ieee: string, faults: StepFault[] = []): Promise<void> {
       const done = running.get(ieee);
       running.delete(ieee);
-      done?.(true);
+      done?.(faults);
       await new Promise((resolve) => setImmediate(resolve));
     },
   };
@@ -86,10 +94,10 @@ it('a lock that joins again while it is configured is configured anew, for it ma
   introductions.heardOf(lock, true);
   introductions.joinedAgain(lock);
   await finish(lock.ieee);
-  expect(memory.get(lock.ieee)).not.toMatchObject({ configuration: 1 });
+  expect(memory.get(lock.ieee)).not.toMatchObject({ configuration: 2 });
   expect([...running.keys()]).toEqual([lock.ieee]);
   await finish(lock.ieee);
-  expect(memory.get(lock.ieee)).toMatchObject({ configuration: 1, introduced: true });
+  expect(memory.get(lock.ieee)).toMatchObject({ configuration: 2, introduced: true });
   expect(running.size).toBe(0);
   expect(told).toEqual([`lockJoined ${lock.ieee}`]);
 });
@@ -106,4 +114,51 @@ it('a lock that left and came back while it was configured is configured and tol
   expect([...running.keys()]).toEqual([lock.ieee]);
   await finish(lock.ieee);
   expect(told).toEqual([`lockJoined ${lock.ieee}`]);
+});
+
+const FULL = { step: 'binding of genAlarms', reason: 'the lock refused it: TABLE_FULL (0x8c)' };
+
+it('a step that failed is shown, and tried again by itself, alone and less and less often', async () => {
+  const { introductions, locks, only, clock, running, finish } = openTestbed();
+  const [lock] = locks;
+  if (!lock) return;
+  introductions.heardOf(lock, true);
+  await finish(lock.ieee, [FULL]);
+  expect(lock.report.setupFaults).toEqual([{ ...FULL, at: clock.now() }]);
+  // The lock says nothing meanwhile.
+  for (const minutes of [1, 5, 15, 60, 360, 360]) {
+    await clock.advance(minutes * 60_000 - 1);
+    introductions.review([lock]);
+    expect(running.size).toBe(0);
+    await clock.advance(1);
+    introductions.review([lock]);
+    expect([...running.keys()]).toEqual([lock.ieee]);
+    await finish(lock.ieee, [FULL]);
+  }
+  expect(only.slice(1)).toEqual(Array.from({ length: 6 }, () => [FULL.step]));
+  await clock.advance(360 * 60_000);
+  introductions.review([lock]);
+  await finish(lock.ieee);
+  expect(lock.report.setupFaults).toEqual([]);
+  await clock.advance(360 * 60_000);
+  introductions.review([lock]);
+  expect(running.size).toBe(0);
+});
+
+it('locks that an earlier start left half configured are all tried again, a few at a time', async () => {
+  const { introductions, locks, running, finish, memory } = openTestbed();
+  introductions.review(locks);
+  expect(running.size).toBe(4);
+  while (running.size > 0) for (const ieee of [...running.keys()]) await finish(ieee);
+  expect([...memory.values()].map(({ configuration }) => configuration)).toEqual(locks.map(() => 2));
+});
+
+it('a lock that joins again has all steps done anew', async () => {
+  const { introductions, locks, only, finish } = openTestbed();
+  const [lock] = locks;
+  if (!lock) return;
+  introductions.heardOf(lock, true);
+  await finish(lock.ieee, [FULL]);
+  introductions.joinedAgain(lock);
+  expect(only).toEqual([undefined, undefined]);
 });

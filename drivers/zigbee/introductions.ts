@@ -1,17 +1,19 @@
-/** A lock that joined: configured while it is awake, told of, and told again until that is durable. */
-import type { DriverContext } from '../driver.ts';
+/** A lock that joined: configured step by step until nothing is left, and told of until that is durable. */
+import type { Clock, DriverContext } from '../driver.ts';
 import type { LockJoined } from '../zgate.ts';
-import type { Configurer } from './configure.ts';
+import type { Configurer, StepFault } from './configure.ts';
 import { allCapabilities, type LockRecord } from './lock-record.ts';
 import type { Outbox } from './outbox.ts';
 import { LOCK_CLUSTER, type Radio } from './radio.ts';
 
-/** A lock that did not answer to all of its configuration is asked again when it is heard of, but not all the time. */
+/** After a try that left something undone, a lock that speaks is awake, and is tried again no sooner than this. */
 const AGAIN_MS = 300_000;
+/** Without a word of it, so long after the first try, the second and so on; the last is that of all others. */
+const BACKOFF_MS = [60_000, 300_000, 900_000, 3_600_000, 6 * 3_600_000];
 /** Of the 16 frames the coordinator sends at once, the rest is for people at doors. */
 const AT_ONCE_MAX = 4;
 /** Raised when configure.ts tells locks something else: all are told again then. */
-const CONFIGURATION = 1;
+const CONFIGURATION = 2;
 
 export interface Introductions {
   /** The lock is awake: it is configured if it is not yet. `joined`: although it was tried a moment ago. */
@@ -20,6 +22,8 @@ export interface Introductions {
   joinedAgain(lock: LockRecord): void;
   /** A lock that was there before this start. */
   known(lock: LockRecord): void;
+  /** Now and then: what failed is tried again. */
+  review(locks: Iterable<LockRecord>): void;
 }
 
 export interface IntroductionsOptions {
@@ -36,50 +40,50 @@ export interface IntroductionsOptions {
 }
 
 export function openIntroductions(options: IntroductionsOptions): Introductions {
-  const { radio, outbox, isPresent } = options;
+  const { radio, isPresent } = options;
   const { clock, log } = options.context;
-  /** When each was last configured, in monotonic milliseconds. */
-  const tried = new Map<string, number>();
+  const tries = openTries(clock);
   const busy = new Set<string>();
   /**
-   * Those that joined and wait for their turn, or for the end of a try that began before: they may say nothing more until
+   * Those that wait for their turn, or for the end of a try that began before they joined: they may say nothing more until
    * they are configured.
    */
   const waiting = new Map<string, LockRecord>();
+  /** Those whose next try is due; whoever joins goes before them. */
+  const due = new Map<string, LockRecord>();
 
   async function configure(lock: LockRecord): Promise<void> {
     const { ieee, endpoint, device } = lock;
     const inputs = device.endpoints.find(({ id }) => id === endpoint)?.inputs ?? [];
     const ownCluster = lock.hasOwnCluster ? LOCK_CLUSTER : undefined;
-    const complete = await options.configurer.configure({ ieee, endpoint, inputs, ownCluster });
-    // When it joins again meanwhile it may have forgotten the half of it.
+    const target = { ieee, endpoint, inputs, ownCluster };
+    const faults = await options.configurer.configure(target, tries.left(ieee));
+    // When it joins again meanwhile it may have forgotten half of it.
     if (!isPresent(lock) || waiting.has(ieee)) return;
-    if (complete) radio().remember(ieee, { configuration: CONFIGURATION });
-    else
-      log.info({ lock: ieee }, 'a lock did not answer to all of its configuration; it gets the rest later');
+    note(lock, faults);
     options.changed(lock);
-    introduce(lock);
+    introduce(lock, options);
   }
 
-  function introduce(lock: LockRecord): void {
-    const { ieee, device } = lock;
-    if (radio().memory(ieee).introduced === true) return;
-    const joined: LockJoined = {
-      hwId: ieee,
-      manufacturer: device.manufacturer ?? null,
-      model: device.model ?? null,
-      zigbeeFirmwareVersion: device.softwareBuild ?? null,
-      capabilities: allCapabilities(lock, radio()),
-    };
-    outbox.tell('lockJoined', joined, () => {
-      if (isPresent(lock)) radio().remember(ieee, { introduced: true });
-      options.came();
-    });
+  function note(lock: LockRecord, faults: StepFault[]): void {
+    const { ieee } = lock;
+    const at = clock.now();
+    lock.report.setupFaults = faults.map((fault) => ({ ...fault, at }));
+    if (faults.length === 0) {
+      tries.forget(ieee);
+      radio().remember(ieee, { configuration: CONFIGURATION });
+      return;
+    }
+    tries.leave(
+      ieee,
+      faults.map(({ step }) => step),
+    );
+    log.info({ lock: ieee, faults }, 'steps of the configuration of a lock failed; they are tried again');
   }
 
   function begin(lock: LockRecord): void {
     const { ieee } = lock;
-    tried.set(ieee, clock.monotonic());
+    tries.begin(ieee);
     busy.add(ieee);
     configure(lock)
       .catch((error) => log.warn({ lock: ieee, err: error }, 'a lock could not be configured'))
@@ -97,13 +101,25 @@ export function openIntroductions(options: IntroductionsOptions): Introductions 
       begin(lock);
       return;
     }
+    beginDue();
   }
+
+  function beginDue(): void {
+    for (const [ieee, lock] of due) {
+      if (busy.size >= AT_ONCE_MAX) return;
+      due.delete(ieee);
+      if (!busy.has(ieee) && isPresent(lock) && !isConfigured(lock)) begin(lock);
+    }
+  }
+
+  const isConfigured = ({ ieee }: LockRecord) => radio().memory(ieee).configuration === CONFIGURATION;
 
   function heardOf(lock: LockRecord, joined: boolean): void {
     const { ieee } = lock;
-    if (radio().memory(ieee).configuration === CONFIGURATION) return;
-    const last = tried.get(ieee) ?? Number.NEGATIVE_INFINITY;
-    if (!joined && clock.monotonic() - last < AGAIN_MS) return;
+    if (isConfigured(lock)) return;
+    // It may have been reset: nothing that was done before counts.
+    if (joined) tries.forget(ieee);
+    else if (!tries.isOver(ieee, AGAIN_MS)) return;
     if (busy.size < AT_ONCE_MAX && !busy.has(ieee)) begin(lock);
     else if (joined) waiting.set(ieee, lock);
   }
@@ -111,11 +127,72 @@ export function openIntroductions(options: IntroductionsOptions): Introductions 
   return {
     heardOf,
     joinedAgain(lock) {
-      radio().remember(lock.ieee, { configuration: null });
+      radio().remember(lock.ieee, { configuration: null, timedUnlock: null });
       heardOf(lock, true);
     },
     known(lock) {
-      if (radio().memory(lock.ieee).configuration === CONFIGURATION) introduce(lock);
+      if (isConfigured(lock)) introduce(lock, options);
+    },
+    review(locks) {
+      for (const lock of locks) {
+        if (!isConfigured(lock) && tries.isDue(lock.ieee)) due.set(lock.ieee, lock);
+      }
+      beginDue();
+    },
+  };
+}
+
+/** Told again until it is durable. */
+function introduce(lock: LockRecord, { radio, outbox, isPresent, came }: IntroductionsOptions): void {
+  const { ieee, device } = lock;
+  if (radio().memory(ieee).introduced === true) return;
+  const joined: LockJoined = {
+    hwId: ieee,
+    manufacturer: device.manufacturer ?? null,
+    model: device.model ?? null,
+    zigbeeFirmwareVersion: device.softwareBuild ?? null,
+    capabilities: allCapabilities(lock, radio()),
+  };
+  outbox.tell('lockJoined', joined, () => {
+    if (isPresent(lock)) radio().remember(ieee, { introduced: true });
+    came();
+  });
+}
+
+/** Tries to configure a lock. */
+interface Tries {
+  begin(ieee: string): void;
+  /** The steps that are left over; undefined: all. */
+  left(ieee: string): string[] | undefined;
+  leave(ieee: string, steps: string[]): void;
+  /** The next one is as the first. */
+  forget(ieee: string): void;
+  /** So long ago, or never. */
+  isOver(ieee: string, ms: number): boolean;
+  /** Although nothing is heard of the lock. */
+  isDue(ieee: string): boolean;
+}
+
+function openTries(clock: Clock): Tries {
+  /** `at`: when it began or ended, monotonic milliseconds. */
+  const tries = new Map<string, { at: number; count: number; left: string[] | undefined }>();
+  const isOver = (ieee: string, ms: number) => {
+    const last = tries.get(ieee);
+    return last === undefined || clock.monotonic() - last.at >= ms;
+  };
+  return {
+    begin(ieee) {
+      const { count = 0, left } = tries.get(ieee) ?? {};
+      tries.set(ieee, { at: clock.monotonic(), count: count + 1, left });
+    },
+    left: (ieee) => tries.get(ieee)?.left,
+    leave: (ieee, left) =>
+      void tries.set(ieee, { at: clock.monotonic(), count: tries.get(ieee)?.count ?? 1, left }),
+    forget: (ieee) => void tries.delete(ieee),
+    isOver,
+    isDue(ieee) {
+      const count = tries.get(ieee)?.count ?? 1;
+      return isOver(ieee, BACKOFF_MS[Math.min(count, BACKOFF_MS.length) - 1] ?? 0);
     },
   };
 }

@@ -9,6 +9,8 @@ import { integer, text } from './values.ts';
 export const CLUSTER_ID = 0xfc11;
 /** ZCL data types (ZCL rev. 8, table 2-11). */
 export const TYPE = {
+  boolean: 0x10,
+  bitmap8: 0x18,
   bitmap16: 0x19,
   bitmap32: 0x1b,
   uint8: 0x20,

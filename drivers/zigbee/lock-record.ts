@@ -1,6 +1,6 @@
 /** What is known of one lock, and what a frame of it changes. */
 import type { Clock } from '../driver.ts';
-import type { LockReport } from '../settings.ts';
+import { DOOR_STATES, LOCK_STATES, type LockReport } from '../settings.ts';
 import { CLUSTER, hasOwnCluster, REPORT_EVERY_S } from './configure.ts';
 import { reportOf } from './lock-cluster.ts';
 import { doorEvent, type Facts, factsOf, isAttributes, type Told } from './messages.ts';
@@ -104,7 +104,7 @@ export function takeHeard(
     Object.assign(lock.report, reportOf(event.data));
   }
   const facts = factsOf(event);
-  if (facts.battery !== undefined) lock.report.battery = facts.battery;
+  takeStates(lock.report, facts, now);
   if (facts.rssi !== undefined) lock.report.rssi = facts.rssi;
   const events = facts.event ? [facts.event] : [];
   if (facts.doorState !== undefined) {
@@ -115,6 +115,24 @@ export function takeHeard(
   const isReport = facts.lockState !== undefined && event.type === 'attributeReport';
   if (events.length > 0 || isReport) lock.report.lastEvent = now;
   return { events, facts };
+}
+
+/** New batteries: so many percent more than before. */
+const RENEWED_PERCENT = 20;
+
+function takeStates(report: Partial<LockReport>, facts: Facts, at: number): void {
+  const lock = LOCK_STATES[facts.lockState ?? -1];
+  if (lock) report.lockState = { value: lock, at };
+  const door = DOOR_STATES[facts.doorState ?? -1];
+  if (door) report.doorState = { value: door, at };
+  const { battery, batteryLow } = facts;
+  if (battery === undefined && batteryLow === undefined) return;
+  report.batteryAt = at;
+  // A lock that warns by an alarm alone never takes it back.
+  const isRenewed = battery !== undefined && battery >= (report.battery ?? 100) + RENEWED_PERCENT;
+  if (battery !== undefined) report.battery = battery;
+  const isLow = batteryLow ?? (isRenewed ? false : report.batteryLow);
+  if (isLow !== undefined) report.batteryLow = isLow;
 }
 
 /** Any frame of it; `lqi` of its last hop. */

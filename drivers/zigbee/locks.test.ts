@@ -2,6 +2,7 @@
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
 import type { StateReport } from '../driver.ts';
+import type { LockEvent } from '../zgate.ts';
 import { openLocks } from './locks.ts';
 import { LOCK_CLUSTER, type Radio } from './radio.ts';
 
@@ -13,6 +14,7 @@ const HOUR_MS = 3_600_000;
 function openTestbed() {
   const clock = manualClock();
   const reports: StateReport[] = [];
+  const events: LockEvent[] = [];
   let knows = true;
   const device = {
     ieee: LOCK,
@@ -31,13 +33,13 @@ function openTestbed() {
   };
   const locks = openLocks({
     radio: () => radio as unknown as Radio,
-    configurer: { configure: async () => true, read: async () => true },
+    configurer: { configure: async () => [], read: async () => true },
     context: {
       clock,
       log: { debug() {}, info() {}, warn() {}, error() {} },
       report: (one) => void reports.push(one),
     },
-    outbox: { tell() {}, told: async () => undefined },
+    outbox: { tell: (_, data) => void events.push(data as LockEvent), told: async () => undefined },
     usesOwnCluster: true,
     lastSeen: {},
     joinFailed() {},
@@ -47,6 +49,7 @@ function openTestbed() {
     clock,
     locks,
     reports,
+    events,
     knows(whether: boolean) {
       knows = whether;
     },
@@ -100,4 +103,96 @@ it('is there, or is not, by the time that has passed, whatever becomes of the cl
   clock.jumpWall(-24 * HOUR_MS);
   await clock.advance(3 * HOUR_MS);
   expect(reported()).toMatchObject({ connected: false });
+});
+
+const heard = (cluster: string, type: string, data: unknown, tsn?: number) => ({
+  kind: 'heard' as const,
+  ieee: LOCK,
+  endpoint: 1,
+  cluster,
+  type,
+  data,
+  tsn,
+});
+const state = (lockState: number, tsn?: number) =>
+  heard('closuresDoorLock', 'attributeReport', { lockState }, tsn);
+const operation = (opereventcode: number, opereventsrc: number, tsn?: number) =>
+  heard('closuresDoorLock', 'commandOperationEventNotification', { opereventcode, opereventsrc }, tsn);
+
+it('tells the states of bolt, door and battery with their times', async () => {
+  const { clock, locks, reports } = openTestbed();
+  locks.begin();
+  const first = clock.now();
+  locks.take(heard('closuresDoorLock', 'attributeReport', { lockState: 1, doorState: 0 }));
+  locks.take(
+    heard('genPowerCfg', 'attributeReport', { batteryPercentageRemaining: 20, batteryAlarmState: 1 }),
+  );
+  await clock.advance(60_000);
+  const second = clock.now();
+  locks.take(state(0));
+  locks.review();
+  expect(reports.at(-1)?.state).toMatchObject({
+    lockState: { value: 'notFullyLocked', at: second },
+    doorState: { value: 'open', at: first },
+    battery: 10,
+    batteryLow: true,
+    batteryAt: first,
+  });
+  // A lock that warns by an alarm takes it back by its new batteries.
+  locks.take(heard('genPowerCfg', 'attributeReport', { batteryPercentageRemaining: 200 }));
+  locks.review();
+  expect(reports.at(-1)?.state).toMatchObject({ battery: 100, batteryLow: false, batteryAt: second });
+});
+
+it('makes an event of a bolt that moved without one', async () => {
+  const { clock, locks, events } = openTestbed();
+  locks.begin();
+  locks.take(state(1));
+  await clock.advance(10_000);
+  expect(events).toEqual([]);
+  const at = clock.now();
+  locks.take(state(0));
+  await clock.advance(500);
+  locks.take(state(2));
+  await clock.advance(10_000);
+  expect(events).toEqual([
+    { hwId: LOCK, kind: 'bolt', what: 'unlocked', source: null, userId: null, at: at + 500 },
+  ]);
+});
+
+it('makes one event of a movement that has an operation event, whichever came first', async () => {
+  const { clock, locks, events } = openTestbed();
+  locks.begin();
+  locks.take(state(1));
+  locks.take(operation(2, 0));
+  locks.take(state(2));
+  await clock.advance(10_000);
+  locks.take(state(1));
+  await clock.advance(1_000);
+  locks.take(operation(10, 2));
+  await clock.advance(10_000);
+  expect(events.map(({ what }) => what)).toEqual(['unlocked', 'lockedAutomatically']);
+  // A failed entry is no movement.
+  locks.take(operation(5, 0));
+  locks.take(state(2));
+  await clock.advance(10_000);
+  expect(events.map(({ what }) => what).slice(2)).toEqual(['unlockFailedPin', 'unlocked']);
+});
+
+it('makes no second event of a frame that came twice', async () => {
+  const { clock, locks, events } = openTestbed();
+  locks.begin();
+  const opened: unknown[] = [];
+  locks.listen(LOCK, (facts) => opened.push(facts));
+  locks.take(operation(2, 0, 7));
+  await clock.advance(1_600);
+  locks.take(operation(2, 0, 7));
+  expect(opened).toHaveLength(1);
+  // Another number, another content, and the same number much later.
+  locks.take(operation(2, 0, 8));
+  locks.take(operation(5, 0, 8));
+  await clock.advance(60_000);
+  locks.take(operation(2, 0, 7));
+  await clock.advance(1_000);
+  expect(events).toHaveLength(4);
 });

@@ -1,13 +1,15 @@
 /** The locks of the network: what each has told, and whether it is there. */
-import { type DriverContext, DriverError, type Plain } from '../driver.ts';
+import { type Clock, type DriverContext, DriverError, type Plain } from '../driver.ts';
 import type { LockReport } from '../settings.ts';
 import type { JoinFailure, LockEvent } from '../zgate.ts';
+import { openBoltEvents } from './bolt-events.ts';
 import type { Configurer } from './configure.ts';
 import { openIntroductions } from './introductions.ts';
 import { type LockRecord, lockReportOf, recordOf, takeEarlier, takeHeard, takeSeen } from './lock-record.ts';
 import type { Facts } from './messages.ts';
 import type { Outbox } from './outbox.ts';
 import type { Radio, RadioEvent } from './radio.ts';
+import { openRepeated } from './repeated.ts';
 import { isIeee } from './values.ts';
 
 /**
@@ -56,8 +58,10 @@ export function openLocks(options: LocksOptions): Locks {
   const teller = openTeller(options, locks);
   const { tell, tellSoon } = teller;
 
+  const comings = openComings(options, locks, teller);
+
   return {
-    ...openComings(options, locks, teller),
+    ...comings,
     find: (ieee) => known(locks, ieee),
     all: () => [...locks.values()],
     count: () => locks.size,
@@ -84,6 +88,7 @@ export function openLocks(options: LocksOptions): Locks {
       tell(lock);
     },
     review() {
+      comings.review();
       for (const lock of locks.values()) tell(lock);
     },
   };
@@ -133,7 +138,7 @@ function openComings(
   { context, outbox, radio, usesOwnCluster, lastSeen, configurer, changed, joinFailed }: LocksOptions,
   locks: Map<string, LockRecord>,
   { tell, tellSoon }: Teller,
-): Pick<Locks, 'begin' | 'take'> {
+): Pick<Locks, 'begin' | 'take' | 'review'> {
   const { clock, log } = context;
   const introductions = openIntroductions({
     radio,
@@ -168,28 +173,17 @@ function openComings(
   }
 
   const tellEvent = (event: LockEvent) => outbox.tell('lockEvent', event);
-  /** In the order in which they came. */
-  const held = new Map<string, LockEvent[]>();
-  function hold(ieee: string, event: LockEvent): void {
-    const before = held.get(ieee);
-    if (before) return void before.push(event);
-    const events = [event];
-    held.set(ieee, events);
-    void clock.sleep(HELD_MS).then(() => {
-      held.delete(ieee);
-      for (const one of events) tellEvent(one);
-    });
-  }
+  const bolts = openBoltEvents(clock, tellEvent);
+  const repeated = openRepeated(clock);
+  const tellInOrder = openHolding(clock, tellEvent);
 
   function heard(lock: LockRecord, event: Extract<RadioEvent, { kind: 'heard' }>): void {
     const at = clock.now();
     const { ieee, listeners } = lock;
+    if (repeated.isRepeated(event)) return;
     const { events, facts } = takeHeard(lock, event, at);
-    for (const told of events) {
-      const lockEvent = { hwId: ieee, ...told, at };
-      if (listeners.size > 0 || held.has(ieee)) hold(ieee, lockEvent);
-      else tellEvent(lockEvent);
-    }
+    bolts.take(ieee, facts);
+    for (const told of events) tellInOrder({ hwId: ieee, ...told, at }, listeners.size > 0);
     for (const hear of listeners) hear(facts);
   }
 
@@ -201,12 +195,15 @@ function openComings(
 
   function left(ieee: string): void {
     if (!locks.delete(ieee)) return;
+    bolts.forget(ieee);
+    repeated.forget(ieee);
     log.info({ lock: ieee }, 'a lock has left the network');
     outbox.tell('lockLeft', { hwId: ieee });
     changed();
   }
 
   return {
+    review: () => introductions.review(locks.values()),
     begin() {
       for (const { ieee } of radio().devices()) {
         const lock = admit(ieee);
@@ -223,6 +220,25 @@ function openComings(
       if (event.kind === 'heard' && lock) heard(lock, event);
       if (event.kind === 'seen' && lock) seen(lock, event.lqi);
     },
+  };
+}
+
+/** Tells events in the order in which they came, each at once or, as `isHeld` says, in a moment. */
+function openHolding(clock: Clock, tell: (event: LockEvent) => void) {
+  const held = new Map<string, LockEvent[]>();
+  return (event: LockEvent, isHeld: boolean): void => {
+    const before = held.get(event.hwId);
+    if (before || !isHeld) {
+      if (before) before.push(event);
+      else tell(event);
+      return;
+    }
+    const events = [event];
+    held.set(event.hwId, events);
+    void clock.sleep(HELD_MS).then(() => {
+      held.delete(event.hwId);
+      for (const one of events) tell(one);
+    });
   };
 }
 

@@ -32,6 +32,25 @@ describe('what a lock says', () => {
     });
   });
 
+  it('is the charge of its battery, and that it is low', () => {
+    const power = (data: unknown) => factsOf({ cluster: 'genPowerCfg', type: 'attributeReport', data });
+    expect(power({ batteryPercentageRemaining: 31 })).toEqual({ battery: 15 });
+    expect(power({ batteryAlarmState: 0 })).toEqual({ batteryLow: false });
+    // Bits 0, 13 and 23: a threshold of batteries 1, 2 and 3; 30: the loss of the mains (ZCL rev. 8, table 3-22).
+    const isLow = (bit: number) => power({ batteryAlarmState: (1 << bit) >>> 0 }).batteryLow;
+    expect([0, 13, 23, 30].map(isLow)).toEqual([true, true, true, false]);
+  });
+
+  it('is a low battery by the alarm codes of the power configuration, not by those of the lock', () => {
+    const alarm = (alarmcode: number, clusterid: number) =>
+      factsOf({ cluster: 'genAlarms', type: 'commandAlarm', data: { alarmcode, clusterid } });
+    const event = { kind: 'alarm', what: 'batteryLow', source: null, userId: null };
+    // Table 3-21: BatteryVoltageMinThreshold of battery 1, and the loss of the mains.
+    expect(alarm(0x10, 0x0001)).toEqual({ batteryLow: true, event });
+    expect(alarm(0x3a, 0x0001)).toEqual({});
+    expect(alarm(0x10, 0x0101)).not.toHaveProperty('batteryLow');
+  });
+
   it('confirms an unlock by radio only', () => {
     const by = (opereventsrc: number) =>
       doorLock('commandOperationEventNotification', { opereventsrc, opereventcode: 2 }).unlockedByRadio;

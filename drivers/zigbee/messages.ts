@@ -18,11 +18,14 @@ export interface Facts {
   doorState?: number;
   /** Percent. */
   battery?: number;
+  batteryLow?: boolean;
   rssi?: number;
   event?: Told;
+  /** The operation event says that the bolt is there now, by the code of lockState. */
+  movedTo?: number;
   /** The bolt did not move. */
   jam?: boolean;
-  /** An operation event says that it was unlocked: by radio, or not. */
+  /** Unlocked by radio. */
   unlockedByRadio?: boolean;
 }
 
@@ -50,8 +53,6 @@ const OPERATIONS = [
   'nonAccessUser',
 ];
 const OPERATION_UNLOCKED = 2;
-/** By key, by its schedule, and by hand. */
-const UNLOCKED_OTHERWISE = [9, 12, 14];
 /** Tables 7-42 to 7-44: programming event codes. */
 const PROGRAMMING = [
   'unknown',
@@ -73,6 +74,17 @@ const ALARMS = new Map([
 ]);
 const ALARM_JAMMED = 0;
 const DOOR_LOCK = 0x01_01;
+const POWER = 0x00_01;
+const UINT32_LAST = 0xff_ff_ff_ff;
+/** Bits of BatteryAlarmState (3.3.2.2.4.15): the four thresholds of each of three batteries. */
+const BATTERY_ALARMS = 0x00_f0_3c_0f;
+/** Alarm codes of the power configuration (table 3-21): the same thresholds; 0x3a is the loss of the mains. */
+const BATTERY_ALARM_CODES = [0x10, 0x11, 0x12, 0x13, 0x20, 0x21, 0x22, 0x23, 0x30, 0x31, 0x32, 0x33];
+/** Operation events after which the bolt is locked or unlocked (lockState 1 and 2). */
+const MOVES: ReadonlyMap<number, number> = new Map([
+  ...[1, 7, 8, 10, 11, 13].map((code) => [code, 1] as const),
+  ...[2, 9, 12, 14].map((code) => [code, 2] as const),
+]);
 /** Table 7-9: doorState. */
 const DOOR_STATES = ['doorOpen', 'doorClosed', 'doorJammed', 'doorForcedOpen', 'doorError'];
 
@@ -81,15 +93,12 @@ export function factsOf({ cluster, type, data }: Heard): Facts {
   switch (cluster) {
     case 'closuresDoorLock':
       if (hasAttributes) return doorLockAttributes(data);
-      if (type === 'commandOperationEventNotification') return operation(data);
+      if (type === 'commandOperationEventNotification') return { ...operation(data), ...movement(data) };
       return type === 'commandProgrammingEventNotification' ? programming(data) : {};
     case 'genAlarms':
       return type === 'commandAlarm' ? alarm(data) : {};
-    case 'genPowerCfg': {
-      // In half percent (3.3.2.2.3.2).
-      const half = hasAttributes ? integer(field(data, 'batteryPercentageRemaining'), 0, 200) : undefined;
-      return half === undefined ? {} : { battery: Math.floor(half / 2) };
-    }
+    case 'genPowerCfg':
+      return hasAttributes ? batteryOf(data) : {};
     case 'haDiagnostic': {
       const rssi = hasAttributes ? integer(field(data, 'lastMessageRssi'), -127, 20) : undefined;
       return rssi === undefined ? {} : { rssi };
@@ -110,13 +119,27 @@ function doorLockAttributes(data: unknown): Facts {
   return { ...(lockState !== undefined && { lockState }), ...(doorState !== undefined && { doorState }) };
 }
 
+function batteryOf(data: unknown): Facts {
+  // In half percent (3.3.2.2.3.2).
+  const half = integer(field(data, 'batteryPercentageRemaining'), 0, 200);
+  const alarms = integer(field(data, 'batteryAlarmState'), 0, UINT32_LAST);
+  return {
+    ...(half !== undefined && { battery: Math.floor(half / 2) }),
+    ...(alarms !== undefined && { batteryLow: (alarms & BATTERY_ALARMS) !== 0 }),
+  };
+}
+
 function operation(data: unknown): Facts {
   const code = integer(field(data, 'opereventcode'), 0, 0xff);
   if (code === undefined) return {};
   const source = integer(field(data, 'opereventsrc'), 0, 0xff);
   const event = told('operation', OPERATIONS[code], source, data);
-  if (code === OPERATION_UNLOCKED) return { event, unlockedByRadio: source === SOURCE_RF };
-  return UNLOCKED_OTHERWISE.includes(code) ? { event, unlockedByRadio: false } : { event };
+  return { event, unlockedByRadio: code === OPERATION_UNLOCKED && source === SOURCE_RF };
+}
+
+function movement(data: unknown): Facts {
+  const movedTo = MOVES.get(integer(field(data, 'opereventcode'), 0, 0xff) ?? -1);
+  return movedTo === undefined ? {} : { movedTo };
 }
 
 function programming(data: unknown): Facts {
@@ -134,8 +157,12 @@ function told(kind: Told['kind'], what = 'unknown', source: number | undefined, 
 
 function alarm(data: unknown): Facts {
   const code = integer(field(data, 'alarmcode'), 0, 0xff);
+  const cluster = field(data, 'clusterid');
+  if (code === undefined) return {};
+  if (cluster === POWER && BATTERY_ALARM_CODES.includes(code))
+    return { batteryLow: true, event: { kind: 'alarm', what: 'batteryLow', source: null, userId: null } };
   // Alarms of other clusters number theirs otherwise.
-  if (code === undefined || field(data, 'clusterid') !== DOOR_LOCK) return {};
+  if (cluster !== DOOR_LOCK) return {};
   const what = ALARMS.get(code) ?? `alarm${code}`;
   return { event: { kind: 'alarm', what, source: null, userId: null }, jam: code === ALARM_JAMMED };
 }

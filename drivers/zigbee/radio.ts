@@ -20,7 +20,16 @@ export interface RadioDevice {
 
 /** What happens on the network. `lqi` is of the last hop. */
 export type RadioEvent =
-  | { kind: 'heard'; ieee: string; endpoint: number; cluster: string | number; type: string; data: unknown }
+  | {
+      kind: 'heard';
+      ieee: string;
+      endpoint: number;
+      cluster: string | number;
+      type: string;
+      /** The transaction sequence number: of a report or an event that of the device. */
+      tsn: number | undefined;
+      data: unknown;
+    }
   /** `spoke`: a frame of it; else the coordinator alone says that it asked to join. */
   | { kind: 'seen'; ieee: string; lqi: number | undefined; spoke: boolean }
   | { kind: 'interviewed'; ieee: string; successful: boolean }
@@ -52,9 +61,7 @@ export interface ZclRequest {
   released?: Promise<void>;
   /** Its bytes are written now. */
   left?(): void;
-  /** The coordinator did not see it delivered. The lock may have it all the same: its answer is still waited for. */
-  unconfirmed?(reason: string): void;
-  /** Fires: its answer is waited for no longer, and the device is free for the next. With KNOWN: the device spoke. */
+  /** Fires: what became of it is known. Nobody waits for its answer any more, and the device is free for the next. */
   known?: AbortSignal;
   /** Fires: what has not left is not to leave. What has left is waited for all the same. */
   withdrawn?: AbortSignal;
@@ -62,16 +69,15 @@ export interface ZclRequest {
   tsn?: number;
 }
 
-/** The reason of ZclRequest.known where the device said by itself what it did. */
-export const KNOWN = 'known';
-
 export type ZclReply =
   | { kind: 'answered'; payload: unknown }
   /** Its time was over before it could be sent; it was not. */
   | { kind: 'late' }
-  /** Not sent, for another reason: it never reached the radio. */
+  /** Not sent, for another reason. */
   | { kind: 'unsent'; reason: string }
-  /** Sent, and nobody knows more. That the coordinator saw no acknowledgement proves nothing: it may be what was lost. */
+  /** Sent, and the coordinator says that it did not reach the device. */
+  | { kind: 'undelivered'; reason: string }
+  /** Sent, and nobody knows more. */
   | { kind: 'unanswered'; reason: string };
 
 export interface Neighbour {
@@ -101,7 +107,7 @@ export interface Radio {
   /** Rejects when the coordinator does not answer, or has forgotten its network. */
   probe(): Promise<void>;
   send(request: ZclRequest): Promise<ZclReply>;
-  /** The device tells its events of this cluster to the coordinator. Rejects when it does not answer. */
+  /** The device tells its events of this cluster to the coordinator. Rejects with REFUSED, or when it does not answer. */
   bind(ieee: string, endpoint: number, cluster: string): Promise<void>;
   /** The device has a cluster of the maker's; to be said again after each start and interview. */
   addCluster(ieee: string): void;

@@ -14,7 +14,12 @@ export const DOOR_LOCK_ATTRIBUTE = {
   autoRelockTime: 0x00_23,
   operatingMode: 0x00_25,
   supportedOperatingModes: 0x00_26,
+  requirePin: 0x00_33,
 } as const;
+
+/** Commands of the Door Lock cluster that it receives. */
+export const UNLOCK_DOOR = 0x01;
+export const UNLOCK_WITH_TIMEOUT = 0x03;
 
 /** Such as `operatingMode (attribute 0x0025)`; of anything else what can be said of it. */
 export function attributeName(id: unknown): string {

@@ -2,14 +2,20 @@
  * Which ZCL frames are what they seem. The library knows an attribute by its number alone: not by its type, nor by whose
  * it is, and an attribute 0 of a maker's own is no lockState. Pure.
  */
-import { BATTERY_PERCENTAGE, CLUSTER, LAST_RSSI } from '../configure.ts';
+import { BATTERY_ALARM_STATE, BATTERY_PERCENTAGE, CLUSTER, LAST_RSSI } from '../configure.ts';
 import { ATTRIBUTES, CLUSTER_ID, TYPE } from '../lock-cluster.ts';
 import { DOOR_LOCK_ATTRIBUTE as DOOR_LOCK } from '../standard-lock.ts';
 
 /** By cluster: type by attribute (ZCL rev. 8, tables 3-19, 7-8 to 7-14; 3.15.2.3 for diagnostics). */
 const STANDARD: ReadonlyMap<number, ReadonlyMap<number, number>> = new Map([
   [CLUSTER.alarms, new Map()],
-  [CLUSTER.power, new Map([[BATTERY_PERCENTAGE, TYPE.uint8]])],
+  [
+    CLUSTER.power,
+    new Map<number, number>([
+      [BATTERY_PERCENTAGE, TYPE.uint8],
+      [BATTERY_ALARM_STATE, TYPE.bitmap32],
+    ]),
+  ],
   [CLUSTER.diagnostics, new Map([[LAST_RSSI, TYPE.int8]])],
   [
     CLUSTER.doorLock,
@@ -23,6 +29,7 @@ const STANDARD: ReadonlyMap<number, ReadonlyMap<number, number>> = new Map([
       [DOOR_LOCK.autoRelockTime, TYPE.uint32],
       [DOOR_LOCK.operatingMode, TYPE.enum8],
       [DOOR_LOCK.supportedOperatingModes, TYPE.bitmap16],
+      [DOOR_LOCK.requirePin, TYPE.boolean],
     ]),
   ],
 ]);

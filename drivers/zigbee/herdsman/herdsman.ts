@@ -33,7 +33,7 @@ import { calmDatabase, type DatabaseOwner } from './library-database.ts';
 import { cutFrames } from './mt.ts';
 import { guardPort, type Port } from './port.ts';
 import { sendOnce } from './sending.ts';
-import { removeLinkKey, requestZdo } from './zdo.ts';
+import { bound, removeLinkKey, requestZdo } from './zdo.ts';
 
 /** Of the data in an MT frame. */
 const MT_DATA_START = 4;
@@ -166,8 +166,11 @@ interface MtParser {
   done();
 };
 
+// Of this command the library does not know the answer, and would wait for a default response.
+Object.assign(Zcl.Foundation.discoverCommands, { response: Zcl.Foundation.discoverCommandsRsp.ID });
+
 const { passBy, carry, begun, abandon } = guardPort(Znp.prototype as unknown as Port);
-const waitAs = guardAnswers(ZStackAdapter.prototype as unknown as Answers);
+const waitUntil = guardAnswers(ZStackAdapter.prototype as unknown as Answers);
 
 function prepareLibrary({ mayForm, mayRestore, manufacturerCode, stateDirectory, log }: RadioOptions): void {
   permitted = { mayForm, mayRestore };
@@ -244,13 +247,14 @@ function listen(controller: Controller, { hear, log }: RadioOptions): void {
       log('error', `an event could not be taken in: ${error instanceof Error ? error.message : 'no reason'}`);
     }
   };
-  controller.on('message', ({ device, endpoint, cluster, type, data }: Events.MessagePayload) =>
+  controller.on('message', ({ device, endpoint, cluster, type, data, meta }: Events.MessagePayload) =>
     tell(() => ({
       kind: 'heard',
       ieee: ieeeOf(device.ieeeAddr),
       endpoint: endpoint.ID,
       cluster,
       type,
+      tsn: meta.zclTransactionSequenceNumber,
       data,
     })),
   );
@@ -319,7 +323,7 @@ function radioOf(
     send: (request) => send(endpointOf(request.ieee, request.endpoint), request, options),
     async bind(ieee, endpoint, cluster) {
       const [target] = coordinator.endpoints;
-      if (target) await endpointOf(ieee, endpoint).bind(cluster, target);
+      if (target) await bound(endpointOf(ieee, endpoint).bind(cluster, target));
     },
     addCluster(ieee) {
       if (options.manufacturerCode !== undefined)
@@ -380,7 +384,9 @@ function send(
       const { cluster, command } = request;
       const passage = { gate, actuates: request.actuates === true, clock };
       return passBy(passage, () =>
-        waitAs(request, () => sender.zclCommand(cluster, command, gate.payload, options, {}, false, type)),
+        waitUntil(request.known, () =>
+          sender.zclCommand(cluster, command, gate.payload, options, {}, false, type),
+        ),
       );
     },
     failed: (reason) => log('warn', `a frame was not sent: ${reason}`),

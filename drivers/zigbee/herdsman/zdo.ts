@@ -2,6 +2,7 @@
  * Tables of a device by ZDO (Zigbee specification R22, 2.4.3.3), a page at a time: the library's own way asks on for as
  * long as the device says that there is more.
  */
+import { DriverError } from '../../driver.ts';
 import type { Radio } from '../radio.ts';
 import { field, hex, integer } from '../values.ts';
 import { ieeeOf } from './device-of.ts';
@@ -32,6 +33,30 @@ interface Sender {
     clusterKey: number;
     zdoParams: unknown[];
   }): Promise<unknown>;
+}
+
+/** ZDP statuses (Zigbee specification R22, table 2-135) with which a device refuses a binding. */
+const BIND_REFUSALS = new Map([
+  [0x84, 'NOT_SUPPORTED'],
+  [0x8c, 'TABLE_FULL'],
+  [0x8d, 'NOT_AUTHORIZED'],
+]);
+
+/** Of Bind_req. Rejects with REFUSED when the device answered no; the library's own words name every byte of it. */
+export async function bound(binding: Promise<void>): Promise<void> {
+  try {
+    await binding;
+  } catch (error) {
+    const status = integer(field(error, 'code'), 0, 0xff);
+    if (status === undefined) throw error;
+    const name = BIND_REFUSALS.get(status);
+    const code = hex(status, 2);
+    throw new DriverError(
+      'REFUSED',
+      `the lock refused it: ${name === undefined ? `status ${code} of ZDP` : `${name} (${code})`}`,
+      { cause: error },
+    );
+  }
 }
 
 export function requestZdo(

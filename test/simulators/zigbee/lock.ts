@@ -81,6 +81,7 @@ export function openLock(plan: LockPlan, { time, air, stick, random, routers }: 
     pollMs: plan.sleepy?.pollMs,
     manufacturerCode: plan.manufacturerCode,
     followsChannel: plan.followsChannel,
+    bindingsMax: plan.bindingsMax,
     installKey: plan.installCode === undefined ? undefined : installKeyOf(plan.installCode),
     isOnline: () => !ailments.isOffline(),
     losesResponse: ailments.losesResponse,
@@ -90,7 +91,7 @@ export function openLock(plan: LockPlan, { time, air, stick, random, routers }: 
     application: device.application,
   });
   const clusters = addLockClusters({ time, plan, device, node, ailments, battery, link, firmware });
-  const { door, ota, poll } = clusters;
+  const { door, ota, poll, power } = clusters;
 
   /** What a person or the surroundings do. */
   function happen(change: LockChange): void {
@@ -101,6 +102,7 @@ export function openLock(plan: LockPlan, { time, air, stick, random, routers }: 
     if (change.alarm !== undefined) door.alarm(change.alarm);
     if (change.checkIn) poll?.checkIn();
     if (change.queryFirmware) ota.query();
+    power.notice();
     device.notice();
   }
 
@@ -124,14 +126,13 @@ export function openLock(plan: LockPlan, { time, air, stick, random, routers }: 
 
 /** Where it is, and of what network. */
 function changeNode(node: OpenNode, change: LockChange): void {
-  const { lqi, followsChannel, sleepy, parent, missedParent } = change;
+  const { lqi, followsChannel, sleepy, parent } = change;
   node.change({
     ...(lqi !== undefined && { lqi }),
     ...(followsChannel !== undefined && { followsChannel }),
     ...(sleepy !== undefined && { pollMs: sleepy?.pollMs }),
+    ...(parent !== undefined && { parent: parent ?? undefined }),
   });
-  if (parent !== undefined) node.moveTo(parent ?? undefined, true);
-  if (missedParent !== undefined) node.moveTo(missedParent, false);
   if (change.rejoin) node.rejoin();
   if (change.readdress) node.readdress(change.readdress === 'announced');
   if (change.announce || change.restart) node.announce();

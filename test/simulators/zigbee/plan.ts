@@ -110,7 +110,15 @@ const lockSchema = z.strictObject({
   battery: batterySchema.prefault({}),
   supportedOperatingModes: u16.default(0x1f),
   /** All event masks and the alarm mask, until they are written. The default of ZCL (07-5123-08, 7.3.2.14) is 0. */
-  eventMasks: u16.default(0xffff),
+  eventMasks: u16.default(0),
+  /** Commands of the door lock cluster that it does not have, such as 3: Unlock with Timeout. */
+  lacksCommands: z.array(u8).max(32).default([]),
+  /** AutoRelockTime as it comes; 0: it does not lock again by itself. null: it has no such attribute. */
+  autoRelockSeconds: u32.nullable().default(0),
+  /** RequirePINforRFOperation. */
+  requirePin: z.boolean().default(false),
+  /** Rows of its binding table. */
+  bindingsMax: z.int().min(0).max(32).default(32),
   hasDoorSensor: z.boolean().default(true),
   /** Of its link to its parent. */
   lqi: u8.default(180),
@@ -154,9 +162,6 @@ export const planSchema = z
     /** This share of the frames is lost; the same seed loses the same ones. */
     lossRate: z.number().min(0).max(1).default(0),
     seed: z.int().default(1),
-    lqiSpread: u8.default(0),
-    /** Sleeping and listening children of the coordinator: NWK_MAX_DEVICE_LIST of the common images for a CC2652. */
-    children: z.int().min(0).max(256).default(50),
     /** After power-up and each reset it says nothing for so long. */
     bootMs: milliseconds.default(0),
     /** Says nothing at all from the beginning. */
@@ -214,8 +219,6 @@ export const lockChange = z.strictObject({
   restart: z.literal(true).optional(),
   /** Moves to another router, or to the coordinator. */
   parent: address.nullable().optional(),
-  /** Moves to this router, and the coordinator misses its announcement: it takes it for its child still. */
-  missedParent: address.optional(),
   clearLog: z.literal(true).optional(),
 });
 export type LockChange = Omit<z.input<typeof lockChange>, 'faults'> & {
@@ -233,12 +236,9 @@ export const gatewayChange = z.strictObject({
   selfReset: z.literal(true).optional(),
   /** Another stick, fresh, in its place. */
   newStick: z.strictObject({ ieee: address }).optional(),
-  /** As after so many more frames of the coordinator, which all have heard: a backup that was made before is too old. */
-  frames: count.optional(),
   airMs: milliseconds.optional(),
   lossRate: z.number().min(0).max(1).optional(),
   seed: z.int().optional(),
-  lqiSpread: u8.optional(),
   /** Takes nothing from the port until it is true again. */
   reading: z.boolean().optional(),
   /** Of the next frames of the coordinator. */

@@ -50,6 +50,7 @@ export function openRouter(
     misses: () => false,
     confirmFault: () => undefined,
     duplicates: () => false,
+    bindingsMax: 32,
     application: device.application,
   });
   return node;

@@ -67,14 +67,14 @@ export interface ZdoSubject {
   routes(): { destination: number; nextHop: number }[];
   children(): number[];
   bindings: Binding[];
+  /** Rows of its binding table. */
+  bindingsMax: number;
   permitJoin(seconds: number): void;
   /** Status of ZDO. */
   leave(device: string, isRejoin: boolean): number;
   moveChannel(mask: number, updateId: number): void;
 }
 
-/** Binding table rows of a node. */
-const BINDINGS_MAX = 32;
 /** A response fits into one frame. */
 const NEIGHBOURS_PER_FRAME = 2;
 const ROUTES_PER_FRAME = 8;
@@ -242,7 +242,7 @@ function bind(subject: ZdoSubject, isBind: boolean, input: Reader): number {
   }
   if (index >= 0) return STATUS.success;
   if (!subject.simple(endpoint)) return STATUS.zdoInvalidEndpoint;
-  if (subject.bindings.length >= BINDINGS_MAX) return STATUS.zdoTableFull;
+  if (subject.bindings.length >= subject.bindingsMax) return STATUS.zdoTableFull;
   subject.bindings.push({ endpoint, cluster, target });
   return STATUS.success;
 }

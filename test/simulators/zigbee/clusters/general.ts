@@ -64,18 +64,44 @@ export interface Battery {
 /** Of its four cells: below this it warns. */
 const LOW_PERCENT = 15;
 
-export function powerCluster(battery: Battery): Cluster {
-  const thresholds = { minimum: 48, alarmMask: 0 };
+export const POWER = 0x0001;
+/** BatteryAlarmCode: the least voltage or percentage of battery 1 is reached. */
+export const LOW_BATTERY_ALARM = 0x10;
+
+export interface Power {
+  cluster: Cluster;
+  /** Warns once when the battery has become low, if its mask says so. */
+  notice(): void;
+}
+
+export function openPower(battery: Battery, warn: () => void): Power {
+  const settings = { minimum: 48, alarmMask: 0 };
+  const isLow = () => battery.percent < LOW_PERCENT;
+  let wasLow = isLow();
   return {
-    id: 0x0001,
+    cluster: powerCluster(battery, settings, isLow),
+    notice() {
+      if (isLow() && !wasLow && (settings.alarmMask & 1) === 1) warn();
+      wasLow = isLow();
+    },
+  };
+}
+
+function powerCluster(
+  battery: Battery,
+  settings: { minimum: number; alarmMask: number },
+  isLow: () => boolean,
+): Cluster {
+  return {
+    id: POWER,
     attributes: {
       32: { type: TYPE.uint8, get: () => Math.round(battery.withoutLoadMv / 100), isReportable: true },
       33: { type: TYPE.uint8, get: () => Math.round(battery.percent * 2), isReportable: true },
       49: constant(TYPE.enum8, 3),
       51: constant(TYPE.uint8, 4),
-      53: fieldOf(thresholds, 'alarmMask', TYPE.bitmap8, { isWritable: true }),
-      54: fieldOf(thresholds, 'minimum', TYPE.uint8, { isWritable: true }),
-      62: { type: TYPE.bitmap32, get: () => (battery.percent < LOW_PERCENT ? 1 : 0), isReportable: true },
+      53: fieldOf(settings, 'alarmMask', TYPE.bitmap8, { isWritable: true }),
+      54: fieldOf(settings, 'minimum', TYPE.uint8, { isWritable: true }),
+      62: { type: TYPE.bitmap32, get: () => (isLow() ? 1 : 0), isReportable: true },
     },
     commands: {},
   };

@@ -4,7 +4,6 @@ import type { OpenNode } from '../air/node.ts';
 import type { LockPlan } from '../plan.ts';
 import type { Time } from '../time.ts';
 import type { Device } from '../zcl/device.ts';
-import { MODE } from './door-lock/bolt.ts';
 import { DOOR_LOCK, type DoorLock, openDoorLock } from './door-lock/cluster.ts';
 import {
   ALARMS,
@@ -13,9 +12,12 @@ import {
   diagnosticsCluster,
   type Firmware,
   identifyCluster,
+  LOW_BATTERY_ALARM,
   lockBasic,
   openAlarms,
-  powerCluster,
+  openPower,
+  POWER,
+  type Power,
 } from './general.ts';
 import { OTA, type OtaClient, openOta } from './ota.ts';
 import { openPollControl, POLL_CONTROL, type PollControl } from './poll-control.ts';
@@ -25,6 +27,7 @@ export interface LockClusters {
   alarms: Alarms;
   door: DoorLock;
   ota: OtaClient;
+  power: Power;
   /** Undefined: it listens all the time. */
   poll: PollControl | undefined;
   /** Undefined: it has nothing of its manufacturer's. */
@@ -55,6 +58,7 @@ export function addLockClusters(options: LockClustersOptions): LockClusters {
     notify: (command, payload) => device.notify(DOOR_LOCK, command, payload),
     raise: (code) => alarms.raise(code, DOOR_LOCK),
   });
+  const power = openPower(battery, () => alarms.raise(LOW_BATTERY_ALARM, POWER));
   const ota = openOta({
     time,
     plan,
@@ -69,15 +73,10 @@ export function addLockClusters(options: LockClustersOptions): LockClusters {
           notify: (command, payload) => device.notify(POLL_CONTROL, command, payload),
           stayAwake: node.stayAwake,
         });
-  const vendor = plan.vendorCluster
-    ? openVendor(time, plan, battery, ({ standOpenEnabled }) => {
-        if (typeof standOpenEnabled === 'boolean')
-          door.bolt.setMode(standOpenEnabled ? MODE.passage : MODE.normal);
-      })
-    : undefined;
+  const vendor = plan.vendorCluster ? openVendor(time, plan, battery) : undefined;
   device.add(
     lockBasic(plan, firmware),
-    powerCluster(battery),
+    power.cluster,
     identifyCluster(),
     alarms.cluster,
     door.cluster,
@@ -86,5 +85,5 @@ export function addLockClusters(options: LockClustersOptions): LockClusters {
   );
   if (poll) device.add(poll.cluster);
   if (vendor) device.add(vendor.cluster);
-  return { alarms, door, ota, poll, vendor };
+  return { alarms, door, ota, power, poll, vendor };
 }

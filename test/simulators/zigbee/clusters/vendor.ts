@@ -53,12 +53,7 @@ interface Transfer {
 
 const APPLIED_MAX = 100;
 
-export function openVendor(
-  time: Time,
-  plan: LockPlan,
-  battery: Battery,
-  inForce: (configuration: Record<string, unknown>) => void,
-): Vendor {
+export function openVendor(time: Time, plan: LockPlan, battery: Battery): Vendor {
   const versions = { config: 0, door: 0, schedule: 0, template: 0, systemConfig: 0 };
   const applied: Applied[] = [];
   let transfer: Transfer | undefined;
@@ -88,7 +83,6 @@ export function openVendor(
       [versions.door, versions.schedule, versions.template, versions.systemConfig] = others;
       applied.push({ monotonicMs: time.now(), configVersion: done.configVersion, configuration });
       if (applied.length > APPLIED_MAX) applied.shift();
-      inForce(configuration);
       return result(id, STATUS.ok);
     } catch (error) {
       return refused(id, STATUS.notSupported, error instanceof Error ? error.message : String(error));

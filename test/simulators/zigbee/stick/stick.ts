@@ -2,18 +2,15 @@
  * A Z-Stack 3.x.0 network processor: what comes over its port, and what it does about it. SWRA198 has the commands; what
  * it does not know it answers with the error response of clause 3.1.
  */
-import type { Air, Aps, LastHop, Node } from '../air/air.ts';
-import { ZDO } from '../air/zdo.ts';
+import type { Air, Aps, Node } from '../air/air.ts';
 import { bytes, ieee, ieeeText, openReader, u16 } from '../bytes.ts';
 import { type MtFrame, SUBSYSTEM } from '../mt/frame.ts';
 import type { Time } from '../time.ts';
 import { afCommands, incoming } from './af.ts';
 import { appCnfCommands } from './app-cnf.ts';
 import type { Core, Memory, Subsystem } from './core.ts';
-import { nextFrameCounter, setFrameCounter } from './frame-counter.ts';
 import type { Network } from './nib.ts';
-import { type Nv, type NvDump, openNv } from './nv.ts';
-import { NV } from './nv-items.ts';
+import { NV, type Nv, type NvDump, openNv } from './nv.ts';
 import { openPort, type Port, type PortCounters } from './port.ts';
 import { networkInfo, startupCommands } from './startup.ts';
 import { resetIndication, sysCommands } from './sys.ts';
@@ -29,7 +26,6 @@ export interface StickOptions {
   kept: NvDump | undefined;
   /** How long after power-up or a reset it says nothing. */
   bootMs: number;
-  childrenMax: number;
   /** The network is up. */
   started(): void;
   /** To the host. */
@@ -37,7 +33,7 @@ export interface StickOptions {
 }
 
 /** What a join comes to, as the joiner sees it. */
-export type JoinOutcome = 'joined' | 'closed' | 'noNetwork' | 'keyMismatch' | 'full';
+export type JoinOutcome = 'joined' | 'closed' | 'noNetwork' | 'keyMismatch';
 
 export interface Stick {
   receive(bytes: Uint8Array): void;
@@ -45,18 +41,12 @@ export interface Stick {
   cut(): void;
   epoch(): object;
   network(): Network | undefined;
-  hear(frame: Aps, hop: LastHop): void;
-  nextFrameCounter(): number;
-  /** As after so many more frames; answers the counter of the last one. */
-  skipFrames(count: number): number;
+  hear(frame: Aps, lqi: number): void;
   /**
    * A node asks for the network key. `installKey`: what it expects it to be encrypted with. `isOpenThere`: whether its
    * router lets joiners in; undefined: it asks here.
    */
   join(node: Node, nwk: number, installKey: Buffer | undefined, isOpenThere?: boolean): JoinOutcome;
-  /** In its table of children for one with this address. */
-  hasRoom(ieee: string): boolean;
-  hasChild(ieee: string): boolean;
   /** A node that has been of the network all along. */
   admit(node: Node, nwk: number): void;
   /** A node says that it leaves. */
@@ -80,7 +70,6 @@ export interface StickState {
   extendedPanId: string | null;
   channel: number | null;
   updateId: number | null;
-  frameCounter: number;
   permitJoinMs: number;
   endpoints: number[];
   children: string[];
@@ -90,8 +79,6 @@ export interface StickState {
 
 /** A timer can fire so much before its time (Node). */
 const EARLY_MS = 1;
-/** Transaction, address, IEEE address, capability. */
-const ANNOUNCEMENT = 12;
 const RPC_ERROR = { subsystem: 1, command: 2, parameter: 3, length: 4 };
 const TC_DEVICE_IND = 0xca;
 const LEAVE_IND = 0xc9;
@@ -135,7 +122,7 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
   function reset(reason: number): void {
     nv.startUp();
     memory = emptyMemory();
-    ownIeee = ieeeText(nv.get(NV.extendedAddress) ?? Buffer.alloc(8));
+    ownIeee = ieeeText(nv.get(NV.extendedAddress) ?? ieee(options.ieee));
     startedAt = time.now();
     readyAt = startedAt + options.bootMs - EARLY_MS;
     const { id, data } = resetIndication(reason);
@@ -147,18 +134,11 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
     cut: port.cut,
     epoch: () => memory,
     network: () => memory.network,
-    hear(frame, hop) {
-      if (frame.endpoint === 0) {
-        forgetMovedChild(core, frame, hop);
-        zdo.hear(frame);
-      } else incoming(core, frame, hop);
+    hear(frame, lqi) {
+      if (frame.endpoint === 0) zdo.hear(frame);
+      else incoming(core, frame, lqi);
     },
-    nextFrameCounter: () => nextFrameCounter(core),
-    skipFrames(count) {
-      setFrameCounter(core, memory.network, memory.frameCounter + count);
-      return memory.frameCounter;
-    },
-    ...admissions(core, options.childrenMax),
+    ...admissions(core),
     reset,
     replace(replacement) {
       nv = openNv(replacement);
@@ -171,31 +151,16 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
   };
 }
 
-/** A child announces itself through a router: it has another parent. */
-function forgetMovedChild(core: Core, { cluster, data }: Aps, { hops }: LastHop): void {
-  if (cluster !== ZDO.deviceAnnounce || hops === 1 || data.length < ANNOUNCEMENT) return;
-  const announced = openReader(data.subarray(1));
-  const nwk = announced.u16();
-  const device = announced.ieee();
-  if (!core.memory().children.delete(device)) return;
-  core.nv().remember({ ieee: device, nwk, isChild: false });
-}
-
 function filler(memory: Core['memory']): Stick['fill'] {
   return (requests) => {
     memory().full = requests;
   };
 }
 
-type Admissions = Pick<Stick, 'admit' | 'join' | 'left' | 'hasRoom' | 'hasChild'>;
-
 /** Who is let in, and who goes: the trust center. */
-function admissions(core: Core, childrenMax: number): Admissions {
-  const hasChild = (device: string) => core.memory().children.has(device);
+function admissions(core: Core): Pick<Stick, 'admit' | 'join' | 'left'> {
   function admit(node: Node, nwk: number): void {
-    // A router is a neighbour soon, and in no need of a parent.
-    const isChild = node.parent === undefined && !node.isRouter;
-    if (!isChild) core.memory().children.delete(node.ieee);
+    const isChild = node.parent === undefined;
     if (isChild) core.memory().children.set(node.ieee, nwk);
     core.nv().remember({ ieee: node.ieee, nwk, isChild });
   }
@@ -209,8 +174,6 @@ function admissions(core: Core, childrenMax: number): Admissions {
   }
   return {
     admit,
-    hasChild,
-    hasRoom: (device) => hasChild(device) || core.memory().children.size < childrenMax,
     join(node, nwk, installKey, isOpenThere = core.time.now() < core.memory().permitUntil) {
       const refused = refusal(node, installKey, isOpenThere);
       if (refused) return refused;
@@ -239,7 +202,6 @@ function emptyMemory(): Memory {
     children: new Map(),
     callbacks: new Set(),
     isInstallCodeNeeded: false,
-    frameCounter: 0,
     permitUntil: 0,
     channelMask: undefined,
     utcOffset: 0,
@@ -255,7 +217,7 @@ function commandsOf(core: Core): { tables: Record<number, Subsystem>; zdo: Zdo }
   const permitJoin = zdo.commands[MGMT_PERMIT_JOIN];
   const tables: Record<number, Subsystem> = {
     [SUBSYSTEM.sys]: sysCommands(core),
-    [SUBSYSTEM.af]: afCommands(core, zdo.hear),
+    [SUBSYSTEM.af]: afCommands(core),
     [SUBSYSTEM.zdo]: {
       ...zdo.commands,
       ...groupCommands(core),
@@ -295,7 +257,7 @@ function answer(tables: Record<number, Subsystem>, { subsystem, id, data }: MtFr
 }
 
 function describe(core: Core, port: Port): StickState {
-  const { network, permitUntil, endpoints, children, frameCounter } = core.memory();
+  const { network, permitUntil, endpoints, children } = core.memory();
   return {
     ieee: core.ieee(),
     isStarted: network !== undefined,
@@ -304,7 +266,6 @@ function describe(core: Core, port: Port): StickState {
     extendedPanId: network ? network.extendedPanId.toString('hex') : null,
     channel: network?.channel ?? null,
     updateId: network?.updateId ?? null,
-    frameCounter,
     permitJoinMs: Math.round(Math.max(0, Math.min(permitUntil - core.time.now(), 255_000))),
     endpoints: [...endpoints.keys()],
     children: [...children.keys()],

@@ -32,6 +32,7 @@ export function coordinatorSubject(core: Core): ZdoSubject {
         }),
     children: () => [...memory.children.values()],
     bindings: [],
+    bindingsMax: 0,
     permitJoin(seconds) {
       memory.permitUntil = seconds === 255 ? Number.POSITIVE_INFINITY : core.time.now() + seconds * 1_000;
     },

@@ -17,11 +17,12 @@ export const FOUNDATION = {
   report: 0x0a,
   defaultResponse: 0x0b,
   discover: 0x0c,
+  discoverCommands: 0x11,
 } as const;
 /** Responses, and reports: nothing is said to those. */
-const ANSWERS = [0x01, 0x04, 0x07, 0x09, 0x0a, 0x0b, 0x0d];
-/** What is left of a frame for records of attributes. */
-const RECORDS_MAX = 200;
+const ANSWERS = [0x01, 0x04, 0x07, 0x09, 0x0a, 0x0b, 0x0d, 0x12];
+/** What is left for records of attributes in a frame that is not fragmented: 82 bytes, without the ZCL header. */
+const RECORDS_MAX = 82 - 5;
 
 /** How values that are told are wrong. */
 export interface ValueFaults {
@@ -59,6 +60,8 @@ export function answerFoundation(
       return response(reporting.readConfiguration(cluster, payload));
     case FOUNDATION.discover:
       return response(discovered(cluster, input));
+    case FOUNDATION.discoverCommands:
+      return response(discoveredCommands(cluster, input));
     default:
       return ANSWERS.includes(command) ? undefined : failed(ZCL_STATUS.unsupportedCommand);
   }
@@ -130,4 +133,14 @@ function discovered(cluster: Cluster, input: Reader): Buffer {
   const part = ids.slice(0, most);
   const isComplete = part.length === ids.length ? 1 : 0;
   return bytes(isComplete, ...part.flatMap((id) => [u16(id), cluster.attributes[id]?.type ?? 0xff]));
+}
+
+/** Discover Commands Received (2.5.18). */
+function discoveredCommands(cluster: Cluster, input: Reader): Buffer {
+  const start = input.u8();
+  const most = input.u8();
+  const ids = Object.keys(cluster.commands)
+    .map(Number)
+    .filter((id) => id >= start);
+  return bytes(ids.length <= most ? 1 : 0, ...ids.slice(0, most));
 }

@@ -42,6 +42,7 @@ export interface Bolt {
 export interface BoltOptions {
   time: Time;
   boltMs: number;
+  relockSeconds: number;
   isJammed(): boolean;
   /** The bolt has come to rest, or has not moved. */
   settled(done: Executed): void;
@@ -49,12 +50,12 @@ export interface BoltOptions {
 
 const EXECUTED_MAX = 2_000;
 
-export function openBolt({ time, boltMs, isJammed, settled }: BoltOptions): Bolt {
+export function openBolt({ time, boltMs, relockSeconds, isJammed, settled }: BoltOptions): Bolt {
   const state = {
     lock: LOCK.locked as number,
     door: DOOR.closed as number,
     mode: 0,
-    relockSeconds: 0,
+    relockSeconds,
     opened: 0,
     closed: 0,
   };

@@ -86,6 +86,7 @@ export function openDoorLock(options: DoorLockOptions): DoorLock {
   const bolt = openBolt({
     time,
     boltMs: plan.boltMs,
+    relockSeconds: plan.autoRelockSeconds ?? 0,
     isJammed: ailments.isJammed,
     settled(done) {
       events.moved(done);
@@ -100,7 +101,7 @@ export function openDoorLock(options: DoorLockOptions): DoorLock {
     },
     programmed: (_, code, { user, type, status }) => events.programming(code, user, type, status),
   });
-  const settings = { needsPin: false, wrongLimit: 5, isLogging: false, language: 'en', volume: 1 };
+  const settings = { needsPin: plan.requirePin, wrongLimit: 5, isLogging: false, language: 'en', volume: 1 };
   const parts: Parts = { options, bolt, users, schedules: openSchedules(), events, masks, settings };
   let wrong = 0;
 
@@ -111,7 +112,7 @@ export function openDoorLock(options: DoorLockOptions): DoorLock {
     masks,
     alarm,
     schedules: parts.schedules,
-    cluster: { id: DOOR_LOCK, attributes: attributesOf(parts), commands: commandsOf(parts) },
+    cluster: { id: DOOR_LOCK, attributes: attributesOf(parts), commands: commandsHad(parts) },
     present(kind, code) {
       const source: Source = kind === 'pin' ? 'keypad' : 'rfid';
       const found = users.find(kind, code);
@@ -159,7 +160,9 @@ function attributesOf({ options, bolt, masks, settings }: Parts): Record<number,
     26: constant(TYPE.uint8, RFID_LENGTHS[0]),
     32: fieldOf(settings, 'isLogging', TYPE.boolean, isWritable),
     33: fieldOf(settings, 'language', TYPE.string, isWritable),
-    35: fieldOf(state, 'relockSeconds', TYPE.uint32, { isWritable: true, isReportable: true }),
+    ...(plan.autoRelockSeconds !== null && {
+      35: fieldOf(state, 'relockSeconds', TYPE.uint32, { isWritable: true, isReportable: true }),
+    }),
     36: fieldOf(settings, 'volume', TYPE.uint8, isWritable),
     37: {
       type: TYPE.enum8,
@@ -186,6 +189,12 @@ function attributesOf({ options, bolt, masks, settings }: Parts): Record<number,
     70: masked('rfProgramming'),
     71: masked('rfidProgramming'),
   };
+}
+
+function commandsHad(parts: Parts): Cluster['commands'] {
+  const { lacksCommands } = parts.options.plan;
+  const had = Object.entries(commandsOf(parts)).filter(([id]) => !lacksCommands.includes(Number(id)));
+  return Object.fromEntries(had);
 }
 
 function commandsOf(parts: Parts): Cluster['commands'] {
