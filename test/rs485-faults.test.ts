@@ -128,7 +128,7 @@ it('settings that the device refuses are told with its reason, and not sent agai
     expect((await all.state('IO-1')).failure).toMatchObject({
       code: 'REFUSED',
       permanent: true,
-      message: expect.stringContaining('Illegal data value'),
+      message: expect.stringContaining('illegal data value'),
     }),
   );
   // Polls show that time has passed.
