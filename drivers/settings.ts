@@ -198,6 +198,8 @@ export const lockReport = z.object({
   lastSeen: z.int().optional(),
   lastContact: z.int().optional(),
   lastEvent: z.int().optional(),
+  /** The channel of the network when the last frame of the lock came. */
+  heardOn: channel.optional(),
   /** 0 to 255. */
   lqi: z.int().min(0).max(255).optional(),
   /** dBm. */

@@ -34,6 +34,8 @@ export interface Commands {
   execute: Driver['execute'];
   holds(kind: string): boolean;
   isMoving(): boolean;
+  /** Asks the locks that are missed whether they are there; without it that would show at their next check-in. */
+  askMissed(): void;
   /** The library has sat on a command for so long that it will for ever. */
   isHanging(): boolean;
 }
@@ -69,13 +71,17 @@ export function commandsOf(
     }
     joining.restarted();
     locks.begin();
+    network.listen();
     reportGateway();
     snapshots.due();
-    askAll(gateway, () => moving).catch((error) =>
-      context.log.warn({ err: error }, 'not every lock was asked whether it has followed'),
-    );
+    askMissed();
     return { zigbeeChannel: network.radio().channel };
   }
+
+  const askMissed = (): void =>
+    void askOneByOne(gateway, () => moving).catch((error) =>
+      context.log.warn({ err: error }, 'not every lock was asked whether it is there'),
+    );
 
   const handlers: Handlers = {
     ...lockHandlers(gateway, sender.radio),
@@ -84,6 +90,7 @@ export function commandsOf(
   };
   return {
     isMoving: () => moving,
+    askMissed,
     isHanging: sender.isHanging,
     holds: (kind) => kind === 'unlock',
     async execute({ kind, data, deadline, released }, signal) {
@@ -102,14 +109,15 @@ export function commandsOf(
   };
 }
 
-/** Who follows a move says so at its next check-in, which may be in an hour: each is asked, one after the other. */
-async function askAll({ locks, configurer }: Gateway, isMoving: () => boolean): Promise<void> {
-  for (const { ieee, endpoint } of locks.all()) {
+/** Each lock once, and only those of which nothing was heard meanwhile. */
+async function askOneByOne({ locks, configurer }: Gateway, isMoving: () => boolean): Promise<void> {
+  for (const { ieee } of locks.missed()) {
     if (isMoving()) return;
-    const answered = await configurer.read({ ieee, endpoint }, 'closuresDoorLock', [
-      DOOR_LOCK_ATTRIBUTE.lockState,
-    ]);
-    // Who sleeps may answer nothing now and be there all the same.
+    const lock = locks.missed().find((one) => one.ieee === ieee);
+    if (!lock) continue;
+    const { lockState } = DOOR_LOCK_ATTRIBUTE;
+    // A lock that has left meanwhile is asked nothing; one that sleeps may answer nothing now and be there all the same.
+    const answered = await configurer.read(lock, 'closuresDoorLock', [lockState]).catch(() => false);
     if (answered) locks.exchange(ieee)(true);
   }
 }

@@ -51,8 +51,6 @@ async function openGateway(
 ): Promise<Driver> {
   const { clock, linkId } = context;
   const ended = new AbortController();
-  const early: RadioEvent[] = [];
-  let hear = (event: RadioEvent): void => void early.push(event);
   let network: Network | undefined;
   let reportGateway = (): void => undefined;
   let failed: JoiningOptions['failed'] = () => undefined;
@@ -79,7 +77,7 @@ async function openGateway(
     outbox,
     joinFailed: failed,
     usesOwnCluster: options.manufacturerCode !== undefined,
-    lastSeen: options.lastSeen,
+    earlier: options,
     changed: () => snapshots.due(),
   });
   const snapshots = openSnapshots({ network: opened, context, outbox, locks: locks.count });
@@ -89,18 +87,19 @@ async function openGateway(
   };
   const gateway = { options, context, network: opened, locks, joining, firmware, configurer, lost };
   const commands = commandsOf(gateway, snapshots, reportGateway);
-  hear = (event) => {
+  function hear(event: RadioEvent): void {
     if (event.kind === 'seen' && event.spoke) joining.spoke(event.ieee);
     if (event.kind === 'interviewed' && radio().device(event.ieee)?.kind === 'router') joining.routerJoined();
     // During a channel move the library is closed and opened again, which is no loss.
     if (event.kind === 'disconnected' && !commands.isMoving())
       lost('the connection to the coordinator is gone');
     else locks.take(event);
-  };
+  }
   // No door waits for it: the library takes 200 ms.
   within(joining.begin(), PROBE_MS, clock, silent).catch(() => ended.abort(silent()));
   locks.begin();
-  for (const event of early) hear(event);
+  opened.listen();
+  commands.askMissed();
 
   return {
     async run(runSignal) {

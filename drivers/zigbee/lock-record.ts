@@ -4,6 +4,7 @@ import { DOOR_STATES, LOCK_STATES, type LockReport } from '../settings.ts';
 import { CLUSTER, hasOwnCluster, REPORT_EVERY_S } from './configure.ts';
 import { reportOf } from './lock-cluster.ts';
 import { doorEvent, type Facts, factsOf, isAttributes, type Told } from './messages.ts';
+import type { ZigbeeOptions } from './options.ts';
 import { LOCK_CLUSTER, type Radio, type RadioDevice, type RadioEvent } from './radio.ts';
 import { capabilitiesOf } from './standard-lock.ts';
 import { rssiOfLqi } from './values.ts';
@@ -21,7 +22,7 @@ export interface LockRecord {
   readonly measuresSignal: boolean;
   readonly device: RadioDevice;
   report: Partial<LockReport>;
-  /** An exchange failed, and nothing was heard since. */
+  /** An exchange failed, or the network moved to another channel, and nothing was heard since. */
   isMissed: boolean;
   /** So many of it were heard. */
   frames: number;
@@ -53,7 +54,7 @@ export function recordOf(
     report,
     hasOwnCluster: usesOwnCluster && hasOwnCluster(end.inputs),
     measuresSignal: end.inputs.includes(CLUSTER.diagnostics),
-    isMissed: false,
+    isMissed: before?.isMissed ?? false,
     frames: before?.frames ?? 0,
     heardAt: before?.heardAt,
     doorState: before?.doorState,
@@ -61,9 +62,23 @@ export function recordOf(
   };
 }
 
-/** It was heard of then, as somebody else knows, unless the clock has gone back since; 0: never. */
-export function takeEarlier({ report }: LockRecord, lastSeen: number, now: number): void {
-  if (lastSeen > (report.lastSeen ?? 0) && lastSeen <= now) report.lastSeen = lastSeen;
+/** What the daemon knows of locks from earlier starts (options.ts). */
+export type Earlier = Pick<ZigbeeOptions, 'lastSeen' | 'heardOn' | 'missed'>;
+
+/** A time ahead of the clock counts for nothing: the clock has been set back since. */
+export function takeEarlier({ ieee, report }: LockRecord, { lastSeen }: Earlier, now: number): void {
+  const at = lastSeen[ieee] ?? 0;
+  if (at > (report.lastSeen ?? 0) && at <= now) report.lastSeen = at;
+}
+
+/**
+ * The coordinator has begun on this channel: a lock that was last heard on another one has yet to show that it followed.
+ * One of which that is not known is taken for heard here. `earlier`: at the first start of this driver.
+ */
+export function takeResumed(lock: LockRecord, earlier: Earlier | undefined, channel: number): void {
+  const { ieee, report } = lock;
+  report.heardOn = earlier?.heardOn[ieee] ?? report.heardOn ?? channel;
+  lock.isMissed ||= report.heardOn !== channel || earlier?.missed.includes(ieee) === true;
 }
 
 export function lockReportOf(lock: LockRecord, radio: Pick<Radio, 'attribute'>, clock: Clock): LockReport {
@@ -139,13 +154,14 @@ function takeStates(report: Partial<LockReport>, facts: Facts, at: number): void
 export function takeSeen(
   lock: LockRecord,
   lqi: number | undefined,
-  { lqiIsLinear }: Pick<Radio, 'lqiIsLinear'>,
+  { lqiIsLinear, channel }: Pick<Radio, 'lqiIsLinear' | 'channel'>,
   clock: Clock,
 ): void {
   lock.isMissed = false;
   lock.frames += 1;
   lock.heardAt = clock.monotonic();
   lock.report.lastSeen = clock.now();
+  lock.report.heardOn = channel;
   if (lqi === undefined) return;
   lock.report.lqi = lqi;
   const rssi = lqiIsLinear && !lock.measuresSignal ? rssiOfLqi(lqi) : undefined;

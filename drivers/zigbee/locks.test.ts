@@ -3,6 +3,7 @@ import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
 import type { StateReport } from '../driver.ts';
 import type { LockEvent } from '../zgate.ts';
+import type { Earlier } from './lock-record.ts';
 import { openLocks } from './locks.ts';
 import { LOCK_CLUSTER, type Radio } from './radio.ts';
 
@@ -11,17 +12,21 @@ const DOOR_LOCK = 0x0101;
 const OWN = 0xfc11;
 const HOUR_MS = 3_600_000;
 
-function openTestbed() {
+function openTestbed({ heardOn = {}, missed = [] }: Partial<Earlier> = {}) {
   const clock = manualClock();
   const reports: StateReport[] = [];
   const events: LockEvent[] = [];
   let knows = true;
+  let channel = 15;
   const device = {
     ieee: LOCK,
     interviewed: true,
     endpoints: [{ id: 1, inputs: [DOOR_LOCK, OWN], outputs: [] }],
   };
   const radio = {
+    get channel() {
+      return channel;
+    },
     devices: () => [device],
     device: () => device,
     addCluster() {},
@@ -41,7 +46,7 @@ function openTestbed() {
     },
     outbox: { tell: (_, data) => void events.push(data as LockEvent), told: async () => undefined },
     usesOwnCluster: true,
-    lastSeen: {},
+    earlier: { lastSeen: {}, heardOn, missed },
     joinFailed() {},
     changed() {},
   });
@@ -50,6 +55,14 @@ function openTestbed() {
     locks,
     reports,
     events,
+    move(to: number) {
+      channel = to;
+      locks.begin();
+    },
+    told: () => {
+      locks.review();
+      return reports.at(-1)?.state;
+    },
     knows(whether: boolean) {
       knows = whether;
     },
@@ -195,4 +208,49 @@ it('makes no second event of a frame that came twice', async () => {
   locks.take(operation(2, 0, 7));
   await clock.advance(1_000);
   expect(events).toHaveLength(4);
+});
+
+const seen = { kind: 'seen', ieee: LOCK, lqi: 100, spoke: true } as const;
+
+it('leaves a lock disconnected that was so before a channel move, until it is heard of on the new channel', () => {
+  const { locks, move, told } = openTestbed();
+  locks.begin();
+  locks.take(seen);
+  locks.exchange(LOCK)(false);
+  expect(told()).toMatchObject({ connected: false, heardOn: 15 });
+  move(20);
+  expect(told()).toMatchObject({ connected: false, heardOn: 15 });
+  expect(locks.missed()).toHaveLength(1);
+  locks.take(seen);
+  expect(told()).toMatchObject({ connected: true, heardOn: 20 });
+  expect(locks.missed()).toEqual([]);
+});
+
+it('takes no lock for connected after a channel move that it did not show to have followed', () => {
+  const { locks, move, told } = openTestbed();
+  locks.begin();
+  locks.take(seen);
+  // Its answer came before the move, and is credited after it.
+  const ended = locks.exchange(LOCK);
+  locks.take(seen);
+  move(20);
+  ended(true);
+  expect(told()).toMatchObject({ connected: false, heardOn: 15 });
+  // Back where it stayed, it has to speak as well.
+  move(15);
+  expect(told()).toMatchObject({ connected: false, heardOn: 15 });
+  locks.take(seen);
+  expect(told()).toMatchObject({ connected: true, heardOn: 15 });
+});
+
+it('takes a lock for disconnected after a start when it was so before, or was heard on another channel', () => {
+  const before = openTestbed({ heardOn: { [LOCK]: 15 }, missed: [LOCK] });
+  before.locks.begin();
+  expect(before.told()).toMatchObject({ connected: false, heardOn: 15 });
+  // The host died between the move of the coordinator and the first word of the lock.
+  const moved = openTestbed({ heardOn: { [LOCK]: 11 } });
+  moved.locks.begin();
+  expect(moved.told()).toMatchObject({ connected: false, heardOn: 11 });
+  moved.locks.take(seen);
+  expect(moved.told()).toMatchObject({ connected: true, heardOn: 15 });
 });

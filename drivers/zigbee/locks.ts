@@ -5,7 +5,16 @@ import type { JoinFailure, LockEvent } from '../zgate.ts';
 import { openBoltEvents } from './bolt-events.ts';
 import type { Configurer } from './configure.ts';
 import { openIntroductions } from './introductions.ts';
-import { type LockRecord, lockReportOf, recordOf, takeEarlier, takeHeard, takeSeen } from './lock-record.ts';
+import {
+  type Earlier,
+  type LockRecord,
+  lockReportOf,
+  recordOf,
+  takeEarlier,
+  takeHeard,
+  takeResumed,
+  takeSeen,
+} from './lock-record.ts';
 import type { Facts } from './messages.ts';
 import type { Outbox } from './outbox.ts';
 import type { Radio, RadioEvent } from './radio.ts';
@@ -27,8 +36,8 @@ export interface LocksOptions {
   context: Pick<DriverContext, 'clock' | 'log' | 'report'>;
   outbox: Outbox;
   usesOwnCluster: boolean;
-  /** Before this start, epoch milliseconds. */
-  lastSeen: Readonly<Record<string, number>>;
+  /** Before this start. */
+  earlier: Earlier;
   /** A device joined, and no door comes of it. */
   joinFailed(ieee: string, reason: JoinFailure): void;
   /** A lock came or went: what is kept of the network is to be archived. */
@@ -42,6 +51,8 @@ export interface Locks {
   /** Throws INVALID_COMMAND. */
   find(ieee: string): Lock;
   all(): Lock[];
+  /** Those to which an exchange or a move of the network got lost, and of which nothing was heard since. */
+  missed(): Lock[];
   count(): number;
   /** What the lock says from now on; gives back how to stop. */
   listen(ieee: string, hear: (facts: Facts) => void): () => void;
@@ -64,6 +75,7 @@ export function openLocks(options: LocksOptions): Locks {
     ...comings,
     find: (ieee) => known(locks, ieee),
     all: () => [...locks.values()],
+    missed: () => [...locks.values()].filter(({ isMissed }) => isMissed),
     count: () => locks.size,
     listen(ieee, hear) {
       const { listeners } = known(locks, ieee);
@@ -75,8 +87,9 @@ export function openLocks(options: LocksOptions): Locks {
       return (answered) => {
         const lock = locks.get(ieee);
         if (!lock) return;
-        // Whoever spoke meanwhile is there, whatever became of the answer.
-        lock.isMissed = !answered && lock.frames === before;
+        // Whoever spoke meanwhile is there, whatever became of the answer. That an answer came is told by its frame
+        // (takeSeen): one of before a channel move proves nothing of the channel that the network is on now.
+        lock.isMissed ||= !answered && lock.frames === before;
         if (answered) lock.report.lastContact = clock.now();
         tellSoon(lock);
       };
@@ -135,10 +148,11 @@ function openTeller({ context, radio }: LocksOptions, locks: ReadonlyMap<string,
 
 /** Who comes, speaks and goes. */
 function openComings(
-  { context, outbox, radio, usesOwnCluster, lastSeen, configurer, changed, joinFailed }: LocksOptions,
+  options: LocksOptions,
   locks: Map<string, LockRecord>,
   { tell, tellSoon }: Teller,
 ): Pick<Locks, 'begin' | 'take' | 'review'> {
+  const { context, outbox, radio, usesOwnCluster, earlier, configurer, changed, joinFailed } = options;
   const { clock, log } = context;
   const introductions = openIntroductions({
     radio,
@@ -153,16 +167,26 @@ function openComings(
   function admit(ieee: string): LockRecord | undefined {
     const lock = recordOf(radio().device(ieee), usesOwnCluster, locks.get(ieee));
     if (!lock) return undefined;
-    takeEarlier(lock, lastSeen[ieee] ?? 0, clock.now());
+    takeEarlier(lock, earlier, clock.now());
     locks.set(ieee, lock);
     if (lock.hasOwnCluster) radio().addCluster(ieee);
-    tell(lock);
     return lock;
+  }
+
+  /** A lock that is on the network when the radio begins. */
+  function resume(ieee: string): void {
+    const isFirst = !locks.has(ieee);
+    const lock = admit(ieee);
+    if (!lock) return;
+    takeResumed(lock, isFirst ? earlier : undefined, radio().channel);
+    tell(lock);
+    introductions.known(lock);
   }
 
   function interviewed(ieee: string, successful: boolean): void {
     const lock = successful ? admit(ieee) : undefined;
     if (lock) {
+      tell(lock);
       introductions.heardOf(lock, true);
       return;
     }
@@ -205,10 +229,7 @@ function openComings(
   return {
     review: () => introductions.review(locks.values()),
     begin() {
-      for (const { ieee } of radio().devices()) {
-        const lock = admit(ieee);
-        if (lock) introductions.known(lock);
-      }
+      for (const { ieee } of radio().devices()) resume(ieee);
     },
     take(event) {
       if (event.kind === 'disconnected') return;

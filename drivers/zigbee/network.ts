@@ -14,11 +14,18 @@ const START_MS = 60_000;
 /** Lines of the library a minute that are passed on. */
 const LINES_MAX = 30;
 const MINUTE_MS = 60_000;
+/** Events of a radio that is being opened, which takes a second: a busy network has a hundred frames a second. */
+const KEPT_MAX = 2_048;
 
 export interface Network {
   /** The present one. */
   radio(): Radio;
   readonly files: Prepared;
+  /**
+   * What was heard since the radio was opened, or opened anew by a move, is passed on now, and the rest as it comes. Not
+   * before: whoever hears it has to know which radio, and which channel, it came from.
+   */
+  listen(): void;
   /** Starts anew on the channel, and tells the locks to follow. Rejects with LINK_LOST when it does not come back. */
   move(channel: number, signal: AbortSignal): Promise<void>;
   /**
@@ -32,6 +39,7 @@ export interface NetworkOptions {
   options: ZigbeeOptions;
   context: DriverContext;
   mayJoin(ieee: string): boolean;
+  /** After `listen`. */
   hear(event: RadioEvent): void;
 }
 
@@ -69,6 +77,7 @@ export async function openNetwork(needs: NetworkOptions, signal: AbortSignal): P
   return {
     radio: () => current.radio,
     files,
+    listen: () => current.hearing.listen(),
     move(to, moveSignal) {
       const moved = moveTo(to, moveSignal);
       moving = moved.catch(() => undefined);
@@ -85,6 +94,33 @@ export async function openNetwork(needs: NetworkOptions, signal: AbortSignal): P
 interface Started {
   radio: Radio;
   connection: Connection | undefined;
+  hearing: Hearing;
+}
+
+interface Hearing {
+  hear(event: RadioEvent): void;
+  listen(): void;
+}
+
+/** Keeps what is heard until `listen`, then passes it on. */
+function openHearing({ hear, context: { log } }: NetworkOptions): Hearing {
+  let kept: RadioEvent[] | undefined = [];
+  return {
+    hear(event) {
+      if (!kept) return hear(event);
+      if (kept.length === KEPT_MAX)
+        log.warn(
+          { events: KEPT_MAX },
+          'what came while the radio was opened is lost: there was too much of it',
+        );
+      if (kept.length <= KEPT_MAX) kept.push(event);
+    },
+    listen() {
+      const events = kept ?? [];
+      kept = undefined;
+      for (const event of events) hear(event);
+    },
+  };
 }
 
 async function close({ radio, connection }: Started, isLost: boolean): Promise<void> {
@@ -94,12 +130,14 @@ async function close({ radio, connection }: Started, isLost: boolean): Promise<v
 }
 
 async function start(
-  { options, context, mayJoin, hear }: NetworkOptions,
+  needs: NetworkOptions,
   files: Prepared,
   channel: number,
   signal: AbortSignal,
 ): Promise<Started> {
+  const { options, context, mayJoin } = needs;
   const { clock } = context;
+  const hearing = openHearing(needs);
   const way = connectionOptionsOf(options.port, options.cert);
   const connection = way && (await openConnection(way, clock, signal));
   const nothingIsKnown = !files.hasBackup && options.snapshot === null && options.knownLocks.length === 0;
@@ -117,14 +155,14 @@ async function start(
     mayForm: nothingIsKnown,
     mayRestore: options.restore,
     mayJoin,
-    hear,
+    hear: hearing.hear,
     clock,
     signal: over.signal,
     log: openLibraryLog(context),
   });
   try {
     const inTime = await settles(opening, START_MS, clock, signal);
-    if (inTime) return { radio: await onAChannel(opening), connection };
+    if (inTime) return { radio: await onAChannel(opening), connection, hearing };
   } catch (error) {
     connection?.[Symbol.dispose]();
     throw lost(error);

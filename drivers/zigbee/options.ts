@@ -54,6 +54,10 @@ export const zigbeeOptions = zigbeeLinkOptions.extend({
   knownLocks: z.array(ieeeAddress).max(KNOWN_MAX),
   /** When locks were last heard of, epoch milliseconds; what the driver keeps itself may be older. */
   lastSeen: z.record(ieeeAddress, z.int().min(0)),
+  /** The channel of the network at that time. */
+  heardOn: z.record(ieeeAddress, channel).default({}),
+  /** Locks that were not there by their last report: they are not, until they are heard of. */
+  missed: z.array(ieeeAddress).max(KNOWN_MAX).default([]),
   /** For this link alone; made (0700) when it does not exist. */
   stateDirectory: z.string().min(1).max(4_096),
 });

@@ -11,6 +11,13 @@ import type { Client } from './client.ts';
 import { run } from './program.ts';
 import { findingsOf } from './status.ts';
 
+const LEFT_BEHIND = {
+  deviceId: '0c7c2c52-1a6f-4c5e-9d3e-2b8f1f0d6a40',
+  name: 'Floor 2',
+  zigbeeChannel: 20,
+  locks: [{ doorId: 'd', name: 'Suite', mac: '00124b0001a2b3c4', lastSeen: 0, heardOn: 11 }],
+  message: 'Operate it.',
+};
 const WELL: Status = {
   version: VERSION,
   systemId: '5c2f0a52-9f6b-4c3e-8f43-0d1b2a3c4d5e',
@@ -48,7 +55,7 @@ const WELL: Status = {
     links: [{ id: 'check', host: 'field', up: true, since: '2026-01-01T00:00:02.000Z', lastError: null }],
   },
   doors: { registered: 5, connected: 3, disconnected: 0, unknown: 0 },
-  zgates: { registered: 1, connected: 1 },
+  zgates: { registered: 1, connected: 1, stayedBehind: [] },
   apply: {
     doors: { waiting: 0, refused: 0 },
     rs485: { waiting: 0, refused: 0 },
@@ -162,7 +169,18 @@ it.each<[Partial<Status>, string, string, RegExp]>([
     'doubtful',
     /1 of 1 connected; 1 setting refused/,
   ],
-  [{ zgates: { registered: 2, connected: 1 } }, 'zigbee gateways', 'doubtful', /1 of 2 connected/],
+  [
+    { zgates: { registered: 2, connected: 1, stayedBehind: [] } },
+    'zigbee gateways',
+    'doubtful',
+    /1 of 2 connected/,
+  ],
+  [
+    { zgates: { registered: 1, connected: 1, stayedBehind: [LEFT_BEHIND] } },
+    'zigbee gateway Floor 2',
+    'bad',
+    /on channel 20, 1 lock stayed behind.*Suite \(00124b0001a2b3c4, channel 11\)\. Operate it/,
+  ],
   [
     { apply: { ...WELL.apply, rs485: { waiting: 7, refused: 2 } } },
     'rs485 devices',

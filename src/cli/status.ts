@@ -173,8 +173,16 @@ function estateFindings({ doors, zgates, apply }: Status, absent: Absent): Findi
     ...(zgates.registered > 0
       ? [finding('zigbee gateways', [ofGateways], zgates.connected === zgates.registered, apply.zgates)]
       : []),
+    ...zgates.stayedBehind.map(stayedBehindFinding),
     ...(waiting + refused > 0 ? [finding('rs485 devices', [], true, apply.rs485)] : []),
   ];
+}
+
+function stayedBehindFinding(gateway: Status['zgates']['stayedBehind'][number]): Finding {
+  const { deviceId, name, zigbeeChannel, locks, message } = gateway;
+  const who = locks.map((lock) => `${lock.name ?? lock.doorId} (${lock.mac}, channel ${lock.heardOn})`);
+  const text = `its network is on channel ${zigbeeChannel}, ${plural(locks.length, 'lock')} stayed behind${named('last heard on another channel', who)}. ${message}`;
+  return { severity: 'bad', subject: `zigbee gateway ${name ?? deviceId}`, text };
 }
 
 function jobFinding({ id, kind, object, percent, startedAt }: Status['jobs'][number]): Finding {

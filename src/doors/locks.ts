@@ -275,7 +275,6 @@ function factsOf(told: LockReport): unknown {
     value === undefined ? undefined : Math.floor(value / step);
   return {
     ...report,
-    connected: undefined,
     dueBatteryUnderLoad: stepped(report.dueBatteryUnderLoad, VOLTAGE_STEP_MV),
     dueBatteryWithoutLoad: stepped(report.dueBatteryWithoutLoad, VOLTAGE_STEP_MV),
   };

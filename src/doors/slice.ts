@@ -131,7 +131,7 @@ export function openDoorSlice(options: DoorSliceOptions) {
   };
 }
 
-/** The locks of a gateway, and whether each was seen lately. */
+/** The locks of a gateway, and whether each is there. */
 function locksOfGateway({
   table,
   locks,
@@ -140,8 +140,18 @@ function locksOfGateway({
 }: Pick<DoorSliceOptions, 'thresholds' | 'clock'> & { table: DoorTable; locks: Locks }) {
   return (gatewayId: string) =>
     table.locksOfGateway.all(gatewayId).map(({ id, name, mac }) => {
-      const report = locks.report({ mac, gateway_id: gatewayId }) ?? {};
-      const { evaluatedStates, lastSeen } = toldOf(report, thresholds, clock.now()).connectionState;
-      return { doorId: id, name, mac, lastSeen, isSeenLately: evaluatedStates.recentlySeen };
+      const place = { mac, gateway_id: gatewayId };
+      const report = locks.report(place);
+      const { evaluatedStates, lastSeen } = toldOf(report ?? {}, thresholds, clock.now()).connectionState;
+      return {
+        doorId: id,
+        name,
+        mac,
+        lastSeen,
+        isSeenLately: evaluatedStates.recentlySeen,
+        presence: locks.connection(place)?.status ?? 'unknown',
+        isMissed: report?.connected === false,
+        heardOn: report?.heardOn ?? null,
+      };
     });
 }

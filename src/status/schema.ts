@@ -75,7 +75,31 @@ export const status = z
       disconnected: count,
       unknown: count.openapi({ description: 'Their gateway is lost' }),
     }),
-    zgates: z.object({ registered: count, connected: count }),
+    zgates: z.object({
+      registered: count,
+      connected: count,
+      stayedBehind: z
+        .array(
+          z.object({
+            deviceId: z.guid(),
+            name: z.string().nullable(),
+            zigbeeChannel: z.int().nullable(),
+            locks: z.array(
+              z.object({
+                doorId: z.guid(),
+                name: z.string().nullable(),
+                mac: z.string(),
+                lastSeen: z.int().nullable(),
+                heardOn: z.int().nullable(),
+              }),
+            ),
+            message: z.string(),
+          }),
+        )
+        .openapi({
+          description: 'Gateways whose network has moved to another channel without these of its locks',
+        }),
+    }),
     apply: z
       .object({ doors: applied, rs485: applied, zgates: applied })
       .openapi({ description: 'Wanted settings that are not in force yet' }),

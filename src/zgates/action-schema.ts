@@ -2,6 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { joinFailure, PERMIT_JOIN_MAX_SECONDS } from '../../drivers/zgate.ts';
 import { ieeeAddress } from '../http/fields.ts';
+import { UNREACHABLE } from './gateway-locks.ts';
 
 /** One delivery of locks, generously; what drivers take (drivers/zgate.ts). */
 const JOINERS_MAX = 256;
@@ -80,26 +81,46 @@ export const channelMoveBody = z
       description:
         'Where to; one of allowedChannels, if there are any. By default the lowest of those, when the network is on none of them',
     }),
-    confirm: z
-      .boolean()
-      .default(false)
-      .openapi({ description: 'Also when locks were not seen lately, and may be lost by it' }),
+    confirm: z.boolean().default(false).openapi({
+      description: 'Also when locks are disconnected or were not seen lately, and may be lost by it',
+    }),
   })
   .openapi('ChannelMove');
 export type ChannelMoveBody = z.output<typeof channelMoveBody>;
 
-const gatewayLock = z.object({
+export const gatewayLock = z.object({
   doorId: z.guid(),
   name: z.string().nullable(),
   mac: z.string(),
   lastSeen: z.int().nullable().openapi({ description: 'Epoch milliseconds' }),
+  heardOn: z
+    .int()
+    .nullable()
+    .openapi({ description: 'The channel of the network when it was last heard of; null: not known' }),
 });
+
+export const stayedBehind = z
+  .object({
+    locks: z.array(gatewayLock),
+    message: z.string().openapi({ description: 'What to do' }),
+  })
+  .openapi('LocksLeftBehind');
+export type ShownStayedBehind = z.infer<typeof stayedBehind>;
 
 export const neededMove = z.object({
   from: z.int(),
   to: z.int(),
-  unseen: z.array(gatewayLock).openapi({
-    description:
-      'Locks not seen lately. With none the network moves by itself, once; else `channel-move` is to confirm',
-  }),
+  unseen: z
+    .array(
+      gatewayLock.extend({
+        reason: z.enum(UNREACHABLE).openapi({
+          description:
+            'STAYED_BEHIND: it did not follow an earlier move · DISCONNECTED: it does not answer · UNKNOWN: its gateway has not told of it since it started',
+        }),
+      }),
+    )
+    .openapi({
+      description:
+        'Locks that are not known to be there. With none the network moves by itself, once; else `channel-move` is to confirm',
+    }),
 });

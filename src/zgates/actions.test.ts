@@ -1,22 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { DriverError } from '../../drivers/driver.ts';
-import type { GatewayLock } from './gateway-locks.ts';
 import { A, B, CALLER, openTestbed } from './testbed.ts';
 
 const MAC = '00124b0001a2b3c4';
 const CODE = '83fed3407a939723a5c639b26916d505c3b5';
-const START = Date.UTC(2026, 0, 1);
-const MINUTE = 60_000;
 type Testbed = Awaited<ReturnType<typeof openTestbed>>;
 
-const lock = (more: Partial<GatewayLock> = {}): GatewayLock => ({
-  doorId: B,
-  name: 'Suite',
-  mac: MAC,
-  lastSeen: START,
-  isSeenLately: true,
-  ...more,
-});
 const state = async ({ get }: Testbed) => (await get(`/${A}/state`)).body;
 const audited = ({ audits }: Testbed) =>
   audits.filter(({ action }) => action === 'zgate.permit-join').map(({ outcome }) => outcome);
@@ -208,128 +197,6 @@ describe('the join window', () => {
       body: { message: expect.stringContaining('link zb-1 is down: the port is gone') },
     });
     expect((await get(`/${A}/state`)).body).toMatchObject({ linkUp: false, linkError: 'the port is gone' });
-  });
-});
-
-describe('a channel move', () => {
-  it('tells the network once, and names who did not follow', async () => {
-    const bed = await openTestbed();
-    bed.report();
-    const [stays, follows] = [lock(), lock({ doorId: A, mac: '1' })];
-    bed.played.locks = [stays, follows];
-    expect((await bed.post(`/${A}/channel-move`, { channel: 15 })).status).toBe(202);
-    await expect.poll(() => bed.jobs[0]?.progress).toEqual({ done: 0, total: 2 });
-    const move = { link: 'zb-1', kind: 'moveChannel', data: { channel: 15 } };
-    await expect.poll(() => bed.commands).toEqual([move]);
-    bed.played.locks = [stays, { ...follows, lastSeen: START + 1 }];
-    await bed.clock.advance(1_000);
-    expect(bed.jobs[0]?.progress).toEqual({ done: 1, total: 2 });
-    await bed.clock.advance(15 * MINUTE);
-    expect(await bed.jobs[0]?.ended).toEqual({
-      channel: 15,
-      before: 11,
-      locks: 2,
-      followed: 1,
-      stragglers: [{ doorId: B, name: 'Suite', mac: MAC, lastSeen: START }],
-    });
-    expect((await bed.get(`/${A}`)).body.zigbeeChannel).toBe(15);
-    expect(bed.commands).toHaveLength(1);
-  });
-
-  it('is done as soon as all have followed', async () => {
-    const bed = await openTestbed();
-    bed.report();
-    bed.played.locks = [lock({ lastSeen: START + 1 })];
-    await bed.post(`/${A}/channel-move`, { channel: 15 });
-    expect(await bed.jobs[0]?.ended).toMatchObject({ followed: 1, stragglers: [] });
-  });
-
-  it('is refused while locks were not seen lately, unless it is confirmed', async () => {
-    const bed = await openTestbed();
-    bed.report();
-    bed.played.locks = [lock({ isSeenLately: false }), lock({ isSeenLately: false, lastSeen: null })];
-    const answer = await bed.post(`/${A}/channel-move`, { channel: 15 });
-    expect([answer.status, answer.body.error]).toEqual([409, 'CONFIRMATION_NEEDED']);
-    expect(answer.body.details).toMatchObject([
-      { path: '/confirm', message: expect.stringContaining('2026-01-01') },
-      { message: expect.stringContaining('never seen') },
-    ]);
-    expect(bed.commands).toEqual([]);
-    await bed.post(`/${A}/channel-move`, { channel: 15, confirm: true });
-    await expect.poll(() => kinds(bed)).toEqual(['moveChannel']);
-  });
-
-  it('goes to a channel that is allowed, and to another than the present one', async () => {
-    const { post, put, report } = await openTestbed();
-    report({ zigbeeChannel: 15 });
-    await put(A, { allowedChannels: [15, 20] });
-    for (const body of [{}, { channel: 15 }, { channel: 11 }])
-      expect((await post(`/${A}/channel-move`, body)).body.details).toMatchObject([{ path: '/channel' }]);
-  });
-
-  it('fails when the network is elsewhere then, and is not tried again', async () => {
-    const bed = await openTestbed();
-    bed.report();
-    await bed.post(`/${A}/channel-move`, { channel: 20 });
-    await expect(bed.jobs[0]?.ended).rejects.toMatchObject({ code: 'BAD_REPLY' });
-    expect(bed.commands).toHaveLength(1);
-  });
-});
-
-describe('allowed channels that exclude the present one', () => {
-  it('move the network by itself, as a job, when all its locks were seen lately', async () => {
-    const bed = await openTestbed();
-    bed.run();
-    bed.report();
-    bed.played.locks = [lock()];
-    await bed.put(A, { allowedChannels: [15, 20] });
-    await bed.clock.advance(0);
-    expect(bed.jobs.map(({ order }) => [order.kind, order.principal.label])).toEqual([
-      ['zigbee-channel-move', 'gatehouse'],
-    ]);
-    expect(bed.commands).toEqual([{ link: 'zb-1', kind: 'moveChannel', data: { channel: 15 } }]);
-    await expect.poll(() => state(bed)).toMatchObject({ inForce: true, move: null, failure: null });
-  });
-
-  it('wait for confirmation otherwise, and say so', async () => {
-    const bed = await openTestbed();
-    bed.run();
-    bed.report();
-    bed.played.locks = [lock({ isSeenLately: false })];
-    await bed.put(A, { allowedChannels: [15] });
-    await bed.clock.advance(60 * MINUTE);
-    expect(bed.commands).toEqual([]);
-    expect(await state(bed)).toMatchObject({
-      inForce: false,
-      failure: { code: 'REFUSED', permanent: true },
-      move: { from: 11, to: 15, unseen: [{ doorId: B, mac: MAC }] },
-    });
-    await bed.post(`/${A}/channel-move`, { confirm: true });
-    await expect.poll(() => state(bed)).toMatchObject({ inForce: true, move: null });
-    await bed.clock.advance(60 * MINUTE);
-    expect(kinds(bed)).toEqual(['moveChannel']);
-  });
-
-  it('move it once: a failure is told, and waits for somebody, also across a restart', async () => {
-    const bed = await openTestbed();
-    const end = bed.run();
-    bed.report();
-    bed.played.answer = () => {
-      throw new DriverError('OUTCOME_UNKNOWN', 'no answer');
-    };
-    await bed.put(A, { allowedChannels: [15] });
-    await bed.clock.advance(60 * MINUTE);
-    expect(kinds(bed)).toEqual(['moveChannel']);
-    expect(await state(bed)).toMatchObject({ failure: { code: 'REFUSED' }, move: { to: 15 } });
-    await end();
-    const second = await openTestbed({ database: bed.database });
-    second.run();
-    second.report();
-    await second.clock.advance(60 * MINUTE);
-    expect(second.commands).toEqual([]);
-    await second.put(A, { allowedChannels: [15, 25] });
-    await second.clock.advance(0);
-    expect(kinds(second)).toEqual(['moveChannel']);
   });
 });
 

@@ -1,7 +1,7 @@
 /**
  * Moving a network to another channel, which a lock that sleeps through it, or is out of reach just then, may not
- * survive. Hence: nothing is moved while locks were not seen lately unless somebody confirms it; the gateway is told
- * once; and who followed is counted.
+ * survive. Hence: nothing is moved while a lock is not known to be there unless somebody confirms it; the gateway is told
+ * once; and those that stay behind are named until they are heard of on the new channel.
  */
 import { randomUUID } from 'node:crypto';
 import { DriverError } from '../../drivers/driver.ts';
@@ -12,9 +12,16 @@ import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
 import type { ReportProgress, StartJob } from '../job-order.ts';
 import { type Caller, SYSTEM_PRINCIPAL, TECHNICIANS } from '../principal.ts';
-import type { ChannelMoveBody } from './action-schema.ts';
+import type { ChannelMoveBody, ShownStayedBehind } from './action-schema.ts';
 import type { Channels } from './channels.ts';
-import { type GatewayLock, type LocksOf, shownLock } from './gateway-locks.ts';
+import {
+  type GatewayLock,
+  hasStayedBehind,
+  type LocksOf,
+  shownLock,
+  type Unreachable,
+  unreachableOf,
+} from './gateway-locks.ts';
 import { assertReachable, type ReachOptions } from './reach.ts';
 import { existing, type ZgateRow, type ZgateTable } from './table.ts';
 
@@ -23,7 +30,7 @@ const MOVE_TIMEOUT_MS = 60_000;
 /** For a lock that lost its parent to look for it on the other channels. */
 const FOLLOW_WINDOW_MS = 15 * 60_000;
 const FOLLOW_CHECK_MS = 1_000;
-/** Of those not seen lately, the ones that are named in an answer. */
+/** Of those that are not known to be there, the ones that are named in an answer. */
 const NAMED_MAX = 20;
 
 export interface MovesOptions extends ReachOptions {
@@ -37,9 +44,36 @@ export interface MovesOptions extends ReachOptions {
 
 export type Moves = ReturnType<typeof openMoves>;
 
+/** A lock that is not known to be there, and why. */
+export interface AbsentLock {
+  lock: GatewayLock;
+  reason: Unreachable;
+}
+
 export function openMoves(options: MovesOptions) {
   const { table, startJob, locksOf, channels } = options;
-  const unseenOf = (deviceId: string) => locksOf(deviceId).filter(({ isSeenLately }) => !isSeenLately);
+
+  function absentOf(row: ZgateRow): AbsentLock[] {
+    const channel = channels.channelOf(row);
+    return locksOf(row.device_id).flatMap((lock) => {
+      const reason = unreachableOf(lock, channel);
+      return reason === undefined ? [] : [{ lock, reason }];
+    });
+  }
+
+  /** Throws a DriverError while the network may not move unasked. */
+  function assertMayMove(row: ZgateRow, to: number, how: string): void {
+    const absent = absentOf(row);
+    const [first] = absent;
+    if (!first) return;
+    // After a start of the link its locks are told of one after the other.
+    if (absent.every(({ reason }) => reason === 'UNKNOWN'))
+      throw new DriverError('BUSY', `the gateway has not told yet whether lock ${first.lock.mac} is there`);
+    throw new DriverError(
+      'REFUSED',
+      `the network has to move to channel ${to}, and ${absent.length} of its locks cannot be reached: ${how} with confirm moves it all the same`,
+    );
+  }
 
   function begin(row: ZgateRow, to: number, caller: Caller, told: Told = UNTOLD): Promise<unknown> {
     const object = `zgate/${row.device_id}`;
@@ -49,7 +83,7 @@ export function openMoves(options: MovesOptions) {
       roles: TECHNICIANS,
       ...caller,
       async run(progress, signal) {
-        const work = move(row, to, options, { moved: told.moved, progress, signal });
+        const work = move(row, to, options, { told, progress, signal });
         work.catch(told.failed);
         return work;
       },
@@ -57,20 +91,26 @@ export function openMoves(options: MovesOptions) {
   }
 
   return {
-    /** Where the network has to go, and who stands in the way; undefined: it is where it is wanted. */
-    needed(row: ZgateRow): { from: number; to: number; unseen: GatewayLock[] } | undefined {
+    /** Where the network has to go, and which locks stand in the way; undefined: it is where it is wanted. */
+    needed(row: ZgateRow): { from: number; to: number; absent: AbsentLock[] } | undefined {
       const from = channels.channelOf(row);
       const [to] = allowedOf(row);
       if (from === null || to === undefined || allowedOf(row).includes(from)) return undefined;
-      return { from, to, unseen: unseenOf(row.device_id) };
+      return { from, to, absent: absentOf(row) };
+    },
+
+    /** The locks that were last heard of on another channel than the network is on. */
+    stayedBehind(row: ZgateRow): GatewayLock[] {
+      const channel = channels.channelOf(row);
+      return locksOf(row.device_id).filter((lock) => hasStayedBehind(lock, channel));
     },
 
     async start(deviceId: string, body: ChannelMoveBody, caller: Caller): Promise<unknown> {
       const row = existing(table, deviceId);
       const to = targetOf(row, channels.channelOf(row), body.channel);
-      const unseen = unseenOf(deviceId);
-      if (unseen.length > 0 && !body.confirm) throw unconfirmed(unseen, locksOf(deviceId).length);
       assertReachable(row, options);
+      const absent = absentOf(row);
+      if (absent.length > 0 && !body.confirm) throw unconfirmed(absent, locksOf(deviceId).length);
       return begin(row, to, caller);
     },
 
@@ -82,19 +122,25 @@ export function openMoves(options: MovesOptions) {
           'REFUSED',
           `the network was told to move once, and is not there: ${how} tells it again`,
         );
-      const unseen = unseenOf(row.device_id).length;
-      if (unseen > 0)
-        throw new DriverError(
-          'REFUSED',
-          `the network has to move to channel ${to}, and ${unseen} of its locks were not seen lately: ${how} with confirm moves it all the same`,
-        );
       if (!options.linkState(row.link)?.up) throw new DriverError('LINK_LOST', `link ${row.link} is down`);
+      assertMayMove(row, to, how);
       const { promise, resolve, reject } = Promise.withResolvers<void>();
       const caller = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
-      // Those who follow are not waited for; and a move that failed is not tried again by itself.
-      const failed = ({ message }: Error) =>
-        reject(new DriverError('REFUSED', `${message}: ${how} tries again`));
-      await begin(row, to, caller, { moved: resolve, failed }).catch((error: Error) => {
+      const told: Told = {
+        // Its job was stored meanwhile.
+        check() {
+          try {
+            assertMayMove(row, to, how);
+          } catch (error) {
+            reject(error);
+            throw error;
+          }
+        },
+        moved: resolve,
+        // Those who follow are not waited for; and a move that failed is not tried again by itself.
+        failed: ({ message }) => reject(new DriverError('REFUSED', `${message}: ${how} tries again`)),
+      };
+      await begin(row, to, caller, told).catch((error: Error) => {
         throw new DriverError('BUSY', error.message);
       });
       await promise;
@@ -102,23 +148,26 @@ export function openMoves(options: MovesOptions) {
   };
 }
 
-/** How a move went on, before its job has ended. */
+/** How a move goes on, before its job has ended. */
 interface Told {
+  /** Throws when it may not begin any more. */
+  check(): void;
   moved(): void;
   failed(error: Error): void;
 }
-const UNTOLD: Told = { moved() {}, failed() {} };
+const UNTOLD: Told = { check() {}, moved() {}, failed() {} };
 
 async function move(
   row: ZgateRow,
   to: number,
   { database, table, clock, execute, locksOf, channels }: MovesOptions,
-  { moved, progress, signal }: { moved(): void; progress: ReportProgress; signal: AbortSignal },
+  { told, progress, signal }: { told: Told; progress: ReportProgress; signal: AbortSignal },
 ): Promise<Record<string, unknown>> {
   const { device_id: deviceId, channels_version: version } = row;
   const before = channels.channelOf(row);
-  const locks = locksOf(deviceId);
-  progress({ done: 0, total: locks.length });
+  const macs = new Set(locksOf(deviceId).map(({ mac }) => mac));
+  progress({ done: 0, total: macs.size });
+  told.check();
   await database.commit(() => table.setMovedFor.run(version, deviceId));
   signal.throwIfAborted();
   const data: MoveChannel = { channel: to };
@@ -126,36 +175,54 @@ async function move(
   const answer = channelsApplied.safeParse(await execute(row.link, command, signal));
   if (answer.data?.zigbeeChannel !== to)
     throw new DriverError('BAD_REPLY', `the gateway did not say that the network is on channel ${to}`);
-  const movedAt = clock.now();
   await channels.movedTo(deviceId, to);
-  moved();
-  const stragglers = await whoStayed({ clock, locksOf, deviceId, movedAt, progress, signal });
-  const followed = locksOf(deviceId).length - stragglers.length;
-  return { channel: to, before, locks: locks.length, followed, stragglers: stragglers.map(shownLock) };
+  told.moved();
+  // Those that join later were never on the other channel, and those that leave need not follow.
+  const locks = () => locksOf(deviceId).filter(({ mac }) => macs.has(mac));
+  const stragglers = await whoStayed({ clock, locks, to, progress, signal });
+  const total = locks().length;
+  return {
+    channel: to,
+    before,
+    locks: total,
+    followed: total - stragglers.length,
+    stragglers: stragglers.map(shownLock),
+  };
 }
 
-/** Until all were heard of, or the time is over. */
+/** Until all were heard of on the new channel, or the time is over. No clock is asked which was first. */
 async function whoStayed({
   clock,
-  locksOf,
-  deviceId,
-  movedAt,
+  locks,
+  to,
   progress,
   signal,
-}: Pick<MovesOptions, 'clock' | 'locksOf'> & {
-  deviceId: string;
-  movedAt: number;
+}: Pick<MovesOptions, 'clock'> & {
+  locks(): GatewayLock[];
+  to: number;
   progress: ReportProgress;
   signal: AbortSignal;
 }): Promise<GatewayLock[]> {
   const end = clock.monotonic() + FOLLOW_WINDOW_MS;
   for (;;) {
-    const locks = locksOf(deviceId);
-    const stayed = locks.filter(({ lastSeen }) => (lastSeen ?? 0) <= movedAt);
-    progress({ done: locks.length - stayed.length, total: locks.length });
+    const all = locks();
+    const stayed = all.filter(({ heardOn, isMissed }) => heardOn !== to || isMissed);
+    progress({ done: all.length - stayed.length, total: all.length });
     if (stayed.length === 0 || clock.monotonic() >= end) return stayed;
     await clock.sleep(FOLLOW_CHECK_MS, signal);
   }
+}
+
+/** As …/state shows it. */
+export function shownMove({ absent, ...move }: NonNullable<ReturnType<Moves['needed']>>) {
+  return { ...move, unseen: absent.map(({ lock, reason }) => ({ ...shownLock(lock), reason })) };
+}
+
+export function shownStayedBehind(locks: readonly GatewayLock[]): ShownStayedBehind | null {
+  if (locks.length === 0) return null;
+  const message =
+    'Operate each of these locks, or take its batteries out and put them in again, so that it looks for its network. If it is not heard of within 15 minutes, let it join again (permit-join), or move the network back to the channel it was heard on (channel-move with confirm).';
+  return { locks: locks.map(shownLock), message };
 }
 
 function allowedOf(row: ZgateRow): number[] {
@@ -178,12 +245,19 @@ function targetOf(row: ZgateRow, present: number | null, wanted: number | undefi
   return to;
 }
 
-function unconfirmed(unseen: readonly GatewayLock[], total: number): GatehouseError {
-  const message = `${unseen.length} of ${total} locks were not seen lately, and may be lost when the network moves. See to them, or send confirm.`;
-  const details = unseen.slice(0, NAMED_MAX).map(({ doorId, name, mac, lastSeen }) => ({
-    path: '/confirm',
-    code: 'NOT_SEEN_LATELY',
-    message: `door ${name ?? doorId} (${mac}): ${lastSeen === null ? 'never seen' : `seen last ${new Date(lastSeen).toISOString()}`}`,
-  }));
+function unconfirmed(absent: readonly AbsentLock[], total: number): GatehouseError {
+  const message = `${absent.length} of ${total} locks cannot be reached, or were not seen lately, and may be lost when the network moves. See to them, or send confirm.`;
+  const details = absent
+    .slice(0, NAMED_MAX)
+    .map(({ lock: { doorId, name, mac, lastSeen, heardOn }, reason }) => {
+      const seen = lastSeen === null ? 'never seen' : `seen last ${new Date(lastSeen).toISOString()}`;
+      const why: Record<Unreachable, string> = {
+        NOT_SEEN_LATELY: seen,
+        STAYED_BEHIND: `${seen}, on channel ${heardOn}: it did not follow an earlier move`,
+        DISCONNECTED: `${seen}, and does not answer since`,
+        UNKNOWN: `${seen}, and not told of since its gateway started`,
+      };
+      return { path: '/confirm', code: reason, message: `door ${name ?? doorId} (${mac}): ${why[reason]}` };
+    });
   return new GatehouseError('CONFIRMATION_NEEDED', message, { details });
 }

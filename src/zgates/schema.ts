@@ -2,7 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { readOnlyFields } from '../http/editing.ts';
 import { looseId, oneLine, pageLimit, plainId, printable, unknownReferences } from '../http/fields.ts';
-import { failedJoin, joinWindow, neededMove } from './action-schema.ts';
+import { failedJoin, joinWindow, neededMove, stayedBehind } from './action-schema.ts';
 
 const NAME_MAX = 128;
 const IDENTIFIER_MAX = 64;
@@ -64,7 +64,7 @@ const allowedChannels = z
   .openapi({
     uniqueItems: true,
     description:
-      'Channels the network may be on. If it is on another, it has to move: by itself, to the lowest of these and once, when each of its locks was seen lately; else `…/channel-move` is to confirm it (`move` in …/state). null or [] lifts the restriction: the network stays where it is.',
+      'Channels the network may be on. If it is on another, it has to move: by itself, to the lowest of these and once, when each of its locks is connected and was seen lately; else `…/channel-move` is to confirm it (`move` in …/state). null or [] lifts the restriction: the network stays where it is.',
   });
 
 const editable = {
@@ -105,6 +105,10 @@ export const zgateState = z
     move: neededMove
       .nullable()
       .openapi({ description: 'allowedChannels exclude the present channel: the network has to move' }),
+    stayedBehind: stayedBehind.nullable().openapi({
+      description:
+        'The network has moved, and these of its locks were last heard of on another channel; null: there are none',
+    }),
     joinWindow: joinWindow
       .nullable()
       .openapi({ description: 'Who lets locks join, until when; `permitJoin` is what the gateway says' }),

@@ -44,19 +44,22 @@ describe('what a gateway is started with', () => {
       cert: 'PEM',
       knownLocks: [],
       lastSeen: {},
+      heardOn: {},
+      missed: [],
       snapshot: null,
       restore: false,
       stateDirectory: `/state/${A}`,
     });
     await bed.put(A, { allowedChannels: [26, 11] });
-    const lock = { doorId: B, name: null, isSeenLately: false };
+    const lock = { doorId: B, name: null, isSeenLately: false, presence: 'unknown' } as const;
     const other = `${HW_ID.slice(0, -1)}f`;
     bed.played.locks = [
-      { ...lock, mac: HW_ID, lastSeen: 1_767_225_600_000 },
-      { ...lock, mac: other, lastSeen: null },
+      { ...lock, mac: HW_ID, lastSeen: 1_767_225_600_000, heardOn: 15, isMissed: true },
+      { ...lock, mac: other, lastSeen: null, heardOn: null, isMissed: false },
     ];
     expect(start(bed)).toMatchObject({ allowedChannels: [11, 26], knownLocks: [HW_ID, other] });
     expect(start(bed).lastSeen).toEqual({ [HW_ID]: 1_767_225_600_000 });
+    expect(start(bed)).toMatchObject({ heardOn: { [HW_ID]: 15 }, missed: [HW_ID] });
   });
 });
 

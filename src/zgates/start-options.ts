@@ -31,6 +31,10 @@ export function startOptions({ table, snapshots, locksOf, certOf, stateDirectory
       lastSeen: Object.fromEntries(
         locks.flatMap(({ mac, lastSeen }) => (lastSeen === null ? [] : [[mac, lastSeen]])),
       ),
+      heardOn: Object.fromEntries(
+        locks.flatMap(({ mac, heardOn }) => (heardOn === null ? [] : [[mac, heardOn]])),
+      ),
+      missed: locks.filter(({ isMissed }) => isMissed).map(({ mac }) => mac),
       stateDirectory: join(stateDirectory, deviceId),
     };
   };

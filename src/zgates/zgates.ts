@@ -7,10 +7,9 @@ import { type Caller, SYSTEM_PRINCIPAL } from '../principal.ts';
 import type { PermitJoinBody } from './action-schema.ts';
 import { type Channels, type ChannelsOptions, openChannels } from './channels.ts';
 import { type FailedJoins, openFailedJoins } from './failed-joins.ts';
-import { shownLock } from './gateway-locks.ts';
 import { type Joining, openJoining } from './joining.ts';
 import { openMap } from './map.ts';
-import { type Moves, type MovesOptions, openMoves } from './moves.ts';
+import { type Moves, type MovesOptions, openMoves, shownMove, shownStayedBehind } from './moves.ts';
 import { linkOf } from './reach.ts';
 import type { Edit, ListQuery, Wanted, Zgate, ZgateState } from './schema.ts';
 import { openSnapshots, type Snapshots, type SnapshotsOptions } from './snapshots.ts';
@@ -79,6 +78,11 @@ export async function openZgates(options: ZgatesOptions) {
     counts: () => ({
       registered: table.all.all().length,
       connected: table.all.all().filter(({ device_id }) => reported.get(device_id)?.connected).length,
+      stayedBehind: table.all.all().flatMap((row) => {
+        const behind = shownStayedBehind(moves.stayedBehind(row));
+        const { device_id: deviceId, name } = row;
+        return behind ? [{ deviceId, name, zigbeeChannel: channels.channelOf(row), ...behind }] : [];
+      }),
     }),
     /** The gateway on a link, by the configuration. */
     ofLink: (linkId: string) => gatewayOfLink.get(linkId),
@@ -224,7 +228,7 @@ interface StateOptions extends ZgatesOptions {
   table: ZgateTable;
   gatewayOfLink: ReadonlyMap<string, string>;
   channels: Channels;
-  moves: Pick<Moves, 'needed'>;
+  moves: Pick<Moves, 'needed' | 'stayedBehind'>;
   joining: Pick<Joining, 'shown'>;
   failedJoins: Pick<FailedJoins, 'shown'>;
 }
@@ -248,7 +252,8 @@ function stateFrom(options: StateOptions) {
       inForce: isInForce(row),
       failure: failure ? { ...failure, at: new Date(failure.at).toISOString() } : null,
       nextAttempt: next === undefined ? null : new Date(next).toISOString(),
-      move: move ? { ...move, unseen: move.unseen.map(shownLock) } : null,
+      move: move ? shownMove(move) : null,
+      stayedBehind: shownStayedBehind(moves.stayedBehind(row)),
       joinWindow: joining.shown(row),
       failedJoins: failedJoins.shown(row),
       unknown: unknownOf([
