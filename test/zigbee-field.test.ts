@@ -110,7 +110,21 @@ it('a network moves as a job, and takes its locks along', async () => {
   expect(first.zgates.get(ZGATE).zgate.zigbeeChannel).toBe(20);
   await first.jobs.cancel(job?.id ?? '', CALLER);
 
+  const behind = [{ doorId: DOOR, mac: LOCK, heardOn: 11 }];
+  expect(first.zgates.counts().stayedBehind).toMatchObject([
+    { deviceId: ZGATE, zigbeeChannel: 20, locks: behind },
+  ]);
+  await first.zgates.update(ZGATE, { allowedChannels: [24] }, CALLER);
+  await waitFor(() =>
+    expect(first.zgates.state(ZGATE)).toMatchObject({
+      failure: { code: 'REFUSED' },
+      move: { to: 24, unseen: [{ mac: LOCK, reason: 'STAYED_BEHIND' }] },
+    }),
+  );
+  expect(first.zgates.get(ZGATE).zgate.zigbeeChannel).toBe(20);
+
   await first.behave('zb-1', LOCK, { stays: false });
+  await waitFor(() => expect(first.zgates.counts().stayedBehind).toEqual([]));
   await first.zgates.update(ZGATE, { allowedChannels: [25] }, CALLER);
   await waitFor(() => expect(first.zgates.get(ZGATE).zgate.zigbeeChannel).toBe(25));
   await first.zgates.map(ZGATE, CALLER);

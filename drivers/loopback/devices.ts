@@ -14,7 +14,14 @@ import {
   rs485Apply,
 } from '../settings.ts';
 import { busCommands, busReportOf, type PlayedDevice, rs485Conduct, rs485ReportOf } from './bus.ts';
-import { type GatewayOptions, isJoinable, lockConduct, type PlayedNode, zgateCommands } from './zgate.ts';
+import {
+  channelOf,
+  type GatewayOptions,
+  isJoinable,
+  lockConduct,
+  type PlayedNode,
+  zgateCommands,
+} from './zgate.ts';
 
 const DEVICES_MAX = 256;
 const DELAY_MAX_MS = 60_000;
@@ -69,7 +76,8 @@ export function openDevices({ devices, gateway, clock, report, emit, valid }: De
   const played = devices.map((one): Played => ({ ...one }));
   const onBus = played.filter(({ kind }) => kind === 'rs485');
   const tell = (one: Played) => {
-    if (!one.quiet || one.isWatched) report(reportOf(one, clock));
+    if (!one.quiet || one.isWatched)
+      report(reportOf(one, channelOf(played.find(({ kind }) => kind === 'gateway')), clock));
   };
 
   /** Has the device do what it was told, if it will. */
@@ -149,12 +157,8 @@ export function openDevices({ devices, gateway, clock, report, emit, valid }: De
   };
 }
 
-/** The channel a coordinator takes when nobody told it one. */
-function channelOf(one: Device | undefined): number {
-  return one?.zigbeeChannel ?? 11;
-}
-
-function reportOf(one: Played, clock: Clock): StateReport {
+/** `channel`: of the network, if one is played. */
+function reportOf(one: Played, channel: number, clock: Clock): StateReport {
   const common = {
     connected: one.connected ?? true,
     hwId: one.hwId,
@@ -167,20 +171,21 @@ function reportOf(one: Played, clock: Clock): StateReport {
       // Plain, but for optional keys in its type.
       return { subject: `device:${one.hwId}`, state: rs485ReportOf(one, common, clock) as Plain };
     case 'lock': {
-      const { connected } = common;
-      const heard = one.lostAt ?? clock.now();
+      const lost = one.stays ? one.lost : undefined;
+      const connected = common.connected && !lost;
       const state = {
         connected,
         hwId: one.hwId,
         configVersion: one.version ?? 0,
-        ...(connected && { lastSeen: heard }),
+        heardOn: lost?.channel ?? channel,
+        ...(common.connected && { lastSeen: lost?.at ?? clock.now() }),
         ...(one.dueBatteryUnderLoad !== undefined && { dueBatteryUnderLoad: one.dueBatteryUnderLoad }),
       } satisfies LockReport;
       return { subject: `device:${one.hwId}`, state };
     }
     case 'gateway': {
       const permitJoin = isJoinable(one, clock);
-      const state = { ...common, zigbeeChannel: channelOf(one), permitJoin } satisfies GatewayReport;
+      const state = { ...common, zigbeeChannel: channel, permitJoin } satisfies GatewayReport;
       return { subject: 'gateway', state };
     }
   }

@@ -29,6 +29,8 @@ export const gatewayOptions = zigbeeOptions
     restore: true,
     knownLocks: true,
     lastSeen: true,
+    heardOn: true,
+    missed: true,
     stateDirectory: true,
   })
   .partial();
@@ -52,8 +54,13 @@ export interface PlayedNode extends Conduct {
   permitJoin?: boolean | undefined;
   /** Of a gateway: who may join, and until when (monotonic milliseconds). */
   joining?: { allowed: readonly string[]; until: number };
-  /** Of a lock that stayed behind: when it was heard last. */
-  lostAt?: number;
+  /** Of a lock that stayed behind: when it was heard last, and on which channel. */
+  lost?: { at: number; channel: number };
+}
+
+/** The channel a coordinator takes when nobody told it one. */
+export function channelOf(one: PlayedNode | undefined): number {
+  return one?.zigbeeChannel ?? 11;
 }
 
 export interface ZgateOptions {
@@ -161,8 +168,9 @@ function management({ played, start, clock, tell, carryOut, valid }: ZgateOption
       'moveChannel',
       async (data, signal) => {
         const { channel: zigbeeChannel } = valid(moveChannel, data);
+        const before = channelOf(gateway());
         await carryOut(gateway(), { zigbeeChannel }, signal);
-        for (const one of played) if (one.stays) one.lostAt = clock.now();
+        for (const one of played) if (one.stays) one.lost ??= { at: clock.now(), channel: before };
         for (const one of played) tell(one);
         return { zigbeeChannel };
       },
