@@ -49,6 +49,9 @@ it('status and doctor tell who is on a bus and what is wrong with it', async () 
   expect(stdout).toMatch(/✗ +address 3 +a device is known to be here and does not answer/);
   expect(stdout).toMatch(/! +address 2 +it takes 100 ms/);
   expect(exitCode).toBe(1);
+  // It has looked, and created nothing: address 2 says nothing by itself.
+  const rows = (await daemon.callLocally('GET', '/network/rs485')).body.items as { hwId: string }[];
+  expect(rows.map(({ hwId }) => hwId).toSorted()).toEqual(['gone', 'io-1']);
 });
 
 it('doctor prints JSON, and ends with 0 when nothing is bad', async () => {

@@ -26,8 +26,8 @@ export interface DeviceState {
   hwId(): string | undefined;
   image(): Image;
   take(span: Span, values: readonly (number | boolean)[]): void;
-  /** The name that the device tells now; by its place when it has none. */
-  identify(): string;
+  /** The name that the device tells now; undefined when it tells none though it should. By its place where it has none. */
+  identify(): string | undefined;
   /** It is this one from now on; another one in its place is gone. */
   adopt(hwId: string): void;
   hasChanged(): boolean;
@@ -69,7 +69,7 @@ export function openState(options: StateOptions): DeviceState {
     },
     identify() {
       const { hwId } = profile.identity;
-      return (hwId && textAt(image, hwId)) || `${linkId}-${unit}`;
+      return hwId ? textAt(image, hwId) || undefined : `${linkId}-${unit}`;
     },
     adopt(hwId) {
       if (name !== undefined && name !== hwId) {

@@ -63,6 +63,8 @@ export function openDevice(options: DeviceOptions): Device {
   const { unit, profile, log, safety } = options;
   const state = openState(options);
   let connected = false;
+  /** As it was read, but once: a name is believed when it was read twice. */
+  let claimed: string | undefined;
   let warning: string | undefined;
 
   function warn(message: string | undefined): void {
@@ -82,15 +84,24 @@ export function openDevice(options: DeviceOptions): Device {
     met() {
       const fault = safety.fault(state.image());
       const hwId = state.identify();
+      if (hwId === undefined) {
+        warn(
+          `the device at address ${unit} tells no name where profile ${profile.name} has it: compare the two`,
+        );
+        return 'unfit';
+      }
+      const isSure = !profile.identity.hwId || hwId === claimed || hwId === state.hwId();
+      claimed = hwId;
+      if (!isSure) return 'unsure';
       const isFree = options.claim(hwId);
       warn(
         fault ??
           (isFree ? undefined : `another device answers as ${hwId} too, besides the one at address ${unit}`),
       );
-      if (fault !== undefined || !isFree) return false;
+      if (fault !== undefined || !isFree) return 'unfit';
       state.adopt(hwId);
       connected = true;
-      return true;
+      return 'met';
     },
     whole() {
       state.settle();
@@ -119,7 +130,8 @@ export function openDevice(options: DeviceOptions): Device {
 }
 
 interface Listener {
-  met(): boolean;
+  /** `unsure`: who it is has to be read again. */
+  met(): 'met' | 'unsure' | 'unfit';
   /** All that a poll reads has been read. */
   whole(): void;
   refused(reason: string): void;
@@ -153,7 +165,9 @@ function openPoll(
     if (phase.kind === 'contact') {
       const steps = phase.steps.slice(1);
       if (steps.length > 0) return { kind: 'contact', steps };
-      if (!listener.met()) {
+      const met = listener.met();
+      if (met === 'unsure') return { kind: 'contact', steps: readsOf(identitySpans(profile)).map(reading) };
+      if (met === 'unfit') {
         hurries = false;
         return contact();
       }

@@ -1,11 +1,13 @@
 /** The driver against simulated devices, on a manual clock: who is where, and what is refused. */
 import { describe, expect, it } from 'vitest';
 import { framed } from '../../test/simulators/bus/modbus/frame.ts';
+import { openRandom } from '../../test/simulators/bus/random.ts';
 import type { Plain } from '../driver.ts';
 import { DRIVERS } from '../index.ts';
 import { probed } from '../rs485.ts';
 import { PINS, rs485Report } from '../settings.ts';
 import { openModbus } from './driver.ts';
+import { crc16 } from './frame.ts';
 import {
   io,
   openOne,
@@ -203,9 +205,62 @@ describe('probing', () => {
       { address: 5, counters: { framing: 1 }, identity: { hwId: 'GIO-0005' } },
       { address: 6, counters: { replies: 0, timeouts: 2 }, identity: null, turnaroundMs: null },
     ]);
-    expect(result.results[0]?.counters.replies).toBe(5);
+    // Its name is read twice.
+    expect(result.results[0]?.counters.replies).toBe(6);
     expect(result.results[0]?.turnaroundMs?.median).toBeCloseTo(1, 0);
     expect(result.results[1]?.counters.refusals).toBeGreaterThan(0);
+  });
+});
+
+describe('a wire that damages replies', () => {
+  /** One bit of the answers that `damages` picks is wrong, their CRC too. */
+  function openDamaged(damages: () => boolean, hwIds: string[]) {
+    const stations = new Map<number, TestDevice>();
+    for (const [index, hwId] of hwIds.entries()) {
+      const device = io(hwId);
+      device.behave = (_, answer) => {
+        const bytes = answer();
+        return bytes && damages() ? bytes.with(3, (bytes[3] ?? 0) ^ 0x10) : bytes;
+      };
+      stations.set(index + 1, device);
+    }
+    const profiles = { 'gatehouse-io': profileNamed('gatehouse-io') };
+    return openTestLink({ stations, profiles });
+  }
+  const HW_IDS = Array.from({ length: 12 }, (_, index) => `GIO-${index}`);
+
+  it('makes nobody of a device that a scan could not read, and never another one', async () => {
+    const random = openRandom(485);
+    await using link = await openDamaged(() => random() < 0.3, HW_IDS);
+    const addresses = HW_IDS.map((_, index) => index + 1);
+    const named: (string | undefined)[] = [];
+    for (let time = 0; time < 20; time += 1) {
+      const { results } = probed.parse(await link.execute('probe', { addresses, repeats: 2 }, 60_000));
+      for (const { address, identity } of results)
+        if (identity) named.push(identity.hwId === HW_IDS[address - 1] ? undefined : identity.hwId);
+    }
+    expect(named.length).toBeGreaterThan(150);
+    expect(named.filter((wrong) => wrong !== undefined)).toEqual([]);
+  });
+
+  it('gives nobody a name that was read once', async () => {
+    // As a damage that the CRC does not show: one of 65536.
+    const device = io('GIO-0001');
+    let names = 0;
+    device.behave = (request, answer) => {
+      const bytes = answer();
+      if (!bytes || request[1] !== 3 || request[2] !== 3) return bytes;
+      names += 1;
+      if (names !== 1) return bytes;
+      const body = bytes.subarray(0, -2).with(3, 0x58);
+      return Uint8Array.of(...body, crc16(body) & 0xff, crc16(body) >> 8);
+    };
+    const profiles = { 'gatehouse-io': profileNamed('gatehouse-io') };
+    const options = { devices: [{ unitId: 1 }] };
+    await using link = await openTestLink({ stations: new Map([[1, device]]), profiles, options });
+    await link.clock.advance(3_000);
+    expect(link.report('GIO-0001')?.connected).toBe(true);
+    expect(link.history('XIO-0001')).toEqual([]);
   });
 });
 

@@ -7,7 +7,7 @@ import { exchangeOf } from './device.ts';
 import { readIdentification } from './exchanges.ts';
 import { identitySpans, pollSpans } from './profile-areas.ts';
 import type { Profile } from './profile-shape.ts';
-import { EMPTY_IMAGE, readsOf, textAt, withRead } from './registers.ts';
+import { EMPTY_IMAGE, type Image, readsOf, textAt, withRead } from './registers.ts';
 
 type Result = Probed['results'][number];
 type Identity = NonNullable<Result['identity']>;
@@ -16,6 +16,8 @@ type Identity = NonNullable<Result['identity']>;
 const PRODUCT_CODE = 1;
 const REVISION = 2;
 const TEXT_MAX = 128;
+/** A wire that damages every third reply spoils two readings of six. */
+const IDENTITY_ATTEMPTS = 6;
 
 export interface ProbeOptions {
   linkId: string;
@@ -44,7 +46,10 @@ async function probeAddress(address: number, repeats: number, options: ProbeOpti
   return { address, counters: prober.counters, turnaroundMs: prober.turnaround(), identity };
 }
 
-/** By the profile; else by what the standard has; a product that tells nothing of itself is known by its place. */
+/**
+ * By the profile; else by what the standard has; a product that tells nothing of itself is known by its place. One whose
+ * profile has a name in it is known by that alone, read twice: on a bad wire it is nobody rather than somebody else.
+ */
 async function identify(
   profile: Profile,
   address: number,
@@ -54,18 +59,40 @@ async function identify(
   const byPlace = `${linkId}-${address}`;
   const { hwId, type, platformVersion } = profile.identity;
   let image = EMPTY_IMAGE;
-  for (const span of readsOf([...identitySpans(profile), ...(hwId ? [] : pollSpans(profile))])) {
+  let claimed: string | undefined;
+  for (let attempt = 0; attempt < IDENTITY_ATTEMPTS; attempt += 1) {
+    const refusals = prober.counters.refusals;
+    const read = await readAll(profile, address, prober);
+    // It is another product.
+    if (!read && prober.counters.refusals > refusals) return standard(address, byPlace, prober);
+    if (!read) continue;
+    image = read;
+    const name = hwId ? textAt(image, hwId) : byPlace;
+    if (hwId && (!name || name !== claimed)) {
+      claimed = name;
+      continue;
+    }
+    const text = (label: typeof hwId) => (label && textAt(image, label)) || null;
+    return {
+      hwId: name ?? byPlace,
+      type: text(type) ?? profile.product,
+      version: text(platformVersion),
+      profile: profile.name,
+    };
+  }
+  return null;
+}
+
+/** undefined: a part of it could not be read. */
+async function readAll(profile: Profile, address: number, prober: Prober): Promise<Image | undefined> {
+  let image = EMPTY_IMAGE;
+  const spans = [...identitySpans(profile), ...(profile.identity.hwId ? [] : pollSpans(profile))];
+  for (const span of readsOf(spans)) {
     const values = await prober.ask(exchangeOf(address, span));
-    if (!values) return standard(address, byPlace, prober);
+    if (!values) return undefined;
     image = withRead(image, span, values);
   }
-  const text = (label: typeof hwId) => (label && textAt(image, label)) || null;
-  return {
-    hwId: text(hwId) ?? byPlace,
-    type: text(type) ?? profile.product,
-    version: text(platformVersion),
-    profile: profile.name,
-  };
+  return image;
 }
 
 async function standard(address: number, hwId: string, prober: Prober): Promise<Identity | null> {

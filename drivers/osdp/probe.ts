@@ -23,6 +23,9 @@ export interface ProbeOptions {
   signal: AbortSignal;
 }
 
+/** How much more often one is asked that has said its name but once. */
+const DOUBTS_MAX = 4;
+
 export async function probeAddresses({ addresses, repeats }: Probe, options: ProbeOptions): Promise<Probed> {
   const results: Result[] = [];
   for (const address of addresses) results.push(await probeAddress(address, repeats, options));
@@ -31,6 +34,8 @@ export async function probeAddresses({ addresses, repeats }: Probe, options: Pro
 
 async function probeAddress(address: number, repeats: number, options: ProbeOptions): Promise<Result> {
   let met: Identity | undefined;
+  /** It said so twice in a row. */
+  let isSure = false;
   const own = openTalk({
     address,
     check: options.check,
@@ -39,7 +44,9 @@ async function probeAddress(address: number, repeats: number, options: ProbeOpti
     security: { secure: 'off' },
     isLooking: () => true,
     effect: (effect) => {
-      if (effect.kind === 'identity') met = effect.identity;
+      if (effect.kind !== 'identity') return;
+      isSure = met !== undefined && hwIdOf(met) === hwIdOf(effect.identity);
+      met = effect.identity;
     },
     turned: () => undefined,
     isGone: () => true,
@@ -47,13 +54,13 @@ async function probeAddress(address: number, repeats: number, options: ProbeOpti
   // It may come to be polled between two questions, or be polled no more.
   let talk: Pick<Talk, 'exchange' | 'conclude'> = own;
   const prober = openProber({ ...options, ended: () => talk.conclude() });
-  for (let asked = 0; asked < repeats; asked += 1) {
+  for (let asked = 0; asked < repeats || (met && !isSure && asked < repeats + DOUBTS_MAX); asked += 1) {
     if (!prober.hasAnswered() && asked >= SILENT_ATTEMPTS) break;
     talk = options.deviceAt(address)?.talk ?? own;
     await prober.ask(talk.exchange());
   }
   const known = options.deviceAt(address);
-  const identity = (known && knownIdentity(known)) ?? identityOf(met);
+  const identity = (known && knownIdentity(known)) ?? identityOf(isSure ? met : undefined);
   return {
     address,
     counters: prober.counters,

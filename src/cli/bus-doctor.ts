@@ -43,7 +43,7 @@ export interface DoctorOptions {
   json?: boolean;
 }
 
-/** Scans a bus and says what to check; returns whether there is nothing bad. */
+/** Asks who is on a bus and says what to check, and creates no device; returns whether there is nothing bad. */
 export async function examineBus(
   id: string,
   { from, to, repeats = 20, json = false }: DoctorOptions,
@@ -51,7 +51,13 @@ export async function examineBus(
   shell: Shell,
 ): Promise<boolean> {
   const before = await busOf(id, client);
-  const body = { bus: id, repeats, ...(from !== undefined && { from }), ...(to !== undefined && { to }) };
+  const body = {
+    bus: id,
+    repeats,
+    record: false,
+    ...(from !== undefined && { from }),
+    ...(to !== undefined && { to }),
+  };
   const scanned = before.up ? await scan(body, client, shell) : [];
   const bus = await busOf(id, client);
   const findings = busFindings(bus, scanned);

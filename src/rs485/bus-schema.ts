@@ -61,6 +61,9 @@ export const scanBody = z
     repeats: z.int().min(1).max(REPEATS_MAX).default(1).openapi({
       description: 'How often each address is asked; one that never answers, twice at most',
     }),
+    record: z.boolean().optional().openapi({
+      description: 'false: tell who is there, but create no device and store no address; true where absent',
+    }),
     detect: z.boolean().optional().openapi({
       description: 'Ask also with the other baud rates and parities that are usual with the protocol',
     }),

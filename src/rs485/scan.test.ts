@@ -82,6 +82,26 @@ describe('a scan', () => {
     expect(bed.audits).toMatchObject([{ action: 'rs485.found', principal: { label: 'service-tool' } }]);
   });
 
+  it('creates nothing, and moves nobody, where it is only to tell', async () => {
+    const bed = await bedWith({ 3: 'io-3', 9: 'io-9' });
+    await bed.add({ deviceId: A, hwId: 'io-9', bus: 'bus-1' });
+    const { result } = await scan(bed, { bus: 'bus-1', from: 0, to: 15, record: false });
+    expect(result.addresses).toMatchObject([
+      { address: 3, answered: true, identity: { hwId: 'io-3' }, deviceId: null, isNew: true },
+      { address: 9, answered: true, deviceId: A, isNew: false },
+    ]);
+    expect((await bed.get('')).body.items).toMatchObject([{ hwId: 'io-9' }]);
+    expect((await bed.get(`/${A}/state`)).body.address).toBe(null);
+    expect(bed.audits).toEqual([]);
+  });
+
+  it('makes no row of a product that is known by its place, where the profile has a name', async () => {
+    const bed = await bedWith({ 3: 'bus-1-3' });
+    const { result } = await scan(bed, { bus: 'bus-1', from: 0, to: 15 });
+    expect(result.addresses).toMatchObject([{ address: 3, answered: true, deviceId: null, isNew: false }]);
+    expect((await bed.get('')).body.items).toEqual([]);
+  });
+
   it('has devices watched that it found', async () => {
     const bed = await bedWith({ 3: 'io-3' });
     bed.run();

@@ -72,7 +72,7 @@ export function openScan(options: ScanOptions): StartScan {
       principal,
       correlationId,
       run(progress, signal) {
-        const job = { options, bus, range, caller: { principal, correlationId }, progress, signal };
+        const job = { options, bus, body, range, caller: { principal, correlationId }, progress, signal };
         return lines ? scanLines(job, lines) : scan(job, { total: size(range) });
       },
     });
@@ -95,6 +95,7 @@ interface Range {
 interface Scan {
   options: ScanOptions;
   bus: Bus;
+  body: ScanBody;
   range: Range;
   caller: Caller;
   progress: ReportProgress;
@@ -104,10 +105,10 @@ interface Scan {
 const size = ({ from, to }: Range) => to - from + 1;
 
 async function scan(job: Scan, { total }: { total: number }): Promise<ScanResult> {
-  const { options, bus, range, caller } = job;
+  const { bus, range } = job;
   const addresses: Record<string, unknown>[] = [];
   for await (const results of probed(job, range, { done: 0, total }))
-    addresses.push(...(await takeIn(options, bus.id, results, caller)));
+    addresses.push(...(await takeIn(job, results)));
   return { bus: bus.id, protocol: bus.protocol, ...range, addresses };
 }
 
@@ -176,19 +177,19 @@ async function probe(
   return answer.data.results.filter(({ address }) => data.addresses.includes(address));
 }
 
-/** Rows for who is there; what is told of these addresses: of those that said anything, and those that should have. */
-async function takeIn(
-  { table, buses, discovery, place }: ScanOptions,
-  bus: string,
-  results: readonly Result[],
-  caller: Caller,
-): Promise<Record<string, unknown>[]> {
+/**
+ * Rows for who is there, where they are wanted; what is told of these addresses: of those that said anything, and those
+ * that should have.
+ */
+async function takeIn({ options, bus: { id: bus }, body, caller }: Scan, results: readonly Result[]) {
+  const { table, buses, discovery, place } = options;
+  const records = body.record !== false;
   const found = results.flatMap(({ address, identity }) =>
-    identity ? [{ bus, hwId: identity.hwId, address }] : [],
+    identity && !isByPlaceAlone(bus, address, identity) ? [{ bus, hwId: identity.hwId, address }] : [],
   );
   const isNew = new Set(found.flatMap(({ hwId }) => (table.byHwId.get(bus, hwId) ? [] : hwId)));
-  if (isNew.size > 0) await discovery.record(found, caller);
-  await place(found);
+  if (records && isNew.size > 0) await discovery.record(found, caller);
+  if (records) await place(found);
   const expected = new Map(table.addressed.all(bus).map((row) => [row.address, row]));
   return results.flatMap(({ address, identity, turnaroundMs, counters }) => {
     const row = identity ? table.byHwId.get(bus, identity.hwId) : undefined;
@@ -197,9 +198,14 @@ async function takeIn(
     const answered = counters.replies > 0 || identity !== null;
     const isExpected = deviceId !== null || buses.device(bus, address) !== undefined;
     if (!answered && !isExpected && Object.values(heard).every((count) => count === 0)) return [];
-    const isNewHere = identity !== null && row !== undefined && isNew.has(identity.hwId);
+    const isNewHere = identity !== null && isNew.has(identity.hwId) && (row !== undefined || !records);
     return [{ address, answered, identity, turnaroundMs, counters, deviceId, isNew: isNewHere }];
   });
+}
+
+/** A product that is not the one of the profile, and has no name: nobody could tell it from another one there. */
+function isByPlaceAlone(bus: string, address: number, { hwId, profile }: NonNullable<Result['identity']>) {
+  return profile === null && hwId === `${bus}-${address}`;
 }
 
 function range(from: number, to: number): number[] {
