@@ -73,6 +73,16 @@ const reported = {
 export const SESSION_FAULTS = ['wrongKey', 'downgrade', 'securityRequired', 'duplicateAddress'] as const;
 export type SessionFault = (typeof SESSION_FAULTS)[number];
 
+export const rs485Carries = z.object({
+  /** That it has. */
+  pins: z.array(z.enum(PINS)),
+  /** Outputs that can be fired, from 0 on. */
+  relays: z.int().min(0).max(OUTPUT_PINS.length),
+  pinMemory: z.boolean(),
+  unlockMaxMilliseconds: z.int().min(1),
+});
+export type Rs485Carries = z.infer<typeof rs485Carries>;
+
 export const rs485Report = z.object({
   ...reported,
   /** Of the settings in force; 0 for a device that never got any. */
@@ -98,6 +108,8 @@ export const rs485Report = z.object({
   effectiveUnlockMilliseconds: z.int().nullable().optional(),
   /** Fields of the settings, and pins, that the product cannot carry. */
   unsupported: z.array(text).max(APPS_MAX).optional(),
+  /** What the product can carry of the settings; absent: not known, or not yet. */
+  carries: rs485Carries.optional(),
   /**
    * OSDP: how it is spoken to. `unpaired`: it has no key yet, and is asked nothing but who it is; `none`: a secure channel
    * is required, and there is none.

@@ -9,6 +9,7 @@ import type { LockEvent } from '../drivers/zgate.ts';
 import {
   configurationEnded,
   happenedAt,
+  lateOutcomeTold,
   lockChanged,
   presenceChanged,
   standingChanged,
@@ -218,6 +219,7 @@ describe('what live readers alone are told', () => {
     standingChanged(ID, 'begun', null),
     standingChanged(ID, 'lost', 'the device does not answer'),
     standingChanged(ID, 'ended', 'nobody wants it any more'),
+    lateOutcomeTold(ID, { delayMs: 12_000, isLate: true, at: 0 }),
     happenedAt(ID, HAPPENED),
     happenedAt(ID, { ...HAPPENED, kind: 'door', what: 'doorOpen', source: null, userId: null }),
     zgateConnection(ID, true, 0),

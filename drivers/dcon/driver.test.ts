@@ -119,6 +119,10 @@ describe('settings', () => {
     await bench.settled(bench.execute('applySettings', apply(1, { ioPins: pins }, 'lobby-03')));
     expect(bench.report('lobby-03').unsupported).toEqual(['output7']);
     expect(bench.report('lobby-01').unsupported).toEqual(['useInputPinMemory']);
+    expect(bench.report('lobby-03').carries).toMatchObject({ relays: 4, pinMemory: true });
+    expect(bench.report('lobby-03').carries?.pins).not.toContain('output7');
+    // Its outputs are there, and without a watchdog none is ever fired.
+    expect(bench.report('lobby-02').carries).toMatchObject({ relays: 0, pinMemory: false });
     await bench.settled(bench.execute('applySettings', apply(1, {}, 'lobby-02')));
     expect(bench.report('lobby-02').unsupported).toContain('relayIndex');
     await bench.clock.advance(5_000);

@@ -1,5 +1,12 @@
 /** What is reported of a module. */
-import { INPUT_PINS, OUTPUT_PINS, type Rs485Report, type Rs485Settings } from '../settings.ts';
+import { carriesOf } from '../rs485/carries.ts';
+import {
+  INPUT_PINS,
+  OUTPUT_PINS,
+  type Rs485Carries,
+  type Rs485Report,
+  type Rs485Settings,
+} from '../settings.ts';
 import type { Pins } from './messages.ts';
 import type { ModuleType } from './module-types.ts';
 import type { Guard, Known } from './scripts.ts';
@@ -35,6 +42,7 @@ export function reportOf(view: ModuleView) {
     supplyFault: null,
     pulse: view.pulse,
     effectiveUnlockMilliseconds: applied?.settings.unlockDurationMilliseconds ?? null,
+    ...(known && { carries: carriedBy(known) }),
     unsupported: unsupportedOf(view),
   } satisfies Rs485Report;
 }
@@ -46,6 +54,13 @@ function levelsOf(type: ModuleType, pins: Pins): Record<string, boolean> {
     ...levels(INPUT_PINS, type.inputs?.count ?? 0, pins.inputs),
     ...levels(OUTPUT_PINS, type.outputs?.count ?? 0, pins.outputs),
   ]);
+}
+
+function carriedBy({ type }: Known): Rs485Carries {
+  const outputs = type?.outputs?.count ?? 0;
+  // Without a watchdog none is ever fired (module-types.ts).
+  const relays = type?.watchdog ? outputs : 0;
+  return carriesOf({ inputs: type?.inputs?.count ?? 0, outputs, relays, pinMemory: type?.latch === true });
 }
 
 /** Of the settings in force, what this module cannot do; of a module without any, what no settings will bring it to. */

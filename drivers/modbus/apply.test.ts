@@ -1,6 +1,7 @@
 /** Settings on their way to simulated devices, on a manual clock. */
 import { describe, expect, it } from 'vitest';
 import { framed } from '../../test/simulators/bus/modbus/frame.ts';
+import { OUTPUT_PINS } from '../settings.ts';
 import { openBoard, openOne, sent, settingsWith } from './test-link.ts';
 
 const apply = (settingsVersion: number, changes = {}) => ({
@@ -112,6 +113,7 @@ describe('a bought relay board', () => {
       settings: null,
       reportedSettingsVersion: 0,
       unsupported: ['input0', 'input1', 'input2', 'input3', 'useInputPinMemory'],
+      carries: { pins: [...OUTPUT_PINS], relays: 8, pinMemory: false, unlockMaxMilliseconds: 600_000 },
     });
     const settings = settingsWith({ unlockDurationMilliseconds: 1_250 });
     await link.execute('applySettings', { hwId, settingsVersion: 4, settings });

@@ -1,11 +1,12 @@
 /** What is known of one device, and the report of it. */
 import { isDeepStrictEqual } from 'node:util';
+import { unsupportedOf } from '../rs485/carries.ts';
 import { INPUT_PINS, OUTPUT_PINS, type Rs485Report, type Rs485Settings } from '../settings.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { flagAt, type ObservationsOptions, openObservations } from './observations.ts';
 import type { Profile } from './profile-shape.ts';
 import { bitsAt, EMPTY_IMAGE, type Image, numberAt, type Span, textAt, withRead } from './registers.ts';
-import { blockOf, effectiveMs, registersIn, settingsIn, unsupportedBy } from './settings-block.ts';
+import { blockOf, carriedBy, effectiveMs, registersIn, settingsIn } from './settings-block.ts';
 
 export interface StateOptions extends ObservationsOptions {
   unit: number;
@@ -136,6 +137,7 @@ function factsOf(image: Image, profile: Profile) {
   const { type, platformVersion, apps } = profile.identity;
   const text = (label: typeof type) => (label && textAt(image, label)) || null;
   const platform = text(platformVersion);
+  const carries = carriedBy(profile);
   return {
     profile: profile.name,
     type: text(type) ?? profile.product,
@@ -147,7 +149,8 @@ function factsOf(image: Image, profile: Profile) {
     levels: levelsIn(image, profile),
     tamper: flagAt(image, profile.tamper) ?? null,
     supplyFault: flagAt(image, profile.supplyFault) ?? null,
-    unsupported: unsupportedBy(profile),
+    carries,
+    unsupported: unsupportedOf(carries),
   };
 }
 

@@ -1,5 +1,13 @@
 /** Settings as a product carries them: out of its registers, into its registers, and what it cannot carry. Pure. */
-import { INPUT_PINS, OUTPUT_PINS, PINS, type Pin, type Rs485Settings } from '../settings.ts';
+import { carriesOf } from '../rs485/carries.ts';
+import {
+  INPUT_PINS,
+  OUTPUT_PINS,
+  PINS,
+  type Pin,
+  type Rs485Carries,
+  type Rs485Settings,
+} from '../settings.ts';
 import { settingsBlock } from './profile-areas.ts';
 import type { Profile } from './profile-shape.ts';
 import { bitsAt, type Image, numberAt, putBits, putNumber, readsOf, type Span, spanOf } from './registers.ts';
@@ -86,10 +94,15 @@ export function refusalOf(profile: Profile, { relayIndex, ...settings }: Rs485Se
   if (relayIndex !== null && relayIndex >= relays)
     return `${profile.product} has ${relays === 0 ? 'no outputs' : `outputs 0 to ${relays - 1}`}: relayIndex cannot be ${relayIndex}`;
   const { unlockDurationMilliseconds: unlock } = settings;
-  const longest = Math.min(longestPulseMs(profile), mostIn(profile.settings?.unlockDurationMilliseconds));
+  const longest = longestUnlockMs(profile);
   return unlock !== null && unlock > longest
     ? `${profile.product} closes a relay for ${longest} ms at most: unlockDurationMilliseconds cannot be ${unlock}`
     : undefined;
+}
+
+/** Of those that the product both keeps and fires. */
+function longestUnlockMs(profile: Profile): number {
+  return Math.min(longestPulseMs(profile), mostIn(profile.settings?.unlockDurationMilliseconds));
 }
 
 export function longestPulseMs({ pulse }: Profile): number {
@@ -108,12 +121,13 @@ export function effectiveMs({ pulse }: Profile, milliseconds: number): number {
   return Math.ceil(milliseconds / pulse.unitMilliseconds) * pulse.unitMilliseconds;
 }
 
-/** Fields of the settings, and pins, that the product cannot carry. */
-export function unsupportedBy({ inputs, outputs, inputEdges }: Profile): string[] {
-  return [
-    ...INPUT_PINS.slice(inputs?.count ?? 0),
-    ...OUTPUT_PINS.slice(outputs?.count ?? 0),
-    ...(outputs ? [] : ['relayIndex', 'unlockDurationMilliseconds']),
-    ...(inputEdges ? [] : ['useInputPinMemory']),
-  ];
+/** What the product can carry of the settings. */
+export function carriedBy(profile: Profile): Rs485Carries {
+  const { inputs, outputs, inputEdges } = profile;
+  return carriesOf({
+    inputs: inputs?.count ?? 0,
+    outputs: outputs?.count ?? 0,
+    pinMemory: inputEdges !== undefined,
+    unlockMaxMilliseconds: longestUnlockMs(profile),
+  });
 }

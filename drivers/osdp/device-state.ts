@@ -1,8 +1,9 @@
 /** What is known of one device, what follows from what it tells, and the report of it. */
 
 import type { Clock } from '../driver.ts';
+import { carriesOf, unsupportedOf } from '../rs485/carries.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
-import { INPUT_PINS, OUTPUT_PINS, type Rs485Report, type Rs485Settings } from '../settings.ts';
+import { OUTPUT_PINS, type Rs485Carries, type Rs485Report, type Rs485Settings } from '../settings.ts';
 import { credentialOf } from './credentials.ts';
 import { type Inputs, openInputs } from './inputs.ts';
 import { GATEHOUSE_VENDOR_CODE, type MakerReply, type MakerStatus } from './protocol/maker-messages.ts';
@@ -57,7 +58,8 @@ export function typeOf({ vendorCode, model, version }: Identity): string {
 
 interface Facts {
   identity: Identity;
-  capabilities: readonly Capability[];
+  /** undefined: not told. */
+  capabilities: readonly Capability[] | undefined;
   isOurs: boolean;
   product: (MakerReply & { kind: 'product' }) | undefined;
   settings: { settings: Rs485Settings; settingsVersion: number } | undefined;
@@ -153,7 +155,7 @@ function factsOf(identity: Identity, { clock, tellEvent }: StateOptions): Facts 
   const hwId = hwIdOf(identity);
   return {
     identity,
-    capabilities: [],
+    capabilities: undefined,
     isOurs: identity.vendorCode === GATEHOUSE_VENDOR_CODE,
     product: undefined,
     settings: undefined,
@@ -165,12 +167,12 @@ function factsOf(identity: Identity, { clock, tellEvent }: StateOptions): Facts 
 }
 
 function countOf({ capabilities }: Facts, code: number): number | undefined {
-  return capabilities.find((capability) => capability.code === code)?.count;
+  return capabilities?.find((capability) => capability.code === code)?.count;
 }
 
 /** Annex B.11: least significant byte where others have the compliance level, then the other one. */
 function receiveBufferOf({ capabilities }: Facts): number | undefined {
-  const told = capabilities.find(({ code }) => code === FUNCTION.receive);
+  const told = capabilities?.find(({ code }) => code === FUNCTION.receive);
   return told && told.compliance + 256 * told.count;
 }
 
@@ -179,6 +181,7 @@ function reportOf(facts: Facts, address: number, more: Told): Rs485Report {
   const known = facts.settings;
   const unlock = known?.settings.unlockDurationMilliseconds ?? null;
   const outputs = (facts.outputs ?? []).slice(0, OUTPUT_PINS.length);
+  const carries = carriedBy(facts);
   return {
     ...more,
     hwId: hwIdOf(identity),
@@ -197,19 +200,20 @@ function reportOf(facts: Facts, address: number, more: Told): Rs485Report {
     tamper: local?.tamper ?? null,
     supplyFault: local?.powerFault ?? null,
     effectiveUnlockMilliseconds: unlock === null ? null : effectiveMs(unlock),
-    unsupported: unsupportedBy(facts),
+    ...(carries && { carries, unsupported: unsupportedOf(carries) }),
   };
 }
 
-function unsupportedBy(facts: Facts): string[] {
-  const inputs = countOf(facts, FUNCTION.inputs) ?? 0;
-  const outputs = countOf(facts, FUNCTION.outputs) ?? facts.outputs?.length ?? 0;
-  return [
-    ...INPUT_PINS.slice(inputs),
-    ...OUTPUT_PINS.slice(outputs),
-    ...(outputs > 0 ? [] : ['relayIndex', 'unlockDurationMilliseconds']),
-    ...(facts.isOurs ? [] : ['useInputPinMemory']),
-  ];
+/** undefined: it has not said it yet, or not inside a session where that is required. */
+function carriedBy(facts: Facts): Rs485Carries | undefined {
+  const { capabilities, outputs, isOurs } = facts;
+  if (!capabilities && !outputs) return undefined;
+  return carriesOf({
+    // One that refuses CAP shows what it has.
+    inputs: capabilities ? (countOf(facts, FUNCTION.inputs) ?? 0) : facts.inputs.count(),
+    outputs: countOf(facts, FUNCTION.outputs) ?? outputs?.length ?? 0,
+    pinMemory: isOurs,
+  });
 }
 
 /** As a device times it: in tenths of a second, never shorter than asked for. */

@@ -9,6 +9,7 @@ import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { type Rs485Report, SESSION_FAULTS } from '../settings.ts';
 import { type Alarms, openAlarms } from './alarms.ts';
 import { type DeviceState, hwIdOf, openDeviceState } from './device-state.ts';
+import type { Lateness } from './lateness.ts';
 import { type Meeting, openMeeting } from './meeting.ts';
 import { isSamePolicy, keyProvenUnder, type Policy, provenPending, securityOf } from './policy.ts';
 import { openPresence, type Presence, type PresenceOptions } from './presence.ts';
@@ -59,6 +60,7 @@ export interface DeviceOptions
   policy: Policy;
   everyMs: number;
   bus: Pick<Bus, 'exchange'>;
+  lateness: Lateness;
   clock: Clock;
   log: DriverLog;
   /** Fires when the driver closes. */

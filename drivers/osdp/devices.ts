@@ -6,6 +6,7 @@ import type { DeviceEvent } from '../rs485/event-queue.ts';
 import type { Pair, Paired, Watch } from '../rs485.ts';
 import type { Rs485Report } from '../settings.ts';
 import { type Device, openDevice } from './device.ts';
+import { openLateness } from './lateness.ts';
 import type { OsdpOptions } from './options.ts';
 import { pairDevice } from './pairing.ts';
 import type { Policy } from './policy.ts';
@@ -35,6 +36,7 @@ export function openDevices({ clock, log, bus, options, tell, tellEvent }: Devic
   const roster = openRoster(options.devices);
   const closing = new AbortController();
   const ends = openPulseEnds(clock);
+  const lateness = openLateness(clock);
 
   function holderOf(hwId: string): Member | undefined {
     return [...members.values()].find(({ device }) => device.connected() && device.state.hwId() === hwId);
@@ -59,6 +61,7 @@ export function openDevices({ clock, log, bus, options, tell, tellEvent }: Devic
     const device: Device = openDevice({
       address,
       bus,
+      lateness,
       clock,
       log,
       tell,
@@ -111,6 +114,7 @@ export function openDevices({ clock, log, bus, options, tell, tellEvent }: Devic
       settle();
     },
     closing: closing.signal,
+    lateness,
     [Symbol.dispose](): void {
       closing.abort(new DriverError('LINK_LOST', 'the link is closed'));
       for (const [address, member] of [...members]) leave(address, member);

@@ -74,7 +74,7 @@ function commandsOf(given: CommandsOptions): Commands {
     const among = line
       ? { bus: tuned(bus, line), deviceAt: () => undefined }
       : { bus, deviceAt: devices.deviceAt };
-    return probeAddresses(wanted, { ...among, check, deadline, signal, clock });
+    return probeAddresses(wanted, { ...among, check, deadline, signal, clock, lateness: devices.lateness });
   };
   return {
     async watch({ data }) {

@@ -18,6 +18,8 @@ export interface Inputs {
   forgetCounters(): void;
   /** A pin with a fault shows nothing. */
   shown(): Rs485Report['levels'];
+  /** How many it has told of. */
+  count(): number;
   edges(): NonNullable<Rs485Report['edges']>;
 }
 
@@ -96,6 +98,7 @@ export function openInputs({
           state !== undefined && state < FAULT_FROM ? [[INPUT_PINS[index], state === 1] as const] : [],
         ),
       ),
+    count: () => inputs.size,
     edges: () => edges,
   };
 }

@@ -189,3 +189,16 @@ describe('a key that a device may have', () => {
     expect(next.events).toEqual([]);
   });
 });
+
+it('says nothing of what a device can carry before that is proven', async () => {
+  const link = await openWireLink({ answer: (request, now) => device.answer(request, now) ?? null });
+  const device = newDevice({ outputs: 2 });
+  await link.watch([], NAMED);
+  await link.until(() => link.report(NAME)?.security === 'unpaired');
+  await link.clock.advance(3_000);
+  expect(link.report(NAME)?.carries).toBeUndefined();
+  const pairing = { address: ADDRESS, key: KEY, milliseconds: 30_000 };
+  await link.outcome(link.execute('pair', pairing, undefined, LONG_MS));
+  await link.connected(NAME);
+  expect(link.report(NAME)?.carries).toMatchObject({ relays: 2, pinMemory: true });
+});

@@ -8,6 +8,7 @@ import { openProber, SILENT_ATTEMPTS } from '../rs485/prober.ts';
 import type { Probe, Probed } from '../rs485.ts';
 import type { Device } from './device.ts';
 import { hwIdOf, typeOf } from './device-state.ts';
+import type { Lateness } from './lateness.ts';
 import type { Check } from './protocol/frame.ts';
 import type { Identity } from './protocol/messages.ts';
 import { openTalk, type Talk } from './talk.ts';
@@ -18,6 +19,7 @@ export interface ProbeOptions {
   bus: Pick<Bus, 'exchange'>;
   check: Check;
   clock: Clock;
+  lateness: Lateness;
   deviceAt(address: number): Device | undefined;
   deadline: number;
   signal: AbortSignal;
@@ -41,6 +43,7 @@ async function probeAddress(address: number, repeats: number, options: ProbeOpti
     check: options.check,
     bus: options.bus,
     clock: options.clock,
+    lateness: options.lateness,
     security: { secure: 'off' },
     isLooking: () => true,
     effect: (effect) => {

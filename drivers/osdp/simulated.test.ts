@@ -127,6 +127,7 @@ describe('without security', () => {
       settings: null,
       reportedSettingsVersion: 0,
       unsupported: ['useInputPinMemory'],
+      carries: { pins: [...PINS], relays: 8, pinMemory: false, unlockMaxMilliseconds: 600_000 },
     });
     const apply = (more: object) =>
       link.execute('applySettings', { hwId: name, settingsVersion: 1, settings: { ...settings, ...more } });

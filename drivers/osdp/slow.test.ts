@@ -35,3 +35,27 @@ it('are missed never, though most of their replies come at once', async () => {
   expect(link.events).toEqual([]);
   expect(devices.map((device) => device.sessions())).toEqual([1, 1]);
 });
+
+it('raise no alarm of security, though they take longer than is allowed', async () => {
+  const random = testRandom();
+  const devices = [0, 1].map((address) =>
+    openOsdpDevice({ address, serial: 1 + address, key: KEY, random, requiresSecurity: true }),
+  );
+  const slow = { share: 0 };
+  const link = await openWireLink({
+    answer(request, now) {
+      const bytes = devices.map((device) => device.answer(request, now)).find((reply) => reply !== undefined);
+      if (!bytes) return null;
+      return { bytes, turnaroundMs: random() < slow.share ? 200 + random() * 400 : 1 };
+    },
+    devices: [{ address: 0 }, { address: 1 }],
+  });
+  await link.watch([0, 1].map((address) => ({ address, key: KEY })));
+  await link.connected('0a4748-1-1');
+  await link.connected('0a4748-1-2');
+  for (const share of [0.1, 0.5, 1, 0.3]) {
+    slow.share = share;
+    await link.clock.advance(60_000);
+  }
+  expect(link.events).toEqual([]);
+});

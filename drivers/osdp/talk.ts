@@ -8,6 +8,7 @@ import type { Bus } from '../bus/bus.ts';
 import type { Attempt, Exchange, OrderClass, Reading } from '../bus/exchange.ts';
 import { type Clock, DriverError, type DriverErrorCode } from '../driver.ts';
 import { type Errand, type Errands, endedBy, nakText, openErrands } from './errands.ts';
+import type { Lateness } from './lateness.ts';
 import type { Check } from './protocol/frame.ts';
 import type { Command, Reply } from './protocol/messages.ts';
 import { type Examined, examine } from './protocol/reading.ts';
@@ -53,6 +54,8 @@ export interface TalkOptions {
   security: Security;
   bus: Pick<Bus, 'exchange'>;
   clock: Clock;
+  /** Of all devices of the bus. */
+  lateness: Lateness;
   /** Only ever asks who it is, in clear text. */
   isLooking(): boolean;
   effect(effect: Effect): void;
@@ -123,7 +126,7 @@ interface Dialogue extends Pick<Talk, 'session' | 'exchange' | 'conclude' | 'kee
 
 /** The session turn by turn: what each sends, and what came of it. */
 function openDialogue(options: TalkOptions, errands: Errands): Dialogue {
-  const { address, check, security } = options;
+  const { address, check, security, lateness } = options;
   let session = openSession({ address, check, security });
   /** A request is out, and this was read since. */
   let heard: { examined: Examined | null; length: number } | undefined;
@@ -161,7 +164,11 @@ function openDialogue(options: TalkOptions, errands: Errands): Dialogue {
     replyLength = isCutOff ? LONG_REPLY : USUAL_REPLY;
     const isOwn = session.outstanding?.isOwn === true;
     const errand = onTheWire();
-    const settled = settle(session, examined);
+    const credible = examined && lateness.credible(address, examined);
+    if (!credible || !hasSpoken(credible)) lateness.missed(address);
+    // A key is given to nobody where two may be, whatever explains it.
+    const isPairing = session.options.security.secure === 'pairing';
+    const settled = settle(session, isPairing ? examined : credible);
     session = settled.session;
     if (errand && !isOwn) errands.finish(errand, settled.outcome);
     for (const effect of settled.effects) options.effect(effect);
@@ -241,6 +248,12 @@ function openTurns(
 function isOpenToOthers({ options, stage, claim }: Session): boolean {
   if (options.security.secure !== 'pairing' || stage.kind !== 'identify') return false;
   return claim === null || claim === 'contested' || claim.times < 2;
+}
+
+/** The device, or somebody in its name; or what came was damaged, and may have been its reply. Else that may still come. */
+function hasSpoken({ answer, fault, incidents }: Examined): boolean {
+  if (answer || fault === 'crc' || fault === 'framing') return true;
+  return incidents.some((incident) => incident !== 'stranger');
 }
 
 function readingOf({ answer, fault }: Examined): Reading<null> {

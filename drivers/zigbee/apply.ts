@@ -153,7 +153,6 @@ async function exchange(sent: Sent, { radio, lock, deadline, signal }: ApplyOpti
         'DEADLINE_PASSED',
         'the rest of the configuration could arrive after the deadline',
       );
-    case 'undelivered':
     case 'unsent':
       throw new DriverError('NO_REPLY', `the lock could not be reached: ${reply.reason}`);
     case 'unanswered':

@@ -19,6 +19,7 @@ function open() {
   const radio = {
     send(request: ZclRequest) {
       requests.push(request);
+      request.left?.();
       return sending;
     },
   };
@@ -35,7 +36,7 @@ function open() {
     firmware: {},
     joining: {},
     configurer: {},
-    lost: (reason: string) => lost.push(reason),
+    link: { lost: (reason: string) => lost.push(reason), ended: new AbortController().signal },
   };
   const commands = commandsOf(gateway as unknown as Gateway, { due() {} }, () => undefined);
   const deadline = clock.monotonic() + DEADLINE_MS;

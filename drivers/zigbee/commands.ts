@@ -12,7 +12,7 @@ import type { Locks } from './locks.ts';
 import { mapNetwork } from './map.ts';
 import { lost as lostOf, type Network } from './network.ts';
 import type { ZigbeeOptions } from './options.ts';
-import type { Radio, ZclReply, ZclRequest } from './radio.ts';
+import { KNOWN, type Radio, type ZclReply, type ZclRequest } from './radio.ts';
 import type { Snapshots } from './snapshots.ts';
 import { DOOR_LOCK_ATTRIBUTE } from './standard-lock.ts';
 import { UNSETTLED_MS, unlock } from './unlocking.ts';
@@ -26,8 +26,12 @@ export interface Gateway {
   joining: Joining;
   firmware: Firmware;
   configurer: Configurer;
-  /** Ends the link. */
-  lost(reason: string): void;
+  link: {
+    /** Ends it. */
+    lost(reason: string): void;
+    /** Fires when it ends: nothing more is heard of its locks. */
+    ended: AbortSignal;
+  };
 }
 
 export interface Commands {
@@ -64,7 +68,7 @@ export function commandsOf(
     try {
       await network.move(channel, signal);
     } catch (error) {
-      gateway.lost('the coordinator did not come back from a channel move');
+      gateway.link.lost('the coordinator did not come back from a channel move');
       throw lostOf(error);
     } finally {
       moving = false;
@@ -125,7 +129,7 @@ async function askOneByOne({ locks, configurer }: Gateway, isMoving: () => boole
 type Sender = Pick<Radio, 'send' | 'attribute' | 'memory' | 'remember'>;
 
 /** Sends for people; a request that the library sits on ends the link, and with it the process. */
-function openSender({ context, network, locks, lost }: Gateway): { radio: Sender; isHanging(): boolean } {
+function openSender({ context, network, locks, link }: Gateway): { radio: Sender; isHanging(): boolean } {
   let hanging = false;
   async function send(request: ZclRequest): Promise<ZclReply> {
     const exchanged = locks.exchange(request.ieee);
@@ -135,11 +139,11 @@ function openSender({ context, network, locks, lost }: Gateway): { radio: Sender
     void begun.then(async () => {
       if (await settles(sending, UNSETTLED_MS, context.clock)) return;
       hanging = true;
-      lost('the coordinator sits on a command');
+      link.lost('the coordinator sits on a command');
     });
     const reply = await sending;
-    if (reply.kind === 'answered' || request.known?.aborted) exchanged(true);
-    else if (reply.kind === 'undelivered' || reply.kind === 'unanswered') exchanged(false);
+    if (reply.kind === 'answered' || request.known?.reason === KNOWN) exchanged(true);
+    else if (reply.kind === 'unanswered') exchanged(false);
     return reply;
   }
   return {
@@ -153,7 +157,7 @@ function openSender({ context, network, locks, lost }: Gateway): { radio: Sender
   };
 }
 
-function lockHandlers({ context, locks, options, firmware }: Gateway, radio: Sender): Handlers {
+function lockHandlers({ context, locks, options, firmware, link }: Gateway, radio: Sender): Handlers {
   const { clock } = context;
   const applying = new Set<string>();
   const unfinished = new Map<string, number>();
@@ -168,7 +172,8 @@ function lockHandlers({ context, locks, options, firmware }: Gateway, radio: Sen
       const { hwId, relockSeconds } = valid(unlockData, data, 'INVALID_COMMAND');
       const { ieee, endpoint } = locks.find(hwId);
       const listen = (hear: Parameters<Locks['listen']>[1]) => locks.listen(ieee, hear);
-      return unlock({ radio, clock, ieee, endpoint, relockSeconds, deadline, released, listen }, signal);
+      const options = { radio, clock, ieee, endpoint, relockSeconds, deadline, released, listen };
+      return unlock(options, AbortSignal.any([signal, link.ended]));
     },
     async applyConfiguration(data, deadline, signal) {
       const apply = valid(lockApply, data, 'INVALID_COMMAND');

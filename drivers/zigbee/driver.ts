@@ -82,10 +82,9 @@ async function openGateway(
   });
   const snapshots = openSnapshots({ network: opened, context, outbox, locks: locks.count });
   const firmware = openFirmware({ radio, configurer, context, outbox });
-  reportGateway = () => {
-    context.report({ subject: 'gateway', state: gatewayOf(radio(), joining.isOpen()) });
-  };
-  const gateway = { options, context, network: opened, locks, joining, firmware, configurer, lost };
+  reportGateway = () => context.report({ subject: 'gateway', state: gatewayOf(radio(), joining.isOpen()) });
+  const link = { lost, ended: ended.signal };
+  const gateway = { options, context, network: opened, locks, joining, firmware, configurer, link };
   const commands = commandsOf(gateway, snapshots, reportGateway);
   function hear(event: RadioEvent): void {
     if (event.kind === 'seen' && event.spoke) joining.spoke(event.ieee);

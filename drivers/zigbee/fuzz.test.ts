@@ -30,7 +30,7 @@ import {
   unlockOf,
 } from './test-gateway.ts';
 import { incoming, openWire } from './test-wire.ts';
-import { type UnlockState, unlockStep } from './unlock.ts';
+import { actuationBegun, actuationStep } from './unlock.ts';
 import { field } from './values.ts';
 
 const SEED = Number(process.env.FUZZ_SEED ?? 20_261_122);
@@ -205,10 +205,10 @@ it(
 
 /** Takes it as the answer to an unlock and to a transfer: both end as they may. */
 function ended(data: unknown, lockState: number | undefined, cluster: number, bytes: Buffer): boolean {
-  const begun: UnlockState = { phase: 'sent', evidence: undefined };
-  const answered = unlockStep(begun, { kind: 'answered', payload: data });
+  const sent = actuationStep(actuationBegun('unlocked'), { kind: 'left' });
+  const answered = actuationStep(sent, { kind: 'answered', payload: data });
   const isSuccess = answered.phase === 'accepted';
-  const end = unlockStep(answered, { kind: 'lockState', value: lockState });
+  const end = actuationStep(answered, { kind: 'lockState', value: lockState });
   const isConfirmed = end.phase === 'done' && end.outcome === 'confirmed';
   const result = { transferId: field(data, 'transferId'), status: field(data, 'status') };
   const status = transferStatus({ ...result, configVersion: field(data, 'configVersion') }, 5, 7);

@@ -25,7 +25,7 @@ export interface Facts {
   movedTo?: number;
   /** The bolt did not move. */
   jam?: boolean;
-  /** Unlocked by radio. */
+  /** An operation event says that it was unlocked: by radio, or not. */
   unlockedByRadio?: boolean;
 }
 
@@ -53,6 +53,8 @@ const OPERATIONS = [
   'nonAccessUser',
 ];
 const OPERATION_UNLOCKED = 2;
+/** By key, by its schedule, and by hand. */
+const UNLOCKED_OTHERWISE = [9, 12, 14];
 /** Tables 7-42 to 7-44: programming event codes. */
 const PROGRAMMING = [
   'unknown',
@@ -134,7 +136,8 @@ function operation(data: unknown): Facts {
   if (code === undefined) return {};
   const source = integer(field(data, 'opereventsrc'), 0, 0xff);
   const event = told('operation', OPERATIONS[code], source, data);
-  return { event, unlockedByRadio: code === OPERATION_UNLOCKED && source === SOURCE_RF };
+  if (code === OPERATION_UNLOCKED) return { event, unlockedByRadio: source === SOURCE_RF };
+  return UNLOCKED_OTHERWISE.includes(code) ? { event, unlockedByRadio: false } : { event };
 }
 
 function movement(data: unknown): Facts {

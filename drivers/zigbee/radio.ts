@@ -61,7 +61,9 @@ export interface ZclRequest {
   released?: Promise<void>;
   /** Its bytes are written now. */
   left?(): void;
-  /** Fires: what became of it is known. Nobody waits for its answer any more, and the device is free for the next. */
+  /** The coordinator did not see it delivered. The lock may have it all the same: its answer is still waited for. */
+  unconfirmed?(reason: string): void;
+  /** Fires: its answer is waited for no longer, and the device is free for the next. With KNOWN: the device spoke. */
   known?: AbortSignal;
   /** Fires: what has not left is not to leave. What has left is waited for all the same. */
   withdrawn?: AbortSignal;
@@ -69,15 +71,16 @@ export interface ZclRequest {
   tsn?: number;
 }
 
+/** The reason of ZclRequest.known where the device said by itself what it did. */
+export const KNOWN = 'known';
+
 export type ZclReply =
   | { kind: 'answered'; payload: unknown }
   /** Its time was over before it could be sent; it was not. */
   | { kind: 'late' }
-  /** Not sent, for another reason. */
+  /** Not sent, for another reason: it never reached the radio. */
   | { kind: 'unsent'; reason: string }
-  /** Sent, and the coordinator says that it did not reach the device. */
-  | { kind: 'undelivered'; reason: string }
-  /** Sent, and nobody knows more. */
+  /** Sent, and nobody knows more. That the coordinator saw no acknowledgement proves nothing: it may be what was lost. */
   | { kind: 'unanswered'; reason: string };
 
 export interface Neighbour {

@@ -1,82 +1,108 @@
 import { describe, expect, it } from 'vitest';
-import { UNLOCK_BEGUN, type UnlockInput, unlockStep } from './unlock.ts';
+import { type ActuationInput, actuationBegun, actuationStep, type Target } from './unlock.ts';
 
-const having = (...inputs: UnlockInput[]) =>
-  [{ kind: 'left' } as const, ...inputs].reduce(unlockStep, UNLOCK_BEGUN);
-const success: UnlockInput = { kind: 'answered', payload: { status: 0 } };
+const having = (target: Target, ...inputs: ActuationInput[]) =>
+  [{ kind: 'left' } as const, ...inputs].reduce(actuationStep, actuationBegun(target));
+const unlocking = (...inputs: ActuationInput[]) => having('unlocked', ...inputs);
+const success: ActuationInput = { kind: 'answered', payload: { status: 0 } };
+/** ZCL rev. 8, table 7-10. */
+const lockState = (value: unknown): ActuationInput => ({ kind: 'lockState', value });
+const [between, locked, unlocked] = [lockState(0), lockState(1), lockState(2)];
+const unconfirmed: ActuationInput = { kind: 'unconfirmed', reason: 'there is no route to the lock' };
+const unanswered: ActuationInput = { kind: 'unanswered', reason: 'no answer' };
+const confirmed = { phase: 'done', outcome: 'confirmed' };
+const jammed = { phase: 'done', outcome: 'jammed' };
 
 describe('an unlock', () => {
   it('is confirmed by what the lock reports, not by its answer', () => {
-    expect(having(success)).toMatchObject({ phase: 'accepted' });
-    expect(having(success, { kind: 'lockState', value: 2 })).toEqual({ phase: 'done', outcome: 'confirmed' });
-    expect(having(success, { kind: 'operated' })).toEqual({ phase: 'done', outcome: 'confirmed' });
-    expect(having(success, { kind: 'waited' })).toEqual({ phase: 'done', outcome: 'accepted' });
+    expect(unlocking(success)).toMatchObject({ phase: 'accepted' });
+    expect(unlocking(success, unlocked)).toEqual(confirmed);
+    expect(unlocking(success, { kind: 'operated' })).toEqual(confirmed);
+    expect(unlocking(success, { kind: 'waited' })).toEqual({ phase: 'done', outcome: 'accepted' });
   });
 
   it('is confirmed when the report overtakes the answer', () => {
-    expect(having({ kind: 'lockState', value: 2 }, success)).toEqual({ phase: 'done', outcome: 'confirmed' });
+    expect(unlocking(unlocked, success)).toEqual(confirmed);
   });
 
   it('is jammed when the lock says so, or its bolt stays between', () => {
-    const jammed = { phase: 'done', outcome: 'jammed' };
-    const between: UnlockInput = { kind: 'lockState', value: 0 };
-    expect(having(success, { kind: 'jam' })).toEqual(jammed);
-    expect(having({ kind: 'jam' }, success)).toEqual(jammed);
-    expect(having(success, between, { kind: 'waited' })).toEqual(jammed);
-    expect(having(success, between, { kind: 'lockState', value: 2 })).toMatchObject({ outcome: 'confirmed' });
+    expect(unlocking(success, { kind: 'jam' })).toEqual(jammed);
+    expect(unlocking({ kind: 'jam' }, success)).toEqual(jammed);
+    expect(unlocking(success, between, { kind: 'waited' })).toEqual(jammed);
+    expect(unlocking(success, between, unlocked)).toEqual(confirmed);
   });
 
-  it.each<[string, unknown]>([
+  it.each<[string, unknown, number]>([
     // ZCL rev. 8, table 2-12: FAILURE, NOT_AUTHORIZED, UNSUP_COMMAND.
-    ['in a successful response', { status: 1 }],
-    ['in a successful response, not authorised', { status: 0x7e }],
-    ['in a failure default response', { cmdId: 3, statusCode: 0x81 }],
-  ])('is refused by a status %s', (_, payload) => {
-    expect(having({ kind: 'answered', payload })).toMatchObject({ phase: 'failed', code: 'REFUSED' });
+    ['in a successful response', { status: 1 }, 0x01],
+    ['in a successful response, not authorised', { status: 0x7e }, 0x7e],
+    ['in a failure default response', { cmdId: 3, statusCode: 0x81 }, 0x81],
+  ])('is refused by a status %s', (_, payload, status) => {
+    expect(unlocking({ kind: 'answered', payload })).toEqual({ phase: 'refused', status });
   });
 
-  it.each<[string, UnlockInput]>([
-    ['nothing', { kind: 'unanswered', reason: 'no answer' }],
+  it('is accepted by a default response of success, and ends by the report', () => {
+    const answered: ActuationInput = { kind: 'answered', payload: { cmdId: 3, statusCode: 0 } };
+    expect(unlocking(answered)).toMatchObject({ phase: 'accepted' });
+    expect(unlocking(answered, unlocked)).toEqual(confirmed);
+    expect(unlocking(answered, { kind: 'jam' })).toEqual(jammed);
+  });
+
+  it.each<[string, ActuationInput]>([
+    ['nothing', unanswered],
+    ['a negative confirmation', unconfirmed],
     ['a response without a status', { kind: 'answered', payload: {} }],
     ['no payload', { kind: 'answered', payload: undefined }],
     ['a missing status', { kind: 'answered', payload: { status: Number.NaN } }],
-    ['success to another kind of command', { kind: 'answered', payload: { cmdId: 1, statusCode: 0 } }],
-  ])('is unknown after %s', (_, input) => {
-    expect(having(input)).toMatchObject({ phase: 'failed', code: 'OUTCOME_UNKNOWN' });
+  ])('is open after %s, and ends by what the lock says later', (_, input) => {
+    expect(unlocking(input)).toMatchObject({ phase: 'sent', doubt: expect.any(String) });
+    expect(unlocking(input, { kind: 'waited' })).toMatchObject({ phase: 'sent' });
+    expect(unlocking(input, success, unlocked)).toEqual(confirmed);
+    expect(unlocking(input, { kind: 'operated' })).toEqual(confirmed);
+    expect(unlocking(input, unlocked, { kind: 'waited' })).toEqual(confirmed);
+    expect(unlocking(input, { kind: 'jam' }, { kind: 'waited' })).toEqual(jammed);
   });
 
-  it('is confirmed at once by an event that names the radio, and waits for no answer', () => {
-    expect(having({ kind: 'operated' })).toEqual({ phase: 'done', outcome: 'confirmed' });
+  it('keeps the first reason why no answer came', () => {
+    expect(unlocking(unconfirmed, unanswered)).toMatchObject({ doubt: 'there is no route to the lock' });
   });
 
-  it('waits for the answer after a report of the bolt, which may be of a hand; the report stands without it', () => {
-    const lost: UnlockInput = { kind: 'unanswered', reason: 'no answer' };
-    expect(having({ kind: 'lockState', value: 2 })).toMatchObject({ phase: 'sent' });
-    expect(having({ kind: 'lockState', value: 2 }, lost)).toEqual({ phase: 'done', outcome: 'confirmed' });
+  it('is not ended by a report of the bolt that an event ascribes to a hand or a key', () => {
+    const byHand: ActuationInput = { kind: 'operatedByOther' };
+    expect(unlocking(unconfirmed, byHand, unlocked, { kind: 'waited' })).toMatchObject({ phase: 'sent' });
+    expect(unlocking(unconfirmed, unlocked, byHand, { kind: 'waited' })).toMatchObject({ phase: 'sent' });
+    expect(unlocking(byHand, unlocked, unanswered)).toMatchObject({ phase: 'sent' });
+    expect(unlocking(byHand, unlocked, { kind: 'operated' })).toEqual(confirmed);
   });
 
   it('waits for the answer when the lock contradicts itself', () => {
-    expect(having({ kind: 'jam' }, { kind: 'operated' })).toMatchObject({ phase: 'sent' });
+    expect(unlocking({ kind: 'jam' }, { kind: 'operated' })).toMatchObject({ phase: 'sent' });
   });
 
   it('takes nothing that is said before it leaves for an answer to it', () => {
-    for (const input of [{ kind: 'operated' }, { kind: 'jam' }, { kind: 'lockState', value: 2 }] as const)
-      expect(unlockStep(UNLOCK_BEGUN, input)).toBe(UNLOCK_BEGUN);
+    const begun = actuationBegun('unlocked');
+    for (const input of [{ kind: 'operated' }, { kind: 'jam' }, unlocked] as const)
+      expect(actuationStep(begun, input)).toBe(begun);
   });
 
   it('is not believed by a state that says nothing', () => {
     for (const value of [1, 3, 0xff, Number.NaN, undefined, '2'])
-      expect(having(success, { kind: 'lockState', value })).toMatchObject({ phase: 'accepted' });
-  });
-
-  it('did not reach a lock that the radio could not reach', () => {
-    expect(having({ kind: 'undelivered', reason: 'expired' })).toMatchObject({ code: 'DEVICE_OFFLINE' });
-    expect(having(success, { kind: 'undelivered', reason: 'expired' })).toMatchObject({ phase: 'accepted' });
+      expect(unlocking(success, lockState(value))).toMatchObject({ phase: 'accepted' });
   });
 
   it('stays as it ended', () => {
-    const end = having(success, { kind: 'lockState', value: 2 });
-    for (const input of [{ kind: 'jam' }, { kind: 'unanswered', reason: '' }, success] as const)
-      expect(unlockStep(end, input)).toBe(end);
+    const end = unlocking(success, unlocked);
+    for (const input of [{ kind: 'jam' }, unanswered, success] as const)
+      expect(actuationStep(end, input)).toBe(end);
+  });
+});
+
+describe('a lock command', () => {
+  it('is confirmed by the state of the bolt alone, with or without an answer', () => {
+    expect(having('locked', success, { kind: 'operated' })).toMatchObject({ phase: 'accepted' });
+    expect(having('locked', success, locked)).toEqual(confirmed);
+    expect(having('locked', unconfirmed, locked)).toEqual(confirmed);
+    expect(having('locked', unlocked, success)).toMatchObject({ phase: 'accepted' });
+    expect(having('locked', unlocked, { kind: 'waited' })).toMatchObject({ phase: 'sent' });
   });
 });

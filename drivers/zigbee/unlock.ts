@@ -1,109 +1,170 @@
 /**
- * One unlock, from the frame to what became of it, as a state machine: it says `confirmed` only when the lock said that
- * it is unlocked. Pure; the waiting and sending are unlocking.ts.
+ * One command to the bolt of a lock, from the frame to its outcome, as a state machine. Pure; unlocking.ts waits and sends.
+ *
+ *   state      input                                   next
+ *   begun      left                                    sent
+ *   sent       answered SUCCESS                        accepted
+ *   sent       answered another status                 refused
+ *   sent       unconfirmed                             sent, with the doubt kept for the outcome
+ *   sent       the lock reports the wanted state       sent with evidence (unlock) · done (lock)
+ *   sent       operated (an event names the radio)     done: confirmed (unlock)
+ *   sent       waited, unanswered                      done: as the evidence says; without any it stays sent
+ *   accepted   the lock reports the wanted state       done: confirmed
+ *   accepted   the lock reports a jam                  done: jammed
+ *   accepted   waited                                  done: accepted, or jammed when the bolt stayed between
+ *
+ * No radio failure ends it: after a negative confirmation the lock may have the frame, for what was lost may be the
+ * acknowledgement alone. Only the deadline ends `sent` without evidence, and then the outcome is unknown.
  */
-import type { DriverErrorCode } from '../driver.ts';
 import type { Unlocked } from '../zgate.ts';
-import { field, hex, integer } from './values.ts';
+import { field, integer } from './values.ts';
 import { STATUS_SUCCESS } from './zcl-status.ts';
 
 /** ZCL rev. 8, table 7-10: lockState. */
 const LOCK_STATE = { notFullyLocked: 0, locked: 1, unlocked: 2 } as const;
 
-export type UnlockState =
-  /** The frame waits its turn: what the lock says now is not of it. */
-  | { phase: 'begun' }
-  | { phase: 'sent'; evidence: Evidence | undefined }
-  /** The lock answered success, which says only that it understood. */
-  | { phase: 'accepted'; evidence: Evidence | undefined }
+/** The state that the command is to bring the bolt to. */
+export type Target = 'locked' | 'unlocked';
+
+interface Sent {
+  phase: 'sent';
+  target: Target;
+  evidence: Evidence | undefined;
+  /** Why no answer came, or may come. */
+  doubt: string | undefined;
+  /** An event names another source than the radio: a report of the bolt is no evidence any more. */
+  movedByOther: boolean;
+}
+interface Accepted {
+  phase: 'accepted';
+  target: Target;
+  evidence: Evidence | undefined;
+}
+
+export type ActuationState =
+  /** The frame waits for its turn: nothing that the lock says now comes of it. */
+  | { phase: 'begun'; target: Target }
+  | Sent
+  /** The lock answered success, which means only that it understood. */
+  | Accepted
   | { phase: 'done'; outcome: Unlocked['outcome'] }
-  | { phase: 'failed'; code: DriverErrorCode; reason: string };
+  /** The lock answered with this status of ZCL: it does nothing. */
+  | { phase: 'refused'; status: number };
 
-/** What the lock said by itself after the command was sent: it can overtake the answer. */
-type Evidence = 'unlocked' | 'jammed' | 'between';
+/** What the lock said by itself after the command was sent; it can overtake the answer. */
+type Evidence = 'reached' | 'jammed' | 'between';
 
-export type UnlockInput =
+export type ActuationInput =
   /** The frame leaves. */
   | { kind: 'left' }
-  /** The reply to the command: the status of its response, or of a default response. */
+  /** The reply to the command: its response, or a default response. */
   | { kind: 'answered'; payload: unknown }
-  /** No reply in time, after the frame went out. */
+  /** The coordinator did not see the frame delivered. */
+  | { kind: 'unconfirmed'; reason: string }
+  /** No reply in time. */
   | { kind: 'unanswered'; reason: string }
-  /** The radio says that the frame did not reach the lock. */
-  | { kind: 'undelivered'; reason: string }
   | { kind: 'lockState'; value: unknown }
   | { kind: 'jam' }
-  /** An operation event says that it was unlocked by radio. */
+  /** An operation event says that the lock was unlocked by radio. */
   | { kind: 'operated' }
-  /** Long enough since it was accepted. */
+  /** An operation event says that the lock was unlocked, and not by radio. */
+  | { kind: 'operatedByOther' }
+  /** Long enough since it was accepted, or since a report of the bolt that no answer followed. */
   | { kind: 'waited' };
 
-export const UNLOCK_BEGUN: UnlockState = { phase: 'begun' };
+export function actuationBegun(target: Target): ActuationState {
+  return { phase: 'begun', target };
+}
 
-export function unlockStep(state: UnlockState, input: UnlockInput): UnlockState {
-  if (state.phase === 'done' || state.phase === 'failed') return state;
-  if (state.phase === 'begun') return input.kind === 'left' ? { phase: 'sent', evidence: undefined } : state;
+export function hasEnded({ phase }: ActuationState): boolean {
+  return phase === 'done' || phase === 'refused';
+}
+
+export function actuationStep(state: ActuationState, input: ActuationInput): ActuationState {
+  switch (state.phase) {
+    case 'begun':
+      if (input.kind !== 'left') return state;
+      return { ...state, phase: 'sent', evidence: undefined, doubt: undefined, movedByOther: false };
+    case 'sent':
+      return sentStep(state, input);
+    case 'accepted':
+      return acceptedStep(state, input);
+    default:
+      return state;
+  }
+}
+
+function sentStep(state: Sent, input: ActuationInput): ActuationState {
   switch (input.kind) {
     case 'left':
       return state;
     case 'answered':
-      return state.phase === 'sent' ? answered(state, input.payload) : state;
+      return answered(state, input.payload);
+    case 'unconfirmed':
+      return { ...state, doubt: input.reason };
     case 'unanswered':
-      return state.phase === 'sent' ? unanswered(state, input.reason) : state;
-    case 'undelivered':
-      return state.phase === 'sent'
-        ? { phase: 'failed', code: 'DEVICE_OFFLINE', reason: input.reason }
-        : state;
+      return byEvidence({ ...state, doubt: state.doubt ?? input.reason });
     case 'waited':
-      if (state.phase === 'sent') return state;
+      return byEvidence(state);
+    case 'jam':
+      return { ...state, evidence: 'jammed' };
+    case 'operated':
+      // No hand and no keypad does it by radio: its answer need not be waited for.
+      if (state.target === 'locked' || state.evidence === 'jammed') return state;
+      return { phase: 'done', outcome: 'confirmed' };
+    case 'operatedByOther':
+      return { ...state, movedByOther: true, ...(state.evidence === 'reached' && { evidence: undefined }) };
+    case 'lockState': {
+      const evidence = evidenceOf(input.value, state.target);
+      // Whoever threw the bolt: the door is locked, which is all that was asked.
+      if (evidence === 'reached' && state.target === 'locked') return { phase: 'done', outcome: 'confirmed' };
+      if (!evidence || (evidence === 'reached' && state.movedByOther)) return state;
+      return { ...state, evidence };
+    }
+  }
+}
+
+function acceptedStep(state: Accepted, input: ActuationInput): ActuationState {
+  switch (input.kind) {
+    case 'waited':
       return { phase: 'done', outcome: state.evidence === 'between' ? 'jammed' : 'accepted' };
     case 'operated':
-      return operated(state);
+      return state.target === 'unlocked' ? concluded({ ...state, evidence: 'reached' }) : state;
     case 'jam':
-      return witnessed(state, 'jammed');
-    case 'lockState':
-      if (input.value === LOCK_STATE.unlocked) return witnessed(state, 'unlocked');
-      // A bolt on its way, or one that does not move: what comes next tells.
-      return input.value === LOCK_STATE.notFullyLocked ? witnessed(state, 'between') : state;
+      return concluded({ ...state, evidence: 'jammed' });
+    case 'lockState': {
+      const evidence = evidenceOf(input.value, state.target);
+      return evidence ? concluded({ ...state, evidence }) : state;
+    }
+    default:
+      return state;
   }
 }
 
-function answered(state: Extract<UnlockState, { phase: 'sent' }>, payload: unknown): UnlockState {
-  // A response has `status`, a default response `statusCode` (ZCL rev. 8, 2.5.12): a failure comes as the latter.
+function evidenceOf(lockState: unknown, target: Target): Evidence | undefined {
+  if (lockState === LOCK_STATE[target]) return 'reached';
+  // The bolt moves, or does not move: the next report decides.
+  return lockState === LOCK_STATE.notFullyLocked ? 'between' : undefined;
+}
+
+function answered(state: Sent, payload: unknown): ActuationState {
+  // A response has `status`, a default response `statusCode` (ZCL rev. 8, 2.5.12). A lock must answer these commands with
+  // their own responses; one that answers SUCCESS by a default response has accepted the command all the same.
   const status = integer(field(payload, 'status') ?? field(payload, 'statusCode'), 0, 0xff);
-  const isDefault = field(payload, 'statusCode') !== undefined;
-  if (status === undefined)
-    return { phase: 'failed', code: 'OUTCOME_UNKNOWN', reason: 'the lock answered without a status' };
-  if (status !== STATUS_SUCCESS) {
-    const reason = `the lock refused (status ${hex(status, 2)})`;
-    return { phase: 'failed', code: 'REFUSED', reason };
-  }
-  // A default response of success is for commands without a response of their own, which this is not.
-  if (isDefault) return unanswered(state, 'the lock answered as to another command');
-  return concluded({ phase: 'accepted', evidence: state.evidence });
+  if (status === undefined) return byEvidence({ ...state, doubt: 'the lock answered without a status' });
+  if (status !== STATUS_SUCCESS) return { phase: 'refused', status };
+  return concluded({ phase: 'accepted', target: state.target, evidence: state.evidence });
 }
 
-function unanswered(state: Extract<UnlockState, { phase: 'sent' }>, reason: string): UnlockState {
-  const end = concluded({ phase: 'accepted', evidence: state.evidence });
-  return end.phase === 'done' ? end : { phase: 'failed', code: 'OUTCOME_UNKNOWN', reason };
+/** Without an answer. */
+function byEvidence(state: Sent): ActuationState {
+  const end = concluded({ phase: 'accepted', target: state.target, evidence: state.evidence });
+  return end.phase === 'done' ? end : state;
 }
 
-/** It names the radio as what unlocked it, which no hand and no keypad does: whoever waits need not wait for its answer. */
-function operated(state: Extract<UnlockState, { phase: 'sent' | 'accepted' }>): UnlockState {
-  if (state.phase === 'sent' && state.evidence !== 'jammed') return { phase: 'done', outcome: 'confirmed' };
-  return witnessed(state, 'unlocked');
-}
-
-function witnessed(
-  state: Extract<UnlockState, { phase: 'sent' | 'accepted' }>,
-  evidence: Evidence,
-): UnlockState {
-  return state.phase === 'sent' ? { ...state, evidence } : concluded({ ...state, evidence });
-}
-
-function concluded(state: Extract<UnlockState, { phase: 'accepted' }>): UnlockState {
+function concluded(state: Accepted): ActuationState {
   switch (state.evidence) {
-    case 'unlocked':
+    case 'reached':
       return { phase: 'done', outcome: 'confirmed' };
     case 'jammed':
       return { phase: 'done', outcome: 'jammed' };

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
+import type { DriverError } from '../driver.ts';
 import {
   CONFIRMED,
   joined,
@@ -14,6 +15,8 @@ import {
 } from './test-gateway.ts';
 
 const POLLING_LOCK = OTHER_LOCK;
+/** Till the deadline: the time for which a parent may hold the frame, and a little to send it. */
+const SHORT_MS = 8_500;
 
 describe('unlocking', () => {
   let site: SimulatedGateway;
@@ -64,7 +67,7 @@ describe('unlocking', () => {
     await fresh(POLLING_LOCK);
     await site.set(POLLING_LOCK, { faults: { offline: true } });
     // By the library's own choice this very command is queued for a sleeping lock, for an hour here.
-    await expect(unlock(POLLING_LOCK)).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+    await expect(unlock(POLLING_LOCK, SHORT_MS)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
     await site.set(POLLING_LOCK, { faults: null });
     await site.set(POLLING_LOCK, { checkIn: true, announce: true });
     const heard = () => (gateway.reports.get(`device:${POLLING_LOCK}`) as { connected: boolean }).connected;
@@ -77,7 +80,7 @@ describe('unlocking', () => {
   it('is not sent twice when the answer is lost, and says that nobody knows', async () => {
     await fresh(LOCK);
     await site.set(LOCK, { faults: { lostResponses: 20 } });
-    await expect(unlock(LOCK)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
+    await expect(unlock(LOCK, SHORT_MS)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
     await site.set(LOCK, { faults: null });
     await expect.poll(async () => (await commands(LOCK)).length).toBe(1);
     expect(await unlocked(LOCK)).toBe(1);
@@ -112,7 +115,7 @@ describe('unlocking', () => {
     await site.set(LOCK, { faults: { defaultResponse: { status: 0x81, commands: 1 } } });
     await expect(unlock(LOCK)).rejects.toMatchObject({
       code: 'REFUSED',
-      message: 'the lock refused (status 0x81)',
+      message: 'the lock refused (UNSUP_COMMAND (0x81))',
     });
     expect(await unlocked(LOCK)).toBe(0);
   });
@@ -176,12 +179,31 @@ describe('unlocking', () => {
     expect(await unlocked(LOCK)).toBe(1);
   });
 
-  it.each(['MAC_NO_ACK', 'NO_ROUTE'] as const)('knows what %s says of the frame', async (status) => {
+  const FAILURES = ['MAC_NO_ACK', 'NO_ROUTE', 'CHANNEL_ACCESS_FAILURE', 'TRANSACTION_EXPIRED'] as const;
+
+  it.each(FAILURES)('is confirmed by the lock although the coordinator says %s', async (status) => {
     await fresh(LOCK);
-    await site.set(LOCK, { faults: { confirm: { status, frames: 1 } } });
-    const code = status === 'MAC_NO_ACK' ? 'OUTCOME_UNKNOWN' : 'DEVICE_OFFLINE';
-    await expect(unlock(LOCK)).rejects.toMatchObject({ code });
+    await site.set(LOCK, { faults: { confirm: { status, frames: 1, delivered: true } } });
+    expect(await unlock(LOCK)).toEqual(CONFIRMED);
+    expect(await unlocked(LOCK)).toBe(1);
+  });
+
+  it.each(FAILURES)('is confirmed by the event alone after %s when the answer is lost', async (status) => {
+    await fresh(LOCK);
+    const confirm = { status, frames: 1, delivered: true };
+    await site.set(LOCK, { faults: { confirm, lostResponses: 1 } });
+    expect(await unlock(LOCK)).toEqual(CONFIRMED);
+    expect(await unlocked(LOCK)).toBe(1);
+  });
+
+  it('is not known, and never "not sent", after a negative confirmation and silence', async () => {
+    await fresh(LOCK);
+    await site.set(LOCK, { faults: { confirm: { status: 'NO_ROUTE', frames: 1 } } });
+    const { code, message } = (await unlock(LOCK, SHORT_MS).catch((failure) => failure)) as DriverError;
+    expect([code, message]).toEqual(['OUTCOME_UNKNOWN', expect.stringMatching(/^it was sent, .* \(.+\)$/)]);
     expect((await commands(LOCK)).length).toBe(0);
+    // The lock is free for the next at once.
+    expect(await unlock(LOCK)).toEqual(CONFIRMED);
   });
 
   it('is known not to be sent when the coordinator refuses the frame in its answer', async () => {
@@ -189,7 +211,7 @@ describe('unlocking', () => {
     await site.fill(1);
     await expect(unlock(LOCK)).rejects.toMatchObject({
       code: 'DEVICE_OFFLINE',
-      message: 'the coordinator has no memory for the frame',
+      message: 'not sent: the coordinator has no memory for the frame',
     });
     expect((await commands(LOCK)).length).toBe(0);
     expect(await unlock(LOCK)).toEqual(CONFIRMED);

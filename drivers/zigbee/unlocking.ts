@@ -1,10 +1,18 @@
-/** Unlock now: one frame, at once or not at all, and what became of it (unlock.ts decides). */
+/** Commands to the bolt: one frame, at once or not at all, and its outcome (unlock.ts decides). */
 import { type Clock, DriverError } from '../driver.ts';
 import type { Unlocked } from '../zgate.ts';
 import type { Facts } from './messages.ts';
-import type { Radio, ZclReply, ZclRequest } from './radio.ts';
-import { UNLOCK_BEGUN, type UnlockInput, type UnlockState, unlockStep } from './unlock.ts';
+import { KNOWN, type Radio, type ZclReply, type ZclRequest } from './radio.ts';
+import {
+  type ActuationInput,
+  type ActuationState,
+  actuationBegun,
+  actuationStep,
+  hasEnded,
+  type Target,
+} from './unlock.ts';
 import { field } from './values.ts';
+import { statusName } from './zcl-status.ts';
 
 /**
  * A parent holds a frame for a sleeping lock for 7.68 s (Zigbee specification R22, nwkTransactionPersistenceTime): what
@@ -17,17 +25,26 @@ const ANSWER_MS = HELD_FRAME_MS;
 export const UNSETTLED_MS = 2 * ANSWER_MS + 1_000;
 /** After it was accepted, for the report of the bolt: a motor takes a second or two. */
 const CONFIRM_MS = 3_000;
+/** After a report of the bolt, for the answer or for an event that names who moved it: a lock sends them in a row. */
+const EVENT_MS = 1_500;
 /** For the state to be read when no report came. */
 const READ_MS = 2_000;
 const LOCK_STATE_ATTRIBUTE = 0x00_00;
 const DOOR_LOCK = 'closuresDoorLock';
 
-export interface UnlockingOptions {
+/** A command to the bolt. */
+export interface BoltCommand {
+  /** Its name in the library, and its fields. */
+  command: string;
+  payload: Record<string, unknown>;
+  target: Target;
+}
+
+export interface ActuationOptions {
   radio: Pick<Radio, 'send'>;
   clock: Clock;
   ieee: string;
   endpoint: number;
-  relockSeconds: number;
   /** Monotonic milliseconds. */
   deadline: number;
   /** As of a DriverCommand. */
@@ -36,35 +53,45 @@ export interface UnlockingOptions {
   listen(hear: (facts: Facts) => void): () => void;
 }
 
-/** Rejects with a DriverError. Firing the signal ends the waiting, not what was sent. */
-export async function unlock(options: UnlockingOptions, signal: AbortSignal): Promise<Unlocked> {
+/** `refused`: the status of ZCL that the lock answered with. It does nothing then. */
+export type ActuationEnd = { outcome: Unlocked['outcome'] } | { refused: number };
+
+/**
+ * One frame, at once or not at all. Rejects with a DriverError: DEVICE_OFFLINE and DEADLINE_PASSED when nothing was sent,
+ * OUTCOME_UNKNOWN when it was and nothing came back until the signal fired, which it does at the deadline.
+ */
+export async function actuate(
+  command: BoltCommand,
+  options: ActuationOptions,
+  signal: AbortSignal,
+): Promise<ActuationEnd> {
   const { radio, clock, deadline } = options;
   const notAfter = deadline - HELD_FRAME_MS;
   if (clock.monotonic() > notAfter) throw tooLate();
-  let state: UnlockState = UNLOCK_BEGUN;
-  const settled = new AbortController();
-  const end = Promise.withResolvers<void>();
-  const take = (input: UnlockInput) => {
-    state = unlockStep(state, input);
-    if (state.phase !== 'done' && state.phase !== 'failed') return;
-    settled.abort(state.phase);
-    end.resolve();
-  };
-  const stopListening = options.listen((facts) => {
-    if (facts.jam) take({ kind: 'jam' });
-    if (facts.unlockedByRadio) take({ kind: 'operated' });
-    if (facts.lockState !== undefined) take({ kind: 'lockState', value: facts.lockState });
-  });
+  const progress = openProgress(command.target, options, signal);
   try {
-    const left = () => take({ kind: 'left' });
-    const request = { ...requestOf(options, notAfter), left, known: settled.signal };
-    const answered = orAborted(radio.send(request), signal).then((reply) => take(inputOf(reply)));
-    await Promise.race([answered, end.promise]);
-    if (!settled.signal.aborted) await confirmed(options, take, AbortSignal.any([signal, settled.signal]));
-    return outcomeOf(state);
+    const reply = await Promise.race([
+      radio.send({ ...requestOf(command, options, notAfter), ...progress.request }),
+      progress.ended,
+    ]);
+    if (reply) progress.take(inputOf(reply));
+    if (progress.isAccepted()) await waitForBolt(options, progress);
+    await progress.ended;
+    return progress.end();
   } finally {
-    stopListening();
+    progress.stop();
   }
+}
+
+/** Unlock with Timeout: the lock locks again by itself. */
+export async function unlock(
+  options: ActuationOptions & { relockSeconds: number },
+  signal: AbortSignal,
+): Promise<Unlocked> {
+  const payload = { timeout: options.relockSeconds, pincodevalue: Buffer.alloc(0) };
+  const end = await actuate({ command: 'unlockWithTimeout', payload, target: 'unlocked' }, options, signal);
+  if ('refused' in end) throw new DriverError('REFUSED', `the lock refused (${statusName(end.refused)})`);
+  return { ...end, relock: 'timedUnlock' };
 }
 
 function tooLate(): DriverError {
@@ -75,31 +102,27 @@ function tooLate(): DriverError {
 }
 
 function requestOf(
-  { ieee, endpoint, relockSeconds, released }: UnlockingOptions,
+  { command, payload }: BoltCommand,
+  { ieee, endpoint, released }: ActuationOptions,
   notAfter: number,
 ): ZclRequest {
-  const pincodevalue = Buffer.alloc(0);
-  const common = {
+  return {
     ieee,
     endpoint,
     cluster: DOOR_LOCK,
-    scope: 'cluster' as const,
-    ...(released && { released }),
-  };
-  return {
-    ...common,
-    command: 'unlockWithTimeout',
-    payload: { timeout: relockSeconds, pincodevalue },
+    scope: 'cluster',
+    command,
+    payload,
     notAfter,
     timeoutMs: ANSWER_MS,
     actuates: true,
+    ...(released && { released }),
   };
 }
 
-function inputOf(reply: ZclReply): UnlockInput {
+/** Throws when nothing was sent. */
+function inputOf(reply: ZclReply): ActuationInput {
   switch (reply.kind) {
-    case 'answered':
-      return { kind: 'answered', payload: reply.payload };
     case 'late':
       throw tooLate();
     case 'unsent':
@@ -109,28 +132,96 @@ function inputOf(reply: ZclReply): UnlockInput {
   }
 }
 
-/** Waits for the bolt; a lock that reports nothing is asked once. Does nothing once the signal has fired. */
-async function confirmed(
-  options: UnlockingOptions,
-  take: (input: UnlockInput) => void,
-  signal: AbortSignal,
-): Promise<void> {
+interface Progress {
+  /** Of the request: what the radio tells while it sends. */
+  request: Pick<ZclRequest, 'left' | 'unconfirmed' | 'known' | 'withdrawn'>;
+  take(input: ActuationInput): void;
+  isAccepted(): boolean;
+  /** Fires when the outcome is known, or the caller waits no longer. */
+  over: AbortSignal;
+  /** Resolves then. */
+  ended: Promise<void>;
+  /** Throws OUTCOME_UNKNOWN. */
+  end(): ActuationEnd;
+  stop(): void;
+}
+
+function openProgress(target: Target, { listen, clock }: ActuationOptions, signal: AbortSignal): Progress {
+  let state = actuationBegun(target);
+  const settled = new AbortController();
+  const over = AbortSignal.any([settled.signal, signal]);
+  const { promise: ended, resolve } = Promise.withResolvers<void>();
+  over.addEventListener('abort', () => resolve(), { once: true });
+  if (over.aborted) resolve();
+
+  function take(input: ActuationInput): void {
+    const before = state;
+    state = actuationStep(state, input);
+    if (hasEnded(state)) settled.abort(KNOWN);
+    else if (isReported(state) && !isReported(before))
+      // An answer, or an event that names another source, may follow the report.
+      clock.sleep(EVENT_MS, over).then(
+        () => take({ kind: 'waited' }),
+        () => undefined,
+      );
+  }
+  const stop = listen((facts) => {
+    if (facts.jam) take({ kind: 'jam' });
+    if (facts.unlockedByRadio !== undefined)
+      take({ kind: facts.unlockedByRadio ? 'operated' : 'operatedByOther' });
+    if (facts.lockState !== undefined) take({ kind: 'lockState', value: facts.lockState });
+  });
+  return {
+    request: {
+      left: () => take({ kind: 'left' }),
+      unconfirmed: (reason) => take({ kind: 'unconfirmed', reason }),
+      known: over,
+      withdrawn: signal,
+    },
+    take,
+    isAccepted: () => state.phase === 'accepted',
+    over,
+    ended,
+    end() {
+      if (state.phase === 'begun') throw tooLate();
+      // Nothing more comes: what the lock reported decides.
+      take({ kind: state.phase === 'accepted' ? 'waited' : 'unanswered', reason: 'no answer in time' });
+      if (state.phase === 'done') return { outcome: state.outcome };
+      if (state.phase === 'refused') return { refused: state.status };
+      throw unknownOutcome(state.phase === 'sent' ? state.doubt : undefined, signal);
+    },
+    stop,
+  };
+}
+
+function isReported(state: ActuationState): boolean {
+  return state.phase === 'sent' && state.evidence === 'reached';
+}
+
+function unknownOutcome(doubt: string | undefined, { reason }: AbortSignal): DriverError {
+  const told = reason instanceof DriverError ? reason.message : 'the caller stopped waiting';
+  const message = `it was sent, and the lock may have carried it out (${doubt ?? told})`;
+  return new DriverError('OUTCOME_UNKNOWN', message, { cause: reason });
+}
+
+/** A lock that reports nothing is asked once. */
+async function waitForBolt(options: ActuationOptions, progress: Progress): Promise<void> {
   const { clock, deadline } = options;
   const waitMs = Math.max(0, Math.min(CONFIRM_MS, deadline - clock.monotonic() - READ_MS));
   try {
-    await clock.sleep(waitMs, signal);
-    take({ kind: 'lockState', value: await readState(options, signal) });
+    await clock.sleep(waitMs, progress.over);
+    progress.take({ kind: 'lockState', value: await readState(options, progress.over) });
   } catch {
-    // It has said enough, or the caller waits no longer: the lock has accepted it all the same.
+    // It is over: it has accepted all the same.
   }
-  take({ kind: 'waited' });
+  progress.take({ kind: 'waited' });
 }
 
 async function readState(
-  { radio, clock, ieee, endpoint }: UnlockingOptions,
-  signal: AbortSignal,
+  { radio, clock, ieee, endpoint }: ActuationOptions,
+  over: AbortSignal,
 ): Promise<unknown> {
-  const reply = await orAborted(
+  const reply = await unlessAborted(
     radio.send({
       ieee,
       endpoint,
@@ -141,29 +232,15 @@ async function readState(
       notAfter: clock.monotonic() + READ_MS,
       timeoutMs: READ_MS,
     }),
-    signal,
+    over,
   );
   const [record] = reply.kind === 'answered' && Array.isArray(reply.payload) ? reply.payload : [];
   return field(record, 'attrData');
 }
 
-function outcomeOf(state: UnlockState): Unlocked {
-  if (state.phase === 'done') return { outcome: state.outcome, relock: 'timedUnlock' };
-  if (state.phase === 'failed') throw new DriverError(state.code, state.reason);
-  throw new DriverError('OUTCOME_UNKNOWN', 'the lock did not say what became of it');
-}
-
-/** What was sent stays sent: whoever no longer waits does not know what became of it. */
-function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
-    const abort = () =>
-      reject(
-        signal.reason instanceof DriverError
-          ? signal.reason
-          : new DriverError('OUTCOME_UNKNOWN', 'nobody waited for what became of it', {
-              cause: signal.reason,
-            }),
-      );
+    const abort = () => reject(signal.reason);
     if (signal.aborted) abort();
     signal.addEventListener('abort', abort, { once: true });
     promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));

@@ -37,6 +37,14 @@ export interface Actuations {
   /** What happened has happened: where its outcome cannot be stored, the log says so. */
   end(intent: Intent, outcome: string, detail: object): Promise<void>;
   last(action: string, object: string): LastActuation | undefined;
+  /** Inside a commit job: its outcome has become known after its end. To the audit, and to `lateOutcome` of its detail. */
+  late(last: Pick<Intent, 'action' | 'object'>, outcome: string, late: LateOutcome): void;
+}
+
+export interface LateOutcome {
+  outcome: string;
+  /** Epoch milliseconds. */
+  at: number;
 }
 
 export interface ActuationsOptions {
@@ -94,6 +102,13 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
       } finally {
         underWay.delete(keyOf(intent));
       }
+    },
+    late({ action, object }, outcome, late) {
+      const row = table.last.get(action, object);
+      if (!row || row.outcome === null) return;
+      const detail = { ...detailOf(row), lateOutcome: late };
+      audit.record({ ...intentOf(row), outcome, detail: { ...detail, delayMilliseconds: late.at - row.at } });
+      table.end.run(row.outcome, JSON.stringify(detail), action, object);
     },
     last(action, object) {
       const row = table.last.get(action, object);

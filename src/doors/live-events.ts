@@ -40,6 +40,15 @@ export function happenedAt(doorId: string, { hwId: _, at, ...facts }: LockEvent)
   return ofDoor(doorId, 'event', { ...facts, at: new Date(at).toISOString() });
 }
 
+/** The outcome of an unlock became known after its answer. `isLate`: it was carried out after its deadline. */
+export function lateOutcomeTold(
+  doorId: string,
+  { delayMs, isLate, at }: { delayMs: number; isLate: boolean; at: number },
+): LiveEvent {
+  const when = { at: new Date(at).toISOString(), delayMilliseconds: delayMs };
+  return ofDoor(doorId, 'late-outcome', { outcome: 'confirmed', isLate, ...when });
+}
+
 function ofDoor(doorId: string, what: string, data: Record<string, unknown>): LiveEvent {
   return {
     type: `gatehouse.door.${what}.v1`,

@@ -13,6 +13,7 @@ import type { Log } from '../log.ts';
 import { SYSTEM_PRINCIPAL } from '../principal.ts';
 import type { Deliveries } from './deliveries.ts';
 import { insertDoor } from './edit.ts';
+import { type LateOutcomeOptions, takeLateOutcome } from './late-outcome.ts';
 import { happenedAt, lockChanged } from './live-events.ts';
 import type { Locks } from './locks.ts';
 import type { DoorRow, DoorTable } from './table.ts';
@@ -22,7 +23,7 @@ const REMEMBERED_MAX = 10_000;
 /** Doors of a gateway beyond which joins make none: more than a coordinator takes, and so a hostile joiner fills no disk. */
 const DOORS_OF_GATEWAY_MAX = 1_024;
 
-export interface LockEventsOptions {
+export interface LockEventsOptions extends Pick<LateOutcomeOptions, 'actuations'> {
   database: Database;
   table: DoorTable;
   audit: Audit;
@@ -152,6 +153,7 @@ function happened(told: LockEvent, gatewayId: string, options: LockEventsOptions
     return undefined;
   }
   options.events.publish(happenedAt(row.id, told));
+  takeLateOutcome(row, told, options);
   return () => options.locks.happened({ mac: told.hwId, gatewayId }, told.at);
 }
 

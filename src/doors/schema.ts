@@ -204,6 +204,10 @@ export const lastUnlockDetail = z.object({
   via: connectionType,
   outcome: z.enum(UNLOCK_OUTCOMES).optional(),
   reason: z.string().nullable().default(null),
+  lateOutcome: z
+    .object({ outcome: z.enum(['confirmed']), at: z.int() })
+    .nullable()
+    .default(null),
 });
 
 const lastUnlock = z.object({
@@ -215,6 +219,13 @@ const lastUnlock = z.object({
     .nullable()
     .openapi({ description: 'failed: nothing was sent · null: it is under way' }),
   reason: z.string().nullable(),
+  lateOutcome: z
+    .object({ outcome: z.enum(['confirmed']), at: dateTime.openapi({ description: 'When the lock told' }) })
+    .nullable()
+    .openapi({
+      description:
+        'What became known after `outcome` was answered: the lock told of an unlock by radio, or its bolt was reported unlocked. `outcome` stays as it was answered',
+    }),
 });
 export type LastUnlock = z.infer<typeof lastUnlock>;
 

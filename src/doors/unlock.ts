@@ -18,7 +18,7 @@ import { type DoorRow, type DoorTable, existing } from './table.ts';
  * From the request to the lock: the time for which a parent may hold the frame of a sleeping lock, and two seconds for
  * the disk and the way to the radio. Somebody stands at the door: what comes later surprises somebody else.
  */
-const DEADLINE_MS = HELD_FRAME_MS + 2_000;
+export const DEADLINE_MS = HELD_FRAME_MS + 2_000;
 
 /** Time to open the door. */
 const RELOCK_SECONDS = 5;
@@ -127,13 +127,14 @@ export function openUnlock(options: UnlockOptions): UnlockDoor {
 /** As …/state shows it. */
 export function lastUnlockOf(last: LastActuation | undefined): LastUnlock | null {
   if (!last) return null;
-  const { via, reason, outcome = 'failed' } = lastUnlockDetail.parse(last.detail);
+  const { via, reason, outcome = 'failed', lateOutcome } = lastUnlockDetail.parse(last.detail);
   return {
     at: new Date(last.at).toISOString(),
     by: last.principalId,
     via,
     reason,
     outcome: last.outcome === null ? null : outcome,
+    lateOutcome: lateOutcome && { ...lateOutcome, at: new Date(lateOutcome.at).toISOString() },
   };
 }
 

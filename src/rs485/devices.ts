@@ -8,6 +8,7 @@ import type { Firmware } from './firmware.ts';
 import type { Edit, ListQuery, Rs485Device } from './schema.ts';
 import type { Settings } from './settings.ts';
 import { deviceFrom } from './shown.ts';
+import { refuseUnsupported } from './supported.ts';
 import { existing, type Rs485Row, type Rs485Table } from './table.ts';
 import { changedFields, edited, isTravelling, refuseTakenDoor, wantedOf, writeWanted } from './wanted.ts';
 
@@ -51,6 +52,7 @@ export function openDevices(options: DevicesOptions) {
         const changed = changedFields(before, after);
         if (changed.length === 0) return;
         refuseTakenDoor(table, after.doorId, new Set([deviceId]));
+        refuseUnsupported(before, after, settings.reported.get(deviceId)?.state?.carries);
         const write = { bumpSettings: isTravelling(changed), now: clock.now(), principalId: principal.id };
         writeWanted(table, deviceId, after, write);
         const object = `rs485/${deviceId}`;

@@ -44,13 +44,13 @@ function deviceOperations(rs485: Rs485): Operation[] {
       tag,
       summary: 'Update an RS-485 device',
       description:
-        'A field that is absent stays as it is; `ioPins` merges pin by pin. What travels to the device (`ioPins`, `relayIndex`, `unlockDurationMilliseconds`, `useInputPinMemory`) raises `settingsVersion`, and is in force once `reportedSettingsVersion` is the same; `…/state` says what keeps it.',
+        'A field that is absent stays as it is; `ioPins` merges pin by pin. What travels to the device (`ioPins`, `relayIndex`, `unlockDurationMilliseconds`, `useInputPinMemory`) raises `settingsVersion`, and is in force once `reportedSettingsVersion` is the same; `…/state` says what keeps it. What a device that is known cannot carry (a pin or a relay that it does not have, a time that is too long, pin memory) is refused (NOT_SUPPORTED), nothing of the body is stored then; of one that was not heard of since the gateway started anything is stored.',
       access: ['front-desk-admin', 'service-tool'],
       params,
       body: updateBody,
       status: 200,
       result: rs485Device,
-      errors: ['NOT_FOUND', 'ID_MISMATCH', 'PRECONDITION_FAILED', 'RELAY_IN_USE'],
+      errors: ['NOT_FOUND', 'ID_MISMATCH', 'PRECONDITION_FAILED', 'RELAY_IN_USE', 'NOT_SUPPORTED'],
       async handler({ params, body, principal, correlationId, ifMatch }) {
         const caller = { principal, correlationId, ifMatch };
         const { device, revision } = await rs485.update(params.deviceId, body, caller);

@@ -32,6 +32,8 @@ export interface Examined {
   replyMac: Uint8Array | null;
   fault: Fault | undefined;
   incidents: Incident[];
+  /** Other addresses that spoke. */
+  strangers: readonly number[];
   /** Something that cannot be read came behind the answer: another device spoke, perhaps. */
   isFollowed: boolean;
   /** Proven, though under a type of security block that is not for it. */
@@ -86,10 +88,12 @@ export function examine(
   received: Uint8Array,
 ): Examined {
   const scanned = scan(received);
+  const strangers: number[] = [];
   const examined: Examined = {
     answer: null,
     replyMac: null,
     incidents: [],
+    strangers,
     isOdd: false,
     isFollowed: scanned.frames.length > 0 && scanned.behind > GLITCH_MAX,
     fault: scanned.fault,
@@ -98,13 +102,18 @@ export function examine(
   for (const frame of scanned.frames) {
     if (!frame.isReply || frame.address !== address) {
       examined.fault = 'foreign';
-      if (frame.isReply) examined.incidents.push('stranger');
+      if (!frame.isReply) continue;
+      examined.incidents.push('stranger');
+      strangers.push(frame.address);
       continue;
     }
     // A checksum lets one of 256 errors pass: it is no answer to a CRC.
     if (check === 'crc' && frame.check !== 'crc') continue;
     if (taken) {
-      if (Buffer.compare(taken.authenticated, frame.authenticated) !== 0) examined.incidents.push('second');
+      // Under another number it is no second answer to this question, but one to a question of before.
+      if (frame.sequence !== taken.sequence) examined.incidents.push('stale');
+      else if (Buffer.compare(taken.authenticated, frame.authenticated) !== 0)
+        examined.incidents.push('second');
       continue;
     }
     const judged = judge(outstanding, frame);
@@ -150,8 +159,9 @@ function judgeClear({ command, sequence, seal }: Outstanding, frame: Frame): Jud
   // Some devices drop the session with the key (D.2.2). Whether they took it, the next handshake shows.
   const isKeyTaken = command.kind === 'KEYSET' && reply?.kind === 'ACK';
   const isHandshake = command.kind === 'CHLNG' || command.kind === 'SCRYPT';
-  if ((seal && !isKeyTaken) || isHandshake) return { kind: 'passed', incident: 'clearText' };
+  // Such as the identity that was asked for, twice, before the handshake.
   if (frame.sequence !== sequence) return STALE;
+  if ((seal && !isKeyTaken) || isHandshake) return { kind: 'passed', incident: 'clearText' };
   return answered(decoded(command, frame.code, frame.data, null));
 }
 

@@ -1,31 +1,45 @@
 /**
  * The library's waiting for the answer of a device: until it comes, or for its whole timeout, nothing else goes to that
- * device. Who knows already what became of a command frees the device for the next.
+ * device. The library gives it up after a negative confirmation, although the device may have the frame and answer.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
+import type { ZclRequest } from '../radio.ts';
+import { unconfirmed } from './confirmed.ts';
 
 /** Of the library's adapter. */
 export interface Answers {
   waitForInternal(...matcher: unknown[]): Waiting;
+  /** The status of AF_DATA_CONFIRM, or a number of its own above a byte when none came. */
+  dataRequest(...request: unknown[]): Promise<number>;
 }
 interface Waiting {
   start(): { promise: Promise<unknown> };
   cancel(): void;
 }
 
-/** What is sent waits for its answer until the signal fires; an answer that comes later is nobody's. */
-export type WaitUntil = <T>(known: AbortSignal | undefined, send: () => Promise<T>) => Promise<T>;
+const STATUS_SUCCESS = 0;
 
-export function guardAnswers(adapter: Answers): WaitUntil {
-  const sending = new AsyncLocalStorage<AbortSignal>();
-  const { waitForInternal } = adapter;
+/** What is sent waits for its answer as ZclRequest (radio.ts) says. */
+export type WaitAs = <T>(request: Awaited, send: () => Promise<T>) => Promise<T>;
+type Awaited = Pick<ZclRequest, 'known' | 'unconfirmed'>;
+
+export function guardAnswers(adapter: Answers): WaitAs {
+  const sending = new AsyncLocalStorage<Awaited>();
+  const { waitForInternal, dataRequest } = adapter;
   adapter.waitForInternal = function (this: Answers, ...matcher) {
     const waiting = waitForInternal.apply(this, matcher);
-    const known = sending.getStore();
+    const known = sending.getStore()?.known;
     if (!known) return waiting;
     return { ...waiting, start: () => ({ promise: until(known, waiting) }) };
   };
-  return (known, send) => (known ? sending.run(known, send) : send());
+  adapter.dataRequest = async function (this: Answers, ...one) {
+    const status = await dataRequest.apply(this, one);
+    const request = sending.getStore();
+    if (status === STATUS_SUCCESS || !request?.unconfirmed) return status;
+    request.unconfirmed(unconfirmed(status));
+    return STATUS_SUCCESS;
+  };
+  return (request, send) => sending.run(request, send);
 }
 
 function until(known: AbortSignal, waiting: Waiting): Promise<unknown> {

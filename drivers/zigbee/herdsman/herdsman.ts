@@ -170,7 +170,7 @@ interface MtParser {
 Object.assign(Zcl.Foundation.discoverCommands, { response: Zcl.Foundation.discoverCommandsRsp.ID });
 
 const { passBy, carry, begun, abandon } = guardPort(Znp.prototype as unknown as Port);
-const waitUntil = guardAnswers(ZStackAdapter.prototype as unknown as Answers);
+const waitAs = guardAnswers(ZStackAdapter.prototype as unknown as Answers);
 
 function prepareLibrary({ mayForm, mayRestore, manufacturerCode, stateDirectory, log }: RadioOptions): void {
   permitted = { mayForm, mayRestore };
@@ -384,9 +384,7 @@ function send(
       const { cluster, command } = request;
       const passage = { gate, actuates: request.actuates === true, clock };
       return passBy(passage, () =>
-        waitUntil(request.known, () =>
-          sender.zclCommand(cluster, command, gate.payload, options, {}, false, type),
-        ),
+        waitAs(request, () => sender.zclCommand(cluster, command, gate.payload, options, {}, false, type)),
       );
     },
     failed: (reason) => log('warn', `a frame was not sent: ${reason}`),

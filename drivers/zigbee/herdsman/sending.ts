@@ -2,7 +2,7 @@
 import type { Clock } from '../../driver.ts';
 import type { ZclReply, ZclRequest } from '../radio.ts';
 import { field, integer } from '../values.ts';
-import { confirmed, refused } from './confirmed.ts';
+import { refused, unconfirmed } from './confirmed.ts';
 import { type Gate, openGate } from './gate.ts';
 
 /** The library's own words say how it was called, with all that was: they are for its log. */
@@ -41,7 +41,10 @@ async function replyOf(gate: Gate, library: Library, withdrawn?: AbortSignal): P
     if (gate.state() === 'late') return { kind: 'late' };
     const refusal = integer(field(error, 'refused'), 0, 0xff);
     if (refusal !== undefined) return refused(refusal);
-    if (gate.state() === 'sent') return confirmed(integer(field(error, 'code'), 0, 0xff_ff));
+    if (gate.state() === 'sent') {
+      const code = integer(field(error, 'code'), 0, 0xff_ff);
+      return { kind: 'unanswered', reason: code === undefined ? 'no answer in time' : unconfirmed(code) };
+    }
     if (!withdrawn?.aborted) library.failed(error instanceof Error ? error.message : 'no reason');
     return { kind: 'unsent', reason: UNSENT };
   }

@@ -126,13 +126,14 @@ export function openLock(plan: LockPlan, { time, air, stick, random, routers }: 
 
 /** Where it is, and of what network. */
 function changeNode(node: OpenNode, change: LockChange): void {
-  const { lqi, followsChannel, sleepy, parent } = change;
+  const { lqi, followsChannel, sleepy, parent, missedParent } = change;
   node.change({
     ...(lqi !== undefined && { lqi }),
     ...(followsChannel !== undefined && { followsChannel }),
     ...(sleepy !== undefined && { pollMs: sleepy?.pollMs }),
-    ...(parent !== undefined && { parent: parent ?? undefined }),
   });
+  if (parent !== undefined) node.moveTo(parent ?? undefined, true);
+  if (missedParent !== undefined) node.moveTo(missedParent, false);
   if (change.rejoin) node.rejoin();
   if (change.readdress) node.readdress(change.readdress === 'announced');
   if (change.announce || change.restart) node.announce();

@@ -162,6 +162,9 @@ export const planSchema = z
     /** This share of the frames is lost; the same seed loses the same ones. */
     lossRate: z.number().min(0).max(1).default(0),
     seed: z.int().default(1),
+    lqiSpread: u8.default(0),
+    /** Sleeping and listening children of the coordinator: NWK_MAX_DEVICE_LIST of the common images for a CC2652. */
+    children: z.int().min(0).max(256).default(50),
     /** After power-up and each reset it says nothing for so long. */
     bootMs: milliseconds.default(0),
     /** Says nothing at all from the beginning. */
@@ -219,6 +222,8 @@ export const lockChange = z.strictObject({
   restart: z.literal(true).optional(),
   /** Moves to another router, or to the coordinator. */
   parent: address.nullable().optional(),
+  /** Moves to this router, and the coordinator misses its announcement: it takes it for its child still. */
+  missedParent: address.optional(),
   clearLog: z.literal(true).optional(),
 });
 export type LockChange = Omit<z.input<typeof lockChange>, 'faults'> & {
@@ -236,9 +241,12 @@ export const gatewayChange = z.strictObject({
   selfReset: z.literal(true).optional(),
   /** Another stick, fresh, in its place. */
   newStick: z.strictObject({ ieee: address }).optional(),
+  /** As after so many more frames of the coordinator, which all have heard: a backup that was made before is too old. */
+  frames: count.optional(),
   airMs: milliseconds.optional(),
   lossRate: z.number().min(0).max(1).optional(),
   seed: z.int().optional(),
+  lqiSpread: u8.optional(),
   /** Takes nothing from the port until it is true again. */
   reading: z.boolean().optional(),
   /** Of the next frames of the coordinator. */

@@ -7,7 +7,7 @@ import { type Lock, type LockState, openLock } from './lock.ts';
 import { openMemoryFile } from './memory-file.ts';
 import type { CheckedPlan, GatewayChange, LockChange } from './plan.ts';
 import { openRouter } from './router.ts';
-import { type JoinOutcome, openStick, type StickState } from './stick/stick.ts';
+import { type JoinOutcome, openStick, type Stick, type StickState } from './stick/stick.ts';
 import { openTime } from './time.ts';
 import { openTcpStick } from './transport.ts';
 
@@ -44,6 +44,7 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
     ieee: plan.ieee,
     revision: plan.revision,
     bootMs: plan.bootMs,
+    childrenMax: plan.children,
     air: () => air,
     kept: memory.kept,
     write: (bytes) => transport.write(bytes),
@@ -78,30 +79,12 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
     join: (ieee) => nodes.get(ieee)?.join(),
     change(ieee, change) {
       const lock = locks.get(ieee);
-      if (lock && change.parent && !routers.has(change.parent))
-        throw new RangeError(`${change.parent} is no router`);
+      const parent = change.parent ?? change.missedParent;
+      if (lock && parent && !routers.has(parent)) throw new RangeError(`${parent} is no router`);
       lock?.change(change);
       return lock !== undefined;
     },
-    async changeGateway(change) {
-      if (change.silent !== undefined) stick.setSilent(change.silent);
-      if (change.reading !== undefined) transport.setReading(change.reading);
-      if (change.confirm !== undefined) air.fail(change.confirm);
-      if (change.full !== undefined) stick.fill(change.full);
-      const { airMs, lossRate, seed } = change;
-      air.change({
-        ...(airMs !== undefined && { airMs }),
-        ...(lossRate !== undefined && { lossRate }),
-        ...(seed !== undefined && { seed }),
-      });
-      if (change.newStick) stick.replace(change.newStick.ieee);
-      if (change.selfReset) stick.reset(2);
-      if (change.plugged === false) {
-        stick.cut();
-        await plug.pull();
-      }
-      if (change.plugged === true || change.drop) await plug.putBack();
-    },
+    changeGateway: (change) => changeGateway({ stick, air, transport, plug, nodes }, change),
     stats: () => ({
       port: plug.port(),
       stick: stick.state(),
@@ -114,6 +97,42 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
     }),
     [Symbol.asyncDispose]: () => open.disposeAsync(),
   };
+}
+
+interface Parts {
+  stick: Stick;
+  air: Air;
+  transport: Transport;
+  plug: ReturnType<typeof openPlug>;
+  nodes: ReadonlyMap<string, OpenNode>;
+}
+
+async function changeGateway(
+  { stick, air, transport, plug, nodes }: Parts,
+  change: GatewayChange,
+): Promise<void> {
+  if (change.silent !== undefined) stick.setSilent(change.silent);
+  if (change.reading !== undefined) transport.setReading(change.reading);
+  if (change.confirm !== undefined) air.fail(change.confirm);
+  if (change.full !== undefined) stick.fill(change.full);
+  if (change.frames !== undefined) {
+    const frameCounter = stick.skipFrames(change.frames);
+    for (const node of nodes.values()) node.accepts(frameCounter);
+  }
+  const { airMs, lossRate, seed, lqiSpread } = change;
+  air.change({
+    ...(airMs !== undefined && { airMs }),
+    ...(lossRate !== undefined && { lossRate }),
+    ...(seed !== undefined && { seed }),
+    ...(lqiSpread !== undefined && { lqiSpread }),
+  });
+  if (change.newStick) stick.replace(change.newStick.ieee);
+  if (change.selfReset) stick.reset(2);
+  if (change.plugged === false) {
+    stick.cut();
+    await plug.pull();
+  }
+  if (change.plugged === true || change.drop) await plug.putBack();
 }
 
 /** What is pulled out of the host, and put back. */

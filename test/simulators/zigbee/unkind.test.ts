@@ -13,6 +13,8 @@ import {
 import type { GatewayPlan } from './plan.ts';
 
 const LOCK = '00158d0001000001';
+const OTHER = '00158d0001000002';
+const ROUTER = '00158d00010000aa';
 
 async function opened(plan: GatewayPlan, nodes = [LOCK]): Promise<{ gateway: SimulatedGateway; host: Host }> {
   const gateway = await openSimulatedGateway(plan);
@@ -63,6 +65,40 @@ it(
     await endpointOf(host, LOCK).write('closuresDoorLock', { alarmMask: 1 << 6 });
     await gateway.set(LOCK, { door: 'forcedOpen' });
     await within(names).toContain('commandAlarm');
+  },
+  HOST_TIMEOUT_MS,
+);
+
+it(
+  'has room for so many children, and sends the next one to a router',
+  async () => {
+    const plan = { children: 1, locks: [{ ieee: LOCK }, { ieee: OTHER }], routers: [{ ieee: ROUTER }] };
+    const { gateway, host } = await opened(plan);
+    await host.permitJoin(254);
+    expect(await gateway.join(OTHER)).toBe('full');
+    expect(await gateway.join(ROUTER)).toBe('joined');
+    expect(await gateway.join(OTHER)).toBe('full');
+    await host.permitJoin(254);
+    expect(await gateway.join(OTHER)).toBe('joined');
+    expect(await gateway.state(OTHER)).toMatchObject({ parent: ROUTER });
+    expect((await gateway.stats()).stick.children).toEqual([LOCK]);
+    await within(() => host.getDeviceByIeeeAddr(`0x${OTHER}`)?.interviewState).toBe('SUCCESSFUL');
+  },
+  HOST_TIMEOUT_MS,
+);
+
+it(
+  'hears some frames better than others of the same link',
+  async () => {
+    const { gateway, host } = await opened({ lqiSpread: 20, locks: [{ ieee: LOCK, lqi: 180 }] });
+    const heard = new Set<number>();
+    host.on('message', ({ linkquality }) => void heard.add(linkquality ?? -1));
+    const endpoint = endpointOf(host, LOCK);
+    for (let reading = 0; reading < 20; reading += 1) await endpoint.read('genBasic', ['modelId']);
+    expect(heard.size).toBeGreaterThan(5);
+    expect(Math.min(...heard)).toBeGreaterThanOrEqual(160);
+    expect(Math.max(...heard)).toBeLessThanOrEqual(200);
+    expect((await gateway.stats()).stick.frames.bad).toBe(0);
   },
   HOST_TIMEOUT_MS,
 );

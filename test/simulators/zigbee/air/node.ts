@@ -72,7 +72,9 @@ export interface OpenNode extends Node {
   send(frame: Omit<Aps, 'source'>): boolean;
   /** Polls often until then. */
   stayAwake(until: number): void;
-  change(changes: Partial<Pick<NodeOptions, 'lqi' | 'pollMs' | 'followsChannel' | 'parent'>>): void;
+  /** To a router, or to the coordinator. `isHeard`: the coordinator learns of it by its announcement. */
+  moveTo(parent: string | undefined, isHeard: boolean): void;
+  change(changes: Partial<Pick<NodeOptions, 'lqi' | 'pollMs' | 'followsChannel'>>): void;
 }
 
 /** While it is awake, and for a while after it spoke, since an answer may come. */
@@ -84,6 +86,8 @@ const ANNOUNCE_MS = 30;
 const LEAVE_MS = 5;
 /** As the coordinator does (stick/subject.ts). */
 const CHANNEL_MOVE_MS = 500;
+/** Of a range extender: NWK_MAX_DEVICE_LIST of Z-Stack, as it comes. */
+const ROUTER_CHILDREN = 20;
 const CAPABILITY = { router: 0x8e, listening: 0x88, sleepy: 0x80 };
 
 /** What changes of a node. */
@@ -97,6 +101,8 @@ interface State {
   awakeUntil: number;
   permitUntil: number;
   zdoSequence: number;
+  /** The last frame counter of its neighbour. */
+  frameCounter: number;
   readonly pollPhase: number;
   readonly bindings: Binding[];
 }
@@ -115,6 +121,7 @@ export function openNode(options: NodeOptions): OpenNode {
     awakeUntil: 0,
     permitUntil: 0,
     zdoSequence: 0,
+    frameCounter: -1,
     pollPhase: time.now() + random() * (pollMs ?? 0),
   };
   const announce = () => {
@@ -128,6 +135,11 @@ export function openNode(options: NodeOptions): OpenNode {
     bindings: state.bindings,
     announce,
     misses: options.misses,
+    accepts(frameCounter) {
+      const isNew = frameCounter > state.frameCounter;
+      if (isNew) state.frameCounter = frameCounter;
+      return isNew;
+    },
     confirmFault: options.confirmFault,
     get nwk() {
       return state.nwk;
@@ -152,23 +164,11 @@ export function openNode(options: NodeOptions): OpenNode {
       if (frame.endpoint === 0) hearZdo(options, state, node, frame);
       else options.application.hear(frame);
     },
-    join: () => join(options, state, node),
-    adopt() {
-      state.network = stick.network();
-      state.nwk = newAddress(options);
-      stick.admit(node, state.nwk);
-    },
-    leave: (isRejoin) => leave(options, state, node, isRejoin),
-    rejoin() {
-      const [found, before] = [stick.network(), state.network];
-      if (!before || !found?.key.equals(before.key) || !found.extendedPanId.equals(before.extendedPanId))
-        return false;
-      state.network = found;
-      announce();
-      return true;
-    },
+    ...membership(options, state, () => node),
     readdress(isAnnounced) {
       state.nwk = newAddress({ ...options, nwk: undefined });
+      // Its parent has given it the address.
+      if (state.parent === undefined && state.network) stick.admit(node, state.nwk);
       if (isAnnounced) announce();
     },
     send(frame) {
@@ -181,6 +181,12 @@ export function openNode(options: NodeOptions): OpenNode {
     },
     stayAwake(until) {
       state.awakeUntil = until;
+    },
+    moveTo(parent, isHeard) {
+      state.parent = parent;
+      if (!state.network) return;
+      if (parent === undefined) stick.admit(node, state.nwk);
+      if (isHeard) announce();
     },
     change: (changes) => void Object.assign(state, changes),
   };
@@ -203,19 +209,65 @@ function nextPoll({ pollMs, pollPhase, awakeUntil }: State, now: number): number
   return due <= now ? due + period : due;
 }
 
+/** How it comes into a network, and goes. */
+function membership(
+  options: NodeOptions,
+  state: State,
+  node: () => OpenNode,
+): Pick<OpenNode, 'join' | 'adopt' | 'leave' | 'rejoin'> {
+  const { stick } = options;
+  return {
+    join: () => join(options, state, node()),
+    adopt() {
+      if (!options.isRouter && state.parent === undefined && !stick.hasRoom(options.ieee))
+        state.parent = routerWithRoom(options);
+      state.network = stick.network();
+      state.nwk = newAddress(options);
+      stick.admit(node(), state.nwk);
+    },
+    leave: (isRejoin) => leave(options, state, node(), isRejoin),
+    rejoin() {
+      const [found, before] = [stick.network(), state.network];
+      if (!before || !found?.key.equals(before.key) || !found.extendedPanId.equals(before.extendedPanId))
+        return false;
+      state.network = found;
+      if (state.parent === undefined) stick.admit(node(), state.nwk);
+      node().announce();
+      return true;
+    },
+  };
+}
+
+/** The coordinator answers nobody for whom its table has no room; a router that has some does instead. */
 function join(options: NodeOptions, state: State, node: OpenNode): JoinOutcome {
-  const { stick, time } = options;
-  const isOpenThere = state.parent === undefined ? undefined : options.routers.get(state.parent)?.permitsJoin;
-  const address = newAddress(options);
+  const { stick, time, routers } = options;
   if (!options.isOnline()) return 'noNetwork';
+  const isTurnedAway = !options.isRouter && state.parent === undefined && !stick.hasRoom(options.ieee);
+  const router = isTurnedAway ? routerWithRoom(options) : state.parent;
+  const isOpenThere = router === undefined ? undefined : routers.get(router)?.permitsJoin === true;
+  if (isTurnedAway && !isOpenThere) return stick.network() ? 'full' : 'noNetwork';
+  const address = newAddress(options);
+  const before = state.parent;
+  state.parent = router;
   const outcome = stick.join(node, address, options.installKey, isOpenThere);
-  if (outcome !== 'joined') return outcome;
+  if (outcome !== 'joined') {
+    state.parent = before;
+    return outcome;
+  }
   state.network = stick.network();
   state.nwk = address;
+  state.frameCounter = -1;
   state.bindings.length = 0;
   options.application.joined();
   time.after(ANNOUNCE_MS + 2 * options.air().options().airMs, node.announce);
   return outcome;
+}
+
+function routerWithRoom({ routers, air }: NodeOptions): string | undefined {
+  return [...routers.keys()].find((router) => {
+    const isThere = air().byIeee(router)?.network !== undefined;
+    return isThere && childrenOf(air(), router).length < ROUTER_CHILDREN;
+  });
 }
 
 function leave({ air, stick, time }: NodeOptions, state: State, node: OpenNode, isRejoin: boolean): void {
@@ -261,7 +313,7 @@ function subjectOf(options: NodeOptions, state: State, node: OpenNode): ZdoSubje
     simple: (endpoint) => application.endpoints().find((one) => one.endpoint === endpoint),
     neighbours: () => neighbours(options, state.lqi),
     routes: () => [{ destination: 0, nextHop: 0 }],
-    children: () => childrenOf(options).map((one) => one.nwk),
+    children: () => childrenOf(options.air(), options.ieee).map((one) => one.nwk),
     bindings: state.bindings,
     bindingsMax: options.bindingsMax,
     permitJoin(seconds) {
@@ -282,10 +334,8 @@ function subjectOf(options: NodeOptions, state: State, node: OpenNode): ZdoSubje
   };
 }
 
-function childrenOf({ air, ieee: own }: NodeOptions): Node[] {
-  return air()
-    .nodes()
-    .filter((one) => one.parent === own && air().reaches(one));
+function childrenOf(air: Air, router: string): Node[] {
+  return air.nodes().filter((one) => one.parent === router && air.reaches(one));
 }
 
 function neighbours(options: NodeOptions, lqi: number): Neighbour[] {
@@ -299,7 +349,7 @@ function neighbours(options: NodeOptions, lqi: number): Neighbour[] {
     lqi,
     depth: 0,
   };
-  const children = childrenOf(options).map((one): Neighbour => {
+  const children = childrenOf(options.air(), options.ieee).map((one): Neighbour => {
     const isReceiverOn = one.nextPoll(options.time.now()) === undefined;
     const head = { ieee: one.ieee, nwk: one.nwk, type: 'endDevice' as const, isReceiverOn };
     return { ...head, relationship: 'child', lqi: one.lqi, depth: 2 };

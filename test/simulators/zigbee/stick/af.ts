@@ -1,5 +1,5 @@
 /** AF of SWRA198: endpoints, and messages to and from those of others. */
-import type { Aps } from '../air/air.ts';
+import type { Aps, LastHop } from '../air/air.ts';
 import { bytes, ieeeText, type Reader, u16, u32 } from '../bytes.ts';
 import { SUBSYSTEM } from '../mt/frame.ts';
 import { STATUS } from '../mt/status.ts';
@@ -16,8 +16,11 @@ const INCOMING_MAX = 223;
 const MODE = { group: 1, short: 2, extended: 3, broadcast: 15 };
 /** A coordinator hears itself well. */
 const SELF_LQI = 255;
+/** DEF_NWK_RADIUS of Z-Stack. */
+const RADIUS = 30;
 
-export function afCommands(core: Core): Subsystem {
+/** `hearZdo`: a frame to the device profile of the coordinator itself. */
+export function afCommands(core: Core, hearZdo: (frame: Aps) => void): Subsystem {
   const memory = core.memory;
   return {
     0(input) {
@@ -30,7 +33,7 @@ export function afCommands(core: Core): Subsystem {
       memory().endpoints.set(endpoint, { endpoint, profile, deviceId, version, inputs, outputs });
       return Buffer.of(STATUS.success);
     },
-    ...dataCommands(core),
+    ...dataCommands(core, hearZdo),
     // AF_DELETE.
     4: (input) => Buffer.of(memory().endpoints.delete(input.u8()) ? STATUS.success : STATUS.invalidParameter),
     // AF_INTER_PAN_CTL: nobody outside the network is here.
@@ -49,7 +52,7 @@ export function afCommands(core: Core): Subsystem {
 }
 
 /** AF_DATA_REQUEST, _EXT and _SRC_RTG. */
-function dataCommands(core: Core): Subsystem {
+function dataCommands(core: Core, hearZdo: (frame: Aps) => void): Subsystem {
   const memory = core.memory;
 
   function confirm(frame: Aps, transaction: number, status: number): void {
@@ -65,15 +68,20 @@ function dataCommands(core: Core): Subsystem {
     }
     const sender = memory();
     const settled = (status: number) => {
-      // A stick that was reset meanwhile knows nothing of it.
-      if (sender === memory()) confirm(frame, transaction, status);
+      // A stick that was reset meanwhile knows nothing of it. What endpoint 0 sends is the stack's own, not the host's.
+      if (sender === memory() && frame.sourceEndpoint !== 0) confirm(frame, transaction, status);
+    };
+    const loopBack = () => {
+      if (frame.endpoint === 0) hearZdo(frame);
+      else incoming(core, frame, { nwk: 0, lqi: SELF_LQI, hops: 0 });
     };
     if (frame.group !== undefined || frame.destination >= 0xfff8) {
+      if (frame.endpoint === 0 && frame.group === undefined) core.later(0, loopBack);
       core.air.broadcast(frame);
       settled(STATUS.success);
     } else if (frame.destination === 0) {
       settled(STATUS.success);
-      core.later(0, () => incoming(core, frame, SELF_LQI));
+      core.later(0, loopBack);
     } else core.air.unicast(frame, (options & OPTION_ACK) !== 0, settled);
     return Buffer.of(STATUS.success);
   }
@@ -126,25 +134,27 @@ function dataCommands(core: Core): Subsystem {
 }
 
 /** A message to an endpoint of the host. */
-export function incoming(core: Core, frame: Aps, lqi: number): void {
+export function incoming(core: Core, frame: Aps, hop: LastHop): void {
   const { endpoints, groups, stored } = core.memory();
   const { group = 0, cluster, source, sourceEndpoint, data } = frame;
   const targets = frame.endpoint === 0xff || group !== 0 ? [...endpoints.keys()] : [frame.endpoint];
   const timestamp = Math.floor(core.time.now()) >>> 0;
+  // After the data, and in no manual: the address of the last hop and what is left of the radius (TI E2E 455787).
+  const received = bytes(u16(hop.nwk), RADIUS - hop.hops);
   for (const endpoint of targets) {
     if (!endpoints.has(endpoint)) continue;
     if (group !== 0 && !groups.get(endpoint)?.has(group)) continue;
     const isBroadcast = frame.destination >= 0xfff8 ? 1 : 0;
-    const tail = [endpoint, isBroadcast, lqi, 0, u32(timestamp), 0] as const;
+    const tail = [endpoint, isBroadcast, hop.lqi, 0, u32(timestamp), 0] as const;
     if (data.length <= INCOMING_MAX) {
       const head = [u16(group), u16(cluster), u16(source), sourceEndpoint] as const;
-      core.areq(SUBSYSTEM.af, INCOMING, bytes(...head, ...tail, data.length, data));
+      core.areq(SUBSYSTEM.af, INCOMING, bytes(...head, ...tail, data.length, data, received));
       continue;
     }
     stored.set(timestamp, data);
     const address = bytes(u16(source), Buffer.alloc(6));
     const head = [u16(group), u16(cluster), MODE.short, address, sourceEndpoint, u16(0)] as const;
-    core.areq(SUBSYSTEM.af, INCOMING_EXT, bytes(...head, ...tail, u16(data.length)));
+    core.areq(SUBSYSTEM.af, INCOMING_EXT, bytes(...head, ...tail, u16(data.length), received));
   }
 }
 

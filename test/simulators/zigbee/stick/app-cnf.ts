@@ -1,6 +1,7 @@
 /** APP_CNF of SWRA198: how a trust center lets joiners in. */
 import { STATUS } from '../mt/status.ts';
 import type { Core, Subsystem } from './core.ts';
+import { setFrameCounter } from './frame-counter.ts';
 import { installKey } from './security.ts';
 
 /** Of BDB_ADD_INSTALLCODE: the code with its CRC, or the key made of it. */
@@ -17,7 +18,11 @@ export function appCnfCommands(core: Core): Subsystem {
     3: accept,
     7: accept,
     9: accept,
-    255: accept,
+    // APP_CNF_SET_NWK_FRAME_COUNTER.
+    255(input) {
+      setFrameCounter(core, core.memory().network, input.u32());
+      return accept();
+    },
     4(input) {
       const format = input.u8();
       const device = input.ieee();

@@ -26,6 +26,8 @@ export interface Memory {
   /** Clusters of ZDO whose messages go to the host as they are (ZDO_MSG_CB_REGISTER). */
   readonly callbacks: Set<number>;
   isInstallCodeNeeded: boolean;
+  /** Of the last frame that was sent. */
+  frameCounter: number;
   permitUntil: number;
   /** The channels that a network is formed on; undefined: those of the NV item. */
   channelMask: number | undefined;

@@ -4,33 +4,35 @@ import { bytes, ieee, u16 } from '../bytes.ts';
 import { SUBSYSTEM } from '../mt/frame.ts';
 import { STATUS } from '../mt/status.ts';
 import { type Core, DEVICE_STATE, type Subsystem } from './core.ts';
+import { startFrameCounter } from './frame-counter.ts';
 import type { Network } from './nib.ts';
-import { NV } from './nv.ts';
+import { NV } from './nv-items.ts';
 
 const STATE_CHANGE = 0xc0;
 const COMMISSIONING_NOTIFICATION = 0x80;
 /** An energy scan and a beacon request come first. */
 const FORM_MS = 150;
 const RESTORE_MS = 20;
-/** bdbCommissioningMode_t. */
+/** bdbCommissioningMode_t: bits in the request and in what remains. */
 const MODE_FORMATION = 0x04;
-const MODE_INITIALISATION = 0x00;
-/** BDB_COMMISSIONING_SUCCESS, ..._FORMATION_FAILURE. */
-const DONE = 0;
-const FORMATION_FAILURE = 8;
+/** bdbCommissioningMode_t of a notification: a number. */
+const NOTIFIED = { initialisation: 0, formation: 2 };
+/** bdbCommissioningStatus_t. */
+const BDB = { success: 0, inProgress: 1, noNetwork: 2, formationFailure: 8, networkRestored: 13 };
 /** ZDO_STARTUP_FROM_APP: restored, new, not started. */
 const STARTUP = { restored: 0, formed: 1, notStarted: 2 };
 
 export function startupCommands(core: Core): { zdo: Subsystem; appCnf: Subsystem } {
   const state = (one: number) => core.areq(SUBSYSTEM.zdo, STATE_CHANGE, Buffer.of(one));
-  const notify = (status: number, mode: number) =>
-    core.areq(SUBSYSTEM.appCnf, COMMISSIONING_NOTIFICATION, Buffer.of(status, mode, 0));
+  const notify = (status: number, mode: number, remaining: number) =>
+    core.areq(SUBSYSTEM.appCnf, COMMISSIONING_NOTIFICATION, Buffer.of(status, mode, remaining));
 
   function start(network: Network, waitMs: number, done: () => void): void {
     state(DEVICE_STATE.coordinatorStarting);
     core.later(waitMs, () => {
       const memory = core.memory();
       memory.network = network;
+      startFrameCounter(core, network);
       core.nv().keep(network);
       for (const { ieee: device, nwk, isChild } of core.nv().known())
         if (isChild) memory.children.set(device, nwk);
@@ -38,6 +40,25 @@ export function startupCommands(core: Core): { zdo: Subsystem; appCnf: Subsystem
       state(DEVICE_STATE.coordinator);
       done();
     });
+  }
+  /**
+   * Starts the network that is known, whatever it is asked for: who is commissioned forms no other one (the exchange in
+   * zigpy-znp 0.12, tests/conftest.py).
+   */
+  function commission(wanted: number): void {
+    const known = core.nv().network();
+    const refuse = () => notify(BDB.formationFailure, NOTIFIED.formation, 0);
+    if (core.memory().network) {
+      if (wanted !== 0) core.later(0, refuse);
+    } else if (known)
+      start(known, RESTORE_MS, () => {
+        notify(BDB.networkRestored, NOTIFIED.initialisation, wanted);
+        if (wanted !== 0) refuse();
+      });
+    else if (wanted !== 0) {
+      core.later(0, () => notify(BDB.inProgress, NOTIFIED.formation, wanted));
+      start(formed(core), FORM_MS, () => notify(BDB.success, NOTIFIED.formation, 0));
+    } else core.later(0, () => notify(BDB.noNetwork, NOTIFIED.initialisation, 0));
   }
   return {
     zdo: {
@@ -50,12 +71,7 @@ export function startupCommands(core: Core): { zdo: Subsystem; appCnf: Subsystem
     },
     appCnf: {
       5(input) {
-        const mode = input.u8();
-        const known = core.nv().network();
-        if (mode === MODE_INITIALISATION && known) start(known, RESTORE_MS, () => notify(DONE, mode));
-        else if (mode & MODE_FORMATION && !core.memory().network)
-          start(formed(core), FORM_MS, () => notify(DONE, MODE_FORMATION));
-        else core.later(0, () => notify(FORMATION_FAILURE, mode));
+        commission(input.u8() & MODE_FORMATION);
         return Buffer.of(STATUS.success);
       },
       8(input) {

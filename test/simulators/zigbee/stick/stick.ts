@@ -2,15 +2,18 @@
  * A Z-Stack 3.x.0 network processor: what comes over its port, and what it does about it. SWRA198 has the commands; what
  * it does not know it answers with the error response of clause 3.1.
  */
-import type { Air, Aps, Node } from '../air/air.ts';
+import type { Air, Aps, LastHop, Node } from '../air/air.ts';
+import { ZDO } from '../air/zdo.ts';
 import { bytes, ieee, ieeeText, openReader, u16 } from '../bytes.ts';
 import { type MtFrame, SUBSYSTEM } from '../mt/frame.ts';
 import type { Time } from '../time.ts';
 import { afCommands, incoming } from './af.ts';
 import { appCnfCommands } from './app-cnf.ts';
 import type { Core, Memory, Subsystem } from './core.ts';
+import { nextFrameCounter, setFrameCounter } from './frame-counter.ts';
 import type { Network } from './nib.ts';
-import { NV, type Nv, type NvDump, openNv } from './nv.ts';
+import { type Nv, type NvDump, openNv } from './nv.ts';
+import { NV } from './nv-items.ts';
 import { openPort, type Port, type PortCounters } from './port.ts';
 import { networkInfo, startupCommands } from './startup.ts';
 import { resetIndication, sysCommands } from './sys.ts';
@@ -26,6 +29,7 @@ export interface StickOptions {
   kept: NvDump | undefined;
   /** How long after power-up or a reset it says nothing. */
   bootMs: number;
+  childrenMax: number;
   /** The network is up. */
   started(): void;
   /** To the host. */
@@ -33,7 +37,7 @@ export interface StickOptions {
 }
 
 /** What a join comes to, as the joiner sees it. */
-export type JoinOutcome = 'joined' | 'closed' | 'noNetwork' | 'keyMismatch';
+export type JoinOutcome = 'joined' | 'closed' | 'noNetwork' | 'keyMismatch' | 'full';
 
 export interface Stick {
   receive(bytes: Uint8Array): void;
@@ -41,12 +45,18 @@ export interface Stick {
   cut(): void;
   epoch(): object;
   network(): Network | undefined;
-  hear(frame: Aps, lqi: number): void;
+  hear(frame: Aps, hop: LastHop): void;
+  nextFrameCounter(): number;
+  /** As after so many more frames; answers the counter of the last one. */
+  skipFrames(count: number): number;
   /**
    * A node asks for the network key. `installKey`: what it expects it to be encrypted with. `isOpenThere`: whether its
    * router lets joiners in; undefined: it asks here.
    */
   join(node: Node, nwk: number, installKey: Buffer | undefined, isOpenThere?: boolean): JoinOutcome;
+  /** In its table of children for one with this address. */
+  hasRoom(ieee: string): boolean;
+  hasChild(ieee: string): boolean;
   /** A node that has been of the network all along. */
   admit(node: Node, nwk: number): void;
   /** A node says that it leaves. */
@@ -70,6 +80,7 @@ export interface StickState {
   extendedPanId: string | null;
   channel: number | null;
   updateId: number | null;
+  frameCounter: number;
   permitJoinMs: number;
   endpoints: number[];
   children: string[];
@@ -79,6 +90,8 @@ export interface StickState {
 
 /** A timer can fire so much before its time (Node). */
 const EARLY_MS = 1;
+/** Transaction, address, IEEE address, capability. */
+const ANNOUNCEMENT = 12;
 const RPC_ERROR = { subsystem: 1, command: 2, parameter: 3, length: 4 };
 const TC_DEVICE_IND = 0xca;
 const LEAVE_IND = 0xc9;
@@ -122,7 +135,7 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
   function reset(reason: number): void {
     nv.startUp();
     memory = emptyMemory();
-    ownIeee = ieeeText(nv.get(NV.extendedAddress) ?? ieee(options.ieee));
+    ownIeee = ieeeText(nv.get(NV.extendedAddress) ?? Buffer.alloc(8));
     startedAt = time.now();
     readyAt = startedAt + options.bootMs - EARLY_MS;
     const { id, data } = resetIndication(reason);
@@ -134,11 +147,18 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
     cut: port.cut,
     epoch: () => memory,
     network: () => memory.network,
-    hear(frame, lqi) {
-      if (frame.endpoint === 0) zdo.hear(frame);
-      else incoming(core, frame, lqi);
+    hear(frame, hop) {
+      if (frame.endpoint === 0) {
+        forgetMovedChild(core, frame, hop);
+        zdo.hear(frame);
+      } else incoming(core, frame, hop);
     },
-    ...admissions(core),
+    nextFrameCounter: () => nextFrameCounter(core),
+    skipFrames(count) {
+      setFrameCounter(core, memory.network, memory.frameCounter + count);
+      return memory.frameCounter;
+    },
+    ...admissions(core, options.childrenMax),
     reset,
     replace(replacement) {
       nv = openNv(replacement);
@@ -151,16 +171,31 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
   };
 }
 
+/** A child announces itself through a router: it has another parent. */
+function forgetMovedChild(core: Core, { cluster, data }: Aps, { hops }: LastHop): void {
+  if (cluster !== ZDO.deviceAnnounce || hops === 1 || data.length < ANNOUNCEMENT) return;
+  const announced = openReader(data.subarray(1));
+  const nwk = announced.u16();
+  const device = announced.ieee();
+  if (!core.memory().children.delete(device)) return;
+  core.nv().remember({ ieee: device, nwk, isChild: false });
+}
+
 function filler(memory: Core['memory']): Stick['fill'] {
   return (requests) => {
     memory().full = requests;
   };
 }
 
+type Admissions = Pick<Stick, 'admit' | 'join' | 'left' | 'hasRoom' | 'hasChild'>;
+
 /** Who is let in, and who goes: the trust center. */
-function admissions(core: Core): Pick<Stick, 'admit' | 'join' | 'left'> {
+function admissions(core: Core, childrenMax: number): Admissions {
+  const hasChild = (device: string) => core.memory().children.has(device);
   function admit(node: Node, nwk: number): void {
-    const isChild = node.parent === undefined;
+    // A router is a neighbour soon, and in no need of a parent.
+    const isChild = node.parent === undefined && !node.isRouter;
+    if (!isChild) core.memory().children.delete(node.ieee);
     if (isChild) core.memory().children.set(node.ieee, nwk);
     core.nv().remember({ ieee: node.ieee, nwk, isChild });
   }
@@ -174,6 +209,8 @@ function admissions(core: Core): Pick<Stick, 'admit' | 'join' | 'left'> {
   }
   return {
     admit,
+    hasChild,
+    hasRoom: (device) => hasChild(device) || core.memory().children.size < childrenMax,
     join(node, nwk, installKey, isOpenThere = core.time.now() < core.memory().permitUntil) {
       const refused = refusal(node, installKey, isOpenThere);
       if (refused) return refused;
@@ -202,6 +239,7 @@ function emptyMemory(): Memory {
     children: new Map(),
     callbacks: new Set(),
     isInstallCodeNeeded: false,
+    frameCounter: 0,
     permitUntil: 0,
     channelMask: undefined,
     utcOffset: 0,
@@ -217,7 +255,7 @@ function commandsOf(core: Core): { tables: Record<number, Subsystem>; zdo: Zdo }
   const permitJoin = zdo.commands[MGMT_PERMIT_JOIN];
   const tables: Record<number, Subsystem> = {
     [SUBSYSTEM.sys]: sysCommands(core),
-    [SUBSYSTEM.af]: afCommands(core),
+    [SUBSYSTEM.af]: afCommands(core, zdo.hear),
     [SUBSYSTEM.zdo]: {
       ...zdo.commands,
       ...groupCommands(core),
@@ -257,7 +295,7 @@ function answer(tables: Record<number, Subsystem>, { subsystem, id, data }: MtFr
 }
 
 function describe(core: Core, port: Port): StickState {
-  const { network, permitUntil, endpoints, children } = core.memory();
+  const { network, permitUntil, endpoints, children, frameCounter } = core.memory();
   return {
     ieee: core.ieee(),
     isStarted: network !== undefined,
@@ -266,6 +304,7 @@ function describe(core: Core, port: Port): StickState {
     extendedPanId: network ? network.extendedPanId.toString('hex') : null,
     channel: network?.channel ?? null,
     updateId: network?.updateId ?? null,
+    frameCounter,
     permitJoinMs: Math.round(Math.max(0, Math.min(permitUntil - core.time.now(), 255_000))),
     endpoints: [...endpoints.keys()],
     children: [...children.keys()],

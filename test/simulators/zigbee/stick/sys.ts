@@ -2,10 +2,13 @@
 import { bytes, ieee, type Reader, u16, u32 } from '../bytes.ts';
 import { STATUS } from '../mt/status.ts';
 import type { Core, Subsystem } from './core.ts';
-import { NV } from './nv.ts';
+import { NV } from './nv-items.ts';
 
-/** SYS 0x01, AF 0x08, ZDO 0x10, UTIL 0x40 and APP_CNF: what this image was built with. */
-const CAPABILITIES = 0x0859;
+/**
+ * MT_CAP_SYS 0x01, _AF 0x08, _ZDO 0x10, _UTIL 0x40, _GP 0x200 and _APP_CNF 0x400 of MT.h: what a coordinator image of
+ * Z-Stack 3.x.0 answers. A host takes one without APP_CNF for Z-Stack 1.2.
+ */
+const CAPABILITIES = 0x0659;
 /** Transport revision 2, product 1 (Z-Stack 3.x.0), release 2.7.1. */
 const VERSION = [2, 1, 2, 7, 1];
 /** Of a value in one frame. */

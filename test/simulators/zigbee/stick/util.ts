@@ -2,10 +2,10 @@
 import { bytes, ieee, type Reader, u16, u32 } from '../bytes.ts';
 import { STATUS } from '../mt/status.ts';
 import { type Core, DEVICE_STATE, type Subsystem } from './core.ts';
-import { NV } from './nv.ts';
+import { NV } from './nv-items.ts';
 
 const NO_ADDRESS = 0xfffe;
-const NO_RELATION = 0xff;
+const ASSOCIATED_DEVICE = 36;
 /** CHILD_RFD, CHILD_RFD_RX_IDLE (AssocList.h). */
 const CHILD_SLEEPY = 1;
 const CHILD_LISTENING = 2;
@@ -15,8 +15,22 @@ const DEVICE_TYPES = 7;
 export function utilCommands(core: Core): Subsystem {
   const memory = core.memory;
   const accept = () => Buffer.of(STATUS.success);
+  const known = () => core.nv().known();
   const relationOf = (device: string) =>
     core.air.byIeee(device)?.nextPoll(core.time.now()) === undefined ? CHILD_LISTENING : CHILD_SLEEPY;
+  /**
+   * associated_devices_t of AssocList.h as it lies in the memory of a CC2652, with its padding: 36 bytes, by which hosts
+   * know that structures are aligned (28 on a CC2531). Short address, index, relation, status, count, age; link: counter,
+   * cost, LQI, key sequence, frame counter, failures; end device: configuration, time-out, counter; keep-alive, control.
+   */
+  function associatedDevice(child: [device: string, nwk: number] | undefined): Buffer {
+    if (!child) return bytes(u16(NO_ADDRESS), Buffer.alloc(ASSOCIATED_DEVICE - 2, 0xff));
+    const [device, nwk] = child;
+    const index = known().findIndex((one) => one.ieee === device);
+    const lqi = core.air.byIeee(device)?.lqi ?? 0;
+    const head = bytes(u16(nwk), u16(index < 0 ? 0xffff : index), relationOf(device), 0, 0, 0, 0, 0, lqi, 0);
+    return bytes(head, Buffer.alloc(ASSOCIATED_DEVICE - head.length));
+  }
 
   return {
     0() {
@@ -39,20 +53,21 @@ export function utilCommands(core: Core): Subsystem {
     9: () => u32(Math.floor((core.time.now() - core.startedAt()) / 1_000)),
     10: accept,
     16: (input) => input.rest(),
-    64: (input) => u16(core.air.byIeee(input.ieee())?.nwk ?? NO_ADDRESS),
+    // Of the address manager: where a device was last heard.
+    64(input) {
+      const device = input.ieee();
+      return u16(known().find((one) => one.ieee === device)?.nwk ?? NO_ADDRESS);
+    },
     65(input) {
       const nwk = input.u16();
-      const node = core.air.nodes().find((one) => one.network && one.nwk === nwk);
-      return node ? ieee(node.ieee) : Buffer.alloc(8);
+      return ieee(known().find((one) => one.nwk === nwk)?.ieee ?? 'ffffffffffffffff');
     },
     72: () => u16(memory().children.size),
-    73: (input) => associatedDevice(core, input.u8()),
+    73: (input) => associatedDevice([...memory().children][input.u8()]),
     74(input) {
       const device = input.ieee();
       const asked = input.u16();
-      const found = [...memory().children].find(([one, nwk]) => one === device || nwk === asked);
-      if (!found) return bytes(u16(NO_ADDRESS), u16(0xffff), NO_RELATION, Buffer.alloc(10));
-      return bytes(u16(found[1]), u16(0), relationOf(found[0]), Buffer.alloc(10));
+      return associatedDevice([...memory().children].find(([one, nwk]) => one === device || nwk === asked));
     },
     99(input) {
       return Buffer.of(memory().children.delete(input.ieee()) ? STATUS.success : STATUS.failure);
@@ -63,12 +78,6 @@ export function utilCommands(core: Core): Subsystem {
       return accept();
     },
   };
-}
-
-/** associated_devices_t, 18 bytes; 0xFFFE where there is none. */
-function associatedDevice(core: Core, index: number): Buffer {
-  const nwk = [...core.memory().children.values()][index] ?? NO_ADDRESS;
-  return bytes(u16(nwk), Buffer.alloc(16));
 }
 
 function stored(core: Core, id: number, value: Buffer): Buffer {

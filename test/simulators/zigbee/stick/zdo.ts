@@ -108,7 +108,9 @@ export function openZdo(core: Core): Zdo {
       // The stack counts the update id by itself.
       const own = isUpdate ? bytes(body.subarray(0, 5), nextUpdateId(core)) : body;
       const answer = answerZdo(coordinatorSubject(core), cluster, own, isBroadcast);
-      if (answer) core.later(0, () => tell(0, cluster | ZDO_RESPONSE, tsn, answer, false));
+      // It answers its own broadcast, as it answers nobody else's.
+      const told = cluster === ZDO.permitJoin ? Buffer.of(STATUS.success) : answer;
+      if (told) core.later(0, () => tell(0, cluster | ZDO_RESPONSE, tsn, told, false));
       if (isBroadcast) core.air.broadcast(zdoFrame(destination, cluster, bytes(tsn, own)));
     } else core.air.unicast(zdoFrame(destination, cluster, bytes(tsn, body)), false, () => undefined);
     return Buffer.of(STATUS.success);
@@ -142,6 +144,7 @@ export function openZdo(core: Core): Zdo {
       tell(frame.source, frame.cluster, tsn, body, isBroadcast);
       if (frame.cluster >= ZDO_RESPONSE || frame.cluster === ZDO.deviceAnnounce) return;
       const answer = answerSafely(core, frame.cluster, body, isBroadcast);
+      if (answer && frame.source === 0) return tell(0, frame.cluster | ZDO_RESPONSE, tsn, answer, false);
       const response = answer && zdoFrame(frame.source, frame.cluster | ZDO_RESPONSE, bytes(tsn, answer));
       if (response) core.air.unicast(response, false, () => undefined);
     },

@@ -1,0 +1,39 @@
+/** What a reply that comes too late explains, and what it does not. */
+import { expect, it } from 'vitest';
+import { manualClock } from '../../test/manual-clock.ts';
+import { openLateness } from './lateness.ts';
+import type { Examined } from './protocol/reading.ts';
+
+const examined = (incidents: Examined['incidents'], strangers: number[] = []): Examined => ({
+  answer: null,
+  replyMac: null,
+  fault: 'foreign',
+  incidents,
+  strangers,
+  isFollowed: false,
+  isOdd: false,
+});
+
+it('explains as many incidents as questions were missed, and no more', () => {
+  const lateness = openLateness(manualClock());
+  const told = () => lateness.credible(1, examined(['stale'])).incidents;
+  expect(told()).toEqual(['stale']);
+  lateness.missed(1);
+  lateness.missed(1);
+  expect([told(), told(), told()]).toEqual([[], [], ['stale']]);
+});
+
+it('explains what a device says that missed its own question, and not another', () => {
+  const lateness = openLateness(manualClock());
+  lateness.missed(2);
+  expect(lateness.credible(1, examined(['forged'])).incidents).toEqual(['forged']);
+  expect(lateness.credible(1, examined(['stranger', 'stranger'], [3, 2])).incidents).toEqual(['stranger']);
+});
+
+it('explains nothing that comes long after', async () => {
+  const clock = manualClock();
+  const lateness = openLateness(clock);
+  lateness.missed(1);
+  await clock.advance(10_001);
+  expect(lateness.credible(1, examined(['second'])).incidents).toEqual(['second']);
+});

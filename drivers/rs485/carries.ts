@@ -1,0 +1,34 @@
+/** What a product can carry of the settings, by what it is made of. Pure. */
+import { INPUT_PINS, OUTPUT_PINS, PINS, type Rs485Carries } from '../settings.ts';
+
+export interface Product {
+  inputs: number;
+  outputs: number;
+  /** Outputs that may be fired; all unless told. */
+  relays?: number;
+  /** It remembers short activations of its inputs. */
+  pinMemory: boolean;
+  /** The longest pulse; all that settings allow unless told. */
+  unlockMaxMilliseconds?: number;
+}
+
+const UNLOCK_MAX_MS = 600_000;
+
+export function carriesOf({ inputs, outputs, pinMemory, ...more }: Product): Rs485Carries {
+  const { relays = outputs, unlockMaxMilliseconds = UNLOCK_MAX_MS } = more;
+  return {
+    pins: [...INPUT_PINS.slice(0, inputs), ...OUTPUT_PINS.slice(0, outputs)],
+    relays: Math.min(relays, OUTPUT_PINS.length),
+    pinMemory,
+    unlockMaxMilliseconds: Math.min(unlockMaxMilliseconds, UNLOCK_MAX_MS),
+  };
+}
+
+/** Fields of the settings, and pins, that it cannot carry at all (Rs485Report.unsupported). */
+export function unsupportedOf({ pins, relays, pinMemory }: Rs485Carries): string[] {
+  return [
+    ...PINS.filter((pin) => !pins.includes(pin)),
+    ...(relays > 0 ? [] : ['relayIndex', 'unlockDurationMilliseconds']),
+    ...(pinMemory ? [] : ['useInputPinMemory']),
+  ];
+}

@@ -1,0 +1,105 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { DriverError } from '../../drivers/driver.ts';
+import { type Estate, GATEWAY, openEstate } from '../../test/estate.ts';
+
+const MAC = '00124b0001a2b3c4';
+/** As src/doors/unlock.ts has it. */
+const DEADLINE_MS = 10_000;
+
+let estate: Estate;
+let id: string;
+beforeEach(async () => {
+  estate = await openEstate();
+  id = (await estate.desk('POST', '/doors', { mac: MAC, gatewayId: GATEWAY, networkId: 'n' })).body
+    .id as string;
+});
+
+/** Sent, and without an outcome at the deadline. */
+async function unlockUnknown(): Promise<void> {
+  estate.played.unlock = async () => {
+    await estate.clock.advance(DEADLINE_MS);
+    throw new DriverError('OUTCOME_UNKNOWN', 'no answer');
+  };
+  expect((await estate.desk('POST', `/doors/${id}/unlock`)).body).toMatchObject({ outcome: 'unknown' });
+  estate.played.audits.length = 0;
+}
+const tell = (more: object = {}) => {
+  const event = { kind: 'operation', what: 'unlocked', source: 'rf', userId: null };
+  return estate.tell('lockEvent', { hwId: MAC, ...event, at: estate.clock.now(), ...more });
+};
+const lastUnlock = async () => (await estate.desk('GET', `/doors/${id}/state`)).body.lastUnlock;
+const told = () =>
+  estate.played.published
+    .filter(({ type }) => type === 'gatehouse.door.late-outcome.v1')
+    .map(({ data }) => data);
+const audited = () =>
+  estate.played.audits
+    .filter(({ action }) => action === 'door.unlock')
+    .map(({ outcome, detail, principal }) => ({ outcome, detail, by: principal.label }));
+
+describe('the late outcome of an unlock', () => {
+  it('is told by the event of the lock that names the radio', async () => {
+    await unlockUnknown();
+    await estate.clock.advance(2_000);
+    await tell();
+    const at = new Date(estate.clock.now()).toISOString();
+    expect(await lastUnlock()).toMatchObject({
+      outcome: 'unknown',
+      lateOutcome: { outcome: 'confirmed', at },
+    });
+    expect(told()).toEqual([
+      { doorId: id, outcome: 'confirmed', isLate: true, at, delayMilliseconds: DEADLINE_MS + 2_000 },
+    ]);
+    expect(audited()).toMatchObject([
+      { outcome: 'late', detail: { lateOutcome: { outcome: 'confirmed' }, delayMilliseconds: 12_000 } },
+    ]);
+    // Repeated by the lock, it is told once.
+    await tell();
+    expect([told(), audited()]).toMatchObject([{ length: 1 }, { length: 1 }]);
+  });
+
+  it('was in time where the lock said so before the deadline', async () => {
+    await unlockUnknown();
+    await tell({ at: estate.clock.now() - 1_000 });
+    expect(told()).toMatchObject([{ isLate: false, delayMilliseconds: DEADLINE_MS - 1_000 }]);
+    expect(audited()).toMatchObject([{ outcome: 'done' }]);
+  });
+
+  it('is told by a report of the bolt that no event explains, for a minute', async () => {
+    await unlockUnknown();
+    await estate.clock.advance(51_000);
+    await tell({ kind: 'bolt', source: null });
+    expect(told()).toEqual([]);
+    await tell({ kind: 'bolt', source: null, at: estate.clock.now() - 2_000 });
+    expect(told()).toHaveLength(1);
+  });
+
+  it.each([
+    ['a hand', { what: 'unlockedManually', source: 'manual' }],
+    ['a keypad', { source: 'keypad' }],
+    ['a lock that was locked by radio', { what: 'locked' }],
+    ['a bolt that was thrown', { kind: 'bolt', what: 'locked', source: null }],
+    ['an event from before it', { at: Date.UTC(2020, 0, 1) }],
+  ])('is not told by %s', async (_, more) => {
+    await unlockUnknown();
+    await tell(more);
+    expect([told(), audited(), await lastUnlock()]).toMatchObject([[], [], { lateOutcome: null }]);
+  });
+
+  it('is not told of an unlock whose outcome was certain, nor where nothing was sent', async () => {
+    await estate.desk('POST', `/doors/${id}/unlock`);
+    await tell();
+    estate.played.unlock = () => Promise.reject(new DriverError('DEVICE_OFFLINE', 'not sent'));
+    await estate.desk('POST', `/doors/${id}/unlock`);
+    await tell();
+    expect(told()).toEqual([]);
+  });
+
+  it('is told after a restart of the gateway, too', async () => {
+    await unlockUnknown();
+    const before = estate;
+    estate = await openEstate(before.database, { now: before.clock.now() + 5_000 });
+    await tell();
+    expect(await lastUnlock()).toMatchObject({ outcome: 'unknown', lateOutcome: { outcome: 'confirmed' } });
+  });
+});
