@@ -52,6 +52,7 @@ export async function openNetwork(needs: NetworkOptions, signal: AbortSignal): P
     snapshot: options.snapshot,
     restore: options.restore,
     knownLocks: options.knownLocks,
+    now: context.clock.now(),
   });
   const tellRepairs = () => {
     for (const repair of files.repairs) context.log.warn({}, repair);

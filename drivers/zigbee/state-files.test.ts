@@ -23,8 +23,11 @@ const backup = (networkKey = NETWORK.networkKey, change = {}) =>
     ...change,
   });
 
+const NOW = Date.UTC(2026, 10, 22);
+
 function prepare(directory: string, more: Partial<Parameters<typeof prepareFiles>[0]> = {}) {
-  return prepareFiles({ directory, ids: NETWORK, snapshot: null, restore: false, knownLocks: [], ...more });
+  const nothing = { snapshot: null, restore: false, knownLocks: [], now: NOW };
+  return prepareFiles({ directory, ids: NETWORK, ...nothing, ...more });
 }
 
 function archived(database: string, coordinator: string = backup()): Uint8Array {
@@ -54,6 +57,24 @@ describe('the files of a network', () => {
     expect(readFileSync(files.databaseFile, 'utf8')).toBe(database);
     // The library compares the channels of its configuration with these.
     expect(JSON.parse(readFileSync(files.backupFile, 'utf8')).channel_mask).toEqual([20]);
+  });
+
+  it('have a frame counter beyond all that the coordinator may have sent since, when they are restored', () => {
+    const day = 86_400_000;
+    const madeAt = (date?: number) => {
+      const internal = date === undefined ? {} : { internal: { date: new Date(date).toISOString() } };
+      const metadata = { format: 'zigpy/open-coordinator-backup', version: 1, ...internal };
+      return archived(record(2, LOCK), backup(NETWORK.networkKey, { metadata }));
+    };
+    const counterOf = (snapshot: Uint8Array, restore: boolean): number => {
+      const files = prepare(folder(), { snapshot, restore });
+      return JSON.parse(readFileSync(files.backupFile, 'utf8')).network_key.frame_counter;
+    };
+    expect(counterOf(madeAt(NOW - day), true)).toBe(1 + 100_000 + 4 * 86_400);
+    expect(counterOf(madeAt(NOW + day), true)).toBe(100_001);
+    expect(counterOf(madeAt(), true)).toBe(100_001);
+    expect(counterOf(madeAt(NOW - 100_000 * day), true)).toBe(0xff_00_00_00);
+    expect(counterOf(madeAt(NOW - day), false)).toBe(1);
   });
 
   it('are refused when doors have locks and nobody knows of them', () => {

@@ -10,6 +10,15 @@ import { DriverError } from '../driver.ts';
 import { channel as channelSchema } from '../settings.ts';
 import { ARCHIVE_MAX_BYTES } from '../zgate.ts';
 
+/**
+ * A restored coordinator whose frame counter is not above its last one is acknowledged by every lock and obeyed by none
+ * (Zigbee specification 05-3474-22, 4.3.1.2). So many frames a coordinator sends in a second at most, day and night:
+ * link status, many-to-one routes and what a hundred locks have to be told. The counter lasts for 34 years at this rate.
+ */
+const FRAMES_A_SECOND = 4;
+/** For a clock that was wrong, and for the frames since the start of the restore before. */
+const FRAMES_SPARE = 100_000;
+const FRAME_COUNTER_MAX = 0xff_00_00_00;
 const PRIVATE_FOLDER = 0o700;
 const PRIVATE_FILE = 0o600;
 /** Of an archive: what a thousand locks unpack to, and twice that. */
@@ -22,7 +31,11 @@ const keyHex = z.string().regex(/^[0-9a-f]{32}$/i);
 const counter = z.int().min(0).max(0xff_ff_ff_ff);
 /** The parts of open-coordinator-backup v1 that tell whose it is, and those without which the library does not start. */
 const backupSchema = z.looseObject({
-  metadata: z.looseObject({ format: z.literal('zigpy/open-coordinator-backup'), version: z.literal(1) }),
+  metadata: z.looseObject({
+    format: z.literal('zigpy/open-coordinator-backup'),
+    version: z.literal(1),
+    internal: z.looseObject({ date: z.string().optional() }).optional(),
+  }),
   coordinator_ieee: ieeeHex,
   pan_id: z.string(),
   extended_pan_id: z.string(),
@@ -91,6 +104,8 @@ export function prepareFiles(options: {
   snapshot: Uint8Array | null;
   restore: boolean;
   knownLocks: readonly string[];
+  /** Wall time, epoch milliseconds. */
+  now: number;
 }): Prepared {
   const { directory, ids, snapshot } = options;
   mkdirSync(directory, { recursive: true, mode: PRIVATE_FOLDER });
@@ -124,6 +139,7 @@ export function prepareFiles(options: {
   }
   // The locks followed a move that the snapshot may be older than.
   if (hasBackup) setChannel(files.backupFile, options.restore ? files.channel() : undefined);
+  if (hasBackup && options.restore) raiseFrameCounter(files.backupFile, options.now);
   return { ...files, devices: database.records.length, hasBackup, repairs };
 }
 
@@ -206,6 +222,17 @@ function setChannel(file: string, channelNow: number | undefined): void {
   const channel = channelNow ?? backup.channel;
   if (channel === backup.channel && JSON.stringify(backup.channel_mask) === JSON.stringify([channel])) return;
   write(file, JSON.stringify({ ...backup, channel, channel_mask: [channel] }));
+}
+
+/** Beyond every frame that the coordinator may have sent since the backup was made. */
+function raiseFrameCounter(file: string, now: number): void {
+  const backup = backupOf(read(file));
+  if (!backup) return;
+  const madeAt = Date.parse(backup.metadata.internal?.date ?? '');
+  const seconds = Number.isNaN(madeAt) ? 0 : Math.max(0, Math.floor((now - madeAt) / 1_000));
+  const frames = FRAMES_SPARE + FRAMES_A_SECOND * seconds;
+  const frame_counter = Math.min(backup.network_key.frame_counter + frames, FRAME_COUNTER_MAX);
+  write(file, JSON.stringify({ ...backup, network_key: { ...backup.network_key, frame_counter } }));
 }
 
 function unpack(archive: Uint8Array): z.infer<typeof packed> {
