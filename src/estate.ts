@@ -19,6 +19,7 @@ import type { Database } from './database/database.ts';
 import { type DoorSliceOptions, openDoorSlice } from './doors/slice.ts';
 import type { LiveEvents } from './events/events.ts';
 import { type Field, type FieldOptions, openField } from './field/field.ts';
+import { readBootId } from './host/boot-id.ts';
 import type { StartJob } from './job-order.ts';
 import { openJobs } from './jobs/jobs.ts';
 import { type LockLinksOptions, openLockLinks } from './lock-links.ts';
@@ -144,8 +145,8 @@ function startTasks({ tasks }: EstateOptions, { rs485, zgates, doors }: Parts): 
   tasks.start('lock reports', doors.keepReports);
   tasks.start('lock times', doors.keepTimes);
   tasks.start('lock presence', doors.tellPresence);
-  tasks.start('settings that loosen doors', doors.withdrawLoosening);
   tasks.start('doors that stand open', doors.keepStandingOpen);
+  tasks.start('doors to be locked again', doors.lockAgain);
 }
 
 interface ImportParts extends Parts {
@@ -187,7 +188,8 @@ interface DoorNeeds
 type Doors = ReturnType<typeof openDoors>;
 
 function openDoors({ config, zgates, rs485, execute, ...needs }: DoorNeeds) {
-  const { database, audit, events, clock, clockSynchronised, log, catalogue, actuations, startJob } = needs;
+  const { database, audit, events, vault, clock, clockSynchronised, log, catalogue, actuations, startJob } =
+    needs;
   const lockLinks = openLockLinks({ linkOf: zgates.linkOf, execute });
   const doors = openDoorSlice({
     database,
@@ -212,6 +214,9 @@ function openDoors({ config, zgates, rs485, execute, ...needs }: DoorNeeds) {
     unreachable: lockLinks.unreachable,
     applyConfiguration: lockLinks.applyConfiguration,
     unlockLock: lockLinks.unlockLock,
+    actuateLock: lockLinks.actuateLock,
+    vault,
+    bootId: readBootId(),
     openReconciler: (configuration) =>
       openReconciler({ ...configuration, name: 'door configurations', clock, log }),
   });

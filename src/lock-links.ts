@@ -1,7 +1,7 @@
 /** How doors reach their locks: over the link of the gateway that each is joined to, while that link is up. */
 import { DriverError, type Plain } from '../drivers/driver.ts';
 import { lockApplied } from '../drivers/settings.ts';
-import { unlocked } from '../drivers/zgate.ts';
+import { locked, unlocked } from '../drivers/zgate.ts';
 import type { DoorSliceOptions } from './doors/slice.ts';
 import type { Execute, LinkCommand } from './execute.ts';
 
@@ -12,7 +12,10 @@ export interface LockLinksOptions {
 }
 
 export interface LockLinks
-  extends Pick<DoorSliceOptions, 'command' | 'unreachable' | 'applyConfiguration' | 'unlockLock'> {
+  extends Pick<
+    DoorSliceOptions,
+    'command' | 'unreachable' | 'applyConfiguration' | 'unlockLock' | 'actuateLock'
+  > {
   /** A link came up or went down. */
   link(linkId: string, up: boolean): void;
 }
@@ -41,6 +44,14 @@ export function openLockLinks({ linkOf, execute }: LockLinksOptions): LockLinks 
       const { signal } = new AbortController();
       const wanted: LinkCommand = { kind: 'unlock', data, timeoutMs, released };
       const answer = unlocked.safeParse(await command(lock, wanted, signal));
+      if (answer.data) return answer.data;
+      throw new DriverError('BAD_REPLY', 'the gateway did not say what became of it');
+    },
+    async actuateLock(lock, { kind, data, released }, timeoutMs) {
+      const { signal } = new AbortController();
+      const wanted: LinkCommand = { kind, data, timeoutMs, ...(released && { released }) };
+      // What became of standing open is told in the same words.
+      const answer = locked.safeParse(await command(lock, wanted, signal));
       if (answer.data) return answer.data;
       throw new DriverError('BAD_REPLY', 'the gateway did not say what became of it');
     },

@@ -1,9 +1,10 @@
 /** Doors, catalogue and import on a real database, behind the real pipeline; the rest of the gateway is played. */
 import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
 import { z } from 'zod';
 import { DriverError, type Plain } from '../drivers/driver.ts';
 import type { LockApplied, LockApply } from '../drivers/settings.ts';
-import type { Unlock, Unlocked } from '../drivers/zgate.ts';
+import type { Locked, Unlock, Unlocked } from '../drivers/zgate.ts';
 import { type Actuations, openActuations } from '../src/actuations/actuations.ts';
 import type { AuditEntry } from '../src/audit/audit.ts';
 import { openCatalogue } from '../src/catalogue/catalogue.ts';
@@ -20,6 +21,7 @@ import { silentLog } from '../src/log.ts';
 import type { Rs485Entry } from '../src/site-document.ts';
 import { openSiteImport } from '../src/site-import/import.ts';
 import { siteImportOperations } from '../src/site-import/operations.ts';
+import { openVault, type Vault } from '../src/vault.ts';
 import { type ManualClock, manualClock } from './manual-clock.ts';
 import { temporaryDatabase, temporaryFolder } from './temporary.ts';
 import { authenticate, lanApp, send } from './things-app.ts';
@@ -57,13 +59,18 @@ const GATEWAYS = new Map([
 interface Restart {
   now?: number;
   isClockSynchronised?: boolean;
+  /** Of the kernel; absent: another boot each time. */
+  bootId?: string;
+  /** Where the monotonic clock goes on. */
+  monotonic?: number;
 }
 
 /** With the database of an earlier one it is a restart. */
-export async function openEstate(database?: Database, { now, isClockSynchronised = true }: Restart = {}) {
+export async function openEstate(database?: Database, restart: Restart = {}) {
+  const { now, isClockSynchronised = true, bootId = randomUUID(), monotonic } = restart;
   const opened = database ?? (await temporaryDatabase());
-  const clock = manualClock(now);
-  const played = { ...playedParts(clock), isClockSynchronised };
+  const clock = manualClock(now, monotonic);
+  const played = { ...playedParts(clock), isClockSynchronised, bootId };
   const audit = { record: (entry: AuditEntry) => void played.audits.push(entry) };
   const catalogue = openCatalogue({ database: opened, audit });
   const actuations = await openActuations({ database: opened, audit, clock, log: silentLog });
@@ -113,8 +120,8 @@ export async function openEstate(database?: Database, { now, isClockSynchronised
         doors.keepReports,
         doors.keepTimes,
         doors.tellPresence,
-        doors.withdrawLoosening,
         doors.keepStandingOpen,
+        doors.lockAgain,
       ),
   };
 }
@@ -127,7 +134,15 @@ interface PlayedJob {
   ended: ReturnType<JobOrder['run']>;
 }
 
-type Played = ReturnType<typeof playedParts> & { isClockSynchronised: boolean };
+type Played = ReturnType<typeof playedParts> & { isClockSynchronised: boolean; bootId: string };
+
+/** A restart has the same key. */
+const vaults = new WeakMap<Database, Vault>();
+function vaultOf(database: Database): Vault {
+  const vault = vaults.get(database) ?? openVault(join(temporaryFolder(), 'key'));
+  vaults.set(database, vault);
+  return vault;
+}
 
 function playedParts(clock: ManualClock) {
   return {
@@ -152,6 +167,15 @@ function playedParts(clock: ManualClock) {
     prepared: [] as { gatewayId: string | null; intents: number }[],
     unlocks: [] as { lock: LockAddress; unlock: Unlock; timeoutMs: number }[],
     unlock: async (): Promise<Unlocked> => ({ outcome: 'confirmed', relock: 'timedUnlock' }),
+    /** What locks were told besides. */
+    actuated: [] as {
+      kind: string;
+      hwId: string;
+      pin: string | null;
+      gatewayId: string | null;
+      at: number;
+    }[],
+    actuate: async (_kind: string): Promise<Locked> => ({ outcome: 'confirmed' }),
     /** Devices whose relay was fired. */
     pulses: [] as string[],
     pulse: async (): Promise<{ outcome: 'confirmed' | 'unknown' }> => ({ outcome: 'confirmed' }),
@@ -212,6 +236,13 @@ function openPlayedDoors({ played, ...common }: Common) {
       played.unlocks.push({ lock, unlock, timeoutMs });
       return played.unlock();
     },
+    async actuateLock({ gatewayId }, { kind, data, released }) {
+      await released;
+      played.actuated.push({ kind, ...data, gatewayId, at: common.clock.monotonic() });
+      return played.actuate(kind);
+    },
+    vault: vaultOf(common.database),
+    bootId: played.bootId,
     async pulse(deviceId) {
       played.pulses.push(deviceId);
       return played.pulse();

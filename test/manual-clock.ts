@@ -10,9 +10,9 @@ export interface ManualClock extends Clock {
   sleepers(): number;
 }
 
-export function manualClock(start = Date.UTC(2026, 0, 1)): ManualClock {
+export function manualClock(start = Date.UTC(2026, 0, 1), monotonic = 0): ManualClock {
   let wall = start;
-  let elapsed = 0;
+  let elapsed = monotonic;
   const sleeping: { wakeAt: number; wake: () => void }[] = [];
   return {
     // Whole milliseconds, as Date.now() has them, although a sleep may end between two.

@@ -1,4 +1,4 @@
-/** Doors on relays that are to stand open, on the real daemon and over each protocol. Devices keep clocks of their own. */
+/** Doors on relays that stand open, on the real daemon and over each protocol. Devices keep clocks of their own. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { CELLAR, LOBBY, openRs485Site, READERS, type Rs485Site, waitFor } from './rs485-site.ts';
 import type { SimulatedBus } from './simulators/bus/bus.ts';
@@ -58,14 +58,18 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => all[Symbol.asyncDispose]());
 
-const want = (standOpenEnabled: boolean) =>
+const standOpen = () =>
   each(async ({ id }) =>
-    expect((await call('PUT', `/access/doors/${id}`, { standOpenEnabled })).status).toBe(200),
+    expect(await call('POST', `/access/doors/${id}/stand-open`, { seconds: 3_600 })).toMatchObject({
+      status: 200,
+    }),
   );
 const skip = () => each(({ bus }) => bus.setBus({ skipMs: LETS_GO_MS }));
 
 it('stand open, unlocked or not', async () => {
-  await want(true);
+  await each(({ id }) => call('PUT', `/access/doors/${id}`, { standOpenEnabled: true }));
+  expect(await each(relay)).toEqual(all3(false));
+  await standOpen();
   await areHeld();
   await relaysAre(true);
   const before = await each(openings);
@@ -99,9 +103,9 @@ it('close by themselves when nobody lives to close them, and stand open again af
   await relaysAre(true);
 }, 60_000);
 
-it('close when they are to stand open no more', async () => {
+it('close when somebody ends it', async () => {
   const before = await each(openings);
-  await want(false);
+  await each(({ id }) => call('DELETE', `/access/doors/${id}/stand-open`));
   await waitFor(async () => {
     for (const door of doors) expect((await state(door)).standingOpen).toBeNull();
   });

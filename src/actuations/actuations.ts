@@ -32,10 +32,10 @@ export interface LastActuation {
 }
 
 export interface Actuations {
-  /** Resolves when the intent is durable: then it may be sent. */
-  begin(intent: Intent, detail: object): Promise<void>;
+  /** Resolves when the intent is durable: then it may be sent. `also` is stored in the same commit. */
+  begin(intent: Intent, detail: object, also?: () => void): Promise<void>;
   /** What happened has happened: where its outcome cannot be stored, the log says so. */
-  end(intent: Intent, outcome: string, detail: object): Promise<void>;
+  end(intent: Intent, outcome: string, detail: object, also?: () => void): Promise<void>;
   last(action: string, object: string): LastActuation | undefined;
   /** Inside a commit job: its outcome has become known after its end. To the audit, and to `lateOutcome` of its detail. */
   late(last: Pick<Intent, 'action' | 'object'>, outcome: string, late: LateOutcome): void;
@@ -78,7 +78,7 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
       .catch((error) => log.error({ err: error }, 'what was under way at the last end was not settled'));
 
   return {
-    async begin(intent, detail) {
+    async begin(intent, detail, also) {
       const { principal, action, object, correlationId } = intent;
       const isBegun = database.commit(() => {
         const before = table.last.get(action, object);
@@ -86,6 +86,7 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
         audit.record({ ...intent, outcome: 'accepted', detail: { ...detail } });
         const { id, label } = principal;
         table.begin.run(action, object, clock.now(), id, label, correlationId, JSON.stringify(detail));
+        also?.();
       }, 'urgent');
       underWay.add(keyOf(intent));
       await isBegun.catch((error) => {
@@ -93,9 +94,12 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
         throw error;
       });
     },
-    async end(intent, outcome, detail) {
+    async end(intent, outcome, detail, also) {
       try {
-        await database.commit(() => conclude(intent, outcome, { ...detail }), 'urgent');
+        await database.commit(() => {
+          conclude(intent, outcome, { ...detail });
+          also?.();
+        }, 'urgent');
       } catch (error) {
         const { action, object } = intent;
         log.error({ action, object, outcome, err: error }, 'an outcome was not stored; its intent is');

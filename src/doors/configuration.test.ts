@@ -284,9 +284,7 @@ describe('a door', () => {
       reported: null,
       inForce: false,
       waiting: true,
-      expiresAt: null,
       unsupported: [],
-      withdrawn: null,
       failure: { ...failure, at: '2026-01-01T00:00:00.000Z' },
       nextAttempt: '2026-01-01T00:01:00.000Z',
     });

@@ -1,7 +1,7 @@
 /**
  * Door configuration, wanted → applied: what travels to a lock, and what is kept once the lock acknowledged it. A door
- * on a relay has no lock: the gateway keeps its schedule and stand-open itself (standing-open.ts), so its configuration is
- * in force as soon as the device has its settings.
+ * on a relay has no lock: the gateway keeps what is wanted itself, so its configuration is in force as soon as the device has
+ * its settings.
  */
 import { DriverError } from '../../drivers/driver.ts';
 import type { LockApplied, LockApply, LockConfiguration } from '../../drivers/settings.ts';
@@ -15,10 +15,8 @@ import type { Deliveries } from './deliveries.ts';
 import { travellingWantedOf, wantedOf } from './edit.ts';
 import { configurationEnded } from './live-events.ts';
 import type { Locks } from './locks.ts';
-import type { Loosening } from './loosening.ts';
 import { type Door, type DoorReference, doorId } from './schema.ts';
 import type { DoorRow, DoorTable, DueRow } from './table.ts';
-import { WEEK } from './weekly.ts';
 
 /** The RS-485 device whose doorId is this door; `settled`: it has reported the settings that are wanted. */
 export interface Relay {
@@ -42,10 +40,7 @@ export interface ConfigurationOptions {
   catalogue: Catalogue;
   deliveries: Deliveries;
   locks: Pick<Locks, 'report' | 'applied'>;
-  loosening: Pick<Loosening, 'leftMs' | 'noted'>;
   relay(doorId: string): Relay | undefined;
-  /** A configuration of the door was put in force. */
-  inForce(doorId: string): void;
   /** Why no lock of this gateway can be reached now; undefined when nothing speaks against it. */
   unreachable(lock: LockAddress): string | undefined;
   /** Has the lock put the configuration in force within `timeoutMs`. Rejects with a DriverError. */
@@ -59,6 +54,8 @@ export interface ConfigurationOptions {
 
 /** What stands in the place of a version of something that does not exist (drivers/settings.ts). */
 const NONE = 0;
+/** Of the mask of a schedule, from bit 0 on. */
+const WEEK = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
 /** A configuration goes to a sleeping lock frame by frame. */
 const LOCK_TIMEOUT_MS = 60_000;
 /**
@@ -73,7 +70,7 @@ export type Configuration = ReturnType<typeof doorConfiguration>;
 
 /** `due` and `apply` are what src/reconcile.ts asks for. */
 export function doorConfiguration(options: ConfigurationOptions) {
-  const { database, table, clock, relay, locks, loosening, events } = options;
+  const { database, table, clock, relay, locks, events } = options;
   const record = recordIn(options);
   const send = sendBy(options);
 
@@ -115,7 +112,7 @@ export function doorConfiguration(options: ConfigurationOptions) {
     events.wake();
   }
 
-  async function keep(row: DoorRow, apply: LockApply, answer: LockApplied): Promise<void> {
+  async function keep(row: DoorRow, answer: LockApplied): Promise<void> {
     const { id, config_version: version } = row;
     // Now, since it may tell of another one while this is stored.
     locks.applied(row, version);
@@ -125,16 +122,11 @@ export function doorConfiguration(options: ConfigurationOptions) {
       const wanted = JSON.stringify(travellingWantedOf(row));
       if (table.setApplied.run(version, applied, wanted, id, version).changes === 0) return false;
       table.setAcknowledged.run(now, id, version);
-      if (table.door.get(id)?.config_version === version)
-        table.setLoosened.run(null, Number(apply.configuration.standOpenEnabled), id);
       record(row, 'done', {});
       events.publish(configurationEnded(row, 'applied'));
       return true;
     });
-    if (!isNews) return;
-    loosening.noted(id);
-    options.inForce(id);
-    events.wake();
+    if (isNews) events.wake();
   }
 
   return {
@@ -148,8 +140,8 @@ export function doorConfiguration(options: ConfigurationOptions) {
 
     unreachable(doorId: string): string | undefined {
       const row = table.door.get(doorId);
-      // What loosens the door has a deadline, and a relay a device: `apply` tells of those first.
-      if (!row || relay(doorId) || loosening.leftMs(row) !== undefined) return undefined;
+      // A relay has a device: `apply` tells of that.
+      if (!row || relay(doorId)) return undefined;
       return options.unreachable({ doorId, gatewayId: row.gateway_id, networkId: row.network_id });
     },
 
@@ -157,11 +149,11 @@ export function doorConfiguration(options: ConfigurationOptions) {
       const row = table.door.get(id);
       // Superseded meanwhile: the newer version is due as well.
       if (row?.config_version !== version || (await overtake(row))) return;
-      const { apply, answer } = await send(row, signal).catch(async (error: unknown) => {
+      const answer = await send(row, signal).catch(async (error: unknown) => {
         if (error instanceof DriverError && error.code === 'REFUSED') await refuse(row, error.message);
         throw error;
       });
-      await keep(row, apply, answer);
+      await keep(row, answer);
     },
   };
 }
@@ -179,21 +171,12 @@ function recordIn({ audit }: ConfigurationOptions) {
 }
 
 function sendBy(options: ConfigurationOptions) {
-  const { database, table, clock, relay, loosening, catalogue } = options;
+  const { database, table, clock, relay, catalogue } = options;
 
-  /** Throws DEADLINE_PASSED when what loosens the door may not be sent any more. */
-  function timeoutFor(row: DoorRow): number {
-    const leftMs = Math.floor((loosening.leftMs(row) ?? Number.POSITIVE_INFINITY) - HELD_FRAME_MS);
-    if (leftMs > 0) return Math.min(LOCK_TIMEOUT_MS, leftMs);
-    throw new DriverError('DEADLINE_PASSED', 'it loosens the door, and was not acknowledged in time');
-  }
-
-  return async (row: DoorRow, signal: AbortSignal): Promise<{ apply: LockApply; answer: LockApplied }> => {
+  return async (row: DoorRow, signal: AbortSignal): Promise<LockApplied> => {
     const device = relay(row.id);
-    timeoutFor(row);
     if (device?.settled) {
-      const apply = lockApply(row, catalogue);
-      return { apply, answer: { ...versionsOf(apply), payloads: [] } };
+      return { ...versionsOf(lockApply(row, catalogue)), payloads: [] };
     }
     if (device) throw new DriverError('NO_REPLY', `device ${device.deviceId} does not have its settings yet`);
     const lock = { doorId: row.id, gatewayId: row.gateway_id, networkId: row.network_id };
@@ -208,11 +191,11 @@ function sendBy(options: ConfigurationOptions) {
       if (changes === 0) throw new DriverError('BUSY', 'another configuration is wanted by now');
     }
     signal.throwIfAborted();
-    const answer = await options.applyConfiguration(lock, apply, timeoutFor(row), signal);
+    const answer = await options.applyConfiguration(lock, apply, LOCK_TIMEOUT_MS, signal);
     if (answer.configVersion !== apply.configVersion) {
       throw new DriverError('BAD_REPLY', `the lock says it has configuration ${answer.configVersion}`);
     }
-    return { apply, answer };
+    return answer;
   };
 }
 

@@ -3,7 +3,6 @@
  * here runs inside the commit job of the change itself.
  */
 import type { Caller } from '../principal.ts';
-import { type Catalogue, effectiveOf } from './catalogue.ts';
 import type { DeliveryRow, DoorTable } from './table.ts';
 
 export interface Deliveries {
@@ -24,18 +23,13 @@ interface Order {
   replaced?: DeliveryRow['status'];
 }
 
-export function openDeliveries({ table, catalogue }: { table: DoorTable; catalogue: Catalogue }): Deliveries {
+export function openDeliveries(table: DoorTable): Deliveries {
   function queue(doorId: string, { fields, now, by, replaced = 'superseded' }: Order): void {
     const row = table.door.get(doorId);
     if (!row) return;
     table.endOpenDelivery.run(replaced, now, doorId);
     table.insertDelivery.run(doorId, row.config_version, JSON.stringify(fields), now, by);
     table.pruneDeliveries.run(doorId, doorId);
-    if (!effectiveOf(row, catalogue).standOpenEnabled) table.setLoosened.run(null, 0, doorId);
-    else if (row.stand_open_in_force === 0) {
-      table.setLoosened.run(row.loosened_at ?? now, 0, doorId);
-      table.setWithdrawn.run(null, doorId);
-    }
   }
 
   return {

@@ -14,14 +14,15 @@ import type { Doubled } from './doubled.ts';
 import { changedFields, edited, insertDoor, storeWanted, travelling, type Wanted, wantedOf } from './edit.ts';
 import { type Thresholds, toldOf } from './evaluated.ts';
 import { importDoors } from './import.ts';
+import { LOCK } from './lock.ts';
 import type { Locks } from './locks.ts';
-import { attemptsOf, cancelIn, type PendingOptions, pendingOf, withdrawnOf } from './pending.ts';
+import { type OpeningsShown, openingsOf } from './openings-state.ts';
+import { attemptsOf, cancelIn, type PendingOptions, pendingOf } from './pending.ts';
 import type { Door, DoorCreation, DoorOptionsResult, DoorQuery, DoorState, DoorUpdate } from './schema.ts';
-import type { StandingOpen } from './standing-open.ts';
 import { type DoorRow, type DoorTable, existing } from './table.ts';
 import { lastUnlockOf, UNLOCK } from './unlock.ts';
 
-export interface DoorsOptions extends PendingOptions {
+export interface DoorsOptions extends PendingOptions, OpeningsShown {
   database: Database;
   table: DoorTable;
   audit: Audit;
@@ -31,7 +32,6 @@ export interface DoorsOptions extends PendingOptions {
   actuations: Pick<Actuations, 'last'>;
   relay(doorId: string): Relay | undefined;
   locks: Pick<Locks, 'connection' | 'report'>;
-  standingOpen: Pick<StandingOpen, 'shown'>;
   doubled: Pick<Doubled, 'shown'>;
   /** Something of the door was stored that may have to be sent. */
   stored(doorId: string): void;
@@ -236,7 +236,7 @@ function stateOf(row: DoorRow, options: DoorsOptions): DoorState {
       ...unknownDoors(row, table),
     ],
     relay: device ?? null,
-    standingOpen: options.standingOpen.shown(row.id),
+    ...openingsOf(row, options),
     effective: { standOpenEnabled, schedule: named(schedule), template: named(template) },
     connection: connection
       ? {
@@ -248,6 +248,7 @@ function stateOf(row: DoorRow, options: DoorsOptions): DoorState {
       : null,
     doubled: options.doubled.shown(row),
     lastUnlock: lastUnlockOf(actuations.last(UNLOCK, `door/${row.id}`)),
+    lastLock: lastUnlockOf(actuations.last(LOCK, `door/${row.id}`)),
     configuration: {
       wanted: row.config_version,
       applied: row.applied_config_version,
@@ -256,7 +257,6 @@ function stateOf(row: DoorRow, options: DoorsOptions): DoorState {
       waiting: configuration.isWaiting(row),
       ...attemptsOf(row, options),
       unsupported: locks.report(row)?.unsupported ?? [],
-      withdrawn: withdrawnOf(row),
     },
   };
 }

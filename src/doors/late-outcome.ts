@@ -7,9 +7,10 @@ import type { Actuations, LastActuation } from '../actuations/actuations.ts';
 import type { LiveEvents } from '../events/events.ts';
 import type { Log } from '../log.ts';
 import { lateOutcomeTold } from './live-events.ts';
+import { DEADLINE_MS } from './lock-commands.ts';
 import { lastUnlockDetail } from './schema.ts';
 import type { DoorRow } from './table.ts';
-import { DEADLINE_MS, UNLOCK } from './unlock.ts';
+import { UNLOCK } from './unlock.ts';
 
 /** After it was asked for. A lock repeats an event that was not acknowledged; later another command may be its cause. */
 const EVENT_WITHIN_MS = 300_000;

@@ -3,8 +3,8 @@ import type { LockEvent } from '../../drivers/zgate.ts';
 import type { LiveEvent } from '../events/events.ts';
 import type { DoorRow } from './table.ts';
 
-/** The lock put it in force · the lock said no · it was withdrawn, for the lock was not reached in time. */
-export type ConfigurationEnd = 'applied' | 'refused' | 'expired';
+/** The lock put it in force · the lock said no. */
+export type ConfigurationEnd = 'applied' | 'refused';
 
 /** `row`: as it was when this configuration was wanted. */
 export function configurationEnded(row: DoorRow, outcome: ConfigurationEnd, reason?: string): LiveEvent {
@@ -28,11 +28,21 @@ export function lockChanged(
   return ofDoor(doorId, 'lock', { change, mac, gatewayId });
 }
 
-/** `lost`: it is to stand open, and its relay cannot be held. */
-export type StandingChange = 'begun' | 'ended' | 'lost';
+/**
+ * begun: its lock or relay was seen open · lost: it is to stand open, and does not · ending: its lock is told to lock ·
+ * ended: its lock was seen locked, or its relay is held no more · expired: its lock or relay was not reached in time
+ */
+export type StandingChange = 'begun' | 'lost' | 'ending' | 'ended' | 'expired';
 
 export function standingChanged(doorId: string, change: StandingChange, reason: string | null): LiveEvent {
   return ofDoor(doorId, 'standing-open', { change, reason });
+}
+
+/** notLocked: the gateway has to lock the door, and did not see it locked. */
+export type DoorAlarm = 'notLocked' | 'batteryLow';
+
+export function doorAlarm(doorId: string, alarm: DoorAlarm, raised: boolean, reason: string): LiveEvent {
+  return ofDoor(doorId, 'alarm', { alarm, raised, reason });
 }
 
 /** Somebody came or went, or tried to. */

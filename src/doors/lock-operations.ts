@@ -2,7 +2,16 @@
 import { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../http/operation.ts';
 import { type Role, TECHNICIANS } from '../principal.ts';
-import { firmwareBody, replaceLockBody, unlockResult } from './lock-schema.ts';
+import {
+  firmwareBody,
+  lockResult,
+  replaceLockBody,
+  rfPinBody,
+  rfPinResult,
+  standOpenBody,
+  standOpenResult,
+  unlockResult,
+} from './lock-schema.ts';
 import { door, doorId } from './schema.ts';
 import type { DoorSlice } from './slice.ts';
 
@@ -13,23 +22,126 @@ const ADMINISTRATORS: readonly [Role, ...Role[]] = ['front-desk-admin', 'service
 /** `path` is that of the doors; `job` the schema of a job. */
 export function lockOperations(doors: DoorSlice, path: string, job: z.ZodType): Operation[] {
   return [
+    ...actuations(doors, path),
+    ...standOpen(doors, `${path}/{doorId}/stand-open`),
+    ...rfPin(doors, `${path}/{doorId}/rf-pin`),
+    ...lockCare(doors, path, job),
+  ];
+}
+
+function actuations(doors: DoorSlice, path: string): Operation[] {
+  const common = { method: 'post', tag, access: ADMINISTRATORS, params, status: 200 } as const;
+  return [
     operation({
+      ...common,
       id: 'unlockDoor',
-      method: 'post',
       path: `${path}/{doorId}/unlock`,
-      tag,
       summary: 'Unlock a door now',
       description:
-        'Has the lock unlock, or fires the relay of the RS-485 device that has this doorId; both lock again by themselves. Each request is sent once at most, within 10 s or not at all, and is never queued or sent again by itself. 503 DEVICE_OFFLINE: nothing was sent. While one is under way at a door another is refused (IN_PROGRESS), not joined to it: its caller would be told of a door that may have locked again.',
-      access: ADMINISTRATORS,
-      params,
-      status: 200,
+        'Has the lock unlock, or fires the relay of the RS-485 device that has this doorId. The relay lets go by itself. A lock locks again by itself where it is known to (`relock` of …/state); else Gatehouse has stored that it tells the lock to lock after 5 s, and does so until it has seen it locked, also after a restart. Each request is sent once at most, within 10 s or not at all, and is never queued or sent again by itself. 503 DEVICE_OFFLINE: nothing was sent. While one is under way at a door another is refused (IN_PROGRESS), not joined to it: its caller would be told of a door that may have locked again.',
       result: unlockResult,
-      errors: ['NOT_FOUND', 'NO_LOCK', 'NO_RELAY', 'IN_PROGRESS', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
+      errors: [
+        'NOT_FOUND',
+        'NO_LOCK',
+        'NO_RELAY',
+        'IN_PROGRESS',
+        'STANDS_OPEN',
+        'PIN_REQUIRED',
+        'QUEUE_FULL',
+        'DEVICE_OFFLINE',
+      ],
       handler: async ({ params, principal, correlationId, isGone }) => ({
         body: await doors.unlock(params.doorId, { principal, correlationId, isGone }),
       }),
     }),
+    operation({
+      ...common,
+      id: 'lockDoor',
+      path: `${path}/{doorId}/lock`,
+      summary: 'Lock a door now',
+      description:
+        'Has the lock lock, and says what it showed. A door that stands open is ended with it. Never refused because something else is under way. Each request is sent once; where Gatehouse has to lock the door anyway, that attempt is joined and tried on until the lock was seen locked. NO_LOCK: the door has no lock; a relay lets go by itself. 503 DEVICE_OFFLINE: nothing was sent.',
+      result: lockResult,
+      errors: ['NOT_FOUND', 'NO_LOCK', 'PIN_REQUIRED', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
+      handler: async ({ params, principal, correlationId }) => ({
+        body: await doors.lock(params.doorId, { principal, correlationId }),
+      }),
+    }),
+  ];
+}
+
+function standOpen(doors: DoorSlice, path: string): Operation[] {
+  const common = { path, tag, access: ADMINISTRATORS, params, status: 200, result: standOpenResult } as const;
+  return [
+    operation({
+      ...common,
+      id: 'standDoorOpen',
+      method: 'post',
+      summary: 'Have a door stand open for a time',
+      description:
+        'Has the lock stay unlocked, or holds the relay, until the time that is named, 24 h ahead at most; then the lock is told to lock until it was seen locked, and the relay lets go within 20 s. It ends also across restarts and with a wrong clock, never later than that. Asked again, it has another end. STAND_OPEN_NOT_ALLOWED: the door has no standOpenEnabled, or its template forbids it. `outcome` waiting: nothing was sent yet; that is tried for 15 minutes, and never later.',
+      body: standOpenBody,
+      errors: [
+        'NOT_FOUND',
+        'NO_LOCK',
+        'STAND_OPEN_NOT_ALLOWED',
+        'NOT_SUPPORTED',
+        'PIN_REQUIRED',
+        'IN_PROGRESS',
+      ],
+      handler: async ({ params, body, principal, correlationId }) => ({
+        body: await doors.standOpen(params.doorId, body, { principal, correlationId }),
+      }),
+    }),
+    operation({
+      ...common,
+      id: 'endDoorStandOpen',
+      method: 'delete',
+      summary: 'End that a door stands open',
+      description:
+        'The lock is told to lock, again and again until it was seen locked; the relay is held no more. A door that does not stand open: 200, and nothing changes.',
+      errors: ['NOT_FOUND'],
+      handler: async ({ params, principal, correlationId }) => ({
+        body: await doors.endStandOpen(params.doorId, { principal, correlationId }),
+      }),
+    }),
+  ];
+}
+
+function rfPin(doors: DoorSlice, path: string): Operation[] {
+  const common = { path, tag, access: ADMINISTRATORS, params, status: 200, result: rfPinResult } as const;
+  const errors = ['NOT_FOUND', 'NO_LOCK'] as const;
+  return [
+    operation({
+      ...common,
+      id: 'setLockRfPin',
+      method: 'put',
+      summary: 'Store the PIN that the lock of a door requires for operations by radio',
+      description:
+        'Kept sealed for this lock alone, and never returned, logged or audited; another lock needs its own. `rfPin` of …/state says whether the lock requires one.',
+      body: rfPinBody,
+      errors,
+      async handler({ params: { doorId }, body, principal, correlationId }) {
+        await doors.setRfPin(doorId, body.pin, { principal, correlationId });
+        return { body: { doorId, isStored: true } };
+      },
+    }),
+    operation({
+      ...common,
+      id: 'removeLockRfPin',
+      method: 'delete',
+      summary: 'Forget the PIN for operations by radio of the lock of a door',
+      errors,
+      async handler({ params: { doorId }, principal, correlationId }) {
+        await doors.removeRfPin(doorId, { principal, correlationId });
+        return { body: { doorId, isStored: false } };
+      },
+    }),
+  ];
+}
+
+function lockCare(doors: DoorSlice, path: string, job: z.ZodType): Operation[] {
+  return [
     operation({
       id: 'replaceLock',
       method: 'post',

@@ -2,7 +2,8 @@
 import { z } from '@hono/zod-openapi';
 import { firmwareName } from '../firmware-file.ts';
 import { ieeeAddress } from '../http/fields.ts';
-import { connectionType, UNLOCK_OUTCOMES } from './schema.ts';
+import { connectionType, standingOpen, UNLOCK_OUTCOMES } from './schema.ts';
+import { STAND_OPEN_MAX_MS } from './stand-open-time.ts';
 
 export const unlockResult = z
   .object({
@@ -16,6 +17,64 @@ export const unlockResult = z
   })
   .openapi('DoorUnlock');
 export type UnlockResult = z.infer<typeof unlockResult>;
+
+const outcomes = z.enum([...UNLOCK_OUTCOMES, 'waiting']);
+export type StandOpenOutcome = z.infer<typeof outcomes>;
+
+export const lockResult = z
+  .object({
+    doorId: z.guid(),
+    outcome: outcomes.openapi({
+      description:
+        'confirmed: the lock reported that it is locked · accepted: it answered that it will, and reported nothing in time; or the relay lets go within 20 s · jammed: it tried, and the bolt did not move · refused: it said no · unknown: it was sent, and nobody knows · waiting: nothing was sent yet, and the gateway tries on until it has seen the door locked',
+    }),
+    via: connectionType,
+    reason: z.string().nullable(),
+  })
+  .openapi('DoorLock');
+export type LockResult = z.infer<typeof lockResult>;
+
+export const standOpenBody = z
+  .strictObject({
+    until: z.iso
+      .datetime({ offset: true })
+      .optional()
+      .openapi({ description: 'At most 24 h ahead. Either this or `seconds`' }),
+    seconds: z
+      .int()
+      .min(1)
+      .max(STAND_OPEN_MAX_MS / 1_000)
+      .optional(),
+  })
+  .refine(({ until, seconds }) => (until === undefined) !== (seconds === undefined), {
+    message: 'expected either until or seconds',
+  })
+  .openapi('StandOpenOrder');
+export type StandOpenBody = z.output<typeof standOpenBody>;
+
+export const standOpenResult = z
+  .object({
+    doorId: z.guid(),
+    outcome: outcomes.openapi({
+      description:
+        'confirmed: the lock or relay was seen open; after DELETE, the lock was seen locked, or the door did not stand open · accepted: the lock answered that it will, and reported nothing in time; after DELETE, also a relay that lets go within 20 s · jammed, refused: it does not stand open, and the lock is locked again · unknown: it was sent, and nobody knows; `standingOpen` of …/state follows what the lock reports · waiting: nothing was sent yet, which is tried on; a begin for 15 minutes',
+    }),
+    reason: z.string().nullable(),
+    standingOpen,
+  })
+  .openapi('DoorStandOpen');
+export type StandOpenResult = z.infer<typeof standOpenResult>;
+
+export const rfPinBody = z
+  .strictObject({
+    pin: z
+      .string()
+      .regex(/^[0-9]{1,16}$/, 'expected 1 to 16 digits')
+      .openapi({ description: 'As the lock has it. Never returned, logged or audited' }),
+  })
+  .openapi('LockRfPin');
+
+export const rfPinResult = z.object({ doorId: z.guid(), isStored: z.boolean() }).openapi('LockRfPinState');
 
 export const replaceLockBody = z
   .strictObject({

@@ -2,7 +2,6 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError } from '../../drivers/driver.ts';
 import type { LockApplied, LockApply } from '../../drivers/settings.ts';
 import { CALLER, type Estate, GATEWAY, openEstate, refused } from '../../test/estate.ts';
-import { SYSTEM_PRINCIPAL } from '../principal.ts';
 
 const MAC = '00124b0001a2b3c4';
 const START = Date.UTC(2026, 0, 1);
@@ -19,169 +18,12 @@ beforeEach(async () => {
 
 const put = (body: unknown) => estate.desk('PUT', `/doors/${id}`, body);
 const door = async () => (await estate.desk('GET', `/doors/${id}`)).body;
-const configuration = async () =>
-  (await estate.desk('GET', `/doors/${id}/state`)).body.configuration as Record<string, unknown>;
 const pending = async () => (await estate.desk('GET', `/doors/${id}/pending`)).body;
 const items = async () => (await pending()).items as Record<string, unknown>[];
 const statuses = async () => (await items()).map(({ configVersion, status }) => `${configVersion} ${status}`);
 const cancel = () => estate.desk('DELETE', `/doors/${id}/pending`);
 const silent = () => Promise.reject(new DriverError('NO_REPLY', 'silence'));
-/** With all that was to be stored by then. */
-async function pass(milliseconds: number): Promise<void> {
-  await estate.clock.advance(milliseconds);
-  await estate.database.commit(() => {});
-}
 const ended = () => estate.played.published.filter(({ type }) => type === 'gatehouse.door.applied.v1');
-
-describe('stand-open that the lock does not acknowledge', () => {
-  beforeEach(async () => {
-    await estate.applyAll();
-    estate.run();
-    estate.played.lock = silent;
-  });
-
-  it('is withdrawn after 15 minutes: audited, told, shown, and tightened in the lock', async () => {
-    await put({ standOpenEnabled: true, name: 'a' });
-    await expect(estate.applyAll()).rejects.toMatchObject({ code: 'NO_REPLY' });
-    expect(await configuration()).toMatchObject({ expiresAt: '2026-01-01T00:15:00.000Z', withdrawn: null });
-    await estate.clock.advance(15 * MINUTE - 1);
-    expect(await door()).toMatchObject({ standOpenEnabled: true, configVersion: 2, version: 2 });
-    estate.played.woken.length = 0;
-    await pass(2_001);
-    expect(await door()).toMatchObject({
-      standOpenEnabled: false,
-      name: 'a',
-      configVersion: 3,
-      version: 3,
-      updatedBy: SYSTEM_PRINCIPAL.id,
-    });
-    expect(await configuration()).toMatchObject({
-      wanted: 3,
-      applied: 1,
-      waiting: true,
-      expiresAt: null,
-      withdrawn: {
-        field: 'standOpenEnabled',
-        configVersion: 2,
-        wantedBy: CALLER,
-        wantedAt: '2026-01-01T00:00:00.000Z',
-        withdrawnAt: expect.stringMatching(/^2026-01-01T00:15:0[0-2]/),
-      },
-    });
-    expect(estate.played.woken).toEqual([id]);
-    expect(estate.played.audits.at(-1)).toMatchObject({
-      principal: SYSTEM_PRINCIPAL,
-      action: 'door.configure',
-      object: `door/${id}`,
-      outcome: 'expired',
-      detail: { configVersion: 2, withdrawn: 'standOpenEnabled' },
-    });
-    expect(ended().at(-1)?.data).toEqual({ doorId: id, configVersion: 2, outcome: 'expired', reason: null });
-    expect(await statuses()).toEqual(['3 queued', '2 expired', '1 acknowledged']);
-    await expect(estate.applyAll()).rejects.toThrow();
-    expect(estate.played.sent.at(-1)?.apply.configuration).toMatchObject({
-      standOpenEnabled: false,
-      name: 'a',
-    });
-  });
-
-  it('is not sent when it could only come late: a frame may be held for 8 s', async () => {
-    await put({ standOpenEnabled: true });
-    await estate.clock.advance(14 * MINUTE + 30_000);
-    await expect(estate.applyAll()).rejects.toMatchObject({ code: 'NO_REPLY' });
-    expect(estate.played.timeoutMs).toBe(22_000);
-    const sent = estate.played.sent.length;
-    await estate.clock.advance(22_000);
-    await expect(estate.applyAll()).rejects.toMatchObject({ code: 'DEADLINE_PASSED' });
-    expect(estate.played.sent).toHaveLength(sent);
-  });
-
-  it('keeps its time through other changes, and begins anew once it was not wanted', async () => {
-    await put({ standOpenEnabled: true });
-    await estate.clock.advance(10 * MINUTE);
-    await put({ name: 'a', standOpenEnabled: true });
-    expect(await configuration()).toMatchObject({ expiresAt: '2026-01-01T00:15:00.000Z' });
-    await put({ standOpenEnabled: false });
-    expect(await configuration()).toMatchObject({ expiresAt: null });
-    await put({ standOpenEnabled: true });
-    expect(await configuration()).toMatchObject({ expiresAt: '2026-01-01T00:25:00.000Z' });
-  });
-
-  it('is told the time left by the monotonic clock, however the other one jumps', async () => {
-    await put({ standOpenEnabled: true });
-    estate.clock.jumpWall(86_400_000);
-    await estate.clock.advance(14 * MINUTE);
-    expect(await door()).toMatchObject({ standOpenEnabled: true });
-    estate.clock.jumpWall(-2 * 86_400_000);
-    await pass(MINUTE + 2_000);
-    expect(await door()).toMatchObject({ standOpenEnabled: false });
-  });
-
-  it('counts from when a template allows it', async () => {
-    const template = { id: 'room', version: 1, standOpenAllowed: false };
-    await estate.siteImport({ templates: [template] });
-    await put({ standOpenEnabled: true, templateId: 'room' });
-    expect(await configuration()).toMatchObject({ expiresAt: null });
-    await estate.clock.advance(20 * MINUTE);
-    await estate.siteImport({ templates: [{ ...template, version: 2, standOpenAllowed: true }] });
-    expect(await configuration()).toMatchObject({ expiresAt: '2026-01-01T00:35:00.000Z' });
-    await pass(15 * MINUTE + 2_000);
-    expect(await door()).toMatchObject({ standOpenEnabled: false });
-  });
-});
-
-describe('stand-open that is in force', () => {
-  it('stays, also when another change waits, or the lock has lost it', async () => {
-    estate.run();
-    await put({ standOpenEnabled: true });
-    await estate.applyAll();
-    estate.played.lock = silent;
-    await put({ name: 'a' });
-    estate.report(MAC, { configVersion: 0 });
-    expect(await configuration()).toMatchObject({ inForce: false, expiresAt: null });
-    await estate.clock.advance(20 * MINUTE);
-    expect(await door()).toMatchObject({ standOpenEnabled: true });
-  });
-});
-
-describe('stand-open across a restart', () => {
-  async function restartedAfter(minutes: number, isClockSynchronised = true) {
-    await put({ standOpenEnabled: true });
-    estate = await openEstate(estate.database, { now: START + minutes * MINUTE, isClockSynchronised });
-    estate.run();
-    await pass(1_000);
-  }
-
-  it('has the time that is left', async () => {
-    await restartedAfter(10);
-    expect(await door()).toMatchObject({ standOpenEnabled: true });
-    await estate.clock.advance(4 * MINUTE + 58_000);
-    expect(await door()).toMatchObject({ standOpenEnabled: true });
-    await pass(4_000);
-    expect(await door()).toMatchObject({ standOpenEnabled: false, configVersion: 3 });
-  });
-
-  it('is withdrawn at once when its time has passed meanwhile, and never sent', async () => {
-    await restartedAfter(16);
-    expect(await door()).toMatchObject({ standOpenEnabled: false });
-    await estate.applyAll();
-    expect(estate.played.sent.map(({ apply }) => apply.configuration.standOpenEnabled)).toEqual([false]);
-  });
-
-  it.each([
-    ['the clock is not synchronised', 1, false],
-    ['the clock has gone back', -1, true],
-  ])('is withdrawn when nobody can say how long that took: %s', async (_name, minutes, isSynchronised) => {
-    await restartedAfter(minutes, isSynchronised);
-    expect(await door()).toMatchObject({ standOpenEnabled: false });
-  });
-
-  it('is not sent before it is looked at', async () => {
-    await put({ standOpenEnabled: true });
-    estate = await openEstate(estate.database, { now: START + 16 * MINUTE });
-    await expect(estate.applyAll()).rejects.toMatchObject({ code: 'DEADLINE_PASSED' });
-  });
-});
 
 describe('what waits for a lock', () => {
   it('is shown from queued to acknowledged, the newest first', async () => {
@@ -199,7 +41,6 @@ describe('what waits for a lock', () => {
           wantedAt: '2026-01-01T00:00:00.000Z',
           sentAt: null,
           endedAt: null,
-          expiresAt: null,
           failure: null,
           nextAttempt: null,
         },
@@ -288,8 +129,6 @@ describe('cancelling what waits', () => {
       number,
       options: { outputs: [] },
     });
-    // Whoever cancels wants the door to stand open now.
-    expect(await configuration()).toMatchObject({ expiresAt: '2026-01-01T00:15:00.000Z' });
     expect(estate.played.audits.at(-1)).toMatchObject({
       action: 'door.cancel',
       object: `door/${id}`,

@@ -8,7 +8,6 @@ import type { ApplyFailure } from '../reconcile.ts';
 import type { Configuration } from './configuration.ts';
 import type { Deliveries } from './deliveries.ts';
 import { changedFields, storeWanted, type TravellingWanted, wantedOf } from './edit.ts';
-import type { Loosening, Withdrawn } from './loosening.ts';
 import type { DoorPending, DoorState } from './schema.ts';
 import type { DeliveryRow, DoorRow, DoorTable } from './table.ts';
 
@@ -19,31 +18,22 @@ export interface PendingOptions {
   clock: Clock;
   deliveries: Deliveries;
   configuration: Pick<Configuration, 'isInForce' | 'isWaiting'>;
-  loosening: Pick<Loosening, 'leftMs'>;
   reconciler: {
     failure(doorId: string): ApplyFailure | undefined;
     nextAttempt(doorId: string): number | undefined;
   };
 }
 
-type Attempts = Pick<DoorState['configuration'], 'failure' | 'nextAttempt' | 'expiresAt'>;
+type Attempts = Pick<DoorState['configuration'], 'failure' | 'nextAttempt'>;
 
 /** How it goes with the door's present configuration. */
-export function attemptsOf(row: DoorRow, { clock, loosening, reconciler }: PendingOptions): Attempts {
+export function attemptsOf(row: DoorRow, { reconciler }: PendingOptions): Attempts {
   const failure = reconciler.failure(row.id);
   const next = reconciler.nextAttempt(row.id);
-  const leftMs = loosening.leftMs(row);
   return {
     failure: failure ? { ...failure, at: iso(failure.at) } : null,
     nextAttempt: next === undefined ? null : iso(next),
-    expiresAt: leftMs === undefined ? null : iso(Math.round(clock.now() + leftMs)),
   };
-}
-
-export function withdrawnOf({ withdrawn }: DoorRow): DoorState['configuration']['withdrawn'] {
-  if (withdrawn === null) return null;
-  const { wantedAt, withdrawnAt, ...rest } = JSON.parse(withdrawn) as Withdrawn;
-  return { field: 'standOpenEnabled', ...rest, wantedAt: iso(wantedAt), withdrawnAt: iso(withdrawnAt) };
 }
 
 export function pendingOf(row: DoorRow, options: PendingOptions): DoorPending {
@@ -61,7 +51,7 @@ export function pendingOf(row: DoorRow, options: PendingOptions): DoorPending {
       wantedAt: iso(delivery.wanted_at),
       sentAt: delivery.sent_at === null ? null : iso(delivery.sent_at),
       endedAt: isOpen || delivery.ended_at === null ? null : iso(delivery.ended_at),
-      ...(isOpen ? attempts : { failure: null, nextAttempt: null, expiresAt: null }),
+      ...(isOpen ? attempts : { failure: null, nextAttempt: null }),
     };
   });
   return { id: row.id, waiting: configuration.isWaiting(row), items };

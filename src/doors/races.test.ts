@@ -1,13 +1,11 @@
 /** What is decided of a door, or heard of its lock, and is otherwise by the time it is stored. */
 import { randomUUID } from 'node:crypto';
 import { beforeEach, expect, it } from 'vitest';
-import { DriverError } from '../../drivers/driver.ts';
 import { type Estate, GATEWAY, openEstate } from '../../test/estate.ts';
 import { type HeldCommits, heldCommits } from '../../test/held-commits.ts';
 import { temporaryDatabase } from '../../test/temporary.ts';
 
 const MAC = '00124b0001a2b3c4';
-const MINUTE = 60_000;
 
 let held: HeldCommits;
 let estate: Estate;
@@ -94,25 +92,4 @@ it('an unlock fires no relay that opens another door by the time it may be fired
   held.release();
   expect((await unlocked).body).toMatchObject({ error: 'DEVICE_OFFLINE' });
   expect(estate.played.pulses).toEqual([]);
-});
-
-it('stand-open that is wanted anew as its time is over has all its time again', async () => {
-  await estate.applyAll();
-  estate.run();
-  estate.played.lock = () => Promise.reject(new DriverError('NO_REPLY', 'silence'));
-  await put({ standOpenEnabled: true });
-  await estate.clock.advance(15 * MINUTE - 1_000);
-  held.hold();
-  const puts = [];
-  for (const standOpenEnabled of [false, true]) {
-    puts.push(put({ standOpenEnabled }));
-    await expect.poll(() => held.waiting).toHaveLength(puts.length);
-  }
-  await estate.clock.advance(2_000);
-  expect(held.waiting.length).toBeGreaterThan(2);
-  held.release();
-  await Promise.all(puts);
-  await estate.clock.advance(5_000);
-  expect((await estate.desk('GET', `/doors/${id}`)).body.standOpenEnabled).toBe(true);
-  expect((await state()).configuration).toMatchObject({ expiresAt: expect.stringContaining('00:30:0') });
 });

@@ -79,14 +79,17 @@ describe('replacing a lock', () => {
     expect(await connection(id)).toMatchObject({ status: 'connected' });
   });
 
-  it('makes stand-open a wish again, which expires when the new lock does not take it', async () => {
+  it('keeps the permission to stand open, and has the new lock told of it', async () => {
     estate.run();
     const { id } = await create({ mac: MAC, gatewayId: GATEWAY, networkId: 'n' });
     await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
     await estate.applyAll();
     await replace(id, OTHER);
     await estate.clock.advance(16 * 60_000);
-    expect(await door(id)).toMatchObject({ standOpenEnabled: false });
+    await estate.applyAll();
+    expect(await door(id)).toMatchObject({ standOpenEnabled: true });
+    const { apply } = estate.played.sent.at(-1) ?? {};
+    expect(apply).toMatchObject({ hwId: OTHER, configuration: { standOpenEnabled: true } });
   });
 
   it('refuses a lock whose door is wanted as it is', async () => {

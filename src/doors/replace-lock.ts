@@ -43,8 +43,7 @@ export function openReplaceLock(options: ReplaceLockOptions): ReplaceLock {
       if (other) merge(other, options);
       table.setLock.run(mac, randomUUID(), doorId);
       if (other) table.setPlace.run(other.gateway_id, other.network_id, doorId);
-      // The new lock has nothing of what the old one had: stand-open is a wish again, with its time to be fulfilled in.
-      table.setLoosened.run(null, 0, doorId);
+      table.forgetPins.run();
       deliveries.changed(doorId, { fields: ['lock'], now: clock.now(), caller });
       options.audit.record({
         ...caller,
@@ -68,7 +67,8 @@ function merge(other: DoorRow, { table, relay, events }: ReplaceLockOptions): vo
   const { id, mac, gateway_id: gatewayId } = other;
   const isFound =
     other.created_by === SYSTEM_PRINCIPAL.id && isDeepStrictEqual(wantedOf(other), NOTHING_WANTED);
-  if (!isFound || relay(id) !== undefined || table.isNamed.get(id, id)) throw inUse(other);
+  const isUsed = relay(id) !== undefined || table.isNamed.get(id, id) || table.standOpen.get(id);
+  if (!isFound || isUsed) throw inUse(other);
   events.publish(lockChanged(id, 'merged', { mac, gatewayId }));
   table.delete.run(id);
 }

@@ -229,6 +229,50 @@ const lastUnlock = z.object({
 });
 export type LastUnlock = z.infer<typeof lastUnlock>;
 
+export const standingOpen = z
+  .object({
+    state: z.enum(['waiting', 'sent', 'open', 'lost', 'ending']).openapi({
+      description:
+        'waiting: nothing was sent yet · sent: the lock was told, and did not show it · open: the lock or relay was seen open · lost: it was, and is not any more · ending: the lock is told to lock until it was seen locked',
+    }),
+    on: z.boolean().openapi({ description: 'It was seen open, and nothing says that this is over' }),
+    via: connectionType,
+    by: z.guid().nullable().openapi({ description: 'Who wanted it' }),
+    requestedAt: dateTime.nullable(),
+    since: dateTime.nullable(),
+    until: dateTime.nullable().openapi({ description: 'When it ends by itself' }),
+    expiresAt: dateTime.nullable().openapi({ description: 'Of one that waits: when it is given up' }),
+    failure: z.object({ code: z.string(), message: z.string(), at: dateTime }).nullable().openapi({
+      description: 'Why the last attempt failed, to open the door or to see it locked',
+    }),
+  })
+  .nullable()
+  .openapi({ description: 'null: the door is not to stand open' });
+export type StandingOpenState = z.infer<typeof standingOpen>;
+
+const relockState = z.object({
+  by: z.enum(['timedUnlock', 'autoRelock', 'gateway']).nullable().openapi({
+    description:
+      'timedUnlock: the lock, which is told the time · autoRelock: the lock, by its own setting · gateway: Gatehouse, which tells it to lock until it was seen locked · null: not known yet; then Gatehouse, unless the lock turns out to do it',
+  }),
+  seconds: z.int().nullable(),
+  pending: z
+    .array(
+      z.object({
+        mac: z.string(),
+        purpose: z.enum(['unlock', 'standOpen']),
+        reason: z.string(),
+        since: dateTime,
+        attempts: z.int(),
+        failure: z.object({ message: z.string(), at: dateTime }).nullable(),
+        alarm: z.boolean().openapi({ description: 'Somebody has to look at the door' }),
+      }),
+    )
+    .openapi({
+      description: 'Locks of this door that Gatehouse has not seen locked yet; a replaced one too',
+    }),
+});
+
 export const doorState = z
   .object({
     id: doorId,
@@ -238,19 +282,11 @@ export const doorState = z
       .object({ deviceId: z.guid(), settled: z.boolean() })
       .nullable()
       .openapi({ description: 'The RS-485 device that opens this door, and whether it has its settings' }),
-    standingOpen: z
-      .object({
-        on: z.boolean().openapi({ description: 'A pulse that was confirmed goes on' }),
-        since: dateTime.nullable(),
-        failure: z.object({ code: z.string(), message: z.string(), at: dateTime }).nullable().openapi({
-          description: 'Why the last attempt to hold the relay failed; it is tried every few seconds',
-        }),
-      })
-      .nullable()
-      .openapi({
-        description:
-          'The gateway is to hold the relay of the door, so that it stands open; null: it is not, or not now, or the door has a lock for it',
-      }),
+    standingOpen,
+    relock: relockState.nullable().openapi({
+      description:
+        'Who locks the door again after an unlock, and what the gateway has still to lock; null: the door has no lock',
+    }),
     effective: z
       .object({
         standOpenEnabled: z.boolean(),
@@ -289,6 +325,13 @@ export const doorState = z
           'Two locks with the `mac` of this door are heard through two gateways. The door stays at the first until one of them is gone',
       }),
     lastUnlock: lastUnlock.nullable().openapi({ description: 'null: it was never unlocked by the gateway' }),
+    lastLock: lastUnlock
+      .nullable()
+      .openapi({ description: 'By POST …/lock; null: it was never locked that way' }),
+    rfPin: z.object({ required: z.boolean().nullable(), isStored: z.boolean() }).openapi({
+      description:
+        'The PIN for operations by radio: whether the lock requires one (null: it has not told), and whether it is stored',
+    }),
     configuration: z.object({
       wanted: z.int().openapi({ description: 'configVersion' }),
       applied: z.int().nullable().openapi({ description: 'The configVersion acknowledged last' }),
@@ -297,22 +340,9 @@ export const doorState = z
       waiting: z.boolean().openapi({ description: 'It is to be sent' }),
       failure: applyFailure.nullable(),
       nextAttempt: dateTime.nullable(),
-      expiresAt: dateTime
-        .nullable()
-        .openapi({ description: 'It loosens the door: when it is withdrawn if not acknowledged' }),
       unsupported: z
         .array(z.string())
         .openapi({ description: 'What is wanted and the lock cannot carry; it stays wanted' }),
-      withdrawn: z
-        .object({
-          field: z.string(),
-          configVersion: z.int(),
-          wantedBy: z.guid(),
-          wantedAt: dateTime,
-          withdrawnAt: dateTime,
-        })
-        .nullable()
-        .openapi({ description: 'What loosened the door and was withdrawn, until it is wanted again' }),
     }),
   })
   .openapi('DoorState');
@@ -337,7 +367,6 @@ export const doorPending = z
           wantedAt: dateTime,
           sentAt: dateTime.nullable().openapi({ description: 'When it was first handed to the gateway' }),
           endedAt: dateTime.nullable(),
-          expiresAt: dateTime.nullable(),
           failure: applyFailure.nullable(),
           nextAttempt: dateTime.nullable(),
         }),

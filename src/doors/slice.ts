@@ -5,22 +5,29 @@ import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import type { LiveEvents } from '../events/events.ts';
 import type { Log } from '../log.ts';
+import type { Caller } from '../principal.ts';
 import type { Reconciler } from '../reconcile.ts';
+import { openBusy } from './busy.ts';
 import type { Catalogue } from './catalogue.ts';
+import { type ClosingsOptions, openClosings } from './closing.ts';
 import { type Configuration, type ConfigurationOptions, doorConfiguration } from './configuration.ts';
 import { openDeliveries } from './deliveries.ts';
 import { openDoors } from './doors.ts';
 import { openDoubled } from './doubled.ts';
 import { type Thresholds, toldOf } from './evaluated.ts';
 import { type FirmwareOptions, openFirmware } from './firmware.ts';
+import { closeFormerStandOpen } from './former-stand-open.ts';
+import { openLockDoor } from './lock.ts';
 import { type LockEventsOptions, openLockEvents } from './lock-events.ts';
+import type { StandOpenBody, StandOpenResult } from './lock-schema.ts';
 import { type Locks, type LocksOptions, openLocks } from './locks.ts';
-import { openLoosening } from './loosening.ts';
+import { standingOpenOf } from './openings-state.ts';
 import { openPresenceEvents } from './presence.ts';
 import { openReplaceLock } from './replace-lock.ts';
+import { openRfPins, type RfPinOptions } from './rf-pin.ts';
 import { openRoaming } from './roaming.ts';
-import { openStandingOpen, type StandingOpenOptions } from './standing-open.ts';
-import { type DoorTable, type DueRow, openDoorTable } from './table.ts';
+import { openStandOpen, type StandOpenOptions } from './stand-open.ts';
+import { type DoorTable, type DueRow, existing, openDoorTable } from './table.ts';
 import { openUnlock, type UnlockOptions } from './unlock.ts';
 
 export interface DoorSliceOptions
@@ -28,7 +35,9 @@ export interface DoorSliceOptions
     Pick<LocksOptions, 'gatewayOfLink' | 'gateway'>,
     Pick<LockEventsOptions, 'networkOf'>,
     Pick<UnlockOptions, 'actuations' | 'unlockLock' | 'pulse'>,
-    Pick<StandingOpenOptions, 'holdRelay'>,
+    Pick<StandOpenOptions, 'holdRelay' | 'bootId'>,
+    Pick<ClosingsOptions, 'actuateLock'>,
+    Pick<RfPinOptions, 'vault'>,
     Pick<FirmwareOptions, 'firmwareDirectory' | 'firmware' | 'startJob' | 'command'> {
   database: Database;
   audit: Audit;
@@ -46,12 +55,11 @@ export type DoorSlice = ReturnType<typeof openDoorSlice>;
 
 export function openDoorSlice(options: DoorSliceOptions) {
   const table = openDoorTable(options.database);
-  const deliveries = openDeliveries({ table, catalogue: options.catalogue });
+  const deliveries = openDeliveries(table);
   const wake = (doorId: string) => {
     reconciler.wake(doorId);
-    standingOpen.wake(doorId);
+    openings.standOpen.wake(doorId);
   };
-  const loosening = openLoosening({ ...options, table, deliveries, wake });
   const wakeWaiting = (rows: DueRow[]) => {
     for (const row of rows) if (configuration.isWaiting(row)) wake(row.id);
   };
@@ -67,25 +75,17 @@ export function openDoorSlice(options: DoorSliceOptions) {
     },
   });
   const presence = openPresenceEvents({ ...options, table, locks });
-  const configuration = doorConfiguration({
-    ...options,
-    table,
-    deliveries,
-    locks,
-    loosening,
-    inForce: (doorId) => standingOpen.wake(doorId),
-  });
-  const standingOpen = openStandingOpen({ ...options, table, configuration });
+  const configuration = doorConfiguration({ ...options, table, deliveries, locks });
+  const openings = openOpenings({ ...options, table, locks });
   const reconciler = options.openReconciler(configuration);
   function stored(doorId: string): void {
-    loosening.noted(doorId);
     // A new door may be of a lock that has been there for long.
     presence.mark(doorId);
     wake(doorId);
   }
   const doubled = openDoubled({ ...options, locks });
-  const parts = { ...options, table, deliveries, locks, doubled, bound: stored };
-  const doors = openDoors({ ...parts, loosening, configuration, reconciler, standingOpen, stored });
+  const parts = { ...options, ...openings, table, deliveries, locks, doubled, bound: stored };
+  const doors = openDoors({ ...parts, configuration, reconciler, stored });
   const replaceLock = openReplaceLock(parts);
   const followLock = openRoaming(parts);
   const firmware = openFirmware(parts);
@@ -94,6 +94,7 @@ export function openDoorSlice(options: DoorSliceOptions) {
     ...doors,
     table,
     wake,
+    ...openings.operations,
     unlock: openUnlock(parts),
     async replaceLock(...[doorId, ...rest]: Parameters<typeof replaceLock>) {
       await replaceLock(doorId, ...rest);
@@ -103,6 +104,7 @@ export function openDoorSlice(options: DoorSliceOptions) {
     /** A link reported the state of a subject. */
     report(linkId: string, report: StateReport): void {
       locks.take(linkId, report);
+      openings.reported(report.subject);
       followLock(linkId, report.subject);
       firmware.report(linkId, report);
     },
@@ -119,6 +121,7 @@ export function openDoorSlice(options: DoorSliceOptions) {
       if (!connected) locks.lost(gatewayId);
       for (const { id } of rows) presence.mark(id);
       if (connected) wakeWaiting(rows);
+      if (connected) openings.retry(gatewayId);
     },
     /** For supervise, as are the next. */
     configure: reconciler.run,
@@ -126,8 +129,59 @@ export function openDoorSlice(options: DoorSliceOptions) {
     keepReports: locks.keepReports,
     keepTimes: locks.keepTimes,
     tellPresence: presence.run,
-    withdrawLoosening: loosening.run,
-    keepStandingOpen: standingOpen.run,
+    keepStandingOpen: openings.standOpen.run,
+    lockAgain: openings.closings.run,
+  };
+}
+
+interface OpeningParts extends DoorSliceOptions {
+  table: DoorTable;
+  locks: Locks;
+}
+
+/** What opens doors for long, and what closes them again. */
+function openOpenings(options: OpeningParts) {
+  const { table, log } = options;
+  const busy = openBusy();
+  const rfPins = openRfPins(options);
+  const { pinOf } = rfPins;
+  const closings = openClosings({ ...options, pinOf });
+  closeFormerStandOpen({ ...options, closings }).catch((error) =>
+    log.error({ err: error }, 'doors that stand open by their former configuration were not closed'),
+  );
+  const standOpen = openStandOpen({ ...options, busy, pinOf, closings });
+  const lockDoor = openLockDoor({ ...options, pinOf, standOpen, closings });
+  const shown = (doorId: string) =>
+    standingOpenOf(existing(table, doorId), { clock: options.clock, standOpen, closings });
+  return {
+    busy,
+    rfPins,
+    pinOf,
+    closings,
+    standOpen,
+    /** By HTTP. */
+    operations: {
+      lock: lockDoor.lock,
+      async standOpen(doorId: string, body: StandOpenBody, caller: Caller): Promise<StandOpenResult> {
+        const delivery = await standOpen.begin(doorId, body, caller);
+        return { doorId, ...delivery, standingOpen: shown(doorId) };
+      },
+      async endStandOpen(doorId: string, caller: Caller): Promise<StandOpenResult> {
+        const reason = 'somebody ended it';
+        const outcome = await lockDoor.endStandOpen(doorId, reason, caller);
+        return { doorId, ...outcome, standingOpen: shown(doorId) };
+      },
+      setRfPin: rfPins.set,
+      removeRfPin: rfPins.remove,
+    },
+    reported(subject: string): void {
+      if (subject.startsWith('device:')) standOpen.reported(subject.slice('device:'.length));
+    },
+    /** A gateway is back. */
+    retry(gatewayId: string): void {
+      standOpen.retry(gatewayId);
+      closings.retry(gatewayId);
+    },
   };
 }
 

@@ -1,6 +1,7 @@
 /** The only SQL over doors. */
 import type { Prepare } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
+import { openingStatements } from './openings-table.ts';
 
 export interface DoorRow {
   id: string;
@@ -30,10 +31,6 @@ export interface DoorRow {
   /** JSON of TravellingWanted (edit.ts), as the lock acknowledged it. */
   applied_wanted: string | null;
   presence_told: string;
-  stand_open_in_force: number;
-  loosened_at: number | null;
-  /** JSON of Withdrawn (loosening.ts). */
-  withdrawn: string | null;
   created_at: number;
   created_by: string;
   updated_at: number;
@@ -71,8 +68,7 @@ const DELIVERIES_KEPT = 8;
 
 const COLUMNS = `id, access_point_id, name, group_id, number, options, stand_open_enabled, pms_id, schedule_id,
   template_id, mac, lock_id, lock_left_at, gateway_id, network_id, connection_type, version, config_version, config_by,
-  config_correlation_id, applied_config_version, applied, applied_wanted, presence_told, stand_open_in_force,
-  loosened_at, withdrawn, created_at, created_by, updated_at, updated_by`;
+  config_correlation_id, applied_config_version, applied, applied_wanted, presence_told, created_at, created_by, updated_at, updated_by`;
 
 type Text = string | null;
 
@@ -85,6 +81,7 @@ export function openDoorTable({ prepare }: Prepare) {
     ...reportStatements(prepare),
     ...deliveryStatements(prepare),
     ...lockStatements(prepare),
+    ...openingStatements(prepare),
   };
 }
 
@@ -179,8 +176,6 @@ function wantedStatements(prepare: Prepare['prepare']) {
     bumpConfigVersion: prepare<[string, string, string]>(
       'UPDATE door SET config_version = config_version + 1, config_by = ?, config_correlation_id = ? WHERE id = ?',
     ),
-    /** Wanted to stand open. */
-    standing: prepare<[], DoorRow>(`SELECT ${COLUMNS} FROM door WHERE stand_open_enabled = 1`),
     bySchedule: prepare<[string], { id: string }>('SELECT id FROM door WHERE schedule_id = ?'),
     byTemplate: prepare<[string], { id: string }>('SELECT id FROM door WHERE template_id = ?'),
   };
@@ -201,14 +196,6 @@ function appliedStatements(prepare: Prepare['prepare']) {
        WHERE id = ? AND coalesce(applied_config_version, 0) <= ?`,
     ),
     setConfigVersion: prepare<[number, string]>('UPDATE door SET config_version = ? WHERE id = ?'),
-    /** `loosened_at`, then whether stand-open is in force. */
-    setLoosened: prepare<[number | null, number, string]>(
-      'UPDATE door SET loosened_at = ?, stand_open_in_force = ? WHERE id = ?',
-    ),
-    loosened: prepare<[], { id: string; loosened_at: number }>(
-      'SELECT id, loosened_at FROM door WHERE loosened_at IS NOT NULL',
-    ),
-    setWithdrawn: prepare<[Text, string]>('UPDATE door SET withdrawn = ? WHERE id = ?'),
     setPresenceTold: prepare<[string, string]>('UPDATE door SET presence_told = ? WHERE id = ?'),
   };
 }

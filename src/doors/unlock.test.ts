@@ -14,6 +14,7 @@ let id: string;
 beforeEach(async () => {
   estate = await openEstate();
   id = await create({ mac: MAC, gatewayId: GATEWAY, networkId: 'n' });
+  estate.report(MAC, { relock: { by: 'timedUnlock', seconds: null } });
   estate.played.audits.length = 0;
 });
 

@@ -2,32 +2,30 @@
  * Opens a door now or not at all: an intent in the audit before, the outcome after. Each request is sent once at most;
  * nothing is ever queued or sent again, and what nobody can know is said to be unknown.
  */
-import { DriverError } from '../../drivers/driver.ts';
+import type { RelockWay } from '../../drivers/settings.ts';
 import type { Unlock, Unlocked } from '../../drivers/zgate.ts';
 import type { Actuations, LastActuation } from '../actuations/actuations.ts';
 import type { Clock } from '../clock.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { Caller } from '../principal.ts';
+import type { Busy } from './busy.ts';
 import { HELD_FRAME_MS, type LockAddress, type Relay } from './configuration.ts';
+import { AUDITED, DEADLINE_MS, type End, endOfFault, offline } from './lock-commands.ts';
 import type { UnlockResult } from './lock-schema.ts';
+import { RELOCK_SECONDS, type Relock, type RelockOptions, relockOf } from './relocking.ts';
+import { assertPin } from './rf-pin.ts';
 import { type LastUnlock, lastUnlockDetail } from './schema.ts';
-import { type DoorRow, type DoorTable, existing } from './table.ts';
+import type { StandOpen } from './stand-open.ts';
+import { type DoorRow, existing } from './table.ts';
 
-/**
- * From the request to the lock: the time for which a parent may hold the frame of a sleeping lock, and two seconds for
- * the disk and the way to the radio. Somebody stands at the door: what comes later surprises somebody else.
- */
-export const DEADLINE_MS = HELD_FRAME_MS + 2_000;
-
-/** Time to open the door. */
-const RELOCK_SECONDS = 5;
-
-export interface UnlockOptions {
-  table: DoorTable;
+export interface UnlockOptions extends RelockOptions {
   actuations: Actuations;
   clock: Clock;
   log: Log;
+  busy: Busy;
+  standOpen: Pick<StandOpen, 'isOn' | 'of'>;
+  pinOf(mac: string): string | null;
   relay(doorId: string): Relay | undefined;
   /** Why no lock of this gateway can be reached now; undefined when nothing speaks against it. */
   unreachable(lock: LockAddress): string | undefined;
@@ -47,34 +45,23 @@ export interface UnlockOptions {
 
 export type UnlockDoor = (doorId: string, caller: Caller) => Promise<UnlockResult>;
 
-type Outcome = Pick<UnlockResult, 'outcome' | 'reason'>;
-/** How it ended: sent, or certainly not. */
-type End = { result: Outcome } | { refusal: GatehouseError };
-
 /** One of the two ways to open a door. */
 interface Way {
   via: UnlockResult['via'];
   /** For the audit. */
   detail: Record<string, unknown>;
+  /** Where the lock may not lock again by itself. */
+  relock?: Relock | undefined;
   /** It still leads to this door. */
   leadsThere(): boolean;
   /** Within DEADLINE_MS. Nothing reaches the door before `released` resolves; when that rejects, nothing ever does. */
-  send(released: Promise<void>): Promise<End>;
+  send(released: Promise<void>): Promise<{ end: End; relock?: RelockWay }>;
 }
 
 /** As in the audit. */
 export const UNLOCK = 'door.unlock';
-const AUDITED: Record<UnlockResult['outcome'], string> = {
-  confirmed: 'done',
-  accepted: 'done',
-  jammed: 'failed',
-  refused: 'refused',
-  unknown: 'unknown',
-};
-
 export function openUnlock(options: UnlockOptions): UnlockDoor {
-  const { table, actuations, clock } = options;
-  const underWay = new Set<string>();
+  const { table, actuations, clock, busy } = options;
 
   async function open(row: DoorRow, way: Way, caller: Caller): Promise<UnlockResult> {
     const { principal, correlationId, isGone } = caller;
@@ -86,10 +73,13 @@ export function openUnlock(options: UnlockOptions): UnlockDoor {
     const sending = way.send(released);
     // Where nothing is sent, nobody waits for them.
     for (const promise of [released, sending]) promise.catch(() => undefined);
-    await actuations.begin(intent, way.detail).catch((error) => {
-      withdraw(error);
-      throw error;
-    });
+    await actuations
+      .begin(intent, way.detail, () => way.relock?.store())
+      .catch((error) => {
+        withdraw(error);
+        throw error;
+      });
+    way.relock?.stored();
     const late =
       clock.monotonic() - startedAt > DEADLINE_MS - HELD_FRAME_MS
         ? 'the disk was too slow for it to come in time'
@@ -98,12 +88,13 @@ export function openUnlock(options: UnlockOptions): UnlockDoor {
           : !way.leadsThere() && 'the door was given another lock or relay before it was sent';
     if (late) withdraw(new Error(late));
     else release();
-    const end = late ? { refusal: offline(row, late) } : await sending;
+    const { end, relock } = late ? { end: { refusal: offline(row, late) } } : await sending;
     const [outcome, detail] =
       'result' in end
         ? [AUDITED[end.result.outcome], { via, ...end.result }]
         : ['failed', { via, error: end.refusal.code, reason: end.refusal.message }];
-    await actuations.end(intent, outcome, detail);
+    await actuations.end(intent, outcome, detail, () => way.relock?.settle(end, relock));
+    way.relock?.settled(end);
     if ('refusal' in end) throw end.refusal;
     return { doorId: row.id, via, ...end.result };
   }
@@ -111,16 +102,7 @@ export function openUnlock(options: UnlockOptions): UnlockDoor {
   return async (doorId, caller) => {
     const row = existing(table, doorId);
     const way = wayTo(row, options, caller);
-    if (underWay.has(doorId)) {
-      const message = 'This door is being unlocked: wait for the outcome of that. Nothing more was sent.';
-      throw new GatehouseError('IN_PROGRESS', message);
-    }
-    underWay.add(doorId);
-    try {
-      return await open(row, way, caller);
-    } finally {
-      underWay.delete(doorId);
-    }
+    return busy.during(doorId, () => open(row, way, caller));
   };
 }
 
@@ -138,7 +120,7 @@ export function lastUnlockOf(last: LastActuation | undefined): LastUnlock | null
   };
 }
 
-/** Throws NO_LOCK or DEVICE_OFFLINE. */
+/** Throws NO_LOCK, STANDS_OPEN, PIN_REQUIRED or DEVICE_OFFLINE. */
 function wayTo(row: DoorRow, options: UnlockOptions, caller: Caller): Way {
   const device = options.relay(row.id);
   if (device) {
@@ -149,7 +131,7 @@ function wayTo(row: DoorRow, options: UnlockOptions, caller: Caller): Way {
       leadsThere: () => options.relay(row.id)?.deviceId === deviceId,
       async send(released) {
         await released;
-        return fire(row, deviceId, options, caller);
+        return { end: await fire(row, deviceId, options, caller) };
       },
     };
   }
@@ -159,22 +141,36 @@ function wayTo(row: DoorRow, options: UnlockOptions, caller: Caller): Way {
       'NO_LOCK',
       'The door has neither a lock nor a relay: have its lock join, or give an RS-485 device its doorId.',
     );
+  assertLocked(row.id, options);
+  assertPin(mac, options.locks.report(row), options.pinOf);
   const lock = { doorId: row.id, gatewayId: row.gateway_id, networkId: row.network_id };
   const unreachable = options.unreachable(lock);
   if (unreachable !== undefined) throw offline(row, unreachable);
+  const relock = relockOf(row, mac, caller, options);
+  const pin = options.pinOf(mac);
+  const unlock: Unlock = {
+    hwId: mac,
+    relockSeconds: RELOCK_SECONDS,
+    pin,
+    gatewayRelocks: relock !== undefined,
+  };
   return {
     via: 'zigbee',
     detail: { via: 'zigbee', mac, gatewayId: row.gateway_id },
+    relock,
     leadsThere: () => options.table.door.get(row.id)?.mac === mac && !options.relay(row.id),
-    send: (released) =>
-      send(
-        row,
-        lock,
-        { hwId: mac, relockSeconds: RELOCK_SECONDS, pin: null, gatewayRelocks: false },
-        released,
-        options,
-      ),
+    send: (released) => send(row, lock, unlock, released, options),
   };
+}
+
+/** A lock that is unlocked for a time locks itself afterwards, and the door would stand open no more. */
+function assertLocked(doorId: string, { standOpen }: UnlockOptions): void {
+  if (!standOpen.isOn(doorId)) return;
+  const until = new Date(standOpen.of(doorId)?.row.until_at ?? 0).toISOString();
+  throw new GatehouseError(
+    'STANDS_OPEN',
+    `Nothing was sent: the door stands open until ${until}. End that (DELETE …/stand-open) before it is unlocked by itself.`,
+  );
 }
 
 async function fire(
@@ -189,8 +185,7 @@ async function fire(
     return { result: { outcome, reason } };
   } catch (error) {
     if (error instanceof GatehouseError) return { refusal: error };
-    log.error({ door: row.id, err: error }, 'an unlock failed for a reason of ours');
-    return { result: { outcome: 'unknown', reason: 'the gateway itself failed; its log says why' } };
+    return endOfFault(error, row, log);
   }
 }
 
@@ -200,39 +195,11 @@ async function send(
   unlock: Unlock,
   released: Promise<void>,
   { unlockLock, log }: UnlockOptions,
-): Promise<End> {
+): Promise<{ end: End; relock?: RelockWay }> {
   try {
-    const { outcome } = await unlockLock(lock, unlock, DEADLINE_MS, released);
-    return { result: { outcome, reason: null } };
+    const { outcome, relock } = await unlockLock(lock, unlock, DEADLINE_MS, released);
+    return { end: { result: { outcome, reason: null } }, relock };
   } catch (error) {
-    if (!(error instanceof DriverError)) {
-      log.error({ door: row.id, err: error }, 'an unlock failed for a reason of ours');
-      return { result: { outcome: 'unknown', reason: 'the gateway itself failed; its log says why' } };
-    }
-    switch (error.code) {
-      case 'LINK_LOST':
-      case 'DEVICE_OFFLINE':
-      case 'DEADLINE_PASSED':
-      case 'INVALID_COMMAND':
-      case 'INVALID_OPTIONS':
-        return { refusal: offline(row, error.message) };
-      case 'BUSY':
-        return { refusal: new GatehouseError('QUEUE_FULL', `Nothing was sent: ${error.message}.`) };
-      case 'REFUSED':
-        return { result: { outcome: 'refused', reason: error.message } };
-      // It was sent, and what came back says nothing for certain.
-      case 'NO_REPLY':
-      case 'BAD_REPLY':
-      case 'OUTCOME_UNKNOWN':
-        return { result: { outcome: 'unknown', reason: error.message } };
-    }
+    return { end: endOfFault(error, row, log) };
   }
-}
-
-function offline({ id, gateway_id }: DoorRow, reason: string): GatehouseError {
-  const gateway = gateway_id === null ? 'its gateway' : `gateway ${gateway_id}`;
-  return new GatehouseError(
-    'DEVICE_OFFLINE',
-    `Nothing was sent: the lock of door ${id} cannot be reached (${reason}). See to the lock and to ${gateway}.`,
-  );
 }

@@ -221,6 +221,9 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   getDoor: { result: door },
   listDoors: { result: { items: [door], next: DOOR_ID } },
   unlockDoor: { result: { doorId: DOOR_ID, via: 'zigbee', outcome: 'confirmed', reason: null } },
+  lockDoor: { result: { doorId: DOOR_ID, via: 'zigbee', outcome: 'confirmed', reason: null } },
+  standDoorOpen: { body: { seconds: 1_800 } },
+  setLockRfPin: { body: { pin: '4711' } },
   replaceLock: { body: { mac: '00158d00010000ff' } },
   updateRs485Device: {
     body: {

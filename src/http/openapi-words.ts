@@ -57,7 +57,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   pmsId: "The door's name at the property management system",
   number: 'Kept with the options and sent to the lock',
   standOpenEnabled:
-    'The door may stand open. true waits for the lock 15 minutes at most, then it is false again',
+    'A permission: keys and staff may put the door into stand-open. It opens nothing by itself (POST …/stand-open does)',
   accessInternal: 'Whose keys open this door besides its own, and when',
   capabilities: 'What the lock says it can do',
   connectionType: 'How the lock is reached; null: no lock yet',

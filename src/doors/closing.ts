@@ -1,0 +1,287 @@
+/**
+ * Locks every lock that the gateway has to lock, again and again until it was seen locked: after an unlock that no lock ends
+ * by itself, and at the end of standing open. What is to be locked is stored before the door is opened. After a restart all
+ * of it is due at once: to lock too early harms nobody.
+ */
+import type { Audit } from '../audit/audit.ts';
+import type { Clock } from '../clock.ts';
+import type { Database } from '../database/database.ts';
+import type { LiveEvents } from '../events/events.ts';
+import type { Log } from '../log.ts';
+import { type Caller, SYSTEM_PRINCIPAL } from '../principal.ts';
+import { openWaking } from '../waking.ts';
+import type { LockAddress } from './configuration.ts';
+import { doorAlarm, standingChanged } from './live-events.ts';
+import {
+  type ActuateLock,
+  DEADLINE_MS,
+  type End,
+  endOf,
+  HELD_AT_MOST_MS,
+  type Outcome,
+  offline,
+} from './lock-commands.ts';
+import type { ClosingPurpose, ClosingRow } from './openings-table.ts';
+import type { DoorRow, DoorTable } from './table.ts';
+
+const FIRST_PAUSE_MS = 1_000;
+/** A battery of a lock that never answers lasts for years at this pace. */
+const LONGEST_PAUSE_MS = 5 * 60_000;
+/** Attempts in a row after which somebody has to look at the door. */
+const ATTEMPTS_TO_ALARM = 3;
+const REST_MS = 60_000;
+
+export interface ClosingsOptions {
+  database: Database;
+  table: DoorTable;
+  audit: Audit;
+  events: LiveEvents;
+  clock: Clock;
+  log: Log;
+  unreachable(lock: LockAddress): string | undefined;
+  actuateLock: ActuateLock;
+  /** What the lock requires; null: none is stored. */
+  pinOf(mac: string): string | null;
+}
+
+export interface ClosingOrder {
+  door: Pick<DoorRow, 'id' | 'gateway_id' | 'network_id'>;
+  mac: string;
+  purpose: ClosingPurpose;
+  reason: string;
+  /** What opens it may still be on its way to the lock. */
+  uncertain: boolean;
+  caller: Pick<Caller, 'principal' | 'correlationId'>;
+}
+
+/** waiting: nothing was sent. */
+export interface ClosingOutcome {
+  outcome: Outcome['outcome'] | 'waiting';
+  reason: string | null;
+}
+
+/** For …/state. */
+export interface PendingClosing {
+  mac: string;
+  purpose: ClosingPurpose;
+  reason: string;
+  since: number;
+  attempts: number;
+  failure: { message: string; at: number } | null;
+  alarm: boolean;
+}
+
+interface Closing {
+  row: ClosingRow;
+  /** Monotonic milliseconds, as is the next. */
+  nextAt: number;
+  /** What the lock showed before does not count. */
+  settledAt: number;
+  attempts: number;
+  failure: PendingClosing['failure'];
+  underWay: Promise<ClosingOutcome> | undefined;
+}
+
+export type Closings = ReturnType<typeof openClosings>;
+
+export function openClosings(options: ClosingsOptions) {
+  const { table, clock } = options;
+  const all = new Map<string, Closing>();
+  const waking = openWaking(clock);
+  for (const row of table.closings.all()) {
+    const now = clock.monotonic();
+    all.set(row.mac, newClosing(row, now, row.uncertain ? now + HELD_AT_MOST_MS : now));
+  }
+  const ended = endedIn(options, all);
+  const failed = failedIn(options);
+
+  async function tryOnce(closing: Closing): Promise<ClosingOutcome> {
+    const { row } = closing;
+    const startedAt = clock.monotonic();
+    closing.attempts += 1;
+    const outcome = outcomeOf(await send(row, options));
+    // It was opened again meanwhile, and has another time to be locked at.
+    if (all.get(row.mac) !== closing || closing.row.openings !== row.openings) return outcome;
+    if (outcome.outcome !== 'confirmed') await failed(closing, outcome);
+    else if (startedAt < closing.settledAt) closing.nextAt = closing.settledAt;
+    else await ended(closing, row);
+    return outcome;
+  }
+
+  /** Locks it now; joins the attempt that is under way. */
+  function attempt(closing: Closing): Promise<ClosingOutcome> {
+    closing.underWay ??= tryOnce(closing).finally(() => {
+      closing.underWay = undefined;
+      waking.wake();
+    });
+    return closing.underWay;
+  }
+
+  function look(): number {
+    const now = clock.monotonic();
+    let rest = REST_MS;
+    for (const closing of all.values()) {
+      if (closing.underWay) continue;
+      if (closing.nextAt > now) rest = Math.min(rest, closing.nextAt - now);
+      // The end of standing open locks it.
+      else if (!table.standOpenOfLock.get(closing.row.mac)) void attempt(closing);
+    }
+    return rest;
+  }
+
+  return {
+    /** Inside a commit job, before the lock is opened or when its standing open ends. */
+    store: storeIn(options),
+    /** After that commit: it is locked after `delayMs`. `settlesMs`: so long what opens it may still be on its way. */
+    schedule(mac: string, delayMs: number, settlesMs = 0): void {
+      const row = table.closing.get(mac);
+      const before = all.get(mac);
+      if (!row) return void all.delete(mac);
+      const now = clock.monotonic();
+      const closing = before ?? newClosing(row, now, now);
+      const settledAt = Math.max(closing.settledAt, now + settlesMs);
+      Object.assign(closing, { row, settledAt, nextAt: now + delayMs, attempts: 0 });
+      all.set(mac, closing);
+      waking.wake();
+    },
+    /** Resolves with undefined when the lock need not be locked. */
+    async attempt(mac: string): Promise<ClosingOutcome | undefined> {
+      const closing = all.get(mac);
+      return closing && attempt(closing);
+    },
+    purposeOf: (mac: string | null): ClosingPurpose | undefined =>
+      mac === null ? undefined : all.get(mac)?.row.purpose,
+    pendingOf: (doorId: string): PendingClosing[] =>
+      [...all.values()].filter(({ row }) => row.door_id === doorId).map(shownOf),
+    /** Locks of a gateway that is back are not let wait. */
+    retry(gatewayId: string): void {
+      for (const closing of all.values())
+        if (closing.row.gateway_id === gatewayId && closing.failure) closing.nextAt = clock.monotonic();
+      waking.wake();
+    },
+    alarms: () => [...all.values()].filter(({ row }) => row.raised === 1).length,
+    /** For supervise. */
+    async run(signal: AbortSignal): Promise<never> {
+      try {
+        return await waking.run(signal, look);
+      } finally {
+        await Promise.all([...all.values()].map(({ underWay }) => underWay));
+      }
+    },
+  };
+}
+
+function newClosing(row: ClosingRow, nextAt: number, settledAt: number): Closing {
+  return { row, nextAt, settledAt, attempts: 0, failure: null, underWay: undefined };
+}
+
+function storeIn({ table, clock }: ClosingsOptions) {
+  return ({ door, mac, purpose, reason, uncertain, caller }: ClosingOrder): void => {
+    const { principal, correlationId } = caller;
+    table.storeClosing({
+      mac,
+      door_id: door.id,
+      gateway_id: door.gateway_id,
+      network_id: door.network_id,
+      purpose,
+      reason,
+      uncertain: Number(uncertain),
+      since: clock.now(),
+      actor_id: principal.id,
+      actor: principal.label,
+      correlation_id: correlationId,
+    });
+  };
+}
+
+async function send(
+  { mac, door_id, purpose, ...stored }: ClosingRow,
+  { table, log, unreachable, actuateLock, pinOf }: ClosingsOptions,
+): Promise<End> {
+  // It may have been heard through another gateway since; a lock that was replaced is where it was.
+  const { gateway_id, network_id } = table.byMac.get(mac) ?? stored;
+  const lock = { doorId: door_id, gatewayId: gateway_id, networkId: network_id };
+  const place = { id: door_id, gateway_id };
+  const reason = unreachable(lock);
+  if (reason !== undefined) return { refusal: offline(place, reason) };
+  const kind = purpose === 'standOpen' ? 'endStandOpen' : 'lock';
+  const data = { hwId: mac, pin: pinOf(mac) };
+  return endOf(actuateLock(lock, { kind, data }, DEADLINE_MS), place, log);
+}
+
+function outcomeOf(end: End): ClosingOutcome {
+  if ('result' in end) return end.result;
+  return { outcome: 'waiting', reason: end.refusal.message };
+}
+
+function endedIn({ database, table, audit, events, clock, log }: ClosingsOptions, all: Map<string, Closing>) {
+  /** It was opened again while it was locked. */
+  function refresh(mac: string): void {
+    const row = table.closing.get(mac);
+    const closing = all.get(mac);
+    if (!row) all.delete(mac);
+    else if (closing) Object.assign(closing, { row, nextAt: clock.monotonic() + FIRST_PAUSE_MS });
+  }
+
+  return async (closing: Closing, { mac, door_id, openings, purpose, raised, ...row }: ClosingRow) => {
+    const { attempts } = closing;
+    const detail = { mac, purpose, attempts, reason: row.reason };
+    const { correlation_id: correlationId } = row;
+    const entry = { principal: SYSTEM_PRINCIPAL, object: `door/${door_id}`, correlationId };
+    try {
+      const isEnded = await database.commit(() => {
+        if (table.deleteClosing.run(mac, openings).changes === 0) return false;
+        table.forgetPins.run();
+        audit.record({ ...entry, action: 'door.relock', outcome: 'done', detail });
+        if (purpose === 'standOpen') {
+          audit.record({ ...entry, action: 'door.stand-open', outcome: 'ended', detail });
+          events.publish(standingChanged(door_id, 'ended', row.reason));
+        }
+        if (raised === 1) events.publish(doorAlarm(door_id, 'notLocked', false, 'the lock was seen locked'));
+        return true;
+      }, 'urgent');
+      if (isEnded) all.delete(mac);
+      else refresh(mac);
+    } catch (error) {
+      closing.nextAt = clock.monotonic() + LONGEST_PAUSE_MS;
+      log.error({ door: door_id, err: error }, 'a lock was seen locked, and that was not stored');
+    }
+    events.wake();
+  };
+}
+
+function failedIn({ database, table, audit, events, clock, log }: ClosingsOptions) {
+  return async (closing: Closing, { outcome, reason }: ClosingOutcome): Promise<void> => {
+    const { row, attempts } = closing;
+    const { mac, door_id, purpose, correlation_id: correlationId } = row;
+    const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (attempts - 1));
+    closing.nextAt = clock.monotonic() + pause;
+    const message = reason ?? WORDS[outcome] ?? outcome;
+    closing.failure = { message, at: clock.now() };
+    if (attempts < ATTEMPTS_TO_ALARM || row.raised === 1) return;
+    log.warn({ door: door_id, lock: mac, purpose, reason: message }, 'a lock was not seen locked');
+    const detail = { mac, purpose, attempts, reason: message };
+    const entry = { principal: SYSTEM_PRINCIPAL, action: 'door.relock', object: `door/${door_id}` };
+    try {
+      await database.commit(() => {
+        table.setClosingRaised.run(mac);
+        audit.record({ ...entry, outcome: 'failed', detail, correlationId });
+        events.publish(doorAlarm(door_id, 'notLocked', true, message));
+      }, 'urgent');
+      closing.row = { ...closing.row, raised: 1 };
+    } catch (error) {
+      log.error({ door: door_id, err: error }, 'the alarm of a lock that was not seen locked was not stored');
+    }
+    events.wake();
+  };
+}
+
+const WORDS: Partial<Record<ClosingOutcome['outcome'], string>> = {
+  accepted: 'the lock accepted the command, and did not report that it is locked',
+  jammed: 'the bolt did not move',
+};
+
+function shownOf({ row, attempts, failure }: Closing): PendingClosing {
+  const { mac, purpose, reason, since, raised } = row;
+  return { mac, purpose, reason, since, attempts, failure, alarm: raised === 1 };
+}

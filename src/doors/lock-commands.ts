@@ -1,0 +1,93 @@
+/** How doors tell a lock to lock, to stand open or to end that; and what the failure of any such command means. */
+import { DriverError } from '../../drivers/driver.ts';
+import type { Locked, LockNow } from '../../drivers/zgate.ts';
+import { GatehouseError } from '../errors.ts';
+import type { Log } from '../log.ts';
+import { HELD_FRAME_MS, type LockAddress } from './configuration.ts';
+import type { UnlockResult } from './lock-schema.ts';
+import type { DoorRow } from './table.ts';
+
+/**
+ * From the request to the lock: the time for which a parent may hold the frame of a sleeping lock, and two seconds for
+ * the disk and the way to the radio. Somebody stands at the door: what comes later surprises somebody else.
+ */
+export const DEADLINE_MS = HELD_FRAME_MS + 2_000;
+
+/**
+ * So long a frame that was sent may still arrive: EmberZNet lets a parent hold frames for sleeping children up to 30 s, and
+ * five more seconds cover the routes to it.
+ */
+export const HELD_AT_MOST_MS = 35_000;
+
+export type LockCommandKind = 'lock' | 'standOpen' | 'endStandOpen';
+
+/**
+ * Has the lock do it within `timeoutMs`. Nothing reaches it before `released`, when given, resolves; when that rejects,
+ * nothing ever does. Rejects with a DriverError.
+ */
+export type ActuateLock = (
+  lock: LockAddress,
+  command: { kind: LockCommandKind; data: LockNow; released?: Promise<void> },
+  timeoutMs: number,
+) => Promise<Locked>;
+
+export type Outcome = Pick<UnlockResult, 'outcome' | 'reason'>;
+/** How it ended: sent, or certainly not. */
+export type End = { result: Outcome } | { refusal: GatehouseError };
+
+/** As in the audit. */
+export const AUDITED: Record<UnlockResult['outcome'], string> = {
+  confirmed: 'done',
+  accepted: 'done',
+  jammed: 'failed',
+  refused: 'refused',
+  unknown: 'unknown',
+};
+
+type Place = Pick<DoorRow, 'id' | 'gateway_id'>;
+
+/** Never rejects. */
+export async function endOf(
+  sending: Promise<{ outcome: Outcome['outcome'] }>,
+  place: Place,
+  log: Log,
+): Promise<End> {
+  try {
+    const { outcome } = await sending;
+    return { result: { outcome, reason: null } };
+  } catch (error) {
+    return endOfFault(error, place, log);
+  }
+}
+
+export function endOfFault(error: unknown, row: Place, log: Log): End {
+  if (!(error instanceof DriverError)) {
+    log.error({ door: row.id, err: error }, 'a command to a lock failed for a reason of ours');
+    return { result: { outcome: 'unknown', reason: 'the gateway itself failed; its log says why' } };
+  }
+  switch (error.code) {
+    case 'LINK_LOST':
+    case 'DEVICE_OFFLINE':
+    case 'DEADLINE_PASSED':
+    case 'INVALID_COMMAND':
+    case 'INVALID_OPTIONS':
+      return { refusal: offline(row, error.message) };
+    case 'BUSY':
+      return { refusal: new GatehouseError('QUEUE_FULL', `Nothing was sent: ${error.message}.`) };
+    case 'REFUSED':
+      return { result: { outcome: 'refused', reason: error.message } };
+    // It was sent, and what came back says nothing for certain.
+    case 'NO_REPLY':
+    case 'BAD_REPLY':
+    case 'OUTCOME_UNKNOWN':
+      return { result: { outcome: 'unknown', reason: error.message } };
+  }
+}
+
+export function offline({ id, gateway_id }: Place, reason: string): GatehouseError {
+  const gateway = gateway_id === null ? 'its gateway' : `gateway ${gateway_id}`;
+  return new GatehouseError(
+    'DEVICE_OFFLINE',
+    `Nothing was sent: the lock of door ${id} cannot be reached (${reason}). See to the lock and to ${gateway}.`,
+  );
+}

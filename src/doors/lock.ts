@@ -1,0 +1,105 @@
+/** Locks a door now: its lock is told once, or what stands open is ended. Never refused because something else is under way. */
+import type { Actuations } from '../actuations/actuations.ts';
+import { GatehouseError } from '../errors.ts';
+import type { Log } from '../log.ts';
+import type { Caller } from '../principal.ts';
+import type { ClosingOutcome, Closings } from './closing.ts';
+import type { LockAddress, Relay } from './configuration.ts';
+import { type ActuateLock, AUDITED, DEADLINE_MS, endOf, offline } from './lock-commands.ts';
+import type { LockResult } from './lock-schema.ts';
+import type { Locks } from './locks.ts';
+import { assertPin } from './rf-pin.ts';
+import type { StandOpen } from './stand-open.ts';
+import { type DoorRow, type DoorTable, existing } from './table.ts';
+
+export interface LockDoorOptions {
+  table: DoorTable;
+  actuations: Actuations;
+  log: Log;
+  locks: Pick<Locks, 'report'>;
+  relay(doorId: string): Relay | undefined;
+  unreachable(lock: LockAddress): string | undefined;
+  actuateLock: ActuateLock;
+  pinOf(mac: string): string | null;
+  standOpen: Pick<StandOpen, 'of' | 'end'>;
+  closings: Pick<Closings, 'attempt'>;
+}
+
+/** As in the audit. */
+export const LOCK = 'door.lock';
+const LETS_GO: ClosingOutcome = {
+  outcome: 'accepted',
+  reason: 'the relay is held no more, and lets go within 20 s',
+};
+const CLOSED: ClosingOutcome = { outcome: 'confirmed', reason: null };
+
+export type LockDoor = ReturnType<typeof openLockDoor>;
+
+export function openLockDoor(options: LockDoorOptions) {
+  const { table, actuations, relay, standOpen, closings } = options;
+
+  /** Ends what stands open, and has its lock locked. */
+  async function endStandOpen(doorId: string, reason: string, caller: Caller): Promise<ClosingOutcome> {
+    const row = existing(table, doorId);
+    const wasHeld = standOpen.of(doorId)?.row.device_id != null;
+    await standOpen.end(doorId, reason, caller);
+    if (wasHeld) return LETS_GO;
+    return (row.mac === null ? undefined : await closings.attempt(row.mac)) ?? CLOSED;
+  }
+
+  async function lockLock(row: DoorRow, mac: string): Promise<ClosingOutcome> {
+    // What the gateway has to lock anyway is locked now, and tried on.
+    const closed = await closings.attempt(mac);
+    if (closed) return closed;
+    const { id, gateway_id, network_id } = row;
+    const lock = { doorId: id, gatewayId: gateway_id, networkId: network_id };
+    const data = { hwId: mac, pin: options.pinOf(mac) };
+    const sending = options.actuateLock(lock, { kind: 'lock', data }, DEADLINE_MS);
+    const end = await endOf(sending, row, options.log);
+    if ('refusal' in end) throw end.refusal;
+    return end.result;
+  }
+
+  return {
+    endStandOpen,
+    /** Throws NO_LOCK, PIN_REQUIRED or DEVICE_OFFLINE. */
+    async lock(doorId: string, caller: Caller): Promise<LockResult> {
+      const row = existing(table, doorId);
+      const device = relay(doorId);
+      const standing = standOpen.of(doorId);
+      const mac = device ? null : row.mac;
+      if (mac === null && !standing) throw nothingToLock(device !== undefined);
+      if (mac !== null && !standing) {
+        assertPin(mac, options.locks.report(row), options.pinOf);
+        const { gateway_id: gatewayId, network_id: networkId } = row;
+        const reason = options.unreachable({ doorId, gatewayId, networkId });
+        if (reason !== undefined) throw offline(row, reason);
+      }
+      const via = device ? 'rs485' : 'zigbee';
+      const { principal, correlationId } = caller;
+      const intent = { principal, action: LOCK, object: `door/${doorId}`, correlationId };
+      await actuations.begin(intent, { via, mac });
+      const locking =
+        standing || mac === null ? endStandOpen(doorId, 'the door was locked', caller) : lockLock(row, mac);
+      try {
+        const result = await locking;
+        const { outcome } = result;
+        await actuations.end(intent, outcome === 'waiting' ? outcome : AUDITED[outcome], { via, ...result });
+        return { doorId, via, ...result };
+      } catch (error) {
+        const { code, message } = error instanceof GatehouseError ? error : INTERNAL;
+        await actuations.end(intent, 'failed', { via, error: code, reason: message });
+        throw error;
+      }
+    },
+  };
+}
+
+const INTERNAL = { code: 'INTERNAL', message: 'the gateway itself failed; its log says why' };
+
+function nothingToLock(hasRelay: boolean): GatehouseError {
+  const message = hasRelay
+    ? 'The door is opened by a relay, which lets go by itself: there is no lock to lock.'
+    : 'The door has neither a lock nor a relay: have its lock join, or give an RS-485 device its doorId.';
+  return new GatehouseError('NO_LOCK', message);
+}

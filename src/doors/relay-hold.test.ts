@@ -1,0 +1,191 @@
+/** Doors on a relay that stand open: begun, renewed, ended and lost, and held by pulses that end by themselves. */
+import { beforeEach, describe, expect, it } from 'vitest';
+import { type Estate, openEstate } from '../../test/estate.ts';
+import { GatehouseError } from '../errors.ts';
+import { HOLD_MS, RENEW_EVERY_MS } from './relay-hold.ts';
+
+const DEVICE = '80000000-0000-4000-8000-000000000008';
+const OTHER = '90000000-0000-4000-8000-000000000009';
+const START = Date.UTC(2026, 0, 1);
+const MINUTE = 60_000;
+const away = () => Promise.reject(new GatehouseError('DEVICE_OFFLINE', 'it does not answer'));
+
+let estate: Estate;
+let id: string;
+let end: () => Promise<void>;
+beforeEach(async () => {
+  estate = await openEstate();
+  id = (await estate.desk('POST', '/doors', {})).body.id as string;
+  estate.played.relays.set(id, { deviceId: DEVICE, settled: true });
+  await put({ standOpenEnabled: true });
+  end = estate.run();
+});
+
+const put = (body: object) => estate.desk('PUT', `/doors/${id}`, body);
+const stand = (body: object = { seconds: 3_600 }) => estate.desk('POST', `/doors/${id}/stand-open`, body);
+const remove = () => estate.desk('DELETE', `/doors/${id}/stand-open`);
+const pulses = () => estate.played.held.length;
+const state = async () => (await estate.desk('GET', `/doors/${id}/state`)).body.standingOpen;
+const CHANGES = ['begun', 'lost', 'ending', 'ended', 'expired'];
+/** What the audit and live readers were told, which is the same. */
+function told() {
+  const audited = estate.played.audits.filter(
+    ({ action, outcome }) => action === 'door.stand-open' && CHANGES.includes(outcome),
+  );
+  const published = estate.played.published.filter(({ type }) => type === 'gatehouse.door.standing-open.v1');
+  expect(published.map(({ data }) => data.change)).toEqual(audited.map(({ outcome }) => outcome));
+  return published.map(({ data: { change, reason } }) => (reason === null ? change : `${change}: ${reason}`));
+}
+
+it('the permission alone holds nothing', async () => {
+  await estate.applyAll();
+  await estate.clock.advance(20 * MINUTE);
+  expect([pulses(), await state(), told()]).toEqual([0, null, []]);
+});
+
+describe('a door on a relay that is to stand open', () => {
+  it('is held at once, and renewed well before each pulse is over', async () => {
+    expect((await stand()).body).toMatchObject({ outcome: 'confirmed', standingOpen: { via: 'rs485' } });
+    expect(estate.played.held).toEqual([
+      { deviceId: DEVICE, milliseconds: HOLD_MS, timeoutMs: expect.any(Number), at: 0 },
+    ]);
+    const { timeoutMs = 0 } = estate.played.held[0] ?? {};
+    expect(timeoutMs).toBeLessThan(RENEW_EVERY_MS);
+    expect(2 * RENEW_EVERY_MS).toBeLessThan(HOLD_MS);
+    const since = new Date(START).toISOString();
+    expect(await state()).toMatchObject({ state: 'open', on: true, since, failure: null });
+    await estate.clock.advance(3 * RENEW_EVERY_MS);
+    expect(estate.played.held.map(({ at }) => at)).toEqual([0, 8_000, 16_000, 24_000]);
+    expect(await state()).toMatchObject({ on: true, since, failure: null });
+    expect(told()).toEqual(['begun']);
+  });
+
+  it('ends at its time, by nothing being sent', async () => {
+    await stand({ seconds: 60 });
+    await estate.clock.advance(MINUTE);
+    const before = pulses();
+    await estate.clock.advance(MINUTE);
+    expect([pulses(), await state(), told()]).toEqual([before, null, ['begun', 'ended: its time is over']]);
+  });
+
+  it('ends when somebody wants that, also by locking it', async () => {
+    await stand();
+    expect((await remove()).body).toMatchObject({ outcome: 'accepted', standingOpen: null });
+    await stand();
+    expect((await estate.desk('POST', `/doors/${id}/lock`)).body).toMatchObject({
+      outcome: 'accepted',
+      via: 'rs485',
+    });
+    const before = pulses();
+    await estate.clock.advance(MINUTE);
+    expect([pulses(), await state()]).toEqual([before, null]);
+    expect(told()).toEqual([
+      ...['begun', 'ended: somebody ended it'],
+      ...['begun', 'ended: the door was locked'],
+    ]);
+    expect(await estate.desk('POST', `/doors/${id}/lock`)).toMatchObject({ body: { error: 'NO_LOCK' } });
+  });
+
+  it('has a renewal that is on its way called off with it', async () => {
+    await stand();
+    const stopped = Promise.withResolvers<void>();
+    estate.played.hold = (signal) => {
+      signal.addEventListener('abort', () => stopped.resolve());
+      return stopped.promise.then(away);
+    };
+    await estate.clock.advance(RENEW_EVERY_MS);
+    await remove();
+    await stopped.promise;
+    await estate.clock.advance(MINUTE);
+    expect([pulses(), told()]).toEqual([2, ['begun', 'ended: somebody ended it']]);
+  });
+
+  it.each<[string, () => unknown]>([
+    ['no RS-485 device opens the door', () => estate.played.relays.clear()],
+    [
+      'another device opens the door now',
+      () => estate.played.relays.set(id, { deviceId: OTHER, settled: true }),
+    ],
+    ['its standOpenEnabled is false', () => put({ standOpenEnabled: false })],
+  ])('ends because %s', async (reason, lose) => {
+    await stand();
+    await lose();
+    estate.doors.wake(id);
+    await estate.clock.advance(MINUTE);
+    expect([pulses(), await state(), told()]).toEqual([1, null, ['begun', `ended: ${reason}`]]);
+  });
+
+  it('does not keep an unlock from firing', async () => {
+    await stand();
+    expect((await estate.desk('POST', `/doors/${id}/unlock`)).body).toMatchObject({ outcome: 'confirmed' });
+    expect(estate.played.pulses).toEqual([DEVICE]);
+    await estate.clock.advance(RENEW_EVERY_MS);
+    expect(pulses()).toBe(2);
+  });
+});
+
+describe('a renewal that fails', () => {
+  it('shows in the state; the second in a row is told once as lost, and the door is tried on', async () => {
+    await stand();
+    estate.played.hold = away;
+    await estate.clock.advance(RENEW_EVERY_MS);
+    const failure = { code: 'DEVICE_OFFLINE', message: 'it does not answer' };
+    expect(await state()).toMatchObject({ on: true, since: expect.any(String), failure });
+    expect(told()).toEqual(['begun']);
+    await estate.clock.advance(5 * RENEW_EVERY_MS);
+    expect([pulses(), told()]).toEqual([7, ['begun', 'lost: it does not answer']]);
+    expect(await state()).toMatchObject({ state: 'lost', on: false, since: null, failure });
+    estate.played.hold = async () => ({ outcome: 'confirmed' });
+    await estate.clock.advance(RENEW_EVERY_MS);
+    expect(told()).toEqual(['begun', 'lost: it does not answer', 'begun']);
+    expect(await state()).toMatchObject({ on: true, failure: null });
+  });
+
+  it('once is not told', async () => {
+    await stand();
+    for (const hold of [away, async () => ({ outcome: 'confirmed' }) as const, away]) {
+      estate.played.hold = hold;
+      await estate.clock.advance(RENEW_EVERY_MS);
+    }
+    expect(told()).toEqual(['begun']);
+  });
+
+  it('is one whose outcome nobody knows, or that broke here, too; the begin expires after 15 minutes', async () => {
+    estate.played.hold = async () => ({ outcome: 'unknown' });
+    expect((await stand()).body).toMatchObject({ outcome: 'waiting' });
+    expect(await state()).toMatchObject({ on: false, failure: { code: 'OUTCOME_UNKNOWN' } });
+    estate.played.hold = () => Promise.reject(new Error('secret detail'));
+    await estate.clock.advance(RENEW_EVERY_MS);
+    const message = 'the gateway itself failed; its log says why';
+    expect(await state()).toMatchObject({ on: false, failure: { code: 'INTERNAL', message } });
+    await estate.clock.advance(15 * MINUTE);
+    expect([await state(), told()]).toEqual([null, [`expired: ${message}`]]);
+    const before = pulses();
+    await estate.clock.advance(MINUTE);
+    expect(pulses()).toBe(before);
+  });
+
+  it('goes on, untold, while the disk takes nothing', async () => {
+    const { commit } = estate.database;
+    await stand();
+    estate.database.commit = () => Promise.reject(new GatehouseError('STORAGE_UNAVAILABLE', 'full'));
+    await estate.clock.advance(RENEW_EVERY_MS);
+    estate.database.commit = commit;
+    expect([pulses(), told()]).toEqual([2, ['begun']]);
+  });
+});
+
+it('after a restart what stood open goes on until its time', async () => {
+  await stand({ seconds: 600 });
+  await end();
+  const before = pulses();
+  await estate.clock.advance(MINUTE);
+  expect([before, pulses(), told()]).toEqual([1, 1, ['begun']]);
+  estate = await openEstate(estate.database, { now: estate.clock.now() });
+  estate.played.relays.set(id, { deviceId: DEVICE, settled: true });
+  estate.run();
+  await estate.clock.advance(RENEW_EVERY_MS);
+  expect([pulses(), told()]).toEqual([2, []]);
+  await estate.clock.advance(10 * MINUTE);
+  expect([await state(), told()]).toEqual([null, ['ended: its time is over']]);
+});

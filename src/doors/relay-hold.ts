@@ -1,0 +1,119 @@
+/**
+ * Holds the relays of doors that stand open by short pulses, each renewed well before it is over. When the gateway, its host or
+ * the bus dies, the device lets the relay go by itself, HOLD_MS later at the latest.
+ */
+import type { Clock } from '../clock.ts';
+import { GatehouseError } from '../errors.ts';
+import { AWAKE } from '../waking.ts';
+
+/** So long a door stays open after the gateway died. */
+export const HOLD_MS = 20_000;
+/** Twice in each pulse, so that one renewal may fail and the door stays open. */
+export const RENEW_EVERY_MS = 8_000;
+/** Of one renewal; shorter than the time to the next, so that none comes after what was decided later. */
+const ATTEMPT_MS = 5_000;
+/** In a row, before a relay counts as lost. The first one leaves the door open, or is a link that has just been started. */
+const FAILURES_TO_BE_LOST = 2;
+
+export interface RelayHoldOptions {
+  clock: Clock;
+  /** Fires the relay of an RS-485 device once, for so long from now at least. Rejects with a GatehouseError. */
+  holdRelay(
+    deviceId: string,
+    hold: { milliseconds: number; timeoutMs: number },
+    signal: AbortSignal,
+  ): Promise<{ outcome: 'confirmed' | 'unknown' }>;
+}
+
+export interface HoldFault {
+  code: string;
+  message: string;
+  /** A fault of ours, with its stack. */
+  err?: unknown;
+}
+
+/** held: a pulse was confirmed · failing: the one before may go on · lost: none does · calledOff: it is to be held no more */
+export type HoldOutcome =
+  | { kind: 'held' }
+  | { kind: 'calledOff' }
+  | { kind: 'failing' | 'lost'; fault: HoldFault };
+
+interface Hold {
+  readonly deviceId: string;
+  renewAt: number;
+  /** Of the last pulse that was confirmed. */
+  endsAt: number;
+  failures: number;
+  /** Of the renewal under way. */
+  attempt: AbortController | undefined;
+}
+
+export type RelayHolds = ReturnType<typeof openRelayHolds>;
+
+export function openRelayHolds({ clock, holdRelay }: RelayHoldOptions) {
+  const holds = new Map<string, Hold>();
+
+  async function attempt(hold: Hold, { signal }: AbortController): Promise<HoldOutcome> {
+    const order = { milliseconds: HOLD_MS, timeoutMs: ATTEMPT_MS };
+    const fault = await holdRelay(hold.deviceId, order, signal).then(
+      ({ outcome }) => (outcome === 'confirmed' ? undefined : UNCONFIRMED),
+      faultOf,
+    );
+    hold.attempt = undefined;
+    if (signal.aborted) return { kind: 'calledOff' };
+    if (fault) {
+      hold.failures += 1;
+      return { kind: hold.failures < FAILURES_TO_BE_LOST ? 'failing' : 'lost', fault };
+    }
+    hold.endsAt = clock.monotonic() + HOLD_MS;
+    hold.failures = 0;
+    return { kind: 'held' };
+  }
+
+  return {
+    /** Sends the next pulse when it is due; undefined when it is not, or the last one is under way. */
+    renew(doorId: string, deviceId: string): Promise<HoldOutcome> | undefined {
+      const now = clock.monotonic();
+      const hold = holds.get(doorId) ?? newHold(deviceId);
+      holds.set(doorId, hold);
+      if (hold.attempt || hold.renewAt > now) return undefined;
+      hold.renewAt = now + RENEW_EVERY_MS;
+      hold.attempt = new AbortController();
+      return attempt(hold, hold.attempt);
+    },
+    /** The relay lets go when its pulse is over. */
+    drop(doorId: string): void {
+      holds.get(doorId)?.attempt?.abort(AWAKE);
+      holds.delete(doorId);
+    },
+    dropAll(): void {
+      for (const { attempt } of holds.values()) attempt?.abort(AWAKE);
+      holds.clear();
+    },
+    /** A pulse that was confirmed goes on. */
+    isOn: (doorId: string): boolean => (holds.get(doorId)?.endsAt ?? 0) > clock.monotonic(),
+    /** Milliseconds to the next renewal. */
+    restMs: (): number => Math.min(...[...holds.values()].map(({ renewAt }) => renewAt - clock.monotonic())),
+  };
+}
+
+const UNCONFIRMED: HoldFault = {
+  code: 'OUTCOME_UNKNOWN',
+  message: 'the relay was told to close, and nothing confirmed it',
+};
+
+/** That a device is away needs no stack; a fault of ours, `err`, does. */
+function faultOf(err: unknown): HoldFault {
+  if (err instanceof GatehouseError) return { code: err.code, message: err.message };
+  return { code: 'INTERNAL', message: 'the gateway itself failed; its log says why', err };
+}
+
+function newHold(deviceId: string): Hold {
+  return {
+    deviceId,
+    attempt: undefined,
+    renewAt: Number.NEGATIVE_INFINITY,
+    endsAt: Number.NEGATIVE_INFINITY,
+    failures: 0,
+  };
+}

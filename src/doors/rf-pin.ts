@@ -1,0 +1,74 @@
+/**
+ * The PIN that a lock requires for operations by radio (ZCL rev. 8, RequirePINforRFOperation 0x0033). Kept sealed for each
+ * lock, and never returned, logged or audited. It goes when its lock is at no door any more.
+ */
+import type { LockReport } from '../../drivers/settings.ts';
+import type { Audit } from '../audit/audit.ts';
+import type { Database } from '../database/database.ts';
+import { GatehouseError } from '../errors.ts';
+import type { Log } from '../log.ts';
+import type { Caller } from '../principal.ts';
+import type { Vault } from '../vault.ts';
+import { type DoorRow, type DoorTable, existing } from './table.ts';
+
+export interface RfPinOptions {
+  database: Database;
+  table: DoorTable;
+  audit: Audit;
+  log: Log;
+  vault: Pick<Vault, 'seal' | 'open'>;
+}
+
+export type RfPins = ReturnType<typeof openRfPins>;
+
+export function openRfPins({ database, table, audit, log, vault }: RfPinOptions) {
+  const change = (doorId: string, caller: Caller, action: string, store: (mac: string) => void) =>
+    database.commit(() => {
+      const { mac } = withLock(existing(table, doorId));
+      store(mac);
+      const { principal, correlationId } = caller;
+      const entry = { principal, action, object: `door/${doorId}`, outcome: 'done', correlationId };
+      audit.record({ ...entry, detail: { mac } });
+    });
+  return {
+    /** null: none is stored, or it cannot be opened any more. */
+    pinOf(mac: string): string | null {
+      const row = table.pin.get(mac);
+      if (!row) return null;
+      try {
+        return vault.open(row.sealed, contextOf(mac)).toString('latin1');
+      } catch (error) {
+        log.error({ lock: mac, err: error }, 'the stored PIN of a lock cannot be opened: set it again');
+        return null;
+      }
+    },
+    has: (mac: string | null): boolean => mac !== null && table.pin.get(mac) !== undefined,
+    /** `mac` of the door, as it is when this is stored. */
+    set: (doorId: string, pin: string, caller: Caller) =>
+      change(doorId, caller, 'door.set-rf-pin', (mac) => {
+        table.setPin.run(mac, vault.seal(Buffer.from(pin, 'latin1'), contextOf(mac)));
+      }),
+    remove: (doorId: string, caller: Caller) =>
+      change(doorId, caller, 'door.remove-rf-pin', (mac) => table.deletePin.run(mac)),
+  };
+}
+
+const contextOf = (mac: string) => `lock-pin/${mac}`;
+
+function withLock(row: DoorRow): { mac: string } {
+  if (row.mac !== null) return { mac: row.mac };
+  throw new GatehouseError('NO_LOCK', 'The door has no lock: have it join, or name its mac.');
+}
+
+/** Throws PIN_REQUIRED: the lock would refuse whatever it is sent. */
+export function assertPin(
+  mac: string,
+  report: Pick<LockReport, 'requiresPin'> | undefined,
+  pinOf: (mac: string) => string | null,
+): void {
+  if (report?.requiresPin !== true || pinOf(mac) !== null) return;
+  throw new GatehouseError(
+    'PIN_REQUIRED',
+    'Nothing was sent: the lock requires a PIN for operations by radio. Store one by PUT …/rf-pin, or have the lock not require it.',
+  );
+}

@@ -1,0 +1,110 @@
+/** What is asked for when a door is to stand open: whether it may, until when, and by which lock or relay. */
+import { GatehouseError } from '../errors.ts';
+import type { Caller } from '../principal.ts';
+import { type Catalogue, effectiveOf } from './catalogue.ts';
+import type { Relay } from './configuration.ts';
+import type { StandOpenBody } from './lock-schema.ts';
+import type { Locks } from './locks.ts';
+import type { KeptTime, StandOpenRow } from './openings-table.ts';
+import { assertPin } from './rf-pin.ts';
+import { STAND_OPEN_MAX_MS } from './stand-open-time.ts';
+import type { DoorRow } from './table.ts';
+
+/** What holds the door open. */
+export type Target = Pick<StandOpenRow, 'mac' | 'gateway_id' | 'network_id' | 'device_id'>;
+
+export interface TargetOptions {
+  catalogue: Catalogue;
+  locks: Pick<Locks, 'report'>;
+  relay(doorId: string): Relay | undefined;
+  pinOf(mac: string): string | null;
+}
+
+/** Why the door may not stand open; undefined: it may. */
+export function forbiddenBy(door: DoorRow, catalogue: Catalogue): string | undefined {
+  if (door.stand_open_enabled === 0) return 'its standOpenEnabled is false';
+  return effectiveOf(door, catalogue).standOpenEnabled ? undefined : 'its template does not allow it';
+}
+
+export function assertAllowed(door: DoorRow, catalogue: Catalogue): void {
+  const reason = forbiddenBy(door, catalogue);
+  if (reason === undefined) return;
+  throw new GatehouseError(
+    'STAND_OPEN_NOT_ALLOWED',
+    `Nothing was sent: the door may not stand open (${reason}). Set standOpenEnabled, or give it another template.`,
+  );
+}
+
+/** Throws NO_LOCK, NOT_SUPPORTED or PIN_REQUIRED. */
+export function targetOf(door: DoorRow, { relay, locks, pinOf }: TargetOptions): Target {
+  const device = relay(door.id);
+  const { mac, gateway_id, network_id } = door;
+  if (device) return { mac: null, gateway_id: null, network_id: null, device_id: device.deviceId };
+  if (mac === null)
+    throw new GatehouseError(
+      'NO_LOCK',
+      'The door has neither a lock nor a relay: have its lock join, or give an RS-485 device its doorId.',
+    );
+  const report = locks.report(door);
+  if (report?.standOpen === 'none')
+    throw new GatehouseError('NOT_SUPPORTED', 'Nothing was sent: the lock of this door cannot stand open.');
+  assertPin(mac, report, pinOf);
+  return { mac, gateway_id, network_id, device_id: null };
+}
+
+/** Epoch milliseconds. Throws VALIDATION_FAILED. */
+export function untilOf({ until, seconds }: StandOpenBody, now: number): number {
+  if (seconds !== undefined) return now + seconds * 1_000;
+  const at = Date.parse(until ?? '');
+  if (at > now && at <= now + STAND_OPEN_MAX_MS) return at;
+  const message =
+    at > now
+      ? `more than ${STAND_OPEN_MAX_MS / 3_600_000} h ahead: name an earlier end, and ask again then`
+      : 'is over already: name a time to come';
+  throw new GatehouseError('VALIDATION_FAILED', `until: ${message}.`, {
+    details: [{ path: '/until', code: 'VALIDATION_FAILED', message }],
+  });
+}
+
+/** Why what stands open has to end now; undefined: it may go on. */
+export function endedBy(
+  { mac, device_id }: StandOpenRow,
+  door: DoorRow | undefined,
+  { catalogue, relay }: Pick<TargetOptions, 'catalogue' | 'relay'>,
+): string | undefined {
+  if (!door) return 'the door is no more';
+  const forbidden = forbiddenBy(door, catalogue);
+  if (forbidden !== undefined) return forbidden;
+  const device = relay(door.id)?.deviceId;
+  if (device_id !== null && device !== device_id)
+    return device === undefined ? 'no RS-485 device opens the door' : 'another device opens the door now';
+  if (mac !== null && device !== undefined) return 'an RS-485 device opens the door now';
+  return mac !== null && mac !== door.mac ? 'the door was given another lock' : undefined;
+}
+
+export function isSameTarget(one: Target, other: Target): boolean {
+  return one.mac === other.mac && one.device_id === other.device_id;
+}
+
+/** `before`: what stands open already, which gets another end. `now` in epoch milliseconds. */
+export function orderedRow(
+  door: DoorRow,
+  target: Target,
+  before: StandOpenRow | undefined,
+  { principal, correlationId }: Caller,
+  now: number,
+  kept: KeptTime,
+): StandOpenRow {
+  return {
+    ...target,
+    ...kept,
+    door_id: door.id,
+    phase: before?.phase ?? 'waiting',
+    requested_at: now,
+    actor_id: principal.id,
+    actor: principal.label,
+    correlation_id: correlationId,
+    sent_at: before?.sent_at ?? null,
+    since: before?.since ?? null,
+  };
+}

@@ -1,0 +1,348 @@
+/**
+ * Standing open: an explicit actuation with an end. A lock is told once, and at the end locked until it was seen locked
+ * (closing.ts); a relay is held by short pulses (relay-hold.ts).
+ *
+ *   (none) ── POST ──▶ waiting ── told ──▶ sent ── seen open ──▶ open ── not seen open ──▶ lost ── seen open ──▶ open
+ *   waiting ── 15 minutes, or a restart ──▶ (none)
+ *   waiting, sent, open, lost ── DELETE, its time, permission or lock gone ──▶ (none), and the lock is closed
+ *
+ * waiting: nothing was sent. A lock that was told and did not answer stays `sent`, and is not told again by itself. A relay
+ * goes from waiting to open, and is held again when it was lost.
+ */
+import type { Actuations, Intent } from '../actuations/actuations.ts';
+import type { Clock } from '../clock.ts';
+import type { Caller } from '../principal.ts';
+import { openWaking } from '../waking.ts';
+import type { Busy } from './busy.ts';
+import type { LockAddress } from './configuration.ts';
+import { type ActuateLock, AUDITED, DEADLINE_MS, endOf, offline } from './lock-commands.ts';
+import type { StandOpenBody, StandOpenOutcome } from './lock-schema.ts';
+import type { StandOpenPhase, StandOpenRow } from './openings-table.ts';
+import { openRelayHolds, type RelayHoldOptions } from './relay-hold.ts';
+import {
+  assertAllowed,
+  endedBy,
+  isSameTarget,
+  orderedRow,
+  type TargetOptions,
+  targetOf,
+  untilOf,
+} from './stand-open-order.ts';
+import { isOutdated, keptTime, leftAfterStart, type Moment } from './stand-open-time.ts';
+import {
+  newStanding,
+  STAND_OPEN,
+  type Standing,
+  type StandingOptions,
+  type Standings,
+  standingChanges,
+} from './standing.ts';
+import { existing } from './table.ts';
+
+/** So often clocks and ends are looked at. */
+const TICK_MS = 1_000;
+const REST_MS = 60_000;
+const FIRST_PAUSE_MS = 2_000;
+const LONGEST_PAUSE_MS = 60_000;
+
+export interface StandOpenOptions extends StandingOptions, TargetOptions, RelayHoldOptions {
+  actuations: Actuations;
+  clock: Clock;
+  clockSynchronised(): boolean;
+  /** Of the kernel since it was booted; undefined: it cannot be told. */
+  bootId: string | undefined;
+  busy: Busy;
+  unreachable(lock: LockAddress): string | undefined;
+  actuateLock: ActuateLock;
+}
+
+/** waiting: nothing was sent yet. */
+export interface Delivery {
+  outcome: StandOpenOutcome;
+  reason: string | null;
+}
+
+export type StandOpen = ReturnType<typeof openStandOpen>;
+
+export function openStandOpen(options: StandOpenOptions) {
+  const { table, clock } = options;
+  const all: Standings = new Map();
+  const holds = openRelayHolds(options);
+  const waking = openWaking(clock);
+  const changes = standingChanges(options, all, holds);
+  const now = momentOf(options);
+  for (const row of table.standOpens.all()) {
+    const standing = newStanding(row, leftAfterStart(row, now()), clock);
+    // Nothing was sent of what waits, and whoever asked may have gone.
+    all.set(row.door_id, { ...standing, giveUpAt: clock.monotonic() });
+  }
+  const parts: Parts = { all, holds, changes, now };
+  const deliver = deliverIn(options, parts);
+  const begin = beginIn(options, parts, deliver, waking.wake);
+  const look = lookIn(options, parts, retryIn(options, deliver));
+
+  return {
+    begin: (doorId: string, body: StandOpenBody, caller: Caller): Promise<Delivery> =>
+      options.busy.during(existing(table, doorId).id, () => begin(doorId, body, caller)),
+    /** Afterwards its lock has to be locked (closing.ts). */
+    async end(doorId: string, reason: string, caller: Caller): Promise<void> {
+      const standing = all.get(doorId);
+      if (standing && !standing.isEnding) await changes.stop(standing, reason, caller);
+    },
+    /** What is wanted of the door, or what opens it, may have changed. */
+    wake(doorId: string): void {
+      if (all.has(doorId)) waking.wake();
+    },
+    /** A gateway is back: what waits for it is sent now. */
+    retry(gatewayId: string): void {
+      for (const standing of all.values())
+        if (standing.row.gateway_id === gatewayId) standing.retryAt = clock.monotonic();
+      waking.wake();
+    },
+    /** A lock reported something. */
+    reported(mac: string): void {
+      for (const standing of all.values())
+        if (standing.row.mac === mac && !standing.isEnding) void changes.reported(standing);
+    },
+    of: (doorId: string): Readonly<Standing> | undefined => all.get(doorId),
+    /** It was seen to be open, and nothing says that this is over. */
+    isOn(doorId: string): boolean {
+      const row = all.get(doorId)?.row;
+      return row?.device_id == null ? row?.phase === 'open' : holds.isOn(doorId);
+    },
+    /** For supervise. */
+    async run(signal: AbortSignal): Promise<never> {
+      try {
+        return await waking.run(signal, look);
+      } finally {
+        holds.dropAll();
+      }
+    },
+  };
+}
+
+interface Parts {
+  all: Standings;
+  holds: ReturnType<typeof openRelayHolds>;
+  changes: ReturnType<typeof standingChanges>;
+  now(): Moment;
+}
+
+function momentOf({ clock, clockSynchronised, bootId }: StandOpenOptions) {
+  return (): Moment => ({
+    wall: clock.now(),
+    monotonic: clock.monotonic(),
+    synchronised: clockSynchronised(),
+    bootId,
+  });
+}
+
+type Deliver = (standing: Standing, before: StandOpenPhase | undefined) => Promise<Delivery>;
+
+/** `before`: the phase it had when this was decided. */
+function deliverIn(options: StandOpenOptions, { all, holds, changes }: Parts): Deliver {
+  async function tellLock(
+    standing: Standing,
+    mac: string,
+    before: StandOpenPhase | undefined,
+  ): Promise<Delivery> {
+    const { door_id: id, gateway_id, network_id } = standing.row;
+    const lock = { doorId: id, gatewayId: gateway_id, networkId: network_id };
+    const data = { hwId: mac, pin: options.pinOf(mac) };
+    const sending = options.actuateLock(lock, { kind: 'standOpen', data }, DEADLINE_MS);
+    const end = await endOf(sending, { id, gateway_id }, options.log);
+    if (all.get(id) !== standing || standing.isEnding)
+      return { outcome: 'unknown', reason: 'it was ended before its outcome was known' };
+    if ('refusal' in end) {
+      // An earlier one may have arrived all the same.
+      const phase = before === 'sent' || before === 'lost' ? before : 'waiting';
+      await changes.keep(standing, { phase });
+      return { outcome: 'waiting', reason: end.refusal.message };
+    }
+    const { outcome, reason } = end.result;
+    if (outcome === 'confirmed') await changes.opened(standing);
+    if (outcome === 'jammed' || outcome === 'refused') {
+      // Nothing is on its way any more, and the lock is closed all the same: it may have taken a part of it.
+      standing.row = { ...standing.row, phase: 'lost' };
+      await changes.stop(standing, reason ?? 'the bolt of the lock did not move');
+    }
+    return end.result;
+  }
+
+  return async (standing, before) => {
+    const { door_id: id, mac, device_id: deviceId, phase } = standing.row;
+    if (mac !== null) return tellLock(standing, mac, before);
+    if (phase === 'open' && holds.isOn(id)) return { outcome: 'confirmed', reason: null };
+    const outcome = deviceId === null ? undefined : await holds.renew(id, deviceId);
+    if (outcome) await changes.held(standing, outcome);
+    if (holds.isOn(id)) return { outcome: 'confirmed', reason: null };
+    return { outcome: 'waiting', reason: standing.failure?.message ?? 'its relay is being told' };
+  };
+}
+
+/** As src/actuations keeps it: an intent, and what became of it. */
+function intentOf({ door_id, actor_id, actor, correlation_id }: StandOpenRow): Intent {
+  const principal = { id: actor_id, label: actor };
+  return { principal, action: STAND_OPEN, object: `door/${door_id}`, correlationId: correlation_id };
+}
+
+function auditedAs({ outcome }: Delivery): string {
+  return outcome === 'waiting' ? outcome : AUDITED[outcome];
+}
+
+function beginIn(
+  options: StandOpenOptions,
+  { all, changes, now }: Parts,
+  deliver: Deliver,
+  wake: () => void,
+) {
+  const { table, clock, catalogue, actuations, unreachable } = options;
+  return async (doorId: string, body: StandOpenBody, caller: Caller): Promise<Delivery> => {
+    const door = existing(table, doorId);
+    assertAllowed(door, catalogue);
+    const target = targetOf(door, options);
+    const at = now();
+    const until = untilOf(body, at.wall);
+    let other = all.get(doorId);
+    if (other && !other.isEnding && !isSameTarget(other.row, target)) {
+      await changes.stop(other, 'the door was given another lock or relay');
+      other = undefined;
+    }
+    const before = other?.isEnding ? undefined : other?.row;
+    const leftMs = until - at.wall;
+    const row = orderedRow(door, target, before, caller, at.wall, keptTime(leftMs, until, at));
+    const isShown = before?.phase === 'open';
+    const lock = { doorId, gatewayId: row.gateway_id, networkId: row.network_id };
+    const reason = row.mac === null || isShown ? undefined : unreachable(lock);
+    if (row.mac !== null && !isShown && reason === undefined)
+      Object.assign(row, { phase: 'sent', sent_at: at.wall });
+    const intent = intentOf(row);
+    const detail = { ...target, until: new Date(until).toISOString(), extended: before !== undefined };
+    // Nothing ends what was before while this takes its place.
+    if (other) other.isEnding = true;
+    await actuations
+      .begin(intent, detail, () => table.storeStandOpen(row))
+      .catch((error) => {
+        if (other) other.isEnding = false;
+        throw error;
+      });
+    const standing = newStanding(row, leftMs, clock);
+    all.set(doorId, standing);
+    const delivery = await delivered(standing, { isShown, reason, before: before?.phase });
+    await actuations.end(intent, auditedAs(delivery), { ...detail, ...delivery });
+    wake();
+    return delivery;
+  };
+
+  async function delivered(
+    standing: Standing,
+    how: { isShown: boolean; reason: string | undefined; before: StandOpenPhase | undefined },
+  ): Promise<Delivery> {
+    const { door_id: id, gateway_id } = standing.row;
+    if (how.isShown) return { outcome: 'confirmed', reason: null };
+    const { message } = offline({ id, gateway_id }, how.reason ?? '');
+    const isUnreachable = how.reason !== undefined;
+    standing.isSending = true;
+    try {
+      const delivery: Delivery = isUnreachable
+        ? { outcome: 'waiting', reason: message }
+        : await deliver(standing, how.before);
+      postpone(standing, delivery, clock);
+      return delivery;
+    } finally {
+      standing.isSending = false;
+    }
+  }
+}
+
+function postpone(standing: Standing, { outcome, reason }: Delivery, clock: Clock): void {
+  if (outcome !== 'waiting') return;
+  const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** standing.failures);
+  const failure = { code: 'DEVICE_OFFLINE', message: reason ?? 'nothing was sent', at: clock.now() };
+  standing.failure ??= failure;
+  if (standing.row.mac !== null) standing.failure = failure;
+  Object.assign(standing, { failures: standing.failures + 1, retryAt: clock.monotonic() + pause });
+}
+
+type Retry = (standing: Standing) => Promise<void>;
+
+/** Tells a lock of which nothing was sent yet. */
+function retryIn({ table, clock, actuations, busy }: StandOpenOptions, deliver: Deliver): Retry {
+  async function retry(standing: Standing): Promise<void> {
+    const { row } = standing;
+    const sent: StandOpenRow = { ...row, phase: 'sent', sent_at: clock.now() };
+    const detail = { mac: row.mac, until: new Date(row.until_at).toISOString(), again: true };
+    const intent = intentOf(row);
+    await actuations.begin(intent, detail, () => {
+      if (table.standOpen.get(row.door_id)?.correlation_id === row.correlation_id) table.storeStandOpen(sent);
+    });
+    let delivery: Delivery = { outcome: 'waiting', reason: 'it was ended before it was sent' };
+    if (!standing.isEnding) {
+      standing.row = sent;
+      delivery = await deliver(standing, row.phase);
+    }
+    postpone(standing, delivery, clock);
+    await actuations.end(intent, auditedAs(delivery), { ...detail, ...delivery });
+  }
+  return async (standing) => {
+    if (busy.has(standing.row.door_id)) return;
+    standing.isSending = true;
+    try {
+      await busy.during(standing.row.door_id, () => retry(standing));
+    } finally {
+      standing.isSending = false;
+    }
+  };
+}
+
+function lookIn(options: StandOpenOptions, { all, holds, changes, now }: Parts, retry: Retry) {
+  const { table, log } = options;
+  /** The next look does it again. */
+  const keep = (standing: Standing, work: Promise<unknown> | undefined) =>
+    void work?.catch((error) =>
+      log.error({ door: standing.row.door_id, err: error }, 'a door that stands open was not looked after'),
+    );
+
+  /** No clock lengthens it. */
+  function latch(standing: Standing, at: Moment): void {
+    const { row } = standing;
+    const left = Math.min(standing.endsAt - at.monotonic, row.until_at - at.wall);
+    standing.endsAt = at.monotonic + left;
+    if (left > 0 && isOutdated(row, at))
+      void changes.keep(standing, keptTime(left, Math.floor(at.wall + left), at));
+  }
+
+  function goOn(standing: Standing, at: Moment): void {
+    const { door_id: id, mac, gateway_id, network_id, device_id, phase } = standing.row;
+    if (device_id !== null) {
+      keep(
+        standing,
+        holds.renew(id, device_id)?.then((outcome) => changes.held(standing, outcome)),
+      );
+      return;
+    }
+    if (mac === null || phase !== 'waiting' || standing.isSending) return;
+    const isDue = standing.retryAt <= at.monotonic;
+    const isInTime = at.monotonic + DEADLINE_MS <= Math.min(standing.giveUpAt, standing.endsAt);
+    const lock = { doorId: id, gatewayId: gateway_id, networkId: network_id };
+    if (isDue && isInTime && options.unreachable(lock) === undefined) keep(standing, retry(standing));
+  }
+
+  return (): number => {
+    const at = now();
+    for (const standing of all.values()) {
+      if (standing.isEnding) continue;
+      latch(standing, at);
+      const { row, isSending } = standing;
+      const reason =
+        standing.endsAt <= at.monotonic
+          ? 'its time is over'
+          : endedBy(row, table.door.get(row.door_id), options);
+      const isLate = row.phase === 'waiting' && standing.giveUpAt <= at.monotonic && !isSending;
+      if (reason !== undefined) keep(standing, changes.stop(standing, reason));
+      else if (isLate) keep(standing, changes.expire(standing));
+      else goOn(standing, at);
+    }
+    return all.size === 0 ? REST_MS : Math.max(0, Math.min(TICK_MS, holds.restMs()));
+  };
+}

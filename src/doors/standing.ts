@@ -1,0 +1,179 @@
+/** One door that stands open, and each change of that: stored, audited and told to live readers in one commit. */
+import type { Audit } from '../audit/audit.ts';
+import type { Clock } from '../clock.ts';
+import type { Database } from '../database/database.ts';
+import type { LiveEvents } from '../events/events.ts';
+import type { Log } from '../log.ts';
+import { type Caller, type Principal, SYSTEM_PRINCIPAL } from '../principal.ts';
+import type { Closings } from './closing.ts';
+import { type StandingChange, standingChanged } from './live-events.ts';
+import { HELD_AT_MOST_MS } from './lock-commands.ts';
+import type { Locks } from './locks.ts';
+import type { StandOpenRow } from './openings-table.ts';
+import type { HoldOutcome, RelayHolds } from './relay-hold.ts';
+import type { DoorTable } from './table.ts';
+
+/** Long enough for a sleeping lock that checks in every few minutes, short enough for whoever asked to be there. */
+export const BEGINS_WITHIN_MS = 15 * 60_000;
+/** As in the audit. */
+export const STAND_OPEN = 'door.stand-open';
+
+export interface Standing {
+  row: StandOpenRow;
+  /** Monotonic milliseconds, as are the next two. */
+  endsAt: number;
+  /** Of one that waits. */
+  giveUpAt: number;
+  retryAt: number;
+  failures: number;
+  failure: { code: string; message: string; at: number } | null;
+  isSending: boolean;
+  isEnding: boolean;
+}
+
+export interface StandingOptions {
+  database: Database;
+  table: DoorTable;
+  audit: Audit;
+  events: LiveEvents;
+  clock: Clock;
+  log: Log;
+  locks: Pick<Locks, 'report'>;
+  closings: Pick<Closings, 'store' | 'schedule'>;
+}
+
+/** By the id of the door. */
+export type Standings = Map<string, Standing>;
+
+export function newStanding(row: StandOpenRow, leftMs: number, clock: Clock): Standing {
+  const now = clock.monotonic();
+  return {
+    row,
+    endsAt: now + leftMs,
+    giveUpAt: now + BEGINS_WITHIN_MS,
+    retryAt: now,
+    failures: 0,
+    failure: null,
+    isSending: false,
+    isEnding: false,
+  };
+}
+
+export type StandingChanges = ReturnType<typeof standingChanges>;
+
+export function standingChanges(options: StandingOptions, all: Standings, holds: RelayHolds) {
+  const { database, table, events, clock, log, closings } = options;
+  const record = recordIn(options);
+
+  /** Stores the row, unless it was ended or ordered anew meanwhile. */
+  async function keep(standing: Standing, patch: Partial<StandOpenRow>, told?: () => void): Promise<void> {
+    const row = { ...standing.row, ...patch };
+    standing.row = row;
+    try {
+      await database.commit(() => {
+        if (table.standOpen.get(row.door_id)?.correlation_id !== row.correlation_id) return;
+        table.storeStandOpen(row);
+        told?.();
+      }, 'urgent');
+      if (told) events.wake();
+    } catch (error) {
+      log.error({ door: row.door_id, err: error }, 'a change of a door that stands open was not stored');
+    }
+  }
+
+  async function remove(
+    standing: Standing,
+    change: StandingChange,
+    reason: string,
+    by: Pick<Caller, 'principal' | 'correlationId'> | undefined,
+  ): Promise<void> {
+    const { row } = standing;
+    const { door_id: id, mac, gateway_id, network_id, correlation_id: correlationId } = row;
+    const caller = by ?? { principal: SYSTEM_PRINCIPAL, correlationId };
+    const mayBeOpen = row.phase !== 'waiting';
+    const uncertain = row.phase === 'sent';
+    standing.isEnding = true;
+    try {
+      await database.commit(() => {
+        table.deleteStandOpen.run(id);
+        if (mac !== null && mayBeOpen) {
+          const door = { id, gateway_id, network_id };
+          closings.store({ door, mac, purpose: 'standOpen', reason, uncertain, caller });
+        }
+        record(row, change, reason, caller);
+      }, 'urgent');
+    } catch (error) {
+      standing.isEnding = false;
+      throw error;
+    }
+    holds.drop(id);
+    if (all.get(id) === standing) all.delete(id);
+    if (mac !== null && mayBeOpen) closings.schedule(mac, 0, uncertain ? HELD_AT_MOST_MS : 0);
+    events.wake();
+  }
+
+  async function opened(standing: Standing): Promise<void> {
+    Object.assign(standing, { failures: 0, failure: null });
+    const { row } = standing;
+    if (row.phase === 'open') return;
+    await keep(standing, { phase: 'open', since: clock.now() }, () => record(row, 'begun', null));
+  }
+
+  async function lost(standing: Standing, reason: string): Promise<void> {
+    const { row } = standing;
+    if (row.phase !== 'open') return;
+    log.warn({ door: row.door_id, reason }, 'a door that is to stand open does not');
+    await keep(standing, { phase: 'lost', since: null }, () => record(row, 'lost', reason));
+  }
+
+  return {
+    keep,
+    opened,
+    /** Ends it; a lock is locked then. `by`: who wanted it; the gateway itself when absent. */
+    stop: (standing: Standing, reason: string, by?: Pick<Caller, 'principal' | 'correlationId'>) => {
+      const isClosed = standing.row.mac === null || standing.row.phase === 'waiting';
+      return remove(standing, isClosed ? 'ended' : 'ending', reason, by);
+    },
+    expire: (standing: Standing) =>
+      remove(standing, 'expired', standing.failure?.message ?? 'nothing was sent', undefined),
+    /** What became of a pulse of its relay. */
+    async held(standing: Standing, outcome: HoldOutcome): Promise<void> {
+      if (outcome.kind === 'held') return opened(standing);
+      if (outcome.kind === 'calledOff') return;
+      const { err, ...fault } = outcome.fault;
+      if (err !== undefined) log.error({ door: standing.row.door_id, err }, 'a relay could not be held');
+      standing.failure = { ...fault, at: clock.now() };
+      if (outcome.kind === 'lost') await lost(standing, fault.message);
+    },
+    /** What its lock reports counts once it was told. */
+    async reported(standing: Standing): Promise<void> {
+      const { door_id, mac, gateway_id, phase, sent_at, since } = standing.row;
+      const place = table.door.get(door_id) ?? { mac, gateway_id };
+      const shown = place.mac === mac ? options.locks.report(place)?.lockState : undefined;
+      const told = phase === 'open' ? since : sent_at;
+      if (!shown || phase === 'waiting' || told === null || shown.at < told) return;
+      if (shown.value === 'unlocked') await opened(standing);
+      if (shown.value === 'locked') await lost(standing, 'the lock reported that it is locked');
+    },
+  };
+}
+
+function recordIn({ audit, events }: StandingOptions) {
+  return (
+    row: StandOpenRow,
+    change: StandingChange,
+    reason: string | null,
+    by?: { principal: Pick<Principal, 'id' | 'label'>; correlationId: string },
+  ): void => {
+    const { door_id: id, mac, device_id: deviceId, correlation_id: correlationId } = row;
+    audit.record({
+      principal: by?.principal ?? SYSTEM_PRINCIPAL,
+      action: STAND_OPEN,
+      object: `door/${id}`,
+      outcome: change,
+      detail: { ...(mac === null ? { deviceId } : { mac }), ...(reason !== null && { reason }) },
+      correlationId: by?.correlationId ?? correlationId,
+    });
+    events.publish(standingChanged(id, change, reason));
+  };
+}
