@@ -22,6 +22,8 @@ export interface Conversation {
   endedAt: number;
   /** Any byte came. */
   heard: boolean;
+  /** Somebody spoke behind the reply; undefined where it was not listened for. */
+  isFollowed: boolean | undefined;
   /** After this no late reply can come any more; `endedAt` when the device has had its say. */
   lateUntil: number;
   /** The wait was cut short for an order: that says nothing of the device. */
@@ -118,6 +120,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
       endedAt,
       lateUntil,
       heard: heardAt >= sentAt,
+      isFollowed: exchange.exhaustive && answered ? receiver.isFollowed() : undefined,
       yielded,
       soundsLikeEcho: receiver.soundsLikeEcho(),
     };

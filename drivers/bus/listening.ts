@@ -2,7 +2,7 @@
 import type { Clock } from '../driver.ts';
 import type { Exchange } from './exchange.ts';
 import type { BusOptions } from './options.ts';
-import { type Bell, pauseUntil, turnOfEventLoop } from './pause.ts';
+import { type Bell, turnOfEventLoop } from './pause.ts';
 import type { Receiver } from './receiver.ts';
 import { MARGIN_MS } from './turnaround.ts';
 
@@ -29,6 +29,8 @@ export interface Patience {
    * likely absent. Absent where the device has all its time.
    */
   yields?: () => boolean;
+  /** Asked while an exhaustive exchange listens on behind its reply: true ends that early, for the same reason. */
+  leaves?: () => boolean;
 }
 
 export interface Times {
@@ -105,10 +107,18 @@ interface Listening {
  */
 export async function listen(ear: Ear, listening: Listening): Promise<boolean> {
   const yielded = await untilOutcome(ear, listening);
-  const { receiver, times, exchange } = listening;
-  if (exchange.exhaustive && receiver.outcome() && !ear.gone.aborted)
-    await pauseUntil(times.lateUntil + MARGIN_MS, ear.clock, ear.gone).catch(() => undefined);
+  const { receiver, exchange } = listening;
+  if (exchange.exhaustive && receiver.outcome()) await listenOn(ear, listening);
   return yielded;
+}
+
+async function listenOn({ clock, bell, gone }: Ear, { times, patience }: Listening): Promise<void> {
+  const endBy = times.lateUntil + MARGIN_MS;
+  while (!gone.aborted && patience.leaves?.() !== true) {
+    const left = endBy - clock.monotonic();
+    if (left <= 0) return;
+    await bell.wait(left);
+  }
 }
 
 async function untilOutcome(ear: Ear, { receiver, times, patience }: Listening): Promise<boolean> {

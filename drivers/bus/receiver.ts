@@ -23,6 +23,8 @@ export interface Receiver {
   heard(): number;
   /** A whole frame that is damaged, or as many bytes as the reply has and no frame in them: two devices at once. */
   isGarbled(): boolean;
+  /** More came behind the reply than a wire makes of the moment when a device lets it go. */
+  isFollowed(): boolean;
   /** Everything that came began like the request, although no local echo is configured. */
   soundsLikeEcho(): boolean;
 }
@@ -35,6 +37,7 @@ export interface ReceiverOptions {
   failed(error: unknown): void;
 }
 
+const GLITCH_MAX = 2;
 /** Noise that may stand before a reply without costing it, characters. */
 const NOISE_MAX = 256;
 
@@ -93,6 +96,7 @@ export function openReceiver({ exchange, request, localEcho, failed }: ReceiverO
     },
     heard: () => length,
     isGarbled: () => fault === 'crc' || (fault === 'framing' && length >= exchange.replyLength),
+    isFollowed: () => outcome !== undefined && length > readLength + GLITCH_MAX,
     soundsLikeEcho: () =>
       length >= request.length && request.every((byte, index) => received[index] === byte),
   };

@@ -5,6 +5,7 @@ import { COUNTER_OF, newCounters } from './counters.ts';
 import type { Attempt } from './exchange.ts';
 import { isAnswer } from './receiver.ts';
 import { answeredAfter, type Turnaround, UNKNOWN_TURNAROUND } from './turnaround.ts';
+import { ONE_VOICE, type Voices } from './voices.ts';
 
 export interface Station {
   readonly address: number;
@@ -21,6 +22,9 @@ export interface Station {
   /** Monotonic: not before, because the late reply of a miss may still come. */
   askableAt: number;
   answeredAt: number | undefined;
+  voices: Voices;
+  /** Whoever was asked next was disturbed: the next poll listens whether somebody speaks behind the reply. */
+  isDoubted: boolean;
   polledAt: number | undefined;
   refreshMs: number | undefined;
 }
@@ -48,6 +52,8 @@ export function newStation(address: number): Station {
     isAlive: undefined,
     askableAt: Number.NEGATIVE_INFINITY,
     answeredAt: undefined,
+    voices: ONE_VOICE,
+    isDoubted: false,
     polledAt: undefined,
     refreshMs: undefined,
   };
@@ -99,6 +105,7 @@ function refresh(station: Station, at: number): void {
 export function setPolled(station: Station, isPolled: boolean): void {
   Object.assign(station, { isPolled, breaker: CLOSED, isAlive: undefined, polledAt: undefined });
   station.refreshMs = undefined;
+  station.voices = ONE_VOICE;
   // A device that has moved is no dead one of this address; whoever answers there is told of again.
   if (!isPolled) station.lastOperation = undefined;
 }

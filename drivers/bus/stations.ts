@@ -2,15 +2,15 @@
 import { type Clock, DriverError } from '../driver.ts';
 import type { BusReport } from '../rs485.ts';
 import { nextBreaker } from './breaker.ts';
+import { openDoubts } from './doubts.ts';
 import type { Exchange } from './exchange.ts';
 import type { Conversation, Line } from './line.ts';
-import type { Patience } from './listening.ts';
 import { openLoad } from './load.ts';
 import type { BusOptions } from './options.ts';
+import { type Asker, openPatience } from './patience.ts';
 import { isAnswer } from './receiver.ts';
 import { isPeerGone, NO_SILENCE, nextSilence } from './silence.ts';
 import { newStation, note, reportOf, type Station } from './station.ts';
-import { shortestWaitMs } from './turnaround.ts';
 
 export interface Stations {
   /** Throws INVALID_COMMAND for what cannot be an address. */
@@ -22,13 +22,9 @@ export interface Stations {
     request: Uint8Array,
     asker: Asker,
   ): Promise<{ conversation: Conversation; changed: boolean }>;
+  /** How long not to poll it again, for the sake of the others. */
+  spacingMs(station: Station): number;
   report(): BusReport;
-}
-
-export interface Asker {
-  by: 'poll' | 'order';
-  /** An order for another station waits for the wire. */
-  isUrgent(): boolean;
 }
 
 export interface StationsOptions {
@@ -40,55 +36,16 @@ export interface StationsOptions {
 
 /** One byte in every protocol of such buses. */
 const ADDRESS_MAX = 255;
-/** Every so many probes of a dead station give it all the time it may have: it may have become slower. */
-const FULL_PROBE_EVERY = 8;
 /** Requests that were heard as they were sent, in a row, before a technician is told. */
 const ECHOES_TO_WARN = 3;
 
 export function openStations({ options, line, clock, gapMs }: StationsOptions): Stations {
   const stations = new Map<number, Station>();
   const load = openLoad(clock.monotonic());
+  const { patienceWith, graceMs } = openPatience(options, stations);
+  const doubts = openDoubts({ stations, clock, turnaroundMaxMs: options.turnaroundMaxMs });
   let silence = NO_SILENCE;
   let echoes = 0;
-
-  /**
-   * A station that is there has all the time that the options allow, and so has one that an order wants to reach. A poll
-   * of one that is absent takes no more time than a healthy one needs, and less when an order comes meanwhile.
-   */
-  function patienceWith(station: Station, exchange: Exchange<unknown>, { by, isUrgent }: Asker): Patience {
-    const full = { waitMs: options.turnaroundMaxMs };
-    if (exchange.line || by === 'order' || station.isAlive) return full;
-    const waitMs = station.breaker.kind === 'open' ? probeMs(station, exchange.operation) : full.waitMs;
-    // Nobody could tell the late reply of a question that does not say whose it is.
-    return exchange.anonymous || exchange.exhaustive ? { waitMs } : { waitMs, yields: isUrgent };
-  }
-
-  /**
-   * After a miss of a device that was heard before, it is not asked again for another turnaround, so that a reply that is
-   * later than it may be is not taken for the next one. Others have their turn meanwhile.
-   */
-  function graceMs(station: Station, { numbered }: Exchange<unknown>, { outcome }: Conversation): number {
-    const mayBeLate = outcome.kind === 'timeout' && station.lastOperation !== undefined;
-    return mayBeLate && !numbered ? options.turnaroundMaxMs : 0;
-  }
-
-  function probeMs({ breaker, turnarounds }: Station, operation: string): number {
-    const isFull = breaker.kind === 'open' && breaker.probes % FULL_PROBE_EVERY === FULL_PROBE_EVERY - 1;
-    const known = turnarounds.get(operation);
-    const usual = (known && shortestWaitMs(known)) ?? usualOfHealthy();
-    return isFull ? options.turnaroundMaxMs : Math.min(options.turnaroundMaxMs, usual);
-  }
-
-  /** A station that never answered is waited for like the others: the median, which one that is disturbed leaves alone. */
-  function usualOfHealthy(): number {
-    const waits = [...stations.values()]
-      .filter(({ isAlive }) => isAlive)
-      .flatMap(({ turnarounds }) => [...turnarounds.values()])
-      .map(shortestWaitMs)
-      .filter((wait) => wait !== undefined)
-      .toSorted((a, b) => a - b);
-    return waits[Math.floor(waits.length / 2)] ?? options.turnaroundMaxMs;
-  }
 
   function listened(station: Station, { heard, endedAt, outcome, soundsLikeEcho }: Conversation): void {
     if (outcome.kind === 'reply') echoes = 0;
@@ -112,7 +69,10 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
     async converse(station, exchange, request, asker) {
       const { operation, replyLength, line: otherLine } = exchange;
       const { by } = asker;
-      const conversation = await line.converse(exchange, request, patienceWith(station, exchange, asker));
+      const asked = doubts.asked(station, exchange, by);
+      const patience = patienceWith(station, exchange, asker);
+      if (asked !== exchange) patience.leaves = asker.isUrgent;
+      const conversation = await line.converse(asked, request, patience);
       const { outcome, turnaroundMs, sentAt, endedAt, lateUntil } = conversation;
       load.busy(sentAt, endedAt + gapMs);
       if (by === 'poll' && isAnswer(outcome.kind)) load.poll(endedAt);
@@ -124,12 +84,14 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
         return { conversation, changed: false };
       }
       listened(station, conversation);
+      doubts.ended(station, conversation);
       const attempt = { outcome: outcome.kind, turnaroundMs };
       const ended = { operation, attempt, by, at: endedAt };
       return { conversation, changed: note(station, ended) };
     },
+    spacingMs: doubts.spacingMs,
     report() {
-      const warnings = line.warnings();
+      const warnings = [...line.warnings(), ...doubts.warnings()];
       if (echoes >= ECHOES_TO_WARN) {
         warnings.push('the adapter hears what it sends: switch its echo off, or set localEcho to true');
       }

@@ -94,7 +94,7 @@ export function openTransactions({
     async poll(polled) {
       const { poll, station } = polled;
       const askedAt = clock.monotonic();
-      polled.dueAt = askedAt + poll.everyMs;
+      polled.dueAt = askedAt + Math.max(poll.everyMs, stations.spacingMs(station));
       const question = guard(() => {
         const exchange = poll.begin();
         return { exchange, request: exchange.request() };

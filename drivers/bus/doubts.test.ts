@@ -1,0 +1,90 @@
+/** Two devices at one address: found out, told, and kept from disturbing the others. */
+import { expect, it } from 'vitest';
+import { ask, command, forever, frame, openTestBus, outcomeOf, pollOf, says } from './test-bus.ts';
+import type { Answer } from './test-port.ts';
+
+const HEALTHY = [1, 2, 3, 4];
+const TWIN = 9;
+const DUPLICATE = expect.stringContaining(`address ${TWIN}: `);
+
+/** What two devices say at once. */
+const garbled = (request: Uint8Array): Uint8Array => says(7)(request).with(3, 0x55);
+
+async function openBusWith(twins: (request: Uint8Array) => Answer, turnaroundMaxMs = 200) {
+  const bench = await openTestBus((request) => (request[0] === TWIN ? twins(request) : says(7)(request)), {
+    turnaroundMaxMs,
+  });
+  for (const address of HEALTHY) bench.bus.poll(pollOf(address));
+  await bench.clock.advance(3_000);
+  const report = () => bench.bus.report();
+  const refreshMs = async () => {
+    const replies = () =>
+      report()
+        .devices.filter(({ address }) => address !== TWIN)
+        .reduce((sum, { counters }) => sum + counters.replies, 0);
+    const before = replies();
+    await bench.clock.advance(20_000);
+    return (20_000 * HEALTHY.length) / (replies() - before);
+  };
+  return { ...bench, report, refreshMs };
+}
+
+it('that speak at once are told of, also when one of them is understood at times', async () => {
+  let asked = 0;
+  const bench = await openBusWith((request) => {
+    asked += 1;
+    return asked % 3 === 0 ? says(7)(request) : garbled(request);
+  });
+  expect(bench.report().warnings).toEqual([]);
+  const alone = await bench.refreshMs();
+  bench.bus.poll(pollOf(TWIN));
+  const together = await bench.refreshMs();
+  expect(bench.report().warnings).toEqual([DUPLICATE]);
+  expect(together / alone).toBeLessThan(1.1);
+});
+
+it('are told of no more when there is one', async () => {
+  let areTwo = true;
+  const bench = await openBusWith((request) => (areTwo ? garbled(request) : says(7)(request)));
+  bench.bus.poll(pollOf(TWIN));
+  await bench.clock.advance(20_000);
+  expect(bench.report().warnings).toEqual([DUPLICATE]);
+  areTwo = false;
+  await bench.clock.advance(60_000);
+  expect(bench.report().warnings).toEqual([]);
+});
+
+it('are not made of a bad wire', async () => {
+  let asked = 0;
+  const bench = await openTestBus((request) => {
+    asked += 1;
+    return asked % 3 === 0 ? garbled(request) : says(7)(request);
+  });
+  for (const address of [...HEALTHY, TWIN]) bench.bus.poll(pollOf(address));
+  await bench.clock.advance(60_000);
+  expect(bench.bus.report().warnings).toEqual([]);
+});
+
+it('of whom one speaks behind the other are told of, and heard out before anybody else is asked', async () => {
+  const BEHIND_MS = 12;
+  const bench = await openBusWith((request) => {
+    void bench.clock.sleep(BEHIND_MS).then(() => disturb());
+    return says(7)(request);
+  });
+  let disturbed = 0;
+  function disturb() {
+    const { bytes, at } = bench.wire.sent.at(-1) ?? { bytes: [], at: 0 };
+    const isOpen = bytes[0] !== TWIN && bench.clock.monotonic() - at < 6;
+    if (isOpen) disturbed += 1;
+    bench.wire.deliver(frame(TWIN, 3, 8));
+  }
+  bench.bus.poll(pollOf(TWIN));
+  await bench.clock.advance(20_000);
+  expect(bench.report().warnings).toEqual([DUPLICATE]);
+  const before = disturbed;
+  await bench.clock.advance(20_000);
+  expect(disturbed - before).toBeLessThan(5);
+  const answered = outcomeOf(bench.bus.exchange(ask(1), command(bench.soon()), forever));
+  await bench.clock.advance(30);
+  expect(answered()).toBe(7);
+});

@@ -1,0 +1,68 @@
+/** Addresses where two devices may answer (voices.ts): found out, told, and kept from disturbing the others. */
+import type { Clock } from '../driver.ts';
+import type { Exchange } from './exchange.ts';
+import type { Conversation } from './line.ts';
+import { isAnswer } from './receiver.ts';
+import type { Station } from './station.ts';
+import { nextVoices, speaksTwice, wasFollowed } from './voices.ts';
+
+export interface Doubts {
+  /** The exchange as it is to be had: where there is doubt, it listens on behind the reply. */
+  asked<Reply>(station: Station, exchange: Exchange<Reply>, by: 'poll' | 'order'): Exchange<Reply>;
+  ended(station: Station, conversation: Conversation): void;
+  /** How long not to poll it again. */
+  spacingMs(station: Station): number;
+  warnings(): string[];
+}
+
+export interface DoubtsOptions {
+  stations: ReadonlyMap<number, Station>;
+  clock: Clock;
+  turnaroundMaxMs: number;
+}
+
+/** Listening on takes a whole turnaround, which all others wait for: a tenth of the time of the wire at most. */
+const LISTENING_SHARE = 0.1;
+/** One that is suspected is still met soon after somebody has mended it. */
+const SUSPECT_EVERY_MS = 1_000;
+
+export function openDoubts({ stations, clock, turnaroundMaxMs }: DoubtsOptions): Doubts {
+  const listeningEveryMs = turnaroundMaxMs / LISTENING_SHARE;
+  let last: { station: Station; endedAt: number } | undefined;
+  let listensFrom = Number.NEGATIVE_INFINITY;
+
+  function isSuspect(station: Station): boolean {
+    const others = [...stations.values()].filter((other) => other !== station).map(({ voices }) => voices);
+    return speaksTwice(station.voices, others, clock.monotonic());
+  }
+
+  return {
+    asked(station, exchange, by) {
+      if (by !== 'poll' || exchange.exhaustive || clock.monotonic() < listensFrom) return exchange;
+      if (!station.isDoubted && !wasFollowed(station.voices, clock.monotonic())) return exchange;
+      station.isDoubted = false;
+      listensFrom = clock.monotonic() + listeningEveryMs;
+      // Its getters tell of the request that was just made.
+      return { ...exchange, exhaustive: true };
+    },
+    ended(station, { outcome, heard, isFollowed, sentAt, endedAt }) {
+      const isDamaged = heard && !isAnswer(outcome.kind);
+      if (heard) station.voices = nextVoices(station.voices, { isDamaged, isFollowed, at: endedAt });
+      // An absent device is silent, whoever was asked before.
+      const isDisturbed = isDamaged || (outcome.kind === 'timeout' && station.isAlive);
+      const isBehind = last && last.station !== station && sentAt - last.endedAt < turnaroundMaxMs;
+      if (isDisturbed && isBehind && last && !isSuspect(station)) last.station.isDoubted = true;
+      last = isAnswer(outcome.kind) ? { station, endedAt } : undefined;
+    },
+    spacingMs(station) {
+      // So that it is always heard out.
+      if (wasFollowed(station.voices, clock.monotonic())) return Math.max(listeningEveryMs, SUSPECT_EVERY_MS);
+      return isSuspect(station) ? SUSPECT_EVERY_MS : 0;
+    },
+    warnings: () => [...stations.values()].filter(isSuspect).map(({ address }) => suspicionOf(address)),
+  };
+}
+
+function suspicionOf(address: number): string {
+  return `address ${address}: what is heard there is damaged or comes twice, and not so elsewhere: two devices probably have this address. Disconnect one and give it another address; else look at the branch of the cable`;
+}

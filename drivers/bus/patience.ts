@@ -1,0 +1,59 @@
+/** How long each station is waited for. */
+import type { Exchange } from './exchange.ts';
+import type { Conversation } from './line.ts';
+import type { Patience } from './listening.ts';
+import type { BusOptions } from './options.ts';
+import type { Station } from './station.ts';
+import { shortestWaitMs } from './turnaround.ts';
+
+export interface Asker {
+  by: 'poll' | 'order';
+  /** An order for another station waits for the wire. */
+  isUrgent(): boolean;
+}
+
+/** Every so many probes of a dead station give it all the time it may have: it may have become slower. */
+const FULL_PROBE_EVERY = 8;
+
+export function openPatience(options: BusOptions, stations: ReadonlyMap<number, Station>) {
+  /**
+   * A station that is there has all the time that the options allow, and so has one that an order wants to reach. A poll
+   * of one that is absent takes no more time than a healthy one needs, and less when an order comes meanwhile.
+   */
+  function patienceWith(station: Station, exchange: Exchange<unknown>, { by, isUrgent }: Asker): Patience {
+    const full: Patience = { waitMs: options.turnaroundMaxMs };
+    if (exchange.line || by === 'order' || station.isAlive) return full;
+    const waitMs = station.breaker.kind === 'open' ? probeMs(station, exchange.operation) : full.waitMs;
+    // Nobody could tell the late reply of a question that does not say whose it is.
+    return exchange.anonymous || exchange.exhaustive ? { waitMs } : { waitMs, yields: isUrgent };
+  }
+
+  /**
+   * After a miss of a device that was heard before, it is not asked again for another turnaround, so that a reply that is
+   * later than it may be is not taken for the next one. Others have their turn meanwhile.
+   */
+  function graceMs(station: Station, { numbered }: Exchange<unknown>, { outcome }: Conversation): number {
+    const mayBeLate = outcome.kind === 'timeout' && station.lastOperation !== undefined;
+    return mayBeLate && !numbered ? options.turnaroundMaxMs : 0;
+  }
+
+  function probeMs({ breaker, turnarounds }: Station, operation: string): number {
+    const isFull = breaker.kind === 'open' && breaker.probes % FULL_PROBE_EVERY === FULL_PROBE_EVERY - 1;
+    const known = turnarounds.get(operation);
+    const usual = (known && shortestWaitMs(known)) ?? usualOfHealthy();
+    return isFull ? options.turnaroundMaxMs : Math.min(options.turnaroundMaxMs, usual);
+  }
+
+  /** A station that never answered is waited for like the others: the median, which one that is disturbed leaves alone. */
+  function usualOfHealthy(): number {
+    const waits = [...stations.values()]
+      .filter(({ isAlive }) => isAlive)
+      .flatMap(({ turnarounds }) => [...turnarounds.values()])
+      .map(shortestWaitMs)
+      .filter((wait) => wait !== undefined)
+      .toSorted((a, b) => a - b);
+    return waits[Math.floor(waits.length / 2)] ?? options.turnaroundMaxMs;
+  }
+
+  return { patienceWith, graceMs };
+}
