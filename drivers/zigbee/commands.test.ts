@@ -36,6 +36,7 @@ function open() {
     firmware: {},
     joining: {},
     configurer: {},
+    recovery: { yield: () => undefined },
     link: { lost: (reason: string) => lost.push(reason), ended: new AbortController().signal },
   };
   const commands = commandsOf(gateway as unknown as Gateway, { due() {} }, () => undefined);

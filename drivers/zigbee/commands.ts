@@ -13,6 +13,7 @@ import { mapNetwork } from './map.ts';
 import { lost as lostOf, type Network } from './network.ts';
 import type { ZigbeeOptions } from './options.ts';
 import { KNOWN, type Radio, type ZclReply, type ZclRequest } from './radio.ts';
+import type { Recovery } from './recovery.ts';
 import type { Snapshots } from './snapshots.ts';
 import { DOOR_LOCK_ATTRIBUTE } from './standard-lock.ts';
 import { UNSETTLED_MS, unlock } from './unlocking.ts';
@@ -26,6 +27,7 @@ export interface Gateway {
   joining: Joining;
   firmware: Firmware;
   configurer: Configurer;
+  recovery: Recovery;
   link: {
     /** Ends it. */
     lost(reason: string): void;
@@ -129,10 +131,14 @@ async function askOneByOne({ locks, configurer }: Gateway, isMoving: () => boole
 type Sender = Pick<Radio, 'send' | 'attribute' | 'memory' | 'remember'>;
 
 /** Sends for people; a request that the library sits on ends the link, and with it the process. */
-function openSender({ context, network, locks, link }: Gateway): { radio: Sender; isHanging(): boolean } {
+function openSender({ context, network, locks, link, recovery }: Gateway): {
+  radio: Sender;
+  isHanging(): boolean;
+} {
   let hanging = false;
   async function send(request: ZclRequest): Promise<ZclReply> {
     const exchanged = locks.exchange(request.ieee);
+    if (request.actuates) recovery.yield(request.ieee);
     const sending = network.radio().send(request);
     // What is held is not the library's to settle.
     const begun = Promise.race([request.released, sending]).catch(() => undefined);

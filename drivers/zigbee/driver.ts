@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { type Driver, type DriverContext, DriverError, type OpenDriver, type Plain } from '../driver.ts';
 import type { GatewayReport } from '../settings.ts';
-import { commandsOf } from './commands.ts';
+import { commandsOf, type Gateway } from './commands.ts';
 import { openConfigurer } from './configure.ts';
 import { openFirmware } from './firmware.ts';
 import { type JoiningOptions, openJoining } from './joining.ts';
@@ -14,6 +14,7 @@ import { type Network, openNetwork } from './network.ts';
 import { type ZigbeeOptions, zigbeeOptions } from './options.ts';
 import { openOutbox } from './outbox.ts';
 import type { Radio, RadioEvent } from './radio.ts';
+import { openRecovery } from './recovery.ts';
 import { openSnapshots } from './snapshots.ts';
 import { within } from './waiting.ts';
 
@@ -84,15 +85,15 @@ async function openGateway(
   const firmware = openFirmware({ radio, configurer, context, outbox });
   reportGateway = () => context.report({ subject: 'gateway', state: gatewayOf(radio(), joining.isOpen()) });
   const link = { lost, ended: ended.signal };
-  const gateway = { options, context, network: opened, locks, joining, firmware, configurer, link };
+  const recovery = openRecovery({ radio, locks, context, signal: ended.signal });
+  const parts = { locks, joining, firmware, configurer, recovery };
+  const gateway: Gateway = { options, context, network: opened, link, ...parts };
   const commands = commandsOf(gateway, snapshots, reportGateway);
   function hear(event: RadioEvent): void {
-    if (event.kind === 'seen' && event.spoke) joining.spoke(event.ieee);
-    if (event.kind === 'interviewed' && radio().device(event.ieee)?.kind === 'router') joining.routerJoined();
     // During a channel move the library is closed and opened again, which is no loss.
     if (event.kind === 'disconnected' && !commands.isMoving())
       lost('the connection to the coordinator is gone');
-    else locks.take(event);
+    else takeIn(gateway, event);
   }
   // No door waits for it: the library takes 200 ms.
   within(joining.begin(), PROBE_MS, clock, silent).catch(() => ended.abort(silent()));
@@ -129,6 +130,22 @@ async function openGateway(
       holder = undefined;
     },
   };
+}
+
+function takeIn({ network, joining, recovery, locks }: Gateway, event: RadioEvent): void {
+  switch (event.kind) {
+    case 'silent':
+      recovery.failed(event.ieee);
+      break;
+    case 'seen':
+      if (!event.spoke) break;
+      joining.spoke(event.ieee);
+      recovery.heard(event.ieee);
+      break;
+    case 'interviewed':
+      if (network.radio().device(event.ieee)?.kind === 'router') joining.routerJoined();
+  }
+  locks.take(event);
 }
 
 async function probe(

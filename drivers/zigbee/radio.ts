@@ -36,6 +36,8 @@ export type RadioEvent =
   /** It asked to join, is known, and is not interviewed again. */
   | { kind: 'joinedAgain'; ieee: string }
   | { kind: 'left'; ieee: string }
+  /** A frame to it was not answered. */
+  | { kind: 'silent'; ieee: string }
   /** The connection to the coordinator is gone. */
   | { kind: 'disconnected' };
 
@@ -119,6 +121,14 @@ export interface Radio {
   /** What is kept with the device, plain data, and forgotten when it leaves. */
   memory(ieee: string): Readonly<Record<string, unknown>>;
   remember(ieee: string, values: Record<string, unknown>): void;
+  /** Asks the network for the address of a device, and takes it over. Rejects when nobody answers. */
+  locate(ieee: string): Promise<void>;
+  /** Has routers look for a route to it. */
+  reroute(ieee: string): Promise<void>;
+  /** The coordinator takes it for its child, which it may not be any more. */
+  isChild(ieee: string): Promise<boolean>;
+  /** Has the coordinator forget that it is its child. Gives how to take that back; undefined: it is none. */
+  disown(ieee: string): Promise<(() => Promise<void>) | undefined>;
   /** Opens the join window for up to 254 s, or closes it with 0. */
   permitJoin(seconds: number): Promise<void>;
   addInstallCode(ieee: string, code: string): Promise<void>;

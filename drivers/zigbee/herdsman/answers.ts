@@ -33,8 +33,8 @@ export function guardAnswers(adapter: Answers): WaitAs {
     return { ...waiting, start: () => ({ promise: until(known, waiting) }) };
   };
   adapter.dataRequest = async function (this: Answers, ...one) {
-    const status = await dataRequest.apply(this, one);
     const request = sending.getStore();
+    const status = await unless(request?.known, dataRequest.apply(this, one));
     if (status === STATUS_SUCCESS || !request?.unconfirmed) return status;
     request.unconfirmed(unconfirmed(status));
     return STATUS_SUCCESS;
@@ -43,16 +43,20 @@ export function guardAnswers(adapter: Answers): WaitAs {
 }
 
 function until(known: AbortSignal, waiting: Waiting): Promise<unknown> {
+  const { promise } = waiting.start();
+  return unless(known, promise).catch((error) => {
+    waiting.cancel();
+    throw error;
+  });
+}
+
+/** The promise, unless the signal fires first. */
+function unless<T>(known: AbortSignal | undefined, promise: Promise<T>): Promise<T> {
+  if (!known) return promise;
   return new Promise((resolve, reject) => {
-    const end = () => {
-      waiting.cancel();
-      reject(new Error('its answer is not needed any more'));
-    };
-    if (known.aborted) return end();
+    const end = () => reject(new Error('its answer is not needed any more'));
     known.addEventListener('abort', end, { once: true });
-    waiting
-      .start()
-      .promise.then(resolve, reject)
-      .finally(() => known.removeEventListener('abort', end));
+    if (known.aborted) end();
+    promise.then(resolve, reject).finally(() => known.removeEventListener('abort', end));
   });
 }

@@ -22,21 +22,27 @@ import { Endpoint } from 'zigbee-herdsman/dist/controller/model/index.js';
 import { type Clock, DriverError } from '../../driver.ts';
 import { CLUSTER } from '../configure.ts';
 import { CLUSTER_ID } from '../lock-cluster.ts';
-import { LOCK_CLUSTER, type Radio, type RadioEvent, type ZclReply, type ZclRequest } from '../radio.ts';
+import {
+  KNOWN,
+  LOCK_CLUSTER,
+  type Radio,
+  type RadioEvent,
+  type ZclReply,
+  type ZclRequest,
+} from '../radio.ts';
 import { field, integer, text } from '../values.ts';
+import { openAddressing } from './addressing.ts';
 import { type Answers, guardAnswers } from './answers.ts';
 import type { Connection } from './connection.ts';
 import { isCredible, isCredibleRecord } from './credible.ts';
 import { lockCluster } from './custom-cluster.ts';
 import { deviceOf, ieeeOf } from './device-of.ts';
 import { calmDatabase, type DatabaseOwner } from './library-database.ts';
-import { cutFrames } from './mt.ts';
+import { calmParser, type MtParser } from './parser.ts';
 import { guardPort, type Port } from './port.ts';
 import { sendOnce } from './sending.ts';
 import { bound, removeLinkKey, requestZdo } from './zdo.ts';
 
-/** Of the data in an MT frame. */
-const MT_DATA_START = 4;
 /** What is kept with a device in the library's database. */
 const MEMORY = 'gatehouse';
 /** A block of 50 bytes fits one frame; a lock is given time between two. */
@@ -146,28 +152,7 @@ Endpoint.prototype.saveClusterAttributeKeyValue = function (this: Endpoint, clus
   if (KEPT.includes(cluster)) saveClusterAttributeKeyValue.call(this, cluster, values);
 };
 
-interface MtParser {
-  buffer: Buffer;
-  emit(event: 'parsed', frame: MtFrame): void;
-  _transform(chunk: Buffer, encoding: string, done: () => void): void;
-}
-// It takes time by the square of what arrives at once, recurses by it, and keeps noise for ever.
-(Parser.prototype as unknown as MtParser)._transform = function (this: MtParser, chunk, _, done) {
-  const { frames, rest } = cutFrames(Buffer.concat([this.buffer, chunk]));
-  this.buffer = rest;
-  for (const bytes of frames) {
-    try {
-      const check = bytes.length - 1;
-      this.emit('parsed', MtFrame.fromBuffer(check - MT_DATA_START, check, bytes));
-    } catch {
-      // Nobody was told of it, then.
-    }
-  }
-  done();
-};
-
-// Of this command the library does not know the answer, and would wait for a default response.
-Object.assign(Zcl.Foundation.discoverCommands, { response: Zcl.Foundation.discoverCommandsRsp.ID });
+calmParser(Parser.prototype as unknown as MtParser, MtFrame.fromBuffer);
 
 const { passBy, carry, begun, abandon } = guardPort(Znp.prototype as unknown as Port);
 const waitAs = guardAnswers(ZStackAdapter.prototype as unknown as Answers);
@@ -260,6 +245,8 @@ function listen(controller: Controller, { hear, log }: RadioOptions): void {
   );
   controller.on('lastSeenChanged', ({ device, reason }: Events.LastSeenChangedPayload) => {
     const ieee = ieeeOf(device.ieeeAddr);
+    // Its parent may have answered for it, or the coordinator itself.
+    if (reason === 'networkAddress') return;
     const spoke = reason !== 'deviceJoined';
     tell(() => ({ kind: 'seen', ieee, lqi: integer(device.linkquality, 0, 255), spoke }));
     // The library tells `deviceJoined` of new devices alone.
@@ -320,7 +307,12 @@ function radioOf(
     async probe() {
       await zdo.neighbours(ieeeOf(coordinator.ieeeAddr), 0);
     },
-    send: (request) => send(endpointOf(request.ieee, request.endpoint), request, options),
+    async send(request) {
+      const reply = await send(endpointOf(request.ieee, request.endpoint), request, options);
+      const { known, ieee } = request;
+      if (reply.kind === 'unanswered' && known?.reason !== KNOWN) options.hear({ kind: 'silent', ieee });
+      return reply;
+    },
     async bind(ieee, endpoint, cluster) {
       const [target] = coordinator.endpoints;
       if (target) await bound(endpointOf(ieee, endpoint).bind(cluster, target));
@@ -342,6 +334,7 @@ function radioOf(
     removeInstallCode: (ieee) => removeLinkKey(controller, ieee),
     save: () => controller.backup(),
     ...zdo,
+    ...openAddressing(controller, find),
     async update(ieee, { file, ...image }, progress) {
       // Of a bare file the library looks at the version alone. By an index it minds for whom it is as well.
       const url = join(options.stateDirectory, OTA_INDEX);
