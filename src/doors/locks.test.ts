@@ -123,6 +123,24 @@ describe('what a lock reports', () => {
     });
   });
 
+  it('and where it was not there, or stayed on another channel, is known after a restart', async () => {
+    await create();
+    const end = estate.run();
+    estate.report(MAC, { ...REPORT, heardOn: 15 });
+    await estate.clock.advance(2_000);
+    // Nothing else of it changes.
+    estate.report(MAC, { ...REPORT, heardOn: 15, connected: false });
+    await estate.clock.advance(2_000);
+    await end();
+    estate = await openEstate(estate.database);
+    expect(estate.doors.locksOf(GATEWAY)).toMatchObject([
+      { mac: MAC, presence: 'unknown', isMissed: true, heardOn: 15 },
+    ]);
+    // A report of a driver that has not heard it since says nothing new of it.
+    estate.report(MAC, { connected: false });
+    expect(estate.doors.locksOf(GATEWAY)).toMatchObject([{ presence: 'disconnected', heardOn: 15 }]);
+  });
+
   it('costs the disk nothing while only its link quality and its times move, which are kept hourly', async () => {
     const id = await create();
     const end = estate.run();

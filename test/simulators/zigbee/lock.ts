@@ -81,6 +81,7 @@ export function openLock(plan: LockPlan, { time, air, stick, random, routers }: 
     pollMs: plan.sleepy?.pollMs,
     manufacturerCode: plan.manufacturerCode,
     followsChannel: plan.followsChannel,
+    rejoinMs: plan.rejoinMs,
     bindingsMax: plan.bindingsMax,
     installKey: plan.installCode === undefined ? undefined : installKeyOf(plan.installCode),
     isOnline: () => !ailments.isOffline(),

@@ -132,6 +132,8 @@ const lockSchema = z.strictObject({
   installCode: hex(18, 18).optional(),
   /** false: misses every change of the channel. */
   followsChannel: z.boolean().default(true),
+  /** Looks for its network so long after it missed a change of the channel, and rejoins; absent: never. */
+  rejoinMs: milliseconds.optional(),
   /** What the bolt takes. */
   boltMs: milliseconds.default(20),
   faults: faults.default({}),

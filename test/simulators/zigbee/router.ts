@@ -44,6 +44,7 @@ export function openRouter(
     isRouter: true,
     manufacturerCode: MANUFACTURER_CODE,
     followsChannel: true,
+    rejoinMs: undefined,
     installKey: undefined,
     isOnline: () => true,
     losesResponse: () => false,

@@ -39,6 +39,8 @@ export interface Node {
   /** What the sender is told instead of the truth, if anything. */
   confirmFault(): ConfirmFaults | undefined;
   hear(frame: Aps): void;
+  /** Its coordinator has gone to another channel without it. */
+  lost(): void;
 }
 
 /** How a frame reached the coordinator. */

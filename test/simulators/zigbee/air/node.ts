@@ -44,6 +44,8 @@ export interface NodeOptions {
   pollMs: number | undefined;
   manufacturerCode: number;
   followsChannel: boolean;
+  /** Of one that lost its coordinator, until it looks for it on all channels; undefined: it never does. */
+  rejoinMs: number | undefined;
   installKey: Buffer | undefined;
   isOnline(): boolean;
   /** Takes one away from the account of answers to lose. */
@@ -214,10 +216,14 @@ function membership(
   options: NodeOptions,
   state: State,
   node: () => OpenNode,
-): Pick<OpenNode, 'join' | 'adopt' | 'leave' | 'rejoin'> {
-  const { stick } = options;
+): Pick<OpenNode, 'join' | 'adopt' | 'leave' | 'rejoin' | 'lost'> {
+  const { stick, time } = options;
   return {
     join: () => join(options, state, node()),
+    lost() {
+      const look = () => !options.air().reaches(node()) && node().rejoin();
+      if (options.rejoinMs !== undefined) time.after(options.rejoinMs, look);
+    },
     adopt() {
       if (!options.isRouter && state.parent === undefined && !stick.hasRoom(options.ieee))
         state.parent = routerWithRoom(options);
@@ -228,6 +234,7 @@ function membership(
     leave: (isRejoin) => leave(options, state, node(), isRejoin),
     rejoin() {
       const [found, before] = [stick.network(), state.network];
+      if (!options.isOnline()) return false;
       if (!before || !found?.key.equals(before.key) || !found.extendedPanId.equals(before.extendedPanId))
         return false;
       state.network = found;

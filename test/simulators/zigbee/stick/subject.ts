@@ -43,6 +43,7 @@ export function coordinatorSubject(core: Core): ZdoSubject {
         if (!memory.network || !Number.isInteger(channel) || channel < 11 || channel > 26) return;
         memory.network = { ...memory.network, channel, updateId, channelMask: mask };
         core.nv().keep(memory.network);
+        for (const node of core.air.nodes()) if (!core.air.reaches(node)) node.lost();
       }),
   };
 }

@@ -1,0 +1,52 @@
+/** Which locks are told to be there after the network has moved to another channel, on a simulated network. */
+import { expect, it, vi } from 'vitest';
+import { lockReport } from '../settings.ts';
+import { folder, joined, opened, simulated, type TestGateway, unlockOf } from './test-gateway.ts';
+
+const FOLLOWS = '00158d0001000021';
+const REJOINS = '00158d0001000022';
+const STAYS = '00158d0001000023';
+const IS_AWAY = '00158d0001000024';
+const TIMEOUT = { timeout: 20_000 };
+
+const of = (gateway: TestGateway, ieee: string) => {
+  const { connected, heardOn } = lockReport.parse(gateway.reports.get(`device:${ieee}`));
+  return { connected, heardOn };
+};
+
+it('names as connected those that were heard on the new channel, also after a restart', {
+  timeout: 60_000,
+}, async () => {
+  const site = await simulated({
+    locks: [
+      { ieee: FOLLOWS },
+      { ieee: REJOINS, sleepy: { pollMs: 100 }, followsChannel: false, rejoinMs: 1_500 },
+      { ieee: STAYS, followsChannel: false },
+      { ieee: IS_AWAY },
+    ],
+  });
+  const stateDirectory = folder();
+  const gateway = await opened(site, { stateDirectory });
+  for (const ieee of [FOLLOWS, REJOINS, STAYS, IS_AWAY]) await joined(gateway, site, ieee);
+  await site.set(IS_AWAY, { faults: { offline: true } });
+  await expect(gateway.execute('unlock', unlockOf(IS_AWAY))).rejects.toThrow();
+  await vi.waitFor(() => expect(of(gateway, IS_AWAY)).toEqual({ connected: false, heardOn: 15 }), TIMEOUT);
+
+  expect(await gateway.execute('moveChannel', { channel: 20 }, 40_000)).toEqual({ zigbeeChannel: 20 });
+  // What has yet to speak on the new channel is not connected, and least of all what was not so before.
+  expect(of(gateway, IS_AWAY)).toEqual({ connected: false, heardOn: 15 });
+  expect(of(gateway, STAYS)).toEqual({ connected: false, heardOn: 15 });
+  for (const ieee of [FOLLOWS, REJOINS])
+    await vi.waitFor(() => expect(of(gateway, ieee)).toEqual({ connected: true, heardOn: 20 }), TIMEOUT);
+  expect(await gateway.execute('unlock', unlockOf(REJOINS))).toMatchObject({ outcome: 'confirmed' });
+  await gateway.close();
+
+  const heardOn = { [FOLLOWS]: 20, [REJOINS]: 20, [STAYS]: 15, [IS_AWAY]: 15 };
+  const again = await opened(site, { stateDirectory, heardOn, missed: [IS_AWAY, STAYS] });
+  for (const ieee of [FOLLOWS, REJOINS]) expect(of(again, ieee).connected).toBe(true);
+  for (const ieee of [STAYS, IS_AWAY]) expect(of(again, ieee)).toEqual({ connected: false, heardOn: 15 });
+  await site.set(IS_AWAY, { faults: { offline: null }, rejoin: true });
+  await site.set(STAYS, { rejoin: true });
+  for (const ieee of [STAYS, IS_AWAY])
+    await vi.waitFor(() => expect(of(again, ieee)).toEqual({ connected: true, heardOn: 20 }), TIMEOUT);
+});
