@@ -5,6 +5,8 @@
  *  - `watch`   Watch → null        poll these devices too, besides those of the options; a new list replaces the old
  *  - `probe`   Probe → Probed      ask addresses who is there, and how well it can be heard: discovery and bus doctor
  *  - `pulse`   Pulse → Pulsed      close a relay for a time. At most once: OUTCOME_UNKNOWN when nobody knows whether
+ *  - `testWatchdog` WatchdogTest → WatchdogTested   close a relay that the gateway times, ask its device nothing, and see that its
+ *                                  watchdog has opened it. REFUSED: it has not
  *  - `pair`    Pair → Paired       OSDP: give the device at an address its key, within a window of time. NO_REPLY, REFUSED:
  *                                  no KEYSET was sent; OUTCOME_UNKNOWN: one was, and the device has not proved the key
  *  - `trace`   Trace → Traced      what went over the bus since the last time; the first one begins it. BUSY: another
@@ -106,6 +108,17 @@ export const pulsed = z.object({
   timedBy: z.enum(['device', 'gateway']),
 });
 export type Pulsed = z.infer<typeof pulsed>;
+
+export const watchdogTest = z.strictObject({ hwId, relay: pulse.shape.relay });
+export type WatchdogTest = z.infer<typeof watchdogTest>;
+export const watchdogTested = z.object({
+  relay: z.int(),
+  /** Without a request, before the relay was looked at. */
+  waitedMilliseconds: z.int(),
+  /** As in the report of the device (settings.ts). */
+  proof: z.string().max(128),
+});
+export type WatchdogTested = z.infer<typeof watchdogTested>;
 
 /** Longer than a technician stands at one reader. */
 export const PAIRING_MAX_MS = 300_000;

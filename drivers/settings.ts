@@ -104,6 +104,14 @@ export const rs485Report = z.object({
     .object({ relay: z.int().nullable(), remainingMilliseconds: z.int().min(0) })
     .nullable()
     .optional(),
+  /**
+   * Its relays are timed by the gateway, and opened by this watchdog where the gateway dies: fired only once a test has
+   * proved it. `proof` names what was proved: another one is void. null: the device opens them by itself, or has none.
+   */
+  watchdog: z
+    .object({ proof: text, milliseconds: z.int().min(1) })
+    .nullable()
+    .optional(),
   /** What unlockDurationMilliseconds becomes on this product, rounded up; null: the device's own. */
   effectiveUnlockMilliseconds: z.int().nullable().optional(),
   /** Fields of the settings, and pins, that the product cannot carry. */

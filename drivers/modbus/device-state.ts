@@ -4,6 +4,7 @@ import { unsupportedOf } from '../rs485/carries.ts';
 import { INPUT_PINS, OUTPUT_PINS, type Rs485Report, type Rs485Settings } from '../settings.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { flagAt, type ObservationsOptions, openObservations } from './observations.ts';
+import { proofOfProfile } from './profile-proof.ts';
 import type { Profile } from './profile-shape.ts';
 import { bitsAt, EMPTY_IMAGE, type Image, numberAt, type Span, textAt, withRead } from './registers.ts';
 import { blockOf, carriedBy, effectiveMs, registersIn, settingsIn } from './settings-block.ts';
@@ -42,6 +43,7 @@ export interface DeviceState {
 export function openState(options: StateOptions): DeviceState {
   const { unit, profile, linkId, tell } = options;
   const observations = openObservations(options);
+  const watchdog = proofOfProfile(profile);
   let image = EMPTY_IMAGE;
   let name: string | undefined;
   let applied: Applied | undefined;
@@ -59,6 +61,7 @@ export function openState(options: StateOptions): DeviceState {
     settings: settingsNow(image, profile, applied),
     edges: observations.edges(),
     pulse: options.pulses.shown(image),
+    watchdog,
     effectiveUnlockMilliseconds: effectiveUnlock(profile, settingsNow(image, profile, applied)),
   });
 

@@ -36,14 +36,20 @@ export interface Step {
   take(reply: unknown): void;
 }
 
-/** What must be so before a device is used (safety.ts). */
+/** What must be so before a device is used, and as long as it is (safety.ts). */
 export interface Safety {
+  /** Between two polls at most, so that a watchdog is fed; undefined: it does not matter. */
+  everyMs: number | undefined;
   /** To be done before anything is read. */
   steps(): Step[];
-  /** To be read with everything else. */
+  /** To be read with everything else, and after each round of polls one of them again. */
   spans: readonly Span[];
-  /** Why it is not so; undefined: it is. */
+  /** Why it may not be used; undefined: it may. */
   fault(image: Image): string | undefined;
+  /** Why what was so is not so any more. */
+  lapse(image: Image): string | undefined;
+  /** What is due in place of the next poll. */
+  due(image: Image): Step | undefined;
 }
 
 export interface DeviceOptions extends StateOptions {
@@ -144,12 +150,17 @@ function openPoll(
   listener: Listener,
 ): Poll {
   const polls = readsOf(pollSpans(profile)).map(reading);
+  const checks = readsOf(safety.spans).map(reading);
+  const turns = polls.length + Math.min(1, checks.length);
+  let rounds = 0;
   let phase = contact();
   let asked: Step | undefined;
   /** A device that answers is met as fast as the wire lets; one that does not waits for its time. */
   let hurries = true;
   /** Polls in a row that were refused. */
   let refusals = 0;
+  /** What is asked now reads; else it feeds the watchdog. */
+  let isPoll = true;
 
   function reading(span: Span): Step {
     const exchange = exchangeOf(unit, span);
@@ -172,10 +183,17 @@ function openPoll(
         return contact();
       }
     }
-    const next = phase.kind === 'contact' ? 0 : (phase.next + 1) % polls.length;
+    const next = phase.kind === 'contact' ? 0 : (phase.next + 1) % turns;
     if (next !== 0) return { kind: 'known', next };
+    rounds += 1;
     if (phase.kind === 'known' && state.hasChanged()) {
       log.info({ address: unit }, 'a device has restarted, or has other settings: it is read anew');
+      return contact();
+    }
+    const lapse = phase.kind === 'known' ? safety.lapse(state.image()) : undefined;
+    if (lapse !== undefined) {
+      log.warn({ address: unit }, lapse);
+      listener.lost();
       return contact();
     }
     listener.whole();
@@ -194,10 +212,18 @@ function openPoll(
   return {
     address: unit,
     get everyMs() {
-      return hurries && phase.kind === 'contact' ? 0 : everyMs;
+      return hurries && phase.kind === 'contact' ? 0 : Math.min(everyMs, safety.everyMs ?? everyMs);
     },
     begin() {
-      asked = phase.kind === 'contact' ? phase.steps[0] : polls[phase.next];
+      isPoll = true;
+      const due = phase.kind === 'known' ? safety.due(state.image()) : undefined;
+      if (due) {
+        isPoll = false;
+        asked = due;
+        return due.exchange();
+      }
+      asked =
+        phase.kind === 'contact' ? phase.steps[0] : (polls[phase.next] ?? checks[rounds % checks.length]);
       // A profile has inputs or outputs, and so something to read.
       if (!asked) throw new Error(`profile ${profile.name} has nothing to read`);
       return asked.exchange();
@@ -209,7 +235,7 @@ function openPoll(
       if ('reply' in outcome) {
         refusals = 0;
         asked.take(outcome.reply);
-        phase = after(phase);
+        if (isPoll) phase = after(phase);
       } else if (['REFUSED', 'BUSY'].includes(outcome.error.code)) refused(outcome.error.message);
     },
     alive(isAlive) {

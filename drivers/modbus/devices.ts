@@ -2,13 +2,17 @@
 import type { Bus } from '../bus/bus.ts';
 import { type Clock, DriverError, type DriverLog } from '../driver.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
-import type { Watch } from '../rs485.ts';
+import { openMutex } from '../rs485/mutex.ts';
+import { openPolling, type Polling } from '../rs485/polling.ts';
+import { underTest } from '../rs485/watchdog-proof.ts';
+import type { Watch, WatchdogTest, WatchdogTested } from '../rs485.ts';
 import type { Rs485Report } from '../settings.ts';
 import { type Device, openDevice } from './device.ts';
 import { openLivePulses } from './live-pulses.ts';
 import type { Profile } from './profile-shape.ts';
 import { type Fire, openPulses } from './pulses.ts';
 import { safetyOf } from './safety.ts';
+import { openWatchdogTest, type TestWatchdog } from './watchdog-test.ts';
 
 export interface DevicesOptions {
   linkId: string;
@@ -26,13 +30,15 @@ export interface DevicesOptions {
 interface Member {
   device: Device;
   fire: Fire;
-  polling: Disposable;
+  testWatchdog: TestWatchdog;
+  polling: Polling;
 }
 
 export function openDevices(options: DevicesOptions) {
   const { bus, clock, log, configured } = options;
   const members = new Map<number, Member>();
   const closing = new AbortController();
+  const tested = new Set<number>();
   let expected: ReadonlyMap<number, string> = new Map();
 
   function holderOf(hwId: string): Member | undefined {
@@ -62,11 +68,12 @@ export function openDevices(options: DevicesOptions) {
       unit,
       profile,
       pulses: live,
-      safety: safetyOf(unit, profile, live),
+      safety: safetyOf(unit, profile, live, clock),
       claim: (hwId) => claim(unit, hwId),
     });
-    const fire = openPulses({ device, bus, clock, log, live, closing: closing.signal });
-    return { device, fire, polling: bus.poll(device.poll) };
+    const polling = openPolling(bus, device.poll);
+    const parts = { device, bus, clock, log, live, mutex: openMutex(), polling, closing: closing.signal };
+    return { device, fire: openPulses(parts), testWatchdog: openWatchdogTest(parts), polling };
   }
 
   function leave(unit: number, { device, polling }: Member): void {
@@ -88,14 +95,30 @@ export function openDevices(options: DevicesOptions) {
     }
   }
 
+  /** Throws DEVICE_OFFLINE: nothing can be sent to it. */
+  function named(hwId: string): Member {
+    const member = holderOf(hwId);
+    if (member) return member;
+    throw new DriverError('DEVICE_OFFLINE', `${hwId} does not answer on this bus; nothing was sent`);
+  }
+
   watch([]);
   return {
     watch,
-    /** Throws DEVICE_OFFLINE: nothing can be sent to it. */
-    named(hwId: string): Member {
-      const member = holderOf(hwId);
-      if (member) return member;
-      throw new DriverError('DEVICE_OFFLINE', `${hwId} does not answer on this bus; nothing was sent`);
+    named,
+    async testWatchdog(test: WatchdogTest, signal: AbortSignal): Promise<WatchdogTested> {
+      const { device, testWatchdog } = named(test.hwId);
+      tested.add(device.unit);
+      try {
+        return await testWatchdog(test, signal);
+      } finally {
+        tested.delete(device.unit);
+      }
+    },
+    /** Throws BUSY: a question to this device would feed the watchdog that is tested. */
+    assertUntested(units: readonly number[]): void {
+      const unit = units.find((one) => tested.has(one));
+      if (unit !== undefined) throw underTest(unit);
     },
     report(): void {
       for (const { device } of members.values()) device.report();

@@ -55,6 +55,8 @@ describe('a Gatehouse I/O controller', () => {
       supplyFault: false,
       pulse: null,
       unsupported: [],
+      watchdog: null,
+      carries: expect.objectContaining({ pinMemory: true }),
       effectiveUnlockMilliseconds: 4_000,
     });
   });

@@ -4,7 +4,7 @@
  *
  * To read in this order. A device: devices.ts → device.ts (contact and polls) → device-state.ts (its report) →
  * observations.ts (inputs, alarms, restarts). What is done to it: apply.ts → settings-block.ts · pulses.ts →
- * live-pulses.ts → safety.ts. The bytes: exchanges.ts → frame.ts → messages.ts. Products: profile-shape.ts →
+ * orders.ts → live-pulses.ts → safety.ts → watchdog-test.ts. The bytes: exchanges.ts → frame.ts → messages.ts. Products: profile-shape.ts →
  * registers.ts → profile-areas.ts → profile-faults.ts. Who is there: probe.ts.
  */
 import { z } from 'zod';
@@ -15,7 +15,7 @@ import { tuned } from '../bus/tuning.ts';
 import { type Driver, DriverError, type OpenDriver, type Plain } from '../driver.ts';
 import { openEventQueue } from '../rs485/event-queue.ts';
 import { type Commands, executing, runLink } from '../rs485/link.ts';
-import { probe, pulse, trace, watch } from '../rs485.ts';
+import { probe, pulse, trace, watch, watchdogTest } from '../rs485.ts';
 import { type Rs485Report, rs485Apply } from '../settings.ts';
 import { valid } from '../valid.ts';
 import { applySettings } from './apply.ts';
@@ -80,6 +80,7 @@ function commandsOf({ linkId, bus, profileAt, devices }: CommandsOptions): Comma
     },
     async probe({ data, deadline }, signal) {
       const wanted = valid(probe, data, 'INVALID_COMMAND');
+      devices.assertUntested(wanted.addresses);
       const asked = wanted.line ? tuned(bus, wanted.line) : bus;
       return await probeAddresses(wanted, { linkId, bus: asked, profileAt, deadline, signal });
     },
@@ -89,6 +90,9 @@ function commandsOf({ linkId, bus, profileAt, devices }: CommandsOptions): Comma
       const { device } = devices.named(apply.hwId);
       return await applySettings(apply, device, bus, { deadline, signal });
     },
+    testWatchdog: async ({ data }, signal) => ({
+      ...(await devices.testWatchdog(valid(watchdogTest, data, 'INVALID_COMMAND'), signal)),
+    }),
     async pulse({ data, deadline }, signal) {
       const wanted = valid(pulse, data, 'INVALID_COMMAND');
       const { fire } = devices.named(wanted.hwId);

@@ -1,5 +1,5 @@
 /** Where the fields of a product are: all of them, and those of each purpose. */
-import type { Profile } from './profile-shape.ts';
+import type { Profile, Watchdog } from './profile-shape.ts';
 import { isBitTable, type NumberPlace, type Span, spanOf, type Table, type TextPlace } from './registers.ts';
 
 export interface Area extends Span {
@@ -69,10 +69,54 @@ function pulseAreas({ pulse, outputs }: Profile): Area[] {
     case 'flash':
       return [{ path: at('address'), table: 'coil', address: pulse.address, quantity: outputs?.count ?? 1 }];
     case 'switched':
-      return numberArea(at('watchdog', 'address'), { address: pulse.watchdog.address });
+      return watchdogAreas(pulse.watchdog);
     default:
       return [];
   }
+}
+
+/**
+ * Steps share addresses with each other, and with what shows them: only those that must be nobody else's are areas, once.
+ */
+function watchdogAreas({ release, time, enable, inForce, feed }: Watchdog): Area[] {
+  const at = (...names: PropertyKey[]) => ['pulse', 'watchdog', ...names];
+  const areas: Area[] = [
+    { path: at('time'), table: 'holding', address: time.address, quantity: 1 },
+    ...[...release.entries()].map(([index, step]) => ({ path: at('release', index), ...stepSpan(step) })),
+    ...[...enable.entries()].map(([index, step]) => ({ path: at('enable', index), ...stepSpan(step) })),
+    ...[...inForce.entries()].map(([index, { table, address }]) => ({
+      path: at('inForce', index),
+      table,
+      address,
+      quantity: 1,
+    })),
+    ...(feed ? [{ path: at('feed'), table: 'holding' as const, address: feed.address, quantity: 1 }] : []),
+  ];
+  return areas.filter(
+    ({ table, address, quantity }, index) =>
+      !areas
+        .slice(0, index)
+        .some(
+          (earlier) =>
+            earlier.table === table &&
+            earlier.address <= address &&
+            address + quantity <= earlier.address + earlier.quantity,
+        ),
+  );
+}
+
+const stepSpan = ({ table, address, count }: Watchdog['enable'][number]) => ({
+  table,
+  address,
+  quantity: count,
+});
+
+/** What shows that the watchdog is in force. */
+export function watchdogSpans({ time, inForce }: Watchdog): Span[] {
+  return [
+    { table: 'holding', address: time.address, quantity: 1 },
+    ...inForce.map(({ table, address }) => ({ table, address, quantity: 1 })),
+  ];
 }
 
 /** Without the version in force, which is read apart. */

@@ -10,6 +10,7 @@ const REGISTERS_WRITTEN_MAX = 123;
 const HW_ID_REGISTERS_MAX = 32;
 const ADDRESSES = 0x1_0000;
 const REGISTER_BITS = 16;
+const REGISTER_MAX = 0xffff;
 
 export interface ProfileFault {
   path: PropertyKey[];
@@ -23,7 +24,12 @@ export interface ProfileFault {
  * a mistake is not told besides it: a field that cannot be where it is overlaps no other, and tears no block.
  */
 export function faultsOf(profile: Profile, part: 'whole' | 'sound' = 'whole'): ProfileFault[] {
-  const faults = [...impossibleAreas(profile), ...overlaps(profile), ...impossibleFields(profile)];
+  const faults = [
+    ...impossibleAreas(profile),
+    ...overlaps(profile),
+    ...impossibleFields(profile),
+    ...watchdogFaults(profile),
+  ];
   if (part === 'sound') return faults;
   const isSound = (field: 'settings' | 'pulse') => !faults.some(({ path }) => path[0] === field);
   return [...faults, ...blockFaults(profile, isSound), ...missing(profile)];
@@ -135,6 +141,35 @@ function impossibleFields({
     wrong(['outputs', 'table'], 'must be coil, for the pulse switches them');
   if (inputEdges && inputs && inputEdges.count !== inputs.count)
     wrong(['inputEdges', 'count'], `must be that of inputs, ${inputs.count}`);
+  return faults;
+}
+
+/** A watchdog that nobody enables, feeds or can read back opens no relay, or opens one for no reason. */
+function watchdogFaults({ pulse }: Profile): ProfileFault[] {
+  if (pulse?.way !== 'switched') return [];
+  const { milliseconds, time, release, enabledBy, enable, inForce, fedBy, feed } = pulse.watchdog;
+  const faults: ProfileFault[] = [];
+  const wrong = (path: PropertyKey[], message: string) =>
+    faults.push({ path: ['pulse', 'watchdog', ...path], message });
+  const units = Math.ceil(milliseconds / time.unitMilliseconds);
+  if (units > REGISTER_MAX)
+    wrong(['milliseconds'], `comes to ${units} units; a register holds ${REGISTER_MAX}`);
+  if (enabledBy === 'writes' && enable.length === 0) wrong(['enable'], 'is needed where enabledBy is writes');
+  if (enabledBy === 'time' && enable.length > 0) wrong(['enable'], 'is for enabledBy: writes');
+  if (enabledBy === 'writes' && inForce.length === 0)
+    wrong(
+      ['inForce'],
+      'is needed: what cannot be read back is no watchdog. Name what shows that it is enabled',
+    );
+  if (fedBy === 'writes' && !feed) wrong(['feed'], 'is needed where fedBy is writes');
+  if (fedBy === 'requests' && feed) wrong(['feed'], 'is for fedBy: writes');
+  for (const [field, steps] of [
+    ['release', release],
+    ['enable', enable],
+    ['inForce', inForce],
+  ] as const)
+    for (const [index, { table, value }] of steps.entries())
+      if (isBitTable(table) && value > 1) wrong([field, index, 'value'], 'must be 0 or 1: a coil is one bit');
   return faults;
 }
 

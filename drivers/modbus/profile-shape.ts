@@ -85,6 +85,58 @@ const settings = z
   })
   .describe('Holding registers, written as one block; absent: the gateway keeps the settings of the product');
 
+const word = z.int().min(0).max(0xffff);
+const STEPS_MAX = 8;
+const written = z.strictObject({
+  table: z.enum(['holding', 'coil']).default('holding'),
+  address,
+  count: z.int().min(1).max(16).default(1).describe('How many, from here on; each gets the value'),
+  value: word.describe('Of a coil: 1 or 0'),
+});
+const shown = z.strictObject({ table, address, value: word.describe('Of a coil or discrete input: 1 or 0') });
+
+/** What cannot be read back is no watchdog: its time always is, and what enables it by `inForce`. */
+const watchdog = z
+  .strictObject({
+    milliseconds: z
+      .int()
+      .min(1_000)
+      .max(WATCHDOG_MAX_MS)
+      .describe('Without a request; then all outputs are off'),
+    release: z
+      .array(written)
+      .max(STEPS_MAX)
+      .default([])
+      .describe('Written first: stops one that runs, and clears one that has run out'),
+    time: z
+      .strictObject({ address, unitMilliseconds: z.int().min(1).max(60_000) })
+      .describe('Holding register with its time; written after release, and read back'),
+    enabledBy: z
+      .enum(['time', 'writes'])
+      .describe('time: any time but 0 puts it in force. writes: what enable says does'),
+    enable: z.array(written).max(STEPS_MAX).default([]).describe('Written after the time'),
+    inForce: z
+      .array(shown)
+      .max(STEPS_MAX)
+      .default([])
+      .describe('What the device shows while it is enabled and has not run out; read again and again'),
+    fedBy: z
+      .enum(['requests', 'writes'])
+      .describe('requests: each request to the device is enough. writes: what feed says is'),
+    feed: z
+      .strictObject({
+        address,
+        values: z
+          .array(word)
+          .min(1)
+          .max(2)
+          .describe('Two are written in turns, where a change is what counts'),
+      })
+      .optional()
+      .describe('Holding register that is written three times as often as the watchdog needs'),
+  })
+  .describe('What opens the relays when the gateway is dead');
+
 const pulse = z
   .discriminatedUnion('way', [
     z
@@ -108,15 +160,11 @@ const pulse = z
     z
       .strictObject({
         way: z.literal('switched'),
-        watchdog: z
-          .strictObject({
-            address,
-            unitMilliseconds: z.int().min(1).max(60_000),
-            milliseconds: z.int().min(1_000).max(WATCHDOG_MAX_MS),
-          })
-          .describe('Holding register with the time without any request after which all outputs are off'),
+        watchdog,
       })
-      .describe('The coils of outputs are switched, and the gateway times it'),
+      .describe(
+        'The coils of outputs are switched, and the gateway times it; refused until its watchdog was tested at the device',
+      ),
   ])
   .describe('How a relay is closed for a time');
 
@@ -138,3 +186,4 @@ export const profileShape = z.strictObject({
   pulse: pulse.optional(),
 });
 export type Profile = z.output<typeof profileShape>;
+export type Watchdog = z.output<typeof watchdog>;

@@ -3,19 +3,18 @@
  * with local echo acknowledges for a device that is dead.
  */
 import type { Bus } from '../bus/bus.ts';
-import { type Attempt, type Exchange, FAULTS } from '../bus/exchange.ts';
-import { type Clock, DriverError, type DriverErrorCode, type DriverLog } from '../driver.ts';
-import { type Mutex, openMutex } from '../rs485/mutex.ts';
+import { type Clock, DriverError, type DriverLog } from '../driver.ts';
+import type { Mutex } from '../rs485/mutex.ts';
 import type { Pulse, Pulsed } from '../rs485.ts';
-import { type Device, exchangeOf } from './device.ts';
+import type { Device } from './device.ts';
 import { write } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';
-import { bitsAt, numberAt, putNumber, readsOf, type Span, spanOf } from './registers.ts';
+import { isClosed, readBack, sent } from './orders.ts';
+import { numberAt, putNumber, readsOf, spanOf } from './registers.ts';
 import { effectiveMs, longestPulseMs, pulseBlock } from './settings-block.ts';
 
 /** A repetition is harmless where the device knows the pulse by its id, or the relay is only told again to be closed. */
 const REPEATED_ATTEMPTS = 3;
-const READ_BACK_ATTEMPTS = 3;
 /** A relay that should be open: asked to for so long, and then anew. */
 const OFF_DEADLINE_MS = 2_000;
 const OFF_RETRY_MS = 250;
@@ -28,6 +27,8 @@ export interface PulsesOptions {
   clock: Clock;
   log: DriverLog;
   live: LivePulses;
+  /** What is sent to one relay is not mixed with what is sent to another of the same device. */
+  mutex: Mutex;
   /** Fires when the driver closes. */
   closing: AbortSignal;
 }
@@ -42,10 +43,9 @@ interface Firing {
 }
 
 export function openPulses(options: PulsesOptions): Fire {
-  const { device, clock, live } = options;
+  const { device, clock, live, mutex } = options;
   const { profile } = device;
-  const mutex = openMutex();
-  const way = wayOf(options, mutex);
+  const way = wayOf(options);
   return async ({ relay, milliseconds }, deadline, signal) => {
     const relays = profile.outputs?.count ?? 0;
     if (!way || relay >= relays)
@@ -74,14 +74,14 @@ export function openPulses(options: PulsesOptions): Fire {
   };
 }
 
-function wayOf(options: PulsesOptions, mutex: Mutex) {
+function wayOf(options: PulsesOptions) {
   switch (options.device.profile.pulse?.way) {
     case 'block':
       return byBlock(options);
     case 'flash':
       return byFlash(options);
     case 'switched':
-      return bySwitching(options, mutex);
+      return bySwitching(options);
     default:
       return undefined;
   }
@@ -156,7 +156,7 @@ function byFlash({ device, bus, clock, live }: PulsesOptions) {
 }
 
 /** The gateway opens the relay again; the watchdog of the device does when the gateway is dead (safety.ts). */
-function bySwitching({ device, bus, clock, log, live, closing }: PulsesOptions, mutex: Mutex) {
+function bySwitching({ device, bus, clock, log, live, mutex, closing }: PulsesOptions) {
   const { unit, profile } = device;
   const { outputs, pulse } = profile;
   if (pulse?.way !== 'switched' || !outputs) return undefined;
@@ -214,79 +214,4 @@ function bySwitching({ device, bus, clock, log, live, closing }: PulsesOptions, 
       ? new DriverError('NO_REPLY', 'the device did not close the relay', { cause: failure })
       : new DriverError('BAD_REPLY', 'the device acknowledged, but its relay is open');
   };
-}
-
-function isClosed({ profile, image }: Device, relay: number): boolean {
-  return profile.outputs !== undefined && bitsAt(image(), profile.outputs)?.[relay] === 1;
-}
-
-/** Whatever may have been done though no answer came. Of all others it is certain that nothing was. */
-const UNCLEAR: readonly DriverErrorCode[] = ['NO_REPLY', 'BAD_REPLY'];
-/** The same of one attempt. */
-const MAY_BE_DONE: readonly Attempt['outcome'][] = [
-  'failed',
-  'unanswered',
-  'timeout',
-  'collision',
-  ...FAULTS,
-];
-
-/** Returns why nobody knows whether it was done; undefined: it was acknowledged. Throws when it was not done. */
-async function sent(
-  bus: Pick<Bus, 'exchange'>,
-  exchange: Exchange<unknown>,
-  { deadline, attempts, signal }: { deadline: number; attempts: number; signal: AbortSignal },
-): Promise<DriverError | undefined> {
-  let left = false;
-  /** An earlier attempt may have been carried out, whatever the last one was told. */
-  let isUnclear = false;
-  const observe = ({ outcome }: Attempt) => {
-    isUnclear ||= MAY_BE_DONE.includes(outcome);
-  };
-  const watched: Exchange<unknown> = {
-    ...exchange,
-    request() {
-      left = true;
-      return exchange.request();
-    },
-  };
-  try {
-    await bus.exchange(watched, { class: 'command', deadline, attempts, observe }, signal);
-    return undefined;
-  } catch (error) {
-    if (signal.aborted)
-      throw left
-        ? new DriverError('OUTCOME_UNKNOWN', 'there was no time to see what came of it', { cause: error })
-        : new DriverError('DEADLINE_PASSED', 'nothing was sent in time', { cause: error });
-    if (!(error instanceof DriverError) || (!isUnclear && !UNCLEAR.includes(error.code))) throw error;
-    return error;
-  }
-}
-
-/** Reads what the device shows now into its image; returns when it was asked. Throws OUTCOME_UNKNOWN. */
-async function readBack(
-  bus: Pick<Bus, 'exchange'>,
-  device: Device,
-  span: Span,
-  { deadline, signal }: { deadline: number; signal: AbortSignal },
-  clock?: Clock,
-): Promise<number> {
-  const exchange = exchangeOf(device.unit, span);
-  let askedAt = 0;
-  const watched: typeof exchange = {
-    ...exchange,
-    request() {
-      askedAt = clock?.monotonic() ?? 0;
-      return exchange.request();
-    },
-  };
-  try {
-    const order = { class: 'command', deadline, attempts: READ_BACK_ATTEMPTS } as const;
-    device.read(span, await bus.exchange(watched, order, signal));
-    return askedAt;
-  } catch (error) {
-    throw new DriverError('OUTCOME_UNKNOWN', 'it was sent, and the device does not show what came of it', {
-      cause: error,
-    });
-  }
 }

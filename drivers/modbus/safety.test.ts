@@ -10,7 +10,15 @@ const PROFILE: Plain = {
   product: 'Board',
   source: 'made for this test',
   outputs: { table: 'coil', address: 0, count: 4 },
-  pulse: { way: 'switched', watchdog: { address: WATCHDOG, unitMilliseconds: 100, milliseconds: 5_000 } },
+  pulse: {
+    way: 'switched',
+    watchdog: {
+      milliseconds: 5_000,
+      time: { address: WATCHDOG, unitMilliseconds: 100 },
+      enabledBy: 'time',
+      fedBy: 'requests',
+    },
+  },
 };
 const hwId = 'bus-1-1';
 
@@ -73,7 +81,7 @@ describe('a product whose pulses the gateway times', () => {
     await link.clock.advance(5_000);
     expect(link.report(hwId)).toBeUndefined();
     expect(link.bus()?.warnings).toEqual([
-      expect.stringMatching(/does not take its watchdog time of 5000 ms/),
+      expect.stringMatching(/the watchdog of Board at address 1 does not take its time of 5000 ms/),
     ]);
     await expect(link.execute('pulse', pulse())).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
     one.state.takesWatchdog = true;

@@ -1,24 +1,38 @@
 /**
- * What must be so before a product that does not time pulses itself is used: every output without a live pulse is off,
- * and its watchdog switches off what a dead gateway leaves on.
+ * What must be so before a product that does not time pulses itself is used, and as long as it is: every output without a
+ * live pulse is off, and its watchdog, which opens what a dead gateway leaves closed, shows that it is in force.
  */
-
-import type { Safety } from './device.ts';
+import type { Clock } from '../driver.ts';
+import type { Safety, Step } from './device.ts';
 import { readBits, write } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';
-import type { Profile } from './profile-shape.ts';
-import { bitsAt, numberAt } from './registers.ts';
+import { watchdogSpans } from './profile-areas.ts';
+import type { Profile, Watchdog } from './profile-shape.ts';
+import { bitsAt, type Image, numberAt } from './registers.ts';
 
-const NOTHING: Safety = { steps: () => [], spans: [], fault: () => undefined };
+const NOTHING: Safety = {
+  everyMs: undefined,
+  spans: [],
+  steps: () => [],
+  fault: () => undefined,
+  lapse: () => undefined,
+  due: () => undefined,
+};
+/** One lost request must not let it run out. */
+const POLLS_PER_WATCHDOG = 4;
+const FEEDS_PER_WATCHDOG = 3;
 
-export function safetyOf(unit: number, profile: Profile, pulses: LivePulses): Safety {
-  const { outputs, pulse } = profile;
+export function safetyOf(unit: number, profile: Profile, pulses: LivePulses, clock: Clock): Safety {
+  const { outputs, pulse, product } = profile;
   if (pulse?.way !== 'switched' || !outputs) return NOTHING;
-  const { address, unitMilliseconds, milliseconds } = pulse.watchdog;
-  const watchdog = Math.ceil(milliseconds / unitMilliseconds);
+  const { watchdog } = pulse;
+  const { release, time, enable, feed, milliseconds } = watchdog;
   const isLive = (relay: number) => pulses.endsAt(relay) !== undefined;
   const relays = Array.from({ length: outputs.count }, (_, relay) => relay);
-  const nothing = () => undefined;
+  const where = `${product} at address ${unit}`;
+  let fedAt = Number.NEGATIVE_INFINITY;
+  let feeds = 0;
+
   const allOff = () =>
     write(unit, { functionCode: 15, address: outputs.address, values: relays.map(() => false) });
   /** Never on: a device that was away for the rest of a pulse would be told late. */
@@ -28,20 +42,86 @@ export function safetyOf(unit: number, profile: Profile, pulses: LivePulses): Sa
       ? readBits(unit, { functionCode: 1, address, quantity: 1 })
       : write(unit, { functionCode: 5, address, value: false });
   };
+  const strayOutput = (image: Image) =>
+    (bitsAt(image, outputs) ?? []).findIndex((level, relay) => level === 1 && !isLive(relay));
+  function feedStep(): Step | undefined {
+    if (!feed) return undefined;
+    const value = feed.values[feeds % feed.values.length] ?? 0;
+    return {
+      exchange: () => write(unit, { functionCode: 6, address: feed.address, value }),
+      take() {
+        fedAt = clock.monotonic();
+        feeds += 1;
+      },
+    };
+  }
+  const timeStep = step(() =>
+    write(unit, { functionCode: 6, address: time.address, value: unitsOf(watchdog) }),
+  );
+
   return {
+    everyMs: milliseconds / POLLS_PER_WATCHDOG,
+    spans: watchdogSpans(watchdog),
     steps: () => [
-      ...(relays.some(isLive) ? relays.map(offUnlessLive) : [allOff]).map((exchange) => ({
-        exchange,
-        take: nothing,
-      })),
-      { exchange: () => write(unit, { functionCode: 6, address, value: watchdog }), take: nothing },
+      ...release.map((one) => writeStep(unit, one)),
+      ...(relays.some(isLive) ? relays.map(offUnlessLive) : [allOff]).map(step),
+      timeStep,
+      ...enable.map((one) => writeStep(unit, one)),
+      ...[feedStep()].filter((one) => one !== undefined),
     ],
-    spans: [{ table: 'holding', address, quantity: 1 }],
     fault(image) {
-      if (numberAt(image, { address }) !== watchdog)
-        return `${profile.product} at address ${unit} does not take its watchdog time of ${milliseconds} ms: no relay is closed without it`;
-      const on = (bitsAt(image, outputs) ?? []).findIndex((level, relay) => level === 1 && !isLive(relay));
-      return on < 0 ? undefined : `output${on} of ${profile.product} at address ${unit} does not go off`;
+      const absent = whyNotInForce(watchdog, image);
+      if (absent !== undefined) return `the watchdog of ${where} ${absent}: no relay is closed without it`;
+      const on = strayOutput(image);
+      return on < 0 ? undefined : `output${on} of ${where} does not go off`;
+    },
+    lapse(image) {
+      const absent = whyNotInForce(watchdog, image);
+      return absent && `the watchdog of ${where} ${absent}: it has run out, or the device was restarted`;
+    },
+    due(image) {
+      // What nobody wants on is not kept on.
+      const isDue = clock.monotonic() - fedAt >= milliseconds / FEEDS_PER_WATCHDOG;
+      return isDue && strayOutput(image) < 0 ? feedStep() : undefined;
     },
   };
+}
+
+/** What stops it, or clears it once it has run out. */
+export function releaseSteps(unit: number, { pulse }: Profile): Step[] {
+  return pulse?.way === 'switched' ? pulse.watchdog.release.map((one) => writeStep(unit, one)) : [];
+}
+
+function unitsOf({ milliseconds, time }: Watchdog): number {
+  return Math.ceil(milliseconds / time.unitMilliseconds);
+}
+
+function whyNotInForce(watchdog: Watchdog, image: Image): string | undefined {
+  const { milliseconds, time, inForce } = watchdog;
+  if (numberAt(image, { address: time.address }) !== unitsOf(watchdog))
+    return `does not take its time of ${milliseconds} ms`;
+  const other = inForce.find(({ table, address, value }) => image[table].get(address) !== value);
+  return (
+    other &&
+    `is not in force (${other.table} ${other.address} shows ${image[other.table].get(other.address)})`
+  );
+}
+
+function step(exchange: Step['exchange']): Step {
+  return { exchange, take: () => undefined };
+}
+
+function writeStep(unit: number, { table, address, count, value }: Watchdog['enable'][number]): Step {
+  const values = Array.from({ length: count }, () => value);
+  if (table === 'coil')
+    return step(() =>
+      count === 1
+        ? write(unit, { functionCode: 5, address, value: value === 1 })
+        : write(unit, { functionCode: 15, address, values: values.map((one) => one === 1) }),
+    );
+  return step(() =>
+    count === 1
+      ? write(unit, { functionCode: 6, address, value })
+      : write(unit, { functionCode: 16, address, values }),
+  );
 }

@@ -39,6 +39,26 @@ function addBus(parent: Command, shell: Shell, result: { exitCode: number }, kit
   addBusDoctor(parent, shell, result, kit);
   addBusScan(parent, shell, kit);
   addBusTrace(parent, shell, kit);
+  addWatchdogTest(parent, shell, kit);
+}
+
+function addWatchdogTest(parent: Command, shell: Shell, { example, addressed }: Kit): void {
+  example(
+    addressed(parent.command('watchdog-test'))
+      .description(
+        'Prove that a device opens its relay when the gateway dies; first disconnect what it opens',
+      )
+      .argument('<device>', 'its hwId or deviceId')
+      .option('-y, --yes', 'do not ask')
+      .option(...JSON_OPTION)
+      .action(
+        async (device: string, options: import('./bus-watchdog.ts').WatchdogTestOptions & ClientOptions) => {
+          const { testWatchdog } = await import('./bus-watchdog.ts');
+          await testWatchdog(device, options, openClient(options, shell), shell);
+        },
+      ),
+    'gatehouse bus watchdog-test bus-1-3',
+  );
 }
 
 function addBusScan(parent: Command, shell: Shell, { example, addressed, whole }: Kit): void {

@@ -1,5 +1,6 @@
 /** `gatehouse osdp`: keys, firmware and addresses of OSDP devices. */
 import { type Client, runJob } from './client.ts';
+import { deviceNamed, plain } from './device.ts';
 import { askFirst, CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
 
 export interface PairOptions {
@@ -41,7 +42,7 @@ export async function updateFirmware(
   client: Client,
   shell: Shell,
 ): Promise<void> {
-  const { deviceId, hwId } = await found(device, client);
+  const { deviceId, hwId } = await deviceNamed(device, client);
   const order = {
     path: `/network/rs485/${deviceId}/firmware`,
     body: { file },
@@ -76,7 +77,7 @@ export async function readdressDevice(
 ): Promise<boolean> {
   if (address === undefined && baud === undefined)
     throw new CommandFailed('Say what to change: --address, --baud, or both.', EXIT.usage);
-  const { deviceId, hwId } = await found(device, client);
+  const { deviceId, hwId } = await deviceNamed(device, client);
   const wish = [address !== undefined && `address ${address}`, baud !== undefined && `${baud} baud`];
   const question = `Give ${plain(hwId)} ${wish.filter(Boolean).join(' and ')}? It is lost to this bus if that is wrong.`;
   await askFirst(shell, yes, question, 'Nothing was changed.');
@@ -118,26 +119,3 @@ function outcomeText({ bus, from, address, baudRate, outcome }: Moved): string {
       return `answers at neither address. Look at its power, then scan: gatehouse bus scan ${bus}`;
   }
 }
-
-interface Found {
-  deviceId: string;
-  hwId: string;
-}
-
-async function found(device: string, client: Client): Promise<Found> {
-  const { items } = await client.call<{ items: Found[] }>(
-    'GET',
-    `/network/rs485?limit=100&name=${encodeURIComponent(device)}`,
-  );
-  const exact = items.filter(({ deviceId, hwId }) => deviceId === device.toLowerCase() || hwId === device);
-  const [one, other] = exact;
-  if (one && !other) return one;
-  throw new CommandFailed(
-    one
-      ? `More than one device has the hwId ${plain(device)}: name its deviceId.`
-      : `There is no device ${plain(device)}: gatehouse bus scan BUS shows the hwIds of a bus.`,
-  );
-}
-
-/** What a device says of itself may be anything. */
-const plain = (text: string) => text.replaceAll(/[^\x20-\x7e]/g, '?');

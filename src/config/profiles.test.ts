@@ -151,11 +151,66 @@ describe('what a profile says wrongly', () => {
 product: B
 source: test
 outputs: ${outputs}
-pulse: { way: switched, watchdog: { address: 16, unitMilliseconds: 1, milliseconds: 5000 } }
+pulse:
+  way: switched
+  watchdog: { milliseconds: 5000, time: { address: 16, unitMilliseconds: 1 }, enabledBy: time, fedBy: requests }
 `;
     expect(mistakesOf(board('{ table: coil, address: 0, count: 4 }'))).toBe('none');
     expect(mistakesOf(board('{ table: coil, address: 0, bit: 1, count: 4 }'))).toMatch(/a coil is one bit/);
     expect(mistakesOf(board('{ address: 0, count: 4 }'))).toMatch(/outputs.table: must be coil/);
+  });
+});
+
+describe('a watchdog', () => {
+  const board = (watchdog: string) => `name: b
+product: B
+source: test
+outputs: { table: coil, address: 0, count: 4 }
+pulse:
+  way: switched
+  watchdog: { milliseconds: 5000, ${watchdog} }
+`;
+  const time = 'time: { address: 488, unitMilliseconds: 100 }';
+  const enable = 'enable: [{ table: coil, address: 260, value: 1 }]';
+  const inForce = 'inForce: [{ table: coil, address: 260, value: 1 }]';
+
+  it.each([
+    ['nobody says how it is enabled', `${time}, fedBy: requests`, /enabledBy/],
+    ['nobody says how it is fed', `${time}, enabledBy: time`, /fedBy/],
+    ['it was valid before', 'address: 488, unitMilliseconds: 100', /address/],
+    ['nothing enables it', `${time}, enabledBy: writes, ${inForce}, fedBy: requests`, /enable: is needed/],
+    [
+      'nothing shows that it is enabled',
+      `${time}, enabledBy: writes, ${enable}, fedBy: requests`,
+      /inForce: is needed: what cannot be read back is no watchdog/,
+    ],
+    [
+      'nothing feeds it',
+      `${time}, enabledBy: writes, ${enable}, ${inForce}, fedBy: writes`,
+      /feed: is needed where fedBy is writes/,
+    ],
+    [
+      'its time does not fit its register',
+      'time: { address: 488, unitMilliseconds: 1 }, milliseconds: 60000, enabledBy: time, fedBy: requests',
+      /milliseconds/,
+    ],
+    [
+      'a coil is to be 5',
+      `${time}, enabledBy: writes, enable: [{ table: coil, address: 260, value: 5 }], ${inForce}, fedBy: requests`,
+      /must be 0 or 1/,
+    ],
+    [
+      'its time is where an output is',
+      `time: { address: 1, unitMilliseconds: 100 }, enabledBy: writes, enable: [{ table: coil, address: 2, value: 1 }], ${inForce}, fedBy: requests`,
+      /a part of another field/,
+    ],
+  ])('is none where %s', (_, watchdog, mistake) => {
+    expect(mistakesOf(board(watchdog))).toMatch(mistake);
+  });
+
+  it('is one where it says how it is armed, enabled, fed and read back', () => {
+    const right = `${time}, enabledBy: writes, ${enable}, ${inForce}, fedBy: requests`;
+    expect(mistakesOf(board(right))).toBe('none');
   });
 });
 
@@ -200,7 +255,7 @@ describe('profiles of links', () => {
       /gatehouse\.yaml:6:16: .*options\.profile: the profile is wrong in line 12: bootCount.address: /,
     );
     expect(() => check(config('gatehouse-oi'))).toThrow(
-      /no profile of that name comes with Gatehouse: there are gatehouse-io, waveshare/,
+      /no profile of that name comes with Gatehouse: there are gatehouse-io, icp-das-tm-r5, wago-750-do8, waveshare/,
     );
     expect(() => check(config('gatehouse-io', 'none.yml'))).toThrow(
       /gatehouse\.yaml:7:\d+: .*there is no such file/,

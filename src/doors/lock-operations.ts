@@ -44,6 +44,7 @@ function actuations(doors: DoorSlice, path: string): Operation[] {
         'NOT_FOUND',
         'NO_LOCK',
         'NO_RELAY',
+        'WATCHDOG_NOT_PROVEN',
         'IN_PROGRESS',
         'STANDS_OPEN',
         'PIN_REQUIRED',

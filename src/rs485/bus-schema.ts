@@ -104,6 +104,15 @@ export const pulseResult = z
   .openapi('Rs485Pulse');
 export type PulseResult = z.infer<typeof pulseResult>;
 
+export const watchdogTestBody = z
+  .strictObject({
+    confirm: z.boolean().default(false).openapi({
+      description: 'What the relay opens is disconnected, or may be opened (CONFIRMATION_NEEDED)',
+    }),
+  })
+  .openapi('Rs485WatchdogTest');
+export type WatchdogTestBody = z.output<typeof watchdogTestBody>;
+
 export const replaceBody = z
   .strictObject({
     hwId: printable.min(1).max(HW_ID_MAX).openapi({ description: 'Of the device that takes its place' }),

@@ -73,6 +73,7 @@ describe('an RS-485 device', () => {
       lastPulse: null,
       pulse: null,
       effectiveUnlockMilliseconds: null,
+      watchdog: null,
       unsupported: [],
       wire: null,
     });

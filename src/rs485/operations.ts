@@ -11,12 +11,14 @@ import {
   scanBody,
   traceEvent,
   traceQuery,
+  watchdogTestBody,
 } from './bus-schema.ts';
 import { osdpOperations } from './osdp-operations.ts';
 import { PAIRERS } from './pairing.ts';
 import type { Rs485 } from './rs485.ts';
 import { SCANNERS } from './scan.ts';
 import { deviceId, listQuery, rs485Device, rs485DeviceState, rs485Page, updateBody } from './schema.ts';
+import { WATCHDOG_TESTERS } from './watchdog.ts';
 
 const params = z.object({ deviceId });
 const tag = 'RS-485 devices';
@@ -30,6 +32,7 @@ export function rs485Operations(rs485: Rs485, job: z.ZodType): Operation[] {
     ...deviceOperations(rs485),
     ...busOperations(rs485, job),
     ...fieldOperations(rs485),
+    watchdogOperation(rs485, job),
     ...osdpOperations(rs485, job),
     traceOperation(rs485),
   ];
@@ -173,6 +176,27 @@ function traceOperation(rs485: Rs485): Operation {
   });
 }
 
+function watchdogOperation(rs485: Rs485, job: z.ZodType): Operation {
+  return operation({
+    id: 'testRs485Watchdog',
+    method: 'post',
+    path: `${path}/watchdog-test`,
+    tag,
+    summary: 'Prove that the watchdog of an RS-485 device opens its relay',
+    description:
+      'For a device whose relay the gateway times (`watchdog` in `…/state`): closes the relay in force, asks the device nothing until its watchdog must have run out, and reads whether the relay is open. Disconnect what the relay opens first, and send `confirm`. As a job; meanwhile the device is shown as not connected. On a DCON bus no host watchdog is fed meanwhile, so that relays of other modules open too. Until such a test has succeeded, and after each change of the profile, of `relayIndex` or of the device, the relay is not fired (WATCHDOG_NOT_PROVEN). `result` of the finished job: {deviceId, hwId, relay, waitedMilliseconds}.',
+    access: WATCHDOG_TESTERS,
+    params,
+    body: watchdogTestBody,
+    status: 202,
+    result: job,
+    errors: ['NOT_FOUND', 'NO_RELAY', 'CONFIRMATION_NEEDED', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
+    handler: async ({ params, body, principal, correlationId }) => ({
+      body: await rs485.testWatchdog(params.deviceId, body, { principal, correlationId }),
+    }),
+  });
+}
+
 function fieldOperations(rs485: Rs485): Operation[] {
   return [
     operation({
@@ -187,7 +211,7 @@ function fieldOperations(rs485: Rs485): Operation[] {
       params,
       status: 200,
       result: pulseResult,
-      errors: ['NOT_FOUND', 'NO_RELAY', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
+      errors: ['NOT_FOUND', 'NO_RELAY', 'WATCHDOG_NOT_PROVEN', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
       handler: async ({ params, principal, correlationId, isGone }) => ({
         body: await rs485.pulse(params.deviceId, { principal, correlationId, isGone }),
       }),

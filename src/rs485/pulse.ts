@@ -14,8 +14,9 @@ import type { Caller } from '../principal.ts';
 import type { Known } from '../reported.ts';
 import type { PulseResult } from './bus-schema.ts';
 import type { Buses } from './buses.ts';
+import { noRelay, settingsInForce } from './relay.ts';
 import { existing, type Rs485Row, type Rs485Table } from './table.ts';
-import { settingsOf } from './wanted.ts';
+import { assertProven } from './watchdog.ts';
 
 /** From the request to the wire. A person waits at the door: what comes later surprises somebody else. */
 const DEADLINE_MS = 5_000;
@@ -92,6 +93,7 @@ export function openPulse(options: PulseOptions): { pulse: FirePulse; holdRelay:
     if (untrusted) throw untrusted;
     const pulse = pulseOf(row, known?.state ?? undefined, options.isInForce(row));
     if (!known?.connected) throw offline(row, 'it does not answer');
+    assertProven(table, row, known.state ?? undefined, pulse.relay);
     return { row, pulse };
   }
 
@@ -116,18 +118,9 @@ export function openPulse(options: PulseOptions): { pulse: FirePulse; holdRelay:
   };
 }
 
-/** By the settings the device has, not by those it may get. Throws NO_RELAY. */
+/** Throws NO_RELAY. */
 function pulseOf(row: Rs485Row, told: Rs485Report | undefined, inForce: boolean): Pulse {
-  const settings = told?.settings ?? (inForce ? settingsOf(row) : undefined);
-  const state = `GET /network/rs485/${row.device_id}/state`;
-  if (!settings) throw noRelay(`The device has not taken its settings yet: ${state} says why.`);
-  const { relayIndex, unlockDurationMilliseconds } = settings;
-  if (relayIndex === null)
-    throw noRelay(
-      inForce
-        ? 'The device drives no relay: set relayIndex first.'
-        : `The device has no relay in force yet, but settings are on their way: ${state}.`,
-    );
+  const { relayIndex, unlockDurationMilliseconds } = settingsInForce(row, told, inForce);
   const milliseconds = unlockDurationMilliseconds ?? told?.effectiveUnlockMilliseconds ?? DURATION_MS;
   return { hwId: row.hw_id, relay: relayIndex, milliseconds: Math.min(milliseconds, LONGEST_MS) };
 }
@@ -173,10 +166,6 @@ async function execute(
         return unknown(error.message);
     }
   }
-}
-
-function noRelay(message: string): GatehouseError {
-  return new GatehouseError('NO_RELAY', message);
 }
 
 function offline({ device_id, bus }: Rs485Row, reason: string): GatehouseError {

@@ -22,6 +22,7 @@ import { stateFrom } from './shown.ts';
 import { openRs485Table } from './table.ts';
 import { openTraces } from './trace.ts';
 import { openTracking } from './tracking.ts';
+import { openWatchdogs } from './watchdog.ts';
 
 export interface Rs485Options
   extends Omit<SettingsOptions, 'table' | 'applied' | 'unknown' | 'heardAt' | 'proved'>,
@@ -58,6 +59,7 @@ export function openRs485(options: Rs485Options) {
   const parts = { ...options, table, buses, keys, settings, discovery, polled, known };
   const firmware = openFirmware(parts);
   const devices = openDevices({ ...parts, upgradeOf: firmware.upgradeOf });
+  const watchdogs = openWatchdogs({ ...parts, isInForce });
   const { pulse, holdRelay } = openPulse({ ...parts, isInForce });
   const replace = openReplace({
     ...parts,
@@ -71,10 +73,11 @@ export function openRs485(options: Rs485Options) {
 
   return {
     ...devices,
-    state: stateFrom(parts),
+    state: stateFrom({ ...parts, watchdogs }),
     scan: openScan({ ...parts, place: polled.place }),
     pulse,
     holdRelay,
+    testWatchdog: watchdogs.start,
     pair: openPairing(parts),
     trace: openTraces(parts),
     readdress: openCommunication(parts),

@@ -132,6 +132,17 @@ const lastPulse = z.object({
 });
 export type LastPulse = z.infer<typeof lastPulse>;
 
+const watchdogState = z.object({
+  milliseconds: z.int().openapi({ description: 'Without a request, until it opens the relay' }),
+  proven: z.boolean().openapi({
+    description:
+      'A test has shown it, for this device, the relay in force and its profile as it is now. false: the relay is not fired (WATCHDOG_NOT_PROVEN)',
+  }),
+  provenAt: dateTime.nullable(),
+  provenBy: z.guid().nullable(),
+});
+export type WatchdogState = z.infer<typeof watchdogState>;
+
 export const rs485DeviceState = z
   .object({
     deviceId: z.guid(),
@@ -169,6 +180,10 @@ export const rs485DeviceState = z
       .openapi({ description: 'The relay pulse under way' }),
     effectiveUnlockMilliseconds: z.int().nullable().openapi({
       description: 'What unlockDurationMilliseconds becomes on this product; null: the device’s own',
+    }),
+    watchdog: watchdogState.nullable().openapi({
+      description:
+        'The gateway times the relay, and this watchdog of the device opens it when the gateway dies. null: the device opens it by itself, or was not heard of',
     }),
     unsupported: z
       .array(z.string())

@@ -13,6 +13,7 @@ import { type LastPulse, lastPulseDetail, type Rs485Device, type Rs485DeviceStat
 import type { Settings } from './settings.ts';
 import { existing, type Rs485Row, type Rs485Table } from './table.ts';
 import { wantedOf } from './wanted.ts';
+import type { Watchdogs } from './watchdog.ts';
 
 export interface ShownOptions {
   clock: Clock;
@@ -50,6 +51,7 @@ export interface StateOptions extends ShownOptions {
   actuations: Pick<Actuations, 'last'>;
   settings: Settings;
   buses: Buses;
+  watchdogs: Pick<Watchdogs, 'stateOf'>;
 }
 
 /** Throws NOT_FOUND. */
@@ -75,6 +77,7 @@ export function stateFrom(options: StateOptions) {
         ['doorId', row.door_id, doorExists],
       ]),
       ...toldBy(known, clock, wire),
+      watchdog: options.watchdogs.stateOf(row),
       lastPulse: lastPulseOf(actuations.last(PULSE, `rs485/${deviceId}`)),
       wire: wire ?? null,
     };

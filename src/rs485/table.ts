@@ -38,6 +38,7 @@ export type Rs485Table = ReturnType<typeof openRs485Table>;
 export function openRs485Table({ prepare }: Prepare) {
   return {
     ...osdpStatements(prepare),
+    ...watchdogStatements(prepare),
     device: prepare<[string], Rs485Row>(`SELECT ${COLUMNS} FROM rs485_device WHERE device_id = ?`),
     byHwId: prepare<[string, string], Rs485Row>(
       `SELECT ${COLUMNS} FROM rs485_device WHERE bus = ? AND hw_id = ?`,
@@ -116,6 +117,25 @@ interface OsdpKeyRow {
   sealed: Uint8Array | null;
   /** One that was drawn for it; a KEYSET may have reached it. */
   pending: Uint8Array | null;
+}
+
+function watchdogStatements(prepare: Prepare['prepare']) {
+  return {
+    /** Of this relay of this device, for what the profile says of its watchdog now. */
+    watchdogProof: prepare<[string, number, string, string], { proven_at: number; proven_by: string }>(
+      `SELECT proven_at, proven_by FROM rs485_watchdog_proof
+       WHERE device_id = ? AND relay = ? AND hw_id = ? AND proof = ?`,
+    ),
+    keepWatchdogProof: prepare<[string, number, string, string, number, string]>(
+      `INSERT INTO rs485_watchdog_proof (device_id, relay, hw_id, proof, proven_at, proven_by)
+       VALUES (?, ?, ?, ?, ?, ?)
+       ON CONFLICT (device_id, relay) DO UPDATE SET hw_id = excluded.hw_id, proof = excluded.proof,
+         proven_at = excluded.proven_at, proven_by = excluded.proven_by`,
+    ),
+    dropWatchdogProof: prepare<[string, number]>(
+      'DELETE FROM rs485_watchdog_proof WHERE device_id = ? AND relay = ?',
+    ),
+  };
 }
 
 /** Keys, and how far firmware got. */

@@ -2,7 +2,13 @@
 import { z } from 'zod';
 import { REPLY_FAULTS } from '../osdp/faults.ts';
 
-const MODBUS_KINDS = ['gatehouse-io', 'waveshare-relay-8', 'waveshare-io-8'] as const;
+const MODBUS_KINDS = [
+  'gatehouse-io',
+  'waveshare-relay-8',
+  'waveshare-io-8',
+  'icp-das-tm-r5',
+  'wago-750-do8',
+] as const;
 const DCON_KINDS = ['adam-4055', 'adam-4060', 'adam-4068', 'i-7060', 'i-7050'] as const;
 const OSDP_KINDS = ['osdp-io'] as const;
 export const INPUTS = [

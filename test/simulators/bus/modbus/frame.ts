@@ -7,6 +7,7 @@ export const FUNCTION = {
   readDiscreteInputs: 2,
   readHoldingRegisters: 3,
   writeSingleCoil: 5,
+  writeSingleRegister: 6,
   writeMultipleCoils: 15,
   writeMultipleRegisters: 16,
   encapsulated: 43,

@@ -3,6 +3,8 @@ import type { DevicePlan } from '../plan.ts';
 import type { Protocol } from '../protocol.ts';
 import { exception, framed, read, silenceMs } from './frame.ts';
 import { openGatehouseIo } from './gatehouse-io.ts';
+import { openTmR5 } from './tm-r5.ts';
+import { openWago750 } from './wago-750.ts';
 import { openWaveshare } from './waveshare.ts';
 
 /** Single and multiple coils and registers (application protocol 1.1b3, 6.5, 6.6, 6.11, 6.12). */
@@ -11,8 +13,18 @@ const WRITES: readonly number[] = [5, 6, 15, 16];
 export const modbus: Protocol = {
   silenceMs,
   read,
-  openDevice: (plan: DevicePlan) =>
-    plan.kind === 'gatehouse-io' ? openGatehouseIo(plan) : openWaveshare(plan),
+  openDevice(plan: DevicePlan, now: number) {
+    switch (plan.kind) {
+      case 'gatehouse-io':
+        return openGatehouseIo(plan);
+      case 'icp-das-tm-r5':
+        return openTmR5(plan, now);
+      case 'wago-750-do8':
+        return openWago750(plan, now);
+      default:
+        return openWaveshare(plan);
+    }
+  },
   isWrite: ([, functionCode = 0]) => WRITES.includes(functionCode),
   refusal: (request, code) => framed(request[0] ?? 0, exception(request[1] ?? 0, code)),
   corrupted(reply) {

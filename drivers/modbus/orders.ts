@@ -1,0 +1,83 @@
+/** What is sent to a relay, and what the relay shows of it afterwards. */
+import type { Bus } from '../bus/bus.ts';
+import { type Attempt, type Exchange, FAULTS } from '../bus/exchange.ts';
+import { type Clock, DriverError, type DriverErrorCode } from '../driver.ts';
+import { type Device, exchangeOf } from './device.ts';
+import { bitsAt, type Span } from './registers.ts';
+
+const READ_BACK_ATTEMPTS = 3;
+
+export function isClosed({ profile, image }: Device, relay: number): boolean {
+  return profile.outputs !== undefined && bitsAt(image(), profile.outputs)?.[relay] === 1;
+}
+
+/** Whatever may have been done though no answer came. Of all others it is certain that nothing was. */
+const UNCLEAR: readonly DriverErrorCode[] = ['NO_REPLY', 'BAD_REPLY'];
+/** The same of one attempt. */
+const MAY_BE_DONE: readonly Attempt['outcome'][] = [
+  'failed',
+  'unanswered',
+  'timeout',
+  'collision',
+  ...FAULTS,
+];
+
+/** Returns why nobody knows whether it was done; undefined: it was acknowledged. Throws when it was not done. */
+export async function sent(
+  bus: Pick<Bus, 'exchange'>,
+  exchange: Exchange<unknown>,
+  { deadline, attempts, signal }: { deadline: number; attempts: number; signal: AbortSignal },
+): Promise<DriverError | undefined> {
+  let left = false;
+  /** An earlier attempt may have been carried out, whatever the last one was told. */
+  let isUnclear = false;
+  const observe = ({ outcome }: Attempt) => {
+    isUnclear ||= MAY_BE_DONE.includes(outcome);
+  };
+  const watched: Exchange<unknown> = {
+    ...exchange,
+    request() {
+      left = true;
+      return exchange.request();
+    },
+  };
+  try {
+    await bus.exchange(watched, { class: 'command', deadline, attempts, observe }, signal);
+    return undefined;
+  } catch (error) {
+    if (signal.aborted)
+      throw left
+        ? new DriverError('OUTCOME_UNKNOWN', 'there was no time to see what came of it', { cause: error })
+        : new DriverError('DEADLINE_PASSED', 'nothing was sent in time', { cause: error });
+    if (!(error instanceof DriverError) || (!isUnclear && !UNCLEAR.includes(error.code))) throw error;
+    return error;
+  }
+}
+
+/** Reads what the device shows now into its image; returns when it was asked. Throws OUTCOME_UNKNOWN. */
+export async function readBack(
+  bus: Pick<Bus, 'exchange'>,
+  device: Device,
+  span: Span,
+  { deadline, signal }: { deadline: number; signal: AbortSignal },
+  clock?: Clock,
+): Promise<number> {
+  const exchange = exchangeOf(device.unit, span);
+  let askedAt = 0;
+  const watched: typeof exchange = {
+    ...exchange,
+    request() {
+      askedAt = clock?.monotonic() ?? 0;
+      return exchange.request();
+    },
+  };
+  try {
+    const order = { class: 'command', deadline, attempts: READ_BACK_ATTEMPTS } as const;
+    device.read(span, await bus.exchange(watched, order, signal));
+    return askedAt;
+  } catch (error) {
+    throw new DriverError('OUTCOME_UNKNOWN', 'it was sent, and the device does not show what came of it', {
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,31 @@
+/** The polls of one device, which can be held back: a watchdog is tested by silence. */
+import type { Bus } from '../bus/bus.ts';
+import type { Poll } from '../bus/exchange.ts';
+
+export interface Polling extends Disposable {
+  /** None until what is returned is disposed. */
+  pause(): Disposable;
+}
+
+export function openPolling(bus: Pick<Bus, 'poll'>, poll: Poll): Polling {
+  let polled: Disposable | undefined = bus.poll(poll);
+  let isOver = false;
+  function stop(): void {
+    polled?.[Symbol.dispose]();
+    polled = undefined;
+  }
+  return {
+    pause() {
+      stop();
+      return {
+        [Symbol.dispose]() {
+          if (!isOver) polled ??= bus.poll(poll);
+        },
+      };
+    },
+    [Symbol.dispose]() {
+      isOver = true;
+      stop();
+    },
+  };
+}

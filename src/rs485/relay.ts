@@ -1,0 +1,31 @@
+/** The relay of a device, by the settings that it has in force. */
+import type { Rs485Report, Rs485Settings } from '../../drivers/settings.ts';
+import { GatehouseError } from '../errors.ts';
+import type { Rs485Row } from './table.ts';
+import { settingsOf } from './wanted.ts';
+
+/** By the settings the device has, not by those it may get. Throws NO_RELAY. */
+export function settingsInForce(
+  row: Rs485Row,
+  told: Rs485Report | undefined,
+  inForce: boolean,
+): Rs485Settings & { relayIndex: number } {
+  const settings = told?.settings ?? (inForce ? settingsOf(row) : undefined);
+  const state = `GET /network/rs485/${row.device_id}/state`;
+  if (!settings) throw noRelay(`The device has not taken its settings yet: ${state} says why.`);
+  const { relayIndex } = settings;
+  if (relayIndex !== null) return { ...settings, relayIndex };
+  throw noRelay(
+    inForce
+      ? 'The device drives no relay: set relayIndex first.'
+      : `The device has no relay in force yet, but settings are on their way: ${state}.`,
+  );
+}
+
+export function relayInForce(row: Rs485Row, told: Rs485Report | undefined, inForce: boolean): number {
+  return settingsInForce(row, told, inForce).relayIndex;
+}
+
+export function noRelay(message: string): GatehouseError {
+  return new GatehouseError('NO_RELAY', message);
+}

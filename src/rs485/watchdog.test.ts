@@ -1,0 +1,141 @@
+/** A relay that the gateway times, and the proof that its device opens it when the gateway is dead. */
+import { describe, expect, it } from 'vitest';
+import { DriverError } from '../../drivers/driver.ts';
+import type { JobOrder } from '../job-order.ts';
+import { A, DOOR, NO_PINS, openTestbed } from './testbed.ts';
+
+const SETTINGS = {
+  ioPins: NO_PINS,
+  relayIndex: 2,
+  unlockDurationMilliseconds: 1_000,
+  useInputPinMemory: false,
+};
+const WATCHDOG = { proof: 'one', milliseconds: 5_000 };
+const TESTED = { relay: 2, waitedMilliseconds: 6_500, proof: 'one' };
+
+async function ready(watchdog: typeof WATCHDOG | null = WATCHDOG) {
+  const bed = await openTestbed();
+  await bed.add({ deviceId: A, hwId: 'io-1', bus: 'bus-1', doorId: DOOR, ...SETTINGS });
+  const report = (more: object = {}) =>
+    bed.report('io-1', { reportedSettingsVersion: 1, settings: SETTINGS, watchdog, ...more });
+  report();
+  bed.answer((_, kind) =>
+    kind === 'testWatchdog' ? TESTED : { relay: 2, milliseconds: 1_000, timedBy: 'gateway' },
+  );
+  const pulse = async () => {
+    const { status, body } = await bed.post(`/${A}/pulse`);
+    return status === 200 ? 200 : `${status} ${body.error}`;
+  };
+  const run = async (order = bed.jobs.at(-1) as JobOrder) => {
+    let isOver = false;
+    const ended = order.run(() => undefined, new AbortController().signal).finally(() => (isOver = true));
+    ended.catch(() => undefined);
+    for (let waited = 0; !isOver && waited < 100; waited += 1) await bed.clock.advance(1_000);
+    return await ended;
+  };
+  const prove = async () => {
+    expect((await bed.post(`/${A}/watchdog-test`, { confirm: true })).status).toBe(202);
+    return await run();
+  };
+  const watchdogShown = () => bed.rs485.state(A).watchdog;
+  return { bed, report, pulse, run, prove, watchdogShown };
+}
+
+describe('a relay on a host watchdog', () => {
+  it('is not fired before its watchdog was proved, and says how to do that', async () => {
+    const { bed, pulse, watchdogShown } = await ready();
+    const { status, body } = await bed.post(`/${A}/pulse`);
+    expect([status, body.error]).toEqual([409, 'WATCHDOG_NOT_PROVEN']);
+    expect(body.message).toMatch(/gatehouse bus watchdog-test io-1/);
+    await expect(
+      bed.rs485.holdRelay(A, { milliseconds: 1_000, timeoutMs: 1_000 }, new AbortController().signal),
+    ).rejects.toMatchObject({ code: 'WATCHDOG_NOT_PROVEN' });
+    expect([bed.commands, bed.audits]).toEqual([[], []]);
+    expect(watchdogShown()).toEqual({
+      milliseconds: 5_000,
+      proven: false,
+      provenAt: null,
+      provenBy: null,
+    });
+    expect(await pulse()).toBe('409 WATCHDOG_NOT_PROVEN');
+  });
+
+  it('is fired once it was proved, which is stored with who did it, and audited before and after', async () => {
+    const { bed, pulse, prove, watchdogShown } = await ready();
+    const at = new Date(bed.clock.now()).toISOString();
+    expect(await prove()).toMatchObject({ deviceId: A, hwId: 'io-1', relay: 2, waitedMilliseconds: 6_500 });
+    expect(bed.audits.map(({ action, outcome }) => [action, outcome])).toEqual([
+      ['rs485.watchdogTest', 'accepted'],
+      ['rs485.watchdogTest', 'done'],
+    ]);
+    expect(bed.audits[1]?.detail).toMatchObject({ relay: 2, proof: 'one', waitedMilliseconds: 6_500 });
+    expect(bed.commands).toMatchObject([
+      { kind: 'testWatchdog', data: { hwId: 'io-1', relay: 2 }, timeoutMs: 22_500 },
+    ]);
+    expect(await pulse()).toBe(200);
+    expect(watchdogShown()).toMatchObject({ proven: true, provenBy: expect.any(String) });
+    expect((watchdogShown()?.provenAt ?? '') >= at).toBe(true);
+  });
+
+  it.each([
+    ['its profile says something else of the watchdog', { watchdog: { ...WATCHDOG, proof: 'two' } }],
+    ['another relay is in force', { settings: { ...SETTINGS, relayIndex: 3 } }],
+  ])('is not fired any more when %s', async (_, more) => {
+    const { report, pulse, prove } = await ready();
+    await prove();
+    report(more);
+    expect(await pulse()).toBe('409 WATCHDOG_NOT_PROVEN');
+    report();
+    expect(await pulse()).toBe(200);
+  });
+
+  it('is not fired any more when another device is in its place', async () => {
+    const { bed, pulse, prove } = await ready();
+    await prove();
+    expect((await bed.post(`/${A}/replace`, { hwId: 'io-9' })).status).toBe(200);
+    bed.report('io-9', { reportedSettingsVersion: 2, settings: SETTINGS, watchdog: WATCHDOG });
+    expect(await pulse()).toBe('409 WATCHDOG_NOT_PROVEN');
+  });
+
+  it('whose test has failed is not fired, also when an earlier one had not', async () => {
+    const { bed, pulse, run, prove } = await ready();
+    await prove();
+    bed.answer(() => {
+      throw new DriverError('REFUSED', 'output2 is still closed');
+    });
+    await bed.post(`/${A}/watchdog-test`, { confirm: true });
+    await expect(run()).rejects.toThrow('output2 is still closed');
+    expect(bed.audits.at(-1)).toMatchObject({
+      outcome: 'failed',
+      detail: { reason: 'output2 is still closed' },
+    });
+    expect(await pulse()).toBe('409 WATCHDOG_NOT_PROVEN');
+  });
+
+  it('keeps its proof when a test was broken off before it showed anything', async () => {
+    const { bed, pulse, run, prove } = await ready();
+    await prove();
+    bed.answer(() => {
+      throw new DriverError('LINK_LOST', 'the port is gone');
+    });
+    await bed.post(`/${A}/watchdog-test`, { confirm: true });
+    await expect(run()).rejects.toThrow('the port is gone');
+    bed.answer(() => ({ relay: 2, milliseconds: 1_000, timedBy: 'gateway' }));
+    expect(await pulse()).toBe(200);
+  });
+
+  it('is tested only when somebody confirms that nothing hangs on it', async () => {
+    const { bed } = await ready();
+    const { status, body } = await bed.post(`/${A}/watchdog-test`, {});
+    expect([status, body.error]).toEqual([409, 'CONFIRMATION_NEEDED']);
+    expect(bed.jobs).toEqual([]);
+  });
+});
+
+it('a device that opens its relay by itself needs no proof, and has nothing to test', async () => {
+  const { bed, pulse, watchdogShown } = await ready(null);
+  expect(await pulse()).toBe(200);
+  expect(watchdogShown()).toBeNull();
+  const { status, body } = await bed.post(`/${A}/watchdog-test`, { confirm: true });
+  expect([status, body.error]).toEqual([409, 'NO_RELAY']);
+});
