@@ -3,15 +3,8 @@
  * schema. The command checks the file against it, and the daemon what it is sent. Reading a file is site-file.ts.
  */
 import { z } from 'zod';
-import {
-  accessPointId,
-  connectionType,
-  doorId,
-  doorName,
-  doorNumber,
-  doorOptionsBody,
-  identifier,
-} from './doors/schema.ts';
+import { connectionType } from './doors/openings-schema.ts';
+import { accessPointId, doorId, doorName, doorNumber, doorOptionsBody, identifier } from './doors/schema.ts';
 import { ieeeAddress, looseId, oneLine } from './http/fields.ts';
 import type { Problem } from './yaml/problem.ts';
 

@@ -12,6 +12,7 @@ import {
   happenedAt,
   lateOutcomeTold,
   lockChanged,
+  lockStateChanged,
   presenceChanged,
   standingChanged,
 } from '../src/doors/live-events.ts';
@@ -225,6 +226,8 @@ describe('what live readers alone are told', () => {
     doorAlarm(ID, 'batteryLow', false, 'the lock reports 80 %'),
     happenedAt(ID, { ...HAPPENED, kind: 'bolt' }),
     lateOutcomeTold(ID, { delayMs: 12_000, isLate: true, at: 0 }),
+    lockStateChanged(ID, { connected: true, hwId: 'a', lockState: { value: 'locked', at: 0 } }),
+    lockStateChanged(ID, { connected: true, hwId: 'a', doorState: { value: 'forcedOpen', at: 0 } }),
     happenedAt(ID, HAPPENED),
     happenedAt(ID, { ...HAPPENED, kind: 'door', what: 'doorOpen', source: null, userId: null }),
     zgateConnection(ID, true, 0),

@@ -54,7 +54,15 @@ const WELL: Status = {
     hosts: [{ id: 'field', pid: 7, restarts: 0, heartbeatAgeMs: 12 }],
     links: [{ id: 'check', host: 'field', up: true, since: '2026-01-01T00:00:02.000Z', lastError: null }],
   },
-  doors: { registered: 5, connected: 3, disconnected: 0, unknown: 0 },
+  doors: {
+    registered: 5,
+    connected: 3,
+    disconnected: 0,
+    unknown: 0,
+    batteryLow: 0,
+    notLocked: 0,
+    standingOpen: 0,
+  },
   zgates: { registered: 1, connected: 1, stayedBehind: [] },
   apply: {
     doors: { waiting: 0, refused: 0 },

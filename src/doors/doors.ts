@@ -9,6 +9,7 @@ import { assertIfMatch, assertSameId } from '../http/editing.ts';
 import { unknownOf } from '../http/fields.ts';
 import type { Caller } from '../principal.ts';
 import { type Catalogue, effectiveOf } from './catalogue.ts';
+import type { Conditions } from './conditions.ts';
 import type { Relay } from './configuration.ts';
 import type { Doubled } from './doubled.ts';
 import { changedFields, edited, insertDoor, storeWanted, travelling, type Wanted, wantedOf } from './edit.ts';
@@ -33,6 +34,7 @@ export interface DoorsOptions extends PendingOptions, OpeningsShown {
   relay(doorId: string): Relay | undefined;
   locks: Pick<Locks, 'connection' | 'report'>;
   doubled: Pick<Doubled, 'shown'>;
+  conditions: Pick<Conditions, 'shown' | 'matches' | 'levelOf'>;
   /** Something of the door was stored that may have to be sent. */
   stored(doorId: string): void;
 }
@@ -52,12 +54,9 @@ export function openDoors(options: DoorsOptions) {
 
     exists: (doorId: string): boolean => table.door.get(doorId) !== undefined,
 
-    list({ cursor = 0, limit, groupId, networkId, gatewayId, pmsId, name }: DoorQuery) {
-      const filters = [groupId ?? null, networkId ?? null, gatewayId ?? null, pmsId ?? null] as const;
-      const rows = table.page.all(cursor, ...filters, name ?? '', limit + 1);
-      const items = rows.slice(0, limit);
-      const next = rows.length > limit ? items.at(-1)?.access_point_id : undefined;
-      return { items: items.map(shown), next: next === undefined ? null : String(next) };
+    list(query: DoorQuery) {
+      const { rows, next } = pageOf(query, options);
+      return { items: rows.map(shown), next };
     },
 
     options(doorId: string): { body: DoorOptionsResult; version: number } {
@@ -119,17 +118,33 @@ export function openDoors(options: DoorsOptions) {
 
     /** Doors by the presence of their lock; those without one are in `registered` alone. */
     counts() {
-      const counts = { registered: 0, connected: 0, disconnected: 0, unknown: 0 };
+      const counts = { registered: 0, connected: 0, disconnected: 0, unknown: 0, batteryLow: 0 };
       for (const row of table.allDue.all()) {
         counts.registered += 1;
         const connection = options.locks.connection(row);
         if (connection) counts[connection.status] += 1;
+        if (connection && options.conditions.levelOf(row) === 'low') counts.batteryLow += 1;
       }
-      return counts;
+      return { ...counts, notLocked: options.closings.alarms(), standingOpen: options.standOpen.count() };
     },
 
     importPlan: importDoors({ table, audit, clock, deliveries, wake: stored }),
   };
+}
+
+/** What locks tell is no column: rows are read until a page is full. */
+function pageOf({ cursor = 0, ...query }: DoorQuery, { table, conditions }: DoorsOptions) {
+  const { limit, groupId, networkId, gatewayId, pmsId, name } = query;
+  const filters = [groupId ?? null, networkId ?? null, gatewayId ?? null, pmsId ?? null] as const;
+  const found: DoorRow[] = [];
+  for (let after: number | undefined = cursor; after !== undefined && found.length <= limit; ) {
+    const page: DoorRow[] = table.page.all(after, ...filters, name ?? '', limit + 1);
+    found.push(...page.filter((row) => conditions.matches(row, query)));
+    after = page.length > limit ? page.at(-1)?.access_point_id : undefined;
+  }
+  const rows = found.slice(0, limit);
+  const next = found.length > limit ? rows.at(-1)?.access_point_id : undefined;
+  return { rows, next: next === undefined ? null : String(next) };
 }
 
 function assertVersion(inBody: number | undefined, present: number): void {
@@ -237,6 +252,7 @@ function stateOf(row: DoorRow, options: DoorsOptions): DoorState {
     ],
     relay: device ?? null,
     ...openingsOf(row, options),
+    ...options.conditions.shown(row),
     effective: { standOpenEnabled, schedule: named(schedule), template: named(template) },
     connection: connection
       ? {

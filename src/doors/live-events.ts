@@ -1,4 +1,5 @@
 /** What live readers are told of doors. */
+import type { LockReport } from '../../drivers/settings.ts';
 import type { LockEvent } from '../../drivers/zgate.ts';
 import type { LiveEvent } from '../events/events.ts';
 import type { DoorRow } from './table.ts';
@@ -43,6 +44,13 @@ export type DoorAlarm = 'notLocked' | 'batteryLow';
 
 export function doorAlarm(doorId: string, alarm: DoorAlarm, raised: boolean, reason: string): LiveEvent {
   return ofDoor(doorId, 'alarm', { alarm, raised, reason });
+}
+
+/** The bolt or the door moved. */
+export function lockStateChanged(doorId: string, { lockState, doorState }: LockReport): LiveEvent {
+  const shown = (told: { value: string; at: number } | undefined) =>
+    told ? { value: told.value, at: new Date(told.at).toISOString() } : null;
+  return ofDoor(doorId, 'state', { lockState: shown(lockState), doorState: shown(doorState) });
 }
 
 /** Somebody came or went, or tried to. */

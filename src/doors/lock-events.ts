@@ -38,6 +38,8 @@ export interface LockEventsOptions extends Pick<LateOutcomeOptions, 'actuations'
   networkOf(gatewayId: string): string | null;
   /** After the commit: the door has a lock, or has it elsewhere. */
   bound(doorId: string): void;
+  /** Inside the commit job: whether the gateway has to lock the door now; what is to be done after it. */
+  relockLate(door: DoorRow, told: LockEvent): (() => void) | undefined;
   /** After the commit: the presence of its lock may have changed. */
   changed(doorId: string): void;
 }
@@ -154,7 +156,11 @@ function happened(told: LockEvent, gatewayId: string, options: LockEventsOptions
   }
   options.events.publish(happenedAt(row.id, told));
   takeLateOutcome(row, told, options);
-  return () => options.locks.happened({ mac: told.hwId, gatewayId }, told.at);
+  const relock = options.relockLate(row, told);
+  return () => {
+    relock?.();
+    options.locks.happened({ mac: told.hwId, gatewayId }, told.at);
+  };
 }
 
 function record(

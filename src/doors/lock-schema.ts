@@ -2,7 +2,8 @@
 import { z } from '@hono/zod-openapi';
 import { firmwareName } from '../firmware-file.ts';
 import { ieeeAddress } from '../http/fields.ts';
-import { connectionType, standingOpen, UNLOCK_OUTCOMES } from './schema.ts';
+import { connectionType, standingOpen } from './openings-schema.ts';
+import { UNLOCK_OUTCOMES } from './schema.ts';
 import { STAND_OPEN_MAX_MS } from './stand-open-time.ts';
 
 export const unlockResult = z

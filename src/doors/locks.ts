@@ -18,6 +18,7 @@ const LOCKS_MAX = 8_192;
 const VOLTAGE_STEP_MV = 50;
 /** The last time a date can show (ECMA-262, 21.4.1.1). */
 const LAST_DATE_MS = 8.64e15;
+const TIMES: ReadonlySet<string> = new Set(['lastSeen', 'lastContact', 'lastEvent', 'batteryAt']);
 
 /** Where a lock is, or undefined for a door without one. */
 type Place = Pick<DueRow, 'mac' | 'gateway_id'>;
@@ -49,6 +50,8 @@ export interface LocksOptions {
   gateway(gatewayId: string): { connected: boolean; changedAt: number } | undefined;
   /** A lock came, went, or has another configuration than before. */
   changed(place: LockPlace, what: { isBack: boolean; configChanged: boolean }): void;
+  /** A lock reported its state; `before` is what it had told until then. */
+  reported(place: LockPlace, before: LockReport | undefined, after: LockReport): void;
 }
 
 export interface Locks {
@@ -128,6 +131,7 @@ export function openLocks(options: LocksOptions): Locks {
       const { leftAt } = before?.state ?? {};
       const hasLeft = leftAt !== undefined && (data.lastSeen ?? 0) <= leftAt;
       keep({ mac, gatewayId }, withDates(data), hasLeft ? leftAt : undefined);
+      options.reported({ mac, gatewayId }, before?.state?.report, withDates(data));
       const isBack = was !== 'connected' && connection(place)?.status === 'connected';
       const configChanged = find(place)?.state?.report.configVersion !== before?.state?.report.configVersion;
       if (isBack || configChanged || was !== connection(place)?.status)
@@ -256,25 +260,39 @@ function openRoom(log: Log) {
   };
 }
 
-/** Without times that no date can show. */
+/** Without times that no date can show, and what has such a time. */
 function withDates(report: LockReport): LockReport {
-  const isDate = (at: number | undefined) => at !== undefined && at >= 0 && at <= LAST_DATE_MS;
-  const { lastSeen, lastContact, lastEvent, ...rest } = report;
-  return {
-    ...rest,
-    ...(isDate(lastSeen) && { lastSeen }),
-    ...(isDate(lastContact) && { lastContact }),
-    ...(isDate(lastEvent) && { lastEvent }),
-  };
+  const isDate = (at: number) => at >= 0 && at <= LAST_DATE_MS;
+  const { setupFaults, ...rest } = report;
+  const shown = Object.entries(rest).filter(([name, value]) => {
+    if (TIMES.has(name)) return isDate(Number(value));
+    return !Object.hasOwn(Object(value), 'at') || isDate((value as { at: number }).at);
+  });
+  const faults = setupFaults && { setupFaults: setupFaults.filter(({ at }) => isDate(at)) };
+  return { ...(Object.fromEntries(shown) as LockReport), ...faults };
 }
 
-/** What is worth writing when it changed: link quality moves with each frame and is told again soon, times are kept apart. */
+/**
+ * What is worth writing when it changed: link quality moves with each frame and is told again soon, times are kept apart, and
+ * that a state was read again is no change of it.
+ */
 function factsOf(told: LockReport): unknown {
-  const { lqi: _, rssi: __, lastSeen: ___, lastContact: ____, lastEvent: _____, ...report } = told;
+  const {
+    lqi: _,
+    rssi: __,
+    lastSeen: ___,
+    lastContact: ____,
+    lastEvent: _____,
+    batteryAt: ______,
+    ...report
+  } = told;
   const stepped = (value: number | undefined, step: number) =>
     value === undefined ? undefined : Math.floor(value / step);
   return {
     ...report,
+    connected: undefined,
+    lockState: report.lockState?.value,
+    doorState: report.doorState?.value,
     dueBatteryUnderLoad: stepped(report.dueBatteryUnderLoad, VOLTAGE_STEP_MV),
     dueBatteryWithoutLoad: stepped(report.dueBatteryWithoutLoad, VOLTAGE_STEP_MV),
   };

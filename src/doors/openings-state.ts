@@ -3,16 +3,17 @@ import type { Clock } from '../clock.ts';
 import type { Closings, PendingClosing } from './closing.ts';
 import type { Relay } from './configuration.ts';
 import type { Locks } from './locks.ts';
+import type { StandingOpenState } from './openings-schema.ts';
 import type { RfPins } from './rf-pin.ts';
-import type { DoorState, StandingOpenState } from './schema.ts';
+import type { DoorState } from './schema.ts';
 import type { StandOpen } from './stand-open.ts';
 import type { DoorRow } from './table.ts';
 
 export interface OpeningsShown {
   clock: Clock;
   locks: Pick<Locks, 'report'>;
-  standOpen: Pick<StandOpen, 'of' | 'isOn'>;
-  closings: Pick<Closings, 'pendingOf'>;
+  standOpen: Pick<StandOpen, 'of' | 'isOn' | 'count'>;
+  closings: Pick<Closings, 'pendingOf' | 'alarms'>;
   rfPins: Pick<RfPins, 'has'>;
   relay(doorId: string): Relay | undefined;
 }

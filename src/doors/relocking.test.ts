@@ -114,6 +114,48 @@ describe('a lock that does not lock again by itself', () => {
   });
 });
 
+describe('an unlock by radio that comes when nothing waits for it', () => {
+  const happens = (source: string, what = 'unlocked') =>
+    estate.tell('lockEvent', {
+      hwId: MAC,
+      kind: 'operation',
+      what,
+      source,
+      userId: null,
+      at: estate.clock.now(),
+    });
+
+  it('is undone, for its parent may have held it for minutes', async () => {
+    await happens('rf');
+    await estate.clock.advance(5_000);
+    expect([kinds(), (await relock()).pending]).toEqual([['lock'], []]);
+  });
+
+  it.each([
+    ['keypad', 'unlocked'],
+    ['rf', 'locked'],
+  ])('is none by %s, %s', async (source, what) => {
+    await happens(source, what);
+    await estate.clock.advance(5_000);
+    expect(kinds()).toEqual([]);
+  });
+
+  it('is left to a lock that locks again by itself', async () => {
+    estate.report(MAC, { relock: { by: 'autoRelock', seconds: 30 } });
+    await happens('rf');
+    await estate.clock.advance(5_000);
+    expect(kinds()).toEqual([]);
+  });
+
+  it('is that of standing open', async () => {
+    await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
+    await estate.desk('POST', `/doors/${id}/stand-open`, { seconds: 60 });
+    await happens('rf');
+    await estate.clock.advance(30_000);
+    expect(kinds()).toEqual(['standOpen']);
+  });
+});
+
 describe('nothing is left to do for the gateway', () => {
   it.each(['timedUnlock', 'autoRelock'] as const)('when the answer says %s', async (way) => {
     answer(way);

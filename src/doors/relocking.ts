@@ -2,8 +2,11 @@
  * Who locks a door again after an unlock. The lock, where it is known to; else the gateway, which stores that it has to in the
  * same commit as the intent, and forgets it when the answer says that the lock does it, or that nothing opened.
  */
+import { randomUUID } from 'node:crypto';
 import type { RelockWay } from '../../drivers/settings.ts';
-import type { Caller } from '../principal.ts';
+import type { LockEvent } from '../../drivers/zgate.ts';
+import { type Caller, SYSTEM_PRINCIPAL } from '../principal.ts';
+import type { Busy } from './busy.ts';
 import type { Closings } from './closing.ts';
 import { DEADLINE_MS, type End, HELD_AT_MOST_MS } from './lock-commands.ts';
 import type { Locks } from './locks.ts';
@@ -68,4 +71,28 @@ export function relockOf(
 
 function isUnknown(end: End): boolean {
   return 'result' in end && end.result.outcome === 'unknown';
+}
+
+export interface LateRelockOptions extends RelockOptions {
+  busy: Pick<Busy, 'has'>;
+  isStandingOpen(mac: string): boolean;
+}
+
+/**
+ * Inside a commit job: a lock tells that it was unlocked by radio when nothing waits for that any more, such as by a frame
+ * that its parent has held for minutes. Returns what is to be done after the commit.
+ */
+export function relockLate(
+  door: DoorRow,
+  { hwId: mac, what, source }: LockEvent,
+  { table, locks, closings, busy, isStandingOpen }: LateRelockOptions,
+): (() => void) | undefined {
+  if (what !== 'unlocked' || source !== 'rf' || busy.has(door.id)) return undefined;
+  const by = locks.report(door)?.relock?.by;
+  const isExpected = table.closing.get(mac) !== undefined || isStandingOpen(mac);
+  if (by === 'timedUnlock' || by === 'autoRelock' || isExpected) return undefined;
+  const caller = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
+  const reason = 'it was unlocked by radio, and nothing locks it again';
+  closings.store({ door, mac, purpose: 'unlock', reason, uncertain: false, caller });
+  return () => closings.schedule(mac, RELOCK_MS);
 }

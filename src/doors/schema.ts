@@ -1,5 +1,6 @@
 /** The door as the interface shows it (interface specification 2.3) and the bodies of 4.4 and its extensions. */
 import { z } from '@hono/zod-openapi';
+import { DOOR_STATES, LOCK_STATES } from '../../drivers/settings.ts';
 import { readOnlyFields } from '../http/editing.ts';
 import {
   ieeeAddress,
@@ -10,6 +11,7 @@ import {
   printable,
   unknownReferences,
 } from '../http/fields.ts';
+import { connectionType, lockConditions, relockState, standingOpen } from './openings-schema.ts';
 
 const NAME_MAX = 128;
 const IDENTIFIER_MAX = 64;
@@ -29,7 +31,6 @@ export const doorName = text(NAME_MAX);
 export const identifier = plainId.min(1).max(IDENTIFIER_MAX);
 export const accessPointId = z.int().min(1).max(NUMBER_MAX);
 export const doorNumber = z.int().min(0).max(NUMBER_MAX);
-export const connectionType = z.enum(['zigbee', 'rs485']);
 
 const minute = z.int().min(0).max(LAST_MINUTE);
 export const interval = z.strictObject({ start: minute, end: minute }).openapi({
@@ -229,50 +230,6 @@ const lastUnlock = z.object({
 });
 export type LastUnlock = z.infer<typeof lastUnlock>;
 
-export const standingOpen = z
-  .object({
-    state: z.enum(['waiting', 'sent', 'open', 'lost', 'ending']).openapi({
-      description:
-        'waiting: nothing was sent yet · sent: the lock was told, and did not show it · open: the lock or relay was seen open · lost: it was, and is not any more · ending: the lock is told to lock until it was seen locked',
-    }),
-    on: z.boolean().openapi({ description: 'It was seen open, and nothing says that this is over' }),
-    via: connectionType,
-    by: z.guid().nullable().openapi({ description: 'Who wanted it' }),
-    requestedAt: dateTime.nullable(),
-    since: dateTime.nullable(),
-    until: dateTime.nullable().openapi({ description: 'When it ends by itself' }),
-    expiresAt: dateTime.nullable().openapi({ description: 'Of one that waits: when it is given up' }),
-    failure: z.object({ code: z.string(), message: z.string(), at: dateTime }).nullable().openapi({
-      description: 'Why the last attempt failed, to open the door or to see it locked',
-    }),
-  })
-  .nullable()
-  .openapi({ description: 'null: the door is not to stand open' });
-export type StandingOpenState = z.infer<typeof standingOpen>;
-
-const relockState = z.object({
-  by: z.enum(['timedUnlock', 'autoRelock', 'gateway']).nullable().openapi({
-    description:
-      'timedUnlock: the lock, which is told the time · autoRelock: the lock, by its own setting · gateway: Gatehouse, which tells it to lock until it was seen locked · null: not known yet; then Gatehouse, unless the lock turns out to do it',
-  }),
-  seconds: z.int().nullable(),
-  pending: z
-    .array(
-      z.object({
-        mac: z.string(),
-        purpose: z.enum(['unlock', 'standOpen']),
-        reason: z.string(),
-        since: dateTime,
-        attempts: z.int(),
-        failure: z.object({ message: z.string(), at: dateTime }).nullable(),
-        alarm: z.boolean().openapi({ description: 'Somebody has to look at the door' }),
-      }),
-    )
-    .openapi({
-      description: 'Locks of this door that Gatehouse has not seen locked yet; a replaced one too',
-    }),
-});
-
 export const doorState = z
   .object({
     id: doorId,
@@ -328,10 +285,7 @@ export const doorState = z
     lastLock: lastUnlock
       .nullable()
       .openapi({ description: 'By POST …/lock; null: it was never locked that way' }),
-    rfPin: z.object({ required: z.boolean().nullable(), isStored: z.boolean() }).openapi({
-      description:
-        'The PIN for operations by radio: whether the lock requires one (null: it has not told), and whether it is stored',
-    }),
+    ...lockConditions,
     configuration: z.object({
       wanted: z.int().openapi({ description: 'configVersion' }),
       applied: z.int().nullable().openapi({ description: 'The configVersion acknowledged last' }),
@@ -391,5 +345,11 @@ export const listQuery = z.strictObject({
   gatewayId: looseId.optional(),
   pmsId: identifier.optional(),
   name: doorName.optional().openapi({ description: 'Part of the name or id, in any case' }),
+  battery: z
+    .enum(['low', 'ok', 'unknown'])
+    .optional()
+    .openapi({ description: 'As the lock told; unknown: it tells neither a percentage nor an alarm' }),
+  lockState: z.enum(LOCK_STATES).optional().openapi({ description: 'As the lock told last' }),
+  doorState: z.enum(DOOR_STATES).optional().openapi({ description: 'As the lock told last' }),
 });
 export type DoorQuery = z.infer<typeof listQuery>;

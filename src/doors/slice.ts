@@ -1,5 +1,6 @@
 /** Puts the parts of this slice together: each needs others once it works, and not before. */
 import type { DriverEvent, StateReport } from '../../drivers/driver.ts';
+import type { LockEvent } from '../../drivers/zgate.ts';
 import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
@@ -10,6 +11,7 @@ import type { Reconciler } from '../reconcile.ts';
 import { openBusy } from './busy.ts';
 import type { Catalogue } from './catalogue.ts';
 import { type ClosingsOptions, openClosings } from './closing.ts';
+import { openConditions } from './conditions.ts';
 import { type Configuration, type ConfigurationOptions, doorConfiguration } from './configuration.ts';
 import { openDeliveries } from './deliveries.ts';
 import { openDoors } from './doors.ts';
@@ -23,11 +25,12 @@ import type { StandOpenBody, StandOpenResult } from './lock-schema.ts';
 import { type Locks, type LocksOptions, openLocks } from './locks.ts';
 import { standingOpenOf } from './openings-state.ts';
 import { openPresenceEvents } from './presence.ts';
+import { relockLate } from './relocking.ts';
 import { openReplaceLock } from './replace-lock.ts';
 import { openRfPins, type RfPinOptions } from './rf-pin.ts';
 import { openRoaming } from './roaming.ts';
 import { openStandOpen, type StandOpenOptions } from './stand-open.ts';
-import { type DoorTable, type DueRow, existing, openDoorTable } from './table.ts';
+import { type DoorRow, type DoorTable, type DueRow, existing, openDoorTable } from './table.ts';
 import { openUnlock, type UnlockOptions } from './unlock.ts';
 
 export interface DoorSliceOptions
@@ -73,7 +76,12 @@ export function openDoorSlice(options: DoorSliceOptions) {
       if (configChanged) for (const { id } of rows) wake(id);
       else if (isBack) wakeWaiting(rows);
     },
+    reported(place, before, after) {
+      conditions.reported(place, before, after);
+      openings.standOpen.reported(place.mac);
+    },
   });
+  const conditions = openConditions({ ...options, table, locks });
   const presence = openPresenceEvents({ ...options, table, locks });
   const configuration = doorConfiguration({ ...options, table, deliveries, locks });
   const openings = openOpenings({ ...options, table, locks });
@@ -84,7 +92,7 @@ export function openDoorSlice(options: DoorSliceOptions) {
     wake(doorId);
   }
   const doubled = openDoubled({ ...options, locks });
-  const parts = { ...options, ...openings, table, deliveries, locks, doubled, bound: stored };
+  const parts = { ...options, ...openings, conditions, table, deliveries, locks, doubled, bound: stored };
   const doors = openDoors({ ...parts, configuration, reconciler, stored });
   const replaceLock = openReplaceLock(parts);
   const followLock = openRoaming(parts);
@@ -104,7 +112,6 @@ export function openDoorSlice(options: DoorSliceOptions) {
     /** A link reported the state of a subject. */
     report(linkId: string, report: StateReport): void {
       locks.take(linkId, report);
-      openings.reported(report.subject);
       followLock(linkId, report.subject);
       firmware.report(linkId, report);
     },
@@ -153,7 +160,10 @@ function openOpenings(options: OpeningParts) {
   const lockDoor = openLockDoor({ ...options, pinOf, standOpen, closings });
   const shown = (doorId: string) =>
     standingOpenOf(existing(table, doorId), { clock: options.clock, standOpen, closings });
+  const isStandingOpen = (mac: string) => table.standOpenOfLock.get(mac) !== undefined;
   return {
+    relockLate: (door: DoorRow, told: LockEvent) =>
+      relockLate(door, told, { ...options, closings, busy, isStandingOpen }),
     busy,
     rfPins,
     pinOf,
@@ -173,9 +183,6 @@ function openOpenings(options: OpeningParts) {
       },
       setRfPin: rfPins.set,
       removeRfPin: rfPins.remove,
-    },
-    reported(subject: string): void {
-      if (subject.startsWith('device:')) standOpen.reported(subject.slice('device:'.length));
     },
     /** A gateway is back. */
     retry(gatewayId: string): void {

@@ -104,6 +104,8 @@ export function openStandOpen(options: StandOpenOptions) {
       for (const standing of all.values())
         if (standing.row.mac === mac && !standing.isEnding) void changes.reported(standing);
     },
+    /** Doors that are to stand open. */
+    count: () => all.size,
     of: (doorId: string): Readonly<Standing> | undefined => all.get(doorId),
     /** It was seen to be open, and nothing says that this is over. */
     isOn(doorId: string): boolean {

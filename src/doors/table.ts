@@ -31,6 +31,7 @@ export interface DoorRow {
   /** JSON of TravellingWanted (edit.ts), as the lock acknowledged it. */
   applied_wanted: string | null;
   presence_told: string;
+  battery_low_told: number;
   created_at: number;
   created_by: string;
   updated_at: number;
@@ -40,9 +41,16 @@ export interface DoorRow {
 /** What decides whether a door is configured as it is wanted. */
 export type DueRow = Pick<
   DoorRow,
-  'id' | 'config_version' | 'applied_config_version' | 'mac' | 'gateway_id' | 'presence_told'
+  | 'id'
+  | 'config_version'
+  | 'applied_config_version'
+  | 'mac'
+  | 'gateway_id'
+  | 'presence_told'
+  | 'battery_low_told'
 >;
-const DUE_COLUMNS = 'id, config_version, applied_config_version, mac, gateway_id, presence_told';
+const DUE_COLUMNS =
+  'id, config_version, applied_config_version, mac, gateway_id, presence_told, battery_low_told';
 
 export interface LockTimesRow {
   last_seen: number | null;
@@ -68,7 +76,7 @@ const DELIVERIES_KEPT = 8;
 
 const COLUMNS = `id, access_point_id, name, group_id, number, options, stand_open_enabled, pms_id, schedule_id,
   template_id, mac, lock_id, lock_left_at, gateway_id, network_id, connection_type, version, config_version, config_by,
-  config_correlation_id, applied_config_version, applied, applied_wanted, presence_told, created_at, created_by, updated_at, updated_by`;
+  config_correlation_id, applied_config_version, applied, applied_wanted, presence_told, battery_low_told, created_at, created_by, updated_at, updated_by`;
 
 type Text = string | null;
 
@@ -196,6 +204,7 @@ function appliedStatements(prepare: Prepare['prepare']) {
        WHERE id = ? AND coalesce(applied_config_version, 0) <= ?`,
     ),
     setConfigVersion: prepare<[number, string]>('UPDATE door SET config_version = ? WHERE id = ?'),
+    setBatteryLowTold: prepare<[number, string]>('UPDATE door SET battery_low_told = ? WHERE id = ?'),
     setPresenceTold: prepare<[string, string]>('UPDATE door SET presence_told = ? WHERE id = ?'),
   };
 }

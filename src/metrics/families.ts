@@ -118,6 +118,9 @@ function estate({ doors, zgates, apply, jobs }: Status): Family[] {
         labels: { presence },
       })),
     ]),
+    gauge('doors_battery_low', 'Doors whose lock has a low battery', doors.batteryLow),
+    gauge('doors_not_locked', 'Doors that were to be locked and were not seen locked', doors.notLocked),
+    gauge('doors_standing_open', 'Doors that are to stand open', doors.standingOpen),
     gauge('zgates_registered', 'Zigbee gateways', zgates.registered),
     gauge('zgates_connected', 'Zigbee gateways that are connected', zgates.connected),
     family('gauge', 'settings_waiting', 'Wanted settings that are not in force yet', [

@@ -74,6 +74,9 @@ export const status = z
       connected: count.openapi({ description: 'Of those with a lock, as are the next' }),
       disconnected: count,
       unknown: count.openapi({ description: 'Their gateway is lost' }),
+      batteryLow: count.openapi({ description: 'The battery of the lock is low' }),
+      notLocked: count.openapi({ description: 'Gatehouse has to lock them, and did not see them locked' }),
+      standingOpen: count.openapi({ description: 'They are to stand open now' }),
     }),
     zgates: z.object({
       registered: count,

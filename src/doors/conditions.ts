@@ -1,0 +1,111 @@
+/** What a lock shows of itself: bolt, door and battery, with their ages; what of that is told to live readers. */
+import type { LockReport } from '../../drivers/settings.ts';
+import type { Clock } from '../clock.ts';
+import type { Database } from '../database/database.ts';
+import type { LiveEvent, LiveEvents } from '../events/events.ts';
+import type { Log } from '../log.ts';
+import { doorAlarm, lockStateChanged } from './live-events.ts';
+import type { LockPlace, Locks } from './locks.ts';
+import type { DoorQuery, DoorState } from './schema.ts';
+import type { DoorRow, DoorTable } from './table.ts';
+
+/** Weeks before an alkaline cell fails under the load of a bolt. A lock that raises its own alarm is believed at any charge. */
+const LOW_PERCENT = 20;
+/** A charge that is read again differs by a little: so much more ends the alarm. */
+const GOOD_PERCENT = 25;
+
+export type BatteryLevel = 'low' | 'ok' | 'unknown';
+
+/** `wasLow`: as it was told last. */
+export function batteryLevelOf(report: Partial<LockReport> | undefined, wasLow: boolean): BatteryLevel {
+  const { battery, batteryLow } = report ?? {};
+  if (batteryLow === true) return 'low';
+  if (battery !== undefined) return battery < (wasLow ? GOOD_PERCENT : LOW_PERCENT) ? 'low' : 'ok';
+  return batteryLow === false ? 'ok' : 'unknown';
+}
+
+export interface ConditionOptions {
+  database: Database;
+  table: DoorTable;
+  events: LiveEvents;
+  clock: Clock;
+  log: Log;
+  locks: Pick<Locks, 'report'>;
+}
+
+export type Conditions = ReturnType<typeof openConditions>;
+
+export function openConditions({ database, table, events, clock, log, locks }: ConditionOptions) {
+  const levelOf = (row: Pick<DoorRow, 'mac' | 'gateway_id' | 'battery_low_told'>) =>
+    batteryLevelOf(locks.report(row), row.battery_low_told === 1);
+
+  /** Inside a commit job. */
+  function batteryNews(row: DoorRow, report: LockReport): LiveEvent | undefined {
+    const level = levelOf(row);
+    const isLow = level === 'low';
+    if (level === 'unknown' || isLow === (row.battery_low_told === 1)) return undefined;
+    table.setBatteryLowTold.run(Number(isLow), row.id);
+    const charge = report.battery === undefined ? 'its own alarm' : `${report.battery} %`;
+    return doorAlarm(row.id, 'batteryLow', isLow, `the lock reports ${charge}`);
+  }
+
+  return {
+    /** A lock reported something; `before` is what it had told until then. */
+    reported({ mac }: LockPlace, before: LockReport | undefined, after: LockReport): void {
+      const moved = movedIn(before, after);
+      const row = table.byMac.get(mac);
+      if (!row) return;
+      const level = levelOf(row);
+      const isBatteryNews = level !== 'unknown' && (level === 'low') !== (row.battery_low_told === 1);
+      if (!moved && !isBatteryNews) return;
+      const stored = database.commit(() => {
+        const present = table.byMac.get(mac);
+        if (!present) return;
+        if (moved) events.publish(lockStateChanged(present.id, after));
+        const alarm = batteryNews(present, after);
+        if (alarm) events.publish(alarm);
+      }, 'telemetry');
+      stored.then(events.wake, (error) =>
+        log.warn({ lock: mac, err: error }, 'a change of a lock was not told to live readers'),
+      );
+    },
+    levelOf,
+    matches(row: DoorRow, { battery, lockState, doorState }: DoorQuery): boolean {
+      const report = locks.report(row);
+      return (
+        (battery === undefined || levelOf(row) === battery) &&
+        (lockState === undefined || report?.lockState?.value === lockState) &&
+        (doorState === undefined || report?.doorState?.value === doorState)
+      );
+    },
+    /** For …/state. */
+    shown(row: DoorRow): Pick<DoorState, 'lockState' | 'doorState' | 'battery' | 'setupFaults'> {
+      const report = locks.report(row);
+      const iso = (at: number) => new Date(at).toISOString();
+      const aged = (at: number) => ({ at: iso(at), age: Math.max(0, clock.now() - at) });
+      const withAge = <Value>(told: { value: Value; at: number } | undefined) =>
+        told ? { value: told.value, ...aged(told.at) } : null;
+      const { battery, batteryLow, batteryAt } = report ?? {};
+      return {
+        lockState: withAge(report?.lockState),
+        doorState: withAge(report?.doorState),
+        battery:
+          battery === undefined && batteryLow === undefined
+            ? null
+            : {
+                percent: battery ?? null,
+                low: levelOf(row) === 'low',
+                ...(batteryAt === undefined ? { at: null, age: null } : aged(batteryAt)),
+              },
+        setupFaults: (report?.setupFaults ?? []).map(({ at, ...fault }) => ({ ...fault, at: iso(at) })),
+      };
+    },
+  };
+}
+
+/** What is read for the first time has not changed. */
+function movedIn(before: LockReport | undefined, after: LockReport): boolean {
+  const isMoved = (name: 'lockState' | 'doorState') =>
+    before?.[name] !== undefined && after[name] !== undefined && before[name].value !== after[name].value;
+  return isMoved('lockState') || isMoved('doorState');
+}

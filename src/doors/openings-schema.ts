@@ -1,0 +1,83 @@
+/** How a door stands open, who locks it again, and what its lock shows, as …/state has them. */
+import { z } from '@hono/zod-openapi';
+import { DOOR_STATES, LOCK_STATES } from '../../drivers/settings.ts';
+
+const dateTime = z.iso.datetime();
+export const connectionType = z.enum(['zigbee', 'rs485']);
+
+export const standingOpen = z
+  .object({
+    state: z.enum(['waiting', 'sent', 'open', 'lost', 'ending']).openapi({
+      description:
+        'waiting: nothing was sent yet · sent: the lock was told, and did not show it · open: the lock or relay was seen open · lost: it was, and is not any more · ending: the lock is told to lock until it was seen locked',
+    }),
+    on: z.boolean().openapi({ description: 'It was seen open, and nothing says that this is over' }),
+    via: connectionType,
+    by: z.guid().nullable().openapi({ description: 'Who wanted it' }),
+    requestedAt: dateTime.nullable(),
+    since: dateTime.nullable(),
+    until: dateTime.nullable().openapi({ description: 'When it ends by itself' }),
+    expiresAt: dateTime.nullable().openapi({ description: 'Of one that waits: when it is given up' }),
+    failure: z.object({ code: z.string(), message: z.string(), at: dateTime }).nullable().openapi({
+      description: 'Why the last attempt failed, to open the door or to see it locked',
+    }),
+  })
+  .nullable()
+  .openapi({ description: 'null: the door is not to stand open' });
+export type StandingOpenState = z.infer<typeof standingOpen>;
+
+export const relockState = z.object({
+  by: z.enum(['timedUnlock', 'autoRelock', 'gateway']).nullable().openapi({
+    description:
+      'timedUnlock: the lock, which is told the time · autoRelock: the lock, by its own setting · gateway: Gatehouse, which tells it to lock until it was seen locked · null: not known yet; then Gatehouse, unless the lock turns out to do it',
+  }),
+  seconds: z.int().nullable(),
+  pending: z
+    .array(
+      z.object({
+        mac: z.string(),
+        purpose: z.enum(['unlock', 'standOpen']),
+        reason: z.string(),
+        since: dateTime,
+        attempts: z.int(),
+        failure: z.object({ message: z.string(), at: dateTime }).nullable(),
+        alarm: z.boolean().openapi({ description: 'Somebody has to look at the door' }),
+      }),
+    )
+    .openapi({
+      description: 'Locks of this door that Gatehouse has not seen locked yet; a replaced one too',
+    }),
+});
+
+const aged = <Value extends z.ZodType>(value: Value) =>
+  z.object({ value, at: dateTime, age: z.int().openapi({ description: 'Milliseconds' }) }).nullable();
+
+export const lockConditions = {
+  lockState: aged(z.enum(LOCK_STATES)).openapi({
+    description: 'The bolt, as the lock told; null: it did not',
+  }),
+  doorState: aged(z.enum(DOOR_STATES)).openapi({
+    description: 'The door, by the sensor of the lock; null: it has none, or did not tell',
+  }),
+  battery: z
+    .object({
+      percent: z.int().nullable(),
+      low: z.boolean().openapi({
+        description: 'Below 20 %, until it is 25 % again, or the lock raised its own alarm',
+      }),
+      at: dateTime.nullable(),
+      age: z.int().nullable().openapi({ description: 'Milliseconds' }),
+    })
+    .nullable()
+    .openapi({
+      description:
+        'Of a lock of the standard, which tells a percentage; `dueBattery…` of the door stay null then. null: it did not tell',
+    }),
+  setupFaults: z.array(z.object({ step: z.string(), reason: z.string(), at: dateTime })).openapi({
+    description: 'Steps of the first configuration of the lock that failed; they are tried again',
+  }),
+  rfPin: z.object({ required: z.boolean().nullable(), isStored: z.boolean() }).openapi({
+    description:
+      'The PIN for operations by radio: whether the lock requires one (null: it has not told), and whether it is stored',
+  }),
+};
