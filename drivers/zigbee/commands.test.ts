@@ -32,7 +32,7 @@ function open() {
     context: { clock } as unknown as DriverContext,
     network: { radio: () => radio },
     locks,
-    options: {},
+    options: { unlockBehindRouters: true },
     firmware: {},
     joining: {},
     configurer: {},

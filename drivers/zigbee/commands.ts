@@ -131,14 +131,14 @@ async function askOneByOne({ locks, configurer }: Gateway, isMoving: () => boole
 type Sender = Pick<Radio, 'send' | 'attribute' | 'memory' | 'remember'>;
 
 /** Sends for people; a request that the library sits on ends the link, and with it the process. */
-function openSender({ context, network, locks, link, recovery }: Gateway): {
-  radio: Sender;
-  isHanging(): boolean;
-} {
+function openSender(gateway: Gateway): { radio: Sender; isHanging(): boolean } {
+  const { context, network, locks, link, recovery } = gateway;
   let hanging = false;
   async function send(request: ZclRequest): Promise<ZclReply> {
     const exchanged = locks.exchange(request.ieee);
     if (request.actuates) recovery.yield(request.ieee);
+    const parent = request.opens && (await unfitParent(request.ieee, gateway));
+    if (parent) return { kind: 'unsent', reason: parent };
     const sending = network.radio().send(request);
     // What is held is not the library's to settle.
     const begun = Promise.race([request.released, sending]).catch(() => undefined);
@@ -161,6 +161,18 @@ function openSender({ context, network, locks, link, recovery }: Gateway): {
       remember: (...one) => network.radio().remember(...one),
     },
   };
+}
+
+/** Why nothing that opens a door may be sent to this lock. What nobody knows of a parent speaks against it. */
+async function unfitParent(ieee: string, { options, network }: Gateway): Promise<string | undefined> {
+  if (options.unlockBehindRouters) return undefined;
+  const radio = network.radio();
+  // It listens always, and has no parent that would hold anything.
+  if (radio.device(ieee)?.kind === 'router') return undefined;
+  const isChild = await radio.isChild(ieee).catch(() => false);
+  return isChild
+    ? undefined
+    : 'it is no child of the coordinator, and unlockBehindRouters of its gateway forbids it: a router may hold an unlock for a sleeping lock until after the deadline; bring the coordinator nearer to the lock, or allow it';
 }
 
 function lockHandlers({ context, locks, options, firmware, link }: Gateway, radio: Sender): Handlers {

@@ -32,6 +32,12 @@ export const zigbeeLinkOptions = z.strictObject({
     .max(0xff_fe)
     .optional()
     .describe("Of the locks' own cluster; without it locks are taken for standard ones"),
+  unlockBehindRouters: z
+    .boolean()
+    .default(true)
+    .describe(
+      'false: a lock that may sleep behind a router is not unlocked, since routers of some makers hold an unlock for up to 30 s',
+    ),
 });
 
 /** What the driver is opened with. */

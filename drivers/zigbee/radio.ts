@@ -59,6 +59,8 @@ export interface ZclRequest {
   timeoutMs: number;
   /** It moves something at a door: nothing of it may be left anywhere when its time is over (herdsman/port.ts). */
   actuates?: true;
+  /** It opens a door: it is not sent to where a parent may hold it too long, unless the configuration allows it. */
+  opens?: true;
   /** Its bytes are not written before this resolves, and never when it rejects. */
   released?: Promise<void>;
   /** Its bytes are written now. */

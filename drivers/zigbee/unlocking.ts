@@ -102,7 +102,7 @@ function tooLate(): DriverError {
 }
 
 function requestOf(
-  { command, payload }: BoltCommand,
+  { command, payload, target }: BoltCommand,
   { ieee, endpoint, released }: ActuationOptions,
   notAfter: number,
 ): ZclRequest {
@@ -116,6 +116,7 @@ function requestOf(
     notAfter,
     timeoutMs: ANSWER_MS,
     actuates: true,
+    ...(target === 'unlocked' && { opens: true }),
     ...(released && { released }),
   };
 }
