@@ -18,10 +18,15 @@ const FAULTS = [
 
 let all: Rs485Site;
 beforeAll(async () => {
-  all = await openRs485Site({ lobby: LOBBY, cellar: CELLAR, hostWatchdogMs: WATCHDOG_MS });
+  const lobby = { ...LOBBY, devices: [...LOBBY.devices, { address: 3, kind: 'icp-das-tm-r5' } as const] };
+  all = await openRs485Site({ lobby, cellar: CELLAR, hostWatchdogMs: WATCHDOG_MS });
   await all.configure('IO-1', { relayIndex: 2, unlockDurationMilliseconds: SHORT_MS });
-  await all.configure('cellar-01', { relayIndex: 1, unlockDurationMilliseconds: SHORT_MS });
-}, 60_000);
+  for (const hwId of ['cellar-01', 'lobby-3']) {
+    await all.configure(hwId, { relayIndex: 1, unlockDurationMilliseconds: SHORT_MS });
+    expect((await all.post(hwId, 'pulse')).body).toMatchObject({ error: 'WATCHDOG_NOT_PROVEN' });
+    await all.prove(hwId);
+  }
+}, 120_000);
 afterAll(() => all[Symbol.asyncDispose]());
 
 const closings = async (bus: SimulatedBus) =>
@@ -58,23 +63,34 @@ it.each([
   },
 );
 
-it('a pulse that nobody lives to end is ended by the watchdog of the module, and by nobody begun again', async () => {
-  await all.configure('cellar-01', { unlockDurationMilliseconds: IN_THE_MIDDLE_MS });
-  const pulse = all.post('cellar-01', 'pulse');
-  expect((await pulse).body).toMatchObject({ outcome: 'confirmed', milliseconds: IN_THE_MIDDLE_MS });
-  const before = await closings(all.cellar);
-  const host = all.hostPid();
-  // Left alone, it would end the pulse as it goes.
-  process.kill(host, 'SIGSTOP');
-  await all.site.daemon.kill();
-  process.kill(host, 'SIGKILL');
-  expect((await all.cellar.state(1)).outputs.output1).toBe(true);
-  await waitFor(async () => expect((await all.cellar.state(1)).outputs.output1).toBe(false));
-  const [on, off] = (await all.cellar.state(1)).history.slice(-2);
-  expect((off?.monotonicMs ?? 0) - (on?.monotonicMs ?? 0)).toBeGreaterThan(WATCHDOG_MS / 2);
-  await all.site.daemon.start();
-  await waitFor(async () => expect((await all.state('cellar-01')).inForce).toBe(true));
-  expect(await closings(all.cellar)).toEqual(before);
-  await all.configure('cellar-01', { unlockDurationMilliseconds: SHORT_MS });
-  expect((await all.post('cellar-01', 'pulse')).body).toMatchObject({ outcome: 'confirmed' });
-}, 60_000);
+it.each([
+  ['an I-7060 (DCON)', 'cellar', 'cellar-01', 1, WATCHDOG_MS],
+  ['a tM-R5 (Modbus)', 'lobby', 'lobby-3', 3, 5_000],
+] as const)(
+  'a pulse that nobody lives to end is ended by the watchdog of %s, and by nobody begun again',
+  async (_, id, hwId, address, watchdogMs) => {
+    const bus = all[id];
+    const history = async () => (await bus.state(address)).history;
+    const isClosed = async () => (await bus.state(address)).outputs.output1;
+    await all.configure(hwId, { unlockDurationMilliseconds: IN_THE_MIDDLE_MS });
+    const pulse = all.post(hwId, 'pulse');
+    expect((await pulse).body).toMatchObject({ outcome: 'confirmed', milliseconds: IN_THE_MIDDLE_MS });
+    const before = (await history()).filter(({ on }) => on).length;
+    const host = all.hostPid();
+    // Left alone, it would end the pulse as it goes.
+    process.kill(host, 'SIGSTOP');
+    await all.site.daemon.kill();
+    process.kill(host, 'SIGKILL');
+    expect(await isClosed()).toBe(true);
+    await waitFor(async () => expect(await isClosed()).toBe(false));
+    const [on, off] = (await history()).slice(-2);
+    expect((off?.monotonicMs ?? 0) - (on?.monotonicMs ?? 0)).toBeGreaterThan(watchdogMs / 2);
+    await all.site.daemon.start();
+    await waitFor(async () => expect((await all.state(hwId)).inForce).toBe(true));
+    expect((await history()).filter((one) => one.on).length).toBe(before);
+    // The proof outlasts the restart.
+    await all.configure(hwId, { unlockDurationMilliseconds: SHORT_MS });
+    expect((await all.post(hwId, 'pulse')).body).toMatchObject({ outcome: 'confirmed' });
+  },
+  90_000,
+);

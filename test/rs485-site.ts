@@ -58,6 +58,8 @@ export interface Rs485Site extends AsyncDisposable {
   bus(id: 'lobby' | 'cellar'): Promise<Record<string, unknown>>;
   /** Resolves with the device once it has the settings. */
   configure(hwId: string, settings: object): Promise<Device>;
+  /** Resolves once the watchdog behind its relay is proved. */
+  prove(hwId: string): Promise<void>;
   post(hwId: string, action: 'pulse' | 'replace', body?: object): ReturnType<TestSite['daemon']['call']>;
 }
 
@@ -88,7 +90,7 @@ export async function openRs485Site(
       protocol: 'modbus',
       options: {
         ...lineOf(lobbyPlan, lobby),
-        devices: lobbyPlan.devices.map(({ address }) => ({ unitId: address })),
+        devices: lobbyPlan.devices.map(({ address, kind }) => ({ unitId: address, profile: kind })),
       },
     },
     {
@@ -135,6 +137,17 @@ export async function openRs485Site(
         if ((await state(hwId)).inForce !== true) throw new Error(`${hwId} has not taken its settings`);
       });
       return device(hwId);
+    },
+    async prove(hwId) {
+      const { deviceId } = await device(hwId);
+      const { status, body } = await call('POST', `/${deviceId}/watchdog-test`, { confirm: true });
+      if (status !== 202) throw new Error(`refused: ${JSON.stringify(body)}`);
+      await waitFor(async () => {
+        const { watchdog, inForce } = await state(hwId);
+        const isConnected = (await device(hwId)).connectionState.connected;
+        if (!(watchdog as { proven: boolean } | null)?.proven || !isConnected || inForce !== true)
+          throw new Error(`the watchdog of ${hwId} is not proved`);
+      });
     },
     post: async (hwId, action, body) => call('POST', `/${(await device(hwId)).deviceId}/${action}`, body),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),

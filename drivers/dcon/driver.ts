@@ -5,7 +5,7 @@
  * when this starts. They do not time a pulse: outputs.ts does, while their watchdog looks after it.
  *
  * To read in this order. A module: modules.ts → module.ts → state.ts → polling.ts → inputs.ts → report.ts. Its outputs:
- * outputs.ts → scripts.ts (what is said, step by step) → talk.ts → pulses.ts → feed.ts (when watchdogs are fed). The
+ * outputs.ts → watchdog-test.ts → scripts.ts (what is said, step by step) → talk.ts → pulses.ts → feed.ts (when watchdogs are fed). The
  * bytes: messages.ts → wire.ts → frame.ts. Who is there: probe.ts.
  */
 import { type Bus, openBus } from '../bus/bus.ts';
@@ -17,7 +17,8 @@ import { type Driver, type DriverContext, DriverError, type OpenDriver, type Pla
 import { type EventQueue, openEventQueue } from '../rs485/event-queue.ts';
 import { type Commands, executing, type LinkParts, runLink } from '../rs485/link.ts';
 import { type Mutex, openMutex } from '../rs485/mutex.ts';
-import { probe, pulse, trace, watch } from '../rs485.ts';
+import { underTest } from '../rs485/watchdog-proof.ts';
+import { probe, pulse, trace, watch, watchdogTest } from '../rs485.ts';
 import { rs485Apply } from '../settings.ts';
 import { valid } from '../valid.ts';
 import { type Feed, openFeed } from './feed.ts';
@@ -54,7 +55,7 @@ export async function openDconOn(
   const events = openEventQueue({ emit: context.emit, clock, log });
   const turns = openMutex(MODULES_MAX);
   const feeding = openFeed(options.hostWatchdogMs, clock.monotonic());
-  const link: Link = { bus, options, context, events, feeding, turns };
+  const link: Link = { bus, options, context, events, feeding, turns, tests: 0 };
   const modules = openModules(
     options.devices.map(({ address }) => address),
     (address) => moduleOf(link, address),
@@ -74,9 +75,12 @@ interface Link {
   feeding: Feed;
   /** In which modules are brought up. */
   turns: Mutex;
+  /** Watchdogs that are tested now: none is fed meanwhile. */
+  tests: number;
 }
 
-function moduleOf({ bus, options, context, events, feeding, turns }: Link, address: number): Module {
+function moduleOf(link: Link, address: number): Module {
+  const { bus, options, context, events, feeding, turns } = link;
   return openModule({
     address,
     hwId: hwIdOf(context, address),
@@ -88,6 +92,14 @@ function moduleOf({ bus, options, context, events, feeding, turns }: Link, addre
     context,
     tellEvent: events.add,
     turns,
+    holdFeeds() {
+      link.tests += 1;
+      return {
+        [Symbol.dispose]() {
+          link.tests -= 1;
+        },
+      };
+    },
     wasStarved: () => feeding.wasWithheld(context.clock.monotonic()),
   });
 }
@@ -139,6 +151,11 @@ async function feed(link: Link, modules: Modules, signal: AbortSignal): Promise<
   let withheld = 0;
   for (;;) {
     const now = clock.monotonic();
+    if (link.tests > 0) {
+      feeding.withheld(now);
+      await clock.sleep(everyMs, signal);
+      continue;
+    }
     const unsafe = modules.all().flatMap((one) => {
       const since = one.unsafeSince();
       return since === undefined ? [] : [[one.address, since] as const];
@@ -174,11 +191,17 @@ function commandsOf({ bus, options, context }: Link, modules: Modules): Commands
     },
     async probe({ data }, signal) {
       const wanted = valid(probe, data, 'INVALID_COMMAND');
+      const tested = modules.all().find((one) => one.isTested() && wanted.addresses.includes(one.address));
+      if (tested) throw underTest(tested.address);
       const asked = wanted.line ? tuned(bus, wanted.line) : bus;
       const hwIdAt = (address: number) => hwIdOf(context, address);
       return await probeAddresses(wanted, { bus: asked, framing: options, clock, hwIdOf: hwIdAt }, signal);
     },
     trace: async ({ data }, signal) => await bus.trace(valid(trace, data, 'INVALID_COMMAND'), signal),
+    async testWatchdog({ data }, signal) {
+      const { hwId, relay } = valid(watchdogTest, data, 'INVALID_COMMAND');
+      return { ...(await found(modules, hwId).testWatchdog(relay, signal)) };
+    },
     async pulse({ data, deadline }, signal) {
       const wanted = valid(pulse, data, 'INVALID_COMMAND');
       return { ...(await found(modules, wanted.hwId).pulse(wanted, deadline, signal)) };

@@ -12,6 +12,8 @@ export interface Feed {
   /** Since when each module, by address, may have an output on that nobody wants on; those that have none are absent. */
   allowed(unsafe: ReadonlyMap<number, number>, now: number): boolean;
   fed(now: number): void;
+  /** On purpose, for a watchdog is tested. */
+  withheld(now: number): void;
   /** They were withheld lately, so that watchdogs ran out which nothing is wrong with. */
   wasWithheld(now: number): boolean;
 }
@@ -32,6 +34,9 @@ export function openFeed(watchdogMs: number, openedAt: number): Feed {
     },
     fed(now) {
       fedAt = now;
+    },
+    withheld(now) {
+      withheldAt = now;
     },
     wasWithheld: (now) => now - withheldAt < NOTICED_MS,
   };

@@ -4,7 +4,8 @@ import { openBell } from '../bus/pause.ts';
 import { type DriverContext, DriverError } from '../driver.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { type Mutex, openMutex } from '../rs485/mutex.ts';
-import type { Pulse, Pulsed } from '../rs485.ts';
+import { openPolling, type Polling } from '../rs485/polling.ts';
+import type { Pulse, Pulsed, WatchdogTested } from '../rs485.ts';
 import type { Rs485Apply } from '../settings.ts';
 import type { Framing } from './frame.ts';
 import { openInputs } from './inputs.ts';
@@ -15,6 +16,7 @@ import { openPulses } from './pulses.ts';
 import { reportOf } from './report.ts';
 import type { ModuleState, Works } from './state.ts';
 import type { Talk } from './talk.ts';
+import { type Quiet, testWatchdog } from './watchdog-test.ts';
 
 export interface ModuleOptions {
   address: number;
@@ -27,6 +29,7 @@ export interface ModuleOptions {
   context: DriverContext;
   tellEvent(event: DeviceEvent): void;
   wasStarved(): boolean;
+  holdFeeds: Quiet['holdFeeds'];
   turns: Mutex;
 }
 
@@ -38,6 +41,9 @@ export interface Module {
   /** Throws DEVICE_OFFLINE and REFUSED. */
   apply(wanted: Rs485Apply): void;
   pulse(wanted: Pulse, deadline: number, signal: AbortSignal): Promise<Pulsed>;
+  /** Throws REFUSED when its watchdog opens nothing. */
+  testWatchdog(relay: number, signal: AbortSignal): Promise<WatchdogTested>;
+  isTested(): boolean;
   /** Ends every pulse now, as far as the module can be reached; none begins any more. */
   close(signal: AbortSignal): Promise<void>;
   /** Where `close` could not tell it: until its outputs are off all the same. */
@@ -61,20 +67,37 @@ export function openModule(options: ModuleOptions): Module {
   const { address, hwId, bus, framing, pollEveryMs, watchdogMs } = options;
   const { works, report } = openWorks(options);
   const { state } = works;
+  let running: { polling: Polling; signal: AbortSignal } | undefined;
+  let isTested = false;
   return {
     address,
     hwId,
     async run(signal) {
-      using _poll = bus.poll(pollOf(works, framing, Math.min(pollEveryMs, watchdogMs / POLLS_PER_WATCHDOG)));
+      const everyMs = Math.min(pollEveryMs, watchdogMs / POLLS_PER_WATCHDOG);
+      using polling = openPolling(bus, pollOf(works, framing, everyMs));
+      running = { polling, signal };
       try {
         return await keepOutputs(works, signal);
       } finally {
+        running = undefined;
         state.stage = { kind: 'silent' };
         if (state.known) report();
       }
     },
     apply: (wanted) => apply(works, wanted),
     pulse: (wanted, deadline, signal) => pulseOutput(works, wanted, deadline, signal),
+    async testWatchdog(relay, signal) {
+      if (!running) throw new DriverError('DEVICE_OFFLINE', `module ${aa(address)} is not asked any more`);
+      const { polling, signal: working } = running;
+      const quiet = { polling, holdFeeds: options.holdFeeds };
+      isTested = true;
+      try {
+        return await testWatchdog(works, relay, quiet, AbortSignal.any([signal, working]));
+      } finally {
+        isTested = false;
+      }
+    },
+    isTested: () => isTested,
     close: (signal) => closeOutputs(works, signal),
     outputsGone: (signal) => outputsGone(works, signal),
     abandon: () => abandonOutputs(works),
@@ -121,7 +144,7 @@ function openWorks(options: ModuleOptions): {
     // While a module that was known is looked at again, it is still there.
     const connected = kind === 'ready' || (kind === 'heard' && state.known !== null);
     const pulse = pulses.current(clock.monotonic());
-    return reportOf({ ...state, connected, edges: inputs.edges(), pulse });
+    return reportOf({ ...state, connected, edges: inputs.edges(), pulse, watchdogMs });
   };
   const report = () => {
     const now = current();

@@ -158,7 +158,7 @@ export async function pulseOutput(
   }, signal);
 }
 
-function pulsable({ state }: Works, relay: number): ModuleType {
+export function pulsable({ state }: Works, relay: number): ModuleType {
   const { known, guard } = state;
   if (guard.kind === 'none') throw new DriverError('REFUSED', guard.reason);
   if (!known?.type?.outputs || relay >= known.type.outputs.count)

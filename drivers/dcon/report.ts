@@ -1,5 +1,7 @@
 /** What is reported of a module. */
+
 import { carriesOf } from '../rs485/carries.ts';
+import { proofOf } from '../rs485/watchdog-proof.ts';
 import {
   INPUT_PINS,
   OUTPUT_PINS,
@@ -22,6 +24,19 @@ export interface ModuleView {
   applied: { version: number; settings: Rs485Settings } | null;
   edges: Record<string, { total: number; at: number }>;
   pulse: NonNullable<Rs485Report['pulse']> | null;
+  watchdogMs: number;
+}
+
+/** What must have been proved before an output of such a module is switched on; null: it has none to switch. */
+export function proofOfModule(
+  { product, outputs, watchdog }: ModuleType,
+  watchdogMs: number,
+): { proof: string; milliseconds: number } | null {
+  if (!outputs || !watchdog) return null;
+  return {
+    proof: proofOf({ product, outputs: { ...outputs }, watchdog, watchdogMs }),
+    milliseconds: watchdogMs,
+  };
 }
 
 export function reportOf(view: ModuleView) {
@@ -41,6 +56,7 @@ export function reportOf(view: ModuleView) {
     tamper: null,
     supplyFault: null,
     pulse: view.pulse,
+    watchdog: known?.type ? proofOfModule(known.type, view.watchdogMs) : null,
     effectiveUnlockMilliseconds: applied?.settings.unlockDurationMilliseconds ?? null,
     ...(known && { carries: carriedBy(known) }),
     unsupported: unsupportedOf(view),

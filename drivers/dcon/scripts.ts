@@ -130,6 +130,11 @@ export function* switchOn(
   );
 }
 
+/** What the pins are, and nothing else. */
+export function* lookAt(address: number, type: ModuleType): Script<Pins> {
+  return yield* ask(readPins(address, type));
+}
+
 /** A lost answer is no answer: what is read back afterwards decides. */
 function* tell(address: number, channel: number): Script<'done' | 'ignored' | 'unheard'> {
   try {

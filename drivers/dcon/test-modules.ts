@@ -20,6 +20,8 @@ export interface TestModule {
   mute: number;
   /** Outputs that stay as they are, whatever it is told. */
   stuck: number;
+  /** Its watchdog does nothing, though it says that it is armed. */
+  isUnguarded: boolean;
   /** Commands it does not know, and so does not answer. */
   unknown: RegExp;
   /** All it was told, without checksum, oldest first. */
@@ -102,7 +104,8 @@ function openTestModule(address: number, given: Given, clock: Clock) {
   const reset = { was: true };
 
   function settle(): void {
-    const due = watchdog.enabled && clock.monotonic() >= watchdog.fedAt + watchdog.tenths * 100;
+    const due =
+      !module.isUnguarded && watchdog.enabled && clock.monotonic() >= watchdog.fedAt + watchdog.tenths * 100;
     if (!due) return;
     watchdog.enabled = module.kind === 'safety';
     watchdog.timedOut = module.kind === 'host';
@@ -119,6 +122,7 @@ function openTestModule(address: number, given: Given, clock: Clock) {
     dead: given.dead ?? false,
     mute: 0,
     stuck: 0,
+    isUnguarded: false,
     unknown: given.unknown ?? /^never$/,
     heard: [],
     restart() {

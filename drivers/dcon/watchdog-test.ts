@@ -1,0 +1,73 @@
+/**
+ * Proves that the watchdog of a module opens its outputs: switches one on, says nothing to the module, and nothing to all
+ * (`~**`), for longer than its watchdog waits, and looks. The module is brought up anew afterwards (outputs.ts).
+ */
+import { DriverError } from '../driver.ts';
+import type { Polling } from '../rs485/polling.ts';
+import { silenceMs } from '../rs485/watchdog-proof.ts';
+import { aa } from './messages.ts';
+import type { ModuleType } from './module-types.ts';
+import { pulsable } from './outputs.ts';
+import { proofOfModule } from './report.ts';
+import { lookAt, switchOff, switchOn } from './scripts.ts';
+import type { Works } from './state.ts';
+
+/** To switch the output and see it. */
+const SWITCH_MS = 3_000;
+
+export interface Quiet {
+  polling: Polling;
+  /** No host watchdog of the bus is fed until what is returned is disposed. */
+  holdFeeds(): Disposable;
+}
+
+/** Throws REFUSED when the output is still on. */
+export async function testWatchdog(works: Works, relay: number, quiet: Quiet, signal: AbortSignal) {
+  const { state, pulses, mutex, clock, bell, talk, watchdogMs } = works;
+  const { address } = state;
+  return await mutex(async () => {
+    if (state.stage.kind !== 'ready')
+      throw new DriverError('DEVICE_OFFLINE', `module ${aa(address)} does not answer; nothing was sent`);
+    const type = pulsable(works, relay);
+    if (((pulses.live(clock.monotonic()) >> relay) & 1) === 1)
+      throw new DriverError('BUSY', 'a pulse of this relay is under way: test it when that is over');
+    const waitedMilliseconds = silenceMs(watchdogMs);
+    using _polls = quiet.polling.pause();
+    using _feeds = quiet.holdFeeds();
+    state.stage = { kind: 'silent' };
+    state.maybeOn |= 1 << relay;
+    works.changed();
+    try {
+      const opensBy = clock.monotonic() + SWITCH_MS;
+      await talk.perform(switchOn(address, type, relay, watchdogMs), { class: 'command', opensBy }, signal);
+      await clock.sleep(waitedMilliseconds, signal);
+      const pins = await talk.perform(lookAt(address, type), { class: 'command', opensBy: 0 }, signal);
+      if (((pins.outputs >> relay) & 1) === 1)
+        throw new DriverError(
+          'REFUSED',
+          `output ${relay} of module ${aa(address)} is still on ${waitedMilliseconds} ms after the last command: its watchdog opens nothing`,
+        );
+      return { relay, waitedMilliseconds, proof: proofOfModule(type, watchdogMs)?.proof ?? '' };
+    } catch (error) {
+      await switchedOff(works, type);
+      throw error;
+    } finally {
+      state.stage = { kind: 'heard' };
+      bell.ring();
+    }
+  }, signal);
+}
+
+/** As far as it can be reached; nothing is connected to it. */
+async function switchedOff({ state, talk, clock }: Works, type: ModuleType): Promise<void> {
+  const late = new AbortController();
+  const timer = clock.sleep(SWITCH_MS, late.signal).then(
+    () => late.abort(new DriverError('NO_REPLY', 'the output could not be switched off in time')),
+    () => undefined,
+  );
+  await talk
+    .perform(switchOff(state.address, type, 0), { class: 'command', opensBy: 0 }, late.signal)
+    .catch(() => undefined);
+  late.abort();
+  await timer;
+}
