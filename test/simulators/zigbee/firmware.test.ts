@@ -169,3 +169,24 @@ it(
   },
   HOST_TIMEOUT_MS,
 );
+
+it(
+  'sends no more than fits into a frame, and takes the time of its hardware',
+  async () => {
+    const { raw } = await openFormed({ pace: 1, bootMs: 0 });
+    const dataRequest = (length: number) => `34120101010107001e${length.toString(16)}${'00'.repeat(length)}`;
+    expect(await raw.ask(4, 0x01, dataRequest(83))).toBe('SRSP 4/1 02');
+    expect(await raw.ask(4, 0x01, dataRequest(82))).toBe('SRSP 4/1 00');
+    // Of 8 bytes there and 123 back, 87 µs each; a timer may fire a millisecond early.
+    const began = performance.now();
+    await raw.ask(1, 0x08, '210000');
+    expect(performance.now() - began).toBeGreaterThanOrEqual((8 + 123) * 0.087 - 1);
+    const booting = await opened({ pace: 1 });
+    const { told } = await openRaw(booting);
+    const reset = performance.now();
+    await booting.selfReset();
+    await within(() => told.some((one) => one.startsWith('AREQ 1/80'))).toBe(true);
+    expect(performance.now() - reset).toBeGreaterThanOrEqual(998);
+  },
+  HOST_TIMEOUT_MS,
+);

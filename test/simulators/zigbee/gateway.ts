@@ -4,7 +4,7 @@ import { callControl } from '../control.ts';
 import type { LockState } from './lock.ts';
 import type { GatewayChange, GatewayPlan, LockChange } from './plan.ts';
 import type { GatewayStats } from './simulation.ts';
-import type { JoinOutcome } from './stick/stick.ts';
+import type { JoinOutcome } from './stick/admissions.ts';
 
 export interface SimulatedGateway extends AsyncDisposable {
   /** What a host opens: tcp://host:port, the link when the plan has one, or the pty. */

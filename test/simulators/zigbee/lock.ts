@@ -58,6 +58,8 @@ export interface LockOptions {
   routers: Routers;
 }
 
+/** Of a child that sleeps: some polls without an answer, an orphan notification, and a scan of all channels. */
+const REJOIN_MS = 60_000;
 /** Device type of ZCL 7.3 in the home automation profile. */
 const DEVICE_ID = 0x000a;
 
@@ -81,9 +83,11 @@ export function openLock(plan: LockPlan, { time, air, stick, random, routers }: 
     pollMs: plan.sleepy?.pollMs,
     manufacturerCode: plan.manufacturerCode,
     followsChannel: plan.followsChannel,
-    rejoinMs: plan.rejoinMs,
+    rejoinMs: plan.rejoinMs ?? (plan.sleepy && REJOIN_MS),
     bindingsMax: plan.bindingsMax,
     installKey: plan.installCode === undefined ? undefined : installKeyOf(plan.installCode),
+    exchangesKey: plan.keyExchange,
+    fragments: () => ailments.oversizedStrings() !== undefined,
     isOnline: () => !ailments.isOffline(),
     losesResponse: ailments.losesResponse,
     misses: ailments.misses,

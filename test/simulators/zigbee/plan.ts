@@ -132,8 +132,10 @@ const lockSchema = z.strictObject({
   installCode: hex(18, 18).optional(),
   /** false: misses every change of the channel. */
   followsChannel: z.boolean().default(true),
-  /** Looks for its network so long after it missed a change of the channel, and rejoins; absent: never. */
+  /** Looks for its network so long after it missed a change of the channel, and rejoins; absent: after 60 s when it sleeps, else never. */
   rejoinMs: milliseconds.optional(),
+  /** false: is older than Zigbee 3.0, and exchanges no link key with the trust center. */
+  keyExchange: z.boolean().default(true),
   /** What the bolt takes. */
   boltMs: milliseconds.default(20),
   faults: faults.default({}),
@@ -167,8 +169,19 @@ export const planSchema = z
     lqiSpread: u8.default(0),
     /** Sleeping and listening children of the coordinator: NWK_MAX_DEVICE_LIST of the common images for a CC2652. */
     children: z.int().min(0).max(256).default(50),
-    /** After power-up and each reset it says nothing for so long. */
-    bootMs: milliseconds.default(0),
+    /**
+     * Share of the time that real hardware takes to start (1 s) and to send a byte over its serial port (87 µs). 0 by
+     * default, since every test starts a stick several times and reads its memory over that port.
+     */
+    pace: z.number().min(0).max(1).default(0),
+    /** After power-up and each reset it says nothing for so long; absent: what its pace makes it. */
+    bootMs: milliseconds.optional(),
+    /**
+     * Who has joined and does not exchange its link key within the time is sent away (bdbTrustCenterRequireKeyExchange,
+     * bdbTrustCenterNodeJoinTimeout). Images for hosts that take devices older than Zigbee 3.0 do not insist.
+     */
+    requireKeyExchange: z.boolean().default(false),
+    joinTimeoutMs: milliseconds.default(15_000),
     /** Says nothing at all from the beginning. */
     silent: z.boolean().default(false),
     locks: z.array(lockSchema).max(256).default([]),

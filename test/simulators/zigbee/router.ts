@@ -46,6 +46,8 @@ export function openRouter(
     followsChannel: true,
     rejoinMs: undefined,
     installKey: undefined,
+    exchangesKey: true,
+    fragments: () => false,
     isOnline: () => true,
     losesResponse: () => false,
     misses: () => false,

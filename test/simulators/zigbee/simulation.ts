@@ -7,7 +7,8 @@ import { type Lock, type LockState, openLock } from './lock.ts';
 import { openMemoryFile } from './memory-file.ts';
 import type { CheckedPlan, GatewayChange, LockChange } from './plan.ts';
 import { openRouter } from './router.ts';
-import { type JoinOutcome, openStick, type Stick, type StickState } from './stick/stick.ts';
+import type { JoinOutcome } from './stick/admissions.ts';
+import { openStick, type Stick, type StickState } from './stick/stick.ts';
 import { openTime } from './time.ts';
 import { openTcpStick } from './transport.ts';
 
@@ -31,6 +32,9 @@ export interface Simulation extends AsyncDisposable {
   stats(): GatewayStats;
 }
 
+/** A CC2652 from power-up or reset to SYS_RESET_IND. */
+const BOOT_MS = 1_000;
+
 export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
   await using stack = new AsyncDisposableStack();
   const time = stack.use(openTime());
@@ -43,8 +47,11 @@ export async function openSimulation(plan: CheckedPlan): Promise<Simulation> {
     time,
     ieee: plan.ieee,
     revision: plan.revision,
-    bootMs: plan.bootMs,
+    bootMs: plan.bootMs ?? plan.pace * BOOT_MS,
+    pace: plan.pace,
     childrenMax: plan.children,
+    requiresKeyExchange: plan.requireKeyExchange,
+    joinTimeoutMs: plan.joinTimeoutMs,
     air: () => air,
     kept: memory.kept,
     write: (bytes) => transport.write(bytes),

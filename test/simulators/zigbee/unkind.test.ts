@@ -102,3 +102,21 @@ it(
   },
   HOST_TIMEOUT_MS,
 );
+
+it(
+  'sends a joiner away that does not exchange its link key in time',
+  async () => {
+    const plan = { requireKeyExchange: true, joinTimeoutMs: 1_500 };
+    const locks = [{ ieee: LOCK }, { ieee: OTHER, keyExchange: false }];
+    const { gateway, host } = await opened({ ...plan, locks });
+    const heard = listen(host);
+    await host.permitJoin(254);
+    expect(await gateway.join(OTHER)).toBe('joined');
+    await within(() => heard.filter(({ name }) => name === 'deviceLeave').map(({ ieee }) => ieee)).toEqual([
+      OTHER,
+    ]);
+    expect((await gateway.stats()).locks.map(({ isJoined }) => isJoined)).toEqual([true, false]);
+    expect(await endpointOf(host, LOCK).read('genBasic', ['modelId'])).toEqual({ modelId: 'GH-Lock' });
+  },
+  HOST_TIMEOUT_MS,
+);

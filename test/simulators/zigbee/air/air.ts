@@ -41,6 +41,8 @@ export interface Node {
   hear(frame: Aps): void;
   /** Its coordinator has gone to another channel without it. */
   lost(): void;
+  /** Is sent away, or goes. */
+  leave(isRejoin: boolean): void;
 }
 
 /** How a frame reached the coordinator. */

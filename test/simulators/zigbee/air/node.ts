@@ -2,8 +2,10 @@
 import { bytes, ieee, openReader, u16 } from '../bytes.ts';
 import { STATUS } from '../mt/status.ts';
 import type { ConfirmFaults } from '../plan.ts';
+import type { JoinOutcome } from '../stick/admissions.ts';
+import { PAYLOAD_MAX } from '../stick/af.ts';
 import type { Network } from '../stick/nib.ts';
-import type { JoinOutcome, Stick } from '../stick/stick.ts';
+import type { Stick } from '../stick/stick.ts';
 import type { Time } from '../time.ts';
 import type { Air, Aps, Node } from './air.ts';
 import {
@@ -47,6 +49,10 @@ export interface NodeOptions {
   /** Of one that lost its coordinator, until it looks for it on all channels; undefined: it never does. */
   rejoinMs: number | undefined;
   installKey: Buffer | undefined;
+  /** Exchanges its link key with the trust center after it has joined. */
+  exchangesKey: boolean;
+  /** Sends in parts what does not fit into a frame. */
+  fragments(): boolean;
   isOnline(): boolean;
   /** Takes one away from the account of answers to lose. */
   losesResponse(): boolean;
@@ -65,7 +71,6 @@ export interface OpenNode extends Node {
   join(): JoinOutcome;
   /** Takes part in the network of the stick without having asked. */
   adopt(): void;
-  leave(isRejoin: boolean): void;
   /** Finds the network it belongs to again. False: it is not there, or has another key. */
   rejoin(): boolean;
   announce(): void;
@@ -176,6 +181,7 @@ export function openNode(options: NodeOptions): OpenNode {
     send(frame) {
       if (!state.network || !options.isOnline()) return false;
       state.awakeUntil = Math.max(state.awakeUntil, time.now() + AWAKE_AFTER_UP_MS);
+      if (frame.data.length > PAYLOAD_MAX && !options.fragments()) return false;
       if (options.losesResponse()) return true;
       const sent = { ...frame, source: state.nwk };
       if (options.duplicates()) options.air().up(node, sent);
@@ -221,8 +227,11 @@ function membership(
   return {
     join: () => join(options, state, node()),
     lost() {
-      const look = () => !options.air().reaches(node()) && node().rejoin();
-      if (options.rejoinMs !== undefined) time.after(options.rejoinMs, look);
+      const { rejoinMs } = options;
+      if (rejoinMs === undefined || !state.network) return;
+      time.after(rejoinMs, () => {
+        if (state.network && !options.air().reaches(node()) && !node().rejoin()) node().lost();
+      });
     },
     adopt() {
       if (!options.isRouter && state.parent === undefined && !stick.hasRoom(options.ieee))
@@ -266,7 +275,9 @@ function join(options: NodeOptions, state: State, node: OpenNode): JoinOutcome {
   state.frameCounter = -1;
   state.bindings.length = 0;
   options.application.joined();
-  time.after(ANNOUNCE_MS + 2 * options.air().options().airMs, node.announce);
+  const announced = ANNOUNCE_MS + 2 * options.air().options().airMs;
+  time.after(announced, node.announce);
+  if (options.exchangesKey) time.after(2 * announced, () => state.network && stick.verifyKey(options.ieee));
   return outcome;
 }
 

@@ -16,6 +16,11 @@ const INCOMING_MAX = 223;
 const MODE = { group: 1, short: 2, extended: 3, broadcast: 15 };
 /** A coordinator hears itself well. */
 const SELF_LQI = 255;
+/**
+ * Of the application in a frame with network security and without fragmentation (afDataReqMTU): what devices without
+ * fragmentation name as the most they take (node descriptor, maximum incoming transfer size).
+ */
+export const PAYLOAD_MAX = 82;
 /** DEF_NWK_RADIUS of Z-Stack. */
 const RADIUS = 30;
 
@@ -59,6 +64,7 @@ function dataCommands(core: Core, hearZdo: (frame: Aps) => void): Subsystem {
     core.areq(SUBSYSTEM.af, DATA_CONFIRM, bytes(status, frame.sourceEndpoint, transaction));
   }
   function send(frame: Aps, transaction: number, options: number): Buffer {
+    if (frame.data.length > PAYLOAD_MAX) return Buffer.of(STATUS.invalidParameter);
     const isReady =
       memory().network && (memory().endpoints.has(frame.sourceEndpoint) || frame.sourceEndpoint === 0);
     if (!isReady) return Buffer.of(STATUS.invalidParameter);

@@ -17,7 +17,11 @@ export function appCnfCommands(core: Core): Subsystem {
     2: accept,
     3: accept,
     7: accept,
-    9: accept,
+    // APP_CNF_BDB_SET_TC_REQUIRE_KEY_EXCHANGE.
+    9(input) {
+      core.memory().requiresKeyExchange = input.u8() !== 0;
+      return accept();
+    },
     // APP_CNF_SET_NWK_FRAME_COUNTER.
     255(input) {
       setFrameCounter(core, core.memory().network, input.u32());

@@ -26,6 +26,10 @@ export interface Memory {
   /** Clusters of ZDO whose messages go to the host as they are (ZDO_MSG_CB_REGISTER). */
   readonly callbacks: Set<number>;
   isInstallCodeNeeded: boolean;
+  /** What the host has set (APP_CNF 0x09). */
+  requiresKeyExchange: boolean | undefined;
+  /** Joiners that have not exchanged their link key yet. */
+  readonly unverified: Set<string>;
   /** Of the last frame that was sent. */
   frameCounter: number;
   permitUntil: number;

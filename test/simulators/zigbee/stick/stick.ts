@@ -2,11 +2,11 @@
  * A Z-Stack 3.x.0 network processor: what comes over its port, and what it does about it. SWRA198 has the commands; what
  * it does not know it answers with the error response of clause 3.1.
  */
-import type { Air, Aps, LastHop, Node } from '../air/air.ts';
-import { ZDO } from '../air/zdo.ts';
-import { bytes, ieee, ieeeText, openReader, u16 } from '../bytes.ts';
+import type { Air, Aps, LastHop } from '../air/air.ts';
+import { ieee, ieeeText, openReader } from '../bytes.ts';
 import { type MtFrame, SUBSYSTEM } from '../mt/frame.ts';
 import type { Time } from '../time.ts';
+import { type Admissions, forgetMovedChild, openAdmissions } from './admissions.ts';
 import { afCommands, incoming } from './af.ts';
 import { appCnfCommands } from './app-cnf.ts';
 import type { Core, Memory, Subsystem } from './core.ts';
@@ -15,6 +15,7 @@ import type { Network } from './nib.ts';
 import { type Nv, type NvDump, openNv } from './nv.ts';
 import { NV } from './nv-items.ts';
 import { openPort, type Port, type PortCounters } from './port.ts';
+import { openSerialLine } from './serial-line.ts';
 import { networkInfo, startupCommands } from './startup.ts';
 import { resetIndication, sysCommands } from './sys.ts';
 import { groupCommands, utilCommands } from './util.ts';
@@ -29,17 +30,19 @@ export interface StickOptions {
   kept: NvDump | undefined;
   /** How long after power-up or a reset it says nothing. */
   bootMs: number;
+  /** Share of the time of a serial line that its port takes. */
+  pace: number;
   childrenMax: number;
+  /** bdbTrustCenterRequireKeyExchange, until the host says otherwise, and bdbTrustCenterNodeJoinTimeout. */
+  requiresKeyExchange: boolean;
+  joinTimeoutMs: number;
   /** The network is up. */
   started(): void;
   /** To the host. */
   write(bytes: Uint8Array): void;
 }
 
-/** What a join comes to, as the joiner sees it. */
-export type JoinOutcome = 'joined' | 'closed' | 'noNetwork' | 'keyMismatch' | 'full';
-
-export interface Stick {
+export interface Stick extends Admissions {
   receive(bytes: Uint8Array): void;
   /** Forgets half a frame, as a host that connects again begins a new one. */
   cut(): void;
@@ -49,18 +52,6 @@ export interface Stick {
   nextFrameCounter(): number;
   /** As after so many more frames; answers the counter of the last one. */
   skipFrames(count: number): number;
-  /**
-   * A node asks for the network key. `installKey`: what it expects it to be encrypted with. `isOpenThere`: whether its
-   * router lets joiners in; undefined: it asks here.
-   */
-  join(node: Node, nwk: number, installKey: Buffer | undefined, isOpenThere?: boolean): JoinOutcome;
-  /** In its table of children for one with this address. */
-  hasRoom(ieee: string): boolean;
-  hasChild(ieee: string): boolean;
-  /** A node that has been of the network all along. */
-  admit(node: Node, nwk: number): void;
-  /** A node says that it leaves. */
-  left(node: Node, isRejoin: boolean): void;
   reset(reason: number): void;
   /** Another stick in the same place: nothing in its memory. */
   replace(ieee: string): void;
@@ -90,11 +81,7 @@ export interface StickState {
 
 /** A timer can fire so much before its time (Node). */
 const EARLY_MS = 1;
-/** Transaction, address, IEEE address, capability. */
-const ANNOUNCEMENT = 12;
 const RPC_ERROR = { subsystem: 1, command: 2, parameter: 3, length: 4 };
-const TC_DEVICE_IND = 0xca;
-const LEAVE_IND = 0xc9;
 const MGMT_PERMIT_JOIN = 0x36;
 const PERMIT_JOIN_IND = 0xcb;
 
@@ -127,7 +114,7 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
   const { tables, zdo } = commandsOf(core);
   const port = openPort({
     isUp: () => time.now() >= readyAt,
-    write: options.write,
+    write: openSerialLine(time, options.pace, options.write),
     reset: () => reset(0),
     answer: (request) => answer(tables, request),
   });
@@ -143,7 +130,7 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
   }
 
   return {
-    receive: port.receive,
+    receive: openSerialLine(time, options.pace, port.receive),
     cut: port.cut,
     epoch: () => memory,
     network: () => memory.network,
@@ -158,7 +145,7 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
       setFrameCounter(core, memory.network, memory.frameCounter + count);
       return memory.frameCounter;
     },
-    ...admissions(core, options.childrenMax),
+    ...openAdmissions(core, options),
     reset,
     replace(replacement) {
       nv = openNv(replacement);
@@ -171,63 +158,9 @@ export function openStick(options: StickOptions & { air: () => Air }): Stick {
   };
 }
 
-/** A child announces itself through a router: it has another parent. */
-function forgetMovedChild(core: Core, { cluster, data }: Aps, { hops }: LastHop): void {
-  if (cluster !== ZDO.deviceAnnounce || hops === 1 || data.length < ANNOUNCEMENT) return;
-  const announced = openReader(data.subarray(1));
-  const nwk = announced.u16();
-  const device = announced.ieee();
-  if (!core.memory().children.delete(device)) return;
-  core.nv().remember({ ieee: device, nwk, isChild: false });
-}
-
 function filler(memory: Core['memory']): Stick['fill'] {
   return (requests) => {
     memory().full = requests;
-  };
-}
-
-type Admissions = Pick<Stick, 'admit' | 'join' | 'left' | 'hasRoom' | 'hasChild'>;
-
-/** Who is let in, and who goes: the trust center. */
-function admissions(core: Core, childrenMax: number): Admissions {
-  const hasChild = (device: string) => core.memory().children.has(device);
-  function admit(node: Node, nwk: number): void {
-    // A router is a neighbour soon, and in no need of a parent.
-    const isChild = node.parent === undefined && !node.isRouter;
-    if (!isChild) core.memory().children.delete(node.ieee);
-    if (isChild) core.memory().children.set(node.ieee, nwk);
-    core.nv().remember({ ieee: node.ieee, nwk, isChild });
-  }
-  function refusal(node: Node, installKey: Buffer | undefined, isOpen: boolean): JoinOutcome | undefined {
-    const { network, isInstallCodeNeeded } = core.memory();
-    if (!network) return 'noNetwork';
-    if (!isOpen) return 'closed';
-    const ours = core.nv().installKeys().get(node.ieee);
-    const isSame = installKey === undefined ? ours === undefined : ours?.equals(installKey) === true;
-    return isSame && !(isInstallCodeNeeded && ours === undefined) ? undefined : 'keyMismatch';
-  }
-  return {
-    admit,
-    hasChild,
-    hasRoom: (device) => hasChild(device) || core.memory().children.size < childrenMax,
-    join(node, nwk, installKey, isOpenThere = core.time.now() < core.memory().permitUntil) {
-      const refused = refusal(node, installKey, isOpenThere);
-      if (refused) return refused;
-      const parent = node.parent === undefined ? 0 : (core.air.byIeee(node.parent)?.nwk ?? 0);
-      admit(node, nwk);
-      const indication = bytes(u16(nwk), ieee(node.ieee), u16(parent));
-      core.later(core.air.options().airMs, () => core.areq(SUBSYSTEM.zdo, TC_DEVICE_IND, indication));
-      return 'joined';
-    },
-    left(node, isRejoin) {
-      if (!isRejoin) {
-        core.memory().children.delete(node.ieee);
-        core.nv().forget(node.ieee);
-      }
-      const flags = [0, 0, isRejoin ? 1 : 0];
-      core.areq(SUBSYSTEM.zdo, LEAVE_IND, bytes(u16(node.nwk), ieee(node.ieee), ...flags));
-    },
   };
 }
 
@@ -239,6 +172,8 @@ function emptyMemory(): Memory {
     children: new Map(),
     callbacks: new Set(),
     isInstallCodeNeeded: false,
+    requiresKeyExchange: undefined,
+    unverified: new Set(),
     frameCounter: 0,
     permitUntil: 0,
     channelMask: undefined,

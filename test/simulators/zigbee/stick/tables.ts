@@ -14,8 +14,9 @@ const SECURITY_MATERIALS = 5;
 const EMPTY_ADDRESS = Buffer.alloc(12, 0xff);
 /** Its attributes are DEFAULT_KEY. */
 const EMPTY_TRUST_CENTER_KEY = Buffer.alloc(20).fill(0xff, 16, 17);
-/** VERIFIED_KEY. */
-const VERIFIED = 2;
+/** KeyAttributes of SSP: UNVERIFIED_KEY, VERIFIED_KEY; where they are in a row. */
+const KEY = { unverified: 1, verified: 2 };
+const KEY_ATTRIBUTES = 16;
 /** Of the whole item of the network key: sequence, key, padding, frame counter. */
 const NETWORK_KEY_COUNTER = 20;
 /** The extended PAN ID of a row for every network that has none of its own. */
@@ -33,6 +34,8 @@ export interface Tables {
   /** Keys of install codes, by the device each is for. They outlast a reset, and the join. */
   installKeys(): ReadonlyMap<string, Buffer>;
   setInstallKey(device: string, key: Buffer): void;
+  /** The link key of a device was exchanged and proven, or not yet. */
+  setKeyVerified(device: string, isVerified: boolean): void;
   /** False: there is none of this device. */
   removeLinkKey(device: string): boolean;
   /** Of outgoing frames of the network layer, as it was last written. Undefined: none is known of this network. */
@@ -105,7 +108,11 @@ function linkKeys(items: Items) {
     addTrustCenterKey(device: string): void {
       const name = trustCenterKeyOf(Buffer.alloc(8));
       // Counters, address, attributes, type, shift of the seed.
-      if (name !== undefined) items.set(name, bytes(u32(1), u32(1), ieee(device), VERIFIED, 0, 0, 0));
+      if (name !== undefined) items.set(name, bytes(u32(1), u32(1), ieee(device), KEY.verified, 0, 0, 0));
+    },
+    setKeyVerified(device: string, isVerified: boolean): void {
+      const row = items.get(trustCenterKeyOf(ieee(device)) ?? '');
+      row?.writeUInt8(isVerified ? KEY.verified : KEY.unverified, KEY_ATTRIBUTES);
     },
     installKeys(): ReadonlyMap<string, Buffer> {
       const found = [...items].filter(([name]) => name.startsWith(prefix));
