@@ -68,6 +68,8 @@ export const wireCounters = z.object({
   refusals: count,
   /** Sound frames that were no answer to the open question, and local echo that differed from what was sent. */
   collisions: count,
+  /** Replies that came after their time; the exchange itself counts among `timeouts`. */
+  late: count,
 });
 export type WireCounters = z.infer<typeof wireCounters>;
 

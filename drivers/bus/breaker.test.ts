@@ -14,6 +14,14 @@ it('opens at the third miss in a row, and not when one answer came between', () 
   expect(answer(OPEN)).toEqual(CLOSED);
 });
 
+it('is asked again soon when it was heard, though too late, and as soon as before when its probe was cut short', () => {
+  const rare = miss(miss(miss(OPEN, 250), 750), 1_750);
+  expect(rare).toMatchObject({ probes: 3, probeAt: 3_750 });
+  expect(nextBreaker(rare, { kind: 'spoke', at: 3_000 })).toMatchObject({ kind: 'open', probeAt: 3_250 });
+  expect(nextBreaker(rare, { kind: 'yielded', at: 3_800 })).toMatchObject({ probes: 3, probeAt: 5_800 });
+  for (const kind of ['spoke', 'yielded'] as const) expect(nextBreaker(CLOSED, { kind, at: 1 })).toBe(CLOSED);
+});
+
 it('doubles the time between probes up to 30 s', () => {
   let breaker = OPEN;
   const intervals: number[] = [];

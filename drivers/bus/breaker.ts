@@ -11,6 +11,8 @@ export type BreakerInput =
   | { kind: 'answered' }
   /** An order from outside asks out of turn, so it does not move the next probe. */
   | { kind: 'missed'; by: 'poll' | 'order'; at: number }
+  /** Too late to count as an answer, but it is there. */
+  | { kind: 'spoke'; at: number }
   /** Its probe was cut short for an order, which says nothing of it. */
   | { kind: 'yielded'; at: number };
 
@@ -23,6 +25,7 @@ export const CLOSED: Breaker = { kind: 'closed', missesInARow: 0 };
 
 export function nextBreaker(breaker: Breaker, input: BreakerInput): Breaker {
   if (input.kind === 'answered') return CLOSED;
+  if (input.kind === 'spoke') return breaker.kind === 'closed' ? breaker : opened(0, input.at);
   if (input.kind === 'yielded') return breaker.kind === 'closed' ? breaker : opened(breaker.probes, input.at);
   if (breaker.kind === 'closed') {
     const missesInARow = breaker.missesInARow + 1;

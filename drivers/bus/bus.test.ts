@@ -213,8 +213,8 @@ it('tells who measures how each attempt went', async () => {
   void bus.exchange(ask(17), order, forever);
   await clock.advance(500);
   expect(attempts).toEqual([
-    { outcome: 'timeout', turnaroundMs: null },
-    { outcome: 'reply', turnaroundMs: expect.closeTo(1) },
+    { outcome: 'timeout', turnaroundMs: null, late: 0 },
+    { outcome: 'reply', turnaroundMs: expect.closeTo(1), late: 0 },
   ]);
 });
 

@@ -7,6 +7,7 @@ import type { Clock, DriverLog } from '../driver.ts';
 import type { BusReport } from '../rs485.ts';
 import { openDispatcher } from './dispatcher.ts';
 import type { Exchange, Order, Poll } from './exchange.ts';
+import type { Sender } from './latecomers.ts';
 import { openLine } from './line.ts';
 import type { BusOptions } from './options.ts';
 import type { OpenPort } from './port.ts';
@@ -42,6 +43,8 @@ export interface OpenBusOptions {
   conceal?: Conceal;
   /** Shows in a trace what is encrypted; of a protocol that is. */
   reveal?: Reveal;
+  /** Of a protocol whose replies tell whose they are. */
+  sender?: Sender;
 }
 
 export type OpenBus = (options: OpenBusOptions, signal: AbortSignal) => Promise<Bus>;

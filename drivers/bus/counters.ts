@@ -17,5 +17,5 @@ export const COUNTER_OF = {
 } as const satisfies Record<Attempt['outcome'], keyof WireCounters>;
 
 export function newCounters(): WireCounters {
-  return { replies: 0, timeouts: 0, crc: 0, framing: 0, refusals: 0, collisions: 0 };
+  return { replies: 0, timeouts: 0, crc: 0, framing: 0, refusals: 0, collisions: 0, late: 0 };
 }

@@ -77,6 +77,8 @@ export interface Attempt {
   outcome: Exclude<Reading<unknown>['kind'], 'more'> | 'timeout' | 'collision' | Fault;
   /** Between the end of the request and the beginning of the reply; null when there was no answer. */
   turnaroundMs: number | null;
+  /** Replies of the device that came after their time, since its last attempt. */
+  late: number;
 }
 
 /** A device that is read at an interval. Exactly one for each address. */

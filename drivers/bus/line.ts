@@ -1,6 +1,7 @@
 /** A port as a wire with one owner: a request, the reply inside its own time, and the silence before the next one. */
 import { type Clock, DriverError, type DriverLog } from '../driver.ts';
 import type { Exchange } from './exchange.ts';
+import { type Late, type Latecomers, openLatecomers, type Sender } from './latecomers.ts';
 import { type Ear, listen, type Patience, type Times, timesOf } from './listening.ts';
 import { openLogOnce } from './log-once.ts';
 import type { BusOptions } from './options.ts';
@@ -51,6 +52,8 @@ export interface Line extends AsyncDisposable {
   hurry(): void;
   /** What a technician should mend. */
   warnings(): string[];
+  /** Replies that came after their time, since this was asked last. */
+  takeLate(): Late[];
   /** Bytes that came while no question was open, or sooner than a reply can. */
   strayBytes(): number;
   readonly trace: Tap['trace'];
@@ -64,6 +67,7 @@ export interface OpenLineOptions {
   gapMs: number;
   conceal: Conceal;
   reveal?: Reveal;
+  sender?: Sender;
 }
 
 export async function openLine(context: OpenLineOptions, signal: AbortSignal): Promise<Line> {
@@ -73,7 +77,8 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
   const bell = openBell(clock);
   const tap = openTap({ clock, characterMs: tc, conceal: context.conceal, reveal: context.reveal });
   const failed = openLogOnce(log, 'a reply could not be read, and counts as a broken frame');
-  const hearing = openHearing({ clock, bell, tap });
+  const latecomers = openLatecomers(context.sender);
+  const hearing = openHearing({ clock, bell, tap, latecomers });
   const ear: Ear = { clock, bell, gone: gone.signal, heardAt: hearing.at };
   const quiet = openQuiet({ clock, tc, gapMs, gone: gone.signal, heardAt: hearing.at });
 
@@ -96,17 +101,18 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
     port.write(request);
     tap.sent(request);
     const latencyMs = port.latencyMs();
-    const { waitMs } = patience;
-    const times = timesOf({ sentAt, tc, gapMs, request, exchange, waitMs, latencyMs, options });
+    const times = timesOf({ sentAt, tc, gapMs, request, exchange, patience, latencyMs, options });
     const from = pace.isKept() ? times.earliest : sentAt;
-    const listening = exchange.replyLength === 0 ? undefined : hearing.listen(receiver, from);
+    const listening =
+      exchange.replyLength === 0 ? undefined : hearing.listen({ receiver, from, address: exchange.address });
     const yielded = await listen(ear, { receiver, times, exchange, patience });
     hearing.end();
     tap.cut();
     const heardAt = hearing.at();
-    const outcome = receiver.conclude();
     const endedAt = clock.monotonic();
+    const outcome = concluded(receiver, (heard) => latecomers.isLate(heard, endedAt, exchange.address));
     const answered = isAnswer(outcome.kind);
+    latecomers.asked(exchange.address, answered, sentAt);
     if (!exchange.line) pace.ended({ early: listening?.early === true, answered });
     // A frame with a bad checksum was the reply, most likely; after any other miss it may still come.
     const hadItsSay = answered || ['crc', 'unreached', 'unanswered'].includes(outcome.kind);
@@ -132,6 +138,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
     warnings: () => [...port.warnings, ...pace.warnings(), ...tuning.warnings()],
     lose,
     strayBytes: hearing.strayBytes,
+    takeLate: latecomers.take,
     trace: tap.trace,
     silent: quiet.wait,
     converse: (exchange, request, patience) =>
@@ -146,6 +153,13 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
   };
 }
 
+/** What another device says too late is no answer, and no collision either. */
+function concluded(receiver: Receiver, isLate: (heard: Uint8Array) => boolean): Outcome {
+  const outcome = receiver.conclude();
+  const isOthers = outcome.kind === 'foreign' && isLate(receiver.received());
+  return isOthers ? { kind: 'timeout' } : outcome;
+}
+
 function turnaroundOf({ sentBy, tc, latencyMs }: Times, receiver: Receiver, heardAt: number): number {
   return Math.max(0, heardAt - sentBy - receiver.heard() * tc - latencyMs);
 }
@@ -153,6 +167,8 @@ function turnaroundOf({ sentBy, tc, latencyMs }: Times, receiver: Receiver, hear
 interface Listened {
   readonly receiver: Receiver;
   readonly from: number;
+  /** Who was asked. */
+  readonly address: number;
   /** Bytes came before that. */
   early: boolean;
   /** What came is no frame, so far. */
@@ -160,7 +176,14 @@ interface Listened {
 }
 
 /** What comes from the port: heard by who listens, or stray. */
-function openHearing({ clock, bell, tap }: { clock: Clock; bell: Bell; tap: Tap }) {
+interface HearingOptions {
+  clock: Clock;
+  bell: Bell;
+  tap: Tap;
+  latecomers: Latecomers;
+}
+
+function openHearing({ clock, bell, tap, latecomers }: HearingOptions) {
   let listening: Listened | undefined;
   let strayBytes = 0;
   let heardAt = Number.NEGATIVE_INFINITY;
@@ -170,7 +193,7 @@ function openHearing({ clock, bell, tap }: { clock: Clock; bell: Bell; tap: Tap 
       tap.heard(bytes);
       const isHeard = listening !== undefined && heardAt >= listening.from;
       if (listening && isHeard) listening.receiver.receive(bytes);
-      else strayBytes += bytes.length;
+      else strayBytes += bytes.length - latecomers.stray(bytes, heardAt, listening?.address);
       if (listening && !isHeard) listening.early = true;
       // Not for each byte: a reply comes in dozens of pieces.
       if (listening?.receiver.outcome()) bell.ring();
@@ -179,8 +202,8 @@ function openHearing({ clock, bell, tap }: { clock: Clock; bell: Bell; tap: Tap 
         bell.ring();
       }
     },
-    listen(receiver: Receiver, from: number): Listened {
-      listening = { receiver, from, early: false, doubted: false };
+    listen(to: Pick<Listened, 'receiver' | 'from' | 'address'>): Listened {
+      listening = { ...to, early: false, doubted: false };
       return listening;
     },
     end(): void {

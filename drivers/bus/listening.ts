@@ -55,13 +55,13 @@ export interface Question {
   gapMs: number;
   request: Uint8Array;
   exchange: Exchange<unknown>;
-  waitMs: number;
+  patience: Patience;
   latencyMs: number;
   options: BusOptions;
 }
 
 export function timesOf(question: Question): Times {
-  const { sentAt, tc, gapMs, request, exchange, waitMs, latencyMs, options } = question;
+  const { sentAt, tc, gapMs, request, exchange, latencyMs, options } = question;
   const requestMs = request.length * tc;
   const sentBy = sentAt + requestMs;
   const replyMs = exchange.replyLength * tc;
@@ -72,7 +72,7 @@ export function timesOf(question: Question): Times {
     const silent = { earliest: over, yieldAt: over, beginBy: over, lateUntil: over };
     return { tc, latencyMs, sentBy, replyMs, ...silent };
   }
-  const beginBy = sentBy + waitMs + latencyMs + MARGIN_MS;
+  const beginBy = sentBy + question.patience.waitMs + latencyMs + MARGIN_MS;
   return {
     tc,
     latencyMs,

@@ -1,4 +1,5 @@
 /** How long each station is waited for. */
+import type { Clock } from '../driver.ts';
 import type { Exchange } from './exchange.ts';
 import type { Conversation } from './line.ts';
 import type { Patience } from './listening.ts';
@@ -15,7 +16,16 @@ export interface Asker {
 /** Every so many probes of a dead station give it all the time it may have: it may have become slower. */
 const FULL_PROBE_EVERY = 8;
 
-export function openPatience(options: BusOptions, stations: ReadonlyMap<number, Station>) {
+/** Whoever answered too late is there, and too slow for a short probe. */
+const LATE_FOR_MS = 60_000;
+
+export interface PatienceOptions {
+  options: BusOptions;
+  stations: ReadonlyMap<number, Station>;
+  clock: Clock;
+}
+
+export function openPatience({ options, stations, clock }: PatienceOptions) {
   /**
    * A station that is there has all the time that the options allow, and so has one that an order wants to reach. A poll
    * of one that is absent takes no more time than a healthy one needs, and less when an order comes meanwhile.
@@ -37,8 +47,10 @@ export function openPatience(options: BusOptions, stations: ReadonlyMap<number, 
     return mayBeLate && !numbered ? options.turnaroundMaxMs : 0;
   }
 
-  function probeMs({ breaker, turnarounds }: Station, operation: string): number {
-    const isFull = breaker.kind === 'open' && breaker.probes % FULL_PROBE_EVERY === FULL_PROBE_EVERY - 1;
+  function probeMs({ breaker, turnarounds, late }: Station, operation: string): number {
+    const isLate = late !== undefined && clock.monotonic() - late.at < LATE_FOR_MS;
+    const isFull =
+      isLate || (breaker.kind === 'open' && breaker.probes % FULL_PROBE_EVERY === FULL_PROBE_EVERY - 1);
     const known = turnarounds.get(operation);
     const usual = (known && shortestWaitMs(known)) ?? usualOfHealthy();
     return isFull ? options.turnaroundMaxMs : Math.min(options.turnaroundMaxMs, usual);

@@ -21,6 +21,7 @@ export interface Receiver {
   conclude(): Outcome;
   /** Bytes beside the local echo. */
   heard(): number;
+  received(): Uint8Array;
   /** A whole frame that is damaged, or as many bytes as the reply has and no frame in them: two devices at once. */
   isGarbled(): boolean;
   /** More came behind the reply than a wire makes of the moment when a device lets it go. */
@@ -95,6 +96,7 @@ export function openReceiver({ exchange, request, localEcho, failed }: ReceiverO
       return { kind: length === 0 ? 'timeout' : (fault ?? 'framing') };
     },
     heard: () => length,
+    received: () => received.subarray(0, length),
     isGarbled: () => fault === 'crc' || (fault === 'framing' && length >= exchange.replyLength),
     isFollowed: () => outcome !== undefined && length > readLength + GLITCH_MAX,
     soundsLikeEcho: () =>

@@ -22,6 +22,10 @@ export interface Station {
   /** Monotonic: not before, because the late reply of a miss may still come. */
   askableAt: number;
   answeredAt: number | undefined;
+  /** Monotonic, and how long it took: its last reply that came after its time. */
+  late: { at: number; delayMs: number } | undefined;
+  /** Of its late replies, those that attempts were told of. */
+  lateTold: number;
   voices: Voices;
   /** Whoever was asked next was disturbed: the next poll listens whether somebody speaks behind the reply. */
   isDoubted: boolean;
@@ -31,7 +35,7 @@ export interface Station {
 
 export interface Ended {
   operation: string;
-  attempt: Attempt;
+  attempt: Omit<Attempt, 'late'>;
   by: 'poll' | 'order';
   /** Monotonic. */
   at: number;
@@ -52,6 +56,8 @@ export function newStation(address: number): Station {
     isAlive: undefined,
     askableAt: Number.NEGATIVE_INFINITY,
     answeredAt: undefined,
+    late: undefined,
+    lateTold: 0,
     voices: ONE_VOICE,
     isDoubted: false,
     polledAt: undefined,

@@ -36,13 +36,17 @@ export interface StationsOptions {
 
 /** One byte in every protocol of such buses. */
 const ADDRESS_MAX = 255;
+/** A late reply is told of for so long. */
+const LATE_FOR_MS = 60_000;
+/** Of a bus report (drivers/rs485.ts). */
+const WARNING_MAX = 512;
 /** Requests that were heard as they were sent, in a row, before a technician is told. */
 const ECHOES_TO_WARN = 3;
 
 export function openStations({ options, line, clock, gapMs }: StationsOptions): Stations {
   const stations = new Map<number, Station>();
   const load = openLoad(clock.monotonic());
-  const { patienceWith, graceMs } = openPatience(options, stations);
+  const { patienceWith, graceMs } = openPatience({ options, stations, clock });
   const doubts = openDoubts({ stations, clock, turnaroundMaxMs: options.turnaroundMaxMs });
   let silence = NO_SILENCE;
   let echoes = 0;
@@ -54,6 +58,17 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
     silence = nextSilence(silence, { address: station.address, expected, heard, at: endedAt });
     if (line.port.diesUnnoticed && isPeerGone(silence, endedAt)) {
       line.lose(new Error('nothing is heard any more from any device that answered before'));
+    }
+  }
+
+  function takeLate(): void {
+    const at = clock.monotonic();
+    for (const { address, delayMs } of line.takeLate()) {
+      const station = stations.get(address);
+      if (!station) continue;
+      station.counters.late += 1;
+      station.late = { at, delayMs };
+      station.breaker = nextBreaker(station.breaker, { kind: 'spoke', at });
     }
   }
 
@@ -75,6 +90,7 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
       const conversation = await line.converse(asked, request, patience);
       const { outcome, turnaroundMs, sentAt, endedAt, lateUntil } = conversation;
       load.busy(sentAt, endedAt + gapMs);
+      takeLate();
       if (by === 'poll' && isAnswer(outcome.kind)) load.poll(endedAt);
       // Nobody answers a broadcast; and a port that was lost says nothing about the station.
       if (replyLength === 0 || otherLine || line.gone.aborted) return { conversation, changed: false };
@@ -91,7 +107,12 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
     },
     spacingMs: doubts.spacingMs,
     report() {
-      const warnings = [...line.warnings(), ...doubts.warnings()];
+      takeLate();
+      const warnings = [
+        ...line.warnings(),
+        ...doubts.warnings(),
+        ...lateWarnings([...stations.values()], clock.monotonic(), options),
+      ];
       if (echoes >= ECHOES_TO_WARN) {
         warnings.push('the adapter hears what it sends: switch its echo off, or set localEcho to true');
       }
@@ -107,4 +128,22 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
       };
     },
   };
+}
+
+/** One that was only probed too shortly has done nothing wrong. */
+function lateWarnings(
+  stations: readonly Station[],
+  now: number,
+  { turnaroundMaxMs }: Pick<BusOptions, 'turnaroundMaxMs'>,
+): string[] {
+  const slow = stations.flatMap(({ address, late }) =>
+    late && now - late.at < LATE_FOR_MS && late.delayMs > turnaroundMaxMs
+      ? [{ address, delayMs: late.delayMs }]
+      : [],
+  );
+  if (slow.length === 0) return [];
+  const addresses = slow.map(({ address }) => address).join(', ');
+  const longest = Math.ceil(Math.max(...slow.map(({ delayMs }) => delayMs)));
+  const text = `replies came too late, after up to ${longest} ms where turnaroundMaxMs is ${turnaroundMaxMs}: raise it, or look for a delay setting in the device or the device server; at address ${addresses}`;
+  return [text.slice(0, WARNING_MAX)];
 }

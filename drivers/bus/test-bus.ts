@@ -70,6 +70,9 @@ export const says =
   ([address = 0, question = 0]: Uint8Array): Uint8Array =>
     frame(address, question, number);
 
+const sender = ([from = 0, about = 0, number = 0, sum]: Uint8Array) =>
+  sum === ((from + about + number) & 0xff) ? from : undefined;
+
 /** A bus on a manual clock, with devices that answer so. */
 export async function openTestBus(
   answer: (request: Uint8Array) => Answer,
@@ -79,7 +82,7 @@ export async function openTestBus(
   const clock = manualClock();
   const wire = openTestPort(clock, answer, traits);
   const { openPort, log } = wire;
-  const bus = await openBus({ options: optionsWith(options), openPort, clock, log }, forever);
+  const bus = await openBus({ options: optionsWith(options), openPort, clock, log, sender }, forever);
   onTestFinished(() => bus[Symbol.asyncDispose]());
   return { bus, clock, wire, soon: (milliseconds = 1_000) => clock.monotonic() + milliseconds };
 }

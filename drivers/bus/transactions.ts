@@ -60,7 +60,9 @@ export function openTransactions({
     if ('poll' in asker) schedule.polled(asker, conversation);
     const { outcome, turnaroundMs, endedAt } = conversation;
     if (outcome.kind === 'busy') station.askableAt = endedAt + BUSY_WAIT_MS;
-    if ('order' in asker) guard(() => asker.order.observe?.({ outcome: outcome.kind, turnaroundMs }));
+    const late = station.counters.late - station.lateTold;
+    station.lateTold = station.counters.late;
+    if ('order' in asker) guard(() => asker.order.observe?.({ outcome: outcome.kind, turnaroundMs, late }));
     if (changed) guard(() => polls.get(station.address)?.poll.alive(station.isAlive === true));
     return outcome;
   }

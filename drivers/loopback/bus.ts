@@ -93,7 +93,15 @@ export function busReportOf(devices: readonly PlayedDevice[]): StateReport {
   return { subject: 'bus', state: report };
 }
 
-const SILENCE: WireCounters = { replies: 0, timeouts: 0, crc: 0, framing: 0, refusals: 0, collisions: 0 };
+const SILENCE: WireCounters = {
+  replies: 0,
+  timeouts: 0,
+  crc: 0,
+  framing: 0,
+  refusals: 0,
+  collisions: 0,
+  late: 0,
+};
 
 const pressData = z.strictObject({ hwId, input: z.enum(INPUT_PINS), times: z.int().min(1).default(1) });
 const alarmData = z.strictObject({

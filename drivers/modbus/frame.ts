@@ -40,6 +40,16 @@ export function locate(request: Uint8Array, received: Uint8Array): Located {
   return fault ? { kind: 'more', fault } : { kind: 'more' };
 }
 
+/** Whose sound frame is in what was received (drivers/bus/latecomers.ts). */
+export function senderOf(received: Uint8Array): number | undefined {
+  for (let at = 0; at + EXCEPTION_LENGTH <= received.length; at += 1) {
+    const length = lengthAt(received, at);
+    if (length === undefined || at + length > received.length) continue;
+    if (isSound(received.subarray(at, at + length))) return received[at];
+  }
+  return undefined;
+}
+
 /** The most characters an answer to `request` can have. */
 export function answerLength(request: Uint8Array): number {
   const [, functionCode = 0] = request;

@@ -21,6 +21,7 @@ import { openFeedback } from './feedback.ts';
 import { openFiles } from './files.ts';
 import { type OsdpOptions, osdpOptions } from './options.ts';
 import { probeAddresses } from './probe.ts';
+import { senderOf } from './protocol/frame.ts';
 import { openReveal } from './reveal.ts';
 
 /** Silence before a message (5.7). */
@@ -39,7 +40,10 @@ export function openOsdpOn(openPort: OpenPort): OpenDriver {
     const gapMs = GAP_CHARACTERS * characterMs(options);
     const reveal = openReveal((address) => devices.deviceAt(address)?.talk.session().outstanding);
     const bus = opening.use(
-      await openBus({ options, openPort, clock, log, gapMs, conceal: concealKeys, reveal }, signal),
+      await openBus(
+        { options, openPort, clock, log, gapMs, conceal: concealKeys, reveal, sender: senderOf },
+        signal,
+      ),
     );
     const events = openEventQueue({ emit: context.emit, clock, log });
     // Plain, but for optional keys in its type.

@@ -19,8 +19,9 @@ export function openTally(): Tally {
   const turnarounds: number[] = [];
   return {
     counters,
-    observe({ outcome, turnaroundMs }) {
+    observe({ outcome, turnaroundMs, late }) {
       counters[COUNTER_OF[outcome]] += 1;
+      counters.late += late;
       if (turnaroundMs !== null) turnarounds.push(turnaroundMs);
     },
     hasAnswered: () => counters.replies + counters.refusals > 0,

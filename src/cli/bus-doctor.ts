@@ -88,7 +88,7 @@ async function scan(body: object, client: Client, shell: Shell): Promise<Scanned
   return (result as { addresses: ScannedAddress[] }).addresses;
 }
 
-const COUNTERS = ['replies', 'timeouts', 'crc', 'framing', 'refusals', 'collisions'] as const;
+const COUNTERS = ['replies', 'timeouts', 'crc', 'framing', 'refusals', 'collisions', 'late'] as const;
 
 function rowsOf(addresses: readonly ScannedAddress[]): string[][] {
   return [

@@ -14,6 +14,7 @@ export interface ScannedAddress {
     framing: number;
     refusals: number;
     collisions: number;
+    late: number;
   };
   /** null: nobody is known to be there. */
   deviceId: string | null;
@@ -122,7 +123,7 @@ function deviceFindings(
   const say = (severity: Finding['severity'], text: string) => found.push({ severity, subject, text });
   const percent = (kind: Kind) => `${Math.max(1, Math.round(100 * share(counters, kind)))} %`;
   const isMany = (kind: Kind) => share(counters, kind) >= MANY && !common.includes(kind);
-  const isHeard = answered || counters.crc + counters.framing + counters.collisions > 0;
+  const isHeard = answered || counters.crc + counters.framing + counters.collisions + counters.late > 0;
 
   if (!isHeard) {
     say('bad', 'a device is known to be here and does not answer: its power, its address switch, its branch');
@@ -146,6 +147,11 @@ function deviceFindings(
     );
   if (answered && isMany('timeouts'))
     say('doubtful', `no answer to ${percent('timeouts')}: a loose terminal, or a supply that breaks down`);
+  if (counters.late > 0)
+    say(
+      'doubtful',
+      `${counters.late} of its replies came too late: raise turnaroundMaxMs of the bus, or look for a delay setting in it or in the device server`,
+    );
   if (counters.collisions > 0 && !speaksTwice(one))
     say(
       'bad',

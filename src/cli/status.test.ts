@@ -76,7 +76,7 @@ const WELL: Status = {
       pollsPerSecond: 12.34,
       devices: 6,
       silent: 0,
-      exchanges: { replies: 1_000, timeouts: 0, crc: 0, framing: 0, refusals: 0, collisions: 0 },
+      exchanges: { replies: 1_000, timeouts: 0, crc: 0, framing: 0, refusals: 0, collisions: 0, late: 0 },
       strayBytes: 0,
       warnings: [],
     },

@@ -24,7 +24,7 @@ export const wire = z
     }),
     counters: z.object(wireCounters.shape).openapi({
       description:
-        'Exchanges since the link came up. `collisions`: sound frames that answered no question; `refusals`: the device answered with an error',
+        'Exchanges since the link came up. `collisions`: sound frames that answered no question; `refusals`: the device answered with an error; `late`: replies that came after `turnaroundMaxMs`, or after the shorter wait for a device that was taken for absent',
     }),
   })
   .openapi('Rs485Wire');

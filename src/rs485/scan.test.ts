@@ -4,7 +4,7 @@ import type { Probe, Probed } from '../../drivers/rs485.ts';
 import { A, openTestbed } from './testbed.ts';
 
 type Bed = Awaited<ReturnType<typeof openTestbed>>;
-const SILENCE = { replies: 0, timeouts: 2, crc: 0, framing: 0, refusals: 0, collisions: 0 };
+const SILENCE = { replies: 0, timeouts: 2, crc: 0, framing: 0, refusals: 0, collisions: 0, late: 0 };
 
 function answers({ addresses, repeats }: Probe, present: Record<number, string>): Probed {
   return {

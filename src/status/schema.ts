@@ -5,7 +5,15 @@ const count = z.int().min(0);
 const age = z.number().min(0).nullable();
 
 /** As WireCounters of drivers/rs485.ts has them. */
-export const EXCHANGE_RESULTS = ['replies', 'timeouts', 'crc', 'framing', 'refusals', 'collisions'] as const;
+export const EXCHANGE_RESULTS = [
+  'replies',
+  'timeouts',
+  'crc',
+  'framing',
+  'refusals',
+  'collisions',
+  'late',
+] as const;
 
 const applied = z.object({
   waiting: count.openapi({ description: 'To be sent, or sent and not confirmed' }),

@@ -188,6 +188,11 @@ export interface Scan {
   behind: number;
 }
 
+/** Whose reply is in what was received (drivers/bus/latecomers.ts). */
+export function senderOf(received: Uint8Array): number | undefined {
+  return scan(received).frames.find(({ isReply }) => isReply)?.address;
+}
+
 /**
  * All sound frames among noise. What began like a frame and failed is searched again from its second byte on. A frame
  * that is not whole yet is waited for: nothing inside it is taken for a frame, for a card may carry any bits.

@@ -1,0 +1,69 @@
+/** Replies that come after their time are neither noise nor collisions. */
+import { expect, it } from 'vitest';
+import { openTestBus, pollOf, says } from './test-bus.ts';
+
+const SLOW = 2;
+
+/** 1 answers at once; 2 after so long. */
+async function openBusWith(slowMs: { value: number }, everyMs: number) {
+  const bench = await openTestBus(
+    (request) =>
+      request[0] === SLOW ? { bytes: says(7)(request), turnaroundMs: slowMs.value } : says(7)(request),
+    { turnaroundMaxMs: 100 },
+  );
+  const poll = pollOf(SLOW, everyMs);
+  bench.bus.poll(pollOf(1, everyMs));
+  bench.bus.poll(poll);
+  const counters = (address: number) =>
+    bench.bus.report().devices.find((device) => device.address === address)?.counters;
+  return { ...bench, poll, counters };
+}
+
+it('are counted at the device, and told of with what to do', async () => {
+  const slowMs = { value: 1 };
+  const { bus, clock, counters } = await openBusWith(slowMs, 1_000);
+  await clock.advance(5_000);
+  slowMs.value = 150;
+  await clock.advance(3_000);
+  expect(counters(SLOW)).toMatchObject({ timeouts: 3, late: 3, collisions: 0, framing: 0 });
+  expect(bus.report()).toMatchObject({
+    strayBytes: 0,
+    warnings: [expect.stringMatching(/too late.*address 2$/)],
+  });
+  slowMs.value = 1;
+  await clock.advance(120_000);
+  expect(bus.report().warnings).toEqual([]);
+});
+
+it('are no collision of the device that is being asked meanwhile', async () => {
+  const slowMs = { value: 1 };
+  const { bus, clock, counters } = await openBusWith(slowMs, 0);
+  await clock.advance(5_000);
+  slowMs.value = 150;
+  await clock.advance(1_000);
+  expect(counters(SLOW)?.late).toBeGreaterThan(0);
+  expect(counters(1)).toMatchObject({ collisions: 0, crc: 0, framing: 0 });
+  expect(bus.report().strayBytes).toBe(0);
+});
+
+it('show that a device is there that was probed too shortly: it is given all its time then', async () => {
+  const slowMs = { value: 1 };
+  const { bus, clock, poll } = await openBusWith(slowMs, 100);
+  await clock.advance(3_000);
+  slowMs.value = Number.POSITIVE_INFINITY;
+  await clock.advance(20_000);
+  expect(poll.told.at(-1)).toBe('NO_REPLY');
+  slowMs.value = 90;
+  // Without it, the eighth probe: after a minute.
+  await clock.advance(35_000);
+  expect(poll.told).toContain('alive');
+  expect(poll.told.at(-1)).toBe('reply 7');
+  expect(bus.report().warnings).toEqual([]);
+});
+
+it('are noise when nobody was asked', async () => {
+  const { bus, clock, wire } = await openTestBus(says(7));
+  wire.deliver(says(7)(Uint8Array.of(SLOW, 3, 0, 0)));
+  await clock.advance(10);
+  expect(bus.report().strayBytes).toBe(4);
+});
