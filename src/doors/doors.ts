@@ -20,6 +20,7 @@ import type { Locks } from './locks.ts';
 import { type OpeningsShown, openingsOf } from './openings-state.ts';
 import { attemptsOf, cancelIn, type PendingOptions, pendingOf } from './pending.ts';
 import type { Door, DoorCreation, DoorOptionsResult, DoorQuery, DoorState, DoorUpdate } from './schema.ts';
+import { refuseUnsupported } from './supported.ts';
 import { type DoorRow, type DoorTable, existing } from './table.ts';
 import { lastUnlockOf, UNLOCK } from './unlock.ts';
 
@@ -42,7 +43,7 @@ export interface DoorsOptions extends PendingOptions, OpeningsShown {
 export type Doors = ReturnType<typeof openDoors>;
 
 export function openDoors(options: DoorsOptions) {
-  const { database, table, audit, clock, deliveries, stored } = options;
+  const { database, table, audit, clock, deliveries, relay, locks, stored } = options;
   const shown = (row: DoorRow) => toDoor(row, wantedOf(row), options);
   const get = (doorId: string) => {
     const row = existing(table, doorId);
@@ -80,6 +81,7 @@ export function openDoors(options: DoorsOptions) {
         const wanted = edited(before, body);
         const fields = changedFields(before, wanted);
         if (fields.length === 0) return { row, wanted, travels: false };
+        if (!relay(doorId)) refuseUnsupported(before, wanted, locks.report(row));
         storeWanted(table, doorId, wanted, fields);
         const travel = travelling(fields);
         deliveries.changed(doorId, { fields: travel, now: clock.now(), caller });

@@ -290,7 +290,6 @@ function factsOf(told: LockReport): unknown {
     value === undefined ? undefined : Math.floor(value / step);
   return {
     ...report,
-    connected: undefined,
     lockState: report.lockState?.value,
     doorState: report.doorState?.value,
     dueBatteryUnderLoad: stepped(report.dueBatteryUnderLoad, VOLTAGE_STEP_MV),

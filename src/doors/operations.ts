@@ -40,13 +40,13 @@ function changes(doors: Doors, path: string): Operation[] {
       tag,
       summary: 'Update a door',
       description:
-        'A field that is absent stays as it is; null clears it. Inside `options` the same holds for `accessInternal`, its `doors` and `interval`, and `outputs`; a list replaces the one before. Groups, schedules, templates and doors that the site does not know are stored, and named in …/state. What travels to the lock is sent until it acknowledges: `configVersion` and `applied`.',
+        'A field that is absent stays as it is; null clears it. Inside `options` the same holds for `accessInternal`, its `doors` and `interval`, and `outputs`; a list replaces the one before. Groups, schedules, templates and doors that the site does not know are stored, and named in …/state. What travels to the lock is sent until it acknowledges: `configVersion` and `applied`. What a lock that is known cannot carry (`options`, `scheduleId`; `standOpenEnabled` where it cannot stand open) is refused (NOT_SUPPORTED), and nothing of the body is stored then; a door without a lock takes anything, as does an import.',
       access: ['front-desk-admin'],
       params,
       body: updateBody,
       status: 200,
       result: door,
-      errors: ['NOT_FOUND', 'ID_MISMATCH', 'PRECONDITION_FAILED', 'VERSION_CONFLICT'],
+      errors: ['NOT_FOUND', 'ID_MISMATCH', 'PRECONDITION_FAILED', 'VERSION_CONFLICT', 'NOT_SUPPORTED'],
       async handler({ params, body, principal, correlationId, ifMatch }) {
         const caller = { principal, correlationId, ifMatch };
         const { door, version } = await doors.update(params.doorId, body, caller);
