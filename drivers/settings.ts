@@ -152,8 +152,8 @@ export type GatewayReport = z.infer<typeof gatewayReport>;
 const minutes = z.int().min(0).max(1_440);
 
 /**
- * What travels to a lock. What a lock cannot carry of it is named in `unsupported` of the answer and of its reports;
- * REFUSED when it can carry nothing.
+ * What travels to a lock. What a lock cannot carry of it is named in `unsupported` of the answer and of its reports; the
+ * rest is applied. `standOpenEnabled` is a permission: it opens nothing.
  */
 const lockConfiguration = z.strictObject({
   name: z.string().nullable(),

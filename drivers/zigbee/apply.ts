@@ -4,17 +4,17 @@ import type { LockApplied, LockApply } from '../settings.ts';
 import { commandFrame, type TransferFrame, transferOf, transferStatus } from './lock-cluster.ts';
 import type { Lock } from './locks.ts';
 import { LOCK_CLUSTER, type Radio, type ZclReply } from './radio.ts';
-import { type AttributeWrite, attributeName, type Plan, planFor, writeFrame } from './standard-lock.ts';
+import { unsupportedOf } from './standard-lock.ts';
 import { HELD_FRAME_MS } from './unlocking.ts';
 import { field } from './values.ts';
-import { STATUS_SUCCESS, statusName } from './zcl-status.ts';
+import { statusName } from './zcl-status.ts';
 
 const STEP_MS = HELD_FRAME_MS;
 /** 0 to 254: in an answer 255 is read as a value that is missing (ZCL rev. 8, 2.6.2). */
 const TRANSFER_IDS = 0xff;
 
 export interface ApplyOptions {
-  radio: Pick<Radio, 'send' | 'attribute' | 'memory' | 'remember'>;
+  radio: Pick<Radio, 'send'>;
   clock: Clock;
   lock: Lock;
   manufacturerCode: number | undefined;
@@ -33,7 +33,7 @@ export async function applyConfiguration(apply: LockApply, options: ApplyOptions
   const { lock, manufacturerCode } = options;
   return lock.hasOwnCluster && manufacturerCode !== undefined
     ? transfer(apply, manufacturerCode, options)
-    : write(apply, options);
+    : { ...versionsOf(apply), payloads: [], unsupported: unsupportedOf(apply.configuration) };
 }
 
 async function transfer(
@@ -83,52 +83,6 @@ function settle(payload: unknown, { command }: TransferFrame, transferId: number
     case 'nonsense':
       throw new DriverError('BAD_REPLY', `the lock answered nonsense to a ${command}`);
   }
-}
-
-async function write(apply: LockApply, options: ApplyOptions): Promise<LockApplied> {
-  const { lock, radio } = options;
-  const told = (name: string) => radio.attribute(lock.ieee, lock.endpoint, 'closuresDoorLock', name);
-  const plan: Plan = planFor(apply.configuration, {
-    supportedOperatingModes: told('supportedOperatingModes'),
-    autoRelockTime: told('autoRelockTime'),
-    relockSeconds: radio.memory(lock.ieee).relockSeconds,
-  });
-  const unsupported: string[] = plan.unsupported;
-  if (plan.writes.length === 0 && unsupported.length > 0)
-    throw new DriverError('REFUSED', `the lock cannot carry any of ${unsupported.join(', ')}`);
-  if (plan.relockSeconds !== undefined) radio.remember(lock.ieee, { relockSeconds: plan.relockSeconds });
-  const payloads: string[] = [];
-  if (plan.writes.length > 0) {
-    const tsn = options.next() % 0x1_00;
-    const payload = plan.writes.map((one) => ({ ...one }));
-    const written = {
-      cluster: 'closuresDoorLock',
-      command: 'write',
-      scope: 'foundation',
-      payload,
-      tsn,
-    } as const;
-    settleWrite(await exchange(written, options), plan.writes);
-    payloads.push(Buffer.from(writeFrame(plan.writes, tsn)).toString('base64'));
-  }
-  return { ...versionsOf(apply), payloads, unsupported };
-}
-
-/** Throws unless the lock has taken every attribute (ZCL rev. 8, 2.5.5: of one that it has not, the answer names it). */
-function settleWrite(payload: unknown, writes: readonly AttributeWrite[]): void {
-  const failure = field(payload, 'statusCode');
-  if (failure !== undefined && failure !== STATUS_SUCCESS) {
-    const names = writes.map(({ attrId }) => attributeName(attrId)).join(', ');
-    throw new DriverError('REFUSED', `the lock does not let ${names} be written: ${statusName(failure)}`);
-  }
-  const records: unknown[] = Array.isArray(payload) ? payload : [];
-  if (records.length === 0 && failure === undefined)
-    throw new DriverError('BAD_REPLY', 'the lock answered nonsense to a write');
-  const refused = records
-    .filter((one) => field(one, 'status') !== STATUS_SUCCESS)
-    .map((one) => `${attributeName(field(one, 'attrId'))}: ${statusName(field(one, 'status'))}`);
-  if (refused.length > 0)
-    throw new DriverError('REFUSED', `the lock does not let itself be set: ${refused.join('; ')}`);
 }
 
 type Sent = Pick<Parameters<Radio['send']>[0], 'cluster' | 'command' | 'payload' | 'scope' | 'tsn'>;

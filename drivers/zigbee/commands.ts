@@ -3,8 +3,9 @@ import { z } from 'zod';
 import { type Driver, type DriverContext, DriverError, type Plain } from '../driver.ts';
 import { type ChannelsApplied, channelsApply, lockApply } from '../settings.ts';
 import { valid } from '../valid.ts';
-import { cancelUpdate, moveChannel, permitJoin, unlock as unlockData, updateLock } from '../zgate.ts';
+import { cancelUpdate, moveChannel, permitJoin, updateLock } from '../zgate.ts';
 import { applyConfiguration } from './apply.ts';
+import { openBoltCommands } from './bolt-commands.ts';
 import type { Configurer } from './configure.ts';
 import type { Firmware } from './firmware.ts';
 import type { Joining } from './joining.ts';
@@ -16,7 +17,7 @@ import { KNOWN, type Radio, type ZclReply, type ZclRequest } from './radio.ts';
 import type { Recovery } from './recovery.ts';
 import type { Snapshots } from './snapshots.ts';
 import { DOOR_LOCK_ATTRIBUTE } from './standard-lock.ts';
-import { UNSETTLED_MS, unlock } from './unlocking.ts';
+import { UNSETTLED_MS } from './unlocking.ts';
 import { settles } from './waiting.ts';
 
 export interface Gateway {
@@ -186,13 +187,7 @@ function lockHandlers({ context, locks, options, firmware, link }: Gateway, radi
     return number;
   };
   return {
-    async unlock(data, deadline, signal, released) {
-      const { hwId, relockSeconds } = valid(unlockData, data, 'INVALID_COMMAND');
-      const { ieee, endpoint } = locks.find(hwId);
-      const listen = (hear: Parameters<Locks['listen']>[1]) => locks.listen(ieee, hear);
-      const options = { radio, clock, ieee, endpoint, relockSeconds, deadline, released, listen };
-      return unlock(options, AbortSignal.any([signal, link.ended]));
-    },
+    ...openBoltCommands({ radio, clock, locks, ended: link.ended }),
     async applyConfiguration(data, deadline, signal) {
       const apply = valid(lockApply, data, 'INVALID_COMMAND');
       const lock = locks.find(apply.hwId);

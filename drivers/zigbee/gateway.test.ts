@@ -126,13 +126,19 @@ describe('a gateway', () => {
     expect(vendor?.applied.at(-1)).toMatchObject({ configuration: { number: 102 } });
   });
 
-  it('gives a standard lock what the standard can carry, and names the rest', async () => {
-    const applied = lockApplied.parse(await apply(STANDARD, 1));
-    expect(applied.unsupported).toEqual(['accessInternal', 'schedule', 'number', 'name']);
-    expect((await site.state(STANDARD)).operatingMode).toBe(4);
-    expect(report(STANDARD)).toMatchObject({ unsupported: applied.unsupported });
-    await apply(STANDARD, 2, { standOpenEnabled: false });
-    expect((await site.state(STANDARD)).operatingMode).toBe(0);
+  it('sends a standard lock no setting, names what it cannot carry, and opens nothing by a permission', async () => {
+    const writes = async (ieee: string) =>
+      (await site.state(ieee)).received.filter(({ isFoundation, command }) => isFoundation && command === 2);
+    for (const ieee of [STANDARD, RELOCKING]) {
+      const before = await writes(ieee);
+      const applied = lockApplied.parse(await apply(ieee, 1));
+      expect(applied).toMatchObject({ configVersion: 1, payloads: [] });
+      expect(applied.unsupported).toEqual(['accessInternal', 'schedule', 'number', 'name']);
+      expect(report(ieee)).toMatchObject({ unsupported: applied.unsupported });
+      await apply(ieee, 2, { standOpenEnabled: false });
+      expect(await writes(ieee)).toEqual(before);
+      expect(await site.state(ieee)).toMatchObject({ operatingMode: 0, lockState: 1, autoRelockSeconds: 0 });
+    }
   });
 
   it('knows what a standard lock can do', async () => {
@@ -141,16 +147,6 @@ describe('a gateway', () => {
     expect(can(RELOCKING)).toContain('autoRelock');
     expect(can(RELOCKING)).not.toContain('passage');
     expect(can(RELOCKING)).not.toContain('doorSensor');
-  });
-
-  it('holds a door open by not relocking where the lock has no passage mode', async () => {
-    const relocking = async () => (await site.state(RELOCKING)).autoRelockSeconds;
-    await apply(RELOCKING, 1, { standOpenEnabled: false });
-    expect(await relocking()).toBe(30);
-    await apply(RELOCKING, 2);
-    expect([await relocking(), (await site.state(RELOCKING)).operatingMode]).toEqual([0, 0]);
-    await apply(RELOCKING, 3, { standOpenEnabled: false });
-    expect(await relocking()).toBe(30);
   });
 
   it('unlocks a lock that is wired and relays, and asks it for the map', async () => {

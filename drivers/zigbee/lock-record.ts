@@ -6,7 +6,8 @@ import { reportOf } from './lock-cluster.ts';
 import { doorEvent, type Facts, factsOf, isAttributes, type Told } from './messages.ts';
 import type { ZigbeeOptions } from './options.ts';
 import { LOCK_CLUSTER, type Radio, type RadioDevice, type RadioEvent } from './radio.ts';
-import { capabilitiesOf } from './standard-lock.ts';
+import { relockOf } from './relocking.ts';
+import { capabilitiesOf, offersPassage, requiresPin } from './standard-lock.ts';
 import { rssiOfLqi } from './values.ts';
 
 /** A lock that missed two reports is not there. */
@@ -81,15 +82,43 @@ export function takeResumed(lock: LockRecord, earlier: Earlier | undefined, chan
   lock.isMissed ||= report.heardOn !== channel || earlier?.missed.includes(ieee) === true;
 }
 
-export function lockReportOf(lock: LockRecord, radio: Pick<Radio, 'attribute'>, clock: Clock): LockReport {
+export function lockReportOf(
+  lock: LockRecord,
+  radio: Pick<Radio, 'attribute' | 'memory'>,
+  clock: Clock,
+): LockReport {
   const connected = !lock.isMissed && silentMs(lock, clock) < SILENT_MS;
-  return { ...lock.report, connected, hwId: lock.ieee, capabilities: allCapabilities(lock, radio) };
+  return {
+    ...lock.report,
+    connected,
+    hwId: lock.ieee,
+    capabilities: allCapabilities(lock, radio),
+    ...optionsOf(lock, radio),
+  };
 }
 
 /** The clock on the wall counts only for what an earlier start heard: it may be set meanwhile. */
 function silentMs({ heardAt, report: { lastSeen } }: LockRecord, clock: Clock): number {
   if (heardAt !== undefined) return clock.monotonic() - heardAt;
   return lastSeen === undefined ? Number.POSITIVE_INFINITY : clock.now() - lastSeen;
+}
+
+/** How it locks again, stands open and is spoken to; absent: it has not told yet. */
+function optionsOf(
+  { ieee, endpoint }: LockRecord,
+  radio: Pick<Radio, 'attribute' | 'memory'>,
+): Pick<LockReport, 'relock' | 'standOpen' | 'requiresPin'> {
+  const told = (name: string) => radio.attribute(ieee, endpoint, 'closuresDoorLock', name);
+  const { timedUnlock, standOpenRefused } = radio.memory(ieee);
+  const relock = relockOf({ timedUnlock, autoRelockTime: told('autoRelockTime') });
+  const needsPin = requiresPin(told('requirePinForRfOperation'));
+  const passage = offersPassage(told('supportedOperatingModes')) ? 'passage' : 'unlocked';
+  const standOpen = standOpenRefused === true ? 'none' : passage;
+  return {
+    ...(relock && { relock }),
+    ...(told('lockState') !== undefined && { standOpen }),
+    ...(needsPin !== undefined && { requiresPin: needsPin }),
+  };
 }
 
 /** By what the radio keeps of the lock, also from an earlier start. */

@@ -1,6 +1,5 @@
 /** What of a configuration a standard lock can carry (ZCL rev. 8, 7.3), and what it cannot. Pure. */
 import type { LockConfiguration } from '../settings.ts';
-import { TYPE } from './lock-cluster.ts';
 import { hex, integer } from './values.ts';
 
 /** Attributes of the Door Lock cluster. */
@@ -31,30 +30,13 @@ export function attributeName(id: unknown): string {
 }
 
 /** Table 7-13. */
-const MODE = { normal: 0, passage: 4 } as const;
+export const MODE = { normal: 0, passage: 4 } as const;
 const UINT32_LAST = 0xff_ff_ff_fe;
-/** Of a lock whose own time nobody knows any more: time to open the door. */
-const RELOCK_SECONDS = 30;
-
-/** What the lock said of itself, by the names of the library; NaN and undefined are not said. */
-export interface StandardLock {
-  supportedOperatingModes: unknown;
-  autoRelockTime: unknown;
-  /** The last relock time that was not "never", as kept by us. */
-  relockSeconds: unknown;
-}
 
 export interface AttributeWrite {
   attrId: number;
   dataType: number;
   attrData: number;
-}
-
-export interface Plan {
-  writes: AttributeWrite[];
-  unsupported: (keyof LockConfiguration)[];
-  /** To be kept for when stand-open ends. */
-  relockSeconds: number | undefined;
 }
 
 export function offersPassage(supportedModes: unknown): boolean {
@@ -66,13 +48,22 @@ export function offersPassage(supportedModes: unknown): boolean {
   return isSet(MODE.passage) === isSet(MODE.normal);
 }
 
-export function planFor(wanted: LockConfiguration, lock: StandardLock): Plan {
-  const standOpen = standOpenBy(wanted.standOpenEnabled, lock);
+/** RequirePINforRFOperation (0x0033), a boolean: the library gives it as a number. Undefined: not told. */
+export function requiresPin(told: unknown): boolean | undefined {
+  if (typeof told === 'boolean') return told;
+  const number = integer(told, 0, 1);
+  return number === undefined ? undefined : number === 1;
+}
+
+/**
+ * What of a configuration holds something that the lock cannot carry. A permission to stand open is the gateway's to keep,
+ * and no setting of the lock is changed by it.
+ */
+export function unsupportedOf(wanted: LockConfiguration): (keyof LockConfiguration)[] {
   const { accessInternal } = wanted;
   const opensToOthers =
     accessInternal !== null && (accessInternal.doors.length > 0 || accessInternal.interval !== null);
   const holds: [keyof LockConfiguration, boolean][] = [
-    ['standOpenEnabled', wanted.standOpenEnabled && standOpen.writes.length === 0],
     ['onlineEnabled', wanted.onlineEnabled],
     ['accessInternal', opensToOthers],
     ['outputs', wanted.outputs.length > 0],
@@ -83,37 +74,7 @@ export function planFor(wanted: LockConfiguration, lock: StandardLock): Plan {
     ['number', wanted.number !== null],
     ['name', wanted.name !== null],
   ];
-  return { ...standOpen, unsupported: holds.flatMap(([name, isHeld]) => (isHeld ? [name] : [])) };
-}
-
-/** By the passage mode; else by not relocking, where the lock relocks by itself. */
-function standOpenBy(enabled: boolean, lock: StandardLock): Pick<Plan, 'writes' | 'relockSeconds'> {
-  if (offersPassage(lock.supportedOperatingModes)) {
-    const attrData = enabled ? MODE.passage : MODE.normal;
-    const write = { attrId: DOOR_LOCK_ATTRIBUTE.operatingMode, dataType: TYPE.enum8, attrData };
-    return { writes: [write], relockSeconds: undefined };
-  }
-  const now = integer(lock.autoRelockTime, 0, UINT32_LAST);
-  if (now === undefined) return { writes: [], relockSeconds: undefined };
-  const usual = now > 0 ? now : (integer(lock.relockSeconds, 1, UINT32_LAST) ?? RELOCK_SECONDS);
-  const attrData = enabled ? 0 : usual;
-  const write = { attrId: DOOR_LOCK_ATTRIBUTE.autoRelockTime, dataType: TYPE.uint32, attrData };
-  return { writes: [write], relockSeconds: usual };
-}
-
-const SIZES: Readonly<Record<number, number>> = { [TYPE.enum8]: 1, [TYPE.uint32]: 4 };
-
-/** The ZCL frame that writes attributes, as it is sent (ZCL rev. 8, 2.4.1 and 2.5.3). */
-export function writeFrame(writes: readonly AttributeWrite[], tsn: number): Uint8Array {
-  const records = writes.map(({ attrId, dataType, attrData }) => {
-    const size = SIZES[dataType] ?? 1;
-    const bytes = Buffer.alloc(3 + size);
-    bytes.writeUInt16LE(attrId);
-    bytes.writeUInt8(dataType, 2);
-    bytes.writeUIntLE(attrData, 3, size);
-    return bytes;
-  });
-  return Buffer.concat([Buffer.of(0x10, tsn, 0x02), ...records]);
+  return holds.flatMap(([name, isHeld]) => (isHeld ? [name] : []));
 }
 
 /** What the door can be told to do, by what the lock has; names beside those of the lock's own cluster. */

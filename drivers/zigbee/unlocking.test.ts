@@ -91,7 +91,7 @@ describe('unlocking', () => {
     await site.set(LOCK, { faults: { lostResponses: 1 } });
     // The library would wait 8 s for the answer, and then it is too late for the second.
     expect(await Promise.all([unlock(LOCK), unlock(LOCK, 11_000)])).toEqual([CONFIRMED, CONFIRMED]);
-    expect(await unlocked(LOCK)).toBe(2);
+    await expect.poll(() => unlocked(LOCK)).toBe(2);
     expect(gateway.reports.get(`device:${LOCK}`)).toMatchObject({ connected: true });
   });
 
@@ -115,7 +115,7 @@ describe('unlocking', () => {
     await site.set(LOCK, { faults: { defaultResponse: { status: 0x81, commands: 1 } } });
     await expect(unlock(LOCK)).rejects.toMatchObject({
       code: 'REFUSED',
-      message: 'the lock refused (UNSUP_COMMAND (0x81))',
+      message: expect.stringContaining('UNSUP_COMMAND (0x81)'),
     });
     expect(await unlocked(LOCK)).toBe(0);
   });

@@ -12,7 +12,6 @@ import {
   type Target,
 } from './unlock.ts';
 import { field } from './values.ts';
-import { statusName } from './zcl-status.ts';
 
 /**
  * A parent holds a frame for a sleeping lock for 7.68 s (Zigbee specification R22, nwkTransactionPersistenceTime): what
@@ -81,17 +80,6 @@ export async function actuate(
   } finally {
     progress.stop();
   }
-}
-
-/** Unlock with Timeout: the lock locks again by itself. */
-export async function unlock(
-  options: ActuationOptions & { relockSeconds: number },
-  signal: AbortSignal,
-): Promise<Unlocked> {
-  const payload = { timeout: options.relockSeconds, pincodevalue: Buffer.alloc(0) };
-  const end = await actuate({ command: 'unlockWithTimeout', payload, target: 'unlocked' }, options, signal);
-  if ('refused' in end) throw new DriverError('REFUSED', `the lock refused (${statusName(end.refused)})`);
-  return { ...end, relock: 'timedUnlock' };
 }
 
 function tooLate(): DriverError {

@@ -1,0 +1,162 @@
+/** What is sent to a lock that misbehaves, and what is kept of it: against a lock that answers as a test says. */
+import { expect, it } from 'vitest';
+import { manualClock } from '../../test/manual-clock.ts';
+import { openBoltCommands } from './bolt-commands.ts';
+import type { Facts } from './messages.ts';
+import type { ZclReply, ZclRequest } from './radio.ts';
+import { LOCK, unlockOf } from './test-gateway.ts';
+
+const RELOCK_TIME = 0x23;
+const OPERATING_MODE = 0x25;
+const SILENT: ZclReply = { kind: 'unanswered', reason: 'no answer in time' };
+const answered = (payload: unknown): ZclReply => ({ kind: 'answered', payload });
+const command = { hwId: LOCK, pin: null };
+
+interface Played {
+  memory?: Record<string, unknown>;
+  attributes?: Record<number, number>;
+  /** Instead of what a good lock answers. */
+  reply?(request: ZclRequest): ZclReply | undefined;
+}
+
+function open({ memory: kept = {}, attributes: values = {}, reply }: Played) {
+  const clock = manualClock();
+  const memory = { ...kept };
+  const attributes: Record<number, number> = { 0: 1, ...values };
+  const sent: string[] = [];
+  const listeners = new Set<(facts: Facts) => void>();
+  function good({ command: name, payload }: ZclRequest): ZclReply {
+    const records = Array.isArray(payload) ? (payload as { attrId: number; attrData: number }[]) : [];
+    if (name === 'read')
+      return answered(records.map(({ attrId }) => ({ attrId, status: 0, attrData: attributes[attrId] })));
+    for (const { attrId, attrData } of records) attributes[attrId] = attrData;
+    if (name === 'write') return answered([{ status: 0 }]);
+    attributes[0] = name === 'lockDoor' ? 1 : 2;
+    queueMicrotask(() => {
+      for (const hear of listeners) hear({ lockState: attributes[0] ?? 0 });
+    });
+    return answered({ status: 0 });
+  }
+  const radio = {
+    async send(request: ZclRequest): Promise<ZclReply> {
+      sent.push(request.command);
+      request.left?.();
+      return reply?.(request) ?? good(request);
+    },
+    attribute: () => undefined,
+    memory: () => memory,
+    remember: (_: string, more: Record<string, unknown>) => void Object.assign(memory, more),
+  };
+  const commands = openBoltCommands({
+    radio,
+    clock,
+    locks: {
+      find: (ieee) => ({ ieee, endpoint: 1, hasOwnCluster: false }),
+      listen(_, hear) {
+        listeners.add(hear);
+        return () => void listeners.delete(hear);
+      },
+    },
+    ended: new AbortController().signal,
+  });
+  const run = (kind: keyof typeof commands, data: Parameters<typeof commands.lock>[0] = command) =>
+    commands[kind](data, clock.monotonic() + 10_000, new AbortController().signal);
+  return { run, sent, memory, attributes };
+}
+
+const lacksTimed = ({ command: name }: ZclRequest) =>
+  name === 'unlockWithTimeout' ? answered({ cmdId: 3, statusCode: 0x81 }) : undefined;
+
+it('goes on with a plain unlock when the lock proves to have no timed one, and remembers that', async () => {
+  const { run, sent, memory } = open({ reply: lacksTimed });
+  const data = { ...unlockOf(LOCK), gatewayRelocks: true };
+  expect(await run('unlock', data)).toEqual({ outcome: 'confirmed', relock: 'gateway' });
+  expect(sent).toEqual(['unlockWithTimeout', 'unlockDoor']);
+  expect(memory).toMatchObject({ timedUnlock: false });
+  await run('unlock', data);
+  expect(sent.slice(2)).toEqual(['unlockDoor']);
+});
+
+it('opens nothing when the timed unlock is refused and nobody else locks the door again', async () => {
+  const { run, sent, memory } = open({ reply: lacksTimed, memory: { timedUnlock: true } });
+  await expect(run('unlock', unlockOf(LOCK))).rejects.toMatchObject({ code: 'REFUSED' });
+  expect(sent).toEqual(['unlockWithTimeout']);
+  // It had said that it has it: it is asked once more.
+  expect(memory.timedUnlock).toBeNull();
+});
+
+it.each([0x01, 0x7e, 0x80, 0x87])(
+  'does not unlock plainly after another refusal (status %i)',
+  async (status) => {
+    const { run, sent } = open({ reply: () => answered({ status }) });
+    await expect(run('unlock', { ...unlockOf(LOCK), gatewayRelocks: true })).rejects.toMatchObject({
+      code: 'REFUSED',
+    });
+    expect(sent).toEqual(['unlockWithTimeout']);
+  },
+);
+
+it('gives back at the end what an earlier version had overwritten, once', async () => {
+  const played = { memory: { relockSeconds: 45 }, attributes: { [RELOCK_TIME]: 0, 0: 2 } };
+  const { run, attributes, memory } = open(played);
+  expect(await run('endStandOpen')).toEqual({ outcome: 'confirmed' });
+  expect(attributes[RELOCK_TIME]).toBe(45);
+  expect(memory.relockSeconds).toBeNull();
+  // From now on a 0 is what somebody wants.
+  attributes[RELOCK_TIME] = 0;
+  await run('endStandOpen');
+  expect(attributes[RELOCK_TIME]).toBe(0);
+});
+
+it('ends the passage mode that an earlier version set, and leaves another mode alone', async () => {
+  const { run, attributes } = open({ attributes: { [OPERATING_MODE]: 4, 38: 0b1_1111 } });
+  await run('endStandOpen');
+  expect(attributes).toMatchObject({ [OPERATING_MODE]: 0, 0: 1 });
+  attributes[OPERATING_MODE] = 1;
+  await run('standOpen');
+  expect(attributes[OPERATING_MODE]).toBe(4);
+  await run('endStandOpen');
+  expect(attributes[OPERATING_MODE]).toBe(1);
+});
+
+it.each(['write', 'read'])(
+  'locks the door although a %s before it fails, and says that it failed',
+  async (name) => {
+    const reply = (request: ZclRequest) => (request.command === name ? SILENT : undefined);
+    const { run, attributes, sent } = open({ reply, attributes: { [OPERATING_MODE]: 4, 0: 2 } });
+    await expect(run('endStandOpen')).rejects.toMatchObject({
+      code: expect.stringMatching(/NO_REPLY|UNKNOWN/),
+    });
+    expect(sent.at(-1)).toBe('lockDoor');
+    expect(attributes[0]).toBe(1);
+  },
+);
+
+it('does not say that nothing was sent once the lock may stand open', async () => {
+  const late = ({ command: name }: ZclRequest): ZclReply | undefined =>
+    name === 'unlockDoor' ? { kind: 'late' } : undefined;
+  const mode = { reply: late, attributes: { 38: 0b1_0001, [OPERATING_MODE]: 0 } };
+  await expect(open(mode).run('standOpen')).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
+  const silent = ({ command: name }: ZclRequest) => (name === 'write' ? SILENT : undefined);
+  const unanswered = open({ reply: silent, attributes: { [RELOCK_TIME]: 60 } });
+  await expect(unanswered.run('standOpen')).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
+  // Kept before it was overwritten.
+  expect(unanswered.memory).toMatchObject({ standing: { autoRelockTime: 60 } });
+});
+
+it('leaves a lock as it was when it does not stand open', async () => {
+  const refuses = ({ command: name }: ZclRequest) =>
+    name === 'unlockDoor' ? answered({ status: 0x01 }) : undefined;
+  const { run, attributes, memory } = open({ reply: refuses, attributes: { [RELOCK_TIME]: 60 } });
+  await expect(run('standOpen')).rejects.toMatchObject({ code: 'REFUSED' });
+  expect(attributes[RELOCK_TIME]).toBe(60);
+  expect(memory.standing).toBeNull();
+  const readOnly = ({ command: name, payload }: ZclRequest) =>
+    name === 'write'
+      ? answered([{ status: 0x88, attrId: (payload as { attrId: number }[])[0]?.attrId }])
+      : undefined;
+  const stubborn = open({ reply: readOnly, attributes: { [RELOCK_TIME]: 60 } });
+  await expect(stubborn.run('standOpen')).rejects.toMatchObject({ code: 'REFUSED' });
+  expect(stubborn.sent).not.toContain('unlockDoor');
+  expect(stubborn.memory).toMatchObject({ standOpenRefused: true });
+});

@@ -1,0 +1,161 @@
+/** Unlock, lock, and stand open: what is sent to a lock for each, and what a refusal of it means. */
+import { type DriverContext, DriverError, type Plain } from '../driver.ts';
+import { valid } from '../valid.ts';
+import {
+  type Locked,
+  lockNow,
+  type StandingOpen,
+  standOpen as standOpenData,
+  type Unlock,
+  type Unlocked,
+  unlock as unlockData,
+} from '../zgate.ts';
+import type { Lock, Locks } from './locks.ts';
+import type { Radio } from './radio.ts';
+import { waysOf } from './relocking.ts';
+import { endStandOpen, type StandOpenOptions, standOpen } from './stand-open.ts';
+import { requiresPin } from './standard-lock.ts';
+import { type ActuationOptions, actuate, type BoltCommand } from './unlocking.ts';
+import { statusName } from './zcl-status.ts';
+
+/** UNSUP_COMMAND (ZCL rev. 8, table 2-12; UNSUP_CLUSTER_COMMAND before): the lock does not have it, and did nothing. */
+const UNSUP_COMMAND = 0x81;
+
+export interface BoltCommandsOptions {
+  radio: Pick<Radio, 'send' | 'attribute' | 'memory' | 'remember'>;
+  clock: DriverContext['clock'];
+  locks: Pick<Locks, 'find' | 'listen'>;
+  /** Fires when the link ends. */
+  ended: AbortSignal;
+}
+
+export interface BoltCommands {
+  unlock: (...given: Given) => Promise<Unlocked>;
+  lock: (...given: Given) => Promise<Locked>;
+  standOpen: (...given: Given) => Promise<StandingOpen>;
+  endStandOpen: (...given: Given) => Promise<Locked>;
+}
+
+type Given = [data: Plain, deadline: number, signal: AbortSignal, released?: Promise<void>];
+
+type Kept = Pick<Radio, 'attribute' | 'memory' | 'remember'>;
+
+/** Begins a command: who is meant, how it is sent, and what ends the waiting. */
+type Begin = (hwId: string, given: Given) => { lock: Lock; options: ActuationOptions; over: AbortSignal };
+
+export function openBoltCommands({ radio, clock, locks, ended }: BoltCommandsOptions): BoltCommands {
+  /** Locks that are being put into stand-open, or taken out of it. */
+  const changing = new Set<string>();
+
+  const begin: Begin = (hwId, [, deadline, signal, released]) => {
+    const lock = locks.find(hwId);
+    const { ieee, endpoint } = lock;
+    const listen: ActuationOptions['listen'] = (hear) => locks.listen(ieee, hear);
+    return {
+      lock,
+      options: { radio, clock, ieee, endpoint, deadline, released, listen },
+      over: AbortSignal.any([signal, ended]),
+    };
+  };
+
+  /** Refused by the lock: DriverError REFUSED. */
+  async function move(
+    kind: 'lockDoor' | 'unlockDoor',
+    pin: string | null,
+    { lock, options, over }: ReturnType<Begin>,
+  ): Promise<Locked> {
+    const target = kind === 'lockDoor' ? 'locked' : 'unlocked';
+    const payload = { pincodevalue: pinOf(pin, lock, radio) };
+    const end = await actuate({ command: kind, payload, target }, options, over);
+    if ('refused' in end) throw refusal(end.refused, pin, lock, radio);
+    return end;
+  }
+
+  async function changed<End>(
+    given: Given,
+    hwId: string,
+    pin: string | null,
+    change: (options: StandOpenOptions) => Promise<End>,
+  ): Promise<End> {
+    const begun = begin(hwId, given);
+    const { ieee } = begun.lock;
+    if (changing.has(ieee)) throw new DriverError('BUSY', 'the lock changes its mode already');
+    changing.add(ieee);
+    try {
+      const signal = begun.over;
+      return await change({ ...begun.options, radio, signal, move: (kind) => move(kind, pin, begun) });
+    } finally {
+      changing.delete(ieee);
+    }
+  }
+
+  return {
+    async unlock(...given) {
+      const data = valid(unlockData, given[0], 'INVALID_COMMAND');
+      return unlock(data, begin(data.hwId, given), radio);
+    },
+    async lock(...given) {
+      const { hwId, pin } = valid(lockNow, given[0], 'INVALID_COMMAND');
+      return move('lockDoor', pin, begin(hwId, given));
+    },
+    async standOpen(...given) {
+      const { hwId, pin } = valid(standOpenData, given[0], 'INVALID_COMMAND');
+      return changed(given, hwId, pin, standOpen);
+    },
+    async endStandOpen(...given) {
+      const { hwId, pin } = valid(lockNow, given[0], 'INVALID_COMMAND');
+      return changed(given, hwId, pin, endStandOpen);
+    },
+  };
+}
+
+async function unlock(
+  { relockSeconds, pin, gatewayRelocks }: Unlock,
+  { lock, options, over }: ReturnType<Begin>,
+  kept: Kept,
+): Promise<Unlocked> {
+  const { ieee, endpoint } = lock;
+  const { timedUnlock } = kept.memory(ieee);
+  const autoRelockTime = kept.attribute(ieee, endpoint, 'closuresDoorLock', 'autoRelockTime');
+  let untimed = 'not sent: the lock has no Unlock with Timeout';
+  for (const relock of waysOf({ timedUnlock, autoRelockTime }, gatewayRelocks)) {
+    const isTimed = relock === 'timedUnlock';
+    const pincodevalue = pinOf(pin, lock, kept);
+    const command: BoltCommand = isTimed
+      ? {
+          command: 'unlockWithTimeout',
+          payload: { timeout: relockSeconds, pincodevalue },
+          target: 'unlocked',
+        }
+      : { command: 'unlockDoor', payload: { pincodevalue }, target: 'unlocked' };
+    const end = await actuate(command, options, over);
+    if (!('refused' in end)) {
+      if (isTimed && timedUnlock !== true) kept.remember(ieee, { timedUnlock: true });
+      return { ...end, relock };
+    }
+    const { refused } = end;
+    if (!isTimed || refused !== UNSUP_COMMAND) throw refusal(refused, pin, lock, kept);
+    // One that said before that it has it is asked once more the next time.
+    kept.remember(ieee, { timedUnlock: timedUnlock === true ? null : false });
+    untimed = `the lock refused Unlock with Timeout (${statusName(refused)})`;
+  }
+  throw new DriverError('REFUSED', `${untimed}, and does not lock again by itself: set its auto-relock time`);
+}
+
+const requires = ({ ieee, endpoint }: Lock, { attribute }: Kept) =>
+  requiresPin(attribute(ieee, endpoint, 'closuresDoorLock', 'requirePinForRfOperation'));
+
+/** Only a lock that says that it needs none is not given it. */
+function pinOf(pin: string | null, lock: Lock, kept: Kept): Buffer {
+  return pin === null || requires(lock, kept) === false ? Buffer.alloc(0) : Buffer.from(pin, 'ascii');
+}
+
+function refusal(status: number, pin: string | null, lock: Lock, kept: Kept): DriverError {
+  const reason = `the lock refused (${statusName(status)})`;
+  if (requires(lock, kept) !== true) return new DriverError('REFUSED', reason);
+  const advice =
+    pin === null
+      ? 'it requires a PIN for commands by radio: store one'
+      : 'see whether its stored PIN is right';
+  return new DriverError('REFUSED', `${reason}; ${advice}`);
+}

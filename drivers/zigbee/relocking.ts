@@ -1,0 +1,35 @@
+/** Who locks a door again after an unlock, by what the lock offers; nobody is no answer. Pure. */
+import type { LockReport, RelockWay } from '../settings.ts';
+import { integer } from './values.ts';
+
+const UINT32_LAST = 0xff_ff_ff_fe;
+
+/** What the lock told of itself; undefined and NaN: nothing. */
+export interface Relocking {
+  /** Whether it has Unlock with Timeout; anything but a boolean: nobody knows. */
+  timedUnlock: unknown;
+  /** Seconds (ZCL rev. 8, 7.3.2.13.4); 0: it does not lock again by itself. */
+  autoRelockTime: unknown;
+}
+
+export function autoRelockSeconds({ autoRelockTime }: Relocking): number | undefined {
+  return integer(autoRelockTime, 1, UINT32_LAST);
+}
+
+/** Undefined: that it has none of its own is not certain yet. */
+export function relockOf(lock: Relocking): LockReport['relock'] {
+  if (lock.timedUnlock === true) return { by: 'timedUnlock', seconds: null };
+  const seconds = autoRelockSeconds(lock);
+  if (seconds !== undefined) return { by: 'autoRelock', seconds };
+  return lock.timedUnlock === false ? { by: 'gateway', seconds: null } : undefined;
+}
+
+/**
+ * The ways to unlock it, the best first; none: it is not to be unlocked. After a timed unlock that the lock does not have
+ * the next one may follow, since that one opened nothing.
+ */
+export function waysOf(lock: Relocking, gatewayRelocks: boolean): RelockWay[] {
+  const ways: RelockWay[] = lock.timedUnlock === false ? [] : ['timedUnlock'];
+  if (autoRelockSeconds(lock) !== undefined) return [...ways, 'autoRelock'];
+  return gatewayRelocks ? [...ways, 'gateway'] : ways;
+}

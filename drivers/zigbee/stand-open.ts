@@ -1,0 +1,223 @@
+/**
+ * A lock that stands open, and its end: by passage mode where it offers one, else unlocked, with its own relock time put
+ * aside meanwhile. What it had before is kept with the device before it is overwritten, and given back at the end.
+ */
+import { DriverError } from '../driver.ts';
+import type { Locked, StandingOpen } from '../zgate.ts';
+import { TYPE } from './lock-cluster.ts';
+import type { Radio, ZclReply } from './radio.ts';
+import {
+  type AttributeWrite,
+  attributeName,
+  DOOR_LOCK_ATTRIBUTE,
+  MODE,
+  offersPassage,
+} from './standard-lock.ts';
+import { type ActuationOptions, HELD_FRAME_MS } from './unlocking.ts';
+import { field, integer } from './values.ts';
+import { STATUS_SUCCESS, statusName } from './zcl-status.ts';
+
+const STEP_MS = HELD_FRAME_MS;
+const UNLOCKED = 2;
+const UINT32_LAST = 0xff_ff_ff_fe;
+const { lockState, autoRelockTime, operatingMode, supportedOperatingModes } = DOOR_LOCK_ATTRIBUTE;
+
+export interface StandOpenOptions extends Omit<ActuationOptions, 'radio'> {
+  radio: Pick<Radio, 'send' | 'memory' | 'remember'>;
+  signal: AbortSignal;
+  /** Rejects with a DriverError. */
+  move(kind: 'lockDoor' | 'unlockDoor'): Promise<Locked>;
+}
+
+/** What the lock had before it stood open, as kept with the device. */
+interface Before {
+  operatingMode?: number;
+  autoRelockTime?: number;
+}
+
+type Told = ReadonlyMap<number, number>;
+
+export async function standOpen(options: StandOpenOptions): Promise<StandingOpen> {
+  const told = await read(options, [lockState, autoRelockTime, operatingMode, supportedOperatingModes]);
+  if (offersPassage(told.get(supportedOperatingModes)) && (await enterPassage(options, told))) {
+    const now = await onceSent(read(options, [lockState, operatingMode]));
+    const holds = now.get(operatingMode) === MODE.passage;
+    if (holds && now.get(lockState) === UNLOCKED) return { outcome: 'confirmed' };
+    const { outcome } = await unlocked(options);
+    // It took the mode and does not show it: that it stays open is not certain.
+    return { outcome: holds || outcome === 'jammed' ? outcome : 'accepted' };
+  }
+  await stopRelocking(options, told);
+  return unlocked(options);
+}
+
+/** Rejects with REFUSED when the lock is as it was. */
+async function unlocked(options: StandOpenOptions): Promise<StandingOpen> {
+  try {
+    return await options.move('unlockDoor');
+  } catch (error) {
+    if (!(error instanceof DriverError) || error.code !== 'REFUSED') throw sent(error);
+    const told = await onceSent(read(options, [autoRelockTime, operatingMode]));
+    await onceSent(restore(options, told));
+    throw error;
+  }
+}
+
+/** False: the lock refused the mode. */
+async function enterPassage(options: StandOpenOptions, told: Told): Promise<boolean> {
+  const mode = told.get(operatingMode);
+  keep(options, { operatingMode: mode === MODE.passage ? MODE.normal : (mode ?? MODE.normal) });
+  const status = await write(options, modeWrite(MODE.passage));
+  if (status === STATUS_SUCCESS) return true;
+  forget(options, 'operatingMode');
+  return false;
+}
+
+async function stopRelocking(options: StandOpenOptions, told: Told): Promise<void> {
+  const seconds = told.get(autoRelockTime) ?? 0;
+  if (seconds === 0) return;
+  keep(options, { autoRelockTime: seconds });
+  const status = await write(options, relockWrite(0));
+  if (status === STATUS_SUCCESS) return;
+  forget(options, 'autoRelockTime');
+  options.radio.remember(options.ieee, { standOpenRefused: true });
+  const reason = `the lock locks again by itself after ${seconds} s, and does not let that be changed`;
+  throw new DriverError('REFUSED', `${reason} (${statusName(status)})`);
+}
+
+/** Safe to repeat: what is restored already is left as it is. The door is locked whatever the lock refuses before. */
+export async function endStandOpen(options: StandOpenOptions): Promise<Locked> {
+  let failure: unknown;
+  try {
+    await restore(options, await read(options, [autoRelockTime, operatingMode]));
+  } catch (error) {
+    failure = error;
+  }
+  const locked = await options.move('lockDoor');
+  if (failure) throw failure;
+  return locked;
+}
+
+/** Throws when the lock does not take it. */
+async function restore(options: StandOpenOptions, told: Told): Promise<void> {
+  const { radio, ieee } = options;
+  const memory = radio.memory(ieee);
+  const before = beforeOf(memory.standing);
+  const writes: AttributeWrite[] = [];
+  if (told.get(operatingMode) === MODE.passage) writes.push(modeWrite(before.operatingMode ?? MODE.normal));
+  // `relockSeconds` is what earlier versions kept when they wrote "never".
+  const seconds = before.autoRelockTime ?? integer(memory.relockSeconds, 1, UINT32_LAST);
+  if (told.get(autoRelockTime) === 0 && seconds !== undefined) writes.push(relockWrite(seconds));
+  for (const one of writes) {
+    const status = await write(options, one);
+    if (status !== STATUS_SUCCESS)
+      throw new DriverError(
+        'REFUSED',
+        `the lock does not take ${attributeName(one.attrId)} back: ${statusName(status)}`,
+      );
+  }
+  // So that the present values are known here, too.
+  if (writes.length > 0) await read(options, [autoRelockTime, operatingMode]);
+  if (before.operatingMode !== undefined || before.autoRelockTime !== undefined || memory.relockSeconds)
+    radio.remember(ieee, { standing: null, relockSeconds: null });
+}
+
+/** The first value is kept: standing open twice makes no other one. */
+function keep({ radio, ieee }: StandOpenOptions, before: Before): void {
+  const standing = { ...before, ...beforeOf(radio.memory(ieee).standing) };
+  radio.remember(ieee, { standing });
+}
+
+function forget({ radio, ieee }: StandOpenOptions, name: keyof Before): void {
+  const { [name]: _, ...standing } = beforeOf(radio.memory(ieee).standing);
+  radio.remember(ieee, { standing });
+}
+
+function beforeOf(kept: unknown): Before {
+  const mode = integer(field(kept, 'operatingMode'), 0, 0xfe);
+  const seconds = integer(field(kept, 'autoRelockTime'), 1, UINT32_LAST);
+  return {
+    ...(mode !== undefined && { operatingMode: mode }),
+    ...(seconds !== undefined && { autoRelockTime: seconds }),
+  };
+}
+
+const modeWrite = (attrData: number): AttributeWrite => ({
+  attrId: operatingMode,
+  dataType: TYPE.enum8,
+  attrData,
+});
+const relockWrite = (attrData: number): AttributeWrite => ({
+  attrId: autoRelockTime,
+  dataType: TYPE.uint32,
+  attrData,
+});
+
+/** Values by attribute; one that the lock does not have is missing. */
+async function read(options: StandOpenOptions, attributes: readonly number[]): Promise<Told> {
+  const records = attributes.map((attrId) => ({ attrId }));
+  const payload = await exchange(options, 'read', records);
+  const values = (Array.isArray(payload) ? payload : []).flatMap((record) => {
+    const id = integer(field(record, 'attrId'), 0, 0xff_ff);
+    const value = integer(field(record, 'attrData'), 0, UINT32_LAST);
+    return id === undefined || value === undefined ? [] : [[id, value] as const];
+  });
+  return new Map(values);
+}
+
+/** The status of the write. */
+async function write(options: StandOpenOptions, one: AttributeWrite): Promise<number> {
+  const payload = await exchange(options, 'write', [{ ...one }]);
+  const record: unknown = Array.isArray(payload) ? payload[0] : undefined;
+  const status = integer(field(record, 'status') ?? field(payload, 'statusCode'), 0, 0xff);
+  if (status === undefined) throw new DriverError('OUTCOME_UNKNOWN', 'the lock answered nonsense to a write');
+  return status;
+}
+
+/** Throws DEVICE_OFFLINE or DEADLINE_PASSED when nothing was sent, OUTCOME_UNKNOWN when no answer came to a write. */
+async function exchange(
+  { radio, ieee, endpoint, deadline, released, signal }: StandOpenOptions,
+  command: 'read' | 'write',
+  payload: Record<string, unknown>[],
+): Promise<unknown> {
+  const reply: ZclReply = await radio.send({
+    ieee,
+    endpoint,
+    cluster: 'closuresDoorLock',
+    scope: 'foundation',
+    command,
+    payload,
+    notAfter: deadline - HELD_FRAME_MS,
+    timeoutMs: STEP_MS,
+    withdrawn: signal,
+    actuates: true,
+    ...(released && { released }),
+  });
+  switch (reply.kind) {
+    case 'answered':
+      return reply.payload;
+    case 'late':
+      throw new DriverError('DEADLINE_PASSED', 'not sent: the lock could get it after the deadline');
+    case 'unsent':
+      throw new DriverError('DEVICE_OFFLINE', `not sent: ${reply.reason}`);
+    case 'unanswered':
+      if (command === 'read') throw new DriverError('NO_REPLY', `the lock did not answer: ${reply.reason}`);
+      throw new DriverError('OUTCOME_UNKNOWN', `the lock did not answer: ${reply.reason}`);
+  }
+}
+
+async function onceSent<Value>(doing: Promise<Value>): Promise<Value> {
+  try {
+    return await doing;
+  } catch (error) {
+    throw sent(error);
+  }
+}
+
+/** After the first write nothing can be said not to have been sent. */
+function sent(error: unknown): unknown {
+  const isUnsent =
+    error instanceof DriverError && ['DEADLINE_PASSED', 'DEVICE_OFFLINE', 'NO_REPLY'].includes(error.code);
+  if (!isUnsent) return error;
+  return new DriverError('OUTCOME_UNKNOWN', `the lock may stand open: ${error.message}`, { cause: error });
+}
