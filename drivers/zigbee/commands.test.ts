@@ -22,6 +22,8 @@ function open() {
       request.left?.();
       return sending;
     },
+    memory: () => ({}),
+    attribute: () => undefined,
   };
   const locks = {
     find: () => ({ ieee: LOCK, endpoint: 1, hasOwnCluster: false }),
