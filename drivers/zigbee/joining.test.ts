@@ -8,6 +8,8 @@ import { folder, LOCK, OTHER_LOCK, opened, simulated, type TestGateway } from '.
 const CODED = '00158d0001000012';
 /** The install code of BDB 3.0.1, 10.1.1, with its CRC; and one of another lock. */
 const CODE = '83fed3407a939723a5c639b26916d505c3b5';
+/** The other lengths: examples of the Zigbee Smart Energy standard for install codes of 6, 8 and 12 bytes. */
+const SHORT_CODES = ['83fed3407a932b70', '83fed3407a939738c552', '83fed3407a939723a5c639ff4c12'];
 const WRONG = withCrc('00112233445566778899aabbccddeeff');
 
 function withCrc(code: string): string {
@@ -21,6 +23,17 @@ const failures = ({ events }: TestGateway) =>
     .filter(({ kind }) => kind === 'joinFailed')
     .map(({ data }) => joinFailed.parse(data))
     .map(({ hwId, reason }) => `${hwId} ${reason}`);
+
+it('a lock joins with an install code of each length of the standard', async () => {
+  const coded = [...SHORT_CODES, CODE].map((code, index) => ({ hwId: `00158d000100002${index}`, code }));
+  const locks = coded.map(({ hwId, code }) => ({ ieee: hwId, installCode: code }));
+  const site = await simulated({ locks });
+  const gateway = await opened(site);
+  const window = { seconds: 60, allowed: [], installCodes: coded };
+  await gateway.execute('permitJoin', window);
+  for (const { hwId } of coded) expect([hwId, await site.join(hwId)]).toEqual([hwId, 'joined']);
+  expect(JSON.stringify(gateway.logged)).not.toMatch(/83fed340|cd4fa064/i);
+});
 
 it('a wrong install code ends with its window, also when its host does, and is told', async () => {
   const site = await simulated({ locks: [{ ieee: CODED, installCode: CODE }, { ieee: LOCK }] });

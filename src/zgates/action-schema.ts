@@ -27,9 +27,15 @@ export const permitJoinBody = z
           mac: ieeeAddress,
           code: z
             .string()
-            .regex(/^[0-9a-fA-F]{2}([ :-]?[0-9a-fA-F]{2}){7,17}$/, 'expected 8 to 18 bytes in hex')
+            .regex(
+              /^[0-9a-fA-F]{2}(([ :-]?[0-9a-fA-F]{2}){7}|([ :-]?[0-9a-fA-F]{2}){9}|([ :-]?[0-9a-fA-F]{2}){13}|([ :-]?[0-9a-fA-F]{2}){17})$/,
+              'expected 6, 8, 12 or 16 bytes and the 2 of their CRC, in hex',
+            )
             .overwrite((code) => code.replaceAll(/[ :-]/g, ''))
-            .openapi({ description: 'As printed on the lock, with its CRC; blanks, - and : are left out' }),
+            .openapi({
+              description:
+                'As printed on the lock: 6, 8, 12 or 16 bytes and their CRC; blanks, - and : are left out',
+            }),
         }),
       )
       .max(JOINERS_MAX)

@@ -12,6 +12,7 @@ import {
   setLogger,
   setOtaConfiguration,
   Zcl,
+  ZSpec,
 } from 'zigbee-herdsman';
 import { ZnpAdapterManager } from 'zigbee-herdsman/dist/adapter/z-stack/adapter/manager.js';
 import { ZStackAdapter } from 'zigbee-herdsman/dist/adapter/z-stack/adapter/zStackAdapter.js';
@@ -41,12 +42,14 @@ import { calmDatabase, type DatabaseOwner } from './library-database.ts';
 import { calmParser, type MtParser } from './parser.ts';
 import { guardPort, type Port } from './port.ts';
 import { sendOnce } from './sending.ts';
-import { bound, removeLinkKey, requestZdo } from './zdo.ts';
+import { addLinkKey, bound, removeLinkKey, requestZdo } from './zdo.ts';
 
 /** What is kept with a device in the library's database. */
 const MEMORY = 'gatehouse';
 /** A block of 50 bytes fits one frame; a lock is given time between two. */
 const OTA_SETTINGS = { requestTimeout: 150_000, responseDelay: 250, baseSize: 50 };
+/** Of an install code of 16 bytes with its CRC, in hex. */
+const FULL_CODE_DIGITS = 36;
 /** In the folder of the link: what the lock that is given firmware may have. */
 const OTA_INDEX = 'firmware.json';
 
@@ -330,7 +333,10 @@ function radioOf(
       device.save();
     },
     permitJoin: (seconds) => controller.permitJoin(seconds),
-    addInstallCode: (ieee, code) => controller.addInstallCode(`${ieee}|${code}`),
+    addInstallCode: (ieee, code) =>
+      code.length === FULL_CODE_DIGITS
+        ? controller.addInstallCode(`${ieee}|${code}`)
+        : addLinkKey(controller, ieee, ZSpec.Utils.aes128MmoHash(Buffer.from(code, 'hex'))),
     removeInstallCode: (ieee) => removeLinkKey(controller, ieee),
     save: () => controller.backup(),
     ...zdo,

@@ -119,3 +119,14 @@ export async function removeLinkKey(controller: unknown, ieee: string): Promise<
   const payload = { ieeeaddr: `0x${ieee}` };
   await adapter.znp.request(ZDO_SUBSYSTEM, REMOVE_LINK_KEY, payload, undefined, REMOVE_MS, REMOVED);
 }
+
+/**
+ * A link key for a device that joins with an install code. Z-Stack makes the key itself of codes of 16 bytes alone; of a
+ * shorter one (Zigbee BDB 3.0.1, 10.1: 6, 8 and 12 bytes, and the CRC) it takes the key that is made of it.
+ */
+export async function addLinkKey(controller: unknown, ieee: string, key: Buffer): Promise<void> {
+  const { adapter } = controller as {
+    adapter: { addInstallCode(address: string, key: Buffer, isHashed: boolean): Promise<void> };
+  };
+  await adapter.addInstallCode(`0x${ieee}`, key, true);
+}

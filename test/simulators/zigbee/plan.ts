@@ -129,7 +129,7 @@ const lockSchema = z.strictObject({
   joined: z.boolean().default(false),
   nwk: z.int().min(1).max(0xfff7).optional(),
   /** With its CRC, as printed on it. */
-  installCode: hex(18, 18).optional(),
+  installCode: hex(8, 18).optional(),
   /** false: misses every change of the channel. */
   followsChannel: z.boolean().default(true),
   /** Looks for its network so long after it missed a change of the channel, and rejoins; absent: after 60 s when it sleeps, else never. */

@@ -9,6 +9,15 @@ it('makes the key of the standard out of its install code', () => {
   expect(installKey(CODE)?.toString('hex')).toBe('66b6900981e1ee3ca4206b6b861c02bb');
 });
 
+it.each([
+  // Examples of the Zigbee Smart Energy standard for install codes of 6, 8 and 12 bytes.
+  ['83fed3407a932b70', 'cd4fa064773f46941ec986c09963d1a8'],
+  ['83fed3407a939738c552', 'a833a77434f3bfbd7a7ab97942149287'],
+  ['83fed3407a939723a5c639ff4c12', '58c1828cf7f1c3fe29e7b1024ad84bfa'],
+])('makes the key of the shorter code %s', (code, key) => {
+  expect(installKey(Buffer.from(code, 'hex'))?.toString('hex')).toBe(key);
+});
+
 it('refuses a code with another CRC', () => {
   expect(installKey(Buffer.concat([CODE.subarray(0, 17), Buffer.of(0)]))).toBe(undefined);
 });
