@@ -68,7 +68,13 @@ export function openLock(plan: LockPlan, { time, air, stick, random, routers }: 
   const battery = { ...plan.battery };
   const link = { lqi: plan.lqi, rssi: plan.rssi };
   const firmware = { ...plan.firmware };
-  const device = openDevice({ time, deviceId: DEVICE_ID, node: () => node, faults: ailments });
+  const device = openDevice({
+    time,
+    deviceId: DEVICE_ID,
+    asksDefaultResponse: plan.asksDefaultResponse,
+    node: () => node,
+    faults: ailments,
+  });
   const node = openNode({
     time,
     air,

@@ -134,6 +134,8 @@ const lockSchema = z.strictObject({
   followsChannel: z.boolean().default(true),
   /** Looks for its network so long after it missed a change of the channel, and rejoins; absent: after 60 s when it sleeps, else never. */
   rejoinMs: milliseconds.optional(),
+  /** Its events and alarms ask for a default response, and are sent once more when there is none. */
+  asksDefaultResponse: z.boolean().default(false),
   /** false: is older than Zigbee 3.0, and exchanges no link key with the trust center. */
   keyExchange: z.boolean().default(true),
   /** What the bolt takes. */

@@ -19,6 +19,7 @@ export function openRouter(
   const device = openDevice({
     time: parts.time,
     deviceId: DEVICE_ID,
+    asksDefaultResponse: false,
     node: () => node,
     faults: {
       slowMs: () => 0,

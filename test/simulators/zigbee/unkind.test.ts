@@ -120,3 +120,29 @@ it(
   },
   HOST_TIMEOUT_MS,
 );
+
+it(
+  'sends an event once more that it asked a default response for, and got none',
+  async () => {
+    const lock = { ieee: LOCK, eventMasks: 0xffff, boltMs: 0, asksDefaultResponse: true };
+    const { gateway, host } = await opened({ locks: [lock] });
+    await bind(host, 'closuresDoorLock');
+    const transactions: (number | undefined)[] = [];
+    host.on('message', ({ type, meta }) => {
+      if (type === 'commandOperationEventNotification') transactions.push(meta.zclTransactionSequenceNumber);
+    });
+    const confirmations = async () =>
+      (await gateway.state(LOCK)).received
+        .filter(({ isFoundation, command }) => isFoundation && command === 0x0b)
+        .map(({ tsn, payload }) => [tsn, payload]);
+    await gateway.set(LOCK, { manual: 'unlock' });
+    // Command 0x20, SUCCESS.
+    await within(async () => (await confirmations()).length).toBe(1);
+    expect(await confirmations()).toEqual([[transactions[0], '2000']]);
+    await gateway.set(LOCK, { faults: { lostRequests: 1 }, manual: 'lock' });
+    await within(() => transactions.length).toBe(3);
+    expect(transactions[2]).toBe(transactions[1]);
+    await within(async () => (await confirmations()).length).toBe(2);
+  },
+  HOST_TIMEOUT_MS,
+);

@@ -32,6 +32,8 @@ export interface DeviceFaults extends ValueFaults {
 export interface DeviceOptions {
   time: Time;
   deviceId: number;
+  /** Its events and alarms ask for a default response. */
+  asksDefaultResponse: boolean;
   node: () => OpenNode;
   faults: DeviceFaults;
 }
@@ -63,7 +65,7 @@ export function openDevice(options: DeviceOptions): Device {
   const { time, faults } = options;
   const clusters = new Map<number, Cluster>();
   const received: Received[] = [];
-  const speech = openSpeech(options.node);
+  const speech = openSpeech(options);
   const reporting: Reporting = openReporting(time, (cluster, ids) => {
     const records = ids.map((id) => bytes(u16(id), attributeRecord(cluster, id, faults)));
     speech.toBound(cluster, { command: FOUNDATION.report, isFoundation: true, payload: bytes(...records) });
@@ -90,6 +92,7 @@ export function openDevice(options: DeviceOptions): Device {
       payload: frame.payload.toString('hex'),
     });
     if (received.length > RECEIVED_MAX) received.shift();
+    if (frame.isFoundation && frame.command === FOUNDATION.defaultResponse) speech.confirmed(frame.tsn);
     const slowMs = faults.slowMs();
     if (slowMs > 0) time.after(slowMs, () => handle(aps, frame));
     else handle(aps, frame);

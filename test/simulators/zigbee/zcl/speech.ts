@@ -1,6 +1,7 @@
 /** What the application of a device says: to who is bound to a cluster, to the coordinator, and in answer. */
 import type { Aps } from '../air/air.ts';
 import type { OpenNode } from '../air/node.ts';
+import type { Time } from '../time.ts';
 import type { Cluster } from './cluster.ts';
 import { encodeZcl, type ZclFrame } from './frame.ts';
 
@@ -10,15 +11,31 @@ export const HOME_AUTOMATION = 0x0104;
 type Command = Pick<ZclFrame, 'command' | 'isFoundation' | 'payload'>;
 
 export interface Speech {
-  /** From a server to those who are bound to it, with numbers of their own. */
+  /**
+   * From a server to those who are bound to it, with numbers of their own. A command that asks for a default response
+   * (ZCL 2.5.12) and gets none is sent once more.
+   */
   toBound(cluster: Cluster, command: Command): void;
   /** To an endpoint of the coordinator. */
   toCoordinator(cluster: number, endpoint: number, command: Command & Pick<ZclFrame, 'fromServer'>): void;
+  /** A default response to the frame with this number. */
+  confirmed(tsn: number): void;
   /** To who sent `request`. */
   respond(request: Aps, response: ZclFrame): void;
 }
 
-export function openSpeech(node: () => OpenNode): Speech {
+/** Then a lock takes an event for lost. */
+const DEFAULT_RESPONSE_MS = 1_500;
+
+export interface SpeechOptions {
+  time: Time;
+  node: () => OpenNode;
+  asksDefaultResponse: boolean;
+}
+
+export function openSpeech({ time, node, asksDefaultResponse }: SpeechOptions): Speech {
+  /** Takes back the repetition of a frame, by its number. */
+  const unconfirmed = new Map<number, () => void>();
   let sequence = 0;
   const nextTsn = () => {
     sequence = (sequence + 1) & 0xff;
@@ -40,14 +57,22 @@ export function openSpeech(node: () => OpenNode): Speech {
       if (!network) return;
       for (const { cluster: bound, target } of bindings) {
         if (bound !== cluster.id || 'group' in target) continue;
-        send(cluster.id, 0, target.endpoint, {
+        const isConfirmed = asksDefaultResponse && !command.isFoundation;
+        const frame: ZclFrame = {
           ...command,
           tsn: nextTsn(),
           fromServer: true,
-          disableDefaultResponse: true,
+          disableDefaultResponse: !isConfirmed,
           ...(cluster.manufacturer !== undefined && { manufacturer: cluster.manufacturer }),
-        });
+        };
+        const say = () => send(cluster.id, 0, target.endpoint, frame);
+        say();
+        if (isConfirmed) unconfirmed.set(frame.tsn, time.after(DEFAULT_RESPONSE_MS, say));
       }
+    },
+    confirmed(tsn) {
+      unconfirmed.get(tsn)?.();
+      unconfirmed.delete(tsn);
     },
     toCoordinator: (cluster, endpoint, command) =>
       send(cluster, 0, endpoint, { ...command, tsn: nextTsn(), disableDefaultResponse: true }),
