@@ -64,7 +64,7 @@ const LOCK_TIMEOUT_MS = 60_000;
  */
 export const HELD_FRAME_MS = 8_000;
 /** Versions are unsigned 32-bit numbers in the lock; beyond this one there is no next. */
-const LAST_VERSION = 0xff_ff_ff_ff;
+export const LAST_VERSION = 0xff_ff_ff_ff;
 
 export type Configuration = ReturnType<typeof doorConfiguration>;
 

@@ -31,7 +31,7 @@ export function takeLateOutcome(
 ): void {
   const object = `door/${id}`;
   const last = actuations.last(UNLOCK, object);
-  if (!last || !isOpen(last)) return;
+  if (!last || !isOpen(last, told.hwId)) return;
   const delayMs = told.at - last.at;
   if (delayMs < 0 || delayMs > withinOf(told)) return;
   const isLate = delayMs > DEADLINE_MS;
@@ -45,11 +45,11 @@ export function takeLateOutcome(
     );
 }
 
-/** It was sent, and nobody knows for certain that the door was unlocked. */
-function isOpen({ outcome, detail }: LastActuation): boolean {
+/** It was sent to this lock, which the door may have got since, and nobody knows for certain that the door was unlocked. */
+function isOpen({ outcome, detail }: LastActuation, mac: string): boolean {
   if (outcome === null) return false;
   const known = lastUnlockDetail.safeParse(detail).data;
-  if (known?.via !== 'zigbee' || known.lateOutcome) return false;
+  if (known?.via !== 'zigbee' || known.lateOutcome || (known.mac ?? mac) !== mac) return false;
   return known.outcome === 'unknown' || known.outcome === 'accepted';
 }
 

@@ -5,11 +5,13 @@ import { type Role, TECHNICIANS } from '../principal.ts';
 import {
   firmwareBody,
   lockResult,
+  lockSwapResult,
   replaceLockBody,
   rfPinBody,
   rfPinResult,
   standOpenBody,
   standOpenResult,
+  swapLockBody,
   unlockResult,
 } from './lock-schema.ts';
 import { door, doorId } from './schema.ts';
@@ -161,6 +163,26 @@ function lockCare(doors: DoorSlice, path: string, job: z.ZodType): Operation[] {
         const caller = { principal, correlationId, ifMatch };
         const { door, version } = await doors.replaceLock(params.doorId, body, caller);
         return { body: door, etag: String(version) };
+      },
+    }),
+    operation({
+      id: 'swapLocks',
+      method: 'post',
+      path: `${path}/{doorId}/swap-lock`,
+      tag,
+      summary: 'Exchange the locks of two doors',
+      description:
+        'Both doors keep their id, settings and history, and each gets the lock of the other one, with a new `lockId`; all that is wanted of each goes to the lock that it has now. The PIN of a lock goes with the lock. Refused while one of them is being opened (IN_PROGRESS) or stands open (STANDS_OPEN): nothing changes then.',
+      access: ADMINISTRATORS,
+      params,
+      body: swapLockBody,
+      status: 200,
+      result: lockSwapResult,
+      errors: ['NOT_FOUND', 'NO_LOCK', 'PRECONDITION_FAILED', 'IN_PROGRESS', 'STANDS_OPEN'],
+      async handler({ params, body, principal, correlationId, ifMatch }) {
+        const caller = { principal, correlationId, ifMatch };
+        const [own, other] = await doors.swapLock(params.doorId, body, caller);
+        return { body: { doors: [own.door, other.door] }, etag: String(own.version) };
       },
     }),
     operation({

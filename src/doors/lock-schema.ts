@@ -3,7 +3,7 @@ import { z } from '@hono/zod-openapi';
 import { firmwareName } from '../firmware-file.ts';
 import { ieeeAddress } from '../http/fields.ts';
 import { connectionType, standingOpen } from './openings-schema.ts';
-import { UNLOCK_OUTCOMES } from './schema.ts';
+import { door, doorId, UNLOCK_OUTCOMES } from './schema.ts';
 import { STAND_OPEN_MAX_MS } from './stand-open-time.ts';
 
 export const unlockResult = z
@@ -83,6 +83,19 @@ export const replaceLockBody = z
   })
   .openapi('LockReplacement');
 export type LockReplacement = z.output<typeof replaceLockBody>;
+
+export const swapLockBody = z
+  .strictObject({
+    doorId: doorId.openapi({
+      description: 'The door whose lock this one gets, and which gets the lock of this one',
+    }),
+  })
+  .openapi('LockSwap');
+export type LockSwap = z.output<typeof swapLockBody>;
+
+export const lockSwapResult = z
+  .object({ doors: z.array(door).openapi({ description: 'This door, then the other one' }) })
+  .openapi('LockSwapResult');
 
 export const firmwareBody = z
   .strictObject({

@@ -8,10 +8,12 @@ import { GatehouseError } from '../errors.ts';
 import type { LiveEvents } from '../events/events.ts';
 import { assertIfMatch } from '../http/editing.ts';
 import { type Caller, SYSTEM_PRINCIPAL } from '../principal.ts';
+import { LAST_VERSION } from './configuration.ts';
 import type { Deliveries } from './deliveries.ts';
 import { NOTHING_WANTED, wantedOf } from './edit.ts';
 import { lockChanged } from './live-events.ts';
 import type { LockReplacement } from './lock-schema.ts';
+import type { Locks } from './locks.ts';
 import { type DoorRow, type DoorTable, existing } from './table.ts';
 
 export interface ReplaceLockOptions {
@@ -21,6 +23,7 @@ export interface ReplaceLockOptions {
   events: LiveEvents;
   clock: Clock;
   deliveries: Deliveries;
+  locks: Pick<Locks, 'report'>;
   relay(doorId: string): unknown;
   /** After the commit. */
   bound(doorId: string): void;
@@ -40,10 +43,12 @@ export function openReplaceLock(options: ReplaceLockOptions): ReplaceLock {
       assertIfMatch(ifMatch, row.version);
       if (row.mac === mac) return false;
       const other = table.byMac.get(mac);
+      const version = versionBefore(other ? [row, other] : [row], options);
       if (other) merge(other, options);
       table.setLock.run(mac, randomUUID(), doorId);
       if (other) table.setPlace.run(other.gateway_id, other.network_id, doorId);
       table.forgetPins.run();
+      if (version > row.config_version) table.setConfigVersion.run(version, doorId);
       deliveries.changed(doorId, { fields: ['lock'], now: clock.now(), caller });
       options.audit.record({
         ...caller,
@@ -62,6 +67,19 @@ export function openReplaceLock(options: ReplaceLockOptions): ReplaceLock {
   };
 }
 
+/**
+ * The configuration version after which the next is higher than that of any of these locks: a lock with another
+ * configuration of the same version would take that for the one it has.
+ */
+export function versionBefore(
+  doors: readonly DoorRow[],
+  { locks }: Pick<ReplaceLockOptions, 'locks'>,
+): number {
+  const told = doors.map((row) => locks.report(row)?.configVersion ?? 0);
+  const credible = told.filter((version) => version < LAST_VERSION);
+  return Math.max(...doors.map(({ config_version }) => config_version), ...credible);
+}
+
 /** Inside the commit job: the door that the new lock was found with goes. Throws ALREADY_EXISTS when it is in use. */
 function merge(other: DoorRow, { table, relay, events }: ReplaceLockOptions): void {
   const { id, mac, gateway_id: gatewayId } = other;
@@ -77,7 +95,7 @@ function inUse({ id, name, mac }: DoorRow): GatehouseError {
   const who = name === null ? id : `${id} (${name})`;
   return new GatehouseError(
     'ALREADY_EXISTS',
-    `${mac} is the lock of door ${who}, of which more is wanted than the lock: give that door another lock first, or use it as it is.`,
+    `${mac} is the lock of door ${who}, of which more is wanted than the lock: give that door another lock first, exchange the locks of both with swap-lock, or use it as it is.`,
     { details: [{ path: '/mac', code: 'ALREADY_EXISTS', message: `is the lock of door ${id}` }] },
   );
 }

@@ -203,6 +203,8 @@ export const UNLOCK_OUTCOMES = ['confirmed', 'accepted', 'jammed', 'refused', 'u
 /** What the audit keeps of one; without an outcome nothing was sent, and of an intent nothing is known yet. */
 export const lastUnlockDetail = z.object({
   via: connectionType,
+  /** Of the lock that was told. */
+  mac: z.string().optional(),
   outcome: z.enum(UNLOCK_OUTCOMES).optional(),
   reason: z.string().nullable().default(null),
   lateOutcome: z

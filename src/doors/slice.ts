@@ -30,6 +30,7 @@ import { openReplaceLock } from './replace-lock.ts';
 import { openRfPins, type RfPinOptions } from './rf-pin.ts';
 import { openRoaming } from './roaming.ts';
 import { openStandOpen, type StandOpenOptions } from './stand-open.ts';
+import { openSwapLock } from './swap-lock.ts';
 import { type DoorRow, type DoorTable, type DueRow, existing, openDoorTable } from './table.ts';
 import { openUnlock, type UnlockOptions } from './unlock.ts';
 
@@ -95,6 +96,7 @@ export function openDoorSlice(options: DoorSliceOptions) {
   const parts = { ...options, ...openings, conditions, table, deliveries, locks, doubled, bound: stored };
   const doors = openDoors({ ...parts, configuration, reconciler, stored });
   const replaceLock = openReplaceLock(parts);
+  const swapLock = openSwapLock(parts);
   const followLock = openRoaming(parts);
   const firmware = openFirmware(parts);
   const lockEvent = openLockEvents({ ...parts, changed: presence.mark });
@@ -107,6 +109,10 @@ export function openDoorSlice(options: DoorSliceOptions) {
     async replaceLock(...[doorId, ...rest]: Parameters<typeof replaceLock>) {
       await replaceLock(doorId, ...rest);
       return doors.get(doorId);
+    },
+    async swapLock(...[doorId, body, caller]: Parameters<typeof swapLock>) {
+      await swapLock(doorId, body, caller);
+      return [doors.get(doorId), doors.get(body.doorId)] as const;
     },
     locksOf: locksOfGateway(parts),
     /** A link reported the state of a subject. */

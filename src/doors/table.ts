@@ -120,7 +120,8 @@ function lockStatements(prepare: Prepare['prepare']) {
     setPlace: prepare<[Text, Text, string]>(
       `UPDATE door SET gateway_id = ?, network_id = ?, connection_type = 'zigbee', lock_left_at = NULL WHERE id = ?`,
     ),
-    setLockLeft: prepare<[number, string]>('UPDATE door SET lock_left_at = ? WHERE id = ?'),
+    /** null: it has not. */
+    setLockLeft: prepare<[number | null, string]>('UPDATE door SET lock_left_at = ? WHERE id = ?'),
     setLock: prepare<[string, string, string]>(
       'UPDATE door SET mac = ?, lock_id = ?, lock_left_at = NULL WHERE id = ?',
     ),

@@ -91,8 +91,8 @@ export function openUnlock(options: UnlockOptions): UnlockDoor {
     const { end, relock } = late ? { end: { refusal: offline(row, late) } } : await sending;
     const [outcome, detail] =
       'result' in end
-        ? [AUDITED[end.result.outcome], { via, ...end.result }]
-        : ['failed', { via, error: end.refusal.code, reason: end.refusal.message }];
+        ? [AUDITED[end.result.outcome], { ...way.detail, ...end.result }]
+        : ['failed', { ...way.detail, error: end.refusal.code, reason: end.refusal.message }];
     await actuations.end(intent, outcome, detail, () => way.relock?.settle(end, relock));
     way.relock?.settled(end);
     if ('refusal' in end) throw end.refusal;

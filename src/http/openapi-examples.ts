@@ -224,6 +224,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   lockDoor: { result: { doorId: DOOR_ID, via: 'zigbee', outcome: 'confirmed', reason: null } },
   standDoorOpen: { body: { seconds: 1_800 } },
   setLockRfPin: { body: { pin: '4711' } },
+  swapLocks: { body: { doorId: NEXT_DOOR_ID } },
   replaceLock: { body: { mac: '00158d00010000ff' } },
   updateRs485Device: {
     body: {

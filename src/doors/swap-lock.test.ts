@@ -1,0 +1,133 @@
+import { randomUUID } from 'node:crypto';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { DriverError } from '../../drivers/driver.ts';
+import { type Estate, GATEWAY, LINK, OTHER_GATEWAY, OTHER_LINK, openEstate } from '../../test/estate.ts';
+
+const X = '00124b0001a2b3c4';
+const Y = '00124b0001a2b3c5';
+
+let estate: Estate;
+let a: string;
+let b: string;
+beforeEach(async () => {
+  estate = await openEstate();
+  a = await create({ name: 'Suite', mac: X, gatewayId: GATEWAY, networkId: 'n' });
+  b = await create({ name: 'Cellar', mac: Y, gatewayId: OTHER_GATEWAY, networkId: 'n' });
+  estate.report(X, { configVersion: 1 }, LINK);
+  estate.report(Y, { configVersion: 1 }, OTHER_LINK);
+  await estate.applyAll();
+  estate.played.audits.length = 0;
+});
+
+const create = async (body: object) => (await estate.desk('POST', '/doors', body)).body.id as string;
+const door = async (id: string) => (await estate.desk('GET', `/doors/${id}`)).body;
+const state = async (id: string) => (await estate.desk('GET', `/doors/${id}/state`)).body;
+const swap = (other: unknown, headers: object = {}) =>
+  estate.desk('POST', `/doors/${a}/swap-lock`, { doorId: other }, headers);
+const errorOf = ({ status, body }: Awaited<ReturnType<typeof swap>>) => [status, body.error];
+const unchanged = async () => {
+  expect([await door(a), await door(b)]).toMatchObject([{ mac: X }, { mac: Y }]);
+  expect(estate.played.audits.filter(({ action }) => action === 'door.swap-lock')).toEqual([]);
+};
+
+describe('swapping the locks of two doors', () => {
+  it('gives each door the lock of the other one, where that is, with a new lockId', async () => {
+    const before = [await door(a), await door(b)];
+    const answer = await swap(b);
+    expect(answer).toMatchObject({
+      status: 200,
+      body: {
+        doors: [
+          { id: a, name: 'Suite', mac: Y, gatewayId: OTHER_GATEWAY, accessPointId: before[0]?.accessPointId },
+          { id: b, name: 'Cellar', mac: X, gatewayId: GATEWAY, accessPointId: before[1]?.accessPointId },
+        ],
+      },
+    });
+    const ids = [...before, ...(answer.body.doors as typeof before)].map(({ lockId }) => lockId);
+    expect(new Set(ids).size).toBe(4);
+    expect((await state(a)).connection).toMatchObject({ status: 'connected' });
+    expect(estate.played.audits).toMatchObject([
+      { action: 'door.swap-lock', object: `door/${b}`, outcome: 'done', detail: { from: Y, to: X, with: a } },
+      { action: 'door.swap-lock', object: `door/${a}`, outcome: 'done', detail: { from: X, to: Y, with: b } },
+    ]);
+    const told = estate.played.published.filter(({ type }) => type === 'gatehouse.door.lock.v1').slice(-2);
+    expect(told.map(({ data }) => data)).toMatchObject([
+      { doorId: b, change: 'replaced', mac: X, gatewayId: GATEWAY },
+      { doorId: a, change: 'replaced', mac: Y, gatewayId: OTHER_GATEWAY },
+    ]);
+  });
+
+  it('sends both configurations again, each with a version that neither lock has', async () => {
+    await estate.desk('PUT', `/doors/${b}`, { number: 7 });
+    await estate.applyAll();
+    estate.report(Y, { configVersion: 9 }, OTHER_LINK);
+    await estate.applyAll();
+    estate.played.sent.length = 0;
+    await swap(b);
+    expect((await state(a)).configuration).toMatchObject({ inForce: false });
+    await estate.applyAll();
+    const sent = estate.played.sent.map(({ apply: { hwId, configVersion, configuration }, lock }) => ({
+      hwId,
+      gatewayId: lock.gatewayId,
+      name: configuration.name,
+      isNew: configVersion > 10,
+    }));
+    expect(sent).toEqual([
+      { hwId: Y, gatewayId: OTHER_GATEWAY, name: 'Suite', isNew: true },
+      { hwId: X, gatewayId: GATEWAY, name: 'Cellar', isNew: true },
+    ]);
+    for (const id of [a, b]) expect((await state(id)).configuration).toMatchObject({ inForce: true });
+  });
+
+  it('has the PIN of a lock go with the lock', async () => {
+    await estate.desk('PUT', `/doors/${a}/rf-pin`, { pin: '4711' });
+    await swap(b);
+    expect([(await state(a)).rfPin, (await state(b)).rfPin]).toMatchObject([
+      { stored: false },
+      { stored: true },
+    ]);
+  });
+
+  it('is refused while a door of the two is being unlocked, and an unlock while they are swapped', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    estate.played.unlock = async () => {
+      await promise;
+      return { outcome: 'confirmed', relock: 'timedUnlock' };
+    };
+    const unlocking = estate.desk('POST', `/doors/${b}/unlock`);
+    await expect.poll(() => estate.played.unlocks.length).toBe(1);
+    expect(errorOf(await swap(b))).toEqual([409, 'IN_PROGRESS']);
+    resolve();
+    expect(await unlocking).toMatchObject({ status: 200 });
+    await unchanged();
+    const [swapped, unlocked] = await Promise.all([swap(b), estate.desk('POST', `/doors/${b}/unlock`)]);
+    expect([swapped.status, ...errorOf(unlocked)]).toEqual([200, 409, 'IN_PROGRESS']);
+  });
+
+  it('is refused while a door of the two stands open', async () => {
+    await estate.desk('PUT', `/doors/${b}`, { standOpenEnabled: true });
+    await estate.desk('POST', `/doors/${b}/stand-open`, { seconds: 600 });
+    expect(errorOf(await swap(b))).toEqual([409, 'STANDS_OPEN']);
+    await unchanged();
+  });
+
+  it('credits no unlock of a former lock with what the present lock tells', async () => {
+    estate.played.unlock = () => Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'no answer'));
+    await estate.desk('POST', `/doors/${a}/unlock`);
+    estate.table.deleteClosing.run(X, 1);
+    expect((await swap(b)).status).toBe(200);
+    const event = { kind: 'operation', what: 'unlocked', source: 'rf', userId: null };
+    await estate.tell('lockEvent', { hwId: Y, ...event, at: estate.clock.now() }, randomUUID(), OTHER_LINK);
+    expect((await state(a)).lastUnlock).toMatchObject({ outcome: 'unknown', lateOutcome: null });
+  });
+
+  it('needs two doors with a lock each, and the version that is named', async () => {
+    const without = await create({});
+    expect(errorOf(await swap(without))).toEqual([409, 'NO_LOCK']);
+    expect(errorOf(await swap(randomUUID()))).toEqual([404, 'NOT_FOUND']);
+    expect(await swap(a)).toMatchObject({ status: 400, body: { details: [{ path: '/doorId' }] } });
+    expect((await swap(b, { 'If-Match': '"9"' })).status).toBe(412);
+    expect((await estate.as('front-desk')('POST', `/doors/${a}/swap-lock`, { doorId: b })).status).toBe(403);
+    await unchanged();
+  });
+});
