@@ -50,6 +50,30 @@ it('an unlock whose host dies is unknown, and not sent again by the next one', a
   expect(outcomes(first, 'door.unlock')).toEqual(['accepted', 'unknown']);
 });
 
+it('a door stands open by its lock until somebody ends that, and is locked until it was seen locked', async () => {
+  const { first, open } = await openFieldSite();
+  await isUp(first);
+  const { doors, behave } = first;
+  expect(await doors.lock(DOOR, CALLER)).toMatchObject({ outcome: 'confirmed', via: 'zigbee' });
+  const order = doors.standOpen(DOOR, { seconds: 3_600 }, CALLER);
+  await expect(order).rejects.toMatchObject({ code: 'STAND_OPEN_NOT_ALLOWED' });
+  await doors.update(DOOR, { standOpenEnabled: true }, { ...CALLER, ifMatch: undefined });
+  expect(await doors.standOpen(DOOR, { seconds: 3_600 }, CALLER)).toMatchObject({
+    outcome: 'confirmed',
+    standingOpen: { state: 'open', on: true },
+  });
+  await behave('zb-1', LOCK, { lockOutcome: 'accepted' });
+  expect(await doors.endStandOpen(DOOR, CALLER)).toMatchObject({
+    outcome: 'accepted',
+    standingOpen: { state: 'ending' },
+  });
+  await first.close();
+  const second = await open();
+  await waitFor(() => expect(second.doors.state(DOOR).standingOpen).toBeNull());
+  expect(second.doors.state(DOOR).relock).toMatchObject({ pending: [] });
+  expect(outcomes(second, 'door.stand-open')).toEqual(['ended']);
+});
+
 it('a door on a relay is unlocked by the relay', async () => {
   const { first } = await openFieldSite();
   await isUp(first);

@@ -9,6 +9,8 @@ import {
   type LockJoined,
   type LockUpdated,
   lockEvent,
+  locked,
+  lockNow,
   moveChannel,
   type NetworkMap,
   permitJoin,
@@ -39,6 +41,8 @@ export type GatewayOptions = z.output<typeof gatewayOptions>;
 /** What a lock is like, besides what every device has. */
 export const lockConduct = {
   unlockOutcome: unlocked.shape.outcome.optional(),
+  /** Of a lock that is told to lock, to stand open, or to end that. */
+  lockOutcome: locked.shape.outcome.optional(),
   /** Does not go along when the network moves. */
   stays: z.boolean().optional(),
   dueBatteryUnderLoad: z.int().min(0).max(65_535).optional(),
@@ -120,6 +124,17 @@ function actions(options: ZgateOptions, nextId: () => string): Commands {
         return { outcome: one.unlockOutcome ?? 'confirmed', relock: 'timedUnlock' };
       },
     ],
+    ...(['lock', 'standOpen', 'endStandOpen'] as const).map((kind): Commands[number] => [
+      kind,
+      async (data, signal) => {
+        const one = find(valid(lockNow, data).hwId);
+        if (!one || one.connected === false) throw new DriverError('DEVICE_OFFLINE', 'the lock is not there');
+        if (one.behaviour === 'hang' || one.behaviour === 'silent')
+          throw new DriverError('OUTCOME_UNKNOWN', 'the lock did not answer');
+        await carryOut(one, {}, signal);
+        return { outcome: one.lockOutcome ?? 'confirmed' };
+      },
+    ]),
     [
       'updateLock',
       async (data) => {

@@ -153,10 +153,13 @@ export function openClosings(options: ClosingsOptions) {
       mac === null ? undefined : all.get(mac)?.row.purpose,
     pendingOf: (doorId: string): PendingClosing[] =>
       [...all.values()].filter(({ row }) => row.door_id === doorId).map(shownOf),
-    /** Locks of a gateway that is back are not let wait. */
-    retry(gatewayId: string): void {
-      for (const closing of all.values())
-        if (closing.row.gateway_id === gatewayId && closing.failure) closing.nextAt = clock.monotonic();
+    /** What is back is not let wait: the locks of a gateway, or one lock. */
+    retry(back: { gatewayId: string } | { mac: string }): void {
+      for (const closing of all.values()) {
+        const { mac, gateway_id } = closing.row;
+        const isBack = 'mac' in back ? mac === back.mac : gateway_id === back.gatewayId;
+        if (isBack && closing.failure) closing.nextAt = Math.min(closing.nextAt, clock.monotonic());
+      }
       waking.wake();
     },
     alarms: () => [...all.values()].filter(({ row }) => row.raised === 1).length,

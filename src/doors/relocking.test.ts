@@ -72,6 +72,18 @@ describe('a lock that does not lock again by itself', () => {
     expect((await relock()).pending).toEqual([]);
   });
 
+  it('is locked as soon as it is back, and not at the end of a pause', async () => {
+    await unlock();
+    estate.played.actuate = offline;
+    await estate.clock.advance(10 * MINUTE);
+    estate.report(MAC, { connected: false });
+    const before = kinds().length;
+    estate.played.actuate = async () => ({ outcome: 'confirmed' });
+    estate.report(MAC);
+    await estate.clock.advance(0);
+    expect([kinds().length, (await relock()).pending]).toEqual([before + 1, []]);
+  });
+
   it('is locked after a restart, at once', async () => {
     estate.played.unlock = () => new Promise(() => {});
     void unlock();

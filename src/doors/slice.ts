@@ -76,6 +76,7 @@ export function openDoorSlice(options: DoorSliceOptions) {
       // What the lock has taken although nobody heard its answer is looked at again as well.
       if (configChanged) for (const { id } of rows) wake(id);
       else if (isBack) wakeWaiting(rows);
+      if (isBack) openings.closings.retry({ mac });
     },
     reported(place, before, after) {
       conditions.reported(place, before, after);
@@ -193,7 +194,7 @@ function openOpenings(options: OpeningParts) {
     /** A gateway is back. */
     retry(gatewayId: string): void {
       standOpen.retry(gatewayId);
-      closings.retry(gatewayId);
+      closings.retry({ gatewayId });
     },
   };
 }
