@@ -38,6 +38,7 @@ import type { Connection } from './connection.ts';
 import { isCredible, isCredibleRecord } from './credible.ts';
 import { lockCluster } from './custom-cluster.ts';
 import { deviceOf, ieeeOf } from './device-of.ts';
+import { completeFoundation } from './foundation.ts';
 import { calmDatabase, type DatabaseOwner } from './library-database.ts';
 import { calmParser, type MtParser } from './parser.ts';
 import { guardPort, type Port } from './port.ts';
@@ -160,6 +161,7 @@ calmParser(Parser.prototype as unknown as MtParser, MtFrame.fromBuffer);
 const { passBy, carry, begun, abandon } = guardPort(Znp.prototype as unknown as Port);
 const waitAs = guardAnswers(ZStackAdapter.prototype as unknown as Answers);
 
+completeFoundation(Zcl.Foundation);
 function prepareLibrary({ mayForm, mayRestore, manufacturerCode, stateDirectory, log }: RadioOptions): void {
   permitted = { mayForm, mayRestore };
   ownCode = manufacturerCode;
