@@ -66,8 +66,8 @@ function actuations(doors: DoorSlice, path: string): Operation[] {
         'Has the lock lock, and says what it showed. A door that stands open is ended with it. Never refused because something else is under way. Each request is sent once; where Gatehouse has to lock the door anyway, that attempt is joined and tried on until the lock was seen locked. NO_LOCK: the door has no lock; a relay lets go by itself. 503 DEVICE_OFFLINE: nothing was sent.',
       result: lockResult,
       errors: ['NOT_FOUND', 'NO_LOCK', 'PIN_REQUIRED', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
-      handler: async ({ params, principal, correlationId }) => ({
-        body: await doors.lock(params.doorId, { principal, correlationId }),
+      handler: async ({ params, principal, correlationId, isGone }) => ({
+        body: await doors.lock(params.doorId, { principal, correlationId, isGone }),
       }),
     }),
   ];

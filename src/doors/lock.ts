@@ -79,10 +79,12 @@ export function openLockDoor(options: LockDoorOptions) {
       const { principal, correlationId } = caller;
       const intent = { principal, action: LOCK, object: `door/${doorId}`, correlationId };
       await actuations.begin(intent, { via, mac });
-      const locking =
-        standing || mac === null ? endStandOpen(doorId, 'the door was locked', caller) : lockLock(row, mac);
       try {
-        const result = await locking;
+        if (await caller.isGone?.()) throw offline(row, 'whoever asked hung up before it was sent');
+        const result =
+          standing || mac === null
+            ? await endStandOpen(doorId, 'the door was locked', caller)
+            : await lockLock(row, mac);
         const { outcome } = result;
         await actuations.end(intent, outcome === 'waiting' ? outcome : AUDITED[outcome], { via, ...result });
         return { doorId, via, ...result };

@@ -72,6 +72,14 @@ describe('unlocking a door with a lock', () => {
     ]);
   });
 
+  it('locks for nobody who has hung up meanwhile', async () => {
+    const caller = { principal: LOCAL_ADMINISTRATOR, correlationId: 'test', isGone: async () => true };
+    await expect(estate.doors.lock(id, caller)).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+    expect(estate.played.actuated).toEqual([]);
+    const locks = estate.played.audits.filter(({ action }) => action === 'door.lock');
+    expect(locks.map(({ outcome }) => outcome)).toEqual(['accepted', 'failed']);
+  });
+
   it.each(['accepted', 'jammed'] as const)('says that it was %s', async (outcome) => {
     estate.played.unlock = async () => ({ ...CONFIRMED, outcome });
     expect((await unlock()).body).toMatchObject({ outcome });

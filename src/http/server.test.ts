@@ -133,6 +133,33 @@ describe('hostile and broken clients', () => {
     await vi.waitFor(async () => expect(await hasHungUp()).toBe(true));
   });
 
+  it.each([
+    ['an end', false, (socket: Socket) => void socket.end()],
+    ['an end over TLS', true, (socket: Socket) => void socket.end()],
+    ['a reset', false, (socket: Socket) => void socket.resetAndDestroy()],
+  ])('knows at the first question that the client has hung up, once it has %s', async (_, secure, hangUp) => {
+    if (secure && !hasOpenssl) return;
+    const server = secure
+      ? open.use(await listenHttps({ app: testApp(), ...options, ...loopback, ...identity('gone') }))
+      : await plainServer();
+    const { port } = server.address;
+    for (let round = 0; round < 20; round += 1) {
+      entered = Promise.withResolvers();
+      const target = { port, host: '127.0.0.1', rejectUnauthorized: false };
+      const socket = secure ? tlsConnect(target) : connect(target);
+      socket.on('error', () => undefined);
+      socket.write('GET /slow HTTP/1.1\r\nHost: gate\r\n\r\n');
+      await entered.promise;
+      // The end is in the receive buffer of the gateway once the kernel has taken it from the client.
+      const left = Promise.withResolvers<void>();
+      for (const event of ['finish', 'close']) socket.once(event, () => left.resolve());
+      hangUp(socket);
+      await left.promise;
+      expect([round, await hasHungUp()]).toEqual([round, true]);
+      release();
+    }
+  });
+
   it('loses a client that sends its headers slowly', async () => {
     const { address } = await plainServer({ headers: 200, request: 400, check: 50 });
     expect(await raw(address.port, 'GET /slow HTTP/1.1\r\nHost: gate\r\nX-A: ').answer).toMatch(
