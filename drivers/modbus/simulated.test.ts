@@ -164,3 +164,27 @@ it('ends when the adapter is pulled', async () => {
   await bus.hangUp();
   expect(await link.run).toMatchObject({ code: 'LINK_LOST' });
 });
+
+it('says where two devices have one address, whether one speaks behind the other or into it', async () => {
+  await using bus = await simulated();
+  await using link = await drive(bus.port);
+  await link.ready();
+  for (const turnaroundMs of [2, 25]) {
+    await bus.set(2, { faults: { twin: { turnaroundMs } } });
+    await vi.waitFor(() => expect(link.bus().warnings.join()).toMatch(/^address 2: /), patience);
+    await bus.set(2, { faults: null });
+    await vi.waitFor(() => expect(link.bus().warnings).toEqual([]), patience);
+  }
+}, 90_000);
+
+it('misses no device that takes nearly as long as it may, now and then', async () => {
+  await using bus = await simulated();
+  await using link = await drive(bus.port, { turnaroundMaxMs: 250 });
+  await link.ready();
+  const slow = { share: 0.2, fromMs: 150, toMs: 200, seed: 7 };
+  const now = () => link.bus().devices.find(({ address }) => address === 2)?.counters;
+  const before = await vi.waitFor(now, patience);
+  await bus.set(2, { faults: { unsteady: slow } });
+  await vi.waitFor(() => expect(now()?.replies).toBeGreaterThan((before?.replies ?? 0) + 60), patience);
+  expect(now()).toMatchObject({ timeouts: before?.timeouts, late: 0, collisions: 0 });
+}, 60_000);

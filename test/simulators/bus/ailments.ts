@@ -22,6 +22,8 @@ const FOR_LONG = 1_000_000;
 export function openAilments(initial: Faults, address: number, protocol: Protocol): Ailments {
   let faults = initial;
   let losses = openRandom(faults.loss?.seed ?? 0);
+  let damages = openRandom(faults.damage?.seed ?? 0);
+  let delays = openRandom(faults.unsteady?.seed ?? 0);
   const garbage = openRandom(address);
 
   function change(changes: NonNullable<DeviceChange['faults']> | null): void {
@@ -30,6 +32,8 @@ export function openAilments(initial: Faults, address: number, protocol: Protoco
     );
     faults = changes === null ? {} : (Object.fromEntries(left) as Faults);
     if (changes?.loss) losses = openRandom(changes.loss.seed);
+    if (changes?.damage) damages = openRandom(changes.damage.seed);
+    if (changes?.unsteady) delays = openRandom(changes.unsteady.seed);
   }
   return {
     faults: () => faults,
@@ -43,10 +47,10 @@ export function openAilments(initial: Faults, address: number, protocol: Protoco
       return true;
     },
     spoilt(reply) {
-      const { wrongAddress, corrupt, duplicate, truncate = 0, noise = '' } = faults;
+      const { wrongAddress, corrupt, damage, duplicate, truncate = 0, noise = '' } = faults;
       let bytes = reply;
       if (wrongAddress !== undefined) bytes = protocol.readdressed(bytes, wrongAddress);
-      if (corrupt) bytes = protocol.corrupted(bytes);
+      if (corrupt || (damage && damages() < damage.share)) bytes = protocol.corrupted(bytes);
       if (duplicate) bytes = garbled(bytes, garbage);
       return Buffer.concat([
         Buffer.from(noise, 'hex'),
@@ -54,7 +58,9 @@ export function openAilments(initial: Faults, address: number, protocol: Protoco
       ]);
     },
     delayMs(turnaroundMs) {
-      const { late, slowMs = 0 } = faults;
+      const { late, unsteady, slowMs = 0 } = faults;
+      if (unsteady && delays() < unsteady.share)
+        return unsteady.fromMs + delays() * (unsteady.toMs - unsteady.fromMs);
       if (!late) return turnaroundMs + slowMs;
       change({ late: late.replies > 1 ? { ...late, replies: late.replies - 1 } : null });
       return late.milliseconds;

@@ -34,6 +34,13 @@ const faultsSchema = z.strictObject({
   slowMs: milliseconds,
   /** The next so many replies begin so long after their request. */
   late: z.strictObject({ milliseconds, replies: z.int().min(1) }),
+  /** This share of the replies begins somewhere between these times after its request. */
+  unsteady: z.strictObject({
+    share: z.number().min(0).max(1),
+    fromMs: milliseconds,
+    toMs: milliseconds,
+    seed: z.int(),
+  }),
   /** The next so many requests are carried out and not answered. */
   silent: z.int().min(1),
   /** Carries out the next request that would change it, and answers none from that on. */
@@ -44,10 +51,14 @@ const faultsSchema = z.strictObject({
   truncate: z.int().min(1).max(64),
   /** One bit of each reply is wrong, so that its check sum is too. */
   corrupt: z.boolean(),
+  /** The same of this share of the replies. */
+  damage: z.strictObject({ share: z.number().min(0).max(1), seed: z.int() }),
   /** Answers in the name of another. */
   wrongAddress: z.int().min(0).max(255),
   /** A second device has the same address: what both say at once is garbage. */
   duplicate: z.boolean(),
+  /** A second device has the same address, and says the same, so long after the request: behind the first one, or into it. */
+  twin: z.strictObject({ turnaroundMs: milliseconds }),
   /** Refuses everything: with this exception (Modbus), as invalid (DCON). */
   refuse: z.int().min(1).max(11),
   /** Refuses what would change it, as `refuse` does, and answers all else. */

@@ -144,8 +144,7 @@ function openTally(stations: ReadonlyMap<number, Station>, deviceNow: (now: numb
         return [];
       }
       requests.set(address, (requests.get(address) ?? 0) + 1);
-      const reply = stationAt(stations, address)?.hear(frame, false, deviceNow(now));
-      return reply ? [reply] : [];
+      return stationAt(stations, address)?.hear(frame, false, deviceNow(now)) ?? [];
     },
     late(milliseconds: number): void {
       lateness.push(milliseconds);

@@ -30,7 +30,7 @@ export interface Station {
   /** Where its device is now; null: not on this bus. */
   place(): number | null;
   /** `isForAll`: heard, carried out, and answered by nobody. */
-  hear(request: Uint8Array, isForAll: boolean, now: number): Reply | undefined;
+  hear(request: Uint8Array, isForAll: boolean, now: number): Reply[];
   change(change: DeviceChange, now: number): void;
   state(now: number): DeviceState;
   resetCounters(): void;
@@ -63,16 +63,18 @@ export function openStation(plan: DevicePlan, bus: CheckedPlan, protocol: Protoc
       const isWrite = protocol.isWrite?.(request) === true;
       if (!isForAll) requests += 1;
       if (!isForAll && isWrite) writes += 1;
-      if (ailments.isDeaf()) return undefined;
+      if (ailments.isDeaf()) return [];
       device.advance(now);
       const { refuse: all, refuseWrites } = ailments.faults();
       const refuse = isForAll ? undefined : (all ?? (isWrite ? refuseWrites : undefined));
       const reply = refuse === undefined ? device.answer(request, now) : protocol.refusal(request, refuse);
-      if (!reply || isForAll || ailments.swallows(isWrite)) return undefined;
-      return {
+      if (!reply || isForAll || ailments.swallows(isWrite)) return [];
+      const { twin } = ailments.faults();
+      const own = {
         bytes: ailments.spoilt(reply),
         delayMs: ailments.delayMs(bus.pacing === 'none' ? 0 : turnaroundMs),
       };
+      return twin ? [own, { bytes: reply, delayMs: twin.turnaroundMs }] : [own];
     },
     change(change, now) {
       device.advance(now);
