@@ -80,6 +80,32 @@ it('a lock that joins is a door, which is configured, seen, and unlocked once', 
   });
 });
 
+it('a door stands open by its lock for a time, and is locked afterwards, as the lock shows', async () => {
+  const { id } = await all.door(ROOM);
+  const path = `/access/doors/${id}`;
+  expect(await all.call('POST', `${path}/stand-open`, { seconds: 600 })).toMatchObject({
+    status: 409,
+    body: { error: 'STAND_OPEN_NOT_ALLOWED' },
+  });
+  await all.call('PUT', path, { standOpenEnabled: true });
+  await waitFor(async () =>
+    expect(await all.doorState(ROOM)).toMatchObject({ configuration: { inForce: true }, standingOpen: null }),
+  );
+  expect(await all.call('POST', `${path}/stand-open`, { seconds: 600 })).toMatchObject({
+    status: 200,
+    body: { outcome: 'confirmed', standingOpen: { state: 'open', on: true } },
+  });
+  await waitFor(async () =>
+    expect((await all.doorState(ROOM)).lockState).toMatchObject({ value: 'unlocked' }),
+  );
+  expect(await all.call('DELETE', `${path}/stand-open`)).toMatchObject({
+    status: 200,
+    body: { outcome: 'confirmed', standingOpen: null },
+  });
+  await waitFor(async () => expect((await all.doorState(ROOM)).lockState).toMatchObject({ value: 'locked' }));
+  expect(await all.call('POST', `${path}/lock`)).toMatchObject({ body: { outcome: 'confirmed' } });
+});
+
 it('an update of a door travels to its lock, and is applied with the frames as they were sent', async () => {
   const before = await all.door(ROOM);
   const wanted = { name: 'Room 101', number: 101 };
