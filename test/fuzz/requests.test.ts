@@ -64,6 +64,7 @@ const NEVER_SUCCEEDS = [
     'scanRs485Bus',
     'pairOsdpDevice',
     'pulseRs485Device',
+    'testRs485Watchdog',
     'updateRs485Firmware',
     'readdressRs485Device',
     'traceRs485Bus',
