@@ -64,7 +64,7 @@ export function recordOf(
 }
 
 /** What the daemon knows of locks from earlier starts (options.ts). */
-export type Earlier = Pick<ZigbeeOptions, 'lastSeen' | 'heardOn' | 'missed'>;
+export type Earlier = Pick<ZigbeeOptions, 'lastSeen' | 'heardOn' | 'missed' | 'restore'>;
 
 /** A time ahead of the clock counts for nothing: the clock has been set back since. */
 export function takeEarlier({ ieee, report }: LockRecord, { lastSeen }: Earlier, now: number): void {
@@ -74,12 +74,14 @@ export function takeEarlier({ ieee, report }: LockRecord, { lastSeen }: Earlier,
 
 /**
  * The coordinator has begun on this channel: a lock that was last heard on another one has yet to show that it followed.
- * One of which that is not known is taken for heard here. `earlier`: at the first start of this driver.
+ * One of which that is not known is taken for heard here. After a restore each has to show that it hears the coordinator
+ * that is there now. `earlier`: at the first start of this driver.
  */
 export function takeResumed(lock: LockRecord, earlier: Earlier | undefined, channel: number): void {
   const { ieee, report } = lock;
   report.heardOn = earlier?.heardOn[ieee] ?? report.heardOn ?? channel;
-  lock.isMissed ||= report.heardOn !== channel || earlier?.missed.includes(ieee) === true;
+  lock.isMissed ||= report.heardOn !== channel;
+  lock.isMissed ||= earlier?.restore === true || earlier?.missed.includes(ieee) === true;
 }
 
 export function lockReportOf(

@@ -12,7 +12,7 @@ const DOOR_LOCK = 0x0101;
 const OWN = 0xfc11;
 const HOUR_MS = 3_600_000;
 
-function openTestbed({ heardOn = {}, missed = [] }: Partial<Earlier> = {}) {
+function openTestbed({ heardOn = {}, missed = [], restore = false }: Partial<Earlier> = {}) {
   const clock = manualClock();
   const reports: StateReport[] = [];
   const events: LockEvent[] = [];
@@ -46,7 +46,7 @@ function openTestbed({ heardOn = {}, missed = [] }: Partial<Earlier> = {}) {
     },
     outbox: { tell: (_, data) => void events.push(data as LockEvent), told: async () => undefined },
     usesOwnCluster: true,
-    earlier: { lastSeen: {}, heardOn, missed },
+    earlier: { lastSeen: { [LOCK]: clock.now() }, heardOn, missed, restore },
     joinFailed() {},
     changed() {},
   });
@@ -253,4 +253,15 @@ it('takes a lock for disconnected after a start when it was so before, or was he
   expect(moved.told()).toMatchObject({ connected: false, heardOn: 11 });
   moved.locks.take(seen);
   expect(moved.told()).toMatchObject({ connected: true, heardOn: 15 });
+});
+
+it('takes no lock for connected to a coordinator that got its network by a restore, until it is heard of', () => {
+  const restored = openTestbed({ heardOn: { [LOCK]: 15 }, restore: true });
+  restored.locks.begin();
+  expect(restored.told()).toMatchObject({ connected: false });
+  restored.locks.take(seen);
+  expect(restored.told()).toMatchObject({ connected: true });
+  const asBefore = openTestbed({ heardOn: { [LOCK]: 15 } });
+  asBefore.locks.begin();
+  expect(asBefore.told()).toMatchObject({ connected: true });
 });
