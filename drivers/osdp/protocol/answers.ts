@@ -210,8 +210,10 @@ export function refused(
     case 'challenge':
     case 'prove': {
       const isExplained = stage.kind === 'prove' ? LOST.includes(nak.code) : nak.code === NAK.sequence;
-      const failures = session.failures + 1;
-      if (isExplained && failures < UNEXPLAINED)
+      // Of a device that was asked twice, and answers to the first of it, a refusal says nothing.
+      const mayBeLate = outstanding.earlier > 0;
+      const failures = session.failures + (mayBeLate ? 0 : 1);
+      if (mayBeLate || (isExplained && failures < UNEXPLAINED))
         return {
           ...lose(session, outstanding, 'the handshake was refused'),
           session: restart({ ...session, failures }),
@@ -238,18 +240,22 @@ function refusedOnline(
   { code, isProven }: Nak,
   replyMac: Uint8Array | null,
 ): Settled {
-  const { command, sent } = outstanding;
+  const { command, earlier } = outstanding;
+  const isCertain = channelOf(session) !== null || earlier === 0 || isQuestion(command);
   if (isProven && !LOST.includes(code))
-    return setAside(advance(session, replyMac), outstanding, { kind: 'refused', code });
+    return isCertain
+      ? setAside(advance(session, replyMac), outstanding, { kind: 'refused', code })
+      : lose(session, outstanding, `NAK ${code} to a command or to a request before it`);
   if (!channelOf(session)) {
     if (code !== NAK.sequence) return failed(session, 'securityRequired');
     const lost = lose(session, outstanding, 'lost count');
-    // Sent once and refused is not done. Sent twice, the first may have been.
-    return sent === 1 && !isQuestion(command) ? { ...lost, outcome: { kind: 'again' } } : lost;
+    // Sent once and refused is not done. After a request that was not answered the refusal may be of that one.
+    return isCertain && !isQuestion(command) ? { ...lost, outcome: { kind: 'again' } } : lost;
   }
-  const { suspicions, effects } = isProven
-    ? { suspicions: session.suspicions, effects: [] }
-    : afterIncidents(session.suspicions, ['lost']);
+  const { suspicions, effects } =
+    isProven || earlier > 0
+      ? { suspicions: session.suspicions, effects: [] }
+      : afterIncidents(session.suspicions, ['lost']);
   const lost = lose({ ...session, suspicions }, outstanding, `the session was lost (NAK ${code})`);
   return { ...lost, effects: [...effects, ...lost.effects] };
 }

@@ -37,7 +37,7 @@ function openPair(isSecure: boolean) {
   /** By the device itself, inside the session. */
   const signOnce = (code: number) =>
     vi.spyOn(pd.peripheral, 'perform').mockReturnValueOnce({ code: 0x41, data: Buffer.from([code]) });
-  return { pd, panel, requests, refuseOnce, signOnce };
+  return { pd, panel, wire, requests, refuseOnce, signOnce };
 }
 const restarts = ({ effects }: ReturnType<typeof openPanel>) =>
   effects.filter(({ kind }) => kind === 'restarted').length;
@@ -66,6 +66,26 @@ describe('outside a session', () => {
     expect(panel.step(OUT)).toEqual({ kind: 'unknown' });
     expect(pd.peripheral.deeds).toHaveLength(1);
   });
+  it.each([NAK.sequence, NAK.record, NAK.check])(
+    '%i may be of a question before it: carried out once',
+    (code) => {
+      const { pd, panel, wire } = openPair(false);
+      pd.break('lost');
+      expect(panel.step()).toEqual({ kind: 'silent' });
+      expect(panel.step()).toMatchObject({ kind: 'answered' });
+      // The device carries the command out. A refusal of the repeated question comes first, late.
+      panel.wire = (request) => {
+        panel.wire = wire;
+        wire(request);
+        const control = request[5] ?? 0;
+        return rechecked(Uint8Array.of(0x53, 0x80, 9, 0, control & 7, 0x41, code, 0, 0));
+      };
+      const outcome = panel.command(OUT);
+      expect(outcome).toMatchObject({ kind: code === NAK.check ? 'answered' : 'unknown' });
+      for (let poll = 0; poll < POLLS_TO_START; poll += 1) panel.step();
+      expect(pd.peripheral.deeds).toHaveLength(1);
+    },
+  );
   it.each([NAK.securityBlock, NAK.securityRequired])('%i: an alarm', (code) => {
     const { panel, refuseOnce } = openPair(false);
     refuseOnce(code);

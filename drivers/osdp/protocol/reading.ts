@@ -13,6 +13,8 @@ export interface Outstanding {
   sequence: Sequence;
   bytes: Uint8Array;
   sent: number;
+  /** Requests before this transmission whose replies may still come: a refusal may be of one of them. */
+  earlier: number;
   /** null: sent without a session, so its answer comes without. */
   seal: { keys: SessionKeys; commandMac: Uint8Array } | null;
 }

@@ -38,6 +38,8 @@ export interface Turn {
 
 /** How often a question is sent, over all turns, before the session begins anew. */
 const SENT_MAX = 4;
+/** More than a device, or a device server between, keeps back and sends all the same. */
+const OWED_MAX = 8;
 
 export function openSession(options: SessionOptions): Session {
   return {
@@ -45,6 +47,8 @@ export function openSession(options: SessionOptions): Session {
     stage: { kind: 'identify' },
     sequence: 0,
     outstanding: null,
+    owed: 0,
+    inTime: 0,
     identity: null,
     claim: null,
     gaveKey: false,
@@ -69,8 +73,11 @@ export function turn(session: Session, wanted: Command, nonce: Uint8Array): Turn
     if (isQuestion(command) ? sent < SENT_MAX : command === wanted) {
       // Whoever asked for it has gone.
       const isOwn = outstanding.isOwn || command !== wanted;
-      const again = { ...outstanding, isOwn, sent: sent + 1 };
-      return { session: { ...session, outstanding: again }, bytes: outstanding.bytes };
+      const again = { ...outstanding, isOwn, sent: sent + 1, earlier: session.owed };
+      return {
+        session: { ...session, outstanding: again, owed: owedMore(session) },
+        bytes: outstanding.bytes,
+      };
     }
     return turn(restart(session), wanted, nonce);
   }
@@ -107,10 +114,20 @@ function send(session: Session, command: Command, isOwn: boolean): Turn {
   const sealed = channel && sealCommand(channel, frame);
   const bytes = sealed?.bytes ?? encodeFrame({ ...frame, security: handshakeBlock(stage) });
   const seal = channel && sealed ? { keys: channel.keys, commandMac: sealed.commandMac } : null;
-  const outstanding: Outstanding = { command, isOwn, sequence, bytes, sent: 1, seal };
+  const outstanding: Outstanding = {
+    command,
+    isOwn,
+    sequence,
+    bytes,
+    sent: 1,
+    earlier: session.owed,
+    seal,
+  };
   const gaveKey = session.gaveKey || command.kind === 'KEYSET';
-  return { session: { ...session, outstanding, gaveKey }, bytes };
+  return { session: { ...session, outstanding, gaveKey, owed: owedMore(session) }, bytes };
 }
+
+const owedMore = ({ owed }: Session) => Math.min(owed + 1, OWED_MAX);
 
 function handshakeBlock(stage: Stage) {
   if (stage.kind !== 'challenge' && stage.kind !== 'prove') return null;
@@ -122,11 +139,16 @@ function handshakeBlock(stage: Stage) {
 export function settle(before: Session, examined: Examined | null): Settled {
   const { outstanding } = before;
   if (!outstanding) return { session: before, effects: [], outcome: { kind: 'silent' } };
-  const suspected = afterIncidents(before.suspicions, examined?.incidents ?? []);
-  const session = { ...before, suspicions: suspected.suspicions };
+  const incidents = examined?.incidents ?? [];
+  const suspected = afterIncidents(before.suspicions, incidents);
+  const session = {
+    ...before,
+    ...debtAfter(before, outstanding, examined),
+    suspicions: suspected.suspicions,
+  };
   const effects: Effect[] = suspected.effects;
   const isPairing = session.options.security.secure === 'pairing' && session.stage.kind !== 'online';
-  if (isPairing && examined?.incidents.includes('second')) {
+  if (isPairing && incidents.includes('second')) {
     const contested = contest(session);
     return { ...contested, effects: [...effects, ...contested.effects] };
   }
@@ -134,13 +156,30 @@ export function settle(before: Session, examined: Examined | null): Settled {
     return { session, effects, outcome: { kind: 'silent' } };
   if (examined.isOdd) effects.push({ kind: 'odd' });
   const settled = settleAnswer(session, outstanding, examined);
-  const isClean = examined.incidents.length === 0 && examined.answer.kind === 'reply';
+  const isClean = incidents.length === 0 && examined.answer.kind === 'reply';
   const cleaned = isClean ? afterCleanAnswer(settled.session.suspicions) : undefined;
   return {
     session: cleaned ? { ...settled.session, suspicions: cleaned.suspicions } : settled.session,
     effects: [...effects, ...settled.effects, ...(cleaned?.effects ?? [])],
     outcome: outstanding.isOwn && settled.outcome.kind !== 'unknown' ? { kind: 'again' } : settled.outcome,
   };
+}
+
+/**
+ * Behind an answer that can only be to this request, those before it are not answered any more. One in clear text may be to
+ * one of those: that there are none is shown by a row of answers that came in time. The answer may be to the first of
+ * several transmissions.
+ */
+function debtAfter(
+  { owed, inTime }: Session,
+  { sent }: Outstanding,
+  examined: Examined | null,
+): Pick<Session, 'owed' | 'inTime'> {
+  if (!examined?.answer) return { owed, inTime: 0 };
+  const row = sent > 1 ? 0 : inTime + 1;
+  const isOnlyTo = examined.replyMac !== null || row >= OWED_MAX;
+  const others = Math.max(0, owed - 1);
+  return { owed: isOnlyTo ? Math.min(others, sent - 1) : others, inTime: row };
 }
 
 function settleAnswer(session: Session, outstanding: Outstanding, examined: Examined): Settled {

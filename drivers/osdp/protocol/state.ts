@@ -55,6 +55,10 @@ export interface Session {
   /** Of the next command. */
   readonly sequence: Sequence;
   readonly outstanding: Outstanding | null;
+  /** Requests that were sent, and whose replies may still come. A device answers in the order in which it was asked. */
+  readonly owed: number;
+  /** Answers in a row that came to the first transmission, and nothing late with them. */
+  readonly inTime: number;
   /** As believed: proven, where a secure channel is required. */
   readonly identity: Identity | null;
   readonly claim: Claim;
