@@ -24,6 +24,8 @@ it('unlocks no lock that may sleep behind a router, where that is forbidden', as
     code: 'DEVICE_OFFLINE',
     message: expect.stringContaining('unlockBehindRouters'),
   });
+  const standOpen = gateway.execute('standOpen', { hwId: LOCK, pin: null });
+  await expect(standOpen).rejects.toThrow('unlockBehindRouters');
   expect((await site.state(LOCK)).executed).toEqual([]);
   expect(await unlock(OTHER_LOCK)).toEqual(CONFIRMED);
 }, 60_000);

@@ -180,6 +180,7 @@ async function exchange(
   command: 'read' | 'write',
   payload: Record<string, unknown>[],
 ): Promise<unknown> {
+  const opens = payload.some(({ attrId, attrData }) => attrId === operatingMode && attrData === MODE.passage);
   const reply: ZclReply = await radio.send({
     ieee,
     endpoint,
@@ -191,6 +192,7 @@ async function exchange(
     timeoutMs: STEP_MS,
     withdrawn: signal,
     actuates: true,
+    ...(opens && { opens }),
     ...(released && { released }),
   });
   switch (reply.kind) {
