@@ -119,7 +119,8 @@ function sentStep(state: Sent, input: ActuationInput): ActuationState {
       // Whoever threw the bolt: the door is locked, which is all that was asked.
       if (evidence === 'reached' && state.target === 'locked') return { phase: 'done', outcome: 'confirmed' };
       if (!evidence || (evidence === 'reached' && state.movedByOther)) return state;
-      return { ...state, evidence };
+      // The alarm says why the bolt is between: the report of that takes nothing back.
+      return evidence === 'between' && state.evidence === 'jammed' ? state : { ...state, evidence };
     }
   }
 }

@@ -120,6 +120,15 @@ describe('unlocking', () => {
     expect(await unlocked(LOCK)).toBe(0);
   });
 
+  it('is confirmed or jammed as the bolt reports after a default response', async () => {
+    await fresh(LOCK);
+    await site.set(LOCK, { faults: { answersByDefault: true } });
+    expect(await unlock(LOCK)).toEqual(CONFIRMED);
+    await fresh(LOCK);
+    await site.set(LOCK, { faults: { answersByDefault: true, jammed: true } });
+    expect(await unlock(LOCK)).toEqual({ ...CONFIRMED, outcome: 'jammed' });
+  });
+
   it('is refused by a status inside a successful response', async () => {
     await fresh(LOCK);
     await site.set(LOCK, { faults: { refuse: { status: 1, commands: 1 } } });

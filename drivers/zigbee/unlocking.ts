@@ -184,7 +184,7 @@ function openProgress(target: Target, { listen, clock }: ActuationOptions, signa
 }
 
 function isReported(state: ActuationState): boolean {
-  return state.phase === 'sent' && state.evidence === 'reached';
+  return state.phase === 'sent' && (state.evidence === 'reached' || state.evidence === 'jammed');
 }
 
 function unknownOutcome(doubt: string | undefined, { reason }: AbortSignal): DriverError {

@@ -53,6 +53,7 @@ export function openAilments(initial: Faults): Ailments {
     },
     refusal: () => takeCommand('refuse'),
     defaultResponse: () => takeCommand('defaultResponse'),
+    answersByDefault: () => faults.answersByDefault === true,
     slowMs: () => faults.slowMs ?? 0,
     invalidValues: () => faults.invalidValues === true,
     oversizedStrings: () => faults.oversizedStrings,

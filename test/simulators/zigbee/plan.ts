@@ -39,6 +39,8 @@ const faultsSchema = z.strictObject({
   duplicates: count,
   /** The next cluster commands are answered by a default response with this status of ZCL, and not done. */
   defaultResponse: z.strictObject({ status: u8, commands: count }),
+  /** Cluster commands are done, and answered by a default response instead of their own. */
+  answersByDefault: z.boolean(),
   /** The next door lock commands are answered with this status in their own response, and not done. */
   refuse: z.strictObject({ status: u8, commands: count }),
   /** Does what it is asked only so much later. */

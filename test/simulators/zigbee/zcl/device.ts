@@ -3,7 +3,7 @@ import type { Aps } from '../air/air.ts';
 import type { Application, OpenNode } from '../air/node.ts';
 import { bytes, openReader, u16 } from '../bytes.ts';
 import type { Time } from '../time.ts';
-import { type Answer, type Cluster, failed } from './cluster.ts';
+import { type Answer, type Cluster, failed, succeeded } from './cluster.ts';
 import { answerFoundation, attributeRecord, FOUNDATION, type ValueFaults } from './foundation.ts';
 import { decodeZcl, ZCL_STATUS, type ZclFrame } from './frame.ts';
 import { openReporting, type Reporting } from './reporting.ts';
@@ -25,6 +25,7 @@ export interface DeviceFaults extends ValueFaults {
   slowMs(): number;
   /** Takes one away from its account. Undefined: none. */
   defaultResponse(): number | undefined;
+  answersByDefault(): boolean;
   foreignClusters(): number[];
   bogusEndpoints(): number[];
 }
@@ -147,7 +148,8 @@ function execute(
     const fault = faults.defaultResponse();
     if (fault !== undefined) return failed(fault);
     const { source, sourceEndpoint } = aps;
-    return handler(openReader(frame.payload), { tsn: frame.tsn, source, sourceEndpoint });
+    const answer = handler(openReader(frame.payload), { tsn: frame.tsn, source, sourceEndpoint });
+    return answer.kind === 'response' && faults.answersByDefault() ? succeeded : answer;
   } catch (error) {
     if (error instanceof RangeError) return failed(ZCL_STATUS.malformed);
     throw error;
