@@ -79,6 +79,7 @@ it('opens another device behind the same path after a replug', async () => {
   const before = await open(pty.path);
   await pty.hangUp();
   await vi.waitFor(() => expect(before.lost).toHaveLength(1));
+  expect(before.lost[0]?.message).toMatch(/^the adapter is gone \(.*\): it was unplugged/);
   await expect(open(pty.path)).rejects.toMatchObject({
     code: 'LINK_LOST',
     message: expect.stringContaining('is the adapter plugged in'),

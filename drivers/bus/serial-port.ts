@@ -28,7 +28,11 @@ export const openSerialPort: OpenPort = async (options, listener, _context, sign
     data: listener.data,
     lost(error) {
       isOver = true;
-      listener.lost(error);
+      listener.lost(
+        new Error(`the adapter is gone (${error.message}): it was unplugged, or has lost its power`, {
+          cause: error,
+        }),
+      );
     },
   };
   let wire = await opened(path, name, { baudRate, parity, stopBits }, heard);

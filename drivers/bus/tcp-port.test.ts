@@ -54,6 +54,16 @@ it.each([
   expect(port.latencyMs()).toBeLessThan(1_000);
 });
 
+it('says what a server may be that hangs up on the first request', async () => {
+  // As a Modbus TCP server does that finds no MBAP header.
+  const { port: number } = await server('127.0.0.1', (socket) => socket.once('data', () => socket.end()));
+  const { port, lost } = await open(`tcp://127.0.0.1:${number}`);
+  port.write(Uint8Array.from(Buffer.from('010300000001840a', 'hex')));
+  await vi.waitFor(() =>
+    expect(lost).toEqual([expect.stringMatching(/has answered nothing: it may be a Modbus TCP server/)]),
+  );
+});
+
 it('is lost once when the server closes the connection', async () => {
   const { port: number } = await server('127.0.0.1', (socket) => socket.end());
   const { port, lost } = await open(`tcp://127.0.0.1:${number}`);

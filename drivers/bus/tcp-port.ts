@@ -11,6 +11,11 @@ const UNSENT_MAX_BYTES = 4_096;
 /** Of what a connection takes to be made, more is a busy server, not a long way. */
 const LATENCY_MAX_MS = 1_000;
 
+const CLOSED = 'the serial device server closed the connection';
+/** A Modbus TCP server takes the bytes of a serial line for a broken header, and hangs up. */
+const CLOSED_UNHEARD =
+  'the server closed the connection and has answered nothing: it may be a Modbus TCP server. Use a serial device server in raw TCP server mode, or set this one to that';
+
 /** Throws LINK_LOST when nobody accepts the connection. */
 export const openTcpPort: OpenPort = async ({ port: name }, listener, { clock }, signal) => {
   signal.throwIfAborted();
@@ -29,13 +34,16 @@ export const openTcpPort: OpenPort = async ({ port: name }, listener, { clock },
     reason = error;
   });
   const latencyMs = await connected(socket, { name, clock, signal }, () => reason);
+  let hasAsked = false;
+  let hasHeard = false;
   socket.on('data', (bytes) => {
+    hasHeard = true;
     if (!isOver) listener.data(bytes);
   });
   socket.on('close', () => {
     if (isOver) return;
     isOver = true;
-    listener.lost(reason ?? new Error('the serial device server closed the connection'));
+    listener.lost(reason ?? new Error(hasAsked && !hasHeard ? CLOSED_UNHEARD : CLOSED));
   });
   return {
     name,
@@ -48,6 +56,7 @@ export const openTcpPort: OpenPort = async ({ port: name }, listener, { clock },
       if (socket.writableLength > UNSENT_MAX_BYTES) {
         throw new DriverError('LINK_LOST', `${name}: the serial device server does not take what is sent`);
       }
+      hasAsked = true;
       socket.write(bytes);
     },
     async [Symbol.asyncDispose]() {

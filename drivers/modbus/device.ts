@@ -10,6 +10,7 @@ import { readBits, readRegisters } from './exchanges.ts';
 import { identitySpans, pollSpans, settingsBlock } from './profile-areas.ts';
 import type { Profile } from './profile-shape.ts';
 import { FUNCTION_CODES, type Image, isBitTable, readsOf, type Span } from './registers.ts';
+import { openStandIn } from './stand-in.ts';
 
 export interface Device extends Disposable {
   readonly unit: number;
@@ -161,6 +162,7 @@ function openPoll(
   let refusals = 0;
   /** What is asked now reads; else it feeds the watchdog. */
   let isPoll = true;
+  const standIn = openStandIn();
 
   function reading(span: Span): Step {
     const exchange = exchangeOf(unit, span);
@@ -215,18 +217,14 @@ function openPoll(
       return hurries && phase.kind === 'contact' ? 0 : Math.min(everyMs, safety.everyMs ?? everyMs);
     },
     begin() {
-      isPoll = true;
       const due = phase.kind === 'known' ? safety.due(state.image()) : undefined;
-      if (due) {
-        isPoll = false;
-        asked = due;
-        return due.exchange();
-      }
-      asked =
-        phase.kind === 'contact' ? phase.steps[0] : (polls[phase.next] ?? checks[rounds % checks.length]);
+      isPoll = due === undefined;
+      if (due) asked = due;
+      else if (phase.kind === 'contact') asked = phase.steps[0];
+      else asked = polls[phase.next] ?? checks[rounds % checks.length];
       // A profile has inputs or outputs, and so something to read.
       if (!asked) throw new Error(`profile ${profile.name} has nothing to read`);
-      return asked.exchange();
+      return standIn.begin(asked.exchange());
     },
     settle(outcome) {
       // A contact that has begun meanwhile asks for itself.
@@ -237,6 +235,7 @@ function openPoll(
         asked.take(outcome.reply);
         if (isPoll) phase = after(phase);
       } else if (['REFUSED', 'BUSY'].includes(outcome.error.code)) refused(outcome.error.message);
+      else if (standIn.reason() !== undefined) listener.refused(outcome.error.message);
     },
     alive(isAlive) {
       if (isAlive) return;

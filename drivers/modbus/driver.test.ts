@@ -182,9 +182,23 @@ describe('a device that answers its polls with exceptions', () => {
     device.behave = (request) => framed(17, [(request[1] ?? 0) | 0x80, 0x0b]);
     await link.clock.advance(6_000);
     expect(link.report('GIO-0001')).toMatchObject({ connected: false });
+    expect(link.bus()?.warnings).toEqual([expect.stringMatching(/exception 0B .* the Modbus gateway/)]);
     const { results } = probed.parse(await link.execute('probe', { addresses: [17], repeats: 2 }));
     expect(results[0]).toMatchObject({ identity: null, counters: { refusals: 0, replies: 0 } });
   });
+});
+
+it('a Modbus TCP server in the place of a serial device server is named', async () => {
+  const { link, device } = await openOne();
+  await using _ = link;
+  device.behave = (request) => {
+    const [unit = 0, functionCode = 0] = request;
+    // Transaction 0x1103, protocol 0, four more bytes: a reply of one register's first byte, without CRC.
+    return Uint8Array.of(0x11, 0x03, 0, 0, 0, 5, unit, functionCode, 2, 0, 0);
+  };
+  await link.clock.advance(6_000);
+  expect(link.bus()?.warnings).toEqual([expect.stringMatching(/Modbus TCP server answers \(MBAP headers\)/)]);
+  expect(link.report('GIO-0001')).toMatchObject({ connected: false });
 });
 
 describe('probing', () => {
