@@ -37,7 +37,7 @@ it('works a bus behind a serial device server, and again after the server was aw
 
 it('a healthy bus is called so, and two devices at one address are', async () => {
   const well = await gatehouse('doctor', 'lobby', '--from', '1', '--to', '3');
-  expect(well.stdout).toMatch(/^1 +IO-1 +\d+(\.\d)?–\d+(\.\d)? +21 +0 +0 +0 +0 +0/m);
+  expect(well.stdout).toMatch(/^1 +IO-1 +\d+(\.\d)?–\d+(\.\d)? +22 +0 +0 +0 +0 +0/m);
   expect(well.exitCode).toBe(0);
   await all.lobby.set(2, { faults: { duplicate: true } });
   const { exitCode, stdout } = await gatehouse('doctor', 'lobby', '--from', '1', '--to', '3');
