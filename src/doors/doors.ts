@@ -15,7 +15,7 @@ import type { Doubled } from './doubled.ts';
 import { changedFields, edited, insertDoor, storeWanted, travelling, type Wanted, wantedOf } from './edit.ts';
 import { type Thresholds, toldOf } from './evaluated.ts';
 import { importDoors } from './import.ts';
-import { LOCK } from './lock.ts';
+import { LOCK, lastLockOf } from './lock.ts';
 import type { Locks } from './locks.ts';
 import { type OpeningsShown, openingsOf } from './openings-state.ts';
 import { attemptsOf, cancelIn, type PendingOptions, pendingOf } from './pending.ts';
@@ -266,7 +266,7 @@ function stateOf(row: DoorRow, options: DoorsOptions): DoorState {
       : null,
     doubled: options.doubled.shown(row),
     lastUnlock: lastUnlockOf(actuations.last(UNLOCK, `door/${row.id}`)),
-    lastLock: lastUnlockOf(actuations.last(LOCK, `door/${row.id}`)),
+    lastLock: lastLockOf(actuations.last(LOCK, `door/${row.id}`)),
     configuration: {
       wanted: row.config_version,
       applied: row.applied_config_version,

@@ -3,7 +3,7 @@ import { z } from '@hono/zod-openapi';
 import { firmwareName } from '../firmware-file.ts';
 import { ieeeAddress } from '../http/fields.ts';
 import { connectionType, standingOpen } from './openings-schema.ts';
-import { door, doorId, UNLOCK_OUTCOMES } from './schema.ts';
+import { door, doorId, LOCK_OUTCOMES, UNLOCK_OUTCOMES } from './schema.ts';
 import { STAND_OPEN_MAX_MS } from './stand-open-time.ts';
 
 export const unlockResult = z
@@ -19,7 +19,7 @@ export const unlockResult = z
   .openapi('DoorUnlock');
 export type UnlockResult = z.infer<typeof unlockResult>;
 
-const outcomes = z.enum([...UNLOCK_OUTCOMES, 'waiting']);
+const outcomes = z.enum(LOCK_OUTCOMES);
 export type StandOpenOutcome = z.infer<typeof outcomes>;
 
 export const lockResult = z

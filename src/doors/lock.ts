@@ -1,5 +1,5 @@
 /** Locks a door now: its lock is told once, or what stands open is ended. Never refused because something else is under way. */
-import type { Actuations } from '../actuations/actuations.ts';
+import type { Actuations, LastActuation } from '../actuations/actuations.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { Caller } from '../principal.ts';
@@ -9,6 +9,7 @@ import { type ActuateLock, AUDITED, DEADLINE_MS, endOf, offline } from './lock-c
 import type { LockResult } from './lock-schema.ts';
 import type { Locks } from './locks.ts';
 import { assertPin } from './rf-pin.ts';
+import { type LastLock, lastLockDetail } from './schema.ts';
 import type { StandOpen } from './stand-open.ts';
 import { type DoorRow, type DoorTable, existing } from './table.ts';
 
@@ -32,8 +33,6 @@ const LETS_GO: ClosingOutcome = {
   reason: 'the relay is held no more, and lets go within 20 s',
 };
 const CLOSED: ClosingOutcome = { outcome: 'confirmed', reason: null };
-
-export type LockDoor = ReturnType<typeof openLockDoor>;
 
 export function openLockDoor(options: LockDoorOptions) {
   const { table, actuations, relay, standOpen, closings } = options;
@@ -81,10 +80,9 @@ export function openLockDoor(options: LockDoorOptions) {
       await actuations.begin(intent, { via, mac });
       try {
         if (await caller.isGone?.()) throw offline(row, 'whoever asked hung up before it was sent');
-        const result =
-          standing || mac === null
-            ? await endStandOpen(doorId, 'the door was locked', caller)
-            : await lockLock(row, mac);
+        const reason = 'the door was locked';
+        if (mac !== null) await standOpen.end(doorId, reason, caller);
+        const result = mac === null ? await endStandOpen(doorId, reason, caller) : await lockLock(row, mac);
         const { outcome } = result;
         await actuations.end(intent, outcome === 'waiting' ? outcome : AUDITED[outcome], { via, ...result });
         return { doorId, via, ...result };
@@ -94,6 +92,19 @@ export function openLockDoor(options: LockDoorOptions) {
         throw error;
       }
     },
+  };
+}
+
+/** As …/state shows it. */
+export function lastLockOf(last: LastActuation | undefined): LastLock | null {
+  if (!last) return null;
+  const { via, reason, outcome = 'failed' } = lastLockDetail.parse(last.detail);
+  return {
+    at: new Date(last.at).toISOString(),
+    by: last.principalId,
+    via,
+    reason,
+    outcome: last.outcome === null ? null : outcome,
   };
 }
 

@@ -221,6 +221,22 @@ describe('locking a door', () => {
     expect(kinds()).toEqual(['lock', 'lock']);
   });
 
+  it('that waits for its lock is shown so', async () => {
+    await unlock();
+    estate.played.actuate = offline;
+    expect((await lock()).body).toMatchObject({ outcome: 'waiting' });
+    expect((await state()).lastLock).toMatchObject({ via: 'zigbee', outcome: 'waiting' });
+  });
+
+  it('has its lock lock also where standing open waits, of which nothing was sent', async () => {
+    await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
+    estate.played.actuate = offline;
+    await estate.desk('POST', `/doors/${id}/stand-open`, { seconds: 600 });
+    estate.played.actuate = async () => ({ outcome: 'jammed' });
+    expect((await lock()).body).toMatchObject({ outcome: 'jammed' });
+    expect([kinds(), (await state()).standingOpen]).toEqual([['standOpen', 'lock'], null]);
+  });
+
   it('says that nothing was sent', async () => {
     estate.played.actuate = offline;
     expect(errorOf(await lock())).toEqual([503, 'DEVICE_OFFLINE']);

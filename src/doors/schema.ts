@@ -232,6 +232,23 @@ const lastUnlock = z.object({
 });
 export type LastUnlock = z.infer<typeof lastUnlock>;
 
+export const LOCK_OUTCOMES = [...UNLOCK_OUTCOMES, 'waiting'] as const;
+/** What the audit keeps of one, as lastUnlockDetail. */
+export const lastLockDetail = lastUnlockDetail
+  .pick({ via: true, reason: true })
+  .extend({ outcome: z.enum(LOCK_OUTCOMES).optional() });
+
+const lastLock = lastUnlock.pick({ at: true, by: true, via: true, reason: true }).extend({
+  outcome: z
+    .enum([...LOCK_OUTCOMES, 'failed'])
+    .nullable()
+    .openapi({
+      description:
+        'waiting: nothing was sent then, and `relock.pending` shows what became of it · failed: nothing was sent · null: it is under way',
+    }),
+});
+export type LastLock = z.infer<typeof lastLock>;
+
 export const doorState = z
   .object({
     id: doorId,
@@ -284,7 +301,7 @@ export const doorState = z
           'Two locks with the `mac` of this door are heard through two gateways. The door stays at the first until one of them is gone',
       }),
     lastUnlock: lastUnlock.nullable().openapi({ description: 'null: it was never unlocked by the gateway' }),
-    lastLock: lastUnlock
+    lastLock: lastLock
       .nullable()
       .openapi({ description: 'By POST …/lock; null: it was never locked that way' }),
     ...lockConditions,
