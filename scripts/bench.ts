@@ -28,7 +28,7 @@ import { type BenchTable, printTable } from '../test/bench/table.ts';
 import { benchZigbeeEstate } from '../test/bench/zigbee/estate.ts';
 import { benchZigbeeMemory } from '../test/bench/zigbee/memory.ts';
 import { benchDrop, benchRestart } from '../test/bench/zigbee/restart.ts';
-import { benchUnlock } from '../test/bench/zigbee/unlock.ts';
+import { benchUnlock, benchUnlockAir } from '../test/bench/zigbee/unlock.ts';
 import { defaultCache } from '../test/bench/zigbee/zigbee2mqtt.ts';
 
 const BENCHES: Record<string, (options: { cache: string }) => Promise<BenchTable>> = {
@@ -52,6 +52,7 @@ const BENCHES: Record<string, (options: { cache: string }) => Promise<BenchTable
   'osdp-processor': benchOsdpProcessor,
   'osdp-faults': benchOsdpFaults,
   'zigbee-unlock': benchUnlock,
+  'zigbee-unlock-air': benchUnlockAir,
   'zigbee-restart': benchRestart,
   'zigbee-drop': benchDrop,
   'zigbee-memory': benchZigbeeMemory,
