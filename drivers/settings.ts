@@ -73,7 +73,7 @@ const reported = {
 export const SESSION_FAULTS = ['wrongKey', 'downgrade', 'securityRequired', 'duplicateAddress'] as const;
 export type SessionFault = (typeof SESSION_FAULTS)[number];
 
-export const rs485Carries = z.object({
+const rs485Carries = z.object({
   /** That it has. */
   pins: z.array(z.enum(PINS)),
   /** Outputs that can be fired, from 0 on. */

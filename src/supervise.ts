@@ -1,5 +1,5 @@
 /**
- * The only retry loop. A task runs until it breaks and then throws; what happens next is decided here and nowhere else:
+ * The retry loop of tasks. A task runs until it breaks and then throws; what happens next is decided here and nowhere else:
  * wait (capped exponential back-off with full jitter, so that a site's links do not return in step), run again, and
  * tell the operator once rather than every time.
  */
@@ -65,7 +65,10 @@ export async function supervise(options: SuperviseOptions): Promise<void> {
   }
 }
 
-/** Full jitter: anywhere between nothing and the ceiling, which doubles with each failure in a row (from 1). */
+/**
+ * Full jitter: anywhere between nothing and the ceiling, which doubles with each failure in a row (from 1). `random` 1: no
+ * jitter, where a person waits.
+ */
 export function waitBefore(
   failuresInARow: number,
   { firstMs, longestMs }: Pick<Backoff, 'firstMs' | 'longestMs'>,

@@ -1,7 +1,7 @@
 /**
- * Locks every lock that the gateway has to lock, again and again until it was seen locked: after an unlock that no lock ends
- * by itself, and at the end of standing open. What is to be locked is stored before the door is opened. After a restart all
- * of it is due at once: to lock too early harms nobody.
+ * Locks every lock that the gateway has to lock, again and again until it was seen locked: after an unlock of a lock that
+ * does not lock again by itself, and at the end of standing open. What is to be locked is stored before the door is opened. After a restart all
+ * of it is due at once: locking too early does no harm.
  */
 import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
@@ -9,6 +9,7 @@ import type { Database } from '../database/database.ts';
 import type { LiveEvents } from '../events/events.ts';
 import type { Log } from '../log.ts';
 import { type Caller, SYSTEM_PRINCIPAL } from '../principal.ts';
+import { waitBefore } from '../supervise.ts';
 import { openWaking } from '../waking.ts';
 import type { LockAddress } from './configuration.ts';
 import { doorAlarm, standingChanged } from './live-events.ts';
@@ -24,9 +25,8 @@ import {
 import type { ClosingPurpose, ClosingRow } from './openings-table.ts';
 import type { DoorRow, DoorTable } from './table.ts';
 
-const FIRST_PAUSE_MS = 1_000;
-/** A battery of a lock that never answers lasts for years at this pace. */
-const LONGEST_PAUSE_MS = 5 * 60_000;
+/** A battery of a lock that never answers lasts for years at the longest pause. */
+const BACKOFF = { firstMs: 1_000, longestMs: 5 * 60_000 };
 /** Attempts in a row after which somebody has to look at the door. */
 const ATTEMPTS_TO_ALARM = 3;
 const REST_MS = 60_000;
@@ -149,8 +149,6 @@ export function openClosings(options: ClosingsOptions) {
       const closing = all.get(mac);
       return closing && attempt(closing);
     },
-    purposeOf: (mac: string | null): ClosingPurpose | undefined =>
-      mac === null ? undefined : all.get(mac)?.row.purpose,
     pendingOf: (doorId: string): PendingClosing[] =>
       [...all.values()].filter(({ row }) => row.door_id === doorId).map(shownOf),
     /** What is back is not let wait: the locks of a gateway, or one lock. */
@@ -223,7 +221,7 @@ function endedIn({ database, table, audit, events, clock, log }: ClosingsOptions
     const row = table.closing.get(mac);
     const closing = all.get(mac);
     if (!row) all.delete(mac);
-    else if (closing) Object.assign(closing, { row, nextAt: clock.monotonic() + FIRST_PAUSE_MS });
+    else if (closing) Object.assign(closing, { row, nextAt: clock.monotonic() + BACKOFF.firstMs });
   }
 
   return async (closing: Closing, { mac, door_id, openings, purpose, raised, ...row }: ClosingRow) => {
@@ -246,7 +244,7 @@ function endedIn({ database, table, audit, events, clock, log }: ClosingsOptions
       if (isEnded) all.delete(mac);
       else refresh(mac);
     } catch (error) {
-      closing.nextAt = clock.monotonic() + LONGEST_PAUSE_MS;
+      closing.nextAt = clock.monotonic() + BACKOFF.longestMs;
       log.error({ door: door_id, err: error }, 'a lock was seen locked, and that was not stored');
     }
     events.wake();
@@ -257,8 +255,7 @@ function failedIn({ database, table, audit, events, clock, log }: ClosingsOption
   return async (closing: Closing, { outcome, reason }: ClosingOutcome): Promise<void> => {
     const { row, attempts } = closing;
     const { mac, door_id, purpose, correlation_id: correlationId } = row;
-    const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (attempts - 1));
-    closing.nextAt = clock.monotonic() + pause;
+    closing.nextAt = clock.monotonic() + waitBefore(attempts, BACKOFF, 1);
     const message = reason ?? WORDS[outcome] ?? outcome;
     closing.failure = { message, at: clock.now() };
     if (attempts < ATTEMPTS_TO_ALARM || row.raised === 1) return;

@@ -14,10 +14,10 @@ const LOW_PERCENT = 20;
 /** A charge that is read again differs by a little: so much more ends the alarm. */
 const GOOD_PERCENT = 25;
 
-export type BatteryLevel = 'low' | 'ok' | 'unknown';
+type BatteryLevel = 'low' | 'ok' | 'unknown';
 
 /** `wasLow`: as it was told last. */
-export function batteryLevelOf(report: Partial<LockReport> | undefined, wasLow: boolean): BatteryLevel {
+function batteryLevelOf(report: Partial<LockReport> | undefined, wasLow: boolean): BatteryLevel {
   const { battery, batteryLow } = report ?? {};
   if (batteryLow === true) return 'low';
   if (battery !== undefined) return battery < (wasLow ? GOOD_PERCENT : LOW_PERCENT) ? 'low' : 'ok';

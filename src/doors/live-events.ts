@@ -40,7 +40,7 @@ export function standingChanged(doorId: string, change: StandingChange, reason: 
 }
 
 /** notLocked: the gateway has to lock the door, and did not see it locked. */
-export type DoorAlarm = 'notLocked' | 'batteryLow';
+type DoorAlarm = 'notLocked' | 'batteryLow';
 
 export function doorAlarm(doorId: string, alarm: DoorAlarm, raised: boolean, reason: string): LiveEvent {
   return ofDoor(doorId, 'alarm', { alarm, raised, reason });

@@ -19,7 +19,7 @@ export const DEADLINE_MS = HELD_FRAME_MS + 2_000;
  */
 export const HELD_AT_MOST_MS = 35_000;
 
-export type LockCommandKind = 'lock' | 'standOpen' | 'endStandOpen';
+type LockCommandKind = 'lock' | 'standOpen' | 'endStandOpen';
 
 /**
  * Has the lock do it within `timeoutMs`. Nothing reaches it before `released`, when given, resolves; when that rejects,
@@ -44,6 +44,9 @@ export const AUDITED: Record<UnlockResult['outcome'], string> = {
   unknown: 'unknown',
 };
 
+/** A fault of Gatehouse, as the audit and …/state have it. */
+export const INTERNAL = { code: 'INTERNAL', message: 'the gateway itself failed; its log says why' };
+
 type Place = Pick<DoorRow, 'id' | 'gateway_id'>;
 
 /** Never rejects. */
@@ -63,7 +66,7 @@ export async function endOf(
 export function endOfFault(error: unknown, row: Place, log: Log): End {
   if (!(error instanceof DriverError)) {
     log.error({ door: row.id, err: error }, 'a command to a lock failed for a reason of ours');
-    return { result: { outcome: 'unknown', reason: 'the gateway itself failed; its log says why' } };
+    return { result: { outcome: 'unknown', reason: INTERNAL.message } };
   }
   switch (error.code) {
     case 'LINK_LOST':
@@ -82,6 +85,13 @@ export function endOfFault(error: unknown, row: Place, log: Log): End {
     case 'OUTCOME_UNKNOWN':
       return { result: { outcome: 'unknown', reason: error.message } };
   }
+}
+
+export function noLock(): GatehouseError {
+  return new GatehouseError(
+    'NO_LOCK',
+    'The door has neither a lock nor a relay: have its lock join, or give an RS-485 device its doorId.',
+  );
 }
 
 export function offline({ id, gateway_id }: Place, reason: string): GatehouseError {

@@ -5,7 +5,7 @@ import type { Log } from '../log.ts';
 import type { Caller } from '../principal.ts';
 import type { ClosingOutcome, Closings } from './closing.ts';
 import type { LockAddress, Relay } from './configuration.ts';
-import { type ActuateLock, AUDITED, DEADLINE_MS, endOf, offline } from './lock-commands.ts';
+import { type ActuateLock, AUDITED, DEADLINE_MS, endOf, INTERNAL, noLock, offline } from './lock-commands.ts';
 import type { LockResult } from './lock-schema.ts';
 import type { Locks } from './locks.ts';
 import { assertPin } from './rf-pin.ts';
@@ -108,11 +108,8 @@ export function lastLockOf(last: LastActuation | undefined): LastLock | null {
   };
 }
 
-const INTERNAL = { code: 'INTERNAL', message: 'the gateway itself failed; its log says why' };
-
 function nothingToLock(hasRelay: boolean): GatehouseError {
-  const message = hasRelay
-    ? 'The door is opened by a relay, which lets go by itself: there is no lock to lock.'
-    : 'The door has neither a lock nor a relay: have its lock join, or give an RS-485 device its doorId.';
+  if (!hasRelay) return noLock();
+  const message = 'The door is opened by a relay, which lets go by itself: there is no lock to lock.';
   return new GatehouseError('NO_LOCK', message);
 }

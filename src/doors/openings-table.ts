@@ -2,7 +2,7 @@
 import type { Prepare } from '../database/database.ts';
 
 /** Who wanted it. */
-export interface ActorColumns {
+interface ActorColumns {
   actor_id: string;
   actor: string;
   correlation_id: string;

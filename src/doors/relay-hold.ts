@@ -5,6 +5,7 @@
 import type { Clock } from '../clock.ts';
 import { GatehouseError } from '../errors.ts';
 import { AWAKE } from '../waking.ts';
+import { INTERNAL } from './lock-commands.ts';
 
 /** So long a door stays open after the gateway died. */
 export const HOLD_MS = 20_000;
@@ -105,7 +106,7 @@ const UNCONFIRMED: HoldFault = {
 /** That a device is away needs no stack; a fault of ours, `err`, does. */
 function faultOf(err: unknown): HoldFault {
   if (err instanceof GatehouseError) return { code: err.code, message: err.message };
-  return { code: 'INTERNAL', message: 'the gateway itself failed; its log says why', err };
+  return { ...INTERNAL, err };
 }
 
 function newHold(deviceId: string): Hold {

@@ -3,6 +3,7 @@ import { GatehouseError } from '../errors.ts';
 import type { Caller } from '../principal.ts';
 import { type Catalogue, effectiveOf } from './catalogue.ts';
 import type { Relay } from './configuration.ts';
+import { noLock } from './lock-commands.ts';
 import type { StandOpenBody } from './lock-schema.ts';
 import type { Locks } from './locks.ts';
 import type { KeptTime, StandOpenRow } from './openings-table.ts';
@@ -21,7 +22,7 @@ export interface TargetOptions {
 }
 
 /** Why the door may not stand open; undefined: it may. */
-export function forbiddenBy(door: DoorRow, catalogue: Catalogue): string | undefined {
+function forbiddenBy(door: DoorRow, catalogue: Catalogue): string | undefined {
   if (door.stand_open_enabled === 0) return 'its standOpenEnabled is false';
   return effectiveOf(door, catalogue).standOpenEnabled ? undefined : 'its template does not allow it';
 }
@@ -40,11 +41,7 @@ export function targetOf(door: DoorRow, { relay, locks, pinOf }: TargetOptions):
   const device = relay(door.id);
   const { mac, gateway_id, network_id } = door;
   if (device) return { mac: null, gateway_id: null, network_id: null, device_id: device.deviceId };
-  if (mac === null)
-    throw new GatehouseError(
-      'NO_LOCK',
-      'The door has neither a lock nor a relay: have its lock join, or give an RS-485 device its doorId.',
-    );
+  if (mac === null) throw noLock();
   const report = locks.report(door);
   if (report?.standOpen === 'none')
     throw new GatehouseError('NOT_SUPPORTED', 'Nothing was sent: the lock of this door cannot stand open.');

@@ -12,6 +12,7 @@
 import type { Actuations, Intent } from '../actuations/actuations.ts';
 import type { Clock } from '../clock.ts';
 import type { Caller } from '../principal.ts';
+import { waitBefore } from '../supervise.ts';
 import { openWaking } from '../waking.ts';
 import type { Busy } from './busy.ts';
 import type { LockAddress } from './configuration.ts';
@@ -33,6 +34,7 @@ import {
   newStanding,
   STAND_OPEN,
   type Standing,
+  type StandingChanges,
   type StandingOptions,
   type Standings,
   standingChanges,
@@ -42,8 +44,7 @@ import { existing } from './table.ts';
 /** So often clocks and ends are looked at. */
 const TICK_MS = 1_000;
 const REST_MS = 60_000;
-const FIRST_PAUSE_MS = 2_000;
-const LONGEST_PAUSE_MS = 60_000;
+const BACKOFF = { firstMs: 2_000, longestMs: 60_000 };
 
 export interface StandOpenOptions extends StandingOptions, TargetOptions, RelayHoldOptions {
   actuations: Actuations;
@@ -126,7 +127,7 @@ export function openStandOpen(options: StandOpenOptions) {
 interface Parts {
   all: Standings;
   holds: ReturnType<typeof openRelayHolds>;
-  changes: ReturnType<typeof standingChanges>;
+  changes: StandingChanges;
   now(): Moment;
 }
 
@@ -259,11 +260,11 @@ function beginIn(
 
 function postpone(standing: Standing, { outcome, reason }: Delivery, clock: Clock): void {
   if (outcome !== 'waiting') return;
-  const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** standing.failures);
   const failure = { code: 'DEVICE_OFFLINE', message: reason ?? 'nothing was sent', at: clock.now() };
   standing.failure ??= failure;
   if (standing.row.mac !== null) standing.failure = failure;
-  Object.assign(standing, { failures: standing.failures + 1, retryAt: clock.monotonic() + pause });
+  standing.failures += 1;
+  standing.retryAt = clock.monotonic() + waitBefore(standing.failures, BACKOFF, 1);
 }
 
 type Retry = (standing: Standing) => Promise<void>;

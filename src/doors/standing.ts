@@ -14,7 +14,7 @@ import type { HoldOutcome, RelayHolds } from './relay-hold.ts';
 import type { DoorTable } from './table.ts';
 
 /** Long enough for a sleeping lock that checks in every few minutes, short enough for whoever asked to be there. */
-export const BEGINS_WITHIN_MS = 15 * 60_000;
+const BEGINS_WITHIN_MS = 15 * 60_000;
 /** As in the audit. */
 export const STAND_OPEN = 'door.stand-open';
 

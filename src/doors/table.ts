@@ -76,7 +76,8 @@ const DELIVERIES_KEPT = 8;
 
 const COLUMNS = `id, access_point_id, name, group_id, number, options, stand_open_enabled, pms_id, schedule_id,
   template_id, mac, lock_id, lock_left_at, gateway_id, network_id, connection_type, version, config_version, config_by,
-  config_correlation_id, applied_config_version, applied, applied_wanted, presence_told, battery_low_told, created_at, created_by, updated_at, updated_by`;
+  config_correlation_id, applied_config_version, applied, applied_wanted, presence_told, battery_low_told, created_at,
+  created_by, updated_at, updated_by`;
 
 type Text = string | null;
 

@@ -11,7 +11,7 @@ import type { Log } from '../log.ts';
 import type { Caller } from '../principal.ts';
 import type { Busy } from './busy.ts';
 import { HELD_FRAME_MS, type LockAddress, type Relay } from './configuration.ts';
-import { AUDITED, DEADLINE_MS, type End, endOfFault, offline } from './lock-commands.ts';
+import { AUDITED, DEADLINE_MS, type End, endOfFault, noLock, offline } from './lock-commands.ts';
 import type { UnlockResult } from './lock-schema.ts';
 import { RELOCK_SECONDS, type Relock, type RelockOptions, relockOf } from './relocking.ts';
 import { assertPin } from './rf-pin.ts';
@@ -136,11 +136,7 @@ function wayTo(row: DoorRow, options: UnlockOptions, caller: Caller): Way {
     };
   }
   const { mac } = row;
-  if (mac === null)
-    throw new GatehouseError(
-      'NO_LOCK',
-      'The door has neither a lock nor a relay: have its lock join, or give an RS-485 device its doorId.',
-    );
+  if (mac === null) throw noLock();
   assertLocked(row.id, options);
   assertPin(mac, options.locks.report(row), options.pinOf);
   const lock = { doorId: row.id, gatewayId: row.gateway_id, networkId: row.network_id };

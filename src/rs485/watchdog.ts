@@ -19,7 +19,7 @@ import type { WatchdogState } from './schema.ts';
 import { existing, type Rs485Row, type Rs485Table } from './table.ts';
 
 export const WATCHDOG_TESTERS: readonly [Role, ...Role[]] = ['service-tool'];
-export const WATCHDOG_TEST = 'rs485.watchdogTest';
+const WATCHDOG_TEST = 'rs485.watchdogTest';
 
 /** The silence is longer than the watchdog waits (drivers/rs485/watchdog-proof.ts), and the relay is switched and read. */
 const TIMES_WATCHDOG = 1.5;

@@ -94,7 +94,7 @@ export const channelMoveBody = z
   .openapi('ChannelMove');
 export type ChannelMoveBody = z.output<typeof channelMoveBody>;
 
-export const gatewayLock = z.object({
+const gatewayLock = z.object({
   doorId: z.guid(),
   name: z.string().nullable(),
   mac: z.string(),

@@ -45,7 +45,7 @@ export interface MovesOptions extends ReachOptions {
 export type Moves = ReturnType<typeof openMoves>;
 
 /** A lock that is not known to be there, and why. */
-export interface AbsentLock {
+interface AbsentLock {
   lock: GatewayLock;
   reason: Unreachable;
 }
