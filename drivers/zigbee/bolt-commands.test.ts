@@ -132,6 +132,14 @@ it.each(['write', 'read'])(
   },
 );
 
+it('does not say that nothing was sent at the end of standing open once the lock was told to lock', async () => {
+  const { run, sent } = open({
+    reply: ({ command: name }) => (name === 'read' ? { kind: 'unsent', reason: 'no memory' } : undefined),
+  });
+  await expect(run('endStandOpen')).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
+  expect(sent).toEqual(['read', 'lockDoor']);
+});
+
 it('does not say that nothing was sent once the lock may stand open', async () => {
   const late = ({ command: name }: ZclRequest): ZclReply | undefined =>
     name === 'unlockDoor' ? { kind: 'late' } : undefined;

@@ -11,7 +11,7 @@ import {
   unlock as unlockData,
 } from '../zgate.ts';
 import type { Lock, Locks } from './locks.ts';
-import type { Radio } from './radio.ts';
+import { DOOR_LOCK, type Radio } from './radio.ts';
 import { waysOf } from './relocking.ts';
 import { endStandOpen, type StandOpenOptions, standOpen } from './stand-open.ts';
 import { requiresPin } from './standard-lock.ts';
@@ -116,7 +116,7 @@ async function unlock(
 ): Promise<Unlocked> {
   const { ieee, endpoint } = lock;
   const { timedUnlock } = kept.memory(ieee);
-  const autoRelockTime = kept.attribute(ieee, endpoint, 'closuresDoorLock', 'autoRelockTime');
+  const autoRelockTime = kept.attribute(ieee, endpoint, DOOR_LOCK, 'autoRelockTime');
   let untimed = 'not sent: the lock has no Unlock with Timeout';
   for (const relock of waysOf({ timedUnlock, autoRelockTime }, gatewayRelocks)) {
     const isTimed = relock === 'timedUnlock';
@@ -143,7 +143,7 @@ async function unlock(
 }
 
 const requires = ({ ieee, endpoint }: Lock, { attribute }: Kept) =>
-  requiresPin(attribute(ieee, endpoint, 'closuresDoorLock', 'requirePinForRfOperation'));
+  requiresPin(attribute(ieee, endpoint, DOOR_LOCK, 'requirePinForRfOperation'));
 
 /** Only a lock that says that it needs none is not given it. */
 function pinOf(pin: string | null, lock: Lock, kept: Kept): Buffer {

@@ -13,7 +13,7 @@ import type { Locks } from './locks.ts';
 import { mapNetwork } from './map.ts';
 import { lost as lostOf, type Network } from './network.ts';
 import type { ZigbeeOptions } from './options.ts';
-import { KNOWN, type Radio, type ZclReply, type ZclRequest } from './radio.ts';
+import { DOOR_LOCK, KNOWN, type Radio, type ZclReply, type ZclRequest } from './radio.ts';
 import type { Recovery } from './recovery.ts';
 import type { Snapshots } from './snapshots.ts';
 import { DOOR_LOCK_ATTRIBUTE } from './standard-lock.ts';
@@ -124,7 +124,7 @@ async function askOneByOne({ locks, configurer }: Gateway, isMoving: () => boole
     if (!lock) continue;
     const { lockState } = DOOR_LOCK_ATTRIBUTE;
     // A lock that has left meanwhile is asked nothing; one that sleeps may answer nothing now and be there all the same.
-    const answered = await configurer.read(lock, 'closuresDoorLock', [lockState]).catch(() => false);
+    const answered = await configurer.read(lock, DOOR_LOCK, [lockState]).catch(() => false);
     if (answered) locks.exchange(ieee)(true);
   }
 }

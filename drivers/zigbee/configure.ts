@@ -2,7 +2,7 @@
 import { type Clock, DriverError } from '../driver.ts';
 import { ALARM_MASK, BATTERY_ALARM_MASK, OPERATION_MASKS, PROGRAMMING_MASKS } from './event-masks.ts';
 import { ATTRIBUTES, CLUSTER_ID, TYPE } from './lock-cluster.ts';
-import type { Radio, ZclReply } from './radio.ts';
+import { DOOR_LOCK, type Radio, type ZclReply } from './radio.ts';
 import {
   type AttributeWrite,
   DOOR_LOCK_ATTRIBUTE,
@@ -42,8 +42,6 @@ export interface ConfigureTarget {
   /** The name of the lock's own cluster in the library; undefined: it has none, or it is not to be used. */
   ownCluster: string | undefined;
 }
-
-const DOOR_LOCK = 'closuresDoorLock';
 
 type ReadTarget = Pick<ConfigureTarget, 'ieee' | 'endpoint'>;
 
@@ -244,8 +242,7 @@ function partsOf(cluster: string, attributes: readonly number[]): number[][] {
 }
 
 function valueBytes(cluster: string, id: number): number {
-  const isStandard =
-    cluster === 'closuresDoorLock' || cluster === 'genPowerCfg' || cluster === 'haDiagnostic';
+  const isStandard = cluster === DOOR_LOCK || cluster === 'genPowerCfg' || cluster === 'haDiagnostic';
   const type = isStandard ? undefined : ATTRIBUTES.find((one) => one.id === id)?.type;
   // Of those of the standard that are read, none has more than 32 bits; genBasic has texts.
   return isStandard || (type !== undefined && type !== TYPE.text) ? 4 : TEXT_MAX_BYTES;

@@ -4,7 +4,7 @@
  */
 import type { LockApply, LockConfiguration, LockReport } from '../settings.ts';
 import { type Cbor, encodeCbor } from './cbor.ts';
-import { integer, text } from './values.ts';
+import { integer, text, UINT32_LAST } from './values.ts';
 
 export const CLUSTER_ID = 0xfc11;
 /** ZCL data types (ZCL rev. 8, table 2-11). */
@@ -51,7 +51,6 @@ export const ATTRIBUTES: readonly Attribute[] = [
 /** Bit n of the attribute. */
 const CAPABILITIES = ['standOpen', 'online', 'accessInternal', 'outputs', 'schedule', 'relay'];
 /** What ZCL calls invalid (ZCL rev. 8, 2.6.2.3: all bits set), which is a missing value. */
-const UINT32_LAST = 0xff_ff_ff_fe;
 const UINT16_LAST = 0xff_fe;
 
 /** What attributes of this cluster, by name, say of the lock; what is missing or nonsense is left out. */

@@ -5,7 +5,7 @@ import { CLUSTER, hasOwnCluster, REPORT_EVERY_S } from './configure.ts';
 import { reportOf } from './lock-cluster.ts';
 import { doorEvent, type Facts, factsOf, isAttributes, type Told } from './messages.ts';
 import type { ZigbeeOptions } from './options.ts';
-import { LOCK_CLUSTER, type Radio, type RadioDevice, type RadioEvent } from './radio.ts';
+import { DOOR_LOCK, LOCK_CLUSTER, type Radio, type RadioDevice, type RadioEvent } from './radio.ts';
 import { relockOf } from './relocking.ts';
 import { capabilitiesOf, offersPassage, requiresPin } from './standard-lock.ts';
 import { rssiOfLqi } from './values.ts';
@@ -110,7 +110,7 @@ function optionsOf(
   { ieee, endpoint }: LockRecord,
   radio: Pick<Radio, 'attribute' | 'memory'>,
 ): Pick<LockReport, 'relock' | 'standOpen' | 'requiresPin'> {
-  const told = (name: string) => radio.attribute(ieee, endpoint, 'closuresDoorLock', name);
+  const told = (name: string) => radio.attribute(ieee, endpoint, DOOR_LOCK, name);
   const { timedUnlock, standOpenRefused } = radio.memory(ieee);
   const relock = relockOf({ timedUnlock, autoRelockTime: told('autoRelockTime') });
   const needsPin = requiresPin(told('requirePinForRfOperation'));
@@ -129,7 +129,7 @@ export function allCapabilities(
   radio: Pick<Radio, 'attribute'>,
 ): string[] {
   const standard = capabilitiesOf({
-    attribute: (name) => radio.attribute(ieee, endpoint, 'closuresDoorLock', name),
+    attribute: (name) => radio.attribute(ieee, endpoint, DOOR_LOCK, name),
     inputs: device.endpoints.flatMap(({ inputs }) => inputs),
     outputs: device.endpoints.flatMap(({ outputs }) => outputs),
   });

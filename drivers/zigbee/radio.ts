@@ -3,6 +3,8 @@ import type { FirmwareImage } from './firmware-image.ts';
 
 /** Name of the locks' own cluster (lock-cluster.ts) in the library. */
 export const LOCK_CLUSTER = 'gatehouseLock';
+/** Name of the Door Lock cluster in the library. */
+export const DOOR_LOCK = 'closuresDoorLock';
 
 export interface RadioDevice {
   /** 16 lower-case hex digits. */

@@ -5,7 +5,7 @@
  */
 import type { DriverContext } from '../driver.ts';
 import type { Locks } from './locks.ts';
-import type { Radio } from './radio.ts';
+import { DOOR_LOCK, type Radio } from './radio.ts';
 import { DOOR_LOCK_ATTRIBUTE } from './standard-lock.ts';
 import { settles } from './waiting.ts';
 
@@ -121,7 +121,7 @@ async function ask(ieee: string, { back, asking }: Search, options: RecoveryOpti
   await radio().send({
     ieee,
     endpoint,
-    cluster: 'closuresDoorLock',
+    cluster: DOOR_LOCK,
     command: 'read',
     scope: 'foundation',
     payload: [{ attrId: DOOR_LOCK_ATTRIBUTE.lockState }],

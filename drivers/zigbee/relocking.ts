@@ -1,8 +1,6 @@
 /** Who locks a door again after an unlock, by what the lock offers; nobody is no answer. Pure. */
 import type { LockReport, RelockWay } from '../settings.ts';
-import { integer } from './values.ts';
-
-const UINT32_LAST = 0xff_ff_ff_fe;
+import { integer, UINT32_LAST } from './values.ts';
 
 /** What the lock told of itself; undefined and NaN: nothing. */
 export interface Relocking {

@@ -5,7 +5,7 @@
 import { DriverError } from '../driver.ts';
 import type { Locked, StandingOpen } from '../zgate.ts';
 import { TYPE } from './lock-cluster.ts';
-import type { Radio, ZclReply } from './radio.ts';
+import { DOOR_LOCK, type Radio, type ZclReply } from './radio.ts';
 import {
   type AttributeWrite,
   attributeName,
@@ -13,13 +13,12 @@ import {
   MODE,
   offersPassage,
 } from './standard-lock.ts';
+import { LOCK_STATE } from './unlock.ts';
 import { type ActuationOptions, HELD_FRAME_MS } from './unlocking.ts';
-import { field, integer } from './values.ts';
+import { field, integer, UINT32_LAST } from './values.ts';
 import { STATUS_SUCCESS, statusName } from './zcl-status.ts';
 
 const STEP_MS = HELD_FRAME_MS;
-const UNLOCKED = 2;
-const UINT32_LAST = 0xff_ff_ff_fe;
 const { lockState, autoRelockTime, operatingMode, supportedOperatingModes } = DOOR_LOCK_ATTRIBUTE;
 
 export interface StandOpenOptions extends Omit<ActuationOptions, 'radio'> {
@@ -42,7 +41,7 @@ export async function standOpen(options: StandOpenOptions): Promise<StandingOpen
   if (offersPassage(told.get(supportedOperatingModes)) && (await enterPassage(options, told))) {
     const now = await onceSent(read(options, [lockState, operatingMode]));
     const holds = now.get(operatingMode) === MODE.passage;
-    if (holds && now.get(lockState) === UNLOCKED) return { outcome: 'confirmed' };
+    if (holds && now.get(lockState) === LOCK_STATE.unlocked) return { outcome: 'confirmed' };
     const { outcome } = await unlocked(options);
     // It took the mode and does not show it: that it stays open is not certain.
     return { outcome: holds || outcome === 'jammed' ? outcome : 'accepted' };
@@ -94,7 +93,7 @@ export async function endStandOpen(options: StandOpenOptions): Promise<Locked> {
     failure = error;
   }
   const locked = await options.move('lockDoor');
-  if (failure) throw failure;
+  if (failure) throw sent(failure);
   return locked;
 }
 
@@ -184,7 +183,7 @@ async function exchange(
   const reply: ZclReply = await radio.send({
     ieee,
     endpoint,
-    cluster: 'closuresDoorLock',
+    cluster: DOOR_LOCK,
     scope: 'foundation',
     command,
     payload,

@@ -1,6 +1,6 @@
 /** What of a configuration a standard lock can carry (ZCL rev. 8, 7.3), and what it cannot. Pure. */
 import type { LockConfiguration } from '../settings.ts';
-import { hex, integer } from './values.ts';
+import { hex, integer, UINT32_LAST } from './values.ts';
 
 /** Attributes of the Door Lock cluster. */
 export const DOOR_LOCK_ATTRIBUTE = {
@@ -31,7 +31,6 @@ export function attributeName(id: unknown): string {
 
 /** Table 7-13. */
 export const MODE = { normal: 0, passage: 4 } as const;
-const UINT32_LAST = 0xff_ff_ff_fe;
 
 export interface AttributeWrite {
   attrId: number;

@@ -21,7 +21,7 @@ import { field, integer } from './values.ts';
 import { STATUS_SUCCESS } from './zcl-status.ts';
 
 /** ZCL rev. 8, table 7-10: lockState. */
-const LOCK_STATE = { notFullyLocked: 0, locked: 1, unlocked: 2 } as const;
+export const LOCK_STATE = { notFullyLocked: 0, locked: 1, unlocked: 2 } as const;
 
 /** The state that the command is to bring the bolt to. */
 export type Target = 'locked' | 'unlocked';

@@ -2,7 +2,8 @@
 import { type Clock, DriverError } from '../driver.ts';
 import type { Unlocked } from '../zgate.ts';
 import type { Facts } from './messages.ts';
-import { KNOWN, type Radio, type ZclReply, type ZclRequest } from './radio.ts';
+import { DOOR_LOCK, KNOWN, type Radio, type ZclReply, type ZclRequest } from './radio.ts';
+import { DOOR_LOCK_ATTRIBUTE } from './standard-lock.ts';
 import {
   type ActuationInput,
   type ActuationState,
@@ -12,6 +13,7 @@ import {
   type Target,
 } from './unlock.ts';
 import { field } from './values.ts';
+import { unlessAborted } from './waiting.ts';
 
 /**
  * A parent holds a frame for a sleeping lock for 7.68 s (Zigbee specification R22, nwkTransactionPersistenceTime): what
@@ -28,8 +30,6 @@ const CONFIRM_MS = 3_000;
 const EVENT_MS = 1_500;
 /** For the state to be read when no report came. */
 const READ_MS = 2_000;
-const LOCK_STATE_ATTRIBUTE = 0x00_00;
-const DOOR_LOCK = 'closuresDoorLock';
 
 /** A command to the bolt. */
 export interface BoltCommand {
@@ -53,7 +53,7 @@ export interface ActuationOptions {
 }
 
 /** `refused`: the status of ZCL that the lock answered with. It does nothing then. */
-export type ActuationEnd = { outcome: Unlocked['outcome'] } | { refused: number };
+type ActuationEnd = { outcome: Unlocked['outcome'] } | { refused: number };
 
 /**
  * One frame, at once or not at all. Rejects with a DriverError: DEVICE_OFFLINE and DEADLINE_PASSED when nothing was sent,
@@ -217,7 +217,7 @@ async function readState(
       cluster: DOOR_LOCK,
       command: 'read',
       scope: 'foundation',
-      payload: [{ attrId: LOCK_STATE_ATTRIBUTE }],
+      payload: [{ attrId: DOOR_LOCK_ATTRIBUTE.lockState }],
       notAfter: clock.monotonic() + READ_MS,
       timeoutMs: READ_MS,
     }),
@@ -225,13 +225,4 @@ async function readState(
   );
   const [record] = reply.kind === 'answered' && Array.isArray(reply.payload) ? reply.payload : [];
   return field(record, 'attrData');
-}
-
-function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason);
-    if (signal.aborted) abort();
-    signal.addEventListener('abort', abort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
-  });
 }

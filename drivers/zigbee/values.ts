@@ -13,6 +13,9 @@ export function integer(value: unknown, least: number, most: number): number | u
     : undefined;
 }
 
+/** Of a uint32; 0xffffffff is the invalid value. */
+export const UINT32_LAST = 0xff_ff_ff_fe;
+
 /** With 0x, and zeros in front as far as `digits`. */
 export function hex(value: number, digits: number): string {
   return `0x${value.toString(16).padStart(digits, '0')}`;

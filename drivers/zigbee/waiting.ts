@@ -42,3 +42,17 @@ export async function within<T>(
   signal?.throwIfAborted();
   throw late();
 }
+
+/** The promise, unless the signal fires first: then its reason is thrown, or `reason()`. */
+export function unlessAborted<T>(
+  promise: Promise<T>,
+  signal: AbortSignal,
+  reason: () => unknown = () => signal.reason,
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(reason());
+    if (signal.aborted) abort();
+    signal.addEventListener('abort', abort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+  });
+}

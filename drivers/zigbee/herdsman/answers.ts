@@ -4,6 +4,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ZclRequest } from '../radio.ts';
+import { unlessAborted } from '../waiting.ts';
 import { unconfirmed } from './confirmed.ts';
 
 /** Of the library's adapter. */
@@ -52,11 +53,7 @@ function until(known: AbortSignal, waiting: Waiting): Promise<unknown> {
 
 /** The promise, unless the signal fires first. */
 function unless<T>(known: AbortSignal | undefined, promise: Promise<T>): Promise<T> {
-  if (!known) return promise;
-  return new Promise((resolve, reject) => {
-    const end = () => reject(new Error('its answer is not needed any more'));
-    known.addEventListener('abort', end, { once: true });
-    if (known.aborted) end();
-    promise.then(resolve, reject).finally(() => known.removeEventListener('abort', end));
-  });
+  return known
+    ? unlessAborted(promise, known, () => new Error('its answer is not needed any more'))
+    : promise;
 }
