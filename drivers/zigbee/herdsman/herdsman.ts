@@ -40,10 +40,11 @@ import { lockCluster } from './custom-cluster.ts';
 import { deviceOf, ieeeOf } from './device-of.ts';
 import { completeFoundation } from './foundation.ts';
 import { calmDatabase, type DatabaseOwner } from './library-database.ts';
+import { addLinkKey, removeLinkKey } from './link-keys.ts';
 import { calmParser, type MtParser } from './parser.ts';
 import { guardPort, type Port } from './port.ts';
 import { sendOnce } from './sending.ts';
-import { addLinkKey, bound, removeLinkKey, requestZdo } from './zdo.ts';
+import { bound, requestZdo } from './zdo.ts';
 
 /** What is kept with a device in the library's database. */
 const MEMORY = 'gatehouse';
