@@ -173,6 +173,7 @@ function playedParts(clock: ManualClock) {
       hwId: string;
       pin: string | null;
       gatewayId: string | null;
+      timeoutMs: number;
       at: number;
     }[],
     actuate: async (_kind: string): Promise<Locked> => ({ outcome: 'confirmed' }),
@@ -236,9 +237,9 @@ function openPlayedDoors({ played, ...common }: Common) {
       played.unlocks.push({ lock, unlock, timeoutMs });
       return played.unlock();
     },
-    async actuateLock({ gatewayId }, { kind, data, released }) {
+    async actuateLock({ gatewayId }, { kind, data, released }, timeoutMs) {
       await released;
-      played.actuated.push({ kind, ...data, gatewayId, at: common.clock.monotonic() });
+      played.actuated.push({ kind, ...data, gatewayId, timeoutMs, at: common.clock.monotonic() });
       return played.actuate(kind);
     },
     vault: vaultOf(common.database),

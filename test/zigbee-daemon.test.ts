@@ -106,6 +106,31 @@ it('a door stands open by its lock for a time, and is locked afterwards, as the 
   expect(await all.call('POST', `${path}/lock`)).toMatchObject({ body: { outcome: 'confirmed' } });
 });
 
+it('a lock that sleeps is unlocked, locked, and stands open for a time', async () => {
+  const { id } = await all.door(SPA);
+  const path = `/access/doors/${id}`;
+  await all.call('PUT', path, { standOpenEnabled: true });
+  await waitFor(async () =>
+    expect(await all.doorState(SPA)).toMatchObject({ configuration: { inForce: true } }),
+  );
+  // It fetches each frame from its parent when it polls, and sleeps again at once.
+  await second.simulated.set(SPA, { sleepy: { pollMs: 4_000, awakeMs: 0 } });
+  await unlocksOnce(second, SPA);
+  expect(await all.call('POST', `${path}/lock`)).toMatchObject({ body: { outcome: 'confirmed' } });
+  const begun = await all.call('POST', `${path}/stand-open`, { seconds: 600 });
+  expect([begun.status, begun.body.outcome]).toEqual([200, expect.stringMatching(/^(confirmed|unknown)$/)]);
+  await waitFor(async () =>
+    expect(await all.doorState(SPA)).toMatchObject({ standingOpen: { state: 'open' } }),
+  );
+  const ended = await all.call('DELETE', `${path}/stand-open`);
+  expect([ended.status, ended.body.outcome]).toEqual([200, expect.stringMatching(/^(confirmed|unknown)$/)]);
+  await waitFor(async () =>
+    expect(await all.doorState(SPA)).toMatchObject({ standingOpen: null, lockState: { value: 'locked' } }),
+  );
+  expect(await second.simulated.state(SPA)).toMatchObject({ lockState: 1, operatingMode: 0 });
+  await second.simulated.set(SPA, { sleepy: null });
+});
+
 it('an update of a door travels to its lock, and is applied with the frames as they were sent', async () => {
   const before = await all.door(ROOM);
   const wanted = { name: 'Room 101', number: 101 };

@@ -13,17 +13,20 @@ const answered = (payload: unknown): ZclReply => ({ kind: 'answered', payload })
 const command = { hwId: LOCK, pin: null };
 
 interface Played {
+  /** As the lock told them when it was configured. */
+  told?: Record<string, number>;
   memory?: Record<string, unknown>;
   attributes?: Record<number, number>;
   /** Instead of what a good lock answers. */
   reply?(request: ZclRequest): ZclReply | undefined;
 }
 
-function open({ memory: kept = {}, attributes: values = {}, reply }: Played) {
+function open({ told = {}, memory: kept = {}, attributes: values = {}, reply }: Played) {
   const clock = manualClock();
   const memory = { ...kept };
   const attributes: Record<number, number> = { 0: 1, ...values };
   const sent: string[] = [];
+  const requests: ZclRequest[] = [];
   const listeners = new Set<(facts: Facts) => void>();
   function good({ command: name, payload }: ZclRequest): ZclReply {
     const records = Array.isArray(payload) ? (payload as { attrId: number; attrData: number }[]) : [];
@@ -40,10 +43,11 @@ function open({ memory: kept = {}, attributes: values = {}, reply }: Played) {
   const radio = {
     async send(request: ZclRequest): Promise<ZclReply> {
       sent.push(request.command);
+      requests.push(request);
       request.left?.();
       return reply?.(request) ?? good(request);
     },
-    attribute: () => undefined,
+    attribute: (_ieee: string, _endpoint: number, _cluster: string, name: string) => told[name],
     memory: () => memory,
     remember: (_: string, more: Record<string, unknown>) => void Object.assign(memory, more),
   };
@@ -61,7 +65,7 @@ function open({ memory: kept = {}, attributes: values = {}, reply }: Played) {
   });
   const run = (kind: keyof typeof commands, data: Parameters<typeof commands.lock>[0] = command) =>
     commands[kind](data, clock.monotonic() + 10_000, new AbortController().signal);
-  return { run, sent, memory, attributes };
+  return { run, clock, sent, requests, memory, attributes };
 }
 
 const lacksTimed = ({ command: name }: ZclRequest) =>
@@ -167,4 +171,29 @@ it('leaves a lock as it was when it does not stand open', async () => {
   await expect(stubborn.run('standOpen')).rejects.toMatchObject({ code: 'REFUSED' });
   expect(stubborn.sent).not.toContain('unlockDoor');
   expect(stubborn.memory).toMatchObject({ standOpenRefused: true });
+});
+
+it('asks a lock nothing that it told before, and restores all of it in one frame', async () => {
+  const told = { lockState: 1, autoRelockTime: 60, operatingMode: 0, supportedOperatingModes: 0b1 };
+  const { run, sent, requests, attributes } = open({ told, attributes: { [RELOCK_TIME]: 60 } });
+  expect(await run('standOpen')).toEqual({ outcome: 'confirmed' });
+  expect(sent).toEqual(['write', 'unlockDoor']);
+  // As if it had been in passage mode, too.
+  attributes[OPERATING_MODE] = 4;
+  expect(await run('endStandOpen')).toEqual({ outcome: 'confirmed' });
+  expect(sent.slice(2)).toEqual(['read', 'write', 'lockDoor', 'read']);
+  expect(requests[3]?.payload).toMatchObject([
+    { attrId: OPERATING_MODE, attrData: 0 },
+    { attrId: RELOCK_TIME, attrData: 60 },
+  ]);
+});
+
+it('gives a lock that sleeps the time of its parent to say in which state it is', async () => {
+  const quiet = ({ command: name }: ZclRequest) =>
+    name === 'lockDoor' ? answered({ status: 0 }) : undefined;
+  const { run, clock, requests } = open({ reply: quiet });
+  const locking = run('lock');
+  await clock.advance(3_000);
+  expect(await locking).toEqual({ outcome: 'confirmed' });
+  expect(requests[1]).toMatchObject({ command: 'read', timeoutMs: 8_000 });
 });

@@ -16,6 +16,7 @@ import { waysOf } from './relocking.ts';
 import { endStandOpen, type StandOpenOptions, standOpen } from './stand-open.ts';
 import { requiresPin } from './standard-lock.ts';
 import { type ActuationOptions, actuate, type BoltCommand } from './unlocking.ts';
+import { settles } from './waiting.ts';
 import { statusName } from './zcl-status.ts';
 
 /** UNSUP_COMMAND (ZCL rev. 8, table 2-12; UNSUP_CLUSTER_COMMAND before): the lock does not have it, and did nothing. */
@@ -40,21 +41,35 @@ type Given = [data: Plain, deadline: number, signal: AbortSignal, released?: Pro
 
 type Kept = Pick<Radio, 'attribute' | 'memory' | 'remember'>;
 
+interface Change {
+  /** It ends standing open. */
+  ends: boolean;
+  /** What has not been sent of it is not to be. */
+  calledOff: AbortController;
+  settled: Promise<void>;
+}
+
+const CALLED_OFF = new DriverError('OUTCOME_UNKNOWN', 'standing open was ended before it had begun');
+
 /** Begins a command: who is meant, how it is sent, and what ends the waiting. */
-type Begin = (hwId: string, given: Given) => { lock: Lock; options: ActuationOptions; over: AbortSignal };
+type Begin = (
+  hwId: string,
+  given: Given,
+  calledOff?: AbortSignal,
+) => { lock: Lock; options: ActuationOptions; over: AbortSignal };
 
 export function openBoltCommands({ radio, clock, locks, ended }: BoltCommandsOptions): BoltCommands {
   /** Locks that are being put into stand-open, or taken out of it. */
-  const changing = new Set<string>();
+  const changing = new Map<string, Change>();
 
-  const begin: Begin = (hwId, [, deadline, signal, released]) => {
+  const begin: Begin = (hwId, [, deadline, signal, released], calledOff) => {
     const lock = locks.find(hwId);
     const { ieee, endpoint } = lock;
     const listen: ActuationOptions['listen'] = (hear) => locks.listen(ieee, hear);
     return {
       lock,
       options: { radio, clock, ieee, endpoint, deadline, released, listen },
-      over: AbortSignal.any([signal, ended]),
+      over: AbortSignal.any([signal, ended, ...(calledOff ? [calledOff] : [])]),
     };
   };
 
@@ -77,15 +92,25 @@ export function openBoltCommands({ radio, clock, locks, ended }: BoltCommandsOpt
     pin: string | null,
     change: (options: StandOpenOptions) => Promise<End>,
   ): Promise<End> {
-    const begun = begin(hwId, given);
+    const calledOff = new AbortController();
+    const begun = begin(hwId, given, calledOff.signal);
     const { ieee } = begun.lock;
+    const signal = begun.over;
+    const before = changing.get(ieee);
+    const ends = change === endStandOpen;
+    // Frames to a sleeping lock take up to a minute: the end of standing open does not wait for all of its begin.
+    if (before && ends && !before.ends) {
+      before.calledOff.abort(CALLED_OFF);
+      await settles(before.settled, given[1] - clock.monotonic(), clock, signal);
+    }
     if (changing.has(ieee)) throw new DriverError('BUSY', 'the lock changes its mode already');
-    changing.add(ieee);
+    const { promise: settled, resolve } = Promise.withResolvers<void>();
+    changing.set(ieee, { ends, calledOff, settled });
     try {
-      const signal = begun.over;
       return await change({ ...begun.options, radio, signal, move: (kind) => move(kind, pin, begun) });
     } finally {
       changing.delete(ieee);
+      resolve();
     }
   }
 

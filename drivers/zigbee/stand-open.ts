@@ -20,9 +20,11 @@ import { STATUS_SUCCESS, statusName } from './zcl-status.ts';
 
 const STEP_MS = HELD_FRAME_MS;
 const { lockState, autoRelockTime, operatingMode, supportedOperatingModes } = DOOR_LOCK_ATTRIBUTE;
+/** What is changed, and restored. */
+const CHANGED = [autoRelockTime, operatingMode];
 
 export interface StandOpenOptions extends Omit<ActuationOptions, 'radio'> {
-  radio: Pick<Radio, 'send' | 'memory' | 'remember'>;
+  radio: Pick<Radio, 'send' | 'attribute' | 'memory' | 'remember'>;
   signal: AbortSignal;
   /** Rejects with a DriverError. */
   move(kind: 'lockDoor' | 'unlockDoor'): Promise<Locked>;
@@ -37,7 +39,7 @@ interface Before {
 type Told = ReadonlyMap<number, number>;
 
 export async function standOpen(options: StandOpenOptions): Promise<StandingOpen> {
-  const told = await read(options, [lockState, autoRelockTime, operatingMode, supportedOperatingModes]);
+  const told = known(options) ?? (await read(options, [...CHANGED, supportedOperatingModes]));
   if (offersPassage(told.get(supportedOperatingModes)) && (await enterPassage(options, told))) {
     const now = await onceSent(read(options, [lockState, operatingMode]));
     const holds = now.get(operatingMode) === MODE.passage;
@@ -50,14 +52,30 @@ export async function standOpen(options: StandOpenOptions): Promise<StandingOpen
   return unlocked(options);
 }
 
+/**
+ * What it told of itself when it was configured and at the end of each standing open, in one answer with its lockState: a
+ * frame less to a lock that sleeps. Undefined: it has not told yet.
+ */
+function known({ radio, ieee, endpoint }: StandOpenOptions): Told | undefined {
+  const value = (name: string) => radio.attribute(ieee, endpoint, 'closuresDoorLock', name);
+  if (value('lockState') === undefined) return undefined;
+  const told = Object.entries({ autoRelockTime, operatingMode, supportedOperatingModes }).flatMap(
+    ([name, id]) => {
+      const number = integer(value(name), 0, UINT32_LAST);
+      return number === undefined ? [] : [[id, number] as const];
+    },
+  );
+  return new Map(told);
+}
+
 /** Rejects with REFUSED when the lock is as it was. */
 async function unlocked(options: StandOpenOptions): Promise<StandingOpen> {
   try {
     return await options.move('unlockDoor');
   } catch (error) {
     if (!(error instanceof DriverError) || error.code !== 'REFUSED') throw sent(error);
-    const told = await onceSent(read(options, [autoRelockTime, operatingMode]));
-    await onceSent(restore(options, told));
+    const told = await onceSent(read(options, CHANGED));
+    if (await onceSent(restore(options, told))) await onceSent(read(options, CHANGED));
     throw error;
   }
 }
@@ -66,8 +84,8 @@ async function unlocked(options: StandOpenOptions): Promise<StandingOpen> {
 async function enterPassage(options: StandOpenOptions, told: Told): Promise<boolean> {
   const mode = told.get(operatingMode);
   keep(options, { operatingMode: mode === MODE.passage ? MODE.normal : (mode ?? MODE.normal) });
-  const status = await write(options, modeWrite(MODE.passage));
-  if (status === STATUS_SUCCESS) return true;
+  const refused = await write(options, [modeWrite(MODE.passage)]);
+  if (!refused) return true;
   forget(options, 'operatingMode');
   return false;
 }
@@ -76,29 +94,32 @@ async function stopRelocking(options: StandOpenOptions, told: Told): Promise<voi
   const seconds = told.get(autoRelockTime) ?? 0;
   if (seconds === 0) return;
   keep(options, { autoRelockTime: seconds });
-  const status = await write(options, relockWrite(0));
-  if (status === STATUS_SUCCESS) return;
+  const refused = await write(options, [relockWrite(0)]);
+  if (!refused) return;
   forget(options, 'autoRelockTime');
   options.radio.remember(options.ieee, { standOpenRefused: true });
   const reason = `the lock locks again by itself after ${seconds} s, and does not let that be changed`;
-  throw new DriverError('REFUSED', `${reason} (${statusName(status)})`);
+  throw new DriverError('REFUSED', `${reason} (${statusName(refused.status)})`);
 }
 
 /** Safe to repeat: what is restored already is left as it is. The door is locked whatever the lock refuses before. */
 export async function endStandOpen(options: StandOpenOptions): Promise<Locked> {
   let failure: unknown;
+  let isChanged = false;
   try {
-    await restore(options, await read(options, [autoRelockTime, operatingMode]));
+    isChanged = await restore(options, await read(options, CHANGED));
   } catch (error) {
     failure = error;
   }
   const locked = await options.move('lockDoor');
   if (failure) throw sent(failure);
+  // So that the present values are known here, too; the door does not wait for that. Without an answer the next end asks.
+  if (isChanged) await read(options, CHANGED).catch(() => undefined);
   return locked;
 }
 
-/** Throws when the lock does not take it. */
-async function restore(options: StandOpenOptions, told: Told): Promise<void> {
+/** Throws when the lock does not take it. True: something was to be restored. */
+async function restore(options: StandOpenOptions, told: Told): Promise<boolean> {
   const { radio, ieee } = options;
   const memory = radio.memory(ieee);
   const before = beforeOf(memory.standing);
@@ -107,18 +128,15 @@ async function restore(options: StandOpenOptions, told: Told): Promise<void> {
   // `relockSeconds` is what earlier versions kept when they wrote "never".
   const seconds = before.autoRelockTime ?? integer(memory.relockSeconds, 1, UINT32_LAST);
   if (told.get(autoRelockTime) === 0 && seconds !== undefined) writes.push(relockWrite(seconds));
-  for (const one of writes) {
-    const status = await write(options, one);
-    if (status !== STATUS_SUCCESS)
-      throw new DriverError(
-        'REFUSED',
-        `the lock does not take ${attributeName(one.attrId)} back: ${statusName(status)}`,
-      );
-  }
-  // So that the present values are known here, too.
-  if (writes.length > 0) await read(options, [autoRelockTime, operatingMode]);
+  const refused = writes.length > 0 ? await write(options, writes) : undefined;
+  if (refused)
+    throw new DriverError(
+      'REFUSED',
+      `the lock does not take ${attributeName(refused.attrId)} back: ${statusName(refused.status)}`,
+    );
   if (before.operatingMode !== undefined || before.autoRelockTime !== undefined || memory.relockSeconds)
     radio.remember(ieee, { standing: null, relockSeconds: null });
+  return writes.length > 0;
 }
 
 /** The first value is kept: standing open twice makes no other one. */
@@ -164,13 +182,29 @@ async function read(options: StandOpenOptions, attributes: readonly number[]): P
   return new Map(values);
 }
 
-/** The status of the write. */
-async function write(options: StandOpenOptions, one: AttributeWrite): Promise<number> {
-  const payload = await exchange(options, 'write', [{ ...one }]);
-  const record: unknown = Array.isArray(payload) ? payload[0] : undefined;
-  const status = integer(field(record, 'status') ?? field(payload, 'statusCode'), 0, 0xff);
-  if (status === undefined) throw new DriverError('OUTCOME_UNKNOWN', 'the lock answered nonsense to a write');
-  return status;
+interface Refused {
+  attrId: unknown;
+  status: number;
+}
+
+/** In one frame. The first that the lock refused; undefined: it took all (ZCL rev. 8, 2.5.5: one status without an attribute). */
+async function write(
+  options: StandOpenOptions,
+  writes: readonly AttributeWrite[],
+): Promise<Refused | undefined> {
+  const payload = await exchange(
+    options,
+    'write',
+    writes.map((one) => ({ ...one })),
+  );
+  const records: unknown[] = Array.isArray(payload) ? payload : [{ status: field(payload, 'statusCode') }];
+  const ends = records.map((record, index) => ({
+    attrId: field(record, 'attrId') ?? writes[index]?.attrId,
+    status: integer(field(record, 'status'), 0, 0xff) ?? Number.NaN,
+  }));
+  if (ends.length === 0 || ends.some(({ status }) => Number.isNaN(status)))
+    throw new DriverError('OUTCOME_UNKNOWN', 'the lock answered nonsense to a write');
+  return ends.find(({ status }) => status !== STATUS_SUCCESS);
 }
 
 /** Throws DEVICE_OFFLINE or DEADLINE_PASSED when nothing was sent, OUTCOME_UNKNOWN when no answer came to a write. */

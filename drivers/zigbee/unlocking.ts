@@ -28,7 +28,7 @@ export const UNSETTLED_MS = 2 * ANSWER_MS + 1_000;
 const CONFIRM_MS = 3_000;
 /** After a report of the bolt, for the answer or for an event that names who moved it: a lock sends them in a row. */
 const EVENT_MS = 1_500;
-/** For the state to be read when no report came. */
+/** Before the deadline the state is read when no report came. */
 const READ_MS = 2_000;
 
 /** A command to the bolt. */
@@ -218,8 +218,9 @@ async function readState(
       command: 'read',
       scope: 'foundation',
       payload: [{ attrId: DOOR_LOCK_ATTRIBUTE.lockState }],
+      // A lock that sleeps fetches the question when it polls. Who cannot wait for that long ends the waiting.
       notAfter: clock.monotonic() + READ_MS,
-      timeoutMs: READ_MS,
+      timeoutMs: ANSWER_MS,
     }),
     over,
   );

@@ -15,7 +15,7 @@ import type { LockAddress } from './configuration.ts';
 import { doorAlarm, standingChanged } from './live-events.ts';
 import {
   type ActuateLock,
-  DEADLINE_MS,
+  deadlineOf,
   type End,
   endOf,
   HELD_AT_MOST_MS,
@@ -207,7 +207,7 @@ async function send(
   if (reason !== undefined) return { refusal: offline(place, reason) };
   const kind = purpose === 'standOpen' ? 'endStandOpen' : 'lock';
   const data = { hwId: mac, pin: pinOf(mac) };
-  return endOf(actuateLock(lock, { kind, data }, DEADLINE_MS), place, log);
+  return endOf(actuateLock(lock, { kind, data }, deadlineOf(kind)), place, log);
 }
 
 function outcomeOf(end: End): ClosingOutcome {

@@ -1,17 +1,31 @@
 /** How doors tell a lock to lock, to stand open or to end that; and what the failure of any such command means. */
 import { DriverError } from '../../drivers/driver.ts';
 import type { Locked, LockNow } from '../../drivers/zgate.ts';
+import type { Clock } from '../clock.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
+import { AWAKE } from '../waking.ts';
 import { HELD_FRAME_MS, type LockAddress } from './configuration.ts';
 import type { UnlockResult } from './lock-schema.ts';
 import type { DoorRow } from './table.ts';
 
 /**
- * From the request to the lock: the time for which a parent may hold the frame of a sleeping lock, and two seconds for
- * the disk and the way to the radio. Somebody stands at the door: what comes later surprises somebody else.
+ * Of an unlock, from the request to the lock: the time for which a parent may hold the frame of a sleeping lock, and two
+ * seconds for the disk and the way to the radio. Somebody stands at the door: what comes later surprises somebody else.
  */
 export const DEADLINE_MS = HELD_FRAME_MS + 2_000;
+
+/** To lock late harms nobody: the frame and, when no report came, a question for the bolt; a parent may hold both. */
+const LOCK_DEADLINE_MS = 2 * HELD_FRAME_MS + 4_000;
+
+/**
+ * To begin or end standing open takes up to five frames, one after the other, and a parent may hold each. What begins late
+ * ends at its time all the same.
+ */
+const CHANGE_DEADLINE_MS = 60_000;
+
+/** Whoever asks is answered after so long, and the command goes on: many a client gives up after 10 s. */
+const ANSWER_MS = 9_000;
 
 /**
  * So long a frame that was sent may still arrive: EmberZNet lets a parent hold frames for sleeping children up to 30 s, and
@@ -30,6 +44,26 @@ export type ActuateLock = (
   command: { kind: LockCommandKind; data: LockNow; released?: Promise<void> },
   timeoutMs: number,
 ) => Promise<Locked>;
+
+/** `leftMs`: so long standing open may still begin. */
+export function deadlineOf(kind: LockCommandKind, leftMs = CHANGE_DEADLINE_MS): number {
+  if (kind === 'lock') return LOCK_DEADLINE_MS;
+  return Math.max(DEADLINE_MS, Math.min(CHANGE_DEADLINE_MS, Math.floor(leftMs)));
+}
+
+/** The outcome, or `meanwhile` when it is not known within ANSWER_MS. The work goes on. */
+export async function answerInTime<T>(work: Promise<T>, clock: Clock, meanwhile: T): Promise<T> {
+  const answered = new AbortController();
+  const late = clock.sleep(ANSWER_MS, answered.signal).then(
+    () => meanwhile,
+    () => work,
+  );
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    answered.abort(AWAKE);
+  }
+}
 
 export type Outcome = Pick<UnlockResult, 'outcome' | 'reason'>;
 /** How it ended: sent, or certainly not. */

@@ -1,11 +1,21 @@
 /** Locks a door now: its lock is told once, or what stands open is ended. Never refused because something else is under way. */
 import type { Actuations, LastActuation } from '../actuations/actuations.ts';
+import type { Clock } from '../clock.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { Caller } from '../principal.ts';
 import type { ClosingOutcome, Closings } from './closing.ts';
 import type { LockAddress, Relay } from './configuration.ts';
-import { type ActuateLock, AUDITED, DEADLINE_MS, endOf, INTERNAL, noLock, offline } from './lock-commands.ts';
+import {
+  type ActuateLock,
+  AUDITED,
+  answerInTime,
+  deadlineOf,
+  endOf,
+  INTERNAL,
+  noLock,
+  offline,
+} from './lock-commands.ts';
 import type { LockResult } from './lock-schema.ts';
 import type { Locks } from './locks.ts';
 import { assertPin } from './rf-pin.ts';
@@ -15,6 +25,7 @@ import { type DoorRow, type DoorTable, existing } from './table.ts';
 
 export interface LockDoorOptions {
   table: DoorTable;
+  clock: Clock;
   actuations: Actuations;
   log: Log;
   locks: Pick<Locks, 'report'>;
@@ -32,10 +43,15 @@ const LETS_GO: ClosingOutcome = {
   outcome: 'accepted',
   reason: 'the relay is held no more, and lets go within 20 s',
 };
+const GOES_ON: ClosingOutcome = {
+  outcome: 'unknown',
+  reason:
+    'its lock has been told and has not shown that it is locked: one that sleeps takes up to a minute, and …/state says what became of it',
+};
 const CLOSED: ClosingOutcome = { outcome: 'confirmed', reason: null };
 
 export function openLockDoor(options: LockDoorOptions) {
-  const { table, actuations, relay, standOpen, closings } = options;
+  const { table, clock, actuations, relay, standOpen, closings } = options;
 
   /** Ends what stands open, and has its lock locked. */
   async function endStandOpen(doorId: string, reason: string, caller: Caller): Promise<ClosingOutcome> {
@@ -43,7 +59,9 @@ export function openLockDoor(options: LockDoorOptions) {
     const wasHeld = standOpen.of(doorId)?.row.device_id != null;
     await standOpen.end(doorId, reason, caller);
     if (wasHeld) return LETS_GO;
-    return (row.mac === null ? undefined : await closings.attempt(row.mac)) ?? CLOSED;
+    return (
+      (row.mac === null ? undefined : await answerInTime(closings.attempt(row.mac), clock, GOES_ON)) ?? CLOSED
+    );
   }
 
   async function lockLock(row: DoorRow, mac: string): Promise<ClosingOutcome> {
@@ -53,7 +71,7 @@ export function openLockDoor(options: LockDoorOptions) {
     const { id, gateway_id, network_id } = row;
     const lock = { doorId: id, gatewayId: gateway_id, networkId: network_id };
     const data = { hwId: mac, pin: options.pinOf(mac) };
-    const sending = options.actuateLock(lock, { kind: 'lock', data }, DEADLINE_MS);
+    const sending = options.actuateLock(lock, { kind: 'lock', data }, deadlineOf('lock'));
     const end = await endOf(sending, row, options.log);
     if ('refusal' in end) throw end.refusal;
     return end.result;
@@ -78,19 +96,25 @@ export function openLockDoor(options: LockDoorOptions) {
       const { principal, correlationId } = caller;
       const intent = { principal, action: LOCK, object: `door/${doorId}`, correlationId };
       await actuations.begin(intent, { via, mac });
-      try {
-        if (await caller.isGone?.()) throw offline(row, 'whoever asked hung up before it was sent');
-        const reason = 'the door was locked';
-        if (mac !== null) await standOpen.end(doorId, reason, caller);
-        const result = mac === null ? await endStandOpen(doorId, reason, caller) : await lockLock(row, mac);
-        const { outcome } = result;
-        await actuations.end(intent, outcome === 'waiting' ? outcome : AUDITED[outcome], { via, ...result });
-        return { doorId, via, ...result };
-      } catch (error) {
-        const { code, message } = error instanceof GatehouseError ? error : INTERNAL;
-        await actuations.end(intent, 'failed', { via, error: code, reason: message });
-        throw error;
-      }
+      const locked = async (): Promise<LockResult> => {
+        try {
+          if (await caller.isGone?.()) throw offline(row, 'whoever asked hung up before it was sent');
+          const reason = 'the door was locked';
+          if (mac !== null) await standOpen.end(doorId, reason, caller);
+          const result = mac === null ? await endStandOpen(doorId, reason, caller) : await lockLock(row, mac);
+          const { outcome } = result;
+          await actuations.end(intent, outcome === 'waiting' ? outcome : AUDITED[outcome], {
+            via,
+            ...result,
+          });
+          return { doorId, via, ...result };
+        } catch (error) {
+          const { code, message } = error instanceof GatehouseError ? error : INTERNAL;
+          await actuations.end(intent, 'failed', { via, error: code, reason: message });
+          throw error;
+        }
+      };
+      return answerInTime(locked(), clock, { doorId, via, ...GOES_ON });
     },
   };
 }

@@ -16,7 +16,15 @@ import { waitBefore } from '../supervise.ts';
 import { openWaking } from '../waking.ts';
 import type { Busy } from './busy.ts';
 import type { LockAddress } from './configuration.ts';
-import { type ActuateLock, AUDITED, DEADLINE_MS, endOf, offline } from './lock-commands.ts';
+import {
+  type ActuateLock,
+  AUDITED,
+  answerInTime,
+  DEADLINE_MS,
+  deadlineOf,
+  endOf,
+  offline,
+} from './lock-commands.ts';
 import type { StandOpenBody, StandOpenOutcome } from './lock-schema.ts';
 import type { StandOpenPhase, StandOpenRow } from './openings-table.ts';
 import { openRelayHolds, type RelayHoldOptions } from './relay-hold.ts';
@@ -83,8 +91,13 @@ export function openStandOpen(options: StandOpenOptions) {
   const look = lookIn(options, parts, retryIn(options, deliver));
 
   return {
-    begin: (doorId: string, body: StandOpenBody, caller: Caller): Promise<Delivery> =>
-      options.busy.during(existing(table, doorId).id, () => begin(doorId, body, caller)),
+    /** Rejects when nothing came of it; a lock that sleeps is told after the answer. */
+    begin(doorId: string, body: StandOpenBody, caller: Caller): Promise<Delivery> {
+      const { promise: stored, resolve } = Promise.withResolvers<void>();
+      const { id } = existing(table, doorId);
+      const begun = options.busy.during(id, () => begin(doorId, body, caller, resolve));
+      return Promise.race([begun, stored.then(() => answerInTime(begun, clock, TOLD))]);
+    },
     /** Afterwards its lock has to be locked (closing.ts). */
     async end(doorId: string, reason: string, caller: Caller): Promise<void> {
       const standing = all.get(doorId);
@@ -152,7 +165,9 @@ function deliverIn(options: StandOpenOptions, { all, holds, changes }: Parts): D
     const { door_id: id, gateway_id, network_id } = standing.row;
     const lock = { doorId: id, gatewayId: gateway_id, networkId: network_id };
     const data = { hwId: mac, pin: options.pinOf(mac) };
-    const sending = options.actuateLock(lock, { kind: 'standOpen', data }, DEADLINE_MS);
+    const leftMs = Math.min(standing.endsAt, standing.giveUpAt) - options.clock.monotonic();
+    const timeoutMs = deadlineOf('standOpen', leftMs);
+    const sending = options.actuateLock(lock, { kind: 'standOpen', data }, timeoutMs);
     const end = await endOf(sending, { id, gateway_id }, options.log);
     if (all.get(id) !== standing || standing.isEnding)
       return { outcome: 'unknown', reason: 'it was ended before its outcome was known' };
@@ -200,7 +215,13 @@ function beginIn(
   wake: () => void,
 ) {
   const { table, clock, catalogue, actuations, unreachable } = options;
-  return async (doorId: string, body: StandOpenBody, caller: Caller): Promise<Delivery> => {
+  /** `stored`: whoever asked may be told so. */
+  return async (
+    doorId: string,
+    body: StandOpenBody,
+    caller: Caller,
+    stored: () => void,
+  ): Promise<Delivery> => {
     const door = existing(table, doorId);
     assertAllowed(door, catalogue);
     const target = targetOf(door, options);
@@ -231,6 +252,7 @@ function beginIn(
       });
     const standing = newStanding(row, leftMs, clock);
     all.set(doorId, standing);
+    stored();
     const delivery = await delivered(standing, { isShown, reason, before: before?.phase });
     await actuations.end(intent, auditedAs(delivery), { ...detail, ...delivery });
     wake();
@@ -257,6 +279,12 @@ function beginIn(
     }
   }
 }
+
+const TOLD: Delivery = {
+  outcome: 'unknown',
+  reason:
+    'its lock has been told and has not shown that it is open: one that sleeps takes up to a minute, and …/state says what became of it',
+};
 
 function postpone(standing: Standing, { outcome, reason }: Delivery, clock: Clock): void {
   if (outcome !== 'waiting') return;

@@ -87,6 +87,7 @@ export function openLock(plan: LockPlan, { time, air, stick, random, routers }: 
     parent: plan.parent,
     lqi: plan.lqi,
     pollMs: plan.sleepy?.pollMs,
+    awakeMs: plan.sleepy?.awakeMs ?? 0,
     manufacturerCode: plan.manufacturerCode,
     followsChannel: plan.followsChannel,
     rejoinMs: plan.rejoinMs ?? (plan.sleepy && REJOIN_MS),
@@ -142,6 +143,7 @@ function changeNode(node: OpenNode, change: LockChange): void {
     ...(lqi !== undefined && { lqi }),
     ...(followsChannel !== undefined && { followsChannel }),
     ...(sleepy !== undefined && { pollMs: sleepy?.pollMs }),
+    ...(sleepy?.awakeMs !== undefined && { awakeMs: sleepy.awakeMs }),
   });
   if (parent !== undefined) node.moveTo(parent ?? undefined, true);
   if (missedParent !== undefined) node.moveTo(missedParent, false);

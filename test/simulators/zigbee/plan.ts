@@ -77,6 +77,12 @@ const versionsSchema = z.strictObject({
   sam: z.string().default('3.1.1'),
 });
 
+const sleep = z.strictObject({
+  pollMs: z.number().min(1).max(LONGEST_MS).default(250),
+  /** It polls often for so long after it spoke. 0: whatever comes next waits for its next poll at its parent. */
+  awakeMs: milliseconds.default(500),
+});
+
 const lockSchema = z.strictObject({
   ieee: address,
   manufacturer: z.string().max(32).default('Gatehouse'),
@@ -91,7 +97,7 @@ const lockSchema = z.strictObject({
     })
     .prefault({}),
   /** Sleeps, and asks its parent for frames so often. */
-  sleepy: z.strictObject({ pollMs: z.number().min(1).max(LONGEST_MS).default(250) }).optional(),
+  sleepy: sleep.optional(),
   /** Is wired to the mains, and relays. */
   mains: z.boolean().default(false),
   /** Has poll control, and checks in so often. */
@@ -221,10 +227,7 @@ export const lockChange = z.strictObject({
   battery: batterySchema.partial().optional(),
   lqi: u8.optional(),
   rssi: z.int().min(-128).max(0).optional(),
-  sleepy: z
-    .strictObject({ pollMs: z.number().min(1).max(LONGEST_MS) })
-    .nullable()
-    .optional(),
+  sleepy: sleep.nullable().optional(),
   followsChannel: z.boolean().optional(),
   /** Checks in now. */
   checkIn: z.literal(true).optional(),

@@ -43,6 +43,7 @@ export function openRouter(
     lqi: plan.lqi,
     parent: undefined,
     pollMs: undefined,
+    awakeMs: 0,
     isRouter: true,
     manufacturerCode: MANUFACTURER_CODE,
     followsChannel: true,

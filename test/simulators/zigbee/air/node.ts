@@ -44,6 +44,8 @@ export interface NodeOptions {
   parent: string | undefined;
   lqi: number;
   pollMs: number | undefined;
+  /** So long after it spoke it polls often. */
+  awakeMs: number;
   manufacturerCode: number;
   followsChannel: boolean;
   /** Of one that lost its coordinator, until it looks for it on all channels; undefined: it never does. */
@@ -81,12 +83,11 @@ export interface OpenNode extends Node {
   stayAwake(until: number): void;
   /** To a router, or to the coordinator. `isHeard`: the coordinator learns of it by its announcement. */
   moveTo(parent: string | undefined, isHeard: boolean): void;
-  change(changes: Partial<Pick<NodeOptions, 'lqi' | 'pollMs' | 'followsChannel'>>): void;
+  change(changes: Partial<Pick<NodeOptions, 'lqi' | 'pollMs' | 'awakeMs' | 'followsChannel'>>): void;
 }
 
 /** While it is awake, and for a while after it spoke, since an answer may come. */
 const SHORT_POLL_MS = 50;
-const AWAKE_AFTER_UP_MS = 500;
 /** Between the key and the announcement. */
 const ANNOUNCE_MS = 30;
 /** Between the answer to a request to leave and the leaving. */
@@ -102,6 +103,7 @@ interface State {
   parent: string | undefined;
   lqi: number;
   pollMs: number | undefined;
+  awakeMs: number;
   followsChannel: boolean;
   network: Network | undefined;
   nwk: number;
@@ -116,11 +118,12 @@ interface State {
 
 export function openNode(options: NodeOptions): OpenNode {
   const { time, stick, random } = options;
-  const { parent, lqi, pollMs, followsChannel } = options;
+  const { parent, lqi, pollMs, awakeMs, followsChannel } = options;
   const state: State = {
     parent,
     lqi,
     pollMs,
+    awakeMs,
     followsChannel,
     network: undefined,
     nwk: 0xfffe,
@@ -180,7 +183,7 @@ export function openNode(options: NodeOptions): OpenNode {
     },
     send(frame) {
       if (!state.network || !options.isOnline()) return false;
-      state.awakeUntil = Math.max(state.awakeUntil, time.now() + AWAKE_AFTER_UP_MS);
+      state.awakeUntil = Math.max(state.awakeUntil, time.now() + state.awakeMs);
       if (frame.data.length > PAYLOAD_MAX && !options.fragments()) return false;
       if (options.losesResponse()) return true;
       const sent = { ...frame, source: state.nwk };

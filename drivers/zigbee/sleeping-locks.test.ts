@@ -1,0 +1,82 @@
+/** Locks that sleep: their parent holds each frame until they poll, and they sleep again as soon as they answered. */
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
+import { joined, opened, simulated, type TestGateway, unlockOf } from './test-gateway.ts';
+
+const PASSAGE = '00158d0001000041';
+const RELOCKING = '00158d0001000042';
+const BARE = '00158d0001000043';
+const POLL_MS = 4_000;
+/** As the daemon gives them (src/doors/lock-commands.ts). */
+const UNLOCK_MS = 10_000;
+const LOCK_MS = 20_000;
+const CHANGE_MS = 60_000;
+
+let site: SimulatedGateway;
+let gateway: TestGateway;
+beforeAll(async () => {
+  const closers: (() => Promise<void> | void)[] = [];
+  afterAll(async () => {
+    for (const close of closers.toReversed()) await close();
+  });
+  const cleanup = (close: () => Promise<void> | void) => void closers.push(close);
+  const plain = { vendorCluster: false, sleepy: { pollMs: 50 } };
+  const least = { ...plain, supportedOperatingModes: 0x01, lacksCommands: [3] };
+  const locks = [
+    { ieee: PASSAGE, ...plain },
+    { ieee: RELOCKING, ...least, autoRelockSeconds: 600 },
+    { ieee: BARE, ...least, autoRelockSeconds: null },
+  ];
+  site = await simulated({ locks }, cleanup);
+  gateway = await opened(site, {}, { cleanup });
+  for (const { ieee } of locks) {
+    await joined(gateway, site, ieee);
+    await site.set(ieee, { sleepy: { pollMs: POLL_MS, awakeMs: 0 }, clearLog: true });
+  }
+}, 60_000);
+
+const LOCKS = [PASSAGE, RELOCKING, BARE];
+const lockOf = async (ieee: string) => {
+  const { lockState, operatingMode, autoRelockSeconds } = await site.state(ieee);
+  return { lockState, operatingMode, autoRelockSeconds };
+};
+const everyLock = <T>(doing: (ieee: string) => Promise<T>) => Promise.all(LOCKS.map(doing));
+const tell = (kind: 'lock' | 'standOpen' | 'endStandOpen', timeoutMs: number) =>
+  everyLock((hwId) => gateway.execute(kind, { hwId, pin: null }, timeoutMs));
+const CONFIRMED = LOCKS.map(() => ({ outcome: 'confirmed' }));
+
+it('are unlocked within 10 s, and locked', { timeout: 60_000 }, async () => {
+  const unlocks = everyLock((hwId) =>
+    gateway.execute('unlock', { ...unlockOf(hwId), gatewayRelocks: true }, UNLOCK_MS),
+  );
+  expect(await unlocks).toMatchObject(CONFIRMED);
+  expect(await tell('lock', LOCK_MS)).toEqual(CONFIRMED);
+  expect(await everyLock(lockOf)).toMatchObject(LOCKS.map(() => ({ lockState: 1 })));
+});
+
+it('stand open, and end that as they were', { timeout: 120_000 }, async () => {
+  expect(await tell('standOpen', CHANGE_MS)).toEqual(CONFIRMED);
+  expect(await everyLock(lockOf)).toMatchObject([
+    { lockState: 2, operatingMode: 4 },
+    { lockState: 2, autoRelockSeconds: 0 },
+    { lockState: 2 },
+  ]);
+  expect(await tell('endStandOpen', CHANGE_MS)).toEqual(CONFIRMED);
+  expect(await everyLock(lockOf)).toMatchObject([
+    { lockState: 1, operatingMode: 0 },
+    { lockState: 1, autoRelockSeconds: 600 },
+    { lockState: 1 },
+  ]);
+});
+
+it('are locked when a stand-open is ended before it was done', { timeout: 120_000 }, async () => {
+  const opening = tell('standOpen', CHANGE_MS).catch((error: unknown) => error);
+  const ended = await tell('endStandOpen', CHANGE_MS);
+  expect(ended).toEqual(CONFIRMED);
+  expect(await opening).toMatchObject({ code: expect.any(String) });
+  expect(await everyLock(lockOf)).toMatchObject([
+    { lockState: 1, operatingMode: 0 },
+    { lockState: 1, autoRelockSeconds: 600 },
+    { lockState: 1 },
+  ]);
+});
