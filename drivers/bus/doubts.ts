@@ -1,4 +1,4 @@
-/** Addresses where two devices may answer (voices.ts): found out, told, and kept from disturbing the others. */
+/** Addresses where two devices may answer (voices.ts): detects them, warns, and keeps them from disturbing the others. */
 import type { Clock } from '../driver.ts';
 import type { Exchange } from './exchange.ts';
 import type { Conversation } from './line.ts';
@@ -7,7 +7,7 @@ import type { Station } from './station.ts';
 import { nextVoices, speaksTwice, wasFollowed } from './voices.ts';
 
 export interface Doubts {
-  /** The exchange as it is to be had: where there is doubt, it listens on behind the reply. */
+  /** The exchange to use: after a doubt it goes on listening behind the reply. */
   asked<Reply>(station: Station, exchange: Exchange<Reply>, by: 'poll' | 'order'): Exchange<Reply>;
   ended(station: Station, conversation: Conversation): void;
   /** How long not to poll it again. */
@@ -21,9 +21,9 @@ export interface DoubtsOptions {
   turnaroundMaxMs: number;
 }
 
-/** Listening on takes a whole turnaround, which all others wait for: a tenth of the time of the wire at most. */
+/** Listening on holds the wire for a whole turnaround: a tenth of its time at most. */
 const LISTENING_SHARE = 0.1;
-/** One that is suspected is still met soon after somebody has mended it. */
+/** Of a suspected address; often enough to notice soon that it has been repaired. */
 const SUSPECT_EVERY_MS = 1_000;
 
 export function openDoubts({ stations, clock, turnaroundMaxMs }: DoubtsOptions): Doubts {
@@ -42,7 +42,7 @@ export function openDoubts({ stations, clock, turnaroundMaxMs }: DoubtsOptions):
       if (!station.isDoubted && !wasFollowed(station.voices, clock.monotonic())) return exchange;
       station.isDoubted = false;
       listensFrom = clock.monotonic() + listeningEveryMs;
-      // Its getters tell of the request that was just made.
+      // Values, not getters: they belong to the request that was just built.
       return { ...exchange, exhaustive: true };
     },
     ended(station, { outcome, heard, isFollowed, sentAt, endedAt }) {
@@ -55,7 +55,7 @@ export function openDoubts({ stations, clock, turnaroundMaxMs }: DoubtsOptions):
       last = isAnswer(outcome.kind) ? { station, endedAt } : undefined;
     },
     spacingMs(station) {
-      // So that it is always heard out.
+      // No sooner than it may listen on again, so that each poll does.
       if (wasFollowed(station.voices, clock.monotonic())) return Math.max(listeningEveryMs, SUSPECT_EVERY_MS);
       return isSuspect(station) ? SUSPECT_EVERY_MS : 0;
     },

@@ -1,4 +1,4 @@
-/** Replies that come when nobody waits for them any more: whose they are, so that they count neither as noise nor as collisions. */
+/** Replies that come after their exchange has ended, by device: they count neither as noise nor as collisions. */
 
 /** The address of the device whose sound frame is in what was received; undefined: none is. Pure. */
 export type Sender = (received: Uint8Array) => number | undefined;
@@ -14,8 +14,8 @@ export interface Latecomers {
   /** An exchange with it is over. */
   asked(address: number, answered: boolean, sentAt: number): void;
   /**
-   * Bytes that are no part of a reply, in pieces. How many of them, and of those before, were a late reply. `asked`: who is
-   * being asked meanwhile; what looks like its reply is none, but an echo or noise.
+   * Bytes outside a reply, in pieces. Returns how many of them, and of the pieces before, were a late reply. `asked`: the
+   * address of the open exchange; what looks like its reply is an echo or noise.
    */
   stray(bytes: Uint8Array, at: number, asked: number | undefined): number;
   /** What was heard instead of a reply of `asked`. True: the late one of another device. */
@@ -24,7 +24,7 @@ export interface Latecomers {
   take(): Late[];
 }
 
-/** A device server that holds replies back for longer is as good as gone. */
+/** A device server that holds replies back for longer counts as gone. */
 const LATE_FOR_MS = 5_000;
 /** Longer than the pauses within a frame, with what adapters add (recording.ts). */
 const PIECES_MS = 50;

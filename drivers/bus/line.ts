@@ -153,7 +153,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
   };
 }
 
-/** What another device says too late is no answer, and no collision either. */
+/** A late reply of another device is neither an answer nor a collision. */
 function concluded(receiver: Receiver, isLate: (heard: Uint8Array) => boolean): Outcome {
   const outcome = receiver.conclude();
   const isOthers = outcome.kind === 'foreign' && isLate(receiver.received());
@@ -175,7 +175,6 @@ interface Listened {
   doubted: boolean;
 }
 
-/** What comes from the port: heard by who listens, or stray. */
 interface HearingOptions {
   clock: Clock;
   bell: Bell;
@@ -183,6 +182,7 @@ interface HearingOptions {
   latecomers: Latecomers;
 }
 
+/** Bytes from the port: those of the open exchange go to its receiver; the others are stray or late. */
 function openHearing({ clock, bell, tap, latecomers }: HearingOptions) {
   let listening: Listened | undefined;
   let strayBytes = 0;

@@ -16,7 +16,7 @@ export interface Asker {
 /** Every so many probes of a dead station give it all the time it may have: it may have become slower. */
 const FULL_PROBE_EVERY = 8;
 
-/** Whoever answered too late is there, and too slow for a short probe. */
+/** A device whose reply came too late is there, and too slow for a short probe. */
 const LATE_FOR_MS = 60_000;
 
 export interface PatienceOptions {
@@ -34,7 +34,7 @@ export function openPatience({ options, stations, clock }: PatienceOptions) {
     const full: Patience = { waitMs: options.turnaroundMaxMs };
     if (exchange.line || by === 'order' || station.isAlive) return full;
     const waitMs = station.breaker.kind === 'open' ? probeMs(station, exchange.operation) : full.waitMs;
-    // Nobody could tell the late reply of a question that does not say whose it is.
+    // A late reply to these names no device: it could be taken for the reply to the next request.
     return exchange.anonymous || exchange.exhaustive ? { waitMs } : { waitMs, yields: isUrgent };
   }
 
@@ -56,7 +56,7 @@ export function openPatience({ options, stations, clock }: PatienceOptions) {
     return isFull ? options.turnaroundMaxMs : Math.min(options.turnaroundMaxMs, usual);
   }
 
-  /** A station that never answered is waited for like the others: the median, which one that is disturbed leaves alone. */
+  /** For a station that never answered: the median of the others, which a single disturbed one does not change. */
   function usualOfHealthy(): number {
     const waits = [...stations.values()]
       .filter(({ isAlive }) => isAlive)

@@ -1,6 +1,6 @@
 /**
  * Where two devices may have one address. When both speak at once, what is heard there is damaged, and nowhere else; when
- * one speaks behind the other, it disturbs whoever is asked next. Pure.
+ * one speaks behind the other, it disturbs the exchange that follows. Pure.
  */
 
 export interface Voices {
@@ -10,7 +10,7 @@ export interface Voices {
   readonly heard: number;
   /** Monotonic: when something came behind its reply. */
   readonly followedAt: number;
-  /** Since then it was listened for so often in vain. */
+  /** Exchanges since then that listened on and heard nothing. */
   readonly alone: number;
 }
 
@@ -23,7 +23,7 @@ const HEARD_LEAST = 6;
 const DAMAGE_HERE = 0.4;
 const DAMAGE_ELSEWHERE = 0.15;
 const FOLLOWED_FOR_MS = 60_000;
-/** Whoever has mended it wants to see that the second voice is gone. */
+/** After so many the second device counts as gone, so that a technician sees it at once. */
 const ALONE_ENOUGH = 2;
 
 export function nextVoices(

@@ -11,7 +11,7 @@ export function isClosed({ profile, image }: Device, relay: number): boolean {
   return profile.outputs !== undefined && bitsAt(image(), profile.outputs)?.[relay] === 1;
 }
 
-/** Whatever may have been done though no answer came. Of all others it is certain that nothing was. */
+/** The request may have been carried out. After all other codes it certainly was not. */
 const UNCLEAR: readonly DriverErrorCode[] = ['NO_REPLY', 'BAD_REPLY'];
 /** The same of one attempt. */
 const MAY_BE_DONE: readonly Attempt['outcome'][] = [
@@ -22,14 +22,14 @@ const MAY_BE_DONE: readonly Attempt['outcome'][] = [
   ...FAULTS,
 ];
 
-/** Returns why nobody knows whether it was done; undefined: it was acknowledged. Throws when it was not done. */
+/** Undefined: acknowledged. An error returned: it may have been carried out. Throws when it was not. */
 export async function sent(
   bus: Pick<Bus, 'exchange'>,
   exchange: Exchange<unknown>,
   { deadline, attempts, signal }: { deadline: number; attempts: number; signal: AbortSignal },
 ): Promise<DriverError | undefined> {
   let left = false;
-  /** An earlier attempt may have been carried out, whatever the last one was told. */
+  /** An earlier attempt may have been carried out, whatever the answer to the last one. */
   let isUnclear = false;
   const observe = ({ outcome }: Attempt) => {
     isUnclear ||= MAY_BE_DONE.includes(outcome);

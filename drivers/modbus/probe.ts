@@ -48,7 +48,7 @@ async function probeAddress(address: number, repeats: number, options: ProbeOpti
 
 /**
  * By the profile; else by what the standard has; a product that tells nothing of itself is known by its place. One whose
- * profile has a name in it is known by that alone, read twice: on a bad wire it is nobody rather than somebody else.
+ * profile has a name in it is known by that alone, read twice: on a bad wire it stays unnamed rather than misnamed.
  */
 async function identify(
   profile: Profile,

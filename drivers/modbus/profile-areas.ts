@@ -76,7 +76,7 @@ function pulseAreas({ pulse, outputs }: Profile): Area[] {
 }
 
 /**
- * Steps share addresses with each other, and with what shows them: only those that must be nobody else's are areas, once.
+ * Steps may share addresses with each other and with `inForce`: each address is an area once.
  */
 function watchdogAreas({ release, time, enable, inForce, feed }: Watchdog): Area[] {
   const at = (...names: PropertyKey[]) => ['pulse', 'watchdog', ...names];

@@ -144,7 +144,7 @@ function impossibleFields({
   return faults;
 }
 
-/** A watchdog that nobody enables, feeds or can read back opens no relay, or opens one for no reason. */
+/** A watchdog that is not enabled opens no relay, one that is not fed opens it without reason, one that cannot be read is none. */
 function watchdogFaults({ pulse }: Profile): ProfileFault[] {
   if (pulse?.way !== 'switched') return [];
   const { milliseconds, time, release, enabledBy, enable, inForce, fedBy, feed } = pulse.watchdog;

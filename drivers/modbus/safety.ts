@@ -80,7 +80,7 @@ export function safetyOf(unit: number, profile: Profile, pulses: LivePulses, clo
       return absent && `the watchdog of ${where} ${absent}: it has run out, or the device was restarted`;
     },
     due(image) {
-      // What nobody wants on is not kept on.
+      // An output that is on without a live pulse is left to the watchdog.
       const isDue = clock.monotonic() - fedAt >= milliseconds / FEEDS_PER_WATCHDOG;
       return isDue && strayOutput(image) < 0 ? feedStep() : undefined;
     },

@@ -164,7 +164,7 @@ function openSender(gateway: Gateway): { radio: Sender; isHanging(): boolean } {
   };
 }
 
-/** Why nothing that opens a door may be sent to this lock. What nobody knows of a parent speaks against it. */
+/** Why nothing that opens a door may be sent to this lock. An unknown parent counts as a router. */
 async function unfitParent(ieee: string, { options, network }: Gateway): Promise<string | undefined> {
   if (options.unlockBehindRouters) return undefined;
   const radio = network.radio();

@@ -14,7 +14,7 @@ import { STATUS_SUCCESS, statusName } from './zcl-status.ts';
 
 /** A lock is heard of so often, or is missing. */
 export const REPORT_EVERY_S = 3_600;
-/** A change of this in half percent is told, and no more often than this. */
+/** Reportable change, in half percent, and the longest interval between two reports. */
 const BATTERY_STEP = 2;
 const BATTERY_EVERY_S = 43_200;
 /** For one exchange with a lock that is awake. */
@@ -139,7 +139,7 @@ function openExchanges(radio: () => ConfigurerRadio, clock: Clock): Exchanges {
       const reply = await foundation(target, DOOR_LOCK, 'discoverCommands', payload);
       if (reply.kind !== 'answered') return SILENT;
       const ids = field(reply.payload, 'commandIds');
-      // One that cannot tell is found out by its first unlock.
+      // Without this answer the first unlock shows it.
       if (Array.isArray(ids) && ids.includes(UNLOCK_DOOR))
         radio().remember(target.ieee, { timedUnlock: ids.includes(UNLOCK_WITH_TIMEOUT) });
       return undefined;

@@ -1,4 +1,4 @@
-/** A lock that joined: configured step by step until nothing is left, and told of until that is durable. */
+/** A lock that joined: configures it until no step is left, and reports it until that report is durable. */
 import type { Clock, DriverContext } from '../driver.ts';
 import type { LockJoined } from '../zgate.ts';
 import type { Configurer, StepFault } from './configure.ts';
@@ -12,7 +12,7 @@ const AGAIN_MS = 300_000;
 const BACKOFF_MS = [60_000, 300_000, 900_000, 3_600_000, 6 * 3_600_000];
 /** Of the 16 frames the coordinator sends at once, the rest is for people at doors. */
 const AT_ONCE_MAX = 4;
-/** Raised when configure.ts tells locks something else: all are told again then. */
+/** Raised when the steps of configure.ts change: every lock is configured again then. */
 const CONFIGURATION = 2;
 
 export interface Introductions {
@@ -142,7 +142,7 @@ export function openIntroductions(options: IntroductionsOptions): Introductions 
   };
 }
 
-/** Told again until it is durable. */
+/** The outbox repeats it until it is durable. */
 function introduce(lock: LockRecord, { radio, outbox, isPresent, came }: IntroductionsOptions): void {
   const { ieee, device } = lock;
   if (radio().memory(ieee).introduced === true) return;

@@ -101,14 +101,14 @@ export function openRecovery(options: RecoveryOptions): Recovery {
 async function round(ieee: string, search: Search, options: RecoveryOptions): Promise<void> {
   const { radio, context } = options;
   const { back } = search;
-  // Nobody answers for a lock that sleeps behind a parent that does not know the question.
+  // A parent that does not answer for its sleeping children leaves this without an answer.
   await settles(radio().locate(ieee), LOCATE_MS, context.clock, back.signal);
   if (back.signal.aborted) return;
   await ask(ieee, search, options);
   if (back.signal.aborted) return;
   const restore = await radio().disown(ieee);
   await ask(ieee, search, options);
-  // It is not found elsewhere either: it may be the child that it was, and away.
+  // Not found elsewhere: it may still be a child of the coordinator that is away.
   if (!back.signal.aborted) await restore?.();
 }
 

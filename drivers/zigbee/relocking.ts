@@ -1,10 +1,10 @@
-/** Who locks a door again after an unlock, by what the lock offers; nobody is no answer. Pure. */
+/** Who locks a door again after an unlock, by what the lock offers. Pure. */
 import type { LockReport, RelockWay } from '../settings.ts';
 import { integer, UINT32_LAST } from './values.ts';
 
 /** What the lock told of itself; undefined and NaN: nothing. */
 export interface Relocking {
-  /** Whether it has Unlock with Timeout; anything but a boolean: nobody knows. */
+  /** Whether it has Unlock with Timeout; anything but a boolean: not known. */
   timedUnlock: unknown;
   /** Seconds (ZCL rev. 8, 7.3.2.13.4); 0: it does not lock again by itself. */
   autoRelockTime: unknown;

@@ -1,4 +1,4 @@
-/** One actuation that opens a door at a time: the caller of a second one would be told of a door that may have locked again. */
+/** One command that opens a door at a time: the outcome of the first may be out of date by the time a second caller gets it. */
 import { GatehouseError } from '../errors.ts';
 
 export interface Busy {

@@ -50,7 +50,7 @@ export function openConditions({ database, table, events, clock, log, locks }: C
   }
 
   return {
-    /** A lock reported something; `before` is what it had told until then. */
+    /** A lock sent a report; `before` is the one before it. */
     reported({ mac }: LockPlace, before: LockReport | undefined, after: LockReport): void {
       const moved = movedIn(before, after);
       const row = table.byMac.get(mac);

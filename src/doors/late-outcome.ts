@@ -45,7 +45,7 @@ export function takeLateOutcome(
     );
 }
 
-/** It was sent to this lock, which the door may have got since, and nobody knows for certain that the door was unlocked. */
+/** It was sent to this lock (the door may have got another since), and its outcome is not certain. */
 function isOpen({ outcome, detail }: LastActuation, mac: string): boolean {
   if (outcome === null) return false;
   const known = lastUnlockDetail.safeParse(detail).data;

@@ -11,11 +11,11 @@ import type { DoorRow } from './table.ts';
 
 /**
  * Of an unlock, from the request to the lock: the time for which a parent may hold the frame of a sleeping lock, and two
- * seconds for the disk and the way to the radio. Somebody stands at the door: what comes later surprises somebody else.
+ * seconds for the disk and the way to the radio. Later the person who asked may have left the door.
  */
 export const DEADLINE_MS = HELD_FRAME_MS + 2_000;
 
-/** To lock late harms nobody: the frame and, when no report came, a question for the bolt; a parent may hold both. */
+/** Locking late does no harm: the frame and, when no report came, a question for the bolt; a parent may hold both. */
 const LOCK_DEADLINE_MS = 2 * HELD_FRAME_MS + 4_000;
 
 /**
@@ -24,7 +24,7 @@ const LOCK_DEADLINE_MS = 2 * HELD_FRAME_MS + 4_000;
  */
 const CHANGE_DEADLINE_MS = 60_000;
 
-/** Whoever asks is answered after so long, and the command goes on: many a client gives up after 10 s. */
+/** The caller is answered after so long, and the command goes on: many clients give up after 10 s. */
 const ANSWER_MS = 9_000;
 
 /**

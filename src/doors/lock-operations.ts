@@ -63,7 +63,7 @@ function actuations(doors: DoorSlice, path: string): Operation[] {
       path: `${path}/{doorId}/lock`,
       summary: 'Lock a door now',
       description:
-        'Has the lock lock, and says what it showed. A door that stands open is ended with it. Never refused because something else is under way. Each request is sent once; where Gatehouse has to lock the door anyway, that attempt is joined and tried on until the lock was seen locked. NO_LOCK: the door has no lock; a relay lets go by itself. 503 DEVICE_OFFLINE: nothing was sent.',
+        'Has the lock lock, and says what it showed. A door that stands open is ended with it. Never refused because something else is under way. Each request is sent once; where Gatehouse has to lock the door anyway, that attempt is joined and tried on until the lock was seen locked. A lock that sleeps may take 20 s: after 9 s the answer is unknown while the command goes on, and `lastLock` of …/state has the outcome. NO_LOCK: the door has no lock; a relay lets go by itself. 503 DEVICE_OFFLINE: nothing was sent.',
       result: lockResult,
       errors: ['NOT_FOUND', 'NO_LOCK', 'PIN_REQUIRED', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
       handler: async ({ params, principal, correlationId, isGone }) => ({
@@ -82,7 +82,7 @@ function standOpen(doors: DoorSlice, path: string): Operation[] {
       method: 'post',
       summary: 'Have a door stand open for a time',
       description:
-        'Has the lock stay unlocked, or holds the relay, until the time that is named, 24 h ahead at most; then the lock is told to lock until it was seen locked, and the relay lets go within 20 s. It ends also across restarts and with a wrong clock, never later than that. Asked again, it has another end. STAND_OPEN_NOT_ALLOWED: the door has no standOpenEnabled, or its template forbids it. `outcome` waiting: nothing was sent yet; that is tried for 15 minutes, and never later.',
+        'Has the lock stay unlocked, or holds the relay, until the time that is named, 24 h ahead at most; then the lock is told to lock until it was seen locked, and the relay lets go within 20 s. It ends also across restarts and with a wrong clock, never later than that. Asked again, it has another end. STAND_OPEN_NOT_ALLOWED: the door has no standOpenEnabled, or its template forbids it. `outcome` waiting: nothing was sent yet; that is tried for 15 minutes, and never later. A lock that sleeps may take a minute: after 9 s the answer is unknown while the command goes on, and `standingOpen` of …/state has what became of it.',
       body: standOpenBody,
       errors: [
         'NOT_FOUND',

@@ -1,4 +1,4 @@
-/** Locks that sleep: each frame to them takes seconds, and whoever asks is not let wait for all of them. */
+/** Locks that sleep: each frame to them takes seconds, and the caller is answered before all of them were sent. */
 import { beforeEach, expect, it } from 'vitest';
 import type { Locked } from '../../drivers/zgate.ts';
 import { type Estate, GATEWAY, openEstate } from '../../test/estate.ts';

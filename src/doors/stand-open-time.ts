@@ -5,7 +5,7 @@
  */
 import type { KeptTime } from './openings-table.ts';
 
-/** Longer than any shift; whoever wants more asks again. */
+/** Longer than any shift; a longer time takes another request. */
 export const STAND_OPEN_MAX_MS = 24 * 3_600_000;
 /** The two clocks differ by so much before that is written down. */
 const DRIFT_MS = 1_000;

@@ -215,7 +215,7 @@ function beginIn(
   wake: () => void,
 ) {
   const { table, clock, catalogue, actuations, unreachable } = options;
-  /** `stored`: whoever asked may be told so. */
+  /** `stored` is called once the request is durable: the caller may be answered. */
   return async (
     doorId: string,
     body: StandOpenBody,

@@ -13,7 +13,7 @@ import type { StandOpenRow } from './openings-table.ts';
 import type { HoldOutcome, RelayHolds } from './relay-hold.ts';
 import type { DoorTable } from './table.ts';
 
-/** Long enough for a sleeping lock that checks in every few minutes, short enough for whoever asked to be there. */
+/** Longer than the check-in interval of sleeping locks, and short enough that the person who asked is still there. */
 const BEGINS_WITHIN_MS = 15 * 60_000;
 /** As in the audit. */
 export const STAND_OPEN = 'door.stand-open';
@@ -65,7 +65,7 @@ export function standingChanges(options: StandingOptions, all: Standings, holds:
   const { database, table, events, clock, log, closings } = options;
   const record = recordIn(options);
 
-  /** Stores the row, unless it was ended or ordered anew meanwhile. */
+  /** Stores the row, unless it was ended or replaced meanwhile. */
   async function keep(standing: Standing, patch: Partial<StandOpenRow>, told?: () => void): Promise<void> {
     const row = { ...standing.row, ...patch };
     standing.row = row;
@@ -145,7 +145,7 @@ export function standingChanges(options: StandingOptions, all: Standings, holds:
       standing.failure = { ...fault, at: clock.now() };
       if (outcome.kind === 'lost') await lost(standing, fault.message);
     },
-    /** What its lock reports counts once it was told. */
+    /** Takes in what its lock reports; what it reported before the command does not count. */
     async reported(standing: Standing): Promise<void> {
       const { door_id, mac, gateway_id, phase, sent_at, since } = standing.row;
       const place = table.door.get(door_id) ?? { mac, gateway_id };

@@ -1,6 +1,6 @@
 /**
- * A device that was sent its key in a pairing that nobody saw the end of (the window closed, the host or the gateway died)
- * proves it later, in a handshake: then the key is its key.
+ * A pairing may end without a known outcome (the window closed, or the host or the gateway died after the KEYSET). When the
+ * device proves the pending key in a later handshake, that key becomes its own.
  */
 import { randomUUID } from 'node:crypto';
 import type { Rs485Report } from '../../drivers/settings.ts';

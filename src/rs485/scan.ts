@@ -203,7 +203,7 @@ async function takeIn({ options, bus: { id: bus }, body, caller }: Scan, results
   });
 }
 
-/** A product that is not the one of the profile, and has no name: nobody could tell it from another one there. */
+/** A product other than that of the profile, without a name: it cannot be told from another one at this address. */
 function isByPlaceAlone(bus: string, address: number, { hwId, profile }: NonNullable<Result['identity']>) {
   return profile === null && hwId === `${bus}-${address}`;
 }

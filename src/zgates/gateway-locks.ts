@@ -24,7 +24,7 @@ export function hasStayedBehind({ heardOn }: GatewayLock, channel: number | null
   return heardOn !== null && channel !== null && heardOn !== channel;
 }
 
-/** Why nobody can say that the lock is there; undefined: it is. */
+/** Why the lock is not known to be there; undefined: it is. */
 export function unreachableOf(lock: GatewayLock, channel: number | null): Unreachable | undefined {
   if (!lock.isSeenLately) return 'NOT_SEEN_LATELY';
   if (hasStayedBehind(lock, channel)) return 'STAYED_BEHIND';

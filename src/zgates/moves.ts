@@ -1,7 +1,7 @@
 /**
  * Moving a network to another channel, which a lock that sleeps through it, or is out of reach just then, may not
- * survive. Hence: nothing is moved while a lock is not known to be there unless somebody confirms it; the gateway is told
- * once; and those that stay behind are named until they are heard of on the new channel.
+ * survive. So a network with a lock that is not known to be there moves only when a person confirms it; the gateway gets the
+ * command once; and locks that stay behind are named until they are heard on the new channel.
  */
 import { randomUUID } from 'node:crypto';
 import { DriverError } from '../../drivers/driver.ts';

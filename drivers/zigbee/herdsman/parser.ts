@@ -24,7 +24,7 @@ export function calmParser(
         const check = bytes.length - 1;
         this.emit('parsed', frameOf(check - MT_DATA_START, check, bytes));
       } catch {
-        // Nobody was told of it, then.
+        // A frame that cannot be read is dropped; what waits for it times out.
       }
     }
     done();
