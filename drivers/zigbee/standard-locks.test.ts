@@ -146,7 +146,7 @@ describe('a standard lock', () => {
     expect(await site.state(RELOCKING)).toMatchObject({ autoRelockSeconds: 0, lockState: 2 });
     expect(await standing('endStandOpen', RELOCKING)).toEqual({ outcome: 'confirmed' });
     expect(await site.state(RELOCKING)).toMatchObject({ autoRelockSeconds: 60, lockState: 1 });
-    expect(report(RELOCKING).relock).toEqual({ by: 'autoRelock', seconds: 60 });
+    await expect.poll(() => report(RELOCKING).relock).toEqual({ by: 'autoRelock', seconds: 60 });
     expect(await standing('endStandOpen', RELOCKING)).toEqual({ outcome: 'confirmed' });
     expect(await site.state(RELOCKING)).toMatchObject({ autoRelockSeconds: 60, lockState: 1 });
   });
