@@ -210,6 +210,7 @@ function openDoors({ config, zgates, rs485, execute, ...needs }: DoorNeeds) {
     relay: rs485.relay,
     pulse: rs485.pulse,
     holdRelay: rs485.holdRelay,
+    assertRelayProven: rs485.assertRelayProven,
     command: lockLinks.command,
     unreachable: lockLinks.unreachable,
     applyConfiguration: lockLinks.applyConfiguration,

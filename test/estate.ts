@@ -180,6 +180,7 @@ function playedParts(clock: ManualClock) {
     /** Devices whose relay was fired. */
     pulses: [] as string[],
     pulse: async (): Promise<{ outcome: 'confirmed' | 'unknown' }> => ({ outcome: 'confirmed' }),
+    assertRelayProven: (_deviceId: string): void => undefined,
     /** Devices whose relay was held, and when, monotonic milliseconds. */
     held: [] as { deviceId: string; milliseconds: number; timeoutMs: number; at: number }[],
     hold: async (_signal: AbortSignal): Promise<{ outcome: 'confirmed' | 'unknown' }> => ({
@@ -248,6 +249,7 @@ function openPlayedDoors({ played, ...common }: Common) {
       played.pulses.push(deviceId);
       return played.pulse();
     },
+    assertRelayProven: (deviceId) => played.assertRelayProven(deviceId),
     async holdRelay(deviceId, hold, signal) {
       played.held.push({ deviceId, ...hold, at: common.clock.monotonic() });
       return played.hold(signal);

@@ -30,6 +30,8 @@ const BACKOFF = { firstMs: 1_000, longestMs: 5 * 60_000 };
 /** Attempts in a row after which somebody has to look at the door. */
 const ATTEMPTS_TO_ALARM = 3;
 const REST_MS = 60_000;
+/** After a start links come up one after the other: for so long one that is down is no failed attempt. */
+const LINKS_START_MS = 60_000;
 
 export interface ClosingsOptions {
   database: Database;
@@ -85,8 +87,9 @@ interface Closing {
 export type Closings = ReturnType<typeof openClosings>;
 
 export function openClosings(options: ClosingsOptions) {
-  const { table, clock } = options;
+  const { table, clock, unreachable } = options;
   const all = new Map<string, Closing>();
+  const startedBy = clock.monotonic() + LINKS_START_MS;
   const waking = openWaking(clock);
   for (const row of table.closings.all()) {
     const now = clock.monotonic();
@@ -98,7 +101,8 @@ export function openClosings(options: ClosingsOptions) {
   async function tryOnce(closing: Closing): Promise<ClosingOutcome> {
     const { row } = closing;
     const startedAt = clock.monotonic();
-    closing.attempts += 1;
+    const isStarting = startedAt < startedBy && unreachable(addressOf(row, table)) !== undefined;
+    if (!isStarting) closing.attempts += 1;
     const outcome = outcomeOf(await send(row, options));
     // It was opened again meanwhile, and has another time to be locked at.
     if (all.get(row.mac) !== closing || closing.row.openings !== row.openings) return outcome;
@@ -195,14 +199,19 @@ function storeIn({ table, clock }: ClosingsOptions) {
   };
 }
 
+/** It may have been heard through another gateway since; a lock that was replaced is where it was. */
+function addressOf({ mac, door_id, ...stored }: ClosingRow, table: DoorTable): LockAddress {
+  const { gateway_id, network_id } = table.byMac.get(mac) ?? stored;
+  return { doorId: door_id, gatewayId: gateway_id, networkId: network_id };
+}
+
 async function send(
-  { mac, door_id, purpose, ...stored }: ClosingRow,
+  row: ClosingRow,
   { table, log, unreachable, actuateLock, pinOf }: ClosingsOptions,
 ): Promise<End> {
-  // It may have been heard through another gateway since; a lock that was replaced is where it was.
-  const { gateway_id, network_id } = table.byMac.get(mac) ?? stored;
-  const lock = { doorId: door_id, gatewayId: gateway_id, networkId: network_id };
-  const place = { id: door_id, gateway_id };
+  const { mac, purpose } = row;
+  const lock = addressOf(row, table);
+  const place = { id: lock.doorId, gateway_id: lock.gatewayId };
   const reason = unreachable(lock);
   if (reason !== undefined) return { refusal: offline(place, reason) };
   const kind = purpose === 'standOpen' ? 'endStandOpen' : 'lock';
@@ -255,7 +264,7 @@ function failedIn({ database, table, audit, events, clock, log }: ClosingsOption
   return async (closing: Closing, { outcome, reason }: ClosingOutcome): Promise<void> => {
     const { row, attempts } = closing;
     const { mac, door_id, purpose, correlation_id: correlationId } = row;
-    closing.nextAt = clock.monotonic() + waitBefore(attempts, BACKOFF, 1);
+    closing.nextAt = clock.monotonic() + waitBefore(Math.max(1, attempts), BACKOFF, 1);
     const message = reason ?? WORDS[outcome] ?? outcome;
     closing.failure = { message, at: clock.now() };
     if (attempts < ATTEMPTS_TO_ALARM || row.raised === 1) return;

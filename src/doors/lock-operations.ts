@@ -87,6 +87,8 @@ function standOpen(doors: DoorSlice, path: string): Operation[] {
       errors: [
         'NOT_FOUND',
         'NO_LOCK',
+        'NO_RELAY',
+        'WATCHDOG_NOT_PROVEN',
         'STAND_OPEN_NOT_ALLOWED',
         'NOT_SUPPORTED',
         'PIN_REQUIRED',

@@ -124,6 +124,25 @@ describe('a door on a relay that is to stand open', () => {
   });
 });
 
+it('a relay whose watchdog nobody proved is not held: it is refused, and nothing waits', async () => {
+  const message = 'run: gatehouse bus watchdog-test io-1';
+  const unproven = new GatehouseError('WATCHDOG_NOT_PROVEN', message);
+  estate.played.assertRelayProven = () => {
+    throw unproven;
+  };
+  const { status, body } = await stand();
+  expect([status, body.error, body.message]).toEqual([409, 'WATCHDOG_NOT_PROVEN', message]);
+  expect([pulses(), await state(), told()]).toEqual([0, null, []]);
+});
+
+it('the state of one that is held says what to do when its watchdog counts as not proven any more', async () => {
+  await stand();
+  const message = 'run: gatehouse bus watchdog-test io-1';
+  estate.played.hold = () => Promise.reject(new GatehouseError('WATCHDOG_NOT_PROVEN', message));
+  await estate.clock.advance(2 * RENEW_EVERY_MS);
+  expect(await state()).toMatchObject({ state: 'lost', failure: { code: 'WATCHDOG_NOT_PROVEN', message } });
+});
+
 describe('a renewal that fails', () => {
   it('shows in the state; the second in a row is told once as lost, and the door is tried on', async () => {
     await stand();

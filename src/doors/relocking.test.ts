@@ -72,6 +72,30 @@ describe('a lock that does not lock again by itself', () => {
     expect((await relock()).pending).toEqual([]);
   });
 
+  it('raises no alarm while its link comes up after a restart, for a minute', async () => {
+    await unlock();
+    await end();
+    estate = await openEstate(estate.database, { now: estate.clock.now() });
+    estate.played.unreachable = 'link zb-1 is down';
+    end = estate.run();
+    await estate.clock.advance(30_000);
+    expect([kinds(), alarms()]).toEqual([[], []]);
+    estate.played.unreachable = undefined;
+    estate.doors.gatewayChanged(GATEWAY, true);
+    await estate.clock.advance(0);
+    expect([kinds(), (await relock()).pending]).toEqual([['lock'], []]);
+  });
+
+  it('raises the alarm when its link is down for longer than that', async () => {
+    await unlock();
+    await end();
+    estate = await openEstate(estate.database, { now: estate.clock.now() });
+    estate.played.unreachable = 'link zb-1 is down';
+    end = estate.run();
+    await estate.clock.advance(2 * MINUTE);
+    expect(alarms()).toEqual([['notLocked', true]]);
+  });
+
   it('is locked as soon as it is back, and not at the end of a pause', async () => {
     await unlock();
     estate.played.actuate = offline;

@@ -39,7 +39,7 @@ export interface DoorSliceOptions
     Pick<LocksOptions, 'gatewayOfLink' | 'gateway'>,
     Pick<LockEventsOptions, 'networkOf'>,
     Pick<UnlockOptions, 'actuations' | 'unlockLock' | 'pulse'>,
-    Pick<StandOpenOptions, 'holdRelay' | 'bootId'>,
+    Pick<StandOpenOptions, 'holdRelay' | 'assertRelayProven' | 'bootId'>,
     Pick<ClosingsOptions, 'actuateLock'>,
     Pick<RfPinOptions, 'vault'>,
     Pick<FirmwareOptions, 'firmwareDirectory' | 'firmware' | 'startJob' | 'command'> {

@@ -62,6 +62,8 @@ export interface StandOpenOptions extends StandingOptions, TargetOptions, RelayH
   bootId: string | undefined;
   busy: Busy;
   unreachable(lock: LockAddress): string | undefined;
+  /** Throws WATCHDOG_NOT_PROVEN or NO_RELAY when it is known that the relay of the device is not fired. */
+  assertRelayProven(deviceId: string): void;
   actuateLock: ActuateLock;
 }
 
@@ -225,6 +227,7 @@ function beginIn(
     const door = existing(table, doorId);
     assertAllowed(door, catalogue);
     const target = targetOf(door, options);
+    if (target.device_id !== null) options.assertRelayProven(target.device_id);
     const at = now();
     const until = untilOf(body, at.wall);
     let other = all.get(doorId);

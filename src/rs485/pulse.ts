@@ -52,7 +52,14 @@ type End = { result: PulseResult; reason: string | null } | { refusal: Gatehouse
 
 export const PULSE = 'rs485.pulse';
 
-export function openPulse(options: PulseOptions): { pulse: FirePulse; holdRelay: HoldRelay } {
+interface Pulses {
+  pulse: FirePulse;
+  holdRelay: HoldRelay;
+  /** Throws WATCHDOG_NOT_PROVEN or NO_RELAY. Of a device that does not answer nobody knows. */
+  assertRelayProven(deviceId: string): void;
+}
+
+export function openPulse(options: PulseOptions): Pulses {
   const { table, actuations, clock } = options;
   const firing = new Set<string>();
 
@@ -108,6 +115,13 @@ export function openPulse(options: PulseOptions): { pulse: FirePulse; holdRelay:
       } finally {
         firing.delete(deviceId);
       }
+    },
+    assertRelayProven(deviceId) {
+      const row = existing(table, deviceId);
+      const known = options.known(deviceId);
+      if (!known?.connected) return;
+      const state = known.state ?? undefined;
+      assertProven(table, row, state, pulseOf(row, state, options.isInForce(row)).relay);
     },
     async holdRelay(deviceId, { milliseconds, timeoutMs }, signal) {
       const { row, pulse } = aimed(deviceId);

@@ -60,7 +60,7 @@ export function openRs485(options: Rs485Options) {
   const firmware = openFirmware(parts);
   const devices = openDevices({ ...parts, upgradeOf: firmware.upgradeOf });
   const watchdogs = openWatchdogs({ ...parts, isInForce });
-  const { pulse, holdRelay } = openPulse({ ...parts, isInForce });
+  const { pulse, holdRelay, assertRelayProven } = openPulse({ ...parts, isInForce });
   const replace = openReplace({
     ...parts,
     reported,
@@ -77,6 +77,7 @@ export function openRs485(options: Rs485Options) {
     scan: openScan({ ...parts, place: polled.place }),
     pulse,
     holdRelay,
+    assertRelayProven,
     testWatchdog: watchdogs.start,
     pair: openPairing(parts),
     trace: openTraces(parts),

@@ -50,6 +50,7 @@ describe('a relay on a host watchdog', () => {
     await expect(
       bed.rs485.holdRelay(A, { milliseconds: 1_000, timeoutMs: 1_000 }, new AbortController().signal),
     ).rejects.toMatchObject({ code: 'WATCHDOG_NOT_PROVEN' });
+    expect(() => bed.rs485.assertRelayProven(A)).toThrow(/gatehouse bus watchdog-test io-1/);
     expect([bed.commands, bed.audits]).toEqual([[], []]);
     expect(watchdogShown()).toEqual({
       milliseconds: 5_000,
