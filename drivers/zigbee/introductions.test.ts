@@ -87,6 +87,15 @@ it('a lock that joins again is configured anew and not told of again', async () 
   expect(told).toEqual([`lockJoined ${lock.ieee}`]);
 });
 
+it('what a lock has refused counts no more when it joins again, for it may have been changed', async () => {
+  const { introductions, locks, memory } = openTestbed();
+  const [lock] = locks;
+  if (!lock) return;
+  memory.set(lock.ieee, { timedUnlock: false, standOpenRefused: true });
+  introductions.joinedAgain(lock);
+  expect(memory.get(lock.ieee)).toMatchObject({ timedUnlock: null, standOpenRefused: null });
+});
+
 it('a lock that joins again while it is configured is configured anew, for it may have forgotten the half of it', async () => {
   const { introductions, locks, told, memory, running, finish } = openTestbed();
   const [lock] = locks;

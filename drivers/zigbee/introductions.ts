@@ -127,7 +127,7 @@ export function openIntroductions(options: IntroductionsOptions): Introductions 
   return {
     heardOf,
     joinedAgain(lock) {
-      radio().remember(lock.ieee, { configuration: null, timedUnlock: null });
+      radio().remember(lock.ieee, { configuration: null, timedUnlock: null, standOpenRefused: null });
       heardOf(lock, true);
     },
     known(lock) {

@@ -57,7 +57,7 @@ export async function standOpen(options: StandOpenOptions): Promise<StandingOpen
  * frame less to a lock that sleeps. Undefined: it has not told yet.
  */
 function known({ radio, ieee, endpoint }: StandOpenOptions): Told | undefined {
-  const value = (name: string) => radio.attribute(ieee, endpoint, 'closuresDoorLock', name);
+  const value = (name: string) => radio.attribute(ieee, endpoint, DOOR_LOCK, name);
   if (value('lockState') === undefined) return undefined;
   const told = Object.entries({ autoRelockTime, operatingMode, supportedOperatingModes }).flatMap(
     ([name, id]) => {

@@ -268,7 +268,10 @@ function failedIn({ database, table, audit, events, clock, log }: ClosingsOption
     const message = reason ?? WORDS[outcome] ?? outcome;
     closing.failure = { message, at: clock.now() };
     if (attempts < ATTEMPTS_TO_ALARM || row.raised === 1) return;
-    log.warn({ door: door_id, lock: mac, purpose, reason: message }, 'a lock was not seen locked');
+    log.warn(
+      { door: door_id, lock: mac, purpose, reason: message },
+      'a lock was not seen locked: look at the door; the lock is told again until it was',
+    );
     const detail = { mac, purpose, attempts, reason: message };
     const entry = { principal: SYSTEM_PRINCIPAL, action: 'door.relock', object: `door/${door_id}` };
     try {

@@ -44,7 +44,10 @@ export function targetOf(door: DoorRow, { relay, locks, pinOf }: TargetOptions):
   if (mac === null) throw noLock();
   const report = locks.report(door);
   if (report?.standOpen === 'none')
-    throw new GatehouseError('NOT_SUPPORTED', 'Nothing was sent: the lock of this door cannot stand open.');
+    throw new GatehouseError(
+      'NOT_SUPPORTED',
+      'Nothing was sent: the lock of this door cannot stand open, for it locks again by itself and does not let that be changed. Switch its auto-relock off at the lock and let it join again, or give the door another lock.',
+    );
   assertPin(mac, report, pinOf);
   return { mac, gateway_id, network_id, device_id: null };
 }

@@ -51,7 +51,10 @@ export function openWatchdogs(options: WatchdogOptions): Watchdogs {
       const row = existing(table, deviceId);
       const { connected = false, state } = known(deviceId) ?? {};
       if (!connected)
-        throw new GatehouseError('DEVICE_OFFLINE', 'Nothing was sent: the device does not answer.');
+        throw new GatehouseError(
+          'DEVICE_OFFLINE',
+          `Nothing was sent: the device does not answer. See to its power and to bus ${row.bus}.`,
+        );
       const watchdog = state?.watchdog;
       if (!watchdog)
         throw new GatehouseError(
