@@ -265,3 +265,25 @@ it('takes no lock for connected to a coordinator that got its network by a resto
   asBefore.locks.begin();
   expect(asBefore.told()).toMatchObject({ connected: true });
 });
+
+it('takes an answer to a question of somebody else for the state of the bolt, and not for the outcome of a command', () => {
+  const { locks, told } = openTestbed();
+  locks.begin();
+  const heard: unknown[] = [];
+  locks.listen(LOCK, ({ lockState }) => heard.push(lockState));
+  const take = (type: string, tsn: number) =>
+    locks.take({
+      kind: 'heard',
+      ieee: LOCK,
+      endpoint: 1,
+      cluster: 'closuresDoorLock',
+      type,
+      tsn,
+      data: { lockState: 2 },
+    });
+  // Asked when the bolt was unlocked still, and heard when the next unlock had been sent.
+  take('readResponse', 1);
+  expect(told()).toMatchObject({ lockState: { value: 'unlocked' } });
+  take('attributeReport', 2);
+  expect(heard).toEqual([undefined, 2]);
+});

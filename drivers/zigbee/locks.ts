@@ -208,7 +208,8 @@ function openComings(
     const { events, facts } = takeHeard(lock, event, at);
     bolts.take(ieee, facts);
     for (const told of events) tellInOrder({ hwId: ieee, ...told, at }, listeners.size > 0);
-    for (const hear of listeners) hear(facts);
+    const told = event.type === 'readResponse' ? unasked(facts) : facts;
+    for (const hear of listeners) hear(told);
   }
 
   function seen(lock: LockRecord, lqi: number | undefined): void {
@@ -268,4 +269,12 @@ function known(locks: ReadonlyMap<string, LockRecord>, ieee: string): LockRecord
   if (lock) return lock;
   if (!isIeee(ieee)) throw new DriverError('INVALID_COMMAND', `${ieee} is no address of a lock`);
   throw new DriverError('DEVICE_OFFLINE', `lock ${ieee} has left this network, or has not joined it yet`);
+}
+
+/**
+ * What shows the outcome of a command under way: an answer to a question of somebody else may show the bolt as it was before
+ * the command, such as one that is still unlocked from an earlier unlock.
+ */
+function unasked({ lockState: _, ...facts }: Facts): Facts {
+  return facts;
 }
