@@ -239,7 +239,8 @@ export const lockReport = z.object({
   batteryAt: epochMs.optional(),
   /** BatteryAlarmState (0x003e) has a bit set, or the lock raised a low-battery alarm. */
   batteryLow: z.boolean().optional(),
-  lockState: z.object({ value: z.enum(LOCK_STATES), at: epochMs }).optional(),
+  /** `heardAt`: monotonic milliseconds, which all processes of a host share; absent in what an earlier start has stored. */
+  lockState: z.object({ value: z.enum(LOCK_STATES), at: epochMs, heardAt: z.number().optional() }).optional(),
   doorState: z.object({ value: z.enum(DOOR_STATES), at: epochMs }).optional(),
   /** Decided from what the lock offers. */
   relock: z.object({ by: relockWay, seconds: z.int().min(1).nullable() }).optional(),

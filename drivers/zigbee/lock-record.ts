@@ -143,14 +143,15 @@ export function allCapabilities(
 export function takeHeard(
   lock: LockRecord,
   event: Extract<RadioEvent, { kind: 'heard' }>,
-  now: number,
+  clock: Clock,
 ): { events: Told[]; facts: Facts } {
   if (event.endpoint !== lock.endpoint) return { events: [], facts: {} };
   if (lock.hasOwnCluster && event.cluster === LOCK_CLUSTER && isAttributes(event.type)) {
     Object.assign(lock.report, reportOf(event.data));
   }
   const facts = factsOf(event);
-  takeStates(lock.report, facts, now);
+  const now = clock.now();
+  takeStates(lock.report, facts, { at: now, heardAt: clock.monotonic() });
   if (facts.rssi !== undefined) lock.report.rssi = facts.rssi;
   const events = facts.event ? [facts.event] : [];
   if (facts.doorState !== undefined) {
@@ -166,9 +167,13 @@ export function takeHeard(
 /** New batteries: so many percent more than before. */
 const RENEWED_PERCENT = 20;
 
-function takeStates(report: Partial<LockReport>, facts: Facts, at: number): void {
+function takeStates(
+  report: Partial<LockReport>,
+  facts: Facts,
+  { at, heardAt }: { at: number; heardAt: number },
+): void {
   const lock = LOCK_STATES[facts.lockState ?? -1];
-  if (lock) report.lockState = { value: lock, at };
+  if (lock) report.lockState = { value: lock, at, heardAt };
   const door = DOOR_STATES[facts.doorState ?? -1];
   if (door) report.doorState = { value: door, at };
   const { battery, batteryLow } = facts;

@@ -145,7 +145,7 @@ it('tells the states of bolt, door and battery with their times', async () => {
   locks.take(state(0));
   locks.review();
   expect(reports.at(-1)?.state).toMatchObject({
-    lockState: { value: 'notFullyLocked', at: second },
+    lockState: { value: 'notFullyLocked', at: second, heardAt: clock.monotonic() },
     doorState: { value: 'open', at: first },
     battery: 10,
     batteryLow: true,

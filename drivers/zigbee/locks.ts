@@ -205,7 +205,7 @@ function openComings(
     const at = clock.now();
     const { ieee, listeners } = lock;
     if (repeated.isRepeated(event)) return;
-    const { events, facts } = takeHeard(lock, event, at);
+    const { events, facts } = takeHeard(lock, event, clock);
     bolts.take(ieee, facts);
     for (const told of events) tellInOrder({ hwId: ieee, ...told, at }, listeners.size > 0);
     const told = event.type === 'readResponse' ? unasked(facts) : facts;

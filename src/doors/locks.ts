@@ -213,7 +213,7 @@ function openMemory({ database, table, clock, log }: LocksOptions) {
   for (const { gateway_id, mac, report, ...row } of table.reports.all()) {
     const told = lockReport.safeParse({ ...JSON.parse(report), ...timesOf(row) });
     if (told.data && room.take())
-      reported.add(idOf(mac, gateway_id), startedAt, { report: told.data, losses: -1 });
+      reported.add(idOf(mac, gateway_id), startedAt, { report: ofEarlierStart(told.data), losses: -1 });
   }
   database
     .commit(() => {
@@ -270,6 +270,11 @@ function withDates(report: LockReport): LockReport {
   });
   const faults = setupFaults && { setupFaults: setupFaults.filter(({ at }) => isDate(at)) };
   return { ...(Object.fromEntries(shown) as LockReport), ...faults };
+}
+
+/** The monotonic clock may be that of another boot. */
+function ofEarlierStart({ lockState, ...report }: LockReport): LockReport {
+  return { ...report, ...(lockState && { lockState: { value: lockState.value, at: lockState.at } }) };
 }
 
 /**

@@ -31,7 +31,6 @@ export interface StandOpenRow extends ActorColumns, KeptTime {
   phase: StandOpenPhase;
   /** Epoch milliseconds, as are the next. */
   requested_at: number;
-  sent_at: number | null;
   since: number | null;
 }
 
@@ -63,7 +62,6 @@ const STAND_OPEN_COLUMNS = [
   'actor_id',
   'actor',
   'correlation_id',
-  'sent_at',
   'since',
   'until_at',
   'left_ms',

@@ -104,7 +104,6 @@ export function orderedRow(
     actor_id: principal.id,
     actor: principal.label,
     correlation_id: correlationId,
-    sent_at: before?.sent_at ?? null,
     since: before?.since ?? null,
   };
 }

@@ -33,6 +33,8 @@ const events = (what: string) =>
 const changes = () => events('standing-open').map(({ change }) => change);
 const audited = () =>
   estate.played.audits.filter(({ action }) => action === 'door.stand-open').map(({ outcome }) => outcome);
+/** What the lock reports now. */
+const shown = (value: string) => ({ value, at: estate.clock.now(), heardAt: estate.clock.monotonic() });
 const offline = () => Promise.reject(new DriverError('DEVICE_OFFLINE', 'it sleeps'));
 /** Another start on the same database. */
 async function restart(options: Parameters<typeof openEstate>[1] = {}) {
@@ -136,7 +138,7 @@ describe('a door that is to stand open', () => {
     await post();
     expect(errorOf(await estate.desk('POST', `/doors/${id}/unlock`))).toEqual([409, 'STANDS_OPEN']);
     await estate.clock.advance(1_000);
-    estate.report(MAC, { lockState: { value: 'locked', at: estate.clock.now() } });
+    estate.report(MAC, { lockState: shown('locked') });
     await estate.clock.advance(0);
     expect(await standing()).toMatchObject({ state: 'lost', on: false });
     expect((await estate.desk('POST', `/doors/${id}/unlock`)).status).toBe(200);
@@ -150,12 +152,33 @@ describe('a door that is to stand open', () => {
       outcome: 'accepted',
       standingOpen: { state: 'sent', on: false },
     });
-    estate.report(MAC, { lockState: { value: 'unlocked', at: estate.clock.now() - 1 } });
+    estate.report(MAC, { lockState: { ...shown('unlocked'), heardAt: estate.clock.monotonic() - 1 } });
     await estate.clock.advance(0);
     expect([await standing(), changes()]).toMatchObject([{ on: false }, []]);
-    estate.report(MAC, { lockState: { value: 'unlocked', at: estate.clock.now() } });
+    estate.report(MAC, { lockState: shown('unlocked') });
     await estate.clock.advance(0);
     expect([await standing(), changes()]).toMatchObject([{ state: 'open', on: true }, ['begun']]);
+  });
+
+  it('is judged by the order of reports when the wall clock is set back', async () => {
+    await post();
+    await estate.clock.advance(1_000);
+    estate.clock.jumpWall(-3_600_000);
+    estate.report(MAC, { lockState: shown('locked') });
+    await estate.clock.advance(0);
+    expect(await standing()).toMatchObject({ state: 'lost', on: false });
+    expect((await estate.desk('POST', `/doors/${id}/unlock`)).status).toBe(200);
+  });
+
+  it('is not judged by what an earlier report showed when the wall clock is set forward', async () => {
+    estate.report(MAC, { lockState: shown('unlocked') });
+    await estate.clock.advance(1_000);
+    estate.played.actuate = async () => ({ outcome: 'accepted' });
+    await post();
+    const later = { ...shown('unlocked'), at: estate.clock.now() + 3_600_000, heardAt: 0 };
+    estate.report(MAC, { lockState: later, lqi: 7 });
+    await estate.clock.advance(0);
+    expect(await standing()).toMatchObject({ state: 'sent', on: false });
   });
 
   it.each<[string, () => Promise<Locked>]>([

@@ -241,8 +241,7 @@ function beginIn(
     const isShown = before?.phase === 'open';
     const lock = { doorId, gatewayId: row.gateway_id, networkId: row.network_id };
     const reason = row.mac === null || isShown ? undefined : unreachable(lock);
-    if (row.mac !== null && !isShown && reason === undefined)
-      Object.assign(row, { phase: 'sent', sent_at: at.wall });
+    if (row.mac !== null && !isShown && reason === undefined) row.phase = 'sent';
     const intent = intentOf(row);
     const detail = { ...target, until: new Date(until).toISOString(), extended: before !== undefined };
     // Nothing ends what was before while this takes its place.
@@ -254,6 +253,7 @@ function beginIn(
         throw error;
       });
     const standing = newStanding(row, leftMs, clock);
+    if (isShown && other) standing.judgedFrom = other.judgedFrom;
     all.set(doorId, standing);
     stored();
     const delivery = await delivered(standing, { isShown, reason, before: before?.phase });
@@ -304,7 +304,7 @@ type Retry = (standing: Standing) => Promise<void>;
 function retryIn({ table, clock, actuations, busy }: StandOpenOptions, deliver: Deliver): Retry {
   async function retry(standing: Standing): Promise<void> {
     const { row } = standing;
-    const sent: StandOpenRow = { ...row, phase: 'sent', sent_at: clock.now() };
+    const sent: StandOpenRow = { ...row, phase: 'sent' };
     const detail = { mac: row.mac, until: new Date(row.until_at).toISOString(), again: true };
     const intent = intentOf(row);
     await actuations.begin(intent, detail, () => {
@@ -313,6 +313,7 @@ function retryIn({ table, clock, actuations, busy }: StandOpenOptions, deliver: 
     let delivery: Delivery = { outcome: 'waiting', reason: 'it was ended before it was sent' };
     if (!standing.isEnding) {
       standing.row = sent;
+      standing.judgedFrom = clock.monotonic();
       delivery = await deliver(standing, row.phase);
     }
     postpone(standing, delivery, clock);

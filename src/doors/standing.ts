@@ -25,6 +25,8 @@ export interface Standing {
   /** Of one that waits. */
   giveUpAt: number;
   retryAt: number;
+  /** Monotonic milliseconds: what its lock showed before does not count. A wall clock may be set back meanwhile. */
+  judgedFrom: number;
   failures: number;
   failure: { code: string; message: string; at: number } | null;
   isSending: boolean;
@@ -52,6 +54,7 @@ export function newStanding(row: StandOpenRow, leftMs: number, clock: Clock): St
     endsAt: now + leftMs,
     giveUpAt: now + BEGINS_WITHIN_MS,
     retryAt: now,
+    judgedFrom: now,
     failures: 0,
     failure: null,
     isSending: false,
@@ -112,9 +115,9 @@ export function standingChanges(options: StandingOptions, all: Standings, holds:
     events.wake();
   }
 
-  async function opened(standing: Standing): Promise<void> {
-    Object.assign(standing, { failures: 0, failure: null });
+  async function opened(standing: Standing, judgedFrom = clock.monotonic()): Promise<void> {
     const { row } = standing;
+    Object.assign(standing, { failures: 0, failure: null, ...(row.phase !== 'open' && { judgedFrom }) });
     if (row.phase === 'open') return;
     await keep(standing, { phase: 'open', since: clock.now() }, () => record(row, 'begun', null));
   }
@@ -147,12 +150,12 @@ export function standingChanges(options: StandingOptions, all: Standings, holds:
     },
     /** Takes in what its lock reports; what it reported before the command does not count. */
     async reported(standing: Standing): Promise<void> {
-      const { door_id, mac, gateway_id, phase, sent_at, since } = standing.row;
+      const { door_id, mac, gateway_id, phase } = standing.row;
       const place = table.door.get(door_id) ?? { mac, gateway_id };
       const shown = place.mac === mac ? options.locks.report(place)?.lockState : undefined;
-      const told = phase === 'open' ? since : sent_at;
-      if (!shown || phase === 'waiting' || told === null || shown.at < told) return;
-      if (shown.value === 'unlocked') await opened(standing);
+      const { heardAt = Number.NEGATIVE_INFINITY } = shown ?? {};
+      if (!shown || phase === 'waiting' || heardAt < standing.judgedFrom) return;
+      if (shown.value === 'unlocked') await opened(standing, heardAt);
       if (shown.value === 'locked') await lost(standing, 'the lock reported that it is locked');
     },
   };
