@@ -52,6 +52,10 @@ export interface PairingListener {
   paired(): void;
   /** Two devices answer, and neither is given the key. */
   contested(): void;
+  /** The device insists on a key that it has already. */
+  keyed(): void;
+  /** The device has refused the key that it was given. */
+  refused(): void;
 }
 
 export interface DeviceOptions
@@ -240,6 +244,7 @@ function openEffects({ address, log }: Pick<DeviceOptions, 'address' | 'log'>, p
   function alarmed(alarm: Alarm, raised: boolean): void {
     alarms.set(alarm, raised);
     presence.report();
+    if (alarm === 'keyRefused' && raised) pairing()?.refused();
   }
 
   /** In clear text. */
@@ -261,6 +266,7 @@ function openEffects({ address, log }: Pick<DeviceOptions, 'address' | 'log'>, p
     else if (what.kind === 'online') meeting().begin();
     else if (what.kind === 'paired') pairing()?.paired();
     else if (what.kind === 'contested') pairing()?.contested();
+    else if (what.kind === 'keyed') pairing()?.keyed();
     else if (what.kind === 'unproven') unproven();
     else if (what.kind === 'restarted')
       log.info({ address, reason: what.reason }, 'a session with a device begins anew');

@@ -122,6 +122,45 @@ describe('a window', () => {
   );
 });
 
+describe('a device that has a key', () => {
+  const OTHER = KEY.map((byte) => byte ^ 1);
+
+  it('and is in a secure session is not paired, and its session goes on', async () => {
+    const device = keyed(0, 1);
+    const { link } = await openLine([device]);
+    await link.watch([{ address: 0, key: KEY }], [{ address: 0, hwId: NAME(1) }]);
+    await link.connected(NAME(1));
+    const wanted = { address: 0, key: OTHER, milliseconds: WINDOW_MS };
+    // The clock stands still: nothing is waited for.
+    expect(await link.execute('pair', wanted, undefined, LONG_MS)).toBe('REFUSED');
+    await link.clock.advance(1_000);
+    expect(link.report(NAME(1))).toMatchObject({ connected: true, sessionFault: null });
+    expect(device.sessions()).toBe(1);
+    expect(link.events.filter(({ kind }) => kind === 'alarm')).toEqual([]);
+  });
+
+  it.each([true, false])(
+    'that is not known here ends the window at once, without an alarm: %s',
+    async (insistsOnKey) => {
+      const device = openOsdpDevice({
+        address: 0,
+        serial: 1,
+        key: OTHER,
+        random,
+        baudRate: BAUD,
+        insistsOnKey,
+      });
+      const { link, pair } = await openLine([device]);
+      await link.watch([], [{ address: 0, hwId: NAME(1) }]);
+      await link.until(() => link.report(NAME(1))?.security === 'unpaired');
+      const before = link.clock.monotonic();
+      expect(await link.outcome(pair(0))).toBe('REFUSED');
+      expect(link.clock.monotonic() - before).toBeLessThan(WINDOW_MS);
+      expect(link.events.filter(({ kind }) => kind === 'alarm')).toEqual([]);
+    },
+  );
+});
+
 it('is met once, though it was being asked who it is when it was listed', async () => {
   const { link } = await openLine([keyed(0, 1)]);
   await link.watch([]);

@@ -5,6 +5,7 @@
 import { type Clock, DriverError } from '../driver.ts';
 import type { Paired } from '../rs485.ts';
 import type { Device } from './device.ts';
+import { isSameKey, provenKey } from './policy.ts';
 import { garbledAt, twinsAt } from './twins.ts';
 
 export interface PairingOptions {
@@ -26,9 +27,16 @@ export async function pairDevice(
   device: Device,
   { key, milliseconds, clock, signal, hasKey, mayHave }: PairingOptions,
 ): Promise<Paired> {
+  assertNoSession(device, key);
   const over = new AbortController();
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  device.onPairing({ paired: resolve, contested: () => reject(failure(device, hasKey)) });
+  const refused = () => reject(failure(device, hasKey));
+  device.onPairing({
+    paired: resolve,
+    contested: refused,
+    refused,
+    keyed: () => reject(keepsItsKey(hasKey)),
+  });
   device.loosen({ secure: 'pairing', key });
   try {
     const closed = clock.sleep(milliseconds, AbortSignal.any([signal, over.signal])).then(() => {
@@ -65,13 +73,7 @@ function failure(device: Device, hasKey: boolean): DriverError {
   if (has('duplicateAddress'))
     return new DriverError('REFUSED', `${twinsAt(device.address)} No key was given to either`);
   if (has('keyRefused')) return new DriverError('REFUSED', 'the device does not take the key it was given');
-  if (has('wrongKey', 'downgrade'))
-    return new DriverError(
-      'REFUSED',
-      hasKey
-        ? 'the device has a key already, and takes no other: if it works, leave it; else put it into its install mode, and pair it again'
-        : 'the device has a key already that is not known here: put it into its install mode, and pair it again',
-    );
+  if (has('wrongKey', 'downgrade')) return keepsItsKey(hasKey);
   if (device.isGarbled()) return new DriverError('NO_REPLY', `${garbledAt(device.address)} No key was given`);
   if (device.isGone())
     return new DriverError(
@@ -81,5 +83,24 @@ function failure(device: Device, hasKey: boolean): DriverError {
   return new DriverError(
     'NO_REPLY',
     `the device at address ${device.address} did not take its key while the window was open`,
+  );
+}
+
+function keepsItsKey(hasKey: boolean): DriverError {
+  return new DriverError(
+    'REFUSED',
+    hasKey
+      ? 'the device has a key already, and takes no other: if it works, leave it; else put it into its install mode, and pair it again'
+      : 'the device has a key already that is not known here: put it into its install mode, and pair it again',
+  );
+}
+
+/** Throws REFUSED: the window would end a session that works. */
+function assertNoSession(device: Device, key: Uint8Array): void {
+  const proven = provenKey(device.talk.session());
+  if (!proven || isSameKey(proven, key)) return;
+  throw new DriverError(
+    'REFUSED',
+    `the device at address ${device.address} has a key and is in a secure session under it: nothing was changed. To give it another key, switch the device off, wait until it is shown as offline, pair it again, and switch it on in its install mode while the window is open`,
   );
 }

@@ -42,7 +42,8 @@ export function provenPending(session: Session, policy: Policy): string | undefi
   return proven && isSameKey(proven, pendingOf(policy)) ? keyFingerprint(proven) : undefined;
 }
 
-function provenKey({ stage, options }: Session): Uint8Array | undefined {
+/** The key under which a secure session stands. */
+export function provenKey({ stage, options }: Session): Uint8Array | undefined {
   const { security } = options;
   return stage.kind === 'online' && stage.channel && security.secure !== 'off' ? security.key : undefined;
 }

@@ -11,6 +11,7 @@ import {
   type Effect,
   failed,
   goOnline,
+  insisted,
   isQuestion,
   keyOf,
   lose,
@@ -124,14 +125,19 @@ function identified(session: Session, stage: Stage, reply: Reply & { kind: 'PDID
   };
 }
 
-function challenged(session: Session, { command }: Outstanding, reply: Reply, value: number | null): Settled {
+function challenged(session: Session, outstanding: Outstanding, reply: Reply, value: number | null): Settled {
+  const { command } = outstanding;
   const { stage, options } = session;
   if (stage.kind !== 'challenge' || command.kind !== 'CHLNG' || options.security.secure === 'off')
     return setAside(restart(session), null, { kind: 'again' });
   if (reply.kind !== 'CCRYPT') return failed(session, 'downgrade');
   const { base } = stage;
   // It names the key it used: the one that everybody knows, where another was asked for, is an attempt to get less.
-  if (value !== (base === 'default' ? 0 : 1)) return failed(session, 'downgrade');
+  if (base !== 'default' && value !== 1) return failed(session, 'downgrade');
+  if (base === 'default' && value !== 0)
+    return outstanding.earlier > 0
+      ? lose(session, outstanding, 'an answer may be to an earlier challenge')
+      : insisted(session);
   const keys = sessionKeys(keyOf(options.security, base), command.nonce);
   if (!same(clientCryptogram(keys, command.nonce, reply.nonce), reply.cryptogram))
     return failed(session, 'wrongKey');
@@ -218,6 +224,8 @@ export function refused(
           ...lose(session, outstanding, 'the handshake was refused'),
           session: restart({ ...session, failures }),
         };
+      if (stage.kind === 'challenge' && stage.isKeyed && nak.code === NAK.securityBlock)
+        return insisted(session);
       return failed(session, stage.kind === 'prove' ? 'wrongKey' : 'downgrade');
     }
     case 'vouch':

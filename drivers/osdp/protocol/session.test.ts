@@ -65,6 +65,17 @@ describe('on the way to online', () => {
     expect(panel.establish()).toBe(12);
     expect(pd.sessions()).toBe(1);
   });
+
+  it.each([true, false])(
+    'raises no alarm in a window when the device insists on its own key: %s',
+    (insistsOnKey) => {
+      const { pd, panel } = openPair({ key: KEY.map((byte) => byte ^ 1), insistsOnKey }, PAIRING);
+      expect(() => panel.establish()).toThrow('barred');
+      expect(panel.effects).toContainEqual({ kind: 'keyed' });
+      expect(panel.alarms()).toEqual([]);
+      expect(pd.sessions()).toBe(0);
+    },
+  );
 });
 
 describe('less security than is required', () => {

@@ -38,7 +38,8 @@ export type Claim = { identity: Identity; times: number } | 'contested' | null;
 export type Stage =
   | { kind: 'identify' }
   | { kind: 'capabilities' }
-  | { kind: 'challenge'; base: BaseKey }
+  /** `isKeyed`: the device has just used a key of its own. */
+  | { kind: 'challenge'; base: BaseKey; isKeyed?: boolean }
   | { kind: 'prove'; base: BaseKey; keys: SessionKeys; cryptogram: Uint8Array }
   /** Under the key that everybody knows: is it the one that was there before? */
   | { kind: 'vouch'; channel: Channel }
@@ -79,6 +80,8 @@ export type Effect =
   | { kind: 'paired' }
   /** Two devices answer to this address: neither is given the key. */
   | { kind: 'contested' }
+  /** While pairing: the device insists on a key that it has already. */
+  | { kind: 'keyed' }
   /** The device does not have the tentative key. */
   | { kind: 'unproven' }
   /** Why the session begins anew. */
@@ -186,7 +189,7 @@ export function failed(session: Session, alarm: Alarm): Settled {
   const anew = { ...session, sequence: 0, outstanding: null } as const;
   if (options.security.secure === 'pairing' && 'base' in stage && stage.base === 'own')
     return {
-      session: { ...anew, stage: { kind: 'challenge', base: 'default' } },
+      session: { ...anew, stage: { kind: 'challenge', base: 'default', isKeyed: alarm === 'wrongKey' } },
       effects: [],
       outcome: again,
     };
@@ -208,6 +211,16 @@ export function failed(session: Session, alarm: Alarm): Settled {
     failures: failures + 1,
   };
   return { session: barred, effects, outcome: again };
+}
+
+/** While pairing: the device refuses the default key for one of its own. That is more security, and no alarm. */
+export function insisted(session: Session): Settled {
+  const stage: Stage = { kind: 'barred', turnsLeft: BARRED_TURNS_MAX };
+  return {
+    session: { ...session, stage, sequence: 0, outstanding: null },
+    effects: [{ kind: 'keyed' }],
+    outcome: { kind: 'again' },
+  };
 }
 
 /** Two devices answer here, so that nobody knows which one would take the key. */

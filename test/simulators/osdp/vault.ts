@@ -16,6 +16,8 @@ export interface VaultOptions {
   key?: Uint8Array;
   /** Takes the key that everybody knows. A device without a key does. */
   installMode?: boolean;
+  /** Answers a challenge for the default key under its own, and says so; else it refuses that challenge. */
+  insistsOnKey?: boolean;
   /** Knows no secure channel at all. */
   isPlain?: boolean;
   /** 0 up to 1. */
@@ -66,9 +68,10 @@ export function openVault({ random = Math.random, isPlain = false, id, ...option
 
   function challenged(command: CommandFrame, offersDefault: boolean): Buffer {
     const wantsOwn = command.block?.data[0] === 1;
-    const takesOwn = wantsOwn && !offersDefault;
+    const insists = options.insistsOnKey === true && key !== undefined && !installMode;
+    const takesOwn = (wantsOwn && !offersDefault) || insists;
     const baseKey = takesOwn ? key : DEFAULT_KEY;
-    const isAllowed = wantsOwn || installMode;
+    const isAllowed = wantsOwn || installMode || insists;
     if (isPlain || command.block?.type !== 0x11 || !baseKey || !isAllowed || command.data.length !== 8)
       return plainly(command, nak(NAK_CODE.block));
     const nonce = Buffer.from(Array.from({ length: 8 }, () => random() * 256));
