@@ -18,6 +18,9 @@ const FULL_PROBE_EVERY = 8;
 
 /** A device whose reply came too late is there, and too slow for a short probe. */
 const LATE_FOR_MS = 60_000;
+/** What such a device is left alone for after a miss: a reply that was taken for the next one hides how late it was. */
+const LATE_TIMES = 2;
+const GRACE_MAX_MS = 5_000;
 
 export interface PatienceOptions {
   options: BusOptions;
@@ -40,17 +43,24 @@ export function openPatience({ options, stations, clock }: PatienceOptions) {
 
   /**
    * After a miss of a device that was heard before, it is not asked again for another turnaround, so that a reply that is
-   * later than it may be is not taken for the next one. Others have their turn meanwhile.
+   * later than it may be is not taken for the next one; a device that is known to be late is given longer. Others have their turn meanwhile.
    */
   function graceMs(station: Station, { numbered }: Exchange<unknown>, { outcome }: Conversation): number {
     const mayBeLate = outcome.kind === 'timeout' && station.lastOperation !== undefined;
-    return mayBeLate && !numbered ? options.turnaroundMaxMs : 0;
+    if (!mayBeLate || numbered) return 0;
+    const lateMs = isLateLately(station) ? LATE_TIMES * (station.late?.delayMs ?? 0) : 0;
+    return Math.max(options.turnaroundMaxMs, Math.min(lateMs, GRACE_MAX_MS));
   }
 
-  function probeMs({ breaker, turnarounds, late }: Station, operation: string): number {
-    const isLate = late !== undefined && clock.monotonic() - late.at < LATE_FOR_MS;
+  function isLateLately({ late }: Station): boolean {
+    return late !== undefined && clock.monotonic() - late.at < LATE_FOR_MS;
+  }
+
+  function probeMs(station: Station, operation: string): number {
+    const { breaker, turnarounds } = station;
     const isFull =
-      isLate || (breaker.kind === 'open' && breaker.probes % FULL_PROBE_EVERY === FULL_PROBE_EVERY - 1);
+      isLateLately(station) ||
+      (breaker.kind === 'open' && breaker.probes % FULL_PROBE_EVERY === FULL_PROBE_EVERY - 1);
     const known = turnarounds.get(operation);
     const usual = (known && shortestWaitMs(known)) ?? usualOfHealthy();
     return isFull ? options.turnaroundMaxMs : Math.min(options.turnaroundMaxMs, usual);
