@@ -1,7 +1,7 @@
 /** What cannot be true of a product, though each of its fields is well formed. */
 
 import { areasOf, settingsBlock } from './profile-areas.ts';
-import type { Profile } from './profile-shape.ts';
+import { type Profile, REGISTER_MAX, WATCHDOG_MIN_MS, type Watchdog } from './profile-shape.ts';
 import { isBitTable } from './registers.ts';
 
 /** Registers one write can carry, application protocol 1.1b3, 6.12. */
@@ -10,7 +10,6 @@ const REGISTERS_WRITTEN_MAX = 123;
 const HW_ID_REGISTERS_MAX = 32;
 const ADDRESSES = 0x1_0000;
 const REGISTER_BITS = 16;
-const REGISTER_MAX = 0xffff;
 
 export interface ProfileFault {
   path: PropertyKey[];
@@ -151,9 +150,8 @@ function watchdogFaults({ pulse }: Profile): ProfileFault[] {
   const faults: ProfileFault[] = [];
   const wrong = (path: PropertyKey[], message: string) =>
     faults.push({ path: ['pulse', 'watchdog', ...path], message });
-  const units = Math.ceil(milliseconds / time.unitMilliseconds);
-  if (units > REGISTER_MAX)
-    wrong(['milliseconds'], `comes to ${units} units; a register holds ${REGISTER_MAX}`);
+  const timeFault = impossibleTime(milliseconds, time);
+  if (timeFault) wrong(['milliseconds'], timeFault);
   if (enabledBy === 'writes' && enable.length === 0) wrong(['enable'], 'is needed where enabledBy is writes');
   if (enabledBy === 'time' && enable.length > 0) wrong(['enable'], 'is for enabledBy: writes');
   if (enabledBy === 'writes' && inForce.length === 0)
@@ -161,6 +159,12 @@ function watchdogFaults({ pulse }: Profile): ProfileFault[] {
       ['inForce'],
       'is needed: what cannot be read back is no watchdog. Name what shows that it is enabled',
     );
+  else if (enabledBy === 'writes' && !inForce.some(({ shows }) => shows === 'enabled'))
+    for (const [index, unread] of unreadSteps(enable, inForce))
+      wrong(
+        ['enable', index],
+        `writes ${unread}, which inForce does not read back. Add that there, or mark the status of the watchdog there with shows: enabled`,
+      );
   if (fedBy === 'writes' && !feed) wrong(['feed'], 'is needed where fedBy is writes');
   if (fedBy === 'requests' && feed) wrong(['feed'], 'is for fedBy: writes');
   for (const [field, steps] of [
@@ -171,6 +175,39 @@ function watchdogFaults({ pulse }: Profile): ProfileFault[] {
     for (const [index, { table, value }] of steps.entries())
       if (isBitTable(table) && value > 1) wrong([field, index, 'value'], 'must be 0 or 1: a coil is one bit');
   return faults;
+}
+
+/** What its register cannot say. */
+function impossibleTime(
+  milliseconds: number,
+  { unitMilliseconds: unit, unitsMax = REGISTER_MAX }: Watchdog['time'],
+): string | undefined {
+  const most = unit * unitsMax;
+  if (milliseconds > most) return `is more than its register takes: ${unitsMax} units are ${most} ms`;
+  if (milliseconds % unit === 0) return undefined;
+  const lower = Math.floor(milliseconds / unit) * unit;
+  const fit = [lower, lower + unit].filter((one) => one >= WATCHDOG_MIN_MS && one <= most);
+  return `must be a multiple of unitMilliseconds, ${unit}: for example ${fit.join(' or ')}`;
+}
+
+/** What enable leaves at places that `inForce` does not have: the first of each step. */
+function unreadSteps(enable: Watchdog['enable'], inForce: Watchdog['inForce']): [number, string][] {
+  return enable.flatMap((step, index): [number, string][] => {
+    const written = Array.from({ length: step.count }, (_, offset) => step.address + offset);
+    const isOverwritten = (address: number) =>
+      enable
+        .slice(index + 1)
+        .some(
+          (later) =>
+            later.table === step.table && later.address <= address && address < later.address + later.count,
+        );
+    const isRead = (address: number) =>
+      inForce.some(
+        (place) => place.table === step.table && place.address === address && place.value === step.value,
+      );
+    const unread = written.find((address) => !isOverwritten(address) && !isRead(address));
+    return unread === undefined ? [] : [[index, `${step.value} to ${step.table} ${hex(unread)}`]];
+  });
 }
 
 function missing({ inputs, outputs, inputEdges, settings, pulse }: Profile): ProfileFault[] {

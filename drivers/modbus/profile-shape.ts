@@ -7,6 +7,9 @@ export const REGISTERS_READ_MAX = 125;
 export const BITS_READ_MAX = 2_000;
 const HIGHEST_ADDRESS = 0xffff;
 const PULSE_UNITS_MAX = 0xffff;
+export const REGISTER_MAX = 0xffff;
+/** The requests that feed it come several times as often. */
+export const WATCHDOG_MIN_MS = 1_000;
 const WATCHDOG_MAX_MS = 60_000;
 
 const address = z
@@ -93,14 +96,22 @@ const written = z.strictObject({
   count: z.int().min(1).max(16).default(1).describe('How many, from here on; each gets the value'),
   value: word.describe('Of a coil: 1 or 0'),
 });
-const shown = z.strictObject({ table, address, value: word.describe('Of a coil or discrete input: 1 or 0') });
+const shown = z.strictObject({
+  table,
+  address,
+  value: word.describe('Of a coil or discrete input: 1 or 0'),
+  shows: z
+    .literal('enabled')
+    .optional()
+    .describe('This place is the status of the watchdog itself, and has the value only while it is enabled'),
+});
 
-/** What cannot be read back is no watchdog: its time always is, and what enables it by `inForce`. */
+/** A watchdog counts only while it is read back: its time always is, what enables it by `inForce`. */
 const watchdog = z
   .strictObject({
     milliseconds: z
       .int()
-      .min(1_000)
+      .min(WATCHDOG_MIN_MS)
       .max(WATCHDOG_MAX_MS)
       .describe('Without a request; then all outputs are off'),
     release: z
@@ -109,7 +120,16 @@ const watchdog = z
       .default([])
       .describe('Written first: stops one that runs, and clears one that has run out'),
     time: z
-      .strictObject({ address, unitMilliseconds: z.int().min(1).max(60_000) })
+      .strictObject({
+        address,
+        unitMilliseconds: z.int().min(1).max(60_000),
+        unitsMax: z
+          .int()
+          .min(1)
+          .max(REGISTER_MAX)
+          .optional()
+          .describe('The highest value that the product takes; absent: 65535'),
+      })
       .describe('Holding register with its time; written after release, and read back'),
     enabledBy: z
       .enum(['time', 'writes'])
@@ -119,7 +139,9 @@ const watchdog = z
       .array(shown)
       .max(STEPS_MAX)
       .default([])
-      .describe('What the device shows while it is enabled and has not run out; read again and again'),
+      .describe(
+        'What the device shows while it is enabled and has not run out; read again and again. Has what enable writes, or a place that shows: enabled',
+      ),
     fedBy: z
       .enum(['requests', 'writes'])
       .describe('requests: each request to the device is enough. writes: what feed says is'),

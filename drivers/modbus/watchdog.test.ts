@@ -128,7 +128,7 @@ it('is fed by what its profile writes, in turns, and not while an output stays o
       { address: 0x1003, value: 0 },
       { address: 0x1003, value: 1 },
     ],
-    inForce: [{ address: 0x1006, value: 1 }],
+    inForce: [{ address: 0x1006, value: 1, shows: 'enabled' }],
     fedBy: 'writes',
     feed: { address: 0x1003, values: [2, 3] },
   } as unknown as Plain;

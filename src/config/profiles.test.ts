@@ -195,6 +195,31 @@ pulse:
       /milliseconds/,
     ],
     [
+      'a safe value alone is read back',
+      `${time}, enabledBy: writes, ${enable}, inForce: [{ table: coil, address: 128, value: 0 }], fedBy: requests`,
+      /enable\[0\]: writes 1 to coil 0x0104, which inForce does not read back/,
+    ],
+    [
+      'only a part of what enables it is read back',
+      `${time}, enabledBy: writes, enable: [{ address: 7, value: 1 }, { address: 8, count: 2, value: 1 }], inForce: [{ address: 7, value: 1 }, { address: 8, value: 1 }], fedBy: requests`,
+      /enable\[1\]: writes 1 to holding 0x0009/,
+    ],
+    [
+      'another value is expected than enable writes',
+      `${time}, enabledBy: writes, ${enable}, inForce: [{ table: coil, address: 260, value: 0 }], fedBy: requests`,
+      /enable\[0\]: writes 1 to coil 0x0104/,
+    ],
+    [
+      'its time is longer than the product takes',
+      'time: { address: 488, unitMilliseconds: 100, unitsMax: 49 }, enabledBy: time, fedBy: requests',
+      /milliseconds: is more than its register takes: 49 units are 4900 ms/,
+    ],
+    [
+      'its time is no whole number of units',
+      'time: { address: 488, unitMilliseconds: 300 }, enabledBy: time, fedBy: requests',
+      /milliseconds: must be a multiple of unitMilliseconds, 300: for example 4800 or 5100/,
+    ],
+    [
       'a coil is to be 5',
       `${time}, enabledBy: writes, enable: [{ table: coil, address: 260, value: 5 }], ${inForce}, fedBy: requests`,
       /must be 0 or 1/,
@@ -211,6 +236,10 @@ pulse:
   it('is one where it says how it is armed, enabled, fed and read back', () => {
     const right = `${time}, enabledBy: writes, ${enable}, ${inForce}, fedBy: requests`;
     expect(mistakesOf(board(right))).toBe('none');
+    const status = 'inForce: [{ address: 0x1006, value: 1, shows: enabled }]';
+    expect(mistakesOf(board(`${time}, enabledBy: writes, ${enable}, ${status}, fedBy: requests`))).toBe(
+      'none',
+    );
   });
 });
 
