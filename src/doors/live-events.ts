@@ -31,7 +31,7 @@ export function lockChanged(
 
 /**
  * begun: its lock or relay was seen open · lost: it is to stand open, and does not · ending: its lock is told to lock ·
- * ended: its lock was seen locked, or its relay is held no more · expired: its lock or relay was not reached in time
+ * ended: its lock was seen locked, or its relay is held no more · expired: it never began, and will not any more
  */
 export type StandingChange = 'begun' | 'lost' | 'ending' | 'ended' | 'expired';
 

@@ -104,7 +104,7 @@ function standOpen(doors: DoorSlice, path: string): Operation[] {
       method: 'delete',
       summary: 'End that a door stands open',
       description:
-        'The lock is told to lock, again and again until it was seen locked; the relay is held no more. A door that does not stand open: 200, and nothing changes.',
+        'The lock is told to lock, again and again until it was seen locked; the relay is held no more. Until the last pulse of a relay is over the answer is accepted, also when it is asked again. A door that does not stand open, or did not yet: 200, with that in `reason`.',
       errors: ['NOT_FOUND'],
       handler: async ({ params, principal, correlationId }) => ({
         body: await doors.endStandOpen(params.doorId, { principal, correlationId }),

@@ -33,7 +33,7 @@ export interface LockDoorOptions {
   unreachable(lock: LockAddress): string | undefined;
   actuateLock: ActuateLock;
   pinOf(mac: string): string | null;
-  standOpen: Pick<StandOpen, 'of' | 'end'>;
+  standOpen: Pick<StandOpen, 'of' | 'end' | 'isLettingGo'>;
   closings: Pick<Closings, 'attempt'>;
 }
 
@@ -49,6 +49,14 @@ const GOES_ON: ClosingOutcome = {
     'its lock has been told and has not shown that it is locked: one that sleeps takes up to a minute, and …/state says what became of it',
 };
 const CLOSED: ClosingOutcome = { outcome: 'confirmed', reason: null };
+const NEVER_BEGAN: ClosingOutcome = {
+  outcome: 'confirmed',
+  reason: 'the door did not stand open yet: what was waiting to open it is withdrawn',
+};
+const NOTHING_OPEN: ClosingOutcome = {
+  outcome: 'confirmed',
+  reason: 'the door did not stand open: there was nothing to end',
+};
 
 export function openLockDoor(options: LockDoorOptions) {
   const { table, clock, actuations, relay, standOpen, closings } = options;
@@ -56,12 +64,14 @@ export function openLockDoor(options: LockDoorOptions) {
   /** Ends what stands open, and has its lock locked. */
   async function endStandOpen(doorId: string, reason: string, caller: Caller): Promise<ClosingOutcome> {
     const row = existing(table, doorId);
-    const wasHeld = standOpen.of(doorId)?.row.device_id != null;
+    const before = standOpen.of(doorId)?.row.phase;
     await standOpen.end(doorId, reason, caller);
-    if (wasHeld) return LETS_GO;
-    return (
-      (row.mac === null ? undefined : await answerInTime(closings.attempt(row.mac), clock, GOES_ON)) ?? CLOSED
-    );
+    if (standOpen.isLettingGo(doorId)) return LETS_GO;
+    const closing = row.mac === null ? undefined : closings.attempt(row.mac);
+    const closed = closing && (await answerInTime(closing, clock, GOES_ON));
+    if (closed) return closed;
+    if (before === undefined) return NOTHING_OPEN;
+    return before === 'waiting' ? NEVER_BEGAN : CLOSED;
   }
 
   async function lockLock(row: DoorRow, mac: string): Promise<ClosingOutcome> {

@@ -135,12 +135,88 @@ it('a relay whose watchdog nobody proved is not held: it is refused, and nothing
   expect([pulses(), await state(), told()]).toEqual([0, null, []]);
 });
 
-it('the state of one that is held says what to do when its watchdog counts as not proven any more', async () => {
+describe.each([
+  ['its watchdog counts as not proven any more', 'WATCHDOG_NOT_PROVEN'],
+  ['its watchdog is being tested', 'IN_PROGRESS'],
+] as const)('a relay is held no more when %s', (_, code) => {
+  const message = 'the words of the refusal';
+  const refuse = () => {
+    estate.played.assertRelayProven = () => {
+      throw new GatehouseError(code, message);
+    };
+  };
+
+  it('and a door that stood open ends', async () => {
+    await stand();
+    refuse();
+    await estate.clock.advance(RENEW_EVERY_MS);
+    expect([pulses(), await state(), told()]).toEqual([1, null, ['begun', `ended: ${message}`]]);
+    estate.played.assertRelayProven = () => undefined;
+    await estate.clock.advance(MINUTE);
+    expect(pulses()).toBe(1);
+  });
+
+  it('and one that waited for its device expires', async () => {
+    estate.played.hold = away;
+    await stand();
+    refuse();
+    await estate.clock.advance(RENEW_EVERY_MS);
+    expect([pulses(), await state(), told()]).toEqual([1, null, [`expired: ${message}`]]);
+  });
+});
+
+it('a relay without settings in force for a while is tried on', async () => {
   await stand();
-  const message = 'run: gatehouse bus watchdog-test io-1';
-  estate.played.hold = () => Promise.reject(new GatehouseError('WATCHDOG_NOT_PROVEN', message));
-  await estate.clock.advance(2 * RENEW_EVERY_MS);
-  expect(await state()).toMatchObject({ state: 'lost', failure: { code: 'WATCHDOG_NOT_PROVEN', message } });
+  estate.played.assertRelayProven = () => {
+    throw new GatehouseError('NO_RELAY', 'its settings are on their way');
+  };
+  await estate.clock.advance(RENEW_EVERY_MS);
+  expect([pulses(), told()]).toEqual([2, ['begun']]);
+});
+
+describe('DELETE of a door on a relay', () => {
+  const LETS_GO = 'the relay is held no more, and lets go within 20 s';
+  const NOTHING = 'the door did not stand open: there was nothing to end';
+  const ended = async () => {
+    const { outcome, reason, standingOpen } = (await remove()).body;
+    expect(standingOpen).toBeNull();
+    return [outcome, reason];
+  };
+
+  it('is accepted until the last pulse is over, and says afterwards that nothing stood open', async () => {
+    await stand();
+    expect(await ended()).toEqual(['accepted', LETS_GO]);
+    await estate.clock.advance(HOLD_MS - 1);
+    expect(await ended()).toEqual(['accepted', LETS_GO]);
+    await estate.clock.advance(1);
+    expect(await ended()).toEqual(['confirmed', NOTHING]);
+  });
+
+  it('is accepted also where nothing confirmed the last pulse', async () => {
+    estate.played.hold = async () => ({ outcome: 'unknown' });
+    await stand();
+    expect(await ended()).toEqual(['accepted', LETS_GO]);
+    await estate.clock.advance(HOLD_MS);
+    expect(await ended()).toEqual(['confirmed', NOTHING]);
+  });
+
+  it('says that it never began, and tells no end', async () => {
+    estate.played.hold = away;
+    expect((await stand()).body).toMatchObject({ outcome: 'waiting' });
+    const reason = 'the door did not stand open yet: what was waiting to open it is withdrawn';
+    expect(await ended()).toEqual(['confirmed', reason]);
+    expect(told()).toEqual(['expired: somebody ended it']);
+  });
+
+  it('is accepted after a restart too, while the pulse of the former run may go on', async () => {
+    await stand();
+    await end();
+    estate = await openEstate(estate.database, { now: estate.clock.now() });
+    estate.played.relays.set(id, { deviceId: DEVICE, settled: true });
+    expect(await ended()).toEqual(['accepted', LETS_GO]);
+    await estate.clock.advance(HOLD_MS);
+    expect(await ended()).toEqual(['confirmed', NOTHING]);
+  });
 });
 
 describe('a renewal that fails', () => {
@@ -202,9 +278,18 @@ it('after a restart what stood open goes on until its time', async () => {
   expect([before, pulses(), told()]).toEqual([1, 1, ['begun']]);
   estate = await openEstate(estate.database, { now: estate.clock.now() });
   estate.played.relays.set(id, { deviceId: DEVICE, settled: true });
+  const interrupted = 'lost: the gateway was stopped, and has not held the relay again since';
+  expect(await state()).toMatchObject({ state: 'lost', on: false, since: null });
+  estate.played.hold = away;
   estate.run();
+  await estate.clock.advance(0);
+  expect(await state()).toMatchObject({ state: 'lost', on: false, since: null });
+  expect(told()).toEqual([interrupted]);
+  estate.played.hold = async () => ({ outcome: 'confirmed' });
   await estate.clock.advance(RENEW_EVERY_MS);
-  expect([pulses(), told()]).toEqual([2, []]);
+  const since = new Date(estate.clock.now()).toISOString();
+  expect(await state()).toMatchObject({ state: 'open', on: true, since });
+  expect([pulses(), told()]).toEqual([2, [interrupted, 'begun']]);
   await estate.clock.advance(10 * MINUTE);
-  expect([await state(), told()]).toEqual([null, ['ended: its time is over']]);
+  expect([await state(), told()]).toEqual([null, [interrupted, 'begun', 'ended: its time is over']]);
 });

@@ -44,6 +44,8 @@ interface Hold {
   renewAt: number;
   /** Of the last pulse that was confirmed. */
   endsAt: number;
+  /** Of the last pulse that may have reached the relay. */
+  mayEndAt: number;
   failures: number;
   /** Of the renewal under way. */
   attempt: AbortController | undefined;
@@ -53,6 +55,8 @@ export type RelayHolds = ReturnType<typeof openRelayHolds>;
 
 export function openRelayHolds({ clock, holdRelay }: RelayHoldOptions) {
   const holds = new Map<string, Hold>();
+  /** Of doors whose relay is held no more: when the last pulse that may have reached it is over, monotonic milliseconds. */
+  const lettingGo = new Map<string, number>();
 
   async function attempt(hold: Hold, { signal }: AbortController): Promise<HoldOutcome> {
     const order = { milliseconds: HOLD_MS, timeoutMs: ATTEMPT_MS };
@@ -63,10 +67,12 @@ export function openRelayHolds({ clock, holdRelay }: RelayHoldOptions) {
     hold.attempt = undefined;
     if (signal.aborted) return { kind: 'calledOff' };
     if (fault) {
+      if (fault === UNCONFIRMED || fault.err !== undefined) hold.mayEndAt = clock.monotonic() + HOLD_MS;
       hold.failures += 1;
       return { kind: hold.failures < FAILURES_TO_BE_LOST ? 'failing' : 'lost', fault };
     }
     hold.endsAt = clock.monotonic() + HOLD_MS;
+    hold.mayEndAt = hold.endsAt;
     hold.failures = 0;
     return { kind: 'held' };
   }
@@ -75,7 +81,8 @@ export function openRelayHolds({ clock, holdRelay }: RelayHoldOptions) {
     /** Sends the next pulse when it is due; undefined when it is not, or the last one is under way. */
     renew(doorId: string, deviceId: string): Promise<HoldOutcome> | undefined {
       const now = clock.monotonic();
-      const hold = holds.get(doorId) ?? newHold(deviceId);
+      const hold = holds.get(doorId) ?? newHold(deviceId, lettingGo.get(doorId));
+      lettingGo.delete(doorId);
       holds.set(doorId, hold);
       if (hold.attempt || hold.renewAt > now) return undefined;
       hold.renewAt = now + RENEW_EVERY_MS;
@@ -84,9 +91,23 @@ export function openRelayHolds({ clock, holdRelay }: RelayHoldOptions) {
     },
     /** The relay lets go when its pulse is over. */
     drop(doorId: string): void {
-      holds.get(doorId)?.attempt?.abort(AWAKE);
+      const hold = holds.get(doorId);
+      if (!hold) return;
+      const { attempt, mayEndAt } = hold;
+      const now = clock.monotonic();
+      for (const [id, endsAt] of lettingGo) if (endsAt <= now) lettingGo.delete(id);
+      // A pulse under way may have left.
+      const endsAt = attempt ? now + HOLD_MS : mayEndAt;
+      if (endsAt > now) lettingGo.set(doorId, endsAt);
+      attempt?.abort(AWAKE);
       holds.delete(doorId);
     },
+    /** A former run of the gateway held it: its last pulse may go on. */
+    formerly(doorId: string): void {
+      lettingGo.set(doorId, clock.monotonic() + HOLD_MS);
+    },
+    /** It is held no more, and a pulse that may have reached it is not over yet. */
+    isLettingGo: (doorId: string): boolean => (lettingGo.get(doorId) ?? 0) > clock.monotonic(),
     dropAll(): void {
       for (const { attempt } of holds.values()) attempt?.abort(AWAKE);
       holds.clear();
@@ -109,12 +130,13 @@ function faultOf(err: unknown): HoldFault {
   return { ...INTERNAL, err };
 }
 
-function newHold(deviceId: string): Hold {
+function newHold(deviceId: string, mayEndAt = Number.NEGATIVE_INFINITY): Hold {
   return {
     deviceId,
     attempt: undefined,
     renewAt: Number.NEGATIVE_INFINITY,
     endsAt: Number.NEGATIVE_INFINITY,
+    mayEndAt,
     failures: 0,
   };
 }

@@ -109,7 +109,11 @@ describe('a door that is to stand open', () => {
     estate.played.actuate = async () => ({ outcome: 'confirmed' });
     await estate.clock.advance(1_000);
     expect([kinds(), await standing()]).toEqual([['standOpen', 'endStandOpen', 'endStandOpen'], null]);
-    expect((await remove()).body).toMatchObject({ outcome: 'confirmed', standingOpen: null });
+    expect((await remove()).body).toMatchObject({
+      outcome: 'confirmed',
+      reason: 'the door did not stand open: there was nothing to end',
+      standingOpen: null,
+    });
     expect(kinds()).toHaveLength(3);
   });
 

@@ -11,6 +11,7 @@
  */
 import type { Actuations, Intent } from '../actuations/actuations.ts';
 import type { Clock } from '../clock.ts';
+import { GatehouseError } from '../errors.ts';
 import type { Caller } from '../principal.ts';
 import { waitBefore } from '../supervise.ts';
 import { openWaking } from '../waking.ts';
@@ -62,7 +63,7 @@ export interface StandOpenOptions extends StandingOptions, TargetOptions, RelayH
   bootId: string | undefined;
   busy: Busy;
   unreachable(lock: LockAddress): string | undefined;
-  /** Throws WATCHDOG_NOT_PROVEN or NO_RELAY when it is known that the relay of the device is not fired. */
+  /** Throws WATCHDOG_NOT_PROVEN, NO_RELAY or IN_PROGRESS (a watchdog test) when it is known that the relay is not fired. */
   assertRelayProven(deviceId: string): void;
   actuateLock: ActuateLock;
 }
@@ -82,10 +83,17 @@ export function openStandOpen(options: StandOpenOptions) {
   const waking = openWaking(clock);
   const changes = standingChanges(options, all, holds);
   const now = momentOf(options);
+  /** Relays that a former run held: lost until a pulse of this run is confirmed. */
+  const interrupted: Standing[] = [];
   for (const row of table.standOpens.all()) {
-    const standing = newStanding(row, leftAfterStart(row, now()), clock);
     // Nothing was sent of what waits, and whoever asked may have gone.
-    all.set(row.door_id, { ...standing, giveUpAt: clock.monotonic() });
+    const giveUpAt = clock.monotonic();
+    const standing = { ...newStanding(row, leftAfterStart(row, now()), clock), giveUpAt };
+    all.set(row.door_id, standing);
+    if (row.device_id === null || row.phase === 'waiting') continue;
+    holds.formerly(row.door_id);
+    if (row.phase === 'open') interrupted.push(standing);
+    standing.row = { ...row, phase: 'lost', since: null };
   }
   const parts: Parts = { all, holds, changes, now };
   const deliver = deliverIn(options, parts);
@@ -105,6 +113,8 @@ export function openStandOpen(options: StandOpenOptions) {
       const standing = all.get(doorId);
       if (standing && !standing.isEnding) await changes.stop(standing, reason, caller);
     },
+    /** Its relay is held no more, and its last pulse may not be over yet. */
+    isLettingGo: holds.isLettingGo,
     /** What is wanted of the door, or what opens it, may have changed. */
     wake(doorId: string): void {
       if (all.has(doorId)) waking.wake();
@@ -131,6 +141,7 @@ export function openStandOpen(options: StandOpenOptions) {
     /** For supervise. */
     async run(signal: AbortSignal): Promise<never> {
       try {
+        await Promise.all(interrupted.splice(0).map(changes.interrupted));
         return await waking.run(signal, look);
       } finally {
         holds.dropAll();
@@ -330,6 +341,22 @@ function retryIn({ table, clock, actuations, busy }: StandOpenOptions, deliver: 
   };
 }
 
+/** Why the relay is not fired, whether or not its device answers; undefined: nothing is known against it. */
+function notFiredBecause(
+  { device_id }: StandOpenRow,
+  { assertRelayProven }: Pick<StandOpenOptions, 'assertRelayProven'>,
+): string | undefined {
+  if (device_id === null) return undefined;
+  try {
+    assertRelayProven(device_id);
+    return undefined;
+  } catch (error) {
+    // One without a relay in force may have it again at any time.
+    if (!(error instanceof GatehouseError) || error.code === 'NO_RELAY') return undefined;
+    return error.message;
+  }
+}
+
 function lookIn(options: StandOpenOptions, { all, holds, changes, now }: Parts, retry: Retry) {
   const { table, log } = options;
   /** The next look does it again. */
@@ -372,7 +399,7 @@ function lookIn(options: StandOpenOptions, { all, holds, changes, now }: Parts, 
       const reason =
         standing.endsAt <= at.monotonic
           ? 'its time is over'
-          : endedBy(row, table.door.get(row.door_id), options);
+          : (endedBy(row, table.door.get(row.door_id), options) ?? notFiredBecause(row, options));
       const isLate = row.phase === 'waiting' && standing.giveUpAt <= at.monotonic && !isSending;
       if (reason !== undefined) keep(standing, changes.stop(standing, reason));
       else if (isLate) keep(standing, changes.expire(standing));

@@ -15,6 +15,7 @@ import type { DoorTable } from './table.ts';
 
 /** Longer than the check-in interval of sleeping locks, and short enough that the person who asked is still there. */
 const BEGINS_WITHIN_MS = 15 * 60_000;
+const INTERRUPTED = 'the gateway was stopped, and has not held the relay again since';
 /** As in the audit. */
 export const STAND_OPEN = 'door.stand-open';
 
@@ -67,22 +68,7 @@ export type StandingChanges = ReturnType<typeof standingChanges>;
 export function standingChanges(options: StandingOptions, all: Standings, holds: RelayHolds) {
   const { database, table, events, clock, log, closings } = options;
   const record = recordIn(options);
-
-  /** Stores the row, unless it was ended or replaced meanwhile. */
-  async function keep(standing: Standing, patch: Partial<StandOpenRow>, told?: () => void): Promise<void> {
-    const row = { ...standing.row, ...patch };
-    standing.row = row;
-    try {
-      await database.commit(() => {
-        if (table.standOpen.get(row.door_id)?.correlation_id !== row.correlation_id) return;
-        table.storeStandOpen(row);
-        told?.();
-      }, 'urgent');
-      if (told) events.wake();
-    } catch (error) {
-      log.error({ door: row.door_id, err: error }, 'a change of a door that stands open was not stored');
-    }
-  }
+  const keep = keepIn(options);
 
   async function remove(
     standing: Standing,
@@ -132,10 +118,22 @@ export function standingChanges(options: StandingOptions, all: Standings, holds:
   return {
     keep,
     opened,
+    /** Its relay was held by a former run of the gateway, and is not by this one yet. */
+    async interrupted(standing: Standing): Promise<void> {
+      if (standing.isEnding) return;
+      const { row } = standing;
+      log.info(
+        { door: row.door_id, reason: INTERRUPTED },
+        'a relay that was held before the start is held again',
+      );
+      await keep(standing, {}, () => record(row, 'lost', INTERRUPTED));
+    },
     /** Ends it; a lock is locked then. `by`: who wanted it; the gateway itself when absent. */
     stop: (standing: Standing, reason: string, by?: Pick<Caller, 'principal' | 'correlationId'>) => {
-      const isClosed = standing.row.mac === null || standing.row.phase === 'waiting';
-      return remove(standing, isClosed ? 'ended' : 'ending', reason, by);
+      const { mac, phase } = standing.row;
+      // What never began has no end.
+      if (phase === 'waiting') return remove(standing, 'expired', reason, by);
+      return remove(standing, mac === null ? 'ended' : 'ending', reason, by);
     },
     expire: (standing: Standing) =>
       remove(standing, 'expired', standing.failure?.message ?? 'nothing was sent', undefined),
@@ -158,6 +156,24 @@ export function standingChanges(options: StandingOptions, all: Standings, holds:
       if (shown.value === 'unlocked') await opened(standing, heardAt);
       if (shown.value === 'locked') await lost(standing, 'the lock reported that it is locked');
     },
+  };
+}
+
+/** Stores the row, unless it was ended or replaced meanwhile. */
+function keepIn({ database, table, events, log }: StandingOptions) {
+  return async (standing: Standing, patch: Partial<StandOpenRow>, told?: () => void): Promise<void> => {
+    const row = { ...standing.row, ...patch };
+    standing.row = row;
+    try {
+      await database.commit(() => {
+        if (table.standOpen.get(row.door_id)?.correlation_id !== row.correlation_id) return;
+        table.storeStandOpen(row);
+        told?.();
+      }, 'urgent');
+      if (told) events.wake();
+    } catch (error) {
+      log.error({ door: row.door_id, err: error }, 'a change of a door that stands open was not stored');
+    }
   };
 }
 

@@ -34,6 +34,8 @@ export interface PulseOptions {
   execute: Execute;
   known(deviceId: string): Known<Rs485Report> | undefined;
   isInForce(row: Rs485Row): boolean;
+  /** Throws IN_PROGRESS while the watchdog of the device is tested. */
+  assertNotTested(deviceId: string): void;
 }
 
 export type FirePulse = (deviceId: string, caller: Caller) => Promise<PulseResult>;
@@ -55,7 +57,7 @@ export const PULSE = 'rs485.pulse';
 interface Pulses {
   pulse: FirePulse;
   holdRelay: HoldRelay;
-  /** Throws WATCHDOG_NOT_PROVEN or NO_RELAY. Of a device that does not answer nobody knows. */
+  /** Throws WATCHDOG_NOT_PROVEN, NO_RELAY, or IN_PROGRESS during a watchdog test. A device that does not answer passes. */
   assertRelayProven(deviceId: string): void;
 }
 
@@ -93,6 +95,7 @@ export function openPulse(options: PulseOptions): Pulses {
   /** Throws what is known to be in the way before anything is sent. */
   function aimed(deviceId: string): { row: Rs485Row; pulse: Pulse } {
     const row = existing(table, deviceId);
+    options.assertNotTested(deviceId);
     const known = options.known(deviceId);
     if (!options.buses.isUp(row.bus))
       throw offline(row, 'its bus is down: GET /network/rs485/buses says why');
@@ -118,6 +121,7 @@ export function openPulse(options: PulseOptions): Pulses {
     },
     assertRelayProven(deviceId) {
       const row = existing(table, deviceId);
+      options.assertNotTested(deviceId);
       const known = options.known(deviceId);
       if (!known?.connected) return;
       const state = known.state ?? undefined;

@@ -60,7 +60,11 @@ export function openRs485(options: Rs485Options) {
   const firmware = openFirmware(parts);
   const devices = openDevices({ ...parts, upgradeOf: firmware.upgradeOf });
   const watchdogs = openWatchdogs({ ...parts, isInForce });
-  const { pulse, holdRelay, assertRelayProven } = openPulse({ ...parts, isInForce });
+  const { pulse, holdRelay, assertRelayProven } = openPulse({
+    ...parts,
+    isInForce,
+    assertNotTested: watchdogs.assertNotTested,
+  });
   const replace = openReplace({
     ...parts,
     reported,

@@ -1,7 +1,7 @@
 /** A relay that the gateway times, and the proof that its device opens it when the gateway is dead. */
 import { describe, expect, it } from 'vitest';
 import { DriverError } from '../../drivers/driver.ts';
-import type { JobOrder } from '../job-order.ts';
+import type { JobOrder, Progress } from '../job-order.ts';
 import { A, DOOR, NO_PINS, openTestbed } from './testbed.ts';
 
 const SETTINGS = {
@@ -121,6 +121,29 @@ describe('a relay on a host watchdog', () => {
     });
     await bed.post(`/${A}/watchdog-test`, { confirm: true });
     await expect(run()).rejects.toThrow('the port is gone');
+    bed.answer(() => ({ relay: 2, milliseconds: 1_000, timedBy: 'gateway' }));
+    expect(await pulse()).toBe(200);
+  });
+
+  it('is not fired while its watchdog is tested: the refusal says that, and until when', async () => {
+    const { bed, pulse, prove, report } = await ready();
+    await prove();
+    const tested = Promise.withResolvers<typeof TESTED>();
+    bed.answer(() => tested.promise);
+    await bed.post(`/${A}/watchdog-test`, { confirm: true });
+    const shown: Progress[] = [];
+    const running = bed.jobs.at(-1)?.run((progress) => shown.push(progress), new AbortController().signal);
+    await expect.poll(() => shown.length).toBe(1);
+    report({ connected: false });
+    const { status, body } = await bed.post(`/${A}/pulse`);
+    expect([status, body.error]).toEqual([409, 'IN_PROGRESS']);
+    const until = new Date(bed.clock.now() + 22_500).toISOString();
+    expect(body.message).toContain(`a watchdog test of device ${A} runs until ${until}`);
+    expect(() => bed.rs485.assertRelayProven(A)).toThrow(/a watchdog test/);
+    tested.resolve(TESTED);
+    await running;
+    expect(shown.at(-1)).toEqual({ done: 22_500, total: 22_500 });
+    report();
     bed.answer(() => ({ relay: 2, milliseconds: 1_000, timedBy: 'gateway' }));
     expect(await pulse()).toBe(200);
   });

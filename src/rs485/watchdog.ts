@@ -42,11 +42,22 @@ export interface Watchdogs {
   start(deviceId: string, body: WatchdogTestBody, caller: Caller): Promise<unknown>;
   /** null: the device opens its relay by itself, or is not known. */
   stateOf(row: Rs485Row): WatchdogState | null;
+  /** Throws IN_PROGRESS while a test of this device runs. */
+  assertNotTested(deviceId: string): void;
 }
 
 export function openWatchdogs(options: WatchdogOptions): Watchdogs {
   const { table, known, isInForce, startJob } = options;
+  const endsBy: TestEnds = new Map();
   return {
+    assertNotTested(deviceId) {
+      const endsAt = endsBy.get(deviceId);
+      if (endsAt === undefined) return;
+      throw new GatehouseError(
+        'IN_PROGRESS',
+        `Nothing was fired: a watchdog test of device ${deviceId} runs until ${new Date(endsAt).toISOString()} at the latest. Ask again when it is over.`,
+      );
+    },
     async start(deviceId, { confirm }, caller) {
       const row = existing(table, deviceId);
       const { connected = false, state } = known(deviceId) ?? {};
@@ -72,7 +83,8 @@ export function openWatchdogs(options: WatchdogOptions): Watchdogs {
         object: `rs485/bus/${row.bus}`,
         roles: WATCHDOG_TESTERS,
         ...caller,
-        run: (progress, signal) => carryOut(options, { row, relay, watchdog, caller }, progress, signal),
+        run: (progress, signal) =>
+          carryOut(options, endsBy, { row, relay, watchdog, caller }, progress, signal),
       });
     },
     stateOf(row) {
@@ -104,6 +116,9 @@ function provenBy(table: Rs485Table, row: Rs485Row, relay: number, proof: string
   return table.watchdogProof.get(row.device_id, relay, row.hw_id, proof);
 }
 
+/** Of the tests that run: device id to the latest end, epoch milliseconds. */
+type TestEnds = Map<string, number>;
+
 interface Test {
   row: Rs485Row;
   relay: number;
@@ -113,6 +128,7 @@ interface Test {
 
 async function carryOut(
   options: WatchdogOptions,
+  endsBy: TestEnds,
   { row, relay, watchdog, caller: { principal, correlationId } }: Test,
   progress: ReportProgress,
   signal: AbortSignal,
@@ -120,10 +136,11 @@ async function carryOut(
   const { database, table, actuations, clock } = options;
   const intent = { principal, action: WATCHDOG_TEST, object: `rs485/${row.device_id}`, correlationId };
   const tested = { hwId: row.hw_id, relay, proof: watchdog.proof };
+  const timeoutMs = Math.ceil(watchdog.milliseconds * TIMES_WATCHDOG) + SWITCHING_MS;
   await actuations.begin(intent, { ...tested, doorId: row.door_id });
+  endsBy.set(row.device_id, clock.now() + timeoutMs);
   try {
     const data: WatchdogTest = { hwId: row.hw_id, relay };
-    const timeoutMs = Math.ceil(watchdog.milliseconds * TIMES_WATCHDOG) + SWITCHING_MS;
     const command = { kind: 'testWatchdog', data, timeoutMs };
     const answer = await watched(options.execute(row.bus, command, signal), clock, timeoutMs, progress);
     const { waitedMilliseconds, proof } = watchdogTested.parse(answer);
@@ -139,6 +156,8 @@ async function carryOut(
       await database.commit(() => table.dropWatchdogProof.run(row.device_id, relay), 'urgent');
     await actuations.end(intent, 'failed', { ...tested, reason });
     throw error;
+  } finally {
+    endsBy.delete(row.device_id);
   }
 }
 
@@ -157,7 +176,10 @@ async function watched<Answer>(
       () => false,
       () => true,
     );
-    if (isOver) return await settled;
+    if (!isOver) continue;
+    const answer = await settled;
+    progress({ done: totalMs, total: totalMs });
+    return answer;
   }
 }
 
