@@ -28,6 +28,7 @@ function open({ told = {}, memory: kept = {}, attributes: values = {}, reply }: 
   const sent: string[] = [];
   const requests: ZclRequest[] = [];
   const listeners = new Set<(facts: Facts) => void>();
+  const readAgain: string[] = [];
   function good({ command: name, payload }: ZclRequest): ZclReply {
     const records = Array.isArray(payload) ? (payload as { attrId: number; attrData: number }[]) : [];
     if (name === 'read')
@@ -61,11 +62,12 @@ function open({ told = {}, memory: kept = {}, attributes: values = {}, reply }: 
         return () => void listeners.delete(hear);
       },
     },
+    readAgain: (ieee) => void readAgain.push(ieee),
     ended: new AbortController().signal,
   });
   const run = (kind: keyof typeof commands, data: Parameters<typeof commands.lock>[0] = command) =>
     commands[kind](data, clock.monotonic() + 10_000, new AbortController().signal);
-  return { run, clock, sent, requests, memory, attributes };
+  return { run, clock, sent, requests, memory, attributes, readAgain };
 }
 
 const lacksTimed = ({ command: name }: ZclRequest) =>
@@ -194,4 +196,13 @@ it('gives a lock that sleeps the time of its parent to say in which state it is'
   await clock.advance(3_000);
   expect(await locking).toEqual({ outcome: 'confirmed' });
   expect(requests[1]).toMatchObject({ command: 'read', timeoutMs: 8_000 });
+});
+
+it('reads the relock time again when a lock that should lock by itself is told to lock', async () => {
+  const relocking = open({ told: { autoRelockTime: 10 } });
+  await relocking.run('lock');
+  expect(relocking.readAgain).toEqual([LOCK]);
+  const never = open({ told: { autoRelockTime: 0 } });
+  await never.run('lock');
+  expect(never.readAgain).toEqual([]);
 });

@@ -12,7 +12,7 @@ import {
 } from '../zgate.ts';
 import type { Lock, Locks } from './locks.ts';
 import { DOOR_LOCK, type Radio } from './radio.ts';
-import { waysOf } from './relocking.ts';
+import { autoRelockSeconds, waysOf } from './relocking.ts';
 import { endStandOpen, type StandOpenOptions, standOpen } from './stand-open.ts';
 import { requiresPin } from './standard-lock.ts';
 import { type ActuationOptions, actuate, type BoltCommand } from './unlocking.ts';
@@ -26,6 +26,8 @@ export interface BoltCommandsOptions {
   radio: Pick<Radio, 'send' | 'attribute' | 'memory' | 'remember'>;
   clock: DriverContext['clock'];
   locks: Pick<Locks, 'find' | 'listen'>;
+  /** Its auto-relock time may have been changed at the lock: it is read again. */
+  readAgain(ieee: string): void;
   /** Fires when the link ends. */
   ended: AbortSignal;
 }
@@ -58,7 +60,8 @@ type Begin = (
   calledOff?: AbortSignal,
 ) => { lock: Lock; options: ActuationOptions; over: AbortSignal };
 
-export function openBoltCommands({ radio, clock, locks, ended }: BoltCommandsOptions): BoltCommands {
+export function openBoltCommands(options: BoltCommandsOptions): BoltCommands {
+  const { radio, clock, locks, readAgain, ended } = options;
   /** Locks that are being put into stand-open, or taken out of it. */
   const changing = new Map<string, Change>();
 
@@ -121,7 +124,14 @@ export function openBoltCommands({ radio, clock, locks, ended }: BoltCommandsOpt
     },
     async lock(...given) {
       const { hwId, pin } = valid(lockNow, given[0], 'INVALID_COMMAND');
-      return move('lockDoor', pin, begin(hwId, given));
+      const begun = begin(hwId, given);
+      try {
+        return await move('lockDoor', pin, begun);
+      } finally {
+        // It may be told to lock because it did not do so by itself.
+        if (autoRelockSeconds({ autoRelockTime: relockTimeOf(begun.lock, radio) }) !== undefined)
+          readAgain(begun.lock.ieee);
+      }
     },
     async standOpen(...given) {
       const { hwId, pin } = valid(standOpenData, given[0], 'INVALID_COMMAND');
@@ -139,9 +149,9 @@ async function unlock(
   { lock, options, over }: ReturnType<Begin>,
   kept: Kept,
 ): Promise<Unlocked> {
-  const { ieee, endpoint } = lock;
+  const { ieee } = lock;
   const { timedUnlock } = kept.memory(ieee);
-  const autoRelockTime = kept.attribute(ieee, endpoint, DOOR_LOCK, 'autoRelockTime');
+  const autoRelockTime = relockTimeOf(lock, kept);
   let untimed = 'not sent: the lock has no Unlock with Timeout';
   for (const relock of waysOf({ timedUnlock, autoRelockTime }, gatewayRelocks)) {
     const isTimed = relock === 'timedUnlock';
@@ -166,6 +176,9 @@ async function unlock(
   }
   throw new DriverError('REFUSED', `${untimed}, and does not lock again by itself: set its auto-relock time`);
 }
+
+const relockTimeOf = ({ ieee, endpoint }: Lock, { attribute }: Kept) =>
+  attribute(ieee, endpoint, DOOR_LOCK, 'autoRelockTime');
 
 const requires = ({ ieee, endpoint }: Lock, { attribute }: Kept) =>
   requiresPin(attribute(ieee, endpoint, DOOR_LOCK, 'requirePinForRfOperation'));

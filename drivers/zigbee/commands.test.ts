@@ -39,6 +39,7 @@ function open() {
     joining: {},
     configurer: {},
     recovery: { yield: () => undefined },
+    states: { yield: () => undefined },
     link: { lost: (reason: string) => lost.push(reason), ended: new AbortController().signal },
   };
   const commands = commandsOf(gateway as unknown as Gateway, { due() {} }, () => undefined);

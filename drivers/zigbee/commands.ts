@@ -6,17 +6,16 @@ import { valid } from '../valid.ts';
 import { cancelUpdate, moveChannel, permitJoin, updateLock } from '../zgate.ts';
 import { applyConfiguration } from './apply.ts';
 import { openBoltCommands } from './bolt-commands.ts';
-import type { Configurer } from './configure.ts';
 import type { Firmware } from './firmware.ts';
 import type { Joining } from './joining.ts';
 import type { Locks } from './locks.ts';
 import { mapNetwork } from './map.ts';
 import { lost as lostOf, type Network } from './network.ts';
 import type { ZigbeeOptions } from './options.ts';
-import { DOOR_LOCK, KNOWN, type Radio, type ZclReply, type ZclRequest } from './radio.ts';
+import { KNOWN, type Radio, type ZclReply, type ZclRequest } from './radio.ts';
 import type { Recovery } from './recovery.ts';
 import type { Snapshots } from './snapshots.ts';
-import { DOOR_LOCK_ATTRIBUTE } from './standard-lock.ts';
+import type { StateReader } from './state-reader.ts';
 import { UNSETTLED_MS } from './unlocking.ts';
 import { settles } from './waiting.ts';
 
@@ -27,8 +26,8 @@ export interface Gateway {
   locks: Locks;
   joining: Joining;
   firmware: Firmware;
-  configurer: Configurer;
   recovery: Recovery;
+  states: StateReader;
   link: {
     /** Ends it. */
     lost(reason: string): void;
@@ -41,8 +40,6 @@ export interface Commands {
   execute: Driver['execute'];
   holds(kind: string): boolean;
   isMoving(): boolean;
-  /** Asks the locks that are missed whether they are there; without it that would show at their next check-in. */
-  askMissed(): void;
   /** The library has sat on a command for so long that it will for ever. */
   isHanging(): boolean;
 }
@@ -60,7 +57,6 @@ export function commandsOf(
   snapshots: Pick<Snapshots, 'due'>,
   reportGateway: () => void,
 ): Commands {
-  const { context } = gateway;
   let moving = false;
   const sender = openSender(gateway);
 
@@ -81,14 +77,10 @@ export function commandsOf(
     network.listen();
     reportGateway();
     snapshots.due();
-    askMissed();
+    // Without it those that followed would show at their next check-in.
+    gateway.states.readAll();
     return { zigbeeChannel: network.radio().channel };
   }
-
-  const askMissed = (): void =>
-    void askOneByOne(gateway, () => moving).catch((error) =>
-      context.log.warn({ err: error }, 'not every lock was asked whether it is there'),
-    );
 
   const handlers: Handlers = {
     ...lockHandlers(gateway, sender.radio),
@@ -97,7 +89,6 @@ export function commandsOf(
   };
   return {
     isMoving: () => moving,
-    askMissed,
     isHanging: sender.isHanging,
     holds: (kind) => kind === 'unlock',
     async execute({ kind, data, deadline, released }, signal) {
@@ -105,7 +96,7 @@ export function commandsOf(
       if (!handler) throw new DriverError('INVALID_COMMAND', `a Zigbee gateway has no command ${kind}`);
       if (moving)
         throw new DriverError('BUSY', 'the network is moving to another channel; try again in 20 s');
-      if (context.clock.monotonic() >= deadline)
+      if (gateway.context.clock.monotonic() >= deadline)
         throw new DriverError(
           'DEADLINE_PASSED',
           'the deadline passed before the command reached the gateway',
@@ -116,28 +107,18 @@ export function commandsOf(
   };
 }
 
-/** Each lock once, and only those of which nothing was heard meanwhile. */
-async function askOneByOne({ locks, configurer }: Gateway, isMoving: () => boolean): Promise<void> {
-  for (const { ieee } of locks.missed()) {
-    if (isMoving()) return;
-    const lock = locks.missed().find((one) => one.ieee === ieee);
-    if (!lock) continue;
-    const { lockState } = DOOR_LOCK_ATTRIBUTE;
-    // A lock that has left meanwhile is asked nothing; one that sleeps may answer nothing now and be there all the same.
-    const answered = await configurer.read(lock, DOOR_LOCK, [lockState]).catch(() => false);
-    if (answered) locks.exchange(ieee)(true);
-  }
-}
-
 type Sender = Pick<Radio, 'send' | 'attribute' | 'memory' | 'remember'>;
 
 /** Sends for people; a request that the library sits on ends the link, and with it the process. */
 function openSender(gateway: Gateway): { radio: Sender; isHanging(): boolean } {
-  const { context, network, locks, link, recovery } = gateway;
+  const { context, network, locks, link, recovery, states } = gateway;
   let hanging = false;
   async function send(request: ZclRequest): Promise<ZclReply> {
     const exchanged = locks.exchange(request.ieee);
-    if (request.actuates) recovery.yield(request.ieee);
+    if (request.actuates) {
+      recovery.yield(request.ieee);
+      states.yield(request.ieee);
+    }
     const parent = request.opens && (await unfitParent(request.ieee, gateway));
     if (parent) return { kind: 'unsent', reason: parent };
     const sending = network.radio().send(request);
@@ -176,7 +157,8 @@ async function unfitParent(ieee: string, { options, network }: Gateway): Promise
     : 'it is no child of the coordinator, and unlockBehindRouters of its gateway forbids it: a router may hold an unlock for a sleeping lock until after the deadline; bring the coordinator nearer to the lock, or allow it';
 }
 
-function lockHandlers({ context, locks, options, firmware, link }: Gateway, radio: Sender): Handlers {
+function lockHandlers(gateway: Gateway, radio: Sender): Handlers {
+  const { context, locks, options, firmware, link, states } = gateway;
   const { clock } = context;
   const applying = new Set<string>();
   const unfinished = new Map<string, number>();
@@ -187,7 +169,7 @@ function lockHandlers({ context, locks, options, firmware, link }: Gateway, radi
     return number;
   };
   return {
-    ...openBoltCommands({ radio, clock, locks, ended: link.ended }),
+    ...openBoltCommands({ radio, clock, locks, readAgain: states.read, ended: link.ended }),
     async applyConfiguration(data, deadline, signal) {
       const apply = valid(lockApply, data, 'INVALID_COMMAND');
       const lock = locks.find(apply.hwId);
@@ -207,6 +189,7 @@ function lockHandlers({ context, locks, options, firmware, link }: Gateway, radi
         });
         const { payloads: _, unsupported = [], ...versions } = applied;
         // A standard lock keeps no versions.
+        states.read(lock.ieee);
         locks.note(lock.ieee, lock.hasOwnCluster ? { ...versions, unsupported } : { unsupported });
         return applied;
       } finally {

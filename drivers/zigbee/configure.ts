@@ -180,6 +180,10 @@ function stepsFor(target: ConfigureTarget, exchanges: Exchanges): Step[] {
   return [
     binding(DOOR_LOCK),
     reporting(DOOR_LOCK, STATE_REPORTS),
+    [
+      'reporting of the auto-relock time',
+      () => exchanges.configureReporting(target, DOOR_LOCK, RELOCK_REPORTS),
+    ],
     reading(DOOR_LOCK, Object.values(DOOR_LOCK_ATTRIBUTE)),
     ['commands of closuresDoorLock', () => exchanges.discoverCommands(target)],
     mask('operation event masks', DOOR_LOCK, OPERATION_MASKS),
@@ -255,6 +259,17 @@ const STATE_REPORTS = [DOOR_LOCK_ATTRIBUTE.lockState, DOOR_LOCK_ATTRIBUTE.doorSt
   attrId,
   ...STATE,
 }));
+/** It can be set at the lock, too (ZCL rev. 8, 7.3.2.13.4). */
+const RELOCK_REPORTS = [
+  {
+    attrId: DOOR_LOCK_ATTRIBUTE.autoRelockTime,
+    direction: 0,
+    dataType: TYPE.uint32,
+    minRepIntval: 0,
+    maxRepIntval: BATTERY_EVERY_S,
+    repChange: 1,
+  },
+];
 const BATTERY_REPORTS = [
   {
     attrId: BATTERY_PERCENTAGE,

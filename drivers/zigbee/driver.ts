@@ -16,6 +16,7 @@ import { openOutbox } from './outbox.ts';
 import type { Radio, RadioEvent } from './radio.ts';
 import { openRecovery } from './recovery.ts';
 import { openSnapshots } from './snapshots.ts';
+import { openStateReader } from './state-reader.ts';
 import { within } from './waiting.ts';
 
 /** A coordinator that is silent, or has restarted by itself, is noticed within this and two answers. */
@@ -86,7 +87,9 @@ async function openGateway(
   reportGateway = () => context.report({ subject: 'gateway', state: gatewayOf(radio(), joining.isOpen()) });
   const link = { lost, ended: ended.signal };
   const recovery = openRecovery({ radio, locks, context, signal: ended.signal });
-  const parts = { locks, joining, firmware, configurer, recovery };
+  const isMoving = () => commands.isMoving();
+  const states = openStateReader({ radio, locks, clock, isMoving, signal: ended.signal });
+  const parts = { locks, joining, firmware, recovery, states };
   const gateway: Gateway = { options, context, network: opened, link, ...parts };
   const commands = commandsOf(gateway, snapshots, reportGateway);
   function hear(event: RadioEvent): void {
@@ -99,7 +102,7 @@ async function openGateway(
   within(joining.begin(), PROBE_MS, clock, silent).catch(() => ended.abort(silent()));
   locks.begin();
   opened.listen();
-  commands.askMissed();
+  states.readAll();
 
   return {
     async run(runSignal) {
@@ -108,7 +111,7 @@ async function openGateway(
       const parts = [
         probe(radio, commands.isMoving, context, working),
         snapshots.run(working),
-        review(locks.review, context, working),
+        review([locks.review, states.review], context, working),
       ];
       try {
         return await Promise.race(parts);
@@ -132,7 +135,7 @@ async function openGateway(
   };
 }
 
-function takeIn({ network, joining, recovery, locks }: Gateway, event: RadioEvent): void {
+function takeIn({ network, joining, recovery, locks, states }: Gateway, event: RadioEvent): void {
   switch (event.kind) {
     case 'silent':
       recovery.failed(event.ieee);
@@ -141,6 +144,7 @@ function takeIn({ network, joining, recovery, locks }: Gateway, event: RadioEven
       if (!event.spoke) break;
       joining.spoke(event.ieee);
       recovery.heard(event.ieee);
+      states.heard(event.ieee);
       break;
     case 'interviewed':
       if (network.radio().device(event.ieee)?.kind === 'router') joining.routerJoined();
@@ -174,10 +178,14 @@ function silent(): DriverError {
   return new DriverError('LINK_LOST', 'the coordinator does not answer, or has restarted by itself');
 }
 
-async function review(locks: () => void, { clock }: DriverContext, signal: AbortSignal): Promise<never> {
+async function review(
+  parts: readonly (() => void)[],
+  { clock }: DriverContext,
+  signal: AbortSignal,
+): Promise<never> {
   for (;;) {
     await clock.sleep(REVIEW_EVERY_MS, signal);
-    locks();
+    for (const part of parts) part();
   }
 }
 

@@ -13,7 +13,7 @@ const BACKOFF_MS = [60_000, 300_000, 900_000, 3_600_000, 6 * 3_600_000];
 /** Of the 16 frames the coordinator sends at once, the rest is for people at doors. */
 const AT_ONCE_MAX = 4;
 /** Raised when the steps of configure.ts change: every lock is configured again then. */
-const CONFIGURATION = 2;
+const CONFIGURATION = 3;
 
 export interface Introductions {
   /** The lock is awake: it is configured if it is not yet. `joined`: although it was tried a moment ago. */

@@ -102,6 +102,32 @@ it('takes a lock that did not answer for there when it has spoken meanwhile, and
   expect(reports.at(-1)).toMatchObject({ state: { connected: true } });
 });
 
+it('tells at once that a bolt moved, and of the rest in a moment', async () => {
+  const { clock, locks, reports } = openTestbed();
+  locks.begin();
+  const before = reports.length;
+  const speak = (data: object) => {
+    locks.take({
+      kind: 'heard',
+      ieee: LOCK,
+      endpoint: 1,
+      cluster: 'closuresDoorLock',
+      type: 'attributeReport',
+      tsn: undefined,
+      data,
+    });
+    locks.take({ kind: 'seen', ieee: LOCK, lqi: 100, spoke: true });
+  };
+  speak({ lockState: 2 });
+  expect(reports.slice(before)).toMatchObject([
+    { state: { connected: true, lockState: { value: 'unlocked' } } },
+  ]);
+  speak({ autoRelockTime: 5 });
+  expect(reports).toHaveLength(before + 1);
+  await clock.advance(20);
+  expect(reports).toHaveLength(before + 2);
+});
+
 it('is there, or is not, by the time that has passed, whatever becomes of the clock on the wall', async () => {
   const { clock, locks, reports } = openTestbed();
   const reported = () => {

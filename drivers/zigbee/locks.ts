@@ -112,11 +112,14 @@ interface Teller {
   tell(lock: LockRecord): void;
   /** In a moment, once: a lock that is unlocked says three things in a row. */
   tellSoon(lock: LockRecord): void;
+  /** The next `tellSoon` is at once: a bolt or a door that moved must not be lost with this process. */
+  hurry(lock: LockRecord): void;
 }
 
 function openTeller({ context, radio }: LocksOptions, locks: ReadonlyMap<string, LockRecord>): Teller {
   const { clock, log } = context;
   const untold = new Set<string>();
+  const hurried = new Set<string>();
   let isDue = false;
 
   function tell(lock: LockRecord): void {
@@ -137,7 +140,10 @@ function openTeller({ context, radio }: LocksOptions, locks: ReadonlyMap<string,
   }
   return {
     tell,
-    tellSoon({ ieee }) {
+    hurry: ({ ieee }) => void hurried.add(ieee),
+    tellSoon(lock) {
+      const { ieee } = lock;
+      if (hurried.delete(ieee)) return tell(lock);
       untold.add(ieee);
       if (isDue) return;
       isDue = true;
@@ -150,7 +156,7 @@ function openTeller({ context, radio }: LocksOptions, locks: ReadonlyMap<string,
 function openComings(
   options: LocksOptions,
   locks: Map<string, LockRecord>,
-  { tell, tellSoon }: Teller,
+  { tell, tellSoon, hurry }: Teller,
 ): Pick<Locks, 'begin' | 'take' | 'review'> {
   const { context, outbox, radio, usesOwnCluster, earlier, configurer, changed, joinFailed } = options;
   const { clock, log } = context;
@@ -207,6 +213,7 @@ function openComings(
     if (repeated.isRepeated(event)) return;
     const { events, facts } = takeHeard(lock, event, clock);
     bolts.take(ieee, facts);
+    if (facts.lockState !== undefined || facts.doorState !== undefined) hurry(lock);
     for (const told of events) tellInOrder({ hwId: ieee, ...told, at }, listeners.size > 0);
     const told = event.type === 'readResponse' ? unasked(facts) : facts;
     for (const hear of listeners) hear(told);

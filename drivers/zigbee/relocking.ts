@@ -10,7 +10,7 @@ export interface Relocking {
   autoRelockTime: unknown;
 }
 
-export function autoRelockSeconds({ autoRelockTime }: Relocking): number | undefined {
+export function autoRelockSeconds({ autoRelockTime }: Pick<Relocking, 'autoRelockTime'>): number | undefined {
   return integer(autoRelockTime, 1, UINT32_LAST);
 }
 

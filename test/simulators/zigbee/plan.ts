@@ -220,6 +220,8 @@ export const lockChange = z.strictObject({
   pin: pin.optional(),
   /** Turned by hand from the inside. */
   manual: z.enum(['lock', 'unlock']).optional(),
+  /** Set at the lock, by its menu; 0: it does not lock again by itself. */
+  autoRelockSeconds: u32.optional(),
   /** DoorState of the door lock cluster. */
   door: z.enum(['open', 'closed', 'jammed', 'forcedOpen']).optional(),
   /** Code of an alarm of the door lock cluster, such as 4: wrong code entry limit. */
