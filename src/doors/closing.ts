@@ -1,8 +1,10 @@
 /**
- * Locks every lock that the gateway has to lock, again and again until it was seen locked: after an unlock of a lock that
- * does not lock again by itself, and at the end of standing open. What is to be locked is stored before the door is opened. After a restart all
- * of it is due at once: locking too early does no harm.
+ * Locks every lock that the gateway has to lock, again and again until it was seen locked: after an unlock, and at the end of
+ * standing open. A lock that relocks by itself is only watched, and locked when it does not report in time that it is locked.
+ * What is to be locked is stored before the door is opened. After a restart all of it is due at once: locking too early does
+ * no harm.
  */
+import type { LockReport } from '../../drivers/settings.ts';
 import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
@@ -56,6 +58,13 @@ export interface ClosingOrder {
   caller: Pick<Caller, 'principal' | 'correlationId'>;
 }
 
+export interface Watch {
+  /** So long what opens it may still be on its way. NOT_OPENED: it was not opened again. */
+  settlesMs?: number;
+  relocksItself?: boolean;
+}
+export const NOT_OPENED = Number.NEGATIVE_INFINITY;
+
 /** waiting: nothing was sent. */
 export interface ClosingOutcome {
   outcome: Outcome['outcome'] | 'waiting';
@@ -79,6 +88,10 @@ interface Closing {
   nextAt: number;
   /** What the lock showed before does not count. */
   settledAt: number;
+  /** The lock locks by itself: nothing is sent when it has reported in time that it is locked. */
+  relocksItself: boolean;
+  /** Its last report of the bolt. */
+  shown: { isLocked: boolean; at: number } | undefined;
   attempts: number;
   failure: PendingClosing['failure'];
   underWay: Promise<ClosingOutcome> | undefined;
@@ -112,9 +125,15 @@ export function openClosings(options: ClosingsOptions) {
     return outcome;
   }
 
+  /** It locked by itself, and reported that. */
+  async function endWatched(closing: Closing): Promise<ClosingOutcome> {
+    await ended(closing, closing.row);
+    return { outcome: 'confirmed', reason: null };
+  }
+
   /** Locks it now; joins the attempt that is under way. */
-  function attempt(closing: Closing): Promise<ClosingOutcome> {
-    closing.underWay ??= tryOnce(closing).finally(() => {
+  function attempt(closing: Closing, work = tryOnce): Promise<ClosingOutcome> {
+    closing.underWay ??= work(closing).finally(() => {
       closing.underWay = undefined;
       waking.wake();
     });
@@ -128,7 +147,8 @@ export function openClosings(options: ClosingsOptions) {
       if (closing.underWay) continue;
       if (closing.nextAt > now) rest = Math.min(rest, closing.nextAt - now);
       // The end of standing open locks it.
-      else if (!table.standOpenOfLock.get(closing.row.mac)) void attempt(closing);
+      else if (!table.standOpenOfLock.get(closing.row.mac))
+        void attempt(closing, isSeenLocked(closing) ? endWatched : tryOnce);
     }
     return rest;
   }
@@ -136,15 +156,15 @@ export function openClosings(options: ClosingsOptions) {
   return {
     /** Inside a commit job, before the lock is opened or when its standing open ends. */
     store: storeIn(options),
-    /** After that commit: it is locked after `delayMs`. `settlesMs`: so long what opens it may still be on its way. */
-    schedule(mac: string, delayMs: number, settlesMs = 0): void {
+    /** After that commit: it is locked after `delayMs`. */
+    schedule(mac: string, delayMs: number, { settlesMs = 0, relocksItself = false }: Watch = {}): void {
       const row = table.closing.get(mac);
       const before = all.get(mac);
       if (!row) return void all.delete(mac);
       const now = clock.monotonic();
       const closing = before ?? newClosing(row, now, now);
       const settledAt = Math.max(closing.settledAt, now + settlesMs);
-      Object.assign(closing, { row, settledAt, nextAt: now + delayMs, attempts: 0 });
+      Object.assign(closing, { row, settledAt, relocksItself, nextAt: now + delayMs, attempts: 0 });
       all.set(mac, closing);
       waking.wake();
     },
@@ -153,6 +173,8 @@ export function openClosings(options: ClosingsOptions) {
       const closing = all.get(mac);
       return closing && attempt(closing);
     },
+    /** A lock reported something; `before` is the report before it. */
+    reported: reportedIn(all, clock, waking.wake),
     pendingOf: (doorId: string): PendingClosing[] =>
       [...all.values()].filter(({ row }) => row.door_id === doorId).map(shownOf),
     /** What is back is not let wait: the locks of a gateway, or one lock. */
@@ -177,7 +199,27 @@ export function openClosings(options: ClosingsOptions) {
 }
 
 function newClosing(row: ClosingRow, nextAt: number, settledAt: number): Closing {
-  return { row, nextAt, settledAt, attempts: 0, failure: null, underWay: undefined };
+  const shown = { relocksItself: false, shown: undefined, failure: null };
+  return { row, nextAt, settledAt, ...shown, attempts: 0, underWay: undefined };
+}
+
+/** The end of standing open is more than a locked bolt: the lock gets its mode and relock time back. */
+function isSeenLocked({ row, relocksItself, shown, settledAt }: Closing): boolean {
+  return row.purpose === 'unlock' && relocksItself && shown?.isLocked === true && shown.at > settledAt;
+}
+
+function reportedIn(all: ReadonlyMap<string, Closing>, clock: Clock, wake: () => void) {
+  return (mac: string, before: LockReport | undefined, { lockState }: LockReport): void => {
+    const closing = all.get(mac);
+    const isRepeated =
+      lockState?.at === before?.lockState?.at && lockState?.value === before?.lockState?.value;
+    if (!closing || !lockState || isRepeated) return;
+    const now = clock.monotonic();
+    closing.shown = { isLocked: lockState.value === 'locked', at: now };
+    if (closing.attempts === 0 || !isSeenLocked(closing)) return;
+    closing.nextAt = Math.min(closing.nextAt, now);
+    wake();
+  };
 }
 
 function storeIn({ table, clock }: ClosingsOptions) {
@@ -238,18 +280,24 @@ function endedIn({ database, table, audit, events, clock, log }: ClosingsOptions
     const detail = { mac, purpose, attempts, reason: row.reason };
     const { correlation_id: correlationId } = row;
     const entry = { principal: SYSTEM_PRINCIPAL, object: `door/${door_id}`, correlationId };
+    // That a lock relocked by itself is no act of the gateway.
+    const isWatched = attempts === 0 && raised === 0;
     try {
-      const isEnded = await database.commit(() => {
-        if (table.deleteClosing.run(mac, openings).changes === 0) return false;
-        table.forgetPins.run();
-        audit.record({ ...entry, action: 'door.relock', outcome: 'done', detail });
-        if (purpose === 'standOpen') {
-          audit.record({ ...entry, action: 'door.stand-open', outcome: 'ended', detail });
-          events.publish(standingChanged(door_id, 'ended', row.reason));
-        }
-        if (raised === 1) events.publish(doorAlarm(door_id, 'notLocked', false, 'the lock was seen locked'));
-        return true;
-      }, 'urgent');
+      const isEnded = await database.commit(
+        () => {
+          if (table.deleteClosing.run(mac, openings).changes === 0) return false;
+          table.forgetPins.run();
+          if (!isWatched) audit.record({ ...entry, action: 'door.relock', outcome: 'done', detail });
+          if (purpose === 'standOpen') {
+            audit.record({ ...entry, action: 'door.stand-open', outcome: 'ended', detail });
+            events.publish(standingChanged(door_id, 'ended', row.reason));
+          }
+          if (raised === 1)
+            events.publish(doorAlarm(door_id, 'notLocked', false, 'the lock was seen locked'));
+          return true;
+        },
+        isWatched ? 'telemetry' : 'urgent',
+      );
       if (isEnded) all.delete(mac);
       else refresh(mac);
     } catch (error) {

@@ -40,7 +40,7 @@ function actuations(doors: DoorSlice, path: string): Operation[] {
       path: `${path}/{doorId}/unlock`,
       summary: 'Unlock a door now',
       description:
-        'Has the lock unlock, or fires the relay of the RS-485 device that has this doorId. The relay lets go by itself. A lock locks again by itself where it is known to (`relock` of …/state); else Gatehouse has stored that it tells the lock to lock after 5 s, and does so until it has seen it locked, also after a restart. Each request is sent once at most, within 10 s or not at all, and is never queued or sent again by itself. 503 DEVICE_OFFLINE: nothing was sent. While one is under way at a door another is refused (IN_PROGRESS), not joined to it: its caller would be told of a door that may have locked again.',
+        'Has the lock unlock, or fires the relay of the RS-485 device that has this doorId. The relay lets go by itself. A lock locks again by itself where it is known to (`relock` of …/state); one that does not, or does not report within 10 s that it did, is told to lock by Gatehouse until it was seen locked, also after a restart. Each request is sent once at most, within 10 s or not at all, and is never queued or sent again by itself. 503 DEVICE_OFFLINE: nothing was sent. While one is under way at a door another is refused (IN_PROGRESS), not joined to it: its caller would be told of a door that may have locked again.',
       result: unlockResult,
       errors: [
         'NOT_FOUND',

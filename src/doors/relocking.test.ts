@@ -176,11 +176,13 @@ describe('an unlock by radio that comes when nothing waits for it', () => {
     expect(kinds()).toEqual([]);
   });
 
-  it('is left to a lock that locks again by itself', async () => {
+  it('is left to a lock that locks again by itself, which is watched', async () => {
     estate.report(MAC, { relock: { by: 'autoRelock', seconds: 30 } });
     await happens('rf');
-    await estate.clock.advance(5_000);
+    await estate.clock.advance(39_999);
     expect(kinds()).toEqual([]);
+    await estate.clock.advance(1);
+    expect(kinds()).toEqual(['lock']);
   });
 
   it('is that of standing open', async () => {
@@ -192,19 +194,104 @@ describe('an unlock by radio that comes when nothing waits for it', () => {
   });
 });
 
-describe('nothing is left to do for the gateway', () => {
-  it.each(['timedUnlock', 'autoRelock'] as const)('when the answer says %s', async (way) => {
-    answer(way);
+/** Three seconds later. */
+async function reportBolt(value: string): Promise<void> {
+  await estate.clock.advance(3_000);
+  estate.report(MAC, { lockState: { value, at: estate.clock.now() } });
+}
+
+describe('a lock that relocks by itself', () => {
+  const relocksItself = (by = 'timedUnlock', seconds: number | null = null) =>
+    estate.report(MAC, { relock: { by, seconds } });
+  beforeEach(() => {
+    relocksItself();
+    answer('timedUnlock');
+  });
+
+  it.each([
+    ['timedUnlock', null, 15_000],
+    ['autoRelock', 30, 40_000],
+  ] as const)(
+    'by %s and does not report that it is locked is locked by the gateway',
+    async (by, seconds, at) => {
+      relocksItself(by, seconds);
+      answer(by);
+      await unlock();
+      await reportBolt('unlocked');
+      await estate.clock.advance(at - 3_001);
+      expect(kinds()).toEqual([]);
+      await estate.clock.advance(1);
+      expect([kinds(), times(), (await relock()).pending]).toEqual([['lock'], [at], []]);
+      expect(audited('door.relock')).toEqual(['done']);
+    },
+  );
+
+  it('and cannot be locked raises the alarm, until it reports that it is locked', async () => {
+    estate.played.actuate = async () => ({ outcome: 'jammed' });
     await unlock();
+    await reportBolt('unlocked');
+    await estate.clock.advance(MINUTE);
+    expect(alarms()).toEqual([['notLocked', true]]);
+    await reportBolt('locked');
+    await estate.clock.advance(0);
+    expect([alarms().at(-1), (await relock()).pending]).toEqual([['notLocked', false], []]);
+  });
+
+  it('is believed only by a report that came after the unlock, and by the last one', async () => {
+    await reportBolt('locked');
+    await unlock();
+    estate.report(MAC);
+    await estate.clock.advance(15_000);
+    expect(kinds()).toEqual(['lock']);
+    await unlock();
+    await reportBolt('locked');
+    await reportBolt('notFullyLocked');
+    await estate.clock.advance(9_000);
+    expect(kinds()).toEqual(['lock', 'lock']);
+  });
+
+  it('and whose unlock has no known outcome is locked when the frame can be held no longer', async () => {
+    estate.played.unlock = () => Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'no answer'));
+    await unlock();
+    await reportBolt('locked');
+    await estate.clock.advance(MINUTE);
+    expect([times(), (await relock()).pending]).toEqual([[50_000], []]);
+  });
+
+  it('is watched on when another unlock was not sent', async () => {
+    await unlock();
+    estate.played.unlock = offline;
+    await unlock();
+    await reportBolt('locked');
     await estate.clock.advance(MINUTE);
     expect([kinds(), (await relock()).pending]).toEqual([[], []]);
   });
 
+  it('is locked after a restart, at once', async () => {
+    await unlock();
+    await restart();
+    expect([kinds(), (await relock()).pending]).toEqual([['lock'], []]);
+  });
+});
+
+describe('nothing is left to do for the gateway', () => {
+  it.each(['timedUnlock', 'autoRelock'] as const)('when the answer says %s', async (way) => {
+    answer(way);
+    await unlock();
+    await reportBolt('locked');
+    await estate.clock.advance(MINUTE);
+    expect([kinds(), (await relock()).pending, audited('door.relock')]).toEqual([[], [], []]);
+  });
+
   it.each(['timedUnlock', 'autoRelock'] as const)('when the lock is known for %s', async (by) => {
     estate.report(MAC, { relock: { by, seconds: 5 } });
+    answer(by);
     await unlock();
     expect(estate.played.unlocks[0]?.unlock.gatewayRelocks).toBe(false);
-    expect(await relock()).toEqual({ by, seconds: 5, pending: [] });
+    expect(await relock()).toMatchObject({ by, seconds: 5, pending: [{ mac: MAC, purpose: 'unlock' }] });
+    await reportBolt('locked');
+    await estate.clock.advance(MINUTE);
+    expect([kinds(), (await relock()).pending]).toEqual([[], []]);
   });
 
   it.each(['DEVICE_OFFLINE', 'REFUSED', 'BUSY'] as const)('when nothing opened: %s', async (code) => {
@@ -269,48 +356,5 @@ describe('locking a door', () => {
     expect(errorOf(await lock())).toEqual([503, 'DEVICE_OFFLINE']);
     expect(audited('door.lock')).toHaveLength(2);
     expect(errorOf(await estate.as('front-desk')('POST', `/doors/${id}/lock`))).toEqual([403, 'FORBIDDEN']);
-  });
-});
-
-describe('a lock that requires a PIN by radio', () => {
-  const PIN = '4711';
-  const put = (pin: unknown) => estate.desk('PUT', `/doors/${id}/rf-pin`, { pin });
-  beforeEach(() => estate.report(MAC, { requiresPin: true }));
-
-  it('is sent nothing until its PIN is stored, and then is sent it', async () => {
-    expect((await state()).rfPin).toEqual({ required: true, isStored: false });
-    for (const path of ['unlock', 'lock'])
-      expect(errorOf(await estate.desk('POST', `/doors/${id}/${path}`))).toEqual([409, 'PIN_REQUIRED']);
-    expect([estate.played.unlocks, kinds()]).toEqual([[], []]);
-    expect(await put(PIN)).toMatchObject({ status: 200, body: { isStored: true } });
-    await unlock();
-    await estate.clock.advance(5_000);
-    expect(estate.played.unlocks[0]?.unlock.pin).toBe(PIN);
-    expect(estate.played.actuated).toMatchObject([{ kind: 'lock', pin: PIN }]);
-    expect((await state()).rfPin).toEqual({ required: true, isStored: true });
-    expect((await estate.desk('DELETE', `/doors/${id}/rf-pin`)).status).toBe(200);
-    expect(errorOf(await unlock())).toEqual([409, 'PIN_REQUIRED']);
-  });
-
-  it('keeps it sealed, across restarts, and never shows it', async () => {
-    await put(PIN);
-    const [row] = estate.database.prepare<[], { sealed: Uint8Array }>('SELECT sealed FROM lock_pin').all();
-    expect(Buffer.from(row?.sealed ?? []).includes(PIN)).toBe(false);
-    expect(audited('door.set-rf-pin')).toEqual(['done']);
-    expect(JSON.stringify([estate.played.audits, estate.played.published, await state()])).not.toContain(PIN);
-    await restart();
-    await unlock();
-    expect(estate.played.unlocks[0]?.unlock.pin).toBe(PIN);
-  });
-
-  it.each(['', '12a4', '12345678901234567', 4711])('is no PIN: %j', async (pin) => {
-    expect(errorOf(await put(pin))).toEqual([400, 'VALIDATION_FAILED']);
-  });
-
-  it('loses it when it is replaced', async () => {
-    await put(PIN);
-    await estate.desk('POST', `/doors/${id}/replace-lock`, { mac: '00124b0001a2b3c5' });
-    expect((await state()).rfPin).toEqual({ required: null, isStored: false });
-    expect(estate.database.prepare('SELECT * FROM lock_pin').all()).toEqual([]);
   });
 });

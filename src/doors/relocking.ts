@@ -1,13 +1,14 @@
 /**
- * Who locks a door again after an unlock. The lock, where it is known to; else the gateway, which stores that it has to in the
- * same commit as the intent, and forgets it when the answer says that the lock does it, or that nothing opened.
+ * Who locks a door again after an unlock: the lock, where it is known to; else the gateway. In the same commit as the intent
+ * it is stored that the door has to be seen locked, and it is forgotten when the answer says that nothing opened. Locks do not
+ * relock when that was switched off at the lock, or when the bolt jams: the gateway locks those too (closing.ts).
  */
 import { randomUUID } from 'node:crypto';
-import type { RelockWay } from '../../drivers/settings.ts';
+import type { LockReport, RelockWay } from '../../drivers/settings.ts';
 import type { LockEvent } from '../../drivers/zgate.ts';
 import { type Caller, SYSTEM_PRINCIPAL } from '../principal.ts';
 import type { Busy } from './busy.ts';
-import type { Closings } from './closing.ts';
+import { type Closings, NOT_OPENED } from './closing.ts';
 import { DEADLINE_MS, type End, HELD_AT_MOST_MS } from './lock-commands.ts';
 import type { Locks } from './locks.ts';
 import type { DoorRow, DoorTable } from './table.ts';
@@ -15,6 +16,8 @@ import type { DoorRow, DoorTable } from './table.ts';
 /** Time to open the door. */
 export const RELOCK_SECONDS = 5;
 const RELOCK_MS = RELOCK_SECONDS * 1_000;
+/** From the time at which a lock relocks to its report of that: the bolt moves, and a sleeping lock wakes. */
+const REPORT_MARGIN_MS = 10_000;
 
 export interface RelockOptions {
   table: DoorTable;
@@ -24,29 +27,30 @@ export interface RelockOptions {
 
 /** Of one unlock. */
 export interface Relock {
+  /** The lock is not known to lock again by itself. */
+  byGateway: boolean;
   /** Inside the commit job of the intent. */
   store(): void;
   /** After that commit. */
   stored(): void;
-  /** Inside the commit job of the outcome. `by`: as the answer said. */
-  settle(end: End, by: RelockWay | undefined): void;
-  /** After that commit, whether it succeeded or not. */
-  settled(end: End): void;
+  /** Inside the commit job of the outcome. */
+  settle(end: End): void;
+  /** After that commit, whether it succeeded or not. `by`: as the answer said. */
+  settled(end: End, by: RelockWay | undefined): void;
 }
 
-/** undefined: the lock is known to lock again by itself. */
 export function relockOf(
   door: DoorRow,
   mac: string,
   caller: Caller,
   { table, locks, closings }: RelockOptions,
-): Relock | undefined {
-  const by = locks.report(door)?.relock?.by;
-  if (by === 'timedUnlock' || by === 'autoRelock') return undefined;
+): Relock {
+  const known = locks.report(door)?.relock;
   /** What had to be locked before still has to be. */
   let hadOne = false;
   let openings = 0;
   return {
+    byGateway: !isByLock(known?.by),
     store() {
       hadOne = table.closing.get(mac) !== undefined;
       const reason = 'it was unlocked';
@@ -54,19 +58,38 @@ export function relockOf(
       openings = table.closing.get(mac)?.openings ?? 0;
     },
     stored() {
-      if (hadOne) closings.schedule(mac, DEADLINE_MS + RELOCK_MS);
+      if (!hadOne) return;
+      const relocksItself = isByLock(known?.by);
+      closings.schedule(mac, DEADLINE_MS + RELOCK_MS, { settlesMs: NOT_OPENED, relocksItself });
     },
-    settle(end, by) {
+    settle(end) {
       if (hadOne || isUnknown(end)) return;
-      const isOpen = 'result' in end && end.result.outcome !== 'refused';
-      if (isOpen && by === 'gateway') table.setClosingCertain.run(mac);
+      if (isOpened(end)) table.setClosingCertain.run(mac);
       else table.deleteClosing.run(mac, openings);
     },
-    settled(end) {
-      const isOpen = 'result' in end && end.result.outcome !== 'refused';
-      closings.schedule(mac, isOpen ? RELOCK_MS : 0, isUnknown(end) ? HELD_AT_MOST_MS : 0);
+    settled(end, by = known?.by) {
+      const heldMs = isUnknown(end) ? HELD_AT_MOST_MS : 0;
+      const settlesMs = isOpened(end) ? heldMs : NOT_OPENED;
+      if (isByLock(by))
+        closings.schedule(mac, heldMs + watchMs(by, known), { settlesMs, relocksItself: true });
+      else closings.schedule(mac, isOpened(end) ? RELOCK_MS : 0, { settlesMs });
     },
   };
+}
+
+function isByLock(by: RelockWay | null | undefined): boolean {
+  return by === 'timedUnlock' || by === 'autoRelock';
+}
+
+/** So long a lock that relocks by itself has for that and for its report. */
+function watchMs(by: RelockWay | undefined, known: LockReport['relock']): number {
+  const seconds = by === 'autoRelock' ? (known?.seconds ?? RELOCK_SECONDS) : RELOCK_SECONDS;
+  return seconds * 1_000 + REPORT_MARGIN_MS;
+}
+
+/** Or may be. */
+function isOpened(end: End): boolean {
+  return 'result' in end && end.result.outcome !== 'refused';
 }
 
 function isUnknown(end: End): boolean {
@@ -88,11 +111,12 @@ export function relockLate(
   { table, locks, closings, busy, isStandingOpen }: LateRelockOptions,
 ): (() => void) | undefined {
   if (what !== 'unlocked' || source !== 'rf' || busy.has(door.id)) return undefined;
-  const by = locks.report(door)?.relock?.by;
-  const isExpected = table.closing.get(mac) !== undefined || isStandingOpen(mac);
-  if (by === 'timedUnlock' || by === 'autoRelock' || isExpected) return undefined;
+  if (table.closing.get(mac) !== undefined || isStandingOpen(mac)) return undefined;
+  const known = locks.report(door)?.relock;
   const caller = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
-  const reason = 'it was unlocked by radio, and nothing locks it again';
+  const reason = 'it was unlocked by radio, and no command was under way';
   closings.store({ door, mac, purpose: 'unlock', reason, uncertain: false, caller });
-  return () => closings.schedule(mac, RELOCK_MS);
+  const relocksItself = isByLock(known?.by);
+  return () =>
+    closings.schedule(mac, relocksItself ? watchMs(known?.by, known) : RELOCK_MS, { relocksItself });
 }

@@ -1,5 +1,6 @@
 /** Puts the parts of this slice together: each needs others once it works, and not before. */
 import type { DriverEvent, StateReport } from '../../drivers/driver.ts';
+import type { LockReport } from '../../drivers/settings.ts';
 import type { LockEvent } from '../../drivers/zgate.ts';
 import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
@@ -80,7 +81,7 @@ export function openDoorSlice(options: DoorSliceOptions) {
     },
     reported(place, before, after) {
       conditions.reported(place, before, after);
-      openings.standOpen.reported(place.mac);
+      openings.reported(place.mac, before, after);
     },
   });
   const conditions = openConditions({ ...options, table, locks });
@@ -190,6 +191,11 @@ function openOpenings(options: OpeningParts) {
       },
       setRfPin: rfPins.set,
       removeRfPin: rfPins.remove,
+    },
+    /** A lock reported something. */
+    reported(mac: string, before: LockReport | undefined, after: LockReport): void {
+      closings.reported(mac, before, after);
+      standOpen.reported(mac);
     },
     /** A gateway is back. */
     retry(gatewayId: string): void {

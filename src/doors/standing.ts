@@ -97,7 +97,7 @@ export function standingChanges(options: StandingOptions, all: Standings, holds:
     }
     holds.drop(id);
     if (all.get(id) === standing) all.delete(id);
-    if (mac !== null && mayBeOpen) closings.schedule(mac, 0, uncertain ? HELD_AT_MOST_MS : 0);
+    if (mac !== null && mayBeOpen) closings.schedule(mac, 0, { settlesMs: uncertain ? HELD_AT_MOST_MS : 0 });
     events.wake();
   }
 

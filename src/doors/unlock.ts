@@ -50,7 +50,7 @@ interface Way {
   via: UnlockResult['via'];
   /** For the audit. */
   detail: Record<string, unknown>;
-  /** Where the lock may not lock again by itself. */
+  /** Of a lock. */
   relock?: Relock | undefined;
   /** It still leads to this door. */
   leadsThere(): boolean;
@@ -93,8 +93,8 @@ export function openUnlock(options: UnlockOptions): UnlockDoor {
       'result' in end
         ? [AUDITED[end.result.outcome], { ...way.detail, ...end.result }]
         : ['failed', { ...way.detail, error: end.refusal.code, reason: end.refusal.message }];
-    await actuations.end(intent, outcome, detail, () => way.relock?.settle(end, relock));
-    way.relock?.settled(end);
+    await actuations.end(intent, outcome, detail, () => way.relock?.settle(end));
+    way.relock?.settled(end, relock);
     if ('refusal' in end) throw end.refusal;
     return { doorId: row.id, via, ...end.result };
   }
@@ -148,7 +148,7 @@ function wayTo(row: DoorRow, options: UnlockOptions, caller: Caller): Way {
     hwId: mac,
     relockSeconds: RELOCK_SECONDS,
     pin,
-    gatewayRelocks: relock !== undefined,
+    gatewayRelocks: relock.byGateway,
   };
   return {
     via: 'zigbee',
