@@ -235,10 +235,12 @@ export const lockReport = z.object({
   capabilities: z.array(text).max(APPS_MAX).optional(),
   /** Percent, of a standard lock. */
   battery: z.int().min(0).max(100).optional(),
-  /** When `battery` or `batteryLow` was read or reported. */
+  /** When `battery` was read or reported. */
   batteryAt: epochMs.optional(),
   /** BatteryAlarmState (0x003e) has a bit set, or the lock raised a low-battery alarm. */
   batteryLow: z.boolean().optional(),
+  /** When the lock told `batteryLow`. */
+  batteryLowAt: epochMs.optional(),
   /** `heardAt`: monotonic milliseconds, which all processes of a host share; absent in what an earlier start has stored. */
   lockState: z.object({ value: z.enum(LOCK_STATES), at: epochMs, heardAt: z.number().optional() }).optional(),
   doorState: z.object({ value: z.enum(DOOR_STATES), at: epochMs }).optional(),

@@ -178,7 +178,8 @@ function takeStates(
   if (door) report.doorState = { value: door, at };
   const { battery, batteryLow } = facts;
   if (battery === undefined && batteryLow === undefined) return;
-  report.batteryAt = at;
+  if (battery !== undefined) report.batteryAt = at;
+  if (batteryLow !== undefined) report.batteryLowAt = at;
   // A lock that warns by an alarm alone never takes it back.
   const isRenewed = battery !== undefined && battery >= (report.battery ?? 100) + RENEWED_PERCENT;
   if (battery !== undefined) report.battery = battery;

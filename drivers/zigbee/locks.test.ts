@@ -183,6 +183,22 @@ it('tells the states of bolt, door and battery with their times', async () => {
   expect(reports.at(-1)?.state).toMatchObject({ battery: 100, batteryLow: false, batteryAt: second });
 });
 
+it('keeps the time of the percentage when the alarm alone is told', async () => {
+  const { clock, locks, reports } = openTestbed();
+  locks.begin();
+  const first = clock.now();
+  locks.take(heard('genPowerCfg', 'attributeReport', { batteryPercentageRemaining: 174 }));
+  await clock.advance(720_000);
+  locks.take(heard('genPowerCfg', 'attributeReport', { batteryAlarmState: 1 }));
+  locks.review();
+  expect(reports.at(-1)?.state).toMatchObject({
+    battery: 87,
+    batteryAt: first,
+    batteryLow: true,
+    batteryLowAt: clock.now(),
+  });
+});
+
 it('makes an event of a bolt that moved without one', async () => {
   const { clock, locks, events } = openTestbed();
   locks.begin();

@@ -68,6 +68,8 @@ describe('bolt and door', () => {
     expect(await list('lockState=unlocked&limit=1')).toEqual([[other], null]);
     expect(await list('doorState=open&limit=1')).toEqual([[other], null]);
     expect(await list('lockState=locked')).toEqual([[], null]);
+    expect(await list('lockState=unknown')).toEqual([[id], null]);
+    expect(await list('doorState=unknown')).toEqual([[id], null]);
     await report(MAC, { lockState: { value: 'unlocked', at: AT } });
     expect(await list('lockState=unlocked&limit=1')).toEqual([[id], '1']);
     expect(await list('lockState=unlocked&limit=1&cursor=1')).toEqual([[other], null]);
@@ -93,6 +95,7 @@ describe('the battery of a lock', () => {
       low: false,
       at: '2026-01-01T00:00:00.000Z',
       age: 1_000,
+      alarmAt: null,
     });
     const { body } = await estate.desk('GET', `/doors/${id}`);
     expect(body).toMatchObject({ dueBatteryUnderLoad: null, dueBatteryWithoutLoad: null });
@@ -120,6 +123,20 @@ describe('the battery of a lock', () => {
     expect(told('alarm')).toMatchObject([{ raised: true }]);
     expect((await state()).battery).toMatchObject({ percent: 60, low: true });
     await report(MAC, { battery: 60, batteryLow: false });
-    expect(told('alarm')).toMatchObject([{ raised: true }, { raised: false }]);
+    expect(told('alarm')).toMatchObject([
+      { raised: true, reason: 'the lock raised its battery alarm; the percentage it told last is 60 %' },
+      { raised: false, reason: 'the lock reports 60 % and no battery alarm' },
+    ]);
+  });
+
+  it('shows when the percentage was told, and when the alarm was', async () => {
+    await report(MAC, { battery: 87, batteryAt: AT });
+    await report(MAC, { batteryLow: true, batteryLowAt: AT + 720_000 });
+    expect((await state()).battery).toMatchObject({
+      percent: 87,
+      low: true,
+      at: '2026-01-01T00:00:00.000Z',
+      alarmAt: '2026-01-01T00:12:00.000Z',
+    });
   });
 });

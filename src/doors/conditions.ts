@@ -24,6 +24,17 @@ function batteryLevelOf(report: Partial<LockReport> | undefined, wasLow: boolean
   return batteryLow === false ? 'ok' : 'unknown';
 }
 
+/** What decided the level, in the order of batteryLevelOf. */
+function alarmReason({ battery, batteryLow }: LockReport, isLow: boolean): string {
+  const percent = battery === undefined ? undefined : `${battery} %`;
+  if (batteryLow === true)
+    return `the lock raised its battery alarm${percent ? `; the percentage it told last is ${percent}` : ''}`;
+  if (percent === undefined) return 'the lock reports no battery alarm';
+  return isLow || batteryLow === undefined
+    ? `the lock reports ${percent}`
+    : `the lock reports ${percent} and no battery alarm`;
+}
+
 export interface ConditionOptions {
   database: Database;
   table: DoorTable;
@@ -45,8 +56,7 @@ export function openConditions({ database, table, events, clock, log, locks }: C
     const isLow = level === 'low';
     if (level === 'unknown' || isLow === (row.battery_low_told === 1)) return undefined;
     table.setBatteryLowTold.run(Number(isLow), row.id);
-    const charge = report.battery === undefined ? 'its own alarm' : `${report.battery} %`;
-    return doorAlarm(row.id, 'batteryLow', isLow, `the lock reports ${charge}`);
+    return doorAlarm(row.id, 'batteryLow', isLow, alarmReason(report, isLow));
   }
 
   return {
@@ -74,8 +84,8 @@ export function openConditions({ database, table, events, clock, log, locks }: C
       const report = locks.report(row);
       return (
         (battery === undefined || levelOf(row) === battery) &&
-        (lockState === undefined || report?.lockState?.value === lockState) &&
-        (doorState === undefined || report?.doorState?.value === doorState)
+        (lockState === undefined || (report?.lockState?.value ?? 'unknown') === lockState) &&
+        (doorState === undefined || (report?.doorState?.value ?? 'unknown') === doorState)
       );
     },
     /** For …/state. */
@@ -85,7 +95,7 @@ export function openConditions({ database, table, events, clock, log, locks }: C
       const aged = (at: number) => ({ at: iso(at), age: Math.max(0, clock.now() - at) });
       const withAge = <Value>(told: { value: Value; at: number } | undefined) =>
         told ? { value: told.value, ...aged(told.at) } : null;
-      const { battery, batteryLow, batteryAt } = report ?? {};
+      const { battery, batteryLow, batteryAt, batteryLowAt } = report ?? {};
       return {
         lockState: withAge(report?.lockState),
         doorState: withAge(report?.doorState),
@@ -96,6 +106,7 @@ export function openConditions({ database, table, events, clock, log, locks }: C
                 percent: battery ?? null,
                 low: levelOf(row) === 'low',
                 ...(batteryAt === undefined ? { at: null, age: null } : aged(batteryAt)),
+                alarmAt: batteryLowAt === undefined ? null : iso(batteryLowAt),
               },
         setupFaults: (report?.setupFaults ?? []).map(({ at, ...fault }) => ({ ...fault, at: iso(at) })),
       };

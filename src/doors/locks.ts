@@ -18,7 +18,13 @@ const LOCKS_MAX = 8_192;
 const VOLTAGE_STEP_MV = 50;
 /** The last time a date can show (ECMA-262, 21.4.1.1). */
 const LAST_DATE_MS = 8.64e15;
-const TIMES: ReadonlySet<string> = new Set(['lastSeen', 'lastContact', 'lastEvent', 'batteryAt']);
+const TIMES: ReadonlySet<string> = new Set([
+  'lastSeen',
+  'lastContact',
+  'lastEvent',
+  'batteryAt',
+  'batteryLowAt',
+]);
 
 /** Where a lock is, or undefined for a door without one. */
 type Place = Pick<DueRow, 'mac' | 'gateway_id'>;
@@ -289,6 +295,7 @@ function factsOf(told: LockReport): unknown {
     lastContact: ____,
     lastEvent: _____,
     batteryAt: ______,
+    batteryLowAt: _______,
     ...report
   } = told;
   const stepped = (value: number | undefined, step: number) =>

@@ -65,8 +65,11 @@ export const lockConditions = {
       low: z.boolean().openapi({
         description: 'Below 20 %, until it is 25 % again, or the lock raised its own alarm',
       }),
-      at: dateTime.nullable(),
-      age: z.int().nullable().openapi({ description: 'Milliseconds' }),
+      at: dateTime.nullable().openapi({ description: 'When the lock told the percentage' }),
+      age: z.int().nullable().openapi({ description: 'Of the percentage, in milliseconds' }),
+      alarmAt: dateTime.nullable().openapi({
+        description: 'When the lock told its own battery alarm last, raised or ended; null: it has not told',
+      }),
     })
     .nullable()
     .openapi({

@@ -368,7 +368,13 @@ export const listQuery = z.strictObject({
     .enum(['low', 'ok', 'unknown'])
     .optional()
     .openapi({ description: 'As the lock told; unknown: it tells neither a percentage nor an alarm' }),
-  lockState: z.enum(LOCK_STATES).optional().openapi({ description: 'As the lock told last' }),
-  doorState: z.enum(DOOR_STATES).optional().openapi({ description: 'As the lock told last' }),
+  lockState: z
+    .enum([...LOCK_STATES, 'unknown'])
+    .optional()
+    .openapi({ description: 'As the lock told last; unknown: it has not told' }),
+  doorState: z
+    .enum([...DOOR_STATES, 'unknown'])
+    .optional()
+    .openapi({ description: 'As the lock told last; unknown: it has not told' }),
 });
 export type DoorQuery = z.infer<typeof listQuery>;
