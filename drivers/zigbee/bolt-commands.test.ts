@@ -66,7 +66,7 @@ function open({ told = {}, memory: kept = {}, attributes: values = {}, reply }: 
     ended: new AbortController().signal,
   });
   const run = (kind: keyof typeof commands, data: Parameters<typeof commands.lock>[0] = command) =>
-    commands[kind](data, clock.monotonic() + 10_000, new AbortController().signal);
+    commands[kind](data, clock.monotonic() + 30_000, new AbortController().signal);
   return { run, clock, sent, requests, memory, attributes, readAgain };
 }
 
@@ -129,19 +129,21 @@ it.each(['write', 'read'])(
   'locks the door although a %s before it fails, and says that it failed',
   async (name) => {
     const reply = (request: ZclRequest) => (request.command === name ? SILENT : undefined);
-    const { run, attributes, sent } = open({ reply, attributes: { [OPERATING_MODE]: 4, 0: 2 } });
+    const memory = { standing: { operatingMode: 0 } };
+    const { run, attributes, sent } = open({ reply, memory, attributes: { [OPERATING_MODE]: 4, 0: 2 } });
     await expect(run('endStandOpen')).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
-    expect(sent.at(-1)).toBe('lockDoor');
+    expect(sent).toContain('lockDoor');
     expect(attributes[0]).toBe(1);
   },
 );
 
 it('does not say that nothing was sent at the end of standing open once the lock was told to lock', async () => {
   const { run, sent } = open({
+    memory: { standing: { autoRelockTime: 60 } },
     reply: ({ command: name }) => (name === 'read' ? { kind: 'unsent', reason: 'no memory' } : undefined),
   });
   await expect(run('endStandOpen')).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
-  expect(sent).toEqual(['read', 'lockDoor']);
+  expect(sent).toEqual(['read', 'lockDoor', 'read']);
 });
 
 it('does not say that nothing was sent once the lock may stand open', async () => {
@@ -205,4 +207,30 @@ it('reads the relock time again when a lock that should lock by itself is told t
   const never = open({ told: { autoRelockTime: 0 } });
   await never.run('lock');
   expect(never.readAgain).toEqual([]);
+});
+
+it('says that nothing was sent when a read before standing open is not answered', async () => {
+  const { run, sent } = open({ reply: ({ command: name }) => (name === 'read' ? SILENT : undefined) });
+  await expect(run('standOpen')).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+  expect(sent).toEqual(['read']);
+});
+
+it('is ended when the lock is seen locked, although a read failed and nothing is to be given back', async () => {
+  const { run } = open({ reply: ({ command: name }) => (name === 'read' ? SILENT : undefined) });
+  expect(await run('endStandOpen')).toEqual({ outcome: 'confirmed' });
+});
+
+it('gives back after locking what a lost read kept it from giving back before', async () => {
+  let reads = 0;
+  const { run, attributes, sent } = open({
+    memory: { standing: { autoRelockTime: 60 } },
+    attributes: { [RELOCK_TIME]: 0, 0: 2 },
+    reply({ command: name }) {
+      if (name === 'read') reads += 1;
+      return name === 'read' && reads === 1 ? SILENT : undefined;
+    },
+  });
+  expect(await run('endStandOpen')).toEqual({ outcome: 'confirmed' });
+  expect(sent.slice(0, 4)).toEqual(['read', 'lockDoor', 'read', 'write']);
+  expect(attributes[RELOCK_TIME]).toBe(60);
 });

@@ -122,7 +122,7 @@ export interface Radio {
   addCluster(ieee: string): void;
   /** An attribute the device told at some time, or undefined. */
   attribute(ieee: string, endpoint: number, cluster: string, name: string): unknown;
-  /** What is kept with the device, plain data, and forgotten when it leaves. */
+  /** What is kept with the device, plain data, and forgotten when it leaves, but for what is to be given back to it. */
   memory(ieee: string): Readonly<Record<string, unknown>>;
   remember(ieee: string, values: Record<string, unknown>): void;
   /** Asks the network for the address of a device, and takes it over. Rejects when nobody answers. */

@@ -39,7 +39,7 @@ interface Before {
 type Told = ReadonlyMap<number, number>;
 
 export async function standOpen(options: StandOpenOptions): Promise<StandingOpen> {
-  const told = known(options) ?? (await read(options, [...CHANGED, supportedOperatingModes]));
+  const told = known(options) ?? (await firstRead(options));
   if (offersPassage(told.get(supportedOperatingModes)) && (await enterPassage(options, told))) {
     const now = await onceSent(read(options, [lockState, operatingMode]));
     const holds = now.get(operatingMode) === MODE.passage;
@@ -66,6 +66,18 @@ function known({ radio, ieee, endpoint }: StandOpenOptions): Told | undefined {
     },
   );
   return new Map(told);
+}
+
+/** Nothing that opens or changes the lock was sent before it: without an answer all of it may be tried again. */
+async function firstRead(options: StandOpenOptions): Promise<Told> {
+  try {
+    return await read(options, [...CHANGED, supportedOperatingModes]);
+  } catch (error) {
+    if (!(error instanceof DriverError) || error.code !== 'NO_REPLY') throw error;
+    throw new DriverError('DEVICE_OFFLINE', `nothing that opens was sent: ${error.message}`, {
+      cause: error,
+    });
+  }
 }
 
 /** Rejects with REFUSED when the lock is as it was. */
@@ -105,14 +117,25 @@ async function stopRelocking(options: StandOpenOptions, told: Told): Promise<voi
 /** Safe to repeat: what is restored already is left as it is. The door is locked whatever the lock refuses before. */
 export async function endStandOpen(options: StandOpenOptions): Promise<Locked> {
   let failure: unknown;
+  let isRead = false;
   let isChanged = false;
-  try {
-    isChanged = await restore(options, await read(options, CHANGED));
-  } catch (error) {
-    failure = error;
-  }
+  const giveBack = async () => {
+    failure = undefined;
+    try {
+      const told = await read(options, CHANGED);
+      isRead = true;
+      isChanged = await restore(options, told);
+    } catch (error) {
+      failure = error;
+    }
+  };
+  await giveBack();
   const locked = await options.move('lockDoor');
-  if (failure) throw sent(failure);
+  // The lock answers now: what was lost before is sent once more, if that can be over before the deadline.
+  const isLost = failure instanceof DriverError && failure.code !== 'REFUSED';
+  if (isLost && options.clock.monotonic() + 2 * HELD_FRAME_MS < options.deadline) await giveBack();
+  const isDone = locked.outcome === 'confirmed' && !isRead && !isKept(options);
+  if (failure && !isDone) throw sent(failure);
   // So that the present values are known here, too; the door does not wait for that. Without an answer the next end asks.
   if (isChanged) await read(options, CHANGED).catch(() => undefined);
   return locked;
@@ -137,6 +160,12 @@ async function restore(options: StandOpenOptions, told: Told): Promise<boolean> 
   if (before.operatingMode !== undefined || before.autoRelockTime !== undefined || memory.relockSeconds)
     radio.remember(ieee, { standing: null, relockSeconds: null });
   return writes.length > 0;
+}
+
+/** Something of the lock is still to be given back to it. */
+function isKept({ radio, ieee }: StandOpenOptions): boolean {
+  const { standing, relockSeconds } = radio.memory(ieee);
+  return Object.keys(beforeOf(standing)).length > 0 || integer(relockSeconds, 1, UINT32_LAST) !== undefined;
 }
 
 /** The first value is kept: standing open twice makes no other one. */

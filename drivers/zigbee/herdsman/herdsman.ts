@@ -41,13 +41,12 @@ import { deviceOf, ieeeOf } from './device-of.ts';
 import { completeFoundation } from './foundation.ts';
 import { calmDatabase, type DatabaseOwner } from './library-database.ts';
 import { addLinkKey, removeLinkKey } from './link-keys.ts';
+import { memoryOf, remember } from './lock-memory.ts';
 import { calmParser, type MtParser } from './parser.ts';
 import { guardPort, type Port } from './port.ts';
 import { sendOnce } from './sending.ts';
 import { bound, requestZdo } from './zdo.ts';
 
-/** What is kept with a device in the library's database. */
-const MEMORY = 'gatehouse';
 /** A block of 50 bytes fits one frame; a lock is given time between two. */
 const OTA_SETTINGS = { requestTimeout: 150_000, responseDelay: 250, baseSize: 50 };
 /** Of an install code of 16 bytes with its CRC, in hex. */
@@ -294,10 +293,6 @@ function radioOf(
     if (endpoint) return endpoint;
     throw new DriverError('INVALID_COMMAND', `device ${ieee} has no endpoint ${id}`);
   };
-  const memory = (ieee: string) => {
-    const kept: unknown = find(ieee).meta[MEMORY];
-    return typeof kept === 'object' && kept !== null ? (kept as Record<string, unknown>) : {};
-  };
   const zdo = requestZdo(controller, find);
   return {
     hwId: ieeeOf(coordinator.ieeeAddr),
@@ -329,12 +324,8 @@ function radioOf(
     },
     attribute: (ieee, endpoint, cluster, name) =>
       endpointOf(ieee, endpoint).getClusterAttributeValue(cluster, name),
-    memory,
-    remember(ieee, values) {
-      const device = find(ieee);
-      device.meta[MEMORY] = { ...memory(ieee), ...values };
-      device.save();
-    },
+    memory: (ieee) => memoryOf(ieee, find(ieee), coordinator),
+    remember: (ieee, values) => remember(ieee, values, find(ieee), coordinator),
     permitJoin: (seconds) => controller.permitJoin(seconds),
     addInstallCode: (ieee, code) =>
       code.length === FULL_CODE_DIGITS

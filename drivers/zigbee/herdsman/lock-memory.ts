@@ -1,0 +1,38 @@
+/**
+ * What is kept of a lock in the library's database: with its device, which goes when it leaves, and what has to outlast
+ * that with the coordinator.
+ */
+
+interface Kept {
+  meta: Record<string, unknown>;
+  save(): void;
+}
+type Values = Readonly<Record<string, unknown>>;
+
+const MEMORY = 'gatehouse';
+/** What the lock had before it stood open: it is still to be given back when the lock leaves meanwhile and joins again. */
+const LASTING: readonly string[] = ['standing', 'relockSeconds'];
+
+export function memoryOf(ieee: string, device: Kept, coordinator: Kept): Values {
+  return { ...plain(device.meta[MEMORY]), ...plain(plain(coordinator.meta[MEMORY])[ieee]) };
+}
+
+/** What lasts is saved first: it is there before the lock is told anything. */
+export function remember(ieee: string, values: Values, device: Kept, coordinator: Kept): void {
+  const isLasting = ([name]: [string, unknown]) => LASTING.includes(name);
+  const lasting = Object.entries(values).filter(isLasting);
+  if (lasting.length > 0) {
+    const { [ieee]: before, ...others } = plain(coordinator.meta[MEMORY]);
+    const after = Object.entries({ ...plain(before), ...Object.fromEntries(lasting) });
+    const left = after.filter(([, value]) => value !== null);
+    coordinator.meta[MEMORY] = left.length > 0 ? { ...others, [ieee]: Object.fromEntries(left) } : others;
+    coordinator.save();
+  }
+  // Earlier versions kept all of it with the device: what is taken back is taken back there, too.
+  device.meta[MEMORY] = { ...plain(device.meta[MEMORY]), ...values };
+  device.save();
+}
+
+function plain(kept: unknown): Values {
+  return typeof kept === 'object' && kept !== null ? (kept as Values) : {};
+}
