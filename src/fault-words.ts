@@ -39,7 +39,7 @@ export function inWords(issue: Issue): string {
     case 'invalid_format':
       return FORMATS[issue.format] ?? issue.message;
     case 'invalid_type':
-      return withoutJargon(issue.message);
+      return isFraction(issue) ? 'expected a whole number' : withoutJargon(issue.message);
     default:
       return issue.message;
   }
@@ -48,6 +48,11 @@ export function inWords(issue: Issue): string {
 function counted(bound: number | bigint, origin: string): string {
   const unit = UNITS[origin];
   return unit ? `${bound} ${unit[bound === 1 ? 0 : 1]}` : String(bound);
+}
+
+/** zod says "expected int, received number". */
+function isFraction({ message }: Issue): boolean {
+  return message === 'Invalid input: expected int, received number';
 }
 
 function withoutJargon(message: string): string {

@@ -241,6 +241,32 @@ describe('openReconciler', () => {
     expect(reconciler.failure('a')).toBeUndefined();
   });
 
+  it('warns of a device that is away only when that lasts, and of other faults at once', async () => {
+    const lines: string[] = [];
+    const { clock, run, want, last, reconciler } = estate({
+      log: {
+        ...silentLog,
+        info: () => void lines.push('info'),
+        warn: () => void lines.push('warn'),
+      },
+    });
+    run();
+    want('a', 1);
+    for (let failures = 1; failures <= 8; failures += 1) {
+      await clock.advance(0);
+      last().fail(refusal('DEVICE_OFFLINE'));
+      await clock.advance(0);
+      await clock.advance((reconciler.nextAttempt('a') ?? 0) - clock.now() + 1);
+    }
+    expect(lines).toEqual(['info', 'info', 'info', 'warn']);
+    want('b', 1);
+    await clock.advance(0);
+    last().fail(refusal('BAD_REPLY'));
+    await clock.advance(0);
+    expect(lines.at(-1)).toBe('warn');
+    expect(lines).toHaveLength(5);
+  });
+
   it('attempts nothing while nothing can reach the device, tells why, and goes on when it is woken', async () => {
     const away = new Set(['a']);
     const warned: string[] = [];

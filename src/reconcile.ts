@@ -92,6 +92,11 @@ const LASTING_MS = 60_000;
 /** REFUSED: the device said no · INVALID_COMMAND: no device will ever understand this version. */
 const PERMANENT: ReadonlySet<string> = new Set(['REFUSED', 'INVALID_COMMAND']);
 
+/** The device or what it depends on is not there yet, which passes by itself after a start or an edit. */
+const AWAY: ReadonlySet<string> = new Set(['DEVICE_OFFLINE', 'NO_REPLY', 'LINK_LOST', 'BUSY']);
+/** By then its waits came to a minute or so: longer than devices need after a start. */
+const FAILURES_TO_WARN = 8;
+
 /** The reason of an attempt's signal when its end is no failure of the device. */
 class Ended extends DriverError {}
 
@@ -250,7 +255,8 @@ function openWantedList({ name, due, clock, log, random = Math.random }: Reconci
     const unsaid = lines.take();
     if (unsaid === undefined) return;
     const reason = err === undefined ? { code } : { err };
-    log.warn(
+    const isShort = AWAY.has(code) && one.failures < FAILURES_TO_WARN;
+    log[isShort ? 'info' : 'warn'](
       { id, version, ...reason, failures: one.failures, permanent, unsaid },
       `${name} of ${id}: ${message}`,
     );

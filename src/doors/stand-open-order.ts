@@ -57,12 +57,12 @@ export function untilOf({ until, seconds }: StandOpenBody, now: number): number 
   if (seconds !== undefined) return now + seconds * 1_000;
   const at = Date.parse(until ?? '');
   if (at > now && at <= now + STAND_OPEN_MAX_MS) return at;
-  const message =
+  const [code, message] =
     at > now
-      ? `more than ${STAND_OPEN_MAX_MS / 3_600_000} h ahead: name an earlier end, and ask again then`
-      : 'is over already: name a time to come';
-  throw new GatehouseError('VALIDATION_FAILED', `until: ${message}.`, {
-    details: [{ path: '/until', code: 'VALIDATION_FAILED', message }],
+      ? ['TOO_BIG', `expected a time ${STAND_OPEN_MAX_MS / 3_600_000} h ahead at most`]
+      : ['TOO_SMALL', 'expected a time in the future'];
+  throw new GatehouseError('VALIDATION_FAILED', `Not valid: /until: ${message}.`, {
+    details: [{ path: '/until', code, message }],
   });
 }
 

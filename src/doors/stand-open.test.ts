@@ -92,6 +92,18 @@ describe('a door that is to stand open', () => {
     expect(kinds()).toEqual([]);
   });
 
+  it.each([
+    [{ until: '2025-12-31T23:59:59Z' }, '/until', 'TOO_SMALL', 'expected a time in the future'],
+    [{ until: '2026-01-02T00:00:01Z' }, '/until', 'TOO_BIG', 'expected a time 24 h ahead at most'],
+    [{ seconds: 0.5 }, '/seconds', 'INVALID_TYPE', 'expected a whole number'],
+  ])('says what is expected instead of %j', async (body, path, code, message) => {
+    const { body: answer } = await post(body);
+    expect([answer.message, answer.details]).toEqual([
+      `Not valid: ${path}: ${message}.`,
+      [{ path, code, message }],
+    ]);
+  });
+
   it('asked again it has another end, and its lock is told nothing', async () => {
     await post({ seconds: 600 });
     await post({ until: new Date(estate.clock.now() + 60_000).toISOString() });

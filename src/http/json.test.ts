@@ -76,6 +76,16 @@ describe('strict JSON', () => {
     );
   });
 
+  it.each([
+    ['{"a": 1,\n "b" 2}', ' at line 2, column 6'],
+    ['{"a": 1', ' at line 1, column 8'],
+    ['{"a": 1}\n}', ' at line 2, column 1'],
+    ['{"a": secret}', ''],
+  ])('says where %j is not JSON as far as the engine knows', (text, place) => {
+    const message = `The body is not valid JSON${place}. Check its quotes, commas and brackets.`;
+    expect(refusal(text).message).toBe(message);
+  });
+
   it('names the place of a duplicate key', () => {
     expect(detail('{"data":[{"keyId":1},{"x/y":{"k":1,"k":2}}]}')).toEqual({
       code: 'INVALID_JSON',

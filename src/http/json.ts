@@ -20,13 +20,20 @@ export function parseJson(bytes: Uint8Array): unknown {
     value = JSON.parse(text);
   } catch (error) {
     // The engine's message quotes the body, which may hold secrets.
-    const position = /at position (\d+)/.exec((error as Error).message)?.[1];
-    throw invalid(
-      `The body is not valid JSON${position === undefined ? '' : ` (at character ${position})`}.`,
-    );
+    const place = placeOf(text, (error as Error).message);
+    throw invalid(`The body is not valid JSON${place}. Check its quotes, commas and brackets.`);
   }
   refuseAmbiguity(text);
   return value;
+}
+
+/** As far as the engine says where; of some faults it does not. */
+function placeOf(text: string, message: string): string {
+  const named = /at position (\d+)/.exec(message)?.[1];
+  const position = message.includes('end of JSON') ? text.length : named;
+  if (position === undefined) return '';
+  const lines = text.slice(0, Number(position)).split('\n');
+  return ` at line ${lines.length}, column ${(lines.at(-1)?.length ?? 0) + 1}`;
 }
 
 function decode(bytes: Uint8Array): string {
