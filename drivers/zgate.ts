@@ -168,6 +168,8 @@ export const lockEvent = z.object({
   userId: z.int().min(0).max(65_535).nullable(),
   /** Epoch milliseconds, up to the last that a date can show (ECMA-262, 21.4.1.1). */
   at: z.int().min(0).max(8.64e15),
+  /** Monotonic milliseconds, which all processes of a host share; null: not told. */
+  heardAt: z.number().nullable().default(null),
 });
 export type LockEvent = z.infer<typeof lockEvent>;
 

@@ -208,6 +208,7 @@ describe('what live readers alone are told', () => {
     source: 'keypad',
     userId: 7,
     at: 0,
+    heardAt: 0,
   };
   const row = { id: ID, config_version: 3, config_correlation_id: 'c-1' } as DoorRow;
 
@@ -226,6 +227,7 @@ describe('what live readers alone are told', () => {
     doorAlarm(ID, 'batteryLow', false, 'the lock reports 80 %'),
     happenedAt(ID, { ...HAPPENED, kind: 'bolt' }),
     lateOutcomeTold(ID, { delayMs: 12_000, isLate: true, at: 0 }),
+    lateOutcomeTold(ID, { delayMs: null, isLate: null, at: 0 }),
     lockStateChanged(ID, { connected: true, hwId: 'a', lockState: { value: 'locked', at: 0 } }),
     lockStateChanged(ID, { connected: true, hwId: 'a', doorState: { value: 'forcedOpen', at: 0 } }),
     happenedAt(ID, HAPPENED),

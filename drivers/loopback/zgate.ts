@@ -263,7 +263,10 @@ function happenings({ played, clock, emit, tell, valid }: ZgateOptions, nextId: 
       'happen',
       async (data, signal) => {
         const { id = nextId(), ...told } = valid(happenData, data);
-        await emit({ id, kind: 'lockEvent', data: { ...told, at: clock.now() } }, signal);
+        await emit(
+          { id, kind: 'lockEvent', data: { ...told, at: clock.now(), heardAt: clock.monotonic() } },
+          signal,
+        );
         return null;
       },
     ],

@@ -211,7 +211,7 @@ it('makes an event of a bolt that moved without one', async () => {
   locks.take(state(2));
   await clock.advance(10_000);
   expect(events).toEqual([
-    { hwId: LOCK, kind: 'bolt', what: 'unlocked', source: null, userId: null, at: at + 500 },
+    { hwId: LOCK, kind: 'bolt', what: 'unlocked', source: null, userId: null, heardAt: null, at: at + 500 },
   ]);
 });
 

@@ -203,18 +203,18 @@ function openComings(
   }
 
   const tellEvent = (event: LockEvent) => outbox.tell('lockEvent', event);
-  const bolts = openBoltEvents(clock, tellEvent);
+  const bolts = openBoltEvents(clock, (event) => tellEvent({ ...event, heardAt: null }));
   const repeated = openRepeated(clock);
   const tellInOrder = openHolding(clock, tellEvent);
 
   function heard(lock: LockRecord, event: Extract<RadioEvent, { kind: 'heard' }>): void {
-    const at = clock.now();
+    const when = { at: clock.now(), heardAt: clock.monotonic() };
     const { ieee, listeners } = lock;
     if (repeated.isRepeated(event)) return;
     const { events, facts } = takeHeard(lock, event, clock);
     bolts.take(ieee, facts);
     if (facts.lockState !== undefined || facts.doorState !== undefined) hurry(lock);
-    for (const told of events) tellInOrder({ hwId: ieee, ...told, at }, listeners.size > 0);
+    for (const told of events) tellInOrder({ hwId: ieee, ...told, ...when }, listeners.size > 0);
     const told = event.type === 'readResponse' ? unasked(facts) : facts;
     for (const hear of listeners) hear(told);
   }

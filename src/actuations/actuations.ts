@@ -29,6 +29,10 @@ export interface LastActuation {
   outcome: string | null;
   /** Of the outcome, before it of the intent. */
   detail: Record<string, unknown>;
+  /** Monotonic milliseconds, of the intent; undefined: an earlier run made it. */
+  begunAt: number | undefined;
+  /** The same of the latest one before it that ended `unknown`; undefined: none of this run did. */
+  uncertainAt: number | undefined;
 }
 
 export interface Actuations {
@@ -38,7 +42,7 @@ export interface Actuations {
   end(intent: Intent, outcome: string, detail: object, also?: () => void): Promise<void>;
   last(action: string, object: string): LastActuation | undefined;
   /** Inside a commit job: its outcome has become known after its end. To the audit, and to `lateOutcome` of its detail. */
-  late(last: Pick<Intent, 'action' | 'object'>, outcome: string, late: LateOutcome): void;
+  late(last: Pick<Intent, 'action' | 'object'>, outcome: string, late: LateOutcome, delayMs: Delay): void;
 }
 
 export interface LateOutcome {
@@ -46,6 +50,9 @@ export interface LateOutcome {
   /** Epoch milliseconds. */
   at: number;
 }
+
+/** Monotonic milliseconds; null: not known, as after a restart. */
+export type Delay = number | null;
 
 export interface ActuationsOptions {
   database: Database;
@@ -59,6 +66,8 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
   const { database, audit, clock, log } = options;
   const table = actuationTable(database);
   const underWay = new Set<string>();
+  /** One for each door and relay. */
+  const begun = new Map<string, Pick<LastActuation, 'begunAt' | 'uncertainAt'>>();
   const keyOf = ({ action, object }: Pick<Intent, 'action' | 'object'>) => `${action} ${object}`;
 
   /** Inside a commit job. */
@@ -83,6 +92,12 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
       const isBegun = database.commit(() => {
         const before = table.last.get(action, object);
         if (before?.outcome === null) settle(before, NOT_STORED);
+        const { begunAt, uncertainAt } = begun.get(keyOf(intent)) ?? {};
+        const isUncertain = before?.outcome === null || before?.outcome === 'unknown';
+        begun.set(keyOf(intent), {
+          begunAt: clock.monotonic(),
+          uncertainAt: isUncertain ? begunAt : uncertainAt,
+        });
         audit.record({ ...intent, outcome: 'accepted', detail: { ...detail } });
         const { id, label } = principal;
         table.begin.run(action, object, clock.now(), id, label, correlationId, JSON.stringify(detail));
@@ -107,11 +122,11 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
         underWay.delete(keyOf(intent));
       }
     },
-    late({ action, object }, outcome, late) {
+    late({ action, object }, outcome, late, delayMs) {
       const row = table.last.get(action, object);
       if (!row || row.outcome === null) return;
       const detail = { ...detailOf(row), lateOutcome: late };
-      audit.record({ ...intentOf(row), outcome, detail: { ...detail, delayMilliseconds: late.at - row.at } });
+      audit.record({ ...intentOf(row), outcome, detail: { ...detail, delayMilliseconds: delayMs } });
       table.end.run(row.outcome, JSON.stringify(detail), action, object);
     },
     last(action, object) {
@@ -124,6 +139,8 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
         principalId: row.actor_id,
         outcome: isLost ? 'unknown' : row.outcome,
         detail: isLost ? { ...detail, outcome: 'unknown', reason: NOT_STORED } : detail,
+        begunAt: begun.get(keyOf(row))?.begunAt,
+        uncertainAt: begun.get(keyOf(row))?.uncertainAt,
       };
     },
   };

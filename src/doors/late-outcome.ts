@@ -1,48 +1,78 @@
 /**
- * An unlock that ended without a certain outcome, and of which the lock tells later: by an operation event that names the
- * radio, or by a report of its bolt. It may also show that a parent delivered the command after its deadline.
+ * An unlock that ended without a certain outcome, and of which the lock tells later by an operation event that names the
+ * radio. The event may also show that a parent delivered the command after its deadline. A report of the bolt is no proof:
+ * a hand may have moved it.
  */
+
 import type { LockEvent } from '../../drivers/zgate.ts';
-import type { Actuations, LastActuation } from '../actuations/actuations.ts';
+import type { Actuations, Delay, LastActuation } from '../actuations/actuations.ts';
 import type { LiveEvents } from '../events/events.ts';
 import type { Log } from '../log.ts';
 import { lateOutcomeTold } from './live-events.ts';
-import { DEADLINE_MS } from './lock-commands.ts';
+import { DEADLINE_MS, HELD_AT_MOST_MS } from './lock-commands.ts';
 import { lastUnlockDetail } from './schema.ts';
+import { STAND_OPEN } from './standing.ts';
 import type { DoorRow } from './table.ts';
 import { UNLOCK } from './unlock.ts';
 
 /** After it was asked for. A lock repeats an event that was not acknowledged; later another command may be its cause. */
 const EVENT_WITHIN_MS = 300_000;
-/** The same of a report that names no cause: a parent holds the command for 30 s at most, and a hand may move the bolt. */
-const BOLT_WITHIN_MS = 60_000;
+/** So long after the begin of a command its frame may still arrive: the last frame of standing open leaves within 60 s. */
+const MAY_ARRIVE_MS = 60_000 + HELD_AT_MOST_MS;
 
 export interface LateOutcomeOptions {
   actuations: Pick<Actuations, 'last' | 'late'>;
   events: Pick<LiveEvents, 'publish'>;
   log: Log;
+  /** Of this run, monotonic milliseconds. */
+  startedAt: number;
 }
 
 /** Inside a commit job. */
 export function takeLateOutcome(
   { id }: Pick<DoorRow, 'id'>,
-  told: LockEvent,
-  { actuations, events, log }: LateOutcomeOptions,
+  event: LockEvent,
+  { actuations, events, log, startedAt }: LateOutcomeOptions,
 ): void {
+  if (event.kind !== 'operation' || event.what !== 'unlocked' || event.source !== 'rf') return;
   const object = `door/${id}`;
   const last = actuations.last(UNLOCK, object);
-  if (!last || !isOpen(last, told.hwId)) return;
-  const delayMs = told.at - last.at;
-  if (delayMs < 0 || delayMs > withinOf(told)) return;
-  const isLate = delayMs > DEADLINE_MS;
-  const late = { outcome: 'confirmed', at: told.at };
-  actuations.late({ action: UNLOCK, object }, isLate ? 'late' : 'done', late);
-  events.publish(lateOutcomeTold(id, { delayMs, isLate, at: told.at }));
+  if (!last || !isOpen(last, event.hwId)) return;
+  if (!isInTime(event.heardAt, last.begunAt ?? startedAt)) return;
+  if (mayHaveAnotherCause(last, actuations.last(STAND_OPEN, object))) return;
+  const delayMs = delayOf(event, last);
+  const isLate = delayMs === null ? null : delayMs > DEADLINE_MS;
+  const late = { outcome: 'confirmed', at: event.at };
+  actuations.late({ action: UNLOCK, object }, isLate ? 'late' : 'done', late, delayMs);
+  events.publish(lateOutcomeTold(id, { delayMs, isLate, at: event.at }));
   if (isLate)
     log.warn(
       { door: id, delayMs },
       'a door was unlocked after the deadline of its command: the parent of its lock held the frame too long; let it join at another router, or set unlockBehindRouters of its gateway',
     );
+}
+
+function isInTime(heardAt: number | null, from: number): boolean {
+  return heardAt !== null && heardAt >= from && heardAt - from <= EVENT_WITHIN_MS;
+}
+
+/** The wall clock may have been set between the two: null where the monotonic clock did not see both. */
+function delayOf({ heardAt }: LockEvent, { begunAt }: LastActuation): Delay {
+  return heardAt === null || begunAt === undefined ? null : Math.round(heardAt - begunAt);
+}
+
+/** Another command was sent that opens the same lock: after it, or before it and its frame may have arrived since. */
+function mayHaveAnotherCause(
+  { at, begunAt, uncertainAt }: LastActuation,
+  standOpen: LastActuation | undefined,
+): boolean {
+  if (begunAt === undefined)
+    return standOpen !== undefined && (standOpen.begunAt !== undefined || standOpen.at >= at);
+  const isRecent = (time: number | undefined) => time !== undefined && begunAt - time <= MAY_ARRIVE_MS;
+  if (isRecent(uncertainAt)) return true;
+  if (standOpen?.begunAt === undefined) return false;
+  const isUncertain = standOpen.outcome === null || standOpen.outcome === 'unknown';
+  return standOpen.begunAt >= begunAt || (isUncertain && isRecent(standOpen.begunAt));
 }
 
 /** It was sent to this lock (the door may have got another since), and its outcome is not certain. */
@@ -51,11 +81,4 @@ function isOpen({ outcome, detail }: LastActuation, mac: string): boolean {
   const known = lastUnlockDetail.safeParse(detail).data;
   if (known?.via !== 'zigbee' || known.lateOutcome || (known.mac ?? mac) !== mac) return false;
   return known.outcome === 'unknown' || known.outcome === 'accepted';
-}
-
-/** 0: it is no unlock by radio. */
-function withinOf({ kind, what, source }: LockEvent): number {
-  if (what !== 'unlocked') return 0;
-  if (kind === 'operation' && source === 'rf') return EVENT_WITHIN_MS;
-  return kind === 'bolt' ? BOLT_WITHIN_MS : 0;
 }

@@ -54,14 +54,14 @@ export function lockStateChanged(doorId: string, { lockState, doorState }: LockR
 }
 
 /** Somebody came or went, or tried to. */
-export function happenedAt(doorId: string, { hwId: _, at, ...facts }: LockEvent): LiveEvent {
+export function happenedAt(doorId: string, { hwId: _, at, heardAt: __, ...facts }: LockEvent): LiveEvent {
   return ofDoor(doorId, 'event', { ...facts, at: new Date(at).toISOString() });
 }
 
-/** The outcome of an unlock became known after its answer. `isLate`: it was carried out after its deadline. */
+/** The outcome of an unlock became known after its answer. `isLate`: it was carried out after its deadline; null: not known. */
 export function lateOutcomeTold(
   doorId: string,
-  { delayMs, isLate, at }: { delayMs: number; isLate: boolean; at: number },
+  { delayMs, isLate, at }: { delayMs: number | null; isLate: boolean | null; at: number },
 ): LiveEvent {
   const when = { at: new Date(at).toISOString(), delayMilliseconds: delayMs };
   return ofDoor(doorId, 'late-outcome', { outcome: 'confirmed', isLate, ...when });

@@ -47,15 +47,18 @@ export interface LockEventsOptions extends Pick<LateOutcomeOptions, 'actuations'
 /** Resolves when the event is durable: true, or false when it is none of ours. */
 export type TakeLockEvent = (linkId: string, event: DriverEvent) => Promise<boolean>;
 
+type Started = LockEventsOptions & Pick<LateOutcomeOptions, 'startedAt'>;
+
 /** Inside the commit job; returns what is to be done after it. */
 type Store = () => (() => void) | undefined;
 
 export function openLockEvents(options: LockEventsOptions): TakeLockEvent {
   const { database, table, log } = options;
+  const withStart = { ...options, startedAt: options.clock.monotonic() };
   return async (linkId, { id, kind, data }) => {
     const gatewayId = options.gatewayOfLink(linkId);
     if (gatewayId === undefined || !KINDS.has(kind)) return false;
-    const store = read(kind, data, gatewayId, options);
+    const store = read(kind, data, gatewayId, withStart);
     if (!store) {
       log.warn({ link: linkId, kind }, 'a gateway told an event that is none; it was dropped');
       return true;
@@ -73,7 +76,7 @@ export function openLockEvents(options: LockEventsOptions): TakeLockEvent {
 
 const KINDS: ReadonlySet<string> = new Set(['lockJoined', 'lockLeft', 'lockEvent']);
 
-function read(kind: string, data: unknown, gatewayId: string, options: LockEventsOptions): Store | undefined {
+function read(kind: string, data: unknown, gatewayId: string, options: Started): Store | undefined {
   if (kind === 'lockJoined') {
     const { data: told } = lockJoined.safeParse(data);
     if (!told) return undefined;
@@ -148,7 +151,7 @@ function left(mac: string, gatewayId: string, options: LockEventsOptions): (() =
   };
 }
 
-function happened(told: LockEvent, gatewayId: string, options: LockEventsOptions): (() => void) | undefined {
+function happened(told: LockEvent, gatewayId: string, options: Started): (() => void) | undefined {
   const row = options.table.byMac.get(told.hwId);
   if (!row) {
     options.log.info({ gateway: gatewayId, lock: told.hwId }, 'a lock that is at no door told an event');

@@ -227,7 +227,7 @@ const lastUnlock = z.object({
     .nullable()
     .openapi({
       description:
-        'What became known after `outcome` was answered: the lock told of an unlock by radio, or its bolt was reported unlocked. `outcome` stays as it was answered',
+        'What became known after `outcome` was answered: the lock told of an unlock by radio, and no other command can have caused it. `outcome` stays as it was answered',
     }),
 });
 export type LastUnlock = z.infer<typeof lastUnlock>;
