@@ -82,7 +82,7 @@ function standOpen(doors: DoorSlice, path: string): Operation[] {
       method: 'post',
       summary: 'Have a door stand open for a time',
       description:
-        'Has the lock stay unlocked, or holds the relay, until the time that is named, 24 h ahead at most; then the lock is told to lock until it was seen locked, and the relay lets go within 20 s. It ends also across restarts and with a wrong clock, never later than that. Asked again, it has another end. STAND_OPEN_NOT_ALLOWED: the door has no standOpenEnabled, or its template forbids it. `outcome` waiting: nothing was sent yet; that is tried for 15 minutes, and never later. A lock that sleeps may take a minute: after 9 s the answer is unknown while the command goes on, and `standingOpen` of …/state has what became of it.',
+        'Has the lock stay unlocked, or holds the relay, until the time that is named, 24 h ahead at most; then the lock is told to lock until it was seen locked, and the relay lets go within 20 s. It ends also across restarts and with a wrong clock, never later than that. Asked again, it has another end. STAND_OPEN_NOT_ALLOWED: the door has no standOpenEnabled, or its template forbids it. 503 DEVICE_OFFLINE: the caller hung up, or the door was given another lock or relay, before it was sent; nothing was sent. `outcome` waiting: nothing was sent yet; that is tried for 15 minutes, and never later. A lock that sleeps may take a minute: after 9 s the answer is unknown while the command goes on, and `standingOpen` of …/state has what became of it.',
       body: standOpenBody,
       errors: [
         'NOT_FOUND',
@@ -93,9 +93,10 @@ function standOpen(doors: DoorSlice, path: string): Operation[] {
         'NOT_SUPPORTED',
         'PIN_REQUIRED',
         'IN_PROGRESS',
+        'DEVICE_OFFLINE',
       ],
-      handler: async ({ params, body, principal, correlationId }) => ({
-        body: await doors.standOpen(params.doorId, body, { principal, correlationId }),
+      handler: async ({ params, body, principal, correlationId, isGone }) => ({
+        body: await doors.standOpen(params.doorId, body, { principal, correlationId, isGone }),
       }),
     }),
     operation({
@@ -136,7 +137,7 @@ function rfPin(doors: DoorSlice, path: string): Operation[] {
       id: 'removeLockRfPin',
       method: 'delete',
       summary: 'Forget the PIN for operations by radio of the lock of a door',
-      errors,
+      errors: [...errors, 'IN_PROGRESS', 'STANDS_OPEN'],
       async handler({ params: { doorId }, principal, correlationId }) {
         await doors.removeRfPin(doorId, { principal, correlationId });
         return { body: { doorId, isStored: false } };

@@ -63,6 +63,18 @@ describe('a lock that requires a PIN by radio', () => {
     expect(errorOf(await put(pin))).toEqual([400, 'VALIDATION_FAILED']);
   });
 
+  it('keeps it while the lock has to be locked or stands open', async () => {
+    await put(PIN);
+    await unlock();
+    expect(errorOf(await estate.desk('DELETE', `/doors/${id}/rf-pin`))).toEqual([409, 'IN_PROGRESS']);
+    await estate.clock.advance(5_000);
+    await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
+    await estate.desk('POST', `/doors/${id}/stand-open`, { seconds: 60 });
+    expect(errorOf(await estate.desk('DELETE', `/doors/${id}/rf-pin`))).toEqual([409, 'STANDS_OPEN']);
+    await estate.desk('DELETE', `/doors/${id}/stand-open`);
+    expect((await estate.desk('DELETE', `/doors/${id}/rf-pin`)).status).toBe(200);
+  });
+
   it('loses it when it is replaced', async () => {
     await put(PIN);
     await estate.desk('POST', `/doors/${id}/replace-lock`, { mac: '00124b0001a2b3c5' });

@@ -48,8 +48,22 @@ export function openRfPins({ database, table, audit, log, vault }: RfPinOptions)
       change(doorId, caller, 'door.set-rf-pin', (mac) => {
         table.setPin.run(mac, vault.seal(Buffer.from(pin, 'latin1'), contextOf(mac)));
       }),
+    /** Throws STANDS_OPEN or IN_PROGRESS: the lock could not be locked without it. */
     remove: (doorId: string, caller: Caller) =>
-      change(doorId, caller, 'door.remove-rf-pin', (mac) => table.deletePin.run(mac)),
+      change(doorId, caller, 'door.remove-rf-pin', (mac) => {
+        const standing = table.standOpens.all().find((row) => row.mac === mac);
+        if (standing)
+          throw new GatehouseError(
+            'STANDS_OPEN',
+            'The lock needs its PIN to be locked at the end of standing open: end that first (DELETE …/stand-open).',
+          );
+        if (table.closing.get(mac))
+          throw new GatehouseError(
+            'IN_PROGRESS',
+            'The lock needs its PIN to be locked, and was not seen locked yet: wait for that, or lock the door.',
+          );
+        table.deletePin.run(mac);
+      }),
   };
 }
 

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError } from '../../drivers/driver.ts';
 import type { Locked } from '../../drivers/zgate.ts';
 import { CALLER, type Estate, GATEWAY, openEstate } from '../../test/estate.ts';
+import { LOCAL_ADMINISTRATOR } from '../principal.ts';
 import { errorOf } from './test-doors.ts';
 
 const MAC = '00124b0001a2b3c4';
@@ -207,6 +208,26 @@ describe('a door that is to stand open', () => {
     await estate.clock.advance(0);
     expect([kinds(), await standing()]).toEqual([['standOpen', 'endStandOpen'], null]);
   });
+});
+
+it.each([
+  ['a first one', false],
+  ['one that extends it', true],
+])('nothing comes of the request of a client that has hung up: %s', async (_name, extends_) => {
+  if (extends_) await post({ seconds: 60 });
+  const before = [kinds(), await standing()];
+  const caller = { principal: LOCAL_ADMINISTRATOR, correlationId: 'test', isGone: async () => true };
+  const gone = estate.doors.standOpen(id, { seconds: 600 }, caller);
+  await expect(gone).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+  expect([kinds(), await standing()]).toEqual(before);
+  expect(audited().at(-1)).toBe('failed');
+});
+
+it('a lock that is replaced in the commit of the request is not opened', async () => {
+  const replaced = estate.desk('POST', `/doors/${id}/replace-lock`, { mac: OTHER });
+  const answers = await Promise.all([post(), replaced]);
+  expect(estate.played.actuated.filter(({ kind, hwId }) => kind === 'standOpen' && hwId === MAC)).toEqual([]);
+  expect(answers.map(({ status }) => status)).toEqual([503, 200]);
 });
 
 describe('a begin of which nothing was sent', () => {

@@ -13,7 +13,6 @@ import type { Actuations, Intent } from '../actuations/actuations.ts';
 import type { Clock } from '../clock.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Caller } from '../principal.ts';
-import { waitBefore } from '../supervise.ts';
 import { openWaking } from '../waking.ts';
 import type { Busy } from './busy.ts';
 import type { LockAddress } from './configuration.ts';
@@ -26,7 +25,7 @@ import {
   endOf,
   offline,
 } from './lock-commands.ts';
-import type { StandOpenBody, StandOpenOutcome } from './lock-schema.ts';
+import type { StandOpenBody } from './lock-schema.ts';
 import type { StandOpenPhase, StandOpenRow } from './openings-table.ts';
 import { openRelayHolds, type RelayHoldOptions } from './relay-hold.ts';
 import {
@@ -40,20 +39,22 @@ import {
 } from './stand-open-order.ts';
 import { isOutdated, keptTime, leftAfterStart, type Moment } from './stand-open-time.ts';
 import {
+  type Delivery,
   newStanding,
+  postpone,
   STAND_OPEN,
   type Standing,
   type StandingChanges,
   type StandingOptions,
   type Standings,
   standingChanges,
+  TOLD,
 } from './standing.ts';
 import { existing } from './table.ts';
 
 /** So often clocks and ends are looked at. */
 const TICK_MS = 1_000;
 const REST_MS = 60_000;
-const BACKOFF = { firstMs: 2_000, longestMs: 60_000 };
 
 export interface StandOpenOptions extends StandingOptions, TargetOptions, RelayHoldOptions {
   actuations: Actuations;
@@ -66,12 +67,6 @@ export interface StandOpenOptions extends StandingOptions, TargetOptions, RelayH
   /** Throws WATCHDOG_NOT_PROVEN, NO_RELAY or IN_PROGRESS (a watchdog test) when it is known that the relay is not fired. */
   assertRelayProven(deviceId: string): void;
   actuateLock: ActuateLock;
-}
-
-/** waiting: nothing was sent yet. */
-export interface Delivery {
-  outcome: StandOpenOutcome;
-  reason: string | null;
 }
 
 export type StandOpen = ReturnType<typeof openStandOpen>;
@@ -263,6 +258,18 @@ function beginIn(
         if (other) other.isEnding = false;
         throw error;
       });
+    const late = (await caller.isGone?.())
+      ? 'whoever asked hung up before it was sent'
+      : endedBy(row, table.door.get(doorId), options);
+    if (late !== undefined) {
+      if (other) other.isEnding = before === undefined;
+      const refusal = offline(door, late);
+      await actuations.end(intent, 'failed', { ...detail, error: refusal.code, reason: late }, () => {
+        if (other && before) table.storeStandOpen(other.row);
+        else table.deleteStandOpen.run(doorId);
+      });
+      throw refusal;
+    }
     const standing = newStanding(row, leftMs, clock);
     if (isShown && other) standing.judgedFrom = other.judgedFrom;
     all.set(doorId, standing);
@@ -294,25 +301,11 @@ function beginIn(
   }
 }
 
-const TOLD: Delivery = {
-  outcome: 'unknown',
-  reason:
-    'its lock has been told and has not shown that it is open: one that sleeps takes up to a minute, and …/state says what became of it',
-};
-
-function postpone(standing: Standing, { outcome, reason }: Delivery, clock: Clock): void {
-  if (outcome !== 'waiting') return;
-  const failure = { code: 'DEVICE_OFFLINE', message: reason ?? 'nothing was sent', at: clock.now() };
-  standing.failure ??= failure;
-  if (standing.row.mac !== null) standing.failure = failure;
-  standing.failures += 1;
-  standing.retryAt = clock.monotonic() + waitBefore(standing.failures, BACKOFF, 1);
-}
-
 type Retry = (standing: Standing) => Promise<void>;
 
 /** Tells a lock of which nothing was sent yet. */
-function retryIn({ table, clock, actuations, busy }: StandOpenOptions, deliver: Deliver): Retry {
+function retryIn(options: StandOpenOptions, deliver: Deliver): Retry {
+  const { table, clock, actuations, busy } = options;
   async function retry(standing: Standing): Promise<void> {
     const { row } = standing;
     const sent: StandOpenRow = { ...row, phase: 'sent' };
@@ -322,7 +315,8 @@ function retryIn({ table, clock, actuations, busy }: StandOpenOptions, deliver: 
       if (table.standOpen.get(row.door_id)?.correlation_id === row.correlation_id) table.storeStandOpen(sent);
     });
     let delivery: Delivery = { outcome: 'waiting', reason: 'it was ended before it was sent' };
-    if (!standing.isEnding) {
+    // Another lock may have been given to the door in the same commit.
+    if (!standing.isEnding && endedBy(row, table.door.get(row.door_id), options) === undefined) {
       standing.row = sent;
       standing.judgedFrom = clock.monotonic();
       delivery = await deliver(standing, row.phase);

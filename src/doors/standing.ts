@@ -5,9 +5,11 @@ import type { Database } from '../database/database.ts';
 import type { LiveEvents } from '../events/events.ts';
 import type { Log } from '../log.ts';
 import { type Caller, type Principal, SYSTEM_PRINCIPAL } from '../principal.ts';
+import { waitBefore } from '../supervise.ts';
 import type { Closings } from './closing.ts';
 import { type StandingChange, standingChanged } from './live-events.ts';
 import { HELD_AT_MOST_MS } from './lock-commands.ts';
+import type { StandOpenOutcome } from './lock-schema.ts';
 import type { Locks } from './locks.ts';
 import type { StandOpenRow } from './openings-table.ts';
 import type { HoldOutcome, RelayHolds } from './relay-hold.ts';
@@ -61,6 +63,29 @@ export function newStanding(row: StandOpenRow, leftMs: number, clock: Clock): St
     isSending: false,
     isEnding: false,
   };
+}
+
+const BACKOFF = { firstMs: 2_000, longestMs: 60_000 };
+
+/** waiting: nothing was sent yet. */
+export interface Delivery {
+  outcome: StandOpenOutcome;
+  reason: string | null;
+}
+
+export const TOLD: Delivery = {
+  outcome: 'unknown',
+  reason:
+    'its lock has been told and has not shown that it is open: one that sleeps takes up to a minute, and …/state says what became of it',
+};
+
+export function postpone(standing: Standing, { outcome, reason }: Delivery, clock: Clock): void {
+  if (outcome !== 'waiting') return;
+  const failure = { code: 'DEVICE_OFFLINE', message: reason ?? 'nothing was sent', at: clock.now() };
+  standing.failure ??= failure;
+  if (standing.row.mac !== null) standing.failure = failure;
+  standing.failures += 1;
+  standing.retryAt = clock.monotonic() + waitBefore(standing.failures, BACKOFF, 1);
 }
 
 export type StandingChanges = ReturnType<typeof standingChanges>;
