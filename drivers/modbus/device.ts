@@ -3,7 +3,7 @@
  * anew (who it is, its settings whole, its state), and only then is it connected, under the name it has told.
  */
 import type { Exchange, Poll } from '../bus/exchange.ts';
-import type { DriverLog } from '../driver.ts';
+import type { DriverError, DriverLog } from '../driver.ts';
 import type { Rs485Settings } from '../settings.ts';
 import { type DeviceState, openState, type StateOptions } from './device-state.ts';
 import { readBits, readRegisters } from './exchanges.ts';
@@ -35,6 +35,10 @@ export interface Step {
   /** Asked for when its turn has come, which may be long after the contact began. */
   exchange(): Exchange<unknown>;
   take(reply: unknown): void;
+  /** Whether the contact goes on although the device answered with this error. */
+  bears?(error: DriverError): boolean;
+  /** Why the contact must begin again after this step; undefined: it goes on. */
+  hindrance?(): string | undefined;
 }
 
 /** What must be so before a device is used, and as long as it is (safety.ts). */
@@ -114,6 +118,7 @@ export function openDevice(options: DeviceOptions): Device {
       state.settle();
       state.report(connected);
     },
+    hindered: warn,
     refused: (reason) =>
       warn(`the device at address ${unit} does not answer what profile ${profile.name} asks: ${reason}`),
     lost: disconnect,
@@ -141,15 +146,15 @@ interface Listener {
   met(): 'met' | 'unsure' | 'unfit';
   /** All that a poll reads has been read. */
   whole(): void;
+  /** The contact has to begin again. */
+  hindered(reason: string): void;
   refused(reason: string): void;
   lost(): void;
 }
 
-function openPoll(
-  { unit, profile, everyMs, log, safety }: DeviceOptions,
-  state: DeviceState,
-  listener: Listener,
-): Poll {
+function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener): Poll {
+  const { unit, profile, everyMs, log, safety } = options;
+  const reading = readStep(unit, state);
   const polls = readsOf(pollSpans(profile)).map(reading);
   const checks = readsOf(safety.spans).map(reading);
   const turns = polls.length + Math.min(1, checks.length);
@@ -164,11 +169,6 @@ function openPoll(
   let isPoll = true;
   const standIn = openStandIn();
 
-  function reading(span: Span): Step {
-    const exchange = exchangeOf(unit, span);
-    return { exchange: () => exchange, take: (values) => state.take(span, values as (number | boolean)[]) };
-  }
-
   function contact(): Phase {
     const spans = [...safety.spans, ...identitySpans(profile), ...settingsBlock(profile.settings)];
     return { kind: 'contact', steps: [...safety.steps(), ...readsOf(spans).map(reading), ...polls] };
@@ -176,9 +176,11 @@ function openPoll(
 
   function after(phase: Phase): Phase {
     if (phase.kind === 'contact') {
-      const steps = phase.steps.slice(1);
-      if (steps.length > 0) return { kind: 'contact', steps };
-      const met = listener.met();
+      const [done, ...steps] = phase.steps;
+      const hindrance = done?.hindrance?.();
+      if (hindrance !== undefined) listener.hindered(hindrance);
+      else if (steps.length > 0) return { kind: 'contact', steps };
+      const met = hindrance === undefined ? listener.met() : 'unfit';
       if (met === 'unsure') return { kind: 'contact', steps: readsOf(identitySpans(profile)).map(reading) };
       if (met === 'unfit') {
         hurries = false;
@@ -234,7 +236,8 @@ function openPoll(
         refusals = 0;
         asked.take(outcome.reply);
         if (isPoll) phase = after(phase);
-      } else if (['REFUSED', 'BUSY'].includes(outcome.error.code)) refused(outcome.error.message);
+      } else if (phase.kind === 'contact' && asked.bears?.(outcome.error)) phase = after(phase);
+      else if (['REFUSED', 'BUSY'].includes(outcome.error.code)) refused(outcome.error.message);
       else if (standIn.reason() !== undefined) listener.refused(outcome.error.message);
     },
     alive(isAlive) {
@@ -242,6 +245,13 @@ function openPoll(
       listener.lost();
       phase = contact();
     },
+  };
+}
+
+function readStep(unit: number, state: DeviceState) {
+  return (span: Span): Step => {
+    const exchange = exchangeOf(unit, span);
+    return { exchange: () => exchange, take: (values) => state.take(span, values as (number | boolean)[]) };
   };
 }
 

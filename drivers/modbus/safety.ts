@@ -9,6 +9,7 @@ import type { LivePulses } from './live-pulses.ts';
 import { watchdogSpans } from './profile-areas.ts';
 import type { Profile, Watchdog } from './profile-shape.ts';
 import { bitsAt, type Image, numberAt } from './registers.ts';
+import { releaseWhenOpen, step, writeStep } from './release.ts';
 
 const NOTHING: Safety = {
   everyMs: undefined,
@@ -62,13 +63,15 @@ export function safetyOf(unit: number, profile: Profile, pulses: LivePulses, clo
   return {
     everyMs: milliseconds / POLLS_PER_WATCHDOG,
     spans: watchdogSpans(watchdog),
-    steps: () => [
-      ...release.map((one) => writeStep(unit, one)),
-      ...(relays.some(isLive) ? relays.map(offUnlessLive) : [allOff]).map(step),
-      timeStep,
-      ...enable.map((one) => writeStep(unit, one)),
-      ...[feedStep()].filter((one) => one !== undefined),
-    ],
+    steps() {
+      const arm = [
+        timeStep,
+        ...enable.map((one) => writeStep(unit, one)),
+        ...[feedStep()].filter((one) => one !== undefined),
+      ];
+      if (release.length > 0) return [...releaseWhenOpen(unit, profile, pulses), ...arm, step(allOff)];
+      return [...(relays.some(isLive) ? relays.map(offUnlessLive) : [allOff]).map(step), ...arm];
+    },
     fault(image) {
       const absent = whyNotInForce(watchdog, image);
       if (absent !== undefined) return `the watchdog of ${where} ${absent}: no relay is closed without it`;
@@ -87,11 +90,6 @@ export function safetyOf(unit: number, profile: Profile, pulses: LivePulses, clo
   };
 }
 
-/** What stops it, or clears it once it has run out. */
-export function releaseSteps(unit: number, { pulse }: Profile): Step[] {
-  return pulse?.way === 'switched' ? pulse.watchdog.release.map((one) => writeStep(unit, one)) : [];
-}
-
 function unitsOf({ milliseconds, time }: Watchdog): number {
   return Math.ceil(milliseconds / time.unitMilliseconds);
 }
@@ -104,24 +102,5 @@ function whyNotInForce(watchdog: Watchdog, image: Image): string | undefined {
   return (
     other &&
     `is not in force (${other.table} ${other.address} shows ${image[other.table].get(other.address)})`
-  );
-}
-
-function step(exchange: Step['exchange']): Step {
-  return { exchange, take: () => undefined };
-}
-
-function writeStep(unit: number, { table, address, count, value }: Watchdog['enable'][number]): Step {
-  const values = Array.from({ length: count }, () => value);
-  if (table === 'coil')
-    return step(() =>
-      count === 1
-        ? write(unit, { functionCode: 5, address, value: value === 1 })
-        : write(unit, { functionCode: 15, address, values: values.map((one) => one === 1) }),
-    );
-  return step(() =>
-    count === 1
-      ? write(unit, { functionCode: 6, address, value })
-      : write(unit, { functionCode: 16, address, values }),
   );
 }

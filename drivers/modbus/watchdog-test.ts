@@ -14,7 +14,7 @@ import type { LivePulses } from './live-pulses.ts';
 import { isClosed, readBack, sent } from './orders.ts';
 import { proofOfProfile } from './profile-proof.ts';
 import { spanOf } from './registers.ts';
-import { releaseSteps } from './safety.ts';
+import { releaseSteps } from './release.ts';
 
 /** To close the relay and see it; the same to open it again where its watchdog did not. */
 const SWITCH_MS = 3_000;

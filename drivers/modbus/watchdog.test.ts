@@ -1,5 +1,6 @@
 /** Products whose relays a host watchdog opens, against imitations that were written from their manuals. On a manual clock. */
 import { describe, expect, it } from 'vitest';
+import { framed } from '../../test/simulators/bus/modbus/frame.ts';
 import type { Plain } from '../driver.ts';
 import { openBoard, openTestLink, profileNamed, sent, station, type TestLink } from './test-link.ts';
 
@@ -158,4 +159,75 @@ it('is fed by what its profile writes, in turns, and not while an output stays o
   const before = sent(link, 6);
   await link.clock.advance(3_000);
   expect(sent(link, 6)).toBe(before);
+});
+
+/** 0x55AA to 0x1008 stops the watchdog of a WAGO 750. */
+const RELEASE = '100855aa';
+const isRelease = (request: Uint8Array) => Buffer.from(request).toString('hex').startsWith(RELEASE, 4);
+
+describe('a watchdog that runs while a relay is closed', () => {
+  async function openClosed() {
+    const { link, device } = await openBoard('wago-750-do8');
+    await link.execute('pulse', { hwId, relay: 2, milliseconds: 60_000 });
+    const closedAtRelease: number[] = [];
+    const hear = (request: Uint8Array) => {
+      if (isRelease(request)) closedAtRelease.push(device.device.pins.outputs());
+    };
+    return { link, device, closedAtRelease, hear };
+  }
+
+  it('is stopped only after the relay was seen open', async () => {
+    const { link, device, closedAtRelease, hear } = await openClosed();
+    await link[Symbol.asyncDispose]();
+    const next = await openTestLink({
+      stations: new Map([[1, device]]),
+      options: { devices: [{ unitId: 1 }] },
+      profiles: { 'wago-750-do8': profileNamed('wago-750-do8') },
+    });
+    await using _ = next;
+    // The clock of the next link begins at 0.
+    device.device.restart(0);
+    device.device.pins.setOutput(2, true, 0);
+    device.behave = (request, answer) => {
+      hear(request);
+      return answer();
+    };
+    await next.clock.advance(2_000);
+    expect(closedAtRelease).toEqual([0]);
+    expect(next.report(hwId)).toMatchObject({ connected: true });
+  });
+
+  it('is not stopped while the device does not open the relay', async () => {
+    const { link, device, closedAtRelease, hear } = await openClosed();
+    await using _ = link;
+    device.behave = (request, answer) => {
+      hear(request);
+      // Every reply is lost for a while, and what switches is acknowledged and not done after that.
+      if (link.clock.monotonic() < 6_000) return null;
+      const isSwitched = request[1] === 15 || request[1] === 5;
+      return isSwitched ? framed(1, [...request.subarray(1, 6)]) : answer();
+    };
+    await link.clock.advance(3_000);
+    expect(link.report(hwId)).toMatchObject({ connected: false });
+    device.device.pins.setOutput(2, true, link.clock.monotonic());
+    await link.clock.advance(2_000);
+    expect(closedAtRelease).toEqual([]);
+  });
+
+  it('is stopped after a spell offline only once the live pulse is ended', async () => {
+    const { link, device, closedAtRelease, hear } = await openClosed();
+    await using _ = link;
+    let isLost = true;
+    device.behave = (request, answer) => {
+      hear(request);
+      const reply = answer();
+      return isLost ? null : reply;
+    };
+    await link.clock.advance(3_500);
+    isLost = false;
+    await link.clock.advance(20_000);
+    expect(closedAtRelease.length).toBeGreaterThan(0);
+    expect(closedAtRelease.every((outputs) => outputs === 0)).toBe(true);
+    expect(link.report(hwId)).toMatchObject({ connected: true, pulse: null });
+  });
 });
