@@ -7,7 +7,7 @@ import type { Clock, DriverLog } from '../driver.ts';
 import type { BusReport } from '../rs485.ts';
 import { openDispatcher } from './dispatcher.ts';
 import type { Exchange, Order, Poll } from './exchange.ts';
-import type { Sender } from './latecomers.ts';
+import type { Senders } from './latecomers.ts';
 import { openLine } from './line.ts';
 import type { BusOptions } from './options.ts';
 import type { OpenPort } from './port.ts';
@@ -44,7 +44,7 @@ export interface OpenBusOptions {
   /** Shows in a trace what is encrypted; of a protocol that is. */
   reveal?: Reveal;
   /** Of a protocol whose replies tell whose they are. */
-  sender?: Sender;
+  senders?: Senders;
 }
 
 export type OpenBus = (options: OpenBusOptions, signal: AbortSignal) => Promise<Bus>;

@@ -88,3 +88,36 @@ it('of whom one speaks behind the other are told of, and heard out before anybod
   await bench.clock.advance(30);
   expect(answered()).toBe(7);
 });
+
+/** Address 1 answers after `lateMs`; the others are healthy. */
+async function openBusWithLatecomer(lateMs: () => number) {
+  const bench = await openTestBus(
+    (request) => (request[0] === 1 ? { bytes: says(7)(request), turnaroundMs: lateMs() } : says(7)(request)),
+    { turnaroundMaxMs: 200 },
+  );
+  for (const address of [1, 2, 3]) bench.bus.poll(pollOf(address, 30));
+  const seen = new Set<string>();
+  for (let second = 0; second < 60; second += 1) {
+    await bench.clock.advance(1_000);
+    for (const warning of bench.bus.report().warnings) seen.add(warning);
+  }
+  const device = (address: number) =>
+    bench.bus.report().devices.find((candidate) => candidate.address === address);
+  return { seen: [...seen], device };
+}
+
+/** Now and then late, by 150 to 250 ms. */
+function unsteady() {
+  let asked = 0;
+  return () => {
+    asked += 1;
+    return asked % 3 === 0 ? 150 + ((asked * 37) % 100) : 1;
+  };
+}
+
+it('are not made of a healthy device behind which another one answers late', async () => {
+  const { seen, device } = await openBusWithLatecomer(unsteady());
+  expect(seen.filter((warning) => warning.includes('two devices'))).toEqual([]);
+  expect(device(1)?.counters.late).toBeGreaterThan(0);
+  expect(device(2)?.refreshMs).toBeLessThan(200);
+});

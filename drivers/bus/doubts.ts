@@ -45,12 +45,15 @@ export function openDoubts({ stations, clock, turnaroundMaxMs }: DoubtsOptions):
       // Values, not getters: they belong to the request that was just built.
       return { ...exchange, exhaustive: true };
     },
-    ended(station, { outcome, heard, isFollowed, sentAt, endedAt }) {
-      const isDamaged = heard && !isAnswer(outcome.kind);
+    ended(station, { outcome, heard, isFollowed, strangers, sentAt, endedAt }) {
+      // The sound reply of another device, which is late, says nothing of this address.
+      const isDamaged = heard && !isAnswer(outcome.kind) && strangers.length === 0;
       if (heard) station.voices = nextVoices(station.voices, { isDamaged, isFollowed, at: endedAt });
       // An absent device is silent, whoever was asked before.
-      const isDisturbed = isDamaged || (outcome.kind === 'timeout' && station.isAlive);
+      const isSilent = outcome.kind === 'timeout' && station.isAlive && strangers.length === 0;
       const isBehind = last && last.station !== station && sentAt - last.endedAt < turnaroundMaxMs;
+      const isByLast = last && strangers.includes(last.station.address);
+      const isDisturbed = isDamaged || isSilent || isByLast;
       if (isDisturbed && isBehind && last && !isSuspect(station)) last.station.isDoubted = true;
       last = isAnswer(outcome.kind) ? { station, endedAt } : undefined;
     },

@@ -1,7 +1,7 @@
 /** Replies that come after their exchange has ended, by device: they count neither as noise nor as collisions. */
 
-/** The address of the device whose sound frame is in what was received; undefined: none is. Pure. */
-export type Sender = (received: Uint8Array) => number | undefined;
+/** The addresses of the devices whose sound replies are in what was received, in order. Pure. */
+export type Senders = (received: Uint8Array) => readonly number[];
 
 export interface Late {
   address: number;
@@ -20,6 +20,13 @@ export interface Latecomers {
   stray(bytes: Uint8Array, at: number, asked: number | undefined): number;
   /** What was heard instead of a reply of `asked`. True: the late one of another device. */
   isLate(received: Uint8Array, at: number, asked: number | undefined): boolean;
+  /**
+   * Bytes came behind the reply of `asked`; call before `asked` is told of that exchange. True: only a second device at
+   * this address explains them. Undefined: they cannot be attributed, and a question that was missed explains them.
+   */
+  isSecondVoice(received: Uint8Array, at: number, asked: number): boolean | undefined;
+  /** Sound replies of other addresses are in what was received. */
+  strangers(received: Uint8Array, asked: number): readonly number[];
   /** Those since the last time. */
   take(): Late[];
 }
@@ -31,7 +38,7 @@ const PIECES_MS = 50;
 /** The longest frame, of OSDP. */
 const PIECES_MAX_BYTES = 1_440;
 
-export function openLatecomers(sender: Sender | undefined): Latecomers {
+export function openLatecomers(senders: Senders | undefined): Latecomers {
   /** By address: when the request was sent that was not answered. */
   const missed = new Map<number, number>();
   let late: Late[] = [];
@@ -39,13 +46,35 @@ export function openLatecomers(sender: Sender | undefined): Latecomers {
   let heardAt = Number.NEGATIVE_INFINITY;
 
   function isLate(received: Uint8Array, at: number, asked: number | undefined): boolean {
-    const address = sender?.(received);
-    if (address === asked) return false;
-    const sentAt = address === undefined ? undefined : missed.get(address);
-    if (address === undefined || sentAt === undefined || at - sentAt > LATE_FOR_MS) return false;
+    const addresses = senders?.(received) ?? [];
+    if (asked !== undefined && addresses.includes(asked)) return false;
+    return addresses.filter((address) => noteLate(address, at)).length > 0;
+  }
+
+  function isOwed(address: number, at: number): boolean {
+    return at - (missed.get(address) ?? Number.NEGATIVE_INFINITY) <= LATE_FOR_MS;
+  }
+
+  function noteLate(address: number, at: number): boolean {
+    const sentAt = missed.get(address);
+    if (sentAt === undefined || !isOwed(address, at)) return false;
     missed.delete(address);
     late.push({ address, delayMs: at - sentAt });
     return true;
+  }
+
+  function isSecondVoice(received: Uint8Array, at: number, asked: number): boolean | undefined {
+    const addresses = senders?.(received) ?? [];
+    const others = addresses.filter((address) => address !== asked);
+    for (const address of others) noteLate(address, at);
+    if (addresses.length - others.length > 1) return isOwed(asked, at) ? undefined : true;
+    if (others.length > 0) return false;
+    const owing = [...missed.keys()].filter((address) => isOwed(address, at));
+    if (owing.length === 0) return true;
+    // Replies without an address (DCON) are attributed only where one device alone can have sent them.
+    const [only] = owing;
+    if (!senders && owing.length === 1 && only !== undefined && only !== asked) noteLate(only, at);
+    return undefined;
   }
 
   return {
@@ -54,7 +83,7 @@ export function openLatecomers(sender: Sender | undefined): Latecomers {
       else missed.set(address, sentAt);
     },
     stray(bytes, at, asked) {
-      if (!sender || missed.size === 0) return 0;
+      if (!senders || missed.size === 0) return 0;
       if (at - heardAt > PIECES_MS || pieces.length + bytes.length > PIECES_MAX_BYTES) pieces = [];
       heardAt = at;
       pieces.push(...bytes.subarray(0, PIECES_MAX_BYTES));
@@ -64,6 +93,8 @@ export function openLatecomers(sender: Sender | undefined): Latecomers {
       return length;
     },
     isLate,
+    isSecondVoice,
+    strangers: (received, asked) => (senders?.(received) ?? []).filter((address) => address !== asked),
     take() {
       const taken = late;
       late = [];

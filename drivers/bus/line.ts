@@ -1,7 +1,7 @@
 /** A port as a wire with one owner: a request, the reply inside its own time, and the silence before the next one. */
 import { type Clock, DriverError, type DriverLog } from '../driver.ts';
 import type { Exchange } from './exchange.ts';
-import { type Late, type Latecomers, openLatecomers, type Sender } from './latecomers.ts';
+import { type Late, type Latecomers, openLatecomers, type Senders } from './latecomers.ts';
 import { type Ear, listen, type Patience, type Times, timesOf } from './listening.ts';
 import { openLogOnce } from './log-once.ts';
 import type { BusOptions } from './options.ts';
@@ -23,8 +23,10 @@ export interface Conversation {
   endedAt: number;
   /** Any byte came. */
   heard: boolean;
-  /** Somebody spoke behind the reply; undefined where it was not listened for. */
+  /** A second device at this address spoke behind the reply; undefined: not listened for, or not to be told. */
   isFollowed: boolean | undefined;
+  /** Other addresses whose sound replies were heard instead of a reply. */
+  strangers: readonly number[];
   /** After this no late reply can come any more; `endedAt` when the device has had its say. */
   lateUntil: number;
   /** The wait was cut short for an order: that says nothing of the device. */
@@ -67,7 +69,7 @@ export interface OpenLineOptions {
   gapMs: number;
   conceal: Conceal;
   reveal?: Reveal;
-  sender?: Sender;
+  senders?: Senders;
 }
 
 export async function openLine(context: OpenLineOptions, signal: AbortSignal): Promise<Line> {
@@ -77,7 +79,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
   const bell = openBell(clock);
   const tap = openTap({ clock, characterMs: tc, conceal: context.conceal, reveal: context.reveal });
   const failed = openLogOnce(log, 'a reply could not be read, and counts as a broken frame');
-  const latecomers = openLatecomers(context.sender);
+  const latecomers = openLatecomers(context.senders);
   const hearing = openHearing({ clock, bell, tap, latecomers });
   const ear: Ear = { clock, bell, gone: gone.signal, heardAt: hearing.at };
   const quiet = openQuiet({ clock, tc, gapMs, gone: gone.signal, heardAt: hearing.at });
@@ -112,7 +114,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
     const endedAt = clock.monotonic();
     const outcome = concluded(receiver, (heard) => latecomers.isLate(heard, endedAt, exchange.address));
     const answered = isAnswer(outcome.kind);
-    latecomers.asked(exchange.address, answered, sentAt);
+    const others = othersIn(receiver, latecomers, { exchange, answered, sentAt, endedAt });
     if (!exchange.line) pace.ended({ early: listening?.early === true, answered });
     // A frame with a bad checksum was the reply, most likely; after any other miss it may still come.
     const hadItsSay = answered || ['crc', 'unreached', 'unanswered'].includes(outcome.kind);
@@ -126,7 +128,7 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
       endedAt,
       lateUntil,
       heard: heardAt >= sentAt,
-      isFollowed: exchange.exhaustive && answered ? receiver.isFollowed() : undefined,
+      ...others,
       yielded,
       soundsLikeEcho: receiver.soundsLikeEcho(),
     };
@@ -151,6 +153,24 @@ export async function openLine(context: OpenLineOptions, signal: AbortSignal): P
       await port[Symbol.asyncDispose]();
     },
   };
+}
+
+/** Who else spoke in an exchange that is over; from then on its own reply is owed, or not. */
+function othersIn(
+  receiver: Receiver,
+  latecomers: Latecomers,
+  {
+    exchange: { address, exhaustive },
+    answered,
+    sentAt,
+    endedAt,
+  }: { exchange: Exchange<unknown>; answered: boolean; sentAt: number; endedAt: number },
+): Pick<Conversation, 'isFollowed' | 'strangers'> {
+  const received = receiver.received();
+  const hasMore = exhaustive && answered ? receiver.isFollowed() : undefined;
+  const isFollowed = hasMore && latecomers.isSecondVoice(received, endedAt, address);
+  latecomers.asked(address, answered, sentAt);
+  return { isFollowed, strangers: answered ? [] : latecomers.strangers(received, address) };
 }
 
 /** A late reply of another device is neither an answer nor a collision. */

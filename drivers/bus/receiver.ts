@@ -24,7 +24,7 @@ export interface Receiver {
   received(): Uint8Array;
   /** A whole frame that is damaged, or as many bytes as the reply has and no frame in them: two devices at once. */
   isGarbled(): boolean;
-  /** More came behind the reply than a wire makes of the moment when a device lets it go. */
+  /** More bytes came behind the reply, of whatever device, than a wire makes of the moment when a device lets it go. */
   isFollowed(): boolean;
   /** Everything that came began like the request, although no local echo is configured. */
   soundsLikeEcho(): boolean;

@@ -70,8 +70,16 @@ export const says =
   ([address = 0, question = 0]: Uint8Array): Uint8Array =>
     frame(address, question, number);
 
-const sender = ([from = 0, about = 0, number = 0, sum]: Uint8Array) =>
-  sum === ((from + about + number) & 0xff) ? from : undefined;
+function senders(received: Uint8Array): number[] {
+  const addresses: number[] = [];
+  for (let at = 0; at + LENGTH <= received.length; at += 1) {
+    const [from = 0, about = 0, number = 0, sum] = received.subarray(at, at + LENGTH);
+    if (sum !== ((from + about + number) & 0xff)) continue;
+    addresses.push(from);
+    at += LENGTH - 1;
+  }
+  return addresses;
+}
 
 /** A bus on a manual clock, with devices that answer so. */
 export async function openTestBus(
@@ -82,7 +90,7 @@ export async function openTestBus(
   const clock = manualClock();
   const wire = openTestPort(clock, answer, traits);
   const { openPort, log } = wire;
-  const bus = await openBus({ options: optionsWith(options), openPort, clock, log, sender }, forever);
+  const bus = await openBus({ options: optionsWith(options), openPort, clock, log, senders }, forever);
   onTestFinished(() => bus[Symbol.asyncDispose]());
   return { bus, clock, wire, soon: (milliseconds = 1_000) => clock.monotonic() + milliseconds };
 }

@@ -20,7 +20,7 @@ import { type Rs485Report, rs485Apply } from '../settings.ts';
 import { valid } from '../valid.ts';
 import { applySettings } from './apply.ts';
 import { type Devices, openDevices } from './devices.ts';
-import { senderOf } from './frame.ts';
+import { sendersOf } from './frame.ts';
 import { modbusOptions } from './options.ts';
 import { probeAddresses } from './probe.ts';
 import { profileSchema } from './profile.ts';
@@ -47,7 +47,7 @@ export function openModbusOn(openPort: OpenPort): OpenDriver {
     const profileAt = (unit: number) => profiles.get(unit) ?? usual;
     const { clock, log, linkId, report } = context;
     await using opening = new AsyncDisposableStack();
-    const bus = opening.use(await openBus({ options, openPort, clock, log, sender: senderOf }, signal));
+    const bus = opening.use(await openBus({ options, openPort, clock, log, senders: sendersOf }, signal));
     const events = openEventQueue({ emit: context.emit, clock, log });
     const { pollEveryMs: everyMs } = options;
     // Plain, but for optional keys in its type.

@@ -40,14 +40,17 @@ export function locate(request: Uint8Array, received: Uint8Array): Located {
   return fault ? { kind: 'more', fault } : { kind: 'more' };
 }
 
-/** Whose sound frame is in what was received (drivers/bus/latecomers.ts). */
-export function senderOf(received: Uint8Array): number | undefined {
+/** Whose sound frames are in what was received (drivers/bus/latecomers.ts). */
+export function sendersOf(received: Uint8Array): number[] {
+  const senders: number[] = [];
   for (let at = 0; at + EXCEPTION_LENGTH <= received.length; at += 1) {
     const length = lengthAt(received, at);
     if (length === undefined || at + length > received.length) continue;
-    if (isSound(received.subarray(at, at + length))) return received[at];
+    if (!isSound(received.subarray(at, at + length))) continue;
+    senders.push(received[at] ?? 0);
+    at += length - 1;
   }
-  return undefined;
+  return senders;
 }
 
 const MBAP_LENGTH = 7;

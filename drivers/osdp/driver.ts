@@ -21,7 +21,7 @@ import { openFeedback } from './feedback.ts';
 import { openFiles } from './files.ts';
 import { type OsdpOptions, osdpOptions } from './options.ts';
 import { probeAddresses } from './probe.ts';
-import { senderOf } from './protocol/frame.ts';
+import { sendersOf } from './protocol/frame.ts';
 import { openReveal } from './reveal.ts';
 
 /** Silence before a message (5.7). */
@@ -41,7 +41,7 @@ export function openOsdpOn(openPort: OpenPort): OpenDriver {
     const reveal = openReveal((address) => devices.deviceAt(address)?.talk.session().outstanding);
     const bus = opening.use(
       await openBus(
-        { options, openPort, clock, log, gapMs, conceal: concealKeys, reveal, sender: senderOf },
+        { options, openPort, clock, log, gapMs, conceal: concealKeys, reveal, senders: sendersOf },
         signal,
       ),
     );

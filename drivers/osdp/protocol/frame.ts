@@ -188,9 +188,9 @@ export interface Scan {
   behind: number;
 }
 
-/** Whose reply is in what was received (drivers/bus/latecomers.ts). */
-export function senderOf(received: Uint8Array): number | undefined {
-  return scan(received).frames.find(({ isReply }) => isReply)?.address;
+/** Whose replies are in what was received (drivers/bus/latecomers.ts). */
+export function sendersOf(received: Uint8Array): number[] {
+  return scan(received).frames.flatMap(({ isReply, address }) => (isReply ? [address] : []));
 }
 
 /**
