@@ -189,6 +189,8 @@ function told(session: Session, outstanding: Outstanding, reply: Reply): Settled
 type Nak = Answer & { kind: 'nak' };
 /** Handshakes that end with a refusal that a power cut explains, before it is told. */
 const UNEXPLAINED = 3;
+/** Refusals in handshakes that lateness excuses before a session stands; twice as many as replies can be owed. */
+const EXCUSED_MAX = 16;
 /** What a device says that knows nothing of the session, or of the count. */
 const LOST: readonly number[] = [NAK.sequence, NAK.securityBlock, NAK.securityRequired];
 
@@ -217,12 +219,14 @@ export function refused(
     case 'prove': {
       const isExplained = stage.kind === 'prove' ? LOST.includes(nak.code) : nak.code === NAK.sequence;
       // Of a device that was asked twice, and answers to the first of it, a refusal says nothing.
-      const mayBeLate = outstanding.earlier > 0;
+      // A peer that swallows replies could excuse each refusal so: what lateness excuses is bounded.
+      const mayBeLate = outstanding.earlier > 0 && session.excused < EXCUSED_MAX;
+      const excused = session.excused + (mayBeLate ? 1 : 0);
       const failures = session.failures + (mayBeLate ? 0 : 1);
       if (mayBeLate || (isExplained && failures < UNEXPLAINED))
         return {
           ...lose(session, outstanding, 'the handshake was refused'),
-          session: restart({ ...session, failures }),
+          session: restart({ ...session, failures, excused }),
         };
       if (stage.kind === 'challenge' && stage.isKeyed && nak.code === NAK.securityBlock)
         return insisted(session);
@@ -260,10 +264,9 @@ function refusedOnline(
     // Sent once and refused is not done. After a request that was not answered the refusal may be of that one.
     return isCertain && !isQuestion(command) ? { ...lost, outcome: { kind: 'again' } } : lost;
   }
-  const { suspicions, effects } =
-    isProven || earlier > 0
-      ? { suspicions: session.suspicions, effects: [] }
-      : afterIncidents(session.suspicions, ['lost']);
+  const { suspicions, effects } = isProven
+    ? { suspicions: session.suspicions, effects: [] }
+    : afterIncidents(session.suspicions, [earlier > 0 ? 'lostLate' : 'lost']);
   const lost = lose({ ...session, suspicions }, outstanding, `the session was lost (NAK ${code})`);
   return { ...lost, effects: [...effects, ...lost.effects] };
 }

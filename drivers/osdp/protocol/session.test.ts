@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type OsdpDeviceOptions, openOsdpDevice, rewritten } from '../../../test/simulators/osdp/device.ts';
-import type { Command } from './messages.ts';
+import { rechecked } from '../../../test/simulators/osdp/wire.ts';
+import { type Command, NAK } from './messages.ts';
 import { DEFAULT_KEY } from './secure-channel.ts';
 import { forgetDevice } from './session.ts';
 import { KEY, openPanel, POLL } from './test-panel.ts';
@@ -220,6 +221,35 @@ describe('what a device does wrong, or has done to it', () => {
     for (let round = 0; round < 4; round += 1) {
       panel.establish();
       pd.restart(0);
+      panel.step();
+    }
+    expect(panel.alarms()).toEqual(['sessionLost']);
+  });
+
+  /** In clear text and in place of the device; each eighth request has no answer, so that one is always owed. */
+  function refuseAll(requests: { count: number }, code: number) {
+    return (request: Uint8Array) => {
+      requests.count += 1;
+      if (requests.count % 8 === 1) return undefined;
+      const [, , address = 0, , , control = 0] = request;
+      return rechecked(Uint8Array.of(0x53, address | 0x80, 9, 0, control & 7, 0x41, code, 0, 0));
+    };
+  }
+
+  it('refused handshakes are told, also by a peer that swallows replies', () => {
+    const { panel } = openPair();
+    panel.wire = refuseAll({ count: 0 }, NAK.securityBlock);
+    for (let poll = 0; poll < 60; poll += 1) panel.step();
+    expect(panel.alarms()).toEqual(['downgrade']);
+  });
+
+  it('lost sessions are told, also by a peer that swallows a reply before each refusal', () => {
+    const { panel, wire } = openPair();
+    for (let round = 0; round < 30; round += 1) {
+      panel.wire = wire;
+      panel.establish();
+      panel.wire = refuseAll({ count: 0 }, NAK.securityRequired);
+      panel.step();
       panel.step();
     }
     expect(panel.alarms()).toEqual(['sessionLost']);

@@ -53,6 +53,7 @@ export function openSession(options: SessionOptions): Session {
     claim: null,
     gaveKey: false,
     failures: 0,
+    excused: 0,
     suspicions: {},
   };
 }

@@ -67,6 +67,8 @@ export interface Session {
   readonly gaveKey: boolean;
   /** Handshakes that failed in a row. */
   readonly failures: number;
+  /** Refusals in handshakes since the last session, of which each may have been late. */
+  readonly excused: number;
   readonly suspicions: Suspicions;
 }
 
@@ -176,7 +178,11 @@ export function goOnline(session: Session, channel: Channel | null): Settled {
   const effects: Effect[] = [...lowered, { kind: 'online' }];
   if (session.options.security.secure === 'pairing') effects.push({ kind: 'paired' });
   const stage: Stage = { kind: 'online', channel, agenda };
-  return { session: { ...session, stage, suspicions, failures: 0 }, effects, outcome: { kind: 'again' } };
+  return {
+    session: { ...session, stage, suspicions, failures: 0, excused: 0 },
+    effects,
+    outcome: { kind: 'again' },
+  };
 }
 
 /**

@@ -28,7 +28,7 @@ export type Alarm = (typeof ALARMS)[number];
 /** Those that a handshake which succeeds has disproved. */
 const OF_HANDSHAKE: readonly Alarm[] = ['wrongKey', 'downgrade', 'securityRequired', 'keyRefused'];
 
-export type Incident = 'forged' | 'clearText' | 'stale' | 'stranger' | 'second' | 'lost';
+export type Incident = 'forged' | 'clearText' | 'stale' | 'stranger' | 'second' | 'lost' | 'lostLate';
 
 const FULL = 100;
 const WEIGHTS: Record<Incident, { alarm: Alarm; weight: number }> = {
@@ -41,6 +41,8 @@ const WEIGHTS: Record<Incident, { alarm: Alarm; weight: number }> = {
   second: { alarm: 'duplicateAddress', weight: FULL },
   // A power cut loses it once.
   lost: { alarm: 'sessionLost', weight: FULL / 3 },
+  // The refusal may be of a request before it. Who swallows replies could excuse each loss so.
+  lostLate: { alarm: 'sessionLost', weight: FULL / 10 },
 };
 
 export interface Suspicion {
