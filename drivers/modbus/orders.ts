@@ -13,10 +13,15 @@ export function isClosed({ profile, image }: Device, relay: number): boolean {
 
 /** The request may have been carried out. After all other codes it certainly was not. */
 const UNCLEAR: readonly DriverErrorCode[] = ['NO_REPLY', 'BAD_REPLY'];
-/** The same of one attempt. */
+/**
+ * The same of one attempt. Devices are known that answer with exception 06 what they have carried out, and gateways with
+ * exception 0A what they have passed on: the relay decides.
+ */
 const MAY_BE_DONE: readonly Attempt['outcome'][] = [
   'failed',
   'unanswered',
+  'unreached',
+  'busy',
   'timeout',
   'collision',
   ...FAULTS,

@@ -6,7 +6,8 @@ export const REGISTERS_READ_MAX = 125;
 /** The same of coils and discrete inputs, 6.1. */
 export const BITS_READ_MAX = 2_000;
 const HIGHEST_ADDRESS = 0xffff;
-const PULSE_UNITS_MAX = 0xffff;
+/** 0xFF00 as the value of function 5 is plain on (application protocol 1.1b3, 6.5): a relay would stay closed. */
+const PULSE_UNITS_MAX = 0xfeff;
 export const REGISTER_MAX = 0xffff;
 /** The requests that feed it come several times as often. */
 export const WATCHDOG_MIN_MS = 1_000;

@@ -1,7 +1,8 @@
 /** Pulses of simulated devices, on a manual clock. */
 import { describe, expect, it } from 'vitest';
 import { framed } from '../../test/simulators/bus/modbus/frame.ts';
-import { openBoard, openOne, sent } from './test-link.ts';
+import { profileSchema } from './profile.ts';
+import { openBoard, openOne, profileNamed, sent } from './test-link.ts';
 
 const pulse = (more: object = {}) => ({ hwId: 'GIO-0001', relay: 2, milliseconds: 3_000, ...more });
 
@@ -183,6 +184,8 @@ describe('a pulse of a bought relay board', () => {
 
   it.each([
     [4, 'its own failure'],
+    [6, 'busy'],
+    [0x0a, 'no path behind a gateway'],
     [8, 'damaged memory'],
     [0x0b, 'the silence behind a gateway'],
     [0x41, 'what no edition names'],
@@ -211,8 +214,9 @@ describe('a pulse of a bought relay board', () => {
     [1, 'REFUSED'],
     [2, 'REFUSED'],
     [3, 'REFUSED'],
-    [6, 'BUSY'],
-    [0x0a, 'DEVICE_OFFLINE'],
+    // The relay was read, and is open.
+    [6, 'NO_REPLY'],
+    [0x0a, 'NO_REPLY'],
   ])('that is answered with exception %d has fired nothing', async (code, error) => {
     const { link, device } = await openBoard('waveshare-relay-8');
     await using _ = link;
@@ -228,6 +232,14 @@ describe('a pulse of a bought relay board', () => {
     await expect(link.execute('pulse', { hwId, relay: 5, milliseconds: 2_000 })).rejects.toMatchObject({
       code: 'BAD_REPLY',
     });
+  });
+
+  it('has no time that is sent as plain on, 0xFF00', () => {
+    const board = profileNamed('waveshare-relay-8') as { pulse: object };
+    const withUnits = (unitsMax: number) =>
+      profileSchema.safeParse({ ...board, pulse: { ...board.pulse, unitsMax } }).success;
+    expect(withUnits(0xfeff)).toBe(true);
+    expect(withUnits(0xff00)).toBe(false);
   });
 
   it('never shortens a pulse under way', async () => {
