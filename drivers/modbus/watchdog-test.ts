@@ -91,8 +91,15 @@ async function look(
   const order = () => ({ deadline: clock.monotonic() + SWITCH_MS, signal });
   try {
     await readBack(bus, device, outputs, order());
-  } catch {
+  } catch (error) {
     signal.throwIfAborted();
+    // Release may open relays itself. Only a device that answers with an exception until it is released is released unseen.
+    if (!isReadRefused(error))
+      throw new DriverError(
+        'OUTCOME_UNKNOWN',
+        `output${relay} could not be read after the silence: nothing is proven; run the test again`,
+        { cause: error },
+      );
     for (const { exchange } of releaseSteps(unit, profile))
       await sent(bus, exchange(), { ...order(), attempts: ATTEMPTS });
     await readBack(bus, device, outputs, order());
@@ -107,11 +114,20 @@ async function look(
 /** As far as it can be reached; nothing is connected to it. */
 async function openAgain(options: WatchdogTestOptions, relay: number): Promise<void> {
   if (options.closing.aborted) return;
+  const open = () => switched(options, relay, false, options.closing);
+  const failure = await open().catch((error: unknown) => error);
+  // Release stops the watchdog: not while the relay may be closed under it.
+  if (!isReadRefused(failure)) return;
   for (const { exchange } of releaseSteps(options.device.unit, options.device.profile))
     await sent(options.bus, exchange(), {
       deadline: options.clock.monotonic() + SWITCH_MS,
       attempts: ATTEMPTS,
       signal: options.closing,
     }).catch(() => undefined);
-  await switched(options, relay, false, options.closing).catch(() => undefined);
+  await open().catch(() => undefined);
+}
+
+/** The device answers reads with an exception, as one does whose watchdog has run out. */
+function isReadRefused(error: unknown): boolean {
+  return error instanceof DriverError && error.cause instanceof DriverError && error.cause.code === 'REFUSED';
 }

@@ -161,6 +161,23 @@ it('is fed by what its profile writes, in turns, and not while an output stays o
   expect(sent(link, 6)).toBe(before);
 });
 
+it('proves nothing when the relay cannot be read after the silence', async () => {
+  const { link, device } = await openBoard('wago-750-do8');
+  await using _ = link;
+  let reads = 0;
+  device.behave = (request, answer) => {
+    const reply = answer();
+    if (request[1] !== 1 || !reply) return reply;
+    reads += 1;
+    // The first read sees the relay closed; those after the silence are damaged.
+    return reads > 1 && reads < 5 ? reply.map((byte, index) => (index === 2 ? byte ^ 0xff : byte)) : reply;
+  };
+  await expect(testWatchdog(link)).rejects.toMatchObject({
+    code: 'OUTCOME_UNKNOWN',
+    message: expect.stringMatching(/nothing is proven; run the test again/),
+  });
+});
+
 /** 0x55AA to 0x1008 stops the watchdog of a WAGO 750. */
 const RELEASE = '100855aa';
 const isRelease = (request: Uint8Array) => Buffer.from(request).toString('hex').startsWith(RELEASE, 4);
