@@ -96,7 +96,8 @@ export function openLockDoor(options: LockDoorOptions) {
       const standing = standOpen.of(doorId);
       const mac = device ? null : row.mac;
       if (mac === null && !standing) throw nothingToLock(device !== undefined);
-      if (mac !== null && !standing) {
+      // Nothing was sent of what waits: it does not change what can be done now.
+      if (mac !== null && (!standing || standing.row.phase === 'waiting')) {
         assertPin(mac, options.locks.report(row), options.pinOf);
         const { gateway_id: gatewayId, network_id: networkId } = row;
         const reason = options.unreachable({ doorId, gatewayId, networkId });

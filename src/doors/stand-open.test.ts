@@ -159,8 +159,14 @@ describe('a door that is to stand open', () => {
     await estate.clock.advance(0);
     expect(await standing()).toMatchObject({ state: 'lost', on: false });
     expect((await estate.desk('POST', `/doors/${id}/unlock`)).status).toBe(200);
+    estate.report(MAC, { lockState: shown('unlocked') });
     await estate.clock.advance(MINUTE);
-    expect([changes(), kinds()]).toEqual([['begun', 'lost'], ['standOpen']]);
+    // The unlock ends as any other, and does not put the door back into standing open.
+    expect([changes(), kinds()]).toEqual([
+      ['begun', 'lost'],
+      ['standOpen', 'lock'],
+    ]);
+    expect(await standing()).toMatchObject({ state: 'lost', on: false });
   });
 
   it('is open only when the lock has shown it', async () => {

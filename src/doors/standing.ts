@@ -178,7 +178,9 @@ export function standingChanges(options: StandingOptions, all: Standings, holds:
       const shown = place.mac === mac ? options.locks.report(place)?.lockState : undefined;
       const { heardAt = Number.NEGATIVE_INFINITY } = shown ?? {};
       if (!shown || phase === 'waiting' || heardAt < standing.judgedFrom) return;
-      if (shown.value === 'unlocked') await opened(standing, heardAt);
+      // An unlock meanwhile opened it, and is locked again by itself (closing.ts).
+      const isUnlock = phase === 'lost' && mac !== null && table.closing.get(mac) !== undefined;
+      if (shown.value === 'unlocked' && !isUnlock) await opened(standing, heardAt);
       if (shown.value === 'locked') await lost(standing, 'the lock reported that it is locked');
     },
   };
