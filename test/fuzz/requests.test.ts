@@ -60,6 +60,7 @@ const BODY_WEIGHT = 4;
 const NEVER_SUCCEEDS = [
   ...[
     'unlockDoor',
+    'lockDoor',
     'updateLockFirmware',
     'scanRs485Bus',
     'pairOsdpDevice',
