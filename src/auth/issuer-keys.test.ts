@@ -20,6 +20,8 @@ let directory: string;
 let key: IssuerKey;
 let asked: number;
 let published: string | undefined;
+/** The provider answers once this has resolved. */
+let answering: Promise<void>;
 let url: string;
 
 beforeEach(async () => {
@@ -28,8 +30,10 @@ beforeEach(async () => {
   key = issuerKey('k1');
   asked = 0;
   published = keySet(key);
-  url = await publish((_request, response) => {
+  answering = Promise.resolve();
+  url = await publish(async (_request, response) => {
     asked += 1;
+    await answering;
     if (published === undefined) response.socket?.destroy();
     else response.end(published);
   });
@@ -81,8 +85,11 @@ const idle = (sleepers = 3) => until(() => clock.sleepers() === sleepers);
 
 describe('the keys of the identity provider', () => {
   it('are fetched when the gateway starts, without keeping it, and kept for its owner alone', async () => {
+    const { promise, resolve: answer } = Promise.withResolvers<void>();
+    answering = promise;
     const auth = await open();
     expect(await answerTo(auth)).toContain('the keys of its issuer are not known here');
+    answer();
     await fetched(auth);
     expect(await answerTo(auth)).toBe('welcome');
     await stored();
