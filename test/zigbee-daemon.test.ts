@@ -30,13 +30,15 @@ const networkOf = async ({ simulated }: Gateway) => {
   const { panId, extendedPanId, channel } = (await simulated.stats()).stick;
   return { panId, extendedPanId, channel };
 };
-const executedAt = async ({ simulated }: Gateway, mac: string) => (await simulated.state(mac)).executed;
+/** Without what locks it: a gateway that starts locks at once what it had to see locked, and a lock relocks by itself. */
+const openedAt = async ({ simulated }: Gateway, mac: string) =>
+  (await simulated.state(mac)).executed.filter(({ what }) => what === 'unlock' || what === 'jam');
 
 async function unlocksOnce(gateway: Gateway, mac: string): Promise<void> {
-  const before = await executedAt(gateway, mac);
+  const before = await openedAt(gateway, mac);
   const { status, body } = await all.unlock(mac);
   expect([status, body]).toMatchObject([200, { outcome: 'confirmed', via: 'zigbee' }]);
-  const done = (await executedAt(gateway, mac)).slice(before.length);
+  const done = (await openedAt(gateway, mac)).slice(before.length);
   expect(done).toMatchObject([{ what: 'unlock', source: 'rf' }]);
 }
 
@@ -179,17 +181,17 @@ it('a stick that hangs leaves the other and its doors alone, and opens no door w
   expect(await all.unlock(ROOM)).toMatchObject({ status: 503, body: { error: 'DEVICE_OFFLINE' } });
   await unlocksOnce(second, SPA);
   process.kill(first.simulated.pid, 'SIGCONT');
-  const executed = (await executedAt(first, ROOM)).length;
+  const executed = (await openedAt(first, ROOM)).length;
   await waitFor(async () => expect(await all.unlock(ROOM)).toMatchObject({ status: 200 }));
   // What was sent to it before comes before.
-  expect(await executedAt(first, ROOM)).toHaveLength(executed + 1);
+  expect(await openedAt(first, ROOM)).toHaveLength(executed + 1);
 });
 
 it.each(['the host', 'the daemon'])(
   '%s that is killed comes back with its network and doors',
   async (who) => {
     const [network, before] = [await networkOf(first), await all.door(ROOM)];
-    const unlocked = (await executedAt(first, ROOM)).length;
+    const unlocked = (await openedAt(first, ROOM)).length;
     const pid = first.hostPid();
     if (who === 'the host') process.kill(pid, 'SIGKILL');
     else {
@@ -202,7 +204,7 @@ it.each(['the host', 'the daemon'])(
     const { connectionState: _, ...kept } = before;
     expect(await all.door(ROOM)).toMatchObject(kept);
     // Nothing that was done is done again.
-    expect(await executedAt(first, ROOM)).toHaveLength(unlocked);
+    expect(await openedAt(first, ROOM)).toHaveLength(unlocked);
     await unlocksOnce(first, ROOM);
   },
 );
