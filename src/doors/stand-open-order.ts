@@ -107,3 +107,19 @@ export function orderedRow(
     since: before?.since ?? null,
   };
 }
+
+/** Why the relay is not fired, whether or not its device answers; undefined: nothing is known against it. */
+export function notFiredBecause(
+  { device_id }: StandOpenRow,
+  { assertRelayProven }: { assertRelayProven(deviceId: string): void },
+): string | undefined {
+  if (device_id === null) return undefined;
+  try {
+    assertRelayProven(device_id);
+    return undefined;
+  } catch (error) {
+    // One without a relay in force may have it again at any time.
+    if (!(error instanceof GatehouseError) || error.code === 'NO_RELAY') return undefined;
+    return error.message;
+  }
+}

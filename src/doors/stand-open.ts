@@ -11,7 +11,6 @@
  */
 import type { Actuations, Intent } from '../actuations/actuations.ts';
 import type { Clock } from '../clock.ts';
-import { GatehouseError } from '../errors.ts';
 import type { Caller } from '../principal.ts';
 import { openWaking } from '../waking.ts';
 import type { Busy } from './busy.ts';
@@ -32,6 +31,7 @@ import {
   assertAllowed,
   endedBy,
   isSameTarget,
+  notFiredBecause,
   orderedRow,
   type TargetOptions,
   targetOf,
@@ -333,22 +333,6 @@ function retryIn(options: StandOpenOptions, deliver: Deliver): Retry {
       standing.isSending = false;
     }
   };
-}
-
-/** Why the relay is not fired, whether or not its device answers; undefined: nothing is known against it. */
-function notFiredBecause(
-  { device_id }: StandOpenRow,
-  { assertRelayProven }: Pick<StandOpenOptions, 'assertRelayProven'>,
-): string | undefined {
-  if (device_id === null) return undefined;
-  try {
-    assertRelayProven(device_id);
-    return undefined;
-  } catch (error) {
-    // One without a relay in force may have it again at any time.
-    if (!(error instanceof GatehouseError) || error.code === 'NO_RELAY') return undefined;
-    return error.message;
-  }
 }
 
 function lookIn(options: StandOpenOptions, { all, holds, changes, now }: Parts, retry: Retry) {
