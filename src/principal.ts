@@ -26,8 +26,10 @@ export interface Principal {
 export interface Caller {
   principal: Principal;
   correlationId: string;
-  /** Has hung up: what opens a door now would surprise whoever stands there. */
+  /** Whether the client has hung up. An actuation is not sent then: nobody at the door expects it any more. */
   isGone?(): Promise<boolean>;
+  /** Fires when the client hangs up, also while an actuation waits for its turn. */
+  hungUp?: AbortSignal;
 }
 
 /** The gateway itself, for what it does of its own accord. */

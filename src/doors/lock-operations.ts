@@ -53,8 +53,8 @@ function actuations(doors: DoorSlice, path: string): Operation[] {
         'QUEUE_FULL',
         'DEVICE_OFFLINE',
       ],
-      handler: async ({ params, principal, correlationId, isGone }) => ({
-        body: await doors.unlock(params.doorId, { principal, correlationId, isGone }),
+      handler: async ({ params, principal, correlationId, isGone, hungUp }) => ({
+        body: await doors.unlock(params.doorId, { principal, correlationId, isGone, hungUp }),
       }),
     }),
     operation({

@@ -237,7 +237,8 @@ function operationServer(
     const ifMatch = request.headers.get('if-match') ?? undefined;
     const reauthenticate = () => admit(operation, exchange);
     const isGone = () => hasHungUp(request);
-    const around = { principal, correlationId, ifMatch, address, isGone, reauthenticate };
+    const hungUp = request.signal;
+    const around = { principal, correlationId, ifMatch, address, isGone, hungUp, reauthenticate };
     if (operation.media === 'text/event-stream')
       return streamReply(operation, request, { ...input, ...around }, closing);
     const answer = await operation.handler({ ...input, ...around });

@@ -23,6 +23,8 @@ export interface Call<Params, Query, Body> {
   address: string;
   /** The caller has hung up: nobody waits for the answer any more. */
   isGone(): Promise<boolean>;
+  /** Fires when the caller hangs up. Unlike isGone it does not wait for what has arrived and was not read yet. */
+  hungUp: AbortSignal;
   /** For an answer that goes on for long: throws UNAUTHORIZED once the credentials have ended. */
   reauthenticate(): Promise<Principal>;
 }

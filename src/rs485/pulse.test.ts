@@ -85,6 +85,38 @@ describe('a pulse', () => {
     expect(pulses(bed)).toMatchObject([{ data: { relay: 2, milliseconds: 1_250 } }]);
   });
 
+  it('is withdrawn when the client hangs up while it waits for its turn on the bus', async () => {
+    const bed = await ready();
+    const client = new AbortController();
+    bed.answer(async (_data, _kind, signal) => {
+      const withdrawn = new Promise((resolve) => signal.addEventListener('abort', resolve));
+      client.abort(new Error('the connection was closed'));
+      await withdrawn;
+      throw new DriverError('DEADLINE_PASSED', 'it was withdrawn');
+    });
+    const caller = { ...bed.caller, hungUp: client.signal };
+    await expect(bed.rs485.pulse(A, caller)).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+    expect(outcomes(bed)).toEqual(['accepted', 'failed']);
+    // Nothing is handed over for a client that is gone already.
+    bed.answer((_data, _kind, signal) => signal.throwIfAborted() ?? null);
+    await expect(bed.rs485.pulse(A, caller)).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+    expect(outcomes(bed)).toEqual(['accepted', 'failed', 'accepted', 'failed']);
+  });
+
+  it('has its deadline 5 s after the request, however long the look for a hang-up takes', async () => {
+    const bed = await ready();
+    const waiting = (milliseconds: number) => async () => {
+      await bed.clock.advance(milliseconds);
+      return false;
+    };
+    await bed.rs485.pulse(A, { ...bed.caller, isGone: waiting(1_000) });
+    expect(pulses(bed)).toMatchObject([{ timeoutMs: 4_000 }]);
+    await expect(bed.rs485.pulse(A, { ...bed.caller, isGone: waiting(5_000) })).rejects.toMatchObject({
+      code: 'DEVICE_OFFLINE',
+    });
+    expect(pulses(bed)).toHaveLength(1);
+  });
+
   it('is not fired for somebody who has hung up meanwhile', async () => {
     const bed = await ready();
     const isGone = async () => outcomes(bed).length > 0;

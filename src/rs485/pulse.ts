@@ -54,6 +54,8 @@ type End = { result: PulseResult; reason: string | null } | { refusal: Gatehouse
 
 export const PULSE = 'rs485.pulse';
 
+const HUNG_UP = 'the client hung up before it was sent';
+
 interface Pulses {
   pulse: FirePulse;
   holdRelay: HoldRelay;
@@ -68,21 +70,20 @@ export function openPulse(options: PulseOptions): Pulses {
   async function fire(
     row: Rs485Row,
     pulse: Pulse,
-    { principal, correlationId, isGone }: Caller,
+    { principal, correlationId, isGone, hungUp = new AbortController().signal }: Caller,
   ): Promise<PulseResult> {
     const startedAt = clock.monotonic();
     const { relay, milliseconds } = pulse;
     const object = `rs485/${row.device_id}`;
     const intent = { principal, action: PULSE, object, correlationId };
     await actuations.begin(intent, { relay, milliseconds, doorId: row.door_id });
+    const hasHungUp = await isGone?.();
+    // Last of all: whatever was waited for has to count.
     const timeoutMs = Math.floor(DEADLINE_MS - (clock.monotonic() - startedAt));
-    const late =
-      timeoutMs < 1
-        ? 'the disk was too slow for it to come in time'
-        : (await isGone?.()) && 'whoever asked hung up before it was sent';
+    const late = hasHungUp ? HUNG_UP : timeoutMs < 1 && 'the disk was too slow for it to come in time';
     const end = late
       ? { refusal: offline(row, late) }
-      : await execute(options, row, pulse, timeoutMs, new AbortController().signal);
+      : await execute(options, row, pulse, timeoutMs, hungUp);
     const [outcome, detail] =
       'result' in end
         ? [end.result.outcome === 'confirmed' ? 'done' : 'unknown', { ...end.result, reason: end.reason }]
@@ -162,6 +163,8 @@ async function execute(
       ? { result: { ...answer.data, outcome: 'confirmed' }, reason: null }
       : unknown('the driver answered what is no answer');
   } catch (error) {
+    // Only what was not handed over to a driver rejects with the reason of the signal.
+    if (signal.aborted && error === signal.reason) return { refusal: offline(row, HUNG_UP) };
     if (!(error instanceof DriverError)) {
       log.error({ device: row.device_id, err: error }, 'a relay pulse failed for a reason of ours');
       return unknown('the gateway itself failed; its log says why');

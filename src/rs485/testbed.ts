@@ -31,7 +31,9 @@ export async function openTestbed(database?: Awaited<ReturnType<typeof temporary
   const relays: string[] = [];
   const published: LiveEvent[] = [];
   const jobs: JobOrder[] = [];
-  let answer: (data: Rs485Apply, kind: string) => Plain | Promise<Plain> = ({ settingsVersion }) => ({
+  let answer: (data: Rs485Apply, kind: string, signal: AbortSignal) => Plain | Promise<Plain> = ({
+    settingsVersion,
+  }) => ({
     reportedSettingsVersion: settingsVersion,
   });
   const audit = { record: (entry: AuditEntry) => void audits.push(entry) };
@@ -58,9 +60,9 @@ export async function openTestbed(database?: Awaited<ReturnType<typeof temporary
     },
     vault: { seal: (plain) => Buffer.from(plain), open: (sealed) => Buffer.from(sealed) },
     relayChanged: (doorId) => void relays.push(doorId),
-    async execute(link, { kind, data, timeoutMs }) {
+    async execute(link, { kind, data, timeoutMs }, signal) {
       commands.push({ link, kind, data: data as unknown as Rs485Apply, timeoutMs });
-      return answer(data as unknown as Rs485Apply, kind);
+      return answer(data as unknown as Rs485Apply, kind, signal);
     },
     firmwareDirectory: undefined,
     random: () => 0.999_999,

@@ -112,6 +112,7 @@ describe('the operations', () => {
       ifMatch: undefined,
       address: 'local',
       isGone: async () => false,
+      hungUp: new AbortController().signal,
       reauthenticate: async () => CALLER.principal,
     };
     const accepted = await operations.sendWriteRequest?.handler(call);
