@@ -220,7 +220,8 @@ export const SECURITY_ALARMS = [
 ] as const;
 /** A supervised line is cut, or shorted. */
 const INPUT_FAULTS = ['input0Fault', 'input1Fault', 'input2Fault', 'input3Fault'] as const;
-export const ALARMS = ['tamper', 'supply', ...INPUT_FAULTS, ...SECURITY_ALARMS] as const;
+/** relay: one is closed after its pulse (`relayFault` of the report, stillClosed). */
+export const ALARMS = ['tamper', 'supply', 'relay', ...INPUT_FAULTS, ...SECURITY_ALARMS] as const;
 
 export const alarmEvent = z.object({
   hwId,

@@ -73,6 +73,8 @@ const reported = {
 export const SESSION_FAULTS = ['wrongKey', 'downgrade', 'securityRequired', 'duplicateAddress'] as const;
 export type SessionFault = (typeof SESSION_FAULTS)[number];
 
+export const RELAY_FAULTS = ['stillClosed', 'notRead', 'openedByGateway'] as const;
+
 const rs485Carries = z.object({
   /** That it has. */
   pins: z.array(z.enum(PINS)),
@@ -110,6 +112,15 @@ export const rs485Report = z.object({
    */
   watchdog: z
     .object({ proof: text, milliseconds: z.int().min(1) })
+    .nullable()
+    .optional(),
+  /**
+   * A relay that did not open at the end of its pulse. stillClosed: it was read as closed, and is told to open until it does ·
+   * notRead: nobody knows, for it cannot be read · openedByGateway: the device was to open it by itself, and the gateway had
+   * to: nothing is fired any more. `at`: epoch milliseconds.
+   */
+  relayFault: z
+    .object({ relay: z.int().min(0).max(7), fault: z.enum(RELAY_FAULTS), at: z.int() })
     .nullable()
     .optional(),
   /** What unlockDurationMilliseconds becomes on this product, rounded up; null: the device's own. */

@@ -13,6 +13,7 @@ export interface StateOptions extends ObservationsOptions {
   unit: number;
   linkId: string;
   pulses: LivePulses;
+  relayFault(): Rs485Report['relayFault'];
   tell(report: Rs485Report): void;
 }
 
@@ -27,6 +28,8 @@ interface Applied {
 export interface DeviceState {
   hwId(): string | undefined;
   image(): Image;
+  /** In force; null: not known. */
+  settings(): Rs485Settings | null;
   take(span: Span, values: readonly (number | boolean)[]): void;
   /** The name that the device tells now; undefined when it tells none though it should. By its place where it has none. */
   identify(): string | undefined;
@@ -62,12 +65,14 @@ export function openState(options: StateOptions): DeviceState {
     edges: observations.edges(),
     pulse: options.pulses.shown(image),
     watchdog,
+    relayFault: options.relayFault(),
     effectiveUnlockMilliseconds: effectiveUnlock(profile, settingsNow(image, profile, applied)),
   });
 
   return {
     hwId: () => name,
     image: () => image,
+    settings: () => settingsNow(image, profile, applied),
     take(span, values) {
       image = withRead(image, span, values);
     },
@@ -102,7 +107,8 @@ export function openState(options: StateOptions): DeviceState {
     },
     report(connected, again = false) {
       if (name === undefined) return;
-      const now = [name, connected, image, applied, observations.edges(), options.pulses.shown(image)];
+      const shown = [observations.edges(), options.pulses.shown(image), options.relayFault()];
+      const now = [name, connected, image, applied, ...shown];
       const state = told && areSame(now, toldOf) ? told : report(name, connected);
       toldOf = now;
       if (!again && (state === told || isDeepStrictEqual(state, told))) return;

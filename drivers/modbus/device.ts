@@ -20,6 +20,8 @@ export interface Device extends Disposable {
   hwId(): string | undefined;
   connected(): boolean;
   image(): Image;
+  /** In force; null: not known. */
+  settings(): Rs485Settings | null;
   /** In force as of now; `registers` as read back, or undefined where the driver keeps the settings. */
   applied(settings: Rs485Settings, version: number, registers: readonly number[] | undefined): void;
   /** What was read besides polls. */
@@ -63,6 +65,8 @@ export interface DeviceOptions extends StateOptions {
   safety: Safety;
   /** Takes the name for this device; false: another one that is connected has it. */
   claim(hwId: string): boolean;
+  /** All that a poll reads has been read. */
+  polled(): void;
 }
 
 type Phase = { kind: 'contact'; steps: readonly Step[] } | { kind: 'known'; next: number };
@@ -117,6 +121,7 @@ export function openDevice(options: DeviceOptions): Device {
     whole() {
       state.settle();
       state.report(connected);
+      options.polled();
     },
     hindered: warn,
     refused: (reason) =>
@@ -129,6 +134,7 @@ export function openDevice(options: DeviceOptions): Device {
     poll,
     hwId: state.hwId,
     image: state.image,
+    settings: state.settings,
     read: state.take,
     connected: () => connected,
     applied(settings, version, registers) {

@@ -11,6 +11,8 @@ import { type Device, openDevice } from './device.ts';
 import { openLivePulses } from './live-pulses.ts';
 import type { Profile } from './profile-shape.ts';
 import { type Fire, openPulses } from './pulses.ts';
+import { openRelayFaults } from './relay-faults.ts';
+import { openRelayWatch, type RelayWatch } from './relay-watch.ts';
 import { safetyOf } from './safety.ts';
 import { openWatchdogTest, type TestWatchdog } from './watchdog-test.ts';
 
@@ -34,8 +36,39 @@ interface Member {
   polling: Polling;
 }
 
+function openMember(
+  options: DevicesOptions,
+  unit: number,
+  { claim, closing }: { claim(unit: number, hwId: string): boolean; closing: AbortSignal },
+): Member {
+  const { bus, clock, log } = options;
+  const profile = options.profileAt(unit);
+  const live = openLivePulses(profile, clock);
+  const faults = openRelayFaults({
+    ...options,
+    profile,
+    hwId: () => device.hwId(),
+    changed: () => device.report(),
+  });
+  const device: Device = openDevice({
+    ...options,
+    unit,
+    profile,
+    pulses: live,
+    relayFault: faults.shown,
+    safety: safetyOf(unit, profile, live, clock),
+    claim: (hwId) => claim(unit, hwId),
+    polled: () => relays.polled(),
+  });
+  const polling = openPolling(bus, device.poll);
+  const common = { device, bus, clock, log, live, faults, mutex: openMutex(), closing };
+  const relays: RelayWatch = openRelayWatch(common);
+  const parts = { ...common, relays, polling };
+  return { device, fire: openPulses(parts), testWatchdog: openWatchdogTest(parts), polling };
+}
+
 export function openDevices(options: DevicesOptions) {
-  const { bus, clock, log, configured } = options;
+  const { configured } = options;
   const members = new Map<number, Member>();
   const closing = new AbortController();
   const tested = new Set<number>();
@@ -60,22 +93,6 @@ export function openDevices(options: DevicesOptions) {
     options.tell({ connected: false, hwId, ...unknown, levels: {}, address: unit });
   }
 
-  function join(unit: number): Member {
-    const profile = options.profileAt(unit);
-    const live = openLivePulses(profile, clock);
-    const device = openDevice({
-      ...options,
-      unit,
-      profile,
-      pulses: live,
-      safety: safetyOf(unit, profile, live, clock),
-      claim: (hwId) => claim(unit, hwId),
-    });
-    const polling = openPolling(bus, device.poll);
-    const parts = { device, bus, clock, log, live, mutex: openMutex(), polling, closing: closing.signal };
-    return { device, fire: openPulses(parts), testWatchdog: openWatchdogTest(parts), polling };
-  }
-
   function leave(unit: number, { device, polling }: Member): void {
     members.delete(unit);
     polling[Symbol.dispose]();
@@ -87,7 +104,8 @@ export function openDevices(options: DevicesOptions) {
     const wanted = new Set([...configured, ...expected.keys()]);
     for (const [unit, member] of members) if (!wanted.has(unit)) leave(unit, member);
     for (const unit of wanted) {
-      if (!members.has(unit)) members.set(unit, join(unit));
+      if (!members.has(unit))
+        members.set(unit, openMember(options, unit, { claim, closing: closing.signal }));
       const device = members.get(unit)?.device;
       const awaited = expected.get(unit);
       const isOther = device?.connected() && awaited !== undefined && device.hwId() !== awaited;

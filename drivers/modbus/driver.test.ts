@@ -54,6 +54,7 @@ describe('a Gatehouse I/O controller', () => {
       tamper: false,
       supplyFault: false,
       pulse: null,
+      relayFault: null,
       unsupported: [],
       watchdog: null,
       carries: expect.objectContaining({ pinMemory: true }),

@@ -136,8 +136,13 @@ function impossibleFields({
   for (const field of ['inForce', 'version'] as const)
     if (settings && settings[field].registers !== 2)
       wrong(['settings', field, 'registers'], 'must be 2: a version has 32 bits');
-  if (pulse?.way === 'switched' && outputs && outputs.table !== 'coil')
-    wrong(['outputs', 'table'], 'must be coil, for the pulse switches them');
+  if (pulse && pulse.way !== 'block' && outputs && outputs.table !== 'coil')
+    wrong(
+      ['outputs', 'table'],
+      pulse.way === 'switched'
+        ? 'must be coil, for the pulse switches them'
+        : 'must be coil: a relay that the device does not open after its time is switched off',
+    );
   if (inputEdges && inputs && inputEdges.count !== inputs.count)
     wrong(['inputEdges', 'count'], `must be that of inputs, ${inputs.count}`);
   return faults;

@@ -3,7 +3,8 @@
  * with local echo acknowledges for a device that is dead.
  */
 import type { Bus } from '../bus/bus.ts';
-import { type Clock, DriverError, type DriverLog } from '../driver.ts';
+import type { Exchange } from '../bus/exchange.ts';
+import { type Clock, DriverError } from '../driver.ts';
 import type { Mutex } from '../rs485/mutex.ts';
 import type { Pulse, Pulsed } from '../rs485.ts';
 import type { Device } from './device.ts';
@@ -11,13 +12,12 @@ import { write } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { isClosed, readBack, sent } from './orders.ts';
 import { numberAt, putNumber, readsOf, spanOf } from './registers.ts';
+import type { RelayFaults } from './relay-faults.ts';
+import type { RelayWatch } from './relay-watch.ts';
 import { effectiveMs, longestPulseMs, pulseBlock } from './settings-block.ts';
 
 /** A repetition is harmless where the device knows the pulse by its id, or the relay is only told again to be closed. */
 const REPEATED_ATTEMPTS = 3;
-/** A relay that should be open: asked to for so long, and then anew. */
-const OFF_DEADLINE_MS = 2_000;
-const OFF_RETRY_MS = 250;
 /** Pulse ids are registers; 0 is what a device shows that never had one. */
 const ID_MAX = 0xffff;
 
@@ -25,12 +25,12 @@ export interface PulsesOptions {
   device: Device;
   bus: Pick<Bus, 'exchange'>;
   clock: Clock;
-  log: DriverLog;
   live: LivePulses;
+  /** Sees each relay open again. */
+  relays: RelayWatch;
+  faults: RelayFaults;
   /** What is sent to one relay is not mixed with what is sent to another of the same device. */
   mutex: Mutex;
-  /** Fires when the driver closes. */
-  closing: AbortSignal;
 }
 
 export type Fire = (pulse: Pulse, deadline: number, signal: AbortSignal) => Promise<Pulsed>;
@@ -43,7 +43,7 @@ interface Firing {
 }
 
 export function openPulses(options: PulsesOptions): Fire {
-  const { device, clock, live, mutex } = options;
+  const { device, clock, live, faults, mutex } = options;
   const { profile } = device;
   const way = wayOf(options);
   return async ({ relay, milliseconds }, deadline, signal) => {
@@ -61,6 +61,7 @@ export function openPulses(options: PulsesOptions): Fire {
     return mutex(async () => {
       if (!device.connected())
         throw new DriverError('DEVICE_OFFLINE', 'the device does not answer; nothing was sent');
+      faults.assertTrusted();
       // Never shorter than a pulse under way, as another caller was promised.
       const left = (live.endsAt(relay) ?? 0) - clock.monotonic();
       const effective = effectiveMs(
@@ -88,7 +89,7 @@ function wayOf(options: PulsesOptions) {
 }
 
 /** The device knows a pulse by its id, so that it may be sent again until an answer comes. */
-function byBlock({ device, bus, clock, live }: PulsesOptions) {
+function byBlock({ device, bus, clock, live, relays }: PulsesOptions) {
   const { unit, profile } = device;
   const { pulse } = profile;
   const block = pulseBlock(profile);
@@ -111,7 +112,8 @@ function byBlock({ device, bus, clock, live }: PulsesOptions) {
     putNumber(values, block.address, pulse.id, id);
     putNumber(values, block.address, pulse.relay, relay);
     putNumber(values, block.address, pulse.milliseconds, milliseconds);
-    const request = write(unit, { functionCode: 16, address: block.address, values });
+    const begin = write(unit, { functionCode: 16, address: block.address, values });
+    const request = watchedFrom(begin, () => relays.fired(relay, milliseconds));
     const failure = await sent(bus, request, { ...order, attempts: REPEATED_ATTEMPTS });
     live.began(relay, clock.monotonic() + milliseconds, id);
     for (const span of readsOf([spanOf(pulse.lastId), spanOf(pulse.remaining)]))
@@ -125,14 +127,15 @@ function byBlock({ device, bus, clock, live }: PulsesOptions) {
 }
 
 /** One attempt: again would be a second pulse. */
-function byFlash({ device, bus, clock, live }: PulsesOptions) {
+function byFlash({ device, bus, clock, live, relays }: PulsesOptions) {
   const { unit, profile } = device;
   const { pulse, outputs } = profile;
   if (pulse?.way !== 'flash' || !outputs) return undefined;
   return async ({ relay, milliseconds, ...order }: Firing) => {
     const wasClosed = isClosed(device, relay) || live.endsAt(relay) !== undefined;
     const value = milliseconds / pulse.unitMilliseconds;
-    const request = write(unit, { functionCode: 5, address: pulse.address + relay, value });
+    const flash = write(unit, { functionCode: 5, address: pulse.address + relay, value });
+    const request = watchedFrom(flash, () => relays.fired(relay, milliseconds));
     const begunAt = clock.monotonic();
     const failure = await sent(bus, request, { ...order, attempts: 1 });
     live.began(relay, clock.monotonic() + milliseconds);
@@ -156,62 +159,30 @@ function byFlash({ device, bus, clock, live }: PulsesOptions) {
 }
 
 /** The gateway opens the relay again; the watchdog of the device does when the gateway is dead (safety.ts). */
-function bySwitching({ device, bus, clock, log, live, mutex, closing }: PulsesOptions) {
+function bySwitching({ device, bus, clock, live, relays }: PulsesOptions) {
   const { unit, profile } = device;
   const { outputs, pulse } = profile;
   if (pulse?.way !== 'switched' || !outputs) return undefined;
-  const relays = spanOf(outputs);
-  const watched = new Set<number>();
-  const coil = (relay: number, value: boolean) =>
-    write(unit, { functionCode: 5, address: outputs.address + relay, value });
-
-  /** Returns whether the relay is open, or has another pulse to wait for. */
-  async function open(relay: number): Promise<boolean> {
-    if (live.endsAt(relay) !== undefined) return false;
-    const order = { deadline: clock.monotonic() + OFF_DEADLINE_MS, signal: closing };
-    await sent(bus, coil(relay, false), { ...order, attempts: REPEATED_ATTEMPTS });
-    await readBack(bus, device, relays, order);
-    if (isClosed(device, relay)) return false;
-    watched.delete(relay);
-    return true;
-  }
-
-  async function openAtEnd(relay: number): Promise<void> {
-    for (let isOpen = false; !isOpen; ) {
-      const left = (live.endsAt(relay) ?? 0) - clock.monotonic();
-      await clock.sleep(left > 0 ? left : 0, closing);
-      isOpen = await mutex(() => open(relay), closing).catch((error: unknown) => {
-        closing.throwIfAborted();
-        log.warn(
-          { address: unit, relay, err: String(error) },
-          'a relay could not be opened again: it is tried anew',
-        );
-        return false;
-      });
-      if (!isOpen && live.endsAt(relay) === undefined) await clock.sleep(OFF_RETRY_MS, closing);
-    }
-  }
-
-  function watch(relay: number): void {
-    if (watched.has(relay)) return;
-    watched.add(relay);
-    // Ends with an error only when the driver closes.
-    void openAtEnd(relay).catch(() => undefined);
-  }
-
   return async ({ relay, milliseconds, ...order }: Firing) => {
-    const close = coil(relay, true);
-    // From its first byte on the relay may be closed, though whoever asked waits for no answer any more.
-    const request = () => {
-      watch(relay);
-      return close.request();
-    };
-    const failure = await sent(bus, { ...close, request }, { ...order, attempts: REPEATED_ATTEMPTS });
+    const close = write(unit, { functionCode: 5, address: outputs.address + relay, value: true });
+    const watched = watchedFrom(close, () => relays.fired(relay, milliseconds));
+    const failure = await sent(bus, watched, { ...order, attempts: REPEATED_ATTEMPTS });
     live.began(relay, clock.monotonic() + milliseconds);
-    await readBack(bus, device, relays, order);
+    await readBack(bus, device, spanOf(outputs), order);
     if (isClosed(device, relay)) return;
     throw failure
       ? new DriverError('NO_REPLY', 'the device did not close the relay', { cause: failure })
       : new DriverError('BAD_REPLY', 'the device acknowledged, but its relay is open');
+  };
+}
+
+/** From its first byte on the relay may be closed, though whoever asked waits for no answer any more. */
+function watchedFrom(exchange: Exchange<null>, fired: () => void): Exchange<null> {
+  return {
+    ...exchange,
+    request() {
+      fired();
+      return exchange.request();
+    },
   };
 }

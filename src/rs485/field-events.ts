@@ -1,10 +1,13 @@
 /** Events of buses, which a driver tells again until it knows them durable: each is taken in once. */
+import { randomUUID } from 'node:crypto';
 import type { z } from 'zod';
 import type { DriverEvent } from '../../drivers/driver.ts';
 import { alarmEvent, credentialEvent, inputEvent } from '../../drivers/rs485.ts';
+import type { Audit } from '../audit/audit.ts';
 import type { Database } from '../database/database.ts';
 import type { LiveEvent, LiveEvents } from '../events/events.ts';
 import type { Log } from '../log.ts';
+import { SYSTEM_PRINCIPAL } from '../principal.ts';
 import type { Buses } from './buses.ts';
 import type { Discovery } from './discovery.ts';
 import { alarmChanged, credentialShown, inputActivated } from './live-events.ts';
@@ -16,6 +19,7 @@ const REMEMBERED_MAX = 10_000;
 export interface FieldEventsOptions {
   database: Database;
   table: Rs485Table;
+  audit: Audit;
   events: LiveEvents;
   discovery: Pick<Discovery, 'row'>;
   buses: Pick<Buses, 'has'>;
@@ -26,7 +30,7 @@ export interface FieldEventsOptions {
 export type TakeEvent = (bus: string, event: DriverEvent) => Promise<boolean>;
 
 export function openFieldEvents(options: FieldEventsOptions): TakeEvent {
-  const { database, table, events, discovery, buses, log } = options;
+  const { database, table, audit, events, discovery, buses, log } = options;
   return async (bus, { id, kind, data }) => {
     const read = KINDS[kind];
     if (!buses.has(bus) || !read) return false;
@@ -39,11 +43,33 @@ export function openFieldEvents(options: FieldEventsOptions): TakeEvent {
       if (table.insertEvent.run(bus, id).changes === 0) return;
       table.pruneEvents.run(REMEMBERED_MAX);
       const row = discovery.row({ bus, hwId: told.hwId, address: null });
-      if (row) events.publish(told.of(row.device_id));
+      if (!row) return;
+      events.publish(told.of(row.device_id));
+      const fault = relayFaultOf(data);
+      if (kind === 'alarm' && fault)
+        audit.record({
+          principal: SYSTEM_PRINCIPAL,
+          correlationId: randomUUID(),
+          action: 'rs485.relayFault',
+          object: `rs485/${row.device_id}`,
+          ...fault,
+        });
     });
     events.wake();
     return true;
   };
+}
+
+/** undefined: another alarm. */
+function relayFaultOf(data: unknown) {
+  const { alarm, raised } = alarmEvent.safeParse(data).data ?? {};
+  if (alarm !== 'relay') return undefined;
+  return raised
+    ? {
+        outcome: 'failed',
+        detail: { reason: 'a relay was still closed after its pulse: it is told to open' },
+      }
+    : { outcome: 'done', detail: { reason: 'the relay was read open' } };
 }
 
 const KINDS: Readonly<Record<string, (data: unknown) => Told | undefined>> = {

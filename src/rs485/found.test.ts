@@ -282,3 +282,26 @@ describe('events of a bus', () => {
     expect(bed.published).toEqual([]);
   });
 });
+
+it('a relay that did not open after its pulse is audited, told as an alarm and shown', async () => {
+  const bed = await openTestbed();
+  await bed.add({ deviceId: A, hwId: 'io-1', bus: 'bus-1' });
+  const at = Date.UTC(2026, 0, 2);
+  bed.report('io-1', { relayFault: { relay: 2, fault: 'stillClosed', at } });
+  const alarm = { hwId: 'io-1', alarm: 'relay', at };
+  await bed.rs485.event('bus-1', { id: 'e-1', kind: 'alarm', data: { ...alarm, raised: true } });
+  await bed.rs485.event('bus-1', { id: 'e-2', kind: 'alarm', data: { ...alarm, raised: false } });
+  expect(bed.audits).toMatchObject([
+    { action: 'rs485.relayFault', object: `rs485/${A}`, outcome: 'failed' },
+    { action: 'rs485.relayFault', object: `rs485/${A}`, outcome: 'done' },
+  ]);
+  expect(bed.published.map(({ data }) => data)).toMatchObject([
+    { deviceId: A, alarm: 'relay', raised: true },
+    { deviceId: A, alarm: 'relay', raised: false },
+  ]);
+  expect(bed.rs485.state(A).relayFault).toEqual({
+    relay: 2,
+    fault: 'stillClosed',
+    at: '2026-01-02T00:00:00.000Z',
+  });
+});

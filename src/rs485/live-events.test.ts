@@ -32,6 +32,7 @@ it.each<[string, LiveEvent]>([
     }),
   ],
   ['rs485Alarm', alarmChanged(DEVICE, { hwId: 'io-1', alarm: 'supply', raised: false, at: 1_000 })],
+  ['rs485Alarm', alarmChanged(DEVICE, { hwId: 'io-1', alarm: 'relay', raised: true, at: 1_000 })],
 ])('%s is as docs/asyncapi.yaml has it, to the last field', (name, event) => {
   const schema = z.fromJSONSchema(document.components.schemas[name] ?? {});
   const told = JSON.parse(liveEvent(event, RECORDED)) as { data: object };

@@ -1,6 +1,6 @@
 /** The RS-485 device as the interface shows it (interface specification 2.4) and the body of 4.5. */
 import { z } from '@hono/zod-openapi';
-import { type IoPins, PINS, type Pin, SESSION_FAULTS } from '../../drivers/settings.ts';
+import { type IoPins, PINS, type Pin, RELAY_FAULTS, SESSION_FAULTS } from '../../drivers/settings.ts';
 import { readOnlyFields } from '../http/editing.ts';
 import { looseId, oneLine, pageLimit, plainId, printable, unknownReferences } from '../http/fields.ts';
 import { pulseResult, wire } from './bus-schema.ts';
@@ -178,6 +178,13 @@ export const rs485DeviceState = z
       .object({ relay: z.int().nullable(), remainingMilliseconds: z.int() })
       .nullable()
       .openapi({ description: 'The relay pulse under way' }),
+    relayFault: z
+      .object({ relay: z.int(), fault: z.enum(RELAY_FAULTS), at: dateTime })
+      .nullable()
+      .openapi({
+        description:
+          'A relay that did not open at the end of its pulse. `stillClosed`: it was read as closed, and is told to open until it does; `notRead`: it cannot be read, and nobody knows; `openedByGateway`: the device was to open it by itself and did not, so the gateway opened it, and nothing is fired any more. Compare the pulse of its profile with the manual, mend it or exchange the device, and restart the gateway',
+      }),
     effectiveUnlockMilliseconds: z.int().nullable().openapi({
       description: 'What unlockDurationMilliseconds becomes on this product; null: the device’s own',
     }),

@@ -103,6 +103,9 @@ function toldBy(known: Known<Rs485Report> | undefined, clock: Clock, wire: Wire 
     security: state?.security ?? null,
     sessionFault: (known?.connected ? null : state?.sessionFault) ?? null,
     pulse: pulseUnderWay(state?.pulse, age ?? 0),
+    relayFault: state?.relayFault
+      ? { ...state.relayFault, at: new Date(state.relayFault.at).toISOString() }
+      : null,
     effectiveUnlockMilliseconds: state?.effectiveUnlockMilliseconds ?? null,
     unsupported: state?.unsupported ?? [],
   };

@@ -6,6 +6,7 @@ const MODBUS_KINDS = [
   'gatehouse-io',
   'waveshare-relay-8',
   'waveshare-io-8',
+  'latching-relay-8',
   'icp-das-tm-r5',
   'wago-750-do8',
 ] as const;

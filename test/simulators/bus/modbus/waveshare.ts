@@ -1,6 +1,7 @@
 /**
  * Two bought boards by the maker's public manuals: 'Modbus RTU Relay' (eight relays) and 'Modbus RTU IO 8CH' (eight
- * inputs, eight outputs), https://www.waveshare.com/wiki/Modbus_RTU_Relay and …/Modbus_RTU_IO_8CH, protocol V2.
+ * inputs, eight outputs), https://www.waveshare.com/wiki/Modbus_RTU_Relay and …/Modbus_RTU_IO_8CH, protocol V2. A
+ * latching-relay-8 is a board with the same map that times nothing: any value of function 5 but 0 closes its relay.
  */
 
 import { openPins, type Pins } from '../pins.ts';
@@ -38,7 +39,7 @@ export function openWaveshare(plan: DevicePlan): Device {
       case FUNCTION.readHoldingRegisters:
         return readRegister(pdu, address);
       case FUNCTION.writeSingleCoil:
-        return writeCoil(pdu, pins, now);
+        return writeCoil(pdu, pins, now, plan.kind !== 'latching-relay-8');
       case FUNCTION.writeMultipleCoils:
         return writeCoils(pdu, pins, now);
       default:
@@ -78,7 +79,7 @@ function readRegister(pdu: Pdu, address: number): number[] {
 }
 
 /** FC05: single coils, all of them, and flashes. The echo of the request is the reply. */
-function writeCoil(pdu: Pdu, pins: Pins, now: number): number[] {
+function writeCoil(pdu: Pdu, pins: Pins, now: number, isTimed: boolean): number[] {
   const [coil, value] = [pdu.readUInt16BE(1), pdu.readUInt16BE(3)];
   const refuse = (code: number) => exception(FUNCTION.writeSingleCoil, code);
   const channel = coil & 0xff;
@@ -86,6 +87,10 @@ function writeCoil(pdu: Pdu, pins: Pins, now: number): number[] {
   if (base === FLASH_ON || base === FLASH_OFF) {
     if (channel >= CHANNELS) return refuse(EXCEPTION.illegalAddress);
     if (value > FLASH_MAX) return refuse(EXCEPTION.illegalValue);
+    if (!isTimed) {
+      pins.setOutput(channel, value !== COIL.off, now);
+      return [...pdu];
+    }
     pins.pulseOutput(channel, base === FLASH_ON, now + value * FLASH_UNIT_MS, now);
     return [...pdu];
   }

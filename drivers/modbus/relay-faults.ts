@@ -1,0 +1,77 @@
+/** Relays of one device that did not open at the end of a pulse: what is reported of them, and what is refused because of it. */
+import { type Clock, DriverError } from '../driver.ts';
+import type { DeviceEvent } from '../rs485/event-queue.ts';
+import type { Rs485Report } from '../settings.ts';
+import type { Profile } from './profile-shape.ts';
+
+type Shown = NonNullable<Rs485Report['relayFault']>;
+
+export interface RelayFaults {
+  /** The pulse is over, and the relay was read as closed. `isDistrusted`: the device was to open it by itself. */
+  stillClosed(relay: number, isDistrusted: boolean): void;
+  /** The pulse is over, and the relay could not be read. A relay that was read as closed before stays so. */
+  notRead(relay: number): void;
+  readOpen(relay: number): void;
+  shown(): Shown | null;
+  /** Throws REFUSED where the device was to open a relay by itself, and did not. */
+  assertTrusted(): void;
+}
+
+export interface RelayFaultsOptions {
+  profile: Profile;
+  clock: Clock;
+  /** undefined: the device was never met. */
+  hwId(): string | undefined;
+  tellEvent(event: DeviceEvent): void;
+  changed(): void;
+}
+
+/** The worst first. */
+const ORDER: readonly Shown['fault'][] = ['stillClosed', 'notRead', 'openedByGateway'];
+
+export function openRelayFaults({
+  profile,
+  clock,
+  hwId,
+  tellEvent,
+  changed,
+}: RelayFaultsOptions): RelayFaults {
+  const faults = new Map<number, Shown>();
+  const distrusted = new Set<number>();
+  let shown: Shown | null = null;
+
+  function set(relay: number, fault: Shown['fault'] | undefined): void {
+    const before = faults.get(relay)?.fault;
+    if (before === fault) return;
+    if (fault === undefined) faults.delete(relay);
+    else faults.set(relay, { relay, fault, at: clock.now() });
+    const wasRaised = before === 'stillClosed';
+    const isRaised = fault === 'stillClosed';
+    const name = hwId();
+    if (wasRaised !== isRaised && name !== undefined)
+      tellEvent({ kind: 'alarm', hwId: name, alarm: 'relay', raised: isRaised });
+    const all = [...faults.values()];
+    shown = ORDER.map((one) => all.find((two) => two.fault === one)).find((one) => one !== undefined) ?? null;
+    changed();
+  }
+
+  return {
+    stillClosed(relay, isDistrusted) {
+      if (isDistrusted) distrusted.add(relay);
+      set(relay, 'stillClosed');
+    },
+    notRead(relay) {
+      if (faults.get(relay)?.fault !== 'stillClosed') set(relay, 'notRead');
+    },
+    readOpen: (relay) => set(relay, distrusted.has(relay) ? 'openedByGateway' : undefined),
+    shown: () => shown,
+    assertTrusted() {
+      const [relay] = distrusted;
+      if (relay === undefined) return;
+      throw new DriverError(
+        'REFUSED',
+        `output${relay} was still closed after its pulse, which ${profile.product} was to end by itself; it would stay closed if the gateway died. Compare the pulse of profile ${profile.name} with the manual of the product, mend it or exchange the device, and restart the gateway`,
+      );
+    },
+  };
+}

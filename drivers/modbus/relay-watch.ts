@@ -1,0 +1,153 @@
+/**
+ * Sees that a relay opens at the end of its pulse. Where the gateway times the pulse, it opens the relay. Where the device does,
+ * the relay is read when the pulse is over: a board that takes any value of function 5 as ON closes it for ever, and
+ * acknowledges the same. Such a relay is opened at once and reported (relay-faults.ts).
+ */
+import type { Bus } from '../bus/bus.ts';
+import type { Clock, DriverLog } from '../driver.ts';
+import type { Mutex } from '../rs485/mutex.ts';
+import type { Device } from './device.ts';
+import { write } from './exchanges.ts';
+import type { LivePulses } from './live-pulses.ts';
+import { isClosed, readBack, sent } from './orders.ts';
+import { spanOf } from './registers.ts';
+import type { RelayFaults } from './relay-faults.ts';
+
+/** To switch a relay off and read it. */
+const OFF_DEADLINE_MS = 2_000;
+const OFF_ATTEMPTS = 3;
+const OFF_RETRY_MS = 250;
+/** Between two readings of a relay whose device does not answer, at most: each costs the wire its time-out. */
+const UNREAD_RETRY_MAX_MS = 8_000;
+/** The oscillator of a device may be slow, and its time begins after its answer. */
+const LATENESS = 1.05;
+const MARGIN_MS = 1_000;
+/**
+ * What an earlier life of this host may have fired, and what it still leaves closed: a hold of a relay lasts 20 s
+ * (src/doors/relay-hold.ts), a pulse as long as the settings say, or the 5 s of src/rs485/pulse.ts.
+ */
+const INHERITED_MIN_MS = 20_000;
+
+export interface RelayWatchOptions {
+  device: Device;
+  bus: Pick<Bus, 'exchange'>;
+  clock: Clock;
+  log: DriverLog;
+  live: LivePulses;
+  faults: RelayFaults;
+  mutex: Mutex;
+  /** Fires when the driver closes. */
+  closing: AbortSignal;
+}
+
+export interface RelayWatch {
+  /** A request that closes the relay for so long is being sent. */
+  fired(relay: number, milliseconds: number): void;
+  /** The device has shown its whole state. */
+  polled(): void;
+}
+
+export function openRelayWatch(options: RelayWatchOptions): RelayWatch {
+  const { device, clock, log, live, faults, mutex, closing } = options;
+  const { pulse } = device.profile;
+  const isTimedByDevice = pulse?.way !== 'switched';
+  const watched = new Set<number>();
+  /** When the device has opened each relay for certain, monotonic milliseconds. */
+  const overAt = new Map<number, number>();
+  let inherited: { relay: number; since: number } | undefined;
+
+  const dueAt = (relay: number) => (isTimedByDevice ? (overAt.get(relay) ?? 0) : (live.endsAt(relay) ?? 0));
+
+  /** Returns whether the relay was read open; false also where a pulse is still live. */
+  async function look(relay: number, isOwn: boolean): Promise<boolean> {
+    if (dueAt(relay) > clock.monotonic()) return false;
+    if (isTimedByDevice) await read(options, relay);
+    if (isTimedByDevice && isClosed(device, relay)) {
+      log.warn(
+        { address: device.unit, relay },
+        'a relay is still closed after its pulse: it is switched off',
+      );
+      faults.stillClosed(relay, isOwn);
+    }
+    if (!isTimedByDevice || isClosed(device, relay)) await opened(options, relay);
+    if (isClosed(device, relay)) {
+      faults.stillClosed(relay, isTimedByDevice && isOwn);
+      return false;
+    }
+    watched.delete(relay);
+    faults.readOpen(relay);
+    return true;
+  }
+
+  async function untilOpen(relay: number, isOwn: boolean): Promise<void> {
+    let failures = 0;
+    for (;;) {
+      const left = dueAt(relay) - clock.monotonic();
+      if (left > 0) await clock.sleep(Math.ceil(left), closing);
+      try {
+        if (await mutex(() => look(relay, isOwn), closing)) return;
+        failures = 0;
+      } catch (error) {
+        closing.throwIfAborted();
+        if (failures === 0)
+          log.warn(
+            { address: device.unit, relay, err: String(error) },
+            'a relay could not be opened after its pulse, or not be read: this is tried again',
+          );
+        failures += 1;
+        faults.notRead(relay);
+      }
+      const retryMs = isTimedByDevice
+        ? Math.min(UNREAD_RETRY_MAX_MS, OFF_RETRY_MS * 2 ** Math.max(0, failures - 1))
+        : OFF_RETRY_MS;
+      if (dueAt(relay) <= clock.monotonic()) await clock.sleep(retryMs, closing);
+    }
+  }
+
+  function watch(relay: number, isOwn: boolean): void {
+    if (watched.has(relay)) return;
+    watched.add(relay);
+    // Ends with an error only when the driver closes.
+    void untilOpen(relay, isOwn).catch(() => undefined);
+  }
+
+  return {
+    fired(relay, milliseconds) {
+      const over = clock.monotonic() + Math.ceil(milliseconds * LATENESS) + MARGIN_MS;
+      overAt.set(relay, Math.max(over, overAt.get(relay) ?? 0));
+      watch(relay, true);
+    },
+    polled() {
+      if (pulse?.way !== 'flash') return;
+      // Other outputs may be switched by the board itself, from its inputs.
+      const settings = device.settings();
+      const relay = settings?.relayIndex ?? null;
+      if (relay === null || watched.has(relay) || !isClosed(device, relay)) {
+        inherited = undefined;
+        return;
+      }
+      if (inherited?.relay !== relay) inherited = { relay, since: clock.monotonic() };
+      const longest = Math.max(INHERITED_MIN_MS, settings?.unlockDurationMilliseconds ?? 0);
+      if (clock.monotonic() - inherited.since > longest * LATENESS + MARGIN_MS) watch(relay, false);
+    },
+  };
+}
+
+async function read({ device, bus, clock, closing }: RelayWatchOptions, relay: number): Promise<void> {
+  const { outputs } = device.profile;
+  if (!outputs) throw new Error(`profile ${device.profile.name} fires output${relay}, and has no outputs`);
+  const order = { deadline: clock.monotonic() + OFF_DEADLINE_MS, signal: closing };
+  await readBack(bus, device, spanOf(outputs), order);
+}
+
+/** Switches the relay off where the product can be told so, and reads it. */
+async function opened(options: RelayWatchOptions, relay: number): Promise<void> {
+  const { device, bus, clock, closing } = options;
+  const { outputs } = device.profile;
+  if (outputs?.table === 'coil') {
+    const order = { deadline: clock.monotonic() + OFF_DEADLINE_MS, attempts: OFF_ATTEMPTS, signal: closing };
+    const address = outputs.address + relay;
+    await sent(bus, write(device.unit, { functionCode: 5, address, value: false }), order);
+  }
+  await read(options, relay);
+}
