@@ -24,6 +24,10 @@ import { openVault } from './vault.ts';
 /** An identity provider may be away for weeks; the keys at hand serve meanwhile. */
 const ISSUER_BACKOFF: Backoff = { ...DEFAULT_BACKOFF, longestMs: 300_000 };
 
+const COMMIT_FAILED = 'a commit failed; nothing of it was stored';
+const COMMIT_UNKNOWN =
+  'a commit failed, and the disk does not say whether it is stored; nothing else is stored until it does';
+
 export interface BaseOptions {
   config: Config;
   clock: Clock;
@@ -38,16 +42,7 @@ export async function openBase({ config, clock, log }: BaseOptions, opening: Asy
   const meters = openMeters();
   const vaultFile = path('keys', 'vault.key');
   const vault = openVault(vaultFile, { create: isFirstStart(databaseFile, path('pki')) });
-  const database = opening.use(
-    await openDatabase({
-      file: databaseFile,
-      monotonic: () => clock.monotonic(),
-      committed: meters.commit,
-      failed: (error) => log.error({ err: error }, 'a commit failed; nothing of it was stored'),
-      spaceChanged: (state) => logSpace(state, log),
-      migrated: (names) => log.info({ names }, 'the database was brought to the newest schema'),
-    }),
-  );
+  const database = opening.use(await openLoggedDatabase({ databaseFile, clock, log, meters }));
   const kernelClock = openKernelClock({ clock });
   const clockSynchronised = kernelClock.isSynchronised;
   const system = await openSystem({
@@ -109,6 +104,23 @@ export async function openBase({ config, clock, log }: BaseOptions, opening: Asy
     events,
     streams,
   };
+}
+
+interface LoggedDatabaseOptions extends Pick<BaseOptions, 'clock' | 'log'> {
+  databaseFile: string;
+  meters: ReturnType<typeof openMeters>;
+}
+
+function openLoggedDatabase({ databaseFile, clock, log, meters }: LoggedDatabaseOptions) {
+  return openDatabase({
+    file: databaseFile,
+    monotonic: () => clock.monotonic(),
+    committed: meters.commit,
+    failed: (err, isKnown) => log.error({ err }, isKnown ? COMMIT_FAILED : COMMIT_UNKNOWN),
+    decided: (changes) => log.warn({ changes }, 'changes with an unknown outcome were not stored'),
+    spaceChanged: (state) => logSpace(state, log),
+    migrated: (names) => log.info({ names }, 'the database was brought to the newest schema'),
+  });
 }
 
 interface EventsOptions extends Omit<EventLogOptions, 'bounds'> {

@@ -44,6 +44,7 @@ const WELL: Status = {
     jobs: 9,
     failures: 0,
     failing: false,
+    outcomeUnknown: 0,
     queued: 0,
     lastCommitMilliseconds: 0.26,
     freeBytes: 2_000_000_000,

@@ -103,13 +103,15 @@ function upstreamFinding(upstream: Status['upstream']): Finding {
 
 function databaseFinding(database: Status['database']): Finding {
   const { bytes, jobs, batches, failures, failing, queued, lastCommitMilliseconds, space } = database;
-  const { freeBytes, plentyBytes } = database;
+  const { freeBytes, plentyBytes, outcomeUnknown } = database;
   const parts = [
     `${size(bytes)}; ${plural(jobs, 'change')} in ${plural(batches, 'commit')}, the last in ${lastCommitMilliseconds.toFixed(1)} ms`,
   ];
   if (queued > 0) parts.push(`${queued} queued`);
   const remedy = failing ? ': check the disk (df, dmesg)' : ' before, good since';
   if (failures > 0) parts.push(`${plural(failures, 'failed commit')}${remedy}`);
+  if (outcomeUnknown > 0)
+    parts.push(`whether ${plural(outcomeUnknown, 'change')} of before are stored is unknown`);
   if (freeBytes !== null) parts.push(`${size(freeBytes)} free on its disk`);
   const needed = plentyBytes === null ? '' : `, until ${size(plentyBytes)} are free`;
   if (space === 'short') parts.push(`telemetry is not stored any more: make room${needed} (df -h)`);

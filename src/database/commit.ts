@@ -2,14 +2,24 @@
  * Group commit: all work of one turn of the event loop shares one transaction and one fsync.
  *
  * Each job runs inside a savepoint, so that a failing job rolls back alone. A promise settles only after COMMIT has
- * returned: what was promised is on the disk. When COMMIT itself fails every job of the batch is rejected with
- * STORAGE_UNAVAILABLE and the connection is reopened, because after a failed fsync the state of the old one is unknown.
+ * returned: what was promised is on the disk. When COMMIT itself fails, what it wrote to the write-ahead log is removed
+ * first, because a recovery would take it for committed; then every job of the batch is rejected with
+ * STORAGE_UNAVAILABLE. When it cannot be removed, the rejection says that the outcome is unknown, and no work is stored
+ * until it is removed. The connection is reopened, because after a failed fsync the state of the old one is unknown.
  * A full disk leaves the connection as it was; then the urgent jobs of the batch are tried once more in the room that
  * the ballast gives (space.ts).
  */
 import { GatehouseError } from '../errors.ts';
 import type { Connection } from './connection.ts';
-import { diskFull, isDiskFull, isHeld, isStorageFault, storageUnavailable } from './faults.ts';
+import {
+  diskFull,
+  isCutShort,
+  isDiskFull,
+  isHeld,
+  isStorageFault,
+  outcomeUnknown,
+  storageUnavailable,
+} from './faults.ts';
 import type { DiskSpace, Urgency } from './space.ts';
 
 /** Longest batch: bounds how long one transaction holds the event loop. */
@@ -38,10 +48,22 @@ export interface CommitFigures {
   failures: number;
   /** The last commit failed, and none since has stored anything. */
   failing: boolean;
+  /** Jobs rejected with an unknown outcome, until that is known. */
+  outcomeUnknown: number;
   lastBatchSize: number;
   lastMilliseconds: number;
   queued: number;
 }
+
+const NO_FIGURES: Omit<CommitFigures, 'queued'> = {
+  batches: 0,
+  jobs: 0,
+  failures: 0,
+  failing: false,
+  outcomeUnknown: 0,
+  lastBatchSize: 0,
+  lastMilliseconds: 0,
+};
 
 export interface GroupCommit {
   /**
@@ -62,18 +84,22 @@ export interface GroupCommitOptions {
   monotonic: () => number;
   /** Told of every batch that is on the disk. */
   committed?: (jobs: number, milliseconds: number) => void;
-  /** Told of every failed COMMIT or BEGIN, with the cause. */
-  failed: (error: unknown) => void;
+  /** Told of every failed COMMIT or BEGIN, with the cause. `isKnown`: nothing of it is stored. */
+  failed: (error: unknown, isKnown: boolean) => void;
+  /** Told once it is known of so many jobs with an unknown outcome that they are not stored. */
+  decided?: (jobs: number) => void;
 }
 
+class CommitFailed extends Error {}
+
 export function openGroupCommit(options: GroupCommitOptions): GroupCommit {
-  const { connection, space, monotonic, committed = () => {}, failed } = options;
+  const { connection, space, monotonic, committed = () => {}, failed, decided = () => {} } = options;
   const queue: Waiting[] = [];
-  const figures = { batches: 0, jobs: 0, failures: 0, failing: false, lastBatchSize: 0, lastMilliseconds: 0 };
+  const figures = { ...NO_FIGURES };
   const changed = connection.prepare<[], { total: number }>('SELECT total_changes() AS total');
+  const repair = openRepair(connection);
   let armed = false;
   let closed = false;
-  let broken = false;
   let running = false;
 
   function flush(): void {
@@ -86,7 +112,7 @@ export function openGroupCommit(options: GroupCommitOptions): GroupCommit {
     try {
       store(batch);
     } catch (error) {
-      const hasRoom = isDiskFull(error) && space.release();
+      const hasRoom = isDiskFull(causeOf(error)) && space.release();
       const again = hasRoom ? batch.filter(({ urgency }) => urgency === 'urgent') : [];
       refuse(
         batch.filter((waiting) => !again.includes(waiting)),
@@ -104,8 +130,9 @@ export function openGroupCommit(options: GroupCommitOptions): GroupCommit {
   }
 
   function store(batch: Waiting[]): void {
-    if (broken) connection.reopen();
-    broken = false;
+    repair.finish();
+    if (figures.outcomeUnknown > 0) decided(figures.outcomeUnknown);
+    figures.outcomeUnknown = 0;
     const started = monotonic();
     // One that changes nothing, such as the watchdog's, does not touch the disk.
     const changesBefore = figures.failing ? changed.get()?.total : undefined;
@@ -117,12 +144,15 @@ export function openGroupCommit(options: GroupCommitOptions): GroupCommit {
     for (const settle of settled) settle();
   }
 
-  function refuse(batch: Waiting[], error: unknown): void {
+  function refuse(batch: Waiting[], thrown: unknown): void {
+    const error = causeOf(thrown);
+    const isKnown = !(thrown instanceof CommitFailed) || isCutShort(error) || repair.erase();
     figures.failures += 1;
     figures.failing = true;
-    failed(error);
-    broken = !isDiskFull(error) && !isHeld(error);
-    const refusal = storageUnavailable(error);
+    if (!isKnown) figures.outcomeUnknown += batch.length;
+    failed(error, isKnown);
+    if (!isDiskFull(error) && !isHeld(error)) repair.reopenLater();
+    const refusal = isKnown ? storageUnavailable(error) : outcomeUnknown(error);
     for (const waiting of batch) waiting.reject(refusal);
   }
 
@@ -139,9 +169,8 @@ export function openGroupCommit(options: GroupCommitOptions): GroupCommit {
 
   return {
     commit<T>(job: () => T, urgency: Urgency = 'normal'): Promise<T> {
-      if (closed) return Promise.reject(stopping());
-      if (!space.admits(urgency)) return Promise.reject(diskFull());
-      if (queue.length >= QUEUE_MAX) return Promise.reject(overloaded());
+      const refusal = closed ? stopping() : admission(space, urgency, queue.length);
+      if (refusal) return Promise.reject(refusal);
       return new Promise<T>((resolve, reject) => {
         queue.push({ job, urgency, resolve, reject });
         arm();
@@ -156,6 +185,11 @@ export function openGroupCommit(options: GroupCommitOptions): GroupCommit {
   };
 }
 
+function admission(space: GroupCommitOptions['space'], urgency: Urgency, queued: number) {
+  if (!space.admits(urgency)) return diskFull();
+  return queued >= QUEUE_MAX ? overloaded() : undefined;
+}
+
 function stopping(): GatehouseError {
   return new GatehouseError('SHUTTING_DOWN', 'The gateway is stopping; try again in a minute.');
 }
@@ -165,19 +199,55 @@ function overloaded(): GatehouseError {
   return new GatehouseError('STORAGE_UNAVAILABLE', message, { retryAfterSeconds: 1 });
 }
 
+/** What has to be done to the connection between a failed batch and the next one. */
+function openRepair(connection: Connection) {
+  let due: 'nothing' | 'erase' | 'reopen' = 'nothing';
+  return {
+    /** Removes what a failed COMMIT has left, and tells whether that is on the disk. */
+    erase(): boolean {
+      try {
+        connection.eraseUncommitted();
+        return true;
+      } catch {
+        due = 'erase';
+        return false;
+      }
+    },
+    reopenLater() {
+      if (due === 'nothing') due = 'reopen';
+    },
+    /** Throws while the disk does not let it. */
+    finish() {
+      if (due === 'erase') connection.eraseUncommitted();
+      if (due !== 'nothing') {
+        due = 'reopen';
+        connection.reopen();
+      }
+      due = 'nothing';
+    },
+  };
+}
+
 /** Runs the batch and commits it; returns what to call once everything is durable. Throws when the batch as a whole failed. */
 function transaction(connection: Connection, batch: Waiting[]): (() => void)[] {
   const settled: (() => void)[] = [];
   connection.exec('BEGIN IMMEDIATE');
   try {
     for (const waiting of batch) settled.push(runInSavepoint(connection, waiting));
-    connection.exec('COMMIT');
   } catch (error) {
     if (connection.inTransaction) connection.exec('ROLLBACK');
     throw error;
   }
+  try {
+    connection.exec('COMMIT');
+  } catch (cause) {
+    if (connection.inTransaction) connection.exec('ROLLBACK');
+    throw new CommitFailed('COMMIT failed', { cause });
+  }
   return settled;
 }
+
+const causeOf = (thrown: unknown) => (thrown instanceof CommitFailed ? thrown.cause : thrown);
 
 function runInSavepoint(connection: Connection, { job, resolve, reject }: Waiting): () => void {
   connection.exec('SAVEPOINT job');

@@ -4,6 +4,7 @@
  */
 import Sqlite from 'better-sqlite3';
 import { isStorageFault, storageUnavailable } from './faults.ts';
+import { truncateLog } from './write-ahead-log.ts';
 
 /** Below it a WAL reset can corrupt the file (sqlite.org, 3.51.3 release log). */
 const LOWEST_SQLITE = [3, 51, 3] as const;
@@ -43,7 +44,12 @@ export interface Connection extends Prepare, Disposable {
   pragma(name: string): unknown;
   /** True between BEGIN and its end. */
   readonly inTransaction: boolean;
-  /** Closes, opens again and prepares every statement anew. Throws when the file cannot be opened. */
+  /**
+   * After a failed COMMIT, before anything is reopened: removes what that commit has left in the write-ahead log, so that
+   * no recovery finds it. Throws when the removal is not on the disk.
+   */
+  eraseUncommitted(): void;
+  /** Closes, opens again and prepares every statement again. Throws when the file cannot be opened. */
   reopen(): void;
   /** Online copy of the committed content, fsynced by SQLite. What `progress` throws ends it. */
   backupTo(file: string, progress?: (pages: { done: number; total: number }) => void): Promise<void>;
@@ -91,6 +97,12 @@ export function openConnection(file: string): Connection {
           }
         },
       };
+    },
+    eraseUncommitted() {
+      const [checkpoint] = database.pragma('wal_checkpoint(NOOP)') as { log: number }[];
+      const pageBytes = database.pragma('page_size', { simple: true }) as number;
+      if (!checkpoint || checkpoint.log < 0) throw new Error(`${file} has no write-ahead log`);
+      truncateLog(`${file}-wal`, checkpoint.log, pageBytes);
     },
     reopen() {
       database.close();

@@ -31,8 +31,10 @@ export interface DatabaseOptions {
   monotonic: () => number;
   /** Told of every commit that is on the disk: how many jobs shared it. */
   committed?: (jobs: number, milliseconds: number) => void;
-  /** Told of every failed COMMIT, with the cause. */
-  failed: (error: unknown) => void;
+  /** Told of every failed COMMIT, with the cause. `isKnown`: nothing of it is stored. */
+  failed: (error: unknown, isKnown: boolean) => void;
+  /** Told once it is known of so many changes with an unknown outcome that they are not stored. */
+  decided?: (changes: number) => void;
   /** Told when the disk becomes short of room, full, or neither any more. */
   spaceChanged?: (state: SpaceState) => void;
   /** Room held back for urgent work; by the size of the disk when absent (space.ts). */
@@ -50,7 +52,7 @@ export class DatabaseUnusable extends Error {
 }
 
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
-  const { file, ballastBytes, spaceChanged, monotonic, committed, failed } = options;
+  const { file, ballastBytes, spaceChanged, monotonic, committed, decided, failed } = options;
   makeFolder(dirname(file));
   const backups = join(dirname(file), 'backups');
   const space = openDiskSpace({
@@ -66,6 +68,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     monotonic,
     failed,
     ...(committed && { committed }),
+    ...(decided && { decided }),
   });
   return {
     prepare: connection.prepare,

@@ -12,6 +12,11 @@ export function isDiskFull(error: unknown): boolean {
   return ['SQLITE_FULL', 'SQLITE_IOERR_SHMSIZE', 'ENOSPC'].includes(codeOf(error));
 }
 
+/** The log has no room for the whole of a commit: what was written of it counts for nothing. */
+export function isCutShort(error: unknown): boolean {
+  return codeOf(error) === 'SQLITE_FULL';
+}
+
 /** Another program holds it: an open connection is as good as before. */
 export function isHeld(error: unknown): boolean {
   return codeOf(error).startsWith('SQLITE_BUSY');
@@ -35,6 +40,17 @@ export function storageUnavailable(cause: unknown): GatehouseError {
       : 'The gateway could not use its database; nothing was changed. Check its disk (gatehouse doctor), then try again.',
     { retryAfterSeconds: RETRY_SECONDS, cause },
   );
+}
+
+/** A COMMIT failed, and what it wrote could not be removed again: a power cut may bring it back. */
+export function outcomeUnknown(cause: unknown): GatehouseError {
+  const message =
+    "The gateway's disk failed while this was being stored: whether it is stored is not known. Check the disk (gatehouse doctor); once gatehouse status shows no unknown outcome, read what you wanted to change before you repeat it.";
+  return new GatehouseError('STORAGE_UNAVAILABLE', message, {
+    retryAfterSeconds: RETRY_SECONDS,
+    details: [{ path: '', code: 'OUTCOME_UNKNOWN', message: 'This may be stored, or not.' }],
+    cause,
+  });
 }
 
 function codeOf(error: unknown): string {

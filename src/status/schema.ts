@@ -51,6 +51,10 @@ export const status = z
       failing: z
         .boolean()
         .openapi({ description: 'The last commit failed, and none since has stored anything' }),
+      outcomeUnknown: count.openapi({
+        description:
+          'Changes answered OUTCOME_UNKNOWN of which it is still not known whether they are stored',
+      }),
       queued: count,
       lastCommitMilliseconds: z.number().min(0),
       freeBytes: count

@@ -20,7 +20,10 @@ export interface StatusSources {
   /** Undefined without an upstream in the configuration. */
   upstreamUrl: string | undefined;
   backlog(): Backlog;
-  commits(): Pick<Status['database'], 'batches' | 'jobs' | 'failures' | 'failing' | 'queued'> & {
+  commits(): Pick<
+    Status['database'],
+    'batches' | 'jobs' | 'failures' | 'failing' | 'outcomeUnknown' | 'queued'
+  > & {
     lastMilliseconds: number;
   };
   space(): Pick<Status['database'], 'freeBytes' | 'plentyBytes' | 'space'>;
@@ -75,7 +78,7 @@ export function openStatus(sources: StatusSources): () => Status {
   const startedAt = new Date(clock.now()).toISOString();
   const started = clock.monotonic();
   return () => {
-    const { batches, jobs, failures, failing, queued, lastMilliseconds } = sources.commits();
+    const { batches, jobs, failures, failing, outcomeUnknown, queued, lastMilliseconds } = sources.commits();
     return {
       version: sources.version,
       systemId: sources.systemId,
@@ -92,6 +95,7 @@ export function openStatus(sources: StatusSources): () => Status {
         jobs,
         failures,
         failing,
+        outcomeUnknown,
         queued,
         lastCommitMilliseconds: lastMilliseconds,
         ...sources.space(),

@@ -1,0 +1,94 @@
+/** An fsync that fails: what was answered as not stored is not there after a restart, or the answer says that nobody knows. */
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { openDatabase } from '../src/database/database.ts';
+import { temporaryFolder } from './temporary.ts';
+
+vi.setConfig({ testTimeout: 60_000 });
+
+const hasCompiler = spawnSync('gcc', ['--version']).status === 0;
+const FOREVER = 1_000_000;
+
+interface Outcome {
+  stored: boolean;
+  code?: string;
+  message?: string;
+  details?: { code: string }[];
+  outcomeUnknown: number;
+}
+
+/** A process that commits lines, on a disk whose fsync of the log fails as often as it is told. */
+async function writer() {
+  const folder = temporaryFolder();
+  const library = join(folder, 'failing-fsync.so');
+  const order = join(folder, 'order');
+  const file = join(folder, 'data', 'gatehouse.db');
+  execFileSync('gcc', [
+    '-shared',
+    '-fPIC',
+    '-o',
+    library,
+    join(import.meta.dirname, 'faults/failing-fsync.c'),
+  ]);
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'faults/line-writer.ts'), file], {
+    env: { ...process.env, LD_PRELOAD: library, FAILING_FSYNC: order },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+  await lines.next();
+  return {
+    fail: (times: number) => writeFileSync(order, `${times}`.padEnd(8)),
+    async commit(text: string): Promise<Outcome> {
+      child.stdin.write(`${text}\n`);
+      return JSON.parse((await lines.next()).value as string) as Outcome;
+    },
+    /** Kills the process, and returns what the next one finds. */
+    async restart(): Promise<string[]> {
+      const closed = new Promise((resolve) => child.once('close', resolve));
+      child.kill('SIGKILL');
+      await closed;
+      await using database = await openDatabase({ file, monotonic: () => 0, failed: () => {} });
+      const rows = database.prepare<[], { action: string }>('SELECT action FROM audit ORDER BY seq').all();
+      return rows.map(({ action }) => action);
+    },
+  };
+}
+
+describe.skipIf(!hasCompiler)('a commit whose fsync fails', () => {
+  it('leaves nothing that a later start could find, before it is refused', async () => {
+    const { fail, commit, restart } = await writer();
+    expect(await commit('kept')).toMatchObject({ stored: true });
+    fail(1);
+    expect(await commit('refused')).toMatchObject({
+      stored: false,
+      code: 'STORAGE_UNAVAILABLE',
+      message: expect.stringContaining('nothing was changed'),
+      outcomeUnknown: 0,
+    });
+    expect(await restart()).toEqual(['kept']);
+  });
+
+  it('says that the outcome is unknown while the disk takes no removal either, and decides it later', async () => {
+    const { fail, commit, restart } = await writer();
+    expect(await commit('kept')).toMatchObject({ stored: true });
+    fail(FOREVER);
+    expect(await commit('doubtful')).toMatchObject({
+      stored: false,
+      details: [{ code: 'OUTCOME_UNKNOWN' }],
+      outcomeUnknown: 1,
+    });
+    // Nothing is tried while it is unknown.
+    expect(await commit('refused')).toMatchObject({
+      stored: false,
+      message: expect.stringContaining('nothing was changed'),
+      outcomeUnknown: 1,
+    });
+    fail(0);
+    expect(await commit('later')).toMatchObject({ stored: true, outcomeUnknown: 0 });
+    expect(await restart()).toEqual(['kept', 'later']);
+  });
+});
