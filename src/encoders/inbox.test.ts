@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { temporaryDatabase } from '../../test/temporary.ts';
-import { storeOnce } from './inbox.ts';
+import { BOOTS_KEPT, storeOnce } from './inbox.ts';
 import { openEncoderTable } from './table.ts';
 
 const BOOT = '7b0f1a52-6a0e-4c39-8f0e-3d8e0d1c0001';
@@ -8,9 +8,11 @@ const BOOT = '7b0f1a52-6a0e-4c39-8f0e-3d8e0d1c0001';
 async function inbox() {
   const database = await temporaryDatabase();
   const table = openEncoderTable(database);
-  return (seq: number, boot = BOOT, now = 1_000) =>
-    database.commit(() => storeOnce(table, { encoderId: 'desk-1', boot, seq, now }));
+  return (seq: number, boot = BOOT) =>
+    database.commit(() => storeOnce(table, { encoderId: 'desk-1', boot, seq }));
 }
+
+const otherBoot = (index: number) => BOOT.replace(/.{4}$/, String(index).padStart(4, '0'));
 
 test('a message is new once, and its repeat is acknowledged again', async () => {
   const store = await inbox();
@@ -45,12 +47,26 @@ test('a hole that 256 later messages have not filled is passed over', async () =
   expect(await store(2)).toMatchObject({ isNew: false });
 });
 
-test('boots last seen long ago are forgotten, but never the newest eight', async () => {
+test('an encoder that names a new boot with each message leaves no more rows than its bound', async () => {
+  const database = await temporaryDatabase();
+  const table = openEncoderTable(database);
+  const rows = database.prepare<[], { cursors: number; ahead: number }>(
+    'SELECT (SELECT count(*) FROM up_cursor) AS cursors, (SELECT count(*) FROM up_ahead) AS ahead',
+  );
+  await database.commit(() => storeOnce(table, { encoderId: 'desk-2', boot: BOOT, seq: 1 }));
+  for (let index = 0; index < 200; index += 1) {
+    await database.commit(() => storeOnce(table, { encoderId: 'desk-1', boot: otherBoot(index), seq: 9 }));
+  }
+  expect(rows.get()).toEqual({ cursors: BOOTS_KEPT + 1, ahead: BOOTS_KEPT });
+});
+
+test('the boot used longest ago is forgotten, and the one in use never', async () => {
   const store = await inbox();
-  const boot = (index: number) => BOOT.replace(/..$/, String(index).padStart(2, '0'));
-  const day = 86_400_000;
-  for (let index = 0; index < 8; index += 1) await store(1, boot(index), index);
-  await store(1, boot(8), 91 * day);
-  expect(await store(1, boot(1), 91 * day)).toMatchObject({ isNew: false });
-  expect(await store(1, boot(0), 91 * day)).toMatchObject({ isNew: true });
+  await store(1);
+  for (let index = 0; index < 100; index += 1) {
+    await store(1, otherBoot(index));
+    expect(await store(index + 2)).toEqual({ isNew: true, acked: index + 2 });
+  }
+  expect(await store(1, otherBoot(99))).toMatchObject({ isNew: false });
+  expect(await store(1, otherBoot(0))).toMatchObject({ isNew: true });
 });

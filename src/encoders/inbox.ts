@@ -9,9 +9,11 @@ import type { EncoderTable } from './table.ts';
  * message when an earlier gateway, or a database since restored, had acknowledged it. Then the hole is passed over.
  */
 const AHEAD_MAX = 256;
-/** Boots remembered per encoder however old they are; older ones are forgotten after BOOT_MEMORY_MS. */
-const BOOTS_KEPT = 8;
-const BOOT_MEMORY_MS = 90 * 86_400_000;
+/**
+ * Boots remembered per encoder: many times what a power supply that fails leaves unacknowledged. One encoder's memory,
+ * and the work of one message, are bounded by it, also when each message names a new boot.
+ */
+export const BOOTS_KEPT = 64;
 
 export interface Stored {
   /** False when this very message was stored before. */
@@ -23,29 +25,34 @@ export interface Stored {
 /** Inside a commit job. */
 export function storeOnce(
   table: EncoderTable,
-  message: { encoderId: string; boot: string; seq: number; now: number },
+  message: { encoderId: string; boot: string; seq: number },
 ): Stored {
-  const { encoderId, boot, seq, now } = message;
+  const { encoderId, boot, seq } = message;
   const cursor = table.cursor.get(encoderId, boot);
   const acked = cursor?.acked ?? 0;
   if (seq <= acked || table.isAhead.get(encoderId, boot, seq)) return { isNew: false, acked };
-  table.insertAhead.run(encoderId, boot, seq);
-  const reached = passHole(table, encoderId, boot, advance(table, encoderId, boot, acked));
-  table.deleteAheadUpTo.run(encoderId, boot, reached);
-  table.setCursor.run(encoderId, boot, reached, now);
-  if (!cursor) table.forgetOldBoots.run(encoderId, now - BOOT_MEMORY_MS, encoderId, BOOTS_KEPT);
+  if (!cursor) makeRoom(table, encoderId);
+  const isNext = seq === acked + 1;
+  if (!isNext) table.insertAhead.run(encoderId, boot, seq);
+  const reached = passFilled(table, encoderId, boot, isNext ? seq : acked);
+  table.setCursor.run(encoderId, boot, reached, encoderId);
   return { isNew: true, acked: reached };
 }
 
-function advance(table: EncoderTable, encoderId: string, boot: string, from: number): number {
-  let reached = from;
-  while (table.isAhead.get(encoderId, boot, reached + 1)) reached += 1;
-  return reached;
+/** Forgets the boots used longest ago, with what they stored ahead of a hole. */
+function makeRoom(table: EncoderTable, encoderId: string): void {
+  for (const { boot } of table.bootsBeyond.all(encoderId, BOOTS_KEPT - 1)) {
+    table.deleteAheadUpTo.run(encoderId, boot, Number.MAX_SAFE_INTEGER);
+    table.forgetCursor.run(encoderId, boot);
+  }
 }
 
-function passHole(table: EncoderTable, encoderId: string, boot: string, reached: number): number {
+/** How far the boot is stored without a hole, when it is up to `from` at least. */
+function passFilled(table: EncoderTable, encoderId: string, boot: string, from: number): number {
+  const { lowest, count } = table.ahead.get(encoderId, boot) ?? { lowest: null, count: 0 };
+  if (lowest === null || (lowest > from + 1 && count <= AHEAD_MAX)) return from;
+  let reached = lowest;
+  while (table.isAhead.get(encoderId, boot, reached + 1)) reached += 1;
   table.deleteAheadUpTo.run(encoderId, boot, reached);
-  const ahead = table.lowestAhead.get(encoderId, boot);
-  if (!ahead || ahead.seq === null || ahead.count <= AHEAD_MAX) return reached;
-  return advance(table, encoderId, boot, ahead.seq - 1);
+  return reached;
 }

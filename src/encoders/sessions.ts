@@ -27,13 +27,10 @@ import type { Database } from '../database/database.ts';
 import type { LiveEvents } from '../events/events.ts';
 import type { Log } from '../log.ts';
 import type { Presence } from './encoders.ts';
-import { storeOnce } from './inbox.ts';
+import { BOOTS_KEPT, storeOnce } from './inbox.ts';
 import { connectionChanged } from './live-events.ts';
 import { writeReported } from './reported.ts';
 import type { EncoderTable } from './table.ts';
-
-/** Boots whose messages an encoder may repeat before its birth; what is forgotten is acknowledged at its next repeat. */
-const OWED_BOOTS_MAX = 16;
 
 /** What the sessions tell the write requests. The first three run inside the commit that stores the message. */
 export interface Reports {
@@ -228,7 +225,7 @@ export class Sessions implements EncoderLinkHost {
     const { table, events, clock, reports } = this.#options;
     const { encoderId } = session.connection;
     const { boot, seq } = up.message;
-    const { isNew, acked } = storeOnce(table, { encoderId, boot, seq, now: clock.now() });
+    const { isNew, acked } = storeOnce(table, { encoderId, boot, seq });
     const isCurrent = up.channel === 'status' && counts(session, up.message);
     if (isCurrent) session.born = { boot, seq };
     if (!isNew) return acked;
@@ -275,9 +272,11 @@ export async function openSessions(options: SessionsOptions): Promise<Sessions> 
   return new Sessions(options);
 }
 
+/** What is forgotten is acknowledged at its next repeat. */
 function owe(session: Session, boot: string, seq: number): void {
+  session.owed.delete(boot);
   session.owed.set(boot, seq);
-  const oldest = session.owed.size > OWED_BOOTS_MAX ? session.owed.keys().next().value : undefined;
+  const oldest = session.owed.size > BOOTS_KEPT ? session.owed.keys().next().value : undefined;
   if (oldest !== undefined) session.owed.delete(oldest);
 }
 

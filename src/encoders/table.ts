@@ -106,14 +106,16 @@ function inboxStatements({ prepare }: Prepare) {
     cursor: prepare<[string, string], { acked: number }>(
       'SELECT acked FROM up_cursor WHERE encoder_id = ? AND boot = ?',
     ),
-    setCursor: prepare<[string, string, number, number]>(
-      `INSERT INTO up_cursor (encoder_id, boot, acked, seen_at) VALUES (?, ?, ?, ?)
-       ON CONFLICT (encoder_id, boot) DO UPDATE SET acked = excluded.acked, seen_at = excluded.seen_at`,
+    setCursor: prepare<[string, string, number, string]>(
+      `INSERT INTO up_cursor (encoder_id, boot, acked, used)
+       VALUES (?, ?, ?, (SELECT coalesce(max(used), 0) + 1 FROM up_cursor WHERE encoder_id = ?))
+       ON CONFLICT (encoder_id, boot) DO UPDATE SET acked = excluded.acked, used = excluded.used`,
     ),
-    forgetOldBoots: prepare<[string, number, string, number]>(
-      `DELETE FROM up_cursor WHERE encoder_id = ? AND seen_at < ? AND boot NOT IN
-         (SELECT boot FROM up_cursor WHERE encoder_id = ? ORDER BY seen_at DESC LIMIT ?)`,
+    /** All but the newest so many. */
+    bootsBeyond: prepare<[string, number], { boot: string }>(
+      'SELECT boot FROM up_cursor WHERE encoder_id = ? ORDER BY used DESC LIMIT -1 OFFSET ?',
     ),
+    forgetCursor: prepare<[string, string]>('DELETE FROM up_cursor WHERE encoder_id = ? AND boot = ?'),
     isAhead: prepare<[string, string, number], { seq: number }>(
       'SELECT seq FROM up_ahead WHERE encoder_id = ? AND boot = ? AND seq = ?',
     ),
@@ -123,8 +125,8 @@ function inboxStatements({ prepare }: Prepare) {
     deleteAheadUpTo: prepare<[string, string, number]>(
       'DELETE FROM up_ahead WHERE encoder_id = ? AND boot = ? AND seq <= ?',
     ),
-    lowestAhead: prepare<[string, string], { seq: number | null; count: number }>(
-      'SELECT min(seq) AS seq, count(*) AS count FROM up_ahead WHERE encoder_id = ? AND boot = ?',
+    ahead: prepare<[string, string], { lowest: number | null; count: number }>(
+      'SELECT min(seq) AS lowest, count(*) AS count FROM up_ahead WHERE encoder_id = ? AND boot = ?',
     ),
     countAhead: prepare<[string], { count: number }>(
       'SELECT count(*) AS count FROM up_ahead WHERE encoder_id = ?',
