@@ -30,15 +30,19 @@ type Position =
 
 /**
  * A walk over a byte stream. Each step says how much of the chunk belongs to the packets that may pass; the caller
- * brings the bytes that were not taken again.
+ * brings the bytes that were not taken again. `allows` says which control packet types may come (MQTT 3.1.1, 2.2.1).
  */
-export function openFrameWalk(): (chunk: Uint8Array, packets: number, packetBytes: number) => FrameStep {
+export function openFrameWalk(
+  allows: (type: number) => boolean = () => true,
+): (chunk: Uint8Array, packets: number, packetBytes: number) => FrameStep {
   let position: Position = { part: 'type' };
   return function walk(chunk, packets, packetBytes) {
     let taken = 0;
     let passed = 0;
     while (taken < chunk.length && passed < packets) {
       if (position.part === 'type') {
+        const type = (chunk[taken] ?? 0) >> 4;
+        if (!allows(type)) return { refused: `a packet of type ${type} is not expected` };
         position = { part: 'length', bytes: 0, value: 0 };
         taken += 1;
       } else if (position.part === 'length') {

@@ -48,6 +48,8 @@ export interface TestBrokerOptions {
   receiveMaximum?: number;
   maximumPacketSize?: number;
   answer?: (received: Received) => Answer;
+  /** Runs after the CONNACK of each connection. */
+  connected?: (socket: Socket) => void;
 }
 
 export async function openTestBroker(options: TestBrokerOptions = {}): Promise<TestBroker> {
@@ -115,6 +117,7 @@ function serve(socket: Socket, connection: number, broker: TestBroker, options: 
     if (type === CONNECT) {
       version = body[6] ?? 4;
       socket.write(connack(version, options));
+      options.connected?.(socket);
     } else if (type === PINGREQ) {
       socket.write(Buffer.from([0xd0, 0]));
     } else if (type === PUBLISH) {

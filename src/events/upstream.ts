@@ -7,6 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, getCACertificates } from 'node:tls';
 import type { IConnackPacket, MqttClient } from 'mqtt';
+import { ANSWER_BYTES_MAX, guardAnswers } from './answer-guard.ts';
 import { CONTENT_TYPE } from './cloud-event.ts';
 
 /** TCP, TLS and CONNACK together. */
@@ -76,12 +77,25 @@ export async function connectUpstream(
   const mqtt = await import('mqtt');
   signal.throwIfAborted();
   let loss: Loss | undefined;
-  const client = new mqtt.MqttClient(openSocket, {
+  const lose = (error: Error, unexplained: boolean) => {
+    loss ??= { error, unexplained };
+    changed();
+  };
+  const openGuarded = () => {
+    const socket = openSocket();
+    guardAnswers(socket, (reason) => {
+      lose(new ConnectionFailure(`${url} sent what no notification service sends: ${reason}`), false);
+      socket.destroy();
+    });
+    return socket;
+  };
+  const client = new mqtt.MqttClient(openGuarded, {
     clientId: settings.clientId,
     protocolVersion,
     ...(settings.username !== undefined && { username: settings.username }),
     ...(password !== undefined && { password }),
     clean: true,
+    ...(protocolVersion === 5 && { properties: { maximumPacketSize: ANSWER_BYTES_MAX } }),
     keepalive: KEEP_ALIVE_S,
     connectTimeout: CONNECT_DEADLINE_MS,
     reconnectPeriod: 0,
@@ -93,10 +107,6 @@ export async function connectUpstream(
     // Its own debug log formats every packet, wanted or not.
     log: () => undefined,
   });
-  const lose = (error: Error, unexplained: boolean) => {
-    loss ??= { error, unexplained };
-    changed();
-  };
   client.on('error', (error) =>
     lose(new ConnectionFailure(`${url}: ${reasonOf(error, url)}`), PEER_CLOSED.has(codeOf(error))),
   );
