@@ -12,11 +12,11 @@ import { adminSocketOf } from './config/config.ts';
 import type { Desk } from './desk.ts';
 import { type Estate, openEstate } from './estate.ts';
 import type { FieldOptions } from './field/field.ts';
+import { certificateNames } from './host/host-names.ts';
 import { vitalsOf } from './host/vitals.ts';
 import type { Vital } from './host/watchdog.ts';
 import { openExposition } from './metrics/exposition.ts';
 import { openServerCertificate, type ServerCertificate } from './pki/server-certificate.ts';
-import type { ServerIdentity } from './pki/server-identity.ts';
 import type { Ports } from './ports.ts';
 import type { Status } from './status/schema.ts';
 import { openStatus } from './status/status.ts';
@@ -51,7 +51,11 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   const estate = await openEstate({ ...options, ...base, opening });
   const { openDesk, interfaceOperations, openPorts } = await rest();
   const certificate = await openServerCertificate(base.serverIdentity, clock);
-  const desk = await openDesk(options, base, certificate.current(), opening);
+  const encoderCertificate = await openServerCertificate(
+    () => base.ca.encoderServerIdentity(certificateNames(config)),
+    clock,
+  );
+  const desk = await openDesk(options, base, encoderCertificate.current(), opening);
   const status = statusOf(options, { base, estate, desk, certificate, httpUrl: () => ports.baseUrl });
   const metrics = openExposition({
     meters,
@@ -82,11 +86,10 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   estate.begin();
   // After READY: it starts a process, which holds this one up.
   tasks.start('clock', (signal) => clock.sleep(0, signal).then(() => base.kernelClock.keep(signal)));
-  const renew = (identity: ServerIdentity) => {
-    ports.renew(identity);
-    desk.encoderLink.renew(identity);
-  };
-  tasks.start('certificates', (signal) => certificate.keep(renew, signal));
+  tasks.start('certificate', (signal) => certificate.keep(ports.renew, signal));
+  tasks.start('certificate for encoders', (signal) =>
+    encoderCertificate.keep(desk.encoderLink.renew, signal),
+  );
   // Last, since start-up may use the room held back for urgent work.
   tasks.start('disk space', (signal) => database.space.keep(clock, signal));
   const opened = opening.move();

@@ -70,7 +70,11 @@ export async function openBroker(options: BrokerOptions): Promise<Broker> {
   listen(aedes, connections);
   return {
     accept(socket) {
-      const peer = openPeer(socket, (closed, reason) => lost(connections, closed, reason));
+      const peer = openPeer(socket, {
+        closed: (closed, reason) => lost(connections, closed, reason),
+        refused: (stranger, refusal) =>
+          tellRefused(connections, stranger, identityOf(socket)?.encoderId ?? '', refusal),
+      });
       peers.set(aedes.handle(socket), peer);
     },
     session: (encoderId) => live.get(encoderId),

@@ -11,6 +11,8 @@ export interface FrameBounds {
   packetBytes(): number;
   /** How many packets may be handed on now; at 0 nothing is read. */
   packets(): number;
+  /** Sees what is about to be handed on; false when the connection ends instead. */
+  passes(bytes: Uint8Array): boolean;
 }
 
 /** `isWhole`: what was taken ends with the end of a packet. */
@@ -93,7 +95,8 @@ export function guardFrames(stream: Socket, bounds: FrameBounds, refuse: (reason
     }
     stream.setTimeout(step.isWhole ? 0 : PAUSE_MS);
     if (step.taken < chunk.length) stream.unshift(chunk.subarray(step.taken));
-    return chunk.subarray(0, step.taken);
+    const passed = chunk.subarray(0, step.taken);
+    return bounds.passes(passed) ? passed : null;
   };
   stream.on('timeout', () => {
     // The rest may have come and wait for what came before it.

@@ -1,6 +1,7 @@
 /** One TLS connection to the encoders' port, from the end of its handshake to its close. */
 import type { TLSSocket } from 'node:tls';
 import { MAX_UP_IN_HAND, type Session } from './admitted.ts';
+import { UNACCEPTABLE_LEVEL, unparsedLevel } from './connect-level.ts';
 import { type FrameBounds, guardFrames } from './frame-guard.ts';
 import { ENCODER_ID, MAX_UP_PACKET_BYTES } from './link.ts';
 
@@ -42,8 +43,14 @@ export interface Peer {
   close(reason: string): Promise<void>;
 }
 
-/** `closed` runs once, when the socket has closed. */
-export function openPeer(socket: TLSSocket, closed: (peer: Peer, reason: string) => void): Peer {
+export interface PeerEvents {
+  /** Once, when the socket has closed. */
+  closed(peer: Peer, reason: string): void;
+  /** A CONNECT was refused that the parser cannot read. */
+  refused(peer: Peer, refusal: Refusal): void;
+}
+
+export function openPeer(socket: TLSSocket, { closed, refused }: PeerEvents): Peer {
   const end = Promise.withResolvers<void>();
   let because: string | undefined;
   const peer: Peer = {
@@ -61,13 +68,20 @@ export function openPeer(socket: TLSSocket, closed: (peer: Peer, reason: string)
     closed(peer, because ?? 'the encoder closed the connection');
     end.resolve();
   });
-  guardFrames(socket, frameBounds(peer), (reason) => void peer.close(reason));
+  const refuseLevel = (level: number) => {
+    because ??= `it speaks MQTT at level ${level}`;
+    socket.end(UNACCEPTABLE_LEVEL);
+    refused(peer, { returnCode: 1, reason: because });
+  };
+  guardFrames(socket, frameBounds(peer, refuseLevel), (reason) => void peer.close(reason));
   // aedes reads when told that there is something to read, which it was not allowed to take until now.
   socket.on('drain', () => socket.emit('readable'));
   return peer;
 }
 
-function frameBounds(peer: Peer): FrameBounds {
+function frameBounds(peer: Peer, refuseLevel: (level: number) => void): FrameBounds {
+  /** Of the CONNECT, which is short. */
+  let head: Buffer = Buffer.alloc(0);
   return {
     packetBytes: () => (peer.stage.at === 'admitted' ? MAX_UP_PACKET_BYTES : MAX_CONNECT_BYTES),
     packets() {
@@ -76,6 +90,14 @@ function frameBounds(peer: Peer): FrameBounds {
       if (peer.stage.at === 'admitted') return MAX_UP_IN_HAND - peer.stage.session.inHand();
       // What follows the CONNECT waits for its answer: aedes would handle it before it has authenticated.
       return peer.stage.at === 'opened' ? 1 : 0;
+    },
+    passes(bytes) {
+      if (peer.stage.at !== 'opened') return true;
+      head = Buffer.concat([head, bytes]);
+      const level = unparsedLevel(head);
+      if (level === undefined) return true;
+      refuseLevel(level);
+      return false;
     },
   };
 }

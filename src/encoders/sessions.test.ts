@@ -5,7 +5,7 @@ import { temporaryDatabase, temporaryFolder } from '../../test/temporary.ts';
 import type { LiveEvent } from '../events/events.ts';
 import { silentLog } from '../log.ts';
 import { toEncoder } from './encoders.ts';
-import { openSessions, type SessionsOptions } from './sessions.ts';
+import { BIRTH_DEADLINE_MS, openSessions, type SessionsOptions } from './sessions.ts';
 import { openEncoderTable } from './table.ts';
 
 const uuid = (n: number) => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
@@ -239,6 +239,28 @@ test('a status of an earlier session neither connects the encoder nor changes an
   await sessions.received(connection(), 'status', left(2));
   expect(row().ipAddress).toBe('10.0.0.9');
   expect(told.filter(([what]) => what === 'born')).toEqual([['born', 'desk-1', JOURNAL]]);
+});
+
+test('a birth that names another session than the will ends the connection', async () => {
+  const { sessions, kicked, clock } = await desk();
+  sessions.subscribed(connection());
+  await sessions.received(connection(), 'status', birth(1, { session: uuid(8) }));
+  await clock.advance(BIRTH_DEADLINE_MS - 1);
+  expect(kicked).toEqual([]);
+  await clock.advance(1);
+  expect(kicked).toEqual(['desk-1']);
+  await expect(sessions.received(connection(), 'status', birth(2))).rejects.toThrow('cut off');
+});
+
+test('a status left over from another session does not end a connection whose birth follows', async () => {
+  const { sessions, kicked, clock } = await desk();
+  sessions.subscribed(connection());
+  await sessions.received(connection(), 'status', birth(1, { session: uuid(8) }));
+  await sessions.received(connection(), 'status', birth(2));
+  await sessions.received(connection(), 'status', birth(3, { session: uuid(8) }));
+  await clock.advance(2 * BIRTH_DEADLINE_MS);
+  expect(kicked).toEqual([]);
+  expect(sessions.connected('desk-1')).toBe(true);
 });
 
 test('where the link does not know the session, the first status is the birth', async () => {

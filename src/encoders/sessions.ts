@@ -32,6 +32,12 @@ import { connectionChanged } from './live-events.ts';
 import { writeReported } from './reported.ts';
 import type { EncoderTable } from './table.ts';
 
+/**
+ * After a status of another session than the will's, the birth must follow within so long: what is left from before is
+ * repeated directly in front of it (docs/encoder-protocol.md, Connection). Without one that status was meant as the birth.
+ */
+export const BIRTH_DEADLINE_MS = 10_000;
+
 /** What the sessions tell the write requests. The first three run inside the commit that stores the message. */
 export interface Reports {
   born(encoderId: string, journal: string): void;
@@ -57,6 +63,8 @@ interface Session {
   /** The newest status that tells how things are now; set inside the commit that stores it. */
   born: { boot: string; seq: number } | undefined;
   birthStored: boolean;
+  /** When its birth is waited for; aborted when it comes, or when the session ends. */
+  awaitsBirth: AbortController | undefined;
   /** How far each boot is stored, by boot, where the encoder has not been told yet. */
   owed: Map<string, number>;
   connectedAt: number | null;
@@ -105,6 +113,7 @@ export class Sessions implements EncoderLinkHost {
     const session = this.#sessionOf(connection);
     if (!session) throw new DriverError('LINK_LOST', `encoder ${encoderId} has been cut off`);
     session.lastMessageAt = this.#options.clock.monotonic();
+    if (up.channel === 'status') this.#awaitBirth(session, up.message);
     const acked = await this.#options.database.commit(() => this.#store(session, up));
     owe(session, up.message.boot, acked);
     if (up.channel === 'status' && counts(session, up.message)) session.birthStored = true;
@@ -177,6 +186,7 @@ export class Sessions implements EncoderLinkHost {
       granted: false,
       born: undefined,
       birthStored: false,
+      awaitsBirth: undefined,
       owed: new Map(),
       connectedAt: null,
       lastMessageAt: null,
@@ -201,9 +211,27 @@ export class Sessions implements EncoderLinkHost {
     const { encoderId, connectionId } = session.connection;
     this.#ended.add(connectionId);
     this.#sessions.delete(encoderId);
+    session.awaitsBirth?.abort();
     if (session.connectedAt === null) return;
     this.#remember(encoderId, false);
     this.#options.log.info({ encoderId, reason }, 'encoder disconnected');
+  }
+
+  /** Ends a connection on which a status of another session stands where its birth should be. */
+  #awaitBirth(session: Session, { session: named }: Birth): void {
+    const { encoderId, session: announced } = session.connection;
+    if (named === announced) session.awaitsBirth?.abort();
+    if (announced === undefined || named === announced) return;
+    if (session.birthStored || session.awaitsBirth) return;
+    const waiting = new AbortController();
+    session.awaitsBirth = waiting;
+    const { clock, log } = this.#options;
+    const end = () => {
+      const reason = 'its birth names another session than its will';
+      log.warn({ encoderId, birth: named, will: announced }, `encoder disconnected: ${reason}`);
+      return this.drop(encoderId, reason);
+    };
+    clock.sleep(BIRTH_DEADLINE_MS, waiting.signal).then(end, () => undefined);
   }
 
   /** Memory is what counts; the row only carries the time of the change across a restart. */

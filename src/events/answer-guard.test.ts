@@ -27,24 +27,27 @@ function flood(socket: Socket, head: Buffer): void {
 it.each([
   ['a PUBLISH of 256 MB', LONGEST_PUBLISH, 'a packet of type 3 is not expected'],
   ['a second CONNACK of 256 MB', LONGEST_CONNACK, 'a packet is longer than 16384 bytes'],
-])('%s from the notification service ends the connection before it is collected', async (_name, head, why) => {
-  let taken = 0;
-  const broker = await openTestBroker({
-    connected(socket) {
-      socket.once('close', () => {
-        taken = socket.bytesWritten - socket.writableLength;
-      });
-      flood(socket, head);
-    },
-  });
-  const log = await openTestLog();
-  await log.record(1, 1);
-  expect(String(await runOnce(log, broker))).toContain(why);
-  await broker.goAway();
-  expect(taken).toBeLessThan(FLOOD_BYTES / 2);
-  // What was in flight is not to blame.
-  expect(log.events.table.cursor()).toMatchObject({ waiting: 1, suspectFailures: 0 });
-});
+])(
+  '%s from the notification service ends the connection before it is collected',
+  async (_name, head, why) => {
+    let taken = 0;
+    const broker = await openTestBroker({
+      connected(socket) {
+        socket.once('close', () => {
+          taken = socket.bytesWritten - socket.writableLength;
+        });
+        flood(socket, head);
+      },
+    });
+    const log = await openTestLog();
+    await log.record(1, 1);
+    expect(String(await runOnce(log, broker))).toContain(why);
+    await broker.goAway();
+    expect(taken).toBeLessThan(FLOOD_BYTES / 2);
+    // What was in flight is not to blame.
+    expect(log.events.table.cursor()).toMatchObject({ waiting: 1, suspectFailures: 0 });
+  },
+);
 
 it('a message to this side, which subscribes to nothing, ends the connection', async () => {
   const broker = await openTestBroker({ connected: (socket) => void socket.write(SHORT_PUBLISH) });

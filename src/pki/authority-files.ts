@@ -3,8 +3,8 @@
  *
  *   root.crt root.key                         the trust anchor; the key is not needed to run and may be kept elsewhere
  *   encoder-issuer.crt encoder-issuer.key     issues encoder certificates, signs documents for encoders
- *   server-issuer.crt server-issuer.key       issues the certificate of HTTPS and of the encoders' port
- *   server.pem                                that certificate and its key (server-identity.ts)
+ *   server-issuer.crt server-issuer.key       issues the certificates of HTTPS and of the encoders' port
+ *   server.pem encoder-server.pem             these two, each with its key (server-identity.ts)
  *
  * Everything lasts long, because a new root means a technician at every encoder, and what is revoked is refused by the
  * database, not by a date. Nothing depends on the clock of the first start either: an authority and the credentials of

@@ -180,6 +180,18 @@ describe('serverIdentity', () => {
     expect(warnings).toEqual([expect.stringContaining('the clock is behind')]);
   });
 
+  it('of the encoders begins in 1970, whatever the clock says, and is another one than that of HTTPS', async () => {
+    const ca = await open();
+    const https = await ca.serverIdentity(NAMES);
+    const encoders = await ca.encoderServerIdentity(NAMES);
+    expect([encoders.notBefore, encoders.notAfter]).toEqual([0, https.notAfter]);
+    expect(encoders.key).not.toBe(https.key);
+    expect((await (await open()).encoderServerIdentity(NAMES)).chain).toBe(encoders.chain);
+    clock.jumpWall(267 * DAY_MS);
+    const renewed = await ca.encoderServerIdentity(NAMES);
+    expect([renewed.notBefore, renewed.notAfter]).toEqual([0, encoders.notAfter + 267 * DAY_MS]);
+  });
+
   it('is made anew when its file is damaged, of another CA, or holds another key', async () => {
     const file = join(directory, 'server.pem');
     const ca = await open();

@@ -1,10 +1,11 @@
 /**
- * The certificate this gateway shows to HTTPS clients and to encoders: kept in server.pem (key, certificate, issuer),
- * and made anew when its names change, when a third of its life is left, or when the file is of no use.
+ * A certificate this gateway shows as a server: kept in a file of its own (key, certificate, issuer), and made again when
+ * its names change, when a third of its life is left, or when the file is of no use.
  *
- * Valid 400 days before and after it was made. Together that stays below the 825 days beyond which Apple's clients
- * refuse a server certificate of any authority; the days before let a clock that lags be right, and one that was ahead
- * be set right.
+ * That of HTTPS (server.pem) is valid 400 days before and after it was made. Together that stays below the 825 days
+ * beyond which Apple's clients refuse a server certificate of any authority; the days before let a clock that lags be
+ * right, and one that was ahead be set right. That of the encoders' port (encoder-server.pem) begins in 1970, since an
+ * encoder may have no clock at all, and its TLS library checks the dates all the same.
  *
  * A certificate that begins later than now was made while the clock was ahead by more, or the clock is behind by more
  * now. A clock that was lost shows a time from before this software, or before a time at which it is known to have been
@@ -40,6 +41,8 @@ export interface ServerIdentityOptions {
   issuer: Issuer;
   clock: Pick<Clock, 'now'>;
   log: Log;
+  /** Epoch milliseconds at which its certificates begin; by default as long before they were made as they last. */
+  validSince?: number;
 }
 
 export function openServerIdentity(
@@ -117,7 +120,10 @@ function reasonToRenew(
   return covered && listed === names.length ? undefined : 'its names changed';
 }
 
-async function make({ file, issuer, clock }: ServerIdentityOptions, names: string[]): Promise<Kept> {
+async function make(
+  { file, issuer, clock, validSince }: ServerIdentityOptions,
+  names: string[],
+): Promise<Kept> {
   const { writeCertificate } = await import('./certificates.ts');
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const now = Math.max(clock.now(), EARLIEST_ISSUE);
@@ -125,7 +131,7 @@ async function make({ file, issuer, clock }: ServerIdentityOptions, names: strin
     {
       subject: [['CN', 'gatehouse']],
       spki: publicKey.export({ type: 'spki', format: 'der' }),
-      notBefore: now - LIFE_MS,
+      notBefore: validSince ?? now - LIFE_MS,
       notAfter: Math.min(now + LIFE_MS, Date.parse(issuer.certificate.validTo)),
       purpose: 'serverAuth',
       names,

@@ -50,13 +50,15 @@ export interface SiteCa {
   /** Subject `CN=<encoderId>, OU=g<generation>`, clientAuth only, no SAN. */
   issueForEncoder(request: EncoderCertificateRequest): Promise<IssuedCertificate>;
   /**
-   * The server certificate in force (leaf, then serverIssuer) with its private key, for HTTPS and the encoders' port.
+   * The server certificate in force (leaf, then serverIssuer) with its private key, for HTTPS.
    * Valid for `names` (host names, IP addresses) and for this host itself; an Error names what is neither. Made anew
    * when a third of its life is left, when the names change, and when it begins in the future of a clock that was set
    * right: ask at the start and every hour, always with all names. `trustedTime`: the newest time at which the clock was
    * known to be right, epoch milliseconds; 0 when it never was.
    */
   serverIdentity(names: readonly string[], trustedTime?: number): Promise<ServerIdentity>;
+  /** The same for the encoders' port, of the same names: valid since 1970. */
+  encoderServerIdentity(names: readonly string[]): Promise<ServerIdentity>;
   /**
    * Compact JWS (ES256) by the encoder issuer's key over a JSON document; the header's x5c carries the issuer. `typ`
    * says what kind of document it is; by default a configuration.
@@ -105,6 +107,13 @@ export async function openSiteCa(options: SiteCaOptions): Promise<SiteCa> {
       issuer: serverIssuer,
       clock,
       log,
+    }),
+    encoderServerIdentity: openServerIdentity({
+      file: join(directory, 'encoder-server.pem'),
+      issuer: serverIssuer,
+      clock,
+      log,
+      validSince: VALID_SINCE,
     }),
     sign: (document, typ) => signCompact(document, encoderIssuer, typ),
     verifySignature: (jws, typ) => verifyCompact(jws, new X509Certificate(root), typ),
