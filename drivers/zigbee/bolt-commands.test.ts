@@ -1,6 +1,7 @@
 /** What is sent to a lock that misbehaves, and what is kept of it: against a lock that answers as a test says. */
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
+import { DriverError } from '../driver.ts';
 import { openBoltCommands } from './bolt-commands.ts';
 import type { Facts } from './messages.ts';
 import type { ZclReply, ZclRequest } from './radio.ts';
@@ -17,11 +18,15 @@ interface Played {
   told?: Record<string, number>;
   memory?: Record<string, unknown>;
   attributes?: Record<number, number>;
+  /** So long ago this process started. */
+  startedMs?: number;
   /** Instead of what a good lock answers. */
   reply?(request: ZclRequest): ZclReply | undefined;
 }
 
-function open({ told = {}, memory: kept = {}, attributes: values = {}, reply }: Played) {
+async function open(played: Played) {
+  // By default what a process before this one may have sent cannot arrive any more.
+  const { told = {}, memory: kept = {}, attributes: values = {}, startedMs = 35_000, reply } = played;
   const clock = manualClock();
   const memory = { ...kept };
   const attributes: Record<number, number> = { 0: 1, ...values };
@@ -29,6 +34,9 @@ function open({ told = {}, memory: kept = {}, attributes: values = {}, reply }: 
   const requests: ZclRequest[] = [];
   const listeners = new Set<(facts: Facts) => void>();
   const readAgain: string[] = [];
+  function say(facts: Facts): void {
+    for (const hear of listeners) hear(facts);
+  }
   function good({ command: name, payload }: ZclRequest): ZclReply {
     const records = Array.isArray(payload) ? (payload as { attrId: number; attrData: number }[]) : [];
     if (name === 'read')
@@ -36,9 +44,7 @@ function open({ told = {}, memory: kept = {}, attributes: values = {}, reply }: 
     for (const { attrId, attrData } of records) attributes[attrId] = attrData;
     if (name === 'write') return answered([{ status: 0 }]);
     attributes[0] = name === 'lockDoor' ? 1 : 2;
-    queueMicrotask(() => {
-      for (const hear of listeners) hear({ lockState: attributes[0] ?? 0 });
-    });
+    queueMicrotask(() => say({ lockState: attributes[0] ?? 0 }));
     return answered({ status: 0 });
   }
   const radio = {
@@ -65,16 +71,23 @@ function open({ told = {}, memory: kept = {}, attributes: values = {}, reply }: 
     readAgain: (ieee) => void readAgain.push(ieee),
     ended: new AbortController().signal,
   });
-  const run = (kind: keyof typeof commands, data: Parameters<typeof commands.lock>[0] = command) =>
-    commands[kind](data, clock.monotonic() + 30_000, new AbortController().signal);
-  return { run, clock, sent, requests, memory, attributes, readAgain };
+  await clock.advance(startedMs);
+  type Data = Parameters<typeof commands.lock>[0];
+  /** `stop`: at its deadline. */
+  const begin = (kind: keyof typeof commands, data: Data = command) => {
+    const over = new AbortController();
+    const end = commands[kind](data, clock.monotonic() + 30_000, over.signal);
+    return { end, stop: () => over.abort(new DriverError('OUTCOME_UNKNOWN', 'no time left')) };
+  };
+  const run = (...given: Parameters<typeof begin>) => begin(...given).end;
+  return { begin, run, clock, say, sent, requests, memory, attributes, readAgain };
 }
 
 const lacksTimed = ({ command: name }: ZclRequest) =>
   name === 'unlockWithTimeout' ? answered({ cmdId: 3, statusCode: 0x81 }) : undefined;
 
 it('goes on with a plain unlock when the lock proves to have no timed one, and remembers that', async () => {
-  const { run, sent, memory } = open({ reply: lacksTimed });
+  const { run, sent, memory } = await open({ reply: lacksTimed });
   const data = { ...unlockOf(LOCK), gatewayRelocks: true };
   expect(await run('unlock', data)).toEqual({ outcome: 'confirmed', relock: 'gateway' });
   expect(sent).toEqual(['unlockWithTimeout', 'unlockDoor']);
@@ -84,7 +97,7 @@ it('goes on with a plain unlock when the lock proves to have no timed one, and r
 });
 
 it('opens nothing when the timed unlock is refused and nobody else locks the door again', async () => {
-  const { run, sent, memory } = open({ reply: lacksTimed, memory: { timedUnlock: true } });
+  const { run, sent, memory } = await open({ reply: lacksTimed, memory: { timedUnlock: true } });
   await expect(run('unlock', unlockOf(LOCK))).rejects.toMatchObject({ code: 'REFUSED' });
   expect(sent).toEqual(['unlockWithTimeout']);
   // It had said that it has it: it is asked once more.
@@ -94,7 +107,7 @@ it('opens nothing when the timed unlock is refused and nobody else locks the doo
 it.each([0x01, 0x7e, 0x80, 0x87])(
   'does not unlock plainly after another refusal (status %i)',
   async (status) => {
-    const { run, sent } = open({ reply: () => answered({ status }) });
+    const { run, sent } = await open({ reply: () => answered({ status }) });
     await expect(run('unlock', { ...unlockOf(LOCK), gatewayRelocks: true })).rejects.toMatchObject({
       code: 'REFUSED',
     });
@@ -104,7 +117,7 @@ it.each([0x01, 0x7e, 0x80, 0x87])(
 
 it('gives back at the end what an earlier version had overwritten, once', async () => {
   const played = { memory: { relockSeconds: 45 }, attributes: { [RELOCK_TIME]: 0, 0: 2 } };
-  const { run, attributes, memory } = open(played);
+  const { run, attributes, memory } = await open(played);
   expect(await run('endStandOpen')).toEqual({ outcome: 'confirmed' });
   expect(attributes[RELOCK_TIME]).toBe(45);
   expect(memory.relockSeconds).toBeNull();
@@ -115,7 +128,7 @@ it('gives back at the end what an earlier version had overwritten, once', async 
 });
 
 it('ends the passage mode that an earlier version set, and leaves another mode alone', async () => {
-  const { run, attributes } = open({ attributes: { [OPERATING_MODE]: 4, 38: 0b1_1111 } });
+  const { run, attributes } = await open({ attributes: { [OPERATING_MODE]: 4, 38: 0b1_1111 } });
   await run('endStandOpen');
   expect(attributes).toMatchObject({ [OPERATING_MODE]: 0, 0: 1 });
   attributes[OPERATING_MODE] = 1;
@@ -130,7 +143,11 @@ it.each(['write', 'read'])(
   async (name) => {
     const reply = (request: ZclRequest) => (request.command === name ? SILENT : undefined);
     const memory = { standing: { operatingMode: 0 } };
-    const { run, attributes, sent } = open({ reply, memory, attributes: { [OPERATING_MODE]: 4, 0: 2 } });
+    const { run, attributes, sent } = await open({
+      reply,
+      memory,
+      attributes: { [OPERATING_MODE]: 4, 0: 2 },
+    });
     await expect(run('endStandOpen')).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
     expect(sent).toContain('lockDoor');
     expect(attributes[0]).toBe(1);
@@ -138,7 +155,7 @@ it.each(['write', 'read'])(
 );
 
 it('does not say that nothing was sent at the end of standing open once the lock was told to lock', async () => {
-  const { run, sent } = open({
+  const { run, sent } = await open({
     memory: { standing: { autoRelockTime: 60 } },
     reply: ({ command: name }) => (name === 'read' ? { kind: 'unsent', reason: 'no memory' } : undefined),
   });
@@ -150,9 +167,9 @@ it('does not say that nothing was sent once the lock may stand open', async () =
   const late = ({ command: name }: ZclRequest): ZclReply | undefined =>
     name === 'unlockDoor' ? { kind: 'late' } : undefined;
   const mode = { reply: late, attributes: { 38: 0b1_0001, [OPERATING_MODE]: 0 } };
-  await expect(open(mode).run('standOpen')).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
+  await expect((await open(mode)).run('standOpen')).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
   const silent = ({ command: name }: ZclRequest) => (name === 'write' ? SILENT : undefined);
-  const unanswered = open({ reply: silent, attributes: { [RELOCK_TIME]: 60 } });
+  const unanswered = await open({ reply: silent, attributes: { [RELOCK_TIME]: 60 } });
   await expect(unanswered.run('standOpen')).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
   // Kept before it was overwritten.
   expect(unanswered.memory).toMatchObject({ standing: { autoRelockTime: 60 } });
@@ -161,7 +178,7 @@ it('does not say that nothing was sent once the lock may stand open', async () =
 it('leaves a lock as it was when it does not stand open', async () => {
   const refuses = ({ command: name }: ZclRequest) =>
     name === 'unlockDoor' ? answered({ status: 0x01 }) : undefined;
-  const { run, attributes, memory } = open({ reply: refuses, attributes: { [RELOCK_TIME]: 60 } });
+  const { run, attributes, memory } = await open({ reply: refuses, attributes: { [RELOCK_TIME]: 60 } });
   await expect(run('standOpen')).rejects.toMatchObject({ code: 'REFUSED' });
   expect(attributes[RELOCK_TIME]).toBe(60);
   expect(memory.standing).toBeNull();
@@ -169,7 +186,7 @@ it('leaves a lock as it was when it does not stand open', async () => {
     name === 'write'
       ? answered([{ status: 0x88, attrId: (payload as { attrId: number }[])[0]?.attrId }])
       : undefined;
-  const stubborn = open({ reply: readOnly, attributes: { [RELOCK_TIME]: 60 } });
+  const stubborn = await open({ reply: readOnly, attributes: { [RELOCK_TIME]: 60 } });
   await expect(stubborn.run('standOpen')).rejects.toMatchObject({ code: 'REFUSED' });
   expect(stubborn.sent).not.toContain('unlockDoor');
   expect(stubborn.memory).toMatchObject({ standOpenRefused: true });
@@ -177,7 +194,7 @@ it('leaves a lock as it was when it does not stand open', async () => {
 
 it('asks a lock nothing that it told before, and restores all of it in one frame', async () => {
   const told = { lockState: 1, autoRelockTime: 60, operatingMode: 0, supportedOperatingModes: 0b1 };
-  const { run, sent, requests, attributes } = open({ told, attributes: { [RELOCK_TIME]: 60 } });
+  const { run, sent, requests, attributes } = await open({ told, attributes: { [RELOCK_TIME]: 60 } });
   expect(await run('standOpen')).toEqual({ outcome: 'confirmed' });
   expect(sent).toEqual(['write', 'unlockDoor']);
   // As if it had been in passage mode, too.
@@ -193,7 +210,7 @@ it('asks a lock nothing that it told before, and restores all of it in one frame
 it('gives a lock that sleeps the time of its parent to say in which state it is', async () => {
   const quiet = ({ command: name }: ZclRequest) =>
     name === 'lockDoor' ? answered({ status: 0 }) : undefined;
-  const { run, clock, requests } = open({ reply: quiet });
+  const { run, clock, requests } = await open({ reply: quiet });
   const locking = run('lock');
   await clock.advance(3_000);
   expect(await locking).toEqual({ outcome: 'confirmed' });
@@ -201,28 +218,28 @@ it('gives a lock that sleeps the time of its parent to say in which state it is'
 });
 
 it('reads the relock time again when a lock that should lock by itself is told to lock', async () => {
-  const relocking = open({ told: { autoRelockTime: 10 } });
+  const relocking = await open({ told: { autoRelockTime: 10 } });
   await relocking.run('lock');
   expect(relocking.readAgain).toEqual([LOCK]);
-  const never = open({ told: { autoRelockTime: 0 } });
+  const never = await open({ told: { autoRelockTime: 0 } });
   await never.run('lock');
   expect(never.readAgain).toEqual([]);
 });
 
 it('says that nothing was sent when a read before standing open is not answered', async () => {
-  const { run, sent } = open({ reply: ({ command: name }) => (name === 'read' ? SILENT : undefined) });
+  const { run, sent } = await open({ reply: ({ command: name }) => (name === 'read' ? SILENT : undefined) });
   await expect(run('standOpen')).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
   expect(sent).toEqual(['read']);
 });
 
 it('is ended when the lock is seen locked, although a read failed and nothing is to be given back', async () => {
-  const { run } = open({ reply: ({ command: name }) => (name === 'read' ? SILENT : undefined) });
+  const { run } = await open({ reply: ({ command: name }) => (name === 'read' ? SILENT : undefined) });
   expect(await run('endStandOpen')).toEqual({ outcome: 'confirmed' });
 });
 
 it('gives back after locking what a lost read kept it from giving back before', async () => {
   let reads = 0;
-  const { run, attributes, sent } = open({
+  const { run, attributes, sent } = await open({
     memory: { standing: { autoRelockTime: 60 } },
     attributes: { [RELOCK_TIME]: 0, 0: 2 },
     reply({ command: name }) {
@@ -233,4 +250,45 @@ it('gives back after locking what a lost read kept it from giving back before', 
   expect(await run('endStandOpen')).toEqual({ outcome: 'confirmed' });
   expect(sent.slice(0, 4)).toEqual(['read', 'lockDoor', 'read', 'write']);
   expect(attributes[RELOCK_TIME]).toBe(60);
+});
+
+const operated: Facts = { unlockedByRadio: true, lockState: 2 };
+const UNKNOWN = { code: 'OUTCOME_UNKNOWN' };
+
+it.each(['unlock', 'standOpen', 'lock'] as const)(
+  'does not take what an earlier unlock does late for its own: %s after an unlock',
+  async (kind) => {
+    let isSilent = true;
+    const told = { lockState: 1, autoRelockTime: 0, timedUnlock: 1 };
+    const { begin, run, clock, say } = await open({ told, reply: () => (isSilent ? SILENT : undefined) });
+    const late: Facts = kind === 'lock' ? { lockState: 1 } : operated;
+    /** The lock shows `late`, does not answer, and the time of the command is over. */
+    const unanswered = async (name: typeof kind) => {
+      const { end, stop } = begin(name, name === 'unlock' ? unlockOf(LOCK) : command);
+      const ended = end.catch((error: unknown) => error);
+      await clock.advance(1);
+      say(late);
+      await clock.advance(2_000);
+      stop();
+      return ended;
+    };
+    const first = begin('unlock', unlockOf(LOCK));
+    first.stop();
+    await expect(first.end).rejects.toMatchObject(UNKNOWN);
+    expect(await unanswered(kind)).toMatchObject(UNKNOWN);
+    // When no parent can hold the first any more, the lock need not answer.
+    await clock.advance(35_000);
+    expect(await unanswered(kind)).toEqual(expect.objectContaining({ outcome: 'confirmed' }));
+    isSilent = false;
+    expect(await run('lock')).toEqual({ outcome: 'confirmed' });
+  },
+);
+
+it('does not take what a process before this one has sent for its own', async () => {
+  const { begin, clock, say } = await open({ reply: () => SILENT, startedMs: 34_000 });
+  const { end, stop } = begin('unlock', unlockOf(LOCK));
+  await clock.advance(1);
+  say(operated);
+  stop();
+  await expect(end).rejects.toMatchObject(UNKNOWN);
 });

@@ -10,6 +10,7 @@ import {
   type Unlocked,
   unlock as unlockData,
 } from '../zgate.ts';
+import { openHeldFrames } from './held-frames.ts';
 import type { Lock, Locks } from './locks.ts';
 import { DOOR_LOCK, type Radio } from './radio.ts';
 import { autoRelockSeconds, waysOf } from './relocking.ts';
@@ -64,6 +65,7 @@ export function openBoltCommands(options: BoltCommandsOptions): BoltCommands {
   const { radio, clock, locks, readAgain, ended } = options;
   /** Locks that are being put into stand-open, or taken out of it. */
   const changing = new Map<string, Change>();
+  const held = openHeldFrames(clock);
 
   const begin: Begin = (hwId, [, deadline, signal, released], calledOff) => {
     const lock = locks.find(hwId);
@@ -71,7 +73,7 @@ export function openBoltCommands(options: BoltCommandsOptions): BoltCommands {
     const listen: ActuationOptions['listen'] = (hear) => locks.listen(ieee, hear);
     return {
       lock,
-      options: { radio, clock, ieee, endpoint, deadline, released, listen },
+      options: { radio, clock, ieee, endpoint, deadline, earlier: held.mayArrive(ieee), released, listen },
       over: AbortSignal.any([signal, ended, ...(calledOff ? [calledOff] : [])]),
     };
   };
@@ -120,7 +122,7 @@ export function openBoltCommands(options: BoltCommandsOptions): BoltCommands {
   return {
     async unlock(...given) {
       const data = valid(unlockData, given[0], 'INVALID_COMMAND');
-      return unlock(data, begin(data.hwId, given), radio);
+      return held.opening(data.hwId, () => unlock(data, begin(data.hwId, given), radio));
     },
     async lock(...given) {
       const { hwId, pin } = valid(lockNow, given[0], 'INVALID_COMMAND');
@@ -135,7 +137,7 @@ export function openBoltCommands(options: BoltCommandsOptions): BoltCommands {
     },
     async standOpen(...given) {
       const { hwId, pin } = valid(standOpenData, given[0], 'INVALID_COMMAND');
-      return changed(given, hwId, pin, standOpen);
+      return held.opening(hwId, () => changed(given, hwId, pin, standOpen));
     },
     async endStandOpen(...given) {
       const { hwId, pin } = valid(lockNow, given[0], 'INVALID_COMMAND');

@@ -92,6 +92,7 @@ export function lockReportOf(
   const connected = !lock.isMissed && silentMs(lock, clock) < SILENT_MS;
   return {
     ...lock.report,
+    ...(lock.heardAt !== undefined && { heardAt: lock.heardAt }),
     connected,
     hwId: lock.ieee,
     capabilities: allCapabilities(lock, radio),

@@ -25,6 +25,22 @@ describe('an unlock', () => {
     expect(unlocking(unlocked, success)).toEqual(confirmed);
   });
 
+  it('is not confirmed by what an earlier one may have done, before the lock has answered this one', () => {
+    const second = (...inputs: ActuationInput[]) =>
+      [{ kind: 'left' } as const, ...inputs].reduce(actuationStep, actuationBegun('unlocked', true));
+    expect(second({ kind: 'operated' }, unlocked, unanswered)).toMatchObject({ phase: 'sent' });
+    expect(second({ kind: 'jam' }, unanswered)).toMatchObject({ phase: 'sent' });
+    expect(second({ kind: 'operated' }, success)).toMatchObject({ phase: 'accepted' });
+    expect(second({ kind: 'operated' }, success, unlocked)).toEqual(confirmed);
+  });
+
+  it('of the bolt to locked is not confirmed either, before the lock has answered it', () => {
+    const lock = (...inputs: ActuationInput[]) =>
+      [{ kind: 'left' } as const, ...inputs].reduce(actuationStep, actuationBegun('locked', true));
+    expect(lock(locked, unanswered)).toMatchObject({ phase: 'sent' });
+    expect(lock(locked, success, locked)).toEqual(confirmed);
+  });
+
   it('is jammed when the lock says so, or its bolt stays between', () => {
     expect(unlocking(success, { kind: 'jam' })).toEqual(jammed);
     expect(unlocking({ kind: 'jam' }, success)).toEqual(jammed);

@@ -13,6 +13,8 @@
  *   accepted   the lock reports a jam                  done: jammed
  *   accepted   waited                                  done: accepted, or jammed when the bolt stayed between
  *
+ * While an earlier command that opens the lock may still arrive, nothing that the lock shows counts in `sent`.
+ *
  * No radio failure ends it: after a negative confirmation the lock may have the frame, for what was lost may be the
  * acknowledgement alone. Only the deadline ends `sent` without evidence, and then the outcome is unknown.
  */
@@ -34,6 +36,8 @@ interface Sent {
   doubt: string | undefined;
   /** An event names another source than the radio: a report of the bolt is no evidence any more. */
   movedByOther: boolean;
+  /** An earlier command may still arrive: until the lock answers this one, what it shows may come of that one. */
+  earlier: boolean;
 }
 interface Accepted {
   phase: 'accepted';
@@ -43,7 +47,7 @@ interface Accepted {
 
 export type ActuationState =
   /** The frame waits for its turn: nothing that the lock says now comes of it. */
-  | { phase: 'begun'; target: Target }
+  | { phase: 'begun'; target: Target; earlier: boolean }
   | Sent
   /** The lock answered success, which means only that it understood. */
   | Accepted
@@ -72,8 +76,9 @@ export type ActuationInput =
   /** Long enough since it was accepted, or since a report of the bolt that no answer followed. */
   | { kind: 'waited' };
 
-export function actuationBegun(target: Target): ActuationState {
-  return { phase: 'begun', target };
+/** `earlier`: a command of unknown outcome was sent to this lock, and its parent may still hold it. */
+export function actuationBegun(target: Target, earlier = false): ActuationState {
+  return { phase: 'begun', target, earlier };
 }
 
 export function hasEnded({ phase }: ActuationState): boolean {
@@ -95,6 +100,7 @@ export function actuationStep(state: ActuationState, input: ActuationInput): Act
 }
 
 function sentStep(state: Sent, input: ActuationInput): ActuationState {
+  if (state.earlier && isShown(input)) return state;
   switch (input.kind) {
     case 'left':
       return state;
@@ -123,6 +129,11 @@ function sentStep(state: Sent, input: ActuationInput): ActuationState {
       return evidence === 'between' && state.evidence === 'jammed' ? state : { ...state, evidence };
     }
   }
+}
+
+/** What the lock shows by itself, and not in answer to a command. */
+function isShown({ kind }: ActuationInput): boolean {
+  return kind === 'lockState' || kind === 'jam' || kind === 'operated' || kind === 'operatedByOther';
 }
 
 function acceptedStep(state: Accepted, input: ActuationInput): ActuationState {

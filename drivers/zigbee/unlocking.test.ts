@@ -15,6 +15,10 @@ import {
 } from './test-gateway.ts';
 
 const POLLING_LOCK = OTHER_LOCK;
+/** Of commands that end unknown: for a while such a lock must answer the next one. */
+const [LOSING_LOCK, UNROUTED_LOCK] = ['00158d0001000003', '00158d0001000004'];
+/** Later what a process before this one has sent cannot arrive any more. */
+const STARTED_MS = 35_000;
 /** Till the deadline: the time for which a parent may hold the frame, and a little to send it. */
 const SHORT_MS = 8_500;
 
@@ -23,6 +27,7 @@ describe('unlocking', () => {
   let gateway: TestGateway;
   let thrown = 0;
   let isThrowing = false;
+  let now = systemClock.monotonic;
 
   beforeAll(async () => {
     const closers: (() => Promise<void> | void)[] = [];
@@ -30,17 +35,22 @@ describe('unlocking', () => {
       for (const close of closers.toReversed()) await close();
     });
     const cleanup = (close: () => Promise<void> | void) => void closers.push(close);
-    const locks = [{ ieee: LOCK }, { ieee: POLLING_LOCK, sleepy: {}, checkInSeconds: 3_600 }];
+    const plain = [LOCK, LOSING_LOCK, UNROUTED_LOCK];
+    const sleeping = { ieee: POLLING_LOCK, sleepy: {}, checkInSeconds: 3_600 };
+    const locks = [...plain.map((ieee) => ({ ieee })), sleeping];
     site = await simulated({ locks }, cleanup);
     const report = () => {
       if (!isThrowing) return;
       thrown += 1;
       throw new Error('a listener threw');
     };
-    gateway = await opened(site, {}, { cleanup, report });
-    await joined(gateway, site, LOCK);
-    await joined(gateway, site, POLLING_LOCK);
-  }, 60_000);
+    let aheadMs = 0;
+    const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + aheadMs };
+    gateway = await opened(site, {}, { cleanup, report, clock });
+    aheadMs = STARTED_MS;
+    now = clock.monotonic;
+    for (const { ieee } of locks) await joined(gateway, site, ieee);
+  }, 120_000);
 
   const fresh = async (ieee: string) => {
     await site.set(ieee, { faults: null, clearLog: true, manual: 'lock' });
@@ -78,12 +88,12 @@ describe('unlocking', () => {
   });
 
   it('is not sent twice when the answer is lost, and says that nobody knows', async () => {
-    await fresh(LOCK);
-    await site.set(LOCK, { faults: { lostResponses: 20 } });
-    await expect(unlock(LOCK, SHORT_MS)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
-    await site.set(LOCK, { faults: null });
-    await expect.poll(async () => (await commands(LOCK)).length).toBe(1);
-    expect(await unlocked(LOCK)).toBe(1);
+    await fresh(LOSING_LOCK);
+    await site.set(LOSING_LOCK, { faults: { lostResponses: 20 } });
+    await expect(unlock(LOSING_LOCK, SHORT_MS)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
+    await site.set(LOSING_LOCK, { faults: null });
+    await expect.poll(async () => (await commands(LOSING_LOCK)).length).toBe(1);
+    expect(await unlocked(LOSING_LOCK)).toBe(1);
   });
 
   it('is confirmed by the event of the lock when its answer is lost, and the next need not wait for that', async () => {
@@ -158,7 +168,7 @@ describe('unlocking', () => {
   });
 
   const held = (released: Promise<void>, timeoutMs: number) => {
-    const deadline = systemClock.monotonic() + timeoutMs;
+    const deadline = now() + timeoutMs;
     const data = unlockOf(LOCK);
     return gateway.driver.execute({ kind: 'unlock', data, deadline, released }, AbortSignal.timeout(20_000));
   };
@@ -206,13 +216,15 @@ describe('unlocking', () => {
   });
 
   it('is not known, and never "not sent", after a negative confirmation and silence', async () => {
-    await fresh(LOCK);
-    await site.set(LOCK, { faults: { confirm: { status: 'NO_ROUTE', frames: 1 } } });
-    const { code, message } = (await unlock(LOCK, SHORT_MS).catch((failure) => failure)) as DriverError;
+    await fresh(UNROUTED_LOCK);
+    await site.set(UNROUTED_LOCK, { faults: { confirm: { status: 'NO_ROUTE', frames: 1 } } });
+    const { code, message } = (await unlock(UNROUTED_LOCK, SHORT_MS).catch(
+      (failure) => failure,
+    )) as DriverError;
     expect([code, message]).toEqual(['OUTCOME_UNKNOWN', expect.stringMatching(/^it was sent, .* \(.+\)$/)]);
-    expect((await commands(LOCK)).length).toBe(0);
+    expect((await commands(UNROUTED_LOCK)).length).toBe(0);
     // The lock is free for the next at once.
-    expect(await unlock(LOCK)).toEqual(CONFIRMED);
+    expect(await unlock(UNROUTED_LOCK)).toEqual(CONFIRMED);
   });
 
   it('is known not to be sent when the coordinator refuses the frame in its answer', async () => {

@@ -46,6 +46,8 @@ export interface ActuationOptions {
   endpoint: number;
   /** Monotonic milliseconds. */
   deadline: number;
+  /** An earlier command that opens the lock may still arrive. */
+  earlier: boolean;
   /** As of a DriverCommand. */
   released: Promise<void> | undefined;
   /** What the lock says by itself meanwhile; `listen` gives back how to stop. */
@@ -135,8 +137,12 @@ interface Progress {
   stop(): void;
 }
 
-function openProgress(target: Target, { listen, clock }: ActuationOptions, signal: AbortSignal): Progress {
-  let state = actuationBegun(target);
+function openProgress(
+  target: Target,
+  { listen, clock, earlier }: ActuationOptions,
+  signal: AbortSignal,
+): Progress {
+  let state = actuationBegun(target, earlier);
   const settled = new AbortController();
   const over = AbortSignal.any([settled.signal, signal]);
   const { promise: ended, resolve } = Promise.withResolvers<void>();
