@@ -229,6 +229,11 @@ export const lockReport = z.object({
   lastSeen: z.int().optional(),
   lastContact: z.int().optional(),
   lastEvent: z.int().optional(),
+  /**
+   * As lastSeen, in monotonic milliseconds, which all processes of a host share and no clock step changes; absent until the
+   * lock was heard in this run of the driver.
+   */
+  heardAt: z.number().optional(),
   /** The channel of the network when the last frame of the lock came. */
   heardOn: channel.optional(),
   /** 0 to 255. */
@@ -252,7 +257,7 @@ export const lockReport = z.object({
   batteryLow: z.boolean().optional(),
   /** When the lock told `batteryLow`. */
   batteryLowAt: epochMs.optional(),
-  /** `heardAt`: monotonic milliseconds, which all processes of a host share; absent in what an earlier start has stored. */
+  /** `heardAt`: as above. */
   lockState: z.object({ value: z.enum(LOCK_STATES), at: epochMs, heardAt: z.number().optional() }).optional(),
   doorState: z.object({ value: z.enum(DOOR_STATES), at: epochMs }).optional(),
   /** Decided from what the lock offers. */

@@ -41,6 +41,8 @@ export interface Actuations {
   /** What happened has happened: where its outcome cannot be stored, the log says so. */
   end(intent: Intent, outcome: string, detail: object, also?: () => void): Promise<void>;
   last(action: string, object: string): LastActuation | undefined;
+  /** What the latest moved that went to this lock, by `mac` of its detail: the lock may be at another door since. */
+  objectOfLock(action: string, mac: string): string | undefined;
   /** Inside a commit job: its outcome has become known after its end. To the audit, and to `lateOutcome` of its detail. */
   late(last: Pick<Intent, 'action' | 'object'>, outcome: string, late: LateOutcome, delayMs: Delay): void;
 }
@@ -122,6 +124,7 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
         underWay.delete(keyOf(intent));
       }
     },
+    objectOfLock: (action, mac) => table.toLock.get(action, mac)?.object,
     late({ action, object }, outcome, late, delayMs) {
       const row = table.last.get(action, object);
       if (!row || row.outcome === null) return;

@@ -20,6 +20,10 @@ export function actuationTable(database: Prepare) {
     last: database.prepare<[string, string], ActuationRow>(
       'SELECT * FROM actuation WHERE action = ? AND object = ?',
     ),
+    /** The latest that went to this lock. Reads all rows, as the next does. */
+    toLock: database.prepare<[string, string], Pick<ActuationRow, 'object'>>(
+      "SELECT object FROM actuation WHERE action = ? AND detail ->> '$.mac' = ? ORDER BY at DESC LIMIT 1",
+    ),
     /** Reads all rows: one for each door and relay that was ever used. */
     open: database.prepare<[], ActuationRow>('SELECT * FROM actuation WHERE outcome IS NULL ORDER BY at'),
     begin: database.prepare<[string, string, number, string, string, string, string]>(

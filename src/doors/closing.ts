@@ -32,6 +32,8 @@ const BACKOFF = { firstMs: 1_000, longestMs: 5 * 60_000 };
 /** Attempts in a row after which somebody has to look at the door. */
 const ATTEMPTS_TO_ALARM = 3;
 const REST_MS = 60_000;
+/** A bolt that a lock throws by itself and that springs back, as one that is blocked, does so within this time. */
+const STAYS_LOCKED_MS = 5_000;
 /** After a start links come up one after the other: for so long one that is down is no failed attempt. */
 const LINKS_START_MS = 60_000;
 
@@ -62,6 +64,8 @@ export interface Watch {
   /** So long what opens it may still be on its way. NOT_OPENED: it was not opened again. */
   settlesMs?: number;
   relocksItself?: boolean;
+  /** It is being opened again: that it is seen locked meanwhile ends nothing. */
+  isOpening?: boolean;
 }
 export const NOT_OPENED = Number.NEGATIVE_INFINITY;
 
@@ -84,12 +88,16 @@ export interface PendingClosing {
 
 interface Closing {
   row: ClosingRow;
-  /** Monotonic milliseconds, as is the next. */
+  /** Monotonic milliseconds, as are the next two. */
   nextAt: number;
+  /** When it is locked unless it is seen locked before. */
+  dueAt: number;
   /** What the lock showed before does not count. */
   settledAt: number;
   /** The lock locks by itself: nothing is sent when it has reported in time that it is locked. */
   relocksItself: boolean;
+  /** It is being opened again. */
+  isOpening: boolean;
   /** Its last report of the bolt. */
   shown: { isLocked: boolean; at: number } | undefined;
   attempts: number;
@@ -157,14 +165,17 @@ export function openClosings(options: ClosingsOptions) {
     /** Inside a commit job, before the lock is opened or when its standing open ends. */
     store: storeIn(options),
     /** After that commit: it is locked after `delayMs`. */
-    schedule(mac: string, delayMs: number, { settlesMs = 0, relocksItself = false }: Watch = {}): void {
+    schedule(mac: string, delayMs: number, watch: Watch = {}): void {
+      const { settlesMs = 0, relocksItself = false, isOpening = false } = watch;
       const row = table.closing.get(mac);
       const before = all.get(mac);
       if (!row) return void all.delete(mac);
       const now = clock.monotonic();
       const closing = before ?? newClosing(row, now, now);
       const settledAt = Math.max(closing.settledAt, now + settlesMs);
-      Object.assign(closing, { row, settledAt, relocksItself, nextAt: now + delayMs, attempts: 0 });
+      const dueAt = now + delayMs;
+      const watched = { settledAt, relocksItself, isOpening };
+      Object.assign(closing, { row, ...watched, nextAt: dueAt, dueAt, attempts: 0 });
       all.set(mac, closing);
       waking.wake();
     },
@@ -175,6 +186,7 @@ export function openClosings(options: ClosingsOptions) {
     },
     /** A lock reported something; `before` is the report before it. */
     reported: reportedIn(all, clock, waking.wake),
+    lockedInWords: (mac: string) => lockedInWords(all.get(mac), clock),
     pendingOf: (doorId: string): PendingClosing[] =>
       [...all.values()].filter(({ row }) => row.door_id === doorId).map(shownOf),
     /** What is back is not let wait: the locks of a gateway, or one lock. */
@@ -198,9 +210,16 @@ export function openClosings(options: ClosingsOptions) {
   };
 }
 
+/** For a message: when a lock that is to be locked is seen to next. */
+function lockedInWords(closing: Closing | undefined, clock: Clock): string {
+  if (!closing) return '';
+  const seconds = Math.ceil((Math.max(closing.nextAt, closing.settledAt) - clock.monotonic()) / 1_000);
+  return seconds > 0 ? `, which takes up to ${seconds} s` : '';
+}
+
 function newClosing(row: ClosingRow, nextAt: number, settledAt: number): Closing {
-  const shown = { relocksItself: false, shown: undefined, failure: null };
-  return { row, nextAt, settledAt, ...shown, attempts: 0, underWay: undefined };
+  const shown = { relocksItself: false, isOpening: false, shown: undefined, failure: null };
+  return { row, nextAt, dueAt: nextAt, settledAt, ...shown, attempts: 0, underWay: undefined };
 }
 
 /** The end of standing open is more than a locked bolt: the lock gets its mode and relock time back. */
@@ -216,8 +235,10 @@ function reportedIn(all: ReadonlyMap<string, Closing>, clock: Clock, wake: () =>
     if (!closing || !lockState || isRepeated) return;
     const now = clock.monotonic();
     closing.shown = { isLocked: lockState.value === 'locked', at: now };
-    if (closing.attempts === 0 || !isSeenLocked(closing)) return;
-    closing.nextAt = Math.min(closing.nextAt, now);
+    if (closing.isOpening || !closing.relocksItself) return;
+    const restMs = closing.attempts === 0 ? STAYS_LOCKED_MS : 0;
+    if (isSeenLocked(closing)) closing.nextAt = Math.min(closing.nextAt, now + restMs);
+    else if (closing.attempts === 0) closing.nextAt = closing.dueAt;
     wake();
   };
 }

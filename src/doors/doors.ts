@@ -204,7 +204,7 @@ function toDoor(
   const template = row.template_id === null ? undefined : catalogue.template(row.template_id);
   const { options, number: _, ...shown } = wanted;
   return {
-    ...toldOf(locks.report(row) ?? {}, thresholds, clock.now()),
+    ...toldOf(locks.report(row) ?? {}, thresholds, clock),
     ...shown,
     id: row.id,
     accessPointId: row.access_point_id,

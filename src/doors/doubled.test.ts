@@ -19,7 +19,8 @@ const audited = (action: string) => estate.played.audits.filter((entry) => entry
 
 async function heardThrough(link: string): Promise<void> {
   await estate.clock.advance(20 * MINUTE);
-  estate.report(MAC, { lastSeen: estate.clock.now() }, link);
+  const { now, monotonic } = estate.clock;
+  estate.report(MAC, { lastSeen: now(), heardAt: monotonic() }, link);
   await estate.clock.advance(1);
 }
 
@@ -40,6 +41,16 @@ it('are told once, with what to do, and the door stays where it is until one of 
   // The other one is out of its network: nobody hears of it.
   for (let round = 0; round < 7; round += 1) await heardThrough(LINK);
   expect((await state()).doubled).toBe(null);
+});
+
+it.each([-24, 24])('stay two when the wall clock is set by %i h', async (hours) => {
+  for (const link of [LINK, OTHER_LINK, LINK, OTHER_LINK]) await heardThrough(link);
+  const { doubled } = await state();
+  expect(doubled).toMatchObject({ gatewayIds: [GATEWAY, OTHER_GATEWAY] });
+  estate.clock.jumpWall(hours * 60 * MINUTE);
+  expect([gatewayId(), (await state()).doubled]).toEqual([GATEWAY, doubled]);
+  for (const link of [LINK, OTHER_LINK]) await heardThrough(link);
+  expect([gatewayId(), (await state()).doubled]).toEqual([GATEWAY, doubled]);
 });
 
 it('are one again when that of the door is gone: it follows the other', async () => {

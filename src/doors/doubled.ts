@@ -46,8 +46,8 @@ export function openDoubled({ clock, locks }: DoubledOptions) {
   const doublings = new Map<string, Doubling>();
 
   function isHeard(mac: string, gatewayId: string): boolean {
-    const { lastSeen = 0 } = locks.report({ mac, gateway_id: gatewayId }) ?? {};
-    return clock.now() - lastSeen < HEARD_WITHIN_MS;
+    const { heardAt = Number.NEGATIVE_INFINITY } = locks.report({ mac, gateway_id: gatewayId }) ?? {};
+    return clock.monotonic() - heardAt < HEARD_WITHIN_MS;
   }
 
   /** undefined once the lock has left, was let join elsewhere, or is heard of at its own gateway no more. */

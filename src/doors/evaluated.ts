@@ -1,5 +1,6 @@
 /** What a lock has told, as the door shows it: null where it has told nothing. */
 import type { LockReport } from '../../drivers/settings.ts';
+import type { Clock } from '../clock.ts';
 import type { Door } from './schema.ts';
 
 /** The configuration's `doors`: what counts as good. */
@@ -28,9 +29,15 @@ type Told = Pick<
 /** A lock that missed one check-in may have been unlucky. */
 const CHECK_INS_MISSED = 2;
 
-/** `now` in epoch milliseconds. A time ahead of it proves nothing: the clock has been set back since. */
-export function toldOf(report: Partial<LockReport>, thresholds: Thresholds, now: number): Told {
-  const { lqi = null, rssi = null, lastSeen = null, lastContact, lastEvent } = report;
+/** A time ahead of the wall clock proves nothing: that clock has been set back since. */
+export function toldOf(
+  report: Partial<LockReport>,
+  thresholds: Thresholds,
+  clock: Pick<Clock, 'now' | 'monotonic'>,
+): Told {
+  const { lqi = null, rssi = null, lastSeen = null, lastContact, lastEvent, heardAt } = report;
+  const now = clock.now();
+  const seenWithinMs = CHECK_INS_MISSED * thresholds.expectedCheckIn;
   const isWithin = (at: number | null | undefined, windowMs: number) =>
     typeof at === 'number' && at <= now && now - at <= windowMs;
   return {
@@ -40,7 +47,10 @@ export function toldOf(report: Partial<LockReport>, thresholds: Thresholds, now:
       evaluatedStates: {
         lastReceivedEvent: isWithin(lastEvent, thresholds.eventWindow),
         lqiOK: lqi !== null && lqi >= thresholds.lqiMin,
-        recentlySeen: isWithin(lastSeen, CHECK_INS_MISSED * thresholds.expectedCheckIn),
+        recentlySeen:
+          heardAt === undefined
+            ? isWithin(lastSeen, seenWithinMs)
+            : clock.monotonic() - heardAt <= seenWithinMs,
         rssiOK: rssi !== null && rssi >= thresholds.rssiMin,
       },
       lastContact: lastContact === undefined ? null : new Date(lastContact).toISOString(),

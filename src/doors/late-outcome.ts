@@ -21,25 +21,33 @@ const EVENT_WITHIN_MS = 300_000;
 const MAY_ARRIVE_MS = 60_000 + HELD_AT_MOST_MS;
 
 export interface LateOutcomeOptions {
-  actuations: Pick<Actuations, 'last' | 'late'>;
+  actuations: Pick<Actuations, 'last' | 'late' | 'objectOfLock'>;
   events: Pick<LiveEvents, 'publish'>;
   log: Log;
   /** Of this run, monotonic milliseconds. */
   startedAt: number;
+  /** When the lock was swapped last, monotonic milliseconds; undefined: not in this run. */
+  swappedAt(mac: string): number | undefined;
 }
 
 /** Inside a commit job. */
 export function takeLateOutcome(
-  { id }: Pick<DoorRow, 'id'>,
+  { id: doorId }: Pick<DoorRow, 'id'>,
   event: LockEvent,
-  { actuations, events, log, startedAt }: LateOutcomeOptions,
+  options: LateOutcomeOptions,
 ): void {
+  const { actuations, events, log, startedAt } = options;
   if (event.kind !== 'operation' || event.what !== 'unlocked' || event.source !== 'rf') return;
+  const id = askedAt(doorId, event.hwId, options);
   const object = `door/${id}`;
   const last = actuations.last(UNLOCK, object);
   if (!last || !isOpen(last, event.hwId)) return;
   if (!isInTime(event.heardAt, last.begunAt ?? startedAt)) return;
   if (mayHaveAnotherCause(last, actuations.last(STAND_OPEN, object))) return;
+  // What the door before it has sent may still arrive.
+  const swappedAt = options.swappedAt(event.hwId) ?? Number.POSITIVE_INFINITY;
+  if (last.begunAt !== undefined && last.begunAt >= swappedAt && last.begunAt - swappedAt <= MAY_ARRIVE_MS)
+    return;
   const delayMs = delayOf(event, last);
   const isLate = delayMs === null ? null : delayMs > DEADLINE_MS;
   const late = { outcome: 'confirmed', at: event.at };
@@ -50,6 +58,17 @@ export function takeLateOutcome(
       { door: id, delayMs },
       'a door was unlocked after the deadline of its command: the parent of its lock held the frame too long; let it join at another router, or set unlockBehindRouters of its gateway',
     );
+}
+
+/** The door of which the lock was unlocked last: it may be at another one since (swap-lock.ts). */
+function askedAt(
+  doorId: string,
+  mac: string,
+  { actuations, swappedAt }: Pick<LateOutcomeOptions, 'actuations' | 'swappedAt'>,
+): string {
+  const own = lastUnlockDetail.safeParse(actuations.last(UNLOCK, `door/${doorId}`)?.detail ?? {}).data;
+  if (swappedAt(mac) === undefined || own?.mac === mac) return doorId;
+  return actuations.objectOfLock(UNLOCK, mac)?.replace(/^door\//, '') ?? doorId;
 }
 
 function isInTime(heardAt: number | null, from: number): boolean {

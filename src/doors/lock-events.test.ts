@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Plain } from '../../drivers/driver.ts';
-import { type Estate, GATEWAY, openEstate } from '../../test/estate.ts';
+import { type Estate, GATEWAY, OTHER_GATEWAY, OTHER_LINK, openEstate } from '../../test/estate.ts';
 
 const MAC = '00124b0001a2b3c4';
 const OTHER = '00124b0001a2b3c5';
@@ -122,7 +122,7 @@ describe('a lock that leaves', () => {
     });
     expect(told().at(-1)).toMatchObject({ change: 'left' });
     // What the driver still says of it is older.
-    estate.report(MAC, { lastSeen: START - 1 });
+    estate.report(MAC, { lastSeen: START + 1, heardAt: -1 });
     expect(await connection(id)).toMatchObject({
       status: 'disconnected',
       leftAt: expect.any(String),
@@ -142,29 +142,60 @@ describe('a lock that leaves', () => {
     await joined();
     const [{ id } = {}] = await doors();
     await estate.tell('lockLeft', { hwId: MAC });
-    estate.report(MAC, { lastSeen: START + 1 });
+    estate.report(MAC, { lastSeen: START + 1, heardAt: 1 });
     await expect.poll(() => connection(id)).toMatchObject({ status: 'connected', leftAt: null });
   });
+
+  it.each([-3_600_000, 3_600_000])(
+    'is there again only then when the clock is set by %i ms',
+    async (jump) => {
+      await joined();
+      const [{ id } = {}] = await doors();
+      await estate.clock.advance(1_000);
+      await estate.tell('lockLeft', { hwId: MAC });
+      estate.clock.jumpWall(jump);
+      // An event that its gateway still had to tell, and a report from before it left.
+      await estate.tell('lockEvent', { hwId: MAC, kind: 'bolt', what: 'locked', source: null, at: START });
+      estate.report(MAC, { lastSeen: estate.clock.now(), heardAt: 999 });
+      expect(await connection(id)).toMatchObject({ status: 'disconnected', leftAt: expect.any(String) });
+      estate.report(MAC, { lastSeen: estate.clock.now(), heardAt: 1_001 });
+      await expect.poll(() => connection(id)).toMatchObject({ status: 'connected', leftAt: null });
+    },
+  );
 });
 
 describe('a lock that is heard through another gateway', () => {
   it('takes its door there', async () => {
     const { id } = await create({ mac: MAC, gatewayId: 'another', networkId: 'm' });
-    estate.report(MAC, { lastSeen: START });
+    estate.report(MAC, { lastSeen: START, heardAt: 0 });
     await expect.poll(() => door(id)).toMatchObject({ gatewayId: GATEWAY, networkId: 'n' });
     expect(told()).toEqual([{ doorId: id, change: 'moved', mac: MAC, gatewayId: GATEWAY }]);
     expect(actions()).toContain('door.lock-moved');
   });
 
   it('does not when the other gateway has heard it later', async () => {
-    const { id } = await create({ mac: MAC, gatewayId: 'another', networkId: 'm' });
-    const report = { connected: true, hwId: MAC, lastSeen: START + 5 };
-    await estate.database.commit(() => estate.table.setReport.run('another', MAC, JSON.stringify(report)));
+    const { id } = await create({ mac: MAC, gatewayId: OTHER_GATEWAY, networkId: 'n' });
+    // Whatever the wall clock said meanwhile.
+    estate.report(MAC, { lastSeen: START, heardAt: 5 }, OTHER_LINK);
+    estate.report(MAC, { lastSeen: START + 9_000, heardAt: 4 });
+    await estate.database.commit(() => undefined);
+    expect(await door(id)).toMatchObject({ gatewayId: OTHER_GATEWAY });
+    estate.report(MAC, { lastSeen: START - 9_000, heardAt: 6 });
+    await expect.poll(() => door(id)).toMatchObject({ gatewayId: GATEWAY });
+  });
+
+  it('does not before the gateway has heard it in this run', async () => {
+    const { id } = await create({ mac: MAC, gatewayId: OTHER_GATEWAY, networkId: 'n' });
+    const report = { connected: true, hwId: MAC, lastSeen: START, heardAt: 7_000 };
+    await estate.database.commit(() =>
+      estate.table.setReport.run(OTHER_GATEWAY, MAC, JSON.stringify(report)),
+    );
     const again = await openEstate(estate.database);
-    again.report(MAC, { lastSeen: START + 4 });
+    again.report(MAC, { lastSeen: START + 1 });
     await again.database.commit(() => undefined);
-    expect(again.doors.get(String(id)).door.gatewayId).toBe('another');
-    again.report(MAC, { lastSeen: START + 6 });
+    expect(again.doors.get(String(id)).door.gatewayId).toBe(OTHER_GATEWAY);
+    // The monotonic clock of the earlier run may be that of another boot.
+    again.report(MAC, { lastSeen: START + 2, heardAt: 1 });
     await expect.poll(() => again.doors.get(String(id)).door.gatewayId).toBe(GATEWAY);
   });
 });

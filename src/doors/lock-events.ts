@@ -23,7 +23,7 @@ const REMEMBERED_MAX = 10_000;
 /** Doors of a gateway beyond which joins make none: more than a coordinator takes, and so a hostile joiner fills no disk. */
 const DOORS_OF_GATEWAY_MAX = 1_024;
 
-export interface LockEventsOptions extends Pick<LateOutcomeOptions, 'actuations'> {
+export interface LockEventsOptions extends Pick<LateOutcomeOptions, 'actuations' | 'swappedAt'> {
   database: Database;
   table: DoorTable;
   audit: Audit;

@@ -94,6 +94,23 @@ describe('what a lock reports', () => {
     expect((await door(id)).connectionState).toMatchObject({ rssi: null });
   });
 
+  it.each([-86_400_000, 86_400_000])(
+    'was seen lately or not whatever the wall clock is set by: %i ms',
+    async (jump) => {
+      const id = await create();
+      const seen = async () => {
+        const { connectionState } = await door(id);
+        return (connectionState as { evaluatedStates: object }).evaluatedStates;
+      };
+      estate.report(MAC, { lastSeen: START, heardAt: 0 });
+      estate.clock.jumpWall(jump);
+      expect(await seen()).toMatchObject({ recentlySeen: true });
+      await estate.clock.advance(121 * MINUTE);
+      estate.clock.jumpWall(-121 * MINUTE - jump);
+      expect(await seen()).toMatchObject({ recentlySeen: false });
+    },
+  );
+
   it('with times that no date can show does no harm', async () => {
     const id = await create();
     estate.report(MAC, { lastContact: Number.MAX_SAFE_INTEGER, lastEvent: -1, lastSeen: START + 1, lqi: 9 });

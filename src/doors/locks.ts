@@ -88,7 +88,7 @@ export interface Locks {
 interface Told {
   report: LockReport;
   losses: number;
-  /** Epoch milliseconds; what was heard before is no sign that it is back. */
+  /** Monotonic milliseconds; what was heard before is no sign that it is back. */
   leftAt?: number;
 }
 
@@ -135,7 +135,7 @@ export function openLocks(options: LocksOptions): Locks {
       if (!hasRoom({ mac, gatewayId })) return;
       const was = connection(place)?.status;
       const { leftAt } = before?.state ?? {};
-      const hasLeft = leftAt !== undefined && (data.lastSeen ?? 0) <= leftAt;
+      const hasLeft = leftAt !== undefined && (data.heardAt ?? leftAt) <= leftAt;
       keep({ mac, gatewayId }, withDates(data), hasLeft ? leftAt : undefined);
       options.reported({ mac, gatewayId }, before?.state?.report, withDates(data));
       const isBack = was !== 'connected' && connection(place)?.status === 'connected';
@@ -174,7 +174,7 @@ function happenings(
     },
     left(place) {
       const { mac, gatewayId } = place;
-      if (reported.get(idOf(mac, gatewayId))) keep(place, { connected: false, hwId: mac }, clock.now());
+      if (reported.get(idOf(mac, gatewayId))) keep(place, { connected: false, hwId: mac }, clock.monotonic());
     },
     happened(place, at) {
       const { mac, gatewayId } = place;
@@ -184,6 +184,7 @@ function happenings(
       const { report, losses } = lock?.state ?? { report: { connected: false, hwId: mac }, losses: -1 };
       const lastEvent = Math.max(at, report.lastEvent ?? 0);
       reported.report(idOf(mac, gatewayId), lock?.connected ?? false, {
+        ...lock?.state,
         report: { ...report, lastEvent },
         losses,
       });
@@ -279,7 +280,7 @@ function withDates(report: LockReport): LockReport {
 }
 
 /** The monotonic clock may be that of another boot. */
-function ofEarlierStart({ lockState, ...report }: LockReport): LockReport {
+function ofEarlierStart({ lockState, heardAt: _, ...report }: LockReport): LockReport {
   return { ...report, ...(lockState && { lockState: { value: lockState.value, at: lockState.at } }) };
 }
 
@@ -296,6 +297,7 @@ function factsOf(told: LockReport): unknown {
     lastEvent: _____,
     batteryAt: ______,
     batteryLowAt: _______,
+    heardAt: ________,
     ...report
   } = told;
   const stepped = (value: number | undefined, step: number) =>

@@ -60,7 +60,11 @@ export function relockOf(
     stored() {
       if (!hadOne) return;
       const relocksItself = isByLock(known?.by);
-      closings.schedule(mac, DEADLINE_MS + RELOCK_MS, { settlesMs: NOT_OPENED, relocksItself });
+      closings.schedule(mac, DEADLINE_MS + RELOCK_MS, {
+        settlesMs: NOT_OPENED,
+        relocksItself,
+        isOpening: true,
+      });
     },
     settle(end) {
       if (hadOne || isUnknown(end)) return;

@@ -66,12 +66,30 @@ describe('a lock that requires a PIN by radio', () => {
   it('keeps it while the lock has to be locked or stands open', async () => {
     await put(PIN);
     await unlock();
-    expect(errorOf(await estate.desk('DELETE', `/doors/${id}/rf-pin`))).toEqual([409, 'IN_PROGRESS']);
+    const tooSoon = await estate.desk('DELETE', `/doors/${id}/rf-pin`);
+    expect([errorOf(tooSoon), tooSoon.body.message]).toEqual([
+      [409, 'IN_PROGRESS'],
+      expect.stringContaining('up to 5 s'),
+    ]);
     await estate.clock.advance(5_000);
     await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
     await estate.desk('POST', `/doors/${id}/stand-open`, { seconds: 60 });
     expect(errorOf(await estate.desk('DELETE', `/doors/${id}/rf-pin`))).toEqual([409, 'STANDS_OPEN']);
     await estate.desk('DELETE', `/doors/${id}/stand-open`);
+    expect((await estate.desk('DELETE', `/doors/${id}/rf-pin`)).status).toBe(200);
+  });
+
+  it('need not keep it for long after a lock that relocks by itself has reported that it did', async () => {
+    estate.played.unlock = async () => ({ outcome: 'confirmed', relock: 'timedUnlock' });
+    await put(PIN);
+    await unlock();
+    await estate.clock.advance(4_000);
+    expect(errorOf(await estate.desk('DELETE', `/doors/${id}/rf-pin`))).toEqual([409, 'IN_PROGRESS']);
+    await estate.clock.advance(1_000);
+    estate.report(MAC, { requiresPin: true, lockState: { value: 'locked', at: estate.clock.now() } });
+    await estate.clock.advance(4_999);
+    expect(errorOf(await estate.desk('DELETE', `/doors/${id}/rf-pin`))).toEqual([409, 'IN_PROGRESS']);
+    await estate.clock.advance(1);
     expect((await estate.desk('DELETE', `/doors/${id}/rf-pin`)).status).toBe(200);
   });
 

@@ -17,11 +17,13 @@ export interface RfPinOptions {
   audit: Audit;
   log: Log;
   vault: Pick<Vault, 'seal' | 'open'>;
+  /** When the lock that has to be locked is seen to next; for a message. */
+  lockedInWords(mac: string): string;
 }
 
 export type RfPins = ReturnType<typeof openRfPins>;
 
-export function openRfPins({ database, table, audit, log, vault }: RfPinOptions) {
+export function openRfPins({ database, table, audit, log, vault, lockedInWords }: RfPinOptions) {
   const change = (doorId: string, caller: Caller, action: string, store: (mac: string) => void) =>
     database.commit(() => {
       const { mac } = withLock(existing(table, doorId));
@@ -60,7 +62,7 @@ export function openRfPins({ database, table, audit, log, vault }: RfPinOptions)
         if (table.closing.get(mac))
           throw new GatehouseError(
             'IN_PROGRESS',
-            'The lock needs its PIN to be locked, and was not seen locked yet: wait for that, or lock the door.',
+            `The lock needs its PIN to be locked, and was not seen locked yet${lockedInWords(mac)}: try again then, or lock the door.`,
           );
         table.deletePin.run(mac);
       }),

@@ -36,10 +36,12 @@ export function openRoaming(options: RoamingOptions): FollowLock {
   /** What a former gateway still says of a lock is older than what the present one hears. */
   function isHere(place: Place, mac: string, gatewayId: string): boolean {
     if (locks.connection({ mac, gateway_id: gatewayId })?.status !== 'connected') return false;
-    const { lastSeen = 0 } = locks.report({ mac, gateway_id: gatewayId }) ?? {};
-    if (place.gateway_id === gatewayId) return place.lock_left_at !== null && lastSeen > place.lock_left_at;
+    const { heardAt } = locks.report({ mac, gateway_id: gatewayId }) ?? {};
+    if (heardAt === undefined) return false;
+    // A lock that has left counts as connected only when it was heard since (locks.ts).
+    if (place.gateway_id === gatewayId) return place.lock_left_at !== null;
     const there = locks.report({ mac, gateway_id: place.gateway_id });
-    return !there || lastSeen > (there.lastSeen ?? 0);
+    return heardAt > (there?.heardAt ?? Number.NEGATIVE_INFINITY);
   }
 
   async function move(place: Place, mac: string, gatewayId: string): Promise<void> {

@@ -98,10 +98,10 @@ export function openDoorSlice(options: DoorSliceOptions) {
   const parts = { ...options, ...openings, conditions, table, deliveries, locks, doubled, bound: stored };
   const doors = openDoors({ ...parts, configuration, reconciler, stored });
   const replaceLock = openReplaceLock(parts);
-  const swapLock = openSwapLock(parts);
+  const { swap: swapLock, swappedAt } = openSwapLock(parts);
   const followLock = openRoaming(parts);
   const firmware = openFirmware(parts);
-  const lockEvent = openLockEvents({ ...parts, changed: presence.mark });
+  const lockEvent = openLockEvents({ ...parts, swappedAt, changed: presence.mark });
   return {
     ...doors,
     table,
@@ -158,7 +158,8 @@ interface OpeningParts extends DoorSliceOptions {
 function openOpenings(options: OpeningParts) {
   const { table, log } = options;
   const busy = openBusy();
-  const rfPins = openRfPins(options);
+  const lockedInWords = (mac: string) => closings.lockedInWords(mac);
+  const rfPins = openRfPins({ ...options, lockedInWords });
   const { pinOf } = rfPins;
   const closings = openClosings({ ...options, pinOf });
   closeFormerStandOpen({ ...options, closings }).catch((error) =>
@@ -216,7 +217,7 @@ function locksOfGateway({
     table.locksOfGateway.all(gatewayId).map(({ id, name, mac }) => {
       const place = { mac, gateway_id: gatewayId };
       const report = locks.report(place);
-      const { evaluatedStates, lastSeen } = toldOf(report ?? {}, thresholds, clock.now()).connectionState;
+      const { evaluatedStates, lastSeen } = toldOf(report ?? {}, thresholds, clock).connectionState;
       return {
         doorId: id,
         name,

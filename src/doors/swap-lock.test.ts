@@ -125,6 +125,53 @@ describe('swapping the locks of two doors', () => {
     expect((await state(a)).lastUnlock).toMatchObject({ outcome: 'unknown', lateOutcome: null });
   });
 
+  describe('after an unlock whose outcome is not known', () => {
+    const event = { kind: 'operation', what: 'unlocked', source: 'rf', userId: null };
+    const tell = (hwId: string, link: string) => {
+      const at = estate.clock.now();
+      const heardAt = estate.clock.monotonic();
+      return estate.tell('lockEvent', { hwId, ...event, at, heardAt }, randomUUID(), link);
+    };
+    const lastUnlocks = async () => [(await state(a)).lastUnlock, (await state(b)).lastUnlock];
+    beforeEach(async () => {
+      estate.played.unlock = () => Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'no answer'));
+      await estate.desk('POST', `/doors/${a}/unlock`);
+      estate.table.deleteClosing.run(X, 1);
+      await estate.clock.advance(40_000);
+      expect((await swap(b)).status).toBe(200);
+    });
+
+    it('tells its late outcome at the door that was to be unlocked', async () => {
+      await tell(X, LINK);
+      expect(await lastUnlocks()).toMatchObject([{ lateOutcome: { outcome: 'confirmed' } }, null]);
+    });
+
+    it('does not take that for the outcome of the next one at the other door', async () => {
+      await estate.clock.advance(30_000);
+      await estate.desk('POST', `/doors/${b}/unlock`);
+      await tell(X, LINK);
+      expect(await lastUnlocks()).toMatchObject([{ lateOutcome: null }, { lateOutcome: null }]);
+      await estate.clock.advance(95_000);
+      await estate.desk('POST', `/doors/${b}/unlock`);
+      await estate.clock.advance(95_001);
+      await estate.desk('POST', `/doors/${b}/unlock`);
+      await tell(X, LINK);
+      expect(await lastUnlocks()).toMatchObject([
+        { lateOutcome: null },
+        { lateOutcome: { outcome: 'confirmed' } },
+      ]);
+    });
+  });
+
+  it('says how long it is to wait for a lock that was unlocked', async () => {
+    await estate.desk('POST', `/doors/${b}/unlock`);
+    const answer = await swap(b);
+    expect([errorOf(answer), answer.body.message]).toEqual([
+      [409, 'IN_PROGRESS'],
+      expect.stringContaining('up to 15 s'),
+    ]);
+  });
+
   it('needs two doors with a lock each, and the version that is named', async () => {
     const without = await create({});
     expect(errorOf(await swap(without))).toEqual([409, 'NO_LOCK']);

@@ -4,6 +4,7 @@ import { GatehouseError } from '../errors.ts';
 import { assertIfMatch } from '../http/editing.ts';
 import type { Caller } from '../principal.ts';
 import type { Busy } from './busy.ts';
+import type { Closings } from './closing.ts';
 import { lockChanged } from './live-events.ts';
 import type { LockSwap } from './lock-schema.ts';
 import { type ReplaceLockOptions, versionBefore } from './replace-lock.ts';
@@ -11,18 +12,20 @@ import { type DoorRow, existing } from './table.ts';
 
 export interface SwapLockOptions extends ReplaceLockOptions {
   busy: Busy;
+  closings: Pick<Closings, 'lockedInWords'>;
 }
 
-export type SwapLock = (
-  doorId: string,
-  body: LockSwap,
-  caller: Caller & { ifMatch: string | undefined },
-) => Promise<void>;
+export interface SwapLock {
+  swap(doorId: string, body: LockSwap, caller: Caller & { ifMatch: string | undefined }): Promise<void>;
+  /** When the lock was swapped last, monotonic milliseconds; undefined: not in this run. */
+  swappedAt(mac: string): number | undefined;
+}
 
 type LockedDoor = DoorRow & { mac: string };
 
 export function openSwapLock(options: SwapLockOptions): SwapLock {
-  const { database, table, events, busy } = options;
+  const { database, table, events, busy, closings, clock } = options;
+  const swapped = new Map<string, number>();
 
   /** Inside the commit job. Throws NO_LOCK, STANDS_OPEN or IN_PROGRESS. */
   function ready(doorId: string): LockedDoor {
@@ -37,7 +40,7 @@ export function openSwapLock(options: SwapLockOptions): SwapLock {
     if (table.closing.get(mac))
       throw new GatehouseError(
         'IN_PROGRESS',
-        `The lock of door ${doorId} was unlocked and not seen locked yet: wait for that, or lock the door.`,
+        `The lock of door ${doorId} was unlocked and not seen locked yet${closings.lockedInWords(mac)}: try again then, or lock the door.`,
       );
     return { ...row, mac };
   }
@@ -45,6 +48,7 @@ export function openSwapLock(options: SwapLockOptions): SwapLock {
   /** Inside the commit job. */
   function give(door: LockedDoor, from: LockedDoor, version: number, caller: Caller): void {
     const { mac, gateway_id: gatewayId, network_id, connection_type, lock_left_at } = from;
+    swapped.set(mac, clock.monotonic());
     table.setWiring.run(mac, randomUUID(), gatewayId, network_id, connection_type, door.id);
     table.setLockLeft.run(lock_left_at, door.id);
     table.setConfigVersion.run(version, door.id);
@@ -80,7 +84,7 @@ export function openSwapLock(options: SwapLockOptions): SwapLock {
     events.wake();
   }
 
-  return async (doorId, { doorId: otherId }, caller) => {
+  async function swapLock(...[doorId, { doorId: otherId }, caller]: Parameters<SwapLock['swap']>) {
     existing(table, doorId);
     if (otherId === doorId) {
       const message = 'is this door: name the other one';
@@ -91,5 +95,7 @@ export function openSwapLock(options: SwapLockOptions): SwapLock {
     existing(table, otherId);
     // An unlock that begins now would reach the lock of the other door.
     await busy.during(doorId, () => busy.during(otherId, () => swap(doorId, otherId, caller)));
-  };
+  }
+
+  return { swap: swapLock, swappedAt: (mac) => swapped.get(mac) };
 }
