@@ -7,6 +7,8 @@ import { isQuestion, type Outcome } from './protocol/state.ts';
 export interface Errand {
   readonly command: Command;
   readonly class: OrderClass;
+  /** Monotonic milliseconds: it is not sent later, by whatever turn. */
+  readonly deadline: number;
   /** It was on the wire. */
   sent: boolean;
   isSettled: boolean;
@@ -18,12 +20,12 @@ export interface Errand {
 
 export interface Errands {
   /** Throws BUSY. */
-  add(command: Command, orderClass: OrderClass): Errand;
+  add(command: Command, asking: { class: OrderClass; deadline: number }): Errand;
   remove(errand: Errand): void;
   /** The one of this command. */
   of(command: Command | undefined): Errand | undefined;
-  /** Whose turn it is. */
-  first(): Errand | undefined;
+  /** The one to send next at this time. */
+  first(now: number): Errand | undefined;
   finish(errand: Errand, outcome: Outcome): void;
   /** The session is no more: what was sent in it may have been done. */
   abandonSent(): void;
@@ -51,7 +53,7 @@ export function openErrands(): Errands {
   return {
     remove,
     finish,
-    add(command, orderClass) {
+    add(command, { class: orderClass, deadline }) {
       if (waiting.filter((one) => one.class === orderClass).length >= ERRANDS_MAX)
         throw new DriverError('BUSY', 'too many commands wait for this device');
       const { promise, resolve } = Promise.withResolvers<Reply>();
@@ -59,6 +61,7 @@ export function openErrands(): Errands {
       const errand: Errand = {
         command,
         class: orderClass,
+        deadline,
         sent: false,
         isSettled: false,
         result: promise,
@@ -76,7 +79,7 @@ export function openErrands(): Errands {
       return errand;
     },
     of: (command) => waiting.find((one) => one.command === command),
-    first: () => waiting[0],
+    first: (now) => waiting.find(({ deadline }) => now < deadline),
     abandonSent() {
       for (const errand of waiting.filter(({ sent }) => sent)) finish(errand, { kind: 'unknown' });
     },

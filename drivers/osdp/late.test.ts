@@ -6,6 +6,8 @@ import { openWireLink, testRandom } from './test-wire.ts';
 
 const HW_ID = '0a4748-1-1';
 const OUT = 0x68;
+const OSTAT = 0x66;
+const SOM = 0x53;
 /** Less than a device may take for its reply. */
 const LATE_MS = 150;
 
@@ -34,4 +36,30 @@ it.each([
   expect(device.peripheral.deeds.filter(({ code }) => code === OUT)).toHaveLength(1);
   expect(device.sessions()).toBe(sessions);
   expect(link.report(HW_ID)).toMatchObject({ connected: true, pulse: { relay: 2 } });
+});
+
+it('is unknown, though its relay is closed, when an earlier pulse of unknown outcome may have closed it', async () => {
+  const device = openOsdpDevice({ address: 0, serial: 1, key: KEY, random: testRandom() });
+  let pulse: 'none' | 'first' | 'second' = 'none';
+  const link = await openWireLink({
+    answer(request, now) {
+      // The code of a command is not encrypted (annex D.1.3).
+      const code = request[request.indexOf(SOM) + 7];
+      // The first one is done, and nothing of it is heard; the second one never arrives.
+      if (pulse === 'second' && code === OUT) return null;
+      const bytes = device.answer(request, now);
+      return pulse === 'first' && (code === OUT || code === OSTAT) ? null : (bytes ?? null);
+    },
+    devices: [{ address: 0 }],
+  });
+  await link.watch([{ address: 0, key: KEY }]);
+  await link.connected(HW_ID);
+  const data = { hwId: HW_ID, relay: 2, milliseconds: 60_000 };
+  const fire = (within: number) => link.outcome(link.execute('pulse', data, undefined, within));
+  pulse = 'first';
+  expect(await fire(300)).toBe('OUTCOME_UNKNOWN');
+  expect((device.peripheral.pins.outputs() >> 2) & 1).toBe(1);
+  pulse = 'second';
+  expect(await fire(900)).toBe('OUTCOME_UNKNOWN');
+  expect(device.peripheral.deeds.filter(({ code }) => code === OUT)).toHaveLength(1);
 });

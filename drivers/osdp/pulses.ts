@@ -3,7 +3,7 @@
  * from being done twice; where that is lost, what the device shows in the next one may tell what became of it.
  */
 
-import { type Clock, DriverError } from '../driver.ts';
+import { type Clock, DriverError, type DriverErrorCode } from '../driver.ts';
 import { openMutex } from '../rs485/mutex.ts';
 import type { Pulse, Pulsed } from '../rs485.ts';
 import type { Rs485Report } from '../settings.ts';
@@ -21,6 +21,10 @@ export interface PulseEnds {
   /** Milliseconds. */
   left(hwId: string | undefined, relay: number): number;
   begun(hwId: string, relay: number, milliseconds: number): void;
+  /** A pulse of unknown outcome may have closed the relay for so long from now. */
+  uncertain(hwId: string, relay: number, milliseconds: number): void;
+  /** No pulse that was sent before can be what keeps the relay closed. */
+  isFree(hwId: string, relay: number): boolean;
   /** Of the relay that was closed last. */
   shown(hwId: string | undefined): NonNullable<Rs485Report['pulse']> | null;
 }
@@ -33,12 +37,15 @@ interface Attempt {
   signal: AbortSignal;
 }
 
+/** After these the device may have carried the pulse out. */
+const MAY_BE_CLOSED: readonly DriverErrorCode[] = ['OUTCOME_UNKNOWN', 'BAD_REPLY'];
 /** What is shown of the relay afterwards is worth so much waiting. */
 const LOOK_MS = 1_000;
 
 export function openPulseEnds(clock: Clock): PulseEnds {
   /** The latest one last. */
   let ends: readonly { hwId: string; relay: number; end: number }[] = [];
+  let uncertain: typeof ends = [];
 
   function left(hwId: string | undefined, relay: number): number {
     const pulse = ends.find((one) => one.hwId === hwId && one.relay === relay);
@@ -47,6 +54,16 @@ export function openPulseEnds(clock: Clock): PulseEnds {
 
   return {
     left,
+    uncertain(hwId, relay, milliseconds) {
+      const now = clock.monotonic();
+      uncertain = [...uncertain.filter(({ end }) => end > now), { hwId, relay, end: now + milliseconds }];
+    },
+    isFree(hwId, relay) {
+      const now = clock.monotonic();
+      return ![...ends, ...uncertain].some(
+        (one) => one.hwId === hwId && one.relay === relay && one.end > now,
+      );
+    },
     begun(hwId, relay, milliseconds) {
       const now = clock.monotonic();
       const others = ends.filter((one) => one.end > now && !(one.hwId === hwId && one.relay === relay));
@@ -73,7 +90,7 @@ export function openPulses({ device, ends, clock }: PulsesOptions): Pulses {
   async function send({ hwId, relay, milliseconds, deadline, signal }: Attempt): Promise<void> {
     const output = { output: relay, code: OUTPUT.onForTime, time: timerTenths(milliseconds) } as const;
     const command: Command = { kind: 'OUT', outputs: [output] };
-    const wasOff = state.outputs()?.[relay] === 0 && ends.left(hwId, relay) === 0;
+    const wasOff = state.outputs()?.[relay] === 0 && ends.isFree(hwId, relay);
     const begunAt = clock.monotonic();
     try {
       const reply = await talk.ask(command, { class: 'command', deadline, signal });
@@ -114,7 +131,13 @@ export function openPulses({ device, ends, clock }: PulsesOptions): Pulses {
           throw new DriverError('INVALID_COMMAND', `the device has ${relays} outputs, and no output${relay}`);
         // Never shorter than a pulse under way, as another caller was promised.
         const effective = effectiveMs(Math.max(milliseconds, ends.left(hwId, relay)));
-        await send({ hwId, relay, milliseconds: effective, deadline, signal });
+        try {
+          await send({ hwId, relay, milliseconds: effective, deadline, signal });
+        } catch (error) {
+          if (error instanceof DriverError && MAY_BE_CLOSED.includes(error.code))
+            ends.uncertain(hwId, relay, effective);
+          throw error;
+        }
         ends.begun(hwId, relay, effective);
         device.report();
         return { relay, milliseconds: effectiveMs(milliseconds), timedBy: 'device' };

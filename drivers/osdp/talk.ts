@@ -94,7 +94,7 @@ export function openTalk(options: TalkOptions): Talk {
       if (isClosed) throw gone('is not polled any more');
       if (isReserved && !OF_FILES.includes(command.kind))
         throw new DriverError('BUSY', 'the device takes a file and wants nothing else; nothing was sent');
-      const errand = errands.add(command, asking.class);
+      const errand = errands.add(command, asking);
       try {
         await takeTurns(errand, asking);
         return await errand.result;
@@ -126,7 +126,7 @@ interface Dialogue extends Pick<Talk, 'session' | 'exchange' | 'conclude' | 'kee
 
 /** The session turn by turn: what each sends, and what came of it. */
 function openDialogue(options: TalkOptions, errands: Errands): Dialogue {
-  const { address, check, security, lateness } = options;
+  const { address, check, security, lateness, clock } = options;
   let session = openSession({ address, check, security });
   /** A request is out, and this was read since. */
   let heard: { examined: Examined | null; length: number } | undefined;
@@ -138,7 +138,10 @@ function openDialogue(options: TalkOptions, errands: Errands): Dialogue {
   function request(): Uint8Array {
     conclude();
     if (options.isLooking()) session = forgetDevice(session);
-    const wanted = (onTheWire() ?? errands.first())?.command ?? POLL;
+    const now = clock.monotonic();
+    const current = onTheWire();
+    // Past its deadline it is not repeated either: the device may not have received it before.
+    const wanted = (current && now < current.deadline ? current : errands.first(now))?.command ?? POLL;
     const next = turn(session, wanted, nonce);
     session = next.session;
     if (session.outstanding?.command.kind === 'CHLNG') nonce = randomBytes(NONCE_LENGTH);
@@ -234,8 +237,9 @@ function openTurns(
         const code = error instanceof DriverError && !signal.aborted ? error.code : undefined;
         const isLeftAlone = code === 'DEVICE_OFFLINE' && !isGone();
         // A poll that asks whether it is there carries what waits. One that is busy did nothing yet, and wants it again.
-        if ((isBusy || isLeftAlone) && clock.monotonic() < deadline)
-          await clock.sleep(LEFT_ALONE_MS, either).catch(() => undefined);
+        const left = deadline - clock.monotonic();
+        if ((isBusy || isLeftAlone) && left > 0)
+          await clock.sleep(Math.min(LEFT_ALONE_MS, Math.ceil(left)), either).catch(() => undefined);
         else if (code === undefined || !MISSES.includes(code)) throw endedBy(errand, error, signal);
       }
       if (!errand.isSettled && isBarred())
