@@ -40,6 +40,7 @@ const shell: Shell = {
     kill: (pid) => void process.kill(pid, 'SIGKILL'),
     environment: codeCache === undefined ? {} : { NODE_COMPILE_CACHE: codeCache },
   },
+  ...(process.geteuid?.() === 0 && { become }),
   stopping: stopping.signal,
   reportCrashes: (report) => {
     reportCrash = report;
@@ -47,6 +48,21 @@ const shell: Shell = {
 };
 const { run } = await import('./cli/program.ts');
 process.exit(await run(process.argv.slice(2), shell));
+
+/** The effective ids alone: that user can neither signal nor trace this process, whose real and saved ids stay root's. */
+function become({ uid, gid }: { uid: number; gid: number }): Disposable {
+  const groups = process.getgroups?.() ?? [];
+  process.setgroups?.([gid]);
+  process.setegid?.(gid);
+  process.seteuid?.(uid);
+  return {
+    [Symbol.dispose]() {
+      process.seteuid?.(0);
+      process.setegid?.(0);
+      process.setgroups?.(groups);
+    },
+  };
+}
 
 /** systemd names the socket it has given us in JOURNAL_STREAM; a redirected output is another one (systemd.exec(5)). */
 function isJournal(): boolean {

@@ -1,6 +1,5 @@
 import {
   chmodSync,
-  chownSync,
   copyFileSync,
   existsSync,
   mkdirSync,
@@ -220,21 +219,6 @@ describe('restore', () => {
     expect(await command(gateway, 'restore', copy, '--yes')).toBe(1);
     expect(shell.written.stderr).toMatch(/belongs to system .*, the configuration to 5c2f0a52/);
   });
-});
-
-it.skipIf(process.getuid?.() !== 0)('leaves nothing of root in a folder of the service', async () => {
-  const NOBODY = 65_534;
-  const gateway = await openTestGateway();
-  await gateway.close();
-  const { dataDirectory } = gateway;
-  rmSync(join(dataDirectory, 'backups'), { recursive: true, force: true });
-  for (const path of ['.', ...readdirSync(dataDirectory, { recursive: true, encoding: 'utf8' })])
-    chownSync(join(dataDirectory, path), NOBODY, NOBODY);
-  const copy = join(gateway.folder, 'copy.db');
-  expect(await command(gateway, 'backup', '--to', copy)).toBe(0);
-  expect(await command(gateway, 'restore', copy, '--yes')).toBe(0);
-  for (const path of readdirSync(dataDirectory, { recursive: true, encoding: 'utf8' }))
-    expect(statSync(join(dataDirectory, path)).uid, path).toBe(NOBODY);
 });
 
 function systemOf({ dataDirectory }: TestGateway): { system_id: string; database_id: string; epoch: number } {

@@ -1,5 +1,5 @@
 /** `gatehouse backup`: a copy of the database, by the daemon while it works, else directly. */
-import { chmodSync, copyFileSync, existsSync, renameSync, rmSync, statSync } from 'node:fs';
+import { closeSync, constants, existsSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { adminSocketOf } from '../config/config.ts';
@@ -7,8 +7,10 @@ import { readConfig } from '../config/config-file.ts';
 import { backUpDatabase } from '../database/backup.ts';
 import { openConnection } from '../database/connection.ts';
 import { syncPath } from '../database/migrate.ts';
+import { writeFrom } from '../host/durable-file.ts';
 import { type Client, configFile, openClient, runJob } from './client.ts';
-import { giveToOwner, holdDataDirectory } from './data-directory.ts';
+import { holdDataDirectory } from './data-directory.ts';
+import { asOwnerOf } from './folder-owner.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
 
 export interface BackupOptions {
@@ -28,7 +30,8 @@ export async function backUp(options: BackupOptions, shell: Shell): Promise<void
   const config = readConfig(configFile(options.config, shell));
   if (options.to !== undefined) assertFolder(options.to);
   const made = await makeCopy(config, openClient({ socket: adminSocketOf(config) }, shell), shell);
-  const copy = options.to === undefined ? made : { ...made, file: exportTo(options.to, made.file, shell) };
+  const copy =
+    options.to === undefined ? made : { ...made, file: exportTo(options.to, made.file, config, shell) };
   if (options.json) return printJson(shell, copy);
   shell.stdout.write(`${copy.file}\n`);
   const key = join(config.dataDirectory, 'keys', 'vault.key');
@@ -58,17 +61,15 @@ async function copyDirectly({ dataDirectory }: Config, shell: Shell): Promise<Co
   if (!existsSync(databaseFile))
     throw new CommandFailed(`There is nothing to back up: ${databaseFile} does not exist.`);
   try {
+    using _user = asOwnerOf(dataDirectory, shell);
     using _alone = holdDataDirectory(dataDirectory);
     using connection = openConnection(databaseFile);
-    const copy = await backUpDatabase({
+    return await backUpDatabase({
       database: connection,
       databaseFile,
       progress: () => {},
       signal: shell.stopping,
     });
-    giveToOwner(join(copy.file, '..'));
-    giveToOwner(copy.file);
-    return copy;
   } catch (error) {
     throw new CommandFailed(`There is no backup: ${(error as Error).message}`, EXIT.failed, { cause: error });
   }
@@ -94,22 +95,41 @@ function isFolder(path: string): boolean {
 }
 
 /** Whole or not at all, also when a stick is pulled; readable by its owner alone. */
-function exportTo(to: string, file: string, { clock }: Shell): string {
-  const name = `gatehouse-${new Date(clock.now()).toISOString().replaceAll(/[-:]|\.\d+/g, '')}.db`;
+function exportTo(to: string, file: string, { dataDirectory }: Config, shell: Shell): string {
+  const name = `gatehouse-${new Date(shell.clock.now()).toISOString().replaceAll(/[-:]|\.\d+/g, '')}.db`;
   const target = resolve(isFolder(to) ? join(to, name) : to);
-  const draft = `${target}.new`;
+  let source: number | undefined;
   try {
-    copyFileSync(file, draft);
-    chmodSync(draft, 0o600);
-    syncPath(draft);
-    renameSync(draft, target);
+    source = openCopy(file, dataDirectory, shell);
+    using _user = asOwnerOf(dirname(target), shell);
+    writeWhole(source, target);
     return target;
   } catch (error) {
-    rmSync(draft, { force: true });
     throw new CommandFailed(
       `The copy is made, as ${basename(file)} in ${resolve(file, '..')}, but not at ${target}: ${(error as Error).message}. With sudo?`,
       EXIT.failed,
       { cause: error },
     );
+  } finally {
+    if (source !== undefined) closeSync(source);
   }
+}
+
+function writeWhole(source: number, target: string): void {
+  const draft = `${target}.new`;
+  try {
+    rmSync(draft, { force: true });
+    writeFrom(source, draft);
+    syncPath(draft);
+    renameSync(draft, target);
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw error;
+  }
+}
+
+/** With the rights of the folder's owner, who is the one that has put it there. */
+function openCopy(file: string, dataDirectory: string, shell: Shell): number {
+  using _user = asOwnerOf(dataDirectory, shell);
+  return openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW);
 }

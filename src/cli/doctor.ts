@@ -11,6 +11,7 @@ import { checkClock, checkDisk, checkFsync, checkSerialPorts } from './doctor/ho
 import { checkPorts, checkUpstream } from './doctor/network.ts';
 import { checkParts } from './doctor/parts.ts';
 import { shownFindings } from './findings.ts';
+import { asOwnerOf } from './folder-owner.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
 
 export interface DoctorOptions {
@@ -63,9 +64,14 @@ async function diagnosesOf(file: string, shell: Shell): Promise<Diagnosis[]> {
   return found;
 }
 
+/** These write in the data directory, where the user of the service may have planted links. */
+const IN_DATA_DIRECTORY: readonly unknown[] = [checkParts, checkFsync];
+
 /** A check that breaks is a finding, too: the others are still wanted. */
 async function examined(check: (typeof CHECKS)[number], patient: Patient): Promise<Diagnosis[]> {
+  const { config, shell } = patient;
   try {
+    using _user = IN_DATA_DIRECTORY.includes(check) ? asOwnerOf(config.dataDirectory, shell) : undefined;
     return await check(patient);
   } catch (error) {
     const subject = check.name.replace(/^check/, '').toLowerCase();

@@ -7,7 +7,17 @@
  * copy (encoders ignore messages of an epoch lower than the highest they know: docs/encoder-protocol.md, Messages).
  */
 import { randomUUID } from 'node:crypto';
-import { copyFileSync, existsSync, linkSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  renameSync,
+  rmSync,
+} from 'node:fs';
 import { basename, join } from 'node:path';
 import { openAudit } from '../audit/audit.ts';
 import type { Config } from '../config/config.ts';
@@ -15,11 +25,13 @@ import { readConfig } from '../config/config-file.ts';
 import { openConnection } from '../database/connection.ts';
 import { type Database, DatabaseUnusable, openDatabase } from '../database/database.ts';
 import { SchemaRefused, syncPath } from '../database/migrate.ts';
+import { writeFrom } from '../host/durable-file.ts';
 import { silentLog } from '../log.ts';
 import { LOCAL_ADMINISTRATOR } from '../principal.ts';
 import { openVault } from '../vault.ts';
 import { configFile } from './client.ts';
-import { giveToOwner, holdDataDirectory } from './data-directory.ts';
+import { holdDataDirectory } from './data-directory.ts';
+import { asOwnerOf } from './folder-owner.ts';
 import { askFirst, CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
 
 /** More starts than there can have been since any copy was made. */
@@ -42,6 +54,9 @@ const READ_SYSTEM = 'SELECT system_id, database_id, epoch FROM system WHERE id =
 export async function restore(copy: string, options: RestoreOptions, shell: Shell): Promise<void> {
   const config = readConfig(configFile(options.config, shell));
   const { dataDirectory } = config;
+  // With the rights of this user, who may be the only one to read it.
+  using source = openSource(copy);
+  using _user = asOwnerOf(dataDirectory, shell);
   using _alone = held(dataDirectory);
   const workshop = join(dataDirectory, 'restoring');
   rmSync(workshop, { recursive: true, force: true });
@@ -50,7 +65,7 @@ export async function restore(copy: string, options: RestoreOptions, shell: Shel
   const draft = join(workshop, 'gatehouse.db');
   const current = join(dataDirectory, 'gatehouse.db');
 
-  const prepared = await prepare({ copy, draft, current, config, shell, options });
+  const prepared = await prepare({ copy, source, draft, current, config, shell, options });
   const replaced = replace(current, draft, shell);
   if (options.json) return printJson(shell, { ...prepared, replaced });
   shell.stdout.write(`${copy} is restored.\n`);
@@ -70,6 +85,7 @@ function held(dataDirectory: string): Disposable {
 
 interface Preparation {
   copy: string;
+  source: Source;
   draft: string;
   current: string;
   config: Config;
@@ -78,8 +94,8 @@ interface Preparation {
 }
 
 /** Checks the copy, asks, and gives it its new identity. */
-async function prepare({ copy, draft, current, config, shell, options }: Preparation) {
-  await using database = await openDraft(copy, draft);
+async function prepare({ copy, source, draft, current, config, shell, options }: Preparation) {
+  await using database = await openDraft(copy, source, draft);
   const system = database.prepare<[], SystemRow>(READ_SYSTEM).get();
   if (!system) throw new CommandFailed(`${copy} is the database of a gateway that never started.`);
   const { system_id: systemId, database_id: previousId } = system;
@@ -113,18 +129,42 @@ async function prepare({ copy, draft, current, config, shell, options }: Prepara
   return { systemId, databaseId, epoch, warnings };
 }
 
-/** Opened as the daemon opens its own: integrity and schema are checked, an older schema is brought up to date. */
-async function openDraft(copy: string, draft: string): Promise<Database> {
+/** Descriptors of the copy, and of its log: a raw copy of a data directory has one, a backup has none. */
+interface Source extends Disposable {
+  file: number;
+  log: number | undefined;
+}
+
+function openSource(copy: string): Source {
   try {
-    copyFileSync(copy, draft);
-    // Of a raw copy of a data directory; a backup has none.
-    if (existsSync(`${copy}-wal`)) copyFileSync(`${copy}-wal`, `${draft}-wal`);
+    const file = openSync(copy, 'r');
+    const log = existsSync(`${copy}-wal`) ? openSync(`${copy}-wal`, 'r') : undefined;
+    return {
+      file,
+      log,
+      [Symbol.dispose]() {
+        closeSync(file);
+        if (log !== undefined) closeSync(log);
+      },
+    };
+  } catch (error) {
+    throw notRestored(copy, copy, error);
+  }
+}
+
+/** Opened as the daemon opens its own: integrity and schema are checked, an older schema is brought up to date. */
+async function openDraft(copy: string, { file, log }: Source, draft: string): Promise<Database> {
+  try {
+    writeFrom(file, draft);
+    if (log !== undefined) writeFrom(log, `${draft}-wal`);
     return await openDatabase({ file: draft, monotonic: () => 0, failed: () => {} });
   } catch (error) {
-    throw new CommandFailed(`Nothing was restored: ${refusal(copy, draft, error)}`, EXIT.failed, {
-      cause: error,
-    });
+    throw notRestored(copy, draft, error);
   }
+}
+
+function notRestored(copy: string, draft: string, cause: unknown): CommandFailed {
+  return new CommandFailed(`Nothing was restored: ${refusal(copy, draft, cause)}`, EXIT.failed, { cause });
 }
 
 /** What the daemon advises about its own database would be none about a copy. */
@@ -201,21 +241,21 @@ function epochOf(file: string): number {
 function replace(current: string, draft: string, { clock }: Shell): string | undefined {
   const folder = join(current, '..');
   const backups = join(folder, 'backups');
-  const parts = ['', '-wal', '-shm'].filter((suffix) => existsSync(current + suffix));
+  const parts = ['', '-wal', '-shm'].filter((suffix) =>
+    lstatSync(current + suffix, { throwIfNoEntry: false }),
+  );
   let kept: string | undefined;
   try {
     if (parts.length > 0) {
       mkdirSync(backups, { recursive: true, mode: 0o700 });
       const day = new Date(clock.now()).toISOString().slice(0, 10);
       kept = mkdtempSync(join(backups, `replaced-${day}-`));
-      for (const path of [backups, kept]) giveToOwner(path);
       if (parts.includes('')) linkSync(current, join(kept, 'gatehouse.db'));
       for (const log of parts.filter((part) => part !== '')) {
         renameSync(current + log, join(kept, `gatehouse.db${log}`));
       }
       syncPath(kept);
     }
-    giveToOwner(draft, folder);
     renameSync(draft, current);
     syncPath(folder);
     return kept;

@@ -17,6 +17,8 @@ export interface Shell {
   readonly clock: Clock;
   /** The program that runs this one, and how it ends a process for good. */
   readonly processes: GatewayOptions['processes'];
+  /** The rights of another user, until disposed. Absent unless this is root. */
+  become?(user: { uid: number; gid: number }): Disposable;
   /** Fires at SIGTERM or SIGINT. */
   readonly stopping: AbortSignal;
   /** Where an error nobody caught is told from now on; the process ends after it. */

@@ -1,5 +1,5 @@
 /** Small files that a power cut leaves whole: the old one or the new one. (The database sees to its own.) */
-import { mkdirSync, statSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readSync, statSync, writeSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
@@ -36,4 +36,21 @@ export function makeFolder(folder: string): void {
   if (statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return;
   if (dirname(folder) !== folder) makeFolder(dirname(folder));
   mkdirSync(folder, { mode: 0o700 });
+}
+
+const COPY_BYTES = 1024 * 1024;
+
+/** Copies what a descriptor reads into a new file (0600); a link of that name is refused, as is any other file. */
+export function writeFrom(source: number, file: string): void {
+  const target = openSync(file, 'wx', 0o600);
+  try {
+    const chunk = Buffer.alloc(COPY_BYTES);
+    for (let bytes = 0; ; ) {
+      bytes = readSync(source, chunk, 0, COPY_BYTES, null);
+      if (bytes === 0) return;
+      for (let written = 0; written < bytes; ) written += writeSync(target, chunk, written, bytes - written);
+    }
+  } finally {
+    closeSync(target);
+  }
 }

@@ -56,7 +56,9 @@ export function checkFsync({ config: { dataDirectory }, shell: { clock } }: Pati
   const subject = 'fsync';
   if (!existsSync(dataDirectory)) return [];
   const file = join(dataDirectory, 'doctor.tmp');
-  const descriptor = openSync(file, 'w', 0o600);
+  rmSync(file, { force: true });
+  // Exclusive: a link that was planted there is refused.
+  const descriptor = openSync(file, 'wx', 0o600);
   const page = Buffer.alloc(4_096, 1);
   const times: number[] = [];
   try {
