@@ -19,6 +19,10 @@ import { field, integer, UINT32_LAST } from './values.ts';
 import { STATUS_SUCCESS, statusName } from './zcl-status.ts';
 
 const STEP_MS = HELD_FRAME_MS;
+/** Before what was not answered is read back, doubled each time. */
+const SETTLE_MS = 2_000;
+/** Of a write that opens nothing: all that the deadline of standing open has room for. */
+const TRIES_MAX = 3;
 const { lockState, autoRelockTime, operatingMode, supportedOperatingModes } = DOOR_LOCK_ATTRIBUTE;
 /** What is changed, and restored. */
 const CHANGED = [autoRelockTime, operatingMode];
@@ -96,7 +100,8 @@ async function unlocked(options: StandOpenOptions): Promise<StandingOpen> {
 async function enterPassage(options: StandOpenOptions, told: Told): Promise<boolean> {
   const mode = told.get(operatingMode);
   keep(options, { operatingMode: mode === MODE.passage ? MODE.normal : (mode ?? MODE.normal) });
-  const refused = await write(options, [modeWrite(MODE.passage)]);
+  // What opens the lock is written once: it is read back, and not written again.
+  const refused = await settled(options, modeWrite(MODE.passage), { tries: 1 });
   if (!refused) return true;
   forget(options, 'operatingMode');
   return false;
@@ -106,7 +111,7 @@ async function stopRelocking(options: StandOpenOptions, told: Told): Promise<voi
   const seconds = told.get(autoRelockTime) ?? 0;
   if (seconds === 0) return;
   keep(options, { autoRelockTime: seconds });
-  const refused = await write(options, [relockWrite(0)]);
+  const refused = await settled(options, relockWrite(0), { tries: TRIES_MAX });
   if (!refused) return;
   forget(options, 'autoRelockTime');
   options.radio.remember(options.ieee, { standOpenRefused: true });
@@ -209,6 +214,38 @@ async function read(options: StandOpenOptions, attributes: readonly number[]): P
     return id === undefined || value === undefined ? [] : [[id, value] as const];
   });
   return new Map(values);
+}
+
+/**
+ * Writes, and reads back what was not answered: the write or its answer may be what was lost. `tries` of the write. The
+ * error of the last try is thrown when the lock does not say before the deadline that it has the value.
+ */
+async function settled(
+  options: StandOpenOptions,
+  one: AttributeWrite,
+  { tries }: { tries: number },
+): Promise<Refused | undefined> {
+  const { clock, deadline, signal } = options;
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await write(options, [one]);
+    } catch (error) {
+      const pauseMs = SETTLE_MS * 2 ** (attempt - 1);
+      const isLate = clock.monotonic() + pauseMs + 2 * HELD_FRAME_MS > deadline;
+      // The write before it may have arrived.
+      if (!isUnanswered(error) || isLate) throw attempt > 1 ? sent(error) : error;
+      const told = await clock
+        .sleep(pauseMs, signal)
+        .then(() => read(options, [one.attrId]))
+        .catch(() => undefined);
+      if (told?.get(one.attrId) === one.attrData) return undefined;
+      if (attempt >= tries || signal.aborted) throw error;
+    }
+  }
+}
+
+function isUnanswered(error: unknown): boolean {
+  return error instanceof DriverError && error.code === 'OUTCOME_UNKNOWN';
 }
 
 interface Refused {
