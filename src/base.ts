@@ -7,13 +7,15 @@ import { openAudit } from './audit/audit.ts';
 import { openAuth } from './auth/auth.ts';
 import type { Clock } from './clock.ts';
 import type { Config } from './config/config.ts';
-import { openDatabase } from './database/database.ts';
+import { type Database, openDatabase } from './database/database.ts';
 import type { SpaceState } from './database/space.ts';
 import { type EventLogOptions, openEvents } from './events/events.ts';
 import { openForwarder } from './events/forward.ts';
 import { openLiveStreams } from './events/live.ts';
+import { readBootId } from './host/boot-id.ts';
 import { certificateNames } from './host/host-names.ts';
 import { openKernelClock } from './host/kernel-clock.ts';
+import { knownTimeTable, openKnownTime } from './known-time.ts';
 import type { Log } from './log.ts';
 import { openMeters } from './metrics/meters.ts';
 import { openSiteCa } from './pki/site-ca.ts';
@@ -43,18 +45,17 @@ export async function openBase({ config, clock, log }: BaseOptions, opening: Asy
   const vaultFile = path('keys', 'vault.key');
   const vault = openVault(vaultFile, { create: isFirstStart(databaseFile, path('pki')) });
   const database = opening.use(await openLoggedDatabase({ databaseFile, clock, log, meters }));
-  const kernelClock = openKernelClock({ clock });
-  const clockSynchronised = kernelClock.isSynchronised;
+  const { kernelClock, time } = openTimes(database, { clock, log });
+  const clockSynchronised = time.synchronised;
   const system = await openSystem({
     database,
-    clock,
-    clockSynchronised,
+    time,
     vault,
     vaultFile,
     configuredId: config.systemId,
   });
   const { systemId, epoch, rootFingerprint: knownRoot } = system;
-  const ca = await openSiteCa({ directory: path('pki'), systemId, knownRoot, clock, log });
+  const ca = await openSiteCa({ directory: path('pki'), systemId, knownRoot, clock: time, log });
   const serverIdentity = async () => ca.serverIdentity(certificateNames(config), await system.trustedTime());
   const { sign, verifySignature } = ca;
   const audit = openAudit({ database, clock, log, macKey: vault.deriveKey('audit'), sign, verifySignature });
@@ -70,7 +71,7 @@ export async function openBase({ config, clock, log }: BaseOptions, opening: Asy
       audit,
       log,
       systemId,
-      clockSynchronised,
+      time,
       config: config.auth,
       directory: path('auth'),
       digest: (code) => vault.digest('login code', code),
@@ -88,6 +89,7 @@ export async function openBase({ config, clock, log }: BaseOptions, opening: Asy
     tasks,
   });
   return {
+    time,
     clockSynchronised,
     kernelClock,
     vault,
@@ -121,6 +123,18 @@ function openLoggedDatabase({ databaseFile, clock, log, meters }: LoggedDatabase
     spaceChanged: (state) => logSpace(state, log),
     migrated: (names) => log.info({ names }, 'the database was brought to the newest schema'),
   });
+}
+
+function openTimes(database: Database, { clock, log }: Pick<BaseOptions, 'clock' | 'log'>) {
+  const kernelClock = openKernelClock({ clock });
+  const time = openKnownTime({
+    clock,
+    synchronised: kernelClock.isSynchronised,
+    bootId: readBootId(),
+    table: knownTimeTable(database),
+    log,
+  });
+  return { kernelClock, time };
 }
 
 interface EventsOptions extends Omit<EventLogOptions, 'bounds'> {

@@ -27,7 +27,7 @@ export type Desk = Awaited<ReturnType<typeof openDesk>>;
 
 export async function openDesk(
   { config, clock, log }: BaseOptions,
-  { vault, database, systemId, epoch, tasks, audit, events, ca }: Base,
+  { vault, time, database, systemId, epoch, tasks, audit, events, ca }: Base,
   identity: ServerIdentity,
   opening: AsyncDisposableStack,
 ) {
@@ -37,6 +37,7 @@ export async function openDesk(
   const writes: Writes = openWrites({
     ...common,
     vault,
+    knownTime: time.now,
     expiryMs: config.encoders.writeExpiry,
     encoders: {
       exists: (id) => table.encoder.get(id) !== undefined,

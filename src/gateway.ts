@@ -80,6 +80,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
       version: VERSION,
       answered: meters.request,
       authenticate: auth.authenticate,
+      forbidden: auth.forbidden,
       checkResponses: options.checkResponses ?? false,
     }),
   );
@@ -126,13 +127,13 @@ function statusOf(
   { config, clock }: GatewayOptions,
   { base, estate, desk, certificate, httpUrl }: StatusParts,
 ): () => Status {
-  const { database, databaseFile, events, auth, systemId, clockSynchronised } = base;
+  const { database, databaseFile, events, auth, systemId, time } = base;
   const { oidc } = config.auth;
   return openStatus({
     version: VERSION,
     systemId,
     clock,
-    clockSynchronised,
+    time,
     httpUrl,
     encoderUrl: () => desk.encoderUrl,
     encoders: () => desk.sessions.counts(),

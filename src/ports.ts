@@ -2,6 +2,7 @@
 import type { Clock } from './clock.ts';
 import type { Config } from './config/config.ts';
 import { hostOf } from './host/host-names.ts';
+import { openProxies } from './http/address.ts';
 import { type Credentials, createApp } from './http/app.ts';
 import { knownAddresses } from './http/known-addresses.ts';
 import type { Operation } from './http/operation.ts';
@@ -16,6 +17,9 @@ import {
 import type { Log } from './log.ts';
 import type { Principal } from './principal.ts';
 
+/** What serves plain HTTP there is in front of it. */
+const LOOPBACK = ['127.0.0.0/8', '::1'];
+
 export interface PortsOptions {
   config: Config;
   clock: Clock;
@@ -24,6 +28,7 @@ export interface PortsOptions {
   operations: readonly Operation[];
   identity: TlsIdentity;
   authenticate(credentials: Credentials): Principal | Promise<Principal>;
+  forbidden(principal: Principal, operation: string): void;
   adminSocket: string;
   /** See AppOptions. */
   answered(method: string, route: string, status: number, milliseconds: number): void;
@@ -55,10 +60,12 @@ export async function openPorts(options: PortsOptions): Promise<Ports> {
         known.note(credentials.address);
         return principal;
       },
+      forbidden: options.forbidden,
       rate: (caller) => rateOf(config, caller),
     },
   });
-  const serve = { app: lan, clock, log, known, ...config.http.listen };
+  const isProxy = openProxies(config.http.trustedProxies ?? (config.http.plain ? LOOPBACK : []));
+  const serve = { app: lan, clock, log, known, isProxy, ...config.http.listen };
   const https = config.http.plain ? undefined : await listenHttps({ ...serve, ...options.identity });
   const server: Server | HttpsServer = opening.use(https ?? (await listenPlain(serve)));
   const opened = opening.move();

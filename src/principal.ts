@@ -40,6 +40,14 @@ export const SYSTEM_PRINCIPAL: Principal = {
   via: 'system',
 };
 
+/** Of what needs no credentials. */
+export const ANYONE: Principal = {
+  id: '00000000-0000-4000-8000-000000000000',
+  label: 'anyone',
+  roles: new Set(),
+  via: 'system',
+};
+
 /** Whoever can open the admin socket. */
 export const LOCAL_ADMINISTRATOR: Principal = {
   id: '00000000-0000-4000-8000-000000000002',
@@ -47,3 +55,17 @@ export const LOCAL_ADMINISTRATOR: Principal = {
   roles: new Set(ROLES),
   via: 'local',
 };
+
+/** Whether log and audit would take a holder of this label for one of the gateway's own principals. */
+export function isReserved(label: string): boolean {
+  const plain = plainOf(label);
+  return [ANYONE, SYSTEM_PRINCIPAL, LOCAL_ADMINISTRATOR].some((own) => plainOf(own.label) === plain);
+}
+
+/** Without what a reader does not see: case, spaces, and characters that only look different to a program (UAX 15). */
+function plainOf(label: string): string {
+  return label
+    .normalize('NFKC')
+    .replaceAll(/[\s\p{Cf}]+/gu, '')
+    .toLowerCase();
+}

@@ -14,8 +14,8 @@ async function installation() {
   const vaultFile = join(folder, 'vault.key');
   const start = (configuredId?: string, synchronised = false) => {
     const vault = openVault(vaultFile);
-    const clockSynchronised = () => synchronised;
-    return openSystem({ database, clock, clockSynchronised, vault, vaultFile, configuredId });
+    const time = { now: clock.now, synchronised: () => synchronised };
+    return openSystem({ database, time, vault, vaultFile, configuredId });
   };
   return { vaultFile, start };
 }

@@ -5,8 +5,8 @@
  */
 import { randomUUID } from 'node:crypto';
 import { readdirSync, statSync } from 'node:fs';
-import type { Clock } from './clock.ts';
 import type { Database, Prepare } from './database/database.ts';
+import type { KnownTime } from './known-time.ts';
 import type { Vault } from './vault.ts';
 
 export interface System {
@@ -15,7 +15,7 @@ export interface System {
   /** Drawn when the database was made. */
   readonly databaseId: string;
   /**
-   * Grows with each start (docs/encoder-protocol.md, Messages). At least the wall clock's seconds, so that a database
+   * Grows with each start (docs/encoder-protocol.md, Messages). At least the known time's seconds, so that a database
    * restored from a backup, whose count is behind, still says more than encoders have seen.
    */
   readonly epoch: number;
@@ -29,8 +29,7 @@ export interface System {
 
 export interface SystemOptions {
   database: Database;
-  clock: Pick<Clock, 'now'>;
-  clockSynchronised: () => boolean;
+  time: Pick<KnownTime, 'now' | 'synchronised'>;
   vault: Pick<Vault, 'digest'>;
   /** For the message. */
   vaultFile: string;
@@ -62,7 +61,7 @@ export function isFirstStart(databaseFile: string, pkiDirectory: string): boolea
  * that was written with another vault key.
  */
 export async function openSystem(options: SystemOptions): Promise<System> {
-  const { database, clock, clockSynchronised } = options;
+  const { database, time } = options;
   const setRoot = database.prepare<[string]>('UPDATE system SET root_fingerprint = ? WHERE id = 1');
   const setTrusted = database.prepare<[number]>('UPDATE system SET trusted_at = ? WHERE id = 1');
   const row = await database.commit(() => countStart(options));
@@ -80,8 +79,8 @@ export async function openSystem(options: SystemOptions): Promise<System> {
       });
     },
     async trustedTime() {
-      if (!clockSynchronised()) return trustedAt;
-      trustedAt = clock.now();
+      if (!time.synchronised()) return trustedAt;
+      trustedAt = time.now();
       await database.commit(() => setTrusted.run(trustedAt), 'urgent');
       return trustedAt;
     },
@@ -104,14 +103,14 @@ export function readSystem(database: Prepare): {
   };
 }
 
-function countStart({ database, clock, vault, vaultFile, configuredId }: SystemOptions): Row {
+function countStart({ database, time, vault, vaultFile, configuredId }: SystemOptions): Row {
   const read = database.prepare<[], Row>(READ);
   const insert = database.prepare<[string, string, string, number]>(
     'INSERT INTO system (id, system_id, database_id, epoch, vault_check, created_at) VALUES (1, ?, ?, 0, ?, ?)',
   );
   const count = database.prepare<[number]>('UPDATE system SET epoch = max(epoch + 1, ?) WHERE id = 1');
-  if (!read.get()) insert.run(configuredId ?? randomUUID(), randomUUID(), checkOf(vault), clock.now());
-  count.run(Math.floor(clock.now() / 1_000));
+  if (!read.get()) insert.run(configuredId ?? randomUUID(), randomUUID(), checkOf(vault), time.now());
+  count.run(Math.floor(time.now() / 1_000));
   const row = read.get();
   if (!row) throw new Error('the system row is missing');
   assertOnePiece(row, { vault, vaultFile, configuredId });

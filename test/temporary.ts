@@ -30,8 +30,7 @@ export async function temporaryDatabase(folder = temporaryFolder()): Promise<Dat
 export function temporarySystem(database: Database, clock: Pick<Clock, 'now'>): Promise<System> {
   return openSystem({
     database,
-    clock,
-    clockSynchronised: () => false,
+    time: { now: clock.now, synchronised: () => false },
     vaultFile: 'vault.key',
     configuredId: undefined,
     vault: { digest: () => 'check' },

@@ -9,7 +9,7 @@ import { silentLog } from '../log.ts';
 import { LOCAL_ADMINISTRATOR, type Role } from '../principal.ts';
 import type { Auth } from './auth.ts';
 import { authOperations } from './operations.ts';
-import { bearer, cookie, openTestAuth } from './testbed.ts';
+import { bearer, cookie, openTestAuth, pass } from './testbed.ts';
 import { check } from './token.ts';
 
 const DAY_MS = 86_400_000;
@@ -176,11 +176,11 @@ describe('the end of a token', () => {
 
   it('comes after 90 days, or those asked for, to the millisecond', async () => {
     const [standard, short] = [await create(), await create(['pms'], 1)];
-    clock.jumpWall(DAY_MS - 1);
+    await pass(clock, DAY_MS - 1);
     expect(await answerTo(short.token)).toBe('PMS');
     clock.jumpWall(1);
     expect(await answerTo(short.token)).toContain('expired');
-    clock.jumpWall(89 * DAY_MS - 1);
+    await pass(clock, 89 * DAY_MS - 1);
     expect(await answerTo(standard.token)).toBe('PMS');
     clock.jumpWall(1);
     expect(await answerTo(standard.token)).toContain('expired');
@@ -189,7 +189,7 @@ describe('the end of a token', () => {
 
   it('once seen is not undone by a clock set back: at once, after the write, and after a restart', async () => {
     const [seen, unseen] = [await create(['pms'], 1), await create(['pms'], 1)];
-    clock.jumpWall(DAY_MS);
+    await pass(clock, DAY_MS);
     expect(await answerTo(seen.token)).toContain('expired');
     clock.jumpWall(-DAY_MS);
     expect(await answerTo(seen.token)).toContain('expired');
@@ -214,11 +214,53 @@ describe('the end of a token', () => {
     await expect(unsure.authenticate(cookie(secret))).rejects.toThrow('expired');
   });
 
+  it('does not come with a minute of a clock that a broken time server set to the year 2099', async () => {
+    const { token } = await create();
+    clock.jumpWall(27_000 * DAY_MS);
+    expect(await answerTo(token)).toBe('PMS');
+    await clock.advance(60_000);
+    expect(await answerTo(token)).toBe('PMS');
+    clock.jumpWall(-27_000 * DAY_MS);
+    await clock.advance(60_000);
+    expect([await answerTo(token), listed()[0]?.status]).toEqual(['PMS', 'active']);
+  });
+
+  it('comes after the life that was given, although the clock was ahead when the token was made', async () => {
+    let synchronised = false;
+    const ahead = manualClock(Date.UTC(2099, 0, 1));
+    const early = openTestAuth({
+      database,
+      clock: ahead,
+      audited,
+      clockSynchronised: () => synchronised,
+    });
+    const { token } = await early.create({ label: 'PMS', roles: ['pms'], expiresInDays: 1 }, caller);
+    synchronised = true;
+    ahead.jumpWall(-27_000 * DAY_MS);
+    await ahead.advance(61_000);
+    expect((await early.authenticate(bearer(token))).label).toBe('PMS');
+    await ahead.advance(DAY_MS);
+    await expect(early.authenticate(bearer(token))).rejects.toThrow('expired');
+  });
+
   it('does not come early with a clock that starts in the past', async () => {
     const { token } = await create();
     clock.jumpWall(-20 * 365 * DAY_MS);
     expect(await answerTo(token)).toBe('PMS');
   });
+});
+
+it('puts into the audit who was refused for want of a role, once a minute', async () => {
+  const principal = await create().then(({ token }) => auth.authenticate(bearer(token)));
+  for (const operation of ['unlockDoor', 'unlockDoor', 'listAudit']) auth.forbidden(principal, operation);
+  await clock.advance(60_000);
+  await clock.advance(60_000);
+  const refusals = audited.filter(({ action }) => action === 'operation.refuse');
+  expect(refusals.map(({ object, outcome, detail }) => ({ object, outcome, detail }))).toEqual([
+    { object: 'operation/unlockDoor', outcome: 'refused', detail: { reason: 'FORBIDDEN', times: 2 } },
+    { object: 'operation/listAudit', outcome: 'refused', detail: { reason: 'FORBIDDEN', times: 1 } },
+  ]);
+  expect(refusals[0]?.principal).toBe(principal);
 });
 
 describe('the last use', () => {
@@ -299,6 +341,7 @@ describe('the operations of the admin socket', () => {
     { label: 'x', roles: ['root'] },
     { label: '', roles: ['pms'] },
     { label: 'a\nb', roles: ['pms'] },
+    { label: 'Local  Administrator', roles: ['pms'] },
     { label: 'x', roles: ['pms'], expiresInDays: 401 },
     { label: 'x', roles: ['pms'], expiresInDays: 0 },
     { label: 'x', roles: ['pms'], expiresInDays: 1.5 },

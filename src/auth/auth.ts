@@ -10,22 +10,26 @@ import type { Config } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Credentials } from '../http/app.ts';
+import type { KnownTime } from '../known-time.ts';
 import type { Log } from '../log.ts';
 import type { Principal } from '../principal.ts';
 import { sessionSecret } from './cookie.ts';
 import { openFailures } from './failures.ts';
 import { type IssuerKeys, openIssuerKeys } from './issuer-keys.ts';
 import { looksLikeJwt, openJwt } from './jwt.ts';
-import { type KnownTime, openKnownTime } from './known-time.ts';
 import { openMarks } from './marks.ts';
+import { redating } from './redating.ts';
+import { openRefusals } from './refusals.ts';
 import { openSignIn, type SignIn } from './sign-in.ts';
-import { knownTimeTable, loginCodeTable, tokenTable } from './table.ts';
+import { loginCodeTable, tokenTable } from './table.ts';
 import { openTokens, type Tokens } from './tokens.ts';
 import { openUpkeep } from './upkeep.ts';
 
 export interface Auth extends SignIn, Pick<Tokens, 'create' | 'list' | 'revoke'>, AsyncDisposable {
   /** From what a request offers to who that is. Rejects with UNAUTHORIZED, or RATE_LIMITED after many failures. */
   authenticate(credentials: Credentials): Promise<Principal>;
+  /** Told of a caller who lacks the role that an operation needs. */
+  forbidden(principal: Principal, operation: string): void;
   /** The keys of the identity provider; undefined without one. `run` is for supervise. */
   readonly issuerKeys: Pick<IssuerKeys, 'run' | 'state'> | undefined;
 }
@@ -37,7 +41,7 @@ export interface AuthOptions {
   log: Log;
   config: Config['auth'];
   systemId: string;
-  clockSynchronised(): boolean;
+  time: KnownTime;
   /** A principal's token or session was revoked: what it still holds open is to end. */
   ended(principalId: string): Promise<void>;
   /** For files of its own. */
@@ -47,20 +51,17 @@ export interface AuthOptions {
 }
 
 export function openAuth(options: AuthOptions): Auth {
-  const { database, clock, audit, log, config } = options;
+  const { database, clock, audit, log, config, time } = options;
   const table = tokenTable(database);
-  const time = openKnownTime({
-    clock,
-    synchronised: options.clockSynchronised,
-    table: knownTimeTable(database),
-  });
   const marks = openMarks(table, time.now);
   const rate = { burst: config.failureBurst, perSecond: config.failuresPerMinute / 60 };
   const failures = openFailures({ monotonic: clock.monotonic, rate, audit, log });
-  const collectors = [marks.collect, failures.collect, time.collect];
+  const refusals = openRefusals(audit);
+  const redate = redating({ table, time, log });
+  const collectors = [marks.collect, failures.collect, refusals.collect, time.collect, redate];
   const upkeep = openUpkeep({ database, clock, log, collectors });
-  const tokens = openTokens({ database, now: time.now, audit, table, marks, ended: options.ended });
-  const provider = config.oidc && openProvider(config.oidc, options, time);
+  const tokens = openTokens({ database, time, audit, table, marks, ended: options.ended });
+  const provider = config.oidc && openProvider(config.oidc, options);
   const signIn = openSignIn({
     database,
     audit,
@@ -88,6 +89,7 @@ export function openAuth(options: AuthOptions): Auth {
     create: tokens.create,
     list: tokens.list,
     revoke: tokens.revoke,
+    forbidden: refusals.count,
     issuerKeys: provider?.keys,
     async authenticate(credentials) {
       const { authorization, cookie, address } = credentials;
@@ -105,8 +107,8 @@ export function openAuth(options: AuthOptions): Auth {
 }
 
 /** The site's identity provider, as far as it is known here. */
-function openProvider(oidc: NonNullable<Config['auth']['oidc']>, options: AuthOptions, time: KnownTime) {
-  const { clock, log, systemId, directory } = options;
+function openProvider(oidc: NonNullable<Config['auth']['oidc']>, options: AuthOptions) {
+  const { clock, log, systemId, directory, time } = options;
   const keys = openIssuerKeys({
     issuer: oidc.issuer,
     source: oidc,

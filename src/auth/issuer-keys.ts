@@ -6,9 +6,9 @@
 import type { JsonWebKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Clock } from '../clock.ts';
+import type { KnownTime } from '../known-time.ts';
 import type { Log } from '../log.ts';
 import { fetchKeySet, loadKeySet, readKeySet, type StoredKeySet, storeKeySet } from './key-set.ts';
-import type { KnownTime } from './known-time.ts';
 
 /** A withdrawn key is forgotten, and a new one known, after this at the latest. */
 const REFRESH_EVERY_MS = 15 * 60_000;

@@ -69,6 +69,9 @@ describe('a token of the identity provider', () => {
   it.each([
     [{ preferred_username: 'a\u202Eb' }, 'ada'],
     [{ preferred_username: ' \u2800' }, 'ada'],
+    [{ preferred_username: 'local administrator' }, 'ada'],
+    [{ preferred_username: 'Gatehouse' }, 'ada'],
+    [{ preferred_username: 'any\u2060one' }, 'ada'],
     [{ preferred_username: 'x'.repeat(70) }, 'x'.repeat(64)],
     [{ sub: 'a\u202Eb' }, expect.stringMatching(/^[0-9a-f-]{36}$/)],
     [{ sub: 'a\nb', preferred_username: 'Bo' }, 'Bo'],

@@ -6,9 +6,9 @@ import { createHash, type JsonWebKey } from 'node:crypto';
 import { GatehouseError } from '../errors.ts';
 import { printable } from '../http/fields.ts';
 import { type JwtClaims, type JwtVerifier, jwtVerifier } from '../jose.ts';
-import { type Principal, ROLES, type Role } from '../principal.ts';
+import type { KnownTime } from '../known-time.ts';
+import { isReserved, type Principal, ROLES, type Role } from '../principal.ts';
 import type { IssuerKeys } from './issuer-keys.ts';
-import type { KnownTime } from './known-time.ts';
 import { uuidOf } from './uuid.ts';
 
 /** Verified tokens remembered: one per desk and program, with their renewals. */
@@ -125,7 +125,7 @@ function labelOf({ preferred_username: name, sub }: JwtClaims): string | undefin
   const candidates = [name, sub].filter((text) => typeof text === 'string');
   return candidates
     .map((text) => [...text].slice(0, LABEL_MAX).join(''))
-    .find((text) => printable.safeParse(text).success);
+    .find((text) => printable.safeParse(text).success && !isReserved(text));
 }
 
 function unauthorized(fault: string): GatehouseError {

@@ -1,7 +1,7 @@
 /** Local tokens and login codes as the admin socket shows them, and sessions as the console sees them. */
 import { z } from '@hono/zod-openapi';
 import { pageLimit, printable } from '../http/fields.ts';
-import { ROLES } from '../principal.ts';
+import { isReserved, ROLES } from '../principal.ts';
 
 export const EXPIRES_IN_DAYS_DEFAULT = 90;
 const EXPIRES_IN_DAYS_MAX = 400;
@@ -19,10 +19,14 @@ const roles = z
   .refine((list) => new Set(list).size === list.length, 'expected each role once')
   .openapi({ uniqueItems: true });
 
-const label = printable.min(1).max(LABEL_MAX).openapi({
-  description: 'Who or what holds it; goes into log and audit',
-  example: 'PMS of the front office',
-});
+const label = printable
+  .min(1)
+  .max(LABEL_MAX)
+  .refine((text) => !isReserved(text), 'expected a label that is not one of the gateway itself')
+  .openapi({
+    description: 'Who or what holds it; goes into log and audit',
+    example: 'PMS of the front office',
+  });
 
 export const tokenBody = z
   .strictObject({

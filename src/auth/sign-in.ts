@@ -5,10 +5,10 @@
 import type { Audit } from '../audit/audit.ts';
 import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
+import type { KnownTime } from '../known-time.ts';
 import { type Caller, type Principal, ROLES } from '../principal.ts';
 import { sessionCookie } from './cookie.ts';
 import type { Failures } from './failures.ts';
-import type { KnownTime } from './known-time.ts';
 import { drawCode, readCode, spacedCode } from './login-code.ts';
 import type { LoginCode, LoginCodeRequest, Session } from './schema.ts';
 import type { LoginCodeTable, TokenTable } from './table.ts';
@@ -40,7 +40,7 @@ export interface SignedIn {
 export interface SignInOptions {
   database: Database;
   audit: Audit;
-  time: Pick<KnownTime, 'now'>;
+  time: Pick<KnownTime, 'now' | 'latest'>;
   failures: Failures;
   codes: LoginCodeTable;
   table: TokenTable;
@@ -63,7 +63,7 @@ export function openSignIn(options: SignInOptions): SignIn {
       label,
       roles,
       created_by,
-      expires_at: now + SESSION_LIFE_MS,
+      expires_at: time.latest() + SESSION_LIFE_MS,
     });
     const principal = principalOf(row);
     audit.record({

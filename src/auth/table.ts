@@ -1,4 +1,4 @@
-/** The only SQL of tokens, sessions, login codes and the known time. */
+/** The only SQL of tokens, sessions and login codes. */
 import type { Database, Prepare } from '../database/database.ts';
 import { keepRows } from '../database/kept.ts';
 import type { TokenKind } from './token.ts';
@@ -46,6 +46,12 @@ export function tokenTable(database: Pick<Database, 'prepare' | 'isInTransaction
   const forgetSessions = database.prepare<[number]>(
     "DELETE FROM token WHERE kind = 'session' AND coalesce(revoked_at, expires_at) < ?",
   );
+  const dated = database.prepare<[number], { dated: number }>(
+    'SELECT EXISTS (SELECT 1 FROM token WHERE created_at > ?) AS dated',
+  );
+  const redate = database.prepare<[number, number, number]>(
+    'UPDATE token SET expires_at = ? + expires_at - created_at, created_at = ? WHERE created_at > ?',
+  );
   const used = database.prepare<[number, string]>('UPDATE token SET last_used_at = ? WHERE id = ?');
   const expired = database.prepare<[number, string]>(
     'UPDATE token SET expired_at = ? WHERE id = ? AND expired_at IS NULL',
@@ -70,6 +76,13 @@ export function tokenTable(database: Pick<Database, 'prepare' | 'isInTransaction
     forgetSessions(before: number): void {
       kept.forget();
       forgetSessions.run(before);
+    },
+    /** Whether any was created later than this. */
+    areCreatedAfter: (at: number) => dated.get(at)?.dated === 1,
+    /** Those created later than `after` count as created now, with the life they were given. Returns how many. */
+    redate(after: number, now: number): number {
+      kept.forget();
+      return redate.run(now, now, after).changes;
     },
     used(id: string, at: number): void {
       kept.forget();
@@ -119,16 +132,5 @@ export function loginCodeTable(database: Prepare) {
     },
     /** All that cannot be redeemed any more, and the oldest beyond so many. */
     forget: (now: number, keep: number) => forget.run(now, keep),
-  };
-}
-
-export function knownTimeTable(database: Prepare) {
-  const get = database.prepare<[], { at: number }>('SELECT at FROM known_time');
-  const put = database.prepare<[number]>(
-    'INSERT INTO known_time (id, at) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET at = excluded.at',
-  );
-  return {
-    knownTime: () => get.get()?.at,
-    storeKnownTime: (at: number) => void put.run(at),
   };
 }

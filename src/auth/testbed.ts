@@ -8,6 +8,7 @@ import type { AuditEntry } from '../audit/audit.ts';
 import { type Config, type ConfigInput, configSchema } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import type { Credentials } from '../http/app.ts';
+import { CONFIRM_MS, knownTimeTable, openKnownTime } from '../known-time.ts';
 import { silentLog } from '../log.ts';
 import { type Auth, openAuth } from './auth.ts';
 
@@ -21,11 +22,20 @@ export interface AuthBed {
   /** Kept by a restart. */
   directory?: string;
   clockSynchronised?: () => boolean;
+  /** Undefined: each opening is one after a boot. */
+  bootId?: string;
   /** Principals whose credentials were revoked. */
   ended?: string[];
 }
 
 export function openTestAuth(bed: AuthBed): Auth {
+  const time = openKnownTime({
+    clock: bed.clock,
+    synchronised: bed.clockSynchronised ?? (() => true),
+    bootId: bed.bootId,
+    table: knownTimeTable(bed.database),
+    log: silentLog,
+  });
   const opened = openAuth({
     database: bed.database,
     clock: bed.clock,
@@ -35,7 +45,7 @@ export function openTestAuth(bed: AuthBed): Auth {
     config: authConfig(bed.config ?? {}),
     directory: bed.directory ?? join(temporaryFolder(), 'auth'),
     ended: async (principalId) => void bed.ended?.push(principalId),
-    clockSynchronised: bed.clockSynchronised ?? (() => true),
+    time,
     digest: (code) => createHash('sha256').update(`key ${code}`).digest('hex'),
   });
   onTestFinished(() => opened[Symbol.asyncDispose]());
@@ -44,6 +54,15 @@ export function openTestAuth(bed: AuthBed): Auth {
 
 function authConfig(auth: NonNullable<ConfigInput['auth']>): Config['auth'] {
   return configSchema.parse({ auth }).auth;
+}
+
+/** So long after the wall clock jumped it is accepted, for it is looked at once a minute. */
+const ACCEPTED_MS = CONFIRM_MS + 60_000;
+
+/** At least seven hours, without all the minutes of them. */
+export async function pass(clock: ManualClock, milliseconds: number): Promise<void> {
+  clock.jumpWall(milliseconds - ACCEPTED_MS);
+  await clock.advance(ACCEPTED_MS);
 }
 
 /** As a request offers them. */

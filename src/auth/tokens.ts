@@ -2,7 +2,7 @@
  * Local tokens, and the sessions of the console, which are tokens that a cookie carries: made, listed, revoked, and
  * recognised. They are looked up at every request, so a revoked one is refused from the commit of its revocation on.
  *
- * Expiry goes by the known time (known-time.ts), which a time server may set back. A token once seen expired therefore
+ * Expiry goes by the known time (src/known-time.ts), which a time server may set back. A token once seen expired therefore
  * stays expired. A time before a token's creation does not disable it: a controller without a battery starts in the
  * past, and must serve.
  */
@@ -10,6 +10,7 @@ import { randomUUID } from 'node:crypto';
 import type { Audit } from '../audit/audit.ts';
 import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
+import type { KnownTime } from '../known-time.ts';
 import type { Caller, Principal, Role } from '../principal.ts';
 import type { Marks } from './marks.ts';
 import {
@@ -43,8 +44,7 @@ export interface Tokens {
 
 export interface TokensOptions {
   database: Database;
-  /** Epoch milliseconds. */
-  now: () => number;
+  time: Pick<KnownTime, 'now' | 'latest'>;
   audit: Audit;
   table: TokenTable;
   marks: Marks;
@@ -52,7 +52,8 @@ export interface TokensOptions {
   ended(principalId: string): Promise<void>;
 }
 
-export function openTokens({ database, now, audit, table, marks, ended }: TokensOptions): Tokens {
+export function openTokens({ database, time, audit, table, marks, ended }: TokensOptions): Tokens {
+  const { now } = time;
   const hasExpired = (row: TokenRow) =>
     row.expired_at !== null || marks.seenExpired(row.id) || row.expires_at <= now();
   const shown = (row: TokenRow) =>
@@ -66,7 +67,7 @@ export function openTokens({ database, now, audit, table, marks, ended }: Tokens
 
   function insert(content: TokenContent) {
     const { id, secretSha256, text } = drawToken(content.kind);
-    const fixed = { id, principal_id: randomUUID(), secret_sha256: secretSha256, created_at: now() };
+    const fixed = { id, principal_id: randomUUID(), secret_sha256: secretSha256, created_at: time.latest() };
     table.insert({ ...content, ...fixed });
     return { row: stored(id), text };
   }
@@ -101,7 +102,7 @@ export function openTokens({ database, now, audit, table, marks, ended }: Tokens
           label,
           roles: JSON.stringify(roles),
           created_by: caller.principal.id,
-          expires_at: now() + expiresInDays * DAY_MS,
+          expires_at: time.latest() + expiresInDays * DAY_MS,
         });
         const token = shown(row);
         const detail = { label, roles, expiresAt: token.expiresAt };

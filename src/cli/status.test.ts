@@ -23,7 +23,7 @@ const WELL: Status = {
   systemId: '5c2f0a52-9f6b-4c3e-8f43-0d1b2a3c4d5e',
   startedAt: '2026-01-01T00:00:00.000Z',
   uptimeSeconds: 3 * 86_400 + 4 * 3_600 + 5,
-  clock: { now: '2026-01-04T04:00:05.000Z', synchronised: true },
+  clock: { now: '2026-01-04T04:00:05.000Z', synchronised: true, jump: null },
   http: { url: 'https://127.0.0.1:8443' },
   encoders: { url: 'mqtts://127.0.0.1:8883', registered: 2, connected: 2 },
   writes: { open: 1 },
@@ -118,6 +118,18 @@ it.each<[Partial<Status>, string, string, RegExp]>([
     /refused: no answer/,
   ],
   [{ clock: { ...WELL.clock, synchronised: false } }, 'clock', 'doubtful', /timedatectl/],
+  [
+    {
+      clock: {
+        ...WELL.clock,
+        synchronised: false,
+        jump: { known: '2026-01-03T04:00:05.000Z', acceptedInSeconds: 21_600 },
+      },
+    },
+    'clock',
+    'bad',
+    /but by what has passed it is 2026-01-03T04:00:05.000Z: it is believed in 6 h/,
+  ],
   [
     {
       upstream: {

@@ -65,13 +65,15 @@ export function findingsOf(status: Status, absent = NOBODY): Finding[] {
       text: `${encoders.connected} of ${encoders.registered} connected, ${encoders.url}${named('not connected', absent.encoders)}`,
     },
     { severity: 'good', subject: 'writes', text: `${plural(writes.open, 'write request')} open` },
-    clock.synchronised
-      ? { severity: 'good', subject: 'clock', text: `${clock.now}, synchronised` }
-      : {
-          severity: 'doubtful',
-          subject: 'clock',
-          text: `${clock.now}, not synchronised: see timedatectl`,
-        },
+    clock.jump
+      ? jumpFinding(clock.now, clock.jump)
+      : clock.synchronised
+        ? { severity: 'good', subject: 'clock', text: `${clock.now}, synchronised` }
+        : {
+            severity: 'doubtful',
+            subject: 'clock',
+            text: `${clock.now}, not synchronised: see timedatectl`,
+          },
     upstreamFinding(status.upstream),
     databaseFinding(status.database),
     ...status.field.hosts.map(hostFinding),
@@ -82,6 +84,18 @@ export function findingsOf(status: Status, absent = NOBODY): Finding[] {
     ...(status.identityProvider ? [identityProviderFinding(status.identityProvider)] : []),
     ...status.certificates.map((certificate) => certificateFinding(certificate, clock.now)),
   ];
+}
+
+function jumpFinding(
+  now: string,
+  { known, acceptedInSeconds }: NonNullable<Status['clock']['jump']>,
+): Finding {
+  const fate =
+    acceptedInSeconds === null
+      ? 'it is not believed without a time server'
+      : `it is believed in ${duration(acceptedInSeconds)} if it stays so`;
+  const text = `${now}, but by what has passed it is ${known}: ${fate}; until then nothing ends or is removed by it. See timedatectl`;
+  return { severity: 'bad', subject: 'clock', text };
 }
 
 function upstreamFinding(upstream: Status['upstream']): Finding {

@@ -10,6 +10,7 @@ import { modbusOptions } from '../../drivers/modbus/options.ts';
 import { osdpOptions } from '../../drivers/osdp/options.ts';
 import { HIGHEST_PORT, PORTS, portIn } from '../../drivers/port-number.ts';
 import { zigbeeLinkOptions } from '../../drivers/zigbee/options.ts';
+import { isAddressOrNetwork } from '../http/address.ts';
 
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
@@ -66,6 +67,16 @@ const http = z.strictObject({
     .array(z.string().regex(/^[A-Za-z0-9.:-]{1,253}$/, 'expected a host name or an IP address'))
     .default([])
     .describe('Further host names and addresses the HTTPS certificate is valid for'),
+  trustedProxies: z
+    .array(
+      z
+        .string()
+        .refine(isAddressOrNetwork, 'expected an IP address or a network, such as 10.0.0.7 or 10.0.0.0/24'),
+    )
+    .optional()
+    .describe(
+      'Proxies whose X-Forwarded-For is believed, by address or network; by default none, and this host with plain',
+    ),
   basePath: z
     .string()
     .regex(/^(\/[A-Za-z0-9._~-]+)*$/, 'expected a path such as /api, without a slash at its end')

@@ -3,19 +3,18 @@
  * rate, size and media type, strict JSON, schema, handler. Two apps are made of the same operations: `lan` for the
  * site's network, `local` for the admin socket, whose file mode is the authentication.
  */
-import { randomUUID } from 'node:crypto';
 import { Hono } from 'hono';
 import { TrieRouter } from 'hono/router/trie-router';
 import type { Clock } from '../clock.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
-import { LOCAL_ADMINISTRATOR, type Principal } from '../principal.ts';
+import { ANYONE, LOCAL_ADMINISTRATOR, type Principal } from '../principal.ts';
 import { NO_ADDRESS } from './address.ts';
 import { readJson, readUnexpected, refuseOversized } from './body.ts';
 import { documentOperation, openApiDocument } from './openapi.ts';
 import { BODY_LIMIT_BYTES, type Operation, takesAnyQuery } from './operation.ts';
 import { type Rate, rateLimiter } from './rate-limit.ts';
-import { errorBody, errorReply, type Reply, responseOf } from './reply.ts';
+import { correlationIdOf, errorBody, errorReply, type Reply, responseOf } from './reply.ts';
 import { checkError, checkResult } from './response-check.ts';
 import { refuseForeignPage, refuseForeignSignIn } from './same-origin.ts';
 import { pathParameters, queryParameters, validate } from './validation.ts';
@@ -34,6 +33,8 @@ export type Surface =
       kind: 'lan';
       /** Comes before every path, such as /api; may be "". */
       basePath: string;
+      /** Told of each refusal for want of a role. */
+      forbidden?(principal: Principal, operation: string): void;
       /** Who that is. Throws, or rejects with, UNAUTHORIZED, or RATE_LIMITED after too many failures. */
       authenticate(credentials: Credentials): Principal | Promise<Principal>;
       rate(principal: Principal): Rate;
@@ -60,19 +61,8 @@ export interface App {
   drain(): void;
 }
 
-/** What a client may choose as its correlation id. */
-const CORRELATION_ID = /^[\w-]{1,64}$/;
-
 /** A restart takes a few seconds. */
 const RETRY_WHEN_STOPPED_SECONDS = 10;
-
-/** Calls public operations. */
-const ANYONE: Principal = {
-  id: '00000000-0000-4000-8000-000000000000',
-  label: 'anyone',
-  roles: new Set(),
-  via: 'system',
-};
 
 /** One request on its way through. */
 interface Exchange {
@@ -158,8 +148,7 @@ function exchangeServer({ clock, log, answered = () => {} }: AppOptions) {
     },
     async answer(request: Request, address: string, { route, level, work }: Work): Promise<Response> {
       const started = clock.monotonic();
-      const offered = request.headers.get('x-request-id') ?? '';
-      const correlationId = CORRELATION_ID.test(offered) ? offered : randomUUID();
+      const correlationId = correlationIdOf(request.headers.get('x-request-id'));
       const exchange: Exchange = { request, address, correlationId };
       let response: Response;
       try {
@@ -209,9 +198,10 @@ function operationServer(
     return principal;
   }
 
-  function authorize({ access }: Operation, principal: Principal): void {
+  function authorize({ id, access }: Operation, principal: Principal): void {
     if (surface.kind === 'local' || typeof access === 'string') return;
     if (!access.some((role) => principal.roles.has(role))) {
+      surface.forbidden?.(principal, id);
       throw new GatehouseError(
         'FORBIDDEN',
         `This needs the role ${access.join(' or ')}; use a token that has it.`,

@@ -22,12 +22,13 @@ interface Options {
   limits?: Partial<ConnectionLimits>;
   times?: Partial<ServerTimes>;
   known?: string[];
+  proxies?: string[];
   log?: Log;
 }
 
 const app = () =>
   createApp({ surface: { kind: 'local' }, operations, version: '1', clock: manual, log: silentLog });
-const common = ({ limits = {}, times = {}, known = [], log = silentLog }: Options) => ({
+const common = ({ limits = {}, times = {}, known = [], proxies = [], log = silentLog }: Options) => ({
   app: app(),
   clock: systemClock,
   log,
@@ -36,6 +37,7 @@ const common = ({ limits = {}, times = {}, known = [], log = silentLog }: Option
   limits,
   times,
   known: { has: (address: string) => known.includes(address) },
+  isProxy: (address: string) => proxies.includes(address),
 });
 
 async function plainServer(options: Options = {}): Promise<number> {
@@ -43,6 +45,8 @@ async function plainServer(options: Options = {}): Promise<number> {
   onTestFinished(() => server[Symbol.asyncDispose]());
   return server.address.port;
 }
+
+const isOpen = ({ closed, readableEnded }: Socket) => !closed && !readableEnded;
 
 /** Opens connections that say nothing; returns those the server keeps, once it has decided on all. */
 async function hold(port: number, count: number, localAddress: string): Promise<Socket[]> {
@@ -57,7 +61,7 @@ async function hold(port: number, count: number, localAddress: string): Promise<
   );
   // Whoever comes later is decided on later: its answer says that all before it have had theirs.
   await answer(port, '127.0.0.1');
-  const open = () => sockets.filter(({ closed, readableEnded }) => !closed && !readableEnded);
+  const open = () => sockets.filter(isOpen);
   const counts = [-1];
   await vi.waitUntil(() => counts.push(open().length) && counts.at(-1) === counts.at(-2), { interval: 20 });
   return open();
@@ -104,7 +108,7 @@ describe('an address', () => {
 });
 
 describe('strangers together', () => {
-  const limits = { total: 12, keptForKnown: 4, keptForThisHost: 2, perStranger: 4, perKnown: 6 };
+  const limits = { total: 12, keptForKnown: 4, perStranger: 4, perKnown: 6 };
 
   it('leave room for known addresses, and those for this host', async () => {
     const port = await plainServer({ limits, known: ['127.0.0.9'] });
@@ -133,12 +137,49 @@ describe('strangers together', () => {
     ]);
   });
 
-  it('make room for known addresses as well, which make none for each other', async () => {
+  it('make room for known addresses before any known address does', async () => {
     const known = ['127.0.0.8', '127.0.0.9'];
-    const port = await plainServer({ limits: { ...limits, keptForThisHost: 4 }, known });
-    await hold(port, 4, '127.0.0.4');
-    await hold(port, 4, '127.0.0.8');
-    expect(await hold(port, 6, '127.0.0.9')).toHaveLength(4);
+    const port = await plainServer({ limits, known });
+    const strangers = await hold(port, 4, '127.0.0.4');
+    const desk = await hold(port, 4, '127.0.0.8');
+    expect(await hold(port, 6, '127.0.0.9')).toHaveLength(6);
+    expect([strangers, desk].map((sockets) => sockets.filter(isOpen).length)).toEqual([2, 4]);
+  });
+});
+
+describe('addresses with more than others', () => {
+  const limits = { total: 12, keptForKnown: 4, perStranger: 4, perKnown: 6 };
+
+  it('that are known make room for a known one with fewer', async () => {
+    const port = await plainServer({ limits, known: ['127.0.0.8', '127.0.0.9', HONEST] });
+    const first = await hold(port, 6, '127.0.0.8');
+    const second = await hold(port, 6, '127.0.0.9');
+    const desk = await hold(port, 4, HONEST);
+    expect([first, second, desk].map((sockets) => sockets.filter(isOpen).length)).toEqual([4, 4, 4]);
+    expect(await answer(port, HONEST)).toBe('200');
+  });
+
+  it('on this host make room for strangers, for known ones and for this host', async () => {
+    const port = await plainServer({ limits, known: [HONEST] });
+    await hold(port, 30, '127.0.0.1');
+    for (const address of [HONEST, '127.0.0.5', '127.0.0.1']) expect(await answer(port, address)).toBe('200');
+  });
+
+  it('lose those first that never sent a request', async () => {
+    const port = await plainServer({ limits });
+    const served = connect({ port, host: '127.0.0.1' });
+    onTestFinished(() => void served.destroy());
+    await new Promise((answered) => {
+      served.once('data', answered).write('GET /healthz HTTP/1.1\r\nHost: gate\r\n\r\n');
+    });
+    await hold(port, 11, '127.0.0.1');
+    expect(await answer(port, HONEST)).toBe('200');
+    expect(served.readableEnded || served.closed).toBe(false);
+  });
+
+  it('are trusted proxies, which hold as many as there are', async () => {
+    const port = await plainServer({ proxies: ['127.0.0.7'] });
+    expect(await hold(port, 60, '127.0.0.7')).toHaveLength(60);
   });
 });
 

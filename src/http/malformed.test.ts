@@ -35,6 +35,6 @@ test.each([
   expect(JSON.parse(body)).toMatchObject({
     error: code,
     message: expect.any(String),
-    correlationId: expect.any(String),
+    correlationId: /X-Request-Id: (\S+)/.exec(head)?.[1],
   });
 });

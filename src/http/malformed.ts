@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { ERROR_STATUS, type ErrorCode, GatehouseError } from '../errors.ts';
-import { errorBody } from './reply.ts';
+import { correlationIdOf, errorBody } from './reply.ts';
 
 /** Of the parser and of the timeouts (nodejs.org, http, Event: 'clientError'); everything else is malformed. */
 const REFUSALS: Record<string, [ErrorCode, string]> = {
@@ -21,13 +21,15 @@ export function answerMalformed(server: Pick<Server, 'on'>): void {
     // A failed TLS handshake and a lost peer come here too; and one answer must not be mixed with another.
     if (!spokeHttp || !socket.writable || hasAnswered(socket)) return void socket.destroy();
     const [code, message] = REFUSALS[error.code ?? ''] ?? MALFORMED;
-    const body = JSON.stringify(errorBody(new GatehouseError(code, message), randomUUID()));
+    const correlationId = randomUUID();
+    const body = JSON.stringify(errorBody(new GatehouseError(code, message), correlationId));
     const status = ERROR_STATUS[code];
     socket.end(
       [
         `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
         'Content-Type: application/json',
         `Content-Length: ${Buffer.byteLength(body)}`,
+        `X-Request-Id: ${correlationId}`,
         'Connection: close',
         '',
         body,
@@ -38,12 +40,14 @@ export function answerMalformed(server: Pick<Server, 'on'>): void {
 
 /** An answer to what Node made a request of, and no app is to see; the connection closes, its body unread. */
 export function refuse(response: ServerResponse, code: ErrorCode, message: string): void {
-  const body = JSON.stringify(errorBody(new GatehouseError(code, message), randomUUID()));
+  const correlationId = correlationIdOf(response.req.headers['x-request-id']?.toString());
+  const body = JSON.stringify(errorBody(new GatehouseError(code, message), correlationId));
   const length = Buffer.byteLength(body);
   response
     .writeHead(ERROR_STATUS[code], {
       'Content-Type': 'application/json',
       'Content-Length': length,
+      'X-Request-Id': correlationId,
       Connection: 'close',
     })
     .end(body);

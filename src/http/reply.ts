@@ -1,4 +1,5 @@
 /** What goes back: headers every answer has, and the one error body. */
+import { randomUUID } from 'node:crypto';
 import { ERROR_STATUS, GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { ClientGone } from './body.ts';
@@ -18,6 +19,14 @@ const FIXED_HEADERS = {
   'Referrer-Policy': 'no-referrer',
   'X-Content-Type-Options': 'nosniff',
 };
+
+/** What a client may choose as its correlation id. */
+const CORRELATION_ID = /^[\w-]{1,64}$/;
+
+/** From X-Request-Id, or drawn. */
+export function correlationIdOf(offered: string | null | undefined): string {
+  return offered && CORRELATION_ID.test(offered) ? offered : randomUUID();
+}
 
 export interface Reply {
   status: number;

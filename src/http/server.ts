@@ -16,7 +16,7 @@ import { getRequestListener } from '@hono/node-server';
 import type { Clock } from '../clock.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
-import { addressKey } from './address.ts';
+import { clientAddress, type Proxies } from './address.ts';
 import { claimSocketPath } from './admin-socket.ts';
 import type { App } from './app.ts';
 import { CONNECTION_LIMITS, type ConnectionLimits, limitConnections } from './connection-limits.ts';
@@ -85,6 +85,8 @@ export interface ServeOptions {
   log: Log;
   /** For whom room is kept; without it, for nobody but this host. */
   known?: Pick<KnownAddresses, 'has'>;
+  /** Whose X-Forwarded-For is believed; without it, nobody's. */
+  isProxy?: Proxies;
   /** In place of the standard ones. */
   times?: Partial<ServerTimes>;
   limits?: Partial<ConnectionLimits>;
@@ -185,6 +187,7 @@ async function listen(
   limitConnections(server, {
     limits: { ...CONNECTION_LIMITS, ...options.limits },
     isKnown: (address) => options.known?.has(address) ?? false,
+    isProxy: (address) => options.isProxy?.(address) ?? false,
     refused: tellerOfRefusals(options),
   });
   await new Promise<void>((resolve, reject) => {
@@ -223,9 +226,9 @@ function tellerOfRefusals({ clock, log }: ServeOptions): (address: string) => vo
 }
 
 /** What reaches the error handler never became a request for the app: the adapter could not make a URL of it. */
-function requestListener({ app, log }: ServeOptions) {
+function requestListener({ app, log, isProxy = () => false }: ServeOptions) {
   const fetch: Parameters<typeof getRequestListener>[0] = (request, { incoming }) =>
-    app.fetch(request, addressKey(incoming.socket.remoteAddress));
+    app.fetch(request, clientAddress(incoming.socket.remoteAddress, forwardedFor(incoming), isProxy));
   const listener = getRequestListener(fetch, {
     errorHandler(error) {
       const correlationId = randomUUID();
@@ -248,6 +251,11 @@ function requestListener({ app, log }: ServeOptions) {
       return refuse(outgoing, 'VALIDATION_FAILED', 'No part of the path may be "." or "..".');
     return listener(incoming, outgoing);
   };
+}
+
+/** Of several headers of that name one list (RFC 9110, 5.3), as Node joins them. */
+function forwardedFor({ headers }: Pick<IncomingMessage, 'headers'>): string | undefined {
+  return headers['x-forwarded-for']?.toString();
 }
 
 function addressOf(server: HttpServer | TlsServer): { host: string; port: number } {

@@ -26,7 +26,19 @@ export const status = z
     systemId: z.string(),
     startedAt: z.iso.datetime(),
     uptimeSeconds: count,
-    clock: z.object({ now: z.iso.datetime(), synchronised: z.boolean() }),
+    clock: z.object({
+      now: z.iso.datetime(),
+      synchronised: z.boolean(),
+      jump: z
+        .object({
+          known: z.iso.datetime().openapi({ description: 'The time that is believed meanwhile' }),
+          acceptedInSeconds: count.nullable().openapi({
+            description: 'When the clock is believed if it stays as it is; null: not without a time server',
+          }),
+        })
+        .nullable()
+        .openapi({ description: 'The clock differs from what has passed since it was believed' }),
+    }),
     http: z.object({ url: z.string() }),
     encoders: z.object({ url: z.string(), registered: count, connected: count }),
     writes: z.object({ open: count.openapi({ description: 'Write requests accepted and not finished' }) }),

@@ -3,6 +3,7 @@ import { statSync } from 'node:fs';
 import type { BusReport } from '../../drivers/rs485.ts';
 import type { Clock } from '../clock.ts';
 import type { Backlog } from '../events/events.ts';
+import type { KnownTime } from '../known-time.ts';
 import { EXCHANGE_RESULTS, type Status } from './schema.ts';
 
 const DAY_MS = 86_400_000;
@@ -12,7 +13,7 @@ export interface StatusSources {
   version: string;
   systemId: string;
   clock: Clock;
-  clockSynchronised(): boolean;
+  time: Pick<KnownTime, 'now' | 'synchronised' | 'doubt'>;
   httpUrl(): string;
   encoderUrl(): string;
   encoders(): { registered: number; connected: number };
@@ -84,7 +85,7 @@ export function openStatus(sources: StatusSources): () => Status {
       systemId: sources.systemId,
       startedAt,
       uptimeSeconds: Math.floor((clock.monotonic() - started) / 1_000),
-      clock: { now: new Date(clock.now()).toISOString(), synchronised: sources.clockSynchronised() },
+      clock: clockOf(sources),
       http: { url: sources.httpUrl() },
       encoders: { url: sources.encoderUrl(), ...sources.encoders() },
       writes: { open: sources.openWrites() },
@@ -119,6 +120,21 @@ export function openStatus(sources: StatusSources): () => Status {
         daysLeft: Math.floor((notAfter - clock.now()) / DAY_MS),
       })),
     };
+  };
+}
+
+function clockOf({ clock, time }: StatusSources): Status['clock'] {
+  const doubt = time.doubt();
+  const acceptedInMs = doubt?.acceptedInMs;
+  return {
+    now: new Date(clock.now()).toISOString(),
+    synchronised: time.synchronised(),
+    jump: doubt
+      ? {
+          known: new Date(time.now()).toISOString(),
+          acceptedInSeconds: acceptedInMs === undefined ? null : Math.ceil(acceptedInMs / 1_000),
+        }
+      : null,
   };
 }
 

@@ -42,6 +42,8 @@ export interface DispatchOptions {
   encoders: EncoderLookup;
   send: SendDown;
   clock: Clock;
+  /** Epoch milliseconds; does not follow a wall clock that jumps (src/known-time.ts). */
+  knownTime(): number;
   log: Log;
   epoch: number;
 }
@@ -71,14 +73,14 @@ export const sealContext = (jobId: string, keyId: string): string => `${jobId}/$
 export class Dispatch {
   readonly #options: DispatchOptions;
   readonly #lanes = new Map<string, Lane>();
-  /** Both clocks when old requests were last forgotten. */
-  #looked: { wall: number; monotonic: number };
+  /** Monotonic; when old requests were last forgotten. */
+  #forgotAt: number;
   /** Ends the loop's sleep. */
   #wake: () => void = () => {};
 
   constructor(options: DispatchOptions) {
     this.#options = options;
-    this.#looked = { wall: options.clock.now(), monotonic: options.clock.monotonic() };
+    this.#forgotAt = options.clock.monotonic();
     for (const { encoder_id } of options.table.encodersWithOpen.all()) {
       this.#laneOf(encoder_id);
       this.look(encoder_id);
@@ -127,7 +129,7 @@ export class Dispatch {
       const results = await Promise.allSettled(due.map((lane) => this.#serve(lane)));
       const failure = results.find((result) => result.status === 'rejected');
       if (failure) throw failure.reason;
-      const forgetAt = () => this.#looked.monotonic + FORGET_EVERY_MS;
+      const forgetAt = () => this.#forgotAt + FORGET_EVERY_MS;
       if (now >= forgetAt()) await this.#forgetOld();
       const dueAt = [...this.#lanes.values()].map((lane) => lane.dueAt);
       await this.#sleepUntil(Math.min(forgetAt(), ...dueAt), signal);
@@ -280,15 +282,11 @@ export class Dispatch {
     return deadline;
   }
 
-  /**
-   * A clock that jumps ahead is not believed before the next look, an hour later: a request that was just finished must
-   * be known when it is sent again, or its keys would be written again.
-   */
+  /** By the known time: a request that was just finished must be known when it is sent again, or its keys would be written again. */
   async #forgetOld(): Promise<void> {
-    const { database, table, clock } = this.#options;
-    const { wall, monotonic } = this.#looked;
-    const now = Math.min(clock.now(), wall + clock.monotonic() - monotonic);
-    this.#looked = { wall: clock.now(), monotonic: clock.monotonic() };
+    const { database, table, clock, knownTime } = this.#options;
+    const now = knownTime();
+    this.#forgotAt = clock.monotonic();
     await database.commit(() => table.forgetFinishedBefore.run(now - KEPT_MS, FORGET_BATCH));
   }
 

@@ -15,7 +15,7 @@ import { GatehouseError } from '../errors.ts';
 import { silentLog } from '../log.ts';
 import type { Vault } from '../vault.ts';
 import { type Down, ModelEncoder } from './test-encoder.ts';
-import { body, CALLER, EXPIRY_MS, openRecords } from './testbed.ts';
+import { body, CALLER, EXPIRY_MS, openRecords, testTime } from './testbed.ts';
 import { openWrites, type Writes } from './writes.ts';
 
 const RUNS = 10_000;
@@ -44,6 +44,7 @@ type Command =
 /** One history: a gateway that may die and start again, an encoder, and the link between them. */
 class World {
   readonly clock: ManualClock = manualClock();
+  readonly #time = testTime(this.clock);
   readonly encoder = new ModelEncoder(() => this.clock.monotonic());
   readonly encoderId = `desk-${randomUUID()}`;
   readonly requests: { requestId: string; keyIds: string[] }[] = [];
@@ -194,6 +195,7 @@ class World {
       },
       send: async (_encoderId, channel, message) => this.#send(life, { [channel]: message } as Down),
       clock: this.clock,
+      knownTime: this.#time.now,
       log: silentLog,
       expiryMs: EXPIRY_MS,
       epoch: 1,

@@ -8,6 +8,7 @@ import type { AuditEntry } from '../audit/audit.ts';
 import { type Database, openDatabase } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
 import type { WriteProgress } from '../events/events.ts';
+import { type KnownTime, openKnownTime } from '../known-time.ts';
 import { silentLog } from '../log.ts';
 import { LOCAL_ADMINISTRATOR } from '../principal.ts';
 import { supervise } from '../supervise.ts';
@@ -49,9 +50,16 @@ export async function openTestbed(encoderIds = ['desk-1', 'desk-2']): Promise<Te
   return bed;
 }
 
+/** Of one boot, with a time server. */
+export function testTime(clock: ManualClock): KnownTime {
+  const table = { stored: () => undefined, store: () => {} };
+  return openKnownTime({ clock, synchronised: () => true, bootId: undefined, table, log: silentLog });
+}
+
 /** One gateway process after the other on the same files. */
 export class Testbed {
   readonly clock: ManualClock = manualClock();
+  readonly #time = testTime(this.clock);
   readonly folder = temporaryFolder();
   /** How commits and sends fare from now on. */
   readonly faults: Faults = { commit: null, send: null };
@@ -118,6 +126,7 @@ export class Testbed {
         if (this.faults.send === 'hang') await new Promise<never>(() => {});
       },
       clock,
+      knownTime: this.#time.now,
       log: { ...silentLog, warn: (fields) => this.warnings.push(fields) },
       expiryMs: EXPIRY_MS,
       epoch: this.#epoch,

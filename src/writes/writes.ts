@@ -12,7 +12,7 @@ import type { Log } from '../log.ts';
 import type { Caller } from '../principal.ts';
 import type { Vault } from '../vault.ts';
 import type { EncoderLookup, WriteReports } from './collaborators.ts';
-import { Dispatch, type SendDown, sealContext } from './dispatch.ts';
+import { Dispatch, type DispatchOptions, type SendDown, sealContext } from './dispatch.ts';
 import { auditName, type Ledger, openLedger } from './ledger.ts';
 import type { Input } from './machine.ts';
 import type { ListQuery, WriteRequestBody, WriteRequestPage, WriteRequestStatus } from './schema.ts';
@@ -31,6 +31,7 @@ export interface WritesOptions {
   encoders: EncoderLookup;
   send: SendDown;
   clock: Clock;
+  knownTime: DispatchOptions['knownTime'];
   log: Log;
   /** Milliseconds from acceptance to the deadline. */
   expiryMs: number;

@@ -66,7 +66,7 @@ async function openParts(folder: string, factory: Factory) {
     version: '1.2.3',
     systemId,
     clock,
-    clockSynchronised: () => true,
+    time: base.time,
     upstreamUrl: undefined,
     httpUrl: () => 'https://127.0.0.1',
     encoderUrl: () => desk.encoderUrl,
