@@ -139,7 +139,7 @@ describe('strangers together', () => {
 
   it('make room for known addresses before any known address does', async () => {
     const known = ['127.0.0.8', '127.0.0.9'];
-    const port = await plainServer({ limits, known });
+    const port = await plainServer({ limits: { ...limits, total: 13 }, known });
     const strangers = await hold(port, 4, '127.0.0.4');
     const desk = await hold(port, 4, '127.0.0.8');
     expect(await hold(port, 6, '127.0.0.9')).toHaveLength(6);
@@ -151,7 +151,7 @@ describe('addresses with more than others', () => {
   const limits = { total: 12, keptForKnown: 4, perStranger: 4, perKnown: 6 };
 
   it('that are known make room for a known one with fewer', async () => {
-    const port = await plainServer({ limits, known: ['127.0.0.8', '127.0.0.9', HONEST] });
+    const port = await plainServer({ limits: { ...limits, total: 13 }, known: ['127.0.0.8', '127.0.0.9', HONEST] });
     const first = await hold(port, 6, '127.0.0.8');
     const second = await hold(port, 6, '127.0.0.9');
     const desk = await hold(port, 4, HONEST);
