@@ -151,7 +151,10 @@ describe('addresses with more than others', () => {
   const limits = { total: 12, keptForKnown: 4, perStranger: 4, perKnown: 6 };
 
   it('that are known make room for a known one with fewer', async () => {
-    const port = await plainServer({ limits: { ...limits, total: 13 }, known: ['127.0.0.8', '127.0.0.9', HONEST] });
+    const port = await plainServer({
+      limits: { ...limits, total: 13 },
+      known: ['127.0.0.8', '127.0.0.9', HONEST],
+    });
     const first = await hold(port, 6, '127.0.0.8');
     const second = await hold(port, 6, '127.0.0.9');
     const desk = await hold(port, 4, HONEST);
