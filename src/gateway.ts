@@ -18,6 +18,7 @@ import type { Vital } from './host/watchdog.ts';
 import { openExposition } from './metrics/exposition.ts';
 import { openServerCertificate, type ServerCertificate } from './pki/server-certificate.ts';
 import type { Ports } from './ports.ts';
+import type { Names } from './status/operations.ts';
 import type { Status } from './status/schema.ts';
 import { openStatus } from './status/status.ts';
 import { VERSION } from './version.ts';
@@ -65,7 +66,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   });
   const ready = [() => database.commit(() => {})];
   const operations = interfaceOperations(
-    { ...estate, ...desk, audit, auth, streams, status, metrics, ready },
+    { ...estate, ...desk, audit, auth, streams, status, metrics, ready, names: namesOf(estate, desk) },
     config.http.productSegment,
   );
   const adminSocket = adminSocketOf(config);
@@ -112,6 +113,16 @@ async function rest() {
     import('./ports.ts'),
   ]);
   return { ...desk, ...operations, ...ports };
+}
+
+/** By the kind of the source of events. */
+function namesOf({ doors, rs485, zgates }: Estate, { encoders }: Desk): Names {
+  return {
+    doors: doors.nameOf,
+    rs485: (id) => rs485.facts(id)?.name,
+    zgates: (id) => zgates.facts(id)?.name,
+    encoders: encoders.nameOf,
+  };
 }
 
 interface StatusParts {

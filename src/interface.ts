@@ -42,6 +42,7 @@ export interface Parts {
   metrics: Parameters<typeof metricsOperations>[0];
   auth: Parameters<typeof authOperations>[0];
   status: Parameters<typeof statusOperations>[0];
+  names: Parameters<typeof statusOperations>[1];
 }
 
 /** `productSegment` is the <product> of the interface specification's door paths. */
@@ -62,7 +63,7 @@ export function interfaceOperations(parts: Parts, productSegment = 'access'): Op
     ...authOperations(parts.auth),
     ...jobOperations(parts.jobs),
     ...backupOperations(parts.jobs, parts.backUp),
-    ...statusOperations(parts.status),
+    ...statusOperations(parts.status, parts.names),
     ...metricsOperations(parts.metrics),
   ];
 }

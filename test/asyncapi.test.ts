@@ -210,10 +210,17 @@ describe('what live readers alone are told', () => {
     at: 0,
     heardAt: 0,
   };
+  const DOOR = { id: ID, name: 'Room 214', accessPointId: 214, since: 0 };
   const row = { id: ID, config_version: 3, config_correlation_id: 'c-1' } as DoorRow;
 
   it.each([
-    presenceChanged(ID, 'unknown', 0),
+    presenceChanged({ ...DOOR, status: 'connected', reason: null }),
+    presenceChanged({
+      ...DOOR,
+      name: null,
+      status: 'unknown',
+      reason: { code: 'GATEWAY_LOST', message: 'Zigbee gateway Lobby is not connected.' },
+    }),
     configurationEnded(row, 'applied'),
     configurationEnded(row, 'refused', 'not supported'),
     lockChanged(ID, 'joined', { mac: '00124b0001020304', gatewayId: ID }),

@@ -11,13 +11,14 @@ import { openCatalogue } from '../src/catalogue/catalogue.ts';
 import { catalogueOperations } from '../src/catalogue/operations.ts';
 import type { Database } from '../src/database/database.ts';
 import type { Configuration, LockAddress, Relay } from '../src/doors/configuration.ts';
+import type { DeviceFacts, GatewayFacts } from '../src/doors/offline.ts';
 import { doorOperations } from '../src/doors/operations.ts';
 import { type DoorSlice, openDoorSlice } from '../src/doors/slice.ts';
 import type { LiveEvent } from '../src/events/events.ts';
 import { createApp } from '../src/http/app.ts';
 import type { MakeImportPlan } from '../src/import-plan.ts';
 import type { JobOrder, Progress } from '../src/job-order.ts';
-import { silentLog } from '../src/log.ts';
+import { type Log, silentLog } from '../src/log.ts';
 import type { Rs485Entry } from '../src/site-document.ts';
 import { openSiteImport } from '../src/site-import/import.ts';
 import { siteImportOperations } from '../src/site-import/operations.ts';
@@ -136,6 +137,11 @@ interface PlayedJob {
 
 type Played = ReturnType<typeof playedParts> & { isClockSynchronised: boolean; bootId: string };
 
+function notingLog(lines: string[]): Log {
+  const note = (_: object, message: string) => void lines.push(message);
+  return { debug() {}, info: note, warn: note, error: note, child: () => notingLog(lines) };
+}
+
 /** A restart has the same key. */
 const vaults = new WeakMap<Database, Vault>();
 function vaultOf(database: Database): Vault {
@@ -150,9 +156,14 @@ function playedParts(clock: ManualClock) {
     /** Doors the reconciler was told to look at. */
     woken: [] as string[],
     published: [] as LiveEvent[],
+    /** Of the log. */
+    lines: [] as string[],
     gateway: { connected: true, changedAt: clock.now() },
     unreachable: undefined as string | undefined,
     relays: new Map<string, Relay>(),
+    /** Those of the relays, by deviceId. */
+    devices: new Map<string, DeviceFacts>(),
+    gatewayFacts: { name: 'Lobby', zigbeeChannel: 15, lastError: null } as GatewayFacts,
     failures: new Map<string, Failure>(),
     attempts: new Map<string, number>(),
     sent: [] as { lock: LockAddress; apply: LockApply }[],
@@ -207,11 +218,14 @@ function openPlayedDoors({ played, ...common }: Common) {
   let made: Configuration | undefined;
   const doors = openDoorSlice({
     ...common,
-    log: silentLog,
+    log: notingLog(played.lines),
     events: { publish: (event) => void played.published.push(event), wake() {} },
     clockSynchronised: () => played.isClockSynchronised,
     thresholds: { lqiMin: 60, rssiMin: -85, expectedCheckIn: 3_600_000, eventWindow: 86_400_000 },
     relay: (id) => played.relays.get(id),
+    relays: () => played.relays,
+    deviceFacts: (id) => played.devices.get(id),
+    gatewayFacts: () => played.gatewayFacts,
     gatewayOfLink: (link) => GATEWAYS.get(link),
     gateway: (id) => ([...GATEWAYS.values()].includes(id) ? played.gateway : undefined),
     networkOf: (id) => ([...GATEWAYS.values()].includes(id) ? 'n' : null),

@@ -13,6 +13,7 @@ import { checkParts } from './doctor/parts.ts';
 import { shownFindings } from './findings.ts';
 import { asOwnerOf } from './folder-owner.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
+import { offlineDoorFinding } from './status.ts';
 
 export interface DoctorOptions {
   config?: string;
@@ -86,12 +87,13 @@ async function askDaemon(
 ): Promise<{ running: boolean; diagnoses: Diagnosis[] }> {
   const subject = 'daemon';
   try {
-    const { version, field } = await openClient({ socket: adminSocketOf(config) }, shell).call<Status>(
+    const { version, field, doors } = await openClient({ socket: adminSocketOf(config) }, shell).call<Status>(
       'GET',
       '/local/status',
     );
     const answers: Diagnosis = { severity: 'good', subject, text: `answers, version ${version}` };
-    return { running: true, diagnoses: [answers, ...field.links.map(examinedLink)] };
+    const found = [...field.links.map(examinedLink), ...doors.offline.map(offlineDoorFinding)];
+    return { running: true, diagnoses: [answers, ...found] };
   } catch (error) {
     if (!(error instanceof CommandFailed)) throw error;
     const notRunning = error.exitCode === EXIT.notRunning;

@@ -6,6 +6,8 @@ import { openLiveStreams } from '../events/live.ts';
 import { eventOperations } from '../events/operations.ts';
 import { openTestLog, type TestLog, until } from '../events/test-log.ts';
 import { silentLog } from '../log.ts';
+import { statusOperations } from '../status/operations.ts';
+import type { Status } from '../status/schema.ts';
 import { run } from './program.ts';
 
 let log: TestLog;
@@ -17,7 +19,9 @@ beforeEach(async () => {
   log = await openTestLog();
   ({ databaseId } = await temporarySystem(log.database, log.clock));
   const streams = openLiveStreams({ events: log.events, clock: log.clock, log: silentLog });
-  daemon = await openLocalDaemon(eventOperations(streams));
+  const names = { encoders: (id: string) => (id === 'desk-1' ? 'Front\u001bdesk' : undefined) };
+  const status = statusOperations(() => ({}) as Status, names);
+  daemon = await openLocalDaemon([...eventOperations(streams), ...status]);
   shell = testShell();
   onTestFinished(() => shell.stop());
 });
@@ -35,7 +39,7 @@ describe('events tail', () => {
     await log.record(4, 4);
     await until(() => lines().length === 3);
     expect(lines()[2]).toMatch(
-      /^2026-01-01T00:00:00.000Z {2}encoder.write.written {2}encoders\/desk-1 {2}requestId=r-4 keyId=k-4 /,
+      /^2026-01-01T00:00:00.000Z {2}encoder.write.written {2}encoders\/desk-1 \(Front\uFFFDdesk\) {2}requestId=r-4 keyId=k-4 /,
     );
     shell.stop();
     expect(await ended).toBe(0);

@@ -12,13 +12,14 @@ export interface TailOptions {
 /** Until a signal. Throws CommandFailed when the daemon ends it, with how to go on. */
 export async function tailEvents(options: TailOptions, client: Client, shell: Shell): Promise<void> {
   const query = options.after === undefined ? '' : `?after=${encodeURIComponent(options.after)}`;
+  const nameOf = openNames(client);
   let last = options.after;
   let reason = 'the daemon went away';
   try {
     for await (const told of toldEvents(client.stream(`/events${query}`, shell.stopping))) {
       last = told.id ?? last;
       if (told.name === 'end') reason = String(told.data.reason);
-      else show(told, options, shell);
+      else await show(told, options, shell, nameOf);
     }
   } catch (error) {
     if (shell.stopping.aborted) return;
@@ -28,25 +29,71 @@ export async function tailEvents(options: TailOptions, client: Client, shell: Sh
   throw new CommandFailed(`The stream has ended: ${reason}. Go on with: gatehouse events tail${goOn}`);
 }
 
-function show({ name, id, data }: Told, { json }: TailOptions, shell: Shell): void {
+async function show(
+  { name, id, data }: Told,
+  { json }: TailOptions,
+  shell: Shell,
+  nameOf: NameOf,
+): Promise<void> {
   const { stdout, stderr } = shell;
   if (name === 'hello') {
     // Else a quiet site looks like a command that hangs.
     if (!json && stderr.isTTY) stderr.write('Waiting for what happens next; Ctrl-C ends it.\n');
   } else if (name === 'reset') {
-    if (json) return void stdout.write(`${JSON.stringify({ id, reset: data })}\n`);
+    if (json) {
+      stdout.write(`${JSON.stringify({ id, reset: data })}\n`);
+      return;
+    }
     stderr.write(`Events before ${String(data.cursor)} cannot be told any more (${String(data.reason)}).\n`);
   } else if (name === undefined) {
-    stdout.write(json ? `${JSON.stringify({ id, event: data })}\n` : line(data, shell));
+    stdout.write(json ? `${JSON.stringify({ id, event: data })}\n` : line(data, await nameOf(data), shell));
   }
 }
 
-/** "2026-11-21T07:09:00.000Z  encoder.write.written  encoders/desk-1  requestId=r-1 …" */
-function line({ time, type, source, data }: Record<string, unknown>, { stdout }: Shell): string {
+/** "2026-11-21T07:09:00.000Z  encoder.write.written  encoders/desk-1 (Front desk)  requestId=r-1 …" */
+function line(
+  { time, type, source, data }: Record<string, unknown>,
+  name: string | undefined,
+  { stdout }: Shell,
+): string {
   const what = String(type).replace(/^gatehouse\.|\.v\d+$/g, '');
-  const whose = String(source).replace(/^\/systems\/[^/]+\//, '');
+  const whose = `${placeOf(source)}${name === undefined ? '' : ` (${shownName(name)})`}`;
   const facts = Object.entries(data ?? {}).map(([name, value]) => `${name}=${plain(value)}`);
   return `${String(time)}  ${styled(stdout, 'bold', what)}  ${whose}  ${facts.join(' ')}\n`;
+}
+
+/** The source of an event, below its system. */
+function placeOf(source: unknown): string {
+  return String(source).replace(/^\/systems\/[^/]+\//, '');
+}
+
+type NameOf = (event: Record<string, unknown>) => Promise<string | undefined>;
+
+/** Names asked for are kept for so many things, then all are asked for again. */
+const NAMES_MAX = 1_000;
+
+/** What people call the thing that an event is of; an id says nothing to them. */
+function openNames(client: Client): NameOf {
+  const known = new Map<string, string | undefined>();
+  return async ({ source, type }) => {
+    const place = placeOf(source);
+    // The thing may have been given another name, or was removed: it is asked for again with each change of its connection.
+    if (String(type).includes('.connection.') || known.size >= NAMES_MAX) known.delete(place);
+    if (known.size >= NAMES_MAX) known.clear();
+    if (!known.has(place)) {
+      const path = place.split('/').map(encodeURIComponent).join('/');
+      const told = await client
+        .call<{ name: string | null }>('GET', `/local/name/${path}`)
+        .catch(() => undefined);
+      known.set(place, told?.name ?? undefined);
+    }
+    return known.get(place);
+  };
+}
+
+/** Without what a terminal would obey. */
+function shownName(name: string): string {
+  return name.replaceAll(/\p{Cc}/gu, '\uFFFD');
 }
 
 /** What devices say may hold anything, control sequences of a terminal included. */

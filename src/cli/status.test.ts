@@ -11,6 +11,13 @@ import type { Client } from './client.ts';
 import { run } from './program.ts';
 import { findingsOf } from './status.ts';
 
+const OFFLINE = {
+  doorId: '0c7c2c52-1a6f-4c5e-9d3e-2b8f1f0d6a41',
+  name: 'Room 214',
+  accessPointId: 214,
+  code: 'BATTERY_LOW',
+  message: 'The lock was last heard at 2026-01-01T00:00:00.000Z, its battery low (7 %): change the battery.',
+};
 const LEFT_BEHIND = {
   deviceId: '0c7c2c52-1a6f-4c5e-9d3e-2b8f1f0d6a40',
   name: 'Floor 2',
@@ -63,6 +70,7 @@ const WELL: Status = {
     batteryLow: 0,
     notLocked: 0,
     standingOpen: 0,
+    offline: [],
   },
   zgates: { registered: 1, connected: 1, stayedBehind: [] },
   apply: {
@@ -116,6 +124,12 @@ it.each<[Partial<Status>, string, string, RegExp]>([
     'identity provider',
     'bad',
     /refused: no answer/,
+  ],
+  [
+    { doors: { ...WELL.doors, offline: [OFFLINE] } },
+    'door 214 Room 214',
+    'doubtful',
+    /^The lock was last heard at .*: change the battery\.$/,
   ],
   [{ clock: { ...WELL.clock, synchronised: false } }, 'clock', 'doubtful', /timedatectl/],
   [

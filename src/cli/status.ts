@@ -186,12 +186,20 @@ function estateFindings({ doors, zgates, apply }: Status, absent: Absent): Findi
   const { waiting, refused } = apply.rs485;
   return [
     ...(registered > 0 ? [finding('doors', [ofDoors], connected === locks, apply.doors)] : []),
+    ...doors.offline.map(offlineDoorFinding),
     ...(zgates.registered > 0
       ? [finding('zigbee gateways', [ofGateways], zgates.connected === zgates.registered, apply.zgates)]
       : []),
     ...zgates.stayedBehind.map(stayedBehindFinding),
     ...(waiting + refused > 0 ? [finding('rs485 devices', [], true, apply.rs485)] : []),
   ];
+}
+
+/** Also of `gatehouse doctor`. */
+export function offlineDoorFinding(door: Status['doors']['offline'][number]): Finding {
+  const { accessPointId, name, message } = door;
+  const subject = name === null ? `door ${accessPointId}` : `door ${accessPointId} ${name}`;
+  return { severity: 'doubtful', subject, text: message };
 }
 
 function stayedBehindFinding(gateway: Status['zgates']['stayedBehind'][number]): Finding {

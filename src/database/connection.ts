@@ -3,6 +3,7 @@
  * It knows no table. Statements handed out survive a reopen (group commit closes and reopens after a failed commit).
  */
 import Sqlite from 'better-sqlite3';
+import { fold } from '../fold.ts';
 import { isStorageFault, storageUnavailable } from './faults.ts';
 import { truncateLog } from './write-ahead-log.ts';
 
@@ -143,6 +144,7 @@ function open(file: string): Sqlite.Database {
   const database = new Sqlite(file, { fileMustExist: true });
   try {
     configure(database);
+    // SQL's `fold(text)`.
     database.function('fold', { deterministic: true, directOnly: true }, (text) => fold(String(text)));
     return database;
   } catch (error) {
@@ -172,14 +174,6 @@ function configure(database: Sqlite.Database): void {
   if (synchronous !== 2 || journal !== 'wal') {
     throw new Error(`the database is not durable: synchronous=${synchronous}, journal_mode=${journal}`);
   }
-}
-
-/**
- * SQL's `fold(text)`: the same for texts that differ in case alone, where SQLite's lower() knows ASCII only. In upper
- * case, since ß and SS, and the sigmas, are the same there; composed, since ä can be written as one character or two.
- */
-function fold(text: string): string {
-  return text.toUpperCase().normalize('NFC');
 }
 
 function compare(version: string): number {

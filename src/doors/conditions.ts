@@ -4,9 +4,10 @@ import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import type { LiveEvent, LiveEvents } from '../events/events.ts';
 import type { Log } from '../log.ts';
+import type { DoorQuery } from './list-schema.ts';
 import { doorAlarm, lockStateChanged } from './live-events.ts';
 import type { LockPlace, Locks } from './locks.ts';
-import type { DoorQuery, DoorState } from './schema.ts';
+import type { DoorState } from './schema.ts';
 import type { DoorRow, DoorTable } from './table.ts';
 
 /** Weeks before an alkaline cell fails under the load of a bolt. A lock that raises its own alarm is believed at any charge. */
@@ -80,7 +81,9 @@ export function openConditions({ database, table, events, clock, log, locks }: C
       );
     },
     levelOf,
-    matches(row: DoorRow, { battery, lockState, doorState }: DoorQuery): boolean {
+    /** The charge, as the lock told it last. */
+    percentOf: (row: Pick<DoorRow, 'mac' | 'gateway_id'>) => locks.report(row)?.battery,
+    matches(row: Parameters<typeof levelOf>[0], { battery, lockState, doorState }: DoorQuery): boolean {
       const report = locks.report(row);
       return (
         (battery === undefined || levelOf(row) === battery) &&

@@ -206,7 +206,7 @@ describe('a door', () => {
     await estate.configuration.apply({ id, version: 1 }, signal);
     expect(estate.played.sent).toEqual([]);
     await estate.applyAll();
-    estate.table.setApplied.run(1, '{}', '{}', id, 1);
+    estate.table.setApplied.run(1, '{}', '{}', 1, id);
     expect((await get(id)).applied).toMatchObject({ versions: { doorVersion: 2 } });
   });
 

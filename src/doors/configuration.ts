@@ -75,15 +75,16 @@ export function doorConfiguration(options: ConfigurationOptions) {
   const send = sendBy(options);
 
   /** Acknowledged, and the lock has not told another version since. A door on a relay has nobody to tell one. */
-  function isInForce(row: DueRow): boolean {
+  function isInForce(row: DueRow, device: Relay | null = relay(row.id) ?? null): boolean {
     if (row.config_version !== row.applied_config_version) return false;
-    if (relay(row.id)) return true;
+    if (device) return true;
     const reported = locks.report(row)?.configVersion;
     return reported === undefined || reported === row.config_version;
   }
 
   /** It is to be sent, and there is somebody to send it to. */
-  const isWaiting = (row: DueRow) => (row.mac !== null || relay(row.id) !== undefined) && !isInForce(row);
+  const isWaiting = (row: DueRow, device: Relay | null = relay(row.id) ?? null) =>
+    (row.mac !== null || device !== null) && !isInForce(row, device);
 
   /** A lock takes no version older than its own: one from another site, or a restored database, needs a higher one. */
   async function overtake(row: DoorRow): Promise<boolean> {
@@ -120,7 +121,7 @@ export function doorConfiguration(options: ConfigurationOptions) {
       const now = clock.now();
       const applied = JSON.stringify(appliedOf(row, answer, now));
       const wanted = JSON.stringify(travellingWantedOf(row));
-      if (table.setApplied.run(version, applied, wanted, id, version).changes === 0) return false;
+      if (table.setApplied.run(version, applied, wanted, version, id).changes === 0) return false;
       table.setAcknowledged.run(now, id, version);
       record(row, 'done', {});
       events.publish(configurationEnded(row, 'applied'));
@@ -135,7 +136,9 @@ export function doorConfiguration(options: ConfigurationOptions) {
 
     due(doorId?: string) {
       const rows = doorId === undefined ? table.allDue.all() : table.oneDue.all(doorId);
-      return rows.filter(isWaiting).map(({ id, config_version }) => ({ id, version: config_version }));
+      return rows
+        .filter((row) => isWaiting(row))
+        .map(({ id, config_version }) => ({ id, version: config_version }));
     },
 
     unreachable(doorId: string): string | undefined {

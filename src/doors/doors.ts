@@ -15,11 +15,14 @@ import type { Doubled } from './doubled.ts';
 import { changedFields, edited, insertDoor, storeWanted, travelling, type Wanted, wantedOf } from './edit.ts';
 import { type Thresholds, toldOf } from './evaluated.ts';
 import { importDoors } from './import.ts';
+import type { DoorQuery } from './list-schema.ts';
+import type { Listing } from './listing.ts';
 import { LOCK, lastLockOf } from './lock.ts';
 import type { Locks } from './locks.ts';
+import type { Offline } from './offline.ts';
 import { type OpeningsShown, openingsOf } from './openings-state.ts';
 import { attemptsOf, cancelIn, type PendingOptions, pendingOf } from './pending.ts';
-import type { Door, DoorCreation, DoorOptionsResult, DoorQuery, DoorState, DoorUpdate } from './schema.ts';
+import type { Door, DoorCreation, DoorOptionsResult, DoorState, DoorUpdate } from './schema.ts';
 import { refuseUnsupported } from './supported.ts';
 import { type DoorRow, type DoorTable, existing } from './table.ts';
 import { lastUnlockOf, UNLOCK } from './unlock.ts';
@@ -34,8 +37,10 @@ export interface DoorsOptions extends PendingOptions, OpeningsShown {
   actuations: Pick<Actuations, 'last'>;
   relay(doorId: string): Relay | undefined;
   locks: Pick<Locks, 'connection' | 'report'>;
+  listing: Listing;
+  offline: Offline;
   doubled: Pick<Doubled, 'shown'>;
-  conditions: Pick<Conditions, 'shown' | 'matches' | 'levelOf'>;
+  conditions: Pick<Conditions, 'shown'>;
   /** Something of the door was stored that may have to be sent. */
   stored(doorId: string): void;
 }
@@ -43,7 +48,7 @@ export interface DoorsOptions extends PendingOptions, OpeningsShown {
 export type Doors = ReturnType<typeof openDoors>;
 
 export function openDoors(options: DoorsOptions) {
-  const { database, table, audit, clock, deliveries, relay, locks, stored } = options;
+  const { database, table, audit, clock, deliveries, relay, locks, listing, stored } = options;
   const shown = (row: DoorRow) => toDoor(row, wantedOf(row), options);
   const get = (doorId: string) => {
     const row = existing(table, doorId);
@@ -53,11 +58,20 @@ export function openDoors(options: DoorsOptions) {
   return {
     get,
 
+    /** What people call it; undefined: there is no such door. */
+    nameOf(doorId: string): string | undefined {
+      const row = table.door.get(doorId);
+      return row && (row.name ?? `door ${row.access_point_id}`);
+    },
+
     exists: (doorId: string): boolean => table.door.get(doorId) !== undefined,
 
     list(query: DoorQuery) {
-      const { rows, next } = pageOf(query, options);
-      return { items: rows.map(shown), next };
+      const { rows, next } = listing.page(query);
+      const items = rows.flatMap(({ id, summary }) =>
+        table.door.all(id).map((row) => ({ ...shown(row), state: summary })),
+      );
+      return { items, next };
     },
 
     options(doorId: string): { body: DoorOptionsResult; version: number } {
@@ -118,35 +132,15 @@ export function openDoors(options: DoorsOptions) {
       return pendingOf(existing(table, doorId), options);
     },
 
-    /** Doors by the presence of their lock; those without one are in `registered` alone. */
-    counts() {
-      const counts = { registered: 0, connected: 0, disconnected: 0, unknown: 0, batteryLow: 0 };
-      for (const row of table.allDue.all()) {
-        counts.registered += 1;
-        const connection = options.locks.connection(row);
-        if (connection) counts[connection.status] += 1;
-        if (connection && options.conditions.levelOf(row) === 'low') counts.batteryLow += 1;
-      }
-      return { ...counts, notLocked: options.closings.alarms(), standingOpen: options.standOpen.count() };
-    },
+    /** For the status. */
+    counts: () => ({
+      ...listing.counts(),
+      notLocked: options.closings.alarms(),
+      standingOpen: options.standOpen.count(),
+    }),
 
     importPlan: importDoors({ table, audit, clock, deliveries, wake: stored }),
   };
-}
-
-/** What locks tell is no column: rows are read until a page is full. */
-function pageOf({ cursor = 0, ...query }: DoorQuery, { table, conditions }: DoorsOptions) {
-  const { limit, groupId, networkId, gatewayId, pmsId, name } = query;
-  const filters = [groupId ?? null, networkId ?? null, gatewayId ?? null, pmsId ?? null] as const;
-  const found: DoorRow[] = [];
-  for (let after: number | undefined = cursor; after !== undefined && found.length <= limit; ) {
-    const page: DoorRow[] = table.page.all(after, ...filters, name ?? '', limit + 1);
-    found.push(...page.filter((row) => conditions.matches(row, query)));
-    after = page.length > limit ? page.at(-1)?.access_point_id : undefined;
-  }
-  const rows = found.slice(0, limit);
-  const next = found.length > limit ? rows.at(-1)?.access_point_id : undefined;
-  return { rows, next: next === undefined ? null : String(next) };
 }
 
 function assertVersion(inBody: number | undefined, present: number): void {
@@ -253,6 +247,7 @@ function stateOf(row: DoorRow, options: DoorsOptions): DoorState {
       ...unknownDoors(row, table),
     ],
     relay: device ?? null,
+    offline: options.offline.reason(row, device ?? null),
     ...openingsOf(row, options),
     ...options.conditions.shown(row),
     effective: { standOpenEnabled, schedule: named(schedule), template: named(template) },

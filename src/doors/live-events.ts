@@ -2,6 +2,7 @@
 import type { LockReport } from '../../drivers/settings.ts';
 import type { LockEvent } from '../../drivers/zgate.ts';
 import type { LiveEvent } from '../events/events.ts';
+import type { OfflineReason } from './offline.ts';
 import type { DoorRow } from './table.ts';
 
 /** The lock put it in force · the lock said no. */
@@ -13,9 +14,28 @@ export function configurationEnded(row: DoorRow, outcome: ConfigurationEnd, reas
   return { ...ofDoor(row.id, 'applied', data), correlationId: row.config_correlation_id };
 }
 
-/** `at`: since when, epoch milliseconds. */
-export function presenceChanged(doorId: string, status: string, at: number): LiveEvent {
-  return ofDoor(doorId, 'connection', { status, since: new Date(at).toISOString() });
+/** Whether the lock of a door is there. */
+export interface DoorConnection {
+  id: string;
+  name: string | null;
+  accessPointId: number;
+  status: string;
+  /** Epoch milliseconds. */
+  since: number;
+  /** Why it is not; null: it is. */
+  reason: OfflineReason | null;
+}
+
+export function presenceChanged({
+  id,
+  name,
+  accessPointId,
+  status,
+  since,
+  reason,
+}: DoorConnection): LiveEvent {
+  const at = new Date(since).toISOString();
+  return ofDoor(id, 'connection', { name, accessPointId, status, since: at, reason });
 }
 
 /** `merged`: the door is no more, its lock having taken the place of another one's. */

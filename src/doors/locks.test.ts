@@ -313,7 +313,14 @@ describe('the presence of a lock', () => {
         type: 'gatehouse.door.connection.v1',
         source: `doors/${id}`,
         subject: id,
-        data: { doorId: id, status: 'connected', since: '2026-01-01T00:00:00.000Z' },
+        data: {
+          doorId: id,
+          name: null,
+          accessPointId: 1,
+          status: 'connected',
+          since: '2026-01-01T00:00:00.000Z',
+          reason: null,
+        },
       },
     ]);
     await estate.clock.advance(4_000);
@@ -334,8 +341,8 @@ describe('the presence of a lock', () => {
     estate = await openEstate(estate.database);
     estate.run();
     await estate.clock.advance(14_000);
-    expect(told().map(({ data }) => data)).toEqual([
-      { doorId: id, status: 'unknown', since: '2026-01-01T00:00:00.000Z' },
+    expect(told().map(({ data }) => data)).toMatchObject([
+      { doorId: id, status: 'unknown', reason: { code: 'NOT_REPORTED' }, since: '2026-01-01T00:00:00.000Z' },
     ]);
   });
 

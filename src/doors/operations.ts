@@ -3,18 +3,9 @@ import { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../http/operation.ts';
 import { ROLES } from '../principal.ts';
 import type { Doors } from './doors.ts';
+import { doorPage, listQuery } from './list-schema.ts';
 import { lockOperations } from './lock-operations.ts';
-import {
-  createBody,
-  door,
-  doorId,
-  doorOptionsResult,
-  doorPage,
-  doorPending,
-  doorState,
-  listQuery,
-  updateBody,
-} from './schema.ts';
+import { createBody, door, doorId, doorOptionsResult, doorPending, doorState, updateBody } from './schema.ts';
 import type { DoorSlice } from './slice.ts';
 
 const params = z.object({ doorId });

@@ -5,8 +5,10 @@
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import type { LiveEvents } from '../events/events.ts';
-import { presenceChanged } from './live-events.ts';
+import type { Log } from '../log.ts';
+import { type DoorConnection, presenceChanged } from './live-events.ts';
 import type { Locks } from './locks.ts';
+import type { Offline } from './offline.ts';
 import type { DoorTable } from './table.ts';
 
 const TELL_EVERY_MS = 2_000;
@@ -19,8 +21,10 @@ export interface PresenceOptions {
   database: Database;
   table: DoorTable;
   locks: Pick<Locks, 'connection'>;
+  offline: Pick<Offline, 'reason'>;
   events: LiveEvents;
   clock: Clock;
+  log: Log;
 }
 
 export interface PresenceEvents {
@@ -31,23 +35,26 @@ export interface PresenceEvents {
 }
 
 export function openPresenceEvents(options: PresenceOptions): PresenceEvents {
-  const { database, table, locks, events, clock } = options;
+  const { database, table, locks, offline, events, clock, log } = options;
   /** Since when, monotonic milliseconds. */
   const marked = new Map<string, number>();
   const mark = (doorId: string) => void marked.set(doorId, clock.monotonic());
   for (const { id, presence_told } of table.allDue.all()) if (presence_told !== 'unknown') mark(id);
 
   /** Takes from the marked ones those that have something to tell. */
-  function ready(): { id: string; status: string; since: number }[] {
-    const found: { id: string; status: string; since: number }[] = [];
+  function ready(): DoorConnection[] {
+    const found: DoorConnection[] = [];
     for (const [id, since] of marked) {
       if (found.length >= TOLD_AT_ONCE) break;
-      const row = table.oneDue.get(id);
+      const row = table.oneListed.get(id);
       const now = row && locks.connection(row);
       const isWaiting = now?.status === 'unknown' && clock.monotonic() - since < UNKNOWN_AFTER_MS;
       if (isWaiting && row?.presence_told !== 'unknown') continue;
       marked.delete(id);
-      if (now && now.status !== row.presence_told) found.push({ id, status: now.status, since: now.since });
+      if (!now || now.status === row.presence_told) continue;
+      const { name, access_point_id: accessPointId } = row;
+      const reason = offline.reason(row, null);
+      found.push({ id, name, accessPointId, status: now.status, since: now.since, reason });
     }
     return found;
   }
@@ -61,9 +68,9 @@ export function openPresenceEvents(options: PresenceOptions): PresenceEvents {
         if (doors.length === 0) continue;
         try {
           await database.commit(() => {
-            for (const { id, status, since } of doors) {
-              table.setPresenceTold.run(status, id);
-              events.publish(presenceChanged(id, status, since));
+            for (const door of doors) {
+              table.setPresenceTold.run(door.status, door.id);
+              events.publish(presenceChanged(door));
             }
           }, 'telemetry');
         } catch (error) {
@@ -71,7 +78,15 @@ export function openPresenceEvents(options: PresenceOptions): PresenceEvents {
           throw error;
         }
         events.wake();
+        for (const door of doors) sayChanged(door, log);
       }
     },
   };
+}
+
+/** For whoever searches the log for a door by its name or number. */
+function sayChanged({ id, name, accessPointId, status, reason }: DoorConnection, log: Log): void {
+  const called = name === null ? `door ${accessPointId}` : `door ${accessPointId} (${name})`;
+  const fields = { door: id, name, accessPointId, status, ...(reason && { reason: reason.code }) };
+  log.info(fields, reason ? `${called} is ${status}: ${reason.message}` : `${called} is ${status}`);
 }

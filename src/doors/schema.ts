@@ -1,16 +1,8 @@
 /** The door as the interface shows it (interface specification 2.3) and the bodies of 4.4 and its extensions. */
 import { z } from '@hono/zod-openapi';
-import { DOOR_STATES, LOCK_STATES } from '../../drivers/settings.ts';
 import { readOnlyFields } from '../http/editing.ts';
-import {
-  ieeeAddress,
-  looseId,
-  numberCursor,
-  pageLimit,
-  plainId,
-  printable,
-  unknownReferences,
-} from '../http/fields.ts';
+import { ieeeAddress, looseId, plainId, printable, unknownReferences } from '../http/fields.ts';
+import { OFFLINE_CODES } from './offline.ts';
 import { connectionType, lockConditions, relockState, standingOpen } from './openings-schema.ts';
 
 const NAME_MAX = 128;
@@ -74,10 +66,10 @@ const doorOptions = z
 /** As it is kept: nothing absent. */
 export type DoorOptions = z.infer<typeof doorOptions>;
 
-const dateTime = z.iso.datetime();
+export const dateTime = z.iso.datetime();
 const versionOf = z.object({ id: z.string(), version: z.int() });
 
-const doorFields = {
+export const doorFields = {
   id: doorId,
   name: z.string().nullable(),
   groupId: z.string().nullable(),
@@ -167,7 +159,8 @@ export const updateBody = z
       .max(NUMBER_MAX)
       .optional()
       .openapi({ description: 'When given, must be the present one' }),
-    ...readOnlyFields(doorFields, [...Object.keys(editableFields), 'id', 'version']),
+    // `state` is of the rows of a list.
+    ...readOnlyFields({ ...doorFields, state: null }, [...Object.keys(editableFields), 'id', 'version']),
   })
   .openapi('DoorUpdate', { description: 'What is absent stays as it is; null clears.' });
 export type DoorUpdate = DoorEdit & { id?: string | undefined; version?: number | undefined };
@@ -212,6 +205,10 @@ export const lastUnlockDetail = z.object({
     .nullable()
     .default(null),
 });
+
+export const offlineReason = z
+  .object({ code: z.enum(OFFLINE_CODES), message: z.string().openapi({ description: 'What to do' }) })
+  .openapi('DoorOfflineReason');
 
 const lastUnlock = z.object({
   at: dateTime.openapi({ description: 'When it was asked for' }),
@@ -258,6 +255,9 @@ export const doorState = z
       .object({ deviceId: z.guid(), settled: z.boolean() })
       .nullable()
       .openapi({ description: 'The RS-485 device that opens this door, and whether it has its settings' }),
+    offline: offlineReason
+      .nullable()
+      .openapi({ description: 'Why it is not reached; null: it is, or has neither a lock nor a relay' }),
     standingOpen,
     relock: relockState.nullable().openapi({
       description:
@@ -348,33 +348,3 @@ export const doorPending = z
   })
   .openapi('DoorPending');
 export type DoorPending = z.infer<typeof doorPending>;
-
-export const doorPage = z
-  .object({
-    items: z.array(door),
-    next: z.string().nullable().openapi({ description: 'The cursor of the next page; null at the end' }),
-  })
-  .openapi('DoorPage');
-
-export const listQuery = z.strictObject({
-  cursor: numberCursor,
-  limit: pageLimit,
-  groupId: identifier.optional(),
-  networkId: looseId.optional(),
-  gatewayId: looseId.optional(),
-  pmsId: identifier.optional(),
-  name: doorName.optional().openapi({ description: 'Part of the name or id, in any case' }),
-  battery: z
-    .enum(['low', 'ok', 'unknown'])
-    .optional()
-    .openapi({ description: 'As the lock told; unknown: it tells neither a percentage nor an alarm' }),
-  lockState: z
-    .enum([...LOCK_STATES, 'unknown'])
-    .optional()
-    .openapi({ description: 'As the lock told last; unknown: it has not told' }),
-  doorState: z
-    .enum([...DOOR_STATES, 'unknown'])
-    .optional()
-    .openapi({ description: 'As the lock told last; unknown: it has not told' }),
-});
-export type DoorQuery = z.infer<typeof listQuery>;

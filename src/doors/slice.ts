@@ -15,17 +15,20 @@ import { type ClosingsOptions, openClosings } from './closing.ts';
 import { openConditions } from './conditions.ts';
 import { type Configuration, type ConfigurationOptions, doorConfiguration } from './configuration.ts';
 import { openDeliveries } from './deliveries.ts';
-import { openDoors } from './doors.ts';
+import { openDirectory } from './directory.ts';
+import { type Doors, openDoors } from './doors.ts';
 import { openDoubled } from './doubled.ts';
 import { type Thresholds, toldOf } from './evaluated.ts';
 import { type FirmwareOptions, openFirmware } from './firmware.ts';
 import { closeFormerStandOpen } from './former-stand-open.ts';
+import { type ListingOptions, openListing } from './listing.ts';
 import { openLockDoor } from './lock.ts';
 import { type LockEventsOptions, openLockEvents } from './lock-events.ts';
 import type { StandOpenBody, StandOpenResult } from './lock-schema.ts';
 import { type Locks, type LocksOptions, openLocks } from './locks.ts';
+import { type OfflineOptions, openOffline } from './offline.ts';
 import { standingOpenOf } from './openings-state.ts';
-import { openPresenceEvents } from './presence.ts';
+import { openPresenceEvents, type PresenceEvents } from './presence.ts';
 import { relockLate } from './relocking.ts';
 import { openReplaceLock } from './replace-lock.ts';
 import { openRfPins, type RfPinOptions } from './rf-pin.ts';
@@ -38,6 +41,8 @@ import { openUnlock, type UnlockOptions } from './unlock.ts';
 export interface DoorSliceOptions
   extends Pick<ConfigurationOptions, 'relay' | 'unreachable' | 'applyConfiguration'>,
     Pick<LocksOptions, 'gatewayOfLink' | 'gateway'>,
+    Pick<OfflineOptions, 'gatewayFacts' | 'deviceFacts'>,
+    Pick<ListingOptions, 'relays'>,
     Pick<LockEventsOptions, 'networkOf'>,
     Pick<UnlockOptions, 'actuations' | 'unlockLock' | 'pulse'>,
     Pick<StandOpenOptions, 'holdRelay' | 'assertRelayProven' | 'bootId'>,
@@ -85,7 +90,8 @@ export function openDoorSlice(options: DoorSliceOptions) {
     },
   });
   const conditions = openConditions({ ...options, table, locks });
-  const presence = openPresenceEvents({ ...options, table, locks });
+  const offline = openOffline({ ...options, locks, conditions });
+  const presence = openPresenceEvents({ ...options, table, locks, offline });
   const configuration = doorConfiguration({ ...options, table, deliveries, locks });
   const openings = openOpenings({ ...options, table, locks });
   const reconciler = options.openReconciler(configuration);
@@ -94,50 +100,33 @@ export function openDoorSlice(options: DoorSliceOptions) {
     presence.mark(doorId);
     wake(doorId);
   }
+  const directory = openDirectory({ ...options, table });
   const doubled = openDoubled({ ...options, locks });
-  const parts = { ...options, ...openings, conditions, table, deliveries, locks, doubled, bound: stored };
-  const doors = openDoors({ ...parts, configuration, reconciler, stored });
-  const replaceLock = openReplaceLock(parts);
-  const { swap: swapLock, swappedAt } = openSwapLock(parts);
-  const followLock = openRoaming(parts);
+  const parts = {
+    ...options,
+    ...openings,
+    conditions,
+    offline,
+    table,
+    deliveries,
+    locks,
+    doubled,
+    bound: stored,
+  };
+  const listing = openListing({ ...parts, configuration, directory });
+  const doors = openDoors({ ...parts, configuration, reconciler, stored, listing });
+  const { swappedAt, ...exchanges } = lockExchanges(parts, doors);
   const firmware = openFirmware(parts);
-  const lockEvent = openLockEvents({ ...parts, swappedAt, changed: presence.mark });
   return {
     ...doors,
     table,
     wake,
     ...openings.operations,
     unlock: openUnlock(parts),
-    async replaceLock(...[doorId, ...rest]: Parameters<typeof replaceLock>) {
-      await replaceLock(doorId, ...rest);
-      return doors.get(doorId);
-    },
-    async swapLock(...[doorId, body, caller]: Parameters<typeof swapLock>) {
-      await swapLock(doorId, body, caller);
-      return [doors.get(doorId), doors.get(body.doorId)] as const;
-    },
+    ...exchanges,
     locksOf: locksOfGateway(parts),
-    /** A link reported the state of a subject. */
-    report(linkId: string, report: StateReport): void {
-      locks.take(linkId, report);
-      followLock(linkId, report.subject);
-      firmware.report(linkId, report);
-    },
-    link(linkId: string, up: boolean): void {
-      if (!up) firmware.linkLost(linkId);
-    },
-    /** Resolves when it is durable; false when it is none of a lock. */
-    event: async (linkId: string, event: DriverEvent) =>
-      (await lockEvent(linkId, event)) || firmware.event(linkId, event),
+    ...gatewaySide({ ...parts, swappedAt, presence, upgrades: firmware, wakeWaiting }),
     updateFirmware: firmware.start,
-    /** A Zigbee gateway was lost, or is back: then its doors are not let wait for their back-off. */
-    gatewayChanged(gatewayId: string, connected: boolean): void {
-      const rows = table.byGateway.all(gatewayId);
-      if (!connected) locks.lost(gatewayId);
-      for (const { id } of rows) presence.mark(id);
-      if (connected) wakeWaiting(rows);
-      if (connected) openings.retry(gatewayId);
-    },
     /** For supervise, as are the next. */
     configure: reconciler.run,
     applySummary: reconciler.summary,
@@ -146,6 +135,67 @@ export function openDoorSlice(options: DoorSliceOptions) {
     tellPresence: presence.run,
     keepStandingOpen: openings.standOpen.run,
     lockAgain: openings.closings.run,
+  };
+}
+
+/** Other locks for doors. */
+function lockExchanges(parts: Parameters<typeof openSwapLock>[0], doors: Doors) {
+  const replaceLock = openReplaceLock(parts);
+  const { swap, swappedAt } = openSwapLock(parts);
+  return {
+    swappedAt,
+    async replaceLock(...[doorId, ...rest]: Parameters<typeof replaceLock>) {
+      await replaceLock(doorId, ...rest);
+      return doors.get(doorId);
+    },
+    async swapLock(...[doorId, body, caller]: Parameters<typeof swap>) {
+      await swap(doorId, body, caller);
+      return [doors.get(doorId), doors.get(body.doorId)] as const;
+    },
+  };
+}
+
+type GatewaySideParts = DoorSliceOptions &
+  Parameters<typeof openRoaming>[0] &
+  Omit<LockEventsOptions, 'changed'> & {
+    table: DoorTable;
+    locks: Locks;
+    presence: PresenceEvents;
+    upgrades: ReturnType<typeof openFirmware>;
+    closings: ReturnType<typeof openClosings>;
+    standOpen: ReturnType<typeof openStandOpen>;
+    /** Of these doors, those that wait for their lock. */
+    wakeWaiting(rows: DueRow[]): void;
+  };
+
+/** What Zigbee gateways and their links tell. */
+function gatewaySide(parts: GatewaySideParts) {
+  const { table, locks, presence, upgrades } = parts;
+  const followLock = openRoaming(parts);
+  const lockEvent = openLockEvents({ ...parts, changed: presence.mark });
+  return {
+    /** A link reported the state of a subject. */
+    report(linkId: string, report: StateReport): void {
+      locks.take(linkId, report);
+      followLock(linkId, report.subject);
+      upgrades.report(linkId, report);
+    },
+    link(linkId: string, up: boolean): void {
+      if (!up) upgrades.linkLost(linkId);
+    },
+    /** Resolves when it is durable; false when it is none of a lock. */
+    event: async (linkId: string, event: DriverEvent) =>
+      (await lockEvent(linkId, event)) || upgrades.event(linkId, event),
+    /** A Zigbee gateway was lost, or is back: then its doors are not let wait for their back-off. */
+    gatewayChanged(gatewayId: string, connected: boolean): void {
+      const rows = table.byGateway.all(gatewayId);
+      if (!connected) locks.lost(gatewayId);
+      for (const { id } of rows) presence.mark(id);
+      if (!connected) return;
+      parts.wakeWaiting(rows);
+      parts.standOpen.retry(gatewayId);
+      parts.closings.retry({ gatewayId });
+    },
   };
 }
 
@@ -197,11 +247,6 @@ function openOpenings(options: OpeningParts) {
     reported(mac: string, before: LockReport | undefined, after: LockReport): void {
       closings.reported(mac, before, after);
       standOpen.reported(mac);
-    },
-    /** A gateway is back. */
-    retry(gatewayId: string): void {
-      standOpen.retry(gatewayId);
-      closings.retry({ gatewayId });
     },
   };
 }

@@ -1,5 +1,5 @@
 /** The only SQL over doors. */
-import type { Prepare } from '../database/database.ts';
+import type { Prepare, Statement } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
 import { openingStatements } from './openings-table.ts';
 
@@ -52,6 +52,11 @@ export type DueRow = Pick<
 const DUE_COLUMNS =
   'id, config_version, applied_config_version, mac, gateway_id, presence_told, battery_low_told';
 
+/** What lists and counts of doors ask of each. */
+export type ListedRow = DueRow &
+  Pick<DoorRow, 'access_point_id' | 'name' | 'group_id' | 'network_id' | 'pms_id' | 'lock_left_at'>;
+const LISTED_COLUMNS = `${DUE_COLUMNS}, access_point_id, name, group_id, network_id, pms_id, lock_left_at`;
+
 export interface LockTimesRow {
   last_seen: number | null;
   last_contact: number | null;
@@ -84,13 +89,40 @@ type Text = string | null;
 export type DoorTable = ReturnType<typeof openDoorTable>;
 
 export function openDoorTable({ prepare }: Prepare) {
+  const { changing, takeChanged } = openChanges();
   return {
-    ...wantedStatements(prepare),
-    ...appliedStatements(prepare),
+    ...wantedStatements(prepare, changing),
+    ...appliedStatements(prepare, changing),
     ...reportStatements(prepare),
     ...deliveryStatements(prepare),
-    ...lockStatements(prepare),
+    ...lockStatements(prepare, changing),
     ...openingStatements(prepare),
+    /** Doors of which something was written since the last call. */
+    takeChanged,
+  };
+}
+
+/** A statement that changes what ListedRow has of a door: it ends with the id of that, or begins with it. */
+type Changing = <Parameters extends (Text | number)[]>(
+  statement: Statement<Parameters>,
+  id?: 'first' | 'last',
+) => Statement<Parameters>;
+
+function openChanges(): { changing: Changing; takeChanged(): string[] } {
+  const changed = new Set<string>();
+  return {
+    changing: (statement, id = 'last') => ({
+      ...statement,
+      run(...parameters) {
+        changed.add(String(id === 'last' ? parameters.at(-1) : parameters[0]));
+        return statement.run(...parameters);
+      },
+    }),
+    takeChanged() {
+      const ids = [...changed];
+      changed.clear();
+      return ids;
+    },
   };
 }
 
@@ -105,7 +137,7 @@ export function existing(table: Pick<DoorTable, 'door'>, doorId: string): DoorRo
 }
 
 /** Which lock a door has, and where that is. */
-function lockStatements(prepare: Prepare['prepare']) {
+function lockStatements(prepare: Prepare['prepare'], changing: Changing) {
   return {
     placeOfLock: prepare<[string], Pick<DoorRow, 'id' | 'gateway_id' | 'lock_left_at'>>(
       'SELECT id, gateway_id, lock_left_at FROM door WHERE mac = ?',
@@ -118,15 +150,19 @@ function lockStatements(prepare: Prepare['prepare']) {
       `SELECT id, name, mac FROM door WHERE gateway_id = ? AND mac IS NOT NULL AND lock_left_at IS NULL
        ORDER BY access_point_id`,
     ),
-    setPlace: prepare<[Text, Text, string]>(
-      `UPDATE door SET gateway_id = ?, network_id = ?, connection_type = 'zigbee', lock_left_at = NULL WHERE id = ?`,
+    setPlace: changing(
+      prepare<[Text, Text, string]>(
+        `UPDATE door SET gateway_id = ?, network_id = ?, connection_type = 'zigbee', lock_left_at = NULL WHERE id = ?`,
+      ),
     ),
     /** null: it has not. */
-    setLockLeft: prepare<[number | null, string]>('UPDATE door SET lock_left_at = ? WHERE id = ?'),
-    setLock: prepare<[string, string, string]>(
-      'UPDATE door SET mac = ?, lock_id = ?, lock_left_at = NULL WHERE id = ?',
+    setLockLeft: changing(prepare<[number | null, string]>('UPDATE door SET lock_left_at = ? WHERE id = ?')),
+    setLock: changing(
+      prepare<[string, string, string]>(
+        'UPDATE door SET mac = ?, lock_id = ?, lock_left_at = NULL WHERE id = ?',
+      ),
     ),
-    delete: prepare<[string]>('DELETE FROM door WHERE id = ?'),
+    delete: changing(prepare<[string]>('DELETE FROM door WHERE id = ?')),
     /** Whether the options of another door name this one, as keys or outputs. */
     isNamed: prepare<[string, string], { id: string }>(
       'SELECT id FROM door WHERE id <> ? AND instr(lower(options), ?) > 0 LIMIT 1',
@@ -139,10 +175,10 @@ function lockStatements(prepare: Prepare['prepare']) {
 }
 
 /** What is wanted of doors. */
-function wantedStatements(prepare: Prepare['prepare']) {
+function wantedStatements(prepare: Prepare['prepare'], changing: Changing) {
   // One column each: what is set to what it is has its index written and its JSON checked all the same.
   const setColumn = (column: string) =>
-    prepare<[Text | number, string]>(`UPDATE door SET ${column} = ? WHERE id = ?`);
+    changing(prepare<[Text | number, string]>(`UPDATE door SET ${column} = ? WHERE id = ?`));
   return {
     door: prepare<[string], DoorRow>(`SELECT ${COLUMNS} FROM door WHERE id = ?`),
     byAccessPoint: prepare<[number], DoorRow>(`SELECT ${COLUMNS} FROM door WHERE access_point_id = ?`),
@@ -150,22 +186,19 @@ function wantedStatements(prepare: Prepare['prepare']) {
     all: prepare<[], { id: string; name: Text; access_point_id: number }>(
       'SELECT id, name, access_point_id FROM door ORDER BY access_point_id',
     ),
-    /** After a cursor (exclusive); a filter that is null lets everything through, and '' is part of every name. */
-    page: prepare<[number, Text, Text, Text, Text, string, number], DoorRow>(
-      `SELECT ${COLUMNS} FROM door
-       WHERE access_point_id > ? AND group_id IS coalesce(?, group_id) AND network_id IS coalesce(?, network_id)
-         AND gateway_id IS coalesce(?, gateway_id) AND pms_id IS coalesce(?, pms_id)
-         AND instr(fold(id || char(10) || coalesce(name, '')), fold(?)) > 0
-       ORDER BY access_point_id LIMIT ?`,
-    ),
+    listed: prepare<[], ListedRow>(`SELECT ${LISTED_COLUMNS} FROM door`),
+    oneListed: prepare<[string], ListedRow>(`SELECT ${LISTED_COLUMNS} FROM door WHERE id = ?`),
     lowestFreeAccessPoint: prepare<[], { free: number }>(
       `SELECT min(candidate) AS free FROM
          (SELECT 1 AS candidate UNION ALL SELECT access_point_id + 1 FROM door)
        WHERE candidate NOT IN (SELECT access_point_id FROM door)`,
     ),
-    insert: prepare<[string, number, Text, string, string, string, number, string, number, string]>(
-      `INSERT INTO door (id, access_point_id, name, options, config_by, config_correlation_id,
-         created_at, created_by, updated_at, updated_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    insert: changing(
+      prepare<[string, number, Text, string, string, string, number, string, number, string]>(
+        `INSERT INTO door (id, access_point_id, name, options, config_by, config_correlation_id,
+           created_at, created_by, updated_at, updated_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      ),
+      'first',
     ),
     setWanted: {
       name: setColumn('name'),
@@ -177,14 +210,18 @@ function wantedStatements(prepare: Prepare['prepare']) {
       scheduleId: setColumn('schedule_id'),
       templateId: setColumn('template_id'),
     },
-    setWiring: prepare<[Text, Text, Text, Text, Text, string]>(
-      `UPDATE door SET mac = ?, lock_id = ?, gateway_id = ?, network_id = ?, connection_type = ? WHERE id = ?`,
+    setWiring: changing(
+      prepare<[Text, Text, Text, Text, Text, string]>(
+        `UPDATE door SET mac = ?, lock_id = ?, gateway_id = ?, network_id = ?, connection_type = ? WHERE id = ?`,
+      ),
     ),
     bumpVersion: prepare<[number, string, string]>(
       'UPDATE door SET version = version + 1, updated_at = ?, updated_by = ? WHERE id = ?',
     ),
-    bumpConfigVersion: prepare<[string, string, string]>(
-      'UPDATE door SET config_version = config_version + 1, config_by = ?, config_correlation_id = ? WHERE id = ?',
+    bumpConfigVersion: changing(
+      prepare<[string, string, string]>(
+        'UPDATE door SET config_version = config_version + 1, config_by = ?, config_correlation_id = ? WHERE id = ?',
+      ),
     ),
     bySchedule: prepare<[string], { id: string }>('SELECT id FROM door WHERE schedule_id = ?'),
     byTemplate: prepare<[string], { id: string }>('SELECT id FROM door WHERE template_id = ?'),
@@ -192,7 +229,7 @@ function wantedStatements(prepare: Prepare['prepare']) {
 }
 
 /** How far what is wanted has come. */
-function appliedStatements(prepare: Prepare['prepare']) {
+function appliedStatements(prepare: Prepare['prepare'], changing: Changing) {
   return {
     allDue: prepare<[], DueRow>(`SELECT ${DUE_COLUMNS} FROM door`),
     oneDue: prepare<[string], DueRow>(`SELECT ${DUE_COLUMNS} FROM door WHERE id = ?`),
@@ -201,13 +238,17 @@ function appliedStatements(prepare: Prepare['prepare']) {
       `SELECT ${DUE_COLUMNS} FROM door WHERE mac = ? AND gateway_id = ?`,
     ),
     /** What was sent once may be acknowledged after something newer was: that stays. */
-    setApplied: prepare<[number, string, string, string, number]>(
-      `UPDATE door SET applied_config_version = ?, applied = ?, applied_wanted = ?
-       WHERE id = ? AND coalesce(applied_config_version, 0) <= ?`,
+    setApplied: changing(
+      prepare<[number, string, string, number, string]>(
+        `UPDATE door SET applied_config_version = ?, applied = ?, applied_wanted = ?
+         WHERE coalesce(applied_config_version, 0) <= ? AND id = ?`,
+      ),
     ),
-    setConfigVersion: prepare<[number, string]>('UPDATE door SET config_version = ? WHERE id = ?'),
-    setBatteryLowTold: prepare<[number, string]>('UPDATE door SET battery_low_told = ? WHERE id = ?'),
-    setPresenceTold: prepare<[string, string]>('UPDATE door SET presence_told = ? WHERE id = ?'),
+    setConfigVersion: changing(prepare<[number, string]>('UPDATE door SET config_version = ? WHERE id = ?')),
+    setBatteryLowTold: changing(
+      prepare<[number, string]>('UPDATE door SET battery_low_told = ? WHERE id = ?'),
+    ),
+    setPresenceTold: changing(prepare<[string, string]>('UPDATE door SET presence_told = ? WHERE id = ?')),
   };
 }
 

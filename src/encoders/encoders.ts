@@ -46,6 +46,9 @@ export function openEncoders({ database, table, audit, clock, presence, drop }: 
   return {
     get,
 
+    /** undefined: there is no such encoder. */
+    nameOf: (encoderId: string) => table.encoder.get(encoderId)?.name,
+
     list: (query: PageQuery) => page(table, presence, query),
 
     state(encoderId: string): EncoderState {

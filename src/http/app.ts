@@ -84,14 +84,13 @@ export function createApp(options: AppOptions): App {
     const route = basePath + operation.path;
     const work: Work = {
       route,
-      level: operation.access === 'public' ? 'debug' : 'info',
       work: (exchange) => serve(operation, exchange),
     };
     hono.on([operation.method], routerPattern(route), ({ req, env }) =>
       exchanges.answer(req.raw, env.address, work),
     );
   }
-  const nowhere: Work = { route: 'none', level: 'info', work: refusePath(basePath) };
+  const nowhere: Work = { route: 'none', work: refusePath(basePath) };
   // Made for the first who needs it: nobody waits for it at the start.
   let paths: TrieRouter<Work> | undefined;
   hono.notFound(({ req, env }) => {
@@ -113,7 +112,7 @@ function pathRouter(operations: readonly Operation[], basePath: string): TrieRou
   const paths = new TrieRouter<Work>();
   for (const [path, sharing] of Map.groupBy(operations, ({ path }) => path)) {
     const route = basePath + path;
-    paths.add('ALL', routerPattern(route), { route, level: 'info', work: refuseMethod(sharing) });
+    paths.add('ALL', routerPattern(route), { route, work: refuseMethod(sharing) });
   }
   return paths;
 }
@@ -135,7 +134,6 @@ function servedOperations({ surface, operations, version }: AppOptions, basePath
 interface Work {
   /** For the log: the pattern, never the path, so that it holds no identifiers and its number is bounded. */
   route: string;
-  level: 'debug' | 'info';
   work(exchange: Exchange): Reply | Promise<Reply>;
 }
 
@@ -146,7 +144,7 @@ function exchangeServer({ clock, log, answered = () => {} }: AppOptions) {
     drain() {
       draining = true;
     },
-    async answer(request: Request, address: string, { route, level, work }: Work): Promise<Response> {
+    async answer(request: Request, address: string, { route, work }: Work): Promise<Response> {
       const started = clock.monotonic();
       const correlationId = correlationIdOf(request.headers.get('x-request-id'));
       const exchange: Exchange = { request, address, correlationId };
@@ -165,7 +163,8 @@ function exchangeServer({ clock, log, answered = () => {} }: AppOptions) {
       answered(method, route, status, milliseconds);
       const ms = Math.round(milliseconds);
       const principal = exchange.principal?.label;
-      log[level]({ method, route, status, ms, principal, correlationId }, 'request');
+      // What a request changes is in the audit, and what failed by our fault has a line of its own.
+      log.debug({ method, route, status, ms, principal, correlationId }, 'request');
       return response;
     },
   };

@@ -219,7 +219,28 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   createDoor: { body: { name: 'Room 101', accessPointId: 101, mac: door.mac }, result: door },
   getDoor: { result: door },
-  listDoors: { result: { items: [door], next: DOOR_ID } },
+  listDoors: {
+    result: {
+      items: [
+        {
+          ...door,
+          state: {
+            presence: 'disconnected',
+            since: '2026-03-01T08:00:00.000Z',
+            reason: {
+              code: 'BATTERY_LOW',
+              message:
+                'The lock was last heard at 2026-03-01T07:58:00.000Z, its battery low (7 %): change the battery.',
+            },
+            battery: 'low',
+            pending: false,
+            applied: true,
+          },
+        },
+      ],
+      next: '214',
+    },
+  },
   unlockDoor: { result: { doorId: DOOR_ID, via: 'zigbee', outcome: 'confirmed', reason: null } },
   lockDoor: { result: { doorId: DOOR_ID, via: 'zigbee', outcome: 'confirmed', reason: null } },
   standDoorOpen: { body: { seconds: 1_800 } },

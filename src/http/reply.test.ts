@@ -86,7 +86,7 @@ describe('answers', () => {
     await send('GET', '/thing/secret-id', { as: 'front-desk', headers: { 'X-Request-Id': 'r1' } });
     expect(things.lines).toEqual([
       {
-        level: 'info',
+        level: 'debug',
         fields: {
           method: 'GET',
           route: '/thing/{thingId}',

@@ -15,6 +15,7 @@ import { openKeys } from './keys.ts';
 import { openPairing } from './pairing.ts';
 import { openProofs } from './proofs.ts';
 import { openPulse } from './pulse.ts';
+import { openRelays } from './relays.ts';
 import { openReplace } from './replace.ts';
 import { openScan } from './scan.ts';
 import type { SettingsOptions } from './settings.ts';
@@ -103,11 +104,7 @@ export function openRs485(options: Rs485Options) {
         for (const { id } of options.buses) polled.changed(id);
       },
     }),
-    /** The device whose relay opens this door, and whether it has the settings that are wanted. */
-    relay(doorId: string): { deviceId: string; settled: boolean } | undefined {
-      const row = table.byDoor.get(doorId);
-      return row && { deviceId: row.device_id, settled: isInForce(row) };
-    },
+    ...openRelays({ ...parts, isInForce }),
     report: tracking.report,
     link: tracking.link,
     /** Resolves when it is durable; false when it is none of a bus. */

@@ -44,6 +44,7 @@ export function openRs485Table({ prepare }: Prepare) {
       `SELECT ${COLUMNS} FROM rs485_device WHERE bus = ? AND hw_id = ?`,
     ),
     byDoor: prepare<[string], Rs485Row>(`SELECT ${COLUMNS} FROM rs485_device WHERE door_id = ?`),
+    relays: prepare<[], Rs485Row>(`SELECT ${COLUMNS} FROM rs485_device WHERE door_id IS NOT NULL`),
     onBus: prepare<[string], { device_id: string }>('SELECT device_id FROM rs485_device WHERE bus = ?'),
     all: prepare<[], Rs485Row>(`SELECT ${COLUMNS} FROM rs485_device ORDER BY device_id`),
     /** After a cursor (exclusive); a filter that is null lets everything through, and '' is part of every name. */

@@ -1,8 +1,18 @@
-/** GET /local/status, for the command line on the admin socket. */
+/** What the command line asks on the admin socket to tell people how things are. */
+import { z } from '@hono/zod-openapi';
+import { printable } from '../http/fields.ts';
 import { type Operation, operation } from '../http/operation.ts';
 import { type Status, status } from './schema.ts';
 
-export function statusOperations(read: () => Status): Operation[] {
+/** What people call a thing, by the kind of the source of its events; undefined: there is no such thing. */
+export type Names = Readonly<Record<string, (id: string) => string | null | undefined>>;
+
+const params = z.object({
+  kind: printable.max(16).openapi({ description: 'As in the source of an event', example: 'encoders' }),
+  thingId: printable.max(64).openapi({ description: 'As in the source of an event', example: 'desk-1' }),
+});
+
+export function statusOperations(read: () => Status, names: Names): Operation[] {
   return [
     operation({
       id: 'getStatus',
@@ -15,6 +25,22 @@ export function statusOperations(read: () => Status): Operation[] {
       result: status,
       errors: [],
       handler: () => ({ body: read() }),
+    }),
+    operation({
+      id: 'getName',
+      method: 'get',
+      path: '/local/name/{kind}/{thingId}',
+      tag: 'Local',
+      summary: 'Read what people call the thing that an event is of',
+      access: 'local',
+      params,
+      status: 200,
+      result: z.object({ name: z.string().nullable() }).openapi('ThingName'),
+      errors: [],
+      handler({ params: { kind, thingId } }) {
+        const nameOf = Object.hasOwn(names, kind) ? names[kind] : undefined;
+        return { body: { name: nameOf?.(thingId) ?? null } };
+      },
     }),
   ];
 }

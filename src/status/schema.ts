@@ -101,6 +101,17 @@ export const status = z
       batteryLow: count.openapi({ description: 'The battery of the lock is low' }),
       notLocked: count.openapi({ description: 'Gatehouse has to lock them, and did not see them locked' }),
       standingOpen: count.openapi({ description: 'They are to stand open now' }),
+      offline: z
+        .array(
+          z.object({
+            doorId: z.guid(),
+            name: z.string().nullable(),
+            accessPointId: z.int(),
+            code: z.string(),
+            message: z.string().openapi({ description: 'Why it is not reached, and what to do' }),
+          }),
+        )
+        .openapi({ description: 'Doors that are not reached, the first of them' }),
     }),
     zgates: z.object({
       registered: count,

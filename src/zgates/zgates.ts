@@ -10,6 +10,7 @@ import { type FailedJoins, openFailedJoins } from './failed-joins.ts';
 import { type Joining, openJoining } from './joining.ts';
 import { openMap } from './map.ts';
 import { type Moves, type MovesOptions, openMoves, shownMove, shownStayedBehind } from './moves.ts';
+import { overviewOf } from './overview.ts';
 import { linkOf } from './reach.ts';
 import type { Edit, ListQuery, Wanted, Zgate, ZgateState } from './schema.ts';
 import { openSnapshots, type Snapshots, type SnapshotsOptions } from './snapshots.ts';
@@ -75,15 +76,7 @@ export async function openZgates(options: ZgatesOptions) {
       const known = reported.get(deviceId);
       return known && { connected: known.connected, changedAt: known.changedAt };
     },
-    counts: () => ({
-      registered: table.all.all().length,
-      connected: table.all.all().filter(({ device_id }) => reported.get(device_id)?.connected).length,
-      stayedBehind: table.all.all().flatMap((row) => {
-        const behind = shownStayedBehind(moves.stayedBehind(row));
-        const { device_id: deviceId, name } = row;
-        return behind ? [{ deviceId, name, zigbeeChannel: channels.channelOf(row), ...behind }] : [];
-      }),
-    }),
+    ...overviewOf({ ...parts, channels, moves }),
     /** The gateway on a link, by the configuration. */
     ofLink: (linkId: string) => gatewayOfLink.get(linkId),
     networkOf: (deviceId: string) => table.zgate.get(deviceId)?.network_id ?? null,

@@ -89,6 +89,7 @@ async function openParts(folder: string, factory: Factory) {
     streams,
     auth,
     status,
+    names: {},
     ready: [() => database.commit(() => {})],
     metrics: openExposition({ meters, status, writeRequests, eventStreams: streams.count }),
     // A copy of the database for each would take the whole time.
@@ -181,7 +182,7 @@ function acknowledge(table: DoorTable): void {
       versions: { doorVersion: row.version, schedule: null, systemConfigVersion: 1, template: null },
     };
     const wanted = JSON.stringify(travellingWantedOf(row));
-    table.setApplied.run(config_version, JSON.stringify(applied), wanted, id, config_version);
+    table.setApplied.run(config_version, JSON.stringify(applied), wanted, config_version, id);
   }
 }
 

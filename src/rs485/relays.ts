@@ -1,0 +1,35 @@
+/** The devices whose relays open doors, as the doors see them. */
+import type { Rs485Report } from '../../drivers/settings.ts';
+import type { Known } from '../reported.ts';
+import type { Buses } from './buses.ts';
+import type { Rs485Row, Rs485Table } from './table.ts';
+
+export interface RelaysOptions {
+  table: Rs485Table;
+  buses: Pick<Buses, 'isUp'>;
+  known(deviceId: string): Known<Rs485Report> | undefined;
+  isInForce(row: Rs485Row): boolean;
+}
+
+export function openRelays({ table, buses, known, isInForce }: RelaysOptions) {
+  const shown = (row: Rs485Row) => ({ deviceId: row.device_id, settled: isInForce(row) });
+  return {
+    /** The device whose relay opens this door, and whether it has the settings that are wanted. */
+    relay(doorId: string): { deviceId: string; settled: boolean } | undefined {
+      const row = table.byDoor.get(doorId);
+      return row && shown(row);
+    },
+    /** All such, by door. */
+    relays: () => new Map(table.relays.all().map((row) => [row.door_id ?? '', shown(row)])),
+    /** Of a device, for whoever asks why the door that it opens is not reached. */
+    facts(deviceId: string) {
+      const row = table.device.get(deviceId);
+      if (!row) return undefined;
+      const { connected, changedAt } = known(deviceId) ?? {
+        connected: false,
+        changedAt: row.connected_changed_at,
+      };
+      return { name: row.name, bus: row.bus, isBusUp: buses.isUp(row.bus) ?? false, connected, changedAt };
+    },
+  };
+}

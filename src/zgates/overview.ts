@@ -1,0 +1,34 @@
+/** Zigbee gateways as the status counts them, and as the doors behind them name them. */
+import type { Channels } from './channels.ts';
+import { type Moves, shownStayedBehind } from './moves.ts';
+import { linkOf, type ReachOptions } from './reach.ts';
+import type { ZgateTable } from './table.ts';
+
+export interface OverviewOptions extends Pick<ReachOptions, 'gatewayOfLink' | 'linkState'> {
+  table: ZgateTable;
+  channels: Channels;
+  moves: Moves;
+}
+
+export function overviewOf(options: OverviewOptions) {
+  const { table, channels, moves } = options;
+  const isConnected = (deviceId: string) => channels.reported.get(deviceId)?.connected === true;
+  return {
+    counts: () => ({
+      registered: table.all.all().length,
+      connected: table.all.all().filter(({ device_id }) => isConnected(device_id)).length,
+      stayedBehind: table.all.all().flatMap((row) => {
+        const behind = shownStayedBehind(moves.stayedBehind(row));
+        const { device_id: deviceId, name } = row;
+        return behind ? [{ deviceId, name, zigbeeChannel: channels.channelOf(row), ...behind }] : [];
+      }),
+    }),
+    /** Of a gateway, for whoever asks why a door behind it is not reached. */
+    facts(deviceId: string) {
+      const row = table.zgate.get(deviceId);
+      if (!row) return undefined;
+      const { lastError = null } = linkOf(row, options) ?? {};
+      return { name: row.name, zigbeeChannel: channels.channelOf(row), lastError };
+    },
+  };
+}
