@@ -9,6 +9,7 @@ import { parseArgs } from 'node:util';
 import { benchApi } from '../test/bench/api.ts';
 import { benchBridge } from '../test/bench/bridge.ts';
 import { benchDesk } from '../test/bench/desk.ts';
+import { benchDiskWrites } from '../test/bench/disk-writes.ts';
 import { benchDrain } from '../test/bench/drain.ts';
 import { benchOsdpDead } from '../test/bench/osdp/dead.ts';
 import { benchOsdpFaults } from '../test/bench/osdp/faults.ts';
@@ -37,6 +38,7 @@ const BENCHES: Record<string, (options: { cache: string }) => Promise<BenchTable
   desk: benchDesk,
   api: benchApi,
   'slow-disk': benchSlowDisk,
+  'disk-writes': benchDiskWrites,
   drain: benchDrain,
   bridge: benchBridge,
   'sim-bus': benchSimulatedBus,
