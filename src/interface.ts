@@ -8,6 +8,7 @@ import { catalogueOperations } from './catalogue/operations.ts';
 import { doorOperations } from './doors/operations.ts';
 import { encoderOperations } from './encoders/operations.ts';
 import { eventOperations } from './events/operations.ts';
+import { documentText, withDocument } from './http/document-operation.ts';
 import { healthOperations } from './http/health.ts';
 import { openApiDocument } from './http/openapi.ts';
 import type { Operation } from './http/operation.ts';
@@ -68,9 +69,10 @@ export function interfaceOperations(parts: Parts, productSegment = 'access'): Op
   ];
 }
 
-/** The OpenAPI document of the whole interface, admin socket included, as docs/openapi.json keeps it. */
+/** The OpenAPI document as docs/openapi.json keeps it: byte for byte what is served, unless the configuration moves paths. */
 export function interfaceDocument(): string {
   // Handlers reach their part only when called, and describing an operation calls none.
-  const operations = interfaceOperations({} as Parts);
-  return `${JSON.stringify(openApiDocument(operations, { version: VERSION, basePath: '' }), null, 2)}\n`;
+  const operations = interfaceOperations({} as Parts).filter(({ access }) => access !== 'local');
+  const info = { version: VERSION, basePath: '' };
+  return documentText(openApiDocument(withDocument(operations, info), info));
 }

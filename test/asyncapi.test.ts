@@ -18,6 +18,7 @@ import {
 } from '../src/doors/live-events.ts';
 import type { DoorRow } from '../src/doors/table.ts';
 import { gapEvent, liveEvent, withReplayed } from '../src/events/cloud-event.ts';
+import { liveEvent as openLiveEvent } from '../src/events/live-types.ts';
 import { joinHasFailed, connectionChanged as zgateConnection } from '../src/zgates/live-events.ts';
 import { INSTANT } from './simulators/encoder/commands.ts';
 import { openEncoder } from './simulators/encoder/encoder.ts';
@@ -198,6 +199,41 @@ describe('what is really said', () => {
     expect(validatorOf(topic).safeParse(event).error?.message).toBeUndefined();
   });
 });
+
+it('has every type of live event with the fields that the OpenAPI document has, and no other', () => {
+  const { oneOf } = fromZod(openLiveEvent) as { oneOf: { properties: { type: Json; data: Json } }[] };
+  const inOpenApi = oneOf.map(({ properties: { type, data } }) => [String(type.const), shape(data)]);
+  const channel = plain(at('#/channels/live')) as { messages: Record<string, { payload: Json }> };
+  const gap = plain(at('#/components/schemas/gap')) as Json;
+  const inAsyncApi = [...Object.values(channel.messages).map(({ payload }) => payload), gap].flatMap(
+    (payload) => {
+      const { type, data } = payload.properties as unknown as {
+        type: { const?: string; pattern?: string };
+        data: Json;
+      };
+      if (type.const !== undefined) return [[type.const, shape(data)]];
+      // Write progress: one message for all of its types.
+      const [, words = ''] = /\(([\w|]+)\)/.exec(type.pattern ?? '') ?? [];
+      return words.split('|').map((word) => {
+        const narrowed = { ...data, properties: { ...data.properties, status: { enum: [word] } } };
+        return [`gatehouse.encoder.write.${word}.v1`, shape(narrowed as unknown as Json)];
+      });
+    },
+  );
+  expect(Object.fromEntries(inOpenApi)).toEqual(Object.fromEntries(inAsyncApi));
+});
+
+/** Names, which of them are required, and the words they can be: what both documents say of the data of an event. */
+function shape(data: Json): unknown {
+  const fields = Object.entries(data.properties as unknown as Record<string, Json>);
+  return Object.fromEntries(
+    fields.map(([name, field]) => {
+      const required = (data.required as unknown as string[]).includes(name);
+      const words = field.enum ?? (field.const === undefined ? undefined : [field.const]);
+      return [name, { required, words }];
+    }),
+  );
+}
 
 describe('what live readers alone are told', () => {
   const ID = '6f1c2a9e-58d4-4a39-9d41-0c5f7a1f3b2d';

@@ -199,8 +199,10 @@ describe('settings that contradict each other', () => {
 
   it('keeps the doors apart from every other path of the interface', () => {
     const { paths } = JSON.parse(readFileSync(join(import.meta.dirname, '../../docs/openapi.json'), 'utf8'));
-    const taken = new Set(Object.keys(paths).map((path) => path.split('/')[1]));
+    const taken = new Set(['local', ...Object.keys(paths).map((path) => path.split('/')[1])]);
     expect(taken.delete('access')).toBe(true);
+    // No segment of the configuration has a dot.
+    expect(taken.delete('openapi.json')).toBe(true);
     for (const segment of taken) {
       expect(messages(`http: { productSegment: ${segment} }`)).toEqual([
         `http.productSegment: /${segment} is a path of the interface: choose another`,

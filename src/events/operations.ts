@@ -2,7 +2,8 @@
 import { eventStream, type Operation } from '../http/operation.ts';
 import { ROLES } from '../principal.ts';
 import type { LiveStreams } from './live.ts';
-import { eventsQuery, liveEvent } from './schema.ts';
+import { liveEvent } from './live-types.ts';
+import { eventsQuery } from './schema.ts';
 
 const DESCRIPTION = `Server-sent events. Each event of the log comes without a name, with an id and a CloudEvent as its data: write
 progress, and changes of what the caller may read (pms: encoders and doors). Further events have names:

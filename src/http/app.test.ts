@@ -1,3 +1,4 @@
+import { gunzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { accessMatrix } from '../../test/access-matrix.ts';
 import { authenticate, clock, lanApp, log, operations, put, send, things } from '../../test/things-app.ts';
@@ -154,4 +155,33 @@ it('serves everything below the base path', async () => {
   expect(body.servers).toEqual([{ url: '/api/v1' }]);
   expect(Object.keys(body.paths as object)).toContain('/thing/{thingId}');
   expect(Object.keys(body.paths as object)).not.toContain('/local/thing');
+});
+
+it('answers the same stored bytes of the document each time, compressed for who takes that', async () => {
+  const app = lanApp({});
+  const ask = (encoding?: string) =>
+    app.fetch(
+      new Request('https://gate/openapi.json', { headers: encoding ? { 'accept-encoding': encoding } : {} }),
+    );
+  const plain = await ask();
+  const text = await plain.text();
+  expect(plain.headers.get('content-type')).toBe('application/json');
+  expect(plain.headers.get('content-encoding')).toBeNull();
+  const compressed = await ask('br, gzip');
+  expect(compressed.headers.get('content-encoding')).toBe('gzip');
+  expect(compressed.headers.get('vary')).toBe('Accept-Encoding');
+  expect(gunzipSync(await compressed.bytes()).toString()).toBe(text);
+  expect((await ask('gzip;q=0')).headers.get('content-encoding')).toBeNull();
+  const head = await app.fetch(new Request('https://gate/openapi.json', { method: 'HEAD' }));
+  expect(await head.text()).toBe('');
+});
+
+it('limits how often one address reads the document, and no other address by that', async () => {
+  const app = lanApp({});
+  const ask = async (address: string) =>
+    (await app.fetch(new Request('https://gate/openapi.json'), address)).status;
+  const statuses = [];
+  for (let time = 0; time < 12; time += 1) statuses.push(await ask('192.0.2.1'));
+  expect(statuses).toEqual([...Array.from({ length: 10 }, () => 200), 429, 429]);
+  expect(await ask('192.0.2.2')).toBe(200);
 });

@@ -11,10 +11,10 @@ import type { Log } from '../log.ts';
 import { ANYONE, LOCAL_ADMINISTRATOR, type Principal } from '../principal.ts';
 import { NO_ADDRESS } from './address.ts';
 import { readJson, readUnexpected, refuseOversized } from './body.ts';
-import { documentOperation, openApiDocument } from './openapi.ts';
+import { withDocument } from './document-operation.ts';
 import { BODY_LIMIT_BYTES, type Operation, takesAnyQuery } from './operation.ts';
 import { type Rate, rateLimiter } from './rate-limit.ts';
-import { correlationIdOf, errorBody, errorReply, type Reply, responseOf } from './reply.ts';
+import { correlationIdOf, errorBody, errorReply, type Reply, responseOf, storedReply } from './reply.ts';
 import { checkError, checkResult } from './response-check.ts';
 import { refuseForeignPage, refuseForeignSignIn } from './same-origin.ts';
 import { pathParameters, queryParameters, validate } from './validation.ts';
@@ -119,16 +119,11 @@ function pathRouter(operations: readonly Operation[], basePath: string): TrieRou
 
 /** The operations of the surface and their document, static segments before parameters in the same place. */
 function servedOperations({ surface, operations, version }: AppOptions, basePath: string): Operation[] {
-  let document: object | undefined;
-  const served: Operation[] = [
-    ...operations.filter(({ access }) => surface.kind === 'local' || access !== 'local'),
-    documentOperation(() => {
-      document ??= openApiDocument(served, { version, basePath });
-      return document;
-    }),
-  ];
+  const here = operations.filter(({ access }) => surface.kind === 'local' || access !== 'local');
   // "{" sorts after every character a static segment has.
-  return served.toSorted((a, b) => Number(a.path > b.path) - Number(a.path < b.path));
+  return withDocument(here, { version, basePath }).toSorted(
+    (a, b) => Number(a.path > b.path) - Number(a.path < b.path),
+  );
 }
 
 interface Work {
@@ -183,11 +178,14 @@ function operationServer(
   closing: AbortSignal,
 ) {
   const limitRate = rateLimiter(clock.monotonic);
+  // Apart from those who are known, whose buckets strangers must not push out.
+  const limitStrangers = rateLimiter(clock.monotonic);
 
-  async function admit({ access }: Operation, { request, address }: Exchange): Promise<Principal> {
+  async function admit({ id, access, rate }: Operation, { request, address }: Exchange): Promise<Principal> {
     if (surface.kind === 'local') return LOCAL_ADMINISTRATOR;
     if (typeof access === 'string') {
       refuseForeignSignIn(request);
+      if (rate) limitStrangers(`${id} ${address}`, rate);
       return ANYONE;
     }
     const authorization = request.headers.get('authorization') ?? undefined;
@@ -232,6 +230,7 @@ function operationServer(
       return streamReply(operation, request, { ...input, ...around }, closing);
     const answer = await operation.handler({ ...input, ...around });
     if (checkResponses) checkResult(operation, answer.body);
+    if (answer.stored) return storedReply(operation.status, answer.stored, request);
     const headers: Record<string, string> = answer.etag === undefined ? {} : { ETag: `"${answer.etag}"` };
     if (operation.media === 'text/plain') headers['Content-Type'] = 'text/plain; charset=utf-8';
     if (answer.setCookie !== undefined) headers['Set-Cookie'] = answer.setCookie;

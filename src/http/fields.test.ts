@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { looseId, oneLine, plainId, printable } from './fields.ts';
+import { lines, looseId, oneLine, plainId, printable } from './fields.ts';
+import { PORTABLE_ID, PORTABLE_LINES, PORTABLE_ONE_LINE, PORTABLE_PRINTABLE } from './portable-patterns.ts';
 
 it.each(['', 'Desk 1', ' a ', 'Rezeption – Süd', 'قاعة ٣', '受付 🛎️'])('takes %j', (text) => {
   expect(printable.safeParse(text).success).toBe(true);
@@ -44,3 +45,28 @@ it('reads ids that are UUIDs in either case, and others as they are', () => {
   expect(looseId.parse('Lift A')).toBe('Lift A');
   for (const bad of ['', ' ', 'x'.repeat(65)]) expect(looseId.safeParse(bad).success).toBe(false);
 });
+
+/** One code point of each kind for the places at the ends. */
+const AROUND = ['a', ' ', '\u00A0', '\u200B', '\u2800'];
+
+it.each([
+  ['oneLine', oneLine, PORTABLE_ONE_LINE],
+  ['lines', lines, PORTABLE_LINES],
+  ['printable', printable, PORTABLE_PRINTABLE],
+  ['plainId', plainId, PORTABLE_ID],
+])(
+  'the pattern that is published of %s takes what the validation takes, for each character of the BMP',
+  (_name, schema, pattern) => {
+    const published = new RegExp(pattern);
+    const differs: string[] = [];
+    for (let code = 0; code <= 0xffff; code += 1) {
+      // Halves of surrogates cannot be sent in UTF-8.
+      if (code >= 0xd800 && code <= 0xdfff) continue;
+      const one = String.fromCharCode(code);
+      for (const text of [one, ...AROUND.flatMap((other) => [one + other, other + one, `a${one}a`])])
+        if (text !== '\r\n' && schema.safeParse(text).success !== published.test(text))
+          differs.push(JSON.stringify(text));
+    }
+    expect(differs).toEqual([]);
+  },
+);

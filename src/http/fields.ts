@@ -1,5 +1,6 @@
 /** Schemas that fields and parameters of several resources share. */
 import { z } from '@hono/zod-openapi';
+import { PORTABLE_ID, PORTABLE_LINES, PORTABLE_ONE_LINE, PORTABLE_PRINTABLE } from './portable-patterns.ts';
 
 const PAGE_MAX = 100;
 const PAGE_DEFAULT = 50;
@@ -10,12 +11,19 @@ const PAGE_DEFAULT = 50;
  */
 const ONE_LINE = /^[^\p{Cc}\p{Cs}\u2028\u2029\u202A-\u202E\u2066-\u2069]*$/u;
 const WITHOUT = 'no control characters, and none that end a line or change its direction';
-/** May be blank: for descriptions. */
+/** May be blank. */
 export const oneLine = z
   .string()
   .regex(ONE_LINE, `expected ${WITHOUT}`)
-  // Else the generator writes the flag into the pattern.
-  .openapi({ pattern: ONE_LINE.source });
+  .openapi({ pattern: PORTABLE_ONE_LINE });
+
+/** The same with line feeds and tabs: for descriptions, which people write in paragraphs. A CR LF is stored as a line feed. */
+const LINES = /^(?:[^\p{Cc}\p{Cs}\u2028\u2029\u202A-\u202E\u2066-\u2069]|[\t\n])*$/u;
+export const lines = z
+  .string()
+  .overwrite((text) => text.replaceAll('\r\n', '\n'))
+  .regex(LINES, 'expected no control characters besides tabs and line feeds, and none that change direction')
+  .openapi({ pattern: PORTABLE_LINES });
 
 /** For names and labels: not of blanks alone, among them what takes no room (U+2800 is an empty Braille cell). */
 const PRINTABLE = new RegExp(
@@ -25,7 +33,7 @@ const PRINTABLE = new RegExp(
 export const printable = z
   .string()
   .regex(PRINTABLE, `expected something to see, ${WITHOUT}`)
-  .openapi({ pattern: PRINTABLE.source });
+  .openapi({ pattern: PORTABLE_PRINTABLE });
 
 /** Two ids that look the same must not be two, and a blank at either end is seen by nobody. */
 const UNPADDED = '(?!\\p{White_Space})(?!.*\\p{White_Space}$)';
@@ -34,7 +42,7 @@ const ID = new RegExp(`^${UNPADDED}${PRINTABLE.source.slice(1)}`, 'u');
 export const plainId = z
   .string()
   .regex(ID, `expected no blanks at the ends, ${WITHOUT}`)
-  .openapi({ pattern: ID.source });
+  .openapi({ pattern: PORTABLE_ID });
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const ID_MAX = 64;

@@ -284,13 +284,3 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   signIn: { body: { code: '4V03-MB34' } },
 };
-
-/** The body of what is not a success, by status, where more than one code shares it or its details help. */
-export const ERROR_EXAMPLES: Readonly<Record<number, object>> = {
-  400: {
-    error: 'VALIDATION_FAILED',
-    message: 'Not valid: /relayIndex: expected 7 at most.',
-    correlationId: '2f6c0c1e-1b1e-4a3b-9d57-77b1f0a1b2c3',
-    details: [{ path: '/relayIndex', code: 'TOO_BIG', message: 'expected 7 at most' }],
-  },
-};

@@ -1,9 +1,9 @@
 /** The OpenAPI 3.1 document, from the same operations that are served; the only user of the generator. */
 import { createRoute, OpenAPIHono, z } from '@hono/zod-openapi';
-import { ERROR_STATUS, type ErrorCode } from '../errors.ts';
-import { ERROR_EXAMPLES, EXAMPLES } from './openapi-examples.ts';
+import { errorResponses } from './openapi-errors.ts';
+import { EXAMPLES } from './openapi-examples.ts';
 import { FIELDS, PARAMETERS, TAGS } from './openapi-words.ts';
-import { type Access, errorsOf, type Operation, operation } from './operation.ts';
+import type { Access, Operation } from './operation.ts';
 
 export interface DocumentInfo {
   /** Of Gatehouse. */
@@ -12,34 +12,15 @@ export interface DocumentInfo {
   basePath: string;
 }
 
+export const OPENAPI_VERSION = '3.1.0';
+
+/** `identifier` is new in OpenAPI 3.1 (4.8.4) and unknown to the types of the generator. */
+const LICENSE = { name: 'MIT', identifier: 'MIT' };
+
 const DESCRIPTION = `Every answer that is not a success has the body \`Error\`. Checks are made in this order: 401, 403, 429, 413 and
 415, 400, 404, 412, 409 and 422. \`X-Request-Id\` (1 to 64 letters, digits, \`_\` or \`-\`) is taken as the correlation
 id of a request, else one is drawn; every answer carries it. Text is UTF-8. JSON with a field given twice, a number
 beyond a double or more than 32 levels is refused. An operation that takes no body takes an empty one or \`{}\`; the body of a GET is not read.`;
-
-const errorBody = z
-  .strictObject({
-    error: z.enum(Object.keys(ERROR_STATUS) as [ErrorCode, ...ErrorCode[]]).openapi({
-      description: 'What programs decide by',
-    }),
-    message: z.string().openapi({ description: 'What to do next, for a person' }),
-    correlationId: z.string().openapi({ description: 'Finds the request in log, audit and events' }),
-    details: z
-      .array(
-        z.strictObject({
-          path: z.string().openapi({
-            description:
-              'JSON pointer into the body ("" is all of it), {name} of a path parameter, or ?name of a query parameter',
-          }),
-          code: z.string(),
-          message: z.string(),
-        }),
-      )
-      .optional(),
-  })
-  .openapi('Error');
-
-export type ErrorBody = z.infer<typeof errorBody>;
 
 /** Pure: no handler is called. Operations of the admin socket are described when given. */
 export function openApiDocument(operations: readonly Operation[], info: DocumentInfo): object {
@@ -60,8 +41,14 @@ export function openApiDocument(operations: readonly Operation[], info: Document
   const versioned = new Set(operations.filter(isVersioned).map(({ path }) => path));
   for (const declared of operations) registry.registerPath(route(declared, versioned));
   const document = generator.getOpenAPI31Document({
-    openapi: '3.1.0',
-    info: { title: 'Gatehouse', version: info.version, description: DESCRIPTION },
+    openapi: OPENAPI_VERSION,
+    info: {
+      title: 'Gatehouse',
+      version: info.version,
+      description: DESCRIPTION,
+      license: LICENSE,
+      contact: { name: 'The operator of this gateway' },
+    },
     servers: [{ url: info.basePath || '/' }],
     tags: Object.entries(TAGS)
       .filter(([name]) => operations.some(({ tag }) => tag === name))
@@ -80,22 +67,6 @@ function worded(properties: Readonly<Record<string, Described>>): object {
   );
 }
 
-/** The document as an operation of its own; `document` is asked at each call. */
-export function documentOperation(document: () => object): Operation {
-  return operation({
-    id: 'getOpenApi',
-    method: 'get',
-    path: '/openapi.json',
-    tag: 'Health',
-    summary: 'This document',
-    access: 'public',
-    status: 200,
-    result: z.looseObject({ openapi: z.string() }),
-    errors: [],
-    handler: () => ({ body: document() as { openapi: string } }),
-  });
-}
-
 const isVersioned = ({ errors }: Operation) => errors.includes('PRECONDITION_FAILED');
 
 /** Request headers of an operation, besides what HTTP has anyway. */
@@ -111,11 +82,6 @@ function requestHeaders(declared: Operation) {
 const ETAG = {
   ETag: { description: 'Grows with what is wanted; for If-Match', schema: { type: 'string' } },
 } as const;
-const RETRY_AFTER = {
-  'Retry-After': { description: 'Seconds to wait, where that is known', schema: { type: 'integer' } },
-} as const;
-const ERROR_HEADERS: Readonly<Record<number, typeof RETRY_AFTER>> = { 429: RETRY_AFTER, 503: RETRY_AFTER };
-
 function route(declared: Operation, versioned: ReadonlySet<string>) {
   const { id, method, path, tag, summary, description, access, params, query, body } = declared;
   const headers = requestHeaders(declared);
@@ -141,7 +107,7 @@ function route(declared: Operation, versioned: ReadonlySet<string>) {
         ...(versioned.has(path) && method !== 'delete' && { headers: ETAG }),
         content: { [declared.media ?? 'application/json']: shown(declared.result, example?.result) },
       },
-      ...errorResponses(errorsOf(declared)),
+      ...errorResponses(declared),
     },
   });
 }
@@ -154,18 +120,6 @@ function whoMayCall(access: Access): string {
   if (access === 'public') return 'Needs no credentials.';
   if (access === 'local') return 'Served on the admin socket only.';
   return `Roles: ${access.join(', ')}.`;
-}
-
-/** One response per status; its description names the codes it can carry. */
-function errorResponses(codes: readonly ErrorCode[]) {
-  const byStatus = Map.groupBy(codes, (code) => ERROR_STATUS[code]);
-  return Object.fromEntries(
-    [...byStatus].map(([status, carried]) => {
-      const content = { 'application/json': shown(errorBody, ERROR_EXAMPLES[status]) };
-      const headers = ERROR_HEADERS[status];
-      return [status, { description: carried.join(', '), ...(headers && { headers }), content }];
-    }),
-  );
 }
 
 interface Described {
@@ -184,9 +138,20 @@ function isObject(value: unknown): value is Record<string, Described> {
 }
 
 /**
- * Two mistakes of the generator. It writes a nullable reference as allOf [reference, object or null], which no null
- * satisfies when the reference itself does not allow it. And of a regular expression with flags it leaves the closing
- * slash and the flags in the pattern; readers of the document use the flag u anyway (JSON Schema 2020-12, 6.4).
+ * The expression with `\\d` and `\\w` written out. JSON Schema advises against them (2020-12, Core 6.4): in Python they
+ * take the digits and letters of every script.
+ */
+function portable(pattern: string): string {
+  return pattern.replaceAll(/\[(?:\\.|[^\]])*\]|\\[dw]/g, (part) => {
+    const isClass = part.startsWith('[');
+    const written = part.replaceAll('\\d', '0-9').replaceAll('\\w', 'A-Za-z0-9_');
+    return isClass ? written : `[${written}]`;
+  });
+}
+
+/**
+ * One mistake of the generator: it writes a nullable reference as allOf [reference, object or null], which no null
+ * satisfies when the reference itself does not allow it.
  */
 function mended(node: unknown): unknown {
   if (Array.isArray(node)) return node.map(mended);
@@ -196,7 +161,7 @@ function mended(node: unknown): unknown {
   if ([copy.type].flat().includes('object') && isObject(copy.properties))
     copy.properties = worded(copy.properties);
   if (Array.isArray(copy.parameters)) copy.parameters = copy.parameters.map(described);
-  if (typeof copy.pattern === 'string') copy.pattern = copy.pattern.replace(/(?<!\\)\/[a-z]+$/, '');
+  if (typeof copy.pattern === 'string') copy.pattern = portable(copy.pattern);
   const [reference, other] = Array.isArray(copy.allOf) ? copy.allOf : [];
   if (reference?.$ref === undefined || !other?.type?.includes?.('null')) return copy;
   const { allOf: _, ...rest } = copy;

@@ -5,6 +5,7 @@
 import type { z } from '@hono/zod-openapi';
 import type { ErrorCode } from '../errors.ts';
 import type { Principal, Role } from '../principal.ts';
+import type { Rate } from './rate-limit.ts';
 
 /** Bytes of a body, unless the operation says otherwise: ten times the largest resource. */
 export const BODY_LIMIT_BYTES = 64 * 1_024;
@@ -37,8 +38,16 @@ export interface StreamCall<Params, Query> extends Call<Params, Query, undefined
   closing: AbortSignal;
 }
 
+/** A body that goes out as it is, to clients that take gzip and to others. */
+export interface StoredBytes {
+  plain: Uint8Array<ArrayBuffer>;
+  gzip: Uint8Array<ArrayBuffer>;
+}
+
 export interface Answer<Body> {
   body: Body;
+  /** JSON that is sent in place of `body`. */
+  stored?: StoredBytes;
   /** Without quotes. */
   etag?: string;
   /** The value of Set-Cookie. */
@@ -79,6 +88,8 @@ export interface OperationDeclaration<
    * a string that goes out as it is.
    */
   media?: 'text/event-stream' | 'text/plain';
+  /** Of a public operation that costs more than a probe: per address. */
+  rate?: Rate;
   /** Codes this operation can answer beyond those of its kind (errorsOf). */
   errors: readonly ErrorCode[];
   handler(
@@ -133,6 +144,7 @@ export function errorsOf(operation: Operation): ErrorCode[] {
   };
   if (operation.access !== 'public') add('STORAGE_UNAVAILABLE');
   if (Array.isArray(operation.access)) add('UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED');
+  if (operation.rate) add('RATE_LIMITED');
   if (operation.params) add('VALIDATION_FAILED');
   if (!takesAnyQuery(operation)) add('VALIDATION_FAILED', 'UNKNOWN_FIELD');
   // The body of a GET never gets here (RFC 9110, 9.3.1: it means nothing).

@@ -3,7 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { ERROR_STATUS, GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { ClientGone } from './body.ts';
-import type { ErrorBody } from './openapi.ts';
+import type { ErrorBody } from './openapi-errors.ts';
+import type { StoredBytes } from './operation.ts';
 
 /** Names the protection space (RFC 6750, 3). */
 const CHALLENGE = 'Bearer realm="gatehouse"';
@@ -37,15 +38,33 @@ export interface Reply {
 
 export function responseOf(reply: Reply, correlationId: string, close: boolean): Response {
   const hasType = reply.headers?.['Content-Type'] !== undefined;
-  return new Response(hasType ? (reply.body as ReadableStream | string | null) : JSON.stringify(reply.body), {
-    status: reply.status,
-    headers: {
-      ...FIXED_HEADERS,
-      'X-Request-Id': correlationId,
-      ...(close && { Connection: 'close' }),
-      ...reply.headers,
+  return new Response(
+    hasType
+      ? (reply.body as ReadableStream | Uint8Array<ArrayBuffer> | string | null)
+      : JSON.stringify(reply.body),
+    {
+      status: reply.status,
+      headers: {
+        ...FIXED_HEADERS,
+        'X-Request-Id': correlationId,
+        ...(close && { Connection: 'close' }),
+        ...reply.headers,
+      },
     },
-  });
+  );
+}
+
+/** Takes gzip, and does not say `gzip;q=0` (RFC 9110, 12.5.3). */
+const TAKES_GZIP = /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i;
+
+export function storedReply(status: number, { plain, gzip }: StoredBytes, request: Request): Reply {
+  const compressed = TAKES_GZIP.test(request.headers.get('accept-encoding') ?? '');
+  const headers = {
+    'Content-Type': 'application/json',
+    Vary: 'Accept-Encoding',
+    ...(compressed && { 'Content-Encoding': 'gzip' }),
+  };
+  return { status, body: compressed ? gzip : plain, headers };
 }
 
 /** Whoever asked for what cannot be has been told; of our own trouble the operator learns all there is. */

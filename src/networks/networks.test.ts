@@ -59,7 +59,7 @@ describe('a network', () => {
     const { status, body, headers } = await get(`/${A}`);
     expect([status, body]).toEqual([200, { id: A, description: 'Guest floors', cert: null }]);
     expect(headers.get('etag')).toMatch(/^"\d+"$/);
-    expect((await get(`/${A}/state`)).body).toEqual({ id: A, declared: true, certificates: [] });
+    expect((await get(`/state/${A}`)).body).toEqual({ id: A, declared: true, certificates: [] });
   });
 
   it('keeps what the interface said at the next start, and stays when it is not named', async () => {
@@ -68,7 +68,7 @@ describe('a network', () => {
     const second = await openTestbed({ database });
     expect((await second.get(`/${A}`)).body.description).toBe('Renamed');
     const third = await openTestbed({ database, declared: [] });
-    expect((await third.get(`/${A}/state`)).body.declared).toBe(false);
+    expect((await third.get(`/state/${A}`)).body.declared).toBe(false);
   });
 
   it('has pages and a filter', async () => {
@@ -118,7 +118,7 @@ describe('4.7', () => {
     const { put, get } = await openTestbed();
     const leaf = certificate('gateway-2', 36_500, ['-addext', 'basicConstraints=critical,CA:FALSE']);
     expect((await put(A, { cert: certificate('Site CA') + leaf })).status).toBe(200);
-    const { certificates } = (await get(`/${A}/state`)).body as { certificates: Record<string, unknown>[] };
+    const { certificates } = (await get(`/state/${A}`)).body as { certificates: Record<string, unknown>[] };
     expect(certificates).toMatchObject([
       { subject: 'O=Hotel, CN=Site CA', authority: true, note: expect.anything() },
       { subject: 'O=Hotel, CN=gateway-2', authority: false },
@@ -131,7 +131,7 @@ describe('4.7', () => {
     const cert = certificate('Site CA', 1);
     expect((await put(A, { cert })).status).toBe(200);
     const note = async () =>
-      ((await get(`/${A}/state`)).body.certificates as { note: string | null }[])[0]?.note;
+      ((await get(`/state/${A}`)).body.certificates as { note: string | null }[])[0]?.note;
     // The manual clock stands at the beginning of 2026, before the certificate was made.
     expect(await note()).toBe('not yet valid');
     clock.jumpWall(Date.now() - clock.now());

@@ -65,7 +65,8 @@ export function networkOperations(networks: Networks): Operation[] {
     operation({
       id: 'getNetworkState',
       method: 'get',
-      path: `${path}/state`,
+      // Not /network/{netId}/state, which could not be told from /network/rs485/{deviceId}.
+      path: '/network/state/{netId}',
       tag,
       summary: 'Read what is known of a network beyond its resource',
       access: READERS,

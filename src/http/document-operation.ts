@@ -1,0 +1,45 @@
+/** GET /openapi.json: made, serialised and compressed once, whoever asks how often. */
+import { constants, gzipSync } from 'node:zlib';
+import { z } from '@hono/zod-openapi';
+import { type DocumentInfo, OPENAPI_VERSION, openApiDocument } from './openapi.ts';
+import { type Operation, operation, type StoredBytes } from './operation.ts';
+
+/** Per address. A generator of clients reads it once; a page that shows it, at each visit. */
+const RATE = { perSecond: 1, burst: 10 };
+
+/** As docs/openapi.json keeps it: with line breaks, which compression makes free of charge. */
+export function documentText(document: object): string {
+  return `${JSON.stringify(document, null, 2)}\n`;
+}
+
+/** `operations` and the operation that answers their document, which has itself in it. */
+export function withDocument(operations: readonly Operation[], info: DocumentInfo): Operation[] {
+  const served: Operation[] = [...operations, documentOperation(() => openApiDocument(served, info))];
+  return served;
+}
+
+/** `document` is asked at the first call. */
+function documentOperation(document: () => object): Operation {
+  let stored: StoredBytes | undefined;
+  return operation({
+    id: 'getOpenApi',
+    method: 'get',
+    path: '/openapi.json',
+    tag: 'Health',
+    summary: 'This document',
+    access: 'public',
+    rate: RATE,
+    status: 200,
+    result: z.looseObject({ openapi: z.string() }),
+    errors: [],
+    handler() {
+      stored ??= storedBytes(documentText(document()));
+      return { body: { openapi: OPENAPI_VERSION }, stored };
+    },
+  });
+}
+
+function storedBytes(text: string): StoredBytes {
+  const plain = Buffer.from(text);
+  return { plain, gzip: gzipSync(plain, { level: constants.Z_BEST_COMPRESSION }) };
+}
