@@ -44,6 +44,7 @@ function openMember(
   const { bus, clock, log } = options;
   const profile = options.profileAt(unit);
   const live = openLivePulses(profile, clock);
+  const safety = safetyOf(unit, profile, live, clock);
   const faults = openRelayFaults({
     ...options,
     profile,
@@ -56,14 +57,14 @@ function openMember(
     profile,
     pulses: live,
     relayFault: faults.shown,
-    safety: safetyOf(unit, profile, live, clock),
+    safety,
     claim: (hwId) => claim(unit, hwId),
     polled: () => relays.polled(),
   });
   const polling = openPolling(bus, device.poll);
   const common = { device, bus, clock, log, live, faults, mutex: openMutex(), closing };
   const relays: RelayWatch = openRelayWatch(common);
-  const parts = { ...common, relays, polling };
+  const parts = { ...common, relays, polling, safety };
   return { device, fire: openPulses(parts), testWatchdog: openWatchdogTest(parts), polling };
 }
 

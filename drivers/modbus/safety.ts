@@ -90,6 +90,19 @@ export function safetyOf(unit: number, profile: Profile, pulses: LivePulses, clo
   };
 }
 
+/** What a device shows of its watchdog while nothing is asked of it for long enough: it has run out, or it was not running. */
+export function whyNotRunOut(watchdog: Watchdog, image: Image): string | undefined {
+  const shown = numberAt(image, { address: watchdog.time.address });
+  if (shown !== unitsOf(watchdog))
+    return `its watchdog has another time than was set (${shown}): the device was restarted during the test`;
+  const { inForce } = watchdog;
+  const isRunning =
+    inForce.length > 0 && inForce.every(({ table, address, value }) => image[table].get(address) === value);
+  return isRunning
+    ? 'its watchdog shows that it has not run out: the device was without power during the test, or nothing that inForce of its profile names changes when the watchdog runs out'
+    : undefined;
+}
+
 function unitsOf({ milliseconds, time }: Watchdog): number {
   return Math.ceil(milliseconds / time.unitMilliseconds);
 }

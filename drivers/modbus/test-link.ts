@@ -118,7 +118,7 @@ export async function openTestLink({
           (value) => ({ value }),
           (error: unknown) => ({ error }),
         );
-      for (let step = 0; step < 2_000 && !settled; step += 1) {
+      for (let step = 0; step < 2_000 + timeoutMs && !settled; step += 1) {
         if (clock.monotonic() >= deadline) timeout.abort(new Error('the deadline has passed'));
         await clock.advance(5);
       }

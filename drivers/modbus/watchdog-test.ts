@@ -1,6 +1,7 @@
 /**
- * Proves that a watchdog opens a relay: closes it, asks the device nothing for longer than its watchdog waits, and looks. What
- * answers its first question after that with an exception is released first, as at each contact (safety.ts).
+ * Proves that a watchdog opens a relay: closes it, asks the device nothing for longer than its watchdog waits, and looks; then
+ * arms the watchdog and does the same again. What answers its first question after the silence with an exception is released
+ * first, as at each contact (safety.ts).
  */
 import type { Bus } from '../bus/bus.ts';
 import { type Clock, DriverError } from '../driver.ts';
@@ -8,17 +9,21 @@ import type { Mutex } from '../rs485/mutex.ts';
 import type { Polling } from '../rs485/polling.ts';
 import { silenceMs } from '../rs485/watchdog-proof.ts';
 import type { WatchdogTest, WatchdogTested } from '../rs485.ts';
-import type { Device } from './device.ts';
+import type { Device, Safety } from './device.ts';
 import { write } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { isClosed, readBack, sent } from './orders.ts';
 import { proofOfProfile } from './profile-proof.ts';
-import { spanOf } from './registers.ts';
+import { watchdogSpans } from './profile-areas.ts';
+import { numberAt, readsOf, type Span, spanOf } from './registers.ts';
 import { releaseSteps } from './release.ts';
+import { whyNotRunOut } from './safety.ts';
 
 /** To close the relay and see it; the same to open it again where its watchdog did not. */
 const SWITCH_MS = 3_000;
 const ATTEMPTS = 3;
+/** The second one shows that a watchdog which has run out can be armed again. */
+const EXPIRIES = 2;
 
 export interface WatchdogTestOptions {
   device: Device;
@@ -27,6 +32,7 @@ export interface WatchdogTestOptions {
   live: LivePulses;
   mutex: Mutex;
   polling: Polling;
+  safety: Safety;
   /** Fires when the driver closes. */
   closing: AbortSignal;
 }
@@ -34,7 +40,7 @@ export interface WatchdogTestOptions {
 export type TestWatchdog = (test: WatchdogTest, signal: AbortSignal) => Promise<WatchdogTested>;
 
 export function openWatchdogTest(options: WatchdogTestOptions): TestWatchdog {
-  const { device, clock, live, mutex, polling, closing } = options;
+  const { device, live, mutex, polling, closing } = options;
   const { profile } = device;
   return async ({ relay }, signal) => {
     const required = proofOfProfile(profile);
@@ -44,15 +50,22 @@ export function openWatchdogTest(options: WatchdogTestOptions): TestWatchdog {
     return await mutex(async () => {
       if (!device.connected())
         throw new DriverError('DEVICE_OFFLINE', 'the device does not answer; nothing was sent');
-      if (live.endsAt(relay) !== undefined)
-        throw new DriverError('BUSY', 'a pulse of this relay is under way: test it when that is over');
+      const outputs = Array.from({ length: profile.outputs?.count ?? 0 }, (_, output) => output);
+      const busy = outputs.find((output) => live.endsAt(output) !== undefined);
+      // The silence would end it.
+      if (busy !== undefined)
+        throw new DriverError(
+          'BUSY',
+          `a pulse of output${busy} is under way: test the watchdog when that is over`,
+        );
       const waitedMilliseconds = silenceMs(required.milliseconds);
       using _ = polling.pause();
       device.poll.alive(false);
       try {
-        await switched(options, relay, true, until);
-        await clock.sleep(waitedMilliseconds, until);
-        await look(options, relay, waitedMilliseconds, until);
+        for (let expiry = 0; expiry < EXPIRIES; expiry += 1) {
+          if (expiry > 0) await armedAgain(options, until);
+          await expired(options, relay, waitedMilliseconds, until);
+        }
       } catch (error) {
         await openAgain(options, relay);
         throw error;
@@ -60,6 +73,62 @@ export function openWatchdogTest(options: WatchdogTestOptions): TestWatchdog {
       return { relay, waitedMilliseconds, proof: required.proof };
     }, signal);
   };
+}
+
+/** Throws when the watchdog did not run out in silence, or left the relay closed. */
+async function expired(
+  options: WatchdogTestOptions,
+  relay: number,
+  waitedMs: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const { device, clock } = options;
+  const boots = await bootCount(options, signal);
+  await switched(options, relay, true, signal);
+  await clock.sleep(waitedMs, signal);
+  await look(options, relay, waitedMs, signal);
+  const { pulse } = device.profile;
+  if (pulse?.way !== 'switched') return;
+  for (const span of readsOf(watchdogSpans(pulse.watchdog))) await readSpan(options, span, signal);
+  const doubt =
+    boots === (await bootCount(options, signal))
+      ? whyNotRunOut(pulse.watchdog, device.image())
+      : 'the device was restarted during the test';
+  if (doubt !== undefined)
+    throw new DriverError(
+      'OUTCOME_UNKNOWN',
+      `output${relay} is open, but ${doubt}. Nothing is proven: see to its power, and run the test again`,
+    );
+}
+
+async function bootCount(options: WatchdogTestOptions, signal: AbortSignal): Promise<number | undefined> {
+  const { device } = options;
+  const place = device.profile.bootCount;
+  if (!place) return undefined;
+  await readSpan(options, spanOf(place), signal);
+  return numberAt(device.image(), place);
+}
+
+async function readSpan({ device, bus, clock }: WatchdogTestOptions, span: Span, signal: AbortSignal) {
+  await readBack(bus, device, span, { deadline: clock.monotonic() + SWITCH_MS, signal });
+}
+
+/** As at a contact (safety.ts): the watchdog of some products runs out once, and not again before a restart. */
+async function armedAgain(options: WatchdogTestOptions, signal: AbortSignal): Promise<void> {
+  const { device, bus, clock, safety } = options;
+  for (const step of safety.steps()) {
+    const order = { class: 'command', deadline: clock.monotonic() + SWITCH_MS, attempts: ATTEMPTS } as const;
+    try {
+      step.take(await bus.exchange(step.exchange(), order, signal));
+    } catch (error) {
+      if (!(error instanceof DriverError) || !step.bears?.(error)) throw error;
+    }
+    const hindrance = step.hindrance?.();
+    if (hindrance !== undefined) throw new DriverError('REFUSED', hindrance);
+  }
+  for (const span of readsOf(safety.spans)) await readSpan(options, span, signal);
+  const fault = safety.fault(device.image());
+  if (fault !== undefined) throw new DriverError('REFUSED', `after it has run out once, ${fault}`);
 }
 
 async function switched(
