@@ -56,9 +56,9 @@ export async function openDconOn(
   const turns = openMutex(MODULES_MAX);
   const feeding = openFeed(options.hostWatchdogMs, clock.monotonic());
   const link: Link = { bus, options, context, events, feeding, turns, tests: 0 };
-  const modules = openModules(
+  const modules: Modules = openModules(
     options.devices.map(({ address }) => address),
-    (address) => moduleOf(link, address),
+    (address) => moduleOf(link, address, () => modules.all()),
   );
   return {
     run: (runSignal) => run(link, modules, runSignal),
@@ -79,7 +79,7 @@ interface Link {
   tests: number;
 }
 
-function moduleOf(link: Link, address: number): Module {
+function moduleOf(link: Link, address: number, all: () => readonly Module[]): Module {
   const { bus, options, context, events, feeding, turns } = link;
   return openModule({
     address,
@@ -92,7 +92,22 @@ function moduleOf(link: Link, address: number): Module {
     context,
     tellEvent: events.add,
     turns,
+    assertFed() {
+      if (link.tests > 0)
+        throw new DriverError(
+          'BUSY',
+          'a watchdog of this bus is being tested, and no module is fed meanwhile: fire it when the test is over',
+        );
+    },
     holdFeeds() {
+      if (link.tests > 0)
+        throw new DriverError('BUSY', 'another watchdog of this bus is being tested: wait for its end');
+      const pulsing = all().find((one) => one.isPulsing());
+      if (pulsing)
+        throw new DriverError(
+          'BUSY',
+          `module ${aa(pulsing.address)} has an output on, which the test would end, as it feeds no module of the bus: wait for the end of its pulse, or end its stand-open`,
+        );
       link.tests += 1;
       return {
         [Symbol.dispose]() {

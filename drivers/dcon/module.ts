@@ -29,6 +29,7 @@ export interface ModuleOptions {
   context: DriverContext;
   tellEvent(event: DeviceEvent): void;
   wasStarved(): boolean;
+  assertFed(): void;
   holdFeeds: Quiet['holdFeeds'];
   turns: Mutex;
 }
@@ -44,6 +45,8 @@ export interface Module {
   /** Throws REFUSED when its watchdog opens nothing. */
   testWatchdog(relay: number, signal: AbortSignal): Promise<WatchdogTested>;
   isTested(): boolean;
+  /** An output is meant to be on now. */
+  isPulsing(): boolean;
   /** Ends every pulse now, as far as the module can be reached; none begins any more. */
   close(signal: AbortSignal): Promise<void>;
   /** Where `close` could not tell it: until its outputs are off all the same. */
@@ -98,6 +101,7 @@ export function openModule(options: ModuleOptions): Module {
       }
     },
     isTested: () => isTested,
+    isPulsing: () => works.pulses.live(options.context.clock.monotonic()) !== 0,
     close: (signal) => closeOutputs(works, signal),
     outputsGone: (signal) => outputsGone(works, signal),
     abandon: () => abandonOutputs(works),
@@ -121,7 +125,7 @@ function openWorks(options: ModuleOptions): {
   works: Works;
   report: () => void;
 } {
-  const { address, hwId, talk, watchdogMs, context, tellEvent, wasStarved, turns } = options;
+  const { address, hwId, talk, watchdogMs, context, tellEvent, wasStarved, assertFed, turns } = options;
   const { clock, log } = context;
   const state: ModuleState = {
     address,
@@ -165,6 +169,7 @@ function openWorks(options: ModuleOptions): {
     watchdogMs,
     clock,
     log,
+    assertFed,
     wasStarved,
     changed,
   };

@@ -128,6 +128,7 @@ export async function pulseOutput(
     // A command may find a module that is back before the next poll does.
     if (state.stage.kind !== 'ready') await broughtUp(works, signal);
     const type = pulsable(works, relay);
+    works.assertFed();
     const now = clock.monotonic();
     const takeBack = pulses.begin(relay, now + milliseconds, now);
     const wasOn = state.maybeOn;

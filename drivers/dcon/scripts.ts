@@ -135,6 +135,15 @@ export function* lookAt(address: number, type: ModuleType): Script<Pins> {
   return yield* ask(readPins(address, type));
 }
 
+/** Why what the outputs show after a silence is not the work of the watchdog; undefined: it has run out. */
+export function* whyNotRunOut(address: number, type: ModuleType): Script<string | undefined> {
+  if (type.resetStatus && (yield* unlessUnknown(resetStatus(address), false)))
+    return 'it was restarted during the test';
+  if (type.watchdog === 'host' && !(yield* ask(hostWatchdogFlag(address))))
+    return 'its host watchdog does not say that it has run out';
+  return undefined;
+}
+
 /** A lost answer is no answer: what is read back afterwards decides. */
 function* tell(address: number, channel: number): Script<'done' | 'ignored' | 'unheard'> {
   try {

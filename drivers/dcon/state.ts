@@ -50,6 +50,8 @@ export interface Works {
   readonly watchdogMs: number;
   readonly clock: Clock;
   readonly log: DriverLog;
+  /** Throws BUSY while a watchdog of the bus is tested: no module is fed, and an output would go off before its time. */
+  assertFed(): void;
   /** Its watchdog may have run out for the sake of another module (feed.ts). */
   wasStarved(): boolean;
   /** Reports the module if something that is reported has changed. */

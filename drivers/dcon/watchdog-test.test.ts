@@ -49,3 +49,56 @@ it('is no watchdog when the output stays on, which is then switched off', async 
   });
   expect(bench.modules.module(1).now().outputs).toBe(0);
 });
+
+it('that runs out once only is no proof', async () => {
+  await using bench = await openTestDriver({ 1: ADAM_4068 });
+  await bench.clock.advance(5_000);
+  const tested = bench.execute('testWatchdog', TEST, { withinMs: PATIENCE_MS });
+  tested.catch(() => undefined);
+  await bench.clock.advance(11_000);
+  expect(bench.modules.module(1).now().outputs).toBe(0);
+  bench.modules.module(1).isUnguarded = true;
+  await expect(bench.settled(tested, PATIENCE_MS)).rejects.toMatchObject({
+    code: 'REFUSED',
+    message: expect.stringMatching(/still on/),
+  });
+  expect(bench.modules.module(1).now().outputs).toBe(0);
+});
+
+it.each([I_7060, ADAM_4068])('of a $name that was without power meanwhile is no proof', async (module) => {
+  await using bench = await openTestDriver({ 1: module });
+  await bench.clock.advance(5_000);
+  const tested = bench.execute('testWatchdog', TEST, { withinMs: PATIENCE_MS });
+  tested.catch(() => undefined);
+  await bench.clock.advance(3_000);
+  bench.modules.module(1).restart();
+  expect(bench.modules.module(1).now().outputs).toBe(0);
+  await expect(bench.settled(tested, PATIENCE_MS)).rejects.toMatchObject({
+    code: 'OUTCOME_UNKNOWN',
+    message: expect.stringMatching(/is off, but .* Nothing is proven/),
+  });
+});
+
+it('is not tested while another module of the bus has an output on, and none is fired during the test', async () => {
+  await using bench = await openTestDriver({ 1: I_7060, 2: I_7060 });
+  await bench.clock.advance(5_000);
+  const other = { hwId: 'lobby-02', relay: 1, milliseconds: 8_000 };
+  await bench.settled(bench.execute('pulse', other));
+  await expect(bench.settled(bench.execute('testWatchdog', TEST, { withinMs: 1_000 }))).rejects.toMatchObject(
+    {
+      code: 'BUSY',
+      message: expect.stringMatching(/module 02 has an output on/),
+    },
+  );
+  // Nothing of the refused test shortens it.
+  await bench.clock.advance(6_000);
+  expect(bench.modules.module(2).now().outputs).toBe(0b10);
+  await bench.clock.advance(5_000);
+  const tested = bench.execute('testWatchdog', TEST, { withinMs: PATIENCE_MS });
+  await bench.clock.advance(2_000);
+  await expect(bench.settled(bench.execute('pulse', other))).rejects.toMatchObject({ code: 'BUSY' });
+  const second = bench.execute('testWatchdog', { hwId: 'lobby-02', relay: 1 });
+  await expect(bench.settled(second)).rejects.toMatchObject({ code: 'BUSY' });
+  expect(bench.modules.module(2).now().outputs).toBe(0);
+  expect(await bench.settled(tested, PATIENCE_MS)).toMatchObject({ relay: 2 });
+});
