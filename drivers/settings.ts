@@ -111,7 +111,12 @@ export const rs485Report = z.object({
    * proved it. `proof` names what was proved: another one is void. null: the device opens them by itself, or has none.
    */
   watchdog: z
-    .object({ proof: text, milliseconds: z.int().min(1) })
+    .object({
+      proof: text,
+      milliseconds: z.int().min(1),
+      /** The product tells no serial number: another one in its place has the same hwId. */
+      isNamedByPlace: z.boolean().optional(),
+    })
     .nullable()
     .optional(),
   /**

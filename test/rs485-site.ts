@@ -138,20 +138,36 @@ export async function openRs485Site(
       });
       return device(hwId);
     },
-    async prove(hwId) {
-      const { deviceId } = await device(hwId);
-      const { status, body } = await call('POST', `/${deviceId}/watchdog-test`, { confirm: true });
-      if (status !== 202) throw new Error(`refused: ${JSON.stringify(body)}`);
-      await waitFor(async () => {
-        const { watchdog, inForce } = await state(hwId);
-        const isConnected = (await device(hwId)).connectionState.connected;
-        if (!(watchdog as { proven: boolean } | null)?.proven || !isConnected || inForce !== true)
-          throw new Error(`the watchdog of ${hwId} is not proved`);
-      });
-    },
+    prove: async (hwId) => proved((await device(hwId)).deviceId, call),
     post: async (hwId, action, body) => call('POST', `/${(await device(hwId)).deviceId}/${action}`, body),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
+}
+
+/** A test, which somebody watches. Its silences last for longer than what else is waited for. */
+async function proved(
+  deviceId: string,
+  call: (
+    method: string,
+    path: string,
+    body?: object,
+  ) => Promise<{ status: number; body: Record<string, unknown> }>,
+): Promise<void> {
+  const shows = async (name: 'awaitsWitness' | 'proven') => {
+    const { watchdog, inForce } = (await call('GET', `/${deviceId}/state`)).body;
+    const { connectionState } = (await call('GET', `/${deviceId}`)).body as unknown as Device;
+    const isShown = (watchdog as { [name]: boolean } | null)?.[name];
+    if (!isShown || !connectionState.connected || inForce !== true)
+      throw new Error(`the watchdog of ${deviceId} does not show ${name}`);
+  };
+  const tell = async (body: object) => {
+    const told = await call('POST', `/${deviceId}/watchdog-test`, body);
+    if (told.status !== 202) throw new Error(`refused: ${JSON.stringify(told.body)}`);
+  };
+  await tell({ confirm: true });
+  await vi.waitFor(() => shows('awaitsWitness'), { ...PATIENCE, timeout: 60_000 });
+  await tell({ openedByItself: true });
+  await waitFor(() => shows('proven'));
 }
 
 function readersLink(plan: BusPlan, bus: SimulatedBus) {

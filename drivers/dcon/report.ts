@@ -39,6 +39,12 @@ export function proofOfModule(
   };
 }
 
+/** No module has a serial number. */
+function watchdogOf(known: Known | null, watchdogMs: number) {
+  const watchdog = known?.type ? proofOfModule(known.type, watchdogMs) : null;
+  return watchdog && { ...watchdog, isNamedByPlace: true };
+}
+
 export function reportOf(view: ModuleView) {
   const { known, applied } = view;
   return {
@@ -56,7 +62,7 @@ export function reportOf(view: ModuleView) {
     tamper: null,
     supplyFault: null,
     pulse: view.pulse,
-    watchdog: known?.type ? proofOfModule(known.type, view.watchdogMs) : null,
+    watchdog: watchdogOf(known, view.watchdogMs),
     effectiveUnlockMilliseconds: applied?.settings.unlockDurationMilliseconds ?? null,
     ...(known && { carries: carriedBy(known) }),
     unsupported: unsupportedOf(view),

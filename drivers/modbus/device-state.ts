@@ -46,7 +46,8 @@ export interface DeviceState {
 export function openState(options: StateOptions): DeviceState {
   const { unit, profile, linkId, tell } = options;
   const observations = openObservations(options);
-  const watchdog = proofOfProfile(profile);
+  const required = proofOfProfile(profile);
+  const watchdog = required && { ...required, isNamedByPlace: profile.identity.hwId === undefined };
   let image = EMPTY_IMAGE;
   let name: string | undefined;
   let applied: Applied | undefined;

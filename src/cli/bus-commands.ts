@@ -49,7 +49,8 @@ function addWatchdogTest(parent: Command, shell: Shell, { example, addressed }: 
         'Prove that a device opens its relay when the gateway dies; first disconnect what it opens',
       )
       .argument('<device>', 'its hwId or deviceId')
-      .option('-y, --yes', 'do not ask')
+      .option('-y, --yes', 'do not ask before the test')
+      .option('--opened <yes|no>', 'say what was seen in the test that has just ended; none is run')
       .option(...JSON_OPTION)
       .action(
         async (device: string, options: import('./bus-watchdog.ts').WatchdogTestOptions & ClientOptions) => {

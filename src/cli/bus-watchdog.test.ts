@@ -21,20 +21,34 @@ function openPair(job: object) {
   return { client, sent, shell: testShell() };
 }
 
-it('says that nothing may be connected, asks, and tells what was proved', async () => {
-  const { client, sent, shell } = openPair({
-    status: 'done',
-    result: { relay: 2, waitedMilliseconds: 6_500 },
-  });
+const TEST = { path: `/network/rs485/${DEVICE.deviceId}/watchdog-test`, body: { confirm: true } };
+const DONE = { status: 'done', result: { relay: 2, waitedMilliseconds: 6_500 } };
+
+it('says that nothing may be connected, asks, and asks what was seen', async () => {
+  const { client, sent, shell } = openPair(DONE);
   await expect(testWatchdog(DEVICE.hwId, {}, client, shell)).rejects.toMatchObject({ exitCode: EXIT.usage });
   expect(sent).toEqual([]);
-  await testWatchdog(DEVICE.hwId, { yes: true }, client, shell);
-  expect(sent).toEqual([
-    { path: `/network/rs485/${DEVICE.deviceId}/watchdog-test`, body: { confirm: true } },
-  ]);
-  expect(shell.written.stdout).toBe(
-    'bus-1-3 opened relay 2 by itself, seen 6.5 s after the last request: it may be fired.\n',
+  await expect(testWatchdog(DEVICE.hwId, { yes: true }, client, shell)).rejects.toThrow(
+    /Not proved yet.*--opened yes/,
   );
+  expect(sent).toEqual([TEST]);
+  shell.stdin.isTTY = true;
+  shell.stdin.write('y\n');
+  await testWatchdog(DEVICE.hwId, { yes: true }, client, shell);
+  expect(sent).toEqual([TEST, TEST, { ...TEST, body: { openedByItself: true } }]);
+  expect(shell.written.stdout).toContain('bus-1-3 showed relay 2 open 6.5 s after the last request, twice.');
+  expect(shell.written.stdout).toContain('The watchdog of bus-1-3 is proved: its relay may be fired.');
+});
+
+it.each([
+  ['yes', true],
+  ['no', false],
+])('takes what was seen afterwards: --opened %s', async (opened, openedByItself) => {
+  const { client, sent, shell } = openPair(DONE);
+  const told = testWatchdog(DEVICE.hwId, { opened }, client, shell);
+  if (openedByItself) await told;
+  else await expect(told).rejects.toThrow(/is not proved, and its relay is not fired/);
+  expect(sent).toEqual([{ ...TEST, body: { openedByItself } }]);
 });
 
 it('fails with the reason when the relay stayed closed', async () => {

@@ -109,6 +109,10 @@ export const watchdogTestBody = z
     confirm: z.boolean().default(false).openapi({
       description: 'What the relay opens is disconnected, or may be opened (CONFIRMATION_NEEDED)',
     }),
+    openedByItself: z.boolean().optional().openapi({
+      description:
+        'Within 10 minutes after a test, which is not run again: whether somebody saw the relay open both times while the device was asked nothing. true is the proof, false withdraws an earlier one',
+    }),
   })
   .openapi('Rs485WatchdogTest');
 export type WatchdogTestBody = z.output<typeof watchdogTestBody>;

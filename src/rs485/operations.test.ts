@@ -72,6 +72,7 @@ describe('an RS-485 device', () => {
       sessionFault: null,
       lastPulse: null,
       pulse: null,
+      relayFault: null,
       effectiveUnlockMilliseconds: null,
       watchdog: null,
       unsupported: [],

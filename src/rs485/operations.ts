@@ -190,7 +190,15 @@ function watchdogOperation(rs485: Rs485, job: z.ZodType): Operation {
     body: watchdogTestBody,
     status: 202,
     result: job,
-    errors: ['NOT_FOUND', 'NO_RELAY', 'CONFIRMATION_NEEDED', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
+    errors: [
+      'NOT_FOUND',
+      'NO_RELAY',
+      'CONFIRMATION_NEEDED',
+      'IN_PROGRESS',
+      'WATCHDOG_NOT_PROVEN',
+      'QUEUE_FULL',
+      'DEVICE_OFFLINE',
+    ],
     handler: async ({ params, body, principal, correlationId }) => ({
       body: await rs485.testWatchdog(params.deviceId, body, { principal, correlationId }),
     }),

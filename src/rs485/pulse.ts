@@ -16,7 +16,7 @@ import type { PulseResult } from './bus-schema.ts';
 import type { Buses } from './buses.ts';
 import { noRelay, settingsInForce } from './relay.ts';
 import { existing, type Rs485Row, type Rs485Table } from './table.ts';
-import { assertProven } from './watchdog.ts';
+import { assertProven, type WatchdogProofs } from './watchdog-proofs.ts';
 
 /** From the request to the wire. A person waits at the door: what comes later surprises somebody else. */
 const DEADLINE_MS = 5_000;
@@ -32,6 +32,7 @@ export interface PulseOptions {
   clock: Clock;
   log: Log;
   execute: Execute;
+  proofs: Pick<WatchdogProofs, 'of'>;
   known(deviceId: string): Known<Rs485Report> | undefined;
   isInForce(row: Rs485Row): boolean;
   /** Throws IN_PROGRESS while the watchdog of the device is tested. */
@@ -104,7 +105,7 @@ export function openPulse(options: PulseOptions): Pulses {
     if (untrusted) throw untrusted;
     const pulse = pulseOf(row, known?.state ?? undefined, options.isInForce(row));
     if (!known?.connected) throw offline(row, 'it does not answer');
-    assertProven(table, row, known.state ?? undefined, pulse.relay);
+    assertProven(options.proofs, row, known.state ?? undefined, pulse.relay);
     return { row, pulse };
   }
 
@@ -126,7 +127,7 @@ export function openPulse(options: PulseOptions): Pulses {
       const known = options.known(deviceId);
       if (!known?.connected) return;
       const state = known.state ?? undefined;
-      assertProven(table, row, state, pulseOf(row, state, options.isInForce(row)).relay);
+      assertProven(options.proofs, row, state, pulseOf(row, state, options.isInForce(row)).relay);
     },
     async holdRelay(deviceId, { milliseconds, timeoutMs }, signal) {
       const { row, pulse } = aimed(deviceId);

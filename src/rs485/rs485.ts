@@ -24,9 +24,10 @@ import { openRs485Table } from './table.ts';
 import { openTraces } from './trace.ts';
 import { openTracking } from './tracking.ts';
 import { openWatchdogs } from './watchdog.ts';
+import { openWatchdogProofs } from './watchdog-proofs.ts';
 
 export interface Rs485Options
-  extends Omit<SettingsOptions, 'table' | 'applied' | 'unknown' | 'heardAt' | 'proved'>,
+  extends Omit<SettingsOptions, 'table' | 'applied' | 'unknown' | 'heardAt' | 'proved' | 'told'>,
     Omit<BusesOptions, 'table'> {
   audit: Audit;
   actuations: Actuations;
@@ -47,10 +48,12 @@ export function openRs485(options: Rs485Options) {
   const buses = openBuses({ ...options, table });
   const keys = openKeys({ ...options, table });
   const isKeyed = (id: string) => options.buses.some((bus) => bus.id === id && bus.protocol === 'osdp');
+  const proofs = openWatchdogProofs({ ...options, table });
   const tracking = openTracking({
     ...options,
     table,
     buses,
+    told: proofs.told,
     proved: openProofs({ ...options, keys, changed: (bus) => polled.changed(bus) }),
     keysOf: (bus) => (isKeyed(bus) ? keys.of(bus) : undefined),
   });
@@ -60,9 +63,11 @@ export function openRs485(options: Rs485Options) {
   const parts = { ...options, table, buses, keys, settings, discovery, polled, known };
   const firmware = openFirmware(parts);
   const devices = openDevices({ ...parts, upgradeOf: firmware.upgradeOf });
-  const watchdogs = openWatchdogs({ ...parts, isInForce });
+  const isFedTogether = (id: string) => options.buses.some((bus) => bus.id === id && bus.protocol === 'dcon');
+  const watchdogs = openWatchdogs({ ...parts, proofs, isInForce, isFedTogether });
   const { pulse, holdRelay, assertRelayProven } = openPulse({
     ...parts,
+    proofs,
     isInForce,
     assertNotTested: watchdogs.assertNotTested,
   });

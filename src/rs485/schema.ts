@@ -140,6 +140,9 @@ const watchdogState = z.object({
   }),
   provenAt: dateTime.nullable(),
   provenBy: z.guid().nullable(),
+  awaitsWitness: z.boolean().openapi({
+    description: 'A test has ended well, and somebody is to say whether the relay opened by itself',
+  }),
 });
 export type WatchdogState = z.infer<typeof watchdogState>;
 

@@ -36,6 +36,8 @@ export interface SettingsOptions {
   applied(row: Rs485Row): void;
   /** A device, with a row or without, said this: it may have proved a key. */
   proved: TakeProof;
+  /** A device with a row said this. */
+  told(row: Rs485Row, report: Rs485Report): void;
   /** From 0 up to 1, for the back-off; Math.random when absent. */
   random?: () => number;
 }
@@ -131,8 +133,9 @@ export function openSettings(options: SettingsOptions): Settings {
         return log.warn({ link: bus, subject, err: error }, 'a device reports what is no state of its own');
       options.proved(bus, told);
       const row = table.byHwId.get(bus, told.hwId);
-      if (row) take(row, told);
-      else options.unknown(bus, told);
+      if (!row) return options.unknown(bus, told);
+      options.told(row, told);
+      take(row, told);
     },
     link(bus, up) {
       if (up) return;

@@ -123,16 +123,20 @@ interface OsdpKeyRow {
 function watchdogStatements(prepare: Prepare['prepare']) {
   return {
     /** Of this relay of this device, for what the profile says of its watchdog now. */
-    watchdogProof: prepare<[string, number, string, string], { proven_at: number; proven_by: string }>(
+    watchdogProof: prepare<
+      [string, number, string, string, string],
+      { proven_at: number; proven_by: string }
+    >(
       `SELECT proven_at, proven_by FROM rs485_watchdog_proof
-       WHERE device_id = ? AND relay = ? AND hw_id = ? AND proof = ?`,
+       WHERE device_id = ? AND relay = ? AND hw_id = ? AND proof = ? AND coalesce(identity = ?, 1)`,
     ),
-    keepWatchdogProof: prepare<[string, number, string, string, number, string]>(
-      `INSERT INTO rs485_watchdog_proof (device_id, relay, hw_id, proof, proven_at, proven_by)
-       VALUES (?, ?, ?, ?, ?, ?)
+    keepWatchdogProof: prepare<[string, number, string, string, string, number, string]>(
+      `INSERT INTO rs485_watchdog_proof (device_id, relay, hw_id, proof, identity, proven_at, proven_by)
+       VALUES (?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT (device_id, relay) DO UPDATE SET hw_id = excluded.hw_id, proof = excluded.proof,
-         proven_at = excluded.proven_at, proven_by = excluded.proven_by`,
+         identity = excluded.identity, proven_at = excluded.proven_at, proven_by = excluded.proven_by`,
     ),
+    dropWatchdogProofs: prepare<[string]>('DELETE FROM rs485_watchdog_proof WHERE device_id = ?'),
     dropWatchdogProof: prepare<[string, number]>(
       'DELETE FROM rs485_watchdog_proof WHERE device_id = ? AND relay = ?',
     ),

@@ -23,7 +23,10 @@ export const DOOR = 'dddddddd-0000-4000-8000-00000000000d';
 export const CALLER = { principal: LOCAL_ADMINISTRATOR, correlationId: 'test' };
 export const NO_PINS = Object.fromEntries(PINS.map((pin) => [pin, false])) as IoPins;
 
-export async function openTestbed(database?: Awaited<ReturnType<typeof temporaryDatabase>>) {
+export async function openTestbed(
+  database?: Awaited<ReturnType<typeof temporaryDatabase>>,
+  protocol = 'loopback',
+) {
   const kept = database ?? (await temporaryDatabase());
   const clock = manualClock();
   const audits: AuditEntry[] = [];
@@ -47,7 +50,7 @@ export async function openTestbed(database?: Awaited<ReturnType<typeof temporary
     doorExists: (id) => id === DOOR,
     buses: ['bus-1', 'bus-2'].map((id) => ({
       id,
-      protocol: 'loopback',
+      protocol,
       port: null,
       turnaroundMaxMs: 100,
       line: null,

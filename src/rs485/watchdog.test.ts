@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { DriverError } from '../../drivers/driver.ts';
 import type { JobOrder, Progress } from '../job-order.ts';
-import { A, DOOR, NO_PINS, openTestbed } from './testbed.ts';
+import { A, B, DOOR, NO_PINS, openTestbed } from './testbed.ts';
 
 const SETTINGS = {
   ioPins: NO_PINS,
@@ -13,8 +13,11 @@ const SETTINGS = {
 const WATCHDOG = { proof: 'one', milliseconds: 5_000 };
 const TESTED = { relay: 2, waitedMilliseconds: 6_500, proof: 'one' };
 
-async function ready(watchdog: typeof WATCHDOG | null = WATCHDOG) {
-  const bed = await openTestbed();
+async function ready(
+  watchdog: (typeof WATCHDOG & { isNamedByPlace?: boolean }) | null = WATCHDOG,
+  protocol?: string,
+) {
+  const bed = await openTestbed(undefined, protocol);
   await bed.add({ deviceId: A, hwId: 'io-1', bus: 'bus-1', doorId: DOOR, ...SETTINGS });
   const report = (more: object = {}) =>
     bed.report('io-1', { reportedSettingsVersion: 1, settings: SETTINGS, watchdog, ...more });
@@ -35,7 +38,10 @@ async function ready(watchdog: typeof WATCHDOG | null = WATCHDOG) {
   };
   const prove = async () => {
     expect((await bed.post(`/${A}/watchdog-test`, { confirm: true })).status).toBe(202);
-    return await run();
+    const result = await run();
+    expect((await bed.post(`/${A}/watchdog-test`, { openedByItself: true })).status).toBe(202);
+    await run();
+    return result;
   };
   const watchdogShown = () => bed.rs485.state(A).watchdog;
   return { bed, report, pulse, run, prove, watchdogShown };
@@ -57,6 +63,7 @@ describe('a relay on a host watchdog', () => {
       proven: false,
       provenAt: null,
       provenBy: null,
+      awaitsWitness: false,
     });
     expect(await pulse()).toBe('409 WATCHDOG_NOT_PROVEN');
   });
@@ -68,10 +75,12 @@ describe('a relay on a host watchdog', () => {
     expect(bed.audits.map(({ action, outcome }) => [action, outcome])).toEqual([
       ['rs485.watchdogTest', 'accepted'],
       ['rs485.watchdogTest', 'done'],
+      ['rs485.watchdogWitness', 'accepted'],
+      ['rs485.watchdogWitness', 'done'],
     ]);
     expect(bed.audits[1]?.detail).toMatchObject({ relay: 2, proof: 'one', waitedMilliseconds: 6_500 });
     expect(bed.commands).toMatchObject([
-      { kind: 'testWatchdog', data: { hwId: 'io-1', relay: 2 }, timeoutMs: 22_500 },
+      { kind: 'testWatchdog', data: { hwId: 'io-1', relay: 2 }, timeoutMs: 45_000 },
     ]);
     expect(await pulse()).toBe(200);
     expect(watchdogShown()).toMatchObject({ proven: true, provenBy: expect.any(String) });
@@ -137,15 +146,37 @@ describe('a relay on a host watchdog', () => {
     report({ connected: false });
     const { status, body } = await bed.post(`/${A}/pulse`);
     expect([status, body.error]).toEqual([409, 'IN_PROGRESS']);
-    const until = new Date(bed.clock.now() + 22_500).toISOString();
+    const until = new Date(bed.clock.now() + 45_000).toISOString();
     expect(body.message).toContain(`a watchdog test of device ${A} runs until ${until}`);
     expect(() => bed.rs485.assertRelayProven(A)).toThrow(/a watchdog test/);
     tested.resolve(TESTED);
     await running;
-    expect(shown.at(-1)).toEqual({ done: 22_500, total: 22_500 });
+    expect(shown.at(-1)).toEqual({ done: 45_000, total: 45_000 });
     report();
     bed.answer(() => ({ relay: 2, milliseconds: 1_000, timedBy: 'gateway' }));
     expect(await pulse()).toBe(200);
+  });
+
+  it('is not fired before a person has said that the relay opened by itself, and never when it did not', async () => {
+    const { bed, pulse, prove, run, watchdogShown } = await ready();
+    const say = (openedByItself: boolean) => bed.post(`/${A}/watchdog-test`, { openedByItself });
+    expect(await say(true)).toMatchObject({ status: 409, body: { error: 'WATCHDOG_NOT_PROVEN' } });
+    await bed.post(`/${A}/watchdog-test`, { confirm: true });
+    await run();
+    expect(watchdogShown()).toMatchObject({ proven: false, awaitsWitness: true });
+    expect(await pulse()).toBe('409 WATCHDOG_NOT_PROVEN');
+    await bed.clock.advance(601_000);
+    expect((await say(true)).status).toBe(409);
+    await prove();
+    expect(await pulse()).toBe(200);
+    await bed.post(`/${A}/watchdog-test`, { confirm: true });
+    await run();
+    // The earlier proof stands until then.
+    expect(await pulse()).toBe(200);
+    expect((await say(false)).status).toBe(202);
+    await run();
+    expect(bed.audits.at(-1)).toMatchObject({ action: 'rs485.watchdogWitness', outcome: 'failed' });
+    expect(await pulse()).toBe('409 WATCHDOG_NOT_PROVEN');
   });
 
   it('is tested only when somebody confirms that nothing hangs on it', async () => {
@@ -162,4 +193,103 @@ it('a device that opens its relay by itself needs no proof, and has nothing to t
   expect(watchdogShown()).toBeNull();
   const { status, body } = await bed.post(`/${A}/watchdog-test`, { confirm: true });
   expect([status, body.error]).toEqual([409, 'NO_RELAY']);
+});
+
+describe('a proof of a product without a serial number', () => {
+  const PLACED = { ...WATCHDOG, isNamedByPlace: true };
+
+  it('is void while another product, or another version, is in its place', async () => {
+    const { report, pulse, prove } = await ready(PLACED);
+    await prove();
+    for (const other of [{ type: 'other' }, { platform: { version: '2.2' } }, { profile: 'other' }]) {
+      report(other);
+      expect(await pulse()).toBe('409 WATCHDOG_NOT_PROVEN');
+    }
+    report();
+    expect(await pulse()).toBe(200);
+  });
+
+  it('is withdrawn when the device alone was away for long enough to be exchanged', async () => {
+    const { bed, report, pulse, prove } = await ready(PLACED);
+    await prove();
+    report({ connected: false });
+    await bed.clock.advance(299_000);
+    report();
+    expect(await pulse()).toBe(200);
+    report({ connected: false });
+    await bed.clock.advance(300_000);
+    report();
+    expect(await pulse()).toBe('409 WATCHDOG_NOT_PROVEN');
+    const withdrawn = () => bed.audits.filter(({ action }) => action === 'rs485.watchdogProof');
+    await expect.poll(withdrawn).toMatchObject([
+      {
+        outcome: 'withdrawn',
+        detail: { reason: expect.stringMatching(/another one may be in its place/) },
+      },
+    ]);
+    await prove();
+    expect(await pulse()).toBe(200);
+  });
+
+  it.each([
+    ['stays when the whole bus was away, as without power', true, 200],
+    ['is withdrawn when another device of the bus stayed', false, '409 WATCHDOG_NOT_PROVEN'],
+  ])('%s', async (_, bothGo, expected) => {
+    const { bed, report, pulse, prove } = await ready(PLACED);
+    await bed.add({ deviceId: B, hwId: 'io-2', bus: 'bus-1' });
+    bed.report('io-2');
+    await prove();
+    await bed.clock.advance(1_000);
+    report({ connected: false });
+    if (bothGo) bed.report('io-2', { connected: false });
+    await bed.clock.advance(400_000);
+    bed.report('io-2');
+    report();
+    expect(await pulse()).toBe(expected);
+  });
+});
+
+it('a product with a serial number keeps its proof, however long it was away', async () => {
+  const { bed, report, pulse, prove } = await ready();
+  await prove();
+  report({ connected: false });
+  await bed.clock.advance(900_000);
+  report();
+  expect(await pulse()).toBe(200);
+});
+
+describe('on a bus whose modules are fed by one broadcast', () => {
+  async function withOther() {
+    const all = await ready(WATCHDOG, 'dcon');
+    await all.bed.add({ deviceId: B, hwId: 'io-2', bus: 'bus-1', ...SETTINGS });
+    const other = (more: object = {}) =>
+      all.bed.report('io-2', { reportedSettingsVersion: 1, settings: SETTINGS, ...more });
+    other();
+    return { ...all, other };
+  }
+
+  it('no watchdog is tested while the relay of another device is closed', async () => {
+    const { bed, other } = await withOther();
+    other({ pulse: { relay: 2, remainingMilliseconds: 20_000 } });
+    const { status, body } = await bed.post(`/${A}/watchdog-test`, { confirm: true });
+    expect([status, body.error]).toEqual([409, 'IN_PROGRESS']);
+    expect(body.message).toMatch(new RegExp(`relay of device ${B} is closed for another 20 s.*stand-open`));
+    await bed.clock.advance(20_000);
+    expect((await bed.post(`/${A}/watchdog-test`, { confirm: true })).status).toBe(202);
+  });
+
+  it('no relay is fired while the watchdog of another device is tested', async () => {
+    const { bed } = await withOther();
+    const tested = Promise.withResolvers<typeof TESTED>();
+    bed.answer(() => tested.promise);
+    await bed.post(`/${A}/watchdog-test`, { confirm: true });
+    const shown: Progress[] = [];
+    const running = bed.jobs.at(-1)?.run((progress) => shown.push(progress), new AbortController().signal);
+    await expect.poll(() => shown.length).toBe(1);
+    const { status, body } = await bed.post(`/${B}/pulse`);
+    expect([status, body.error]).toEqual([409, 'IN_PROGRESS']);
+    expect(() => bed.rs485.assertRelayProven(B)).toThrow(/a watchdog test/);
+    tested.resolve(TESTED);
+    await running;
+  });
 });
