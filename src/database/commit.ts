@@ -113,7 +113,8 @@ export function openGroupCommit(options: GroupCommitOptions): GroupCommit {
       store(batch);
     } catch (error) {
       const hasRoom = isDiskFull(causeOf(error)) && space.release();
-      const again = hasRoom ? batch.filter(({ urgency }) => urgency === 'urgent') : [];
+      // At start-up, before anything is served, that is all of them.
+      const again = hasRoom ? batch.filter(({ urgency }) => space.admits(urgency)) : [];
       refuse(
         batch.filter((waiting) => !again.includes(waiting)),
         error,
