@@ -66,6 +66,11 @@ export interface Order {
   deadline: number;
   /** How often the request may be sent in all. More than 1 only where a repetition is harmless. */
   attempts: number;
+  /**
+   * Only a reply to this order counts. One that may belong to an earlier request (owed.ts) is taken for a timeout, as
+   * what it says may be older than what the order is to find out.
+   */
+  isFresh?: boolean;
   /** Sent also to a device that is taken for dead: the asker wants to see how it fails. */
   insists?: boolean;
   /** Told of each attempt when it is over, for those who measure. Throws nothing. */

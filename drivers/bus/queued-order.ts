@@ -11,6 +11,8 @@ export interface QueuedOrder {
   /** How often it was sent, and what came of it. */
   attempts: number;
   lastError: DriverError | undefined;
+  /** Monotonic: its first attempt. */
+  firstSentAt: number | undefined;
   /** The first of these settles it. */
   resolve(reply: unknown): void;
   reject(error: unknown): void;
@@ -34,6 +36,7 @@ export function newQueuedOrder(
     ...what,
     attempts: 0,
     lastError: undefined,
+    firstSentAt: undefined,
     resolve: (reply) => settle(() => resolve(reply)),
     reject: (error) => settle(() => reject(error)),
     isSettled: () => isSettled,

@@ -3,6 +3,7 @@ import type { BusReport, WireCounters } from '../rs485.ts';
 import { type Breaker, CLOSED, nextBreaker } from './breaker.ts';
 import { COUNTER_OF, newCounters } from './counters.ts';
 import type { Attempt } from './exchange.ts';
+import type { Owed } from './owed.ts';
 import { isAnswer } from './receiver.ts';
 import { answeredAfter, type Turnaround, UNKNOWN_TURNAROUND } from './turnaround.ts';
 import { ONE_VOICE, type Voices } from './voices.ts';
@@ -24,6 +25,8 @@ export interface Station {
   answeredAt: number | undefined;
   /** Monotonic, and how long it took: its last reply that came after its time. */
   late: { at: number; delayMs: number } | undefined;
+  /** Requests whose replies may still come. */
+  owed: readonly Owed[];
   /** Of its late replies, those that attempts were told of. */
   lateTold: number;
   voices: Voices;
@@ -57,6 +60,7 @@ export function newStation(address: number): Station {
     askableAt: Number.NEGATIVE_INFINITY,
     answeredAt: undefined,
     late: undefined,
+    owed: [],
     lateTold: 0,
     voices: ONE_VOICE,
     isDoubted: false,

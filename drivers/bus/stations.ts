@@ -7,21 +7,25 @@ import type { Exchange } from './exchange.ts';
 import type { Conversation, Line } from './line.ts';
 import { openLoad } from './load.ts';
 import type { BusOptions } from './options.ts';
+import { afterExchange, afterLate, type Ended } from './owed.ts';
 import { type Asker, openPatience } from './patience.ts';
-import { isAnswer } from './receiver.ts';
+import { isAnswer, type Outcome } from './receiver.ts';
 import { isPeerGone, NO_SILENCE, nextSilence } from './silence.ts';
 import { newStation, note, reportOf, type Station } from './station.ts';
 
 export interface Stations {
   /** Throws INVALID_COMMAND for what cannot be an address. */
   at(address: number): Station;
-  /** Has the exchange on the wire. `changed`: the station came to life or died by it. Throws LINK_LOST: nothing was sent. */
+  /**
+   * Has the exchange on the wire. `changed`: the station came to life or died by it. `askedAt`: when the oldest request
+   * was sent that the answer may belong to. Throws LINK_LOST: nothing was sent.
+   */
   converse(
     station: Station,
     exchange: Exchange<unknown>,
     request: Uint8Array,
     asker: Asker,
-  ): Promise<{ conversation: Conversation; changed: boolean }>;
+  ): Promise<{ conversation: Conversation; changed: boolean; askedAt: number }>;
   /** How long not to poll it again, for the sake of the others. */
   spacingMs(station: Station): number;
   report(): BusReport;
@@ -65,10 +69,7 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
     const at = clock.monotonic();
     for (const { address, delayMs } of line.takeLate()) {
       const station = stations.get(address);
-      if (!station) continue;
-      station.counters.late += 1;
-      station.late = { at, delayMs };
-      station.breaker = nextBreaker(station.breaker, { kind: 'spoke', at });
+      if (station) spokeLate(station, { at, delayMs });
     }
   }
 
@@ -93,17 +94,19 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
       takeLate();
       if (by === 'poll' && isAnswer(outcome.kind)) load.poll(endedAt);
       // Nobody answers a broadcast; and a port that was lost says nothing about the station.
-      if (replyLength === 0 || otherLine || line.gone.aborted) return { conversation, changed: false };
+      if (replyLength === 0 || otherLine || line.gone.aborted)
+        return { conversation, changed: false, askedAt: sentAt };
+      const askedAt = exchange.numbered ? sentAt : owedAfter(station, operation, conversation);
       station.askableAt = lateUntil + graceMs(station, exchange, conversation);
       if (conversation.yielded) {
         station.breaker = nextBreaker(station.breaker, { kind: 'yielded', at: endedAt });
-        return { conversation, changed: false };
+        return { conversation, changed: false, askedAt };
       }
       listened(station, conversation);
       doubts.ended(station, conversation);
       const attempt = { outcome: outcome.kind, turnaroundMs };
       const ended = { operation, attempt, by, at: endedAt };
-      return { conversation, changed: note(station, ended) };
+      return { conversation, changed: note(station, ended), askedAt };
     },
     spacingMs: doubts.spacingMs,
     report() {
@@ -128,6 +131,26 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
       };
     },
   };
+}
+
+function spokeLate(station: Station, late: { at: number; delayMs: number }): void {
+  station.counters.late += 1;
+  station.late = late;
+  station.owed = afterLate(station.owed);
+  station.breaker = nextBreaker(station.breaker, { kind: 'spoke', at: late.at });
+}
+
+/** Returns when the oldest request was sent that the answer may belong to. */
+function owedAfter(station: Station, operation: string, { outcome, sentAt }: Conversation): number {
+  const { owed, askedAt } = afterExchange(station.owed, { operation, sentAt }, endedAs(outcome.kind));
+  station.owed = owed;
+  return askedAt;
+}
+
+function endedAs(outcome: Outcome['kind']): Ended {
+  if (outcome === 'crc') return 'damaged';
+  // A gateway on the way answers in the place of the device.
+  return isAnswer(outcome) || outcome === 'unreached' || outcome === 'unanswered' ? 'answered' : 'missed';
 }
 
 /** One that was only probed too shortly has done nothing wrong. */

@@ -53,12 +53,14 @@ export function openTransactions({
     request: Uint8Array,
   ): Promise<Outcome> {
     const { station } = asker;
-    const { conversation, changed } = await stations.converse(station, exchange, request, {
+    const { conversation, changed, askedAt } = await stations.converse(station, exchange, request, {
       by: 'poll' in asker ? 'poll' : 'order',
       isUrgent: () => schedule.hasUrgent(station, clock.monotonic()),
     });
     if ('poll' in asker) schedule.polled(asker, conversation);
-    const { outcome, turnaroundMs, endedAt } = conversation;
+    const { turnaroundMs, sentAt, endedAt } = conversation;
+    const outcome =
+      'order' in asker ? ownOutcome(asker, conversation.outcome, { sentAt, askedAt }) : conversation.outcome;
     if (outcome.kind === 'busy') station.askableAt = endedAt + BUSY_WAIT_MS;
     const late = station.counters.late - station.lateTold;
     station.lateTold = station.counters.late;
@@ -115,4 +117,14 @@ export function openTransactions({
       inFlight?.reject(new DriverError('NO_REPLY', 'the port was lost before the reply came', { cause }));
     },
   };
+}
+
+/** What an answer to an earlier request says is not known of this one. */
+function ownOutcome(
+  queued: QueuedOrder,
+  outcome: Outcome,
+  { sentAt, askedAt }: { sentAt: number; askedAt: number },
+): Outcome {
+  queued.firstSentAt ??= sentAt;
+  return queued.order.isFresh && askedAt < queued.firstSentAt ? { kind: 'timeout' } : outcome;
 }

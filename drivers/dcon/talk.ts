@@ -33,6 +33,8 @@ export function openTalk({ bus, framing, clock }: { bus: Bus; framing: Framing; 
             class: question.switches ? 'command' : order.class,
             deadline: question.opens ? (order.opensBy ?? patience) : patience,
             attempts: question.mayBeUnknown ? 1 : ATTEMPTS,
+            // What a module shows of its outputs decides the outcome of a pulse.
+            isFresh: true,
           },
           signal,
         );

@@ -47,7 +47,8 @@ export async function sent(
     },
   };
   try {
-    await bus.exchange(watched, { class: 'command', deadline, attempts, observe }, signal);
+    const order = { class: 'command', deadline, attempts, observe, isFresh: true } as const;
+    await bus.exchange(watched, order, signal);
     return undefined;
   } catch (error) {
     if (signal.aborted)
@@ -64,7 +65,7 @@ export async function readBack(
   bus: Pick<Bus, 'exchange'>,
   device: Device,
   span: Span,
-  { deadline, signal }: { deadline: number; signal: AbortSignal },
+  { deadline, signal = new AbortController().signal }: { deadline: number; signal?: AbortSignal },
   clock?: Clock,
 ): Promise<number> {
   const exchange = exchangeOf(device.unit, span);
@@ -77,7 +78,7 @@ export async function readBack(
     },
   };
   try {
-    const order = { class: 'command', deadline, attempts: READ_BACK_ATTEMPTS } as const;
+    const order = { class: 'command', deadline, attempts: READ_BACK_ATTEMPTS, isFresh: true } as const;
     device.read(span, await bus.exchange(watched, order, signal));
     return askedAt;
   } catch (error) {

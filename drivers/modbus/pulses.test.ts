@@ -225,6 +225,41 @@ describe('a pulse of a bought relay board', () => {
     await expect(link.execute('pulse', pulse)).rejects.toMatchObject({ code: error });
   });
 
+  it('is not confirmed by the relay that an earlier, withdrawn pulse may have closed', async () => {
+    const { link, device } = await openBoard('waveshare-relay-8');
+    await using _ = link;
+    const pulse = { hwId, relay: 5, milliseconds: 20_000 };
+    // The first one is done; neither its reply nor a poll is heard.
+    device.behave = (_request, answer) => {
+      answer();
+      return null;
+    };
+    await expect(link.execute('pulse', pulse, 60)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
+    device.behave = (request, answer) => (request[1] === 5 ? null : answer());
+    await expect(link.execute('pulse', pulse)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
+    expect(sent(link, 5)).toBe(2);
+  });
+
+  it('is not confirmed by the reply to a poll that was sent before it', async () => {
+    const { link, device } = await openBoard('waveshare-relay-8');
+    await using _ = link;
+    const closed = framed(1, [1, 1, 0x20]);
+    device.behave = () => null;
+    await link.clock.advance(250);
+    // The pulse is lost. What comes first afterwards is the reply to the poll before, when the relay was closed.
+    let isLate = true;
+    device.behave = (request, answer) => {
+      if (request[1] === 5) return null;
+      const reply = isLate ? closed : answer();
+      isLate = false;
+      return reply;
+    };
+    await expect(link.execute('pulse', { hwId, relay: 5, milliseconds: 20_000 })).rejects.toMatchObject({
+      code: 'NO_REPLY',
+    });
+    expect(isLate).toBe(false);
+  });
+
   it('is not believed when only its echo answers', async () => {
     const { link, device } = await openBoard('waveshare-relay-8');
     await using _ = link;

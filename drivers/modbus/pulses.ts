@@ -75,6 +75,11 @@ export function openPulses(options: PulsesOptions): Fire {
   };
 }
 
+/** Also when the client has hung up: the relay may be closed, and its outcome is to be known. */
+function untilDeadline({ deadline }: { deadline: number }): { deadline: number } {
+  return { deadline };
+}
+
 function wayOf(options: PulsesOptions) {
   switch (options.device.profile.pulse?.way) {
     case 'block':
@@ -117,7 +122,7 @@ function byBlock({ device, bus, clock, live, relays }: PulsesOptions) {
     const failure = await sent(bus, request, { ...order, attempts: REPEATED_ATTEMPTS });
     live.began(relay, clock.monotonic() + milliseconds, id);
     for (const span of readsOf([spanOf(pulse.lastId), spanOf(pulse.remaining)]))
-      await readBack(bus, device, span, order);
+      await readBack(bus, device, span, untilDeadline(order));
     if (numberAt(device.image(), pulse.lastId) === id) return;
     live.ended(relay);
     throw failure
@@ -137,9 +142,14 @@ function byFlash({ device, bus, clock, live, relays }: PulsesOptions) {
     const flash = write(unit, { functionCode: 5, address: pulse.address + relay, value });
     const request = watchedFrom(flash, () => relays.fired(relay, milliseconds));
     const begunAt = clock.monotonic();
-    const failure = await sent(bus, request, { ...order, attempts: 1 });
-    live.began(relay, clock.monotonic() + milliseconds);
-    const readAt = await readBack(bus, device, spanOf(outputs), order, clock);
+    const begun = () => live.began(relay, clock.monotonic() + milliseconds);
+    const failure = await sent(bus, request, { ...order, attempts: 1 }).catch((error: unknown) => {
+      // The relay may be closed by it, and then confirms no later pulse.
+      if (error instanceof DriverError && error.code === 'OUTCOME_UNKNOWN') begun();
+      throw error;
+    });
+    begun();
+    const readAt = await readBack(bus, device, spanOf(outputs), untilDeadline(order), clock);
     if (isClosed(device, relay) && (!failure || !wasClosed)) return;
     if (isClosed(device, relay) || readAt - begunAt >= milliseconds)
       throw new DriverError(
@@ -168,7 +178,7 @@ function bySwitching({ device, bus, clock, live, relays }: PulsesOptions) {
     const watched = watchedFrom(close, () => relays.fired(relay, milliseconds));
     const failure = await sent(bus, watched, { ...order, attempts: REPEATED_ATTEMPTS });
     live.began(relay, clock.monotonic() + milliseconds);
-    await readBack(bus, device, spanOf(outputs), order);
+    await readBack(bus, device, spanOf(outputs), untilDeadline(order));
     if (isClosed(device, relay)) return;
     throw failure
       ? new DriverError('NO_REPLY', 'the device did not close the relay', { cause: failure })
