@@ -43,7 +43,7 @@ export interface OpenBusOptions {
   conceal?: Conceal;
   /** Shows in a trace what is encrypted; of a protocol that is. */
   reveal?: Reveal;
-  /** Of a protocol whose replies tell whose they are. */
+  /** Of a protocol whose replies carry the address of their device. */
   senders?: Senders;
 }
 

@@ -81,7 +81,7 @@ export function openDispatcher({ clock, log, line, stations }: DispatcherOptions
     async work() {
       for (;;) {
         await line.silent();
-        // It may have gone since, and the bell was rung while nobody waited.
+        // The port may have been lost since, and the bell rang while nothing waited for it.
         line.gone.throwIfAborted();
         const grant = schedule.next(clock.monotonic());
         if (grant.kind === 'idle') await bell.wait(grant.until - clock.monotonic());

@@ -49,7 +49,7 @@ export function openDoubts({ stations, clock, turnaroundMaxMs }: DoubtsOptions):
       // The sound reply of another device, which is late, says nothing of this address.
       const isDamaged = heard && !isAnswer(outcome.kind) && strangers.length === 0;
       if (heard) station.voices = nextVoices(station.voices, { isDamaged, isFollowed, at: endedAt });
-      // An absent device is silent, whoever was asked before.
+      // An absent device is silent, whichever device was asked before.
       const isSilent = outcome.kind === 'timeout' && station.isAlive && strangers.length === 0;
       const isBehind = last && last.station !== station && sentAt - last.endedAt < turnaroundMaxMs;
       const isByLast = last && strangers.includes(last.station.address);

@@ -35,7 +35,7 @@ export interface Exchange<Reply> {
    * waits, and then reads no bytes once.
    */
   readonly replyLength: number;
-  /** How long after a broadcast, while devices do what they were told; turnaroundMaxMs when absent. */
+  /** How long after a broadcast, while devices carry it out; turnaroundMaxMs when absent. */
   readonly quietMs?: number;
   /**
    * The reply does not tell whose it is (DCON `>` and `$AA6`): after a miss the whole bus waits until a late reply

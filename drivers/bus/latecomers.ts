@@ -1,4 +1,4 @@
-/** Replies that come after their exchange has ended, by device: they count neither as noise nor as collisions. */
+/** Replies that arrive after their exchange has ended, by device. They count neither as noise nor as collisions. */
 
 /** The addresses of the devices whose sound replies are in what was received, in order. Pure. */
 export type Senders = (received: Uint8Array) => readonly number[];
@@ -21,7 +21,7 @@ export interface Latecomers {
   /** What was heard instead of a reply of `asked`. True: the late one of another device. */
   isLate(received: Uint8Array, at: number, asked: number | undefined): boolean;
   /**
-   * Bytes came behind the reply of `asked`; call before `asked` is told of that exchange. True: only a second device at
+   * Bytes came behind the reply of `asked`; call before `asked` of that exchange. True: only a second device at
    * this address explains them. Undefined: they cannot be attributed, and a question that was missed explains them.
    */
   isSecondVoice(received: Uint8Array, at: number, asked: number): boolean | undefined;

@@ -23,7 +23,7 @@ export interface Conversation {
   endedAt: number;
   /** Any byte came. */
   heard: boolean;
-  /** A second device at this address spoke behind the reply; undefined: not listened for, or not to be told. */
+  /** A second device at this address spoke behind the reply; undefined: not listened for, or not known. */
   isFollowed: boolean | undefined;
   /** Other addresses whose sound replies were heard instead of a reply. */
   strangers: readonly number[];

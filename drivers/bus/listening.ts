@@ -67,7 +67,7 @@ export function timesOf(question: Question): Times {
   const replyMs = exchange.replyLength * tc;
   const earliest = sentAt + requestMs * EARLIEST_SHARE;
   if (exchange.replyLength === 0) {
-    // The turnaround delay (Modbus over serial line 1.02, 2.4.1): devices do what they were told meanwhile.
+    // The turnaround delay (Modbus over serial line 1.02, 2.4.1): devices carry the broadcast out meanwhile.
     const over = sentBy + Math.max(gapMs, exchange.quietMs ?? options.turnaroundMaxMs);
     const silent = { earliest: over, yieldAt: over, beginBy: over, lateUntil: over };
     return { tc, latencyMs, sentBy, replyMs, ...silent };
@@ -142,7 +142,7 @@ async function untilOutcome(ear: Ear, { receiver, times, patience }: Listening):
   return false;
 }
 
-/** As far as can be told now. */
+/** As far as is known now. */
 function endOf(receiver: Receiver, times: Times, heardAt: number): number {
   const { tc, latencyMs, replyMs } = times;
   const usualEnd = times.beginBy + replyMs;

@@ -15,7 +15,7 @@ export interface Station {
   readonly turnarounds: Map<string, Turnaround>;
   /** The operation it answered last. */
   lastOperation: string | undefined;
-  /** Stays closed while nobody polls it: a scan is no proof that it is not there. */
+  /** Stays closed while the address is not polled: a scan is no proof that no device is there. */
   breaker: Breaker;
   isPolled: boolean;
   /** As its poll was told; undefined until the first answer or the third miss. */
@@ -27,10 +27,10 @@ export interface Station {
   late: { at: number; delayMs: number } | undefined;
   /** Requests whose replies may still come. */
   owed: readonly Owed[];
-  /** Of its late replies, those that attempts were told of. */
+  /** How many of its late replies were already reported with an attempt. */
   lateTold: number;
   voices: Voices;
-  /** Whoever was asked next was disturbed: the next poll listens whether somebody speaks behind the reply. */
+  /** The exchange after its last one was disturbed: the next poll listens for a second device behind the reply. */
   isDoubted: boolean;
   polledAt: number | undefined;
   refreshMs: number | undefined;
@@ -44,7 +44,7 @@ export interface Ended {
   at: number;
 }
 
-/** Operations of one station whose turnarounds are told apart; the longest unused is forgotten. */
+/** Operations of one station whose turnarounds are learned separately; the one unused for longest is dropped. */
 const OPERATIONS_MAX = 32;
 const REFRESH_GAIN = 1 / 8;
 
@@ -116,7 +116,7 @@ export function setPolled(station: Station, isPolled: boolean): void {
   Object.assign(station, { isPolled, breaker: CLOSED, isAlive: undefined, polledAt: undefined });
   station.refreshMs = undefined;
   station.voices = ONE_VOICE;
-  // A device that has moved is no dead one of this address; whoever answers there is told of again.
+  // A device that has moved is no dead one of this address; a device that answers there is reported again.
   if (!isPolled) station.lastOperation = undefined;
 }
 

@@ -40,11 +40,11 @@ export interface StationsOptions {
 
 /** One byte in every protocol of such buses. */
 const ADDRESS_MAX = 255;
-/** A late reply is told of for so long. */
+/** A late reply is in the warnings for so long. */
 const LATE_FOR_MS = 60_000;
 /** Of a bus report (drivers/rs485.ts). */
 const WARNING_MAX = 512;
-/** Requests that were heard as they were sent, in a row, before a technician is told. */
+/** Requests that were heard as they were sent, in a row, before there is a warning. */
 const ECHOES_TO_WARN = 3;
 
 export function openStations({ options, line, clock, gapMs }: StationsOptions): Stations {
@@ -93,7 +93,7 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
       load.busy(sentAt, endedAt + gapMs);
       takeLate();
       if (by === 'poll' && isAnswer(outcome.kind)) load.poll(endedAt);
-      // Nobody answers a broadcast; and a port that was lost says nothing about the station.
+      // A broadcast has no answer, and a lost port says nothing about the station.
       if (replyLength === 0 || otherLine || line.gone.aborted)
         return { conversation, changed: false, askedAt: sentAt };
       const askedAt = exchange.numbered ? sentAt : owedAfter(station, operation, conversation);

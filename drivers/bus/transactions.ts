@@ -1,4 +1,4 @@
-/** The exchanges of orders and polls: each asks its question, and is told what became of it. */
+/** The exchanges of orders and polls: each sends its request, and gets its outcome. */
 import { type Clock, DriverError } from '../driver.ts';
 import type { Exchange } from './exchange.ts';
 import type { LogOnce } from './log-once.ts';
@@ -11,7 +11,7 @@ export interface Transactions {
   /** Rejects when the port did not take the request. */
   order(queued: QueuedOrder): Promise<void>;
   poll(polled: Polled): Promise<void>;
-  /** The port is lost: whoever waits for a reply gets none. */
+  /** The port is lost: the order in flight gets no reply. */
   abandon(cause: unknown): void;
 }
 
@@ -37,7 +37,7 @@ export function openTransactions({
 }: TransactionsOptions): Transactions {
   let inFlight: QueuedOrder | undefined;
 
-  /** Calls out; what that throws is told, and otherwise undefined. */
+  /** Calls a poll or an order of a driver. What that throws is logged, and the result is then undefined. */
   function guard<Result>(call: () => Result): Result | undefined {
     try {
       return call();

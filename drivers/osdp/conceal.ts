@@ -15,7 +15,7 @@ const HAS_SECURITY = 0x08;
 /** `question`: what was sent last (tap.ts). */
 export function concealKeys(bytes: Uint8Array, question: Uint8Array | undefined): Uint8Array {
   if (question === bytes) return blankedFrom(bytes, keysetAt(bytes, bytes.indexOf(SOM)));
-  // What answers a KEYSET may be its echo, damaged or not: only whole replies are told of it.
+  // What answers a KEYSET may be its echo, damaged or not: only whole replies are shown.
   if (question && keysetAt(question, question.indexOf(SOM)) !== undefined) return onlyReplies(bytes);
   for (let at = bytes.indexOf(SOM); at >= 0; at = bytes.indexOf(SOM, at)) {
     const data = keysetAt(bytes, at);

@@ -26,15 +26,15 @@ export interface Device extends Disposable {
   readonly talk: Talk;
   readonly state: DeviceState;
   connected(): boolean;
-  /** Nobody answers there. */
+  /** No device answers there. */
   isGone(): boolean;
   /** From now on, or from the end of a pairing window; the same again changes nothing. */
   police(policy: Policy): void;
-  /** Opens a pairing window: begins anew under this security. */
+  /** Opens a pairing window: starts a new session under this security. */
   loosen(security: Security): void;
   /** Ends it. A device that has proved the key it must have goes on as it is. */
   tighten(): void;
-  /** Begins anew: it may be somewhere else by now. */
+  /** Starts a new session: the device may be at another address by now. */
   restart(): void;
   onPairing(listener: PairingListener | undefined): void;
   /** Something answers, and for some time nothing of it was understood. */
@@ -169,7 +169,7 @@ export function openDevice(options: DeviceOptions): Device {
 
 interface Enforced {
   talk(): Talk;
-  /** Begins anew under this security. */
+  /** Starts a new session under this security. */
   begin(security: Security): void;
 }
 
@@ -253,7 +253,7 @@ function openEffects({ address, log }: Pick<DeviceOptions, 'address' | 'log'>, p
     const areTwins = twins.takeTurns();
     if (isLooking() && areTwins !== alarms.raised().includes('duplicateAddress'))
       alarmed('duplicateAddress', areTwins);
-    // Of two that take turns nobody is who is there.
+    // While two devices answer in turn, neither counts as the one that is there.
     if (!areTwins) presence.identified(identity, true);
   }
 

@@ -117,7 +117,7 @@ function commandsOf(given: CommandsOptions): Commands {
   };
 }
 
-/** Fires, and has the reader show what came of it, for which nobody waits. */
+/** Fires, and has the reader show the outcome; the caller does not wait for that. */
 function openFire({ options, context, devices }: CommandsOptions) {
   const { clock, log } = context;
   const show = openFeedback({ feedback: options.feedback, clock, log, closing: devices.closing });

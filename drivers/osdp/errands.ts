@@ -27,9 +27,9 @@ export interface Errands {
   /** The one to send next at this time. */
   first(now: number): Errand | undefined;
   finish(errand: Errand, outcome: Outcome): void;
-  /** The session is no more: what was sent in it may have been done. */
+  /** The session has ended: what was sent in it may have been done. */
   abandonSent(): void;
-  /** Whom they were for is there no more. `reason`: why nothing was sent. */
+  /** The device that they were for is gone. `reason`: why nothing was sent. */
   dismiss(reason: DriverError): void;
 }
 
@@ -68,7 +68,7 @@ export function openErrands(): Errands {
         over: over.signal,
       };
       settle.set(errand, (result) => {
-        // Whoever asked may have gone.
+        // The caller may not wait any more.
         result.catch(() => undefined);
         errand.isSettled = true;
         resolve(result);
@@ -93,7 +93,7 @@ export function openErrands(): Errands {
   };
 }
 
-/** Why nobody asks any more, for whoever wanted it done. */
+/** The error for the caller, when the command is not sent any more. */
 export function endedBy({ sent, command }: Errand, error: unknown, signal: AbortSignal): unknown {
   if (sent && !isQuestion(command))
     return new DriverError('OUTCOME_UNKNOWN', 'it was sent, and no answer came', { cause: error });

@@ -4,7 +4,7 @@ import type { Device } from './device.ts';
 import type { OsdpOptions, Signal } from './options.ts';
 import { COLOUR, type Command, timerTenths } from './protocol/messages.ts';
 
-/** Later it would puzzle whoever stands there. */
+/** Later it would confuse the person at the door. */
 const DEADLINE_MS = 1_500;
 const BEEP_TENTHS = 1;
 const READER = 0;

@@ -1,16 +1,16 @@
 /**
- * Which devices may still be answering a question of before. A reply that comes after its time looks like one that is
- * replayed or forged, like a second device, or like a device that answers for another. Each question that was missed has
- * one reply at most, so as many incidents as there were misses are no evidence of anything; one more is.
+ * Which devices may still answer an earlier request. A late reply looks like a replayed or forged one, like a second
+ * device at the address, or like a device that answers for another one. Each missed request has at most one reply, so as
+ * many incidents as there were misses are no evidence of an attack; one more incident is.
  */
 import type { Clock } from '../driver.ts';
 import type { Examined } from './protocol/reading.ts';
 import type { Incident } from './protocol/suspicion.ts';
 
 export interface Lateness {
-  /** It was asked, and its reply did not come, nor anything that may have been it. */
+  /** A request had no reply, nor anything damaged that may have been the reply. */
   missed(address: number): void;
-  /** The same, without the incidents that a late reply explains. */
+  /** Removes the incidents that a late reply explains. */
   credible(address: number, examined: Examined): Examined;
 }
 
@@ -18,11 +18,11 @@ export interface Lateness {
 const LATE_FOR_MS = 10_000;
 /** A late reply in clear text has another number than the open question, and then counts as stale (reading.ts). */
 const UNEXPLAINED: readonly Incident[] = ['clearText', 'lost'];
-/** More misses than a device can have meanwhile. */
+/** More misses than a device can have within LATE_FOR_MS. */
 const OWED_MAX = 64;
 
 export function openLateness(clock: Clock): Lateness {
-  /** By address: when replies were missed that have not come. */
+  /** By address: the times of the missed requests that are still unanswered. */
   const owed = new Map<number, number[]>();
 
   function isLate(address: number): boolean {

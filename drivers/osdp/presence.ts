@@ -67,7 +67,7 @@ export function openPresence(options: PresenceOptions): Presence {
       pulse: pulse(),
       ...(provenKey !== undefined && { provenKey }),
     });
-    // Whoever only claims a name says nothing of the one that has it.
+    // A device that only claims a name proves nothing about the device that has it.
     if (!whole || (!connected && options.isTaken(whole.hwId))) return;
     const text = JSON.stringify(whole);
     if (text === told && !again) return;
@@ -105,7 +105,7 @@ export function openPresence(options: PresenceOptions): Presence {
       if (isLost || isGone()) disconnect();
     },
     identified(identity, hearsay) {
-      // What is said in clear text moves nobody from his place.
+      // A name in clear text does not move a device from its address.
       if (hearsay && connected) return;
       const gone = state.report({ connected: false, security: 'none', sessionFault: null, pulse: null });
       const isOther = state.meet(identity);

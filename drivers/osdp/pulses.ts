@@ -103,7 +103,7 @@ export function openPulses({ device, ends, clock }: PulsesOptions): Pulses {
       if (!(error instanceof DriverError) || error.code !== 'OUTCOME_UNKNOWN') throw error;
       const shown = await look(relay);
       if (shown === 1 && wasOff) return;
-      // Nobody can deliver it any more: the session it was said in is over.
+      // It cannot be delivered any more: the session that it was sent in is over.
       if (shown === 0 && clock.monotonic() - begunAt < milliseconds)
         throw new DriverError('NO_REPLY', 'the device did not take the pulse: its relay is open', {
           cause: error,
@@ -112,7 +112,7 @@ export function openPulses({ device, ends, clock }: PulsesOptions): Pulses {
     }
   }
 
-  /** undefined: it does not tell. */
+  /** undefined: the device does not show it. */
   async function look(relay: number): Promise<number | undefined> {
     const { signal } = new AbortController();
     const asking = { class: 'command', deadline: clock.monotonic() + LOOK_MS, signal } as const;

@@ -34,7 +34,7 @@ export interface Talk {
    * whether it was done nobody knows. It is not sent any more then.
    */
   ask(command: Command, asking: Asking): Promise<Reply>;
-  /** Begins anew under this security. */
+  /** Starts a new session under this security. */
   begin(security: Security): void;
   /** The session goes on, and a later one is as this says. */
   keepTo(security: Security): void;
@@ -44,7 +44,7 @@ export interface Talk {
   reserve(isReserved: boolean): void;
   /** Another device is there now: nothing that waits was meant for it. */
   dismiss(): void;
-  /** Nobody speaks with it from here any more: what waits, and what comes, is refused. */
+  /** The device is not polled any more: commands that wait, and new ones, are refused. */
   close(): void;
 }
 
@@ -169,7 +169,7 @@ function openDialogue(options: TalkOptions, errands: Errands): Dialogue {
     const errand = onTheWire();
     const credible = examined && lateness.credible(address, examined);
     if (!credible || !hasSpoken(credible)) lateness.missed(address);
-    // A key is given to nobody where two may be, whatever explains it.
+    // No key is sent where two devices may answer, even if a late reply would explain what was heard.
     const isPairing = session.options.security.secure === 'pairing';
     const settled = settle(session, isPairing ? examined : credible);
     session = settled.session;
@@ -248,13 +248,13 @@ function openTurns(
   };
 }
 
-/** Whoever is given a key must be alone at the address: twice it is seen who else answers, when all had their time. */
+/** A device gets its key only when it is alone at the address: twice the whole reply time is listened for others. */
 function isOpenToOthers({ options, stage, claim }: Session): boolean {
   if (options.security.secure !== 'pairing' || stage.kind !== 'identify') return false;
   return claim === null || claim === 'contested' || claim.times < 2;
 }
 
-/** The device, or somebody in its name; or what came was damaged, and may have been its reply. Else that may still come. */
+/** Something came that is, or may have been, the reply: of the device, in its name, or damaged. Else it may still come. */
 function hasSpoken({ answer, fault, incidents }: Examined): boolean {
   if (answer || fault === 'crc' || fault === 'framing') return true;
   return incidents.some((incident) => incident !== 'stranger');

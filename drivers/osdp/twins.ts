@@ -12,7 +12,7 @@ export interface Twins {
   turned(answered: boolean, garbled: boolean): void;
   /** What one says in clear text to be. */
   said(hwId: string): void;
-  /** Nobody answers any more: the next one may be any. */
+  /** No device answers any more: the next one may be another one. */
   forget(): void;
   isGarbled(): boolean;
   takeTurns(): boolean;

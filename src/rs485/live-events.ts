@@ -1,4 +1,4 @@
-/** What live readers are told of RS-485 devices (GET /events). */
+/** The live events of RS-485 devices (GET /events). */
 import type { AlarmEvent, CredentialEvent, InputEvent } from '../../drivers/rs485.ts';
 import type { LiveEvent } from '../events/events.ts';
 
@@ -17,7 +17,7 @@ export function alarmChanged(deviceId: string, { alarm, raised, at }: AlarmEvent
   return ofDevice(deviceId, 'alarm', { alarm, raised, at: new Date(at).toISOString() });
 }
 
-/** Somebody showed a card, or pressed keys, of which only the number is told. */
+/** A card was presented, or keys were pressed; of keys only the number is published. */
 export function credentialShown(deviceId: string, event: CredentialEvent): LiveEvent {
   const { hwId: _, at, ...facts } = event;
   return ofDevice(deviceId, 'credential', { ...facts, at: new Date(at).toISOString() });

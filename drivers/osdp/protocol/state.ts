@@ -16,7 +16,7 @@ export type Security =
       key: Uint8Array;
       /** A KEYSET with this one may have reached the device: both are tried in turn until it proves one. */
       pending?: Uint8Array;
-      /** Whether the device has `key` is not known: a handshake that fails is no alarm, and `unproven` is told. */
+      /** Whether the device has `key` is not known: a failed handshake is no alarm, and its effect is `unproven`. */
       isTentative?: boolean;
     }
   | { secure: 'pairing'; key: Uint8Array };
@@ -229,7 +229,7 @@ export function insisted(session: Session): Settled {
   };
 }
 
-/** Two devices answer here, so that nobody knows which one would take the key. */
+/** Two devices answer here, and it is not known which one would take the key. */
 export function contest(session: Session): Settled {
   const { suspicions, effects } = afterFailure(session.suspicions, 'duplicateAddress');
   const stage: Stage = { kind: 'barred', turnsLeft: BARRED_TURNS_MAX };
