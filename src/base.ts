@@ -2,12 +2,14 @@
  * What everything else stands on: the database, who this system is, and what every slice records in, asks of or tells. A
  * part of the composition root (gateway.ts).
  */
+import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { openAudit } from './audit/audit.ts';
 import { openAuth } from './auth/auth.ts';
 import type { Clock } from './clock.ts';
 import type { Config } from './config/config.ts';
 import { type Database, openDatabase } from './database/database.ts';
+import type { Loss } from './database/losses.ts';
 import type { SpaceState } from './database/space.ts';
 import { type EventLogOptions, openEvents } from './events/events.ts';
 import { openForwarder } from './events/forward.ts';
@@ -19,6 +21,7 @@ import { knownTimeTable, openKnownTime } from './known-time.ts';
 import type { Log } from './log.ts';
 import { openMeters } from './metrics/meters.ts';
 import { openSiteCa } from './pki/site-ca.ts';
+import { SYSTEM_PRINCIPAL } from './principal.ts';
 import { type Backoff, DEFAULT_BACKOFF, openTasks, type Tasks } from './supervise.ts';
 import { isFirstStart, openSystem } from './system.ts';
 import { openVault } from './vault.ts';
@@ -44,7 +47,9 @@ export async function openBase({ config, clock, log }: BaseOptions, opening: Asy
   const meters = openMeters();
   const vaultFile = path('keys', 'vault.key');
   const vault = openVault(vaultFile, { create: isFirstStart(databaseFile, path('pki')) });
-  const database = opening.use(await openLoggedDatabase({ databaseFile, clock, log, meters }));
+  const losses: Loss[] = [];
+  const lost = (loss: Loss) => void losses.push(loss);
+  const database = opening.use(await openLoggedDatabase({ databaseFile, clock, log, meters, lost }));
   const { kernelClock, time } = openTimes(database, { clock, log });
   const clockSynchronised = time.synchronised;
   const system = await openSystem({
@@ -60,6 +65,7 @@ export async function openBase({ config, clock, log }: BaseOptions, opening: Asy
   const { sign, verifySignature } = ca;
   const audit = openAudit({ database, clock, log, macKey: vault.deriveKey('audit'), sign, verifySignature });
   await system.keepRoot(ca.rootFingerprint, audit.begin);
+  for (const loss of losses) await recordLoss(loss, { database, audit, log });
   // Below the tasks: the last checkpoint covers what they recorded.
   opening.use(audit.checkpoints);
   const tasks = opening.use(openTasks(clock, log));
@@ -108,18 +114,41 @@ export async function openBase({ config, clock, log }: BaseOptions, opening: Asy
   };
 }
 
+/** Told in the log and in the audit, so that what is gone can be done again. */
+async function recordLoss(
+  loss: Loss,
+  { database, audit, log }: Pick<Base, 'database' | 'audit'> & { log: Log },
+) {
+  log.error(
+    { ...loss },
+    'stored work is gone: the write-ahead log was damaged or lost; the damaged files are kept in the folder named here',
+  );
+  await database.commit(() =>
+    audit.record({
+      principal: SYSTEM_PRINCIPAL,
+      action: 'database.loss',
+      object: 'database',
+      outcome: 'done',
+      detail: { ...loss },
+      correlationId: randomUUID(),
+    }),
+  );
+}
+
 interface LoggedDatabaseOptions extends Pick<BaseOptions, 'clock' | 'log'> {
+  lost: (loss: Loss) => void;
   databaseFile: string;
   meters: ReturnType<typeof openMeters>;
 }
 
-function openLoggedDatabase({ databaseFile, clock, log, meters }: LoggedDatabaseOptions) {
+function openLoggedDatabase({ databaseFile, clock, log, meters, lost }: LoggedDatabaseOptions) {
   return openDatabase({
     file: databaseFile,
     monotonic: () => clock.monotonic(),
     committed: meters.commit,
     failed: (err, isKnown) => log.error({ err }, isKnown ? COMMIT_FAILED : COMMIT_UNKNOWN),
     decided: (changes) => log.warn({ changes }, 'changes with an unknown outcome were not stored'),
+    lost,
     spaceChanged: (state) => logSpace(state, log),
     migrated: (names) => log.info({ names }, 'the database was brought to the newest schema'),
   });

@@ -52,6 +52,7 @@ const WELL: Status = {
     failures: 0,
     failing: false,
     outcomeUnknown: 0,
+    damaged: [],
     queued: 0,
     lastCommitMilliseconds: 0.26,
     freeBytes: 2_000_000_000,

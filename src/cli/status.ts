@@ -117,7 +117,7 @@ function upstreamFinding(upstream: Status['upstream']): Finding {
 
 function databaseFinding(database: Status['database']): Finding {
   const { bytes, jobs, batches, failures, failing, queued, lastCommitMilliseconds, space } = database;
-  const { freeBytes, plentyBytes, outcomeUnknown } = database;
+  const { freeBytes, plentyBytes, outcomeUnknown, damaged } = database;
   const parts = [
     `${size(bytes)}; ${plural(jobs, 'change')} in ${plural(batches, 'commit')}, the last in ${lastCommitMilliseconds.toFixed(1)} ms`,
   ];
@@ -126,12 +126,17 @@ function databaseFinding(database: Status['database']): Finding {
   if (failures > 0) parts.push(`${plural(failures, 'failed commit')}${remedy}`);
   if (outcomeUnknown > 0)
     parts.push(`whether ${plural(outcomeUnknown, 'change')} of before are stored is unknown`);
+  if (damaged.length > 0)
+    parts.push(
+      `stored work is gone, see missing.json in ${damaged.join(', ')}; move that away once it is done again`,
+    );
   if (freeBytes !== null) parts.push(`${size(freeBytes)} free on its disk`);
   const needed = plentyBytes === null ? '' : `, until ${size(plentyBytes)} are free`;
   if (space === 'short') parts.push(`telemetry is not stored any more: make room${needed} (df -h)`);
   if (space === 'full') parts.push(`full: only urgent work is stored; make room now${needed} (df -h)`);
   if (space !== 'plenty') return { severity: 'bad', subject: 'database', text: parts.join('; ') };
-  const severity = failing ? 'bad' : lastCommitMilliseconds > COMMIT_SLOW_MS ? 'doubtful' : 'good';
+  const severity =
+    failing || damaged.length > 0 ? 'bad' : lastCommitMilliseconds > COMMIT_SLOW_MS ? 'doubtful' : 'good';
   return { severity, subject: 'database', text: parts.join('; ') };
 }
 

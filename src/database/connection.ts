@@ -129,6 +129,17 @@ export function openConnection(file: string): Connection {
   };
 }
 
+/** A database in memory, with the functions that migrations may use. */
+export function openEmptyConnection(): Pick<Connection, 'prepare' | 'exec'> & Disposable {
+  const database = new Sqlite(':memory:');
+  defineFold(database);
+  return {
+    exec: (sql) => void database.exec(sql),
+    prepare: (sql) => database.prepare(sql) as never,
+    [Symbol.dispose]: () => void database.close(),
+  };
+}
+
 /**
  * Holds `file` (made when there is none) for one holder until disposed. The kernel lets go when the process ends,
  * however it ends, so a lock is never stale. Returns undefined when it is held already, by whomever.
@@ -149,13 +160,16 @@ function open(file: string): Sqlite.Database {
   const database = new Sqlite(file, { fileMustExist: true });
   try {
     configure(database);
-    // SQL's `fold(text)`.
-    database.function('fold', { deterministic: true, directOnly: true }, (text) => fold(String(text)));
+    defineFold(database);
     return database;
   } catch (error) {
     database.close();
     throw error;
   }
+}
+
+function defineFold(database: Sqlite.Database): void {
+  database.function('fold', { deterministic: true, directOnly: true }, (text) => fold(String(text)));
 }
 
 function configure(database: Sqlite.Database): void {

@@ -3,9 +3,11 @@ import { chmodSync, closeSync, existsSync, openSync, renameSync, rmSync, statSyn
 import { dirname, join } from 'node:path';
 import { makeFolder } from '../host/durable-file.ts';
 import { type CommitFigures, openGroupCommit } from './commit.ts';
-import { type Connection, openConnection, type Prepare } from './connection.ts';
+import { type Connection, openConnection, openEmptyConnection, type Prepare } from './connection.ts';
+import { readSchema, schemaDifference } from './expected-schema.ts';
 import { isDiskFull } from './faults.ts';
-import { isWithoutSchema, migrate, syncPath } from './migrate.ts';
+import { keepDamagedLog, type Loss, lossOf, openCounters } from './losses.ts';
+import { isWithoutSchema, migrate, readMigrations, syncPath } from './migrate.ts';
 import { type DiskSpace, openDiskSpace, type SpaceState, type Urgency } from './space.ts';
 
 export type { Prepare, Statement } from './connection.ts';
@@ -39,6 +41,8 @@ export interface DatabaseOptions {
   spaceChanged?: (state: SpaceState) => void;
   /** Room held back for urgent work; by the size of the disk when absent (space.ts). */
   ballastBytes?: number;
+  /** Told of work that was stored and is gone, before anything is served. */
+  lost?: (loss: Loss) => void;
   /** Told which migrations ran. */
   migrated?: (names: string[]) => void;
 }
@@ -60,14 +64,21 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     ...(ballastBytes !== undefined && { ballastBytes }),
     ...(spaceChanged && { changed: spaceChanged }),
   });
+  const kept = keepDamagedLog(file);
   const { connection, ran } = await makingRoom(space, () => openMigrated(file, backups));
   if (ran.length > 0) options.migrated?.(ran);
+  const loss = lossOf(connection, kept);
+  if (loss) options.lost?.(loss);
+  const counters = openCounters(connection);
   const group = openGroupCommit({
     connection,
     space,
     monotonic,
     failed,
-    ...(committed && { committed }),
+    committed(jobs, milliseconds) {
+      counters.update();
+      committed?.(jobs, milliseconds);
+    },
     ...(decided && { decided }),
   });
   return {
@@ -79,6 +90,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     backupTo: connection.backupTo,
     async [Symbol.asyncDispose]() {
       group.close();
+      counters[Symbol.dispose]();
       connection[Symbol.dispose]();
     },
   };
@@ -130,6 +142,7 @@ async function openMigrated(
     const opened = cleanup.use(openConnection(file));
     if (isWithoutSchema(opened)) throw new Damaged('it is empty');
     check(opened);
+    checkSchema(opened);
     if ((statSync(file).mode & 0o077) !== 0) chmodSync(file, 0o600);
     return opened;
   });
@@ -146,6 +159,17 @@ function check(connection: Connection): void {
   connection.exec('BEGIN IMMEDIATE');
   connection.exec(`PRAGMA user_version = ${Number(connection.pragma('user_version'))}`);
   connection.exec('COMMIT');
+}
+
+/** As the migrations up to its version make it; what is of another program or a newer version is refused elsewhere. */
+function checkSchema(connection: Connection): void {
+  const version = Number(connection.pragma('user_version'));
+  const migrations = readMigrations();
+  if (version < 1 || version > migrations.length) return;
+  using expected = openEmptyConnection();
+  for (const { sql } of migrations.slice(0, version)) expected.exec(sql);
+  const difference = schemaDifference(readSchema(connection), readSchema(expected));
+  if (difference !== undefined) throw new Damaged(difference);
 }
 
 class Damaged extends Error {}

@@ -1,5 +1,5 @@
 /** What Gatehouse does to SQLite's write-ahead log itself. Format: sqlite.org, Database File Format, section 4. */
-import { closeSync, fsyncSync, ftruncateSync, openSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, ftruncateSync, openSync, readFileSync } from 'node:fs';
 
 const HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
@@ -19,4 +19,97 @@ export function truncateLog(file: string, committedFrames: number, pageBytes: nu
   } finally {
     closeSync(descriptor);
   }
+}
+
+/** The magic number of a log whose checksums are over little-endian words; with the lowest bit set, big-endian. */
+const MAGIC = 0x377f0682;
+
+type Checksum = readonly [number, number];
+
+interface Log {
+  bytes: Buffer;
+  pageBytes: number;
+  frames: number;
+  salts: Buffer;
+  /** Of the header; undefined when that is damaged. */
+  seed: Checksum | undefined;
+  isBigEndian: boolean;
+}
+
+/**
+ * Whether a recovery would lose commits that were on the disk, and how many at least. SQLite takes the first frame that
+ * does not match for the end of the log (section 4.5). A crash leaves such a frame in the newest commit alone, for each is
+ * synced before the next is written: a sound frame after a commit after the bad frame says that the log is damaged.
+ */
+export function commitsLost(file: string): number {
+  const log = existsSync(file) ? readLog(readFileSync(file)) : undefined;
+  if (!log) return 0;
+  let isBad = log.seed === undefined;
+  let pending = 0;
+  let lost = 0;
+  for (let frame = 0; frame < log.frames; frame += 1) {
+    if (!hasSalts(log, frame)) {
+      isBad = true;
+      continue;
+    }
+    const isSound = isFrameSound(log, frame);
+    if (!isSound) isBad = true;
+    if (!isBad) continue;
+    if (isSound) {
+      lost += pending;
+      pending = 0;
+    }
+    if (log.bytes.readUInt32BE(frameAt(log, frame) + 4) !== 0) pending += 1;
+  }
+  return lost;
+}
+
+function readLog(bytes: Buffer): Log | undefined {
+  if (bytes.length < HEADER_BYTES + FRAME_HEADER_BYTES) return undefined;
+  const magic = bytes.readUInt32BE(0);
+  const isBigEndian = magic === MAGIC + 1;
+  const stored = checksumAt(bytes, 24);
+  const isSound =
+    (magic === MAGIC || isBigEndian) && isSame(checksum(bytes, 0, 24, [0, 0], isBigEndian), stored);
+  // The size of a page does not change: that of a damaged header is SQLite's own.
+  const pageBytes = isSound ? bytes.readUInt32BE(8) : 4_096;
+  const salts = isSound ? bytes.subarray(16, 24) : bytes.subarray(HEADER_BYTES + 8, HEADER_BYTES + 16);
+  const frames = Math.floor((bytes.length - HEADER_BYTES) / (FRAME_HEADER_BYTES + pageBytes));
+  return { bytes, pageBytes, frames, salts, seed: isSound ? stored : undefined, isBigEndian };
+}
+
+const frameAt = ({ pageBytes }: Log, frame: number) =>
+  HEADER_BYTES + frame * (FRAME_HEADER_BYTES + pageBytes);
+
+function hasSalts(log: Log, frame: number): boolean {
+  const at = frameAt(log, frame);
+  return log.bytes.subarray(at + 8, at + 16).equals(log.salts);
+}
+
+/** By the checksum that the frame before it carries, so that what follows a damaged frame is still told apart. */
+function isFrameSound(log: Log, frame: number): boolean {
+  const { bytes, pageBytes, isBigEndian } = log;
+  const at = frameAt(log, frame);
+  const seed = frame === 0 ? log.seed : checksumAt(bytes, frameAt(log, frame - 1) + 16);
+  if (!seed) return false;
+  const ofHeader = checksum(bytes, at, 8, seed, isBigEndian);
+  const ofPage = checksum(bytes, at + FRAME_HEADER_BYTES, pageBytes, ofHeader, isBigEndian);
+  return isSame(ofPage, checksumAt(bytes, at + 16));
+}
+
+const checksumAt = (bytes: Buffer, at: number): Checksum => [
+  bytes.readUInt32BE(at),
+  bytes.readUInt32BE(at + 4),
+];
+const isSame = (one: Checksum, other: Checksum) => one[0] === other[0] && one[1] === other[1];
+
+/** Section 4.2. */
+function checksum(bytes: Buffer, at: number, length: number, seed: Checksum, isBigEndian: boolean): Checksum {
+  const words = new DataView(bytes.buffer, bytes.byteOffset + at, length);
+  let [first, second] = seed;
+  for (let offset = 0; offset < length; offset += 8) {
+    first = (first + words.getUint32(offset, !isBigEndian) + second) >>> 0;
+    second = (second + words.getUint32(offset + 4, !isBigEndian) + first) >>> 0;
+  }
+  return [first, second];
 }

@@ -67,6 +67,10 @@ export const status = z
         description:
           'Changes answered OUTCOME_UNKNOWN of which it is still not known whether they are stored',
       }),
+      damaged: z.array(z.string()).openapi({
+        description:
+          'Folders with a damaged write-ahead log and missing.json, which says what is gone; until they are moved away',
+      }),
       queued: count,
       lastCommitMilliseconds: z.number().min(0),
       freeBytes: count

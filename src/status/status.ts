@@ -2,6 +2,7 @@
 import { statSync } from 'node:fs';
 import type { BusReport } from '../../drivers/rs485.ts';
 import type { Clock } from '../clock.ts';
+import { keptLosses } from '../database/losses.ts';
 import type { Backlog } from '../events/events.ts';
 import type { KnownTime } from '../known-time.ts';
 import { EXCHANGE_RESULTS, type Status } from './schema.ts';
@@ -97,6 +98,7 @@ export function openStatus(sources: StatusSources): () => Status {
         failures,
         failing,
         outcomeUnknown,
+        damaged: keptLosses(sources.databaseFile),
         queued,
         lastCommitMilliseconds: lastMilliseconds,
         ...sources.space(),

@@ -10,16 +10,16 @@ const database = await openDatabase({
   monotonic: () => performance.now(),
   failed: (error) => console.error(error),
 });
-await database.commit(() => {
-  database.prepare('CREATE TABLE IF NOT EXISTS row (number INTEGER PRIMARY KEY, content TEXT) STRICT').run();
-});
-const insert = database.prepare<[number, string]>('INSERT INTO row VALUES (?, ?)');
+const insert = database.prepare<[string, string]>(
+  `INSERT INTO audit (at, actor_id, actor, action, object, outcome, detail, correlation_id, mac)
+   VALUES (0, '', '', ?, ?, '', '{}', '', x'00')`,
+);
 const CONTENT = 'x'.repeat(300);
 let number = Number(first);
 for (;;) {
   const batch = Array.from({ length: 20 }, async () => {
     const mine = number++;
-    await database.commit(() => insert.run(mine, CONTENT));
+    await database.commit(() => insert.run(`${mine}`, CONTENT));
     process.stdout.write(`${mine}\n`);
   });
   await Promise.all(batch);

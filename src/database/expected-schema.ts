@@ -1,0 +1,35 @@
+/**
+ * The tables, indexes, views and triggers of a database are those of its migrations and no others: a trigger that somebody
+ * has planted could hide rows, and a view could make a migration fail.
+ */
+import type { Prepare } from './connection.ts';
+
+export interface SchemaObject {
+  type: string;
+  name: string;
+  sql: string;
+}
+
+/** Without what SQLite makes by itself: indexes of constraints, its counters and its statistics. */
+export function readSchema(database: Prepare): SchemaObject[] {
+  return database
+    .prepare<[], SchemaObject>(
+      "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name",
+    )
+    .all()
+    .map(({ type, name, sql }) => ({ type, name, sql: sql.replaceAll(/\s+/g, ' ') }));
+}
+
+/** What differs, in words; undefined when nothing does. */
+export function schemaDifference(found: SchemaObject[], expected: SchemaObject[]): string | undefined {
+  const known = new Map(expected.map((object) => [object.name, object]));
+  for (const { type, name, sql } of found) {
+    const other = known.get(name);
+    if (!other) return `it has the ${type} ${name}, which Gatehouse has not made`;
+    if (other.type !== type || other.sql !== sql)
+      return `its ${type} ${name} is not as Gatehouse has made it`;
+    known.delete(name);
+  }
+  const [lacking] = known.values();
+  return lacking && `its ${lacking.type} ${lacking.name} is missing`;
+}

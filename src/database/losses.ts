@@ -1,0 +1,148 @@
+/**
+ * What a damaged or lost write-ahead log takes away is found, kept aside and said. SQLite goes on without a word.
+ *
+ * `<file>-counters`, beside the database, says how many rows the counted tables have ever had. It is written after each
+ * commit and never synced, so it may lag behind the database after a power cut and is never ahead of it.
+ */
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import type { Connection } from './connection.ts';
+import { commitsLost } from './write-ahead-log.ts';
+
+const FOLDER = 'damaged-';
+/** One sector: written whole or not at all. */
+const RECORD_BYTES = 512;
+
+export interface Missing {
+  table: string;
+  from: number;
+  to: number;
+}
+
+export interface Loss {
+  /** Where the damaged files are kept. */
+  folder: string;
+  /** Commits that were in the log behind its damage, at least. */
+  commits: number;
+  /** Rows that were stored, as far as they were counted. */
+  missing: Missing[];
+}
+
+interface Counters {
+  databaseId: string;
+  rows: Record<string, number>;
+}
+
+/** Before the database is opened: that rewrites the log. Returns how many commits are lost, and where the files are kept. */
+export function keepDamagedLog(file: string): { folder: string; commits: number } | undefined {
+  const commits = commitsLost(`${file}-wal`);
+  if (commits === 0) return undefined;
+  const folder = makeFolder(file);
+  for (const part of [file, `${file}-wal`]) copyFileSync(part, join(folder, basename(part)));
+  return { folder, commits };
+}
+
+/** After the database was opened: what the counters know and it does not. */
+export function lossOf(connection: Connection, kept: ReturnType<typeof keepDamagedLog>): Loss | undefined {
+  const { file } = connection;
+  const missing = missingRows(readCounters(countersFile(file)), countersOf(connection));
+  if (!kept && missing.length === 0) return undefined;
+  const loss = { folder: kept?.folder ?? makeFolder(file), commits: kept?.commits ?? 0, missing };
+  if (!kept) copyFileSync(countersFile(file), join(loss.folder, basename(countersFile(file))));
+  writeFileSync(join(loss.folder, 'missing.json'), `${JSON.stringify(loss)}\n`);
+  return loss;
+}
+
+/** The folders of earlier losses, until somebody moves them away. */
+export function keptLosses(file: string): string[] {
+  const backups = join(dirname(file), 'backups');
+  if (!existsSync(backups)) return [];
+  const names = readdirSync(backups).filter((name) => name.startsWith(FOLDER));
+  return names.sort().map((name) => join(backups, name));
+}
+
+export interface CounterFile extends Disposable {
+  /** After a commit. */
+  update(): void;
+}
+
+/** As well as the disk lets it: a commit that is stored does not fail for its counters. */
+export function openCounters(connection: Connection): CounterFile {
+  const read = connection.prepare<[], CounterRow>(READ_COUNTERS);
+  let descriptor: number | undefined;
+  let written = '';
+  function update(): void {
+    const text = JSON.stringify(countersFrom(read.all()));
+    if (text === written) return;
+    try {
+      descriptor ??= openSync(countersFile(connection.file), 'w', 0o600);
+      writeSync(descriptor, text.padEnd(RECORD_BYTES), 0);
+      written = text;
+    } catch {
+      // A lower count than there is finds less, and says nothing wrong.
+    }
+  }
+  update();
+  return {
+    update,
+    [Symbol.dispose]() {
+      if (descriptor !== undefined) closeSync(descriptor);
+    },
+  };
+}
+
+interface CounterRow {
+  name: string;
+  seq: number;
+  database_id: string;
+}
+
+const READ_COUNTERS =
+  "SELECT name, seq, coalesce((SELECT database_id FROM system), '') AS database_id FROM sqlite_sequence ORDER BY name";
+
+const countersOf = (connection: Connection) =>
+  countersFrom(connection.prepare<[], CounterRow>(READ_COUNTERS).all());
+
+function countersFrom(rows: CounterRow[]): Counters {
+  return {
+    databaseId: rows[0]?.database_id ?? '',
+    rows: Object.fromEntries(rows.map(({ name, seq }) => [name, seq])),
+  };
+}
+
+/** Another database, such as a restored one, has counters of its own. */
+function missingRows(known: Counters | undefined, found: Counters): Missing[] {
+  if (!known) return [];
+  if (found.databaseId !== '' && found.databaseId !== known.databaseId) return [];
+  return Object.entries(known.rows)
+    .map(([table, to]) => ({ table, from: (found.rows[table] ?? 0) + 1, to }))
+    .filter(({ from, to }) => from <= to);
+}
+
+/** Undefined without a file, and when a power cut has left nothing that can be read. */
+function readCounters(file: string): Counters | undefined {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as Counters;
+  } catch {
+    return undefined;
+  }
+}
+
+const countersFile = (file: string) => `${file}-counters`;
+
+function makeFolder(file: string): string {
+  const backups = join(dirname(file), 'backups');
+  mkdirSync(backups, { recursive: true, mode: 0o700 });
+  return mkdtempSync(join(backups, FOLDER));
+}
