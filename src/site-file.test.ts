@@ -64,3 +64,10 @@ it('several circles are told once each, however they are entered', () => {
     ),
   );
 });
+
+it('a file in one long line is refused before it is parsed, with what to do', () => {
+  const doors = Array.from({ length: 5_000 }, (_, index) => ({ id: `door-${index}`, name: `Room ${index}` }));
+  const message =
+    /^x:2:1: a line has more than 65536 characters: write each entry of a list on a line of its own/;
+  expect(() => parseSite(`# made by a program\n${JSON.stringify({ doors })}`, 'x')).toThrow(message);
+});

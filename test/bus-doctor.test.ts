@@ -60,7 +60,7 @@ it('doctor prints JSON, and ends with 0 when nothing is bad', async () => {
   expect(JSON.parse(stdout)).toMatchObject({
     bus: { id: 'bus-1', up: true },
     addresses: [{ address: 1, identity: { hwId: 'io-1' }, counters: { replies: 20 } }],
-    findings: [{ severity: 'good' }],
+    findings: [{ severity: 'doubtful', subject: 'address 3' }, { severity: 'good' }],
   });
 });
 

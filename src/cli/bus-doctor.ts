@@ -5,10 +5,10 @@ import { type Client, runJob } from './client.ts';
 import { shownFindings } from './findings.ts';
 import { CommandFailed, EXIT, printJson, type Shell, table } from './shell.ts';
 
-interface BusOverview extends BusState {
+interface BusOverview extends Omit<BusState, 'lateAddresses'> {
   utilisation: number | null;
   pollsPerSecond: number | null;
-  devices: { address: number; alive: boolean; hwId: string | null }[];
+  devices: { address: number; alive: boolean; hwId: string | null; counters: { late: number } }[];
 }
 
 const overview = async (client: Client) =>
@@ -59,7 +59,8 @@ export async function examineBus(
     ...(to !== undefined && { to }),
   };
   const scanned = before.up ? await scan(body, client, shell) : [];
-  const bus = await busOf(id, client);
+  const after = await busOf(id, client);
+  const bus = { ...after, strayBytes: strayDuring(before, after), lateAddresses: lateDuring(before, after) };
   const findings = busFindings(bus, scanned);
   if (json) printJson(shell, { bus, addresses: scanned, findings });
   else {
@@ -67,6 +68,20 @@ export async function examineBus(
     shell.stdout.write(shownFindings(findings, shell.stdout));
   }
   return findings.every(({ severity }) => severity !== 'bad');
+}
+
+/** Bytes since the examination began; what came before may be a fault that was mended. A restarted host counts from 0. */
+function strayDuring(before: BusOverview, after: BusOverview): number | null {
+  if (after.strayBytes === null) return null;
+  const earlier = before.strayBytes ?? 0;
+  return after.strayBytes >= earlier ? after.strayBytes - earlier : after.strayBytes;
+}
+
+function lateDuring(before: BusOverview, after: BusOverview): number[] {
+  const earlier = new Map(before.devices.map(({ address, counters }) => [address, counters.late]));
+  return after.devices
+    .filter(({ address, counters }) => counters.late > (earlier.get(address) ?? 0))
+    .map(({ address }) => address);
 }
 
 async function busOf(id: string, client: Client): Promise<BusOverview> {

@@ -8,6 +8,7 @@ const BUS: BusState = {
   up: true,
   lastError: null,
   strayBytes: 0,
+  lateAddresses: [],
   warnings: [],
   devices: [],
 };
@@ -59,7 +60,10 @@ describe('what a scan says', () => {
       'nobody in a range, though the bus is well',
       [],
       { devices: [3, 4, 5].map((address) => ({ address, alive: address > 3 })) },
-      [/^doubtful bus bus-1: nobody answers in this range; on the bus, address 4, 5 does$/],
+      [
+        /^doubtful bus bus-1: nobody answers in this range; on the bus, address 4, 5 does$/,
+        /^doubtful address 3: a device is known to be here and does not answer/,
+      ],
     ],
     [
       'a device in a range of its own',
@@ -150,6 +154,29 @@ describe('what a scan says', () => {
       [...well, device(7, {}, { identity: null })],
       {},
       [/^doubtful address 7: it answers and cannot say who it is/],
+    ],
+    [
+      'late replies, which are no noise',
+      [device(1), device(2, { replies: 17, late: 3 }), device(3)],
+      { strayBytes: 21 },
+      [
+        /^doubtful bus bus-1: 21 bytes came after their time, as do replies of address 2: raise turnaroundMaxMs/,
+        /^doubtful address 2: 3 of its replies came too late: raise turnaroundMaxMs/,
+      ],
+    ],
+    [
+      'late replies to polls alone',
+      well,
+      { strayBytes: 14, lateAddresses: [9, 4] },
+      [
+        /^doubtful bus bus-1: 14 bytes came after their time, as do replies of address 4, 9: raise turnaroundMaxMs/,
+      ],
+    ],
+    [
+      'a dead device behind noise',
+      [...well, { ...silent(5), deviceId: null }],
+      { strayBytes: 3, devices: [{ address: 5, alive: false }] },
+      [/^doubtful bus bus-1: 3 bytes came while nobody/, /^bad address 5: a device is known to be here/],
     ],
     [
       'an adapter that waits, and noise',

@@ -21,14 +21,17 @@ export interface ScannedAddress {
   isNew: boolean;
 }
 
-/** As GET /network/rs485/buses tells it. */
+/** As GET /network/rs485/buses tells it, and how that changed during the examination. */
 export interface BusState {
   id: string;
   protocol: string;
   port: string | null;
   up: boolean;
   lastError: string | null;
+  /** Since the examination began. */
   strayBytes: number | null;
+  /** Devices that are polled and replied too late since then. */
+  lateAddresses: readonly number[];
   warnings: readonly string[];
   /** Those that are polled. */
   devices: readonly { address: number; alive: boolean }[];
@@ -56,21 +59,50 @@ export function busFindings(bus: BusState, scanned: readonly ScannedAddress[]): 
   // Noise is heard at every address that is asked, also where nobody is.
   const addresses = scanned.filter(({ answered, deviceId }) => !isNoisy || answered || deviceId !== null);
   const general: Finding[] = bus.warnings.map((text) => ({ severity: 'doubtful', subject, text }));
-  if (isNoisy)
+  // Bytes of replies that came too late are heard by the next listener, when nobody is asked: they are no noise.
+  const late = new Set(scanned.filter(({ counters }) => counters.late > 0).map(({ address }) => address));
+  for (const address of bus.lateAddresses) late.add(address);
+  if (isNoisy && late.size > 0)
+    general.push({
+      severity: 'doubtful',
+      subject,
+      text: `${bus.strayBytes} bytes came after their time, as do replies of address ${[...late].toSorted((a, b) => a - b).join(', ')}: raise turnaroundMaxMs of the bus first, and look for noise only if bytes still come then`,
+    });
+  else if (isNoisy)
     general.push({
       severity: 'doubtful',
       subject,
       text: `${bus.strayBytes} bytes came while nobody was asked: no bias resistors, noise on the cable, or a second master`,
     });
   const answering = addresses.filter(({ answered }) => answered);
-  if (answering.length === 0) return [...nobody(subject, bus, scanned, addresses), ...general];
+  const dead = deadOutside(bus, scanned, addresses);
+  if (answering.length === 0) return [...nobody(subject, bus, scanned, addresses), ...dead, ...general];
   const common = (['crc', 'framing'] as const).filter((kind) => isEverywhere(kind, addresses));
   return [
     ...common.map((kind): Finding => ({ severity: 'bad', subject, text: EVERYWHERE_TEXT[kind] })),
     ...general,
     ...addresses.flatMap((one) => deviceFindings(one, addresses, common)),
+    ...dead,
     summary(subject, answering),
   ];
+}
+
+const DEAD = 'a device is known to be here and does not answer: its power, its address switch, its branch';
+
+/** Devices that are polled in vain and that the other findings do not name: outside the range, or left out as noise. */
+function deadOutside(
+  { devices }: BusState,
+  scanned: readonly ScannedAddress[],
+  named: readonly ScannedAddress[],
+) {
+  const isIn = (list: readonly ScannedAddress[], address: number) =>
+    list.some((one) => one.address === address);
+  return devices
+    .filter(({ address, alive }) => !alive && !isIn(named, address))
+    .map(({ address }): Finding => {
+      const severity = isIn(scanned, address) ? 'bad' : 'doubtful';
+      return { severity, subject: `address ${address}`, text: DEAD };
+    });
 }
 
 const EVERYWHERE_TEXT = {
@@ -126,7 +158,7 @@ function deviceFindings(
   const isHeard = answered || counters.crc + counters.framing + counters.collisions + counters.late > 0;
 
   if (!isHeard) {
-    say('bad', 'a device is known to be here and does not answer: its power, its address switch, its branch');
+    say('bad', DEAD);
     return found;
   }
   if (speaksTwice(one))

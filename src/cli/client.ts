@@ -8,6 +8,7 @@ import { readConfig } from '../config/config-file.ts';
 import type { Job } from '../jobs/schema.ts';
 import { VERSION } from '../version.ts';
 import { CommandFailed, EXIT, type Shell } from './shell.ts';
+import { parseAnswer } from './terminal-text.ts';
 
 const SITE_CONFIG = '/etc/gatehouse/gatehouse.yaml';
 const PACKAGED_CONFIG = join(import.meta.dirname, '../../config/gatehouse.example.yaml');
@@ -166,7 +167,7 @@ function openStream(socketPath: string, path: string, signal: AbortSignal): Prom
 
 function parsed(received: string): unknown {
   try {
-    return JSON.parse(received);
+    return parseAnswer(received);
   } catch {
     return undefined;
   }

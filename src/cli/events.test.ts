@@ -63,12 +63,12 @@ describe('events tail', () => {
       type: 'gatehouse.door.x.v1',
       source: 'doors/1',
       subject: '1',
-      data: { note: '\u001b[2Jboo' },
+      data: { note: '\u001b[2Jboo', other: '\u009b2J\u202e' },
     };
     await log.database.commit(() => log.events.publish(event));
     log.events.wake();
     await until(() => shell.written.stdout.endsWith('\n'));
-    expect(lines()[0]).toContain('note="\\u001b[2Jboo"');
+    expect(lines()[0]).toContain('note="\\u001b[2Jboo" other="\\u009b2J\\u202e"');
     shell.stop();
     expect(await ended).toBe(0);
   });

@@ -2,6 +2,7 @@
 import type { Client } from './client.ts';
 import { type Told, toldEvents } from './event-stream.ts';
 import { CommandFailed, type Shell, styled } from './shell.ts';
+import { safeJson } from './terminal-text.ts';
 
 export interface TailOptions {
   /** Id of the last event seen. */
@@ -41,12 +42,12 @@ async function show(
     if (!json && stderr.isTTY) stderr.write('Waiting for what happens next; Ctrl-C ends it.\n');
   } else if (name === 'reset') {
     if (json) {
-      stdout.write(`${JSON.stringify({ id, reset: data })}\n`);
+      stdout.write(`${safeJson({ id, reset: data })}\n`);
       return;
     }
     stderr.write(`Events before ${String(data.cursor)} cannot be told any more (${String(data.reason)}).\n`);
   } else if (name === undefined) {
-    stdout.write(json ? `${JSON.stringify({ id, event: data })}\n` : line(data, await nameOf(data), shell));
+    stdout.write(json ? `${safeJson({ id, event: data })}\n` : line(data, await nameOf(data), shell));
   }
 }
 
@@ -98,5 +99,5 @@ function shownName(name: string): string {
 
 /** What devices say may hold anything, control sequences of a terminal included. */
 function plain(value: unknown): string {
-  return typeof value === 'string' && /^[\w.:-]+$/.test(value) ? value : JSON.stringify(value);
+  return typeof value === 'string' && /^[\w.:-]+$/.test(value) ? value : safeJson(value);
 }

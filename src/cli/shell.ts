@@ -5,6 +5,7 @@ import type { Readable, Writable } from 'node:stream';
 import { styleText } from 'node:util';
 import type { Clock } from '../clock.ts';
 import type { GatewayOptions } from '../gateway.ts';
+import { safeJson } from './terminal-text.ts';
 
 export interface Shell {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -51,7 +52,7 @@ export function unwritable(file: string, cause: unknown): CommandFailed {
 }
 
 export function printJson(shell: Shell, value: unknown): void {
-  shell.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
+  shell.stdout.write(`${safeJson(value, 2)}\n`);
 }
 
 type Format = Parameters<typeof styleText>[0];

@@ -32,6 +32,11 @@ import { soundPart } from './sound-part.ts';
 const MISTAKES_SHOWN_MAX = 100;
 /** Longest part of a line that is shown. */
 const LINE_SHOWN_MAX = 100;
+/**
+ * Characters of a line. The parser keeps tokens of a whole line at once: one of 4 MB took 13 s and 2 GB. A file is written by
+ * people, or by a program that breaks lines.
+ */
+const LINE_MAX = 65_536;
 /** A message quotes what was written, which may be long. */
 const MESSAGE_MAX = 500;
 /** Open collections at any place, as the parser counts them, two at most a level: the deepest setting has ten levels. */
@@ -98,6 +103,7 @@ export function parseText<Schema extends z.ZodType>(
   file: string,
   { schema, jsonSchema, check }: FileKind<Schema>,
 ): Parsed<z.output<Schema>> {
+  refuseLongLine(text, file);
   const source = parseYaml(text, file);
   const written: unknown = source.document.toJS() ?? {};
   // A file is read once: zod would write a program for each part of the schema, and run it once.
@@ -118,6 +124,19 @@ export function parseText<Schema extends z.ZodType>(
       more.map((problem) => placed(source, problem)),
     );
   return { value, failed };
+}
+
+function refuseLongLine(text: string, file: string): void {
+  let line = 1;
+  for (let from = 0; from < text.length; line += 1) {
+    const end = text.indexOf('\n', from);
+    const to = end === -1 ? text.length : end;
+    if (to - from > LINE_MAX) {
+      const message = `a line has more than ${LINE_MAX} characters: write each entry of a list on a line of its own`;
+      throw new FileError(`${file}:${line}:1: ${message}`, [{ line, column: 1, message }]);
+    }
+    from = to + 1;
+  }
 }
 
 // ---- YAML
