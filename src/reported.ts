@@ -51,6 +51,8 @@ export interface Reported<State> {
   add(id: string, changedAt: number, state?: State): void;
   /** What is known of one row is known of another one now, and of the first no more. */
   move(from: string, to: string): void;
+  /** The row is no more. */
+  forget(id: string): void;
   /** The device said this. */
   report(id: string, connected: boolean, state: State): void;
   /** The way to the device is gone. */
@@ -108,6 +110,11 @@ export function openReported<State>(options: ReportedOptions<State>): Reported<S
       unwritten.delete(from);
       unheard.delete(from);
       if (one) keep(to, one);
+    },
+    forget(id) {
+      known.delete(id);
+      unwritten.delete(id);
+      unheard.delete(id);
     },
     report(id, connected, state) {
       const before = known.get(id);

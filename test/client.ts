@@ -14,6 +14,7 @@ export function clientOf(app: App, base: string) {
     get: (path: string, as?: string) => ask('GET', path, undefined, as),
     put: (id: string, body: unknown, as?: string, headers?: object) =>
       ask('PUT', `/${id}`, body, as, headers),
+    delete: (path: string, as?: string) => ask('DELETE', path, undefined, as),
     post: (path: string, body?: unknown, as?: string, headers?: object) =>
       ask('POST', path, body, as, headers),
     /** To any path, and with nothing else than it says. */

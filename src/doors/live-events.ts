@@ -38,8 +38,11 @@ export function presenceChanged({
   return ofDoor(id, 'connection', { name, accessPointId, status, since: at, reason });
 }
 
-/** `merged`: the door is no more, its lock having taken the place of another one's. */
-export type LockChange = 'joined' | 'left' | 'moved' | 'replaced' | 'merged';
+/**
+ * merged: the door is no more, its lock having taken the place of another one's · retired: the lock is at no door any more ·
+ * removed: the door is no more
+ */
+export type LockChange = 'joined' | 'left' | 'moved' | 'replaced' | 'merged' | 'retired' | 'removed';
 
 export function lockChanged(
   doorId: string,

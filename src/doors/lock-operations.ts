@@ -28,6 +28,47 @@ export function lockOperations(doors: DoorSlice, path: string, job: z.ZodType): 
     ...standOpen(doors, `${path}/{doorId}/stand-open`),
     ...rfPin(doors, `${path}/{doorId}/rf-pin`),
     ...lockCare(doors, path, job),
+    ...retirement(doors, path),
+  ];
+}
+
+function retirement(doors: DoorSlice, path: string): Operation[] {
+  const common = {
+    method: 'delete',
+    tag,
+    access: ADMINISTRATORS,
+    params,
+    status: 200,
+    result: door,
+  } as const;
+  const errors = ['NOT_FOUND', 'PRECONDITION_FAILED', 'IN_USE', 'IN_PROGRESS'] as const;
+  return [
+    operation({
+      ...common,
+      id: 'retireDoor',
+      path: `${path}/{doorId}`,
+      summary: 'Remove a door for good',
+      description:
+        'Answered with what it was, which the audit keeps. IN_USE: it has a lock or a relay, stands open, or the options of another door name it.',
+      errors,
+      handler: async ({ params, principal, correlationId, ifMatch }) => ({
+        body: await doors.retire(params.doorId, { principal, correlationId, ifMatch }),
+      }),
+    }),
+    operation({
+      ...common,
+      id: 'retireLock',
+      path: `${path}/{doorId}/zigbee-lock`,
+      summary: 'Remove the Zigbee lock of a door for good; the door stays',
+      description:
+        'IN_USE: it is connected, so reset it first, that it leaves its network; or it was opened and not seen locked. One that is out of reach may be removed. When it joins again it gets a door of its own.',
+      errors: [...errors, 'NO_LOCK'],
+      async handler({ params, principal, correlationId, ifMatch }) {
+        const caller = { principal, correlationId, ifMatch };
+        const { door, version } = await doors.retireLock(params.doorId, caller);
+        return { body: door, etag: String(version) };
+      },
+    }),
   ];
 }
 

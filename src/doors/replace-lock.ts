@@ -8,7 +8,7 @@ import { GatehouseError } from '../errors.ts';
 import type { LiveEvents } from '../events/events.ts';
 import { assertIfMatch } from '../http/editing.ts';
 import { type Caller, SYSTEM_PRINCIPAL } from '../principal.ts';
-import { LAST_VERSION } from './configuration.ts';
+import { LAST_VERSION, type Relay } from './configuration.ts';
 import type { Deliveries } from './deliveries.ts';
 import { NOTHING_WANTED, wantedOf } from './edit.ts';
 import { lockChanged } from './live-events.ts';
@@ -24,7 +24,7 @@ export interface ReplaceLockOptions {
   clock: Clock;
   deliveries: Deliveries;
   locks: Pick<Locks, 'report'>;
-  relay(doorId: string): unknown;
+  relay(doorId: string): Relay | undefined;
   /** After the commit. */
   bound(doorId: string): void;
 }

@@ -31,9 +31,11 @@ import { standingOpenOf } from './openings-state.ts';
 import { openPresenceEvents, type PresenceEvents } from './presence.ts';
 import { relockLate } from './relocking.ts';
 import { openReplaceLock } from './replace-lock.ts';
+import { openRetire, type RetireOptions } from './retire.ts';
 import { openRfPins, type RfPinOptions } from './rf-pin.ts';
 import { openRoaming } from './roaming.ts';
 import { openStandOpen, type StandOpenOptions } from './stand-open.ts';
+import { openStrangers } from './strangers.ts';
 import { openSwapLock } from './swap-lock.ts';
 import { type DoorRow, type DoorTable, type DueRow, existing, openDoorTable } from './table.ts';
 import { openUnlock, type UnlockOptions } from './unlock.ts';
@@ -138,15 +140,26 @@ export function openDoorSlice(options: DoorSliceOptions) {
   };
 }
 
-/** Other locks for doors. */
-function lockExchanges(parts: Parameters<typeof openSwapLock>[0], doors: Doors) {
+/** Other locks for doors, and the end of both. */
+function lockExchanges(parts: Parameters<typeof openSwapLock>[0] & RetireOptions, doors: Doors) {
   const replaceLock = openReplaceLock(parts);
   const { swap, swappedAt } = openSwapLock(parts);
+  const retire = openRetire(parts);
   return {
     swappedAt,
     async replaceLock(...[doorId, ...rest]: Parameters<typeof replaceLock>) {
       await replaceLock(doorId, ...rest);
       return doors.get(doorId);
+    },
+    async retireLock(...[doorId, caller]: Parameters<typeof retire.lock>) {
+      await retire.lock(doorId, caller);
+      return doors.get(doorId);
+    },
+    /** Resolves with what it was. */
+    async retire(...[doorId, caller]: Parameters<typeof retire.door>) {
+      const { door } = doors.get(doorId);
+      await retire.door(doorId, caller);
+      return door;
     },
     async swapLock(...[doorId, body, caller]: Parameters<typeof swap>) {
       await swap(doorId, body, caller);
@@ -172,11 +185,13 @@ type GatewaySideParts = DoorSliceOptions &
 function gatewaySide(parts: GatewaySideParts) {
   const { table, locks, presence, upgrades } = parts;
   const followLock = openRoaming(parts);
+  const sayStranger = openStrangers(parts);
   const lockEvent = openLockEvents({ ...parts, changed: presence.mark });
   return {
     /** A link reported the state of a subject. */
     report(linkId: string, report: StateReport): void {
       locks.take(linkId, report);
+      sayStranger(linkId, report);
       followLock(linkId, report.subject);
       upgrades.report(linkId, report);
     },

@@ -234,7 +234,7 @@ describe('4.5', () => {
     expect(await status(put(A, { doorId: DOOR }))).toBe('409 RELAY_IN_USE');
     for (const wrong of [{ doorId: `${DOOR} ` }, { groupId: ' g' }, { description: 'a\0b' }])
       expect(await status(put(A, wrong))).toBe('400 VALIDATION_FAILED');
-    expect(await status(send('DELETE', path, { as: 'service-tool' }))).toBe('405 METHOD_NOT_ALLOWED');
+    expect(await status(send('POST', path, { as: 'service-tool' }))).toBe('405 METHOD_NOT_ALLOWED');
   });
 
   it('knows the device whatever the case of its id', async () => {

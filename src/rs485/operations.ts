@@ -30,6 +30,7 @@ const READERS: readonly [Role, ...Role[]] = ['service-tool', 'front-desk-admin',
 export function rs485Operations(rs485: Rs485, job: z.ZodType): Operation[] {
   return [
     ...deviceOperations(rs485),
+    retirement(rs485),
     ...busOperations(rs485, job),
     ...fieldOperations(rs485),
     watchdogOperation(rs485, job),
@@ -103,6 +104,26 @@ function deviceOperations(rs485: Rs485): Operation[] {
       handler: ({ params }) => ({ body: rs485.state(params.deviceId) }),
     }),
   ];
+}
+
+function retirement(rs485: Rs485): Operation {
+  return operation({
+    id: 'retireRs485Device',
+    method: 'delete',
+    path,
+    tag,
+    summary: 'Remove an RS-485 device for good',
+    description:
+      'Answered with what it was, which the audit keeps. IN_USE: it has a `doorId`, or it answers, and would be found again at once. One that answers again later is found as a device that is new.',
+    access: ['front-desk-admin', 'service-tool'],
+    params,
+    status: 200,
+    result: rs485Device,
+    errors: ['NOT_FOUND', 'PRECONDITION_FAILED', 'IN_USE'],
+    handler: async ({ params, principal, correlationId, ifMatch }) => ({
+      body: await rs485.retire(params.deviceId, { principal, correlationId, ifMatch }),
+    }),
+  });
 }
 
 function busOperations(rs485: Rs485, job: z.ZodType): Operation[] {

@@ -17,6 +17,7 @@ import { openProofs } from './proofs.ts';
 import { openPulse } from './pulse.ts';
 import { openRelays } from './relays.ts';
 import { openReplace } from './replace.ts';
+import { openRetire } from './retire.ts';
 import { openScan } from './scan.ts';
 import type { SettingsOptions } from './settings.ts';
 import { stateFrom } from './shown.ts';
@@ -93,6 +94,12 @@ export function openRs485(options: Rs485Options) {
     trace: openTraces(parts),
     readdress: openCommunication(parts),
     updateFirmware: firmware.start,
+    retire: openRetire({
+      ...parts,
+      reported,
+      shown: (deviceId) => devices.get(deviceId).device,
+      changed: polled.changed,
+    }),
     async replace(deviceId: string, body: Replacement, caller: Caller & { ifMatch: string | undefined }) {
       await replace(deviceId, body, caller);
       return devices.get(deviceId);

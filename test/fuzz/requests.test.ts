@@ -10,7 +10,16 @@ import { expect, it } from 'vitest';
 import type { Role } from '../../src/principal.ts';
 import { type Described, operations, valuesOf } from './document.ts';
 import { type Draft, MUTATIONS, type Mutation, type Sendable } from './mutations.ts';
-import { DEVICES, DOORS, ENCODERS, type FuzzSite, NETWORK, openFuzzSite, ZGATE } from './site.ts';
+import {
+  DEVICES,
+  DOORS,
+  ENCODERS,
+  type FuzzSite,
+  NETWORK,
+  openFuzzSite,
+  TO_BE_RETIRED,
+  ZGATE,
+} from './site.ts';
 
 /** The same in every run, so that a red one says something about the change at hand. */
 const DEFAULT_SEED = 20_261_121;
@@ -39,8 +48,11 @@ function found(operation: Described, name: string, site: FuzzSite): readonly str
     case 'requestId':
       return ['request-1', 'request-2', 'request-3'];
     case 'doorId':
+      if (operation.id === 'retireDoor') return [TO_BE_RETIRED.door];
+      if (operation.id === 'retireLock') return [TO_BE_RETIRED.lockOf];
       return DOORS;
     case 'deviceId':
+      if (operation.id === 'retireRs485Device') return [TO_BE_RETIRED.device];
       return operation.path.includes('zgate') ? [ZGATE] : DEVICES;
     case 'netId':
       return [NETWORK];

@@ -28,6 +28,8 @@ export const NETWORK = uuid('a');
 export const ZGATE = uuid('b');
 export const DEVICES = [uuid('c'), uuid('d')];
 export const DOORS = [uuid('1'), uuid('2'), uuid('3')];
+/** What one operation alone may remove: the others find the rest. */
+export const TO_BE_RETIRED = { lockOf: uuid('4'), door: uuid('5'), device: uuid('e') };
 /** Registered all. */
 export const ENCODERS = { connected: 'desk-1', toBeRevoked: 'desk-2', toBeRegisteredAgain: 'desk-3' };
 
@@ -36,8 +38,16 @@ const SITE = {
   groups: [{ id: 'floor-1', name: 'First floor' }],
   schedules: [{ id: 'office', intervals: [{ days: ['mon'], start: '08:00', end: '18:00' }] }],
   templates: [{ id: 'room', type: 'room', standOpenAllowed: true }],
-  doors: DOORS.map((id, index) => ({ id, accessPointId: index + 1, gatewayId: ZGATE, networkId: NETWORK })),
-  rs485: DEVICES.map((deviceId, index) => ({ deviceId, hwId: `io-${index}`, bus: 'bus-1' })),
+  doors: [
+    ...DOORS.map((id, index) => ({ id, accessPointId: index + 1, gatewayId: ZGATE, networkId: NETWORK })),
+    { id: TO_BE_RETIRED.lockOf, accessPointId: 1_001, gatewayId: ZGATE, mac: '00124b0000001001' },
+    { id: TO_BE_RETIRED.door, accessPointId: 1_002 },
+  ],
+  rs485: [...DEVICES, TO_BE_RETIRED.device].map((deviceId, index) => ({
+    deviceId,
+    hwId: `io-${index}`,
+    bus: 'bus-1',
+  })),
 };
 
 /** As openGateway puts them together, with what would work in the background left out. */

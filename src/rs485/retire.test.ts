@@ -1,0 +1,36 @@
+import { expect, it } from 'vitest';
+import { A, DOOR, openTestbed } from './testbed.ts';
+
+it('a device is removed once it is silent and opens no door; the audit keeps what it was, and an answer makes it new', async () => {
+  const bed = await openTestbed();
+  await bed.add({ deviceId: A, hwId: 'io', bus: 'bus-1', name: 'Lobby', doorId: DOOR });
+  bed.run();
+  bed.rs485.link('bus-1', true);
+  bed.report('io', { address: 7 });
+  await bed.clock.advance(3_000);
+  expect(await bed.delete(`/${A}`)).toMatchObject({ status: 409, body: { error: 'IN_USE' } });
+  await bed.put(A, { doorId: null });
+  expect(await bed.delete(`/${A}`)).toMatchObject({
+    status: 409,
+    body: { error: 'IN_USE', message: expect.stringContaining('it answers on bus bus-1') },
+  });
+  bed.report('io', { address: 7, connected: false });
+  bed.audits.length = 0;
+  expect(await bed.delete(`/${A}`)).toMatchObject({ status: 200, body: { deviceId: A, name: 'Lobby' } });
+  expect(bed.audits).toMatchObject([
+    {
+      action: 'rs485.retire',
+      object: `rs485/${A}`,
+      detail: { bus: 'bus-1', hwId: 'io', address: 7, name: 'Lobby' },
+    },
+  ]);
+  expect(await bed.delete(`/${A}`)).toMatchObject({ status: 404 });
+  await bed.clock.advance(3_000);
+  const watched = bed.commands.filter(({ kind }) => kind === 'watch');
+  expect(watched.at(-1)).toMatchObject({ data: { devices: [] } });
+  bed.report('io', { address: 7 });
+  await bed.clock.advance(3_000);
+  const { items } = (await bed.get('')).body as { items: { deviceId: string }[] };
+  expect(items).toMatchObject([{ hwId: 'io', name: null, settingsVersion: 0 }]);
+  expect(items[0]?.deviceId).not.toBe(A);
+});
