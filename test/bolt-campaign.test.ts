@@ -1,0 +1,97 @@
+/**
+ * Doors are unlocked, locked and made to stand open while answers, confirms and links are lost, locks are slow or elsewhere,
+ * and hosts and the gateway are killed with -9. The locks' own logs then say whether a bolt was drawn unasked, twice, late,
+ * or although nothing was sent, and whether what was confirmed was done.
+ *
+ * BOLT_SEED repeats a run, BOLT_STEPS lengthens it.
+ */
+import { expect, it } from 'vitest';
+import { judge } from './bolts/judge.ts';
+import { type Lane, planOf, run } from './bolts/lane.ts';
+import { generator } from './crash/plan.ts';
+import { openZigbeeSite, waitFor, type ZigbeeSite } from './zigbee-site.ts';
+
+const SEED = Number(process.env.BOLT_SEED ?? 11);
+const STEPS = Number(process.env.BOLT_STEPS ?? 48);
+const LOCKS_EACH = 6;
+const addresses = (first: number) =>
+  Array.from({ length: LOCKS_EACH }, (_, index) => `00158d00020000${(first + index).toString(16)}`);
+const MACS = [addresses(0x10), addresses(0x40)] as const;
+const now = () => Number(process.hrtime.bigint()) / 1e6;
+
+it(`draws no bolt unasked, twice or late, and confirms nothing else (BOLT_SEED=${SEED})`, async () => {
+  const [first, second] = MACS;
+  await using site = await openZigbeeSite([
+    planOf(first, '00124b0014d9a001'),
+    planOf(second, '00124b0014d9a002'),
+  ]);
+  const strikes = strikesOf(site);
+  const lanes: Lane[] = [];
+  for (const [index, macs] of MACS.entries())
+    for (const mac of macs) lanes.push(await laneOf(site, index as 0 | 1, mac, strikes));
+  const commands = await Promise.all(lanes.map((lane) => run(lane)));
+  await strikes.isServing();
+
+  const outcomes: Record<string, number> = {};
+  const violations: Record<string, string[]> = {};
+  for (const [index, { gateway, mac }] of lanes.entries()) {
+    // Whatever opened it, and whoever relocks it.
+    await waitFor(async () => expect(await gateway.simulated.state(mac)).toMatchObject({ lockState: 1 }));
+    const sent = commands[index] ?? [];
+    for (const { kind, outcome } of sent)
+      outcomes[`${kind} ${outcome}`] = (outcomes[`${kind} ${outcome}`] ?? 0) + 1;
+    const found = judge(sent, await gateway.simulated.state(mac));
+    if (found.length > 0) violations[mac] = found;
+  }
+  console.log(`BOLT_SEED=${SEED}`, outcomes);
+  expect(violations).toEqual({});
+  expect(outcomes).toMatchObject({
+    'unlock confirmed': expect.any(Number),
+    'unlock unknown': expect.any(Number),
+    'standOpen confirmed': expect.any(Number),
+  });
+}, 240_000);
+
+async function laneOf(
+  site: ZigbeeSite,
+  index: 0 | 1,
+  mac: string,
+  strikes: ReturnType<typeof strikesOf>,
+): Promise<Lane> {
+  const gateway = site.gateways[index];
+  const isConnected = () =>
+    waitFor(async () => expect(await gateway.read()).toMatchObject({ connectionState: { connected: true } }));
+  await isConnected();
+  const { id } = await site.join(gateway, mac);
+  const { status } = await site.call('PUT', `/access/doors/${id}`, { standOpenEnabled: true });
+  expect(status).toBe(200);
+  await gateway.simulated.set(mac, { clearLog: true });
+  const random = generator(SEED + Number.parseInt(mac.slice(-2), 16));
+  return {
+    ...{ site, gateway, mac, doorId: id, random, now },
+    isServing: strikes.isServing,
+    async mayGoOn() {
+      const isMore = await strikes.mayGoOn();
+      if (isMore) await isConnected();
+      return isMore;
+    },
+  };
+}
+
+/** Between commands: a cut link, a host that is killed, then the gateway itself. */
+function strikesOf({ site, gateways: [one, other] }: ZigbeeSite) {
+  let step = 0;
+  let serving: Promise<unknown> = Promise.resolve();
+  const isServing = async () => void (await serving);
+  return {
+    isServing,
+    async mayGoOn(): Promise<boolean> {
+      step += 1;
+      if (step === Math.floor(STEPS / 3)) await one.simulated.drop();
+      if (step === Math.floor(STEPS / 2)) process.kill(other.hostPid(), 'SIGKILL');
+      if (step === Math.floor((2 * STEPS) / 3)) serving = site.daemon.kill().then(() => site.daemon.start());
+      await serving;
+      return step <= STEPS;
+    },
+  };
+}

@@ -1,0 +1,62 @@
+/** Judges what a lock did by its own log, against what the gateway was asked and what it answered. Pure. */
+import type { LockState } from '../simulators/zigbee/lock.ts';
+
+/** Times are milliseconds of CLOCK_MONOTONIC, as in the log of the lock. */
+export interface Command {
+  kind: 'unlock' | 'lock' | 'standOpen';
+  begunMs: number;
+  answeredMs: number;
+  /** Of standing open: when its end was answered. Until then nothing that was sent late is too late. */
+  overMs: number;
+  /** 'none': the caller got no answer; 'unsent': an error, which says that nothing was sent. */
+  outcome: string;
+}
+
+/** DEADLINE_MS of an unlock (docs/interface.md). */
+const DEADLINE_MS = 10_000;
+/** Passage mode, and an unlock where the mode was not shown. */
+const STAND_OPEN_MOVES_MAX = 2;
+/** The log has fractions of the clock of another process. */
+const READING_MS = 5;
+
+interface Opening {
+  /** When the lock heard the command; of a bolt that a mode has drawn, when it began to move. */
+  heardMs: number;
+  movedMs: number;
+}
+
+/** What is wrong; nothing when all is well. */
+export function judge(commands: readonly Command[], log: Pick<LockState, 'executed' | 'received'>): string[] {
+  const left = openingsOf(log);
+  const violations: string[] = [];
+  const take = (fromMs: number, toMs: number, movedByMs = Number.POSITIVE_INFINITY): boolean => {
+    const isMeant = ({ heardMs, movedMs }: Opening) =>
+      heardMs >= fromMs - READING_MS && heardMs <= toMs + READING_MS && movedMs <= movedByMs + READING_MS;
+    const index = left.findIndex(isMeant);
+    if (index >= 0) left.splice(index, 1);
+    return index >= 0;
+  };
+  const opening = commands.filter(({ kind }) => kind !== 'lock');
+  for (const { kind, begunMs, answeredMs } of opening.filter(({ outcome }) => outcome === 'confirmed')) {
+    if (!take(begunMs, answeredMs, answeredMs))
+      violations.push(`${kind} at ${begunMs} was confirmed, and the bolt did not move for it`);
+  }
+  for (const { kind, begunMs, overMs, outcome } of opening) {
+    if (kind === 'standOpen')
+      for (let move = 0; move < STAND_OPEN_MOVES_MAX; move += 1) take(begunMs, overMs);
+    else if (outcome !== 'confirmed' && outcome !== 'unsent') take(begunMs, begunMs + DEADLINE_MS);
+  }
+  for (const { heardMs } of left)
+    violations.push(`the bolt was drawn at ${heardMs}: unasked, twice, late, or although nothing was sent`);
+  return violations;
+}
+
+function openingsOf({ executed, received }: Pick<LockState, 'executed' | 'received'>): Opening[] {
+  return executed
+    .filter(({ what }) => what === 'unlock')
+    .map(({ startedMs, monotonicMs, tsn }) => {
+      const heard = received.findLast((one) => one.tsn === tsn && one.monotonicMs <= startedMs);
+      return { heardMs: tsn === null ? startedMs : (heard?.monotonicMs ?? startedMs), movedMs: monotonicMs };
+    })
+    .toSorted((one, other) => one.heardMs - other.heardMs);
+}
