@@ -20,13 +20,15 @@ interface Played {
   attributes?: Record<number, number>;
   /** So long ago this process started. */
   startedMs?: number;
+  /** Before each answer. */
+  before?(): Promise<unknown>;
   /** Instead of what a good lock answers. */
   reply?(request: ZclRequest): ZclReply | undefined;
 }
 
 async function open(played: Played) {
   // By default what a process before this one may have sent cannot arrive any more.
-  const { told = {}, memory: kept = {}, attributes: values = {}, startedMs = 35_000, reply } = played;
+  const { told = {}, memory: kept = {}, attributes: values = {}, startedMs = 35_000, before, reply } = played;
   const clock = manualClock();
   const memory = { ...kept };
   const attributes: Record<number, number> = { 0: 1, ...values };
@@ -52,6 +54,7 @@ async function open(played: Played) {
       sent.push(request.command);
       requests.push(request);
       request.left?.();
+      await before?.();
       return reply?.(request) ?? good(request);
     },
     attribute: (_ieee: string, _endpoint: number, _cluster: string, name: string) => told[name],
@@ -274,6 +277,19 @@ it('reads the relock time again when a lock that should lock by itself is told t
   const never = await open({ told: { autoRelockTime: 0 } });
   await never.run('lock');
   expect(never.readAgain).toEqual([]);
+});
+
+it('changes the mode of a lock by one command at a time, and sends nothing of the second', async () => {
+  const answer = Promise.withResolvers<undefined>();
+  const { begin, run, sent } = await open({ before: () => answer.promise });
+  const first = begin('standOpen').end;
+  await expect(run('standOpen')).rejects.toMatchObject({
+    code: 'BUSY',
+    message: 'the lock changes its mode already',
+  });
+  answer.resolve(undefined);
+  expect(await first).toEqual({ outcome: 'confirmed' });
+  expect(sent.filter((name) => name === 'unlockDoor')).toHaveLength(1);
 });
 
 it('says that nothing was sent when a read before standing open is not answered', async () => {

@@ -9,6 +9,22 @@ const STAYS = '00158d0001000023';
 const IS_AWAY = '00158d0001000024';
 const TIMEOUT = { timeout: 20_000 };
 
+it('tells the bolt as it is after a move, which it read again', { timeout: 60_000 }, async () => {
+  const site = await simulated({ locks: [{ ieee: FOLLOWS }] });
+  const gateway = await opened(site);
+  await joined(gateway, site, FOLLOWS);
+  const bolt = () => lockReport.parse(gateway.reports.get(`device:${FOLLOWS}`)).lockState?.value;
+  await vi.waitFor(() => expect(bolt()).toBe('locked'), TIMEOUT);
+  // Turned by hand while nobody hears it.
+  await site.set(FOLLOWS, { faults: { lostResponses: 1_000 }, manual: 'unlock' });
+  await expect.poll(async () => (await site.state(FOLLOWS)).lockState).toBe(2);
+  expect(bolt()).toBe('locked');
+  await site.set(FOLLOWS, { faults: null });
+  await gateway.execute('moveChannel', { channel: 20 }, 40_000);
+  await vi.waitFor(() => expect(bolt()).toBe('unlocked'), TIMEOUT);
+  expect(of(gateway, FOLLOWS)).toEqual({ connected: true, heardOn: 20 });
+});
+
 const of = (gateway: TestGateway, ieee: string) => {
   const { connected, heardOn } = lockReport.parse(gateway.reports.get(`device:${ieee}`));
   return { connected, heardOn };
