@@ -13,7 +13,7 @@ import type { Log } from '../log.ts';
 import { type Caller, SYSTEM_PRINCIPAL } from '../principal.ts';
 import { waitBefore } from '../supervise.ts';
 import { openWaking } from '../waking.ts';
-import type { LockAddress } from './configuration.ts';
+import { addressOf, type LockAddress } from './configuration.ts';
 import { doorAlarm, standingChanged } from './live-events.ts';
 import {
   type ActuateLock,
@@ -122,7 +122,7 @@ export function openClosings(options: ClosingsOptions) {
   async function tryOnce(closing: Closing): Promise<ClosingOutcome> {
     const { row } = closing;
     const startedAt = clock.monotonic();
-    const isStarting = startedAt < startedBy && unreachable(addressOf(row, table)) !== undefined;
+    const isStarting = startedAt < startedBy && unreachable(presentAddressOf(row, table)) !== undefined;
     if (!isStarting) closing.attempts += 1;
     const outcome = outcomeOf(await send(row, options));
     // It was opened again meanwhile, and has another time to be locked at.
@@ -263,9 +263,9 @@ function storeIn({ table, clock }: ClosingsOptions) {
 }
 
 /** It may have been heard through another gateway since; a lock that was replaced is where it was. */
-function addressOf({ mac, door_id, ...stored }: ClosingRow, table: DoorTable): LockAddress {
+function presentAddressOf({ mac, door_id, ...stored }: ClosingRow, table: DoorTable): LockAddress {
   const { gateway_id, network_id } = table.byMac.get(mac) ?? stored;
-  return { doorId: door_id, gatewayId: gateway_id, networkId: network_id };
+  return addressOf({ door_id, gateway_id, network_id });
 }
 
 async function send(
@@ -273,7 +273,7 @@ async function send(
   { table, log, unreachable, actuateLock, pinOf }: ClosingsOptions,
 ): Promise<End> {
   const { mac, purpose } = row;
-  const lock = addressOf(row, table);
+  const lock = presentAddressOf(row, table);
   const place = { id: lock.doorId, gateway_id: lock.gatewayId };
   const reason = unreachable(lock);
   if (reason !== undefined) return { refusal: offline(place, reason) };

@@ -31,6 +31,17 @@ export interface LockAddress {
   networkId: string | null;
 }
 
+/** Of a door, or of what is kept for one. */
+type Placed = { gateway_id: string | null; network_id: string | null } & (
+  | { id: string }
+  | { door_id: string }
+);
+
+export function addressOf(row: Placed): LockAddress {
+  const doorId = 'id' in row ? row.id : row.door_id;
+  return { doorId, gatewayId: row.gateway_id, networkId: row.network_id };
+}
+
 export interface ConfigurationOptions {
   database: Database;
   table: DoorTable;
@@ -145,7 +156,7 @@ export function doorConfiguration(options: ConfigurationOptions) {
       const row = table.door.get(doorId);
       // A relay has a device: `apply` tells of that.
       if (!row || relay(doorId)) return undefined;
-      return options.unreachable({ doorId, gatewayId: row.gateway_id, networkId: row.network_id });
+      return options.unreachable(addressOf(row));
     },
 
     async apply({ id, version }: { id: string; version: number }, signal: AbortSignal): Promise<void> {
@@ -182,7 +193,7 @@ function sendBy(options: ConfigurationOptions) {
       return { ...versionsOf(lockApply(row, catalogue)), payloads: [] };
     }
     if (device) throw new DriverError('NO_REPLY', `device ${device.deviceId} does not have its settings yet`);
-    const lock = { doorId: row.id, gatewayId: row.gateway_id, networkId: row.network_id };
+    const lock = addressOf(row);
     const unreachable = options.unreachable(lock);
     if (unreachable !== undefined) throw new DriverError('LINK_LOST', unreachable);
     const apply = lockApply(row, catalogue);

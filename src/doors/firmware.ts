@@ -17,7 +17,7 @@ import type { LinkCommand } from '../execute.ts';
 import { firmwarePath } from '../firmware-file.ts';
 import type { ReportProgress, StartJob } from '../job-order.ts';
 import { type Caller, TECHNICIANS } from '../principal.ts';
-import type { LockAddress } from './configuration.ts';
+import { addressOf, type LockAddress } from './configuration.ts';
 import type { LockFirmware } from './lock-schema.ts';
 import type { Locks } from './locks.ts';
 import { type DoorRow, type DoorTable, existing } from './table.ts';
@@ -69,7 +69,7 @@ export function openFirmware(options: FirmwareOptions) {
     progress: ReportProgress,
     signal: AbortSignal,
   ) {
-    const lock = { doorId: row.id, gatewayId: row.gateway_id, networkId: row.network_id };
+    const lock = addressOf(row);
     const key = `${row.gateway_id}/${mac}`;
     const one: Update = { percent: -1, movedAt: clock.monotonic(), end: Promise.withResolvers() };
     one.end.promise.catch(() => undefined);

@@ -5,7 +5,7 @@ import { GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { Caller } from '../principal.ts';
 import type { ClosingOutcome, Closings } from './closing.ts';
-import type { LockAddress, Relay } from './configuration.ts';
+import { addressOf, type LockAddress, type Relay } from './configuration.ts';
 import {
   type ActuateLock,
   AUDITED,
@@ -78,8 +78,7 @@ export function openLockDoor(options: LockDoorOptions) {
     // What the gateway has to lock anyway is locked now, and tried on.
     const closed = await closings.attempt(mac);
     if (closed) return closed;
-    const { id, gateway_id, network_id } = row;
-    const lock = { doorId: id, gatewayId: gateway_id, networkId: network_id };
+    const lock = addressOf(row);
     const data = { hwId: mac, pin: options.pinOf(mac) };
     const sending = options.actuateLock(lock, { kind: 'lock', data }, deadlineOf('lock'));
     const end = await endOf(sending, row, options.log);

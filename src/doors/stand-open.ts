@@ -14,7 +14,7 @@ import type { Clock } from '../clock.ts';
 import type { Caller } from '../principal.ts';
 import { openWaking } from '../waking.ts';
 import type { Busy } from './busy.ts';
-import type { LockAddress } from './configuration.ts';
+import { addressOf, type LockAddress } from './configuration.ts';
 import {
   type ActuateLock,
   AUDITED,
@@ -170,8 +170,8 @@ function deliverIn(options: StandOpenOptions, { all, holds, changes }: Parts): D
     mac: string,
     before: StandOpenPhase | undefined,
   ): Promise<Delivery> {
-    const { door_id: id, gateway_id, network_id } = standing.row;
-    const lock = { doorId: id, gatewayId: gateway_id, networkId: network_id };
+    const { door_id: id, gateway_id } = standing.row;
+    const lock = addressOf(standing.row);
     const data = { hwId: mac, pin: options.pinOf(mac) };
     const leftMs = Math.min(standing.endsAt, standing.giveUpAt) - options.clock.monotonic();
     const timeoutMs = deadlineOf('standOpen', leftMs);
@@ -245,7 +245,7 @@ function beginIn(
     const leftMs = until - at.wall;
     const row = orderedRow(door, target, before, caller, at.wall, keptTime(leftMs, until, at));
     const isShown = before?.phase === 'open';
-    const lock = { doorId, gatewayId: row.gateway_id, networkId: row.network_id };
+    const lock = addressOf(row);
     const reason = row.mac === null || isShown ? undefined : unreachable(lock);
     if (row.mac !== null && !isShown && reason === undefined) row.phase = 'sent';
     const intent = intentOf(row);
@@ -353,7 +353,7 @@ function lookIn(options: StandOpenOptions, { all, holds, changes, now }: Parts, 
   }
 
   function goOn(standing: Standing, at: Moment): void {
-    const { door_id: id, mac, gateway_id, network_id, device_id, phase } = standing.row;
+    const { door_id: id, mac, device_id, phase } = standing.row;
     if (device_id !== null) {
       keep(
         standing,
@@ -364,7 +364,7 @@ function lookIn(options: StandOpenOptions, { all, holds, changes, now }: Parts, 
     if (mac === null || phase !== 'waiting' || standing.isSending) return;
     const isDue = standing.retryAt <= at.monotonic;
     const isInTime = at.monotonic + DEADLINE_MS <= Math.min(standing.giveUpAt, standing.endsAt);
-    const lock = { doorId: id, gatewayId: gateway_id, networkId: network_id };
+    const lock = addressOf(standing.row);
     if (isDue && isInTime && options.unreachable(lock) === undefined) keep(standing, retry(standing));
   }
 

@@ -10,7 +10,7 @@ import { GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { Caller } from '../principal.ts';
 import type { Busy } from './busy.ts';
-import { HELD_FRAME_MS, type LockAddress, type Relay } from './configuration.ts';
+import { addressOf, HELD_FRAME_MS, type LockAddress, type Relay } from './configuration.ts';
 import { AUDITED, DEADLINE_MS, type End, endOfFault, noLock, offline } from './lock-commands.ts';
 import type { UnlockResult } from './lock-schema.ts';
 import { RELOCK_SECONDS, type Relock, type RelockOptions, relockOf } from './relocking.ts';
@@ -139,7 +139,7 @@ function wayTo(row: DoorRow, options: UnlockOptions, caller: Caller): Way {
   if (mac === null) throw noLock();
   assertLocked(row.id, options);
   assertPin(mac, options.locks.report(row), options.pinOf);
-  const lock = { doorId: row.id, gatewayId: row.gateway_id, networkId: row.network_id };
+  const lock = addressOf(row);
   const unreachable = options.unreachable(lock);
   if (unreachable !== undefined) throw offline(row, unreachable);
   const relock = relockOf(row, mac, caller, options);
