@@ -68,7 +68,12 @@ async function laneOf(
   await gateway.simulated.set(mac, { clearLog: true });
   const random = generator(SEED + Number.parseInt(mac.slice(-2), 16));
   return {
-    ...{ site, gateway, mac, doorId: id, random, now },
+    site,
+    gateway,
+    mac,
+    doorId: id,
+    random,
+    now,
     isServing: strikes.isServing,
     async mayGoOn() {
       const isMore = await strikes.mayGoOn();
