@@ -1,6 +1,6 @@
 /**
- * Gives a device its key, in a window of time that somebody has asked for. Whoever listens on the wire meanwhile learns
- * the key (annex D.1.1): it travels under the one that everybody knows.
+ * Gives a device its key, within a window of time that a technician opened. An eavesdropper on the wire learns the key
+ * then (annex D.1.1), because it is sent under the default key SCBK-D, which is public.
  */
 import { type Clock, DriverError } from '../driver.ts';
 import type { Paired } from '../rs485.ts';
@@ -20,8 +20,8 @@ export interface PairingOptions {
 }
 
 /**
- * Resolves once the device has proved that it has the key. Throws REFUSED or NO_REPLY: it has not got it; OUTCOME_UNKNOWN:
- * it may have, and is tried under it from now on.
+ * Resolves once the device has proved that it has the key. Throws REFUSED or NO_REPLY: it does not have the key;
+ * OUTCOME_UNKNOWN: it may have it, and the key is tried from now on.
  */
 export async function pairDevice(
   device: Device,
