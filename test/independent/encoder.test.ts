@@ -1,7 +1,8 @@
 /** An encoder that shares nothing with this project: openssl, curl, Python with paho-mqtt; and mosquitto_sub upstream. */
 import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { writeFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
@@ -116,3 +117,30 @@ it.skipIf(!hasPeers)('runs without standard input, and says why when it ends wit
   const encoder = openLines(stack, 'sh', redirected('<&-'));
   await encoder.until((lines) => lines.includes('hello'));
 });
+
+it.skipIf(!hasPeers)(
+  'the worked example of docs/encoder-protocol.md writes its key, command by command',
+  async () => {
+    await using site = await openTestSite();
+    const text = readFileSync(join(import.meta.dirname, '../../docs/encoder-protocol.md'), 'utf8');
+    const [, example = ''] = text.split('## A worked example');
+    const blocks = [...example.matchAll(/^```sh\n(.*?)^```/gms)].map(([, block = '']) => block);
+    expect(blocks.length).toBeGreaterThan(5);
+    const demo = await writeDemoFile(site);
+    const script = blocks.join('\n').replace('/tmp/site/demo.json', demo);
+    expect(script).toContain(demo);
+    const cwd = join(site.directory, 'example');
+    await mkdir(cwd);
+    // python3-paho-mqtt is a package of the system's own Python.
+    const env = { ...process.env, PATH: `/usr/bin:${process.env.PATH}` };
+    const { stdout } = await promisify(execFile)('bash', ['-euc', script], { cwd, env });
+    expect(stdout).toContain('client.crt: OK');
+    expect(stdout).toMatch(/^enc\/enc-100\/down\/hello /m);
+    const last = JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
+    expect(last).toMatchObject({
+      requestId: 'example-1',
+      status: 'written',
+      entries: [{ status: 'written' }],
+    });
+  },
+);
