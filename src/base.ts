@@ -78,6 +78,8 @@ export async function openBase({ config, clock, log }: BaseOptions, opening: Asy
       log,
       systemId,
       time,
+      // They are opened next, and used a minute later.
+      events: { publish: (event) => events.publish(event), wake: () => events.wake() },
       config: config.auth,
       directory: path('auth'),
       digest: (code) => vault.digest('login code', code),

@@ -156,6 +156,7 @@ function statusOf(
     databaseFile,
     ...estate.figures,
     identityProvider: () => oidc && auth.issuerKeys && { issuer: oidc.issuer, ...auth.issuerKeys.state() },
+    tokens: auth.endings,
     certificates: () => [{ ...certificate.current(), name: 'server' }],
   });
 }

@@ -1,8 +1,16 @@
 /** Who is calling. Every principal has a UUID, so that createdBy, updatedBy and the audit can name it for good. */
 
-/** The roles of the interface specification, section 5. */
-export const ROLES = ['service-tool', 'front-desk-admin', 'front-desk', 'pms'] as const;
+/** The roles of the interface specification, section 5; and monitor, which reads the state of everything and changes nothing. */
+export const ROLES = ['service-tool', 'front-desk-admin', 'front-desk', 'pms', 'monitor'] as const;
 export type Role = (typeof ROLES)[number];
+
+/** Who may read wiring: not the property management system, which has no business with it. */
+export const WIRING_READERS: readonly [Role, ...Role[]] = [
+  'service-tool',
+  'front-desk-admin',
+  'front-desk',
+  'monitor',
+];
 
 /** Whoever may have hardware do what is not a clerk's business. */
 export const TECHNICIANS: readonly [Role, ...Role[]] = ['service-tool'];

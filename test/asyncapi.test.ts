@@ -6,6 +6,7 @@ import { parse } from 'yaml';
 import { z } from 'zod';
 import { MESSAGES } from '../drivers/encoder/messages.ts';
 import type { LockEvent } from '../drivers/zgate.ts';
+import { tokenEnds } from '../src/auth/ending.ts';
 import {
   configurationEnded,
   doorAlarm,
@@ -276,6 +277,7 @@ describe('what live readers alone are told', () => {
     happenedAt(ID, HAPPENED),
     happenedAt(ID, { ...HAPPENED, kind: 'door', what: 'doorOpen', source: null, userId: null }),
     zgateConnection(ID, true, 0),
+    tokenEnds({ id: '0f3a9c51d2e7', label: 'PMS', expires_at: 0 }, 13),
     joinHasFailed(ID, {
       mac: '00124b0001020304',
       at: new Date(0).toISOString(),

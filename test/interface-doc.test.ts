@@ -23,7 +23,7 @@ function rolesOf(operation: string): readonly string[] | undefined {
   const roles = row?.[2];
   if (roles === undefined) return undefined;
   if (roles === 'none needed') return [];
-  return roles.startsWith('all four') ? ROLES : roles.split(', ');
+  return roles.startsWith('all five') ? ROLES : roles.split(', ');
 }
 
 describe('docs/interface.md', () => {

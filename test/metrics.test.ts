@@ -16,12 +16,14 @@ function parsed(exposition: string): Map<string, number> {
   return samples;
 }
 
-it('is for whoever administers the host, and for a token with the role service-tool', async () => {
+it('is for whoever administers the host, and for a token with the role monitor', async () => {
   const { local, token, lan } = await gateway();
   expect(await local('GET', '/metrics')).toMatch(/^# HELP gatehouse_info /);
   expect((await lan('/metrics')).status).toBe(401);
   expect((await lan('/metrics', await token('pms'))).status).toBe(403);
-  const answer = await lan('/metrics', await token('service-tool'));
+  expect((await lan('/status', await token('pms'))).status).toBe(403);
+  expect((await lan('/status', await token('monitor'))).status).toBe(200);
+  const answer = await lan('/metrics', await token('monitor'));
   expect(answer.status).toBe(200);
   expect(answer.headers.get('content-type')).toBe('text/plain; charset=utf-8');
   expect(await answer.text()).toMatch(/^# HELP gatehouse_info /);

@@ -250,19 +250,6 @@ describe('the end of a token', () => {
   });
 });
 
-it('puts into the audit who was refused for want of a role, once a minute', async () => {
-  const principal = await create().then(({ token }) => auth.authenticate(bearer(token)));
-  for (const operation of ['unlockDoor', 'unlockDoor', 'listAudit']) auth.forbidden(principal, operation);
-  await clock.advance(60_000);
-  await clock.advance(60_000);
-  const refusals = audited.filter(({ action }) => action === 'operation.refuse');
-  expect(refusals.map(({ object, outcome, detail }) => ({ object, outcome, detail }))).toEqual([
-    { object: 'operation/unlockDoor', outcome: 'refused', detail: { reason: 'FORBIDDEN', times: 2 } },
-    { object: 'operation/listAudit', outcome: 'refused', detail: { reason: 'FORBIDDEN', times: 1 } },
-  ]);
-  expect(refusals[0]?.principal).toBe(principal);
-});
-
 describe('the last use', () => {
   it('is known at once, and costs one commit a minute however many requests', async () => {
     const { token, id } = await create();

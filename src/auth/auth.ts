@@ -9,17 +9,20 @@ import type { Clock } from '../clock.ts';
 import type { Config } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
+import type { LiveEvents } from '../events/events.ts';
 import type { Credentials } from '../http/app.ts';
 import type { KnownTime } from '../known-time.ts';
 import type { Log } from '../log.ts';
 import type { Principal } from '../principal.ts';
 import { sessionSecret } from './cookie.ts';
+import { type EndingToken, openEndings } from './ending.ts';
 import { openFailures } from './failures.ts';
 import { type IssuerKeys, openIssuerKeys } from './issuer-keys.ts';
 import { looksLikeJwt, openJwt } from './jwt.ts';
 import { openMarks } from './marks.ts';
 import { redating } from './redating.ts';
 import { openRefusals } from './refusals.ts';
+import { openRenewal, type Renew } from './renewal.ts';
 import { openSignIn, type SignIn } from './sign-in.ts';
 import { loginCodeTable, tokenTable } from './table.ts';
 import { openTokens, type Tokens } from './tokens.ts';
@@ -28,6 +31,9 @@ import { openUpkeep } from './upkeep.ts';
 export interface Auth extends SignIn, Pick<Tokens, 'create' | 'list' | 'revoke'>, AsyncDisposable {
   /** From what a request offers to who that is. Rejects with UNAUTHORIZED, or RATE_LIMITED after many failures. */
   authenticate(credentials: Credentials): Promise<Principal>;
+  readonly renew: Renew;
+  /** Tokens of programs that end soon, or did lately. */
+  endings(): EndingToken[];
   /** Told of a caller who lacks the role that an operation needs. */
   forbidden(principal: Principal, operation: string): void;
   /** The keys of the identity provider; undefined without one. `run` is for supervise. */
@@ -42,6 +48,7 @@ export interface AuthOptions {
   config: Config['auth'];
   systemId: string;
   time: KnownTime;
+  events: LiveEvents;
   /** A principal's token or session was revoked: what it still holds open is to end. */
   ended(principalId: string): Promise<void>;
   /** For files of its own. */
@@ -57,10 +64,19 @@ export function openAuth(options: AuthOptions): Auth {
   const rate = { burst: config.failureBurst, perSecond: config.failuresPerMinute / 60 };
   const failures = openFailures({ monotonic: clock.monotonic, rate, audit, log });
   const refusals = openRefusals(audit);
+  const endings = openEndings({ table, time, events: options.events });
   const redate = redating({ table, time, log });
-  const collectors = [marks.collect, failures.collect, refusals.collect, time.collect, redate];
+  const collectors = [
+    marks.collect,
+    failures.collect,
+    refusals.collect,
+    endings.collect,
+    time.collect,
+    redate,
+  ];
   const upkeep = openUpkeep({ database, clock, log, collectors });
-  const tokens = openTokens({ database, time, audit, table, marks, ended: options.ended });
+  const ofTokens = { database, time, audit, table, marks, ended: options.ended };
+  const tokens = openTokens(ofTokens);
   const provider = config.oidc && openProvider(config.oidc, options);
   const signIn = openSignIn({
     database,
@@ -87,6 +103,8 @@ export function openAuth(options: AuthOptions): Auth {
   return {
     ...signIn,
     create: tokens.create,
+    renew: openRenewal(ofTokens),
+    endings: endings.list,
     list: tokens.list,
     revoke: tokens.revoke,
     forbidden: refusals.count,

@@ -7,6 +7,8 @@ export interface Marks {
   /** A use that is not written yet, epoch milliseconds. */
   lastUse(id: string): number | undefined;
   expired(row: TokenRow): void;
+  /** Of a renewed token: it has not expired. */
+  renewed(id: string): void;
   /** Seen and not written yet. */
   seenExpired(id: string): boolean;
   collect: Collect;
@@ -24,6 +26,7 @@ export function openMarks(table: Pick<TokenTable, 'used' | 'expired'>, now: () =
     expired({ id, expired_at }) {
       if (expired_at === null) expirations.set(id, now());
     },
+    renewed: (id) => void expirations.delete(id),
     seenExpired: (id) => expirations.has(id),
     collect() {
       if (uses.size === 0 && expirations.size === 0) return undefined;

@@ -7,6 +7,8 @@ import {
   createdToken,
   loginCode,
   loginCodeBody,
+  renewalBody,
+  renewedToken,
   session,
   signedOut,
   signInBody,
@@ -21,7 +23,7 @@ import { sessionOf } from './sign-in.ts';
 const tag = 'Tokens';
 const access = 'local';
 
-type Issuing = Pick<Auth, 'create' | 'list' | 'revoke' | 'createCode'>;
+type Issuing = Pick<Auth, 'create' | 'renew' | 'list' | 'revoke' | 'createCode'>;
 type SigningIn = Pick<Auth, 'signIn' | 'signOut'>;
 
 export function authOperations(auth: Issuing & SigningIn): Operation[] {
@@ -58,6 +60,24 @@ function tokenOperations(auth: Issuing): Operation[] {
       result: tokenPage,
       errors: [],
       handler: ({ query }) => ({ body: auth.list(query) }),
+    }),
+    operation({
+      id: 'renewToken',
+      method: 'post',
+      path: '/local/tokens/{tokenId}/renewal',
+      tag,
+      summary: 'Renew a token',
+      description:
+        'A new secret and a new life under the same id and principal. The old secret stays good for `overlapHours`, so that its program can be given the new one meanwhile.',
+      access,
+      params: z.object({ tokenId }),
+      body: renewalBody,
+      status: 200,
+      result: renewedToken,
+      errors: ['NOT_FOUND'],
+      handler: async ({ params, body, principal, correlationId }) => ({
+        body: await auth.renew(params.tokenId, body, { principal, correlationId }),
+      }),
     }),
     operation({
       id: 'revokeToken',

@@ -37,6 +37,22 @@ export const tokenBody = z
   .openapi('TokenRequest');
 export type TokenRequest = z.input<typeof tokenBody>;
 
+export const OVERLAP_HOURS_DEFAULT = 24;
+const OVERLAP_HOURS_MAX = 14 * 24;
+
+export const renewalBody = z
+  .strictObject({
+    expiresInDays: z.int().min(1).max(EXPIRES_IN_DAYS_MAX).default(EXPIRES_IN_DAYS_DEFAULT),
+    overlapHours: z
+      .int()
+      .min(0)
+      .max(OVERLAP_HOURS_MAX)
+      .default(OVERLAP_HOURS_DEFAULT)
+      .openapi({ description: 'How long the old secret is good besides; never longer than it was anyway' }),
+  })
+  .openapi('TokenRenewal');
+export type RenewalRequest = z.input<typeof renewalBody>;
+
 const fields = {
   id: tokenId,
   kind: z.enum(['api', 'session']).openapi({
@@ -60,6 +76,15 @@ export const createdToken = z
   .strictObject({ ...fields, token: z.string().openapi({ description: 'The credential; shown this once' }) })
   .openapi('CreatedToken');
 export type CreatedToken = z.infer<typeof createdToken>;
+
+export const renewedToken = z
+  .strictObject({
+    ...fields,
+    token: z.string().openapi({ description: 'The credential; shown this once' }),
+    previousUntil: z.iso.datetime().openapi({ description: 'Until when the old secret is good' }),
+  })
+  .openapi('RenewedToken');
+export type RenewedToken = z.infer<typeof renewedToken>;
 
 export const tokenQuery = z.strictObject({
   cursor: z

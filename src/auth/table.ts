@@ -18,9 +18,24 @@ export interface TokenRow {
   expired_at: number | null;
   last_used_at: number | null;
   revoked_at: number | null;
+  /** Of a renewed token: the secret before, and until when it is good. */
+  previous_sha256: Buffer | null;
+  previous_until: number | null;
+  /** The fewest days before its end that were told. */
+  warned_days: number | null;
 }
 
-export type NewToken = Omit<TokenRow, 'expired_at' | 'last_used_at' | 'revoked_at'>;
+export type NewToken = Omit<
+  TokenRow,
+  'expired_at' | 'last_used_at' | 'revoked_at' | 'previous_sha256' | 'previous_until' | 'warned_days'
+>;
+
+export interface TokenRenewal {
+  id: string;
+  secretSha256: Uint8Array;
+  expiresAt: number;
+  previousUntil: number;
+}
 
 export type TokenTable = ReturnType<typeof tokenTable>;
 
@@ -46,6 +61,16 @@ export function tokenTable(database: Pick<Database, 'prepare' | 'isInTransaction
   const forgetSessions = database.prepare<[number]>(
     "DELETE FROM token WHERE kind = 'session' AND coalesce(revoked_at, expires_at) < ?",
   );
+  const renew = database.prepare<[number, Uint8Array, number, string]>(
+    `UPDATE token SET previous_sha256 = secret_sha256, previous_until = ?, secret_sha256 = ?, expires_at = ?,
+       expired_at = NULL, warned_days = NULL
+     WHERE id = ?`,
+  );
+  const endingBetween = database.prepare<[number, number], TokenRow>(
+    `SELECT * FROM token WHERE kind = 'api' AND revoked_at IS NULL AND expires_at > ? AND expires_at <= ?
+     ORDER BY expires_at, id`,
+  );
+  const warned = database.prepare<[number, string]>('UPDATE token SET warned_days = ? WHERE id = ?');
   const dated = database.prepare<[number], { dated: number }>(
     'SELECT EXISTS (SELECT 1 FROM token WHERE created_at > ?) AS dated',
   );
@@ -76,6 +101,17 @@ export function tokenTable(database: Pick<Database, 'prepare' | 'isInTransaction
     forgetSessions(before: number): void {
       kept.forget();
       forgetSessions.run(before);
+    },
+    /** The secret it had stays good until then. */
+    renew({ id, secretSha256, expiresAt, previousUntil }: TokenRenewal): void {
+      kept.forget();
+      renew.run(previousUntil, secretSha256, expiresAt, id);
+    },
+    /** Of programs, not revoked; the earliest first. */
+    endingBetween: (after: number, until: number) => endingBetween.all(after, until),
+    warned(id: string, days: number): void {
+      kept.forget();
+      warned.run(days, id);
     },
     /** Whether any was created later than this. */
     areCreatedAfter: (at: number) => dated.get(at)?.dated === 1,

@@ -7,6 +7,7 @@ import { temporaryFolder } from '../../test/temporary.ts';
 import type { AuditEntry } from '../audit/audit.ts';
 import { type Config, type ConfigInput, configSchema } from '../config/config.ts';
 import type { Database } from '../database/database.ts';
+import type { LiveEvent } from '../events/events.ts';
 import type { Credentials } from '../http/app.ts';
 import { CONFIRM_MS, knownTimeTable, openKnownTime } from '../known-time.ts';
 import { silentLog } from '../log.ts';
@@ -24,6 +25,8 @@ export interface AuthBed {
   clockSynchronised?: () => boolean;
   /** Undefined: each opening is one after a boot. */
   bootId?: string;
+  /** To live readers. */
+  told?: LiveEvent[];
   /** Principals whose credentials were revoked. */
   ended?: string[];
 }
@@ -46,6 +49,7 @@ export function openTestAuth(bed: AuthBed): Auth {
     directory: bed.directory ?? join(temporaryFolder(), 'auth'),
     ended: async (principalId) => void bed.ended?.push(principalId),
     time,
+    events: { publish: (event) => bed.told?.push(event), wake: () => {} },
     digest: (code) => createHash('sha256').update(`key ${code}`).digest('hex'),
   });
   onTestFinished(() => opened[Symbol.asyncDispose]());

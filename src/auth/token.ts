@@ -21,9 +21,11 @@ export interface ParsedToken {
   secretSha256: Buffer;
 }
 
-/** A new token: its text, to be shown once, and what may be stored of it. */
-export function drawToken(kind: TokenKind): ParsedToken & { text: string } {
-  const id = randomBytes(ID_BYTES).toString('hex');
+/** A new token, or a new secret of the one with this id: its text, to be shown once, and what may be stored of it. */
+export function drawToken(
+  kind: TokenKind,
+  id = randomBytes(ID_BYTES).toString('hex'),
+): ParsedToken & { text: string } {
   const secret = randomBytes(SECRET_BYTES).toString('base64url');
   const body = `${PREFIX[kind]}_${id}_${secret}`;
   return { id, secretSha256: sha256(secret), text: `${body}_${check(body)}` };

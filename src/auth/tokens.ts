@@ -79,17 +79,21 @@ export function openTokens({ database, time, audit, table, marks, ended }: Token
         'The credentials are no token: send Authorization: Bearer gwt_…, and check for a typing error.',
       );
     const row = table.get(given.id);
-    if (!sameSecret(given.secretSha256, row?.secret_sha256) || row?.kind !== kind) {
+    const isCurrent = sameSecret(given.secretSha256, row?.secret_sha256);
+    const isPrevious = sameSecret(given.secretSha256, row?.previous_sha256 ?? undefined);
+    if (!(isCurrent || isPrevious) || row?.kind !== kind) {
       throw unauthorized('The token is not known here; ask for a new one (gatehouse token create).');
     }
     const again = kind === 'api' ? 'ask for a new one' : 'sign in again (gatehouse login-code)';
     if (row.revoked_at !== null) throw unauthorized(`The token was revoked; ${again}.`);
+    if (!isCurrent && (row.previous_until ?? 0) <= now())
+      throw unauthorized('The token was renewed, and this is its old secret; use the new one.');
     if (hasExpired(row)) {
       marks.expired(row);
       throw unauthorized(`The token has expired; ${again}.`);
     }
     marks.used(row.id);
-    return principalOf(row);
+    return principalOf(row, isCurrent ? row.expires_at : row.previous_until);
   }
 
   return {
@@ -139,17 +143,17 @@ export function openTokens({ database, time, audit, table, marks, ended }: Token
   };
 }
 
-export function principalOf(row: TokenRow): Principal {
+export function principalOf(row: TokenRow, expiresAt: number | null = row.expires_at): Principal {
   return {
     id: row.principal_id,
     label: row.label,
     roles: new Set(rolesOf(row)),
     via: row.kind === 'session' ? 'session' : 'token',
-    expiresAt: row.expires_at,
+    ...(expiresAt !== null && { expiresAt }),
   };
 }
 
-function tokenOf(row: TokenRow, expired: boolean): Token {
+export function tokenOf(row: TokenRow, expired: boolean): Token {
   return {
     id: row.id,
     kind: row.kind,

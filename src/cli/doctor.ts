@@ -13,7 +13,7 @@ import { checkParts } from './doctor/parts.ts';
 import { shownFindings } from './findings.ts';
 import { asOwnerOf } from './folder-owner.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
-import { offlineDoorFinding } from './status.ts';
+import { offlineDoorFinding, tokenFinding } from './status.ts';
 
 export interface DoctorOptions {
   config?: string;
@@ -87,13 +87,18 @@ async function askDaemon(
 ): Promise<{ running: boolean; diagnoses: Diagnosis[] }> {
   const subject = 'daemon';
   try {
-    const { version, field, doors } = await openClient({ socket: adminSocketOf(config) }, shell).call<Status>(
+    const status = await openClient({ socket: adminSocketOf(config) }, shell).call<Status>(
       'GET',
       '/local/status',
     );
-    const answers: Diagnosis = { severity: 'good', subject, text: `answers, version ${version}` };
-    const found = [...field.links.map(examinedLink), ...doors.offline.map(offlineDoorFinding)];
-    return { running: true, diagnoses: [answers, ...found] };
+    const text = `answers, version ${status.version}`;
+    const found: Diagnosis[] = [
+      { severity: 'good', subject, text },
+      ...status.field.links.map(examinedLink),
+      ...status.doors.offline.map(offlineDoorFinding),
+      ...status.tokens.map(tokenFinding),
+    ];
+    return { running: true, diagnoses: found };
   } catch (error) {
     if (!(error instanceof CommandFailed)) throw error;
     const notRunning = error.exitCode === EXIT.notRunning;

@@ -174,6 +174,26 @@ describe('tokens', () => {
     expect(shell.written.stderr).toMatch(/0f3c9a5b2d17 for pms, front-desk, valid until 2999-12-31/);
   });
 
+  it('are renewed, with the new secret alone on standard output', async () => {
+    const body = {
+      token: 'gwt_y',
+      expiresAt: '2999-12-31T00:00:00.000Z',
+      previousUntil: '2999-01-01T00:00:00.000Z',
+    };
+    await using served = await daemon(() => ({ status: 200, body }));
+    const argv = ['token', 'renew', '-s', socket, '0f3c9a5b2d17', '--days', '7', '--overlap-hours', '0'];
+    expect(await command(...argv)).toBe(0);
+    expect(served.asked).toEqual([
+      {
+        method: 'POST',
+        url: '/local/tokens/0f3c9a5b2d17/renewal',
+        body: { expiresInDays: 7, overlapHours: 0 },
+      },
+    ]);
+    expect(shell.written.stdout).toBe('gwt_y\n');
+    expect(shell.written.stderr).toContain('The old one is good until 2999-01-01');
+  });
+
   it('lists all pages', async () => {
     await using served = await daemon(({ url }) =>
       url.includes('cursor=a%26b')

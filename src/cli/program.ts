@@ -114,6 +114,19 @@ function addTokens(parent: Command, shell: Shell): void {
     'gatehouse token list',
   );
   example(
+    addressed(parent.command('renew'))
+      .description('Give a token a new secret and a new life; the old secret is good for a while')
+      .argument('<id>', 'as token list shows it')
+      .option('-d, --days <number>', 'how long it is valid from now on (default: 90)', days)
+      .option('-o, --overlap-hours <number>', 'how long the old secret is good (default: 24)', wholeUpTo(336))
+      .option(...JSON_OPTION)
+      .action(async (id: string, options: import('./token.ts').RenewOptions & ClientOptions) => {
+        const { renewToken } = await import('./token.ts');
+        await renewToken(id, options, openClient(options, shell), shell);
+      }),
+    'gatehouse token renew 0f3c9a5b2d17 --overlap-hours 48',
+  );
+  example(
     addressed(parent.command('revoke'))
       .description('Shut out whoever uses a token, at once')
       .argument('<id>', 'as token list shows it')

@@ -11,6 +11,8 @@ const HEARTBEAT_LATE_MS = 3_000;
 /** Renewal is due long before; days left at which it has evidently failed, and at which it is urgent. */
 const CERTIFICATE_WARNING_DAYS = 30;
 const CERTIFICATE_ALARM_DAYS = 7;
+/** Days before its end at which a token is urgent. */
+const TOKEN_ALARM_DAYS = 3;
 /** Fetched every quarter of an hour; after this age a withdrawn key may be good here that is so nowhere else. */
 const ISSUER_KEYS_OLD_SECONDS = 7 * 86_400;
 /** One commit on worn flash; more means that the disk is in trouble. */
@@ -82,6 +84,7 @@ export function findingsOf(status: Status, absent = NOBODY): Finding[] {
     ...estateFindings(status, absent),
     ...status.jobs.map(jobFinding),
     ...(status.identityProvider ? [identityProviderFinding(status.identityProvider)] : []),
+    ...status.tokens.map(tokenFinding),
     ...status.certificates.map((certificate) => certificateFinding(certificate, clock.now)),
   ];
 }
@@ -234,6 +237,17 @@ function identityProviderFinding(provider: NonNullable<Status['identityProvider'
   const old = ageSeconds > ISSUER_KEYS_OLD_SECONDS;
   const text = `${issuer}, ${plural(keys, 'key')} of ${duration(ageSeconds)} ago, good until ${usableUntil}${reason}`;
   return { severity: old ? 'doubtful' : 'good', subject, text };
+}
+
+/** Exported for the doctor. */
+export function tokenFinding({ id, label, expiresAt, daysLeft }: Status['tokens'][number]): Finding {
+  const until = expiresAt.slice(0, 10);
+  const remedy = `gatehouse token renew ${id}`;
+  const text =
+    daysLeft < 0
+      ? `ended on ${until}, whoever uses it is refused: ${remedy}, or revoke it`
+      : `ends on ${until}, in ${plural(daysLeft, 'day')}: ${remedy}`;
+  return { severity: daysLeft < TOKEN_ALARM_DAYS ? 'bad' : 'doubtful', subject: `token ${label}`, text };
 }
 
 function certificateFinding(

@@ -1,5 +1,5 @@
-/** `gatehouse token create`, `list` and `revoke`. */
-import type { CreatedToken, Token, TokenPage } from '../auth/schema.ts';
+/** `gatehouse token create`, `renew`, `list` and `revoke`. */
+import type { CreatedToken, RenewedToken, Token, TokenPage } from '../auth/schema.ts';
 import type { Role } from '../principal.ts';
 import type { Client } from './client.ts';
 import { CommandFailed, confirmed, printJson, type Shell, styled, table } from './shell.ts';
@@ -23,6 +23,30 @@ export async function createToken(options: CreateOptions, client: Client, shell:
   const roles = options.role.join(', ');
   shell.stderr.write(
     `Token ${created.id} for ${roles}, valid until ${day(created.expiresAt)}. It is shown this once: keep it now.\n`,
+  );
+}
+
+export interface RenewOptions {
+  days?: number;
+  overlapHours?: number;
+  json?: boolean;
+}
+
+export async function renewToken(
+  id: string,
+  options: RenewOptions,
+  client: Client,
+  shell: Shell,
+): Promise<void> {
+  const renewed = await client.call<RenewedToken>('POST', `/local/tokens/${encodeURIComponent(id)}/renewal`, {
+    ...(options.days !== undefined && { expiresInDays: options.days }),
+    ...(options.overlapHours !== undefined && { overlapHours: options.overlapHours }),
+  });
+  if (options.json) return printJson(shell, renewed);
+  shell.stdout.write(`${renewed.token}\n`);
+  const { expiresAt, previousUntil } = renewed;
+  shell.stderr.write(
+    `Token ${id} is valid until ${day(expiresAt)} with this new secret, shown this once. The old one is good until ${previousUntil}.\n`,
   );
 }
 

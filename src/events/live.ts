@@ -6,7 +6,7 @@
 import type { Clock } from '../clock.ts';
 import { type ErrorCode, GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
-import { type Principal, ROLES, type Role } from '../principal.ts';
+import { type Principal, ROLES, type Role, WIRING_READERS } from '../principal.ts';
 import type { EventLog } from './events.ts';
 import { type LiveFeed, openLiveFeed, type ResetReason } from './live-feed.ts';
 
@@ -26,9 +26,9 @@ const RETRY_MS = 2_000;
 const READERS: Readonly<Record<string, readonly Role[]>> = {
   encoder: ROLES,
   door: ROLES,
-  rs485: ['service-tool', 'front-desk-admin', 'front-desk'],
-  zgate: ['service-tool', 'front-desk-admin', 'front-desk'],
-  network: ['service-tool', 'front-desk-admin', 'front-desk'],
+  rs485: WIRING_READERS,
+  zgate: WIRING_READERS,
+  network: WIRING_READERS,
 };
 const OF_THE_REST: readonly string[] = ['gatehouse.rs485.credential.v1'];
 const READERS_OF_THE_REST: readonly Role[] = ['service-tool', 'front-desk-admin'];

@@ -71,13 +71,17 @@ export async function openJobs(options: JobsOptions): Promise<Jobs> {
   await store.endLeftBehind();
   const shown = (row: JobRow) => toJob(row, running.get(row.id)?.progress);
 
-  function existing(id: string, principal: Principal): JobRow {
+  function stored(id: string): JobRow {
     const row = table.job.get(id);
     if (!row)
       throw new GatehouseError('NOT_FOUND', `There is no job ${id}; GET /jobs lists those there are.`);
-    const mayAll = principal.via === 'local' || principal.via === 'system';
-    const may = mayAll || rolesOf(row).some((role) => principal.roles.has(role));
-    if (!may) throw new GatehouseError('FORBIDDEN', 'A job is for those who may start such a job.');
+    return row;
+  }
+
+  function existing(id: string, principal: Principal): JobRow {
+    const row = stored(id);
+    if (!mayStart(principal, row))
+      throw new GatehouseError('FORBIDDEN', 'A job is for those who may start such a job.');
     return row;
   }
 
@@ -110,11 +114,14 @@ export async function openJobs(options: JobsOptions): Promise<Jobs> {
       job.ended = work(id, order, job);
       return shown(existing(id, order.principal));
     },
-    get: (id, principal) => shown(existing(id, principal)),
+    get(id, principal) {
+      return shown(principal.roles.has('monitor') ? stored(id) : existing(id, principal));
+    },
     list({ cursor = Number.MAX_SAFE_INTEGER, limit, status, kind, object }, principal) {
       const filters = [status ?? null, kind ?? null, object ?? null] as const;
       const roles = JSON.stringify([...principal.roles]);
-      const rows = table.page.all(cursor, ...filters, Number(principal.via === 'local'), roles, limit + 1);
+      const seesAll = principal.via === 'local' || principal.roles.has('monitor');
+      const rows = table.page.all(cursor, ...filters, Number(seesAll), roles, limit + 1);
       const items = rows.slice(0, limit);
       return { items: items.map(shown), next: rows.length > limit ? String(items.at(-1)?.seq) : null };
     },
@@ -240,6 +247,10 @@ function refuseMore(running: ReadonlyMap<string, Running>, { kind, object }: Job
   }
   if (running.size < RUNNING_MAX) return;
   throw new GatehouseError('QUEUE_FULL', `${RUNNING_MAX} jobs run already: wait for one, or cancel it.`);
+}
+
+function mayStart({ via, roles }: Principal, row: JobRow): boolean {
+  return via === 'local' || via === 'system' || rolesOf(row).some((role) => roles.has(role));
 }
 
 function rolesOf({ roles }: JobRow): Role[] {

@@ -6,6 +6,8 @@ import type { Jobs } from './jobs.ts';
 import { job, jobId, jobPage, listQuery } from './schema.ts';
 
 const params = z.object({ id: jobId });
+/** monitor starts none, and ends none. */
+const STARTERS = ['service-tool', 'front-desk-admin', 'front-desk', 'pms'] as const;
 const tag = 'Jobs';
 
 export function jobOperations(jobs: Jobs): Operation[] {
@@ -16,7 +18,7 @@ export function jobOperations(jobs: Jobs): Operation[] {
       path: '/jobs',
       tag,
       summary: 'List jobs, newest first',
-      description: 'Those the caller may start.',
+      description: 'Those the caller may start; monitor sees all.',
       access: ROLES,
       query: listQuery,
       status: 200,
@@ -45,7 +47,7 @@ export function jobOperations(jobs: Jobs): Operation[] {
       summary: 'Cancel a job',
       description:
         'Asks it to end, which it does as soon as its work allows; until then it stays `running`. Cancelling a finished job changes nothing.',
-      access: ROLES,
+      access: STARTERS,
       params,
       status: 200,
       result: job,

@@ -47,6 +47,9 @@ export function familiesOf({ meters, status, writeRequests, eventStreams }: Sour
     family('gauge', 'certificate_days_left', 'Days until a certificate of the gateway expires', [
       ...now.certificates.map(({ name, daysLeft }) => ({ value: daysLeft, labels: { certificate: name } })),
     ]),
+    family('gauge', 'token_days_left', 'Days until a token ends; only of those that end within two weeks', [
+      ...now.tokens.map(({ id, label, daysLeft }) => ({ value: daysLeft, labels: { token: id, label } })),
+    ]),
     gauge('clock_synchronised', '1 while the wall clock can be believed', Number(now.clock.synchronised)),
   ];
 }

@@ -1,4 +1,4 @@
-/** GET /metrics: on the admin socket as it is, on the network for a token with the role service-tool. */
+/** GET /metrics: on the admin socket as it is, on the network for a token with the role monitor. */
 import { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../http/operation.ts';
 import type { Exposition } from './exposition.ts';
@@ -11,7 +11,7 @@ export function metricsOperations(metrics: Exposition): Operation[] {
       path: '/metrics',
       tag: 'Health',
       summary: 'Read the metrics, as Prometheus takes them',
-      access: ['service-tool'],
+      access: ['service-tool', 'monitor'],
       status: 200,
       result: z.string(),
       media: 'text/plain',

@@ -1,7 +1,7 @@
 /** The network operations of the interface: 4.7 and its reads. */
 import { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../http/operation.ts';
-import type { Role } from '../principal.ts';
+import { WIRING_READERS } from '../principal.ts';
 import type { Networks } from './networks.ts';
 import { listQuery, netId, network, networkPage, networkState, updateBody } from './schema.ts';
 
@@ -9,8 +9,6 @@ const params = z.object({ netId });
 const tag = 'Networks';
 const path = '/network/{netId}';
 /** All but the property management system, which has no business with wiring. */
-const READERS: readonly [Role, ...Role[]] = ['service-tool', 'front-desk-admin', 'front-desk'];
-
 export function networkOperations(networks: Networks): Operation[] {
   return [
     operation({
@@ -39,7 +37,7 @@ export function networkOperations(networks: Networks): Operation[] {
       path: '/network',
       tag,
       summary: 'List networks',
-      access: READERS,
+      access: WIRING_READERS,
       query: listQuery,
       status: 200,
       result: networkPage,
@@ -52,7 +50,7 @@ export function networkOperations(networks: Networks): Operation[] {
       path,
       tag,
       summary: 'Read a network',
-      access: READERS,
+      access: WIRING_READERS,
       params,
       status: 200,
       result: network,
@@ -69,7 +67,7 @@ export function networkOperations(networks: Networks): Operation[] {
       path: '/network/state/{netId}',
       tag,
       summary: 'Read what is known of a network beyond its resource',
-      access: READERS,
+      access: WIRING_READERS,
       params,
       status: 200,
       result: networkState,

@@ -1,7 +1,7 @@
 /** The RS-485 device operations of the interface: 4.5 and its reads. */
 import { z } from '@hono/zod-openapi';
 import { eventStream, type Operation, operation } from '../http/operation.ts';
-import type { Role } from '../principal.ts';
+import { WIRING_READERS } from '../principal.ts';
 import {
   busList,
   busReference,
@@ -24,8 +24,6 @@ const params = z.object({ deviceId });
 const tag = 'RS-485 devices';
 const path = '/network/rs485/{deviceId}';
 /** All but the property management system, which has no business with wiring. */
-const READERS: readonly [Role, ...Role[]] = ['service-tool', 'front-desk-admin', 'front-desk'];
-
 /** `job`: the schema of a job. */
 export function rs485Operations(rs485: Rs485, job: z.ZodType): Operation[] {
   return [
@@ -67,7 +65,7 @@ function deviceOperations(rs485: Rs485): Operation[] {
       path: '/network/rs485',
       tag,
       summary: 'List RS-485 devices',
-      access: READERS,
+      access: WIRING_READERS,
       query: listQuery,
       status: 200,
       result: rs485Page,
@@ -80,7 +78,7 @@ function deviceOperations(rs485: Rs485): Operation[] {
       path,
       tag,
       summary: 'Read an RS-485 device',
-      access: READERS,
+      access: WIRING_READERS,
       params,
       status: 200,
       result: rs485Device,
@@ -96,7 +94,7 @@ function deviceOperations(rs485: Rs485): Operation[] {
       path: `${path}/state`,
       tag,
       summary: 'Read what is known of an RS-485 device beyond its resource',
-      access: READERS,
+      access: WIRING_READERS,
       params,
       status: 200,
       result: rs485DeviceState,
@@ -134,7 +132,7 @@ function busOperations(rs485: Rs485, job: z.ZodType): Operation[] {
       path: '/network/rs485/buses',
       tag,
       summary: 'Read how the buses do',
-      access: ['service-tool', 'front-desk-admin'],
+      access: ['service-tool', 'front-desk-admin', 'monitor'],
       status: 200,
       result: busList,
       errors: [],

@@ -1,4 +1,4 @@
-/** What the command line asks on the admin socket to tell people how things are. */
+/** How the installation is and what things are called: for the command line on the admin socket, and for who watches it from elsewhere. */
 import { z } from '@hono/zod-openapi';
 import { printable } from '../http/fields.ts';
 import { type Operation, operation } from '../http/operation.ts';
@@ -12,19 +12,32 @@ const params = z.object({
   thingId: printable.max(64).openapi({ description: 'As in the source of an event', example: 'desk-1' }),
 });
 
+const common = {
+  method: 'get',
+  summary: 'Read the state of the installation',
+  status: 200,
+  result: status,
+  errors: [],
+} as const;
+
 export function statusOperations(read: () => Status, names: Names): Operation[] {
+  const handler = () => ({ body: read() });
   return [
     operation({
-      id: 'getStatus',
-      method: 'get',
+      ...common,
+      id: 'getLocalStatus',
       path: '/local/status',
       tag: 'Local',
-      summary: 'Read the state of the installation',
       access: 'local',
-      status: 200,
-      result: status,
-      errors: [],
-      handler: () => ({ body: read() }),
+      handler,
+    }),
+    operation({
+      ...common,
+      id: 'getStatus',
+      path: '/status',
+      tag: 'Health',
+      access: ['service-tool', 'front-desk-admin', 'monitor'],
+      handler,
     }),
     operation({
       id: 'getName',

@@ -183,6 +183,9 @@ export const status = z
         lastError: z.string().nullable(),
       })
       .nullable(),
+    tokens: z
+      .array(z.object({ id: z.string(), label: z.string(), expiresAt: z.iso.datetime(), daysLeft: z.int() }))
+      .openapi({ description: 'Tokens of programs that end within two weeks, or ended within one' }),
     certificates: z.array(z.object({ name: z.string(), notBefore: z.iso.datetime(), daysLeft: z.int() })),
   })
   .openapi('Status');

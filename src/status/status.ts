@@ -45,6 +45,7 @@ export interface StatusSources {
   }[];
   /** Undefined without one in the configuration. */
   identityProvider(): IdentityProvider | undefined;
+  tokens(): Status['tokens'];
   certificates(): { name: string; notBefore: number; notAfter: number }[];
 }
 
@@ -116,6 +117,7 @@ export function openStatus(sources: StatusSources): () => Status {
         return { id, kind, object, startedAt, percent: progress.percent };
       }),
       identityProvider: identityProviderOf(sources),
+      tokens: sources.tokens(),
       certificates: sources.certificates().map(({ name, notBefore, notAfter }) => ({
         name,
         notBefore: new Date(notBefore).toISOString(),

@@ -1,7 +1,7 @@
 /** The Zigbee gateway operations of the interface: 4.6 and its reads. */
 import { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../http/operation.ts';
-import type { Role } from '../principal.ts';
+import { WIRING_READERS } from '../principal.ts';
 import { gatewayActions } from './action-operations.ts';
 import { deviceId, listQuery, updateBody, zgate, zgatePage, zgateState } from './schema.ts';
 import type { Zgates } from './zgates.ts';
@@ -10,8 +10,6 @@ const params = z.object({ deviceId });
 const tag = 'Zigbee gateways';
 const path = '/network/zgate/{deviceId}';
 /** All but the property management system, which has no business with wiring. */
-const READERS: readonly [Role, ...Role[]] = ['service-tool', 'front-desk-admin', 'front-desk'];
-
 /** `job`: the schema of a job. */
 export function zgateOperations(zgates: Zgates, job: z.ZodType): Operation[] {
   return [...resource(zgates), ...gatewayActions(zgates, path, job)];
@@ -45,7 +43,7 @@ function resource(zgates: Zgates): Operation[] {
       path: '/network/zgate',
       tag,
       summary: 'List Zigbee gateways',
-      access: READERS,
+      access: WIRING_READERS,
       query: listQuery,
       status: 200,
       result: zgatePage,
@@ -58,7 +56,7 @@ function resource(zgates: Zgates): Operation[] {
       path,
       tag,
       summary: 'Read a Zigbee gateway',
-      access: READERS,
+      access: WIRING_READERS,
       params,
       status: 200,
       result: zgate,
@@ -74,7 +72,7 @@ function resource(zgates: Zgates): Operation[] {
       path: `${path}/state`,
       tag,
       summary: 'Read what is known of a Zigbee gateway beyond its resource',
-      access: READERS,
+      access: WIRING_READERS,
       params,
       status: 200,
       result: zgateState,

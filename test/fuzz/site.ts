@@ -77,6 +77,7 @@ async function openParts(folder: string, factory: Factory) {
     systemId,
     clock,
     time: base.time,
+    tokens: auth.endings,
     upstreamUrl: undefined,
     httpUrl: () => 'https://127.0.0.1',
     encoderUrl: () => desk.encoderUrl,
