@@ -127,6 +127,12 @@ const DATA = {
     reason: z.enum(['notAllowed', 'installCode', 'silent', 'noLock']),
     message: z.string(),
   }),
+  'token.expiry': z.object({
+    tokenId: z.string(),
+    label: z.string(),
+    expiresAt: dateTime,
+    daysLeft: z.int().openapi({ description: 'Whole days; negative after the end' }),
+  }),
 } satisfies Record<string, z.ZodObject>;
 
 /** CloudEvents 1.0, structured JSON. */
