@@ -31,6 +31,8 @@ export interface Outbox {
   /** How often the message has failed at the head. */
   failures(seq: number): number;
   acknowledged(): void;
+  /** At the begin of each connection: whether it is the turn of one that shall begin with a message taken before. */
+  wantsWitness(isRepeat: boolean): boolean;
   /** Notes that a connection begins. */
   opened(): Promise<void>;
   save(): Promise<void>;
@@ -54,6 +56,8 @@ export function openOutbox({ database, events, clock, log }: OutboxOptions): Out
   const suspect = { seq: stored.suspect, failures: stored.suspectFailures };
   let caution = suspect.failures >= FAILURES_BEFORE_ALONE ? suspect.seq : 0;
   let buriedInARow = stored.buriedInARow;
+  let connections = 0;
+  let repeats = 0;
 
   function saveAcked(): void {
     const { acked } = table.cursor();
@@ -69,6 +73,13 @@ export function openOutbox({ database, events, clock, log }: OutboxOptions): Out
     failures: (seq) => (seq === suspect.seq ? suspect.failures : 0),
     acknowledged() {
       buriedInARow = 0;
+    },
+    wantsWitness(isRepeat) {
+      connections += 1;
+      // The first one after a start goes on where the last run ended, unless that one had a suspect.
+      const isSuspicious = isRepeat && (connections > 1 || suspect.failures > 0);
+      repeats = isSuspicious ? repeats + 1 : 0;
+      return repeats % 2 === 1;
     },
     async opened() {
       await database.commit(() => table.setSent(SENT_UNKNOWN));

@@ -102,17 +102,46 @@ describe('a message the service does not take', () => {
 
   it('counts its failures across restarts', async () => {
     const folder = temporaryFolder();
-    const broker = await openTestBroker({ answer: () => 'close' });
+    const broker = await openTestBroker({ answer: (received) => (sequenceOf(received) === 1 ? 0 : 'close') });
     for (let failures = 1; failures <= FAILURES_BEFORE_ALONE; failures += 1) {
       await using log = await openTestLog({ folder });
       await log.record(1, 2);
       await runOnce(log, broker);
-      expect(log.events.table.cursor()).toMatchObject({ suspect: 1, suspectFailures: failures });
+      expect(log.events.table.cursor()).toMatchObject({ suspect: 2, suspectFailures: failures });
     }
     const log = await openTestLog({ folder });
     await runOnce(log, broker);
-    expect(arrivals(broker).filter((each) => each.connection === 4)).toHaveLength(1);
-    expect(log.events.backlog()).toMatchObject({ deadLetters: 1, gaps: 1, waiting: 2 });
+    // The message taken before, and the suspect alone.
+    const last = arrivals(broker).filter((each) => each.connection === 4);
+    expect(last.map(({ sequence, replayed }) => [sequence, replayed])).toEqual([
+      [1, true],
+      [2, true],
+    ]);
+    expect(log.events.backlog()).toMatchObject({ deadLetters: 1, gaps: 1, waiting: 1 });
+  });
+
+  it.each([
+    ['before it takes anything', 1],
+    ['after the first message', 2],
+  ])('is not at fault when the service crashes in a loop %s of each connection', async (_when, crashesAt) => {
+    let crashes = 0;
+    const broker = await openTestBroker({ answer: () => 0 });
+    const log = await openTestLog();
+    await log.record(1, 3);
+    const forwarding = log.forward({ url: broker.url });
+    await until(() => broker.received.length === 3);
+    broker.answer = ({ count }) => {
+      if (count < crashesAt) return 0;
+      crashes += 1;
+      return 'close';
+    };
+    await log.record(4, 60);
+    await until(() => crashes >= 80 || log.events.backlog().waiting === 0);
+    broker.answer = () => 0;
+    await until(() => arrivals(broker).at(-1)?.sequence === 60);
+    expect(firstArrivals(broker)).toEqual(numbers(1, 60));
+    await until(() => log.events.link.connectedSince !== null);
+    expect(await settled(log, forwarding)).toMatchObject({ waiting: 0, deadLetters: 0, gaps: 0 });
   });
 
   it('because it is too long is given up at once and never sent', async () => {
@@ -159,9 +188,21 @@ describe('a message the service does not take', () => {
     expect(log.events.table.cursor()).toMatchObject({ waiting: 3, suspectFailures: 0 });
   });
 
+  it('is not given up while the service takes nothing at all', async () => {
+    const broker = await openTestBroker({ answer: () => 'close' });
+    const log = await openTestLog();
+    await log.record(1, 100);
+    log.forward({ url: broker.url });
+    await until(() => broker.connections() > 40);
+    expect(log.events.backlog().deadLetters).toBe(0);
+    broker.answer = () => 0;
+    await until(() => arrivals(broker).at(-1)?.sequence === 100);
+    expect(firstArrivals(broker)).toEqual(numbers(1, 100));
+  });
+
   it.each<[string, Answer]>([
     ['refuses', 0x87],
-    ['hangs up on', 'close'],
+    ['refuses and hangs up on', { refuse: 0x87 }],
   ])(
     'is not to blame for ever: a service that %s everything costs a few, not the backlog',
     async (_name, answer) => {

@@ -73,6 +73,9 @@ function openLog(database: Prepare) {
   const page = database.prepare<[number, number], EventRow>(
     `SELECT ${HEAD}, id, topic, body FROM event WHERE seq > ? AND ${NOT_DEAD} ORDER BY seq LIMIT ?`,
   );
+  const delivered = database.prepare<[number], EventRow>(
+    `SELECT ${HEAD}, id, topic, body FROM event WHERE seq <= ? AND ${NOT_DEAD} ORDER BY seq DESC LIMIT 1`,
+  );
   const droppable = database.prepare<[number, number], EventHead>(
     `SELECT ${HEAD} FROM event WHERE seq > ? AND sequence IS NOT NULL AND ${NOT_DEAD} ORDER BY seq LIMIT ?`,
   );
@@ -107,6 +110,8 @@ function openLog(database: Prepare) {
     },
     /** The next events to send after `seq`, in order. */
     page: (seq: number, limit: number) => page.all(seq, limit),
+    /** The newest event up to `acked` that is no dead letter. */
+    delivered: (acked: number) => delivered.get(acked),
     /** The oldest events after `seq` that may be dropped. */
     droppable: (seq: number, limit: number) => droppable.all(seq, limit),
     /** Drops what droppable() named. */
