@@ -252,3 +252,21 @@ import json from '../../package.json' with { type: 'json' };`;
     ]);
   });
 });
+
+it('licences that are not on the list are refused', () => {
+  const lock = {
+    packages: {
+      '': { license: 'MIT' },
+      'node_modules/choice': { license: '(MIT OR GPL-2.0)' },
+      'node_modules/build': { license: 'MPL-2.0', dev: true },
+      'node_modules/file': { license: 'MPL-2.0' },
+      'node_modules/copyleft': { license: 'GPL-3.0-or-later' },
+      'node_modules/silent': {},
+    },
+  };
+  expect(broken({ 'package-lock.json': JSON.stringify(lock) })).toEqual([
+    'package-lock.json:1 licence',
+    'package-lock.json:1 licence',
+    'package-lock.json:1 licence',
+  ]);
+});

@@ -203,6 +203,7 @@ export function check(tree: Tree): Fault[] {
       faults.push({ path, line: lineOf(text, place.offset), rule, message: place.message });
     places(text, MACHINE_PATH, (found) => `${found} is a path of one machine`).forEach(add('machine-path'));
     if (path.endsWith('.md')) brokenReferences(text, tree, path).forEach(add('reference'));
+    if (path === 'package-lock.json') refusedLicences(text).forEach(add('licence'));
     const source = project.sources.get(path);
     if (!source) continue;
     for (const rule of RULES) if (rule.applies(path)) rule.find(source, project).forEach(add(rule.name));
@@ -306,6 +307,25 @@ function containing(pattern: RegExp, message: (found: string) => string): (sourc
 
 function at(message: (specifier: string) => string): (found: Import) => Place {
   return ({ offset, specifier }) => ({ offset, message: message(specifier) });
+}
+
+/** What may be delivered with, or used to build, a product under the MIT licence. Of a choice of licences one is enough. */
+const LICENCES = new Set(['MIT', 'ISC', '0BSD', 'BSD-2-Clause', 'BSD-3-Clause', 'Apache-2.0']);
+/** A compiler of tests: it goes into nothing that is delivered. */
+const BUILD_LICENCES = new Set([...LICENCES, 'MPL-2.0']);
+
+/** Packages of the lock file whose licence is not on the list, or not said. */
+function refusedLicences(text: string): Place[] {
+  const { packages = {} } = JSON.parse(text) as {
+    packages?: Record<string, { license?: string; dev?: boolean; link?: boolean }>;
+  };
+  return Object.entries(packages).flatMap(([name, { license = 'none', dev = false, link = false }]) => {
+    const allowed = dev ? BUILD_LICENCES : LICENCES;
+    const choices = license.replaceAll(/[()]/g, '').split(' OR ');
+    if (link || choices.some((choice) => allowed.has(choice))) return [];
+    const message = `the licence of ${name} is ${license}, which is not on the list in scripts/conventions/rules.ts`;
+    return [{ offset: Math.max(0, text.indexOf(`"${name}": {`)), message }];
+  });
 }
 
 function places(text: string, pattern: RegExp, message: (found: string) => string): Place[] {
