@@ -70,6 +70,18 @@ it('an exception 04 after the silence is no proof of an open relay', async () =>
   expect(device.device.pins.outputs()).toBe(0);
 });
 
+it.each(['opensWhenCleared', 'opensWhenAsked'] as const)(
+  'one that %s shows the same on the bus as a good one, so that a person has to see it (src/rs485/watchdog.ts)',
+  async (habit) => {
+    const { link, device } = await openOdd({ [habit]: true });
+    await using _ = link;
+    expect(await tested(link)).toMatchObject({ relay: 2 });
+    const [on, off] = device.device.pins.history;
+    // Closed for the whole silence, which is longer than its watchdog waits.
+    expect((off?.monotonicMs ?? 0) - (on?.monotonicMs ?? 0)).toBeGreaterThan(WATCHDOG_MS * 1.2);
+  },
+);
+
 describe('a device that is without power during the test', () => {
   async function withDip(kind: 'odd' | 'icp-das-tm-r5' | 'wago-750-do8') {
     const { link, device } = kind === 'odd' ? await openOdd({ keepsTime: true }) : await openBoard(kind);

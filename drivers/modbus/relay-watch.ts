@@ -7,7 +7,7 @@ import type { Bus } from '../bus/bus.ts';
 import type { Clock, DriverLog } from '../driver.ts';
 import type { Mutex } from '../rs485/mutex.ts';
 import type { Device } from './device.ts';
-import { write } from './exchanges.ts';
+import { readIdentification, write } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { isClosed, readBack, sent } from './orders.ts';
 import { spanOf } from './registers.ts';
@@ -59,8 +59,9 @@ export function openRelayWatch(options: RelayWatchOptions): RelayWatch {
   const dueAt = (relay: number) => (isTimedByDevice ? (overAt.get(relay) ?? 0) : (live.endsAt(relay) ?? 0));
 
   /** Returns whether the relay was read open; false also where a pulse is still live. */
-  async function look(relay: number, isOwn: boolean): Promise<boolean> {
+  async function look(relay: number, isOwn: boolean, isRepeated: boolean): Promise<boolean> {
     if (dueAt(relay) > clock.monotonic()) return false;
+    if (isRepeated) await settleReplies(options);
     if (isTimedByDevice) await read(options, relay);
     if (isTimedByDevice && isClosed(device, relay)) {
       log.warn(
@@ -85,7 +86,7 @@ export function openRelayWatch(options: RelayWatchOptions): RelayWatch {
       const left = dueAt(relay) - clock.monotonic();
       if (left > 0) await clock.sleep(Math.ceil(left), closing);
       try {
-        if (await mutex(() => look(relay, isOwn), closing)) return;
+        if (await mutex(() => look(relay, isOwn, failures > 0), closing)) return;
         failures = 0;
       } catch (error) {
         closing.throwIfAborted();
@@ -131,6 +132,15 @@ export function openRelayWatch(options: RelayWatchOptions): RelayWatch {
       if (clock.monotonic() - inherited.since > longest * LATENESS + MARGIN_MS) watch(relay, false);
     },
   };
+}
+
+/**
+ * After missed replies each answer to a reading may belong to a reading before it (drivers/bus/owed.ts), and polls ask the same. The
+ * answer to a question of another kind, be it an exception, ends that.
+ */
+async function settleReplies({ device, bus, clock, closing }: RelayWatchOptions): Promise<void> {
+  const order = { class: 'command', deadline: clock.monotonic() + OFF_DEADLINE_MS, attempts: 1 } as const;
+  await bus.exchange(readIdentification(device.unit, 0), order, closing).catch(() => undefined);
 }
 
 async function read({ device, bus, clock, closing }: RelayWatchOptions, relay: number): Promise<void> {

@@ -55,6 +55,8 @@ export interface TestLinkOptions {
   stations: Map<number, TestDevice>;
   options?: { [key: string]: Plain };
   profiles: { [name: string]: Plain };
+  /** That of an earlier link, when this one is the next life of its host. */
+  clock?: ManualClock;
   emit?: (event: DriverEvent, signal: AbortSignal) => Promise<void>;
 }
 
@@ -63,8 +65,8 @@ export async function openTestLink({
   options = {},
   profiles,
   emit,
+  clock = manualClock(),
 }: TestLinkOptions): Promise<TestLink> {
-  const clock = manualClock();
   const reports: { subject: string; state: Plain }[] = [];
   const events: DriverEvent[] = [];
   const wire = openTestPort(clock, (request) => {
