@@ -24,7 +24,9 @@ export async function absentOf({ encoders, zgates, buses }: Status, client: Clie
   };
   const away = `connected=false&limit=${NAMED_MAX + 1}`;
   const lostEncoders =
-    encoders.connected < encoders.registered ? await list<{ id: string }>(`/encoder?${away}`) : [];
+    encoders.connected < encoders.registered
+      ? await list<{ id: string }>(`/encoder?revoked=false&${away}`)
+      : [];
   const lostGateways =
     zgates.connected < zgates.registered
       ? await list<{ deviceId: string; name: string | null }>(`/network/zgate?${away}`)

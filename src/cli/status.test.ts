@@ -33,7 +33,7 @@ const WELL: Status = {
   clock: { now: '2026-01-04T04:00:05.000Z', synchronised: true, jump: null },
   tokens: [],
   http: { url: 'https://127.0.0.1:8443' },
-  encoders: { url: 'mqtts://127.0.0.1:8883', registered: 2, connected: 2 },
+  encoders: { url: 'mqtts://127.0.0.1:8883', registered: 2, connected: 2, revoked: 1 },
   writes: { open: 1 },
   upstream: {
     url: 'mqtts://n:8883',
@@ -289,7 +289,7 @@ it('prints the worst first, aligned, and JSON as the daemon gave it', async () =
 
 it('names who is missing', async () => {
   const answers: Record<string, unknown> = {
-    '/encoder?connected=false&limit=6': { items: [{ id: 'desk-2' }] },
+    '/encoder?revoked=false&connected=false&limit=6': { items: [{ id: 'desk-2' }] },
     '/network/rs485/buses': {
       items: [{ id: 'bus-1', devices: [17, 18, 20].map((address) => ({ address, alive: address === 18 })) }],
     },

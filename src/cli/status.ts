@@ -64,7 +64,7 @@ export function findingsOf(status: Status, absent = NOBODY): Finding[] {
     {
       severity: missing > 0 ? 'doubtful' : 'good',
       subject: 'encoders',
-      text: `${encoders.connected} of ${encoders.registered} connected, ${encoders.url}${named('not connected', absent.encoders)}`,
+      text: `${encoders.connected} of ${encoders.registered} connected${encoders.revoked > 0 ? `, ${encoders.revoked} revoked` : ''}, ${encoders.url}${named('not connected', absent.encoders)}`,
     },
     { severity: 'good', subject: 'writes', text: `${plural(writes.open, 'write request')} open` },
     clock.jump

@@ -32,6 +32,7 @@ export interface PageQuery {
   cursor?: string | undefined;
   limit: number;
   connected?: 'true' | 'false' | undefined;
+  revoked?: 'true' | 'false' | undefined;
   name?: string | undefined;
 }
 
@@ -121,7 +122,7 @@ export function openEncoders({ database, table, audit, clock, presence, drop }: 
 function page(
   table: EncoderTable,
   presence: EncodersOptions['presence'],
-  { cursor, limit, connected, name }: PageQuery,
+  { cursor, limit, connected, revoked, name }: PageQuery,
 ): { items: Encoder[]; next: string | null } {
   const items: Encoder[] = [];
   let after = cursor ?? '';
@@ -130,12 +131,17 @@ function page(
     for (const row of rows) {
       const encoder = toEncoder(row, presence(row.id));
       if (connected !== undefined && String(encoder.connectionState.connected) !== connected) continue;
+      if (revoked !== undefined && String(isRevoked(table, row)) !== revoked) continue;
       if (items.length === limit) return { items, next: items.at(-1)?.id ?? null };
       items.push(encoder);
     }
     if (rows.length <= limit) return { items, next: null };
     after = rows.at(-1)?.id ?? '';
   }
+}
+
+function isRevoked(table: EncoderTable, { id, generation }: EncoderRow): boolean {
+  return table.byGeneration.get(id, generation)?.status !== 'active';
 }
 
 function existing(table: EncoderTable, encoderId: string): EncoderRow {

@@ -139,6 +139,17 @@ test('a revoked key stays out', async () => {
   expect((await register('K2')).encoder.version).toBe(2);
 });
 
+test('a revoked encoder is found as such, until it is registered again', async () => {
+  const { register, encoders } = await site();
+  for (const id of ['desk-1', 'desk-2']) await register(`K ${id}`, {}, id);
+  await encoders.revoke('desk-1', caller);
+  const found = (revoked: 'true' | 'false') =>
+    encoders.list({ limit: 10, connected: 'false', revoked }).items.map(({ id }) => id);
+  expect([found('true'), found('false')]).toEqual([['desk-1'], ['desk-2']]);
+  await register('K2');
+  expect([found('true'), found('false')]).toEqual([[], ['desk-1', 'desk-2']]);
+});
+
 test('registrations of one encoder at the same moment get one generation each', async () => {
   const { register } = await site();
   const answers = await Promise.all(['K1', 'K2', 'K3'].map((key) => register(key)));

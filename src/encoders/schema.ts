@@ -152,5 +152,6 @@ export const listQuery = z.strictObject({
   cursor: encoderId.optional().openapi({ description: 'From `next` of the page before' }),
   limit: pageLimit,
   connected: z.enum(['true', 'false']).optional(),
+  revoked: z.enum(['true', 'false']).optional().openapi({ description: 'Its credentials are revoked' }),
   name: z.string().max(NAME_MAX).optional().openapi({ description: 'Part of the name or id, in any case' }),
 });

@@ -175,6 +175,14 @@ test('losing the connection disconnects at once, losing an older one does not', 
   expect(sessions.connected('desk-1')).toBe(false);
 });
 
+test('a revoked encoder is not counted among those that should be connected', async () => {
+  const { sessions, database, table } = await desk();
+  await database.commit(() => table.insertCredential.run('desk-1', 1, 'f', 's', 9, 0));
+  expect(sessions.counts()).toEqual({ registered: 1, connected: 0, revoked: 0 });
+  await database.commit(() => table.endActive.run('revoked', 'desk-1'));
+  expect(sessions.counts()).toEqual({ registered: 0, connected: 0, revoked: 1 });
+});
+
 test('a replaced or dropped connection is not believed and hears nothing any more', async () => {
   const { sessions, sent, kicked } = await desk();
   sessions.subscribed(connection());

@@ -167,9 +167,11 @@ export class Sessions implements EncoderLinkHost {
     };
   }
 
-  counts(): { registered: number; connected: number } {
+  /** A revoked encoder is none that should be connected: it counts as neither. */
+  counts(): { registered: number; connected: number; revoked: number } {
     const connected = [...this.#sessions.values()].filter((session) => this.#isConnected(session)).length;
-    return { registered: this.#changedAt.size, connected };
+    const revoked = this.#options.table.countRevoked.get()?.count ?? 0;
+    return { registered: this.#changedAt.size - revoked, connected, revoked };
   }
 
   #isConnected(session: Session): boolean {

@@ -95,6 +95,11 @@ function credentialStatements({ prepare }: Prepare) {
       `INSERT INTO credential (encoder_id, generation, fingerprint, spki_sha256, status, not_after, created_at)
        VALUES (?, ?, ?, ?, 'active', ?, ?)`,
     ),
+    /** Those without any credential that is good. */
+    countRevoked: prepare<[], { count: number }>(
+      `SELECT count(*) AS count FROM encoder WHERE NOT EXISTS
+         (SELECT 1 FROM credential WHERE encoder_id = encoder.id AND status = 'active')`,
+    ),
     endActive: prepare<['superseded' | 'revoked', string]>(
       "UPDATE credential SET status = ? WHERE encoder_id = ? AND status = 'active'",
     ),

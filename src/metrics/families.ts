@@ -31,7 +31,8 @@ export function familiesOf({ meters, status, writeRequests, eventStreams }: Sour
       requests.map(({ seconds, ...labels }) => ({ labels, reading: seconds })),
     ),
     ...storage(now, commitSeconds, commitJobs),
-    gauge('encoders_registered', 'Encoders that are registered', now.encoders.registered),
+    gauge('encoders_registered', 'Encoders that are registered and not revoked', now.encoders.registered),
+    gauge('encoders_revoked', 'Encoders whose credentials are revoked', now.encoders.revoked),
     gauge('encoders_connected', 'Encoders that are connected', now.encoders.connected),
     family(
       'gauge',

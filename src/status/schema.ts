@@ -40,7 +40,12 @@ export const status = z
         .openapi({ description: 'The clock differs from what has passed since it was believed' }),
     }),
     http: z.object({ url: z.string() }),
-    encoders: z.object({ url: z.string(), registered: count, connected: count }),
+    encoders: z.object({
+      url: z.string(),
+      registered: count.openapi({ description: 'Without those that are revoked' }),
+      connected: count,
+      revoked: count,
+    }),
     writes: z.object({ open: count.openapi({ description: 'Write requests accepted and not finished' }) }),
     upstream: z
       .object({

@@ -17,7 +17,7 @@ export interface StatusSources {
   time: Pick<KnownTime, 'now' | 'synchronised' | 'doubt'>;
   httpUrl(): string;
   encoderUrl(): string;
-  encoders(): { registered: number; connected: number };
+  encoders(): { registered: number; connected: number; revoked: number };
   openWrites(): number;
   /** Undefined without an upstream in the configuration. */
   upstreamUrl: string | undefined;
