@@ -5,8 +5,8 @@
  */
 import type { DriverContext } from '../driver.ts';
 import type { Locks } from './locks.ts';
-import { DOOR_LOCK, type Radio } from './radio.ts';
-import { DOOR_LOCK_ATTRIBUTE } from './standard-lock.ts';
+import type { Radio } from './radio.ts';
+import { DOOR_LOCK_ATTRIBUTE, readingOf } from './standard-lock.ts';
 import { settles } from './waiting.ts';
 
 /** Before each round, after the one before it: all of them within a minute. */
@@ -121,10 +121,7 @@ async function ask(ieee: string, { back, asking }: Search, options: RecoveryOpti
   await radio().send({
     ieee,
     endpoint,
-    cluster: DOOR_LOCK,
-    command: 'read',
-    scope: 'foundation',
-    payload: [{ attrId: DOOR_LOCK_ATTRIBUTE.lockState }],
+    ...readingOf([DOOR_LOCK_ATTRIBUTE.lockState]),
     notAfter: clock.monotonic() + ASK_MS,
     timeoutMs: ASK_MS,
     known: AbortSignal.any([back.signal, asking.signal]),

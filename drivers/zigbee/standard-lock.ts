@@ -1,5 +1,6 @@
 /** What of a configuration a standard lock can carry (ZCL rev. 8, 7.3), and what it cannot. Pure. */
 import type { LockConfiguration } from '../settings.ts';
+import { DOOR_LOCK } from './radio.ts';
 import { hex, integer, UINT32_LAST } from './values.ts';
 
 /** Attributes of the Door Lock cluster. */
@@ -15,6 +16,12 @@ export const DOOR_LOCK_ATTRIBUTE = {
   supportedOperatingModes: 0x00_26,
   requirePin: 0x00_33,
 } as const;
+
+/** Of a request that reads attributes of the Door Lock cluster. */
+export function readingOf(attributes: readonly number[]) {
+  const payload = attributes.map((attrId) => ({ attrId }));
+  return { cluster: DOOR_LOCK, command: 'read', scope: 'foundation' as const, payload };
+}
 
 /** Commands of the Door Lock cluster that it receives. */
 export const UNLOCK_DOOR = 0x01;

@@ -4,8 +4,8 @@
  */
 import type { DriverContext } from '../driver.ts';
 import type { Locks } from './locks.ts';
-import { DOOR_LOCK, KNOWN, type Radio } from './radio.ts';
-import { DOOR_LOCK_ATTRIBUTE } from './standard-lock.ts';
+import { KNOWN, type Radio } from './radio.ts';
+import { DOOR_LOCK_ATTRIBUTE, readingOf } from './standard-lock.ts';
 import { HELD_FRAME_MS } from './unlocking.ts';
 
 const { lockState, doorState, autoRelockTime } = DOOR_LOCK_ATTRIBUTE;
@@ -59,10 +59,7 @@ export function openStateReader(options: StateReaderOptions): StateReader {
     const reply = await radio().send({
       ieee,
       endpoint,
-      cluster: DOOR_LOCK,
-      command: 'read',
-      scope: 'foundation',
-      payload: ATTRIBUTES.map((attrId) => ({ attrId })),
+      ...readingOf(ATTRIBUTES),
       notAfter: now + HELD_FRAME_MS,
       // A lock that sleeps fetches it within that time.
       timeoutMs: HELD_FRAME_MS,

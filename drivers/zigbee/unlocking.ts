@@ -3,7 +3,7 @@ import { type Clock, DriverError } from '../driver.ts';
 import type { Unlocked } from '../zgate.ts';
 import type { Facts } from './messages.ts';
 import { DOOR_LOCK, KNOWN, type Radio, type ZclReply, type ZclRequest } from './radio.ts';
-import { DOOR_LOCK_ATTRIBUTE } from './standard-lock.ts';
+import { DOOR_LOCK_ATTRIBUTE, readingOf } from './standard-lock.ts';
 import {
   type ActuationInput,
   type ActuationState,
@@ -220,10 +220,7 @@ async function readState(
     radio.send({
       ieee,
       endpoint,
-      cluster: DOOR_LOCK,
-      command: 'read',
-      scope: 'foundation',
-      payload: [{ attrId: DOOR_LOCK_ATTRIBUTE.lockState }],
+      ...readingOf([DOOR_LOCK_ATTRIBUTE.lockState]),
       // A lock that sleeps fetches the question when it polls. Who cannot wait for that long ends the waiting.
       notAfter: clock.monotonic() + READ_MS,
       timeoutMs: ANSWER_MS,
