@@ -79,3 +79,22 @@ it('an answer to another operation shows that what was asked before is not answe
   expect(await exchange(5, 1)).toBe(4);
   expect(await exchange(3, 1)).toBe(5);
 });
+
+it('an order that may be repeated gets its own reply, however many replies were missed before', async () => {
+  let isLost = false;
+  let asked = 0;
+  const { bus, clock, soon } = await openTestBus(([address = 0, question = 0]) => {
+    asked += 1;
+    return isLost ? null : frame(address, question, asked & 0xff);
+  });
+  bus.poll(pollOf(2, 200));
+  await clock.advance(1_000);
+  isLost = true;
+  await clock.advance(2_000);
+  isLost = false;
+  await clock.advance(20_000);
+  const before = asked;
+  const read = outcomeOf(bus.exchange(ask(2), { ...command(soon(2_000), 3), isFresh: true }, forever));
+  await clock.advance(1_000);
+  expect(read()).toBeGreaterThan(before & 0xff);
+});

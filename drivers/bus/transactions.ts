@@ -82,7 +82,9 @@ export function openTransactions({
       inFlight = queued;
       try {
         const outcome = await ask(queued, exchange, request);
-        queued.attempts += 1;
+        // Each such reply leaves one fewer that may still come, so that an own one follows, however many were missed.
+        const isEarlier = outcome === OF_EARLIER && order.attempts > 1;
+        if (!isEarlier) queued.attempts += 1;
         if (outcome.kind === 'reply') return queued.resolve(outcome.reply);
         queued.lastError = errorOf(outcome, station.address);
         const mayRepeat = outcome.kind !== 'refused' && queued.attempts < order.attempts;
@@ -119,6 +121,8 @@ export function openTransactions({
   };
 }
 
+const OF_EARLIER: Outcome = { kind: 'timeout' };
+
 /** What an answer to an earlier request says is not known of this one. */
 function ownOutcome(
   queued: QueuedOrder,
@@ -126,5 +130,5 @@ function ownOutcome(
   { sentAt, askedAt }: { sentAt: number; askedAt: number },
 ): Outcome {
   queued.firstSentAt ??= sentAt;
-  return queued.order.isFresh && askedAt < queued.firstSentAt ? { kind: 'timeout' } : outcome;
+  return queued.order.isFresh && askedAt < queued.firstSentAt ? OF_EARLIER : outcome;
 }
