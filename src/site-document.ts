@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { connectionType } from './doors/openings-schema.ts';
 import { accessPointId, doorId, doorName, doorNumber, doorOptionsBody, identifier } from './doors/schema.ts';
-import { ieeeAddress, looseId, oneLine } from './http/fields.ts';
+import { ieeeAddress, lines, looseId } from './http/fields.ts';
 import type { Problem } from './yaml/problem.ts';
 
 /** Bounds of one file: five times the largest site that is planned for. */
@@ -89,7 +89,7 @@ const rs485Entry = z
     hwId: identifier.describe('What the device is called on its bus'),
     bus: identifier.describe('Id of the link it is wired to, as the configuration says it'),
     name: doorName.nullable().optional(),
-    description: oneLine.min(1).max(DESCRIPTION_MAX).nullable().optional(),
+    description: lines.max(DESCRIPTION_MAX).nullable().optional(),
     doorId: looseId.nullable().optional().describe('Door that its relay opens'),
     groupId: identifier.nullable().optional(),
     relayIndex: z.int().min(0).max(7).nullable().optional(),

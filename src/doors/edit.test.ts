@@ -76,6 +76,9 @@ describe('an update', () => {
   it('with null clears, with absence keeps, inside options too', async () => {
     const id = await create();
     await put(id, WANTED);
+    // 1440 is how many systems write the end of the day.
+    await put(id, { options: { accessInternal: { interval: { start: 600, end: 1_440 } } } });
+    expect(await get(id)).toMatchObject({ interval: { start: 600, end: 0 } });
     await put(id, { options: { accessInternal: { interval: null } } });
     expect((await get(id, '/options')).options).toEqual({
       ...WANTED.options,
@@ -169,7 +172,7 @@ describe('an update', () => {
     [{ version: 0 }],
     [{ options: [] }],
     [{ options: { accessInternal: { interval: { start: 0 } } } }],
-    [{ options: { accessInternal: { interval: { start: 0, end: 1440 } } } }],
+    [{ options: { accessInternal: { interval: { start: 0, end: 1441 } } } }],
     [{ name: '   ' }],
     [{ options: { accessInternal: { doors: [{ id: '' }] } } }],
     [{ options: { outputs: [{ access: { doors: [] } }] } }],

@@ -30,6 +30,21 @@ export const interval = z.strictObject({ start: minute, end: minute }).openapi({
     'Minutes of the day in the site’s time, from `start` until before `end`. An `end` before `start` is on the next day, so 0 is midnight; where both are the same it lasts the whole day.',
 });
 
+/** Many systems write the end of the day as 1440; it is kept as 0, which means the same midnight. */
+const intervalBody = z
+  .strictObject({
+    start: minute,
+    end: z
+      .int()
+      .min(0)
+      .max(LAST_MINUTE + 1)
+      .overwrite((end) => (end > LAST_MINUTE ? 0 : end)),
+  })
+  .openapi({
+    description:
+      'Minutes of the day in the site’s time, from `start` until before `end`. An `end` before `start` is on the next day; 1440 is midnight, as 0 is, and is read back as 0. Where both are the same it lasts the whole day.',
+  });
+
 const doorReference = z.strictObject({ id: looseId, type: identifier.nullable().optional() });
 const references = z.array(doorReference).max(REFERENCES_MAX);
 
@@ -43,7 +58,7 @@ export const doorOptionsBody = z.strictObject({
   accessInternal: z
     .strictObject({
       doors: references.nullable().optional().openapi({ description: 'Keys of these doors open this one' }),
-      interval: interval.nullable().optional().openapi({ description: 'When they do; null: always' }),
+      interval: intervalBody.nullable().optional().openapi({ description: 'When they do; null: always' }),
     })
     .nullable()
     .optional(),

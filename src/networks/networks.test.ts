@@ -126,6 +126,15 @@ describe('4.7', () => {
     expect(certificates[0]?.fingerprint256).toMatch(/^([0-9A-F]{2}:){31}[0-9A-F]{2}$/);
   });
 
+  it('takes a description in several lines, and an empty one', async () => {
+    const { put, get } = await openTestbed();
+    for (const description of ['Guest rooms\n\tfloors 1 to 3', '']) {
+      expect((await put(A, { description })).status).toBe(200);
+      expect((await get(`/${A}`)).body.description).toBe(description);
+    }
+    expect((await put(A, { description: 'a\u001b[2J' })).status).toBe(400);
+  });
+
   it('takes an expired certificate, with a note in the state', async () => {
     const { put, get, clock } = await openTestbed();
     const cert = certificate('Site CA', 1);

@@ -1,6 +1,6 @@
 /** The network as the interface shows it (interface specification 2.6) and the body of 4.7. */
 import { z } from '@hono/zod-openapi';
-import { oneLine, pageLimit } from '../http/fields.ts';
+import { lines, pageLimit } from '../http/fields.ts';
 
 const DESCRIPTION_MAX = 1_024;
 const NAME_MAX = 128;
@@ -15,7 +15,7 @@ export const netId = z
   .openapi({ example: '9a1d7f34-2b0e-4d0b-a7a5-2f8a4b1c6e50' });
 
 const clears = { description: 'null clears it' };
-const description = oneLine.min(1).max(DESCRIPTION_MAX).nullable();
+const description = lines.max(DESCRIPTION_MAX).nullable();
 
 export const network = z
   .object({

@@ -2,7 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { type IoPins, PINS, type Pin, RELAY_FAULTS, SESSION_FAULTS } from '../../drivers/settings.ts';
 import { readOnlyFields } from '../http/editing.ts';
-import { looseId, oneLine, pageLimit, plainId, printable, unknownReferences } from '../http/fields.ts';
+import { lines, looseId, pageLimit, plainId, printable, unknownReferences } from '../http/fields.ts';
 import { pulseResult, wire } from './bus-schema.ts';
 
 const NAME_MAX = 128;
@@ -14,7 +14,7 @@ const UNLOCK_MIN_MS = 100;
 const UNLOCK_MAX_MS = 600_000;
 
 const text = (max: number) => printable.min(1).max(max);
-const description = oneLine.min(1).max(DESCRIPTION_MAX);
+const description = lines.max(DESCRIPTION_MAX);
 
 const dateTime = z.iso.datetime();
 const nameVersion = z.object({ name: z.string(), version: z.string() });

@@ -1,7 +1,7 @@
 /** The Zigbee gateway as the interface shows it (interface specification 2.5) and the body of 4.6. */
 import { z } from '@hono/zod-openapi';
 import { readOnlyFields } from '../http/editing.ts';
-import { looseId, oneLine, pageLimit, plainId, printable, unknownReferences } from '../http/fields.ts';
+import { lines, looseId, pageLimit, plainId, printable, unknownReferences } from '../http/fields.ts';
 import { failedJoin, joinWindow, neededMove, stayedBehind } from './action-schema.ts';
 
 const NAME_MAX = 128;
@@ -69,7 +69,7 @@ const allowedChannels = z
 
 const editable = {
   name: text(NAME_MAX).nullable().optional().openapi(clears),
-  description: oneLine.min(1).max(DESCRIPTION_MAX).nullable().optional().openapi(clears),
+  description: lines.max(DESCRIPTION_MAX).nullable().optional().openapi(clears),
   groupId: plainId.min(1).max(IDENTIFIER_MAX).nullable().optional().openapi(clears),
   allowedChannels: allowedChannels.optional(),
 };
