@@ -3,7 +3,8 @@
  * part of the composition root (gateway.ts).
  */
 import { randomUUID } from 'node:crypto';
-import { join } from 'node:path';
+import { rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { openAudit } from './audit/audit.ts';
 import { openAuth } from './auth/auth.ts';
 import type { Clock } from './clock.ts';
@@ -15,6 +16,7 @@ import { type EventLogOptions, openEvents } from './events/events.ts';
 import { openForwarder } from './events/forward.ts';
 import { openLiveStreams } from './events/live.ts';
 import { readBootId } from './host/boot-id.ts';
+import { makeFolder, writeDurably } from './host/durable-file.ts';
 import { certificateNames } from './host/host-names.ts';
 import { openKernelClock } from './host/kernel-clock.ts';
 import { knownTimeTable, openKnownTime } from './known-time.ts';
@@ -23,7 +25,7 @@ import { openMeters } from './metrics/meters.ts';
 import { openSiteCa } from './pki/site-ca.ts';
 import { SYSTEM_PRINCIPAL } from './principal.ts';
 import { type Backoff, DEFAULT_BACKOFF, openTasks, type Tasks } from './supervise.ts';
-import { isFirstStart, openSystem } from './system.ts';
+import { firstStartMark, isFirstStart, openSystem } from './system.ts';
 import { openVault } from './vault.ts';
 
 /** An identity provider may be away for weeks; the keys at hand serve meanwhile. */
@@ -46,7 +48,9 @@ export async function openBase({ config, clock, log }: BaseOptions, opening: Asy
   const databaseFile = path('gatehouse.db');
   const meters = openMeters();
   const vaultFile = path('keys', 'vault.key');
-  const vault = openVault(vaultFile, { create: isFirstStart(databaseFile, path('pki')) });
+  const isFirst = isFirstStart(databaseFile, path('pki'), vaultFile);
+  if (isFirst) await markFirstStart(vaultFile);
+  const vault = openVault(vaultFile, { create: isFirst });
   const losses: Loss[] = [];
   const lost = (loss: Loss) => void losses.push(loss);
   const database = opening.use(await openLoggedDatabase({ databaseFile, clock, log, meters, lost }));
@@ -65,6 +69,7 @@ export async function openBase({ config, clock, log }: BaseOptions, opening: Asy
   const { sign, verifySignature } = ca;
   const audit = openAudit({ database, clock, log, macKey: vault.deriveKey('audit'), sign, verifySignature });
   await system.keepRoot(ca.rootFingerprint, audit.begin);
+  await rm(firstStartMark(vaultFile), { force: true });
   for (const loss of losses) await recordLoss(loss, { database, audit, log });
   // Below the tasks: the last checkpoint covers what they recorded.
   opening.use(audit.checkpoints);
@@ -166,6 +171,11 @@ function openTimes(database: Database, { clock, log }: Pick<BaseOptions, 'clock'
     log,
   });
   return { kernelClock, time };
+}
+
+function markFirstStart(vaultFile: string): Promise<void> {
+  makeFolder(dirname(vaultFile));
+  return writeDurably(firstStartMark(vaultFile), '');
 }
 
 interface EventsOptions extends Omit<EventLogOptions, 'bounds'> {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { manualClock } from '../test/manual-clock.ts';
 import { temporaryDatabase, temporaryFolder } from '../test/temporary.ts';
-import { isFirstStart, openSystem } from './system.ts';
+import { firstStartMark, isFirstStart, openSystem } from './system.ts';
 import { openVault } from './vault.ts';
 
 const clock = manualClock(Date.UTC(2026, 5, 1));
@@ -70,4 +70,18 @@ it('tells a first start from a lost database', () => {
   expect(isFirstStart(file, pki)).toBe(false);
   rmSync(pki, { recursive: true });
   expect(isFirstStart(file, pki)).toBe(false);
+});
+
+it('tells a first start that was cut short from a lost database and site CA of which the key is left', () => {
+  const folder = temporaryFolder();
+  const [file, pki, key] = [
+    join(folder, 'gatehouse.db'),
+    join(folder, 'pki'),
+    join(folder, 'vault.key'),
+  ] as const;
+  expect(isFirstStart(file, pki, key)).toBe(true);
+  writeFileSync(key, '');
+  expect(() => isFirstStart(file, pki, key)).toThrow(`${file} and ${pki} are missing, but ${key} is there`);
+  writeFileSync(firstStartMark(key), '');
+  expect(isFirstStart(file, pki, key)).toBe(true);
 });

@@ -45,12 +45,24 @@ interface Row {
   trusted_at: number;
 }
 
-/** True when there is no database. Throws when it was lost: the site CA, which is made after it, is there. */
-export function isFirstStart(databaseFile: string, pkiDirectory: string): boolean {
+/** Made before the key of the vault, and removed once there is a site CA: a first start that was cut short goes on. */
+export const firstStartMark = (vaultFile: string) => `${vaultFile}.first-start`;
+
+/**
+ * True when there is no database. Throws when it was lost: the site CA, which is made after it, or the key of the vault,
+ * which is made before it, is there.
+ */
+export function isFirstStart(databaseFile: string, pkiDirectory: string, vaultFile?: string): boolean {
   if (statSync(databaseFile, { throwIfNoEntry: false })) return false;
   if (statSync(pkiDirectory, { throwIfNoEntry: false }) && readdirSync(pkiDirectory).length > 0) {
     throw new Error(
       `${databaseFile} is missing, but ${pkiDirectory} is there: restore it from its backup, or move the whole dataDirectory away to begin anew`,
+    );
+  }
+  const isThere = (file: string) => statSync(file, { throwIfNoEntry: false }) !== undefined;
+  if (vaultFile !== undefined && isThere(vaultFile) && !isThere(firstStartMark(vaultFile))) {
+    throw new Error(
+      `${databaseFile} and ${pkiDirectory} are missing, but ${vaultFile} is there: restore them from their backup, or move the whole dataDirectory away to begin anew`,
     );
   }
   return true;
