@@ -10,7 +10,7 @@ import { openTestLink, profileNamed, settingsWith, station } from './test-link.t
 
 const hwId = 'bus-1-1';
 const SEEDS = Array.from({ length: 12 }, (_, index) => index + 1);
-const STEPS = 18;
+const STEPS = 30;
 const RELAYS = 4;
 const LONGEST_MS = 6_000;
 /** By then a pulse is over, a relay was read after it, and one that an earlier host left closed was opened. */
