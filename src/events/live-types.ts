@@ -88,7 +88,7 @@ const DATA = {
   }),
   'door.lock': z.object({
     doorId,
-    change: z.enum(['joined', 'left', 'moved', 'replaced', 'merged']),
+    change: z.enum(['joined', 'left', 'moved', 'replaced', 'merged', 'retired', 'removed']),
     mac: z.string().nullable(),
     gatewayId: z.string().nullable(),
   }),
