@@ -46,7 +46,7 @@ interface Counters {
 
 /** Before the database is opened: that rewrites the log. Returns how many commits are lost, and where the files are kept. */
 export function keepDamagedLog(file: string): { folder: string; commits: number } | undefined {
-  const commits = commitsLost(`${file}-wal`);
+  const commits = commitsLost(file);
   if (commits === 0) return undefined;
   const folder = makeFolder(file);
   for (const part of [file, `${file}-wal`]) copyFileSync(part, join(folder, basename(part)));

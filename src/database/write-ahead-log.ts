@@ -1,5 +1,6 @@
 /** What Gatehouse does to SQLite's write-ahead log itself. Format: sqlite.org, Database File Format, section 4. */
-import { closeSync, existsSync, fsyncSync, ftruncateSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, ftruncateSync, openSync, readFileSync, readSync } from 'node:fs';
+import { endianness } from 'node:os';
 
 const HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
@@ -41,8 +42,9 @@ interface Log {
  * does not match for the end of the log (section 4.5). A crash leaves such a frame in the newest commit alone, for each is
  * synced before the next is written: a sound frame after a commit after the bad frame says that the log is damaged.
  */
-export function commitsLost(file: string): number {
-  const log = existsSync(file) ? readLog(readFileSync(file)) : undefined;
+export function commitsLost(databaseFile: string): number {
+  const file = `${databaseFile}-wal`;
+  const log = existsSync(file) ? readLog(readFileSync(file), () => pageBytesOf(databaseFile)) : undefined;
   if (!log) return 0;
   let isBad = log.seed === undefined;
   let pending = 0;
@@ -64,18 +66,32 @@ export function commitsLost(file: string): number {
   return lost;
 }
 
-function readLog(bytes: Buffer): Log | undefined {
+/** What a damaged header does not say: the size of a page is in the database too, and this machine wrote the log. */
+function readLog(bytes: Buffer, pageBytesOfDatabase: () => number): Log | undefined {
   if (bytes.length < HEADER_BYTES + FRAME_HEADER_BYTES) return undefined;
   const magic = bytes.readUInt32BE(0);
-  const isBigEndian = magic === MAGIC + 1;
   const stored = checksumAt(bytes, 24);
   const isSound =
-    (magic === MAGIC || isBigEndian) && isSame(checksum(bytes, 0, 24, [0, 0], isBigEndian), stored);
-  // The size of a page does not change: that of a damaged header is SQLite's own.
-  const pageBytes = isSound ? bytes.readUInt32BE(8) : 4_096;
+    (magic === MAGIC || magic === MAGIC + 1) &&
+    isSame(checksum(bytes, 0, 24, [0, 0], magic === MAGIC + 1), stored);
+  const isBigEndian = isSound ? magic === MAGIC + 1 : endianness() === 'BE';
+  const pageBytes = isSound ? bytes.readUInt32BE(8) : pageBytesOfDatabase();
   const salts = isSound ? bytes.subarray(16, 24) : bytes.subarray(HEADER_BYTES + 8, HEADER_BYTES + 16);
   const frames = Math.floor((bytes.length - HEADER_BYTES) / (FRAME_HEADER_BYTES + pageBytes));
   return { bytes, pageBytes, frames, salts, seed: isSound ? stored : undefined, isBigEndian };
+}
+
+/** Section 1.3.2: two bytes at 16; 1 stands for 65,536. */
+function pageBytesOf(databaseFile: string): number {
+  const bytes = Buffer.alloc(2);
+  const descriptor = openSync(databaseFile, 'r');
+  try {
+    readSync(descriptor, bytes, 0, bytes.length, 16);
+  } finally {
+    closeSync(descriptor);
+  }
+  const size = bytes.readUInt16BE();
+  return size === 1 ? 65_536 : size;
 }
 
 const frameAt = ({ pageBytes }: Log, frame: number) =>
