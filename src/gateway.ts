@@ -15,6 +15,7 @@ import type { FieldOptions } from './field/field.ts';
 import { certificateNames } from './host/host-names.ts';
 import { vitalsOf } from './host/vitals.ts';
 import type { Vital } from './host/watchdog.ts';
+import { openIdempotency } from './http/idempotency.ts';
 import { openExposition } from './metrics/exposition.ts';
 import { openServerCertificate, type ServerCertificate } from './pki/server-certificate.ts';
 import type { Ports } from './ports.ts';
@@ -83,6 +84,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
       authenticate: auth.authenticate,
       forbidden: auth.forbidden,
       checkResponses: options.checkResponses ?? false,
+      idempotency: openIdempotency({ database, digest: base.vault.digest, now: base.time.now, log }),
     }),
   );
   estate.begin();

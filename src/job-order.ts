@@ -22,3 +22,8 @@ export interface JobOrder extends Caller {
 
 /** Resolves with the job as the interface shows it, once it is stored and has begun. Throws QUEUE_FULL. */
 export type StartJob = (order: JobOrder) => Promise<unknown>;
+
+/** Where a job that was started can be followed (GET /jobs/{id}). */
+export function jobPath(started: unknown): string {
+  return `/jobs/${(started as { id: string }).id}`;
+}

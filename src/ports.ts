@@ -4,6 +4,7 @@ import type { Config } from './config/config.ts';
 import { hostOf } from './host/host-names.ts';
 import { openProxies } from './http/address.ts';
 import { type Credentials, createApp } from './http/app.ts';
+import type { Idempotency } from './http/idempotency.ts';
 import { knownAddresses } from './http/known-addresses.ts';
 import type { Operation } from './http/operation.ts';
 import {
@@ -33,6 +34,7 @@ export interface PortsOptions {
   /** See AppOptions. */
   answered(method: string, route: string, status: number, milliseconds: number): void;
   checkResponses: boolean;
+  idempotency: Idempotency;
 }
 
 export interface Ports extends AsyncDisposable {
@@ -43,8 +45,8 @@ export interface Ports extends AsyncDisposable {
 }
 
 export async function openPorts(options: PortsOptions): Promise<Ports> {
-  const { config, clock, log, version, operations, answered, checkResponses } = options;
-  const common = { operations, version, clock, log, answered, checkResponses };
+  const { config, clock, log, version, operations, answered, checkResponses, idempotency } = options;
+  const common = { operations, version, clock, log, answered, checkResponses, idempotency };
   await using opening = new AsyncDisposableStack();
   const local = createApp({ ...common, surface: { kind: 'local' } });
   opening.use(await listenUnix({ app: local, clock, log, path: options.adminSocket }));

@@ -16,6 +16,7 @@ import { doorOperations } from '../src/doors/operations.ts';
 import { type DoorSlice, openDoorSlice } from '../src/doors/slice.ts';
 import type { LiveEvent } from '../src/events/events.ts';
 import { createApp } from '../src/http/app.ts';
+import { openIdempotency } from '../src/http/idempotency.ts';
 import type { MakeImportPlan } from '../src/import-plan.ts';
 import type { JobOrder, Progress } from '../src/job-order.ts';
 import { type Log, silentLog } from '../src/log.ts';
@@ -319,7 +320,17 @@ function openInterface({ database, audit, clock, played, catalogue }: Common, do
   const common = { operations, version: '1.2.3', clock, log: silentLog, checkResponses: true };
   return {
     operations,
-    lan: lanApp({ operations, clock, surface }),
+    lan: lanApp({
+      operations,
+      clock,
+      surface,
+      idempotency: openIdempotency({
+        database,
+        digest: (_purpose, content) => content,
+        now: clock.now,
+        log: silentLog,
+      }),
+    }),
     local: createApp({ ...common, surface: { kind: 'local' } }),
   };
 }

@@ -37,6 +37,11 @@ describe('docs/interface.md', () => {
     },
   );
 
+  it('says with each 202 where the state of what was accepted can be read', () => {
+    for (const { id, status, location } of interfaceOperations({} as Parts))
+      expect([id, location !== undefined]).toEqual([id, status === 202]);
+  });
+
   it('has every error code with its status, and no other', () => {
     const told = rows.filter(
       ([, status = '', code = '']) => /^\d{3}$/.test(status) && /^[A-Z_]+$/.test(code),

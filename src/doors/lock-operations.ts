@@ -1,6 +1,7 @@
 /** What is done with the lock of a door. */
 import { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../http/operation.ts';
+import { jobPath } from '../job-order.ts';
 import { type Role, TECHNICIANS } from '../principal.ts';
 import {
   firmwareBody,
@@ -242,6 +243,7 @@ function lockCare(doors: DoorSlice, path: string, job: z.ZodType): Operation[] {
       body: firmwareBody,
       status: 202,
       result: job,
+      location: jobPath,
       errors: ['NOT_FOUND', 'NO_LOCK', 'BATTERY_LOW', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
       handler: async ({ params, body, principal, correlationId }) => ({
         body: await doors.updateFirmware(params.doorId, body, { principal, correlationId }),

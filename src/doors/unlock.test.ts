@@ -248,3 +248,39 @@ it('a door with neither is not unlocked, nor is one that does not exist', async 
   expect(await unlock(await create({}))).toMatchObject({ status: 409, body: { error: 'NO_LOCK' } });
   expect(await unlock(DEVICE)).toMatchObject({ status: 404 });
 });
+
+describe('unlocking with an Idempotency-Key', () => {
+  const keyed = () => estate.desk('POST', `/doors/${id}/unlock`, undefined, { 'idempotency-key': 'k1' });
+
+  it('is answered as the first time when it is repeated, and fires once', async () => {
+    estate.played.unlock = async () => CONFIRMED;
+    const first = await keyed();
+    const second = await keyed();
+    expect([first.status, second.status, second.body]).toEqual([200, 200, first.body]);
+    expect(estate.played.unlocks).toHaveLength(1);
+  });
+
+  it('is joined while the first one is under way', async () => {
+    const held = Promise.withResolvers<Unlocked>();
+    estate.played.unlock = () => held.promise;
+    const both = [keyed(), keyed()];
+    held.resolve(CONFIRMED);
+    expect((await Promise.all(both)).map(({ status }) => status)).toEqual([200, 200]);
+    expect(estate.played.unlocks).toHaveLength(1);
+  });
+
+  it('never fires after a gateway that was killed between firing and answering', async () => {
+    const fired = Promise.withResolvers<void>();
+    estate.played.unlock = () => {
+      fired.resolve();
+      return new Promise(() => {});
+    };
+    void keyed();
+    await fired.promise;
+    const restarted = await openEstate(estate.database);
+    const again = await restarted.desk('POST', `/doors/${id}/unlock`, undefined, { 'idempotency-key': 'k1' });
+    expect(again).toMatchObject({ status: 409, body: { error: 'OUTCOME_UNKNOWN' } });
+    expect(restarted.played.unlocks).toEqual([]);
+    expect(restarted.played.audits).toMatchObject([{ action: 'door.unlock', outcome: 'unknown' }]);
+  });
+});

@@ -1,6 +1,6 @@
 /**
  * Serves operations: one pipeline for all of them, in this order: correlation id, shutting down, authentication, role,
- * rate, size and media type, strict JSON, schema, handler. Two apps are made of the same operations: `lan` for the
+ * rate, size and media type, strict JSON, schema, idempotency key, handler. Two apps are made of the same operations: `lan` for the
  * site's network, `local` for the admin socket, whose file mode is the authentication.
  */
 import { Hono } from 'hono';
@@ -12,12 +12,19 @@ import { ANYONE, LOCAL_ADMINISTRATOR, type Principal } from '../principal.ts';
 import { NO_ADDRESS } from './address.ts';
 import { readJson, readUnexpected, refuseOversized } from './body.ts';
 import { withDocument } from './document-operation.ts';
-import { BODY_LIMIT_BYTES, type Operation, takesAnyQuery } from './operation.ts';
+import { type Idempotency, idempotencyKeyOf } from './idempotency.ts';
+import {
+  type Answer,
+  BODY_LIMIT_BYTES,
+  type Operation,
+  takesAnyQuery,
+  takesIdempotencyKey,
+} from './operation.ts';
 import { type Rate, rateLimiter } from './rate-limit.ts';
 import { correlationIdOf, errorBody, errorReply, type Reply, responseOf, storedReply } from './reply.ts';
 import { checkError, checkResult } from './response-check.ts';
 import { refuseForeignPage, refuseForeignSignIn } from './same-origin.ts';
-import { pathParameters, queryParameters, validate } from './validation.ts';
+import { type Input, pathParameters, queryParameters, validate } from './validation.ts';
 
 /** What a request offers of who sends it. */
 export interface Credentials {
@@ -52,6 +59,8 @@ export interface AppOptions {
   answered?: (method: string, route: string, status: number, milliseconds: number) => void;
   /** Answers that differ from their declaration become INTERNAL: for tests and the demo. */
   checkResponses?: boolean;
+  /** Absent: the operations of a test that have none to keep. */
+  idempotency?: Idempotency;
 }
 
 export interface App {
@@ -173,7 +182,7 @@ function stopping(): GatehouseError {
 
 /** The pipeline of one operation, from authentication on. */
 function operationServer(
-  { surface, clock, checkResponses = false }: AppOptions,
+  { surface, clock, checkResponses = false, idempotency }: AppOptions,
   basePath: string,
   closing: AbortSignal,
 ) {
@@ -228,13 +237,16 @@ function operationServer(
     const around = { principal, correlationId, ifMatch, address, isGone, hungUp, reauthenticate };
     if (operation.media === 'text/event-stream')
       return streamReply(operation, request, { ...input, ...around }, closing);
-    const answer = await operation.handler({ ...input, ...around });
-    if (checkResponses) checkResult(operation, answer.body);
-    if (answer.stored) return storedReply(operation.status, answer.stored, request);
-    const headers: Record<string, string> = answer.etag === undefined ? {} : { ETag: `"${answer.etag}"` };
-    if (operation.media === 'text/plain') headers['Content-Type'] = 'text/plain; charset=utf-8';
-    if (answer.setCookie !== undefined) headers['Set-Cookie'] = answer.setCookie;
-    return { status: operation.status, body: answer.body, headers };
+    const handle = async () => {
+      const answer = await operation.handler({ ...input, ...around });
+      if (checkResponses) checkResult(operation, answer.body);
+      if (answer.stored) return storedReply(operation.status, answer.stored, request);
+      return { status: operation.status, body: answer.body, headers: headersOf(operation, answer, basePath) };
+    };
+    const key = request.headers.get('idempotency-key');
+    if (!idempotency || key === null || !takesIdempotencyKey(operation)) return handle();
+    const keyed = { principalId: principal.id, key: idempotencyKeyOf(key) };
+    return idempotency.once({ ...keyed, content: contentOf(operation, input, ifMatch) }, handle);
   }
 
   return async (operation: Operation, exchange: Exchange): Promise<Reply> => {
@@ -245,6 +257,28 @@ function operationServer(
       throw error;
     }
   };
+}
+
+function headersOf(
+  { media, location }: Operation,
+  { body, etag, setCookie }: Answer<unknown>,
+  basePath: string,
+): Record<string, string> {
+  return {
+    ...(etag !== undefined && { ETag: `"${etag}"` }),
+    ...(media === 'text/plain' && { 'Content-Type': 'text/plain; charset=utf-8' }),
+    ...(setCookie !== undefined && { 'Set-Cookie': setCookie }),
+    ...(location && { Location: basePath + location(body) }),
+  };
+}
+
+/** As it was read: the order of fields and blanks make no other request. */
+function contentOf(
+  operation: Operation,
+  { params, query, body }: Input,
+  ifMatch: string | undefined,
+): string {
+  return JSON.stringify([operation.id, params, query, ifMatch ?? null, operation.body ? body : null]);
 }
 
 /** Turns of the event loop: to read the end of a connection, to answer it, and to be told that it is closed. */

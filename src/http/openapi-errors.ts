@@ -22,7 +22,7 @@ const errorBody = z
         z.object({
           path: z.string().openapi({
             description:
-              'JSON pointer into the body ("" is all of it), {name} of a path parameter, or ?name of a query parameter',
+              'JSON pointer into the body ("" is all of it), {name} of a path parameter, ?name of a query parameter, or the name of a header',
           }),
           code: z.string(),
           message: z.string(),

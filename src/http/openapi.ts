@@ -3,7 +3,7 @@ import { createRoute, OpenAPIHono, z } from '@hono/zod-openapi';
 import { errorResponses } from './openapi-errors.ts';
 import { EXAMPLES } from './openapi-examples.ts';
 import { FIELDS, PARAMETERS, TAGS } from './openapi-words.ts';
-import type { Access, Operation } from './operation.ts';
+import { type Access, type Operation, takesIdempotencyKey } from './operation.ts';
 
 export interface DocumentInfo {
   /** Of Gatehouse. */
@@ -71,16 +71,28 @@ const isVersioned = ({ errors }: Operation) => errors.includes('PRECONDITION_FAI
 
 /** Request headers of an operation, besides what HTTP has anyway. */
 function requestHeaders(declared: Operation) {
-  const header = (name: string, description: string) =>
-    z.object({ [name]: z.string().optional().openapi({ description }) });
-  if (isVersioned(declared)) return header('If-Match', 'ETag of the version to change; 412 if it is another');
-  if (declared.media === 'text/event-stream' && declared.access !== 'local')
-    return header('Last-Event-ID', 'Go on after this event; a browser sends it by itself. Wins over `after`');
-  return undefined;
+  const header = (description: string) => z.string().optional().openapi({ description });
+  const headers = {
+    ...(isVersioned(declared) && {
+      'If-Match': header('ETag of the version to change; 412 if it is another'),
+    }),
+    ...(takesIdempotencyKey(declared) && { 'Idempotency-Key': header(IDEMPOTENCY_KEY) }),
+    ...(declared.media === 'text/event-stream' &&
+      declared.access !== 'local' && {
+        'Last-Event-ID': header('Go on after this event; a browser sends it by itself. Wins over `after`'),
+      }),
+  };
+  return Object.keys(headers).length > 0 ? z.object(headers) : undefined;
 }
+
+const IDEMPOTENCY_KEY =
+  '1 to 128 visible ASCII characters without `"` and `,`, such as a UUID; quotes around it are taken. For a day the same request with the same key is answered as the first one was and is not carried out again; another request with it is 422 IDEMPOTENCY_KEY_REUSED. OUTCOME_UNKNOWN: the first one was cut short';
 
 const ETAG = {
   ETag: { description: 'Grows with what is wanted; for If-Match', schema: { type: 'string' } },
+} as const;
+const LOCATION = {
+  Location: { description: 'Where the state of what was accepted can be read', schema: { type: 'string' } },
 } as const;
 function route(declared: Operation, versioned: ReadonlySet<string>) {
   const { id, method, path, tag, summary, description, access, params, query, body } = declared;
@@ -104,12 +116,20 @@ function route(declared: Operation, versioned: ReadonlySet<string>) {
     responses: {
       [declared.status]: {
         description: declared.status === 202 ? 'Accepted' : 'Success',
-        ...(versioned.has(path) && method !== 'delete' && { headers: ETAG }),
+        ...answerHeaders(declared, versioned),
         content: { [declared.media ?? 'application/json']: shown(declared.result, example?.result) },
       },
       ...errorResponses(declared),
     },
   });
+}
+
+function answerHeaders({ path, method, location }: Operation, versioned: ReadonlySet<string>) {
+  const headers = {
+    ...(versioned.has(path) && method !== 'delete' && ETAG),
+    ...(location && LOCATION),
+  };
+  return Object.keys(headers).length > 0 ? { headers } : {};
 }
 
 function shown(schema: z.ZodType, example: object | undefined) {

@@ -83,6 +83,8 @@ export interface OperationDeclaration<
   /** Status and schema of success. */
   status: 200 | 202;
   result: Result;
+  /** Of a 202: the path, without the base path, where the state of what was accepted can be read. */
+  location?(result: z.output<Result>): string;
   /**
    * What success is, unless JSON: a stream, where `result` is the data of each of its events; or text, where the body is
    * a string that goes out as it is.
@@ -136,6 +138,14 @@ export function takesAnyQuery({ access, method, query }: Operation): boolean {
   return access === 'public' && method === 'get' && query === undefined;
 }
 
+/**
+ * Whether Idempotency-Key is for it (idempotency.ts): PUT and DELETE may be repeated as they are, and a caller without a role
+ * has no principal to keep keys for.
+ */
+export function takesIdempotencyKey({ method, access }: Operation): boolean {
+  return method === 'post' && Array.isArray(access);
+}
+
 /** Every code the operation can answer: what follows from its declaration, and what it adds. */
 export function errorsOf(operation: Operation): ErrorCode[] {
   const codes = new Set<ErrorCode>(['PAYLOAD_TOO_LARGE', 'SHUTTING_DOWN', 'INTERNAL']);
@@ -145,6 +155,7 @@ export function errorsOf(operation: Operation): ErrorCode[] {
   if (operation.access !== 'public') add('STORAGE_UNAVAILABLE');
   if (Array.isArray(operation.access)) add('UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED');
   if (operation.rate) add('RATE_LIMITED');
+  if (takesIdempotencyKey(operation)) add('IDEMPOTENCY_KEY_REUSED', 'OUTCOME_UNKNOWN');
   if (operation.params) add('VALIDATION_FAILED');
   if (!takesAnyQuery(operation)) add('VALIDATION_FAILED', 'UNKNOWN_FIELD');
   // The body of a GET never gets here (RFC 9110, 9.3.1: it means nothing).

@@ -1,6 +1,6 @@
 /** POST /local/backup: a copy of the database beside it, as a job. The vault's key is in no copy. */
 import { type Operation, operation } from '../http/operation.ts';
-import type { Progress } from '../job-order.ts';
+import { jobPath, type Progress } from '../job-order.ts';
 import type { Jobs } from './jobs.ts';
 import { job } from './schema.ts';
 
@@ -23,6 +23,7 @@ export function backupOperations(jobs: Jobs, backUp: BackUp): Operation[] {
       access: 'local',
       status: 202,
       result: job,
+      location: jobPath,
       errors: ['QUEUE_FULL'],
       handler: async ({ principal, correlationId }) => ({
         body: await jobs.start({

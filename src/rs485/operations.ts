@@ -1,6 +1,7 @@
 /** The RS-485 device operations of the interface: 4.5 and its reads. */
 import { z } from '@hono/zod-openapi';
 import { eventStream, type Operation, operation } from '../http/operation.ts';
+import { jobPath } from '../job-order.ts';
 import { WIRING_READERS } from '../principal.ts';
 import {
   busList,
@@ -150,6 +151,7 @@ function busOperations(rs485: Rs485, job: z.ZodType): Operation[] {
       body: scanBody,
       status: 202,
       result: job,
+      location: jobPath,
       errors: ['QUEUE_FULL', 'DEVICE_OFFLINE'],
       handler: async ({ body, principal, correlationId }) => ({
         body: await rs485.scan(body, { principal, correlationId }),
@@ -168,6 +170,7 @@ function busOperations(rs485: Rs485, job: z.ZodType): Operation[] {
       body: pairBody,
       status: 202,
       result: job,
+      location: jobPath,
       errors: ['NOT_FOUND', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
       handler: async ({ params, body, principal, correlationId }) => ({
         body: await rs485.pair(params.bus, body, { principal, correlationId }),
@@ -209,6 +212,7 @@ function watchdogOperation(rs485: Rs485, job: z.ZodType): Operation {
     body: watchdogTestBody,
     status: 202,
     result: job,
+    location: jobPath,
     errors: [
       'NOT_FOUND',
       'NO_RELAY',

@@ -1,6 +1,7 @@
 /** What is done with OSDP devices alone. */
 import { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../http/operation.ts';
+import { jobPath } from '../job-order.ts';
 import { READDRESSERS } from './communication.ts';
 import { UPDATERS } from './firmware.ts';
 import { communicationBody, firmwareBody } from './osdp-schema.ts';
@@ -27,6 +28,7 @@ export function osdpOperations(rs485: Rs485, job: z.ZodType): Operation[] {
       body: firmwareBody,
       status: 202,
       result: job,
+      location: jobPath,
       errors: ['NOT_FOUND', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
       handler: async ({ params, body, principal, correlationId }) => ({
         body: await rs485.updateFirmware(params.deviceId, body, { principal, correlationId }),
@@ -45,6 +47,7 @@ export function osdpOperations(rs485: Rs485, job: z.ZodType): Operation[] {
       body: communicationBody,
       status: 202,
       result: job,
+      location: jobPath,
       errors: ['NOT_FOUND', 'ALREADY_EXISTS', 'CONFIRMATION_NEEDED', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
       handler: async ({ params, body, principal, correlationId }) => ({
         body: await rs485.readdress(params.deviceId, body, { principal, correlationId }),

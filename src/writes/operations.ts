@@ -33,6 +33,7 @@ export function writeOperations(writes: Writes): Operation[] {
       bodyLimit: BODY_LIMIT_BYTES,
       status: 202,
       result: writeRequestStatus,
+      location: ({ encoderId, requestId }) => `/encoder/${encoderId}/write-request/${requestId}`,
       errors: [
         'DUPLICATE_KEY_ID',
         'NOT_FOUND',

@@ -1,6 +1,7 @@
 /** What a technician does with a Zigbee gateway. */
 import { z } from '@hono/zod-openapi';
 import { type Operation, operation } from '../http/operation.ts';
+import { jobPath } from '../job-order.ts';
 import { TECHNICIANS } from '../principal.ts';
 import { channelMoveBody, permitJoinBody, permitJoinResult } from './action-schema.ts';
 import { deviceId } from './schema.ts';
@@ -37,6 +38,7 @@ export function gatewayActions(zgates: Zgates, path: string, job: z.ZodType): Op
       body: channelMoveBody,
       status: 202,
       result: job,
+      location: jobPath,
       errors: ['NOT_FOUND', 'CONFIRMATION_NEEDED', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
       handler: async ({ params, body, principal, correlationId }) => ({
         body: await zgates.moveChannel(params.deviceId, body, { principal, correlationId }),
@@ -51,6 +53,7 @@ export function gatewayActions(zgates: Zgates, path: string, job: z.ZodType): Op
         'As a job, for it takes seconds for each. `result` of the finished job: {nodes [{hwId, type}], links [{from, to, lqi, isRoute}], silent: routers that did not answer}.',
       status: 202,
       result: job,
+      location: jobPath,
       errors: ['NOT_FOUND', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
       handler: async ({ params, principal, correlationId }) => ({
         body: await zgates.map(params.deviceId, { principal, correlationId }),
