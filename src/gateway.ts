@@ -9,6 +9,7 @@
  */
 import { type Base, type BaseOptions, openBase } from './base.ts';
 import { adminSocketOf } from './config/config.ts';
+import { type Checker, openChecker } from './database/checker.ts';
 import type { Desk } from './desk.ts';
 import { type Estate, openEstate } from './estate.ts';
 import type { FieldOptions } from './field/field.ts';
@@ -58,7 +59,15 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     clock,
   );
   const desk = await openDesk(options, base, encoderCertificate.current(), opening);
-  const status = statusOf(options, { base, estate, desk, certificate, httpUrl: () => ports.baseUrl });
+  const checker = openChecker({ ...options, ...options.processes, file: base.databaseFile });
+  const status = statusOf(options, {
+    base,
+    estate,
+    desk,
+    certificate,
+    checker,
+    httpUrl: () => ports.baseUrl,
+  });
   const metrics = openExposition({
     meters,
     status,
@@ -94,6 +103,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   tasks.start('certificate for encoders', (signal) =>
     encoderCertificate.keep(desk.encoderLink.renew, signal),
   );
+  tasks.start('database check', checker.keep);
   // Last, since start-up may use the room held back for urgent work.
   tasks.start('disk space', (signal) => database.space.keep(clock, signal));
   const opened = opening.move();
@@ -132,13 +142,14 @@ interface StatusParts {
   estate: Estate;
   desk: Desk;
   certificate: ServerCertificate;
+  checker: Checker;
   httpUrl(): string;
 }
 
 /** Where the figures of `gatehouse status` come from. */
 function statusOf(
   { config, clock }: GatewayOptions,
-  { base, estate, desk, certificate, httpUrl }: StatusParts,
+  { base, estate, desk, certificate, checker, httpUrl }: StatusParts,
 ): () => Status {
   const { database, databaseFile, events, auth, systemId, time } = base;
   const { oidc } = config.auth;
@@ -156,6 +167,7 @@ function statusOf(
     commits: database.figures,
     space: database.space.state,
     databaseFile,
+    databaseCheck: checker.state,
     ...estate.figures,
     identityProvider: () => oidc && auth.issuerKeys && { issuer: oidc.issuer, ...auth.issuerKeys.state() },
     tokens: auth.endings,

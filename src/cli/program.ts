@@ -51,6 +51,7 @@ function program(shell: Shell, result: { exitCode: number }): Command {
   addZgate(gatehouse.command('zgate').description('Zigbee gateways and the networks they carry'), shell);
   addBuses(gatehouse, shell, result, { example, addressed, whole, wholeUpTo });
   addConfig(gatehouse.command('config').description('The configuration file'), shell, result);
+  addCheckDatabase(gatehouse, shell);
   addVersion(gatehouse, shell);
   return gatehouse;
 }
@@ -296,6 +297,17 @@ function addBackup(parent: Command, shell: Shell): void {
       }),
     'gatehouse restore /media/stick/gatehouse-20270101T040000Z.db',
   );
+}
+
+/** For the daemon, which runs it beside itself. */
+function addCheckDatabase(parent: Command, shell: Shell): void {
+  parent
+    .command('check-database', { hidden: true })
+    .argument('<file>')
+    .action(async (file: string) => {
+      const { checkDatabase } = await import('./check-database.ts');
+      checkDatabase(file, shell);
+    });
 }
 
 function addZgate(parent: Command, shell: Shell): void {

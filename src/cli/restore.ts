@@ -152,12 +152,12 @@ function openSource(copy: string): Source {
   }
 }
 
-/** Opened as the daemon opens its own: integrity and schema are checked, an older schema is brought up to date. */
+/** All of it is checked, and its schema; an older schema is brought up to date. */
 async function openDraft(copy: string, { file, log }: Source, draft: string): Promise<Database> {
   try {
     writeFrom(file, draft);
     if (log !== undefined) writeFrom(log, `${draft}-wal`);
-    return await openDatabase({ file: draft, monotonic: () => 0, failed: () => {} });
+    return await openDatabase({ file: draft, fullCheck: true, monotonic: () => 0, failed: () => {} });
   } catch (error) {
     throw notRestored(copy, draft, error);
   }

@@ -54,6 +54,7 @@ const WELL: Status = {
     failing: false,
     outcomeUnknown: 0,
     damaged: [],
+    check: { verdict: 'sound', ageSeconds: 7_200, findings: [] },
     queued: 0,
     lastCommitMilliseconds: 0.26,
     freeBytes: 2_000_000_000,
@@ -174,6 +175,25 @@ it.each<[Partial<Status>, string, string, RegExp]>([
     /1 failed commit: check the disk/,
   ],
   [{ database: { ...WELL.database, failures: 1 } }, 'database', 'good', /1 failed commit before, good since/],
+  [
+    {
+      database: {
+        ...WELL.database,
+        check: { verdict: 'damaged', ageSeconds: 60, findings: ['row 2 missing from index i'] },
+      },
+    },
+    'database',
+    'bad',
+    /found damaged 1 min ago \(row 2 missing from index i\): stop gatehouse.*gatehouse restore FILE/,
+  ],
+  [
+    {
+      database: { ...WELL.database, check: { verdict: 'failed', ageSeconds: 60, findings: ['no room'] } },
+    },
+    'database',
+    'doubtful',
+    /its check was not completed 1 min ago: no room/,
+  ],
   [{ database: { ...WELL.database, lastCommitMilliseconds: 800 } }, 'database', 'doubtful', /800\.0 ms/],
   [
     { field: { hosts: [{ id: 'f', pid: null, restarts: 2, heartbeatAgeMs: null }], links: [] } },

@@ -120,7 +120,7 @@ function upstreamFinding(upstream: Status['upstream']): Finding {
 
 function databaseFinding(database: Status['database']): Finding {
   const { bytes, jobs, batches, failures, failing, queued, lastCommitMilliseconds, space } = database;
-  const { freeBytes, plentyBytes, outcomeUnknown, damaged } = database;
+  const { freeBytes, plentyBytes, outcomeUnknown, damaged, check } = database;
   const parts = [
     `${size(bytes)}; ${plural(jobs, 'change')} in ${plural(batches, 'commit')}, the last in ${lastCommitMilliseconds.toFixed(1)} ms`,
   ];
@@ -133,14 +133,25 @@ function databaseFinding(database: Status['database']): Finding {
     parts.push(
       `stored work is gone, see missing.json in ${damaged.join(', ')}; move that away once it is done again`,
     );
+  parts.push(checkText(check));
   if (freeBytes !== null) parts.push(`${size(freeBytes)} free on its disk`);
   const needed = plentyBytes === null ? '' : `, until ${size(plentyBytes)} are free`;
   if (space === 'short') parts.push(`telemetry is not stored any more: make room${needed} (df -h)`);
   if (space === 'full') parts.push(`full: only urgent work is stored; make room now${needed} (df -h)`);
   if (space !== 'plenty') return { severity: 'bad', subject: 'database', text: parts.join('; ') };
-  const severity =
-    failing || damaged.length > 0 ? 'bad' : lastCommitMilliseconds > COMMIT_SLOW_MS ? 'doubtful' : 'good';
+  const isBad = failing || damaged.length > 0 || check.verdict === 'damaged';
+  const isDoubtful = lastCommitMilliseconds > COMMIT_SLOW_MS || check.verdict === 'failed';
+  const severity = isBad ? 'bad' : isDoubtful ? 'doubtful' : 'good';
   return { severity, subject: 'database', text: parts.join('; ') };
+}
+
+function checkText({ verdict, ageSeconds, findings }: Status['database']['check']): string {
+  const when = `${duration(ageSeconds ?? 0)} ago`;
+  const what = findings.join(', ');
+  if (verdict === 'pending') return 'not checked as a whole since the start';
+  if (verdict === 'sound') return `checked as a whole ${when}`;
+  if (verdict === 'failed') return `its check was not completed ${when}: ${what}`;
+  return `found damaged ${when} (${what}): stop gatehouse, keep a copy of its data directory, then gatehouse restore FILE with the newest backup`;
 }
 
 function hostFinding({ id, pid, restarts, heartbeatAgeMs }: Status['field']['hosts'][number]): Finding {

@@ -129,6 +129,16 @@ export function openConnection(file: string): Connection {
   };
 }
 
+/** Beside the daemon that writes the file. Nothing is changed by it. */
+export function openReader(file: string): Pick<Connection, 'prepare'> & Disposable {
+  const database = new Sqlite(file, { readonly: true, fileMustExist: true, timeout: BUSY_TIMEOUT_MS });
+  defineFold(database);
+  return {
+    prepare: (sql) => database.prepare(sql) as never,
+    [Symbol.dispose]: () => void database.close(),
+  };
+}
+
 /** A database in memory, with the functions that migrations may use. */
 export function openEmptyConnection(): Pick<Connection, 'prepare' | 'exec'> & Disposable {
   const database = new Sqlite(':memory:');

@@ -76,6 +76,16 @@ export const status = z
         description:
           'Folders with a damaged write-ahead log and missing.json, which says what is gone; until they are moved away',
       }),
+      check: z
+        .object({
+          verdict: z.enum(['pending', 'sound', 'damaged', 'failed']),
+          ageSeconds: age,
+          findings: z.array(z.string()),
+        })
+        .openapi({
+          description:
+            'The last check of the whole file, in the background: what it found damaged, or why it was not completed (failed); pending before the first since the start',
+        }),
       queued: count,
       lastCommitMilliseconds: z.number().min(0),
       freeBytes: count

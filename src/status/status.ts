@@ -30,6 +30,7 @@ export interface StatusSources {
   };
   space(): Pick<Status['database'], 'freeBytes' | 'plentyBytes' | 'space'>;
   databaseFile: string;
+  databaseCheck(): Status['database']['check'];
   field(): FieldState;
   doors(): Status['doors'];
   zgates(): Status['zgates'];
@@ -100,6 +101,7 @@ export function openStatus(sources: StatusSources): () => Status {
         failing,
         outcomeUnknown,
         damaged: keptLosses(sources.databaseFile),
+        check: sources.databaseCheck(),
         queued,
         lastCommitMilliseconds: lastMilliseconds,
         ...sources.space(),
