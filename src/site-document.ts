@@ -4,7 +4,15 @@
  */
 import { z } from 'zod';
 import { connectionType } from './doors/openings-schema.ts';
-import { accessPointId, doorId, doorName, doorNumber, doorOptionsBody, identifier } from './doors/schema.ts';
+import {
+  accessPointId,
+  clearableDoorName,
+  doorId,
+  doorName,
+  doorNumber,
+  doorOptionsBody,
+  identifier,
+} from './doors/schema.ts';
 import { ieeeAddress, lines, looseId } from './http/fields.ts';
 import type { Problem } from './yaml/problem.ts';
 
@@ -63,7 +71,7 @@ const doorEntry = z
     accessPointId: accessPointId
       .optional()
       .describe('Unique on the site; the lowest that is free when absent'),
-    name: doorName.nullable().optional(),
+    name: clearableDoorName.optional(),
     groupId: identifier.nullable().optional(),
     number: doorNumber.nullable().optional(),
     options: doorOptionsBody.nullable().optional(),
@@ -88,7 +96,7 @@ const rs485Entry = z
     deviceId: z.guid('expected a UUID').toLowerCase().optional(),
     hwId: identifier.describe('What the device is called on its bus'),
     bus: identifier.describe('Id of the link it is wired to, as the configuration says it'),
-    name: doorName.nullable().optional(),
+    name: clearableDoorName.optional(),
     description: lines.max(DESCRIPTION_MAX).nullable().optional(),
     doorId: looseId.nullable().optional().describe('Door that its relay opens'),
     groupId: identifier.nullable().optional(),

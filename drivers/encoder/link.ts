@@ -64,8 +64,12 @@ export class BadMessage extends Error {
   }
 }
 
-/** Ids become topic levels and client ids: nothing but these characters (docs/encoder-protocol.md, Registration). */
-export const ENCODER_ID = /^[A-Za-z0-9_-]{1,64}$/;
+/**
+ * Ids become topic levels, client ids, common names and path segments. None of these characters means anything there
+ * (MQTT 3.1.1 4.7, RFC 3986 3.3), and no id is `.` or `..` (docs/encoder-protocol.md, Registration).
+ */
+export const ENCODER_ID = /^[A-Za-z0-9_-][A-Za-z0-9._:-]{0,63}$/;
+export const ENCODER_ID_FORM = '1 to 64 letters, digits, ., _, : or -, of which the first is neither . nor :';
 
 /** Bound on an up packet, MQTT header included. */
 export const MAX_UP_PACKET_BYTES = 64 * 1024;

@@ -26,6 +26,7 @@ const SEGMENTS_TAKEN = [
   'healthz',
   'readyz',
   'metrics',
+  'status',
   'local',
 ];
 

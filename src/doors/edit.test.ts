@@ -87,6 +87,8 @@ describe('an update', () => {
     await put(id, { options: { accessInternal: { doors: null } } });
     await put(id, { options: { outputs: null }, number: null, name: null, groupId: null });
     await put(id, { pmsId: null, scheduleId: null, templateId: null });
+    await put(id, { name: 'Room 101' });
+    await put(id, { name: '' });
     const empty = { accessInternal: { doors: [], interval: null }, outputs: [] };
     expect(await get(id, '/options')).toEqual({ id, number: null, options: empty });
     const cleared = { name: null, groupId: null, pmsId: null, scheduleId: null, templateId: null };

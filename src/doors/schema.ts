@@ -1,7 +1,14 @@
 /** The door as the interface shows it (interface specification 2.3) and the bodies of 4.4 and its extensions. */
 import { z } from '@hono/zod-openapi';
 import { readOnlyFields } from '../http/editing.ts';
-import { ieeeAddress, looseId, plainId, printable, unknownReferences } from '../http/fields.ts';
+import {
+  clearableName,
+  ieeeAddress,
+  looseId,
+  plainId,
+  printable,
+  unknownReferences,
+} from '../http/fields.ts';
 import { OFFLINE_CODES } from './offline.ts';
 import { connectionType, lockConditions, relockState, standingOpen } from './openings-schema.ts';
 
@@ -19,6 +26,7 @@ const text = (max: number) => printable.min(1).max(max);
 
 export const doorId = z.guid('expected a UUID').toLowerCase();
 export const doorName = text(NAME_MAX);
+export const clearableDoorName = clearableName(NAME_MAX);
 /** Of a group, a schedule, a template, or the door at the property management system. */
 export const identifier = plainId.min(1).max(IDENTIFIER_MAX);
 export const accessPointId = z.int().min(1).max(NUMBER_MAX);
@@ -152,7 +160,7 @@ export type Door = z.infer<typeof door>;
 
 /** What 4.4 can change. */
 const editableFields = {
-  name: doorName.nullable().optional(),
+  name: clearableDoorName.optional(),
   groupId: identifier.nullable().optional(),
   number: doorNumber.nullable().optional(),
   options: doorOptionsBody.nullable().optional(),
@@ -182,7 +190,7 @@ export type DoorUpdate = DoorEdit & { id?: string | undefined; version?: number 
 
 export const createBody = z
   .strictObject({
-    name: doorName.nullable().optional(),
+    name: clearableDoorName.optional(),
     accessPointId: accessPointId
       .optional()
       .openapi({ description: 'Unique on the site; by default the lowest that is free' }),

@@ -1,8 +1,8 @@
 /** The encoder as the interface shows it (interface specification 2.1, 2.2) and the bodies of 4.1 and 4.2. */
 import { z } from '@hono/zod-openapi';
-import { ENCODER_ID } from '../../drivers/encoder/link.ts';
+import { ENCODER_ID, ENCODER_ID_FORM } from '../../drivers/encoder/link.ts';
 import { readOnlyFields } from '../http/editing.ts';
-import { pageLimit, printable } from '../http/fields.ts';
+import { clearableName, pageLimit, printable } from '../http/fields.ts';
 
 const NAME_MAX = 128;
 const METADATA_KEYS_MAX = 64;
@@ -14,7 +14,7 @@ const SIGNATURE_MAX = 2_048;
 
 export const encoderId = z
   .string()
-  .regex(ENCODER_ID, 'expected 1 to 64 letters, digits, _ or -')
+  .regex(ENCODER_ID, `expected ${ENCODER_ID_FORM}`)
   .openapi({ description: 'Equals the common name of the encoder’s factory certificate', example: 'desk-1' });
 
 const nameVersion = z.object({ name: z.string(), version: z.string() });
@@ -66,7 +66,7 @@ export const registeredEncoder = z
   .openapi('RegisteredEncoder');
 export type RegisteredEncoder = z.infer<typeof registeredEncoder>;
 
-const name = printable.min(1).max(NAME_MAX).nullable().openapi({ description: 'null clears it' });
+const name = clearableName(NAME_MAX);
 const metadata = z
   .record(printable.min(1).max(NAME_MAX), z.string().max(METADATA_VALUE_MAX))
   .refine(

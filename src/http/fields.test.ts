@@ -1,6 +1,12 @@
 import { expect, it } from 'vitest';
-import { lines, looseId, oneLine, plainId, printable } from './fields.ts';
-import { PORTABLE_ID, PORTABLE_LINES, PORTABLE_ONE_LINE, PORTABLE_PRINTABLE } from './portable-patterns.ts';
+import { clearableName, lines, looseId, oneLine, plainId, printable } from './fields.ts';
+import {
+  PORTABLE_ID,
+  PORTABLE_LINES,
+  PORTABLE_NAME,
+  PORTABLE_ONE_LINE,
+  PORTABLE_PRINTABLE,
+} from './portable-patterns.ts';
 
 it.each(['', 'Desk 1', ' a ', 'Rezeption – Süd', 'قاعة ٣', '受付 🛎️'])('takes %j', (text) => {
   expect(printable.safeParse(text).success).toBe(true);
@@ -53,6 +59,7 @@ it.each([
   ['oneLine', oneLine, PORTABLE_ONE_LINE],
   ['lines', lines, PORTABLE_LINES],
   ['printable', printable, PORTABLE_PRINTABLE],
+  ['clearableName', clearableName(100), PORTABLE_NAME],
   ['plainId', plainId, PORTABLE_ID],
 ])(
   'the pattern that is published of %s takes what the validation takes, for each character of the BMP',

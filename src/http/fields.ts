@@ -1,6 +1,12 @@
 /** Schemas that fields and parameters of several resources share. */
 import { z } from '@hono/zod-openapi';
-import { PORTABLE_ID, PORTABLE_LINES, PORTABLE_ONE_LINE, PORTABLE_PRINTABLE } from './portable-patterns.ts';
+import {
+  PORTABLE_ID,
+  PORTABLE_LINES,
+  PORTABLE_NAME,
+  PORTABLE_ONE_LINE,
+  PORTABLE_PRINTABLE,
+} from './portable-patterns.ts';
 
 const PAGE_MAX = 100;
 const PAGE_DEFAULT = 50;
@@ -34,6 +40,17 @@ export const printable = z
   .string()
   .regex(PRINTABLE, `expected something to see, ${WITHOUT}`)
   .openapi({ pattern: PORTABLE_PRINTABLE });
+
+/** For a name that may be cleared: by null, or by the empty text that a form sends for an empty field. */
+export const clearableName = (max: number) =>
+  z
+    .string()
+    .max(max)
+    .regex(new RegExp(`^$|${PRINTABLE.source}`, 'u'), `expected something to see, ${WITHOUT}`)
+    .openapi({ pattern: PORTABLE_NAME })
+    .nullable()
+    .overwrite((name) => name || null)
+    .openapi({ description: 'null or an empty text clears it' });
 
 /** Two ids that look the same must not be two, and a blank at either end is seen by nobody. */
 const UNPADDED = '(?!\\p{White_Space})(?!.*\\p{White_Space}$)';

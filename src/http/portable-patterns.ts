@@ -26,5 +26,7 @@ export const PORTABLE_ONE_LINE = `^${ANY}*$`;
 export const PORTABLE_LINES = `^(${ANY}|[\\t\\n])*$`;
 /** At least one visible character. */
 export const PORTABLE_PRINTABLE = `^${ANY}*${VISIBLE}${ANY}*$`;
-/** The same, and no space at either end. */
+/** The same, or no character at all. */
+export const PORTABLE_NAME = `^(${ANY}*${VISIBLE}${ANY}*)?$`;
+/** At least one visible character, and no space at either end. */
 export const PORTABLE_ID = `^(${NO_SPACE}${ANY}*)?${VISIBLE}(${ANY}*${NO_SPACE})?$`;

@@ -5,7 +5,7 @@
  * particular, everything critical that is not understood here is refused, never passed over.
  */
 import { type KeyObject, X509Certificate } from 'node:crypto';
-import { ENCODER_ID } from '../../drivers/encoder/link.ts';
+import { ENCODER_ID, ENCODER_ID_FORM } from '../../drivers/encoder/link.ts';
 import { type ErrorCode, GatehouseError } from '../errors.ts';
 import { type CertificateFields, decodeCertificate, OID } from './certificate-fields.ts';
 import { decodeOid, fieldsOf, Malformed, readPem, TAG } from './der.ts';
@@ -204,9 +204,7 @@ function checkCommonName({ subjectAttributes }: Certificate, encoderId: string):
   const text = name.value.toString('latin1');
   const plain = name.tag === TAG.utf8String || name.tag === TAG.printableString;
   if (!plain || !ENCODER_ID.test(text)) {
-    throw refuse(
-      'must have a common name of 1 to 64 letters, digits, _ and -; ask the vendor for a correct one',
-    );
+    throw refuse(`must have a common name of ${ENCODER_ID_FORM}; ask the vendor for a correct one`);
   }
   if (text !== encoderId) {
     throw refuse(

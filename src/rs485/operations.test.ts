@@ -169,7 +169,7 @@ describe('4.5', () => {
     ['a pin of null', { ioPins: { input0: null } }, '/ioPins/input0'],
     ['a pin as a number', { ioPins: { input0: 1 } }, '/ioPins/input0'],
     ['pins as a list', { ioPins: [true] }, '/ioPins'],
-    ['an empty name', { name: '' }, '/name'],
+    ['a blank name', { name: ' ' }, '/name'],
     ['a long name', { name: 'x'.repeat(129) }, '/name'],
     ['a name with a line feed', { name: 'a\nb' }, '/name'],
     ['a long description', { description: 'x'.repeat(1_025) }, '/description'],

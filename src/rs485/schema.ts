@@ -2,7 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { type IoPins, PINS, type Pin, RELAY_FAULTS, SESSION_FAULTS } from '../../drivers/settings.ts';
 import { readOnlyFields } from '../http/editing.ts';
-import { lines, looseId, pageLimit, plainId, printable, unknownReferences } from '../http/fields.ts';
+import { clearableName, lines, looseId, pageLimit, plainId, unknownReferences } from '../http/fields.ts';
 import { pulseResult, wire } from './bus-schema.ts';
 
 const NAME_MAX = 128;
@@ -13,7 +13,6 @@ const RELAY_MAX = 7;
 const UNLOCK_MIN_MS = 100;
 const UNLOCK_MAX_MS = 600_000;
 
-const text = (max: number) => printable.min(1).max(max);
 const description = lines.max(DESCRIPTION_MAX);
 
 const dateTime = z.iso.datetime();
@@ -74,7 +73,7 @@ export type Edit = { [Field in Exclude<keyof Wanted, 'ioPins'>]?: Wanted[Field] 
 const clears = { description: 'null clears it' };
 
 const editable = {
-  name: text(NAME_MAX).nullable().optional().openapi(clears),
+  name: clearableName(NAME_MAX).optional(),
   description: description.nullable().optional().openapi(clears),
   doorId: looseId.nullable().optional().openapi({
     description:

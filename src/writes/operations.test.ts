@@ -35,7 +35,7 @@ describe('the body of 4.3', () => {
     ['a block of 1,025 characters', block(['x'.repeat(1_025)])],
     ['a block that is no string', block([1])],
     ['a description of 1,025 characters', { ...valid, description: 'x'.repeat(1_025) }],
-    ...['\0', '\u001b[2J', '\n', '\u202e', '\u2066', '\u2028', '\ud800'].map((text): [string, unknown] => [
+    ...['\0', '\u001b[2J', '\r', '\u202e', '\u2066', '\u2028', '\ud800'].map((text): [string, unknown] => [
       `a description with ${JSON.stringify(text)}`,
       { ...valid, description: `Room ${text}12` },
     ]),
@@ -55,6 +55,20 @@ describe('the body of 4.3', () => {
     );
   });
 
+  it('takes a description in several lines', () => {
+    expect(writeRequestBody.parse({ ...valid, description: 'Room 12\r\n\tlate\n' }).description).toBe(
+      'Room 12\n\tlate\n',
+    );
+  });
+
+  it('says why a key without blocks is refused', () => {
+    const { error } = writeRequestBody.safeParse({ data: [{ keyId: key(1), blocks: [] }] });
+    expect(error?.issues[0]).toMatchObject({
+      path: ['data', 0, 'blocks'],
+      message: expect.stringContaining('nothing to write'),
+    });
+  });
+
   it('takes ten entries of 256 blocks', () => {
     const blocks = Array(256).fill('00112233445566778899AABBCCDDEEFF');
     const data = Array.from({ length: 10 }, (_, index) => ({ keyId: key(index), blocks }));
@@ -63,9 +77,12 @@ describe('the body of 4.3', () => {
 });
 
 describe('the paths and queries', () => {
-  it.each(['a', '...', '.a', 'R-1_2.3~x', 'x'.repeat(128)])('take the requestId %s', (requestId) => {
-    expect(requestParams.safeParse({ encoderId: 'desk-1', requestId }).success).toBe(true);
-  });
+  it.each(['a', '...', '.a', 'R-1_2.3~x', 'pms:4711', ':', 'x'.repeat(128)])(
+    'take the requestId %s',
+    (requestId) => {
+      expect(requestParams.safeParse({ encoderId: 'desk-1', requestId }).success).toBe(true);
+    },
+  );
   it.each(['', '.', '..', 'x'.repeat(129), 'a b', 'a/b', 'ä', 'a\n'])(
     'refuse the requestId %j',
     (requestId) => {

@@ -1,8 +1,8 @@
 /** The write request as the interface shows it: the body and paths of 4.3 and the status resource (2.7). */
 import { z } from '@hono/zod-openapi';
-import { ENCODER_ID } from '../../drivers/encoder/link.ts';
+import { ENCODER_ID, ENCODER_ID_FORM } from '../../drivers/encoder/link.ts';
 import { ENCODER_ERROR_CODES } from '../../drivers/encoder/messages.ts';
-import { oneLine, pageLimit } from '../http/fields.ts';
+import { lines, pageLimit } from '../http/fields.ts';
 import { ERROR_CODES_OF_THE_GATEWAY, JOB_STATUSES, OPEN_STATUSES, TERMINAL_STATUSES } from './machine.ts';
 
 /** With our ids and times around it, such a request fits the 260 KiB of a write (docs/encoder-protocol.md, Messages). */
@@ -14,16 +14,13 @@ const BLOCKS_MAX = 256;
 const BLOCK_MAX = 1_024;
 const DESCRIPTION_MAX = 1_024;
 
-const encoderId = z
-  .string()
-  .regex(ENCODER_ID, 'expected 1 to 64 letters, digits, _ or -')
-  .openapi({ example: 'desk-1' });
+const encoderId = z.string().regex(ENCODER_ID, `expected ${ENCODER_ID_FORM}`).openapi({ example: 'desk-1' });
 const requestId = z
   .string()
   .regex(
     // Without `.` and `..`, which are no segments of a path (RFC 3986, 5.2.4).
-    /^([A-Za-z0-9_~-][A-Za-z0-9._~-]{0,127}|\.[A-Za-z0-9_~-][A-Za-z0-9._~-]{0,126}|\.\.[A-Za-z0-9._~-]{1,126})$/,
-    'expected 1 to 128 letters, digits, ., _, ~ or -, and more than one or two dots',
+    /^([A-Za-z0-9_~:-][A-Za-z0-9._~:-]{0,127}|\.[A-Za-z0-9_~:-][A-Za-z0-9._~:-]{0,126}|\.\.[A-Za-z0-9._~:-]{1,126})$/,
+    'expected 1 to 128 letters, digits, ., _, ~, : or -, and more than one or two dots',
   )
   .openapi({ description: 'Chosen by the caller; the same request sent again is accepted once' });
 const keyId = z.guid('expected a UUID').toLowerCase();
@@ -40,7 +37,7 @@ export const writeRequestBody = z
           keyId: keyId.openapi({ description: 'Unique in the request; carried by the progress events' }),
           blocks: z
             .array(z.string().min(1).max(BLOCK_MAX))
-            .min(1)
+            .min(1, 'expected at least one block: with none there is nothing to write to the card')
             .max(BLOCKS_MAX)
             .openapi({ description: 'Key data, handed to the encoder as it is and never shown again' }),
         }),
@@ -48,7 +45,7 @@ export const writeRequestBody = z
       .min(1)
       .max(ENTRIES_MAX)
       .openapi({ description: 'One entry per card, written in this order' }),
-    description: oneLine
+    description: lines
       .max(DESCRIPTION_MAX)
       .nullish()
       .openapi({ description: 'For the person at the encoder; null is as good as none' }),

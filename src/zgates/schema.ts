@@ -1,7 +1,7 @@
 /** The Zigbee gateway as the interface shows it (interface specification 2.5) and the body of 4.6. */
 import { z } from '@hono/zod-openapi';
 import { readOnlyFields } from '../http/editing.ts';
-import { lines, looseId, pageLimit, plainId, printable, unknownReferences } from '../http/fields.ts';
+import { clearableName, lines, looseId, pageLimit, plainId, unknownReferences } from '../http/fields.ts';
 import { failedJoin, joinWindow, neededMove, stayedBehind } from './action-schema.ts';
 
 const NAME_MAX = 128;
@@ -11,8 +11,6 @@ const DESCRIPTION_MAX = 1_024;
 const CHANNEL_MIN = 11;
 const CHANNEL_MAX = 26;
 const CHANNELS_MAX = CHANNEL_MAX - CHANNEL_MIN + 1;
-
-const text = (max: number) => printable.min(1).max(max);
 
 const dateTime = z.iso.datetime();
 const nameVersion = z.object({ name: z.string(), version: z.string() });
@@ -68,7 +66,7 @@ const allowedChannels = z
   });
 
 const editable = {
-  name: text(NAME_MAX).nullable().optional().openapi(clears),
+  name: clearableName(NAME_MAX).optional(),
   description: lines.max(DESCRIPTION_MAX).nullable().optional().openapi(clears),
   groupId: plainId.min(1).max(IDENTIFIER_MAX).nullable().optional().openapi(clears),
   allowedChannels: allowedChannels.optional(),

@@ -111,9 +111,12 @@ describe('4.6', () => {
 
   it('clears with null, and lifts the restriction with null or []', async () => {
     const { put } = await openTestbed();
-    for (const allowedChannels of [null, []]) {
+    for (const [allowedChannels, name] of [
+      [null, null],
+      [[], ''],
+    ]) {
       await put(A, everything);
-      const cleared = await put(A, { name: null, description: null, groupId: null, allowedChannels });
+      const cleared = await put(A, { name, description: null, groupId: null, allowedChannels });
       expect(cleared.body).toMatchObject({
         name: null,
         description: null,
@@ -130,7 +133,7 @@ describe('4.6', () => {
     ['a channel twice', { allowedChannels: [11, 11] }, '/allowedChannels'],
     ['seventeen channels', { allowedChannels: Array(17).fill(11) }, '/allowedChannels'],
     ['one channel without a list', { allowedChannels: 11 }, '/allowedChannels'],
-    ['an empty name', { name: '' }, '/name'],
+    ['a blank name', { name: ' ' }, '/name'],
     ['a long description', { description: 'x'.repeat(1_025) }, '/description'],
     ['a group with a tab', { groupId: 'a\tb' }, '/groupId'],
   ])('refuses %s', async (_name, body, path) => {

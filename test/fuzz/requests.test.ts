@@ -59,7 +59,7 @@ function found(operation: Described, name: string, site: FuzzSite): readonly str
     case 'id':
       return [site.jobId];
     case 'tokenId':
-      return [site.tokenId];
+      return [operation.id === 'renewToken' ? site.tokenIds.toBeRenewed : site.tokenIds.toBeRevoked];
     default:
       return undefined;
   }

@@ -127,7 +127,9 @@ export async function openFuzzSite() {
   const caller = { principal: LOCAL_ADMINISTRATOR, correlationId: 'seed' };
   const tokens = {} as Record<Role, string>;
   for (const role of ROLES) tokens[role] = (await auth.create({ label: role, roles: [role] }, caller)).token;
-  const { id: tokenId } = await auth.create({ label: 'to be revoked', roles: ['pms'] }, caller);
+  const { id: toBeRevoked } = await auth.create({ label: 'to be revoked', roles: ['pms'] }, caller);
+  // A token that is revoked cannot be renewed.
+  const { id: toBeRenewed } = await auth.create({ label: 'to be renewed', roles: ['pms'] }, caller);
   const registrations = new Map<string, RegistrationBody>();
   for (const id of Object.values(ENCODERS)) {
     const body = buildBody(id, await factory.makeDevice(id), drawOperationalKey());
@@ -168,7 +170,7 @@ export async function openFuzzSite() {
     tokens,
     registrations,
     settle,
-    tokenId,
+    tokenIds: { toBeRevoked, toBeRenewed },
     jobId: job.id,
     certificate: factory.root,
     /** Rows ever written, less the audit's own about what was refused. */

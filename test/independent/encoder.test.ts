@@ -71,26 +71,26 @@ it.skipIf(!hasPeers)(
     const script = join(import.meta.dirname, 'encoder.sh');
     const encoder = openLines(stack, script, [
       await writeDemoFile(site),
-      'independent-1',
+      'lobby.desk:1',
       join(site.directory, 'independent'),
     ]);
     await encoder.until((lines) => lines.includes('hello'));
 
     const entries = drawKeys([randomUUID(), randomUUID()]);
-    expect((await site.requestWrite('independent-1', 'request', entries)).status).toBe(202);
+    expect((await site.requestWrite('lobby.desk:1', 'folio:4711', entries)).status).toBe(202);
     for (const { keyId } of entries) {
       const outcome = await site.upstream.waitFor(
         (event) => event.subject === keyId && isTerminalEvent(event),
       );
-      expect(outcome.data).toMatchObject({ status: 'written', requestId: 'request', keyId });
+      expect(outcome.data).toMatchObject({ status: 'written', requestId: 'folio:4711', keyId });
     }
     const last = entries[1]?.keyId ?? '';
     await subscriber.until((lines) =>
       lines.some((line) => line.includes(last) && line.includes('"written"')),
     );
-    expect(subscriber.lines.every((line) => line.includes('/encoders/independent-1/events {'))).toBe(true);
+    expect(subscriber.lines.every((line) => line.includes('/encoders/lobby.desk:1/events {'))).toBe(true);
 
-    const { body } = await site.daemon.call('GET', '/encoder/independent-1', site.tokens.pms);
+    const { body } = await site.daemon.call('GET', '/encoder/lobby.desk:1', site.tokens.pms);
     expect(body).toMatchObject({
       name: 'independent encoder',
       connectionState: { connected: true },
