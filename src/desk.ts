@@ -65,6 +65,8 @@ export async function openDesk(
     table,
     presence: (id) => sessions.presence(id),
     drop: (id, reason) => sessions.drop(id, reason),
+    forget: (id, reason) => sessions.forget(id, reason),
+    openRequests: writes.openOf,
   });
   const registration = openRegistration({
     ...common,

@@ -1,4 +1,4 @@
-/** The encoder resource: reads, edits (4.2) and revocation. Registering is registration.ts, the live link sessions.ts. */
+/** The encoder resource: reads, edits (4.2), revocation and retirement. Registering is registration.ts, the live link sessions.ts. */
 import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
@@ -26,6 +26,10 @@ export interface EncodersOptions {
   presence: (encoderId: string) => Presence | undefined;
   /** Ends the live session, so that nothing more reaches the encoder. */
   drop: (encoderId: string, reason: string) => Promise<void>;
+  /** The same of one that was retired. */
+  forget: (encoderId: string, reason: string) => Promise<void>;
+  /** Its write requests that are not finished. */
+  openRequests: (encoderId: string) => number;
 }
 
 export interface PageQuery {
@@ -38,7 +42,9 @@ export interface PageQuery {
 
 export type Encoders = ReturnType<typeof openEncoders>;
 
-export function openEncoders({ database, table, audit, clock, presence, drop }: EncodersOptions) {
+export function openEncoders(options: EncodersOptions) {
+  const { database, table, audit, clock, presence, drop } = options;
+
   function get(encoderId: string): { encoder: Encoder; revision: number } {
     const row = existing(table, encoderId);
     return { encoder: toEncoder(row, presence(encoderId)), revision: row.revision };
@@ -115,7 +121,47 @@ export function openEncoders({ database, table, audit, clock, presence, drop }: 
       await drop(encoderId, 'the credential was revoked');
       return get(encoderId);
     },
+
+    retire: (encoderId: string, caller: Caller & { ifMatch: string | undefined }) =>
+      retire(options, encoderId, caller),
   };
+}
+
+/** Removes an encoder for good; resolves with what it was, which the audit keeps too. */
+async function retire(
+  { database, table, audit, clock, presence, forget, openRequests }: EncodersOptions,
+  encoderId: string,
+  { principal, correlationId, ifMatch }: Caller & { ifMatch: string | undefined },
+): Promise<Encoder> {
+  const retired = await database.commit(() => {
+    const row = existing(table, encoderId);
+    assertIfMatch(ifMatch, row.revision);
+    const isConnected = presence(encoderId)?.connected ?? false;
+    const dependent = dependentOn(encoderId, isConnected, openRequests(encoderId));
+    if (dependent !== undefined)
+      throw new GatehouseError('IN_USE', `Encoder ${encoderId} cannot be removed: ${dependent}.`);
+    const encoder = toEncoder(row, presence(encoderId));
+    const { name, metadata, platform, versions } = encoder;
+    table.endActive.run('revoked', encoderId);
+    table.retire.run(clock.now(), clock.now(), principal.id, encoderId);
+    audit.record({
+      principal,
+      action: 'encoder.retire',
+      object: `encoder/${encoderId}`,
+      outcome: 'done',
+      detail: { generation: row.generation, name, metadata, platform, versions },
+      correlationId,
+    });
+    return encoder;
+  });
+  await forget(encoderId, 'it was removed');
+  return retired;
+}
+
+function dependentOn(encoderId: string, isConnected: boolean, requests: number): string | undefined {
+  if (isConnected) return `it is connected: revoke it first (POST /encoder/${encoderId}/revoke)`;
+  if (requests === 0) return undefined;
+  return `${requests} of its write requests are not finished: cancel them, or wait until they have expired`;
 }
 
 /** Presence lives in memory, so the filter reads on, page by page, until enough encoders match. */

@@ -19,7 +19,7 @@ const params = z.object({ encoderId });
 const tag = 'Encoders';
 
 export function encoderOperations(encoders: Encoders, registration: Registration): Operation[] {
-  return [...changes(encoders, registration), ...reads(encoders)];
+  return [...changes(encoders, registration), retirement(encoders), ...reads(encoders)];
 }
 
 function changes(encoders: Encoders, registration: Registration): Operation[] {
@@ -97,6 +97,26 @@ function changes(encoders: Encoders, registration: Registration): Operation[] {
       },
     }),
   ];
+}
+
+function retirement(encoders: Encoders): Operation {
+  return operation({
+    id: 'retireEncoder',
+    method: 'delete',
+    path: '/encoder/{encoderId}',
+    tag,
+    summary: 'Remove an encoder for good',
+    description:
+      'Answered with what it was, which the audit keeps. IN_USE: it is connected, or has write requests that are not finished. Its credentials end, and its write requests are not shown any more. Registered again it is a new encoder: `version` and the sequence of its events go on, and a key that it had is not taken.',
+    access: ['service-tool', 'front-desk-admin'],
+    params,
+    status: 200,
+    result: encoder,
+    errors: ['NOT_FOUND', 'PRECONDITION_FAILED', 'IN_USE'],
+    handler: async ({ params, principal, correlationId, ifMatch }) => ({
+      body: await encoders.retire(params.encoderId, { principal, correlationId, ifMatch }),
+    }),
+  });
 }
 
 function reads(encoders: Encoders): Operation[] {

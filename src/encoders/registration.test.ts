@@ -49,7 +49,17 @@ async function site() {
   const fault: { value?: GatehouseError } = {};
   const audit = { record: (entry: AuditEntry) => void audited.push(entry) };
   const drop = async (encoderId: string) => void dropped.push(encoderId);
-  const encoders = openEncoders({ database, table, audit, clock, presence: () => undefined, drop });
+  const live = { connected: false, openRequests: 0 };
+  const encoders = openEncoders({
+    database,
+    table,
+    audit,
+    clock,
+    presence: () => ({ connected: live.connected, changedAt: 0, connectedAt: null, lastMessageAt: null }),
+    drop,
+    forget: drop,
+    openRequests: () => live.openRequests,
+  });
   const registration = openRegistration({
     database,
     table,
@@ -67,7 +77,7 @@ async function site() {
   });
   const register = (publicKey: string, more: Partial<RegistrationRequest> = {}, encoderId = 'desk-1') =>
     registration.register(encoderId, { deviceCert: 'D', publicKey, signature: 'AA==', ...more }, caller);
-  return { clock, table, audited, dropped, fault, encoders, register };
+  return { clock, table, audited, dropped, fault, encoders, live, register };
 }
 
 const decode = (base64: string | undefined) => Buffer.from(base64 ?? '', 'base64').toString();
@@ -220,4 +230,38 @@ test('the list goes on by cursor and filters by part of name or id', async () =>
   await register('K-e', { name: 'ÄPFEL' }, 'e');
   expect(encoders.list({ limit: 9, name: 'äpfel' }).items.map(({ id }) => id)).toEqual(['e']);
   expect(encoders.list({ limit: 9, connected: 'true' })).toEqual({ items: [], next: null });
+});
+
+test('a retired encoder is gone, its keys stay out, and it may be registered again', async () => {
+  const { encoders, register, live, table, audited, dropped } = await site();
+  await register('K1', { name: 'Desk', metadata: { floor: '1' } });
+  live.connected = true;
+  await expect(encoders.retire('desk-1', caller)).rejects.toMatchObject({ code: 'IN_USE' });
+  Object.assign(live, { connected: false, openRequests: 2 });
+  await expect(encoders.retire('desk-1', caller)).rejects.toMatchObject({ code: 'IN_USE' });
+  live.openRequests = 0;
+  await expect(encoders.retire('desk-1', { ...caller, ifMatch: '"9"' })).rejects.toMatchObject({
+    code: 'PRECONDITION_FAILED',
+  });
+  audited.length = 0;
+  dropped.length = 0;
+  expect(await encoders.retire('desk-1', caller)).toMatchObject({ id: 'desk-1', name: 'Desk' });
+  expect(dropped).toEqual(['desk-1']);
+  expect(audited).toMatchObject([
+    { action: 'encoder.retire', object: 'encoder/desk-1', detail: { generation: 1, name: 'Desk' } },
+  ]);
+  expect(encoders.list({ limit: 10 }).items).toEqual([]);
+  expect(encoders.nameOf('desk-1')).toBeUndefined();
+  for (const call of [encoders.get, encoders.state])
+    expect(() => call('desk-1')).toThrow(expect.objectContaining({ code: 'NOT_FOUND' }));
+  for (const call of [() => encoders.retire('desk-1', caller), () => encoders.revoke('desk-1', caller)])
+    await expect(call()).rejects.toMatchObject({ code: 'NOT_FOUND' });
+  expect(table.byFingerprint.get('F1')?.status).toBe('revoked');
+  expect(table.countRevoked.get()?.count).toBe(0);
+
+  await expect(register('K1')).rejects.toMatchObject({ code: 'PUBLIC_KEY_REUSED' });
+  const { encoder, revision } = await register('K2');
+  expect(encoder).toMatchObject({ version: 2, name: null, metadata: null });
+  expect(revision).toBe(2);
+  expect(table.byFingerprint.get('F2')?.status).toBe('active');
 });

@@ -90,9 +90,9 @@ export function openRegistration(options: RegistrationOptions) {
       assertFreshKey(table, encoderId, operational);
       return row;
     };
-    const row = assertAllowed();
+    const before = assertAllowed() ?? table.retired.get(encoderId);
     assertRate(table, encoderId, clock.now(), options.registrationsPerHour);
-    const issued = await issue(options, encoderId, (row?.generation ?? 0) + 1, operational);
+    const issued = await issue(options, encoderId, (before?.generation ?? 0) + 1, operational);
     await database.commit(() => {
       // Issuing takes a while, in which another request may have changed the encoder or taken the key.
       assertAllowed();
@@ -236,7 +236,9 @@ function store(
   } else {
     const metadata = storedMetadata(request.metadata);
     const name = request.name ?? null;
-    table.insertEncoder.run(encoderId, name, metadata, generation, now, now, now, by, now, by);
+    if (table.retired.get(encoderId))
+      table.registerRetired.run(name, metadata, generation, now, now, now, by, now, by, encoderId);
+    else table.insertEncoder.run(encoderId, name, metadata, generation, now, now, now, by, now, by);
   }
   table.endActive.run('superseded', encoderId);
   table.insertCredential.run(

@@ -183,6 +183,17 @@ test('a revoked encoder is not counted among those that should be connected', as
   expect(sessions.counts()).toEqual({ registered: 0, connected: 0, revoked: 1 });
 });
 
+test('a retired encoder is not counted at all', async () => {
+  const { sessions, database, table } = await desk();
+  await database.commit(() => table.insertCredential.run('desk-1', 1, 'f', 's', 9, 0));
+  expect(sessions.counts()).toEqual({ registered: 1, connected: 0, revoked: 0 });
+  await database.commit(() => table.endActive.run('revoked', 'desk-1'));
+  await database.commit(() => table.retire.run(0, 0, '', 'desk-1'));
+  await sessions.forget('desk-1', 'it was removed');
+  expect(sessions.counts()).toEqual({ registered: 0, connected: 0, revoked: 0 });
+  expect(sessions.presence('desk-1')).toBeUndefined();
+});
+
 test('a replaced or dropped connection is not believed and hears nothing any more', async () => {
   const { sessions, sent, kicked } = await desk();
   sessions.subscribed(connection());

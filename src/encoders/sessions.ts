@@ -154,6 +154,14 @@ export class Sessions implements EncoderLinkHost {
     await this.#options.link().kick(encoderId, reason);
   }
 
+  /** After it was retired: as drop(), and it counts as none. */
+  async forget(encoderId: string, reason: string): Promise<void> {
+    const dropped = this.drop(encoderId, reason);
+    // Before anything is awaited: a registration in the meantime makes it known again.
+    this.#changedAt.delete(encoderId);
+    await dropped;
+  }
+
   presence(encoderId: string): Presence | undefined {
     const changedAt = this.#changedAt.get(encoderId);
     if (changedAt === undefined) return undefined;

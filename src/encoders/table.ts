@@ -40,15 +40,34 @@ export function openEncoderTable(database: Prepare) {
 
 function encoderStatements({ prepare }: Prepare) {
   return {
-    encoder: prepare<[string], EncoderRow>(`SELECT ${ENCODER_COLUMNS} FROM encoder WHERE id = ?`),
+    /** None that is retired, as in the pages and in all others that do not say so. */
+    encoder: prepare<[string], EncoderRow>(
+      `SELECT ${ENCODER_COLUMNS} FROM encoder WHERE id = ? AND retired_at IS NULL`,
+    ),
+    /** The generation that a retired encoder had. */
+    retired: prepare<[string], { generation: number }>(
+      'SELECT generation FROM encoder WHERE id = ? AND retired_at IS NOT NULL',
+    ),
+    retire: prepare<[number, number, string, string]>(
+      'UPDATE encoder SET retired_at = ?, updated_at = ?, updated_by = ? WHERE id = ?',
+    ),
+    /** As a new one, but for its generation and revision. */
+    registerRetired: prepare<
+      [string | null, string | null, number, number, number, number, string, number, string, string]
+    >(
+      `UPDATE encoder SET name = ?, metadata = ?, generation = ?, connected = 0, connected_changed_at = ?,
+         alarm_raised = 0, alarm_changed_at = ?, created_at = ?, created_by = ?, updated_at = ?, updated_by = ?,
+         ip_address = NULL, apps = '[]', platform = NULL, versions = '[]', upgrade_job_info = NULL, journal = NULL,
+         revision = revision + 1, retired_at = NULL WHERE id = ?`,
+    ),
     /** After a cursor (exclusive), in the order of ids, whose id or name contains a text; '' is in all of them. */
     page: prepare<[string, string, number], EncoderRow>(
       `SELECT ${ENCODER_COLUMNS} FROM encoder
-       WHERE id > ? AND instr(fold(id || char(10) || coalesce(name, '')), fold(?)) > 0
+       WHERE id > ? AND retired_at IS NULL AND instr(fold(id || char(10) || coalesce(name, '')), fold(?)) > 0
        ORDER BY id LIMIT ?`,
     ),
     all: prepare<[], { id: string; connected: number; connected_changed_at: number }>(
-      'SELECT id, connected, connected_changed_at FROM encoder',
+      'SELECT id, connected, connected_changed_at FROM encoder WHERE retired_at IS NULL',
     ),
     insertEncoder: prepare<
       [string, string | null, string | null, number, number, number, number, string, number, string]
@@ -97,7 +116,7 @@ function credentialStatements({ prepare }: Prepare) {
     ),
     /** Those without any credential that is good. */
     countRevoked: prepare<[], { count: number }>(
-      `SELECT count(*) AS count FROM encoder WHERE NOT EXISTS
+      `SELECT count(*) AS count FROM encoder WHERE retired_at IS NULL AND NOT EXISTS
          (SELECT 1 FROM credential WHERE encoder_id = encoder.id AND status = 'active')`,
     ),
     endActive: prepare<['superseded' | 'revoked', string]>(

@@ -34,3 +34,24 @@ it('a device is removed once it is silent and opens no door; the audit keeps wha
   expect(items).toMatchObject([{ hwId: 'io', name: null, settingsVersion: 0 }]);
   expect(items[0]?.deviceId).not.toBe(A);
 });
+
+it('the key of a retired OSDP device is removed, and the driver of its bus is told', async () => {
+  const bed = await openTestbed(undefined, 'osdp');
+  await bed.add({ deviceId: A, hwId: 'reader', bus: 'bus-1' });
+  bed.run();
+  bed.rs485.link('bus-1', true);
+  bed.report('reader', { address: 7 });
+  await bed.clock.advance(3_000);
+  await bed.database.commit(() => {
+    const insert = bed.database.prepare<[number, Uint8Array]>(
+      "INSERT INTO osdp_key (bus, address, sealed, updated_at, updated_by) VALUES ('bus-1', ?, ?, 0, '')",
+    );
+    for (const address of [7, 8]) insert.run(address, Buffer.alloc(16, address));
+  });
+  bed.report('reader', { address: 7, connected: false });
+  expect(await bed.delete(`/${A}`)).toMatchObject({ status: 200 });
+  await bed.clock.advance(3_000);
+  const watched = bed.commands.filter(({ kind }) => kind === 'watch').at(-1);
+  expect(watched).toMatchObject({ data: { devices: [], keys: [{ address: 8 }] } });
+  expect(bed.database.prepare('SELECT address FROM osdp_key').all()).toEqual([{ address: 8 }]);
+});

@@ -8,6 +8,7 @@ import { GatehouseError } from '../errors.ts';
 import { assertIfMatch } from '../http/editing.ts';
 import type { Caller } from '../principal.ts';
 import type { Known, Reported } from '../reported.ts';
+import type { Keys } from './keys.ts';
 import type { Rs485Device } from './schema.ts';
 import { existing, type Rs485Row, type Rs485Table } from './table.ts';
 import { wantedOf } from './wanted.ts';
@@ -16,6 +17,7 @@ export interface RetireOptions {
   database: Database;
   table: Rs485Table;
   audit: Audit;
+  keys: Pick<Keys, 'forget'>;
   reported: Pick<Reported<unknown>, 'forget'>;
   known(deviceId: string): Pick<Known<unknown>, 'connected'> | undefined;
   /** Of the interface, as it is now. */
@@ -34,6 +36,7 @@ export function openRetire({
   database,
   table,
   audit,
+  keys,
   reported,
   known,
   shown,
@@ -51,6 +54,9 @@ export function openRetire({
       const object = `rs485/${deviceId}`;
       audit.record({ principal, action: 'rs485.retire', object, outcome: 'done', detail, correlationId });
       table.delete.run(deviceId);
+      table.forgetTransfer.run(row.bus, row.hw_id);
+      // One address has one row (heardAt): the key of an OSDP device there is that of no other.
+      if (row.address !== null) keys.forget(row.bus, row.address);
       return { bus: row.bus, device };
     });
     reported.forget(deviceId);

@@ -51,6 +51,8 @@ export interface Writes {
   list(encoderId: string, query: ListQuery): WriteRequestPage;
   /** Requests accepted and not finished. */
   openCount(): number;
+  /** Of one encoder. */
+  openOf(encoderId: string): number;
   /** Those not finished, and those finished since then (epoch milliseconds). */
   counts(finishedSince: number): { status: string; count: number }[];
   reports: WriteReports;
@@ -75,6 +77,7 @@ export function openWrites(options: WritesOptions): Writes {
     get: (path) => ledger.status(existing(parts, path)),
     list: (encoderId, query) => list(parts, encoderId, query),
     openCount: () => table.countOpen.get()?.count ?? 0,
+    openOf: (encoderId) => table.open.all(encoderId).length,
     counts: (finishedSince) => table.countByStatus.all(finishedSince),
     reports: openReports(parts),
     run: (signal) => dispatch.run(signal),
