@@ -22,6 +22,7 @@ import type { App } from './app.ts';
 import { CONNECTION_LIMITS, type ConnectionLimits, limitConnections } from './connection-limits.ts';
 import { trackConnections } from './connections.ts';
 import type { KnownAddresses } from './known-addresses.ts';
+import { lingerBeforeClose } from './linger.ts';
 import { answerMalformed, refuse } from './malformed.ts';
 import { errorReply, responseOf } from './reply.ts';
 
@@ -183,6 +184,7 @@ async function listen(
   const connections = trackConnections(server);
   server.timeout = timesOf(options).stalled;
   server.on('request', requestListener(options));
+  lingerBeforeClose(server, clock);
   answerMalformed(server);
   limitConnections(server, {
     limits: { ...CONNECTION_LIMITS, ...options.limits },
