@@ -111,15 +111,40 @@ describe('a stream', () => {
     });
   });
 
-  it('hears a heartbeat every 15 s, without an id', async () => {
+  it('hears a heartbeat every 15 s, with the place where it is', async () => {
     const stream = await follow();
     await stream.take(1);
     for (let n = 1; n <= 3; n += 1) {
       await beat();
       expect(await stream.take(1)).toEqual([
-        { name: 'heartbeat', id: undefined, data: { at: new Date(clock.now()).toISOString() } },
+        { name: 'heartbeat', id: id(0), data: { at: new Date(clock.now()).toISOString() } },
       ]);
     }
+  });
+
+  it('tells what it was asked for, by type and by what it is about', async () => {
+    const filtered = async (query: string) => {
+      const stream = await openTestStream(`${url}?after=${id(0)}&${query}`, { token: 'front-desk' });
+      await stream.take(1);
+      return stream;
+    };
+    await publish('door', 'd1');
+    await publish('door', 'd2');
+    await publish('encoder', 'e1');
+    await log.record(4, 4);
+    const about = async (query: string, count: number) =>
+      (await (await filtered(query)).take(count)).map(({ id }) => Number(id?.split('-').at(-1)));
+    expect(await about('types=gatehouse.door.*', 2)).toEqual([1, 2]);
+    expect(await about('subject=d2,e1', 2)).toEqual([2, 3]);
+    expect(await about('types=gatehouse.door.changed.v1,gatehouse.encoder.changed.v1&subject=e1', 1)).toEqual(
+      [3],
+    );
+    expect(await about('subject=k-4', 1)).toEqual([4]);
+    const none = await filtered('types=gatehouse.door');
+    await beat();
+    expect(await none.take(1)).toMatchObject([{ name: 'heartbeat', id: id(4) }]);
+    for (const query of ['types=', 'types=A', 'subject=a,,b', 'types=*a'])
+      expect(await openTestStream(`${url}?${query}`, { token: 'front-desk' })).toMatchObject({ status: 400 });
   });
 
   it('is not opened by a HEAD, and refused like any other request', async () => {

@@ -9,6 +9,7 @@ import type { Log } from '../log.ts';
 import { type Principal, ROLES, type Role, WIRING_READERS } from '../principal.ts';
 import type { EventLog } from './events.ts';
 import { type LiveFeed, openLiveFeed, type ResetReason } from './live-feed.ts';
+import { type LiveFilter, passes } from './live-filter.ts';
 
 /** How often a reader hears from us, and its credentials are looked at again. */
 export const HEARTBEAT_MS = 15_000;
@@ -40,6 +41,7 @@ export interface Reader {
   principal: Principal;
   /** The id of the last event it has seen; undefined: it wants what comes from now on. */
   after: string | undefined;
+  filter: LiveFilter;
   /** Throws UNAUTHORIZED once its credentials have ended. */
   reauthenticate(): Promise<Principal>;
   closing: AbortSignal;
@@ -187,12 +189,16 @@ async function next(stream: Stream, feed: LiveFeed, clock: Clock): Promise<strin
       // Rows go from the beginning only: a hole is in front of the oldest one kept.
       if (events[0]?.seq !== stream.seq + 1) return reset(stream, feed, 'NOT_KEPT');
       stream.seq = last.seq;
-      const visible = events.filter(({ type }) => mayRead(stream.principal, type));
+      const { filter } = stream.reader;
+      const visible = events.filter(
+        (event) => mayRead(stream.principal, event.type) && passes(event, filter),
+      );
       if (visible.length > 0) return visible.map(({ text }) => text).join('');
       await new Promise((resolve) => setImmediate(resolve));
     } else if (stream.heartbeatDue) {
       stream.heartbeatDue = false;
-      return message('heartbeat', { at: new Date(clock.now()).toISOString() });
+      // With an id: a reader of few events comes back to here, and not to the last of them.
+      return message('heartbeat', { at: new Date(clock.now()).toISOString() }, feed.idOf(stream.seq));
     } else {
       await stream.bell.promise;
     }

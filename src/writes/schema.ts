@@ -112,5 +112,6 @@ export const listQuery = z.strictObject({
     .openapi({ description: 'From `next` of the page before' }),
   limit: pageLimit,
   status: z.enum(JOB_STATUSES).optional(),
+  keyId: keyId.optional().openapi({ description: 'Only requests that write this key' }),
 });
 export type ListQuery = z.output<typeof listQuery>;

@@ -79,6 +79,13 @@ function requestStatements({ prepare }: Prepare) {
     pageOfStatus: prepare<[string, number, string, number], RequestRow>(
       select('WHERE encoder_id = ? AND seq < ? AND status = ? ORDER BY seq DESC LIMIT ?'),
     ),
+    /** Those that write a key; a status that is null lets everything through. */
+    pageOfKey: prepare<[string, string, number, string | null, number], RequestRow>(
+      select(
+        `WHERE job_id IN (SELECT job_id FROM write_entry WHERE key_id = ?) AND encoder_id = ? AND seq < ?
+         AND status = coalesce(?, status) ORDER BY seq DESC LIMIT ?`,
+      ),
+    ),
     insertRequest: prepare<[string, string, string, string | null, string, string, number, string, number]>(
       `INSERT INTO write_request (job_id, encoder_id, request_id, description, digest, status, accepted_at,
          correlation_id, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,

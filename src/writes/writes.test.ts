@@ -230,6 +230,21 @@ describe('the list', () => {
     expect(third).toMatchObject({ items: [{ requestId: 'R1', position: 0 }], next: null });
   });
 
+  it('finds the requests that write a key, newest first, of this encoder alone', async () => {
+    const bed = await openTestbed();
+    for (const id of ['desk-1', 'desk-2']) await bed.connect(id);
+    await bed.accept('desk-1', 'R1', key(1));
+    await bed.accept('desk-1', 'R2', key(2));
+    await bed.writes.accept({ ...R1, requestId: 'R3' }, body(key(3), key(1)), CALLER);
+    await bed.accept('desk-2', 'R4', key(1));
+    const of = (more: object) => bed.writes.list('desk-1', { limit: 1, keyId: key(1), ...more });
+    const first = of({});
+    expect(first.items).toMatchObject([{ requestId: 'R3' }]);
+    expect(of({ cursor: first.next ?? '' })).toMatchObject({ items: [{ requestId: 'R1' }], next: null });
+    expect(of({ status: 'written' })).toEqual({ items: [], next: null });
+    expect(of({ keyId: key(9) })).toEqual({ items: [], next: null });
+  });
+
   it('filters by status', async () => {
     const bed = await openTestbed();
     await bed.connect('desk-1');

@@ -172,17 +172,20 @@ async function cancel(parts: Parts, path: RequestPath, caller: Caller): Promise<
   return status;
 }
 
-function list(parts: Parts, encoderId: string, { cursor, limit, status }: ListQuery): WriteRequestPage {
+function list(parts: Parts, encoderId: string, query: ListQuery): WriteRequestPage {
   const { table, ledger } = parts;
+  const { cursor, limit, status, keyId } = query;
   assertEncoder(parts, encoderId);
   const below = cursor === undefined ? Number.MAX_SAFE_INTEGER : Number(cursor);
-  const rows = status
-    ? table.pageOfStatus.all(encoderId, below, status, limit + 1)
-    : table.page.all(encoderId, below, limit + 1);
-  const page = rows.slice(0, limit);
+  const page = () =>
+    status
+      ? table.pageOfStatus.all(encoderId, below, status, limit + 1)
+      : table.page.all(encoderId, below, limit + 1);
+  const rows = keyId ? table.pageOfKey.all(keyId, encoderId, below, status ?? null, limit + 1) : page();
+  const shown = rows.slice(0, limit);
   return {
-    items: page.map(ledger.status),
-    next: rows.length > limit ? String(page.at(-1)?.seq) : null,
+    items: shown.map(ledger.status),
+    next: rows.length > limit ? String(shown.at(-1)?.seq) : null,
   };
 }
 
