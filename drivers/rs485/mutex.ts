@@ -1,5 +1,6 @@
 /** A mutex: what is written to a device and read back is not mixed with what another command does to it. */
 import { DriverError } from '../driver.ts';
+import { unlessAborted } from '../waiting.ts';
 
 /** Commands that may wait for one device; more come from something that has gone wrong. */
 const WAITING_MAX = 8;
@@ -17,7 +18,7 @@ export function openMutex(waitingMax = WAITING_MAX): Mutex {
     last = done.promise;
     waiting += 1;
     try {
-      await unlessAborted(before, signal);
+      await unlessAborted(before, signal, tooLate);
       return await work();
     } finally {
       waiting -= 1;
@@ -26,15 +27,4 @@ export function openMutex(waitingMax = WAITING_MAX): Mutex {
   };
 }
 
-function unlessAborted(promise: Promise<void>, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const abort = () =>
-      reject(new DriverError('DEADLINE_PASSED', 'other commands took too long; nothing was sent'));
-    if (signal.aborted) return abort();
-    signal.addEventListener('abort', abort, { once: true });
-    void promise.then(() => {
-      signal.removeEventListener('abort', abort);
-      resolve();
-    });
-  });
-}
+const tooLate = () => new DriverError('DEADLINE_PASSED', 'other commands took too long; nothing was sent');

@@ -1,6 +1,7 @@
 /** Unlock, lock, and stand open: what is sent to a lock for each, and what a refusal of it means. */
 import { type DriverContext, DriverError, type Plain } from '../driver.ts';
 import { valid } from '../valid.ts';
+import { settles } from '../waiting.ts';
 import {
   type Locked,
   lockNow,
@@ -17,7 +18,6 @@ import { autoRelockSeconds, waysOf } from './relocking.ts';
 import { endStandOpen, type StandOpenOptions, standOpen } from './stand-open.ts';
 import { requiresPin } from './standard-lock.ts';
 import { type ActuationOptions, actuate, type BoltCommand } from './unlocking.ts';
-import { settles } from './waiting.ts';
 import { statusName } from './zcl-status.ts';
 
 /** UNSUP_COMMAND (ZCL rev. 8, table 2-12; UNSUP_CLUSTER_COMMAND before): the lock does not have it, and did nothing. */

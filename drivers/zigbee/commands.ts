@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { type Driver, type DriverContext, DriverError, type Plain } from '../driver.ts';
 import { type ChannelsApplied, channelsApply, lockApply } from '../settings.ts';
 import { valid } from '../valid.ts';
+import { settles } from '../waiting.ts';
 import { cancelUpdate, moveChannel, permitJoin, updateLock } from '../zgate.ts';
 import { applyConfiguration } from './apply.ts';
 import { openBoltCommands } from './bolt-commands.ts';
@@ -17,7 +18,6 @@ import type { Recovery } from './recovery.ts';
 import type { Snapshots } from './snapshots.ts';
 import type { StateReader } from './state-reader.ts';
 import { UNSETTLED_MS } from './unlocking.ts';
-import { settles } from './waiting.ts';
 
 export interface Gateway {
   options: ZigbeeOptions;

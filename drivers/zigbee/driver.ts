@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { type Driver, type DriverContext, DriverError, type OpenDriver, type Plain } from '../driver.ts';
 import type { GatewayReport } from '../settings.ts';
+import { within } from '../waiting.ts';
 import { commandsOf, type Gateway } from './commands.ts';
 import { openConfigurer } from './configure.ts';
 import { openFirmware } from './firmware.ts';
@@ -17,7 +18,6 @@ import type { Radio, RadioEvent } from './radio.ts';
 import { openRecovery } from './recovery.ts';
 import { openSnapshots } from './snapshots.ts';
 import { openStateReader } from './state-reader.ts';
-import { within } from './waiting.ts';
 
 /** A coordinator that is silent, or has restarted by itself, is noticed within this and two answers. */
 const PROBE_EVERY_MS = 15_000;

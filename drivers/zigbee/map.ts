@@ -1,9 +1,9 @@
 /** Who hears whom: the tables of the coordinator and of every router, one device at a time. */
 import type { Clock } from '../driver.ts';
+import { settles } from '../waiting.ts';
 import type { NetworkMap } from '../zgate.ts';
 import type { Page, Radio, RadioDevice } from './radio.ts';
 import { isIeee } from './values.ts';
-import { settles } from './waiting.ts';
 
 /** Between two devices: they have better to do. */
 const PAUSE_MS = 1_000;

@@ -1,13 +1,13 @@
 /** The radio with what it needs: the way to the coordinator, the files, and its start on one channel or another. */
 import { type Clock, type DriverContext, DriverError } from '../driver.ts';
 import { channel as channelSchema } from '../settings.ts';
+import { settles } from '../waiting.ts';
 import { type Connection, connectionOptionsOf, openConnection } from './herdsman/connection.ts';
 import { openRadio } from './herdsman/herdsman.ts';
 import type { ZigbeeOptions } from './options.ts';
 import type { Radio, RadioEvent } from './radio.ts';
 import { redact } from './redact.ts';
 import { type Prepared, prepareFiles } from './state-files.ts';
-import { settles } from './waiting.ts';
 
 /** A start that restores takes 10 s, a channel move 15 s, and a slow coordinator twice that. */
 const START_MS = 60_000;

@@ -4,10 +4,10 @@
  * An actuation never waits for this, and is never sent by it.
  */
 import type { DriverContext } from '../driver.ts';
+import { settles } from '../waiting.ts';
 import type { Locks } from './locks.ts';
 import type { Radio } from './radio.ts';
 import { DOOR_LOCK_ATTRIBUTE, readingOf } from './standard-lock.ts';
-import { settles } from './waiting.ts';
 
 /** Before each round, after the one before it: all of them within a minute. */
 const ROUNDS_MS = [0, 15_000];

@@ -1,5 +1,6 @@
 /** Commands to the bolt: one frame, at once or not at all, and its outcome (unlock.ts decides). */
 import { type Clock, DriverError } from '../driver.ts';
+import { unlessAborted } from '../waiting.ts';
 import type { Unlocked } from '../zgate.ts';
 import type { Facts } from './messages.ts';
 import { DOOR_LOCK, KNOWN, type Radio, type ZclReply, type ZclRequest } from './radio.ts';
@@ -13,7 +14,6 @@ import {
   type Target,
 } from './unlock.ts';
 import { field } from './values.ts';
-import { unlessAborted } from './waiting.ts';
 
 /**
  * A parent holds a frame for a sleeping lock for 7.68 s (Zigbee specification R22, nwkTransactionPersistenceTime): what

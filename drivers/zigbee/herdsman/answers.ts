@@ -3,8 +3,8 @@
  * device. The library gives it up after a negative confirmation, although the device may have the frame and answer.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { unlessAborted } from '../../waiting.ts';
 import type { ZclRequest } from '../radio.ts';
-import { unlessAborted } from '../waiting.ts';
 import { unconfirmed } from './confirmed.ts';
 
 /** Of the library's adapter. */

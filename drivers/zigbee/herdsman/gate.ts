@@ -4,8 +4,8 @@
  * nothing is sent late or twice, whatever waits, repeats or holds back in between.
  */
 import type { Clock } from '../../driver.ts';
+import { settles } from '../../waiting.ts';
 import type { ZclRequest } from '../radio.ts';
-import { settles } from '../waiting.ts';
 
 /** 'made': its bytes wait to be written. 'closed': they are not written any more. */
 export type GateState = 'waiting' | 'made' | 'sent' | 'late' | 'closed';

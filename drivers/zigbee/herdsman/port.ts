@@ -4,8 +4,8 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Clock } from '../../driver.ts';
+import { settles, within } from '../../waiting.ts';
 import { field, integer } from '../values.ts';
-import { settles, within } from '../waiting.ts';
 import type { Connection } from './connection.ts';
 import type { Gate } from './gate.ts';
 

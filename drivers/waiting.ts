@@ -1,5 +1,5 @@
 /** Waiting for a library that takes no signal: what it began goes on, whoever waits. */
-import type { Clock } from '../driver.ts';
+import type { Clock } from './driver.ts';
 
 /** Given, since a reason of the platform's own is an error with a stack, which takes longer to make than all the rest. */
 const OVER = 'over';
