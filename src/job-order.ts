@@ -16,9 +16,22 @@ export interface JobOrder extends Caller {
   object: string;
   /** Who may start such a job, and so see and cancel it; none: whoever can open the admin socket. */
   roles: readonly Role[];
-  /** Resolves with what it made, for the client. Ends soon after the signal fired. */
-  run(progress: ReportProgress, signal: AbortSignal): Promise<Record<string, unknown> | null>;
+  /**
+   * Jobs of one queue run one after the other, in the order in which they were accepted, also across restarts; absent: it
+   * begins at once. `input` is all that its work needs after a restart (ResumeJob): it is stored, so it holds no secret.
+   */
+  queue?: { name: string; input: Record<string, unknown> };
+  run: JobWork;
 }
+
+/** Resolves with what it made, for the client. Ends soon after the signal fired. */
+export type JobWork = (
+  progress: ReportProgress,
+  signal: AbortSignal,
+) => Promise<Record<string, unknown> | null>;
+
+/** Makes the work of a queued job again, from its `input` and id. Throws when another version stored that differently. */
+export type ResumeJob = (input: unknown, id: string) => JobWork;
 
 /** Resolves with the job as the interface shows it, once it is stored and has begun. Throws QUEUE_FULL. */
 export type StartJob = (order: JobOrder) => Promise<unknown>;

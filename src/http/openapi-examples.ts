@@ -146,6 +146,7 @@ const runningJob = {
   kind: 'rs485-scan',
   object: 'rs485/bus/bus-1',
   status: 'running',
+  position: null,
   progress: { done: 12, total: 32, percent: 37 },
   startedAt: NOW,
   startedBy: CALLER_ID,

@@ -8,21 +8,25 @@ import { lanApp, send } from '../../test/things-app.ts';
 import type { AuditEntry } from '../audit/audit.ts';
 import type { Database } from '../database/database.ts';
 import { storageUnavailable } from '../database/faults.ts';
-import type { JobOrder, Progress } from '../job-order.ts';
+import type { JobOrder, Progress, ResumeJob } from '../job-order.ts';
 import { silentLog } from '../log.ts';
 import { LOCAL_ADMINISTRATOR, type Principal, type Role } from '../principal.ts';
 import { openJobs } from './jobs.ts';
 import { jobOperations } from './operations.ts';
+import { QUEUED_MAX } from './queues.ts';
 
 const TECHNICIAN = { ...principalWith('service-tool'), id: '11111111-0000-4000-8000-000000000001' };
 const PAGE = { limit: 50 };
 
-async function openTestbed(database?: Awaited<ReturnType<typeof temporaryDatabase>>) {
+async function openTestbed(
+  database?: Awaited<ReturnType<typeof temporaryDatabase>>,
+  resume: Record<string, ResumeJob> = {},
+) {
   const kept = database ?? (await temporaryDatabase());
   const clock = manualClock();
   const audits: AuditEntry[] = [];
   const audit = { record: (entry: AuditEntry) => void audits.push(entry) };
-  const jobs = await openJobs({ database: kept, audit, clock, log: silentLog });
+  const jobs = await openJobs({ database: kept, audit, clock, log: silentLog, resume });
   onTestFinished(async () => {
     const closed = jobs[Symbol.asyncDispose]();
     await clock.advance(10_000);
@@ -71,6 +75,7 @@ describe('a job', () => {
       kind: 'scan',
       object: 'bus-1',
       status: 'running',
+      position: null,
       startedBy: TECHNICIAN.id,
       progress: { done: 0, total: null, percent: null },
       startedAt: '2026-01-01T00:00:00.000Z',
@@ -241,6 +246,110 @@ describe('the bounds of jobs', () => {
     const count = database.prepare<[], { n: number }>('SELECT count(*) AS n FROM job').get()?.n;
     expect(count).toBe(501);
     expect(jobs.get(id, TECHNICIAN).status).toBe('running');
+  });
+});
+
+describe('a queue', () => {
+  const queued = (object: string) => ({ kind: 'firmware', queue: { name: 'network-1', input: { object } } });
+  const placesOf = ({ jobs }: Awaited<ReturnType<typeof openTestbed>>, ids: string[]) =>
+    ids.map((id) => {
+      const { status, position } = jobs.get(id, TECHNICIAN);
+      return position === null ? status : `${status} ${position}`;
+    });
+
+  it('has one job run at a time, in the order in which they were accepted', async () => {
+    const bed = await openTestbed();
+    const orders = [];
+    for (const object of ['a', 'b', 'c']) orders.push(await bed.begin(object, queued(object)));
+    const ids = orders.map(({ id }) => id);
+    expect(orders.map(({ job }) => job.position)).toEqual([null, 1, 2]);
+    expect(placesOf(bed, ids)).toEqual(['running', 'queued 1', 'queued 2']);
+    expect(bed.jobs.running().map(({ id }) => id)).toEqual(ids.slice(0, 1));
+    await bed.begin('d', { kind: 'firmware', queue: { name: 'network-2', input: {} } });
+    orders[0]?.work.reject(new DriverError('NO_REPLY', 'it fetched nothing'));
+    await bed.clock.advance(1_000);
+    expect(placesOf(bed, ids)).toEqual(['failed', 'running', 'queued 1']);
+    expect((await bed.call('GET', '/jobs?status=queued')).body.items).toMatchObject([
+      { id: ids[2], status: 'queued', position: 1 },
+    ]);
+    orders[1]?.work.resolve(null);
+    await bed.clock.advance(1_000);
+    expect(placesOf(bed, ids)).toEqual(['failed', 'done', 'running']);
+    expect(bed.get(ids[2] ?? '').startedAt).toBe('2026-01-01T00:00:01.000Z');
+  });
+
+  it('is not refused while all that may run do, and goes on when one ends', async () => {
+    const { begin, get, clock } = await openTestbed();
+    const others = [];
+    for (const object of ['1', '2', '3', '4']) others.push(await begin(object));
+    const { id } = await begin('a', queued('a'));
+    expect(get(id)).toMatchObject({ status: 'queued', position: 1 });
+    others[0]?.work.resolve(null);
+    await clock.advance(0);
+    expect(get(id).status).toBe('running');
+  });
+
+  it('takes a job on an object once, and has a bound', async () => {
+    const { begin } = await openTestbed();
+    const { id } = await begin('a', queued('a'));
+    await expect(begin('a', queued('a'))).rejects.toMatchObject({ code: 'QUEUE_FULL' });
+    for (let n = 0; n < QUEUED_MAX; n += 1) await begin(`waits-${n}`, queued('x'));
+    const full = { code: 'QUEUE_FULL', message: expect.stringContaining('wait in this queue') };
+    await expect(begin('one more', queued('x'))).rejects.toMatchObject(full);
+    await expect(begin('waits-0', queued('x'))).rejects.toMatchObject({ code: 'QUEUE_FULL' });
+    expect(id).toBeTruthy();
+  });
+
+  it('gives up a job that is cancelled while it waits, which never begins', async () => {
+    const bed = await openTestbed();
+    const { begin, get, jobs, clock } = bed;
+    const first = await begin('a', queued('a'));
+    let hasBegun = false;
+    const run = async () => {
+      hasBegun = true;
+      return null;
+    };
+    const second = await begin('b', { ...queued('b'), run });
+    const third = await begin('c', queued('c'));
+    await jobs.cancel(second.id, { principal: TECHNICIAN, correlationId: 'c2' });
+    expect(get(second.id)).toMatchObject({
+      status: 'cancelled',
+      position: null,
+      error: { code: 'CANCELLED' },
+    });
+    expect(placesOf(bed, [first.id, third.id])).toEqual(['running', 'queued 1']);
+    first.work.resolve(null);
+    await clock.advance(0);
+    expect(placesOf(bed, [first.id, third.id])).toEqual(['done', 'running']);
+    expect(hasBegun).toBe(false);
+  });
+
+  it('survives a restart: what was interrupted is next again, with its input, until that ends the gateway each time', async () => {
+    const resumed: unknown[] = [];
+    const resume: Record<string, ResumeJob> = {
+      firmware: (input, id) => (_, signal) => {
+        resumed.push([input, id]);
+        return new Promise((_resolve, reject) =>
+          signal.addEventListener('abort', () => reject(signal.reason)),
+        );
+      },
+    };
+    let bed = await openTestbed(undefined, resume);
+    const { database } = bed;
+    const { id: running } = await bed.begin('a', queued('a'));
+    const { id: waiting } = await bed.begin('b', queued('b'));
+    for (let restart = 1; restart <= 3; restart += 1) {
+      // One that is killed, and one that closes.
+      if (restart === 2) await bed.jobs[Symbol.asyncDispose]();
+      bed = await openTestbed(database, resume);
+      await expect.poll(() => placesOf(bed, [running, waiting])).toEqual(['running', 'queued 1']);
+      expect(resumed).toHaveLength(restart);
+    }
+    expect(resumed[0]).toEqual([{ object: 'a' }, running]);
+    bed = await openTestbed(database, resume);
+    await expect.poll(() => placesOf(bed, [running, waiting])).toEqual(['failed', 'running']);
+    expect(bed.get(running).error?.code).toBe('INTERRUPTED');
+    expect(resumed.at(-1)).toEqual([{ object: 'b' }, waiting]);
   });
 });
 

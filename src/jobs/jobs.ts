@@ -1,31 +1,28 @@
 /**
- * Long work, such as a backup or a scan: started once, told of while it runs, cancelled, and never without an end. The
- * row is written before the work begins; a row that is still running at the start of the gateway was interrupted, and
- * says so. Nothing is begun again by itself: whoever wants it again starts it again.
+ * Long work, such as a backup or a scan: started once, shown while it runs, cancelled, and never without an end. The row is
+ * written before the work begins; a row that is still running at the start of the gateway was interrupted, and says so.
+ *
+ * queued → running → done | failed | cancelled. Jobs of a queue wait for each other, survive a restart, and one that a restart
+ * interrupted is the next of its queue again. Any other job is not begun again: whoever wants it again starts it again.
  */
 import { randomUUID } from 'node:crypto';
 import { DriverError } from '../../drivers/driver.ts';
-import type { Audit } from '../audit/audit.ts';
-import { type Clock, settlesWithin } from '../clock.ts';
-import type { Database } from '../database/database.ts';
+import { settlesWithin } from '../clock.ts';
 import { GatehouseError } from '../errors.ts';
 import type { JobOrder, Progress } from '../job-order.ts';
-import type { Log } from '../log.ts';
-import { type Caller, type Principal, type Role, SYSTEM_PRINCIPAL } from '../principal.ts';
-import type { Job, JobStatus, ListQuery } from './schema.ts';
-import { type JobRow, openJobTable } from './table.ts';
+import type { Caller, Principal, Role } from '../principal.ts';
+import { openQueues, type Queues, type Task } from './queues.ts';
+import type { Job, ListQuery } from './schema.ts';
+import { cancelled, End, interrupted, type JobsOptions, openStore, type Store } from './store.ts';
+import type { JobRow } from './table.ts';
 
 /** Each is heavy on a bus, a network or the disk. */
 const RUNNING_MAX = 4;
-/** Finished jobs kept for the list. */
-const FINISHED_KEPT = 500;
-/** While a disk has no room for the end of a job. */
-const STORE_AGAIN_MS = 5_000;
 /** A job that ignores its signal for so long is left behind when the gateway closes. */
 const ENDING_DEADLINE_MS = 5_000;
 
 export interface Jobs extends AsyncDisposable {
-  /** Resolves when the job is stored and has begun. Throws QUEUE_FULL. */
+  /** Resolves when the job is stored and has begun, or waits in its queue. Throws QUEUE_FULL. */
   start(order: JobOrder): Promise<Job>;
   /** Throws NOT_FOUND or FORBIDDEN. */
   get(id: string, principal: Principal): Job;
@@ -36,40 +33,25 @@ export interface Jobs extends AsyncDisposable {
   cancel(id: string, caller: Caller): Promise<Job>;
 }
 
-export interface JobsOptions {
-  database: Database;
-  audit: Audit;
-  clock: Clock;
-  log: Log;
-}
-
-/** How a job ended. As the reason of its signal: how it ends unless its work is done first. */
-class End extends Error {
-  readonly status: JobStatus;
-  readonly code: string;
-  constructor(status: JobStatus, code: string, message: string) {
-    super(message);
-    this.status = status;
-    this.code = code;
-  }
-}
-
 interface Running {
-  order: Pick<JobOrder, 'kind' | 'object'>;
+  task: Task;
   progress: Progress;
   stop: AbortController;
   ended: Promise<void>;
 }
 
-/** Gives the jobs that a former run of the gateway left behind their end. */
+/** Gives the jobs that a former run of the gateway left behind their end, or their place in their queue. */
 export async function openJobs(options: JobsOptions): Promise<Jobs> {
   const { database, clock } = options;
   const closing = new AbortController();
   const store = openStore(options, closing.signal);
   const { table } = store;
   const running = new Map<string, Running>();
-  await store.endLeftBehind();
-  const shown = (row: JobRow) => toJob(row, running.get(row.id)?.progress);
+  const queues = openQueues();
+  const turns = openTurns({ store, running, queues, closing: closing.signal });
+  for (const row of await store.unfinished()) turns.queued(row.id, row.task);
+  turns.take();
+  const shown = (row: JobRow) => toJob(row, running.get(row.id)?.progress, queues.positionOf(row.id));
 
   function stored(id: string): JobRow {
     const row = table.job.get(id);
@@ -85,33 +67,10 @@ export async function openJobs(options: JobsOptions): Promise<Jobs> {
     return row;
   }
 
-  async function work(id: string, { run }: JobOrder, job: Running): Promise<void> {
-    try {
-      const result = await run((progress) => {
-        job.progress = progress;
-      }, job.stop.signal);
-      await store.end(id, job.progress, new End('done', '', ''), result);
-    } catch (error) {
-      await store.end(id, job.progress, endOf(error, job.stop.signal));
-    } finally {
-      running.delete(id);
-    }
-  }
-
   return {
     async start(order) {
-      refuseMore(running, order);
       const id = randomUUID();
-      const stop = new AbortController();
-      const job: Running = { order, progress: { done: 0, total: null }, stop, ended: Promise.resolve() };
-      running.set(id, job);
-      try {
-        await store.begin(id, order);
-      } catch (error) {
-        running.delete(id);
-        throw error;
-      }
-      job.ended = work(id, order, job);
+      await turns.start(id, order);
       return shown(existing(id, order.principal));
     },
     get(id, principal) {
@@ -132,14 +91,10 @@ export async function openJobs(options: JobsOptions): Promise<Jobs> {
       }),
     async cancel(id, caller) {
       const row = existing(id, caller.principal);
-      if (row.status === 'running' && row.cancel_requested_at === null) {
-        const isNews = await database.commit(() => {
-          // It may have ended meanwhile.
-          if (table.setCancelRequested.run(clock.now(), id).changes === 0) return false;
-          store.record(row, caller, 'cancel requested');
-          return true;
-        });
-        if (isNews) running.get(id)?.stop.abort(new End('cancelled', 'CANCELLED', 'It was cancelled.'));
+      if (row.finished_at === null && row.cancel_requested_at === null) {
+        const before = await database.commit(() => store.requestCancel(id, caller));
+        if (before === 'queued') queues.delete(id);
+        else if (before === 'running') running.get(id)?.stop.abort(cancelled());
       }
       return shown(existing(id, caller.principal));
     },
@@ -152,80 +107,103 @@ export async function openJobs(options: JobsOptions): Promise<Jobs> {
   };
 }
 
-/** What is written of a job: its beginning and its end, each with its audit row in the same commit. */
-function openStore({ database, audit, clock, log }: JobsOptions, closing: AbortSignal) {
-  const table = openJobTable(database);
+interface TurnsOptions {
+  store: Store;
+  running: Map<string, Running>;
+  queues: Queues;
+  closing: AbortSignal;
+}
 
-  function record(row: Pick<JobRow, 'id' | 'kind' | 'object'>, caller: Caller, outcome: string): void {
-    const { principal, correlationId } = caller;
-    const detail = { job: row.id };
-    audit.record({
-      principal,
-      action: `job.${row.kind}`,
-      object: row.object,
-      outcome,
-      detail,
-      correlationId,
-    });
+/** Who runs, and who is next. */
+function openTurns({ store, running, queues, closing }: TurnsOptions) {
+  async function work(id: string, job: Running): Promise<void> {
+    const { run } = job.task;
+    const report = (progress: Progress) => {
+      job.progress = progress;
+    };
+    try {
+      const result = await run(report, job.stop.signal);
+      await store.end(id, job.progress, new End('done', '', ''), result);
+    } catch (error) {
+      await store.end(id, job.progress, endOf(error, job.stop.signal));
+    } finally {
+      running.delete(id);
+      take();
+    }
   }
 
-  function writeEnd(row: JobRow, { done, total }: Progress, end: End, result: Job['result']): void {
-    const { status, code, message } = end;
-    const isDone = status === 'done';
-    const made = result && JSON.stringify(result);
-    const error = { code: isDone ? null : code, message: isDone ? null : message };
-    table.finish.run(status, done, total, error.code, error.message, made, clock.now(), row.id);
-    const outcome = code === 'INTERRUPTED' ? 'interrupted' : status;
-    record(row, { principal: SYSTEM_PRINCIPAL, correlationId: row.correlation_id }, outcome);
-    table.prune.run(FINISHED_KEPT);
+  async function begin(id: string, job: Running): Promise<void> {
+    if (await store.begin(id)) return work(id, job);
+    // It was cancelled, or the gateway ends.
+    running.delete(id);
+    take();
+  }
+
+  function take(): void {
+    while (!closing.aborted && running.size < RUNNING_MAX) {
+      const next = queues.take(busy(running));
+      if (!next) return;
+      const [id, task] = next;
+      const job = newJob(task);
+      running.set(id, job);
+      job.ended = begin(id, job);
+    }
   }
 
   return {
-    table,
-    record,
-    begin: (id: string, { kind, object, roles, ...caller }: JobOrder) =>
-      database.commit(() => {
-        const { principal, correlationId } = caller;
-        table.insert.run(id, kind, object, JSON.stringify(roles), clock.now(), principal.id, correlationId);
-        record({ id, kind, object }, caller, 'accepted');
-      }),
-    /**
-     * Never rejects: an end that the disk has no room for is stored once it has; one that is not by the time the gateway
-     * closes is stored at the next start, as interrupted.
-     */
-    async end(id: string, progress: Progress, end: End, result: Job['result'] = null): Promise<void> {
-      const row = table.job.get(id);
-      if (!row) return;
-      const { kind, object } = row;
-      if (end.status === 'failed')
-        log.warn({ job: id, kind, object, err: end.cause }, `a job failed: ${end.message}`);
-      for (let tries = 1; ; tries += 1) {
-        try {
-          return await database.commit(() => writeEnd(row, progress, end, result));
-        } catch (error) {
-          if (tries === 1)
-            log.error({ job: id, kind, object, err: error }, 'the end of a job could not be stored');
-          if (!isStorageUnavailable(error) || closing.aborted) return;
-          await clock.sleep(STORE_AGAIN_MS, closing).catch(() => undefined);
-        }
-      }
+    take,
+    /** It is stored. */
+    queued(id: string, task: Task): void {
+      queues.add(id, task);
+      queues.stored(id);
     },
-    async endLeftBehind(): Promise<void> {
-      const left = table.running.all();
-      if (left.length === 0) return;
-      await database.commit(() => {
-        for (const row of left) writeEnd(row, { done: 0, total: null }, interrupted(), null);
-      });
+    async start(id: string, order: JobOrder): Promise<void> {
+      const task = { ...order, queue: order.queue?.name ?? null };
+      refuseTwice(
+        [...running].map(([other, job]) => [other, job.task] as const),
+        order,
+      );
+      refuseTwice(queues.tasks(), order);
+      const mustWait =
+        order.queue !== undefined && (running.size >= RUNNING_MAX || isTaken(task, running, queues));
+      if (mustWait) {
+        queues.add(id, task);
+        try {
+          await store.insert(id, order, 'queued');
+        } catch (error) {
+          queues.delete(id);
+          throw error;
+        }
+        queues.stored(id);
+        return take();
+      }
+      refuseMore(running);
+      const job = newJob(task);
+      running.set(id, job);
+      try {
+        await store.insert(id, order, 'running');
+      } catch (error) {
+        running.delete(id);
+        take();
+        throw error;
+      }
+      job.ended = work(id, job);
     },
   };
 }
 
-function isStorageUnavailable(error: unknown): boolean {
-  return error instanceof GatehouseError && error.code === 'STORAGE_UNAVAILABLE';
+function newJob(task: Task): Running {
+  const progress = { done: 0, total: null };
+  return { task, progress, stop: new AbortController(), ended: Promise.resolve() };
 }
 
-function interrupted(): End {
-  return new End('failed', 'INTERRUPTED', 'The gateway ended while it ran: start it again.');
+function busy(running: ReadonlyMap<string, Running>): Set<string | null> {
+  return new Set([...running.values()].map(({ task }) => task.queue));
+}
+
+/** Somebody runs or waits in its queue. */
+function isTaken({ queue }: Task, running: ReadonlyMap<string, Running>, queues: Queues): boolean {
+  return busy(running).has(queue) || [...queues.tasks()].some(([, waiting]) => waiting.queue === queue);
 }
 
 /** What was told to end has failed for that reason; the rest for its own, which a client reads if it is for clients. */
@@ -240,11 +218,14 @@ function endOf(error: unknown, signal: AbortSignal): End {
   return end;
 }
 
-function refuseMore(running: ReadonlyMap<string, Running>, { kind, object }: JobOrder): void {
-  for (const [id, { order }] of running) {
-    if (order.kind === kind && order.object === object)
+function refuseTwice(others: Iterable<readonly [string, Task]>, { kind, object }: JobOrder): void {
+  for (const [id, task] of others) {
+    if (task.kind === kind && task.object === object)
       throw new GatehouseError('QUEUE_FULL', `The job ${id} does this already: wait for it, or cancel it.`);
   }
+}
+
+function refuseMore(running: ReadonlyMap<string, Running>): void {
   if (running.size < RUNNING_MAX) return;
   throw new GatehouseError('QUEUE_FULL', `${RUNNING_MAX} jobs run already: wait for one, or cancel it.`);
 }
@@ -257,7 +238,7 @@ function rolesOf({ roles }: JobRow): Role[] {
   return JSON.parse(roles) as Role[];
 }
 
-function toJob(row: JobRow, live: Progress | undefined): Job {
+function toJob(row: JobRow, live: Progress | undefined, position: number | null): Job {
   const { done, total } = live ?? { done: row.progress_done, total: row.progress_total };
   const date = (at: number | null) => (at === null ? null : new Date(at).toISOString());
   const percent = total === null || total <= 0 ? null : Math.floor((100 * Math.min(done, total)) / total);
@@ -266,6 +247,7 @@ function toJob(row: JobRow, live: Progress | undefined): Job {
     kind: row.kind,
     object: row.object,
     status: row.status,
+    position,
     progress: { done, total, percent },
     startedAt: new Date(row.started_at).toISOString(),
     startedBy: row.started_by,

@@ -4,7 +4,7 @@ import { numberCursor, pageLimit } from '../http/fields.ts';
 
 const TEXT_MAX = 128;
 
-const JOB_STATUSES = ['running', 'done', 'failed', 'cancelled'] as const;
+const JOB_STATUSES = ['queued', 'running', 'done', 'failed', 'cancelled'] as const;
 export type JobStatus = (typeof JOB_STATUSES)[number];
 
 const dateTime = z.iso.datetime();
@@ -17,12 +17,17 @@ export const job = z
     kind: z.string().openapi({ example: 'backup' }),
     object: z.string().openapi({ description: 'What it works on', example: 'database' }),
     status: z.enum(JOB_STATUSES),
+    position: z
+      .int()
+      .min(1)
+      .nullable()
+      .openapi({ description: 'Its place in its queue while it is queued; 1 is next' }),
     progress: z.object({
       done: z.int(),
       total: z.int().nullable().openapi({ description: 'null while nobody knows' }),
       percent: z.int().min(0).max(100).nullable(),
     }),
-    startedAt: dateTime,
+    startedAt: dateTime.openapi({ description: 'When it began; while it is queued, when it was accepted' }),
     startedBy: z.guid(),
     cancelRequestedAt: dateTime.nullable(),
     finishedAt: dateTime.nullable(),

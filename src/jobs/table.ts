@@ -21,15 +21,21 @@ export interface JobRow {
   correlation_id: string;
   cancel_requested_at: number | null;
   finished_at: number | null;
+  queue: Text;
+  input: Text;
+  interruptions: number;
 }
 
 const COLUMNS = `seq, id, kind, object, roles, status, progress_done, progress_total, error_code, error_message,
-  result, started_at, started_by, correlation_id, cancel_requested_at, finished_at`;
+  result, started_at, started_by, correlation_id, cancel_requested_at, finished_at, queue, input, interruptions`;
 
 export function openJobTable({ prepare }: Prepare) {
   return {
     job: prepare<[string], JobRow>(`SELECT ${COLUMNS} FROM job WHERE id = ?`),
-    running: prepare<[], JobRow>(`SELECT ${COLUMNS} FROM job WHERE status = 'running'`),
+    /** In the order in which they were accepted. */
+    unfinished: prepare<[], JobRow>(
+      `SELECT ${COLUMNS} FROM job WHERE status IN ('queued', 'running') ORDER BY seq`,
+    ),
     /** Newest first, before a cursor; of all, or of those one of these roles (JSON) may start. */
     page: prepare<[number, Text, Text, Text, number, string, number], JobRow>(
       `SELECT ${COLUMNS} FROM job
@@ -37,12 +43,21 @@ export function openJobTable({ prepare }: Prepare) {
          AND (? OR EXISTS (SELECT 1 FROM json_each(roles) AS may JOIN json_each(?) AS has USING (value)))
        ORDER BY seq DESC LIMIT ?`,
     ),
-    insert: prepare<[string, string, string, string, number, string, string]>(
-      `INSERT INTO job (id, kind, object, roles, status, started_at, started_by, correlation_id)
-       VALUES (?, ?, ?, ?, 'running', ?, ?, ?)`,
+    insert: prepare<[string, string, string, string, JobStatus, number, string, string, Text, Text]>(
+      `INSERT INTO job (id, kind, object, roles, status, started_at, started_by, correlation_id, queue, input)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    ),
+    /** It is its turn. */
+    begin: prepare<[number, string]>(
+      `UPDATE job SET status = 'running', started_at = ? WHERE id = ? AND status = 'queued'`,
+    ),
+    /** A restart interrupted it: it is the next of its queue again. */
+    queueAgain: prepare<[string]>(
+      `UPDATE job SET status = 'queued', interruptions = interruptions + 1 WHERE id = ?`,
     ),
     setCancelRequested: prepare<[number, string]>(
-      `UPDATE job SET cancel_requested_at = ? WHERE id = ? AND status = 'running' AND cancel_requested_at IS NULL`,
+      `UPDATE job SET cancel_requested_at = ? WHERE id = ? AND status IN ('queued', 'running')
+         AND cancel_requested_at IS NULL`,
     ),
     finish: prepare<[JobStatus, number, number | null, Text, Text, Text, number, string]>(
       `UPDATE job SET status = ?, progress_done = ?, progress_total = ?, error_code = ?, error_message = ?,
@@ -50,8 +65,8 @@ export function openJobTable({ prepare }: Prepare) {
     ),
     /** All but the newest finished ones. */
     prune: prepare<[number]>(
-      `DELETE FROM job WHERE status <> 'running' AND seq <=
-         (SELECT seq FROM job WHERE status <> 'running' ORDER BY seq DESC LIMIT 1 OFFSET ?)`,
+      `DELETE FROM job WHERE finished_at IS NOT NULL AND seq <=
+         (SELECT seq FROM job WHERE finished_at IS NOT NULL ORDER BY seq DESC LIMIT 1 OFFSET ?)`,
     ),
   };
 }
