@@ -16,6 +16,7 @@ import type { Config } from './config/config.ts';
 import { linkOptions } from './config/profiles.ts';
 import { type BackupOptions, backUpDatabase } from './database/backup.ts';
 import type { Database } from './database/database.ts';
+import { LOCK_FIRMWARE } from './doors/firmware.ts';
 import { type DoorSliceOptions, openDoorSlice } from './doors/slice.ts';
 import type { LiveEvents } from './events/events.ts';
 import { type Field, type FieldOptions, openField } from './field/field.ts';
@@ -84,6 +85,7 @@ export async function openEstate(options: EstateOptions) {
     networkExists: networks.exists,
     certOf: networks.certOf,
     locksOf: (deviceId) => doors.locksOf(deviceId),
+    upgradeOf: (deviceId) => doors.upgradeOf(deviceId),
     connectionChanged: (deviceId, connected) => doors.gatewayChanged(deviceId, connected),
     linkState,
     restartLink: (linkId) => field.restart(linkId),
@@ -100,7 +102,9 @@ export async function openEstate(options: EstateOptions) {
   const doors = openDoors({ ...options, ...common, catalogue, zgates, rs485 });
   const siteImport = openImport(options, { catalogue, networks, zgates, rs485, doors });
   const field = opening.use(await openLinks(options, { rs485, zgates, doors }));
-  const jobs = opening.use(await openJobs({ database, audit, clock, log }));
+  const jobs = opening.use(
+    await openJobs({ database, audit, clock, log, resume: { [LOCK_FIRMWARE]: doors.resumeFirmware } }),
+  );
   return {
     catalogue,
     networks,

@@ -131,6 +131,7 @@ export async function openEstate(database?: Database, restart: Restart = {}) {
 interface PlayedJob {
   kind: string;
   object: string;
+  queue: JobOrder['queue'];
   progress: Progress | undefined;
   stop: AbortController;
   ended: ReturnType<JobOrder['run']>;
@@ -232,9 +233,9 @@ function openPlayedDoors({ played, ...common }: Common) {
     networkOf: (id) => ([...GATEWAYS.values()].includes(id) ? 'n' : null),
     firmwareDirectory: played.firmwareDirectory,
     firmware: { batteryMin: 4_800, batteryPercentMin: 30 },
-    async startJob({ kind, object, run }) {
+    async startJob({ kind, object, queue, run }) {
       const stop = new AbortController();
-      const job: PlayedJob = { kind, object, progress: undefined, stop, ended: Promise.resolve({}) };
+      const job: PlayedJob = { kind, object, queue, progress: undefined, stop, ended: Promise.resolve({}) };
       played.jobs.push(job);
       job.ended = run((progress) => {
         job.progress = progress;

@@ -11,6 +11,7 @@ it('forms a network, lets a lock in, and tells of both', async () => {
     hwId: '00124b0014d9a001',
     type: 'zstack',
     platform: { version: '20221226' },
+    apps: [{ name: 'ZStack3x0', version: '2.7.1' }],
     zigbeeChannel: 15,
     permitJoin: false,
   });

@@ -189,13 +189,13 @@ async function review(
   }
 }
 
-function gatewayOf({ hwId, version, channel }: Radio, permitJoin: boolean): Plain {
+function gatewayOf({ hwId, version, stack, channel }: Radio, permitJoin: boolean): Plain {
   return {
     connected: true,
     hwId,
     type: 'zstack',
     platform: { version },
-    apps: [],
+    apps: stack ? [stack] : [],
     zigbeeChannel: channel,
     permitJoin,
   } satisfies GatewayReport;

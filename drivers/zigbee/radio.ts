@@ -106,6 +106,8 @@ export interface Radio {
   readonly hwId: string;
   /** Of its firmware. */
   readonly version: string;
+  /** The Zigbee stack in that firmware; undefined: the coordinator does not tell its version. */
+  readonly stack: { name: string; version: string } | undefined;
   readonly channel: number;
   /** True when this start made a new network. */
   readonly formed: boolean;

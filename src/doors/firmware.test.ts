@@ -1,4 +1,4 @@
-import { symlinkSync, writeFileSync } from 'node:fs';
+import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError } from '../../drivers/driver.ts';
@@ -44,6 +44,7 @@ describe('new firmware for a lock', () => {
       ]);
     moved(12.7);
     await estate.clock.advance(10_000);
+    expect(estate.doors.upgradeOf(GATEWAY)).toEqual({ id: 'job', door: id, file: 'lock.ota' });
     expect(job()?.progress).toEqual({ done: 12, total: 100 });
     expect(await ended('updated')).toBe(true);
     expect(await job()?.ended).toEqual({
@@ -52,6 +53,7 @@ describe('new firmware for a lock', () => {
       file: 'lock.ota',
       zigbeeFirmwareVersion: '2.0',
     });
+    expect(estate.doors.upgradeOf(GATEWAY)).toBeNull();
   });
 
   it.each([
@@ -92,21 +94,70 @@ describe('new firmware for a lock', () => {
   it('is given to one lock of a network at a time', async () => {
     const other = await create(OTHER);
     estate.report(OTHER, { dueBatteryUnderLoad: 6_000 });
-    await start();
-    expect(await start({}, other)).toMatchObject({ status: 422, body: { error: 'QUEUE_FULL' } });
-    await expect.poll(() => estate.played.commands.length).toBe(1);
-    await ended('updated');
-    await job()?.ended;
-    expect((await start({}, other)).status).toBe(202);
     const elsewhere = await create('00124b0000000001', 'm');
-    expect((await start({ ignoreBattery: true }, elsewhere)).status).toBe(202);
+    for (const door of [id, other, elsewhere])
+      expect((await start({ ignoreBattery: door === elsewhere }, door)).status).toBe(202);
+    const input = { doorId: id, mac: MAC, file: 'lock.ota', ignoreBattery: false };
+    expect(estate.played.jobs.map(({ queue }) => queue)).toEqual([
+      { name: 'lock-firmware/n', input },
+      { name: 'lock-firmware/n', input: { ...input, doorId: other, mac: OTHER } },
+      {
+        name: 'lock-firmware/m',
+        input: { ...input, doorId: elsewhere, mac: '00124b0000000001', ignoreBattery: true },
+      },
+    ]);
   });
 
-  it('frees its network when its command fails', async () => {
-    estate.played.command = () => Promise.reject(new DriverError('BUSY', 'busy'));
+  describe('after a restart', () => {
+    const resume = () => {
+      const input = { doorId: id, mac: MAC, file: 'lock.ota', ignoreBattery: false };
+      const stop = new AbortController();
+      const done = estate.doors.resumeFirmware(input, 'job')(() => undefined, stop.signal);
+      done.catch(() => undefined);
+      return done;
+    };
+
+    it('waits for its gateway, for ten minutes', async () => {
+      estate.played.unreachable = 'link zb-1 is down';
+      const late = resume();
+      await estate.clock.advance(5 * MINUTE);
+      expect(estate.played.commands).toEqual([]);
+      estate.played.unreachable = undefined;
+      await estate.clock.advance(MINUTE);
+      await expect.poll(() => estate.played.commands).toMatchObject([{ kind: 'updateLock' }]);
+      await ended('updated');
+      expect(await late).toMatchObject({ doorId: id, zigbeeFirmwareVersion: '2.0' });
+      estate.played.unreachable = 'link zb-1 is down';
+      const never = resume();
+      await estate.clock.advance(11 * MINUTE);
+      await expect(never).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+    });
+
+    it('looks at the battery, the file and the lock of the door again', async () => {
+      estate.report(MAC, { dueBatteryUnderLoad: 4_000 });
+      await expect(resume()).rejects.toMatchObject({ code: 'BATTERY_LOW' });
+      estate.report(MAC, { dueBatteryUnderLoad: 6_000 });
+      rmSync(join(estate.played.firmwareDirectory, 'lock.ota'));
+      await expect(resume()).rejects.toMatchObject({ code: 'VALIDATION_FAILED' });
+      await estate.desk('POST', `/doors/${id}/replace-lock`, { mac: OTHER });
+      await expect(resume()).rejects.toMatchObject({ code: 'NO_LOCK' });
+      expect(estate.played.commands.filter(({ kind }) => kind === 'updateLock')).toEqual([]);
+    });
+  });
+
+  it('waits while the gateway ends the one that was cancelled before', async () => {
+    let busy = 3;
+    estate.played.command = async () => {
+      busy -= 1;
+      if (busy >= 0) throw new DriverError('BUSY', 'lock 1 is given firmware already');
+      return null;
+    };
     await start();
-    await expect(job()?.ended).rejects.toMatchObject({ code: 'BUSY' });
-    expect((await start()).status).toBe(202);
+    await expect.poll(() => estate.played.commands.length).toBe(1);
+    await estate.clock.advance(MINUTE);
+    await expect.poll(() => estate.played.commands.length).toBe(4);
+    await ended('updated');
+    expect(await job()?.ended).toMatchObject({ doorId: id });
   });
 
   it.each<[string, Record<string, number>]>([

@@ -1,7 +1,9 @@
 /**
  * New firmware for a lock, out of a file of this host, as a job. The lock fetches it in its own time, which on a battery
- * is long; what broke off goes on where it was when it is started again.
+ * is long; what broke off goes on where it was when it is started again. One lock of a network at a time: the others wait
+ * in the queue of their network (src/jobs).
  */
+import { z } from 'zod';
 import { DriverError, type DriverEvent, type Plain, type StateReport } from '../../drivers/driver.ts';
 import type { LockReport } from '../../drivers/settings.ts';
 import {
@@ -15,7 +17,7 @@ import type { Clock } from '../clock.ts';
 import { GatehouseError } from '../errors.ts';
 import type { LinkCommand } from '../execute.ts';
 import { firmwarePath } from '../firmware-file.ts';
-import type { ReportProgress, StartJob } from '../job-order.ts';
+import type { JobWork, ReportProgress, ResumeJob, StartJob } from '../job-order.ts';
 import { type Caller, TECHNICIANS } from '../principal.ts';
 import { addressOf, type LockAddress } from './configuration.ts';
 import type { LockFirmware } from './lock-schema.ts';
@@ -26,6 +28,11 @@ const COMMAND_TIMEOUT_MS = 30_000;
 /** A lock that sleeps between two blocks for this long is not going to fetch the rest. */
 const STALLED_MS = 60 * 60_000;
 const CHECK_MS = 10_000;
+/** After a restart links come up one after the other. */
+const GATEWAY_WAIT_MS = 10 * 60_000;
+/** So long the driver may take to end an update that was cancelled. */
+const BUSY_MS = 5 * 60_000;
+export const LOCK_FIRMWARE = 'lock-firmware';
 
 /** What a battery must have left. */
 export interface FirmwareBattery {
@@ -48,8 +55,34 @@ export interface FirmwareOptions {
   command(lock: LockAddress, command: LinkCommand, signal: AbortSignal): Promise<Plain>;
 }
 
+/** What is stored of a job, for after a restart. */
+const inputOfJob = z.object({
+  doorId: z.string(),
+  mac: z.string(),
+  file: z.string(),
+  ignoreBattery: z.boolean(),
+});
+type Input = z.infer<typeof inputOfJob>;
+
+/** For the gateway over which it goes. */
+export interface Upgrade {
+  /** Of the job. */
+  id: string;
+  door: string;
+  file: string;
+}
+
+interface Transfer {
+  mac: string;
+  file: string;
+  path: string;
+  id: string;
+}
+
 /** An update under way. */
 interface Update {
+  gatewayId: string | null;
+  shown: Upgrade;
   percent: number;
   /** When that last grew, monotonic milliseconds. */
   movedAt: number;
@@ -57,26 +90,27 @@ interface Update {
 }
 
 export function openFirmware(options: FirmwareOptions) {
-  const { table, clock, startJob, gatewayOfLink } = options;
+  const { table, clock, startJob } = options;
   /** By gateway and lock. */
   const updates = new Map<string, Update>();
-  const busyNetworks = new Set<string>();
 
   async function update(
     row: DoorRow,
-    mac: string,
-    file: string,
+    { mac, file, path, id }: Transfer,
     progress: ReportProgress,
     signal: AbortSignal,
   ) {
     const lock = addressOf(row);
     const key = `${row.gateway_id}/${mac}`;
-    const one: Update = { percent: -1, movedAt: clock.monotonic(), end: Promise.withResolvers() };
+    const shown = { id, door: row.id, file };
+    const end = Promise.withResolvers<LockUpdated>();
+    const one: Update = { gatewayId: row.gateway_id, shown, percent: -1, movedAt: clock.monotonic(), end };
     one.end.promise.catch(() => undefined);
     updates.set(key, one);
-    const data: UpdateLock = { hwId: mac, file };
+    const data: UpdateLock = { hwId: mac, file: path };
     try {
-      await options.command(lock, { kind: 'updateLock', data, timeoutMs: COMMAND_TIMEOUT_MS }, signal);
+      await begun(options, lock, { kind: 'updateLock', data, timeoutMs: COMMAND_TIMEOUT_MS }, signal);
+      one.movedAt = clock.monotonic();
       return await fetched(one, options, progress, signal);
     } catch (error) {
       if (signal.aborted || error instanceof Stalled) {
@@ -91,40 +125,62 @@ export function openFirmware(options: FirmwareOptions) {
     }
   }
 
+  /** Its turn may come long after it was accepted, or after a restart, when links are not up yet. */
+  function workOf(input: Input, id: string | Promise<string>): JobWork {
+    const { doorId, mac, file, ignoreBattery } = input;
+    return async (progress, signal) => {
+      await reachable(options, doorId, signal);
+      const row = existing(table, doorId);
+      if (row.mac !== mac)
+        throw new GatehouseError(
+          'NO_LOCK',
+          `Door ${doorId} has another lock than ${mac} now: nothing was sent.`,
+        );
+      const path = await firmwarePath(file, options.firmwareDirectory);
+      if (!ignoreBattery) assertBattery(options.locks.report(row), options.firmware);
+      const one = { mac, file, path, id: await id };
+      const { zigbeeFirmwareVersion } = await update(row, one, progress, signal);
+      return { doorId, mac, file, zigbeeFirmwareVersion };
+    };
+  }
+
   return {
-    async start(doorId: string, body: LockFirmware, caller: Caller): Promise<unknown> {
+    async start(doorId: string, { file, ignoreBattery }: LockFirmware, caller: Caller): Promise<unknown> {
       const row = existing(table, doorId);
       const { mac, gateway_id: gatewayId, network_id: networkId } = row;
       if (mac === null)
         throw new GatehouseError('NO_LOCK', 'The door has no lock: have it join, or name its mac.');
-      const file = await firmwarePath(body.file, options.firmwareDirectory);
-      if (!body.ignoreBattery) assertBattery(options.locks.report(row), options.firmware);
+      await firmwarePath(file, options.firmwareDirectory);
+      if (!ignoreBattery) assertBattery(options.locks.report(row), options.firmware);
       const unreachable = options.unreachable({ doorId, gatewayId, networkId });
       if (unreachable !== undefined) throw offline(unreachable);
-      const network = networkId ?? gatewayId ?? '';
-      if (busyNetworks.has(network)) throw new GatehouseError('QUEUE_FULL', ONE_AT_A_TIME);
-      busyNetworks.add(network);
-      try {
-        return await startJob({
-          kind: 'lock-firmware',
-          object: `door/${doorId}`,
-          roles: TECHNICIANS,
-          ...caller,
-          async run(progress, signal) {
-            try {
-              const { zigbeeFirmwareVersion } = await update(row, mac, file, progress, signal);
-              return { doorId, mac, file: body.file, zigbeeFirmwareVersion };
-            } finally {
-              busyNetworks.delete(network);
-            }
-          },
-        });
-      } catch (error) {
-        busyNetworks.delete(network);
-        throw error;
-      }
+      const input = { doorId, mac, file, ignoreBattery };
+      const id = Promise.withResolvers<string>();
+      const job = await startJob({
+        kind: LOCK_FIRMWARE,
+        object: `door/${doorId}`,
+        roles: TECHNICIANS,
+        ...caller,
+        queue: { name: `${LOCK_FIRMWARE}/${networkId ?? gatewayId}`, input },
+        run: workOf(input, id.promise),
+      });
+      id.resolve((job as { id: string }).id);
+      return job;
+    },
+    resume: ((input, id) => workOf(inputOfJob.parse(input), id)) satisfies ResumeJob,
+
+    /** What a gateway gives to one of its locks now; null: nothing. */
+    upgradeOf(gatewayId: string): Upgrade | null {
+      return [...updates.values()].find((one) => one.gatewayId === gatewayId)?.shown ?? null;
     },
 
+    ...toldIn(updates, options),
+  };
+}
+
+/** What gateways and their links say of updates. */
+function toldIn(updates: ReadonlyMap<string, Update>, { clock, gatewayOfLink }: FirmwareOptions) {
+  return {
     report(linkId: string, { subject, state }: StateReport): void {
       if (!subject.startsWith('firmware:')) return;
       const { data: told } = firmwareProgress.safeParse(state);
@@ -153,8 +209,40 @@ export function openFirmware(options: FirmwareOptions) {
   };
 }
 
-const ONE_AT_A_TIME =
-  'A lock of this network is given firmware, and one gets it at a time: wait for that job, or cancel it.';
+/** Resolves when a command can be sent to the gateway of the lock. Rejects when that takes too long, or with the signal. */
+async function reachable(
+  { table, clock, unreachable }: FirmwareOptions,
+  doorId: string,
+  signal: AbortSignal,
+) {
+  const end = clock.monotonic() + GATEWAY_WAIT_MS;
+  for (;;) {
+    const reason = unreachable(addressOf(existing(table, doorId)));
+    if (reason === undefined) return;
+    if (clock.monotonic() >= end) throw offline(reason);
+    await clock.sleep(CHECK_MS, signal);
+  }
+}
+
+/** The driver may not have ended yet what was cancelled just before. */
+async function begun(
+  { clock, command }: FirmwareOptions,
+  lock: LockAddress,
+  update: LinkCommand,
+  signal: AbortSignal,
+): Promise<void> {
+  const end = clock.monotonic() + BUSY_MS;
+  for (;;) {
+    try {
+      await command(lock, update, signal);
+      return;
+    } catch (error) {
+      const isBusy = error instanceof DriverError && error.code === 'BUSY';
+      if (!isBusy || signal.aborted || clock.monotonic() >= end) throw error;
+      await clock.sleep(CHECK_MS, signal);
+    }
+  }
+}
 
 function offline(reason: string): GatehouseError {
   const message = `Nothing was sent: the lock cannot be reached (${reason}). See to the lock and to its gateway.`;

@@ -129,6 +129,9 @@ export function openDoorSlice(options: DoorSliceOptions) {
     locksOf: locksOfGateway(parts),
     ...gatewaySide({ ...parts, swappedAt, presence, upgrades: firmware, wakeWaiting }),
     updateFirmware: firmware.start,
+    /** Of jobs that were queued when the gateway ended. */
+    resumeFirmware: firmware.resume,
+    upgradeOf: firmware.upgradeOf,
     /** For supervise, as are the next. */
     configure: reconciler.run,
     applySummary: reconciler.summary,

@@ -135,7 +135,7 @@ const gateway = {
   allowedChannels: [15, 20, 25],
   zigbeeChannel: 15,
   permitJoin: false,
-  apps: [],
+  apps: [{ name: 'ZStack3x0', version: '2.7.1' }],
   platform: { version: '20230507' },
   connectionState: { changedOn: EARLIER, connected: true },
   upgradeJobInfo: null,

@@ -2,7 +2,7 @@
 import { GatehouseError } from '../errors.ts';
 import type { JobOrder, JobWork } from '../job-order.ts';
 
-/** Jobs that wait in one queue: as many as a network has locks at most (plan of a CC2652 with routers). */
+/** Jobs that wait in one queue: as many as there are locks in the largest network of a common coordinator (CC2652). */
 export const QUEUED_MAX = 200;
 
 /** What of an order is needed once it is stored. */

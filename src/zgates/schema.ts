@@ -33,10 +33,16 @@ const zgateFields = {
     .openapi({ description: 'Channels the network may be on, lowest first; none: any' }),
   zigbeeChannel: z.int().nullable().openapi({ description: 'The channel the network is on' }),
   permitJoin: z.boolean().openapi({ description: 'The join window is open' }),
-  apps: z.array(nameVersion),
+  apps: z.array(nameVersion).openapi({ description: 'The Zigbee stack of the coordinator' }),
   platform: version.nullable().openapi({ description: 'Firmware of the coordinator' }),
   connectionState: z.object({ changedOn: dateTime, connected: z.boolean() }),
-  upgradeJobInfo: z.object({ app: z.array(nameVersion), id: z.string(), platform: version }).nullable(),
+  upgradeJobInfo: z
+    .object({ app: z.array(nameVersion), id: z.string(), platform: version })
+    .nullable()
+    .openapi({
+      description:
+        'What the gateway gives to one of its locks: `app` has the door and the file, `id` the job; `platform` is the firmware that the coordinator keeps. null when nothing is given',
+    }),
 };
 export const zgate = z.object(zgateFields).openapi('ZigbeeGateway');
 export type Zgate = z.infer<typeof zgate>;

@@ -59,6 +59,7 @@ export async function openTestbed({ database, declared = [GATEWAY] }: Options = 
   const played = {
     answer: (): Plain | Promise<Plain> => ({ zigbeeChannel: 15 }),
     linkUp: true,
+    upgrade: null as { id: string; door: string; file: string } | null,
     locks: [] as GatewayLock[],
   };
   const zgates = await openZgates({
@@ -76,6 +77,7 @@ export async function openTestbed({ database, declared = [GATEWAY] }: Options = 
     certOf: (id) => (id === NETWORK ? 'PEM' : null),
     stateDirectory: '/state',
     locksOf: () => played.locks,
+    upgradeOf: () => played.upgrade,
     async startJob(order) {
       const stop = new AbortController();
       const job: StartedJob = { order, progress: undefined, stop, ended: Promise.resolve({}) };

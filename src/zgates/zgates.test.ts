@@ -42,6 +42,22 @@ describe('a Zigbee gateway', () => {
     });
   });
 
+  it('shows the stack of its coordinator, and what it gives to one of its locks', async () => {
+    const { get, report, played } = await openTestbed();
+    report({ apps: [{ name: 'ZStack3x0', version: '2.7.1' }] });
+    played.upgrade = { id: 'job', door: 'd1', file: 'lock.ota' };
+    expect((await get(`/${A}`)).body).toMatchObject({
+      apps: [{ name: 'ZStack3x0', version: '2.7.1' }],
+      upgradeJobInfo: {
+        id: 'job',
+        app: [{ name: 'door/d1', version: 'lock.ota' }],
+        platform: { version: '7.4' },
+      },
+    });
+    played.upgrade = null;
+    expect((await get(`/${A}`)).body).toMatchObject({ upgradeJobInfo: null });
+  });
+
   it('follows the configuration at the next start, keeps its name, and is kept when it is not named', async () => {
     const { database, put } = await openTestbed();
     await put(A, { name: 'Renamed' });

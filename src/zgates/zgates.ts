@@ -37,6 +37,8 @@ export interface ZgatesOptions
   /** PEM of what gateways of a network reached by TLS must show; null: nothing is trusted. */
   certOf(networkId: string): string | null;
   groupName(groupId: string): string | undefined;
+  /** What it gives to a lock now, and the job that does; null: nothing. */
+  upgradeOf(deviceId: string): { id: string; door: string; file: string } | null;
   networkExists(networkId: string): boolean;
 }
 
@@ -193,10 +195,12 @@ function edited(wanted: Wanted, edit: Edit): Wanted {
   return next as unknown as Wanted;
 }
 
-function zgateFrom({ groupName }: ZgatesOptions, { reported }: ReturnType<typeof openChannels>) {
+function zgateFrom({ groupName, upgradeOf }: ZgatesOptions, { reported }: ReturnType<typeof openChannels>) {
   return (row: ZgateRow): Zgate => {
     const known = reported.get(row.device_id);
     const state = known?.state;
+    const platform = state ? state.platform : JSON.parse(row.platform ?? 'null');
+    const upgrade = upgradeOf(row.device_id);
     return {
       deviceId: row.device_id,
       ...wantedOf(row),
@@ -207,12 +211,16 @@ function zgateFrom({ groupName }: ZgatesOptions, { reported }: ReturnType<typeof
       zigbeeChannel: state ? state.zigbeeChannel : row.zigbee_channel,
       permitJoin: (known?.connected && state?.permitJoin) ?? false,
       apps: state ? state.apps : JSON.parse(row.apps),
-      platform: state ? state.platform : JSON.parse(row.platform ?? 'null'),
+      platform,
       connectionState: {
         changedOn: new Date(known?.changedAt ?? row.connected_changed_at).toISOString(),
         connected: known?.connected ?? false,
       },
-      upgradeJobInfo: null,
+      upgradeJobInfo: upgrade && {
+        id: upgrade.id,
+        app: [{ name: `door/${upgrade.door}`, version: upgrade.file }],
+        platform: { version: platform?.version ?? '' },
+      },
     };
   };
 }

@@ -276,6 +276,15 @@ interface Started {
   version: AdapterTypes.CoordinatorVersion;
 }
 
+/** Z-Stack: SYS_VERSION (MT API, 3.8.1.3); EmberZNet: the version of EZSP. Each as the library splits it. */
+function stackOf({ type, meta }: AdapterTypes.CoordinatorVersion): Radio['stack'] {
+  const parts = ['majorrel', 'minorrel', 'maintrel'].map((name) => String(field(meta, name) ?? '').trim());
+  const version = text(parts.join('.'));
+  return parts.every((part) => /^\d+$/.test(part)) && version !== undefined
+    ? { name: type, version }
+    : undefined;
+}
+
 function radioOf(
   controller: Controller,
   options: RadioOptions,
@@ -297,6 +306,7 @@ function radioOf(
   return {
     hwId: ieeeOf(coordinator.ieeeAddr),
     version: text(String(field(version.meta, 'revision') ?? '')) ?? version.type,
+    stack: stackOf(version),
     channel,
     formed,
     lqiIsLinear: version.type === 'ZStack3x0',
