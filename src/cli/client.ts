@@ -93,7 +93,7 @@ export async function runJob(order: JobOrder, client: Client, shell: Shell): Pro
   const { stderr, stopping, clock } = shell;
   let job = await client.call<Job>('POST', order.path, order.body);
   order.started?.();
-  while (job.status === 'running') {
+  while (job.status === 'queued' || job.status === 'running') {
     const { percent } = job.progress;
     if (stderr.isTTY && percent !== null) stderr.write(`\r${String(percent).padStart(3)} %`);
     await clock.sleep(JOB_LOOK_MS, stopping).catch(() => {});
