@@ -156,6 +156,11 @@ function openLoggedDatabase({ databaseFile, clock, log, meters, lost }: LoggedDa
     failed: (err, isKnown) => log.error({ err }, isKnown ? COMMIT_FAILED : COMMIT_UNKNOWN),
     decided: (changes) => log.warn({ changes }, 'changes with an unknown outcome were not stored'),
     lost,
+    damagedRow: (object, err) =>
+      log.error(
+        { object, err },
+        `${object} is damaged in the database; lists leave it out: restore a backup, or write it again`,
+      ),
     spaceChanged: (state) => logSpace(state, log),
     migrated: (names) => log.info({ names }, 'the database was brought to the newest schema'),
   });

@@ -167,6 +167,7 @@ function statusOf(
     commits: database.figures,
     space: database.space.state,
     databaseFile,
+    damagedRows: database.damagedRows,
     databaseCheck: checker.state,
     ...estate.figures,
     identityProvider: () => oidc && auth.issuerKeys && { issuer: oidc.issuer, ...auth.issuerKeys.state() },

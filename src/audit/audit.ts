@@ -120,7 +120,7 @@ export function openAudit(options: AuditOptions): OpenAudit {
       while (next > 1 && before - next < SCAN_MAX) {
         const from = Math.max(1, next - SCAN_BATCH);
         const rows = table.newestFirst(next, from, { ...ANY, ...filter }, limit - items.length);
-        items.push(...rows.map(recorded));
+        items.push(...rows.map((row) => recorded(database, row)));
         next = items.length === limit ? (items.at(-1)?.seq ?? from) : from;
         if (items.length === limit) break;
         await new Promise((resolve) => setImmediate(resolve));
@@ -131,7 +131,7 @@ export function openAudit(options: AuditOptions): OpenAudit {
       const through = after + SCAN_BATCH;
       const rows = table.oldestFirst(after, through, { ...ANY, ...filter });
       return {
-        items: rows.map((row) => ({ ...recorded(row), mac: row.mac.toString('hex') })),
+        items: rows.map((row) => ({ ...recorded(database, row), mac: row.mac.toString('hex') })),
         next: through < table.highest() ? through : null,
       };
     },
@@ -149,7 +149,9 @@ function beginning(databaseId: string): AuditEntry {
   return { principal: SYSTEM_PRINCIPAL, action: BEGIN, object, outcome: 'done', correlationId: randomUUID() };
 }
 
-function recorded(row: AuditRow): RecordedEntry {
+/** No entry is left out: what cannot be read of one says so. */
+function recorded(database: Pick<Database, 'legible'>, row: AuditRow): RecordedEntry {
+  const [detail] = database.legible(`audit/${row.seq}`, () => JSON.parse(row.detail));
   return {
     seq: row.seq,
     at: row.at,
@@ -157,7 +159,7 @@ function recorded(row: AuditRow): RecordedEntry {
     action: row.action,
     object: row.object,
     outcome: row.outcome,
-    detail: JSON.parse(row.detail) as Record<string, unknown>,
+    detail: detail ?? { damaged: true },
     correlationId: row.correlation_id,
   };
 }

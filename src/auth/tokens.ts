@@ -124,7 +124,7 @@ export function openTokens({ database, time, audit, table, marks, ended }: Token
       const rows = table.page(Number(createdAt), id, limit + 1);
       const last = rows.length > limit ? rows[limit - 1] : undefined;
       return {
-        items: rows.slice(0, limit).map(shown),
+        items: rows.slice(0, limit).flatMap((row) => database.legible(`token/${row.id}`, () => shown(row))),
         next: last ? `${last.created_at}-${last.id}` : null,
       };
     },

@@ -54,6 +54,7 @@ const WELL: Status = {
     failing: false,
     outcomeUnknown: 0,
     damaged: [],
+    damagedRows: [],
     check: { verdict: 'sound', ageSeconds: 7_200, findings: [] },
     queued: 0,
     lastCommitMilliseconds: 0.26,
@@ -175,6 +176,12 @@ it.each<[Partial<Status>, string, string, RegExp]>([
     /1 failed commit: check the disk/,
   ],
   [{ database: { ...WELL.database, failures: 1 } }, 'database', 'good', /1 failed commit before, good since/],
+  [
+    { database: { ...WELL.database, damagedRows: ['door/1'] } },
+    'database',
+    'bad',
+    /cannot be read and is left out of lists: door\/1; restore a backup/,
+  ],
   [
     {
       database: {

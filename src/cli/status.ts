@@ -120,7 +120,7 @@ function upstreamFinding(upstream: Status['upstream']): Finding {
 
 function databaseFinding(database: Status['database']): Finding {
   const { bytes, jobs, batches, failures, failing, queued, lastCommitMilliseconds, space } = database;
-  const { freeBytes, plentyBytes, outcomeUnknown, damaged, check } = database;
+  const { freeBytes, plentyBytes, outcomeUnknown, damaged, damagedRows, check } = database;
   const parts = [
     `${size(bytes)}; ${plural(jobs, 'change')} in ${plural(batches, 'commit')}, the last in ${lastCommitMilliseconds.toFixed(1)} ms`,
   ];
@@ -133,13 +133,15 @@ function databaseFinding(database: Status['database']): Finding {
     parts.push(
       `stored work is gone, see missing.json in ${damaged.join(', ')}; move that away once it is done again`,
     );
+  if (damagedRows.length > 0)
+    parts.push(`cannot be read and is left out of lists: ${damagedRows.join(', ')}; restore a backup`);
   parts.push(checkText(check));
   if (freeBytes !== null) parts.push(`${size(freeBytes)} free on its disk`);
   const needed = plentyBytes === null ? '' : `, until ${size(plentyBytes)} are free`;
   if (space === 'short') parts.push(`telemetry is not stored any more: make room${needed} (df -h)`);
   if (space === 'full') parts.push(`full: only urgent work is stored; make room now${needed} (df -h)`);
   if (space !== 'plenty') return { severity: 'bad', subject: 'database', text: parts.join('; ') };
-  const isBad = failing || damaged.length > 0 || check.verdict === 'damaged';
+  const isBad = failing || damagedRows.length > 0 || damaged.length > 0 || check.verdict === 'damaged';
   const isDoubtful = lastCommitMilliseconds > COMMIT_SLOW_MS || check.verdict === 'failed';
   const severity = isBad ? 'bad' : isDoubtful ? 'doubtful' : 'good';
   return { severity, subject: 'database', text: parts.join('; ') };

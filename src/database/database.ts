@@ -5,6 +5,7 @@ import { makeFolder } from '../host/durable-file.ts';
 import { boundedCheck, fullCheck } from './check.ts';
 import { type CommitFigures, openGroupCommit } from './commit.ts';
 import { type Connection, openConnection, openEmptyConnection, type Prepare } from './connection.ts';
+import { type DamagedRows, openDamagedRows } from './damaged-rows.ts';
 import { readSchema, schemaDifference } from './expected-schema.ts';
 import { isDiskFull } from './faults.ts';
 import { keepDamagedLog, type Loss, lossOf, openCounters } from './losses.ts';
@@ -13,7 +14,7 @@ import { type DiskSpace, openDiskSpace, type SpaceState, type Urgency } from './
 
 export type { Prepare, Statement } from './connection.ts';
 
-export interface Database extends Prepare, AsyncDisposable {
+export interface Database extends Prepare, DamagedRows, AsyncDisposable {
   /**
    * Runs a synchronous job in the next group commit and resolves once it is on the disk. Rejects with what the job
    * threw, or with STORAGE_UNAVAILABLE / SHUTTING_DOWN. Reads outside a job see committed content only. `urgency` says
@@ -46,6 +47,8 @@ export interface DatabaseOptions {
   fullCheck?: boolean;
   /** Told of work that was stored and is gone, before anything is served. */
   lost?: (loss: Loss) => void;
+  /** Told of each row that the disk has damaged, when it is to be shown. */
+  damagedRow?: (object: string, error: unknown) => void;
   /** Told which migrations ran. */
   migrated?: (names: string[]) => void;
 }
@@ -85,6 +88,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     ...(decided && { decided }),
   });
   return {
+    ...openDamagedRows(options.damagedRow ?? (() => {})),
     prepare: connection.prepare,
     isInTransaction: group.isRunning,
     commit: group.commit,

@@ -69,7 +69,9 @@ export function openDoors(options: DoorsOptions) {
     list(query: DoorQuery) {
       const { rows, next } = listing.page(query);
       const items = rows.flatMap(({ id, summary }) =>
-        table.door.all(id).map((row) => ({ ...shown(row), state: summary })),
+        table.door
+          .all(id)
+          .flatMap((row) => database.legible(`door/${id}`, () => ({ ...shown(row), state: summary }))),
       );
       return { items, next };
     },

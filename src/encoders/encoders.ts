@@ -56,7 +56,7 @@ export function openEncoders(options: EncodersOptions) {
     /** undefined: there is no such encoder. */
     nameOf: (encoderId: string) => table.encoder.get(encoderId)?.name,
 
-    list: (query: PageQuery) => page(table, presence, query),
+    list: (query: PageQuery) => page(database, table, presence, query),
 
     state(encoderId: string): EncoderState {
       const row = existing(table, encoderId);
@@ -166,6 +166,7 @@ function dependentOn(encoderId: string, isConnected: boolean, requests: number):
 
 /** Presence lives in memory, so the filter reads on, page by page, until enough encoders match. */
 function page(
+  database: Pick<Database, 'legible'>,
   table: EncoderTable,
   presence: EncodersOptions['presence'],
   { cursor, limit, connected, revoked, name }: PageQuery,
@@ -175,7 +176,8 @@ function page(
   for (;;) {
     const rows = table.page.all(after, name ?? '', limit + 1);
     for (const row of rows) {
-      const encoder = toEncoder(row, presence(row.id));
+      const [encoder] = database.legible(`encoder/${row.id}`, () => toEncoder(row, presence(row.id)));
+      if (!encoder) continue;
       if (connected !== undefined && String(encoder.connectionState.connected) !== connected) continue;
       if (revoked !== undefined && String(isRevoked(table, row)) !== revoked) continue;
       if (items.length === limit) return { items, next: items.at(-1)?.id ?? null };

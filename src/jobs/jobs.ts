@@ -82,7 +82,10 @@ export async function openJobs(options: JobsOptions): Promise<Jobs> {
       const seesAll = principal.via === 'local' || principal.roles.has('monitor');
       const rows = table.page.all(cursor, ...filters, Number(seesAll), roles, limit + 1);
       const items = rows.slice(0, limit);
-      return { items: items.map(shown), next: rows.length > limit ? String(items.at(-1)?.seq) : null };
+      return {
+        items: items.flatMap((row) => database.legible(`job/${row.id}`, () => shown(row))),
+        next: rows.length > limit ? String(items.at(-1)?.seq) : null,
+      };
     },
     running: () =>
       [...running.keys()].flatMap((id) => {

@@ -36,7 +36,8 @@ export function openDevices(options: DevicesOptions) {
 
   return {
     get,
-    list: (query: ListQuery) => page((after, limit) => rows(table, query, after, limit), toDevice, query),
+    list: (query: ListQuery) =>
+      page(database, (after, limit) => rows(table, query, after, limit), toDevice, query),
 
     async update(
       deviceId: string,
@@ -78,6 +79,7 @@ function rows(
 
 /** Presence lives in memory, so the filter reads on, page by page, until enough devices match. */
 function page(
+  database: Pick<Database, 'legible'>,
   read: (after: string, limit: number) => Rs485Row[],
   toDevice: (row: Rs485Row) => Rs485Device,
   { cursor = '', limit, connected }: ListQuery,
@@ -86,7 +88,8 @@ function page(
   for (let after = cursor; ; ) {
     const found = read(after, limit + 1);
     for (const row of found) {
-      const device = toDevice(row);
+      const [device] = database.legible(`rs485/${row.device_id}`, () => toDevice(row));
+      if (!device) continue;
       if (connected !== undefined && String(device.connectionState.connected) !== connected) continue;
       if (items.length === limit) return { items, next: items.at(-1)?.deviceId ?? null };
       items.push(device);

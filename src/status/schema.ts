@@ -76,6 +76,9 @@ export const status = z
         description:
           'Folders with a damaged write-ahead log and missing.json, which says what is gone; until they are moved away',
       }),
+      damagedRows: z.array(z.string()).openapi({
+        description: 'Rows that could not be read when they were shown last; lists leave them out',
+      }),
       check: z
         .object({
           verdict: z.enum(['pending', 'sound', 'damaged', 'failed']),

@@ -30,6 +30,7 @@ export interface StatusSources {
   };
   space(): Pick<Status['database'], 'freeBytes' | 'plentyBytes' | 'space'>;
   databaseFile: string;
+  damagedRows(): string[];
   databaseCheck(): Status['database']['check'];
   field(): FieldState;
   doors(): Status['doors'];
@@ -101,6 +102,7 @@ export function openStatus(sources: StatusSources): () => Status {
         failing,
         outcomeUnknown,
         damaged: keptLosses(sources.databaseFile),
+        damagedRows: sources.damagedRows(),
         check: sources.databaseCheck(),
         queued,
         lastCommitMilliseconds: lastMilliseconds,

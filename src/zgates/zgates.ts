@@ -1,6 +1,7 @@
 /** The Zigbee gateway resource: rows by the configuration, reads, edits (4.6) and what is known beyond it. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Audit } from '../audit/audit.ts';
+import type { Database } from '../database/database.ts';
 import { assertIfMatch, assertSameId } from '../http/editing.ts';
 import { unknownOf } from '../http/fields.ts';
 import { type Caller, SYSTEM_PRINCIPAL } from '../principal.ts';
@@ -71,7 +72,7 @@ export async function openZgates(options: ZgatesOptions) {
 
   return {
     get,
-    list: (query: ListQuery) => page(table, toZgate, query),
+    list: (query: ListQuery) => page(options.database, table, toZgate, query),
     exists: (deviceId: string) => table.zgate.get(deviceId) !== undefined,
     /** undefined: there is no such gateway. `changedAt` in epoch milliseconds. */
     connection(deviceId: string): { connected: boolean; changedAt: number } | undefined {
@@ -268,6 +269,7 @@ function stateFrom(options: StateOptions) {
 
 /** Presence lives in memory, so the filter reads on, page by page, until enough gateways match. */
 function page(
+  database: Pick<Database, 'legible'>,
   table: ZgateTable,
   toZgate: (row: ZgateRow) => Zgate,
   { cursor = '', limit, networkId, groupId, connected, name }: ListQuery,
@@ -276,7 +278,8 @@ function page(
   for (let after = cursor; ; ) {
     const found = table.page.all(after, networkId ?? null, groupId ?? null, name ?? '', limit + 1);
     for (const row of found) {
-      const zgate = toZgate(row);
+      const [zgate] = database.legible(`zgate/${row.device_id}`, () => toZgate(row));
+      if (!zgate) continue;
       if (connected !== undefined && String(zgate.connectionState.connected) !== connected) continue;
       if (items.length === limit) return { items, next: items.at(-1)?.deviceId ?? null };
       items.push(zgate);

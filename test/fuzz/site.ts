@@ -82,6 +82,7 @@ async function openParts(folder: string, factory: Factory) {
     httpUrl: () => 'https://127.0.0.1',
     encoderUrl: () => desk.encoderUrl,
     databaseFile,
+    damagedRows: database.damagedRows,
     databaseCheck: () => ({ verdict: 'pending', ageSeconds: null, findings: [] }),
     encoders: () => desk.sessions.counts(),
     openWrites: () => desk.writes.openCount(),

@@ -1,0 +1,43 @@
+/**
+ * Rows that the disk has damaged: a list goes on without them, and the status and the log name them. SQLite finds a page it
+ * cannot walk, but not a changed letter in a text.
+ */
+import { z } from 'zod';
+
+/** Named in the status: more of them are a damaged disk, which is seen elsewhere too. */
+const NAMED_MAX = 100;
+
+export interface DamagedRows {
+  /** What `show` makes of one row, alone in an array: empty when the row cannot be read. `object` names it, such as door/… */
+  legible<Shown>(object: string, show: () => Shown): [] | [Shown];
+  /** Those that could not be read when they were last shown. */
+  damagedRows(): string[];
+}
+
+/** `found` is called once for each row, with what it could not be read for. */
+export function openDamagedRows(found: (object: string, error: unknown) => void): DamagedRows {
+  const damaged = new Set<string>();
+  return {
+    legible(object, show) {
+      try {
+        const shown = show();
+        damaged.delete(object);
+        return [shown];
+      } catch (error) {
+        if (!isIllegible(error)) throw error;
+        if (!damaged.has(object) && damaged.size < NAMED_MAX) {
+          damaged.add(object);
+          found(object, error);
+        }
+        return [];
+      }
+    },
+    damagedRows: () => [...damaged].sort(),
+  };
+}
+
+/** JSON that is none or another, and times that are none: what reading a stored row throws, and nothing else does. */
+function isIllegible(error: unknown): boolean {
+  if (error instanceof RangeError) return error.message === 'Invalid time value';
+  return error instanceof SyntaxError || error instanceof z.ZodError;
+}
