@@ -1,4 +1,5 @@
 /** Where the interface is reached: HTTPS (or plain HTTP on loopback) on the network, and the unix socket. */
+import { isIPv6 } from 'node:net';
 import type { Clock } from './clock.ts';
 import type { Config } from './config/config.ts';
 import { hostOf } from './host/host-names.ts';
@@ -44,6 +45,12 @@ export interface Ports extends AsyncDisposable {
   renew(identity: TlsIdentity): void;
 }
 
+/** A name of the certificate where there is one, since clients refuse every other. */
+function shownHost({ plain, names: [name] }: Config['http'], listening: string): string {
+  if (plain || name === undefined) return hostOf(listening);
+  return isIPv6(name) ? `[${name}]` : name;
+}
+
 export async function openPorts(options: PortsOptions): Promise<Ports> {
   const { config, clock, log, version, operations, answered, checkResponses, idempotency } = options;
   const common = { operations, version, clock, log, answered, checkResponses, idempotency };
@@ -72,7 +79,7 @@ export async function openPorts(options: PortsOptions): Promise<Ports> {
   const server: Server | HttpsServer = opening.use(https ?? (await listenPlain(serve)));
   const opened = opening.move();
   return {
-    baseUrl: `${https ? 'https' : 'http'}://${hostOf(server.address.host)}:${server.address.port}${basePath}`,
+    baseUrl: `${https ? 'https' : 'http'}://${shownHost(config.http, server.address.host)}:${server.address.port}${basePath}`,
     renew: (identity) => https?.setSecureContext(identity),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };

@@ -35,6 +35,8 @@ it('names only files of this tree in the unit', () => {
   expect(files).toContain('systemd/launch');
   for (const path of files) expect(existsSync(join(ROOT, path)), path).toBe(true);
   accessSync(LAUNCH, constants.X_OK);
+  // Else the lines in the journal are perl's, which the unit starts.
+  expect(unit).toMatch(/^SyslogIdentifier=gatehouse$/m);
 });
 
 it.skipIf(NO_SYSUSERS)('describes its user', () => {
@@ -78,7 +80,7 @@ async function systemd(watchdogMs: number): Promise<Systemd> {
   const config = join(folder, 'gatehouse.yaml');
   writeFileSync(
     config,
-    'dataDirectory: data\nhttp: { listen: "127.0.0.1:0" }\nencoders: { listen: "127.0.0.1:0" }\n',
+    'dataDirectory: data\nhttp: { listen: "127.0.0.1:0", names: [gatehouse.hotel.example] }\nencoders: { listen: "127.0.0.1:0" }\n',
   );
   const daemon = spawn(LAUNCH, [process.execPath, MAIN, 'serve', '--config', config], {
     env: { HOME: folder, NOTIFY_SOCKET: socket, WATCHDOG_USEC: String(watchdogMs * 1_000) },
@@ -113,7 +115,8 @@ while True:
     print(s.recv(4096).decode().replace("\\n", " | "))
 `;
 
-const READY = /^READY=1 \| STATUS=ready at https:\/\/127\.0\.0\.1:\d+, encoders at mqtts:/;
+/** Under a name of the certificate. */
+const READY = /^READY=1 \| STATUS=ready at https:\/\/gatehouse\.hotel\.example:\d+, encoders at mqtts:/;
 
 it.skipIf(NO_PEER)('says when it is ready, that it lives, and that it stops', async () => {
   const { words, daemon, hears } = await systemd(1_500);

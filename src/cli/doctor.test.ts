@@ -1,6 +1,8 @@
+import { spawn } from 'node:child_process';
 import { chmodSync, copyFileSync, mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { openTestGateway, type TestGateway } from '../../test/gateway.ts';
 import { type TestShell, testShell } from '../../test/shell.ts';
@@ -238,6 +240,31 @@ it.skipIf(!canMount())('says of a full disk that it is full', async () => {
   expect(of('fsync')[0]?.remedy).toMatch(/^the disk is full: make room on it/);
   expect(of('database')[0]?.remedy ?? '').not.toMatch(/restore/);
 });
+
+it.skipIf(process.getuid?.() !== 0)(
+  'finds nothing wrong for a member of the group, who may not enter the data directory',
+  async () => {
+    const { configFile, folder } = await openTestGateway({ adminSocket: 'admin.sock' });
+    chmodSync(folder, 0o755);
+    chmodSync(configFile, 0o644);
+    const doctor = spawn(
+      process.execPath,
+      [join(import.meta.dirname, '../start.js'), 'doctor', '--json', '--config', configFile],
+      // The group of the socket is that of this process.
+      { uid: 65_534, gid: 0, env: { HOME: folder }, stdio: ['ignore', 'pipe', 'inherit'] },
+    );
+    const [output, exitCode] = await Promise.all([
+      text(doctor.stdout),
+      new Promise((resolve) => doctor.once('exit', resolve)),
+    ]);
+    const { checks } = JSON.parse(output) as { checks: Check[] };
+    expect(checks.filter(({ severity }) => severity === 'bad')).toEqual([]);
+    expect(exitCode).toBe(0);
+    expect(checks).toContainEqual(
+      expect.objectContaining({ subject: 'files', severity: 'doubtful', remedy: 'sudo gatehouse doctor' }),
+    );
+  },
+);
 
 it('takes nothing for new that this user may not look at', () => {
   const refusal = Object.assign(new Error("EACCES: permission denied, stat 'x'"), { code: 'EACCES' });

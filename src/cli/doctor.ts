@@ -1,4 +1,5 @@
 /** `gatehouse doctor`: looks at everything an installation needs, and says of each fault what mends it. */
+import { accessSync, constants, existsSync } from 'node:fs';
 import { adminSocketOf, type Config } from '../config/config.ts';
 import { readConfig } from '../config/config-file.ts';
 import type { Status } from '../status/schema.ts';
@@ -61,12 +62,42 @@ async function diagnosesOf(file: string, shell: Shell): Promise<Diagnosis[]> {
   const daemon = await askDaemon(config, shell);
   const patient: Patient = { config, shell, running: daemon.running };
   const found: Diagnosis[] = [{ severity: 'good', subject, text: file }, ...daemon.diagnoses];
-  for (const check of CHECKS) found.push(...(await examined(check, patient)));
+  const closed = !mayEnter(config.dataDirectory);
+  if (closed) found.push(closedDirectory(config.dataDirectory));
+  for (const check of CHECKS) {
+    if (closed && NEEDS_DATA_DIRECTORY.includes(check)) continue;
+    found.push(...(await examined(check, patient)));
+  }
   return found;
 }
 
 /** These write in the data directory, where the user of the service may have planted links. */
 const IN_DATA_DIRECTORY: readonly unknown[] = [checkParts, checkFsync];
+
+/** These have nothing to say to a member of the group, who may not enter the data directory. */
+const NEEDS_DATA_DIRECTORY: readonly unknown[] = [
+  checkFiles,
+  checkParts,
+  checkCertificates,
+  checkFsync,
+  checkSerialPorts,
+];
+
+function mayEnter(dataDirectory: string): boolean {
+  if (!existsSync(dataDirectory)) return true;
+  try {
+    accessSync(dataDirectory, constants.R_OK | constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** That a person may not look is no fault of the installation. */
+function closedDirectory(dataDirectory: string): Diagnosis {
+  const text = `${dataDirectory}, what is in it and serial ports are for root and the service alone to look at`;
+  return { severity: 'doubtful', subject: 'files', text, remedy: 'sudo gatehouse doctor' };
+}
 
 /** A check that breaks is a finding, too: the others are still wanted. */
 async function examined(check: (typeof CHECKS)[number], patient: Patient): Promise<Diagnosis[]> {
