@@ -1,0 +1,186 @@
+/**
+ * docs/operations.md: its commands, executed as far as no Debian machine, stick or device is needed. A shell block that is
+ * not executed is in WITHOUT with the reason, so that a new one cannot be added without either.
+ */
+import { execFile, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { describe, expect, it, vi } from 'vitest';
+import { parseConfig } from '../src/config/config-file.ts';
+import { LOBBY, openRs485Site } from './rs485-site.ts';
+import { temporaryFolder } from './temporary.ts';
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const ROOT = join(import.meta.dirname, '..');
+const START = join(ROOT, 'src/start.js');
+
+/** Indented blocks, without their indentation. */
+function blocksOf(file: string): string[] {
+  const text = readFileSync(join(ROOT, file), 'utf8').replaceAll(/^ *```.*?^ *```$/gms, '');
+  const blocks = [...text.matchAll(/(?:^ {4,}.*\n(?:\n(?= {4}))*)+/gm)];
+  return blocks.map(([block]) => block.replaceAll(/^ {4}/gm, '').trim());
+}
+const page = blocksOf('docs/operations.md');
+const blockWith = (text: string): string => {
+  const [found, ...others] = page.filter((block) => block.includes(text));
+  if (found === undefined || others.length > 0) throw new Error(`no block, or several, with ${text}`);
+  return found;
+};
+
+/** What the tests below and their neighbours execute, by a part of each block. */
+const EXECUTED = {
+  'systemd/install': 'places every file',
+  'openssl req -x509': 'the root of the encoder in step 8',
+  'names: [gatehouse.hotel.example]': 'read by the program',
+  'pki/root.crt /tmp': 'the mode of the copy',
+  'SERVICE_TOKEN=$(': 'steps 7 to 10',
+  'cat >site.json': 'steps 7 to 10',
+  'encoder/desk-1/write-request/first \\': 'steps 7 to 10',
+  'encoder/desk-1/write-request/first': 'steps 7 to 10',
+  'id: bus-1': 'read by the program',
+  'call() {': 'steps 7 to 10',
+  'gatehouse.new/src/start.js config check': 'the folders are swapped twice',
+} as const;
+
+/** By a part of each block. */
+const WITHOUT = {
+  'npm ci --omit=dev': 'needs a copy of the project that nobody works in; scripts/build.test.ts makes dist',
+  'mkdir -p /usr/lib/gatehouse\n': 'needs the root of a machine',
+  'enable --now': 'needs systemd as the first process; test/service.test.ts starts what the unit starts',
+  '/media/stick/\n': 'needs a stick',
+  'backup --to /media/stick': 'needs a stick; src/cli/backup.test.ts',
+  '20 3 * * *': 'needs cron',
+  'gatehouse restore': 'needs systemd; src/cli/backup.test.ts',
+  '/dev/serial/by-id/          #': 'needs an adapter',
+  'DeviceAllow=': 'part of a unit',
+  'rs485-enabled-at-boot-time': 'part of a device tree',
+  rs485conf: 'part of a unit',
+  'bus doctor bus-1': 'needs a bus; test/bus-doctor.test.ts',
+  'bus scan bus-1 --detect': 'needs a bus; test/bus-scan.test.ts',
+  'bus trace bus-1': 'needs a bus; test/bus-trace.test.ts',
+  'osdp firmware': 'needs a device; test/osdp-firmware.test.ts',
+  'osdp set': 'needs a device; test/osdp-site.test.ts',
+  '/replace -d': 'needs two devices; test/rs485-field.test.ts',
+  'bus watchdog-test': 'needs somebody who watches; src/cli/bus-watchdog.test.ts',
+  'bus check-profile': 'needs a profile of your own; src/cli/program.test.ts',
+  '--rawfile cert': 'needs a gateway reached by TLS; src/networks/networks.test.ts',
+  '/permit-join': 'needs a coordinator; test/zigbee-field.test.ts',
+  'zgate restore': 'needs two coordinators; src/cli/zgate.test.ts',
+  '--unix-socket': 'test/metrics.test.ts',
+  prometheus: 'configuration of another program',
+  'IPAddressDeny=': 'part of a unit',
+} as const;
+
+describe('docs/operations.md', () => {
+  it('has no block that is neither executed nor excused, and no excuse without a block', () => {
+    const known = [...Object.keys(EXECUTED), ...Object.keys(WITHOUT)];
+    expect(page.filter((block) => !known.some((part) => `${block}\n`.includes(part)))).toEqual([]);
+    expect(known.filter((part) => !page.some((block) => `${block}\n`.includes(part)))).toEqual([]);
+  });
+
+  it('has a configuration that the program takes, with its first bus', () => {
+    const yaml = (block: string) => /<<'YAML'\n(.*?)^YAML$/ms.exec(block)?.[1] ?? '';
+    const text = yaml(blockWith('names: [gatehouse.hotel.example]')) + yaml(blockWith('id: bus-1'));
+    const config = parseConfig(text, '/etc/gatehouse/gatehouse.yaml');
+    expect(config.http.names).toEqual(['gatehouse.hotel.example']);
+    expect(config.links.map(({ id }) => id)).toEqual(['bus-1']);
+  });
+
+  it.skipIf(process.getuid?.() !== 0)('installs into the root of another system, twice', () => {
+    const root = temporaryFolder();
+    mkdirSync(join(root, 'etc'));
+    const script = join(ROOT, 'systemd/install');
+    for (const _time of ['first', 'upgrade']) {
+      const { status, stderr } = spawnSync(script, [root], { encoding: 'utf8' });
+      expect(status, stderr).toBe(0);
+    }
+    for (const file of [
+      'etc/sysusers.d/gatehouse.conf',
+      'etc/tmpfiles.d/gatehouse.conf',
+      'etc/modules-load.d/gatehouse.conf',
+      'etc/udev/rules.d/70-gatehouse.rules',
+      'etc/systemd/system/gatehouse.service',
+      'usr/bin/gatehouse',
+    ])
+      expect(existsSync(join(root, file)), file).toBe(true);
+    expect(readFileSync(join(root, 'etc/passwd'), 'utf8')).toMatch(/^gatehouse:/m);
+    expect(statSync(join(root, 'etc/gatehouse')).mode & 0o777).toBe(0o750);
+  });
+
+  it('swaps the folders of an upgrade twice without nesting them', async () => {
+    const lib = temporaryFolder();
+    const upgrade = blockWith('gatehouse.new/src/start.js config check').split('\n');
+    const script = [
+      'set -eu',
+      'sudo() { "$@"; }',
+      ...upgrade.filter((line) => /^sudo (rm|mkdir|mv) /.test(line)),
+    ]
+      .join('\n')
+      .replaceAll('/usr/lib/', `${lib}/`);
+    mkdirSync(join(lib, 'gatehouse'));
+    for (const version of ['1', '2', '3']) {
+      writeFileSync(join(lib, 'gatehouse', 'version'), version);
+      await promisify(execFile)('sh', ['-c', script]);
+    }
+    expect(readFileSync(join(lib, 'gatehouse.old', 'version'), 'utf8')).toBe('3');
+    for (const nested of ['gatehouse.old/gatehouse', 'gatehouse/gatehouse.new'])
+      expect(existsSync(join(lib, nested)), nested).toBe(false);
+  });
+});
+
+const hasPeers = [
+  'openssl version',
+  'curl --version',
+  'jq --version',
+  "/usr/bin/python3 -c 'import paho.mqtt'",
+].every((command) => spawnSync('sh', ['-c', command]).status === 0);
+
+it.skipIf(!hasPeers)(
+  'steps 7 to 10 of docs/operations.md write a first key and open a first door',
+  async () => {
+    await using rs485 = await openRs485Site({ lobby: { ...LOBBY, devices: LOBBY.devices.slice(0, 1) } });
+    const { site } = rs485;
+    const { daemon, directory, factoryFiles } = site;
+    const cwd = join(directory, 'page');
+    mkdirSync(cwd);
+    const replaced = (block: string) =>
+      block
+        .replaceAll('https://gatehouse.hotel.example:8443', daemon.baseUrl)
+        .replaceAll('/tmp/gatehouse-root.crt', join(cwd, 'root.crt'))
+        .replaceAll('/var/lib/gatehouse/pki', join(directory, 'data/pki'))
+        .replaceAll('/usr/lib/gatehouse', ROOT)
+        // The factory of the site in place of the trial root, which its configuration does not name.
+        .replaceAll('$PWD/vendor-root.pem', factoryFiles.caCert)
+        .replaceAll('$PWD/vendor-root.key', factoryFiles.caKey)
+        // The simulated bus has another device besides, in the cellar.
+        .replaceAll('.items[0]', '(.items[] | select(.hwId == "IO-1"))');
+    const encoder = replaced(blockWith('cat >site.json')).replace(
+      /desk-1 desk-1$/m,
+      'desk-1 desk-1 <&3 >encoder.log &',
+    );
+    const firstKey = blockWith(
+      '-X PUT https://gatehouse.hotel.example:8443/encoder/desk-1/write-request/first',
+    );
+    const outcome =
+      page.find((block) => block.endsWith('/write-request/first') && !block.includes('-X PUT')) ?? '';
+    const script = [
+      'PATH=/usr/bin:$PATH',
+      'sudo() { "$@"; }',
+      `gatehouse() { "${process.execPath}" "${START}" "$@" --socket "${join(directory, 'admin.sock')}"; }`,
+      'mkfifo open; exec 3<> open',
+      replaced(blockWith('pki/root.crt /tmp')),
+      replaced(blockWith('SERVICE_TOKEN=$(')),
+      encoder,
+      'until grep -q hello encoder.log; do sleep 0.2; done',
+      replaced(firstKey),
+      `until ${replaced(outcome)} | jq -e '.status == "written"'; do sleep 0.2; done`,
+      replaced(blockWith('call() {')),
+      'kill %1',
+    ];
+    const { stdout } = await promisify(execFile)('bash', ['-euc', script.join('\n')], { cwd });
+    expect(stdout).toContain('"outcome":"confirmed"');
+    expect(statSync(join(cwd, 'root.crt')).mode & 0o777).toBe(0o644);
+  },
+);
