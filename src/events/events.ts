@@ -67,8 +67,12 @@ export interface Backlog {
 export interface LinkState {
   /** Everything up to here is in the hands of the open connection; 0 without one. */
   heldThrough: number;
-  /** Everything up to here may have been sent, now or in an earlier run. */
+  /** Everything up to here may have been sent, now or in an earlier run, apart from `ahead`. */
   sentThrough: number;
+  /** Beyond both: events that have overtaken the backlog (queue.ts), in the hands of the connection or acknowledged. */
+  ahead: Set<number>;
+  /** The newest of them that may have been sent. */
+  aheadThrough: number;
   connectedSince: number | null;
   lastError: string | null;
 }
@@ -101,6 +105,8 @@ export function openEvents(options: EventLogOptions): EventLog {
   const link: LinkState = {
     heldThrough: 0,
     sentThrough: Math.min(table.cursor().sent, table.newest()),
+    ahead: new Set(),
+    aheadThrough: 0,
     connectedSince: null,
     lastError: null,
   };

@@ -1,7 +1,7 @@
 /**
- * Sends the log of events to the notification service, in order, with a go-back-N window of its own:
+ * Sends the log of events to the notification service, each encoder's in order, with a go-back-N window of its own:
  *
- *   event rows ─ page ─► window ─ publish ─► service
+ *   event rows ─ queue ─► window ─ publish ─► service
  *                          ▲                    │
  *   cursor ◄─ batches ─ settled beginning ◄─ PUBACK
  *
@@ -14,12 +14,11 @@ import type { Log } from '../log.ts';
 import { withReplayed } from './cloud-event.ts';
 import type { EventLog } from './events.ts';
 import { FAILURES_BEFORE_ALONE, type HeadFailure, type Outbox, openOutbox } from './outbox.ts';
+import { openQueue, type Queue } from './queue.ts';
 import type { EventRow } from './table.ts';
 import { connectUpstream, hex, type Publish, type Upstream, type UpstreamSettings } from './upstream.ts';
 import { ACKNOWLEDGEMENT_DEADLINE_MS, openWindow, type Sent, type Window } from './window.ts';
 
-/** Rows read at a time: bounds memory, and is a window's worth. */
-const PAGE_ROWS = 256;
 /** The cursor goes to the disk at most this often: losing the last step only repeats what it covers. */
 const SAVE_INTERVAL_MS = 1_000;
 /** How often the acknowledgement deadline is looked at. */
@@ -54,9 +53,9 @@ interface Delivery extends ForwarderOptions {
   window: Window;
   /** Most messages in flight. */
   limit: number;
-  /** Rows read and not sent. */
-  page: EventRow[];
-  readThrough: number;
+  queue: Queue;
+  /** What was recorded up to here waited for the connection. */
+  oldThrough: number;
   /** Monotonic milliseconds of the last answer, and of the last save. */
   heardAt: number;
   savedAt: number;
@@ -97,6 +96,8 @@ export function openForwarder(options: ForwarderOptions): Forwarder {
       } finally {
         events.link.connectedSince = null;
         events.link.heldThrough = 0;
+        // What is acknowledged is on the disk, or is sent again.
+        events.link.ahead.clear();
       }
     },
   };
@@ -111,8 +112,8 @@ function openDelivery(options: ForwarderOptions, outbox: Outbox, connection: Ups
     outbox,
     window: openWindow(),
     limit: Math.min(upstream.window, connection.receiveMaximum),
-    page: [],
-    readThrough: outbox.acked,
+    queue: openQueue(events.table, events.link, outbox.acked),
+    oldThrough: events.table.newest(),
     heardAt: now,
     savedAt: now,
     heard: false,
@@ -151,7 +152,7 @@ async function forward(delivery: Delivery, bell: Bell, signal: AbortSignal): Pro
       await rung;
     }
   } catch (error) {
-    outbox.acked = window.takeSettled() ?? outbox.acked;
+    outbox.settle(window.takeSettled());
     await outbox.ended(headFailure(window, error));
     throw error;
   } finally {
@@ -171,8 +172,8 @@ function headFailure({ sent }: Window, error: unknown): HeadFailure | undefined 
 
 /** Everything that can be done now. Throws when the connection has ended or must end. */
 async function step(delivery: Delivery): Promise<void> {
-  const { connection, outbox, window, clock } = delivery;
-  outbox.acked = window.takeSettled() ?? outbox.acked;
+  const { connection, outbox, window, clock, queue } = delivery;
+  outbox.settle(window.takeSettled());
   const loss = connection.loss();
   if (loss) throw new Broken(loss.error, loss.unexplained && delivery.heard);
   if (delivery.refusal) throw broken(delivery.refusal, window);
@@ -186,6 +187,8 @@ async function step(delivery: Delivery): Promise<void> {
   else {
     await settleRefused(delivery);
     await fill(delivery);
+    // Behind the last of the backlog there may be events that have overtaken it.
+    if (window.sent.length === 0) outbox.acked = queue.position();
   }
   if (clock.monotonic() - delivery.savedAt >= SAVE_INTERVAL_MS) {
     delivery.savedAt = clock.monotonic();
@@ -203,12 +206,13 @@ async function settleRefused(delivery: Delivery): Promise<void> {
   const { window, outbox } = delivery;
   const refused = window.sent.filter(({ state }) => state === 'refused');
   for (const message of refused) {
-    if (message.failures < FAILURES_BEFORE_ALONE) publish(delivery, message, packetOf(delivery, message.row));
+    if (message.failures < FAILURES_BEFORE_ALONE)
+      publish(delivery, message, packetOf(delivery, message.row, true));
   }
   const suspect = refused.find(({ failures }) => failures >= FAILURES_BEFORE_ALONE);
   if (!suspect || window.inFlight() > 0) return;
   const { row, failures, reasonCode } = suspect;
-  if (failures === FAILURES_BEFORE_ALONE) return publish(delivery, suspect, packetOf(delivery, row));
+  if (failures === FAILURES_BEFORE_ALONE) return publish(delivery, suspect, packetOf(delivery, row, true));
   const refusal = `the notification service refuses events on ${row.topic} (${hex(reasonCode)})`;
   if (!outbox.mayBury()) throw new Error(`${refusal}: check the rights of this client there`);
   await outbox.bury(row, 'REJECTED', refusal);
@@ -220,7 +224,7 @@ function sendWitness(delivery: Delivery, witness: NonNullable<Delivery['witness'
   if (witness.sentAt !== undefined) return;
   const { connection, clock } = delivery;
   witness.sentAt = clock.monotonic();
-  connection.publish(packetOf(delivery, witness.row), (reasonCode) => {
+  connection.publish(packetOf(delivery, witness.row, true), (reasonCode) => {
     delivery.heardAt = clock.monotonic();
     delivery.heard ||= reasonCode < 0x80;
     delivery.witness = undefined;
@@ -229,17 +233,18 @@ function sendWitness(delivery: Delivery, witness: NonNullable<Delivery['witness'
 }
 
 async function fill(delivery: Delivery): Promise<void> {
-  const { connection, outbox, window, clock } = delivery;
-  for (let row = next(delivery); row && window.sent.length < limit(delivery, row); row = next(delivery)) {
-    delivery.page.shift();
+  const { connection, outbox, window, clock, queue } = delivery;
+  queue.look();
+  for (let row = queue.next(); row && window.sent.length < limit(delivery, row); row = queue.next()) {
     const message: Sent = {
       row,
+      isAhead: queue.take().isAhead,
       sentAt: clock.monotonic(),
       state: 'in flight',
       failures: outbox.failures(row.seq),
       reasonCode: 0,
     };
-    const packet = packetOf(delivery, row);
+    const packet = packetOf(delivery, row, row.seq <= delivery.oldThrough);
     const bytes = connection.packetBytes(packet);
     if (bytes > connection.maximumPacketSize) {
       const limits = `${bytes} bytes; the notification service takes ${connection.maximumPacketSize}`;
@@ -254,24 +259,14 @@ async function fill(delivery: Delivery): Promise<void> {
   }
 }
 
-/** The next row to send. Reading it takes it out of the reach of the bounds. */
-function next(delivery: Delivery): EventRow | undefined {
-  const { events } = delivery;
-  if (delivery.page.length === 0) {
-    delivery.page = events.table.page(delivery.readThrough, PAGE_ROWS);
-    delivery.readThrough = delivery.page.at(-1)?.seq ?? delivery.readThrough;
-    events.link.heldThrough = delivery.readThrough;
-  }
-  return delivery.page[0];
-}
-
 /** Beside a suspect nothing else may be in flight, or nobody would know which of them broke the connection. */
 function limit({ window, outbox, limit: most }: Delivery, row: EventRow): number {
   const suspected = window.sent.some(
     ({ failures, state }) =>
       failures >= FAILURES_BEFORE_ALONE && (state === 'in flight' || state === 'refused'),
   );
-  return suspected || row.seq <= outbox.cautionThrough() ? 1 : most;
+  const isSuspect = row.seq <= outbox.cautionThrough() || outbox.failures(row.seq) >= FAILURES_BEFORE_ALONE;
+  return suspected || isSuspect ? 1 : most;
 }
 
 function publish(delivery: Delivery, message: Sent, packet: Publish): void {
@@ -293,15 +288,21 @@ function publish(delivery: Delivery, message: Sent, packet: Publish): void {
     }
     delivery.ring();
   });
-  events.link.sentThrough = Math.max(events.link.sentThrough, message.row.seq);
+  const { link } = events;
+  if (message.isAhead) link.aheadThrough = Math.max(link.aheadThrough, message.row.seq);
+  else link.sentThrough = Math.max(link.sentThrough, message.row.seq);
 }
 
-function packetOf({ events, clock, clockSynchronised, upstream }: Delivery, row: EventRow): Publish {
+function packetOf(
+  { clock, clockSynchronised, upstream }: Delivery,
+  row: EventRow,
+  isReplayed: boolean,
+): Publish {
   // Between two times of which one is not trusted there is no age.
   const age = clockSynchronised() && row.clockSynchronised === 1 ? clock.now() - row.recordedAt : 0;
   return {
     topic: row.topic,
-    payload: withReplayed(row.body, row.seq <= events.link.sentThrough),
+    payload: withReplayed(row.body, isReplayed),
     expirySeconds: Math.max(EXPIRY_LEAST_S, Math.floor((upstream.maxAge - Math.max(0, age)) / 1_000)),
   };
 }

@@ -5,6 +5,7 @@ import type { Log } from '../log.ts';
 import type { GapReason } from './cloud-event.ts';
 import type { EventLog } from './events.ts';
 import type { EventRow } from './table.ts';
+import type { Sent } from './window.ts';
 
 /** After so many failures at the head a message is sent alone; failing once more it is a dead letter. */
 export const FAILURES_BEFORE_ALONE = 3;
@@ -26,6 +27,8 @@ export interface HeadFailure {
 export interface Outbox {
   /** Everything up to here is acknowledged or dead-lettered; on the disk at the next save(). */
   acked: number;
+  /** Takes what is settled, in the order of sending. */
+  settle(messages: readonly Sent[]): void;
   /** Messages up to here are sent one by one: one of them is suspect. */
   cautionThrough(): number;
   /** How often the message has failed at the head. */
@@ -59,16 +62,38 @@ export function openOutbox({ database, events, clock, log }: OutboxOptions): Out
   let connections = 0;
   let repeats = 0;
 
+  /** Acknowledged beyond `acked`, and not on the disk yet, with their bytes. */
+  const unsaved = new Map<number, number>();
+
+  /** Inside a commit job. */
   function saveAcked(): void {
     const { acked } = table.cursor();
+    for (const [seq, size] of unsaved) if (table.addAhead(seq)) table.count(-1, -size);
     const { events: count, bytes } = table.between(acked, outbox.acked);
     table.count(-count, -bytes);
     table.setAcked(outbox.acked);
     table.setBuriedInARow(buriedInARow);
   }
 
+  async function commitAcked(more = () => {}): Promise<void> {
+    const saved = await database.commit(() => {
+      saveAcked();
+      more();
+      return [...unsaved.keys()];
+    });
+    for (const seq of saved) unsaved.delete(seq);
+    const { acked } = table.cursor();
+    for (const seq of link.ahead) if (seq <= acked) link.ahead.delete(seq);
+  }
+
   const outbox: Outbox = {
     acked: stored.acked,
+    settle(messages) {
+      for (const { row, isAhead, state } of messages) {
+        if (!isAhead) outbox.acked = row.seq;
+        else if (state === 'acknowledged') unsaved.set(row.seq, row.bytes);
+      }
+    },
     cautionThrough: () => caution,
     failures: (seq) => (seq === suspect.seq ? suspect.failures : 0),
     acknowledged() {
@@ -85,7 +110,7 @@ export function openOutbox({ database, events, clock, log }: OutboxOptions): Out
       await database.commit(() => table.setSent(SENT_UNKNOWN));
     },
     async save() {
-      if (outbox.acked > table.cursor().acked) await database.commit(saveAcked);
+      if (unsaved.size > 0 || outbox.acked > table.cursor().acked) await commitAcked();
     },
     async ended(head) {
       // A message with that many failures is never in flight beside another.
@@ -96,9 +121,8 @@ export function openOutbox({ database, events, clock, log }: OutboxOptions): Out
         suspect.failures = head.failures;
         if (suspect.failures >= FAILURES_BEFORE_ALONE) caution = Math.max(caution, link.sentThrough);
       }
-      await database.commit(() => {
-        saveAcked();
-        table.setSent(link.sentThrough);
+      await commitAcked(() => {
+        table.setSent(Math.max(link.sentThrough, link.aheadThrough));
         table.setSuspect(suspect.seq, suspect.failures);
       });
     },

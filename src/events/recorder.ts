@@ -47,8 +47,12 @@ export function openRecorder({ table, clock, systemId, clockSynchronised, link }
 
   /** Takes back the encoder's latest gap if `gap` continues it and nobody can have seen it; returns where it began. */
   function takeBack({ encoderId, first, reason }: Gap): number | undefined {
-    const latest = table.latestGap(encoderId, Math.max(link.heldThrough, link.sentThrough));
-    if (latest?.last !== first - 1 || latest.reason !== reason) return undefined;
+    const latest = table.latestGap(
+      encoderId,
+      Math.max(link.heldThrough, link.sentThrough, link.aheadThrough),
+    );
+    if (latest?.last !== first - 1 || link.ahead.has(latest.seq) || latest.reason !== reason)
+      return undefined;
     table.count(-1, -table.between(latest.seq - 1, latest.seq).bytes);
     table.removeGap(latest.seq);
     return latest.first;

@@ -90,17 +90,16 @@ function dropBatch({ table, recorder, link, clock, clockSynchronised, bounds }: 
   const { maxAgeMs, maxBytes } = bounds ?? DEFAULT_BOUNDS;
   const { acked, waitingBytes } = table.cursor();
   const after = Math.max(acked, link.heldThrough);
-  const oldest = table.droppable(after, BATCH_ROWS);
+  const oldest = table.droppable(after, BATCH_ROWS).filter(({ seq }) => !link.ahead.has(seq));
   const old = clockSynchronised() ? tooOld(oldest, clock.now() - maxAgeMs) : 0;
   const [count, reason]: [number, GapReason] =
     old > 0 ? [old, 'AGE'] : [tooMany(oldest, waitingBytes - maxBytes), 'SIZE'];
   const dropped = oldest.slice(0, count);
-  const last = dropped.at(-1);
-  if (!last) return 0;
-  table.drop(after, last.seq);
-  table.count(-count, -dropped.reduce((sum, { bytes }) => sum + bytes, 0));
+  for (const { seq } of dropped) table.drop(seq);
+  if (dropped.length === 0) return 0;
+  table.count(-dropped.length, -dropped.reduce((sum, { bytes }) => sum + bytes, 0));
   for (const gap of ranges(dropped, reason)) recorder.gap(gap);
-  return count;
+  return dropped.length;
 }
 
 /** How many from the beginning are recorded before `cutoff`; those of an untrusted clock go with trusted ones behind them. */

@@ -53,6 +53,8 @@ export type EventTable = ReturnType<typeof openEventTable>;
 const HEAD = `seq, encoder_id AS encoderId, sequence, recorded_at AS recordedAt,
   clock_synchronised AS clockSynchronised, bytes`;
 const NOT_DEAD = 'NOT EXISTS (SELECT 1 FROM dead_letter WHERE dead_letter.seq = event.seq)';
+/** Of those beyond the cursor. */
+const WAITS = `${NOT_DEAD} AND NOT EXISTS (SELECT 1 FROM forward_ahead WHERE forward_ahead.seq = event.seq)`;
 
 export function openEventTable(database: Prepare) {
   return { ...openLog(database), ...openLive(database), ...openCursor(database), ...openRecords(database) };
@@ -71,17 +73,21 @@ function openLog(database: Prepare) {
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
   const page = database.prepare<[number, number], EventRow>(
-    `SELECT ${HEAD}, id, topic, body FROM event WHERE seq > ? AND ${NOT_DEAD} ORDER BY seq LIMIT ?`,
+    `SELECT ${HEAD}, id, topic, body FROM event WHERE seq > ? AND ${WAITS} ORDER BY seq LIMIT ?`,
   );
   const delivered = database.prepare<[number], EventRow>(
     `SELECT ${HEAD}, id, topic, body FROM event WHERE seq <= ? AND ${NOT_DEAD} ORDER BY seq DESC LIMIT 1`,
   );
   const droppable = database.prepare<[number, number], EventHead>(
-    `SELECT ${HEAD} FROM event WHERE seq > ? AND sequence IS NOT NULL AND ${NOT_DEAD} ORDER BY seq LIMIT ?`,
+    `SELECT ${HEAD} FROM event WHERE seq > ? AND sequence IS NOT NULL AND ${WAITS} ORDER BY seq LIMIT ?`,
   );
-  const drop = database.prepare<[number, number]>(
-    `DELETE FROM event WHERE seq > ? AND seq <= ? AND sequence IS NOT NULL AND ${NOT_DEAD}`,
+  const pageOf = database.prepare<[string, number, number], EventRow>(
+    `SELECT ${HEAD}, id, topic, body FROM event WHERE encoder_id = ? AND seq > ? AND ${WAITS} ORDER BY seq LIMIT ?`,
   );
+  const newcomers = database.prepare<[number, number], { seq: number; encoderId: string }>(
+    'SELECT seq, encoder_id AS encoderId FROM event WHERE seq > ? ORDER BY seq LIMIT ?',
+  );
+  const drop = database.prepare<[number]>('DELETE FROM event WHERE seq = ?');
   const forwarded = database.prepare<[number, number], EventHead>(
     `SELECT ${HEAD} FROM event WHERE seq <= ? ORDER BY seq LIMIT ?`,
   );
@@ -114,8 +120,11 @@ function openLog(database: Prepare) {
     delivered: (acked: number) => delivered.get(acked),
     /** The oldest events after `seq` that may be dropped. */
     droppable: (seq: number, limit: number) => droppable.all(seq, limit),
-    /** Drops what droppable() named. */
-    drop: (after: number, through: number) => drop.run(after, through).changes,
+    drop: (seq: number) => drop.run(seq).changes,
+    /** The next events to send of one encoder, after `seq`, in order. */
+    pageOf: (encoderId: string, seq: number, limit: number) => pageOf.all(encoderId, seq, limit),
+    /** Whose events were recorded after `seq`, in order. */
+    newcomers: (seq: number, limit: number) => newcomers.all(seq, limit),
     /** The oldest events up to `seq`. */
     forwarded: (seq: number, limit: number) => forwarded.all(seq, limit),
     pruneEvents: (through: number) => prune.run(through).changes,
@@ -164,9 +173,13 @@ function openCursor(database: Prepare) {
   );
   const between = database.prepare<[number, number], { events: number; bytes: number }>(
     `SELECT count(*) AS events, coalesce(sum(bytes), 0) AS bytes FROM event
-     WHERE seq > ? AND seq <= ? AND ${NOT_DEAD}`,
+     WHERE seq > ? AND seq <= ? AND ${WAITS}`,
   );
   const advance = database.prepare<[number]>('UPDATE forward_cursor SET acked_seq = ?');
+  const addAhead = database.prepare<[number]>(
+    'INSERT INTO forward_ahead (seq) VALUES (?) ON CONFLICT DO NOTHING',
+  );
+  const pruneAhead = database.prepare<[number]>('DELETE FROM forward_ahead WHERE seq <= ?');
   const sent = database.prepare<[number]>('UPDATE forward_cursor SET sent_seq = ?');
   const suspect = database.prepare<[number, number]>(
     'UPDATE forward_cursor SET suspect_seq = ?, suspect_failures = ?',
@@ -182,7 +195,12 @@ function openCursor(database: Prepare) {
     count: (events: number, bytes: number) => count.run(events, bytes),
     /** What waits after one seq, up to another. */
     between: (after: number, through: number) => between.get(after, through) ?? { events: 0, bytes: 0 },
-    setAcked: (seq: number) => advance.run(seq),
+    setAcked(seq: number): void {
+      advance.run(seq);
+      pruneAhead.run(seq);
+    },
+    /** Notes that an event beyond the cursor is acknowledged; false when that is known. */
+    addAhead: (seq: number) => addAhead.run(seq).changes > 0,
     setSent: (seq: number) => sent.run(seq),
     setSuspect: (seq: number, failures: number) => suspect.run(seq, failures),
     setBuriedInARow: (count: number) => buried.run(count),

@@ -39,6 +39,8 @@ export interface TestBroker {
   /** How many connections were accepted. */
   connections(): number;
   answer: (received: Received) => Answer;
+  /** Acknowledges what is held. */
+  release(): void;
   /** Nothing listens any more, and no connection lives. */
   goAway(): Promise<void>;
   comeBack(): Promise<void>;
@@ -54,13 +56,14 @@ export interface TestBrokerOptions {
 
 export async function openTestBroker(options: TestBrokerOptions = {}): Promise<TestBroker> {
   const sockets = new Set<Socket>();
+  const releases: (() => void)[] = [];
   let connections = 0;
   const server = createServer((socket) => {
     sockets.add(socket);
     socket.setNoDelay(true).on('close', () => sockets.delete(socket));
     socket.on('error', () => undefined);
     connections += 1;
-    serve(socket, connections, broker, options);
+    releases.push(serve(socket, connections, broker, options).release);
   });
   const listen = (port: number) => new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
   const goAway = async () => {
@@ -73,6 +76,9 @@ export async function openTestBroker(options: TestBrokerOptions = {}): Promise<T
   const broker: TestBroker = {
     port,
     url: `mqtt://127.0.0.1:${port}`,
+    release: () => {
+      for (const release of releases) release();
+    },
     received: [],
     connections: () => connections,
     answer: options.answer ?? (() => 0),
@@ -90,7 +96,7 @@ const CONNECT = 1;
 const PUBLISH = 3;
 const PINGREQ = 12;
 
-function serve(socket: Socket, connection: number, broker: TestBroker, options: TestBrokerOptions): void {
+function serve(socket: Socket, connection: number, broker: TestBroker, options: TestBrokerOptions) {
   let buffer = Buffer.alloc(0);
   let version = 4;
   let count = 0;
@@ -153,6 +159,13 @@ function serve(socket: Socket, connection: number, broker: TestBroker, options: 
     const head = [0x40, version === 5 ? 3 : 2, id >> 8, id & 0xff];
     socket.write(Buffer.from(version === 5 ? [...head, reasonCode] : head));
   }
+
+  return {
+    release() {
+      for (const id of held) puback(id, 0);
+      held = [];
+    },
+  };
 }
 
 /** MQTT 5, section 3.2; MQTT 3.1.1, section 3.2. */

@@ -6,6 +6,8 @@ import type { EventRow } from './table.ts';
 
 export interface Sent {
   readonly row: EventRow;
+  /** It has overtaken the backlog (queue.ts). */
+  readonly isAhead: boolean;
   /** Monotonic milliseconds of the last send. */
   sentAt: number;
   /** Settled are the acknowledged and the buried, which are dead letters. */
@@ -22,8 +24,8 @@ export const ACKNOWLEDGEMENT_DEADLINE_MS = 10_000;
 export interface Window {
   readonly sent: readonly Sent[];
   add(sent: Sent): void;
-  /** Removes the settled beginning; returns the seq of its last message, or undefined when there is none. */
-  takeSettled(): number | undefined;
+  /** Removes the settled beginning. */
+  takeSettled(): Sent[];
   /** How many have no answer yet. */
   inFlight(): number;
   /** Whether the oldest is overtaken: a message sent after it is acknowledged and it is not. */
@@ -46,7 +48,7 @@ export function openWindow(): Window {
     },
     takeSettled() {
       const end = sent.findIndex((message) => !settled(message));
-      return sent.splice(0, end === -1 ? sent.length : end).at(-1)?.row.seq;
+      return sent.splice(0, end === -1 ? sent.length : end);
     },
     inFlight: () => sent.reduce((count, { state }) => count + (state === 'in flight' ? 1 : 0), 0),
     overtaken,
