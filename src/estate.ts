@@ -122,6 +122,7 @@ export async function openEstate(options: EstateOptions) {
       doors: doors.counts,
       zgates: zgates.counts,
       buses: rs485.busReports,
+      missingDevices: rs485.missing,
       jobs: jobs.running,
       apply: { doors: doors.applySummary, rs485: rs485.applySummary, zgates: zgates.applySummary },
     },

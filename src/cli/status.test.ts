@@ -94,6 +94,7 @@ const WELL: Status = {
       warnings: [],
     },
   ],
+  missingDevices: [],
   jobs: [],
   identityProvider: {
     issuer: 'https://login.example',
@@ -134,6 +135,16 @@ it.each<[Partial<Status>, string, string, RegExp]>([
     'door 214 Room 214',
     'doubtful',
     /^The lock was last heard at .*: change the battery\.$/,
+  ],
+  [
+    {
+      missingDevices: [
+        { deviceId: 'd', name: 'Lobby', hwId: 'io-1', bus: 'bus-1', message: 'io-1 does not answer' },
+      ],
+    },
+    'rs485 device Lobby',
+    'doubtful',
+    /^io-1 does not answer$/,
   ],
   [{ clock: { ...WELL.clock, synchronised: false } }, 'clock', 'doubtful', /timedatectl/],
   [

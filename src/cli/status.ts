@@ -188,7 +188,7 @@ function busFinding(bus: Status['buses'][number], quiet: readonly number[] = [])
 }
 
 /** What a site does not have needs no line. */
-function estateFindings({ doors, zgates, apply }: Status, absent: Absent): Finding[] {
+function estateFindings({ doors, zgates, apply, missingDevices }: Status, absent: Absent): Finding[] {
   const { registered, connected, disconnected, unknown } = doors;
   const locks = connected + disconnected + unknown;
   const finding = (
@@ -212,6 +212,7 @@ function estateFindings({ doors, zgates, apply }: Status, absent: Absent): Findi
       ? [finding('zigbee gateways', [ofGateways], zgates.connected === zgates.registered, apply.zgates)]
       : []),
     ...zgates.stayedBehind.map(stayedBehindFinding),
+    ...missingDevices.map(missingDeviceFinding),
     ...(waiting + refused > 0 ? [finding('rs485 devices', [], true, apply.rs485)] : []),
   ];
 }
@@ -221,6 +222,10 @@ export function offlineDoorFinding(door: Status['doors']['offline'][number]): Fi
   const { accessPointId, name, message } = door;
   const subject = name === null ? `door ${accessPointId}` : `door ${accessPointId} ${name}`;
   return { severity: 'doubtful', subject, text: message };
+}
+
+function missingDeviceFinding({ name, hwId, message }: Status['missingDevices'][number]): Finding {
+  return { severity: 'doubtful', subject: `rs485 device ${name ?? hwId}`, text: message };
 }
 
 function stayedBehindFinding(gateway: Status['zgates']['stayedBehind'][number]): Finding {

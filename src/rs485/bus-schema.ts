@@ -121,6 +121,9 @@ export const replaceBody = z
   .strictObject({
     hwId: printable.min(1).max(HW_ID_MAX).openapi({ description: 'Of the device that takes its place' }),
     bus: busReference.optional().openapi({ description: 'By default the bus of the device before it' }),
+    confirm: z.boolean().default(false).openapi({
+      description: 'Also for a hwId that does not answer on that bus now (CONFIRMATION_NEEDED)',
+    }),
   })
   .openapi('Rs485Replacement');
 export type Replacement = z.output<typeof replaceBody>;

@@ -254,13 +254,13 @@ function fieldOperations(rs485: Rs485): Operation[] {
       tag,
       summary: 'Put another device in the place of one',
       description:
-        'The record keeps its id, name, door, settings and history, and its settings go to the new device. The row that the new device was found with disappears; one that somebody has wanted something of is refused (ALREADY_EXISTS).',
+        'The record keeps its id, name, door, settings and history, and its settings go to the new device. The row that the new device was found with disappears; one that somebody has wanted something of is refused (ALREADY_EXISTS). A hwId that does not answer on the bus now has to be confirmed.',
       access: ['service-tool'],
       params,
       body: replaceBody,
       status: 200,
       result: rs485Device,
-      errors: ['NOT_FOUND', 'PRECONDITION_FAILED', 'ALREADY_EXISTS'],
+      errors: ['NOT_FOUND', 'PRECONDITION_FAILED', 'ALREADY_EXISTS', 'CONFIRMATION_NEEDED'],
       async handler({ params, body, principal, correlationId, ifMatch }) {
         const caller = { principal, correlationId, ifMatch };
         const { device, revision } = await rs485.replace(params.deviceId, body, caller);

@@ -36,7 +36,7 @@ it('devices that are found are known, when one of them becomes another record ju
   bed.report('io-9', { address: 9 });
   held.hold();
   await bed.clock.advance(1_000);
-  const replaced = bed.post(`/${A}/replace`, { hwId: 'io-8' });
+  const replaced = bed.post(`/${A}/replace`, { hwId: 'io-8', confirm: true });
   await expect.poll(() => held.waiting).toHaveLength(2);
   held.release();
   expect((await replaced).status).toBe(200);

@@ -61,7 +61,7 @@ it('a device that was not heard yet is expected in the place of the one before',
   const bed = await swapped();
   bed.rs485.link('bus-1', true);
   bed.answer(() => null);
-  await bed.post(`/${A}/replace`, { hwId: 'third' });
+  await bed.post(`/${A}/replace`, { hwId: 'third', confirm: true });
   await bed.clock.advance(0);
   // The address had passed to the device that was heard there last.
   expect((await bed.get(`/${A}/state`)).body).toMatchObject({ address: null, inForce: false });
@@ -73,7 +73,7 @@ it('a device that was not heard yet is expected in the place of the one before',
   bed.report('third', { address: 12 });
   await bed.clock.advance(3_000);
   expect((await bed.get(`/${A}/state`)).body).toMatchObject({ address: 12 });
-  const moved = await bed.post(`/${A}/replace`, { hwId: 'fourth' });
+  const moved = await bed.post(`/${A}/replace`, { hwId: 'fourth', confirm: true });
   expect(moved.status).toBe(200);
   await bed.clock.advance(0);
   expect((await bed.get(`/${A}/state`)).body).toMatchObject({ address: 12 });
@@ -89,7 +89,7 @@ it('an answer of the device before is not taken for one of the new device', asyn
   await bed.put(A, { relayIndex: 3 });
   await bed.clock.advance(0);
   expect(bed.commands.at(-1)).toMatchObject({ data: { hwId: 'old', settingsVersion: 2 } });
-  await bed.post(`/${A}/replace`, { hwId: 'third' });
+  await bed.post(`/${A}/replace`, { hwId: 'third', confirm: true });
   bed.answer('NO_REPLY');
   answered.resolve({ reportedSettingsVersion: 2 });
   await bed.clock.advance(0);
@@ -125,7 +125,7 @@ it('honours If-Match, and writes nothing for the device that is there already', 
   expect([same.status, same.headers.get('etag'), bed.audits]).toEqual([200, tag, []]);
   const headers = { 'if-match': tag };
   expect((await bed.post(`/${A}/replace`, { hwId: 'new' }, 'service-tool', headers)).status).toBe(200);
-  const again = await bed.post(`/${A}/replace`, { hwId: 'third' }, 'service-tool', headers);
+  const again = await bed.post(`/${A}/replace`, { hwId: 'third', confirm: true }, 'service-tool', headers);
   expect([again.status, again.body.error]).toEqual([412, 'PRECONDITION_FAILED']);
 });
 
@@ -156,8 +156,47 @@ it('says on which bus a device is that was found on another one, and waits there
     [{ path: '/bus', message: expect.stringContaining('found on bus bus-2') }],
   ]);
   expect(await items(bed)).toEqual(before);
-  expect((await bed.post(`/${A}/replace`, { hwId: 'elsewhere', bus: 'bus-1' })).status).toBe(200);
+  expect((await bed.post(`/${A}/replace`, { hwId: 'elsewhere', bus: 'bus-1', confirm: true })).status).toBe(
+    200,
+  );
   expect((await bed.post(`/${A}/replace`, { hwId: 'elsewhere', bus: 'bus-2' })).body).toMatchObject({
     connectionState: { connected: true },
   });
+});
+
+it('a hwId that does not answer on the bus has to be confirmed', async () => {
+  const bed = await swapped();
+  const before = await items(bed);
+  for (const hwId of ['typo', 'new']) {
+    if (hwId === 'new') bed.report('new', { address: 7, connected: false });
+    const { status, body } = await bed.post(`/${A}/replace`, { hwId });
+    expect([status, body.error, body.details?.[0]]).toMatchObject([
+      409,
+      'CONFIRMATION_NEEDED',
+      { path: '/hwId', code: 'NOT_HEARD' },
+    ]);
+  }
+  expect([(await items(bed)).map(({ hwId }) => hwId), bed.audits]).toEqual([
+    before.map(({ hwId }) => hwId),
+    [],
+  ]);
+  expect((await bed.post(`/${A}/replace`, { hwId: 'new', confirm: true })).status).toBe(200);
+});
+
+it('a device that is missing after a swap is named, with what is new on its bus', async () => {
+  const bed = await swapped();
+  await bed.clock.advance(15_000);
+  expect(bed.rs485.missing()).toMatchObject([
+    {
+      deviceId: A,
+      name: 'Lobby',
+      hwId: 'old',
+      bus: 'bus-1',
+      message: expect.stringContaining('new there: new.'),
+    },
+  ]);
+  await bed.post(`/${A}/replace`, { hwId: 'third', confirm: true });
+  expect(bed.rs485.missing()).toMatchObject([{ deviceId: A, hwId: 'third' }]);
+  await bed.post(`/${A}/replace`, { hwId: 'new' });
+  expect(bed.rs485.missing()).toEqual([]);
 });

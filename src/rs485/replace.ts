@@ -17,7 +17,7 @@ export interface ReplaceOptions {
   audit: Audit;
   clock: Clock;
   buses: Pick<Buses, 'assertKnown' | 'overview'>;
-  reported: Pick<Reported<unknown>, 'add' | 'move'>;
+  reported: Pick<Reported<unknown>, 'add' | 'move' | 'get'>;
   /** After the commit. */
   replaced(row: Rs485Row, busBefore: string): void;
 }
@@ -30,7 +30,7 @@ export type Replace = (
 
 export function openReplace(options: ReplaceOptions): Replace {
   const { database, table, audit, clock, buses, reported, replaced } = options;
-  return async (deviceId, { hwId, bus: busGiven }, { principal, correlationId, ifMatch }) => {
+  return async (deviceId, { hwId, bus: busGiven, confirm }, { principal, correlationId, ifMatch }) => {
     if (busGiven !== undefined) buses.assertKnown(busGiven);
     const done = await database.commit(() => {
       const row = existing(table, deviceId);
@@ -41,6 +41,8 @@ export function openReplace(options: ReplaceOptions): Replace {
       if (found && !isUnclaimed(found)) throw claimed(found);
       const elsewhere = busGiven !== undefined || found ? undefined : otherBus(options, hwId, bus);
       if (elsewhere !== undefined) throw onAnother(hwId, elsewhere);
+      const isHeard = found && reported.get(found.device_id)?.connected;
+      if (!isHeard && !confirm) throw notHeard(hwId, bus);
       const now = clock.now();
       const address = takeOver(table, found, row.bus === bus ? row.address : null);
       table.bind.run(bus, hwId, address, now, principal.id, deviceId);
@@ -69,6 +71,16 @@ function onAnother(hwId: string, bus: string): GatehouseError {
   const message = `${hwId} was found on bus ${bus}: send "bus": "${bus}" if that is the one meant`;
   const details = [{ path: '/bus', code: 'INVALID_VALUE', message }];
   return new GatehouseError('VALIDATION_FAILED', `Not valid: /bus: ${message}.`, { details });
+}
+
+/** Mostly a slip of the pen, and the record would then wait for a device that does not exist. */
+function notHeard(hwId: string, bus: string): GatehouseError {
+  const message = `${hwId} does not answer on bus ${bus} now`;
+  return new GatehouseError(
+    'CONFIRMATION_NEEDED',
+    `${message}; nothing was changed. Check the hwId (GET /network/rs485?bus=${bus}), or send confirm if it is mounted later.`,
+    { details: [{ path: '/hwId', code: 'NOT_HEARD', message }] },
+  );
 }
 
 function claimed({ device_id, hw_id, name }: Rs485Row): GatehouseError {

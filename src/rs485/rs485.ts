@@ -12,6 +12,7 @@ import { openFieldEvents } from './field-events.ts';
 import { openFirmware } from './firmware.ts';
 import { importRs485 } from './import.ts';
 import { openKeys } from './keys.ts';
+import { openMissing } from './missing.ts';
 import { openPairing } from './pairing.ts';
 import { openProofs } from './proofs.ts';
 import { openPulse } from './pulse.ts';
@@ -107,6 +108,7 @@ export function openRs485(options: Rs485Options) {
     buses: buses.overview,
     /** The latest report of each bus that is up. */
     busReports: buses.reports,
+    missing: openMissing(parts),
     importPlan: importRs485({
       ...parts,
       changed: reconciler.wake,

@@ -102,7 +102,7 @@ describe('a relay on a host watchdog', () => {
   it('is not fired any more when another device is in its place', async () => {
     const { bed, pulse, prove } = await ready();
     await prove();
-    expect((await bed.post(`/${A}/replace`, { hwId: 'io-9' })).status).toBe(200);
+    expect((await bed.post(`/${A}/replace`, { hwId: 'io-9', confirm: true })).status).toBe(200);
     bed.report('io-9', { reportedSettingsVersion: 2, settings: SETTINGS, watchdog: WATCHDOG });
     expect(await pulse()).toBe('409 WATCHDOG_NOT_PROVEN');
   });

@@ -179,6 +179,17 @@ export const status = z
         }),
       )
       .openapi({ description: 'RS-485 buses that are up' }),
+    missingDevices: z
+      .array(
+        z.object({
+          deviceId: z.guid(),
+          name: z.string().nullable(),
+          hwId: z.string(),
+          bus: z.string(),
+          message: z.string().openapi({ description: 'Since when it does not answer, and what to do' }),
+        }),
+      )
+      .openapi({ description: 'RS-485 devices that do not answer on a bus that is up, the first of them' }),
     jobs: z
       .array(
         z.object({

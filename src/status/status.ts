@@ -37,6 +37,7 @@ export interface StatusSources {
   zgates(): Status['zgates'];
   apply: { [Kind in keyof Status['apply']]: () => Status['apply'][Kind] };
   buses(): readonly { bus: string; report: BusReport }[];
+  missingDevices(): Status['missingDevices'];
   /** Those that run. */
   jobs(): readonly {
     id: string;
@@ -117,6 +118,7 @@ export function openStatus(sources: StatusSources): () => Status {
         zgates: sources.apply.zgates(),
       },
       buses: sources.buses().map(busOf),
+      missingDevices: sources.missingDevices(),
       jobs: sources.jobs().map(({ id, kind, object, progress, startedAt }) => {
         return { id, kind, object, startedAt, percent: progress.percent };
       }),
