@@ -61,8 +61,7 @@ export function openRs485(options: Rs485Options) {
   });
   const { settings, discovery, polled } = tracking;
   const { reconciler, reported, isInForce } = settings;
-  const known = (deviceId: string) => reported.get(deviceId);
-  const parts = { ...options, table, buses, keys, settings, discovery, polled, known };
+  const parts = { ...options, table, buses, keys, settings, discovery, polled, known: reported.get };
   const firmware = openFirmware(parts);
   const devices = openDevices({ ...parts, upgradeOf: firmware.upgradeOf });
   const isFedTogether = (id: string) => options.buses.some((bus) => bus.id === id && bus.protocol === 'dcon');
