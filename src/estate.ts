@@ -7,13 +7,11 @@
  * A report of a link goes to each slice, which knows its own subjects (drivers/settings.ts).
  */
 import { join } from 'node:path';
-import type { Plain } from '../drivers/driver.ts';
 import { openActuations } from './actuations/actuations.ts';
 import type { Audit } from './audit/audit.ts';
 import { type Catalogue, openCatalogue } from './catalogue/catalogue.ts';
 import type { Clock } from './clock.ts';
 import type { Config } from './config/config.ts';
-import { linkOptions } from './config/profiles.ts';
 import { type BackupOptions, backUpDatabase } from './database/backup.ts';
 import type { Database } from './database/database.ts';
 import { LOCK_FIRMWARE } from './doors/firmware.ts';
@@ -27,10 +25,10 @@ import { type LockLinksOptions, openLockLinks } from './lock-links.ts';
 import type { Log } from './log.ts';
 import { type Networks, openNetworks } from './networks/networks.ts';
 import { openReconciler } from './reconcile.ts';
-import type { Bus } from './rs485/buses.ts';
 import { openRs485, type Rs485 } from './rs485/rs485.ts';
 import { openSiteImport } from './site-import/import.ts';
 import type { Vault } from './vault.ts';
+import { busesOf, linkSpecs, type Rewired, rewire, type Wiring } from './wiring.ts';
 import { openZgates, type Zgates } from './zgates/zgates.ts';
 
 export interface EstateOptions {
@@ -56,6 +54,7 @@ export type Estate = Awaited<ReturnType<typeof openEstate>>;
 
 export async function openEstate(options: EstateOptions) {
   const { config, database, databaseFile, audit, events, vault, clock, log, opening } = options;
+  let wiring: Wiring = config;
   const catalogue = openCatalogue({ database, audit });
   const actuations = await openActuations({ database, audit, clock, log });
   // Each needs others once it works, and not before: hence functions in place of values.
@@ -73,8 +72,8 @@ export async function openEstate(options: EstateOptions) {
     declared: config.networks,
     changed(netId) {
       log.info({ network: netId }, 'the certificates of a network were changed: its gateways connect anew');
-      for (const { link, networkId } of config.zgates)
-        if (networkId === netId && isByTls(config, link)) field.restart(link);
+      for (const { link, networkId } of wiring.zgates)
+        if (networkId === netId && isByTls(wiring, link)) field.restart(link);
     },
   });
   const zgates = await openZgates({
@@ -116,6 +115,12 @@ export async function openEstate(options: EstateOptions) {
     jobs,
     backUp: (progress: BackupOptions['progress'], signal: AbortSignal) =>
       backUpDatabase({ database, databaseFile, progress, signal }),
+    /** Has links, gateways and networks follow the configuration; one change at a time. */
+    async rewire(wanted: Wiring): Promise<Rewired> {
+      const done = await rewire({ networks, zgates, rs485, field }, wiring, wanted);
+      wiring = done.wiring;
+      return done.rewired;
+    },
     /** For the status. */
     figures: {
       field: field.state,
@@ -160,7 +165,7 @@ interface ImportParts extends Parts {
 }
 
 function openImport(
-  { config, database, audit, systemId }: EstateOptions,
+  { database, audit, systemId }: EstateOptions,
   { catalogue, networks, zgates, rs485, doors }: ImportParts,
 ) {
   return openSiteImport({
@@ -168,7 +173,7 @@ function openImport(
     audit,
     systemId,
     known: {
-      buses: busesOf(config).map(({ id }) => id),
+      buses: rs485.busIds,
       gateway: zgates.exists,
       network: networks.exists,
       group: (id) => catalogue.groupName(id) !== undefined,
@@ -238,27 +243,8 @@ function openDoors({ config, zgates, rs485, execute, ...needs }: DoorNeeds) {
   };
 }
 
-/** Links of Zigbee gateways aside, also of those that a loopback plays, every link is a bus. */
-function busesOf({ links, zgates }: Config): Bus[] {
-  return links
-    .filter(({ id, protocol }) => protocol !== 'zigbee' && !zgates.some(({ link }) => link === id))
-    .map(({ id, protocol, options }) => ({
-      id,
-      protocol,
-      port: 'port' in options ? String(options.port) : null,
-      turnaroundMaxMs: 'turnaroundMaxMs' in options ? Number(options.turnaroundMaxMs) : 0,
-      line: lineOf(options),
-    }));
-}
-
-function lineOf(options: object): Bus['line'] {
-  if (!('baudRate' in options && 'parity' in options && 'stopBits' in options)) return null;
-  const { baudRate, parity, stopBits } = options;
-  return { baudRate: Number(baudRate), parity: String(parity), stopBits: Number(stopBits) };
-}
-
 /** A link whose port has no name is one that plays a gateway. */
-function isByTls({ links }: Config, linkId: string): boolean {
+function isByTls({ links }: Wiring, linkId: string): boolean {
   const options = links.find(({ id }) => id === linkId)?.options ?? {};
   return !('port' in options) || String(options.port).startsWith('tls://');
 }
@@ -271,15 +257,7 @@ function openLinks(
   return openField({
     ...processes,
     directory: join(config.dataDirectory, 'hosts'),
-    links: config.links.map((link) => {
-      const { id, protocol, host } = link;
-      const own = linkOptions(link);
-      const gateway = zgates.ofLink(id);
-      if (gateway === undefined) return { id, protocol, host, options: own };
-      // Of its start, and not of ours: the latest snapshot, and the certificates that are trusted now.
-      const options = () => ({ ...(own as { [key: string]: Plain }), ...zgates.startOptions(gateway) });
-      return { id, protocol, host, options };
-    }),
+    links: linkSpecs(config, zgates.startOptions),
     clock,
     log,
     onReport(linkId, report) {

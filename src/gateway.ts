@@ -7,6 +7,7 @@
  * Closing runs backwards: first the ports, so that nothing new comes in; last the database, so that all that was
  * promised is on the disk.
  */
+import { randomUUID } from 'node:crypto';
 import { type Base, type BaseOptions, openBase } from './base.ts';
 import { adminSocketOf } from './config/config.ts';
 import { type Checker, openChecker } from './database/checker.ts';
@@ -20,6 +21,8 @@ import { openIdempotency } from './http/idempotency.ts';
 import { openExposition } from './metrics/exposition.ts';
 import { openServerCertificate, type ServerCertificate } from './pki/server-certificate.ts';
 import type { Ports } from './ports.ts';
+import { SYSTEM_PRINCIPAL } from './principal.ts';
+import { type ConfigurationSource, openReload, type Reload } from './reload/reload.ts';
 import type { Names } from './status/operations.ts';
 import type { Status } from './status/schema.ts';
 import { openStatus } from './status/status.ts';
@@ -35,11 +38,15 @@ export interface Gateway extends AsyncDisposable {
   /** Where encoders connect, as they are told at registration. */
   readonly encoderUrl: string;
   readonly adminSocket: string;
+  /** Reads the configuration again; what became of it is in the log and the status. */
+  reload(): Promise<void>;
   /** What must work for the daemon to count as alive (watchdog.ts). */
   readonly vitals: readonly Vital[];
 }
 
 export interface GatewayOptions extends BaseOptions {
+  /** Where the configuration comes from, to be read again. */
+  source: ConfigurationSource;
   /** How processes of our own are run and ended. */
   processes: Pick<FieldOptions, 'execPath' | 'kill' | 'environment' | 'first'>;
   /** Answers that differ from their declaration become INTERNAL: for tests and the demo. */
@@ -52,6 +59,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   const base = await openBase(options, opening);
   const { database, auth, audit, streams, meters, tasks } = base;
   const estate = await openEstate({ ...options, ...base, opening });
+  const configuration = openReload({ ...options, started: config, database, audit, rewire: estate.rewire });
   const { openDesk, interfaceOperations, openPorts } = await rest();
   const certificate = await openServerCertificate(base.serverIdentity, clock);
   const encoderCertificate = await openServerCertificate(
@@ -60,14 +68,8 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   );
   const desk = await openDesk(options, base, encoderCertificate.current(), opening);
   const checker = openChecker({ ...options, ...options.processes, file: base.databaseFile });
-  const status = statusOf(options, {
-    base,
-    estate,
-    desk,
-    certificate,
-    checker,
-    httpUrl: () => ports.baseUrl,
-  });
+  const parts = { base, estate, desk, certificate, checker, configuration };
+  const status = statusOf(options, { ...parts, httpUrl: () => ports.baseUrl });
   const metrics = openExposition({
     meters,
     status,
@@ -76,7 +78,18 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   });
   const ready = [() => database.commit(() => {})];
   const operations = interfaceOperations(
-    { ...estate, ...desk, audit, auth, streams, status, metrics, ready, names: namesOf(estate, desk) },
+    {
+      ...estate,
+      ...desk,
+      configuration,
+      audit,
+      auth,
+      streams,
+      status,
+      metrics,
+      ready,
+      names: namesOf(estate, desk),
+    },
     config.http.productSegment,
   );
   const adminSocket = adminSocketOf(config);
@@ -112,6 +125,10 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     baseUrl: ports.baseUrl,
     encoderUrl: desk.encoderUrl,
     adminSocket,
+    async reload() {
+      const caller = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
+      await configuration.reload(caller);
+    },
     vitals: vitalsOf(database, estate.field),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
@@ -143,13 +160,14 @@ interface StatusParts {
   desk: Desk;
   certificate: ServerCertificate;
   checker: Checker;
+  configuration: Reload;
   httpUrl(): string;
 }
 
 /** Where the figures of `gatehouse status` come from. */
 function statusOf(
   { config, clock }: GatewayOptions,
-  { base, estate, desk, certificate, checker, httpUrl }: StatusParts,
+  { base, estate, desk, certificate, checker, configuration, httpUrl }: StatusParts,
 ): () => Status {
   const { database, databaseFile, events, auth, systemId, time } = base;
   const { oidc } = config.auth;
@@ -158,6 +176,7 @@ function statusOf(
     systemId,
     clock,
     time,
+    configuration: configuration.state,
     httpUrl,
     encoderUrl: () => desk.encoderUrl,
     encoders: () => desk.sessions.counts(),

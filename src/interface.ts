@@ -17,6 +17,7 @@ import { jobOperations } from './jobs/operations.ts';
 import { job } from './jobs/schema.ts';
 import { metricsOperations } from './metrics/operations.ts';
 import { networkOperations } from './networks/operations.ts';
+import { reloadOperations } from './reload/operations.ts';
 import { rs485Operations } from './rs485/operations.ts';
 import { siteImportOperations } from './site-import/operations.ts';
 import { statusOperations } from './status/operations.ts';
@@ -38,6 +39,7 @@ export interface Parts {
   backUp: Parameters<typeof backupOperations>[1];
   catalogue: Parameters<typeof catalogueOperations>[0];
   siteImport: Parameters<typeof siteImportOperations>[0];
+  configuration: Parameters<typeof reloadOperations>[0];
   streams: Parameters<typeof eventOperations>[0];
   audit: Parameters<typeof auditOperations>[0];
   metrics: Parameters<typeof metricsOperations>[0];
@@ -59,6 +61,7 @@ export function interfaceOperations(parts: Parts, productSegment = 'access'): Op
     ...networkOperations(parts.networks),
     ...catalogueOperations(parts.catalogue, productSegment),
     ...siteImportOperations(parts.siteImport),
+    ...reloadOperations(parts.configuration),
     ...eventOperations(parts.streams),
     ...auditOperations(parts.audit),
     ...authOperations(parts.auth),

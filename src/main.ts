@@ -42,6 +42,7 @@ const shell: Shell = {
   },
   ...(process.geteuid?.() === 0 && { become }),
   stopping: stopping.signal,
+  onHangup: (listener) => void process.on('SIGHUP', listener),
   reportCrashes: (report) => {
     reportCrash = report;
   },

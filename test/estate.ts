@@ -299,7 +299,7 @@ function openInterface({ database, audit, clock, played, catalogue }: Common, do
       schedule: (id) => catalogue.schedule(id) !== undefined,
       template: (id) => catalogue.template(id) !== undefined,
       door: doors.exists,
-      buses: BUSES,
+      buses: () => BUSES,
       gateway: (id) => id !== NOWHERE,
       network: (id) => id !== NOWHERE,
     },

@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import { onTestFinished } from 'vitest';
 import { type Clock, systemClock } from '../src/clock.ts';
 import type { ConfigInput } from '../src/config/config.ts';
-import { parseConfig } from '../src/config/config-file.ts';
+import { parseConfig, readConfig } from '../src/config/config-file.ts';
 import { type Gateway, openGateway } from '../src/gateway.ts';
 import { silentLog } from '../src/log.ts';
 import { temporaryFolder } from './temporary.ts';
@@ -41,6 +41,7 @@ export async function openTestGateway(
   const config = parseConfig(JSON.stringify(input), configFile);
   const gateway = await openGateway({
     config,
+    source: { file: configFile, read: () => readConfig(configFile, { checkFiles: true }) },
     clock,
     log: silentLog,
     processes: { execPath: process.execPath, kill: (pid) => void process.kill(pid, 'SIGKILL') },

@@ -9,6 +9,8 @@ export interface TestShell extends Shell {
   written: { stdout: string; stderr: string };
   /** As SIGTERM would. */
   stop(): void;
+  /** As SIGHUP would. */
+  hangUp?: () => void;
   /** What serve said should be told of crashes. */
   crash?: (error: unknown) => void;
 }
@@ -33,6 +35,9 @@ export function testShell(changes: Partial<Shell> = {}): TestShell {
     processes: { execPath: process.execPath, kill: (pid) => void process.kill(pid, 'SIGKILL') },
     clock: manualClock(),
     stopping: stopping.signal,
+    onHangup: (listener) => {
+      shell.hangUp = listener;
+    },
     reportCrashes: (report) => {
       shell.crash = report;
     },

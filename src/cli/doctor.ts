@@ -14,7 +14,7 @@ import { checkParts } from './doctor/parts.ts';
 import { shownFindings } from './findings.ts';
 import { asOwnerOf } from './folder-owner.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
-import { offlineDoorFinding, tokenFinding } from './status.ts';
+import { configurationFindings, offlineDoorFinding, tokenFinding } from './status.ts';
 
 export interface DoctorOptions {
   config?: string;
@@ -125,6 +125,7 @@ async function askDaemon(
     const text = `answers, version ${status.version}`;
     const found: Diagnosis[] = [
       { severity: 'good', subject, text },
+      ...configurationFindings(status.configuration),
       ...status.field.links.map(examinedLink),
       ...status.doors.offline.map(offlineDoorFinding),
       ...status.tokens.map(tokenFinding),

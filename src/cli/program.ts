@@ -40,6 +40,7 @@ function program(shell: Shell, result: { exitCode: number }): Command {
     });
   example(gatehouse, 'gatehouse serve', 'gatehouse token create --role service-tool', 'gatehouse status');
   addServe(gatehouse, shell);
+  addReload(gatehouse, shell);
   addTokens(gatehouse.command('token').description('Tokens for the programs that use the interface'), shell);
   addLoginCode(gatehouse, shell);
   addStatus(gatehouse, shell);
@@ -81,6 +82,19 @@ function addServe(parent: Command, shell: Shell): void {
         await serve(options, shell);
       }),
     'gatehouse serve --config /etc/gatehouse/gatehouse.yaml',
+  );
+}
+
+function addReload(parent: Command, shell: Shell): void {
+  example(
+    addressed(parent.command('reload'))
+      .description('Have the daemon read its configuration again; unchanged links go on')
+      .option(...JSON_OPTION)
+      .action(async (options: { json?: boolean } & ClientOptions) => {
+        const { reload } = await import('./reload.ts');
+        await reload(options, openClient(options, shell), shell);
+      }),
+    'gatehouse config check && gatehouse reload',
   );
 }
 

@@ -21,6 +21,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const closed: string[] = [];
+const reloads: string[] = [];
 /** In place of the gateway: opens at once, and tells when it is closed. */
 function opens(close: () => Promise<void> = async () => {}): void {
   closed.length = 0;
@@ -30,6 +31,7 @@ function opens(close: () => Promise<void> = async () => {}): void {
     encoderUrl: 'mqtts://gateway:8883',
     adminSocket: join(config.dataDirectory, 'admin.sock'),
     vitals: [],
+    reload: async () => void reloads.push(config.dataDirectory),
     async [Symbol.asyncDispose]() {
       await close();
       closed.push(config.dataDirectory);
@@ -183,4 +185,19 @@ it('does not wait for ever for what does not close', async () => {
   await shell.clock.advance(1);
   expect(await served).toBe(1);
   expect(shell.written.stderr).toBe('not everything was closed within 10 s\n');
+});
+
+it('reads the configuration again at SIGHUP, also at one that came before it was ready', async () => {
+  opens();
+  reloads.length = 0;
+  const shell = testShell();
+  const served = serving(shell);
+  await vi.waitFor(() => expect(shell.hangUp).toBeDefined());
+  shell.hangUp?.();
+  await ready(shell);
+  await vi.waitFor(() => expect(reloads).toHaveLength(1));
+  shell.hangUp?.();
+  expect(reloads).toHaveLength(2);
+  shell.stop();
+  await served;
 });

@@ -18,6 +18,7 @@ const STOP_DEADLINE_MS = 10_000;
 /** Serves until a signal. Throws ConfigError, or CommandFailed with what to change. */
 export async function serve(options: { config?: string }, shell: Shell): Promise<void> {
   const file = configFile(options.config, shell);
+  const read = () => readConfig(file, { checkFiles: true, checkAdapters: true });
   const config = readConfig(file, { checkFiles: true });
   const log = openLog({
     level: config.log.level,
@@ -27,6 +28,7 @@ export async function serve(options: { config?: string }, shell: Shell): Promise
   shell.reportCrashes((err) => log.error({ err }, 'crashed: this is a fault of Gatehouse, please report it'));
   const started = { version: VERSION, node: shell.nodeVersion, config: file, program: import.meta.filename };
   log.info(started, 'starting');
+  const reloading = openReloading(shell, log);
   const notifier = openNotifier(shell.env);
 
   await using stack = new AsyncDisposableStack();
@@ -36,13 +38,16 @@ export async function serve(options: { config?: string }, shell: Shell): Promise
   const { openGateway } = await import('../gateway.ts');
   const gateway = await opening(config, log, async () => {
     stack.use(holdDataDirectory(config.dataDirectory));
-    return openGateway({ config, clock: shell.clock, log, processes: { ...shell.processes, first } });
+    const source = { file, read };
+    const processes = { ...shell.processes, first };
+    return openGateway({ config, source, clock: shell.clock, log, processes });
   });
   stack.adopt(gateway, (open) => closeInTime(open, shell.clock));
   const { baseUrl, encoderUrl, adminSocket, systemId } = gateway;
   const where = `ready at ${baseUrl}, encoders at ${encoderUrl}`;
   log.info({ baseUrl, encoderUrl, adminSocket, systemId }, where);
   notifier.ready(where);
+  reloading.begin(gateway.reload);
   flushCompileCache();
 
   const local = openClient({ socket: adminSocket }, shell);
@@ -51,6 +56,21 @@ export async function serve(options: { config?: string }, shell: Shell): Promise
   await aborted(shell.stopping);
   notifier.stopping();
   log.info({ signal: shell.stopping.reason }, 'stopping');
+}
+
+/** A signal that comes before the gateway is open counts once it is. */
+function openReloading({ onHangup }: Shell, log: Log): { begin(reload: () => Promise<void>): void } {
+  let isWanted = false;
+  let run = () => {
+    isWanted = true;
+  };
+  onHangup(() => run());
+  return {
+    begin(reload) {
+      run = () => void reload().catch((err) => log.debug({ err }, 'the configuration was not reloaded'));
+      if (isWanted) run();
+    },
+  };
 }
 
 /** Runs from now on, and waits to be told of its links. */

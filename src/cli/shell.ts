@@ -22,6 +22,8 @@ export interface Shell {
   become?(user: { uid: number; gid: number }): Disposable;
   /** Fires at SIGTERM or SIGINT. */
   readonly stopping: AbortSignal;
+  /** Calls it at each SIGHUP, which ends the process otherwise. */
+  onHangup(listener: () => void): void;
   /** Where an error nobody caught is told from now on; the process ends after it. */
   reportCrashes(report: (error: unknown) => void): void;
 }

@@ -32,6 +32,12 @@ const WELL: Status = {
   uptimeSeconds: 3 * 86_400 + 4 * 3_600 + 5,
   clock: { now: '2026-01-04T04:00:05.000Z', synchronised: true, jump: null },
   tokens: [],
+  configuration: {
+    file: '/etc/gatehouse/gatehouse.yaml',
+    readAt: '2026-01-01T00:00:00.000Z',
+    error: null,
+    needsRestart: [],
+  },
   http: { url: 'https://127.0.0.1:8443' },
   encoders: { url: 'mqtts://127.0.0.1:8883', registered: 2, connected: 2, revoked: 1 },
   writes: { open: 1 },

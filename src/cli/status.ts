@@ -61,6 +61,7 @@ export function findingsOf(status: Status, absent = NOBODY): Finding[] {
   const missing = encoders.registered - encoders.connected;
   return [
     { severity: 'good', subject: 'interface', text: http.url },
+    ...configurationFindings(status.configuration),
     {
       severity: missing > 0 ? 'doubtful' : 'good',
       subject: 'encoders',
@@ -87,6 +88,18 @@ export function findingsOf(status: Status, absent = NOBODY): Finding[] {
     ...status.tokens.map(tokenFinding),
     ...status.certificates.map((certificate) => certificateFinding(certificate, clock.now)),
   ];
+}
+
+/** Also of `gatehouse doctor`. What is in force as written needs no line. */
+export function configurationFindings({ error, needsRestart }: Status['configuration']): Finding[] {
+  const subject = 'reload';
+  const failed: Finding = { severity: 'bad', subject, text: `the last one changed nothing: ${error}` };
+  const pending: Finding = {
+    severity: 'doubtful',
+    subject,
+    text: `changed and not in force: ${needsRestart.join(', ')}; systemctl restart gatehouse`,
+  };
+  return [...(error === null ? [] : [failed]), ...(needsRestart.length === 0 ? [] : [pending])];
 }
 
 function jumpFinding(

@@ -22,11 +22,14 @@ export interface Commands {
   /** What the host answers. Throw when no such command is open. */
   done(id: number, answer: Plain): void;
   failed(id: number, error: Failure): void;
+  /** Whether a command of this link is not settled. */
+  isBusy(linkId: string): boolean;
   /** Everything was handed over and nobody will answer. */
   hostEnded(): void;
 }
 
 interface OpenCommand {
+  linkId: string;
   kind: string;
   /** Its host may have it, and must not have sent anything of it. */
   held: boolean;
@@ -86,7 +89,7 @@ export function openCommands({ send, clock, log, overdue }: CommandsOptions): Co
       const id = lastId;
       const { promise, resolve, reject } = Promise.withResolvers<Plain>();
       const held = released !== undefined;
-      const command = { kind, held, resolve, reject, late: false, settled: new AbortController() };
+      const command = { linkId, kind, held, resolve, reject, late: false, settled: new AbortController() };
       open.set(id, command);
       const deadline = clock.monotonic() + timeoutMs;
       void send({ type: 'command', id, linkId, kind, data, deadline, ...(held && { held }) });
@@ -99,6 +102,7 @@ export function openCommands({ send, clock, log, overdue }: CommandsOptions): Co
       signal.addEventListener('abort', cancel, { once: true, signal: command.settled.signal });
       return promise;
     },
+    isBusy: (linkId) => open.values().some((command) => command.linkId === linkId),
     done(id, answer) {
       close(id, 'done').resolve(answer);
     },

@@ -3,7 +3,7 @@
  * speaks nonsense, falls silent or sits on a command.
  */
 import type { Duplex } from 'node:stream';
-import type { DriverEvent, Plain, StateReport } from '../../drivers/driver.ts';
+import type { DriverEvent, StateReport } from '../../drivers/driver.ts';
 import type { Clock } from '../clock.ts';
 import type { Log } from '../log.ts';
 import { openChannel } from './channel.ts';
@@ -15,6 +15,7 @@ import {
   HEARTBEAT_MS,
   HOST_BEATS_MISSED_MAX,
   type HostMessage,
+  type LinkStart,
   parseHostMessage,
   SUBJECTS_MAX,
 } from './ipc.ts';
@@ -32,14 +33,17 @@ export interface HostListener {
 
 export interface ConversationOptions {
   stream: Duplex;
+  /** Those that were given to this process, closed ones too: what they said is on its way. */
   linkIds: ReadonlySet<string>;
   listener: HostListener;
   clock: Clock;
   log: Log;
 }
 
-export interface Conversation extends Disposable, Pick<Commands, 'execute'> {
-  start(links: { id: string; protocol: string; options: Plain }[]): void;
+export interface Conversation extends Disposable, Pick<Commands, 'execute' | 'isBusy'> {
+  start(links: LinkStart[]): void;
+  openLink(link: LinkStart): void;
+  closeLink(linkId: string): void;
   /** Resolves with the reason why the host must be ended, or has ended. */
   readonly failed: Promise<string>;
   /** Undefined before the first heartbeat. */
@@ -81,7 +85,10 @@ export function openConversation(options: ConversationOptions): Conversation {
     start(links) {
       void channel.send({ type: 'start', links });
     },
+    openLink: (link) => void channel.send({ type: 'open', link }),
+    closeLink: (linkId) => void channel.send({ type: 'close', linkId }),
     execute: commands.execute,
+    isBusy: commands.isBusy,
     failed: failure.promise,
     heartbeatAgeMs: () => (lastHeartbeat === undefined ? undefined : clock.monotonic() - lastHeartbeat),
     [Symbol.dispose]() {

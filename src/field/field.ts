@@ -60,6 +60,13 @@ export interface Field extends AsyncDisposable {
   execute(linkId: string, command: LinkCommand, signal: AbortSignal): Promise<Plain>;
   /** Has the host of a link start anew, with the options there are then; its other links with it. */
   restart(linkId: string): void;
+  /** Whether a command of the link is being executed. */
+  isBusy(linkId: string): boolean;
+  specs(): LinkSpec[];
+  /** Closes these links for good; the other links of their hosts go on. Resolves when the hosts without links have ended. */
+  close(linkIds: readonly string[]): Promise<void>;
+  /** Adds links, in the hosts there are where they have the same name. */
+  open(specs: readonly LinkSpec[]): void;
   state(): FieldState;
 }
 
@@ -74,32 +81,40 @@ export async function openField(options: FieldOptions): Promise<Field> {
   const { directory, clock } = options;
   makeFolder(directory);
   const links = new Map<string, LinkRecord>();
-  const listener = listenFor(options, links);
-  const hosts = new Map<string, Host>();
-  for (const [name, specs] of Map.groupBy(options.links, ({ host }) => host)) {
-    const host = openHost({
+  const hosts = new Map<string, RunningHost>();
+  const stop = new AbortController();
+
+  function start(name: string, specs: readonly LinkSpec[], delayMs: number): Host {
+    const stopHost = new AbortController();
+    const signal = AbortSignal.any([stop.signal, stopHost.signal]);
+    const host: Host = openHost({
       ...options,
       name,
       links: specs,
       pidFile: join(directory, `${name}.pid`),
       first: options.first?.name === name ? options.first.process : undefined,
-      listener,
+      listener: listenFor(options, (linkId) => {
+        const link = links.get(linkId);
+        return link?.host === host ? link : undefined;
+      }),
     });
-    hosts.set(name, host);
-    for (const spec of specs) {
-      if (links.has(spec.id)) throw new Error(`two links are called ${spec.id}`);
-      if (typeof spec.options !== 'function' && !isPlain(spec.options))
-        throw new Error(`the options of link ${spec.id} are not plain data`);
-      const down = { up: false, since: clock.now(), lastError: undefined };
-      links.set(spec.id, { spec, host, reports: new Map(), ...down });
-    }
+    const run = async () => {
+      if (delayMs > 0) await clock.sleep(delayMs, signal).catch(() => undefined);
+      await host.run(signal);
+    };
+    hosts.set(name, { host, stop: stopHost, ended: run() });
+    return host;
   }
 
-  const stop = new AbortController();
-  const running = [...hosts.values()].map(async (host, index) => {
-    if (index > 0) await clock.sleep(index * HOST_STAGGER_MS, stop.signal).catch(() => undefined);
-    await host.run(stop.signal);
-  });
+  function record(specs: readonly LinkSpec[], host: Host): void {
+    const down = { up: false, since: clock.now(), lastError: undefined };
+    for (const spec of specs) links.set(spec.id, { spec, host, reports: new Map(), ...down });
+  }
+
+  assertFit(options.links);
+  for (const [name, specs] of Map.groupBy(options.links, ({ host }) => host))
+    record(specs, start(name, specs, hosts.size * HOST_STAGGER_MS));
+
   return {
     async execute(linkId, command, signal) {
       const link = links.get(linkId);
@@ -108,46 +123,102 @@ export async function openField(options: FieldOptions): Promise<Field> {
       return link.host.execute(linkId, command, signal);
     },
     restart: (linkId) => links.get(linkId)?.host.restart(),
+    isBusy: (linkId) => links.get(linkId)?.host.isBusy(linkId) ?? false,
+    specs: () => [...links.values()].map(({ spec }) => spec),
+    async close(linkIds) {
+      for (const [id, link] of links) {
+        if (!linkIds.includes(id)) continue;
+        link.host.close(id);
+        setLink(options, id, link, false, CLOSED);
+        links.delete(id);
+      }
+      const inUse = new Set([...links.values()].map(({ host }) => host));
+      const unused = [...hosts].filter(([, { host }]) => !inUse.has(host));
+      for (const [name, one] of unused) {
+        hosts.delete(name);
+        one.stop.abort();
+      }
+      await Promise.all(unused.map(([, { ended }]) => ended));
+    },
+    open(specs) {
+      assertFit([...[...links.values()].map(({ spec }) => spec), ...specs]);
+      for (const [name, added] of Map.groupBy(specs, ({ host }) => host)) {
+        const there = hosts.get(name);
+        record(added, there?.host ?? start(name, added, 0));
+        for (const spec of added) there?.host.open(spec);
+      }
+    },
     state: () => ({
-      hosts: [...hosts.values()].map((host) => host.state()),
+      hosts: [...hosts.values()].map(({ host }) => host.state()),
       links: [...links.values()].map((link) => stateOf(link, clock)),
     }),
     async [Symbol.asyncDispose]() {
       stop.abort();
-      await Promise.all(running);
+      await Promise.all([...hosts.values()].map(({ ended }) => ended));
     },
   };
 }
 
-/** Keeps the record of each link, and tells whoever wants to know. */
-function listenFor(options: FieldOptions, links: Map<string, LinkRecord>): HostListener {
-  const { clock, log } = options;
-  const told = (linkId: string, tell: () => void) => {
-    try {
-      tell();
-    } catch (error) {
-      log.error({ link: linkId, err: error }, `what link ${linkId} said could not be taken in`);
-    }
-  };
+const CLOSED: Failure = { code: 'LINK_LOST', message: 'the configuration has changed' };
+
+interface RunningHost {
+  host: Host;
+  stop: AbortController;
+  ended: Promise<void>;
+}
+
+function assertFit(specs: readonly LinkSpec[]): void {
+  const ids = new Set<string>();
+  for (const { id, options } of specs) {
+    if (ids.has(id)) throw new Error(`two links are called ${id}`);
+    ids.add(id);
+    if (typeof options !== 'function' && !isPlain(options))
+      throw new Error(`the options of link ${id} are not plain data`);
+  }
+}
+
+/** Keeps the record of each link of a host, and passes on what the host says of it. */
+function listenFor(options: FieldOptions, linkOf: (linkId: string) => LinkRecord | undefined): HostListener {
+  const { clock } = options;
   return {
     link(linkId, up, error) {
-      const link = links.get(linkId);
-      if (!link) return;
-      if (error) link.lastError = error;
-      if (link.up === up) return;
-      link.up = up;
-      link.since = clock.now();
-      const { since, lastError } = link;
-      const reason = error ? { code: error.code, reason: error.message } : {};
-      log.info({ link: linkId, ...reason }, `link ${linkId} is ${up ? 'up' : 'down'}`);
-      told(linkId, () => options.onLink?.(linkId, { up, since, lastError }));
+      const link = linkOf(linkId);
+      if (link) setLink(options, linkId, link, up, error);
     },
     report(linkId, report) {
-      links.get(linkId)?.reports.set(report.subject, { state: report.state, at: clock.monotonic() });
-      told(linkId, () => options.onReport?.(linkId, report));
+      const link = linkOf(linkId);
+      if (!link) return;
+      link.reports.set(report.subject, { state: report.state, at: clock.monotonic() });
+      passOn(options, linkId, () => options.onReport?.(linkId, report));
     },
     event: async (linkId, event) => options.onEvent(linkId, event),
   };
+}
+
+function setLink(
+  options: FieldOptions,
+  linkId: string,
+  link: LinkRecord,
+  up: boolean,
+  error: Failure | undefined,
+): void {
+  const { clock, log } = options;
+  if (error) link.lastError = error;
+  if (link.up === up) return;
+  link.up = up;
+  link.since = clock.now();
+  const { since, lastError } = link;
+  const reason = error ? { code: error.code, reason: error.message } : {};
+  log.info({ link: linkId, ...reason }, `link ${linkId} is ${up ? 'up' : 'down'}`);
+  passOn(options, linkId, () => options.onLink?.(linkId, { up, since, lastError }));
+}
+
+function passOn({ log }: FieldOptions, linkId: string, tell: () => void): void {
+  try {
+    tell();
+  } catch (error) {
+    log.error({ link: linkId, err: error }, `what link ${linkId} said could not be taken in`);
+  }
 }
 
 function refuseInvalid({ kind, data, timeoutMs }: LinkCommand): void {

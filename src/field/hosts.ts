@@ -11,7 +11,7 @@ import { settlesWithin } from '../clock.ts';
 import type { LinkCommand } from '../execute.ts';
 import { type Backoff, supervise } from '../supervise.ts';
 import { type Conversation, type HostListener, openConversation } from './conversation.ts';
-import { isPlain } from './ipc.ts';
+import { isPlain, type LinkStart } from './ipc.ts';
 import { forgetProcess, predecessorGone, recordProcess } from './pid-file.ts';
 import { groupOf, type HostProcess, type ProcessOptions, startProcess } from './process.ts';
 
@@ -31,11 +31,13 @@ export interface LinkSpec {
   host: string;
   /** Or what makes them, anew at each start of the process; when it throws, the start is tried again later. */
   options: Plain | (() => Plain);
+  /** What the configuration says of it, to tell whether it has changed; by default the options. */
+  wiring?: Plain;
 }
 
 export interface HostOptions extends ProcessOptions {
   name: string;
-  links: LinkSpec[];
+  links: readonly LinkSpec[];
   /** Its first process, when it runs already. */
   first: HostProcess | undefined;
   pidFile: string;
@@ -56,17 +58,22 @@ export interface Host {
   /** Keeps a process running until the signal fires; resolves when it is gone. */
   run(signal: AbortSignal): Promise<void>;
   execute(linkId: string, command: LinkCommand, signal: AbortSignal): Promise<Plain>;
+  /** One more link, or one that was closed before. Throws when its options are not plain data. */
+  open(link: LinkSpec): void;
+  /** Closes one link; the others go on. */
+  close(linkId: string): void;
+  /** Whether a command of a link is being executed. */
+  isBusy(linkId: string): boolean;
   /** Ends the process, for the next one to be started at once, with the options there are then. */
   restart(): void;
   state(): HostState;
 }
 
 export function openHost(options: HostOptions): Host {
-  const { name, links, pidFile, clock, listener } = options;
+  const { name, pidFile, clock, listener } = options;
   const log = options.log.child({ host: name });
-  const linkIds = new Set(links.map(({ id }) => id));
-  let current: { pid: number; conversation: Conversation; restart(): void } | undefined;
-  const group = groupOf(name, links);
+  const links = new Map(options.links.map((link) => [link.id, link]));
+  let current: { pid: number; conversation: Conversation; given: Set<string>; restart(): void } | undefined;
   let { first } = options;
   let starts = 0;
 
@@ -74,27 +81,34 @@ export function openHost(options: HostOptions): Host {
   async function runProcess(signal: AbortSignal): Promise<void> {
     await predecessorGone({ file: pidFile, clock, log, kill: options.kill, signal });
     signal.throwIfAborted();
-    const started = links.map((link) => ({ ...link, options: optionsOf(link) }));
+    const started = [...links.values()].map(startOf);
+    const given = new Set(links.keys());
     const anew = Promise.withResolvers<string>();
-    const child = first ?? startProcess(group, options);
+    const child = first ?? startProcess(groupOf(name, started), options);
     first = undefined;
     const ending = new AbortController();
     const heard = untilEnding(listener, ending.signal);
-    using conversation = openConversation({ stream: child.stream, linkIds, listener: heard, clock, log });
+    using conversation = openConversation({
+      stream: child.stream,
+      linkIds: given,
+      listener: heard,
+      clock,
+      log,
+    });
     let reason = 'asked to end';
     try {
       if (child.pid === undefined) throw new Error(await child.exited);
       starts += 1;
       recordProcess(pidFile, child.pid);
-      current = { pid: child.pid, conversation, restart: () => anew.resolve(ANEW) };
+      current = { pid: child.pid, conversation, given, restart: () => anew.resolve(ANEW) };
       log.info({ pid: child.pid }, `host ${name} runs as process ${child.pid}`);
-      conversation.start(started.map(({ id, protocol, options: own }) => ({ id, protocol, options: own })));
+      conversation.start(started);
       reason = await Promise.race([child.exited, conversation.failed, fired(signal), anew.promise]);
     } finally {
       current = undefined;
       ending.abort();
       const error = { code: 'LINK_LOST', message: `its host process ended (${reason})` } as const;
-      for (const id of linkIds) listener.link(id, false, error);
+      for (const id of links.keys()) listener.link(id, false, error);
       await child.end(signal.aborted || reason === ANEW);
       // What it wrote before its end is still read: answers and events that came in time count.
       await settlesWithin(conversation.failed, READ_OUT_MS, clock);
@@ -115,6 +129,17 @@ export function openHost(options: HostOptions): Host {
         throw new DriverError('LINK_LOST', `link ${linkId} is down: its host process does not run`);
       return current.conversation.execute(linkId, command, signal);
     },
+    open(link) {
+      const start = startOf(link);
+      links.set(link.id, link);
+      current?.given.add(link.id);
+      current?.conversation.openLink(start);
+    },
+    close(linkId) {
+      links.delete(linkId);
+      current?.conversation.closeLink(linkId);
+    },
+    isBusy: (linkId) => current?.conversation.isBusy(linkId) ?? false,
     restart: () => current?.restart(),
     state: () => ({
       name,
@@ -129,9 +154,9 @@ export function openHost(options: HostOptions): Host {
 const ANEW = 'to be started anew';
 
 /** Throws when they are not plain data. */
-function optionsOf({ id, options }: LinkSpec): Plain {
+function startOf({ id, protocol, options }: LinkSpec): LinkStart {
   const own = typeof options === 'function' ? options() : options;
-  if (isPlain(own)) return own;
+  if (isPlain(own)) return { id, protocol, options: own };
   throw new Error(`the options of link ${id} are not plain data within bounds`);
 }
 

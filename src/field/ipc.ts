@@ -80,12 +80,14 @@ const text = z.string().max(TEXT_MAX);
 
 const failure = z.strictObject({ code: z.enum(DRIVER_ERROR_CODES), message: text });
 
+const linkStart = z.strictObject({ id: linkId, protocol: kind, options: plain });
+
 const fromDaemon = z.discriminatedUnion('type', [
   /** The first message, and only once. */
-  z.strictObject({
-    type: z.literal('start'),
-    links: z.array(z.strictObject({ id: linkId, protocol: kind, options: plain })).max(64),
-  }),
+  z.strictObject({ type: z.literal('start'), links: z.array(linkStart).max(64) }),
+  /** One more link, or one that was closed before. */
+  z.strictObject({ type: z.literal('open'), link: linkStart }),
+  z.strictObject({ type: z.literal('close'), linkId }),
   z.strictObject({ type: z.literal('heartbeat') }),
   /**
    * Ids only rise; one that does not is not executed. `deadline` is monotonic milliseconds, which all processes of a
@@ -132,6 +134,7 @@ const fromHost = z.discriminatedUnion('type', [
   }),
 ]);
 
+export type LinkStart = z.output<typeof linkStart>;
 export type DaemonMessage = z.output<typeof fromDaemon>;
 export type HostMessage = z.output<typeof fromHost>;
 export type Failure = z.output<typeof failure>;

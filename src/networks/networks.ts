@@ -26,16 +26,24 @@ export interface NetworksOptions {
 
 export type Networks = Awaited<ReturnType<typeof openNetworks>>;
 
-export async function openNetworks({ database, audit, clock, declared, changed }: NetworksOptions) {
+export async function openNetworks(options: NetworksOptions) {
+  const { database, audit, clock, changed } = options;
   const table = openNetworkTable(database);
-  const missing = declared.filter(({ id }) => !table.network.get(id));
-  const now = clock.now();
-  if (missing.length > 0) {
-    await database.commit(() => {
-      for (const { id, description } of missing)
-        table.insert.run(id, description ?? null, now, now, SYSTEM_PRINCIPAL.id);
-    });
+  let declared: readonly DeclaredNetwork[] = [];
+
+  async function declare(networks: readonly DeclaredNetwork[]): Promise<void> {
+    const missing = networks.filter(({ id }) => !table.network.get(id));
+    const now = clock.now();
+    if (missing.length > 0) {
+      await database.commit(() => {
+        for (const { id, description } of missing)
+          table.insert.run(id, description ?? null, now, now, SYSTEM_PRINCIPAL.id);
+      });
+    }
+    declared = networks;
   }
+
+  await declare(options.declared);
 
   function get(netId: string): { network: Network; revision: number } {
     const row = existing(table, netId);
@@ -44,6 +52,8 @@ export async function openNetworks({ database, audit, clock, declared, changed }
 
   return {
     get,
+    /** The networks of the configuration from now on. Rows are added for new ones; those of others stay. */
+    declare,
     /** PEM; null when it trusts nothing, or there is no such network. */
     certOf: (netId: string): string | null => table.network.get(netId)?.cert ?? null,
     exists: (netId: string) => table.network.get(netId) !== undefined,

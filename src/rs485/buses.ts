@@ -42,7 +42,11 @@ export interface BusesOptions {
 }
 
 export interface Buses {
+  /** The buses of the configuration from now on. A link must be closed before its bus is another or none. */
+  declare(buses: readonly Bus[]): void;
+  ids(): string[];
   has(id: string): boolean;
+  speaks(id: string, protocol: string): boolean;
   /** Throws VALIDATION_FAILED, with the buses there are. */
   assertKnown(id: string): Bus;
   /** The same, and that it speaks OSDP. `only` says what no other protocol has. Throws VALIDATION_FAILED. */
@@ -60,8 +64,8 @@ export interface Buses {
   device(bus: string, address: number | null): Wire | undefined;
 }
 
-export function openBuses({ buses, table, clock, log, linkState }: BusesOptions): Buses {
-  const byId = new Map(buses.map((bus) => [bus.id, bus]));
+export function openBuses({ buses: first, table, clock, log, linkState }: BusesOptions): Buses {
+  let byId = new Map(first.map((bus) => [bus.id, bus]));
   const reports = new Map<string, { report: BusReport; at: number }>();
   const ageOf = ({ at }: { at: number }) => clock.monotonic() - at;
 
@@ -101,11 +105,16 @@ export function openBuses({ buses, table, clock, log, linkState }: BusesOptions)
   function assertKnown(id: string): Bus {
     const bus = byId.get(id);
     if (bus) return bus;
-    throw invalid(`there is no bus ${id}; ${named(buses)}`);
+    throw invalid(`there is no bus ${id}; ${named(byId)}`);
   }
 
   return {
+    declare(buses) {
+      byId = new Map(buses.map((bus) => [bus.id, bus]));
+    },
+    ids: () => [...byId.keys()],
     has: (id) => byId.has(id),
+    speaks: (id, protocol) => byId.get(id)?.protocol === protocol,
     assertKnown,
     assertOsdp(id, only) {
       const bus = assertKnown(id);
@@ -113,9 +122,9 @@ export function openBuses({ buses, table, clock, log, linkState }: BusesOptions)
       throw new GatehouseError('VALIDATION_FAILED', `Bus ${id} speaks ${bus.protocol}: only ${only}.`);
     },
     only() {
-      const [first, second] = buses;
-      if (first && !second) return first;
-      throw invalid(first ? `name one; ${named(buses)}` : named(buses));
+      const [one, another] = byId.values();
+      if (one && !another) return one;
+      throw invalid(one ? `name one; ${named(byId)}` : named(byId));
     },
     isUp: (id) => linkState(id)?.up,
     report(bus, { subject, state }) {
@@ -128,15 +137,15 @@ export function openBuses({ buses, table, clock, log, linkState }: BusesOptions)
     link(bus, up) {
       if (!up) reports.delete(bus);
     },
-    overview: () => buses.map(overviewOf),
+    overview: () => [...byId.values()].map(overviewOf),
     reports: () => [...reports].map(([bus, { report }]) => ({ bus, report })),
     device: (bus, address) => wiresOf(bus).find((device) => device.address === address),
   };
 }
 
-function named(buses: readonly Bus[]): string {
-  if (buses.length === 0) return 'the configuration has none';
-  return `the configuration has ${buses.map(({ id }) => id).join(', ')}`;
+function named(buses: ReadonlyMap<string, Bus>): string {
+  if (buses.size === 0) return 'the configuration has none';
+  return `the configuration has ${[...buses.keys()].join(', ')}`;
 }
 
 function invalid(message: string): GatehouseError {

@@ -49,7 +49,6 @@ export function openRs485(options: Rs485Options) {
   const table = openRs485Table(options.database);
   const buses = openBuses({ ...options, table });
   const keys = openKeys({ ...options, table });
-  const isKeyed = (id: string) => options.buses.some((bus) => bus.id === id && bus.protocol === 'osdp');
   const proofs = openWatchdogProofs({ ...options, table });
   const tracking = openTracking({
     ...options,
@@ -57,15 +56,19 @@ export function openRs485(options: Rs485Options) {
     buses,
     told: proofs.told,
     proved: openProofs({ ...options, keys, changed: (bus) => polled.changed(bus) }),
-    keysOf: (bus) => (isKeyed(bus) ? keys.of(bus) : undefined),
+    keysOf: (bus) => (buses.speaks(bus, 'osdp') ? keys.of(bus) : undefined),
   });
   const { settings, discovery, polled } = tracking;
   const { reconciler, reported, isInForce } = settings;
   const parts = { ...options, table, buses, keys, settings, discovery, polled, known: reported.get };
   const firmware = openFirmware(parts);
   const devices = openDevices({ ...parts, upgradeOf: firmware.upgradeOf });
-  const isFedTogether = (id: string) => options.buses.some((bus) => bus.id === id && bus.protocol === 'dcon');
-  const watchdogs = openWatchdogs({ ...parts, proofs, isInForce, isFedTogether });
+  const watchdogs = openWatchdogs({
+    ...parts,
+    proofs,
+    isInForce,
+    isFedTogether: (id) => buses.speaks(id, 'dcon'),
+  });
   const { pulse, holdRelay, assertRelayProven } = openPulse({
     ...parts,
     proofs,
@@ -105,6 +108,8 @@ export function openRs485(options: Rs485Options) {
       return devices.get(deviceId);
     },
     buses: buses.overview,
+    declareBuses: buses.declare,
+    busIds: buses.ids,
     /** The latest report of each bus that is up. */
     busReports: buses.reports,
     missing: openMissing(parts),
@@ -114,7 +119,7 @@ export function openRs485(options: Rs485Options) {
       merged: reported.move,
       added(deviceId, since) {
         reported.add(deviceId, since);
-        for (const { id } of options.buses) polled.changed(id);
+        for (const id of buses.ids()) polled.changed(id);
       },
     }),
     ...openRelays({ ...parts, isInForce }),

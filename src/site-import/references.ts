@@ -16,7 +16,7 @@ type Kind = 'group' | 'schedule' | 'template' | 'door';
 /** Whether it is on the site. */
 export interface Known extends Record<Kind, (id: string) => boolean> {
   /** Ids of the configuration's links that are RS-485 buses. */
-  buses: readonly string[];
+  buses(): readonly string[];
   gateway(id: string): boolean;
   network(id: string): boolean;
 }
@@ -127,9 +127,9 @@ function danglingWiring({ doors, rs485 }: Site, known: Known): Problem[] {
       );
   }
   for (const [index, { bus }] of rs485.entries()) {
-    if (known.buses.includes(bus)) continue;
-    const guess = nearest(bus, known.buses);
-    const there = known.buses.length > 0 ? known.buses.join(', ') : 'none';
+    if (known.buses().includes(bus)) continue;
+    const guess = nearest(bus, known.buses());
+    const there = known.buses().length > 0 ? known.buses().join(', ') : 'none';
     const hint = guess === undefined ? `buses there: ${there}` : `did you mean "${guess}"?`;
     refuse(['rs485', index, 'bus'], `links of the configuration has no bus "${bus}" (${hint})`);
   }

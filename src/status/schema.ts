@@ -39,6 +39,15 @@ export const status = z
         .nullable()
         .openapi({ description: 'The clock differs from what has passed since it was believed' }),
     }),
+    configuration: z.object({
+      file: z.string(),
+      readAt: z.iso.datetime().openapi({ description: 'Of the file that is in force' }),
+      error: z
+        .string()
+        .nullable()
+        .openapi({ description: 'Why the last reload changed nothing; null when it was followed' }),
+      needsRestart: z.array(z.string()).openapi({ description: 'Changed settings that are not in force' }),
+    }),
     http: z.object({ url: z.string() }),
     encoders: z.object({
       url: z.string(),

@@ -15,6 +15,7 @@ export interface StatusSources {
   systemId: string;
   clock: Clock;
   time: Pick<KnownTime, 'now' | 'synchronised' | 'doubt'>;
+  configuration(): { file: string; readAt: number; error: string | null; needsRestart: readonly string[] };
   httpUrl(): string;
   encoderUrl(): string;
   encoders(): { registered: number; connected: number; revoked: number };
@@ -91,6 +92,7 @@ export function openStatus(sources: StatusSources): () => Status {
       startedAt,
       uptimeSeconds: Math.floor((clock.monotonic() - started) / 1_000),
       clock: clockOf(sources),
+      configuration: configurationOf(sources),
       http: { url: sources.httpUrl() },
       encoders: { url: sources.encoderUrl(), ...sources.encoders() },
       writes: { open: sources.openWrites() },
@@ -131,6 +133,11 @@ export function openStatus(sources: StatusSources): () => Status {
       })),
     };
   };
+}
+
+function configurationOf({ configuration }: StatusSources): Status['configuration'] {
+  const { readAt, needsRestart, ...rest } = configuration();
+  return { ...rest, readAt: new Date(readAt).toISOString(), needsRestart: [...needsRestart] };
 }
 
 function clockOf({ clock, time }: StatusSources): Status['clock'] {

@@ -42,7 +42,7 @@ export type Snapshots = Awaited<ReturnType<typeof openSnapshots>>;
 
 export async function openSnapshots(options: SnapshotsOptions) {
   const { database, table, audit, clock, log, vault } = options;
-  await drawSecrets(options);
+  await drawSecrets(options, options.declared);
 
   function secretsOf(deviceId: string): NetworkSecrets {
     const row = table.network.get(deviceId);
@@ -61,6 +61,9 @@ export async function openSnapshots(options: SnapshotsOptions) {
   }
 
   return {
+    /** For gateways that have none yet. */
+    drawSecrets: (declared: SnapshotsOptions['declared']) => drawSecrets(options, declared),
+
     /** For the options of its link. */
     startOf(deviceId: string): { network: NetworkSecrets; snapshot: Uint8Array | null; restore: boolean } {
       const network = secretsOf(deviceId);
@@ -161,7 +164,10 @@ function chosen(options: SnapshotsOptions, deviceId: string, number: number | un
   throw new GatehouseError('NOT_FOUND', `The gateway has ${which}: gatehouse zgate list names those it has.`);
 }
 
-async function drawSecrets({ database, table, vault, declared }: SnapshotsOptions): Promise<void> {
+async function drawSecrets(
+  { database, table, vault }: SnapshotsOptions,
+  declared: SnapshotsOptions['declared'],
+): Promise<void> {
   const without = declared.filter(({ deviceId }) => !table.network.get(deviceId));
   if (without.length === 0) return;
   await database.commit(() => {

@@ -48,10 +48,10 @@ export type Zgates = Awaited<ReturnType<typeof openZgates>>;
 const FIELDS = ['name', 'description', 'groupId', 'allowedChannels'] as const satisfies (keyof Wanted)[];
 
 export async function openZgates(options: ZgatesOptions) {
-  const { database, declared, log } = options;
+  const { database, clock, log } = options;
   const table = openZgateTable(database);
-  await declare(options, table);
-  const gatewayOfLink = new Map(declared.map(({ link, deviceId }) => [link, deviceId]));
+  const { gatewayOfLink, declare } = openDeclared(options, table);
+  await declare(options.declared);
   const parts = { ...options, table, gatewayOfLink };
   const channels = openChannels({ ...parts, move: (row, channel) => moves.byItself(row, channel) });
   const moves = openMoves({ ...parts, channels });
@@ -72,6 +72,12 @@ export async function openZgates(options: ZgatesOptions) {
 
   return {
     get,
+    /** The gateways of the configuration from now on. A link must be closed before its gateway is another or none. */
+    async declare(declared: readonly DeclaredGateway[]) {
+      await declare(declared);
+      await snapshots.drawSecrets(declared);
+      for (const { deviceId } of declared) if (!reported.get(deviceId)) reported.add(deviceId, clock.now());
+    },
     list: (query: ListQuery) => page(options.database, table, toZgate, query),
     exists: (deviceId: string) => table.zgate.get(deviceId) !== undefined,
     /** undefined: there is no such gateway. `changedAt` in epoch milliseconds. */
@@ -84,7 +90,7 @@ export async function openZgates(options: ZgatesOptions) {
     ofLink: (linkId: string) => gatewayOfLink.get(linkId),
     networkOf: (deviceId: string) => table.zgate.get(deviceId)?.network_id ?? null,
     /** The link of a gateway of the configuration. */
-    linkOf: (deviceId: string) => declared.find((one) => one.deviceId === deviceId)?.link,
+    linkOf: (deviceId: string) => gatewayOfLink.entries().find(([, gateway]) => gateway === deviceId)?.[0],
     state: stateFrom({ ...parts, channels, moves, joining, failedJoins }),
     update: openUpdate(options, table, (deviceId) => {
       reconciler.wake(deviceId);
@@ -167,8 +173,24 @@ function openUpdate<Stored>(
   };
 }
 
-/** Rows follow the configuration; what it no longer names stays, disconnected. */
-async function declare({ database, clock, declared }: ZgatesOptions, table: ZgateTable): Promise<void> {
+/** The gateways of the configuration. Rows of those that it names no more stay, disconnected. */
+function openDeclared(options: ZgatesOptions, table: ZgateTable) {
+  const gatewayOfLink = new Map<string, string>();
+  return {
+    gatewayOfLink,
+    async declare(declared: readonly DeclaredGateway[]): Promise<void> {
+      await storeDeclared(options, table, declared);
+      gatewayOfLink.clear();
+      for (const { link, deviceId } of declared) gatewayOfLink.set(link, deviceId);
+    },
+  };
+}
+
+async function storeDeclared(
+  { database, clock }: ZgatesOptions,
+  table: ZgateTable,
+  declared: readonly DeclaredGateway[],
+): Promise<void> {
   const isNews = ({ deviceId, link, networkId }: DeclaredGateway) => {
     const row = table.zgate.get(deviceId);
     return row?.link !== link || row.network_id !== networkId;

@@ -16,6 +16,7 @@ import { interfaceOperations } from '../../src/interface.ts';
 import { silentLog } from '../../src/log.ts';
 import { openExposition } from '../../src/metrics/exposition.ts';
 import { LOCAL_ADMINISTRATOR, ROLES, type Role } from '../../src/principal.ts';
+import { openReload } from '../../src/reload/reload.ts';
 import { openStatus } from '../../src/status/status.ts';
 import { manualClock } from '../manual-clock.ts';
 import { type Factory, makeFactory } from '../simulators/encoder/factory.ts';
@@ -72,7 +73,18 @@ async function openParts(folder: string, factory: Factory) {
   const { database, auth, audit, ca, events, streams, meters, systemId, databaseFile } = base;
   const desk = await openDesk(options, base as never, await ca.serverIdentity(['127.0.0.1']), opening);
   const estate = await openEstate({ ...options, ...base, opening });
+  const source = { file: 'gatehouse.yaml', read: () => config };
+  const configuration = openReload({
+    source,
+    started: config,
+    rewire: estate.rewire,
+    database,
+    audit,
+    clock,
+    log: silentLog,
+  });
   const status = openStatus({
+    configuration: configuration.state,
     version: '1.2.3',
     systemId,
     clock,
@@ -98,6 +110,7 @@ async function openParts(folder: string, factory: Factory) {
   const operations = interfaceOperations({
     ...desk,
     ...estate,
+    configuration,
     audit,
     streams,
     auth,

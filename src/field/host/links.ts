@@ -8,7 +8,7 @@ import {
 } from '../../../drivers/driver.ts';
 import type { DriverTable } from '../../../drivers/index.ts';
 import type { Log } from '../../log.ts';
-import type { HostMessage } from '../ipc.ts';
+import type { HostMessage, LinkStart } from '../ipc.ts';
 import { type Link, openLink } from './link.ts';
 import type { Events, Reports } from './outbox.ts';
 
@@ -28,57 +28,108 @@ export interface LinksOptions {
 
 export interface Links {
   /** Loads the code of the drivers, which can hold this process up for seconds. */
-  load(specs: readonly { id: string; protocol: string; options: Plain }[]): Promise<void>;
+  load(specs: readonly LinkStart[]): Promise<void>;
   start(): Promise<void>;
+  /** Loads and starts one more. */
+  open(spec: LinkStart): Promise<void>;
+  /** Resolves when it is closed, and tells the daemon that it is down. */
+  closeOne(linkId: string): Promise<void>;
   execute(linkId: string, command: DriverCommand, signal: AbortSignal): Promise<Plain>;
   close(): Promise<void>;
 }
 
-export function openLinks({ drivers, clock, log, send, reports, events, stuck }: LinksOptions): Links {
-  const links = new Map<string, Link>();
-  const running: { stop: AbortController; ended: Promise<void> }[] = [];
+interface OpenLink {
+  link: Link;
+  /** Undefined before it is started. */
+  running?: { stop: AbortController; ended: Promise<void> };
+}
+
+export function openLinks(options: LinksOptions): Links {
+  const { drivers, clock, send, reports } = options;
+  const links = new Map<string, OpenLink>();
   const closing = new AbortController();
+  /** One change at a time, in the order of the messages: a port may move from one link to the next. */
+  let turn: Promise<void> = Promise.resolve();
+  const next = (step: () => Promise<void>) => {
+    turn = turn.then(step);
+    return turn;
+  };
+
+  async function load(spec: LinkStart): Promise<void> {
+    const link = linkOf(spec, await loadDriver(drivers, spec.protocol), options);
+    links.set(spec.id, { link });
+  }
+
+  function run(one: OpenLink): void {
+    if (one.running || closing.signal.aborted) return;
+    const stop = new AbortController();
+    one.running = { stop, ended: one.link.run(stop.signal) };
+  }
+
+  async function end({ running }: OpenLink): Promise<void> {
+    running?.stop.abort();
+    await running?.ended;
+  }
+
   return {
-    async load(specs) {
-      for (const { id, protocol, options } of specs) {
-        const link = openLink({
-          id,
-          options,
-          open: await loadDriver(drivers, protocol),
-          clock,
-          log: log.child({ link: id }),
-          report: (report) => reports.report(id, report),
-          emit: (event, signal) => events.emit(id, event, signal),
-          changed(up, error) {
-            if (!up) reports.forget(id);
-            void send({ type: 'link', linkId: id, up, ...(error && { error }) });
-          },
-          stuck,
-        });
-        links.set(id, link);
-      }
-    },
-    async start() {
-      for (const link of links.values()) {
-        if (closing.signal.aborted) return;
-        const stop = new AbortController();
-        running.push({ stop, ended: link.run(stop.signal) });
-        await clock.sleep(LINK_STAGGER_MS, closing.signal).catch(() => undefined);
-      }
-    },
+    load: (specs) =>
+      next(async () => {
+        for (const spec of specs) await load(spec);
+      }),
+    start: () =>
+      next(async () => {
+        for (const one of links.values()) {
+          run(one);
+          await clock.sleep(LINK_STAGGER_MS, closing.signal).catch(() => undefined);
+        }
+      }),
+    open: (spec) =>
+      next(async () => {
+        await load(spec);
+        const one = links.get(spec.id);
+        if (one) run(one);
+      }),
+    closeOne: (linkId) =>
+      next(async () => {
+        const one = links.get(linkId);
+        if (!one) return;
+        await end(one);
+        links.delete(linkId);
+        reports.forget(linkId);
+        const error = { code: 'LINK_LOST', message: 'the configuration has changed' } as const;
+        void send({ type: 'link', linkId, up: false, error });
+      }),
     async execute(linkId, command, signal) {
-      const link = links.get(linkId);
-      if (!link) throw new DriverError('LINK_LOST', `link ${linkId} is not open yet`);
-      return link.execute(command, signal);
+      const one = links.get(linkId);
+      if (!one) throw new DriverError('LINK_LOST', `link ${linkId} is not open`);
+      return one.link.execute(command, signal);
     },
     async close() {
       closing.abort();
-      for (const { stop, ended } of running.toReversed()) {
-        stop.abort();
-        await ended;
-      }
+      for (const one of [...links.values()].toReversed()) await end(one);
     },
   };
+}
+
+function linkOf(
+  { id, options }: LinkStart,
+  open: OpenDriver,
+  { clock, log, send, reports, events, stuck }: LinksOptions,
+): Link {
+  return openLink({
+    id,
+    options,
+    open,
+    clock,
+    log: log.child({ link: id }),
+    report: (report) => reports.report(id, report),
+    emit: (event, signal) => events.emit(id, event, signal),
+    changed(up, error) {
+      if (!up) reports.forget(id);
+      void send({ type: 'link', linkId: id, up, ...(error && { error }) });
+    },
+    stuck,
+  });
 }
 
 /** A driver that cannot be loaded is a link that cannot be opened; the others go on. */

@@ -12,6 +12,7 @@ import {
   type DaemonMessage,
   HEARTBEAT_MS,
   type HostMessage,
+  type LinkStart,
   ORPHAN_CLOSING_DEADLINE_MS,
   parseDaemonMessage,
 } from '../ipc.ts';
@@ -61,7 +62,7 @@ export async function serve({ stream, protocols, drivers, clock, signal }: Serve
   let started = false;
   let missedHeartbeats = 0;
 
-  async function start(specs: Extract<DaemonMessage, { type: 'start' }>['links']): Promise<void> {
+  async function start(specs: readonly LinkStart[]): Promise<void> {
     await links.load(specs);
     void links.start();
     for (;;) {
@@ -79,6 +80,12 @@ export async function serve({ stream, protocols, drivers, clock, signal }: Serve
         if (started) throw new Error('a second start');
         started = true;
         void start(message.links);
+        break;
+      case 'open':
+        void links.open(message.link);
+        break;
+      case 'close':
+        void links.closeOne(message.linkId);
         break;
       case 'heartbeat':
         missedHeartbeats = 0;
