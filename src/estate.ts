@@ -99,7 +99,8 @@ export async function openEstate(options: EstateOptions) {
     linkState,
   });
   const doors = openDoors({ ...options, ...common, catalogue, zgates, rs485 });
-  const siteImport = openImport(options, { catalogue, networks, zgates, rs485, doors });
+  const buses = () => busesOf(wiring).map(({ id }) => id);
+  const siteImport = openImport(options, { catalogue, networks, zgates, rs485, doors, buses });
   const field = opening.use(await openLinks(options, { rs485, zgates, doors }));
   const jobs = opening.use(
     await openJobs({ database, audit, clock, log, resume: { [LOCK_FIRMWARE]: doors.resumeFirmware } }),
@@ -162,18 +163,20 @@ function startTasks({ tasks }: EstateOptions, { rs485, zgates, doors }: Parts): 
 interface ImportParts extends Parts {
   catalogue: Catalogue;
   networks: Networks;
+  /** Ids. */
+  buses(): string[];
 }
 
 function openImport(
   { database, audit, systemId }: EstateOptions,
-  { catalogue, networks, zgates, rs485, doors }: ImportParts,
+  { catalogue, networks, zgates, rs485, doors, buses }: ImportParts,
 ) {
   return openSiteImport({
     database,
     audit,
     systemId,
     known: {
-      buses: rs485.busIds,
+      buses,
       gateway: zgates.exists,
       network: networks.exists,
       group: (id) => catalogue.groupName(id) !== undefined,

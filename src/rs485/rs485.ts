@@ -63,12 +63,8 @@ export function openRs485(options: Rs485Options) {
   const parts = { ...options, table, buses, keys, settings, discovery, polled, known: reported.get };
   const firmware = openFirmware(parts);
   const devices = openDevices({ ...parts, upgradeOf: firmware.upgradeOf });
-  const watchdogs = openWatchdogs({
-    ...parts,
-    proofs,
-    isInForce,
-    isFedTogether: (id) => buses.speaks(id, 'dcon'),
-  });
+  const isFedTogether = (id: string) => buses.speaks(id, 'dcon');
+  const watchdogs = openWatchdogs({ ...parts, proofs, isInForce, isFedTogether });
   const { pulse, holdRelay, assertRelayProven } = openPulse({
     ...parts,
     proofs,
@@ -109,7 +105,6 @@ export function openRs485(options: Rs485Options) {
     },
     buses: buses.overview,
     declareBuses: buses.declare,
-    busIds: buses.ids,
     /** The latest report of each bus that is up. */
     busReports: buses.reports,
     missing: openMissing(parts),
