@@ -5,6 +5,7 @@ import { VERSION } from '../version.ts';
 import { FileError } from '../yaml/yaml-file.ts';
 import { addBuses } from './bus-commands.ts';
 import { type ClientOptions, openClient } from './client.ts';
+import { addConfig, addReload } from './config-commands.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
 
 /** Runs one command line (without the program's name) and returns the exit code. Throws only what is a fault of ours. */
@@ -40,7 +41,8 @@ function program(shell: Shell, result: { exitCode: number }): Command {
     });
   example(gatehouse, 'gatehouse serve', 'gatehouse token create --role service-tool', 'gatehouse status');
   addServe(gatehouse, shell);
-  addReload(gatehouse, shell);
+  const kit = { example, addressed, whole, wholeUpTo };
+  addReload(gatehouse, shell, kit);
   addTokens(gatehouse.command('token').description('Tokens for the programs that use the interface'), shell);
   addLoginCode(gatehouse, shell);
   addStatus(gatehouse, shell);
@@ -50,8 +52,9 @@ function program(shell: Shell, result: { exitCode: number }): Command {
   addEvents(gatehouse.command('events').description('What happens on the site'), shell);
   addAudit(gatehouse.command('audit').description('Who did what'), shell, result);
   addZgate(gatehouse.command('zgate').description('Zigbee gateways and the networks they carry'), shell);
-  addBuses(gatehouse, shell, result, { example, addressed, whole, wholeUpTo });
-  addConfig(gatehouse.command('config').description('The configuration file'), shell, result);
+  addBuses(gatehouse, shell, result, kit);
+  const configuration = gatehouse.command('config').description('The configuration file');
+  addConfig(configuration, CONFIG_OPTION, shell, result, kit);
   addCheckDatabase(gatehouse, shell);
   addVersion(gatehouse, shell);
   return gatehouse;
@@ -82,19 +85,6 @@ function addServe(parent: Command, shell: Shell): void {
         await serve(options, shell);
       }),
     'gatehouse serve --config /etc/gatehouse/gatehouse.yaml',
-  );
-}
-
-function addReload(parent: Command, shell: Shell): void {
-  example(
-    addressed(parent.command('reload'))
-      .description('Have the daemon read its configuration again; unchanged links go on')
-      .option(...JSON_OPTION)
-      .action(async (options: { json?: boolean } & ClientOptions) => {
-        const { reload } = await import('./reload.ts');
-        await reload(options, openClient(options, shell), shell);
-      }),
-    'gatehouse config check && gatehouse reload',
   );
 }
 
@@ -360,33 +350,6 @@ const wholeUpTo = (max: number) => (text: string) => {
   if (/^\d{1,9}$/.test(text) && Number(text) <= max) return Number(text);
   throw new InvalidArgumentError(`expected a whole number up to ${max}.`);
 };
-
-function addConfig(parent: Command, shell: Shell, result: { exitCode: number }): void {
-  example(parent, 'gatehouse config check');
-  example(
-    parent
-      .command('check')
-      .description('Say every mistake in a configuration, with its place')
-      .argument('[file]', 'default: the file that serve would take')
-      .option(...CONFIG_OPTION)
-      .option(...JSON_OPTION)
-      .action(async (file: string | undefined, options: { config?: string; json?: boolean }) => {
-        const { checkConfig } = await import('./config.ts');
-        if (!checkConfig(file ?? options.config, options, shell)) result.exitCode = EXIT.usage;
-      }),
-    'gatehouse config check /etc/gatehouse/gatehouse.yaml',
-  );
-  example(
-    parent
-      .command('schema')
-      .description('Print the JSON schema of the configuration, for an editor')
-      .action(async () => {
-        const { printSchema } = await import('./config.ts');
-        printSchema(shell);
-      }),
-    'gatehouse config schema > gatehouse.schema.json',
-  );
-}
 
 function addVersion(parent: Command, shell: Shell): void {
   example(
