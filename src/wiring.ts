@@ -7,10 +7,6 @@ import type { Plain } from '../drivers/driver.ts';
 import type { Config } from './config/config.ts';
 import { linkOptions } from './config/profiles.ts';
 import type { Field, LinkSpec } from './field/field.ts';
-import type { Networks } from './networks/networks.ts';
-import type { Bus } from './rs485/buses.ts';
-import type { Rs485 } from './rs485/rs485.ts';
-import type { Zgates } from './zgates/zgates.ts';
 
 export type Wiring = Pick<Config, 'links' | 'networks' | 'zgates'>;
 
@@ -24,11 +20,14 @@ export interface Rewired {
 }
 
 export interface WiringOptions {
-  networks: Pick<Networks, 'declare'>;
-  zgates: Pick<Zgates, 'declare' | 'startOptions'>;
-  rs485: Pick<Rs485, 'declareBuses'>;
+  networks: { declare(networks: Wiring['networks']): Promise<void> };
+  zgates: { declare(gateways: Wiring['zgates']): Promise<void>; startOptions: StartOptions };
+  rs485: { declareBuses(buses: ReturnType<typeof busesOf>): void };
   field: Pick<Field, 'specs' | 'isBusy' | 'close' | 'open'>;
 }
+
+/** What the link of a gateway is started with beside the configuration. */
+type StartOptions = (deviceId: string) => { [key: string]: Plain };
 
 /** Of one change at a time. Resolves when links are told; they come up later. */
 export async function rewire(
@@ -100,7 +99,7 @@ function isSame(present: LinkSpec, wanted: LinkSpec | undefined): boolean {
 }
 
 /** `startOptions` of a gateway beside what the configuration says, at each start of its link. Throws FileError. */
-export function linkSpecs({ links, zgates }: Wiring, startOptions: Zgates['startOptions']): LinkSpec[] {
+export function linkSpecs({ links, zgates }: Wiring, startOptions: StartOptions): LinkSpec[] {
   return links.map((link) => {
     const { id, protocol, host } = link;
     const own = linkOptions(link) as { [key: string]: Plain };
@@ -114,7 +113,7 @@ export function linkSpecs({ links, zgates }: Wiring, startOptions: Zgates['start
 }
 
 /** Links of Zigbee gateways aside, also of those that a loopback plays, every link is a bus. */
-export function busesOf({ links, zgates }: Wiring): Bus[] {
+export function busesOf({ links, zgates }: Wiring) {
   return links
     .filter(({ id, protocol }) => protocol !== 'zigbee' && !zgates.some(({ link }) => link === id))
     .map(({ id, protocol, options }) => ({
@@ -126,7 +125,7 @@ export function busesOf({ links, zgates }: Wiring): Bus[] {
     }));
 }
 
-function lineOf(options: object): Bus['line'] {
+function lineOf(options: object) {
   if (!('baudRate' in options && 'parity' in options && 'stopBits' in options)) return null;
   const { baudRate, parity, stopBits } = options;
   return { baudRate: Number(baudRate), parity: String(parity), stopBits: Number(stopBits) };
