@@ -77,7 +77,8 @@ it('a lock that joins is a door, which is configured, seen, and unlocked once', 
   await first.simulated.set(ROOM, { manual: 'lock' });
   await waitFor(async () => {
     const { connectionState } = await all.door(ROOM);
-    expect(connectionState.lqi).toBe(70);
+    // Before it was 180; what is heard differs by up to 10.
+    expect(Math.abs((connectionState.lqi ?? 0) - 70)).toBeLessThanOrEqual(10);
     expect(connectionState.lastSeen).toBeGreaterThan(lastSeen ?? Number.POSITIVE_INFINITY);
   });
 });

@@ -61,6 +61,7 @@ it(
   'describes nodes, tells who hears whom, and binds',
   async () => {
     const gateway = await opened({
+      lqiSpread: 0,
       locks: [
         { ieee: LOCK, lqi: 90, parent: ROUTER },
         { ieee: OTHER, lqi: 120 },

@@ -142,7 +142,10 @@ const lockSchema = z.strictObject({
   followsChannel: z.boolean().default(true),
   /** Looks for its network so long after it missed a change of the channel, and rejoins; absent: after 60 s when it sleeps, else never. */
   rejoinMs: milliseconds.optional(),
-  /** Its events and alarms ask for a default response, and are sent once more when there is none. */
+  /**
+   * Its events and alarms ask for a default response, and are sent once more when there is none. Locks of both kinds are
+   * sold: the sender chooses the disable default response sub-field of its commands (ZCL rev. 8, 2.4.1.1.4).
+   */
   asksDefaultResponse: z.boolean().default(false),
   /** false: is older than Zigbee 3.0, and exchanges no link key with the trust center. */
   keyExchange: z.boolean().default(true),
@@ -176,7 +179,8 @@ export const planSchema = z
     /** This share of the frames is lost; the same seed loses the same ones. */
     lossRate: z.number().min(0).max(1).default(0),
     seed: z.int().default(1),
-    lqiSpread: u8.default(0),
+    /** The LQI of a frame is up to so much better or worse than that of its link; 0: where a test reads exact values. */
+    lqiSpread: u8.default(10),
     /** Sleeping and listening children of the coordinator: NWK_MAX_DEVICE_LIST of the common images for a CC2652. */
     children: z.int().min(0).max(256).default(50),
     /**
@@ -188,9 +192,10 @@ export const planSchema = z
     bootMs: milliseconds.optional(),
     /**
      * Who has joined and does not exchange its link key within the time is sent away (bdbTrustCenterRequireKeyExchange,
-     * bdbTrustCenterNodeJoinTimeout). Images for hosts that take devices older than Zigbee 3.0 do not insist.
+     * bdbTrustCenterNodeJoinTimeout; TRUE by default, Base Device Behavior 3.0, 5.3.9). Hosts that take devices older
+     * than Zigbee 3.0 set it to false.
      */
-    requireKeyExchange: z.boolean().default(false),
+    requireKeyExchange: z.boolean().default(true),
     joinTimeoutMs: milliseconds.default(15_000),
     /** Says nothing at all from the beginning. */
     silent: z.boolean().default(false),
