@@ -14,6 +14,7 @@ const PEERS: Record<string, string> = {
   gcc: 'command -v gcc',
   'libmodbus-dev': 'test -f /usr/include/modbus/modbus.h',
   mbpoll: 'command -v mbpoll',
+  'the packages of test/clients': 'test -d test/clients/node_modules',
 };
 
 export function setup(): void {
