@@ -1,8 +1,10 @@
 /** Zigbee on the real daemon with the real driver: two gateways, each a simulated stick with locks around it. */
 import { spawn } from 'node:child_process';
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { openReader } from '../src/database/connection.ts';
+import { openVault } from '../src/vault.ts';
 import { type Gateway, openZigbeeSite, waitFor, type ZigbeeSite } from './zigbee-site.ts';
 
 const [ROOM, SUITE, SPA] = ['00158d0001000001', '00158d0001000002', '00158d0002000001'] as const;
@@ -231,8 +233,8 @@ it('a new stick is left alone until somebody has the network restored on it', as
 
 it('shows the key of a network to nobody', () => {
   const state = join(all.site.directory, 'data/zigbee', first.deviceId);
-  const backup = JSON.parse(readFileSync(join(state, 'coordinator_backup.json'), 'utf8'));
-  const key: string = backup.network_key.key;
+  const data = join(all.site.directory, 'data');
+  const key = networkKeyOf(data, first.deviceId);
   const told = log().toLowerCase();
   expect(key).toMatch(/^[0-9a-f]{32}$/);
   for (const form of formsOf(key)) expect(told).not.toContain(form);
@@ -243,11 +245,23 @@ it('shows the key of a network to nobody', () => {
     const content = readFileSync(file).toString('latin1').toLowerCase();
     return formsOf(key).some((form) => content.includes(form));
   });
-  expect(holding).toEqual([join(state, 'coordinator_backup.json')]);
+  expect(existsSync(join(state, 'coordinator_backup.sealed'))).toBe(true);
+  expect(holding).toEqual([]);
   for (const file of files.filter((one) => one.startsWith(join(all.site.directory, 'data/zigbee'))))
     expect([file, statSync(file).mode & OTHERS_MAY]).toEqual([file, 0]);
   expect(statSync(state).mode & OTHERS_MAY).toBe(0);
 });
+
+/** As the daemon has drawn it, unsealed with the key of the vault. */
+function networkKeyOf(data: string, deviceId: string): string {
+  using connection = openReader(join(data, 'gatehouse.db'));
+  const row = connection
+    .prepare<[string], { sealed: Buffer }>('SELECT sealed FROM zgate_network WHERE device_id = ?')
+    .get(deviceId);
+  const vault = openVault(join(data, 'keys/vault.key'), { create: false });
+  const secrets = vault.open(row?.sealed ?? Buffer.alloc(0), `zgate network ${deviceId}`);
+  return JSON.parse(secrets.toString()).networkKey;
+}
 
 /** As text, as bytes, and as a list of numbers. */
 function formsOf(key: string): string[] {

@@ -152,7 +152,7 @@ async function start(
     manufacturerCode: options.manufacturerCode,
     stateDirectory: options.stateDirectory,
     databaseFile: files.databaseFile,
-    backupFile: files.backupFile,
+    backup: files.backup,
     mayForm: nothingIsKnown,
     mayRestore: options.restore,
     mayJoin,

@@ -1,4 +1,4 @@
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
@@ -56,7 +56,7 @@ describe('the files of a network', () => {
     expect(files.channel()).toBe(20);
     expect(readFileSync(files.databaseFile, 'utf8')).toBe(database);
     // The library compares the channels of its configuration with these.
-    expect(JSON.parse(readFileSync(files.backupFile, 'utf8')).channel_mask).toEqual([20]);
+    expect(JSON.parse(files.backup.read() ?? '').channel_mask).toEqual([20]);
   });
 
   it('have a frame counter beyond all that the coordinator may have sent since, when they are restored', () => {
@@ -68,7 +68,7 @@ describe('the files of a network', () => {
     };
     const counterOf = (snapshot: Uint8Array, restore: boolean): number => {
       const files = prepare(folder(), { snapshot, restore });
-      return JSON.parse(readFileSync(files.backupFile, 'utf8')).network_key.frame_counter;
+      return JSON.parse(files.backup.read() ?? '').network_key.frame_counter;
     };
     expect(counterOf(madeAt(NOW - day), true)).toBe(1 + 100_000 + 4 * 86_400);
     expect(counterOf(madeAt(NOW + day), true)).toBe(100_001);
@@ -143,7 +143,40 @@ describe('the files of a network', () => {
     writeFileSync(join(directory, 'coordinator_backup.json'), backup(NETWORK.networkKey, change));
     const files = prepare(directory, { snapshot: archived(record(2, LOCK)) });
     expect(files.repairs).toEqual(['the backup of the coordinator was put back from the snapshot']);
-    expect(JSON.parse(readFileSync(files.backupFile, 'utf8'))).toMatchObject({ devices: [] });
+    expect(JSON.parse(files.backup.read() ?? '')).toMatchObject({ devices: [] });
+  });
+
+  it('keep no key in clear: the backup that a former version has left is sealed, and its file removed', () => {
+    const directory = folder();
+    writeFileSync(join(directory, 'database.db'), record(2, LOCK));
+    for (const name of ['coordinator_backup.json', 'coordinator_backup.json.tmp'])
+      writeFileSync(join(directory, name), backup());
+    expect(prepare(directory)).toMatchObject({ hasBackup: true, repairs: [] });
+    const again = prepare(directory);
+    expect(JSON.parse(again.backup.read() ?? '')).toMatchObject({ coordinator_ieee: '00124b0014d9a001' });
+    const names = readdirSync(directory).sort();
+    expect(names).toEqual(['coordinator_backup.sealed', 'database.db']);
+    for (const name of names)
+      expect(readFileSync(join(directory, name), 'latin1')).not.toContain(NETWORK.networkKey);
+  });
+
+  it('leave the backup of another network to whoever put it there', () => {
+    const directory = folder();
+    writeFileSync(join(directory, 'coordinator_backup.json'), backup('00'.repeat(16)));
+    expect(prepare(directory).hasBackup).toBe(false);
+    expect(readdirSync(directory)).toEqual(['coordinator_backup.json']);
+  });
+
+  it('take no sealed backup that was changed, nor one under another key', () => {
+    const directory = folder();
+    const files = prepare(directory, { snapshot: archived(record(2, LOCK)) });
+    const sealed = readFileSync(files.backup.file);
+    expect(prepare(directory, { ids: { ...NETWORK, networkKey: '00'.repeat(16) } }).hasBackup).toBe(false);
+    sealed.writeUInt8(sealed.readUInt8(40) ^ 1, 40);
+    writeFileSync(files.backup.file, sealed);
+    expect(prepare(directory).hasBackup).toBe(false);
+    writeFileSync(files.backup.file, 'short');
+    expect(prepare(directory).hasBackup).toBe(false);
   });
 
   it('take no backup of another network', () => {

@@ -1,14 +1,15 @@
 /**
- * The files of the network, which the library writes: its database (one JSON record a line) and the backup of the
- * coordinator. Both hold keys. They are archived into one snapshot, and put back from it when they are gone or damaged.
+ * The files of the network: the database of the library (one JSON record a line) and the backup of the coordinator, which
+ * holds all keys and is sealed. They are archived into one snapshot, and put back from it when they are gone or damaged.
  */
-import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { z } from 'zod';
 import { DriverError } from '../driver.ts';
 import { channel as channelSchema } from '../settings.ts';
 import { ARCHIVE_MAX_BYTES } from '../zgate.ts';
+import { seal, unseal } from './sealed-file.ts';
 
 /**
  * A restored coordinator whose frame counter is not above its last one is acknowledged by every lock and obeyed by none
@@ -21,6 +22,8 @@ const FRAMES_SPARE = 100_000;
 const FRAME_COUNTER_MAX = 0xff_00_00_00;
 const PRIVATE_FOLDER = 0o700;
 const PRIVATE_FILE = 0o600;
+/** The library's own file, which held every key in clear; versions before kept it. */
+const CLEAR_BACKUP = 'coordinator_backup.json';
 /** Of an archive: what a thousand locks unpack to, and twice that. */
 const UNPACKED_MAX_BYTES = 8_000_000;
 
@@ -75,9 +78,17 @@ export interface NetworkIds {
   networkKey: string;
 }
 
+/** The backup of the coordinator: open-coordinator-backup v1, sealed in its file. */
+export interface BackupStore {
+  readonly file: string;
+  /** Undefined when there is none that can be read. */
+  read(): string | undefined;
+  write(text: string): void;
+}
+
 export interface StateFiles {
   databaseFile: string;
-  backupFile: string;
+  backup: BackupStore;
   /** The channel the network was on last, by the file that says so, else by the backup; undefined: none was formed. */
   channel(): number | undefined;
   keepChannel(channel: number): void;
@@ -110,7 +121,9 @@ export function prepareFiles(options: {
   const { directory, ids, snapshot } = options;
   mkdirSync(directory, { recursive: true, mode: PRIVATE_FOLDER });
   chmodSync(directory, PRIVATE_FOLDER);
-  const files = stateFiles(directory);
+  const files = stateFiles(directory, ids.networkKey);
+  const { backup } = files;
+  const clearFile = join(directory, CLEAR_BACKUP);
   const archived = snapshot && unpack(snapshot);
   if (options.restore && !archived)
     throw new DriverError('INVALID_OPTIONS', 'there is no snapshot of this network that could be restored');
@@ -130,37 +143,51 @@ export function prepareFiles(options: {
   }
   if (database.changed)
     write(files.databaseFile, database.records.map((one) => JSON.stringify(one)).join('\n'));
-  const kept = options.restore ? undefined : read(files.backupFile);
+  const kept = options.restore ? undefined : (backup.read() ?? read(clearFile));
   const isOurs = (text: string | null | undefined) => text != null && belongs(text, ids);
   const hasBackup = isOurs(kept) || isOurs(archived?.backup);
+  if (kept !== undefined && isOurs(kept) && backup.read() === undefined) backup.write(kept);
   if (!isOurs(kept) && archived?.backup != null && isOurs(archived.backup)) {
-    write(files.backupFile, archived.backup);
+    backup.write(archived.backup);
     repairs.push('the backup of the coordinator was put back from the snapshot');
   }
   // The locks followed a move that the snapshot may be older than.
-  if (hasBackup) setChannel(files.backupFile, options.restore ? files.channel() : undefined);
-  if (hasBackup && options.restore) raiseFrameCounter(files.backupFile, options.now);
+  if (hasBackup) setChannel(backup, options.restore ? files.channel() : undefined);
+  if (hasBackup && options.restore) raiseFrameCounter(backup, options.now);
+  // Another network's is somebody's only copy.
+  if (hasBackup) for (const suffix of ['', '.tmp', '.new']) rmSync(clearFile + suffix, { force: true });
   return { ...files, devices: database.records.length, hasBackup, repairs };
 }
 
-function stateFiles(directory: string): StateFiles {
+function stateFiles(directory: string, networkKey: string): StateFiles {
   const databaseFile = join(directory, 'database.db');
-  const backupFile = join(directory, 'coordinator_backup.json');
+  const backup = backupStore(join(directory, 'coordinator_backup.sealed'), networkKey);
   const channelFile = join(directory, 'channel');
   return {
     databaseFile,
-    backupFile,
+    backup,
     channel() {
       const kept = channelSchema.safeParse(Number(read(channelFile) ?? Number.NaN));
-      return kept.data ?? backupOf(read(backupFile))?.channel;
+      return kept.data ?? backupOf(backup.read())?.channel;
     },
     keepChannel: (channel) => write(channelFile, String(channel)),
     archive() {
-      const both = { database: read(databaseFile) ?? '', backup: read(backupFile) ?? null };
+      const both = { database: read(databaseFile) ?? '', backup: backup.read() ?? null };
       const archive = gzipSync(JSON.stringify(both));
       if (archive.length <= ARCHIVE_MAX_BYTES) return archive;
       throw new RangeError(`a snapshot of ${archive.length} bytes is too large`);
     },
+  };
+}
+
+function backupStore(file: string, networkKey: string): BackupStore {
+  return {
+    file,
+    read() {
+      const sealed = readBytes(file);
+      return sealed && unseal(sealed, networkKey);
+    },
+    write: (text) => write(file, seal(text, networkKey)),
   };
 }
 
@@ -216,23 +243,23 @@ function belongs(text: string, { panId, extPanId, networkKey }: NetworkIds): boo
 }
 
 /** The library restores only a backup that lists the channels it is started with: the one the network is on. */
-function setChannel(file: string, channelNow: number | undefined): void {
-  const backup = backupOf(read(file));
+function setChannel(store: BackupStore, channelNow: number | undefined): void {
+  const backup = backupOf(store.read());
   if (!backup) return;
   const channel = channelNow ?? backup.channel;
   if (channel === backup.channel && JSON.stringify(backup.channel_mask) === JSON.stringify([channel])) return;
-  write(file, JSON.stringify({ ...backup, channel, channel_mask: [channel] }));
+  store.write(JSON.stringify({ ...backup, channel, channel_mask: [channel] }));
 }
 
 /** Beyond every frame that the coordinator may have sent since the backup was made. */
-function raiseFrameCounter(file: string, now: number): void {
-  const backup = backupOf(read(file));
+function raiseFrameCounter(store: BackupStore, now: number): void {
+  const backup = backupOf(store.read());
   if (!backup) return;
   const madeAt = Date.parse(backup.metadata.internal?.date ?? '');
   const seconds = Number.isNaN(madeAt) ? 0 : Math.max(0, Math.floor((now - madeAt) / 1_000));
   const frames = FRAMES_SPARE + FRAMES_A_SECOND * seconds;
   const frame_counter = Math.min(backup.network_key.frame_counter + frames, FRAME_COUNTER_MAX);
-  write(file, JSON.stringify({ ...backup, network_key: { ...backup.network_key, frame_counter } }));
+  store.write(JSON.stringify({ ...backup, network_key: { ...backup.network_key, frame_counter } }));
 }
 
 function unpack(archive: Uint8Array): z.infer<typeof packed> {
@@ -252,16 +279,18 @@ function json(text: string): unknown {
   }
 }
 
-function read(file: string): string | undefined {
+const read = (file: string) => readBytes(file)?.toString('utf8');
+
+function readBytes(file: string): Buffer | undefined {
   try {
-    return readFileSync(file, 'utf8');
+    return readFileSync(file);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;
   }
 }
 
-function write(file: string, text: string): void {
+function write(file: string, text: string | Uint8Array): void {
   const unfinished = `${file}.new`;
   writeFileSync(unfinished, text, { mode: PRIVATE_FILE, flush: true });
   renameSync(unfinished, file);

@@ -14,12 +14,14 @@ import {
   Zcl,
   ZSpec,
 } from 'zigbee-herdsman';
+import { AdapterBackup } from 'zigbee-herdsman/dist/adapter/z-stack/adapter/adapter-backup.js';
 import { ZnpAdapterManager } from 'zigbee-herdsman/dist/adapter/z-stack/adapter/manager.js';
 import { ZStackAdapter } from 'zigbee-herdsman/dist/adapter/z-stack/adapter/zStackAdapter.js';
 import { Frame as MtFrame } from 'zigbee-herdsman/dist/adapter/z-stack/unpi/frame.js';
 import { Parser } from 'zigbee-herdsman/dist/adapter/z-stack/unpi/parser.js';
 import { Znp } from 'zigbee-herdsman/dist/adapter/z-stack/znp/znp.js';
 import { Endpoint } from 'zigbee-herdsman/dist/controller/model/index.js';
+import { BackupUtils } from 'zigbee-herdsman/dist/utils/index.js';
 import { type Clock, DriverError } from '../../driver.ts';
 import { CLUSTER } from '../configure.ts';
 import { CLUSTER_ID } from '../lock-cluster.ts';
@@ -31,9 +33,11 @@ import {
   type ZclReply,
   type ZclRequest,
 } from '../radio.ts';
+import type { BackupStore } from '../state-files.ts';
 import { field, integer, text } from '../values.ts';
 import { openAddressing } from './addressing.ts';
 import { type Answers, guardAnswers } from './answers.ts';
+import { storeBackups } from './backup-store.ts';
 import type { Connection } from './connection.ts';
 import { isCredible, isCredibleRecord } from './credible.ts';
 import { lockCluster } from './custom-cluster.ts';
@@ -63,7 +67,7 @@ export interface RadioOptions {
   channel: number;
   manufacturerCode: number | undefined;
   databaseFile: string;
-  backupFile: string;
+  backup: BackupStore;
   stateDirectory: string;
   /** What the library may do to a coordinator that is not on the network of the options. */
   mayForm: boolean;
@@ -83,6 +87,7 @@ export async function openRadio(options: RadioOptions): Promise<Radio> {
   prepareLibrary(options);
   carry(options.connection);
   const controller = new Controller(controllerOptions(options));
+  storeBackup(controller, options.backup);
   guardHandlers(controller, options);
   listen(controller, options);
   options.signal.addEventListener('abort', abandon, { once: true });
@@ -103,9 +108,7 @@ export async function openRadio(options: RadioOptions): Promise<Radio> {
 
 /** 'startup': the coordinator is on this network. Both others overwrite whatever it holds. */
 type Strategy = 'startup' | 'restoreBackup' | 'startCommissioning';
-interface Manager {
-  determineStrategy(): Promise<Strategy>;
-}
+type Manager = { determineStrategy(): Promise<Strategy> };
 let permitted: Pick<RadioOptions, 'mayForm' | 'mayRestore'> = { mayForm: false, mayRestore: false };
 const manager = ZnpAdapterManager.prototype as unknown as Manager;
 const { determineStrategy } = manager;
@@ -159,6 +162,7 @@ Endpoint.prototype.saveClusterAttributeKeyValue = function (this: Endpoint, clus
 calmParser(Parser.prototype as unknown as MtParser, MtFrame.fromBuffer);
 
 const { passBy, carry, begun, abandon } = guardPort(Znp.prototype as unknown as Port);
+const storeBackup = storeBackups(AdapterBackup.prototype, BackupUtils);
 const waitAs = guardAnswers(ZStackAdapter.prototype as unknown as Answers);
 
 completeFoundation(Zcl.Foundation);
@@ -193,7 +197,7 @@ function controllerOptions({
     serialPort: { path: options.path, baudRate: options.baudRate, adapter: 'zstack' },
     databasePath: options.databaseFile,
     databaseBackupPath: `${options.databaseFile}.before-reset`,
-    backupPath: options.backupFile,
+    backupPath: options.backup.file,
     adapter: { disableLED: false },
     acceptJoiningDeviceHandler: async (address) => {
       try {

@@ -1,0 +1,48 @@
+/**
+ * Where the library keeps the backup of the coordinator. Its own file would hold the network key and every link key in
+ * clear; it is given a store that seals them.
+ */
+import type { BackupStore } from '../state-files.ts';
+
+/** Of the library: between open-coordinator-backup v1 and its own form. */
+interface Forms {
+  fromUnifiedBackup(unified: unknown): unknown;
+  toUnifiedBackup(own: unknown): unknown;
+}
+
+/** Of the library's AdapterBackup. */
+interface Reader {
+  defaultPath: string;
+  getStoredBackup(): unknown;
+}
+
+/** Of the library's Controller. */
+interface Owner {
+  adapter: { backup(devices: string[]): Promise<unknown> };
+  databaseSave(): void;
+  getDeviceIeeeAddresses(): string[];
+  backup(): Promise<void>;
+}
+
+/** Returns what gives a controller its store; a controller without one keeps the file of the library. */
+export function storeBackups(prototypeOfReader: object, library: object) {
+  const reader = prototypeOfReader as Reader;
+  const forms = library as Forms;
+  const stores = new Map<string, BackupStore>();
+  const { getStoredBackup } = reader;
+  reader.getStoredBackup = function (this: Reader) {
+    const store = stores.get(this.defaultPath);
+    if (!store) return getStoredBackup.call(this);
+    const text = store.read();
+    return text === undefined ? undefined : forms.fromUnifiedBackup(JSON.parse(text));
+  };
+  return (controller: object, store: BackupStore): void => {
+    const owner = controller as Owner;
+    stores.set(store.file, store);
+    owner.backup = async () => {
+      owner.databaseSave();
+      const own = await owner.adapter.backup(owner.getDeviceIeeeAddresses());
+      store.write(JSON.stringify(forms.toUnifiedBackup(own)));
+    };
+  };
+}
