@@ -64,6 +64,8 @@ export interface Watch {
   /** So long what opens it may still be on its way. NOT_OPENED: it was not opened again. */
   settlesMs?: number;
   relocksItself?: boolean;
+  /** A lock that reports itself open while what opens it may be on its way is locked after so long, and not at the end of that time. */
+  openForMs?: number;
   /** It is being opened again: that it is seen locked meanwhile ends nothing. */
   isOpening?: boolean;
 }
@@ -96,6 +98,8 @@ interface Closing {
   settledAt: number;
   /** The lock locks by itself: nothing is sent when it has reported in time that it is locked. */
   relocksItself: boolean;
+  /** After its report that it is open. */
+  openForMs: number;
   /** It is being opened again. */
   isOpening: boolean;
   /** Its last report of the bolt. */
@@ -166,7 +170,7 @@ export function openClosings(options: ClosingsOptions) {
     store: storeIn(options),
     /** After that commit: it is locked after `delayMs`. */
     schedule(mac: string, delayMs: number, watch: Watch = {}): void {
-      const { settlesMs = 0, relocksItself = false, isOpening = false } = watch;
+      const { settlesMs = 0, relocksItself = false, openForMs = 0, isOpening = false } = watch;
       const row = table.closing.get(mac);
       const before = all.get(mac);
       if (!row) return void all.delete(mac);
@@ -174,7 +178,7 @@ export function openClosings(options: ClosingsOptions) {
       const closing = before ?? newClosing(row, now, now);
       const settledAt = Math.max(closing.settledAt, now + settlesMs);
       const dueAt = now + delayMs;
-      const watched = { settledAt, relocksItself, isOpening };
+      const watched = { settledAt, relocksItself, openForMs, isOpening };
       Object.assign(closing, { row, ...watched, nextAt: dueAt, dueAt, attempts: 0 });
       all.set(mac, closing);
       waking.wake();
@@ -218,7 +222,7 @@ function lockedInWords(closing: Closing | undefined, clock: Clock): string {
 }
 
 function newClosing(row: ClosingRow, nextAt: number, settledAt: number): Closing {
-  const shown = { relocksItself: false, isOpening: false, shown: undefined, failure: null };
+  const shown = { relocksItself: false, openForMs: 0, isOpening: false, shown: undefined, failure: null };
   return { row, nextAt, dueAt: nextAt, settledAt, ...shown, attempts: 0, underWay: undefined };
 }
 
@@ -235,12 +239,22 @@ function reportedIn(all: ReadonlyMap<string, Closing>, clock: Clock, wake: () =>
     if (!closing || !lockState || isRepeated) return;
     const now = clock.monotonic();
     closing.shown = { isLocked: lockState.value === 'locked', at: now };
-    if (closing.isOpening || !closing.relocksItself) return;
-    const restMs = closing.attempts === 0 ? STAYS_LOCKED_MS : 0;
-    if (isSeenLocked(closing)) closing.nextAt = Math.min(closing.nextAt, now + restMs);
-    else if (closing.attempts === 0) closing.nextAt = closing.dueAt;
+    if (closing.isOpening) return;
+    if (!closing.shown.isLocked) closing.nextAt = openUntil(closing, now);
+    else if (!closing.relocksItself) return;
+    else if (isSeenLocked(closing)) {
+      const restMs = closing.attempts === 0 ? STAYS_LOCKED_MS : 0;
+      closing.nextAt = Math.min(closing.nextAt, now + restMs);
+    } else if (closing.attempts === 0) closing.nextAt = closing.dueAt;
     wake();
   };
+}
+
+/** A lock has reported that it is open: when it is locked unless it is seen locked before. */
+function openUntil({ relocksItself, attempts, nextAt, dueAt, settledAt, openForMs }: Closing, now: number) {
+  const isWatched = relocksItself && attempts === 0;
+  const until = isWatched ? dueAt : nextAt;
+  return settledAt > now ? Math.min(until, now + openForMs) : until;
 }
 
 function storeIn({ table, clock }: ClosingsOptions) {

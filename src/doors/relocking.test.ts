@@ -127,6 +127,15 @@ describe('a lock that does not lock again by itself', () => {
     expect([times(), (await relock()).pending]).toEqual([[5_000, 35_000], []]);
   });
 
+  it('whose outcome nobody knows, and which shows itself open later, is locked soon after that', async () => {
+    estate.played.unlock = () => Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'no answer'));
+    await unlock();
+    await estate.clock.advance(7_000);
+    await reportBolt('unlocked');
+    await estate.clock.advance(MINUTE);
+    expect([times(), (await relock()).pending]).toEqual([[5_000, 15_000, 35_000], []]);
+  });
+
   it('is given its time anew by another unlock, also while it is being locked', async () => {
     await unlock();
     const { promise, resolve } = Promise.withResolvers<{ outcome: 'confirmed' }>();
@@ -256,6 +265,14 @@ describe('a lock that relocks by itself', () => {
     await reportBolt('locked');
     await estate.clock.advance(MINUTE);
     expect([times(), (await relock()).pending]).toEqual([[50_000], []]);
+  });
+
+  it('and whose unlock has no known outcome, and which shows itself open, has the time for a relock from then', async () => {
+    estate.played.unlock = () => Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'no answer'));
+    await unlock();
+    await reportBolt('notFullyLocked');
+    await estate.clock.advance(MINUTE);
+    expect([times(), (await relock()).pending]).toEqual([[18_000, 35_000], []]);
   });
 
   it('is watched on when another unlock was not sent', async () => {

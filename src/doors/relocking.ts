@@ -75,8 +75,12 @@ export function relockOf(
       const heldMs = isUnknown(end) ? HELD_AT_MOST_MS : 0;
       const settlesMs = isOpened(end) ? heldMs : NOT_OPENED;
       if (isByLock(by))
-        closings.schedule(mac, heldMs + watchMs(by, known), { settlesMs, relocksItself: true });
-      else closings.schedule(mac, isOpened(end) ? RELOCK_MS : 0, { settlesMs });
+        closings.schedule(mac, heldMs + watchMs(by, known), {
+          settlesMs,
+          relocksItself: true,
+          openForMs: watchMs(by, known),
+        });
+      else closings.schedule(mac, isOpened(end) ? RELOCK_MS : 0, { settlesMs, openForMs: RELOCK_MS });
     },
   };
 }
