@@ -51,11 +51,11 @@ export function openSiteImport({ database, audit, known, systemId, ...slices }: 
     const catalogue = plan('/document', () => slices.catalogue(site, caller));
     const doors = plan('/document/doors', () => {
       const make = (entries: readonly DoorEntry[]) => slices.doors(entries, caller, catalogue.changes);
-      return make(identifiedDoors(site.doors, make(site.doors), systemId));
+      return withIds(site.doors, make, (plan) => identifiedDoors(site.doors, plan, systemId));
     });
     const rs485 = plan('/document/rs485', () => {
       const make = (entries: readonly Rs485Entry[]) => slices.rs485(entries, caller);
-      return make(identifiedDevices(site.rs485, make(site.rs485), systemId));
+      return withIds(site.rs485, make, (plan) => identifiedDevices(site.rs485, plan, systemId));
     });
     if (faults.length > 0) throw merged(faults);
     return {
@@ -82,6 +82,17 @@ export function openSiteImport({ database, audit, known, systemId, ...slices }: 
       return result;
     },
   };
+}
+
+/** Planned again only where ids were drawn: a plan of thousands of doors holds everything else up. */
+function withIds<Entry>(
+  entries: readonly Entry[],
+  make: (entries: readonly Entry[]) => ImportPlan,
+  identify: (plan: ImportPlan) => readonly Entry[],
+): ImportPlan {
+  const plan = make(entries);
+  const identified = identify(plan);
+  return identified.every((entry, index) => entry === entries[index]) ? plan : make(identified);
 }
 
 function pointerTo(path: PropertyKey[]): string {
