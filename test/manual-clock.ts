@@ -4,6 +4,8 @@ import type { Clock } from '../drivers/driver.ts';
 export interface ManualClock extends Clock {
   /** Moves both clocks on and wakes, in order, every sleeper whose time has come; lets promise chains run between. */
   advance(milliseconds: number): Promise<void>;
+  /** Moves both clocks on and wakes nobody, as a process that is stopped sees it. */
+  hold(milliseconds: number): void;
   /** Moves the wall clock alone, as a time server or an operator does. */
   jumpWall(milliseconds: number): void;
   /** How many sleep; for waiting until something has gone to sleep. */
@@ -48,6 +50,10 @@ export function manualClock(start = Date.UTC(2026, 0, 1), monotonic = 0): Manual
       wall += end - elapsed;
       elapsed = end;
       await settle();
+    },
+    hold(milliseconds) {
+      wall += milliseconds;
+      elapsed += milliseconds;
     },
     jumpWall(milliseconds) {
       wall += milliseconds;

@@ -55,6 +55,14 @@ export interface Safety {
   fault(image: Image): string | undefined;
   /** Why what was so is not so any more. */
   lapse(image: Image): string | undefined;
+  /** The same exchange; what feeds the watchdog is noted. */
+  watched<Reply>(exchange: Exchange<Reply>): Exchange<Reply>;
+  /** Why the contact must begin again: the watchdog may have run out between two requests. */
+  starved(image: Image): string | undefined;
+  /** Why no relay may be closed at this moment; undefined: the watchdog was fed in time. */
+  unarmed(): string | undefined;
+  /** What of it a technician should mend. */
+  warning(): string | undefined;
   /** What is due in place of the next poll. */
   due(image: Image): Step | undefined;
 }
@@ -142,7 +150,7 @@ export function openDevice(options: DeviceOptions): Device {
       state.report(connected);
     },
     report: () => state.report(connected, true),
-    warning: () => warning,
+    warning: () => warning ?? safety.warning(),
     [Symbol.dispose]: disconnect,
   };
 }
@@ -176,8 +184,13 @@ function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener
   const standIn = openStandIn();
 
   function contact(): Phase {
-    const spans = [...safety.spans, ...identitySpans(profile), ...settingsBlock(profile.settings)];
-    return { kind: 'contact', steps: [...safety.steps(), ...readsOf(spans).map(reading), ...polls] };
+    return { kind: 'contact', steps: [...contactSteps(options, reading), ...polls] };
+  }
+
+  function lost(reason: string): Phase {
+    log.warn({ address: unit }, reason);
+    listener.lost();
+    return contact();
   }
 
   function after(phase: Phase): Phase {
@@ -201,11 +214,7 @@ function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener
       return contact();
     }
     const lapse = phase.kind === 'known' ? safety.lapse(state.image()) : undefined;
-    if (lapse !== undefined) {
-      log.warn({ address: unit }, lapse);
-      listener.lost();
-      return contact();
-    }
+    if (lapse !== undefined) return lost(lapse);
     listener.whole();
     return { kind: 'known', next };
   }
@@ -225,14 +234,15 @@ function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener
       return hurries && phase.kind === 'contact' ? 0 : Math.min(everyMs, safety.everyMs ?? everyMs);
     },
     begin() {
+      const starved = phase.kind === 'known' ? safety.starved(state.image()) : undefined;
+      if (starved !== undefined) phase = lost(starved);
       const due = phase.kind === 'known' ? safety.due(state.image()) : undefined;
       isPoll = due === undefined;
       if (due) asked = due;
       else if (phase.kind === 'contact') asked = phase.steps[0];
       else asked = polls[phase.next] ?? checks[rounds % checks.length];
-      // A profile has inputs or outputs, and so something to read.
-      if (!asked) throw new Error(`profile ${profile.name} has nothing to read`);
-      return standIn.begin(asked.exchange());
+      if (!asked) throw new Error(`profile ${profile.name} has neither inputs nor outputs to read`);
+      return standIn.begin(safety.watched(asked.exchange()));
     },
     settle(outcome) {
       // A contact that has begun meanwhile asks for itself.
@@ -252,6 +262,11 @@ function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener
       phase = contact();
     },
   };
+}
+
+function contactSteps({ profile, safety }: DeviceOptions, reading: (span: Span) => Step): Step[] {
+  const spans = [...safety.spans, ...identitySpans(profile), ...settingsBlock(profile.settings)];
+  return [...safety.steps(), ...readsOf(spans).map(reading)];
 }
 
 function readStep(unit: number, state: DeviceState) {

@@ -41,10 +41,13 @@ function openMember(
   unit: number,
   { claim, closing }: { claim(unit: number, hwId: string): boolean; closing: AbortSignal },
 ): Member {
-  const { bus, clock, log } = options;
+  const { clock, log } = options;
   const profile = options.profileAt(unit);
   const live = openLivePulses(profile, clock);
   const safety = safetyOf(unit, profile, live, clock);
+  const bus: Pick<Bus, 'exchange'> = {
+    exchange: (exchange, order, signal) => options.bus.exchange(safety.watched(exchange), order, signal),
+  };
   const faults = openRelayFaults({
     ...options,
     profile,
@@ -61,7 +64,7 @@ function openMember(
     claim: (hwId) => claim(unit, hwId),
     polled: () => relays.polled(),
   });
-  const polling = openPolling(bus, device.poll);
+  const polling = openPolling(options.bus, device.poll);
   const common = { device, bus, clock, log, live, faults, mutex: openMutex(), closing };
   const relays: RelayWatch = openRelayWatch(common);
   const parts = { ...common, relays, polling, safety };

@@ -42,8 +42,9 @@ export async function sent(
   const watched: Exchange<unknown> = {
     ...exchange,
     request() {
+      const request = exchange.request();
       left = true;
-      return exchange.request();
+      return request;
     },
   };
   try {

@@ -7,7 +7,7 @@ import type { Exchange } from '../bus/exchange.ts';
 import { type Clock, DriverError } from '../driver.ts';
 import type { Mutex } from '../rs485/mutex.ts';
 import type { Pulse, Pulsed } from '../rs485.ts';
-import type { Device } from './device.ts';
+import type { Device, Safety } from './device.ts';
 import { write } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { isClosed, readBack, sent } from './orders.ts';
@@ -29,6 +29,7 @@ export interface PulsesOptions {
   /** Sees each relay open again. */
   relays: RelayWatch;
   faults: RelayFaults;
+  safety: Pick<Safety, 'unarmed'>;
   /** What is sent to one relay is not mixed with what is sent to another of the same device. */
   mutex: Mutex;
 }
@@ -169,13 +170,24 @@ function byFlash({ device, bus, clock, live, relays }: PulsesOptions) {
 }
 
 /** The gateway opens the relay again; the watchdog of the device does when the gateway is dead (safety.ts). */
-function bySwitching({ device, bus, clock, live, relays }: PulsesOptions) {
+function bySwitching({ device, bus, clock, live, relays, safety }: PulsesOptions) {
   const { unit, profile } = device;
   const { outputs, pulse } = profile;
   if (pulse?.way !== 'switched' || !outputs) return undefined;
+  /** When the request has its turn: the watchdog may have run out while it waited. */
+  function assertInForce(): void {
+    if (!device.connected())
+      throw new DriverError('DEVICE_OFFLINE', 'the device does not answer; nothing was sent');
+    const unarmed = safety.unarmed();
+    if (unarmed !== undefined) throw new DriverError('DEVICE_OFFLINE', `nothing was sent, as ${unarmed}`);
+  }
+
   return async ({ relay, milliseconds, ...order }: Firing) => {
     const close = write(unit, { functionCode: 5, address: outputs.address + relay, value: true });
-    const watched = watchedFrom(close, () => relays.fired(relay, milliseconds));
+    const watched = watchedFrom(close, () => {
+      assertInForce();
+      relays.fired(relay, milliseconds);
+    });
     const failure = await sent(bus, watched, { ...order, attempts: REPEATED_ATTEMPTS });
     live.began(relay, clock.monotonic() + milliseconds);
     await readBack(bus, device, spanOf(outputs), untilDeadline(order));

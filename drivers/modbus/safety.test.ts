@@ -187,6 +187,23 @@ describe('a product whose pulses the gateway times', () => {
     expect(link.report(hwId)).toMatchObject({ levels: { output2: false }, pulse: null });
   });
 
+  it('is set up again after a pause as long as its watchdog, before a pulse is taken', async () => {
+    const one = board();
+    await using link = await openLink(one);
+    link.clock.hold(5_200);
+    const before = link.wire.sent.length;
+    // The press comes before the next poll, and none of its requests is sent with the watchdog run out.
+    await expect(link.execute('pulse', pulse())).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+    await link.clock.advance(2_000);
+    const since = link.wire.sent.slice(before).map(({ bytes }) => bytes[1]);
+    expect(since).toContain(6);
+    expect(since).not.toContain(5);
+    expect(link.report(hwId)).toMatchObject({ connected: true });
+    expect(link.bus()?.warnings).toEqual([expect.stringMatching(/was not fed in time \(.* ms\)/)]);
+    await link.execute('pulse', pulse());
+    expect(one.state.outputs).toBe(0b0100);
+  });
+
   it('is left to its watchdog by a driver that closes', async () => {
     const one = board();
     const link = await openLink(one);

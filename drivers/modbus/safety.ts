@@ -10,6 +10,7 @@ import { watchdogSpans } from './profile-areas.ts';
 import type { Profile, Watchdog } from './profile-shape.ts';
 import { bitsAt, type Image, numberAt } from './registers.ts';
 import { releaseWhenOpen, step, writeStep } from './release.ts';
+import { openWatchdogFeed } from './watchdog-feed.ts';
 
 const NOTHING: Safety = {
   everyMs: undefined,
@@ -17,11 +18,19 @@ const NOTHING: Safety = {
   steps: () => [],
   fault: () => undefined,
   lapse: () => undefined,
+  watched: (exchange) => exchange,
+  starved: () => undefined,
+  unarmed: () => undefined,
+  warning: () => undefined,
   due: () => undefined,
 };
 /** One lost request must not let it run out. */
 const POLLS_PER_WATCHDOG = 4;
 const FEEDS_PER_WATCHDOG = 3;
+/** Of its time: by then a watchdog that is not fed has run out, also with a slow oscillator. */
+const RUN_OUT_SHARE = 1.2;
+/** A pause of the feed is among the warnings for so long. */
+const WARNED_MS = 600_000;
 
 export function safetyOf(unit: number, profile: Profile, pulses: LivePulses, clock: Clock): Safety {
   const { outputs, pulse, product } = profile;
@@ -31,8 +40,10 @@ export function safetyOf(unit: number, profile: Profile, pulses: LivePulses, clo
   const isLive = (relay: number) => pulses.endsAt(relay) !== undefined;
   const relays = Array.from({ length: outputs.count }, (_, relay) => relay);
   const where = `${product} at address ${unit}`;
+  const feeding = openWatchdogFeed(milliseconds, clock);
   let fedAt = Number.NEGATIVE_INFINITY;
   let feeds = 0;
+  let starved: { at: number; message: string } | undefined;
 
   const allOff = () =>
     write(unit, { functionCode: 15, address: outputs.address, values: relays.map(() => false) });
@@ -49,16 +60,23 @@ export function safetyOf(unit: number, profile: Profile, pulses: LivePulses, clo
     if (!feed) return undefined;
     const value = feed.values[feeds % feed.values.length] ?? 0;
     return {
-      exchange: () => write(unit, { functionCode: 6, address: feed.address, value }),
+      exchange: () => feeding.feeding(write(unit, { functionCode: 6, address: feed.address, value })),
       take() {
         fedAt = clock.monotonic();
         feeds += 1;
       },
     };
   }
-  const timeStep = step(() =>
-    write(unit, { functionCode: 6, address: time.address, value: unitsOf(watchdog) }),
-  );
+  const timeStep: Step = {
+    exchange: () =>
+      feeding.feeding(write(unit, { functionCode: 6, address: time.address, value: unitsOf(watchdog) })),
+    take: feeding.armed,
+  };
+  function pauseWarning(): string | undefined {
+    const pausedMs = feeding.lapsedMs();
+    if (pausedMs === undefined) return undefined;
+    return `the watchdog of ${where} runs out after ${milliseconds} ms and was not fed in time (${Math.round(pausedMs)} ms): the gateway was held up, or the bus is too slow. Remove devices that are absent, poll fewer on this bus, or raise its baud rate`;
+  }
 
   return {
     everyMs: milliseconds / POLLS_PER_WATCHDOG,
@@ -76,12 +94,23 @@ export function safetyOf(unit: number, profile: Profile, pulses: LivePulses, clo
       const absent = whyNotInForce(watchdog, image);
       if (absent !== undefined) return `the watchdog of ${where} ${absent}: no relay is closed without it`;
       const on = strayOutput(image);
-      return on < 0 ? undefined : `output${on} of ${where} does not go off`;
+      return on < 0 ? pauseWarning() : `output${on} of ${where} does not go off`;
     },
     lapse(image) {
       const absent = whyNotInForce(watchdog, image);
       return absent && `the watchdog of ${where} ${absent}: it has run out, or the device was restarted`;
     },
+    watched: (exchange) => (feed ? exchange : feeding.feeding(exchange)),
+    starved(image) {
+      const message = pauseWarning();
+      // An output that is on without a live pulse is left to the watchdog: armed again, it would not open it.
+      const isLeft = feed !== undefined && strayOutput(image) >= 0;
+      if (!message || (isLeft && clock.monotonic() - fedAt < milliseconds * RUN_OUT_SHARE)) return undefined;
+      starved = { at: clock.monotonic(), message };
+      return message;
+    },
+    unarmed: pauseWarning,
+    warning: () => (starved && clock.monotonic() - starved.at < WARNED_MS ? starved.message : undefined),
     due(image) {
       // An output that is on without a live pulse is left to the watchdog.
       const isDue = clock.monotonic() - fedAt >= milliseconds / FEEDS_PER_WATCHDOG;

@@ -1,0 +1,52 @@
+/**
+ * When the watchdog of a device was fed last, as its answers prove. A watchdog that runs out while the gateway pauses shows
+ * that nowhere on some products, and protects no pulse until it is armed again.
+ */
+import type { Exchange } from '../bus/exchange.ts';
+import type { Clock } from '../driver.ts';
+
+/** Of its time: the rest is for a request on its way and for a fast oscillator of the device. */
+const PROVEN_SHARE = 0.75;
+
+export interface WatchdogFeed {
+  /** The same exchange, whose reply proves that the watchdog was fed when the request was sent. */
+  feeding<Reply>(exchange: Exchange<Reply>): Exchange<Reply>;
+  /** It counts its whole time again. */
+  armed(): void;
+  /** The pause after which it may have run out; undefined: it was fed in time since it was armed. */
+  lapsedMs(): number | undefined;
+}
+
+export function openWatchdogFeed(milliseconds: number, clock: Clock): WatchdogFeed {
+  let fedAt = Number.NEGATIVE_INFINITY;
+  /** A later reply does not mend it: the watchdog of some products runs out once. */
+  let lapsed: number | undefined = Number.POSITIVE_INFINITY;
+
+  function pauseMs(): number | undefined {
+    const pause = clock.monotonic() - fedAt;
+    return pause >= milliseconds * PROVEN_SHARE ? pause : undefined;
+  }
+
+  return {
+    feeding(exchange) {
+      let sentAt = 0;
+      return {
+        ...exchange,
+        request() {
+          sentAt = clock.monotonic();
+          lapsed = pauseMs() ?? lapsed;
+          return exchange.request();
+        },
+        read(received) {
+          const reading = exchange.read(received);
+          if (reading.kind === 'reply') fedAt = Math.max(fedAt, sentAt);
+          return reading;
+        },
+      };
+    },
+    armed() {
+      lapsed = undefined;
+    },
+    lapsedMs: () => lapsed ?? pauseMs(),
+  };
+}
