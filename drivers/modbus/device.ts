@@ -134,7 +134,10 @@ export function openDevice(options: DeviceOptions): Device {
     hindered: warn,
     refused: (reason) =>
       warn(`the device at address ${unit} does not answer what profile ${profile.name} asks: ${reason}`),
-    lost: disconnect,
+    lost(reason) {
+      if (reason !== undefined) log.warn({ address: unit }, reason);
+      disconnect();
+    },
   });
   return {
     unit,
@@ -163,7 +166,8 @@ interface Listener {
   /** The contact has to begin again. */
   hindered(reason: string): void;
   refused(reason: string): void;
-  lost(): void;
+  /** `reason`: what is to be logged of it. */
+  lost(reason?: string): void;
 }
 
 function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener): Poll {
@@ -187,9 +191,8 @@ function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener
     return { kind: 'contact', steps: [...contactSteps(options, reading), ...polls] };
   }
 
-  function lost(reason: string): Phase {
-    log.warn({ address: unit }, reason);
-    listener.lost();
+  function lost(reason?: string): Phase {
+    listener.lost(reason);
     return contact();
   }
 
@@ -223,9 +226,7 @@ function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener
   function refused(reason: string): void {
     listener.refused(reason);
     refusals += 1;
-    if (phase.kind === 'contact' || refusals < REFUSALS_MAX) return;
-    listener.lost();
-    phase = contact();
+    if (phase.kind !== 'contact' && refusals >= REFUSALS_MAX) phase = lost();
   }
 
   return {
@@ -257,9 +258,7 @@ function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener
       else if (standIn.reason() !== undefined) listener.refused(outcome.error.message);
     },
     alive(isAlive) {
-      if (isAlive) return;
-      listener.lost();
-      phase = contact();
+      if (!isAlive) phase = lost();
     },
   };
 }
