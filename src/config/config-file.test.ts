@@ -98,11 +98,11 @@ describe('single settings', () => {
   it.each([
     ['http: { listen: 0.0.0.0:70000 }', /port up to 65535/],
     ['http: { listen: 8443 }', /expected host:port/],
-    ['http: { plain: yes }', /expected boolean, received string/],
+    ['http: { plain: yes }', /expected true or false, not text/],
     ['http: { basePath: /api/ }', /without a slash/],
     ['http: { productSegment: A }', /a-z/],
     ['http: { requestsPerSecond: 0 }', /expected 1 at least/],
-    ['http: { requestsPerSecond: 1.5 }', /int/],
+    ['http: { requestsPerSecond: 1.5 }', /^http\.requestsPerSecond: expected a whole number$/],
     ['http: { requestsPerSecond: .inf }', /number/],
     ['encoders: { endpoint: "mqtts://a:99999" }', /port from 1 to 65535/],
     ['encoders: { endpoint: "mqtts://a:0" }', /port from 1 to 65535/],
@@ -113,7 +113,7 @@ describe('single settings', () => {
     ['encoders: { keepAlive: 20 }', /duration such as/],
     ['encoders: { keepAlive: 31s }', /between 1s and 30s/],
     ['encoders: { keepAlive: 1500ms }', /whole seconds/],
-    ['encoders: { vendorRoots: root.pem }', /expected array/],
+    ['encoders: { vendorRoots: root.pem }', /expected a list, not text/],
     ['encoders: { vendorRoots: [""] }', /expected a path/],
     ['upstream: { url: "http://a" }', /mqtts:\/\/host:port/],
     ['upstream: { url: "mqtt://a:70000" }', /port from 1 to/],
@@ -136,7 +136,10 @@ describe('single settings', () => {
     ],
     ['links: [{ id: a, protocol: modbuss }]', /\(did you mean "modbus"\?\)$/],
     ['links: [{ id: a }]', /"zigbee"; it is missing$/],
-    ['links: [{ id: a, protocol: modbus }]', /^links\[0\]\.options: expected object; it is missing$/],
+    [
+      'links: [{ id: a, protocol: modbus }]',
+      /^links\[0\]\.options: expected a section with settings; it is missing$/,
+    ],
     ['links: [{ id: a, protocol: modbus, options: {} }]', /options\.port: expected a device such as/],
     ['links: [{ id: a, protocol: dcon, options: { port: /dev/a, baudRate: 9601 } }]', /1200\|2400/],
     ['systemId: 1234', /expected a UUID/],
@@ -311,4 +314,12 @@ describe('files', () => {
   it('does not read a device', () => {
     expect(() => readConfig('/dev/zero')).toThrow(/it is not a file/);
   });
+});
+
+it('refuses a file without a setting, as a copy cut short leaves it', () => {
+  const file = join(mkdtempSync(join(tmpdir(), 'gatehouse-config-')), 'gatehouse.yaml');
+  for (const text of ['', '\n', '# http: {}\n\n  # log\n']) {
+    writeFileSync(file, text);
+    expect(() => readConfig(file)).toThrow(/has no setting/);
+  }
 });

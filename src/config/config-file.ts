@@ -5,13 +5,15 @@
 import { accessSync, constants, realpathSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { Problem } from '../yaml/problem.ts';
-import { parseText, readText, reasonOf } from '../yaml/yaml-file.ts';
+import { FileError, parseText, readText, reasonOf } from '../yaml/yaml-file.ts';
 import { adminSocketOf, type Config, configJsonSchema, configSchema } from './config.ts';
 import { unfitFiles } from './contents.ts';
 import { isProfilePath, profileProblems } from './profiles.ts';
 
 /** A site's file has a few kilobytes; this is not one. */
 const FILE_MAX_BYTES = 256 * 1024;
+/** What a copy cut short leaves, and no site's configuration: with the defaults every link would be gone. */
+const EMPTY = 'put its copy back, or begin with config/gatehouse.example.yaml';
 /** sun_path of unix(7), less its final NUL. */
 const SOCKET_PATH_MAX_BYTES = 107;
 
@@ -44,7 +46,10 @@ export interface ReadOptions {
 
 /** Paths in the result are absolute. Throws FileError. */
 export function readConfig(file: string, options: ReadOptions = {}): Config {
-  return parseConfig(readText(file, 'the configuration', FILE_MAX_BYTES), file, options);
+  const text = readText(file, 'the configuration', FILE_MAX_BYTES);
+  if (text.split('\n').every((line) => /^\s*(#|$)/.test(line)))
+    throw new FileError(`${file} has no setting: ${EMPTY}`);
+  return parseConfig(text, file, options);
 }
 
 /** `file` is the name in messages, and its folder is what relative paths start from. */

@@ -39,15 +39,33 @@ function hintOf(key: string, known: readonly string[], [section, ...others]: rea
   return guess === undefined ? `known here: ${known.join(', ')}` : `did you mean "${guess}"?`;
 }
 
+/** As zod words it. */
+const EXPECTED = /^Invalid input: expected (\w+), received (\w+)$/;
+/** What people call the types that zod names. */
+const KINDS: Readonly<Record<string, string>> = {
+  string: 'text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'a section with settings',
+  record: 'a section with settings',
+};
+const GAPS: Readonly<Record<string, string>> = {
+  undefined: '; it is missing',
+  null: '; it has no value',
+};
+
 /** What was expected, and what is there if that helps. */
 function inWords(issue: z.core.$ZodIssue, file: unknown): string {
   const choices = choicesOf(issue);
   if (issue.code === 'too_big' || issue.code === 'too_small') return boundInWords(issue);
   if (choices.length === 0) {
-    return issue.message
-      .replace(/^Invalid input: /, '')
-      .replace(/, received undefined$/, '; it is missing')
-      .replace(/, received null$/, '; it has no value');
+    return issue.message.replace(EXPECTED, (_all, wanted: string, given: string) => {
+      const what = `expected ${KINDS[wanted] ?? wanted}`;
+      if (wanted === 'int' && given === 'number') return what;
+      return `${what}${GAPS[given] ?? `, not ${KINDS[given] ?? given}`}`;
+    });
   }
   const written = valueAt(file, issue.path);
   const guess = typeof written === 'string' ? nearest(written, choices.map(String)) : undefined;

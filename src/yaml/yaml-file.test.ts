@@ -36,7 +36,7 @@ describe('how mistakes are told', () => {
         'site.yaml:3:14: encoders.keepAlive: expected between 1s and 30s',
         '    3 |   keepAlive: 2m',
         '      |              ^',
-        'site.yaml:4:25: encoders.registrationsPerHour: expected number, received string',
+        'site.yaml:4:25: encoders.registrationsPerHour: expected a number, not text',
         '    4 |   registrationsPerHour: none',
         '      |                         ^',
         'site.yaml:6:11: http.listen: expected host:port, such as 0.0.0.0:8443',
@@ -64,7 +64,7 @@ describe('how mistakes are told', () => {
     ].join('\n');
     expect(refusal(text).mistakes.map(({ line, message }) => `${line}: ${message}`)).toEqual([
       '2: http.plain: only a loopback address may be served without TLS: listen on 127.0.0.1',
-      '2: http.requestBurst: expected number, received string',
+      '2: http.requestBurst: expected a number, not text',
       '3: encoders.listen: http.listen has the same address: choose another port',
       '4: "log" is there twice, before in line 1: keep one of them',
       '4: unknown setting "log.levle" (did you mean "level"?)',
@@ -94,11 +94,18 @@ describe('how mistakes are told', () => {
 
   it('points at the section when a setting is missing or has no value', () => {
     expect(refusal('log: {}\nupstream:\n  window: 3\n').mistakes).toEqual([
-      { line: 2, column: 1, message: 'upstream.url: expected string; it is missing' },
+      { line: 2, column: 1, message: 'upstream.url: expected text; it is missing' },
     ]);
     expect(refusal('\nhttp:\n').mistakes).toEqual([
-      { line: 2, column: 1, message: 'http: expected object; it has no value' },
+      { line: 2, column: 1, message: 'http: expected a section with settings; it has no value' },
     ]);
+  });
+
+  it.each([
+    ['systemId: "x\nhttp:\n  listen: a\n', { line: 1, column: 11 }],
+    ["log: {}\nhttp:\n  listen: '0.0.0.0:1\nupstream: {}\n", { line: 3, column: 11 }],
+  ])('shows an unclosed quote where it opens: %j', (text, place) => {
+    expect(refusal(text).mistakes).toEqual([{ ...place, message: expect.stringMatching(/never closed/) }]);
   });
 
   it('lists what is known where no name is near', () => {
@@ -166,8 +173,8 @@ describe('YAML that is not for people', () => {
   });
 
   it('refuses a list, a word, __proto__ and nesting without end', () => {
-    expect(messages('- a')[0]).toBe('the file: expected object, received array');
-    expect(messages('gatehouse')[0]).toBe('the file: expected object, received string');
+    expect(messages('- a')[0]).toBe('the file: expected a section with settings, not a list');
+    expect(messages('gatehouse')[0]).toBe('the file: expected a section with settings, not text');
     expect(messages('__proto__: { log: {} }')[0]).toMatch(/^unknown setting "__proto__"/);
     for (const opening of ['[', '- ', '{a: '])
       expect(refusal(opening.repeat(50_000)).mistakes.length).toBeGreaterThan(0);

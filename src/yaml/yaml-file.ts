@@ -168,9 +168,12 @@ function parseYaml(text: string, file: string): Source {
   const source: Source = { file, text, lines, document, duplicates: [], settings: new WeakMap() };
   if (tooDeep !== undefined)
     throw explained(source, [mistake(source, tooDeep, 'this nests deeper than any setting')]);
-  const mistakes = [...document.errors, ...document.warnings].map(({ code, pos: [offset], message }) =>
-    mistake(source, offset, SAID[code] ?? message),
-  );
+  const mistakes = [...document.errors, ...document.warnings].map(({ code, pos: [offset], message }) => {
+    const opening = /closing ["']quote/.test(message) ? openingQuote(document, offset) : undefined;
+    return opening === undefined
+      ? mistake(source, offset, SAID[code] ?? message)
+      : mistake(source, opening, 'a quote is opened here and never closed: close it');
+  });
   if (second)
     mistakes.push(
       mistake(source, second.range[0], 'a second document begins here: remove the "---", there may be one'),
@@ -186,6 +189,18 @@ function parseYaml(text: string, file: string): Source {
   });
   if (mistakes.length > 0) throw explained(source, [...source.duplicates, ...mistakes]);
   return source;
+}
+
+/** Where the quoted text begins that runs on to this place, which may be the end of the file. */
+function openingQuote(document: Document.Parsed, end: number): number | undefined {
+  let opening: number | undefined;
+  visit(document, {
+    Scalar(_key, { type, range }) {
+      const isQuoted = type === 'QUOTE_DOUBLE' || type === 'QUOTE_SINGLE';
+      if (isQuoted && range && range[0] < end) opening = range[0];
+    },
+  });
+  return opening;
 }
 
 /** Up to where the text nests too deep, if it does: the composer of the library recurses, its parser does not. */
