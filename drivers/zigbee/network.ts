@@ -163,7 +163,13 @@ async function start(
   });
   try {
     const inTime = await settles(opening, START_MS, clock, signal);
-    if (inTime) return { radio: await onAChannel(opening), connection, hearing };
+    if (inTime) {
+      const radio = await onAChannel(opening);
+      await radio
+        .restoreChildren()
+        .catch((err) => context.log.warn({ err }, 'a lock was not restored as a child of the coordinator'));
+      return { radio, connection, hearing };
+    }
   } catch (error) {
     connection?.[Symbol.dispose]();
     throw lost(error);

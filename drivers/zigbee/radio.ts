@@ -101,6 +101,13 @@ export interface Page {
   count: number;
 }
 
+export interface Disowning {
+  /** It is a child again, unless it has joined again since. */
+  restore(): Promise<void>;
+  /** It has another parent. */
+  confirm(): void;
+}
+
 export interface Radio {
   /** Of the coordinator. */
   readonly hwId: string;
@@ -133,8 +140,10 @@ export interface Radio {
   reroute(ieee: string): Promise<void>;
   /** The coordinator takes it for its child, which it may not be any more. */
   isChild(ieee: string): Promise<boolean>;
-  /** Has the coordinator forget that it is its child. Gives how to take that back; undefined: it is none. */
-  disown(ieee: string): Promise<(() => Promise<void>) | undefined>;
+  /** Has the coordinator forget that it is its child; undefined: it is none. Stored until it is restored or confirmed. */
+  disown(ieee: string): Promise<Disowning | undefined>;
+  /** Restores the children that a former run of the gateway left disowned. */
+  restoreChildren(): Promise<void>;
   /** Opens the join window for up to 254 s, or closes it with 0. */
   permitJoin(seconds: number): Promise<void>;
   addInstallCode(ieee: string, code: string): Promise<void>;

@@ -1,8 +1,12 @@
 /** Locks that moved while nobody heard them: with another address, or from the coordinator to a router. */
 import { expect, it, vi } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
 import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
+import type { ZclReply } from './radio.ts';
+import { openRecovery } from './recovery.ts';
 import {
   CONFIRMED,
+  folder,
   joined,
   LOCK,
   OTHER_LOCK,
@@ -74,3 +78,92 @@ it('leaves a lock that is away the child that it is, and hands no lock a frame o
   await vi.waitFor(() => expect(isConnected(gateway)).toBe(true));
   expect(await unlock(gateway)).toEqual(CONFIRMED);
 }, 120_000);
+
+it('restores at its start a child that a gateway which was killed had disowned', async () => {
+  const stateDirectory = folder();
+  const site = await simulated({ locks: [{ ieee: LOCK, sleepy: {} }] });
+  const killed = await opened(site, { stateDirectory });
+  await joined(killed, site);
+  await site.set(LOCK, { faults: { offline: true } });
+  await expect(unlock(killed)).rejects.toMatchObject({ code: 'OUTCOME_UNKNOWN' });
+  const children = async () => (await site.stats()).stick.children;
+  await vi.waitFor(async () => expect(await children()).not.toContain(LOCK), A_MINUTE);
+  await site.hang(true);
+  await killed.close();
+  await site.hang(false);
+  expect(await children()).not.toContain(LOCK);
+  await opened(site, { stateDirectory });
+  expect(await children()).toContain(LOCK);
+}, 120_000);
+
+/** A coordinator of which nothing is heard, with a lock that is asked and never answers by itself. */
+function searching() {
+  const asked: { known: AbortSignal | undefined; reply(reply: ZclReply): void }[] = [];
+  const calls: string[] = [];
+  const recovery = openRecovery({
+    radio: () => ({
+      locate: async () => undefined,
+      reroute: async () => undefined,
+      async disown() {
+        calls.push('disown');
+        return { restore: async () => void calls.push('restore'), confirm: () => void calls.push('confirm') };
+      },
+      send({ known }) {
+        const { promise, resolve } = Promise.withResolvers<ZclReply>();
+        known?.addEventListener('abort', () => resolve({ kind: 'unanswered', reason: 'nobody waits' }));
+        asked.push({ known, reply: resolve });
+        return promise;
+      },
+    }),
+    locks: { find: () => ({ ieee: LOCK, endpoint: 1, hasOwnCluster: false }) as never },
+    context: {
+      clock: { ...systemClock, sleep: (ms, signal) => systemClock.sleep(ms === 1_000 ? 0 : ms, signal) },
+      log: { debug: () => undefined } as never,
+    },
+    signal: new AbortController().signal,
+  });
+  const unanswered = { kind: 'unanswered', reason: 'nothing came' } as const;
+  return {
+    calls,
+    recovery,
+    asked: async (count: number) => {
+      await vi.waitFor(() => expect(asked).toHaveLength(count));
+      const last = asked[count - 1];
+      if (!last) throw new Error('nothing was asked');
+      return { reply: last.reply, fails: () => last.reply(unanswered) };
+    },
+  };
+}
+
+it('leaves the lock its parent when an actuation ends the question whether it is there', async () => {
+  const { recovery, asked, calls } = searching();
+  recovery.failed(LOCK);
+  await asked(1);
+  recovery.yield(LOCK);
+  // Two are asked at a time: the last of these begins when the round of the first is over.
+  recovery.failed(OTHER_LOCK);
+  recovery.failed(ROUTER);
+  await asked(3);
+  expect(calls).toEqual([]);
+});
+
+it('restores a disowned child that speaks of an earlier command, or is needed for an actuation', async () => {
+  for (const how of ['heard', 'yield'] as const) {
+    const { recovery, asked, calls } = searching();
+    recovery.failed(LOCK);
+    (await asked(1)).fails();
+    await asked(2);
+    recovery[how](LOCK);
+    await vi.waitFor(() => expect(calls).toEqual(['disown', 'restore']));
+  }
+});
+
+it('leaves a lock disowned that answers by its route', async () => {
+  const { recovery, asked, calls } = searching();
+  recovery.failed(LOCK);
+  (await asked(1)).fails();
+  const second = await asked(2);
+  recovery.heard(LOCK);
+  second.reply({ kind: 'answered', payload: [] });
+  await vi.waitFor(() => expect(calls).toEqual(['disown', 'confirm']));
+});

@@ -6,7 +6,7 @@
 import type { DriverContext } from '../driver.ts';
 import { settles } from '../waiting.ts';
 import type { Locks } from './locks.ts';
-import type { Radio } from './radio.ts';
+import type { Radio, ZclReply } from './radio.ts';
 import { DOOR_LOCK_ATTRIBUTE, readingOf } from './standard-lock.ts';
 
 /** Before each round, after the one before it: all of them within a minute. */
@@ -19,6 +19,8 @@ const LOCATE_MS = 3_000;
 const ROUTE_MS = 1_000;
 /** For the coordinator to confirm, and again for the answer. A parent holds the question as long as any frame. */
 const ASK_MS = 8_000;
+/** Between the first sign of an answer and the answer itself. */
+const ANSWER_MS = 500;
 
 export interface Recovery {
   /** It did not answer. */
@@ -41,7 +43,7 @@ export interface RecoveryOptions {
 interface Search {
   /** Fires when it spoke. */
   back: AbortController;
-  /** Fires for something that cannot wait. */
+  /** Fires for something that cannot wait. Of the present round. */
   asking: AbortController;
 }
 
@@ -98,32 +100,45 @@ export function openRecovery(options: RecoveryOptions): Recovery {
   };
 }
 
-async function round(ieee: string, search: Search, options: RecoveryOptions): Promise<void> {
+async function round(ieee: string, { back, asking }: Search, options: RecoveryOptions): Promise<void> {
   const { radio, context } = options;
-  const { back } = search;
+  // An ask that was ended for an actuation is no proof that the lock is gone: the whole round ends with it.
+  const over = AbortSignal.any([back.signal, asking.signal, options.signal]);
   // A parent that does not answer for its sleeping children leaves this without an answer.
-  await settles(radio().locate(ieee), LOCATE_MS, context.clock, back.signal);
-  if (back.signal.aborted) return;
-  await ask(ieee, search, options);
-  if (back.signal.aborted) return;
-  const restore = await radio().disown(ieee);
-  await ask(ieee, search, options);
-  // Not found elsewhere: it may still be a child of the coordinator that is away.
-  if (!back.signal.aborted) await restore?.();
+  await settles(radio().locate(ieee), LOCATE_MS, context.clock, over);
+  if (over.aborted) return;
+  await ask(ieee, over, over, options);
+  if (over.aborted) return;
+  const disowning = await radio().disown(ieee);
+  const ended = new AbortController();
+  const without = ask(ieee, over, ended.signal, options).catch(() => undefined);
+  await settles(without, ROUTE_MS + ASK_MS, context.clock, over);
+  // What it spoke may be its answer, which settles in a moment, or belong to an earlier command.
+  if (back.signal.aborted) await settles(without, ANSWER_MS, context.clock, asking.signal);
+  ended.abort('the round is over');
+  // A child that is away or busy is restored. One that answered now is reached by a route, and is no child any more.
+  const reply = over.aborted && !back.signal.aborted ? undefined : await without;
+  if (reply?.kind === 'answered') disowning?.confirm();
+  else await disowning?.restore();
 }
 
-async function ask(ieee: string, { back, asking }: Search, options: RecoveryOptions): Promise<void> {
-  const { radio, locks, context } = options;
-  const { clock } = context;
+/** `over`: nothing is asked any more. `known`: nobody waits for the answer. */
+async function ask(
+  ieee: string,
+  over: AbortSignal,
+  known: AbortSignal,
+  { radio, locks, context: { clock } }: RecoveryOptions,
+): Promise<ZclReply | undefined> {
   await radio().reroute(ieee);
-  await settles(new Promise(() => undefined), ROUTE_MS, clock, back.signal);
+  await settles(new Promise(() => undefined), ROUTE_MS, clock, over);
+  if (over.aborted) return undefined;
   const { endpoint } = locks.find(ieee);
-  await radio().send({
+  return radio().send({
     ieee,
     endpoint,
     ...readingOf([DOOR_LOCK_ATTRIBUTE.lockState]),
     notAfter: clock.monotonic() + ASK_MS,
     timeoutMs: ASK_MS,
-    known: AbortSignal.any([back.signal, asking.signal]),
+    known,
   });
 }

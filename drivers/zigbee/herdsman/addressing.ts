@@ -3,6 +3,9 @@
  * devices. The library repairs these while it sends, and keeps the device to itself meanwhile, for up to a minute: an unlock
  * behind it would be too late. Here it is done apart from sending.
  */
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
 import type { Radio } from '../radio.ts';
 import { field, integer } from '../values.ts';
 
@@ -24,13 +27,27 @@ interface Adapter {
   };
 }
 
+/** Children that were taken out of the table and are to come back: the coordinator keeps its table, this process may end. */
+const DISOWNED_FILE = 'disowned.json';
+const PRIVATE_FILE = 0o600;
+const disownedSchema = z.array(
+  z.strictObject({
+    ieeeadr: z.string().regex(/^0x[0-9a-f]{16}$/),
+    nwkaddr: z.int().min(0).max(0xff_ff),
+    noderelation: z.int().min(CHILD_FIRST).max(CHILD_LAST),
+  }),
+);
+type Disowned = z.infer<typeof disownedSchema>[number];
+
 type Find = (ieee: string) => { ieeeAddr: string; networkAddress: number };
 
 export function openAddressing(
   controller: unknown,
   find: Find,
-): Pick<Radio, 'locate' | 'reroute' | 'isChild' | 'disown'> {
+  stateDirectory: string,
+): Pick<Radio, 'locate' | 'reroute' | 'isChild' | 'disown' | 'restoreChildren'> {
   const { adapter } = controller as { adapter: Adapter };
+  const disowned = openDisowned(join(stateDirectory, DISOWNED_FILE));
 
   async function relationOf(ieee: string): Promise<number | undefined> {
     const { ieeeAddr: extaddr, networkAddress: nwkaddr } = find(ieee);
@@ -43,6 +60,15 @@ export function openAddressing(
     if (field(entry, 'nwkaddr') !== nwkaddr) return undefined;
     return integer(field(entry, 'noderelation'), CHILD_FIRST, CHILD_LAST);
   }
+
+  async function restore(child: Disowned): Promise<void> {
+    const ieee = child.ieeeadr.slice(2);
+    // With another address it has joined again since, or has left.
+    if (isAt(child, find) && (await relationOf(ieee)) === undefined)
+      await adapter.znp.request(UTIL_SUBSYSTEM, 'assocAdd', child);
+    disowned.remove(child.ieeeadr);
+  }
+
   return {
     async locate(ieee) {
       // The library takes the address over from the response.
@@ -52,13 +78,54 @@ export function openAddressing(
     isChild: async (ieee) => (await relationOf(ieee)) !== undefined,
     async disown(ieee) {
       if (!adapter.supportsAssocAdd() || !adapter.supportsAssocRemove()) return undefined;
+      const { ieeeAddr: ieeeadr, networkAddress: nwkaddr } = find(ieee);
+      const left = disowned.all().find((one) => one.ieeeadr === ieeeadr);
+      // An earlier restore failed.
+      if (left) await restore(left);
       const noderelation = await relationOf(ieee);
       if (noderelation === undefined) return undefined;
-      const { ieeeAddr: ieeeadr, networkAddress: nwkaddr } = find(ieee);
-      await adapter.znp.request(UTIL_SUBSYSTEM, 'assocRemove', { ieeeadr });
-      return async () => {
-        await adapter.znp.request(UTIL_SUBSYSTEM, 'assocAdd', { ieeeadr, nwkaddr, noderelation });
-      };
+      const child = { ieeeadr, nwkaddr, noderelation };
+      disowned.add(child);
+      try {
+        await adapter.znp.request(UTIL_SUBSYSTEM, 'assocRemove', { ieeeadr });
+      } catch (error) {
+        // The coordinator may have executed it all the same.
+        await restore(child);
+        throw error;
+      }
+      return { restore: () => restore(child), confirm: () => disowned.remove(ieeeadr) };
     },
+    async restoreChildren() {
+      for (const child of disowned.all()) await restore(child);
+    },
+  };
+}
+
+function isAt({ ieeeadr, nwkaddr }: Disowned, find: Find): boolean {
+  try {
+    return find(ieeeadr.slice(2)).networkAddress === nwkaddr;
+  } catch {
+    return false;
+  }
+}
+
+function openDisowned(file: string) {
+  function all(): Disowned[] {
+    try {
+      return disownedSchema.parse(JSON.parse(readFileSync(file, 'utf8')));
+    } catch {
+      return [];
+    }
+  }
+  function write(children: readonly Disowned[]): void {
+    writeFileSync(`${file}.new`, JSON.stringify(children), { mode: PRIVATE_FILE, flush: true });
+    renameSync(`${file}.new`, file);
+  }
+  const without = (ieeeadr: string) => all().filter((one) => one.ieeeadr !== ieeeadr);
+  return {
+    all,
+    /** Durable when it returns. Throws when it cannot be stored: then the child is not taken out. */
+    add: (child: Disowned) => write([...without(child.ieeeadr), child]),
+    remove: (ieeeadr: string) => write(without(ieeeadr)),
   };
 }

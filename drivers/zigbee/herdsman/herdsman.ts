@@ -348,7 +348,7 @@ function radioOf(
     removeInstallCode: (ieee) => removeLinkKey(controller, ieee),
     save: () => controller.backup(),
     ...zdo,
-    ...openAddressing(controller, find),
+    ...openAddressing(controller, find, options.stateDirectory),
     async update(ieee, { file, ...image }, progress) {
       // Of a bare file the library looks at the version alone. By an index it minds for whom it is as well.
       const url = join(options.stateDirectory, OTA_INDEX);
