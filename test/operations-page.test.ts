@@ -49,6 +49,7 @@ const WITHOUT = {
   'npm ci --omit=dev': 'needs a copy of the project that nobody works in; scripts/build.test.ts makes dist',
   'mkdir -p /usr/lib/gatehouse\n': 'needs the root of a machine',
   'enable --now': 'needs systemd as the first process; test/service.test.ts starts what the unit starts',
+  'systemctl reload gatehouse': 'needs systemd as the first process; src/cli/serve.test.ts',
   '/media/stick/\n': 'needs a stick',
   'backup --to /media/stick': 'needs a stick; src/cli/backup.test.ts',
   '20 3 * * *': 'needs cron',
