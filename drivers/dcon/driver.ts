@@ -27,7 +27,6 @@ import { type Module, openModule } from './module.ts';
 import { type Modules, openModules } from './modules.ts';
 import { type DconOptions, dconOptions } from './options.ts';
 import { probeAddresses } from './probe.ts';
-import { openTalk } from './talk.ts';
 import { hostOkExchange } from './wire.ts';
 
 /** Addresses of a bus. */
@@ -85,7 +84,6 @@ function moduleOf(link: Link, address: number, all: () => readonly Module[]): Mo
     address,
     hwId: hwIdOf(context, address),
     bus,
-    talk: openTalk({ bus, framing: options, clock: context.clock }),
     framing: options,
     pollEveryMs: options.pollEveryMs,
     watchdogMs: options.hostWatchdogMs,

@@ -28,6 +28,8 @@ export interface Question<Reply> {
   switches?: boolean;
   /** Switches one on: it is never sent late. */
   opens?: boolean;
+  /** Done, the safety watchdog counts its whole time again, also one that has run out. */
+  arms?: boolean;
   hear(text: string): Heard<Reply>;
 }
 
@@ -147,9 +149,11 @@ export interface Safety {
 }
 
 export function writeSafety(address: number, { tenths, outputs, digits }: Safety): Question<Switched> {
-  return anonymous(address, '$X0', `$${aa(address)}X0${hex(tenths, 4)}${hex(outputs, digits)}`, 3, (text) =>
-    text === '>' ? { kind: 'reply', reply: 'done' } : foreign,
+  const text = `$${aa(address)}X0${hex(tenths, 4)}${hex(outputs, digits)}`;
+  const asked = anonymous<Switched>(address, '$X0', text, 3, (answer) =>
+    answer === '>' ? { kind: 'reply', reply: 'done' } : foreign,
   );
+  return { ...asked, arms: true };
 }
 
 export function readSafety(address: number): Question<Safety> {

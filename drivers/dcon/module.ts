@@ -5,6 +5,7 @@ import { type DriverContext, DriverError } from '../driver.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { type Mutex, openMutex } from '../rs485/mutex.ts';
 import { openPolling, type Polling } from '../rs485/polling.ts';
+import { openWatchdogFeed } from '../rs485/watchdog-feed.ts';
 import type { Pulse, Pulsed, WatchdogTested } from '../rs485.ts';
 import type { Rs485Apply } from '../settings.ts';
 import type { Framing } from './frame.ts';
@@ -15,14 +16,13 @@ import { pollOf } from './polling.ts';
 import { openPulses } from './pulses.ts';
 import { reportOf } from './report.ts';
 import type { ModuleState, Works } from './state.ts';
-import type { Talk } from './talk.ts';
+import { openTalk } from './talk.ts';
 import { type Quiet, testWatchdog } from './watchdog-test.ts';
 
 export interface ModuleOptions {
   address: number;
   hwId: string;
   bus: Bus;
-  talk: Talk;
   framing: Framing;
   pollEveryMs: number;
   watchdogMs: number;
@@ -125,7 +125,8 @@ function openWorks(options: ModuleOptions): {
   works: Works;
   report: () => void;
 } {
-  const { address, hwId, talk, watchdogMs, context, tellEvent, wasStarved, assertFed, turns } = options;
+  const { address, hwId, bus, framing, watchdogMs, context, tellEvent, wasStarved, assertFed, turns } =
+    options;
   const { clock, log } = context;
   const state: ModuleState = {
     address,
@@ -158,6 +159,21 @@ function openWorks(options: ModuleOptions): {
   const changed = () => {
     if (fingerprint(current()) !== reported) report();
   };
+  const { feeding, armed, lapsedMs } = openWatchdogFeed(watchdogMs, clock);
+  /** That of the other kind sets a flag, which is asked for (polling.ts), and commands are ignored (scripts.ts). */
+  const unarmed = () => {
+    const pausedMs = lapsedMs();
+    return pausedMs !== undefined && state.known?.type?.watchdog === 'safety' && state.guard.kind === 'armed'
+      ? `the safety time of module ${aa(address)} is ${watchdogMs} ms, and nothing was answered for ${Math.round(pausedMs)} ms: the gateway was held up, or the bus is too slow`
+      : undefined;
+  };
+  const talk = openTalk({
+    bus: { exchange: (exchange, order, signal) => bus.exchange(feeding(exchange), order, signal) },
+    framing,
+    clock,
+    armed,
+    unarmed,
+  });
   const works: Works = {
     state,
     pulses,
@@ -171,6 +187,8 @@ function openWorks(options: ModuleOptions): {
     log,
     assertFed,
     wasStarved,
+    unarmed,
+    feeding,
     changed,
   };
   return { works, report };

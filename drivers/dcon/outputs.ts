@@ -126,7 +126,7 @@ export async function pulseOutput(
         `module ${aa(state.address)} is being let go; nothing was sent`,
       );
     // A command may find a module that is back before the next poll does.
-    if (state.stage.kind !== 'ready') await broughtUp(works, signal);
+    if (state.stage.kind !== 'ready' || works.unarmed() !== undefined) await broughtUp(works, signal);
     const type = pulsable(works, relay);
     works.assertFed();
     const now = clock.monotonic();

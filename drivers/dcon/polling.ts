@@ -46,6 +46,8 @@ export function pollOf(works: Works, framing: Framing, everyMs: number): Poll {
   }
 
   function next(): Asked {
+    const unarmed = state.stage.kind === 'ready' ? works.unarmed() : undefined;
+    if (unarmed !== undefined) bringUpAgain(works, unarmed);
     const { stage } = state;
     if (latch === 'stale' && usesLatch()) return clearing();
     turn += 1;
@@ -97,7 +99,7 @@ export function pollOf(works: Works, framing: Framing, everyMs: number): Poll {
     },
     begin() {
       asked = next();
-      return exchangeOf(asked.question, framing);
+      return works.feeding(exchangeOf(asked.question, framing));
     },
     settle(outcome) {
       if ('reply' in outcome) asked?.hear(outcome.reply);

@@ -152,6 +152,27 @@ describe('a pulse', () => {
     expect(bench.wire.complaints.join()).toMatch(/the watchdog of the module ends it/);
   });
 
+  it.each([
+    ['the pulse', 0],
+    ['a poll', 2_000],
+  ])('is guarded after a pause as long as the safety time: %s has the watchdog armed', async (_, waitMs) => {
+    await using bench = await openTestDriver({ 1: ADAM_4068 });
+    await bench.clock.advance(2_000);
+    const module = bench.modules.module(1);
+    module.runsOutOnce = true;
+    module.heard.length = 0;
+    bench.clock.hold(WATCHDOG_MS + 1_000);
+    await bench.clock.advance(waitMs);
+    await bench.settled(bench.execute('pulse', pulse(600_000)));
+    const arms = module.heard.findIndex((text) => text.startsWith('$01X0'));
+    expect(arms).toBeGreaterThanOrEqual(0);
+    expect(arms).toBeLessThan(module.heard.findIndex((text) => text.startsWith('#0110')));
+    bench.wire.lose();
+    await bench.settled(bench.run);
+    await bench.clock.advance(WATCHDOG_MS);
+    expect(module.now().outputs).toBe(0);
+  });
+
   it('is switched off again and again until it is seen off, and nobody is fed meanwhile', async () => {
     await using bench = await openTestDriver({ 1: I_7060, 2: I_7060 });
     await bench.clock.advance(2_000);

@@ -3,6 +3,7 @@
 import type { Bell } from '../bus/pause.ts';
 import type { Clock, DriverLog } from '../driver.ts';
 import type { Mutex } from '../rs485/mutex.ts';
+import type { WatchdogFeed } from '../rs485/watchdog-feed.ts';
 import type { Rs485Settings } from '../settings.ts';
 import type { Inputs } from './inputs.ts';
 import type { Pins } from './messages.ts';
@@ -54,6 +55,10 @@ export interface Works {
   assertFed(): void;
   /** Its watchdog may have run out for the sake of another module (feed.ts). */
   wasStarved(): boolean;
+  /** Why its watchdog may have run out between two requests; undefined: it was fed in time, or says itself that it ran out. */
+  unarmed(): string | undefined;
+  /** The same exchange; what feeds the watchdog is noted. */
+  feeding: WatchdogFeed['feeding'];
   /** Reports the module if something that is reported has changed. */
   changed(): void;
 }

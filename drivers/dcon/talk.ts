@@ -1,7 +1,7 @@
 /** Speaks a script (scripts.ts) to a module over the bus. */
 import type { Bus } from '../bus/bus.ts';
-import type { OrderClass } from '../bus/exchange.ts';
-import type { Clock } from '../driver.ts';
+import type { Exchange, OrderClass } from '../bus/exchange.ts';
+import { type Clock, DriverError } from '../driver.ts';
 import type { Framing } from './frame.ts';
 import type { Question } from './messages.ts';
 import type { Script } from './scripts.ts';
@@ -21,13 +21,41 @@ const PATIENCE_MS = 2_000;
 /** Any of them may be repeated; the bus takes a device for dead after as many misses. */
 const ATTEMPTS = 3;
 
-export function openTalk({ bus, framing, clock }: { bus: Bus; framing: Framing; clock: Clock }): Talk {
+export interface TalkOptions {
+  bus: Pick<Bus, 'exchange'>;
+  framing: Framing;
+  clock: Clock;
+  /** The watchdog of the module counts its whole time again. */
+  armed(): void;
+  /** Why nothing may be switched on at this moment. */
+  unarmed(): string | undefined;
+}
+
+export function openTalk({ bus, framing, clock, armed, unarmed }: TalkOptions): Talk {
+  /** Checked when the request has its turn: the watchdog may have run out while it waited. */
+  function guarded(exchange: Exchange<unknown>): Exchange<unknown> {
+    let isSent = false;
+    return {
+      ...exchange,
+      request() {
+        const reason = unarmed();
+        if (reason !== undefined)
+          throw isSent
+            ? new DriverError('OUTCOME_UNKNOWN', `it was sent and not answered, and ${reason}`)
+            : new DriverError('DEVICE_OFFLINE', `nothing was sent, as ${reason}`);
+        isSent = true;
+        return exchange.request();
+      },
+    };
+  }
+
   return {
     async perform(script, order, signal) {
-      const send = (question: Question<unknown>) => {
+      const send = async (question: Question<unknown>) => {
         const patience = clock.monotonic() + PATIENCE_MS;
-        return bus.exchange(
-          exchangeOf(question, framing),
+        const exchange = exchangeOf(question, framing);
+        const reply = await bus.exchange(
+          question.opens ? guarded(exchange) : exchange,
           {
             // Outputs are switched off as urgently as on.
             class: question.switches ? 'command' : order.class,
@@ -38,6 +66,8 @@ export function openTalk({ bus, framing, clock }: { bus: Bus; framing: Framing; 
           },
           signal,
         );
+        if (question.arms) armed();
+        return reply;
       };
       let step = script.next();
       while (!step.done) {

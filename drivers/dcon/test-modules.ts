@@ -22,6 +22,8 @@ export interface TestModule {
   stuck: number;
   /** Its watchdog does nothing, though it says that it is armed. */
   isUnguarded: boolean;
+  /** A safety watchdog that has run out does not run again before it is armed. */
+  runsOutOnce: boolean;
   /** Commands it does not know, and so does not answer. */
   unknown: RegExp;
   /** All it was told, without checksum, oldest first. */
@@ -107,7 +109,7 @@ function openTestModule(address: number, given: Given, clock: Clock) {
     const due =
       !module.isUnguarded && watchdog.enabled && clock.monotonic() >= watchdog.fedAt + watchdog.tenths * 100;
     if (!due) return;
-    watchdog.enabled = module.kind === 'safety';
+    watchdog.enabled = module.kind === 'safety' && !module.runsOutOnce;
     watchdog.timedOut = module.kind === 'host';
     module.outputs = watchdog.safe;
   }
@@ -123,6 +125,7 @@ function openTestModule(address: number, given: Given, clock: Clock) {
     mute: 0,
     stuck: 0,
     isUnguarded: false,
+    runsOutOnce: false,
     unknown: given.unknown ?? /^never$/,
     heard: [],
     restart() {

@@ -3,6 +3,7 @@
  * live pulse is off, and its watchdog, which opens what a dead gateway leaves closed, shows that it is in force.
  */
 import type { Clock } from '../driver.ts';
+import { openWatchdogFeed } from '../rs485/watchdog-feed.ts';
 import type { Safety, Step } from './device.ts';
 import { readBits, write } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';
@@ -10,7 +11,6 @@ import { watchdogSpans } from './profile-areas.ts';
 import type { Profile, Watchdog } from './profile-shape.ts';
 import { bitsAt, type Image, numberAt } from './registers.ts';
 import { releaseWhenOpen, step, writeStep } from './release.ts';
-import { openWatchdogFeed } from './watchdog-feed.ts';
 
 const NOTHING: Safety = {
   everyMs: undefined,
