@@ -270,3 +270,12 @@ it('licences that are not on the list are refused', () => {
     'package-lock.json:1 licence',
   ]);
 });
+
+it('migrations with a number twice, or with a gap, are refused', () => {
+  const folder = 'src/database/migrations';
+  const named = (...names: string[]) =>
+    broken(Object.fromEntries(names.map((name) => [`${folder}/${name}.sql`, ''])));
+  expect(named('0001-one', '0002-two')).toEqual([]);
+  expect(named('0001-one', '0002-two', '0002-zwei')).toEqual([`${folder}/0002-zwei.sql:1 migration-number`]);
+  expect(named('0001-one', '0003-three')).toEqual([`${folder}/0003-three.sql:1 migration-number`]);
+});

@@ -196,7 +196,7 @@ const MACHINE_PATH = /(?<![\w.~-])\/(home|Users|root|work|workspace)\/\w+/g;
 
 export function check(tree: Tree): Fault[] {
   const project = projectOf(tree);
-  const faults: Fault[] = [];
+  const faults: Fault[] = misnumbered(tree);
   for (const [path, text] of tree) {
     if (text === undefined) continue;
     const add = (rule: string) => (place: Place) =>
@@ -307,6 +307,21 @@ function containing(pattern: RegExp, message: (found: string) => string): (sourc
 
 function at(message: (specifier: string) => string): (found: Import) => Place {
   return ({ offset, specifier }) => ({ offset, message: message(specifier) });
+}
+
+const MIGRATION = /^src\/database\/migrations\/(?<number>\d{4})-[^/]+\.sql$/;
+
+/** A gap, or one number used by two branches that were merged: no database opens then. */
+function misnumbered(tree: Tree): Fault[] {
+  const rule = 'migration-number';
+  const numbered = [...tree.keys()].toSorted().flatMap((path) => {
+    const number = MIGRATION.exec(path)?.groups?.number;
+    return number === undefined ? [] : [{ path, number: Number(number) }];
+  });
+  return numbered.flatMap(({ path, number }, index) => {
+    if (number === index + 1) return [];
+    return [{ path, line: 1, rule, message: `the migrations are numbered in order: this is ${index + 1}` }];
+  });
 }
 
 /** What may be delivered with, or used to build, a product under the MIT licence. Of a choice of licences one is enough. */

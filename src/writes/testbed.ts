@@ -1,4 +1,5 @@
 /** For the tests of this folder: write requests on a real database, with a clock, encoders and a link turned by hand. */
+import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { DownMessages, JobReport, ProgressReport } from '../../drivers/encoder/messages.ts';
@@ -108,7 +109,7 @@ export class Testbed {
     const file = join(this.folder, 'gatehouse.db');
     const inner = await openDatabase({ file, monotonic: () => clock.monotonic(), failed: () => {} });
     const database = mortal(inner, life.signal, this.faults);
-    const records = await openRecords(inner, [...this.#encoders.keys()]);
+    const records = await openRecords(inner, [...this.#encoders.keys()], join(this.folder, 'records.db'));
     const writes = openWrites({
       ...records,
       database,
@@ -229,12 +230,18 @@ function mortal(database: Database, life: AbortSignal, faults: Faults): Database
 
 type Records = Awaited<ReturnType<typeof openRecords>>;
 
-/** Events and audit as plain rows, so that they share the fate of the transaction; a doubled event stays visible. */
-export async function openRecords(database: Database, encoderIds: string[]) {
+/**
+ * Events and audit as plain rows, so that they share the fate of the transaction; a doubled event stays visible. They are in a
+ * file of their own, because a gateway's database with a foreign table in it is refused at the next start.
+ */
+export async function openRecords(database: Database, encoderIds: string[], file = ':memory:') {
+  // The database's connection creates no file.
+  if (file !== ':memory:') closeSync(openSync(file, 'a'));
+  database.prepare('ATTACH ? AS records').run(file);
   await database.commit(() => {
     for (const kind of ['event', 'audit']) {
       database
-        .prepare(`CREATE TABLE IF NOT EXISTS test_${kind} (id INTEGER PRIMARY KEY, body TEXT) STRICT`)
+        .prepare(`CREATE TABLE IF NOT EXISTS records.test_${kind} (id INTEGER PRIMARY KEY, body TEXT) STRICT`)
         .run();
     }
     const insert = database.prepare<[string]>(
