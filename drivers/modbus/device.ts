@@ -39,6 +39,8 @@ export interface Step {
   take(reply: unknown): void;
   /** Whether the contact goes on although the device answered with this error. */
   bears?(error: DriverError): boolean;
+  /** What is to follow it at once, as its reply shows. */
+  more?(): readonly Step[];
   /** Why the contact must begin again after this step; undefined: it goes on. */
   hindrance?(): string | undefined;
 }
@@ -198,7 +200,8 @@ function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener
 
   function after(phase: Phase): Phase {
     if (phase.kind === 'contact') {
-      const [done, ...steps] = phase.steps;
+      const [done, ...rest] = phase.steps;
+      const steps = [...(done?.more?.() ?? []), ...rest];
       const hindrance = done?.hindrance?.();
       if (hindrance !== undefined) listener.hindered(hindrance);
       else if (steps.length > 0) return { kind: 'contact', steps };

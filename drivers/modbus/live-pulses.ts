@@ -2,7 +2,7 @@
 import type { Clock } from '../driver.ts';
 import type { Rs485Report } from '../settings.ts';
 import type { Profile } from './profile-shape.ts';
-import { type Image, numberAt } from './registers.ts';
+import { bitsAt, type Image, numberAt } from './registers.ts';
 
 export interface LivePulses {
   began(relay: number, endsAt: number, id?: number): void;
@@ -13,7 +13,7 @@ export interface LivePulses {
   shown(image: Image): NonNullable<Rs485Report['pulse']> | null;
 }
 
-export function openLivePulses({ pulse }: Profile, clock: Clock): LivePulses {
+export function openLivePulses({ pulse, outputs }: Profile, clock: Clock): LivePulses {
   const ends = new Map<number, number>();
   let last: { id: number | undefined; relay: number } | undefined;
 
@@ -39,6 +39,8 @@ export function openLivePulses({ pulse }: Profile, clock: Clock): LivePulses {
           ? { relay: isOurs ? (last?.relay ?? null) : null, remainingMilliseconds }
           : null;
       }
+      // It may have been cut: by its watchdog, a restart, or somebody else.
+      if (last && outputs && bitsAt(image, outputs)?.[last.relay] === 0) return null;
       const end = last && endsAt(last.relay);
       return last && end !== undefined
         ? { relay: last.relay, remainingMilliseconds: Math.ceil(end - clock.monotonic()) }

@@ -174,6 +174,7 @@ function bySwitching({ device, bus, clock, live, relays, safety }: PulsesOptions
   const { unit, profile } = device;
   const { outputs, pulse } = profile;
   if (pulse?.way !== 'switched' || !outputs) return undefined;
+  const { watchdog } = pulse;
   /** When the request has its turn: the watchdog may have run out while it waited. */
   function assertInForce(): void {
     if (!device.connected())
@@ -182,16 +183,45 @@ function bySwitching({ device, bus, clock, live, relays, safety }: PulsesOptions
     if (unarmed !== undefined) throw new DriverError('DEVICE_OFFLINE', `nothing was sent, as ${unarmed}`);
   }
 
+  function lasts(relay: number, end: number | undefined): void {
+    live.ended(relay);
+    if (end !== undefined) live.began(relay, end);
+  }
+
+  /** A contact opens each relay before `release`. */
+  function goesOn(): boolean {
+    return safety.unarmed() === undefined && (device.connected() || watchdog.release.length === 0);
+  }
+
   return async ({ relay, milliseconds, ...order }: Firing) => {
     const close = write(unit, { functionCode: 5, address: outputs.address + relay, value: true });
+    const before = live.endsAt(relay);
     const watched = watchedFrom(close, () => {
       assertInForce();
       relays.fired(relay, milliseconds);
+      // A contact that begins from here on opens no relay with a live pulse (safety.ts).
+      live.began(relay, order.deadline + milliseconds);
     });
-    const failure = await sent(bus, watched, { ...order, attempts: REPEATED_ATTEMPTS });
-    live.began(relay, clock.monotonic() + milliseconds);
+    const failure = await sent(bus, watched, { ...order, attempts: REPEATED_ATTEMPTS }).catch(
+      (error: unknown) => {
+        if (live.endsAt(relay) !== undefined) lasts(relay, before);
+        throw error;
+      },
+    );
+    const end = clock.monotonic() + milliseconds;
+    const isCut = () => live.endsAt(relay) === undefined && clock.monotonic() < end;
+    if (!isCut()) lasts(relay, end);
     await readBack(bus, device, spanOf(outputs), untilDeadline(order));
+    if (isCut() || !goesOn()) {
+      live.ended(relay);
+      throw new DriverError(
+        'OUTCOME_UNKNOWN',
+        'the device was lost while its relay was closed, and the relay is opened',
+        { cause: failure },
+      );
+    }
     if (isClosed(device, relay)) return;
+    live.ended(relay);
     throw failure
       ? new DriverError('NO_REPLY', 'the device did not close the relay', { cause: failure })
       : new DriverError('BAD_REPLY', 'the device acknowledged, but its relay is open');

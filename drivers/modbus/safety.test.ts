@@ -32,7 +32,7 @@ function board(outputs = 0) {
       const [functionCode, address, value] = [frame[1], frame.readUInt16BE(2), frame.readUInt16BE(4)];
       switch (functionCode) {
         case 1:
-          return framed(1, [1, 1, state.outputs]);
+          return framed(1, [1, 1, (state.outputs >> address) & ((1 << value) - 1)]);
         case 3:
           return framed(1, [3, 2, state.watchdog >> 8, state.watchdog & 0xff]);
         case 5:
@@ -202,6 +202,33 @@ describe('a product whose pulses the gateway times', () => {
     expect(link.bus()?.warnings).toEqual([expect.stringMatching(/was not fed in time \(.* ms\)/)]);
     await link.execute('pulse', pulse());
     expect(one.state.outputs).toBe(0b0100);
+  });
+
+  it('is kept closed when its replies are lost three times in a row and it is met again', async () => {
+    const one = board();
+    await using link = await openLink(one);
+    let lost = 0;
+    one.behave = (request, answer) => {
+      const reply = answer();
+      if (request[1] !== 5 || lost >= 3) return reply;
+      lost += 1;
+      return null;
+    };
+    await link.execute('pulse', pulse(3_000));
+    await link.clock.advance(2_000);
+    expect(lost).toBe(3);
+    expect(one.state.outputs).toBe(0b0100);
+    await link.clock.advance(2_000);
+    expect(one.state.outputs).toBe(0);
+  });
+
+  it('that has lost its relay in a restart shows no pulse', async () => {
+    const one = board();
+    await using link = await openLink(one);
+    await link.execute('pulse', pulse(60_000));
+    one.state.outputs = 0;
+    await link.clock.advance(3_000);
+    expect(link.report(hwId)).toMatchObject({ levels: { output2: false }, pulse: null });
   });
 
   it('is left to its watchdog by a driver that closes', async () => {

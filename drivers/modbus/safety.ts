@@ -5,8 +5,9 @@
 import type { Clock } from '../driver.ts';
 import { openWatchdogFeed } from '../rs485/watchdog-feed.ts';
 import type { Safety, Step } from './device.ts';
-import { readBits, write } from './exchanges.ts';
+import { write } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';
+import { offUnlessLive } from './off-steps.ts';
 import { watchdogSpans } from './profile-areas.ts';
 import type { Profile, Watchdog } from './profile-shape.ts';
 import { bitsAt, type Image, numberAt } from './registers.ts';
@@ -47,13 +48,6 @@ export function safetyOf(unit: number, profile: Profile, pulses: LivePulses, clo
 
   const allOff = () =>
     write(unit, { functionCode: 15, address: outputs.address, values: relays.map(() => false) });
-  /** Never on: a device that was away for the rest of a pulse would be told late. */
-  const offUnlessLive = (relay: number) => () => {
-    const address = outputs.address + relay;
-    return isLive(relay)
-      ? readBits(unit, { functionCode: 1, address, quantity: 1 })
-      : write(unit, { functionCode: 5, address, value: false });
-  };
   const strayOutput = (image: Image) =>
     (bitsAt(image, outputs) ?? []).findIndex((level, relay) => level === 1 && !isLive(relay));
   function feedStep(): Step | undefined {
@@ -88,7 +82,7 @@ export function safetyOf(unit: number, profile: Profile, pulses: LivePulses, clo
         ...[feedStep()].filter((one) => one !== undefined),
       ];
       if (release.length > 0) return [...releaseWhenOpen(unit, profile, pulses), ...arm, step(allOff)];
-      return [...(relays.some(isLive) ? relays.map(offUnlessLive) : [allOff]).map(step), ...arm];
+      return [offUnlessLive(unit, outputs, pulses), ...arm];
     },
     fault(image) {
       const absent = whyNotInForce(watchdog, image);
