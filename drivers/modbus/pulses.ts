@@ -124,7 +124,10 @@ function byBlock({ device, bus, clock, live, relays }: PulsesOptions) {
     live.began(relay, clock.monotonic() + milliseconds, id);
     for (const span of readsOf([spanOf(pulse.lastId), spanOf(pulse.remaining)]))
       await readBack(bus, device, span, untilDeadline(order));
-    if (numberAt(device.image(), pulse.lastId) === id) return;
+    if (numberAt(device.image(), pulse.lastId) === id) {
+      relays.began(relay, milliseconds);
+      return;
+    }
     live.ended(relay);
     throw failure
       ? new DriverError('NO_REPLY', 'the device did not take the pulse, as it shows', { cause: failure })
@@ -150,8 +153,13 @@ function byFlash({ device, bus, clock, live, relays }: PulsesOptions) {
       throw error;
     });
     begun();
+    if (!failure) relays.began(relay, milliseconds);
     const readAt = await readBack(bus, device, spanOf(outputs), untilDeadline(order), clock);
-    if (isClosed(device, relay) && (!failure || !wasClosed)) return;
+    if (isClosed(device, relay) && (!failure || !wasClosed)) {
+      // Late delivery may have begun its time at this reading; an acknowledged one runs already.
+      if (failure) relays.began(relay, milliseconds);
+      return;
+    }
     if (isClosed(device, relay) || readAt - begunAt >= milliseconds)
       throw new DriverError(
         'OUTCOME_UNKNOWN',

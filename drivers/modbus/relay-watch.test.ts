@@ -111,6 +111,28 @@ it('of a board that keeps its time is read after it, and nothing is reported', a
   expect(device.device.pins.outputs()).toBe(0b10_0000);
 });
 
+it('of a board that an adapter told late is not cut, nor the board distrusted', async () => {
+  const device = station({ kind: profile });
+  await using link = await openWith(device);
+  let held: Uint8Array | undefined;
+  device.behave = (request, answer) => {
+    if (request[1] !== 5) return answer();
+    held = request;
+    return null;
+  };
+  await expect(link.execute('pulse', pulse())).rejects.toMatchObject({ code: 'NO_REPLY' });
+  device.behave = undefined;
+  await link.clock.advance(2_700);
+  const at = link.clock.monotonic();
+  device.device.advance(at);
+  device.device.answer(held ?? Buffer.of(), at);
+  await link.clock.advance(10_000);
+  const [on, off] = device.device.pins.history;
+  expect((off?.monotonicMs ?? 0) - (on?.monotonicMs ?? 0)).toBeGreaterThanOrEqual(2_000);
+  expect(link.history(hwId).every(({ relayFault }) => relayFault === null)).toBe(true);
+  await link.execute('pulse', pulse());
+});
+
 it('of a controller that times pulses by a block is reported, for nothing else can open it', async () => {
   const { link, device } = await openOne(io());
   await using _ = link;

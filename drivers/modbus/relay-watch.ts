@@ -43,6 +43,8 @@ export interface RelayWatchOptions {
 export interface RelayWatch {
   /** A request that closes the relay for so long is being sent. */
   fired(relay: number, milliseconds: number): void;
+  /** That request was acknowledged, or the relay was read closed after it: its time runs. */
+  began(relay: number, milliseconds: number): void;
   /** The device has shown its whole state. */
   polled(): void;
 }
@@ -54,6 +56,8 @@ export function openRelayWatch(options: RelayWatchOptions): RelayWatch {
   const watched = new Set<number>();
   /** When the device has opened each relay for certain, monotonic milliseconds. */
   const overAt = new Map<number, number>();
+  /** How long each relay closes whose request may still be delivered, as nothing has acknowledged it. */
+  const unacknowledged = new Map<number, number>();
   let inherited: { relay: number; since: number } | undefined;
 
   const dueAt = (relay: number) => (isTimedByDevice ? (overAt.get(relay) ?? 0) : (live.endsAt(relay) ?? 0));
@@ -63,11 +67,14 @@ export function openRelayWatch(options: RelayWatchOptions): RelayWatch {
     if (dueAt(relay) > clock.monotonic()) return false;
     if (isRepeated) await settleReplies(options);
     if (isTimedByDevice) await read(options, relay);
+    const late = unacknowledged.get(relay);
+    if (isTimedByDevice && isClosed(device, relay) && late !== undefined) {
+      // An adapter may have delivered the request late. From this reading on the time of the device runs.
+      begins(relay, late);
+      return false;
+    }
     if (isTimedByDevice && isClosed(device, relay)) {
-      log.warn(
-        { address: device.unit, relay },
-        'a relay is still closed after its pulse: it is switched off',
-      );
+      log.warn({ address: device.unit, relay }, 'a relay is closed after its pulse: it is switched off');
       faults.stillClosed(relay, isOwn);
     }
     if (!isTimedByDevice || isClosed(device, relay)) await opened(options, relay);
@@ -105,6 +112,15 @@ export function openRelayWatch(options: RelayWatchOptions): RelayWatch {
     }
   }
 
+  function lasts(relay: number, milliseconds: number): void {
+    overAt.set(relay, Math.max(clock.monotonic() + spanMs(milliseconds), overAt.get(relay) ?? 0));
+  }
+
+  function begins(relay: number, milliseconds: number): void {
+    unacknowledged.delete(relay);
+    lasts(relay, milliseconds);
+  }
+
   function watch(relay: number, isOwn: boolean): void {
     if (watched.has(relay)) return;
     watched.add(relay);
@@ -114,10 +130,11 @@ export function openRelayWatch(options: RelayWatchOptions): RelayWatch {
 
   return {
     fired(relay, milliseconds) {
-      const over = clock.monotonic() + Math.ceil(milliseconds * LATENESS) + MARGIN_MS;
-      overAt.set(relay, Math.max(over, overAt.get(relay) ?? 0));
+      unacknowledged.set(relay, milliseconds);
+      lasts(relay, milliseconds);
       watch(relay, true);
     },
+    began: begins,
     polled() {
       if (pulse?.way !== 'flash') return;
       // Other outputs may be switched by the board itself, from its inputs.
@@ -132,6 +149,11 @@ export function openRelayWatch(options: RelayWatchOptions): RelayWatch {
       if (clock.monotonic() - inherited.since > longest * LATENESS + MARGIN_MS) watch(relay, false);
     },
   };
+}
+
+/** After so long the device has opened the relay for certain. */
+function spanMs(milliseconds: number): number {
+  return Math.ceil(milliseconds * LATENESS) + MARGIN_MS;
 }
 
 /**
