@@ -1,8 +1,8 @@
 /** What is said to a module, step by step, without a bus. */
 import { expect, it } from 'vitest';
-import { DriverError } from '../driver.ts';
+import { DriverError, type DriverErrorCode } from '../driver.ts';
 import { moduleTypeOf } from './module-types.ts';
-import { bringUp, type Script, switchOff } from './scripts.ts';
+import { bringUp, type Script, switchOff, switchOn } from './scripts.ts';
 
 type Answers = Record<string, (text: string) => unknown>;
 
@@ -76,4 +76,33 @@ it('switches single outputs off where another one stays on, and gives up after a
   expect(() =>
     play(switchOff(1, type, 0), { $6: () => ({ outputs: 1, inputs: 0 }), '#0': () => 'done' }),
   ).toThrow('told to switch off and did not');
+});
+
+it('does not take a refusal for proof after an attempt without an answer: the read-back decides', () => {
+  const type = moduleTypeOf('7060');
+  if (!type) throw new Error('the I-7060 is not in the table');
+  const codeOf = (first: DriverErrorCode, later: DriverErrorCode, $6: () => unknown) => {
+    let attempts = 0;
+    const switched = () => {
+      attempts += 1;
+      throw new DriverError(attempts === 1 ? first : later, 'the test says so');
+    };
+    try {
+      return play(switchOn(1, type, 0, 10_000), { '#1': switched, $6 }).result;
+    } catch (error) {
+      return error instanceof DriverError ? error.code : error;
+    }
+  };
+  const on = { outputs: 1, inputs: 0 };
+  const unread = () => {
+    throw new DriverError('NO_REPLY', 'no answer');
+  };
+  for (const first of ['NO_REPLY', 'BAD_REPLY'] as const) {
+    for (const later of ['REFUSED', 'DEVICE_OFFLINE', 'DEADLINE_PASSED', 'LINK_LOST'] as const) {
+      expect(codeOf(first, later, () => on)).toEqual(on);
+      expect(codeOf(first, later, unread)).toBe('OUTCOME_UNKNOWN');
+      expect(codeOf(first, later, off)).toBe('NO_REPLY');
+    }
+  }
+  expect(codeOf('REFUSED', 'REFUSED', () => on)).toBe('REFUSED');
 });

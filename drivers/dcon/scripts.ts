@@ -17,6 +17,7 @@ import {
   readPreset,
   readSafety,
   resetStatus,
+  type Switched,
   storePreset,
   switchAllOff,
   switchOne,
@@ -49,6 +50,8 @@ export interface SwitchedOff {
 
 /** Rounds of telling and looking before a switch is given up; each costs up to two timeouts. */
 const ROUNDS_MAX = 3;
+/** The bus takes a device for dead after as many misses. */
+const SWITCH_ATTEMPTS = 3;
 /** The host watchdog counts tenths of a second in one byte. */
 const TENTHS_MAX = 0xff;
 
@@ -102,8 +105,8 @@ export function* switchOff(address: number, type: ModuleType, keep: number, know
 }
 
 /**
- * One output on, as read back. Throws OUTCOME_UNKNOWN when it was told and nobody knows whether it did, NO_REPLY when
- * it is known that it did not, or what came before anything was sent.
+ * One output on, as read back. Throws OUTCOME_UNKNOWN when an attempt may have switched it and the read-back failed,
+ * NO_REPLY when the read-back shows it off, or the error of an attempt that switched nothing.
  */
 export function* switchOn(
   address: number,
@@ -111,16 +114,11 @@ export function* switchOn(
   channel: number,
   watchdogMs: number,
 ): Script<Pins> {
-  const told = yield* tell(address, channel);
-  if (told === 'ignored') {
-    // Its watchdog ran out, and what is ignored was not done.
-    yield* ask(clearHostWatchdogFlag(address));
-    yield* startHost(address, watchdogMs);
-    if ((yield* tell(address, channel)) === 'ignored')
-      throw new DriverError(
-        'REFUSED',
-        `module ${aa(address)} ignores commands: its host watchdog is not fed`,
-      );
+  const sent: Sent = { mayBeDone: false };
+  try {
+    yield* tellUnlessIgnored(address, channel, watchdogMs, sent);
+  } catch (error) {
+    if (!(error instanceof DriverError) || !sent.mayBeDone) throw error;
   }
   const pins = yield* seen(readPins(address, type));
   if (((pins.outputs >> channel) & 1) === 1) return pins;
@@ -144,14 +142,34 @@ export function* whyNotRunOut(address: number, type: ModuleType): Script<string 
   return undefined;
 }
 
-/** A lost answer is no answer: what is read back afterwards decides. */
-function* tell(address: number, channel: number): Script<'done' | 'ignored' | 'unheard'> {
-  try {
-    return yield* ask(switchOne(address, channel, true));
-  } catch (error) {
-    if (error instanceof DriverError && isUnheard(error)) return 'unheard';
-    throw error;
+/** `mayBeDone`: an attempt to switch an output on was sent, and its answer is not known. */
+interface Sent {
+  mayBeDone: boolean;
+}
+
+function* tellUnlessIgnored(address: number, channel: number, watchdogMs: number, sent: Sent): Script<void> {
+  if ((yield* tell(address, channel, sent)) !== 'ignored') return;
+  // Its watchdog ran out, and what is ignored was not done.
+  yield* ask(clearHostWatchdogFlag(address));
+  yield* startHost(address, watchdogMs);
+  if ((yield* tell(address, channel, sent)) !== 'ignored') return;
+  throw new DriverError('REFUSED', `module ${aa(address)} ignores commands: its host watchdog is not fed`);
+}
+
+/**
+ * The script repeats the command itself, as the answer to the last attempt says nothing of the attempts before it: a
+ * module may have closed the relay, and refuse the repetition.
+ */
+function* tell(address: number, channel: number, sent: Sent): Script<Switched | 'unheard'> {
+  for (let attempt = 0; attempt < SWITCH_ATTEMPTS; attempt += 1) {
+    try {
+      return yield* ask(switchOne(address, channel, true));
+    } catch (error) {
+      if (!(error instanceof DriverError) || !isUnheard(error)) throw error;
+      sent.mayBeDone = true;
+    }
   }
+  return 'unheard';
 }
 
 function* seen(question: Question<Pins>): Script<Pins> {

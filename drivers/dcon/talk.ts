@@ -60,7 +60,8 @@ export function openTalk({ bus, framing, clock, armed, unarmed }: TalkOptions): 
             // Outputs are switched off as urgently as on.
             class: question.switches ? 'command' : order.class,
             deadline: question.opens ? (order.opensBy ?? patience) : patience,
-            attempts: question.mayBeUnknown ? 1 : ATTEMPTS,
+            // What switches an output on is repeated by its script, which has to know of each attempt.
+            attempts: question.mayBeUnknown || question.opens ? 1 : ATTEMPTS,
             // What a module shows of its outputs decides the outcome of a pulse.
             isFresh: true,
           },

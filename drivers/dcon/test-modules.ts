@@ -18,6 +18,8 @@ export interface TestModule {
   dead: boolean;
   /** Hears, does, and loses so many of its next answers. */
   mute: number;
+  /** Refuses so many commands that switch one output, after those whose answers are lost. */
+  refusals: number;
   /** Outputs that stay as they are, whatever it is told. */
   stuck: number;
   /** Its watchdog does nothing, though it says that it is armed. */
@@ -123,6 +125,7 @@ function openTestModule(address: number, given: Given, clock: Clock) {
     latched: 0,
     dead: given.dead ?? false,
     mute: 0,
+    refusals: 0,
     stuck: 0,
     isUnguarded: false,
     runsOutOnce: false,
@@ -153,6 +156,10 @@ function openTestModule(address: number, given: Given, clock: Clock) {
       if (module.kind === 'safety') watchdog.fedAt = clock.monotonic();
       if (module.unknown.test(text)) return undefined;
       const command = text[0] + text.slice(3);
+      if (module.mute === 0 && module.refusals > 0 && command.startsWith('#1')) {
+        module.refusals -= 1;
+        return '?';
+      }
       const answer = switching(works, command) ?? arming(works, command) ?? telling(works, command);
       if (module.mute === 0) return answer;
       module.mute -= 1;
