@@ -33,7 +33,7 @@ export interface LockDoorOptions {
   unreachable(lock: LockAddress): string | undefined;
   actuateLock: ActuateLock;
   pinOf(mac: string): string | null;
-  standOpen: Pick<StandOpen, 'of' | 'end' | 'isLettingGo'>;
+  standOpen: Pick<StandOpen, 'of' | 'end' | 'isBeginning' | 'isLettingGo'>;
   closings: Pick<Closings, 'attempt'>;
 }
 
@@ -64,7 +64,8 @@ export function openLockDoor(options: LockDoorOptions) {
   /** Ends what stands open, and has its lock locked. */
   async function endStandOpen(doorId: string, reason: string, caller: Caller): Promise<ClosingOutcome> {
     const row = existing(table, doorId);
-    const before = standOpen.of(doorId)?.row.phase;
+    const asked = standOpen.isBeginning(doorId) ? 'waiting' : undefined;
+    const before = standOpen.of(doorId)?.row.phase ?? asked;
     await standOpen.end(doorId, reason, caller);
     if (standOpen.isLettingGo(doorId)) return LETS_GO;
     const closing = row.mac === null ? undefined : closings.attempt(row.mac);
@@ -94,7 +95,8 @@ export function openLockDoor(options: LockDoorOptions) {
       const device = relay(doorId);
       const standing = standOpen.of(doorId);
       const mac = device ? null : row.mac;
-      if (mac === null && !standing) throw nothingToLock(device !== undefined);
+      if (mac === null && !standing && !standOpen.isBeginning(doorId))
+        throw nothingToLock(device !== undefined);
       // Nothing was sent of what waits: it does not change what can be done now.
       if (mac !== null && (!standing || standing.row.phase === 'waiting')) {
         assertPin(mac, options.locks.report(row), options.pinOf);

@@ -9,21 +9,13 @@
  * waiting: nothing was sent. A lock that was told and did not answer stays `sent`, and is not told again by itself. A relay
  * goes from waiting to open, and is held again when it was lost.
  */
-import type { Actuations, Intent } from '../actuations/actuations.ts';
+import type { Actuations } from '../actuations/actuations.ts';
 import type { Clock } from '../clock.ts';
 import type { Caller } from '../principal.ts';
 import { openWaking } from '../waking.ts';
 import type { Busy } from './busy.ts';
 import { addressOf, type LockAddress } from './configuration.ts';
-import {
-  type ActuateLock,
-  AUDITED,
-  answerInTime,
-  DEADLINE_MS,
-  deadlineOf,
-  endOf,
-  offline,
-} from './lock-commands.ts';
+import { type ActuateLock, answerInTime, DEADLINE_MS, deadlineOf, endOf, offline } from './lock-commands.ts';
 import type { StandOpenBody } from './lock-schema.ts';
 import type { StandOpenPhase, StandOpenRow } from './openings-table.ts';
 import { openRelayHolds, type RelayHoldOptions } from './relay-hold.ts';
@@ -37,12 +29,22 @@ import {
   targetOf,
   untilOf,
 } from './stand-open-order.ts';
-import { isOutdated, keptTime, leftAfterStart, type Moment } from './stand-open-time.ts';
+import { type Order, type Orders, openOrders } from './stand-open-orders.ts';
 import {
+  isOutdated,
+  keptTime,
+  leftAfterStart,
+  type Moment,
+  type MomentOptions,
+  momentOf,
+} from './stand-open-time.ts';
+import {
+  auditedAs,
   type Delivery,
+  intentOf,
+  LOCKED_MEANWHILE,
   newStanding,
   postpone,
-  STAND_OPEN,
   type Standing,
   type StandingChanges,
   type StandingOptions,
@@ -56,12 +58,9 @@ import { existing } from './table.ts';
 const TICK_MS = 1_000;
 const REST_MS = 60_000;
 
-export interface StandOpenOptions extends StandingOptions, TargetOptions, RelayHoldOptions {
+export interface StandOpenOptions extends StandingOptions, TargetOptions, RelayHoldOptions, MomentOptions {
   actuations: Actuations;
   clock: Clock;
-  clockSynchronised(): boolean;
-  /** Of the kernel since it was booted; undefined: it cannot be told. */
-  bootId: string | undefined;
   busy: Busy;
   unreachable(lock: LockAddress): string | undefined;
   /** Throws WATCHDOG_NOT_PROVEN, NO_RELAY or IN_PROGRESS (a watchdog test) when it is known that the relay is not fired. */
@@ -92,7 +91,8 @@ export function openStandOpen(options: StandOpenOptions) {
   }
   const parts: Parts = { all, holds, changes, now };
   const deliver = deliverIn(options, parts);
-  const begin = beginIn(options, parts, deliver, waking.wake);
+  const orders = openOrders();
+  const begin = beginIn(options, { ...parts, orders }, deliver, waking.wake);
   const look = lookIn(options, parts, retryIn(options, deliver));
 
   return {
@@ -100,14 +100,17 @@ export function openStandOpen(options: StandOpenOptions) {
     begin(doorId: string, body: StandOpenBody, caller: Caller): Promise<Delivery> {
       const { promise: stored, resolve } = Promise.withResolvers<void>();
       const { id } = existing(table, doorId);
-      const begun = options.busy.during(id, () => begin(doorId, body, caller, resolve));
+      const begun = options.busy.during(id, () => begin(id, body, caller, resolve));
       return Promise.race([begun, stored.then(() => answerInTime(begun, clock, TOLD))]);
     },
     /** Afterwards its lock has to be locked (closing.ts). */
     async end(doorId: string, reason: string, caller: Caller): Promise<void> {
+      await orders.withdraw(doorId, reason);
       const standing = all.get(doorId);
-      if (standing && !standing.isEnding) await changes.stop(standing, reason, caller);
+      await (standing?.isEnding ? standing.ending : standing && changes.stop(standing, reason, caller));
     },
+    /** It is asked for, and that is being stored: nothing was sent. */
+    isBeginning: orders.has,
     /** Its relay is held no more, and its last pulse may not be over yet. */
     isLettingGo: holds.isLettingGo,
     /** What is wanted of the door, or what opens it, may have changed. */
@@ -150,15 +153,6 @@ interface Parts {
   holds: ReturnType<typeof openRelayHolds>;
   changes: StandingChanges;
   now(): Moment;
-}
-
-function momentOf({ clock, clockSynchronised, bootId }: StandOpenOptions) {
-  return (): Moment => ({
-    wall: clock.now(),
-    monotonic: clock.monotonic(),
-    synchronised: clockSynchronised(),
-    bootId,
-  });
 }
 
 type Deliver = (standing: Standing, before: StandOpenPhase | undefined) => Promise<Delivery>;
@@ -206,30 +200,32 @@ function deliverIn(options: StandOpenOptions, { all, holds, changes }: Parts): D
   };
 }
 
-/** As src/actuations keeps it: an intent, and what became of it. */
-function intentOf({ door_id, actor_id, actor, correlation_id }: StandOpenRow): Intent {
-  const principal = { id: actor_id, label: actor };
-  return { principal, action: STAND_OPEN, object: `door/${door_id}`, correlationId: correlation_id };
-}
-
-function auditedAs({ outcome }: Delivery): string {
-  return outcome === 'waiting' ? outcome : AUDITED[outcome];
-}
-
 function beginIn(
   options: StandOpenOptions,
-  { all, changes, now }: Parts,
+  { all, changes, now, orders }: Parts & { orders: Orders },
   deliver: Deliver,
   wake: () => void,
 ) {
   const { table, clock, catalogue, actuations, unreachable } = options;
+  const delivered = deliveredIn(options, deliver);
+
   /** `stored` is called once the request is durable: the caller may be answered. */
-  return async (
+  return (doorId: string, body: StandOpenBody, caller: Caller, stored: () => void): Promise<Delivery> =>
+    orders.during(doorId, (order, settled) => {
+      const isStored = () => {
+        settled();
+        stored();
+      };
+      return beginStored(doorId, body, caller, order, isStored);
+    });
+
+  async function beginStored(
     doorId: string,
     body: StandOpenBody,
     caller: Caller,
+    order: Order,
     stored: () => void,
-  ): Promise<Delivery> => {
+  ): Promise<Delivery> {
     const door = existing(table, doorId);
     assertAllowed(door, catalogue);
     const target = targetOf(door, options);
@@ -258,9 +254,10 @@ function beginIn(
         if (other) other.isEnding = false;
         throw error;
       });
-    const late = (await caller.isGone?.())
+    const isGone = await caller.isGone?.();
+    const late = isGone
       ? 'whoever asked hung up before it was sent'
-      : endedBy(row, table.door.get(doorId), options);
+      : (order.withdrawn ?? endedBy(row, table.door.get(doorId), options));
     if (late !== undefined) {
       if (other) other.isEnding = before === undefined;
       const refusal = offline(door, late);
@@ -273,19 +270,24 @@ function beginIn(
     const standing = newStanding(row, leftMs, clock);
     if (isShown && other) standing.judgedFrom = other.judgedFrom;
     all.set(doorId, standing);
+    // Its lock may have reported while this was stored.
+    if (isShown) void changes.reported(standing);
     stored();
     const delivery = await delivered(standing, { isShown, reason, before: before?.phase });
     await actuations.end(intent, auditedAs(delivery), { ...detail, ...delivery });
     wake();
     return delivery;
-  };
+  }
+}
 
-  async function delivered(
+function deliveredIn({ clock }: StandOpenOptions, deliver: Deliver) {
+  return async (
     standing: Standing,
     how: { isShown: boolean; reason: string | undefined; before: StandOpenPhase | undefined },
-  ): Promise<Delivery> {
+  ): Promise<Delivery> => {
     const { door_id: id, gateway_id } = standing.row;
-    if (how.isShown) return { outcome: 'confirmed', reason: null };
+    if (how.isShown)
+      return standing.row.phase === 'open' ? { outcome: 'confirmed', reason: null } : LOCKED_MEANWHILE;
     const { message } = offline({ id, gateway_id }, how.reason ?? '');
     const isUnreachable = how.reason !== undefined;
     standing.isSending = true;
@@ -298,7 +300,7 @@ function beginIn(
     } finally {
       standing.isSending = false;
     }
-  }
+  };
 }
 
 type Retry = (standing: Standing) => Promise<void>;

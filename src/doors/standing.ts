@@ -1,4 +1,5 @@
 /** One door that stands open, and each change of that: stored, audited and told to live readers in one commit. */
+import type { Intent } from '../actuations/actuations.ts';
 import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
@@ -8,7 +9,7 @@ import { type Caller, type Principal, SYSTEM_PRINCIPAL } from '../principal.ts';
 import { waitBefore } from '../supervise.ts';
 import type { Closings } from './closing.ts';
 import { type StandingChange, standingChanged } from './live-events.ts';
-import { HELD_AT_MOST_MS } from './lock-commands.ts';
+import { AUDITED, HELD_AT_MOST_MS } from './lock-commands.ts';
 import type { StandOpenOutcome } from './lock-schema.ts';
 import type { Locks } from './locks.ts';
 import type { StandOpenRow } from './openings-table.ts';
@@ -34,6 +35,8 @@ export interface Standing {
   failure: { code: string; message: string; at: number } | null;
   isSending: boolean;
   isEnding: boolean;
+  /** The end that is being stored. */
+  ending: Promise<void> | undefined;
 }
 
 export interface StandingOptions {
@@ -62,6 +65,7 @@ export function newStanding(row: StandOpenRow, leftMs: number, clock: Clock): St
     failure: null,
     isSending: false,
     isEnding: false,
+    ending: undefined,
   };
 }
 
@@ -79,6 +83,22 @@ export const TOLD: Delivery = {
     'its lock has been told and has not shown that it is open: one that sleeps takes up to a minute, and …/state says what became of it',
 };
 
+export const LOCKED_MEANWHILE: Delivery = {
+  outcome: 'unknown',
+  reason:
+    'the lock reported that it is locked while this was stored, and was sent nothing: ask again to open it',
+};
+
+/** As src/actuations keeps it: an intent, and what became of it. */
+export function intentOf({ door_id, actor_id, actor, correlation_id }: StandOpenRow): Intent {
+  const principal = { id: actor_id, label: actor };
+  return { principal, action: STAND_OPEN, object: `door/${door_id}`, correlationId: correlation_id };
+}
+
+export function auditedAs({ outcome }: Delivery): string {
+  return outcome === 'waiting' ? outcome : AUDITED[outcome];
+}
+
 export function postpone(standing: Standing, { outcome, reason }: Delivery, clock: Clock): void {
   if (outcome !== 'waiting') return;
   const failure = { code: 'DEVICE_OFFLINE', message: reason ?? 'nothing was sent', at: clock.now() };
@@ -92,10 +112,10 @@ export type StandingChanges = ReturnType<typeof standingChanges>;
 
 export function standingChanges(options: StandingOptions, all: Standings, holds: RelayHolds) {
   const { database, table, events, clock, log, closings } = options;
-  const record = recordIn(options);
-  const keep = keepIn(options);
+  const [record, keep] = [recordIn(options), keepIn(options)];
 
-  async function remove(
+  const remove = noting(storeEnd);
+  async function storeEnd(
     standing: Standing,
     change: StandingChange,
     reason: string,
@@ -183,6 +203,15 @@ export function standingChanges(options: StandingOptions, all: Standings, holds:
       if (shown.value === 'unlocked' && !isUnlock) await opened(standing, heardAt);
       if (shown.value === 'locked') await lost(standing, 'the lock reported that it is locked');
     },
+  };
+}
+
+/** Whoever closes the door meanwhile waits for the end that is under way. */
+function noting<R extends unknown[]>(store: (standing: Standing, ...how: R) => Promise<void>) {
+  return (standing: Standing, ...how: R): Promise<void> => {
+    const ending = store(standing, ...how);
+    standing.ending = ending;
+    return ending;
   };
 }
 
