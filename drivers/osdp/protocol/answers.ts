@@ -62,7 +62,7 @@ export function replied(
     case 'challenge':
       return challenged(session, outstanding, reply, value);
     case 'prove':
-      return proved(session, stage, reply);
+      return proved(session, stage, outstanding, reply);
     case 'vouch':
       if (reply.kind !== 'PDID') break;
       return isClaimant(session, reply.identity)
@@ -131,6 +131,8 @@ function challenged(session: Session, outstanding: Outstanding, reply: Reply, va
   if (stage.kind !== 'challenge' || command.kind !== 'CHLNG' || options.security.secure === 'off')
     return setAside(restart(session), null, { kind: 'again' });
   if (reply.kind !== 'CCRYPT') return failed(session, 'downgrade');
+  if (isToEarlierChallenge(session, outstanding, command.nonce, reply))
+    return stillOutstanding(session, outstanding);
   const { base } = stage;
   // It names the key it used: the one that everybody knows, where another was asked for, is an attempt to get less.
   if (base !== 'default' && value !== 1) return failed(session, 'downgrade');
@@ -149,11 +151,44 @@ function challenged(session: Session, outstanding: Outstanding, reply: Reply, va
   };
 }
 
+/** The reply is still to come: the same bytes again, as the replies to a new handshake would be late in the same way. */
+function stillOutstanding(session: Session, outstanding: Outstanding): Settled {
+  return {
+    session: { ...session, outstanding, sequence: outstanding.sequence },
+    effects: [],
+    outcome: { kind: 'again' },
+  };
+}
+
+/** The cryptogram proves it, and the key: a late reply is no sign of a wrong one. */
+function isToEarlierChallenge(
+  { challenges }: Session,
+  { earlier }: Outstanding,
+  nonce: Uint8Array,
+  reply: Reply & { kind: 'CCRYPT' },
+): boolean {
+  if (earlier === 0) return false;
+  return challenges.some(
+    (sent) =>
+      !same(sent.nonce, nonce) &&
+      same(clientCryptogram(sessionKeys(sent.key, sent.nonce), sent.nonce, reply.nonce), reply.cryptogram),
+  );
+}
+
 /** What the security block says of the outcome is not asked: makers differ in it. R-MAC-I proves it. */
-function proved(session: Session, stage: Stage & { kind: 'prove' }, reply: Reply): Settled {
+function proved(
+  session: Session,
+  stage: Stage & { kind: 'prove' },
+  outstanding: Outstanding,
+  reply: Reply,
+): Settled {
   const { keys, cryptogram, base } = stage;
   const replyMac = initialReplyMac(keys, cryptogram);
-  if (reply.kind !== 'RMAC_I' || !same(replyMac, reply.replyMac)) return failed(session, 'wrongKey');
+  if (reply.kind !== 'RMAC_I' || !same(replyMac, reply.replyMac)) {
+    // The device has proved the key to this challenge; what it says now may be to an earlier handshake.
+    if (!mayBeLate(session, outstanding)) return failed(session, 'wrongKey');
+    return stillOutstanding({ ...session, excused: session.excused + 1 }, outstanding);
+  }
   const channel = { keys, replyMac };
   if (base === 'default')
     return {
@@ -191,6 +226,14 @@ type Nak = Answer & { kind: 'nak' };
 const UNEXPLAINED = 3;
 /** Refusals in handshakes that lateness excuses before a session stands; twice as many as replies can be owed. */
 const EXCUSED_MAX = 16;
+/**
+ * A device that was asked twice may answer to the first request. A peer that swallows replies could excuse each failure
+ * so: what lateness excuses is bounded.
+ */
+function mayBeLate({ excused }: Session, { earlier }: Outstanding): boolean {
+  return earlier > 0 && excused < EXCUSED_MAX;
+}
+
 /** What a device says that knows nothing of the session, or of the count. */
 const LOST: readonly number[] = [NAK.sequence, NAK.securityBlock, NAK.securityRequired];
 
@@ -218,12 +261,10 @@ export function refused(
     case 'challenge':
     case 'prove': {
       const isExplained = stage.kind === 'prove' ? LOST.includes(nak.code) : nak.code === NAK.sequence;
-      // Of a device that was asked twice, and answers to the first of it, a refusal says nothing.
-      // A peer that swallows replies could excuse each refusal so: what lateness excuses is bounded.
-      const mayBeLate = outstanding.earlier > 0 && session.excused < EXCUSED_MAX;
-      const excused = session.excused + (mayBeLate ? 1 : 0);
-      const failures = session.failures + (mayBeLate ? 0 : 1);
-      if (mayBeLate || (isExplained && failures < UNEXPLAINED))
+      const isExcused = mayBeLate(session, outstanding);
+      const excused = session.excused + (isExcused ? 1 : 0);
+      const failures = session.failures + (isExcused ? 0 : 1);
+      if (isExcused || (isExplained && failures < UNEXPLAINED))
         return {
           ...lose(session, outstanding, 'the handshake was refused'),
           session: restart({ ...session, failures, excused }),

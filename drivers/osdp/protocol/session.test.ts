@@ -4,6 +4,7 @@ import { rechecked } from '../../../test/simulators/osdp/wire.ts';
 import { type Command, NAK } from './messages.ts';
 import { DEFAULT_KEY } from './secure-channel.ts';
 import { forgetDevice } from './session.ts';
+import { restart } from './state.ts';
 import { KEY, openPanel, POLL } from './test-panel.ts';
 
 const OUT: Command = { kind: 'OUT', outputs: [{ output: 0, code: 5, time: 50 }] };
@@ -120,6 +121,37 @@ describe('less security than is required', () => {
       const reply = wire(request);
       const isProof = reply?.[7] === 0x14;
       return reply && isProof ? rewritten(Buffer.from(reply), 12, (byte) => byte ^ 1) : reply;
+    };
+    expect(() => panel.establish()).toThrow('barred');
+    expect(panel.alarms()).toEqual(['wrongKey']);
+  });
+  it.each([
+    ['challenge', 0x76],
+    ['server cryptogram', 0x77],
+  ])('is not concluded from a reply to an earlier %s', (_, code) => {
+    const { panel, wire } = openPair();
+    panel.establish();
+    panel.session = restart(panel.session);
+    const replies: (Uint8Array | undefined)[] = [];
+    // The first four are missed, so that the panel begins a new handshake; then each reply comes one request late.
+    panel.wire = (request) => {
+      const reply = wire(request);
+      if (request[9] !== code) return reply;
+      replies.push(reply);
+      return replies.length > 4 ? replies.at(-2) : undefined;
+    };
+    panel.establish();
+    expect(replies.length).toBeGreaterThan(5);
+    expect(panel.effects.filter(({ kind }) => kind === 'alarm')).toEqual([]);
+  });
+  it('is told of a wrong key also when replies are late', () => {
+    const { panel, wire } = openPair({ key: DEFAULT_KEY });
+    let challenges = 0;
+    panel.wire = (request) => {
+      const reply = wire(request);
+      if (request[9] !== 0x76) return reply;
+      challenges += 1;
+      return challenges % 2 === 1 ? undefined : reply;
     };
     expect(() => panel.establish()).toThrow('barred');
     expect(panel.alarms()).toEqual(['wrongKey']);

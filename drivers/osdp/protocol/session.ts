@@ -22,6 +22,7 @@ import {
   contest,
   type Effect,
   isQuestion,
+  keyOf,
   restart,
   type Session,
   type SessionOptions,
@@ -54,6 +55,7 @@ export function openSession(options: SessionOptions): Session {
     gaveKey: false,
     failures: 0,
     excused: 0,
+    challenges: [],
     suspicions: {},
   };
 }
@@ -125,7 +127,15 @@ function send(session: Session, command: Command, isOwn: boolean): Turn {
     seal,
   };
   const gaveKey = session.gaveKey || command.kind === 'KEYSET';
-  return { session: { ...session, outstanding, gaveKey, owed: owedMore(session) }, bytes };
+  const challenges = challengesWith(session, command);
+  return { session: { ...session, outstanding, gaveKey, challenges, owed: owedMore(session) }, bytes };
+}
+
+function challengesWith({ stage, options, challenges }: Session, command: Command) {
+  if (stage.kind !== 'challenge' || command.kind !== 'CHLNG') return challenges;
+  const sent = { key: keyOf(options.security, stage.base), nonce: command.nonce };
+  // The one that is being sent, and as many before it as replies can be owed.
+  return [...challenges, sent].slice(-(OWED_MAX + 1));
 }
 
 const owedMore = ({ owed }: Session) => Math.min(owed + 1, OWED_MAX);

@@ -35,6 +35,11 @@ type BaseKey = 'own' | 'pending' | 'default';
  */
 export type Claim = { identity: Identity; times: number } | 'contested' | null;
 
+export interface Challenge {
+  key: Uint8Array;
+  nonce: Uint8Array;
+}
+
 export type Stage =
   | { kind: 'identify' }
   | { kind: 'capabilities' }
@@ -69,6 +74,8 @@ export interface Session {
   readonly failures: number;
   /** Refusals in handshakes since the last session, of which each may have been late. */
   readonly excused: number;
+  /** The last challenges that were sent, as long as their replies may come late. */
+  readonly challenges: readonly Challenge[];
   readonly suspicions: Suspicions;
 }
 
