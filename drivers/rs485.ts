@@ -20,6 +20,9 @@ import { z } from 'zod';
 import { BAUD_RATES, PARITIES } from './bus/options.ts';
 import { hwId, INPUT_PINS } from './settings.ts';
 
+/** Milliseconds of each pulse that holds the relay of a door that stands open: so long it stays closed after the gateway died. */
+export const HOLD_MS = 20_000;
+
 const text = z.string().max(128);
 const count = z.int().min(0);
 /** Unit id, module address. 0 is a device only where the protocol has it so. */

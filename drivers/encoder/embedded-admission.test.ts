@@ -64,7 +64,7 @@ describeEmbedded('admission', (site) => {
   it.each([
     ['two CNs', '/CN=e1/CN=e1'],
     ['no CN', '/OU=g1'],
-    ['a CN that is no encoder id', '/CN=e1.x'],
+    ['a CN that is no encoder id', '/CN=e1,x'],
   ])('refuses a certificate with %s, even if its fingerprint is known', async (_what, subject) => {
     const identity = site().authority.client(subject);
     site().host.credentials.set(identity.fingerprint256, { ok: true, generation: 1, encoderId: 'e1' });

@@ -1,5 +1,6 @@
 /** The vocabulary of profiles (profile.ts). What is absent the product does not have. */
 import { z } from 'zod';
+import { HOLD_MS } from '../rs485.ts';
 
 /** What one read can bring, application protocol 1.1b3, 6.3. */
 export const REGISTERS_READ_MAX = 125;
@@ -176,7 +177,13 @@ const pulse = z
       .strictObject({
         way: z.literal('flash'),
         address: address.describe('Coil of output0; the others follow'),
-        unitMilliseconds: z.int().min(1).max(60_000),
+        unitMilliseconds: z
+          .int()
+          .min(1)
+          .refine((unit) => HOLD_MS % unit === 0, `must divide ${HOLD_MS}, the time that a relay is held for`)
+          .describe(
+            `A divisor of ${HOLD_MS}: so long the relay of a door that stands open outlives the gateway`,
+          ),
         unitsMax: z.int().min(1).max(PULSE_UNITS_MAX),
       })
       .describe('Function 5 with a time in place of on starts it, and the device times it'),

@@ -106,7 +106,7 @@ it('leaves a stick alone that is on another network, and shows no key of either'
   const networkKey = 'ffeeddccbbaa99887766554433221100';
   const network = { ...NETWORK, networkKey };
   const error = await opened(site, { stateDirectory, network, knownLocks: [] }).catch((failure) => failure);
-  expect(error).toMatchObject({ code: 'LINK_LOST' });
+  expect(error).toMatchObject({ code: 'REFUSED' });
   const other = opened(site, { network, snapshot: null, knownLocks: [LOCK] });
   await expect(other).rejects.toMatchObject({ code: 'REFUSED' });
   const shown = `${error.message} ${first.logged.join('\n')}`;

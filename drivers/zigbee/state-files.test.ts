@@ -171,12 +171,14 @@ describe('the files of a network', () => {
     const directory = folder();
     const files = prepare(directory, { snapshot: archived(record(2, LOCK)) });
     const sealed = readFileSync(files.backup.file);
-    expect(prepare(directory, { ids: { ...NETWORK, networkKey: '00'.repeat(16) } }).hasBackup).toBe(false);
+    const refusal = expect.objectContaining({ code: 'REFUSED' });
+    const other = { ids: { ...NETWORK, networkKey: '00'.repeat(16) } };
+    expect(() => prepare(directory, other)).toThrow(refusal);
     sealed.writeUInt8(sealed.readUInt8(40) ^ 1, 40);
     writeFileSync(files.backup.file, sealed);
-    expect(prepare(directory).hasBackup).toBe(false);
+    expect(() => prepare(directory)).toThrow(refusal);
     writeFileSync(files.backup.file, 'short');
-    expect(prepare(directory).hasBackup).toBe(false);
+    expect(() => prepare(directory)).toThrow(refusal);
   });
 
   it('take no backup of another network', () => {

@@ -2,7 +2,7 @@
  * The files of the network: the database of the library (one JSON record a line) and the backup of the coordinator, which
  * holds all keys and is sealed. They are archived into one snapshot, and put back from it when they are gone or damaged.
  */
-import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { z } from 'zod';
@@ -151,6 +151,12 @@ export function prepareFiles(options: {
     backup.write(archived.backup);
     repairs.push('the backup of the coordinator was put back from the snapshot');
   }
+  // Without a backup the library forms the network of the configuration on whatever stick it finds.
+  if (!hasBackup && !options.restore && existsSync(backup.file))
+    throw new DriverError(
+      'REFUSED',
+      `${backup.file} is damaged, or of a network with another key, and there is no snapshot of this network: put the folder and the vault key back from one backup, or move the file away to form this network on the coordinator`,
+    );
   // The locks followed a move that the snapshot may be older than.
   if (hasBackup) setChannel(backup, options.restore ? files.channel() : undefined);
   if (hasBackup && options.restore) raiseFrameCounter(backup, options.now);

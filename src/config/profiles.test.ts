@@ -161,6 +161,17 @@ pulse:
   });
 });
 
+it('a pulse that the device times in units that do not divide the time of a hold makes no profile', () => {
+  const board = (unit: number) => `name: b
+product: B
+source: test
+outputs: { table: coil, address: 0, count: 4 }
+pulse: { way: flash, address: 512, unitMilliseconds: ${unit}, unitsMax: 100 }
+`;
+  expect(mistakesOf(board(100))).toBe('none');
+  expect(mistakesOf(board(60_000))).toMatch(/unitMilliseconds: must divide 20000/);
+});
+
 describe('a watchdog', () => {
   const board = (watchdog: string) => `name: b
 product: B

@@ -1,8 +1,10 @@
 /** Doors on a relay that stand open: begun, renewed, ended and lost, and held by pulses that end by themselves. */
+
 import { beforeEach, describe, expect, it } from 'vitest';
+import { HOLD_MS } from '../../drivers/rs485.ts';
 import { type Estate, openEstate } from '../../test/estate.ts';
 import { GatehouseError } from '../errors.ts';
-import { HOLD_MS, RENEW_EVERY_MS } from './relay-hold.ts';
+import { RENEW_EVERY_MS } from './relay-hold.ts';
 
 const DEVICE = '80000000-0000-4000-8000-000000000008';
 const OTHER = '90000000-0000-4000-8000-000000000009';

@@ -2,13 +2,12 @@
  * Holds the relays of doors that stand open by short pulses, each renewed well before it is over. When the gateway, its host or
  * the bus dies, the device lets the relay go by itself, HOLD_MS later at the latest.
  */
+import { HOLD_MS } from '../../drivers/rs485.ts';
 import type { Clock } from '../clock.ts';
 import { GatehouseError } from '../errors.ts';
 import { AWAKE } from '../waking.ts';
 import { INTERNAL } from './lock-commands.ts';
 
-/** So long a door stays open after the gateway died. */
-export const HOLD_MS = 20_000;
 /** Twice in each pulse, so that one renewal may fail and the door stays open. */
 export const RENEW_EVERY_MS = 8_000;
 /** Of one renewal; shorter than the time to the next, so that none comes after what was decided later. */
