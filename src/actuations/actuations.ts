@@ -41,9 +41,11 @@ export interface Actuations {
   /** What happened has happened: where its outcome cannot be stored, the log says so. */
   end(intent: Intent, outcome: string, detail: object, also?: () => void): Promise<void>;
   last(action: string, object: string): LastActuation | undefined;
+  /** The latest but for those of which nothing was sent: they `failed` with an `error`. Behind those only ones of this run are found. */
+  lastSent(action: string, object: string): LastActuation | undefined;
   /** What the latest moved that went to this lock, by `mac` of its detail: the lock may be at another door since. */
   objectOfLock(action: string, mac: string): string | undefined;
-  /** Inside a commit job: its outcome has become known after its end. To the audit, and to `lateOutcome` of its detail. */
+  /** Inside a commit job: the outcome of `lastSent` has become known after its end. To the audit, and to `lateOutcome` of its detail. */
   late(last: Pick<Intent, 'action' | 'object'>, outcome: string, late: LateOutcome, delayMs: Delay): void;
 }
 
@@ -51,6 +53,13 @@ export interface LateOutcome {
   outcome: string;
   /** Epoch milliseconds. */
   at: number;
+}
+
+type Times = Pick<LastActuation, 'begunAt' | 'uncertainAt'>;
+
+interface Begun extends Times {
+  /** The latest before it of which something was sent. */
+  sentBefore: { row: ActuationRow; times: Times } | undefined;
 }
 
 /** Monotonic milliseconds; null: not known, as after a restart. */
@@ -69,9 +78,19 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
   const table = actuationTable(database);
   const underWay = new Set<string>();
   /** One for each door and relay. */
-  const begun = new Map<string, Pick<LastActuation, 'begunAt' | 'uncertainAt'>>();
+  const begun = new Map<string, Begun>();
   const keyOf = ({ action, object }: Pick<Intent, 'action' | 'object'>) => `${action} ${object}`;
 
+  function timesOf(key: Pick<Intent, 'action' | 'object'>): Times {
+    const { begunAt, uncertainAt } = begun.get(keyOf(key)) ?? {};
+    return { begunAt, uncertainAt };
+  }
+  /** Of the row of the latest. */
+  function sentOf(row: ActuationRow | undefined): Begun['sentBefore'] {
+    if (row && isUnsent(row)) return begun.get(keyOf(row))?.sentBefore;
+    return row && { row, times: timesOf(row) };
+  }
+  const shown = (row: ActuationRow, times: Times) => lastOf(row, times, underWay.has(keyOf(row)));
   /** Inside a commit job. */
   function conclude(intent: Intent, outcome: string, detail: Record<string, unknown>): void {
     audit.record({ ...intent, outcome, detail });
@@ -92,13 +111,15 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
     async begin(intent, detail, also) {
       const { principal, action, object, correlationId } = intent;
       const isBegun = database.commit(() => {
+        const lost = table.last.get(action, object);
+        if (lost?.outcome === null) settle(lost, NOT_STORED);
         const before = table.last.get(action, object);
-        if (before?.outcome === null) settle(before, NOT_STORED);
-        const { begunAt, uncertainAt } = begun.get(keyOf(intent)) ?? {};
-        const isUncertain = before?.outcome === null || before?.outcome === 'unknown';
+        const sentBefore = sentOf(before);
+        const { begunAt, uncertainAt } = timesOf(intent);
         begun.set(keyOf(intent), {
           begunAt: clock.monotonic(),
-          uncertainAt: isUncertain ? begunAt : uncertainAt,
+          uncertainAt: before?.outcome === 'unknown' ? begunAt : uncertainAt,
+          sentBefore,
         });
         audit.record({ ...intent, outcome: 'accepted', detail: { ...detail } });
         const { id, label } = principal;
@@ -126,27 +147,40 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
     },
     objectOfLock: (action, mac) => table.toLock.get(action, mac)?.object,
     late({ action, object }, outcome, late, delayMs) {
-      const row = table.last.get(action, object);
+      const latest = table.last.get(action, object);
+      const row = sentOf(latest)?.row;
       if (!row || row.outcome === null) return;
       const detail = { ...detailOf(row), lateOutcome: late };
       audit.record({ ...intentOf(row), outcome, detail: { ...detail, delayMilliseconds: delayMs } });
-      table.end.run(row.outcome, JSON.stringify(detail), action, object);
+      if (row === latest) table.end.run(row.outcome, JSON.stringify(detail), action, object);
+      else row.detail = JSON.stringify(detail);
     },
     last(action, object) {
       const row = table.last.get(action, object);
-      if (!row) return undefined;
-      const isLost = row.outcome === null && !underWay.has(keyOf(row));
-      const detail = detailOf(row);
-      return {
-        at: row.at,
-        principalId: row.actor_id,
-        outcome: isLost ? 'unknown' : row.outcome,
-        detail: isLost ? { ...detail, outcome: 'unknown', reason: NOT_STORED } : detail,
-        begunAt: begun.get(keyOf(row))?.begunAt,
-        uncertainAt: begun.get(keyOf(row))?.uncertainAt,
-      };
+      return row && shown(row, timesOf(row));
+    },
+    lastSent(action, object) {
+      const sent = sentOf(table.last.get(action, object));
+      return sent && shown(sent.row, sent.times);
     },
   };
+}
+
+function lastOf(row: ActuationRow, times: Times, isUnderWay: boolean): LastActuation {
+  const isLost = row.outcome === null && !isUnderWay;
+  const detail = detailOf(row);
+  return {
+    at: row.at,
+    principalId: row.actor_id,
+    outcome: isLost ? 'unknown' : row.outcome,
+    detail: isLost ? { ...detail, outcome: 'unknown', reason: NOT_STORED } : detail,
+    ...times,
+  };
+}
+
+/** One that jammed has failed, too, and has no error. */
+function isUnsent(row: ActuationRow): boolean {
+  return row.outcome === 'failed' && detailOf(row).error !== undefined;
 }
 
 function intentOf({ action, object, actor_id, actor, correlation_id }: ActuationRow): Intent {

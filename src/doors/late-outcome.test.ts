@@ -118,6 +118,21 @@ describe('the late outcome of an unlock', () => {
     expect(told()).toEqual([]);
   });
 
+  it('is told although nothing of later requests was sent', async () => {
+    await unlockUnknown();
+    const nothingSent = () => Promise.reject(new DriverError('DEVICE_OFFLINE', 'not sent'));
+    estate.played.unlock = nothingSent;
+    for (let request = 0; request < 2; request += 1) await estate.desk('POST', `/doors/${id}/unlock`);
+    expect(await lastUnlock()).toMatchObject({ outcome: 'failed' });
+    estate.played.audits.length = 0;
+    await estate.clock.advance(2_000);
+    await tell();
+    await tell();
+    expect(told()).toMatchObject([{ isLate: true, delayMilliseconds: DEADLINE_MS + 2_000 }]);
+    expect(audited()).toMatchObject([{ outcome: 'late', detail: { outcome: 'unknown' } }]);
+    expect(await lastUnlock()).toMatchObject({ outcome: 'failed', lateOutcome: null });
+  });
+
   it('is told after a restart of the gateway, too', async () => {
     await unlockUnknown();
     const before = estate;

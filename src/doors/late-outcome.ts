@@ -21,7 +21,7 @@ const EVENT_WITHIN_MS = 300_000;
 const MAY_ARRIVE_MS = 60_000 + HELD_AT_MOST_MS;
 
 export interface LateOutcomeOptions {
-  actuations: Pick<Actuations, 'last' | 'late' | 'objectOfLock'>;
+  actuations: Pick<Actuations, 'lastSent' | 'late' | 'objectOfLock'>;
   events: Pick<LiveEvents, 'publish'>;
   log: Log;
   /** Of this run, monotonic milliseconds. */
@@ -40,10 +40,10 @@ export function takeLateOutcome(
   if (event.kind !== 'operation' || event.what !== 'unlocked' || event.source !== 'rf') return;
   const id = askedAt(doorId, event.hwId, options);
   const object = `door/${id}`;
-  const last = actuations.last(UNLOCK, object);
+  const last = actuations.lastSent(UNLOCK, object);
   if (!last || !isOpen(last, event.hwId)) return;
   if (!isInTime(event.heardAt, last.begunAt ?? startedAt)) return;
-  if (mayHaveAnotherCause(last, actuations.last(STAND_OPEN, object))) return;
+  if (mayHaveAnotherCause(last, actuations.lastSent(STAND_OPEN, object))) return;
   // What the door before it has sent may still arrive.
   const swappedAt = options.swappedAt(event.hwId) ?? Number.POSITIVE_INFINITY;
   if (last.begunAt !== undefined && last.begunAt >= swappedAt && last.begunAt - swappedAt <= MAY_ARRIVE_MS)
@@ -66,7 +66,7 @@ function askedAt(
   mac: string,
   { actuations, swappedAt }: Pick<LateOutcomeOptions, 'actuations' | 'swappedAt'>,
 ): string {
-  const own = lastUnlockDetail.safeParse(actuations.last(UNLOCK, `door/${doorId}`)?.detail ?? {}).data;
+  const own = lastUnlockDetail.safeParse(actuations.lastSent(UNLOCK, `door/${doorId}`)?.detail ?? {}).data;
   if (swappedAt(mac) === undefined || own?.mac === mac) return doorId;
   return actuations.objectOfLock(UNLOCK, mac)?.replace(/^door\//, '') ?? doorId;
 }
