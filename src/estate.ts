@@ -158,6 +158,7 @@ function startTasks({ tasks }: EstateOptions, { rs485, zgates, doors }: Parts): 
   tasks.start('lock presence', doors.tellPresence);
   tasks.start('doors that stand open', doors.keepStandingOpen);
   tasks.start('doors to be locked again', doors.lockAgain);
+  tasks.start('what closed doors and was not stored', doors.storeLater);
 }
 
 interface ImportParts extends Parts {

@@ -124,6 +124,7 @@ export async function openEstate(database?: Database, restart: Restart = {}) {
         doors.tellPresence,
         doors.keepStandingOpen,
         doors.lockAgain,
+        doors.storeLater,
       ),
   };
 }

@@ -10,11 +10,10 @@ import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import type { LiveEvents } from '../events/events.ts';
 import type { Log } from '../log.ts';
-import { type Caller, SYSTEM_PRINCIPAL } from '../principal.ts';
-import { waitBefore } from '../supervise.ts';
+import type { Caller } from '../principal.ts';
 import { openWaking } from '../waking.ts';
+import { endedIn, failedIn } from './closing-outcome.ts';
 import { addressOf, type LockAddress } from './configuration.ts';
-import { doorAlarm, standingChanged } from './live-events.ts';
 import {
   type ActuateLock,
   deadlineOf,
@@ -27,10 +26,6 @@ import {
 import type { ClosingPurpose, ClosingRow } from './openings-table.ts';
 import type { DoorRow, DoorTable } from './table.ts';
 
-/** A battery of a lock that never answers lasts for years at the longest pause. */
-const BACKOFF = { firstMs: 1_000, longestMs: 5 * 60_000 };
-/** Attempts in a row after which somebody has to look at the door. */
-const ATTEMPTS_TO_ALARM = 3;
 const REST_MS = 60_000;
 /** A bolt that a lock throws by itself and that springs back, as one that is blocked, does so within this time. */
 const STAYS_LOCKED_MS = 5_000;
@@ -88,7 +83,7 @@ export interface PendingClosing {
   alarm: boolean;
 }
 
-interface Closing {
+export interface Closing {
   row: ClosingRow;
   /** Monotonic milliseconds, as are the next two. */
   nextAt: number;
@@ -105,6 +100,10 @@ interface Closing {
   /** Its last report of the bolt. */
   shown: { isLocked: boolean; at: number } | undefined;
   attempts: number;
+  /** It was seen locked, and that is not stored yet. */
+  isLocked: boolean;
+  /** The correlation id of the standing open of which the end is not stored yet. */
+  endOf: string | undefined;
   failure: PendingClosing['failure'];
   underWay: Promise<ClosingOutcome> | undefined;
 }
@@ -159,8 +158,8 @@ export function openClosings(options: ClosingsOptions) {
       if (closing.underWay) continue;
       if (closing.nextAt > now) rest = Math.min(rest, closing.nextAt - now);
       // The end of standing open locks it.
-      else if (!table.standOpenOfLock.get(closing.row.mac))
-        void attempt(closing, isSeenLocked(closing) ? endWatched : tryOnce);
+      else if (!isKeptOpen(closing, table))
+        void attempt(closing, closing.isLocked || isSeenLocked(closing) ? endWatched : tryOnce);
     }
     return rest;
   }
@@ -169,25 +168,13 @@ export function openClosings(options: ClosingsOptions) {
     /** Inside a commit job, before the lock is opened or when its standing open ends. */
     store: storeIn(options),
     /** After that commit: it is locked after `delayMs`. */
-    schedule(mac: string, delayMs: number, watch: Watch = {}): void {
-      const { settlesMs = 0, relocksItself = false, openForMs = 0, isOpening = false } = watch;
-      const row = table.closing.get(mac);
-      const before = all.get(mac);
-      if (!row) return void all.delete(mac);
-      const now = clock.monotonic();
-      const closing = before ?? newClosing(row, now, now);
-      const settledAt = Math.max(closing.settledAt, now + settlesMs);
-      const dueAt = now + delayMs;
-      const watched = { settledAt, relocksItself, openForMs, isOpening };
-      Object.assign(closing, { row, ...watched, nextAt: dueAt, dueAt, attempts: 0 });
-      all.set(mac, closing);
-      waking.wake();
-    },
+    schedule: scheduleIn(options, all, waking.wake),
     /** Resolves with undefined when the lock need not be locked. */
     async attempt(mac: string): Promise<ClosingOutcome | undefined> {
       const closing = all.get(mac);
-      return closing && attempt(closing);
+      return closing && !closing.isLocked ? attempt(closing) : undefined;
     },
+    ...unstoredIn(options, all, waking.wake),
     /** A lock reported something; `before` is the report before it. */
     reported: reportedIn(all, clock, waking.wake),
     lockedInWords: (mac: string) => lockedInWords(all.get(mac), clock),
@@ -198,7 +185,8 @@ export function openClosings(options: ClosingsOptions) {
       for (const closing of all.values()) {
         const { mac, gateway_id } = closing.row;
         const isBack = 'mac' in back ? mac === back.mac : gateway_id === back.gatewayId;
-        if (isBack && closing.failure) closing.nextAt = Math.min(closing.nextAt, clock.monotonic());
+        if (isBack && closing.failure && !closing.isLocked)
+          closing.nextAt = Math.min(closing.nextAt, clock.monotonic());
       }
       waking.wake();
     },
@@ -214,6 +202,24 @@ export function openClosings(options: ClosingsOptions) {
   };
 }
 
+function scheduleIn({ table, clock }: ClosingsOptions, all: Map<string, Closing>, wake: () => void) {
+  return (mac: string, delayMs: number, watch: Watch = {}): void => {
+    const { settlesMs = 0, relocksItself = false, openForMs = 0, isOpening = false } = watch;
+    const row = table.closing.get(mac);
+    const before = all.get(mac);
+    if (!row) return void all.delete(mac);
+    const now = clock.monotonic();
+    const closing = before ?? newClosing(row, now, now);
+    const settledAt = Math.max(closing.settledAt, now + settlesMs);
+    const dueAt = now + delayMs;
+    const watched = { settledAt, relocksItself, openForMs, isOpening };
+    const fresh = { attempts: 0, isLocked: false, endOf: undefined };
+    Object.assign(closing, { row, ...watched, nextAt: dueAt, dueAt, ...fresh });
+    all.set(mac, closing);
+    wake();
+  };
+}
+
 /** For a message: when a lock that is to be locked is seen to next. */
 function lockedInWords(closing: Closing | undefined, clock: Clock): string {
   if (!closing) return '';
@@ -223,7 +229,8 @@ function lockedInWords(closing: Closing | undefined, clock: Clock): string {
 
 function newClosing(row: ClosingRow, nextAt: number, settledAt: number): Closing {
   const shown = { relocksItself: false, openForMs: 0, isOpening: false, shown: undefined, failure: null };
-  return { row, nextAt, dueAt: nextAt, settledAt, ...shown, attempts: 0, underWay: undefined };
+  const progress = { attempts: 0, isLocked: false, endOf: undefined, underWay: undefined };
+  return { row, nextAt, dueAt: nextAt, settledAt, ...shown, ...progress };
 }
 
 /** The end of standing open is more than a locked bolt: the lock gets its mode and relock time back. */
@@ -236,7 +243,7 @@ function reportedIn(all: ReadonlyMap<string, Closing>, clock: Clock, wake: () =>
     const closing = all.get(mac);
     const isRepeated =
       lockState?.at === before?.lockState?.at && lockState?.value === before?.lockState?.value;
-    if (!closing || !lockState || isRepeated) return;
+    if (!closing || closing.isLocked || !lockState || isRepeated) return;
     const now = clock.monotonic();
     closing.shown = { isLocked: lockState.value === 'locked', at: now };
     if (closing.isOpening) return;
@@ -257,22 +264,63 @@ function openUntil({ relocksItself, attempts, nextAt, dueAt, settledAt, openForM
   return settledAt > now ? Math.min(until, now + openForMs) : until;
 }
 
+/** Its lock may stand open: the end of that locks it. */
+function isKeptOpen({ row, endOf }: Closing, table: DoorTable): boolean {
+  const standing = table.standOpenOfLock.get(row.mac);
+  if (!standing || endOf === undefined) return standing !== undefined;
+  return table.standOpen.get(standing.door_id)?.correlation_id !== endOf;
+}
+
+/** The end of standing open that could not be stored. */
+function unstoredIn({ table, clock }: ClosingsOptions, all: Map<string, Closing>, wake: () => void) {
+  return {
+    /** Locks it now, from memory. `endOf`: the correlation id of that standing open. */
+    closeUnstored(order: ClosingOrder, endOf: string, settlesMs: number): void {
+      const now = clock.monotonic();
+      const { mac } = order;
+      const stored = table.closing.get(mac);
+      // As storeClosing will have it.
+      const { openings, raised } = { openings: (stored?.openings ?? 0) + 1, raised: stored?.raised ?? 0 };
+      const row = { ...closingRowOf(order, clock), openings, raised };
+      const closing = all.get(mac) ?? newClosing(row, now, now);
+      const settledAt = Math.max(closing.settledAt, now + settlesMs);
+      const watched = { relocksItself: false, openForMs: 0, isOpening: false };
+      const fresh = { attempts: 0, isLocked: false, endOf };
+      Object.assign(closing, { row, settledAt, ...watched, nextAt: now, dueAt: now, ...fresh });
+      all.set(mac, closing);
+      wake();
+    },
+    /** After the commit of that end; false: another order has taken its place. */
+    closingStored(mac: string, endOf: string): boolean {
+      const closing = all.get(mac);
+      const row = table.closing.get(mac);
+      if (!row || closing?.endOf !== endOf) return false;
+      Object.assign(closing, { row, endOf: undefined });
+      if (closing.isLocked) closing.nextAt = clock.monotonic();
+      wake();
+      return true;
+    },
+  };
+}
+
 function storeIn({ table, clock }: ClosingsOptions) {
-  return ({ door, mac, purpose, reason, uncertain, caller }: ClosingOrder): void => {
-    const { principal, correlationId } = caller;
-    table.storeClosing({
-      mac,
-      door_id: door.id,
-      gateway_id: door.gateway_id,
-      network_id: door.network_id,
-      purpose,
-      reason,
-      uncertain: Number(uncertain),
-      since: clock.now(),
-      actor_id: principal.id,
-      actor: principal.label,
-      correlation_id: correlationId,
-    });
+  return (order: ClosingOrder): void => table.storeClosing(closingRowOf(order, clock));
+}
+
+function closingRowOf({ door, mac, purpose, reason, uncertain, caller }: ClosingOrder, clock: Clock) {
+  const { principal, correlationId } = caller;
+  return {
+    mac,
+    door_id: door.id,
+    gateway_id: door.gateway_id,
+    network_id: door.network_id,
+    purpose,
+    reason,
+    uncertain: Number(uncertain),
+    since: clock.now(),
+    actor_id: principal.id,
+    actor: principal.label,
+    correlation_id: correlationId,
   };
 }
 
@@ -300,81 +348,6 @@ function outcomeOf(end: End): ClosingOutcome {
   if ('result' in end) return end.result;
   return { outcome: 'waiting', reason: end.refusal.message };
 }
-
-function endedIn({ database, table, audit, events, clock, log }: ClosingsOptions, all: Map<string, Closing>) {
-  /** It was opened again while it was locked. */
-  function refresh(mac: string): void {
-    const row = table.closing.get(mac);
-    const closing = all.get(mac);
-    if (!row) all.delete(mac);
-    else if (closing) Object.assign(closing, { row, nextAt: clock.monotonic() + BACKOFF.firstMs });
-  }
-
-  return async (closing: Closing, { mac, door_id, openings, purpose, raised, ...row }: ClosingRow) => {
-    const { attempts } = closing;
-    const detail = { mac, purpose, attempts, reason: row.reason };
-    const { correlation_id: correlationId } = row;
-    const entry = { principal: SYSTEM_PRINCIPAL, object: `door/${door_id}`, correlationId };
-    // That a lock relocked by itself is no act of the gateway.
-    const isWatched = attempts === 0 && raised === 0;
-    try {
-      const isEnded = await database.commit(
-        () => {
-          if (table.deleteClosing.run(mac, openings).changes === 0) return false;
-          table.forgetPins.run();
-          if (!isWatched) audit.record({ ...entry, action: 'door.relock', outcome: 'done', detail });
-          if (purpose === 'standOpen') {
-            audit.record({ ...entry, action: 'door.stand-open', outcome: 'ended', detail });
-            events.publish(standingChanged(door_id, 'ended', row.reason));
-          }
-          if (raised === 1)
-            events.publish(doorAlarm(door_id, 'notLocked', false, 'the lock was seen locked'));
-          return true;
-        },
-        isWatched ? 'telemetry' : 'urgent',
-      );
-      if (isEnded) all.delete(mac);
-      else refresh(mac);
-    } catch (error) {
-      closing.nextAt = clock.monotonic() + BACKOFF.longestMs;
-      log.error({ door: door_id, err: error }, 'a lock was seen locked, and that was not stored');
-    }
-    events.wake();
-  };
-}
-
-function failedIn({ database, table, audit, events, clock, log }: ClosingsOptions) {
-  return async (closing: Closing, { outcome, reason }: ClosingOutcome): Promise<void> => {
-    const { row, attempts } = closing;
-    const { mac, door_id, purpose, correlation_id: correlationId } = row;
-    closing.nextAt = clock.monotonic() + waitBefore(Math.max(1, attempts), BACKOFF, 1);
-    const message = reason ?? WORDS[outcome] ?? outcome;
-    closing.failure = { message, at: clock.now() };
-    if (attempts < ATTEMPTS_TO_ALARM || row.raised === 1) return;
-    log.warn(
-      { door: door_id, lock: mac, purpose, reason: message },
-      'a lock was not seen locked: look at the door; the lock is told again until it was',
-    );
-    const detail = { mac, purpose, attempts, reason: message };
-    const entry = { principal: SYSTEM_PRINCIPAL, action: 'door.relock', object: `door/${door_id}` };
-    try {
-      await database.commit(() => {
-        table.setClosingRaised.run(mac);
-        audit.record({ ...entry, outcome: 'failed', detail, correlationId });
-        events.publish(doorAlarm(door_id, 'notLocked', true, message));
-      }, 'urgent');
-      closing.row = { ...closing.row, raised: 1 };
-    } catch (error) {
-      log.error({ door: door_id, err: error }, 'the alarm of a lock that was not seen locked was not stored');
-    }
-    events.wake();
-  };
-}
-
-const WORDS: Partial<Record<ClosingOutcome['outcome'], string>> = {
-  accepted: 'the lock accepted the command, and did not report that it is locked',
-  jammed: 'the bolt did not move',
-};
 
 function shownOf({ row, attempts, failure }: Closing): PendingClosing {
   const { mac, purpose, reason, since, raised } = row;

@@ -105,7 +105,7 @@ function actuations(doors: DoorSlice, path: string): Operation[] {
       path: `${path}/{doorId}/lock`,
       summary: 'Lock a door now',
       description:
-        'Has the lock lock, and says what it showed. A door that stands open is ended with it. Never refused because something else is under way. Each request is sent once; where Gatehouse has to lock the door anyway, that attempt is joined and tried on until the lock was seen locked. A lock that sleeps may take 20 s: after 9 s the answer is unknown while the command goes on, and `lastLock` of …/state has the outcome. NO_LOCK: the door has no lock; a relay lets go by itself. 503 DEVICE_OFFLINE: nothing was sent.',
+        'Has the lock lock, and says what it showed. A door that stands open is ended with it. Never refused because something else is under way. Each request is sent once; where Gatehouse has to lock the door anyway, that attempt is joined and tried on until the lock was seen locked. A lock that sleeps may take 20 s: after 9 s the answer is unknown while the command goes on, and `lastLock` of …/state has the outcome. NO_LOCK: the door has no lock; a relay lets go by itself. 503 DEVICE_OFFLINE: nothing was sent. 503 STORAGE_UNAVAILABLE: the message says whether the lock was told; the audit follows.',
       result: lockResult,
       errors: ['NOT_FOUND', 'NO_LOCK', 'PIN_REQUIRED', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
       handler: async ({ params, principal, correlationId, isGone }) => ({
@@ -147,7 +147,7 @@ function standOpen(doors: DoorSlice, path: string): Operation[] {
       method: 'delete',
       summary: 'End that a door stands open',
       description:
-        'The lock is told to lock, again and again until it was seen locked; the relay is held no more. Until the last pulse of a relay is over the answer is accepted, also when it is asked again. A door that does not stand open, or did not yet: 200, with that in `reason`.',
+        'The lock is told to lock, again and again until it was seen locked; the relay is held no more. Until the last pulse of a relay is over the answer is accepted, also when it is asked again. A door that does not stand open, or did not yet: 200, with that in `reason`. 503 STORAGE_UNAVAILABLE: the door is closed all the same, and that is stored later.',
       errors: ['NOT_FOUND'],
       handler: async ({ params, principal, correlationId }) => ({
         body: await doors.endStandOpen(params.doorId, { principal, correlationId }),

@@ -1,5 +1,5 @@
 /** Locks a door now: its lock is told once, or what stands open is ended. Never refused because something else is under way. */
-import type { Actuations, LastActuation } from '../actuations/actuations.ts';
+import type { Actuations, Intent, LastActuation } from '../actuations/actuations.ts';
 import type { Clock } from '../clock.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
@@ -21,6 +21,7 @@ import type { Locks } from './locks.ts';
 import { assertPin } from './rf-pin.ts';
 import { type LastLock, lastLockDetail } from './schema.ts';
 import type { StandOpen } from './stand-open.ts';
+import { closedUnstored, type StoredLater } from './stored-later.ts';
 import { type DoorRow, type DoorTable, existing } from './table.ts';
 
 export interface LockDoorOptions {
@@ -35,6 +36,7 @@ export interface LockDoorOptions {
   pinOf(mac: string): string | null;
   standOpen: Pick<StandOpen, 'of' | 'end' | 'isBeginning' | 'isLettingGo'>;
   closings: Pick<Closings, 'attempt'>;
+  later: StoredLater;
 }
 
 /** As in the audit. */
@@ -59,7 +61,7 @@ const NOTHING_OPEN: ClosingOutcome = {
 };
 
 export function openLockDoor(options: LockDoorOptions) {
-  const { table, clock, actuations, relay, standOpen, closings } = options;
+  const { table, clock, relay, standOpen, closings, later } = options;
 
   /** Ends what stands open, and has its lock locked. */
   async function endStandOpen(doorId: string, reason: string, caller: Caller): Promise<ClosingOutcome> {
@@ -87,9 +89,18 @@ export function openLockDoor(options: LockDoorOptions) {
     return end.result;
   }
 
+  /** Resolves with what closes the door; rejects with the same when it is not stored. */
+  function assertStored<R extends ClosingOutcome>(doorId: string, result: R): R {
+    const refusal = later.refusalOf(doorId);
+    if (refusal) throw closedUnstored(result, refusal);
+    return result;
+  }
+
   return {
-    endStandOpen,
-    /** Throws NO_LOCK, PIN_REQUIRED or DEVICE_OFFLINE. */
+    async endStandOpen(doorId: string, reason: string, caller: Caller): Promise<ClosingOutcome> {
+      return assertStored(doorId, await endStandOpen(doorId, reason, caller));
+    },
+    /** Throws NO_LOCK, PIN_REQUIRED, DEVICE_OFFLINE, or STORAGE_UNAVAILABLE when it was sent and is not stored. */
     async lock(doorId: string, caller: Caller): Promise<LockResult> {
       const row = existing(table, doorId);
       const device = relay(doorId);
@@ -107,7 +118,7 @@ export function openLockDoor(options: LockDoorOptions) {
       const via = device ? 'rs485' : 'zigbee';
       const { principal, correlationId } = caller;
       const intent = { principal, action: LOCK, object: `door/${doorId}`, correlationId };
-      await actuations.begin(intent, { via, mac });
+      const audit = await auditFor(options, intent, doorId, { via, mac });
       const locked = async (): Promise<LockResult> => {
         try {
           if (await caller.isGone?.()) throw offline(row, 'whoever asked hung up before it was sent');
@@ -115,18 +126,43 @@ export function openLockDoor(options: LockDoorOptions) {
           if (mac !== null) await standOpen.end(doorId, reason, caller);
           const result = mac === null ? await endStandOpen(doorId, reason, caller) : await lockLock(row, mac);
           const { outcome } = result;
-          await actuations.end(intent, outcome === 'waiting' ? outcome : AUDITED[outcome], {
-            via,
-            ...result,
-          });
+          await audit.end(outcome === 'waiting' ? outcome : AUDITED[outcome], { via, ...result });
           return { doorId, via, ...result };
         } catch (error) {
           const { code, message } = error instanceof GatehouseError ? error : INTERNAL;
-          await actuations.end(intent, 'failed', { via, error: code, reason: message });
+          await audit.end('failed', { via, error: code, reason: message });
           throw error;
         }
       };
-      return answerInTime(locked(), clock, { doorId, via, ...GOES_ON });
+      const result = await answerInTime<LockResult>(locked(), clock, { doorId, via, ...GOES_ON });
+      if (audit.refusal) throw closedUnstored(result, audit.refusal);
+      return assertStored(doorId, result);
+    },
+  };
+}
+
+/** Locking a door waits for no disk: the audit follows when the intent cannot be stored. */
+async function auditFor(
+  { actuations, later }: LockDoorOptions,
+  intent: Intent,
+  doorId: string,
+  detail: object,
+) {
+  const refusal = await actuations.begin(intent, detail).then(
+    () => undefined,
+    (error: unknown) => {
+      if (error instanceof GatehouseError && error.code === 'STORAGE_UNAVAILABLE') return error;
+      throw error;
+    },
+  );
+  return {
+    refusal,
+    async end(outcome: string, more: object): Promise<void> {
+      if (!refusal) return actuations.end(intent, outcome, more);
+      later.add(doorId, 'audit', refusal, async () => {
+        await actuations.begin(intent, detail);
+        await actuations.end(intent, outcome, more);
+      });
     },
   };
 }

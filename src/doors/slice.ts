@@ -35,6 +35,7 @@ import { openRetire, type RetireOptions } from './retire.ts';
 import { openRfPins, type RfPinOptions } from './rf-pin.ts';
 import { openRoaming } from './roaming.ts';
 import { openStandOpen, type StandOpenOptions } from './stand-open.ts';
+import { openStoredLater } from './stored-later.ts';
 import { openStrangers } from './strangers.ts';
 import { openSwapLock } from './swap-lock.ts';
 import { type DoorRow, type DoorTable, type DueRow, existing, openDoorTable } from './table.ts';
@@ -140,6 +141,7 @@ export function openDoorSlice(options: DoorSliceOptions) {
     tellPresence: presence.run,
     keepStandingOpen: openings.standOpen.run,
     lockAgain: openings.closings.run,
+    storeLater: openings.later.run,
   };
 }
 
@@ -233,8 +235,9 @@ function openOpenings(options: OpeningParts) {
   closeFormerStandOpen({ ...options, closings }).catch((error) =>
     log.error({ err: error }, 'doors that stand open by their former configuration were not closed'),
   );
-  const standOpen = openStandOpen({ ...options, busy, pinOf, closings });
-  const lockDoor = openLockDoor({ ...options, pinOf, standOpen, closings });
+  const later = openStoredLater(options);
+  const standOpen = openStandOpen({ ...options, busy, pinOf, closings, later });
+  const lockDoor = openLockDoor({ ...options, pinOf, standOpen, closings, later });
   const shown = (doorId: string) =>
     standingOpenOf(existing(table, doorId), { clock: options.clock, standOpen, closings });
   const isStandingOpen = (mac: string) => table.standOpenOfLock.get(mac) !== undefined;
@@ -246,6 +249,7 @@ function openOpenings(options: OpeningParts) {
     pinOf,
     closings,
     standOpen,
+    later,
     /** By HTTP. */
     operations: {
       lock: lockDoor.lock,

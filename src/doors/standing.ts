@@ -14,6 +14,7 @@ import type { StandOpenOutcome } from './lock-schema.ts';
 import type { Locks } from './locks.ts';
 import type { StandOpenRow } from './openings-table.ts';
 import type { HoldOutcome, RelayHolds } from './relay-hold.ts';
+import type { StoredLater } from './stored-later.ts';
 import type { DoorTable } from './table.ts';
 
 /** Longer than the check-in interval of sleeping locks, and short enough that the person who asked is still there. */
@@ -47,7 +48,8 @@ export interface StandingOptions {
   clock: Clock;
   log: Log;
   locks: Pick<Locks, 'report'>;
-  closings: Pick<Closings, 'store' | 'schedule'>;
+  closings: Pick<Closings, 'store' | 'schedule' | 'closeUnstored' | 'closingStored'>;
+  later: Pick<StoredLater, 'add'>;
 }
 
 /** By the id of the door. */
@@ -111,40 +113,10 @@ export function postpone(standing: Standing, { outcome, reason }: Delivery, cloc
 export type StandingChanges = ReturnType<typeof standingChanges>;
 
 export function standingChanges(options: StandingOptions, all: Standings, holds: RelayHolds) {
-  const { database, table, events, clock, log, closings } = options;
+  const { table, clock, log } = options;
   const [record, keep] = [recordIn(options), keepIn(options)];
 
-  const remove = noting(storeEnd);
-  async function storeEnd(
-    standing: Standing,
-    change: StandingChange,
-    reason: string,
-    by: Pick<Caller, 'principal' | 'correlationId'> | undefined,
-  ): Promise<void> {
-    const { row } = standing;
-    const { door_id: id, mac, gateway_id, network_id, correlation_id: correlationId } = row;
-    const caller = by ?? { principal: SYSTEM_PRINCIPAL, correlationId };
-    const mayBeOpen = row.phase !== 'waiting';
-    const uncertain = row.phase === 'sent';
-    standing.isEnding = true;
-    try {
-      await database.commit(() => {
-        table.deleteStandOpen.run(id);
-        if (mac !== null && mayBeOpen) {
-          const door = { id, gateway_id, network_id };
-          closings.store({ door, mac, purpose: 'standOpen', reason, uncertain, caller });
-        }
-        record(row, change, reason, caller);
-      }, 'urgent');
-    } catch (error) {
-      standing.isEnding = false;
-      throw error;
-    }
-    holds.drop(id);
-    if (all.get(id) === standing) all.delete(id);
-    if (mac !== null && mayBeOpen) closings.schedule(mac, 0, { settlesMs: uncertain ? HELD_AT_MOST_MS : 0 });
-    events.wake();
-  }
+  const remove = noting(endIn(options, all, holds, record));
 
   async function opened(standing: Standing, judgedFrom = clock.monotonic()): Promise<void> {
     const { row } = standing;
@@ -212,6 +184,58 @@ function noting<R extends unknown[]>(store: (standing: Standing, ...how: R) => P
     const ending = store(standing, ...how);
     standing.ending = ending;
     return ending;
+  };
+}
+
+/** Ends it. What closes the door goes out also when that cannot be stored: it is stored later then. Never rejects. */
+function endIn(
+  { database, table, events, closings, later }: StandingOptions,
+  all: Standings,
+  holds: RelayHolds,
+  record: ReturnType<typeof recordIn>,
+) {
+  return async (
+    standing: Standing,
+    change: StandingChange,
+    reason: string,
+    by: Pick<Caller, 'principal' | 'correlationId'> | undefined,
+  ): Promise<void> => {
+    const { row } = standing;
+    const { door_id: id, mac, gateway_id, network_id, correlation_id: correlationId } = row;
+    const caller = by ?? { principal: SYSTEM_PRINCIPAL, correlationId };
+    const uncertain = row.phase === 'sent';
+    const settlesMs = uncertain ? HELD_AT_MOST_MS : 0;
+    const door = { id, gateway_id, network_id };
+    const order =
+      mac === null || row.phase === 'waiting'
+        ? undefined
+        : { door, mac, purpose: 'standOpen' as const, reason, uncertain, caller };
+    standing.isEnding = true;
+    const store = () =>
+      database.commit(() => {
+        // Another request may have taken its place before this could be stored.
+        if (table.standOpen.get(id)?.correlation_id === correlationId) table.deleteStandOpen.run(id);
+        if (order) closings.store(order);
+        record(row, change, reason, caller);
+      }, 'urgent');
+    const failure = await store().then(
+      () => undefined,
+      (error: unknown) => ({ error }),
+    );
+    holds.drop(id);
+    if (all.get(id) === standing) all.delete(id);
+    if (!failure) {
+      if (order) closings.schedule(order.mac, 0, { settlesMs });
+      events.wake();
+      return;
+    }
+    if (order) closings.closeUnstored(order, correlationId, settlesMs);
+    later.add(id, 'end', failure.error, async () => {
+      await store();
+      if (order && !closings.closingStored(order.mac, correlationId))
+        closings.schedule(order.mac, 0, { settlesMs });
+      events.wake();
+    });
   };
 }
 

@@ -1,0 +1,143 @@
+/** What closes a door goes out while nothing can be stored; the rows and the audit follow when the disk is well. */
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { type Estate, GATEWAY, openEstate } from '../../test/estate.ts';
+import { GatehouseError } from '../errors.ts';
+import { errorOf } from './test-doors.ts';
+
+const MAC = '00124b0001a2b3c4';
+const DEVICE = '80000000-0000-4000-8000-000000000008';
+const MINUTE = 60_000;
+
+let estate: Estate;
+let id: string;
+beforeEach(async () => {
+  estate = await openEstate();
+  estate.run();
+});
+
+const post = (part: string, body?: object) => estate.desk('POST', `/doors/${id}/${part}`, body);
+const standOpen = (seconds = 600) => post('stand-open', { seconds });
+const remove = () => estate.desk('DELETE', `/doors/${id}/stand-open`);
+const kinds = () => estate.played.actuated.map(({ kind }) => kind);
+const audited = () => estate.played.audits.map(({ action, outcome }) => `${action} ${outcome}`);
+
+async function door(hasLock: boolean): Promise<void> {
+  const body = hasLock ? { mac: MAC, gatewayId: GATEWAY, networkId: 'n' } : {};
+  id = (await estate.desk('POST', '/doors', body)).body.id as string;
+  if (!hasLock) estate.played.relays.set(id, { deviceId: DEVICE, settled: true });
+  await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
+}
+
+/** Nothing can be stored until it is called. */
+function failDisk(): () => void {
+  estate.played.audits.length = 0;
+  const failing = vi
+    .spyOn(estate.database, 'commit')
+    .mockImplementation(() => Promise.reject(new GatehouseError('STORAGE_UNAVAILABLE', 'the disk is full')));
+  return () => failing.mockRestore();
+}
+
+const storedOf = () => [estate.table.standOpen.get(id), estate.table.closing.get(MAC)];
+const ENDED = ['door.stand-open ending', 'door.relock done', 'door.stand-open ended'];
+
+describe('a lock that stands open while the disk fails', () => {
+  beforeEach(() => door(true));
+
+  it('is locked once at its time, and the end is stored when the disk is well', async () => {
+    await standOpen(60);
+    const heal = failDisk();
+    await estate.clock.advance(MINUTE);
+    expect([kinds(), audited()]).toEqual([['standOpen', 'endStandOpen'], []]);
+    await estate.clock.advance(20 * MINUTE);
+    heal();
+    await estate.clock.advance(2 * MINUTE);
+    expect([kinds(), audited()]).toEqual([['standOpen', 'endStandOpen'], ENDED]);
+    expect(storedOf()).toEqual([undefined, undefined]);
+  });
+
+  it('is told again until it was seen locked, also when the disk is well before that', async () => {
+    await standOpen(60);
+    const heal = failDisk();
+    estate.played.actuate = async () => ({ outcome: 'accepted' });
+    await estate.clock.advance(2 * MINUTE);
+    expect(kinds().filter((kind) => kind === 'endStandOpen').length).toBeGreaterThan(1);
+    heal();
+    await estate.clock.advance(2 * MINUTE);
+    expect(estate.table.closing.get(MAC)).toMatchObject({ purpose: 'standOpen' });
+    estate.played.actuate = async () => ({ outcome: 'confirmed' });
+    await estate.clock.advance(20 * MINUTE);
+    expect(storedOf()).toEqual([undefined, undefined]);
+    expect(audited().slice(-2)).toEqual(ENDED.slice(-2));
+  });
+
+  it.each([
+    ['DELETE', remove, 'somebody ended it', ENDED],
+    [
+      'POST …/lock',
+      () => post('lock'),
+      'the door was locked',
+      [...ENDED.slice(0, 1), 'door.lock accepted', 'door.lock done', ...ENDED.slice(1)],
+    ],
+  ])('is locked by %s, which says that it is not stored', async (_name, close, reason, entries) => {
+    await standOpen();
+    const heal = failDisk();
+    const answer = await close();
+    expect(errorOf(answer)).toEqual([503, 'STORAGE_UNAVAILABLE']);
+    expect(answer.body.message).toContain('The lock command was sent');
+    expect(kinds()).toEqual(['standOpen', 'endStandOpen']);
+    expect(errorOf(await remove())).toEqual([503, 'STORAGE_UNAVAILABLE']);
+    await estate.clock.advance(5 * MINUTE);
+    heal();
+    await estate.clock.advance(2 * MINUTE);
+    expect(kinds()).toEqual(['standOpen', 'endStandOpen']);
+    expect(audited().toSorted()).toEqual(entries.toSorted());
+    expect(estate.played.audits.find(({ outcome }) => outcome === 'ending')?.detail).toMatchObject({
+      reason,
+    });
+    expect([storedOf(), (await remove()).status]).toEqual([[undefined, undefined], 200]);
+  });
+
+  it('stands open by a new request that was stored before its end', async () => {
+    await standOpen();
+    const heal = failDisk();
+    await remove();
+    heal();
+    await standOpen(300);
+    await estate.clock.advance(2 * MINUTE);
+    expect(kinds()).toEqual(['standOpen', 'endStandOpen', 'standOpen']);
+    expect(estate.table.standOpen.get(id)).toMatchObject({ phase: 'open' });
+    await estate.clock.advance(5 * MINUTE);
+    expect([kinds().at(-1), storedOf()]).toEqual(['endStandOpen', [undefined, undefined]]);
+  });
+});
+
+it('a lock that is closed is locked by POST …/lock while the disk fails, and that is audited later', async () => {
+  await door(true);
+  const heal = failDisk();
+  expect(errorOf(await post('lock'))).toEqual([503, 'STORAGE_UNAVAILABLE']);
+  expect([kinds(), audited()]).toEqual([['lock'], []]);
+  heal();
+  await estate.clock.advance(MINUTE);
+  expect([kinds(), audited()]).toEqual([['lock'], ['door.lock accepted', 'door.lock done']]);
+});
+
+describe('a relay that is held while the disk fails', () => {
+  beforeEach(() => door(false));
+
+  it.each([
+    ['its time', 60, () => estate.clock.advance(MINUTE)],
+    ['DELETE', 600, async () => expect(errorOf(await remove())).toEqual([503, 'STORAGE_UNAVAILABLE'])],
+    ['POST …/lock', 600, async () => expect(errorOf(await post('lock'))[0]).toBe(503)],
+  ])('is held no more after %s', async (_name, seconds, close) => {
+    await standOpen(seconds);
+    const heal = failDisk();
+    await close();
+    const pulses = estate.played.held.length;
+    await estate.clock.advance(MINUTE);
+    expect([estate.played.held.length, audited()]).toEqual([pulses, []]);
+    heal();
+    await estate.clock.advance(2 * MINUTE);
+    expect(audited()).toContain('door.stand-open ended');
+    expect([estate.played.held.length, estate.table.standOpen.get(id)]).toEqual([pulses, undefined]);
+  });
+});

@@ -1,0 +1,91 @@
+/**
+ * What closed a door while the disk failed is stored here once the disk is well. Kept in memory: after a crash before that the
+ * stored request for standing open counts, with its stored end.
+ */
+import type { Clock } from '../clock.ts';
+import { GatehouseError } from '../errors.ts';
+import type { Log } from '../log.ts';
+import { waitBefore } from '../supervise.ts';
+import { openWaking } from '../waking.ts';
+
+const BACKOFF = { firstMs: 1_000, longestMs: 60_000 };
+const REST_MS = 60_000;
+
+interface Entry {
+  doorId: string;
+  what: 'end' | 'audit';
+  store(): Promise<void>;
+  nextAt: number;
+  failures: number;
+  refusal: GatehouseError;
+}
+
+export type StoredLater = ReturnType<typeof openStoredLater>;
+
+export function openStoredLater({ clock, log }: { clock: Clock; log: Log }) {
+  const entries = new Set<Entry>();
+  const waking = openWaking(clock);
+
+  function postpone(entry: Entry, error: unknown): void {
+    entry.failures += 1;
+    entry.nextAt = clock.monotonic() + waitBefore(entry.failures, BACKOFF, 1);
+    entry.refusal = storageRefusal(error);
+    if (entry.failures === 1)
+      log.error(
+        { door: entry.doorId, err: error },
+        'what closes a door was not stored: it is carried out all the same, and stored when the disk is well',
+      );
+  }
+
+  async function look(): Promise<number> {
+    for (const entry of entries) {
+      if (entry.nextAt > clock.monotonic()) continue;
+      try {
+        await entry.store();
+        entries.delete(entry);
+      } catch (error) {
+        postpone(entry, error);
+      }
+    }
+    const next = [...entries].map(({ nextAt }) => nextAt - clock.monotonic());
+    return Math.max(0, Math.min(REST_MS, ...next));
+  }
+
+  return {
+    /** `error`: why it could not be stored now. `store` rejects while it cannot be stored. */
+    add(doorId: string, what: Entry['what'], error: unknown, store: () => Promise<void>): void {
+      const entry = { doorId, what, store, nextAt: 0, failures: 0, refusal: storageRefusal(error) };
+      postpone(entry, error);
+      entries.add(entry);
+      waking.wake();
+    },
+    /** Why the end of standing open of this door is not stored yet. */
+    refusalOf: (doorId: string): GatehouseError | undefined =>
+      [...entries].find((entry) => entry.doorId === doorId && entry.what === 'end')?.refusal,
+    /** For supervise. */
+    run: (signal: AbortSignal): Promise<never> => waking.run(signal, look),
+  };
+}
+
+/** The answer to a command that closed a door and could not be stored. */
+export function closedUnstored(
+  { outcome, reason }: { outcome: string; reason: string | null },
+  { retryAfterSeconds, cause }: GatehouseError,
+): GatehouseError {
+  const words = reason === null ? outcome : `${outcome}: ${reason}`;
+  const sent = SENT[outcome] ?? 'The lock command was sent, or the relay is held no more';
+  const message = `${sent} (${words}), and this could not be stored. It is stored when the disk is well: check the disk (gatehouse doctor), and look at the door.`;
+  return new GatehouseError('STORAGE_UNAVAILABLE', message, {
+    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+    cause,
+  });
+}
+
+const SENT: Record<string, string> = {
+  waiting: 'The lock command could not be sent yet and is tried again',
+};
+
+function storageRefusal(error: unknown): GatehouseError {
+  if (error instanceof GatehouseError) return error;
+  return new GatehouseError('STORAGE_UNAVAILABLE', 'This could not be stored.', { cause: error });
+}
