@@ -2,6 +2,7 @@
 import { SYSTEM_PRINCIPAL } from '../principal.ts';
 import { waitBefore } from '../supervise.ts';
 import type { Closing, ClosingOutcome, ClosingsOptions } from './closing.ts';
+import { giveUpClosing } from './gone-locks.ts';
 import { doorAlarm, standingChanged } from './live-events.ts';
 import type { ClosingRow } from './openings-table.ts';
 
@@ -59,14 +60,21 @@ export function endedIn(
   };
 }
 
-export function failedIn({ database, table, audit, events, clock, log }: ClosingsOptions) {
+export function failedIn(options: ClosingsOptions, all: Map<string, Closing>) {
+  const { database, table, audit, events, clock, log } = options;
   return async (closing: Closing, { outcome, reason }: ClosingOutcome): Promise<void> => {
     const { row, attempts } = closing;
     const { mac, door_id, purpose, correlation_id: correlationId } = row;
     closing.nextAt = clock.monotonic() + waitBefore(Math.max(1, attempts), BACKOFF, 1);
     const message = reason ?? WORDS[outcome] ?? outcome;
     closing.failure = { message, at: clock.now() };
-    if (attempts < ATTEMPTS_TO_ALARM || row.raised === 1) return;
+    if (attempts < ATTEMPTS_TO_ALARM) return;
+    if (!table.byMac.get(mac)) {
+      const isEnded = await giveUpClosing(row, { message, attempts }, options);
+      if (isEnded && !table.closing.get(mac)) all.delete(mac);
+      return;
+    }
+    if (row.raised === 1) return;
     // Stored by an attempt after its end of standing open was.
     if (closing.endOf !== undefined) return;
     log.warn(
@@ -77,7 +85,8 @@ export function failedIn({ database, table, audit, events, clock, log }: Closing
     const entry = { principal: SYSTEM_PRINCIPAL, action: 'door.relock', object: `door/${door_id}` };
     try {
       await database.commit(() => {
-        table.setClosingRaised.run(mac);
+        // It was retired meanwhile.
+        if (table.setClosingRaised.run(mac).changes === 0) return;
         audit.record({ ...entry, outcome: 'failed', detail, correlationId });
         events.publish(doorAlarm(door_id, 'notLocked', true, message));
       }, 'urgent');

@@ -14,6 +14,7 @@ import type { Caller } from '../principal.ts';
 import { openWaking } from '../waking.ts';
 import { endedIn, failedIn } from './closing-outcome.ts';
 import { addressOf, type LockAddress } from './configuration.ts';
+import { abandonClosing } from './gone-locks.ts';
 import {
   type ActuateLock,
   deadlineOf,
@@ -120,7 +121,7 @@ export function openClosings(options: ClosingsOptions) {
     all.set(row.mac, newClosing(row, now, row.uncertain ? now + HELD_AT_MOST_MS : now));
   }
   const ended = endedIn(options, all);
-  const failed = failedIn(options);
+  const failed = failedIn(options, all);
 
   async function tryOnce(closing: Closing): Promise<ClosingOutcome> {
     const { row } = closing;
@@ -177,6 +178,7 @@ export function openClosings(options: ClosingsOptions) {
     ...unstoredIn(options, all, waking.wake),
     /** A lock reported something; `before` is the report before it. */
     reported: reportedIn(all, clock, waking.wake),
+    abandon: abandonIn(options, all),
     lockedInWords: (mac: string) => lockedInWords(all.get(mac), clock),
     pendingOf: (doorId: string): PendingClosing[] =>
       [...all.values()].filter(({ row }) => row.door_id === doorId).map(shownOf),
@@ -218,6 +220,12 @@ function scheduleIn({ table, clock }: ClosingsOptions, all: Map<string, Closing>
     all.set(mac, closing);
     wake();
   };
+}
+
+/** Inside a commit job: the lock is gone, and nothing can lock it. After the commit: `schedule`. */
+function abandonIn(options: ClosingsOptions, all: ReadonlyMap<string, Closing>) {
+  return (mac: string, caller: ClosingOrder['caller'], reason: string) =>
+    abandonClosing(mac, caller, { reason, attempts: all.get(mac)?.attempts ?? 0 }, options);
 }
 
 /** For a message: when a lock that is to be locked is seen to next. */

@@ -1,8 +1,10 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { DriverError } from '../../drivers/driver.ts';
 import { type Estate, GATEWAY, openEstate } from '../../test/estate.ts';
 import { deskOf, errorOf } from './test-doors.ts';
 
 const MAC = '00124b0001a2b3c4';
+const OTHER = '00124b0001a2b3c5';
 const DEVICE = 'aaaaaaaa-0000-4000-8000-00000000000a';
 
 let estate: Estate;
@@ -56,6 +58,21 @@ describe('a door that is retired', () => {
 });
 
 describe('a lock that is retired', () => {
+  async function unlockedAndAlarmed(): Promise<string> {
+    const id = await create({ mac: MAC, gatewayId: GATEWAY });
+    estate.report(MAC, { relock: { by: 'gateway', seconds: null } });
+    estate.played.unlock = async () => ({ outcome: 'confirmed', relock: 'gateway' });
+    estate.played.actuate = () => Promise.reject(new DriverError('DEVICE_OFFLINE', 'it is gone'));
+    estate.run();
+    await estate.desk('POST', `/doors/${id}/unlock`);
+    await estate.clock.advance(60_000);
+    expect(estate.doors.counts().notLocked).toBe(1);
+    return id;
+  }
+  const alarms = () =>
+    estate.played.published.filter(({ data }) => data.alarm === 'notLocked').map(({ data }) => data.raised);
+  const abandoned = () => estate.played.audits.filter(({ outcome }) => outcome === 'abandoned');
+
   it('is refused while it is connected, or was opened and not seen locked', async () => {
     const id = await create({ mac: MAC, gatewayId: GATEWAY });
     estate.report(MAC);
@@ -68,6 +85,39 @@ describe('a lock that is retired', () => {
     expect(errorOf(answer)).toEqual([409, 'IN_USE']);
     expect(answer.body.message).toMatch(/not seen locked/);
     expect((await get(id)).mac).toBe(MAC);
+  });
+
+  it('may be one that left its network and was not seen locked: the gateway gives it up, and the alarm ends', async () => {
+    const id = await unlockedAndAlarmed();
+    await estate.tell('lockLeft', { hwId: MAC });
+    estate.played.audits.length = 0;
+    expect((await remove(id, '/zigbee-lock')).status).toBe(200);
+    expect(abandoned()).toMatchObject([{ object: `door/${id}`, detail: { mac: MAC, purpose: 'unlock' } }]);
+    expect(alarms()).toEqual([true, false]);
+    expect(estate.doors.counts().notLocked).toBe(0);
+    expect((await remove(id)).status).toBe(200);
+  });
+
+  it('is given up after it was replaced, when it does not answer', async () => {
+    const id = await unlockedAndAlarmed();
+    expect((await estate.desk('POST', `/doors/${id}/replace-lock`, { mac: OTHER })).status).toBe(200);
+    await estate.clock.advance(0);
+    expect([estate.doors.counts().notLocked, alarms(), abandoned()]).toMatchObject([
+      0,
+      [true, false],
+      [{ detail: { mac: MAC } }],
+    ]);
+  });
+
+  it('is given up after a restart, when it is at no door', async () => {
+    const id = await unlockedAndAlarmed();
+    estate.table.setLock.run(OTHER, id, id);
+    estate = await openEstate(estate.database, { now: estate.clock.now() });
+    estate.played.actuate = () => Promise.reject(new DriverError('DEVICE_OFFLINE', 'it is gone'));
+    estate.run();
+    expect(estate.doors.counts().notLocked).toBe(1);
+    await estate.clock.advance(120_000);
+    expect([estate.doors.counts().notLocked, alarms()]).toEqual([0, [false]]);
   });
 
   it('leaves the door; heard again it opens nothing, is told once, and gets a door by joining', async () => {

@@ -6,6 +6,7 @@ import { GatehouseError } from '../errors.ts';
 import { assertIfMatch } from '../http/editing.ts';
 import type { Caller } from '../principal.ts';
 import type { Busy } from './busy.ts';
+import type { Closings } from './closing.ts';
 import { wantedOf } from './edit.ts';
 import { lockChanged } from './live-events.ts';
 import type { Locks } from './locks.ts';
@@ -15,6 +16,7 @@ import { type DoorRow, existing } from './table.ts';
 export interface RetireOptions extends Omit<ReplaceLockOptions, 'locks'> {
   busy: Busy;
   locks: Pick<Locks, 'connection'>;
+  closings: Pick<Closings, 'abandon' | 'schedule' | 'retry'>;
 }
 
 type Change = Caller & { ifMatch: string | undefined };
@@ -27,7 +29,7 @@ export interface Retire {
 }
 
 export function openRetire(options: RetireOptions): Retire {
-  const { database, table, events, clock, busy } = options;
+  const { database, table, events, clock, busy, closings } = options;
 
   function retired(action: string, row: DoorRow, { principal, correlationId }: Caller): void {
     const { access_point_id: accessPointId, mac, lock_id: lockId, gateway_id: gatewayId } = row;
@@ -60,6 +62,7 @@ export function openRetire(options: RetireOptions): Retire {
       }),
 
     async lock(doorId, caller) {
+      let retiredMac = '';
       await change(doorId, caller, (row) => {
         const { mac, gateway_id: gatewayId } = row;
         if (mac === null) throw new GatehouseError('NO_LOCK', `Door ${doorId} has no lock to remove.`);
@@ -68,10 +71,13 @@ export function openRetire(options: RetireOptions): Retire {
         retired('door.retire-lock', row, caller);
         table.setWiring.run(null, null, null, null, null, doorId);
         table.setLockLeft.run(null, doorId);
+        closings.abandon(mac, caller, 'the lock left its network, and was retired before it was seen locked');
+        retiredMac = mac;
         table.forgetPins.run();
         table.bumpVersion.run(clock.now(), caller.principal.id, doorId);
         events.publish(lockChanged(doorId, 'retired', { mac, gatewayId }));
       });
+      closings.schedule(retiredMac, 0);
       options.bound(doorId);
     },
   };
@@ -90,9 +96,11 @@ function dependentOnDoor({ id, mac }: DoorRow, { table, relay }: RetireOptions):
 /** The same of a lock. */
 function dependentOnLock(row: DoorRow, mac: string, { table, locks }: RetireOptions): string | undefined {
   if (table.standOpen.get(row.id)) return 'its door stands open: end that first (DELETE …/stand-open)';
+  // Nothing reaches it any more.
+  if (row.lock_left_at !== null) return undefined;
   if (table.closing.get(mac))
-    return 'it was unlocked and not seen locked yet: lock the door first (POST …/lock)';
-  if (row.lock_left_at !== null || locks.connection(row)?.status !== 'connected') return undefined;
+    return 'it was unlocked and not seen locked yet: lock the door first (POST …/lock), or reset the lock at the door, so that it leaves its network';
+  if (locks.connection(row)?.status !== 'connected') return undefined;
   return 'it is connected: reset it at the door, or take out its battery, so that it leaves its network';
 }
 

@@ -153,7 +153,10 @@ function lockExchanges(parts: Parameters<typeof openSwapLock>[0] & RetireOptions
   return {
     swappedAt,
     async replaceLock(...[doorId, ...rest]: Parameters<typeof replaceLock>) {
+      const mac = parts.table.door.get(doorId)?.mac;
       await replaceLock(doorId, ...rest);
+      // A former lock that is gone is given up at once, and not at the end of a pause.
+      if (mac) parts.closings.retry({ mac });
       return doors.get(doorId);
     },
     async retireLock(...[doorId, caller]: Parameters<typeof retire.lock>) {
