@@ -30,11 +30,11 @@ function prepare(directory: string, more: Partial<Parameters<typeof prepareFiles
   return prepareFiles({ directory, ids: NETWORK, ...nothing, ...more });
 }
 
-function archived(database: string, coordinator: string = backup()): Uint8Array {
+function archived(database: string, coordinator = backup(), networkKey = NETWORK.networkKey): Uint8Array {
   const directory = folder();
   writeFileSync(join(directory, 'database.db'), database);
   writeFileSync(join(directory, 'coordinator_backup.json'), coordinator);
-  return prepare(directory).archive();
+  return prepare(directory, { ids: { ...NETWORK, networkKey } }).archive();
 }
 
 describe('the files of a network', () => {
@@ -160,10 +160,10 @@ describe('the files of a network', () => {
       expect(readFileSync(join(directory, name), 'latin1')).not.toContain(NETWORK.networkKey);
   });
 
-  it('leave the backup of another network to whoever put it there', () => {
+  it('are refused beside the backup of another network, which stays as it is', () => {
     const directory = folder();
     writeFileSync(join(directory, 'coordinator_backup.json'), backup('00'.repeat(16)));
-    expect(prepare(directory).hasBackup).toBe(false);
+    expect(() => prepare(directory)).toThrow(expect.objectContaining({ code: 'REFUSED' }));
     expect(readdirSync(directory)).toEqual(['coordinator_backup.json']);
   });
 
@@ -182,7 +182,7 @@ describe('the files of a network', () => {
   });
 
   it('take no backup of another network', () => {
-    const other = archived(record(2, LOCK), backup('00'.repeat(16)));
+    const other = archived(record(2, LOCK), backup('00'.repeat(16)), '00'.repeat(16));
     expect(prepare(folder(), { snapshot: other }).hasBackup).toBe(false);
   });
 

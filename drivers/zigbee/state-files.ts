@@ -152,15 +152,15 @@ export function prepareFiles(options: {
     repairs.push('the backup of the coordinator was put back from the snapshot');
   }
   // Without a backup the library forms the network of the configuration on whatever stick it finds.
-  if (!hasBackup && !options.restore && existsSync(backup.file))
+  const foreign = existsSync(backup.file) ? backup.file : kept && clearFile;
+  if (!hasBackup && !options.restore && foreign)
     throw new DriverError(
       'REFUSED',
-      `${backup.file} is damaged, or of a network with another key, and there is no snapshot of this network: put the folder and the vault key back from one backup, or move the file away to form this network on the coordinator`,
+      `${foreign} is damaged, or of another network, and there is no snapshot of this network: put the folder and the vault key back from one backup, or move the file away to form this network on the coordinator`,
     );
   // The locks followed a move that the snapshot may be older than.
   if (hasBackup) setChannel(backup, options.restore ? files.channel() : undefined);
   if (hasBackup && options.restore) raiseFrameCounter(backup, options.now);
-  // Another network's is somebody's only copy.
   if (hasBackup) for (const suffix of ['', '.tmp', '.new']) rmSync(clearFile + suffix, { force: true });
   return { ...files, devices: database.records.length, hasBackup, repairs };
 }
