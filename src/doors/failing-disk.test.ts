@@ -121,6 +121,52 @@ it('a lock that is closed is locked by POST …/lock while the disk fails, and t
   expect([kinds(), audited()]).toEqual([['lock'], ['door.lock accepted', 'door.lock done']]);
 });
 
+describe('with an Idempotency-Key, while the disk fails', () => {
+  beforeEach(() => door(true));
+  const keyed = (part: string, body?: object) =>
+    estate.desk('POST', `/doors/${id}/${part}`, body, { 'idempotency-key': 'k1' });
+
+  it('a lock is locked, the key is not stored, and a repetition locks it once more', async () => {
+    const heal = failDisk();
+    expect(errorOf(await keyed('lock'))).toEqual([503, 'STORAGE_UNAVAILABLE']);
+    expect(kinds()).toEqual(['lock']);
+    heal();
+    const repeated = await keyed('lock');
+    expect([repeated.status, kinds()]).toEqual([200, ['lock', 'lock']]);
+    expect([(await keyed('lock')).body, kinds()]).toEqual([repeated.body, ['lock', 'lock']]);
+  });
+
+  it('a lock that was locked by a request that was cut short is locked once more', async () => {
+    const { commit } = estate.database;
+    let commits = 0;
+    const failing = vi
+      .spyOn(estate.database, 'commit')
+      .mockImplementation((...[job, urgency]: Parameters<typeof commit>) => {
+        commits += 1;
+        if (commits > 1) return Promise.reject(new GatehouseError('STORAGE_UNAVAILABLE', 'the disk is full'));
+        return commit(job, urgency) as never;
+      });
+    expect(errorOf(await keyed('lock'))).toEqual([503, 'STORAGE_UNAVAILABLE']);
+    failing.mockRestore();
+    expect([(await keyed('lock')).status, kinds()]).toEqual([200, ['lock', 'lock']]);
+  });
+
+  it.each([
+    ['unlock', undefined],
+    ['stand-open', { seconds: 60 }],
+  ])('%s sends nothing', async (part, body) => {
+    const heal = failDisk();
+    expect(errorOf(await keyed(part, body))).toEqual([503, 'STORAGE_UNAVAILABLE']);
+    heal();
+    expect([kinds(), estate.played.unlocks]).toEqual([[], []]);
+  });
+
+  it('nothing but locking a door may run twice', () => {
+    const twice = estate.operations.filter(({ mayRunTwice }) => mayRunTwice);
+    expect(twice.map(({ id }) => id)).toEqual(['lockDoor']);
+  });
+});
+
 describe('a relay that is held while the disk fails', () => {
   beforeEach(() => door(false));
 

@@ -105,8 +105,9 @@ function actuations(doors: DoorSlice, path: string): Operation[] {
       path: `${path}/{doorId}/lock`,
       summary: 'Lock a door now',
       description:
-        'Has the lock lock, and says what it showed. A door that stands open is ended with it. Never refused because something else is under way. Each request is sent once; where Gatehouse has to lock the door anyway, that attempt is joined and tried on until the lock was seen locked. A lock that sleeps may take 20 s: after 9 s the answer is unknown while the command goes on, and `lastLock` of …/state has the outcome. NO_LOCK: the door has no lock; a relay lets go by itself. 503 DEVICE_OFFLINE: nothing was sent. 503 STORAGE_UNAVAILABLE: the message says whether the lock was told; the audit follows.',
+        'Has the lock lock, and says what it showed. A door that stands open is ended with it. Never refused because something else is under way. Each request is sent once; where Gatehouse has to lock the door anyway, that attempt is joined and tried on until the lock was seen locked. A lock that sleeps may take 20 s: after 9 s the answer is unknown while the command goes on, and `lastLock` of …/state has the outcome. NO_LOCK: the door has no lock; a relay lets go by itself. 503 DEVICE_OFFLINE: nothing was sent. 503 STORAGE_UNAVAILABLE: the message says whether the lock was told; the audit follows. The request is carried out also when its Idempotency-Key cannot be stored, and again when it was cut short: a repetition may lock twice.',
       result: lockResult,
+      mayRunTwice: true,
       errors: ['NOT_FOUND', 'NO_LOCK', 'PIN_REQUIRED', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
       handler: async ({ params, principal, correlationId, isGone }) => ({
         body: await doors.lock(params.doorId, { principal, correlationId, isGone }),

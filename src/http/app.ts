@@ -246,7 +246,9 @@ function operationServer(
     const key = request.headers.get('idempotency-key');
     if (!idempotency || key === null || !takesIdempotencyKey(operation)) return handle();
     const keyed = { principalId: principal.id, key: idempotencyKeyOf(key) };
-    return idempotency.once({ ...keyed, content: contentOf(operation, input, ifMatch) }, handle);
+    const { mayRunTwice = false } = operation;
+    const content = contentOf(operation, input, ifMatch);
+    return idempotency.once({ ...keyed, content, mayRunTwice }, handle);
   }
 
   return async (operation: Operation, exchange: Exchange): Promise<Reply> => {

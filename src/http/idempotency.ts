@@ -7,6 +7,9 @@
  * A row without an answer whose request is not running was cut short, by the end of the gateway or by a fault: whether it
  * was carried out is not known, and it is not tried again. An answer that says that nothing was done and asks for a
  * repetition removes the row.
+ *
+ * A request that may be carried out twice, such as one that closes a door, waits for no row: while the disk fails it is
+ * carried out without its key, and one that was cut short is carried out again.
  */
 import type { Database } from '../database/database.ts';
 import { type ErrorCode, type ErrorDetail, GatehouseError } from '../errors.ts';
@@ -49,12 +52,14 @@ export interface KeyedRequest {
   key: string;
   /** All that makes it this request and no other: operation, path, query, If-Match, body. */
   content: string;
+  /** As the operation has it. */
+  mayRunTwice: boolean;
 }
 
 export interface Idempotency {
   /**
    * Carries `work` out unless this key was used: then resolves or rejects as the first one did, also while that is still
-   * running. Throws IDEMPOTENCY_KEY_REUSED or OUTCOME_UNKNOWN.
+   * running. Throws IDEMPOTENCY_KEY_REUSED, OUTCOME_UNKNOWN or STORAGE_UNAVAILABLE.
    */
   once(request: KeyedRequest, work: () => Promise<Reply>): Promise<Reply>;
 }
@@ -107,7 +112,15 @@ export function openIdempotency({ database, digest, now, log }: IdempotencyOptio
     work: () => Promise<Reply>,
   ): Promise<Reply> {
     // Urgent: it precedes the actuations, which go on while the disk is full.
-    await database.commit(() => reserve(request, requestDigest), 'urgent');
+    const reserved = database.commit(() => reserve(request, requestDigest), 'urgent');
+    const isReserved = await reserved.then(
+      () => true,
+      (error: unknown) => {
+        if (!request.mayRunTwice || !isStorageUnavailable(error)) throw error;
+        return false;
+      },
+    );
+    if (!isReserved) return work();
     try {
       const reply = await work();
       await keep(request, { reply });
@@ -128,12 +141,16 @@ export function openIdempotency({ database, digest, now, log }: IdempotencyOptio
       const known = first ?? row;
       if (known && known.digest !== requestDigest) throw new GatehouseError('IDEMPOTENCY_KEY_REUSED', REUSED);
       if (first) return first.reply;
-      if (row) return replay(row);
+      if (row && !(row.answer === null && request.mayRunTwice)) return replay(row);
       const reply = carryOut(request, requestDigest, work);
       running.set(name, { digest: requestDigest, reply });
       return reply.finally(() => running.delete(name));
     },
   };
+}
+
+function isStorageUnavailable(error: unknown): boolean {
+  return error instanceof GatehouseError && error.code === 'STORAGE_UNAVAILABLE';
 }
 
 /** Undefined: nothing was done, and the same request may be sent again. */

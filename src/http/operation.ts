@@ -92,6 +92,8 @@ export interface OperationDeclaration<
   media?: 'text/event-stream' | 'text/plain';
   /** Of a public operation that costs more than a probe: per address. */
   rate?: Rate;
+  /** Carried out twice it does no harm, and it must not wait for the disk: Idempotency-Key does not hold it back. */
+  mayRunTwice?: true;
   /** Codes this operation can answer beyond those of its kind (errorsOf). */
   errors: readonly ErrorCode[];
   handler(
