@@ -75,6 +75,7 @@ export async function openBase({ config, clock, log }: BaseOptions, opening: Asy
   opening.use(audit.checkpoints);
   const tasks = opening.use(openTasks(clock, log));
   tasks.start('audit checkpoints', audit.checkpoints.keep);
+  tasks.start('audit retention', audit.retention({ time, ...config.audit }).keep);
   const auth = opening.use(
     openAuth({
       database,

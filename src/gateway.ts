@@ -169,7 +169,7 @@ function statusOf(
   { config, clock }: GatewayOptions,
   { base, estate, desk, certificate, checker, configuration, httpUrl }: StatusParts,
 ): () => Status {
-  const { database, databaseFile, events, auth, systemId, time } = base;
+  const { database, databaseFile, events, audit, auth, systemId, time } = base;
   const { oidc } = config.auth;
   return openStatus({
     version: VERSION,
@@ -188,6 +188,7 @@ function statusOf(
     databaseFile,
     damagedRows: database.damagedRows,
     databaseCheck: checker.state,
+    audit: () => ({ oldestAt: audit.oldest()?.at, ...config.audit }),
     ...estate.figures,
     identityProvider: () => oidc && auth.issuerKeys && { issuer: oidc.issuer, ...auth.issuerKeys.state() },
     tokens: auth.endings,

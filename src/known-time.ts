@@ -19,7 +19,7 @@ import type { Prepare } from './database/database.ts';
 import type { Log } from './log.ts';
 
 /** No wall clock that is right shows less: this software was not written yet. */
-const EARLIEST_MS = Date.UTC(2026, 0, 1);
+export const EARLIEST_MS = Date.UTC(2026, 0, 1);
 /** The longest a controller is expected to be without power. */
 const OFF_MAX_MS = 31 * 86_400_000;
 /** A time server corrects the drift of hours at once; every retention and every lifetime is far longer. */

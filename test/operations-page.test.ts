@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it, vi } from 'vitest';
 import { parseConfig } from '../src/config/config-file.ts';
+import { openTestGateway } from './gateway.ts';
 import { LOBBY, openRs485Site } from './rs485-site.ts';
 import { temporaryFolder } from './temporary.ts';
 
@@ -42,6 +43,7 @@ const EXECUTED = {
   'id: bus-1': 'read by the program',
   'call() {': 'steps 7 to 10',
   'gatehouse.new/src/start.js config check': 'the folders are swapped twice',
+  'gatehouse audit export --out audit.jsonl': 'verified and exported',
 } as const;
 
 /** By a part of each block. */
@@ -130,6 +132,20 @@ describe('docs/operations.md', () => {
     for (const nested of ['gatehouse.old/gatehouse', 'gatehouse/gatehouse.new'])
       expect(existsSync(join(lib, nested)), nested).toBe(false);
   });
+});
+
+it('exports and verifies the audit as the page says', async () => {
+  const gateway = await openTestGateway();
+  const script = [
+    'sudo() { "$@"; }',
+    `gatehouse() { "${process.execPath}" "${START}" "$@" --socket "${gateway.gateway.adminSocket}"; }`,
+    blockWith('gatehouse audit export --out audit.jsonl'),
+    'gatehouse audit verify --checkpoint audit.jsonl',
+  ];
+  const { stdout } = await promisify(execFile)('bash', ['-euc', script.join('\n')], { cwd: gateway.folder });
+  expect(stdout).toMatch(
+    /The audit is intact: \d+ entries\.\n.*intact: \d+ entries, as the checkpoint says\./s,
+  );
 });
 
 const hasPeers = [

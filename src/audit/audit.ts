@@ -10,11 +10,13 @@
 import { createHmac, createSecretKey, randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
+import { GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { type Principal, SYSTEM_PRINCIPAL } from '../principal.ts';
 import { type CheckpointOptions, type Checkpoints, openCheckpoints } from './checkpoints.ts';
+import { type AuditRetention, openRetention, type RetentionOptions } from './retention.ts';
 import { type AuditContent, type AuditFilter, type AuditRow, auditTable, databaseIdOf } from './table.ts';
-import { type AuditFault, BEGIN, openVerifier, type VerifiedPage } from './verify.ts';
+import { type Anchor, type AuditFault, BEGIN, openVerifier, type VerifiedPage } from './verify.ts';
 
 export interface AuditEntry {
   principal: Pick<Principal, 'id' | 'label'>;
@@ -34,7 +36,9 @@ export interface Audit {
   record(entry: AuditEntry): void;
 }
 
-export type AuditVerdict = { intact: true; rows: number } | ({ intact: false } & AuditFault);
+export type AuditVerdict =
+  | { intact: true; rows: number; prunedThrough?: number }
+  | ({ intact: false } & AuditFault);
 
 export interface RecordedEntry extends Required<AuditEntry> {
   seq: number;
@@ -60,6 +64,10 @@ export interface OpenAudit extends Audit {
   /** Oldest first, with the macs. */
   export(query: { after: number } & Partial<AuditFilter>): Page<RecordedEntry & { mac: string }>;
   readonly checkpoints: Checkpoints;
+  /** Removes what is older than so many days. */
+  retention(options: Pick<RetentionOptions, 'time' | 'retentionDays'>): AuditRetention;
+  /** The oldest entry that is kept: epoch milliseconds, and its seq. */
+  oldest(): { at: number; seq: number } | undefined;
 }
 
 export interface AuditOptions extends Pick<CheckpointOptions, 'sign' | 'verifySignature'> {
@@ -83,6 +91,7 @@ export function openAudit(options: AuditOptions): OpenAudit {
   const mac = (row: AuditContent, previous: Uint8Array) =>
     createHmac('sha256', macKey).update(previous).update(canonical(row)).digest();
   const checkpoints = openCheckpoints({ ...options, table });
+  const prunedThrough = () => table.start()?.seq ?? 0;
   const verifyRows = openVerifier({ table, mac, isSigned: checkpoints.isSigned });
 
   /** Everything is read from the table, since a job that rolls back takes its rows with it. */
@@ -101,35 +110,57 @@ export function openAudit(options: AuditOptions): OpenAudit {
     table.insert(row, mac(row, table.head()?.mac ?? Buffer.alloc(0)));
   }
 
+  /** Throws VALIDATION_FAILED also for a checkpoint whose row was removed for its age: nothing is left to compare. */
+  async function anchorOf(checkpoint: string | undefined): Promise<Anchor | undefined> {
+    const anchor = checkpoint === undefined ? undefined : await checkpoints.read(checkpoint);
+    const first = prunedThrough();
+    if (anchor && anchor.seq < first)
+      throw new GatehouseError(
+        'VALIDATION_FAILED',
+        `This checkpoint is of entry ${anchor.seq}. Entries up to ${first} were removed for their age: take a newer checkpoint.`,
+      );
+    return anchor;
+  }
+
   return {
     checkpoints,
+    retention: (wanted) =>
+      openRetention({ ...options, ...wanted, table, record: append, isSigned: checkpoints.isSigned }),
+    oldest() {
+      const at = table.oldestAt();
+      return at === undefined ? undefined : { at, seq: prunedThrough() + 1 };
+    },
     begin: () => append(beginning(databaseIdOf(table))),
     record: append,
     async verifyPage(after, checkpoint) {
-      return verifyRows(after, checkpoint === undefined ? undefined : await checkpoints.read(checkpoint));
+      return verifyRows(after, await anchorOf(checkpoint));
     },
     async verify(checkpoint) {
-      const anchor = checkpoint === undefined ? undefined : await checkpoints.read(checkpoint);
+      const anchor = await anchorOf(checkpoint);
       let page = await verifyRows(0, anchor);
       while (!page.complete) page = await verifyRows(page.through, anchor);
-      return page.fault ? { intact: false, ...page.fault } : { intact: true, rows: page.through };
+      const { fault, through, prunedThrough } = page;
+      if (fault) return { intact: false, ...fault };
+      return { intact: true, rows: through - prunedThrough, ...(prunedThrough > 0 && { prunedThrough }) };
     },
     async list({ before = table.highest() + 1, limit, ...filter }) {
       const items: RecordedEntry[] = [];
       let next = before;
-      while (next > 1 && before - next < SCAN_MAX) {
-        const from = Math.max(1, next - SCAN_BATCH);
+      const first = prunedThrough() + 1;
+      while (next > first && before - next < SCAN_MAX) {
+        const from = Math.max(first, next - SCAN_BATCH);
         const rows = table.newestFirst(next, from, { ...ANY, ...filter }, limit - items.length);
         items.push(...rows.map((row) => recorded(database, row)));
         next = items.length === limit ? (items.at(-1)?.seq ?? from) : from;
         if (items.length === limit) break;
         await new Promise((resolve) => setImmediate(resolve));
       }
-      return { items, next: next > 1 ? next : null };
+      return { items, next: next > first ? next : null };
     },
     export({ after, ...filter }) {
-      const through = after + SCAN_BATCH;
-      const rows = table.oldestFirst(after, through, { ...ANY, ...filter });
+      const from = Math.max(after, prunedThrough());
+      const through = from + SCAN_BATCH;
+      const rows = table.oldestFirst(from, through, { ...ANY, ...filter });
       return {
         items: rows.map((row) => ({ ...recorded(database, row), mac: row.mac.toString('hex') })),
         next: through < table.highest() ? through : null,

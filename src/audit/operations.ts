@@ -87,7 +87,11 @@ function forCommandLine(audit: OpenAudit): Operation[] {
       status: 200,
       result: verifiedPage,
       errors: ['VALIDATION_FAILED'],
-      handler: async ({ body }) => ({ body: await audit.verifyPage(body.after, body.checkpoint) }),
+      async handler({ body: { after, checkpoint } }) {
+        const page = await audit.verifyPage(after, checkpoint);
+        const oldest = audit.oldest();
+        return { body: { ...page, oldest: oldest ? new Date(oldest.at).toISOString() : null } };
+      },
     }),
   ];
 }

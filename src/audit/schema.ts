@@ -81,10 +81,12 @@ export const verifiedPage = z
   .object({
     through: z.int().openapi({ description: 'Rows up to here are as they were written' }),
     complete: z.boolean().openapi({ description: 'Nothing is left to look at' }),
+    prunedThrough: z.int().openapi({ description: 'Rows up to here were removed for their age; 0: none' }),
+    oldest: z.iso.datetime().nullable().openapi({ description: 'Of the first entry that is kept' }),
     fault: z
       .object({
         firstBad: z.int().openapi({ description: 'The lowest seq that is missing, changed or put in' }),
-        reason: z.enum(['missing', 'changed', 'foreign', 'unsigned']),
+        reason: z.enum(['missing', 'changed', 'foreign', 'unsigned', 'unpruned']),
       })
       .nullable(),
   })

@@ -42,10 +42,23 @@ export interface CheckpointRow {
   jws: string;
 }
 
+/** Where the audit begins: rows up to `seq` were removed. */
+export interface StartRow {
+  seq: number;
+  mac: Buffer;
+  /** The row audit.prune that says so. */
+  pruned_by: number;
+}
+
 export type AuditTable = ReturnType<typeof auditTable>;
 
 export function auditTable(database: Prepare) {
-  return { ...openLog(database), ...openFiltered(database), ...openCheckpointRows(database) };
+  return {
+    ...openLog(database),
+    ...openFiltered(database),
+    ...openCheckpointRows(database),
+    ...openStart(database),
+  };
 }
 
 function openLog(database: Prepare) {
@@ -134,6 +147,50 @@ function openCheckpointRows(database: Prepare) {
     newestCheckpoint: () => newest.get(),
     /** Of the rows after `after` up to `through`, oldest first. */
     checkpoints: (after: number, through: number) => between.all(after, through),
+  };
+}
+
+function openStart(database: Prepare) {
+  const read = database.prepare<[], StartRow>('SELECT seq, mac, pruned_by FROM audit_start');
+  const write = database.prepare<[number, Uint8Array, number]>(
+    `INSERT INTO audit_start (id, seq, mac, pruned_by) VALUES (1, ?, ?, ?)
+     ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, mac = excluded.mac, pruned_by = excluded.pruned_by`,
+  );
+  const removeRows = database.prepare<[number]>(
+    `DELETE FROM audit WHERE seq IN
+     (SELECT seq FROM audit WHERE seq <= (SELECT seq FROM audit_start) ORDER BY seq LIMIT ?)`,
+  );
+  const removeCheckpoints = database.prepare<[]>(
+    'DELETE FROM audit_checkpoint WHERE seq < (SELECT seq FROM audit_start)',
+  );
+  const row = database.prepare<[number], AuditRow>('SELECT * FROM audit WHERE seq = ?');
+  const oldest = database.prepare<[number], { at: number }>(
+    'SELECT at FROM audit WHERE seq > ? ORDER BY seq LIMIT 1',
+  );
+  const newestAt = database.prepare<[number, number, number, number], { at: number | null }>(
+    'SELECT max(at) AS at FROM audit WHERE seq > ? AND seq <= ? AND at >= ? AND at <= ?',
+  );
+  const next = database.prepare<[number, number], CheckpointRow>(
+    'SELECT * FROM audit_checkpoint WHERE seq > ? ORDER BY seq LIMIT ?',
+  );
+  return {
+    /** Undefined while nothing was ever removed. */
+    start: () => read.get(),
+    setStart: ({ seq, mac, pruned_by }: StartRow) => write.run(seq, mac, pruned_by),
+    /** Removes so many rows that are before the start, and its older checkpoints; returns how many rows. */
+    removeBeforeStart(limit: number): number {
+      const { changes } = removeRows.run(limit);
+      if (changes > 0) removeCheckpoints.run();
+      return changes;
+    },
+    row: (seq: number) => row.get(seq),
+    /** Epoch milliseconds of the oldest row that is kept. */
+    oldestAt: () => oldest.get(read.get()?.seq ?? 0)?.at,
+    /** Of the rows after `after` up to `through`, the newest time from `earliest` to `latest`; 0 if none is. */
+    newestAt: (after: number, through: number, earliest: number, latest: number) =>
+      newestAt.get(after, through, earliest, latest)?.at ?? 0,
+    /** So many checkpoints of rows after `after`, oldest first. */
+    nextCheckpoints: (after: number, limit: number) => next.all(after, limit),
   };
 }
 

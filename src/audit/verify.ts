@@ -8,6 +8,7 @@ import {
   type AuditTable,
   type CheckpointRow,
   databaseIdOf,
+  type StartRow,
 } from './table.ts';
 
 /** Rows read in one turn of the event loop: about 5 ms. */
@@ -19,6 +20,8 @@ const VERIFY_PAGE = 10_000;
 export const BEGIN = 'audit.begin';
 /** Of the row a restored database goes on with: it has a new identity, and names it. */
 const RESTORE = 'database.restore';
+/** Of the row that says up to which checkpoint old rows were removed (retention.ts). */
+export const PRUNE = 'audit.prune';
 
 export type FaultReason =
   /** The row is gone. */
@@ -28,7 +31,9 @@ export type FaultReason =
   /** The audit belongs to another database. */
   | 'foreign'
   /** The checkpoint that is stored of the row is not of the site CA. */
-  | 'unsigned';
+  | 'unsigned'
+  /** Rows before it are gone that no entry audit.prune says were removed for their age. */
+  | 'unpruned';
 
 /** `firstBad` is the lowest seq whose row is missing, was changed, or should not be there. */
 export interface AuditFault {
@@ -47,6 +52,8 @@ export interface VerifiedPage {
   through: number;
   /** Nothing is left to look at. */
   complete: boolean;
+  /** Rows up to here were removed for their age, and it is verified that they were; 0: none. */
+  prunedThrough: number;
   fault: AuditFault | null;
 }
 
@@ -61,11 +68,29 @@ export interface VerifierOptions {
 export type VerifyPage = (after: number, anchor?: Anchor) => Promise<VerifiedPage>;
 
 export function openVerifier({ table, mac, isSigned }: VerifierOptions): VerifyPage {
+  const prunedThrough = () => table.start()?.seq ?? 0;
   const bad = (firstBad: number, reason: FaultReason): VerifiedPage => ({
     through: firstBad - 1,
     complete: true,
+    prunedThrough: prunedThrough(),
     fault: { firstBad, reason },
   });
+
+  /** Whether the chain and the site CA say that the audit begins here. That the row is intact is seen when its turn comes. */
+  async function isStart(start: StartRow): Promise<boolean> {
+    const said = table.row(start.pruned_by);
+    const checkpoint = table.checkpoints(start.seq - 1, start.seq)[0];
+    if (!said || !checkpoint || said.seq <= start.seq || said.action !== PRUNE) return false;
+    const { through, mac: saidMac } = JSON.parse(said.detail) as { through?: unknown; mac?: unknown };
+    const mac = start.mac.toString('hex');
+    return (
+      through === start.seq &&
+      saidMac === mac &&
+      checkpoint.mac.equals(start.mac) &&
+      (await isSigned(checkpoint)) &&
+      isOfDatabase(said, table)
+    );
+  }
 
   /** What is wrong with a row that has its place in the order. */
   function faultOf(row: AuditRow, previous: Uint8Array, anchors: Map<number, Uint8Array>) {
@@ -77,21 +102,30 @@ export function openVerifier({ table, mac, isSigned }: VerifierOptions): VerifyP
     return isOfDatabase(row, table) ? undefined : 'foreign';
   }
 
+  /** Of the row that the next one follows. */
+  function macBefore(begin: number, start: StartRow | undefined): Uint8Array | undefined {
+    if (begin === start?.seq) return start.mac;
+    return begin === 0 ? Buffer.alloc(0) : table.macOf(begin);
+  }
+
   async function firstUnsigned(stored: CheckpointRow[]): Promise<number | undefined> {
     for (const checkpoint of stored) if (!(await isSigned(checkpoint))) return checkpoint.seq;
     return undefined;
   }
 
   return async (after, anchor) => {
-    let previous: Uint8Array | undefined = after === 0 ? Buffer.alloc(0) : table.macOf(after);
-    if (!previous) return bad(after, 'missing');
-    let seq = after;
-    const stored = table.checkpoints(after, after + VERIFY_PAGE);
+    const start = table.start();
+    if (start && !(await isStart(start))) return bad(start.seq + 1, 'unpruned');
+    const begin = Math.max(after, prunedThrough());
+    let previous = macBefore(begin, start);
+    if (!previous) return bad(begin, 'missing');
+    let seq = begin;
+    const stored = table.checkpoints(begin, begin + VERIFY_PAGE);
     const unsigned = await firstUnsigned(stored);
     const anchors = new Map(stored.map((row) => [row.seq, row.mac]));
     // The one from elsewhere has the last word.
     if (anchor) anchors.set(anchor.seq, Buffer.from(anchor.mac));
-    while (seq - after < VERIFY_PAGE) {
+    while (seq - begin < VERIFY_PAGE) {
       const batch = table.after(seq, BATCH);
       for (const row of batch) {
         seq += 1;
@@ -102,15 +136,16 @@ export function openVerifier({ table, mac, isSigned }: VerifierOptions): VerifyP
       }
       if (batch.length < BATCH) {
         const known = Math.max(1, table.highest(), table.newestCheckpoint()?.seq ?? 0, anchor?.seq ?? 0);
-        return known > seq ? bad(seq + 1, 'missing') : { through: seq, complete: true, fault: null };
+        if (known > seq) return bad(seq + 1, 'missing');
+        return { through: seq, complete: true, prunedThrough: prunedThrough(), fault: null };
       }
       await new Promise((resolve) => setImmediate(resolve));
     }
-    return { through: seq, complete: false, fault: null };
+    return { through: seq, complete: false, prunedThrough: prunedThrough(), fault: null };
   };
 }
 
-/** The first row names the database; a restored one has a later row that does. */
+/** The first row, or the one that says where the audit begins, names the database; a restored one has a later row that does. */
 function isOfDatabase(first: AuditRow, table: AuditTable): boolean {
   const name = `database/${databaseIdOf(table)}`;
   return first.object === name || table.has(RESTORE, name);

@@ -11,6 +11,7 @@ const REASONS = {
   changed: 'is not what was written',
   foreign: 'belongs to another database',
   unsigned: 'has a stored checkpoint that this site has not signed',
+  unpruned: 'follows entries that are gone, and no entry says that they were removed for their age',
 } as const;
 
 /** Tells whether the audit is as it was written. */
@@ -20,22 +21,27 @@ export async function verifyAudit(
   shell: Shell,
 ): Promise<boolean> {
   const checkpoint = options.checkpoint === undefined ? undefined : readCheckpoint(options.checkpoint);
-  let page: VerifiedPage = { through: 0, complete: false, fault: null };
+  let page: VerifiedPage = { through: 0, complete: false, prunedThrough: 0, oldest: null, fault: null };
   while (!page.complete) {
     page = await client.call<VerifiedPage>('POST', '/local/audit/verify', {
       after: page.through,
       ...(checkpoint !== undefined && { checkpoint }),
     });
   }
-  const { fault, through } = page;
+  const { fault, through, prunedThrough, oldest } = page;
+  const entries = through - prunedThrough;
   if (options.json) {
-    printJson(shell, fault ? { intact: false, ...fault } : { intact: true, entries: through });
+    printJson(shell, fault ? { intact: false, ...fault } : { intact: true, entries, prunedThrough, oldest });
   } else if (fault) {
     const text = `✗ The audit is not intact: entry ${fault.firstBad} ${REASONS[fault.reason]}.`;
     shell.stdout.write(`${styled(shell.stdout, 'red', text)}\n`);
   } else {
     const held = checkpoint === undefined ? '' : ', as the checkpoint says';
-    const text = `✓ The audit is intact: ${through} entries${held}.`;
+    const since =
+      prunedThrough === 0
+        ? ''
+        : `, from entry ${prunedThrough + 1} of ${oldest} on: those before it were removed for their age, up to a signed checkpoint`;
+    const text = `✓ The audit is intact: ${entries} entries${held}${since}.`;
     shell.stdout.write(`${styled(shell.stdout, 'green', text)}\n`);
   }
   return fault === null;

@@ -68,6 +68,7 @@ const WELL: Status = {
     plentyBytes: 50_331_648,
     space: 'plenty',
   },
+  audit: { oldest: '2025-03-01T00:00:00.000Z', retentionDays: 400 },
   field: {
     hosts: [{ id: 'field', pid: 7, restarts: 0, heartbeatAgeMs: 12 }],
     links: [{ id: 'check', host: 'field', up: true, since: '2026-01-01T00:00:02.000Z', lastError: null }],

@@ -79,6 +79,7 @@ export function findingsOf(status: Status, absent = NOBODY): Finding[] {
           },
     upstreamFinding(status.upstream),
     databaseFinding(status.database),
+    ...auditFindings(status.audit, clock.now),
     ...status.field.hosts.map(hostFinding),
     ...status.field.links.map(linkFinding),
     ...status.buses.map((bus) => busFinding(bus, absent.buses[bus.id])),
@@ -129,6 +130,18 @@ function upstreamFinding(upstream: Status['upstream']): Finding {
   if (gaps > 0) parts.push(plural(gaps, 'gap'));
   const severity = !connected ? 'bad' : deadLetters > 0 || gaps > 0 ? 'doubtful' : 'good';
   return { severity, subject, text: parts.join('; ') };
+}
+
+/** A week beyond its retention nothing was removed: the clock is not trusted, or no checkpoint is signed. */
+const AUDIT_LATE_DAYS = 7;
+
+function auditFindings({ oldest, retentionDays }: Status['audit'], now: string): Finding[] {
+  if (oldest === null) return [];
+  const days = Math.floor((Date.parse(now) - Date.parse(oldest)) / 86_400_000);
+  const isLate = days > retentionDays + AUDIT_LATE_DAYS;
+  const late = ': older entries are removed only while the clock is synchronised; see the log';
+  const text = `since ${oldest}, kept for ${plural(retentionDays, 'day')}${isLate ? late : ''}`;
+  return [{ severity: isLate ? 'doubtful' : 'good', subject: 'audit', text }];
 }
 
 function databaseFinding(database: Status['database']): Finding {

@@ -215,6 +215,16 @@ const auth = z.strictObject({
   failuresPerMinute: z.number().int().min(1).max(100_000).default(12).describe('And how many more a minute'),
 });
 
+const audit = z.strictObject({
+  retentionDays: z
+    .number()
+    .int()
+    .min(30)
+    .max(3_650)
+    .default(400)
+    .describe('Entries older than so many days are removed, up to a signed checkpoint; export them before'),
+});
+
 const name = z.string().regex(/^[a-z0-9-]{1,32}$/, 'expected 1 to 32 of a-z, 0-9 and -');
 const linkId = name.describe('Name of the link, unique');
 const host = (byDefault: string) =>
@@ -324,6 +334,7 @@ export const configSchema = z.strictObject({
     .describe('UUID of the system; drawn at first start when absent'),
   http: http.prefault({}).describe('The interface for clients'),
   auth: auth.prefault({}).describe('Who may use the interface'),
+  audit: audit.prefault({}).describe('How long it is kept who did what'),
   encoders: encoders.prefault({}).describe('The link to card encoders'),
   upstream: upstream.optional().describe('Without it events stay on this host'),
   links: z.array(link).max(64).default([]).describe('Field links: what is wired to this host'),

@@ -110,6 +110,10 @@ export const status = z
         description: 'short: telemetry is not stored any more · full: only urgent work is, in reserved room',
       }),
     }),
+    audit: z.object({
+      oldest: z.iso.datetime().nullable().openapi({ description: 'Of the oldest entry that is kept' }),
+      retentionDays: count.openapi({ description: 'Older entries are removed, while the clock is trusted' }),
+    }),
     field: z.object({
       hosts: z.array(
         z.object({ id: z.string(), pid: z.int().nullable(), restarts: count, heartbeatAgeMs: age }),

@@ -33,6 +33,7 @@ export interface StatusSources {
   databaseFile: string;
   damagedRows(): string[];
   databaseCheck(): Status['database']['check'];
+  audit(): { oldestAt: number | undefined; retentionDays: number };
   field(): FieldState;
   doors(): Status['doors'];
   zgates(): Status['zgates'];
@@ -111,6 +112,7 @@ export function openStatus(sources: StatusSources): () => Status {
         lastCommitMilliseconds: lastMilliseconds,
         ...sources.space(),
       },
+      audit: auditOf(sources),
       field: fieldOf(sources.field()),
       doors: sources.doors(),
       zgates: sources.zgates(),
@@ -138,6 +140,11 @@ export function openStatus(sources: StatusSources): () => Status {
 function configurationOf({ configuration }: StatusSources): Status['configuration'] {
   const { readAt, needsRestart, ...rest } = configuration();
   return { ...rest, readAt: new Date(readAt).toISOString(), needsRestart: [...needsRestart] };
+}
+
+function auditOf({ audit }: StatusSources): Status['audit'] {
+  const { oldestAt, retentionDays } = audit();
+  return { oldest: oldestAt === undefined ? null : new Date(oldestAt).toISOString(), retentionDays };
 }
 
 function clockOf({ clock, time }: StatusSources): Status['clock'] {

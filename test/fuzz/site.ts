@@ -95,6 +95,7 @@ async function openParts(folder: string, factory: Factory) {
     encoderUrl: () => desk.encoderUrl,
     databaseFile,
     damagedRows: database.damagedRows,
+    audit: () => ({ oldestAt: undefined, retentionDays: 400 }),
     databaseCheck: () => ({ verdict: 'pending', ageSeconds: null, findings: [] }),
     encoders: () => desk.sessions.counts(),
     openWrites: () => desk.writes.openCount(),
