@@ -59,10 +59,7 @@ export async function openEstate(options: EstateOptions) {
   const actuations = await openActuations({ database, audit, clock, log });
   // Each needs others once it works, and not before: hence functions in place of values.
   const execute: Field['execute'] = (linkId, command, signal) => field.execute(linkId, command, signal);
-  const linkState = (linkId: string) => {
-    const link = field.state().links.find(({ id }) => id === linkId);
-    return link && { ...link, lastError: link.lastError?.message ?? null };
-  };
+  const linkState = (linkId: string) => linkStateOf(linkId, field);
   const startJob: StartJob = (order) => jobs.start(order);
   const common = { database, audit, events, actuations, vault, clock, log, execute, startJob };
   const networks = await openNetworks({
@@ -96,6 +93,7 @@ export async function openEstate(options: EstateOptions) {
     groupName: catalogue.groupName,
     doorExists: (id) => doors.exists(id),
     relayChanged: (doorId) => doors.wake(doorId),
+    relayReported: (doorId, isClosed) => doors.relayReported(doorId, isClosed),
     linkState,
   });
   const doors = openDoors({ ...options, ...common, catalogue, zgates, rs485 });
@@ -135,6 +133,11 @@ export async function openEstate(options: EstateOptions) {
     /** Once the ports are open: links come up after that, and a thousand doors would only be found unreachable before. */
     begin: () => startTasks(options, { rs485, zgates, doors }),
   };
+}
+
+function linkStateOf(linkId: string, field: Field) {
+  const link = field.state().links.find(({ id }) => id === linkId);
+  return link && { ...link, lastError: link.lastError?.message ?? null };
 }
 
 interface Parts {

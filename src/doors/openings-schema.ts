@@ -9,9 +9,12 @@ export const standingOpen = z
   .object({
     state: z.enum(['waiting', 'sent', 'open', 'lost', 'ending']).openapi({
       description:
-        'waiting: nothing was sent yet · sent: the lock was told, and did not show it · open: the lock or relay was seen open · lost: it was, and is not any more · ending: the lock is told to lock until it was seen locked',
+        'waiting: nothing was sent yet · sent: the command was sent, and the lock has not shown that it is open · open: the lock has shown that it is unlocked, or the device that its relay is closed · lost: it was open, and the lock or the device reports that it is not any more, or the relay cannot be held; a relay is closed again by the next renewal · ending: the gateway sends lock commands until the lock has shown that it is locked',
     }),
-    on: z.boolean().openapi({ description: 'It was seen open, and nothing says that this is over' }),
+    on: z.boolean().openapi({
+      description:
+        'The lock or the device has shown that the door stands open, and has reported nothing else since',
+    }),
     via: connectionType,
     by: z.guid().nullable().openapi({ description: 'Who wanted it' }),
     requestedAt: dateTime.nullable(),

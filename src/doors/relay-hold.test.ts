@@ -272,6 +272,70 @@ describe('a renewal that fails', () => {
   });
 });
 
+describe('what the device reports of its relay', () => {
+  const report = async (isClosed: boolean) => {
+    estate.doors.relayReported(id, isClosed);
+    await estate.clock.advance(0);
+  };
+  const LOST =
+    'the device reports that its relay is open; the gateway closes it again at the next renewal, within 8 s';
+  const failure = { code: 'REPORTED_OPEN', message: LOST };
+
+  it('ends that the door counts as open at once, and the next renewal closes it again', async () => {
+    await stand();
+    await report(true);
+    await report(false);
+    expect(await state()).toMatchObject({ state: 'lost', on: false, since: null, failure });
+    expect((await stand()).body).toMatchObject({ outcome: 'waiting', reason: LOST });
+    expect(pulses()).toBe(1);
+    await estate.clock.advance(RENEW_EVERY_MS);
+    const since = new Date(estate.clock.now()).toISOString();
+    expect(await state()).toMatchObject({ state: 'open', on: true, since, failure: null });
+    expect([pulses(), told()]).toEqual([2, ['begun', `lost: ${LOST}`, 'begun']]);
+  });
+
+  it('from before a pulse does not count; of a relay that is never reported closed it counts in the end', async () => {
+    await stand();
+    await report(false);
+    expect(await state()).toMatchObject({ state: 'open', on: true });
+    await estate.clock.advance(6_000);
+    await report(false);
+    expect(await state()).toMatchObject({ state: 'lost', on: false, failure });
+  });
+
+  it('shows that a pulse of unknown outcome has closed it', async () => {
+    estate.played.hold = async () => ({ outcome: 'unknown' });
+    await stand();
+    await report(true);
+    expect(await state()).toMatchObject({ state: 'open', on: true, failure: null });
+    await estate.clock.advance(RENEW_EVERY_MS);
+    await report(false);
+    expect(await state()).toMatchObject({ state: 'lost', on: false });
+    await report(true);
+    expect(await state()).toMatchObject({ on: false });
+  });
+
+  it('means nothing at a door that is not to stand open', async () => {
+    await report(true);
+    await report(false);
+    expect([await state(), told()]).toEqual([null, []]);
+  });
+
+  it('counts also when a request for another end is being stored', async () => {
+    await stand();
+    await report(true);
+    const { commit } = estate.database;
+    estate.database.commit = (job, urgency) => {
+      estate.database.commit = commit;
+      estate.doors.relayReported(id, false);
+      return commit(job, urgency);
+    };
+    expect((await stand()).body).toMatchObject({ outcome: 'unknown', reason: LOST });
+    await estate.clock.advance(0);
+    expect(await state()).toMatchObject({ state: 'lost', on: false, failure });
+  });
+});
+
 it('after a restart what stood open goes on until its time', async () => {
   await stand({ seconds: 600 });
   await end();

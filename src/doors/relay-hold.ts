@@ -14,6 +14,11 @@ export const RENEW_EVERY_MS = 8_000;
 const ATTEMPT_MS = 5_000;
 /** In a row, before a relay counts as lost. The first one leaves the door open, or is a link that has just been started. */
 const FAILURES_TO_BE_LOST = 2;
+/**
+ * A report may show the relay as it was read before the pulse. After a confirmed pulse a relay that was not reported closed
+ * yet counts as open only after this time, which is several polls and one repetition of the report.
+ */
+const STALE_REPORT_MS = 6_000;
 
 export interface RelayHoldOptions {
   clock: Clock;
@@ -45,6 +50,12 @@ interface Hold {
   endsAt: number;
   /** Of the last pulse that may have reached the relay. */
   mayEndAt: number;
+  /** Of the last pulse whose outcome is unknown. */
+  uncertainEndAt: number;
+  /** When the relay began to be held without interruption. */
+  heldSince: number;
+  /** The device has reported the relay closed since then. */
+  isReportedClosed: boolean;
   failures: number;
   /** Of the renewal under way. */
   attempt: AbortController | undefined;
@@ -66,14 +77,37 @@ export function openRelayHolds({ clock, holdRelay }: RelayHoldOptions) {
     hold.attempt = undefined;
     if (signal.aborted) return { kind: 'calledOff' };
     if (fault) {
-      if (fault === UNCONFIRMED || fault.err !== undefined) hold.mayEndAt = clock.monotonic() + HOLD_MS;
+      if (fault === UNCONFIRMED || fault.err !== undefined) {
+        hold.mayEndAt = clock.monotonic() + HOLD_MS;
+        hold.uncertainEndAt = hold.mayEndAt;
+      }
       hold.failures += 1;
       return { kind: hold.failures < FAILURES_TO_BE_LOST ? 'failing' : 'lost', fault };
     }
-    hold.endsAt = clock.monotonic() + HOLD_MS;
+    const now = clock.monotonic();
+    if (hold.endsAt <= now) Object.assign(hold, { heldSince: now, isReportedClosed: false });
+    hold.endsAt = now + HOLD_MS;
     hold.mayEndAt = hold.endsAt;
     hold.failures = 0;
     return { kind: 'held' };
+  }
+
+  /** Returns what the report changes; undefined: nothing. */
+  function reported(doorId: string, isClosed: boolean): HoldOutcome | undefined {
+    const hold = holds.get(doorId);
+    if (!hold) return undefined;
+    const now = clock.monotonic();
+    const isHeld = hold.endsAt > now;
+    if (isClosed) {
+      hold.isReportedClosed = true;
+      if (isHeld || hold.uncertainEndAt <= now) return undefined;
+      Object.assign(hold, { endsAt: hold.uncertainEndAt, heldSince: now, failures: 0 });
+      return { kind: 'held' };
+    }
+    hold.uncertainEndAt = Number.NEGATIVE_INFINITY;
+    if (!isHeld || (!hold.isReportedClosed && now - hold.heldSince < STALE_REPORT_MS)) return undefined;
+    hold.endsAt = now;
+    return RELAY_REPORTED_OPEN;
   }
 
   return {
@@ -88,6 +122,8 @@ export function openRelayHolds({ clock, holdRelay }: RelayHoldOptions) {
       hold.attempt = new AbortController();
       return attempt(hold, hold.attempt);
     },
+    /** The device reported its relay. */
+    reported,
     /** The relay lets go when its pulse is over. */
     drop(doorId: string): void {
       const hold = holds.get(doorId);
@@ -111,7 +147,7 @@ export function openRelayHolds({ clock, holdRelay }: RelayHoldOptions) {
       for (const { attempt } of holds.values()) attempt?.abort(AWAKE);
       holds.clear();
     },
-    /** A pulse that was confirmed goes on. */
+    /** A pulse that was confirmed goes on, and the device has not reported the relay open since. */
     isOn: (doorId: string): boolean => (holds.get(doorId)?.endsAt ?? 0) > clock.monotonic(),
     /** Milliseconds to the next renewal. */
     restMs: (): number => Math.min(...[...holds.values()].map(({ renewAt }) => renewAt - clock.monotonic())),
@@ -120,8 +156,17 @@ export function openRelayHolds({ clock, holdRelay }: RelayHoldOptions) {
 
 const UNCONFIRMED: HoldFault = {
   code: 'OUTCOME_UNKNOWN',
-  message: 'the relay was told to close, and nothing confirmed it',
+  message: 'the command to close the relay was sent, and the device did not confirm it',
 };
+
+/** The relay of a door that stands open. */
+export const RELAY_REPORTED_OPEN = {
+  kind: 'lost',
+  fault: {
+    code: 'REPORTED_OPEN',
+    message: `the device reports that its relay is open; the gateway closes it again at the next renewal, within ${RENEW_EVERY_MS / 1_000} s`,
+  },
+} as const satisfies HoldOutcome;
 
 /** That a device is away needs no stack; a fault of ours, `err`, does. */
 function faultOf(err: unknown): HoldFault {
@@ -136,6 +181,9 @@ function newHold(deviceId: string, mayEndAt = Number.NEGATIVE_INFINITY): Hold {
     renewAt: Number.NEGATIVE_INFINITY,
     endsAt: Number.NEGATIVE_INFINITY,
     mayEndAt,
+    uncertainEndAt: Number.NEGATIVE_INFINITY,
+    heldSince: Number.NEGATIVE_INFINITY,
+    isReportedClosed: false,
     failures: 0,
   };
 }

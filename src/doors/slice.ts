@@ -124,6 +124,8 @@ export function openDoorSlice(options: DoorSliceOptions) {
     ...doors,
     table,
     wake,
+    /** The RS-485 device of a door reported its relay. */
+    relayReported: openings.standOpen.relayReported,
     ...openings.operations,
     unlock: openUnlock(parts),
     ...exchanges,

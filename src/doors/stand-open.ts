@@ -18,7 +18,7 @@ import { addressOf, type LockAddress } from './configuration.ts';
 import { type ActuateLock, answerInTime, DEADLINE_MS, deadlineOf, endOf, offline } from './lock-commands.ts';
 import type { StandOpenBody } from './lock-schema.ts';
 import type { StandOpenPhase, StandOpenRow } from './openings-table.ts';
-import { openRelayHolds, type RelayHoldOptions } from './relay-hold.ts';
+import { openRelayHolds, RELAY_REPORTED_OPEN, type RelayHoldOptions } from './relay-hold.ts';
 import {
   assertAllowed,
   endedBy,
@@ -40,9 +40,9 @@ import {
 } from './stand-open-time.ts';
 import {
   auditedAs,
+  closedMeanwhile,
   type Delivery,
   intentOf,
-  LOCKED_MEANWHILE,
   newStanding,
   postpone,
   type Standing,
@@ -128,10 +128,16 @@ export function openStandOpen(options: StandOpenOptions) {
       for (const standing of all.values())
         if (standing.row.mac === mac && !standing.isEnding) void changes.reported(standing);
     },
+    /** The RS-485 device of a door reported its relay. */
+    relayReported(doorId: string, isClosed: boolean): void {
+      const outcome = holds.reported(doorId, isClosed);
+      const standing = all.get(doorId);
+      if (outcome && standing && !standing.isEnding) void changes.held(standing, outcome);
+    },
     /** Doors that are to stand open. */
     count: () => all.size,
     of: (doorId: string): Readonly<Standing> | undefined => all.get(doorId),
-    /** It was seen to be open, and nothing says that this is over. */
+    /** The lock or the device has shown that it is open, and nothing says that this is over. */
     isOn(doorId: string): boolean {
       const row = all.get(doorId)?.row;
       return row?.device_id == null ? row?.phase === 'open' : holds.isOn(doorId);
@@ -196,13 +202,13 @@ function deliverIn(options: StandOpenOptions, { all, holds, changes }: Parts): D
     const outcome = deviceId === null ? undefined : await holds.renew(id, deviceId);
     if (outcome) await changes.held(standing, outcome);
     if (holds.isOn(id)) return { outcome: 'confirmed', reason: null };
-    return { outcome: 'waiting', reason: standing.failure?.message ?? 'its relay is being told' };
+    return { outcome: 'waiting', reason: standing.failure?.message ?? 'its relay is being closed' };
   };
 }
 
 function beginIn(
   options: StandOpenOptions,
-  { all, changes, now, orders }: Parts & { orders: Orders },
+  { all, holds, changes, now, orders }: Parts & { orders: Orders },
   deliver: Deliver,
   wake: () => void,
 ) {
@@ -269,9 +275,11 @@ function beginIn(
     }
     const standing = newStanding(row, leftMs, clock);
     if (isShown && other) standing.judgedFrom = other.judgedFrom;
+    if (other && row.device_id !== null) standing.failure = other.failure;
     all.set(doorId, standing);
-    // Its lock may have reported while this was stored.
-    if (isShown) void changes.reported(standing);
+    // Its lock or its device may have reported while this was stored.
+    if (isShown && row.device_id === null) void changes.reported(standing);
+    else if (isShown && !holds.isOn(doorId)) void changes.held(standing, RELAY_REPORTED_OPEN);
     stored();
     const delivery = await delivered(standing, { isShown, reason, before: before?.phase });
     await actuations.end(intent, auditedAs(delivery), { ...detail, ...delivery });
@@ -287,7 +295,9 @@ function deliveredIn({ clock }: StandOpenOptions, deliver: Deliver) {
   ): Promise<Delivery> => {
     const { door_id: id, gateway_id } = standing.row;
     if (how.isShown)
-      return standing.row.phase === 'open' ? { outcome: 'confirmed', reason: null } : LOCKED_MEANWHILE;
+      return standing.row.phase === 'open'
+        ? { outcome: 'confirmed', reason: null }
+        : closedMeanwhile(standing.row);
     const { message } = offline({ id, gateway_id }, how.reason ?? '');
     const isUnreachable = how.reason !== undefined;
     standing.isSending = true;

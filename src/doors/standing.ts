@@ -13,7 +13,7 @@ import { AUDITED, HELD_AT_MOST_MS } from './lock-commands.ts';
 import type { StandOpenOutcome } from './lock-schema.ts';
 import type { Locks } from './locks.ts';
 import type { StandOpenRow } from './openings-table.ts';
-import type { HoldOutcome, RelayHolds } from './relay-hold.ts';
+import { type HoldOutcome, RELAY_REPORTED_OPEN, type RelayHolds } from './relay-hold.ts';
 import type { StoredLater } from './stored-later.ts';
 import type { DoorTable } from './table.ts';
 
@@ -85,11 +85,14 @@ export const TOLD: Delivery = {
     'its lock has been told and has not shown that it is open: one that sleeps takes up to a minute, and …/state says what became of it',
 };
 
-export const LOCKED_MEANWHILE: Delivery = {
-  outcome: 'unknown',
-  reason:
-    'the lock reported that it is locked while this was stored, and was sent nothing: ask again to open it',
-};
+/** What was asked again did not stand open any more when that was stored; nothing was sent. */
+export function closedMeanwhile({ device_id }: StandOpenRow): Delivery {
+  const reason =
+    device_id === null
+      ? 'the lock reported that it is locked while this request was stored; nothing was sent: send the request again to open it'
+      : RELAY_REPORTED_OPEN.fault.message;
+  return { outcome: 'unknown', reason };
+}
 
 /** As src/actuations keeps it: an intent, and what became of it. */
 export function intentOf({ door_id, actor_id, actor, correlation_id }: StandOpenRow): Intent {

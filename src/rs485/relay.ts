@@ -1,5 +1,5 @@
 /** The relay of a device, by the settings that it has in force. */
-import type { Rs485Report, Rs485Settings } from '../../drivers/settings.ts';
+import { OUTPUT_PINS, type Rs485Report, type Rs485Settings } from '../../drivers/settings.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Rs485Row } from './table.ts';
 import { settingsOf } from './wanted.ts';
@@ -24,6 +24,13 @@ export function settingsInForce(
 
 export function relayInForce(row: Rs485Row, told: Rs485Report | undefined, inForce: boolean): number {
   return settingsInForce(row, told, inForce).relayIndex;
+}
+
+/** Whether the device reports the relay in force as closed; undefined: it does not report that. */
+export function isRelayClosed(row: Rs485Row, told: Rs485Report, inForce: boolean): boolean | undefined {
+  const relayIndex = (told.settings ?? (inForce ? settingsOf(row) : undefined))?.relayIndex;
+  const pin = OUTPUT_PINS[relayIndex ?? -1];
+  return pin && told.connected ? told.levels[pin] : undefined;
 }
 
 export function noRelay(message: string): GatehouseError {

@@ -2,6 +2,7 @@
 import type { Rs485Report } from '../../drivers/settings.ts';
 import type { Known } from '../reported.ts';
 import type { Buses } from './buses.ts';
+import { isRelayClosed } from './relay.ts';
 import type { Rs485Row, Rs485Table } from './table.ts';
 
 export interface RelaysOptions {
@@ -9,9 +10,11 @@ export interface RelaysOptions {
   buses: Pick<Buses, 'isUp'>;
   known(deviceId: string): Known<Rs485Report> | undefined;
   isInForce(row: Rs485Row): boolean;
+  /** A device reported the relay that opens this door. */
+  relayReported(doorId: string, isClosed: boolean): void;
 }
 
-export function openRelays({ table, buses, known, isInForce }: RelaysOptions) {
+export function openRelays({ table, buses, known, isInForce, relayReported }: RelaysOptions) {
   const shown = (row: Rs485Row) => ({ deviceId: row.device_id, settled: isInForce(row) });
   return {
     /** The device whose relay opens this door, and whether it has the settings that are wanted. */
@@ -21,6 +24,13 @@ export function openRelays({ table, buses, known, isInForce }: RelaysOptions) {
     },
     /** All such, by door. */
     relays: () => new Map(table.relays.all().map((row) => [row.door_id ?? '', shown(row)])),
+    /** A device with a row sent a report. */
+    takeRelay(row: Rs485Row, report: Rs485Report): void {
+      const { door_id: doorId } = row;
+      if (doorId === null) return;
+      const isClosed = isRelayClosed(row, report, isInForce(row));
+      if (isClosed !== undefined) relayReported(doorId, isClosed);
+    },
     /** Of a device, for whoever asks why the door that it opens is not reached. */
     facts(deviceId: string) {
       const row = table.device.get(deviceId);

@@ -38,6 +38,8 @@ export interface Rs485Options
   doorExists(doorId: string): boolean;
   /** A door's relay was bound, or has taken its settings. */
   relayChanged(doorId: string): void;
+  /** A device reported the relay that opens this door. */
+  relayReported(doorId: string, isClosed: boolean): void;
   startJob: StartJob;
   /** Where firmware files are; undefined: the configuration names no folder. */
   firmwareDirectory: string | undefined;
@@ -54,7 +56,10 @@ export function openRs485(options: Rs485Options) {
     ...options,
     table,
     buses,
-    told: proofs.told,
+    told(row, report) {
+      proofs.told(row, report);
+      relays.takeRelay(row, report);
+    },
     proved: openProofs({ ...options, keys, changed: (bus) => polled.changed(bus) }),
     keysOf: (bus) => (buses.speaks(bus, 'osdp') ? keys.of(bus) : undefined),
   });
@@ -65,12 +70,8 @@ export function openRs485(options: Rs485Options) {
   const devices = openDevices({ ...parts, upgradeOf: firmware.upgradeOf });
   const isFedTogether = (id: string) => buses.speaks(id, 'dcon');
   const watchdogs = openWatchdogs({ ...parts, proofs, isInForce, isFedTogether });
-  const { pulse, holdRelay, assertRelayProven } = openPulse({
-    ...parts,
-    proofs,
-    isInForce,
-    assertNotTested: watchdogs.assertNotTested,
-  });
+  const { assertNotTested } = watchdogs;
+  const pulses = openPulse({ ...parts, proofs, isInForce, assertNotTested });
   const replace = openReplace({
     ...parts,
     reported,
@@ -81,13 +82,13 @@ export function openRs485(options: Rs485Options) {
     },
   });
 
+  const relays = openRelays({ ...parts, isInForce });
+
   return {
     ...devices,
     state: stateFrom({ ...parts, watchdogs }),
     scan: openScan({ ...parts, place: polled.place }),
-    pulse,
-    holdRelay,
-    assertRelayProven,
+    ...pulses,
     testWatchdog: watchdogs.start,
     pair: openPairing(parts),
     trace: openTraces(parts),
@@ -117,7 +118,7 @@ export function openRs485(options: Rs485Options) {
         for (const id of buses.ids()) polled.changed(id);
       },
     }),
-    ...openRelays({ ...parts, isInForce }),
+    ...relays,
     report: tracking.report,
     link: tracking.link,
     /** Resolves when it is durable; false when it is none of a bus. */

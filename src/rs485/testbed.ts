@@ -32,6 +32,7 @@ export async function openTestbed(
   const audits: AuditEntry[] = [];
   const commands: { link: string; kind: string; data: Rs485Apply; timeoutMs: number }[] = [];
   const relays: string[] = [];
+  const relayLevels: { doorId: string; isClosed: boolean }[] = [];
   const published: LiveEvent[] = [];
   const jobs: JobOrder[] = [];
   let answer: (data: Rs485Apply, kind: string, signal: AbortSignal) => Plain | Promise<Plain> = ({
@@ -63,6 +64,7 @@ export async function openTestbed(
     },
     vault: { seal: (plain) => Buffer.from(plain), open: (sealed) => Buffer.from(sealed) },
     relayChanged: (doorId) => void relays.push(doorId),
+    relayReported: (doorId, isClosed) => void relayLevels.push({ doorId, isClosed }),
     async execute(link, { kind, data, timeoutMs }, signal) {
       commands.push({ link, kind, data: data as unknown as Rs485Apply, timeoutMs });
       return answer(data as unknown as Rs485Apply, kind, signal);
@@ -85,6 +87,7 @@ export async function openTestbed(
     audits,
     commands,
     relays,
+    relayLevels,
     published,
     jobs,
     rs485,

@@ -1,0 +1,39 @@
+/** What devices report of the relays that open doors. */
+import { expect, it } from 'vitest';
+import { A, DOOR, NO_PINS, openTestbed } from './testbed.ts';
+
+const settings = (relayIndex: number | null) => ({
+  ioPins: NO_PINS,
+  relayIndex,
+  unlockDurationMilliseconds: null,
+  useInputPinMemory: false,
+});
+
+it('the level of the relay in force is passed on to the door that it opens', async () => {
+  const bed = await openTestbed();
+  await bed.add({ deviceId: A, hwId: 'io-1', bus: 'bus-1', relayIndex: 1, doorId: DOOR });
+  const levels = { output0: true, output1: false };
+  bed.report('io-1', { levels, settings: settings(0) });
+  bed.report('io-1', { levels, settings: settings(1) });
+  bed.report('io-1', { levels: { ...levels, output1: true }, settings: settings(1) });
+  expect(bed.relayLevels).toEqual([true, false, true].map((isClosed) => ({ doorId: DOOR, isClosed })));
+});
+
+it.each([
+  ['is not connected', { connected: false, levels: { output1: true }, settings: settings(1) }],
+  ['does not report the relay', { levels: {}, settings: settings(1) }],
+  ['has no relay in force', { levels: { output1: true }, settings: settings(null) }],
+  ['has not taken its settings', { levels: { output1: true }, settings: null }],
+])('nothing is passed on of a device that %s', async (_name, report) => {
+  const bed = await openTestbed();
+  await bed.add({ deviceId: A, hwId: 'io-1', bus: 'bus-1', relayIndex: 1, doorId: DOOR });
+  bed.report('io-1', report);
+  expect(bed.relayLevels).toEqual([]);
+});
+
+it('nothing is passed on of a device that opens no door', async () => {
+  const bed = await openTestbed();
+  await bed.add({ deviceId: A, hwId: 'io-1', bus: 'bus-1', relayIndex: 1 });
+  bed.report('io-1', { levels: { output1: true }, settings: settings(1) });
+  expect(bed.relayLevels).toEqual([]);
+});
