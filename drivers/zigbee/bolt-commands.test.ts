@@ -358,3 +358,18 @@ it('does not take what a process before this one has sent for its own', async ()
   stop();
   await expect(end).rejects.toMatchObject(UNKNOWN);
 });
+
+it('reads the bolt at once when an earlier command may have made the report that came before the answer', async () => {
+  const { run, say, clock } = await open({
+    startedMs: 0,
+    reply(request) {
+      if (request.command === 'read') return undefined;
+      say({ lockState: 2 });
+      return answered({ status: 0 });
+    },
+    attributes: { 0: 2 },
+  });
+  const begun = clock.monotonic();
+  expect(await run('unlock', unlockOf(LOCK))).toMatchObject({ outcome: 'confirmed' });
+  expect(clock.monotonic()).toBe(begun);
+});

@@ -32,6 +32,9 @@ describe('an unlock', () => {
     expect(second({ kind: 'jam' }, unanswered)).toMatchObject({ phase: 'sent' });
     expect(second({ kind: 'operated' }, success)).toMatchObject({ phase: 'accepted' });
     expect(second({ kind: 'operated' }, success, unlocked)).toEqual(confirmed);
+    // The lock does not report the bolt once more: its state must be read.
+    expect(second(unlocked, success)).toMatchObject({ phase: 'accepted', unattributed: true });
+    expect(second(success)).toMatchObject({ phase: 'accepted', unattributed: false });
   });
 
   it('of the bolt to locked is not confirmed either, before the lock has answered it', () => {

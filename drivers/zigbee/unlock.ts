@@ -13,7 +13,8 @@
  *   accepted   the lock reports a jam                  done: jammed
  *   accepted   waited                                  done: accepted, or jammed when the bolt stayed between
  *
- * While an earlier command that opens the lock may still arrive, nothing that the lock shows counts in `sent`.
+ * While an earlier command that opens the lock may still arrive, nothing that the lock shows counts in `sent`. It makes
+ * the command `unattributed`: the state of the bolt is to be read as soon as the lock accepted the command.
  *
  * No radio failure ends it: after a negative confirmation the lock may have the frame, for what was lost may be the
  * acknowledgement alone. Only the deadline ends `sent` without evidence, and then the outcome is unknown.
@@ -38,11 +39,14 @@ interface Sent {
   movedByOther: boolean;
   /** An earlier command may still arrive: until the lock answers this one, what it shows may come of that one. */
   earlier: boolean;
+  /** The lock showed something meanwhile, which it does not repeat for this command. */
+  unattributed: boolean;
 }
 interface Accepted {
   phase: 'accepted';
   target: Target;
   evidence: Evidence | undefined;
+  unattributed: boolean;
 }
 
 export type ActuationState =
@@ -89,7 +93,14 @@ export function actuationStep(state: ActuationState, input: ActuationInput): Act
   switch (state.phase) {
     case 'begun':
       if (input.kind !== 'left') return state;
-      return { ...state, phase: 'sent', evidence: undefined, doubt: undefined, movedByOther: false };
+      return {
+        ...state,
+        phase: 'sent',
+        evidence: undefined,
+        doubt: undefined,
+        movedByOther: false,
+        unattributed: false,
+      };
     case 'sent':
       return sentStep(state, input);
     case 'accepted':
@@ -100,7 +111,7 @@ export function actuationStep(state: ActuationState, input: ActuationInput): Act
 }
 
 function sentStep(state: Sent, input: ActuationInput): ActuationState {
-  if (state.earlier && isShown(input)) return state;
+  if (state.earlier && isShown(input)) return { ...state, unattributed: true };
   switch (input.kind) {
     case 'left':
       return state;
@@ -165,13 +176,17 @@ function answered(state: Sent, payload: unknown): ActuationState {
   const status = integer(field(payload, 'status') ?? field(payload, 'statusCode'), 0, 0xff);
   if (status === undefined) return byEvidence({ ...state, doubt: 'the lock answered without a status' });
   if (status !== STATUS_SUCCESS) return { phase: 'refused', status };
-  return concluded({ phase: 'accepted', target: state.target, evidence: state.evidence });
+  return concluded(acceptedFrom(state));
 }
 
 /** Without an answer. */
 function byEvidence(state: Sent): ActuationState {
-  const end = concluded({ phase: 'accepted', target: state.target, evidence: state.evidence });
+  const end = concluded(acceptedFrom(state));
   return end.phase === 'done' ? end : state;
+}
+
+function acceptedFrom({ target, evidence, unattributed }: Sent): Accepted {
+  return { phase: 'accepted', target, evidence, unattributed };
 }
 
 function concluded(state: Accepted): ActuationState {

@@ -128,6 +128,8 @@ interface Progress {
   request: Pick<ZclRequest, 'left' | 'unconfirmed' | 'known' | 'withdrawn'>;
   take(input: ActuationInput): void;
   isAccepted(): boolean;
+  /** The lock has accepted it, after it had shown something that an earlier command may have done. */
+  isUnattributed(): boolean;
   /** Fires when the outcome is known, or the caller waits no longer. */
   over: AbortSignal;
   /** Resolves then. */
@@ -175,6 +177,7 @@ function openProgress(
     },
     take,
     isAccepted: () => state.phase === 'accepted',
+    isUnattributed: () => state.phase === 'accepted' && state.unattributed,
     over,
     ended,
     end() {
@@ -199,11 +202,13 @@ function unknownOutcome(doubt: string | undefined, { reason }: AbortSignal): Dri
   return new DriverError('OUTCOME_UNKNOWN', message, { cause: reason });
 }
 
-/** A lock that reports nothing is asked once. */
+/** A lock that reports nothing is asked once; one whose reports may come of an earlier command is asked at once, too. */
 async function waitForBolt(options: ActuationOptions, progress: Progress): Promise<void> {
   const { clock, deadline } = options;
   const waitMs = Math.max(0, Math.min(CONFIRM_MS, deadline - clock.monotonic() - READ_MS));
   try {
+    if (progress.isUnattributed())
+      progress.take({ kind: 'lockState', value: await readState(options, progress.over) });
     await clock.sleep(waitMs, progress.over);
     progress.take({ kind: 'lockState', value: await readState(options, progress.over) });
   } catch {
