@@ -1,7 +1,10 @@
 /** Two devices at one address: found out, told, and kept from disturbing the others. */
 import { expect, it } from 'vitest';
+import { openRandom } from '../../test/simulators/bus/random.ts';
+import type { Poll } from './exchange.ts';
 import { ask, command, forever, frame, openTestBus, outcomeOf, pollOf, says } from './test-bus.ts';
 import type { Answer } from './test-port.ts';
+import { openUnheard } from './unheard.ts';
 
 const HEALTHY = [1, 2, 3, 4];
 const TWIN = 9;
@@ -120,4 +123,57 @@ it('are not made of a healthy device behind which another one answers late', asy
   expect(seen.filter((warning) => warning.includes('two devices'))).toEqual([]);
   expect(device(1)?.counters.late).toBeGreaterThan(0);
   expect(device(2)?.refreshMs).toBeLessThan(200);
+});
+
+/** Its replies repeat the number of their request, as those of OSDP do: a late one is no answer to the next request. */
+function numberedPollOf(address: number): Poll {
+  let number = 0;
+  return {
+    ...pollOf(address, 20),
+    begin() {
+      number = (number % 3) + 1;
+      const asked = ask(address, number);
+      return { ...asked, operation: 'poll', numbered: true };
+    },
+  };
+}
+
+it.each([0.5, 0.8])(
+  'are not made of one device of whose replies %d are 225 to 450 ms late, and are found beside it',
+  async (share) => {
+    const random = openRandom(7);
+    let isLate = false;
+    let hasTwin = false;
+    const bench = await openTestBus(
+      (request) => {
+        if (request[0] === 1 && isLate && random() < share)
+          return { bytes: says(7)(request), turnaroundMs: 225 + 225 * random() };
+        return request[0] === TWIN && hasTwin ? garbled(request) : says(7)(request);
+      },
+      { turnaroundMaxMs: 200 },
+    );
+    for (const address of [1, 2, TWIN]) bench.bus.poll(numberedPollOf(address));
+    const doubts = () => bench.bus.report().warnings.filter((warning) => warning.includes('two devices'));
+    await bench.clock.advance(5_000);
+    isLate = true;
+    for (let second = 0; second < 60; second += 1) {
+      await bench.clock.advance(1_000);
+      expect(doubts()).toEqual([]);
+    }
+    hasTwin = true;
+    await bench.clock.advance(20_000);
+    expect(doubts()).toEqual([DUPLICATE]);
+  },
+);
+
+it('a request that was missed explains one disturbed exchange, for five seconds', () => {
+  const unheard = openUnheard();
+  unheard.missed(1, 1_000);
+  unheard.missed(1, 2_000);
+  expect(unheard.explains(2, 2_500)).toBe(false);
+  expect(unheard.explains(1, 2_500)).toBe(true);
+  unheard.spokeLate(1);
+  expect(unheard.explains(1, 2_600)).toBe(false);
+  unheard.missed(1, 3_000);
+  expect(unheard.explains(1, 8_001)).toBe(false);
 });

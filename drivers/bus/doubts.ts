@@ -4,12 +4,17 @@ import type { Exchange } from './exchange.ts';
 import type { Conversation } from './line.ts';
 import { isAnswer } from './receiver.ts';
 import type { Station } from './station.ts';
+import { openUnheard } from './unheard.ts';
 import { nextVoices, speaksTwice, wasFollowed } from './voices.ts';
 
 export interface Doubts {
   /** The exchange to use: after a doubt it goes on listening behind the reply. */
   asked<Reply>(station: Station, exchange: Exchange<Reply>, by: 'poll' | 'order'): Exchange<Reply>;
   ended(station: Station, conversation: Conversation): void;
+  /** The wait for its reply was cut short: the reply may still come. */
+  yielded(station: Station, conversation: Conversation): void;
+  /** A reply of it was heard late. */
+  spokeLate(station: Station): void;
   /** How long not to poll it again. */
   spacingMs(station: Station): number;
   warnings(): string[];
@@ -30,10 +35,16 @@ export function openDoubts({ stations, clock, turnaroundMaxMs }: DoubtsOptions):
   const listeningEveryMs = turnaroundMaxMs / LISTENING_SHARE;
   let last: { station: Station; endedAt: number } | undefined;
   let listensFrom = Number.NEGATIVE_INFINITY;
+  const unheard = openUnheard();
 
   function isSuspect(station: Station): boolean {
     const others = [...stations.values()].filter((other) => other !== station).map(({ voices }) => voices);
     return speaksTwice(station.voices, others, clock.monotonic());
+  }
+
+  /** A late reply of the same device may be all that is wrong with this exchange. */
+  function isExplained({ address }: Station, { outcome, isFollowed, endedAt }: Conversation): boolean {
+    return (outcome.kind === 'foreign' || isFollowed === true) && unheard.explains(address, endedAt);
   }
 
   return {
@@ -45,10 +56,15 @@ export function openDoubts({ stations, clock, turnaroundMaxMs }: DoubtsOptions):
       // Values, not getters: they belong to the request that was just built.
       return { ...exchange, exhaustive: true };
     },
-    ended(station, { outcome, heard, isFollowed, strangers, sentAt, endedAt }) {
+    ended(station, conversation) {
+      const { outcome, heard, strangers, sentAt, endedAt } = conversation;
+      const isLate = isExplained(station, conversation);
       // The sound reply of another device, which is late, says nothing of this address.
-      const isDamaged = heard && !isAnswer(outcome.kind) && strangers.length === 0;
+      const isDamaged = heard && !isAnswer(outcome.kind) && strangers.length === 0 && !isLate;
+      const isFollowed = isLate ? undefined : conversation.isFollowed;
       if (heard) station.voices = nextVoices(station.voices, { isDamaged, isFollowed, at: endedAt });
+      if (outcome.kind === 'timeout' || (outcome.kind === 'foreign' && !isDamaged))
+        unheard.missed(station.address, sentAt);
       // An absent device is silent, whichever device was asked before.
       const isSilent = outcome.kind === 'timeout' && station.isAlive && strangers.length === 0;
       const isBehind = last && last.station !== station && sentAt - last.endedAt < turnaroundMaxMs;
@@ -57,6 +73,8 @@ export function openDoubts({ stations, clock, turnaroundMaxMs }: DoubtsOptions):
       if (isDisturbed && isBehind && last && !isSuspect(station)) last.station.isDoubted = true;
       last = isAnswer(outcome.kind) ? { station, endedAt } : undefined;
     },
+    yielded: ({ address }, { sentAt }) => unheard.missed(address, sentAt),
+    spokeLate: ({ address }) => unheard.spokeLate(address),
     spacingMs(station) {
       // No sooner than it may listen on again, so that each poll does.
       if (wasFollowed(station.voices, clock.monotonic())) return Math.max(listeningEveryMs, SUSPECT_EVERY_MS);

@@ -69,7 +69,9 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
     const at = clock.monotonic();
     for (const { address, delayMs } of line.takeLate()) {
       const station = stations.get(address);
-      if (station) spokeLate(station, { at, delayMs });
+      if (!station) continue;
+      spokeLate(station, { at, delayMs });
+      doubts.spokeLate(station);
     }
   }
 
@@ -99,6 +101,7 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
       const askedAt = exchange.numbered ? sentAt : owedAfter(station, operation, conversation);
       station.askableAt = lateUntil + graceMs(station, exchange, conversation);
       if (conversation.yielded) {
+        doubts.yielded(station, conversation);
         station.breaker = nextBreaker(station.breaker, { kind: 'yielded', at: endedAt });
         return { conversation, changed: false, askedAt };
       }
