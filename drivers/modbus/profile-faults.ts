@@ -1,6 +1,7 @@
 /** What cannot be true of a product, though each of its fields is well formed. */
 
 import { areasOf, settingsBlock } from './profile-areas.ts';
+import { overwriteFaults } from './profile-overwrites.ts';
 import { type Profile, REGISTER_MAX, WATCHDOG_MIN_MS, type Watchdog } from './profile-shape.ts';
 import { isBitTable } from './registers.ts';
 
@@ -28,6 +29,7 @@ export function faultsOf(profile: Profile, part: 'whole' | 'sound' = 'whole'): P
     ...overlaps(profile),
     ...impossibleFields(profile),
     ...watchdogFaults(profile),
+    ...overwriteFaults(profile),
   ];
   if (part === 'sound') return faults;
   const isSound = (field: 'settings' | 'pulse') => !faults.some(({ path }) => path[0] === field);

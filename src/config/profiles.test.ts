@@ -240,6 +240,26 @@ pulse:
       `time: { address: 1, unitMilliseconds: 100 }, enabledBy: writes, enable: [{ table: coil, address: 2, value: 1 }], ${inForce}, fedBy: requests`,
       /a part of another field/,
     ],
+    [
+      'feed overwrites its time',
+      `${time}, enabledBy: writes, ${enable}, ${inForce}, fedBy: writes, feed: { address: 488, values: [50, 1] }`,
+      /feed: writes 1 to the register of the time, which is then not 5000 ms any more/,
+    ],
+    [
+      'enable overwrites its time',
+      `${time}, enabledBy: writes, enable: [{ address: 487, count: 2, value: 1 }], inForce: [{ address: 487, value: 1, shows: enabled }], fedBy: requests`,
+      /enable\[0\]: writes 1 to the register of the time/,
+    ],
+    [
+      'inForce expects another time',
+      `${time}, enabledBy: writes, ${enable}, inForce: [{ table: coil, address: 260, value: 1 }, { address: 488, value: 49 }], fedBy: requests`,
+      /inForce\[1\]: expects 49 in the register of the time, which is 50/,
+    ],
+    [
+      'feed overwrites what shows that it is in force',
+      `${time}, enabledBy: writes, enable: [{ address: 7, value: 1 }], inForce: [{ address: 7, value: 1 }], fedBy: writes, feed: { address: 7, values: [1, 0] }`,
+      /feed: writes 0 where inForce expects 1/,
+    ],
   ])('is none where %s', (_, watchdog, mistake) => {
     expect(mistakesOf(board(watchdog))).toMatch(mistake);
   });
@@ -247,6 +267,9 @@ pulse:
   it('is one where it says how it is armed, enabled, fed and read back', () => {
     const right = `${time}, enabledBy: writes, ${enable}, ${inForce}, fedBy: requests`;
     expect(mistakesOf(board(right))).toBe('none');
+    // Some products count their time again when it is written again.
+    const again = 'fedBy: writes, feed: { address: 488, values: [50] }';
+    expect(mistakesOf(board(`${time}, enabledBy: time, ${again}`))).toBe('none');
     const status = 'inForce: [{ address: 0x1006, value: 1, shows: enabled }]';
     expect(mistakesOf(board(`${time}, enabledBy: writes, ${enable}, ${status}, fedBy: requests`))).toBe(
       'none',
