@@ -177,14 +177,18 @@ it('says where two devices have one address, whether one speaks behind the other
   }
 }, 90_000);
 
-it('misses no device that takes nearly as long as it may, now and then', async () => {
+/** Nearly as long as it may: slow-devices.test.ts, where a busy machine adds nothing. */
+it('misses no device that takes a hundred times as long as usual, now and then', async () => {
   await using bus = await simulated();
-  await using link = await drive(bus.port, { turnaroundMaxMs: 250 });
+  await using link = await drive(bus.port, { turnaroundMaxMs: 5_000 });
   await link.ready();
   const slow = { share: 0.2, fromMs: 150, toMs: 200, seed: 7 };
   const now = () => link.bus().devices.find(({ address }) => address === 2)?.counters;
   const before = await vi.waitFor(now, patience);
   await bus.set(2, { faults: { unsteady: slow } });
-  await vi.waitFor(() => expect(now()?.replies).toBeGreaterThan((before?.replies ?? 0) + 60), patience);
+  await vi.waitFor(() => expect(now()?.replies).toBeGreaterThan((before?.replies ?? 0) + 60), {
+    ...patience,
+    timeout: 60_000,
+  });
   expect(now()).toMatchObject({ timeouts: before?.timeouts, late: 0, collisions: 0 });
-}, 60_000);
+}, 90_000);
