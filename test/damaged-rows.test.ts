@@ -2,17 +2,116 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openConnection } from '../src/database/connection.ts';
+import { openTestStream } from '../src/events/test-stream.ts';
 import { openTestGateway } from './gateway.ts';
 
 interface Listed {
-  items: { id?: string; name?: string | null }[];
+  items: Record<string, unknown>[];
 }
+
+const ONE = '10000000-0000-4000-8000-000000000001';
+const OTHER = '10000000-0000-4000-8000-000000000002';
+const ENCODER =
+  'encoder (id, generation, connected_changed_at, alarm_changed_at, created_at, created_by, updated_at, updated_by)';
+const CREDENTIAL =
+  'credential (encoder_id, generation, fingerprint, spki_sha256, status, not_after, created_at)';
+
+/** Of an encoder that is registered. */
+const encoders = (...ids: string[]) =>
+  [
+    [ENCODER, ...ids.map((id) => `'${id}', 1, 0, 0, 0, 'x', 0, 'x'`)],
+    [CREDENTIAL, ...ids.map((id) => `'${id}', 1, '${id}', 'x', 'active', 0, 0`)],
+  ] as const;
+
+const WRITE_REQUESTS = [
+  [
+    'write_request (job_id, encoder_id, request_id, digest, status, accepted_at, correlation_id, expires_at, finished_at)',
+    ...['one', 'other'].map((id) => `'${id}', 'desk', '${id}', 'x', 'unknown', 0, 'x', 0, 0`),
+  ],
+  [
+    'write_entry (job_id, entry_index, key_id, status, updated_at)',
+    ...['one', 'other'].map((id) => `'${id}', 0, '${ONE}', 'unknown', 0`),
+  ],
+] as const;
+
+/** Rows of a list: table and columns, the values of two rows, and how the first one is damaged. */
+const LISTS: {
+  path: string;
+  rows: (readonly [columns: string, ...values: string[]])[];
+  damage: string;
+  id: string;
+  sound: string;
+  named: string;
+}[] = [
+  {
+    path: '/encoder',
+    rows: [...encoders('desk', 'lobby')],
+    damage: `UPDATE encoder SET apps = '[' WHERE id = 'desk'`,
+    id: 'id',
+    sound: 'lobby',
+    named: 'encoder/desk',
+  },
+  {
+    path: '/network/zgate',
+    rows: [
+      [
+        'zgate (device_id, link, network_id, connected_changed_at, created_at, updated_at, updated_by)',
+        ...[ONE, OTHER].map((id) => `'${id}', 'l', '${ONE}', 0, 0, 0, 'x'`),
+      ],
+    ],
+    damage: `UPDATE zgate SET allowed_channels = '[' WHERE device_id = '${ONE}'`,
+    id: 'deviceId',
+    sound: OTHER,
+    named: `zgate/${ONE}`,
+  },
+  {
+    path: '/network/rs485',
+    rows: [
+      [
+        'rs485_device (device_id, bus, hw_id, connected_changed_at, created_at, created_by, updated_at, updated_by)',
+        ...[ONE, OTHER].map((id) => `'${id}', 'b', '${id}', 0, 0, 'x', 0, 'x'`),
+      ],
+    ],
+    damage: `UPDATE rs485_device SET io_pins = '[' WHERE device_id = '${ONE}'`,
+    id: 'deviceId',
+    sound: OTHER,
+    named: `rs485/${ONE}`,
+  },
+  ...['result', 'roles'].map((column) => ({
+    path: '/jobs',
+    rows: [
+      [
+        'job (id, kind, object, roles, status, started_at, started_by, correlation_id, finished_at)',
+        ...[ONE, OTHER].map(
+          (id) => `'${id}', 'backup', 'database', '["service-tool"]', 'done', 0, '${ONE}', 'x', 0`,
+        ),
+      ] as const,
+    ],
+    damage: `UPDATE job SET ${column} = '{' WHERE id = '${ONE}'`,
+    id: 'id',
+    sound: OTHER,
+    named: `job/${ONE}`,
+  })),
+  {
+    path: '/access/schedules',
+    rows: [['schedule (id, version, intervals)', `'${ONE}', 1, '[]'`, `'${OTHER}', 1, '[]'`]],
+    damage: `UPDATE schedule SET intervals = '[' WHERE id = '${ONE}'`,
+    id: 'id',
+    sound: OTHER,
+    named: `schedule/${ONE}`,
+  },
+];
 
 /** As a flipped bit leaves it: the file is sound to SQLite, whose CHECK is of writes alone. */
 function damage(dataDirectory: string, sql: string): void {
   using connection = openConnection(join(dataDirectory, 'gatehouse.db'));
   connection.exec('PRAGMA ignore_check_constraints = ON');
   connection.exec(sql);
+}
+
+function databaseIdIn(dataDirectory: string): string {
+  using connection = openConnection(join(dataDirectory, 'gatehouse.db'));
+  return connection.prepare<[], { id: string }>('SELECT database_id AS id FROM system').get()?.id ?? '';
 }
 
 describe('a damaged row', () => {
@@ -55,6 +154,66 @@ describe('a damaged row', () => {
     expect(JSON.parse(await local('GET', '/local/status')).database.damagedRows).toEqual([
       expect.stringMatching(/^audit\//),
       expect.stringMatching(/^token\//),
+    ]);
+  });
+
+  it.each(LISTS)('of $path is left out: $damage', async ({ path, rows, damage: how, id, sound, named }) => {
+    const { lan, token, local, dataDirectory } = await openTestGateway();
+    const service = await token('service-tool');
+    for (const [columns, ...values] of rows)
+      for (const row of values) damage(dataDirectory, `INSERT INTO ${columns} VALUES (${row})`);
+    const listed = async () => {
+      const answer = await lan(path, service);
+      expect(answer.status).toBe(200);
+      return ((await answer.json()) as Listed).items.map((item) => item[id]);
+    };
+    expect(await listed()).toHaveLength(2);
+    damage(dataDirectory, how);
+    expect(await listed()).toEqual([sound]);
+    expect(JSON.parse(await local('GET', '/local/status')).database.damagedRows).toEqual([named]);
+  });
+
+  it('of a late outcome costs its write request nothing else, and is named', async () => {
+    const { lan, token, local, dataDirectory } = await openTestGateway();
+    const service = await token('service-tool');
+    for (const [columns, ...values] of [...encoders('desk'), ...WRITE_REQUESTS])
+      for (const row of values) damage(dataDirectory, `INSERT INTO ${columns} VALUES (${row})`);
+    damage(dataDirectory, `UPDATE write_entry SET late_outcome = '{' WHERE job_id = 'one'`);
+    const list = await lan('/encoder/desk/write-request', service);
+    const entry = { keyId: ONE, status: 'unknown' };
+    expect(list.status).toBe(200);
+    expect(((await list.json()) as Listed).items).toEqual([
+      expect.objectContaining({ requestId: 'other', entries: [entry] }),
+      expect.objectContaining({ requestId: 'one', entries: [entry] }),
+    ]);
+    expect((await lan('/encoder/desk/write-request/one', service)).status).toBe(200);
+    expect(JSON.parse(await local('GET', '/local/status')).database.damagedRows).toEqual([
+      `encoder/desk/write-request/one/${ONE}`,
+    ]);
+  });
+
+  it('of an event is left out of the stream', async () => {
+    const { gateway, token, local, dataDirectory } = await openTestGateway();
+    const admin = await token('front-desk-admin');
+    const start = `${databaseIdIn(dataDirectory)}-0`;
+    for (const name of ['101', '102', '103']) {
+      const body = JSON.stringify({ source: '/systems/x/doors/y', subject: 'y', data: { name } });
+      damage(
+        dataDirectory,
+        `INSERT INTO live_event (type, recorded_at, body) VALUES ('gatehouse.door.test.v1', 0, '${body}')`,
+      );
+    }
+    damage(dataDirectory, `UPDATE live_event SET body = substr(body, 2) WHERE body LIKE '%"102"%'`);
+    for (const filter of ['', '?subject=y']) {
+      const again = await openTestStream(`${gateway.baseUrl}/events${filter}`, {
+        token: admin,
+        lastEventId: start,
+      });
+      const told = (await again.take(3)).filter(({ name }) => name === 'message');
+      expect(told.map(({ data }) => (data.data as { name?: string }).name)).toEqual(['101', '103']);
+    }
+    expect(JSON.parse(await local('GET', '/local/status')).database.damagedRows).toEqual([
+      expect.stringMatching(/^event\//),
     ]);
   });
 });

@@ -4,7 +4,7 @@ import type { Database } from '../database/database.ts';
 import { keepRows } from '../database/kept.ts';
 import { importCatalogue } from './import.ts';
 import type { Group, Schedule, Template } from './schema.ts';
-import { openCatalogueTable, toSchedule, toTemplate } from './table.ts';
+import { openCatalogueTable, type ScheduleRow, toSchedule, toTemplate } from './table.ts';
 
 interface PageQuery {
   cursor?: string | undefined;
@@ -42,13 +42,21 @@ export function openCatalogue({ database, audit }: CatalogueOptions) {
     groups: ({ cursor = '', limit, name = '' }: PageQuery & { name?: string | undefined }) =>
       page<Group>(table.groupPage.all(cursor, name, limit + 1), limit),
     schedules: ({ cursor = '', limit }: PageQuery) =>
-      page<Schedule>(table.schedulePage.all(cursor, limit + 1).map(toSchedule), limit),
+      schedulePage(database, table.schedulePage.all(cursor, limit + 1), limit),
     templates: ({ cursor = '', limit }: PageQuery) => ({
       ...page<Template>(table.templatePage.all(cursor, limit + 1).map(toTemplate), limit),
       systemConfigVersion: systemConfigVersion(),
     }),
 
     importPlan: importCatalogue({ table, audit, forget }),
+  };
+}
+
+function schedulePage(database: Pick<Database, 'legible'>, rows: ScheduleRow[], limit: number) {
+  const { items, next } = page(rows, limit);
+  return {
+    items: items.flatMap((row) => database.legible(`schedule/${row.id}`, () => toSchedule(row))),
+    next,
   };
 }
 

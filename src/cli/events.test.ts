@@ -18,7 +18,12 @@ let databaseId: string;
 beforeEach(async () => {
   log = await openTestLog();
   ({ databaseId } = await temporarySystem(log.database, log.clock));
-  const streams = openLiveStreams({ events: log.events, clock: log.clock, log: silentLog });
+  const streams = openLiveStreams({
+    events: log.events,
+    database: log.database,
+    clock: log.clock,
+    log: silentLog,
+  });
   const names = { encoders: (id: string) => (id === 'desk-1' ? 'Front\u001bdesk' : undefined) };
   const status = statusOperations(() => ({}) as Status, names);
   daemon = await openLocalDaemon([...eventOperations(streams), ...status]);

@@ -1,4 +1,5 @@
 /** The log as live readers see it: places in it, and pages that readers at the same place share. */
+import type { Database } from '../database/database.ts';
 import type { EventTable, LiveRow } from './table.ts';
 
 /** Events of one chunk: below 100 KB. */
@@ -14,8 +15,8 @@ export type ResetReason =
   | 'NOT_KEPT';
 
 export interface FeedEvent extends LiveRow {
-  /** As text/event-stream has it. */
-  text: string;
+  /** As text/event-stream has it; null: the row is damaged. */
+  text: string | null;
 }
 
 export interface LiveFeed {
@@ -31,7 +32,7 @@ export interface LiveFeed {
   forget(): void;
 }
 
-export function openLiveFeed(table: EventTable): LiveFeed {
+export function openLiveFeed(table: EventTable, database: Pick<Database, 'legible'>): LiveFeed {
   const databaseId = table.databaseId();
   const idOf = (seq: number) => `${databaseId}-${seq}`;
   let page: { after: number; events: FeedEvent[] } | undefined;
@@ -49,9 +50,15 @@ export function openLiveFeed(table: EventTable): LiveFeed {
     },
     after(seq) {
       if (page?.after !== seq) {
-        const text = (row: LiveRow) => `id: ${idOf(row.seq)}\ndata: ${row.body}\n\n`;
-        const rows = table.livePage(seq, PAGE_EVENTS);
-        page = { after: seq, events: rows.map((row) => ({ ...row, text: text(row) })) };
+        const textOf = ({ seq, body }: LiveRow) => {
+          JSON.parse(body);
+          return `id: ${idOf(seq)}\ndata: ${body}\n\n`;
+        };
+        const events = table.livePage(seq, PAGE_EVENTS).map((row) => {
+          const [text = null] = database.legible(`event/${row.seq}`, () => textOf(row));
+          return { ...row, text };
+        });
+        page = { after: seq, events };
       }
       return page.events;
     },

@@ -50,7 +50,7 @@ function authenticate({ authorization }: { authorization: string | undefined }) 
 async function serve(times: Partial<ServerTimes> = {}): Promise<void> {
   revoked = new Set();
   refusal = 'UNAUTHORIZED';
-  streams = openLiveStreams({ events: log.events, clock, log: silentLog });
+  streams = openLiveStreams({ events: log.events, database: log.database, clock, log: silentLog });
   const ending = new AbortController();
   const kept = streams.keep(ending.signal).catch(() => {});
   const rate = () => ({ perSecond: 1_000, burst: 1_000 });

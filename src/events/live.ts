@@ -4,6 +4,7 @@
  * more than a chunk of ours, and one that takes nothing is cut off by the server (src/http/server.ts, `stalled`).
  */
 import type { Clock } from '../clock.ts';
+import type { Database } from '../database/database.ts';
 import { type ErrorCode, GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { type Principal, ROLES, type Role, WIRING_READERS } from '../principal.ts';
@@ -62,6 +63,7 @@ export interface LiveStreams {
 
 export interface LiveOptions {
   events: Pick<EventLog, 'table' | 'listen'>;
+  database: Pick<Database, 'legible'>;
   clock: Clock;
   log: Log;
 }
@@ -79,8 +81,8 @@ interface Stream {
   bell: PromiseWithResolvers<void>;
 }
 
-export function openLiveStreams({ events, clock, log }: LiveOptions): LiveStreams {
-  const feed = openLiveFeed(events.table);
+export function openLiveStreams({ events, database, clock, log }: LiveOptions): LiveStreams {
+  const feed = openLiveFeed(events.table, database);
   /** In the order of their opening. */
   const streams = new Set<Stream>();
   // For as long as the log lives, whether anybody reads or not.
@@ -191,7 +193,7 @@ async function next(stream: Stream, feed: LiveFeed, clock: Clock): Promise<strin
       stream.seq = last.seq;
       const { filter } = stream.reader;
       const visible = events.filter(
-        (event) => mayRead(stream.principal, event.type) && passes(event, filter),
+        (event) => event.text !== null && mayRead(stream.principal, event.type) && passes(event, filter),
       );
       if (visible.length > 0) return visible.map(({ text }) => text).join('');
       await new Promise((resolve) => setImmediate(resolve));

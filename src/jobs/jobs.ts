@@ -83,7 +83,7 @@ export async function openJobs(options: JobsOptions): Promise<Jobs> {
       const rows = table.page.all(cursor, ...filters, Number(seesAll), roles, limit + 1);
       const items = rows.slice(0, limit);
       return {
-        items: items.flatMap((row) => database.legible(`job/${row.id}`, () => shown(row))),
+        items: items.flatMap((row) => database.legible(`job/${row.id}`, () => rolesOf(row) && shown(row))),
         next: rows.length > limit ? String(items.at(-1)?.seq) : null,
       };
     },

@@ -36,11 +36,11 @@ export function openJobTable({ prepare }: Prepare) {
     unfinished: prepare<[], JobRow>(
       `SELECT ${COLUMNS} FROM job WHERE status IN ('queued', 'running') ORDER BY seq`,
     ),
-    /** Newest first, before a cursor; of all, or of those one of these roles (JSON) may start. */
+    /** Newest first, before a cursor; of all, or of those one of these roles (JSON) may start. Those with damaged roles are among them: to be named as damaged. */
     page: prepare<[number, Text, Text, Text, number, string, number], JobRow>(
       `SELECT ${COLUMNS} FROM job
        WHERE seq < ? AND status = coalesce(?, status) AND kind = coalesce(?, kind) AND object = coalesce(?, object)
-         AND (? OR EXISTS (SELECT 1 FROM json_each(roles) AS may JOIN json_each(?) AS has USING (value)))
+         AND (? OR NOT json_valid(roles) OR EXISTS (SELECT 1 FROM json_each(iif(json_valid(roles), roles, '[]')) AS may JOIN json_each(?) AS has USING (value)))
        ORDER BY seq DESC LIMIT ?`,
     ),
     insert: prepare<[string, string, string, string, JobStatus, number, string, string, Text, Text]>(

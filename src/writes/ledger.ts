@@ -4,6 +4,7 @@
  */
 import type { Audit, AuditEntry } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
+import type { Database } from '../database/database.ts';
 import type { Events } from '../events/events.ts';
 import { SYSTEM_PRINCIPAL } from '../principal.ts';
 import {
@@ -13,6 +14,7 @@ import {
   type Job,
   jobStatus,
   OPEN_STATUSES,
+  type Outcome,
   type Step,
   TERMINAL_STATUSES,
   type TerminalStatus,
@@ -24,6 +26,7 @@ import type { WriteRequestStatus } from './schema.ts';
 import type { EntryRow, RequestRow, WriteTable } from './table.ts';
 
 export interface LedgerOptions {
+  database: Pick<Database, 'legible'>;
   table: WriteTable;
   audit: Audit;
   events: Events;
@@ -33,11 +36,12 @@ export interface LedgerOptions {
 export type Ledger = ReturnType<typeof openLedger>;
 
 export function openLedger(options: LedgerOptions) {
-  const { table } = options;
+  const { table, database } = options;
+  const lateOf = lateOutcomes(database);
   return {
     /** Inside a commit job. Returns what was ignored, for the log. */
     apply(request: RequestRow, input: Input): Extract<Step, { type: 'ignored' }>[] {
-      const before = toJob(request, table.entries.all(request.job_id));
+      const before = toJob(request, table.entries.all(request.job_id), lateOf);
       const { job: after, steps } = transition(before, input);
       const entries = [...before.entries];
       for (const step of steps) {
@@ -62,12 +66,15 @@ export function openLedger(options: LedgerOptions) {
         request.finished_at === null
           ? (table.openAhead.get(request.encoder_id, request.seq)?.count ?? 0)
           : null,
-      entries: table.entries.all(request.job_id).map((row) => ({
-        keyId: row.key_id,
-        status: row.status as WriteRequestStatus['entries'][number]['status'],
-        ...errorOf(row),
-        ...(row.late_outcome === null ? {} : { lateOutcome: JSON.parse(row.late_outcome) }),
-      })),
+      entries: table.entries.all(request.job_id).map((row) => {
+        const late = lateOf(request, row);
+        return {
+          keyId: row.key_id,
+          status: row.status as WriteRequestStatus['entries'][number]['status'],
+          ...errorOf(row),
+          ...(late && { lateOutcome: late }),
+        };
+      }),
     }),
   };
 }
@@ -167,8 +174,24 @@ function totals(entries: Entry[]): Record<string, number> {
   return counts;
 }
 
-function toJob(request: RequestRow, rows: EntryRow[]): Job {
-  const entries = rows.map(toEntry);
+/** As it is stored. */
+type LateOutcome = NonNullable<WriteRequestStatus['entries'][number]['lateOutcome']> & Outcome;
+type LateOf = (request: RequestRow, row: EntryRow) => LateOutcome | null;
+
+/** A damaged one is named in the status and counts as none, so that the next report is stored in its place. */
+function lateOutcomes(database: Pick<Database, 'legible'>): LateOf {
+  return (request, { key_id, late_outcome: text }) => {
+    if (text === null) return null;
+    const [late = null] = database.legible(
+      `${auditName(request)}/${key_id}`,
+      () => JSON.parse(text) as LateOutcome,
+    );
+    return late;
+  };
+}
+
+function toJob(request: RequestRow, rows: EntryRow[], lateOf: LateOf): Job {
+  const entries = rows.map((row) => toEntry(row, lateOf(request, row)));
   if (request.finished_at !== null) return { phase: 'ended', entries };
   if (request.sent_journal === null) return { phase: 'waiting', entries };
   return {
@@ -179,7 +202,7 @@ function toJob(request: RequestRow, rows: EntryRow[]): Job {
   };
 }
 
-function toEntry(row: EntryRow): Entry {
+function toEntry(row: EntryRow, late: LateOutcome | null): Entry {
   const keyId = row.key_id;
   const open = OPEN_STATUSES.find((status) => status === row.status);
   if (open) return { keyId, ended: false, status: open };
@@ -187,7 +210,7 @@ function toEntry(row: EntryRow): Entry {
     keyId,
     ended: true,
     outcome: { status: row.status as TerminalStatus, ...errorOf(row) },
-    late: row.late_outcome === null ? null : JSON.parse(row.late_outcome),
+    late,
   };
 }
 

@@ -181,6 +181,7 @@ class World {
     const life = new AbortController();
     const database = {
       prepare: this.#storage.prepare,
+      legible: <Shown>(_object: string, show: () => Shown): [Shown] => [show()],
       commit: <T>(job: () => T): Promise<T> => this.#commit(life, job),
     };
     const writes = openWrites({

@@ -24,7 +24,7 @@ const WAITING_MAX = 8;
 const WARN_EVERY_MS = 60_000;
 
 export interface WritesOptions {
-  database: Pick<Database, 'prepare' | 'commit'>;
+  database: Pick<Database, 'prepare' | 'commit' | 'legible'>;
   vault: Vault;
   audit: Audit;
   events: Events;
