@@ -38,8 +38,8 @@ export interface LastActuation {
 export interface Actuations {
   /** Resolves when the intent is durable: then it may be sent. `also` is stored in the same commit. */
   begin(intent: Intent, detail: object, also?: () => void): Promise<void>;
-  /** What happened has happened: where its outcome cannot be stored, the log says so. */
-  end(intent: Intent, outcome: string, detail: object, also?: () => void): Promise<void>;
+  /** What happened has happened: where its outcome cannot be stored, the log says so. Resolves with that error. */
+  end(intent: Intent, outcome: string, detail: object, also?: () => void): Promise<unknown>;
   last(action: string, object: string): LastActuation | undefined;
   /** The latest but for those of which nothing was sent: they `failed` with an `error`. Behind those only ones of this run are found. */
   lastSent(action: string, object: string): LastActuation | undefined;
@@ -110,27 +110,25 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
   return {
     async begin(intent, detail, also) {
       const { principal, action, object, correlationId } = intent;
-      const isBegun = database.commit(() => {
+      const isBegun = database.commit((): Begun => {
         const lost = table.last.get(action, object);
         if (lost?.outcome === null) settle(lost, NOT_STORED);
         const before = table.last.get(action, object);
         const sentBefore = sentOf(before);
         const { begunAt, uncertainAt } = timesOf(intent);
-        begun.set(keyOf(intent), {
-          begunAt: clock.monotonic(),
-          uncertainAt: before?.outcome === 'unknown' ? begunAt : uncertainAt,
-          sentBefore,
-        });
         audit.record({ ...intent, outcome: 'accepted', detail: { ...detail } });
         const { id, label } = principal;
         table.begin.run(action, object, clock.now(), id, label, correlationId, JSON.stringify(detail));
         also?.();
+        const isUncertain = before?.outcome === 'unknown';
+        return { begunAt: clock.monotonic(), uncertainAt: isUncertain ? begunAt : uncertainAt, sentBefore };
       }, 'urgent');
       underWay.add(keyOf(intent));
-      await isBegun.catch((error) => {
+      const times = await isBegun.catch((error) => {
         underWay.delete(keyOf(intent));
         throw error;
       });
+      begun.set(keyOf(intent), times);
     },
     async end(intent, outcome, detail, also) {
       try {
@@ -138,9 +136,11 @@ export async function openActuations(options: ActuationsOptions): Promise<Actuat
           conclude(intent, outcome, { ...detail });
           also?.();
         }, 'urgent');
+        return undefined;
       } catch (error) {
         const { action, object } = intent;
         log.error({ action, object, outcome, err: error }, 'an outcome was not stored; its intent is');
+        return error;
       } finally {
         underWay.delete(keyOf(intent));
       }

@@ -44,6 +44,8 @@ export interface ClosingsOptions {
   actuateLock: ActuateLock;
   /** What the lock requires; null: none is stored. */
   pinOf(mac: string): string | null;
+  /** It stands open, and the end of that locks it. A lock that was locked since is locked after an unlock as any other. */
+  keepsOpen(mac: string): boolean;
 }
 
 export interface ClosingOrder {
@@ -158,8 +160,7 @@ export function openClosings(options: ClosingsOptions) {
     for (const closing of all.values()) {
       if (closing.underWay) continue;
       if (closing.nextAt > now) rest = Math.min(rest, closing.nextAt - now);
-      // The end of standing open locks it.
-      else if (!isKeptOpen(closing, table))
+      else if (!options.keepsOpen(closing.row.mac))
         void attempt(closing, closing.isLocked || isSeenLocked(closing) ? endWatched : tryOnce);
     }
     return rest;
@@ -270,13 +271,6 @@ function openUntil({ relocksItself, attempts, nextAt, dueAt, settledAt, openForM
   const isWatched = relocksItself && attempts === 0;
   const until = isWatched ? dueAt : nextAt;
   return settledAt > now ? Math.min(until, now + openForMs) : until;
-}
-
-/** Its lock may stand open: the end of that locks it. */
-function isKeptOpen({ row, endOf }: Closing, table: DoorTable): boolean {
-  const standing = table.standOpenOfLock.get(row.mac);
-  if (!standing || endOf === undefined) return standing !== undefined;
-  return table.standOpen.get(standing.door_id)?.correlation_id !== endOf;
 }
 
 /** The end of standing open that could not be stored. */

@@ -1,5 +1,7 @@
 /** What closes a door goes out while nothing can be stored; the rows and the audit follow when the disk is well. */
+import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { principalWith } from '../../test/access-matrix.ts';
 import { type Estate, GATEWAY, openEstate } from '../../test/estate.ts';
 import { GatehouseError } from '../errors.ts';
 import { errorOf } from './test-doors.ts';
@@ -119,6 +121,93 @@ it('a lock that is closed is locked by POST …/lock while the disk fails, and t
   heal();
   await estate.clock.advance(MINUTE);
   expect([kinds(), audited()]).toEqual([['lock'], ['door.lock accepted', 'door.lock done']]);
+});
+
+describe('a request for standing open that is withdrawn while the disk fails', () => {
+  beforeEach(() => door(true));
+
+  /** The request is stored, its caller hangs up before it is sent, and from then on nothing can be stored. */
+  async function withdrawn(seconds: number): Promise<() => void> {
+    let heal = () => {};
+    const caller = {
+      principal: principalWith('service-tool'),
+      correlationId: randomUUID(),
+      async isGone() {
+        heal = failDisk();
+        return true;
+      },
+    };
+    await expect(estate.doors.standOpen(id, { seconds }, caller)).rejects.toMatchObject({
+      code: 'DEVICE_OFFLINE',
+    });
+    return () => heal();
+  }
+
+  it('keeps no lock from being locked after an unlock', async () => {
+    estate.played.unlock = async () => ({ outcome: 'confirmed', relock: 'gateway' });
+    const heal = await withdrawn(600);
+    expect(estate.table.standOpen.get(id)).toMatchObject({ phase: 'sent' });
+    heal();
+    expect((await post('unlock')).status).toBe(200);
+    await estate.clock.advance(MINUTE);
+    expect(kinds()).toEqual(['lock']);
+    expect(storedOf()).toEqual([undefined, undefined]);
+  });
+
+  it('leaves what stood open before, which ends at its own time and is locked', async () => {
+    await standOpen(60);
+    const heal = await withdrawn(6_000);
+    await estate.clock.advance(MINUTE / 2);
+    heal();
+    await estate.clock.advance(MINUTE / 4);
+    expect(estate.table.standOpen.get(id)).toMatchObject({
+      phase: 'open',
+      correlation_id: expect.anything(),
+    });
+    await estate.clock.advance(MINUTE);
+    expect([kinds(), storedOf()]).toEqual([
+      ['standOpen', 'endStandOpen'],
+      [undefined, undefined],
+    ]);
+  });
+
+  it('is withdrawn with the end of what stood open before', async () => {
+    await standOpen(60);
+    const heal = await withdrawn(6_000);
+    await estate.clock.advance(MINUTE / 2);
+    heal();
+    expect((await remove()).status).toBe(200);
+    expect([kinds(), storedOf()]).toEqual([
+      ['standOpen', 'endStandOpen'],
+      [undefined, undefined],
+    ]);
+  });
+
+  it('is named by DELETE and POST …/lock until that is stored', async () => {
+    const heal = await withdrawn(600);
+    for (const answer of [await remove(), await post('lock')])
+      expect(errorOf(answer)).toEqual([503, 'STORAGE_UNAVAILABLE']);
+    heal();
+    await estate.clock.advance(MINUTE);
+    expect([(await remove()).status, storedOf()]).toEqual([200, [undefined, undefined]]);
+  });
+});
+
+it('a lock that was locked while it stood open is locked after an unlock, although the disk failed', async () => {
+  await door(true);
+  await standOpen();
+  const heal = failDisk();
+  await estate.clock.advance(1_000);
+  const shown = { value: 'locked', at: estate.clock.now(), heardAt: estate.clock.monotonic() };
+  estate.report(MAC, { lockState: shown });
+  await estate.clock.advance(1_000);
+  heal();
+  // That the lock was locked is not stored.
+  expect(estate.table.standOpen.get(id)).toMatchObject({ phase: 'open' });
+  estate.played.unlock = async () => ({ outcome: 'confirmed', relock: 'gateway' });
+  expect((await post('unlock')).status).toBe(200);
+  await estate.clock.advance(MINUTE);
+  expect(kinds()).toEqual(['standOpen', 'lock']);
 });
 
 describe('with an Idempotency-Key, while the disk fails', () => {

@@ -1,6 +1,7 @@
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { DriverError } from '../../drivers/driver.ts';
 import { type Estate, GATEWAY, openEstate } from '../../test/estate.ts';
+import { GatehouseError } from '../errors.ts';
 
 const MAC = '00124b0001a2b3c4';
 /** As src/doors/unlock.ts has it. */
@@ -57,6 +58,22 @@ describe('the late outcome of an unlock', () => {
     // Repeated by the lock, it is told once.
     await tell();
     expect([told(), audited()]).toMatchObject([{ length: 1 }, { length: 1 }]);
+  });
+
+  it('is that of the request that was sent, and not of one that could not be stored since', async () => {
+    await unlockUnknown();
+    const { commit } = estate.database;
+    const failing = vi.spyOn(estate.database, 'commit').mockImplementation((job, urgency) =>
+      commit(() => {
+        job();
+        throw new GatehouseError('STORAGE_UNAVAILABLE', 'the disk failed');
+      }, urgency),
+    );
+    expect((await estate.desk('POST', `/doors/${id}/unlock`)).status).toBe(503);
+    failing.mockRestore();
+    await estate.clock.advance(2_000);
+    await tell();
+    expect(told()).toMatchObject([{ isLate: true, delayMilliseconds: DEADLINE_MS + 2_000 }]);
   });
 
   it('was in time where the lock said so before the deadline', async () => {

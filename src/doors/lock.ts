@@ -158,11 +158,12 @@ async function auditFor(
   return {
     refusal,
     async end(outcome: string, more: object): Promise<void> {
-      if (!refusal) return actuations.end(intent, outcome, more);
-      later.add(doorId, 'audit', refusal, async () => {
+      if (!refusal) return void (await actuations.end(intent, outcome, more));
+      const store = async () => {
         await actuations.begin(intent, detail);
         await actuations.end(intent, outcome, more);
-      });
+      };
+      later.add(doorId, 'audit', refusal, { store });
     },
   };
 }

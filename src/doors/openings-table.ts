@@ -98,10 +98,6 @@ function standOpenStatements(prepare: Prepare['prepare']) {
   return {
     standOpens: prepare<[], StandOpenRow>('SELECT * FROM stand_open'),
     standOpen: prepare<[string], StandOpenRow>('SELECT * FROM stand_open WHERE door_id = ?'),
-    /** A lock that may stand open; `lost`: it was locked since, and an unlock of it ends as any other. */
-    standOpenOfLock: prepare<[string], { door_id: string }>(
-      `SELECT door_id FROM stand_open WHERE mac = ? AND phase NOT IN ('waiting', 'lost')`,
-    ),
     storeStandOpen(row: StandOpenRow): void {
       store.run(...STAND_OPEN_COLUMNS.map((column) => row[column]));
     },

@@ -106,7 +106,7 @@ function isUnknown(end: End): boolean {
 
 export interface LateRelockOptions extends RelockOptions {
   busy: Pick<Busy, 'has'>;
-  isStandingOpen(mac: string): boolean;
+  keepsOpen(mac: string): boolean;
 }
 
 /**
@@ -116,10 +116,10 @@ export interface LateRelockOptions extends RelockOptions {
 export function relockLate(
   door: DoorRow,
   { hwId: mac, what, source }: LockEvent,
-  { table, locks, closings, busy, isStandingOpen }: LateRelockOptions,
+  { table, locks, closings, busy, keepsOpen }: LateRelockOptions,
 ): (() => void) | undefined {
   if (what !== 'unlocked' || source !== 'rf' || busy.has(door.id)) return undefined;
-  if (table.closing.get(mac) !== undefined || isStandingOpen(mac)) return undefined;
+  if (table.closing.get(mac) !== undefined || keepsOpen(mac)) return undefined;
   const known = locks.report(door)?.relock;
   const caller = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
   const reason = 'it was unlocked by radio, and no command was under way';

@@ -236,7 +236,8 @@ function openOpenings(options: OpeningParts) {
   const lockedInWords = (mac: string) => closings.lockedInWords(mac);
   const rfPins = openRfPins({ ...options, lockedInWords });
   const { pinOf } = rfPins;
-  const closings = openClosings({ ...options, pinOf });
+  const keepsOpen = (mac: string) => standOpen.keepsOpen(mac);
+  const closings = openClosings({ ...options, pinOf, keepsOpen });
   closeFormerStandOpen({ ...options, closings }).catch((error) =>
     log.error({ err: error }, 'doors that stand open by their former configuration were not closed'),
   );
@@ -245,10 +246,9 @@ function openOpenings(options: OpeningParts) {
   const lockDoor = openLockDoor({ ...options, pinOf, standOpen, closings, later });
   const shown = (doorId: string) =>
     standingOpenOf(existing(table, doorId), { clock: options.clock, standOpen, closings });
-  const isStandingOpen = (mac: string) => table.standOpenOfLock.get(mac) !== undefined;
   return {
     relockLate: (door: DoorRow, told: LockEvent) =>
-      relockLate(door, told, { ...options, closings, busy, isStandingOpen }),
+      relockLate(door, told, { ...options, closings, busy, keepsOpen }),
     busy,
     rfPins,
     pinOf,

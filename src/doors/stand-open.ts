@@ -93,7 +93,7 @@ export function openStandOpen(options: StandOpenOptions) {
   const deliver = deliverIn(options, parts);
   const orders = openOrders();
   const begin = beginIn(options, { ...parts, orders }, deliver, waking.wake);
-  const look = lookIn(options, parts, retryIn(options, deliver));
+  const look = lookIn(options, parts, retryIn(options, changes, deliver));
 
   return {
     /** Rejects when nothing came of it; a lock that sleeps is told after the answer. */
@@ -134,6 +134,9 @@ export function openStandOpen(options: StandOpenOptions) {
       const standing = all.get(doorId);
       if (outcome && standing && !standing.isEnding) void changes.held(standing, outcome);
     },
+    /** This lock was told to stand open, and was not seen locked since. What is stored may lag behind. */
+    keepsOpen: (mac: string): boolean =>
+      [...all.values()].some(({ row }) => row.mac === mac && !['waiting', 'lost'].includes(row.phase)),
     /** Doors that are to stand open. */
     count: () => all.size,
     of: (doorId: string): Readonly<Standing> | undefined => all.get(doorId),
@@ -257,7 +260,7 @@ function beginIn(
     await actuations
       .begin(intent, detail, () => table.storeStandOpen(row))
       .catch((error) => {
-        if (other) other.isEnding = false;
+        if (other) other.isEnding = before === undefined;
         throw error;
       });
     const isGone = await caller.isGone?.();
@@ -267,10 +270,9 @@ function beginIn(
     if (late !== undefined) {
       if (other) other.isEnding = before === undefined;
       const refusal = offline(door, late);
-      await actuations.end(intent, 'failed', { ...detail, error: refusal.code, reason: late }, () => {
-        if (other && before) table.storeStandOpen(other.row);
-        else table.deleteStandOpen.run(doorId);
-      });
+      const failed = { ...detail, error: refusal.code, reason: late };
+      const error = await actuations.end(intent, 'failed', failed, () => changes.withdraw(row));
+      if (error !== undefined) changes.withdrawLater(row, error);
       throw refusal;
     }
     const standing = newStanding(row, leftMs, clock);
@@ -316,16 +318,14 @@ function deliveredIn({ clock }: StandOpenOptions, deliver: Deliver) {
 type Retry = (standing: Standing) => Promise<void>;
 
 /** Tells a lock of which nothing was sent yet. */
-function retryIn(options: StandOpenOptions, deliver: Deliver): Retry {
+function retryIn(options: StandOpenOptions, { store }: StandingChanges, deliver: Deliver): Retry {
   const { table, clock, actuations, busy } = options;
   async function retry(standing: Standing): Promise<void> {
     const { row } = standing;
     const sent: StandOpenRow = { ...row, phase: 'sent' };
     const detail = { mac: row.mac, until: new Date(row.until_at).toISOString(), again: true };
     const intent = intentOf(row);
-    await actuations.begin(intent, detail, () => {
-      if (table.standOpen.get(row.door_id)?.correlation_id === row.correlation_id) table.storeStandOpen(sent);
-    });
+    await actuations.begin(intent, detail, () => void store(sent));
     let delivery: Delivery = { outcome: 'waiting', reason: 'it was ended before it was sent' };
     // Another lock may have been given to the door in the same commit.
     if (!standing.isEnding && endedBy(row, table.door.get(row.door_id), options) === undefined) {

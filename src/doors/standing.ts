@@ -117,9 +117,10 @@ export type StandingChanges = ReturnType<typeof standingChanges>;
 
 export function standingChanges(options: StandingOptions, all: Standings, holds: RelayHolds) {
   const { table, clock, log } = options;
-  const [record, keep] = [recordIn(options), keepIn(options)];
+  const stored = storedIn(options, all);
+  const [record, keep] = [recordIn(options), keepIn(options, stored)];
 
-  const remove = noting(endIn(options, all, holds, record));
+  const remove = noting(endIn(options, all, holds, { record, stored }));
 
   async function opened(standing: Standing, judgedFrom = clock.monotonic()): Promise<void> {
     const { row } = standing;
@@ -137,6 +138,10 @@ export function standingChanges(options: StandingOptions, all: Standings, holds:
 
   return {
     keep,
+    /** Inside a commit job. */
+    store: stored.replace,
+    withdraw: stored.withdraw,
+    withdrawLater: stored.withdrawLater,
     opened,
     /** Its relay was held by a former run of the gateway, and is not by this one yet. */
     async interrupted(standing: Standing): Promise<void> {
@@ -190,12 +195,59 @@ function noting<R extends unknown[]>(store: (standing: Standing, ...how: R) => P
   };
 }
 
+/**
+ * The row of a door that stands open. That an order was withdrawn may not be stored yet: its row then counts for nothing, and
+ * is replaced by what the gateway knows.
+ */
+function storedIn({ database, table, later }: StandingOptions, all: Standings) {
+  /** Correlation ids of such orders. */
+  const withdrawn = new Set<string>();
+
+  /** Inside a commit job: another request has taken its place. */
+  function isReplaced({ door_id, correlation_id }: StandOpenRow): boolean {
+    const stored = table.standOpen.get(door_id)?.correlation_id;
+    return stored !== undefined && stored !== correlation_id && !withdrawn.has(stored);
+  }
+  /** Inside a commit job: what stood open before the order stands open as it did. */
+  function withdraw({ door_id: id, correlation_id }: StandOpenRow): void {
+    if (table.standOpen.get(id)?.correlation_id !== correlation_id) return;
+    const before = all.get(id);
+    if (before && !before.isEnding) table.storeStandOpen(before.row);
+    else table.deleteStandOpen.run(id);
+  }
+  return {
+    withdraw,
+    /** Inside a commit job; false: it was ended or replaced meanwhile. */
+    replace(row: StandOpenRow): boolean {
+      if (!table.standOpen.get(row.door_id) || isReplaced(row)) return false;
+      table.storeStandOpen(row);
+      return true;
+    },
+    /** Inside a commit job. */
+    remove(row: StandOpenRow): void {
+      if (!isReplaced(row)) table.deleteStandOpen.run(row.door_id);
+    },
+    /** An order of which nothing was sent could not be withdrawn on the disk. */
+    withdrawLater(row: StandOpenRow, error: unknown): void {
+      withdrawn.add(row.correlation_id);
+      const isDue = () => table.standOpen.get(row.door_id)?.correlation_id === row.correlation_id;
+      const store = async () => {
+        await database.commit(() => withdraw(row), 'urgent');
+        withdrawn.delete(row.correlation_id);
+      };
+      later.add(row.door_id, 'withdrawal', error, { store, isDue });
+    },
+  };
+}
+
+type Stored = ReturnType<typeof storedIn>;
+
 /** Ends it. What closes the door goes out also when that cannot be stored: it is stored later then. Never rejects. */
 function endIn(
-  { database, table, events, closings, later }: StandingOptions,
+  { database, events, closings, later }: StandingOptions,
   all: Standings,
   holds: RelayHolds,
-  record: ReturnType<typeof recordIn>,
+  { record, stored }: { record: ReturnType<typeof recordIn>; stored: Stored },
 ) {
   return async (
     standing: Standing,
@@ -217,7 +269,7 @@ function endIn(
     const store = () =>
       database.commit(() => {
         // Another request may have taken its place before this could be stored.
-        if (table.standOpen.get(id)?.correlation_id === correlationId) table.deleteStandOpen.run(id);
+        stored.remove(row);
         if (order) closings.store(order);
         record(row, change, reason, caller);
       }, 'urgent');
@@ -233,25 +285,24 @@ function endIn(
       return;
     }
     if (order) closings.closeUnstored(order, correlationId, settlesMs);
-    later.add(id, 'end', failure.error, async () => {
+    const storeNow = async () => {
       await store();
       if (order && !closings.closingStored(order.mac, correlationId))
         closings.schedule(order.mac, 0, { settlesMs });
       events.wake();
-    });
+    };
+    later.add(id, 'end', failure.error, { store: storeNow });
   };
 }
 
 /** Stores the row, unless it was ended or replaced meanwhile. */
-function keepIn({ database, table, events, log }: StandingOptions) {
+function keepIn({ database, events, log }: StandingOptions, stored: Stored) {
   return async (standing: Standing, patch: Partial<StandOpenRow>, told?: () => void): Promise<void> => {
     const row = { ...standing.row, ...patch };
     standing.row = row;
     try {
       await database.commit(() => {
-        if (table.standOpen.get(row.door_id)?.correlation_id !== row.correlation_id) return;
-        table.storeStandOpen(row);
-        told?.();
+        if (stored.replace(row)) told?.();
       }, 'urgent');
       if (told) events.wake();
     } catch (error) {

@@ -1,6 +1,6 @@
 /**
- * What closed a door while the disk failed is stored here once the disk is well. Kept in memory: after a crash before that the
- * stored request for standing open counts, with its stored end.
+ * What closed a door while the disk failed is stored here once the disk is well, and so is that a stored request for standing
+ * open was withdrawn. Kept in memory: after a crash before that the stored request counts, with its stored end.
  */
 import type { Clock } from '../clock.ts';
 import { GatehouseError } from '../errors.ts';
@@ -11,10 +11,20 @@ import { openWaking } from '../waking.ts';
 const BACKOFF = { firstMs: 1_000, longestMs: 60_000 };
 const REST_MS = 60_000;
 
+const NOT_STORED = {
+  end: 'what closes a door was not stored: it is carried out all the same, and stored when the disk is well',
+  audit:
+    'what closes a door was not stored: it is carried out all the same, and stored when the disk is well',
+  withdrawal:
+    'that a request for standing open was withdrawn is not stored: nothing was sent, and this is stored when the disk is well',
+};
+
 interface Entry {
   doorId: string;
-  what: 'end' | 'audit';
+  what: keyof typeof NOT_STORED;
   store(): Promise<void>;
+  /** False: what was stored since has made it unnecessary. */
+  isDue(): boolean;
   nextAt: number;
   failures: number;
   refusal: GatehouseError;
@@ -30,11 +40,7 @@ export function openStoredLater({ clock, log }: { clock: Clock; log: Log }) {
     entry.failures += 1;
     entry.nextAt = clock.monotonic() + waitBefore(entry.failures, BACKOFF, 1);
     entry.refusal = storageRefusal(error);
-    if (entry.failures === 1)
-      log.error(
-        { door: entry.doorId, err: error },
-        'what closes a door was not stored: it is carried out all the same, and stored when the disk is well',
-      );
+    if (entry.failures === 1) log.error({ door: entry.doorId, err: error }, NOT_STORED[entry.what]);
   }
 
   async function look(): Promise<number> {
@@ -53,15 +59,21 @@ export function openStoredLater({ clock, log }: { clock: Clock; log: Log }) {
 
   return {
     /** `error`: why it could not be stored now. `store` rejects while it cannot be stored. */
-    add(doorId: string, what: Entry['what'], error: unknown, store: () => Promise<void>): void {
-      const entry = { doorId, what, store, nextAt: 0, failures: 0, refusal: storageRefusal(error) };
+    add(
+      doorId: string,
+      what: Entry['what'],
+      error: unknown,
+      { store, isDue = () => true }: Pick<Entry, 'store'> & Partial<Pick<Entry, 'isDue'>>,
+    ): void {
+      const entry = { doorId, what, store, isDue, nextAt: 0, failures: 0, refusal: storageRefusal(error) };
       postpone(entry, error);
       entries.add(entry);
       waking.wake();
     },
-    /** Why the end of standing open of this door is not stored yet. */
+    /** Why it is not stored yet that this door does not stand open. */
     refusalOf: (doorId: string): GatehouseError | undefined =>
-      [...entries].find((entry) => entry.doorId === doorId && entry.what === 'end')?.refusal,
+      [...entries].find((entry) => entry.doorId === doorId && entry.what !== 'audit' && entry.isDue())
+        ?.refusal,
     /** For supervise. */
     run: (signal: AbortSignal): Promise<never> => waking.run(signal, look),
   };
