@@ -140,3 +140,73 @@ describe('the battery of a lock', () => {
     });
   });
 });
+
+describe('what a lock has shown', () => {
+  const LOW = { battery: 15, batteryAt: AT };
+  const alarms = () =>
+    told('alarm').map(({ doorId, alarm, raised, reason }) => [doorId, alarm, raised, reason]);
+  const retire = () => estate.desk('DELETE', `/doors/${id}/zigbee-lock`);
+
+  beforeEach(async () => {
+    await report(MAC, { ...LOW, doorState: { value: 'forcedOpen', at: AT } });
+    await report(OTHER, { battery: 90, batteryAt: AT, doorState: { value: 'closed', at: AT } });
+    estate.played.published.length = 0;
+  });
+
+  it('ends with a lock that is replaced by one that has shown nothing', async () => {
+    await estate.desk('POST', `/doors/${id}/replace-lock`, { mac: '00124b0001a2b3c6' });
+    expect(alarms()).toEqual([[id, 'batteryLow', false, 'the door has another lock']]);
+    expect(told('state')).toEqual([{ doorId: id, lockState: null, doorState: null }]);
+    expect(await state()).toMatchObject({ battery: null, doorState: null });
+    expect(estate.doors.counts().batteryLow).toBe(0);
+  });
+
+  it('ends with a lock that is retired, at the door that it leaves', async () => {
+    await report(MAC, { ...LOW, connected: false });
+    expect((await retire()).status).toBe(200);
+    expect(alarms()).toEqual([[id, 'batteryLow', false, 'the door has no lock any more']]);
+    expect(told('state')).toEqual([{ doorId: id, lockState: null, doorState: null }]);
+    expect(estate.doors.counts().batteryLow).toBe(0);
+    expect((await state()).configuration).toMatchObject({ inForce: false, waiting: false });
+  });
+
+  it('goes with the lock when two doors exchange theirs', async () => {
+    await estate.desk('POST', `/doors/${id}/swap-lock`, { doorId: other });
+    expect(alarms()).toEqual([
+      [id, 'batteryLow', false, 'the door has another lock'],
+      [other, 'batteryLow', true, 'the lock reports 15 %'],
+    ]);
+    expect(told('state')).toMatchObject([
+      { doorId: id, doorState: { value: 'closed' } },
+      { doorId: other, doorState: { value: 'forcedOpen' } },
+    ]);
+    expect(await list('battery=low')).toEqual([[other], null]);
+  });
+
+  it('ends at a door that another one takes the lock of', async () => {
+    const mac = '00124b0001a2b3c7';
+    const joined = { hwId: mac, manufacturer: null, model: null, zigbeeFirmwareVersion: null };
+    await estate.tell('lockJoined', { ...joined, capabilities: [] });
+    await report(mac, LOW);
+    estate.played.published.length = 0;
+    await estate.desk('POST', `/doors/${other}/replace-lock`, { mac });
+    expect(alarms()).toMatchObject([
+      [expect.not.stringContaining(other), 'batteryLow', false, 'the door was removed'],
+      [other, 'batteryLow', true, 'the lock reports 15 %'],
+    ]);
+  });
+
+  it('and its presence are not told of a door that has lost its lock', async () => {
+    const run = estate.run();
+    await estate.clock.advance(2_000);
+    await report(MAC, { connected: false });
+    expect((await retire()).status).toBe(200);
+    await estate.clock.advance(14_000);
+    const shown = told('connection').filter(({ doorId }) => doorId === id);
+    expect(shown.map(({ status, reason }) => [status, reason])).toEqual([
+      ['connected', null],
+      ['unknown', null],
+    ]);
+    await run();
+  });
+});

@@ -1,4 +1,4 @@
-/** What a lock shows of itself: bolt, door and battery, with their ages; what of that is told to live readers. */
+/** What a lock shows of itself: bolt, door and battery, with their ages; what of that live readers get. */
 import type { LockReport } from '../../drivers/settings.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
@@ -61,6 +61,24 @@ export function openConditions({ database, table, events, clock, log, locks }: C
   }
 
   return {
+    /**
+     * Inside a commit job, after a door got another lock or lost its lock: what the former lock showed is not shown any more.
+     * `before`: the row of the door as it was.
+     */
+    lockChanged(before: DoorRow): void {
+      const row = table.door.get(before.id);
+      const report = row && locks.report(row);
+      const isLow = batteryLevelOf(report, false) === 'low';
+      if (isLow !== (before.battery_low_told === 1)) {
+        table.setBatteryLowTold.run(Number(isLow), before.id);
+        const reason = report && isLow ? alarmReason(report, isLow) : endOfLock(row);
+        events.publish(doorAlarm(before.id, 'batteryLow', isLow, reason));
+      }
+      const former = locks.report(before);
+      const isOther = (name: 'lockState' | 'doorState') => former?.[name]?.value !== report?.[name]?.value;
+      if (row && (isOther('lockState') || isOther('doorState')))
+        events.publish(lockStateChanged(row.id, report ?? {}));
+    },
     /** A lock sent a report; `before` is the one before it. */
     reported({ mac }: LockPlace, before: LockReport | undefined, after: LockReport): void {
       const moved = movedIn(before, after);
@@ -77,7 +95,7 @@ export function openConditions({ database, table, events, clock, log, locks }: C
         if (alarm) events.publish(alarm);
       }, 'telemetry');
       stored.then(events.wake, (error) =>
-        log.warn({ lock: mac, err: error }, 'a change of a lock was not told to live readers'),
+        log.warn({ lock: mac, err: error }, 'a change of a lock was not published to live readers'),
       );
     },
     levelOf,
@@ -115,6 +133,11 @@ export function openConditions({ database, table, events, clock, log, locks }: C
       };
     },
   };
+}
+
+function endOfLock(row: DoorRow | undefined): string {
+  if (!row) return 'the door was removed';
+  return row.mac === null ? 'the door has no lock any more' : 'the door has another lock';
 }
 
 /** What is read for the first time has not changed. */

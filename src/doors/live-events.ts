@@ -70,7 +70,10 @@ export function doorAlarm(doorId: string, alarm: DoorAlarm, raised: boolean, rea
 }
 
 /** The bolt or the door moved. */
-export function lockStateChanged(doorId: string, { lockState, doorState }: LockReport): LiveEvent {
+export function lockStateChanged(
+  doorId: string,
+  { lockState, doorState }: Pick<LockReport, 'lockState' | 'doorState'>,
+): LiveEvent {
   const shown = (told: { value: string; at: number } | undefined) =>
     told ? { value: told.value, at: new Date(told.at).toISOString() } : null;
   return ofDoor(doorId, 'state', { lockState: shown(lockState), doorState: shown(doorState) });

@@ -198,13 +198,13 @@ function lockCare(doors: DoorSlice, path: string, job: z.ZodType): Operation[] {
       tag,
       summary: 'Put another lock in the place of that of a door',
       description:
-        'The door keeps its id, settings and history; `lockId` is a new one, and all that is wanted goes to the new lock. The door that the new lock got when it joined disappears; one of which more is wanted is refused (ALREADY_EXISTS). A lock that has not joined yet is waited for. The one it has already: nothing changes.',
+        'The door keeps its id, settings and history; `lockId` is a new one, and all that is wanted goes to the new lock. The door that the new lock got when it joined disappears; one of which more is wanted is refused (ALREADY_EXISTS), and one whose lock was unlocked and has not shown yet that it is locked (IN_PROGRESS). A lock that has not joined yet is waited for. The one it has already: nothing changes.',
       access: ADMINISTRATORS,
       params,
       body: replaceLockBody,
       status: 200,
       result: door,
-      errors: ['NOT_FOUND', 'PRECONDITION_FAILED', 'ALREADY_EXISTS'],
+      errors: ['NOT_FOUND', 'PRECONDITION_FAILED', 'ALREADY_EXISTS', 'IN_PROGRESS'],
       async handler({ params, body, principal, correlationId, ifMatch }) {
         const caller = { principal, correlationId, ifMatch };
         const { door, version } = await doors.replaceLock(params.doorId, body, caller);

@@ -47,7 +47,8 @@ export function openPresenceEvents(options: PresenceOptions): PresenceEvents {
     for (const [id, since] of marked) {
       if (found.length >= TOLD_AT_ONCE) break;
       const row = table.oneListed.get(id);
-      const now = row && locks.connection(row);
+      // What readers know of a lock that the door has lost is not so any more.
+      const now = row && (locks.connection(row) ?? { status: 'unknown', since: clock.now() });
       const isWaiting = now?.status === 'unknown' && clock.monotonic() - since < UNKNOWN_AFTER_MS;
       if (isWaiting && row?.presence_told !== 'unknown') continue;
       marked.delete(id);

@@ -120,3 +120,15 @@ describe('replacing a lock', () => {
     expect(await replace(randomUUID(), OTHER)).toMatchObject({ status: 404 });
   });
 });
+
+it('a lock that was unlocked and has not shown that it is locked is refused until it has', async () => {
+  const { id } = await create({ mac: MAC, gatewayId: GATEWAY, networkId: 'n' });
+  await joined(OTHER);
+  const found = (await doors()).find(({ mac }) => mac === OTHER)?.id;
+  await estate.desk('POST', `/doors/${found}/unlock`);
+  const replace = () => estate.desk('POST', `/doors/${id}/replace-lock`, { mac: OTHER });
+  const { status, body } = await replace();
+  expect([status, body.error, await door(found)]).toMatchObject([409, 'IN_PROGRESS', { mac: OTHER }]);
+  await estate.desk('POST', `/doors/${found}/lock`);
+  expect((await replace()).body).toMatchObject({ id, mac: OTHER });
+});

@@ -8,6 +8,8 @@ import { GatehouseError } from '../errors.ts';
 import type { LiveEvents } from '../events/events.ts';
 import { assertIfMatch } from '../http/editing.ts';
 import { type Caller, SYSTEM_PRINCIPAL } from '../principal.ts';
+import type { Closings } from './closing.ts';
+import type { Conditions } from './conditions.ts';
 import { LAST_VERSION, type Relay } from './configuration.ts';
 import type { Deliveries } from './deliveries.ts';
 import { NOTHING_WANTED, wantedOf } from './edit.ts';
@@ -24,7 +26,9 @@ export interface ReplaceLockOptions {
   clock: Clock;
   deliveries: Deliveries;
   locks: Pick<Locks, 'report'>;
+  conditions: Pick<Conditions, 'lockChanged'>;
   relay(doorId: string): Relay | undefined;
+  closings: Pick<Closings, 'lockedInWords' | 'retry'>;
   /** After the commit. */
   bound(doorId: string): void;
 }
@@ -48,6 +52,7 @@ export function openReplaceLock(options: ReplaceLockOptions): ReplaceLock {
       table.setLock.run(mac, randomUUID(), doorId);
       if (other) table.setPlace.run(other.gateway_id, other.network_id, doorId);
       table.forgetPins.run();
+      options.conditions.lockChanged(row);
       if (version > row.config_version) table.setConfigVersion.run(version, doorId);
       deliveries.changed(doorId, { fields: ['lock'], now: clock.now(), caller });
       options.audit.record({
@@ -80,15 +85,24 @@ export function versionBefore(
   return Math.max(...doors.map(({ config_version }) => config_version), ...credible);
 }
 
-/** Inside the commit job: the door that the new lock was found with goes. Throws ALREADY_EXISTS when it is in use. */
-function merge(other: DoorRow, { table, relay, events }: ReplaceLockOptions): void {
+/**
+ * Inside the commit job: the door that the new lock was found with goes. Throws ALREADY_EXISTS when it is in use, IN_PROGRESS
+ * when the lock has to be locked: that and its alarm are of the door that goes.
+ */
+function merge(other: DoorRow, { table, relay, events, conditions, closings }: ReplaceLockOptions): void {
   const { id, mac, gateway_id: gatewayId } = other;
   const isFound =
     other.created_by === SYSTEM_PRINCIPAL.id && isDeepStrictEqual(wantedOf(other), NOTHING_WANTED);
   const isUsed = relay(id) !== undefined || table.isNamed.get(id, id) || table.standOpen.get(id);
   if (!isFound || isUsed) throw inUse(other);
+  if (mac !== null && table.closing.get(mac))
+    throw new GatehouseError(
+      'IN_PROGRESS',
+      `The lock ${mac} was unlocked at door ${id} and has not shown yet that it is locked${closings.lockedInWords(mac)}: try again then, or lock that door.`,
+    );
   events.publish(lockChanged(id, 'merged', { mac, gatewayId }));
   table.delete.run(id);
+  conditions.lockChanged(other);
 }
 
 function inUse({ id, name, mac }: DoorRow): GatehouseError {

@@ -16,7 +16,7 @@ import { type DoorRow, existing } from './table.ts';
 export interface RetireOptions extends Omit<ReplaceLockOptions, 'locks'> {
   busy: Busy;
   locks: Pick<Locks, 'connection'>;
-  closings: Pick<Closings, 'abandon' | 'schedule' | 'retry'>;
+  closings: ReplaceLockOptions['closings'] & Pick<Closings, 'abandon' | 'schedule'>;
 }
 
 type Change = Caller & { ifMatch: string | undefined };
@@ -74,7 +74,9 @@ export function openRetire(options: RetireOptions): Retire {
         closings.abandon(mac, caller, 'the lock left its network, and was retired before it was seen locked');
         retiredMac = mac;
         table.forgetPins.run();
-        table.bumpVersion.run(clock.now(), caller.principal.id, doorId);
+        options.conditions.lockChanged(row);
+        // No lock has what is in force now: the next one gets all of it.
+        options.deliveries.changed(doorId, { fields: ['lock'], now: clock.now(), caller });
         events.publish(lockChanged(doorId, 'retired', { mac, gatewayId }));
       });
       closings.schedule(retiredMac, 0);

@@ -4,7 +4,6 @@ import { GatehouseError } from '../errors.ts';
 import { assertIfMatch } from '../http/editing.ts';
 import type { Caller } from '../principal.ts';
 import type { Busy } from './busy.ts';
-import type { Closings } from './closing.ts';
 import { lockChanged } from './live-events.ts';
 import type { LockSwap } from './lock-schema.ts';
 import { type ReplaceLockOptions, versionBefore } from './replace-lock.ts';
@@ -12,7 +11,6 @@ import { type DoorRow, existing } from './table.ts';
 
 export interface SwapLockOptions extends ReplaceLockOptions {
   busy: Busy;
-  closings: Pick<Closings, 'lockedInWords'>;
 }
 
 export interface SwapLock {
@@ -79,6 +77,7 @@ export function openSwapLock(options: SwapLockOptions): SwapLock {
       table.setWiring.run(null, null, null, null, null, door.id);
       give(other, door, version, caller);
       give(door, other, version, caller);
+      for (const one of [door, other]) options.conditions.lockChanged(one);
     });
     for (const id of [doorId, otherId]) options.bound(id);
     events.wake();

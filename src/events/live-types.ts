@@ -75,10 +75,9 @@ const DATA = {
     accessPointId: z.int(),
     status: z.enum(['connected', 'disconnected', 'unknown']),
     since: dateTime,
-    reason: z
-      .object({ code: z.string(), message: z.string() })
-      .nullable()
-      .openapi({ description: 'Why it is not connected; null when it is' }),
+    reason: z.object({ code: z.string(), message: z.string() }).nullable().openapi({
+      description: 'Why it is not connected; null when it is, or when the door has lost its lock',
+    }),
   }),
   'door.applied': z.object({
     doorId,
