@@ -17,6 +17,8 @@ import {
 const POLLING_LOCK = OTHER_LOCK;
 /** Of commands that end unknown: for a while such a lock must answer the next one. */
 const [LOSING_LOCK, UNROUTED_LOCK] = ['00158d0001000003', '00158d0001000004'];
+/** ZCL rev. 8, table 2-3. */
+const DEFAULT_RESPONSE = 0x0b;
 /** Later what a process before this one has sent cannot arrive any more. */
 const STARTED_MS = 35_000;
 /** Till the deadline: the time for which a parent may hold the frame, and a little to send it. */
@@ -36,8 +38,8 @@ describe('unlocking', () => {
     });
     const cleanup = (close: () => Promise<void> | void) => void closers.push(close);
     const plain = [LOCK, LOSING_LOCK, UNROUTED_LOCK];
-    const sleeping = { ieee: POLLING_LOCK, sleepy: {}, checkInSeconds: 3_600 };
-    const locks = [...plain.map((ieee) => ({ ieee })), sleeping];
+    const sleeping = { ieee: POLLING_LOCK, sleepy: {}, checkInSeconds: 3_600, asksDefaultResponse: true };
+    const locks = [...plain.map((ieee) => ({ ieee, asksDefaultResponse: true })), sleeping];
     site = await simulated({ locks }, cleanup);
     const report = () => {
       if (!isThrowing) return;
@@ -52,16 +54,20 @@ describe('unlocking', () => {
     for (const { ieee } of locks) await joined(gateway, site, ieee);
   }, 120_000);
 
+  const frames = async (ieee: string) =>
+    (await site.state(ieee)).received.filter(({ cluster }) => cluster === 0x0101);
+  const commands = async (ieee: string) => (await frames(ieee)).filter(({ isFoundation }) => !isFoundation);
+  const answers = async (ieee: string) =>
+    (await frames(ieee)).filter((frame) => frame.isFoundation && frame.command === DEFAULT_RESPONSE).length;
   const fresh = async (ieee: string) => {
     await site.set(ieee, { faults: null, clearLog: true, manual: 'lock' });
-    await expect.poll(async () => (await site.state(ieee)).lockState).toBe(1);
+    // Whatever fails next is not to be the answer to this event.
+    await expect.poll(() => answers(ieee)).toBeGreaterThan(0);
     await site.set(ieee, { clearLog: true });
   };
   const unlock = (hwId: string, timeoutMs = 20_000) => gateway.execute('unlock', unlockOf(hwId), timeoutMs);
   const unlocked = async (ieee: string) =>
     (await site.state(ieee)).executed.filter(({ what }) => what === 'unlock').length;
-  const commands = async (ieee: string) =>
-    (await site.state(ieee)).received.filter(({ cluster }) => cluster === 0x0101);
 
   it('is confirmed by the report of the bolt', async () => {
     await fresh(LOCK);
@@ -165,6 +171,22 @@ describe('unlocking', () => {
     expect(first).toMatchObject({ status: 'fulfilled' });
     expect(second).toMatchObject({ reason: { code: 'DEADLINE_PASSED' } });
     expect(await unlocked(LOCK)).toBe(1);
+  });
+
+  it('does not wait behind the answer to an event of a lock that sleeps before it fetches the answer', async () => {
+    await fresh(POLLING_LOCK);
+    await site.set(POLLING_LOCK, { sleepy: { pollMs: 4_000, awakeMs: 0 } });
+    await site.set(POLLING_LOCK, { pin: '4711' });
+    // It has just polled.
+    await expect.poll(() => answers(POLLING_LOCK), { timeout: 10_000 }).toBeGreaterThan(0);
+    const before = gateway.events.length;
+    await site.set(POLLING_LOCK, { pin: '4711' });
+    const data = expect.objectContaining({ what: 'unlockFailedPin' });
+    await vi.waitFor(() =>
+      expect(gateway.events.slice(before)).toContainEqual(expect.objectContaining({ data })),
+    );
+    expect(await unlock(POLLING_LOCK, SHORT_MS)).toEqual(CONFIRMED);
+    await site.set(POLLING_LOCK, { sleepy: {} });
   });
 
   const held = (released: Promise<void>, timeoutMs: number) => {

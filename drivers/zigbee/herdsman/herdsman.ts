@@ -21,7 +21,7 @@ import { Frame as MtFrame } from 'zigbee-herdsman/dist/adapter/z-stack/unpi/fram
 import { Parser } from 'zigbee-herdsman/dist/adapter/z-stack/unpi/parser.js';
 import { Znp } from 'zigbee-herdsman/dist/adapter/z-stack/znp/znp.js';
 import { Endpoint } from 'zigbee-herdsman/dist/controller/model/index.js';
-import { BackupUtils } from 'zigbee-herdsman/dist/utils/index.js';
+import { BackupUtils, Queue } from 'zigbee-herdsman/dist/utils/index.js';
 import { type Clock, DriverError } from '../../driver.ts';
 import { CLUSTER } from '../configure.ts';
 import { CLUSTER_ID } from '../lock-cluster.ts';
@@ -46,6 +46,7 @@ import { completeFoundation } from './foundation.ts';
 import { calmDatabase, type DatabaseOwner } from './library-database.ts';
 import { addLinkKey, removeLinkKey } from './link-keys.ts';
 import { memoryOf, remember } from './lock-memory.ts';
+import { ANSWERS_AT_ONCE, type Sender, separateAnswers } from './own-answers.ts';
 import { calmParser, type MtParser } from './parser.ts';
 import { guardPort, type Port } from './port.ts';
 import { sendOnce } from './sending.ts';
@@ -160,12 +161,12 @@ Endpoint.prototype.saveClusterAttributeKeyValue = function (this: Endpoint, clus
 };
 
 calmParser(Parser.prototype as unknown as MtParser, MtFrame.fromBuffer);
-
 const { passBy, carry, begun, abandon } = guardPort(Znp.prototype as unknown as Port);
 const storeBackup = storeBackups(AdapterBackup.prototype, BackupUtils);
 const waitAs = guardAnswers(ZStackAdapter.prototype as unknown as Answers);
-
+separateAnswers(ZStackAdapter.prototype as unknown as Sender, new Queue(ANSWERS_AT_ONCE));
 completeFoundation(Zcl.Foundation);
+
 function prepareLibrary({ mayForm, mayRestore, manufacturerCode, stateDirectory, log }: RadioOptions): void {
   permitted = { mayForm, mayRestore };
   ownCode = manufacturerCode;

@@ -71,7 +71,7 @@ export function openLock(plan: LockPlan, { time, air, stick, random, routers }: 
   const device = openDevice({
     time,
     deviceId: DEVICE_ID,
-    asksDefaultResponse: plan.asksDefaultResponse,
+    asksDefaultResponse: plan.asksDefaultResponse ?? Number.parseInt(plan.ieee.slice(-1), 16) % 2 === 1,
     node: () => node,
     faults: ailments,
   });

@@ -144,9 +144,10 @@ const lockSchema = z.strictObject({
   rejoinMs: milliseconds.optional(),
   /**
    * Its events and alarms ask for a default response, and are sent once more when there is none. Locks of both kinds are
-   * sold: the sender chooses the disable default response sub-field of its commands (ZCL rev. 8, 2.4.1.1.4).
+   * sold: the sender chooses the disable default response sub-field of its commands (ZCL rev. 8, 2.4.1.1.4). Absent: a
+   * lock with an odd address does so.
    */
-  asksDefaultResponse: z.boolean().default(false),
+  asksDefaultResponse: z.boolean().optional(),
   /** false: is older than Zigbee 3.0, and exchanges no link key with the trust center. */
   keyExchange: z.boolean().default(true),
   /** What the bolt takes. */

@@ -199,7 +199,8 @@ export function openNode(options: NodeOptions): OpenNode {
       if (parent === undefined) stick.admit(node, state.nwk);
       if (isHeard) announce();
     },
-    change: (changes) => void Object.assign(state, changes),
+    // Without a time to stay awake it sleeps from now on, whatever kept it awake.
+    change: (changes) => void Object.assign(state, changes, changes.awakeMs === 0 && { awakeUntil: 0 }),
   };
   return node;
 }

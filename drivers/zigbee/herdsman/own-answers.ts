@@ -1,0 +1,63 @@
+/**
+ * What the library sends to a device by itself: default responses to events, answers to reads and check-ins, blocks of
+ * firmware. A command of ours would wait behind such a frame for as long as the library tries to deliver it, up to 17 s:
+ * too long for an unlock. So these frames have a queue of their own, and one that is not confirmed is given up: a device
+ * that misses an answer asks again.
+ */
+/** To different devices at the same time, beside the 16 frames of the library's queue. */
+export const ANSWERS_AT_ONCE = 4;
+/** Under way and waiting. */
+const ANSWERS_MAX = 64;
+
+/** Of the library's adapter. */
+export interface Sender {
+  sendZclFrameToEndpoint(...given: Given): Promise<unknown>;
+  sendZclFrameToEndpointInternal(...given: unknown[]): Promise<unknown>;
+  selectSourceEndpoint(sourceEndpoint?: number, profileId?: number): number;
+}
+interface Frame {
+  header: { frameControl: { disableDefaultResponse: boolean } };
+  command: { response?: number };
+}
+type Given = [
+  ieee: string,
+  networkAddress: number,
+  endpoint: number,
+  frame: Frame,
+  timeout: number,
+  disableResponse: boolean,
+  disableRecovery: boolean,
+  sourceEndpoint?: number,
+  profileId?: number,
+];
+
+/** Of the library: one job at a time for each key. */
+interface Queue {
+  execute<T>(job: () => Promise<T>, key: number): Promise<T>;
+  count(): number;
+}
+
+/** Attempts so far, and what the library has done to find the device: nothing, and nothing of it is to be done. */
+const FIRST_ATTEMPT = [0, 0, true, true, true, undefined];
+
+export function separateAnswers(adapter: Sender, queue: Queue): void {
+  const { sendZclFrameToEndpoint } = adapter;
+  adapter.sendZclFrameToEndpoint = async function (this: Sender, ...given) {
+    const [ieee, address, endpoint, frame, timeout, disableResponse, , source, profile] = given;
+    if (expectsAnswer(frame, disableResponse)) return sendZclFrameToEndpoint.apply(this, given);
+    if (queue.count() >= ANSWERS_MAX) return undefined;
+    const from = this.selectSourceEndpoint(source, profile);
+    const send = () =>
+      this.sendZclFrameToEndpointInternal(
+        ...[ieee, address, endpoint, from, frame, timeout, disableResponse, true],
+        ...FIRST_ATTEMPT,
+      );
+    // The library would keep it for a later contact of the device.
+    return queue.execute(send, address).catch(() => undefined);
+  };
+}
+
+/** As the library decides it. */
+function expectsAnswer({ header, command }: Frame, disableResponse: boolean): boolean {
+  return (command.response !== undefined && !disableResponse) || !header.frameControl.disableDefaultResponse;
+}
