@@ -7,6 +7,7 @@
  *  - `lock`        LockNow → Locked          actuates at most once; safe to send again
  *  - `standOpen`   StandOpen → StandingOpen  the lock stays unlocked until `endStandOpen`. Actuates at most once
  *  - `endStandOpen` LockNow → Locked         the lock works as before, and is locked. Safe to send again
+ *  - `removeLock`  RemoveLock → LockRemoved  asks the lock to leave the network for good. Safe to send again
  *  - `permitJoin`  PermitJoin → null         opens the join window, or closes it (seconds 0)
  *  - `moveChannel` MoveChannel → ChannelsApplied   one attempt; locks follow
  *  - `networkMap`  {} → NetworkMap           asks every router, one by one
@@ -67,6 +68,11 @@ export type StandOpen = z.infer<typeof standOpen>;
 /** confirmed: the lock reported that it is unlocked, and that it stays so · accepted and jammed: as of an unlock */
 export const standingOpen = z.object({ outcome: z.enum(['confirmed', 'accepted', 'jammed']) });
 export type StandingOpen = z.infer<typeof standingOpen>;
+
+export const removeLock = z.strictObject({ hwId: ieeeAddress });
+/** left: the lock confirmed that it leaves, or is not in this network · unanswered: it did not, and stays known */
+export const lockRemoved = z.object({ outcome: z.enum(['left', 'unanswered']) });
+export type LockRemoved = z.infer<typeof lockRemoved>;
 
 /** The longest a window can be by the standard (Zigbee 3.0, Mgmt_Permit_Joining_req: 0xFF would be for ever). */
 export const PERMIT_JOIN_MAX_SECONDS = 254;

@@ -203,7 +203,7 @@ function playedParts(clock: ManualClock) {
     firmwareDirectory: temporaryFolder(),
     jobs: [] as PlayedJob[],
     commands: [] as { kind: string; data: Plain }[],
-    command: async (_kind: string): Promise<Plain> => null,
+    command: async (kind: string): Promise<Plain> => (kind === 'removeLock' ? { outcome: 'left' } : null),
     rs485: (() => ({ changes: [], write() {} })) as MakeImportPlan<Rs485Entry>,
   };
 }

@@ -14,6 +14,7 @@ import {
   moveChannel,
   type NetworkMap,
   permitJoin,
+  removeLock,
   type Snapshot,
   unlock,
   unlocked,
@@ -188,6 +189,18 @@ function management({ played, start, clock, tell, carryOut, valid }: ZgateOption
         for (const one of played) if (one.stays) one.lost ??= { at: clock.now(), channel: before };
         for (const one of played) tell(one);
         return { zigbeeChannel };
+      },
+    ],
+    [
+      'removeLock',
+      async (data) => {
+        const { hwId } = valid(removeLock, data);
+        const at = played.findIndex((one) => one.hwId === hwId && one.kind === 'lock');
+        const { behaviour, connected } = played[at] ?? {};
+        const isSilent = connected === false || behaviour === 'hang' || behaviour === 'silent';
+        if (at !== -1 && isSilent) return { outcome: 'unanswered' };
+        if (at !== -1) played.splice(at, 1);
+        return { outcome: 'left' };
       },
     ],
     [

@@ -4,7 +4,7 @@ import { type Driver, type DriverContext, DriverError, type Plain } from '../dri
 import { type ChannelsApplied, channelsApply, lockApply } from '../settings.ts';
 import { valid } from '../valid.ts';
 import { settles } from '../waiting.ts';
-import { cancelUpdate, moveChannel, permitJoin, updateLock } from '../zgate.ts';
+import { cancelUpdate, moveChannel, permitJoin, removeLock, updateLock } from '../zgate.ts';
 import { applyConfiguration } from './apply.ts';
 import { openBoltCommands } from './bolt-commands.ts';
 import type { Firmware } from './firmware.ts';
@@ -15,6 +15,7 @@ import { lost as lostOf, type Network } from './network.ts';
 import type { ZigbeeOptions } from './options.ts';
 import { KNOWN, type Radio, type ZclReply, type ZclRequest } from './radio.ts';
 import type { Recovery } from './recovery.ts';
+import { removeLock as askToLeave } from './removal.ts';
 import type { Snapshots } from './snapshots.ts';
 import type { StateReader } from './state-reader.ts';
 import { UNSETTLED_MS } from './unlocking.ts';
@@ -208,8 +209,11 @@ function lockHandlers(gateway: Gateway, radio: Sender): Handlers {
   };
 }
 
-function networkHandlers({ context, network, joining }: Gateway): Handlers {
+function networkHandlers(gateway: Gateway): Handlers {
+  const { context, network, joining } = gateway;
   return {
+    removeLock: (data, deadline) =>
+      askToLeave(valid(removeLock, data, 'INVALID_COMMAND').hwId, gateway, deadline),
     async applyChannels(data) {
       const { allowedChannels } = valid(channelsApply, data, 'INVALID_COMMAND');
       const { channel } = network.radio();

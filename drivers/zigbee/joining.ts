@@ -25,6 +25,8 @@ export interface Joining {
   mayJoin(ieee: string): boolean;
   /** It is on the network: the coordinator has a key that it understands. */
   spoke(ieee: string): void;
+  /** It is at no door any more: it takes an open window to come back. */
+  retire(ieee: string): void;
   /** A router is on the network: it lets nobody in of whom it was not told itself. */
   routerJoined(): void;
   /** The radio has begun anew, with its window closed. */
@@ -53,7 +55,7 @@ interface Window {
 export function openJoining(options: JoiningOptions): Joining {
   const { context, radio, changed, failed, signal } = options;
   const { clock, log } = context;
-  const known: ReadonlySet<string> = new Set(options.knownLocks);
+  const known = new Set(options.knownLocks);
   const codes = openInstallCodes(radio, log);
   let window: Window | undefined;
 
@@ -138,6 +140,7 @@ export function openJoining(options: JoiningOptions): Joining {
       return isAllowed;
     },
     spoke: codes.used,
+    retire: (ieee) => void known.delete(ieee),
     routerJoined() {
       if (window)
         sayOpen(window).catch((err) => log.warn({ err }, 'a router was not told of the open join window'));

@@ -144,6 +144,10 @@ export interface Radio {
   disown(ieee: string): Promise<Disowning | undefined>;
   /** Restores the children that a former run of the gateway left disowned. */
   restoreChildren(): Promise<void>;
+  /** Asks the device to leave the network for good. Rejects when it does not confirm that. */
+  leave(ieee: string): Promise<void>;
+  /** The device is not of this network any more: it may not come back without a join window. */
+  forget(ieee: string): void;
   /** Opens the join window for up to 254 s, or closes it with 0. */
   permitJoin(seconds: number): Promise<void>;
   addInstallCode(ieee: string, code: string): Promise<void>;

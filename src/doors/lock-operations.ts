@@ -8,6 +8,8 @@ import {
   lockResult,
   lockSwapResult,
   replaceLockBody,
+  retiredLock,
+  retireLockQuery,
   rfPinBody,
   rfPinResult,
   standOpenBody,
@@ -62,12 +64,15 @@ function retirement(doors: DoorSlice, path: string): Operation[] {
       path: `${path}/{doorId}/zigbee-lock`,
       summary: 'Remove the Zigbee lock of a door for good; the door stays',
       description:
-        'IN_USE: it is connected, so reset it first, that it leaves its network; or it was opened and not seen locked. One that is out of reach may be removed. When it joins again it gets a door of its own.',
-      errors: [...errors, 'NO_LOCK'],
-      async handler({ params, principal, correlationId, ifMatch }) {
+        'The lock is asked to leave its network, which takes up to 9 s; `leave` of the answer says whether it has confirmed that. A lock that does not answer is removed all the same: it is asked again when it is heard, and does not come back without a join window. When it joins again it gets a door of its own. IN_USE: the door stands open. CONFIRMATION_NEEDED: the gateway has to lock the lock, and the lock has not shown that it is locked: the door may stand open.',
+      query: retireLockQuery,
+      result: retiredLock,
+      errors: [...errors, 'NO_LOCK', 'CONFIRMATION_NEEDED'],
+      async handler({ params, query, principal, correlationId, ifMatch }) {
         const caller = { principal, correlationId, ifMatch };
-        const { door, version } = await doors.retireLock(params.doorId, caller);
-        return { body: door, etag: String(version) };
+        const isConfirmed = query.confirm === 'true';
+        const { door, version, leave } = await doors.retireLock(params.doorId, isConfirmed, caller);
+        return { body: { ...door, leave }, etag: String(version) };
       },
     }),
   ];

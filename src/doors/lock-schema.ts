@@ -84,6 +84,28 @@ export const replaceLockBody = z
   .openapi('LockReplacement');
 export type LockReplacement = z.output<typeof replaceLockBody>;
 
+export const retireLockQuery = z.object({
+  confirm: z.enum(['true', 'false']).default('false').openapi({
+    description:
+      'true: also a lock that has to be locked and has not shown that it is locked (CONFIRMATION_NEEDED). The gateway gives that up',
+  }),
+});
+
+export const retiredLock = door
+  .extend({
+    leave: z
+      .object({
+        outcome: z.enum(['confirmed', 'unconfirmed', 'notSent']),
+        reason: z.string().nullable(),
+      })
+      .openapi({
+        description:
+          'confirmed: the lock has confirmed that it leaves its network, or has left it before · unconfirmed: it was asked, and did not answer in time · notSent: its gateway cannot be reached. A lock that has not confirmed is asked again when it is heard',
+      }),
+  })
+  .openapi('RetiredLock');
+export type LeaveResult = z.infer<typeof retiredLock>['leave'];
+
 export const swapLockBody = z
   .strictObject({
     doorId: doorId.openapi({

@@ -73,18 +73,109 @@ describe('a lock that is retired', () => {
     estate.played.published.filter(({ data }) => data.alarm === 'notLocked').map(({ data }) => data.raised);
   const abandoned = () => estate.played.audits.filter(({ outcome }) => outcome === 'abandoned');
 
-  it('is refused while it is connected, or was opened and not seen locked', async () => {
+  const retire = (id: string, query = '') => remove(id, `/zigbee-lock${query}`);
+  const asked = () => estate.played.commands.filter(({ kind }) => kind === 'removeLock').length;
+  const leaves = () =>
+    estate.played.audits.filter(({ action }) => action === 'door.lock-leave').map(({ outcome }) => outcome);
+
+  it('is asked to leave its network, also while it is connected, and the answer says that it does', async () => {
     const id = await create({ mac: MAC, gatewayId: GATEWAY });
     estate.report(MAC);
-    expect(errorOf(await remove(id, '/zigbee-lock'))).toEqual([409, 'IN_USE']);
-    estate.report(MAC, { relock: { by: 'gateway', seconds: null } });
-    estate.played.unlock = async () => ({ outcome: 'confirmed', relock: 'gateway' });
-    expect((await estate.desk('POST', `/doors/${id}/unlock`)).status).toBe(200);
+    const { status, body } = await retire(id);
+    expect([status, body]).toMatchObject([
+      200,
+      { id, mac: null, leave: { outcome: 'confirmed', reason: null } },
+    ]);
+    expect(estate.played.commands).toEqual([{ kind: 'removeLock', data: { hwId: MAC } }]);
+    expect([leaves(), estate.table.retired.get(MAC)]).toEqual([['done'], undefined]);
+  });
+
+  it.each<[string, string, () => void, string]>([
+    [
+      'does not answer',
+      'unconfirmed',
+      () => {
+        estate.played.command = async () => ({ outcome: 'unanswered' });
+      },
+      'unknown',
+    ],
+    [
+      'cannot be reached',
+      'notSent',
+      () => {
+        estate.played.unreachable = 'link zb-1 is down';
+      },
+      'failed',
+    ],
+    [
+      'is lost with its link',
+      'unconfirmed',
+      () => {
+        estate.played.command = () => Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'the link is lost'));
+      },
+      'unknown',
+    ],
+  ])('is retired although it %s, and asked again when it is heard', async (_name, outcome, play, audited) => {
+    const id = await create({ mac: MAC, gatewayId: GATEWAY });
+    play();
+    expect((await retire(id)).body).toMatchObject({ mac: null, leave: { outcome } });
+    expect(leaves()).toEqual([audited]);
+    estate = await openEstate(estate.database, { now: estate.clock.now() });
     estate.report(MAC, { connected: false });
-    const answer = await remove(id, '/zigbee-lock');
-    expect(errorOf(answer)).toEqual([409, 'IN_USE']);
-    expect(answer.body.message).toMatch(/not seen locked/);
-    expect((await get(id)).mac).toBe(MAC);
+    expect(asked()).toBe(0);
+    for (const lqi of [100, 110]) estate.report(MAC, { lqi });
+    await estate.clock.advance(0);
+    expect([asked(), leaves()]).toEqual([1, ['done']]);
+    expect(estate.played.lines.filter((line) => line.includes('is at no door'))).toEqual([]);
+    estate.report(MAC);
+    expect(asked()).toBe(1);
+  });
+
+  it('that does not leave is asked again after five minutes, until a door has it again', async () => {
+    const id = await create({ mac: MAC, gatewayId: GATEWAY });
+    estate.played.command = async () => ({ outcome: 'unanswered' });
+    await retire(id);
+    estate.report(MAC);
+    expect(asked()).toBe(1);
+    await estate.clock.advance(300_000);
+    estate.report(MAC);
+    expect(asked()).toBe(2);
+    await estate.desk('POST', `/doors/${id}/replace-lock`, { mac: MAC });
+    await estate.clock.advance(300_000);
+    await estate.desk('POST', `/doors/${id}/replace-lock`, { mac: OTHER });
+    estate.report(MAC);
+    expect([asked(), leaves()]).toEqual([2, ['unknown', 'unknown']]);
+  });
+
+  it('may be a dead one that has to be locked, once somebody confirms that the door may stand open', async () => {
+    const id = await unlockedAndAlarmed();
+    const answer = await retire(id);
+    expect(errorOf(answer)).toEqual([409, 'CONFIRMATION_NEEDED']);
+    expect(answer.body.message).toMatch(/has not shown yet that it is locked.*the door may stand open/);
+    expect([(await get(id)).mac, asked()]).toEqual([MAC, 0]);
+    estate.played.command = async () => ({ outcome: 'unanswered' });
+    estate.played.audits.length = 0;
+    expect((await retire(id, '?confirm=true')).body).toMatchObject({ leave: { outcome: 'unconfirmed' } });
+    const reason = 'the lock was retired before it was seen locked, which the caller confirmed';
+    expect(abandoned()).toMatchObject([{ object: `door/${id}`, detail: { mac: MAC, reason } }]);
+    expect(estate.played.audits.find(({ action }) => action === 'door.retire-lock')).toMatchObject({
+      detail: { mac: MAC, notLocked: true },
+    });
+    expect([alarms(), estate.doors.counts().notLocked]).toEqual([[true, false], 0]);
+  });
+
+  it('that stands open is refused, and its dead lock needs a confirmation after the end', async () => {
+    const id = await create({ mac: MAC, gatewayId: GATEWAY });
+    estate.run();
+    await put(id, { standOpenEnabled: true });
+    await estate.desk('POST', `/doors/${id}/stand-open`, { seconds: 600 });
+    expect(errorOf(await retire(id, '?confirm=true'))).toEqual([409, 'IN_USE']);
+    estate.played.actuate = () => Promise.reject(new DriverError('NO_REPLY', 'it does not answer'));
+    await remove(id, '/stand-open');
+    expect(errorOf(await retire(id))).toEqual([409, 'CONFIRMATION_NEEDED']);
+    expect((await retire(id, '?confirm=true')).status).toBe(200);
+    expect(abandoned()).toHaveLength(1);
+    expect((await get(id, '/state')).standingOpen).toBeNull();
   });
 
   it('may be one that left its network and was not seen locked: the gateway gives it up, and the alarm ends', async () => {
@@ -129,7 +220,10 @@ describe('a lock that is retired', () => {
       status: 200,
       body: { id, mac: null, lockId: null, gatewayId: null, connectionType: null, version: 2 },
     });
-    expect(estate.played.audits).toMatchObject([{ action: 'door.retire-lock', detail: { mac: MAC } }]);
+    expect(estate.played.audits).toMatchObject([
+      { action: 'door.retire-lock', detail: { mac: MAC } },
+      { action: 'door.lock-leave', outcome: 'done' },
+    ]);
     expect(estate.played.published.at(-1)?.data).toMatchObject({ change: 'retired', mac: MAC });
     expect(errorOf(await remove(id, '/zigbee-lock'))).toEqual([409, 'NO_LOCK']);
     expect(errorOf(await estate.desk('POST', `/doors/${id}/unlock`))).toEqual([409, 'NO_LOCK']);

@@ -21,6 +21,7 @@ import { openDoubled } from './doubled.ts';
 import { type Thresholds, toldOf } from './evaluated.ts';
 import { type FirmwareOptions, openFirmware } from './firmware.ts';
 import { closeFormerStandOpen } from './former-stand-open.ts';
+import { openLeaving } from './leaving.ts';
 import { type ListingOptions, openListing } from './listing.ts';
 import { openLockDoor } from './lock.ts';
 import { type LockEventsOptions, openLockEvents } from './lock-events.ts';
@@ -105,6 +106,7 @@ export function openDoorSlice(options: DoorSliceOptions) {
   }
   const directory = openDirectory({ ...options, table });
   const doubled = openDoubled({ ...options, locks });
+  const leaving = openLeaving({ ...options, table });
   const parts = {
     ...options,
     ...openings,
@@ -114,6 +116,7 @@ export function openDoorSlice(options: DoorSliceOptions) {
     deliveries,
     locks,
     doubled,
+    leaving,
     bound: stored,
   };
   const listing = openListing({ ...parts, configuration, directory });
@@ -161,9 +164,9 @@ function lockExchanges(parts: Parameters<typeof openSwapLock>[0] & RetireOptions
       if (mac) parts.closings.retry({ mac });
       return doors.get(doorId);
     },
-    async retireLock(...[doorId, caller]: Parameters<typeof retire.lock>) {
-      await retire.lock(doorId, caller);
-      return doors.get(doorId);
+    async retireLock(...[doorId, ...rest]: Parameters<typeof retire.lock>) {
+      const leave = await retire.lock(doorId, ...rest);
+      return { ...doors.get(doorId), leave };
     },
     /** Resolves with what it was. */
     async retire(...[doorId, caller]: Parameters<typeof retire.door>) {
@@ -183,6 +186,7 @@ type GatewaySideParts = DoorSliceOptions &
   Omit<LockEventsOptions, 'changed'> & {
     table: DoorTable;
     locks: Locks;
+    leaving: ReturnType<typeof openLeaving>;
     presence: PresenceEvents;
     upgrades: ReturnType<typeof openFirmware>;
     closings: ReturnType<typeof openClosings>;

@@ -167,6 +167,15 @@ function lockStatements(prepare: Prepare['prepare'], changing: Changing) {
     isNamed: prepare<[string, string], { id: string }>(
       'SELECT id FROM door WHERE id <> ? AND instr(lower(options), ?) > 0 LIMIT 1',
     ),
+    retired: prepare<[string], { door_id: string }>('SELECT door_id FROM retired_lock WHERE mac = ?'),
+    /** Until it leaves its network, or a door has it again (a trigger of the database). */
+    setRetired: prepare<[string, string, number]>(
+      'INSERT OR REPLACE INTO retired_lock (mac, door_id, retired_at) VALUES (?, ?, ?)',
+    ),
+    forgetRetired: prepare<[string]>('DELETE FROM retired_lock WHERE mac = ?'),
+    pruneRetired: prepare<[number]>(
+      'DELETE FROM retired_lock WHERE mac NOT IN (SELECT mac FROM retired_lock ORDER BY retired_at DESC LIMIT ?)',
+    ),
     insertEvent: prepare<[string, string]>('INSERT OR IGNORE INTO zigbee_event (link, id) VALUES (?, ?)'),
     pruneEvents: prepare<[number]>(
       'DELETE FROM zigbee_event WHERE seq <= (SELECT max(seq) FROM zigbee_event) - ?',

@@ -341,6 +341,8 @@ function radioOf(
       endpointOf(ieee, endpoint).getClusterAttributeValue(cluster, name),
     memory: (ieee) => memoryOf(ieee, find(ieee), coordinator),
     remember: (ieee, values) => remember(ieee, values, find(ieee), coordinator),
+    // With `clearCache`: the library would take it back without asking.
+    forget: (ieee) => controller.getDeviceByIeeeAddr(`0x${ieee}`)?.removeFromDatabase(true),
     permitJoin: (seconds) => controller.permitJoin(seconds),
     addInstallCode: (ieee, code) =>
       code.length === FULL_CODE_DIGITS

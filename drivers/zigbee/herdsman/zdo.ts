@@ -1,5 +1,5 @@
 /**
- * Tables of a device by ZDO (Zigbee specification R22, 2.4.3.3), a page at a time: the library's own way asks on for as
+ * Tables of a device, and its leaving, by ZDO (Zigbee specification R22, 2.4.3.3), a page at a time: the library's own way asks on for as
  * long as the device says that there is more.
  */
 import { DriverError } from '../../driver.ts';
@@ -10,6 +10,9 @@ import { ieeeOf } from './device-of.ts';
 const PROFILE = 0;
 const MGMT_LQI = 0x00_31;
 const MGMT_RTG = 0x00_32;
+const MGMT_LEAVE = 0x00_34;
+/** Neither with its children nor to rejoin (Zigbee specification R22, table 2-119). */
+const LEAVE_FOR_GOOD = 0;
 const STATUS_SUCCESS = 0;
 const ROUTE_ACTIVE = 'ACTIVE';
 /** Above it: a device that was a child once. */
@@ -52,10 +55,11 @@ export async function bound(binding: Promise<void>): Promise<void> {
 export function requestZdo(
   sender: Sender,
   find: (ieee: string) => { ieeeAddr: string; networkAddress: number },
-): Pick<Radio, 'neighbours' | 'routes'> {
-  async function page(ieee: string, clusterKey: number, from: number): Promise<unknown> {
+): Pick<Radio, 'neighbours' | 'routes' | 'leave'> {
+  const page = (ieee: string, clusterKey: number, from: number) => ask(ieee, clusterKey, [from]);
+  async function ask(ieee: string, clusterKey: number, zdoParams: unknown[]): Promise<unknown> {
     const { ieeeAddr: ieeeAddress, networkAddress } = find(ieee);
-    const request = { profileId: PROFILE, ieeeAddress, networkAddress, clusterKey, zdoParams: [from] };
+    const request = { profileId: PROFILE, ieeeAddress, networkAddress, clusterKey, zdoParams };
     const response = await sender.sendRaw(request);
     const [status, body] = Array.isArray(response) ? response : [];
     if (status !== STATUS_SUCCESS)
@@ -67,6 +71,9 @@ export function requestZdo(
     return Array.isArray(list) ? list : [];
   };
   return {
+    async leave(ieee) {
+      await ask(ieee, MGMT_LEAVE, [find(ieee).ieeeAddr, LEAVE_FOR_GOOD]);
+    },
     async neighbours(ieee, from) {
       const body = await page(ieee, MGMT_LQI, from);
       const list = listOf(body);
