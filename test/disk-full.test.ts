@@ -1,7 +1,7 @@
 /** A daemon whose disk runs full while it works, and while it starts: what goes on, what waits, and how it comes back. */
 import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { existsSync, rmSync, symlinkSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
 import { drawKeys, openTestSite, type TestSite } from './simulators/test-site.ts';
@@ -114,13 +114,61 @@ it.skipIf(!canMount())(
     // And once more, full from the start on.
     await daemon.kill();
     disk.fill();
-    // Resolves when the daemon is ready to store things, which now takes room.
+    // Resolves when the daemon is ready to store things, which may take room.
     const ready = daemon.start();
-    await vi.waitFor(async () => expect((await status()).database.space).toBe('full'), SOON);
+    // The log still has room from the time before.
+    const isOut = async () => expect(['short', 'full']).toContain((await status()).database.space);
+    await vi.waitFor(isOut, SOON);
     const labels = (await all()).map(({ label }) => label);
     expect(labels).toEqual(expect.arrayContaining([...stored, 'after']));
     disk.makeRoom();
     await ready;
+    expect((await create('at last')).status).toBe(200);
+  },
+);
+
+it.skipIf(!canMount())(
+  'starts on a disk that has run full since it was stopped, serves reads and urgent work, and says what is missing where it cannot',
+  async () => {
+    await using site = await openTestSite();
+    const { daemon, directory } = site;
+    const disk = await onSmallDisk(site);
+    const status = async () => (await daemon.callLocally('GET', '/local/status')).body as unknown as Shown;
+    const create = (label: string) => daemon.callLocally('POST', '/local/tokens', { label, roles: ['pms'] });
+    const revoke = ({ body }: { body: Record<string, unknown> }) =>
+      daemon.callLocally('DELETE', `/local/tokens/${body.id}`);
+    const launchedFull = async () => {
+      disk.fill();
+      daemon.launch();
+      await vi.waitFor(async () => expect((await status()).database.space).toBe('full'), SOON);
+    };
+    const stop = async () => {
+      process.kill(daemon.pid, 'SIGTERM');
+      await daemon.exited();
+    };
+    const tokens = [await create('a'), await create('b'), await create('c')];
+
+    // In turn: with its ballast; with what is left of that after a stop, and after a kill.
+    for (const [index, token] of tokens.entries()) {
+      await (index === 2 ? daemon.kill() : stop());
+      await launchedFull();
+      expect((await create('refused')).status).toBe(503);
+      expect((await daemon.callLocally('GET', '/local/tokens')).status).toBe(200);
+      expect((await revoke(token)).status).toBe(200);
+    }
+    disk.makeRoom();
+    await vi.waitFor(async () => expect((await status()).database.space).toBe('plenty'), SOON);
+
+    await stop();
+    rmSync(join(directory, 'data', 'ballast'));
+    disk.fill();
+    daemon.launch();
+    const lastLines = () => readFileSync(daemon.logFile, 'utf8').split('\n').slice(-3).join('\n');
+    await vi.waitFor(() => expect(lastLines()).toMatch(/is full, 0 KiB are free: .* 2048 KiB more/), SOON);
+    disk.makeRoom();
+    await daemon.exited();
+    expect(lastLines()).not.toContain('    at ');
+    await daemon.start();
     expect((await create('at last')).status).toBe(200);
   },
 );

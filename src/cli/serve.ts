@@ -1,8 +1,12 @@
 /** `gatehouse serve`: the daemon itself, from its configuration to its last line. */
+import { existsSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
+import { join } from 'node:path';
 import type { Clock } from '../clock.ts';
 import type { Config } from '../config/config.ts';
 import { readConfig } from '../config/config-file.ts';
+import { isFullWithin } from '../database/faults.ts';
+import { roomForStart } from '../database/space.ts';
 import { groupsOf, startProcess } from '../field/process.ts';
 import { openNotifier } from '../host/notify.ts';
 import { feedWatchdog } from '../host/watchdog.ts';
@@ -12,6 +16,9 @@ import { configFile, openClient } from './client.ts';
 import { holdDataDirectory } from './data-directory.ts';
 import { CommandFailed, type Shell } from './shell.ts';
 
+/** Of a start on a full disk: below systemd's TimeoutStartSec. */
+const ROOM_AWAITED_MS = 60_000;
+const ROOM_LOOKED_AT_MS = 1_000;
 /** From the signal to the end; below systemd's TimeoutStopSec. */
 const STOP_DEADLINE_MS = 10_000;
 
@@ -36,7 +43,7 @@ export async function serve(options: { config?: string }, shell: Shell): Promise
   stack.defer(() => first?.process.end(false));
   // After the first host has been started, for loading it takes longest.
   const { openGateway } = await import('../gateway.ts');
-  const gateway = await opening(config, log, async () => {
+  const gateway = await opening(config, shell, log, async () => {
     stack.use(holdDataDirectory(config.dataDirectory));
     const source = { file, read };
     const processes = { ...shell.processes, first };
@@ -98,13 +105,33 @@ function aborted(signal: AbortSignal): Promise<void> {
 }
 
 /** Turns what keeps the gateway from starting into one line that names the setting to change. */
-async function opening<T>(config: Config, log: Log, open: () => Promise<T>): Promise<T> {
+async function opening<T>(config: Config, shell: Shell, log: Log, open: () => Promise<T>): Promise<T> {
   try {
     return await open();
   } catch (err) {
     log.debug({ err }, 'start-up failed');
-    throw new CommandFailed(startFailure(err, config), undefined, { cause: err });
+    if (!isFullWithin(err)) throw new CommandFailed(startFailure(err, config), undefined, { cause: err });
+    const message = `${noRoomFor(config.dataDirectory)} (${startFailure(err, config)})`;
+    await waitForRoom(config.dataDirectory, message, shell, log);
+    throw new CommandFailed(message, undefined, { cause: err });
   }
+}
+
+/** Without room, and without a ballast, nothing can be stored: a start would forget what it counts. */
+function noRoomFor(folder: string): string {
+  const { freeBytes, neededBytes } = roomForStart(folder);
+  const missing = Math.max(1, Math.ceil((neededBytes - freeBytes) / 1_024));
+  const backups = join(folder, 'backups');
+  const copies = existsSync(backups) ? `, then the old copies in ${backups}` : '';
+  return `dataDirectory: the disk of ${folder} is full, ${Math.floor(freeBytes / 1_024)} KiB are free: Gatehouse starts when ${missing} KiB more are. Look at df -h ${folder} and du -xh${copies}`;
+}
+
+/** systemd would start it again every two seconds, each time in vain and with a line in the journal. */
+async function waitForRoom(folder: string, message: string, { clock, stopping }: Shell, log: Log) {
+  log.error({ folder }, `${message}; waiting for room before the end, ${ROOM_AWAITED_MS / 1_000} s at most`);
+  const until = clock.monotonic() + ROOM_AWAITED_MS;
+  while (clock.monotonic() < until && !stopping.aborted && !roomForStart(folder).isEnough)
+    await clock.sleep(ROOM_LOOKED_AT_MS, stopping).catch(() => undefined);
 }
 
 /** Exported for its test. */

@@ -157,6 +157,8 @@ export function openEmptyConnection(): Pick<Connection, 'prepare' | 'exec'> & Di
 export function holdFile(file: string): Disposable | undefined {
   const database = new Sqlite(file, { timeout: 0 });
   try {
+    // Nothing is ever written to it, and a journal on the disk would take room that a full one does not have.
+    database.pragma('journal_mode = MEMORY');
     database.exec('BEGIN EXCLUSIVE');
     return { [Symbol.dispose]: () => void database.close() };
   } catch (error) {

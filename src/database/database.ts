@@ -7,7 +7,7 @@ import { type CommitFigures, openGroupCommit } from './commit.ts';
 import { type Connection, openConnection, openEmptyConnection, type Prepare } from './connection.ts';
 import { type DamagedRows, openDamagedRows } from './damaged-rows.ts';
 import { readSchema, schemaDifference } from './expected-schema.ts';
-import { isDiskFull } from './faults.ts';
+import { isDiskFull, isFullWithin } from './faults.ts';
 import { keepDamagedLog, type Loss, lossOf, openCounters } from './losses.ts';
 import { isWithoutSchema, migrate, readMigrations, syncPath } from './migrate.ts';
 import { type DiskSpace, openDiskSpace, type SpaceState, type Urgency } from './space.ts';
@@ -98,7 +98,8 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     async [Symbol.asyncDispose]() {
       group.close();
       counters[Symbol.dispose]();
-      connection[Symbol.dispose]();
+      // Left as a kill leaves it: closing would remove the log, and the next start needs the room that it holds.
+      if (space.state().space !== 'full') connection[Symbol.dispose]();
     },
   };
 }
@@ -132,10 +133,6 @@ async function makingRoom<T>(space: DiskSpace, open: () => Promise<T>): Promise<
     if (!isFullWithin(error) || !space.release()) throw error;
     return open();
   }
-}
-
-function isFullWithin(error: unknown): boolean {
-  return isDiskFull(error) || (error instanceof Error && isFullWithin(error.cause));
 }
 
 async function openMigrated(

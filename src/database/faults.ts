@@ -12,6 +12,11 @@ export function isDiskFull(error: unknown): boolean {
   return ['SQLITE_FULL', 'SQLITE_IOERR_SHMSIZE', 'ENOSPC'].includes(codeOf(error));
 }
 
+/** The same of what an error was caused by. */
+export function isFullWithin(error: unknown): boolean {
+  return isDiskFull(error) || (error instanceof Error && isFullWithin(error.cause));
+}
+
 /** The log has no room for the whole of a commit: what was written of it counts for nothing. */
 export function isCutShort(error: unknown): boolean {
   return codeOf(error) === 'SQLITE_FULL';

@@ -1,4 +1,4 @@
-import { existsSync, rmSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
@@ -121,7 +121,7 @@ it.skipIf(CANNOT_MOUNT)(
 );
 
 it.skipIf(CANNOT_MOUNT)(
-  'starts on a full disk with the room of the ballast, and says what to do without',
+  'starts on a full disk with the room of the ballast, and again with what the log was given of it',
   async () => {
     const disk = smallDisk(8 * 1024 * 1024);
     {
@@ -140,17 +140,38 @@ it.skipIf(CANNOT_MOUNT)(
       expect(rows()).toBe(2);
       expect(states.map(({ space }) => space)).toEqual(['full']);
     }
-    rmSync(join(disk.folder, 'ballast'), { force: true });
-    disk.fill();
-    await expect(open(disk)).rejects.toThrow(
-      /gatehouse\.db cannot be used while the disk is full: make room on it/,
-    );
+    {
+      // The ballast is spent, and its room is taken: what the log was given of it is left.
+      disk.fill();
+      const { database, store, rows } = await open(disk);
+      await using _closing = database;
+      await keep(database)();
+      expect(database.space.state().space).toBe('full');
+      for (let unlock = 0; unlock < 5; unlock += 1) await store('urgent');
+      await expect(store()).rejects.toEqual(UNAVAILABLE);
+      expect(rows()).toBe(7);
+    }
     disk.makeRoom();
     const { database, rows } = await open(disk);
     await using _closing = database;
-    expect(rows()).toBe(2);
+    expect(rows()).toBe(7);
   },
 );
+
+it.skipIf(CANNOT_MOUNT)('says what to do where nothing is left of the ballast', async () => {
+  const disk = smallDisk(8 * 1024 * 1024);
+  const { database, store } = await open(disk);
+  await store();
+  await database[Symbol.asyncDispose]();
+  disk.fill();
+  await expect(open(disk)).rejects.toThrow(
+    /gatehouse\.db cannot be used while the disk is full: make room on it/,
+  );
+  disk.makeRoom();
+  const { database: again, rows } = await open(disk);
+  await using _closing = again;
+  expect(rows()).toBe(1);
+});
 
 it.skipIf(CANNOT_MOUNT)(
   'is full after a restart, too, as long as there is no room for the ballast',

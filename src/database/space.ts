@@ -3,8 +3,8 @@
  *
  *   plenty  everything is stored.
  *   short   telemetry is refused: what is only good to know must not take the last of the room.
- *   full    a commit found no room. The ballast, a file that holds room for this moment, is given up, and only urgent
- *           work is stored: what opens or shuts a door or takes a right away, with its audit. Everything else is
+ *   full    a commit found no room. The ballast, a file that holds room for this moment, is given up, half of it to
+ *           the write-ahead log before anyone else can take it, and only urgent work is stored: what opens or shuts a door or takes a right away, with its audit. Everything else is
  *           refused until the ballast has been put back, which takes more room than it was short of. Also after a
  *           restart: a ballast that is not whole says that its room is being spent.
  *
@@ -12,10 +12,11 @@
  */
 
 import { randomFillSync } from 'node:crypto';
-import { rmSync, statSync } from 'node:fs';
+import { rmSync, statfsSync, statSync } from 'node:fs';
 import { type FileHandle, open, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../clock.ts';
+import { reserveInLog } from './write-ahead-log.ts';
 
 /** `urgent` jobs may run twice, the first time rolled back: they touch nothing but the database. */
 export type Urgency = 'telemetry' | 'normal' | 'urgent';
@@ -30,6 +31,10 @@ const BALLAST_SHARE = 1 / 32;
 /** Free room in ballasts: below the first it is short, from the second on it is plenty again, one of them for itself. */
 const SHORT_BELOW = 2;
 const PLENTY_FROM = 3;
+/** Of the ballast, given to the write-ahead log. The rest is for what a checkpoint adds to the database, and small files. */
+const SHARE_OF_LOG = 1 / 2;
+/** With so much free a start succeeds on a disk without ballast: log, its index, and a new database are some 500 kB. */
+const START_BYTES = 2 * 1024 * 1024;
 /** How soon the gateway notices that someone has made room. */
 const LOOK_EVERY_MS = 5_000;
 /** Written at a time: a few milliseconds. */
@@ -48,6 +53,13 @@ export function roomNeeded(diskBytes: number): { ballastBytes: number; plentyByt
   const share = Math.floor(diskBytes * BALLAST_SHARE);
   const ballastBytes = Math.min(BALLAST_MAX_BYTES, Math.max(BALLAST_MIN_BYTES, share));
   return { ballastBytes, plentyBytes: PLENTY_FROM * ballastBytes };
+}
+
+/** Whether the disk of a folder has room for a start. */
+export function roomForStart(folder: string): { freeBytes: number; neededBytes: number; isEnough: boolean } {
+  const { bavail, bsize } = statfsSync(folder);
+  const freeBytes = bavail * bsize;
+  return { freeBytes, neededBytes: START_BYTES, isEnough: freeBytes >= START_BYTES };
 }
 
 export interface DiskSpace {
@@ -84,11 +96,12 @@ export function openDiskSpace(options: DiskSpaceOptions): DiskSpace {
   }
 
   function release(): boolean {
-    const made = sizeOf(ballast) > 0;
+    const bytes = sizeOf(ballast);
     // On a disk that takes no change at all, such as one gone read-only, there is nothing to give.
     const gone = attempt(() => rmSync(ballast, { force: true }));
+    if (gone && bytes > 0) attempt(() => reserveInLog(databaseFile, Math.floor(bytes * SHARE_OF_LOG)));
     become('full');
-    return made && gone;
+    return bytes > 0 && gone;
   }
 
   async function look(): Promise<void> {

@@ -1,9 +1,19 @@
 /** What Gatehouse does to SQLite's write-ahead log itself. Format: sqlite.org, Database File Format, section 4. */
-import { closeSync, existsSync, fsyncSync, ftruncateSync, openSync, readFileSync, readSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  readSync,
+  writeSync,
+} from 'node:fs';
 import { endianness } from 'node:os';
 
 const HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
+const RESERVED_AT_ONCE_BYTES = 64 * 1024;
 
 /**
  * Removes what lies after the last committed frame. A commit whose fsync failed has left whole frames there, and the
@@ -17,6 +27,25 @@ export function truncateLog(file: string, committedFrames: number, pageBytes: nu
   try {
     ftruncateSync(descriptor, length);
     fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/**
+ * Makes the log longer, so that later commits find room in it: nobody else can take that. SQLite writes over what lies after
+ * the last frame, and a recovery ends at the first frame that does not match (section 4.5); page number 0 never does. Stops
+ * where the disk is full.
+ */
+export function reserveInLog(databaseFile: string, bytes: number): void {
+  if (!existsSync(databaseFile)) return;
+  const descriptor = openSync(`${databaseFile}-wal`, 'a', 0o600);
+  try {
+    const chunk = Buffer.alloc(RESERVED_AT_ONCE_BYTES);
+    for (let left = bytes; left > 0; left -= chunk.length) {
+      if (writeSync(descriptor, chunk, 0, Math.min(left, chunk.length)) < Math.min(left, chunk.length))
+        return;
+    }
   } finally {
     closeSync(descriptor);
   }
