@@ -1,6 +1,7 @@
 /**
- * `npm run bench [-- [--charts] [--cache FOLDER] NAME …]`: the figures of docs/performance.md, on this machine. Exits 1
- * when a target is missed. `--charts` draws the charts of docs anew; peers that npm installs go to the folder.
+ * `npm run bench [-- [--charts] [--cache FOLDER] [--minutes N] NAME …]`: the figures of docs/performance.md, on this
+ * machine. Exits 1 when a target is missed. `--charts` draws the charts of docs anew; peers that npm installs go to the
+ * folder; `soak` takes so many minutes.
  */
 import { writeFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
@@ -11,6 +12,7 @@ import { benchBridge } from '../test/bench/bridge.ts';
 import { benchDesk } from '../test/bench/desk.ts';
 import { benchDiskWrites } from '../test/bench/disk-writes.ts';
 import { benchDrain } from '../test/bench/drain.ts';
+import { benchImport } from '../test/bench/import.ts';
 import { benchOsdpDead } from '../test/bench/osdp/dead.ts';
 import { benchOsdpFaults } from '../test/bench/osdp/faults.ts';
 import { benchOsdpPolls } from '../test/bench/osdp/polls.ts';
@@ -24,6 +26,7 @@ import { benchBusRecovery } from '../test/bench/rs485/recovery.ts';
 import { benchBusStall } from '../test/bench/rs485/stall.ts';
 import { benchSimulatedBus } from '../test/bench/sim-bus.ts';
 import { benchSlowDisk } from '../test/bench/slow-disk.ts';
+import { benchSoak, SOAK_MINUTES } from '../test/bench/soak.ts';
 import { benchEstate, benchStart } from '../test/bench/start.ts';
 import { type BenchTable, printTable } from '../test/bench/table.ts';
 import { benchZigbeeEstate } from '../test/bench/zigbee/estate.ts';
@@ -32,7 +35,7 @@ import { benchDrop, benchRestart } from '../test/bench/zigbee/restart.ts';
 import { benchUnlock, benchUnlockAir } from '../test/bench/zigbee/unlock.ts';
 import { defaultCache } from '../test/bench/zigbee/zigbee2mqtt.ts';
 
-const BENCHES: Record<string, (options: { cache: string }) => Promise<BenchTable>> = {
+const BENCHES: Record<string, (options: { cache: string; minutes: number }) => Promise<BenchTable>> = {
   start: benchStart,
   estate: benchEstate,
   desk: benchDesk,
@@ -40,6 +43,8 @@ const BENCHES: Record<string, (options: { cache: string }) => Promise<BenchTable
   'slow-disk': benchSlowDisk,
   'disk-writes': benchDiskWrites,
   drain: benchDrain,
+  import: benchImport,
+  soak: benchSoak,
   bridge: benchBridge,
   'sim-bus': benchSimulatedBus,
   'bus-polls': benchBusPolls,
@@ -62,10 +67,19 @@ const BENCHES: Record<string, (options: { cache: string }) => Promise<BenchTable
 };
 
 const write = (text: string) => void process.stdout.write(text);
-const { values: options, positionals: chosen } = parseArgs({
+const { values, positionals: chosen } = parseArgs({
   allowPositionals: true,
-  options: { charts: { type: 'boolean', default: false }, cache: { type: 'string', default: defaultCache } },
+  options: {
+    charts: { type: 'boolean', default: false },
+    cache: { type: 'string', default: defaultCache },
+    minutes: { type: 'string', default: String(SOAK_MINUTES) },
+  },
 });
+const options = { cache: values.cache, minutes: Number(values.minutes) };
+if (!(options.minutes > 0)) {
+  write(`--minutes ${values.minutes}: expected a number above 0\n`);
+  process.exit(2);
+}
 const unknown = chosen.filter((name) => !(name in BENCHES));
 if (unknown.length > 0) {
   write(`no bench is called ${unknown.join(', ')}; there are ${Object.keys(BENCHES).join(', ')}\n`);
@@ -81,7 +95,7 @@ for (const [name, bench] of Object.entries(BENCHES)) {
   printTable(table, write);
   // Beside the figures, for they depend on it.
   write(`    load ${loadavg()[0]?.toFixed(1)} at its end\n`);
-  for (const { file, svg } of options.charts ? (table.charts ?? []) : [])
+  for (const { file, svg } of values.charts ? (table.charts ?? []) : [])
     writeFileSync(join(import.meta.dirname, '..', file), svg);
   missed += table.rows.filter(({ met }) => met === false).length;
 }

@@ -98,7 +98,7 @@ export async function openEstate(options: EstateOptions) {
   });
   const doors = openDoors({ ...options, ...common, catalogue, zgates, rs485 });
   const buses = () => busesOf(wiring).map(({ id }) => id);
-  const siteImport = openImport(options, { catalogue, networks, zgates, rs485, doors, buses });
+  const siteImport = openImport(options, { catalogue, networks, zgates, rs485, doors, buses, startJob });
   const field = opening.use(await openLinks(options, { rs485, zgates, doors }));
   const jobs = opening.use(
     await openJobs({ database, audit, clock, log, resume: { [LOCK_FIRMWARE]: doors.resumeFirmware } }),
@@ -165,6 +165,7 @@ function startTasks({ tasks }: EstateOptions, { rs485, zgates, doors }: Parts): 
 }
 
 interface ImportParts extends Parts {
+  startJob: StartJob;
   catalogue: Catalogue;
   networks: Networks;
   /** Ids. */
@@ -173,11 +174,12 @@ interface ImportParts extends Parts {
 
 function openImport(
   { database, audit, systemId }: EstateOptions,
-  { catalogue, networks, zgates, rs485, doors, buses }: ImportParts,
+  { catalogue, networks, zgates, rs485, doors, buses, startJob }: ImportParts,
 ) {
   return openSiteImport({
     database,
     audit,
+    startJob,
     systemId,
     known: {
       buses,
@@ -189,7 +191,7 @@ function openImport(
       door: doors.exists,
     },
     catalogue: catalogue.importPlan,
-    doors: doors.importPlan,
+    doors: doors.siteImport,
     rs485: rs485.importPlan,
   });
 }

@@ -1,6 +1,6 @@
 /**
  * `gatehouse import`: what every slice that takes part does with its section of the site's file. site-import/ puts the
- * plans together and runs them in one commit; estate.ts passes them in.
+ * plans together and has them written, a few entries in each commit; estate.ts passes them in.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Principal } from './principal.ts';
@@ -34,7 +34,8 @@ export interface ImportPlan {
 }
 
 /**
- * Compares entries of the file with what is stored; reads only. Called for a dry run, and again inside the commit job.
+ * Compares entries of the file with what is stored; reads only. Called for a dry run, and again inside the commit job
+ * that writes.
  * May throw a GatehouseError; paths of its details start at the section, such as `/3/doorId`.
  */
 export type MakeImportPlan<Entry> = (entries: readonly Entry[], caller: ImportCaller) => ImportPlan;

@@ -60,7 +60,7 @@ export function interfaceOperations(parts: Parts, productSegment = 'access'): Op
     ...zgateLocalOperations(parts.zgates),
     ...networkOperations(parts.networks),
     ...catalogueOperations(parts.catalogue, productSegment),
-    ...siteImportOperations(parts.siteImport),
+    ...siteImportOperations(parts.siteImport, job),
     ...reloadOperations(parts.configuration),
     ...eventOperations(parts.streams),
     ...auditOperations(parts.audit),

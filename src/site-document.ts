@@ -17,7 +17,7 @@ import { ieeeAddress, lines, looseId } from './http/fields.ts';
 import type { Problem } from './yaml/problem.ts';
 
 /** Bounds of one file: five times the largest site that is planned for. */
-const ENTRIES_MAX = 5_000;
+export const ENTRIES_MAX = 5_000;
 const INTERVALS_MAX = 64;
 const DESCRIPTION_MAX = 1_024;
 const VERSION_MAX = 2_147_483_647;

@@ -1,6 +1,7 @@
 /** Doors, catalogue and import on a real database, behind the real pipeline; the rest of the gateway is played. */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { DriverError, type Plain } from '../drivers/driver.ts';
 import type { LockApplied, LockApply } from '../drivers/settings.ts';
@@ -14,16 +15,21 @@ import type { Configuration, LockAddress, Relay } from '../src/doors/configurati
 import type { DeviceFacts, GatewayFacts } from '../src/doors/offline.ts';
 import { doorOperations } from '../src/doors/operations.ts';
 import { type DoorSlice, openDoorSlice } from '../src/doors/slice.ts';
+import { ERROR_STATUS, type ErrorCode } from '../src/errors.ts';
 import type { LiveEvent } from '../src/events/events.ts';
 import { createApp } from '../src/http/app.ts';
 import { openIdempotency } from '../src/http/idempotency.ts';
 import type { MakeImportPlan } from '../src/import-plan.ts';
 import type { JobOrder, Progress } from '../src/job-order.ts';
+import { type Jobs, openJobs } from '../src/jobs/jobs.ts';
+import { jobOperations } from '../src/jobs/operations.ts';
+import { job } from '../src/jobs/schema.ts';
 import { type Log, silentLog } from '../src/log.ts';
 import type { Rs485Entry } from '../src/site-document.ts';
 import { openSiteImport } from '../src/site-import/import.ts';
 import { siteImportOperations } from '../src/site-import/operations.ts';
 import { openVault, type Vault } from '../src/vault.ts';
+import { endedJob } from './ended-job.ts';
 import { type ManualClock, manualClock } from './manual-clock.ts';
 import { temporaryDatabase, temporaryFolder } from './temporary.ts';
 import { authenticate, lanApp, send } from './things-app.ts';
@@ -78,7 +84,10 @@ export async function openEstate(database?: Database, restart: Restart = {}) {
   const actuations = await openActuations({ database: opened, audit, clock, log: silentLog });
   const common = { database: opened, audit, actuations, clock, played, catalogue };
   const { doors, configuration } = openPlayedDoors(common);
-  const { operations, lan, local } = openInterface(common, doors);
+  // Jobs have audit rows of their own, which are not those of what they do.
+  const jobs = await openJobs({ database: opened, audit: { record() {} }, clock, log: silentLog });
+  onTestFinished(() => jobs[Symbol.asyncDispose]());
+  const { operations, lan, local } = openInterface(common, doors, jobs);
   const as =
     (role: string) =>
     (method: string, path: string, body?: unknown, headers: object = {}) =>
@@ -100,8 +109,19 @@ export async function openEstate(database?: Database, restart: Restart = {}) {
     as,
     table: doors.table,
     desk: as('front-desk-admin'),
-    siteImport: (document: unknown, dryRun = false) =>
-      send('POST', '/local/import', { app: local, body: JSON.stringify({ document, dryRun }) }),
+    jobs,
+    /** The plan, with what came of the job unless it is a dry run; or the refusal. */
+    async siteImport(document: unknown, dryRun = false) {
+      const post = (path: string) => send('POST', path, { app: local, body: JSON.stringify({ document }) });
+      const plan = await post('/local/import/plan');
+      if (dryRun) return { ...plan, body: { ...plan.body, written: false } as unknown as Body };
+      const started = await post('/local/import');
+      if (started.status !== 202) return started;
+      const { error, result } = await endedJob(jobs, String(started.body.id));
+      if (error === null) return { status: 200, body: { ...plan.body, ...result } as unknown as Body };
+      const status = ERROR_STATUS[error.code as ErrorCode];
+      return { status, body: { error: error.code, message: error.message } as Body };
+    },
     /** What the reconciler does once, for every door that is due. */
     async applyAll(signal = new AbortController().signal) {
       for (const one of configuration.due()) await configuration.apply(one, signal);
@@ -290,10 +310,11 @@ function openPlayedDoors({ played, ...common }: Common) {
   return { doors, configuration: made as unknown as Configuration };
 }
 
-function openInterface({ database, audit, clock, played, catalogue }: Common, doors: DoorSlice) {
+function openInterface({ database, audit, clock, played, catalogue }: Common, doors: DoorSlice, jobs: Jobs) {
   const siteImport = openSiteImport({
     database,
     audit,
+    startJob: jobs.start,
     systemId: SYSTEM,
     known: {
       group: (id) => catalogue.groupName(id) !== undefined,
@@ -305,13 +326,14 @@ function openInterface({ database, audit, clock, played, catalogue }: Common, do
       network: (id) => id !== NOWHERE,
     },
     catalogue: catalogue.importPlan,
-    doors: doors.importPlan,
+    doors: doors.siteImport,
     rs485: (entries, caller) => played.rs485(entries, caller),
   });
   const operations = [
     ...doorOperations(doors, 'access', z.unknown()),
     ...catalogueOperations(catalogue, 'access'),
-    ...siteImportOperations(siteImport),
+    ...siteImportOperations(siteImport, job),
+    ...jobOperations(jobs),
   ];
   const surface = {
     kind: 'lan',

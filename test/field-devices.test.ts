@@ -149,9 +149,7 @@ it('kill -9 in the middle costs neither what was acknowledged nor a job its end'
   await daemon.start();
   const token = await daemon.createToken('service-tool');
   const document = { rs485: SITE.rs485 };
-  expect(await daemon.callLocally('POST', '/local/import', { document, dryRun: false })).toMatchObject({
-    status: 200,
-  });
+  await daemon.importSite(document);
   const path = `/network/rs485/${DEVICE}`;
   const state = async () => (await daemon.call('GET', `${path}/state`, token)).body;
   await vi.waitFor(async () => expect(await state()).toMatchObject({ inForce: true }), 15_000);

@@ -7,11 +7,13 @@ import { systemClock } from '../src/clock.ts';
 import { configSchema } from '../src/config/config.ts';
 import { openEstate } from '../src/estate.ts';
 import type { LiveEvent } from '../src/events/events.ts';
+import type { Job } from '../src/jobs/schema.ts';
 import { silentLog } from '../src/log.ts';
 import { LOCAL_ADMINISTRATOR } from '../src/principal.ts';
 import { siteSchema } from '../src/site-document.ts';
 import { supervise } from '../src/supervise.ts';
 import { openVault } from '../src/vault.ts';
+import { endedJob } from './ended-job.ts';
 import { temporaryDatabase, temporaryFolder } from './temporary.ts';
 
 export const DEVICE = 'aaaaaaaa-0000-4000-8000-00000000000a';
@@ -109,6 +111,8 @@ export async function openFieldSite(onBus: Plain[] = [{ kind: 'rs485', hwId: 'io
     };
   }
   const first = await open();
-  await first.siteImport.run({ document: SITE, dryRun: false }, CALLER);
+  const { id } = (await first.siteImport.start({ document: SITE }, CALLER)) as Job;
+  const { error } = await endedJob(first.jobs, id);
+  if (error) throw new Error(error.message);
   return { open, first, firmwareDirectory };
 }

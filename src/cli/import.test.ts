@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type Estate, NOWHERE, openEstate, SYSTEM } from '../../test/estate.ts';
 import { type TestShell, testShell } from '../../test/shell.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
+import { systemClock } from '../clock.ts';
 import { listenUnix } from '../http/server.ts';
 import { silentLog } from '../log.ts';
 import { uuidV5 } from '../uuid.ts';
@@ -28,7 +29,7 @@ beforeEach(async () => {
   estate = await openEstate();
   folder = temporaryFolder();
   socket = join(folder, 'admin.sock');
-  shell = testShell();
+  shell = testShell({ clock: systemClock as TestShell['clock'] });
   const server = await listenUnix({
     app: estate.local,
     clock: estate.clock,

@@ -2,12 +2,11 @@
 import type { Json } from '../import-plan.ts';
 import { readSite, type SiteFile } from '../site-file.ts';
 import type { Problem } from '../yaml/problem.ts';
-import { type Client, Refused } from './client.ts';
+import { type Client, Refused, runJob } from './client.ts';
 import { askFirst, printJson, type Shell, styled } from './shell.ts';
 
-/** As POST /local/import tells it. */
-interface Answer {
-  written: boolean;
+/** As POST /local/import/plan tells it. */
+interface Plan {
   counts: { added: number; changed: number; unchanged: number; leftAlone: number };
   /** Of what is added and changed. */
   digest: string;
@@ -20,6 +19,11 @@ interface Answer {
   }[];
   /** Each with a JSON pointer into what was sent. */
   warnings: { path: string; message: string }[];
+}
+
+/** What the job tells at its end; `changes` are those of the plan. */
+interface Result extends Omit<Plan, 'changes'> {
+  written: boolean;
 }
 
 export interface ImportOptions {
@@ -38,7 +42,9 @@ export async function importSite(
   shell: Shell,
 ): Promise<void> {
   const source = readSite(file);
-  const planned = await ask(source, { dryRun: true }, client);
+  const planned = await placed(source, () =>
+    client.call<Plan>('POST', '/local/import/plan', { document: source.site }),
+  );
   const open = planned.counts.added + planned.counts.changed;
   if (options.json !== true) {
     show(planned, shell);
@@ -47,30 +53,39 @@ export async function importSite(
   if (open > 0 && options.dryRun !== true) {
     const question = `Write ${open === 1 ? 'this change' : `these ${open} changes`}?`;
     await askFirst(shell, options.yes, question, 'Nothing was written.');
-    // What was shown, and nothing else: somebody may have changed a door since.
-    const written = await ask(source, { digest: planned.digest }, client);
-    if (options.json) return printJson(shell, written);
+    const written = await write(source, planned.digest, client, shell);
+    if (options.json) return printJson(shell, { ...planned, ...written });
     shell.stdout.write(`Written: ${summary(written)}.\n`);
     return;
   }
-  if (options.json) return printJson(shell, planned);
+  if (options.json) return printJson(shell, { ...planned, written: false });
   shell.stdout.write(open === 0 ? 'Nothing to do.\n' : 'Nothing was written: this was a dry run.\n');
 }
 
+/** What was shown, and nothing else: somebody may have changed a door since. */
+async function write(source: SiteFile, digest: string, client: Client, shell: Shell): Promise<Result> {
+  const order = {
+    path: '/local/import',
+    body: { document: source.site, digest },
+    cancelled: 'The import was cancelled: what it had written stays. Import again to have the rest written.',
+    failed: 'The import was not completed',
+  };
+  return (await placed(source, () => runJob(order, client, shell))) as Result;
+}
+
 /** What the daemon finds wrong with the document is told where it is in the file. */
-async function ask(
-  { site, contradictions, failed }: SiteFile,
-  what: { dryRun: true } | { digest: string },
-  client: Client,
+async function placed<Answer>(
+  { contradictions, failed }: SiteFile,
+  call: () => Promise<Answer>,
 ): Promise<Answer> {
   try {
-    return await client.call<Answer>('POST', '/local/import', { document: site, ...what });
+    return await call();
   } catch (error) {
     const details = error instanceof Refused ? error.details : [];
-    const placed = details.filter(({ path }) => path.startsWith('/document/')).map(problemOf);
+    const inFile = details.filter(({ path }) => path.startsWith('/document/')).map(problemOf);
     // The file's own come with the line of the other one, and without a daemon too.
     const own = new Set(contradictions.map(({ path }) => path.join('/')));
-    const problems = [...contradictions, ...placed.filter(({ path }) => !own.has(path.join('/')))];
+    const problems = [...contradictions, ...inFile.filter(({ path }) => !own.has(path.join('/')))];
     if (problems.length === 0) throw error;
     throw failed(problems);
   }
@@ -89,7 +104,7 @@ function stepsOf(pointer: string): PropertyKey[] {
     .map((step) => (/^\d+$/.test(step) ? Number(step) : step));
 }
 
-function show({ changes, counts }: Answer, { stdout }: Shell): void {
+function show({ changes, counts }: Plan, { stdout }: Shell): void {
   for (const { resource, id, name, change, fields } of changes) {
     if (change !== 'added' && change !== 'changed') continue;
     const title = `${resource} ${id}${name === null || name === id ? '' : ` (${name})`}`;
@@ -107,7 +122,7 @@ function show({ changes, counts }: Answer, { stdout }: Shell): void {
 }
 
 /** At their places in the file, as mistakes are told. */
-function showWarnings({ warnings }: Answer, { failed }: SiteFile, file: string, { stdout }: Shell): void {
+function showWarnings({ warnings }: Plan, { failed }: SiteFile, file: string, { stdout }: Shell): void {
   for (const { line, column, message } of failed(warnings.map(problemOf)).mistakes)
     stdout.write(`${styled(stdout, 'yellow', '!')} ${file}:${line}:${column}: ${message}\n`);
 }
@@ -117,6 +132,6 @@ function shown(value: Json): string {
   return text.length > VALUE_SHOWN_MAX ? `${text.slice(0, VALUE_SHOWN_MAX)}…` : text;
 }
 
-function summary({ counts }: Answer): string {
+function summary({ counts }: Result): string {
   return `${counts.added} added, ${counts.changed} changed, ${counts.unchanged} unchanged`;
 }

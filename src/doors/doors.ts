@@ -141,7 +141,7 @@ export function openDoors(options: DoorsOptions) {
       standingOpen: options.standOpen.count(),
     }),
 
-    importPlan: importDoors({ table, audit, clock, deliveries, wake: stored }),
+    siteImport: importDoors({ table, audit, clock, deliveries, wake: stored }),
   };
 }
 

@@ -47,57 +47,74 @@ export interface DoorImportOptions {
   wake(doorId: string): void;
 }
 
-/** `catalogueChanges` is what the same import does to the catalogue: doors that refer to it are configured anew. */
+/** Everything reads, but `write`; that runs inside a commit job together with the plan it belongs to. */
 export function importDoors({ table, audit, clock, deliveries, wake }: DoorImportOptions) {
   const store = storeWith(table, deliveries);
-  return (
-    entries: readonly DoorEntry[],
-    caller: Caller,
-    catalogueChanges: readonly Change[] = [],
-  ): ImportPlan => {
-    const items = itemsOf(entries, table);
-    const differing = items.filter(({ change }) => change.fields.length > 0);
-    const named = new Set(items.map(({ id }) => id));
-    const left = table.all
-      .all()
-      .filter(({ id }) => !named.has(id))
-      .map(({ id, name }) => leftAlone('door', id, name));
-    const woken = new Set(differing.map(({ id }) => id));
-    return {
-      changes: [...items.map(({ change }) => change), ...left],
-      write() {
-        const now = clock.now();
-        const configured = new Set(differing.filter((item) => store(item, now, caller)).map(({ id }) => id));
-        for (const { id, change } of differing) {
-          const detail = { change: change.change, fields: change.fields.map(({ field }) => field) };
-          audit.record({ ...caller, action: 'door.import', object: `door/${id}`, outcome: 'done', detail });
-        }
-        const affected = affectedBy(catalogueChanges, table).filter((id) => !configured.has(id));
-        for (const id of affected) {
-          deliveries.changed(id, { fields: ['catalogue'], now, caller });
-          woken.add(id);
-        }
-        if (affected.length === 0) return;
-        const detail = { doors: affected.length, reason: 'the catalogue changed' };
-        audit.record({ ...caller, action: 'door.reconfigure', object: 'door', outcome: 'done', detail });
-      },
-      written() {
-        for (const id of woken) wake(id);
-      },
-    };
+  return {
+    /** Access points for doors that are new and say none: the lowest that neither the site nor the file has. */
+    freeAccessPoints(entries: readonly DoorEntry[]): () => number {
+      const taken = new Set(table.all.all().map(({ access_point_id }) => access_point_id));
+      for (const { accessPointId } of entries) if (accessPointId !== undefined) taken.add(accessPointId);
+      let last = 0;
+      return () => {
+        do last += 1;
+        while (taken.has(last));
+        return last;
+      };
+    },
+    /** Of all doors that are stored and not among these. */
+    leftAlone: (ids: ReadonlySet<string>): Change[] =>
+      table.all
+        .all()
+        .filter(({ id }) => !ids.has(id))
+        .map(({ id, name }) => leftAlone('door', id, name)),
+    /** Of these entries alone: those of the file, or a few of them. */
+    plan(entries: readonly DoorEntry[], caller: Caller, freeAccessPoint: () => number): ImportPlan {
+      const items = itemsOf(entries, table, freeAccessPoint);
+      const differing = items.filter(({ change }) => change.fields.length > 0);
+      return {
+        changes: items.map(({ change }) => change),
+        write() {
+          const now = clock.now();
+          for (const item of differing) {
+            const { id, change } = item;
+            store(item, now, caller);
+            const detail = { change: change.change, fields: change.fields.map(({ field }) => field) };
+            audit.record({ ...caller, action: 'door.import', object: `door/${id}`, outcome: 'done', detail });
+          }
+        },
+        written() {
+          for (const { id } of differing) wake(id);
+        },
+      };
+    },
+    /** Doors that refer to what an import changes in the catalogue are configured anew, in the same commit. */
+    reconfigure(catalogueChanges: readonly Change[], caller: Caller): Omit<ImportPlan, 'changes'> {
+      const affected = affectedBy(catalogueChanges, table);
+      return {
+        write() {
+          const now = clock.now();
+          for (const id of affected) deliveries.changed(id, { fields: ['catalogue'], now, caller });
+          if (affected.length === 0) return;
+          const detail = { doors: affected.length, reason: 'the catalogue changed' };
+          audit.record({ ...caller, action: 'door.reconfigure', object: 'door', outcome: 'done', detail });
+        },
+        written() {
+          for (const id of affected) wake(id);
+        },
+      };
+    },
   };
 }
 
-function itemsOf(entries: readonly DoorEntry[], table: DoorTable): Item[] {
+function itemsOf(entries: readonly DoorEntry[], table: DoorTable, freeAccessPoint: () => number): Item[] {
   const faults: ErrorDetail[] = [];
-  const taken = new Set(table.all.all().map(({ access_point_id }) => access_point_id));
-  for (const { accessPointId } of entries) if (accessPointId !== undefined) taken.add(accessPointId);
   const items = entries.map((entry, index) => {
     const row = rowOf(entry, table);
     faults.push(
       ...faultsOf(entry, row, table).map((fault) => ({ ...fault, path: `/${index}${fault.path}` })),
     );
-    return itemOf(entry, row, entry.accessPointId ?? row?.access_point_id ?? takeLowest(taken));
+    return itemOf(entry, row, entry.accessPointId ?? row?.access_point_id ?? freeAccessPoint());
   });
   if (faults.length > 0) {
     const message = 'Doors of the file contradict those of the site. The details say where.';
@@ -126,13 +143,6 @@ function faultsOf(entry: DoorEntry, row: DoorRow | undefined, table: DoorTable):
     fault('/mac', `door ${row.id} has the lock ${row.mac}: replace-lock changes it`);
   else if (sameLock && sameLock.id !== row?.id) fault('/mac', `is the lock of door ${sameLock.id}`);
   return faults;
-}
-
-function takeLowest(taken: Set<number>): number {
-  let number = 1;
-  while (taken.has(number)) number += 1;
-  taken.add(number);
-  return number;
 }
 
 function itemOf(entry: DoorEntry, row: DoorRow | undefined, accessPointId: number): Item {
@@ -173,9 +183,9 @@ function plain(value: object): Record<string, Json> {
   return value as Record<string, Json>;
 }
 
-/** Inside the commit job; returns whether the lock is to be told. */
+/** Inside the commit job. */
 function storeWith(table: DoorTable, deliveries: Deliveries) {
-  return (item: Item, now: number, caller: Caller): boolean => {
+  return (item: Item, now: number, caller: Caller): void => {
     const { id, row, accessPointId, wanted, wiring } = item;
     if (!row) insertDoor(table, { id, accessPointId, name: wanted.name }, now, caller);
     const changed = changedFields(row ? wantedOf(row) : NOTHING_WANTED, wanted);
@@ -188,11 +198,10 @@ function storeWith(table: DoorTable, deliveries: Deliveries) {
     const fields = travelling(changed);
     if (row) deliveries.changed(id, { fields, now, caller });
     else deliveries.queue(id, { fields, now, by: caller.principal.id });
-    return !row || fields.length > 0;
   };
 }
 
-/** Doors whose configuration is another one because of the catalogue alone. */
+/** Doors whose configuration is another one because of the catalogue. */
 function affectedBy(changes: readonly Change[], table: DoorTable): string[] {
   const differing = changes.filter(({ fields }) => fields.length > 0);
   if (differing.some(({ resource }) => resource === 'system configuration'))

@@ -1,6 +1,6 @@
 /** Reads the body of a request: at most so many bytes, of the one media type, as strict JSON. */
 import { GatehouseError } from '../errors.ts';
-import { parseJson } from './json.ts';
+import { parseJson, parseLongJson } from './json.ts';
 
 /** application/json, with no parameter but charset=utf-8. */
 const JSON_TYPE = /^application\/json[ \t]*(;[ \t]*charset[ \t]*=[ \t]*"?utf-?8"?[ \t]*)?;?$/i;
@@ -32,7 +32,7 @@ export async function readUnexpected(request: Request, limit: number): Promise<u
 /** The value in the body. Throws UNSUPPORTED_MEDIA_TYPE, PAYLOAD_TOO_LARGE, INVALID_JSON, UNKNOWN_FIELD; ClientGone. */
 export async function readJson(request: Request, limit: number): Promise<unknown> {
   refuseOtherMedia(request);
-  return parseJson(await readBytes(request, limit));
+  return parseLongJson(await readBytes(request, limit));
 }
 
 function refuseOtherMedia(request: Request): void {

@@ -4,6 +4,7 @@
  * deep nesting).
  */
 import { type ErrorDetail, GatehouseError } from '../errors.ts';
+import { letOthersWork } from '../turns.ts';
 import { jsonPointer } from './pointer.ts';
 
 /** Levels of nesting; the deepest body of the interface has seven. */
@@ -12,19 +13,33 @@ const DEPTH_MAX = 32;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const BYTE_ORDER_MARK = 0xfeff;
 
+/** Characters that are looked at in one turn of the event loop: a few milliseconds. */
+const TURN_CHARACTERS = 32 * 1_024;
+
 /** Throws INVALID_JSON, or UNKNOWN_FIELD for `__proto__`. */
 export function parseJson(bytes: Uint8Array): unknown {
   const text = decode(bytes);
-  let value: unknown;
+  const value = parsed(text);
+  for (const _ of refuseAmbiguity(text));
+  return value;
+}
+
+/** The same of a text that may be long; others have the event loop meanwhile. */
+export async function parseLongJson(bytes: Uint8Array): Promise<unknown> {
+  const text = decode(bytes);
+  const value = parsed(text);
+  for (const _ of refuseAmbiguity(text)) await letOthersWork();
+  return value;
+}
+
+function parsed(text: string): unknown {
   try {
-    value = JSON.parse(text);
+    return JSON.parse(text);
   } catch (error) {
     // The engine's message quotes the body, which may hold secrets.
     const place = placeOf(text, (error as Error).message);
     throw invalid(`The body is not valid JSON${place}. Check its quotes, commas and brackets.`);
   }
-  refuseAmbiguity(text);
-  return value;
 }
 
 /** As far as the engine says where; of some faults it does not. */
@@ -57,12 +72,20 @@ interface Frame {
   awaitsKey: boolean;
 }
 
-/** One pass over a text that JSON.parse has accepted, so that the grammar need not be checked again. */
-function refuseAmbiguity(text: string): void {
+/**
+ * One pass over a text that JSON.parse has accepted, so that the grammar need not be checked again. Yields after every
+ * TURN_CHARACTERS.
+ */
+function* refuseAmbiguity(text: string): Generator<void, void, void> {
   const frames: Frame[] = [];
   const here = () => jsonPointer(frames.map(({ at }) => at));
   let position = 0;
+  let turnEnds = TURN_CHARACTERS;
   while (position < text.length) {
+    if (position >= turnEnds) {
+      turnEnds = position + TURN_CHARACTERS;
+      yield;
+    }
     const character = text.charAt(position);
     const frame = frames.at(-1);
     let end = position + 1;

@@ -65,7 +65,7 @@ export function validate(operation: Operation, input: Input): Input {
   const check = (schema: z.ZodType | undefined, value: unknown, path: (steps: PropertyKey[]) => string) => {
     const result = schema?.safeParse(value);
     if (result?.success === false) {
-      for (const issue of result.error.issues) faults.push(...detailsOf(issue, value, path));
+      for (const issue of result.error.issues) faults.push(...faultsOf(issue, value, path));
     }
     return result?.data;
   };
@@ -74,7 +74,7 @@ export function validate(operation: Operation, input: Input): Input {
     query: check(operation.query ?? NO_QUERY, input.query, ([name]) => `?${String(name)}`) ?? {},
     body: check(operation.body ?? NO_BODY, input.body, jsonPointer),
   };
-  if (faults.length > 0) throw failed(faults);
+  refuseFaults(faults);
   return output as Input;
 }
 
@@ -91,7 +91,12 @@ function plain(value: string, path: string): string {
 
 type Issue = z.core.$ZodIssue;
 
-function detailsOf(issue: Issue, value: unknown, pathOf: (steps: PropertyKey[]) => string): ErrorDetail[] {
+/** `pathOf` makes the path of a fault from the steps to it in `value`. */
+export function faultsOf(
+  issue: Issue,
+  value: unknown,
+  pathOf: (steps: PropertyKey[]) => string,
+): ErrorDetail[] {
   const at = (steps: PropertyKey[]) => pathOf(steps).slice(0, DETAIL_PATH_MAX);
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.map((key) => ({
@@ -108,6 +113,11 @@ function detailsOf(issue: Issue, value: unknown, pathOf: (steps: PropertyKey[]) 
 
 function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
   return path.reduce<unknown>((inner, step) => (inner as Record<PropertyKey, unknown> | null)?.[step], value);
+}
+
+/** Throws as `validate` does, unless there are none. */
+export function refuseFaults(faults: ErrorDetail[]): void {
+  if (faults.length > 0) throw failed(faults);
 }
 
 /** A person may see the message alone: it says of the first places what is expected there. */

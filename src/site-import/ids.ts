@@ -6,13 +6,14 @@ import type { ImportPlan } from '../import-plan.ts';
 import type { DoorEntry, Rs485Entry } from '../site-document.ts';
 import { uuidV5 } from '../uuid.ts';
 
-/** `plan` is that of the same entries, without the ids. */
+/** `plan` is that of the same entries, without the ids; no id of `taken` is drawn, and those that are drawn are added. */
 export function identifiedDoors(
   entries: readonly DoorEntry[],
   plan: ImportPlan,
   systemId: string,
+  taken = idsOf(plan),
 ): DoorEntry[] {
-  const draw = drawer(plan, systemId);
+  const draw = drawer(taken, systemId);
   return entries.map((entry, index) =>
     entry.id === undefined && isNew(plan, index)
       ? { ...entry, id: draw('door', String(entry.accessPointId)) }
@@ -20,12 +21,13 @@ export function identifiedDoors(
   );
 }
 
+/** As for doors. */
 export function identifiedDevices(
   entries: readonly Rs485Entry[],
   plan: ImportPlan,
   systemId: string,
 ): Rs485Entry[] {
-  const draw = drawer(plan, systemId);
+  const draw = drawer(idsOf(plan), systemId);
   return entries.map((entry, index) =>
     entry.deviceId === undefined && isNew(plan, index)
       ? { ...entry, deviceId: draw('rs485 device', entry.bus, entry.hwId) }
@@ -33,13 +35,16 @@ export function identifiedDevices(
   );
 }
 
+function idsOf({ changes }: ImportPlan): Set<string> {
+  return new Set(changes.map(({ id }) => id));
+}
+
 function isNew({ changes }: ImportPlan, index: number): boolean {
   return changes[index]?.change === 'added';
 }
 
 /** A device keeps its id when it moves, and its place may be taken by another: hence a number besides. */
-function drawer({ changes }: ImportPlan, systemId: string): (...name: string[]) => string {
-  const taken = new Set(changes.map(({ id }) => id));
+function drawer(taken: Set<string>, systemId: string): (...name: string[]) => string {
   return (...name) => {
     let number = 0;
     let id: string;

@@ -1,128 +1,152 @@
-/** `gatehouse import`: the site's file against what is stored, section by section, and all of it in one commit. */
-import { createHash } from 'node:crypto';
+/**
+ * `gatehouse import`: what the site's file changes, written by a job in commits that are small, because encoders and
+ * requests wait for each: first the catalogue with the doors that refer to what changes in it, then doors, a few at a
+ * time in the order of the file, last the RS-485 devices. Each commit plans its entries again and writes only what was
+ * planned before. What ends the job in between leaves what is written; the same import again writes the rest.
+ */
+import { isDeepStrictEqual } from 'node:util';
 import type { Audit } from '../audit/audit.ts';
 import type { Database } from '../database/database.ts';
-import { type ErrorDetail, GatehouseError } from '../errors.ts';
-import type { Change, ImportCaller, ImportPlan, MakeImportPlan } from '../import-plan.ts';
-import { contradictions, type DoorEntry, type Rs485Entry, type Site } from '../site-document.ts';
-import type { Problem } from '../yaml/problem.ts';
-import { identifiedDevices, identifiedDoors } from './ids.ts';
-import { type Known, references } from './references.ts';
-import type { ImportRequest, ImportResult } from './schema.ts';
+import { type ErrorCode, GatehouseError } from '../errors.ts';
+import type { Change, ImportCaller, ImportPlan } from '../import-plan.ts';
+import type { JobWork, StartJob } from '../job-order.ts';
+import type { Site } from '../site-document.ts';
+import { letOthersWork } from '../turns.ts';
+import { readDocument } from './document.ts';
+import { changesOf, countsOf, digestOf, isOpen, type PlanOptions, planSite, type SitePlan } from './plan.ts';
+import type { ImportRequest, ImportResult, PlanRequest } from './schema.ts';
 
-/** Mistakes told at once: a file with more has one mistake that explains them. */
-const DETAILS_MAX = 100;
+/** Doors in one commit. */
+const DOORS_PER_COMMIT = 25;
+/** What the plan of a step throws when the site has come to contradict its entries. */
+const CONTRADICTED: readonly ErrorCode[] = ['VALIDATION_FAILED', 'RELAY_IN_USE'];
 
-export interface SiteImportOptions {
+export interface SiteImportOptions extends PlanOptions {
   database: Database;
   audit: Audit;
-  /** Ids that are drawn belong to it. */
-  systemId: string;
-  known: Known;
-  catalogue(sections: Site, caller: ImportCaller): ImportPlan;
-  doors(entries: readonly DoorEntry[], caller: ImportCaller, catalogueChanges: readonly Change[]): ImportPlan;
-  rs485: MakeImportPlan<Rs485Entry>;
+  startJob: StartJob;
 }
 
 export type SiteImport = ReturnType<typeof openSiteImport>;
 
-interface SitePlan {
-  parts: ImportPlan[];
-  /** Told, and no reason not to go on. */
-  warnings: ImportResult['warnings'];
+/** One commit of the import. */
+interface Step {
+  /** Entries that it changes. */
+  open: Change[];
+  /** Inside the commit job: the plan as it is now. */
+  plan(): ImportPlan;
 }
 
-export function openSiteImport({ database, audit, known, systemId, ...slices }: SiteImportOptions) {
-  /** Throws all that is wrong with the document at once. */
-  function planOf(site: Site, caller: ImportCaller): SitePlan {
-    const { refused, unknown } = references(site, known);
-    const contradicting = contradictions(site);
-    const faults = faultOf([...contradicting, ...refused]);
-    const plan = (prefix: string, make: () => ImportPlan): ImportPlan => {
-      try {
-        return make();
-      } catch (error) {
-        faults.push(inSection(prefix, error));
-        return { changes: [], write() {} };
-      }
+export function openSiteImport(options: SiteImportOptions) {
+  const { database, startJob } = options;
+
+  async function planned(document: PlanRequest['document'], caller: ImportCaller) {
+    const site = await readDocument(document);
+    const plan = await planSite(site, caller, options);
+    const changes = changesOf(plan);
+    const result: ImportResult = {
+      counts: countsOf(changes),
+      changes,
+      digest: await digestOf(changes),
+      warnings: plan.warnings,
     };
-    // Slices need not cope with circles, nor with one door twice.
-    if (contradicting.length > 0) throw merged(faults);
-    const catalogue = plan('/document', () => slices.catalogue(site, caller));
-    const doors = plan('/document/doors', () => {
-      const make = (entries: readonly DoorEntry[]) => slices.doors(entries, caller, catalogue.changes);
-      return withIds(site.doors, make, (plan) => identifiedDoors(site.doors, plan, systemId));
-    });
-    const rs485 = plan('/document/rs485', () => {
-      const make = (entries: readonly Rs485Entry[]) => slices.rs485(entries, caller);
-      return withIds(site.rs485, make, (plan) => identifiedDevices(site.rs485, plan, systemId));
-    });
-    if (faults.length > 0) throw merged(faults);
-    return {
-      parts: [catalogue, doors, rs485],
-      warnings: unknown.map(({ path, message }) => ({ path: pointerTo(path), message })),
-    };
+    return { site, plan, result };
   }
 
   return {
-    /** Throws VERSION_CONFLICT when the plan is no longer the one of this digest, and writes nothing. */
-    async run({ document, dryRun, digest }: ImportRequest, caller: ImportCaller) {
-      if (dryRun) return resultOf(planOf(document, caller), false);
-      const { parts, result } = await database.commit(() => {
-        const plan = planOf(document, caller);
-        const result = resultOf(plan, true);
-        if (digest !== undefined && digest !== result.digest) throw changedMeanwhile();
-        if (!result.written) return { parts: [], result };
-        for (const part of plan.parts) part.write();
-        const { counts } = result;
-        audit.record({ ...caller, action: 'site.import', object: 'site', outcome: 'done', detail: counts });
-        return { parts: plan.parts, result };
-      });
-      for (const part of parts) part.written?.();
-      return result;
+    async plan({ document }: PlanRequest, caller: ImportCaller): Promise<ImportResult> {
+      return (await planned(document, caller)).result;
+    },
+    /** Resolves with the job. Throws VERSION_CONFLICT when the plan is no longer the one of this digest. */
+    async start({ document, digest }: ImportRequest, caller: ImportCaller) {
+      const { site, plan, result } = await planned(document, caller);
+      if (digest !== undefined && digest !== result.digest) throw changedMeanwhile();
+      const { changes: _, ...told } = result;
+      const steps = stepsOf(site, plan, caller, options);
+      const run: JobWork = async (progress, signal) => {
+        const total = countOpen(steps);
+        let done = 0;
+        for (const [index, step] of steps.entries()) {
+          signal.throwIfAborted();
+          progress({ done, total });
+          await letOthersWork();
+          const isLast = index === steps.length - 1;
+          const written = await database
+            .commit(() => {
+              const now = write(step);
+              if (isLast) recordEnd(options.audit, caller, told.counts);
+              return now;
+            })
+            .catch((error: unknown) => {
+              throw stoppedAt(error, steps, index);
+            });
+          written();
+          done += step.open.length;
+        }
+        progress({ done, total });
+        return { ...told, written: total > 0 };
+      };
+      return startJob({ kind: 'import', object: 'site', roles: [], ...caller, run });
     },
   };
 }
 
-/** Planned again only where ids were drawn: a plan of thousands of doors holds everything else up. */
-function withIds<Entry>(
-  entries: readonly Entry[],
-  make: (entries: readonly Entry[]) => ImportPlan,
-  identify: (plan: ImportPlan) => readonly Entry[],
-): ImportPlan {
-  const plan = make(entries);
-  const identified = identify(plan);
-  return identified.every((entry, index) => entry === entries[index]) ? plan : make(identified);
+/** Those that change nothing are left out. */
+function stepsOf(
+  site: Site,
+  plan: SitePlan,
+  caller: ImportCaller,
+  { catalogue, doors, rs485 }: PlanOptions,
+): Step[] {
+  const steps: Step[] = [
+    {
+      open: plan.catalogueChanges.filter(isOpen),
+      plan() {
+        const made = catalogue(site, caller);
+        const affected = doors.reconfigure(made.changes, caller);
+        return {
+          changes: made.changes,
+          write() {
+            made.write();
+            affected.write();
+          },
+          written: () => affected.written?.(),
+        };
+      },
+    },
+  ];
+  const open = plan.doors.filter(({ change }) => isOpen(change));
+  for (let from = 0; from < open.length; from += DOORS_PER_COMMIT) {
+    const some = open.slice(from, from + DOORS_PER_COMMIT);
+    const entries = some.map(({ entry }) => entry);
+    steps.push({
+      open: some.map(({ change }) => change),
+      plan: () => doors.plan(entries, caller, noneFree),
+    });
+  }
+  steps.push({ open: plan.rs485Changes.filter(isOpen), plan: () => rs485(plan.rs485, caller) });
+  return steps.filter((step) => step.open.length > 0);
 }
 
-function pointerTo(path: PropertyKey[]): string {
-  return `/document/${path.map(String).join('/')}`;
+/** Inside the commit job. What it returns is called after the commit. */
+function write(step: Step): () => void {
+  const plan = step.plan();
+  const open = plan.changes.filter(isOpen);
+  const other = open.find((change, index) => !isDeepStrictEqual(change, step.open[index]));
+  if (other || open.length !== step.open.length) throw differing(other ?? step.open[open.length]);
+  plan.write();
+  return () => plan.written?.();
 }
 
-/** That the document contradicts itself, or names wiring that is not there; none without problems. */
-function faultOf(problems: Problem[]): GatehouseError[] {
-  if (problems.length === 0) return [];
-  const details = problems.map(({ path, message, see }): ErrorDetail => {
-    const told = see ? `${message}: see ${pointerTo(see)}` : message;
-    return { path: pointerTo(path), code: 'CONTRADICTION', message: told };
-  });
-  const message = 'The file contradicts itself, or names what does not exist.';
-  return [new GatehouseError('VALIDATION_FAILED', message, { details })];
+function recordEnd(audit: Audit, caller: ImportCaller, counts: ImportResult['counts']): void {
+  audit.record({ ...caller, action: 'site.import', object: 'site', outcome: 'done', detail: counts });
 }
 
-/** A refusal's details are told from the whole document. */
-function inSection(prefix: string, error: unknown): GatehouseError {
-  if (!(error instanceof GatehouseError) || !error.details) throw error;
-  const details = error.details.map((detail) => ({ ...detail, path: prefix + detail.path }));
-  return new GatehouseError(error.code, error.message, { details, cause: error });
-}
+const countOpen = (steps: readonly Step[]) => steps.reduce((sum, { open }) => sum + open.length, 0);
 
-/** One error with the details of all. */
-function merged(faults: readonly GatehouseError[]): GatehouseError {
-  const [first, ...others] = faults;
-  const details = faults.flatMap((fault) => fault.details ?? []).slice(0, DETAILS_MAX);
-  if (first && others.length === 0) return new GatehouseError(first.code, first.message, { details });
-  return new GatehouseError('VALIDATION_FAILED', 'Not valid. The details say where.', { details });
+/** Entries of a step have the access points that the plan has drawn. */
+function noneFree(): number {
+  throw new Error('an entry of an import has no access point');
 }
 
 function changedMeanwhile(): GatehouseError {
@@ -131,16 +155,23 @@ function changedMeanwhile(): GatehouseError {
   return new GatehouseError('VERSION_CONFLICT', message);
 }
 
-function resultOf({ parts, warnings }: SitePlan, write: boolean): ImportResult {
-  const changes = parts.flatMap((part) => part.changes);
-  const count = (wanted: Change['change']) => changes.filter(({ change }) => change === wanted).length;
-  const counts = {
-    added: count('added'),
-    changed: count('changed'),
-    unchanged: count('unchanged'),
-    leftAlone: count('left alone'),
-  };
-  const open = changes.filter(({ change }) => change === 'added' || change === 'changed');
-  const digest = createHash('sha256').update(JSON.stringify(open)).digest('hex');
-  return { written: write && open.length > 0, counts, changes, digest, warnings };
+function differing(change: Change | undefined): GatehouseError {
+  const what = change ? `${change.resource} ${nameOf(change)}` : 'An entry';
+  return new GatehouseError('VERSION_CONFLICT', `${what} was changed meanwhile.`);
+}
+
+/** Why the import stops before this step, with what is written and what is not. */
+function stoppedAt(error: unknown, steps: readonly Step[], index: number): unknown {
+  if (!(error instanceof GatehouseError)) return error;
+  const [first] = steps[index]?.open ?? [];
+  const done = countOpen(steps.slice(0, index));
+  const left = countOpen(steps) - done;
+  const from = first ? ` from ${first.resource} ${nameOf(first)} on` : '';
+  const code = CONTRADICTED.includes(error.code) ? 'VERSION_CONFLICT' : error.code;
+  const message = `${error.message} Written: ${done} changes. Not written: ${left} changes${from}. Import again: what is written stays, and the rest is written.`;
+  return new GatehouseError(code, message, { cause: error });
+}
+
+function nameOf({ id, name }: Change): string {
+  return name === null || name === id ? id : `${id} (${name})`;
 }

@@ -4,12 +4,15 @@
  * what it does not declare is not there.
  */
 
-import type { Site } from '../site-document.ts';
+import type { DoorEntry, Site } from '../site-document.ts';
+import { inPieces } from '../turns.ts';
 import { nearest } from '../yaml/nearest.ts';
 import type { Problem } from '../yaml/problem.ts';
 
 /** Unknown ids told at once; each is compared with all there are for the one that was likely meant. */
 const UNKNOWN_MAX = 100;
+/** Doors whose references are looked up in one turn of the event loop. */
+const PIECE = 100;
 
 type Kind = 'group' | 'schedule' | 'template' | 'door';
 
@@ -36,7 +39,7 @@ interface Unknown {
   count: number;
 }
 
-export function references(site: Site, known: Known): References {
+export async function references(site: Site, known: Known): Promise<References> {
   const ids: Record<Kind, Set<string | undefined>> = {
     group: idsOf(site.groups),
     schedule: idsOf(site.schedules),
@@ -45,12 +48,15 @@ export function references(site: Site, known: Known): References {
   };
   const exists = (kind: Kind, id: string) => ids[kind].has(id) || known[kind](id);
   const unknown = new Map<string, Unknown>();
-  for (const { kind, id, path } of [...doorReferences(site), ...deviceReferences(site)]) {
-    if (id === null || id === undefined || exists(kind, id)) continue;
+  const look = ({ kind, id, path }: Reference) => {
+    if (id === null || id === undefined || exists(kind, id)) return;
     const told = unknown.get(`${kind} ${id}`);
     if (told) told.count += 1;
     else unknown.set(`${kind} ${id}`, { kind, id, path, count: 1 });
-  }
+  };
+  for await (const { piece, position } of inPieces(site.doors, PIECE))
+    for (const [index, door] of piece.entries()) doorReferences(door, position + index).forEach(look);
+  deviceReferences(site).forEach(look);
   return {
     refused: [...danglingParents(site, exists), ...danglingWiring(site, known)],
     unknown: [...unknown.values()].slice(0, UNKNOWN_MAX).map((one) => ({
@@ -76,23 +82,21 @@ interface Reference {
   path: PropertyKey[];
 }
 
-function doorReferences({ doors }: Site): Reference[] {
-  return doors.flatMap((door, index) => {
-    const at = (...path: PropertyKey[]) => ['doors', index, ...path];
-    const keysOf = (list: readonly { id: string }[] | null | undefined, ...path: PropertyKey[]) =>
-      (list ?? []).map(({ id }, nth): Reference => ({ kind: 'door', id, path: at(...path, nth, 'id') }));
-    const outputs = door.options?.outputs ?? [];
-    return [
-      { kind: 'group', id: door.groupId, path: at('groupId') },
-      { kind: 'schedule', id: door.scheduleId, path: at('scheduleId') },
-      { kind: 'template', id: door.templateId, path: at('templateId') },
-      ...keysOf(door.options?.accessInternal?.doors, 'options', 'accessInternal', 'doors'),
-      ...outputs.flatMap(({ doorId, access }, nth): Reference[] => [
-        { kind: 'door', id: doorId, path: at('options', 'outputs', nth, 'doorId') },
-        ...keysOf(access?.doors, 'options', 'outputs', nth, 'access', 'doors'),
-      ]),
-    ] satisfies Reference[];
-  });
+function doorReferences(door: DoorEntry, index: number): Reference[] {
+  const at = (...path: PropertyKey[]) => ['doors', index, ...path];
+  const keysOf = (list: readonly { id: string }[] | null | undefined, ...path: PropertyKey[]) =>
+    (list ?? []).map(({ id }, nth): Reference => ({ kind: 'door', id, path: at(...path, nth, 'id') }));
+  const outputs = door.options?.outputs ?? [];
+  return [
+    { kind: 'group', id: door.groupId, path: at('groupId') },
+    { kind: 'schedule', id: door.scheduleId, path: at('scheduleId') },
+    { kind: 'template', id: door.templateId, path: at('templateId') },
+    ...keysOf(door.options?.accessInternal?.doors, 'options', 'accessInternal', 'doors'),
+    ...outputs.flatMap(({ doorId, access }, nth): Reference[] => [
+      { kind: 'door', id: doorId, path: at('options', 'outputs', nth, 'doorId') },
+      ...keysOf(access?.doors, 'options', 'outputs', nth, 'access', 'doors'),
+    ]),
+  ];
 }
 
 function deviceReferences({ rs485 }: Site): Reference[] {

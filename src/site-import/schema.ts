@@ -1,19 +1,24 @@
 /** What `gatehouse import` asks of the daemon, and what it is told. */
 import { z } from '@hono/zod-openapi';
-import { siteSchema } from '../site-document.ts';
+
+const document = z.record(z.string(), z.unknown()).openapi({
+  description: 'As config/site.schema.json has it, which is what the file holds',
+});
+
+export const planBody = z.strictObject({ document }).openapi('SiteImportPlan');
 
 export const importBody = z
   .strictObject({
-    document: siteSchema,
-    dryRun: z.boolean().default(false).openapi({ description: 'Only say what would be done' }),
+    document,
     digest: z
       .string()
-      .regex(/^[0-9a-f]{64}$/, 'expected the `digest` of a dry run')
+      .regex(/^[0-9a-f]{64}$/, 'expected the `digest` of a plan')
       .optional()
-      .openapi({ description: 'Of the dry run a person agreed to: what else it would come to is refused' }),
+      .openapi({ description: 'Of the plan a person agreed to: what else it would come to is refused' }),
   })
   .openapi('SiteImport');
 
+export type PlanRequest = z.output<typeof planBody>;
 export type ImportRequest = z.output<typeof importBody>;
 
 const change = z
@@ -26,15 +31,17 @@ const change = z
   })
   .openapi('SiteChange');
 
+const counts = z.object({
+  added: z.int(),
+  changed: z.int(),
+  unchanged: z.int(),
+  leftAlone: z.int().openapi({ description: 'Stored and not in the file: nothing is ever deleted' }),
+});
+export type ImportCounts = z.infer<typeof counts>;
+
 export const importResult = z
   .object({
-    written: z.boolean(),
-    counts: z.object({
-      added: z.int(),
-      changed: z.int(),
-      unchanged: z.int(),
-      leftAlone: z.int().openapi({ description: 'Stored and not in the file: nothing is ever deleted' }),
-    }),
+    counts,
     changes: z.array(change),
     digest: z.string().openapi({ description: 'Of what is added and changed, value by value' }),
     warnings: z.array(z.object({ path: z.string(), message: z.string() })).openapi({

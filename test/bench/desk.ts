@@ -100,9 +100,10 @@ export async function benchDesk(): Promise<BenchTable> {
 export async function connectEncoders(
   site: TestSite,
   tell: (told: EncoderEvent) => void = () => {},
+  encoders = ENCODERS,
 ): Promise<AsyncDisposable> {
   await using stack = new AsyncDisposableStack();
-  for (let index = 0; index < ENCODERS; index += 1) {
+  for (let index = 0; index < encoders; index += 1) {
     const encoderId = `bench-${index}`;
     const stateDirectory = join(site.directory, encoderId);
     await mkdir(stateDirectory, { recursive: true });

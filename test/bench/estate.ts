@@ -11,9 +11,22 @@ const NEIGHBOURS = 4;
 /** Configuration of a site that has it. */
 export const WIRING = { links: [{ id: 'bus-1', protocol: 'loopback' as const }] };
 
+export interface EstateOptions {
+  doors?: number;
+  /** Of the first of the doors, whose access points follow each other. */
+  accessPointId?: number;
+}
+
 /** Imports it; returns the paths of the doors. */
-export async function bringEstate(daemon: Daemon): Promise<string[]> {
-  const ids = Array.from({ length: DOORS }, () => randomUUID());
+export async function bringEstate(daemon: Daemon, options: EstateOptions = {}): Promise<string[]> {
+  const { doors: ids, document } = drawEstate(options);
+  await daemon.importSite(document);
+  return ids.map((id) => `/access/doors/${id}`);
+}
+
+/** The document of its import, and the ids of its doors. */
+export function drawEstate({ doors: count = DOORS, accessPointId = 1 }: EstateOptions) {
+  const ids = Array.from({ length: count }, () => randomUUID());
   const day = { days: ['mon', 'tue', 'wed', 'thu', 'fri'], start: '08:00', end: '18:30' };
   const document = {
     groups: Array.from({ length: GROUPS }, (_, index) => ({ id: `floor-${index}`, name: `Floor ${index}` })),
@@ -21,19 +34,19 @@ export async function bringEstate(daemon: Daemon): Promise<string[]> {
     templates: [{ id: 'room', version: 1, onlineEnabled: true, standOpenAllowed: true, type: 'room' }],
     doors: ids.map((id, index) => ({
       id,
-      accessPointId: index + 1,
-      name: `Room ${index + 1}`,
-      number: index + 1,
+      accessPointId: accessPointId + index,
+      name: `Room ${accessPointId + index}`,
+      number: accessPointId + index,
       groupId: `floor-${index % GROUPS}`,
-      pmsId: `${index + 1}`,
-      mac: hex(index + 1, 16),
+      pmsId: `${accessPointId + index}`,
+      mac: hex(accessPointId + index, 16),
       scheduleId: 'office',
       templateId: 'room',
       connectionType: 'zigbee',
       options: {
         accessInternal: {
           doors: Array.from({ length: NEIGHBOURS }, (_, step) => ({
-            id: ids[(index + step + 1) % DOORS],
+            id: ids[(index + step + 1) % count],
             type: 'room',
           })),
           interval: { start: 360, end: 1_380 },
@@ -50,9 +63,7 @@ export async function bringEstate(daemon: Daemon): Promise<string[]> {
       ioPins: { input0: true, output0: true },
     })),
   };
-  const { status, body } = await daemon.callLocally('POST', '/local/import', { document });
-  if (status !== 200) throw new Error(`the estate was answered ${status}: ${JSON.stringify(body)}`);
-  return ids.map((id) => `/access/doors/${id}`);
+  return { doors: ids, document };
 }
 
 function hex(value: number, digits: number): string {

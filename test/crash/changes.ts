@@ -54,8 +54,7 @@ export async function makeSubjects(site: TestSite): Promise<Subject[]> {
   }
   const deviceIds = Array.from({ length: DEVICES }, () => randomUUID());
   const rs485 = deviceIds.map((deviceId, index) => ({ deviceId, bus: 'bus-1', hwId: `io-${index}` }));
-  const imported = await daemon.callLocally('POST', '/local/import', { document: { rs485 } });
-  if (imported.status !== 200) throw new Error(JSON.stringify(imported.body));
+  await daemon.importSite({ rs485 });
   for (const deviceId of deviceIds) {
     subjects.push({
       object: `rs485/${deviceId}`,

@@ -18,6 +18,7 @@ import { openExposition } from '../../src/metrics/exposition.ts';
 import { LOCAL_ADMINISTRATOR, ROLES, type Role } from '../../src/principal.ts';
 import { openReload } from '../../src/reload/reload.ts';
 import { openStatus } from '../../src/status/status.ts';
+import { endedJob } from '../ended-job.ts';
 import { manualClock } from '../manual-clock.ts';
 import { type Factory, makeFactory } from '../simulators/encoder/factory.ts';
 import { buildBody, drawOperationalKey, type RegistrationBody } from '../simulators/encoder/registration.ts';
@@ -129,14 +130,14 @@ async function openParts(folder: string, factory: Factory) {
     ...common,
     surface: { kind: 'lan', basePath: '', authenticate: auth.authenticate, rate },
   });
-  return { database, auth, desk, local, lan };
+  return { database, auth, desk, jobs: estate.jobs, local, lan };
 }
 
 export type FuzzSite = Awaited<ReturnType<typeof openFuzzSite>>;
 
 export async function openFuzzSite() {
   const factory = await makeFactory();
-  const { database, auth, desk, local, lan } = await openParts(temporaryFolder(), factory);
+  const { database, auth, desk, jobs, local, lan } = await openParts(temporaryFolder(), factory);
   // Nothing here is about a power loss, and nobody else opens the file.
   database.prepare('PRAGMA synchronous = OFF').run();
   const caller = { principal: LOCAL_ADMINISTRATOR, correlationId: 'seed' };
@@ -161,7 +162,8 @@ export async function openFuzzSite() {
   const birth = { online: true, boot: uuid('7'), journal: uuid('8'), session: uuid('9'), seq: 1 };
   desk.sessions.subscribed(connection);
   await desk.sessions.received(connection, 'status', Buffer.from(JSON.stringify(birth)));
-  await app(local, 'POST', '/local/import', { document: SITE, dryRun: false });
+  const imported = (await app(local, 'POST', '/local/import', { document: SITE })) as { id: string };
+  await endedJob(jobs, imported.id);
   await database.commit(() => acknowledge(openDoorTable(database)));
   const job = (await app(local, 'POST', '/local/backup')) as { id: string };
   await settle();

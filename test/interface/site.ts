@@ -116,8 +116,7 @@ export async function openSpecifiedSite() {
   encoder.start();
   await encoder.process.waitFor(({ event }) => event === 'connected');
   await site.register(ABSENT_ENCODER);
-  const imported = await daemon.callLocally('POST', '/local/import', { document: SITE });
-  if (imported.status !== 200) throw new Error(JSON.stringify(imported.body));
+  await daemon.importSite(SITE);
 
   const get = async (path: string, role: RoleName = 'front-desk-admin') =>
     (await call({ method: 'GET', path, token: tokens[role] })).body;

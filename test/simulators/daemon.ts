@@ -62,12 +62,15 @@ export interface Daemon extends AsyncDisposable {
   call(method: string, path: string, token?: string, body?: unknown, agent?: Agent): Promise<Answer>;
   /** One exchange over the admin socket, as the command line has them. */
   callLocally(method: string, path: string, body?: unknown): Promise<Answer>;
+  /** Resolves with the result of the job, once it is done; throws when it is not. */
+  importSite(document: unknown): Promise<Record<string, unknown>>;
   /** A new token for one role. */
   createToken(role: Role): Promise<string>;
 }
 
 const READY_TIMEOUT_MS = 30_000;
 const READY_POLL_MS = 20;
+const JOB_POLL_MS = 20;
 const LOG_TAIL_LINES = 12;
 /** High enough that no demo, test or script meets it. */
 const UNLIMITED = 100_000;
@@ -123,6 +126,7 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
         ...(body !== undefined && { body }),
         ...(agent && { agent }),
       }),
+    importSite: (document) => importSite(callLocally, document),
     async createToken(role) {
       const { status, body } = await callLocally('POST', '/local/tokens', {
         label: `demo ${role}`,
@@ -133,6 +137,19 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
     },
     [Symbol.asyncDispose]: child[Symbol.asyncDispose],
   };
+}
+
+async function importSite(
+  callLocally: Daemon['callLocally'],
+  document: unknown,
+): Promise<Record<string, unknown>> {
+  let { status, body } = await callLocally('POST', '/local/import', { document });
+  while (status < 300 && body.finishedAt === null) {
+    await sleep(JOB_POLL_MS);
+    ({ status, body } = await callLocally('GET', `/jobs/${body.id}`));
+  }
+  if (body.status !== 'done') throw new Error(`the import was answered ${status}: ${JSON.stringify(body)}`);
+  return body.result as Record<string, unknown>;
 }
 
 /** A port nobody listens on now. */

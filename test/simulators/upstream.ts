@@ -33,6 +33,8 @@ export interface Upstream extends AsyncDisposable {
   onEvent: (event: CloudEvent) => void;
   /** The first event, past or to come, that fits. Throws after `timeoutMs` (30 s). */
   waitFor(fits: (event: CloudEvent) => boolean, timeoutMs?: number): Promise<CloudEvent>;
+  /** Drops what it has received: in a run of hours it would fill the memory of this process. */
+  forget(): void;
   /** The service disappears and returns on the same port; what it has received stays. */
   goAway(): Promise<void>;
   comeBack(): Promise<void>;
@@ -105,6 +107,11 @@ export async function openUpstream(options: { host?: string; port?: number } = {
       waiting.add(check);
       check();
       return promise;
+    },
+    forget() {
+      events.length = 0;
+      deliveries.length = 0;
+      seen.clear();
     },
     goAway,
     async comeBack() {

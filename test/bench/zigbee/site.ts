@@ -61,8 +61,11 @@ function locksOf(index: number, locks: number) {
 
 const hex = (value: number, digits: number) => value.toString(16).padStart(digits, '0');
 
-/** Resolves when every lock is a door whose configuration is in force. */
-export async function openBenchSite(plans: readonly GatewayPlan[]): Promise<BenchSite> {
+/** Resolves when every lock is a door whose configuration is in force. `more`: links beside those of the gateways. */
+export async function openBenchSite(
+  plans: readonly GatewayPlan[],
+  more: readonly object[] = [],
+): Promise<BenchSite> {
   await using stack = new AsyncDisposableStack();
   const simulated = await Promise.all(plans.map((plan) => openSimulatedGateway(plan)));
   for (const one of simulated) stack.use(one);
@@ -74,7 +77,9 @@ export async function openBenchSite(plans: readonly GatewayPlan[]): Promise<Benc
     options: { port, manufacturerCode: 0x1234 },
   }));
   const zgates = links.map(({ id }, index) => ({ deviceId: idOf(index), link: id, networkId: NETWORK }));
-  const site = stack.use(await openTestSite({ more: { links, zgates, networks: [{ id: NETWORK }] } }));
+  const site = stack.use(
+    await openTestSite({ more: { links: [...links, ...more], zgates, networks: [{ id: NETWORK }] } }),
+  );
   const macs = plans.map(({ locks = [] }) => locks.map(({ ieee }) => ieee));
   // Not all at once: a machine that plays a thousand locks as well would keep them waiting for their answers.
   const unjoined = simulated.entries();

@@ -1,0 +1,195 @@
+/**
+ * Whether memory grows: a busy desk, scrapes, readers of events, a Zigbee gateway and a bus, for minutes or for hours.
+ * Prints the slope of the resident memory of daemon and hosts from the end of the warm-up on, with its error.
+ */
+import { randomUUID } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Role } from '../simulators/daemon.ts';
+import { connectEncoders } from './desk.ts';
+import { bringEstate, WIRING } from './estate.ts';
+import { openRequests, type Requests } from './requests.ts';
+import { FORMAT, openBenchBus, unitsTo } from './rs485/site.ts';
+import { type Sample, slopeOf } from './slope.ts';
+import type { BenchTable, Row } from './table.ts';
+import { type BenchSite, openBenchSite, planOf } from './zigbee/site.ts';
+
+/** Shows that nothing grows fast; a day of work takes hours. */
+export const SOAK_MINUTES = 10;
+const ENCODERS = 10;
+const LOCKS = 20;
+const DOORS = 500;
+/** Of the first imported door; locks that join have taken those below. */
+const ACCESS_POINT = 10_000;
+const UNITS = unitsTo(8);
+const BAUD_RATE = 19_200;
+const READERS = 2;
+/** Caches fill and code is compiled in it: a third of the run, an hour at most. */
+const WARM_UP_SHARE = 1 / 3;
+const WARM_UP_MAX_MINUTES = 60;
+const SAMPLE_MS = 5_000;
+/** Samples of a bin are one point of the line: what a collection frees comes and goes within it. */
+const BINS = 40;
+const MINUTES_A_DAY = 1_440;
+const SLOPE_TARGET_MB = 1;
+const FAILURES_SHOWN = 3;
+
+export async function benchSoak({ minutes }: { minutes: number }): Promise<BenchTable> {
+  await using bus = await openBenchBus(BAUD_RATE, UNITS, { pacing: 'cheap' });
+  const devices = UNITS.map((unitId) => ({ unitId }));
+  const options = { ...FORMAT, port: bus.port, baudRate: BAUD_RATE, pollEveryMs: 500, devices };
+  const floor = { id: 'floor', protocol: 'modbus', options };
+  await using bench = await openBenchSite([planOf(0, LOCKS)], [...WIRING.links, floor]);
+  const { site } = bench;
+  const doors = await bringEstate(site.daemon, { doors: DOORS, accessPointId: ACCESS_POINT });
+  await using _encoders = await connectEncoders(site, () => {}, ENCODERS);
+  using requests = openRequests(site);
+  for (let reader = 0; reader < READERS; reader += 1) requests.readEvents('front-desk-admin');
+  const processes = processesOf(bench);
+  const samples = new Map(processes.map(({ name }) => [name, [] as Sample[]]));
+  const stop = new AbortController();
+  const work = openWork(bench, requests, doors);
+  const working = work.run(stop.signal);
+  const begun = performance.now();
+  const elapsed = () => (performance.now() - begun) / 60_000;
+  while (elapsed() < minutes) {
+    await Promise.race([sleep(SAMPLE_MS), working]);
+    for (const { name, pid } of processes)
+      samples.get(name)?.push({ at: elapsed() / MINUTES_A_DAY, value: residentMegabytes(pid) });
+    site.upstream.forget();
+  }
+  stop.abort();
+  await working;
+  const warmUp = Math.min(minutes * WARM_UP_SHARE, WARM_UP_MAX_MINUTES);
+  const { keys, others, failures } = work.done();
+  return {
+    title: `Soak: ${minutes} minutes, ${keys} keys written and ${others} other requests by ${ENCODERS} encoders, ${DOORS} doors, ${LOCKS} locks and ${UNITS.length} controllers`,
+    rows: [
+      ...processes.map(({ name }) => slopeRow(name, samples.get(name) ?? [], warmUp / MINUTES_A_DAY)),
+      {
+        what: 'requests that failed',
+        figure: [failures.length, ...failures.slice(0, FAILURES_SHOWN)].join(', '),
+        target: '0',
+        met: failures.length === 0,
+      },
+    ],
+    notes: [
+      `slope of the resident memory after ${warmUp.toFixed(0)} minutes, with two standard errors`,
+      'a slope whose error is larger than the target neither meets nor misses it',
+    ],
+  };
+}
+
+/** The daemon and its hosts, which stay the same ones: a host that ends fails the bench. */
+function processesOf({ site }: BenchSite): { name: string; pid: number }[] {
+  const folder = join(site.directory, 'data', 'hosts');
+  const hosts = readdirSync(folder)
+    .filter((file) => file.endsWith('.pid'))
+    .map((file) => ({
+      name: `host ${file.slice(0, -'.pid'.length)}`,
+      pid: Number(JSON.parse(readFileSync(join(folder, file), 'utf8')).pid),
+    }));
+  return [{ name: 'daemon', pid: site.daemon.pid }, ...hosts];
+}
+
+function slopeRow(name: string, samples: readonly Sample[], from: number): Row {
+  const warm = binned(samples.filter(({ at }) => at >= from));
+  const { perUnit, error } = slopeOf(warm);
+  const [first, last] = [warm[0]?.value ?? 0, warm.at(-1)?.value ?? 0];
+  const most = Math.max(...samples.map(({ value }) => value));
+  const row: Row = {
+    what: `${name}: growth of its memory`,
+    figure: `${perUnit.toFixed(1)} ± ${error.toFixed(1)} MB/day; ${first.toFixed(1)} → ${last.toFixed(1)} MB, ${most.toFixed(1)} at most`,
+    target: `≤ ${SLOPE_TARGET_MB} MB/day`,
+  };
+  if (perUnit - error > SLOPE_TARGET_MB) row.met = false;
+  else if (perUnit + error <= SLOPE_TARGET_MB) row.met = true;
+  return row;
+}
+
+/** The mean of each of BINS stretches of equal length. */
+function binned(samples: readonly Sample[]): Sample[] {
+  const size = Math.max(1, Math.ceil(samples.length / BINS));
+  const bins: Sample[] = [];
+  for (let from = 0; from < samples.length; from += size) {
+    const bin = samples.slice(from, from + size);
+    const mean = (of: (sample: Sample) => number) => bin.reduce((sum, one) => sum + of(one), 0) / bin.length;
+    bins.push({ at: mean(({ at }) => at), value: mean(({ value }) => value) });
+  }
+  return bins;
+}
+
+function residentMegabytes(pid: number): number {
+  const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  if (kilobytes === undefined) throw new Error(`process ${pid} is gone`);
+  return Number(kilobytes) / 1_024;
+}
+
+/** One thing that is done again and again. */
+interface Task {
+  everyMs: number;
+  once(turn: number): Promise<unknown>;
+}
+
+function openWork(bench: BenchSite, requests: Requests, doors: readonly string[]) {
+  const { site, gateways } = bench;
+  const [gateway] = gateways;
+  if (!gateway) throw new Error('there is no gateway');
+  let keys = 0;
+  let others = 0;
+  const failures: string[] = [];
+  const door = (turn: number) => doors[(turn * 7) % doors.length] ?? '';
+  const lock = (turn: number) => gateway.locks[turn % gateway.locks.length] ?? '';
+  async function ask(
+    method: string,
+    path: string,
+    body?: unknown,
+    role: Role = 'front-desk-admin',
+  ): Promise<string> {
+    const answered = await requests.send(method, path, role, body);
+    if (answered.status >= 300) throw new Error(`${method} ${path} was answered ${answered.status}`);
+    others += 1;
+    return answered.body;
+  }
+  async function writeKey(turn: number): Promise<void> {
+    const path = `/encoder/bench-${turn % ENCODERS}/write-request/${randomUUID()}`;
+    const data = [{ keyId: randomUUID(), blocks: ['00112233445566778899aabbccddeeff'] }];
+    await ask('PUT', path, { data });
+    keys += 1;
+    await ask('GET', path);
+  }
+  const tasks: Task[] = [
+    { everyMs: 250, once: writeKey },
+    { everyMs: 500, once: (turn) => ask('GET', door(turn)) },
+    { everyMs: 500, once: (turn) => ask('GET', `${door(turn)}/state`) },
+    {
+      everyMs: 1_000,
+      once: (turn) => ask('GET', `/access/doors?name=Room%20${ACCESS_POINT + (turn % DOORS)}`),
+    },
+    { everyMs: 2_000, once: () => ask('GET', '/access/doors?limit=100') },
+    { everyMs: 1_000, once: (turn) => ask('PUT', door(turn), { pmsId: String(turn) }) },
+    { everyMs: 5_000, once: () => ask('GET', '/metrics', undefined, 'service-tool') },
+    { everyMs: 5_000, once: () => site.daemon.callLocally('GET', '/local/status') },
+    {
+      everyMs: 2_000,
+      async once(turn) {
+        await gateway.simulated.set(lock(turn), { manual: 'lock' });
+        await bench.unlock(lock(turn));
+      },
+    },
+    { everyMs: 500, once: (turn) => gateway.simulated.set(lock(turn), { lqi: 100 + (turn % 100) }) },
+  ];
+  return {
+    done: () => ({ keys, others, failures }),
+    /** Until the signal fires. */
+    async run(signal: AbortSignal): Promise<void> {
+      const repeat = async ({ everyMs, once }: Task) => {
+        const attempt = (turn: number) =>
+          once(turn).catch((error: Error) => void failures.push(error.message));
+        for (let turn = 0; !signal.aborted; turn += 1) await Promise.all([attempt(turn), sleep(everyMs)]);
+      };
+      await Promise.all(tasks.map(repeat));
+    },
+  };
+}
