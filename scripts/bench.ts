@@ -12,6 +12,7 @@ import { benchBridge } from '../test/bench/bridge.ts';
 import { benchDesk } from '../test/bench/desk.ts';
 import { benchDiskWrites } from '../test/bench/disk-writes.ts';
 import { benchDrain } from '../test/bench/drain.ts';
+import { benchGrowth } from '../test/bench/growth.ts';
 import { benchImport } from '../test/bench/import.ts';
 import { benchOsdpDead } from '../test/bench/osdp/dead.ts';
 import { benchOsdpFaults } from '../test/bench/osdp/faults.ts';
@@ -44,6 +45,7 @@ const BENCHES: Record<string, (options: { cache: string; minutes: number }) => P
   'disk-writes': benchDiskWrites,
   drain: benchDrain,
   import: benchImport,
+  growth: benchGrowth,
   soak: benchSoak,
   bridge: benchBridge,
   'sim-bus': benchSimulatedBus,
