@@ -19,6 +19,7 @@ import { vitalsOf } from './host/vitals.ts';
 import type { Vital } from './host/watchdog.ts';
 import { openIdempotency } from './http/idempotency.ts';
 import { openExposition } from './metrics/exposition.ts';
+import { type OwnCertificate, openOwnCertificate } from './pki/own-certificate.ts';
 import { openServerCertificate, type ServerCertificate } from './pki/server-certificate.ts';
 import type { Ports } from './ports.ts';
 import { SYSTEM_PRINCIPAL } from './principal.ts';
@@ -59,16 +60,19 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   const base = await openBase(options, opening);
   const { database, auth, audit, streams, meters, tasks } = base;
   const estate = await openEstate({ ...options, ...base, opening });
-  const configuration = openReload({ ...options, started: config, database, audit, rewire: estate.rewire });
+  const certificates = await openCertificates(options, base);
+  const configuration = openReload({
+    ...options,
+    started: config,
+    database,
+    audit,
+    rewire: estate.rewire,
+    reread: () => certificates.own?.look(),
+  });
   const { openDesk, interfaceOperations, openPorts } = await rest();
-  const certificate = await openServerCertificate(base.serverIdentity, clock);
-  const encoderCertificate = await openServerCertificate(
-    () => base.ca.encoderServerIdentity(certificateNames(config)),
-    clock,
-  );
-  const desk = await openDesk(options, base, encoderCertificate.current(), opening);
+  const desk = await openDesk(options, base, certificates.encoders.current(), opening);
   const checker = openChecker({ ...options, ...options.processes, file: base.databaseFile });
-  const parts = { base, estate, desk, certificate, checker, configuration };
+  const parts = { base, estate, desk, certificates, checker, configuration };
   const status = statusOf(options, { ...parts, httpUrl: () => ports.baseUrl });
   const metrics = openExposition({
     meters,
@@ -100,7 +104,8 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
       log,
       operations,
       adminSocket,
-      identity: certificate.current(),
+      identity: certificates.server.current(),
+      identityFor: certificates.own?.identityFor,
       version: VERSION,
       answered: meters.request,
       authenticate: auth.authenticate,
@@ -112,10 +117,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   estate.begin();
   // After READY: it starts a process, which holds this one up.
   tasks.start('clock', (signal) => clock.sleep(0, signal).then(() => base.kernelClock.keep(signal)));
-  tasks.start('certificate', (signal) => certificate.keep(ports.renew, signal));
-  tasks.start('certificate for encoders', (signal) =>
-    encoderCertificate.keep(desk.encoderLink.renew, signal),
-  );
+  keepCertificates(certificates, base, { https: ports.renew, encoders: desk.encoderLink.renew });
   tasks.start('database check', checker.keep);
   // Last, since start-up may use the room held back for urgent work.
   tasks.start('disk space', (signal) => database.space.keep(clock, signal));
@@ -144,6 +146,39 @@ async function rest() {
   return { ...desk, ...operations, ...ports };
 }
 
+interface Certificates {
+  /** The site CA's, of HTTPS. */
+  server: ServerCertificate;
+  encoders: ServerCertificate;
+  own: OwnCertificate | undefined;
+}
+
+async function openCertificates(
+  { config, clock, log }: GatewayOptions,
+  { ca, serverIdentity, database, events, time }: Base,
+): Promise<Certificates> {
+  const { certFile, keyFile } = config.http;
+  const { commit } = database;
+  return {
+    server: await openServerCertificate(serverIdentity, clock),
+    encoders: await openServerCertificate(() => ca.encoderServerIdentity(certificateNames(config)), clock),
+    own:
+      certFile === undefined || keyFile === undefined
+        ? undefined
+        : openOwnCertificate({ files: { certFile, keyFile }, clock, time, log, events, commit }),
+  };
+}
+
+function keepCertificates(
+  { server, encoders, own }: Certificates,
+  { tasks }: Base,
+  renew: { https: Ports['renew']; encoders: Desk['encoderLink']['renew'] },
+): void {
+  tasks.start('certificate', (signal) => server.keep(renew.https, signal));
+  tasks.start('certificate for encoders', (signal) => encoders.keep(renew.encoders, signal));
+  if (own) tasks.start("the site's own certificate", own.keep);
+}
+
 /** By the kind of the source of events. */
 function namesOf({ doors, rs485, zgates }: Estate, { encoders }: Desk): Names {
   return {
@@ -158,7 +193,7 @@ interface StatusParts {
   base: Base;
   estate: Estate;
   desk: Desk;
-  certificate: ServerCertificate;
+  certificates: Certificates;
   checker: Checker;
   configuration: Reload;
   httpUrl(): string;
@@ -167,7 +202,7 @@ interface StatusParts {
 /** Where the figures of `gatehouse status` come from. */
 function statusOf(
   { config, clock }: GatewayOptions,
-  { base, estate, desk, certificate, checker, configuration, httpUrl }: StatusParts,
+  { base, estate, desk, certificates, checker, configuration, httpUrl }: StatusParts,
 ): () => Status {
   const { database, databaseFile, events, audit, auth, systemId, time } = base;
   const { oidc } = config.auth;
@@ -178,6 +213,7 @@ function statusOf(
     time,
     configuration: configuration.state,
     httpUrl,
+    ownCertificate: () => certificates.own?.state(),
     encoderUrl: () => desk.encoderUrl,
     encoders: () => desk.sessions.counts(),
     openWrites: () => desk.writes.openCount(),
@@ -192,6 +228,11 @@ function statusOf(
     ...estate.figures,
     identityProvider: () => oidc && auth.issuerKeys && { issuer: oidc.issuer, ...auth.issuerKeys.state() },
     tokens: auth.endings,
-    certificates: () => [{ ...certificate.current(), name: 'server' }],
+    certificates: () => [{ ...certificates.server.current(), name: 'server' }, ...ownDates(certificates.own)],
   });
+}
+
+function ownDates(own: OwnCertificate | undefined) {
+  const { notBefore = null, notAfter = null } = own?.state() ?? {};
+  return notBefore === null || notAfter === null ? [] : [{ name: 'own', notBefore, notAfter }];
 }

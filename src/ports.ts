@@ -10,6 +10,7 @@ import { knownAddresses } from './http/known-addresses.ts';
 import type { Operation } from './http/operation.ts';
 import {
   type HttpsServer,
+  type IdentityFor,
   listenHttps,
   listenPlain,
   listenUnix,
@@ -29,6 +30,8 @@ export interface PortsOptions {
   version: string;
   operations: readonly Operation[];
   identity: TlsIdentity;
+  /** Of the site's own certificate. */
+  identityFor: IdentityFor | undefined;
   authenticate(credentials: Credentials): Principal | Promise<Principal>;
   forbidden(principal: Principal, operation: string): void;
   adminSocket: string;
@@ -75,7 +78,9 @@ export async function openPorts(options: PortsOptions): Promise<Ports> {
   });
   const isProxy = openProxies(config.http.trustedProxies ?? (config.http.plain ? LOOPBACK : []));
   const serve = { app: lan, clock, log, known, isProxy, ...config.http.listen };
-  const https = config.http.plain ? undefined : await listenHttps({ ...serve, ...options.identity });
+  const https = config.http.plain
+    ? undefined
+    : await listenHttps({ ...serve, ...options.identity, identityFor: options.identityFor });
   const server: Server | HttpsServer = opening.use(https ?? (await listenPlain(serve)));
   const opened = opening.move();
   return {

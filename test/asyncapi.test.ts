@@ -20,6 +20,7 @@ import {
 import type { DoorRow } from '../src/doors/table.ts';
 import { gapEvent, liveEvent, withReplayed } from '../src/events/cloud-event.ts';
 import { liveEvent as openLiveEvent } from '../src/events/live-types.ts';
+import { certificateEnds } from '../src/pki/own-certificate.ts';
 import { joinHasFailed, connectionChanged as zgateConnection } from '../src/zgates/live-events.ts';
 import { INSTANT } from './simulators/encoder/commands.ts';
 import { openEncoder } from './simulators/encoder/encoder.ts';
@@ -277,6 +278,7 @@ describe('what live readers alone are told', () => {
     happenedAt(ID, HAPPENED),
     happenedAt(ID, { ...HAPPENED, kind: 'door', what: 'doorOpen', source: null, userId: null }),
     zgateConnection(ID, true, 0),
+    certificateEnds({ notAfter: new Date(0).toISOString(), daysLeft: 6 }),
     tokenEnds({ id: '0f3a9c51d2e7', label: 'PMS', expires_at: 0 }, 13),
     joinHasFailed(ID, {
       mac: '00124b0001020304',

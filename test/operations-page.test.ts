@@ -50,6 +50,8 @@ const EXECUTED = {
 const WITHOUT = {
   'npm ci --omit=dev': 'needs a copy of the project that nobody works in; scripts/build.test.ts makes dist',
   'mkdir -p /usr/lib/gatehouse\n': 'needs the root of a machine',
+  'certFile: /etc/gatehouse/https.pem': 'part of a configuration; test/own-certificate.test.ts',
+  'privkey.pem /etc/gatehouse': 'needs a certificate of an authority; test/own-certificate.test.ts',
   'systemctl reload': 'needs systemd as the first process; test/reload.test.ts',
   'enable --now': 'needs systemd as the first process; test/service.test.ts starts what the unit starts',
   'systemctl reload gatehouse': 'needs systemd as the first process; src/cli/serve.test.ts',

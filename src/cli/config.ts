@@ -9,7 +9,7 @@ import { printJson, type Shell } from './shell.ts';
 export function checkConfig(option: string | undefined, { json }: { json?: boolean }, shell: Shell): boolean {
   const file = configFile(option, shell);
   try {
-    readConfig(file, { checkFiles: true, checkContents: true, checkAdapters: true });
+    readConfig(file, { checkFiles: true, checkContents: { now: shell.clock.now() }, checkAdapters: true });
   } catch (error) {
     if (!json || !(error instanceof FileError)) throw error;
     printJson(shell, { file, valid: false, message: error.message, mistakes: error.mistakes });

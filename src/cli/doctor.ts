@@ -14,7 +14,7 @@ import { checkParts } from './doctor/parts.ts';
 import { shownFindings } from './findings.ts';
 import { asOwnerOf } from './folder-owner.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
-import { configurationFindings, offlineDoorFinding, tokenFinding } from './status.ts';
+import { configurationFindings, offlineDoorFinding, ownCertificateFindings, tokenFinding } from './status.ts';
 
 export interface DoctorOptions {
   config?: string;
@@ -126,6 +126,7 @@ async function askDaemon(
     const found: Diagnosis[] = [
       { severity: 'good', subject, text },
       ...configurationFindings(status.configuration),
+      ...ownCertificateFindings(status.http.ownCertificate),
       ...status.field.links.map(examinedLink),
       ...status.doors.offline.map(offlineDoorFinding),
       ...status.tokens.map(tokenFinding),

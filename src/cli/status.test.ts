@@ -38,7 +38,7 @@ const WELL: Status = {
     error: null,
     needsRestart: [],
   },
-  http: { url: 'https://127.0.0.1:8443' },
+  http: { ownCertificate: null, url: 'https://127.0.0.1:8443' },
   encoders: { url: 'mqtts://127.0.0.1:8883', registered: 2, connected: 2, revoked: 1 },
   writes: { open: 1 },
   upstream: {

@@ -87,6 +87,7 @@ export function findingsOf(status: Status, absent = NOBODY): Finding[] {
     ...status.jobs.map(jobFinding),
     ...(status.identityProvider ? [identityProviderFinding(status.identityProvider)] : []),
     ...status.tokens.map(tokenFinding),
+    ...ownCertificateFindings(http.ownCertificate),
     ...status.certificates.map((certificate) => certificateFinding(certificate, clock.now)),
   ];
 }
@@ -292,6 +293,16 @@ export function tokenFinding({ id, label, expiresAt, daysLeft }: Status['tokens'
       ? `ended on ${until}, whoever uses it is refused: ${remedy}, or revoke it`
       : `ends on ${until}, in ${plural(daysLeft, 'day')}: ${remedy}`;
   return { severity: daysLeft < TOKEN_ALARM_DAYS ? 'bad' : 'doubtful', subject: `token ${label}`, text };
+}
+
+/** Also of `gatehouse doctor`. One that is in force is among the certificates. */
+export function ownCertificateFindings(own: Status['http']['ownCertificate']): Finding[] {
+  if (!own || own.error === null) return [];
+  const kept =
+    own.notAfter === null
+      ? "every client gets the site CA's"
+      : `the one in force ends on ${own.notAfter.slice(0, 10)}`;
+  return [{ severity: 'bad', subject: 'certificate own', text: `not taken: ${own.error}; ${kept}` }];
 }
 
 function certificateFinding(

@@ -54,6 +54,7 @@ adminSocket: run/a.sock
 firmwareDirectory: firmware
 encoders: { vendorRoots: [roots/a.pem, /b.pem] }
 auth: { oidc: { issuer: https://i, audience: g, jwksUrl: https://i/k, caFile: i.pem } }
+http: { certFile: s.pem, keyFile: s.key }
 upstream: { url: mqtts://n, caFile: ca.pem, certFile: c.pem, keyFile: k.pem, username: u, passwordFile: p }`,
       '/etc/gatehouse/gatehouse.yaml',
     );
@@ -66,6 +67,10 @@ upstream: { url: mqtts://n, caFile: ca.pem, certFile: c.pem, keyFile: k.pem, use
       ['ca.pem', 'c.pem', 'k.pem', 'p'].map((name) => `/etc/gatehouse/${name}`),
     );
     expect(config.auth.oidc?.caFile).toBe('/etc/gatehouse/i.pem');
+    expect([config.http.certFile, config.http.keyFile]).toEqual([
+      '/etc/gatehouse/s.pem',
+      '/etc/gatehouse/s.key',
+    ]);
     const { auth } = parseConfig(
       'auth: { oidc: { issuer: https://i, audience: g, jwksFile: k.json } }',
       '/etc/x',
@@ -81,7 +86,7 @@ upstream: { url: mqtts://n, caFile: ca.pem, certFile: c.pem, keyFile: k.pem, use
       devices: [{ profile: '/etc/b.yml' }, { profile: 'gatehouse-io' }, {}],
     });
     // The settings above are all there are: a new one must be added to resolvePaths and here.
-    expect(JSON.stringify(configJsonSchema()).split('"format":"path"')).toHaveLength(1 + 10);
+    expect(JSON.stringify(configJsonSchema()).split('"format":"path"')).toHaveLength(1 + 12);
   });
 
   it('reads addresses, durations and IPv6', () => {
@@ -163,6 +168,8 @@ describe('settings that contradict each other', () => {
       'auth.oidc.caFile',
       /https/,
     ],
+    ['http: { certFile: c }', 'http.certFile', /needs keyFile/],
+    ['http: { keyFile: c }', 'http.keyFile', /needs certFile/],
     ['upstream: { url: "mqtts://a", certFile: c }', 'upstream.certFile', /keyFile/],
     ['upstream: { url: "mqtts://a", keyFile: c }', 'upstream.keyFile', /certFile/],
     ['upstream: { url: "mqtts://a", passwordFile: c }', 'upstream.passwordFile', /username/],
@@ -265,7 +272,7 @@ describe('files', () => {
     );
     expect(() => readConfig(file, { checkFiles: true })).not.toThrow();
     try {
-      readConfig(file, { checkContents: true });
+      readConfig(file, { checkContents: { now: Date.parse('2026-11-01') } });
       expect.unreachable();
     } catch (error) {
       const told = (error as FileError).mistakes.map(({ line, message }) => `${line}: ${message}`);

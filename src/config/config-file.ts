@@ -33,13 +33,14 @@ const SEGMENTS_TAKEN = [
 ];
 
 const OIDC_FILES = ['jwksFile', 'caFile'] as const;
+const HTTP_FILES = ['certFile', 'keyFile'] as const;
 const UPSTREAM_FILES = ['caFile', 'certFile', 'keyFile', 'passwordFile'] as const;
 
 export interface ReadOptions {
   /** Also check that the files the configuration names can be read. */
   checkFiles?: boolean;
-  /** Also check that they hold certificates, keys and so on (contents.ts says why not for a start). */
-  checkContents?: boolean;
+  /** Also check that they hold certificates, keys and so on (contents.ts says why not for a start); `now` in epoch milliseconds. */
+  checkContents?: { now: number };
   /** Also check that no adapter has two names. Not for a start: what is plugged in wrongly costs its own links alone. */
   checkAdapters?: boolean;
 }
@@ -62,7 +63,7 @@ export function parseConfig(text: string, file: string, options: ReadOptions = {
       const config = resolved(written, folder);
       const { links } = config;
       const files = options.checkFiles ? [...unreadableFiles(config), ...profileProblems(links)] : [];
-      const unfit = options.checkContents ? unfitFiles(config) : [];
+      const unfit = options.checkContents ? unfitFiles(config, options.checkContents.now) : [];
       const adapters = options.checkAdapters ? sharedAdapters(links) : [];
       return [...contradictions(config), ...files, ...unfit, ...adapters];
     },
@@ -73,12 +74,13 @@ export function parseConfig(text: string, file: string, options: ReadOptions = {
 /** With absolute paths. */
 function resolved(config: Config, folder: string): Config {
   const at = (path: string) => resolve(folder, path);
-  const { dataDirectory, adminSocket, firmwareDirectory, encoders, auth, upstream, links } = config;
+  const { dataDirectory, adminSocket, firmwareDirectory, http, encoders, auth, upstream, links } = config;
   return {
     ...config,
     dataDirectory: at(dataDirectory),
     ...(adminSocket && { adminSocket: at(adminSocket) }),
     ...(firmwareDirectory && { firmwareDirectory: at(firmwareDirectory) }),
+    http: { ...http, ...those(http, HTTP_FILES, at) },
     encoders: { ...encoders, vendorRoots: encoders.vendorRoots.map(at) },
     auth: { ...auth, ...(auth.oidc && { oidc: { ...auth.oidc, ...those(auth.oidc, OIDC_FILES, at) } }) },
     ...(upstream && { upstream: { ...upstream, ...those(upstream, UPSTREAM_FILES, at) } }),
@@ -139,10 +141,17 @@ function contradictions(config: Config): Problem[] {
   return [...problems, ...contradictingCredentials(config), ...contradictingWiring(config)];
 }
 
-function contradictingCredentials({ auth: { oidc }, upstream }: Config): Problem[] {
+function contradictingCredentials({ http, auth: { oidc }, upstream }: Config): Problem[] {
   const problems: Problem[] = [];
   const wrong = (path: PropertyKey[], message: string, ...others: PropertyKey[][]) =>
     problems.push({ path, message, others });
+  for (const [name, needed] of [
+    ['certFile', 'keyFile'],
+    ['keyFile', 'certFile'],
+  ] as const) {
+    if (http[name] && !http[needed]) wrong(['http', name], `needs ${needed} as well`, ['http', needed]);
+    if (http[name] && http.plain) wrong(['http', name], 'has no effect with plain', ['http', 'plain']);
+  }
   if (oidc && oidc.jwksUrl === undefined && oidc.jwksFile === undefined)
     wrong(['auth', 'oidc'], 'needs jwksUrl or jwksFile');
   if (oidc?.caFile && !oidc.jwksUrl?.startsWith('https:'))

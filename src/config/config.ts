@@ -67,6 +67,12 @@ const http = z.strictObject({
     .array(z.string().regex(/^[A-Za-z0-9.:-]{1,253}$/, 'expected a host name or an IP address'))
     .default([])
     .describe('Further host names and addresses the HTTPS certificate is valid for'),
+  certFile: path
+    .optional()
+    .describe(
+      "PEM of the site's own HTTPS certificate, its chain behind it; for clients that ask for one of its names, the others get the site CA's",
+    ),
+  keyFile: path.optional().describe('PEM of its private key, RSA or ECDSA'),
   trustedProxies: z
     .array(
       z

@@ -4,6 +4,7 @@
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { dateFault, KeyPairFault, keyPairIn } from '../key-pair.ts';
 import { certificatesIn } from '../pem.ts';
 import type { Problem } from '../yaml/problem.ts';
 import type { Config } from './config.ts';
@@ -13,7 +14,7 @@ type Fault = (text: string) => string | undefined;
 type Check = [path: PropertyKey[], file: string | undefined, fault: Fault];
 
 /** Files that cannot be read are left to others. */
-export function unfitFiles({ auth: { oidc }, encoders, upstream }: Config): Problem[] {
+export function unfitFiles({ http, auth: { oidc }, encoders, upstream }: Config, now: number): Problem[] {
   const roots = encoders.vendorRoots.map(
     (file, index): Check => [['encoders', 'vendorRoots', index], file, notRoots],
   );
@@ -25,11 +26,32 @@ export function unfitFiles({ auth: { oidc }, encoders, upstream }: Config): Prob
     [['upstream', 'certFile'], upstream?.certFile, notCertificates],
     [['upstream', 'keyFile'], upstream?.keyFile, notPrivateKey],
   ];
-  return checks.flatMap(([path, file, fault]) => {
+  const others = checks.flatMap(([path, file, fault]) => {
     const text = file === undefined ? undefined : read(file);
     const found = text === undefined ? undefined : fault(text);
     return found === undefined ? [] : [{ path, message: `${file} ${found}` }];
   });
+  return [...unfitPair(http, now), ...others];
+}
+
+/** Also where one of the two cannot be read: a start goes on with the site CA's certificate then, and nothing else says so. */
+function unfitPair({ certFile, keyFile }: Config['http'], now: number): Problem[] {
+  if (certFile === undefined || keyFile === undefined) return [];
+  const at = (name: string, message: string): Problem => ({ path: ['http', name], message });
+  const certificates = read(certFile);
+  const key = read(keyFile);
+  if (certificates === undefined || key === undefined)
+    return [
+      ...(certificates === undefined ? [at('certFile', `${certFile} cannot be read`)] : []),
+      ...(key === undefined ? [at('keyFile', `${keyFile} cannot be read`)] : []),
+    ];
+  try {
+    const fault = dateFault(keyPairIn(certificates, key), now);
+    return fault === undefined ? [] : [at('certFile', `${certFile} ${fault}`)];
+  } catch (error) {
+    if (!(error instanceof KeyPairFault)) throw error;
+    return [at(error.file, `${error.file === 'certFile' ? certFile : keyFile} ${error.message}`)];
+  }
 }
 
 function read(file: string): string | undefined {

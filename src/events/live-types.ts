@@ -126,6 +126,11 @@ const DATA = {
     reason: z.enum(['notAllowed', 'installCode', 'silent', 'noLock']),
     message: z.string(),
   }),
+  'certificate.expiry': z.object({
+    certificate: z.enum(['own']),
+    notAfter: dateTime,
+    daysLeft: z.int().openapi({ description: 'Whole days; negative after the end' }),
+  }),
   'token.expiry': z.object({
     tokenId: z.string(),
     label: z.string(),

@@ -12,6 +12,7 @@ import {
 } from 'node:http';
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import { type AddressInfo, BlockList, isIP, type ListenOptions } from 'node:net';
+import { createSecureContext, type SecureContext, type TlsOptions } from 'node:tls';
 import { getRequestListener } from '@hono/node-server';
 import type { Clock } from '../clock.ts';
 import { GatehouseError } from '../errors.ts';
@@ -80,6 +81,9 @@ export interface TlsIdentity {
   key: string;
 }
 
+/** For a client that names this host (SNI, RFC 6066, 3); undefined: the one that all others get. */
+export type IdentityFor = (host: string) => TlsIdentity | undefined;
+
 export interface ServeOptions {
   app: App;
   clock: Clock;
@@ -104,9 +108,10 @@ export interface HttpsServer extends Server {
 }
 
 export async function listenHttps(
-  options: ServeOptions & TlsIdentity & { host: string; port: number },
+  options: ServeOptions & TlsIdentity & { host: string; port: number; identityFor?: IdentityFor | undefined },
 ): Promise<HttpsServer> {
   const server = createTlsServer({
+    ...(options.identityFor && { SNICallback: contextFor(options.identityFor) }),
     ...httpOptions(options),
     ...tlsOptions(options),
     handshakeTimeout: timesOf(options).tlsHandshake,
@@ -119,6 +124,19 @@ export async function listenHttps(
     address: addressOf(server),
     // What is not given again falls back to Node's defaults.
     setSecureContext: (identity) => server.setSecureContext(tlsOptions(identity)),
+  };
+}
+
+/** One context for each identity, since making one takes a millisecond. */
+function contextFor(identityFor: IdentityFor): NonNullable<TlsOptions['SNICallback']> {
+  const contexts = new WeakMap<TlsIdentity, SecureContext>();
+  return (host, done) => {
+    const identity = identityFor(host);
+    // Node takes the context of the server then.
+    if (!identity) return done(null);
+    const context = contexts.get(identity) ?? createSecureContext(tlsOptions(identity));
+    contexts.set(identity, context);
+    return done(null, context);
   };
 }
 

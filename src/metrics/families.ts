@@ -48,6 +48,15 @@ export function familiesOf({ meters, status, writeRequests, eventStreams }: Sour
     family('gauge', 'certificate_days_left', 'Days until a certificate of the gateway expires', [
       ...now.certificates.map(({ name, daysLeft }) => ({ value: daysLeft, labels: { certificate: name } })),
     ]),
+    ...(now.http.ownCertificate
+      ? [
+          gauge(
+            'own_certificate_fault',
+            "1 while the files of the site's own certificate cannot be used",
+            Number(now.http.ownCertificate.error !== null),
+          ),
+        ]
+      : []),
     family('gauge', 'token_days_left', 'Days until a token ends; only of those that end within two weeks', [
       ...now.tokens.map(({ id, label, daysLeft }) => ({ value: daysLeft, labels: { token: id, label } })),
     ]),

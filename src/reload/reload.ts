@@ -30,6 +30,8 @@ export interface ReloadOptions {
   started: Config;
   /** Brings the field to what is wanted (wiring.ts). */
   rewire(wanted: Wiring): Promise<Rewired>;
+  /** Files that the configuration names are looked at again. */
+  reread(): void;
   database: Pick<Database, 'commit'>;
   audit: Audit;
   clock: Pick<Clock, 'now'>;
@@ -51,7 +53,7 @@ export interface Reload {
 }
 
 export function openReload(options: ReloadOptions): Reload {
-  const { source, started, rewire, database, audit, clock, log } = options;
+  const { source, started, rewire, reread, database, audit, clock, log } = options;
   let readAt = clock.now();
   let error: string | null = null;
   let needsRestart: string[] = [];
@@ -70,6 +72,7 @@ export function openReload(options: ReloadOptions): Reload {
 
   async function reload({ principal, correlationId }: Caller): Promise<Reloaded> {
     const config = read();
+    reread();
     const { busy, ...links } = await rewire(config).catch((cause: unknown) => {
       error = `it could not be followed: ${(cause as Error).message}`;
       log.error({ err: cause }, 'the configuration was read, but could not be followed: reload again');

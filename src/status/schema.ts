@@ -48,7 +48,19 @@ export const status = z
         .openapi({ description: 'Why the last reload changed nothing; null when it was followed' }),
       needsRestart: z.array(z.string()).openapi({ description: 'Changed settings that are not in force' }),
     }),
-    http: z.object({ url: z.string() }),
+    http: z.object({
+      url: z.string(),
+      ownCertificate: z
+        .object({
+          notAfter: z.iso.datetime().nullable().openapi({ description: 'null: no pair can be used' }),
+          error: z
+            .string()
+            .nullable()
+            .openapi({ description: 'Why its files were not taken; the pair before them stays in force' }),
+        })
+        .nullable()
+        .openapi({ description: 'Of http.certFile; null without it' }),
+    }),
     encoders: z.object({
       url: z.string(),
       registered: count.openapi({ description: 'Without those that are revoked' }),

@@ -17,6 +17,8 @@ export interface StatusSources {
   time: Pick<KnownTime, 'now' | 'synchronised' | 'doubt'>;
   configuration(): { file: string; readAt: number; error: string | null; needsRestart: readonly string[] };
   httpUrl(): string;
+  /** Undefined without one in the configuration. */
+  ownCertificate(): { notAfter: number | null; error: string | null } | undefined;
   encoderUrl(): string;
   encoders(): { registered: number; connected: number; revoked: number };
   openWrites(): number;
@@ -94,7 +96,7 @@ export function openStatus(sources: StatusSources): () => Status {
       uptimeSeconds: Math.floor((clock.monotonic() - started) / 1_000),
       clock: clockOf(sources),
       configuration: configurationOf(sources),
-      http: { url: sources.httpUrl() },
+      http: { url: sources.httpUrl(), ownCertificate: ownCertificateOf(sources) },
       encoders: { url: sources.encoderUrl(), ...sources.encoders() },
       writes: { open: sources.openWrites() },
       upstream: upstreamOf(sources),
@@ -135,6 +137,13 @@ export function openStatus(sources: StatusSources): () => Status {
       })),
     };
   };
+}
+
+function ownCertificateOf({ ownCertificate }: StatusSources): Status['http']['ownCertificate'] {
+  const own = ownCertificate();
+  if (!own) return null;
+  const { notAfter, error } = own;
+  return { notAfter: notAfter === null ? null : new Date(notAfter).toISOString(), error };
 }
 
 function configurationOf({ configuration }: StatusSources): Status['configuration'] {

@@ -74,11 +74,11 @@ async function openParts(folder: string, factory: Factory) {
   const { database, auth, audit, ca, events, streams, meters, systemId, databaseFile } = base;
   const desk = await openDesk(options, base as never, await ca.serverIdentity(['127.0.0.1']), opening);
   const estate = await openEstate({ ...options, ...base, opening });
-  const source = { file: 'gatehouse.yaml', read: () => config };
   const configuration = openReload({
-    source,
+    source: { file: 'gatehouse.yaml', read: () => config },
     started: config,
     rewire: estate.rewire,
+    reread() {},
     database,
     audit,
     clock,
@@ -93,6 +93,7 @@ async function openParts(folder: string, factory: Factory) {
     tokens: auth.endings,
     upstreamUrl: undefined,
     httpUrl: () => 'https://127.0.0.1',
+    ownCertificate: () => undefined,
     encoderUrl: () => desk.encoderUrl,
     databaseFile,
     damagedRows: database.damagedRows,

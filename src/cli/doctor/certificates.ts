@@ -1,8 +1,9 @@
 /** Every certificate the gateway shows, or trusts: until when, and for which names. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
+import { KeyPairFault, keyPairIn } from '../../key-pair.ts';
 import { certificatesIn } from '../../pem.ts';
 import type { Diagnosis, Patient } from './diagnosis.ts';
 
@@ -10,9 +11,11 @@ const DAY_MS = 86_400_000;
 /** The gateway renews its own months before; others want a person. */
 const DOUBTFUL_DAYS = 30;
 const BAD_DAYS = 7;
+/** Of a mode. */
+const OTHERS = 0o007;
 
 export function checkCertificates({ config, shell: { clock } }: Patient): Diagnosis[] {
-  const { dataDirectory, encoders, upstream } = config;
+  const { dataDirectory, encoders, http, upstream } = config;
   const now = clock.now();
   const ask = 'ask for a new one where it came from';
   const found: Diagnosis[] = [];
@@ -30,6 +33,8 @@ export function checkCertificates({ config, shell: { clock } }: Patient): Diagno
       );
     }
   }
+  if (http.certFile !== undefined && http.keyFile !== undefined)
+    found.push(...ownCertificate(http.certFile, http.keyFile, now));
   for (const file of encoders.vendorRoots) found.push(...dates('vendor root', file, now, ask));
   if (encoders.vendorRoots.length === 0) {
     const remedy = "put the encoder vendor's root into encoders.vendorRoots";
@@ -57,6 +62,39 @@ function serverCertificate(file: string, names: readonly string[], now: number):
     return [{ severity: 'bad', subject, text: `not valid for ${missing.join(', ')} of http.names`, remedy }];
   }
   return [dated(subject, certificate, now, remedy)];
+}
+
+/** As the daemon reads it: what it would not take is told here with what mends it. */
+function ownCertificate(certFile: string, keyFile: string, now: number): Diagnosis[] {
+  const subject = 'certificate own';
+  const remedy = 'renew it, then systemctl reload gatehouse';
+  const open =
+    (statSync(keyFile, { throwIfNoEntry: false })?.mode ?? 0) & OTHERS
+      ? [
+          {
+            severity: 'bad',
+            subject,
+            text: `others may read ${keyFile}`,
+            remedy: `chmod o= ${keyFile}`,
+          } as const,
+        ]
+      : [];
+  try {
+    const { certificate } = keyPairIn(readFileSync(certFile, 'utf8'), readFileSync(keyFile, 'utf8'));
+    const dates = dated(subject, certificate, now, remedy);
+    return [...open, { ...dates, text: `${dates.text}, for ${certificate.subjectAltName}` }];
+  } catch (error) {
+    const { path = certFile, code = '' } = error as NodeJS.ErrnoException;
+    const files = { certFile, keyFile };
+    const text =
+      error instanceof KeyPairFault
+        ? `${files[error.file]} ${error.message}`
+        : `${path} cannot be read (${code})`;
+    return [
+      ...open,
+      { severity: 'bad', subject, text, remedy: 'correct http.certFile and http.keyFile, or the files' },
+    ];
+  }
 }
 
 function dates(subject: string, file: string, now: number, remedy: string): Diagnosis[] {

@@ -89,10 +89,11 @@ function filesBelow(folder: string, depth: number): { path: string; stats: Stats
   });
 }
 
-function namedFiles({ encoders, upstream, auth }: Patient['config']): string[] {
+function namedFiles({ http, encoders, upstream, auth }: Patient['config']): string[] {
   const { caFile, certFile, keyFile, passwordFile } = upstream ?? {};
+  const own = [http.certFile, http.keyFile];
   const { jwksFile, caFile: oidcCa } = auth.oidc ?? {};
-  const maybe = [caFile, certFile, keyFile, passwordFile, jwksFile, oidcCa];
+  const maybe = [...own, caFile, certFile, keyFile, passwordFile, jwksFile, oidcCa];
   return [...encoders.vendorRoots, ...maybe.filter((file) => file !== undefined)];
 }
 
