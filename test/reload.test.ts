@@ -1,9 +1,11 @@
 /** The configuration read again while a gateway runs, with the host processes of its links. */
 import { writeFileSync } from 'node:fs';
 import { expect, it, vi } from 'vitest';
+import { run } from '../src/cli/program.ts';
 import type { ConfigInput } from '../src/config/config.ts';
 import type { Status } from '../src/status/schema.ts';
 import { openTestGateway, type TestGateway } from './gateway.ts';
+import { testShell } from './shell.ts';
 
 const NETWORK = '5c2f0a52-9f6b-4c3e-8f43-0d1b2a3c4d5e';
 const GATEWAY = '0c7c2c52-1a6f-4c5e-9d3e-2b8f1f0d6a40';
@@ -92,3 +94,14 @@ it('names settings that wait for a restart, until the file has the old ones agai
   expect((await statusOf(site)).configuration.needsRestart).toEqual(answer.needsRestart);
   expect(await reload(site, {})).toMatchObject({ needsRestart: [] });
 }, 60_000);
+
+it('leaves the daemon within reach of the command line while its file has a mistake, which status repeats', async () => {
+  const site = await openTestGateway({ adminSocket: 'admin.sock' });
+  for (const mistake of ['htpp: {}', 'log: "unclosed']) {
+    await reload(site, `adminSocket: admin.sock\ndataDirectory: data\n${mistake}\n`);
+    const shell = testShell();
+    expect(await run(['status', '--config', site.configFile], shell)).toBe(0);
+    expect(shell.written.stdout).toMatch(/✗ {2}reload +the last one changed nothing: .*gatehouse\.yaml:3:/);
+    expect(shell.written.stderr).toMatch(/gatehouse\.yaml has mistakes \(gatehouse config check\)/);
+  }
+});

@@ -4,9 +4,10 @@ import { type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { adminSocketOf } from '../config/config.ts';
-import { readConfig } from '../config/config-file.ts';
+import { readConfig, socketIn } from '../config/config-file.ts';
 import type { Job } from '../jobs/schema.ts';
 import { VERSION } from '../version.ts';
+import { FileError } from '../yaml/yaml-file.ts';
 import { CommandFailed, EXIT, type Shell } from './shell.ts';
 import { parseAnswer } from './terminal-text.ts';
 
@@ -44,7 +45,7 @@ export interface Client {
 }
 
 export function openClient(options: ClientOptions, shell: Shell): Client {
-  const socket = options.socket ?? adminSocketOf(readConfig(configFile(options.config, shell)));
+  const socket = options.socket ?? configuredSocket(options, shell);
   const send = async (method: string, path: string, body?: unknown) => {
     const deadline = new AbortController();
     const answered = new AbortController();
@@ -75,6 +76,20 @@ export function openClient(options: ClientOptions, shell: Shell): Client {
       throw new Refused(refusal(answer), detailsOf(answer));
     },
   };
+}
+
+/** A mistake that was just made keeps nobody from asking the daemon, which runs by the file of before. */
+function configuredSocket({ config }: ClientOptions, shell: Shell): string {
+  const file = configFile(config, shell);
+  try {
+    return adminSocketOf(readConfig(file));
+  } catch (error) {
+    if (!(error instanceof FileError) || error.mistakes.length === 0) throw error;
+    const socket = socketIn(file);
+    if (socket === undefined || !statSync(socket, { throwIfNoEntry: false })?.isSocket()) throw error;
+    shell.stderr.write(`! ${file} has mistakes (gatehouse config check)\n`);
+    return socket;
+  }
 }
 
 export interface JobOrder {

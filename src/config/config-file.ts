@@ -3,10 +3,10 @@
  * src/config/config.ts; here are the checks across settings and against the file system.
  */
 import { accessSync, constants, realpathSync, statSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import type { Problem } from '../yaml/problem.ts';
-import { FileError, parseText, readText, reasonOf } from '../yaml/yaml-file.ts';
-import { adminSocketOf, type Config, configJsonSchema, configSchema } from './config.ts';
+import { FileError, parseText, readText, reasonOf, roughlyParsed } from '../yaml/yaml-file.ts';
+import { ADMIN_SOCKET, adminSocketOf, type Config, configJsonSchema, configSchema } from './config.ts';
 import { unfitFiles } from './contents.ts';
 import { isProfilePath, profileProblems } from './profiles.ts';
 
@@ -69,6 +69,16 @@ export function parseConfig(text: string, file: string, options: ReadOptions = {
     },
   });
   return resolved(value, folder);
+}
+
+/** Where a file with mistakes says that the daemon is, which runs by what it was before; undefined: it does not say. */
+export function socketIn(file: string): string | undefined {
+  const written = roughlyParsed(readText(file, 'the configuration', FILE_MAX_BYTES));
+  const { adminSocket, dataDirectory } = (written ?? {}) as Record<string, unknown>;
+  const socket = typeof adminSocket === 'string' ? adminSocket : undefined;
+  const folder = typeof dataDirectory === 'string' ? dataDirectory : undefined;
+  const named = socket ?? (folder === undefined ? undefined : join(folder, ADMIN_SOCKET));
+  return named === undefined ? undefined : resolve(dirname(resolve(file)), named);
 }
 
 /** With absolute paths. */

@@ -368,7 +368,10 @@ export function configJsonSchema(): z.core.JSONSchema.BaseSchema {
   return { title: 'Gatehouse configuration', ...z.toJSONSchema(configSchema, { io: 'input' }) };
 }
 
+/** In dataDirectory, by default. */
+export const ADMIN_SOCKET = 'admin.sock';
+
 /** The unix socket of the command line. */
 export function adminSocketOf(config: Config): string {
-  return config.adminSocket ?? join(config.dataDirectory, 'admin.sock');
+  return config.adminSocket ?? join(config.dataDirectory, ADMIN_SOCKET);
 }

@@ -88,6 +88,15 @@ export function readText(file: string, what: string, maxBytes: number): string {
   }
 }
 
+/** What can be made out of a text that has mistakes: undefined, or settings of which none is checked. */
+export function roughlyParsed(text: string): unknown {
+  try {
+    return composed(text, new LineCounter()).documents[0]?.toJS();
+  } catch {
+    return undefined;
+  }
+}
+
 /** Why a file cannot be read, in words. */
 export function reasonOf(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
