@@ -52,6 +52,12 @@ const SITE = {
   })),
 };
 
+function untilTestEnds(): AsyncDisposableStack {
+  const stack = new AsyncDisposableStack();
+  onTestFinished(() => stack.disposeAsync());
+  return stack;
+}
+
 /** As openGateway puts them together, with what would work in the background left out. */
 async function openParts(folder: string, factory: Factory) {
   mkdirSync(join(folder, 'factory'));
@@ -68,8 +74,7 @@ async function openParts(folder: string, factory: Factory) {
   // No host runs, and so no link is up.
   const processes = { execPath: '/none', kill: () => {} };
   const options = { config, clock, log: silentLog, processes };
-  const opening = new AsyncDisposableStack();
-  onTestFinished(() => opening.disposeAsync());
+  const opening = untilTestEnds();
   const base = { ...(await openBase(options, opening)), tasks: { start() {} } };
   const { database, auth, audit, ca, events, streams, meters, systemId, databaseFile } = base;
   const desk = await openDesk(options, base as never, await ca.serverIdentity(['127.0.0.1']), opening);
