@@ -18,7 +18,7 @@ import type { Loss } from './losses.ts';
 import { commitsLost } from './write-ahead-log.ts';
 
 /** A frame's header and a page of a new database. */
-const FRAME_BYTES = 24 + 1_024;
+const FRAME_BYTES = 24 + 512;
 const COMMITS = 12;
 
 const open = (file: string, lost: DatabaseOptions['lost'] = () => {}) =>

@@ -44,14 +44,6 @@ describe('recording', () => {
     expect(events.table.page(0, 9)).toMatchObject([{ sequence: 1, encoderId: 'desk-1' }]);
   });
 
-  it('stores a repeat of the same step once and counts no sequence number for it', async () => {
-    const log = await openTestLog();
-    await log.record(1, 2);
-    await log.record(1, 3);
-    expect(sequences(log)).toEqual([1, 2, 3]);
-    expect(log.events.backlog().waiting).toBe(3);
-  });
-
   it('counts each encoder from 1, and goes on after a restart', async () => {
     const folder = temporaryFolder();
     const first = await openTestLog({ folder });

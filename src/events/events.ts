@@ -23,7 +23,10 @@ export interface WriteProgress {
 }
 
 export interface Events {
-  /** Inside a commit job. The event's id derives from (jobId, keyId, status): a second record of it throws nothing and stores nothing. */
+  /**
+   * Inside the commit job that stores the status of the key, and so once for each step. The event's id derives from
+   * (jobId, keyId, status).
+   */
   writeProgress(progress: WriteProgress): void;
   /** After the commit: tells the forwarder that there is something to send. */
   wake(): void;
@@ -125,11 +128,11 @@ export function openEvents(options: EventLogOptions): EventLog {
     },
     keep: openRetention({ ...options, table, recorder, link, wake }).keep,
     backlog() {
-      const { acked, waiting, waitingBytes } = table.cursor();
-      const [oldest] = table.page(acked, 1);
+      const waiting = table.waiting();
+      const [oldest] = table.page(table.cursor().acked, 1);
       return {
-        waiting,
-        waitingBytes,
+        waiting: waiting.events,
+        waitingBytes: waiting.bytes,
         oldestAgeMs: oldest ? Math.max(0, clock.now() - oldest.recordedAt) : null,
         ...table.recordCounts(),
         connectedSince: link.connectedSince,

@@ -152,7 +152,7 @@ async function forward(delivery: Delivery, bell: Bell, signal: AbortSignal): Pro
       await rung;
     }
   } catch (error) {
-    outbox.settle(window.takeSettled());
+    settle(delivery);
     await outbox.ended(headFailure(window, error));
     throw error;
   } finally {
@@ -172,8 +172,8 @@ function headFailure({ sent }: Window, error: unknown): HeadFailure | undefined 
 
 /** Everything that can be done now. Throws when the connection has ended or must end. */
 async function step(delivery: Delivery): Promise<void> {
-  const { connection, outbox, window, clock, queue } = delivery;
-  outbox.settle(window.takeSettled());
+  const { connection, outbox, window, clock } = delivery;
+  settle(delivery);
   const loss = connection.loss();
   if (loss) throw new Broken(loss.error, loss.unexplained && delivery.heard);
   if (delivery.refusal) throw broken(delivery.refusal, window);
@@ -187,13 +187,18 @@ async function step(delivery: Delivery): Promise<void> {
   else {
     await settleRefused(delivery);
     await fill(delivery);
-    // Behind the last of the backlog there may be events that have overtaken it.
-    if (window.sent.length === 0) outbox.acked = queue.position();
+    settle(delivery);
   }
   if (clock.monotonic() - delivery.savedAt >= SAVE_INTERVAL_MS) {
     delivery.savedAt = clock.monotonic();
     await outbox.save();
   }
+}
+
+function settle({ outbox, window, queue }: Delivery): void {
+  outbox.settle(window.takeSettled());
+  // Behind the last of the backlog there may be events that have overtaken it.
+  if (window.sent.length === 0) outbox.acked = queue.position();
 }
 
 function broken({ sent, reasonCode }: { sent: Sent; reasonCode: number }, window: Window): Broken {

@@ -22,11 +22,13 @@ export interface FeedEvent extends LiveRow {
 export interface LiveFeed {
   idOf(seq: number): string;
   newest(): number;
+  /** Everything after it is kept. */
+  keptAfter(): number;
   /** The ids of the oldest and the newest place to begin at. */
   range(): { lo: string; hi: string };
   /** The seq to go on from; `lost` when there is no way to go on from `after`. Without it, from now on. */
   begin(after: string | undefined): { seq: number; lost?: ResetReason };
-  /** What follows `seq`, in order, without holes; read once for all who ask until forget(). */
+  /** What follows `seq`, in order; read once for all who ask until forget(). */
   after(seq: number): FeedEvent[];
   /** There is more in the log. */
   forget(): void;
@@ -39,6 +41,7 @@ export function openLiveFeed(table: EventTable, database: Pick<Database, 'legibl
   return {
     idOf,
     newest: table.newestLive,
+    keptAfter: table.liveFrom,
     range: () => ({ lo: idOf(table.liveFrom()), hi: idOf(table.newestLive()) }),
     begin(after) {
       const newest = table.newestLive();

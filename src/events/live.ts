@@ -188,8 +188,7 @@ async function next(stream: Stream, feed: LiveFeed, clock: Clock): Promise<strin
     const events = feed.after(stream.seq);
     const last = events.at(-1);
     if (last) {
-      // Rows go from the beginning only: a hole is in front of the oldest one kept.
-      if (events[0]?.seq !== stream.seq + 1) return reset(stream, feed, 'NOT_KEPT');
+      if (stream.seq < feed.keptAfter()) return reset(stream, feed, 'NOT_KEPT');
       stream.seq = last.seq;
       const { filter } = stream.reader;
       const visible = events.filter(

@@ -68,9 +68,9 @@ export function openOutbox({ database, events, clock, log }: OutboxOptions): Out
   /** Inside a commit job. */
   function saveAcked(): void {
     const { acked } = table.cursor();
-    for (const [seq, size] of unsaved) if (table.addAhead(seq)) table.count(-1, -size);
-    const { events: count, bytes } = table.between(acked, outbox.acked);
-    table.count(-count, -bytes);
+    table.countAll();
+    for (const [seq, bytes] of unsaved) if (table.addAhead(seq)) table.countDown({ events: 1, bytes });
+    table.countDown(table.between(acked, outbox.acked));
     table.setAcked(outbox.acked);
     table.setBuriedInARow(buriedInARow);
   }
@@ -130,8 +130,9 @@ export function openOutbox({ database, events, clock, log }: OutboxOptions): Out
     async bury(row, reason, explanation) {
       buriedInARow += 1;
       await database.commit(() => {
+        table.countAll();
+        table.countDown({ events: 1, bytes: row.bytes });
         table.bury(row.seq, `${reason}: ${explanation}`, clock.now());
-        table.count(-1, -row.bytes);
         table.setBuriedInARow(buriedInARow);
         const { encoderId, sequence } = row;
         if (sequence !== null) recorder.gap({ encoderId, first: sequence, last: sequence, reason });

@@ -7,7 +7,6 @@ import {
   liveEvent,
   type Recorded,
   writeProgressEvent,
-  writeProgressId,
 } from './cloud-event.ts';
 import type { LinkState, LiveEvent, WriteProgress } from './events.ts';
 import type { EventTable } from './table.ts';
@@ -35,14 +34,15 @@ export function openRecorder({ table, clock, systemId, clockSynchronised, link }
     sequence: number | null,
   ): number {
     const bytes = Buffer.byteLength(event.body);
-    table.count(1, bytes);
-    return table.insert(event, {
+    const seq = table.insert(event, {
       encoderId,
       sequence,
       recordedAt: recorded.at,
       clockSynchronised: recorded.clockSynchronised ? 1 : 0,
       bytes,
     });
+    table.countUp(seq);
+    return seq;
   }
 
   /** Takes back the encoder's latest gap if `gap` continues it and nobody can have seen it; returns where it began. */
@@ -53,7 +53,8 @@ export function openRecorder({ table, clock, systemId, clockSynchronised, link }
     );
     if (latest?.last !== first - 1 || link.ahead.has(latest.seq) || latest.reason !== reason)
       return undefined;
-    table.count(-1, -table.between(latest.seq - 1, latest.seq).bytes);
+    table.countAll();
+    table.countDown(table.between(latest.seq - 1, latest.seq));
     table.removeGap(latest.seq);
     return latest.first;
   }
@@ -62,12 +63,10 @@ export function openRecorder({ table, clock, systemId, clockSynchronised, link }
 
   return {
     writeProgress(progress) {
-      if (table.has(writeProgressId(progress))) return;
       const recorded = now();
       const sequence = table.nextSequence(progress.encoderId);
       const event = writeProgressEvent(progress, sequence, recorded);
       append(event, recorded, progress.encoderId, sequence);
-      table.insertLive(event.type, recorded.at, event.body);
     },
     publish(event) {
       const recorded = now();
@@ -76,8 +75,8 @@ export function openRecorder({ table, clock, systemId, clockSynchronised, link }
     gap(gap) {
       const recorded = now();
       const whole = { ...gap, first: takeBack(gap) ?? gap.first };
+      if (table.hasGap(whole)) return;
       const event = gapEvent(whole, recorded);
-      if (table.has(event.id)) return;
       const seq = append(event, recorded, gap.encoderId, null);
       table.insertGap(seq, whole, recorded.at);
     },

@@ -20,9 +20,6 @@ const BATCH_ROWS = 500;
 const LIVE_AGE_MS = 7 * DAY_MS;
 /** About 70 MB. */
 const LIVE_ROWS = 100_000;
-/** Forwarded events are kept for as long, so that a step reported again is known. */
-const FORWARDED_AGE_MS = LIVE_AGE_MS;
-const FORWARDED_ROWS = LIVE_ROWS;
 /** Dead letters and gap records are for the operator, who may come once a quarter. */
 const RECORD_AGE_MS = 180 * DAY_MS;
 const RECORD_ROWS = 10_000;
@@ -65,8 +62,8 @@ export function openRetention(options: RetentionOptions): Retention {
         }
         // A clock that is not synchronised may be years ahead; then only the counts bound the log.
         const now = clockSynchronised() ? clock.now() : 0;
-        await inBatches(database, signal, () => pruneForwarded(table, now - FORWARDED_AGE_MS));
         await inBatches(database, signal, () => pruneLive(table, now - LIVE_AGE_MS));
+        await inBatches(database, signal, () => pruneForwarded(table));
         await database.commit(() =>
           table.pruneRecords(table.cursor().acked, now - RECORD_AGE_MS, RECORD_ROWS, BATCH_ROWS),
         );
@@ -88,16 +85,20 @@ async function inBatches(database: Database, signal: AbortSignal, batch: () => n
 /** Drops what is too old, else what is too much; returns how many. What a connection holds may arrive: it stays. */
 function dropBatch({ table, recorder, link, clock, clockSynchronised, bounds }: RetentionOptions): number {
   const { maxAgeMs, maxBytes } = bounds ?? DEFAULT_BOUNDS;
-  const { acked, waitingBytes } = table.cursor();
+  const { acked } = table.cursor();
   const after = Math.max(acked, link.heldThrough);
   const oldest = table.droppable(after, BATCH_ROWS).filter(({ seq }) => !link.ahead.has(seq));
   const old = clockSynchronised() ? tooOld(oldest, clock.now() - maxAgeMs) : 0;
   const [count, reason]: [number, GapReason] =
-    old > 0 ? [old, 'AGE'] : [tooMany(oldest, waitingBytes - maxBytes), 'SIZE'];
+    old > 0 ? [old, 'AGE'] : [tooMany(oldest, table.waiting().bytes - maxBytes), 'SIZE'];
   const dropped = oldest.slice(0, count);
-  for (const { seq } of dropped) table.drop(seq);
   if (dropped.length === 0) return 0;
-  table.count(-dropped.length, -dropped.reduce((sum, { bytes }) => sum + bytes, 0));
+  table.countAll();
+  table.countDown({
+    events: dropped.length,
+    bytes: dropped.reduce((sum, { bytes }) => sum + bytes, 0),
+  });
+  for (const { seq } of dropped) table.drop(seq);
   for (const gap of ranges(dropped, reason)) recorder.gap(gap);
   return dropped.length;
 }
@@ -137,20 +138,18 @@ function ranges(dropped: EventHead[], reason: GapReason): Gap[] {
   return gaps;
 }
 
-function pruneForwarded(table: EventTable, before: number): number {
-  const { acked } = table.cursor();
-  const oldest = table.forwarded(acked, BATCH_ROWS);
-  const kept = oldest.findIndex(
-    ({ seq, recordedAt }) => seq > acked - FORWARDED_ROWS && recordedAt >= before,
-  );
-  const last = oldest[kept === -1 ? oldest.length - 1 : kept - 1];
-  return last ? table.pruneEvents(last.seq) : 0;
+/** What is forwarded and no longer shown to live readers. */
+function pruneForwarded(table: EventTable): number {
+  return table.pruneEvents(Math.min(table.cursor().acked, table.liveFrom()), BATCH_ROWS);
 }
 
+/** Returns how many live readers do not find any more. */
 function pruneLive(table: EventTable, before: number): number {
   const floor = table.newestLive() - LIVE_ROWS;
   const oldest = table.oldestLive(BATCH_ROWS);
   const kept = oldest.findIndex(({ seq, recordedAt }) => seq > floor && recordedAt >= before);
-  const last = oldest[kept === -1 ? oldest.length - 1 : kept - 1];
-  return last ? table.pruneLive(last.seq) : 0;
+  const gone = kept === -1 ? oldest.length : kept;
+  const last = oldest[gone - 1];
+  if (last) table.pruneLive(last.seq);
+  return gone;
 }

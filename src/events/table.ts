@@ -25,6 +25,12 @@ export interface LiveRow {
   body: string;
 }
 
+/** How much waits to be sent. */
+export interface Waiting {
+  events: number;
+  bytes: number;
+}
+
 /** What a bound needs to know of an event. */
 export type EventHead = Pick<
   EventRow,
@@ -34,8 +40,6 @@ export type EventHead = Pick<
 export interface Cursor {
   acked: number;
   sent: number;
-  waiting: number;
-  waitingBytes: number;
   suspect: number;
   suspectFailures: number;
   buriedInARow: number;
@@ -56,21 +60,34 @@ const NOT_DEAD = 'NOT EXISTS (SELECT 1 FROM dead_letter WHERE dead_letter.seq = 
 /** Of those beyond the cursor. */
 const WAITS = `${NOT_DEAD} AND NOT EXISTS (SELECT 1 FROM forward_ahead WHERE forward_ahead.seq = event.seq)`;
 
+/** Events that are counted at once: a look at so many takes some hundred microseconds. */
+const COUNTED_TOGETHER = 256;
+
+/** One sequence for both tables of the log. */
+const NEXT_SEQ = "(SELECT max(seq) + 1 FROM sqlite_sequence WHERE name IN ('event', 'live_event'))";
+
+/** What live readers find after a seq. The second parameter: the same, or where the two tables began to be one log. */
+const liveOf = (columns: string) =>
+  `SELECT ${columns} FROM live_event WHERE seq > ?
+   UNION ALL SELECT ${columns} FROM event WHERE seq > ? AND sequence IS NOT NULL
+   ORDER BY seq LIMIT ?`;
+
 export function openEventTable(database: Prepare) {
   return { ...openLog(database), ...openLive(database), ...openCursor(database), ...openRecords(database) };
 }
 
 function openLog(database: Prepare) {
-  const exists = database.prepare<[string], { seq: number }>('SELECT seq FROM event WHERE id = ?');
-  const nextSequence = database.prepare<[string], { last: number }>(
-    `INSERT INTO event_sequence (encoder_id, last) VALUES (?, 1)
-     ON CONFLICT (encoder_id) DO UPDATE SET last = last + 1 RETURNING last`,
+  const newestSequence = database.prepare<[string], { sequence: number }>(
+    `SELECT sequence FROM event WHERE encoder_id IN (?) AND sequence IS NOT NULL ORDER BY seq DESC LIMIT 1`,
+  );
+  const keptSequence = database.prepare<[string], { last: number }>(
+    'SELECT last FROM event_sequence WHERE encoder_id = ?',
   );
   const insert = database.prepare<
     [string, string, string, string, number | null, number, number, number, string]
   >(
-    `INSERT INTO event (id, topic, type, encoder_id, sequence, recorded_at, clock_synchronised, bytes, body)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO event (seq, id, topic, type, encoder_id, sequence, recorded_at, clock_synchronised, bytes, body)
+     VALUES (${NEXT_SEQ}, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
   const page = database.prepare<[number, number], EventRow>(
     `SELECT ${HEAD}, id, topic, body FROM event WHERE seq > ? AND ${WAITS} ORDER BY seq LIMIT ?`,
@@ -87,17 +104,22 @@ function openLog(database: Prepare) {
   const newcomers = database.prepare<[number, number], { seq: number; encoderId: string }>(
     'SELECT seq, encoder_id AS encoderId FROM event WHERE seq > ? ORDER BY seq LIMIT ?',
   );
-  const drop = database.prepare<[number]>('DELETE FROM event WHERE seq = ?');
-  const forwarded = database.prepare<[number, number], EventHead>(
-    `SELECT ${HEAD} FROM event WHERE seq <= ? ORDER BY seq LIMIT ?`,
+  const drop = openRemoval(database, 'seq = ?');
+  const toLive = database.prepare<[number]>(
+    `INSERT INTO live_event (seq, type, recorded_at, body) SELECT seq, type, recorded_at, body FROM event
+     WHERE seq = ? AND seq > (SELECT max(kept_after, joined_at) FROM live_cursor)`,
   );
-  const prune = database.prepare<[number]>('DELETE FROM event WHERE seq <= ?');
+  const oldest = database.prepare<[number, number], { seq: number }>(
+    'SELECT seq FROM event WHERE seq <= ? ORDER BY seq LIMIT ?',
+  );
+  const prune = openRemoval(database, 'seq <= ?');
   const newest = database.prepare<[], { seq: number | null }>('SELECT max(seq) AS seq FROM event');
   return {
-    /** Whether an event of this id is in the log. */
-    has: (id: string) => exists.get(id) !== undefined,
-    /** Counts an event of the encoder; from 1. */
-    nextSequence: (encoderId: string) => nextSequence.get(encoderId)?.last ?? 1,
+    /** Of the encoder's next event; from 1. */
+    nextSequence(encoderId: string): number {
+      const newest = newestSequence.get(encoderId)?.sequence ?? 0;
+      return Math.max(newest, keptSequence.get(encoderId)?.last ?? 0) + 1;
+    },
     /** Returns the seq. */
     insert({ id, topic, type, body }: EncodedEvent, row: Omit<EventHead, 'seq'>): number {
       const { encoderId, sequence, recordedAt, clockSynchronised, bytes } = row;
@@ -120,58 +142,84 @@ function openLog(database: Prepare) {
     delivered: (acked: number) => delivered.get(acked),
     /** The oldest events after `seq` that may be dropped. */
     droppable: (seq: number, limit: number) => droppable.all(seq, limit),
-    drop: (seq: number) => drop.run(seq).changes,
+    /** Live readers still find it. */
+    drop(seq: number): void {
+      toLive.run(seq);
+      drop(seq);
+    },
     /** The next events to send of one encoder, after `seq`, in order. */
     pageOf: (encoderId: string, seq: number, limit: number) => pageOf.all(encoderId, seq, limit),
     /** Whose events were recorded after `seq`, in order. */
     newcomers: (seq: number, limit: number) => newcomers.all(seq, limit),
-    /** The oldest events up to `seq`. */
-    forwarded: (seq: number, limit: number) => forwarded.all(seq, limit),
-    pruneEvents: (through: number) => prune.run(through).changes,
+    /** Removes the oldest events up to `through`, so many at most; returns how many. */
+    pruneEvents(through: number, limit: number): number {
+      const last = oldest.all(through, limit).at(-1);
+      return last ? prune(last.seq) : 0;
+    },
     newest: () => newest.get()?.seq ?? 0,
+  };
+}
+
+/** Removes events; their encoders' sequences go on all the same. */
+function openRemoval(database: Prepare, which: string): (seq: number) => number {
+  const keep = database.prepare<[number]>(
+    `INSERT INTO event_sequence (encoder_id, last)
+       SELECT encoder_id, max(sequence) FROM event WHERE ${which} AND sequence IS NOT NULL GROUP BY encoder_id
+     ON CONFLICT (encoder_id) DO UPDATE SET last = max(last, excluded.last)`,
+  );
+  const remove = database.prepare<[number]>(`DELETE FROM event WHERE ${which}`);
+  return (seq) => {
+    keep.run(seq);
+    return remove.run(seq).changes;
   };
 }
 
 function openLive(database: Prepare) {
   const insert = database.prepare<[string, number, string]>(
-    'INSERT INTO live_event (type, recorded_at, body) VALUES (?, ?, ?)',
+    `INSERT INTO live_event (seq, type, recorded_at, body) VALUES (${NEXT_SEQ}, ?, ?, ?)`,
   );
-  const page = database.prepare<[number, number], LiveRow>(
-    'SELECT seq, type, body FROM live_event WHERE seq > ? ORDER BY seq LIMIT ?',
+  const page = database.prepare<[number, number, number], LiveRow>(liveOf('seq, type, body'));
+  const heads = database.prepare<[number, number, number], { seq: number; recordedAt: number }>(
+    liveOf('seq, recorded_at AS recordedAt'),
   );
-  const oldest = database.prepare<[], { seq: number | null }>('SELECT min(seq) AS seq FROM live_event');
-  // The counter of AUTOINCREMENT, which stays when the rows are pruned.
-  const newest = database.prepare<[], { seq: number }>(
-    "SELECT seq FROM sqlite_sequence WHERE name = 'live_event'",
+  // The counters of AUTOINCREMENT, which stay when the rows are pruned.
+  const newest = database.prepare<[], { seq: number | null }>(
+    "SELECT max(seq) AS seq FROM sqlite_sequence WHERE name IN ('event', 'live_event')",
   );
-  const heads = database.prepare<[number], { seq: number; recordedAt: number }>(
-    'SELECT seq, recorded_at AS recordedAt FROM live_event ORDER BY seq LIMIT ?',
+  const cursor = database.prepare<[], { keptAfter: number; joinedAt: number }>(
+    'SELECT kept_after AS keptAfter, joined_at AS joinedAt FROM live_cursor',
   );
+  const keepAfter = database.prepare<[number]>('UPDATE live_cursor SET kept_after = ?');
   const prune = database.prepare<[number]>('DELETE FROM live_event WHERE seq <= ?');
+  const joinedAt = cursor.get()?.joinedAt ?? 0;
   const databaseId = database.prepare<[], { id: string }>('SELECT database_id AS id FROM system');
   const newestLive = () => newest.get()?.seq ?? 0;
   return {
     insertLive: (type: string, recordedAt: number, body: string) => insert.run(type, recordedAt, body),
-    /** What follows `seq`, in order, without holes. */
-    livePage: (seq: number, limit: number) => page.all(seq, limit),
+    /** What follows `seq`, in order; everything, when that is not before liveFrom(). */
+    livePage: (seq: number, limit: number) => page.all(seq, Math.max(seq, joinedAt), limit),
     newestLive,
-    /** Everything after it is there; equal to newestLive() when nothing is. */
-    liveFrom: () => (oldest.get()?.seq ?? newestLive() + 1) - 1,
-    oldestLive: (limit: number) => heads.all(limit),
-    pruneLive: (through: number) => prune.run(through).changes,
+    /** Everything after it is there. */
+    liveFrom: () => cursor.get()?.keptAfter ?? 0,
+    oldestLive(limit: number) {
+      const after = cursor.get()?.keptAfter ?? 0;
+      return heads.all(after, Math.max(after, joinedAt), limit);
+    },
+    /** What is forwarded, too, stays in the log of events until that is pruned. */
+    pruneLive(through: number): void {
+      keepAfter.run(through);
+      prune.run(through);
+    },
     databaseId: () => databaseId.get()?.id ?? '',
   };
 }
 
 function openCursor(database: Prepare) {
   const cursor = database.prepare<[], Cursor>(
-    `SELECT acked_seq AS acked, sent_seq AS sent, waiting, waiting_bytes AS waitingBytes, suspect_seq AS suspect,
-       suspect_failures AS suspectFailures, buried_in_a_row AS buriedInARow FROM forward_cursor`,
+    `SELECT acked_seq AS acked, sent_seq AS sent, suspect_seq AS suspect, suspect_failures AS suspectFailures,
+       buried_in_a_row AS buriedInARow FROM forward_cursor`,
   );
-  const count = database.prepare<[number, number]>(
-    'UPDATE forward_cursor SET waiting = waiting + ?, waiting_bytes = waiting_bytes + ?',
-  );
-  const between = database.prepare<[number, number], { events: number; bytes: number }>(
+  const between = database.prepare<[number, number], Waiting>(
     `SELECT count(*) AS events, coalesce(sum(bytes), 0) AS bytes FROM event
      WHERE seq > ? AND seq <= ? AND ${WAITS}`,
   );
@@ -191,10 +239,9 @@ function openCursor(database: Prepare) {
       if (!row) throw new Error('the forward cursor is missing from the database');
       return row;
     },
-    /** Changes what waits by so many events and bytes. */
-    count: (events: number, bytes: number) => count.run(events, bytes),
     /** What waits after one seq, up to another. */
     between: (after: number, through: number) => between.get(after, through) ?? { events: 0, bytes: 0 },
+    ...openCount(database),
     setAcked(seq: number): void {
       advance.run(seq);
       pruneAhead.run(seq);
@@ -204,6 +251,52 @@ function openCursor(database: Prepare) {
     setSent: (seq: number) => sent.run(seq),
     setSuspect: (seq: number, failures: number) => suspect.run(seq, failures),
     setBuriedInARow: (count: number) => buried.run(count),
+  };
+}
+
+/**
+ * How much waits is stored up to `counted`, and the few events after it are looked at: a count that is written with each
+ * event writes its page with each.
+ */
+function openCount(database: Prepare) {
+  const stored = database.prepare<[], Waiting & { counted: number }>(
+    'SELECT waiting AS events, waiting_bytes AS bytes, counted_seq AS counted FROM forward_cursor',
+  );
+  const tail = database.prepare<[number], { bytes: number }>(
+    `SELECT bytes FROM event WHERE seq > ? AND ${WAITS} ORDER BY seq LIMIT ${COUNTED_TOGETHER}`,
+  );
+  const newest = database.prepare<[], { seq: number | null }>('SELECT max(seq) AS seq FROM event');
+  const change = database.prepare<[number, number]>(
+    'UPDATE forward_cursor SET waiting = waiting + ?, waiting_bytes = waiting_bytes + ?',
+  );
+  const setCounted = database.prepare<[number]>('UPDATE forward_cursor SET counted_seq = ?');
+
+  const countedThrough = () => stored.get()?.counted ?? 0;
+  function uncounted(): Waiting {
+    const rows = tail.all(countedThrough());
+    return { events: rows.length, bytes: rows.reduce((sum, { bytes }) => sum + bytes, 0) };
+  }
+  function countAll(): void {
+    const seq = newest.get()?.seq ?? 0;
+    if (seq <= countedThrough()) return;
+    const { events, bytes } = uncounted();
+    change.run(events, bytes);
+    setCounted.run(seq);
+  }
+  return {
+    waiting(): Waiting {
+      const { events, bytes } = stored.get() ?? { events: 0, bytes: 0 };
+      const more = uncounted();
+      return { events: events + more.events, bytes: bytes + more.bytes };
+    },
+    /** After the event `seq` was recorded. */
+    countUp(seq: number): void {
+      if (seq - countedThrough() >= COUNTED_TOGETHER) countAll();
+    },
+    /** Before any event is sent, dropped or given up in the same job. */
+    countAll,
+    /** So much waits no longer. */
+    countDown: ({ events, bytes }: Waiting) => change.run(-events, -bytes),
   };
 }
 
@@ -220,6 +313,9 @@ function openRecords(database: Prepare) {
     `INSERT INTO gap (seq, encoder_id, first_sequence, last_sequence, reason, recorded_at)
      VALUES (?, ?, ?, ?, ?, ?)`,
   );
+  const sameGap = database.prepare<[string, number, number, string], { seq: number }>(
+    `SELECT seq FROM gap WHERE encoder_id = ? AND first_sequence = ? AND last_sequence = ? AND reason = ?`,
+  );
   const removeGap = database.prepare<[number]>('DELETE FROM gap WHERE seq = ?');
   const removeEvent = database.prepare<[number]>('DELETE FROM event WHERE seq = ?');
   const counts = database.prepare<[], { deadLetters: number; gaps: number }>(
@@ -234,6 +330,8 @@ function openRecords(database: Prepare) {
     latestGap: (encoderId: string, seq: number) => latestGap.get(encoderId, seq),
     insertGap: (seq: number, { encoderId, first, last, reason }: Gap, at: number) =>
       insertGap.run(seq, encoderId, first, last, reason, at),
+    hasGap: ({ encoderId, first, last, reason }: Gap) =>
+      sameGap.get(encoderId, first, last, reason) !== undefined,
     /** Removes a gap and the event that tells it. */
     removeGap(seq: number): void {
       removeGap.run(seq);
