@@ -49,6 +49,7 @@ it('counts requests by the pattern of their path, and tells how the installation
   expect(samples.get('gatehouse_doors_by_presence{presence="unknown"}')).toBe(0);
   expect(samples.get('gatehouse_jobs_running')).toBe(0);
   expect(samples.get('gatehouse_disk_space{space="plenty"}')).toBe(1);
+  expect(samples.get('gatehouse_database_check{verdict="pending"}')).toBe(1);
   expect(samples.get('gatehouse_certificate_days_left{certificate="server"}')).toBeGreaterThan(30);
   expect(samples.get('process_resident_memory_bytes')).toBeGreaterThan(1e7);
   expect(samples.has('nodejs_eventloop_lag_p99_seconds')).toBe(true);

@@ -61,7 +61,7 @@ const WELL: Status = {
     outcomeUnknown: 0,
     damaged: [],
     damagedRows: [],
-    check: { verdict: 'sound', ageSeconds: 7_200, findings: [] },
+    check: { verdict: 'sound', endedAt: '2026-11-22T08:00:00.000Z', ageSeconds: 7_200, findings: [] },
     queued: 0,
     lastCommitMilliseconds: 0.26,
     freeBytes: 2_000_000_000,
@@ -204,7 +204,7 @@ it.each<[Partial<Status>, string, string, RegExp]>([
     {
       database: {
         ...WELL.database,
-        check: { verdict: 'damaged', ageSeconds: 60, findings: ['row 2 missing from index i'] },
+        check: { verdict: 'damaged', endedAt: null, ageSeconds: 60, findings: ['row 2 missing from index i'] },
       },
     },
     'database',
@@ -213,7 +213,7 @@ it.each<[Partial<Status>, string, string, RegExp]>([
   ],
   [
     {
-      database: { ...WELL.database, check: { verdict: 'failed', ageSeconds: 60, findings: ['no room'] } },
+      database: { ...WELL.database, check: { verdict: 'failed', endedAt: null, ageSeconds: 60, findings: ['no room'] } },
     },
     'database',
     'doubtful',

@@ -45,7 +45,7 @@ async function checked(file: string) {
   const checker = openTestChecker(file, clock);
   const stop = new AbortController();
   const kept = checker.keep(stop.signal).catch(() => undefined);
-  expect(checker.state()).toEqual({ verdict: 'pending', ageSeconds: null, findings: [] });
+  expect(checker.state()).toEqual({ verdict: 'pending', endedAt: null, ageSeconds: null, findings: [] });
   await clock.advance(MINUTE_MS);
   await expect.poll(() => checker.state().verdict, { timeout: 30_000 }).not.toBe('pending');
   await clock.advance(MINUTE_MS);
@@ -58,7 +58,12 @@ async function checked(file: string) {
 it('is not read at the start, and is found by the check in the background and before a restore', async () => {
   const file = await largeFile();
   expect(statSync(file).size).toBeGreaterThan(LARGE_BYTES);
-  expect(await checked(file)).toEqual({ verdict: 'sound', ageSeconds: 60, findings: [] });
+  expect(await checked(file)).toEqual({
+    verdict: 'sound',
+    endedAt: expect.stringMatching(/Z$/),
+    ageSeconds: 60,
+    findings: [],
+  });
   damageMiddle(file);
   await (await open(file))[Symbol.asyncDispose]();
   const { verdict, findings } = await checked(file);

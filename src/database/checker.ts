@@ -23,7 +23,8 @@ export const checkResult = z.object({ findings: z.array(z.string()) });
 export interface CheckState {
   /** failed: the check itself was not completed. */
   verdict: 'pending' | 'sound' | 'damaged' | 'failed';
-  /** Of the last check that ended; null before the first. */
+  /** When the last check ended, by the wall clock; null before the first. */
+  endedAt: string | null;
   ageSeconds: number | null;
   /** What is damaged, or why the check was not completed. */
   findings: string[];
@@ -45,15 +46,16 @@ export interface CheckerOptions {
 }
 
 export function openChecker({ file, execPath, environment = {}, clock, log }: CheckerOptions): Checker {
-  let last: (Pick<CheckState, 'verdict' | 'findings'> & { endedAt: number }) | undefined;
+  let last: (Pick<CheckState, 'verdict' | 'findings' | 'endedAt'> & { endedMonotonic: number }) | undefined;
 
   async function check(signal: AbortSignal): Promise<void> {
     const started = clock.monotonic();
     const found = await run(signal);
     signal.throwIfAborted();
-    last = { ...found, endedAt: clock.monotonic() };
+    const endedMonotonic = clock.monotonic();
+    last = { ...found, endedAt: new Date(clock.now()).toISOString(), endedMonotonic };
     const { verdict, findings } = found;
-    const fields = { findings, milliseconds: Math.round(last.endedAt - started) };
+    const fields = { findings, milliseconds: Math.round(endedMonotonic - started) };
     if (verdict === 'sound') log.info(fields, 'the whole database was checked and is sound');
     if (verdict === 'damaged')
       log.error(
@@ -78,9 +80,10 @@ export function openChecker({ file, execPath, environment = {}, clock, log }: Ch
 
   return {
     state() {
-      if (!last) return { verdict: 'pending', ageSeconds: null, findings: [] };
-      const { verdict, findings, endedAt } = last;
-      return { verdict, findings, ageSeconds: Math.floor((clock.monotonic() - endedAt) / 1_000) };
+      if (!last) return { verdict: 'pending', endedAt: null, ageSeconds: null, findings: [] };
+      const { verdict, findings, endedAt, endedMonotonic } = last;
+      const ageSeconds = Math.floor((clock.monotonic() - endedMonotonic) / 1_000);
+      return { verdict, endedAt, ageSeconds, findings };
     },
     async keep(signal) {
       await clock.sleep(AFTER_START_MS, signal);

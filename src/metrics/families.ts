@@ -65,7 +65,7 @@ export function familiesOf({ meters, status, writeRequests, eventStreams }: Sour
 }
 
 function storage(now: Status, commitSeconds: HistogramReading, commitJobs: HistogramReading): Family[] {
-  const { bytes, queued, failures, freeBytes, space } = now.database;
+  const { bytes, queued, failures, freeBytes, space, check } = now.database;
   const spaces = ['plenty', 'short', 'full'] as const;
   return [
     histogram('commit_duration_seconds', 'Commits, fsync included', [{ labels: {}, reading: commitSeconds }]),
@@ -82,6 +82,24 @@ function storage(now: Status, commitSeconds: HistogramReading, commitJobs: Histo
       '1 for how it is: plenty, short (no telemetry is stored) or full (urgent work only)',
       [...spaces.map((each) => ({ value: Number(each === space), labels: { space: each } }))],
     ),
+    ...databaseCheck(check),
+  ];
+}
+
+/** Without an end and an age before the first check since the start: neither has a number that would say so. */
+export function databaseCheck({ verdict, endedAt, ageSeconds }: Status['database']['check']): Family[] {
+  const verdicts = ['pending', 'sound', 'damaged', 'failed'] as const;
+  const result = family(
+    'gauge',
+    'database_check',
+    '1 for the result of the last check of the whole database: sound, damaged or failed (not completed); pending before the first',
+    [...verdicts.map((each) => ({ value: Number(each === verdict), labels: { verdict: each } }))],
+  );
+  if (endedAt === null || ageSeconds === null) return [result];
+  return [
+    result,
+    gauge('database_check_end_time_seconds', 'When it ended, by the wall clock', Date.parse(endedAt) / 1_000),
+    gauge('database_check_age_seconds', 'How long ago that is, whatever the wall clock says', ageSeconds),
   ];
 }
 

@@ -103,6 +103,7 @@ export const status = z
       check: z
         .object({
           verdict: z.enum(['pending', 'sound', 'damaged', 'failed']),
+          endedAt: z.iso.datetime().nullable(),
           ageSeconds: age,
           findings: z.array(z.string()),
         })

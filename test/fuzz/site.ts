@@ -103,7 +103,7 @@ async function openParts(folder: string, factory: Factory) {
     databaseFile,
     damagedRows: database.damagedRows,
     audit: () => ({ oldestAt: undefined, retentionDays: 400 }),
-    databaseCheck: () => ({ verdict: 'pending', ageSeconds: null, findings: [] }),
+    databaseCheck: () => ({ verdict: 'pending', endedAt: null, ageSeconds: null, findings: [] }),
     encoders: () => desk.sessions.counts(),
     openWrites: () => desk.writes.openCount(),
     backlog: events.backlog,
