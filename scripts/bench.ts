@@ -1,7 +1,7 @@
 /**
- * `npm run bench [-- [--charts] [--cache FOLDER] [--minutes N] NAME …]`: the figures of docs/performance.md, on this
- * machine. Exits 1 when a target is missed. `--charts` draws the charts of docs anew; peers that npm installs go to the
- * folder; `soak` takes so many minutes.
+ * `npm run bench [-- [--charts] [--cache FOLDER] [--minutes N] [--events N] NAME …]`: the figures of docs/performance.md, on
+ * this machine. Exits 1 when a target is missed. `--charts` draws the charts of docs anew; peers that npm installs go to
+ * the folder; `soak` takes so many minutes; `start-full` and `live-lane` store so many events.
  */
 import { writeFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
@@ -14,6 +14,7 @@ import { benchDiskWrites } from '../test/bench/disk-writes.ts';
 import { benchDrain } from '../test/bench/drain.ts';
 import { benchGrowth } from '../test/bench/growth.ts';
 import { benchImport } from '../test/bench/import.ts';
+import { benchLiveLane } from '../test/bench/live-lane.ts';
 import { benchOsdpDead } from '../test/bench/osdp/dead.ts';
 import { benchOsdpFaults } from '../test/bench/osdp/faults.ts';
 import { benchOsdpPolls } from '../test/bench/osdp/polls.ts';
@@ -29,6 +30,7 @@ import { benchSimulatedBus } from '../test/bench/sim-bus.ts';
 import { benchSlowDisk } from '../test/bench/slow-disk.ts';
 import { benchSoak, SOAK_MINUTES } from '../test/bench/soak.ts';
 import { benchEstate, benchStart } from '../test/bench/start.ts';
+import { benchStartFull } from '../test/bench/start-full.ts';
 import { type BenchTable, printTable } from '../test/bench/table.ts';
 import { benchZigbeeEstate } from '../test/bench/zigbee/estate.ts';
 import { benchZigbeeMemory } from '../test/bench/zigbee/memory.ts';
@@ -36,8 +38,15 @@ import { benchDrop, benchRestart } from '../test/bench/zigbee/restart.ts';
 import { benchUnlock, benchUnlockAir } from '../test/bench/zigbee/unlock.ts';
 import { defaultCache } from '../test/bench/zigbee/zigbee2mqtt.ts';
 
-const BENCHES: Record<string, (options: { cache: string; minutes: number }) => Promise<BenchTable>> = {
+interface Options {
+  cache: string;
+  minutes: number;
+  events: number;
+}
+
+const BENCHES: Record<string, (options: Options) => Promise<BenchTable>> = {
   start: benchStart,
+  'start-full': benchStartFull,
   estate: benchEstate,
   desk: benchDesk,
   api: benchApi,
@@ -47,6 +56,7 @@ const BENCHES: Record<string, (options: { cache: string; minutes: number }) => P
   import: benchImport,
   growth: benchGrowth,
   soak: benchSoak,
+  'live-lane': benchLiveLane,
   bridge: benchBridge,
   'sim-bus': benchSimulatedBus,
   'bus-polls': benchBusPolls,
@@ -75,11 +85,13 @@ const { values, positionals: chosen } = parseArgs({
     charts: { type: 'boolean', default: false },
     cache: { type: 'string', default: defaultCache },
     minutes: { type: 'string', default: String(SOAK_MINUTES) },
+    events: { type: 'string', default: '100000' },
   },
 });
-const options = { cache: values.cache, minutes: Number(values.minutes) };
-if (!(options.minutes > 0)) {
-  write(`--minutes ${values.minutes}: expected a number above 0\n`);
+const options = { cache: values.cache, minutes: Number(values.minutes), events: Number(values.events) };
+for (const name of ['minutes', 'events'] as const) {
+  if (options[name] > 0) continue;
+  write(`--${name} ${values[name]}: expected a number above 0\n`);
   process.exit(2);
 }
 const unknown = chosen.filter((name) => !(name in BENCHES));

@@ -204,7 +204,12 @@ it.each<[Partial<Status>, string, string, RegExp]>([
     {
       database: {
         ...WELL.database,
-        check: { verdict: 'damaged', endedAt: null, ageSeconds: 60, findings: ['row 2 missing from index i'] },
+        check: {
+          verdict: 'damaged',
+          endedAt: null,
+          ageSeconds: 60,
+          findings: ['row 2 missing from index i'],
+        },
       },
     },
     'database',
@@ -213,7 +218,10 @@ it.each<[Partial<Status>, string, string, RegExp]>([
   ],
   [
     {
-      database: { ...WELL.database, check: { verdict: 'failed', endedAt: null, ageSeconds: 60, findings: ['no room'] } },
+      database: {
+        ...WELL.database,
+        check: { verdict: 'failed', endedAt: null, ageSeconds: 60, findings: ['no room'] },
+      },
     },
     'database',
     'doubtful',

@@ -51,13 +51,17 @@ export async function openMosquitto(options: MosquittoOptions): Promise<Mosquitt
 }
 
 export interface Subscriber extends AsyncDisposable {
-  readonly received: { topic: string; payload: string }[];
+  /** `at`: performance.now() of this process. */
+  readonly received: { topic: string; payload: string; at: number }[];
 }
 
-/** Subscribed to everything of ours, with QoS 1. */
-export async function openSubscriber(port: number, further: string[] = []): Promise<Subscriber> {
+/** Subscribed with QoS 1, to everything of ours when no topics are named. `further`: arguments of mosquitto_sub(1). */
+export async function openSubscriber(
+  port: number,
+  { topics: named = ['gatehouse/#'], further = [] }: { topics?: string[]; further?: string[] } = {},
+): Promise<Subscriber> {
   const received: Subscriber['received'] = [];
-  const topics = ['-t', 'gatehouse/#', '-t', 'ready'];
+  const topics = [...named, 'ready'].flatMap((topic) => ['-t', topic]);
   const args = [
     '-h',
     '127.0.0.1',
@@ -77,7 +81,8 @@ export async function openSubscriber(port: number, further: string[] = []): Prom
   createInterface({ input: child.stdout }).on('line', (line) => {
     const space = line.indexOf(' ');
     if (line.startsWith('ready')) resolve();
-    else received.push({ topic: line.slice(0, space), payload: line.slice(space + 1) });
+    else
+      received.push({ topic: line.slice(0, space), payload: line.slice(space + 1), at: performance.now() });
   });
   // Its own subscription is proven by what comes through it.
   const knock = setInterval(() => {

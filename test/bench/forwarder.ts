@@ -2,19 +2,22 @@
  * The gateway's event log and forwarder alone, as a process that can be killed: node forwarder.ts <database> <url>
  *
  * in:  {"record": [from, to]}   one commit; `recorded` tells that it is on the disk
+ *      {"live": n}              an event of an encoder that has no backlog
  *      {"forward": true}        from now on
  * out: {"recorded": to}  {"sent": seq, "milliseconds": n}  {"waiting": n}
  */
 import { createInterface } from 'node:readline';
 import { systemClock } from '../../src/clock.ts';
 import { openDatabase } from '../../src/database/database.ts';
-import { openEvents } from '../../src/events/events.ts';
+import { openEvents, type WriteProgress } from '../../src/events/events.ts';
 import { openForwarder } from '../../src/events/forward.ts';
 import { silentLog } from '../../src/log.ts';
 import { supervise } from '../../src/supervise.ts';
 
 const ENCODERS = 50;
 const WINDOW = 256;
+export const LIVE_ENCODER = 'encoder-live';
+export const FORWARDER_SYSTEM_ID = '3c8f7a52-6a25-4be8-9f0a-0a2d6c1b7e11';
 
 export type ForwarderTold =
   | { recorded: number }
@@ -26,7 +29,7 @@ async function main(file: string, url: string): Promise<void> {
   const ending = new AbortController();
   const database = await openDatabase({ file, monotonic: () => performance.now(), failed: console.error });
   const common = { database, clock: systemClock, clockSynchronised: () => true, log: silentLog };
-  const systemId = '3c8f7a52-6a25-4be8-9f0a-0a2d6c1b7e11';
+  const systemId = FORWARDER_SYSTEM_ID;
   const events = openEvents({ ...common, systemId });
   const upstream = { url, protocolVersion: 5 as const, window: WINDOW, maxAge: 30 * 86_400_000 };
   const { run } = openForwarder({ ...common, events, systemId, upstream });
@@ -37,6 +40,11 @@ async function main(file: string, url: string): Promise<void> {
     });
     events.wake();
     tell({ recorded: to });
+  }
+
+  async function live(n: number): Promise<void> {
+    await database.commit(() => events.writeProgress(progress(n, LIVE_ENCODER)));
+    events.wake();
   }
 
   function forward(): void {
@@ -55,14 +63,15 @@ async function main(file: string, url: string): Promise<void> {
   for await (const line of createInterface({ input: process.stdin })) {
     const order = JSON.parse(line);
     if (order.record) void record(order.record);
+    if (order.live) void live(order.live);
     if (order.forward) forward();
   }
   process.exit();
 }
 
-function progress(n: number) {
+export function progress(n: number, encoderId = `encoder-${n % ENCODERS}`): WriteProgress {
   return {
-    encoderId: `encoder-${n % ENCODERS}`,
+    encoderId,
     requestId: `request-${n}`,
     jobId: '0d9f2c1e-1111-4222-8333-444455556666',
     keyId: String(n),
@@ -74,6 +83,8 @@ function progress(n: number) {
   };
 }
 
-const [, , file, url] = process.argv;
-if (!file || !url) throw new Error('usage: node forwarder.ts <database> <url>');
-await main(file, url);
+if (import.meta.main) {
+  const [, , file, url] = process.argv;
+  if (!file || !url) throw new Error('usage: node forwarder.ts <database> <url>');
+  await main(file, url);
+}
