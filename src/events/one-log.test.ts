@@ -10,7 +10,7 @@ import { KEEP_INTERVAL_MS } from './retention.ts';
 import { openTestLog, type TestLog, until } from './test-log.ts';
 
 /** The last schema that stored the body of an event twice. */
-const BEFORE = 29;
+const BEFORE = 30;
 const DAY_MS = 86_400_000;
 
 const live = ({ events }: TestLog, after = 0) =>
