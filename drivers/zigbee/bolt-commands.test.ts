@@ -178,6 +178,8 @@ it('does not say that nothing was sent once the lock may stand open', async () =
   expect(await end).toMatchObject({ code: 'OUTCOME_UNKNOWN' });
   // Kept before it was overwritten.
   expect(unanswered.memory).toMatchObject({ standing: { autoRelockTime: 60 } });
+  // What it has taken is read when it is heard.
+  expect(unanswered.readAgain).toEqual([LOCK]);
 });
 
 it.each([
@@ -200,6 +202,25 @@ it.each([
   await clock.advance(5_000);
   expect(await end).toEqual({ outcome: 'confirmed' });
   expect([sent, attributes[RELOCK_TIME]]).toEqual([frames, 0]);
+});
+
+it('reads an unanswered write of the relock time back as soon as the lock says anything', async () => {
+  const told = { lockState: 1, autoRelockTime: 60, operatingMode: 0, supportedOperatingModes: 0b1 };
+  const { begin, clock, sent, say, requests, attributes } = await open({
+    told,
+    attributes: { [RELOCK_TIME]: 60 },
+    reply({ command: name }) {
+      if (name !== 'write') return undefined;
+      attributes[RELOCK_TIME] = 0;
+      return SILENT;
+    },
+  });
+  const { end } = begin('standOpen', command, 60_000);
+  await clock.advance(0);
+  say({});
+  await clock.advance(500);
+  expect(await end).toEqual({ outcome: 'confirmed' });
+  expect([sent, requests[0]?.known?.aborted]).toEqual([['write', 'read', 'unlockDoor'], true]);
 });
 
 it('does not say that nothing was sent when the second write cannot be sent', async () => {

@@ -27,7 +27,7 @@ export interface BoltCommandsOptions {
   radio: Pick<Radio, 'send' | 'attribute' | 'memory' | 'remember'>;
   clock: DriverContext['clock'];
   locks: Pick<Locks, 'find' | 'listen'>;
-  /** Its auto-relock time may have been changed at the lock: it is read again. */
+  /** Its auto-relock time, bolt and door may not be as they were reported last: they are read again. */
   readAgain(ieee: string): void;
   /** Fires when the link ends. */
   ended: AbortSignal;
@@ -137,7 +137,13 @@ export function openBoltCommands(options: BoltCommandsOptions): BoltCommands {
     },
     async standOpen(...given) {
       const { hwId, pin } = valid(standOpenData, given[0], 'INVALID_COMMAND');
-      return held.opening(hwId, () => changed(given, hwId, pin, standOpen));
+      try {
+        return await held.opening(hwId, () => changed(given, hwId, pin, standOpen));
+      } catch (error) {
+        // What the lock has taken is read as soon as it is heard, and reported.
+        if (error instanceof DriverError && error.code === 'OUTCOME_UNKNOWN') readAgain(hwId);
+        throw error;
+      }
     },
     async endStandOpen(...given) {
       const { hwId, pin } = valid(lockNow, given[0], 'INVALID_COMMAND');

@@ -5,7 +5,7 @@
 import { DriverError } from '../driver.ts';
 import type { Locked, StandingOpen } from '../zgate.ts';
 import { TYPE } from './lock-cluster.ts';
-import { DOOR_LOCK, type Radio, type ZclReply } from './radio.ts';
+import { DOOR_LOCK, KNOWN, type Radio, type ZclReply } from './radio.ts';
 import {
   type AttributeWrite,
   attributeName,
@@ -21,6 +21,8 @@ import { STATUS_SUCCESS, statusName } from './zcl-status.ts';
 const STEP_MS = HELD_FRAME_MS;
 /** Before what was not answered is read back, doubled each time. */
 const SETTLE_MS = 2_000;
+/** Between the first sign of a lock that is awake and its answer. */
+const ANSWER_MS = 500;
 /** Of a write that opens nothing: all that the deadline of standing open has room for. */
 const TRIES_MAX = 3;
 const { lockState, autoRelockTime, operatingMode, supportedOperatingModes } = DOOR_LOCK_ATTRIBUTE;
@@ -217,8 +219,9 @@ async function read(options: StandOpenOptions, attributes: readonly number[]): P
 }
 
 /**
- * Writes, and reads back what was not answered: the write or its answer may be what was lost. `tries` of the write. The
- * error of the last try is thrown when the lock does not say before the deadline that it has the value.
+ * Writes, and reads back what was not answered: the write or its answer may be what was lost. `tries` of the write. A lock
+ * that says anything meanwhile is awake: it is read at once. The error of the last try is thrown when the lock does not say
+ * before the deadline that it has the value.
  */
 async function settled(
   options: StandOpenOptions,
@@ -227,21 +230,40 @@ async function settled(
 ): Promise<Refused | undefined> {
   const { clock, deadline, signal } = options;
   for (let attempt = 1; ; attempt += 1) {
+    const { awake, stop } = awakeIn(options);
     try {
-      return await write(options, [one]);
+      return await write(options, [one], awake);
     } catch (error) {
       const pauseMs = SETTLE_MS * 2 ** (attempt - 1);
       const isLate = clock.monotonic() + pauseMs + 2 * HELD_FRAME_MS > deadline;
       // The write before it may have arrived.
       if (!isUnanswered(error) || isLate) throw attempt > 1 ? sent(error) : error;
-      const told = await clock
-        .sleep(pauseMs, signal)
-        .then(() => read(options, [one.attrId]))
-        .catch(() => undefined);
+      await clock.sleep(pauseMs, AbortSignal.any([signal, awake])).catch(() => undefined);
+      const told = signal.aborted ? undefined : await read(options, [one.attrId]).catch(() => undefined);
       if (told?.get(one.attrId) === one.attrData) return undefined;
       if (attempt >= tries || signal.aborted) throw error;
+    } finally {
+      stop();
     }
   }
+}
+
+/** `awake` fires when the lock has said something, and has had the time to answer as well. */
+function awakeIn({ clock, listen }: StandOpenOptions): { awake: AbortSignal; stop(): void } {
+  const [awake, over] = [new AbortController(), new AbortController()];
+  const forget = listen(() => {
+    clock.sleep(ANSWER_MS, over.signal).then(
+      () => awake.abort(KNOWN),
+      () => undefined,
+    );
+  });
+  return {
+    awake: awake.signal,
+    stop() {
+      forget();
+      over.abort(KNOWN);
+    },
+  };
 }
 
 function isUnanswered(error: unknown): boolean {
@@ -257,14 +279,12 @@ interface Refused {
 async function write(
   options: StandOpenOptions,
   writes: readonly AttributeWrite[],
+  awake?: AbortSignal,
 ): Promise<Refused | undefined> {
-  const payload = await exchange(
-    options,
-    'write',
-    writes.map((one) => ({ ...one })),
-  );
-  const records: unknown[] = Array.isArray(payload) ? payload : [{ status: field(payload, 'statusCode') }];
-  const ends = records.map((record, index) => ({
+  const records = writes.map((one) => ({ ...one }));
+  const payload = await exchange(options, 'write', records, awake);
+  const answers: unknown[] = Array.isArray(payload) ? payload : [{ status: field(payload, 'statusCode') }];
+  const ends = answers.map((record, index) => ({
     attrId: field(record, 'attrId') ?? writes[index]?.attrId,
     status: integer(field(record, 'status'), 0, 0xff) ?? Number.NaN,
   }));
@@ -278,6 +298,7 @@ async function exchange(
   { radio, ieee, endpoint, deadline, released, signal }: StandOpenOptions,
   command: 'read' | 'write',
   payload: Record<string, unknown>[],
+  awake?: AbortSignal,
 ): Promise<unknown> {
   const opens = payload.some(({ attrId, attrData }) => attrId === operatingMode && attrData === MODE.passage);
   const reply: ZclReply = await radio.send({
@@ -293,6 +314,7 @@ async function exchange(
     actuates: true,
     ...(opens && { opens }),
     ...(released && { released }),
+    ...(awake && { known: awake }),
   });
   switch (reply.kind) {
     case 'answered':

@@ -183,6 +183,22 @@ describe('a door that is to stand open', () => {
     expect([await standing(), changes()]).toMatchObject([{ state: 'open', on: true }, ['begun']]);
   });
 
+  it('of unknown outcome shows why, and what the lock reports afterwards', async () => {
+    estate.played.actuate = () =>
+      Promise.reject(new DriverError('OUTCOME_UNKNOWN', 'no answer to the write'));
+    await post();
+    const failure = { code: 'OUTCOME_UNKNOWN', message: 'no answer to the write' };
+    expect(await standing()).toMatchObject({ state: 'sent', on: false, failure });
+    await estate.clock.advance(1_000);
+    estate.report(MAC, { lockState: shown('locked') });
+    await estate.clock.advance(0);
+    const reported = { code: 'REPORTED_LOCKED', message: 'the lock reported that it is locked' };
+    expect(await standing()).toMatchObject({ state: 'sent', on: false, failure: reported });
+    estate.report(MAC, { lockState: shown('unlocked') });
+    await estate.clock.advance(0);
+    expect(await standing()).toMatchObject({ state: 'open', on: true, failure: null });
+  });
+
   it('is judged by the order of reports when the wall clock is set back', async () => {
     await post();
     await estate.clock.advance(1_000);

@@ -15,10 +15,11 @@ import type { Caller } from '../principal.ts';
 import { openWaking } from '../waking.ts';
 import type { Busy } from './busy.ts';
 import { addressOf, type LockAddress } from './configuration.ts';
-import { type ActuateLock, answerInTime, DEADLINE_MS, deadlineOf, endOf, offline } from './lock-commands.ts';
+import { type ActuateLock, answerInTime, DEADLINE_MS, offline } from './lock-commands.ts';
 import type { StandOpenBody } from './lock-schema.ts';
 import type { StandOpenPhase, StandOpenRow } from './openings-table.ts';
 import { openRelayHolds, RELAY_REPORTED_OPEN, type RelayHoldOptions } from './relay-hold.ts';
+import { type Deliver, deliverIn, type StandOpenParts as Parts } from './stand-open-delivery.ts';
 import {
   assertAllowed,
   endedBy,
@@ -154,58 +155,6 @@ export function openStandOpen(options: StandOpenOptions) {
         holds.dropAll();
       }
     },
-  };
-}
-
-interface Parts {
-  all: Standings;
-  holds: ReturnType<typeof openRelayHolds>;
-  changes: StandingChanges;
-  now(): Moment;
-}
-
-type Deliver = (standing: Standing, before: StandOpenPhase | undefined) => Promise<Delivery>;
-
-/** `before`: the phase it had when this was decided. */
-function deliverIn(options: StandOpenOptions, { all, holds, changes }: Parts): Deliver {
-  async function tellLock(
-    standing: Standing,
-    mac: string,
-    before: StandOpenPhase | undefined,
-  ): Promise<Delivery> {
-    const { door_id: id, gateway_id } = standing.row;
-    const lock = addressOf(standing.row);
-    const data = { hwId: mac, pin: options.pinOf(mac) };
-    const leftMs = Math.min(standing.endsAt, standing.giveUpAt) - options.clock.monotonic();
-    const timeoutMs = deadlineOf('standOpen', leftMs);
-    const sending = options.actuateLock(lock, { kind: 'standOpen', data }, timeoutMs);
-    const end = await endOf(sending, { id, gateway_id }, options.log);
-    if (all.get(id) !== standing || standing.isEnding)
-      return { outcome: 'unknown', reason: 'it was ended before its outcome was known' };
-    if ('refusal' in end) {
-      // An earlier one may have arrived all the same.
-      const phase = before === 'sent' || before === 'lost' ? before : 'waiting';
-      await changes.keep(standing, { phase });
-      return { outcome: 'waiting', reason: end.refusal.message };
-    }
-    const { outcome, reason } = end.result;
-    if (outcome === 'confirmed') await changes.opened(standing);
-    if (outcome === 'jammed' || outcome === 'refused') {
-      // Nothing is on its way any more, and the lock is closed all the same: it may have taken a part of it.
-      standing.row = { ...standing.row, phase: 'lost' };
-      await changes.stop(standing, reason ?? 'the bolt of the lock did not move');
-    }
-    return end.result;
-  }
-
-  return async (standing, before) => {
-    const { door_id: id, mac, device_id: deviceId, phase } = standing.row;
-    if (mac !== null) return tellLock(standing, mac, before);
-    if (phase === 'open' && holds.isOn(id)) return { outcome: 'confirmed', reason: null };
-    const outcome = deviceId === null ? undefined : await holds.renew(id, deviceId);
-    if (outcome) await changes.held(standing, outcome);
-    if (holds.isOn(id)) return { outcome: 'confirmed', reason: null };
-    return { outcome: 'waiting', reason: standing.failure?.message ?? 'its relay is being closed' };
   };
 }
 

@@ -20,6 +20,7 @@ import type { DoorTable } from './table.ts';
 /** Longer than the check-in interval of sleeping locks, and short enough that the person who asked is still there. */
 const BEGINS_WITHIN_MS = 15 * 60_000;
 const INTERRUPTED = 'the gateway was stopped, and has not held the relay again since';
+const REPORTED_LOCKED = 'the lock reported that it is locked';
 /** As in the audit. */
 export const STAND_OPEN = 'door.stand-open';
 
@@ -181,7 +182,9 @@ export function standingChanges(options: StandingOptions, all: Standings, holds:
       // An unlock meanwhile opened it, and is locked again by itself (closing.ts).
       const isUnlock = phase === 'lost' && mac !== null && table.closing.get(mac) !== undefined;
       if (shown.value === 'unlocked' && !isUnlock) await opened(standing, heardAt);
-      if (shown.value === 'locked') await lost(standing, 'the lock reported that it is locked');
+      if (shown.value === 'locked') await lost(standing, REPORTED_LOCKED);
+      if (shown.value === 'locked' && phase === 'sent' && !standing.isSending)
+        standing.failure = { code: 'REPORTED_LOCKED', message: REPORTED_LOCKED, at: clock.now() };
     },
   };
 }
