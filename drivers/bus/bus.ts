@@ -28,6 +28,11 @@ export interface Bus extends AsyncDisposable {
   run(signal: AbortSignal): Promise<never>;
   /** Counters since the bus was opened, of devices that are polled or have answered. */
   report(): BusReport;
+  /**
+   * Requests of the last seconds, to any device, whose replies were not heard and may still come. Of a protocol whose
+   * replies carry no address any of them may be taken for the next reply.
+   */
+  unheard(): number;
   /** What went over the wire (tap.ts). */
   readonly trace: Tap['trace'];
 }
@@ -62,6 +67,7 @@ export const openBus: OpenBus = async (context, signal) => {
   });
   return {
     ...dispatcher,
+    unheard: stations.unheard,
     report: stations.report,
     trace: line.trace,
     async run(runSignal) {

@@ -12,6 +12,7 @@ import { type Asker, openPatience } from './patience.ts';
 import { isAnswer, type Outcome } from './receiver.ts';
 import { isPeerGone, NO_SILENCE, nextSilence } from './silence.ts';
 import { newStation, note, reportOf, type Station } from './station.ts';
+import { openUnheard } from './unheard.ts';
 
 export interface Stations {
   /** Throws INVALID_COMMAND for what cannot be an address. */
@@ -28,6 +29,8 @@ export interface Stations {
   ): Promise<{ conversation: Conversation; changed: boolean; askedAt: number }>;
   /** How long not to poll it again, for the sake of the others. */
   spacingMs(station: Station): number;
+  /** As in bus.ts. */
+  unheard(): number;
   report(): BusReport;
 }
 
@@ -40,18 +43,20 @@ export interface StationsOptions {
 
 /** One byte in every protocol of such buses. */
 const ADDRESS_MAX = 255;
-/** A late reply is in the warnings for so long. */
+/** A late reply is in the warnings for so long; and for so long what was stray may be late replies. */
 const LATE_FOR_MS = 60_000;
 /** Of a bus report (drivers/rs485.ts). */
 const WARNING_MAX = 512;
 /** Requests that were heard as they were sent, in a row, before there is a warning. */
 const ECHOES_TO_WARN = 3;
+const ECHO = 'the adapter hears what it sends: switch its echo off, or set localEcho to true';
 
 export function openStations({ options, line, clock, gapMs }: StationsOptions): Stations {
   const stations = new Map<number, Station>();
   const load = openLoad(clock.monotonic());
   const { patienceWith, graceMs } = openPatience({ options, stations, clock });
   const doubts = openDoubts({ stations, clock, turnaroundMaxMs: options.turnaroundMaxMs });
+  const open = openRequests(line);
   let silence = NO_SILENCE;
   let echoes = 0;
 
@@ -71,6 +76,7 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
       const station = stations.get(address);
       if (!station) continue;
       spokeLate(station, { at, delayMs });
+      open.spokeLate(address);
       doubts.spokeLate(station);
     }
   }
@@ -98,6 +104,7 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
       // A broadcast has no answer, and a lost port says nothing about the station.
       if (replyLength === 0 || otherLine || line.gone.aborted)
         return { conversation, changed: false, askedAt: sentAt };
+      open.ended(station, conversation);
       const askedAt = exchange.numbered ? sentAt : owedAfter(station, operation, conversation);
       station.askableAt = lateUntil + graceMs(station, exchange, conversation);
       if (conversation.yielded) {
@@ -112,27 +119,41 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
       return { conversation, changed: note(station, ended), askedAt };
     },
     spacingMs: doubts.spacingMs,
+    unheard: () => open.count(clock.monotonic()),
     report() {
       takeLate();
-      const warnings = [
-        ...line.warnings(),
-        ...doubts.warnings(),
-        ...lateWarnings([...stations.values()], clock.monotonic(), options),
-      ];
-      if (echoes >= ECHOES_TO_WARN) {
-        warnings.push('the adapter hears what it sends: switch its echo off, or set localEcho to true');
-      }
       const now = clock.monotonic();
+      const all = [...stations.values()];
+      const echo = echoes >= ECHOES_TO_WARN ? [ECHO] : [];
+      const late = lateWarnings(all, now, options);
       return {
         ...load.of(now),
         strayBytes: line.strayBytes(),
-        warnings,
-        devices: [...stations.values()]
+        warnings: [...line.warnings(), ...doubts.warnings(), ...late, ...echo],
+        devices: all
           .filter(({ isPolled, lastOperation }) => isPolled || lastOperation !== undefined)
           .toSorted((a, b) => a.address - b.address)
           .map((station) => reportOf(station, now)),
       };
     },
+  };
+}
+
+/** Requests whose replies may still come (bus.ts). */
+function openRequests(line: Line) {
+  const unheard = openUnheard();
+  /** Heard outside of exchanges, or instead of a reply. */
+  let stray = { bytes: 0, at: Number.NEGATIVE_INFINITY };
+  return {
+    ended({ address, lastOperation }: Station, { outcome, sentAt, endedAt }: Conversation): void {
+      const bytes = line.strayBytes();
+      if (outcome.kind === 'foreign' || bytes > stray.bytes) stray = { bytes, at: endedAt };
+      // A device that never answered is absent, as long as nothing is heard that may come of it.
+      const mayBeLate = lastOperation !== undefined || endedAt - stray.at < LATE_FOR_MS;
+      if (!isAnswer(outcome.kind) && mayBeLate) unheard.missed(address, sentAt);
+    },
+    spokeLate: unheard.spokeLate,
+    count: unheard.count,
   };
 }
 

@@ -10,6 +10,8 @@ export interface Unheard {
   spokeLate(address: number): void;
   /** A late reply of this address may be what was heard. It explains nothing else from now on. */
   explains(address: number, at: number): boolean;
+  /** Of all addresses. */
+  count(at: number): number;
 }
 
 /** A device server that holds replies back for longer counts as gone. */
@@ -17,6 +19,10 @@ const LATE_FOR_MS = 5_000;
 
 export function openUnheard(): Unheard {
   let all: readonly { readonly address: number; readonly sentAt: number }[] = [];
+
+  function forget(at: number): void {
+    all = all.filter(({ sentAt }) => at - sentAt <= LATE_FOR_MS);
+  }
 
   function takeOldest(address: number): boolean {
     const found = all.find((one) => one.address === address);
@@ -26,12 +32,17 @@ export function openUnheard(): Unheard {
 
   return {
     missed(address, sentAt) {
-      all = [...all.filter((one) => sentAt - one.sentAt <= LATE_FOR_MS), { address, sentAt }];
+      forget(sentAt);
+      all = [...all, { address, sentAt }];
     },
     spokeLate: (address) => void takeOldest(address),
     explains(address, at) {
-      all = all.filter(({ sentAt }) => at - sentAt <= LATE_FOR_MS);
+      forget(at);
       return takeOldest(address);
+    },
+    count(at) {
+      forget(at);
+      return all.length;
     },
   };
 }

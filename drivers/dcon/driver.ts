@@ -5,7 +5,7 @@
  * when this starts. They do not time a pulse: outputs.ts does, while their watchdog looks after it.
  *
  * To read in this order. A module: modules.ts → module.ts → state.ts → polling.ts → inputs.ts → report.ts. Its outputs:
- * outputs.ts → watchdog-test.ts → scripts.ts (what is said, step by step) → talk.ts → pulses.ts → feed.ts (when watchdogs are fed). The
+ * outputs.ts → watchdog-test.ts → scripts.ts (what is said, step by step) → talk.ts → sure.ts → pulses.ts → feed.ts (when watchdogs are fed). The
  * bytes: messages.ts → wire.ts → frame.ts. Who is there: probe.ts.
  */
 import { type Bus, openBus } from '../bus/bus.ts';

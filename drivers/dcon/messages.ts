@@ -22,6 +22,8 @@ export interface Question<Reply> {
   answerLength: number;
   /** The answer does not tell whose it is. */
   anonymous?: boolean;
+  /** Another answer on this bus can look the same, and asking again changes nothing: it is asked until that is sure. */
+  reads?: boolean;
   /** The module may not have the command, and then says nothing. */
   mayBeUnknown?: boolean;
   /** Switches outputs. */
@@ -47,8 +49,10 @@ const VERSION_MAX = 16;
 const HOST_WATCHDOG_FLAG = 0x04;
 
 export function moduleName(address: number): Question<string> {
-  return question(address, '$M', `$${aa(address)}M`, 3 + NAME_MAX, (text) =>
-    match(text, new RegExp(`^!${aa(address)}([0-9A-Za-z+-]{1,${NAME_MAX}})$`), ([name]) => name),
+  return reading(
+    question(address, '$M', `$${aa(address)}M`, 3 + NAME_MAX, (text) =>
+      match(text, new RegExp(`^!${aa(address)}([0-9A-Za-z+-]{1,${NAME_MAX}})$`), ([name]) => name),
+    ),
   );
 }
 
@@ -66,8 +70,10 @@ export function resetStatus(address: number): Question<boolean> {
 }
 
 export function readPins(address: number, type: ModuleType): Question<Pins> {
-  return anonymous(address, '$6', `$${aa(address)}6`, 7, (text) =>
-    match(text, THREE_BYTES, ([first, second]) => pinsOf(type, [first, second])),
+  return reading(
+    anonymous(address, '$6', `$${aa(address)}6`, 7, (text) =>
+      match(text, THREE_BYTES, ([first, second]) => pinsOf(type, [first, second])),
+    ),
   );
 }
 
@@ -127,8 +133,10 @@ export function readHostWatchdog(address: number): Question<{ enabled: boolean; 
 
 /** P: what the outputs are after power-on; S: after the host watchdog has run out. */
 export function readPreset(address: number, preset: 'P' | 'S'): Question<number> {
-  return question(address, '~4', `~${aa(address)}4${preset}`, 7, (text) =>
-    match(text, new RegExp(`^!${aa(address)}([0-9A-F]{2})00$`), ([value]) => Number.parseInt(value, 16)),
+  return reading(
+    question(address, '~4', `~${aa(address)}4${preset}`, 7, (text) =>
+      match(text, new RegExp(`^!${aa(address)}([0-9A-F]{2})00$`), ([value]) => Number.parseInt(value, 16)),
+    ),
   );
 }
 
@@ -157,12 +165,14 @@ export function writeSafety(address: number, { tenths, outputs, digits }: Safety
 }
 
 export function readSafety(address: number): Question<Safety> {
-  return anonymous(address, '$X1', `$${aa(address)}X1`, 9, (text) =>
-    match(text, /^!([0-9A-F]{4})([0-9A-F]{2}|[0-9A-F]{4})$/, ([tenths, outputs]) => ({
-      tenths: Number.parseInt(tenths, 16),
-      outputs: Number.parseInt(outputs, 16),
-      digits: outputs.length === 4 ? 4 : 2,
-    })),
+  return reading(
+    anonymous(address, '$X1', `$${aa(address)}X1`, 9, (text) =>
+      match(text, /^!([0-9A-F]{4})([0-9A-F]{2}|[0-9A-F]{4})$/, ([tenths, outputs]) => ({
+        tenths: Number.parseInt(tenths, 16),
+        outputs: Number.parseInt(outputs, 16),
+        digits: outputs.length === 4 ? 4 : 2,
+      })),
+    ),
   );
 }
 
@@ -193,6 +203,11 @@ function question<Reply>(
 
 function anonymous<Reply>(...of: Parameters<typeof question<Reply>>): Question<Reply> {
   return { ...question(...of), anonymous: true };
+}
+
+/** `!014000` is what module 01 is called, or what the pins of another one are. */
+function reading<Reply>(asked: Question<Reply>): Question<Reply> {
+  return { ...asked, reads: true };
 }
 
 /** `value` may say that it cannot be: undefined. */

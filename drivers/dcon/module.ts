@@ -168,7 +168,10 @@ function openWorks(options: ModuleOptions): {
       : undefined;
   };
   const talk = openTalk({
-    bus: { exchange: (exchange, order, signal) => bus.exchange(feeding(exchange), order, signal) },
+    bus: {
+      exchange: (exchange, order, signal) => bus.exchange(feeding(exchange), order, signal),
+      unheard: bus.unheard,
+    },
     framing,
     clock,
     armed,
@@ -189,6 +192,7 @@ function openWorks(options: ModuleOptions): {
     wasStarved,
     unarmed,
     feeding,
+    unheard: bus.unheard,
     changed,
   };
   return { works, report };

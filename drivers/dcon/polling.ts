@@ -1,4 +1,6 @@
 /** What is read of one module, poll by poll, and what follows from it. */
+
+import { isDeepStrictEqual } from 'node:util';
 import type { Poll } from '../bus/exchange.ts';
 import type { Framing } from './frame.ts';
 import {
@@ -13,6 +15,7 @@ import {
 } from './messages.ts';
 import type { ModuleType } from './module-types.ts';
 import type { Works } from './state.ts';
+import { openSure } from './sure.ts';
 import { exchangeOf } from './wire.ts';
 
 /** One poll in so many asks whether the module was reset, another whether its watchdog ran out. */
@@ -39,6 +42,9 @@ export function pollOf(works: Works, framing: Framing, everyMs: number): Poll {
    * `asked`: nobody confirmed that.
    */
   let latch: 'stale' | 'asked' | 'clear' = 'stale';
+  let isUnsure = false;
+  const arePins = openSure<Pins>(works.unheard);
+  const areLatched = openSure<number>(works.unheard);
 
   function usesLatch(): boolean {
     const { stage, applied } = state;
@@ -74,7 +80,11 @@ export function pollOf(works: Works, framing: Framing, everyMs: number): Poll {
       );
     if (!usesLatch()) latch = 'stale';
     else if (turn % 2 === LATCH_TURN) return latch === 'clear' ? readingLatch(type) : clearing();
-    return asking(readPins(address, type), (pins) => hearPins(works, pins));
+    return asking(readPins(address, type), (pins) => {
+      // What shows nothing new has no need to be sure.
+      isUnsure = !arePins(pins) && !isDeepStrictEqual(pins, state.pins);
+      if (!isUnsure) hearPins(works, pins);
+    });
   }
 
   function clearing(): Asked {
@@ -86,7 +96,9 @@ export function pollOf(works: Works, framing: Framing, everyMs: number): Poll {
 
   function readingLatch(type: ModuleType): Asked {
     return asking(readLatched(state.address, type), ({ inputs }) => {
-      if (works.inputs.latched(inputs)) latch = 'stale';
+      // It holds what it remembers until it is cleared, so that it can be read again.
+      const isSure = areLatched(inputs) || inputs === 0;
+      if (isSure && works.inputs.latched(inputs)) latch = 'stale';
     });
   }
 
@@ -95,7 +107,7 @@ export function pollOf(works: Works, framing: Framing, everyMs: number): Poll {
     /** The latch is read together with the levels. */
     get everyMs() {
       const isLatchNext = latch === 'stale' || (turn + 1) % 2 === LATCH_TURN;
-      return usesLatch() && isLatchNext ? 0 : everyMs;
+      return isUnsure || (usesLatch() && isLatchNext) ? 0 : everyMs;
     },
     begin() {
       asked = next();

@@ -10,6 +10,7 @@ import type { Pins } from './messages.ts';
 import type { ModuleType } from './module-types.ts';
 import type { Pulses } from './pulses.ts';
 import type { Guard, Known } from './scripts.ts';
+import type { Unheard } from './sure.ts';
 import type { Talk } from './talk.ts';
 
 export type Stage =
@@ -59,6 +60,7 @@ export interface Works {
   unarmed(): string | undefined;
   /** The same exchange; what feeds the watchdog is noted. */
   feeding: WatchdogFeed['feeding'];
+  unheard: Unheard;
   /** Reports the module if something that is reported has changed. */
   changed(): void;
 }

@@ -1,10 +1,11 @@
 /** Speaks a script (scripts.ts) to a module over the bus. */
 import type { Bus } from '../bus/bus.ts';
-import type { Exchange, OrderClass } from '../bus/exchange.ts';
+import type { Exchange, Order, OrderClass } from '../bus/exchange.ts';
 import { type Clock, DriverError } from '../driver.ts';
 import type { Framing } from './frame.ts';
 import type { Question } from './messages.ts';
 import type { Script } from './scripts.ts';
+import { sureOf } from './sure.ts';
 import { exchangeOf } from './wire.ts';
 
 export interface Talk {
@@ -22,7 +23,7 @@ const PATIENCE_MS = 2_000;
 const ATTEMPTS = 3;
 
 export interface TalkOptions {
-  bus: Pick<Bus, 'exchange'>;
+  bus: Pick<Bus, 'exchange' | 'unheard'>;
   framing: Framing;
   clock: Clock;
   /** The watchdog of the module counts its whole time again. */
@@ -49,34 +50,48 @@ export function openTalk({ bus, framing, clock, armed, unarmed }: TalkOptions): 
     };
   }
 
+  /** What refuses to switch an output on may be the late answer to another request: it does not prove that it is off. */
+  function isOthers(question: Question<unknown>, heard: { reply: unknown } | { error: unknown }): boolean {
+    if (!question.opens || bus.unheard() === 0) return false;
+    return 'reply' in heard
+      ? heard.reply !== 'done'
+      : heard.error instanceof DriverError && heard.error.code === 'REFUSED';
+  }
+
+  async function asked(question: Question<unknown>, order: Order, signal: AbortSignal): Promise<unknown> {
+    const exchange = exchangeOf(question, framing);
+    const ask = () => bus.exchange(question.opens ? guarded(exchange) : exchange, order, signal);
+    const reply = await (question.reads ? sureOf(ask, bus.unheard) : ask());
+    if (question.arms) armed();
+    return reply;
+  }
+
   return {
     async perform(script, order, signal) {
       const send = async (question: Question<unknown>) => {
         const patience = clock.monotonic() + PATIENCE_MS;
-        const exchange = exchangeOf(question, framing);
-        const reply = await bus.exchange(
-          question.opens ? guarded(exchange) : exchange,
-          {
-            // Outputs are switched off as urgently as on.
-            class: question.switches ? 'command' : order.class,
-            deadline: question.opens ? (order.opensBy ?? patience) : patience,
-            // What switches an output on is repeated by its script, which has to know of each attempt.
-            attempts: question.mayBeUnknown || question.opens ? 1 : ATTEMPTS,
-            // What a module shows of its outputs decides the outcome of a pulse.
-            isFresh: true,
-          },
-          signal,
+        const wanted: Order = {
+          // Outputs are switched off as urgently as on.
+          class: question.switches ? 'command' : order.class,
+          deadline: question.opens ? (order.opensBy ?? patience) : patience,
+          // What switches an output on is repeated by its script, which has to know of each attempt.
+          attempts: question.mayBeUnknown || question.opens ? 1 : ATTEMPTS,
+          // What a module shows of its outputs decides the outcome of a pulse.
+          isFresh: true,
+        };
+        const heard = await asked(question, wanted, signal).then(
+          (reply) => ({ reply }),
+          (error: unknown) => ({ error }),
         );
-        if (question.arms) armed();
-        return reply;
+        if (!isOthers(question, heard)) return heard;
+        return {
+          error: new DriverError('NO_REPLY', 'what was heard may be a late answer to another request'),
+        };
       };
       let step = script.next();
       while (!step.done) {
         const question = step.value;
-        const heard = await send(question).then(
-          (reply) => ({ reply }),
-          (error: unknown) => ({ error }),
-        );
+        const heard = await send(question);
         step = 'reply' in heard ? script.next(heard.reply) : script.throw(heard.error);
       }
       return step.value;

@@ -1,6 +1,6 @@
 /** A DCON driver on a manual clock, with modules that are played (test-modules.ts). */
-import { manualClock } from '../../test/manual-clock.ts';
-import { openTestPort } from '../bus/test-port.ts';
+import { type ManualClock, manualClock } from '../../test/manual-clock.ts';
+import { type Answer, openTestPort } from '../bus/test-port.ts';
 import type { DriverEvent, Plain } from '../driver.ts';
 import { type Rs485Report, rs485Report } from '../settings.ts';
 import { openDconOn } from './driver.ts';
@@ -17,13 +17,30 @@ export const SETTINGS = {
   useInputPinMemory: false,
 };
 
+/** Modules that outlive a driver. */
+export interface TestSite {
+  clock: ManualClock;
+  modules: TestModules;
+  /** What their wire makes of a request. */
+  answer(request: Uint8Array): Answer;
+}
+
+function siteOf(given: Parameters<typeof playModules>[1]): TestSite {
+  const clock = manualClock();
+  const modules = playModules(clock, given);
+  return { clock, modules, answer: modules.answer };
+}
+
 export async function openTestDriver(
   given: Parameters<typeof playModules>[1],
-  { options = {}, emit }: { options?: Record<string, Plain>; emit?: () => Promise<void> } = {},
+  {
+    options = {},
+    emit,
+    site = siteOf(given),
+  }: { options?: Record<string, Plain>; emit?: () => Promise<void>; site?: TestSite } = {},
 ) {
-  const clock = manualClock();
-  const modules: TestModules = playModules(clock, given);
-  const wire = openTestPort(clock, modules.answer);
+  const { clock, modules } = site;
+  const wire = openTestPort(clock, (request) => site.answer(request));
   const reports = new Map<string, Plain>();
   const events: DriverEvent[] = [];
   const never = new AbortController().signal;
@@ -63,6 +80,7 @@ export async function openTestDriver(
 
   return {
     clock,
+    site,
     modules,
     wire,
     events,

@@ -1,0 +1,36 @@
+/**
+ * Whether an answer is that of the module that was asked. Answers carry no address, or look as if they carried another
+ * one: `$016` may be answered by a module that was asked before and is late. Each request has one answer at most: of
+ * more equal answers in a row than requests were missed, one at least is its own.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import { DriverError } from '../driver.ts';
+
+/** Requests of the bus whose answers may still come (drivers/bus/bus.ts). */
+export type Unheard = () => number;
+
+/** Devices that are absent miss many requests and answer none. So many late answers do not come one after the other. */
+const UNHEARD_MAX = 3;
+/** As long as answers differ. */
+const ASKED_MAX = 12;
+
+/** Asks until it is sure. Throws what `ask` throws, and BAD_REPLY. */
+export async function sureOf<Reply>(ask: () => Promise<Reply>, unheard: Unheard): Promise<Reply> {
+  const isSure = openSure<Reply>(unheard);
+  for (let asked = 0; asked < ASKED_MAX; asked += 1) {
+    const reply = await ask();
+    if (isSure(reply)) return reply;
+  }
+  throw new DriverError('BAD_REPLY', 'answers differ, and may be late ones of other modules');
+}
+
+/** Told each answer to one question in turn. */
+export function openSure<Reply>(unheard: Unheard): (reply: Reply) => boolean {
+  let last: Reply | undefined;
+  let times = 0;
+  return (reply) => {
+    times = isDeepStrictEqual(reply, last) ? times + 1 : 1;
+    last = reply;
+    return times > Math.min(unheard(), UNHEARD_MAX);
+  };
+}
