@@ -99,7 +99,7 @@ function openSite(random: () => number) {
 
 const FAULTS: readonly Fate[] = ['unheard', 'lost', 'damaged', 'noise', 'late', 'late'];
 /** Nothing was switched. */
-const NOT_SWITCHED = ['DEVICE_OFFLINE', 'DEADLINE_PASSED', 'BUSY', 'LINK_LOST', 'REFUSED', 'NO_REPLY'];
+const NOT_SWITCHED = ['DEVICE_OFFLINE', 'DEADLINE_PASSED', 'BUSY', 'LINK_LOST', 'REFUSED'];
 
 async function campaign(seed: number) {
   const random = openRandom(seed);
@@ -119,12 +119,19 @@ async function campaign(seed: number) {
   function judge(pulse: Pulse, code: string): void {
     outcomes.set(code, (outcomes.get(code) ?? 0) + 1);
     const { address, relay, begunAt } = pulse;
-    const own = site.closings.filter((one) => one.pulses.includes(pulse) && one.address === address);
-    const closed = own.filter((one) => one.relay === relay).length;
+    const isSame = (other: Pulse) => other.address === address && other.relay === relay;
+    // Where two pulses of one relay waited, either may have closed it.
+    const own = site.closings.filter(({ pulses }) => pulses.includes(pulse));
+    const closed = own.filter((one) => isSame({ ...pulse, ...one })).length;
+    const closedAlone = own.some(
+      (one) => isSame({ ...pulse, ...one }) && one.pulses.filter(isSame).length === 1,
+    );
     const what = `pulse of ${address}/${relay} at ${begunAt}`;
     const isOn = (((site.outputs().get(address) ?? 0) >> relay) & 1) === 1;
     if (code === 'confirmed' && closed === 0 && !isOn) faults.push(`${what}: confirmed, and never closed`);
-    if (NOT_SWITCHED.includes(code) && closed > 0) faults.push(`${what}: ${code}, and it closed`);
+    // Its watchdog may have opened it before it was read.
+    const isSaidOpen = NOT_SWITCHED.includes(code) || (code === 'NO_REPLY' && isOn);
+    if (isSaidOpen && closedAlone) faults.push(`${what}: ${code}, and it closed`);
   }
 
   function fire(): void {
