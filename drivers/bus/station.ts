@@ -22,6 +22,7 @@ export interface Station {
   isAlive: boolean | undefined;
   /** Monotonic: not before, because the late reply of a miss may still come. */
   askableAt: number;
+  /** Monotonic: what its last answer says is at most so old. */
   answeredAt: number | undefined;
   /** Monotonic, and how long it took: its last reply that came after its time. */
   late: { at: number; delayMs: number } | undefined;
@@ -42,6 +43,8 @@ export interface Ended {
   by: 'poll' | 'order';
   /** Monotonic. */
   at: number;
+  /** When the oldest request was sent that the answer may belong to; absent: it belongs to this one (owed.ts). */
+  askedAt?: number | undefined;
 }
 
 /** Operations of one station whose turnarounds are learned separately; the one unused for longest is dropped. */
@@ -70,11 +73,11 @@ export function newStation(address: number): Station {
 }
 
 /** Takes in how an exchange ended. True when the station came to life or died by it. */
-export function note(station: Station, { operation, attempt, by, at }: Ended): boolean {
+export function note(station: Station, { operation, attempt, by, at, askedAt = at }: Ended): boolean {
   station.counters[COUNTER_OF[attempt.outcome]] += 1;
   const answered = isAnswer(attempt.outcome);
   if (answered) learn(station, operation, attempt.turnaroundMs ?? 0);
-  if (answered) Object.assign(station, { lastOperation: operation, answeredAt: at });
+  if (answered) Object.assign(station, { lastOperation: operation, answeredAt: askedAt });
   if (by === 'poll' && answered) refresh(station, at);
   if (!station.isPolled) return false;
   station.breaker = nextBreaker(

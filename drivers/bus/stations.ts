@@ -115,7 +115,9 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
       listened(station, conversation);
       doubts.ended(station, conversation);
       const attempt = { outcome: outcome.kind, turnaroundMs };
-      const ended = { operation, attempt, by, at: endedAt };
+      // The same request twice has the same answer: it may be as old as the first one that is unanswered.
+      const of = askedAt < sentAt ? { askedAt } : undefined;
+      const ended = { operation, attempt, by, at: endedAt, ...of };
       return { conversation, changed: note(station, ended), askedAt };
     },
     spacingMs: doubts.spacingMs,

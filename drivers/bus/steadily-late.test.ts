@@ -98,3 +98,39 @@ it('an order that may be repeated gets its own reply, however many replies were 
   await clock.advance(1_000);
   expect(read()).toBeGreaterThan(before & 0xff);
 });
+
+it.each([205, 230, 260, 290, 310])(
+  'a poll that is credited to the request after its own says how old it is, when the device is %i ms late',
+  async (lateMs) => {
+    let asked = 0;
+    let isLate = false;
+    const takenAt = new Map<number, number>();
+    const { bus, clock } = await openTestBus(
+      ([address = 0, question = 0]) => {
+        asked += 1;
+        takenAt.set(asked & 0xff, clock.monotonic());
+        return { bytes: frame(address, question, asked & 0xff), turnaroundMs: isLate ? lateMs : 1 };
+      },
+      { turnaroundMaxMs: 100 },
+    );
+    let shown: number | undefined;
+    const poll = pollOf(2, 200);
+    bus.poll({
+      ...poll,
+      settle(outcome) {
+        if ('reply' in outcome) shown = Number(outcome.reply);
+      },
+    });
+    await clock.advance(1_000);
+    for (let round = 0; round < 20; round += 1) {
+      isLate = !isLate;
+      for (let step = 0; step < 60; step += 1) {
+        await clock.advance(17);
+        const heardMsAgo = bus.report().devices[0]?.heardMsAgo ?? 0;
+        const ageMs = clock.monotonic() - (takenAt.get(shown ?? -1) ?? 0);
+        // A request and its reply take some milliseconds on the wire.
+        expect(ageMs).toBeLessThanOrEqual(heardMsAgo + 20);
+      }
+    }
+  },
+);
