@@ -116,6 +116,11 @@ export const rs485Report = z.object({
       milliseconds: z.int().min(1),
       /** The product tells no serial number: another one in its place has the same hwId. */
       isNamedByPlace: z.boolean().optional(),
+      /** It was not fed in time within the last ten minutes: nothing was answered for so long. `at`: epoch milliseconds. */
+      unfed: z
+        .object({ pauseMilliseconds: z.int().min(0), at: z.int() })
+        .nullable()
+        .optional(),
     })
     .nullable()
     .optional(),

@@ -6,6 +6,7 @@ import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { type Mutex, openMutex } from '../rs485/mutex.ts';
 import { openPolling, type Polling } from '../rs485/polling.ts';
 import { openWatchdogFeed } from '../rs485/watchdog-feed.ts';
+import { openWatchdogPauses } from '../rs485/watchdog-pauses.ts';
 import type { Pulse, Pulsed, WatchdogTested } from '../rs485.ts';
 import type { Rs485Apply } from '../settings.ts';
 import type { Framing } from './frame.ts';
@@ -143,13 +144,21 @@ function openWorks(options: ModuleOptions): {
   const inUse = () => state.applied?.settings.ioPins ?? {};
   const inputs = openInputs({ hwId, clock, inUse, tell: tellEvent });
   const pulses = openPulses();
+  const pauses = openWatchdogPauses(clock);
   let reported = '';
   const current = () => {
     const { kind } = state.stage;
     // While a module that was known is looked at again, it is still there.
     const connected = kind === 'ready' || (kind === 'heard' && state.known !== null);
     const pulse = pulses.current(clock.monotonic());
-    return reportOf({ ...state, connected, edges: inputs.edges(), pulse, watchdogMs });
+    return reportOf({
+      ...state,
+      connected,
+      edges: inputs.edges(),
+      pulse,
+      watchdogMs,
+      unfed: pauses.unfed(),
+    });
   };
   const report = () => {
     const now = current();
@@ -191,6 +200,8 @@ function openWorks(options: ModuleOptions): {
     assertFed,
     wasStarved,
     unarmed,
+    lapsedMs,
+    pauses,
     feeding,
     unheard: bus.unheard,
     changed,

@@ -129,6 +129,7 @@ export async function pulseOutput(
     if (state.stage.kind !== 'ready' || works.unarmed() !== undefined) await broughtUp(works, signal);
     const type = pulsable(works, relay);
     works.assertFed();
+    assertKept(works);
     const now = clock.monotonic();
     const takeBack = pulses.begin(relay, now + milliseconds, now);
     const wasOn = state.maybeOn;
@@ -157,6 +158,15 @@ export async function pulseOutput(
     works.changed();
     return { relay, milliseconds, timedBy: 'gateway' as const };
   }, signal);
+}
+
+/** Throws DEVICE_OFFLINE where the watchdog would open the relay before the end of a pulse. */
+function assertKept({ state, pauses, watchdogMs }: Works): void {
+  if (!pauses.isTooSlow()) return;
+  throw new DriverError(
+    'DEVICE_OFFLINE',
+    `nothing was sent, as the bus is too slow for the safety time of module ${aa(state.address)}, ${watchdogMs} ms: remove modules that are absent, poll fewer on this bus, or raise its baud rate`,
+  );
 }
 
 export function pulsable({ state }: Works, relay: number): ModuleType {

@@ -53,7 +53,10 @@ export function pollOf(works: Works, framing: Framing, everyMs: number): Poll {
 
   function next(): Asked {
     const unarmed = state.stage.kind === 'ready' ? works.unarmed() : undefined;
-    if (unarmed !== undefined) bringUpAgain(works, unarmed);
+    if (unarmed !== undefined) {
+      works.pauses.paused(works.lapsedMs() ?? 0);
+      bringUpAgain(works, unarmed);
+    }
     const { stage } = state;
     if (latch === 'stale' && usesLatch()) return clearing();
     turn += 1;

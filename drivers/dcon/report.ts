@@ -1,6 +1,7 @@
 /** What is reported of a module. */
 
 import { carriesOf } from '../rs485/carries.ts';
+import type { Unfed } from '../rs485/watchdog-pauses.ts';
 import { proofOf } from '../rs485/watchdog-proof.ts';
 import {
   INPUT_PINS,
@@ -25,6 +26,7 @@ export interface ModuleView {
   edges: Record<string, { total: number; at: number }>;
   pulse: NonNullable<Rs485Report['pulse']> | null;
   watchdogMs: number;
+  unfed: Unfed | null;
 }
 
 /** What must have been proved before an output of such a module is switched on; null: it has none to switch. */
@@ -40,9 +42,9 @@ export function proofOfModule(
 }
 
 /** No module has a serial number. */
-function watchdogOf(known: Known | null, watchdogMs: number) {
+function watchdogOf({ known, watchdogMs, unfed }: ModuleView) {
   const watchdog = known?.type ? proofOfModule(known.type, watchdogMs) : null;
-  return watchdog && { ...watchdog, isNamedByPlace: true };
+  return watchdog && { ...watchdog, isNamedByPlace: true, unfed };
 }
 
 export function reportOf(view: ModuleView) {
@@ -62,7 +64,7 @@ export function reportOf(view: ModuleView) {
     tamper: null,
     supplyFault: null,
     pulse: view.pulse,
-    watchdog: watchdogOf(known, view.watchdogMs),
+    watchdog: watchdogOf(view),
     effectiveUnlockMilliseconds: applied?.settings.unlockDurationMilliseconds ?? null,
     ...(known && { carries: carriedBy(known) }),
     unsupported: unsupportedOf(view),

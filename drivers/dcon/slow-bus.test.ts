@@ -4,6 +4,7 @@ import { openTestDriver } from './test-driver.ts';
 
 const BAUD = 1_200;
 const MODULES = 12;
+const WATCHDOG_MS = 10_000;
 /** What bringUp asks an I-7060 (scripts.ts). */
 const QUESTIONS = 9;
 /** A question and its answer, 17 characters of ten bits, with the silence before it and the turnaround. */
@@ -27,4 +28,24 @@ it.each([
   const present = addresses.filter((address) => !absent.includes(address));
   expect(present.filter((address) => !bench.report(hwIdOf(address)).connected)).toEqual([]);
   expect(bench.wire.complaints.join()).not.toContain('not as it should be');
+});
+
+it('fires no relay whose safety time it keeps no pace with, and the module shows why', async () => {
+  await using bench = await openTestDriver({ 1: { name: '4068', kind: 'safety' } });
+  const pulse = { hwId: 'lobby-01', relay: 0, milliseconds: 1_000 };
+  await bench.clock.advance(2_000);
+  for (let time = 1; time <= 3; time += 1) {
+    bench.clock.hold(WATCHDOG_MS);
+    await bench.clock.advance(3_000);
+    expect(bench.report('lobby-01')).toMatchObject({
+      watchdog: { unfed: { pauseMilliseconds: expect.any(Number) } },
+    });
+  }
+  await expect(bench.settled(bench.execute('pulse', pulse))).rejects.toMatchObject({
+    code: 'DEVICE_OFFLINE',
+    message: expect.stringMatching(/nothing was sent, as the bus is too slow/),
+  });
+  expect(bench.told().some((text) => text.startsWith('#0110'))).toBe(false);
+  await bench.clock.advance(120_000);
+  await bench.settled(bench.execute('pulse', pulse));
 });

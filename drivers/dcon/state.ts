@@ -4,6 +4,7 @@ import type { Bell } from '../bus/pause.ts';
 import type { Clock, DriverLog } from '../driver.ts';
 import type { Mutex } from '../rs485/mutex.ts';
 import type { WatchdogFeed } from '../rs485/watchdog-feed.ts';
+import type { WatchdogPauses } from '../rs485/watchdog-pauses.ts';
 import type { Rs485Settings } from '../settings.ts';
 import type { Inputs } from './inputs.ts';
 import type { Pins } from './messages.ts';
@@ -58,6 +59,9 @@ export interface Works {
   wasStarved(): boolean;
   /** Why its watchdog may have run out between two requests; undefined: it was fed in time, or says itself that it ran out. */
   unarmed(): string | undefined;
+  lapsedMs: WatchdogFeed['lapsedMs'];
+  /** Of its watchdog. */
+  pauses: WatchdogPauses;
   /** The same exchange; what feeds the watchdog is noted. */
   feeding: WatchdogFeed['feeding'];
   unheard: Unheard;

@@ -1,6 +1,7 @@
 /** What is known of one device, and the report of it. */
 import { isDeepStrictEqual } from 'node:util';
 import { unsupportedOf } from '../rs485/carries.ts';
+import type { Unfed } from '../rs485/watchdog-pauses.ts';
 import { INPUT_PINS, OUTPUT_PINS, type Rs485Report, type Rs485Settings } from '../settings.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { flagAt, type ObservationsOptions, openObservations } from './observations.ts';
@@ -14,6 +15,7 @@ export interface StateOptions extends ObservationsOptions {
   linkId: string;
   pulses: LivePulses;
   relayFault(): Rs485Report['relayFault'];
+  unfed(): Unfed | null;
   tell(report: Rs485Report): void;
 }
 
@@ -65,7 +67,7 @@ export function openState(options: StateOptions): DeviceState {
     settings: settingsNow(image, profile, applied),
     edges: observations.edges(),
     pulse: options.pulses.shown(image),
-    watchdog,
+    watchdog: watchdog && { ...watchdog, unfed: options.unfed() },
     relayFault: options.relayFault(),
     effectiveUnlockMilliseconds: effectiveUnlock(profile, settingsNow(image, profile, applied)),
   });
@@ -108,7 +110,12 @@ export function openState(options: StateOptions): DeviceState {
     },
     report(connected, again = false) {
       if (name === undefined) return;
-      const shown = [observations.edges(), options.pulses.shown(image), options.relayFault()];
+      const shown = [
+        observations.edges(),
+        options.pulses.shown(image),
+        options.relayFault(),
+        options.unfed(),
+      ];
       const now = [name, connected, image, applied, ...shown];
       const state = told && areSame(now, toldOf) ? told : report(name, connected);
       toldOf = now;

@@ -4,6 +4,7 @@
  */
 import type { Exchange, Poll } from '../bus/exchange.ts';
 import type { DriverError, DriverLog } from '../driver.ts';
+import type { Unfed } from '../rs485/watchdog-pauses.ts';
 import type { Rs485Settings } from '../settings.ts';
 import { type DeviceState, openState, type StateOptions } from './device-state.ts';
 import { readBits, readRegisters } from './exchanges.ts';
@@ -63,13 +64,17 @@ export interface Safety {
   starved(image: Image): string | undefined;
   /** Why no relay may be closed at this moment; undefined: the watchdog was fed in time. */
   unarmed(): string | undefined;
+  /** Why the watchdog would not be fed to the end of a pulse. */
+  tooSlow(): string | undefined;
+  /** When it was not fed in time, lately. */
+  unfed(): Unfed | null;
   /** What of it a technician should mend. */
   warning(): string | undefined;
   /** What is due in place of the next poll. */
   due(image: Image): Step | undefined;
 }
 
-export interface DeviceOptions extends StateOptions {
+export interface DeviceOptions extends Omit<StateOptions, 'unfed'> {
   everyMs: number;
   log: DriverLog;
   safety: Safety;
@@ -86,7 +91,7 @@ const REFUSALS_MAX = 3;
 
 export function openDevice(options: DeviceOptions): Device {
   const { unit, profile, log, safety } = options;
-  const state = openState(options);
+  const state = openState({ ...options, unfed: safety.unfed });
   let connected = false;
   /** As it was read, but once: a name is believed when it was read twice. */
   let claimed: string | undefined;

@@ -29,7 +29,7 @@ export interface PulsesOptions {
   /** Sees each relay open again. */
   relays: RelayWatch;
   faults: RelayFaults;
-  safety: Pick<Safety, 'unarmed'>;
+  safety: Pick<Safety, 'unarmed' | 'tooSlow'>;
   /** What is sent to one relay is not mixed with what is sent to another of the same device. */
   mutex: Mutex;
 }
@@ -187,7 +187,7 @@ function bySwitching({ device, bus, clock, live, relays, safety }: PulsesOptions
   function assertInForce(): void {
     if (!device.connected())
       throw new DriverError('DEVICE_OFFLINE', 'the device does not answer; nothing was sent');
-    const unarmed = safety.unarmed();
+    const unarmed = safety.unarmed() ?? safety.tooSlow();
     if (unarmed !== undefined) throw new DriverError('DEVICE_OFFLINE', `nothing was sent, as ${unarmed}`);
   }
 

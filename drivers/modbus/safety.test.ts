@@ -204,6 +204,29 @@ describe('a product whose pulses the gateway times', () => {
     expect(one.state.outputs).toBe(0b0100);
   });
 
+  it('is refused on a bus that keeps no pace with its watchdog, and the device shows why', async () => {
+    const one = board();
+    await using link = await openLink(one);
+    expect(link.report(hwId)).toMatchObject({ watchdog: { unfed: null } });
+    for (let time = 1; time <= 3; time += 1) {
+      link.clock.hold(4_900);
+      await link.clock.advance(4_000);
+      expect(link.report(hwId)).toMatchObject({
+        connected: true,
+        watchdog: { unfed: { pauseMilliseconds: expect.any(Number) } },
+      });
+      const told = link.execute('pulse', pulse()).then(
+        () => 'fired',
+        (error: Error) => error.message,
+      );
+      expect(await told).toMatch(time < 3 ? /^fired$/ : /nothing was sent.*the bus is too slow/);
+    }
+    await link.clock.advance(120_000);
+    await link.execute('pulse', pulse());
+    await link.clock.advance(600_000);
+    expect(link.report(hwId)).toMatchObject({ watchdog: { unfed: null } });
+  });
+
   it('is kept closed when its replies are lost three times in a row and it is met again', async () => {
     const one = board();
     await using link = await openLink(one);

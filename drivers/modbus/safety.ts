@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../driver.ts';
 import { openWatchdogFeed } from '../rs485/watchdog-feed.ts';
+import { openWatchdogPauses } from '../rs485/watchdog-pauses.ts';
 import type { Safety, Step } from './device.ts';
 import { write } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';
@@ -22,6 +23,8 @@ const NOTHING: Safety = {
   watched: (exchange) => exchange,
   starved: () => undefined,
   unarmed: () => undefined,
+  tooSlow: () => undefined,
+  unfed: () => null,
   warning: () => undefined,
   due: () => undefined,
 };
@@ -30,8 +33,6 @@ const POLLS_PER_WATCHDOG = 4;
 const FEEDS_PER_WATCHDOG = 3;
 /** Of its time: by then a watchdog that is not fed has run out, also with a slow oscillator. */
 const RUN_OUT_SHARE = 1.2;
-/** A pause of the feed is among the warnings for so long. */
-const WARNED_MS = 600_000;
 
 export function safetyOf(unit: number, profile: Profile, pulses: LivePulses, clock: Clock): Safety {
   const { outputs, pulse, product } = profile;
@@ -44,7 +45,8 @@ export function safetyOf(unit: number, profile: Profile, pulses: LivePulses, clo
   const feeding = openWatchdogFeed(milliseconds, clock);
   let fedAt = Number.NEGATIVE_INFINITY;
   let feeds = 0;
-  let starved: { at: number; message: string } | undefined;
+  const pauses = openWatchdogPauses(clock);
+  let starved: string | undefined;
 
   const allOff = () =>
     write(unit, { functionCode: 15, address: outputs.address, values: relays.map(() => false) });
@@ -100,11 +102,14 @@ export function safetyOf(unit: number, profile: Profile, pulses: LivePulses, clo
       // An output that is on without a live pulse is left to the watchdog: armed again, it would not open it.
       const isLeft = feed !== undefined && strayOutput(image) >= 0;
       if (!message || (isLeft && clock.monotonic() - fedAt < milliseconds * RUN_OUT_SHARE)) return undefined;
-      starved = { at: clock.monotonic(), message };
+      starved = message;
+      pauses.paused(feeding.lapsedMs() ?? 0);
       return message;
     },
     unarmed: pauseWarning,
-    warning: () => (starved && clock.monotonic() - starved.at < WARNED_MS ? starved.message : undefined),
+    tooSlow: () => (pauses.isTooSlow() ? starved : undefined),
+    unfed: pauses.unfed,
+    warning: () => (pauses.unfed() ? starved : undefined),
     due(image) {
       // An output that is on without a live pulse is left to the watchdog.
       const isDue = clock.monotonic() - fedAt >= milliseconds / FEEDS_PER_WATCHDOG;

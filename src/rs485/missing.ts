@@ -1,8 +1,10 @@
 /** Devices that should answer and do not, for the status: also those that have no address, and so are not polled. */
+import type { Rs485Report } from '../../drivers/settings.ts';
 import type { Clock } from '../clock.ts';
 import type { Known } from '../reported.ts';
-import type { BusesOptions } from './buses.ts';
+import type { Buses, BusesOptions } from './buses.ts';
 import type { Rs485Row, Rs485Table } from './table.ts';
+import { unfedReason } from './unfed.ts';
 import { isUnclaimed } from './wanted.ts';
 
 /** Told at most; of more the list of devices has the rest (`connected=false`). */
@@ -24,11 +26,20 @@ export interface MissingDevice {
 export interface MissingOptions {
   table: Rs485Table;
   clock: Clock;
+  buses: Pick<Buses, 'device'>;
   linkState: BusesOptions['linkState'];
-  known(deviceId: string): Pick<Known<unknown>, 'connected' | 'changedAt'> | undefined;
+  known(
+    deviceId: string,
+  ): Pick<Known<Pick<Rs485Report, 'watchdog' | 'address'>>, 'connected' | 'changedAt' | 'state'> | undefined;
 }
 
-export function openMissing({ table, clock, linkState, known }: MissingOptions): () => MissingDevice[] {
+export function openMissing({
+  table,
+  clock,
+  buses,
+  linkState,
+  known,
+}: MissingOptions): () => MissingDevice[] {
   const isConnected = ({ device_id }: Rs485Row) => known(device_id)?.connected ?? false;
 
   /** Of a bus that is down the status says so once. */
@@ -41,6 +52,8 @@ export function openMissing({ table, clock, linkState, known }: MissingOptions):
     const since = new Date(known(row.device_id)?.changedAt ?? row.connected_changed_at).toISOString();
     const silent = `${row.hw_id} does not answer on bus ${row.bus} since ${since}`;
     const fresh = found.filter(({ bus }) => bus === row.bus).map(({ hw_id }) => hw_id);
+    const unfed = unfedReason(row, known(row.device_id)?.state, buses);
+    if (unfed) return `${silent}: ${unfed}`;
     if (fresh.length === 0) return `${silent}: check its supply and wiring, or remove it`;
     const more = fresh.length > NEW_MAX ? ' and others' : '';
     return `${silent}; new there: ${fresh.slice(0, NEW_MAX).join(', ')}${more}. If one of them took its place, send its hwId to /network/rs485/${row.device_id}/replace`;

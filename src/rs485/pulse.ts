@@ -16,6 +16,7 @@ import type { PulseResult } from './bus-schema.ts';
 import type { Buses } from './buses.ts';
 import { noRelay, settingsInForce } from './relay.ts';
 import { existing, type Rs485Row, type Rs485Table } from './table.ts';
+import { unfedReason } from './unfed.ts';
 import { assertProven, type WatchdogProofs } from './watchdog-proofs.ts';
 
 /** From the request to the wire. A person waits at the door: what comes later surprises somebody else. */
@@ -28,7 +29,7 @@ const LONGEST_MS = 600_000;
 export interface PulseOptions {
   table: Rs485Table;
   actuations: Actuations;
-  buses: Pick<Buses, 'isUp'>;
+  buses: Pick<Buses, 'isUp' | 'device'>;
   clock: Clock;
   log: Log;
   execute: Execute;
@@ -104,7 +105,8 @@ export function openPulse(options: PulseOptions): Pulses {
     const untrusted = known?.connected ? undefined : untrustedBy(row, known?.state);
     if (untrusted) throw untrusted;
     const pulse = pulseOf(row, known?.state ?? undefined, options.isInForce(row));
-    if (!known?.connected) throw offline(row, 'it does not answer');
+    if (!known?.connected)
+      throw offline(row, unfedReason(row, known?.state, options.buses) ?? 'it does not answer');
     assertProven(options.proofs, row, known.state ?? undefined, pulse.relay);
     return { row, pulse };
   }

@@ -142,6 +142,10 @@ const watchdogState = z.object({
   awaitsWitness: z.boolean().openapi({
     description: 'A test has ended well, and somebody is to say whether the relay opened by itself',
   }),
+  unfed: z.object({ pauseMilliseconds: z.int(), at: dateTime }).nullable().openapi({
+    description:
+      'The last time within ten minutes that it was not fed in time: nothing was answered for so long, as the gateway was held up or the bus is too slow. After three such pauses within two minutes the relay is not fired. null: none',
+  }),
 });
 export type WatchdogState = z.infer<typeof watchdogState>;
 

@@ -47,7 +47,45 @@ async function ready(
   return { bed, report, pulse, run, prove, watchdogShown };
 }
 
+/** The device answers, on a bus that is too slow for its watchdog. */
+const BUS = {
+  utilisation: 1,
+  pollsPerSecond: 1,
+  strayBytes: 0,
+  warnings: [],
+  devices: [
+    {
+      address: 3,
+      alive: true,
+      turnaroundMs: 4,
+      refreshMs: 4_500,
+      heardMsAgo: 0,
+      counters: { replies: 9, timeouts: 0, crc: 0, framing: 0, refusals: 0, collisions: 0, late: 0 },
+    },
+  ],
+};
+
 describe('a relay on a host watchdog', () => {
+  it('that is not fed in time shows that in its state, in the status, and as the reason of a refusal', async () => {
+    const { bed, report, watchdogShown } = await ready();
+    const unfed = { pauseMilliseconds: 4_500, at: 1_000 };
+    const watchdog = { ...WATCHDOG, unfed };
+    report({ connected: false, address: 3, watchdog });
+    bed.rs485.report('bus-1', { subject: 'bus', state: BUS });
+    await bed.clock.advance(15_000);
+    expect(watchdogShown()).toMatchObject({
+      unfed: { pauseMilliseconds: 4_500, at: '1970-01-01T00:00:01.000Z' },
+    });
+    const reason = /its watchdog of 5000 ms was not fed for 4500 ms, as .* the bus is too slow/;
+    expect(bed.rs485.missing()).toMatchObject([{ deviceId: A, message: expect.stringMatching(reason) }]);
+    const { status, body } = await bed.post(`/${A}/pulse`);
+    expect([status, body.error, body.message]).toEqual([
+      503,
+      'DEVICE_OFFLINE',
+      expect.stringMatching(reason),
+    ]);
+  });
+
   it('is not fired before its watchdog was proved, and says how to do that', async () => {
     const { bed, pulse, watchdogShown } = await ready();
     const { status, body } = await bed.post(`/${A}/pulse`);
@@ -64,6 +102,7 @@ describe('a relay on a host watchdog', () => {
       provenAt: null,
       provenBy: null,
       awaitsWitness: false,
+      unfed: null,
     });
     expect(await pulse()).toBe('409 WATCHDOG_NOT_PROVEN');
   });

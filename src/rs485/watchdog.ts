@@ -20,6 +20,7 @@ import type { WatchdogTestBody } from './bus-schema.ts';
 import { relayInForce } from './relay.ts';
 import type { WatchdogState } from './schema.ts';
 import { existing, type Rs485Row, type Rs485Table } from './table.ts';
+import { unfedOf } from './unfed.ts';
 import { identityOf, type WatchdogProofs } from './watchdog-proofs.ts';
 
 export const WATCHDOG_TESTERS: readonly [Role, ...Role[]] = ['service-tool'];
@@ -119,6 +120,7 @@ export function openWatchdogs(options: WatchdogOptions): Watchdogs {
         provenAt: proof ? new Date(proof.proven_at).toISOString() : null,
         provenBy: proof?.proven_by ?? null,
         awaitsWitness: awaited(row) !== undefined,
+        unfed: unfedOf(state.watchdog),
       };
     },
   };
