@@ -116,8 +116,7 @@ export function openStations({ options, line, clock, gapMs }: StationsOptions): 
       doubts.ended(station, conversation);
       const attempt = { outcome: outcome.kind, turnaroundMs };
       // The same request twice has the same answer: it may be as old as the first one that is unanswered.
-      const of = askedAt < sentAt ? { askedAt } : undefined;
-      const ended = { operation, attempt, by, at: endedAt, ...of };
+      const ended = { operation, attempt, by, at: endedAt, askedAt: askedAt < sentAt ? askedAt : undefined };
       return { conversation, changed: note(station, ended), askedAt };
     },
     spacingMs: doubts.spacingMs,
