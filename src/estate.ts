@@ -12,7 +12,6 @@ import type { Audit } from './audit/audit.ts';
 import { type Catalogue, openCatalogue } from './catalogue/catalogue.ts';
 import type { Clock } from './clock.ts';
 import type { Config } from './config/config.ts';
-import { type BackupOptions, backUpDatabase } from './database/backup.ts';
 import type { Database } from './database/database.ts';
 import { LOCK_FIRMWARE } from './doors/firmware.ts';
 import { type DoorSliceOptions, openDoorSlice } from './doors/slice.ts';
@@ -34,7 +33,6 @@ import { openZgates, type Zgates } from './zgates/zgates.ts';
 export interface EstateOptions {
   config: Config;
   database: Database;
-  databaseFile: string;
   systemId: string;
   audit: Audit;
   events: LiveEvents;
@@ -53,7 +51,7 @@ export interface EstateOptions {
 export type Estate = Awaited<ReturnType<typeof openEstate>>;
 
 export async function openEstate(options: EstateOptions) {
-  const { config, database, databaseFile, audit, events, vault, clock, log, opening } = options;
+  const { config, database, audit, events, vault, clock, log, opening } = options;
   let wiring: Wiring = config;
   const catalogue = openCatalogue({ database, audit });
   const actuations = await openActuations({ database, audit, clock, log });
@@ -112,8 +110,6 @@ export async function openEstate(options: EstateOptions) {
     siteImport,
     field,
     jobs,
-    backUp: (progress: BackupOptions['progress'], signal: AbortSignal) =>
-      backUpDatabase({ database, databaseFile, progress, signal }),
     /** Has links, gateways and networks follow the configuration; one change at a time. */
     async rewire(wanted: Wiring): Promise<Rewired> {
       const done = await rewire({ networks, zgates, rs485, field }, wiring, wanted);

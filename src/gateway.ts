@@ -8,6 +8,7 @@
  * promised is on the disk.
  */
 import { randomUUID } from 'node:crypto';
+import { type Backups, openBackups } from './backup/schedule.ts';
 import { type Base, type BaseOptions, openBase } from './base.ts';
 import { adminSocketOf } from './config/config.ts';
 import { type Checker, openChecker } from './database/checker.ts';
@@ -58,7 +59,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   const { config, clock, log } = options;
   await using opening = new AsyncDisposableStack();
   const base = await openBase(options, opening);
-  const { database, auth, audit, streams, meters, tasks } = base;
+  const { database, auth, audit, streams, meters } = base;
   const estate = await openEstate({ ...options, ...base, opening });
   const certificates = await openCertificates(options, base);
   const configuration = openReload({
@@ -72,7 +73,8 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   const { openDesk, interfaceOperations, openPorts } = await rest();
   const desk = await openDesk(options, base, certificates.encoders.current(), opening);
   const checker = openChecker({ ...options, ...options.processes, file: base.databaseFile });
-  const parts = { base, estate, desk, certificates, checker, configuration };
+  const backups = openBackups({ ...options, ...base, ...options.processes });
+  const parts = { base, estate, desk, certificates, checker, backups, configuration };
   const status = statusOf(options, { ...parts, httpUrl: () => ports.baseUrl });
   const metrics = openExposition({
     meters,
@@ -87,6 +89,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
       ...desk,
       configuration,
       audit,
+      backups,
       auth,
       streams,
       status,
@@ -115,12 +118,8 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     }),
   );
   estate.begin();
-  // After READY: it starts a process, which holds this one up.
-  tasks.start('clock', (signal) => clock.sleep(0, signal).then(() => base.kernelClock.keep(signal)));
   keepCertificates(certificates, base, { https: ports.renew, encoders: desk.encoderLink.renew });
-  tasks.start('database check', checker.keep);
-  // Last, since start-up may use the room held back for urgent work.
-  tasks.start('disk space', (signal) => database.space.keep(clock, signal));
+  startTasks(base, clock, { checker, backups });
   const opened = opening.move();
   return {
     systemId: base.systemId,
@@ -134,6 +133,19 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     vitals: vitalsOf(database, estate.field),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };
+}
+
+function startTasks(
+  { tasks, kernelClock, database }: Base,
+  clock: GatewayOptions['clock'],
+  { checker, backups }: Pick<StatusParts, 'checker' | 'backups'>,
+): void {
+  // After READY: it starts a process, which holds this one up.
+  tasks.start('clock', (signal) => clock.sleep(0, signal).then(() => kernelClock.keep(signal)));
+  tasks.start('database check', checker.keep);
+  tasks.start('backups', backups.keep);
+  // Last, since start-up may use the room held back for urgent work.
+  tasks.start('disk space', (signal) => database.space.keep(clock, signal));
 }
 
 /** Links take longest to come up: they do while this code is loaded. */
@@ -195,6 +207,7 @@ interface StatusParts {
   desk: Desk;
   certificates: Certificates;
   checker: Checker;
+  backups: Backups;
   configuration: Reload;
   httpUrl(): string;
 }
@@ -202,7 +215,7 @@ interface StatusParts {
 /** Where the figures of `gatehouse status` come from. */
 function statusOf(
   { config, clock }: GatewayOptions,
-  { base, estate, desk, certificates, checker, configuration, httpUrl }: StatusParts,
+  { base, estate, desk, certificates, checker, backups, configuration, httpUrl }: StatusParts,
 ): () => Status {
   const { database, databaseFile, events, audit, auth, systemId, time } = base;
   const { oidc } = config.auth;
@@ -224,6 +237,7 @@ function statusOf(
     databaseFile,
     damagedRows: database.damagedRows,
     databaseCheck: checker.state,
+    backup: backups.state,
     audit: () => ({ oldestAt: audit.oldest()?.at, ...config.audit }),
     ...estate.figures,
     identityProvider: () => oidc && auth.issuerKeys && { issuer: oidc.issuer, ...auth.issuerKeys.state() },

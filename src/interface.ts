@@ -4,6 +4,7 @@
  */
 import { auditOperations } from './audit/operations.ts';
 import { authOperations } from './auth/operations.ts';
+import { backupOperations } from './backup/operations.ts';
 import { catalogueOperations } from './catalogue/operations.ts';
 import { doorOperations } from './doors/operations.ts';
 import { encoderOperations } from './encoders/operations.ts';
@@ -12,7 +13,6 @@ import { documentText, withDocument } from './http/document-operation.ts';
 import { healthOperations } from './http/health.ts';
 import { openApiDocument } from './http/openapi.ts';
 import type { Operation } from './http/operation.ts';
-import { backupOperations } from './jobs/backup.ts';
 import { jobOperations } from './jobs/operations.ts';
 import { job } from './jobs/schema.ts';
 import { metricsOperations } from './metrics/operations.ts';
@@ -36,7 +36,7 @@ export interface Parts {
   zgates: Parameters<typeof zgateOperations>[0];
   networks: Parameters<typeof networkOperations>[0];
   jobs: Parameters<typeof jobOperations>[0];
-  backUp: Parameters<typeof backupOperations>[1];
+  backups: Parameters<typeof backupOperations>[0];
   catalogue: Parameters<typeof catalogueOperations>[0];
   siteImport: Parameters<typeof siteImportOperations>[0];
   configuration: Parameters<typeof reloadOperations>[0];
@@ -66,7 +66,7 @@ export function interfaceOperations(parts: Parts, productSegment = 'access'): Op
     ...auditOperations(parts.audit),
     ...authOperations(parts.auth),
     ...jobOperations(parts.jobs),
-    ...backupOperations(parts.jobs, parts.backUp),
+    ...backupOperations(parts.backups),
     ...statusOperations(parts.status, parts.names),
     ...metricsOperations(parts.metrics),
   ];

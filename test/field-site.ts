@@ -76,7 +76,6 @@ export async function openFieldSite(onBus: Plain[] = [{ kind: 'rs485', hwId: 'io
       audit: { record: (entry) => void audits.push(entry) },
       events: { publish: (event) => void published.push(event), wake() {} },
       vault: openVault(join(folder, 'keys', 'vault.key')),
-      databaseFile: join(folder, 'gatehouse.db'),
       systemId: '0d8c1c1e-7a3e-4f0b-9c57-3a52f1f0a1b2',
       clockSynchronised: () => true,
       processes: { execPath: process.execPath, kill: (pid) => process.kill(pid, 'SIGKILL') },

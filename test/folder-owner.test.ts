@@ -24,6 +24,9 @@ import { temporaryFolder } from './temporary.ts';
 vi.setConfig({ testTimeout: 120_000 });
 
 const NOBODY = 65_534;
+/** A pair of `gatehouse backup key`, for tests alone. */
+const SECRET = 'AGE-SECRET-KEY-1YNY5P8GSYD2FQ4N5NKJVAQSU49JMWYH7VNWES2UL7CSUSQMPMNCSQ260XN';
+const PUBLIC = 'age1dldg3765c9d5a000xk5q794fxzfxtekmdyarghp3fvg9yy3g5clsdc8lct';
 const isRoot = process.getuid?.() === 0;
 
 /** The closed data directory of a service that runs as nobody, and a folder of root's beside it. */
@@ -45,7 +48,16 @@ async function service() {
     });
     return { status, stdout, stderr };
   };
-  return { folder, dataDirectory, roots, command };
+  const identity = join(folder, 'key.txt');
+  writeFileSync(identity, SECRET);
+  return {
+    folder,
+    dataDirectory,
+    roots,
+    command,
+    backUp: (...more: string[]) => command('backup', '--recipient', PUBLIC, ...more),
+    restore: (archive: string) => command('restore', archive, '--identity', identity, '--yes'),
+  };
 }
 
 function expectUntouched(roots: string): void {
@@ -56,12 +68,14 @@ function expectUntouched(roots: string): void {
 
 describe.skipIf(!isRoot)('root', () => {
   it('backs up and restores with the rights of the service, and brings the copy where only root may write', async () => {
-    const { folder, dataDirectory, roots, command } = await service();
+    const { folder, dataDirectory, roots, backUp, restore } = await service();
     rmSync(join(roots, 'shadow'));
-    expect(command('backup', '--to', `${roots}/`)).toMatchObject({ status: 0 });
+    expect(backUp('--to', `${roots}/`)).toMatchObject({ status: 0 });
     const [copy = ''] = readdirSync(roots);
     expect(statSync(join(roots, copy))).toMatchObject({ uid: 0 });
-    expect(command('restore', join(roots, copy), '--yes')).toMatchObject({ status: 0 });
+    // A key that differs is replaced, and what was there is kept.
+    writeFileSync(join(dataDirectory, 'keys', 'vault.key'), Buffer.alloc(32, 7));
+    expect(restore(join(roots, copy))).toMatchObject({ status: 0, stderr: '' });
     for (const path of readdirSync(dataDirectory, { recursive: true, encoding: 'utf8' }))
       expect(lstatSync(join(dataDirectory, path)).uid, path).toBe(NOBODY);
     expect(readdirSync(folder)).not.toContain('restoring');
@@ -69,18 +83,24 @@ describe.skipIf(!isRoot)('root', () => {
 
   it.each<[string, string, string]>([
     ['backup', 'backups', ''],
-    ['backup', 'gatehouse.lock', 'shadow'],
+    ['backup', 'keys/vault.key', 'shadow'],
+    ['backup', 'pki/root.key', 'shadow'],
+    ['backup', 'zigbee', ''],
     ['restore', 'restoring', ''],
     ['restore', 'gatehouse.lock', 'shadow'],
     ['restore', 'backups', ''],
+    ['restore', 'keys', ''],
+    ['restore', 'gatehouse.db', 'shadow'],
     ['doctor', 'doctor.tmp', 'shadow'],
   ])('%s follows no link from %s', async (name, planted, target) => {
-    const { folder, dataDirectory, roots, command } = await service();
-    const copy = join(folder, 'copy.db');
-    if (name === 'restore') expect(command('backup', '--to', copy)).toMatchObject({ status: 0 });
+    const { folder, dataDirectory, roots, command, backUp, restore } = await service();
+    const copy = join(folder, 'copy.age');
+    if (name === 'restore') expect(backUp('--to', copy)).toMatchObject({ status: 0 });
     rmSync(join(dataDirectory, planted), { recursive: true, force: true });
     symlinkSync(join(roots, target), join(dataDirectory, planted));
-    command(name, ...(name === 'restore' ? [copy, '--yes'] : []));
+    if (name === 'backup') backUp();
+    else if (name === 'restore') restore(copy);
+    else command(name);
     expectUntouched(roots);
   });
 });

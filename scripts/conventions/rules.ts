@@ -39,6 +39,7 @@ interface Rule {
 const SLICES = [
   'audit',
   'auth',
+  'backup',
   'catalogue',
   'doors',
   'encoders',

@@ -1,81 +1,217 @@
-/** `gatehouse backup`: a copy of the database, by the daemon while it works, else directly. */
-import { closeSync, constants, existsSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
+/**
+ * `gatehouse backup`: one encrypted archive with all that makes this installation (docs/operations.md, Backup and
+ * restore). It reads the database beside the daemon, which need not run. The daemon starts the same, by itself, as
+ * `make-backup` (backup/schedule.ts).
+ */
+import {
+  closeSync,
+  constants,
+  fsyncSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { constants as osConstants, setPriority } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
-import type { Config } from '../config/config.ts';
-import { adminSocketOf } from '../config/config.ts';
+import type { EncryptionKey } from '../backup/age.ts';
+import { type ArchiveContent, bytesOf, writeArchive } from '../backup/archive.ts';
+import { configurationFiles, dataFiles } from '../backup/contents.ts';
+import { DATABASE, newManifest } from '../backup/manifest.ts';
+import { archiveName, type Made, removable } from '../backup/names.ts';
+import { takeSnapshot } from '../backup/snapshot.ts';
+import { adminSocketOf, type Config } from '../config/config.ts';
 import { readConfig } from '../config/config-file.ts';
-import { backUpDatabase } from '../database/backup.ts';
-import { openConnection } from '../database/connection.ts';
 import { syncPath } from '../database/migrate.ts';
-import { writeFrom } from '../host/durable-file.ts';
-import { type Client, configFile, openClient, runJob } from './client.ts';
-import { holdDataDirectory } from './data-directory.ts';
+import { makeFolder } from '../host/durable-file.ts';
+import { VERSION } from '../version.ts';
+import { type EncryptionOptions, encryptionKey } from './backup-key.ts';
+import { configFile, openClient } from './client.ts';
 import { asOwnerOf } from './folder-owner.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
 
-export interface BackupOptions {
+export interface BackupOptions extends EncryptionOptions {
   config?: string;
-  /** A file, or a folder for a file named after the time. Without it the copy stays where the daemon keeps its own. */
+  /** A file, or a folder for a file named after the time. */
   to?: string;
   json?: boolean;
 }
 
-interface Copy {
-  file: string;
-  bytes: number;
-}
+/** Left by a process that was killed. */
+const WORKSHOP = 'making-';
 
-/** The path of the copy goes to standard output alone. */
+/** The path of the archive goes to standard output alone. */
 export async function backUp(options: BackupOptions, shell: Shell): Promise<void> {
-  const config = readConfig(configFile(options.config, shell));
+  const file = configFile(options.config, shell);
+  const config = readConfig(file);
   if (options.to !== undefined) assertFolder(options.to);
-  const made = await makeCopy(config, openClient({ socket: adminSocketOf(config) }, shell), shell);
-  const copy =
-    options.to === undefined ? made : { ...made, file: exportTo(options.to, made.file, config, shell) };
-  if (options.json) return printJson(shell, copy);
-  shell.stdout.write(`${copy.file}\n`);
-  const key = join(config.dataDirectory, 'keys', 'vault.key');
+  const key = await encryptionKey(options, config, shell);
+  const name = archiveName(shell.clock.now());
+  const to = options.to ?? folderOf(config);
+  const target = resolve(options.to === undefined || isFolder(to) ? join(to, name) : to);
+  const made = await makeArchive({ config, file, target, key, now: shell.clock.now() }, shell);
+  await tellDaemon(made, config, shell);
+  for (const path of made.leftOut)
+    shell.stderr.write(`! ${path} is not in the archive: it is not in the folder of the configuration.\n`);
+  if (options.json) return printJson(shell, made);
+  shell.stdout.write(`${made.file}\n`);
   shell.stderr.write(
-    `${copy.bytes} bytes. Secrets in it open only with ${key}: keep a copy of that too, somewhere else.\n`,
+    `${made.bytes} bytes. The archive holds every secret of this gateway: it opens only with the secret key or the passphrase, so keep that elsewhere.\n`,
   );
 }
 
-async function makeCopy(config: Config, client: Client, shell: Shell): Promise<Copy> {
+/** For the daemon: into the folder of the configuration, and removes what is too many there. */
+export async function makeScheduledBackup(
+  options: { config: string; at: string },
+  shell: Shell,
+): Promise<void> {
+  giveWay();
+  const config = readConfig(options.config);
+  const { backup } = config;
+  if (!backup) throw new CommandFailed('The configuration has no backup.');
+  const folder = folderOf(config);
+  const now = Date.parse(options.at);
+  const target = join(folder, archiveName(now));
+  const { recipients, keep } = backup;
+  const made = await makeArchive({ config, file: options.config, target, key: { recipients }, now }, shell);
+  // Only now: an archive that could not be made takes no older one with it.
+  const files = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isFile());
+  const names = files.map(({ name }) => name);
+  const removed = removable(names, keep, basename(target));
+  for (const name of removed) rmSync(join(folder, name));
+  printJson(shell, { ...made, removed });
+}
+
+const folderOf = ({ backup, dataDirectory }: Config) => backup?.folder ?? join(dataDirectory, 'backups');
+
+function giveWay(): void {
   try {
-    return await copyByDaemon(client, shell);
-  } catch (error) {
-    const notRunning = error instanceof CommandFailed && error.exitCode === EXIT.notRunning;
-    if (!notRunning) throw error;
-    return copyDirectly(config, shell);
+    setPriority(osConstants.priority.PRIORITY_LOW);
+  } catch {
+    // A sandbox that forbids it.
   }
 }
 
-async function copyByDaemon(client: Client, shell: Shell): Promise<Copy> {
-  const said = { cancelled: 'There is no backup: it was cancelled.', failed: 'There is no backup' };
-  const result = await runJob({ path: '/local/backup', ...said }, client, shell);
-  return result as Copy;
+interface Order {
+  config: Config;
+  /** Of the configuration. */
+  file: string;
+  target: string;
+  key: EncryptionKey;
+  now: number;
 }
 
-async function copyDirectly({ dataDirectory }: Config, shell: Shell): Promise<Copy> {
-  const databaseFile = join(dataDirectory, 'gatehouse.db');
-  if (!existsSync(databaseFile))
+/** Whole or not at all, also when a stick is pulled; readable by its owner alone. */
+async function makeArchive({ config, file, target, key, now }: Order, shell: Shell): Promise<Made> {
+  const databaseFile = join(config.dataDirectory, 'gatehouse.db');
+  if (!statSync(databaseFile, { throwIfNoEntry: false }))
     throw new CommandFailed(`There is nothing to back up: ${databaseFile} does not exist.`);
   try {
-    using _user = asOwnerOf(dataDirectory, shell);
-    using _alone = holdDataDirectory(dataDirectory);
-    using connection = openConnection(databaseFile);
-    return await backUpDatabase({
-      database: connection,
-      databaseFile,
-      progress: () => {},
-      signal: shell.stopping,
-    });
+    using content = gathered({ config, file, databaseFile, now }, shell);
+    using _user = asOwnerOf(dirname(target), shell);
+    const bytes = await writeWhole(target, content, key, shell);
+    return { file: target, bytes, leftOut: content.manifest.leftOut };
   } catch (error) {
-    throw new CommandFailed(`There is no backup: ${(error as Error).message}`, EXIT.failed, { cause: error });
+    throw new CommandFailed(`There is no backup: ${explained(error as Error)}`, EXIT.failed, {
+      cause: error,
+    });
   }
 }
 
-/** Before anything is copied: a stick that is not mounted must not become a file of its name. */
+function explained(error: NodeJS.ErrnoException): string {
+  return error.code === 'EACCES' ? `${error.message}. With sudo?` : error.message;
+}
+
+/** All of it with the rights of those whose folders they are; then only descriptors and bytes are used. */
+function gathered(
+  { config, file, databaseFile, now }: Omit<Order, 'target' | 'key'> & { databaseFile: string },
+  shell: Shell,
+): ArchiveContent & Disposable {
+  const { snapshot, database, data } = ofDataDirectory(config.dataDirectory, databaseFile, shell);
+  try {
+    using _user = asOwnerOf(dirname(resolve(file)), shell);
+    const configuration = configurationFiles(file, config);
+    const [own, ...named] = configuration.files;
+    if (!own) throw new Error('there is no configuration');
+    const files = [own, { name: DATABASE, descriptor: database }, ...data, ...named];
+    const manifest = newManifest({
+      version: VERSION,
+      createdAt: new Date(now).toISOString(),
+      ...snapshot,
+      files: files.map((each) => ({ name: each.name, bytes: bytesOf(each) })),
+      configuration: own.name,
+      leftOut: configuration.leftOut,
+    });
+    return { manifest, files, [Symbol.dispose]: () => closeSync(database) };
+  } catch (error) {
+    closeSync(database);
+    throw error;
+  }
+}
+
+function ofDataDirectory(dataDirectory: string, databaseFile: string, shell: Shell) {
+  using _user = asOwnerOf(dataDirectory, shell);
+  const backups = join(dataDirectory, 'backups');
+  makeFolder(backups);
+  for (const name of readdirSync(backups).filter((each) => each.startsWith(WORKSHOP)))
+    rmSync(join(backups, name), { recursive: true, force: true });
+  const workshop = mkdtempSync(join(backups, WORKSHOP));
+  // What is open stays readable without its name.
+  using _cleanUp = { [Symbol.dispose]: () => rmSync(workshop, { recursive: true, force: true }) };
+  const copy = join(workshop, 'gatehouse.db');
+  const snapshot = takeSnapshot(databaseFile, copy);
+  const data = dataFiles(dataDirectory);
+  return { snapshot, data, database: openSync(copy, constants.O_RDONLY | constants.O_NOFOLLOW) };
+}
+
+async function writeWhole(
+  target: string,
+  content: ArchiveContent,
+  key: EncryptionKey,
+  { stderr, stopping }: Shell,
+): Promise<number> {
+  const draft = `${target}.new`;
+  rmSync(draft, { force: true });
+  // A link of that name is refused, as is any other file.
+  const descriptor = openSync(draft, 'wx', 0o600);
+  try {
+    const total = content.manifest.files.reduce((sum, { bytes }) => sum + bytes, 0);
+    const bytes = await writeArchive(descriptor, content, key, (written) => {
+      if (stopping.aborted) throw new Error('it was stopped');
+      const percent = Math.min(99, Math.floor((100 * written) / Math.max(1, total)));
+      if (stderr.isTTY) stderr.write(`\r${String(percent).padStart(3)} %`);
+    });
+    if (stderr.isTTY) stderr.write('\r      \r');
+    fsyncSync(descriptor);
+    renameSync(draft, target);
+    syncPath(dirname(target));
+    return bytes;
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw error;
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** For the audit and the status; a daemon that is stopped needs neither. */
+async function tellDaemon(made: Made, config: Config, shell: Shell): Promise<void> {
+  const { file, bytes } = made;
+  try {
+    await openClient({ socket: adminSocketOf(config) }, shell).call('POST', '/local/backups', {
+      file,
+      bytes,
+    });
+  } catch (error) {
+    const isStopped = error instanceof CommandFailed && error.exitCode === EXIT.notRunning;
+    if (!isStopped)
+      shell.stderr.write(`! The audit has no entry of this backup: ${(error as Error).message}\n`);
+  }
+}
+
+/** Before anything is made: a stick that is not mounted must not become a file of its name. */
 function assertFolder(to: string): void {
   const folder = to.endsWith('/') ? to : dirname(resolve(to));
   if (isFolder(folder)) return;
@@ -92,44 +228,4 @@ function isFolder(path: string): boolean {
     // What may not be looked at fails when it is written, and says so then.
     return (error as NodeJS.ErrnoException).code === 'EACCES';
   }
-}
-
-/** Whole or not at all, also when a stick is pulled; readable by its owner alone. */
-function exportTo(to: string, file: string, { dataDirectory }: Config, shell: Shell): string {
-  const name = `gatehouse-${new Date(shell.clock.now()).toISOString().replaceAll(/[-:]|\.\d+/g, '')}.db`;
-  const target = resolve(isFolder(to) ? join(to, name) : to);
-  let source: number | undefined;
-  try {
-    source = openCopy(file, dataDirectory, shell);
-    using _user = asOwnerOf(dirname(target), shell);
-    writeWhole(source, target);
-    return target;
-  } catch (error) {
-    throw new CommandFailed(
-      `The copy is made, as ${basename(file)} in ${resolve(file, '..')}, but not at ${target}: ${(error as Error).message}. With sudo?`,
-      EXIT.failed,
-      { cause: error },
-    );
-  } finally {
-    if (source !== undefined) closeSync(source);
-  }
-}
-
-function writeWhole(source: number, target: string): void {
-  const draft = `${target}.new`;
-  try {
-    rmSync(draft, { force: true });
-    writeFrom(source, draft);
-    syncPath(draft);
-    renameSync(draft, target);
-  } catch (error) {
-    rmSync(draft, { force: true });
-    throw error;
-  }
-}
-
-/** With the rights of the folder's owner, who is the one that has put it there. */
-function openCopy(file: string, dataDirectory: string, shell: Shell): number {
-  using _user = asOwnerOf(dataDirectory, shell);
-  return openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW);
 }

@@ -11,7 +11,7 @@ import { FileError } from '../yaml/yaml-file.ts';
 import { CommandFailed, EXIT, type Shell } from './shell.ts';
 import { parseAnswer } from './terminal-text.ts';
 
-const SITE_CONFIG = '/etc/gatehouse/gatehouse.yaml';
+export const SITE_CONFIG = '/etc/gatehouse/gatehouse.yaml';
 const PACKAGED_CONFIG = join(import.meta.dirname, '../../config/gatehouse.example.yaml');
 /** The slowest answer waits for one disk commit. */
 const DEADLINE_MS = 10_000;

@@ -96,6 +96,8 @@ describe('command lines', () => {
     ['status'],
     ['doctor'],
     ['backup'],
+    ['backup', 'key'],
+    ['backup', 'verify'],
     ['restore'],
     ['bus'],
     ['bus', 'check-profile'],

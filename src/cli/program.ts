@@ -3,6 +3,7 @@ import { Command, CommanderError, InvalidArgumentError, Option } from 'commander
 import { ROLES } from '../principal.ts';
 import { VERSION } from '../version.ts';
 import { FileError } from '../yaml/yaml-file.ts';
+import { addBackups } from './backup-commands.ts';
 import { addBuses } from './bus-commands.ts';
 import { type ClientOptions, openClient } from './client.ts';
 import { addConfig, addReload } from './config-commands.ts';
@@ -34,6 +35,8 @@ function program(shell: Shell, result: { exitCode: number }): Command {
   const gatehouse = new Command('gatehouse')
     .description("Runs a site's access-control hardware: card encoders, RS-485 buses and Zigbee door locks.")
     .version(VERSION)
+    // `backup` and `backup verify` have options of the same name: each belongs to the command that it follows.
+    .enablePositionalOptions()
     .exitOverride()
     .configureOutput({
       writeOut: (text) => shell.stdout.write(text),
@@ -48,14 +51,13 @@ function program(shell: Shell, result: { exitCode: number }): Command {
   addStatus(gatehouse, shell);
   addDoctor(gatehouse, shell, result);
   addImport(gatehouse, shell);
-  addBackup(gatehouse, shell);
+  addBackups(gatehouse, shell, { example, configOption: CONFIG_OPTION });
   addEvents(gatehouse.command('events').description('What happens on the site'), shell);
   addAudit(gatehouse.command('audit').description('Who did what'), shell, result);
   addZgate(gatehouse.command('zgate').description('Zigbee gateways and the networks they carry'), shell);
   addBuses(gatehouse, shell, result, kit);
   const configuration = gatehouse.command('config').description('The configuration file');
   addConfig(configuration, CONFIG_OPTION, shell, result, kit);
-  addCheckDatabase(gatehouse, shell);
   addVersion(gatehouse, shell);
   return gatehouse;
 }
@@ -268,50 +270,6 @@ function addDoctor(parent: Command, shell: Shell, result: { exitCode: number }):
       }),
     'gatehouse doctor',
   );
-}
-
-function addBackup(parent: Command, shell: Shell): void {
-  example(
-    parent
-      .command('backup')
-      .description('Copy the database, with or without a running daemon, and print where the copy is')
-      .option(
-        '-t, --to <path>',
-        'a file, or a folder, for the copy (default: it stays in dataDirectory/backups)',
-      )
-      .option(...CONFIG_OPTION)
-      .option(...JSON_OPTION)
-      .action(async (options: { config?: string; to?: string; json?: boolean }) => {
-        const { backUp } = await import('./backup.ts');
-        await backUp(options, shell);
-      }),
-    'gatehouse backup --to /media/stick',
-  );
-  example(
-    parent
-      .command('restore')
-      .description('Put a copy in the place of the database, while the daemon is stopped')
-      .argument('<file>', 'as backup has made it')
-      .option('-y, --yes', 'do not ask')
-      .option(...CONFIG_OPTION)
-      .option(...JSON_OPTION)
-      .action(async (file: string, options: { config?: string; yes?: boolean; json?: boolean }) => {
-        const { restore } = await import('./restore.ts');
-        await restore(file, options, shell);
-      }),
-    'gatehouse restore /media/stick/gatehouse-20270101T040000Z.db',
-  );
-}
-
-/** For the daemon, which runs it beside itself. */
-function addCheckDatabase(parent: Command, shell: Shell): void {
-  parent
-    .command('check-database', { hidden: true })
-    .argument('<file>')
-    .action(async (file: string) => {
-      const { checkDatabase } = await import('./check-database.ts');
-      checkDatabase(file, shell);
-    });
 }
 
 function addZgate(parent: Command, shell: Shell): void {

@@ -1,78 +1,86 @@
 /**
- * `gatehouse restore`: puts a copy in the place of the database, while no daemon runs. Everything is checked on a copy
- * of the copy; the database that was there is kept; keys are not touched.
+ * `gatehouse restore`: puts an archive, or a copy of the database alone, in the place of what is there, while no daemon
+ * runs. Everything is checked in a folder beside it first; what is replaced is kept.
  *
  * A restored database goes back in time, and others remember what it has forgotten. So it gets a new identity (readers
- * of live events start anew; the audit says so in a row of its own) and an epoch far beyond any that was used since the
- * copy (encoders ignore messages of an epoch lower than the highest they know: docs/encoder-protocol.md, Messages).
+ * of live events start anew; the audit says so in a row of its own), an epoch far beyond any that was used since the
+ * copy (encoders ignore messages of an epoch lower than the highest they know: docs/encoder-protocol.md, Messages), and
+ * sequence numbers of events that were never used (docs/interface.md, Events upstream).
  */
 import { randomUUID } from 'node:crypto';
-import {
-  closeSync,
-  existsSync,
-  linkSync,
-  lstatSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  renameSync,
-  rmSync,
-} from 'node:fs';
-import { basename, join } from 'node:path';
-import { openAudit } from '../audit/audit.ts';
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import type { DecryptionKey } from '../backup/age.ts';
+import type { Manifest } from '../backup/manifest.ts';
 import type { Config } from '../config/config.ts';
-import { readConfig } from '../config/config-file.ts';
+import { parseConfig, readConfig } from '../config/config-file.ts';
 import { openConnection } from '../database/connection.ts';
-import { type Database, DatabaseUnusable, openDatabase } from '../database/database.ts';
-import { SchemaRefused, syncPath } from '../database/migrate.ts';
-import { writeFrom } from '../host/durable-file.ts';
-import { silentLog } from '../log.ts';
+import type { Database } from '../database/database.ts';
+import { makeFolder } from '../host/durable-file.ts';
 import { LOCAL_ADMINISTRATOR } from '../principal.ts';
-import { openVault } from '../vault.ts';
-import { configFile } from './client.ts';
+import { type DecryptionOptions, decryptionKey } from './backup-key.ts';
+import { configFile, SITE_CONFIG } from './client.ts';
 import { holdDataDirectory } from './data-directory.ts';
 import { asOwnerOf } from './folder-owner.ts';
+import { assertOnePiece, openAuditWith, openDraft, type Reopened, warningsOf } from './restore-checks.ts';
+import {
+  type ConfigurationFile,
+  differing,
+  foldersToReplace,
+  placeConfiguration,
+  placeData,
+  Undo,
+} from './restore-place.ts';
+import {
+  type ArchiveSource,
+  copyDatabase,
+  type DatabaseSource,
+  openSource,
+  peek,
+  unpack,
+} from './restore-source.ts';
 import { askFirst, CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
 
-/** More starts than there can have been since any copy was made. */
-const EPOCH_LEAP = 1_000_000;
+/** More starts, or events of one encoder, than there can have been since any copy was made. */
+const LEAP = 1_000_000;
 
-export interface RestoreOptions {
+export interface RestoreOptions extends DecryptionOptions {
   config?: string;
+  /** The configuration of the archive replaces one that is there. */
+  configuration?: boolean;
   yes?: boolean;
   json?: boolean;
 }
 
-interface SystemRow {
-  system_id: string;
-  database_id: string;
-  epoch: number;
+/** What is to be restored, and where to. */
+interface Plan {
+  copy: string;
+  source: ArchiveSource | DatabaseSource;
+  key: DecryptionKey | undefined;
+  /** The configuration file, there or to be made. */
+  file: string;
+  config: Config;
+  options: RestoreOptions;
+  shell: Shell;
 }
 
-const READ_SYSTEM = 'SELECT system_id, database_id, epoch FROM system WHERE id = 1';
-
 export async function restore(copy: string, options: RestoreOptions, shell: Shell): Promise<void> {
-  const config = readConfig(configFile(options.config, shell));
-  const { dataDirectory } = config;
-  // With the rights of this user, who may be the only one to read it.
   using source = openSource(copy);
-  using _user = asOwnerOf(dataDirectory, shell);
-  using _alone = held(dataDirectory);
-  const workshop = join(dataDirectory, 'restoring');
-  rmSync(workshop, { recursive: true, force: true });
-  mkdirSync(workshop, { mode: 0o700 });
-  using _cleanUp = { [Symbol.dispose]: () => rmSync(workshop, { recursive: true, force: true }) };
-  const draft = join(workshop, 'gatehouse.db');
-  const current = join(dataDirectory, 'gatehouse.db');
+  const plan = await planOf(copy, source, options, shell);
+  const { dataDirectory } = plan.config;
+  using _alone = asUserOf(dataDirectory, shell, () => held(dataDirectory));
+  const folder = asUserOf(dataDirectory, shell, () => makeWorkshop(dataDirectory));
+  try {
+    const prepared = await prepareAsUser(plan, folder);
+    tell(plan, prepared, place(plan, prepared, folder));
+  } finally {
+    asUserOf(dataDirectory, shell, () => rmSync(folder, { recursive: true, force: true }));
+  }
+}
 
-  const prepared = await prepare({ copy, source, draft, current, config, shell, options });
-  const replaced = replace(current, draft, shell);
-  if (options.json) return printJson(shell, { ...prepared, replaced });
-  shell.stdout.write(`${copy} is restored.\n`);
-  if (replaced) shell.stdout.write(`The database it replaces is kept in ${replaced}.\n`);
-  shell.stdout.write(
-    'What was revoked or changed after the copy was made is as it was before: look through gatehouse token list.\nStart the daemon with: systemctl start gatehouse\n',
-  );
+function asUserOf<T>(folder: string, shell: Shell, work: () => T): T {
+  using _user = asOwnerOf(folder, shell);
+  return work();
 }
 
 function held(dataDirectory: string): Disposable {
@@ -83,186 +91,213 @@ function held(dataDirectory: string): Disposable {
   }
 }
 
-interface Preparation {
-  copy: string;
-  source: Source;
-  draft: string;
-  current: string;
-  config: Config;
-  shell: Shell;
-  options: RestoreOptions;
+function makeWorkshop(dataDirectory: string): string {
+  const folder = join(dataDirectory, 'restoring');
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { mode: 0o700 });
+  return folder;
 }
 
-/** Checks the copy, asks, and gives it its new identity. */
-async function prepare({ copy, source, draft, current, config, shell, options }: Preparation) {
-  await using database = await openDraft(copy, source, draft);
+/** Where everything belongs: the configuration that is there decides, else that of the archive. */
+async function planOf(
+  copy: string,
+  source: Plan['source'],
+  options: RestoreOptions,
+  shell: Shell,
+): Promise<Plan> {
+  if (source.kind === 'database') {
+    const file = configFile(options.config, shell);
+    return { copy, source, key: undefined, file, config: readConfig(file), options, shell };
+  }
+  const key = await decryptionKey(options, shell);
+  const file = resolve(options.config ?? shell.env.GATEHOUSE_CONFIG ?? SITE_CONFIG);
+  const isThere = statSync(file, { throwIfNoEntry: false }) !== undefined;
+  if (isThere && !options.configuration)
+    return { copy, source, key, file, config: readConfig(file), options, shell };
+  const { configuration } = await peek(source, key);
+  return { copy, source, key, file, config: parseConfig(configuration, file), options, shell };
+}
+
+interface Prepared {
+  systemId: string;
+  databaseId: string;
+  epoch: number;
+  warnings: string[];
+  /** To be put in place. */
+  configuration: ConfigurationFile[];
+}
+
+async function prepareAsUser(plan: Plan, folder: string): Promise<Prepared> {
+  using _user = asOwnerOf(plan.config.dataDirectory, plan.shell);
+  // Awaited here: the rights end with this function.
+  return await prepare(plan, folder);
+}
+
+/** Checks everything, asks, and gives the database its new identity. */
+async function prepare(plan: Plan, folder: string): Promise<Prepared> {
+  const { copy, source, key, config, shell, options } = plan;
+  const data = join(folder, 'data');
+  mkdirSync(data, { mode: 0o700 });
+  const manifest = source.kind === 'archive' && key ? await unpack(source, key, folder) : undefined;
+  if (source.kind === 'database') copyDatabase(source, data);
+  const current = join(config.dataDirectory, 'gatehouse.db');
+  await using database = await openDraft(copy, join(data, 'gatehouse.db'));
+  const system = systemOf(database, plan, manifest && data);
+  // The key beside a copy of the database alone is the one that stays.
+  const vaultFile = join(manifest ? data : config.dataDirectory, 'keys', 'vault.key');
+  const audit = openAuditWith(database, vaultFile, shell.clock);
+  const { configuration, notes } = configurationOf(plan, manifest, folder);
+  const warnings = [...(await warningsOf(audit, manifest ? 'the key in the archive' : vaultFile)), ...notes];
+  for (const warning of warnings) shell.stderr.write(`! ${warning}\n`);
+  const replaced = [
+    ...(existsSync(current) ? [current] : []),
+    ...(manifest
+      ? foldersToReplace(config.dataDirectory, data).map((name) => join(config.dataDirectory, name))
+      : []),
+  ];
+  const what =
+    replaced.length === 0 ? `into ${config.dataDirectory}` : `in the place of ${replaced.join(', ')}`;
+  const of = manifest ? `${manifest.createdAt}, system ${system.system_id}` : `system ${system.system_id}`;
+  await askFirst(shell, options.yes, `Put ${copy} (${of}) ${what}?`, 'Nothing was restored.');
+  const renewed = await renew(database, audit, { copy, current, manifest, now: shell.clock.now() });
+  return { systemId: system.system_id, ...renewed, warnings, configuration };
+}
+
+interface SystemRow {
+  system_id: string;
+  database_id: string;
+  epoch: number;
+}
+
+const READ_SYSTEM = 'SELECT system_id, database_id, epoch FROM system WHERE id = 1';
+
+/** Throws when it is none of this site, or its parts do not belong together. `folder`: of the data of an archive. */
+function systemOf(database: Database, { copy, config }: Plan, folder: string | undefined): SystemRow {
   const system = database.prepare<[], SystemRow>(READ_SYSTEM).get();
   if (!system) throw new CommandFailed(`${copy} is the database of a gateway that never started.`);
-  const { system_id: systemId, database_id: previousId } = system;
-  if (config.systemId !== undefined && config.systemId !== systemId) {
+  if (config.systemId !== undefined && config.systemId !== system.system_id) {
     throw new CommandFailed(
-      `${copy} belongs to system ${systemId}, the configuration to ${config.systemId}: take another copy, or correct systemId.`,
+      `${copy} belongs to system ${system.system_id}, the configuration to ${config.systemId}: take another copy, or correct systemId.`,
     );
   }
-  const audit = openAuditWith(database, config, shell);
-  const warnings = await warningsOf(audit, config);
-  for (const warning of warnings) shell.stderr.write(`! ${warning}\n`);
-  const question = `Put ${copy} (system ${systemId}) in the place of ${current}?`;
-  await askFirst(shell, options.yes, question, 'Nothing was restored.');
+  try {
+    if (folder !== undefined) assertOnePiece(database, folder, config.systemId);
+  } catch (error) {
+    const message = (error as Error).message.replaceAll(folder ?? '', 'data');
+    throw new CommandFailed(`Nothing was restored: ${copy} is not of one piece: ${message}`, EXIT.failed, {
+      cause: error,
+    });
+  }
+  return system;
+}
 
+/** What of the configuration is put in place, and what the person must know of the rest. */
+function configurationOf(plan: Plan, manifest: Manifest | undefined, folder: string) {
+  if (!manifest) return { configuration: [], notes: [] };
+  const files = manifest.files.flatMap(({ name }) => {
+    if (!name.startsWith('config/')) return [];
+    const path = name === manifest.configuration ? basename(plan.file) : name.slice('config/'.length);
+    return [{ path, content: readFileSync(join(folder, name)) }];
+  });
+  const { missing, changed } = differing(dirname(plan.file), files);
+  const notes = manifest.leftOut.map(
+    (path) => `${path}, which the configuration names, is not in the archive: bring it back by hand.`,
+  );
+  if (plan.options.configuration) return { configuration: [...missing, ...changed], notes };
+  for (const { path } of changed)
+    notes.push(
+      `${join(dirname(plan.file), path)} differs from that in the archive and stays; --configuration replaces it.`,
+    );
+  return { configuration: missing, notes };
+}
+
+interface Renewal {
+  copy: string;
+  current: string;
+  manifest: Manifest | undefined;
+  now: number;
+}
+
+async function renew(database: Database, audit: Reopened, { copy, current, manifest, now }: Renewal) {
+  const system = database.prepare<[], SystemRow>(READ_SYSTEM).get();
+  if (!system) throw new Error('the system row is missing');
+  const known = stateOf(current);
   const databaseId = randomUUID();
-  const epoch = Math.max(system.epoch, epochOf(current)) + EPOCH_LEAP;
+  const epoch = Math.max(system.epoch, known.epoch) + LEAP;
   const rename = database.prepare<[string, number]>(
     'UPDATE system SET database_id = ?, epoch = ? WHERE id = 1',
   );
+  // Also above those of an earlier restore of the same copy, as no encoder has an event a second for years.
+  const raise = database.prepare<[number]>('UPDATE event_sequence SET last = max(last, ?) + 1000000');
   await database.commit(() => {
     rename.run(databaseId, epoch);
+    raise.run(Math.max(known.sequence, Math.floor(now / 1_000)));
     audit?.record({
       principal: LOCAL_ADMINISTRATOR,
       action: 'database.restore',
       object: `database/${databaseId}`,
       outcome: 'done',
-      detail: { copy: basename(copy), previousId, epoch },
+      detail: {
+        copy: basename(copy),
+        previousId: system.database_id,
+        epoch,
+        ...(manifest && { madeAt: manifest.createdAt, version: manifest.version }),
+      },
       correlationId: randomUUID(),
     });
   });
-  return { systemId, databaseId, epoch, warnings };
+  return { databaseId, epoch };
 }
 
-/** Descriptors of the copy, and of its log: a raw copy of a data directory has one, a backup has none. */
-interface Source extends Disposable {
-  file: number;
-  log: number | undefined;
-}
-
-function openSource(copy: string): Source {
-  try {
-    const file = openSync(copy, 'r');
-    const log = existsSync(`${copy}-wal`) ? openSync(`${copy}-wal`, 'r') : undefined;
-    return {
-      file,
-      log,
-      [Symbol.dispose]() {
-        closeSync(file);
-        if (log !== undefined) closeSync(log);
-      },
-    };
-  } catch (error) {
-    throw notRestored(copy, copy, error);
-  }
-}
-
-/** All of it is checked, and its schema; an older schema is brought up to date. */
-async function openDraft(copy: string, { file, log }: Source, draft: string): Promise<Database> {
-  try {
-    writeFrom(file, draft);
-    if (log !== undefined) writeFrom(log, `${draft}-wal`);
-    return await openDatabase({ file: draft, fullCheck: true, monotonic: () => 0, failed: () => {} });
-  } catch (error) {
-    throw notRestored(copy, draft, error);
-  }
-}
-
-function notRestored(copy: string, draft: string, cause: unknown): CommandFailed {
-  return new CommandFailed(`Nothing was restored: ${refusal(copy, draft, cause)}`, EXIT.failed, { cause });
-}
-
-/** What the daemon advises about its own database would be none about a copy. */
-function refusal(copy: string, draft: string, error: unknown): string {
-  const { code, message, cause } = error as NodeJS.ErrnoException;
-  if (code === 'ENOENT') return `there is no file ${copy}: name a copy that gatehouse backup has made.`;
-  if (error instanceof DatabaseUnusable && isDamage(cause))
-    return `${copy} is damaged or not a database (${(cause as Error).message}): restore another copy that gatehouse backup has made.`;
-  const told = message.replaceAll(draft, copy);
-  if (!(error instanceof SchemaRefused)) return told;
-  const [fact = ''] = told.split(/: (?:use|install) /);
-  return `${fact}: restore a copy that this version or an older one has made, or install the version this one is of.`;
-}
-
-/** As against a fault of the disk it was copied to. */
-function isDamage(cause: unknown): boolean {
-  const { code } = cause as NodeJS.ErrnoException;
-  return code === undefined || /^SQLITE_(CORRUPT|NOTADB)/.test(code);
-}
-
-/** Undefined without the vault's key: rows could not be told from forged ones. */
-function openAuditWith(database: Database, { dataDirectory }: Config, { clock }: Shell) {
-  try {
-    const vault = openVault(join(dataDirectory, 'keys', 'vault.key'), { create: false });
-    const unsigned = () => Promise.reject(new Error('a restore signs nothing'));
-    return openAudit({
-      database,
-      clock,
-      log: silentLog,
-      macKey: vault.deriveKey('audit'),
-      sign: unsigned,
-      verifySignature: undefined,
-    });
-  } catch {
-    return undefined;
-  }
-}
-
-async function warningsOf(
-  audit: ReturnType<typeof openAuditWith>,
-  { dataDirectory }: Config,
-): Promise<string[]> {
-  const key = join(dataDirectory, 'keys', 'vault.key');
-  if (!audit) {
-    return [
-      `${key} is missing or unusable: key data of open write requests is lost. Put its copy back first if you can.`,
-    ];
-  }
-  const verdict = await audit.verify();
-  if (verdict.intact) return [];
-  return verdict.firstBad === 1 && verdict.reason === 'changed'
-    ? [
-        `${key} is not the key this copy was made with: key data of open write requests is lost, and its audit cannot be verified.`,
-      ]
-    : [
-        `The audit in the copy is not as it was written, from row ${verdict.firstBad} on (${verdict.reason}).`,
-      ];
-}
-
-function epochOf(file: string): number {
+/** What the database that is there has used; none of it when it is missing or damaged, which is why there is a restore. */
+function stateOf(file: string): { epoch: number; sequence: number } {
   try {
     using connection = openConnection(file);
-    return connection.prepare<[], SystemRow>(READ_SYSTEM).get()?.epoch ?? 0;
+    const epoch = connection.prepare<[], SystemRow>(READ_SYSTEM).get()?.epoch ?? 0;
+    const highest = connection.prepare<[], { last: number | null }>(
+      'SELECT max(last) AS last FROM event_sequence',
+    );
+    return { epoch, sequence: highest.get()?.last ?? 0 };
   } catch {
-    // Missing or damaged, which is why there is a restore.
-    return 0;
+    return { epoch: 0, sequence: 0 };
   }
 }
 
-/**
- * Returns where the database that was there is kept, if there was one. Its log goes with it: beside the restored one it
- * would be taken for a part of that. One rename decides, so that a crash leaves the one or the other.
- */
-function replace(current: string, draft: string, { clock }: Shell): string | undefined {
-  const folder = join(current, '..');
-  const backups = join(folder, 'backups');
-  const parts = ['', '-wal', '-shm'].filter((suffix) =>
-    lstatSync(current + suffix, { throwIfNoEntry: false }),
-  );
-  let kept: string | undefined;
+/** All of it, or nothing. Returns where what was there is kept. */
+function place(plan: Plan, { configuration }: Prepared, folder: string): string | undefined {
+  const { config, file, shell } = plan;
+  const day = new Date(shell.clock.now()).toISOString().slice(0, 10);
+  const undo = new Undo();
+  const to = dirname(file);
   try {
-    if (parts.length > 0) {
-      mkdirSync(backups, { recursive: true, mode: 0o700 });
-      const day = new Date(clock.now()).toISOString().slice(0, 10);
-      kept = mkdtempSync(join(backups, `replaced-${day}-`));
-      if (parts.includes('')) linkSync(current, join(kept, 'gatehouse.db'));
-      for (const log of parts.filter((part) => part !== '')) {
-        renameSync(current + log, join(kept, `gatehouse.db${log}`));
-      }
-      syncPath(kept);
-    }
-    renameSync(draft, current);
-    syncPath(folder);
-    return kept;
+    asUserOf(to, shell, () => {
+      makeFolder(to);
+      const { uid, gid } = statSync(to);
+      placeConfiguration(to, configuration, { day, owner: shell.become && { uid, gid }, undo });
+    });
+    return asUserOf(config.dataDirectory, shell, () => {
+      using data = new Undo();
+      return placeData(config.dataDirectory, join(folder, 'data'), day, data);
+    });
   } catch (error) {
-    const where = kept === undefined ? '' : `; what was there is in ${kept}`;
-    throw new CommandFailed(`Nothing was restored: ${(error as Error).message}${where}`, EXIT.failed, {
+    asUserOf(to, shell, () => undo[Symbol.dispose]());
+    throw new CommandFailed(`Nothing was restored: ${(error as Error).message}`, EXIT.failed, {
       cause: error,
     });
   }
+}
+
+function tell({ copy, file, options, shell }: Plan, prepared: Prepared, replaced: string | undefined): void {
+  const { configuration, ...shown } = prepared;
+  const files = configuration.map(({ path }) => join(dirname(file), path));
+  if (options.json) {
+    printJson(shell, { ...shown, configuration: files, replaced });
+    return;
+  }
+  shell.stdout.write(`${copy} is restored.\n`);
+  if (files.length > 0) shell.stdout.write(`The configuration is restored: ${files.join(', ')}.\n`);
+  if (replaced) shell.stdout.write(`What was there is kept in ${replaced}.\n`);
+  shell.stdout.write(
+    'What was revoked or changed after the copy was made is as it was before: look through gatehouse token list.\nStart the daemon with: systemctl start gatehouse\n',
+  );
 }

@@ -25,6 +25,8 @@ const LEFT_BEHIND = {
   locks: [{ doorId: 'd', name: 'Suite', mac: '00124b0001a2b3c4', lastSeen: 0, heardOn: 11 }],
   message: 'Operate it.',
 };
+const NEWEST = '2026-01-04T03:20:00.000Z';
+const BACKUP = { schedule: '03:20', folder: '/b', newest: NEWEST, ageSeconds: 3_600, error: null };
 const WELL: Status = {
   version: VERSION,
   systemId: '5c2f0a52-9f6b-4c3e-8f43-0d1b2a3c4d5e',
@@ -68,6 +70,7 @@ const WELL: Status = {
     plentyBytes: 50_331_648,
     space: 'plenty',
   },
+  backup: BACKUP,
   audit: { oldest: '2025-03-01T00:00:00.000Z', retentionDays: 400 },
   field: {
     hosts: [{ id: 'field', pid: 7, restarts: 0, heartbeatAgeMs: 12 }],

@@ -79,6 +79,7 @@ export function findingsOf(status: Status, absent = NOBODY): Finding[] {
           },
     upstreamFinding(status.upstream),
     databaseFinding(status.database),
+    backupFinding(status.backup),
     ...auditFindings(status.audit, clock.now),
     ...status.field.hosts.map(hostFinding),
     ...status.field.links.map(linkFinding),
@@ -131,6 +132,20 @@ function upstreamFinding(upstream: Status['upstream']): Finding {
   if (gaps > 0) parts.push(plural(gaps, 'gap'));
   const severity = !connected ? 'bad' : deadLetters > 0 || gaps > 0 ? 'doubtful' : 'good';
   return { severity, subject, text: parts.join('; ') };
+}
+
+/** A day's, or an interval's, that was missed: a stick that is full, a share that is away. */
+const BACKUP_OLD_SECONDS = 3 * 86_400;
+
+function backupFinding(backup: Status['backup']): Finding {
+  const subject = 'backup';
+  if (!backup)
+    return { severity: 'doubtful', subject, text: 'the daemon makes none: set backup in the configuration' };
+  const { schedule, folder, newest, ageSeconds, error } = backup;
+  const last = newest === null ? `none in ${folder}` : `the newest of ${newest} in ${folder}`;
+  if (error !== null) return { severity: 'bad', subject, text: `${last}; the last was not made: ${error}` };
+  const isOld = newest === null || (ageSeconds ?? 0) > BACKUP_OLD_SECONDS;
+  return { severity: isOld ? 'doubtful' : 'good', subject, text: `${last}; ${schedule}` };
 }
 
 /** A week beyond its retention nothing was removed: the clock is not trusted, or no checkpoint is signed. */

@@ -52,6 +52,7 @@ describe('what is accepted', () => {
       `dataDirectory: ../data
 adminSocket: run/a.sock
 firmwareDirectory: firmware
+backup: { folder: ../mnt, recipients: [age1dldg3765c9d5a000xk5q794fxzfxtekmdyarghp3fvg9yy3g5clsdc8lct] }
 encoders: { vendorRoots: [roots/a.pem, /b.pem] }
 auth: { oidc: { issuer: https://i, audience: g, jwksUrl: https://i/k, caFile: i.pem } }
 http: { certFile: s.pem, keyFile: s.key }
@@ -60,6 +61,7 @@ upstream: { url: mqtts://n, caFile: ca.pem, certFile: c.pem, keyFile: k.pem, use
     );
     expect(config.dataDirectory).toBe('/etc/data');
     expect(config.adminSocket).toBe('/etc/gatehouse/run/a.sock');
+    expect(config.backup?.folder).toBe('/etc/mnt');
     expect(config.firmwareDirectory).toBe('/etc/gatehouse/firmware');
     expect(config.encoders.vendorRoots).toEqual(['/etc/gatehouse/roots/a.pem', '/b.pem']);
     const { caFile, certFile, keyFile, passwordFile } = config.upstream ?? {};
@@ -86,7 +88,7 @@ upstream: { url: mqtts://n, caFile: ca.pem, certFile: c.pem, keyFile: k.pem, use
       devices: [{ profile: '/etc/b.yml' }, { profile: 'gatehouse-io' }, {}],
     });
     // The settings above are all there are: a new one must be added to resolvePaths and here.
-    expect(JSON.stringify(configJsonSchema()).split('"format":"path"')).toHaveLength(1 + 12);
+    expect(JSON.stringify(configJsonSchema()).split('"format":"path"')).toHaveLength(1 + 13);
   });
 
   it('reads addresses, durations and IPv6', () => {

@@ -84,11 +84,13 @@ export function socketIn(file: string): string | undefined {
 /** With absolute paths. */
 function resolved(config: Config, folder: string): Config {
   const at = (path: string) => resolve(folder, path);
-  const { dataDirectory, adminSocket, firmwareDirectory, http, encoders, auth, upstream, links } = config;
+  const { dataDirectory, adminSocket, firmwareDirectory, http, encoders, auth, upstream, links, backup } =
+    config;
   return {
     ...config,
     dataDirectory: at(dataDirectory),
     ...(adminSocket && { adminSocket: at(adminSocket) }),
+    ...(backup?.folder && { backup: { ...backup, folder: at(backup.folder) } }),
     ...(firmwareDirectory && { firmwareDirectory: at(firmwareDirectory) }),
     http: { ...http, ...those(http, HTTP_FILES, at) },
     encoders: { ...encoders, vendorRoots: encoders.vendorRoots.map(at) },
@@ -279,6 +281,22 @@ function isLoopback(host: string): boolean {
 function sameAddress(a: Config['http']['listen'], b: Config['http']['listen']): boolean {
   const everywhere = [a.host, b.host].some((host) => host === '0.0.0.0' || host === '::');
   return a.port === b.port && a.port !== 0 && (everywhere || a.host === b.host);
+}
+
+/** The files that a configuration names, absolute; the folder of firmware, which holds what makers publish, is none. */
+export function filesNamedBy({ http, auth, encoders, upstream, links }: Config): string[] {
+  const profiles = links.flatMap((link) =>
+    link.protocol === 'modbus'
+      ? [link.options.profile, ...link.options.devices.flatMap(({ profile }) => profile ?? [])]
+      : [],
+  );
+  return [
+    ...HTTP_FILES.flatMap((name) => http[name] ?? []),
+    ...encoders.vendorRoots,
+    ...OIDC_FILES.flatMap((name) => auth.oidc?.[name] ?? []),
+    ...UPSTREAM_FILES.flatMap((name) => upstream?.[name] ?? []),
+    ...profiles.filter(isProfilePath),
+  ];
 }
 
 function unreadableFiles({ auth, encoders, upstream }: Config): Problem[] {

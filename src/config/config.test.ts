@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { adminSocketOf, configJsonSchema, configSchema, duration } from './config.ts';
+import { adminSocketOf, configJsonSchema, configSchema } from './config.ts';
 import { parseConfig, readConfig } from './config-file.ts';
+import { duration } from './duration.ts';
 
 const CONFIG = join(import.meta.dirname, '..', '..', 'config');
 const SCHEMA = configJsonSchema() as Schema;

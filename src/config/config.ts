@@ -10,32 +10,9 @@ import { modbusOptions } from '../../drivers/modbus/options.ts';
 import { osdpOptions } from '../../drivers/osdp/options.ts';
 import { HIGHEST_PORT, PORTS, portIn } from '../../drivers/port-number.ts';
 import { zigbeeLinkOptions } from '../../drivers/zigbee/options.ts';
+import { recipient } from '../backup/age.ts';
 import { isAddressOrNetwork } from '../http/address.ts';
-
-const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
-
-/** "30s", "15m", "90d" in the file; milliseconds in the program. */
-export function duration(minimumMs: number, maximumMs: number) {
-  const form = 'expected a duration such as 30s, 15m, 12h or 90d';
-  return z
-    .string(form)
-    .regex(/^\d{1,9}(ms|s|m|h|d)$/, form)
-    .transform((text) => {
-      const unit = /[a-z]+$/.exec(text)?.[0] as keyof typeof UNIT_MS;
-      return Number.parseInt(text, 10) * UNIT_MS[unit];
-    })
-    .refine(
-      (ms) => ms >= minimumMs && ms <= maximumMs,
-      `expected between ${inWords(minimumMs)} and ${inWords(maximumMs)}`,
-    );
-}
-
-/** The same length of time as the file would say it: 90000 becomes "90s". */
-function inWords(ms: number): string {
-  const units = Object.entries(UNIT_MS).reverse();
-  const [unit, size] = units.find(([, length]) => ms % length === 0) ?? ['ms', 1];
-  return `${ms / size}${unit}`;
-}
+import { duration } from './duration.ts';
 
 /** Absolute, or relative to the folder of the configuration file, which resolves it (config-file.ts). */
 const path = z
@@ -221,6 +198,35 @@ const auth = z.strictObject({
   failuresPerMinute: z.number().int().min(1).max(100_000).default(12).describe('And how many more a minute'),
 });
 
+const DAY_TIME = /^([01]\d|2[0-3]):[0-5]\d$/;
+const backup = z.strictObject({
+  recipients: z
+    .array(recipient)
+    .min(1, 'expected at least one public key')
+    .max(16)
+    .describe('Public keys (age1…) whose secret keys open the archives; gatehouse backup key makes one'),
+  folder: path
+    .optional()
+    .describe(
+      'Where archives are put; by default backups in dataDirectory. The service must be able to write there',
+    ),
+  schedule: z
+    .string()
+    .refine(
+      (text) => DAY_TIME.test(text) || duration(3_600_000, 31 * 86_400_000).safeParse(text).success,
+      'expected a time of the day such as 03:20, or an interval such as 6h (1h to 31d)',
+    )
+    .default('03:20')
+    .describe('When the daemon makes one: each day at this time of the host, or after this interval'),
+  keep: z
+    .number()
+    .int()
+    .min(1)
+    .max(1_000)
+    .default(14)
+    .describe('Archives kept there; the oldest are removed'),
+});
+
 const audit = z.strictObject({
   retentionDays: z
     .number()
@@ -340,6 +346,7 @@ export const configSchema = z.strictObject({
     .describe('UUID of the system; drawn at first start when absent'),
   http: http.prefault({}).describe('The interface for clients'),
   auth: auth.prefault({}).describe('Who may use the interface'),
+  backup: backup.optional().describe('Archives that the daemon makes; without it only gatehouse backup does'),
   audit: audit.prefault({}).describe('How long it is kept who did what'),
   encoders: encoders.prefault({}).describe('The link to card encoders'),
   upstream: upstream.optional().describe('Without it events stay on this host'),

@@ -57,8 +57,8 @@ export interface Connection extends Prepare, Disposable {
   eraseUncommitted(): void;
   /** Closes, opens again and prepares every statement again. Throws when the file cannot be opened. */
   reopen(): void;
-  /** Online copy of the committed content, fsynced by SQLite. What `progress` throws ends it. */
-  backupTo(file: string, progress?: (pages: { done: number; total: number }) => void): Promise<void>;
+  /** Online copy of the committed content, fsynced by SQLite. */
+  backupTo(file: string): Promise<void>;
   readonly file: string;
 }
 
@@ -115,13 +115,8 @@ export function openConnection(file: string): Connection {
       database = open(file);
       for (const entry of prepared) entry.statement = database.prepare(entry.sql);
     },
-    async backupTo(target, progress) {
-      await database.backup(target, {
-        progress({ totalPages, remainingPages }) {
-          progress?.({ done: totalPages - remainingPages, total: totalPages });
-          return BACKUP_PAGES;
-        },
-      });
+    async backupTo(target) {
+      await database.backup(target, { progress: () => BACKUP_PAGES });
     },
     [Symbol.dispose]: () => {
       database.close();

@@ -25,8 +25,6 @@ export interface Database extends Prepare, DamagedRows, AsyncDisposable {
   isInTransaction(): boolean;
   figures(): CommitFigures;
   space: Pick<DiskSpace, 'state' | 'keep'>;
-  /** Online copy of the committed content. What `progress` throws ends it. */
-  backupTo: Connection['backupTo'];
 }
 
 export interface DatabaseOptions {
@@ -94,7 +92,6 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     commit: group.commit,
     figures: group.figures,
     space,
-    backupTo: connection.backupTo,
     async [Symbol.asyncDispose]() {
       group.close();
       counters[Symbol.dispose]();

@@ -137,6 +137,10 @@ const DATA = {
     expiresAt: dateTime,
     daysLeft: z.int().openapi({ description: 'Whole days; negative after the end' }),
   }),
+  'backup.failed': z.object({
+    reason: z.string(),
+    newestAt: dateTime.nullable().openapi({ description: 'Of the newest archive that there is' }),
+  }),
 } satisfies Record<string, z.ZodObject>;
 
 /** CloudEvents 1.0, structured JSON. */

@@ -60,6 +60,7 @@ export function familiesOf({ meters, status, writeRequests, eventStreams }: Sour
     family('gauge', 'token_days_left', 'Days until a token ends; only of those that end within two weeks', [
       ...now.tokens.map(({ id, label, daysLeft }) => ({ value: daysLeft, labels: { token: id, label } })),
     ]),
+    ...backup(now.backup),
     gauge('clock_synchronised', '1 while the wall clock can be believed', Number(now.clock.synchronised)),
   ];
 }
@@ -100,6 +101,16 @@ export function databaseCheck({ verdict, endedAt, ageSeconds }: Status['database
     result,
     gauge('database_check_end_time_seconds', 'When it ended, by the wall clock', Date.parse(endedAt) / 1_000),
     gauge('database_check_age_seconds', 'How long ago that is, whatever the wall clock says', ageSeconds),
+  ];
+}
+
+function backup(now: Status['backup']): Family[] {
+  if (!now) return [];
+  return [
+    gauge('backup_failed', '1 while the last backup of the daemon was not made', Number(now.error !== null)),
+    ...(now.ageSeconds === null
+      ? []
+      : [gauge('backup_age_seconds', 'Age of the newest archive', now.ageSeconds)]),
   ];
 }
 

@@ -123,6 +123,18 @@ export const status = z
         description: 'short: telemetry is not stored any more · full: only urgent work is, in reserved room',
       }),
     }),
+    backup: z
+      .object({
+        schedule: z
+          .string()
+          .openapi({ description: 'Each day at this time of the host, or after this interval' }),
+        folder: z.string(),
+        newest: z.iso.datetime().nullable().openapi({ description: 'Of the newest archive there' }),
+        ageSeconds: age,
+        error: z.string().nullable().openapi({ description: 'Why the last one was not made; null: it was' }),
+      })
+      .nullable()
+      .openapi({ description: 'Archives that the daemon makes; null: it makes none' }),
     audit: z.object({
       oldest: z.iso.datetime().nullable().openapi({ description: 'Of the oldest entry that is kept' }),
       retentionDays: count.openapi({ description: 'Older entries are removed, while the clock is trusted' }),

@@ -35,6 +35,9 @@ export interface StatusSources {
   databaseFile: string;
   damagedRows(): string[];
   databaseCheck(): Status['database']['check'];
+  backup():
+    | { schedule: string; folder: string; newestAt: number | undefined; error: string | null }
+    | undefined;
   audit(): { oldestAt: number | undefined; retentionDays: number };
   field(): FieldState;
   doors(): Status['doors'];
@@ -114,6 +117,7 @@ export function openStatus(sources: StatusSources): () => Status {
         lastCommitMilliseconds: lastMilliseconds,
         ...sources.space(),
       },
+      backup: backupOf(sources),
       audit: auditOf(sources),
       field: fieldOf(sources.field()),
       doors: sources.doors(),
@@ -149,6 +153,15 @@ function ownCertificateOf({ ownCertificate }: StatusSources): Status['http']['ow
 function configurationOf({ configuration }: StatusSources): Status['configuration'] {
   const { readAt, needsRestart, ...rest } = configuration();
   return { ...rest, readAt: new Date(readAt).toISOString(), needsRestart: [...needsRestart] };
+}
+
+function backupOf({ backup, time }: StatusSources): Status['backup'] {
+  const state = backup();
+  if (!state) return null;
+  const { newestAt, ...rest } = state;
+  if (newestAt === undefined) return { ...rest, newest: null, ageSeconds: null };
+  const ageSeconds = Math.max(0, (time.now() - newestAt) / 1_000);
+  return { ...rest, newest: new Date(newestAt).toISOString(), ageSeconds };
 }
 
 function auditOf({ audit }: StatusSources): Status['audit'] {

@@ -58,6 +58,14 @@ function untilTestEnds(): AsyncDisposableStack {
   return stack;
 }
 
+/** Of what works in the background. */
+const IDLE = {
+  backup: () => undefined,
+  audit: () => ({ oldestAt: undefined, retentionDays: 400 }),
+  databaseCheck: () =>
+    ({ verdict: 'pending', endedAt: null, ageSeconds: null, findings: [] as string[] }) as const,
+};
+
 /** As openGateway puts them together, with what would work in the background left out. */
 async function openParts(folder: string, factory: Factory) {
   mkdirSync(join(folder, 'factory'));
@@ -102,8 +110,7 @@ async function openParts(folder: string, factory: Factory) {
     encoderUrl: () => desk.encoderUrl,
     databaseFile,
     damagedRows: database.damagedRows,
-    audit: () => ({ oldestAt: undefined, retentionDays: 400 }),
-    databaseCheck: () => ({ verdict: 'pending', endedAt: null, ageSeconds: null, findings: [] }),
+    ...IDLE,
     encoders: () => desk.sessions.counts(),
     openWrites: () => desk.writes.openCount(),
     backlog: events.backlog,
@@ -126,8 +133,7 @@ async function openParts(folder: string, factory: Factory) {
     names: {},
     ready: [() => database.commit(() => {})],
     metrics: openExposition({ meters, status, writeRequests, eventStreams: streams.count }),
-    // A copy of the database for each would take the whole time.
-    backUp: async () => ({ file: join(folder, 'backup.db'), bytes: 1 }),
+    backups: { made: async () => {} },
   });
   const common = { operations, version: '1.2.3', clock, log: silentLog, checkResponses: true };
   const local = createApp({ ...common, surface: { kind: 'local' } });

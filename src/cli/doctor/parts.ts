@@ -41,7 +41,7 @@ function lookAtVault(file: string, others: readonly string[]): Looked<Vault> {
   try {
     if (![file, ...others].some(isThere)) return { found: { severity: 'good', subject, text: FIRST_START } };
     const part = openVault(file, { create: false });
-    const text = `${file}; keep a copy apart from the backups`;
+    const text = `${file}; gatehouse backup has it in its archives`;
     return { part, found: { severity: 'good', subject, text } };
   } catch (error) {
     return { found: refused(subject, error) };

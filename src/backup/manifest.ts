@@ -1,0 +1,45 @@
+/** What an archive says of itself: its first file. */
+import { z } from 'zod';
+
+export const MANIFEST = 'manifest.json';
+export const DATABASE = 'data/gatehouse.db';
+/** Raised when an older program would misread an archive. */
+const FORMAT = 1;
+export const MANIFEST_MAX_BYTES = 1_048_576;
+
+/** Folders of the data directory whose files belong to a backup, with how deep they go. */
+export const DATA_FOLDERS = { keys: 1, pki: 1, auth: 1, zigbee: 2 } as const;
+
+const SEGMENT = '(?!\\.{1,2}(?:/|$))[^/\\\\\\p{Cc}]{1,100}';
+/** Nothing else is ever written by a restore: no name leads out of its folder. */
+const NAME = new RegExp(
+  `^(?:data/gatehouse\\.db|data/(?:keys|pki|auth)/${SEGMENT}|data/zigbee/${SEGMENT}/${SEGMENT}|config(?:/${SEGMENT}){1,8})$`,
+  'u',
+);
+
+export const fileName = z.string().regex(NAME, 'is no file of a backup');
+
+const FILES_MAX = 2_000;
+
+export const manifest = z.object({
+  kind: z.literal('gatehouse-backup', 'is not the manifest of a Gatehouse backup'),
+  format: z.literal(FORMAT, 'is of a newer Gatehouse'),
+  /** Of the program. */
+  version: z.string().max(64),
+  createdAt: z.iso.datetime(),
+  systemId: z.guid(),
+  databaseId: z.guid(),
+  /** Of the database. */
+  schema: z.int().min(1),
+  /** In their order in the archive: the configuration is the first. */
+  files: z.array(z.object({ name: fileName, bytes: z.int().min(0) })).max(FILES_MAX),
+  /** Name of the configuration among the files: config/<name>. */
+  configuration: fileName,
+  /** Files that the configuration names outside its folder: they are not in the archive. */
+  leftOut: z.array(z.string().max(4_096)).max(FILES_MAX),
+});
+export type Manifest = z.infer<typeof manifest>;
+
+export function newManifest(content: Omit<Manifest, 'kind' | 'format'>): Manifest {
+  return { kind: 'gatehouse-backup', format: FORMAT, ...content };
+}
