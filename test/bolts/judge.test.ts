@@ -23,6 +23,19 @@ it('finds nothing where each command moved the bolt as it was answered', () => {
   expect(judge([unlock({ outcome: 'unsent' })], NOTHING)).toEqual([]);
 });
 
+it('takes no answer to an event of the lock for its command, although both have the same number', () => {
+  const late = moved(1_050, 11_600);
+  const answer = { ...late.received[0], monotonicMs: 11_500, command: 0x0b, isFoundation: true };
+  const log = { ...late, received: [...late.received, answer] as typeof late.received };
+  expect(judge([unlock({ outcome: 'unknown', answeredMs: 11_000 })], log)).toEqual([]);
+});
+
+it('wants no movement for the standing open of a door that is open', () => {
+  const open = unlock({ kind: 'standOpen', begunMs: 2_000, answeredMs: 2_100, overMs: 2_200 });
+  expect(judge([unlock({}), open], moved(1_050))).toEqual([]);
+  expect(judge([open], NOTHING)).not.toEqual([]);
+});
+
 it.each<[string, Command[], Parameters<typeof judge>[1]]>([
   ['a confirmation without a movement', [unlock({})], NOTHING],
   [

@@ -93,6 +93,8 @@ export function openDownlink(parts: Parts): Pick<Air, 'unicast' | 'broadcast'> {
 }
 
 function openDelivery({ time, nodes, station, counters, reaches }: Parts) {
+  /** What each node is to be given at its next polls, the oldest first. */
+  const held = new Map<Node, ((isPolled: boolean) => void)[]>();
   return {
     /** Frames are secured hop by hop: the neighbour of the coordinator is the one that checks its counter. */
     deliver(node: Node, frame: Aps): boolean {
@@ -101,15 +103,27 @@ function openDelivery({ time, nodes, station, counters, reaches }: Parts) {
       node.hear(frame);
       return true;
     },
-    /** Keeps a frame until the node polls, as its parent does. */
+    /** Keeps a frame until the node polls, as its parent does, which gives it the frames in the order they came. */
     hold(node: Node, due: number, settled: (isTaken: boolean) => void): void {
       const epoch = station.epoch();
+      const { parent } = node;
       const wait = Math.min(due - time.now(), INDIRECT_MS);
-      time.after(Math.max(0, wait), () => {
-        const isKept = node.parent !== undefined || epoch === station.epoch();
-        const isTaken = isKept && wait < INDIRECT_MS && reaches(node);
+      const isExpired = wait >= INDIRECT_MS;
+      const frame = (isPolled: boolean) => {
+        // What another parent has is not fetched any more; the coordinator forgets what it has when it starts again.
+        const isKept = node.parent === parent && (parent !== undefined || epoch === station.epoch());
+        const isTaken = isKept && isPolled && reaches(node);
         if (!isTaken) counters.expired += 1;
         settled(isTaken);
+      };
+      const waiting = held.get(node) ?? [];
+      held.set(node, waiting);
+      waiting.push(frame);
+      time.after(Math.max(0, wait), () => {
+        const index = waiting.indexOf(frame);
+        if (isExpired && index >= 0) waiting.splice(index, 1)[0]?.(false);
+        // It polls earlier than it did when the frames before this one came: it has spoken since.
+        else for (const one of waiting.splice(0, index + 1)) one(true);
       });
     },
   };
