@@ -1,12 +1,13 @@
 /** What a gateway is told to do, against a simulated network with locks of both kinds. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
 import { type LockConfiguration, lockApplied } from '../settings.ts';
 import { networkMap } from '../zgate.ts';
 import {
+  afterAllTests,
   CONFIRMED,
   folder,
   joined,
@@ -47,11 +48,7 @@ describe('a gateway', () => {
   let gateway: TestGateway;
 
   beforeAll(async () => {
-    const closers: (() => Promise<void> | void)[] = [];
-    afterAll(async () => {
-      for (const close of closers.toReversed()) await close();
-    });
-    const cleanup = (close: () => Promise<void> | void) => void closers.push(close);
+    const cleanup = afterAllTests();
     const locks = [
       { ieee: LOCK },
       { ieee: STANDARD, vendorCluster: false },

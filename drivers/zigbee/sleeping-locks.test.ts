@@ -1,7 +1,7 @@
 /** Locks that sleep: their parent holds each frame until they poll, and they sleep again as soon as they answered. */
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
-import { joined, opened, simulated, type TestGateway, unlockOf } from './test-gateway.ts';
+import { afterAllTests, joined, opened, simulated, type TestGateway, unlockOf } from './test-gateway.ts';
 
 const PASSAGE = '00158d0001000041';
 const RELOCKING = '00158d0001000042';
@@ -15,11 +15,7 @@ const CHANGE_MS = 60_000;
 let site: SimulatedGateway;
 let gateway: TestGateway;
 beforeAll(async () => {
-  const closers: (() => Promise<void> | void)[] = [];
-  afterAll(async () => {
-    for (const close of closers.toReversed()) await close();
-  });
-  const cleanup = (close: () => Promise<void> | void) => void closers.push(close);
+  const cleanup = afterAllTests();
   const plain = { vendorCluster: false, sleepy: { pollMs: 50 } };
   const least = { ...plain, supportedOperatingModes: 0x01, lacksCommands: [3] };
   const locks = [

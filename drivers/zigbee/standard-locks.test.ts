@@ -1,9 +1,17 @@
 /** Locks without a cluster of their own, as they come from makers: against a simulated network. */
 import { inspect } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
 import type { LockReport } from '../settings.ts';
-import { CONFIRMED, joined, opened, simulated, type TestGateway, unlockOf } from './test-gateway.ts';
+import {
+  afterAllTests,
+  CONFIRMED,
+  joined,
+  opened,
+  simulated,
+  type TestGateway,
+  unlockOf,
+} from './test-gateway.ts';
 
 const FULL = '00158d0001000021';
 const BARE = '00158d0001000022';
@@ -16,11 +24,7 @@ describe('a standard lock', () => {
   let gateway: TestGateway;
 
   beforeAll(async () => {
-    const closers: (() => Promise<void> | void)[] = [];
-    afterAll(async () => {
-      for (const close of closers.toReversed()) await close();
-    });
-    const cleanup = (close: () => Promise<void> | void) => void closers.push(close);
+    const cleanup = afterAllTests();
     const plain = { vendorCluster: false, mains: true };
     // Without a passage mode or Unlock with Timeout.
     const least = { ...plain, supportedOperatingModes: 0x01, lacksCommands: [3] };

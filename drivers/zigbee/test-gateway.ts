@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished, vi } from 'vitest';
+import { afterAll, expect, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { openSimulatedGateway, type SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
 import '../../test/simulators/zigbee/haste.ts';
@@ -35,6 +35,15 @@ export interface TestGateway {
 
 /** When what a test opened is closed: at its end, unless it says `afterAll`. */
 export type Cleanup = (close: () => Promise<void> | void) => void;
+
+/** For what all the tests of a file share: closed after the last of them, the latest first. */
+export function afterAllTests(): Cleanup {
+  const closers: (() => Promise<void> | void)[] = [];
+  afterAll(async () => {
+    for (const close of closers.toReversed()) await close();
+  });
+  return (close) => void closers.push(close);
+}
 
 export async function simulated(
   plan: GatewayPlan,

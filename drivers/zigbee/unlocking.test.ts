@@ -1,9 +1,10 @@
 /** What may never happen at a door, against a simulated coordinator and locks that misbehave. */
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
 import type { DriverError } from '../driver.ts';
 import {
+  afterAllTests,
   CONFIRMED,
   joined,
   LOCK,
@@ -32,11 +33,7 @@ describe('unlocking', () => {
   let now = systemClock.monotonic;
 
   beforeAll(async () => {
-    const closers: (() => Promise<void> | void)[] = [];
-    afterAll(async () => {
-      for (const close of closers.toReversed()) await close();
-    });
-    const cleanup = (close: () => Promise<void> | void) => void closers.push(close);
+    const cleanup = afterAllTests();
     const plain = [LOCK, LOSING_LOCK, UNROUTED_LOCK];
     const sleeping = { ieee: POLLING_LOCK, sleepy: {}, checkInSeconds: 3_600, asksDefaultResponse: true };
     const locks = [...plain.map((ieee) => ({ ieee, asksDefaultResponse: true })), sleeping];
