@@ -1,11 +1,15 @@
-/** From the request to the lock and back: ours over HTTPS and without TLS, zigbee2mqtt over MQTT, in turns. */
+/**
+ * From the request to the lock and back, in turns: ours over HTTPS and without TLS, the least that takes what ours
+ * promises, zigbee2mqtt over MQTT.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openRandom } from '../../simulators/bus/random.ts';
 import { monotonicMs } from '../../simulators/bus/time.ts';
 import { openSimulatedGateway, type SimulatedGateway } from '../../simulators/zigbee/gateway.ts';
 import { type BenchTable, quantile, type Row } from '../table.ts';
+import { openFloor } from './floor.ts';
 import { ratioRow } from './peer-rows.ts';
-import { macsOf, openBenchSite, planOf } from './site.ts';
+import { type BenchSite, macsOf, openBenchSite, planOf } from './site.ts';
 import { installPeer, openPeer, PEER } from './zigbee2mqtt.ts';
 
 const LOCKS = 20;
@@ -25,6 +29,7 @@ const STARTED_MS = 35_000;
 
 interface Contender {
   simulated: SimulatedGateway;
+  macs: readonly string[];
   unlock(mac: string): Promise<void>;
   samples: Samples;
 }
@@ -38,37 +43,36 @@ export const benchUnlockAir = (options: { cache: string }) => unlocks(options, 1
 
 async function unlocks({ cache }: { cache: string }, airMs: AirMs): Promise<BenchTable> {
   await using stack = new AsyncDisposableStack();
-  const macs = macsOf(0, LOCKS);
-  const plan = planOf(0, LOCKS, { airMs });
-  const site = stack.use(await openBenchSite([plan]));
-  const openedAt = monotonicMs();
-  const contender = (simulated: SimulatedGateway, unlock: Contender['unlock']): Contender => ({
-    simulated,
-    unlock,
+  const [plan, floorPlan] = [planOf(0, LOCKS, { airMs }), planOf(1, LOCKS, { airMs })];
+  const [macs, floorMacs] = [macsOf(0, LOCKS), macsOf(1, LOCKS)];
+  const contender = (one: Omit<Contender, 'samples'>): Contender => ({
+    ...one,
     samples: { heardMs: [], answeredMs: [] },
   });
-  const [gateway] = site.gateways;
-  if (!gateway) throw new Error('there is no gateway');
-  const ours = contender(gateway.simulated, site.unlock);
-  const local = contender(gateway.simulated, site.unlockLocally);
+  const prepared = stack.use(await openBenchSite([floorPlan]));
+  await prepared.stop();
+  const bare = simulatedOf(prepared);
+  const { unlock: unlockBarely } = stack.use(await openFloor(bare, floorMacs));
+  const floor = contender({ simulated: bare, macs: floorMacs, unlock: unlockBarely });
+
+  const site = stack.use(await openBenchSite([plan]));
+  const openedAt = monotonicMs();
+  const simulated = simulatedOf(site);
+  const ours = contender({ simulated, macs, unlock: site.unlock });
+  const local = contender({ simulated, macs, unlock: site.unlockLocally });
+
   const installed = installPeer(cache);
   let theirs: Contender | undefined;
   if ('entry' in installed) {
-    const simulated = stack.use(await openSimulatedGateway(plan));
-    const peer = stack.use(await openPeer(installed, simulated.port));
-    await peer.join(simulated, macs);
-    theirs = contender(simulated, peer.unlock);
+    const coordinator = stack.use(await openSimulatedGateway(plan));
+    const peer = stack.use(await openPeer(installed, coordinator.port));
+    await peer.join(coordinator, macs);
+    theirs = contender({ simulated: coordinator, macs, unlock: peer.unlock });
   }
-  for (let round = 0; round < ROUNDS; round += 1) {
-    for (const one of theirs ? [ours, local, theirs] : [ours, local]) {
-      const samples = await unlockAll(one, macs);
-      if (round === 0) continue;
-      one.samples.heardMs.push(...samples.heardMs);
-      one.samples.answeredMs.push(...samples.answeredMs);
-    }
-    if (round === 0) await sleep(Math.max(0, openedAt + STARTED_MS - monotonicMs()));
-  }
+  await takeTurns([ours, local, floor, ...(theirs ? [theirs] : [])], openedAt + STARTED_MS);
   const median = quantile(ours.samples.answeredMs, 0.5);
+  const floorMedian = quantile(floor.samples.answeredMs, 0.5);
+  const theirMedian = theirs && quantile(theirs.samples.answeredMs, 0.5);
   return {
     title: `Zigbee: unlock, ${LOCKS} locks, ${airMs} ms of air`,
     rows: [
@@ -81,13 +85,25 @@ async function unlocks({ cache }: { cache: string }, airMs: AirMs): Promise<Benc
         what: 'the same without TLS, over the local socket',
         figure: figureOf(local.samples.answeredMs),
       },
+      {
+        what: 'the floor: bare HTTPS, two durable writes, a process for the coordinator',
+        figure: figureOf(floor.samples.answeredMs),
+      },
       ...peerRows(theirs, 'missing' in installed ? installed.missing : ''),
       ratioRow({
         what: `ours / ${PEER}, p50 to the answer`,
         ours: median,
         target: TARGET_RATIOS[airMs],
-        ...(theirs && { theirs: quantile(theirs.samples.answeredMs, 0.5) }),
+        ...(theirMedian !== undefined && { theirs: theirMedian }),
       }),
+      {
+        what: `the floor / ${PEER}, p50 to the answer`,
+        figure: theirMedian === undefined ? 'not measured' : `${(floorMedian / theirMedian).toFixed(2)} ×`,
+      },
+      {
+        what: 'ours / the floor, p50 to the answer',
+        figure: `${(median / floorMedian).toFixed(2)} ×`,
+      },
     ],
     notes: [
       'Both end with the report of the bolt. Ours also waits twice for the disk (intent and outcome in the audit), for the',
@@ -95,6 +111,24 @@ async function unlocks({ cache }: { cache: string }, airMs: AirMs): Promise<Benc
       'zigbee2mqtt waits for neither, and stores nothing. HTTPS over a kept connection; MQTT over mosquitto, without TLS.',
     ],
   };
+}
+
+function simulatedOf({ gateways: [gateway] }: BenchSite): SimulatedGateway {
+  if (!gateway) throw new Error('there is no gateway');
+  return gateway.simulated;
+}
+
+/** `from`: of monotonic time. What comes before it is not measured. */
+async function takeTurns(contenders: readonly Contender[], from: number): Promise<void> {
+  for (let round = 0; round < ROUNDS; round += 1) {
+    for (const one of contenders) {
+      const samples = await unlockAll(one);
+      if (round === 0) continue;
+      one.samples.heardMs.push(...samples.heardMs);
+      one.samples.answeredMs.push(...samples.answeredMs);
+    }
+    if (round === 0) await sleep(Math.max(0, from - monotonicMs()));
+  }
 }
 
 function peerRows(theirs: Contender | undefined, missing: string): Row[] {
@@ -109,7 +143,7 @@ function figureOf(samples: readonly number[]): string {
   return `p50 ${quantile(samples, 0.5).toFixed(2)} ms, p99 ${quantile(samples, 0.99).toFixed(1)} ms`;
 }
 
-async function unlockAll({ simulated, unlock }: Contender, macs: readonly string[]): Promise<Samples> {
+async function unlockAll({ simulated, macs, unlock }: Contender): Promise<Samples> {
   const random = openRandom(1);
   for (const mac of macs) await simulated.set(mac, { manual: 'lock' });
   await sleep(SETTLE_MS);
