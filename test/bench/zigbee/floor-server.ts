@@ -21,7 +21,7 @@ export interface FloorCommand {
   nwk: number;
 }
 
-const HOST = `${import.meta.dirname}/floor-host.ts`;
+const HOST = join(import.meta.dirname, 'floor-host.ts');
 const DAY_MS = 86_400_000;
 
 const folder = mkdtempSync(join(tmpdir(), 'gatehouse-floor-'));

@@ -1,9 +1,10 @@
 /** The least that an unlock takes (floor-server.ts), on a coordinator whose locks a gateway has let in and configured. */
 import { Agent, request } from 'node:https';
+import { join } from 'node:path';
 import { openChild } from '../../simulators/child.ts';
 import type { SimulatedGateway } from '../../simulators/zigbee/gateway.ts';
 
-const SERVER = `${import.meta.dirname}/floor-server.ts`;
+const SERVER = join(import.meta.dirname, 'floor-server.ts');
 
 export interface Floor extends AsyncDisposable {
   unlock(mac: string): Promise<void>;
