@@ -45,7 +45,7 @@ export function openLockLinks({ linkOf, execute }: LockLinksOptions): LockLinks 
       const wanted: LinkCommand = { kind: 'unlock', data, timeoutMs, released };
       const answer = unlocked.safeParse(await command(lock, wanted, signal));
       if (answer.data) return answer.data;
-      throw new DriverError('BAD_REPLY', 'the gateway did not say what became of it');
+      throw new DriverError('BAD_REPLY', 'the gateway did not report the outcome');
     },
     async actuateLock(lock, { kind, data, released }, timeoutMs) {
       const { signal } = new AbortController();
@@ -53,7 +53,7 @@ export function openLockLinks({ linkOf, execute }: LockLinksOptions): LockLinks 
       // What became of standing open is told in the same words.
       const answer = locked.safeParse(await command(lock, wanted, signal));
       if (answer.data) return answer.data;
-      throw new DriverError('BAD_REPLY', 'the gateway did not say what became of it');
+      throw new DriverError('BAD_REPLY', 'the gateway did not report the outcome');
     },
     link(linkId, up) {
       if (up) linksUp.add(linkId);

@@ -79,7 +79,7 @@ export function failedIn(options: ClosingsOptions, all: Map<string, Closing>) {
     if (closing.endOf !== undefined) return;
     log.warn(
       { door: door_id, lock: mac, purpose, reason: message },
-      'a lock was not seen locked: look at the door; the lock is told again until it was',
+      'a lock has not shown that it is locked: check the door; the gateway repeats the lock command',
     );
     const detail = { mac, purpose, attempts, reason: message };
     const entry = { principal: SYSTEM_PRINCIPAL, action: 'door.relock', object: `door/${door_id}` };
@@ -99,6 +99,6 @@ export function failedIn(options: ClosingsOptions, all: Map<string, Closing>) {
 }
 
 const WORDS: Partial<Record<ClosingOutcome['outcome'], string>> = {
-  accepted: 'the lock accepted the command, and did not report that it is locked',
+  accepted: 'the lock accepted the command, and has not reported that it is locked',
   jammed: 'the bolt did not move',
 };

@@ -124,7 +124,7 @@ describe('the battery of a lock', () => {
     expect((await state()).battery).toMatchObject({ percent: 60, low: true });
     await report(MAC, { battery: 60, batteryLow: false });
     expect(told('alarm')).toMatchObject([
-      { raised: true, reason: 'the lock raised its battery alarm; the percentage it told last is 60 %' },
+      { raised: true, reason: 'the lock raised its battery alarm; the last reported percentage is 60 %' },
       { raised: false, reason: 'the lock reports 60 % and no battery alarm' },
     ]);
   });

@@ -29,7 +29,7 @@ function batteryLevelOf(report: Partial<LockReport> | undefined, wasLow: boolean
 function alarmReason({ battery, batteryLow }: LockReport, isLow: boolean): string {
   const percent = battery === undefined ? undefined : `${battery} %`;
   if (batteryLow === true)
-    return `the lock raised its battery alarm${percent ? `; the percentage it told last is ${percent}` : ''}`;
+    return `the lock raised its battery alarm${percent ? `; the last reported percentage is ${percent}` : ''}`;
   if (percent === undefined) return 'the lock reports no battery alarm';
   return isLow || batteryLow === undefined
     ? `the lock reports ${percent}`

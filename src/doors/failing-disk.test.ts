@@ -73,7 +73,7 @@ describe('a lock that stands open while the disk fails', () => {
   });
 
   it.each([
-    ['DELETE', remove, 'somebody ended it', ENDED],
+    ['DELETE', remove, 'ended by request', ENDED],
     [
       'POST …/lock',
       () => post('lock'),

@@ -152,7 +152,7 @@ export function openFirmware(options: FirmwareOptions) {
         throw new GatehouseError('NO_LOCK', 'The door has no lock: have it join, or name its mac.');
       await firmwarePath(file, options.firmwareDirectory);
       if (!ignoreBattery) assertBattery(options.locks.report(row), options.firmware);
-      const unreachable = options.unreachable({ doorId, gatewayId, networkId });
+      const unreachable = options.unreachable(addressOf(row));
       if (unreachable !== undefined) throw offline(unreachable);
       const input = { doorId, mac, file, ignoreBattery };
       const id = Promise.withResolvers<string>();
@@ -292,7 +292,9 @@ function assertBattery(report: LockReport | undefined, needs: FirmwareBattery): 
     throw low(`the battery has ${millivolts} mV, and ${needs.batteryMin} are asked for. Change it first.`);
   }
   if (battery === undefined)
-    throw low('the lock has not told of its battery. If it is good, or on mains, send ignoreBattery.');
+    throw low(
+      'the lock has not reported its battery. If the battery is good, or the lock on mains, send ignoreBattery.',
+    );
   if (battery >= needs.batteryPercentMin) return;
   throw low(`the battery has ${battery} %, and ${needs.batteryPercentMin} are asked for. Change it first.`);
 }

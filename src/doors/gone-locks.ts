@@ -48,14 +48,17 @@ export async function giveUpClosing(
 ): Promise<boolean> {
   const { database, log, events } = options;
   const caller = { principal: SYSTEM_PRINCIPAL, correlationId };
-  const reason = `the lock is at no door any more, and was not seen locked: ${message}`;
+  const reason = `the lock belongs to no door any more, and has not shown that it is locked: ${message}`;
   try {
     await database.commit(() => abandonClosing(mac, caller, { reason, attempts }, options), 'urgent');
   } catch (error) {
     log.error({ door, lock: mac, err: error }, 'the end of the attempts to lock a lock was not stored');
     return false;
   }
-  log.warn({ door, lock: mac, reason: message }, 'a lock that is at no door any more is not locked again');
+  log.warn(
+    { door, lock: mac, reason: message },
+    'a lock that belongs to no door any more is not locked again',
+  );
   events.wake();
   return true;
 }

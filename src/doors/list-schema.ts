@@ -54,14 +54,14 @@ export const listQuery = z.strictObject({
   battery: z
     .enum(['low', 'ok', 'unknown'])
     .optional()
-    .openapi({ description: 'As the lock told; unknown: it tells neither a percentage nor an alarm' }),
+    .openapi({ description: 'As the lock reported; unknown: it reports neither a percentage nor an alarm' }),
   lockState: z
     .enum([...LOCK_STATES, 'unknown'])
     .optional()
-    .openapi({ description: 'As the lock told last; unknown: it has not told' }),
+    .openapi({ description: 'As the lock reported last; unknown: it has not reported' }),
   doorState: z
     .enum([...DOOR_STATES, 'unknown'])
     .optional()
-    .openapi({ description: 'As the lock told last; unknown: it has not told' }),
+    .openapi({ description: 'As the lock reported last; unknown: it has not reported' }),
 });
 export type DoorQuery = z.infer<typeof listQuery>;

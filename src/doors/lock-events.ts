@@ -60,7 +60,7 @@ export function openLockEvents(options: LockEventsOptions): TakeLockEvent {
     if (gatewayId === undefined || !KINDS.has(kind)) return false;
     const store = read(kind, data, gatewayId, withStart);
     if (!store) {
-      log.warn({ link: linkId, kind }, 'a gateway told an event that is none; it was dropped');
+      log.warn({ link: linkId, kind }, 'a gateway sent an event of an unknown form; the event was dropped');
       return true;
     }
     const after = await database.commit(() => {
@@ -154,7 +154,7 @@ function left(mac: string, gatewayId: string, options: LockEventsOptions): (() =
 function happened(told: LockEvent, gatewayId: string, options: Started): (() => void) | undefined {
   const row = options.table.byMac.get(told.hwId);
   if (!row) {
-    options.log.info({ gateway: gatewayId, lock: told.hwId }, 'a lock that is at no door told an event');
+    options.log.info({ gateway: gatewayId, lock: told.hwId }, 'a lock that belongs to no door sent an event');
     return undefined;
   }
   options.events.publish(happenedAt(row.id, told));

@@ -87,7 +87,7 @@ function actuations(doors: DoorSlice, path: string): Operation[] {
       path: `${path}/{doorId}/unlock`,
       summary: 'Unlock a door now',
       description:
-        'Has the lock unlock, or fires the relay of the RS-485 device that has this doorId. The relay lets go by itself. A lock locks again by itself where it is known to (`relock` of …/state); one that does not, or does not report within 10 s that it did, is told to lock by Gatehouse until it was seen locked, also after a restart. Each request is sent once at most, within 10 s or not at all, and is never queued or sent again by itself. 503 DEVICE_OFFLINE: nothing was sent. While one is under way at a door another is refused (IN_PROGRESS), not joined to it: its caller would be told of a door that may have locked again.',
+        'Has the lock unlock, or fires the relay of the RS-485 device that has this doorId. The relay lets go by itself. A lock locks again by itself where it is known to (`relock` of …/state); one that does not, or does not report within 10 s that it did, is sent lock commands by Gatehouse until it has shown that it is locked, also after a restart. Each request is sent once at most, within 10 s or not at all, and is never queued or sent again by itself. 503 DEVICE_OFFLINE: nothing was sent. While one is under way at a door another is refused (IN_PROGRESS), not joined to it: the answer could describe a door that has locked again meanwhile.',
       result: unlockResult,
       errors: [
         'NOT_FOUND',
@@ -110,7 +110,7 @@ function actuations(doors: DoorSlice, path: string): Operation[] {
       path: `${path}/{doorId}/lock`,
       summary: 'Lock a door now',
       description:
-        'Has the lock lock, and says what it showed. A door that stands open is ended with it. Never refused because something else is under way. Each request is sent once; where Gatehouse has to lock the door anyway, that attempt is joined and tried on until the lock was seen locked. A lock that sleeps may take 20 s: after 9 s the answer is unknown while the command goes on, and `lastLock` of …/state has the outcome. NO_LOCK: the door has no lock; a relay lets go by itself. 503 DEVICE_OFFLINE: nothing was sent. 503 STORAGE_UNAVAILABLE: the message says whether the lock was told; the audit follows. The request is carried out also when its Idempotency-Key cannot be stored, and again when it was cut short: a repetition may lock twice.',
+        'Has the lock lock, and says what it showed. A door that stands open is ended with it. Never refused because something else is under way. Each request is sent once; where Gatehouse has to lock the door anyway, the request joins that attempt, which is repeated until the lock has shown that it is locked. A lock that sleeps may take 20 s: after 9 s the answer is unknown while the command goes on, and `lastLock` of …/state has the outcome. NO_LOCK: the door has no lock; a relay lets go by itself. 503 DEVICE_OFFLINE: nothing was sent. 503 STORAGE_UNAVAILABLE: the message says whether the lock command was sent; the audit entry follows. The request is carried out also when its Idempotency-Key cannot be stored, and again when it was cut short: a repetition may lock twice.',
       result: lockResult,
       mayRunTwice: true,
       errors: ['NOT_FOUND', 'NO_LOCK', 'PIN_REQUIRED', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
@@ -130,7 +130,7 @@ function standOpen(doors: DoorSlice, path: string): Operation[] {
       method: 'post',
       summary: 'Have a door stand open for a time',
       description:
-        'Has the lock stay unlocked, or holds the relay, until the time that is named, 24 h ahead at most; then the lock is told to lock until it was seen locked, and the relay lets go within 20 s. It ends also across restarts and with a wrong clock, never later than that. Asked again, it has another end. STAND_OPEN_NOT_ALLOWED: the door has no standOpenEnabled, or its template forbids it. 503 DEVICE_OFFLINE: the caller hung up, or the door was given another lock or relay, before it was sent; nothing was sent. `outcome` waiting: nothing was sent yet; that is tried for 15 minutes, and never later. A lock that sleeps may take a minute: after 9 s the answer is unknown while the command goes on, and `standingOpen` of …/state has what became of it.',
+        'Has the lock stay unlocked, or holds the relay, until the time that is named, 24 h ahead at most; then the lock is sent lock commands until it has shown that it is locked, and the relay opens within 20 s. It ends also across restarts and with a wrong clock, never later than that. Asked again, it has another end. STAND_OPEN_NOT_ALLOWED: the door has no standOpenEnabled, or its template forbids it. 503 DEVICE_OFFLINE: the caller hung up, or the door was given another lock or relay, before it was sent; nothing was sent. `outcome` waiting: nothing was sent yet; that is tried for 15 minutes, and never later. A lock that sleeps may take a minute: after 9 s the answer is unknown while the command goes on, and `standingOpen` of …/state has the outcome.',
       body: standOpenBody,
       errors: [
         'NOT_FOUND',
@@ -153,7 +153,7 @@ function standOpen(doors: DoorSlice, path: string): Operation[] {
       method: 'delete',
       summary: 'End that a door stands open',
       description:
-        'The lock is told to lock, again and again until it was seen locked; the relay is held no more. Until the last pulse of a relay is over the answer is accepted, also when it is asked again. A door that does not stand open, or did not yet: 200, with that in `reason`. 503 STORAGE_UNAVAILABLE: the door is closed all the same, and that is stored later.',
+        'The lock is sent lock commands until it has shown that it is locked; the relay pulse is not renewed any more. Until the last pulse of a relay is over the answer is accepted, also when it is asked again. A door that does not stand open, or did not yet: 200, with that in `reason`. 503 STORAGE_UNAVAILABLE: the door is closed all the same, and that is stored later.',
       errors: ['NOT_FOUND'],
       handler: async ({ params, principal, correlationId }) => ({
         body: await doors.endStandOpen(params.doorId, { principal, correlationId }),

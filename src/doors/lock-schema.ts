@@ -11,7 +11,7 @@ export const unlockResult = z
     doorId: z.guid(),
     outcome: z.enum(UNLOCK_OUTCOMES).openapi({
       description:
-        'confirmed: the lock reported that it is unlocked, or the relay was seen to close · accepted: the lock answered that it will, and reported nothing in time · jammed: it tried, and the bolt did not move · refused: it said no · unknown: it was sent, and nobody knows. It is never sent again by itself',
+        'confirmed: the lock reported that it is unlocked, or the relay was seen to close · accepted: the lock answered that it will, and reported nothing in time · jammed: it tried, and the bolt did not move · refused: it said no · unknown: it was sent, and the outcome cannot be determined. It is never sent again by itself',
     }),
     via: connectionType,
     reason: z.string().nullable().openapi({ description: 'Why it was refused, or is not known' }),
@@ -27,7 +27,7 @@ export const lockResult = z
     doorId: z.guid(),
     outcome: outcomes.openapi({
       description:
-        'confirmed: the lock reported that it is locked · accepted: it answered that it will, and reported nothing in time; or the relay lets go within 20 s · jammed: it tried, and the bolt did not move · refused: it said no · unknown: it was sent, and nobody knows · waiting: nothing was sent yet, and the gateway tries on until it has seen the door locked',
+        'confirmed: the lock reported that it is locked · accepted: it answered that it will, and reported nothing in time; or the relay lets go within 20 s · jammed: it tried, and the bolt did not move · refused: it said no · unknown: it was sent, and the outcome cannot be determined · waiting: nothing was sent yet, and the gateway repeats the attempt until the lock has shown that it is locked',
     }),
     via: connectionType,
     reason: z.string().nullable(),
@@ -58,7 +58,7 @@ export const standOpenResult = z
     doorId: z.guid(),
     outcome: outcomes.openapi({
       description:
-        'confirmed: the lock or relay was seen open; after DELETE, the lock was seen locked, or the door did not stand open · accepted: the lock answered that it will, and reported nothing in time; after DELETE, also a relay that lets go within 20 s · jammed, refused: it does not stand open, and the lock is locked again · unknown: it was sent, and nobody knows; `standingOpen` of …/state follows what the lock reports · waiting: nothing was sent yet, which is tried on; a begin for 15 minutes',
+        'confirmed: the lock or relay was seen open; after DELETE, the lock was seen locked, or the door did not stand open · accepted: the lock answered that it will, and reported nothing in time; after DELETE, also a relay that lets go within 20 s · jammed, refused: it does not stand open, and the lock is locked again · unknown: it was sent, and the outcome cannot be determined; `standingOpen` of …/state follows what the lock reports · waiting: nothing was sent yet; the attempt is repeated, a begin for 15 minutes',
     }),
     reason: z.string().nullable(),
     standingOpen,
@@ -125,7 +125,7 @@ export const firmwareBody = z
     ignoreBattery: z
       .boolean()
       .default(false)
-      .openapi({ description: 'For a lock on mains, or one that does not tell of its battery' }),
+      .openapi({ description: 'For a lock on mains, or one that does not report its battery' }),
   })
   .openapi('LockFirmware');
 export type LockFirmware = z.output<typeof firmwareBody>;

@@ -43,17 +43,17 @@ export interface LockDoorOptions {
 export const LOCK = 'door.lock';
 const LETS_GO: ClosingOutcome = {
   outcome: 'accepted',
-  reason: 'the relay is held no more, and lets go within 20 s',
+  reason: 'the gateway does not renew the relay pulse any more, and the relay opens within 20 s',
 };
 const GOES_ON: ClosingOutcome = {
   outcome: 'unknown',
   reason:
-    'its lock has been told and has not shown that it is locked: one that sleeps takes up to a minute, and …/state says what became of it',
+    'the lock command was sent, and the lock has not shown yet that it is locked: a sleeping lock takes up to a minute; …/state shows the outcome',
 };
 const CLOSED: ClosingOutcome = { outcome: 'confirmed', reason: null };
 const NEVER_BEGAN: ClosingOutcome = {
   outcome: 'confirmed',
-  reason: 'the door did not stand open yet: what was waiting to open it is withdrawn',
+  reason: 'the door did not stand open yet: the waiting request was withdrawn',
 };
 const NOTHING_OPEN: ClosingOutcome = {
   outcome: 'confirmed',
@@ -111,8 +111,7 @@ export function openLockDoor(options: LockDoorOptions) {
       // Nothing was sent of what waits: it does not change what can be done now.
       if (mac !== null && (!standing || standing.row.phase === 'waiting')) {
         assertPin(mac, options.locks.report(row), options.pinOf);
-        const { gateway_id: gatewayId, network_id: networkId } = row;
-        const reason = options.unreachable({ doorId, gatewayId, networkId });
+        const reason = options.unreachable(addressOf(row));
         if (reason !== undefined) throw offline(row, reason);
       }
       const via = device ? 'rs485' : 'zigbee';
@@ -121,7 +120,8 @@ export function openLockDoor(options: LockDoorOptions) {
       const audit = await auditFor(options, intent, doorId, { via, mac });
       const locked = async (): Promise<LockResult> => {
         try {
-          if (await caller.isGone?.()) throw offline(row, 'whoever asked hung up before it was sent');
+          if (await caller.isGone?.())
+            throw offline(row, 'the client disconnected before the command was sent');
           const reason = 'the door was locked';
           if (mac !== null) await standOpen.end(doorId, reason, caller);
           const result = mac === null ? await endStandOpen(doorId, reason, caller) : await lockLock(row, mac);

@@ -32,7 +32,7 @@ export type StandingOpenState = z.infer<typeof standingOpen>;
 export const relockState = z.object({
   by: z.enum(['timedUnlock', 'autoRelock', 'gateway']).nullable().openapi({
     description:
-      'timedUnlock: the lock, which is told the time · autoRelock: the lock, by its own setting · gateway: Gatehouse, which tells it to lock until it was seen locked · null: not known yet; then Gatehouse, unless the lock turns out to do it',
+      'timedUnlock: the lock, after the time in the command · autoRelock: the lock, by its own setting · gateway: Gatehouse, which sends lock commands until the lock has shown that it is locked · null: not known yet; then Gatehouse, unless the lock turns out to do it',
   }),
   seconds: z.int().nullable(),
   pending: z
@@ -44,7 +44,7 @@ export const relockState = z.object({
         since: dateTime,
         attempts: z.int(),
         failure: z.object({ message: z.string(), at: dateTime }).nullable(),
-        alarm: z.boolean().openapi({ description: 'Somebody has to look at the door' }),
+        alarm: z.boolean().openapi({ description: 'A person has to check the door' }),
       }),
     )
     .openapi({
@@ -57,10 +57,10 @@ const aged = <Value extends z.ZodType>(value: Value) =>
 
 export const lockConditions = {
   lockState: aged(z.enum(LOCK_STATES)).openapi({
-    description: 'The bolt, as the lock told; null: it did not',
+    description: 'The bolt, as the lock reported; null: it has not',
   }),
   doorState: aged(z.enum(DOOR_STATES)).openapi({
-    description: 'The door, by the sensor of the lock; null: it has none, or did not tell',
+    description: 'The door, by the sensor of the lock; null: it has none, or has not reported',
   }),
   battery: z
     .object({
@@ -68,22 +68,22 @@ export const lockConditions = {
       low: z.boolean().openapi({
         description: 'Below 20 %, until it is 25 % again, or the lock raised its own alarm',
       }),
-      at: dateTime.nullable().openapi({ description: 'When the lock told the percentage' }),
+      at: dateTime.nullable().openapi({ description: 'When the lock reported the percentage' }),
       age: z.int().nullable().openapi({ description: 'Of the percentage, in milliseconds' }),
       alarmAt: dateTime.nullable().openapi({
-        description: 'When the lock told its own battery alarm last, raised or ended; null: it has not told',
+        description: 'When the lock reported its own battery alarm last, raised or ended; null: it has not',
       }),
     })
     .nullable()
     .openapi({
       description:
-        'Of a lock of the standard, which tells a percentage; `dueBattery…` of the door stay null then. null: it did not tell',
+        'Of a standard lock, which reports a percentage; `dueBattery…` of the door stay null then. null: it has not reported',
     }),
   setupFaults: z.array(z.object({ step: z.string(), reason: z.string(), at: dateTime })).openapi({
     description: 'Steps of the first configuration of the lock that failed; they are tried again',
   }),
   rfPin: z.object({ required: z.boolean().nullable(), isStored: z.boolean() }).openapi({
     description:
-      'The PIN for operations by radio: whether the lock requires one (null: it has not told), and whether it is stored',
+      'The PIN for operations by radio: whether the lock requires one (null: it has not reported), and whether it is stored',
   }),
 };

@@ -124,7 +124,7 @@ function pending(doors: Doors, path: string): Operation[] {
       ...common,
       id: 'getDoorPending',
       method: 'get',
-      summary: 'Read what waits for the lock of a door, and what became of what was sent',
+      summary: 'Read what waits for the lock of a door, and the outcome of what was sent',
       errors: ['NOT_FOUND'],
       handler: ({ params }) => ({ body: doors.pending(params.doorId) }),
     }),

@@ -82,7 +82,7 @@ describe('a door on a relay that is to stand open', () => {
     await estate.clock.advance(MINUTE);
     expect([pulses(), await state()]).toEqual([before, null]);
     expect(told()).toEqual([
-      ...['begun', 'ended: somebody ended it'],
+      ...['begun', 'ended: ended by request'],
       ...['begun', 'ended: the door was locked'],
     ]);
     expect(await estate.desk('POST', `/doors/${id}/lock`)).toMatchObject({ body: { error: 'NO_LOCK' } });
@@ -99,7 +99,7 @@ describe('a door on a relay that is to stand open', () => {
     await remove();
     await stopped.promise;
     await estate.clock.advance(MINUTE);
-    expect([pulses(), told()]).toEqual([2, ['begun', 'ended: somebody ended it']]);
+    expect([pulses(), told()]).toEqual([2, ['begun', 'ended: ended by request']]);
   });
 
   it.each<[string, () => unknown]>([
@@ -177,7 +177,7 @@ it('a relay without settings in force for a while is tried on', async () => {
 });
 
 describe('DELETE of a door on a relay', () => {
-  const LETS_GO = 'the relay is held no more, and lets go within 20 s';
+  const LETS_GO = 'the gateway does not renew the relay pulse any more, and the relay opens within 20 s';
   const NOTHING = 'the door did not stand open: there was nothing to end';
   const ended = async () => {
     const { outcome, reason, standingOpen } = (await remove()).body;
@@ -205,9 +205,9 @@ describe('DELETE of a door on a relay', () => {
   it('says that it never began, and tells no end', async () => {
     estate.played.hold = away;
     expect((await stand()).body).toMatchObject({ outcome: 'waiting' });
-    const reason = 'the door did not stand open yet: what was waiting to open it is withdrawn';
+    const reason = 'the door did not stand open yet: the waiting request was withdrawn';
     expect(await ended()).toEqual(['confirmed', reason]);
-    expect(told()).toEqual(['expired: somebody ended it']);
+    expect(told()).toEqual(['expired: ended by request']);
   });
 
   it('is accepted after a restart too, while the pulse of the former run may go on', async () => {
@@ -344,7 +344,7 @@ it('after a restart what stood open goes on until its time', async () => {
   expect([before, pulses(), told()]).toEqual([1, 1, ['begun']]);
   estate = await openEstate(estate.database, { now: estate.clock.now() });
   estate.played.relays.set(id, { deviceId: DEVICE, settled: true });
-  const interrupted = 'lost: the gateway was stopped, and has not held the relay again since';
+  const interrupted = 'lost: the gateway was restarted, and has not closed the relay again yet';
   expect(await state()).toMatchObject({ state: 'lost', on: false, since: null });
   estate.played.hold = away;
   estate.run();

@@ -243,11 +243,14 @@ const lastUnlock = z.object({
     .openapi({ description: 'failed: nothing was sent · null: it is under way' }),
   reason: z.string().nullable(),
   lateOutcome: z
-    .object({ outcome: z.enum(['confirmed']), at: dateTime.openapi({ description: 'When the lock told' }) })
+    .object({
+      outcome: z.enum(['confirmed']),
+      at: dateTime.openapi({ description: 'When the lock reported it' }),
+    })
     .nullable()
     .openapi({
       description:
-        'What became known after `outcome` was answered: the lock told of an unlock by radio, and no other command can have caused it. `outcome` stays as it was answered',
+        'What became known after `outcome` was answered: the lock reported an unlock by radio, and no other command can have caused it. `outcome` stays as it was answered',
     }),
 });
 export type LastUnlock = z.infer<typeof lastUnlock>;
@@ -264,7 +267,7 @@ const lastLock = lastUnlock.pick({ at: true, by: true, via: true, reason: true }
     .nullable()
     .openapi({
       description:
-        'waiting: nothing was sent then, and `relock.pending` shows what became of it · failed: nothing was sent · null: it is under way',
+        'waiting: nothing was sent then, and `relock.pending` shows the outcome · failed: nothing was sent · null: it is under way',
     }),
 });
 export type LastLock = z.infer<typeof lastLock>;
@@ -296,7 +299,7 @@ export const doorState = z
     connection: z
       .object({
         status: z.enum(['connected', 'disconnected', 'unknown']).openapi({
-          description: 'unknown: its gateway is lost, or has not told of it since it came back',
+          description: 'unknown: its gateway is lost, or has not reported the lock since it came back',
         }),
         since: dateTime,
         reportAge: z.int().nullable().openapi({

@@ -267,7 +267,7 @@ function openOpenings(options: OpeningParts) {
         return { doorId, ...delivery, standingOpen: shown(doorId) };
       },
       async endStandOpen(doorId: string, caller: Caller): Promise<StandOpenResult> {
-        const reason = 'somebody ended it';
+        const reason = 'ended by request';
         const outcome = await lockDoor.endStandOpen(doorId, reason, caller);
         return { doorId, ...outcome, standingOpen: shown(doorId) };
       },

@@ -28,7 +28,7 @@ const NOT_SHOWN = 'the command was sent, and the lock has not shown that it is o
 
 /** `before`: the phase it had when this was decided. */
 export function deliverIn(options: DeliveryOptions, { all, holds, changes }: StandOpenParts): Deliver {
-  async function tellLock(
+  async function sendToLock(
     standing: Standing,
     mac: string,
     before: StandOpenPhase | undefined,
@@ -62,7 +62,7 @@ export function deliverIn(options: DeliveryOptions, { all, holds, changes }: Sta
 
   return async (standing, before) => {
     const { door_id: id, mac, device_id: deviceId, phase } = standing.row;
-    if (mac !== null) return tellLock(standing, mac, before);
+    if (mac !== null) return sendToLock(standing, mac, before);
     if (phase === 'open' && holds.isOn(id)) return { outcome: 'confirmed', reason: null };
     const outcome = deviceId === null ? undefined : await holds.renew(id, deviceId);
     if (outcome) await changes.held(standing, outcome);

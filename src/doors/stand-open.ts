@@ -46,12 +46,12 @@ import {
   intentOf,
   newStanding,
   postpone,
+  SENT_UNANSWERED,
   type Standing,
   type StandingChanges,
   type StandingOptions,
   type Standings,
   standingChanges,
-  TOLD,
 } from './standing.ts';
 import { existing } from './table.ts';
 
@@ -102,7 +102,7 @@ export function openStandOpen(options: StandOpenOptions) {
       const { promise: stored, resolve } = Promise.withResolvers<void>();
       const { id } = existing(table, doorId);
       const begun = options.busy.during(id, () => begin(id, body, caller, resolve));
-      return Promise.race([begun, stored.then(() => answerInTime(begun, clock, TOLD))]);
+      return Promise.race([begun, stored.then(() => answerInTime(begun, clock, SENT_UNANSWERED))]);
     },
     /** Afterwards its lock has to be locked (closing.ts). */
     async end(doorId: string, reason: string, caller: Caller): Promise<void> {
@@ -214,7 +214,7 @@ function beginIn(
       });
     const isGone = await caller.isGone?.();
     const late = isGone
-      ? 'whoever asked hung up before it was sent'
+      ? 'the client disconnected before the command was sent'
       : (order.withdrawn ?? endedBy(row, table.door.get(doorId), options));
     if (late !== undefined) {
       if (other) other.isEnding = before === undefined;

@@ -19,7 +19,7 @@ import type { DoorTable } from './table.ts';
 
 /** Longer than the check-in interval of sleeping locks, and short enough that the person who asked is still there. */
 const BEGINS_WITHIN_MS = 15 * 60_000;
-const INTERRUPTED = 'the gateway was stopped, and has not held the relay again since';
+const INTERRUPTED = 'the gateway was restarted, and has not closed the relay again yet';
 const REPORTED_LOCKED = 'the lock reported that it is locked';
 /** As in the audit. */
 export const STAND_OPEN = 'door.stand-open';
@@ -80,10 +80,10 @@ export interface Delivery {
   reason: string | null;
 }
 
-export const TOLD: Delivery = {
+export const SENT_UNANSWERED: Delivery = {
   outcome: 'unknown',
   reason:
-    'its lock has been told and has not shown that it is open: one that sleeps takes up to a minute, and …/state says what became of it',
+    'the command was sent, and the lock has not shown yet that it is open: a sleeping lock takes up to a minute; …/state shows the outcome',
 };
 
 /** What was asked again did not stand open any more when that was stored; nothing was sent. */
@@ -133,7 +133,7 @@ export function standingChanges(options: StandingOptions, all: Standings, holds:
   async function lost(standing: Standing, reason: string): Promise<void> {
     const { row } = standing;
     if (row.phase !== 'open') return;
-    log.warn({ door: row.door_id, reason }, 'a door that is to stand open does not');
+    log.warn({ door: row.door_id, reason }, 'a door that should stand open does not');
     await keep(standing, { phase: 'lost', since: null }, () => record(row, 'lost', reason));
   }
 
@@ -309,7 +309,7 @@ function keepIn({ database, events, log }: StandingOptions, stored: Stored) {
       }, 'urgent');
       if (told) events.wake();
     } catch (error) {
-      log.error({ door: row.door_id, err: error }, 'a change of a door that stands open was not stored');
+      log.error({ door: row.door_id, err: error }, 'a change of a door that stands open could not be stored');
     }
   };
 }

@@ -85,7 +85,7 @@ export function closedUnstored(
   { retryAfterSeconds, cause }: GatehouseError,
 ): GatehouseError {
   const words = reason === null ? outcome : `${outcome}: ${reason}`;
-  const sent = SENT[outcome] ?? 'The lock command was sent, or the relay is held no more';
+  const sent = SENT[outcome] ?? 'The lock command was sent, or the relay pulse is not renewed any more';
   const message = `${sent} (${words}), and this could not be stored. It is stored when the disk is well: check the disk (gatehouse doctor), and look at the door.`;
   return new GatehouseError('STORAGE_UNAVAILABLE', message, {
     ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),

@@ -84,7 +84,7 @@ export function openUnlock(options: UnlockOptions): UnlockDoor {
       clock.monotonic() - startedAt > DEADLINE_MS - HELD_FRAME_MS
         ? 'the disk was too slow for it to come in time'
         : (await isGone?.())
-          ? 'whoever asked hung up before it was sent'
+          ? 'the client disconnected before the command was sent'
           : !way.leadsThere() && 'the door was given another lock or relay before it was sent';
     if (late) withdraw(new Error(late));
     else release();
@@ -177,7 +177,10 @@ async function fire(
 ): Promise<End> {
   try {
     const { outcome } = await pulse(deviceId, caller);
-    const reason = outcome === 'unknown' ? 'the relay was told to close, and nothing confirmed it' : null;
+    const reason =
+      outcome === 'unknown'
+        ? 'the command to close the relay was sent, and the device did not confirm it'
+        : null;
     return { result: { outcome, reason } };
   } catch (error) {
     if (error instanceof GatehouseError) return { refusal: error };
