@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { benchApi } from '../test/bench/api.ts';
 import { benchBridge } from '../test/bench/bridge.ts';
+import { benchBurst } from '../test/bench/burst.ts';
 import { benchDesk } from '../test/bench/desk.ts';
 import { benchDiskWrites } from '../test/bench/disk-writes.ts';
 import { benchDrain } from '../test/bench/drain.ts';
@@ -55,6 +56,7 @@ const BENCHES: Record<string, (options: Options) => Promise<BenchTable>> = {
   drain: benchDrain,
   import: benchImport,
   growth: benchGrowth,
+  burst: benchBurst,
   soak: benchSoak,
   'live-lane': benchLiveLane,
   bridge: benchBridge,

@@ -15,6 +15,8 @@ export interface EstateOptions {
   doors?: number;
   /** Of the first of the doors, whose access points follow each other. */
   accessPointId?: number;
+  /** RS-485 devices; they are the same ones in each import. */
+  devices?: number;
 }
 
 /** Imports it; returns the paths of the doors. */
@@ -25,7 +27,8 @@ export async function bringEstate(daemon: Daemon, options: EstateOptions = {}): 
 }
 
 /** The document of its import, and the ids of its doors. */
-export function drawEstate({ doors: count = DOORS, accessPointId = 1 }: EstateOptions) {
+export function drawEstate(options: EstateOptions) {
+  const { doors: count = DOORS, accessPointId = 1, devices = DEVICES } = options;
   const ids = Array.from({ length: count }, () => randomUUID());
   const day = { days: ['mon', 'tue', 'wed', 'thu', 'fri'], start: '08:00', end: '18:30' };
   const document = {
@@ -53,7 +56,7 @@ export function drawEstate({ doors: count = DOORS, accessPointId = 1 }: EstateOp
         },
       },
     })),
-    rs485: Array.from({ length: DEVICES }, (_, index) => ({
+    rs485: Array.from({ length: devices }, (_, index) => ({
       deviceId: randomUUID(),
       bus: 'bus-1',
       hwId: `io-${index}`,

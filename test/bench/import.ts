@@ -47,7 +47,7 @@ export async function benchImport(): Promise<BenchTable> {
   await desk(sleep(QUIET_SECONDS * 500));
   const quiet = await desk(sleep(QUIET_SECONDS * 1_000));
   const before = residentMegabytes(site.daemon.pid);
-  const { document } = drawEstate({ doors: DOORS, accessPointId: ACCESS_POINT });
+  const { document } = drawEstate({ doors: DOORS, accessPointId: ACCESS_POINT, devices: 0 });
   const first = await watched(site.daemon.pid, desk, () => site.daemon.importSite(document));
   const anew = await watched(site.daemon.pid, desk, () => site.daemon.importSite({ systemConfigVersion: 2 }));
   const after = residentMegabytes(site.daemon.pid);

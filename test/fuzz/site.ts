@@ -182,6 +182,8 @@ export async function openFuzzSite() {
 
   /** Lets what follows an answer, such as the end of a job, be stored. */
   async function settle(): Promise<void> {
+    while (jobs.running().some(({ kind }) => kind === 'import'))
+      await new Promise((resolve) => setImmediate(resolve));
     for (let turn = 0; turn < 4; turn += 1) {
       await new Promise((resolve) => setImmediate(resolve));
       await database.commit(() => {});
