@@ -23,7 +23,7 @@ export function takeSnapshot(databaseFile: string, target: string): Snapshot {
     .prepare<[], { system_id: string; database_id: string }>('SELECT system_id, database_id FROM system')
     .get();
   if (!system) throw new Error(`${databaseFile} is the database of a gateway that never started`);
-  copy.exec(LEAVE_KEY_DATA_OUT);
+  for (const sql of LEAVE_KEY_DATA_OUT) copy.exec(sql);
   return {
     systemId: system.system_id,
     databaseId: system.database_id,
@@ -36,7 +36,7 @@ export function takeSnapshot(databaseFile: string, target: string): Snapshot {
  * copy was made, so it counts as sent, to a journal that no encoder has: a gateway restored from the copy ends its
  * keys as unknown and never as failed (writes/machine.ts). Of one that was sent, the encoder still reports the outcome.
  */
-const LEAVE_KEY_DATA_OUT = `
-  UPDATE write_entry SET sealed_blocks = x'' WHERE sealed_blocks IS NOT NULL;
-  UPDATE write_request SET sent_journal = 'not in the backup' WHERE finished_at IS NULL AND sent_journal IS NULL;
-`;
+export const LEAVE_KEY_DATA_OUT = [
+  "UPDATE write_entry SET sealed_blocks = x'' WHERE sealed_blocks IS NOT NULL",
+  "UPDATE write_request SET sent_journal = 'not in the backup' WHERE finished_at IS NULL AND sent_journal IS NULL",
+] as const;

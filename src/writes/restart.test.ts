@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { LEAVE_KEY_DATA_OUT } from '../backup/snapshot.ts';
 import { OPEN_STATUSES } from './machine.ts';
 import { brief, EXPIRY_MS, key, openTestbed, sending } from './testbed.ts';
 
@@ -54,6 +55,21 @@ describe('a gateway killed', () => {
       { status: 'failed', error: { code: 'INTERNAL', message: expect.stringContaining('vault key') } },
     ]);
     expect(bed.statuses('desk-1', 'R3')).toEqual(['failed']);
+  });
+
+  it('and restored from a backup sends nothing again: what was sent is asked, what was not ends as unknown', async () => {
+    const { bed, jobId } = await sending([1], [2]);
+    for (const sql of LEAVE_KEY_DATA_OUT) await bed.database.commit(() => bed.database.prepare(sql).run());
+    await bed.restart();
+    bed.takeSent();
+    await bed.connect('desk-1');
+    await bed.clock.advance(60_000);
+    expect(brief(bed)).toEqual([]);
+    await bed.job('desk-1', { jobId, known: true, entries: [{ keyId: key(1), status: 'written' }] });
+    expect(bed.statuses('desk-1', 'R1')).toEqual(['written']);
+    await bed.clock.advance(EXPIRY_MS + GRACE_MS);
+    expect(brief(bed)).toEqual([]);
+    expect(bed.statuses('desk-1', 'R2')).toEqual(['unknown']);
   });
 
   it('lets run end with the reason of its signal', async () => {
