@@ -51,16 +51,16 @@ const { run } = await import('./cli/program.ts');
 process.exit(await run(process.argv.slice(2), shell));
 
 /** The effective ids alone: that user can neither signal nor trace this process, whose real and saved ids stay root's. */
-function become({ uid, gid }: { uid: number; gid: number }): Disposable {
-  const groups = process.getgroups?.() ?? [];
-  process.setgroups?.([gid]);
+function become({ uid, gid, groups = [] }: Parameters<NonNullable<Shell['become']>>[0]): Disposable {
+  const own = process.getgroups?.() ?? [];
+  process.setgroups?.([gid, ...groups]);
   process.setegid?.(gid);
   process.seteuid?.(uid);
   return {
     [Symbol.dispose]() {
       process.seteuid?.(0);
       process.setegid?.(0);
-      process.setgroups?.(groups);
+      process.setgroups?.(own);
     },
   };
 }

@@ -1,5 +1,4 @@
 /** `gatehouse doctor`: looks at everything an installation needs, and says of each fault what mends it. */
-import { accessSync, constants, existsSync } from 'node:fs';
 import { adminSocketOf, type Config } from '../config/config.ts';
 import { readConfig } from '../config/config-file.ts';
 import type { Status } from '../status/schema.ts';
@@ -13,6 +12,7 @@ import { checkPorts, checkUpstream } from './doctor/network.ts';
 import { checkParts } from './doctor/parts.ts';
 import { shownFindings } from './findings.ts';
 import { asOwnerOf } from './folder-owner.ts';
+import { mayEnter, readerFor } from './service-user.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
 import { configurationFindings, offlineDoorFinding, ownCertificateFindings, tokenFinding } from './status.ts';
 
@@ -52,8 +52,10 @@ export async function examine(options: DoctorOptions, shell: Shell): Promise<boo
 async function diagnosesOf(file: string, shell: Shell): Promise<Diagnosis[]> {
   const subject = 'configuration';
   let config: Config;
+  const skipped: string[] = [];
   try {
-    config = readConfig(file, { checkFiles: true, checkAdapters: true });
+    const reader = readerFor(shell, (path) => void skipped.push(path));
+    config = readConfig(file, { reader, checkFiles: true, checkAdapters: true });
   } catch (error) {
     if (!(error instanceof FileError)) throw error;
     const remedy = `correct ${file}; nothing else can be looked at before`;
@@ -62,6 +64,13 @@ async function diagnosesOf(file: string, shell: Shell): Promise<Diagnosis[]> {
   const daemon = await askDaemon(config, shell);
   const patient: Patient = { config, shell, running: daemon.running };
   const found: Diagnosis[] = [{ severity: 'good', subject, text: file }, ...daemon.diagnoses];
+  if (skipped.length > 0)
+    found.push({
+      severity: 'doubtful',
+      subject,
+      text: `not checked (needs root): ${skipped.join(', ')}`,
+      remedy: 'sudo gatehouse doctor',
+    });
   const closed = !mayEnter(config.dataDirectory);
   if (closed) found.push(closedDirectory(config.dataDirectory));
   for (const check of CHECKS) {
@@ -82,16 +91,6 @@ const NEEDS_DATA_DIRECTORY: readonly unknown[] = [
   checkFsync,
   checkSerialPorts,
 ];
-
-function mayEnter(dataDirectory: string): boolean {
-  if (!existsSync(dataDirectory)) return true;
-  try {
-    accessSync(dataDirectory, constants.R_OK | constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 /** That a person may not look is no fault of the installation. */
 function closedDirectory(dataDirectory: string): Diagnosis {

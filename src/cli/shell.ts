@@ -19,7 +19,7 @@ export interface Shell {
   /** The program that runs this one, and how it ends a process for good. */
   readonly processes: GatewayOptions['processes'];
   /** The rights of another user, until disposed. Absent unless this is root. */
-  become?(user: { uid: number; gid: number }): Disposable;
+  become?(user: { uid: number; gid: number; groups?: number[] }): Disposable;
   /** Fires at SIGTERM or SIGINT. */
   readonly stopping: AbortSignal;
   /** Calls it at each SIGHUP, which ends the process otherwise. */

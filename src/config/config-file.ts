@@ -2,13 +2,13 @@
  * Reads the configuration and explains every mistake in it (yaml-file.ts). What a single setting may be is
  * src/config/config.ts; here are the checks across settings and against the file system.
  */
-import { accessSync, constants, realpathSync, statSync } from 'node:fs';
+import { closeSync, constants, openSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { Problem } from '../yaml/problem.ts';
 import { FileError, parseText, readText, reasonOf, roughlyParsed } from '../yaml/yaml-file.ts';
 import { ADMIN_SOCKET, adminSocketOf, type Config, configJsonSchema, configSchema } from './config.ts';
 import { unfitFiles } from './contents.ts';
-import { isProfilePath, profileProblems } from './profiles.ts';
+import { isProfilePath, profileFiles, profileProblems } from './profiles.ts';
 
 /** A site's file has a few kilobytes; this is not one. */
 const FILE_MAX_BYTES = 256 * 1024;
@@ -36,7 +36,19 @@ const OIDC_FILES = ['jwksFile', 'caFile'] as const;
 const HTTP_FILES = ['certFile', 'keyFile'] as const;
 const UPSTREAM_FILES = ['caFile', 'certFile', 'keyFile', 'passwordFile'] as const;
 
+/** The user for whom files are judged, with whose rights they are opened until it is disposed. */
+export interface FileReader extends Disposable {
+  /** Why this user may not read the file, and what mends it; undefined: it is not for this user to judge. */
+  refusal(file: string): string | undefined;
+  /** As refusal, of a serial port that is there; undefined: it may be opened. */
+  deviceFault(port: string): string | undefined;
+  /** As refusal, of the data directory, in which this user is to write. */
+  folderFault(folder: string): string | undefined;
+}
+
 export interface ReadOptions {
+  /** Without it files are judged for whoever runs this. */
+  reader?: (config: Config) => FileReader | undefined;
   /** Also check that the files the configuration names can be read. */
   checkFiles?: boolean;
   /** Also check that they hold certificates, keys and so on (contents.ts says why not for a start); `now` in epoch milliseconds. */
@@ -62,8 +74,9 @@ export function parseConfig(text: string, file: string, options: ReadOptions = {
     check(written) {
       const config = resolved(written, folder);
       const { links } = config;
-      const files = options.checkFiles ? [...unreadableFiles(config), ...profileProblems(links)] : [];
-      const unfit = options.checkContents ? unfitFiles(config, options.checkContents.now) : [];
+      const denied = new Set<string>();
+      const files = options.checkFiles ? fileProblems(file, config, options, denied) : [];
+      const unfit = options.checkContents ? unfitFiles(config, options.checkContents.now, denied) : [];
       const adapters = options.checkAdapters ? sharedAdapters(links) : [];
       return [...contradictions(config), ...files, ...unfit, ...adapters];
     },
@@ -299,23 +312,62 @@ export function filesNamedBy({ http, auth, encoders, upstream, links }: Config):
   ];
 }
 
-function unreadableFiles({ auth, encoders, upstream }: Config): Problem[] {
+/** Adds to `denied` what may not be read. */
+function fileProblems(file: string, config: Config, options: ReadOptions, denied: Set<string>): Problem[] {
+  const found = deniedFiles(file, config, options, denied);
+  return [...found, ...profileProblems(config.links, denied)];
+}
+
+function deniedFiles(file: string, config: Config, options: ReadOptions, denied: Set<string>): Problem[] {
+  using reader = options.reader?.(config);
+  const files = filesOf(config, options).flatMap(({ path, file }) =>
+    problem(path, unreadable(file, reader, denied)),
+  );
+  if (!reader) return files;
+  const ports = portsOf(config.links).flatMap((port, index) =>
+    typeof port === 'string' && port.startsWith('/dev/')
+      ? problem(portAt(index), reader.deviceFault(port))
+      : [],
+  );
+  return [
+    ...problem([], unreadable(file, reader, denied)),
+    ...problem(['dataDirectory'], reader.folderFault(config.dataDirectory)),
+    ...files,
+    ...ports,
+  ];
+}
+
+function problem(path: PropertyKey[], message: string | undefined): Problem[] {
+  return message === undefined ? [] : [{ path, message }];
+}
+
+/** The pair of HTTPS is no reason not to start (contents.ts), and profileProblems reads profiles for whoever runs this. */
+function filesOf(
+  { http, auth, encoders, upstream, links }: Config,
+  { reader, checkContents }: ReadOptions,
+): { path: PropertyKey[]; file: string }[] {
   const files: { path: PropertyKey[]; file: string | undefined }[] = [
+    ...(reader ? profileFiles(links) : []),
+    ...(reader || checkContents
+      ? HTTP_FILES.map((name) => ({ path: ['http', name], file: http[name] }))
+      : []),
     ...encoders.vendorRoots.map((file, index) => ({ path: ['encoders', 'vendorRoots', index], file })),
     ...OIDC_FILES.map((name) => ({ path: ['auth', 'oidc', name], file: auth.oidc?.[name] })),
     ...UPSTREAM_FILES.map((name) => ({ path: ['upstream', name], file: upstream?.[name] })),
   ];
-  return files.flatMap(({ path, file }) => {
-    const message = file === undefined ? undefined : unreadable(file);
-    return message === undefined ? [] : [{ path, message }];
-  });
+  return files.flatMap(({ path, file }) => (file === undefined ? [] : [{ path, file }]));
 }
 
-function unreadable(file: string): string | undefined {
+/** By opening it: access(2) asks for the user who has started this, and not for the one whose rights it has. */
+function unreadable(file: string, reader: FileReader | undefined, denied: Set<string>): string | undefined {
   try {
-    accessSync(file, constants.R_OK);
+    closeSync(openSync(file, constants.O_RDONLY | constants.O_NONBLOCK));
     return statSync(file).isFile() ? undefined : `${file} is not a file`;
   } catch (error) {
+    if (reader && (error as NodeJS.ErrnoException).code === 'EACCES') {
+      denied.add(file);
+      return reader.refusal(file);
+    }
     return `cannot read ${file}: ${reasonOf(error)}`;
   }
 }

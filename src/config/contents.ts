@@ -14,7 +14,11 @@ type Fault = (text: string) => string | undefined;
 type Check = [path: PropertyKey[], file: string | undefined, fault: Fault];
 
 /** Files that cannot be read are left to others. */
-export function unfitFiles({ http, auth: { oidc }, encoders, upstream }: Config, now: number): Problem[] {
+export function unfitFiles(
+  { http, auth: { oidc }, encoders, upstream }: Config,
+  now: number,
+  denied: ReadonlySet<string>,
+): Problem[] {
   const roots = encoders.vendorRoots.map(
     (file, index): Check => [['encoders', 'vendorRoots', index], file, notRoots],
   );
@@ -31,20 +35,20 @@ export function unfitFiles({ http, auth: { oidc }, encoders, upstream }: Config,
     const found = text === undefined ? undefined : fault(text);
     return found === undefined ? [] : [{ path, message: `${file} ${found}` }];
   });
-  return [...unfitPair(http, now), ...others];
+  return [...unfitPair(http, now, denied), ...others];
 }
 
-/** Also where one of the two cannot be read: a start goes on with the site CA's certificate then, and nothing else says so. */
-function unfitPair({ certFile, keyFile }: Config['http'], now: number): Problem[] {
-  if (certFile === undefined || keyFile === undefined) return [];
+function unfitPair(
+  { certFile, keyFile }: Config['http'],
+  now: number,
+  denied: ReadonlySet<string>,
+): Problem[] {
+  if (certFile === undefined || keyFile === undefined || denied.has(certFile) || denied.has(keyFile))
+    return [];
   const at = (name: string, message: string): Problem => ({ path: ['http', name], message });
   const certificates = read(certFile);
   const key = read(keyFile);
-  if (certificates === undefined || key === undefined)
-    return [
-      ...(certificates === undefined ? [at('certFile', `${certFile} cannot be read`)] : []),
-      ...(key === undefined ? [at('keyFile', `${keyFile} cannot be read`)] : []),
-    ];
+  if (certificates === undefined || key === undefined) return [];
   try {
     const fault = dateFault(keyPairIn(certificates, key), now);
     return fault === undefined ? [] : [at('certFile', `${certFile} ${fault}`)];

@@ -47,22 +47,32 @@ export function linkOptions({ protocol, options }: Link): Plain {
   return { ...(options as { [key: string]: Plain }), profiles: Object.fromEntries(profiles) };
 }
 
-/** What is wrong with the profiles that links name, each at the name. */
-export function profileProblems(links: readonly Link[]): Problem[] {
+/** The files of profiles that links name, each at the name. */
+export function profileFiles(links: readonly Link[]): { path: PropertyKey[]; file: string }[] {
+  return usesOf(links)
+    .filter(({ name }) => isProfilePath(name))
+    .map(({ path, name }) => ({ path, file: profileFile(name) }));
+}
+
+/** What is wrong with the profiles that links name, each at the name; but for files that this user may not read. */
+export function profileProblems(links: readonly Link[], denied: ReadonlySet<string>): Problem[] {
+  return usesOf(links).flatMap(({ path, name }) => {
+    const reason = denied.has(name) ? undefined : faultOf(name);
+    return reason === undefined ? [] : [{ path, message: reason }];
+  });
+}
+
+function usesOf(links: readonly Link[]): { path: PropertyKey[]; name: string }[] {
   return links.flatMap((link, index) => {
     if (link.protocol !== 'modbus') return [];
     const { profile, devices } = link.options;
     const at = ['links', index, 'options'];
-    const uses = [
+    return [
       { path: [...at, 'profile'], name: profile },
       ...devices.flatMap(({ profile: name }, device) =>
         name === undefined ? [] : [{ path: [...at, 'devices', device, 'profile'], name }],
       ),
     ];
-    return uses.flatMap(({ path, name }) => {
-      const reason = faultOf(name);
-      return reason === undefined ? [] : [{ path, message: reason }];
-    });
   });
 }
 
