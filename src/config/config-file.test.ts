@@ -291,6 +291,40 @@ describe('files', () => {
     }
   });
 
+  it('tells a file that is not there once, with the mistakes of other sections, in the order of the lines', () => {
+    const file = write(
+      [
+        'http: 3',
+        'encoders: { vendorRoots: [gone.pem], keepAlvie: 20s }',
+        'doors: null',
+        'links:',
+        '  - 7',
+        '  - { id: a, protocol: modbus, options: { port: /dev/a, profile: gone.yaml, devices: [{ unitId: 1 }] } }',
+        '  - { id: a, protocol: dcom }',
+        'wat: {}',
+      ].join('\n'),
+    );
+    try {
+      readConfig(file, { checkFiles: true, checkContents: { now: 0 }, reader: () => undefined });
+      expect.unreachable();
+    } catch (error) {
+      expect((error as FileError).mistakes.map(({ line, message }) => `${line}: ${message}`)).toEqual([
+        '1: http: expected a section with settings, not a number',
+        expect.stringMatching(
+          /^2: encoders\.vendorRoots\[0\]: cannot read .*gone\.pem: there is no such file$/,
+        ),
+        '2: unknown setting "encoders.keepAlvie" (did you mean "keepAlive"?)',
+        '3: doors: expected a section with settings; it has no value',
+        '5: links[0]: expected a section with settings, not a number',
+        expect.stringMatching(
+          /^6: links\[1\]\.options\.profile: cannot read .*gone\.yaml: there is no such file$/,
+        ),
+        expect.stringMatching(/^7: links\[2\]\.protocol: .*\(did you mean "dcon"\?\)$/),
+        expect.stringMatching(/^8: unknown setting "wat"/),
+      ]);
+    }
+  });
+
   it('names the link whose adapter another one has under another name, when asked', () => {
     const adapter = join(folder, 'ttyUSB0');
     writeFileSync(adapter, '');

@@ -364,10 +364,8 @@ function unreadable(file: string, reader: FileReader | undefined, denied: Set<st
     closeSync(openSync(file, constants.O_RDONLY | constants.O_NONBLOCK));
     return statSync(file).isFile() ? undefined : `${file} is not a file`;
   } catch (error) {
-    if (reader && (error as NodeJS.ErrnoException).code === 'EACCES') {
-      denied.add(file);
-      return reader.refusal(file);
-    }
+    denied.add(file);
+    if (reader && (error as NodeJS.ErrnoException).code === 'EACCES') return reader.refusal(file);
     return `cannot read ${file}: ${reasonOf(error)}`;
   }
 }
