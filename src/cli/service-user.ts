@@ -9,7 +9,7 @@ import type { FileReader } from '../config/config-file.ts';
 import { ownerOf, type User } from './folder-owner.ts';
 import type { Shell } from './shell.ts';
 
-/** Of systemd/sysusers.d, and of the unit (SupplementaryGroups=). */
+/** As systemd/sysusers.d/gatehouse.conf and the unit (SupplementaryGroups=) have them. */
 const SERVICE = 'gatehouse';
 const SERIAL_GROUP = 'dialout';
 /** Of a mode. */
