@@ -1,16 +1,14 @@
 /** Two locks with one address. */
 import { beforeEach, expect, it } from 'vitest';
-import { type Estate, GATEWAY, LINK, OTHER_GATEWAY, OTHER_LINK, openEstate } from '../../test/estate.ts';
+import { type Estate, GATEWAY, LINK, OTHER_GATEWAY, OTHER_LINK } from '../../test/estate.ts';
+import { MAC, openEstateWithLock } from './test-doors.ts';
 
-const MAC = '00124b0001a2b3c4';
 const MINUTE = 60_000;
 
 let estate: Estate;
 let id: string;
 beforeEach(async () => {
-  estate = await openEstate();
-  const body = { mac: MAC, gatewayId: GATEWAY, networkId: 'n' };
-  id = (await estate.desk('POST', '/doors', body)).body.id as string;
+  ({ estate, id } = await openEstateWithLock());
 });
 
 const state = async () => (await estate.desk('GET', `/doors/${id}/state`)).body;

@@ -3,18 +3,15 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError } from '../../drivers/driver.ts';
 import type { Unlocked } from '../../drivers/zgate.ts';
 import { type Estate, GATEWAY, openEstate } from '../../test/estate.ts';
-import { errorOf } from './test-doors.ts';
+import { errorOf, MAC, openEstateWithLock } from './test-doors.ts';
 
-const MAC = '00124b0001a2b3c4';
 const MINUTE = 60_000;
 
 let estate: Estate;
 let id: string;
 let end: () => Promise<void>;
 beforeEach(async () => {
-  estate = await openEstate();
-  const body = { mac: MAC, gatewayId: GATEWAY, networkId: 'n' };
-  id = (await estate.desk('POST', '/doors', body)).body.id as string;
+  ({ estate, id } = await openEstateWithLock());
   end = estate.run();
   answer('gateway');
 });

@@ -1,17 +1,13 @@
 /** The PIN that a lock requires for operations by radio: stored sealed, sent with each command, and never shown. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type Estate, GATEWAY, openEstate } from '../../test/estate.ts';
-import { errorOf } from './test-doors.ts';
-
-const MAC = '00124b0001a2b3c4';
+import { type Estate, openEstate } from '../../test/estate.ts';
+import { errorOf, MAC, openEstateWithLock } from './test-doors.ts';
 
 let estate: Estate;
 let id: string;
 let end: () => Promise<void>;
 beforeEach(async () => {
-  estate = await openEstate();
-  const body = { mac: MAC, gatewayId: GATEWAY, networkId: 'n' };
-  id = (await estate.desk('POST', '/doors', body)).body.id as string;
+  ({ estate, id } = await openEstateWithLock());
   end = estate.run();
   estate.played.unlock = async () => ({ outcome: 'confirmed', relock: 'gateway' });
 });

@@ -1,17 +1,14 @@
 /** What closes a door, and what its lock reports, while a request for standing open is being stored. */
 import { beforeEach, expect, it, vi } from 'vitest';
-import { type Estate, GATEWAY, openEstate } from '../../test/estate.ts';
-import { errorOf } from './test-doors.ts';
+import type { Estate } from '../../test/estate.ts';
+import { errorOf, MAC, openEstateWithLock } from './test-doors.ts';
 
-const MAC = '00124b0001a2b3c4';
 const MINUTE = 60_000;
 
 let estate: Estate;
 let id: string;
 beforeEach(async () => {
-  estate = await openEstate();
-  const door = { mac: MAC, gatewayId: GATEWAY, networkId: 'n' };
-  id = (await estate.desk('POST', '/doors', door)).body.id as string;
+  ({ estate, id } = await openEstateWithLock());
   await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
   estate.run();
 });

@@ -1,6 +1,16 @@
 /** Doors as the front desk makes, edits and reads them. */
 import { expect } from 'vitest';
-import type { Estate } from '../../test/estate.ts';
+import { type Estate, GATEWAY, openEstate } from '../../test/estate.ts';
+
+export const MAC = '00124b0001a2b3c4';
+
+/** An estate with one door, which has the lock MAC. */
+export async function openEstateWithLock(): Promise<{ estate: Estate; id: string }> {
+  const estate = await openEstate();
+  const body = { mac: MAC, gatewayId: GATEWAY, networkId: 'n' };
+  const { id } = (await estate.desk('POST', '/doors', body)).body;
+  return { estate, id: id as string };
+}
 
 /** `estate` is that of the present test. */
 export function deskOf(estate: () => Estate) {
