@@ -164,6 +164,8 @@ function openLoggedDatabase({ databaseFile, clock, log, meters, lost }: LoggedDa
       ),
     spaceChanged: (state) => logSpace(state, log),
     migrated: (names) => log.info({ names }, 'the database was brought to the newest schema'),
+    repaged: () =>
+      log.info({ file: databaseFile }, 'the database was rewritten with smaller pages: commits write less'),
   });
 }
 

@@ -13,7 +13,7 @@ const LOWEST_SQLITE = [3, 51, 3] as const;
 const JOURNAL_SIZE_LIMIT_BYTES = 16 * 1024 * 1024;
 /**
  * A commit writes each page it changes to the WAL whole, and changes some hundred bytes in each of ten or more: with
- * SQLite's 4 KiB a key on a card costs four times as much of a flash. Of a new database; one that is there keeps its own.
+ * SQLite's 4 KiB a key on a card costs four times as much of a flash. A small database from before is rewritten at the start (database.ts).
  */
 const PAGE_BYTES = 512;
 /**
@@ -55,6 +55,11 @@ export interface Connection extends Prepare, Disposable {
    * no recovery finds it. Throws when the removal is not on the disk.
    */
   eraseUncommitted(): void;
+  /**
+   * Rewrites the file with the page size of a new one, atomically; false when it has that. Before any statement is
+   * prepared. Throws when the disk has no room for it; the file is then as it was.
+   */
+  repage(): boolean;
   /** Closes, opens again and prepares every statement again. Throws when the file cannot be opened. */
   reopen(): void;
   /** Online copy of the committed content, fsynced by SQLite. */
@@ -109,6 +114,19 @@ export function openConnection(file: string): Connection {
       const pageBytes = database.pragma('page_size', { simple: true }) as number;
       if (!checkpoint || checkpoint.log < 0) throw new Error(`${file} has no write-ahead log`);
       truncateLog(`${file}-wal`, checkpoint.log, pageBytes);
+    },
+    repage() {
+      if (database.pragma('page_size', { simple: true }) === PAGE_BYTES) return false;
+      // In WAL mode VACUUM keeps the page size (sqlite.org, PRAGMA page_size).
+      database.pragma('journal_mode = DELETE');
+      try {
+        database.pragma(`page_size = ${PAGE_BYTES}`);
+        database.exec('VACUUM');
+      } finally {
+        database.close();
+        database = open(file);
+      }
+      return true;
     },
     reopen() {
       database.close();

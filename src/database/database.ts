@@ -49,7 +49,12 @@ export interface DatabaseOptions {
   damagedRow?: (object: string, error: unknown) => void;
   /** Told which migrations ran. */
   migrated?: (names: string[]) => void;
+  /** Told that the file was rewritten with the page size of a new one. */
+  repaged?: () => void;
 }
+
+/** It is written three times over to be rewritten: with slow flash ten seconds of one start. */
+const REPAGED_MAX_BYTES = 64_000_000;
 
 /** The file is damaged, not a database, or cannot be written. The message says what to do. */
 export class DatabaseUnusable extends Error {
@@ -71,6 +76,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   const kept = keepDamagedLog(file);
   const { connection, ran } = await makingRoom(space, () => openMigrated(file, backups, options.fullCheck));
   if (ran.length > 0) options.migrated?.(ran);
+  if (repage(connection)) options.repaged?.();
   const loss = lossOf(connection, kept);
   if (loss) options.lost?.(loss);
   const counters = openCounters(connection);
@@ -151,6 +157,17 @@ async function openMigrated(
   ran.push(...(await migrate(connection, backups)));
   cleanup.move();
   return { connection, ran };
+}
+
+/** What does not succeed for want of room is tried again at the next start. */
+function repage(connection: Connection): boolean {
+  if (statSync(connection.file).size > REPAGED_MAX_BYTES) return false;
+  try {
+    return connection.repage();
+  } catch (error) {
+    if (!isDiskFull(error)) throw error;
+    return false;
+  }
 }
 
 /** Writability too is found out now rather than at the desk, since a read-only file opens well. */

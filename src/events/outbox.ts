@@ -4,7 +4,7 @@ import type { Database } from '../database/database.ts';
 import type { Log } from '../log.ts';
 import type { GapReason } from './cloud-event.ts';
 import type { EventLog } from './events.ts';
-import type { EventRow } from './table.ts';
+import type { EventRow, Waiting } from './table.ts';
 import type { Sent } from './window.ts';
 
 /** After so many failures at the head a message is sent alone; failing once more it is a dead letter. */
@@ -53,6 +53,32 @@ export interface OutboxOptions {
   log: Log;
 }
 
+/** What is acknowledged and not on the disk yet. */
+function openUnsaved() {
+  /** Beyond `acked`, with their bytes. */
+  const ahead = new Map<number, number>();
+  /** Up to `acked`. Counted here: reading a second's worth of events again would hold up the live ones. */
+  const upTo: Waiting = { events: 0, bytes: 0 };
+  return {
+    ahead,
+    upTo,
+    note({ seq, bytes }: EventRow, isAhead: boolean): void {
+      if (isAhead) ahead.set(seq, bytes);
+      else {
+        // It may have overtaken the backlog of an earlier connection, whose last commit failed.
+        ahead.delete(seq);
+        upTo.events += 1;
+        upTo.bytes += bytes;
+      }
+    },
+    forget({ seqs, events, bytes }: Waiting & { seqs: number[] }): void {
+      for (const seq of seqs) ahead.delete(seq);
+      upTo.events -= events;
+      upTo.bytes -= bytes;
+    },
+  };
+}
+
 export function openOutbox({ database, events, clock, log }: OutboxOptions): Outbox {
   const { table, recorder, link } = events;
   const stored = table.cursor();
@@ -62,15 +88,13 @@ export function openOutbox({ database, events, clock, log }: OutboxOptions): Out
   let connections = 0;
   let repeats = 0;
 
-  /** Acknowledged beyond `acked`, and not on the disk yet, with their bytes. */
-  const unsaved = new Map<number, number>();
+  const { ahead: unsaved, upTo: uncounted, note, forget } = openUnsaved();
 
   /** Inside a commit job. */
   function saveAcked(): void {
-    const { acked } = table.cursor();
     table.countAll();
     for (const [seq, bytes] of unsaved) if (table.addAhead(seq)) table.countDown({ events: 1, bytes });
-    table.countDown(table.between(acked, outbox.acked));
+    table.countDown(uncounted);
     table.setAcked(outbox.acked);
     table.setBuriedInARow(buriedInARow);
   }
@@ -79,9 +103,9 @@ export function openOutbox({ database, events, clock, log }: OutboxOptions): Out
     const saved = await database.commit(() => {
       saveAcked();
       more();
-      return [...unsaved.keys()];
+      return { seqs: [...unsaved.keys()], events: uncounted.events, bytes: uncounted.bytes };
     });
-    for (const seq of saved) unsaved.delete(seq);
+    forget(saved);
     const { acked } = table.cursor();
     for (const seq of link.ahead) if (seq <= acked) link.ahead.delete(seq);
   }
@@ -91,7 +115,7 @@ export function openOutbox({ database, events, clock, log }: OutboxOptions): Out
     settle(messages) {
       for (const { row, isAhead, state } of messages) {
         if (!isAhead) outbox.acked = row.seq;
-        else if (state === 'acknowledged') unsaved.set(row.seq, row.bytes);
+        if (state === 'acknowledged') note(row, isAhead);
       }
     },
     cautionThrough: () => caution,
