@@ -16,6 +16,14 @@ import type { Rs485Row, Rs485Table } from './table.ts';
 /** Longer than any watchdog test keeps a device silent: twice 1.2 times 60 s, with what is around it. */
 const EXCHANGED_MS = 300_000;
 
+interface Withdrawal {
+  /** Inside a commit job. */
+  store(): void;
+  isUnderWay: boolean;
+  /** The log says that it could not be stored. */
+  isTold: boolean;
+}
+
 export interface WatchdogProofsOptions {
   database: Database;
   table: Rs485Table;
@@ -29,8 +37,10 @@ export interface WatchdogProofs {
   told(row: Rs485Row, report: Rs485Report): void;
   /** undefined: not proved for what is there now. */
   of(row: Rs485Row, report: Rs485Report, relay: number): { proven_at: number; proven_by: string } | undefined;
-  /** Inside a commit job. */
-  keep(row: Rs485Row, proof: { relay: number; proof: string; identity: string }, by: string): void;
+  /** Rejects when it is not stored. */
+  keep(row: Rs485Row, proof: { relay: number; proof: string; identity: string }, by: string): Promise<void>;
+  /** A test has shown that the watchdog does not open this relay. Never rejects: it counts also while it is not stored. */
+  refute(row: Rs485Row, relay: number): Promise<void>;
 }
 
 export function openWatchdogProofs(options: WatchdogProofsOptions): WatchdogProofs {
@@ -38,8 +48,7 @@ export function openWatchdogProofs(options: WatchdogProofsOptions): WatchdogProo
   /** Of devices that are away, and of those that came back: since when, monotonic milliseconds. */
   const lostAt = new Map<string, number>();
   const backAt = new Map<string, number>();
-  /** Until the disk knows it too. */
-  const withdrawn = new Set<string>();
+  const { withdrawn, tryToStore, withdraw } = openWithdrawals(database, log);
 
   /** Where all of a bus went and came back together, its power did. */
   function wasAlone({ bus, device_id }: Rs485Row, since: number): boolean {
@@ -51,10 +60,9 @@ export function openWatchdogProofs(options: WatchdogProofsOptions): WatchdogProo
     return others.some(hasStayed) || !others.some(wentToo);
   }
 
-  function withdraw(row: Rs485Row, awayMs: number): void {
+  function withdrawAll(row: Rs485Row, awayMs: number): void {
     const reason = `the device has no serial number and was away for ${Math.round(awayMs / 1_000)} s: another one may be in its place`;
-    withdrawn.add(row.device_id);
-    const stored = database.commit(() => {
+    void withdraw(row.device_id, () => {
       if (table.dropWatchdogProofs.run(row.device_id).changes === 0) return;
       audit.record({
         principal: SYSTEM_PRINCIPAL,
@@ -64,21 +72,14 @@ export function openWatchdogProofs(options: WatchdogProofsOptions): WatchdogProo
         outcome: 'withdrawn',
         detail: { hwId: row.hw_id, reason },
       });
-    }, 'urgent');
-    stored.then(
-      () => withdrawn.delete(row.device_id),
-      (error: unknown) =>
-        log.error(
-          { device: row.device_id, err: error },
-          'that a watchdog is not proved any more was not stored',
-        ),
-    );
+    });
   }
 
   return {
     told(row, { connected, watchdog }) {
       const id = row.device_id;
       const now = clock.monotonic();
+      void tryToStore(id);
       if (!connected) {
         if (!lostAt.has(id)) lostAt.set(id, now);
         return;
@@ -87,9 +88,10 @@ export function openWatchdogProofs(options: WatchdogProofsOptions): WatchdogProo
       lostAt.delete(id);
       if (since !== undefined || !backAt.has(id)) backAt.set(id, now);
       if (since === undefined || now - since < EXCHANGED_MS || !watchdog?.isNamedByPlace) return;
-      if (wasAlone(row, since)) withdraw(row, now - since);
+      if (wasAlone(row, since)) withdrawAll(row, now - since);
     },
     of(row, report, relay) {
+      void tryToStore(row.device_id);
       if (!report.watchdog || withdrawn.has(row.device_id)) return undefined;
       return table.watchdogProof.get(
         row.device_id,
@@ -99,11 +101,51 @@ export function openWatchdogProofs(options: WatchdogProofsOptions): WatchdogProo
         identityOf(report),
       );
     },
-    keep(row, { relay, proof, identity }, by) {
-      table.keepWatchdogProof.run(row.device_id, relay, row.hw_id, proof, identity, clock.now(), by);
-      withdrawn.delete(row.device_id);
+    async keep(row, { relay, proof, identity }, by) {
+      const id = row.device_id;
+      await database.commit(() => {
+        withdrawn.get(id)?.store();
+        table.keepWatchdogProof.run(id, relay, row.hw_id, proof, identity, clock.now(), by);
+      }, 'urgent');
+      withdrawn.delete(id);
     },
+    refute: (row, relay) =>
+      withdraw(row.device_id, () => void table.dropWatchdogProof.run(row.device_id, relay)),
   };
+}
+
+/** By device, until the disk knows it too. */
+function openWithdrawals(database: Database, log: Log) {
+  const withdrawn = new Map<string, Withdrawal>();
+
+  /** Each report of the device, and each question for its proof, tries again. */
+  async function tryToStore(id: string): Promise<void> {
+    const withdrawal = withdrawn.get(id);
+    if (!withdrawal || withdrawal.isUnderWay) return;
+    withdrawal.isUnderWay = true;
+    try {
+      await database.commit(withdrawal.store, 'urgent');
+      if (withdrawn.get(id) === withdrawal) withdrawn.delete(id);
+    } catch (error) {
+      if (!withdrawal.isTold)
+        log.error({ device: id, err: error }, 'that a watchdog is not proved any more was not stored');
+      withdrawal.isTold = true;
+    } finally {
+      withdrawal.isUnderWay = false;
+    }
+  }
+
+  function withdraw(id: string, store: () => void): Promise<void> {
+    const before = withdrawn.get(id)?.store;
+    const both = () => {
+      before?.();
+      store();
+    };
+    withdrawn.set(id, { store: both, isUnderWay: false, isTold: false });
+    return tryToStore(id);
+  }
+
+  return { withdrawn, tryToStore, withdraw };
 }
 
 /** The hwId is compared apart. */

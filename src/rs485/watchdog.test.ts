@@ -1,6 +1,7 @@
 /** A relay that the gateway times, and the proof that its device opens it when the gateway is dead. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { DriverError } from '../../drivers/driver.ts';
+import { GatehouseError } from '../errors.ts';
 import type { JobOrder, Progress } from '../job-order.ts';
 import { A, B, DOOR, NO_PINS, openTestbed } from './testbed.ts';
 
@@ -160,6 +161,47 @@ describe('a relay on a host watchdog', () => {
     });
     expect(await pulse()).toBe('409 WATCHDOG_NOT_PROVEN');
   });
+
+  it.each([
+    ['the test', 'REFUSED'],
+    ['a person', undefined],
+  ] as const)(
+    'is not fired once %s has shown that it stays closed, although the disk fails',
+    async (_, code) => {
+      const { bed, pulse, run, prove } = await ready();
+      await prove();
+      expect(await pulse()).toBe(200);
+      const failDisk = () =>
+        vi
+          .spyOn(bed.database, 'commit')
+          .mockRejectedValue(new GatehouseError('STORAGE_UNAVAILABLE', 'the disk failed'));
+      let failing: ReturnType<typeof failDisk> | undefined;
+      bed.answer((_, kind) => {
+        if (kind !== 'testWatchdog') return { relay: 2, milliseconds: 1_000, timedBy: 'gateway' };
+        if (code === undefined) return TESTED;
+        failing = failDisk();
+        throw new DriverError(code, 'output2 is still closed');
+      });
+      await bed.post(`/${A}/watchdog-test`, { confirm: true });
+      await run().catch(() => undefined);
+      if (code === undefined) {
+        await bed.post(`/${A}/watchdog-test`, { openedByItself: false });
+        const { commit } = bed.database;
+        let commits = 0;
+        failing = vi.spyOn(bed.database, 'commit').mockImplementation((job, urgency) => {
+          commits += 1;
+          if (commits === 1) return commit(job, urgency);
+          return Promise.reject(new GatehouseError('STORAGE_UNAVAILABLE', 'the disk failed'));
+        });
+        await run().catch(() => undefined);
+      }
+      expect(await pulse()).toBe('409 WATCHDOG_NOT_PROVEN');
+      failing?.mockRestore();
+      expect(await pulse()).toBe('409 WATCHDOG_NOT_PROVEN');
+      const proofs = bed.database.prepare('SELECT * FROM rs485_watchdog_proof');
+      await vi.waitFor(() => expect(proofs.all()).toEqual([]));
+    },
+  );
 
   it('keeps its proof when a test was broken off before it showed anything', async () => {
     const { bed, pulse, run, prove } = await ready();

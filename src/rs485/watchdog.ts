@@ -10,7 +10,6 @@ import { type WatchdogTest, watchdogTested } from '../../drivers/rs485.ts';
 import type { Rs485Report } from '../../drivers/settings.ts';
 import type { Actuations } from '../actuations/actuations.ts';
 import type { Clock } from '../clock.ts';
-import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Execute } from '../execute.ts';
 import type { ReportProgress, StartJob } from '../job-order.ts';
@@ -37,7 +36,6 @@ const SWITCHING_MS = 15_000;
 const PROGRESS_EVERY_MS = 1_000;
 
 export interface WatchdogOptions {
-  database: Database;
   table: Rs485Table;
   proofs: WatchdogProofs;
   actuations: Actuations;
@@ -201,7 +199,7 @@ async function carryOut(
   progress: ReportProgress,
   signal: AbortSignal,
 ): Promise<Record<string, unknown>> {
-  const { database, table, actuations, clock } = options;
+  const { actuations, clock } = options;
   const intent = { principal, action: WATCHDOG_TEST, object: `rs485/${row.device_id}`, correlationId };
   const tested = { hwId: row.hw_id, relay, proof: watchdog.proof };
   const timeoutMs = EXPIRIES * (Math.ceil(watchdog.milliseconds * TIMES_WATCHDOG) + SWITCHING_MS);
@@ -219,8 +217,7 @@ async function carryOut(
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     // What was proved before is not true any more.
-    if (error instanceof DriverError && error.code === 'REFUSED')
-      await database.commit(() => table.dropWatchdogProof.run(row.device_id, relay), 'urgent');
+    if (error instanceof DriverError && error.code === 'REFUSED') await options.proofs.refute(row, relay);
     await actuations.end(intent, 'failed', { ...tested, reason });
     throw error;
   } finally {
@@ -230,7 +227,7 @@ async function carryOut(
 
 /** A person has said whether the relay opened while the device was asked nothing. */
 async function witnessed(
-  { database, table, proofs, actuations }: WatchdogOptions,
+  { proofs, actuations }: WatchdogOptions,
   { awaiting }: Tests,
   {
     row,
@@ -244,10 +241,12 @@ async function witnessed(
   const intent = { principal, action: WATCHDOG_WITNESS, object: `rs485/${row.device_id}`, correlationId };
   const detail = { hwId: row.hw_id, relay, proof, openedByItself };
   await actuations.begin(intent, detail);
-  await database.commit(() => {
-    if (openedByItself) proofs.keep(row, test, principal.id);
-    else table.dropWatchdogProof.run(row.device_id, relay);
-  }, 'urgent');
+  try {
+    await (openedByItself ? proofs.keep(row, test, principal.id) : proofs.refute(row, relay));
+  } catch (error) {
+    await actuations.end(intent, 'failed', { ...detail, reason: 'the proof could not be stored' });
+    throw error;
+  }
   awaiting.delete(row.device_id);
   await actuations.end(intent, openedByItself ? 'done' : 'failed', detail);
   return { deviceId: row.device_id, hwId: row.hw_id, relay, proven: openedByItself };
