@@ -259,6 +259,20 @@ describe('with an Idempotency-Key, while the disk fails', () => {
 describe('a relay that is held while the disk fails', () => {
   beforeEach(() => door(false));
 
+  it('is stored as open when the disk is well', async () => {
+    let heal = () => {};
+    estate.played.hold = async () => {
+      if (estate.played.held.length === 1) heal = failDisk();
+      return { outcome: 'confirmed' };
+    };
+    expect((await standOpen()).body).toMatchObject({ outcome: 'confirmed' });
+    expect(estate.table.standOpen.get(id)).toMatchObject({ phase: 'waiting' });
+    heal();
+    await estate.clock.advance(5_000);
+    expect(estate.table.standOpen.get(id)).toMatchObject({ phase: 'open' });
+    expect(audited()).toContain('door.stand-open begun');
+  });
+
   it.each([
     ['its time', 60, () => estate.clock.advance(MINUTE)],
     ['DELETE', 600, async () => expect(errorOf(await remove())).toEqual([503, 'STORAGE_UNAVAILABLE'])],

@@ -298,19 +298,17 @@ function endIn(
   };
 }
 
-/** Stores the row, unless it was ended or replaced meanwhile. */
-function keepIn({ database, events, log }: StandingOptions, stored: Stored) {
+/** Stores the row, unless it was ended or replaced meanwhile; when the disk is well, if it is not now. */
+function keepIn({ database, events, later }: StandingOptions, stored: Stored) {
   return async (standing: Standing, patch: Partial<StandOpenRow>, told?: () => void): Promise<void> => {
-    const row = { ...standing.row, ...patch };
-    standing.row = row;
-    try {
+    standing.row = { ...standing.row, ...patch };
+    const store = async () => {
       await database.commit(() => {
-        if (stored.replace(row)) told?.();
+        if (stored.replace(standing.row)) told?.();
       }, 'urgent');
       if (told) events.wake();
-    } catch (error) {
-      log.error({ door: row.door_id, err: error }, 'a change of a door that stands open could not be stored');
-    }
+    };
+    await store().catch((error) => later.add(standing.row.door_id, 'change', error, { store }));
   };
 }
 

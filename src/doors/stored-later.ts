@@ -10,14 +10,19 @@ import { openWaking } from '../waking.ts';
 
 const BACKOFF = { firstMs: 1_000, longestMs: 60_000 };
 const REST_MS = 60_000;
+/** Changes and audit entries that wait: more than a night of them, at some 1 kB each. What closes a door always waits. */
+const ENTRIES_MAX = 10_000;
 
 const NOT_STORED = {
   end: 'what closes a door was not stored: it is carried out all the same, and stored when the disk is well',
   audit:
     'what closes a door was not stored: it is carried out all the same, and stored when the disk is well',
+  change: 'a change of a door that stands open was not stored: it is stored when the disk is well',
   withdrawal:
     'that a request for standing open was withdrawn is not stored: nothing was sent, and this is stored when the disk is well',
 };
+
+const SAYS_CLOSED: readonly Entry['what'][] = ['end', 'withdrawal'];
 
 interface Entry {
   doorId: string;
@@ -67,13 +72,15 @@ export function openStoredLater({ clock, log }: { clock: Clock; log: Log }) {
     ): void {
       const entry = { doorId, what, store, isDue, nextAt: 0, failures: 0, refusal: storageRefusal(error) };
       postpone(entry, error);
+      if (entries.size >= ENTRIES_MAX && !SAYS_CLOSED.includes(what)) return;
       entries.add(entry);
       waking.wake();
     },
     /** Why it is not stored yet that this door does not stand open. */
     refusalOf: (doorId: string): GatehouseError | undefined =>
-      [...entries].find((entry) => entry.doorId === doorId && entry.what !== 'audit' && entry.isDue())
-        ?.refusal,
+      [...entries].find(
+        (entry) => entry.doorId === doorId && SAYS_CLOSED.includes(entry.what) && entry.isDue(),
+      )?.refusal,
     /** For supervise. */
     run: (signal: AbortSignal): Promise<never> => waking.run(signal, look),
   };
