@@ -1,16 +1,13 @@
 /** An fsync that fails: what was answered as not stored is not there after a restart, or the answer says that nobody knows. */
-import { execFileSync, spawn, spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { openDatabase } from '../src/database/database.ts';
+import { FOREVER, failingDisk, HAS_COMPILER } from './faults/failing-disk.ts';
 import { temporaryFolder } from './temporary.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
-
-const hasCompiler = spawnSync('gcc', ['--version']).status === 0;
-const FOREVER = 1_000_000;
 
 interface Outcome {
   stored: boolean;
@@ -23,25 +20,17 @@ interface Outcome {
 /** A process that commits lines, on a disk whose fsync of the log fails as often as it is told. */
 async function writer() {
   const folder = temporaryFolder();
-  const library = join(folder, 'failing-fsync.so');
-  const order = join(folder, 'order');
+  const { environment, fail } = failingDisk(folder);
   const file = join(folder, 'data', 'gatehouse.db');
-  execFileSync('gcc', [
-    '-shared',
-    '-fPIC',
-    '-o',
-    library,
-    join(import.meta.dirname, 'faults/failing-fsync.c'),
-  ]);
   const child = spawn(process.execPath, [join(import.meta.dirname, 'faults/line-writer.ts'), file], {
-    env: { ...process.env, LD_PRELOAD: library, FAILING_FSYNC: order },
+    env: { ...process.env, ...environment },
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   onTestFinished(() => void child.kill('SIGKILL'));
   const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
   await lines.next();
   return {
-    fail: (times: number) => writeFileSync(order, `${times}`.padEnd(8)),
+    fail,
     async commit(text: string): Promise<Outcome> {
       child.stdin.write(`${text}\n`);
       return JSON.parse((await lines.next()).value as string) as Outcome;
@@ -58,7 +47,7 @@ async function writer() {
   };
 }
 
-describe.skipIf(!hasCompiler)('a commit whose fsync fails', () => {
+describe.skipIf(!HAS_COMPILER)('a commit whose fsync fails', () => {
   it('leaves nothing that a later start could find, before it is refused', async () => {
     const { fail, commit, restart } = await writer();
     expect(await commit('kept')).toMatchObject({ stored: true });

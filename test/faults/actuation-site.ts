@@ -17,8 +17,9 @@ const RELAY = 2;
 /** Of a slow device, which is therefore asked for long before its silence is taken for one. */
 const TURNAROUND_MS = 40;
 const MODBUS = { baudRate: 19_200, parity: 'even', stopBits: 1 } as const;
-/** Cluster and commands of ZCL 7.3: Unlock Door, Unlock with Timeout. */
+/** Cluster and commands of ZCL 7.3: Lock Door; Unlock Door, Unlock with Timeout. */
 const DOOR_LOCK = 0x0101;
+const LOCK_DOOR = 0x00;
 const UNLOCKS = [0x01, 0x03];
 /** A host, and a library that forms a network, on a busy machine. */
 const PATIENCE = { timeout: 45_000, interval: 20 };
@@ -39,6 +40,8 @@ export interface SiteDoor {
   deadlineMs: number;
   /** When it was told to open, each time; milliseconds of CLOCK_MONOTONIC. */
   heard(): Promise<number[]>;
+  /** The same of locking; a relay is told nothing. */
+  heardLock(): Promise<number[]>;
   /** Has it open at the next unlock and answer nothing; `false`: it answers again. */
   mute(on: boolean): Promise<unknown>;
   /** What is stored of its last unlock; `outcome` is null while it is under way. For loops that wait for nothing. */
@@ -46,6 +49,10 @@ export interface SiteDoor {
   /** Resolves when it can be unlocked. */
   isReady(): Promise<void>;
   unlock(): Promise<Answer>;
+  /** A request for the door; `path` is behind its id. */
+  ask(method: string, path: string, body?: object): Promise<Answer>;
+  /** Its …/state. */
+  state(): Promise<Record<string, unknown>>;
   lastUnlock(): Promise<Record<string, unknown> | null>;
   /** Of its unlocks, oldest first. */
   audited(): Promise<Entry[]>;
@@ -60,7 +67,8 @@ export interface ActuationSite extends AsyncDisposable {
   verifyAudit(): Promise<string>;
 }
 
-export async function openActuationSite(): Promise<ActuationSite> {
+/** `environment`: of the daemon. */
+export async function openActuationSite(environment: Record<string, string> = {}): Promise<ActuationSite> {
   await using stack = new AsyncDisposableStack();
   const gateway = stack.use(await openSimulatedGateway({ locks: [{ ieee: LOCK }] }));
   const devices = [
@@ -78,7 +86,8 @@ export async function openActuationSite(): Promise<ActuationSite> {
     },
   ];
   const zgates = [{ deviceId: ZGATE, link: 'zb-1', networkId: NETWORK }];
-  const site = stack.use(await openTestSite({ more: { links, zgates, networks: [{ id: NETWORK }] } }));
+  const more = { links, zgates, networks: [{ id: NETWORK }] };
+  const site = stack.use(await openTestSite({ environment, more }));
   const database = new DatabaseSync(join(site.directory, 'data/gatehouse.db'), { readOnly: true });
   stack.defer(() => database.close());
   const doors = await Promise.all([lockDoor(site, gateway, database), relayDoor(site, bus, database)]);
@@ -119,19 +128,23 @@ async function lockDoor(
     id,
     via: 'zigbee',
     deadlineMs: 10_000,
-    heard: async () =>
-      (await gateway.state(LOCK)).received
-        .filter(
-          ({ cluster, command, isFoundation }) =>
-            cluster === DOOR_LOCK && !isFoundation && UNLOCKS.includes(command),
-        )
-        .map(({ monotonicMs }) => monotonicMs),
+    heard: () => heardOf(gateway, UNLOCKS),
+    heardLock: () => heardOf(gateway, [LOCK_DOOR]),
     mute: (on) => gateway.set(LOCK, { faults: { lostResponses: on ? 1_000 : null } }),
     isReady: () =>
       waitFor(async () =>
         expect(await common.state()).toMatchObject({ connection: { status: 'connected' } }),
       ),
   };
+}
+
+async function heardOf(gateway: SimulatedGateway, commands: readonly number[]): Promise<number[]> {
+  return (await gateway.state(LOCK)).received
+    .filter(
+      ({ cluster, command, isFoundation }) =>
+        cluster === DOOR_LOCK && !isFoundation && commands.includes(command),
+    )
+    .map(({ monotonicMs }) => monotonicMs);
 }
 
 async function relayDoor(site: TestSite, bus: SimulatedBus, database: DatabaseSync): Promise<SiteDoor> {
@@ -160,6 +173,7 @@ async function relayDoor(site: TestSite, bus: SimulatedBus, database: DatabaseSy
       const { pulse } = await bus.state(DEVICE_ADDRESS);
       return (pulse as { takenMs: number[] }).takenMs;
     },
+    heardLock: async () => [],
     mute: (on) => bus.set(DEVICE_ADDRESS, { faults: on ? { silentFromWrite: true } : null }),
   };
 }
@@ -172,6 +186,8 @@ function doorOf(site: TestSite, id: string, database: DatabaseSync) {
     state,
     stored: () => stored.get('door.unlock', `door/${id}`) as ReturnType<SiteDoor['stored']>,
     isConfigured: async () => expect(await state()).toMatchObject({ configuration: { inForce: true } }),
+    ask: (method: string, path: string, body?: object) =>
+      call(site, method, `/access/doors/${id}${path}`, body),
     unlock: () => call(site, 'POST', `/access/doors/${id}/unlock`),
     lastUnlock: async () => (await state()).lastUnlock as Record<string, unknown> | null,
     async audited() {

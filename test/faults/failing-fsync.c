@@ -1,4 +1,4 @@
-/* Preloaded into a process: fsync and fdatasync of a write-ahead log fail with EIO as often as the file named by FAILING_FSYNC says. */
+/* Preloaded into a process: fsync and fdatasync of a write-ahead log fail with EIO as often as the file named by FAILING_FSYNC says, after as many that succeed as it says. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
@@ -16,15 +16,18 @@ static int is_log(int fd) {
 
 static int fails(int fd) {
   const char *order = getenv("FAILING_FSYNC");
-  int left = 0;
+  int left = 0, after = 0;
   FILE *file = order && is_log(fd) ? fopen(order, "r+") : NULL;
   if (!file) return 0;
-  if (fscanf(file, "%d", &left) == 1 && left > 0) {
-    rewind(file);
-    fprintf(file, "%-8d", left - 1);
-  }
+  int read = fscanf(file, "%d %d", &left, &after);
+  int hit = read >= 1 && left > 0 && after == 0;
+  char text[32];
+  rewind(file);
+  if (hit) snprintf(text, sizeof text, "%d 0", left - 1);
+  else snprintf(text, sizeof text, "%d %d", left, after - 1);
+  if (hit || after > 0) fprintf(file, "%-20s", text);
   fclose(file);
-  return left > 0;
+  return hit;
 }
 
 static int sync_by(long call, int fd) {
