@@ -169,12 +169,13 @@ interface ImportParts extends Parts {
 }
 
 function openImport(
-  { database, audit, systemId }: EstateOptions,
+  { database, audit, clock, systemId }: EstateOptions,
   { catalogue, networks, zgates, rs485, doors, buses, startJob }: ImportParts,
 ) {
   return openSiteImport({
     database,
     audit,
+    clock,
     startJob,
     systemId,
     known: {

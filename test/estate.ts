@@ -10,6 +10,7 @@ import { type Actuations, openActuations } from '../src/actuations/actuations.ts
 import type { AuditEntry } from '../src/audit/audit.ts';
 import { openCatalogue } from '../src/catalogue/catalogue.ts';
 import { catalogueOperations } from '../src/catalogue/operations.ts';
+import { systemClock } from '../src/clock.ts';
 import type { Database } from '../src/database/database.ts';
 import type { Configuration, LockAddress, Relay } from '../src/doors/configuration.ts';
 import type { DeviceFacts, GatewayFacts } from '../src/doors/offline.ts';
@@ -314,6 +315,8 @@ function openInterface({ database, audit, clock, played, catalogue }: Common, do
   const siteImport = openSiteImport({
     database,
     audit,
+    // It rests between its commits, for as long as they take.
+    clock: systemClock,
     startJob: jobs.start,
     systemId: SYSTEM,
     known: {

@@ -6,24 +6,30 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Audit } from '../audit/audit.ts';
+import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import { type ErrorCode, GatehouseError } from '../errors.ts';
 import type { Change, ImportCaller, ImportPlan } from '../import-plan.ts';
 import type { JobWork, StartJob } from '../job-order.ts';
 import type { Site } from '../site-document.ts';
-import { letOthersWork } from '../turns.ts';
 import { readDocument } from './document.ts';
 import { changesOf, countsOf, digestOf, isOpen, type PlanOptions, planSite, type SitePlan } from './plan.ts';
 import type { ImportRequest, ImportResult, PlanRequest } from './schema.ts';
 
 /** Doors in one commit. */
 const DOORS_PER_COMMIT = 25;
+/**
+ * After each commit the import rests for so many times what the commit took: that much of the event loop is for the desk, and
+ * for what tells the doors. The slower the machine, the longer.
+ */
+const RESTS = 2;
 /** What the plan of a step throws when the site has come to contradict its entries. */
 const CONTRADICTED: readonly ErrorCode[] = ['VALIDATION_FAILED', 'RELAY_IN_USE'];
 
 export interface SiteImportOptions extends PlanOptions {
   database: Database;
   audit: Audit;
+  clock: Clock;
   startJob: StartJob;
 }
 
@@ -38,7 +44,7 @@ interface Step {
 }
 
 export function openSiteImport(options: SiteImportOptions) {
-  const { database, startJob } = options;
+  const { database, startJob, clock } = options;
 
   async function planned(document: PlanRequest['document'], caller: ImportCaller) {
     const site = await readDocument(document);
@@ -69,7 +75,7 @@ export function openSiteImport(options: SiteImportOptions) {
         for (const [index, step] of steps.entries()) {
           signal.throwIfAborted();
           progress({ done, total });
-          await letOthersWork();
+          const begun = clock.monotonic();
           const isLast = index === steps.length - 1;
           const written = await database
             .commit(() => {
@@ -82,6 +88,7 @@ export function openSiteImport(options: SiteImportOptions) {
             });
           written();
           done += step.open.length;
+          await clock.sleep(RESTS * (clock.monotonic() - begun), signal);
         }
         progress({ done, total });
         return { ...told, written: total > 0 };
