@@ -18,7 +18,6 @@ import { openExposition } from '../../src/metrics/exposition.ts';
 import { LOCAL_ADMINISTRATOR, ROLES, type Role } from '../../src/principal.ts';
 import { openReload } from '../../src/reload/reload.ts';
 import { openStatus } from '../../src/status/status.ts';
-import { endedJob } from '../ended-job.ts';
 import { manualClock } from '../manual-clock.ts';
 import { type Factory, makeFactory } from '../simulators/encoder/factory.ts';
 import { buildBody, drawOperationalKey, type RegistrationBody } from '../simulators/encoder/registration.ts';
@@ -142,14 +141,14 @@ async function openParts(folder: string, factory: Factory) {
     ...common,
     surface: { kind: 'lan', basePath: '', authenticate: auth.authenticate, rate },
   });
-  return { database, auth, desk, jobs: estate.jobs, local, lan };
+  return { clock, database, auth, desk, jobs: estate.jobs, local, lan };
 }
 
 export type FuzzSite = Awaited<ReturnType<typeof openFuzzSite>>;
 
 export async function openFuzzSite() {
   const factory = await makeFactory();
-  const { database, auth, desk, jobs, local, lan } = await openParts(temporaryFolder(), factory);
+  const { clock, database, auth, desk, jobs, local, lan } = await openParts(temporaryFolder(), factory);
   // Nothing here is about a power loss, and nobody else opens the file.
   database.prepare('PRAGMA synchronous = OFF').run();
   const caller = { principal: LOCAL_ADMINISTRATOR, correlationId: 'seed' };
@@ -175,14 +174,14 @@ export async function openFuzzSite() {
   desk.sessions.subscribed(connection);
   await desk.sessions.received(connection, 'status', Buffer.from(JSON.stringify(birth)));
   const imported = (await app(local, 'POST', '/local/import', { document: SITE })) as { id: string };
-  await endedJob(jobs, imported.id);
+  await settle();
   await database.commit(() => acknowledge(openDoorTable(database)));
   await settle();
 
   /** Lets what follows an answer, such as the end of a job, be stored. */
   async function settle(): Promise<void> {
-    while (jobs.running().some(({ kind }) => kind === 'import'))
-      await new Promise((resolve) => setImmediate(resolve));
+    // An import rests between its commits.
+    while (jobs.running().some(({ kind }) => kind === 'import')) await clock.advance(0);
     for (let turn = 0; turn < 4; turn += 1) {
       await new Promise((resolve) => setImmediate(resolve));
       await database.commit(() => {});
