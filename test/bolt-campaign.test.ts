@@ -6,9 +6,10 @@
  * BOLT_SEED repeats a run, BOLT_STEPS lengthens it.
  */
 import { expect, it, vi } from 'vitest';
-import { judge } from './bolts/judge.ts';
+import { type Command, judge } from './bolts/judge.ts';
 import { type Lane, planOf, run } from './bolts/lane.ts';
 import { generator } from './crash/plan.ts';
+import type { LockState } from './simulators/zigbee/lock.ts';
 import { openZigbeeSite, waitFor, type ZigbeeSite } from './zigbee-site.ts';
 
 const SEED = Number(process.env.BOLT_SEED ?? 11);
@@ -48,8 +49,12 @@ it(`draws no bolt unasked, twice or late, and confirms nothing else (BOLT_SEED=$
     const sent = commands[index] ?? [];
     for (const { kind, outcome } of sent)
       outcomes[`${kind} ${outcome}`] = (outcomes[`${kind} ${outcome}`] ?? 0) + 1;
-    const found = judge(sent, await gateway.simulated.state(mac));
-    if (found.length > 0) violations[mac] = found;
+    const state = await gateway.simulated.state(mac);
+    const found = judge(sent, state);
+    if (found.length > 0) {
+      violations[mac] = found;
+      console.log(historyOf(mac, sent, state));
+    }
   }
   console.log(`BOLT_SEED=${SEED}`, outcomes);
   expect(violations).toEqual({});
@@ -59,6 +64,26 @@ it(`draws no bolt unasked, twice or late, and confirms nothing else (BOLT_SEED=$
     'standOpen confirmed': expect.any(Number),
   });
 }, 300_000);
+
+/** What the door was asked, and what its lock heard and did, by time. */
+function historyOf(mac: string, commands: readonly Command[], { received, executed }: LockState): string {
+  const lines = [
+    ...commands.flatMap(({ kind, begunMs, answeredMs, overMs, outcome }) => [
+      [begunMs, `${kind} is asked`] as const,
+      [answeredMs, `${kind} of ${begunMs.toFixed(0)}: ${outcome}`] as const,
+      ...(kind === 'standOpen' ? [[overMs, `${kind} of ${begunMs.toFixed(0)} has ended`] as const] : []),
+    ]),
+    ...received.map(({ monotonicMs, tsn, cluster, command, isFoundation, payload }) => {
+      const scope = isFoundation ? 'foundation' : 'cluster';
+      return [monotonicMs, `heard ${scope} ${cluster}/${command} tsn ${tsn}: ${payload}`] as const;
+    }),
+    ...executed.map(({ startedMs, monotonicMs, what, source, tsn }) => {
+      return [startedMs, `${what} by ${source}, tsn ${tsn}, until ${monotonicMs.toFixed(0)}`] as const;
+    }),
+  ];
+  const sorted = lines.toSorted(([one], [other]) => one - other);
+  return [`lock ${mac}`, ...sorted.map(([at, what]) => `${at.toFixed(0)} ${what}`)].join('\n');
+}
 
 async function laneOf(
   site: ZigbeeSite,

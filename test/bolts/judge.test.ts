@@ -30,6 +30,20 @@ it('takes no answer to an event of the lock for its command, although both have 
   expect(judge([unlock({ outcome: 'unknown', answeredMs: 11_000 })], log)).toEqual([]);
 });
 
+it('dates the opening by a mode from when the lock heard the write, however slow it is', () => {
+  // operatingMode 0x0025 of type enum8 (0x30) becomes Passage (4): ZCL rev. 8, 2.5.3 and 7.3.2.13.6.
+  const write = { monotonicMs: 2_100, tsn: 7, cluster: 0x0101, command: 2, isFoundation: true };
+  const log = {
+    executed: [
+      { startedMs: 4_100, monotonicMs: 4_120, what: 'unlock', source: 'lock', user: null, tsn: 7 } as const,
+    ],
+    received: [{ ...write, payload: '25003004' }],
+  };
+  const ended = unlock({ kind: 'standOpen', begunMs: 2_000, overMs: 4_000, outcome: 'unknown' });
+  expect(judge([ended], log)).toEqual([]);
+  expect(judge([{ ...ended, overMs: 2_050 }], log)).not.toEqual([]);
+});
+
 it('wants no movement for the standing open of a door that is open', () => {
   const open = unlock({ kind: 'standOpen', begunMs: 2_000, answeredMs: 2_100, overMs: 2_200 });
   expect(judge([unlock({}), open], moved(1_050))).toEqual([]);

@@ -1,12 +1,13 @@
 /** Judges what a lock did by its own log, against what the gateway was asked and what it answered. Pure. */
 import type { LockState } from '../simulators/zigbee/lock.ts';
+import type { Received } from '../simulators/zigbee/zcl/device.ts';
 
 /** Times are milliseconds of CLOCK_MONOTONIC, as in the log of the lock. */
 export interface Command {
   kind: 'unlock' | 'lock' | 'standOpen';
   begunMs: number;
   answeredMs: number;
-  /** Of standing open: when its end was answered. Until then nothing that was sent late is too late. */
+  /** Of standing open: from when on its end is certain, as the answer said. Until then nothing that was sent is too late. */
   overMs: number;
   /** 'none': the caller got no answer; 'unsent': an error, which says that nothing was sent. */
   outcome: string;
@@ -16,11 +17,13 @@ export interface Command {
 const DEADLINE_MS = 10_000;
 /** Passage mode, and an unlock where the mode was not shown. */
 const STAND_OPEN_MOVES_MAX = 2;
+/** ZCL rev. 8, table 2-3. */
+const WRITE_ATTRIBUTES = 0x02;
 /** The log has fractions of the clock of another process. */
 const READING_MS = 5;
 
 interface Opening {
-  /** When the lock heard the command; of a bolt that a mode has drawn, when it began to move. */
+  /** When the lock heard the command, or the write of its mode. */
   heardMs: number;
   movedMs: number;
 }
@@ -57,13 +60,17 @@ function wasDrawn({ executed }: Pick<LockState, 'executed'>, atMs: number): bool
   return executed.findLast(({ monotonicMs }) => monotonicMs <= atMs)?.what === 'unlock';
 }
 
+/** A default response has the number that the lock gave to its event: it may be that of a command, too. */
+function movesBolt({ isFoundation, command }: Received): boolean {
+  return !isFoundation || command === WRITE_ATTRIBUTES;
+}
+
 function openingsOf({ executed, received }: Pick<LockState, 'executed' | 'received'>): Opening[] {
   return executed
     .filter(({ what }) => what === 'unlock')
     .map(({ startedMs, monotonicMs, tsn }) => {
-      // A default response has the number that the lock gave to its event: it may be that of a command, too.
       const heard = received.findLast(
-        (one) => !one.isFoundation && one.tsn === tsn && one.monotonicMs <= startedMs,
+        (one) => movesBolt(one) && one.tsn === tsn && one.monotonicMs <= startedMs,
       );
       return { heardMs: tsn === null ? startedMs : (heard?.monotonicMs ?? startedMs), movedMs: monotonicMs };
     })

@@ -7,6 +7,9 @@ export const ROUTER = '00158d00010000aa';
 /** A lock that hears a command, does it so much later, and is not heard of meanwhile: its unlock ends unknown. */
 const SLOWER_THAN_DEADLINE_MS = 10_600;
 
+/** A parent may hold a frame for so long (docs/interface.md). */
+const HELD_AT_MOST_MS = 35_000;
+
 /** What goes wrong during a command. */
 const TROUBLES: readonly LockChange[] = [
   {},
@@ -85,10 +88,16 @@ async function send(lane: Lane, kind: Command['kind']): Promise<Command> {
   const body = kind === 'standOpen' ? { seconds: 20 } : undefined;
   const outcome = await ask(lane, 'POST', `/access/doors/${doorId}/${path}`, body);
   const answeredMs = now();
-  if (kind === 'standOpen')
-    while ((await ask(lane, 'DELETE', `/access/doors/${doorId}/stand-open`)) === 'none')
-      await lane.isServing();
-  return { kind, begunMs, answeredMs, overMs: now(), outcome };
+  const isCertain = kind !== 'standOpen' || (await endStandOpen(lane)) === 'confirmed';
+  return { kind, begunMs, answeredMs, overMs: now() + (isCertain ? 0 : HELD_AT_MOST_MS), outcome };
+}
+
+async function endStandOpen(lane: Lane): Promise<string> {
+  for (;;) {
+    const outcome = await ask(lane, 'DELETE', `/access/doors/${lane.doorId}/stand-open`);
+    if (outcome !== 'none') return outcome;
+    await lane.isServing();
+  }
 }
 
 async function ask(

@@ -5,8 +5,8 @@ import type { Value } from './types.ts';
 export interface Attribute {
   type: number;
   get(): Value;
-  /** Absent: read only. Answers a status of ZCL_STATUS. */
-  set?(value: Value): number;
+  /** Absent: read only. Answers a status of ZCL_STATUS. `tsn` is that of the write. */
+  set?(value: Value, tsn: number): number;
   isReportable?: boolean;
 }
 

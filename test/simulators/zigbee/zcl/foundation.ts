@@ -33,7 +33,7 @@ export interface ValueFaults {
 /** Undefined: nothing is to be answered. Throws RangeError for a payload that is too short. */
 export function answerFoundation(
   cluster: Cluster,
-  { command, payload }: ZclFrame,
+  { command, payload, tsn }: ZclFrame,
   reporting: Reporting,
   faults: ValueFaults,
 ): Answer | undefined {
@@ -49,10 +49,10 @@ export function answerFoundation(
     case FOUNDATION.write:
     case FOUNDATION.writeUndivided: {
       const isUndivided = command === FOUNDATION.writeUndivided;
-      return response(write(cluster, input, isUndivided), FOUNDATION.writeResponse);
+      return response(write(cluster, input, tsn, isUndivided), FOUNDATION.writeResponse);
     }
     case FOUNDATION.writeNoResponse:
-      write(cluster, input, false);
+      write(cluster, input, tsn, false);
       return undefined;
     case FOUNDATION.configureReporting:
       return response(reporting.configure(cluster, payload));
@@ -95,7 +95,7 @@ function read(cluster: Cluster, input: Reader, faults: ValueFaults): Buffer {
 }
 
 /** Those that failed; a single success when none did. */
-function write(cluster: Cluster, input: Reader, isUndivided: boolean): Buffer {
+function write(cluster: Cluster, input: Reader, tsn: number, isUndivided: boolean): Buffer {
   const wanted: { id: number; status: number; apply(): number }[] = [];
   while (input.left() > 0) {
     const id = input.u16();
@@ -105,7 +105,7 @@ function write(cluster: Cluster, input: Reader, isUndivided: boolean): Buffer {
     wanted.push({
       id,
       status: writeStatus(cluster, id, type),
-      apply: () => set?.(value) ?? ZCL_STATUS.failure,
+      apply: () => set?.(value, tsn) ?? ZCL_STATUS.failure,
     });
   }
   const isHindered = isUndivided && wanted.some(({ status }) => status !== ZCL_STATUS.success);

@@ -35,7 +35,8 @@ export interface Bolt {
   state: { lock: number; door: number; mode: number; relockSeconds: number; opened: number; closed: number };
   executed(): Executed[];
   move(move: Move): void;
-  setMode(mode: number): void;
+  /** `tsn`: of the write. */
+  setMode(mode: number, tsn?: number): void;
   clearLog(): void;
 }
 
@@ -89,12 +90,15 @@ export function openBolt({ time, boltMs, relockSeconds, isJammed, settled }: Bol
     state,
     executed: () => [...executed],
     move: (move) => start(move, move.what),
-    setMode(mode) {
+    setMode(mode, tsn) {
       const before = state.mode;
       state.mode = mode;
+      if (before === mode) return;
+      const move = (what: Move['what']) =>
+        start({ what, source: 'lock', ...(tsn !== undefined && { tsn }) }, what);
       // Stand-open keeps the bolt drawn; its end throws it.
-      if (mode === MODE.passage && before !== mode) start({ what: 'unlock', source: 'lock' }, 'unlock');
-      if (before === MODE.passage && before !== mode) start({ what: 'lock', source: 'lock' }, 'lock');
+      if (mode === MODE.passage) move('unlock');
+      if (before === MODE.passage) move('lock');
     },
     clearLog: () => void executed.splice(0),
   };

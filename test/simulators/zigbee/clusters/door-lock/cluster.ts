@@ -168,11 +168,11 @@ function attributesOf({ options, bolt, masks, settings }: Parts): Record<number,
       type: TYPE.enum8,
       isReportable: true,
       get: () => state.mode,
-      set(value) {
+      set(value, tsn) {
         const mode = Number(value);
         if (mode > MODE.passage || !(plan.supportedOperatingModes & (1 << mode)))
           return ZCL_STATUS.invalidValue;
-        bolt.setMode(mode);
+        bolt.setMode(mode, tsn);
         return ZCL_STATUS.success;
       },
     },
