@@ -134,8 +134,10 @@ export function openClosings(options: ClosingsOptions) {
     // It was opened again meanwhile, and has another time to be locked at.
     if (all.get(row.mac) !== closing || closing.row.openings !== row.openings) return outcome;
     if (outcome.outcome !== 'confirmed') await failed(closing, outcome);
-    else if (startedAt < closing.settledAt) closing.nextAt = closing.settledAt;
-    else await ended(closing, row);
+    else if (startedAt < closing.settledAt) {
+      closing.nextAt = closing.settledAt;
+      return unsettled(closing, clock);
+    } else await ended(closing, row);
     return outcome;
   }
 
@@ -227,6 +229,13 @@ function scheduleIn({ table, clock }: ClosingsOptions, all: Map<string, Closing>
 function abandonIn(options: ClosingsOptions, all: ReadonlyMap<string, Closing>) {
   return (mac: string, caller: ClosingOrder['caller'], reason: string) =>
     abandonClosing(mac, caller, { reason, attempts: all.get(mac)?.attempts ?? 0 }, options);
+}
+
+/** It is locked now; that standing open has ended is not certain before nothing can arrive any more. */
+function unsettled({ row, settledAt }: Closing, clock: Clock): ClosingOutcome {
+  const seconds = Math.max(1, Math.ceil((settledAt - clock.monotonic()) / 1_000));
+  const reason = `the lock is locked; a command that opens it and was sent before may still reach it for up to ${seconds} s, and the gateway locks it again then`;
+  return { outcome: row.purpose === 'standOpen' ? 'accepted' : 'confirmed', reason };
 }
 
 /** For a message: when a lock that is to be locked is seen to next. */

@@ -27,7 +27,7 @@ export const lockResult = z
     doorId: z.guid(),
     outcome: outcomes.openapi({
       description:
-        'confirmed: the lock reported that it is locked · accepted: it answered that it will, and reported nothing in time; or the relay lets go within 20 s · jammed: it tried, and the bolt did not move · refused: it said no · unknown: it was sent, and the outcome cannot be determined · waiting: nothing was sent yet, and the gateway repeats the attempt until the lock has shown that it is locked',
+        'confirmed: the lock reported that it is locked · accepted: it answered that it will, and reported nothing in time; or the relay lets go within 20 s; or it is locked, and a frame that opens it for a stand-open may still arrive (`reason` has the seconds) · jammed: it tried, and the bolt did not move · refused: it said no · unknown: it was sent, and the outcome cannot be determined · waiting: nothing was sent yet, and the gateway repeats the attempt until the lock has shown that it is locked',
     }),
     via: connectionType,
     reason: z.string().nullable(),
@@ -58,7 +58,7 @@ export const standOpenResult = z
     doorId: z.guid(),
     outcome: outcomes.openapi({
       description:
-        'confirmed: the lock or relay was seen open; after DELETE, the lock was seen locked, or the door did not stand open · accepted: the lock answered that it will, and reported nothing in time; after DELETE, also a relay that lets go within 20 s · jammed, refused: it does not stand open, and the lock is locked again · unknown: it was sent, and the outcome cannot be determined; `standingOpen` of …/state follows what the lock reports · waiting: nothing was sent yet; the attempt is repeated, a begin for 15 minutes',
+        'confirmed: the lock or relay was seen open; after DELETE, the lock was seen locked, or the door did not stand open · accepted: the lock answered that it will, and reported nothing in time; after DELETE, also a relay that lets go within 20 s, or a lock that is locked and that a frame sent before may still open (`reason` has the seconds; it is locked again then) · jammed, refused: it does not stand open, and the lock is locked again · unknown: it was sent, and the outcome cannot be determined; `standingOpen` of …/state follows what the lock reports · waiting: nothing was sent yet; the attempt is repeated, a begin for 15 minutes',
     }),
     reason: z.string().nullable(),
     standingOpen,

@@ -2,7 +2,7 @@
 import type { Clock } from '../clock.ts';
 import type { Log } from '../log.ts';
 import { addressOf } from './configuration.ts';
-import { type ActuateLock, deadlineOf, endOf } from './lock-commands.ts';
+import { type ActuateLock, deadlineOf, type End, endOf, HELD_AT_MOST_MS } from './lock-commands.ts';
 import type { StandOpenPhase } from './openings-table.ts';
 import type { RelayHolds } from './relay-hold.ts';
 import type { Moment } from './stand-open-time.ts';
@@ -38,8 +38,11 @@ export function deliverIn(options: DeliveryOptions, { all, holds, changes }: Sta
     const data = { hwId: mac, pin: options.pinOf(mac) };
     const leftMs = Math.min(standing.endsAt, standing.giveUpAt) - options.clock.monotonic();
     const timeoutMs = deadlineOf('standOpen', leftMs);
+    const heldBefore = standing.mayArriveUntil;
+    standing.mayArriveUntil = Number.POSITIVE_INFINITY;
     const sending = options.actuateLock(lock, { kind: 'standOpen', data }, timeoutMs);
     const end = await endOf(sending, { id, gateway_id }, options.log);
+    standing.mayArriveUntil = heldUntil(end, heldBefore, options.clock);
     if (all.get(id) !== standing || standing.isEnding)
       return { outcome: 'unknown', reason: 'it was ended before its outcome was known' };
     if ('refusal' in end) {
@@ -69,4 +72,10 @@ export function deliverIn(options: DeliveryOptions, { all, holds, changes }: Sta
     if (holds.isOn(id)) return { outcome: 'confirmed', reason: null };
     return { outcome: 'waiting', reason: standing.failure?.message ?? 'its relay is being closed' };
   };
+}
+
+/** A lock that has answered has all that was sent, and of a refusal nothing was sent. */
+function heldUntil(end: End, heldBefore: number, clock: Clock): number {
+  if ('refusal' in end) return heldBefore;
+  return end.result.outcome === 'unknown' ? clock.monotonic() + HELD_AT_MOST_MS : Number.NEGATIVE_INFINITY;
 }

@@ -15,7 +15,14 @@ import type { Caller } from '../principal.ts';
 import { openWaking } from '../waking.ts';
 import type { Busy } from './busy.ts';
 import { addressOf, type LockAddress } from './configuration.ts';
-import { type ActuateLock, answerInTime, DEADLINE_MS, offline } from './lock-commands.ts';
+import {
+  type ActuateLock,
+  answerInTime,
+  CHANGE_DEADLINE_MS,
+  DEADLINE_MS,
+  HELD_AT_MOST_MS,
+  offline,
+} from './lock-commands.ts';
 import type { StandOpenBody } from './lock-schema.ts';
 import type { StandOpenPhase, StandOpenRow } from './openings-table.ts';
 import { openRelayHolds, RELAY_REPORTED_OPEN, type RelayHoldOptions } from './relay-hold.ts';
@@ -83,7 +90,8 @@ export function openStandOpen(options: StandOpenOptions) {
   for (const row of table.standOpens.all()) {
     // Nothing was sent of what waits, and whoever asked may have gone.
     const giveUpAt = clock.monotonic();
-    const standing = { ...newStanding(row, leftAfterStart(row, now()), clock), giveUpAt };
+    const mayArriveUntil = mayArriveAfterStart(row, clock);
+    const standing = { ...newStanding(row, leftAfterStart(row, now()), clock), giveUpAt, mayArriveUntil };
     all.set(row.door_id, standing);
     if (row.device_id === null || row.phase === 'waiting') continue;
     holds.formerly(row.door_id);
@@ -158,6 +166,17 @@ export function openStandOpen(options: StandOpenOptions) {
   };
 }
 
+/**
+ * What a former run has sent may still arrive: `sent` was stored before the first frame. One that was sent a short time ago
+ * may be shown open by something else.
+ */
+function mayArriveAfterStart({ mac, phase, requested_at }: StandOpenRow, clock: Clock): number {
+  const agoMs = clock.now() - requested_at;
+  const isRecent = agoMs < CHANGE_DEADLINE_MS + HELD_AT_MOST_MS;
+  const mayArrive = mac !== null && (phase === 'sent' || (phase !== 'waiting' && isRecent));
+  return mayArrive ? clock.monotonic() + HELD_AT_MOST_MS : Number.NEGATIVE_INFINITY;
+}
+
 function beginIn(
   options: StandOpenOptions,
   { all, holds, changes, now, orders }: Parts & { orders: Orders },
@@ -226,6 +245,7 @@ function beginIn(
     }
     const standing = newStanding(row, leftMs, clock);
     if (isShown && other) standing.judgedFrom = other.judgedFrom;
+    if (other) standing.mayArriveUntil = other.mayArriveUntil;
     if (other && row.device_id !== null) standing.failure = other.failure;
     all.set(doorId, standing);
     // Its lock or its device may have reported while this was stored.

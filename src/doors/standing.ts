@@ -33,6 +33,8 @@ export interface Standing {
   retryAt: number;
   /** Monotonic milliseconds: what its lock showed before does not count. A wall clock may be set back meanwhile. */
   judgedFrom: number;
+  /** Monotonic milliseconds: until then a frame that was sent without an answer may still arrive, whatever the lock shows. */
+  mayArriveUntil: number;
   failures: number;
   failure: { code: string; message: string; at: number } | null;
   isSending: boolean;
@@ -64,6 +66,7 @@ export function newStanding(row: StandOpenRow, leftMs: number, clock: Clock): St
     giveUpAt: now + BEGINS_WITHIN_MS,
     retryAt: now,
     judgedFrom: now,
+    mayArriveUntil: Number.NEGATIVE_INFINITY,
     failures: 0,
     failure: null,
     isSending: false,
@@ -247,7 +250,7 @@ type Stored = ReturnType<typeof storedIn>;
 
 /** Ends it. What closes the door goes out also when that cannot be stored: it is stored later then. Never rejects. */
 function endIn(
-  { database, events, closings, later }: StandingOptions,
+  { database, events, closings, clock, later }: StandingOptions,
   all: Standings,
   holds: RelayHolds,
   { record, stored }: { record: ReturnType<typeof recordIn>; stored: Stored },
@@ -261,8 +264,8 @@ function endIn(
     const { row } = standing;
     const { door_id: id, mac, gateway_id, network_id, correlation_id: correlationId } = row;
     const caller = by ?? { principal: SYSTEM_PRINCIPAL, correlationId };
-    const uncertain = row.phase === 'sent';
-    const settlesMs = uncertain ? HELD_AT_MOST_MS : 0;
+    const settlesMs = Math.min(HELD_AT_MOST_MS, Math.max(0, standing.mayArriveUntil - clock.monotonic()));
+    const uncertain = settlesMs > 0;
     const door = { id, gateway_id, network_id };
     const order =
       mac === null || row.phase === 'waiting'
