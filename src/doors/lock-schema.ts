@@ -84,7 +84,7 @@ export const replaceLockBody = z
   .openapi('LockReplacement');
 export type LockReplacement = z.output<typeof replaceLockBody>;
 
-export const retireLockQuery = z.object({
+export const retireLockQuery = z.strictObject({
   confirm: z.enum(['true', 'false']).default('false').openapi({
     description:
       'true: also a lock that has to be locked and has not shown that it is locked (CONFIRMATION_NEEDED). The gateway gives that up',
