@@ -30,6 +30,15 @@ it('explains what a device says that missed its own question, and not another', 
   expect(lateness.credible(1, examined(['stranger', 'stranger'], [3, 2])).incidents).toEqual(['stranger']);
 });
 
+it('explains clear text by a question in clear text alone', () => {
+  const lateness = openLateness(manualClock());
+  const told = () => lateness.credible(1, examined(['clearText'])).incidents;
+  lateness.missed(1);
+  expect(told()).toEqual(['clearText']);
+  lateness.missed(1, true);
+  expect([told(), told()]).toEqual([[], ['clearText']]);
+});
+
 it('explains nothing that comes long after', async () => {
   const clock = manualClock();
   const lateness = openLateness(clock);

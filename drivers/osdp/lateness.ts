@@ -8,41 +8,46 @@ import type { Examined } from './protocol/reading.ts';
 import type { Incident } from './protocol/suspicion.ts';
 
 export interface Lateness {
-  /** A request had no reply, nor anything damaged that may have been the reply. */
-  missed(address: number): void;
+  /** A request had no reply, nor anything damaged that may have been the reply. `inClear`: its reply is in clear text too. */
+  missed(address: number, inClear?: boolean): void;
   /** Removes the incidents that a late reply explains. */
   credible(address: number, examined: Examined): Examined;
 }
 
 /** Network buffers of serial device servers keep a reply for seconds; OSDP itself allows 200 ms (5.7). */
 const LATE_FOR_MS = 10_000;
-/** A late reply in clear text has another number than the open question, and then counts as stale (reading.ts). */
-const UNEXPLAINED: readonly Incident[] = ['clearText', 'lost'];
+/** A refusal weighs less by itself where it may be late (reading.ts). */
+const UNEXPLAINED: readonly Incident[] = ['lost'];
 /** More misses than a device can have within LATE_FOR_MS. */
 const OWED_MAX = 64;
 
 export function openLateness(clock: Clock): Lateness {
-  /** By address: the times of the missed requests that are still unanswered. */
-  const owed = new Map<number, number[]>();
+  /** By address: the missed requests that are still unanswered. */
+  const owed = new Map<number, { at: number; inClear: boolean }[]>();
 
-  function isLate(address: number): boolean {
+  /** Numbers repeat: what answers an identification of before may have that of the first command of a session. */
+  function isLate(address: number, incident: Incident): boolean {
     const since = clock.monotonic() - LATE_FOR_MS;
-    const left = (owed.get(address) ?? []).filter((at) => at > since);
-    const isOwed = left.shift() !== undefined;
-    owed.set(address, left);
-    return isOwed;
+    const left = (owed.get(address) ?? []).filter(({ at }) => at > since);
+    const found = left.find(({ inClear }) => inClear || incident !== 'clearText');
+    owed.set(
+      address,
+      left.filter((one) => one !== found),
+    );
+    return found !== undefined;
   }
 
   return {
-    missed(address) {
-      owed.set(address, [...(owed.get(address) ?? []), clock.monotonic()].slice(-OWED_MAX));
+    missed(address, inClear = false) {
+      const one = { at: clock.monotonic(), inClear };
+      owed.set(address, [...(owed.get(address) ?? []), one].slice(-OWED_MAX));
     },
     credible(address, examined) {
       const strangers = [...examined.strangers];
       const incidents = examined.incidents.filter(
         (incident) =>
           UNEXPLAINED.includes(incident) ||
-          !isLate(incident === 'stranger' ? (strangers.shift() ?? address) : address),
+          !isLate(incident === 'stranger' ? (strangers.shift() ?? address) : address, incident),
       );
       return { ...examined, incidents };
     },

@@ -168,7 +168,7 @@ function openDialogue(options: TalkOptions, errands: Errands): Dialogue {
     const isOwn = session.outstanding?.isOwn === true;
     const errand = onTheWire();
     const credible = examined && lateness.credible(address, examined);
-    if (!credible || !hasSpoken(credible)) lateness.missed(address);
+    if (!credible || !hasSpoken(credible)) lateness.missed(address, isAnsweredInClear(session.outstanding));
     // No key is sent where two devices may answer, even if a late reply would explain what was heard.
     const isPairing = session.options.security.secure === 'pairing';
     const settled = settle(session, isPairing ? examined : credible);
@@ -252,6 +252,11 @@ function openTurns(
 function isOpenToOthers({ options, stage, claim }: Session): boolean {
   if (options.security.secure !== 'pairing' || stage.kind !== 'identify') return false;
   return claim === null || claim === 'contested' || claim.times < 2;
+}
+
+/** In the handshake replies have a security block. */
+function isAnsweredInClear(outstanding: Session['outstanding']): boolean {
+  return outstanding?.seal === null && !['CHLNG', 'SCRYPT'].includes(outstanding.command.kind);
 }
 
 /** Something came that is, or may have been, the reply: of the device, in its name, or damaged. Else it may still come. */
