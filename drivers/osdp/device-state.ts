@@ -24,6 +24,8 @@ export interface DeviceState {
   /** Most bytes of a message that it can receive, where it tells. */
   messageMax(): number | undefined;
   settings(): Rs485Settings | null;
+  /** How often it was started, as it told last; undefined: it does not tell. */
+  bootCount(): number | undefined;
   /** Who it says it is. True when that is another one than before. */
   meet(identity: Identity): boolean;
   able(capabilities: readonly Capability[]): void;
@@ -124,6 +126,7 @@ export function openDeviceState(options: StateOptions): DeviceState {
     buzzerCount: () => (facts && countOf(facts, FUNCTION.buzzer)) ?? 0,
     messageMax: () => facts && receiveBufferOf(facts),
     settings: () => facts?.settings?.settings ?? null,
+    bootCount: () => facts?.status?.bootCount,
     hasOtherSettings: () =>
       facts?.status !== undefined && facts.status.settingsVersion !== facts.settings?.settingsVersion,
     meet(identity) {

@@ -63,3 +63,37 @@ it('is unknown, though its relay is closed, when an earlier pulse of unknown out
   expect(await fire(900)).toBe('OUTCOME_UNKNOWN');
   expect(device.peripheral.deeds.filter(({ code }) => code === OUT)).toHaveLength(1);
 });
+
+const FOREIGN = { vendorCode: 0x00_07_56 };
+
+it.each([
+  ['a relay that stayed open was not fired', {}, 'never arrives', 'NO_REPLY'],
+  ['a relay that a power cut has opened may have been fired', {}, 'power cut', 'OUTCOME_UNKNOWN'],
+  [
+    'a device that does not tell that it was restarted proves nothing',
+    FOREIGN,
+    'never arrives',
+    'OUTCOME_UNKNOWN',
+  ],
+] as const)('%s', async (_name, traits, fate, outcome) => {
+  const device = openOsdpDevice({ address: 0, serial: 1, key: KEY, random: testRandom(), ...traits });
+  let isOut = false;
+  const link = await openWireLink({
+    answer(request, now) {
+      const isNow = request[request.indexOf(SOM) + 7] === OUT;
+      if (isNow && fate === 'never arrives') return null;
+      const bytes = device.answer(request, now);
+      if (!isNow || isOut) return bytes ?? null;
+      isOut = true;
+      device.restart(now);
+      return null;
+    },
+    devices: [{ address: 0 }],
+  });
+  await link.watch([{ address: 0, key: KEY }]);
+  const hwId = 'vendorCode' in traits ? '000756-1-1' : HW_ID;
+  await link.connected(hwId);
+  const pulse = { hwId, relay: 2, milliseconds: 60_000 };
+  expect(await link.outcome(link.execute('pulse', pulse, undefined, 900))).toBe(outcome);
+  expect(isOut).toBe(fate === 'power cut');
+});

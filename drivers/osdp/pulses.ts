@@ -9,7 +9,9 @@ import type { Pulse, Pulsed } from '../rs485.ts';
 import type { Rs485Report } from '../settings.ts';
 import type { Device } from './device.ts';
 import { effectiveMs } from './device-state.ts';
+import { askMaker } from './maker.ts';
 import { type Command, OUTPUT, timerTenths } from './protocol/messages.ts';
+import type { Asking } from './talk.ts';
 
 export interface Pulses {
   /** Throws a DriverError. */
@@ -92,6 +94,7 @@ export function openPulses({ device, ends, clock }: PulsesOptions): Pulses {
     const command: Command = { kind: 'OUT', outputs: [output] };
     const wasOff = state.outputs()?.[relay] === 0 && ends.isFree(hwId, relay);
     const begunAt = clock.monotonic();
+    const bootCount = state.bootCount();
     try {
       const reply = await talk.ask(command, { class: 'command', deadline, signal });
       // Some devices acknowledge, and show what they did only when asked.
@@ -103,8 +106,9 @@ export function openPulses({ device, ends, clock }: PulsesOptions): Pulses {
       if (!(error instanceof DriverError) || error.code !== 'OUTCOME_UNKNOWN') throw error;
       const shown = await look(relay);
       if (shown === 1 && wasOff) return;
-      // It cannot be delivered any more: the session that it was sent in is over.
-      if (shown === 0 && clock.monotonic() - begunAt < milliseconds)
+      // It cannot be delivered any more: the session that it was sent in is over. A power cut opens a relay too.
+      const isNotTaken = shown === 0 && clock.monotonic() - begunAt < milliseconds;
+      if (isNotTaken && (await isStillStarted(bootCount)))
         throw new DriverError('NO_REPLY', 'the device did not take the pulse: its relay is open', {
           cause: error,
         });
@@ -112,12 +116,21 @@ export function openPulses({ device, ends, clock }: PulsesOptions): Pulses {
     }
   }
 
+  function looking(): Asking {
+    return { class: 'command', deadline: clock.monotonic() + LOOK_MS, signal: new AbortController().signal };
+  }
+
   /** undefined: the device does not show it. */
   async function look(relay: number): Promise<number | undefined> {
-    const { signal } = new AbortController();
-    const asking = { class: 'command', deadline: clock.monotonic() + LOOK_MS, signal } as const;
-    const reply = await talk.ask({ kind: 'OSTAT' }, asking).catch(() => undefined);
+    const reply = await talk.ask({ kind: 'OSTAT' }, looking()).catch(() => undefined);
     return reply?.kind === 'OSTATR' ? reply.outputs[relay] : undefined;
+  }
+
+  /** The device has not been restarted since. Only devices of ours tell; the standard has nothing for it. */
+  async function isStillStarted(bootCount: number | undefined): Promise<boolean> {
+    if (bootCount === undefined) return false;
+    const told = await askMaker(talk, { kind: 'status' }, 'status', looking()).catch(() => undefined);
+    return told?.status.bootCount === bootCount;
   }
 
   return {

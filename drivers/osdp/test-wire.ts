@@ -1,6 +1,6 @@
 /** For tests: a link on a wire that is a function, in the time of a manual clock. */
 import { expect, onTestFinished } from 'vitest';
-import { manualClock } from '../../test/manual-clock.ts';
+import { type ManualClock, manualClock } from '../../test/manual-clock.ts';
 import { openRandom } from '../../test/simulators/bus/random.ts';
 import { type Answer, openTestPort } from '../bus/test-port.ts';
 import type { DriverError, DriverEvent, Plain } from '../driver.ts';
@@ -13,6 +13,9 @@ export interface WireOptions {
   answer(request: Uint8Array, now: number): Answer;
   /** Addresses of the configuration. */
   devices?: { [key: string]: Plain }[];
+  /** That of an earlier link, when this one is the next life of its host. */
+  clock?: ManualClock;
+  pollEveryMs?: number;
 }
 
 const SEED = 12;
@@ -24,8 +27,12 @@ const never = new AbortController().signal;
 /** For devices: the same numbers each time. */
 export const testRandom = () => openRandom(SEED);
 
-export async function openWireLink({ answer, devices = [] }: WireOptions) {
-  const clock = manualClock();
+export async function openWireLink({
+  answer,
+  devices = [],
+  clock = manualClock(),
+  pollEveryMs = 20,
+}: WireOptions) {
   const port = openTestPort(clock, (request) => answer(request, clock.monotonic()));
   const history: Rs485Report[] = [];
   const events: DriverEvent[] = [];
@@ -34,7 +41,7 @@ export async function openWireLink({ answer, devices = [] }: WireOptions) {
     {
       port: '/dev/ttyTest',
       baudRate: 115_200,
-      pollEveryMs: 20,
+      pollEveryMs,
       devices,
       feedback: { granted: QUIET, denied: QUIET },
     },
@@ -52,12 +59,13 @@ export async function openWireLink({ answer, devices = [] }: WireOptions) {
   );
   const stop = new AbortController();
   const run = driver.run(stop.signal).catch(() => undefined);
-  onTestFinished(async () => {
+  async function close(): Promise<void> {
     stop.abort(new Error('the test is over'));
     await clock.advance(1_000);
     await run;
     await driver[Symbol.asyncDispose]();
-  });
+  }
+  onTestFinished(close);
 
   /** What it resolves with, or the code of its error. */
   function execute(kind: string, data: Plain, signal = never, milliseconds = COMMAND_MS): Promise<unknown> {
@@ -79,6 +87,7 @@ export async function openWireLink({ answer, devices = [] }: WireOptions) {
   return {
     clock,
     port,
+    close,
     history,
     events,
     /** What was told of the bus last. */
