@@ -98,6 +98,27 @@ it('rolls a failing job back alone', async () => {
   expect(faults).toEqual([]);
 });
 
+it('waits for the sockets no longer than the slow commit took, however long their turns are', async () => {
+  const { group, insert, clock } = setUp();
+  await group.commit(() => {
+    insert.run('slow');
+    clock.now += 5;
+  });
+  const { batches } = group.figures();
+  // A turn that takes 6 ms: the drain of a backlog, for example.
+  let isBusy = true;
+  const busy = () => {
+    clock.now += 6;
+    if (isBusy) setImmediate(busy);
+  };
+  busy();
+  const asked = clock.now;
+  await group.commit(() => insert.run('quick'));
+  isBusy = false;
+  expect(group.figures().batches).toBe(batches + 1);
+  expect(clock.now - asked).toBeLessThanOrEqual(12);
+});
+
 it('refuses a job that is not over when it returns', async () => {
   const { group, stored, insert } = setUp();
   const waiting = group.commit(async () => insert.run('a'));

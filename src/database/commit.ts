@@ -30,9 +30,11 @@ const QUEUE_MAX = 2_560;
 const SLOW_MS = 2;
 /**
  * Turns of the event loop that the sockets then have to themselves: libuv accepts one connection a turn, so that with
- * 20 ms in each nobody could connect more often than 50 times a second. An idle turn takes microseconds.
+ * 20 ms in each nobody could connect more often than 50 times a second. An idle turn takes microseconds, one of a drain
+ * of the backlog milliseconds: the turns together take no longer than the commit did.
  */
 const TURNS_AFTER_SLOW = 8;
+const turnsAfter = (milliseconds: number) => (milliseconds > SLOW_MS ? TURNS_AFTER_SLOW : 0);
 
 interface Waiting {
   job: () => unknown;
@@ -160,11 +162,11 @@ export function openGroupCommit(options: GroupCommitOptions): GroupCommit {
   function arm(): void {
     if (armed) return;
     armed = true;
-    setImmediate(linger, figures.lastMilliseconds > SLOW_MS ? TURNS_AFTER_SLOW : 0);
+    setImmediate(linger, turnsAfter(figures.lastMilliseconds), monotonic() + figures.lastMilliseconds);
   }
 
-  function linger(turns: number): void {
-    if (turns > 0 && queue.length < BATCH_MAX) setImmediate(linger, turns - 1);
+  function linger(turns: number, until: number): void {
+    if (turns > 0 && queue.length < BATCH_MAX && monotonic() < until) setImmediate(linger, turns - 1, until);
     else flush();
   }
 
