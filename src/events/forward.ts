@@ -14,7 +14,7 @@ import type { Log } from '../log.ts';
 import { withReplayed } from './cloud-event.ts';
 import type { EventLog } from './events.ts';
 import { FAILURES_BEFORE_ALONE, type HeadFailure, type Outbox, openOutbox } from './outbox.ts';
-import { openQueue, type Queue } from './queue.ts';
+import { type Next, openQueue, type Queue } from './queue.ts';
 import type { EventRow } from './table.ts';
 import { connectUpstream, hex, type Publish, type Upstream, type UpstreamSettings } from './upstream.ts';
 import { ACKNOWLEDGEMENT_DEADLINE_MS, openWindow, type Sent, type Window } from './window.ts';
@@ -23,6 +23,10 @@ import { ACKNOWLEDGEMENT_DEADLINE_MS, openWindow, type Sent, type Window } from 
 const SAVE_INTERVAL_MS = 1_000;
 /** How often the acknowledgement deadline is looked at. */
 const WATCH_INTERVAL_MS = 1_000;
+/** Events that leave in one turn of the event loop, a millisecond or two: what happens meanwhile is stored in the next one. */
+const SLICE_EVENTS = 32;
+/** Of the window for live events alone: behind a full window they would wait for an acknowledgement of the backlog. */
+const LIVE_SHARE = 1 / 4;
 /** An event at the end of its age still has time to be delivered. */
 const EXPIRY_LEAST_S = 60;
 /** Reason codes that concern the message: Not authorized, Topic Name invalid, Packet too large, Payload format invalid. */
@@ -240,10 +244,15 @@ function sendWitness(delivery: Delivery, witness: NonNullable<Delivery['witness'
 async function fill(delivery: Delivery): Promise<void> {
   const { connection, outbox, window, clock, queue } = delivery;
   queue.look();
-  for (let row = queue.next(); row && window.sent.length < limit(delivery, row); row = queue.next()) {
+  for (let sent = 0; ; sent += 1) {
+    const next = queue.next();
+    if (!next || window.sent.length >= limit(delivery, next)) return;
+    if (sent === SLICE_EVENTS) return delivery.ring();
+    queue.take();
+    const { row, isAhead } = next;
     const message: Sent = {
       row,
-      isAhead: queue.take().isAhead,
+      isAhead,
       sentAt: clock.monotonic(),
       state: 'in flight',
       failures: outbox.failures(row.seq),
@@ -265,13 +274,14 @@ async function fill(delivery: Delivery): Promise<void> {
 }
 
 /** Beside a suspect nothing else may be in flight, or nobody would know which of them broke the connection. */
-function limit({ window, outbox, limit: most }: Delivery, row: EventRow): number {
+function limit({ window, outbox, limit: most }: Delivery, { row, isAhead }: Next): number {
   const suspected = window.sent.some(
     ({ failures, state }) =>
       failures >= FAILURES_BEFORE_ALONE && (state === 'in flight' || state === 'refused'),
   );
   const isSuspect = row.seq <= outbox.cautionThrough() || outbox.failures(row.seq) >= FAILURES_BEFORE_ALONE;
-  return suspected || isSuspect ? 1 : most;
+  if (suspected || isSuspect) return 1;
+  return isAhead ? most : most - Math.floor(most * LIVE_SHARE);
 }
 
 function publish(delivery: Delivery, message: Sent, packet: Publish): void {

@@ -7,6 +7,8 @@ import { openTestBroker } from './test-broker.ts';
 import { openTestLog, until } from './test-log.ts';
 
 const WINDOW = 16;
+/** Without what is kept for live events. */
+const OF_BACKLOG = 12;
 
 /** A service that answers nothing until it is opened. */
 async function closedBroker() {
@@ -21,14 +23,13 @@ describe('an event that happens now', () => {
     await log.record(1, 3, 'desk-2');
     await log.record(601, 2_000, 'desk-1');
     const forwarding = log.forward({ url: broker.url, window: WINDOW });
-    await until(() => broker.received.length === WINDOW);
-    await log.record(4, 4, 'desk-2');
-    await log.record(1, 1, 'desk-3');
+    await until(() => broker.received.length === OF_BACKLOG);
+    await Promise.all([log.record(4, 4, 'desk-2'), log.record(1, 1, 'desk-3')]);
     broker.answer = () => 0;
     broker.release();
     await until(() => broker.received.length === 2_005);
     const order = arrivals(broker).map(({ encoderId, sequence }) => `${encoderId} ${sequence}`);
-    expect(order.slice(WINDOW, WINDOW + 5)).toEqual([
+    expect(order.slice(OF_BACKLOG, OF_BACKLOG + 5)).toEqual([
       'desk-2 1',
       'desk-3 1',
       'desk-2 2',
@@ -47,6 +48,41 @@ describe('an event that happens now', () => {
     expect(log.events.table.cursor().acked).toBe(log.events.table.newest());
   });
 
+  it('leaves at once while the window is full of a backlog of which nothing is acknowledged', async () => {
+    const broker = await closedBroker();
+    const log = await openTestLog();
+    await log.record(1, 3_000, 'desk-1');
+    log.forward({ url: broker.url, window: WINDOW });
+    await until(() => broker.received.length === OF_BACKLOG);
+    await log.record(1, 1, 'desk-2');
+    await until(() => broker.received.length > OF_BACKLOG);
+    expect(arrivals(broker).at(-1)).toMatchObject({ encoderId: 'desk-2', sequence: 1 });
+  });
+
+  it('is stored and sent before more than a slice of the backlog leaves', async () => {
+    const broker = await openTestBroker();
+    const log = await openTestLog();
+    await log.record(1, 4_000, 'desk-1');
+    const { link } = log.events;
+    const perTurn: number[] = [];
+    let before = 0;
+    const watch = () => {
+      perTurn.push(link.sentThrough - before);
+      before = link.sentThrough;
+      if (before < 4_000) setImmediate(watch);
+    };
+    watch();
+    log.forward({ url: broker.url, window: 256 });
+    await until(() => link.sentThrough > 0);
+    const asked = link.sentThrough;
+    await log.record(1, 1, 'desk-2');
+    await until(() => broker.received.length === 4_001);
+    const place = arrivals(broker).findIndex(({ encoderId }) => encoderId === 'desk-2');
+    // A slice for the acknowledgements of a turn, and one for what was recorded in it.
+    expect(Math.max(...perTurn)).toBeLessThanOrEqual(64);
+    expect(place - asked).toBeLessThanOrEqual(64);
+  });
+
   it('is not sent again when the connection ends before the backlog, nor after a restart', async () => {
     const folder = temporaryFolder();
     const broker = await closedBroker();
@@ -54,11 +90,11 @@ describe('an event that happens now', () => {
       await using log = await openTestLog({ folder });
       await log.record(1, 1_000, 'desk-1');
       const forwarding = log.forward({ url: broker.url, window: WINDOW });
-      await until(() => broker.received.length === WINDOW);
+      await until(() => broker.received.length === OF_BACKLOG);
       await log.record(1, 1, 'desk-2');
       broker.answer = ({ payload }) => (payload.includes('desk-2') ? 0 : 'ignore');
       broker.release();
-      await until(() => broker.received.length > WINDOW);
+      await until(() => broker.received.length > OF_BACKLOG);
       await until(() => log.events.link.aheadThrough > 0);
       await forwarding.stop();
     }
@@ -76,7 +112,7 @@ describe('an event that happens now', () => {
     const log = await openTestLog({ clock, bounds: { maxAgeMs: 1, maxBytes: 1e9 } });
     await log.record(1, 1_000, 'desk-1');
     log.forward({ url: broker.url, window: WINDOW });
-    await until(() => broker.received.length === WINDOW);
+    await until(() => broker.received.length === OF_BACKLOG);
     const ending = new AbortController();
     const kept = log.events.keep(ending.signal).catch(() => {});
     await clock.advance(KEEP_INTERVAL_MS / 2);

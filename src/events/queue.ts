@@ -12,18 +12,24 @@
 import type { LinkState } from './events.ts';
 import type { EventRow, EventTable } from './table.ts';
 
-/** Rows of the backlog read at a time: bounds memory, and is a window's worth. */
-const PAGE_ROWS = 256;
+/** Rows of the backlog read at a time: bounds memory, and how long one read holds the event loop. */
+const PAGE_ROWS = 64;
 /** Rows of a lane read at a time. */
 const LANE_ROWS = 64;
+
+export interface Next {
+  row: EventRow;
+  /** On a lane, before the backlog that was recorded earlier. */
+  isAhead: boolean;
+}
 
 export interface Queue {
   /** Looks for live events, which overtake the backlog. */
   look(): void;
   /** What leaves next; undefined when nothing waits. Reading it takes it out of the reach of the bounds. */
-  next(): EventRow | undefined;
-  /** Takes what next() returned. `isAhead`: on a lane, before the backlog that was recorded earlier. */
-  take(): { isAhead: boolean };
+  next(): Next | undefined;
+  /** Takes what next() returned. */
+  take(): void;
   /** Everything up to here was taken. */
   position(): number;
 }
@@ -96,16 +102,16 @@ export function openQueue(
         if (!lanes.some((lane) => lane.encoderId === encoderId)) lanes.push({ encoderId, page: [] });
       }
     },
-    next: () => ofLanes() ?? ofBacklog(),
+    next() {
+      const live = ofLanes();
+      const row = live ?? ofBacklog();
+      return row && { row, isAhead: live !== undefined };
+    },
     take() {
       const lane = lanes.shift();
-      if (!lane) {
-        pass();
-        return { isAhead: false };
-      }
+      if (!lane) return pass();
       lane.page.shift();
       lanes.push(lane);
-      return { isAhead: true };
     },
     position: () => position,
   };
