@@ -335,21 +335,6 @@ describe('openReconciler', () => {
     expect(attempts).toHaveLength(1);
   });
 
-  it('reads the table once for many wakes, and only the row for one', async () => {
-    const { clock, run, want, read, last } = estate();
-    run();
-    await clock.advance(0);
-    for (let index = 0; index < 1_000; index += 1) want(`d${index}`, 1);
-    await clock.advance(0);
-    expect(read).toEqual([undefined, undefined]);
-    // And then only what was woken, or sent, however many wait.
-    last().done();
-    await clock.advance(0);
-    want('d5', 2);
-    await clock.advance(0);
-    expect(read.slice(2)).toEqual(['d15', 'd5']);
-  });
-
   it('ends with its attempts, counts none of them as failed, and begins again with what is due', async () => {
     const { clock, wanted, attempts, run, reconciler } = estate();
     wanted.set('a', 1);

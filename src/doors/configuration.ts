@@ -52,6 +52,8 @@ export interface ConfigurationOptions {
   deliveries: Deliveries;
   locks: Pick<Locks, 'report' | 'applied'>;
   relay(doorId: string): Relay | undefined;
+  /** All of them, by doorId. */
+  relays(): ReadonlyMap<string, Relay>;
   /** Why no lock of this gateway can be reached now; undefined when nothing speaks against it. */
   unreachable(lock: LockAddress): string | undefined;
   /** Has the lock put the configuration in force within `timeoutMs`. Rejects with a DriverError. */
@@ -81,7 +83,7 @@ export type Configuration = ReturnType<typeof doorConfiguration>;
 
 /** `due` and `apply` are what src/reconcile.ts asks for. */
 export function doorConfiguration(options: ConfigurationOptions) {
-  const { database, table, clock, relay, locks, events } = options;
+  const { database, table, clock, relay, relays, locks, events } = options;
   const record = recordIn(options);
   const send = sendBy(options);
 
@@ -147,8 +149,10 @@ export function doorConfiguration(options: ConfigurationOptions) {
 
     due(doorId?: string) {
       const rows = doorId === undefined ? table.allDue.all() : table.oneDue.all(doorId);
+      // Of all doors in one query.
+      const all = doorId === undefined ? relays() : undefined;
       return rows
-        .filter((row) => isWaiting(row))
+        .filter((row) => isWaiting(row, all && (all.get(row.id) ?? null)))
         .map(({ id, config_version }) => ({ id, version: config_version }));
     },
 
