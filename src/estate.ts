@@ -152,6 +152,7 @@ function startTasks({ tasks }: EstateOptions, { rs485, zgates, doors }: Parts): 
   tasks.start('Zigbee reports', zgates.keepReports);
   tasks.start('Zigbee join windows', zgates.closeJoinWindows);
   tasks.start('door configurations', doors.configure);
+  tasks.start('doors that follow the catalogue', doors.followCatalogue);
   tasks.start('lock reports', doors.keepReports);
   tasks.start('lock times', doors.keepTimes);
   tasks.start('lock presence', doors.tellPresence);

@@ -146,6 +146,7 @@ export async function openEstate(database?: Database, restart: Restart = {}) {
         doors.keepStandingOpen,
         doors.lockAgain,
         doors.storeLater,
+        doors.followCatalogue,
       ),
   };
 }

@@ -2,14 +2,20 @@
  * The record of a door's configurations on their way: each version, who wanted it and what became of it. Everything
  * here runs inside the commit job of the change itself.
  */
-import type { Caller } from '../principal.ts';
+import type { Principal } from '../principal.ts';
 import type { DeliveryRow, DoorTable } from './table.ts';
 
 export interface Deliveries {
   /** The door's present configuration waits for its lock; its fields and its version are stored already. */
   queue(doorId: string, order: Order): void;
   /** A change of what is wanted, which is stored already: counts it, and queues what of it travels, if anything. */
-  changed(doorId: string, order: Omit<Order, 'by'> & { caller: Caller }): void;
+  changed(doorId: string, order: Omit<Order, 'by'> & { caller: Author }): void;
+}
+
+/** The part of a Caller that is stored with the door. */
+interface Author {
+  principal: Pick<Principal, 'id'>;
+  correlationId: string;
 }
 
 interface Order {

@@ -9,6 +9,7 @@ import { assertIfMatch, assertSameId } from '../http/editing.ts';
 import { unknownOf } from '../http/fields.ts';
 import type { Caller } from '../principal.ts';
 import { type Catalogue, effectiveOf } from './catalogue.ts';
+import type { CatalogueChanges } from './catalogue-changes.ts';
 import type { Conditions } from './conditions.ts';
 import type { Relay } from './configuration.ts';
 import type { Doubled } from './doubled.ts';
@@ -41,6 +42,7 @@ export interface DoorsOptions extends PendingOptions, OpeningsShown {
   offline: Offline;
   doubled: Pick<Doubled, 'shown'>;
   conditions: Pick<Conditions, 'shown'>;
+  catalogueChanges: CatalogueChanges;
   /** Something of the door was stored that may have to be sent. */
   stored(doorId: string): void;
 }
@@ -141,7 +143,7 @@ export function openDoors(options: DoorsOptions) {
       standingOpen: options.standOpen.count(),
     }),
 
-    siteImport: importDoors({ table, audit, clock, deliveries, wake: stored }),
+    siteImport: importDoors({ ...options, wake: stored }),
   };
 }
 

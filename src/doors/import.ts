@@ -7,6 +7,7 @@ import { type ErrorDetail, GatehouseError } from '../errors.ts';
 import { type Change, changeOf, type ImportPlan, type Json, leftAlone } from '../import-plan.ts';
 import type { Caller } from '../principal.ts';
 import type { DoorEntry } from '../site-document.ts';
+import type { CatalogueChanges } from './catalogue-changes.ts';
 import type { Deliveries } from './deliveries.ts';
 import {
   changedFields,
@@ -44,11 +45,13 @@ export interface DoorImportOptions {
   audit: Audit;
   clock: Clock;
   deliveries: Deliveries;
+  catalogueChanges: CatalogueChanges;
   wake(doorId: string): void;
 }
 
 /** Everything reads, but `write`; that runs inside a commit job together with the plan it belongs to. */
-export function importDoors({ table, audit, clock, deliveries, wake }: DoorImportOptions) {
+export function importDoors(options: DoorImportOptions) {
+  const { table, audit, clock, deliveries, catalogueChanges, wake } = options;
   const store = storeWith(table, deliveries);
   return {
     /** Access points for doors that are new and say none: the lowest that neither the site nor the file has. */
@@ -88,22 +91,10 @@ export function importDoors({ table, audit, clock, deliveries, wake }: DoorImpor
         },
       };
     },
-    /** Doors that refer to what an import changes in the catalogue are configured anew, in the same commit. */
-    reconfigure(catalogueChanges: readonly Change[], caller: Caller): Omit<ImportPlan, 'changes'> {
-      const affected = affectedBy(catalogueChanges, table);
-      return {
-        write() {
-          const now = clock.now();
-          for (const id of affected) deliveries.changed(id, { fields: ['catalogue'], now, caller });
-          if (affected.length === 0) return;
-          const detail = { doors: affected.length, reason: 'the catalogue changed' };
-          audit.record({ ...caller, action: 'door.reconfigure', object: 'door', outcome: 'done', detail });
-        },
-        written() {
-          for (const id of affected) wake(id);
-        },
-      };
-    },
+    /** Inside the commit job of the catalogue: doors that refer to what changes in it are to follow. */
+    catalogueChanged: catalogueChanges.store,
+    /** Resolves when they have. */
+    followCatalogue: catalogueChanges.follow,
   };
 }
 
@@ -199,16 +190,4 @@ function storeWith(table: DoorTable, deliveries: Deliveries) {
     if (row) deliveries.changed(id, { fields, now, caller });
     else deliveries.queue(id, { fields, now, by: caller.principal.id });
   };
-}
-
-/** Doors whose configuration is another one because of the catalogue. */
-function affectedBy(changes: readonly Change[], table: DoorTable): string[] {
-  const differing = changes.filter(({ fields }) => fields.length > 0);
-  if (differing.some(({ resource }) => resource === 'system configuration'))
-    return table.all.all().map(({ id }) => id);
-  const ids = differing.flatMap(({ resource, id }) => {
-    if (resource === 'schedule') return table.bySchedule.all(id);
-    return resource === 'template' ? table.byTemplate.all(id) : [];
-  });
-  return [...new Set(ids.map(({ id }) => id))];
 }

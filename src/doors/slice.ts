@@ -11,6 +11,7 @@ import type { Caller } from '../principal.ts';
 import type { Reconciler } from '../reconcile.ts';
 import { openBusy } from './busy.ts';
 import type { Catalogue } from './catalogue.ts';
+import { openCatalogueChanges } from './catalogue-changes.ts';
 import { type ClosingsOptions, openClosings } from './closing.ts';
 import { openConditions } from './conditions.ts';
 import { type Configuration, type ConfigurationOptions, doorConfiguration } from './configuration.ts';
@@ -120,7 +121,8 @@ export function openDoorSlice(options: DoorSliceOptions) {
     bound: stored,
   };
   const listing = openListing({ ...parts, configuration, directory });
-  const doors = openDoors({ ...parts, configuration, reconciler, stored, listing });
+  const catalogueChanges = openCatalogueChanges({ ...parts, wake: stored });
+  const doors = openDoors({ ...parts, configuration, reconciler, stored, listing, catalogueChanges });
   const { swappedAt, ...exchanges } = lockExchanges(parts, doors);
   const firmware = openFirmware(parts);
   return {
@@ -140,6 +142,7 @@ export function openDoorSlice(options: DoorSliceOptions) {
     upgradeOf: firmware.upgradeOf,
     /** For supervise, as are the next. */
     configure: reconciler.run,
+    followCatalogue: catalogueChanges.run,
     applySummary: reconciler.summary,
     keepReports: locks.keepReports,
     keepTimes: locks.keepTimes,

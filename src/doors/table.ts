@@ -97,6 +97,7 @@ export function openDoorTable({ prepare }: Prepare) {
     ...deliveryStatements(prepare),
     ...lockStatements(prepare, changing),
     ...openingStatements(prepare),
+    ...catalogueStatements(prepare),
     /** Doors of which something was written since the last call. */
     takeChanged,
   };
@@ -232,8 +233,46 @@ function wantedStatements(prepare: Prepare['prepare'], changing: Changing) {
         'UPDATE door SET config_version = config_version + 1, config_by = ?, config_correlation_id = ? WHERE id = ?',
       ),
     ),
-    bySchedule: prepare<[string], { id: string }>('SELECT id FROM door WHERE schedule_id = ?'),
-    byTemplate: prepare<[string], { id: string }>('SELECT id FROM door WHERE template_id = ?'),
+  };
+}
+
+/** All doors or not, then JSON arrays of the schedules and of the templates. */
+export type CatalogueReferences = [allDoors: number, schedules: string, templates: string];
+
+interface CatalogueChangeRow {
+  seq: number;
+  all_doors: number;
+  schedules: string;
+  templates: string;
+  changed_by: string;
+  correlation_id: string;
+  done_to: string;
+}
+
+/** Doors that follow a change of the catalogue. */
+function catalogueStatements(prepare: Prepare['prepare']) {
+  const REFERS = `(? = 1 OR schedule_id IN (SELECT value FROM json_each(?))
+    OR template_id IN (SELECT value FROM json_each(?)))`;
+  return {
+    countReferring: prepare<CatalogueReferences, { count: number }>(
+      `SELECT count(*) AS count FROM door WHERE ${REFERS}`,
+    ),
+    /** After an id (exclusive), in the order of ids. */
+    referringAfter: prepare<[string, ...CatalogueReferences, number], { id: string }>(
+      `SELECT id FROM door WHERE id > ? AND ${REFERS} ORDER BY id LIMIT ?`,
+    ),
+    firstCatalogueChange: prepare<[], CatalogueChangeRow>(
+      `SELECT seq, all_doors, schedules, templates, changed_by, correlation_id, done_to
+       FROM catalogue_change ORDER BY seq LIMIT 1`,
+    ),
+    insertCatalogueChange: prepare<[...CatalogueReferences, string, string]>(
+      `INSERT INTO catalogue_change (all_doors, schedules, templates, changed_by, correlation_id)
+       VALUES (?, ?, ?, ?, ?)`,
+    ),
+    setCatalogueChangeDone: prepare<[string, number]>(
+      'UPDATE catalogue_change SET done_to = ? WHERE seq = ?',
+    ),
+    deleteCatalogueChange: prepare<[number]>('DELETE FROM catalogue_change WHERE seq = ?'),
   };
 }
 

@@ -1,7 +1,7 @@
 /**
  * `gatehouse import`: what the site's file changes, written by a job in commits that are small, because encoders and
- * requests wait for each: first the catalogue with the doors that refer to what changes in it, then doors, a few at a
- * time in the order of the file, last the RS-485 devices. Each commit plans its entries again and writes only what was
+ * requests wait for each: first the catalogue, then the doors that refer to what changed in it, a few at a time, then the
+ * doors of the file, a few at a time in its order, last the RS-485 devices. Each commit plans its entries again and writes only what was
  * planned before. What ends the job in between leaves what is written; the same import again writes the rest.
  */
 import { isDeepStrictEqual } from 'node:util';
@@ -12,17 +12,13 @@ import { type ErrorCode, GatehouseError } from '../errors.ts';
 import type { Change, ImportCaller, ImportPlan } from '../import-plan.ts';
 import type { JobWork, StartJob } from '../job-order.ts';
 import type { Site } from '../site-document.ts';
+import { workAndRest } from '../turns.ts';
 import { readDocument } from './document.ts';
 import { changesOf, countsOf, digestOf, isOpen, type PlanOptions, planSite, type SitePlan } from './plan.ts';
 import type { ImportRequest, ImportResult, PlanRequest } from './schema.ts';
 
 /** Doors in one commit. */
 const DOORS_PER_COMMIT = 25;
-/**
- * After each commit the import rests for so many times what the commit took: that much of the event loop is for the desk, and
- * for what tells the doors. The slower the machine, the longer.
- */
-const RESTS = 2;
 /** What the plan of a step throws when the site has come to contradict its entries. */
 const CONTRADICTED: readonly ErrorCode[] = ['VALIDATION_FAILED', 'RELAY_IN_USE'];
 
@@ -41,6 +37,8 @@ interface Step {
   open: Change[];
   /** Inside the commit job: the plan as it is now. */
   plan(): ImportPlan;
+  /** What goes on after the commit, before the next step. */
+  follow?(signal: AbortSignal): Promise<void>;
 }
 
 export function openSiteImport(options: SiteImportOptions) {
@@ -75,20 +73,21 @@ export function openSiteImport(options: SiteImportOptions) {
         for (const [index, step] of steps.entries()) {
           signal.throwIfAborted();
           progress({ done, total });
-          const begun = clock.monotonic();
           const isLast = index === steps.length - 1;
-          const written = await database
-            .commit(() => {
-              const now = write(step);
-              if (isLast) recordEnd(options.audit, caller, told.counts);
-              return now;
-            })
-            .catch((error: unknown) => {
-              throw stoppedAt(error, steps, index);
-            });
-          written();
-          done += step.open.length;
-          await clock.sleep(RESTS * (clock.monotonic() - begun), signal);
+          await workAndRest(clock, signal, async () => {
+            const written = await database
+              .commit(() => {
+                const now = write(step);
+                if (isLast) recordEnd(options.audit, caller, told.counts);
+                return now;
+              })
+              .catch((error: unknown) => {
+                throw stoppedAt(error, steps, index);
+              });
+            written();
+            done += step.open.length;
+          });
+          await step.follow?.(signal);
         }
         progress({ done, total });
         return { ...told, written: total > 0 };
@@ -103,23 +102,22 @@ function stepsOf(
   site: Site,
   plan: SitePlan,
   caller: ImportCaller,
-  { catalogue, doors, rs485 }: PlanOptions,
+  { catalogue, doors, rs485, clock }: SiteImportOptions,
 ): Step[] {
   const steps: Step[] = [
     {
       open: plan.catalogueChanges.filter(isOpen),
       plan() {
         const made = catalogue(site, caller);
-        const affected = doors.reconfigure(made.changes, caller);
         return {
           changes: made.changes,
           write() {
             made.write();
-            affected.write();
+            doors.catalogueChanged(made.changes, caller);
           },
-          written: () => affected.written?.(),
         };
       },
+      follow: (signal) => doors.followCatalogue(clock, signal),
     },
   ];
   const open = plan.doors.filter(({ change }) => isOpen(change));

@@ -35,7 +35,7 @@ export function siteImportOperations(siteImport: SiteImport, job: z.ZodType): Op
       tag: 'Site',
       summary: 'Import groups, schedules, templates, doors and RS-485 devices, as a job',
       description:
-        'Answered 202 once the whole document is found sound. The job writes the catalogue with the doors that refer to what changes in it, then the doors a few at a time, last the RS-485 devices. What the document does not name is left alone, and the same document again changes nothing: after a cancel, a restart of the gateway or a `VERSION_CONFLICT`, which says what is written and what is not, the same import writes the rest. `result` of the finished job: `written`, `counts`, `digest` and `warnings` as in the plan.',
+        'Answered 202 once the whole document is found sound. The job writes the catalogue, then reconfigures the doors that refer to what changed in it, then writes the doors of the document, both a few at a time, and last the RS-485 devices. Once the catalogue is written, the doors that refer to it follow whatever ends the job. What the document does not name is left alone, and the same document again changes nothing: after a cancel, a restart of the gateway or a `VERSION_CONFLICT`, which says what is written and what is not, the same import writes the rest. `result` of the finished job: `written`, `counts`, `digest` and `warnings` as in the plan.',
       access: 'local',
       body: importBody,
       bodyLimit: DOCUMENT_MAX_BYTES,

@@ -1,5 +1,6 @@
 /** What an import comes to: the site's file against what is stored, section by section, without changing anything. */
 import { createHash } from 'node:crypto';
+import type { Clock } from '../clock.ts';
 import { type ErrorDetail, GatehouseError } from '../errors.ts';
 import type { Change, ImportCaller, ImportPlan, MakeImportPlan } from '../import-plan.ts';
 import { contradictions, type DoorEntry, type Rs485Entry, type Site } from '../site-document.ts';
@@ -19,7 +20,10 @@ export interface DoorImport {
   freeAccessPoints(entries: readonly DoorEntry[]): () => number;
   leftAlone(ids: ReadonlySet<string>): Change[];
   plan(entries: readonly DoorEntry[], caller: ImportCaller, freeAccessPoint: () => number): ImportPlan;
-  reconfigure(catalogueChanges: readonly Change[], caller: ImportCaller): Omit<ImportPlan, 'changes'>;
+  /** Inside the commit job that writes these changes: the doors that refer to them are to follow. */
+  catalogueChanged(changes: readonly Change[], caller: ImportCaller): void;
+  /** Resolves when they have. */
+  followCatalogue(clock: Clock, signal: AbortSignal): Promise<void>;
 }
 
 export interface PlanOptions {
