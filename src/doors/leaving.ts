@@ -13,6 +13,7 @@ import type { Log } from '../log.ts';
 import { type Caller, SYSTEM_PRINCIPAL } from '../principal.ts';
 import { HELD_FRAME_MS, type LockAddress } from './configuration.ts';
 import type { LeaveResult } from './lock-schema.ts';
+import type { Locks } from './locks.ts';
 import type { DoorTable } from './table.ts';
 
 /** The frame and its answer, and the answer to the client before it gives up after 10 s. */
@@ -28,6 +29,7 @@ export interface LeavingOptions {
   audit: Audit;
   clock: Clock;
   log: Log;
+  locks: Pick<Locks, 'forget'>;
   unreachable(lock: LockAddress): string | undefined;
   command(lock: LockAddress, wanted: LinkCommand, signal: AbortSignal): Promise<unknown>;
 }
@@ -35,7 +37,7 @@ export interface LeavingOptions {
 export type Leaving = ReturnType<typeof openLeaving>;
 
 export function openLeaving(options: LeavingOptions) {
-  const { database, table, audit, clock, log } = options;
+  const { database, table, audit, clock, log, locks } = options;
   /** When each lock was asked last, monotonic milliseconds. */
   const asked = new Map<string, number>();
 
@@ -68,7 +70,10 @@ export function openLeaving(options: LeavingOptions) {
     const detail = { mac, gatewayId: lock.gatewayId, reason: result.reason };
     try {
       await database.commit(() => {
-        if (result.outcome === 'confirmed') table.forgetRetired.run(mac);
+        if (result.outcome === 'confirmed') {
+          table.forgetRetired.run(mac);
+          table.forgetStrangers.run();
+        }
         audit.record({ ...entry, outcome: AUDITED_LEAVE[result.outcome], detail });
       }, 'urgent');
     } catch (error) {
@@ -77,7 +82,12 @@ export function openLeaving(options: LeavingOptions) {
         'the answer of a lock that is to leave its network was not stored',
       );
     }
-    if (result.outcome === 'confirmed') asked.delete(mac);
+    if (result.outcome === 'confirmed') {
+      asked.delete(mac);
+      // A door that has got it meanwhile hears of it by the event lockLeft.
+      const { gatewayId } = lock;
+      if (gatewayId !== null && !table.byMac.get(mac)) locks.forget({ mac, gatewayId });
+    }
     return result;
   }
 

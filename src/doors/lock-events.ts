@@ -31,7 +31,7 @@ export interface LockEventsOptions extends Pick<LateOutcomeOptions, 'actuations'
   clock: Clock;
   log: Log;
   deliveries: Deliveries;
-  locks: Pick<Locks, 'since' | 'joined' | 'left' | 'happened'>;
+  locks: Pick<Locks, 'since' | 'joined' | 'left' | 'forget' | 'happened'>;
   /** The Zigbee gateway on a link, by the configuration. */
   gatewayOfLink(linkId: string): string | undefined;
   /** The network of a gateway. */
@@ -140,8 +140,12 @@ function configureAnew(row: DoorRow, { deliveries, clock }: LockEventsOptions): 
 function left(mac: string, gatewayId: string, options: LockEventsOptions): (() => void) | undefined {
   const { table, clock } = options;
   const row = table.byMac.get(mac);
+  if (!row) {
+    table.forgetStrangers.run();
+    return () => options.locks.forget({ mac, gatewayId });
+  }
   // It may be at another gateway by now.
-  if (row?.gateway_id !== gatewayId) return undefined;
+  if (row.gateway_id !== gatewayId) return undefined;
   table.setLockLeft.run(clock.now(), row.id);
   record(options, 'door.lock-left', row.id, { mac, gatewayId });
   options.events.publish(lockChanged(row.id, 'left', { mac, gatewayId }));

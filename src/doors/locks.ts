@@ -74,6 +74,8 @@ export interface Locks {
   /** The lock joined the network of a gateway, and told this: the latest of it when `isLatest`. */
   joined(place: LockPlace, told: LockJoined, isLatest: boolean): void;
   left(place: LockPlace): void;
+  /** The lock is at no door and has left its network: what it has shown counts no more. */
+  forget(place: LockPlace): void;
   /** Something happened at the lock; `at` in epoch milliseconds. */
   happened(place: LockPlace, at: number): void;
   /** A gateway was lost: what its locks said is of the past. */
@@ -144,6 +146,7 @@ export function openLocks(options: LocksOptions): Locks {
         options.changed({ mac, gatewayId }, { isBack, configChanged });
     },
     ...happenings(memory, clock),
+    forget: memory.forget,
     lost: memory.lost,
     keepReports: reported.run,
     keepTimes: memory.times.run,
@@ -237,6 +240,11 @@ function openMemory({ database, table, clock, log }: LocksOptions) {
     },
     hasRoom: ({ mac, gatewayId }: LockPlace) =>
       reported.get(idOf(mac, gatewayId)) !== undefined || room.take(),
+    forget({ mac, gatewayId }: LockPlace): void {
+      const id = idOf(mac, gatewayId);
+      if (reported.get(id)) room.release();
+      reported.forget(id);
+    },
     /** What the lock does not tell this time still holds. With `leftAt` it is not there, whatever it told. */
     keep({ mac, gatewayId }: LockPlace, told: LockReport, leftAt?: number): void {
       const id = idOf(mac, gatewayId);
@@ -263,6 +271,9 @@ function openRoom(log: Log) {
         log.warn({ locks: taken }, 'there are more locks than are kept: reports of the rest are ignored');
       isTold = true;
       return false;
+    },
+    release(): void {
+      taken -= 1;
     },
   };
 }

@@ -131,6 +131,19 @@ describe('a lock that is retired', () => {
     expect(asked()).toBe(1);
   });
 
+  it.each([
+    ['has confirmed that it leaves', 'left'],
+    ['leaves later', 'unanswered'],
+  ])('that %s has shown nothing to the door that gets its address next', async (_name, outcome) => {
+    const id = await create({ mac: MAC, gatewayId: GATEWAY });
+    estate.report(MAC, { lockState: { value: 'locked', at: estate.clock.now() } });
+    estate.played.command = async () => ({ outcome });
+    await retire(id);
+    if (outcome === 'unanswered') await estate.tell('lockLeft', { hwId: MAC });
+    await estate.desk('POST', `/doors/${id}/replace-lock`, { mac: MAC });
+    expect(await get(id, '/state')).toMatchObject({ connection: { status: 'unknown' }, lockState: null });
+  });
+
   it('that does not leave is asked again after five minutes, until a door has it again', async () => {
     const id = await create({ mac: MAC, gatewayId: GATEWAY });
     estate.played.command = async () => ({ outcome: 'unanswered' });

@@ -107,7 +107,7 @@ export function openDoorSlice(options: DoorSliceOptions) {
   }
   const directory = openDirectory({ ...options, table });
   const doubled = openDoubled({ ...options, locks });
-  const leaving = openLeaving({ ...options, table });
+  const leaving = openLeaving({ ...options, table, locks });
   const parts = {
     ...options,
     ...openings,
