@@ -208,7 +208,8 @@ function commandsOf({ bus, options, context }: Link, modules: Modules): Commands
       if (tested) throw underTest(tested.address);
       const asked = wanted.line ? tuned(bus, wanted.line) : bus;
       const hwIdAt = (address: number) => hwIdOf(context, address);
-      return await probeAddresses(wanted, { bus: asked, framing: options, clock, hwIdOf: hwIdAt }, signal);
+      const among = { bus: asked, unheard: bus.unheard, framing: options, clock, hwIdOf: hwIdAt };
+      return await probeAddresses(wanted, among, signal);
     },
     trace: async ({ data }, signal) => await bus.trace(valid(trace, data, 'INVALID_COMMAND'), signal),
     async testWatchdog({ data }, signal) {

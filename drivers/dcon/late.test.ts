@@ -1,6 +1,8 @@
 /** A module whose answers come after their time: none of them counts as the answer of another module. */
 import { expect, it } from 'vitest';
+import type { Answer } from '../bus/test-port.ts';
 import type { DriverError } from '../driver.ts';
+import { probed } from '../rs485.ts';
 import { openTestDriver } from './test-driver.ts';
 
 const I_7060 = { name: '7060', kind: 'host' } as const;
@@ -60,4 +62,55 @@ it.each(LATE_MS)('what a module shows is its own, when another one is %i ms late
     expect(bench.report('lobby-02').levels).toMatchObject({ input0: false, input1: false });
   }
   expect(bench.events.filter(({ data }) => JSON.stringify(data).includes('lobby-02'))).toEqual([]);
+});
+
+it('a safety watchdog that ran out is not noted as fed by late answers of another module', async () => {
+  const bench = await openTestDriver({ 1: I_7060, 2: { name: '4068', kind: 'safety' } });
+  await using _ = bench;
+  bench.modules.module(2).runsOutOnce = true;
+  await bench.clock.advance(2_000);
+  let isHeard = false;
+  let isLate = false;
+  let late: Answer = null;
+  // Module 01 answers each other time so late that module 02 is asked meanwhile, which hears nothing.
+  bench.site.answer = (request) => {
+    const text = Buffer.from(request).toString('latin1');
+    if (isHeard) return bench.modules.answer(request);
+    if (text.startsWith('$026')) {
+      const answer = late;
+      late = null;
+      return answer;
+    }
+    if (text.slice(1, 3) === '02') return null;
+    isLate = text.startsWith('$016') && !isLate;
+    if (!isLate) return bench.modules.answer(request);
+    late = bench.modules.answer(request);
+    return null;
+  };
+  await bench.clock.advance(15_000);
+  isHeard = true;
+  const pulse = { hwId: 'lobby-02', relay: 0, milliseconds: 4_000 };
+  await bench.settled(bench.execute('pulse', pulse), 20_000).catch(() => undefined);
+  bench.site.answer = () => null;
+  await bench.clock.advance(30_000);
+  expect(bench.modules.module(2).now().outputs).toBe(0);
+});
+
+it.each(LATE_MS)('a scan takes no pins that come %i ms late for a name', async (lateMs) => {
+  const bench = await openTestDriver({ 1: I_7060 });
+  await using _ = bench;
+  Object.assign(bench.modules.module(1), { inputs: 0x22 });
+  await bench.clock.advance(2_000);
+  bench.site.answer = (request) => {
+    const text = Buffer.from(request).toString('latin1');
+    const bytes = bench.modules.answer(request);
+    return bytes instanceof Uint8Array && text.startsWith('$016') ? { bytes, turnaroundMs: lateMs } : bytes;
+  };
+  for (let times = 0; times < 20; times += 1) {
+    await bench.clock.advance(37);
+    // The outputs are off: `!002200` begins with the address 00.
+    const asked = bench.execute('probe', { addresses: [0], repeats: 2 });
+    const { results } = probed.parse(await bench.settled(asked));
+    expect(results).toMatchObject([{ address: 0, identity: null }]);
+  }
 });

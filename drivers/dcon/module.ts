@@ -64,8 +64,8 @@ export interface Module {
   report(): void;
 }
 
-/** The watchdog of a module runs out when this many polls in a row were missed; they feed it where `~**` does not. */
-const POLLS_PER_WATCHDOG = 4;
+/** Polls feed the watchdog where `~**` does not. Some may be lost, and some answers late ones of other modules. */
+const POLLS_PER_WATCHDOG = 12;
 
 export function openModule(options: ModuleOptions): Module {
   const { address, hwId, bus, framing, pollEveryMs, watchdogMs } = options;
@@ -168,7 +168,7 @@ function openWorks(options: ModuleOptions): {
   const changed = () => {
     if (fingerprint(current()) !== reported) report();
   };
-  const { feeding, armed, lapsedMs } = openWatchdogFeed(watchdogMs, clock);
+  const { feeding, armed, lapsedMs } = openWatchdogFeed(watchdogMs, clock, bus.unheard);
   /** That of the other kind sets a flag, which is asked for (polling.ts), and commands are ignored (scripts.ts). */
   const unarmed = () => {
     const pausedMs = lapsedMs();

@@ -7,15 +7,22 @@ import type { Probe, Probed } from '../rs485.ts';
 import type { Framing } from './frame.ts';
 import { firmwareVersion, moduleName, type Question } from './messages.ts';
 import { moduleTypeOf } from './module-types.ts';
+import { ASKED_MAX, type Unheard } from './sure.ts';
 import { exchangeOf } from './wire.ts';
 
 /** Nobody there: more questions would only cost time. */
 const REPEATS_UNHEARD_MAX = 2;
 /** How long one question may wait for its turn. */
 const PATIENCE_MS = 2_000;
+/**
+ * `!112200` is what module 11 says that is called 2200, and what any module says to $AA6 (outputs 11, inputs 22): such a name
+ * counts while no late answer can come. Each counts as read twice.
+ */
+const LIKE_PINS = /^[0-9A-F]{2,}00$/;
 
 export interface ProbeOptions {
   bus: Pick<Bus, 'exchange'>;
+  unheard: Unheard;
   framing: Framing;
   clock: Clock;
   hwIdOf(address: number): string;
@@ -34,7 +41,7 @@ export async function probeAddresses(
 async function probeAddress(
   address: number,
   repeats: number,
-  { bus, framing, clock, hwIdOf }: ProbeOptions,
+  { bus, unheard, framing, clock, hwIdOf }: ProbeOptions,
   signal: AbortSignal,
 ): Promise<Probed['results'][number]> {
   const tally = openTally();
@@ -55,9 +62,14 @@ async function probeAddress(
     }
   };
   let name: string | undefined;
-  for (let asked = 0; asked < repeats; asked += 1) {
+  let last: string | undefined;
+  const isAskedMore = () => last !== undefined && name === undefined;
+  for (let asked = 0; asked < (isAskedMore() ? Math.max(repeats, ASKED_MAX) : repeats); asked += 1) {
     if (asked >= REPEATS_UNHEARD_MAX && !tally.hasHeard()) break;
-    name = (await ask(moduleName(address))) ?? name;
+    const told = await ask(moduleName(address));
+    if (told === undefined || (LIKE_PINS.test(told) && unheard() > 0)) continue;
+    if (told === last) name = told;
+    last = told;
   }
   const version = name === undefined ? undefined : await ask(firmwareVersion(address));
   const identity = name === undefined ? null : identityOf(hwIdOf(address), name, version ?? null);

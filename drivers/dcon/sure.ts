@@ -12,7 +12,7 @@ export type Unheard = () => number;
 /** Devices that are absent miss many requests and answer none. So many late answers do not come one after the other. */
 const UNHEARD_MAX = 3;
 /** As long as answers differ. */
-const ASKED_MAX = 12;
+export const ASKED_MAX = 12;
 
 /** Asks until it is sure. Throws what `ask` throws, and BAD_REPLY. */
 export async function sureOf<Reply>(ask: () => Promise<Reply>, unheard: Unheard): Promise<Reply> {

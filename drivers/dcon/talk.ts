@@ -61,7 +61,7 @@ export function openTalk({ bus, framing, clock, armed, unarmed }: TalkOptions): 
   async function asked(question: Question<unknown>, order: Order, signal: AbortSignal): Promise<unknown> {
     const exchange = exchangeOf(question, framing);
     const ask = () => bus.exchange(question.opens ? guarded(exchange) : exchange, order, signal);
-    const reply = await (question.reads ? sureOf(ask, bus.unheard) : ask());
+    const reply = await (question.reads || question.arms ? sureOf(ask, bus.unheard) : ask());
     if (question.arms) armed();
     return reply;
   }

@@ -17,14 +17,32 @@ export interface WatchdogFeed {
   lapsedMs(): number | undefined;
 }
 
-export function openWatchdogFeed(milliseconds: number, clock: Clock): WatchdogFeed {
+/** More than are waited for. */
+const ANSWERED_MAX = 64;
+
+/**
+ * `unheard`: requests to any device whose late answers may be taken for one of this device. Of more answers than that one at
+ * least is its own, and it may be the oldest of them.
+ */
+export function openWatchdogFeed(
+  milliseconds: number,
+  clock: Clock,
+  unheard: () => number = () => 0,
+): WatchdogFeed {
   let fedAt = Number.NEGATIVE_INFINITY;
+  /** When the requests were sent that were answered, in order. */
+  let answered: readonly number[] = [];
   /** A later reply does not mend it: the watchdog of some products runs out once. */
   let lapsed: number | undefined = Number.POSITIVE_INFINITY;
 
   function pauseMs(): number | undefined {
     const pause = clock.monotonic() - fedAt;
     return pause >= milliseconds * PROVEN_SHARE ? pause : undefined;
+  }
+
+  function answeredTo(sentAt: number): void {
+    if (answered.at(-1) !== sentAt) answered = [...answered, sentAt].slice(-ANSWERED_MAX);
+    fedAt = Math.max(fedAt, answered.at(-1 - unheard()) ?? Number.NEGATIVE_INFINITY);
   }
 
   return {
@@ -39,7 +57,7 @@ export function openWatchdogFeed(milliseconds: number, clock: Clock): WatchdogFe
         },
         read(received) {
           const reading = exchange.read(received);
-          if (reading.kind === 'reply') fedAt = Math.max(fedAt, sentAt);
+          if (reading.kind === 'reply') answeredTo(sentAt);
           return reading;
         },
       };
