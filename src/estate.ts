@@ -13,6 +13,7 @@ import { type Catalogue, openCatalogue } from './catalogue/catalogue.ts';
 import type { Clock } from './clock.ts';
 import type { Config } from './config/config.ts';
 import type { Database } from './database/database.ts';
+import { whenUnreadable } from './database/last-read.ts';
 import { LOCK_FIRMWARE } from './doors/firmware.ts';
 import { type DoorSliceOptions, openDoorSlice } from './doors/slice.ts';
 import type { LiveEvents } from './events/events.ts';
@@ -261,6 +262,11 @@ function openLinks(
   { rs485, zgates, doors }: Parts,
 ): Promise<Field> {
   const listeners = [rs485, zgates, doors];
+  // No fault of the host: it would be ended, and with it the link over which doors are locked.
+  const unlessUnreadable = (listen: () => void) =>
+    whenUnreadable(listen, () =>
+      log.debug({}, 'a report of a link was not taken in whole: the database cannot be read'),
+    );
   return openField({
     ...processes,
     directory: join(config.dataDirectory, 'hosts'),
@@ -268,10 +274,10 @@ function openLinks(
     clock,
     log,
     onReport(linkId, report) {
-      for (const listener of listeners) listener.report(linkId, report);
+      for (const listener of listeners) unlessUnreadable(() => listener.report(linkId, report));
     },
     onLink(linkId, { up }) {
-      for (const listener of listeners) listener.link(linkId, up);
+      for (const listener of listeners) unlessUnreadable(() => listener.link(linkId, up));
     },
     async onEvent(link, event) {
       for (const listener of listeners) if (await listener.event(link, event)) return;

@@ -1,10 +1,13 @@
 /** What an attempt to lock a lock led to: stored and audited, and after several in vain an alarm. Part of closing.ts. */
+import { whenUnreadable } from '../database/last-read.ts';
 import { SYSTEM_PRINCIPAL } from '../principal.ts';
 import { waitBefore } from '../supervise.ts';
 import type { Closing, ClosingOutcome, ClosingsOptions } from './closing.ts';
+import type { ClosingRowOf } from './closing-orders.ts';
 import { giveUpClosing } from './gone-locks.ts';
 import { doorAlarm, standingChanged } from './live-events.ts';
 import type { ClosingRow } from './openings-table.ts';
+import type { DoorTable } from './table.ts';
 
 /** A battery of a lock that never answers lasts for years at the longest pause. */
 const BACKOFF = { firstMs: 1_000, longestMs: 5 * 60_000 };
@@ -14,10 +17,11 @@ const ATTEMPTS_TO_ALARM = 3;
 export function endedIn(
   { database, table, audit, events, clock, log }: ClosingsOptions,
   all: Map<string, Closing>,
+  rowOf: ClosingRowOf,
 ) {
   /** It was opened again while it was locked. */
   function refresh(mac: string): void {
-    const row = table.closing.get(mac);
+    const row = rowOf(mac);
     const closing = all.get(mac);
     if (!row) all.delete(mac);
     else if (closing) Object.assign(closing, { row, nextAt: clock.monotonic() + BACKOFF.firstMs });
@@ -60,7 +64,7 @@ export function endedIn(
   };
 }
 
-export function failedIn(options: ClosingsOptions, all: Map<string, Closing>) {
+export function failedIn(options: ClosingsOptions, all: Map<string, Closing>, rowOf: ClosingRowOf) {
   const { database, table, audit, events, clock, log } = options;
   return async (closing: Closing, { outcome, reason }: ClosingOutcome): Promise<void> => {
     const { row, attempts } = closing;
@@ -69,9 +73,9 @@ export function failedIn(options: ClosingsOptions, all: Map<string, Closing>) {
     const message = reason ?? WORDS[outcome] ?? outcome;
     closing.failure = { message, at: clock.now() };
     if (attempts < ATTEMPTS_TO_ALARM) return;
-    if (!table.byMac.get(mac)) {
+    if (isAtNoDoor(mac, table)) {
       const isEnded = await giveUpClosing(row, { message, attempts }, options);
-      if (isEnded && !table.closing.get(mac)) all.delete(mac);
+      if (isEnded && !rowOf(mac)) all.delete(mac);
       return;
     }
     if (row.raised === 1) return;
@@ -96,6 +100,14 @@ export function failedIn(options: ClosingsOptions, all: Map<string, Closing>) {
     }
     events.wake();
   };
+}
+
+/** Never while that cannot be read: the lock is locked on. */
+function isAtNoDoor(mac: string, table: DoorTable): boolean {
+  return whenUnreadable(
+    () => table.byMac.get(mac) === undefined,
+    () => false,
+  );
 }
 
 const WORDS: Partial<Record<ClosingOutcome['outcome'], string>> = {

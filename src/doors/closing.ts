@@ -8,10 +8,12 @@ import type { LockReport } from '../../drivers/settings.ts';
 import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
+import { whenUnreadable } from '../database/last-read.ts';
 import type { LiveEvents } from '../events/events.ts';
 import type { Log } from '../log.ts';
 import type { Caller } from '../principal.ts';
 import { openWaking } from '../waking.ts';
+import { newClosing, openClosingRows, scheduleIn, storeIn, unstoredIn } from './closing-orders.ts';
 import { endedIn, failedIn } from './closing-outcome.ts';
 import { addressOf, type LockAddress } from './configuration.ts';
 import { abandonClosing } from './gone-locks.ts';
@@ -21,6 +23,7 @@ import {
   type End,
   endOf,
   HELD_AT_MOST_MS,
+  INTERNAL,
   type Outcome,
   offline,
 } from './lock-commands.ts';
@@ -28,6 +31,8 @@ import type { ClosingPurpose, ClosingRow } from './openings-table.ts';
 import type { DoorRow, DoorTable } from './table.ts';
 
 const REST_MS = 60_000;
+/** After a fault of ours. */
+const BROKEN_REST_MS = 10_000;
 /** A bolt that a lock throws by itself and that springs back, as one that is blocked, does so within this time. */
 const STAYS_LOCKED_MS = 5_000;
 /** After a start links come up one after the other: for so long one that is down is no failed attempt. */
@@ -46,6 +51,8 @@ export interface ClosingsOptions {
   pinOf(mac: string): string | null;
   /** It stands open, and the end of that locks it. A lock that was locked since is locked after an unlock as any other. */
   keepsOpen(mac: string): boolean;
+  /** As it was read last; throws when it never was and cannot be. */
+  doorOf(doorId: string): DoorRow | undefined;
 }
 
 export interface ClosingOrder {
@@ -118,17 +125,19 @@ export function openClosings(options: ClosingsOptions) {
   const all = new Map<string, Closing>();
   const startedBy = clock.monotonic() + LINKS_START_MS;
   const waking = openWaking(clock);
-  for (const row of table.closings.all()) {
+  const stored = table.closings.all();
+  const rowOf = openClosingRows(table, stored);
+  for (const row of stored) {
     const now = clock.monotonic();
     all.set(row.mac, newClosing(row, now, row.uncertain ? now + HELD_AT_MOST_MS : now));
   }
-  const ended = endedIn(options, all);
-  const failed = failedIn(options, all);
+  const ended = endedIn(options, all, rowOf);
+  const failed = failedIn(options, all, rowOf);
 
   async function tryOnce(closing: Closing): Promise<ClosingOutcome> {
     const { row } = closing;
     const startedAt = clock.monotonic();
-    const isStarting = startedAt < startedBy && unreachable(presentAddressOf(row, table)) !== undefined;
+    const isStarting = startedAt < startedBy && unreachable(presentAddressOf(row, options)) !== undefined;
     if (!isStarting) closing.attempts += 1;
     const outcome = outcomeOf(await send(row, options));
     // It was opened again meanwhile, and has another time to be locked at.
@@ -147,12 +156,24 @@ export function openClosings(options: ClosingsOptions) {
     return { outcome: 'confirmed', reason: null };
   }
 
+  /** A fault of ours ends neither this task nor the attempts to lock the door. */
+  function broken(closing: Closing, error: unknown): ClosingOutcome {
+    closing.nextAt = clock.monotonic() + BROKEN_REST_MS;
+    options.log.error(
+      { lock: closing.row.mac, err: error },
+      'an attempt to lock a lock failed for a reason of ours',
+    );
+    return { outcome: 'unknown', reason: INTERNAL.message };
+  }
+
   /** Locks it now; joins the attempt that is under way. */
   function attempt(closing: Closing, work = tryOnce): Promise<ClosingOutcome> {
-    closing.underWay ??= work(closing).finally(() => {
-      closing.underWay = undefined;
-      waking.wake();
-    });
+    closing.underWay ??= work(closing)
+      .catch((error) => broken(closing, error))
+      .finally(() => {
+        closing.underWay = undefined;
+        waking.wake();
+      });
     return closing.underWay;
   }
 
@@ -170,15 +191,17 @@ export function openClosings(options: ClosingsOptions) {
 
   return {
     /** Inside a commit job, before the lock is opened or when its standing open ends. */
-    store: storeIn(options),
+    store: storeIn(options, rowOf),
+    /** The lock has to be locked, or is being unlocked: what is stored of that, also while it cannot be read. */
+    isPending: (mac: string): boolean => rowOf(mac) !== undefined || all.has(mac),
     /** After that commit: it is locked after `delayMs`. */
-    schedule: scheduleIn(options, all, waking.wake),
+    schedule: scheduleIn(options, all, rowOf, waking.wake),
     /** Resolves with undefined when the lock need not be locked. */
     async attempt(mac: string): Promise<ClosingOutcome | undefined> {
       const closing = all.get(mac);
       return closing && !closing.isLocked ? attempt(closing) : undefined;
     },
-    ...unstoredIn(options, all, waking.wake),
+    ...unstoredIn(options, all, rowOf, waking.wake),
     /** A lock reported something; `before` is the report before it. */
     reported: reportedIn(all, clock, waking.wake),
     abandon: abandonIn(options, all),
@@ -207,24 +230,6 @@ export function openClosings(options: ClosingsOptions) {
   };
 }
 
-function scheduleIn({ table, clock }: ClosingsOptions, all: Map<string, Closing>, wake: () => void) {
-  return (mac: string, delayMs: number, watch: Watch = {}): void => {
-    const { settlesMs = 0, relocksItself = false, openForMs = 0, isOpening = false } = watch;
-    const row = table.closing.get(mac);
-    const before = all.get(mac);
-    if (!row) return void all.delete(mac);
-    const now = clock.monotonic();
-    const closing = before ?? newClosing(row, now, now);
-    const settledAt = Math.max(closing.settledAt, now + settlesMs);
-    const dueAt = now + delayMs;
-    const watched = { settledAt, relocksItself, openForMs, isOpening };
-    const fresh = { attempts: 0, isLocked: false, endOf: undefined };
-    Object.assign(closing, { row, ...watched, nextAt: dueAt, dueAt, ...fresh });
-    all.set(mac, closing);
-    wake();
-  };
-}
-
 /** Inside a commit job: the lock is gone, and nothing can lock it. After the commit: `schedule`. */
 function abandonIn(options: ClosingsOptions, all: ReadonlyMap<string, Closing>) {
   return (mac: string, caller: ClosingOrder['caller'], reason: string) =>
@@ -243,12 +248,6 @@ function lockedInWords(closing: Closing | undefined, clock: Clock): string {
   if (!closing) return '';
   const seconds = Math.ceil((Math.max(closing.nextAt, closing.settledAt) - clock.monotonic()) / 1_000);
   return seconds > 0 ? `, which takes up to ${seconds} s` : '';
-}
-
-function newClosing(row: ClosingRow, nextAt: number, settledAt: number): Closing {
-  const shown = { relocksItself: false, openForMs: 0, isOpening: false, shown: undefined, failure: null };
-  const progress = { attempts: 0, isLocked: false, endOf: undefined, underWay: undefined };
-  return { row, nextAt, dueAt: nextAt, settledAt, ...shown, ...progress };
 }
 
 /** The end of standing open is more than a locked bolt: the lock gets its mode and relock time back. */
@@ -282,71 +281,30 @@ function openUntil({ relocksItself, attempts, nextAt, dueAt, settledAt, openForM
   return settledAt > now ? Math.min(until, now + openForMs) : until;
 }
 
-/** The end of standing open that could not be stored. */
-function unstoredIn({ table, clock }: ClosingsOptions, all: Map<string, Closing>, wake: () => void) {
-  return {
-    /** Locks it now, from memory. `endOf`: the correlation id of that standing open. */
-    closeUnstored(order: ClosingOrder, endOf: string, settlesMs: number): void {
-      const now = clock.monotonic();
-      const { mac } = order;
-      const stored = table.closing.get(mac);
-      // As storeClosing will have it.
-      const { openings, raised } = { openings: (stored?.openings ?? 0) + 1, raised: stored?.raised ?? 0 };
-      const row = { ...closingRowOf(order, clock), openings, raised };
-      const closing = all.get(mac) ?? newClosing(row, now, now);
-      const settledAt = Math.max(closing.settledAt, now + settlesMs);
-      const watched = { relocksItself: false, openForMs: 0, isOpening: false };
-      const fresh = { attempts: 0, isLocked: false, endOf };
-      Object.assign(closing, { row, settledAt, ...watched, nextAt: now, dueAt: now, ...fresh });
-      all.set(mac, closing);
-      wake();
-    },
-    /** After the commit of that end; false: another order has taken its place. */
-    closingStored(mac: string, endOf: string): boolean {
-      const closing = all.get(mac);
-      const row = table.closing.get(mac);
-      if (!row || closing?.endOf !== endOf) return false;
-      Object.assign(closing, { row, endOf: undefined });
-      if (closing.isLocked) closing.nextAt = clock.monotonic();
-      wake();
-      return true;
-    },
-  };
-}
-
-function storeIn({ table, clock }: ClosingsOptions) {
-  return (order: ClosingOrder): void => table.storeClosing(closingRowOf(order, clock));
-}
-
-function closingRowOf({ door, mac, purpose, reason, uncertain, caller }: ClosingOrder, clock: Clock) {
-  const { principal, correlationId } = caller;
-  return {
-    mac,
-    door_id: door.id,
-    gateway_id: door.gateway_id,
-    network_id: door.network_id,
-    purpose,
-    reason,
-    uncertain: Number(uncertain),
-    since: clock.now(),
-    actor_id: principal.id,
-    actor: principal.label,
-    correlation_id: correlationId,
-  };
-}
-
 /** It may have been heard through another gateway since; a lock that was replaced is where it was. */
-function presentAddressOf({ mac, door_id, ...stored }: ClosingRow, table: DoorTable): LockAddress {
-  const { gateway_id, network_id } = table.byMac.get(mac) ?? stored;
+function presentAddressOf(row: ClosingRow, options: ClosingsOptions): LockAddress {
+  const { door_id } = row;
+  const { gateway_id, network_id } = placeOf(row, options) ?? row;
   return addressOf({ door_id, gateway_id, network_id });
 }
 
-async function send(
-  row: ClosingRow,
-  { table, log, unreachable, actuateLock, pinOf }: ClosingsOptions,
-): Promise<End> {
+function placeOf({ mac, door_id }: ClosingRow, { table, doorOf }: ClosingsOptions): DoorRow | undefined {
+  return whenUnreadable(
+    () => table.byMac.get(mac),
+    () => {
+      const door = whenUnreadable(
+        () => doorOf(door_id),
+        () => undefined,
+      );
+      return door?.mac === mac ? door : undefined;
+    },
+  );
+}
+
+async function send(row: ClosingRow, options: ClosingsOptions): Promise<End> {
+  const { log, unreachable, actuateLock, pinOf } = options;
   const { mac, purpose } = row;
-  const lock = presentAddressOf(row, table);
+  const lock = presentAddressOf(row, options);
   const place = { id: lock.doorId, gateway_id: lock.gatewayId };
   const reason = unreachable(lock);
   if (reason !== undefined) return { refusal: offline(place, reason) };

@@ -7,36 +7,49 @@ import type { Audit } from '../audit/audit.ts';
 import type { Database } from '../database/database.ts';
 import type { Log } from '../log.ts';
 import { SYSTEM_PRINCIPAL } from '../principal.ts';
+import { type CloseUnstoredOptions, closeAlsoUnstored } from './close-unstored.ts';
 import type { Closings } from './closing.ts';
 import type { DoorTable } from './table.ts';
 
-export interface FormerStandOpenOptions {
+export interface FormerStandOpenOptions extends CloseUnstoredOptions {
   database: Database;
   table: DoorTable;
   audit: Audit;
   log: Log;
-  closings: Pick<Closings, 'store' | 'schedule'>;
+  closings: CloseUnstoredOptions['closings'] & Pick<Closings, 'store'>;
 }
 
 const REASON = 'standOpenEnabled is a permission since the update, and holds no door open';
 
+/** Each door by itself, and from memory where that cannot be stored. */
 export async function closeFormerStandOpen(options: FormerStandOpenOptions): Promise<void> {
-  const { database, table, audit, log, closings } = options;
-  const doors = table.stoodOpenBySetting.all();
+  const doors = options.table.stoodOpenBySetting.all();
   if (doors.length === 0) return;
+  await Promise.all(doors.map((door) => closeFormer(door, options)));
+  const ids = doors.map(({ id }) => id);
+  options.log.warn(
+    { doors: ids },
+    `doors that may have stood open by their configuration are closed: ${REASON}`,
+  );
+}
+
+type FormerRow = ReturnType<DoorTable['stoodOpenBySetting']['all']>[number];
+
+async function closeFormer({ mac, ...door }: FormerRow, options: FormerStandOpenOptions): Promise<void> {
+  const { database, table, audit, closings, later } = options;
   const caller = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
-  await database.commit(() => {
-    for (const { id, mac, gateway_id, network_id } of doors) {
-      const object = `door/${id}`;
+  const order =
+    mac === null
+      ? undefined
+      : { door, mac, purpose: 'standOpen' as const, reason: REASON, uncertain: false, caller };
+  const store = () =>
+    database.commit(() => {
+      const object = `door/${door.id}`;
       const detail = { mac, reason: REASON };
       audit.record({ ...caller, action: 'door.stand-open', object, outcome: 'ending', detail });
-      const door = { id, gateway_id, network_id };
-      if (mac !== null)
-        closings.store({ door, mac, purpose: 'standOpen', reason: REASON, uncertain: false, caller });
-      table.forgetStoodOpen.run(id);
-    }
-  }, 'urgent');
-  for (const { mac } of doors) if (mac !== null) closings.schedule(mac, 0);
-  const ids = doors.map(({ id }) => id);
-  log.warn({ doors: ids }, `doors that may have stood open by their configuration are closed: ${REASON}`);
+      if (order) closings.store(order);
+      table.forgetStoodOpen.run(door.id);
+    }, 'urgent');
+  if (order) await closeAlsoUnstored(options, order, {}, store);
+  else await store().catch((error) => later.add(door.id, 'end', error, { store }));
 }

@@ -8,6 +8,7 @@ import { type LockEvent, type LockJoined, lockEvent, lockJoined, lockLeft } from
 import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
+import { isUnreadable } from '../database/last-read.ts';
 import type { LiveEvents } from '../events/events.ts';
 import type { Log } from '../log.ts';
 import { SYSTEM_PRINCIPAL } from '../principal.ts';
@@ -39,7 +40,9 @@ export interface LockEventsOptions extends Pick<LateOutcomeOptions, 'actuations'
   /** After the commit: the door has a lock, or has it elsewhere. */
   bound(doorId: string): void;
   /** Inside the commit job: whether the gateway has to lock the door now; what is to be done after it. */
-  relockLate(door: DoorRow, told: LockEvent): (() => void) | undefined;
+  relockLate(door: DoorRow, told: LockEvent, key: string): (() => void) | undefined;
+  /** The event could not be stored. */
+  relockUnstored(told: LockEvent, key: string): void;
   /** After the commit: the presence of its lock may have changed. */
   changed(doorId: string): void;
 }
@@ -58,16 +61,23 @@ export function openLockEvents(options: LockEventsOptions): TakeLockEvent {
   return async (linkId, { id, kind, data }) => {
     const gatewayId = options.gatewayOfLink(linkId);
     if (gatewayId === undefined || !KINDS.has(kind)) return false;
-    const store = read(kind, data, gatewayId, withStart);
+    const key = `${linkId} ${id}`;
+    const store = read(kind, data, { gatewayId, key }, withStart);
     if (!store) {
       log.warn({ link: linkId, kind }, 'a gateway sent an event of an unknown form; the event was dropped');
       return true;
     }
-    const after = await database.commit(() => {
-      if (table.insertEvent.run(linkId, id).changes === 0) return undefined;
-      table.pruneEvents.run(REMEMBERED_MAX);
-      return store();
-    });
+    const after = await database
+      .commit(() => {
+        if (table.insertEvent.run(linkId, id).changes === 0) return undefined;
+        table.pruneEvents.run(REMEMBERED_MAX);
+        return store();
+      })
+      .catch((error) => {
+        const told = kind === 'lockEvent' ? lockEvent.safeParse(data).data : undefined;
+        if (told && isUnreadable(error)) options.relockUnstored(told, key);
+        throw error;
+      });
     after?.();
     options.events.wake();
     return true;
@@ -76,7 +86,12 @@ export function openLockEvents(options: LockEventsOptions): TakeLockEvent {
 
 const KINDS: ReadonlySet<string> = new Set(['lockJoined', 'lockLeft', 'lockEvent']);
 
-function read(kind: string, data: unknown, gatewayId: string, options: Started): Store | undefined {
+function read(
+  kind: string,
+  data: unknown,
+  { gatewayId, key }: { gatewayId: string; key: string },
+  options: Started,
+): Store | undefined {
   if (kind === 'lockJoined') {
     const { data: told } = lockJoined.safeParse(data);
     if (!told) return undefined;
@@ -88,7 +103,7 @@ function read(kind: string, data: unknown, gatewayId: string, options: Started):
     return told && (() => left(told.hwId, gatewayId, options));
   }
   const { data: told } = lockEvent.safeParse(data);
-  return told && (() => happened(told, gatewayId, options));
+  return told && (() => happened(told, { gatewayId, key }, options));
 }
 
 function joined(
@@ -155,7 +170,11 @@ function left(mac: string, gatewayId: string, options: LockEventsOptions): (() =
   };
 }
 
-function happened(told: LockEvent, gatewayId: string, options: Started): (() => void) | undefined {
+function happened(
+  told: LockEvent,
+  { gatewayId, key }: { gatewayId: string; key: string },
+  options: Started,
+): (() => void) | undefined {
   const row = options.table.byMac.get(told.hwId);
   if (!row) {
     options.log.info({ gateway: gatewayId, lock: told.hwId }, 'a lock that belongs to no door sent an event');
@@ -163,7 +182,7 @@ function happened(told: LockEvent, gatewayId: string, options: Started): (() => 
   }
   options.events.publish(happenedAt(row.id, told));
   takeLateOutcome(row, told, options);
-  const relock = options.relockLate(row, told);
+  const relock = options.relockLate(row, told, key);
   return () => {
     relock?.();
     options.locks.happened({ mac: told.hwId, gatewayId }, told.at);

@@ -22,10 +22,9 @@ import { assertPin } from './rf-pin.ts';
 import { type LastLock, lastLockDetail } from './schema.ts';
 import type { StandOpen } from './stand-open.ts';
 import { closedUnstored, type StoredLater } from './stored-later.ts';
-import { type DoorRow, type DoorTable, existing } from './table.ts';
+import { type DoorRow, existing } from './table.ts';
 
 export interface LockDoorOptions {
-  table: DoorTable;
   clock: Clock;
   actuations: Actuations;
   log: Log;
@@ -37,6 +36,8 @@ export interface LockDoorOptions {
   standOpen: Pick<StandOpen, 'of' | 'end' | 'isBeginning' | 'isLettingGo'>;
   closings: Pick<Closings, 'attempt'>;
   later: StoredLater;
+  /** As it was read last; throws when it never was and cannot be. */
+  doorOf(doorId: string): DoorRow | undefined;
 }
 
 /** As in the audit. */
@@ -61,11 +62,12 @@ const NOTHING_OPEN: ClosingOutcome = {
 };
 
 export function openLockDoor(options: LockDoorOptions) {
-  const { table, clock, relay, standOpen, closings, later } = options;
+  const { clock, relay, standOpen, closings, later } = options;
+  const doors = { door: { get: options.doorOf } };
 
   /** Ends what stands open, and has its lock locked. */
   async function endStandOpen(doorId: string, reason: string, caller: Caller): Promise<ClosingOutcome> {
-    const row = existing(table, doorId);
+    const row = existing(doors, doorId);
     const asked = standOpen.isBeginning(doorId) ? 'waiting' : undefined;
     const before = standOpen.of(doorId)?.row.phase ?? asked;
     await standOpen.end(doorId, reason, caller);
@@ -102,7 +104,7 @@ export function openLockDoor(options: LockDoorOptions) {
     },
     /** Throws NO_LOCK, PIN_REQUIRED, DEVICE_OFFLINE, or STORAGE_UNAVAILABLE when it was sent and is not stored. */
     async lock(doorId: string, caller: Caller): Promise<LockResult> {
-      const row = existing(table, doorId);
+      const row = existing(doors, doorId);
       const device = relay(doorId);
       const standing = standOpen.of(doorId);
       const mac = device ? null : row.mac;

@@ -135,6 +135,7 @@ function closingStatements(prepare: Prepare['prepare']) {
 function pinStatements(prepare: Prepare['prepare']) {
   return {
     pin: prepare<[string], { sealed: Uint8Array }>('SELECT sealed FROM lock_pin WHERE mac = ?'),
+    pins: prepare<[], { mac: string; sealed: Uint8Array }>('SELECT mac, sealed FROM lock_pin'),
     setPin: prepare<[string, Uint8Array]>(
       'INSERT INTO lock_pin (mac, sealed) VALUES (?, ?) ON CONFLICT (mac) DO UPDATE SET sealed = excluded.sealed',
     ),

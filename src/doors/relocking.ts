@@ -6,8 +6,11 @@
 import { randomUUID } from 'node:crypto';
 import type { LockReport, RelockWay } from '../../drivers/settings.ts';
 import type { LockEvent } from '../../drivers/zgate.ts';
+import type { Database } from '../database/database.ts';
+import { openLastRead } from '../database/last-read.ts';
 import { type Caller, SYSTEM_PRINCIPAL } from '../principal.ts';
 import type { Busy } from './busy.ts';
+import { type CloseUnstoredOptions, closeAlsoUnstored } from './close-unstored.ts';
 import { type Closings, NOT_OPENED } from './closing.ts';
 import { DEADLINE_MS, type End, HELD_AT_MOST_MS } from './lock-commands.ts';
 import type { Locks } from './locks.ts';
@@ -104,27 +107,63 @@ function isUnknown(end: End): boolean {
   return 'result' in end && end.result.outcome === 'unknown';
 }
 
-export interface LateRelockOptions extends RelockOptions {
+export interface LateRelockOptions extends Omit<RelockOptions, 'closings'>, CloseUnstoredOptions {
+  database: Database;
+  closings: CloseUnstoredOptions['closings'] & Pick<Closings, 'store' | 'isPending'>;
   busy: Pick<Busy, 'has'>;
   keepsOpen(mac: string): boolean;
 }
 
+type LockedDoor = Pick<DoorRow, 'id' | 'gateway_id' | 'network_id'>;
+
+/** Events whose door was locked before they were stored; a driver tells each again until it is. */
+const REMEMBERED_MAX = 1_000;
+
 /**
- * Inside a commit job: a lock tells that it was unlocked by radio when nothing waits for that any more, such as by a frame
- * that its parent has held for minutes. Returns what is to be done after the commit.
+ * A lock tells that it was unlocked by radio when nothing waits for that any more, such as by a frame that its parent has held
+ * for minutes.
  */
-export function relockLate(
-  door: DoorRow,
-  { hwId: mac, what, source }: LockEvent,
-  { table, locks, closings, busy, keepsOpen }: LateRelockOptions,
-): (() => void) | undefined {
-  if (what !== 'unlocked' || source !== 'rf' || busy.has(door.id)) return undefined;
-  if (table.closing.get(mac) !== undefined || keepsOpen(mac)) return undefined;
-  const known = locks.report(door)?.relock;
-  const caller = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
-  const reason = 'it was unlocked by radio, and no command was under way';
-  closings.store({ door, mac, purpose: 'unlock', reason, uncertain: false, caller });
-  const relocksItself = isByLock(known?.by);
-  return () =>
-    closings.schedule(mac, relocksItself ? watchMs(known?.by, known) : RELOCK_MS, { relocksItself });
+export function openLateRelocks(options: LateRelockOptions) {
+  const { database, table, locks, closings } = options;
+  /** Keys of those that were undone, and are not stored. */
+  const undone = new Set<string>();
+  const doorOf = openLastRead<LockedDoor>(
+    (mac) => table.byMac.get(mac),
+    table.listed.all().flatMap(({ mac, ...door }) => (mac === null ? [] : [[mac, door] as const])),
+  );
+
+  function lateRelock(door: LockedDoor, { hwId: mac, what, source }: LockEvent) {
+    if (what !== 'unlocked' || source !== 'rf' || options.busy.has(door.id)) return undefined;
+    if (closings.isPending(mac) || options.keepsOpen(mac)) return undefined;
+    const known = locks.report({ mac, gateway_id: door.gateway_id })?.relock;
+    const relocksItself = isByLock(known?.by);
+    const delayMs = relocksItself ? watchMs(known?.by, known) : RELOCK_MS;
+    const caller = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
+    const reason = 'it was unlocked by radio, and no command was under way';
+    const order = { door, mac, purpose: 'unlock' as const, reason, uncertain: false, caller };
+    return { order, delayMs, relocksItself };
+  }
+
+  return {
+    /** Inside the commit job of the event; returns what is to be done after it. `key`: the same each time that it is told. */
+    relockLate(door: DoorRow, told: LockEvent, key: string): (() => void) | undefined {
+      if (undone.delete(key)) return undefined;
+      const relock = lateRelock(door, told);
+      if (!relock) return undefined;
+      const { order, delayMs, relocksItself } = relock;
+      closings.store(order);
+      return () => closings.schedule(order.mac, delayMs, { relocksItself });
+    },
+    /** The event could not be stored: events are refused sooner than what closes a door. */
+    relockUnstored(told: LockEvent, key: string): void {
+      const door = undone.has(key) ? undefined : doorOf(told.hwId);
+      const relock = door && lateRelock(door, told);
+      if (!relock) return;
+      if (undone.size >= REMEMBERED_MAX) undone.clear();
+      undone.add(key);
+      const { order, delayMs, relocksItself } = relock;
+      const store = () => database.commit(() => closings.store(order), 'urgent');
+      void closeAlsoUnstored(options, order, { delayMs, relocksItself }, store);
+    },
+  };
 }

@@ -5,6 +5,7 @@
 import type { LockReport } from '../../drivers/settings.ts';
 import type { Audit } from '../audit/audit.ts';
 import type { Database } from '../database/database.ts';
+import { openLastRead } from '../database/last-read.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { Caller } from '../principal.ts';
@@ -24,21 +25,33 @@ export interface RfPinOptions {
 export type RfPins = ReturnType<typeof openRfPins>;
 
 export function openRfPins({ database, table, audit, log, vault, lockedInWords }: RfPinOptions) {
-  const change = (doorId: string, caller: Caller, action: string, store: (mac: string) => void) =>
-    database.commit(() => {
+  const sealedOf = openLastRead(
+    (mac) => table.pin.get(mac)?.sealed,
+    table.pins.all().map(({ mac, sealed }) => [mac, sealed] as const),
+  );
+  async function change(
+    doorId: string,
+    caller: Caller,
+    action: string,
+    store: (mac: string) => void,
+  ): Promise<void> {
+    const changed = await database.commit(() => {
       const { mac } = withLock(existing(table, doorId));
       store(mac);
       const { principal, correlationId } = caller;
       const entry = { principal, action, object: `door/${doorId}`, outcome: 'done', correlationId };
       audit.record({ ...entry, detail: { mac } });
+      return mac;
     });
+    sealedOf(changed);
+  }
   return {
     /** null: none is stored, or it cannot be opened any more. */
     pinOf(mac: string): string | null {
-      const row = table.pin.get(mac);
-      if (!row) return null;
+      const sealed = sealedOf(mac);
+      if (!sealed) return null;
       try {
-        return vault.open(row.sealed, contextOf(mac)).toString('latin1');
+        return vault.open(sealed, contextOf(mac)).toString('latin1');
       } catch (error) {
         log.error({ lock: mac, err: error }, 'the stored PIN of a lock cannot be opened: set it again');
         return null;

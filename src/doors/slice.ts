@@ -1,10 +1,10 @@
 /** Puts the parts of this slice together: each needs others once it works, and not before. */
 import type { DriverEvent, StateReport } from '../../drivers/driver.ts';
 import type { LockReport } from '../../drivers/settings.ts';
-import type { LockEvent } from '../../drivers/zgate.ts';
 import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
+import { openLastRead } from '../database/last-read.ts';
 import type { LiveEvents } from '../events/events.ts';
 import type { Log } from '../log.ts';
 import type { Caller } from '../principal.ts';
@@ -31,7 +31,7 @@ import { type Locks, type LocksOptions, openLocks } from './locks.ts';
 import { type OfflineOptions, openOffline } from './offline.ts';
 import { standingOpenOf } from './openings-state.ts';
 import { openPresenceEvents, type PresenceEvents } from './presence.ts';
-import { relockLate } from './relocking.ts';
+import { openLateRelocks } from './relocking.ts';
 import { openReplaceLock } from './replace-lock.ts';
 import { openRetire, type RetireOptions } from './retire.ts';
 import { openRfPins, type RfPinOptions } from './rf-pin.ts';
@@ -40,7 +40,7 @@ import { openStandOpen, type StandOpenOptions } from './stand-open.ts';
 import { openStoredLater } from './stored-later.ts';
 import { openStrangers } from './strangers.ts';
 import { openSwapLock } from './swap-lock.ts';
-import { type DoorRow, type DoorTable, type DueRow, existing, openDoorTable } from './table.ts';
+import { type DoorTable, type DueRow, existing, openDoorTable } from './table.ts';
 import { openUnlock, type UnlockOptions } from './unlock.ts';
 
 export interface DoorSliceOptions
@@ -90,8 +90,9 @@ export function openDoorSlice(options: DoorSliceOptions) {
       if (isBack) openings.closings.retry({ mac });
     },
     reported(place, before, after) {
-      conditions.reported(place, before, after);
+      // First what works also while nothing can be read.
       openings.reported(place.mac, before, after);
+      conditions.reported(place, before, after);
     },
   });
   const conditions = openConditions({ ...options, table, locks });
@@ -220,13 +221,13 @@ function gatewaySide(parts: GatewaySideParts) {
       (await lockEvent(linkId, event)) || upgrades.event(linkId, event),
     /** A Zigbee gateway was lost, or is back: then its doors are not let wait for their back-off. */
     gatewayChanged(gatewayId: string, connected: boolean): void {
+      if (connected) {
+        parts.standOpen.retry(gatewayId);
+        parts.closings.retry({ gatewayId });
+      } else locks.lost(gatewayId);
       const rows = table.byGateway.all(gatewayId);
-      if (!connected) locks.lost(gatewayId);
       for (const { id } of rows) presence.mark(id);
-      if (!connected) return;
-      parts.wakeWaiting(rows);
-      parts.standOpen.retry(gatewayId);
-      parts.closings.retry({ gatewayId });
+      if (connected) parts.wakeWaiting(rows);
     },
   };
 }
@@ -240,22 +241,27 @@ interface OpeningParts extends DoorSliceOptions {
 function openOpenings(options: OpeningParts) {
   const { table, log } = options;
   const busy = openBusy();
+  const doorOf = openLastRead((doorId) => table.door.get(doorId));
+  const relay = openLastRead(options.relay);
   const lockedInWords = (mac: string) => closings.lockedInWords(mac);
   const rfPins = openRfPins({ ...options, lockedInWords });
   const { pinOf } = rfPins;
   const keepsOpen = (mac: string) => standOpen.keepsOpen(mac);
-  const closings = openClosings({ ...options, pinOf, keepsOpen });
-  closeFormerStandOpen({ ...options, closings }).catch((error) =>
+  const closings = openClosings({ ...options, pinOf, keepsOpen, doorOf });
+  const later = openStoredLater(options);
+  closeFormerStandOpen({ ...options, closings, later }).catch((error) =>
     log.error({ err: error }, 'doors that stand open by their former configuration were not closed'),
   );
-  const later = openStoredLater(options);
-  const standOpen = openStandOpen({ ...options, busy, pinOf, closings, later });
-  const lockDoor = openLockDoor({ ...options, pinOf, standOpen, closings, later });
+  const standOpen = openStandOpen({ ...options, relay, busy, pinOf, closings, later, doorOf });
+  const lockDoor = openLockDoor({ ...options, relay, pinOf, standOpen, closings, later, doorOf });
   const shown = (doorId: string) =>
-    standingOpenOf(existing(table, doorId), { clock: options.clock, standOpen, closings });
+    standingOpenOf(existing({ door: { get: doorOf } }, doorId), {
+      clock: options.clock,
+      standOpen,
+      closings,
+    });
   return {
-    relockLate: (door: DoorRow, told: LockEvent) =>
-      relockLate(door, told, { ...options, closings, busy, keepsOpen }),
+    ...openLateRelocks({ ...options, closings, later, busy, keepsOpen }),
     busy,
     rfPins,
     pinOf,

@@ -1,4 +1,5 @@
 /** What is asked for when a door is to stand open: whether it may, until when, and by which lock or relay. */
+import { isUnreadable } from '../database/last-read.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Caller } from '../principal.ts';
 import { type Catalogue, effectiveOf } from './catalogue.ts';
@@ -118,8 +119,9 @@ export function notFiredBecause(
     assertRelayProven(device_id);
     return undefined;
   } catch (error) {
-    // One without a relay in force may have it again at any time.
-    if (!(error instanceof GatehouseError) || error.code === 'NO_RELAY') return undefined;
+    // One without a relay in force may have it again at any time, and what cannot be read now can be read again.
+    if (!(error instanceof GatehouseError) || error.code === 'NO_RELAY' || isUnreadable(error))
+      return undefined;
     return error.message;
   }
 }

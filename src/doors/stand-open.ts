@@ -19,7 +19,6 @@ import {
   type ActuateLock,
   answerInTime,
   CHANGE_DEADLINE_MS,
-  DEADLINE_MS,
   HELD_AT_MOST_MS,
   offline,
 } from './lock-commands.ts';
@@ -27,25 +26,17 @@ import type { StandOpenBody } from './lock-schema.ts';
 import type { StandOpenPhase, StandOpenRow } from './openings-table.ts';
 import { openRelayHolds, RELAY_REPORTED_OPEN, type RelayHoldOptions } from './relay-hold.ts';
 import { type Deliver, deliverIn, type StandOpenParts as Parts } from './stand-open-delivery.ts';
+import { endedStrictly, lookIn, retryIn } from './stand-open-look.ts';
 import {
   assertAllowed,
-  endedBy,
   isSameTarget,
-  notFiredBecause,
   orderedRow,
   type TargetOptions,
   targetOf,
   untilOf,
 } from './stand-open-order.ts';
 import { type Order, type Orders, openOrders } from './stand-open-orders.ts';
-import {
-  isOutdated,
-  keptTime,
-  leftAfterStart,
-  type Moment,
-  type MomentOptions,
-  momentOf,
-} from './stand-open-time.ts';
+import { keptTime, leftAfterStart, type MomentOptions, momentOf } from './stand-open-time.ts';
 import {
   auditedAs,
   closedMeanwhile,
@@ -55,16 +46,11 @@ import {
   postpone,
   SENT_UNANSWERED,
   type Standing,
-  type StandingChanges,
   type StandingOptions,
   type Standings,
   standingChanges,
 } from './standing.ts';
 import { existing } from './table.ts';
-
-/** So often clocks and ends are looked at. */
-const TICK_MS = 1_000;
-const REST_MS = 60_000;
 
 export interface StandOpenOptions extends StandingOptions, TargetOptions, RelayHoldOptions, MomentOptions {
   actuations: Actuations;
@@ -234,7 +220,7 @@ function beginIn(
     const isGone = await caller.isGone?.();
     const late = isGone
       ? 'the client disconnected before the command was sent'
-      : (order.withdrawn ?? endedBy(row, table.door.get(doorId), options));
+      : (order.withdrawn ?? endedStrictly(row, options));
     if (late !== undefined) {
       if (other) other.isEnding = before === undefined;
       const refusal = offline(door, late);
@@ -281,89 +267,5 @@ function deliveredIn({ clock }: StandOpenOptions, deliver: Deliver) {
     } finally {
       standing.isSending = false;
     }
-  };
-}
-
-type Retry = (standing: Standing) => Promise<void>;
-
-/** Tells a lock of which nothing was sent yet. */
-function retryIn(options: StandOpenOptions, { store }: StandingChanges, deliver: Deliver): Retry {
-  const { table, clock, actuations, busy } = options;
-  async function retry(standing: Standing): Promise<void> {
-    const { row } = standing;
-    const sent: StandOpenRow = { ...row, phase: 'sent' };
-    const detail = { mac: row.mac, until: new Date(row.until_at).toISOString(), again: true };
-    const intent = intentOf(row);
-    await actuations.begin(intent, detail, () => void store(sent));
-    let delivery: Delivery = { outcome: 'waiting', reason: 'it was ended before it was sent' };
-    // Another lock may have been given to the door in the same commit.
-    if (!standing.isEnding && endedBy(row, table.door.get(row.door_id), options) === undefined) {
-      standing.row = sent;
-      standing.judgedFrom = clock.monotonic();
-      delivery = await deliver(standing, row.phase);
-    }
-    postpone(standing, delivery, clock);
-    await actuations.end(intent, auditedAs(delivery), { ...detail, ...delivery });
-  }
-  return async (standing) => {
-    if (busy.has(standing.row.door_id)) return;
-    standing.isSending = true;
-    try {
-      await busy.during(standing.row.door_id, () => retry(standing));
-    } finally {
-      standing.isSending = false;
-    }
-  };
-}
-
-function lookIn(options: StandOpenOptions, { all, holds, changes, now }: Parts, retry: Retry) {
-  const { table, log } = options;
-  /** The next look does it again. */
-  const keep = (standing: Standing, work: Promise<unknown> | undefined) =>
-    void work?.catch((error) =>
-      log.error({ door: standing.row.door_id, err: error }, 'a door that stands open was not looked after'),
-    );
-
-  /** No clock lengthens it. */
-  function latch(standing: Standing, at: Moment): void {
-    const { row } = standing;
-    const left = Math.min(standing.endsAt - at.monotonic, row.until_at - at.wall);
-    standing.endsAt = at.monotonic + left;
-    if (left > 0 && isOutdated(row, at))
-      void changes.keep(standing, keptTime(left, Math.floor(at.wall + left), at));
-  }
-
-  function goOn(standing: Standing, at: Moment): void {
-    const { door_id: id, mac, device_id, phase } = standing.row;
-    if (device_id !== null) {
-      keep(
-        standing,
-        holds.renew(id, device_id)?.then((outcome) => changes.held(standing, outcome)),
-      );
-      return;
-    }
-    if (mac === null || phase !== 'waiting' || standing.isSending) return;
-    const isDue = standing.retryAt <= at.monotonic;
-    const isInTime = at.monotonic + DEADLINE_MS <= Math.min(standing.giveUpAt, standing.endsAt);
-    const lock = addressOf(standing.row);
-    if (isDue && isInTime && options.unreachable(lock) === undefined) keep(standing, retry(standing));
-  }
-
-  return (): number => {
-    const at = now();
-    for (const standing of all.values()) {
-      if (standing.isEnding) continue;
-      latch(standing, at);
-      const { row, isSending } = standing;
-      const reason =
-        standing.endsAt <= at.monotonic
-          ? 'its time is over'
-          : (endedBy(row, table.door.get(row.door_id), options) ?? notFiredBecause(row, options));
-      const isLate = row.phase === 'waiting' && standing.giveUpAt <= at.monotonic && !isSending;
-      if (reason !== undefined) keep(standing, changes.stop(standing, reason));
-      else if (isLate) keep(standing, changes.expire(standing));
-      else goOn(standing, at);
-    }
-    return all.size === 0 ? REST_MS : Math.max(0, Math.min(TICK_MS, holds.restMs()));
   };
 }

@@ -3,6 +3,7 @@ import type { Intent } from '../actuations/actuations.ts';
 import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
+import { whenUnreadable } from '../database/last-read.ts';
 import type { LiveEvents } from '../events/events.ts';
 import type { Log } from '../log.ts';
 import { type Caller, type Principal, SYSTEM_PRINCIPAL } from '../principal.ts';
@@ -15,7 +16,7 @@ import type { Locks } from './locks.ts';
 import type { StandOpenRow } from './openings-table.ts';
 import { type HoldOutcome, RELAY_REPORTED_OPEN, type RelayHolds } from './relay-hold.ts';
 import type { StoredLater } from './stored-later.ts';
-import type { DoorTable } from './table.ts';
+import type { DoorRow, DoorTable } from './table.ts';
 
 /** Longer than the check-in interval of sleeping locks, and short enough that the person who asked is still there. */
 const BEGINS_WITHIN_MS = 15 * 60_000;
@@ -51,7 +52,9 @@ export interface StandingOptions {
   clock: Clock;
   log: Log;
   locks: Pick<Locks, 'report'>;
-  closings: Pick<Closings, 'store' | 'schedule' | 'closeUnstored' | 'closingStored'>;
+  closings: Pick<Closings, 'store' | 'schedule' | 'closeUnstored' | 'closingStored' | 'isPending'>;
+  /** As it was read last; throws when it never was and cannot be. */
+  doorOf(doorId: string): DoorRow | undefined;
   later: Pick<StoredLater, 'add'>;
 }
 
@@ -120,7 +123,7 @@ export function postpone(standing: Standing, { outcome, reason }: Delivery, cloc
 export type StandingChanges = ReturnType<typeof standingChanges>;
 
 export function standingChanges(options: StandingOptions, all: Standings, holds: RelayHolds) {
-  const { table, clock, log } = options;
+  const { clock, log } = options;
   const stored = storedIn(options, all);
   const [record, keep] = [recordIn(options), keepIn(options, stored)];
 
@@ -178,12 +181,16 @@ export function standingChanges(options: StandingOptions, all: Standings, holds:
     /** Takes in what its lock reports; what it reported before the command does not count. */
     async reported(standing: Standing): Promise<void> {
       const { door_id, mac, gateway_id, phase } = standing.row;
-      const place = table.door.get(door_id) ?? { mac, gateway_id };
+      const door = whenUnreadable(
+        () => options.doorOf(door_id),
+        () => undefined,
+      );
+      const place = door ?? { mac, gateway_id };
       const shown = place.mac === mac ? options.locks.report(place)?.lockState : undefined;
       const { heardAt = Number.NEGATIVE_INFINITY } = shown ?? {};
       if (!shown || phase === 'waiting' || heardAt < standing.judgedFrom) return;
       // An unlock meanwhile opened it, and is locked again by itself (closing.ts).
-      const isUnlock = phase === 'lost' && mac !== null && table.closing.get(mac) !== undefined;
+      const isUnlock = phase === 'lost' && mac !== null && options.closings.isPending(mac);
       if (shown.value === 'unlocked' && !isUnlock) await opened(standing, heardAt);
       if (shown.value === 'locked') await lost(standing, REPORTED_LOCKED);
       if (shown.value === 'locked' && phase === 'sent' && !standing.isSending)
@@ -221,6 +228,13 @@ function storedIn({ database, table, later }: StandingOptions, all: Standings) {
     if (before && !before.isEnding) table.storeStandOpen(before.row);
     else table.deleteStandOpen.run(id);
   }
+  /** Or may be, while that cannot be read. */
+  function isStored({ door_id, correlation_id }: StandOpenRow): boolean {
+    return whenUnreadable(
+      () => table.standOpen.get(door_id)?.correlation_id === correlation_id,
+      () => true,
+    );
+  }
   return {
     withdraw,
     /** Inside a commit job; false: it was ended or replaced meanwhile. */
@@ -236,7 +250,7 @@ function storedIn({ database, table, later }: StandingOptions, all: Standings) {
     /** An order of which nothing was sent could not be withdrawn on the disk. */
     withdrawLater(row: StandOpenRow, error: unknown): void {
       withdrawn.add(row.correlation_id);
-      const isDue = () => table.standOpen.get(row.door_id)?.correlation_id === row.correlation_id;
+      const isDue = () => isStored(row);
       const store = async () => {
         await database.commit(() => withdraw(row), 'urgent');
         withdrawn.delete(row.correlation_id);
@@ -290,7 +304,7 @@ function endIn(
       events.wake();
       return;
     }
-    if (order) closings.closeUnstored(order, correlationId, settlesMs);
+    if (order) closings.closeUnstored(order, correlationId, 0, { settlesMs });
     const storeNow = async () => {
       await store();
       if (order && !closings.closingStored(order.mac, correlationId))

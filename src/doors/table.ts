@@ -128,7 +128,10 @@ function openChanges(): { changing: Changing; takeChanged(): string[] } {
 }
 
 /** Throws NOT_FOUND. */
-export function existing(table: Pick<DoorTable, 'door'>, doorId: string): DoorRow {
+export function existing(
+  table: { door: { get(doorId: string): DoorRow | undefined } },
+  doorId: string,
+): DoorRow {
   const row = table.door.get(doorId);
   if (row) return row;
   throw new GatehouseError(

@@ -6,6 +6,7 @@ import type { RelockWay } from '../../drivers/settings.ts';
 import type { Unlock, Unlocked } from '../../drivers/zgate.ts';
 import type { Actuations, LastActuation } from '../actuations/actuations.ts';
 import type { Clock } from '../clock.ts';
+import { whenUnreadable } from '../database/last-read.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { Caller } from '../principal.ts';
@@ -85,7 +86,7 @@ export function openUnlock(options: UnlockOptions): UnlockDoor {
         ? 'the disk was too slow for it to come in time'
         : (await isGone?.())
           ? 'the client disconnected before the command was sent'
-          : !way.leadsThere() && 'the door was given another lock or relay before it was sent';
+          : misled(way);
     if (late) withdraw(new Error(late));
     else release();
     const { end, relock } = late ? { end: { refusal: offline(row, late) } } : await sending;
@@ -104,6 +105,14 @@ export function openUnlock(options: UnlockOptions): UnlockDoor {
     const way = wayTo(row, options, caller);
     return busy.during(doorId, () => open(row, way, caller));
   };
+}
+
+/** Why it leads to this door no more; nothing opens a door of which that cannot be read. */
+function misled(way: Way): string | undefined {
+  return whenUnreadable(
+    () => (way.leadsThere() ? undefined : 'the door was given another lock or relay before it was sent'),
+    () => 'the database cannot be read',
+  );
 }
 
 /** As …/state shows it. */
