@@ -156,20 +156,10 @@ export function openClosings(options: ClosingsOptions) {
     return { outcome: 'confirmed', reason: null };
   }
 
-  /** A fault of ours ends neither this task nor the attempts to lock the door. */
-  function broken(closing: Closing, error: unknown): ClosingOutcome {
-    closing.nextAt = clock.monotonic() + BROKEN_REST_MS;
-    options.log.error(
-      { lock: closing.row.mac, err: error },
-      'an attempt to lock a lock failed for a reason of ours',
-    );
-    return { outcome: 'unknown', reason: INTERNAL.message };
-  }
-
   /** Locks it now; joins the attempt that is under way. */
   function attempt(closing: Closing, work = tryOnce): Promise<ClosingOutcome> {
     closing.underWay ??= work(closing)
-      .catch((error) => broken(closing, error))
+      .catch((error) => broken(closing, error, options))
       .finally(() => {
         closing.underWay = undefined;
         waking.wake();
@@ -228,6 +218,13 @@ export function openClosings(options: ClosingsOptions) {
       }
     },
   };
+}
+
+/** A fault of ours ends neither this task nor the attempts to lock the door. */
+function broken(closing: Closing, error: unknown, { clock, log }: ClosingsOptions): ClosingOutcome {
+  closing.nextAt = clock.monotonic() + BROKEN_REST_MS;
+  log.error({ lock: closing.row.mac, err: error }, 'an attempt to lock a lock failed for a reason of ours');
+  return { outcome: 'unknown', reason: INTERNAL.message };
 }
 
 /** Inside a commit job: the lock is gone, and nothing can lock it. After the commit: `schedule`. */
