@@ -24,7 +24,7 @@ const SAVE_INTERVAL_MS = 1_000;
 /** How often the acknowledgement deadline is looked at. */
 const WATCH_INTERVAL_MS = 1_000;
 /** Events that leave in one turn of the event loop, a millisecond or two: what happens meanwhile is stored in the next one. */
-const SLICE_EVENTS = 32;
+const SLICE_EVENTS = 64;
 /** Of the window for live events alone: behind a full window they would wait for an acknowledgement of the backlog. */
 const LIVE_SHARE = 1 / 4;
 /** An event at the end of its age still has time to be delivered. */
@@ -63,6 +63,9 @@ interface Delivery extends ForwarderOptions {
   /** Monotonic milliseconds of the last answer, and of the last save. */
   heardAt: number;
   savedAt: number;
+  /** While the cursor is on its way to the disk. Events go on leaving; two at once would count what is acknowledged twice. */
+  saving: Promise<void> | undefined;
+  saveFault: { error: unknown } | undefined;
   /** Whether anything was acknowledged: else a hang-up says nothing about the message in flight. */
   heard: boolean;
   /** A repeat of what was delivered before, whose answer is waited for before anything else is sent. */
@@ -120,6 +123,8 @@ function openDelivery(options: ForwarderOptions, outbox: Outbox, connection: Ups
     oldThrough: events.table.newest(),
     heardAt: now,
     savedAt: now,
+    saving: undefined,
+    saveFault: undefined,
     heard: false,
     witness: witnessOf(outbox, events),
     refusal: undefined,
@@ -156,6 +161,7 @@ async function forward(delivery: Delivery, bell: Bell, signal: AbortSignal): Pro
       await rung;
     }
   } catch (error) {
+    await delivery.saving;
     settle(delivery);
     await outbox.ended(headFailure(window, error));
     throw error;
@@ -176,10 +182,11 @@ function headFailure({ sent }: Window, error: unknown): HeadFailure | undefined 
 
 /** Everything that can be done now. Throws when the connection has ended or must end. */
 async function step(delivery: Delivery): Promise<void> {
-  const { connection, outbox, window, clock } = delivery;
+  const { connection, window, clock } = delivery;
   settle(delivery);
   const loss = connection.loss();
   if (loss) throw new Broken(loss.error, loss.unexplained && delivery.heard);
+  if (delivery.saveFault) throw delivery.saveFault.error;
   if (delivery.refusal) throw broken(delivery.refusal, window);
   const witnessAt = delivery.witness?.sentAt ?? Number.POSITIVE_INFINITY;
   const isWitnessOverdue = clock.monotonic() - witnessAt >= ACKNOWLEDGEMENT_DEADLINE_MS;
@@ -193,10 +200,20 @@ async function step(delivery: Delivery): Promise<void> {
     await fill(delivery);
     settle(delivery);
   }
-  if (clock.monotonic() - delivery.savedAt >= SAVE_INTERVAL_MS) {
+  if (!delivery.saving && clock.monotonic() - delivery.savedAt >= SAVE_INTERVAL_MS) {
     delivery.savedAt = clock.monotonic();
-    await outbox.save();
+    delivery.saving = save(delivery);
   }
+}
+
+async function save(delivery: Delivery): Promise<void> {
+  try {
+    await delivery.outbox.save();
+  } catch (error) {
+    delivery.saveFault = { error };
+    delivery.ring();
+  }
+  delivery.saving = undefined;
 }
 
 function settle({ outbox, window, queue }: Delivery): void {
