@@ -23,3 +23,34 @@ it('remembers a bounded number of addresses, the latest ones', () => {
   for (let index = 0; index < 1_024; index += 1) accept(`further-${index}`);
   expect(accept('flood')).toBe(true);
 });
+
+it('does not count the connections of encoders that are admitted: five hundred of one address come back at once', () => {
+  const { accept, admitted } = openAcceptRate(() => 0);
+  const back = Array.from({ length: 500 }, (_, index) => {
+    const isAccepted = accept('router');
+    if (isAccepted) admitted('router', `encoder-${index}`);
+    return isAccepted;
+  });
+  expect(back).not.toContain(false);
+  expect(accepted(accept, 'router', 500)).toBe(128);
+});
+
+it('counts those of an encoder that reconnects in a loop, but for one a minute', () => {
+  let now = 0;
+  const { accept, admitted } = openAcceptRate(() => now);
+  const loop = () =>
+    accepted(
+      (address) => {
+        const isAccepted = accept(address);
+        if (isAccepted) admitted(address, 'e1');
+        return isAccepted;
+      },
+      'router',
+      500,
+    );
+  expect(loop()).toBe(129);
+  now = 1_000;
+  expect(loop()).toBe(32);
+  now = 60_000;
+  expect(loop()).toBe(129);
+});

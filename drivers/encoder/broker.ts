@@ -40,7 +40,7 @@ export interface BrokerOptions {
   clock: Clock;
   log: DriverLog;
   /** An encoder is admitted on this connection. */
-  admitted(socket: TLSSocket): void;
+  admitted(socket: TLSSocket, encoderId: string): void;
 }
 
 interface Connections extends BrokerOptions {
@@ -235,7 +235,7 @@ async function takePlace(
     const session = openSession({ connection, client, host, log, close });
     peer.stage = { at: 'admitted', session };
     live.set(encoderId, session);
-    connections.admitted(peer.socket);
+    connections.admitted(peer.socket, encoderId);
     return undefined;
   }
 }

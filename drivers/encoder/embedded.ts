@@ -44,7 +44,16 @@ export async function openEmbeddedLink(
     log.warn(fields, 'a connection was closed before an encoder was admitted: too many are open'),
   );
   const unadmitted = openUnadmitted((remoteAddress) => crowded(`${remoteAddress}`, { remoteAddress }));
-  const broker = await openBroker({ host, clock, log, admitted: unadmitted.admitted });
+  const rate = openAcceptRate(() => clock.monotonic());
+  const broker = await openBroker({
+    host,
+    clock,
+    log,
+    admitted(socket, encoderId) {
+      unadmitted.admitted(socket);
+      rate.admitted(socket.remoteAddress, encoderId);
+    },
+  });
   const server = openServer(options.tls);
   const sockets = new Set<Socket>();
   opening.defer(async () => {
@@ -53,7 +62,6 @@ export async function openEmbeddedLink(
     for (const socket of sockets) socket.destroy();
     await closed;
   });
-  const rate = openAcceptRate(() => clock.monotonic());
   server.on('connection', (socket: Socket) => {
     // Without an address it is closed already.
     if (!socket.remoteAddress || !rate.accept(socket.remoteAddress)) return socket.destroy();
