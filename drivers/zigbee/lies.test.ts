@@ -16,7 +16,7 @@ const isResponse = (frame: MtFrame) =>
 const isReading = (frame: MtFrame) =>
   isIncoming(frame) && (frame.data[17] ?? 0) % 0x10 === 0x08 && frame.data[19] === 0x01;
 /** UNSUPPORTED_ATTRIBUTE has neither type nor value. */
-function withoutValue(data: Buffer): Buffer {
+function withoutValue(data: Uint8Array): Buffer {
   const length = data[16] ?? 0;
   const zcl = Buffer.from([...data.subarray(17, 22), 0x86]);
   return Buffer.concat([data.subarray(0, 16), Buffer.of(zcl.length), zcl, data.subarray(17 + length)]);

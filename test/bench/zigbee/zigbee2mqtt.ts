@@ -74,8 +74,11 @@ function isWhole(prefix: string): boolean {
 
 export interface Peer extends AsyncDisposable {
   readonly pid: number;
-  /** Asks by MQTT, and waits until it publishes that the lock is unlocked. Rejects when it does not in time. */
-  unlock(mac: string, timeoutMs?: number): Promise<void>;
+  /**
+   * Asks by MQTT, again after each `againMs` when given, and waits until it publishes that the lock is unlocked. Rejects when
+   * it does not in time. A lock reports a change once, whichever request has caused it: the waiting does not begin again.
+   */
+  unlock(mac: string, againMs?: number): Promise<void>;
   /** Lets all locks in, and waits until it has told all of them to report. */
   join(gateway: SimulatedGateway, macs: readonly string[]): Promise<void>;
   /** SIGTERM, and its end. */
@@ -101,13 +104,13 @@ export async function openPeer({ entry }: Installed, port: string): Promise<Peer
     if (!retain) for (const take of waiting) take(topic, message.toString());
   });
   await client.subscribeAsync(`${BASE}/#`);
-  const told = (fits: (topic: string, message: string) => boolean, timeoutMs = TIMEOUT_MS) =>
+  const told = (fits: (topic: string, message: string) => boolean) =>
     new Promise<void>((resolve, reject) => {
       const take = (topic: string, message: string) => {
         if (fits(topic, message)) end(resolve);
       };
       const failure = () => new Error(`${PEER} did not answer\n${logOf(folder)}`);
-      const timer = setTimeout(() => end(() => reject(failure())), timeoutMs);
+      const timer = setTimeout(() => end(() => reject(failure())), TIMEOUT_MS);
       const end = (settle: () => void) => {
         clearTimeout(timer);
         waiting.delete(take);
@@ -143,13 +146,14 @@ export async function openPeer({ entry }: Installed, port: string): Promise<Peer
     },
     start,
     stop,
-    async unlock(mac, timeoutMs) {
+    async unlock(mac, againMs) {
       const unlocked = told(
         (topic, message) => topic === `${BASE}/0x${mac}` && message.includes('"state":"UNLOCK"'),
-        timeoutMs,
       );
-      client.publish(`${BASE}/0x${mac}/set`, '{"state":"UNLOCK"}');
-      await unlocked;
+      const ask = () => void client.publish(`${BASE}/0x${mac}/set`, '{"state":"UNLOCK"}');
+      ask();
+      const again = againMs === undefined ? undefined : setInterval(ask, againMs);
+      await unlocked.finally(() => clearInterval(again));
     },
     async join(gateway, macs) {
       const permit = (time: number) =>
