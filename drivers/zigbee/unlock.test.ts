@@ -32,6 +32,11 @@ describe('an unlock', () => {
     expect(second({ kind: 'jam' }, unanswered)).toMatchObject({ phase: 'sent' });
     expect(second({ kind: 'operated' }, success)).toMatchObject({ phase: 'accepted' });
     expect(second({ kind: 'operated' }, success, unlocked)).toEqual(confirmed);
+    // The event of the first one, which the lock repeats: this one has jammed.
+    expect(second({ kind: 'jam' }, success, between, { kind: 'operated' }, { kind: 'waited' })).toEqual(
+      jammed,
+    );
+    expect(second(success, { kind: 'operated' }, unlocked)).toEqual(confirmed);
     // The lock does not report the bolt once more: its state must be read.
     expect(second(unlocked, success)).toMatchObject({ phase: 'accepted', unattributed: true });
     expect(second(success)).toMatchObject({ phase: 'accepted', unattributed: false });

@@ -14,7 +14,8 @@
  *   accepted   waited                                  done: accepted, or jammed when the bolt stayed between
  *
  * While an earlier command that opens the lock may still arrive, nothing that the lock shows counts in `sent`. It makes
- * the command `unattributed`: the state of the bolt is to be read as soon as the lock accepted the command.
+ * the command `unattributed`: the state of the bolt is to be read as soon as the lock accepted the command. Nor does an
+ * event that names the radio count in `accepted` then.
  *
  * No radio failure ends it: after a negative confirmation the lock may have the frame, for what was lost may be the
  * acknowledgement alone. Only the deadline ends `sent` without evidence, and then the outcome is unknown.
@@ -46,6 +47,7 @@ interface Accepted {
   phase: 'accepted';
   target: Target;
   evidence: Evidence | undefined;
+  earlier: boolean;
   unattributed: boolean;
 }
 
@@ -152,7 +154,9 @@ function acceptedStep(state: Accepted, input: ActuationInput): ActuationState {
     case 'waited':
       return { phase: 'done', outcome: state.evidence === 'between' ? 'jammed' : 'accepted' };
     case 'operated':
-      return state.target === 'unlocked' ? concluded({ ...state, evidence: 'reached' }) : state;
+      // A lock repeats the event of an earlier command until it is acknowledged, also after it has answered this one.
+      if (state.target === 'locked' || state.earlier) return state;
+      return concluded({ ...state, evidence: 'reached' });
     case 'jam':
       return concluded({ ...state, evidence: 'jammed' });
     case 'lockState': {
@@ -185,8 +189,8 @@ function byEvidence(state: Sent): ActuationState {
   return end.phase === 'done' ? end : state;
 }
 
-function acceptedFrom({ target, evidence, unattributed }: Sent): Accepted {
-  return { phase: 'accepted', target, evidence, unattributed };
+function acceptedFrom({ target, evidence, earlier, unattributed }: Sent): Accepted {
+  return { phase: 'accepted', target, evidence, earlier, unattributed };
 }
 
 function concluded(state: Accepted): ActuationState {
