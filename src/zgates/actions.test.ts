@@ -1,5 +1,6 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { DriverError } from '../../drivers/driver.ts';
+import { GatehouseError } from '../errors.ts';
 import { A, B, CALLER, openTestbed } from './testbed.ts';
 
 const MAC = '00124b0001a2b3c4';
@@ -67,6 +68,15 @@ describe('the join window', () => {
     const second = await openTestbed({ database: bed.database });
     expect((await state(second)).joinWindow).toBe(null);
     expect(audited(second)).toEqual(['closed']);
+  });
+
+  it('is closed at the radio by 0 also when that cannot be stored', async () => {
+    const bed = await openTestbed();
+    await bed.post(`/${A}/permit-join`, { seconds: 254 });
+    const refusal = new GatehouseError('STORAGE_UNAVAILABLE', 'the disk is full');
+    vi.spyOn(bed.database, 'commit').mockRejectedValue(refusal);
+    expect(await bed.post(`/${A}/permit-join`, { seconds: 0 })).toMatchObject({ status: 503 });
+    expect(bed.commands.at(-1)).toMatchObject({ kind: 'permitJoin', data: { seconds: 0 } });
   });
 
   it('ends with its link', async () => {

@@ -70,6 +70,9 @@ export async function openJoining(options: JoiningOptions) {
     const withInstallCode = installCodes.map(({ mac }) => mac);
     const detail = { seconds, allowed, withInstallCode };
     const before = ends.get(deviceId);
+    // What closes waits for no disk. A window that was closed and is stored as open is seen to be closed.
+    const closing = seconds === 0 ? tell(row, body) : undefined;
+    closing?.catch(() => undefined);
     await database.commit(() => {
       const now = clock.now();
       const window: JoinWindow = {
@@ -84,7 +87,7 @@ export async function openJoining(options: JoiningOptions) {
     const own = seconds > 0 ? ends.after(seconds, 'its time is over') : ends.get(deviceId);
     if (seconds > 0) ends.set(deviceId, own);
     try {
-      await tell(row, body);
+      await (closing ?? tell(row, body));
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       const isRefused = error instanceof DriverError && error.code === 'INVALID_COMMAND';
