@@ -6,7 +6,7 @@
  *  - `unlock`      Unlock → Unlocked         actuates at most once; OUTCOME_UNKNOWN when nobody knows
  *  - `lock`        LockNow → Locked          actuates at most once; safe to send again
  *  - `standOpen`   StandOpen → StandingOpen  the lock stays unlocked until `endStandOpen`. Actuates at most once
- *  - `endStandOpen` LockNow → Locked         the lock works as before, and is locked. Safe to send again
+ *  - `endStandOpen` LockNow → StandingEnded  the lock works as before, and is locked. Safe to send again
  *  - `removeLock`  RemoveLock → LockRemoved  asks the lock to leave the network for good. Safe to send again
  *  - `permitJoin`  PermitJoin → null         opens the join window, or closes it (seconds 0)
  *  - `moveChannel` MoveChannel → ChannelsApplied   one attempt; locks follow
@@ -62,6 +62,12 @@ export type LockNow = z.infer<typeof lockNow>;
 /** confirmed: the lock reported that it is locked · accepted and jammed: as of an unlock */
 export const locked = z.object({ outcome: z.enum(['confirmed', 'accepted', 'jammed']) });
 export type Locked = z.infer<typeof locked>;
+
+export const standingEnded = locked.extend({
+  /** So long a write of that standing open may still reach the lock and change it: `endStandOpen` is to be sent again then. */
+  settlesMs: z.number().positive().optional(),
+});
+export type StandingEnded = z.infer<typeof standingEnded>;
 
 export const standOpen = z.strictObject({ hwId: ieeeAddress, pin: pin.nullable() });
 export type StandOpen = z.infer<typeof standOpen>;

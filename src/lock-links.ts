@@ -1,7 +1,7 @@
 /** How doors reach their locks: over the link of the gateway that each is joined to, while that link is up. */
 import { DriverError, type Plain } from '../drivers/driver.ts';
 import { lockApplied } from '../drivers/settings.ts';
-import { locked, unlocked } from '../drivers/zgate.ts';
+import { standingEnded, unlocked } from '../drivers/zgate.ts';
 import type { DoorSliceOptions } from './doors/slice.ts';
 import type { Execute, LinkCommand } from './execute.ts';
 
@@ -50,8 +50,8 @@ export function openLockLinks({ linkOf, execute }: LockLinksOptions): LockLinks 
     async actuateLock(lock, { kind, data, released }, timeoutMs) {
       const { signal } = new AbortController();
       const wanted: LinkCommand = { kind, data, timeoutMs, ...(released && { released }) };
-      // What became of standing open is told in the same words.
-      const answer = locked.safeParse(await command(lock, wanted, signal));
+      // A lock command and the begin of standing open have the same outcomes.
+      const answer = standingEnded.safeParse(await command(lock, wanted, signal));
       if (answer.data) return answer.data;
       throw new DriverError('BAD_REPLY', 'the gateway did not report the outcome');
     },

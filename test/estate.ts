@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { DriverError, type Plain } from '../drivers/driver.ts';
 import type { LockApplied, LockApply } from '../drivers/settings.ts';
-import type { Locked, Unlock, Unlocked } from '../drivers/zgate.ts';
+import type { StandingEnded, Unlock, Unlocked } from '../drivers/zgate.ts';
 import { type Actuations, openActuations } from '../src/actuations/actuations.ts';
 import type { AuditEntry } from '../src/audit/audit.ts';
 import { openCatalogue } from '../src/catalogue/catalogue.ts';
@@ -212,7 +212,7 @@ function playedParts(clock: ManualClock) {
       timeoutMs: number;
       at: number;
     }[],
-    actuate: async (_kind: string): Promise<Locked> => ({ outcome: 'confirmed' }),
+    actuate: async (_kind: string): Promise<StandingEnded> => ({ outcome: 'confirmed' }),
     /** Devices whose relay was fired. */
     pulses: [] as string[],
     pulse: async (): Promise<{ outcome: 'confirmed' | 'unknown' }> => ({ outcome: 'confirmed' }),

@@ -1,90 +1,16 @@
 /** What is sent to a lock that misbehaves, and what is kept of it: against a lock that answers as a test says. */
 import { expect, it } from 'vitest';
-import { manualClock } from '../../test/manual-clock.ts';
-import { DriverError } from '../driver.ts';
-import { openBoltCommands } from './bolt-commands.ts';
 import type { Facts } from './messages.ts';
 import type { ZclReply, ZclRequest } from './radio.ts';
 import { LOCK, unlockOf } from './test-gateway.ts';
-
-const RELOCK_TIME = 0x23;
-const OPERATING_MODE = 0x25;
-const SILENT: ZclReply = { kind: 'unanswered', reason: 'no answer in time' };
-const answered = (payload: unknown): ZclReply => ({ kind: 'answered', payload });
-const command = { hwId: LOCK, pin: null };
-
-interface Played {
-  /** As the lock told them when it was configured. */
-  told?: Record<string, number>;
-  memory?: Record<string, unknown>;
-  attributes?: Record<number, number>;
-  /** So long ago this process started. */
-  startedMs?: number;
-  /** Before each answer. */
-  before?(): Promise<unknown>;
-  /** Instead of what a good lock answers. */
-  reply?(request: ZclRequest): ZclReply | undefined;
-}
-
-async function open(played: Played) {
-  // By default what a process before this one may have sent cannot arrive any more.
-  const { told = {}, memory: kept = {}, attributes: values = {}, startedMs = 35_000, before, reply } = played;
-  const clock = manualClock();
-  const memory = { ...kept };
-  const attributes: Record<number, number> = { 0: 1, ...values };
-  const sent: string[] = [];
-  const requests: ZclRequest[] = [];
-  const listeners = new Set<(facts: Facts) => void>();
-  const readAgain: string[] = [];
-  function say(facts: Facts): void {
-    for (const hear of listeners) hear(facts);
-  }
-  function good({ command: name, payload }: ZclRequest): ZclReply {
-    const records = Array.isArray(payload) ? (payload as { attrId: number; attrData: number }[]) : [];
-    if (name === 'read')
-      return answered(records.map(({ attrId }) => ({ attrId, status: 0, attrData: attributes[attrId] })));
-    for (const { attrId, attrData } of records) attributes[attrId] = attrData;
-    if (name === 'write') return answered([{ status: 0 }]);
-    attributes[0] = name === 'lockDoor' ? 1 : 2;
-    queueMicrotask(() => say({ lockState: attributes[0] ?? 0 }));
-    return answered({ status: 0 });
-  }
-  const radio = {
-    async send(request: ZclRequest): Promise<ZclReply> {
-      sent.push(request.command);
-      requests.push(request);
-      request.left?.();
-      await before?.();
-      return reply?.(request) ?? good(request);
-    },
-    attribute: (_ieee: string, _endpoint: number, _cluster: string, name: string) => told[name],
-    memory: () => memory,
-    remember: (_: string, more: Record<string, unknown>) => void Object.assign(memory, more),
-  };
-  const commands = openBoltCommands({
-    radio,
-    clock,
-    locks: {
-      find: (ieee) => ({ ieee, endpoint: 1, hasOwnCluster: false }),
-      listen(_, hear) {
-        listeners.add(hear);
-        return () => void listeners.delete(hear);
-      },
-    },
-    readAgain: (ieee) => void readAgain.push(ieee),
-    ended: new AbortController().signal,
-  });
-  await clock.advance(startedMs);
-  type Data = Parameters<typeof commands.lock>[0];
-  /** `stop`: at its deadline. */
-  const begin = (kind: keyof typeof commands, data: Data = command, timeoutMs = 30_000) => {
-    const over = new AbortController();
-    const end = commands[kind](data, clock.monotonic() + timeoutMs, over.signal);
-    return { end, stop: () => over.abort(new DriverError('OUTCOME_UNKNOWN', 'no time left')) };
-  };
-  const run = (...given: Parameters<typeof begin>) => begin(...given).end;
-  return { begin, run, clock, say, sent, requests, memory, attributes, readAgain };
-}
+import {
+  answered,
+  command,
+  OPERATING_MODE,
+  openPlayed as open,
+  RELOCK_TIME,
+  SILENT,
+} from './test-played-lock.ts';
 
 const lacksTimed = ({ command: name }: ZclRequest) =>
   name === 'unlockWithTimeout' ? answered({ cmdId: 3, statusCode: 0x81 }) : undefined;

@@ -5,6 +5,7 @@ import { settles } from '../waiting.ts';
 import {
   type Locked,
   lockNow,
+  type StandingEnded,
   type StandingOpen,
   standOpen as standOpenData,
   type Unlock,
@@ -12,6 +13,7 @@ import {
   unlock as unlockData,
 } from '../zgate.ts';
 import { openHeldFrames } from './held-frames.ts';
+import { openHeldWrites } from './held-writes.ts';
 import type { Lock, Locks } from './locks.ts';
 import { DOOR_LOCK, type Radio } from './radio.ts';
 import { autoRelockSeconds, waysOf } from './relocking.ts';
@@ -37,7 +39,7 @@ export interface BoltCommands {
   unlock: (...given: Given) => Promise<Unlocked>;
   lock: (...given: Given) => Promise<Locked>;
   standOpen: (...given: Given) => Promise<StandingOpen>;
-  endStandOpen: (...given: Given) => Promise<Locked>;
+  endStandOpen: (...given: Given) => Promise<StandingEnded>;
 }
 
 type Given = [data: Plain, deadline: number, signal: AbortSignal, released?: Promise<void>];
@@ -66,6 +68,7 @@ export function openBoltCommands(options: BoltCommandsOptions): BoltCommands {
   /** Locks that are being put into stand-open, or taken out of it. */
   const changing = new Map<string, Change>();
   const held = openHeldFrames(clock);
+  const heldWrites = openHeldWrites(clock);
 
   const begin: Begin = (hwId, [, deadline, signal, released], calledOff) => {
     const lock = locks.find(hwId);
@@ -112,7 +115,8 @@ export function openBoltCommands(options: BoltCommandsOptions): BoltCommands {
     const { promise: settled, resolve } = Promise.withResolvers<void>();
     changing.set(ieee, { ends, calledOff, settled });
     try {
-      return await change({ ...begun.options, radio, signal, move: (kind) => move(kind, pin, begun) });
+      const moving = (kind: 'lockDoor' | 'unlockDoor') => move(kind, pin, begun);
+      return await change({ ...begun.options, radio, signal, heldWrites, move: moving });
     } finally {
       changing.delete(ieee);
       resolve();

@@ -8,7 +8,7 @@ import { type Clock, DriverError } from '../driver.ts';
  * EmberZNet lets a parent hold frames for sleeping children up to 30 s; five more seconds cover the routes to it
  * (HELD_AT_MOST_MS of the daemon).
  */
-const HELD_AT_MOST_MS = 35_000;
+export const HELD_AT_MOST_MS = 35_000;
 
 export interface HeldFrames {
   mayArrive(ieee: string): boolean;

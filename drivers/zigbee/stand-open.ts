@@ -1,9 +1,11 @@
 /**
  * A lock that stands open, and its end: by passage mode where it offers one, else unlocked, with its own relock time put
- * aside meanwhile. What it had before is kept with the device before it is overwritten, and given back at the end.
+ * aside meanwhile. What it had before is kept with the device before it is overwritten, and given back at the end. It is kept
+ * until no write that was not answered can arrive any more, and given back once more if one has arrived after the end.
  */
 import { DriverError } from '../driver.ts';
-import type { Locked, StandingOpen } from '../zgate.ts';
+import type { Locked, StandingEnded, StandingOpen } from '../zgate.ts';
+import type { HeldWrites } from './held-writes.ts';
 import { TYPE } from './lock-cluster.ts';
 import { DOOR_LOCK, KNOWN, type Radio, type ZclReply } from './radio.ts';
 import {
@@ -32,6 +34,7 @@ const CHANGED = [autoRelockTime, operatingMode];
 export interface StandOpenOptions extends Omit<ActuationOptions, 'radio'> {
   radio: Pick<Radio, 'send' | 'attribute' | 'memory' | 'remember'>;
   signal: AbortSignal;
+  heldWrites: HeldWrites;
   /** Rejects with a DriverError. */
   move(kind: 'lockDoor' | 'unlockDoor'): Promise<Locked>;
 }
@@ -92,8 +95,9 @@ async function unlocked(options: StandOpenOptions): Promise<StandingOpen> {
     return await options.move('unlockDoor');
   } catch (error) {
     if (!(error instanceof DriverError) || error.code !== 'REFUSED') throw sent(error);
+    const isSettled = options.heldWrites.leftMs(options.ieee) === 0;
     const told = await onceSent(read(options, CHANGED));
-    if (await onceSent(restore(options, told))) await onceSent(read(options, CHANGED));
+    if (await onceSent(restore(options, told, isSettled))) await onceSent(read(options, CHANGED));
     throw error;
   }
 }
@@ -122,16 +126,19 @@ async function stopRelocking(options: StandOpenOptions, told: Told): Promise<voi
 }
 
 /** Safe to repeat: what is restored already is left as it is. The door is locked whatever the lock refuses before. */
-export async function endStandOpen(options: StandOpenOptions): Promise<Locked> {
+export async function endStandOpen(options: StandOpenOptions): Promise<StandingEnded> {
   let failure: unknown;
   let isRead = false;
   let isChanged = false;
+  let settlesMs = 0;
   const giveBack = async () => {
     failure = undefined;
+    // Before the read: a write that arrives after it is not seen.
+    settlesMs = options.heldWrites.leftMs(options.ieee);
     try {
       const told = await read(options, CHANGED);
       isRead = true;
-      isChanged = await restore(options, told);
+      isChanged = await restore(options, told, settlesMs === 0);
     } catch (error) {
       failure = error;
     }
@@ -145,11 +152,11 @@ export async function endStandOpen(options: StandOpenOptions): Promise<Locked> {
   if (failure && !isDone) throw sent(failure);
   // So that the present values are known here, too; the door does not wait for that. Without an answer the next end asks.
   if (isChanged) await read(options, CHANGED).catch(() => undefined);
-  return locked;
+  return isKept(options) ? { outcome: locked.outcome, settlesMs } : locked;
 }
 
-/** Throws when the lock does not take it. True: something was to be restored. */
-async function restore(options: StandOpenOptions, told: Told): Promise<boolean> {
+/** Throws when the lock does not take it. True: something was to be restored. `isSettled`: before `told` was read. */
+async function restore(options: StandOpenOptions, told: Told, isSettled: boolean): Promise<boolean> {
   const { radio, ieee } = options;
   const memory = radio.memory(ieee);
   const before = beforeOf(memory.standing);
@@ -164,8 +171,7 @@ async function restore(options: StandOpenOptions, told: Told): Promise<boolean> 
       'REFUSED',
       `the lock does not take ${attributeName(refused.attrId)} back: ${statusName(refused.status)}`,
     );
-  if (before.operatingMode !== undefined || before.autoRelockTime !== undefined || memory.relockSeconds)
-    radio.remember(ieee, { standing: null, relockSeconds: null });
+  if (isSettled && isKept(options)) radio.remember(ieee, { standing: null, relockSeconds: null });
   return writes.length > 0;
 }
 
@@ -176,12 +182,16 @@ function isKept({ radio, ieee }: StandOpenOptions): boolean {
 }
 
 /** The first value is kept: standing open twice makes no other one. */
-function keep({ radio, ieee }: StandOpenOptions, before: Before): void {
+function keep(options: StandOpenOptions, before: Before): void {
+  const { radio, ieee, heldWrites } = options;
+  if (!isKept(options)) heldWrites.begun(ieee);
   const standing = { ...before, ...beforeOf(radio.memory(ieee).standing) };
   radio.remember(ieee, { standing });
 }
 
-function forget({ radio, ieee }: StandOpenOptions, name: keyof Before): void {
+/** The lock refused to change it: an earlier write that was not answered may still do so. */
+function forget({ radio, ieee, heldWrites }: StandOpenOptions, name: keyof Before): void {
+  if (heldWrites.leftMs(ieee) > 0) return;
   const { [name]: _, ...standing } = beforeOf(radio.memory(ieee).standing);
   radio.remember(ieee, { standing });
 }
@@ -228,12 +238,13 @@ async function settled(
   one: AttributeWrite,
   { tries }: { tries: number },
 ): Promise<Refused | undefined> {
-  const { clock, deadline, signal } = options;
+  const { clock, deadline, signal, heldWrites, ieee } = options;
   for (let attempt = 1; ; attempt += 1) {
     const { awake, stop } = awakeIn(options);
     try {
       return await write(options, [one], awake);
     } catch (error) {
+      if (isUnanswered(error)) heldWrites.unanswered(ieee);
       const pauseMs = SETTLE_MS * 2 ** (attempt - 1);
       const isLate = clock.monotonic() + pauseMs + 2 * HELD_FRAME_MS > deadline;
       // The write before it may have arrived.

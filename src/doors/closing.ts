@@ -139,9 +139,12 @@ export function openClosings(options: ClosingsOptions) {
     const startedAt = clock.monotonic();
     const isStarting = startedAt < startedBy && unreachable(presentAddressOf(row, options)) !== undefined;
     if (!isStarting) closing.attempts += 1;
-    const outcome = outcomeOf(await send(row, options));
+    const end = await send(row, options);
+    const outcome = outcomeOf(end);
     // It was opened again meanwhile, and has another time to be locked at.
     if (all.get(row.mac) !== closing || closing.row.openings !== row.openings) return outcome;
+    const settlesMs = 'result' in end ? (end.settlesMs ?? 0) : 0;
+    if (settlesMs > 0) closing.settledAt = Math.max(closing.settledAt, clock.monotonic() + settlesMs);
     if (outcome.outcome !== 'confirmed') await failed(closing, outcome);
     else if (startedAt < closing.settledAt) {
       closing.nextAt = closing.settledAt;

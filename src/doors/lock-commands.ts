@@ -1,6 +1,6 @@
 /** How doors tell a lock to lock, to stand open or to end that; and what the failure of any such command means. */
 import { DriverError } from '../../drivers/driver.ts';
-import type { Locked, LockNow } from '../../drivers/zgate.ts';
+import type { LockNow, StandingEnded } from '../../drivers/zgate.ts';
 import type { Clock } from '../clock.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
@@ -43,7 +43,7 @@ export type ActuateLock = (
   lock: LockAddress,
   command: { kind: LockCommandKind; data: LockNow; released?: Promise<void> },
   timeoutMs: number,
-) => Promise<Locked>;
+) => Promise<StandingEnded>;
 
 /** `leftMs`: so long standing open may still begin. */
 export function deadlineOf(kind: LockCommandKind, leftMs = CHANGE_DEADLINE_MS): number {
@@ -66,8 +66,8 @@ export async function answerInTime<T>(work: Promise<T>, clock: Clock, meanwhile:
 }
 
 export type Outcome = Pick<UnlockResult, 'outcome' | 'reason'>;
-/** How it ended: sent, or certainly not. */
-export type End = { result: Outcome } | { refusal: GatehouseError };
+/** How it ended: sent, or certainly not. `settlesMs`: of the end of standing open, as its driver says. */
+export type End = { result: Outcome; settlesMs?: number } | { refusal: GatehouseError };
 
 /** As in the audit. */
 export const AUDITED: Record<UnlockResult['outcome'], string> = {
@@ -85,13 +85,13 @@ type Place = Pick<DoorRow, 'id' | 'gateway_id'>;
 
 /** Never rejects. */
 export async function endOf(
-  sending: Promise<{ outcome: Outcome['outcome'] }>,
+  sending: Promise<{ outcome: Outcome['outcome']; settlesMs?: number | undefined }>,
   place: Place,
   log: Log,
 ): Promise<End> {
   try {
-    const { outcome } = await sending;
-    return { result: { outcome, reason: null } };
+    const { outcome, settlesMs = 0 } = await sending;
+    return { result: { outcome, reason: null }, settlesMs };
   } catch (error) {
     return endOfFault(error, place, log);
   }

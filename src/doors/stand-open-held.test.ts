@@ -32,9 +32,10 @@ function showOpen(): void {
   const { clock } = estate;
   estate.report(MAC, { lockState: { value: 'unlocked', at: clock.now(), heardAt: clock.monotonic() } });
 }
-async function restart(): Promise<void> {
+async function restart(prepare?: () => void): Promise<void> {
   await end();
   estate = await openEstate(estate.database, { now: estate.clock.now() });
+  prepare?.();
   end = estate.run();
   await estate.clock.advance(0);
 }
@@ -92,4 +93,36 @@ it('nor does a frame arrive that was not answered long ago', async () => {
   confirm();
   await estate.clock.advance(35_000);
   expect(await remove()).toMatchObject({ outcome: 'confirmed', standingOpen: null });
+});
+
+/** As its driver says, which alone knows of a write that was not answered before another was. */
+function settleIn(milliseconds: number): void {
+  estate.played.actuate = async (kind) =>
+    kind === 'endStandOpen' ? { outcome: 'confirmed', settlesMs: milliseconds } : { outcome: 'confirmed' };
+}
+
+it('a lock that a write may still change is given back what it had when none can arrive any more', async () => {
+  await post();
+  settleIn(20_000);
+  expect(await remove()).toMatchObject({ outcome: 'accepted', standingOpen: { state: 'ending' } });
+  // A host that was started meanwhile.
+  await estate.clock.advance(15_000);
+  settleIn(35_000);
+  await estate.clock.advance(5_000);
+  confirm();
+  await estate.clock.advance(34_000);
+  expect([kinds().filter((kind) => kind === 'endStandOpen').length, changes().at(-1)]).toEqual([2, 'ending']);
+  await estate.clock.advance(1_000);
+  expect([await standing(), changes().at(-1)]).toEqual([null, 'ended']);
+});
+
+it('and is after a restart, too', async () => {
+  await post();
+  settleIn(20_000);
+  await remove();
+  await restart(() => settleIn(35_000));
+  expect([kinds().at(-1), await standing()]).toMatchObject(['endStandOpen', { state: 'ending' }]);
+  confirm();
+  await estate.clock.advance(35_000);
+  expect([await standing(), changes().at(-1)]).toEqual([null, 'ended']);
 });
