@@ -14,7 +14,6 @@ import type { DecryptionKey } from '../backup/age.ts';
 import type { Manifest } from '../backup/manifest.ts';
 import type { Config } from '../config/config.ts';
 import { parseConfig, readConfig } from '../config/config-file.ts';
-import { openConnection } from '../database/connection.ts';
 import type { Database } from '../database/database.ts';
 import { makeFolder } from '../host/durable-file.ts';
 import { LOCAL_ADMINISTRATOR } from '../principal.ts';
@@ -23,6 +22,7 @@ import { configFile, SITE_CONFIG } from './client.ts';
 import { holdDataDirectory } from './data-directory.ts';
 import { asOwnerOf } from './folder-owner.ts';
 import { assertOnePiece, openAuditWith, openDraft, type Reopened, warningsOf } from './restore-checks.ts';
+import { countersFrom, countersIn, countersOf, openSequenceFloor } from './restore-counters.ts';
 import {
   type ConfigurationFile,
   differing,
@@ -40,9 +40,6 @@ import {
   unpack,
 } from './restore-source.ts';
 import { askFirst, CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
-
-/** More starts, or events of one encoder, than there can have been since any copy was made. */
-const LEAP = 1_000_000;
 
 export interface RestoreOptions extends DecryptionOptions {
   config?: string;
@@ -221,17 +218,15 @@ interface Renewal {
 async function renew(database: Database, audit: Reopened, { copy, current, manifest, now }: Renewal) {
   const system = database.prepare<[], SystemRow>(READ_SYSTEM).get();
   if (!system) throw new Error('the system row is missing');
-  const known = stateOf(current);
   const databaseId = randomUUID();
-  const epoch = Math.max(system.epoch, known.epoch) + LEAP;
+  const { epoch, sequence } = countersFrom(countersOf(database), countersIn(current), now);
   const rename = database.prepare<[string, number]>(
     'UPDATE system SET database_id = ?, epoch = ? WHERE id = 1',
   );
-  // Also above those of an earlier restore of the same copy, as no encoder has an event a second for years.
-  const raise = database.prepare<[number]>('UPDATE event_sequence SET last = max(last, ?) + 1000000');
+  const setSequenceFloor = openSequenceFloor(database);
   await database.commit(() => {
     rename.run(databaseId, epoch);
-    raise.run(Math.max(known.sequence, Math.floor(now / 1_000)));
+    setSequenceFloor(sequence);
     audit?.record({
       principal: LOCAL_ADMINISTRATOR,
       action: 'database.restore',
@@ -247,20 +242,6 @@ async function renew(database: Database, audit: Reopened, { copy, current, manif
     });
   });
   return { databaseId, epoch };
-}
-
-/** What the database that is there has used; none of it when it is missing or damaged, which is why there is a restore. */
-function stateOf(file: string): { epoch: number; sequence: number } {
-  try {
-    using connection = openConnection(file);
-    const epoch = connection.prepare<[], SystemRow>(READ_SYSTEM).get()?.epoch ?? 0;
-    const highest = connection.prepare<[], { last: number | null }>(
-      'SELECT max(last) AS last FROM event_sequence',
-    );
-    return { epoch, sequence: highest.get()?.last ?? 0 };
-  } catch {
-    return { epoch: 0, sequence: 0 };
-  }
 }
 
 /** All of it, or nothing. Returns where what was there is kept. */

@@ -63,6 +63,9 @@ const WAITS = `${NOT_DEAD} AND NOT EXISTS (SELECT 1 FROM forward_ahead WHERE for
 /** Events that are counted at once: a look at so many takes some hundred microseconds. */
 const COUNTED_TOGETHER = 256;
 
+/** No encoder's id: the row of `event_sequence` that counts for all, made by a restore. */
+const EVERY_ENCODER = '';
+
 /** One sequence for both tables of the log. */
 const NEXT_SEQ = "(SELECT max(seq) + 1 FROM sqlite_sequence WHERE name IN ('event', 'live_event'))";
 
@@ -80,8 +83,12 @@ function openLog(database: Prepare) {
   const newestSequence = database.prepare<[string], { sequence: number }>(
     `SELECT sequence FROM event WHERE encoder_id IN (?) AND sequence IS NOT NULL ORDER BY seq DESC LIMIT 1`,
   );
-  const keptSequence = database.prepare<[string], { last: number }>(
-    'SELECT last FROM event_sequence WHERE encoder_id = ?',
+  const keptSequence = database.prepare<[string, string], { last: number | null }>(
+    'SELECT max(last) AS last FROM event_sequence WHERE encoder_id IN (?, ?)',
+  );
+  const setFloor = database.prepare<[string, number]>(
+    `INSERT INTO event_sequence (encoder_id, last) VALUES (?, ?)
+     ON CONFLICT (encoder_id) DO UPDATE SET last = max(last, excluded.last)`,
   );
   const insert = database.prepare<
     [string, string, string, string, number | null, number, number, number, string]
@@ -118,8 +125,10 @@ function openLog(database: Prepare) {
     /** Of the encoder's next event; from 1. */
     nextSequence(encoderId: string): number {
       const newest = newestSequence.get(encoderId)?.sequence ?? 0;
-      return Math.max(newest, keptSequence.get(encoderId)?.last ?? 0) + 1;
+      return Math.max(newest, keptSequence.get(encoderId, EVERY_ENCODER)?.last ?? 0) + 1;
     },
+    /** Every encoder goes on above it, also one that has no event yet. */
+    setSequenceFloor: (last: number) => setFloor.run(EVERY_ENCODER, last),
     /** Returns the seq. */
     insert({ id, topic, type, body }: EncodedEvent, row: Omit<EventHead, 'seq'>): number {
       const { encoderId, sequence, recordedAt, clockSynchronised, bytes } = row;
