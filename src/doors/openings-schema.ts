@@ -71,7 +71,8 @@ export const lockConditions = {
       at: dateTime.nullable().openapi({ description: 'When the lock reported the percentage' }),
       age: z.int().nullable().openapi({ description: 'Of the percentage, in milliseconds' }),
       alarmAt: dateTime.nullable().openapi({
-        description: 'When the lock reported its own battery alarm last, raised or ended; null: it has not',
+        description:
+          'When the lock said last whether its battery is low, by itself or when it was asked; null: it has not',
       }),
     })
     .nullable()
