@@ -57,8 +57,11 @@ export interface Exchange<Reply> {
   read(received: Uint8Array): Reading<Reply>;
 }
 
-/** Commands come first, then settings, then polls; after four commands in a row one poll that is due has its turn. */
-export type OrderClass = 'command' | 'settings';
+/**
+ * Commands come first, then settings, then polls; after four commands in a row one poll that is due has its turn. `off`
+ * ends a pulse: it comes before all of them, and waits for no late reply of its device.
+ */
+export type OrderClass = 'off' | 'command' | 'settings';
 
 export interface Order {
   class: OrderClass;

@@ -1,5 +1,5 @@
 /** Whose turn it is, seen on the wire. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import {
   ask,
   command,
@@ -53,6 +53,27 @@ describe('orders', () => {
     for (let time = 0; time < 6; time += 1) void bus.exchange(ask(9), command(soon()), forever);
     await clock.advance(12.5 * TURN_MS);
     expect(addresses(wire)).toEqual([9, 9, 9, 9, 1, 9, 9, 8, 1, 8, 1, 8, 1]);
+  });
+
+  it('that end a pulse come first, and wait for no late reply', async () => {
+    let isLost = false;
+    const { bus, clock, soon, wire } = await openTestBus((request) => (isLost ? null : says(7)(request)));
+    bus.poll(pollOf(1, 100));
+    await clock.advance(99);
+    isLost = true;
+    const before = wire.sent.length;
+    await vi.waitFor(async () => {
+      await clock.advance(1);
+      expect(wire.sent.length).toBe(before + 1);
+    });
+    isLost = false;
+    const missedAt = wire.sent.at(-1)?.at ?? 0;
+    for (let time = 0; time < 6; time += 1) void bus.exchange(ask(9, 1), command(soon()), forever);
+    void bus.exchange(ask(1, 2), { ...command(soon()), class: 'off' }, forever);
+    await clock.advance(1_000);
+    const off = wire.sent.find(({ bytes }) => bytes[1] === 2);
+    expect(wire.sent[before + 1]).toBe(off);
+    expect((off?.at ?? 0) - missedAt).toBeLessThan(1.5 * optionsWith().turnaroundMaxMs);
   });
 
   it('have the next turn whatever else is due', async () => {

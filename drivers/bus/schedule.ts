@@ -36,10 +36,14 @@ export interface Schedule {
   drain(): QueuedOrder[];
 }
 
-/** A person waits for each of them: more than this is nobody's wish. */
-const COMMANDS_MAX = 64;
-/** A few devices' settings and a scan, which asks for sixteen addresses at once. */
-const SETTINGS_MAX = 128;
+const QUEUE_MAX: Record<OrderClass, number> = {
+  /** One for each relay at most. */
+  off: Number.POSITIVE_INFINITY,
+  /** A person waits for each of them: more than this is nobody's wish. */
+  command: 64,
+  /** A few devices' settings and a scan, which asks for sixteen addresses at once. */
+  settings: 128,
+};
 /** Then one poll that is due: inputs are seen also while doors are opened one after the other. */
 const COMMANDS_IN_A_ROW = 4;
 /** Probes of dead stations come once per cycle of healthy polls, or so rarely where that cycle is long. */
@@ -48,18 +52,18 @@ const PROBE_SPACING_MS = 250;
 const PROBE_SHARE = 0.1;
 
 export function openSchedule(): Schedule {
-  const queues: Record<OrderClass, QueuedOrder[]> = { command: [], settings: [] };
+  const queues: Record<OrderClass, QueuedOrder[]> = { off: [], command: [], settings: [] };
   const polls = new Set<Polled>();
   const probes = openRation(polls);
   let commandsInARow = 0;
   /** Since the last poll: settings and polls alternate, so that a scan leaves no station unread. */
   let settingsHadTheirTurn = true;
 
-  const askable = (now: number, queue: QueuedOrder[]) =>
-    queue.find(({ station }) => station.askableAt <= now);
+  const askable = (now: number, queue: QueuedOrder[]) => queue.find((queued) => askableAt(queued) <= now);
+  const all = () => [...queues.off, ...queues.command, ...queues.settings];
 
   function duePoll(now: number): Polled | undefined {
-    const mayProbe = probes.admits(now) && !askable(now, queues.command);
+    const mayProbe = probes.admits(now) && !askable(now, [...queues.off, ...queues.command]);
     let due: Polled | undefined;
     for (const polled of polls) {
       if (probes.dueAt(polled) > now || (polled.station.breaker.kind === 'open' && !mayProbe)) continue;
@@ -69,7 +73,7 @@ export function openSchedule(): Schedule {
   }
 
   function take(queued: QueuedOrder): Grant {
-    commandsInARow = queued.order.class === 'command' ? commandsInARow + 1 : 0;
+    commandsInARow = queued.order.class === 'settings' ? 0 : commandsInARow + 1;
     if (queued.order.class === 'settings') settingsHadTheirTurn = true;
     remove(queues, queued);
     return { kind: 'order', queued };
@@ -85,7 +89,7 @@ export function openSchedule(): Schedule {
   return {
     add(queued) {
       const queue = queues[queued.order.class];
-      if (queue.length >= (queued.order.class === 'command' ? COMMANDS_MAX : SETTINGS_MAX)) {
+      if (queue.length >= QUEUE_MAX[queued.order.class]) {
         return new DriverError(
           'BUSY',
           `${queue.length} ${queued.order.class} orders wait for the bus already`,
@@ -103,12 +107,14 @@ export function openSchedule(): Schedule {
       probes.forget(polled);
     },
     next(now) {
-      for (const queued of [...queues.command, ...queues.settings]) {
+      for (const queued of all()) {
         const reason = inVain(queued, now);
         if (!reason) continue;
         remove(queues, queued);
         queued.reject(reason);
       }
+      const off = askable(now, queues.off);
+      if (off) return take(off);
       const command = askable(now, queues.command);
       if (command && commandsInARow < COMMANDS_IN_A_ROW) return take(command);
       const settings = askable(now, queues.settings);
@@ -116,17 +122,15 @@ export function openSchedule(): Schedule {
       if (settings && !(due && settingsHadTheirTurn)) return take(settings);
       if (due) return ask(due, now);
       if (command) return take(command);
-      const times = [...queues.command, ...queues.settings].map(({ station, order }) =>
-        Math.min(station.askableAt, order.deadline),
-      );
+      const times = all().map((queued) => Math.min(askableAt(queued), queued.order.deadline));
       return { kind: 'idle', until: Math.min(...times, probes.nextDueAt()) };
     },
     hasUrgent: (other, now) =>
-      queues.command.some(
-        (queued) => queued.station !== other && queued.station.askableAt <= now && !inVain(queued, now),
+      [...queues.off, ...queues.command].some(
+        (queued) => queued.station !== other && askableAt(queued) <= now && !inVain(queued, now),
       ),
     polled: probes.ended,
-    drain: () => [...queues.command.splice(0), ...queues.settings.splice(0)],
+    drain: () => Object.values(queues).flatMap((queue) => queue.splice(0)),
   };
 }
 
@@ -134,6 +138,10 @@ function remove(queues: Record<OrderClass, QueuedOrder[]>, queued: QueuedOrder):
   const queue = queues[queued.order.class];
   const index = queue.indexOf(queued);
   if (index >= 0) queue.splice(index, 1);
+}
+
+function askableAt({ station, order }: QueuedOrder): number {
+  return order.class === 'off' ? station.offAt : station.askableAt;
 }
 
 /** Why it is not worth sending any more. What was sent once keeps the error that says so. */

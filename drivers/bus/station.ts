@@ -22,6 +22,8 @@ export interface Station {
   isAlive: boolean | undefined;
   /** Monotonic: not before, because the late reply of a miss may still come. */
   askableAt: number;
+  /** Monotonic: the time of its last reply is over, however late it may be. An `off` order waits no longer. */
+  offAt: number;
   /** Monotonic: what its last answer says is at most so old. */
   answeredAt: number | undefined;
   /** Monotonic, and how long it took: its last reply that came after its time. */
@@ -61,6 +63,7 @@ export function newStation(address: number): Station {
     isPolled: false,
     isAlive: undefined,
     askableAt: Number.NEGATIVE_INFINITY,
+    offAt: Number.NEGATIVE_INFINITY,
     answeredAt: undefined,
     late: undefined,
     owed: [],

@@ -61,7 +61,11 @@ export function openTransactions({
     const { turnaroundMs, sentAt, endedAt } = conversation;
     const outcome =
       'order' in asker ? ownOutcome(asker, conversation.outcome, { sentAt, askedAt }) : conversation.outcome;
-    if (outcome.kind === 'busy') station.askableAt = endedAt + BUSY_WAIT_MS;
+    station.offAt = conversation.lateUntil;
+    if (outcome.kind === 'busy') {
+      station.askableAt = endedAt + BUSY_WAIT_MS;
+      station.offAt = station.askableAt;
+    }
     const late = station.counters.late - station.lateTold;
     station.lateTold = station.counters.late;
     if ('order' in asker) guard(() => asker.order.observe?.({ outcome: outcome.kind, turnaroundMs, late }));

@@ -1,6 +1,6 @@
 /** What is sent to a relay, and what the relay shows of it afterwards. */
 import type { Bus } from '../bus/bus.ts';
-import { type Attempt, type Exchange, FAULTS } from '../bus/exchange.ts';
+import { type Attempt, type Exchange, FAULTS, type Order, type OrderClass } from '../bus/exchange.ts';
 import { type Clock, DriverError, type DriverErrorCode } from '../driver.ts';
 import { type Device, exchangeOf } from './device.ts';
 import { bitsAt, type Span } from './registers.ts';
@@ -31,8 +31,9 @@ const MAY_BE_DONE: readonly Attempt['outcome'][] = [
 export async function sent(
   bus: Pick<Bus, 'exchange'>,
   exchange: Exchange<unknown>,
-  { deadline, attempts, signal }: { deadline: number; attempts: number; signal: AbortSignal },
+  order: Pick<Order, 'deadline' | 'attempts' | 'insists'> & { class?: OrderClass; signal: AbortSignal },
 ): Promise<DriverError | undefined> {
+  const { signal, ...asked } = order;
   let left = false;
   /** An earlier attempt may have been carried out, whatever the answer to the last one. */
   let isUnclear = false;
@@ -48,8 +49,7 @@ export async function sent(
     },
   };
   try {
-    const order = { class: 'command', deadline, attempts, observe, isFresh: true } as const;
-    await bus.exchange(watched, order, signal);
+    await bus.exchange(watched, { class: 'command', ...asked, observe, isFresh: true }, signal);
     return undefined;
   } catch (error) {
     if (signal.aborted)

@@ -44,15 +44,15 @@ interface Firing {
 }
 
 export function openPulses(options: PulsesOptions): Fire {
-  const { device, clock, live, faults, mutex } = options;
+  const { device, clock, live, relays, faults, mutex } = options;
   const { profile } = device;
   const way = wayOf(options);
   return async ({ relay, milliseconds }, deadline, signal) => {
-    const relays = profile.outputs?.count ?? 0;
-    if (!way || relay >= relays)
+    const count = profile.outputs?.count ?? 0;
+    if (!way || relay >= count)
       throw new DriverError(
         'INVALID_COMMAND',
-        `${profile.product} has ${relays} outputs, and no output${relay}`,
+        `${profile.product} has ${count} outputs, and no output${relay}`,
       );
     if (milliseconds > longestPulseMs(profile))
       throw new DriverError(
@@ -69,7 +69,7 @@ export function openPulses(options: PulsesOptions): Fire {
         profile,
         Math.min(longestPulseMs(profile), Math.max(milliseconds, Math.ceil(left))),
       );
-      await way({ relay, milliseconds: effective, deadline, signal });
+      await way({ relay, milliseconds: effective, deadline, signal }).finally(() => relays.settled(relay));
       const timedBy = profile.pulse?.way === 'switched' ? 'gateway' : 'device';
       return { relay, milliseconds: effectiveMs(profile, milliseconds), timedBy };
     }, signal);
@@ -204,11 +204,17 @@ function bySwitching({ device, bus, clock, live, relays, safety }: PulsesOptions
   return async ({ relay, milliseconds, ...order }: Firing) => {
     const close = write(unit, { functionCode: 5, address: outputs.address + relay, value: true });
     const before = live.endsAt(relay);
+    /** Counted from the last request that may have closed it. */
+    let end = Number.POSITIVE_INFINITY;
     const watched = watchedFrom(close, () => {
       assertInForce();
-      relays.fired(relay, milliseconds);
+      // It would close the relay again behind the request that has opened it.
+      if (clock.monotonic() >= end)
+        throw new DriverError('NO_REPLY', 'it was sent, and not answered before the end of the pulse');
+      end = clock.monotonic() + milliseconds;
       // A contact that begins from here on opens no relay with a live pulse (safety.ts).
-      live.began(relay, order.deadline + milliseconds);
+      live.began(relay, end);
+      relays.fired(relay, milliseconds);
     });
     const failure = await sent(bus, watched, { ...order, attempts: REPEATED_ATTEMPTS }).catch(
       (error: unknown) => {
@@ -216,7 +222,6 @@ function bySwitching({ device, bus, clock, live, relays, safety }: PulsesOptions
         throw error;
       },
     );
-    const end = clock.monotonic() + milliseconds;
     const isCut = () => live.endsAt(relay) === undefined && clock.monotonic() < end;
     if (!isCut()) lasts(relay, end);
     await readBack(bus, device, spanOf(outputs), untilDeadline(order));
@@ -229,6 +234,10 @@ function bySwitching({ device, bus, clock, live, relays, safety }: PulsesOptions
       );
     }
     if (isClosed(device, relay)) return;
+    if (clock.monotonic() >= end)
+      throw new DriverError('OUTCOME_UNKNOWN', 'the relay was read after its pulse was over', {
+        cause: failure,
+      });
     live.ended(relay);
     throw failure
       ? new DriverError('NO_REPLY', 'the device did not close the relay', { cause: failure })

@@ -4,7 +4,8 @@
  * acknowledges the same. Such a relay is opened at once and reported (relay-faults.ts).
  */
 import type { Bus } from '../bus/bus.ts';
-import type { Clock, DriverLog } from '../driver.ts';
+import type { OrderClass } from '../bus/exchange.ts';
+import { type Clock, DriverError, type DriverLog } from '../driver.ts';
 import type { Mutex } from '../rs485/mutex.ts';
 import type { Device } from './device.ts';
 import { readIdentification, write } from './exchanges.ts';
@@ -45,6 +46,8 @@ export interface RelayWatch {
   fired(relay: number, milliseconds: number): void;
   /** That request was acknowledged, or the relay was read closed after it: its time runs. */
   began(relay: number, milliseconds: number): void;
+  /** What was to fire it has ended. A pulse that was taken back is over before its time. */
+  settled(relay: number): void;
   /** The device has shown its whole state. */
   polled(): void;
 }
@@ -58,7 +61,9 @@ export function openRelayWatch(options: RelayWatchOptions): RelayWatch {
   const overAt = new Map<number, number>();
   /** How long each relay closes whose request may still be delivered, as nothing has acknowledged it. */
   const unacknowledged = new Map<number, number>();
-  let inherited: { relay: number; since: number } | undefined;
+  /** What ends the wait for the end of its pulse, by relay. */
+  const wake = new Map<number, () => void>();
+  const inherited = openInherited(options);
 
   const dueAt = (relay: number) => (isTimedByDevice ? (overAt.get(relay) ?? 0) : (live.endsAt(relay) ?? 0));
 
@@ -66,7 +71,7 @@ export function openRelayWatch(options: RelayWatchOptions): RelayWatch {
   async function look(relay: number, isOwn: boolean, isRepeated: boolean): Promise<boolean> {
     if (dueAt(relay) > clock.monotonic()) return false;
     if (isRepeated) await settleReplies(options);
-    if (isTimedByDevice) await read(options, relay);
+    await read(options, relay);
     const late = unacknowledged.get(relay);
     if (isTimedByDevice && isClosed(device, relay) && late !== undefined) {
       // An adapter may have delivered the request late. From this reading on the time of the device runs.
@@ -76,8 +81,9 @@ export function openRelayWatch(options: RelayWatchOptions): RelayWatch {
     if (isTimedByDevice && isClosed(device, relay)) {
       log.warn({ address: device.unit, relay }, 'a relay is closed after its pulse: it is switched off');
       faults.stillClosed(relay, isOwn);
+      await switchedOff(options, relay, { class: 'command' });
+      await read(options, relay);
     }
-    if (!isTimedByDevice || isClosed(device, relay)) await opened(options, relay);
     if (isClosed(device, relay)) {
       faults.stillClosed(relay, isTimedByDevice && isOwn);
       return false;
@@ -89,26 +95,29 @@ export function openRelayWatch(options: RelayWatchOptions): RelayWatch {
 
   async function untilOpen(relay: number, isOwn: boolean): Promise<void> {
     let failures = 0;
+    const isDue = () => dueAt(relay) <= clock.monotonic();
     for (;;) {
       const left = dueAt(relay) - clock.monotonic();
-      if (left > 0) await clock.sleep(Math.ceil(left), closing);
+      const woken = new Promise<void>((resolve) => wake.set(relay, resolve));
+      if (left > 0) await Promise.race([clock.sleep(Math.ceil(left), closing), woken]);
+      if (!isDue()) continue;
       try {
+        // Beside the mutex: what is sent to another relay of the device may wait seconds for its answer.
+        if (!isTimedByDevice)
+          await switchedOff(options, relay, { class: 'off', insists: failures === 0, isDue });
         if (await mutex(() => look(relay, isOwn, failures > 0), closing)) return;
         failures = 0;
       } catch (error) {
         closing.throwIfAborted();
-        if (failures === 0)
-          log.warn(
-            { address: device.unit, relay, err: String(error) },
-            'a relay could not be opened after its pulse, or not be read: this is tried again',
-          );
+        if (!isDue()) continue;
+        if (failures === 0) logFailure(options, relay, error);
         failures += 1;
         faults.notRead(relay);
       }
       const retryMs = isTimedByDevice
         ? Math.min(UNREAD_RETRY_MAX_MS, OFF_RETRY_MS * 2 ** Math.max(0, failures - 1))
         : OFF_RETRY_MS;
-      if (dueAt(relay) <= clock.monotonic()) await clock.sleep(retryMs, closing);
+      if (isDue()) await clock.sleep(retryMs, closing);
     }
   }
 
@@ -135,20 +144,37 @@ export function openRelayWatch(options: RelayWatchOptions): RelayWatch {
       watch(relay, true);
     },
     began: begins,
+    settled: (relay) => wake.get(relay)?.(),
     polled() {
-      if (pulse?.way !== 'flash') return;
-      // Other outputs may be switched by the board itself, from its inputs.
-      const settings = device.settings();
-      const relay = settings?.relayIndex ?? null;
-      if (relay === null || watched.has(relay) || !isClosed(device, relay)) {
-        inherited = undefined;
-        return;
-      }
-      if (inherited?.relay !== relay) inherited = { relay, since: clock.monotonic() };
-      const longest = Math.max(INHERITED_MIN_MS, settings?.unlockDurationMilliseconds ?? 0);
-      if (clock.monotonic() - inherited.since > longest * LATENESS + MARGIN_MS) watch(relay, false);
+      const relay = pulse?.way === 'flash' ? inherited((one) => watched.has(one)) : undefined;
+      if (relay !== undefined) watch(relay, false);
     },
   };
+}
+
+/** Returns the relay of the settings once it is closed for longer than an earlier life of this host can have fired it. */
+function openInherited({ device, clock }: RelayWatchOptions) {
+  let inherited: { relay: number; since: number } | undefined;
+  return (isWatched: (relay: number) => boolean): number | undefined => {
+    // Other outputs may be switched by the board itself, from its inputs.
+    const settings = device.settings();
+    const relay = settings?.relayIndex ?? null;
+    if (relay === null || isWatched(relay) || !isClosed(device, relay)) {
+      inherited = undefined;
+      return undefined;
+    }
+    if (inherited?.relay !== relay) inherited = { relay, since: clock.monotonic() };
+    const longest = Math.max(INHERITED_MIN_MS, settings?.unlockDurationMilliseconds ?? 0);
+    const isOver = clock.monotonic() - inherited.since > longest * LATENESS + MARGIN_MS;
+    return isOver ? relay : undefined;
+  };
+}
+
+function logFailure({ device, log }: RelayWatchOptions, relay: number, error: unknown): void {
+  log.warn(
+    { address: device.unit, relay, err: String(error) },
+    'a relay could not be opened after its pulse, or not be read: this is tried again',
+  );
 }
 
 /** After so long the device has opened the relay for certain. */
@@ -172,14 +198,22 @@ async function read({ device, bus, clock, closing }: RelayWatchOptions, relay: n
   await readBack(bus, device, spanOf(outputs), order);
 }
 
-/** Switches the relay off where the product can be told so, and reads it. */
-async function opened(options: RelayWatchOptions, relay: number): Promise<void> {
-  const { device, bus, clock, closing } = options;
+/** Switches the relay off where the product can be told so. */
+async function switchedOff(
+  { device, bus, clock, closing }: RelayWatchOptions,
+  relay: number,
+  { isDue = () => true, ...more }: { class: OrderClass; insists?: boolean; isDue?: () => boolean },
+): Promise<void> {
   const { outputs } = device.profile;
-  if (outputs?.table === 'coil') {
-    const order = { deadline: clock.monotonic() + OFF_DEADLINE_MS, attempts: OFF_ATTEMPTS, signal: closing };
-    const address = outputs.address + relay;
-    await sent(bus, write(device.unit, { functionCode: 5, address, value: false }), order);
-  }
-  await read(options, relay);
+  if (outputs?.table !== 'coil') return;
+  const off = write(device.unit, { functionCode: 5, address: outputs.address + relay, value: false });
+  const watched: typeof off = {
+    ...off,
+    request() {
+      if (!isDue()) throw new DriverError('DEADLINE_PASSED', 'a new pulse of the relay has begun');
+      return off.request();
+    },
+  };
+  const deadline = clock.monotonic() + OFF_DEADLINE_MS;
+  await sent(bus, watched, { deadline, attempts: OFF_ATTEMPTS, signal: closing, ...more });
 }

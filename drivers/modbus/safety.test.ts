@@ -1,6 +1,7 @@
 /** A product that does not time pulses itself: outputs, watchdog and the end of a pulse, on a manual clock. */
 import { describe, expect, it } from 'vitest';
 import { framed } from '../../test/simulators/bus/modbus/frame.ts';
+import type { Answer } from '../bus/test-port.ts';
 import type { Plain } from '../driver.ts';
 import { openTestLink, type TestDevice } from './test-link.ts';
 
@@ -152,6 +153,47 @@ describe('a product whose pulses the gateway times', () => {
     await link.clock.advance(20_000);
     expect(link.report(hwId)).toMatchObject({ connected: true });
     expect(one.state.outputs).toBe(left);
+  });
+
+  it('is opened in time when each answer comes one request late', async () => {
+    const one = board();
+    await using link = await openLink(one);
+    const late: Answer[] = [];
+    one.behave = (_, answer) => {
+      late.push(answer());
+      return late.length > 1 ? (late.shift() ?? null) : null;
+    };
+    let closedAt: number | undefined;
+    let longest = 0;
+    const watch = () => {
+      const now = link.clock.monotonic();
+      closedAt = one.state.outputs === 0 ? undefined : (closedAt ?? now);
+      longest = Math.max(longest, now - (closedAt ?? now));
+    };
+    const told = link.execute('pulse', pulse(1_200), 5_000).catch(() => 'not confirmed');
+    for (let ms = 0; ms < 12_000; ms += 20) {
+      await link.clock.advance(20);
+      watch();
+    }
+    await told;
+    expect(longest).toBeGreaterThan(0);
+    // Each request that closes it counts anew, and the last is sent before the end of the first: then one time-out.
+    expect(longest).toBeLessThan(2 * 1_200 + 400);
+  });
+
+  it('that is asked for a relay which does not answer opens another one in time', async () => {
+    const one = board();
+    await using link = await openLink(one);
+    await link.execute('pulse', pulse(1_000));
+    const isOther = (request: Uint8Array) => request[1] === 5 && request[3] === 3;
+    one.behave = (request, answer) => (isOther(request) ? null : answer());
+    const told = link.execute('pulse', { ...pulse(1_000), relay: 3 }, 5_000).catch(() => undefined);
+    await link.clock.advance(900);
+    expect(one.state.outputs).toBe(0b0100);
+    await link.clock.advance(400);
+    expect(one.state.outputs).toBe(0);
+    await link.clock.advance(10_000);
+    await told;
   });
 
   it('that was away for the rest of a pulse is not told to close again', async () => {
