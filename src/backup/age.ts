@@ -29,13 +29,33 @@ const load = (): Promise<Library> => import('age-encryption' as string);
 /** First line of every age file. */
 export const AGE_HEADER = 'age-encryption.org/v1\n';
 
+/** BIP 173, Bech32: the letter of each value, and what the bits above the remainder add to it. */
+const BECH32 = 'qpzry9x8gf2tvdw0s3jn54khce6mua7l';
+const GENERATORS = [0x3b6a57b2, 0x26508e6d, 0x1ea119fa, 0x3d4233dd, 0x2a1462b3];
+
 /** An X25519 recipient, in Bech32: what `age-keygen` prints as the public key. */
 export const recipient = z
   .string()
-  .regex(
-    /^age1[02-9ac-hj-np-z]{58}$/,
-    'expected a public key such as age1… (62 characters), as gatehouse backup key or age-keygen prints it',
-  );
+  .regex(/^age1[02-9ac-hj-np-z]{58}$/, {
+    error:
+      'expected a public key such as age1… (62 characters), as gatehouse backup key or age-keygen prints it',
+    abort: true,
+  })
+  .refine(hasChecksum, 'a character is mistyped: copy the public key as it was printed');
+
+/** BIP 173, Checksum: the remainder is 1, over the bits of the part before the last 1 and the values of those after it. */
+function hasChecksum(text: string): boolean {
+  const part = [...'age'].map((letter) => letter.charCodeAt(0));
+  const data = [...text.slice('age1'.length)].map((letter) => BECH32.indexOf(letter));
+  const values = [...part.map((code) => code >> 5), 0, ...part.map((code) => code & 31), ...data];
+  let remainder = 1;
+  for (const value of values) {
+    const top = remainder >> 25;
+    remainder = ((remainder & 0x1ffffff) << 5) ^ value;
+    for (const [bit, generator] of GENERATORS.entries()) if ((top >> bit) & 1) remainder ^= generator;
+  }
+  return remainder === 1;
+}
 
 /** One or the other: the format allows no passphrase beside recipients. */
 export type EncryptionKey = { recipients: readonly string[] } | { passphrase: string };

@@ -135,6 +135,22 @@ describe('config check', () => {
     expect(shell.written.stderr).toContain(`${join(folder, 'mine.yaml')}: there is no such file`);
   });
 
+  it('refuses a public key for backups in which one character is mistyped', async () => {
+    const key = 'age1dldg3765c9d5a000xk5q794fxzfxtekmdyarghp3fvg9yy3g5clsdc8lct';
+    const file = join(folder, 'gatehouse.yaml');
+    const check = (recipient: string) => {
+      writeFileSync(file, `dataDirectory: data\nbackup: { recipients: [${recipient}] }\n`);
+      return command('config', 'check', file);
+    };
+    expect(await check(key), shell.written.stderr).toBe(0);
+    expect(await check(key.replace('g3765', 'g3766'))).toBe(2);
+    expect(shell.written.stderr).toMatch(/:2:\d+: .*a character is mistyped: copy the public key/);
+    expect(await check(key.slice(0, -1))).toBe(2);
+    expect(shell.written.stderr.match(/expected a public key|is mistyped/g)?.slice(-1)).toEqual([
+      'expected a public key',
+    ]);
+  });
+
   it('tells mistakes to people and programs, and ends with 2', async () => {
     const file = join(folder, 'gatehouse.yaml');
     writeFileSync(file, 'htpp: {}\n');
