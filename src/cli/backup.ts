@@ -30,6 +30,7 @@ import { VERSION } from '../version.ts';
 import { type EncryptionOptions, encryptionKey } from './backup-key.ts';
 import { configFile, openClient } from './client.ts';
 import { asOwnerOf } from './folder-owner.ts';
+import { MAKING, unfinishedBackups } from './leftovers.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
 
 export interface BackupOptions extends EncryptionOptions {
@@ -38,9 +39,6 @@ export interface BackupOptions extends EncryptionOptions {
   to?: string;
   json?: boolean;
 }
-
-/** Left by a process that was killed. */
-const WORKSHOP = 'making-';
 
 /** The path of the archive goes to standard output alone. */
 export async function backUp(options: BackupOptions, shell: Shell): Promise<void> {
@@ -155,9 +153,10 @@ function ofDataDirectory(dataDirectory: string, databaseFile: string, shell: She
   using _user = asOwnerOf(dataDirectory, shell);
   const backups = join(dataDirectory, 'backups');
   makeFolder(backups);
-  for (const name of readdirSync(backups).filter((each) => each.startsWith(WORKSHOP)))
+  // Left by a process that was killed.
+  for (const name of unfinishedBackups(backups))
     rmSync(join(backups, name), { recursive: true, force: true });
-  const workshop = mkdtempSync(join(backups, WORKSHOP));
+  const workshop = mkdtempSync(join(backups, MAKING));
   // What is open stays readable without its name.
   using _cleanUp = { [Symbol.dispose]: () => rmSync(workshop, { recursive: true, force: true }) };
   const copy = join(workshop, 'gatehouse.db');

@@ -55,7 +55,11 @@ const FILLED = ['auth', 'zigbee'] as const;
 export function foldersToReplace(dataDirectory: string, staged: string): string[] {
   return REPLACED.filter((name) => {
     const [now, then] = [join(dataDirectory, name), join(staged, name)];
-    return existsSync(then) && existsSync(now) && !isSame(now, then);
+    try {
+      return existsSync(then) && existsSync(now) && !isSame(now, then);
+    } catch (cause) {
+      throw new Error(`${now} cannot be read: ${(cause as Error).message}`, { cause });
+    }
   });
 }
 

@@ -200,6 +200,21 @@ describe('restore', () => {
     expect(existsSync(join(other.dataDirectory, 'restoring'))).toBe(false);
   });
 
+  it.each(['keys', 'pki'])('refuses in plain words where %s cannot be read', async (name) => {
+    const { gateway, archive } = await backedUp();
+    await gateway.close();
+    const path = join(gateway.dataDirectory, name);
+    // Root, who may run this test, is stopped by no mode.
+    rmSync(path, { recursive: true });
+    writeFileSync(path, 'a file in the place of the folder');
+    expect(await restore(gateway, archive)).toBe(1);
+    expect(shell.written.stderr).toMatch(
+      new RegExp(`^Nothing was restored: .*/${name} cannot be read: ENOTDIR: [^\\n]*\\n$`),
+    );
+    expect(tokensIn(join(gateway.dataDirectory, 'gatehouse.db'))).toEqual(['pms', 'front-desk']);
+    expect(existsSync(join(gateway.dataDirectory, 'restoring'))).toBe(false);
+  });
+
   it('asks on a terminal', async () => {
     const { gateway, archive } = await backedUp();
     await gateway.close();

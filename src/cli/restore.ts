@@ -21,6 +21,7 @@ import { type DecryptionOptions, decryptionKey } from './backup-key.ts';
 import { configFile, SITE_CONFIG } from './client.ts';
 import { holdDataDirectory } from './data-directory.ts';
 import { asOwnerOf } from './folder-owner.ts';
+import { RESTORING } from './leftovers.ts';
 import { assertOnePiece, openAuditWith, openDraft, type Reopened, warningsOf } from './restore-checks.ts';
 import { countersFrom, countersIn, countersOf, openSequenceFloor } from './restore-counters.ts';
 import {
@@ -70,6 +71,8 @@ export async function restore(copy: string, options: RestoreOptions, shell: Shel
   try {
     const prepared = await prepareAsUser(plan, folder);
     tell(plan, prepared, place(plan, prepared, folder));
+  } catch (error) {
+    throw refusedBySystem(error);
   } finally {
     asUserOf(dataDirectory, shell, () => rmSync(folder, { recursive: true, force: true }));
   }
@@ -78,6 +81,14 @@ export async function restore(copy: string, options: RestoreOptions, shell: Shel
 function asUserOf<T>(folder: string, shell: Shell, work: () => T): T {
   using _user = asOwnerOf(folder, shell);
   return work();
+}
+
+/** What is there and cannot be read is for a person to mend; a fault of this program shows as it is. */
+function refusedBySystem(error: unknown): unknown {
+  const { message, cause } = error as Error;
+  const { syscall } = (cause ?? error) as NodeJS.ErrnoException;
+  if (error instanceof CommandFailed || syscall === undefined) return error;
+  return new CommandFailed(`Nothing was restored: ${message}`, EXIT.failed, { cause: error });
 }
 
 function held(dataDirectory: string): Disposable {
@@ -89,7 +100,7 @@ function held(dataDirectory: string): Disposable {
 }
 
 function makeWorkshop(dataDirectory: string): string {
-  const folder = join(dataDirectory, 'restoring');
+  const folder = join(dataDirectory, RESTORING);
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { mode: 0o700 });
   return folder;

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,6 +6,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { type TestShell, testShell } from '../../test/shell.ts';
 import { configSchema } from '../config/config.ts';
 import { type GatewayOptions, openGateway } from '../gateway.ts';
+import { holdDataDirectory } from './data-directory.ts';
 import { run } from './program.ts';
 import { startFailure } from './serve.ts';
 
@@ -59,6 +60,41 @@ it('says where it serves, and closes everything at a signal', async () => {
   shell.stop();
   expect(await served).toBe(0);
   expect(closed).toEqual([join(folder, 'data')]);
+});
+
+it('removes what a killed restore or backup has left, and follows no link', async () => {
+  opens();
+  const data = join(folder, 'data');
+  const elsewhere = join(folder, 'elsewhere');
+  for (const path of ['restoring/data/keys', 'backups/making-a', 'backups/replaced-b'])
+    mkdirSync(join(data, path), { recursive: true });
+  mkdirSync(elsewhere);
+  for (const file of [
+    join(data, 'restoring/data/keys/vault.key'),
+    join(data, 'backups/making-a/gatehouse.db'),
+    join(elsewhere, 'file'),
+  ])
+    writeFileSync(file, 'secret');
+  symlinkSync(elsewhere, join(data, 'restoring', 'link'));
+  symlinkSync(elsewhere, join(data, 'backups', 'making-link'));
+  const shell = testShell();
+  const served = serving(shell);
+  await ready(shell);
+  shell.stop();
+  expect(await served).toBe(0);
+  expect(existsSync(join(data, 'restoring'))).toBe(false);
+  expect(readdirSync(join(data, 'backups'))).toEqual(['replaced-b']);
+  expect(readdirSync(elsewhere)).toEqual(['file']);
+  expect(shell.written.stdout).toMatch(/restoring.*removed what is left of a restore/);
+});
+
+it('leaves what a restore is at work with, which holds the data directory', async () => {
+  opens();
+  const restoring = join(folder, 'data', 'restoring');
+  mkdirSync(restoring, { recursive: true });
+  using _restore = holdDataDirectory(join(folder, 'data'));
+  expect(await serving(testShell())).toBe(1);
+  expect(existsSync(restoring)).toBe(true);
 });
 
 it('starts the first host before it opens the gateway, and leaves none behind', async () => {

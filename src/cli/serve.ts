@@ -14,6 +14,7 @@ import { type Log, openLog } from '../log.ts';
 import { VERSION } from '../version.ts';
 import { configFile, openClient } from './client.ts';
 import { holdDataDirectory } from './data-directory.ts';
+import { removeLeftovers } from './leftovers.ts';
 import { CommandFailed, type Shell } from './shell.ts';
 
 /** Of a start on a full disk: below systemd's TimeoutStartSec. */
@@ -45,6 +46,7 @@ export async function serve(options: { config?: string }, shell: Shell): Promise
   const { openGateway } = await import('../gateway.ts');
   const gateway = await opening(config, shell, log, async () => {
     stack.use(holdDataDirectory(config.dataDirectory));
+    clearLeftovers(config.dataDirectory, log);
     const source = { file, read };
     const processes = { ...shell.processes, first };
     return openGateway({ config, source, clock: shell.clock, log, processes });
@@ -63,6 +65,16 @@ export async function serve(options: { config?: string }, shell: Shell): Promise
   await aborted(shell.stopping);
   notifier.stopping();
   log.info({ signal: shell.stopping.reason }, 'stopping');
+}
+
+/** No reason not to start. */
+function clearLeftovers(dataDirectory: string, log: Log): void {
+  const what = 'of a restore or backup that was killed: keys and database in clear';
+  try {
+    for (const path of removeLeftovers(dataDirectory)) log.warn({ path }, `removed what is left ${what}`);
+  } catch (err) {
+    log.error({ err, dataDirectory }, `cannot remove what is left ${what}; remove it by hand`);
+  }
 }
 
 /** A signal that comes before the gateway is open counts once it is. */
