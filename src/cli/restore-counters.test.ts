@@ -87,6 +87,19 @@ it.each(['damaged', 'missing'] as const)(
   },
 );
 
+it('warns where the clock is behind the archive', async () => {
+  const gateway = await openTestGateway();
+  const archive = join(gateway.folder, 'copy.age');
+  expect(await backUp(gateway, archive), shell.written.stderr).toBe(0);
+  await gateway.close();
+  await restoredAfter(-2, gateway, archive);
+  expect(shell.written.stderr).toMatch(
+    /^! The clock of this machine says .*, and the archive was made later: set it/,
+  );
+  await restoredAfter(0, gateway, archive);
+  expect(shell.written.stderr).toBe('');
+});
+
 it('goes on above the database in place, which the clock may not reach', () => {
   const now = EARLIEST_MS + 365 * 86_400_000;
   const copy = { epoch: now / 1_000 - 500, sequence: 40 };

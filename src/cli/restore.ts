@@ -155,7 +155,11 @@ async function prepare(plan: Plan, folder: string): Promise<Prepared> {
   const vaultFile = join(manifest ? data : config.dataDirectory, 'keys', 'vault.key');
   const audit = openAuditWith(database, vaultFile, shell.clock);
   const { configuration, notes } = configurationOf(plan, manifest, folder);
-  const warnings = [...(await warningsOf(audit, manifest ? 'the key in the archive' : vaultFile)), ...notes];
+  const warnings = [
+    ...(await warningsOf(audit, manifest ? 'the key in the archive' : vaultFile)),
+    ...notes,
+    ...clockBehind(manifest, shell.clock.now()),
+  ];
   for (const warning of warnings) shell.stderr.write(`! ${warning}\n`);
   const replaced = [
     ...(existsSync(current) ? [current] : []),
@@ -169,6 +173,14 @@ async function prepare(plan: Plan, folder: string): Promise<Prepared> {
   await askFirst(shell, options.yes, `Put ${copy} (${of}) ${what}?`, 'Nothing was restored.');
   const renewed = await renew(database, audit, { copy, current, manifest, now: shell.clock.now() });
   return { systemId: system.system_id, ...renewed, warnings, configuration };
+}
+
+/** The clock says how far the numbers go that others remember (restore-counters.ts). */
+function clockBehind(manifest: Manifest | undefined, now: number): string[] {
+  if (!manifest || now >= Date.parse(manifest.createdAt)) return [];
+  return [
+    `The clock of this machine says ${new Date(now).toISOString()}, and the archive was made later: set it (timedatectl) before the restore, or encoders may ignore the gateway until it is right.`,
+  ];
 }
 
 interface SystemRow {
