@@ -91,7 +91,7 @@ export const rs485Report = z.object({
   reportedSettingsVersion: uint32,
   /** The settings in force; null until they were read. A swapped device is known by these, not by its version. */
   settings: rs485Settings.nullable(),
-  /** What the pins show now; pins the device does not have are absent. */
+  /** What the pins show now; pins the device does not have are absent, and all of them from its silence until they are read again. */
   levels: z.partialRecord(z.enum(PINS), z.boolean()),
   /** Where it is on the bus, and what it is taken for. */
   address: z.int().min(0).max(255).optional(),
@@ -101,7 +101,7 @@ export const rs485Report = z.object({
   /** null: the product does not tell. */
   tamper: z.boolean().nullable().optional(),
   supplyFault: z.boolean().nullable().optional(),
-  /** The relay pulse under way. */
+  /** The relay pulse under way; null also from its silence until its pins are read again. */
   pulse: z
     .object({ relay: z.int().nullable(), remainingMilliseconds: z.int().min(0) })
     .nullable()

@@ -62,6 +62,32 @@ describe('a module', () => {
     });
   });
 
+  it('that is back shows no pins and no pulse until they are read', async () => {
+    await using bench = await openTestDriver({ 1: I_7060 });
+    await bench.clock.advance(1_000);
+    await bench.settled(bench.execute('pulse', { hwId: 'lobby-01', relay: 1, milliseconds: 60_000 }));
+    const shown = { levels: { output1: true }, pulse: { relay: 1 } };
+    expect(bench.report('lobby-01')).toMatchObject(shown);
+    const { answer } = bench.site;
+    bench.site.answer = () => null;
+    await bench.clock.advance(3_000);
+    expect(bench.report('lobby-01')).toMatchObject({ connected: false, levels: {}, pulse: null });
+    expect(bench.report('lobby-01').levels).toEqual({});
+    const isName = (request: Uint8Array) => Buffer.from(request).toString('latin1').startsWith('$01M');
+    bench.site.answer = (request) => (isName(request) ? answer(request) : null);
+    for (let ms = 0; ms < 6_000; ms += 50) {
+      await bench.clock.advance(50);
+      expect(bench.report('lobby-01')).toMatchObject({ pulse: null });
+      expect(bench.report('lobby-01').levels).toEqual({});
+    }
+    bench.site.answer = answer;
+    await bench.clock.advance(5_000);
+    expect(bench.report('lobby-01')).toMatchObject({
+      connected: true,
+      levels: { output1: expect.any(Boolean) },
+    });
+  });
+
   it('that does not know a command is well all the same', async () => {
     await using bench = await openTestDriver({ 1: { ...ADAM_4055, unknown: /^\$01[F5]/ } });
     await bench.clock.advance(3_000);

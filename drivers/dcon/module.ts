@@ -150,7 +150,7 @@ function openWorks(options: ModuleOptions): {
     const { kind } = state.stage;
     // While a module that was known is looked at again, it is still there.
     const connected = kind === 'ready' || (kind === 'heard' && state.known !== null);
-    const pulse = pulses.current(clock.monotonic());
+    const pulse = state.pins && pulses.current(clock.monotonic());
     return reportOf({
       ...state,
       connected,

@@ -144,8 +144,10 @@ function hearName({ state, bell }: Works, name: string): void {
   bell.ring();
 }
 
+/** What its pins showed says nothing of what they show when it is back. */
 function fallSilent(works: Works): void {
   works.state.stage = { kind: 'silent' };
+  works.state.pins = null;
   works.changed();
 }
 
@@ -154,6 +156,7 @@ function bringUpAgain({ state, clock, bell, log }: Works, why: string, isExpecte
   if (!isExpected) log.warn({ hwId: state.hwId }, `a module is brought up again: ${why}`);
   state.unsafeSince ??= clock.monotonic();
   state.stage = { kind: 'heard' };
+  state.pins = null;
   bell.ring();
 }
 

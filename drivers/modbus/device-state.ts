@@ -63,10 +63,12 @@ export function openState(options: StateOptions): DeviceState {
     hwId,
     address: unit,
     ...factsOf(image, profile),
+    // As soon as it falls silent: they are read before it is connected again.
+    levels: connected ? levelsIn(image, profile) : {},
     reportedSettingsVersion: versionIn(image, profile) ?? applied?.version ?? 0,
     settings: settingsNow(image, profile, applied),
     edges: observations.edges(),
-    pulse: options.pulses.shown(image),
+    pulse: connected ? options.pulses.shown(image) : null,
     watchdog: watchdog && { ...watchdog, unfed: options.unfed() },
     relayFault: options.relayFault(),
     effectiveUnlockMilliseconds: effectiveUnlock(profile, settingsNow(image, profile, applied)),
@@ -163,7 +165,6 @@ function factsOf(image: Image, profile: Profile) {
       const app = text(name);
       return app === null ? [] : [{ name: app, version: text(version) ?? '' }];
     }),
-    levels: levelsIn(image, profile),
     tamper: flagAt(image, profile.tamper) ?? null,
     supplyFault: flagAt(image, profile.supplyFault) ?? null,
     carries,

@@ -147,7 +147,8 @@ describe('a product whose pulses the gateway times', () => {
     await link.execute('pulse', pulse(60_000));
     one.behave = () => null;
     await link.clock.advance(5_000);
-    expect(link.report(hwId)).toMatchObject({ connected: false });
+    expect(link.report(hwId)).toMatchObject({ connected: false, pulse: null });
+    expect(link.report(hwId)?.levels).toEqual({});
     one.state.outputs = found;
     one.behave = undefined;
     await link.clock.advance(20_000);

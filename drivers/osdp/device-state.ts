@@ -183,7 +183,6 @@ function reportOf(facts: Facts, address: number, more: Told): Rs485Report {
   const { identity, product, local } = facts;
   const known = facts.settings;
   const unlock = known?.settings.unlockDurationMilliseconds ?? null;
-  const outputs = (facts.outputs ?? []).slice(0, OUTPUT_PINS.length);
   const carries = carriedBy(facts);
   return {
     ...more,
@@ -195,16 +194,18 @@ function reportOf(facts: Facts, address: number, more: Told): Rs485Report {
     apps: product?.app.name ? [product.app] : [],
     reportedSettingsVersion: known?.settingsVersion ?? 0,
     settings: known?.settings ?? null,
-    levels: {
-      ...facts.inputs.shown(),
-      ...Object.fromEntries(outputs.map((level, index) => [OUTPUT_PINS[index], level === 1])),
-    },
+    levels: more.connected ? levelsOf(facts) : {},
     edges: facts.inputs.edges(),
     tamper: local?.tamper ?? null,
     supplyFault: local?.powerFault ?? null,
     effectiveUnlockMilliseconds: unlock === null ? null : effectiveMs(unlock),
     ...(carries && { carries, unsupported: unsupportedOf(carries) }),
   };
+}
+
+function levelsOf({ inputs, outputs = [] }: Facts): Rs485Report['levels'] {
+  const shown = outputs.slice(0, OUTPUT_PINS.length).map((level, index) => [OUTPUT_PINS[index], level === 1]);
+  return { ...inputs.shown(), ...Object.fromEntries(shown) };
 }
 
 /** undefined: it has not said it yet, or not inside a session where that is required. */

@@ -64,7 +64,7 @@ export function openPresence(options: PresenceOptions): Presence {
       connected,
       security: security(),
       sessionFault,
-      pulse: pulse(),
+      pulse: connected ? pulse() : null,
       ...(provenKey !== undefined && { provenKey }),
     });
     // A device that only claims a name proves nothing about the device that has it.

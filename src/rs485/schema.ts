@@ -165,7 +165,10 @@ export const rs485DeviceState = z
     }),
     address: z.int().nullable().openapi({ description: 'On its bus; null: not heard of yet' }),
     profile: z.string().nullable().openapi({ description: 'What product its driver takes it for' }),
-    levels: z.record(z.string(), z.boolean()).openapi({ description: 'What the pins showed then' }),
+    levels: z.record(z.string(), z.boolean()).openapi({
+      description:
+        'What the pins showed then; empty from when the device falls silent until they are read again',
+    }),
     edges: z
       .record(z.string(), z.object({ total: z.int(), at: dateTime }))
       .openapi({ description: 'Activations of inputs since the driver began, and the last one' }),
