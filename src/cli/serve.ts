@@ -6,7 +6,8 @@ import type { Clock } from '../clock.ts';
 import type { Config } from '../config/config.ts';
 import { readConfig } from '../config/config-file.ts';
 import { isFullWithin } from '../database/faults.ts';
-import { roomForStart } from '../database/space.ts';
+import { TooLittleRoom } from '../database/migrate.ts';
+import { roomForStart, START_BYTES } from '../database/space.ts';
 import { groupsOf, startProcess } from '../field/process.ts';
 import { openNotifier } from '../host/notify.ts';
 import { feedWatchdog } from '../host/watchdog.ts';
@@ -122,27 +123,36 @@ async function opening<T>(config: Config, shell: Shell, log: Log, open: () => Pr
     return await open();
   } catch (err) {
     log.debug({ err }, 'start-up failed');
-    if (!isFullWithin(err)) throw new CommandFailed(startFailure(err, config), undefined, { cause: err });
-    const message = `${noRoomFor(config.dataDirectory)} (${startFailure(err, config)})`;
-    await waitForRoom(config.dataDirectory, message, shell, log);
+    const tooLittle = [...causesOf(err)].find((cause) => cause instanceof TooLittleRoom);
+    if (!tooLittle && !isFullWithin(err))
+      throw new CommandFailed(startFailure(err, config), undefined, { cause: err });
+    const neededBytes = tooLittle?.neededBytes ?? START_BYTES;
+    const message = `${noRoomFor(config.dataDirectory, neededBytes)} (${startFailure(err, config)})`;
+    await waitForRoom({ folder: config.dataDirectory, neededBytes }, message, shell, log);
     throw new CommandFailed(message, undefined, { cause: err });
   }
 }
 
 /** Without room, and without a ballast, nothing can be stored: a start would forget what it counts. */
-function noRoomFor(folder: string): string {
-  const { freeBytes, neededBytes } = roomForStart(folder);
+function noRoomFor(folder: string, neededBytes: number): string {
+  const { freeBytes } = roomForStart(folder);
   const missing = Math.max(1, Math.ceil((neededBytes - freeBytes) / 1_024));
   const backups = join(folder, 'backups');
   const copies = existsSync(backups) ? `, then the old copies in ${backups}` : '';
-  return `dataDirectory: the disk of ${folder} is full, ${Math.floor(freeBytes / 1_024)} KiB are free: Gatehouse starts when ${missing} KiB more are. Look at df -h ${folder} and du -xh${copies}`;
+  const lack = neededBytes > START_BYTES ? 'has too little room' : 'is full';
+  return `dataDirectory: the disk of ${folder} ${lack}, ${Math.floor(freeBytes / 1_024)} KiB are free: Gatehouse starts when ${missing} KiB more are. Look at df -h ${folder} and du -xh${copies}`;
 }
 
 /** systemd would start it again every two seconds, each time in vain and with a line in the journal. */
-async function waitForRoom(folder: string, message: string, { clock, stopping }: Shell, log: Log) {
+async function waitForRoom(
+  { folder, neededBytes }: { folder: string; neededBytes: number },
+  message: string,
+  { clock, stopping }: Shell,
+  log: Log,
+) {
   log.error({ folder }, `${message}; waiting for room before the end, ${ROOM_AWAITED_MS / 1_000} s at most`);
   const until = clock.monotonic() + ROOM_AWAITED_MS;
-  while (clock.monotonic() < until && !stopping.aborted && !roomForStart(folder).isEnough)
+  while (clock.monotonic() < until && !stopping.aborted && !roomForStart(folder, neededBytes).isEnough)
     await clock.sleep(ROOM_LOOKED_AT_MS, stopping).catch(() => undefined);
 }
 

@@ -222,7 +222,7 @@ describe('migrations', () => {
       .all()
       .map(({ version }) => version);
 
-  it('makes a backup of the old schema before each, and keeps seven', async () => {
+  it('make one copy of the old schema before the first of a start, and keep seven', async () => {
     const connection = emptyConnection();
     const backups = join(connection.file, '..', 'backups');
     expect(await migrate(connection, backups, [first])).toEqual([first.name]);
@@ -236,10 +236,13 @@ describe('migrations', () => {
       expect(done(backup)).toEqual([1]);
       expect(backup.pragma('user_version')).toBe(1);
     }
+    await migrate(connection, backups, all.slice(0, 5));
+    expect(readdirSync(backups).sort()).toEqual(['test.db.schema-1', 'test.db.schema-2']);
+    for (const schema of [3, 4, 6, 7, 8, 9]) writeFileSync(join(backups, `test.db.schema-${schema}`), '');
     await migrate(connection, backups, all);
     expect(done(connection)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
     expect(readdirSync(backups).sort()).toEqual(
-      [2, 3, 4, 5, 6, 7, 8].map((schema) => `test.db.schema-${schema}`),
+      [3, 4, 5, 6, 7, 8, 9].map((schema) => `test.db.schema-${schema}`),
     );
   });
 

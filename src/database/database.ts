@@ -9,7 +9,7 @@ import { type DamagedRows, openDamagedRows } from './damaged-rows.ts';
 import { readSchema, schemaDifference } from './expected-schema.ts';
 import { isDiskFull, isFullWithin } from './faults.ts';
 import { keepDamagedLog, type Loss, lossOf, openCounters } from './losses.ts';
-import { isWithoutSchema, migrate, readMigrations, syncPath } from './migrate.ts';
+import { checkRoom, isWithoutSchema, migrate, readMigrations, syncPath } from './migrate.ts';
 import { type DiskSpace, openDiskSpace, type SpaceState, type Urgency } from './space.ts';
 
 export type { Prepare, Statement } from './connection.ts';
@@ -149,6 +149,8 @@ async function openMigrated(
     if (statSync(file).size === 0) throw new Damaged('it is empty');
     const opened = cleanup.use(openConnection(file));
     if (isWithoutSchema(opened)) throw new Damaged('it is empty');
+    // Before the first write: on a full disk that one would give up the ballast.
+    checkRoom(opened, backups);
     check(opened, isFull);
     checkSchema(opened);
     if ((statSync(file).mode & 0o077) !== 0) chmodSync(file, 0o600);
@@ -161,7 +163,9 @@ async function openMigrated(
 
 /** What does not succeed for want of room is tried again at the next start. */
 function repage(connection: Connection): boolean {
-  if (statSync(connection.file).size > REPAGED_MAX_BYTES) return false;
+  // Pages in use: a migration leaves free ones, which are not copied.
+  const pages = Number(connection.pragma('page_count')) - Number(connection.pragma('freelist_count'));
+  if (pages * Number(connection.pragma('page_size')) > REPAGED_MAX_BYTES) return false;
   try {
     return connection.repage();
   } catch (error) {

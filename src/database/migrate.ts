@@ -1,26 +1,34 @@
 /**
  * Brings a database file to the newest schema. Migrations are the numbered .sql files beside this one; each runs in a
- * transaction of its own that also raises user_version, after a backup of the file. A newer schema is refused: this
- * program does not know what it would break.
+ * transaction of its own that also raises user_version. One copy of the file is made before the first. A newer schema is
+ * refused: this program does not know what it would break.
  */
 import {
   chmodSync,
   closeSync,
+  existsSync,
   fsyncSync,
   openSync,
   readdirSync,
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   unlinkSync,
 } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { makeFolder } from '../host/durable-file.ts';
 import type { Connection } from './connection.ts';
+import { roomForStart, START_BYTES } from './space.ts';
 
 const MIGRATIONS = join(import.meta.dirname, 'migrations');
 /** Backups made before migrations that are kept. */
 const BACKUPS_KEPT = 7;
+/**
+ * Of a table that a migration writes again: its new pages and its old ones, overwritten with zeros (secure_delete), go to
+ * the write-ahead log, and a checkpoint adds the new ones to the file. A tenth more for frame headers and the log's index.
+ */
+const REWRITE_SHARE = 3.3;
 
 export interface Migration {
   version: number;
@@ -36,6 +44,19 @@ export class SchemaRefused extends Error {
   }
 }
 
+/** Nothing was changed. */
+export class TooLittleRoom extends Error {
+  readonly neededBytes: number;
+
+  constructor(file: string, neededBytes: number) {
+    super(
+      `${file} is brought to a new schema: that takes ${Math.ceil(neededBytes / 1_024)} KiB of free room, for a copy and for the tables that are written again; nothing was changed`,
+    );
+    this.name = 'TooLittleRoom';
+    this.neededBytes = neededBytes;
+  }
+}
+
 export function readMigrations(directory: string = MIGRATIONS): Migration[] {
   return readdirSync(directory)
     .filter((file) => /^\d{4}-.*\.sql$/.test(file))
@@ -47,7 +68,7 @@ export function readMigrations(directory: string = MIGRATIONS): Migration[] {
     });
 }
 
-/** Returns the names of the migrations that ran. Backups go to `backupDirectory`. */
+/** Returns the names of the migrations that ran. The copy of the old schema goes to `backupDirectory`. */
 export async function migrate(
   connection: Connection,
   backupDirectory: string,
@@ -65,20 +86,70 @@ export async function migrate(
       `${connection.file} has schema ${current}, this Gatehouse knows up to ${newest}: install the newer version again, or restore a backup from ${backupDirectory}`,
     );
   }
-  const due = migrations.filter((migration) => migration.version > current);
-  for (const migration of due) {
-    if (current > 0) await backUp(connection, backupDirectory, migration.version - 1);
-    connection.exec('BEGIN IMMEDIATE');
-    try {
-      connection.exec(migration.sql);
-      connection.exec(`PRAGMA user_version = ${migration.version}`);
-      connection.exec('COMMIT');
-    } catch (error) {
-      if (connection.inTransaction) connection.exec('ROLLBACK');
-      throw new Error(`migration ${migration.name} failed; the database is unchanged`, { cause: error });
-    }
-  }
+  removeDrafts(connection, backupDirectory);
+  const due = dueOf(connection, migrations);
+  const begun = begunFrom(connection, backupDirectory) ?? current;
+  if (due.length > 0 && current > 0 && begun === current) await backUp(connection, backupDirectory, current);
+  for (const migration of due) run(connection, migration, migration.version === newest ? 0 : begun);
+  if (due.length === 0 && connection.pragma('application_id') !== 0)
+    connection.exec('PRAGMA application_id = 0');
   return due.map((migration) => migration.name);
+}
+
+/** Throws TooLittleRoom, before anything is changed, when the disk cannot take the copy and what the migrations write. */
+export function checkRoom(connection: Connection, backupDirectory: string): void {
+  const due = dueOf(connection, readMigrations());
+  const current = Number(connection.pragma('user_version'));
+  if (current <= 0 || due.length === 0) return;
+  const contentBytes = Number(connection.pragma('page_count')) * Number(connection.pragma('page_size'));
+  // What the write-ahead log still holds for pages beyond the end of the file.
+  const growthBytes = Math.max(0, contentBytes - statSync(connection.file).size);
+  const isCopied = begunFrom(connection, backupDirectory) !== undefined;
+  const copyBytes = isCopied ? 0 : contentBytes - sizeOf(copyOf(connection, backupDirectory, current));
+  const rewrittenBytes = Math.ceil(REWRITE_SHARE * replacedBytes(connection, due));
+  const neededBytes = Math.max(0, copyBytes) + growthBytes + rewrittenBytes + START_BYTES;
+  if (!roomForStart(dirname(connection.file), neededBytes).isEnough)
+    throw new TooLittleRoom(connection.file, neededBytes);
+}
+
+function dueOf(connection: Connection, migrations: Migration[]): Migration[] {
+  const current = Number(connection.pragma('user_version'));
+  return migrations.filter(({ version }) => version > current);
+}
+
+/** `begun` is the schema that the first of these migrations found: a start that goes on makes no second copy. */
+function run(connection: Connection, migration: Migration, begun: number): void {
+  connection.exec('BEGIN IMMEDIATE');
+  try {
+    connection.exec(migration.sql);
+    connection.exec(`PRAGMA user_version = ${migration.version}; PRAGMA application_id = ${begun}`);
+    connection.exec('COMMIT');
+  } catch (error) {
+    if (connection.inTransaction) connection.exec('ROLLBACK');
+    throw new Error(`migration ${migration.name} failed; the database is unchanged`, { cause: error });
+  }
+}
+
+/** The schema before the first migration of a start that was cut short, while its copy is there. */
+function begunFrom(connection: Connection, backupDirectory: string): number | undefined {
+  const begun = Number(connection.pragma('application_id'));
+  return begun > 0 && existsSync(copyOf(connection, backupDirectory, begun)) ? begun : undefined;
+}
+
+/** The size of the tables that migrations replace, with their indexes. */
+function replacedBytes(connection: Connection, due: Migration[]): number {
+  const size = connection.prepare<[string], { bytes: number }>(
+    'SELECT coalesce(sum(pgsize), 0) AS bytes FROM dbstat WHERE name = ? AND aggregate = TRUE',
+  );
+  const parts = connection.prepare<[string], { name: string }>(
+    'SELECT name FROM sqlite_schema WHERE tbl_name = ? AND rootpage > 0',
+  );
+  const tables = new Set(
+    due.flatMap(({ sql }) => [...sql.matchAll(/^DROP TABLE (\w+)/gm)].map(([, name]) => name)),
+  );
+  return [...tables]
+    .flatMap((table) => (table === undefined ? [] : parts.all(table)))
+    .reduce((sum, { name }) => sum + (size.get(name)?.bytes ?? 0), 0);
 }
 
 /** As SQLite makes one of a file of no bytes that somebody has looked into. */
@@ -92,18 +163,42 @@ function hasTables(connection: Connection): boolean {
 
 async function backUp(connection: Connection, directory: string, schema: number): Promise<void> {
   makeFolder(directory);
-  const file = join(directory, `${basename(connection.file)}.schema-${schema}`);
+  const file = copyOf(connection, directory, schema);
   const draft = `${file}.new`;
-  rmSync(draft, { force: true });
-  await connection.backupTo(draft);
-  chmodSync(draft, 0o600);
-  syncPath(draft);
-  renameSync(draft, file);
+  // The database was checked; the room for two copies of one schema is not asked for.
+  rmSync(file, { force: true });
+  try {
+    await connection.backupTo(draft);
+    chmodSync(draft, 0o600);
+    syncPath(draft);
+    renameSync(draft, file);
+  } catch (error) {
+    removeDrafts(connection, directory);
+    throw error;
+  }
   syncPath(directory);
   const kept = readdirSync(directory)
     .filter((name) => /\.schema-\d+$/.test(name))
     .sort((a, b) => schemaOf(b) - schemaOf(a));
   for (const old of kept.slice(BACKUPS_KEPT)) unlinkSync(join(directory, old));
+}
+
+/** Copies that a start has not finished, with their journals. */
+function removeDrafts(connection: Connection, directory: string): void {
+  if (!existsSync(directory)) return;
+  const prefix = `${basename(connection.file)}.schema-`;
+  for (const name of readdirSync(directory)) {
+    if (name.startsWith(prefix) && /^\d+\.new(-journal)?$/.test(name.slice(prefix.length)))
+      rmSync(join(directory, name), { force: true });
+  }
+}
+
+function copyOf(connection: Connection, directory: string, schema: number): string {
+  return join(directory, `${basename(connection.file)}.schema-${schema}`);
+}
+
+function sizeOf(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 /** Puts a file, or the names in a folder, on the disk. */

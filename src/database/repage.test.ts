@@ -58,3 +58,15 @@ it('keeps its pages when it is so large that a start would wait for it', async (
   expect([pragma('page_size'), repaged()]).toEqual([OLD_PAGE_BYTES, 0]);
   await database[Symbol.asyncDispose]();
 });
+
+it('is rewritten when its pages in use are few enough, whatever a migration has left free in the file', async () => {
+  const file = await oldDatabase(LARGE_BYTES);
+  {
+    using connection = openConnection(file);
+    connection.exec('DELETE FROM live_event');
+  }
+  expect(statSync(file).size).toBeGreaterThan(64_000_000);
+  const { database, pragma, repaged } = await open(file);
+  expect([pragma('page_size'), repaged()]).toEqual([NEW_PAGE_BYTES, 1]);
+  await database[Symbol.asyncDispose]();
+});

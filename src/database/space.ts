@@ -34,7 +34,7 @@ const PLENTY_FROM = 3;
 /** Of the ballast, given to the write-ahead log. The rest is for what a checkpoint adds to the database, and small files. */
 const SHARE_OF_LOG = 1 / 2;
 /** With so much free a start succeeds on a disk without ballast: log, its index, and a new database are some 500 kB. */
-const START_BYTES = 2 * 1024 * 1024;
+export const START_BYTES = 2 * 1024 * 1024;
 /** How soon the gateway notices that someone has made room. */
 const LOOK_EVERY_MS = 5_000;
 /** Written at a time: a few milliseconds. */
@@ -55,11 +55,11 @@ export function roomNeeded(diskBytes: number): { ballastBytes: number; plentyByt
   return { ballastBytes, plentyBytes: PLENTY_FROM * ballastBytes };
 }
 
-/** Whether the disk of a folder has room for a start. */
-export function roomForStart(folder: string): { freeBytes: number; neededBytes: number; isEnough: boolean } {
+/** Whether the disk of a folder has room for a start; a new schema needs more. */
+export function roomForStart(folder: string, neededBytes: number = START_BYTES) {
   const { bavail, bsize } = statfsSync(folder);
   const freeBytes = bavail * bsize;
-  return { freeBytes, neededBytes: START_BYTES, isEnough: freeBytes >= START_BYTES };
+  return { freeBytes, isEnough: freeBytes >= neededBytes };
 }
 
 export interface DiskSpace {
