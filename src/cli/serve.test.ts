@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { type TestShell, testShell } from '../../test/shell.ts';
 import { configSchema } from '../config/config.ts';
+import { TooLittleRoom } from '../database/migrate.ts';
+import { roomForStart } from '../database/space.ts';
 import { type GatewayOptions, openGateway } from '../gateway.ts';
 import { holdDataDirectory } from './data-directory.ts';
 import { run } from './program.ts';
@@ -236,4 +238,19 @@ it('reads the configuration again at SIGHUP, also at one that came before it was
   expect(reloads).toHaveLength(2);
   shell.stop();
   await served;
+});
+
+it('says how much room a new schema needs beyond what is free, and waits for it', async () => {
+  const missingBytes = 2 ** 50;
+  fails(new TooLittleRoom('gatehouse.db', roomForStart(folder).freeBytes + missingBytes));
+  mkdirSync(join(folder, 'data'));
+  const shell = testShell();
+  const served = serving(shell);
+  await vi.waitFor(() => expect(shell.written.stdout).toContain('waiting for room before the end'));
+  shell.stop();
+  expect(await served).toBe(1);
+  // Other programs write to this disk meanwhile.
+  const [, missingKib] =
+    /too little room, \d+ KiB are free: .* when (\d+) KiB more are/.exec(shell.written.stderr) ?? [];
+  expect(Number(missingKib) / (missingBytes / 1_024)).toBeCloseTo(1, 3);
 });
