@@ -2,14 +2,12 @@
  * The files of an archive besides the database. Each is opened without following a link, and read whole: they are small.
  * The caller holds the rights of the owner of the folder (cli/folder-owner.ts).
  */
-import { closeSync, constants, fstatSync, openSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
+import { readdirSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { filesNamedBy } from '../config/config-file.ts';
+import { readRegularFile } from '../host/regular-file.ts';
 import { DATA_FOLDERS } from './manifest.ts';
-
-/** The backup of a large Zigbee network has some hundred kilobytes. */
-const FILE_MAX_BYTES = 16 * 1_048_576;
 
 export interface SmallFile {
   /** As in the manifest. */
@@ -45,16 +43,7 @@ function pathsIn(base: string, folder: string, depth: number): string[] {
 }
 
 function readWhole(file: string): Buffer {
-  // Without O_NONBLOCK a FIFO in the place of a file would hold the command up.
-  const descriptor = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-  try {
-    const stats = fstatSync(descriptor);
-    if (!stats.isFile()) throw new Error(`${file} is not a file`);
-    if (stats.size > FILE_MAX_BYTES) throw new Error(`${file} is larger than ${FILE_MAX_BYTES} bytes`);
-    return readFileSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
+  return readRegularFile(file, { followLinks: false });
 }
 
 export interface ConfigurationFiles {

@@ -3,7 +3,7 @@
  * own part alone, and the vendors' roots are read strictly by whoever goes by them (src/pki/device-chain.ts).
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readRegularFile } from '../host/regular-file.ts';
 import { dateFault, KeyPairFault, keyPairIn } from '../key-pair.ts';
 import { certificatesIn } from '../pem.ts';
 import type { Problem } from '../yaml/problem.ts';
@@ -60,7 +60,7 @@ function unfitPair(
 
 function read(file: string): string | undefined {
   try {
-    return readFileSync(file, 'utf8');
+    return readRegularFile(file, { followLinks: true }).toString('utf8');
   } catch {
     return undefined;
   }

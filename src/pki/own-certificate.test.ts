@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { type ManualClock, manualClock } from '../../test/manual-clock.ts';
@@ -29,6 +30,8 @@ const mint = (to = '20270101000000Z') =>
   openssl.mint({ extensions: ['subjectAltName=DNS:gate.example'], from: '20250101000000Z', to });
 const keyOf = ({ keyFile }: Minted) => readFileSync(keyFile, 'utf8');
 function place(minted: Minted, key = minted): void {
+  // A pipe in its place would hold the writer up, too.
+  rmSync(files.keyFile, { force: true });
   writeFileSync(files.certFile, minted.pem);
   writeFileSync(files.keyFile, keyOf(key));
 }
@@ -70,6 +73,14 @@ describe.skipIf(!hasOpenssl)("the site's own certificate", () => {
     ['of which the key is not there yet', /site\.key is not the key/, (one) => place(mint(), one)],
     ['that is gone', /site\.pem cannot be read \(ENOENT\)/, () => rmSync(files.certFile)],
     ['of which the key is gone', /site\.key cannot be read \(ENOENT\)/, () => rmSync(files.keyFile)],
+    [
+      'in the place of which is a pipe',
+      /site\.key is not a file/,
+      () => {
+        rmSync(files.keyFile);
+        execFileSync('mkfifo', [files.keyFile]);
+      },
+    ],
     ['that has expired', /site\.pem expired on 2025-06-01/, () => place(mint('20250601000000Z'))],
     [
       'that is cut short',

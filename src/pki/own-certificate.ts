@@ -3,9 +3,9 @@
  * They are read once a minute and at a reload. A pair with a fault does not take the place of the last good one; at a
  * start without a good one, a pair that is only out of its dates is used, since each client judges those by its own clock.
  */
-import { readFileSync } from 'node:fs';
 import type { Clock } from '../clock.ts';
 import type { LiveEvent, LiveEvents } from '../events/events.ts';
+import { NotRegularFile, readRegularFile } from '../host/regular-file.ts';
 import { dateFault, isFor, type KeyPair, KeyPairFault, keyPairIn } from '../key-pair.ts';
 import type { Log } from '../log.ts';
 
@@ -84,14 +84,19 @@ function read(
 ): { pair?: KeyPair; fault: string | null } {
   const paths = { certFile, keyFile };
   try {
-    const pair = keyPairIn(readFileSync(certFile, 'utf8'), readFileSync(keyFile, 'utf8'));
+    const pair = keyPairIn(textOf(certFile), textOf(keyFile));
     const fault = dateFault(pair, now);
     return { pair, fault: fault === undefined ? null : `${certFile} ${fault}` };
   } catch (error) {
     if (error instanceof KeyPairFault) return { fault: `${paths[error.file]} ${error.message}` };
+    if (error instanceof NotRegularFile) return { fault: error.message };
     const { path = certFile, code = '' } = error as NodeJS.ErrnoException;
     return { fault: `${path} cannot be read (${code})` };
   }
+}
+
+function textOf(file: string): string {
+  return readRegularFile(file, { followLinks: true }).toString('utf8');
 }
 
 /** Once at each of WARNED_DAYS, and once after a start. */
