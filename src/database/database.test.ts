@@ -2,7 +2,6 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import {
   chmodSync,
   existsSync,
-  mkdirSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -16,7 +15,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { temporaryFolder } from '../../test/temporary.ts';
 import { type Connection, holdFile, openConnection, openReader } from './connection.ts';
 import { DatabaseUnusable, openDatabase } from './database.ts';
-import { migrate, readMigrations, SchemaRefused } from './migrate.ts';
+import { readMigrations, SchemaRefused } from './migrate.ts';
 
 const open = (file: string, migrated?: (names: string[]) => void) =>
   openDatabase({
@@ -206,65 +205,6 @@ describe('opening', () => {
       chmodSync(file, 0o400);
       await expect(open(file)).rejects.toThrow(/is not writable: check the owner and mode/);
     }
-  });
-});
-
-describe('migrations', () => {
-  const step = (version: number, sql: string) => ({
-    version,
-    name: `000${version}-test.sql`,
-    sql: `${sql}; INSERT INTO done VALUES (${version})`,
-  });
-  const first = step(1, 'CREATE TABLE done (version INTEGER) STRICT');
-  const done = (connection: Connection) =>
-    connection
-      .prepare<[], { version: number }>('SELECT version FROM done')
-      .all()
-      .map(({ version }) => version);
-
-  it('make one copy of the old schema before the first of a start, and keep seven', async () => {
-    const connection = emptyConnection();
-    const backups = join(connection.file, '..', 'backups');
-    expect(await migrate(connection, backups, [first])).toEqual([first.name]);
-    expect(existsSync(backups)).toBe(false);
-    const all = [first, ...Array.from({ length: 8 }, (_, index) => step(index + 2, 'SELECT 1'))];
-    await migrate(connection, backups, all.slice(0, 2));
-    expect(readdirSync(backups)).toEqual(['test.db.schema-1']);
-    expect(statSync(join(backups, 'test.db.schema-1')).mode & 0o077).toBe(0);
-    {
-      using backup = openConnection(join(backups, 'test.db.schema-1'));
-      expect(done(backup)).toEqual([1]);
-      expect(backup.pragma('user_version')).toBe(1);
-    }
-    await migrate(connection, backups, all.slice(0, 5));
-    expect(readdirSync(backups).sort()).toEqual(['test.db.schema-1', 'test.db.schema-2']);
-    for (const schema of [3, 4, 6, 7, 8, 9]) writeFileSync(join(backups, `test.db.schema-${schema}`), '');
-    await migrate(connection, backups, all);
-    expect(done(connection)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
-    expect(readdirSync(backups).sort()).toEqual(
-      [3, 4, 5, 6, 7, 8, 9].map((schema) => `test.db.schema-${schema}`),
-    );
-  });
-
-  it('leaves the database as it was when one fails', async () => {
-    const connection = emptyConnection();
-    const backups = join(connection.file, '..', 'backups');
-    await migrate(connection, backups, [first]);
-    const bad = step(2, 'CREATE TABLE half (a INTEGER) STRICT; INSERT INTO nowhere VALUES (1)');
-    await expect(migrate(connection, backups, [first, bad])).rejects.toThrow(
-      /migration 0002-test\.sql failed; the database is unchanged/,
-    );
-    expect(connection.pragma('user_version')).toBe(1);
-    expect(() => connection.prepare('SELECT * FROM half')).toThrow(/no such table/);
-    expect(await migrate(connection, backups, [first, step(2, 'SELECT 1')])).toEqual(['0002-test.sql']);
-  });
-
-  it('are numbered without a hole', () => {
-    const folder = temporaryFolder();
-    mkdirSync(join(folder, 'm'));
-    for (const name of ['0001-a.sql', '0003-b.sql', 'README'])
-      writeFileSync(join(folder, 'm', name), 'SELECT 1');
-    expect(() => readMigrations(join(folder, 'm'))).toThrow(/without a hole: 0003-b\.sql/);
   });
 });
 

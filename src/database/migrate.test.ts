@@ -9,7 +9,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { canMount, smallDisk } from '../../test/small-disk.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
 import { type Connection, openConnection } from './connection.ts';
@@ -138,3 +138,51 @@ it.skipIf(!canMount())(
     expect(readdirSync(join(disk.folder, 'backups'))).toEqual([`gatehouse.db.schema-${BEFORE}`]);
   },
 );
+
+describe('migrations', () => {
+  it('make one copy of the old schema before the first of a start, and keep seven', async () => {
+    const connection = emptyConnection();
+    const backups = join(connection.file, '..', 'backups');
+    expect(await migrate(connection, backups, [first])).toEqual([first.name]);
+    expect(existsSync(backups)).toBe(false);
+    const all = [first, ...Array.from({ length: 8 }, (_, index) => step(index + 2, 'SELECT 1'))];
+    await migrate(connection, backups, all.slice(0, 2));
+    expect(readdirSync(backups)).toEqual(['test.db.schema-1']);
+    expect(statSync(join(backups, 'test.db.schema-1')).mode & 0o077).toBe(0);
+    const copy = join(backups, 'test.db.schema-1');
+    expect(done(copy)).toEqual([1]);
+    {
+      using backup = openConnection(copy);
+      expect(backup.pragma('user_version')).toBe(1);
+    }
+    await migrate(connection, backups, all.slice(0, 5));
+    expect(readdirSync(backups).sort()).toEqual(['test.db.schema-1', 'test.db.schema-2']);
+    for (const schema of [3, 4, 6, 7, 8, 9]) writeFileSync(join(backups, `test.db.schema-${schema}`), '');
+    await migrate(connection, backups, all);
+    expect(done(connection.file)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    expect(readdirSync(backups).sort()).toEqual(
+      [3, 4, 5, 6, 7, 8, 9].map((schema) => `test.db.schema-${schema}`),
+    );
+  });
+
+  it('leaves the database as it was when one fails', async () => {
+    const connection = emptyConnection();
+    const backups = join(connection.file, '..', 'backups');
+    await migrate(connection, backups, [first]);
+    const bad = step(2, 'CREATE TABLE half (a INTEGER) STRICT; INSERT INTO nowhere VALUES (1)');
+    await expect(migrate(connection, backups, [first, bad])).rejects.toThrow(
+      /migration 0002-test\.sql failed; the database is unchanged/,
+    );
+    expect(connection.pragma('user_version')).toBe(1);
+    expect(() => connection.prepare('SELECT * FROM half')).toThrow(/no such table/);
+    expect(await migrate(connection, backups, [first, step(2, 'SELECT 1')])).toEqual(['0002-test.sql']);
+  });
+
+  it('are numbered without a hole', () => {
+    const folder = temporaryFolder();
+    mkdirSync(join(folder, 'm'));
+    for (const name of ['0001-a.sql', '0003-b.sql', 'README'])
+      writeFileSync(join(folder, 'm', name), 'SELECT 1');
+    expect(() => readMigrations(join(folder, 'm'))).toThrow(/without a hole: 0003-b\.sql/);
+  });
+});
