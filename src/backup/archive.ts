@@ -2,7 +2,7 @@
  * An archive: one age file with one tar in it. Its first entry is the manifest, which names all others with their sizes.
  * Written and read in pieces, so that a large database needs no more memory than a small one.
  */
-import { closeSync, fstatSync, mkdirSync, openSync, readSync, writeSync } from 'node:fs';
+import { closeSync, fstatSync, mkdirSync, openSync, readSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type DecryptionKey, decrypted, type EncryptionKey, encrypted, NotDecrypted } from './age.ts';
 import type { SmallFile } from './contents.ts';
@@ -35,7 +35,7 @@ export async function writeArchive(
 ): Promise<number> {
   let bytes = 0;
   for await (const piece of await encrypted(tarOf(content), key)) {
-    for (let at = 0; at < piece.length; ) at += writeSync(target, piece, at);
+    writeFileSync(target, piece);
     bytes += piece.length;
     written(bytes);
   }
@@ -129,8 +129,7 @@ async function writeFile(file: string, tar: TarReader): Promise<void> {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   const target = openSync(file, 'wx', 0o600);
   try {
-    for await (const piece of tar.content())
-      for (let at = 0; at < piece.length; ) at += writeSync(target, piece, at);
+    for await (const piece of tar.content()) writeFileSync(target, piece);
   } finally {
     closeSync(target);
   }

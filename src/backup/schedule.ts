@@ -11,6 +11,7 @@ import { z } from 'zod';
 import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
 import type { Config } from '../config/config.ts';
+import { durationMs } from '../config/duration.ts';
 import type { Database } from '../database/database.ts';
 import type { LiveEvents } from '../events/events.ts';
 import type { KnownTime } from '../known-time.ts';
@@ -132,19 +133,12 @@ function newestIn(folder: string): number | undefined {
 export function isDue(schedule: string, now: number, newestAt: number | undefined): boolean {
   if (newestAt === undefined || newestAt > now + LOOK_EVERY_MS) return true;
   const at = /^(\d\d):(\d\d)$/.exec(schedule);
-  if (!at) return now - newestAt >= intervalOf(schedule);
+  if (!at) return now - newestAt >= durationMs(schedule);
   const [, hour, minute] = at;
   const last = new Date(now);
   last.setHours(Number(hour), Number(minute), 0, 0);
   if (last.getTime() > now) last.setDate(last.getDate() - 1);
   return newestAt < last.getTime();
-}
-
-const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-function intervalOf(text: string): number {
-  const [, count, unit = ''] = /^(\d+)([a-z]+)$/.exec(text) ?? [];
-  return Number(count) * (UNIT_MS[unit] ?? Number.NaN);
 }
 
 type Order = Pick<BackupsOptions, 'source' | 'time' | 'execPath' | 'environment'>;

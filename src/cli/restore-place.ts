@@ -19,7 +19,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
-  writeSync,
+  writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { syncPath } from '../database/migrate.ts';
@@ -173,7 +173,7 @@ export function placeConfiguration(
     const descriptor = openSync(target, 'wx', 0o640);
     undo.add(() => rmSync(target));
     try {
-      for (let at = 0; at < content.length; ) at += writeSync(descriptor, content, at);
+      writeFileSync(descriptor, content);
       if (owner) fchownSync(descriptor, owner.uid, owner.gid);
       fchmodSync(descriptor, 0o640);
       fsyncSync(descriptor);

@@ -9,14 +9,17 @@ export function duration(minimumMs: number, maximumMs: number) {
   return z
     .string(form)
     .regex(/^\d{1,9}(ms|s|m|h|d)$/, form)
-    .transform((text) => {
-      const unit = /[a-z]+$/.exec(text)?.[0] as keyof typeof UNIT_MS;
-      return Number.parseInt(text, 10) * UNIT_MS[unit];
-    })
+    .transform(durationMs)
     .refine(
       (ms) => ms >= minimumMs && ms <= maximumMs,
       `expected between ${inWords(minimumMs)} and ${inWords(maximumMs)}`,
     );
+}
+
+/** Of a text that `duration` takes. */
+export function durationMs(text: string): number {
+  const unit = /[a-z]+$/.exec(text)?.[0] as keyof typeof UNIT_MS;
+  return Number.parseInt(text, 10) * UNIT_MS[unit];
 }
 
 /** The same length of time as the file would say it: 90000 becomes "90s". */

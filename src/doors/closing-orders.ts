@@ -29,53 +29,55 @@ export function storeIn({ table, clock }: ClosingsOptions, rowOf: ClosingRowOf) 
   };
 }
 
-export function scheduleIn(
+/** The lock of `row` is locked after `delayMs`, whatever was to happen before. `endOf`: as in Closing. */
+function begin(
   { clock }: ClosingsOptions,
+  all: Map<string, Closing>,
+  row: ClosingRow,
+  { delayMs, endOf, ...watch }: Watch & { delayMs: number; endOf?: string },
+): void {
+  const { settlesMs = 0, relocksItself = false, openForMs = 0, isOpening = false } = watch;
+  const now = clock.monotonic();
+  const closing = all.get(row.mac) ?? newClosing(row, now, now);
+  const settledAt = Math.max(closing.settledAt, now + settlesMs);
+  const dueAt = now + delayMs;
+  const watched = { settledAt, relocksItself, openForMs, isOpening };
+  const fresh = { attempts: 0, isLocked: false, endOf };
+  Object.assign(closing, { row, ...watched, nextAt: dueAt, dueAt, ...fresh });
+  all.set(row.mac, closing);
+}
+
+export function scheduleIn(
+  options: ClosingsOptions,
   all: Map<string, Closing>,
   rowOf: ClosingRowOf,
   wake: () => void,
 ) {
   return (mac: string, delayMs: number, watch: Watch = {}): void => {
-    const { settlesMs = 0, relocksItself = false, openForMs = 0, isOpening = false } = watch;
     const row = rowOf(mac);
-    const before = all.get(mac);
     if (!row) return void all.delete(mac);
-    const now = clock.monotonic();
-    const closing = before ?? newClosing(row, now, now);
-    const settledAt = Math.max(closing.settledAt, now + settlesMs);
-    const dueAt = now + delayMs;
-    const watched = { settledAt, relocksItself, openForMs, isOpening };
-    const fresh = { attempts: 0, isLocked: false, endOf: undefined };
-    Object.assign(closing, { row, ...watched, nextAt: dueAt, dueAt, ...fresh });
-    all.set(mac, closing);
+    begin(options, all, row, { ...watch, delayMs });
     wake();
   };
 }
 
 /** What is to be locked and could not be stored. */
 export function unstoredIn(
-  { clock }: ClosingsOptions,
+  options: ClosingsOptions,
   all: Map<string, Closing>,
   rowOf: ClosingRowOf,
   wake: () => void,
 ) {
+  const { clock } = options;
   return {
     /** Locks it after `delayMs`, from memory. `endOf`: the correlation id of what opened it. */
     closeUnstored(order: ClosingOrder, endOf: string, delayMs: number, watch: Watch = {}): void {
       const { settlesMs = 0, relocksItself = false } = watch;
-      const now = clock.monotonic();
-      const { mac } = order;
-      const stored = rowOf(mac);
+      const stored = rowOf(order.mac);
       // As storeClosing will have it.
       const { openings, raised } = { openings: (stored?.openings ?? 0) + 1, raised: stored?.raised ?? 0 };
       const row = { ...closingRowOf(order, clock), openings, raised };
-      const closing = all.get(mac) ?? newClosing(row, now, now);
-      const settledAt = Math.max(closing.settledAt, now + settlesMs);
-      const dueAt = now + delayMs;
-      const watched = { relocksItself, openForMs: 0, isOpening: false };
-      const fresh = { attempts: 0, isLocked: false, endOf };
-      Object.assign(closing, { row, settledAt, ...watched, nextAt: dueAt, dueAt, ...fresh });
-      all.set(mac, closing);
+      begin(options, all, row, { settlesMs, relocksItself, delayMs, endOf });
       wake();
     },
     /** After the commit of that order; false: another one has taken its place. */

@@ -9,6 +9,7 @@ import { connectEncoders, residentMegabytes } from './desk.ts';
 import { bringEstate, WIRING } from './estate.ts';
 import { openRequests, type Requests } from './requests.ts';
 import { cpuSeconds } from './rs485/processes.ts';
+import { medianStart, STARTS } from './start.ts';
 import { type BenchTable, quantile, type Row } from './table.ts';
 import { until } from './zigbee/waiting.ts';
 
@@ -22,7 +23,6 @@ const SITES = [
 const IMPORT_MAX = 5_000;
 const REQUESTS = 400;
 const WARM_UP_REQUESTS = 100;
-const STARTS = 5;
 const CONNECTED_TIMEOUT_MS = 300_000;
 const LOOK_EVERY_MS = 200;
 /** From the last connection on: what a start leaves to be done is done. */
@@ -91,13 +91,7 @@ async function measure({ doors, encoders }: (typeof SITES)[number]): Promise<Sit
     const part = { doors: Math.min(doors, IMPORT_MAX), accessPointId: from + 1 };
     paths.push(...(await bringEstate(daemon, from === 0 ? part : { ...part, devices: 0 })));
   }
-  const starts: number[] = [];
-  for (let count = 0; count < STARTS; count += 1) {
-    await daemon.kill();
-    const begun = performance.now();
-    await daemon.start();
-    starts.push(performance.now() - begun);
-  }
+  const { median: startMs } = await medianStart(daemon);
   const delivered = new Map<string, () => void>();
   await using _encoders = await connectEncoders(
     site,
@@ -114,7 +108,7 @@ async function measure({ doors, encoders }: (typeof SITES)[number]): Promise<Sit
   const megabytes = residentMegabytes(daemon.pid);
   using requests = openRequests(site);
   const costs = await costsOf({ pid: daemon.pid, kinds: kindsOf(requests, { paths, encoders, delivered }) });
-  return { costs, startMs: quantile(starts, 0.5), megabytes };
+  return { costs, startMs, megabytes };
 }
 
 type Kind = [name: string, once: (turn: number) => Promise<unknown>];

@@ -6,7 +6,7 @@ import { connectEncoders, ENCODERS, residentMegabytes } from './desk.ts';
 import { bringEstate, DOORS, WIRING } from './estate.ts';
 import { type BenchTable, quantile, type Row } from './table.ts';
 
-const STARTS = 7;
+export const STARTS = 7;
 const START_TARGET_MS = 600;
 const START_WITH_ESTATE_TARGET_MS = 800;
 const RSS_TARGET_MB = 150;
