@@ -1,14 +1,19 @@
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
+import { fastTests } from './test/fast.ts';
 import { LongestFirst } from './test/order.ts';
 
 const { TEST_REPORT } = process.env;
 // Code is compiled once for all the workers, gateways, hosts and simulators that a run starts: it starts a thousand.
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, 'node_modules/.cache/node');
 
-export default defineConfig({
+const EVERY_TEST = ['src', 'drivers', 'scripts', 'test'].map((folder) => `${folder}/**/*.test.ts`);
+
+export default defineConfig(({ mode }) => ({
   test: {
-    include: ['src/**/*.test.ts', 'drivers/**/*.test.ts', 'scripts/**/*.test.ts', 'test/**/*.test.ts'],
+    include: mode === 'fast' ? fastTests(import.meta.dirname) : EVERY_TEST,
+    // What opens nothing leaves nothing behind: the fast suite loads each module once for each worker.
+    isolate: mode !== 'fast',
     // Says by name which peers are missing, and so which tests are skipped.
     globalSetup: ['test/peers.ts'],
     // Real sockets, brokers and child processes on two cores: one file may hold a worker for minutes.
@@ -23,4 +28,4 @@ export default defineConfig({
     // .ci/run counts what is in the report.
     reporters: TEST_REPORT ? ['default', ['json', { outputFile: TEST_REPORT }]] : ['default'],
   },
-});
+}));

@@ -171,12 +171,24 @@ export const traced = z.object({
 });
 export type Traced = z.infer<typeof traced>;
 
+const COMMAND_BOUNDS_MAX = 16;
+const histogramReading = z.object({
+  atMost: z.array(z.object({ bound: z.number(), count })).max(COMMAND_BOUNDS_MAX),
+  count,
+  sum: z.number().min(0),
+});
+
 export const busReport = z.object({
   /** 0 to 1: how much of the last seconds the wire was busy. */
   utilisation: z.number().min(0).max(1).transform(rounded(100)),
   pollsPerSecond: z.number().min(0).transform(rounded(10)),
   /** Bytes that came while no question was open. */
   strayBytes: count,
+  /**
+   * Commands of people and what ends their pulses, since the bus was opened: from when one was queued to its reply. Those
+   * without a reply are in the counters.
+   */
+  commandSeconds: histogramReading,
   /** What a technician should mend. */
   warnings: z.array(z.string().max(512)).max(16),
   devices: z

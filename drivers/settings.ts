@@ -93,6 +93,11 @@ export const rs485Report = z.object({
   settings: rs485Settings.nullable(),
   /** What the pins show now; pins the device does not have are absent, and all of them from its silence until they are read again. */
   levels: z.partialRecord(z.enum(PINS), z.boolean()),
+  /**
+   * When `levels` were asked for, at the earliest: monotonic milliseconds, as `heardAt` of a lock. A report that only this
+   * would make new is not sent. Absent: no levels are shown.
+   */
+  readAt: z.number().optional(),
   /** Where it is on the bus, and what it is taken for. */
   address: z.int().min(0).max(255).optional(),
   profile: text.nullable().optional(),
@@ -263,13 +268,15 @@ export const lockReport = z.object({
   battery: z.int().min(0).max(100).optional(),
   /** When `battery` was read or reported. */
   batteryAt: epochMs.optional(),
+  /** The same as `heardAt` above, as in lockState and doorState. */
+  batteryHeardAt: z.number().optional(),
   /** BatteryAlarmState (0x003e) has a bit set, or the lock raised a low-battery alarm. */
   batteryLow: z.boolean().optional(),
   /** When the lock told `batteryLow`. */
   batteryLowAt: epochMs.optional(),
   /** `heardAt`: as above. */
   lockState: z.object({ value: z.enum(LOCK_STATES), at: epochMs, heardAt: z.number().optional() }).optional(),
-  doorState: z.object({ value: z.enum(DOOR_STATES), at: epochMs }).optional(),
+  doorState: z.object({ value: z.enum(DOOR_STATES), at: epochMs, heardAt: z.number().optional() }).optional(),
   /** Decided from what the lock offers. */
   relock: z.object({ by: relockWay, seconds: z.int().min(1).nullable() }).optional(),
   /** How it can stand open: by passage mode, by staying unlocked, or not at all. */
@@ -283,5 +290,7 @@ export const lockReport = z.object({
     .optional(),
   /** Of the configuration it took last (lockApplied). */
   unsupported: z.array(text).max(APPS_MAX).optional(),
+  /** Other devices that are taken to have its network address: nothing that opens a door is sent to it. */
+  sharesAddressWith: z.array(hwId).max(8).optional(),
 });
 export type LockReport = z.infer<typeof lockReport>;

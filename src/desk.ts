@@ -27,7 +27,7 @@ export type Desk = Awaited<ReturnType<typeof openDesk>>;
 
 export async function openDesk(
   { config, clock, log }: BaseOptions,
-  { vault, time, database, systemId, epoch, tasks, audit, events, ca }: Base,
+  { vault, time, database, systemId, epoch, tasks, audit, events, ca, meters }: Base,
   identity: ServerIdentity,
   opening: AsyncDisposableStack,
 ) {
@@ -38,6 +38,7 @@ export async function openDesk(
     ...common,
     vault,
     knownTime: time.now,
+    meter: meters,
     expiryMs: config.encoders.writeExpiry,
     encoders: {
       exists: (id) => table.encoder.get(id) !== undefined,

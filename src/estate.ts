@@ -23,8 +23,10 @@ import type { StartJob } from './job-order.ts';
 import { openJobs } from './jobs/jobs.ts';
 import { type LockLinksOptions, openLockLinks } from './lock-links.ts';
 import type { Log } from './log.ts';
+import type { Meters } from './metrics/meters.ts';
 import { type Networks, openNetworks } from './networks/networks.ts';
 import { openReconciler } from './reconcile.ts';
+import { COMMUNICATION } from './rs485/communication.ts';
 import { openRs485, type Rs485 } from './rs485/rs485.ts';
 import { openSiteImport } from './site-import/import.ts';
 import type { Vault } from './vault.ts';
@@ -42,6 +44,7 @@ export interface EstateOptions {
   /** Whether the wall clock can be believed. */
   clockSynchronised(): boolean;
   log: Log;
+  meters: Pick<Meters, 'actuation'>;
   processes: Pick<FieldOptions, 'execPath' | 'kill' | 'environment' | 'first'>;
   /** Work that goes on until the gateway closes, restarted when it breaks. */
   tasks: { start(name: string, run: (signal: AbortSignal) => Promise<unknown>): void };
@@ -52,10 +55,10 @@ export interface EstateOptions {
 export type Estate = Awaited<ReturnType<typeof openEstate>>;
 
 export async function openEstate(options: EstateOptions) {
-  const { config, database, audit, events, vault, clock, log, opening } = options;
+  const { config, database, audit, events, vault, clock, log, meters, opening } = options;
   let wiring: Wiring = config;
   const catalogue = openCatalogue({ database, audit });
-  const actuations = await openActuations({ database, audit, clock, log });
+  const actuations = await openActuations({ database, audit, clock, log, meter: meters });
   // Each needs others once it works, and not before: hence functions in place of values.
   const execute: Field['execute'] = (linkId, command, signal) => field.execute(linkId, command, signal);
   const linkState = (linkId: string) => linkStateOf(linkId, field);
@@ -92,16 +95,14 @@ export async function openEstate(options: EstateOptions) {
     groupName: catalogue.groupName,
     doorExists: (id) => doors.exists(id),
     relayChanged: (doorId) => doors.wake(doorId),
-    relayReported: (doorId, isClosed) => doors.relayReported(doorId, isClosed),
+    relayReported: (doorId, relay, isClosed) => doors.relayReported(doorId, relay, isClosed),
     linkState,
   });
   const doors = openDoors({ ...options, ...common, catalogue, zgates, rs485 });
   const buses = () => busesOf(wiring).map(({ id }) => id);
   const siteImport = openImport(options, { catalogue, networks, zgates, rs485, doors, buses, startJob });
   const field = opening.use(await openLinks(options, { rs485, zgates, doors }));
-  const jobs = opening.use(
-    await openJobs({ database, audit, clock, log, resume: { [LOCK_FIRMWARE]: doors.resumeFirmware } }),
-  );
+  const jobs = opening.use(await openJobs({ database, audit, clock, log, resume: resumed(rs485, doors) }));
   return {
     catalogue,
     networks,
@@ -127,6 +128,8 @@ export async function openEstate(options: EstateOptions) {
       jobs: jobs.running,
       apply: { doors: doors.applySummary, rs485: rs485.applySummary, zgates: zgates.applySummary },
     },
+    /** For the metrics. */
+    measured: { locks: doors.lockCounts, buses: rs485.busReports },
     /** Once the ports are open: links come up after that, and a thousand doors would only be found unreachable before. */
     begin: () => startTasks(options, { rs485, zgates, doors }),
   };
@@ -249,6 +252,11 @@ function openDoors({ config, zgates, rs485, execute, ...needs }: DoorNeeds) {
       doors.link(linkId, up);
     },
   };
+}
+
+/** By kind: jobs that go on after a restart. */
+function resumed(rs485: Rs485, doors: ReturnType<typeof openDoors>) {
+  return { [LOCK_FIRMWARE]: doors.resumeFirmware, [COMMUNICATION]: rs485.resumeReaddress };
 }
 
 /** A link whose port has no name is one that plays a gateway. */

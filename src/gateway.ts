@@ -76,12 +76,8 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   const backups = openBackups({ ...options, ...base, ...options.processes });
   const parts = { base, estate, desk, certificates, checker, backups, configuration };
   const status = statusOf(options, { ...parts, httpUrl: () => ports.baseUrl });
-  const metrics = openExposition({
-    meters,
-    status,
-    writeRequests: () => desk.writes.counts(clock.now() - DAY_MS),
-    eventStreams: streams.count,
-  });
+  const writeRequests = () => desk.writes.counts(clock.now() - DAY_MS);
+  const metrics = openExposition({ ...base, ...estate.measured, status, writeRequests });
   const ready = [() => database.commit(() => {})];
   const operations = interfaceOperations(
     {
@@ -119,7 +115,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   );
   estate.begin();
   keepCertificates(certificates, base, { https: ports.renew, encoders: desk.encoderLink.renew });
-  startTasks(base, clock, { checker, backups });
+  startTasks(base, clock, { checker, backups, ports });
   const opened = opening.move();
   return {
     systemId: base.systemId,
@@ -138,8 +134,9 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
 function startTasks(
   { tasks, kernelClock, database }: Base,
   clock: GatewayOptions['clock'],
-  { checker, backups }: Pick<StatusParts, 'checker' | 'backups'>,
+  { checker, backups, ports }: Pick<StatusParts, 'checker' | 'backups'> & { ports: Ports },
 ): void {
+  tasks.start('arrivals', ports.keepArrivals);
   // After READY: it starts a process, which holds this one up.
   tasks.start('clock', (signal) => clock.sleep(0, signal).then(() => kernelClock.keep(signal)));
   tasks.start('database check', checker.keep);

@@ -21,13 +21,33 @@ export interface JobOrder extends Caller {
    * begins at once. `input` is all that its work needs after a restart (ResumeJob): it is stored, so it holds no secret.
    */
   queue?: { name: string; input: Record<string, unknown> };
+  /**
+   * What the audit keeps of the work beside the job: `accepted` in the commit that begins the job, one outcome in the commit
+   * that ends it. A job that a restart ends has the outcome `unknown`. It is stored, so `detail` holds no secret.
+   */
+  intent?: { action: string; object: string; detail: Record<string, unknown> };
   run: JobWork;
 }
+
+/** What became of the intent of a job. */
+export interface Conclusion {
+  outcome: string;
+  /** Beside that of the intent. */
+  detail?: Record<string, unknown>;
+  /** Inside the commit job that stores the end. */
+  also?(): void;
+  /** After that. */
+  stored?(): void;
+}
+
+/** The last call before the end counts; without one the outcome is `done`, or `failed` with the reason. */
+export type Conclude = (conclusion: Conclusion) => void;
 
 /** Resolves with what it made, for the client. Ends soon after the signal fired. */
 export type JobWork = (
   progress: ReportProgress,
   signal: AbortSignal,
+  conclude: Conclude,
 ) => Promise<Record<string, unknown> | null>;
 
 /** Makes the work of a queued job again, from its `input` and id. Throws when another version stored that differently. */

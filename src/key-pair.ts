@@ -33,8 +33,7 @@ const CURVES: readonly (string | undefined)[] = ['prime256v1', 'secp384r1', 'sec
 /** Throws KeyPairFault. */
 export function keyPairIn(certificates: string, privateKey: string): KeyPair {
   const key = keyIn(privateKey);
-  const [certificate, ...issuers] = certificatesOf(certificates);
-  assertForServers(certificate);
+  const [certificate, ...issuers] = serverCertificatesIn(certificates);
   if (!certificate.checkPrivateKey(key)) {
     const own = issuers.findIndex((one) => one.checkPrivateKey(key));
     if (own !== -1)
@@ -73,7 +72,8 @@ export function isFor({ certificate }: Pick<KeyPair, 'certificate'>, host: strin
 
 const day = (date: Date): string => date.toISOString().slice(0, 10);
 
-function keyIn(text: string): KeyObject {
+/** Throws KeyPairFault. */
+export function keyIn(text: string): KeyObject {
   let key: KeyObject;
   try {
     key = createPrivateKey(text);
@@ -89,7 +89,8 @@ function keyIn(text: string): KeyObject {
   );
 }
 
-function certificatesOf(text: string): [X509Certificate, ...X509Certificate[]] {
+/** The server's first. Throws KeyPairFault. */
+export function serverCertificatesIn(text: string): [X509Certificate, ...X509Certificate[]] {
   const [first, ...more] = certificatesIn(text).map((pem) => {
     try {
       return new X509Certificate(pem);
@@ -97,8 +98,9 @@ function certificatesOf(text: string): [X509Certificate, ...X509Certificate[]] {
       throw new KeyPairFault('certFile', 'holds a certificate that cannot be read: copy it again');
     }
   });
-  if (first) return [first, ...more];
-  throw new KeyPairFault('certFile', 'holds no certificate in PEM ');
+  if (!first) throw new KeyPairFault('certFile', 'holds no certificate in PEM');
+  assertForServers(first);
+  return [first, ...more];
 }
 
 function assertInOrder(first: X509Certificate, more: readonly X509Certificate[]): void {

@@ -27,6 +27,8 @@ for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 
 const codeCache = getCompileCacheDir();
+/** Else glibc keeps what each thread has ever freed for that thread (mallopt(3), M_ARENA_MAX). */
+const MALLOC = { MALLOC_ARENA_MAX: '2' };
 const shell: Shell = {
   env: process.env,
   stdin: process.stdin,
@@ -38,7 +40,7 @@ const shell: Shell = {
   processes: {
     execPath: process.execPath,
     kill: (pid) => void process.kill(pid, 'SIGKILL'),
-    environment: codeCache === undefined ? {} : { NODE_COMPILE_CACHE: codeCache },
+    environment: { ...MALLOC, ...(codeCache !== undefined && { NODE_COMPILE_CACHE: codeCache }) },
   },
   ...(process.geteuid?.() === 0 && { become }),
   stopping: stopping.signal,

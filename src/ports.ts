@@ -5,6 +5,7 @@ import type { Config } from './config/config.ts';
 import { hostOf } from './host/host-names.ts';
 import { openProxies } from './http/address.ts';
 import { type Credentials, createApp } from './http/app.ts';
+import { openArrivals } from './http/arrivals.ts';
 import type { Idempotency } from './http/idempotency.ts';
 import { knownAddresses } from './http/known-addresses.ts';
 import type { Operation } from './http/operation.ts';
@@ -46,6 +47,8 @@ export interface Ports extends AsyncDisposable {
   readonly baseUrl: string;
   /** A renewed certificate, for connections from now on. */
   renew(identity: TlsIdentity): void;
+  /** Notices when the process stood still, until the signal fires. */
+  keepArrivals(signal: AbortSignal): Promise<never>;
 }
 
 /** A name of the certificate where there is one, since clients refuse every other. */
@@ -56,7 +59,8 @@ function shownHost({ plain, names: [name] }: Config['http'], listening: string):
 
 export async function openPorts(options: PortsOptions): Promise<Ports> {
   const { config, clock, log, version, operations, answered, checkResponses, idempotency } = options;
-  const common = { operations, version, clock, log, answered, checkResponses, idempotency };
+  const arrivals = openArrivals(clock);
+  const common = { operations, version, clock, log, answered, checkResponses, idempotency, arrivals };
   await using opening = new AsyncDisposableStack();
   const local = createApp({ ...common, surface: { kind: 'local' } });
   opening.use(await listenUnix({ app: local, clock, log, path: options.adminSocket }));
@@ -85,6 +89,7 @@ export async function openPorts(options: PortsOptions): Promise<Ports> {
   const opened = opening.move();
   return {
     baseUrl: `${https ? 'https' : 'http'}://${shownHost(config.http, server.address.host)}:${server.address.port}${basePath}`,
+    keepArrivals: arrivals.keep,
     renew: (identity) => https?.setSecureContext(identity),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   };

@@ -2,6 +2,20 @@ import { describe, expect, it } from 'vitest';
 import { silentLog } from './log.ts';
 import { estate, refusal } from './test-reconciler.ts';
 
+/** Its one device, `a`, takes at once what it is sent. */
+function obedient() {
+  let applies = 0;
+  const bed = estate({
+    async apply({ id, version }) {
+      applies += 1;
+      bed.applied.set(id, version);
+    },
+  });
+  bed.wanted.set('a', 1);
+  bed.run();
+  return { ...bed, applies: () => applies };
+}
+
 describe('openReconciler', () => {
   it('applies what is due at the start, each once, and then rests', async () => {
     const { clock, wanted, attempts, run, last, reconciler } = estate();
@@ -209,22 +223,25 @@ describe('openReconciler', () => {
   });
 
   it('tells a device that forgets at once ever more seldom, also when its reports wake it', async () => {
-    let attempts = 0;
-    const bed = estate({
-      async apply({ id, version }) {
-        attempts += 1;
-        bed.applied.set(id, version);
-      },
-    });
-    const { clock, wanted, applied, run, reconciler } = bed;
-    wanted.set('a', 1);
-    run();
+    const { clock, applied, reconciler, applies } = obedient();
     for (let second = 0; second < 600; second += 1) {
       await clock.advance(1_000);
       if (applied.delete('a')) reconciler.wake('a');
     }
-    expect(attempts).toBeLessThan(12);
+    expect(applies()).toBeLessThan(12);
     expect(reconciler.failure('a')).toMatchObject({ code: 'BAD_REPLY' });
+  });
+
+  it('tells a device that comes back without its settings at once, each time', async () => {
+    const { clock, applied, reconciler, applies } = obedient();
+    for (let time = 1; time <= 20; time += 1) {
+      await clock.advance(5_000);
+      expect(applies()).toBe(time);
+      applied.delete('a');
+      reconciler.returned('a');
+      await clock.advance(0);
+      expect(reconciler.failure('a')).toBeUndefined();
+    }
   });
 
   it('tells a device that lost what it had kept at once', async () => {

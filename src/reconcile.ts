@@ -7,6 +7,7 @@ import { DriverError } from '../drivers/driver.ts';
 import type { Clock } from './clock.ts';
 import type { Log } from './log.ts';
 import { isReported, waitBefore } from './supervise.ts';
+import { letOthersWork, openSlice } from './turns.ts';
 import { AWAKE, openWaking } from './waking.ts';
 
 /** Failures told in the log in one window; each is in …/state anyway. */
@@ -66,6 +67,8 @@ export interface ApplySummary {
 export interface Reconciler {
   /** Something is wanted, or a device is back: look again at once, forgetting its back-off. */
   wake(id: string): void;
+  /** The device was away and is back: as wake; and what it lost meanwhile is no failure of the attempt before. */
+  returned(id: string): void;
   /** The last failure of the version wanted now; undefined when there is none. */
   failure(id: string): ApplyFailure | undefined;
   /** Epoch milliseconds of the next attempt; undefined when none is planned. */
@@ -83,11 +86,6 @@ const ATTEMPTS_AT_ONCE = 16;
 const ATTEMPT_DEADLINE_MS = 120_000;
 /** All is read again after this, also without a wake: it costs a query, and forgives a wake forgotten. */
 const RECHECK_MS = 900_000;
-/**
- * Of more wakes or more that is ready, as a gateway with its doors brings it, the rest is for the next turn: some 2 ms. A query
- * for all would take ten times as long at ten thousand doors, whatever has woken.
- */
-const LOOKED_AT_ONCE = 100;
 /** What falls due within this of the next falls due with it: a thousand back-offs must not be a thousand looks. */
 const TOGETHER_MS = 200;
 /** What a device has kept for this long it has taken; what it loses sooner counts as a failure of the attempt. */
@@ -133,23 +131,29 @@ export function openReconciler(options: ReconcilerOptions): Reconciler {
     }
   }
 
-  /** Reads what is wanted when told to, ends what is superseded, and starts what may start. True when some must wait for another turn. */
+  /**
+   * Reads what is wanted when told to, ends what is superseded, and starts what may start. True when some must wait for another
+   * turn: of a thousand wakes or a thousand that are ready, as a gateway with its doors brings them, a slice is looked at. A query for all
+   * would take longer at ten thousand doors, whatever has woken.
+   */
   function look(): boolean {
     if (clock.monotonic() >= readAllAt + RECHECK_MS) {
       list.read();
       readAllAt = clock.monotonic();
       unread.clear();
     }
-    for (const id of [...unread.values().take(LOOKED_AT_ONCE)]) {
+    const isOver = openSlice(clock);
+    for (const id of unread) {
       unread.delete(id);
       list.read(id);
+      if (isOver()) break;
     }
     for (const { of, stop } of attempts.values()) {
       if (list.supersedes(of)) stop.abort(new Ended('OUTCOME_UNKNOWN', 'a newer version is wanted'));
     }
     const ready = list.ready();
-    for (const one of ready.slice(0, LOOKED_AT_ONCE)) {
-      if (attempts.size >= ATTEMPTS_AT_ONCE) return true;
+    for (const [index, one] of ready.entries()) {
+      if (attempts.size >= ATTEMPTS_AT_ONCE || (index > 0 && isOver())) return true;
       if (attempts.has(one.id)) continue;
       const reason = options.unreachable?.(one.id);
       if (reason !== undefined) {
@@ -159,18 +163,24 @@ export function openReconciler(options: ReconcilerOptions): Reconciler {
       const stop = new AbortController();
       attempts.set(one.id, { of: one, stop, ended: attempt(one, stop) });
     }
-    return unread.size > 0 || ready.length > LOOKED_AT_ONCE;
+    return unread.size > 0;
   }
 
   /** Until a wake, the end of an attempt, or the end of somebody's back-off. */
   const restMs = () =>
     attempts.size >= ATTEMPTS_AT_ONCE ? RECHECK_MS : list.restMs((id) => attempts.has(id));
 
+  function wake(id: string): void {
+    unread.add(id);
+    list.forgetBackoff(id);
+    waking.wake();
+  }
+
   return {
-    wake(id) {
-      unread.add(id);
-      list.forgetBackoff(id);
-      waking.wake();
+    wake,
+    returned(id) {
+      list.forgetSent(id);
+      wake(id);
     },
     failure: (id) => list.get(id)?.failure,
     nextAttempt(id) {
@@ -185,7 +195,7 @@ export function openReconciler(options: ReconcilerOptions): Reconciler {
       try {
         return await waking.run(signal, async () => {
           // A thousand attempts that fail at once, as while a link is down, would else keep all others waiting.
-          if (wasFull) await new Promise((resolve) => setImmediate(resolve));
+          if (wasFull) await letOthersWork();
           wasFull = look();
           return unread.size > 0 ? 0 : restMs();
         });
@@ -325,6 +335,9 @@ function openWantedList({ name, due, clock, log, random = Math.random }: Reconci
       }
       const waitMs = earliest - clock.monotonic();
       return waitMs <= 0 ? 0 : Math.min(RECHECK_MS, Math.max(TOGETHER_MS, waitMs));
+    },
+    forgetSent(id: string): void {
+      if (list.get(id)?.sentAt !== undefined) list.delete(id);
     },
     forgetBackoff(id: string): void {
       const one = list.get(id);

@@ -26,6 +26,7 @@ export function parseSite(text: string, file: string): SiteFile {
   const { value: site, failed } = parseText(text, file, {
     schema: siteSchema,
     jsonSchema: siteJsonSchema,
+    placeholders: (number) => [number, `x${number}`, '00:00', 'mon', []],
     check(site, part) {
       const problems = contradictions(site);
       if (part === 'sound') return problems;

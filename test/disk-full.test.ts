@@ -1,33 +1,17 @@
 /** A daemon whose disk runs full while it works, and while it starts: what goes on, what waits, and how it comes back. */
-import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { existsSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
-import { drawKeys, openTestSite, type TestSite } from './simulators/test-site.ts';
+import { drawKeys, openTestSite } from './simulators/test-site.ts';
 import { isTerminalEvent } from './simulators/upstream.ts';
-import { canMount, type SmallDisk, smallDisk } from './small-disk.ts';
+import { canMount, onSmallDisk } from './small-disk.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
-const DISK_BYTES = 96 * 1024 * 1024;
 /** The daemon looks at its disk every 5 s. */
 const SOON = { timeout: 20_000, interval: 100 };
 const TIMINGS = { startMs: 5, placeMs: 5, detectMs: 5, writeMs: 10, reconnectMs: 50, repeatMs: 200 };
-
-/** Puts the daemon's data on a small disk of their own, and starts it again. */
-async function onSmallDisk({ daemon, directory }: TestSite): Promise<SmallDisk> {
-  await daemon.kill();
-  const data = join(directory, 'data');
-  const disk = smallDisk(DISK_BYTES);
-  // With owners and modes, which cpSync loses.
-  execFileSync('cp', ['-a', `${data}/.`, disk.folder]);
-  rmSync(data, { recursive: true });
-  symlinkSync(disk.folder, data);
-  await daemon.start();
-  await vi.waitFor(() => expect(existsSync(join(data, 'ballast'))).toBe(true), SOON);
-  return disk;
-}
 
 it.skipIf(!canMount())(
   'keeps serving on a full disk, promises nothing it cannot keep, and recovers by itself',

@@ -10,9 +10,8 @@ import { type Actuations, openActuations } from '../src/actuations/actuations.ts
 import type { AuditEntry } from '../src/audit/audit.ts';
 import { openCatalogue } from '../src/catalogue/catalogue.ts';
 import { catalogueOperations } from '../src/catalogue/operations.ts';
-import { systemClock } from '../src/clock.ts';
 import type { Database } from '../src/database/database.ts';
-import type { Configuration, LockAddress, Relay } from '../src/doors/configuration.ts';
+import type { Configuration, LockAddress, Relay, WiredRelay } from '../src/doors/configuration.ts';
 import type { DeviceFacts, GatewayFacts } from '../src/doors/offline.ts';
 import { doorOperations } from '../src/doors/operations.ts';
 import { type DoorSlice, openDoorSlice } from '../src/doors/slice.ts';
@@ -26,6 +25,7 @@ import { type Jobs, openJobs } from '../src/jobs/jobs.ts';
 import { jobOperations } from '../src/jobs/operations.ts';
 import { job } from '../src/jobs/schema.ts';
 import { type Log, silentLog } from '../src/log.ts';
+import { openMeters } from '../src/metrics/meters.ts';
 import type { Rs485Entry } from '../src/site-document.ts';
 import { openSiteImport } from '../src/site-import/import.ts';
 import { siteImportOperations } from '../src/site-import/operations.ts';
@@ -34,6 +34,7 @@ import { endedJob } from './ended-job.ts';
 import { type ManualClock, manualClock } from './manual-clock.ts';
 import { temporaryDatabase, temporaryFolder } from './temporary.ts';
 import { authenticate, lanApp, send } from './things-app.ts';
+import { tickingClock } from './ticking-clock.ts';
 import { runUntilTestEnds } from './until-test-ends.ts';
 
 export type Body = Record<string, unknown> & { details?: { path: string; code: string; message: string }[] };
@@ -60,6 +61,8 @@ export const LINK = 'zb-1';
 /** Another gateway of the same network. */
 export const OTHER_GATEWAY = 'h';
 export const OTHER_LINK = 'zb-3';
+/** By the clock of imports each door takes so long: sixteen are a slice of it (src/turns.ts). */
+const DOOR_MS = 0.125;
 const GATEWAYS = new Map([
   [LINK, GATEWAY],
   [OTHER_LINK, OTHER_GATEWAY],
@@ -82,7 +85,8 @@ export async function openEstate(database?: Database, restart: Restart = {}) {
   const played = { ...playedParts(clock), isClockSynchronised, bootId };
   const audit = { record: (entry: AuditEntry) => void played.audits.push(entry) };
   const catalogue = openCatalogue({ database: opened, audit });
-  const actuations = await openActuations({ database: opened, audit, clock, log: silentLog });
+  const meters = openMeters();
+  const actuations = await openActuations({ database: opened, audit, clock, log: silentLog, meter: meters });
   const common = { database: opened, audit, actuations, clock, played, catalogue };
   const { doors, configuration } = openPlayedDoors(common);
   // Jobs have audit rows of their own, which are not those of what they do.
@@ -101,6 +105,7 @@ export async function openEstate(database?: Database, restart: Restart = {}) {
   return {
     database: opened,
     clock,
+    meters,
     played,
     configuration,
     doors,
@@ -151,6 +156,11 @@ export async function openEstate(database?: Database, restart: Restart = {}) {
   };
 }
 
+/** The first relay of a device that opens a door, with the settings that are wanted of it. */
+export function playedRelay(deviceId: string): Relay & WiredRelay {
+  return { deviceId, bus: 'b', hwId: `IO-${deviceId.slice(0, 8)}`, relayIndex: 0, settled: true };
+}
+
 interface PlayedJob {
   kind: string;
   object: string;
@@ -185,6 +195,8 @@ function playedParts(clock: ManualClock) {
     lines: [] as string[],
     gateway: { connected: true, changedAt: clock.now() },
     unreachable: undefined as string | undefined,
+    /** How long each request has waited to be read, milliseconds. */
+    waitedMs: 0,
     relays: new Map<string, Relay>(),
     /** Those of the relays, by deviceId. */
     devices: new Map<string, DeviceFacts>(),
@@ -218,7 +230,7 @@ function playedParts(clock: ManualClock) {
     pulse: async (): Promise<{ outcome: 'confirmed' | 'unknown' }> => ({ outcome: 'confirmed' }),
     assertRelayProven: (_deviceId: string): void => undefined,
     /** Devices whose relay was held, and when, monotonic milliseconds. */
-    held: [] as { deviceId: string; milliseconds: number; timeoutMs: number; at: number }[],
+    held: [] as (WiredRelay & { milliseconds: number; timeoutMs: number; at: number })[],
     hold: async (_signal: AbortSignal): Promise<{ outcome: 'confirmed' | 'unknown' }> => ({
       outcome: 'confirmed',
     }),
@@ -260,9 +272,13 @@ function openPlayedDoors({ played, ...common }: Common) {
       const stop = new AbortController();
       const job: PlayedJob = { kind, object, queue, progress: undefined, stop, ended: Promise.resolve({}) };
       played.jobs.push(job);
-      job.ended = run((progress) => {
-        job.progress = progress;
-      }, stop.signal);
+      job.ended = run(
+        (progress) => {
+          job.progress = progress;
+        },
+        stop.signal,
+        () => {},
+      );
       job.ended.catch(() => undefined);
       return { id: 'job' };
     },
@@ -289,8 +305,8 @@ function openPlayedDoors({ played, ...common }: Common) {
       return played.pulse();
     },
     assertRelayProven: (deviceId) => played.assertRelayProven(deviceId),
-    async holdRelay(deviceId, hold, signal) {
-      played.held.push({ deviceId, ...hold, at: common.clock.monotonic() });
+    async holdRelay(relay, hold, signal) {
+      played.held.push({ ...relay, ...hold, at: common.clock.monotonic() });
       return played.hold(signal);
     },
     applyConfiguration: async (lock, apply, timeoutMs) => {
@@ -302,6 +318,7 @@ function openPlayedDoors({ played, ...common }: Common) {
       made = configuration;
       return {
         wake: (id) => void played.woken.push(id),
+        returned: (id) => void played.woken.push(id),
         failure: (id) => played.failures.get(id),
         nextAttempt: (id) => played.attempts.get(id),
         summary: () => ({ waiting: 0, refused: 0 }),
@@ -316,8 +333,7 @@ function openInterface({ database, audit, clock, played, catalogue }: Common, do
   const siteImport = openSiteImport({
     database,
     audit,
-    // It rests between its commits, for as long as they take.
-    clock: systemClock,
+    clock: tickingClock(DOOR_MS),
     startJob: jobs.start,
     systemId: SYSTEM,
     known: {
@@ -349,6 +365,7 @@ function openInterface({ database, audit, clock, played, catalogue }: Common, do
   return {
     operations,
     lan: lanApp({
+      arrivals: { earliest: () => clock.monotonic() - played.waitedMs },
       operations,
       clock,
       surface,

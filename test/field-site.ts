@@ -9,6 +9,7 @@ import { openEstate } from '../src/estate.ts';
 import type { LiveEvent } from '../src/events/events.ts';
 import type { Job } from '../src/jobs/schema.ts';
 import { silentLog } from '../src/log.ts';
+import { openMeters } from '../src/metrics/meters.ts';
 import { LOCAL_ADMINISTRATOR } from '../src/principal.ts';
 import { siteSchema } from '../src/site-document.ts';
 import { supervise } from '../src/supervise.ts';
@@ -73,6 +74,7 @@ export async function openFieldSite(onBus: Plain[] = [{ kind: 'rs485', hwId: 'io
       opening,
       clock: systemClock,
       log: silentLog,
+      meters: openMeters(),
       audit: { record: (entry) => void audits.push(entry) },
       events: { publish: (event) => void published.push(event), wake() {} },
       vault: openVault(join(folder, 'keys', 'vault.key')),

@@ -47,8 +47,9 @@ export function manualClock(start = Date.UTC(2026, 0, 1), monotonic = 0): Manual
         elapsed = Math.max(elapsed, next.wakeAt);
         next.wake();
       }
-      wall += end - elapsed;
-      elapsed = end;
+      wall += Math.max(0, end - elapsed);
+      // What ran meanwhile may have held it.
+      elapsed = Math.max(elapsed, end);
       await settle();
     },
     hold(milliseconds) {

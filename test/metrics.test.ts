@@ -48,12 +48,36 @@ it('counts requests by the pattern of their path, and tells how the installation
   expect(samples.get('gatehouse_settings_refused{kind="rs485"}')).toBe(0);
   expect(samples.get('gatehouse_doors_by_presence{presence="unknown"}')).toBe(0);
   expect(samples.get('gatehouse_jobs_running')).toBe(0);
+  expect(samples.get('gatehouse_key_write_duration_seconds_count{outcome="failed"}')).toBe(0);
+  for (const name of ['battery', 'lqi'])
+    expect(samples.get(`gatehouse_locks_by_${name}{level="unknown"}`)).toBe(0);
+  expect(samples.get('gatehouse_locks_by_charge{percent="80-100"}')).toBe(0);
   expect(samples.get('gatehouse_disk_space{space="plenty"}')).toBe(1);
   expect(samples.get('gatehouse_database_check{verdict="pending"}')).toBe(1);
-  expect(samples.get('gatehouse_certificate_days_left{certificate="server"}')).toBeGreaterThan(30);
+  expect(samples.get('gatehouse_certificate_remaining_seconds{certificate="server"}')).toBeGreaterThan(
+    30 * 86_400,
+  );
   expect(samples.get('process_resident_memory_bytes')).toBeGreaterThan(1e7);
   expect(samples.has('nodejs_eventloop_lag_p99_seconds')).toBe(true);
   // Asked again it says the same things, not each of them twice.
   const again = await scraped();
   for (const key of samples.keys()) if (key.startsWith('gatehouse_')) expect(again.has(key), key).toBe(true);
+});
+
+it('moves when a relay is fired', async () => {
+  const options = { reportEveryMs: 50, devices: [{ kind: 'rs485', hwId: 'io-1' }] };
+  const { local } = await openTestGateway({ links: [{ id: 'bus-1', protocol: 'loopback', options }] });
+  const scraped = async () => parsed(await local('GET', '/metrics'));
+  const firstDevice = async () => JSON.parse(await local('GET', '/network/rs485')).items?.[0]?.deviceId;
+  await expect.poll(firstDevice).toBeTypeOf('string');
+  const device = `/network/rs485/${await firstDevice()}`;
+  await expect.poll(() => local('PUT', device, { relayIndex: 0 })).toContain(`"relayIndex":0`);
+  const pulse = `${device}/pulse`;
+  await expect.poll(() => local('POST', pulse)).toContain('"outcome":"confirmed"');
+  const fired = 'gatehouse_actuation_duration_seconds_count{action="rs485.pulse",way="rs485",outcome="done"}';
+  const samples = await scraped();
+  expect(samples.get(fired)).toBe(1);
+  expect(samples.get(fired.replace('done', 'unknown'))).toBe(0);
+  const bus = 'gatehouse_bus_command_duration_seconds_count{bus="bus-1"}';
+  await expect.poll(async () => (await scraped()).get(bus)).toBe(0);
 });

@@ -16,8 +16,10 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it, vi } from 'vitest';
 import { parseConfig } from '../src/config/config-file.ts';
+import { keyPairIn } from '../src/key-pair.ts';
 import { openTestGateway } from './gateway.ts';
 import { LOBBY, openRs485Site } from './rs485-site.ts';
+import { shellBlocks } from './shell-blocks.ts';
 import { temporaryFolder } from './temporary.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
@@ -25,13 +27,7 @@ vi.setConfig({ testTimeout: 120_000 });
 const ROOT = join(import.meta.dirname, '..');
 const START = join(ROOT, 'src/start.js');
 
-/** Indented blocks, without their indentation. */
-function blocksOf(file: string): string[] {
-  const text = readFileSync(join(ROOT, file), 'utf8').replaceAll(/^ *```.*?^ *```$/gms, '');
-  const blocks = [...text.matchAll(/(?:^ {4,}.*\n(?:\n(?= {4}))*)+/gm)];
-  return blocks.map(([block]) => block.replaceAll(/^ {4}/gm, '').trim());
-}
-const page = blocksOf('docs/operations.md');
+const page = shellBlocks(join(ROOT, 'docs/operations.md'));
 const blockWith = (text: string): string => {
   const [found, ...others] = page.filter((block) => block.includes(text));
   if (found === undefined || others.length > 0) throw new Error(`no block, or several, with ${text}`);
@@ -41,16 +37,19 @@ const blockWith = (text: string): string => {
 /** What the tests below and their neighbours execute, by a part of each block. */
 const EXECUTED = {
   'systemd/install': 'places every file',
-  'openssl req -x509': 'the root of the encoder in step 8',
+  'CN=Trial vendor': 'the root of the encoder in step 8',
+  'CN=gatehouse.hotel.example': 'a certificate without an authority',
   'names: [gatehouse.hotel.example]': 'read by the program',
   'pki/root.crt /tmp': 'the mode of the copy',
   'SERVICE_TOKEN=$(': 'steps 7 to 10',
   'cat >site.json': 'steps 7 to 10',
+  'test/independent/encoder.sh': 'steps 7 to 10',
   'encoder/desk-1/write-request/first \\': 'steps 7 to 10',
   'encoder/desk-1/write-request/first': 'steps 7 to 10',
   'id: bus-1': 'read by the program',
   'call() {': 'steps 7 to 10',
-  'gatehouse.new/src/start.js config check': 'the folders are swapped twice',
+  'gatehouse.new/src/start.js config check': 'the folders are swapped twice, and back',
+  '/usr/lib/gatehouse /usr/lib/gatehouse.new': 'the folders are swapped twice, and back',
   'gatehouse audit export --out audit.jsonl': 'verified and exported',
   'gatehouse backup key --out': 'a backup, and a restore onto a blank machine',
   'recipients: [$PUBLIC_KEY]': 'a backup, and a restore onto a blank machine',
@@ -104,6 +103,26 @@ describe('docs/operations.md', () => {
     expect(config.links.map(({ id }) => id)).toEqual(['bus-1']);
   });
 
+  it.skipIf(spawnSync('openssl', ['version']).status !== 0)(
+    'makes a certificate that is taken, where openssl by itself makes one that is not',
+    () => {
+      const cwd = temporaryFolder();
+      const made = (script: string) => {
+        const { status, stderr } = spawnSync('sh', ['-euc', script], { cwd, encoding: 'utf8' });
+        expect(status, stderr).toBe(0);
+        const [certificate = '', key = ''] = ['fullchain.pem', 'privkey.pem'].map((file) =>
+          readFileSync(join(cwd, file), 'utf8'),
+        );
+        return keyPairIn(certificate, key);
+      };
+      const script = blockWith('CN=gatehouse.hotel.example');
+      expect(made(script)).toBeDefined();
+      const alone = script.replace(/ \\\n[^\n]*basicConstraints[\s\S]*$/, '');
+      expect(alone).not.toBe(script);
+      expect(() => made(alone)).toThrow("begins with an authority's");
+    },
+  );
+
   it.skipIf(process.getuid?.() !== 0)('installs into the root of another system, twice', () => {
     const root = temporaryFolder();
     mkdirSync(join(root, 'etc'));
@@ -125,16 +144,14 @@ describe('docs/operations.md', () => {
     expect(statSync(join(root, 'etc/gatehouse')).mode & 0o777).toBe(0o750);
   });
 
-  it('swaps the folders of an upgrade twice without nesting them', async () => {
+  it('swaps the folders of an upgrade twice without nesting them, and back', async () => {
     const lib = temporaryFolder();
-    const upgrade = blockWith('gatehouse.new/src/start.js config check').split('\n');
-    const script = [
-      'set -eu',
-      'sudo() { "$@"; }',
-      ...upgrade.filter((line) => /^sudo (rm|mkdir|mv) /.test(line)),
-    ]
-      .join('\n')
-      .replaceAll('/usr/lib/', `${lib}/`);
+    const swap = (part: string) => {
+      const lines = blockWith(part).split('\n');
+      const folders = lines.filter((line) => /^sudo (rm|mkdir|mv) /.test(line));
+      return ['set -eu', 'sudo() { "$@"; }', ...folders].join('\n').replaceAll('/usr/lib/', `${lib}/`);
+    };
+    const script = swap('gatehouse.new/src/start.js config check');
     mkdirSync(join(lib, 'gatehouse'));
     for (const version of ['1', '2', '3']) {
       writeFileSync(join(lib, 'gatehouse', 'version'), version);
@@ -143,6 +160,9 @@ describe('docs/operations.md', () => {
     expect(readFileSync(join(lib, 'gatehouse.old', 'version'), 'utf8')).toBe('3');
     for (const nested of ['gatehouse.old/gatehouse', 'gatehouse/gatehouse.new'])
       expect(existsSync(join(lib, nested)), nested).toBe(false);
+    await promisify(execFile)('sh', ['-c', swap('/usr/lib/gatehouse /usr/lib/gatehouse.new')]);
+    expect(readFileSync(join(lib, 'gatehouse', 'version'), 'utf8')).toBe('3');
+    expect(existsSync(join(lib, 'gatehouse.old'))).toBe(false);
   });
 });
 
@@ -228,10 +248,7 @@ it.skipIf(!hasPeers)(
         .replaceAll('$PWD/vendor-root.key', factoryFiles.caKey)
         // The simulated bus has another device besides, in the cellar.
         .replaceAll('.items[0]', '(.items[] | select(.hwId == "IO-1"))');
-    const encoder = replaced(blockWith('cat >site.json')).replace(
-      /desk-1 desk-1$/m,
-      'desk-1 desk-1 <&3 >encoder.log &',
-    );
+    const encoder = replaced(blockWith('test/independent/encoder.sh'));
     const firstKey = blockWith(
       '-X PUT https://gatehouse.hotel.example:8443/encoder/desk-1/write-request/first',
     );
@@ -244,12 +261,18 @@ it.skipIf(!hasPeers)(
       'mkfifo open; exec 3<> open',
       replaced(blockWith('pki/root.crt /tmp')),
       replaced(blockWith('SERVICE_TOKEN=$(')),
-      encoder,
+      replaced(blockWith('cat >site.json')),
+      // A process group of its own: kill ends all of it. What is left of it would hold the output of this script open.
+      'set -m',
+      `${encoder} <&3 >encoder.log 2>&1 &`,
+      "trap 'kill %1' EXIT",
       'until grep -q hello encoder.log; do sleep 0.2; done',
       replaced(firstKey),
       `until ${replaced(outcome)} | jq -e '.status == "written"'; do sleep 0.2; done`,
+      // A board is listed once it was read twice.
+      `until curl --silent --cacert root.crt -H "Authorization: Bearer $SERVICE_TOKEN" ${daemon.baseUrl}/network/rs485 |`,
+      `  jq -e '.items[] | select(.hwId == "IO-1")'; do sleep 0.2; done`,
       replaced(blockWith('call() {')),
-      'kill %1',
     ];
     const { stdout } = await promisify(execFile)('bash', ['-euc', script.join('\n')], { cwd });
     expect(stdout).toContain('"outcome":"confirmed"');

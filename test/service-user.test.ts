@@ -118,3 +118,15 @@ it.skipIf(process.getuid?.() !== 0 || !hasOpenssl)(
     expect(checks).not.toContainEqual(expect.objectContaining({ severity: 'bad', subject: 'configuration' }));
   },
 );
+
+it.skipIf(process.getuid?.() !== 0 || !hasOpenssl)(
+  'who may not read the configuration is not asked to correct it',
+  () => {
+    const { file } = installation();
+    const stranger = { uid: 65_533, gid: 65_533 };
+    const { checks } = JSON.parse(gatehouse(['doctor', '--json', '--config', file], stranger).stdout);
+    expect(checks).toEqual([
+      expect.objectContaining({ subject: 'configuration', severity: 'bad', remedy: 'sudo gatehouse doctor' }),
+    ]);
+  },
+);

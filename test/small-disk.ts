@@ -1,9 +1,20 @@
 /** A real file system of a few megabytes, for what happens when it is full. Mounting takes root, or sudo without a password. */
-import { spawnSync } from 'node:child_process';
-import { closeSync, mkdtempSync, openSync, rmdirSync, rmSync, statSync, writeSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import {
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished, vi } from 'vitest';
+import type { TestSite } from './simulators/test-site.ts';
 
 const asRoot = (command: string, ...argv: string[]) =>
   process.getuid?.() === 0
@@ -31,6 +42,8 @@ export interface SmallDisk {
   fill(): void;
   /** Gives back what `fill` took. */
   makeRoom(): void;
+  /** As a kernel makes a disk that fails; false: writable again. */
+  setReadOnly(isReadOnly: boolean): void;
 }
 
 /** Mounted until the test ends. */
@@ -60,5 +73,26 @@ export function smallDisk(bytes: number): SmallDisk {
       if (statSync(filler).size === 0) throw new Error('there was nothing to fill');
     },
     makeRoom: () => rmSync(filler),
+    setReadOnly(isReadOnly) {
+      const { status, stderr } = asRoot('mount', '-o', `remount,${isReadOnly ? 'ro' : 'rw'}`, folder);
+      if (status !== 0) throw new Error(`cannot remount a small disk: ${stderr}`);
+    },
   };
+}
+
+const DATA_BYTES = 96 * 1024 * 1024;
+
+/** Puts the daemon's data on a small disk of their own, and starts it again. */
+export async function onSmallDisk({ daemon, directory }: TestSite): Promise<SmallDisk> {
+  await daemon.kill();
+  const data = join(directory, 'data');
+  const disk = smallDisk(DATA_BYTES);
+  // With owners and modes, which cpSync loses.
+  execFileSync('cp', ['-a', `${data}/.`, disk.folder]);
+  rmSync(data, { recursive: true });
+  symlinkSync(disk.folder, data);
+  await daemon.start();
+  const hasBallast = () => expect(existsSync(join(data, 'ballast'))).toBe(true);
+  await vi.waitFor(hasBallast, { timeout: 20_000, interval: 100 });
+  return disk;
 }

@@ -1,9 +1,10 @@
 /** Folders and databases that vanish with the test. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Clock } from '../drivers/driver.ts';
+import { type Connection, openConnection } from '../src/database/connection.ts';
 import { type Database, openDatabase } from '../src/database/database.ts';
 import { openSystem, type System } from '../src/system.ts';
 
@@ -12,6 +13,15 @@ export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
+}
+
+/** An open file without a schema, closed when the test ends. */
+export function temporaryConnection(): Connection {
+  const file = join(temporaryFolder(), 'test.db');
+  writeFileSync(file, '');
+  const connection = openConnection(file);
+  onTestFinished(() => connection[Symbol.dispose]());
+  return connection;
 }
 
 /** A migrated database of the running test, closed when it ends. */

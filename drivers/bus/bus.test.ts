@@ -33,6 +33,22 @@ it('has an exchange on the wire', async () => {
   expect(device?.turnaroundMs).toBeCloseTo(1);
 });
 
+it('reports how long commands took from the queue to their replies, and nothing else', async () => {
+  const { bus, clock, soon } = await openTestBus(says(7));
+  bus.poll(pollOf(18));
+  for (const order of [command(soon()), command(soon()), { ...command(soon()), class: 'settings' as const }])
+    void bus.exchange(ask(17), order, forever);
+  const unheard = { ...ask(0), replyLength: 0, read: () => ({ kind: 'reply' as const, reply: 'sent' }) };
+  void bus.exchange(unheard, command(soon()), forever);
+  await clock.advance(1_000);
+  const { count, sum, atMost } = bus.report().commandSeconds;
+  expect(count).toBe(2);
+  // The second one waits for the first.
+  expect(sum).toBeGreaterThan((3 * WIRE_MS) / 1_000);
+  expect(sum).toBeLessThan(0.1);
+  expect(atMost.at(-1)).toEqual({ bound: 5, count: 2 });
+});
+
 it('gives a device that nobody knows all the time of the options, and no more', async () => {
   const { bus, clock, soon } = await openTestBus(() => null, { turnaroundMaxMs: 60 });
   const outcome = outcomeOf(bus.exchange(ask(17), command(soon()), forever));

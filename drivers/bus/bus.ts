@@ -60,7 +60,7 @@ export const openBus: OpenBus = async (context, signal) => {
   const { conceal = (bytes) => bytes } = context;
   const line = await openLine({ ...context, gapMs, conceal }, signal);
   const stations = openStations({ options, line, clock, gapMs });
-  const { work, ...dispatcher } = openDispatcher({ clock, log, line, stations });
+  const { work, commandSeconds, ...dispatcher } = openDispatcher({ clock, log, line, stations });
   const working = work().catch((error: unknown) => {
     if (!line.gone.aborted) log.error({ err: error }, 'the bus failed, and its port is closed');
     line.lose(error instanceof Error ? error : new Error(String(error)));
@@ -68,7 +68,7 @@ export const openBus: OpenBus = async (context, signal) => {
   return {
     ...dispatcher,
     unheard: stations.unheard,
-    report: stations.report,
+    report: () => ({ ...stations.report(), commandSeconds: commandSeconds() }),
     trace: line.trace,
     async run(runSignal) {
       const ended = AbortSignal.any([runSignal, line.gone]);

@@ -1,5 +1,6 @@
 /** Takes orders and polls, and dispatches one after the other to the wire. */
 import { type Clock, DriverError, type DriverLog } from '../driver.ts';
+import { type HistogramReading, openHistogram } from '../histogram.ts';
 import type { Exchange, Order, Poll } from './exchange.ts';
 import type { Line } from './line.ts';
 import { openLogOnce } from './log-once.ts';
@@ -14,9 +15,14 @@ import { openTransactions } from './transactions.ts';
 export interface Dispatcher {
   exchange<Reply>(exchange: Exchange<Reply>, order: Order, signal: AbortSignal): Promise<Reply>;
   poll(poll: Poll): Disposable;
+  /** As in a bus report (drivers/rs485.ts). */
+  commandSeconds(): HistogramReading;
   /** Rejects when the port is gone. */
   work(): Promise<never>;
 }
+
+/** From one exchange on a quiet bus to a person who gave up waiting. */
+const COMMAND_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
 export interface DispatcherOptions {
   clock: Clock;
@@ -29,6 +35,7 @@ export function openDispatcher({ clock, log, line, stations }: DispatcherOptions
   const schedule = openSchedule();
   const bell = openBell(clock);
   const polls = new Map<number, Polled>();
+  const commandSeconds = openHistogram(COMMAND_SECONDS);
   const logOnce = openLogOnce(log, 'a poll or an order of a driver throws');
   const transactions = openTransactions({ clock, stations, schedule, polls, logOnce });
 
@@ -45,8 +52,13 @@ export function openDispatcher({ clock, log, line, stations }: DispatcherOptions
         line.gone.throwIfAborted();
         if (exchange.line && !line.port.retune)
           throw new DriverError('INVALID_COMMAND', `${line.port.name} keeps the baud rate that it has`);
+        const isMeasured = order.class !== 'settings' && exchange.replyLength > 0;
+        const queuedAt = clock.monotonic();
         const queued = newQueuedOrder({ station: stations.at(exchange.address), exchange, order }, signal, {
-          resolve,
+          resolve(reply) {
+            if (isMeasured) commandSeconds.observe((clock.monotonic() - queuedAt) / 1_000);
+            resolve(reply);
+          },
           reject(error) {
             schedule.remove(queued);
             reject(error);
@@ -78,6 +90,7 @@ export function openDispatcher({ clock, log, line, stations }: DispatcherOptions
         },
       };
     },
+    commandSeconds: commandSeconds.read,
     async work() {
       for (;;) {
         await line.silent();

@@ -48,3 +48,13 @@ export type LineSettings = Pick<BusOptions, 'baudRate' | 'parity' | 'stopBits'>;
 export function bitsPerCharacter({ parity, stopBits }: Pick<BusOptions, 'parity' | 'stopBits'>): number {
   return 1 + 8 + (parity === 'none' ? 0 : 1) + stopBits;
 }
+
+/** Refuses devices of which two have the same address. */
+export function eachOnce<Field extends string>(field: Field) {
+  return (devices: readonly Record<Field, number>[], context: z.RefinementCtx): void => {
+    const addresses = devices.map((device) => device[field]);
+    for (const [index, input] of addresses.entries())
+      if (addresses.indexOf(input) < index)
+        context.addIssue({ code: 'custom', path: [index, field], message: `${input} is there twice`, input });
+  };
+}

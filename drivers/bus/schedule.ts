@@ -183,7 +183,8 @@ function openRation(polls: ReadonlySet<Polled>) {
     admits(now: number): boolean {
       if (now < restsUntil) return false;
       if (cycleIsOver()) return true;
-      return now - probedAt >= PROBE_SPACING_MS && healthy().every((polled) => dueAt(polled) > now);
+      // As nextDueAt has it: a difference may be rounded otherwise than a sum, and the bus would wait no time for ever.
+      return now >= probedAt + PROBE_SPACING_MS && healthy().every((polled) => dueAt(polled) > now);
     },
     asked(polled: Polled, now: number): void {
       if (polled.station.breaker.kind === 'closed') {

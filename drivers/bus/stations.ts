@@ -31,7 +31,7 @@ export interface Stations {
   spacingMs(station: Station): number;
   /** As in bus.ts. */
   unheard(): number;
-  report(): BusReport;
+  report(): Omit<BusReport, 'commandSeconds'>;
 }
 
 export interface StationsOptions {

@@ -7,8 +7,9 @@
  *     const pending = bus.exchange(…);
  *     await clock.advance(100);
  *
- * A reply arrives as one piece when a wire would have carried the request and the reply, `turnaroundMs` between them.
- * `null` is a device that says nothing. `wire.sent` tells what was sent, and when.
+ * The device hears the request when a wire would have carried it, also where its host is gone by then. The reply arrives as
+ * one piece when a wire would have carried that, `turnaroundMs` later. `null` is a device that says nothing. `wire.sent`
+ * tells what was sent, and when the host handed it over.
  */
 import type { Clock, DriverLog } from '../driver.ts';
 import { DriverError } from '../driver.ts';
@@ -59,17 +60,25 @@ export function openTestPort(
   const closing = new AbortController();
   let listener: PortListener | undefined;
 
-  function reply(request: Uint8Array, options: LineSettings): void {
+  /** A device that throws is a fault of the test, which the bus would take for a lost port. */
+  function answered(request: Uint8Array): Answer {
+    try {
+      return answer(request);
+    } catch (error) {
+      void Promise.reject(error);
+      return null;
+    }
+  }
+
+  async function reply(request: Uint8Array, options: LineSettings): Promise<void> {
+    await clock.sleep(request.length * characterMs(options));
     const isNoise = traits.deviceLine && characterMs(traits.deviceLine) !== characterMs(options);
-    const given = isNoise ? null : answer(request);
+    const given = isNoise ? null : answered(request);
     if (given === null) return;
     const { bytes, turnaroundMs } =
       given instanceof Uint8Array ? { bytes: given, turnaroundMs: USUAL_TURNAROUND_MS } : given;
-    const wireMs = (request.length + bytes.length) * characterMs(options);
-    void clock.sleep(wireMs + turnaroundMs + latencyMs, closing.signal).then(
-      () => listener?.data(bytes),
-      () => {},
-    );
+    await clock.sleep(bytes.length * characterMs(options) + turnaroundMs + latencyMs);
+    if (!closing.signal.aborted) listener?.data(bytes);
   }
 
   return {
@@ -91,7 +100,7 @@ export function openTestPort(
         latencyMs: () => latencyMs,
         write(bytes) {
           sent.push({ bytes: Uint8Array.from(bytes), at: clock.monotonic(), line });
-          reply(bytes, line);
+          void reply(Uint8Array.from(bytes), line);
         },
         async [Symbol.asyncDispose]() {
           closing.abort();

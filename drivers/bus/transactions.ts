@@ -69,6 +69,7 @@ export function openTransactions({
     const late = station.counters.late - station.lateTold;
     station.lateTold = station.counters.late;
     if ('order' in asker) guard(() => asker.order.observe?.({ outcome: outcome.kind, turnaroundMs, late }));
+    if (outcome.kind === 'reply') guard(() => exchange.replied?.(askedAt));
     if (changed) guard(() => polls.get(station.address)?.poll.alive(station.isAlive === true));
     return outcome;
   }

@@ -5,7 +5,7 @@
  * when this starts. They do not time a pulse: outputs.ts does, while their watchdog looks after it.
  *
  * To read in this order. A module: modules.ts → module.ts → state.ts → polling.ts → inputs.ts → report.ts. Its outputs:
- * outputs.ts → watchdog-test.ts → scripts.ts (what is said, step by step) → talk.ts → sure.ts → pulses.ts → feed.ts (when watchdogs are fed). The
+ * outputs.ts → off.ts → watchdog-test.ts → scripts.ts (what is said, step by step) → talk.ts → sure.ts → pulses.ts → feed.ts (when watchdogs are fed). The
  * bytes: messages.ts → wire.ts → frame.ts. Who is there: probe.ts.
  */
 import { type Bus, openBus } from '../bus/bus.ts';
@@ -33,6 +33,9 @@ import { hostOkExchange } from './wire.ts';
 const MODULES_MAX = 256;
 /** The watchdogs bear two lost broadcasts. */
 const FEEDS_PER_WATCHDOG = 3;
+/** Withheld, they are looked at again so soon: an output is off within a few exchanges. */
+const WITHHELD_MS = 100;
+const WITHHELD = new DriverError('BUSY', 'an output is to be switched off first');
 /** Ending the pulses, when the driver is told to stop. */
 const FAREWELL_MS = 1_000;
 
@@ -156,12 +159,13 @@ async function farewell(modules: Modules, { clock, log }: DriverContext): Promis
   });
 }
 
-/** Tells all modules that the host is well, as long as that keeps nothing on that nobody wants on. */
+/** Tells all modules that the host is well, as long as that keeps nothing on that is not wanted. */
 async function feed(link: Link, modules: Modules, signal: AbortSignal): Promise<never> {
-  const { bus, options, context, feeding } = link;
+  const { options, context, feeding } = link;
   const { clock, log } = context;
   const everyMs = options.hostWatchdogMs / FEEDS_PER_WATCHDOG;
-  let withheld = 0;
+  let withheldSince: number | undefined;
+  let isTold = false;
   for (;;) {
     const now = clock.monotonic();
     if (link.tests > 0) {
@@ -169,29 +173,60 @@ async function feed(link: Link, modules: Modules, signal: AbortSignal): Promise<
       await clock.sleep(everyMs, signal);
       continue;
     }
-    const unsafe = modules.all().flatMap((one) => {
-      const since = one.unsafeSince();
-      return since === undefined ? [] : [[one.address, since] as const];
-    });
-    const isAllowed = feeding.allowed(new Map(unsafe), now);
-    withheld = isAllowed ? 0 : withheld + 1;
-    if (withheld === FEEDS_PER_WATCHDOG + 1 && modules.all().some((one) => one.isFed()))
-      log.warn(
-        { modules: unsafe.map(([address]) => aa(address)) },
-        'modules may have an output on and cannot be told: no host watchdog is fed until theirs have run out',
-      );
-    if (isAllowed && modules.all().some((one) => one.isFed())) {
-      const order = { class: 'command', deadline: now + everyMs, attempts: 1 } as const;
-      try {
-        await bus.exchange(hostOkExchange(options), order, signal);
-        feeding.fed(clock.monotonic());
-      } catch (error) {
-        if (!(error instanceof DriverError) || error.code === 'LINK_LOST') throw error;
-        log.warn({ code: error.code, err: error.message }, 'the host watchdogs were not fed');
+    const unsafe = unsafeModules(modules);
+    const isAllowed = feeding.allowed(unsafe, now);
+    const isAnyFed = modules.all().some((one) => one.isFed());
+    if (isAllowed) {
+      withheldSince = undefined;
+      isTold = false;
+      if (isAnyFed) await feedAll(link, modules, signal);
+    } else {
+      withheldSince ??= now;
+      if (!isTold && isAnyFed && now - withheldSince > options.hostWatchdogMs) {
+        isTold = true;
+        log.warn(
+          { modules: [...unsafe.keys()].map(aa) },
+          'modules may have an output on and cannot be told: no host watchdog is fed until theirs have run out',
+        );
       }
     }
-    await clock.sleep(everyMs, signal);
+    await clock.sleep(isAllowed ? everyMs : Math.min(everyMs, WITHHELD_MS), signal);
   }
+}
+
+async function feedAll(
+  { bus, options, context, feeding }: Link,
+  modules: Modules,
+  signal: AbortSignal,
+): Promise<void> {
+  const { clock, log } = context;
+  const exchange = hostOkExchange(options);
+  const guarded: typeof exchange = {
+    ...exchange,
+    request() {
+      // A pulse may have ended while this waited for its turn.
+      if (!feeding.allowed(unsafeModules(modules), clock.monotonic())) throw WITHHELD;
+      return exchange.request();
+    },
+  };
+  const deadline = clock.monotonic() + options.hostWatchdogMs / FEEDS_PER_WATCHDOG;
+  try {
+    await bus.exchange(guarded, { class: 'command', deadline, attempts: 1 }, signal);
+    feeding.fed(clock.monotonic());
+  } catch (error) {
+    if (!(error instanceof DriverError) || error.code === 'LINK_LOST') throw error;
+    if (error === WITHHELD) return;
+    log.warn({ code: error.code, err: error.message }, 'the host watchdogs were not fed');
+  }
+}
+
+function unsafeModules(modules: Modules): Map<number, number> {
+  const unsafe = new Map<number, number>();
+  for (const one of modules.all()) {
+    const since = one.unsafeSince();
+    if (since !== undefined) unsafe.set(one.address, since);
+  }
+  return unsafe;
 }
 
 function commandsOf({ bus, options, context }: Link, modules: Modules): Commands {
@@ -206,6 +241,12 @@ function commandsOf({ bus, options, context }: Link, modules: Modules): Commands
       const wanted = valid(probe, data, 'INVALID_COMMAND');
       const tested = modules.all().find((one) => one.isTested() && wanted.addresses.includes(one.address));
       if (tested) throw underTest(tested.address);
+      const left = modules.all().find((one) => one.isLeftAlone() && wanted.addresses.includes(one.address));
+      if (left)
+        throw new DriverError(
+          'BUSY',
+          `an output of module ${aa(left.address)} does not go off, and its watchdog is to switch it off: ask nothing of it meanwhile`,
+        );
       const asked = wanted.line ? tuned(bus, wanted.line) : bus;
       const hwIdAt = (address: number) => hwIdOf(context, address);
       const among = { bus: asked, unheard: bus.unheard, framing: options, clock, hwIdOf: hwIdAt };

@@ -2,9 +2,8 @@
  * Whether the host watchdogs may be fed. `~**` goes to every module, so it also keeps on what a module has left on: it
  * is withheld while an output may be on that nobody wants on, until that module's own watchdog has switched it off.
  */
+import { RUN_OUT_SHARE } from '../rs485/watchdog-feed.ts';
 
-/** The oscillator of a module may be slow. */
-const LATENESS = 1.2;
 /** By then each module has been asked whether its watchdog ran out, on a slow bus too (polling.ts). */
 const NOTICED_MS = 60_000;
 
@@ -26,7 +25,7 @@ export function openFeed(watchdogMs: number, openedAt: number): Feed {
   return {
     allowed(unsafe, now) {
       for (const [address, since] of unsafe) {
-        if (now - Math.max(since, fedAt) > LATENESS * watchdogMs) ranOut.set(address, since);
+        if (now - Math.max(since, fedAt) > RUN_OUT_SHARE * watchdogMs) ranOut.set(address, since);
       }
       const isAllowed = [...unsafe].every(([address, since]) => ranOut.get(address) === since);
       if (!isAllowed) withheldAt = now;

@@ -65,7 +65,7 @@ describe('a module that is let go', () => {
     await bench.on();
     bench.stop.abort(new Error('the gateway stops'));
     await bench.settled(bench.run);
-    await pending;
+    await bench.settled(pending);
     expect(bench.modules.module(2).now()).toEqual({ outputs: 0, timedOut: false });
   });
 });

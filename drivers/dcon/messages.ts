@@ -26,10 +26,10 @@ export interface Question<Reply> {
   reads?: boolean;
   /** The module may not have the command, and then says nothing. */
   mayBeUnknown?: boolean;
-  /** Switches outputs. */
-  switches?: boolean;
   /** Switches one on: it is never sent late. */
   opens?: boolean;
+  /** Switches these off, a mask. */
+  closes?: number;
   /** Done, the safety watchdog counts its whole time again, also one that has run out. */
   arms?: boolean;
   hear(text: string): Heard<Reply>;
@@ -93,12 +93,13 @@ export function clearLatched(address: number): Question<null> {
 
 export function switchOne(address: number, channel: number, on: boolean): Question<Switched> {
   const text = `#${aa(address)}1${hex(channel, 1)}${on ? '01' : '00'}`;
-  return { ...anonymous(address, '#1', text, 3, switched(address)), switches: true, opens: on };
+  const asked = anonymous(address, '#1', text, 3, switched(address));
+  return on ? { ...asked, opens: true } : { ...asked, closes: 1 << channel };
 }
 
 /** Every output off. */
 export function switchAllOff(address: number): Question<Switched> {
-  return { ...anonymous(address, '#0', `#${aa(address)}0000`, 3, switched(address)), switches: true };
+  return { ...anonymous(address, '#0', `#${aa(address)}0000`, 3, switched(address)), closes: 0xff };
 }
 
 /** true: the host watchdog has run out, and its flag is set until it is cleared. */

@@ -5,6 +5,7 @@ import { type DriverContext, DriverError } from '../driver.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { type Mutex, openMutex } from '../rs485/mutex.ts';
 import { openPolling, type Polling } from '../rs485/polling.ts';
+import { openRelayFaults } from '../rs485/relay-faults.ts';
 import { openWatchdogFeed } from '../rs485/watchdog-feed.ts';
 import { openWatchdogPauses } from '../rs485/watchdog-pauses.ts';
 import type { Pulse, Pulsed, WatchdogTested } from '../rs485.ts';
@@ -12,11 +13,12 @@ import type { Rs485Apply } from '../settings.ts';
 import type { Framing } from './frame.ts';
 import { openInputs } from './inputs.ts';
 import { aa } from './messages.ts';
-import { abandonOutputs, closeOutputs, keepOutputs, outputsGone, pulseOutput } from './outputs.ts';
+import { abandonOutputs, closeOutputs, keepOff, outputsGone } from './off.ts';
+import { keepUp, pulseOutput } from './outputs.ts';
 import { pollOf } from './polling.ts';
 import { openPulses } from './pulses.ts';
 import { reportOf } from './report.ts';
-import type { ModuleState, Works } from './state.ts';
+import { newState, unsafeSince, type Works } from './state.ts';
 import { openTalk } from './talk.ts';
 import { type Quiet, testWatchdog } from './watchdog-test.ts';
 
@@ -46,6 +48,8 @@ export interface Module {
   /** Throws REFUSED when its watchdog opens nothing. */
   testWatchdog(relay: number, signal: AbortSignal): Promise<WatchdogTested>;
   isTested(): boolean;
+  /** Nothing may be asked of it: its watchdog is to switch an output off. */
+  isLeftAlone(): boolean;
   /** An output is meant to be on now. */
   isPulsing(): boolean;
   /** Ends every pulse now, as far as the module can be reached; none begins any more. */
@@ -54,7 +58,7 @@ export interface Module {
   outputsGone(signal: AbortSignal): Promise<void>;
   /** Says what becomes of pulses that cannot be ended, for the link is lost. */
   abandon(): void;
-  /** Since when an output may be on that nobody wants on, and that `~**` keeps on; undefined: that cannot be. */
+  /** Since when an output may be on that is not wanted, and that `~**` keeps on; undefined: that cannot be. */
   unsafeSince(): number | undefined;
   /** Its watchdog is armed, and fed by `~**`. */
   isFed(): boolean;
@@ -80,9 +84,16 @@ export function openModule(options: ModuleOptions): Module {
       const everyMs = Math.min(pollEveryMs, watchdogMs / POLLS_PER_WATCHDOG);
       using polling = openPolling(bus, pollOf(works, framing, everyMs));
       running = { polling, signal };
+      const failed = new AbortController();
+      const working = AbortSignal.any([signal, failed.signal]);
+      const loops = [keepOff(works, polling, working), keepUp(works, working)];
       try {
-        return await keepOutputs(works, signal);
+        return await Promise.race(loops);
+      } catch (error) {
+        failed.abort(error);
+        throw error;
       } finally {
+        await Promise.allSettled(loops);
         running = undefined;
         state.stage = { kind: 'silent' };
         if (state.known) report();
@@ -102,13 +113,14 @@ export function openModule(options: ModuleOptions): Module {
       }
     },
     isTested: () => isTested,
+    isLeftAlone: () => state.isLeftAlone,
     isPulsing: () => works.pulses.live(options.context.clock.monotonic()) !== 0,
     close: (signal) => closeOutputs(works, signal),
     outputsGone: (signal) => outputsGone(works, signal),
     abandon: () => abandonOutputs(works),
     unsafeSince() {
       const heeds = !state.known || state.known.type?.watchdog === 'host';
-      return heeds ? state.unsafeSince : undefined;
+      return heeds ? unsafeSince(works) : undefined;
     },
     isFed: () => state.guard.kind === 'armed' && state.known?.type?.watchdog === 'host',
     warning() {
@@ -129,22 +141,15 @@ function openWorks(options: ModuleOptions): {
   const { address, hwId, bus, framing, watchdogMs, context, tellEvent, wasStarved, assertFed, turns } =
     options;
   const { clock, log } = context;
-  const state: ModuleState = {
-    address,
-    hwId,
-    stage: { kind: 'silent' },
-    known: null,
-    guard: { kind: 'none', reason: `module ${aa(address)} has not answered yet` },
-    pins: null,
-    applied: null,
-    maybeOn: 0,
-    unsafeSince: clock.monotonic(),
-    isClosing: false,
-  };
+  const state = newState({ address, hwId }, clock.monotonic());
   const inUse = () => state.applied?.settings.ioPins ?? {};
   const inputs = openInputs({ hwId, clock, inUse, tell: tellEvent });
   const pulses = openPulses();
   const pauses = openWatchdogPauses(clock);
+  const changed = () => {
+    if (fingerprint(current()) !== reported) report();
+  };
+  const faults = openRelayFaults({ clock, hwId: () => hwId, tellEvent, changed });
   let reported = '';
   const current = () => {
     const { kind } = state.stage;
@@ -156,6 +161,7 @@ function openWorks(options: ModuleOptions): {
       connected,
       edges: inputs.edges(),
       pulse,
+      relayFault: faults.shown(),
       watchdogMs,
       unfed: pauses.unfed(),
     });
@@ -164,9 +170,6 @@ function openWorks(options: ModuleOptions): {
     const now = current();
     reported = fingerprint(now);
     context.report({ subject: `device:${hwId}`, state: now });
-  };
-  const changed = () => {
-    if (fingerprint(current()) !== reported) report();
   };
   const { feeding, armed, lapsedMs } = openWatchdogFeed(watchdogMs, clock, bus.unheard);
   /** That of the other kind sets a flag, which is asked for (polling.ts), and commands are ignored (scripts.ts). */
@@ -193,7 +196,8 @@ function openWorks(options: ModuleOptions): {
     talk,
     mutex: openMutex(),
     turns,
-    bell: openBell(clock),
+    ...openBells(clock),
+    faults,
     watchdogMs,
     clock,
     log,
@@ -209,8 +213,17 @@ function openWorks(options: ModuleOptions): {
   return { works, report };
 }
 
-/** The time that is left of a pulse changes by itself. */
-function fingerprint({ pulse, ...rest }: ReturnType<typeof reportOf>): string {
+function openBells(clock: DriverContext['clock']): Pick<Works, 'bell' | 'offBell' | 'upBell'> {
+  const [offBell, upBell] = [openBell(clock), openBell(clock)];
+  const ring = () => {
+    offBell.ring();
+    upBell.ring();
+  };
+  return { bell: { ring }, offBell, upBell };
+}
+
+/** The time that is left of a pulse changes by itself; and each poll reads the pins. */
+function fingerprint({ pulse, readAt: _, ...rest }: ReturnType<typeof reportOf>): string {
   return JSON.stringify([rest, pulse?.relay]);
 }
 

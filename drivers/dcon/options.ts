@@ -1,6 +1,6 @@
 /** What a DCON bus is configured with. */
 import { z } from 'zod';
-import { BAUD_RATES, busOptions } from '../bus/options.ts';
+import { BAUD_RATES, busOptions, eachOnce } from '../bus/options.ts';
 
 /** Two hex digits of the frame; 00 is where a module with INIT* grounded answers, and a legal address. */
 export const moduleAddress = z.int().min(0).max(255);
@@ -24,6 +24,7 @@ export const dconOptions = z.strictObject({
       z.strictObject({ address: moduleAddress.describe('As set at the module; 17 is 0x11 in its frames') }),
     )
     .max(256)
+    .superRefine(eachOnce('address'))
     .default([])
     .describe('Modules that are known to be there; a scan finds others'),
 });

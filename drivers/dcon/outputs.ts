@@ -1,60 +1,40 @@
-/**
- * Switches the outputs of one module. An output is on only while a pulse is live; whatever else may be on (left by a
- * gateway that died, switched by somebody else) is switched off, and until that is confirmed the module counts as unsafe
- * (feed.ts).
- */
+/** Brings one module up, and switches an output on for a pulse. An output is on only while a pulse is live (off.ts). */
 import { DriverError } from '../driver.ts';
 import type { Pulse, Pulsed } from '../rs485.ts';
 import { aa } from './messages.ts';
 import type { ModuleType } from './module-types.ts';
-import { bringUp, switchOff, switchOn } from './scripts.ts';
-import { strayOutputs, type Works } from './state.ts';
+import { INTERRUPTED, isOffFirst } from './off.ts';
+import { bringUp, switchOn } from './scripts.ts';
+import type { Works } from './state.ts';
+import { UNHEARD_MAX } from './sure.ts';
 
-/** Between two tries to bring a module up, or to switch its outputs off. */
-const RETRY_MS = 250;
 /** Bringing a module up is tried ever more slowly: each time takes twice as long, so often. */
+const RETRY_MS = 250;
 const RETRIES_SLOWED = 5;
-/** Watchdogs: until one has run out for certain, with the last time that it was fed and a slow oscillator (feed.ts). */
-const RAN_OUT = 1.5;
-/** Nothing is known of what its outputs do. */
-const ALL = 0xff;
 
-/** Brings the module up when it is heard, and its outputs off when their time is over, until the signal fires. */
-export async function keepOutputs(works: Works, signal: AbortSignal): Promise<never> {
-  const { state, pulses, bell, clock } = works;
-  signal.addEventListener('abort', bell.ring, { once: true });
+/** Brings the module up when it is heard, until the signal fires. */
+export async function keepUp(works: Works, signal: AbortSignal): Promise<never> {
+  const { state, upBell } = works;
+  signal.addEventListener('abort', upBell.ring, { once: true });
   let failures: string[] = [];
   for (;;) {
     signal.throwIfAborted();
-    const work = nextWork(works);
-    if (!work) {
-      const now = clock.monotonic();
-      await bell.wait(pulses.nextEnd(now) - now);
-      works.changed();
+    if (state.stage.kind !== 'heard' || isOffFirst(works)) {
+      await upBell.wait(Number.POSITIVE_INFINITY);
       continue;
     }
     try {
-      await work(signal);
+      await inTurn(works, signal);
       failures = [];
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof DriverError) || error.code === 'LINK_LOST') throw error;
-      const urgent = strayOutputs(works) !== 0;
-      if (urgent) state.unsafeSince ??= clock.monotonic();
+      if (error === INTERRUPTED) continue;
       if (!failures.includes(error.message)) logFailure(works, error);
       failures = [...failures, error.message].slice(-RETRIES_SLOWED);
-      await bell.wait(urgent ? RETRY_MS : RETRY_MS * 2 ** failures.length);
+      await upBell.wait(RETRY_MS * 2 ** failures.length);
     }
   }
-}
-
-function nextWork(works: Works): ((signal: AbortSignal) => Promise<void>) | undefined {
-  const { stage, known } = works.state;
-  if (stage.kind === 'heard') return (signal) => inTurn(works, signal);
-  const type = known?.type;
-  if (type && strayOutputs(works) !== 0)
-    return (signal) => works.mutex(() => switchedOff(works, type, signal), signal);
-  return undefined;
 }
 
 /**
@@ -69,99 +49,157 @@ async function inTurn(works: Works, signal: AbortSignal): Promise<void> {
   await turns(async () => (state.stage.kind === 'heard' ? await work() : undefined), signal);
 }
 
-/** After this it is ready: nothing is on that nobody wants on, and its watchdog is armed, if it has one. */
+/** After this it is ready: nothing is on that is not wanted, and its watchdog is armed, if it has one. Stops when an output is to be switched off (off.ts). */
 async function broughtUp(works: Works, signal: AbortSignal): Promise<void> {
   const { state, pulses, watchdogMs, clock, talk, log } = works;
   // A poll may find out in between that it was reset: then it is to be brought up again.
   const before = state.stage;
-  const live = pulses.live(clock.monotonic());
-  const up = await talk.perform(
-    bringUp(state.address, live, watchdogMs),
-    { class: 'settings', opensBy: 0 },
-    signal,
-  );
+  const begunAt = clock.monotonic();
+  const bringingUp = new AbortController();
+  state.bringingUp = bringingUp;
+  const outputs = { live: () => pulses.live(clock.monotonic()), maybeOn: state.maybeOn };
+  const up = await talk
+    .perform(
+      bringUp(state.address, outputs, watchdogMs),
+      { class: 'settings' },
+      AbortSignal.any([signal, bringingUp.signal]),
+    )
+    .finally(() => {
+      state.bringingUp = undefined;
+    });
   // Another product at the address: its settings are not those that were given to the one before.
   if (state.known && state.known.name !== up.name) state.applied = null;
   state.known = { name: up.name, version: up.version, type: up.type };
   const { reason } = { reason: '', ...state.guard };
   state.guard = up.guard;
-  state.pins = up.type ? up.pins : null;
-  state.maybeOn = up.pins.outputs;
-  state.unsafeSince = undefined;
-  if (state.stage === before) state.stage = { kind: 'ready', type: up.type };
+  // Its pulse may have ended since they were read, and the output be off.
+  state.maybeOn &= up.pins.outputs;
+  state.pins = up.type ? { ...up.pins, outputs: state.maybeOn } : null;
+  state.pinsAskedAt = begunAt;
+  if (state.stage === before) {
+    state.unknownSince = undefined;
+    state.stage = { kind: 'ready', type: up.type };
+  }
   if (up.guard.kind === 'none' && up.type?.outputs && up.guard.reason !== reason)
     log.warn({ hwId: state.hwId }, up.guard.reason);
   works.inputs.forget();
   if (up.type) works.inputs.read(up.pins.inputs);
-  works.changed();
-}
-
-async function switchedOff(works: Works, type: ModuleType, signal: AbortSignal): Promise<void> {
-  const { state, pulses, clock, talk } = works;
-  const keep = pulses.live(clock.monotonic());
-  const { pins, hadTimedOut } = await talk.perform(
-    switchOff(state.address, type, keep, state.maybeOn),
-    { class: 'command', opensBy: 0 },
-    signal,
-  );
-  state.pins = pins;
-  state.maybeOn = (state.maybeOn & keep) | pins.outputs;
-  if (hadTimedOut) state.stage = { kind: 'heard' };
-  if (strayOutputs(works) === 0 && state.stage.kind === 'ready') state.unsafeSince = undefined;
+  works.bell.ring();
   works.changed();
 }
 
 /** Throws REFUSED, DEVICE_OFFLINE, … (nothing was switched) or OUTCOME_UNKNOWN. */
 export async function pulseOutput(
   works: Works,
-  { relay, milliseconds }: Pulse,
+  pulse: Pulse,
   deadline: number,
   signal: AbortSignal,
 ): Promise<Pulsed> {
-  const { state, pulses, clock, bell } = works;
+  const { state, pulses } = works;
+  const { relay } = pulse;
   return await works.mutex(async () => {
-    if (state.isClosing)
-      throw new DriverError(
-        'DEVICE_OFFLINE',
-        `module ${aa(state.address)} is being let go; nothing was sent`,
-      );
+    assertMayOpen(works);
     // A command may find a module that is back before the next poll does.
     if (state.stage.kind !== 'ready' || works.unarmed() !== undefined) await broughtUp(works, signal);
     const type = pulsable(works, relay);
-    works.assertFed();
-    assertKept(works);
-    const now = clock.monotonic();
-    const takeBack = pulses.begin(relay, now + milliseconds, now);
-    const wasOn = state.maybeOn;
-    state.maybeOn |= 1 << relay;
+    assertFedInTime(works);
+    const firing = firingOf(works, pulse);
     try {
       state.pins = await works.talk.perform(
         switchOn(state.address, type, relay, works.watchdogMs),
-        { class: 'command', opensBy: deadline },
+        { class: 'command', opensBy: deadline, opening: firing.begins, opened: firing.answered },
         signal,
       );
     } catch (error) {
-      // Off at once, unless it was on before: whoever opened the door is told that nobody knows.
-      takeBack();
-      if (wasNotSwitched(error)) {
-        state.maybeOn = wasOn;
-        throw error;
+      // It may have been restarted, and tells that once (scripts.ts): its watchdog is to be armed again.
+      const isUnknown = error instanceof DriverError && error.code === 'OUTCOME_UNKNOWN';
+      if (isUnknown && state.stage.kind === 'ready' && !signal.aborted && !state.isClosing) {
+        state.unknownSince ??= works.clock.monotonic();
+        state.stage = { kind: 'heard' };
       }
+      // Off at once, unless it was on before: whoever opened the door is told that nobody knows.
+      if (firing.takenBack(error)) throw error;
       throw new DriverError('OUTCOME_UNKNOWN', `switching output ${relay} on was not confirmed`, {
         cause: error,
       });
-    } finally {
-      bell.ring();
     }
-    // Counted from when it is seen on: never shorter than was asked for.
-    pulses.confirm(relay, clock.monotonic() + milliseconds);
+    pulses.confirm(relay);
     works.changed();
-    return { relay, milliseconds, timedBy: 'gateway' as const };
+    return { relay, milliseconds: pulse.milliseconds, timedBy: 'gateway' as const };
   }, signal);
 }
 
+/**
+ * The output may be on from the first request on. The time of the pulse is counted from the answer to that, so that it is not
+ * shorter than was asked for; where that was lost, from the request itself, so that a repetition makes it no longer.
+ */
+function firingOf(works: Works, { relay, milliseconds }: Pulse) {
+  const { state, pulses, clock, bell } = works;
+  const bit = 1 << relay;
+  const { upsets } = state;
+  let endsAt: number | undefined;
+  /** Requests that may have switched it on. */
+  let requests = 0;
+  let takeBack: (() => void) | undefined;
+  let wasOn = 0;
+  const isLive = () => (pulses.live(clock.monotonic()) & bit) !== 0;
+  return {
+    /** The request has its turn. */
+    begins(): void {
+      assertMayOpen(works);
+      const now = clock.monotonic();
+      // It would switch it on again behind the request that has switched it off.
+      if (endsAt !== undefined && now >= endsAt)
+        throw new DriverError('NO_REPLY', 'it was sent, and not answered before the end of the pulse');
+      endsAt ??= now + milliseconds;
+      requests += 1;
+      if (!takeBack) wasOn = state.maybeOn & bit;
+      const undo = pulses.begin(relay, endsAt, now);
+      takeBack ??= undo;
+      state.maybeOn |= bit;
+      bell.ring();
+    },
+    answered(reply: unknown): void {
+      // Of several the first one may have switched it on, and one that is ignored has not.
+      if (requests > 1 || !isLive()) return;
+      if (reply === 'ignored') {
+        requests = 0;
+        endsAt = undefined;
+        return;
+      }
+      const now = clock.monotonic();
+      endsAt = now + milliseconds;
+      pulses.begin(relay, endsAt, now);
+    },
+    /** Returns whether it is certain that nothing was switched. */
+    takenBack(error: unknown): boolean {
+      // Read as off when it was over: it may have been on before.
+      const isCut = takeBack !== undefined && !isLive();
+      takeBack?.();
+      // A poll that finds a restart has asked away what the module tells of it (polling.ts); and what is read may be another's.
+      const isDoubtful = isCut || state.upsets !== upsets || works.unheard() > UNHEARD_MAX;
+      const isOff = wasNotSwitched(error) && !(isDoubtful && error.code === 'NO_REPLY');
+      if (isOff && takeBack) state.maybeOn &= ~bit | wasOn;
+      bell.ring();
+      return isOff;
+    },
+  };
+}
+
+/** Throws BUSY and DEVICE_OFFLINE. */
+function assertMayOpen({ state, assertFed }: Works): void {
+  if (state.isClosing)
+    throw new DriverError('DEVICE_OFFLINE', `module ${aa(state.address)} is being let go; nothing was sent`);
+  if (state.isLeftAlone)
+    throw new DriverError(
+      'DEVICE_OFFLINE',
+      `nothing was sent: an output of module ${aa(state.address)} does not go off, and a request would keep it on`,
+    );
+  assertFed();
+}
+
 /** Throws DEVICE_OFFLINE where the watchdog would open the relay before the end of a pulse. */
-function assertKept({ state, pauses, watchdogMs }: Works): void {
+function assertFedInTime({ state, pauses, watchdogMs }: Works): void {
   if (!pauses.isTooSlow()) return;
   throw new DriverError(
     'DEVICE_OFFLINE',
@@ -177,36 +215,7 @@ export function pulsable({ state }: Works, relay: number): ModuleType {
   return known.type;
 }
 
-/** Ends every pulse now, as far as the module can be reached; none begins any more. */
-export async function closeOutputs(works: Works, signal: AbortSignal): Promise<void> {
-  const { state, pulses, mutex } = works;
-  state.isClosing = true;
-  // In its turn: one that is being switched on meanwhile is live only when it has been seen on.
-  await mutex(async () => {
-    pulses.drop(ALL);
-    const type = state.known?.type;
-    if (type && strayOutputs(works) !== 0) await switchedOff(works, type, signal);
-  }, signal);
-}
-
-/** Until its outputs are off: told so, again and again, or by its watchdog, which is not fed meanwhile (feed.ts). */
-export async function outputsGone(works: Works, signal: AbortSignal): Promise<void> {
-  const { bell, clock, watchdogMs } = works;
-  const ranOutAt = clock.monotonic() + RAN_OUT * watchdogMs;
-  bell.ring();
-  while (strayOutputs(works) !== 0 && clock.monotonic() < ranOutAt) await clock.sleep(RETRY_MS, signal);
-}
-
-/** The link is gone with the outputs on: nobody can be told but the log. */
-export function abandonOutputs({ state, pulses, clock, log, watchdogMs }: Works): void {
-  if (pulses.live(clock.monotonic()) === 0 && state.maybeOn === 0) return;
-  log.warn(
-    { hwId: state.hwId, withinMs: watchdogMs },
-    'the link broke during a pulse: the watchdog of the module ends it',
-  );
-}
-
-function wasNotSwitched(error: unknown): boolean {
+function wasNotSwitched(error: unknown): error is DriverError {
   return (
     error instanceof DriverError &&
     ['DEVICE_OFFLINE', 'DEADLINE_PASSED', 'BUSY', 'LINK_LOST', 'REFUSED', 'NO_REPLY'].includes(error.code)

@@ -15,7 +15,7 @@ import {
 } from './messages.ts';
 import type { ModuleType } from './module-types.ts';
 import type { Works } from './state.ts';
-import { openSure } from './sure.ts';
+import { openAnswerTimes, openSure } from './sure.ts';
 import { exchangeOf } from './wire.ts';
 
 /** One poll in so many asks whether the module was reset, another whether its watchdog ran out. */
@@ -24,6 +24,7 @@ const RESET_TURN = 0;
 const FLAG_TURN = 8;
 /** The odd ones, where the latch is used. */
 const LATCH_TURN = 1;
+const RESET_OPERATION = resetStatus(0).operation;
 /** One in so many brings a module up again that did not arm the watchdog it should have. */
 const POLLS_PER_GUARD_TRY = 256;
 
@@ -43,6 +44,9 @@ export function pollOf(works: Works, framing: Framing, everyMs: number): Poll {
    */
   let latch: 'stale' | 'asked' | 'clear' = 'stale';
   let isUnsure = false;
+  /** When that was asked which has an answer now, at the earliest. */
+  let askedAt = 0;
+  const pinTimes = openAnswerTimes<Pins>(works.unheard);
   const arePins = openSure<Pins>(works.unheard);
   const areLatched = openSure<number>(works.unheard);
 
@@ -86,7 +90,8 @@ export function pollOf(works: Works, framing: Framing, everyMs: number): Poll {
     return asking(readPins(address, type), (pins) => {
       // What shows nothing new has no need to be sure.
       isUnsure = !arePins(pins) && !isDeepStrictEqual(pins, state.pins);
-      if (!isUnsure) hearPins(works, pins);
+      const readAt = pinTimes.readAt(pins, askedAt);
+      if (!isUnsure) hearPins(works, pins, readAt ?? state.pinsAskedAt);
     });
   }
 
@@ -114,12 +119,19 @@ export function pollOf(works: Works, framing: Framing, everyMs: number): Poll {
     },
     begin() {
       asked = next();
-      return works.feeding(exchangeOf(asked.question, framing));
+      const replied = (at: number) => {
+        askedAt = at;
+      };
+      return works.feeding({ ...exchangeOf(asked.question, framing), replied });
     },
     settle(outcome) {
       if ('reply' in outcome) asked?.hear(outcome.reply);
-      // Refused or not: somebody is there.
-      else if (outcome.error.code === 'REFUSED') hearAgain(works);
+      else {
+        // It tells that once: an answer that is lost may have said so.
+        if (asked?.question.operation === RESET_OPERATION) state.upsets += 1;
+        // Refused or not: somebody is there.
+        if (outcome.error.code === 'REFUSED') hearAgain(works);
+      }
     },
     alive(isAlive) {
       if (!isAlive) fallSilent(works);
@@ -154,13 +166,14 @@ function fallSilent(works: Works): void {
 /** Pulses go on where the output is still on. */
 function bringUpAgain({ state, clock, bell, log }: Works, why: string, isExpected = false): void {
   if (!isExpected) log.warn({ hwId: state.hwId }, `a module is brought up again: ${why}`);
-  state.unsafeSince ??= clock.monotonic();
+  state.unknownSince ??= clock.monotonic();
+  state.upsets += 1;
   state.stage = { kind: 'heard' };
   state.pins = null;
   bell.ring();
 }
 
-function hearPins(works: Works, pins: Pins): void {
+function hearPins(works: Works, pins: Pins, askedAt: number): void {
   const { state, pulses, inputs, clock, bell, log } = works;
   const now = clock.monotonic();
   const lost = pulses.confirmed(now) & ~pins.outputs;
@@ -178,6 +191,7 @@ function hearPins(works: Works, pins: Pins): void {
       'somebody else switched an output on; it is switched off',
     );
   state.pins = pins;
+  state.pinsAskedAt = askedAt;
   state.maybeOn |= pins.outputs;
   inputs.read(pins.inputs);
   if ((pins.outputs & ~pulses.live(now)) !== 0) bell.ring();

@@ -3,8 +3,8 @@
 export interface Pulses {
   /** A pulse begins or is made longer, never shorter. What is returned takes that back, where nothing was switched. */
   begin(channel: number, endsAt: number, now: number): () => void;
-  /** The output was read back as on. */
-  confirm(channel: number, endsAt: number): void;
+  /** The output was read back as on; nothing, where the pulse is over. */
+  confirm(channel: number): void;
   /** Over, whatever was meant. */
   drop(mask: number): void;
   /** Outputs that are meant to be on. */
@@ -34,8 +34,9 @@ export function openPulses(): Pulses {
         else pulses.delete(channel);
       };
     },
-    confirm(channel, endsAt) {
-      pulses.set(channel, { endsAt: Math.max(endsAt, pulses.get(channel)?.endsAt ?? 0), confirmed: true });
+    confirm(channel) {
+      const pulse = pulses.get(channel);
+      if (pulse) pulses.set(channel, { ...pulse, confirmed: true });
     },
     drop(mask) {
       for (const channel of pulses.keys()) if ((mask >> channel) & 1) pulses.delete(channel);

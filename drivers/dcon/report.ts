@@ -21,10 +21,12 @@ export interface ModuleView {
   known: Known | null;
   guard: Guard;
   pins: Pins | null;
+  pinsAskedAt: number;
   /** They are kept here, for the modules have no place for them. */
   applied: { version: number; settings: Rs485Settings } | null;
   edges: Record<string, { total: number; at: number }>;
   pulse: NonNullable<Rs485Report['pulse']> | null;
+  relayFault: NonNullable<Rs485Report['relayFault']> | null;
   watchdogMs: number;
   unfed: Unfed | null;
 }
@@ -58,12 +60,14 @@ export function reportOf(view: ModuleView) {
     reportedSettingsVersion: applied?.version ?? 0,
     settings: applied?.settings ?? null,
     levels: known?.type && view.pins ? levelsOf(known.type, view.pins) : {},
+    ...(known?.type && view.pins && { readAt: view.pinsAskedAt }),
     address: view.address,
     profile: known?.type?.product ?? null,
     edges: view.edges,
     tamper: null,
     supplyFault: null,
     pulse: view.pulse,
+    relayFault: view.relayFault,
     watchdog: watchdogOf(view),
     effectiveUnlockMilliseconds: applied?.settings.unlockDurationMilliseconds ?? null,
     ...(known && { carries: carriedBy(known) }),

@@ -24,12 +24,13 @@ function play<Result>(script: Script<Result>, answers: Answers) {
   return { asked, result: step.value };
 }
 
+const NOTHING = { live: () => 0, maybeOn: 0 };
 const off = () => ({ outputs: 0, inputs: 0 });
 
 it('does not trust a safety value that reads back otherwise', () => {
   const adam: Answers = { $M: () => '4068', $6: off, $X0: () => 'done' };
   const kept = { tenths: 100, outputs: 0, digits: 2 };
-  const guardOf = (answers: Answers) => play(bringUp(1, 0, 10_000), answers).result.guard;
+  const guardOf = (answers: Answers) => play(bringUp(1, NOTHING, 10_000), answers).result.guard;
   expect(guardOf({ ...adam, $X1: () => kept })).toEqual({ kind: 'armed' });
   for (const wrong of [{ tenths: 0 }, { tenths: 1_000 }, { outputs: 1 }]) {
     expect(guardOf({ ...adam, $X1: () => ({ ...kept, ...wrong }) })).toMatchObject({ kind: 'none' });
@@ -38,7 +39,7 @@ it('does not trust a safety value that reads back otherwise', () => {
 
 it('does not trust a host watchdog that was acknowledged and reads back otherwise', () => {
   const icp: Answers = { $M: () => '7060', '~0': () => false, '~4': () => 0, $6: off, '~3': () => null };
-  const guardOf = (answers: Answers) => play(bringUp(1, 0, 10_000), answers).result.guard;
+  const guardOf = (answers: Answers) => play(bringUp(1, NOTHING, 10_000), answers).result.guard;
   expect(guardOf({ ...icp, '~2': () => ({ enabled: true, tenths: 100 }) })).toEqual({ kind: 'armed' });
   for (const kept of [
     { enabled: false, tenths: 100 },
@@ -54,7 +55,7 @@ it('does not make the outputs of a pulse that goes on the value of a module that
     '~4': () => 1,
     $6: () => ({ outputs: 1, inputs: 0 }),
   };
-  const { asked, result } = play(bringUp(1, 0b1, 10_000), icp);
+  const { asked, result } = play(bringUp(1, { live: () => 0b1, maybeOn: 0b1 }, 10_000), icp);
   expect(result.guard).toMatchObject({ kind: 'none', reason: expect.stringContaining('safe value') });
   expect(asked.filter((text) => /^~015/.test(text))).toEqual([]);
 });
@@ -70,25 +71,37 @@ it('switches single outputs off where another one stays on, and gives up after a
       return 'done';
     },
   };
-  const { asked } = play(switchOff(1, type, 0b0100), icp);
+  const { asked } = play(
+    switchOff(1, type, () => 0b0100),
+    icp,
+  );
   expect(outputs).toBe(0b0100);
   expect(asked).toEqual(['$016', '#011000', '#011100', '#011300', '$016']);
   expect(() =>
-    play(switchOff(1, type, 0), { $6: () => ({ outputs: 1, inputs: 0 }), '#0': () => 'done' }),
+    play(
+      switchOff(1, type, () => 0),
+      { $6: () => ({ outputs: 1, inputs: 0 }), '#0': () => 'done' },
+    ),
   ).toThrow('told to switch off and did not');
 });
 
 it('does not take a refusal for proof after an attempt without an answer: the read-back decides', () => {
   const type = moduleTypeOf('7060');
   if (!type) throw new Error('the I-7060 is not in the table');
-  const codeOf = (first: DriverErrorCode, later: DriverErrorCode, $6: () => unknown) => {
+  const started = { $5: () => false, '~0': () => false };
+  const codeOf = (
+    first: DriverErrorCode,
+    later: DriverErrorCode,
+    $6: () => unknown,
+    told: Answers = started,
+  ) => {
     let attempts = 0;
     const switched = () => {
       attempts += 1;
       throw new DriverError(attempts === 1 ? first : later, 'the test says so');
     };
     try {
-      return play(switchOn(1, type, 0, 10_000), { '#1': switched, $6 }).result;
+      return play(switchOn(1, type, 0, 10_000), { '#1': switched, $6, ...told }).result;
     } catch (error) {
       return error instanceof DriverError ? error.code : error;
     }
@@ -102,6 +115,8 @@ it('does not take a refusal for proof after an attempt without an answer: the re
       expect(codeOf(first, later, () => on)).toEqual(on);
       expect(codeOf(first, later, unread)).toBe('OUTCOME_UNKNOWN');
       expect(codeOf(first, later, off)).toBe('NO_REPLY');
+      expect(codeOf(first, later, off, { ...started, $5: () => true })).toBe('OUTCOME_UNKNOWN');
+      expect(codeOf(first, later, off, { ...started, '~0': () => true })).toBe('OUTCOME_UNKNOWN');
     }
   }
   expect(codeOf('REFUSED', 'REFUSED', () => on)).toBe('REFUSED');

@@ -48,6 +48,9 @@ export interface SwitchedOff {
   hadTimedOut: boolean;
 }
 
+/** Outputs were told to be off, and read as on. */
+export class StaysOn extends DriverError {}
+
 /** Rounds of telling and looking before a switch is given up; each costs up to two timeouts. */
 const ROUNDS_MAX = 3;
 /** The bus takes a device for dead after as many misses. */
@@ -59,7 +62,11 @@ const TENTHS_MAX = 0xff;
  * From the first answer to a module whose outputs are off, `live` ones apart, and whose watchdog will switch them off.
  * A live output that is not on is not switched on again.
  */
-export function* bringUp(address: number, live: number, watchdogMs: number): Script<BroughtUp> {
+export function* bringUp(
+  address: number,
+  { live, maybeOn }: { live: () => number; maybeOn: number },
+  watchdogMs: number,
+): Script<BroughtUp> {
   const name = yield* ask(moduleName(address));
   const version = yield* unlessUnknown(firmwareVersion(address), null);
   const type = moduleTypeOf(name);
@@ -71,27 +78,32 @@ export function* bringUp(address: number, live: number, watchdogMs: number): Scr
   // What it says of the time before does not matter: what follows is done anyway. Asking clears it.
   if (type.resetStatus) yield* unlessUnknown(resetStatus(address), false);
   const hadTimedOut = type.watchdog === 'host' && (yield* ask(hostWatchdogFlag(address)));
-  const { pins } = yield* switchOff(address, type, hadTimedOut ? 0 : live);
+  const { pins } = yield* switchOff(address, type, hadTimedOut ? () => 0 : live, maybeOn);
   if (hadTimedOut) yield* ask(clearHostWatchdogFlag(address));
   const guard = yield* arm(address, type, pins, watchdogMs);
   return { name, version, type, pins, guard };
 }
 
 /**
- * Everything off but `keep`, as read back; a flagged module is cleared on the way. `known` to be on, an output is
- * switched off before it is looked at. Throws BAD_REPLY when it will not.
+ * Everything off but what `keep` says at each step, as read back; a flagged module is cleared on the way. `known` to be on, an output is
+ * switched off before it is looked at. Throws StaysOn when it will not.
  */
-export function* switchOff(address: number, type: ModuleType, keep: number, known = 0): Script<SwitchedOff> {
+export function* switchOff(
+  address: number,
+  type: ModuleType,
+  keep: () => number,
+  known = 0,
+): Script<SwitchedOff> {
   let hadTimedOut = false;
-  let stray = known & ~keep;
+  let stray = known & ~keep();
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
     if (stray === 0) {
       const pins = yield* ask(readPins(address, type));
-      stray = pins.outputs & ~keep;
+      stray = pins.outputs & ~keep();
       if (stray === 0) return { pins, hadTimedOut };
     }
     const questions =
-      keep === 0 ? [switchAllOff(address)] : channelsOf(stray).map((one) => switchOne(address, one, false));
+      keep() === 0 ? [switchAllOff(address)] : channelsOf(stray).map((one) => switchOne(address, one, false));
     for (const question of questions) {
       if ((yield* ask(question)) !== 'ignored') continue;
       hadTimedOut = true;
@@ -100,13 +112,13 @@ export function* switchOff(address: number, type: ModuleType, keep: number, know
     stray = 0;
   }
   const pins = yield* ask(readPins(address, type));
-  if ((pins.outputs & ~keep) === 0) return { pins, hadTimedOut };
-  throw new DriverError('BAD_REPLY', `module ${aa(address)} was told to switch off and did not`);
+  if ((pins.outputs & ~keep()) === 0) return { pins, hadTimedOut };
+  throw new StaysOn('BAD_REPLY', `module ${aa(address)} was told to switch off and did not`);
 }
 
 /**
- * One output on, as read back. Throws OUTCOME_UNKNOWN when an attempt may have switched it and the read-back failed,
- * NO_REPLY when the read-back shows it off, or the error of an attempt that switched nothing.
+ * One output on, as read back. Throws OUTCOME_UNKNOWN when an attempt may have switched it and the read-back failed, or shows it
+ * off after a restart; NO_REPLY when the read-back shows it off, or the error of an attempt that switched nothing.
  */
 export function* switchOn(
   address: number,
@@ -122,10 +134,28 @@ export function* switchOn(
   }
   const pins = yield* seen(readPins(address, type));
   if (((pins.outputs >> channel) & 1) === 1) return pins;
+  if (yield* mayHaveRestarted(address, type))
+    throw new DriverError(
+      'OUTCOME_UNKNOWN',
+      `output ${channel} of module ${aa(address)} is off, and may have been on: the module was restarted since, or its watchdog ran out`,
+    );
   throw new DriverError(
     'NO_REPLY',
     `module ${aa(address)} was told to switch output ${channel} on and did not`,
   );
+}
+
+/** Since the last bring-up: what is off then may have been on. */
+function* mayHaveRestarted(address: number, type: ModuleType): Script<boolean> {
+  try {
+    // Asked once: an answer that is lost has cleared it.
+    const once = { ...resetStatus(address), mayBeUnknown: true };
+    if (!type.resetStatus || (yield* ask(once))) return true;
+    return type.watchdog === 'host' && (yield* ask(hostWatchdogFlag(address)));
+  } catch (error) {
+    if (!(error instanceof DriverError)) throw error;
+    return true;
+  }
 }
 
 /** What the pins are, and nothing else. */
@@ -268,6 +298,6 @@ function isUnheard({ code }: DriverError): boolean {
   return code === 'NO_REPLY' || code === 'BAD_REPLY';
 }
 
-function channelsOf(mask: number): number[] {
+export function channelsOf(mask: number): number[] {
   return [0, 1, 2, 3, 4, 5, 6, 7].filter((channel) => ((mask >> channel) & 1) === 1);
 }

@@ -3,11 +3,12 @@
 import type { Bell } from '../bus/pause.ts';
 import type { Clock, DriverLog } from '../driver.ts';
 import type { Mutex } from '../rs485/mutex.ts';
+import type { RelayFaults } from '../rs485/relay-faults.ts';
 import type { WatchdogFeed } from '../rs485/watchdog-feed.ts';
 import type { WatchdogPauses } from '../rs485/watchdog-pauses.ts';
 import type { Rs485Settings } from '../settings.ts';
 import type { Inputs } from './inputs.ts';
-import type { Pins } from './messages.ts';
+import { aa, type Pins } from './messages.ts';
 import type { ModuleType } from './module-types.ts';
 import type { Pulses } from './pulses.ts';
 import type { Guard, Known } from './scripts.ts';
@@ -29,12 +30,26 @@ export interface ModuleState {
   known: Known | null;
   guard: Guard;
   pins: Pins | null;
+  /** When they were asked for, at the earliest. Monotonic milliseconds. */
+  pinsAskedAt: number;
   /** The settings in force. They are kept here, for the modules have no place for them. */
   applied: { version: number; settings: Rs485Settings } | null;
   /** Outputs that were told to be on, or seen on, since they were last read back as off. */
   maybeOn: number;
-  /** Since when an output may be on that nobody wants on; undefined: that cannot be. Monotonic milliseconds. */
-  unsafeSince: number | undefined;
+  /** The output that its watchdog is to switch off, which is tested. A mask. */
+  tested: number;
+  /** Since when it is not known what its outputs do; undefined: it was brought up since. Monotonic milliseconds. */
+  unknownSince: number | undefined;
+  /** Since when an output may be on that is not wanted; undefined: none is. Monotonic milliseconds. */
+  straySince: number | undefined;
+  /** Tries to switch it off, in a row. */
+  offFailures: number;
+  /** Asked nothing: its watchdog is to switch an output off (off.ts). */
+  isLeftAlone: boolean;
+  /** The bring-up that is under way. */
+  bringingUp: AbortController | undefined;
+  /** How often a poll has shown that its outputs may have gone off by themselves: a restart, or its watchdog. */
+  upsets: number;
   /** Its outputs are switched off for good (outputs.ts). */
   isClosing: boolean;
 }
@@ -48,8 +63,11 @@ export interface Works {
   readonly mutex: Mutex;
   /** The modules of a bus are brought up one after the other. */
   readonly turns: Mutex;
-  /** Rung when there is something to switch, or to bring up. */
-  readonly bell: Bell;
+  /** Rung when there is something to switch, or to bring up: it rings the two that follow. */
+  readonly bell: Pick<Bell, 'ring'>;
+  readonly offBell: Bell;
+  readonly upBell: Bell;
+  readonly faults: RelayFaults;
   readonly watchdogMs: number;
   readonly clock: Clock;
   readonly log: DriverLog;
@@ -69,7 +87,38 @@ export interface Works {
   changed(): void;
 }
 
+/** Nothing is known of it yet. */
+export function newState({ address, hwId }: Pick<ModuleState, 'address' | 'hwId'>, now: number): ModuleState {
+  return {
+    address,
+    hwId,
+    stage: { kind: 'silent' },
+    known: null,
+    guard: { kind: 'none', reason: `module ${aa(address)} has not answered yet` },
+    pins: null,
+    pinsAskedAt: now,
+    applied: null,
+    maybeOn: 0,
+    tested: 0,
+    unknownSince: now,
+    straySince: undefined,
+    offFailures: 0,
+    isLeftAlone: false,
+    bringingUp: undefined,
+    upsets: 0,
+    isClosing: false,
+  };
+}
+
 /** Outputs that may be on though no pulse is live. */
 export function strayOutputs({ state, pulses, clock }: Works): number {
-  return state.maybeOn & ~pulses.live(clock.monotonic());
+  return state.maybeOn & ~pulses.live(clock.monotonic()) & ~state.tested;
+}
+
+/** Since when an output may be on that is not wanted; undefined: that cannot be. */
+export function unsafeSince(works: Works): number | undefined {
+  const { state, clock } = works;
+  if (strayOutputs(works) === 0) state.straySince = undefined;
+  else state.straySince ??= clock.monotonic();
+  return state.unknownSince ?? state.straySince;
 }

@@ -10,7 +10,7 @@ import { DriverError } from '../driver.ts';
 export type Unheard = () => number;
 
 /** Devices that are absent miss many requests and answer none. So many late answers do not come one after the other. */
-const UNHEARD_MAX = 3;
+export const UNHEARD_MAX = 3;
 /** As long as answers differ. */
 export const ASKED_MAX = 12;
 
@@ -32,5 +32,22 @@ export function openSure<Reply>(unheard: Unheard): (reply: Reply) => boolean {
     times = isDeepStrictEqual(reply, last) ? times + 1 : 1;
     last = reply;
     return times > Math.min(unheard(), UNHEARD_MAX);
+  };
+}
+
+/** More than are waited for. */
+const TIMES_MAX = 64;
+
+/** Told each answer to one question in turn, and when it was asked. */
+export function openAnswerTimes<Reply>(unheard: Unheard) {
+  let last: Reply | undefined;
+  let times: readonly number[] = [];
+  return {
+    /** When the module itself was asked for this answer, at the earliest; undefined: all may be late ones of others. */
+    readAt(reply: Reply, askedAt: number): number | undefined {
+      times = [...(isDeepStrictEqual(reply, last) ? times : []), askedAt].slice(-TIMES_MAX);
+      last = reply;
+      return times.at(-1 - unheard());
+    },
   };
 }

@@ -9,12 +9,23 @@ import { sureOf } from './sure.ts';
 import { exchangeOf } from './wire.ts';
 
 export interface Talk {
-  /** `opensBy`: monotonic milliseconds; nothing is switched on later. Throws DriverErrors as the bus and the script do. */
-  perform<Result>(
-    script: Script<Result>,
-    order: { class: OrderClass; opensBy?: number },
-    signal: AbortSignal,
-  ): Promise<Result>;
+  /** Throws DriverErrors as the bus and the script do. */
+  perform<Result>(script: Script<Result>, order: ScriptOrder, signal: AbortSignal): Promise<Result>;
+}
+
+export interface ScriptOrder {
+  /** Of what switches no output off: that is `off`. */
+  class: Exclude<OrderClass, 'off'>;
+  /** Monotonic milliseconds: nothing is switched on later; absent: nothing at all is. */
+  opensBy?: number;
+  /** What switches an output on has its turn. Throws where it may not be sent any more. */
+  opening?(): void;
+  /** Its own answer. */
+  opened?(reply: unknown): void;
+  /** What switches these outputs off has its turn. */
+  closing?(outputs: number): void;
+  /** OFF is sent also to a module that is taken for dead. */
+  insists?: boolean;
 }
 
 /** A question that switches nothing on: how long it may wait for its turn. */
@@ -34,17 +45,19 @@ export interface TalkOptions {
 
 export function openTalk({ bus, framing, clock, armed, unarmed }: TalkOptions): Talk {
   /** Checked when the request has its turn: the watchdog may have run out while it waited. */
-  function guarded(exchange: Exchange<unknown>): Exchange<unknown> {
-    let isSent = false;
+  function assertArmed(): void {
+    const reason = unarmed();
+    if (reason !== undefined) throw new DriverError('DEVICE_OFFLINE', `nothing was sent, as ${reason}`);
+  }
+
+  function guarded(question: Question<unknown>, { opening, closing }: ScriptOrder): Exchange<unknown> {
+    const exchange = exchangeOf(question, framing);
     return {
       ...exchange,
       request() {
-        const reason = unarmed();
-        if (reason !== undefined)
-          throw isSent
-            ? new DriverError('OUTCOME_UNKNOWN', `it was sent and not answered, and ${reason}`)
-            : new DriverError('DEVICE_OFFLINE', `nothing was sent, as ${reason}`);
-        isSent = true;
+        if (question.opens) assertArmed();
+        if (question.opens) opening?.();
+        if (question.closes !== undefined) closing?.(question.closes);
         return exchange.request();
       },
     };
@@ -58,9 +71,13 @@ export function openTalk({ bus, framing, clock, armed, unarmed }: TalkOptions): 
       : heard.error instanceof DriverError && heard.error.code === 'REFUSED';
   }
 
-  async function asked(question: Question<unknown>, order: Order, signal: AbortSignal): Promise<unknown> {
-    const exchange = exchangeOf(question, framing);
-    const ask = () => bus.exchange(question.opens ? guarded(exchange) : exchange, order, signal);
+  async function asked(
+    question: Question<unknown>,
+    exchange: Exchange<unknown>,
+    order: Order,
+    signal: AbortSignal,
+  ): Promise<unknown> {
+    const ask = () => bus.exchange(exchange, order, signal);
     const reply = await (question.reads || question.arms ? sureOf(ask, bus.unheard) : ask());
     if (question.arms) armed();
     return reply;
@@ -71,19 +88,22 @@ export function openTalk({ bus, framing, clock, armed, unarmed }: TalkOptions): 
       const send = async (question: Question<unknown>) => {
         const patience = clock.monotonic() + PATIENCE_MS;
         const wanted: Order = {
-          // Outputs are switched off as urgently as on.
-          class: question.switches ? 'command' : order.class,
-          deadline: question.opens ? (order.opensBy ?? patience) : patience,
+          class: question.closes !== undefined ? 'off' : question.opens ? 'command' : order.class,
+          insists: question.closes !== undefined && order.insists === true,
+          deadline: question.opens ? (order.opensBy ?? 0) : patience,
           // What switches an output on is repeated by its script, which has to know of each attempt.
           attempts: question.mayBeUnknown || question.opens ? 1 : ATTEMPTS,
           // What a module shows of its outputs decides the outcome of a pulse.
           isFresh: true,
         };
-        const heard = await asked(question, wanted, signal).then(
+        const heard = await asked(question, guarded(question, order), wanted, signal).then(
           (reply) => ({ reply }),
           (error: unknown) => ({ error }),
         );
-        if (!isOthers(question, heard)) return heard;
+        if (!isOthers(question, heard)) {
+          if (question.opens && 'reply' in heard) order.opened?.(heard.reply);
+          return heard;
+        }
         return {
           error: new DriverError('NO_REPLY', 'what was heard may be a late answer to another request'),
         };

@@ -42,6 +42,7 @@ export async function testWatchdog(works: Works, relay: number, quiet: Quiet, si
     using _feeds = quiet.holdFeeds();
     state.stage = { kind: 'silent' };
     state.maybeOn |= 1 << relay;
+    state.tested = 1 << relay;
     works.changed();
     try {
       for (let expiry = 0; expiry < EXPIRIES; expiry += 1) {
@@ -53,6 +54,7 @@ export async function testWatchdog(works: Works, relay: number, quiet: Quiet, si
       await switchedOff(works, type);
       throw error;
     } finally {
+      state.tested = 0;
       state.stage = { kind: 'heard' };
       bell.ring();
     }
@@ -69,7 +71,7 @@ async function expired(
   const opensBy = clock.monotonic() + SWITCH_MS;
   await talk.perform(switchOn(address, type, relay, watchdogMs), { class: 'command', opensBy }, signal);
   await clock.sleep(waitedMilliseconds, signal);
-  const order = { class: 'command', opensBy: 0 } as const;
+  const order = { class: 'command' } as const;
   const pins = await talk.perform(lookAt(address, type), order, signal);
   if (((pins.outputs >> relay) & 1) === 1)
     throw new DriverError(
@@ -86,8 +88,12 @@ async function expired(
 
 /** The watchdog of some modules runs out once, and not again before a restart. */
 async function armedAgain({ state, talk, watchdogMs }: Works, signal: AbortSignal): Promise<void> {
-  const order = { class: 'command', opensBy: 0 } as const;
-  const { guard } = await talk.perform(bringUp(state.address, 0, watchdogMs), order, signal);
+  const order = { class: 'command' } as const;
+  const { guard } = await talk.perform(
+    bringUp(state.address, { live: () => 0, maybeOn: 0 }, watchdogMs),
+    order,
+    signal,
+  );
   if (guard.kind === 'none') throw new DriverError('REFUSED', `after it has run out once, ${guard.reason}`);
 }
 
@@ -99,7 +105,11 @@ async function switchedOff({ state, talk, clock }: Works, type: ModuleType): Pro
     () => undefined,
   );
   await talk
-    .perform(switchOff(state.address, type, 0), { class: 'command', opensBy: 0 }, late.signal)
+    .perform(
+      switchOff(state.address, type, () => 0),
+      { class: 'command' },
+      late.signal,
+    )
     .catch(() => undefined);
   late.abort();
   await timer;

@@ -81,6 +81,7 @@ export function busReportOf(devices: readonly PlayedDevice[]): StateReport {
     utilisation: 0,
     pollsPerSecond: 0,
     strayBytes: 0,
+    commandSeconds: { atMost: [], count: 0, sum: 0 },
     warnings: [],
     devices: devices.flatMap((one) => {
       if (one.address === undefined) return [];

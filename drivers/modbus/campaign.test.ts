@@ -1,6 +1,6 @@
 /**
  * Seeded campaigns against relays: pulses on several relays, lost requests, lost and late replies, exceptions before and after
- * the deed, hosts that die at any moment. Whatever happened: a relay closes only for a pulse that waits for its outcome, once
+ * the deed, power cuts after it, hosts that die at any moment. Whatever happened: a relay closes only for a pulse that waits for its outcome, once
  * and before its deadline; a pulse that is confirmed has closed it; one that says that nothing was switched has not; and no
  * relay stays closed.
  */
@@ -19,10 +19,16 @@ const RELAYS = 4;
 const LONGEST_MS = 6_000;
 /** By then a pulse is over, a relay was read after it, and one that an earlier host left closed was opened. */
 const QUIET_MS = 90_000;
+/** As many of the deeds without an answer are followed by a power cut, which opens the relays. */
+const POWER_CUTS = 0.5;
 const EXCEPTIONS = [4, 6, 0x0a, 0x0b];
+/** Of those also without the deed. */
+const REFUSALS = [4, 6];
 /** More than turnaroundMaxMs at the least; shorter than a poll interval at the most, or as long as several. */
 const LATE_MIN_MS = 110;
 const LATE_MAX_MS = [90, 3_000];
+/** A request that leaves within its deadline is heard so much later: eight characters at 9600 baud. */
+const REQUEST_MS = 10;
 /** Nothing was switched. */
 const NOT_SWITCHED = ['DEVICE_OFFLINE', 'DEADLINE_PASSED', 'BUSY', 'LINK_LOST', 'REFUSED', 'NO_REPLY'];
 
@@ -49,15 +55,18 @@ function openLateReplies(clock: ManualClock, deliver: (bytes: Uint8Array) => voi
 function faultsOf(
   { relay, begunAt, deadline, wasOn }: { relay: number; begunAt: number; deadline: number; wasOn: boolean },
   code: string,
-  history: readonly Switching[],
+  { history, cuts }: { history: readonly Switching[]; cuts: readonly number[] },
 ): string[] {
   const closings = history.filter(
     ({ output, on, monotonicMs }) => on && output === relay && monotonicMs >= begunAt,
   );
   const what = `pulse of relay ${relay} at ${begunAt}, ${code}`;
   const faults: string[] = [];
-  if (closings.length > 1) faults.push(`${what}: it closed ${closings.length} times`);
-  if (closings.some(({ monotonicMs }) => monotonicMs > deadline)) faults.push(`${what}: it closed late`);
+  // A request that is repeated, as its answer was lost, closes a relay again that a power cut has opened.
+  const again = cuts.filter((at) => at >= begunAt).length;
+  if (closings.length > 1 + again) faults.push(`${what}: it closed ${closings.length} times`);
+  if (closings.some(({ monotonicMs }) => monotonicMs > deadline + REQUEST_MS))
+    faults.push(`${what}: it closed late`);
   if (code === 'confirmed' && closings.length === 0 && !wasOn) faults.push(`${what}: it never closed`);
   if (NOT_SWITCHED.includes(code) && closings.length > 0) faults.push(`${what}: it closed`);
   return faults;
@@ -93,6 +102,7 @@ async function campaign(kind: Board, profile: string, seed: number) {
   };
   const late = openLateReplies(clock, (bytes) => link.wire.deliver(bytes));
   const faults: string[] = [];
+  const cuts: number[] = [];
   let link = await open();
   await clock.advance(2_000);
   await apply();
@@ -117,7 +127,7 @@ async function campaign(kind: Board, profile: string, seed: number) {
       () => 'confirmed',
       (error: DriverError) => error.code ?? String(error),
     );
-    faults.push(...faultsOf(pulse, code, pins.history));
+    faults.push(...faultsOf(pulse, code, { history: pins.history, cuts }));
     judged =
       before +
       pins.history.filter(({ on, output, monotonicMs }) => on && output === relay && monotonicMs >= begunAt)
@@ -138,8 +148,14 @@ async function campaign(kind: Board, profile: string, seed: number) {
       }
       if (fate > share) return answer();
       if (fate < share / 3) return null;
-      const reply = fate < (2 * share) / 3 ? answer() : null;
-      return draw(2) === 0 || !reply ? null : framed(1, [(request[1] ?? 0) | 0x80, code]);
+      const isDone = fate < (2 * share) / 3 && answer() !== null;
+      if (isDone && random() < POWER_CUTS) {
+        device.device.restart(clock.monotonic());
+        cuts.push(clock.monotonic());
+        return null;
+      }
+      const isTold = draw(2) === 1 && (isDone || REFUSALS.includes(code));
+      return isTold ? framed(1, [(request[1] ?? 0) | 0x80, code]) : null;
     };
   }
 

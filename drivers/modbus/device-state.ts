@@ -7,7 +7,16 @@ import type { LivePulses } from './live-pulses.ts';
 import { flagAt, type ObservationsOptions, openObservations } from './observations.ts';
 import { proofOfProfile } from './profile-proof.ts';
 import type { Profile } from './profile-shape.ts';
-import { bitsAt, EMPTY_IMAGE, type Image, numberAt, type Span, textAt, withRead } from './registers.ts';
+import {
+  bitsAt,
+  EMPTY_IMAGE,
+  type Image,
+  numberAt,
+  type Span,
+  spanOf,
+  textAt,
+  withRead,
+} from './registers.ts';
 import { blockOf, carriedBy, effectiveMs, registersIn, settingsIn } from './settings-block.ts';
 
 export interface StateOptions extends ObservationsOptions {
@@ -32,7 +41,8 @@ export interface DeviceState {
   image(): Image;
   /** In force; null: not known. */
   settings(): Rs485Settings | null;
-  take(span: Span, values: readonly (number | boolean)[]): void;
+  /** `askedAt`: monotonic, when this was asked for at the earliest. */
+  take(span: Span, values: readonly (number | boolean)[], askedAt: number): void;
   /** The name that the device tells now; undefined when it tells none though it should. By its place where it has none. */
   identify(): string | undefined;
   /** It is this one from now on; another one in its place is gone. */
@@ -50,6 +60,7 @@ export function openState(options: StateOptions): DeviceState {
   const observations = openObservations(options);
   const required = proofOfProfile(profile);
   const watchdog = required && { ...required, isNamedByPlace: profile.identity.hwId === undefined };
+  const pins = openPinTimes(profile);
   let image = EMPTY_IMAGE;
   let name: string | undefined;
   let applied: Applied | undefined;
@@ -78,7 +89,8 @@ export function openState(options: StateOptions): DeviceState {
     hwId: () => name,
     image: () => image,
     settings: () => settingsNow(image, profile, applied),
-    take(span, values) {
+    take(span, values, askedAt) {
+      pins.read(span, askedAt);
       image = withRead(image, span, values);
     },
     identify() {
@@ -123,8 +135,28 @@ export function openState(options: StateOptions): DeviceState {
       toldOf = now;
       if (!again && (state === told || isDeepStrictEqual(state, told))) return;
       told = state;
-      tell(state);
+      const readAt = connected ? pins.readAt() : undefined;
+      tell(readAt === undefined ? state : { ...state, readAt });
     },
+  };
+}
+
+/** When inputs and outputs were asked for whose levels are shown. */
+function openPinTimes({ inputs, outputs }: Profile) {
+  const places = [inputs, outputs].filter((place) => place !== undefined).map(spanOf);
+  const times = new Map<Span, number>();
+  return {
+    read({ table, address, quantity }: Span, askedAt: number): void {
+      for (const place of places) {
+        const isWithin =
+          place.table === table &&
+          place.address >= address &&
+          place.address + place.quantity <= address + quantity;
+        if (isWithin) times.set(place, askedAt);
+      }
+    },
+    /** Of the older ones of both; undefined: some were not read yet. */
+    readAt: () => (times.size > 0 && times.size === places.length ? Math.min(...times.values()) : undefined),
   };
 }
 

@@ -4,6 +4,7 @@
  */
 import type { Exchange, Poll } from '../bus/exchange.ts';
 import type { DriverError, DriverLog } from '../driver.ts';
+import { OFF_TRIES_MS } from '../rs485/relay-faults.ts';
 import type { Unfed } from '../rs485/watchdog-pauses.ts';
 import type { Rs485Settings } from '../settings.ts';
 import { type DeviceState, openState, type StateOptions } from './device-state.ts';
@@ -26,7 +27,7 @@ export interface Device extends Disposable {
   /** In force as of now; `registers` as read back, or undefined where the driver keeps the settings. */
   applied(settings: Rs485Settings, version: number, registers: readonly number[] | undefined): void;
   /** What was read besides polls. */
-  read(span: Span, values: readonly (number | boolean)[]): void;
+  read(span: Span, values: readonly (number | boolean)[], askedAt: number): void;
   /** Reports again what is known, so that its age can be seen. */
   report(): void;
   /** What a technician should mend. */
@@ -44,6 +45,8 @@ export interface Step {
   more?(): readonly Step[];
   /** Why the contact must begin again after this step; undefined: it goes on. */
   hindrance?(): string | undefined;
+  /** It opens relays, or sees that they are open. */
+  opens?: true;
 }
 
 /** What must be so before a device is used, and as long as it is (safety.ts). */
@@ -64,6 +67,10 @@ export interface Safety {
   starved(image: Image): string | undefined;
   /** Why no relay may be closed at this moment; undefined: the watchdog was fed in time. */
   unarmed(): string | undefined;
+  /** Outputs that it shows as on, and that nobody wants on. */
+  strayOutputs(image: Image): readonly number[];
+  /** Monotonic: its last answer, of whatever kind. */
+  heardAt(): number;
   /** Why the watchdog would not be fed to the end of a pulse. */
   tooSlow(): string | undefined;
   /** When it was not fed in time, lately. */
@@ -82,6 +89,8 @@ export interface DeviceOptions extends Omit<StateOptions, 'unfed'> {
   claim(hwId: string): boolean;
   /** All that a poll reads has been read. */
   polled(): void;
+  /** Contacts have not opened every relay for too long. */
+  staysClosed(): void;
 }
 
 type Phase = { kind: 'contact'; steps: readonly Step[] } | { kind: 'known'; next: number };
@@ -182,21 +191,22 @@ function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener
   const reading = readStep(unit, state);
   const polls = readsOf(pollSpans(profile)).map(reading);
   const checks = readsOf(safety.spans).map(reading);
-  const turns = polls.length + Math.min(1, checks.length);
+  const standIn = openStandIn();
   let rounds = 0;
   let phase = contact();
   let asked: Step | undefined;
   /** A device that answers is met as fast as the wire lets; one that does not waits for its time. */
   let hurries = true;
-  /** Polls in a row that were refused. */
-  let refusals = 0;
+  const tries = openTries(options);
   /** What is asked now reads; else it feeds the watchdog. */
   let isPoll = true;
-  const standIn = openStandIn();
 
   function contact(): Phase {
     return { kind: 'contact', steps: [...contactSteps(options, reading), ...polls] };
   }
+
+  const stepOf = (now: Phase) =>
+    now.kind === 'contact' ? now.steps[0] : (polls[now.next] ?? checks[rounds % checks.length]);
 
   function lost(reason?: string): Phase {
     listener.lost(reason);
@@ -214,10 +224,13 @@ function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener
       if (met === 'unsure') return { kind: 'contact', steps: readsOf(identitySpans(profile)).map(reading) };
       if (met === 'unfit') {
         hurries = false;
+        if (hindrance !== undefined || safety.strayOutputs(state.image()).length > 0) tries.closed();
         return contact();
       }
     }
-    const next = phase.kind === 'contact' ? 0 : (phase.next + 1) % turns;
+    tries.opened();
+    const next =
+      phase.kind === 'contact' ? 0 : (phase.next + 1) % (polls.length + Math.min(1, checks.length));
     if (next !== 0) return { kind: 'known', next };
     rounds += 1;
     if (phase.kind === 'known' && state.hasChanged()) {
@@ -230,13 +243,6 @@ function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener
     return { kind: 'known', next };
   }
 
-  /** What is known of a device that keeps refusing its polls grows old: it has to be read anew. */
-  function refused(reason: string): void {
-    listener.refused(reason);
-    refusals += 1;
-    if (phase.kind !== 'contact' && refusals >= REFUSALS_MAX) phase = lost();
-  }
-
   return {
     address: unit,
     get everyMs() {
@@ -247,9 +253,7 @@ function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener
       if (starved !== undefined) phase = lost(starved);
       const due = phase.kind === 'known' ? safety.due(state.image()) : undefined;
       isPoll = due === undefined;
-      if (due) asked = due;
-      else if (phase.kind === 'contact') asked = phase.steps[0];
-      else asked = polls[phase.next] ?? checks[rounds % checks.length];
+      asked = due ?? stepOf(phase);
       if (!asked) throw new Error(`profile ${profile.name} has neither inputs nor outputs to read`);
       return standIn.begin(safety.watched(asked.exchange()));
     },
@@ -258,15 +262,59 @@ function openPoll(options: DeviceOptions, state: DeviceState, listener: Listener
       if (!asked || (phase.kind === 'contact' && asked !== phase.steps[0])) return;
       hurries = 'reply' in outcome;
       if ('reply' in outcome) {
-        refusals = 0;
+        tries.answered();
         asked.take(outcome.reply);
         if (isPoll) phase = after(phase);
-      } else if (phase.kind === 'contact' && asked.bears?.(outcome.error)) phase = after(phase);
-      else if (['REFUSED', 'BUSY'].includes(outcome.error.code)) refused(outcome.error.message);
-      else if (standIn.reason() !== undefined) listener.refused(outcome.error.message);
+        return;
+      }
+      const isBorne = phase.kind === 'contact' && asked.bears?.(outcome.error);
+      if (isBorne) phase = after(phase);
+      if (isBorne) return;
+      if (isRefusal(outcome.error) || standIn.reason() !== undefined) listener.refused(outcome.error.message);
+      if (tries.failed(asked, phase, outcome.error)) phase = lost();
     },
     alive(isAlive) {
       if (!isAlive) phase = lost();
+    },
+  };
+}
+
+function isRefusal({ code }: DriverError): boolean {
+  return code === 'REFUSED' || code === 'BUSY';
+}
+
+/** What was asked and not done. */
+function openTries({ clock, staysClosed }: Pick<DeviceOptions, 'clock' | 'staysClosed'>) {
+  /** Of one step, in a row. */
+  let failures = 0;
+  /** Monotonic: the first try that did not open every relay, until one does. */
+  let closedSince: number | undefined;
+
+  /** Each try feeds the watchdog that is to open the relay. */
+  function closed(): void {
+    closedSince ??= clock.monotonic();
+    if (clock.monotonic() - closedSince < OFF_TRIES_MS) return;
+    closedSince = undefined;
+    staysClosed();
+  }
+
+  return {
+    closed,
+    opened(): void {
+      closedSince = undefined;
+    },
+    answered(): void {
+      failures = 0;
+    },
+    /**
+     * Returns whether all has to be read anew: what is known of a device that keeps refusing its polls
+     * grows old, and one whose watchdog has run out meanwhile may take nothing but the first steps of a contact.
+     */
+    failed(step: Step, { kind }: Phase, error: DriverError): boolean {
+      if (!isRefusal(error) && (kind === 'known' || error.code === 'NO_REPLY')) return false;
+      failures += 1;
+      if (step.opens) closed();
+      return failures % REFUSALS_MAX === 0;
     },
   };
 }
@@ -278,8 +326,17 @@ function contactSteps({ profile, safety }: DeviceOptions, reading: (span: Span) 
 
 function readStep(unit: number, state: DeviceState) {
   return (span: Span): Step => {
-    const exchange = exchangeOf(unit, span);
-    return { exchange: () => exchange, take: (values) => state.take(span, values as (number | boolean)[]) };
+    let askedAt = 0;
+    const exchange: Exchange<unknown> = {
+      ...exchangeOf(unit, span),
+      replied(at) {
+        askedAt = at;
+      },
+    };
+    return {
+      exchange: () => exchange,
+      take: (values) => state.take(span, values as (number | boolean)[], askedAt),
+    };
   };
 }
 

@@ -4,6 +4,7 @@ import { type Clock, DriverError, type DriverLog } from '../driver.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { openMutex } from '../rs485/mutex.ts';
 import { openPolling, type Polling } from '../rs485/polling.ts';
+import { openRelayFaults } from '../rs485/relay-faults.ts';
 import { underTest } from '../rs485/watchdog-proof.ts';
 import type { Watch, WatchdogTest, WatchdogTested } from '../rs485.ts';
 import type { Rs485Report } from '../settings.ts';
@@ -11,9 +12,9 @@ import { type Device, openDevice } from './device.ts';
 import { openLivePulses } from './live-pulses.ts';
 import type { Profile } from './profile-shape.ts';
 import { type Fire, openPulses } from './pulses.ts';
-import { openRelayFaults } from './relay-faults.ts';
 import { openRelayWatch, type RelayWatch } from './relay-watch.ts';
 import { safetyOf } from './safety.ts';
+import { openSilence, type Silence } from './silence.ts';
 import { openWatchdogTest, type TestWatchdog } from './watchdog-test.ts';
 
 export interface DevicesOptions {
@@ -34,6 +35,7 @@ interface Member {
   fire: Fire;
   testWatchdog: TestWatchdog;
   polling: Polling;
+  silence: Silence;
 }
 
 function openMember(
@@ -45,12 +47,13 @@ function openMember(
   const profile = options.profileAt(unit);
   const live = openLivePulses(profile, clock);
   const safety = safetyOf(unit, profile, live, clock);
-  const bus: Pick<Bus, 'exchange'> = {
-    exchange: (exchange, order, signal) => options.bus.exchange(safety.watched(exchange), order, signal),
-  };
+  const silence = openSilence({ device: () => device, polling: () => polling, clock, log, closing });
+  const busFor = (opens: boolean): Pick<Bus, 'exchange'> => ({
+    exchange: (exchange, order, signal) =>
+      options.bus.exchange(silence.guarded(safety.watched(exchange), opens), order, signal),
+  });
   const faults = openRelayFaults({
     ...options,
-    profile,
     hwId: () => device.hwId(),
     changed: () => device.report(),
   });
@@ -63,12 +66,13 @@ function openMember(
     safety,
     claim: (hwId) => claim(unit, hwId),
     polled: () => relays.polled(),
+    staysClosed: () => void silence.keep().catch(() => undefined),
   });
   const polling = openPolling(options.bus, device.poll);
-  const common = { device, bus, clock, log, live, faults, mutex: openMutex(), closing };
-  const relays: RelayWatch = openRelayWatch(common);
-  const parts = { ...common, relays, polling, safety };
-  return { device, fire: openPulses(parts), testWatchdog: openWatchdogTest(parts), polling };
+  const common = { device, clock, log, live, faults, mutex: openMutex(), closing };
+  const relays: RelayWatch = openRelayWatch({ ...common, bus: busFor(true), silence, safety });
+  const parts = { ...common, bus: busFor(false), relays, polling, safety };
+  return { device, fire: openPulses(parts), testWatchdog: openWatchdogTest(parts), polling, silence };
 }
 
 export function openDevices(options: DevicesOptions) {
@@ -137,10 +141,16 @@ export function openDevices(options: DevicesOptions) {
         tested.delete(device.unit);
       }
     },
-    /** Throws BUSY: a question to this device would feed the watchdog that is tested. */
-    assertUntested(units: readonly number[]): void {
+    /** Throws BUSY: a question to this device would feed a watchdog that is tested, or that is to open a relay. */
+    assertMayBeAsked(units: readonly number[]): void {
       const unit = units.find((one) => tested.has(one));
       if (unit !== undefined) throw underTest(unit);
+      const held = units.find((one) => members.get(one)?.silence.isHeld());
+      if (held !== undefined)
+        throw new DriverError(
+          'BUSY',
+          `a relay of device ${held} does not open, and its watchdog is to open it: ask nothing of it meanwhile`,
+        );
     },
     report(): void {
       for (const { device } of members.values()) device.report();

@@ -41,6 +41,7 @@ describe('a Gatehouse I/O controller', () => {
     await using _ = link;
     expect(rs485Report.parse(link.report('GIO-0001'))).toEqual({
       connected: true,
+      readAt: expect.any(Number),
       hwId: 'GIO-0001',
       type: 'GIO-48',
       platform: { version: '2.1.0' },

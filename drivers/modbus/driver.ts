@@ -4,7 +4,7 @@
  *
  * To read in this order. A device: devices.ts → device.ts (contact and polls) → device-state.ts (its report) →
  * observations.ts (inputs, alarms, restarts). What is done to it: apply.ts → settings-block.ts · pulses.ts →
- * orders.ts → live-pulses.ts → safety.ts → watchdog-test.ts. The bytes: exchanges.ts → frame.ts → messages.ts. Products: profile-shape.ts →
+ * orders.ts → live-pulses.ts → safety.ts → relay-watch.ts → silence.ts → watchdog-test.ts. The bytes: exchanges.ts → frame.ts → messages.ts. Products: profile-shape.ts →
  * registers.ts → profile-areas.ts → profile-faults.ts. Who is there: probe.ts.
  */
 import { z } from 'zod';
@@ -81,7 +81,7 @@ function commandsOf({ linkId, bus, profileAt, devices }: CommandsOptions): Comma
     },
     async probe({ data, deadline }, signal) {
       const wanted = valid(probe, data, 'INVALID_COMMAND');
-      devices.assertUntested(wanted.addresses);
+      devices.assertMayBeAsked(wanted.addresses);
       const asked = wanted.line ? tuned(bus, wanted.line) : bus;
       return await probeAddresses(wanted, { linkId, bus: asked, profileAt, deadline, signal });
     },

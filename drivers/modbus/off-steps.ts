@@ -11,6 +11,7 @@ export function offUnlessLive(unit: number, { address, count }: Outputs, pulses:
   const relays = Array.from({ length: count }, (_, relay) => relay);
   let isAnyLive = false;
   return {
+    opens: true,
     exchange() {
       isAnyLive = relays.some((relay) => pulses.endsAt(relay) !== undefined);
       return isAnyLive
@@ -31,6 +32,7 @@ function oneOff(
   const coil = { address: address + relay };
   let isRead = false;
   return {
+    opens: true,
     exchange() {
       isRead = pulses.endsAt(relay) !== undefined;
       return isRead

@@ -1,6 +1,6 @@
 /** What a Modbus RTU bus is configured with. */
 import { z } from 'zod';
-import { busOptions } from '../bus/options.ts';
+import { busOptions, eachOnce } from '../bus/options.ts';
 
 /** Unit ids of devices; 0 is the broadcast, and those above 247 are reserved (Modbus over serial line 1.02, 2.2). */
 export const unitId = z.int().min(1).max(247);
@@ -25,17 +25,7 @@ export const modbusOptions = z.strictObject({
       }),
     )
     .max(247)
-    .superRefine((devices, context) => {
-      const units = devices.map(({ unitId }) => unitId);
-      for (const [index, unit] of units.entries())
-        if (units.indexOf(unit) < index)
-          context.addIssue({
-            code: 'custom',
-            path: [index, 'unitId'],
-            message: `${unit} is there twice`,
-            input: unit,
-          });
-    })
+    .superRefine(eachOnce('unitId'))
     .default([])
     .describe('Devices that are known to be there; a scan finds those that can say who they are'),
 });

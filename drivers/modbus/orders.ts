@@ -70,18 +70,23 @@ export async function readBack(
   clock?: Clock,
 ): Promise<number> {
   const exchange = exchangeOf(device.unit, span);
+  let sentAt = 0;
   let askedAt = 0;
   const watched: typeof exchange = {
     ...exchange,
     request() {
-      askedAt = clock?.monotonic() ?? 0;
+      sentAt = clock?.monotonic() ?? 0;
       return exchange.request();
+    },
+    replied(at) {
+      askedAt = at;
     },
   };
   try {
     const order = { class: 'command', deadline, attempts: READ_BACK_ATTEMPTS, isFresh: true } as const;
-    device.read(span, await bus.exchange(watched, order, signal));
-    return askedAt;
+    const values = await bus.exchange(watched, order, signal);
+    device.read(span, values, askedAt);
+    return sentAt;
   } catch (error) {
     throw new DriverError('OUTCOME_UNKNOWN', 'it was sent, and the device does not show what came of it', {
       cause: error,

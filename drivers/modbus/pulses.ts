@@ -6,13 +6,13 @@ import type { Bus } from '../bus/bus.ts';
 import type { Exchange } from '../bus/exchange.ts';
 import { type Clock, DriverError } from '../driver.ts';
 import type { Mutex } from '../rs485/mutex.ts';
+import type { RelayFaults } from '../rs485/relay-faults.ts';
 import type { Pulse, Pulsed } from '../rs485.ts';
 import type { Device, Safety } from './device.ts';
 import { write } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';
 import { isClosed, readBack, sent } from './orders.ts';
 import { numberAt, putNumber, readsOf, spanOf } from './registers.ts';
-import type { RelayFaults } from './relay-faults.ts';
 import type { RelayWatch } from './relay-watch.ts';
 import { effectiveMs, longestPulseMs, pulseBlock } from './settings-block.ts';
 
@@ -44,7 +44,7 @@ interface Firing {
 }
 
 export function openPulses(options: PulsesOptions): Fire {
-  const { device, clock, live, relays, faults, mutex } = options;
+  const { device, clock, live, relays, mutex } = options;
   const { profile } = device;
   const way = wayOf(options);
   return async ({ relay, milliseconds }, deadline, signal) => {
@@ -62,7 +62,7 @@ export function openPulses(options: PulsesOptions): Fire {
     return mutex(async () => {
       if (!device.connected())
         throw new DriverError('DEVICE_OFFLINE', 'the device does not answer; nothing was sent');
-      faults.assertTrusted();
+      assertTrusted(options);
       // Never shorter than a pulse under way, as another caller was promised.
       const left = (live.endsAt(relay) ?? 0) - clock.monotonic();
       const effective = effectiveMs(
@@ -74,6 +74,16 @@ export function openPulses(options: PulsesOptions): Fire {
       return { relay, milliseconds: effectiveMs(profile, milliseconds), timedBy };
     }, signal);
   };
+}
+
+/** Throws REFUSED where the device was to open a relay by itself, and did not. */
+function assertTrusted({ device: { profile }, faults }: PulsesOptions): void {
+  const relay = faults.distrusted();
+  if (relay === undefined) return;
+  throw new DriverError(
+    'REFUSED',
+    `output${relay} was still closed after its pulse, which ${profile.product} was to end by itself; it would stay closed if the gateway died. Compare the pulse of profile ${profile.name} with the manual of the product, mend it or exchange the device, and restart the gateway`,
+  );
 }
 
 /** Also when the client has hung up: the relay may be closed, and its outcome is to be known. */
@@ -129,10 +139,21 @@ function byBlock({ device, bus, clock, live, relays }: PulsesOptions) {
       return;
     }
     live.ended(relay);
+    // It forgets the id of its last pulse without power, and a power cut opens the relay.
+    const boots = bootCountOf(device);
+    if (profile.bootCount) await readBack(bus, device, spanOf(profile.bootCount), untilDeadline(order));
+    if (boots === undefined || bootCountOf(device) !== boots)
+      throw new DriverError('OUTCOME_UNKNOWN', 'the device was restarted, or does not tell whether it was', {
+        cause: failure,
+      });
     throw failure
       ? new DriverError('NO_REPLY', 'the device did not take the pulse, as it shows', { cause: failure })
       : new DriverError('OUTCOME_UNKNOWN', 'the device acknowledged the pulse and shows another one');
   };
+}
+
+function bootCountOf({ profile, image }: Device): number | undefined {
+  return profile.bootCount && numberAt(image(), profile.bootCount);
 }
 
 /** One attempt: again would be a second pulse. */
@@ -169,11 +190,7 @@ function byFlash({ device, bus, clock, live, relays }: PulsesOptions) {
         },
       );
     live.ended(relay);
-    throw failure
-      ? new DriverError('NO_REPLY', 'the device did not take the pulse: its relay is open', {
-          cause: failure,
-        })
-      : new DriverError('BAD_REPLY', 'the device acknowledged the pulse, but its relay is open');
+    throw readOpen(failure);
   };
 }
 
@@ -204,14 +221,15 @@ function bySwitching({ device, bus, clock, live, relays, safety }: PulsesOptions
   return async ({ relay, milliseconds, ...order }: Firing) => {
     const close = write(unit, { functionCode: 5, address: outputs.address + relay, value: true });
     const before = live.endsAt(relay);
-    /** Counted from the last request that may have closed it. */
-    let end = Number.POSITIVE_INFINITY;
+    /** Counted from the first request that may have closed it, so that a repetition makes the pulse no longer. */
+    let end: number | undefined;
+    const isOver = () => end !== undefined && clock.monotonic() >= end;
     const watched = watchedFrom(close, () => {
       assertInForce();
       // It would close the relay again behind the request that has opened it.
-      if (clock.monotonic() >= end)
+      if (isOver())
         throw new DriverError('NO_REPLY', 'it was sent, and not answered before the end of the pulse');
-      end = clock.monotonic() + milliseconds;
+      end ??= clock.monotonic() + milliseconds;
       // A contact that begins from here on opens no relay with a live pulse (safety.ts).
       live.began(relay, end);
       relays.fired(relay, milliseconds);
@@ -222,7 +240,7 @@ function bySwitching({ device, bus, clock, live, relays, safety }: PulsesOptions
         throw error;
       },
     );
-    const isCut = () => live.endsAt(relay) === undefined && clock.monotonic() < end;
+    const isCut = () => live.endsAt(relay) === undefined && !isOver();
     if (!isCut()) lasts(relay, end);
     await readBack(bus, device, spanOf(outputs), untilDeadline(order));
     if (isCut() || !goesOn()) {
@@ -234,15 +252,24 @@ function bySwitching({ device, bus, clock, live, relays, safety }: PulsesOptions
       );
     }
     if (isClosed(device, relay)) return;
-    if (clock.monotonic() >= end)
+    if (isOver())
       throw new DriverError('OUTCOME_UNKNOWN', 'the relay was read after its pulse was over', {
         cause: failure,
       });
     live.ended(relay);
-    throw failure
-      ? new DriverError('NO_REPLY', 'the device did not close the relay', { cause: failure })
-      : new DriverError('BAD_REPLY', 'the device acknowledged, but its relay is open');
+    throw readOpen(failure);
   };
+}
+
+/** Without a boot count nothing shows that the device was not restarted since: a power cut opens a relay that has fired. */
+function readOpen(failure: DriverError | undefined): DriverError {
+  return failure
+    ? new DriverError(
+        'OUTCOME_UNKNOWN',
+        'the pulse was not acknowledged; its relay is open now, and may have been closed before a restart of the device',
+        { cause: failure },
+      )
+    : new DriverError('BAD_REPLY', 'the device acknowledged the pulse, but its relay is open');
 }
 
 /** From its first byte on the relay may be closed, though whoever asked waits for no answer any more. */

@@ -1,25 +1,24 @@
 /**
  * Sees that a relay opens at the end of its pulse. Where the gateway times the pulse, it opens the relay. Where the device does,
  * the relay is read when the pulse is over: a board that takes any value of function 5 as ON closes it for ever, and
- * acknowledges the same. Such a relay is opened at once and reported (relay-faults.ts).
+ * acknowledges the same. Such a relay is opened at once and reported (drivers/rs485/relay-faults.ts).
  */
 import type { Bus } from '../bus/bus.ts';
 import type { OrderClass } from '../bus/exchange.ts';
 import { type Clock, DriverError, type DriverLog } from '../driver.ts';
 import type { Mutex } from '../rs485/mutex.ts';
-import type { Device } from './device.ts';
+import type { RelayFaults } from '../rs485/relay-faults.ts';
+import type { Device, Safety } from './device.ts';
 import { readIdentification, write } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';
+import { openOffTries } from './off-tries.ts';
 import { isClosed, readBack, sent } from './orders.ts';
 import { spanOf } from './registers.ts';
-import type { RelayFaults } from './relay-faults.ts';
+import type { Silence } from './silence.ts';
 
 /** To switch a relay off and read it. */
 const OFF_DEADLINE_MS = 2_000;
 const OFF_ATTEMPTS = 3;
-const OFF_RETRY_MS = 250;
-/** Between two readings of a relay whose device does not answer, at most: each costs the wire its time-out. */
-const UNREAD_RETRY_MAX_MS = 8_000;
 /** The oscillator of a device may be slow, and its time begins after its answer. */
 const LATENESS = 1.05;
 const MARGIN_MS = 1_000;
@@ -37,6 +36,8 @@ export interface RelayWatchOptions {
   live: LivePulses;
   faults: RelayFaults;
   mutex: Mutex;
+  silence: Silence;
+  safety: Pick<Safety, 'strayOutputs' | 'heardAt'>;
   /** Fires when the driver closes. */
   closing: AbortSignal;
 }
@@ -53,29 +54,26 @@ export interface RelayWatch {
 }
 
 export function openRelayWatch(options: RelayWatchOptions): RelayWatch {
-  const { device, clock, log, live, faults, mutex, closing } = options;
+  const { device, clock, log, live, faults, mutex, silence, safety, closing } = options;
   const { pulse } = device.profile;
   const isTimedByDevice = pulse?.way !== 'switched';
   const watched = new Set<number>();
-  /** When the device has opened each relay for certain, monotonic milliseconds. */
-  const overAt = new Map<number, number>();
-  /** How long each relay closes whose request may still be delivered, as nothing has acknowledged it. */
-  const unacknowledged = new Map<number, number>();
+  const times = openDeviceTimes(clock);
   /** What ends the wait for the end of its pulse, by relay. */
   const wake = new Map<number, () => void>();
   const inherited = openInherited(options);
 
-  const dueAt = (relay: number) => (isTimedByDevice ? (overAt.get(relay) ?? 0) : (live.endsAt(relay) ?? 0));
+  const dueAt = (relay: number) => (isTimedByDevice ? times.overAt(relay) : (live.endsAt(relay) ?? 0));
 
   /** Returns whether the relay was read open; false also where a pulse is still live. */
   async function look(relay: number, isOwn: boolean, isRepeated: boolean): Promise<boolean> {
     if (dueAt(relay) > clock.monotonic()) return false;
     if (isRepeated) await settleReplies(options);
     await read(options, relay);
-    const late = unacknowledged.get(relay);
+    const late = times.unacknowledged(relay);
     if (isTimedByDevice && isClosed(device, relay) && late !== undefined) {
       // An adapter may have delivered the request late. From this reading on the time of the device runs.
-      begins(relay, late);
+      times.began(relay, late);
       return false;
     }
     if (isTimedByDevice && isClosed(device, relay)) {
@@ -94,40 +92,33 @@ export function openRelayWatch(options: RelayWatchOptions): RelayWatch {
   }
 
   async function untilOpen(relay: number, isOwn: boolean): Promise<void> {
-    let failures = 0;
     const isDue = () => dueAt(relay) <= clock.monotonic();
+    using tries = openOffTries(options);
     for (;;) {
       const left = dueAt(relay) - clock.monotonic();
       const woken = new Promise<void>((resolve) => wake.set(relay, resolve));
       if (left > 0) await Promise.race([clock.sleep(Math.ceil(left), closing), woken]);
-      if (!isDue()) continue;
+      await silence.over();
+      if (!isDue()) {
+        tries.reset();
+        continue;
+      }
       try {
         // Beside the mutex: what is sent to another relay of the device may wait seconds for its answer.
         if (!isTimedByDevice)
-          await switchedOff(options, relay, { class: 'off', insists: failures === 0, isDue });
-        if (await mutex(() => look(relay, isOwn, failures > 0), closing)) return;
-        failures = 0;
+          await switchedOff(options, relay, { class: 'off', insists: tries.failures() === 0, isDue });
+        if (await mutex(() => look(relay, isOwn, tries.failures() > 0), closing)) return;
+        tries.closed();
       } catch (error) {
         closing.throwIfAborted();
         if (!isDue()) continue;
-        if (failures === 0) logFailure(options, relay, error);
-        failures += 1;
+        if (tries.failures() === 0) logFailure(options, relay, error);
+        tries.failed();
         faults.notRead(relay);
       }
-      const retryMs = isTimedByDevice
-        ? Math.min(UNREAD_RETRY_MAX_MS, OFF_RETRY_MS * 2 ** Math.max(0, failures - 1))
-        : OFF_RETRY_MS;
-      if (isDue()) await clock.sleep(retryMs, closing);
+      if (!isDue()) continue;
+      await tries.pause();
     }
-  }
-
-  function lasts(relay: number, milliseconds: number): void {
-    overAt.set(relay, Math.max(clock.monotonic() + spanMs(milliseconds), overAt.get(relay) ?? 0));
-  }
-
-  function begins(relay: number, milliseconds: number): void {
-    unacknowledged.delete(relay);
-    lasts(relay, milliseconds);
   }
 
   function watch(relay: number, isOwn: boolean): void {
@@ -137,17 +128,49 @@ export function openRelayWatch(options: RelayWatchOptions): RelayWatch {
     void untilOpen(relay, isOwn).catch(() => undefined);
   }
 
+  /** Closed by a request that came late, or by somebody else: polls may feed the watchdog behind it. */
+  function strayed(relay: number): void {
+    if (watched.has(relay)) return;
+    log.warn({ address: device.unit, relay }, 'a relay is closed without a pulse: it is switched off');
+    watch(relay, false);
+  }
+
   return {
     fired(relay, milliseconds) {
-      unacknowledged.set(relay, milliseconds);
-      lasts(relay, milliseconds);
+      times.fired(relay, milliseconds);
       watch(relay, true);
     },
-    began: begins,
+    began: times.began,
     settled: (relay) => wake.get(relay)?.(),
     polled() {
       const relay = pulse?.way === 'flash' ? inherited((one) => watched.has(one)) : undefined;
       if (relay !== undefined) watch(relay, false);
+      for (const stray of safety.strayOutputs(device.image())) strayed(stray);
+    },
+  };
+}
+
+/** Of pulses that the device times. */
+function openDeviceTimes(clock: Clock) {
+  /** When the device has opened each relay for certain, monotonic milliseconds. */
+  const overAt = new Map<number, number>();
+  /** How long each relay closes whose request may still be delivered, as nothing has acknowledged it. */
+  const unacknowledged = new Map<number, number>();
+
+  function lasts(relay: number, milliseconds: number): void {
+    overAt.set(relay, Math.max(clock.monotonic() + spanMs(milliseconds), overAt.get(relay) ?? 0));
+  }
+
+  return {
+    overAt: (relay: number) => overAt.get(relay) ?? 0,
+    unacknowledged: (relay: number) => unacknowledged.get(relay),
+    fired(relay: number, milliseconds: number): void {
+      unacknowledged.set(relay, milliseconds);
+      lasts(relay, milliseconds);
+    },
+    began(relay: number, milliseconds: number): void {
+      unacknowledged.delete(relay);
+      lasts(relay, milliseconds);
     },
   };
 }

@@ -34,6 +34,7 @@ export function releaseWhenOpen(unit: number, profile: Profile, pulses: LivePuls
       for (const relay of relays) pulses.ended(relay);
       return heard(allOff());
     },
+    opens: true,
     take: () => undefined,
     bears() {
       hasFailed = answered === 'failed';
@@ -41,6 +42,7 @@ export function releaseWhenOpen(unit: number, profile: Profile, pulses: LivePuls
     },
   };
   const look: Step = {
+    opens: true,
     exchange() {
       answered = undefined;
       return heard(readBits(unit, { functionCode: 1, address, quantity: count }));

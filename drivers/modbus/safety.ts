@@ -2,8 +2,9 @@
  * What must be so before a product that does not time pulses itself is used, and as long as it is: every output without a
  * live pulse is off, and its watchdog, which opens what a dead gateway leaves closed, shows that it is in force.
  */
+import type { Exchange } from '../bus/exchange.ts';
 import type { Clock } from '../driver.ts';
-import { openWatchdogFeed } from '../rs485/watchdog-feed.ts';
+import { openWatchdogFeed, RUN_OUT_SHARE } from '../rs485/watchdog-feed.ts';
 import { openWatchdogPauses } from '../rs485/watchdog-pauses.ts';
 import type { Safety, Step } from './device.ts';
 import { write } from './exchanges.ts';
@@ -23,6 +24,8 @@ const NOTHING: Safety = {
   watched: (exchange) => exchange,
   starved: () => undefined,
   unarmed: () => undefined,
+  strayOutputs: () => [],
+  heardAt: () => Number.NEGATIVE_INFINITY,
   tooSlow: () => undefined,
   unfed: () => null,
   warning: () => undefined,
@@ -31,27 +34,27 @@ const NOTHING: Safety = {
 /** One lost request must not let it run out. */
 const POLLS_PER_WATCHDOG = 4;
 const FEEDS_PER_WATCHDOG = 3;
-/** Of its time: by then a watchdog that is not fed has run out, also with a slow oscillator. */
-const RUN_OUT_SHARE = 1.2;
 
 export function safetyOf(unit: number, profile: Profile, pulses: LivePulses, clock: Clock): Safety {
   const { outputs, pulse, product } = profile;
   if (pulse?.way !== 'switched' || !outputs) return NOTHING;
   const { watchdog } = pulse;
   const { release, time, enable, feed, milliseconds } = watchdog;
-  const isLive = (relay: number) => pulses.endsAt(relay) !== undefined;
   const relays = Array.from({ length: outputs.count }, (_, relay) => relay);
   const where = `${product} at address ${unit}`;
   const feeding = openWatchdogFeed(milliseconds, clock);
   let fedAt = Number.NEGATIVE_INFINITY;
   let feeds = 0;
+  const { heard, heardAt } = openHeard(clock);
   const pauses = openWatchdogPauses(clock);
   let starved: string | undefined;
 
   const allOff = () =>
     write(unit, { functionCode: 15, address: outputs.address, values: relays.map(() => false) });
-  const strayOutput = (image: Image) =>
-    (bitsAt(image, outputs) ?? []).findIndex((level, relay) => level === 1 && !isLive(relay));
+  const strayOutputs = (image: Image) => {
+    const levels = bitsAt(image, outputs);
+    return relays.filter((relay) => levels?.[relay] === 1 && pulses.endsAt(relay) === undefined);
+  };
   function feedStep(): Step | undefined {
     if (!feed) return undefined;
     const value = feed.values[feeds % feed.values.length] ?? 0;
@@ -89,32 +92,50 @@ export function safetyOf(unit: number, profile: Profile, pulses: LivePulses, clo
     fault(image) {
       const absent = whyNotInForce(watchdog, image);
       if (absent !== undefined) return `the watchdog of ${where} ${absent}: no relay is closed without it`;
-      const on = strayOutput(image);
-      return on < 0 ? pauseWarning() : `output${on} of ${where} does not go off`;
+      const [on] = strayOutputs(image);
+      return on === undefined ? pauseWarning() : `output${on} of ${where} does not go off`;
     },
     lapse(image) {
       const absent = whyNotInForce(watchdog, image);
       return absent && `the watchdog of ${where} ${absent}: it has run out, or the device was restarted`;
     },
-    watched: (exchange) => (feed ? exchange : feeding.feeding(exchange)),
+    watched: (exchange) => heard(feed ? exchange : feeding.feeding(exchange)),
     starved(image) {
       const message = pauseWarning();
       // An output that is on without a live pulse is left to the watchdog: armed again, it would not open it.
-      const isLeft = feed !== undefined && strayOutput(image) >= 0;
+      const isLeft = feed !== undefined && strayOutputs(image).length > 0;
       if (!message || (isLeft && clock.monotonic() - fedAt < milliseconds * RUN_OUT_SHARE)) return undefined;
       starved = message;
       pauses.paused(feeding.lapsedMs() ?? 0);
       return message;
     },
     unarmed: pauseWarning,
+    strayOutputs,
+    heardAt,
     tooSlow: () => (pauses.isTooSlow() ? starved : undefined),
     unfed: pauses.unfed,
     warning: () => (pauses.unfed() ? starved : undefined),
     due(image) {
       // An output that is on without a live pulse is left to the watchdog.
       const isDue = clock.monotonic() - fedAt >= milliseconds / FEEDS_PER_WATCHDOG;
-      return isDue && strayOutput(image) < 0 ? feedStep() : undefined;
+      return isDue && strayOutputs(image).length === 0 ? feedStep() : undefined;
     },
+  };
+}
+
+/** When a device answered last. */
+function openHeard(clock: Clock) {
+  let at = Number.NEGATIVE_INFINITY;
+  return {
+    heardAt: () => at,
+    heard: <Reply>(exchange: Exchange<Reply>): Exchange<Reply> => ({
+      ...exchange,
+      read(received) {
+        const reading = exchange.read(received);
+        if (reading.kind !== 'more') at = clock.monotonic();
+        return reading;
+      },
+    }),
   };
 }
 

@@ -17,6 +17,8 @@ export interface DeviceState {
   /** It says of itself what it can take to heart: settings, counters, its product. */
   isOurs(): boolean;
   outputs(): readonly number[] | undefined;
+  /** Asked at this time or later (monotonic), it has shown this output as off. */
+  isReadOff(output: number, since: number): boolean;
   /** How many there are; undefined while nobody knows. */
   outputCount(): number | undefined;
   ledCount(): number;
@@ -29,7 +31,8 @@ export interface DeviceState {
   /** Who it says it is. True when that is another one than before. */
   meet(identity: Identity): boolean;
   able(capabilities: readonly Capability[]): void;
-  told(reply: Reply): void;
+  /** `askedAt`: monotonic, when the request was sent first that this replies to. */
+  told(reply: Reply, askedAt: number): void;
   madeKnown(reply: MakerReply): void;
   /** Settings that it cannot keep, which are kept here. */
   keep(settings: Rs485Settings, version: number): void;
@@ -69,6 +72,9 @@ interface Facts {
   local: { tamper: boolean; powerFault: boolean } | undefined;
   outputs: readonly number[] | undefined;
   inputs: Inputs;
+  /** When they were told, as asked for then; undefined: not yet. */
+  inputsAt: number | undefined;
+  outputsAt: number | undefined;
 }
 
 export function openDeviceState(options: StateOptions): DeviceState {
@@ -79,7 +85,7 @@ export function openDeviceState(options: StateOptions): DeviceState {
     if (now !== (before ?? false)) tellEvent({ kind: 'alarm', hwId, alarm: name, raised: now });
   }
 
-  function told(known: Facts, reply: Reply): void {
+  function told(known: Facts, reply: Reply, askedAt: number): void {
     const hwId = hwIdOf(known.identity);
     switch (reply.kind) {
       case 'LSTATR':
@@ -89,9 +95,11 @@ export function openDeviceState(options: StateOptions): DeviceState {
         break;
       case 'ISTATR':
         known.inputs.levels(reply.inputs, known.settings?.settings);
+        known.inputsAt = askedAt;
         break;
       case 'OSTATR':
         known.outputs = reply.outputs;
+        known.outputsAt = askedAt;
         break;
       case 'RAW':
       case 'KEYPAD':
@@ -121,6 +129,7 @@ export function openDeviceState(options: StateOptions): DeviceState {
     hwId: () => facts && hwIdOf(facts.identity),
     isOurs: () => facts?.isOurs === true,
     outputs: () => facts?.outputs,
+    isReadOff: (output, since) => facts?.outputs?.[output] === 0 && (facts.outputsAt ?? 0) >= since,
     outputCount: () => facts && (countOf(facts, FUNCTION.outputs) ?? facts.outputs?.length),
     ledCount: () => (facts && countOf(facts, FUNCTION.leds)) ?? 0,
     buzzerCount: () => (facts && countOf(facts, FUNCTION.buzzer)) ?? 0,
@@ -138,8 +147,8 @@ export function openDeviceState(options: StateOptions): DeviceState {
     able(capabilities) {
       if (facts) facts.capabilities = capabilities;
     },
-    told(reply) {
-      if (facts) told(facts, reply);
+    told(reply, askedAt) {
+      if (facts) told(facts, reply, askedAt);
     },
     madeKnown(reply) {
       if (facts) madeKnown(facts, reply);
@@ -166,6 +175,8 @@ function factsOf(identity: Identity, { clock, tellEvent }: StateOptions): Facts 
     local: undefined,
     outputs: undefined,
     inputs: openInputs({ hwId, clock, tellEvent }),
+    inputsAt: undefined,
+    outputsAt: undefined,
   };
 }
 
@@ -195,12 +206,19 @@ function reportOf(facts: Facts, address: number, more: Told): Rs485Report {
     reportedSettingsVersion: known?.settingsVersion ?? 0,
     settings: known?.settings ?? null,
     levels: more.connected ? levelsOf(facts) : {},
+    ...(more.connected && readAtOf(facts)),
     edges: facts.inputs.edges(),
     tamper: local?.tamper ?? null,
     supplyFault: local?.powerFault ?? null,
     effectiveUnlockMilliseconds: unlock === null ? null : effectiveMs(unlock),
     ...(carries && { carries, unsupported: unsupportedOf(carries) }),
   };
+}
+
+/** Of the older ones of inputs and outputs. */
+function readAtOf({ inputsAt, outputsAt }: Facts): Pick<Rs485Report, 'readAt'> {
+  const told = [inputsAt, outputsAt].filter((at) => at !== undefined);
+  return told.length > 0 ? { readAt: Math.min(...told) } : {};
 }
 
 function levelsOf({ inputs, outputs = [] }: Facts): Rs485Report['levels'] {

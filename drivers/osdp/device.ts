@@ -235,8 +235,8 @@ interface Parts {
 
 function openEffects({ address, log }: Pick<DeviceOptions, 'address' | 'log'>, parts: Parts) {
   const { state, presence, alarms, twins, isLooking, pairing, meeting, unproven } = parts;
-  function heard(reply: Reply): void {
-    state.told(reply);
+  function heard(reply: Reply, askedAt: number): void {
+    state.told(reply, askedAt);
     if (reply.kind === 'ISTATR') meeting().inputsChanged();
     presence.report();
   }
@@ -257,11 +257,11 @@ function openEffects({ address, log }: Pick<DeviceOptions, 'address' | 'log'>, p
     if (!areTwins) presence.identified(identity, true);
   }
 
-  return (what: Effect): void => {
+  return (what: Effect, askedAt: number): void => {
     if (what.kind === 'identity' && what.isProven && !isLooking()) presence.identified(what.identity, false);
     else if (what.kind === 'identity') claimed(what.identity);
     else if (what.kind === 'capabilities' && what.isProven) state.able(what.capabilities);
-    else if (what.kind === 'told') heard(what.reply);
+    else if (what.kind === 'told') heard(what.reply, askedAt);
     else if (what.kind === 'alarm') alarmed(what.alarm, what.raised);
     else if (what.kind === 'online') meeting().begin();
     else if (what.kind === 'paired') pairing()?.paired();

@@ -73,7 +73,7 @@ export function openDevices({ clock, log, bus, options, tell, tellEvent }: Devic
       claim: (hwId) => claim(address, hwId),
       isTaken: (hwId) => holderOf(hwId) !== undefined,
       awaited: () => roster.awaited(address),
-      pulse: () => ends.shown(device.state.hwId()),
+      pulse: () => ends.shown(device.state),
       // Nobody sends the rest of a file before it was polled.
       lost: () => reservation.end(),
     });

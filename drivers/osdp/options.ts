@@ -1,6 +1,6 @@
 /** What an OSDP bus is configured with. */
 import { z } from 'zod';
-import { BAUD_RATES, busOptions } from '../bus/options.ts';
+import { BAUD_RATES, busOptions, eachOnce } from '../bus/options.ts';
 import { HIGHEST_ADDRESS } from './protocol/frame.ts';
 
 /** 127 is everybody's (SIA OSDP 2.2, 5.4). */
@@ -59,17 +59,7 @@ export const osdpOptions = z.strictObject({
       }),
     )
     .max(HIGHEST_ADDRESS + 1)
-    .superRefine((devices, context) => {
-      const addresses = devices.map(({ address }) => address);
-      for (const [index, address] of addresses.entries())
-        if (addresses.indexOf(address) < index)
-          context.addIssue({
-            code: 'custom',
-            path: [index, 'address'],
-            message: `${address} is there twice`,
-            input: address,
-          });
-    })
+    .superRefine(eachOnce('address'))
     .default([])
     .describe('Devices that are known to be there; a scan finds others'),
 });

@@ -69,7 +69,8 @@ export function openPresence(options: PresenceOptions): Presence {
     });
     // A device that only claims a name proves nothing about the device that has it.
     if (!whole || (!connected && options.isTaken(whole.hwId))) return;
-    const text = JSON.stringify(whole);
+    const { readAt: _, ...facts } = whole;
+    const text = JSON.stringify(facts);
     if (text === told && !again) return;
     told = text;
     options.tell(whole);

@@ -8,7 +8,7 @@ import { openMutex } from '../rs485/mutex.ts';
 import type { Pulse, Pulsed } from '../rs485.ts';
 import type { Rs485Report } from '../settings.ts';
 import type { Device } from './device.ts';
-import { effectiveMs } from './device-state.ts';
+import { type DeviceState, effectiveMs } from './device-state.ts';
 import { askMaker } from './maker.ts';
 import { type Command, OUTPUT, timerTenths } from './protocol/messages.ts';
 import type { Asking } from './talk.ts';
@@ -27,8 +27,8 @@ export interface PulseEnds {
   uncertain(hwId: string, relay: number, milliseconds: number): void;
   /** No pulse that was sent before can be what keeps the relay closed. */
   isFree(hwId: string, relay: number): boolean;
-  /** Of the relay that was closed last. */
-  shown(hwId: string | undefined): NonNullable<Rs485Report['pulse']> | null;
+  /** Of the relay that was closed last, unless the device has shown it open since: after a restart, or by somebody else. */
+  shown(device: Pick<DeviceState, 'hwId' | 'isReadOff'>): NonNullable<Rs485Report['pulse']> | null;
 }
 
 interface Attempt {
@@ -46,8 +46,8 @@ const LOOK_MS = 1_000;
 
 export function openPulseEnds(clock: Clock): PulseEnds {
   /** The latest one last. */
-  let ends: readonly { hwId: string; relay: number; end: number }[] = [];
-  let uncertain: typeof ends = [];
+  let ends: readonly { hwId: string; relay: number; begunAt: number; end: number }[] = [];
+  let uncertain: readonly { hwId: string; relay: number; end: number }[] = [];
 
   function left(hwId: string | undefined, relay: number): number {
     const pulse = ends.find((one) => one.hwId === hwId && one.relay === relay);
@@ -69,10 +69,12 @@ export function openPulseEnds(clock: Clock): PulseEnds {
     begun(hwId, relay, milliseconds) {
       const now = clock.monotonic();
       const others = ends.filter((one) => one.end > now && !(one.hwId === hwId && one.relay === relay));
-      ends = [...others, { hwId, relay, end: now + milliseconds }];
+      ends = [...others, { hwId, relay, begunAt: now, end: now + milliseconds }];
     },
-    shown(hwId) {
+    shown(device) {
+      const hwId = device.hwId();
       const last = ends.findLast((one) => one.hwId === hwId);
+      if (last && device.isReadOff(last.relay, last.begunAt)) return null;
       const remainingMilliseconds = last ? Math.ceil(left(hwId, last.relay)) : 0;
       return last && remainingMilliseconds > 0 ? { relay: last.relay, remainingMilliseconds } : null;
     },

@@ -44,3 +44,13 @@ it('expects a device that moved twice where it came to last', () => {
   roster.watch({ devices: [{ ...device, address: 5 }], keys: [{ address: 5, key }] });
   expect([...roster.addresses()]).toEqual([5]);
 });
+
+it('asks also where only a key is listed: the device may have gone there while nobody could see it', () => {
+  const roster = openRoster([]);
+  const keys = [3, 9].map((address) => ({ address, key }));
+  roster.watch({ devices: [device], keys });
+  expect([...roster.addresses()].sort()).toEqual([3, 9]);
+  expect(roster.policyFor(9)).toEqual({ kind: 'required', key });
+  roster.watch({ devices: [{ ...device, address: 9 }], keys: keys.slice(1) });
+  expect([...roster.addresses()]).toEqual([9]);
+});

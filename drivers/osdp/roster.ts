@@ -57,8 +57,15 @@ export function openRoster(devices: OsdpOptions['devices']): Roster {
         else settled.delete(address);
       }
     },
+    // Also where only a key is listed: the device may have gone there while nobody could see it.
     addresses: () =>
-      new Set([...configured.keys(), ...expected.keys(), ...shelters.keys(), ...pendings.keys()]),
+      new Set([
+        ...configured.keys(),
+        ...expected.keys(),
+        ...shelters.keys(),
+        ...pendings.keys(),
+        ...keys.keys(),
+      ]),
     awaited: (address) => expected.get(address),
     policyFor(address) {
       const sheltered = shelters.get(address);

@@ -58,7 +58,8 @@ export interface TalkOptions {
   lateness: Lateness;
   /** Only ever asks who it is, in clear text. */
   isLooking(): boolean;
-  effect(effect: Effect): void;
+  /** `askedAt`: monotonic, when the request was sent first of whose reply it comes. */
+  effect(effect: Effect, askedAt: number): void;
   /** After each turn. `answered`: by whatever is an answer; `garbled`: something was heard, and no frame in it. */
   turned(answered: boolean, garbled: boolean): void;
   /** It was silent for so long that nothing is worth waiting for. */
@@ -128,6 +129,8 @@ interface Dialogue extends Pick<Talk, 'session' | 'exchange' | 'conclude' | 'kee
 function openDialogue(options: TalkOptions, errands: Errands): Dialogue {
   const { address, check, security, lateness, clock } = options;
   let session = openSession({ address, check, security });
+  /** Sent again, a request may have the reply that the device made at first. */
+  let askedAt = 0;
   /** A request is out, and this was read since. */
   let heard: { examined: Examined | null; length: number } | undefined;
   let replyLength = USUAL_REPLY;
@@ -145,6 +148,7 @@ function openDialogue(options: TalkOptions, errands: Errands): Dialogue {
     const next = turn(session, wanted, nonce);
     session = next.session;
     if (session.outstanding?.command.kind === 'CHLNG') nonce = randomBytes(NONCE_LENGTH);
+    if (session.outstanding?.sent === 1) askedAt = now;
     heard = { examined: null, length: 0 };
     const errand = onTheWire();
     if (errand) errand.sent = true;
@@ -174,7 +178,7 @@ function openDialogue(options: TalkOptions, errands: Errands): Dialogue {
     const settled = settle(session, isPairing ? examined : credible);
     session = settled.session;
     if (errand && !isOwn) errands.finish(errand, settled.outcome);
-    for (const effect of settled.effects) options.effect(effect);
+    for (const effect of settled.effects) options.effect(effect, askedAt);
     const answered = (examined?.answer ?? null) !== null;
     options.turned(answered, !answered && length > 0);
   }

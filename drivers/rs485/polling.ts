@@ -3,13 +3,14 @@ import type { Bus } from '../bus/bus.ts';
 import type { Poll } from '../bus/exchange.ts';
 
 export interface Polling extends Disposable {
-  /** None until what is returned is disposed. */
+  /** None until what is returned is disposed, and what every other pause returned. */
   pause(): Disposable;
 }
 
 export function openPolling(bus: Pick<Bus, 'poll'>, poll: Poll): Polling {
   let polled: Disposable | undefined = bus.poll(poll);
   let isOver = false;
+  let pauses = 0;
   function stop(): void {
     polled?.[Symbol.dispose]();
     polled = undefined;
@@ -17,9 +18,11 @@ export function openPolling(bus: Pick<Bus, 'poll'>, poll: Poll): Polling {
   return {
     pause() {
       stop();
+      pauses += 1;
       return {
         [Symbol.dispose]() {
-          if (!isOver) polled ??= bus.poll(poll);
+          pauses -= 1;
+          if (!isOver && pauses === 0) polled = bus.poll(poll);
         },
       };
     },

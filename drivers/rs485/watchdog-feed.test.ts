@@ -16,11 +16,12 @@ function openFed(unheard: () => number) {
   const feed = openWatchdogFeed(10_000, clock, unheard);
   return {
     feed,
-    async askAfter(milliseconds: number) {
+    /** `ago`: the answer may belong to a request that was sent so long before. */
+    async askAfter(milliseconds: number, ago = 0) {
       await clock.advance(milliseconds);
       const exchange = feed.feeding(ANSWERED);
       exchange.request();
-      exchange.read(new Uint8Array(1));
+      exchange.replied?.(clock.monotonic() - ago);
     },
   };
 }
@@ -53,4 +54,14 @@ it('is fed by one of more answers than can be late', async () => {
   unheard = 2;
   for (let count = 0; count < 8; count += 1) await askAfter(1_000);
   expect(feed.lapsedMs()).toBeUndefined();
+});
+
+it('is fed when the request was sent that the answer may belong to', async () => {
+  const { feed, askAfter } = openFed(() => 0);
+  await askAfter(0);
+  feed.armed();
+  await askAfter(7_000, 7_000);
+  expect(feed.lapsedMs()).toBeUndefined();
+  await askAfter(1_000, 8_000);
+  expect(feed.lapsedMs()).toBe(8_000);
 });

@@ -7,9 +7,11 @@ import type { Clock } from '../driver.ts';
 
 /** Of its time: the rest is for a request on its way and for a fast oscillator of the device. */
 const PROVEN_SHARE = 0.75;
+/** Of its time: by then a watchdog that is not fed has run out, also with a slow oscillator. */
+export const RUN_OUT_SHARE = 1.2;
 
 export interface WatchdogFeed {
-  /** The same exchange, whose reply proves that the watchdog was fed when the request was sent. */
+  /** The same exchange, whose reply proves that the watchdog was fed when the request was sent that it belongs to. */
   feeding<Reply>(exchange: Exchange<Reply>): Exchange<Reply>;
   /** It counts its whole time again. */
   armed(): void;
@@ -41,24 +43,21 @@ export function openWatchdogFeed(
   }
 
   function answeredTo(sentAt: number): void {
-    if (answered.at(-1) !== sentAt) answered = [...answered, sentAt].slice(-ANSWERED_MAX);
+    answered = [...answered, sentAt].slice(-ANSWERED_MAX);
     fedAt = Math.max(fedAt, answered.at(-1 - unheard()) ?? Number.NEGATIVE_INFINITY);
   }
 
   return {
     feeding(exchange) {
-      let sentAt = 0;
       return {
         ...exchange,
         request() {
-          sentAt = clock.monotonic();
           lapsed = pauseMs() ?? lapsed;
           return exchange.request();
         },
-        read(received) {
-          const reading = exchange.read(received);
-          if (reading.kind === 'reply') answeredTo(sentAt);
-          return reading;
+        replied(askedAt) {
+          answeredTo(askedAt);
+          exchange.replied?.(askedAt);
         },
       };
     },

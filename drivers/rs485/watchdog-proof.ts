@@ -4,14 +4,14 @@
  */
 import { createHash } from 'node:crypto';
 import { DriverError, type Plain } from '../driver.ts';
+import { RUN_OUT_SHARE } from './watchdog-feed.ts';
 
-/** The oscillator of a device may be slow, and its time may begin with its own answer. */
-const LATENESS = 1.2;
+/** The time of a watchdog may begin with the answer of its device. */
 const MARGIN_MS = 500;
 
 /** Silence of so long lets a watchdog run out for certain. */
 export function silenceMs(watchdogMs: number): number {
-  return Math.ceil(watchdogMs * LATENESS) + MARGIN_MS;
+  return Math.ceil(watchdogMs * RUN_OUT_SHARE) + MARGIN_MS;
 }
 
 /** The same for the same content, in whatever order its keys are. */

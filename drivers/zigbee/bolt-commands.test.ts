@@ -297,6 +297,38 @@ it.each(['unlock', 'standOpen', 'lock'] as const)(
   },
 );
 
+it('is not confirmed by the event of an unlock that was answered before', async () => {
+  let reply: (request: ZclRequest) => ZclReply | undefined = () => undefined;
+  const lock = await open({ reply: (request) => reply(request) });
+  const { begin, say, clock, attributes } = lock;
+  // The event of the first one is lost, and repeated until it is acknowledged.
+  reply = ({ command: name }) => {
+    if (name === 'read') return undefined;
+    attributes[0] = 2;
+    queueMicrotask(() => say({ lockState: 2 }));
+    return answered({ status: 0 });
+  };
+  expect(await lock.run('unlock', unlockOf(LOCK))).toMatchObject({ outcome: 'confirmed' });
+  const jam = async () => {
+    reply = ({ command: name }) => {
+      if (name === 'read') return undefined;
+      attributes[0] = 0;
+      say({ unlockedByRadio: true });
+      return answered({ status: 0 });
+    };
+    const { end } = begin('unlock', unlockOf(LOCK));
+    await clock.advance(3_000);
+    return end;
+  };
+  expect(await jam()).toMatchObject({ outcome: 'jammed' });
+  // No event is missing any more: the next one is of the next unlock, which the lock need not answer.
+  reply = () => SILENT;
+  const { end } = begin('unlock', unlockOf(LOCK));
+  await clock.advance(1);
+  say({ unlockedByRadio: true });
+  expect(await end).toMatchObject({ outcome: 'confirmed' });
+});
+
 it('does not take what a process before this one has sent for its own', async () => {
   const { begin, clock, say } = await open({ reply: () => SILENT, startedMs: 34_000 });
   const { end, stop } = begin('unlock', unlockOf(LOCK));

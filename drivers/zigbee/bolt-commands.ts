@@ -17,6 +17,7 @@ import { openHeldWrites } from './held-writes.ts';
 import type { Lock, Locks } from './locks.ts';
 import { DOOR_LOCK, type Radio } from './radio.ts';
 import { autoRelockSeconds, waysOf } from './relocking.ts';
+import type { SharedAddresses } from './shared-addresses.ts';
 import { endStandOpen, type StandOpenOptions, standOpen } from './stand-open.ts';
 import { requiresPin } from './standard-lock.ts';
 import { type ActuationOptions, actuate, type BoltCommand } from './unlocking.ts';
@@ -26,9 +27,10 @@ import { statusName } from './zcl-status.ts';
 const UNSUP_COMMAND = 0x81;
 
 export interface BoltCommandsOptions {
-  radio: Pick<Radio, 'send' | 'attribute' | 'memory' | 'remember'>;
+  radio: Pick<Radio, 'send' | 'attribute' | 'memory' | 'remember' | 'rememberFirst'>;
   clock: DriverContext['clock'];
-  locks: Pick<Locks, 'find' | 'listen'>;
+  locks: Pick<Locks, 'find' | 'listen' | 'operatedAt'>;
+  addresses: Pick<SharedAddresses, 'reason'>;
   /** Its auto-relock time, bolt and door may not be as they were reported last: they are read again. */
   readAgain(ieee: string): void;
   /** Fires when the link ends. */
@@ -56,27 +58,31 @@ interface Change {
 
 const CALLED_OFF = new DriverError('OUTCOME_UNKNOWN', 'standing open was ended before it had begun');
 
-/** Begins a command: who is meant, how it is sent, and what ends the waiting. */
+/** Begins a command that opens a lock or closes it: who is meant, how it is sent, and what ends the waiting. */
 type Begin = (
   hwId: string,
   given: Given,
+  opens: boolean,
   calledOff?: AbortSignal,
 ) => { lock: Lock; options: ActuationOptions; over: AbortSignal };
 
 export function openBoltCommands(options: BoltCommandsOptions): BoltCommands {
-  const { radio, clock, locks, readAgain, ended } = options;
+  const { radio, clock, locks, addresses, readAgain, ended } = options;
   /** Locks that are being put into stand-open, or taken out of it. */
   const changing = new Map<string, Change>();
-  const held = openHeldFrames(clock);
+  const held = openHeldFrames(clock, (ieee) => locks.operatedAt(ieee));
   const heldWrites = openHeldWrites(clock);
 
-  const begin: Begin = (hwId, [, deadline, signal, released], calledOff) => {
+  const begin: Begin = (hwId, [, deadline, signal, released], opens, calledOff) => {
     const lock = locks.find(hwId);
     const { ieee, endpoint } = lock;
+    const shared = opens ? addresses.reason(ieee) : undefined;
+    if (shared !== undefined) throw new DriverError('DEVICE_OFFLINE', shared);
     const listen: ActuationOptions['listen'] = (hear) => locks.listen(ieee, hear);
+    const earlier = held.mayArrive(ieee) || (opens && held.isEventMissing(ieee));
     return {
       lock,
-      options: { radio, clock, ieee, endpoint, deadline, earlier: held.mayArrive(ieee), released, listen },
+      options: { radio, clock, ieee, endpoint, deadline, earlier, released, listen },
       over: AbortSignal.any([signal, ended, ...(calledOff ? [calledOff] : [])]),
     };
   };
@@ -101,11 +107,11 @@ export function openBoltCommands(options: BoltCommandsOptions): BoltCommands {
     change: (options: StandOpenOptions) => Promise<End>,
   ): Promise<End> {
     const calledOff = new AbortController();
-    const begun = begin(hwId, given, calledOff.signal);
+    const ends = change === endStandOpen;
+    const begun = begin(hwId, given, !ends, calledOff.signal);
     const { ieee } = begun.lock;
     const signal = begun.over;
     const before = changing.get(ieee);
-    const ends = change === endStandOpen;
     // Frames to a sleeping lock take up to a minute: the end of standing open does not wait for all of its begin.
     if (before && ends && !before.ends) {
       before.calledOff.abort(CALLED_OFF);
@@ -126,11 +132,11 @@ export function openBoltCommands(options: BoltCommandsOptions): BoltCommands {
   return {
     async unlock(...given) {
       const data = valid(unlockData, given[0], 'INVALID_COMMAND');
-      return held.opening(data.hwId, () => unlock(data, begin(data.hwId, given), radio));
+      return held.opening(data.hwId, () => unlock(data, begin(data.hwId, given, true), radio));
     },
     async lock(...given) {
       const { hwId, pin } = valid(lockNow, given[0], 'INVALID_COMMAND');
-      const begun = begin(hwId, given);
+      const begun = begin(hwId, given, false);
       try {
         return await move('lockDoor', pin, begun);
       } finally {

@@ -1,4 +1,6 @@
 /** Which locks are told to be there after the network has moved to another channel, on a simulated network. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
 import { lockReport } from '../settings.ts';
 import { folder, joined, opened, simulated, type TestGateway, unlockOf } from './test-gateway.ts';
@@ -65,4 +67,22 @@ it('names as connected those that were heard on the new channel, also after a re
   await site.set(STAYS, { rejoin: true });
   for (const ieee of [STAYS, IS_AWAY])
     await vi.waitFor(() => expect(of(again, ieee)).toEqual({ connected: true, heardOn: 20 }), TIMEOUT);
+});
+
+it('names no lock as connected that stayed behind when the link was lost during the move', {
+  timeout: 60_000,
+}, async () => {
+  const site = await simulated({ locks: [{ ieee: FOLLOWS }, { ieee: STAYS, followsChannel: false }] });
+  const stateDirectory = folder();
+  // They join after the start of the host, whose options say nothing of them.
+  const gateway = await opened(site, { stateDirectory });
+  for (const ieee of [FOLLOWS, STAYS]) await joined(gateway, site, ieee);
+  await site.drop();
+  await gateway.close();
+  // The move was stored, and is finished by the next start.
+  writeFileSync(join(stateDirectory, 'channel'), '20');
+  const again = await opened(site, {}, { again: gateway });
+  expect(of(again, STAYS)).toEqual({ connected: false, heardOn: 15 });
+  await vi.waitFor(() => expect(of(again, FOLLOWS)).toEqual({ connected: true, heardOn: 20 }), TIMEOUT);
+  expect(of(again, STAYS)).toEqual({ connected: false, heardOn: 15 });
 });

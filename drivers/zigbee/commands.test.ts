@@ -35,6 +35,7 @@ function open() {
     network: { radio: () => radio },
     locks,
     options: { unlockBehindRouters: true },
+    addresses: { reason: () => undefined },
     firmware: {},
     joining: {},
     configurer: {},

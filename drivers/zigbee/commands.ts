@@ -16,6 +16,7 @@ import type { ZigbeeOptions } from './options.ts';
 import { KNOWN, type Radio, type ZclReply, type ZclRequest } from './radio.ts';
 import type { Recovery } from './recovery.ts';
 import { removeLock as askToLeave } from './removal.ts';
+import type { SharedAddresses } from './shared-addresses.ts';
 import type { Snapshots } from './snapshots.ts';
 import type { StateReader } from './state-reader.ts';
 import { UNSETTLED_MS } from './unlocking.ts';
@@ -29,6 +30,7 @@ export interface Gateway {
   firmware: Firmware;
   recovery: Recovery;
   states: StateReader;
+  addresses: SharedAddresses;
   link: {
     /** Ends it. */
     lost(reason: string): void;
@@ -64,6 +66,8 @@ export function commandsOf(
   async function move(channel: number, signal: AbortSignal): Promise<ChannelsApplied> {
     const { network, locks, joining } = gateway;
     if (network.radio().channel === channel) return { zigbeeChannel: channel };
+    // First the intent: a start after a crash finishes the move. Else it would call back the locks that followed.
+    network.files.storeChannel(channel);
     moving = true;
     try {
       await network.move(channel, signal);
@@ -108,11 +112,11 @@ export function commandsOf(
   };
 }
 
-type Sender = Pick<Radio, 'send' | 'attribute' | 'memory' | 'remember'>;
+type Sender = Pick<Radio, 'send' | 'attribute' | 'memory' | 'remember' | 'rememberFirst'>;
 
 /** Sends for people; a request that the library sits on ends the link, and with it the process. */
 function openSender(gateway: Gateway): { radio: Sender; isHanging(): boolean } {
-  const { context, network, locks, link, recovery, states } = gateway;
+  const { context, network, locks, link, recovery, states, addresses } = gateway;
   let hanging = false;
   async function send(request: ZclRequest): Promise<ZclReply> {
     const exchanged = locks.exchange(request.ieee);
@@ -122,6 +126,9 @@ function openSender(gateway: Gateway): { radio: Sender; isHanging(): boolean } {
     }
     const parent = request.opens && (await unfitParent(request.ieee, gateway));
     if (parent) return { kind: 'unsent', reason: parent };
+    // Last: the library reads the network address with this call.
+    const shared = request.opens && addresses.reason(request.ieee);
+    if (shared) return { kind: 'unsent', reason: shared };
     const sending = network.radio().send(request);
     // What is held is not the library's to settle.
     const begun = Promise.race([request.released, sending]).catch(() => undefined);
@@ -142,6 +149,7 @@ function openSender(gateway: Gateway): { radio: Sender; isHanging(): boolean } {
       attribute: (...one) => network.radio().attribute(...one),
       memory: (ieee) => network.radio().memory(ieee),
       remember: (...one) => network.radio().remember(...one),
+      rememberFirst: (...one) => network.radio().rememberFirst(...one),
     },
   };
 }
@@ -159,7 +167,7 @@ async function unfitParent(ieee: string, { options, network }: Gateway): Promise
 }
 
 function lockHandlers(gateway: Gateway, radio: Sender): Handlers {
-  const { context, locks, options, firmware, link, states } = gateway;
+  const { context, locks, options, firmware, link, states, addresses } = gateway;
   const { clock } = context;
   const applying = new Set<string>();
   const unfinished = new Map<string, number>();
@@ -170,7 +178,7 @@ function lockHandlers(gateway: Gateway, radio: Sender): Handlers {
     return number;
   };
   return {
-    ...openBoltCommands({ radio, clock, locks, readAgain: states.read, ended: link.ended }),
+    ...openBoltCommands({ radio, clock, locks, addresses, readAgain: states.read, ended: link.ended }),
     async applyConfiguration(data, deadline, signal) {
       const apply = valid(lockApply, data, 'INVALID_COMMAND');
       const lock = locks.find(apply.hwId);
@@ -203,7 +211,7 @@ function lockHandlers(gateway: Gateway, radio: Sender): Handlers {
       return null;
     },
     async cancelUpdate(data) {
-      firmware.cancel(locks.find(valid(cancelUpdate, data, 'INVALID_COMMAND').hwId).ieee);
+      firmware.cancel(valid(cancelUpdate, data, 'INVALID_COMMAND').hwId);
       return null;
     },
   };

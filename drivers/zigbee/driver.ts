@@ -10,12 +10,15 @@ import { commandsOf, type Gateway } from './commands.ts';
 import { openConfigurer } from './configure.ts';
 import { openFirmware } from './firmware.ts';
 import { type JoiningOptions, openJoining } from './joining.ts';
+import { storeWaiting } from './kept-files.ts';
+import type { Earlier } from './lock-record.ts';
 import { openLocks } from './locks.ts';
 import { type Network, openNetwork } from './network.ts';
 import { type ZigbeeOptions, zigbeeOptions } from './options.ts';
 import { openOutbox } from './outbox.ts';
 import type { Radio, RadioEvent } from './radio.ts';
 import { openRecovery } from './recovery.ts';
+import { openSharedAddresses } from './shared-addresses.ts';
 import { openSnapshots } from './snapshots.ts';
 import { openStateReader } from './state-reader.ts';
 
@@ -28,6 +31,11 @@ const REVIEW_EVERY_MS = 60_000;
 
 /** The link whose coordinator this process holds. */
 let holder: string | undefined;
+/**
+ * What was known of the locks when a link was closed, by its options: a link that is opened again is given the same ones, and
+ * what they say of locks is as of the start of this process.
+ */
+const knownAtClose = new WeakMap<object, Earlier>();
 
 export const openZigbee: OpenDriver = async (given, context, signal) => {
   const { data: options, error } = zigbeeOptions.safeParse(given);
@@ -38,7 +46,16 @@ export const openZigbee: OpenDriver = async (given, context, signal) => {
   }
   holder = context.linkId;
   try {
-    return await openGateway(options, context, signal);
+    const earlier = knownAtClose.get(given as object) ?? options;
+    const gateway = await openGateway({ ...options, ...earlier }, context, signal);
+    return {
+      ...gateway,
+      async [Symbol.asyncDispose]() {
+        knownAtClose.set(given as object, gateway.known());
+        await gateway.close();
+        holder = undefined;
+      },
+    };
   } catch (failure) {
     // Nothing of it runs any more (openNetwork).
     holder = undefined;
@@ -46,11 +63,17 @@ export const openZigbee: OpenDriver = async (given, context, signal) => {
   }
 };
 
+interface OpenGateway extends Omit<Driver, keyof AsyncDisposable> {
+  /** Of the locks, for the next time this link is opened. */
+  known(): Earlier;
+  close(): Promise<void>;
+}
+
 async function openGateway(
   options: ZigbeeOptions,
   context: DriverContext,
   signal: AbortSignal,
-): Promise<Driver> {
+): Promise<OpenGateway> {
   const { clock, linkId } = context;
   const ended = new AbortController();
   let network: Network | undefined;
@@ -89,13 +112,13 @@ async function openGateway(
   const recovery = openRecovery({ radio, locks, context, signal: ended.signal });
   const isMoving = () => commands.isMoving();
   const states = openStateReader({ radio, locks, clock, isMoving, signal: ended.signal });
-  const parts = { locks, joining, firmware, recovery, states };
+  const addresses = openSharedAddresses({ radio, locks, context });
+  const parts = { locks, joining, firmware, recovery, states, addresses };
   const gateway: Gateway = { options, context, network: opened, link, ...parts };
   const commands = commandsOf(gateway, snapshots, reportGateway);
   function hear(event: RadioEvent): void {
     // During a channel move the library is closed and opened again, which is no loss.
-    if (event.kind === 'disconnected' && !commands.isMoving())
-      lost('the connection to the coordinator is gone');
+    if (event.kind === 'disconnected' && !isMoving()) lost('the connection to the coordinator is gone');
     else takeIn(gateway, event);
   }
   // No door waits for it: the library takes 200 ms.
@@ -111,7 +134,8 @@ async function openGateway(
       const parts = [
         probe(radio, commands.isMoving, context, working),
         snapshots.run(working),
-        review([locks.review, states.review], context, working),
+        storeWaiting(clock, context.log, working),
+        review([locks.review, states.review, addresses.review], context, working),
       ];
       try {
         return await Promise.race(parts);
@@ -124,19 +148,23 @@ async function openGateway(
     },
     holds: commands.holds,
     execute: commands.execute,
-    async [Symbol.asyncDispose]() {
+    known: locks.known,
+    async close() {
       const isLost = ended.signal.reason instanceof DriverError;
       ended.abort(new DriverError('LINK_LOST', 'the link is closed'));
       // Whatever it still holds ends with the process, which is ended when this is not closed in time.
       if (commands.isHanging()) await new Promise(() => undefined);
       await opened.close(isLost);
-      holder = undefined;
     },
   };
 }
 
-function takeIn({ network, joining, recovery, locks, states }: Gateway, event: RadioEvent): void {
+function takeIn(gateway: Gateway, event: RadioEvent): void {
+  const { network, joining, recovery, locks, states, firmware, addresses } = gateway;
   switch (event.kind) {
+    case 'left':
+      firmware.left(event.ieee);
+      break;
     case 'silent':
       recovery.failed(event.ieee);
       break;
@@ -150,6 +178,7 @@ function takeIn({ network, joining, recovery, locks, states }: Gateway, event: R
       if (network.radio().device(event.ieee)?.kind === 'router') joining.routerJoined();
   }
   locks.take(event);
+  if (event.kind !== 'disconnected') addresses.look(event.ieee);
 }
 
 async function probe(

@@ -19,28 +19,28 @@ function otaFile(): string {
 }
 
 /** A library that hears of an end only while blocks are sent, as zigbee-herdsman does. */
-function openTestbed() {
+function openTestbed({ answers = true } = {}) {
   const began: string[] = [];
   const ends: unknown[] = [];
-  let sending: PromiseWithResolvers<never> | undefined;
+  let sending: PromiseWithResolvers<{ updated: boolean }> | undefined;
   let isSending = false;
   let progress = (_percent: number, _left: number) => {};
   const radio = {
     async update(ieee: string, _: unknown, told: typeof progress) {
       began.push(ieee);
       progress = told;
-      const blocks = Promise.withResolvers<never>();
+      const blocks = Promise.withResolvers<{ updated: boolean }>();
       sending = blocks;
       return blocks.promise;
     },
     abortUpdate() {
       if (isSending) sending?.reject(new Error('aborted'));
     },
-    device: () => undefined,
+    device: () => ({ softwareBuild: '1.0' }),
   };
   const firmware = openFirmware({
     radio: () => radio as unknown as Radio,
-    configurer: { configure: async () => [], read: async () => true },
+    configurer: { configure: async () => [], read: async () => answers },
     context: { log: { debug() {}, info() {}, warn() {}, error() {} }, report() {} },
     outbox: { tell: (_, data) => void ends.push(data), told: async () => undefined },
   });
@@ -48,6 +48,7 @@ function openTestbed() {
     firmware,
     began,
     ends,
+    succeed: () => sending?.resolve({ updated: true }),
     lose: (message: string) => sending?.reject(new Error(message)),
     block(percent: number) {
       progress(percent, 60);
@@ -73,6 +74,26 @@ it('before the lock asks for its first block: it gets no other', async () => {
   expect(ends).toEqual([]);
   block(0);
   await expect.poll(() => ends).toMatchObject([{ hwId: LOCK, outcome: 'cancelled' }]);
+});
+
+it('of a lock that leaves the network: the next lock need not wait for the library', async () => {
+  const { firmware, began, ends } = openTestbed();
+  await firmware.begin(lock, otaFile());
+  await expect.poll(() => began).toEqual([LOCK]);
+  firmware.left('00158d00000000ff');
+  firmware.left(LOCK);
+  const reason = 'the lock has left the network';
+  await expect.poll(() => ends).toMatchObject([{ hwId: LOCK, outcome: 'failed', reason }]);
+  const other = { ...lock, ieee: '00158d0001000002' };
+  await expect.poll(() => firmware.begin(other, otaFile()).then(() => 'begun')).toBe('begun');
+});
+
+it('that the lock does not confirm: its version is not known', async () => {
+  const { firmware, began, ends, succeed } = openTestbed({ answers: false });
+  await firmware.begin(lock, otaFile());
+  await expect.poll(() => began).toEqual([LOCK]);
+  succeed();
+  await expect.poll(() => ends).toMatchObject([{ outcome: 'updated', zigbeeFirmwareVersion: null }]);
 });
 
 it('without an answer of the lock: what the library says of it is for the log', async () => {

@@ -1,5 +1,6 @@
 /** New firmware for one lock at a time, from a file of this host. It fetches the file in its own time, which is long. */
 import { readFile, stat } from 'node:fs/promises';
+import { basename } from 'node:path';
 import { type DriverContext, DriverError, type Plain } from '../driver.ts';
 import type { FirmwareProgress, LockUpdated } from '../zgate.ts';
 import type { Configurer } from './configure.ts';
@@ -15,11 +16,16 @@ const FILE_MAX_BYTES = 16_000_000;
 /** genBasic, swBuildId. */
 const SOFTWARE_BUILD = 0x40_00;
 const REASON_MAX = 128;
+/** How often a lock that has just restarted with new firmware is asked what it runs now. */
+const READ_BACK_TRIES = 3;
 
 export interface Firmware {
   /** Resolves once it has begun. Rejects with BUSY, or INVALID_COMMAND when there is no such file, or it is no firmware. */
   begin(lock: Lock, file: string): Promise<void>;
+  /** Also of a lock that has left; of one that is given none, nothing changes. */
   cancel(ieee: string): void;
+  /** The lock has left the network: it fetches no more. */
+  left(ieee: string): void;
 }
 
 export interface FirmwareOptions {
@@ -30,7 +36,7 @@ export interface FirmwareOptions {
 }
 
 export function openFirmware({ radio, configurer, context, outbox }: FirmwareOptions): Firmware {
-  let current: { ieee: string; cancelled: boolean } | undefined;
+  let current: { ieee: string; cancelled: boolean; gone: PromiseWithResolvers<never> } | undefined;
 
   function progress(hwId: string, percent: number, remainingSeconds: number): void {
     const state: FirmwareProgress = {
@@ -53,29 +59,41 @@ export function openFirmware({ radio, configurer, context, outbox }: FirmwareOpt
     file: string,
     image: FirmwareImage,
   ): Promise<Pick<LockUpdated, 'outcome' | 'reason'>> {
-    if (current?.cancelled) return { outcome: 'cancelled', reason: null };
+    const one = current;
+    if (one === undefined || one.cancelled) return { outcome: 'cancelled', reason: null };
     try {
       const tell = (percent: number, left: number) => {
-        progress(ieee, percent, left);
-        if (current?.cancelled) endSending(ieee);
+        if (current === one) progress(ieee, percent, left);
+        if (one.cancelled) endSending(ieee);
       };
-      const { updated, present } = await radio().update(ieee, { file, ...image }, tell);
+      // The library waits 150 s for the next request of a lock that has left, and the other locks would wait as long.
+      const sending = radio().update(ieee, { file, ...image }, tell);
+      const { updated, present } = await Promise.race([sending, one.gone.promise]);
       if (updated) return { outcome: 'updated', reason: null };
       return { outcome: 'refused', reason: whyNot(image, present) };
     } catch (error) {
-      if (current?.cancelled) return { outcome: 'cancelled', reason: null };
+      if (one.cancelled) return { outcome: 'cancelled', reason: null };
       const reason = redact(error instanceof Error ? error.message : 'no reason').slice(0, REASON_MAX);
+      if (error instanceof DriverError) return { outcome: 'failed', reason };
       // The library names a frame.
       context.log.info({ lock: ieee, reason }, 'an update of firmware ended');
       return { outcome: 'failed', reason: 'the lock did not answer, or asked for nothing more' };
     }
   }
 
+  /** The record of the lock takes the answer, as from any frame (lock-record.ts). False: there was none. */
+  async function readBack(target: Pick<Lock, 'ieee' | 'endpoint'>): Promise<boolean> {
+    for (let tries = 0; tries < READ_BACK_TRIES; tries += 1)
+      if (await configurer.read(target, 'genBasic', [SOFTWARE_BUILD])) return true;
+    return false;
+  }
+
   async function run(lock: Lock, file: string, image: FirmwareImage): Promise<void> {
     const { ieee, endpoint } = lock;
     const end = await update(lock, file, image);
-    if (end.outcome === 'updated') await configurer.read({ ieee, endpoint }, 'genBasic', [SOFTWARE_BUILD]);
-    const zigbeeFirmwareVersion = text(radio().device(ieee)?.softwareBuild) ?? null;
+    // What the library knows without this answer is the version of before.
+    const isKnown = end.outcome !== 'updated' || (await readBack({ ieee, endpoint }));
+    const zigbeeFirmwareVersion = isKnown ? (text(radio().device(ieee)?.softwareBuild) ?? null) : null;
     const told: LockUpdated = { hwId: ieee, ...end, zigbeeFirmwareVersion };
     outbox.tell('lockUpdated', told as Plain);
   }
@@ -83,11 +101,14 @@ export function openFirmware({ radio, configurer, context, outbox }: FirmwareOpt
   return {
     async begin(lock, file) {
       if (current) throw new DriverError('BUSY', `lock ${current.ieee} is given firmware already`);
-      current = { ieee: lock.ieee, cancelled: false };
+      const gone = Promise.withResolvers<never>();
+      gone.promise.catch(() => undefined);
+      current = { ieee: lock.ieee, cancelled: false, gone };
       const image = await read(file);
       if (image === undefined) {
         current = undefined;
-        throw new DriverError('INVALID_COMMAND', `${file} is no Zigbee OTA file that can be read whole`);
+        const message = `${basename(file)} is no Zigbee OTA file, or is damaged: put the file of the manufacturer there again, whole`;
+        throw new DriverError('INVALID_COMMAND', message);
       }
       run(lock, file, image)
         .catch((error) => context.log.warn({ lock: lock.ieee, err: error }, 'an update has no end'))
@@ -98,7 +119,11 @@ export function openFirmware({ radio, configurer, context, outbox }: FirmwareOpt
     cancel(ieee) {
       if (current?.ieee !== ieee) return;
       current.cancelled = true;
-      radio().abortUpdate(ieee);
+      endSending(ieee);
+    },
+    left(ieee) {
+      if (current?.ieee === ieee)
+        current.gone.reject(new DriverError('DEVICE_OFFLINE', 'the lock has left the network'));
     },
   };
 }

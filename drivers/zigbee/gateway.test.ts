@@ -283,6 +283,8 @@ describe('a gateway', () => {
     expect(ends()[0]).toMatchObject({ hwId: LOCK, outcome: 'updated', reason: null });
     expect(gateway.reports.get(`firmware:${LOCK}`)).toMatchObject({ percent: 100 });
     expect((await site.state(LOCK)).firmware.version).toBe(0x0102_0400);
+    expect(ends()[0]).toMatchObject({ zigbeeFirmwareVersion: '1.2.4' });
+    await expect.poll(() => report(LOCK).zigbeeFirmwareVersion).toBe('1.2.4');
     await gateway.execute('updateLock', { hwId: LOCK, file });
     await expect.poll(() => ends()[1], { timeout: 20_000 }).toMatchObject({ outcome: 'refused' });
     const missing = { hwId: LOCK, file: '/nonexistent.ota' };
@@ -310,6 +312,7 @@ describe('a gateway', () => {
     writeFileSync(file, otaFile(0x0102_0900).subarray(0, -1));
     await expect(gateway.execute('updateLock', { hwId: LOCK, file })).rejects.toMatchObject({
       code: 'INVALID_COMMAND',
+      message: expect.stringMatching(/^other\.ota is no Zigbee OTA file, or is damaged/),
     });
     expect(endsOf(LOCK)).toHaveLength(before + 2);
   }, 60_000);

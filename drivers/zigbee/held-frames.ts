@@ -1,6 +1,7 @@
 /**
  * Frames that open a lock and may still arrive: those under way, and those of unknown outcome for as long as a parent may
- * hold them. What such a lock shows by itself may come of them, and proves nothing about a later command.
+ * hold them. What such a lock shows by itself may come of them, and proves nothing about a later command. Nor does it while the
+ * event of an earlier command has not been heard: the lock repeats it until it is acknowledged.
  */
 import { type Clock, DriverError } from '../driver.ts';
 
@@ -12,16 +13,24 @@ export const HELD_AT_MOST_MS = 35_000;
 
 export interface HeldFrames {
   mayArrive(ieee: string): boolean;
+  /** The lock has not told its last unlock by an event, which may come now. */
+  isEventMissing(ieee: string): boolean;
   /** The work of a command that opens the lock. */
   opening<End>(ieee: string, work: () => Promise<End>): Promise<End>;
 }
 
-export function openHeldFrames(clock: Pick<Clock, 'monotonic'>): HeldFrames {
+/** `operatedAt`: when the lock told last that it was unlocked by radio, monotonic milliseconds. */
+export function openHeldFrames(
+  clock: Pick<Clock, 'monotonic'>,
+  operatedAt: (ieee: string) => number | undefined,
+): HeldFrames {
   /** A process before this one may have been killed while a frame of it was under way. */
   const earlierStartUntil = clock.monotonic() + HELD_AT_MOST_MS;
   /** Monotonic milliseconds. */
   const until = new Map<string, number>();
   const underWay = new Map<string, number>();
+  /** The last command whose outcome is known; both in monotonic milliseconds. */
+  const last = new Map<string, { begunAt: number; endedAt: number }>();
 
   function add(ieee: string, commands: 1 | -1): void {
     const sum = (underWay.get(ieee) ?? 0) + commands;
@@ -36,11 +45,22 @@ export function openHeldFrames(clock: Pick<Clock, 'monotonic'>): HeldFrames {
       until.delete(ieee);
       return false;
     },
+    isEventMissing(ieee) {
+      const { begunAt, endedAt } = last.get(ieee) ?? {};
+      if (begunAt === undefined || endedAt === undefined) return false;
+      const isRecent = clock.monotonic() - endedAt < HELD_AT_MOST_MS;
+      const isMissing = isRecent && (operatedAt(ieee) ?? Number.NEGATIVE_INFINITY) < begunAt;
+      if (!isMissing) last.delete(ieee);
+      return isMissing;
+    },
     async opening(ieee, work) {
+      const begunAt = clock.monotonic();
       const working = work();
       add(ieee, 1);
       try {
-        return await working;
+        const end = await working;
+        last.set(ieee, { begunAt, endedAt: clock.monotonic() });
+        return end;
       } catch (error) {
         if (error instanceof DriverError && error.code === 'OUTCOME_UNKNOWN')
           until.set(ieee, clock.monotonic() + HELD_AT_MOST_MS);

@@ -6,6 +6,7 @@ import { command, OPERATING_MODE, openPlayed, RELOCK_TIME, SILENT } from './test
 const PASSAGE = 4;
 /** ZCL rev. 8, table 7-17. */
 const VACATION = 1;
+const NORMAL = 0;
 const CHANGED = [
   ['its relock time', { [RELOCK_TIME]: 60 }, { [RELOCK_TIME]: 0 }],
   ['its mode', { [OPERATING_MODE]: VACATION, 38: 0b1_0001 }, { [OPERATING_MODE]: PASSAGE }],
@@ -81,6 +82,36 @@ it('keeps what a lock had that refuses to change it after a write without an ans
   lock.attributes[RELOCK_TIME] = 0;
   expect(await lock.run('endStandOpen')).toEqual({ outcome: 'confirmed', settlesMs: 33_000 });
   expect(lock.attributes[RELOCK_TIME]).toBe(60);
+});
+
+it.each(CHANGED)('keeps nothing of %s for a write that did not leave', async (_, attributes) => {
+  let isFull = true;
+  const unsent = { kind: 'unsent', reason: 'the coordinator has no memory left' } as const;
+  const reply = (request: ZclRequest) => (isFull && isWrite(request) ? unsent : undefined);
+  const lock = await openPlayed({ attributes, reply });
+  await expect(lock.run('standOpen')).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+  expect(lock.memory.standing).toEqual({});
+  // Changed at the lock meanwhile, by a hand.
+  const own = { [RELOCK_TIME]: 30, [OPERATING_MODE]: NORMAL };
+  Object.assign(lock.attributes, own);
+  isFull = false;
+  await lock.run('standOpen');
+  await lock.run('endStandOpen');
+  expect(lock.attributes).toMatchObject(own);
+});
+
+it.each(CHANGED)('keeps %s of a lock that stands open when a further write did not leave', async (...one) => {
+  const [, attributes] = one;
+  let isFull = false;
+  const unsent = { kind: 'unsent', reason: 'the coordinator has no memory left' } as const;
+  const reply = (request: ZclRequest) => (isFull && isWrite(request) ? unsent : undefined);
+  const lock = await openPlayed({ attributes, reply });
+  await lock.run('standOpen');
+  isFull = true;
+  await lock.run('standOpen').catch(() => undefined);
+  isFull = false;
+  await lock.run('endStandOpen');
+  expect(lock.attributes).toMatchObject(attributes);
 });
 
 it('is certain at once of a lock that answers, also soon after a start', async () => {

@@ -17,12 +17,14 @@ function openTestbed() {
     error() {},
     warn: (_: object, line: string) => void logged.push(line),
   };
+  const remember = (_: string, more: object) => {
+    memory = { ...memory, ...more };
+  };
   const radio = {
     hwId: HUB,
     memory: () => memory,
-    remember: (_: string, more: object) => {
-      memory = { ...memory, ...more };
-    },
+    remember,
+    rememberFirst: remember,
     addInstallCode: async (ieee: string) => void has.add(ieee),
     async removeInstallCode(ieee: string) {
       if (!played.takesBack) throw new Error('no answer');

@@ -16,7 +16,10 @@ export interface InstallCodes {
   takeBack(isWanted: (ieee: string) => boolean): Promise<string[]>;
 }
 
-type Keeper = Pick<Radio, 'hwId' | 'memory' | 'remember' | 'addInstallCode' | 'removeInstallCode'>;
+type Keeper = Pick<
+  Radio,
+  'hwId' | 'memory' | 'remember' | 'rememberFirst' | 'addInstallCode' | 'removeInstallCode'
+>;
 
 export function openInstallCodes(radio: () => Keeper | undefined, log: DriverLog): InstallCodes {
   function kept(): string[] {
@@ -37,7 +40,8 @@ export function openInstallCodes(radio: () => Keeper | undefined, log: DriverLog
       if (codes.length === 0) return;
       // Before: from then on the coordinator may have them.
       for (const { hwId } of codes) unused.add(hwId);
-      keep([...new Set([...kept(), ...unused])]);
+      const own = radio();
+      own?.rememberFirst(own.hwId, { installCodes: [...new Set([...kept(), ...unused])] });
       for (const { hwId, code } of codes) await radio()?.addInstallCode(hwId, code);
     },
     used(ieee) {

@@ -26,12 +26,14 @@ function openTestbed() {
     asked.push(what);
     await answers.get(what);
   };
+  const remember = (_: string, more: object) => {
+    kept = { ...kept, ...more };
+  };
   const radio = {
     hwId: 'coordinator',
     memory: () => kept,
-    remember(_: string, more: object) {
-      kept = { ...kept, ...more };
-    },
+    remember,
+    rememberFirst: remember,
     permitJoin: (seconds: number) => ask(`permit ${seconds}`),
     addInstallCode: () => ask('code'),
     removeInstallCode: () => ask('no code'),

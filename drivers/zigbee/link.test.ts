@@ -13,6 +13,12 @@ const impatient: Clock = {
   sleep: (milliseconds, signal) => systemClock.sleep(milliseconds === 15_000 ? 50 : milliseconds, signal),
 };
 
+/** Takes snapshots at once, where the driver would wait for more to come. */
+const hasty: Clock = {
+  ...systemClock,
+  sleep: (milliseconds, signal) => systemClock.sleep(milliseconds === 5_000 ? 50 : milliseconds, signal),
+};
+
 it('loses a stick that falls silent', async () => {
   const site = await simulated({});
   const gateway = await opened(site, {}, { clock: impatient });
@@ -137,6 +143,33 @@ it('puts a network on another stick only when it is asked to', async () => {
   expect(await restored.execute('unlock', unlockOf(LOCK))).toEqual(CONFIRMED);
 }, 60_000);
 
+it('puts a snapshot on a stick that is still on its network, too', { timeout: 60_000 }, async () => {
+  const site = await simulated({ locks: [{ ieee: LOCK }] });
+  const stateDirectory = folder();
+  const first = await opened(site, { stateDirectory });
+  await joined(first, site);
+  const taken = () => first.events.findLast(({ kind, data }) => kind === 'snapshot' && locksOf(data) === 1);
+  await expect.poll(taken, { timeout: 15_000 }).toBeDefined();
+  const { archive } = snapshot.parse(taken()?.data);
+  await first.execute('moveChannel', { channel: 20 }, 40_000);
+  await first.close();
+  const counter = async () => (await site.stats()).stick.frameCounter;
+  expect(await counter()).toBeLessThan(100_000);
+  const restored = await opened(site, {
+    stateDirectory,
+    snapshot: archive,
+    restore: true,
+    knownLocks: [LOCK],
+  });
+  // Where its locks are, which followed.
+  expect(restored.reports.get('gateway')).toMatchObject({ zigbeeChannel: 20 });
+  expect((await site.stats()).stick).toMatchObject({ panId: NETWORK.panId, channel: 20 });
+  expect(await counter()).toBeGreaterThan(100_000);
+  expect(await restored.execute('unlock', unlockOf(LOCK))).toEqual(CONFIRMED);
+});
+
+const locksOf = (data: unknown) => snapshot.parse(data).locks;
+
 it('lets a channel move end before it is closed, so that it can be opened again', {
   timeout: 60_000,
 }, async () => {
@@ -149,12 +182,6 @@ it('lets a channel move end before it is closed, so that it can be opened again'
   const again = await opened(site, { stateDirectory });
   expect(again.reports.get('gateway')).toMatchObject({ zigbeeChannel: 20 });
 });
-
-/** Takes snapshots at once, where the driver would wait for more to come. */
-const hasty: Clock = {
-  ...systemClock,
-  sleep: (milliseconds, signal) => systemClock.sleep(milliseconds === 5_000 ? 50 : milliseconds, signal),
-};
 
 it('puts a network on another stick where its locks are, also from before a channel move', async () => {
   const site = await simulated({});

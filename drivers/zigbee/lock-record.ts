@@ -8,11 +8,12 @@ import type { ZigbeeOptions } from './options.ts';
 import { DOOR_LOCK, LOCK_CLUSTER, type Radio, type RadioDevice, type RadioEvent } from './radio.ts';
 import { relockOf } from './relocking.ts';
 import { capabilitiesOf, offersPassage, requiresPin } from './standard-lock.ts';
-import { rssiOfLqi } from './values.ts';
+import { field, rssiOfLqi, text } from './values.ts';
 
 /** A lock that missed two reports is not there. */
 const SILENT_MS = 2 * REPORT_EVERY_S * 1_000 + 300_000;
 const CAPABILITIES_MAX = 64;
+const SHARING_MAX = 8;
 
 export interface LockRecord {
   readonly ieee: string;
@@ -29,6 +30,8 @@ export interface LockRecord {
   frames: number;
   /** When the last of them was, monotonic milliseconds; undefined: none since this start. */
   heardAt: number | undefined;
+  /** When it told last that it was unlocked by radio, monotonic milliseconds. */
+  operatedAt: number | undefined;
   doorState: number | undefined;
   readonly listeners: Set<(facts: Facts) => void>;
 }
@@ -58,6 +61,7 @@ export function recordOf(
     isMissed: before?.isMissed ?? false,
     frames: before?.frames ?? 0,
     heardAt: before?.heardAt,
+    operatedAt: before?.operatedAt,
     doorState: before?.doorState,
     listeners: before?.listeners ?? new Set(),
   };
@@ -86,7 +90,7 @@ export function takeResumed(lock: LockRecord, earlier: Earlier | undefined, chan
 
 export function lockReportOf(
   lock: LockRecord,
-  radio: Pick<Radio, 'attribute' | 'memory'>,
+  radio: Pick<Radio, 'attribute' | 'memory' | 'sharing'>,
   clock: Clock,
 ): LockReport {
   const connected = !lock.isMissed && silentMs(lock, clock) < SILENT_MS;
@@ -94,6 +98,7 @@ export function lockReportOf(
     ...lock.report,
     ...(lock.heardAt !== undefined && { heardAt: lock.heardAt }),
     connected,
+    sharesAddressWith: radio.sharing(lock.ieee).slice(0, SHARING_MAX),
     hwId: lock.ieee,
     capabilities: allCapabilities(lock, radio),
     ...optionsOf(lock, radio),
@@ -150,10 +155,13 @@ export function takeHeard(
   if (lock.hasOwnCluster && event.cluster === LOCK_CLUSTER && isAttributes(event.type)) {
     Object.assign(lock.report, reportOf(event.data));
   }
+  const build = softwareBuildIn(event);
+  if (build !== undefined) lock.report.zigbeeFirmwareVersion = build;
   const facts = factsOf(event);
   const now = clock.now();
   takeStates(lock.report, facts, { at: now, heardAt: clock.monotonic() });
   if (facts.rssi !== undefined) lock.report.rssi = facts.rssi;
+  if (facts.unlockedByRadio) lock.operatedAt = clock.monotonic();
   const events = facts.event ? [facts.event] : [];
   if (facts.doorState !== undefined) {
     const door = doorEvent(lock.doorState, facts.doorState);
@@ -163,6 +171,15 @@ export function takeHeard(
   const isReport = facts.lockState !== undefined && event.type === 'attributeReport';
   if (events.length > 0 || isReport) lock.report.lastEvent = now;
   return { events, facts };
+}
+
+/** It is another one after an update. */
+function softwareBuildIn({
+  cluster,
+  type,
+  data,
+}: Extract<RadioEvent, { kind: 'heard' }>): string | undefined {
+  return cluster === 'genBasic' && isAttributes(type) ? text(field(data, 'swBuildId')) : undefined;
 }
 
 /** New batteries: so many percent more than before. */
@@ -176,10 +193,10 @@ function takeStates(
   const lock = LOCK_STATES[facts.lockState ?? -1];
   if (lock) report.lockState = { value: lock, at, heardAt };
   const door = DOOR_STATES[facts.doorState ?? -1];
-  if (door) report.doorState = { value: door, at };
+  if (door) report.doorState = { value: door, at, heardAt };
   const { battery, batteryLow } = facts;
   if (battery === undefined && batteryLow === undefined) return;
-  if (battery !== undefined) report.batteryAt = at;
+  if (battery !== undefined) Object.assign(report, { batteryAt: at, batteryHeardAt: heardAt });
   if (batteryLow !== undefined) report.batteryLowAt = at;
   // A lock that warns by an alarm alone never takes it back.
   const isRenewed = battery !== undefined && battery >= (report.battery ?? 100) + RENEWED_PERCENT;

@@ -2,6 +2,7 @@
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
 import type { StateReport } from '../driver.ts';
+import type { LockReport } from '../settings.ts';
 import type { LockEvent } from '../zgate.ts';
 import type { Earlier } from './lock-record.ts';
 import { openLocks } from './locks.ts';
@@ -31,6 +32,7 @@ function openTestbed({ heardOn = {}, missed = [], restore = false }: Partial<Ear
     device: () => device,
     addCluster() {},
     memory: () => ({}),
+    sharing: () => [],
     attribute(_: string, __: number, cluster: string) {
       if (cluster === LOCK_CLUSTER && !knows) throw new Error('UNSUPPORTED_CLUSTER');
       return undefined;
@@ -102,30 +104,54 @@ it('takes a lock that did not answer for there when it has spoken meanwhile, and
   expect(reports.at(-1)).toMatchObject({ state: { connected: true } });
 });
 
+/** A report of its door-lock cluster. */
+function speak(locks: ReturnType<typeof openTestbed>['locks'], data: object): void {
+  locks.take({
+    kind: 'heard',
+    ieee: LOCK,
+    endpoint: 1,
+    cluster: 'closuresDoorLock',
+    type: 'attributeReport',
+    tsn: undefined,
+    data,
+  });
+  locks.take({ kind: 'seen', ieee: LOCK, lqi: 100, spoke: true });
+}
+
 it('tells at once that a bolt moved, and of the rest in a moment', async () => {
   const { clock, locks, reports } = openTestbed();
   locks.begin();
   const before = reports.length;
-  const speak = (data: object) => {
-    locks.take({
-      kind: 'heard',
-      ieee: LOCK,
-      endpoint: 1,
-      cluster: 'closuresDoorLock',
-      type: 'attributeReport',
-      tsn: undefined,
-      data,
-    });
-    locks.take({ kind: 'seen', ieee: LOCK, lqi: 100, spoke: true });
-  };
-  speak({ lockState: 2 });
+  speak(locks, { lockState: 2 });
   expect(reports.slice(before)).toMatchObject([
     { state: { connected: true, lockState: { value: 'unlocked' } } },
   ]);
-  speak({ autoRelockTime: 5 });
+  speak(locks, { autoRelockTime: 5 });
   expect(reports).toHaveLength(before + 1);
   await clock.advance(20);
   expect(reports).toHaveLength(before + 2);
+});
+
+it('tells of a bolt that moved under a command behind its answer, or in a moment', async () => {
+  const { clock, locks, reports } = openTestbed();
+  locks.begin();
+  const move = (lockState: number) => speak(locks, { lockState });
+  const told = () => reports.flatMap(({ state }) => (state as LockReport).lockState?.value ?? []);
+  const answered = locks.listen(LOCK, () => undefined);
+  move(2);
+  answered();
+  expect(told()).toEqual([]);
+  await clock.advance(0);
+  expect(told()).toEqual(['unlocked']);
+  await clock.advance(20);
+  expect(told()).toEqual(['unlocked']);
+
+  locks.listen(LOCK, () => undefined);
+  move(1);
+  await clock.advance(19);
+  expect(told()).toEqual(['unlocked']);
+  await clock.advance(1);
+  expect(told()).toEqual(['unlocked', 'locked']);
 });
 
 it('is there, or is not, by the time that has passed, whatever becomes of the clock on the wall', async () => {

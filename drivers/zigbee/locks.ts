@@ -22,8 +22,8 @@ import { openRepeated } from './repeated.ts';
 import { isIeee } from './values.ts';
 
 /**
- * Of what a lock says of itself, and of its events while it is being unlocked: somebody waits for the answer to that, and
- * would wait for the daemon to take in the rest first.
+ * Of what a lock says of itself, and of its bolt and its events while it is being unlocked: somebody waits for the answer
+ * to that, and would wait for the daemon to take in and store the rest first.
  */
 const HELD_MS = 20;
 
@@ -54,6 +54,10 @@ export interface Locks {
   /** Those to which an exchange or a move of the network got lost, and of which nothing was heard since. */
   missed(): Lock[];
   count(): number;
+  /** What the next start of this link is to know of them. */
+  known(): Earlier;
+  /** When the lock told last that it was unlocked by radio, monotonic milliseconds. */
+  operatedAt(ieee: string): number | undefined;
   /** What the lock says from now on; gives back how to stop. */
   listen(ieee: string, hear: (facts: Facts) => void): () => void;
   /** A two-way exchange with it begins; what is given back is to be told whether it came off. */
@@ -77,10 +81,15 @@ export function openLocks(options: LocksOptions): Locks {
     all: () => [...locks.values()],
     missed: () => [...locks.values()].filter(({ isMissed }) => isMissed),
     count: () => locks.size,
+    known: () => knownOf(locks, options.earlier),
+    operatedAt: (ieee) => locks.get(ieee)?.operatedAt,
     listen(ieee, hear) {
       const { listeners } = known(locks, ieee);
       listeners.add(hear);
-      return () => void listeners.delete(hear);
+      return () => {
+        listeners.delete(hear);
+        teller.release(ieee);
+      };
     },
     exchange(ieee) {
       const before = locks.get(ieee)?.frames;
@@ -107,13 +116,35 @@ export function openLocks(options: LocksOptions): Locks {
   };
 }
 
+/** After a restore, too: each has been heard of since, or is missed. */
+function knownOf(locks: ReadonlyMap<string, LockRecord>, earlier: Earlier): Earlier {
+  const missed = earlier.missed.filter((ieee) => !locks.has(ieee));
+  const known = {
+    lastSeen: { ...earlier.lastSeen },
+    heardOn: { ...earlier.heardOn },
+    missed,
+    restore: false,
+  };
+  for (const { ieee, report, isMissed } of locks.values()) {
+    if (report.lastSeen !== undefined) known.lastSeen[ieee] = report.lastSeen;
+    if (report.heardOn !== undefined) known.heardOn[ieee] = report.heardOn;
+    if (isMissed) missed.push(ieee);
+  }
+  return known;
+}
+
 interface Teller {
   /** Never throws. */
   tell(lock: LockRecord): void;
   /** In a moment, once: a lock that is unlocked says three things in a row. */
   tellSoon(lock: LockRecord): void;
-  /** The next `tellSoon` is at once: a bolt or a door that moved must not be lost with this process. */
+  /**
+   * The next `tellSoon` is at once: a bolt or a door that moved must not be lost with this process. Of a lock that is
+   * under a command it is with `release`, or in a moment.
+   */
   hurry(lock: LockRecord): void;
+  /** A command to the lock is over, and its answer is on its way. */
+  release(ieee: string): void;
 }
 
 function openTeller({ context, radio }: LocksOptions, locks: ReadonlyMap<string, LockRecord>): Teller {
@@ -124,6 +155,7 @@ function openTeller({ context, radio }: LocksOptions, locks: ReadonlyMap<string,
 
   function tell(lock: LockRecord): void {
     untold.delete(lock.ieee);
+    hurried.delete(lock.ieee);
     try {
       // Plain, but for optional keys in its type.
       const state = lockReportOf(lock, radio(), clock) as Plain;
@@ -138,16 +170,24 @@ function openTeller({ context, radio }: LocksOptions, locks: ReadonlyMap<string,
     for (const lock of [...untold].flatMap((ieee) => locks.get(ieee) ?? [])) tell(lock);
     untold.clear();
   }
+  function tellHurried(ieee: string): void {
+    const lock = locks.get(ieee);
+    if (lock && hurried.has(ieee)) tell(lock);
+  }
   return {
     tell,
     hurry: ({ ieee }) => void hurried.add(ieee),
     tellSoon(lock) {
-      const { ieee } = lock;
-      if (hurried.delete(ieee)) return tell(lock);
+      const { ieee, listeners } = lock;
+      if (hurried.has(ieee) && listeners.size === 0) return tell(lock);
       untold.add(ieee);
       if (isDue) return;
       isDue = true;
       void clock.sleep(HELD_MS).then(tellAll);
+    },
+    release(ieee) {
+      // After the answer, whose commit it would hold up (src/database/commit.ts).
+      if (hurried.has(ieee)) void clock.sleep(0).then(() => tellHurried(ieee));
     },
   };
 }

@@ -4,6 +4,7 @@ import { channel as channelSchema } from '../settings.ts';
 import { settles } from '../waiting.ts';
 import { type Connection, connectionOptionsOf, openConnection } from './herdsman/connection.ts';
 import { openRadio } from './herdsman/herdsman.ts';
+import { storeNow } from './kept-files.ts';
 import type { ZigbeeOptions } from './options.ts';
 import type { Radio, RadioEvent } from './radio.ts';
 import { redact } from './redact.ts';
@@ -26,7 +27,10 @@ export interface Network {
    * before: whoever hears it has to know which radio, and which channel, it came from.
    */
   listen(): void;
-  /** Starts anew on the channel, and tells the locks to follow. Rejects with LINK_LOST when it does not come back. */
+  /**
+   * Starts anew on the channel, which is stored (files.storeChannel), and tells the locks to follow. Rejects with LINK_LOST
+   * when it does not come back.
+   */
   move(channel: number, signal: AbortSignal): Promise<void>;
   /**
    * Does not settle when the library hangs: the process is then to be replaced. `isLost`: nothing is asked of the
@@ -68,8 +72,6 @@ export async function openNetwork(needs: NetworkOptions, signal: AbortSignal): P
 
   async function moveTo(channelAfter: number, moveSignal: AbortSignal): Promise<void> {
     await close(current, false);
-    // First the intent: a start after a crash finishes the move.
-    files.keepChannel(channelAfter);
     const again = { ...needs, options: { ...options, restore: false } };
     current = await start(again, files, channelAfter, moveSignal);
     files.keepChannel(current.radio.channel);
@@ -88,6 +90,7 @@ export async function openNetwork(needs: NetworkOptions, signal: AbortSignal): P
       // Else a library that is being started would meet the next one of this process in its static variables.
       await moving;
       await close(current, isLost);
+      storeNow();
     },
   };
 }

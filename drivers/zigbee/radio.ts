@@ -34,6 +34,8 @@ export type RadioEvent =
     }
   /** `spoke`: a frame of it; else the coordinator alone says that it asked to join. */
   | { kind: 'seen'; ieee: string; lqi: number | undefined; spoke: boolean }
+  /** It has another network address, or says so. */
+  | { kind: 'readdressed'; ieee: string }
   | { kind: 'interviewed'; ieee: string; successful: boolean }
   /** It asked to join, is known, and is not interviewed again. */
   | { kind: 'joinedAgain'; ieee: string }
@@ -133,9 +135,16 @@ export interface Radio {
   attribute(ieee: string, endpoint: number, cluster: string, name: string): unknown;
   /** What is kept with the device, plain data, and forgotten when it leaves, but for what is to be given back to it. */
   memory(ieee: string): Readonly<Record<string, unknown>>;
+  /** On the disk now, or when it takes it. Never throws because of it. */
   remember(ieee: string, values: Record<string, unknown>): void;
+  /** Before something that only these values can undo. Throws REFUSED, with nothing remembered, when it cannot be stored. */
+  rememberFirst(ieee: string, values: Record<string, unknown>): void;
   /** Asks the network for the address of a device, and takes it over. Rejects when nobody answers. */
   locate(ieee: string): Promise<void>;
+  /** Other devices of the network that are taken to have its network address. */
+  sharing(ieee: string): string[];
+  /** What comes from its network address is of this device again, after another was taken to have that address. */
+  hearAsItself(ieee: string): void;
   /** Has routers look for a route to it. */
   reroute(ieee: string): Promise<void>;
   /** The coordinator takes it for its child, which it may not be any more. */

@@ -4,7 +4,7 @@ import { within } from '../waiting.ts';
 import type { LockRemoved } from '../zgate.ts';
 import type { Gateway } from './commands.ts';
 
-type RemovalOptions = Pick<Gateway, 'context' | 'network' | 'locks' | 'joining'>;
+type RemovalOptions = Pick<Gateway, 'context' | 'network' | 'locks' | 'joining' | 'firmware'>;
 
 /**
  * A lock that does not confirm stays known: frames of it are still understood, so that it can be asked again when it is
@@ -12,7 +12,7 @@ type RemovalOptions = Pick<Gateway, 'context' | 'network' | 'locks' | 'joining'>
  */
 export async function removeLock(
   ieee: string,
-  { context: { clock, log }, network, locks, joining }: RemovalOptions,
+  { context: { clock, log }, network, locks, joining, firmware }: RemovalOptions,
   deadline: number,
 ): Promise<LockRemoved> {
   const radio = network.radio();
@@ -28,6 +28,7 @@ export async function removeLock(
     return { outcome: 'unanswered' };
   }
   radio.forget(ieee);
+  firmware.left(ieee);
   locks.take({ kind: 'left', ieee });
   return { outcome: 'left' };
 }

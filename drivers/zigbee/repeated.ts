@@ -1,46 +1,69 @@
 /**
  * Frames that come twice: a device that saw no acknowledgement sends the same frame again, with the transaction sequence
- * number it had (ZCL rev. 8, 2.4.1.3; APS acknowledgements: Zigbee specification R22, 2.2.8.4.3).
+ * number it had (ZCL rev. 8, 2.4.1.3; APS acknowledgements: Zigbee specification R22, 2.2.8.4.3). A lock may repeat an event
+ * for minutes until it gets the default response.
  */
 import { createHash } from 'node:crypto';
 import { serialize } from 'node:v8';
 import type { Clock } from '../driver.ts';
 import type { RadioEvent } from './radio.ts';
 
-/** Three more attempts, 1.6 s apart (apscMaxFrameRetries, apscAckWaitDuration), through parents that hold them. */
-const WINDOW_MS = 10_000;
+/** So long a lock repeats an event (EVENT_WITHIN_MS of the daemon). In that time it does not send the 256 frames after which its numbers begin again. */
+const WINDOW_MS = 300_000;
+/**
+ * Of a device whose number says nothing, since different frames of it had the same: three more attempts, 1.6 s apart
+ * (apscMaxFrameRetries, apscAckWaitDuration), through parents that hold them.
+ */
+const UNNUMBERED_WINDOW_MS = 10_000;
 /** Of one device. */
-const FRAMES_MAX = 16;
+const FRAMES_MAX = 32;
 
 type Heard = Extract<RadioEvent, { kind: 'heard' }>;
 
 export interface Repeated {
-  /** Whether this frame has just been heard. A device that never changes its number still says different things. */
+  /** Whether this frame has been heard lately. A device that never changes its number still says different things. */
   isRepeated(event: Heard): boolean;
   forget(ieee: string): void;
 }
 
+interface Frame {
+  /** Reports have other numbers than events in some devices. */
+  kind: string;
+  tsn: number;
+  at: number;
+}
+
+interface Device {
+  /** By digest, the latest last. */
+  frames: Map<string, Frame>;
+  isNumbered: boolean;
+}
+
 export function openRepeated({ monotonic }: Pick<Clock, 'monotonic'>): Repeated {
-  /** By device: frames, and when each came. The latest is last. */
-  const heard = new Map<string, Map<string, number>>();
+  const devices = new Map<string, Device>();
   return {
     isRepeated(event) {
-      const { ieee, tsn, type } = event;
+      const { ieee, tsn, type, endpoint, cluster } = event;
       // An answer has the number of its request.
       if (tsn === undefined || type === 'readResponse') return false;
-      const frames = heard.get(ieee) ?? new Map<string, number>();
-      heard.set(ieee, frames);
+      const device = devices.get(ieee) ?? { frames: new Map<string, Frame>(), isNumbered: true };
+      devices.set(ieee, device);
+      const { frames } = device;
       const now = monotonic();
-      const frame = digestOf(event);
-      const before = frames.get(frame);
-      const isRepeated = before !== undefined && now - before <= WINDOW_MS;
-      frames.delete(frame);
-      frames.set(frame, isRepeated ? before : now);
+      const digest = digestOf(event);
+      const kind = `${endpoint}/${cluster}/${type}`;
+      const before = frames.get(digest);
+      const isReused = (one: Frame) => one.tsn === tsn && one.kind === kind && now - one.at <= WINDOW_MS;
+      if (!before && frames.values().some(isReused)) device.isNumbered = false;
+      const windowMs = device.isNumbered ? WINDOW_MS : UNNUMBERED_WINDOW_MS;
+      const isRepeated = before !== undefined && now - before.at <= windowMs;
+      frames.delete(digest);
+      frames.set(digest, isRepeated ? before : { kind, tsn, at: now });
       const [oldest] = frames.keys();
       if (frames.size > FRAMES_MAX && oldest !== undefined) frames.delete(oldest);
       return isRepeated;
     },
-    forget: (ieee) => void heard.delete(ieee),
+    forget: (ieee) => void devices.delete(ieee),
   };
 }
 

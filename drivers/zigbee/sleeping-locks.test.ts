@@ -23,7 +23,7 @@ beforeAll(async () => {
     { ieee: RELOCKING, ...least, autoRelockSeconds: 600 },
     { ieee: BARE, ...least, autoRelockSeconds: null },
   ];
-  site = await simulated({ locks }, cleanup);
+  site = await simulated({ pace: 1, locks }, cleanup);
   gateway = await opened(site, {}, { cleanup });
   for (const { ieee } of locks) {
     await joined(gateway, site, ieee);

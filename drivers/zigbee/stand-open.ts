@@ -32,7 +32,7 @@ const { lockState, autoRelockTime, operatingMode, supportedOperatingModes } = DO
 const CHANGED = [autoRelockTime, operatingMode];
 
 export interface StandOpenOptions extends Omit<ActuationOptions, 'radio'> {
-  radio: Pick<Radio, 'send' | 'attribute' | 'memory' | 'remember'>;
+  radio: Pick<Radio, 'send' | 'attribute' | 'memory' | 'remember' | 'rememberFirst'>;
   signal: AbortSignal;
   heldWrites: HeldWrites;
   /** Rejects with a DriverError. */
@@ -105,21 +105,17 @@ async function unlocked(options: StandOpenOptions): Promise<StandingOpen> {
 /** False: the lock refused the mode. */
 async function enterPassage(options: StandOpenOptions, told: Told): Promise<boolean> {
   const mode = told.get(operatingMode);
-  keep(options, { operatingMode: mode === MODE.passage ? MODE.normal : (mode ?? MODE.normal) });
+  const before = { operatingMode: mode === MODE.passage ? MODE.normal : (mode ?? MODE.normal) };
   // What opens the lock is written once: it is read back, and not written again.
-  const refused = await settled(options, modeWrite(MODE.passage), { tries: 1 });
-  if (!refused) return true;
-  forget(options, 'operatingMode');
-  return false;
+  return (await keptAndWritten(options, before, modeWrite(MODE.passage), { tries: 1 })) === undefined;
 }
 
 async function stopRelocking(options: StandOpenOptions, told: Told): Promise<void> {
   const seconds = told.get(autoRelockTime) ?? 0;
   if (seconds === 0) return;
-  keep(options, { autoRelockTime: seconds });
-  const refused = await settled(options, relockWrite(0), { tries: TRIES_MAX });
+  const before = { autoRelockTime: seconds };
+  const refused = await keptAndWritten(options, before, relockWrite(0), { tries: TRIES_MAX });
   if (!refused) return;
-  forget(options, 'autoRelockTime');
   options.radio.remember(options.ieee, { standOpenRefused: true });
   const reason = `the lock locks again by itself after ${seconds} s, and does not let that be changed`;
   throw new DriverError('REFUSED', `${reason} (${statusName(refused.status)})`);
@@ -176,24 +172,38 @@ async function restore(options: StandOpenOptions, told: Told, isSettled: boolean
 }
 
 /** Something of the lock is still to be given back to it. */
-function isKept({ radio, ieee }: StandOpenOptions): boolean {
+function isKept({ radio, ieee }: Pick<StandOpenOptions, 'radio' | 'ieee'>): boolean {
   const { standing, relockSeconds } = radio.memory(ieee);
   return Object.keys(beforeOf(standing)).length > 0 || integer(relockSeconds, 1, UINT32_LAST) !== undefined;
 }
 
-/** The first value is kept: standing open twice makes no other one. */
-function keep(options: StandOpenOptions, before: Before): void {
-  const { radio, ieee, heldWrites } = options;
-  if (!isKept(options)) heldWrites.begun(ieee);
-  const standing = { ...before, ...beforeOf(radio.memory(ieee).standing) };
-  radio.remember(ieee, { standing });
+/** Keeps what the lock has before the write, and only where the lock may have taken that. The refusal of the lock, if any. */
+async function keptAndWritten(
+  options: StandOpenOptions,
+  before: Before,
+  one: AttributeWrite,
+  how: { tries: number },
+): Promise<Refused | undefined> {
+  const takeBack = keep(options, before);
+  try {
+    const refused = await settled(options, one, how);
+    if (refused) takeBack();
+    return refused;
+  } catch (error) {
+    if (isUnsent(error)) takeBack();
+    throw error;
+  }
 }
 
-/** The lock refused to change it: an earlier write that was not answered may still do so. */
-function forget({ radio, ieee, heldWrites }: StandOpenOptions, name: keyof Before): void {
-  if (heldWrites.leftMs(ieee) > 0) return;
-  const { [name]: _, ...standing } = beforeOf(radio.memory(ieee).standing);
-  radio.remember(ieee, { standing });
+/** The first value is kept: standing open twice makes no other one. Returns what forgets it again. */
+function keep({ radio, ieee, heldWrites }: StandOpenOptions, before: Before): () => void {
+  if (!isKept({ radio, ieee })) heldWrites.begun(ieee);
+  const kept = beforeOf(radio.memory(ieee).standing);
+  radio.rememberFirst(ieee, { standing: { ...before, ...kept } });
+  return () => {
+    // An earlier write that was not answered may still arrive.
+    if (heldWrites.leftMs(ieee) === 0) radio.remember(ieee, { standing: kept });
+  };
 }
 
 function beforeOf(kept: unknown): Before {
@@ -279,6 +289,11 @@ function awakeIn({ clock, listen }: StandOpenOptions): { awake: AbortSignal; sto
 
 function isUnanswered(error: unknown): boolean {
   return error instanceof DriverError && error.code === 'OUTCOME_UNKNOWN';
+}
+
+/** Of a first write: nothing of it can reach the lock. */
+function isUnsent(error: unknown): boolean {
+  return error instanceof DriverError && ['DEADLINE_PASSED', 'DEVICE_OFFLINE'].includes(error.code);
 }
 
 interface Refused {

@@ -34,7 +34,7 @@ describe('a standard lock', () => {
       { ieee: RELOCKING, ...least, autoRelockSeconds: 60 },
       { ieee: CODED, ...plain, requirePin: true, pins: [{ user: 3, code: PIN }] },
     ];
-    site = await simulated({ locks }, cleanup);
+    site = await simulated({ pace: 1, locks }, cleanup);
     gateway = await opened(site, {}, { cleanup });
     for (const { ieee } of locks) await joined(gateway, site, ieee);
   }, 60_000);

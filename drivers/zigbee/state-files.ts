@@ -2,13 +2,14 @@
  * The files of the network: the database of the library (one JSON record a line) and the backup of the coordinator, which
  * holds all keys and is sealed. They are archived into one snapshot, and put back from it when they are gone or damaged.
  */
-import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { z } from 'zod';
 import { DriverError } from '../driver.ts';
 import { channel as channelSchema } from '../settings.ts';
 import { ARCHIVE_MAX_BYTES } from '../zgate.ts';
+import { type KeptFile, keptFile, readFromDisk } from './kept-files.ts';
 import { seal, unseal } from './sealed-file.ts';
 
 /**
@@ -21,7 +22,6 @@ const FRAMES_A_SECOND = 4;
 const FRAMES_SPARE = 100_000;
 const FRAME_COUNTER_MAX = 0xff_00_00_00;
 const PRIVATE_FOLDER = 0o700;
-const PRIVATE_FILE = 0o600;
 /** The library's own file, which held every key in clear; versions before kept it. */
 const CLEAR_BACKUP = 'coordinator_backup.json';
 /** Of an archive: what a thousand locks unpack to, and twice that. */
@@ -83,7 +83,10 @@ export interface BackupStore {
   readonly file: string;
   /** Undefined when there is none that can be read. */
   read(): string | undefined;
+  /** On the disk now, or when it takes it. Never throws. */
   write(text: string): void;
+  /** On the disk when it returns. Throws REFUSED. */
+  store(text: string): void;
 }
 
 export interface StateFiles {
@@ -91,8 +94,11 @@ export interface StateFiles {
   backup: BackupStore;
   /** The channel the network was on last, by the file that says so, else by the backup; undefined: none was formed. */
   channel(): number | undefined;
+  /** The network is on it. Never throws. */
   keepChannel(channel: number): void;
-  /** Both as they are on the disk. */
+  /** The network is to move to it. Throws REFUSED, with nothing changed, when that cannot be stored. */
+  storeChannel(channel: number): void;
+  /** Both as they were written last. */
   archive(): Uint8Array<ArrayBuffer>;
 }
 
@@ -107,7 +113,9 @@ export interface Prepared extends StateFiles {
 
 /**
  * Readies the files for a start. Throws REFUSED when locks are known and the network would come up without any.
- * `restore`: what is on the disk gives way to the snapshot.
+ * `restore`: what is on the disk gives way to the snapshot, and has to be on the disk before the coordinator is: if the
+ * next attempt found the frame counter of before, locks would obey it no more. All else is stored later when the disk does
+ * not take it now: the next start would do it again.
  */
 export function prepareFiles(options: {
   directory: string;
@@ -120,35 +128,36 @@ export function prepareFiles(options: {
 }): Prepared {
   const { directory, ids, snapshot } = options;
   mkdirSync(directory, { recursive: true, mode: PRIVATE_FOLDER });
-  chmodSync(directory, PRIVATE_FOLDER);
+  if ((statSync(directory).mode & 0o777) !== PRIVATE_FOLDER) chmodSync(directory, PRIVATE_FOLDER);
   const files = stateFiles(directory, ids.networkKey);
-  const { backup } = files;
+  const { backup, databaseFile } = files;
+  const databaseKept = keptFile(databaseFile);
   const clearFile = join(directory, CLEAR_BACKUP);
   const archived = snapshot && unpack(snapshot);
   if (options.restore && !archived)
     throw new DriverError('INVALID_OPTIONS', 'there is no snapshot of this network that could be restored');
   const repairs: string[] = [];
-  const found = options.restore ? undefined : read(files.databaseFile);
+  const found = options.restore ? undefined : databaseKept.read()?.toString('utf8');
   const database = mended(found, archived?.database, repairs);
   if (database.records.length === 0 && database.isDamaged)
     throw new DriverError(
       'REFUSED',
-      `${files.databaseFile} is damaged and there is no snapshot of it: put the folder back from a backup, or delete the file and have every lock join anew`,
+      `${databaseFile} is damaged and there is no snapshot of it: put the folder back from a backup, or delete the file and have every lock join anew`,
     );
   if (database.records.length === 0 && options.knownLocks.length > 0) {
     throw new DriverError(
       'REFUSED',
-      `${files.databaseFile} holds no device and there is no snapshot of it, but ${options.knownLocks.length} doors have locks on this gateway: put the folder back from a backup, or replace the locks of these doors`,
+      `${databaseFile} holds no device and there is no snapshot of it, but ${options.knownLocks.length} doors have locks on this gateway: put the folder back from a backup, or replace the locks of these doors`,
     );
   }
-  if (database.changed)
-    write(files.databaseFile, database.records.map((one) => JSON.stringify(one)).join('\n'));
-  const kept = options.restore ? undefined : (backup.read() ?? read(clearFile));
+  const put = options.restore ? 'store' : 'write';
+  if (database.changed) databaseKept[put](database.records.map((one) => JSON.stringify(one)).join('\n'));
+  const kept = options.restore ? undefined : (backup.read() ?? readFromDisk(clearFile)?.toString('utf8'));
   const isOurs = (text: string | null | undefined) => text != null && belongs(text, ids);
   const hasBackup = isOurs(kept) || isOurs(archived?.backup);
   if (kept !== undefined && isOurs(kept) && backup.read() === undefined) backup.write(kept);
   if (!isOurs(kept) && archived?.backup != null && isOurs(archived.backup)) {
-    backup.write(archived.backup);
+    backup[put](archived.backup);
     repairs.push('the backup of the coordinator was put back from the snapshot');
   }
   // Without a backup the library forms the network of the configuration on whatever stick it finds.
@@ -161,24 +170,43 @@ export function prepareFiles(options: {
   // The locks followed a move that the snapshot may be older than.
   if (hasBackup) setChannel(backup, options.restore ? files.channel() : undefined);
   if (hasBackup && options.restore) raiseFrameCounter(backup, options.now);
-  if (hasBackup) for (const suffix of ['', '.tmp', '.new']) rmSync(clearFile + suffix, { force: true });
+  const isSealed = existsSync(backup.file) && keptFile(backup.file).unstored() === undefined;
+  if (hasBackup && isSealed) removeClear(clearFile, repairs);
   return { ...files, devices: database.records.length, hasBackup, repairs };
+}
+
+function removeClear(clearFile: string, repairs: string[]): void {
+  try {
+    for (const file of ['', '.tmp', '.new'].map((suffix) => clearFile + suffix))
+      if (existsSync(file)) rmSync(file, { force: true });
+  } catch {
+    repairs.push(`${clearFile} holds every key in clear, and could not be removed: remove it`);
+  }
 }
 
 function stateFiles(directory: string, networkKey: string): StateFiles {
   const databaseFile = join(directory, 'database.db');
-  const backup = backupStore(join(directory, 'coordinator_backup.sealed'), networkKey);
-  const channelFile = join(directory, 'channel');
+  const backup = backupStore(keptFile(join(directory, 'coordinator_backup.sealed')), networkKey);
+  const channelFile = keptFile(join(directory, 'channel'));
+  let written = channelSchema.safeParse(Number(channelFile.read() ?? Number.NaN)).data;
   return {
     databaseFile,
     backup,
-    channel() {
-      const kept = channelSchema.safeParse(Number(read(channelFile) ?? Number.NaN));
-      return kept.data ?? backupOf(backup.read())?.channel;
+    channel: () => written ?? backupOf(backup.read())?.channel,
+    keepChannel(channel) {
+      if (channel === written) return;
+      channelFile.write(String(channel));
+      written = channel;
     },
-    keepChannel: (channel) => write(channelFile, String(channel)),
+    storeChannel(channel) {
+      channelFile.store(String(channel));
+      written = channel;
+    },
     archive() {
-      const both = { database: read(databaseFile) ?? '', backup: backup.read() ?? null };
+      const both = {
+        database: keptFile(databaseFile).read()?.toString('utf8') ?? '',
+        backup: backup.read() ?? null,
+      };
       const archive = gzipSync(JSON.stringify(both));
       if (archive.length <= ARCHIVE_MAX_BYTES) return archive;
       throw new RangeError(`a snapshot of ${archive.length} bytes is too large`);
@@ -186,14 +214,15 @@ function stateFiles(directory: string, networkKey: string): StateFiles {
   };
 }
 
-function backupStore(file: string, networkKey: string): BackupStore {
+function backupStore(file: KeptFile, networkKey: string): BackupStore {
   return {
-    file,
+    file: file.path,
     read() {
-      const sealed = readBytes(file);
+      const sealed = file.read();
       return sealed && unseal(sealed, networkKey);
     },
-    write: (text) => write(file, seal(text, networkKey)),
+    write: (text) => file.write(seal(text, networkKey)),
+    store: (text) => file.store(seal(text, networkKey)),
   };
 }
 
@@ -265,7 +294,7 @@ function raiseFrameCounter(store: BackupStore, now: number): void {
   const seconds = Number.isNaN(madeAt) ? 0 : Math.max(0, Math.floor((now - madeAt) / 1_000));
   const frames = FRAMES_SPARE + FRAMES_A_SECOND * seconds;
   const frame_counter = Math.min(backup.network_key.frame_counter + frames, FRAME_COUNTER_MAX);
-  store.write(JSON.stringify({ ...backup, network_key: { ...backup.network_key, frame_counter } }));
+  store.store(JSON.stringify({ ...backup, network_key: { ...backup.network_key, frame_counter } }));
 }
 
 function unpack(archive: Uint8Array): z.infer<typeof packed> {
@@ -283,21 +312,4 @@ function json(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-const read = (file: string) => readBytes(file)?.toString('utf8');
-
-function readBytes(file: string): Buffer | undefined {
-  try {
-    return readFileSync(file);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
-  }
-}
-
-function write(file: string, text: string | Uint8Array): void {
-  const unfinished = `${file}.new`;
-  writeFileSync(unfinished, text, { mode: PRIVATE_FILE, flush: true });
-  renameSync(unfinished, file);
 }

@@ -24,6 +24,8 @@ export const NETWORK = {
 
 export interface TestGateway {
   driver: Driver;
+  /** What it was opened with. */
+  given: { [name: string]: Plain };
   reports: Map<string, Plain>;
   events: DriverEvent[];
   logged: string[];
@@ -65,6 +67,8 @@ export interface OpenOptions {
   /** Of the report; it may throw. */
   report?(subject: string): void;
   cleanup?: Cleanup;
+  /** Opens a link again, as a host does after it was lost: with the very options of before. */
+  again?: TestGateway;
   /** Fires: it need not open any more. */
   signal?: AbortSignal;
 }
@@ -72,7 +76,7 @@ export interface OpenOptions {
 export async function opened(
   { port }: Pick<SimulatedGateway, 'port'>,
   options: { [name: string]: Plain } = {},
-  { clock = systemClock, report, cleanup = onTestFinished, signal }: OpenOptions = {},
+  { clock = systemClock, report, cleanup = onTestFinished, again, signal }: OpenOptions = {},
 ): Promise<TestGateway> {
   const reports = new Map<string, Plain>();
   const events: DriverEvent[] = [];
@@ -82,20 +86,21 @@ export async function opened(
     logged.push(`${message} ${JSON.stringify(rest)} ${err instanceof Error ? err.message : ''}`);
   };
   const stop = new AbortController();
+  const given = again?.given ?? {
+    port,
+    manufacturerCode: MANUFACTURER,
+    network: NETWORK,
+    allowedChannels: [15],
+    cert: null,
+    snapshot: null,
+    restore: false,
+    knownLocks: [],
+    lastSeen: {},
+    stateDirectory: folder(cleanup),
+    ...options,
+  };
   const driver = await openZigbee(
-    {
-      port,
-      manufacturerCode: MANUFACTURER,
-      network: NETWORK,
-      allowedChannels: [15],
-      cert: null,
-      snapshot: null,
-      restore: false,
-      knownLocks: [],
-      lastSeen: {},
-      stateDirectory: folder(cleanup),
-      ...options,
-    },
+    given,
     {
       linkId: 'zigbee',
       clock,
@@ -121,6 +126,7 @@ export async function opened(
   cleanup(close);
   return {
     driver,
+    given,
     reports,
     events,
     logged,

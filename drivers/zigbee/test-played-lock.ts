@@ -35,7 +35,9 @@ export async function openPlayed(played: Played) {
   const requests: ZclRequest[] = [];
   const listeners = new Set<(facts: Facts) => void>();
   const readAgain: string[] = [];
+  let operatedAt: number | undefined;
   function say(facts: Facts): void {
+    if (facts.unlockedByRadio) operatedAt = clock.monotonic();
     for (const hear of listeners) hear(facts);
   }
   function good({ command: name, payload }: ZclRequest): ZclReply {
@@ -45,7 +47,8 @@ export async function openPlayed(played: Played) {
     for (const { attrId, attrData } of records) attributes[attrId] = attrData;
     if (name === 'write') return answered([{ status: 0 }]);
     attributes[0] = name === 'lockDoor' ? 1 : 2;
-    queueMicrotask(() => say({ lockState: attributes[0] ?? 0 }));
+    const isUnlock = name !== 'lockDoor';
+    queueMicrotask(() => say({ lockState: attributes[0] ?? 0, ...(isUnlock && { unlockedByRadio: true }) }));
     return answered({ status: 0 });
   }
   const radio = {
@@ -59,17 +62,20 @@ export async function openPlayed(played: Played) {
     attribute: (_ieee: string, _endpoint: number, _cluster: string, name: string) => told[name],
     memory: () => memory,
     remember: (_: string, more: Record<string, unknown>) => void Object.assign(memory, more),
+    rememberFirst: (_: string, more: Record<string, unknown>) => void Object.assign(memory, more),
   };
   const commands = openBoltCommands({
     radio,
     clock,
     locks: {
       find: (ieee) => ({ ieee, endpoint: 1, hasOwnCluster: false }),
+      operatedAt: () => operatedAt,
       listen(_, hear) {
         listeners.add(hear);
         return () => void listeners.delete(hear);
       },
     },
+    addresses: { reason: () => undefined },
     readAgain: (ieee) => void readAgain.push(ieee),
     ended: new AbortController().signal,
   });

@@ -37,7 +37,7 @@ describe('unlocking', () => {
     const plain = [LOCK, LOSING_LOCK, UNROUTED_LOCK];
     const sleeping = { ieee: POLLING_LOCK, sleepy: {}, checkInSeconds: 3_600, asksDefaultResponse: true };
     const locks = [...plain.map((ieee) => ({ ieee, asksDefaultResponse: true })), sleeping];
-    site = await simulated({ locks }, cleanup);
+    site = await simulated({ pace: 1, locks }, cleanup);
     const report = () => {
       if (!isThrowing) return;
       thrown += 1;

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { makeFolder } from '../../src/host/durable-file.ts';
-import { type Address, freePort } from '../../test/simulators/daemon.ts';
+import type { Address } from '../../test/simulators/daemon.ts';
 
 export interface Flags {
   /** Absolute. */
@@ -60,7 +60,7 @@ function parse(args: string[]) {
   }
 }
 
-/** The address, with a free port in place of 0. Throws when it cannot be listened on. */
+/** The address; the daemon finds a free port in place of 0. Throws when it cannot be listened on. */
 async function claim(flag: string, value: string): Promise<Address> {
   const match = /^(?<host>\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):(?<port>\d{1,5})$/.exec(value);
   const host = match?.groups?.host?.replace(/^\[|\]$/g, '');
@@ -69,7 +69,6 @@ async function claim(flag: string, value: string): Promise<Address> {
     throw new UsageError(`${flag} ${value}: expected HOST:PORT, such as 127.0.0.1:8443`);
   }
   try {
-    if (port === 0) return { host, port: await freePort(host) };
     await tryListening(host, port);
     return { host, port };
   } catch (error) {

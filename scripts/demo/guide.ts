@@ -125,9 +125,10 @@ function relay({ rs485 }: DemoFile): string {
   ${post} '{"faults": {"dead": true}}'; sleep 1
   as service-tool /network/rs485/buses
 
-  # give the last reader of bus-3 its key (OSDP), and see that it is spoken to in a secure channel
-  as service-tool /network/rs485/buses/bus-3/pair -X POST -d '{"address": 3}'
-  as service-tool '/network/rs485?bus=bus-3'
+  # give the last reader of bus-3 its key (OSDP); "security":"secure" of its state is the secure channel
+  as service-tool /network/rs485/buses/bus-3/pair -X POST -d '{"address": 3}'; sleep 3
+  device=$(as service-tool /network/rs485/buses | sed 's/.*"deviceId":"\\([^"]*\\)".*/\\1/')
+  as service-tool /network/rs485/$device/state
 `;
 }
 

@@ -2,6 +2,7 @@
 import type { Prepare } from '../database/database.ts';
 
 export interface ActuationRow {
+  id: number;
   action: string;
   object: string;
   /** Epoch milliseconds. */
@@ -18,21 +19,26 @@ export interface ActuationRow {
 export function actuationTable(database: Prepare) {
   return {
     last: database.prepare<[string, string], ActuationRow>(
-      'SELECT * FROM actuation WHERE action = ? AND object = ?',
+      'SELECT * FROM actuation WHERE action = ? AND object = ? ORDER BY id DESC LIMIT 1',
+    ),
+    /** Without an outcome. A door can be locked by a second request while the first is under way. */
+    openOf: database.prepare<[string, string], ActuationRow>(
+      'SELECT * FROM actuation WHERE action = ? AND object = ? AND outcome IS NULL ORDER BY id',
+    ),
+    forgetEnded: database.prepare<[string, string]>(
+      'DELETE FROM actuation WHERE action = ? AND object = ? AND outcome IS NOT NULL',
     ),
     /** The latest that was sent to this lock; one that `failed` with an `error` was not. Reads all rows, as the next does. */
     toLock: database.prepare<[string, string], Pick<ActuationRow, 'object'>>(
       "SELECT object FROM actuation WHERE action = ? AND detail ->> '$.mac' = ? AND NOT (outcome IS 'failed' AND detail ->> '$.error' IS NOT NULL) ORDER BY at DESC LIMIT 1",
     ),
     /** Reads all rows: one for each door and relay that was ever used. */
-    open: database.prepare<[], ActuationRow>('SELECT * FROM actuation WHERE outcome IS NULL ORDER BY at'),
+    open: database.prepare<[], ActuationRow>('SELECT * FROM actuation WHERE outcome IS NULL ORDER BY id'),
     begin: database.prepare<[string, string, number, string, string, string, string]>(
-      `INSERT INTO actuation (action, object, at, actor_id, actor, correlation_id, detail) VALUES (?, ?, ?, ?, ?, ?, ?)
-       ON CONFLICT DO UPDATE SET at = excluded.at, actor_id = excluded.actor_id, actor = excluded.actor,
-         correlation_id = excluded.correlation_id, detail = excluded.detail, outcome = NULL`,
+      'INSERT INTO actuation (action, object, at, actor_id, actor, correlation_id, detail) VALUES (?, ?, ?, ?, ?, ?, ?)',
     ),
-    end: database.prepare<[string, string, string, string]>(
-      'UPDATE actuation SET outcome = ?, detail = ? WHERE action = ? AND object = ?',
+    end: database.prepare<[string, string, number]>(
+      'UPDATE actuation SET outcome = ?, detail = ? WHERE id = ?',
     ),
   };
 }

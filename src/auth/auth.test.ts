@@ -201,6 +201,18 @@ describe('the end of a token', () => {
     expect(await answerTo(unseen.token)).toBe('PMS');
   });
 
+  it('is stored with the time before it is answered, so that a kill and a clock set back do not undo it', async () => {
+    const { token } = await create(['pms'], 1);
+    await pass(clock, DAY_MS);
+    await clock.advance(30_000);
+    expect(await answerTo(token)).toContain('expired');
+    const stored = database.prepare('SELECT expired_at, at FROM token JOIN known_time').get();
+    expect(stored).toEqual({ expired_at: clock.now(), at: clock.now() });
+    clock = manualClock(clock.now() - 2 * DAY_MS);
+    const next = openTestAuth({ database, clock, audited, clockSynchronised: () => false });
+    await expect(next.authenticate(bearer(token))).rejects.toThrow('expired');
+  });
+
   it('does not come with a clock in the far future that no time server stands behind', async () => {
     const unsure = openTestAuth({ database, clock, audited, clockSynchronised: () => false });
     const { token } = await create();

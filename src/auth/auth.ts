@@ -116,6 +116,9 @@ export function openAuth(options: AuthOptions): Auth {
       try {
         return await judge(credentials);
       } catch (error) {
+        // What a program was refused for stays true after a power cut, whatever the clock shows then: the end and the
+        // known time are in one commit. It costs one for each token.
+        if (marks.takeNewlyExpired()) await upkeep.write();
         const isRefusal = error instanceof GatehouseError && error.code === 'UNAUTHORIZED';
         throw isRefusal ? failures.count(address, error) : error;
       }

@@ -7,6 +7,8 @@ export interface Marks {
   /** A use that is not written yet, epoch milliseconds. */
   lastUse(id: string): number | undefined;
   expired(row: TokenRow): void;
+  /** Whether one was seen expired for the first time since this was asked. */
+  takeNewlyExpired(): boolean;
   /** Of a renewed token: it has not expired. */
   renewed(id: string): void;
   /** Seen and not written yet. */
@@ -18,13 +20,21 @@ export interface Marks {
 export function openMarks(table: Pick<TokenTable, 'used' | 'expired'>, now: () => number): Marks {
   const uses = new Map<string, number>();
   const expirations = new Map<string, number>();
+  let isNew = false;
   return {
     used(id) {
       uses.set(id, now());
     },
     lastUse: (id) => uses.get(id),
     expired({ id, expired_at }) {
-      if (expired_at === null) expirations.set(id, now());
+      if (expired_at !== null || expirations.has(id)) return;
+      expirations.set(id, now());
+      isNew = true;
+    },
+    takeNewlyExpired() {
+      const taken = isNew;
+      isNew = false;
+      return taken;
     },
     renewed: (id) => void expirations.delete(id),
     seenExpired: (id) => expirations.has(id),

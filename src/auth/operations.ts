@@ -68,13 +68,13 @@ function tokenOperations(auth: Issuing): Operation[] {
       tag,
       summary: 'Renew a token',
       description:
-        'A new secret and a new life under the same id and principal. The old secret stays good for `overlapHours`, so that its program can be given the new one meanwhile.',
+        'A new secret and a new life under the same id and principal. The old secret stays good for `overlapHours`, so that its program can be given the new one meanwhile. Former secrets keep the end that was stated, four at once (then 409 IN_USE); with `overlapHours` 0 all of them end at once.',
       access,
       params: z.object({ tokenId }),
       body: renewalBody,
       status: 200,
       result: renewedToken,
-      errors: ['NOT_FOUND'],
+      errors: ['NOT_FOUND', 'IN_USE'],
       handler: async ({ params, body, principal, correlationId }) => ({
         body: await auth.renew(params.tokenId, body, { principal, correlationId }),
       }),

@@ -56,6 +56,46 @@ describe('the renewal of a token', () => {
     expect(renewed.previousUntil).toBe(old.expiresAt);
   });
 
+  it('takes nothing from the end of an earlier secret, and a revocation ends them all', async () => {
+    const first = await create(['pms'], 90);
+    const second = await auth.renew(first.id, { overlapHours: 48 }, caller);
+    const third = await auth.renew(first.id, { overlapHours: 24 }, caller);
+    const all = async () => {
+      const answers: string[] = [];
+      for (const { token } of [first, second, third]) answers.push(await answerTo(token));
+      return answers;
+    };
+    expect(await all()).toEqual(['PMS', 'PMS', 'PMS']);
+    await pass(clock, DAY_MS);
+    const renewed = expect.stringContaining('was renewed');
+    expect(await all()).toEqual(['PMS', renewed, 'PMS']);
+    await pass(clock, DAY_MS);
+    expect(await all()).toEqual([renewed, renewed, 'PMS']);
+    await auth.renew(first.id, {}, caller);
+    await auth.revoke(first.id, caller);
+    expect(await all()).toEqual(Array(3).fill(expect.stringContaining('was revoked')));
+  });
+
+  it('is refused while four former secrets are good, and ends them all where there is no overlap', async () => {
+    const secrets = [(await create()).token];
+    const [id] = auth.list({ limit: 1 }).items.map((token) => token.id);
+    const renew = async (overlapHours: number) =>
+      secrets.push((await auth.renew(id ?? '', { overlapHours }, caller)).token);
+    for (const hours of [4, 3, 2, 1]) await renew(hours);
+    await expect(renew(24)).rejects.toMatchObject({
+      code: 'IN_USE',
+      message: expect.stringContaining(new Date(clock.now() + 3_600_000).toISOString()),
+    });
+    const good = async () => {
+      const answers: string[] = [];
+      for (const secret of secrets) answers.push(await answerTo(secret));
+      return answers.filter((answer) => answer === 'PMS').length;
+    };
+    expect(await good()).toBe(5);
+    await renew(0);
+    expect([await good(), await answerTo(secrets.at(-1) ?? '')]).toEqual([1, 'PMS']);
+  });
+
   it('is possible after the end, and not after the revocation', async () => {
     const [ended, revoked] = [await create(['pms'], 1), await create()];
     await auth.revoke(revoked.id, caller);

@@ -1,4 +1,7 @@
-/** A token that goes on: a new secret and a new life under the same id, with the old secret good for a while. */
+/**
+ * A token that goes on: a new secret and a new life under the same id, with the old secret good for a while. A renewal that
+ * follows takes nothing from an end that was stated before: the new secret may not have come to its program yet.
+ */
 import { GatehouseError } from '../errors.ts';
 import type { Caller } from '../principal.ts';
 import {
@@ -7,13 +10,16 @@ import {
   type RenewalRequest,
   type RenewedToken,
 } from './schema.ts';
+import { type FormerSecret, formerSecretsOf, type TokenRow } from './table.ts';
 import { drawToken } from './token.ts';
 import { type TokensOptions, tokenOf } from './tokens.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
+/** Former secrets of a token that are good at once: each is compared at every request. */
+const FORMER_MAX = 4;
 
-/** Throws NOT_FOUND, also of a session and of a token that was revoked. */
+/** Throws NOT_FOUND, also of a session and of a token that was revoked; IN_USE while FORMER_MAX secrets are good. */
 export type Renew = (id: string, request: RenewalRequest, caller: Caller) => Promise<RenewedToken>;
 
 export function openRenewal({ database, time, audit, table, marks, ended }: TokensOptions): Renew {
@@ -28,7 +34,8 @@ export function openRenewal({ database, time, audit, table, marks, ended }: Toke
     const { secretSha256, text } = drawToken('api', id);
     const now = time.now();
     const previousUntil = Math.min(now + overlapHours * HOUR_MS, Math.max(row.expires_at, now));
-    table.renew({ id, secretSha256, previousUntil, expiresAt: time.latest() + expiresInDays * DAY_MS });
+    const formerSecrets = formerAfter(row, previousUntil, now);
+    table.renew({ id, secretSha256, formerSecrets, expiresAt: time.latest() + expiresInDays * DAY_MS });
     const token = tokenOf(table.get(id) ?? row, false);
     const until = new Date(previousUntil).toISOString();
     const detail = { label: token.label, expiresAt: token.expiresAt, previousUntil: until };
@@ -43,4 +50,21 @@ export function openRenewal({ database, time, audit, table, marks, ended }: Toke
     await ended(renewed.principalId);
     return renewed;
   };
+}
+
+/** With the secret in use as the newest. Those that have ended stay while there is room, so that they are recognised. */
+function formerAfter(row: TokenRow, until: number, now: number): FormerSecret[] {
+  const newest = { sha256: row.secret_sha256.toString('hex'), until };
+  // No overlap ends all of them: whoever has lost a secret cannot say which.
+  const earlier = formerSecretsOf(row).map((one) =>
+    until > now ? one : { ...one, until: Math.min(one.until, now) },
+  );
+  const all = [newest, ...earlier];
+  const good = all.filter((one) => one.until > now);
+  if (good.length > FORMER_MAX) {
+    const first = new Date(Math.min(...good.slice(1).map((one) => one.until))).toISOString();
+    const message = `${FORMER_MAX} former secrets of this token are still good: give its program the newest one, and renew it again after ${first}, when the first of them ends; or end all of them at once (--overlap-hours 0).`;
+    throw new GatehouseError('IN_USE', message);
+  }
+  return [...good, ...all.filter((one) => one.until <= now)].slice(0, FORMER_MAX);
 }

@@ -223,7 +223,7 @@ describe('over the interface', () => {
     return async (method: string, headers: Record<string, string>, body?: object) => {
       const sent = { ...(body && { 'Content-Type': 'application/json' }), ...headers };
       const init = { method, headers: sent, ...(body && { body: JSON.stringify(body) }) };
-      const response = await app.fetch(new Request(`${ORIGIN}/session`, init), '192.0.2.9');
+      const response = await app.fetch(new Request(`${ORIGIN}/session`, init), { address: '192.0.2.9' });
       return { status: response.status, headers: response.headers, body: JSON.parse(await response.text()) };
     };
   }

@@ -18,23 +18,32 @@ export interface TokenRow {
   expired_at: number | null;
   last_used_at: number | null;
   revoked_at: number | null;
-  /** Of a renewed token: the secret before, and until when it is good. */
-  previous_sha256: Buffer | null;
-  previous_until: number | null;
+  /** Of a renewed token: a JSON array of FormerSecret, the newest first. */
+  former_secrets: string;
   /** The fewest days before its end that were told. */
   warned_days: number | null;
 }
 
 export type NewToken = Omit<
   TokenRow,
-  'expired_at' | 'last_used_at' | 'revoked_at' | 'previous_sha256' | 'previous_until' | 'warned_days'
+  'expired_at' | 'last_used_at' | 'revoked_at' | 'former_secrets' | 'warned_days'
 >;
+
+/** A secret that a renewal has replaced, and until when it is good. */
+export interface FormerSecret {
+  /** Hexadecimal. */
+  sha256: string;
+  /** Epoch milliseconds. */
+  until: number;
+}
+
+export const formerSecretsOf = ({ former_secrets }: TokenRow): FormerSecret[] => JSON.parse(former_secrets);
 
 export interface TokenRenewal {
   id: string;
   secretSha256: Uint8Array;
   expiresAt: number;
-  previousUntil: number;
+  formerSecrets: readonly FormerSecret[];
 }
 
 export type TokenTable = ReturnType<typeof tokenTable>;
@@ -61,9 +70,8 @@ export function tokenTable(database: Pick<Database, 'prepare' | 'isInTransaction
   const forgetSessions = database.prepare<[number]>(
     "DELETE FROM token WHERE kind = 'session' AND coalesce(revoked_at, expires_at) < ?",
   );
-  const renew = database.prepare<[number, Uint8Array, number, string]>(
-    `UPDATE token SET previous_sha256 = secret_sha256, previous_until = ?, secret_sha256 = ?, expires_at = ?,
-       expired_at = NULL, warned_days = NULL
+  const renew = database.prepare<[string, Uint8Array, number, string]>(
+    `UPDATE token SET former_secrets = ?, secret_sha256 = ?, expires_at = ?, expired_at = NULL, warned_days = NULL
      WHERE id = ?`,
   );
   const endingBetween = database.prepare<[number, number], TokenRow>(
@@ -102,10 +110,9 @@ export function tokenTable(database: Pick<Database, 'prepare' | 'isInTransaction
       kept.forget();
       forgetSessions.run(before);
     },
-    /** The secret it had stays good until then. */
-    renew({ id, secretSha256, expiresAt, previousUntil }: TokenRenewal): void {
+    renew({ id, secretSha256, expiresAt, formerSecrets }: TokenRenewal): void {
       kept.forget();
-      renew.run(previousUntil, secretSha256, expiresAt, id);
+      renew.run(JSON.stringify(formerSecrets), secretSha256, expiresAt, id);
     },
     /** Of programs, not revoked; the earliest first. */
     endingBetween: (after: number, until: number) => endingBetween.all(after, until),

@@ -21,7 +21,13 @@ import {
   type TokenQuery,
   type TokenRequest,
 } from './schema.ts';
-import type { NewToken, TokenRow, TokenTable } from './table.ts';
+import {
+  type FormerSecret,
+  formerSecretsOf,
+  type NewToken,
+  type TokenRow,
+  type TokenTable,
+} from './table.ts';
 import { drawToken, parseToken, sameSecret, type TokenKind } from './token.ts';
 
 const DAY_MS = 86_400_000;
@@ -80,20 +86,20 @@ export function openTokens({ database, time, audit, table, marks, ended }: Token
       );
     const row = table.get(given.id);
     const isCurrent = sameSecret(given.secretSha256, row?.secret_sha256);
-    const isPrevious = sameSecret(given.secretSha256, row?.previous_sha256 ?? undefined);
-    if (!(isCurrent || isPrevious) || row?.kind !== kind) {
+    const former = formerSecret(given.secretSha256, row);
+    if (!(isCurrent || former) || row?.kind !== kind) {
       throw unauthorized('The token is not known here; ask for a new one (gatehouse token create).');
     }
     const again = kind === 'api' ? 'ask for a new one' : 'sign in again (gatehouse login-code)';
     if (row.revoked_at !== null) throw unauthorized(`The token was revoked; ${again}.`);
-    if (!isCurrent && (row.previous_until ?? 0) <= now())
+    if (former && former.until <= now())
       throw unauthorized('The token was renewed, and this is its old secret; use the new one.');
     if (hasExpired(row)) {
       marks.expired(row);
       throw unauthorized(`The token has expired; ${again}.`);
     }
     marks.used(row.id);
-    return principalOf(row, isCurrent ? row.expires_at : row.previous_until);
+    return principalOf(row, former?.until);
   }
 
   return {
@@ -143,13 +149,21 @@ export function openTokens({ database, time, audit, table, marks, ended }: Token
   };
 }
 
-export function principalOf(row: TokenRow, expiresAt: number | null = row.expires_at): Principal {
+/** All are compared, so that the time tells nothing. */
+function formerSecret(given: Uint8Array, row: TokenRow | undefined): FormerSecret | undefined {
+  const same = (row ? formerSecretsOf(row) : []).filter(({ sha256 }) =>
+    sameSecret(given, Buffer.from(sha256, 'hex')),
+  );
+  return same[0];
+}
+
+export function principalOf(row: TokenRow, expiresAt = row.expires_at): Principal {
   return {
     id: row.principal_id,
     label: row.label,
     roles: new Set(rolesOf(row)),
     via: row.kind === 'session' ? 'session' : 'token',
-    ...(expiresAt !== null && { expiresAt }),
+    expiresAt,
   };
 }
 

@@ -1,4 +1,4 @@
-/** What is known at once and written later: collected once a minute and when closing, in one commit. */
+/** What is known at once and written later: collected at the start, once a minute, when asked and when closing, in one commit. */
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import type { Log } from '../log.ts';
@@ -13,8 +13,14 @@ export interface Batch {
   written(): void;
 }
 
-/** What there is to write now; undefined when there is nothing. */
-export type Collect = (closing: boolean) => Batch | undefined;
+/** What there is to write now; undefined when there is nothing. `all`: also what could wait longer. */
+export type Collect = (all: boolean) => Batch | undefined;
+
+export interface Upkeep {
+  /** Writes all now. Never rejects: what could not be stored is tried again in a minute. */
+  write(): Promise<void>;
+  close(): Promise<void>;
+}
 
 export interface UpkeepOptions {
   database: Database;
@@ -23,11 +29,11 @@ export interface UpkeepOptions {
   collectors: readonly Collect[];
 }
 
-export function openUpkeep({ database, clock, log, collectors }: UpkeepOptions): { close(): Promise<void> } {
+export function openUpkeep({ database, clock, log, collectors }: UpkeepOptions): Upkeep {
   const closing = new AbortController();
 
-  async function write(): Promise<void> {
-    const batches = collectors.flatMap((collect) => collect(closing.signal.aborted) ?? []);
+  async function write(all = true): Promise<void> {
+    const batches = collectors.flatMap((collect) => collect(all) ?? []);
     if (batches.length === 0) return;
     try {
       await database.commit(() => {
@@ -45,9 +51,10 @@ export function openUpkeep({ database, clock, log, collectors }: UpkeepOptions):
 
   async function run(): Promise<void> {
     try {
+      await write();
       for (;;) {
         await clock.sleep(WRITE_EVERY_MS, closing.signal);
-        await write();
+        await write(false);
       }
     } catch (error) {
       if (!closing.signal.aborted) throw error;
@@ -57,6 +64,7 @@ export function openUpkeep({ database, clock, log, collectors }: UpkeepOptions):
 
   const running = run();
   return {
+    write: () => write(),
     async close() {
       closing.abort();
       await running;

@@ -18,6 +18,9 @@ async function* tarOf(files: [string, string][]) {
   yield tarEnd();
 }
 
+const CONFIGURATION = 'config/gatehouse.yaml';
+const DATABASE = 'data/gatehouse.db';
+
 const manifestOf = (...names: string[]) =>
   JSON.stringify(
     newManifest({
@@ -27,7 +30,7 @@ const manifestOf = (...names: string[]) =>
       databaseId: '6c2f0a52-9f6b-4c3e-8f43-0d1b2a3c4d5e',
       schema: 1,
       files: names.map((name) => ({ name, bytes: 1 })),
-      configuration: 'config/gatehouse.yaml',
+      configuration: CONFIGURATION,
       leftOut: [],
     }),
   );
@@ -60,14 +63,22 @@ describe('an archive', () => {
     [
       'is of a newer format',
       /is of a newer Gatehouse/,
-      [[MANIFEST, manifestOf().replace('"format":1', '"format":2')]],
+      [[MANIFEST, manifestOf(CONFIGURATION, DATABASE).replace('"format":1', '"format":2')]],
     ],
-    ['lacks a file', /data\/gatehouse\.db is missing/, [[MANIFEST, manifestOf('data/gatehouse.db')]]],
+    [
+      'lacks a file',
+      /data\/gatehouse\.db is missing/,
+      [
+        [MANIFEST, manifestOf(CONFIGURATION, DATABASE)],
+        [CONFIGURATION, 'x'],
+      ],
+    ],
     [
       'has another file in its place',
       /data\/gatehouse\.db is missing/,
       [
-        [MANIFEST, manifestOf('data/gatehouse.db')],
+        [MANIFEST, manifestOf(CONFIGURATION, DATABASE)],
+        [CONFIGURATION, 'x'],
         ['data/keys/vault.key', 'x'],
       ],
     ],
@@ -75,9 +86,32 @@ describe('an archive', () => {
       'has a file more',
       /more than its manifest says/,
       [
-        [MANIFEST, manifestOf()],
-        ['data/gatehouse.db', 'x'],
+        [MANIFEST, manifestOf(CONFIGURATION, DATABASE)],
+        [CONFIGURATION, 'x'],
+        [DATABASE, 'x'],
+        ['data/keys/vault.key', 'x'],
       ],
+    ],
+    ['has no database', /files lack the database/, [[MANIFEST, manifestOf(CONFIGURATION)]]],
+    [
+      'has its configuration elsewhere',
+      /configuration is not the first of its files/,
+      [[MANIFEST, manifestOf(DATABASE, CONFIGURATION)]],
+    ],
+    [
+      'names another file as its configuration',
+      /configuration is not the first of its files/,
+      [[MANIFEST, manifestOf(DATABASE).replace(CONFIGURATION, DATABASE)]],
+    ],
+    [
+      'names a file twice',
+      /files\.2\.name is the name of an earlier file/,
+      [[MANIFEST, manifestOf(CONFIGURATION, DATABASE, DATABASE)]],
+    ],
+    [
+      'has a file where another needs a folder',
+      /files\.3\.name is in a folder that is an earlier file/,
+      [[MANIFEST, manifestOf(CONFIGURATION, DATABASE, 'config/a', 'config/a/b')]],
     ],
   ])('that %s is refused', async (_what, message, files) => {
     await expect(unpack(...files)).rejects.toThrow(message);

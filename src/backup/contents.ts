@@ -64,8 +64,11 @@ export function configurationFiles(configFile: string, config: Config): Configur
     const real = realPathOf(named);
     const path = relative(folder, real ?? resolve(named));
     const isOwn = real !== undefined && path !== '..' && !path.startsWith(`..${sep}`);
+    const name = `config/${path}`;
     if (!isOwn) found.leftOut.push(named);
-    else found.files.push({ name: `config/${path}`, content: readWhole(real) });
+    // Two names may lead to one file.
+    else if (!found.files.some((file) => file.name === name))
+      found.files.push({ name, content: readWhole(real) });
   }
   return found;
 }

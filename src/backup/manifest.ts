@@ -21,7 +21,7 @@ export const fileName = z.string().regex(NAME, 'is no file of a backup');
 
 const FILES_MAX = 2_000;
 
-export const manifest = z.object({
+const content = z.object({
   kind: z.literal('gatehouse-backup', 'is not the manifest of a Gatehouse backup'),
   format: z.literal(FORMAT, 'is of a newer Gatehouse'),
   /** Of the program. */
@@ -38,7 +38,29 @@ export const manifest = z.object({
   /** Files that the configuration names outside its folder: they are not in the archive. */
   leftOut: z.array(z.string().max(4_096)).max(FILES_MAX),
 });
-export type Manifest = z.infer<typeof manifest>;
+export type Manifest = z.infer<typeof content>;
+
+export const manifest = content.superRefine(({ files, configuration }, { addIssue }) => {
+  const refuse = (path: (string | number)[], message: string) => addIssue({ code: 'custom', path, message });
+  const names = new Set<string>();
+  for (const [index, { name }] of files.entries()) {
+    if (names.has(name)) refuse(['files', index, 'name'], 'is the name of an earlier file');
+    names.add(name);
+  }
+  for (const [index, { name }] of files.entries())
+    if (foldersOf(name).some((folder) => names.has(folder)))
+      refuse(['files', index, 'name'], 'is in a folder that is an earlier file');
+  if (!names.has(DATABASE)) refuse(['files'], `lack the database, ${DATABASE}`);
+  // Its place is needed before the rest is read (archive.ts, peekArchive).
+  if (configuration !== files[0]?.name || !configuration.startsWith('config/'))
+    refuse(['configuration'], 'is not the first of its files, config/…');
+});
+
+/** All folders that a name lies in. */
+function foldersOf(name: string): string[] {
+  const parts = name.split('/');
+  return parts.slice(1).map((_part, index) => parts.slice(0, index + 1).join('/'));
+}
 
 export function newManifest(content: Omit<Manifest, 'kind' | 'format'>): Manifest {
   return { kind: 'gatehouse-backup', format: FORMAT, ...content };

@@ -92,6 +92,6 @@ export async function makeKey(options: { out: string; json?: boolean }, shell: S
   if (options.json) return printJson(shell, { file: options.out, recipient });
   shell.stdout.write(`${recipient}\n`);
   shell.stderr.write(
-    `The secret key is in ${options.out}. Keep it on paper and elsewhere, and not on this machine: without it no archive opens. The line above goes into backup.recipients.\n`,
+    `The secret key is in ${options.out}. Keep it on paper and elsewhere, and not on this machine: without it no archive opens. The public key, age1…, goes into backup.recipients.\n`,
   );
 }

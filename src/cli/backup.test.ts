@@ -61,7 +61,7 @@ describe('backup', () => {
     expect(names).toContain('data/zigbee/g/coordinator_backup.sealed');
     expect(names).toContain('config/password');
     expect(names).not.toContain('data/pki/planted.crt');
-    expect(said).toMatchObject({ leftOut: [outside], warnings: [] });
+    expect(said).toMatchObject({ leftOut: [outside] });
   });
 
   it('leaves the key data of write requests behind, and what it cannot know ends as unknown', async () => {
@@ -95,6 +95,8 @@ describe('backup', () => {
     expect(await plain('backup', 'verify', archive, '--passphrase-file', wrong)).toBe(1);
     expect(shell.written.stderr).toMatch(/this key or passphrase does not open it/);
     expect(await plain('backup', 'verify', archive, '--identity', identity)).toBe(1);
+    expect(await plain('backup', 'verify', `${archive}.old`, '--passphrase-file', right)).toBe(1);
+    expect(shell.written.stderr).toMatch(/^there is no file .*copy\.age\.old: name an archive/m);
     expect(await plain('backup', 'verify', archive, '--passphrase-file', right)).toBe(0);
     expect(shell.written.stdout).toMatch(/✓ .*copy\.age is whole: of /);
   });

@@ -112,14 +112,18 @@ async function makeArchive({ config, file, target, key, now }: Order, shell: She
     const bytes = await writeWhole(target, content, key, shell);
     return { file: target, bytes, leftOut: content.manifest.leftOut };
   } catch (error) {
-    throw new CommandFailed(`There is no backup: ${explained(error as Error)}`, EXIT.failed, {
+    throw new CommandFailed(`There is no backup: ${explained(error as Error, config, target)}`, EXIT.failed, {
       cause: error,
     });
   }
 }
 
-function explained(error: NodeJS.ErrnoException): string {
-  return error.code === 'EACCES' ? `${error.message}. With sudo?` : error.message;
+/** A write names no file in its error, so the folder of the archive and that of the draft copy are named here. */
+function explained({ code, message }: NodeJS.ErrnoException, config: Config, target: string): string {
+  if (code === 'EACCES') return `${message}. With sudo?`;
+  if (code !== 'ENOSPC' && code !== 'EDQUOT' && code !== 'SQLITE_FULL') return message;
+  const folders = new Set([dirname(target), join(config.dataDirectory, 'backups')]);
+  return `the disk is full (${code}). It takes room for the archive in ${[...folders].join(', and for a copy of the database in ')}: make room there, or name another folder (--to, or backup.folder in the configuration).`;
 }
 
 /** All of it with the rights of those whose folders they are; then only descriptors and bytes are used. */

@@ -58,7 +58,10 @@ async function diagnosesOf(file: string, shell: Shell): Promise<Diagnosis[]> {
     config = readConfig(file, { reader, checkFiles: true, checkAdapters: true });
   } catch (error) {
     if (!(error instanceof FileError)) throw error;
-    const remedy = `correct ${file}; nothing else can be looked at before`;
+    const isDenied = (error.cause as NodeJS.ErrnoException | undefined)?.code === 'EACCES';
+    const remedy = isDenied
+      ? 'sudo gatehouse doctor'
+      : `correct ${file}; nothing else can be looked at before`;
     return [{ severity: 'bad', subject, text: error.message, remedy }];
   }
   const daemon = await askDaemon(config, shell);

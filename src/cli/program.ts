@@ -8,6 +8,7 @@ import { addBuses } from './bus-commands.ts';
 import { type ClientOptions, openClient } from './client.ts';
 import { addConfig, addReload } from './config-commands.ts';
 import { CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
+import { printable } from './terminal-text.ts';
 
 /** Runs one command line (without the program's name) and returns the exit code. Throws only what is a fault of ours. */
 export async function run(argv: readonly string[], shell: Shell): Promise<number> {
@@ -24,7 +25,9 @@ export async function run(argv: readonly string[], shell: Shell): Promise<number
   }
 }
 
-function told({ stderr, journal }: Shell, message: string, exitCode: number): number {
+/** The message may hold text of an archive, a file or a peer. */
+function told({ stderr, journal }: Shell, unsafe: string, exitCode: number): number {
+  const message = printable(unsafe);
   // <3>: the priority of an error in the journal, line by line.
   const lines = journal ? message.replace(/^/gm, '<3>') : message;
   stderr.write(`${lines}\n`);

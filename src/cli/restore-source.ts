@@ -5,7 +5,7 @@ import { AGE_HEADER, type DecryptionKey } from '../backup/age.ts';
 import { ArchiveRefused, peekArchive, piecesOf, unpackArchive } from '../backup/archive.ts';
 import type { Manifest } from '../backup/manifest.ts';
 import { writeFrom } from '../host/durable-file.ts';
-import { notRestored } from './restore-checks.ts';
+import { copyRefused } from './restore-checks.ts';
 import { CommandFailed, EXIT } from './shell.ts';
 
 interface Opened extends Disposable {
@@ -37,7 +37,7 @@ export function openSource(name: string): ArchiveSource | DatabaseSource {
     const common = { name, file, [Symbol.dispose]: () => held.dispose() };
     return isArchive ? { ...common, kind: 'archive' } : { ...common, kind: 'database', log };
   } catch (error) {
-    throw notRestored(name, name, error);
+    throw copyRefused(name, name, error);
   }
 }
 
@@ -58,7 +58,7 @@ export function copyDatabase({ name, file, log }: DatabaseSource, folder: string
     writeFrom(file, draft);
     if (log !== undefined) writeFrom(log, `${draft}-wal`);
   } catch (error) {
-    throw notRestored(name, draft, error);
+    throw copyRefused(name, draft, error);
   }
 }
 
@@ -66,7 +66,7 @@ async function explained<T>({ name }: Opened, read: () => Promise<T>): Promise<T
   try {
     return await read();
   } catch (error) {
-    if (!(error instanceof ArchiveRefused)) throw notRestored(name, name, error);
+    if (!(error instanceof ArchiveRefused)) throw copyRefused(name, name, error);
     throw new CommandFailed(`${name} cannot be used: ${error.message}.`, EXIT.failed, { cause: error });
   }
 }

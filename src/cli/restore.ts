@@ -22,7 +22,15 @@ import { configFile, SITE_CONFIG } from './client.ts';
 import { holdDataDirectory } from './data-directory.ts';
 import { asOwnerOf } from './folder-owner.ts';
 import { RESTORING } from './leftovers.ts';
-import { assertOnePiece, openAuditWith, openDraft, type Reopened, warningsOf } from './restore-checks.ts';
+import {
+  CopyRefused,
+  openAuditWith,
+  openCopy,
+  READ_SYSTEM,
+  type Reopened,
+  type SystemRow,
+  warningsOf,
+} from './restore-checks.ts';
 import { countersFrom, countersIn, countersOf, openSequenceFloor } from './restore-counters.ts';
 import {
   type ConfigurationFile,
@@ -41,6 +49,7 @@ import {
   unpack,
 } from './restore-source.ts';
 import { askFirst, CommandFailed, EXIT, printJson, type Shell } from './shell.ts';
+import { printable } from './terminal-text.ts';
 
 export interface RestoreOptions extends DecryptionOptions {
   config?: string;
@@ -63,16 +72,22 @@ interface Plan {
 }
 
 export async function restore(copy: string, options: RestoreOptions, shell: Shell): Promise<void> {
-  using source = openSource(copy);
-  const plan = await planOf(copy, source, options, shell);
+  try {
+    using source = openSource(copy);
+    await restoreFrom(await planOf(copy, source, options, shell));
+  } catch (error) {
+    throw withAssurance(error);
+  }
+}
+
+async function restoreFrom(plan: Plan): Promise<void> {
+  const { shell } = plan;
   const { dataDirectory } = plan.config;
   using _alone = asUserOf(dataDirectory, shell, () => held(dataDirectory));
   const folder = asUserOf(dataDirectory, shell, () => makeWorkshop(dataDirectory));
   try {
     const prepared = await prepareAsUser(plan, folder);
     tell(plan, prepared, place(plan, prepared, folder));
-  } catch (error) {
-    throw refusedBySystem(error);
   } finally {
     asUserOf(dataDirectory, shell, () => rmSync(folder, { recursive: true, force: true }));
   }
@@ -83,11 +98,12 @@ function asUserOf<T>(folder: string, shell: Shell, work: () => T): T {
   return work();
 }
 
-/** What is there and cannot be read is for a person to mend; a fault of this program shows as it is. */
-function refusedBySystem(error: unknown): unknown {
+/** A copy that is refused, and what is there and cannot be read, are for a person to mend; a fault of this program shows as it is. */
+function withAssurance(error: unknown): unknown {
   const { message, cause } = error as Error;
   const { syscall } = (cause ?? error) as NodeJS.ErrnoException;
-  if (error instanceof CommandFailed || syscall === undefined) return error;
+  const isRefused = error instanceof CopyRefused;
+  if (!isRefused && (error instanceof CommandFailed || syscall === undefined)) return error;
   return new CommandFailed(`Nothing was restored: ${message}`, EXIT.failed, { cause: error });
 }
 
@@ -149,8 +165,8 @@ async function prepare(plan: Plan, folder: string): Promise<Prepared> {
   const manifest = source.kind === 'archive' && key ? await unpack(source, key, folder) : undefined;
   if (source.kind === 'database') copyDatabase(source, data);
   const current = join(config.dataDirectory, 'gatehouse.db');
-  await using database = await openDraft(copy, join(data, 'gatehouse.db'));
-  const system = systemOf(database, plan, manifest && data);
+  await using database = await openCopy({ name: copy, data, manifest, configuredId: config.systemId });
+  const system = systemOf(database);
   // The key beside a copy of the database alone is the one that stays.
   const vaultFile = join(manifest ? data : config.dataDirectory, 'keys', 'vault.key');
   const audit = openAuditWith(database, vaultFile, shell.clock);
@@ -160,7 +176,7 @@ async function prepare(plan: Plan, folder: string): Promise<Prepared> {
     ...notes,
     ...clockBehind(manifest, shell.clock.now()),
   ];
-  for (const warning of warnings) shell.stderr.write(`! ${warning}\n`);
+  for (const warning of warnings) shell.stderr.write(`! ${printable(warning)}\n`);
   const replaced = [
     ...(existsSync(current) ? [current] : []),
     ...(manifest
@@ -181,34 +197,6 @@ function clockBehind(manifest: Manifest | undefined, now: number): string[] {
   return [
     `The clock of this machine says ${new Date(now).toISOString()}, and the archive was made later: set it (timedatectl) before the restore, or encoders may ignore the gateway until it is right.`,
   ];
-}
-
-interface SystemRow {
-  system_id: string;
-  database_id: string;
-  epoch: number;
-}
-
-const READ_SYSTEM = 'SELECT system_id, database_id, epoch FROM system WHERE id = 1';
-
-/** Throws when it is none of this site, or its parts do not belong together. `folder`: of the data of an archive. */
-function systemOf(database: Database, { copy, config }: Plan, folder: string | undefined): SystemRow {
-  const system = database.prepare<[], SystemRow>(READ_SYSTEM).get();
-  if (!system) throw new CommandFailed(`${copy} is the database of a gateway that never started.`);
-  if (config.systemId !== undefined && config.systemId !== system.system_id) {
-    throw new CommandFailed(
-      `${copy} belongs to system ${system.system_id}, the configuration to ${config.systemId}: take another copy, or correct systemId.`,
-    );
-  }
-  try {
-    if (folder !== undefined) assertOnePiece(database, folder, config.systemId);
-  } catch (error) {
-    const message = (error as Error).message.replaceAll(folder ?? '', 'data');
-    throw new CommandFailed(`Nothing was restored: ${copy} is not of one piece: ${message}`, EXIT.failed, {
-      cause: error,
-    });
-  }
-  return system;
 }
 
 /** What of the configuration is put in place, and what the person must know of the rest. */
@@ -238,9 +226,14 @@ interface Renewal {
   now: number;
 }
 
-async function renew(database: Database, audit: Reopened, { copy, current, manifest, now }: Renewal) {
+function systemOf(database: Database): SystemRow {
   const system = database.prepare<[], SystemRow>(READ_SYSTEM).get();
   if (!system) throw new Error('the system row is missing');
+  return system;
+}
+
+async function renew(database: Database, audit: Reopened, { copy, current, manifest, now }: Renewal) {
+  const system = systemOf(database);
   const databaseId = randomUUID();
   const { epoch, sequence } = countersFrom(countersOf(database), countersIn(current), now);
   const rename = database.prepare<[string, number]>(
@@ -299,7 +292,8 @@ function tell({ copy, file, options, shell }: Plan, prepared: Prepared, replaced
     return;
   }
   shell.stdout.write(`${copy} is restored.\n`);
-  if (files.length > 0) shell.stdout.write(`The configuration is restored: ${files.join(', ')}.\n`);
+  if (files.length > 0)
+    shell.stdout.write(`The configuration is restored: ${printable(files.join(', '))}.\n`);
   if (replaced) shell.stdout.write(`What was there is kept in ${replaced}.\n`);
   shell.stdout.write(
     'What was revoked or changed after the copy was made is as it was before: look through gatehouse token list.\nStart the daemon with: systemctl start gatehouse\n',

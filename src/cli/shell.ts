@@ -5,7 +5,7 @@ import type { Readable, Writable } from 'node:stream';
 import { styleText } from 'node:util';
 import type { Clock } from '../clock.ts';
 import type { GatewayOptions } from '../gateway.ts';
-import { safeJson } from './terminal-text.ts';
+import { printable, safeJson } from './terminal-text.ts';
 
 export interface Shell {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -92,8 +92,9 @@ export async function askFirst(
   if (!(await confirmed(shell, question))) throw new CommandFailed(unchanged);
 }
 
-/** Rows of text under each other, two spaces apart. */
-export function table(rows: string[][]): string {
+/** Rows of text under each other, two spaces apart. The text may be anybody's. */
+export function table(unsafe: readonly (readonly string[])[]): string {
+  const rows = unsafe.map((row) => row.map(printable));
   const widths: number[] = [];
   for (const row of rows)
     for (const [column, cell] of row.entries()) widths[column] = Math.max(widths[column] ?? 0, cell.length);

@@ -317,7 +317,7 @@ export function ownCertificateFindings(own: Status['http']['ownCertificate']): F
     own.notAfter === null
       ? "every client gets the site CA's"
       : `the one in force ends on ${own.notAfter.slice(0, 10)}`;
-  return [{ severity: 'bad', subject: 'certificate own', text: `not taken: ${own.error}; ${kept}` }];
+  return [{ severity: 'bad', subject: 'certificate own', text: `${own.error}; ${kept}` }];
 }
 
 function certificateFinding(

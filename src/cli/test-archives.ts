@@ -1,10 +1,12 @@
 /** Archives of gateways, for the tests of backup and restore. */
-import { writeFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, expect } from 'vitest';
 import { openTestGateway, type TestGateway } from '../../test/gateway.ts';
 import { type TestShell, testShell } from '../../test/shell.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
+import { piecesOf, unpackArchive, writeArchive } from '../backup/archive.ts';
+import type { Manifest } from '../backup/manifest.ts';
 import { systemClock } from '../clock.ts';
 import { openConnection } from '../database/connection.ts';
 import { run } from './program.ts';
@@ -74,4 +76,22 @@ export function flipped(bytes: Buffer, at: number): Buffer {
   const changed = Buffer.from(bytes);
   changed[at] = (changed[at] ?? 0) ^ 1;
   return changed;
+}
+
+/** The archive put together again, as whoever has the public key can. `change` gets its folder and its manifest. */
+export async function repack(
+  archive: string,
+  change: (folder: string, manifest: Manifest) => unknown,
+): Promise<void> {
+  const folder = temporaryFolder();
+  const source = openSync(archive, 'r');
+  const manifest = await unpackArchive(piecesOf(source), { identities: [SECRET] }, folder);
+  closeSync(source);
+  await change(folder, manifest);
+  const files = manifest.files.map(({ name }) => ({ name, content: readFileSync(join(folder, name)) }));
+  for (const [index, { content }] of files.entries())
+    if (manifest.files[index]) manifest.files[index].bytes = content.length;
+  const target = openSync(archive, 'w');
+  await writeArchive(target, { manifest, files }, { recipients: [PUBLIC] }, () => {});
+  closeSync(target);
 }

@@ -43,7 +43,7 @@ export async function restoreZgate(
       `There is no Zigbee gateway ${deviceId}: gatehouse zgate list shows those there are.`,
     );
   const which = snapshot === undefined ? 'the newest snapshot' : `snapshot ${snapshot}`;
-  const question = `Put ${which} on the coordinator of ${gateway.name ?? gateway.deviceId}? Its locks are lost if that is another network than theirs.`;
+  const question = `Put ${which} on the coordinator of ${gateway.name ?? gateway.deviceId}? Its locks are lost if that is another network than theirs, and one that joined later has to join again.`;
   await askFirst(shell, yes, question, 'Nothing was changed.');
   const body = snapshot === undefined ? {} : { snapshot };
   const path = `/local/zgate/${encodeURIComponent(deviceId)}/restore`;

@@ -25,6 +25,7 @@ const messages = (text: string) => refusal(text).mistakes.map(({ message }) => m
 
 const ID = '5c2f0a52-9f6b-4c3e-8f43-0d1b2a3c4d5e';
 const OTHER = '6c2f0a52-9f6b-4c3e-8f43-0d1b2a3c4d5e';
+const GATEWAY = `networks: [{ id: ${ID} }]\nzgates: [{ deviceId: ${ID}, link: a, networkId: ${ID} }]`;
 /** Zigbee gateways, each of the one link and network unless it says something else. */
 function gateways(...more: object[]): string {
   const zgates = more.map((one) => ({ deviceId: ID, link: 'a', networkId: ID, ...one }));
@@ -113,8 +114,8 @@ describe('single settings', () => {
     ['http: { requestsPerSecond: .inf }', /number/],
     ['encoders: { endpoint: "mqtts://a:99999" }', /port from 1 to 65535/],
     ['encoders: { endpoint: "mqtts://a:0" }', /port from 1 to 65535/],
-    ['links: [{ id: a, protocol: zigbee, options: { port: "tcp://host:0" } }]', /port from 1 to 65535/],
-    ['links: [{ id: a, protocol: zigbee, options: { port: "tls://host:0" } }]', /port from 1 to 65535/],
+    [`links: [{ id: a, protocol: zigbee, options: { port: "tcp://host:0" } }]\n${GATEWAY}`, /port from 1 to/],
+    [`links: [{ id: a, protocol: zigbee, options: { port: "tls://host:0" } }]\n${GATEWAY}`, /port from 1 to/],
     ['links: [{ id: a, protocol: osdp, options: { port: "tcp://host:0" } }]', /port from 1 to 65535/],
     ['encoders: { endpoint: "mqtt://a:1" }', /mqtts/],
     ['encoders: { keepAlive: 20 }', /duration such as/],
@@ -270,6 +271,7 @@ describe('files', () => {
         '  caFile: not.pem',
         '  certFile: damaged.pem',
         '  keyFile: not.pem',
+        'http: { certFile: not.pem, keyFile: damaged.pem }',
       ].join('\n'),
     );
     expect(() => readConfig(file, { checkFiles: true })).not.toThrow();
@@ -287,6 +289,8 @@ describe('files', () => {
         expect.stringMatching(/^5: upstream\.caFile: .*holds no certificate in PEM/),
         expect.stringMatching(/^6: upstream\.certFile: .*cannot be read/),
         expect.stringMatching(/^7: upstream\.keyFile: .*holds no private key/),
+        expect.stringMatching(/^8: http\.certFile: .*not\.pem holds no certificate in PEM$/),
+        expect.stringMatching(/^8: http\.keyFile: .*damaged\.pem holds no private key/),
       ]);
     }
   });
@@ -319,6 +323,7 @@ describe('files', () => {
         expect.stringMatching(
           /^6: links\[1\]\.options\.profile: cannot read .*gone\.yaml: there is no such file$/,
         ),
+        '7: links[2].id: another link has this id: see line 6',
         expect.stringMatching(/^7: links\[2\]\.protocol: .*\(did you mean "dcon"\?\)$/),
         expect.stringMatching(/^8: unknown setting "wat"/),
       ]);

@@ -71,6 +71,7 @@ export function parseConfig(text: string, file: string, options: ReadOptions = {
   const { value } = parseText(text, file, {
     schema: configSchema,
     jsonSchema: configJsonSchema,
+    placeholders,
     check(written) {
       const config = resolved(written, folder);
       const { links } = config;
@@ -82,6 +83,16 @@ export function parseConfig(text: string, file: string, options: ReadOptions = {
     },
   });
   return resolved(value, folder);
+}
+
+/** For settings that must be there and have a mistake (sound-part.ts). */
+function placeholders(number: number): unknown[] {
+  const name = `x${number}`;
+  const uuid = `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`;
+  const recipient = 'age1dldg3765c9d5a000xk5q794fxzfxtekmdyarghp3fvg9yy3g5clsdc8lct';
+  const port = `tcp://${name}:1`;
+  // The options of a link may be anything where its protocol is loopback.
+  return [number, name, uuid, 'loopback', port, { port }, `mqtts://${name}`, recipient, [recipient]];
 }
 
 /** Where a file with mistakes says that the daemon is, which runs by what it was before; undefined: it does not say. */
@@ -178,7 +189,12 @@ function contradictingCredentials({ http, auth: { oidc }, upstream }: Config): P
     if (http[name] && http.plain) wrong(['http', name], 'has no effect with plain', ['http', 'plain']);
   }
   if (oidc && oidc.jwksUrl === undefined && oidc.jwksFile === undefined)
-    wrong(['auth', 'oidc'], 'needs jwksUrl or jwksFile');
+    wrong(
+      ['auth', 'oidc'],
+      'needs jwksUrl or jwksFile',
+      ['auth', 'oidc', 'jwksUrl'],
+      ['auth', 'oidc', 'jwksFile'],
+    );
   if (oidc?.caFile && !oidc.jwksUrl?.startsWith('https:'))
     wrong(['auth', 'oidc', 'caFile'], 'has no effect without https:// in jwksUrl', [
       'auth',
@@ -330,7 +346,7 @@ function deniedFiles(file: string, config: Config, options: ReadOptions, denied:
       : [],
   );
   return [
-    ...problem([], unreadable(file, reader, denied)),
+    ...problem([], unreadable(file, reader, denied)).map((whole) => ({ ...whole, others: [] })),
     ...problem(['dataDirectory'], reader.folderFault(config.dataDirectory)),
     ...files,
     ...ports,

@@ -4,7 +4,7 @@
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readRegularFile } from '../host/regular-file.ts';
-import { dateFault, KeyPairFault, keyPairIn } from '../key-pair.ts';
+import { dateFault, KeyPairFault, keyIn, keyPairIn, serverCertificatesIn } from '../key-pair.ts';
 import { certificatesIn } from '../pem.ts';
 import type { Problem } from '../yaml/problem.ts';
 import type { Config } from './config.ts';
@@ -43,19 +43,29 @@ function unfitPair(
   now: number,
   denied: ReadonlySet<string>,
 ): Problem[] {
-  if (certFile === undefined || keyFile === undefined || denied.has(certFile) || denied.has(keyFile))
-    return [];
-  const at = (name: string, message: string): Problem => ({ path: ['http', name], message });
-  const certificates = read(certFile);
-  const key = read(keyFile);
-  if (certificates === undefined || key === undefined) return [];
-  try {
+  const files = { certFile, keyFile };
+  const textOf = (file: string | undefined) =>
+    file === undefined || denied.has(file) ? undefined : read(file);
+  const certificates = textOf(certFile);
+  const key = textOf(keyFile);
+  const faultOf = (action: () => unknown): Problem[] => {
+    try {
+      action();
+      return [];
+    } catch (error) {
+      if (!(error instanceof KeyPairFault)) throw error;
+      return [{ path: ['http', error.file], message: `${files[error.file]} ${error.message}` }];
+    }
+  };
+  const faults = [
+    ...(certificates === undefined ? [] : faultOf(() => serverCertificatesIn(certificates))),
+    ...(key === undefined ? [] : faultOf(() => keyIn(key))),
+  ];
+  if (faults.length > 0 || certificates === undefined || key === undefined) return faults;
+  return faultOf(() => {
     const fault = dateFault(keyPairIn(certificates, key), now);
-    return fault === undefined ? [] : [at('certFile', `${certFile} ${fault}`)];
-  } catch (error) {
-    if (!(error instanceof KeyPairFault)) throw error;
-    return [at(error.file, `${error.file === 'certFile' ? certFile : keyFile} ${error.message}`)];
-  }
+    if (fault !== undefined) throw new KeyPairFault('certFile', fault);
+  });
 }
 
 function read(file: string): string | undefined {

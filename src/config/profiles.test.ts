@@ -326,10 +326,14 @@ describe('profiles of links', () => {
   });
 });
 
-it('a unit id is there once', () => {
-  const options = '{ port: /dev/null, devices: [{ unitId: 3 }, { unitId: 3 }] }';
-  const text = `links: [{ id: bus-1, protocol: modbus, options: ${options} }]`;
-  expect(() => parseConfig(text, 'gatehouse.yaml')).toThrow(/devices\[1\]\.unitId: 3 is there twice/);
+it.each([
+  ['modbus', 'unitId'],
+  ['dcon', 'address'],
+  ['osdp', 'address'],
+])('an address of a %s bus is there once', (protocol, field) => {
+  const options = `{ port: /dev/null, devices: [{ ${field}: 3 }, { ${field}: 4 }, { ${field}: 3 }] }`;
+  const text = `links: [{ id: bus-1, protocol: ${protocol}, options: ${options} }]`;
+  expect(() => parseConfig(text, 'gatehouse.yaml')).toThrow(`devices[2].${field}: 3 is there twice`);
 });
 
 describe('gatehouse bus check-profile', () => {

@@ -26,7 +26,9 @@ export function readProfile(file: string): Profile {
 
 /** `file` is the name in messages. Throws FileError. */
 export function parseProfile(text: string, file: string): Profile {
-  const kind = { schema: profileShape, jsonSchema: profileJsonSchema, check: faultsOf };
+  // The parts of a profile depend on each other, so that with another address in one of them nothing is true of the rest.
+  const placeholders = () => [];
+  const kind = { schema: profileShape, jsonSchema: profileJsonSchema, placeholders, check: faultsOf };
   return parseText(text, file, kind).value;
 }
 

@@ -98,6 +98,27 @@ it('rolls a failing job back alone', async () => {
   expect(faults).toEqual([]);
 });
 
+it('does what waits for the disk once the job is there, and never for one that is not', async () => {
+  const { group, insert, orphan, connection } = setUp();
+  const done: string[] = [];
+  const add = (text: string, then: () => void = () => {}) =>
+    group.commit(() => {
+      group.whenStored(() => done.push(connection.inTransaction ? 'too early' : text));
+      insert.run(text);
+      then();
+    });
+  const stored = add('stored').then(() => done.push('resolved'));
+  const thrown = add('thrown', () => {
+    throw new RangeError('mine');
+  });
+  await expect(thrown).rejects.toThrow('mine');
+  await stored;
+  expect(done).toEqual(['stored', 'resolved']);
+  await expect(add('in a COMMIT that fails', () => void orphan.run(99))).rejects.toEqual(UNAVAILABLE);
+  expect(done).toEqual(['stored', 'resolved']);
+  expect(() => group.whenStored(() => {})).toThrow('outside of a commit job');
+});
+
 it('waits for the sockets no longer than the slow commit took, however long their turns are', async () => {
   const { group, insert, clock } = setUp();
   await group.commit(() => {

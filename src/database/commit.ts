@@ -73,6 +73,8 @@ export interface GroupCommit {
    * what is still stored while the disk is short of room; normal when absent.
    */
   commit<T>(job: () => T, urgency?: Urgency): Promise<T>;
+  /** Inside a job: called once the job is on the disk, before its promise resolves; never when it is not stored. Throws nothing. */
+  whenStored(effect: () => void): void;
   /** A batch is being run or committed. */
   isRunning(): boolean;
   figures(): CommitFigures;
@@ -103,6 +105,7 @@ export function openGroupCommit(options: GroupCommitOptions): GroupCommit {
   let armed = false;
   let closed = false;
   let running = false;
+  const effects = openEffects();
 
   function flush(): void {
     armed = false;
@@ -117,10 +120,8 @@ export function openGroupCommit(options: GroupCommitOptions): GroupCommit {
       const hasRoom = isDiskFull(causeOf(error)) && space.release();
       // At start-up, before anything is served, that is all of them.
       const again = hasRoom ? batch.filter(({ urgency }) => space.admits(urgency)) : [];
-      refuse(
-        batch.filter((waiting) => !again.includes(waiting)),
-        error,
-      );
+      const refused = batch.filter((waiting) => !again.includes(waiting));
+      refuse(refused, error);
       try {
         if (again.length > 0) store(again);
       } catch (secondError) {
@@ -160,9 +161,9 @@ export function openGroupCommit(options: GroupCommitOptions): GroupCommit {
   }
 
   function arm(): void {
-    if (armed) return;
+    const { lastMilliseconds } = figures;
+    if (!armed) setImmediate(linger, turnsAfter(lastMilliseconds), monotonic() + lastMilliseconds);
     armed = true;
-    setImmediate(linger, turnsAfter(figures.lastMilliseconds), monotonic() + figures.lastMilliseconds);
   }
 
   function linger(turns: number, until: number): void {
@@ -175,10 +176,11 @@ export function openGroupCommit(options: GroupCommitOptions): GroupCommit {
       const refusal = closed ? stopping() : admission(space, urgency, queue.length);
       if (refusal) return Promise.reject(refusal);
       return new Promise<T>((resolve, reject) => {
-        queue.push({ job, urgency, resolve, reject });
+        queue.push({ ...effects.of(job, resolve), urgency, reject });
         arm();
       });
     },
+    whenStored: effects.add,
     isRunning: () => running,
     figures: () => ({ ...figures, queued: queue.length }),
     close() {
@@ -200,6 +202,37 @@ function stopping(): GatehouseError {
 function overloaded(): GatehouseError {
   const message = 'Too much work waits for the disk; try again in a second.';
   return new GatehouseError('STORAGE_UNAVAILABLE', message, { retryAfterSeconds: 1 });
+}
+
+/** What jobs have done once they are on the disk. */
+function openEffects() {
+  /** Of the job that is run now. */
+  let running: (() => void)[] | undefined;
+  return {
+    add(effect: () => void): void {
+      if (!running) throw new TypeError('outside of a commit job nothing is stored');
+      running.push(effect);
+    },
+    of<T>(job: () => T, resolve: (value: T) => void): Pick<Waiting, 'job' | 'resolve'> {
+      let effects: (() => void)[] = [];
+      return {
+        job() {
+          // New ones each time: a batch may be tried twice.
+          effects = [];
+          running = effects;
+          try {
+            return job();
+          } finally {
+            running = undefined;
+          }
+        },
+        resolve(value: T) {
+          for (const effect of effects) effect();
+          resolve(value);
+        },
+      };
+    },
+  };
 }
 
 /** What has to be done to the connection between a failed batch and the next one. */

@@ -16,17 +16,20 @@ const JOURNAL_SIZE_LIMIT_BYTES = 16 * 1024 * 1024;
  * SQLite's 4 KiB a key on a card costs four times as much of a flash. A small database from before is rewritten at the start (database.ts).
  */
 const PAGE_BYTES = 512;
-/**
- * Pages in the WAL when it is copied into the file, which takes three fsyncs instead of one: 12 MB. At 200 changes a
- * second that is every four seconds or more; with SQLite's 1,000 so often that one request in fifty waits for it.
- */
-const CHECKPOINT_PAGES = 24_000;
+/** In the WAL, of pages: from there on a commit copies it into the file itself. More than the thread of wal-checkpoints.ts leaves there. */
+const CHECKPOINT_BYTES = JOURNAL_SIZE_LIMIT_BYTES;
 
 /**
  * How long another program's lock is waited for, with the event loop standing still. Enough for a command of an
  * operator; hosts and clients are more patient than this.
  */
 const BUSY_TIMEOUT_MS = 1_000;
+
+/**
+ * Of pages kept in memory, which the kernel keeps as well: to read one again takes microseconds. better-sqlite3's 16 MB fill within hours
+ * and look like a leak.
+ */
+const CACHE_BYTES = 4 * 1024 * 1024;
 
 /** Copied in one turn of the event loop: a millisecond or so. */
 const BACKUP_PAGES = 400;
@@ -50,6 +53,8 @@ export interface Connection extends Prepare, Disposable {
   pragma(name: string): unknown;
   /** True between BEGIN and its end. */
   readonly inTransaction: boolean;
+  /** Bytes of the pages in the write-ahead log, and of those that are in the file as well. */
+  log(): { bytes: number; copiedBytes: number };
   /**
    * After a failed COMMIT, before anything is reopened: removes what that commit has left in the write-ahead log, so that
    * no recovery finds it. Throws when the removal is not on the disk.
@@ -75,6 +80,11 @@ export function openConnection(file: string): Connection {
   const unreadable = (error: unknown) => {
     const unusable = !database.open || (isStorageFault(error) && !database.inTransaction);
     return unusable ? storageUnavailable(error) : error;
+  };
+  const log = () => {
+    const [found] = database.pragma('wal_checkpoint(NOOP)') as { log: number; checkpointed: number }[];
+    if (!found || found.log < 0) throw new Error(`${file} has no write-ahead log`);
+    return { frames: found.log, copied: found.checkpointed };
   };
   return {
     file,
@@ -109,14 +119,16 @@ export function openConnection(file: string): Connection {
         },
       };
     },
+    log() {
+      const { frames, copied } = log();
+      const bytes = pageBytesOf(database);
+      return { bytes: frames * bytes, copiedBytes: copied * bytes };
+    },
     eraseUncommitted() {
-      const [checkpoint] = database.pragma('wal_checkpoint(NOOP)') as { log: number }[];
-      const pageBytes = database.pragma('page_size', { simple: true }) as number;
-      if (!checkpoint || checkpoint.log < 0) throw new Error(`${file} has no write-ahead log`);
-      truncateLog(`${file}-wal`, checkpoint.log, pageBytes);
+      truncateLog(`${file}-wal`, log().frames, pageBytesOf(database));
     },
     repage() {
-      if (database.pragma('page_size', { simple: true }) === PAGE_BYTES) return false;
+      if (pageBytesOf(database) === PAGE_BYTES) return false;
       // In WAL mode VACUUM keeps the page size (sqlite.org, PRAGMA page_size).
       database.pragma('journal_mode = DELETE');
       try {
@@ -211,8 +223,9 @@ function configure(database: Sqlite.Database): void {
   database.pragma('foreign_keys = ON');
   database.pragma('trusted_schema = OFF');
   database.pragma('secure_delete = ON');
+  database.pragma(`cache_size = ${-CACHE_BYTES / 1024}`);
   database.pragma(`journal_size_limit = ${JOURNAL_SIZE_LIMIT_BYTES}`);
-  database.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
+  database.pragma(`wal_autocheckpoint = ${CHECKPOINT_BYTES / pageBytesOf(database)}`);
   database.prepare('SELECT count(*) FROM sqlite_schema').get();
   const synchronous = database.pragma('synchronous', { simple: true });
   const journal = database.pragma('journal_mode', { simple: true });
@@ -220,6 +233,8 @@ function configure(database: Sqlite.Database): void {
     throw new Error(`the database is not durable: synchronous=${synchronous}, journal_mode=${journal}`);
   }
 }
+
+const pageBytesOf = (database: Sqlite.Database) => database.pragma('page_size', { simple: true }) as number;
 
 function compare(version: string): number {
   const parts = version.split('.').map(Number);

@@ -12,8 +12,8 @@ import {
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { temporaryFolder } from '../../test/temporary.ts';
-import { type Connection, holdFile, openConnection, openReader } from './connection.ts';
+import { temporaryConnection, temporaryFolder } from '../../test/temporary.ts';
+import { holdFile, openConnection, openReader } from './connection.ts';
 import { DatabaseUnusable, openDatabase } from './database.ts';
 import { readMigrations, SchemaRefused } from './migrate.ts';
 
@@ -24,14 +24,6 @@ const open = (file: string, migrated?: (names: string[]) => void) =>
     failed: () => {},
     ...(migrated && { migrated }),
   });
-
-function emptyConnection(): Connection {
-  const file = join(temporaryFolder(), 'test.db');
-  writeFileSync(file, '');
-  const connection = openConnection(file);
-  onTestFinished(() => connection[Symbol.dispose]());
-  return connection;
-}
 
 /** A database with some hundred kilobytes in it, closed. */
 async function filledFile(): Promise<string> {
@@ -55,7 +47,7 @@ describe('a connection', () => {
     ['ΟΔΟΣ', 'οδος'],
     ['ДВЕРЬ', 'дверь'],
   ])('finds %s by %s, also after it was opened again', (text, part) => {
-    const connection = emptyConnection();
+    const connection = temporaryConnection();
     const found = connection.prepare<[string, string], { found: number }>(
       'SELECT instr(fold(?), fold(?)) AS found',
     );
@@ -66,7 +58,7 @@ describe('a connection', () => {
   });
 
   it('is durable, also after it was opened again', () => {
-    const connection = emptyConnection();
+    const connection = temporaryConnection();
     const settings = () =>
       ['synchronous', 'journal_mode', 'foreign_keys', 'trusted_schema', 'secure_delete'].map((name) =>
         connection.pragma(name),
@@ -79,7 +71,7 @@ describe('a connection', () => {
   });
 
   it('keeps its statements when it is opened again', () => {
-    const connection = emptyConnection();
+    const connection = temporaryConnection();
     connection.exec('CREATE TABLE t (a INTEGER) STRICT');
     const insert = connection.prepare<[number]>('INSERT INTO t VALUES (?)');
     const sum = connection.prepare<[], { sum: number }>('SELECT sum(a) AS sum FROM t');

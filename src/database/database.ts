@@ -11,6 +11,7 @@ import { isDiskFull, isFullWithin } from './faults.ts';
 import { keepDamagedLog, type Loss, lossOf, openCounters } from './losses.ts';
 import { checkRoom, isWithoutSchema, migrate, readMigrations, syncPath } from './migrate.ts';
 import { type DiskSpace, openDiskSpace, type SpaceState, type Urgency } from './space.ts';
+import { openWalCheckpoints } from './wal-checkpoints.ts';
 
 export type { Prepare, Statement } from './connection.ts';
 
@@ -21,6 +22,8 @@ export interface Database extends Prepare, DamagedRows, AsyncDisposable {
    * what is still stored while the disk is short of room (space.ts); normal when absent.
    */
   commit<T>(job: () => T, urgency?: Urgency): Promise<T>;
+  /** Inside a job: called once the job is on the disk, before its promise resolves; never when it is not stored. Throws nothing. */
+  whenStored(effect: () => void): void;
   /** Inside a job: what is read may yet be rolled back. */
   isInTransaction(): boolean;
   figures(): CommitFigures;
@@ -80,6 +83,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   const loss = lossOf(connection, kept);
   if (loss) options.lost?.(loss);
   const counters = openCounters(connection);
+  const checkpoints = openWalCheckpoints(connection);
   const group = openGroupCommit({
     connection,
     space,
@@ -87,6 +91,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     failed,
     committed(jobs, milliseconds) {
       counters.update();
+      checkpoints.committed();
       committed?.(jobs, milliseconds);
     },
     ...(decided && { decided }),
@@ -96,10 +101,12 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     prepare: connection.prepare,
     isInTransaction: group.isRunning,
     commit: group.commit,
+    whenStored: group.whenStored,
     figures: group.figures,
     space,
     async [Symbol.asyncDispose]() {
       group.close();
+      await checkpoints[Symbol.asyncDispose]();
       counters[Symbol.dispose]();
       // Left as a kill leaves it: closing would remove the log, and the next start needs the room that it holds.
       if (space.state().space !== 'full') connection[Symbol.dispose]();

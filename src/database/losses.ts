@@ -83,12 +83,12 @@ export function openCounters(connection: Connection): CounterFile {
   let descriptor: number | undefined;
   let written = '';
   function update(): void {
-    const text = JSON.stringify(countersFrom(read.all()));
-    if (text === written) return;
+    const { counters } = read.get() ?? NO_COUNTERS;
+    if (counters === written) return;
     try {
       descriptor ??= openSync(countersFile(connection.file), 'w', 0o600);
-      writeSync(descriptor, text.padEnd(RECORD_BYTES), 0);
-      written = text;
+      writeSync(descriptor, counters.padEnd(RECORD_BYTES), 0);
+      written = counters;
     } catch {
       // A lower count than there is finds less, and says nothing wrong.
     }
@@ -103,22 +103,18 @@ export function openCounters(connection: Connection): CounterFile {
 }
 
 interface CounterRow {
-  name: string;
-  seq: number;
-  database_id: string;
+  /** Counters, as JSON. */
+  counters: string;
 }
+const NO_COUNTERS: CounterRow = { counters: '{"databaseId":"","rows":{}}' };
 
-const READ_COUNTERS =
-  "SELECT name, seq, coalesce((SELECT database_id FROM system), '') AS database_id FROM sqlite_sequence ORDER BY name";
+/** In one row, and made by SQLite: whoever waits for a commit waits for this as well. */
+const READ_COUNTERS = `SELECT json_object('databaseId', coalesce((SELECT database_id FROM system), ''),
+  'rows', json_group_object(name, seq)) AS counters FROM sqlite_sequence`;
 
-const countersOf = (connection: Connection) =>
-  countersFrom(connection.prepare<[], CounterRow>(READ_COUNTERS).all());
-
-function countersFrom(rows: CounterRow[]): Counters {
-  return {
-    databaseId: rows[0]?.database_id ?? '',
-    rows: Object.fromEntries(rows.map(({ name, seq }) => [name, seq])),
-  };
+function countersOf(connection: Connection): Counters {
+  const { counters } = connection.prepare<[], CounterRow>(READ_COUNTERS).get() ?? NO_COUNTERS;
+  return JSON.parse(counters) as Counters;
 }
 
 /** Another database, such as a restored one, has counters of its own. */

@@ -9,10 +9,10 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { canMount, smallDisk } from '../../test/small-disk.ts';
-import { temporaryFolder } from '../../test/temporary.ts';
-import { type Connection, openConnection } from './connection.ts';
+import { temporaryConnection, temporaryFolder } from '../../test/temporary.ts';
+import { openConnection } from './connection.ts';
 import { openDatabase } from './database.ts';
 import { migrate, readMigrations, TooLittleRoom } from './migrate.ts';
 
@@ -31,14 +31,6 @@ const step = (version: number, sql = '') => ({
 });
 const first = { ...step(1), sql: 'CREATE TABLE done (version INTEGER) STRICT; INSERT INTO done VALUES (1)' };
 
-function emptyConnection(): Connection {
-  const file = join(temporaryFolder(), 'test.db');
-  writeFileSync(file, '');
-  const connection = openConnection(file);
-  onTestFinished(() => connection[Symbol.dispose]());
-  return connection;
-}
-
 function done(file: string): number[] {
   using connection = openConnection(file);
   return connection
@@ -48,7 +40,7 @@ function done(file: string): number[] {
 }
 
 it('goes on where the start before was cut short, and keeps the copy that one has made', async () => {
-  const connection = emptyConnection();
+  const connection = temporaryConnection();
   const backups = join(connection.file, '..', 'backups');
   await migrate(connection, backups, [first]);
   const bad = step(3, 'INSERT INTO nowhere VALUES (1)');
@@ -63,7 +55,7 @@ it('goes on where the start before was cut short, and keeps the copy that one ha
 });
 
 it('makes another copy after a version in between has served the database', async () => {
-  const connection = emptyConnection();
+  const connection = temporaryConnection();
   const backups = join(connection.file, '..', 'backups');
   await migrate(connection, backups, [first]);
   const bad = step(3, 'INSERT INTO nowhere VALUES (1)');
@@ -74,7 +66,7 @@ it('makes another copy after a version in between has served the database', asyn
 });
 
 it('removes the copies that a start has not finished, and nothing else', async () => {
-  const connection = emptyConnection();
+  const connection = temporaryConnection();
   const backups = join(connection.file, '..', 'backups');
   await migrate(connection, backups, [first]);
   mkdirSync(backups);
@@ -141,7 +133,7 @@ it.skipIf(!canMount())(
 
 describe('migrations', () => {
   it('make one copy of the old schema before the first of a start, and keep seven', async () => {
-    const connection = emptyConnection();
+    const connection = temporaryConnection();
     const backups = join(connection.file, '..', 'backups');
     expect(await migrate(connection, backups, [first])).toEqual([first.name]);
     expect(existsSync(backups)).toBe(false);
@@ -166,7 +158,7 @@ describe('migrations', () => {
   });
 
   it('leaves the database as it was when one fails', async () => {
-    const connection = emptyConnection();
+    const connection = temporaryConnection();
     const backups = join(connection.file, '..', 'backups');
     await migrate(connection, backups, [first]);
     const bad = step(2, 'CREATE TABLE half (a INTEGER) STRICT; INSERT INTO nowhere VALUES (1)');

@@ -217,6 +217,34 @@ it('keeps back 16 MB of an ordinary disk, and less of a small one', () => {
   expect(roomNeeded(20 * MB)).toEqual({ ballastBytes: 2 * MB, plentyBytes: 6 * MB });
 });
 
+it.skipIf(CANNOT_MOUNT)(
+  'says at no time that a disk is full and has the room that is asked for',
+  async () => {
+    const disk = smallDisk(40 * 1024 * 1024);
+    const { database, store } = await open(disk, null);
+    await using _closing = database;
+    const contradictions: SpaceState[] = [];
+    const note = () => {
+      const state = database.space.state();
+      if (state.space === 'full' && Number(state.freeBytes) >= Number(state.plentyBytes))
+        contradictions.push(state);
+      return state.space;
+    };
+    const look = keep(database);
+    await look();
+    // The next look is still to come.
+    disk.fill();
+    await vi.waitFor(() => expect(store()).rejects.toEqual(UNAVAILABLE), { timeout: 20_000, interval: 0 });
+    expect(note()).toBe('full');
+    disk.makeRoom();
+    const looked = look();
+    // The ballast is written in between.
+    while (note() === 'full') await new Promise(setImmediate);
+    await looked;
+    expect(contradictions).toEqual([]);
+  },
+);
+
 it.skipIf(CANNOT_MOUNT)('stores everything again on a small disk that never had 48 MB free', async () => {
   const disk = smallDisk(40 * 1024 * 1024);
   const { database, store, ballast } = await open(disk, null);

@@ -42,7 +42,7 @@ const CHUNK_BYTES = 1024 * 1024;
 
 export interface SpaceState {
   space: Space;
-  /** At the last look; null before the first. */
+  /** When `space` was found to be so, which is looked at again every few seconds; null before the first look. */
   freeBytes: number | null;
   /** With so much free everything is stored again; null before the first look. */
   plentyBytes: number | null;
@@ -57,8 +57,7 @@ export function roomNeeded(diskBytes: number): { ballastBytes: number; plentyByt
 
 /** Whether the disk of a folder has room for a start; a new schema needs more. */
 export function roomForStart(folder: string, neededBytes: number = START_BYTES) {
-  const { bavail, bsize } = statfsSync(folder);
-  const freeBytes = bavail * bsize;
+  const freeBytes = freeBytesOf(statfsSync(folder));
   return { freeBytes, isEnough: freeBytes >= neededBytes };
 }
 
@@ -100,21 +99,27 @@ export function openDiskSpace(options: DiskSpaceOptions): DiskSpace {
     // On a disk that takes no change at all, such as one gone read-only, there is nothing to give.
     const gone = attempt(() => rmSync(ballast, { force: true }));
     if (gone && bytes > 0) attempt(() => reserveInLog(databaseFile, Math.floor(bytes * SHARE_OF_LOG)));
+    // What the last look found was taken since.
+    attempt(() => {
+      freeBytes = freeBytesOf(statfsSync(directory));
+    });
     become('full');
     return bytes > 0 && gone;
   }
 
   async function look(): Promise<void> {
     const disk = await statfs(directory);
-    const free = disk.bavail * disk.bsize;
+    const free = freeBytesOf(disk);
     const ballastBytes = options.ballastBytes ?? roomNeeded(disk.blocks * disk.bsize).ballastBytes;
-    freeBytes = free;
     plentyBytes = PLENTY_FROM * ballastBytes;
     if (sizeOf(ballast) < ballastBytes) {
       const isFilled = free >= plentyBytes && (await fill(ballast, ballastBytes));
+      // Not before: while the ballast is written the disk still counts as full, and then it has less room.
+      freeBytes = freeBytesOf(await statfs(directory));
       // A commit that found no room meanwhile has given it up again.
       return become(isFilled && sizeOf(ballast) >= ballastBytes ? 'plenty' : 'full');
     }
+    freeBytes = free;
     // Its removal had failed.
     if (space === 'full') return;
     become(free < (space === 'short' ? PLENTY_FROM : SHORT_BELOW) * ballastBytes ? 'short' : 'plenty');
@@ -154,6 +159,10 @@ async function fill(file: string, bytes: number): Promise<boolean> {
     attempt(() => rmSync(file, { force: true }));
     return false;
   }
+}
+
+function freeBytesOf({ bavail, bsize }: { bavail: number; bsize: number }): number {
+  return bavail * bsize;
 }
 
 function sizeOf(file: string): number {

@@ -10,13 +10,14 @@ import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import type { Change } from '../import-plan.ts';
 import type { Caller } from '../principal.ts';
-import { workAndRest } from '../turns.ts';
+import { openSlice, workAndRest } from '../turns.ts';
 import { openWaking } from '../waking.ts';
 import type { Deliveries } from './deliveries.ts';
+import type { Directory } from './directory.ts';
 import type { CatalogueReferences, DoorTable } from './table.ts';
 
-/** Doors in one commit: 2 ms of work. */
-const DOORS_PER_COMMIT = 20;
+/** Doors in one commit at most; time ends it sooner (src/turns.ts). */
+const DOORS_PER_COMMIT = 100;
 /** Nothing is stored without a wake: a look costs a query, and forgives a wake forgotten. */
 const RECHECK_MS = 900_000;
 
@@ -26,36 +27,45 @@ export interface CatalogueChangesOptions {
   audit: Audit;
   clock: Clock;
   deliveries: Deliveries;
+  directory: Directory;
   wake(doorId: string): void;
 }
 
 export type CatalogueChanges = ReturnType<typeof openCatalogueChanges>;
 
 export function openCatalogueChanges(options: CatalogueChangesOptions) {
-  const { database, table, audit, clock, deliveries, wake } = options;
-  const waking = openWaking(clock);
+  const { database, table, audit, deliveries, directory, wake } = options;
+  const waking = openWaking(options.clock);
 
   /** Inside the commit job: the next doors. */
-  function next(): string[] {
+  function next(clock: Pick<Clock, 'monotonic'>): string[] {
     const change = table.firstCatalogueChange.get();
     if (!change) return [];
     const { seq, changed_by, correlation_id } = change;
     const { all_doors, schedules, templates, done_to } = change;
     const doors = table.referringAfter.all(done_to, all_doors, schedules, templates, DOORS_PER_COMMIT);
     const caller = { principal: { id: changed_by }, correlationId: correlation_id };
-    const now = clock.now();
-    for (const { id } of doors) deliveries.changed(id, { fields: ['catalogue'], now, caller });
-    const last = doors.at(-1);
-    if (last && doors.length === DOORS_PER_COMMIT) table.setCatalogueChangeDone.run(last.id, seq);
+    const now = options.clock.now();
+    const isOver = openSlice(clock);
+    const done: string[] = [];
+    for (const { id } of doors) {
+      deliveries.changed(id, { fields: ['catalogue'], now, caller });
+      done.push(id);
+      if (isOver()) break;
+    }
+    const last = done.at(-1);
+    const isMore = done.length < doors.length || doors.length === DOORS_PER_COMMIT;
+    if (last !== undefined && isMore) table.setCatalogueChangeDone.run(last, seq);
     else table.deleteCatalogueChange.run(seq);
-    return doors.map(({ id }) => id);
+    return done;
   }
 
   async function followAll(clock: Clock, signal: AbortSignal): Promise<void> {
     while (table.firstCatalogueChange.get()) {
       signal.throwIfAborted();
       await workAndRest(clock, signal, async () => {
-        for (const id of await database.commit(next)) wake(id);
+        for (const id of await database.commit(() => next(clock))) wake(id);
+        directory.refresh();
       });
     }
   }
@@ -83,7 +93,7 @@ export function openCatalogueChanges(options: CatalogueChangesOptions) {
     /** For supervise. */
     run: (signal: AbortSignal) =>
       waking.run(signal, async () => {
-        await followAll(clock, signal);
+        await followAll(options.clock, signal);
         return RECHECK_MS;
       }),
   };

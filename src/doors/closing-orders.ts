@@ -57,7 +57,8 @@ export function scheduleIn(
     const row = rowOf(mac);
     if (!row) return void all.delete(mac);
     begin(options, all, row, { ...watch, delayMs });
-    wake();
+    // Behind the answer to whoever has the door opened.
+    setImmediate(wake);
   };
 }
 

@@ -11,6 +11,8 @@ import type { DoorTable } from './table.ts';
 
 /** A battery of a lock that never answers lasts for years at the longest pause. */
 const BACKOFF = { firstMs: 1_000, longestMs: 5 * 60_000 };
+/** The end of a closing could not be stored. Until it is, its lock cannot be swapped or retired. */
+const STORE_AGAIN_MS = 10_000;
 /** Attempts in a row after which somebody has to look at the door. */
 const ATTEMPTS_TO_ALARM = 3;
 
@@ -39,25 +41,21 @@ export function endedIn(
     // That a lock relocked by itself is no act of the gateway.
     const isWatched = attempts === 0 && raised === 0;
     try {
-      const isEnded = await database.commit(
-        () => {
-          if (table.deleteClosing.run(mac, openings).changes === 0) return false;
-          table.forgetPins.run();
-          if (!isWatched) audit.record({ ...entry, action: 'door.relock', outcome: 'done', detail });
-          if (purpose === 'standOpen') {
-            audit.record({ ...entry, action: 'door.stand-open', outcome: 'ended', detail });
-            events.publish(standingChanged(door_id, 'ended', row.reason));
-          }
-          if (raised === 1)
-            events.publish(doorAlarm(door_id, 'notLocked', false, 'the lock was seen locked'));
-          return true;
-        },
-        isWatched ? 'telemetry' : 'urgent',
-      );
+      const isEnded = await database.commit(() => {
+        if (table.deleteClosing.run(mac, openings).changes === 0) return false;
+        table.forgetPins.run();
+        if (!isWatched) audit.record({ ...entry, action: 'door.relock', outcome: 'done', detail });
+        if (purpose === 'standOpen') {
+          audit.record({ ...entry, action: 'door.stand-open', outcome: 'ended', detail });
+          events.publish(standingChanged(door_id, 'ended', row.reason));
+        }
+        if (raised === 1) events.publish(doorAlarm(door_id, 'notLocked', false, 'the lock was seen locked'));
+        return true;
+      }, 'urgent');
       if (isEnded) all.delete(mac);
       else refresh(mac);
     } catch (error) {
-      closing.nextAt = clock.monotonic() + BACKOFF.longestMs;
+      closing.nextAt = clock.monotonic() + STORE_AGAIN_MS;
       log.error({ door: door_id, err: error }, 'a lock was seen locked, and that was not stored');
     }
     events.wake();

@@ -200,7 +200,7 @@ export function openClosings(options: ClosingsOptions) {
     abandon: abandonIn(options, all),
     lockedInWords: (mac: string) => lockedInWords(all.get(mac), clock),
     pendingOf: (doorId: string): PendingClosing[] =>
-      [...all.values()].filter(({ row }) => row.door_id === doorId).map(shownOf),
+      [...all.values()].filter(({ row, isLocked }) => row.door_id === doorId && !isLocked).map(shownOf),
     /** What is back is not let wait: the locks of a gateway, or one lock. */
     retry(back: { gatewayId: string } | { mac: string }): void {
       for (const closing of all.values()) {

@@ -50,6 +50,35 @@ describe('bolt and door', () => {
     });
   });
 
+  it('keep their ages when the wall clock is set, also those of before a restart', async () => {
+    const stop = estate.run();
+    const heardAt = estate.clock.monotonic();
+    const all = {
+      lockState: { value: 'locked', at: AT, heardAt },
+      doorState: { value: 'closed', at: AT, heardAt },
+      battery: 80,
+      batteryAt: AT,
+      batteryHeardAt: heardAt,
+    };
+    await report(MAC, all);
+    await estate.clock.advance(5_000);
+    const shown = { lockState: { age: 5_000 }, doorState: { age: 5_000 }, battery: { age: 5_000 } };
+    for (const hours of [-72, 2]) {
+      estate.clock.jumpWall(hours * 3_600_000);
+      expect(await state()).toMatchObject(shown);
+    }
+
+    await stop();
+    const later = await openEstate(estate.database, { now: AT - 3_600_000 });
+    await later.clock.advance(7_000);
+    const { body } = await later.desk('GET', `/doors/${id}/state`);
+    expect(body).toMatchObject({
+      lockState: { age: 7_000 },
+      doorState: { age: 7_000 },
+      battery: { age: 7_000 },
+    });
+  });
+
   it('are told live when they change, and not when they are read again', async () => {
     await report(MAC, { lockState: { value: 'locked', at: AT } });
     await report(MAC, { lockState: { value: 'locked', at: AT + 1 } });

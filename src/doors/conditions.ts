@@ -48,6 +48,7 @@ export interface ConditionOptions {
 export type Conditions = ReturnType<typeof openConditions>;
 
 export function openConditions({ database, table, events, clock, log, locks }: ConditionOptions) {
+  const openedAt = clock.monotonic();
   const levelOf = (row: Pick<DoorRow, 'mac' | 'gateway_id' | 'battery_low_told'>) =>
     batteryLevelOf(locks.report(row), row.battery_low_told === 1);
 
@@ -113,10 +114,14 @@ export function openConditions({ database, table, events, clock, log, locks }: C
     shown(row: DoorRow): Pick<DoorState, 'lockState' | 'doorState' | 'battery' | 'setupFaults'> {
       const report = locks.report(row);
       const iso = (at: number) => new Date(at).toISOString();
-      const aged = (at: number) => ({ at: iso(at), age: Math.max(0, clock.now() - at) });
-      const withAge = <Value>(told: { value: Value; at: number } | undefined) =>
-        told ? { value: told.value, ...aged(told.at) } : null;
-      const { battery, batteryLow, batteryAt, batteryLowAt } = report ?? {};
+      const aged = (at: number, heardAt: number | undefined) => ({
+        at: iso(at),
+        age: ageOf({ at, heardAt }, openedAt, clock),
+      });
+      const withAge = <Value>(
+        state: { value: Value; at: number; heardAt?: number | undefined } | undefined,
+      ) => (state ? { value: state.value, ...aged(state.at, state.heardAt) } : null);
+      const { battery, batteryLow, batteryAt, batteryHeardAt, batteryLowAt } = report ?? {};
       return {
         lockState: withAge(report?.lockState),
         doorState: withAge(report?.doorState),
@@ -126,13 +131,21 @@ export function openConditions({ database, table, events, clock, log, locks }: C
             : {
                 percent: battery ?? null,
                 low: levelOf(row) === 'low',
-                ...(batteryAt === undefined ? { at: null, age: null } : aged(batteryAt)),
+                ...(batteryAt === undefined ? { at: null, age: null } : aged(batteryAt, batteryHeardAt)),
                 alarmAt: batteryLowAt === undefined ? null : iso(batteryLowAt),
               },
         setupFaults: (report?.setupFaults ?? []).map(({ at, ...fault }) => ({ ...fault, at: iso(at) })),
       };
     },
   };
+}
+
+/** What was reported before this start is at least as old as this run: the wall clock may have been set back since. */
+function ageOf(heard: { at: number; heardAt: number | undefined }, openedAt: number, clock: Clock): number {
+  const since = (monotonic: number) => Math.max(0, Math.floor(clock.monotonic() - monotonic));
+  return heard.heardAt === undefined
+    ? Math.max(clock.now() - heard.at, since(openedAt))
+    : since(heard.heardAt);
 }
 
 function endOfLock(row: DoorRow | undefined): string {

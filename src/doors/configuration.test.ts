@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError } from '../../drivers/driver.ts';
 import { lockApply } from '../../drivers/settings.ts';
-import { CALLER, type Estate, openEstate } from '../../test/estate.ts';
+import { CALLER, type Estate, openEstate, playedRelay } from '../../test/estate.ts';
 import { SYSTEM_PRINCIPAL } from '../principal.ts';
 
 const OTHER = '0a4b7f52-6c1e-4d0b-9a57-5d1f6f0c8e21';
@@ -295,11 +295,11 @@ describe('a door on a relay', () => {
   it('waits for the settings of its device, and is in force with them, by the gateway itself', async () => {
     const id = await create({});
     expect((await configuration(id)).waiting).toBe(false);
-    estate.played.relays.set(id, { deviceId: DEVICE, settled: false });
+    estate.played.relays.set(id, { ...playedRelay(DEVICE), settled: false });
     expect((await get(id)).connectionType).toBe('rs485');
     expect((await configuration(id)).waiting).toBe(true);
     await expect(estate.applyAll()).rejects.toMatchObject({ code: 'NO_REPLY' });
-    estate.played.relays.set(id, { deviceId: DEVICE, settled: true });
+    estate.played.relays.set(id, playedRelay(DEVICE));
     await estate.applyAll();
     expect(estate.played.sent).toEqual([]);
     expect(await get(id)).toMatchObject({ applied: { payloads: [], versions: { doorVersion: 1 } } });

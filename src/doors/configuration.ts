@@ -21,7 +21,21 @@ import type { DoorRow, DoorTable, DueRow } from './table.ts';
 /** The RS-485 device whose doorId is this door; `settled`: it has reported the settings that are wanted. */
 export interface Relay {
   deviceId: string;
+  /** The hardware behind deviceId, which another device may replace. */
+  bus: string;
+  hwId: string;
+  /** As it is wanted; null: no relay. */
+  relayIndex: number | null;
   settled: boolean;
+}
+
+/** One relay of one piece of hardware. */
+export type WiredRelay = Pick<Relay, 'deviceId' | 'bus' | 'hwId'> & { relayIndex: number };
+
+export function isSameRelay(one: Omit<Relay, 'settled'>, other: Omit<Relay, 'settled'>): boolean {
+  const { deviceId, bus, hwId, relayIndex } = other;
+  const isSameHardware = one.deviceId === deviceId && one.bus === bus && one.hwId === hwId;
+  return isSameHardware && one.relayIndex === relayIndex;
 }
 
 /** Where a lock is found, as far as is known. */
@@ -157,7 +171,7 @@ export function doorConfiguration(options: ConfigurationOptions) {
     },
 
     unreachable(doorId: string): string | undefined {
-      const row = table.door.get(doorId);
+      const row = table.oneListed.get(doorId);
       // A relay has a device: `apply` tells of that.
       if (!row || relay(doorId)) return undefined;
       return options.unreachable(addressOf(row));

@@ -6,6 +6,7 @@
  * read anew before the next use, which is never inside a transaction.
  */
 import type { Database } from '../database/database.ts';
+import { whenUnreadable } from '../database/last-read.ts';
 import { fold } from '../fold.ts';
 import type { DoorTable, ListedRow } from './table.ts';
 
@@ -17,6 +18,8 @@ export interface Entry extends ListedRow {
 export interface Directory {
   /** In the order of access points. */
   entries(): readonly Entry[];
+  /** After each of many commits, so that the next use need not read what all of them have changed. */
+  refresh(): void;
 }
 
 export interface DirectoryOptions {
@@ -31,43 +34,59 @@ export function openDirectory({ database, table }: DirectoryOptions): Directory 
   const byId = new Map<string, Entry>();
   let sorted: Entry[] = [];
 
+  /** Noted and not read so far: a read may fail, and is tried again at the next use. */
+  const unread = new Set<string>();
+
   function readAll(): void {
-    table.takeChanged();
+    const rows = table.listed.all();
     byId.clear();
-    for (const row of table.listed.all()) byId.set(row.id, entryOf(row));
-    sorted = inOrder(byId);
+    for (const row of rows) byId.set(row.id, entryOf(row));
+    sorted = [...byId.values()].toSorted((a, b) => a.access_point_id - b.access_point_id);
   }
 
-  function refresh(changed: readonly string[]): void {
-    let isMoved = false;
-    for (const id of changed) {
+  function readUnread(): void {
+    // All are read before the first one is changed.
+    const rows = [...unread].map((id) => [id, table.oneListed.get(id)] as const);
+    for (const [id, row] of rows) {
       const before = byId.get(id);
-      const row = table.oneListed.get(id);
-      if (before && row?.access_point_id === before.access_point_id) Object.assign(before, entryOf(row));
-      else if (before || row) isMoved = true;
-      if (!row) byId.delete(id);
-      else if (!before || isMoved) byId.set(id, entryOf(row));
+      if (before && row?.access_point_id === before.access_point_id) {
+        Object.assign(before, entryOf(row));
+        continue;
+      }
+      byId.delete(id);
+      if (before) sorted.splice(sorted.indexOf(before), 1);
+      if (!row) continue;
+      const entry = entryOf(row);
+      byId.set(id, entry);
+      sorted.splice(placeOf(entry, sorted), 0, entry);
     }
-    if (isMoved) sorted = inOrder(byId);
   }
 
+  function entries(): readonly Entry[] {
+    if (database.isInTransaction()) throw new Error('the directory of doors was asked inside a transaction');
+    for (const id of table.takeChanged()) unread.add(id);
+    if (unread.size > READ_ALL_FROM) readAll();
+    else if (unread.size > 0) readUnread();
+    unread.clear();
+    return sorted;
+  }
+
+  table.takeChanged();
   readAll();
-  return {
-    entries() {
-      if (database.isInTransaction())
-        throw new Error('the directory of doors was asked inside a transaction');
-      const changed = table.takeChanged();
-      if (changed.length > READ_ALL_FROM) readAll();
-      else if (changed.length > 0) refresh(changed);
-      return sorted;
-    },
-  };
+  return { entries, refresh: () => void whenUnreadable(entries, () => sorted) };
 }
 
 function entryOf(row: ListedRow): Entry {
   return { ...row, text: fold(`${row.id}\n${row.name ?? ''}`) };
 }
 
-function inOrder(byId: ReadonlyMap<string, Entry>): Entry[] {
-  return [...byId.values()].toSorted((a, b) => a.access_point_id - b.access_point_id);
+/** Of the first one whose access point is not before this one's. */
+function placeOf({ access_point_id }: Entry, sorted: readonly Entry[]): number {
+  let [from, to] = [0, sorted.length];
+  while (from < to) {
+    const middle = (from + to) >>> 1;
+    if ((sorted[middle]?.access_point_id ?? 0) < access_point_id) from = middle + 1;
+    else to = middle;
+  }
+  return from;
 }

@@ -12,6 +12,7 @@ import { type Catalogue, effectiveOf } from './catalogue.ts';
 import type { CatalogueChanges } from './catalogue-changes.ts';
 import type { Conditions } from './conditions.ts';
 import type { Relay } from './configuration.ts';
+import type { Directory } from './directory.ts';
 import type { Doubled } from './doubled.ts';
 import { changedFields, edited, insertDoor, storeWanted, travelling, type Wanted, wantedOf } from './edit.ts';
 import { type Thresholds, toldOf } from './evaluated.ts';
@@ -19,6 +20,7 @@ import { importDoors } from './import.ts';
 import type { DoorQuery } from './list-schema.ts';
 import type { Listing } from './listing.ts';
 import { LOCK, lastLockOf } from './lock.ts';
+import { lockCounts } from './lock-counts.ts';
 import type { Locks } from './locks.ts';
 import type { Offline } from './offline.ts';
 import { type OpeningsShown, openingsOf } from './openings-state.ts';
@@ -41,8 +43,9 @@ export interface DoorsOptions extends PendingOptions, OpeningsShown {
   listing: Listing;
   offline: Offline;
   doubled: Pick<Doubled, 'shown'>;
-  conditions: Pick<Conditions, 'shown'>;
+  conditions: Pick<Conditions, 'shown' | 'levelOf'>;
   catalogueChanges: CatalogueChanges;
+  directory: Directory;
   /** Something of the door was stored that may have to be sent. */
   stored(doorId: string): void;
 }
@@ -142,6 +145,9 @@ export function openDoors(options: DoorsOptions) {
       notLocked: options.closings.alarms(),
       standingOpen: options.standOpen.count(),
     }),
+
+    /** For the metrics. */
+    lockCounts: () => lockCounts(options),
 
     siteImport: importDoors({ ...options, wake: stored }),
   };
@@ -250,7 +256,7 @@ function stateOf(row: DoorRow, options: DoorsOptions): DoorState {
       ]),
       ...unknownDoors(row, table),
     ],
-    relay: device ?? null,
+    relay: device ? { deviceId: device.deviceId, settled: device.settled } : null,
     offline: options.offline.reason(row, device ?? null),
     ...openingsOf(row, options),
     ...options.conditions.shown(row),

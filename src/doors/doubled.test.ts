@@ -73,3 +73,26 @@ it('are not suspected where one lock is let join here, and carried there, again 
   }
   expect([gatewayId(), (await state()).doubled]).toEqual([OTHER_GATEWAY, null]);
 });
+
+it('are told where one shares its network address with another of its network, until it does not', async () => {
+  const report = (sharesAddressWith: string[]) => {
+    const { now, monotonic } = estate.clock;
+    const told = { lastSeen: now(), heardAt: monotonic() };
+    estate.report(MAC, { ...told, sharesAddressWith }, LINK);
+    return estate.clock.advance(1);
+  };
+  await report([]);
+  expect((await state()).doubled).toBe(null);
+  for (let round = 0; round < 2; round += 1) await report(['00124b0001a2b3ff']);
+  expect((await state()).doubled).toMatchObject({
+    gatewayIds: [GATEWAY],
+    message: expect.stringContaining('00124b0001a2b3ff'),
+  });
+  await report([]);
+  expect((await state()).doubled).toBe(null);
+  const detail = (others: string[]) => ({ object: `door/${id}`, detail: { mac: MAC, others } });
+  expect(audited('door.lock-address-shared')).toMatchObject([
+    { ...detail(['00124b0001a2b3ff']), outcome: 'found' },
+    { ...detail([]), outcome: 'ended' },
+  ]);
+});

@@ -1,11 +1,10 @@
 /**
  * One address, two locks: each is heard through its own gateway, and the door would follow whichever spoke last, so that
  * an unlock opens the one or the other. Addresses are given once in the world, but not by every maker. Such a door stays
- * where it is until one of the two is gone.
+ * where it is until one of the two is gone. Two that share a network address are in shared-address.ts.
  */
-import type { Clock } from '../clock.ts';
-import type { Locks } from './locks.ts';
 import type { DoorState } from './schema.ts';
+import { openSharedAddress, type SharedAddressOptions } from './shared-address.ts';
 import type { DoorRow } from './table.ts';
 
 /** There, back and there again: a lock that somebody carries to another building is not heard in the first one again. */
@@ -31,17 +30,14 @@ interface Doubling {
   since: number;
 }
 
-export interface DoubledOptions {
-  clock: Clock;
-  locks: Pick<Locks, 'report'>;
-}
-
 /** `found`: it is one of two from now on, which is said once. */
 export type Verdict = 'move' | 'stay' | 'found';
 
 export type Doubled = ReturnType<typeof openDoubled>;
 
-export function openDoubled({ clock, locks }: DoubledOptions) {
+export function openDoubled(options: SharedAddressOptions) {
+  const { clock, locks } = options;
+  const shared = openSharedAddress(options);
   const moves = new Map<string, Move[]>();
   const doublings = new Map<string, Doubling>();
 
@@ -62,6 +58,7 @@ export function openDoubled({ clock, locks }: DoubledOptions) {
   }
 
   return {
+    reported: shared.reported,
     /** The lock of a door is heard through another gateway than the door names. */
     judge(place: Place, to: string): Verdict {
       const { mac, gateway_id: from } = place;
@@ -82,7 +79,8 @@ export function openDoubled({ clock, locks }: DoubledOptions) {
     },
     shown(place: Place): DoorState['doubled'] {
       const doubling = doublingOf(place);
-      if (!doubling || place.mac === null || !isHeard(place.mac, doubling.other)) return null;
+      const sharing = shared.shown(place);
+      if (sharing || !doubling || place.mac === null || !isHeard(place.mac, doubling.other)) return sharing;
       const { stays, other, since } = doubling;
       return {
         gatewayIds: [stays, other],

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { principalWith } from '../../test/access-matrix.ts';
-import { type Estate, GATEWAY, openEstate } from '../../test/estate.ts';
+import { type Estate, GATEWAY, openEstate, playedRelay } from '../../test/estate.ts';
 import { GatehouseError } from '../errors.ts';
 import { errorOf } from './test-doors.ts';
 
@@ -12,9 +12,10 @@ const MINUTE = 60_000;
 
 let estate: Estate;
 let id: string;
+let end: () => Promise<void>;
 beforeEach(async () => {
   estate = await openEstate();
-  estate.run();
+  end = estate.run();
 });
 
 const post = (part: string, body?: object) => estate.desk('POST', `/doors/${id}/${part}`, body);
@@ -26,7 +27,7 @@ const audited = () => estate.played.audits.map(({ action, outcome }) => `${actio
 async function door(hasLock: boolean): Promise<void> {
   const body = hasLock ? { mac: MAC, gatewayId: GATEWAY, networkId: 'n' } : {};
   id = (await estate.desk('POST', '/doors', body)).body.id as string;
-  if (!hasLock) estate.played.relays.set(id, { deviceId: DEVICE, settled: true });
+  if (!hasLock) estate.played.relays.set(id, playedRelay(DEVICE));
   await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
 }
 
@@ -154,6 +155,20 @@ describe('a request for standing open that is withdrawn while the disk fails', (
     expect(storedOf()).toEqual([undefined, undefined]);
   });
 
+  it('keeps a lock that was seen locked from waiting long once the disk is well', async () => {
+    estate.report(MAC, { relock: { by: 'autoRelock', seconds: 30 } });
+    await post('unlock');
+    const heal = failDisk();
+    estate.report(MAC, { lockState: { value: 'locked', at: estate.clock.now() } });
+    await estate.clock.advance(MINUTE);
+    const { body } = await estate.desk('GET', `/doors/${id}/state`);
+    expect(body).toMatchObject({ relock: { pending: [] } });
+    expect(storedOf()[1]).toBeDefined();
+    heal();
+    await estate.clock.advance(10_000);
+    expect(storedOf()[1]).toBe(undefined);
+  });
+
   it('leaves what stood open before, which ends at its own time and is locked', async () => {
     await standOpen(60);
     const heal = await withdrawn(6_000);
@@ -271,6 +286,36 @@ describe('a relay that is held while the disk fails', () => {
     await estate.clock.advance(5_000);
     expect(estate.table.standOpen.get(id)).toMatchObject({ phase: 'open' });
     expect(audited()).toContain('door.stand-open begun');
+  });
+
+  it('lets go after a kill before that could be stored, and what is told of it is true', async () => {
+    let heal = () => {};
+    estate.played.hold = async () => {
+      heal = failDisk();
+      return { outcome: 'confirmed' };
+    };
+    expect((await standOpen()).body).toMatchObject({ outcome: 'confirmed' });
+    await end();
+    heal();
+    estate = await openEstate(estate.database, {
+      now: estate.clock.now(),
+      monotonic: estate.clock.monotonic(),
+      bootId: estate.played.bootId,
+    });
+    estate.played.relays.set(id, playedRelay(DEVICE));
+    const reason = expect.stringContaining('the relay lets go');
+    expect((await estate.desk('GET', `/doors/${id}/state`)).body.standingOpen).toMatchObject({
+      state: 'waiting',
+      on: false,
+      failure: { message: reason },
+    });
+    estate.run();
+    await estate.clock.advance(0);
+    expect(estate.played.audits.at(-1)).toMatchObject({ outcome: 'expired', detail: { reason } });
+    // Its last pulse may go on.
+    expect((await remove()).body).toMatchObject({ outcome: 'accepted' });
+    await estate.clock.advance(20 * MINUTE);
+    expect([estate.played.held, storedOf()]).toEqual([[], [undefined, undefined]]);
   });
 
   it.each([

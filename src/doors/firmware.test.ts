@@ -91,6 +91,20 @@ describe('new firmware for a lock', () => {
     expect(estate.played.commands.at(-1)).toMatchObject({ kind: 'cancelUpdate' });
   });
 
+  it.each([
+    ['is retired', 'NO_LOCK', () => estate.desk('DELETE', `/doors/${id}/zigbee-lock`)],
+    ['is replaced', 'NO_LOCK', () => estate.desk('POST', `/doors/${id}/replace-lock`, { mac: OTHER })],
+    ['leaves by itself', 'DEVICE_OFFLINE', () => estate.tell('lockLeft', { hwId: MAC })],
+  ])('ends when its lock %s, and is given no more', async (_name, code, happen) => {
+    await start();
+    await expect.poll(() => estate.played.commands.length).toBe(1);
+    moved(23);
+    await happen();
+    await expect(job()?.ended).rejects.toMatchObject({ code, message: expect.stringContaining(MAC) });
+    expect(estate.played.commands).toContainEqual({ kind: 'cancelUpdate', data: { hwId: MAC } });
+    expect(estate.doors.upgradeOf(GATEWAY)).toBeNull();
+  });
+
   it('is given to one lock of a network at a time', async () => {
     const other = await create(OTHER);
     estate.report(OTHER, { dueBatteryUnderLoad: 6_000 });
@@ -112,7 +126,11 @@ describe('new firmware for a lock', () => {
     const resume = () => {
       const input = { doorId: id, mac: MAC, file: 'lock.ota', ignoreBattery: false };
       const stop = new AbortController();
-      const done = estate.doors.resumeFirmware(input, 'job')(() => undefined, stop.signal);
+      const done = estate.doors.resumeFirmware(input, 'job')(
+        () => {},
+        stop.signal,
+        () => {},
+      );
       done.catch(() => undefined);
       return done;
     };

@@ -10,6 +10,7 @@ import {
   type CancelUpdate,
   firmwareProgress,
   type LockUpdated,
+  lockLeft,
   lockUpdated,
   type UpdateLock,
 } from '../../drivers/zgate.ts';
@@ -82,11 +83,14 @@ interface Transfer {
 /** An update under way. */
 interface Update {
   gatewayId: string | null;
+  mac: string;
   shown: Upgrade;
   percent: number;
   /** When that last grew, monotonic milliseconds. */
   movedAt: number;
   end: PromiseWithResolvers<LockUpdated>;
+  /** With the reason why its lock is to fetch no more. */
+  stop: AbortController;
 }
 
 export function openFirmware(options: FirmwareOptions) {
@@ -98,13 +102,16 @@ export function openFirmware(options: FirmwareOptions) {
     row: DoorRow,
     { mac, file, path, id }: Transfer,
     progress: ReportProgress,
-    signal: AbortSignal,
+    cancelled: AbortSignal,
   ) {
     const lock = addressOf(row);
     const key = `${row.gateway_id}/${mac}`;
     const shown = { id, door: row.id, file };
     const end = Promise.withResolvers<LockUpdated>();
-    const one: Update = { gatewayId: row.gateway_id, shown, percent: -1, movedAt: clock.monotonic(), end };
+    const stop = new AbortController();
+    const signal = AbortSignal.any([cancelled, stop.signal]);
+    const gatewayId = row.gateway_id;
+    const one: Update = { gatewayId, mac, shown, percent: -1, movedAt: clock.monotonic(), end, stop };
     one.end.promise.catch(() => undefined);
     updates.set(key, one);
     const data: UpdateLock = { hwId: mac, file: path };
@@ -130,15 +137,13 @@ export function openFirmware(options: FirmwareOptions) {
     const { doorId, mac, file, ignoreBattery } = input;
     return async (progress, signal) => {
       await reachable(options, doorId, signal);
-      const row = existing(table, doorId);
-      if (row.mac !== mac)
-        throw new GatehouseError(
-          'NO_LOCK',
-          `Door ${doorId} has another lock than ${mac} now: nothing was sent.`,
-        );
+      assertStillAt(table, doorId, mac);
       const path = await firmwarePath(file, options.firmwareDirectory);
+      const jobId = await id;
+      // Again: from here to its entry in `updates`, which ends with its lock, nothing may come between.
+      const row = assertStillAt(table, doorId, mac);
       if (!ignoreBattery) assertBattery(options.locks.report(row), options.firmware);
-      const one = { mac, file, path, id: await id };
+      const one = { mac, file, path, id: jobId };
       const { zigbeeFirmwareVersion } = await update(row, one, progress, signal);
       return { doorId, mac, file, zigbeeFirmwareVersion };
     };
@@ -178,9 +183,15 @@ export function openFirmware(options: FirmwareOptions) {
   };
 }
 
-/** What gateways and their links say of updates. */
-function toldIn(updates: ReadonlyMap<string, Update>, { clock, gatewayOfLink }: FirmwareOptions) {
+/** What gateways and their links say of updates, and doors that get another lock. */
+function toldIn(updates: ReadonlyMap<string, Update>, { clock, gatewayOfLink, table }: FirmwareOptions) {
   return {
+    /** After the commit: the door may have another lock, or none. */
+    lockChanged(doorId: string): void {
+      for (const { shown, stop, mac } of updates.values())
+        if (shown.door === doorId && table.door.get(doorId)?.mac !== mac) stop.abort(otherLock(doorId, mac));
+    },
+
     report(linkId: string, { subject, state }: StateReport): void {
       if (!subject.startsWith('firmware:')) return;
       const { data: told } = firmwareProgress.safeParse(state);
@@ -197,16 +208,36 @@ function toldIn(updates: ReadonlyMap<string, Update>, { clock, gatewayOfLink }: 
           end.reject(new DriverError('LINK_LOST', `link ${linkId} was lost: ${AGAIN}`));
     },
 
-    /** Resolves when it is durable: true, or false when it is none of ours. */
-    async event(linkId: string, { kind, data }: DriverEvent): Promise<boolean> {
+    /** True: it is the end of an update, which needs not be stored. */
+    event(linkId: string, { kind, data }: DriverEvent): boolean {
       const gatewayId = gatewayOfLink(linkId);
-      if (kind !== 'lockUpdated' || gatewayId === undefined) return false;
+      if (gatewayId === undefined) return false;
+      const { data: gone } = kind === 'lockLeft' ? lockLeft.safeParse(data) : {};
+      if (gone) updates.get(`${gatewayId}/${gone.hwId}`)?.stop.abort(lockGone(gone.hwId));
+      if (kind !== 'lockUpdated') return false;
       const { data: told } = lockUpdated.safeParse(data);
       // The end of its job is what is stored; without one nobody waits for it.
       if (told) updates.get(`${gatewayId}/${told.hwId}`)?.end.resolve(told);
       return true;
     },
   };
+}
+
+/** Throws NOT_FOUND or NO_LOCK. */
+function assertStillAt(table: DoorTable, doorId: string, mac: string): DoorRow {
+  const row = existing(table, doorId);
+  if (row.mac !== mac) throw otherLock(doorId, mac);
+  return row;
+}
+
+function otherLock(doorId: string, mac: string): GatehouseError {
+  const message = `Door ${doorId} does not have the lock ${mac} any more: the lock is given no firmware.`;
+  return new GatehouseError('NO_LOCK', message);
+}
+
+function lockGone(mac: string): DriverError {
+  const message = `the lock ${mac} has left its network: let it join again, then ${AGAIN}`;
+  return new DriverError('DEVICE_OFFLINE', message);
 }
 
 /** Resolves when a command can be sent to the gateway of the lock. Rejects when that takes too long, or with the signal. */

@@ -9,6 +9,7 @@ import type { Caller } from '../principal.ts';
 import type { DoorEntry } from '../site-document.ts';
 import type { CatalogueChanges } from './catalogue-changes.ts';
 import type { Deliveries } from './deliveries.ts';
+import type { Directory } from './directory.ts';
 import {
   changedFields,
   edited,
@@ -46,17 +47,18 @@ export interface DoorImportOptions {
   clock: Clock;
   deliveries: Deliveries;
   catalogueChanges: CatalogueChanges;
+  directory: Directory;
   wake(doorId: string): void;
 }
 
 /** Everything reads, but `write`; that runs inside a commit job together with the plan it belongs to. */
 export function importDoors(options: DoorImportOptions) {
-  const { table, audit, clock, deliveries, catalogueChanges, wake } = options;
+  const { table, audit, clock, deliveries, catalogueChanges, directory, wake } = options;
   const store = storeWith(table, deliveries);
   return {
     /** Access points for doors that are new and say none: the lowest that neither the site nor the file has. */
     freeAccessPoints(entries: readonly DoorEntry[]): () => number {
-      const taken = new Set(table.all.all().map(({ access_point_id }) => access_point_id));
+      const taken = new Set(directory.entries().map(({ access_point_id }) => access_point_id));
       for (const { accessPointId } of entries) if (accessPointId !== undefined) taken.add(accessPointId);
       let last = 0;
       return () => {
@@ -67,8 +69,8 @@ export function importDoors(options: DoorImportOptions) {
     },
     /** Of all doors that are stored and not among these. */
     leftAlone: (ids: ReadonlySet<string>): Change[] =>
-      table.all
-        .all()
+      directory
+        .entries()
         .filter(({ id }) => !ids.has(id))
         .map(({ id, name }) => leftAlone('door', id, name)),
     /** Of these entries alone: those of the file, or a few of them. */
@@ -88,6 +90,7 @@ export function importDoors(options: DoorImportOptions) {
         },
         written() {
           for (const { id } of differing) wake(id);
+          directory.refresh();
         },
       };
     },

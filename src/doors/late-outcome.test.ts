@@ -1,7 +1,7 @@
-import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError } from '../../drivers/driver.ts';
 import { type Estate, GATEWAY, openEstate } from '../../test/estate.ts';
-import { GatehouseError } from '../errors.ts';
+import { failCommits } from '../../test/failing-database.ts';
 
 const MAC = '00124b0001a2b3c4';
 /** As src/doors/unlock.ts has it. */
@@ -62,15 +62,9 @@ describe('the late outcome of an unlock', () => {
 
   it('is that of the request that was sent, and not of one that could not be stored since', async () => {
     await unlockUnknown();
-    const { commit } = estate.database;
-    const failing = vi.spyOn(estate.database, 'commit').mockImplementation((job, urgency) =>
-      commit(() => {
-        job();
-        throw new GatehouseError('STORAGE_UNAVAILABLE', 'the disk failed');
-      }, urgency),
-    );
+    const healed = failCommits(estate.database);
     expect((await estate.desk('POST', `/doors/${id}/unlock`)).status).toBe(503);
-    failing.mockRestore();
+    healed();
     await estate.clock.advance(2_000);
     await tell();
     expect(told()).toMatchObject([{ isLate: true, delayMilliseconds: DEADLINE_MS + 2_000 }]);
@@ -148,6 +142,19 @@ describe('the late outcome of an unlock', () => {
     expect(told()).toMatchObject([{ isLate: true, delayMilliseconds: DEADLINE_MS + 2_000 }]);
     expect(audited()).toMatchObject([{ outcome: 'late', detail: { outcome: 'unknown' } }]);
     expect(await lastUnlock()).toMatchObject({ outcome: 'failed', lateOutcome: null });
+  });
+
+  it('is told once the disk is well, when it could not be stored before', async () => {
+    await unlockUnknown();
+    const notSent = () => Promise.reject(new DriverError('DEVICE_OFFLINE', 'not sent'));
+    estate.played.unlock = notSent;
+    await estate.desk('POST', `/doors/${id}/unlock`);
+    const healed = failCommits(estate.database);
+    await expect(tell()).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE' });
+    healed();
+    estate.played.published.length = 0;
+    await tell();
+    expect(told()).toMatchObject([{ outcome: 'confirmed' }]);
   });
 
   it('is told after a restart of the gateway, too', async () => {

@@ -30,34 +30,35 @@ export interface LateOutcomeOptions {
   swappedAt(mac: string): number | undefined;
 }
 
-/** Inside a commit job. */
+/** Inside a commit job; returns what is to be done after it. */
 export function takeLateOutcome(
   { id: doorId }: Pick<DoorRow, 'id'>,
   event: LockEvent,
   options: LateOutcomeOptions,
-): void {
+): (() => void) | undefined {
   const { actuations, events, log, startedAt } = options;
-  if (event.kind !== 'operation' || event.what !== 'unlocked' || event.source !== 'rf') return;
+  if (event.kind !== 'operation' || event.what !== 'unlocked' || event.source !== 'rf') return undefined;
   const id = askedAt(doorId, event.hwId, options);
   const object = `door/${id}`;
   const last = actuations.lastSent(UNLOCK, object);
-  if (!last || !isOpen(last, event.hwId)) return;
-  if (!isInTime(event.heardAt, last.begunAt ?? startedAt)) return;
-  if (mayHaveAnotherCause(last, actuations.lastSent(STAND_OPEN, object))) return;
+  if (!last || !isOpen(last, event.hwId)) return undefined;
+  if (!isInTime(event.heardAt, last.begunAt ?? startedAt)) return undefined;
+  if (mayHaveAnotherCause(last, actuations.lastSent(STAND_OPEN, object))) return undefined;
   // What the door before it has sent may still arrive.
   const swappedAt = options.swappedAt(event.hwId) ?? Number.POSITIVE_INFINITY;
   if (last.begunAt !== undefined && last.begunAt >= swappedAt && last.begunAt - swappedAt <= MAY_ARRIVE_MS)
-    return;
+    return undefined;
   const delayMs = delayOf(event, last);
   const isLate = delayMs === null ? null : delayMs > DEADLINE_MS;
   const late = { outcome: 'confirmed', at: event.at };
-  actuations.late({ action: UNLOCK, object }, isLate ? 'late' : 'done', late, delayMs);
+  const stored = actuations.late({ action: UNLOCK, object }, isLate ? 'late' : 'done', late, delayMs);
   events.publish(lateOutcomeTold(id, { delayMs, isLate, at: event.at }));
   if (isLate)
     log.warn(
       { door: id, delayMs },
       'a door was unlocked after the deadline of its command: the parent of its lock held the frame too long; let it join at another router, or set unlockBehindRouters of its gateway',
     );
+  return stored;
 }
 
 /** The door of which the lock was unlocked last: it may be at another one since (swap-lock.ts). */

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type Estate, GATEWAY, openEstate } from '../../test/estate.ts';
+import { type Estate, GATEWAY, openEstate, playedRelay } from '../../test/estate.ts';
+import { failingDatabase } from '../../test/failing-database.ts';
 import { deskOf, errorOf } from './test-doors.ts';
 
 const START = Date.UTC(2026, 0, 1);
@@ -36,6 +37,18 @@ async function everyPage(query: string): Promise<number[]> {
     cursor = `&cursor=${body.next}`;
   }
 }
+
+it('shows what was changed before a list that could not be read', async () => {
+  const disk = await failingDatabase();
+  estate = await openEstate(disk.database);
+  const [first, second] = [await withLock(1), await withLock(2)];
+  await rows();
+  for (const id of [first, second]) await put(id, { name: 'Suite' });
+  disk.fail('reads and commits');
+  expect(errorOf(await estate.desk('GET', '/doors'))).toEqual([503, 'STORAGE_UNAVAILABLE']);
+  disk.heal();
+  expect(await numbers('name=suite')).toEqual([1, 2]);
+});
 
 describe('why a door is not reached', () => {
   const reasonOf = async (id: string) => {
@@ -76,7 +89,7 @@ describe('why a door is not reached', () => {
 
   it('is told of a door on a relay by its device and its bus', async () => {
     const id = await create();
-    estate.played.relays.set(id, { deviceId: DEVICE, settled: true });
+    estate.played.relays.set(id, playedRelay(DEVICE));
     const device = { name: 'Lift', bus: 'cellar', isBusUp: true, connected: false, changedAt: START };
     estate.played.devices.set(DEVICE, device);
     expect(await reasonOf(id)).toEqual({
@@ -179,4 +192,27 @@ describe('the list of doors', () => {
     await expect(change).rejects.toThrow('no');
     expect(await numbers('name=Ghost')).toEqual([]);
   });
+});
+
+it('counts locks by battery, charge and link quality, for the metrics', async () => {
+  const told = [{ battery: 15, lqi: 59 }, { battery: 20, batteryLow: true, lqi: 60 }, { battery: 100 }, {}];
+  for (const [index, report] of told.entries()) {
+    await withLock(index + 1);
+    estate.report(macOf(index + 1), report);
+  }
+  // Without a lock, and with one that was never heard.
+  await create({ accessPointId: 8 });
+  await withLock(9);
+  const { battery, charge, lqi } = estate.doors.lockCounts();
+  expect(battery).toEqual({ low: 2, ok: 1, unknown: 2 });
+  expect(charge).toEqual({
+    '0-10': 0,
+    '10-20': 2,
+    '20-40': 0,
+    '40-60': 0,
+    '60-80': 0,
+    '80-100': 1,
+    unknown: 2,
+  });
+  expect(lqi).toEqual({ low: 1, ok: 1, unknown: 3 });
 });

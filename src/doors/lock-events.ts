@@ -181,9 +181,10 @@ function happened(
     return undefined;
   }
   options.events.publish(happenedAt(row.id, told));
-  takeLateOutcome(row, told, options);
+  const late = takeLateOutcome(row, told, options);
   const relock = options.relockLate(row, told, key);
   return () => {
+    late?.();
     relock?.();
     options.locks.happened({ mac: told.hwId, gatewayId }, told.at);
   };

@@ -100,8 +100,8 @@ function actuations(doors: DoorSlice, path: string): Operation[] {
         'QUEUE_FULL',
         'DEVICE_OFFLINE',
       ],
-      handler: async ({ params, principal, correlationId, isGone, hungUp }) => ({
-        body: await doors.unlock(params.doorId, { principal, correlationId, isGone, hungUp }),
+      handler: async ({ params, principal, correlationId, askedAt, isGone, hungUp }) => ({
+        body: await doors.unlock(params.doorId, { principal, correlationId, askedAt, isGone, hungUp }),
       }),
     }),
     operation({

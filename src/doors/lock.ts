@@ -117,8 +117,9 @@ export function openLockDoor(options: LockDoorOptions) {
         if (reason !== undefined) throw offline(row, reason);
       }
       const via = device ? 'rs485' : 'zigbee';
-      const { principal, correlationId } = caller;
-      const intent = { principal, action: LOCK, object: `door/${doorId}`, correlationId };
+      const { principal, correlationId, askedAt = clock.monotonic() } = caller;
+      const object = `door/${doorId}`;
+      const intent = { principal, action: LOCK, object, correlationId, way: via, askedAt } as const;
       const audit = await auditFor(options, intent, doorId, { via, mac });
       const locked = async (): Promise<LockResult> => {
         try {

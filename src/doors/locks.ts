@@ -291,8 +291,13 @@ function withDates(report: LockReport): LockReport {
 }
 
 /** The monotonic clock may be that of another boot. */
-function ofEarlierStart({ lockState, heardAt: _, ...report }: LockReport): LockReport {
-  return { ...report, ...(lockState && { lockState: { value: lockState.value, at: lockState.at } }) };
+function ofEarlierStart(earlier: LockReport): LockReport {
+  const { lockState, doorState, heardAt: _, batteryHeardAt: __, ...report } = earlier;
+  return {
+    ...report,
+    ...(lockState && { lockState: { value: lockState.value, at: lockState.at } }),
+    ...(doorState && { doorState: { value: doorState.value, at: doorState.at } }),
+  };
 }
 
 /**
@@ -309,6 +314,7 @@ function factsOf(told: LockReport): unknown {
     batteryAt: ______,
     batteryLowAt: _______,
     heardAt: ________,
+    batteryHeardAt: _________,
     ...report
   } = told;
   const stepped = (value: number | undefined, step: number) =>

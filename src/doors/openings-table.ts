@@ -28,6 +28,10 @@ export interface StandOpenRow extends ActorColumns, KeptTime {
   gateway_id: string | null;
   network_id: string | null;
   device_id: string | null;
+  /** The relay of device_id that is held, and its hardware, as they were when it was ordered. */
+  bus: string | null;
+  hw_id: string | null;
+  relay_index: number | null;
   phase: StandOpenPhase;
   /** Epoch milliseconds, as are the next. */
   requested_at: number;
@@ -57,6 +61,9 @@ const STAND_OPEN_COLUMNS = [
   'gateway_id',
   'network_id',
   'device_id',
+  'bus',
+  'hw_id',
+  'relay_index',
   'phase',
   'requested_at',
   'actor_id',

@@ -122,6 +122,7 @@ function pending(doors: Doors, path: string): Operation[] {
   return [
     operation({
       ...common,
+      access: [...access, 'monitor'],
       id: 'getDoorPending',
       method: 'get',
       summary: 'Read what waits for the lock of a door, and the outcome of what was sent',
@@ -134,8 +135,8 @@ function pending(doors: Doors, path: string): Operation[] {
       method: 'delete',
       summary: 'Cancel what waits for the lock of a door',
       description:
-        'What travels to the lock is wanted again as the lock acknowledged it last: a change of its own, which is sent too, since the lock may have what was on its way (`sentAt`). With nothing to cancel nothing changes. NOTHING_APPLIED: the lock has acknowledged nothing yet, so there is nothing to go back to.',
-      errors: ['NOT_FOUND', 'NOTHING_APPLIED'],
+        'What travels to the lock is wanted again as the lock acknowledged it last: a change of its own, which is sent too, since the lock may have what was on its way (`sentAt`). With nothing to cancel nothing changes. NOTHING_APPLIED: the lock has acknowledged nothing yet, so there is nothing to go back to. A change of the catalogue cannot be cancelled at a door: with one of the door it travels on, as `catalogue` in the `fields` of the new version; alone it is CATALOGUE_PENDING.',
+      errors: ['NOT_FOUND', 'NOTHING_APPLIED', 'CATALOGUE_PENDING'],
       async handler({ params, principal, correlationId }) {
         return { body: await doors.cancelPending(params.doorId, { principal, correlationId }) };
       },

@@ -172,6 +172,21 @@ describe('cancelling what waits', () => {
     expect(body.message).toContain('change the door');
   });
 
+  it('cannot cancel a change of the catalogue, which travels on beside what is cancelled', async () => {
+    await put(APPLIED);
+    await estate.applyAll();
+    await estate.siteImport({ systemConfigVersion: 5 });
+    const refused = { status: 409, body: { error: 'CATALOGUE_PENDING' } };
+    expect(await cancel()).toMatchObject(refused);
+    await put({ name: 'b' });
+    const { status, body } = await cancel();
+    expect([status, (body.items as unknown[])[0]]).toMatchObject([200, { fields: ['name', 'catalogue'] }]);
+    expect(await door()).toMatchObject({ name: 'a' });
+    expect(await cancel()).toMatchObject(refused);
+    await estate.applyAll();
+    expect((await cancel()).status).toBe(200);
+  });
+
   it('wins over an answer that was on its way', async () => {
     await put(APPLIED);
     await estate.applyAll();

@@ -80,9 +80,14 @@ export function cancelIn(row: DoorRow, caller: Caller, options: PendingOptions):
   const before = wantedOf(row);
   const after = { ...before, ...(JSON.parse(row.applied_wanted) as TravellingWanted) };
   const fields = changedFields(before, after);
-  if (fields.length === 0) return false;
+  const isOfCatalogue = awaitsCatalogue(row, table);
+  if (fields.length === 0) {
+    if (isOfCatalogue) throw new GatehouseError('CATALOGUE_PENDING', OF_CATALOGUE);
+    return false;
+  }
   storeWanted(table, row.id, after, fields);
-  deliveries.changed(row.id, { fields, now: clock.now(), caller, replaced: 'cancelled' });
+  const travels = isOfCatalogue ? [...fields, 'catalogue'] : fields;
+  deliveries.changed(row.id, { fields: travels, now: clock.now(), caller, replaced: 'cancelled' });
   audit.record({
     ...caller,
     action: 'door.cancel',
@@ -91,6 +96,19 @@ export function cancelIn(row: DoorRow, caller: Caller, options: PendingOptions):
     detail: { configVersion: row.config_version, fields },
   });
   return true;
+}
+
+const OF_CATALOGUE =
+  'Only a change of the catalogue waits for this lock, and that cannot be cancelled at one door: change the schedule, the template or the system configuration back, or give the door another schedule or template.';
+
+/** A schedule, a template or the system configuration changed since the lock acknowledged its last configuration. */
+function awaitsCatalogue({ id, applied_config_version: applied }: DoorRow, table: DoorTable): boolean {
+  return table.deliveries
+    .all(id)
+    .some(
+      ({ config_version, fields }) =>
+        config_version > (applied ?? 0) && (JSON.parse(fields) as string[]).includes('catalogue'),
+    );
 }
 
 function iso(at: number): string {

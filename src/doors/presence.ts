@@ -6,6 +6,7 @@ import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import type { LiveEvents } from '../events/events.ts';
 import type { Log } from '../log.ts';
+import { letOthersWork, openSlice } from '../turns.ts';
 import { type DoorConnection, presenceChanged } from './live-events.ts';
 import type { Locks } from './locks.ts';
 import type { Offline } from './offline.ts';
@@ -42,10 +43,15 @@ export function openPresenceEvents(options: PresenceOptions): PresenceEvents {
   for (const { id, presence_told } of table.allDue.all()) if (presence_told !== 'unknown') mark(id);
 
   /** Takes from the marked ones those that have something to tell. */
-  function ready(): DoorConnection[] {
+  async function ready(): Promise<DoorConnection[]> {
     const found: DoorConnection[] = [];
-    for (const [id, since] of marked) {
+    let isOver = openSlice(clock);
+    for (const [id, since] of [...marked]) {
       if (found.length >= TOLD_AT_ONCE) break;
+      if (isOver()) {
+        await letOthersWork();
+        isOver = openSlice(clock);
+      }
       const row = table.oneListed.get(id);
       // What readers know of a lock that the door has lost is not so any more.
       const now = row && (locks.connection(row) ?? { status: 'unknown', since: clock.now() });
@@ -65,7 +71,7 @@ export function openPresenceEvents(options: PresenceOptions): PresenceEvents {
     async run(signal) {
       for (;;) {
         await clock.sleep(TELL_EVERY_MS, signal);
-        const doors = ready();
+        const doors = await ready();
         if (doors.length === 0) continue;
         try {
           await database.commit(() => {

@@ -1,7 +1,7 @@
 /** What is decided of a door, or heard of its lock, and is otherwise by the time it is stored. */
 import { randomUUID } from 'node:crypto';
 import { beforeEach, expect, it } from 'vitest';
-import { type Estate, GATEWAY, openEstate } from '../../test/estate.ts';
+import { type Estate, GATEWAY, openEstate, playedRelay } from '../../test/estate.ts';
 import { type HeldCommits, heldCommits } from '../../test/held-commits.ts';
 import { temporaryDatabase } from '../../test/temporary.ts';
 
@@ -83,13 +83,21 @@ it('an unlock goes to no lock that is another one by the time it may be sent', a
   expect(estate.played.unlocks).toEqual([]);
 });
 
-it('an unlock fires no relay that opens another door by the time it may be fired', async () => {
-  estate.played.relays.set(id, { deviceId: 'io-1', settled: true });
+it.each<[string, () => void]>([
+  ['opens another door', () => void estate.played.relays.delete(id)],
+  ['is not that of the door', () => void setRelay({ relayIndex: 3 })],
+  ['is in other hardware', () => void setRelay({ hwId: 'IO-2' })],
+])('an unlock fires no relay that %s by the time it may be fired', async (_name, change) => {
+  setRelay({});
   held.hold();
   const unlocked = estate.desk('POST', `/doors/${id}/unlock`);
   await expect.poll(() => held.waiting).toHaveLength(1);
-  estate.played.relays.delete(id);
+  change();
   held.release();
   expect((await unlocked).body).toMatchObject({ error: 'DEVICE_OFFLINE' });
   expect(estate.played.pulses).toEqual([]);
 });
+
+function setRelay(more: object): void {
+  estate.played.relays.set(id, { ...playedRelay('io-1'), ...more });
+}

@@ -2,7 +2,7 @@
 
 import { beforeEach, describe, expect, it } from 'vitest';
 import { HOLD_MS } from '../../drivers/rs485.ts';
-import { type Estate, openEstate } from '../../test/estate.ts';
+import { type Estate, openEstate, playedRelay } from '../../test/estate.ts';
 import { GatehouseError } from '../errors.ts';
 import { RENEW_EVERY_MS } from './relay-hold.ts';
 
@@ -18,7 +18,7 @@ let end: () => Promise<void>;
 beforeEach(async () => {
   estate = await openEstate();
   id = (await estate.desk('POST', '/doors', {})).body.id as string;
-  estate.played.relays.set(id, { deviceId: DEVICE, settled: true });
+  estate.played.relays.set(id, playedRelay(DEVICE));
   await put({ standOpenEnabled: true });
   end = estate.run();
 });
@@ -49,7 +49,15 @@ describe('a door on a relay that is to stand open', () => {
   it('is held at once, and renewed well before each pulse is over', async () => {
     expect((await stand()).body).toMatchObject({ outcome: 'confirmed', standingOpen: { via: 'rs485' } });
     expect(estate.played.held).toEqual([
-      { deviceId: DEVICE, milliseconds: HOLD_MS, timeoutMs: expect.any(Number), at: 0 },
+      {
+        deviceId: DEVICE,
+        bus: 'b',
+        hwId: 'IO-80000000',
+        relayIndex: 0,
+        milliseconds: HOLD_MS,
+        timeoutMs: expect.any(Number),
+        at: 0,
+      },
     ]);
     const { timeoutMs = 0 } = estate.played.held[0] ?? {};
     expect(timeoutMs).toBeLessThan(RENEW_EVERY_MS);
@@ -104,10 +112,7 @@ describe('a door on a relay that is to stand open', () => {
 
   it.each<[string, () => unknown]>([
     ['no RS-485 device opens the door', () => estate.played.relays.clear()],
-    [
-      'another device opens the door now',
-      () => estate.played.relays.set(id, { deviceId: OTHER, settled: true }),
-    ],
+    ['another device opens the door now', () => estate.played.relays.set(id, playedRelay(OTHER))],
     ['its standOpenEnabled is false', () => put({ standOpenEnabled: false })],
   ])('ends because %s', async (reason, lose) => {
     await stand();
@@ -214,7 +219,7 @@ describe('DELETE of a door on a relay', () => {
     await stand();
     await end();
     estate = await openEstate(estate.database, { now: estate.clock.now() });
-    estate.played.relays.set(id, { deviceId: DEVICE, settled: true });
+    estate.played.relays.set(id, playedRelay(DEVICE));
     expect(await ended()).toEqual(['accepted', LETS_GO]);
     await estate.clock.advance(HOLD_MS);
     expect(await ended()).toEqual(['confirmed', NOTHING]);
@@ -274,7 +279,7 @@ describe('a renewal that fails', () => {
 
 describe('what the device reports of its relay', () => {
   const report = async (isClosed: boolean) => {
-    estate.doors.relayReported(id, isClosed);
+    estate.doors.relayReported(id, playedRelay(DEVICE), isClosed);
     await estate.clock.advance(0);
   };
   const LOST =
@@ -327,7 +332,7 @@ describe('what the device reports of its relay', () => {
     const { commit } = estate.database;
     estate.database.commit = (job, urgency) => {
       estate.database.commit = commit;
-      estate.doors.relayReported(id, false);
+      estate.doors.relayReported(id, playedRelay(DEVICE), false);
       return commit(job, urgency);
     };
     expect((await stand()).body).toMatchObject({ outcome: 'unknown', reason: LOST });
@@ -343,7 +348,7 @@ it('after a restart what stood open goes on until its time', async () => {
   await estate.clock.advance(MINUTE);
   expect([before, pulses(), told()]).toEqual([1, 1, ['begun']]);
   estate = await openEstate(estate.database, { now: estate.clock.now() });
-  estate.played.relays.set(id, { deviceId: DEVICE, settled: true });
+  estate.played.relays.set(id, playedRelay(DEVICE));
   const interrupted = 'lost: the gateway was restarted, and has not closed the relay again yet';
   expect(await state()).toMatchObject({ state: 'lost', on: false, since: null });
   estate.played.hold = away;

@@ -6,6 +6,7 @@ import { HOLD_MS } from '../../drivers/rs485.ts';
 import type { Clock } from '../clock.ts';
 import { GatehouseError } from '../errors.ts';
 import { AWAKE } from '../waking.ts';
+import { isSameRelay, type WiredRelay } from './configuration.ts';
 import { INTERNAL } from './lock-commands.ts';
 
 /** Twice in each pulse, so that one renewal may fail and the door stays open. */
@@ -22,9 +23,9 @@ const STALE_REPORT_MS = 6_000;
 
 export interface RelayHoldOptions {
   clock: Clock;
-  /** Fires the relay of an RS-485 device once, for so long from now at least. Rejects with a GatehouseError. */
+  /** Fires this relay once, for so long from now at least, and no other one. Rejects with a GatehouseError. */
   holdRelay(
-    deviceId: string,
+    relay: WiredRelay,
     hold: { milliseconds: number; timeoutMs: number },
     signal: AbortSignal,
   ): Promise<{ outcome: 'confirmed' | 'unknown' }>;
@@ -44,7 +45,7 @@ export type HoldOutcome =
   | { kind: 'failing' | 'lost'; fault: HoldFault };
 
 interface Hold {
-  readonly deviceId: string;
+  readonly relay: WiredRelay;
   renewAt: number;
   /** Of the last pulse that was confirmed. */
   endsAt: number;
@@ -70,7 +71,7 @@ export function openRelayHolds({ clock, holdRelay }: RelayHoldOptions) {
 
   async function attempt(hold: Hold, { signal }: AbortController): Promise<HoldOutcome> {
     const order = { milliseconds: HOLD_MS, timeoutMs: ATTEMPT_MS };
-    const fault = await holdRelay(hold.deviceId, order, signal).then(
+    const fault = await holdRelay(hold.relay, order, signal).then(
       ({ outcome }) => (outcome === 'confirmed' ? undefined : UNCONFIRMED),
       faultOf,
     );
@@ -93,9 +94,9 @@ export function openRelayHolds({ clock, holdRelay }: RelayHoldOptions) {
   }
 
   /** Returns what the report changes; undefined: nothing. */
-  function reported(doorId: string, isClosed: boolean): HoldOutcome | undefined {
+  function reported(doorId: string, relay: WiredRelay, isClosed: boolean): HoldOutcome | undefined {
     const hold = holds.get(doorId);
-    if (!hold) return undefined;
+    if (!hold || !isSameRelay(hold.relay, relay)) return undefined;
     const now = clock.monotonic();
     const isHeld = hold.endsAt > now;
     if (isClosed) {
@@ -112,9 +113,9 @@ export function openRelayHolds({ clock, holdRelay }: RelayHoldOptions) {
 
   return {
     /** Sends the next pulse when it is due; undefined when it is not, or the last one is under way. */
-    renew(doorId: string, deviceId: string): Promise<HoldOutcome> | undefined {
+    renew(doorId: string, relay: WiredRelay): Promise<HoldOutcome> | undefined {
       const now = clock.monotonic();
-      const hold = holds.get(doorId) ?? newHold(deviceId, lettingGo.get(doorId));
+      const hold = holds.get(doorId) ?? newHold(relay, lettingGo.get(doorId));
       lettingGo.delete(doorId);
       holds.set(doorId, hold);
       if (hold.attempt || hold.renewAt > now) return undefined;
@@ -174,9 +175,9 @@ function faultOf(err: unknown): HoldFault {
   return { ...INTERNAL, err };
 }
 
-function newHold(deviceId: string, mayEndAt = Number.NEGATIVE_INFINITY): Hold {
+function newHold(relay: WiredRelay, mayEndAt = Number.NEGATIVE_INFINITY): Hold {
   return {
-    deviceId,
+    relay,
     attempt: undefined,
     renewAt: Number.NEGATIVE_INFINITY,
     endsAt: Number.NEGATIVE_INFINITY,

@@ -147,7 +147,7 @@ export function openLateRelocks(options: LateRelockOptions) {
   return {
     /** Inside the commit job of the event; returns what is to be done after it. `key`: the same each time that it is told. */
     relockLate(door: DoorRow, told: LockEvent, key: string): (() => void) | undefined {
-      if (undone.delete(key)) return undefined;
+      if (undone.has(key)) return () => void undone.delete(key);
       const relock = lateRelock(door, told);
       if (!relock) return undefined;
       const { order, delayMs, relocksItself } = relock;

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type Estate, GATEWAY, openEstate } from '../../test/estate.ts';
+import { type Estate, GATEWAY, openEstate, playedRelay } from '../../test/estate.ts';
 
 const MAC = '00124b0001a2b3c4';
 const OTHER = '00124b0001a2b3c5';
@@ -104,7 +104,7 @@ describe('replacing a lock', () => {
     await estate.desk('PUT', `/doors/${found?.id}`, { name: 'Cellar' });
     expect(await replace(id, '00124b0000000001')).toMatchObject({ status: 409 });
     await estate.desk('PUT', `/doors/${found?.id}`, { name: null });
-    estate.played.relays.set(String(found?.id), { deviceId: id as string, settled: true });
+    estate.played.relays.set(String(found?.id), playedRelay(id as string));
     expect(await replace(id, '00124b0000000001')).toMatchObject({ status: 409 });
     estate.played.relays.clear();
     const keys = { options: { accessInternal: { doors: [{ id: found?.id }] } } };

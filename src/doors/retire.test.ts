@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError } from '../../drivers/driver.ts';
-import { type Estate, GATEWAY, openEstate } from '../../test/estate.ts';
+import { type Estate, GATEWAY, openEstate, playedRelay } from '../../test/estate.ts';
 import { deskOf, errorOf } from './test-doors.ts';
 
 const MAC = '00124b0001a2b3c4';
@@ -37,11 +37,7 @@ describe('a door that is retired', () => {
 
   it.each<[string, RegExp, (id: string) => Promise<unknown>]>([
     ['it has a lock', /has the lock/, (id) => estate.desk('POST', `/doors/${id}/replace-lock`, { mac: MAC })],
-    [
-      'a relay opens it',
-      /RS-485 device/,
-      async (id) => estate.played.relays.set(id, { deviceId: DEVICE, settled: true }),
-    ],
+    ['a relay opens it', /RS-485 device/, async (id) => estate.played.relays.set(id, playedRelay(DEVICE))],
     [
       'another door names it',
       /options of door/,

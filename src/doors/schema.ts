@@ -315,16 +315,17 @@ export const doorState = z
       .openapi({ description: 'null: the door has no lock' }),
     doubled: z
       .object({
-        gatewayIds: z
-          .array(z.string())
-          .openapi({ description: 'That of the door, and the one through which the other lock is heard' }),
+        gatewayIds: z.array(z.string()).openapi({
+          description:
+            'That of the door, and the one through which another lock with its `mac` is heard; that of the door alone where two locks share a network address there',
+        }),
         since: dateTime,
         message: z.string().openapi({ description: 'What to do' }),
       })
       .nullable()
       .openapi({
         description:
-          'Two locks with the `mac` of this door are heard through two gateways. The door stays at the first until one of them is gone',
+          'Two locks have one address. Two with the `mac` of this door are heard through two gateways: the door stays at the first until one of them is gone. Or the lock shares its network address with another device: until each has its own, what opens the door is refused (503 DEVICE_OFFLINE)',
       }),
     lastUnlock: lastUnlock.nullable().openapi({ description: 'null: it was never unlocked by the gateway' }),
     lastLock: lastLock

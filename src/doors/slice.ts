@@ -93,6 +93,7 @@ export function openDoorSlice(options: DoorSliceOptions) {
       // First what works also while nothing can be read.
       openings.reported(place.mac, before, after);
       conditions.reported(place, before, after);
+      doubled.reported(place, before, after);
     },
   });
   const conditions = openConditions({ ...options, table, locks });
@@ -104,11 +105,10 @@ export function openDoorSlice(options: DoorSliceOptions) {
   function stored(doorId: string): void {
     // A new door may be of a lock that has been there for long.
     presence.mark(doorId);
+    firmware.lockChanged(doorId);
     wake(doorId);
   }
-  const directory = openDirectory({ ...options, table });
-  const doubled = openDoubled({ ...options, locks });
-  const leaving = openLeaving({ ...options, table, locks });
+  const doubled = openDoubled({ ...options, table, locks });
   const parts = {
     ...options,
     ...openings,
@@ -116,16 +116,17 @@ export function openDoorSlice(options: DoorSliceOptions) {
     offline,
     table,
     deliveries,
+    directory: openDirectory({ ...options, table }),
     locks,
     doubled,
-    leaving,
+    leaving: openLeaving({ ...options, table, locks }),
     bound: stored,
   };
-  const listing = openListing({ ...parts, configuration, directory });
+  const firmware = openFirmware(parts);
+  const listing = openListing({ ...parts, configuration });
   const catalogueChanges = openCatalogueChanges({ ...parts, wake: stored });
   const doors = openDoors({ ...parts, configuration, reconciler, stored, listing, catalogueChanges });
   const { swappedAt, ...exchanges } = lockExchanges(parts, doors);
-  const firmware = openFirmware(parts);
   return {
     ...doors,
     table,
@@ -217,8 +218,10 @@ function gatewaySide(parts: GatewaySideParts) {
       if (!up) upgrades.linkLost(linkId);
     },
     /** Resolves when it is durable; false when it is none of a lock. */
-    event: async (linkId: string, event: DriverEvent) =>
-      (await lockEvent(linkId, event)) || upgrades.event(linkId, event),
+    async event(linkId: string, event: DriverEvent): Promise<boolean> {
+      const isOfUpgrade = upgrades.event(linkId, event);
+      return (await lockEvent(linkId, event)) || isOfUpgrade;
+    },
     /** A Zigbee gateway was lost, or is back: then its doors are not let wait for their back-off. */
     gatewayChanged(gatewayId: string, connected: boolean): void {
       if (connected) {

@@ -5,6 +5,7 @@ import { addressOf } from './configuration.ts';
 import { type ActuateLock, deadlineOf, type End, endOf, HELD_AT_MOST_MS } from './lock-commands.ts';
 import type { StandOpenPhase } from './openings-table.ts';
 import type { RelayHolds } from './relay-hold.ts';
+import { relayOf } from './stand-open-order.ts';
 import type { Moment } from './stand-open-time.ts';
 import type { Delivery, Standing, StandingChanges, Standings } from './standing.ts';
 
@@ -64,10 +65,11 @@ export function deliverIn(options: DeliveryOptions, { all, holds, changes }: Sta
   }
 
   return async (standing, before) => {
-    const { door_id: id, mac, device_id: deviceId, phase } = standing.row;
+    const { door_id: id, mac, phase } = standing.row;
     if (mac !== null) return sendToLock(standing, mac, before);
     if (phase === 'open' && holds.isOn(id)) return { outcome: 'confirmed', reason: null };
-    const outcome = deviceId === null ? undefined : await holds.renew(id, deviceId);
+    const relay = relayOf(standing.row);
+    const outcome = relay && (await holds.renew(id, relay));
     if (outcome) await changes.held(standing, outcome);
     if (holds.isOn(id)) return { outcome: 'confirmed', reason: null };
     return { outcome: 'waiting', reason: standing.failure?.message ?? 'its relay is being closed' };

@@ -5,7 +5,7 @@ import { DEADLINE_MS } from './lock-commands.ts';
 import type { StandOpenRow } from './openings-table.ts';
 import type { StandOpenOptions } from './stand-open.ts';
 import type { Deliver, StandOpenParts as Parts } from './stand-open-delivery.ts';
-import { endedBy, notFiredBecause } from './stand-open-order.ts';
+import { endedBy, notFiredBecause, relayOf } from './stand-open-order.ts';
 import { isOutdated, keptTime, type Moment } from './stand-open-time.ts';
 import {
   auditedAs,
@@ -70,11 +70,12 @@ export function lookIn(options: StandOpenOptions, { all, holds, changes, now }: 
   }
 
   function goOn(standing: Standing, at: Moment): void {
-    const { door_id: id, mac, device_id, phase } = standing.row;
-    if (device_id !== null) {
+    const { door_id: id, mac, phase } = standing.row;
+    const relay = relayOf(standing.row);
+    if (relay) {
       keep(
         standing,
-        holds.renew(id, device_id)?.then((outcome) => changes.held(standing, outcome)),
+        holds.renew(id, relay)?.then((outcome) => changes.held(standing, outcome)),
       );
       return;
     }

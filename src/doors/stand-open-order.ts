@@ -3,7 +3,7 @@ import { isUnreadable } from '../database/last-read.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Caller } from '../principal.ts';
 import { type Catalogue, effectiveOf } from './catalogue.ts';
-import type { Relay } from './configuration.ts';
+import { isSameRelay, type Relay, type WiredRelay } from './configuration.ts';
 import { noLock } from './lock-commands.ts';
 import type { StandOpenBody } from './lock-schema.ts';
 import type { Locks } from './locks.ts';
@@ -13,7 +13,10 @@ import { STAND_OPEN_MAX_MS } from './stand-open-time.ts';
 import type { DoorRow } from './table.ts';
 
 /** What holds the door open. */
-export type Target = Pick<StandOpenRow, 'mac' | 'gateway_id' | 'network_id' | 'device_id'>;
+export type Target = Pick<
+  StandOpenRow,
+  'mac' | 'gateway_id' | 'network_id' | 'device_id' | 'bus' | 'hw_id' | 'relay_index'
+>;
 
 export interface TargetOptions {
   catalogue: Catalogue;
@@ -37,11 +40,22 @@ export function assertAllowed(door: DoorRow, catalogue: Catalogue): void {
   );
 }
 
-/** Throws NO_LOCK, NOT_SUPPORTED or PIN_REQUIRED. */
+/** The relay that was ordered; undefined: a lock was. */
+export function relayOf({
+  device_id: deviceId,
+  bus,
+  hw_id: hwId,
+  relay_index,
+}: Target): WiredRelay | undefined {
+  if (deviceId === null || bus === null || hwId === null || relay_index === null) return undefined;
+  return { deviceId, bus, hwId, relayIndex: relay_index };
+}
+
+/** Throws NO_LOCK, NO_RELAY, NOT_SUPPORTED or PIN_REQUIRED. */
 export function targetOf(door: DoorRow, { relay, locks, pinOf }: TargetOptions): Target {
   const device = relay(door.id);
   const { mac, gateway_id, network_id } = door;
-  if (device) return { mac: null, gateway_id: null, network_id: null, device_id: device.deviceId };
+  if (device) return targetOfRelay(device);
   if (mac === null) throw noLock();
   const report = locks.report(door);
   if (report?.standOpen === 'none')
@@ -50,7 +64,27 @@ export function targetOf(door: DoorRow, { relay, locks, pinOf }: TargetOptions):
       'Nothing was sent: the lock of this door cannot stand open, for it locks again by itself and does not let that be changed. Switch its auto-relock off at the lock and let it join again, or give the door another lock.',
     );
   assertPin(mac, report, pinOf);
-  return { mac, gateway_id, network_id, device_id: null };
+  return { mac, gateway_id, network_id, device_id: null, bus: null, hw_id: null, relay_index: null };
+}
+
+function targetOfRelay({ deviceId, bus, hwId, relayIndex }: Relay): Target {
+  if (relayIndex === null)
+    throw new GatehouseError(
+      'NO_RELAY',
+      `Nothing was sent: device ${deviceId} drives no relay. Set its relayIndex first.`,
+    );
+  const place = { device_id: deviceId, bus, hw_id: hwId, relay_index: relayIndex };
+  return { mac: null, gateway_id: null, network_id: null, ...place };
+}
+
+/** As the audit names it, without what it does not have. */
+export function auditedTarget(target: Target): Record<string, string | number> {
+  const { mac, gateway_id: gatewayId, network_id: networkId, device_id: deviceId } = target;
+  const { bus, hw_id: hwId, relay_index: relayIndex } = target;
+  const all = { mac, gatewayId, networkId, deviceId, bus, hwId, relayIndex };
+  return Object.fromEntries(
+    Object.entries(all).filter((one): one is [string, string | number] => one[1] !== null),
+  );
 }
 
 /** Epoch milliseconds. Throws VALIDATION_FAILED. */
@@ -69,22 +103,34 @@ export function untilOf({ until, seconds }: StandOpenBody, now: number): number 
 
 /** Why what stands open has to end now; undefined: it may go on. */
 export function endedBy(
-  { mac, device_id }: StandOpenRow,
+  row: StandOpenRow,
   door: DoorRow | undefined,
   { catalogue, relay }: Pick<TargetOptions, 'catalogue' | 'relay'>,
 ): string | undefined {
   if (!door) return 'the door is no more';
   const forbidden = forbiddenBy(door, catalogue);
   if (forbidden !== undefined) return forbidden;
-  const device = relay(door.id)?.deviceId;
-  if (device_id !== null && device !== device_id)
-    return device === undefined ? 'no RS-485 device opens the door' : 'another device opens the door now';
-  if (mac !== null && device !== undefined) return 'an RS-485 device opens the door now';
-  return mac !== null && mac !== door.mac ? 'the door was given another lock' : undefined;
+  const device = relay(door.id);
+  if (row.device_id !== null) return relayLost(row, device);
+  if (device !== undefined) return 'an RS-485 device opens the door now';
+  return row.mac === door.mac ? undefined : 'the door was given another lock';
+}
+
+/** The order was for one relay of one device: it holds for no other, whatever takes its place. */
+function relayLost(row: Target, now: Relay | undefined): string | undefined {
+  if (now === undefined) return 'no RS-485 device opens the door';
+  if (now.deviceId !== row.device_id) return 'another device opens the door now';
+  const ordered = relayOf(row);
+  if (ordered && isSameRelay(ordered, now)) return undefined;
+  if (now.bus !== row.bus || now.hwId !== row.hw_id)
+    return `the device was replaced: it was ${row.hw_id} on bus ${row.bus}, and is ${now.hwId} on bus ${now.bus}`;
+  return `the relayIndex of the device was changed from ${row.relay_index} to ${now.relayIndex}`;
 }
 
 export function isSameTarget(one: Target, other: Target): boolean {
-  return one.mac === other.mac && one.device_id === other.device_id;
+  const isSameRelay =
+    one.bus === other.bus && one.hw_id === other.hw_id && one.relay_index === other.relay_index;
+  return one.mac === other.mac && one.device_id === other.device_id && isSameRelay;
 }
 
 /** `before`: what stands open already, which gets another end. `now` in epoch milliseconds. */

@@ -73,6 +73,8 @@ describe('a door that is to stand open', () => {
       { doorId: id, outcome: 'confirmed', standingOpen: { state: 'open', on: true, by: CALLER, until } },
     ]);
     expect(estate.played.actuated).toMatchObject([{ kind: 'standOpen', hwId: MAC, gatewayId: GATEWAY }]);
+    const detail = { mac: MAC, gatewayId: GATEWAY, networkId: 'n', until, extended: false };
+    expect(estate.played.audits.find(({ outcome }) => outcome === 'accepted')?.detail).toEqual(detail);
     await estate.clock.advance(600_000 - 1);
     expect(kinds()).toEqual(['standOpen']);
     await estate.clock.advance(1);

@@ -14,14 +14,8 @@ import type { Clock } from '../clock.ts';
 import type { Caller } from '../principal.ts';
 import { openWaking } from '../waking.ts';
 import type { Busy } from './busy.ts';
-import { addressOf, type LockAddress } from './configuration.ts';
-import {
-  type ActuateLock,
-  answerInTime,
-  CHANGE_DEADLINE_MS,
-  HELD_AT_MOST_MS,
-  offline,
-} from './lock-commands.ts';
+import { addressOf, type LockAddress, type WiredRelay } from './configuration.ts';
+import { type ActuateLock, answerInTime, HELD_AT_MOST_MS, offline } from './lock-commands.ts';
 import type { StandOpenBody } from './lock-schema.ts';
 import type { StandOpenPhase, StandOpenRow } from './openings-table.ts';
 import { openRelayHolds, RELAY_REPORTED_OPEN, type RelayHoldOptions } from './relay-hold.ts';
@@ -29,6 +23,7 @@ import { type Deliver, deliverIn, type StandOpenParts as Parts } from './stand-o
 import { endedStrictly, lookIn, retryIn } from './stand-open-look.ts';
 import {
   assertAllowed,
+  auditedTarget,
   isSameTarget,
   orderedRow,
   type TargetOptions,
@@ -62,6 +57,10 @@ export interface StandOpenOptions extends StandingOptions, TargetOptions, RelayH
   actuateLock: ActuateLock;
 }
 
+/** That a relay is held is stored after its first pulse. */
+const UNSTORED =
+  'the gateway was restarted before it was stored that the relay was held: the relay lets go, for a closed door is safe';
+
 export type StandOpen = ReturnType<typeof openStandOpen>;
 
 export function openStandOpen(options: StandOpenOptions) {
@@ -74,13 +73,17 @@ export function openStandOpen(options: StandOpenOptions) {
   /** Relays that a former run held: lost until a pulse of this run is confirmed. */
   const interrupted: Standing[] = [];
   for (const row of table.standOpens.all()) {
-    // Nothing was sent of what waits, and whoever asked may have gone.
+    // Of what waits nothing was sent to a lock, and whoever asked may have gone.
     const giveUpAt = clock.monotonic();
     const mayArriveUntil = mayArriveAfterStart(row, clock);
     const standing = { ...newStanding(row, leftAfterStart(row, now()), clock), giveUpAt, mayArriveUntil };
     all.set(row.door_id, standing);
-    if (row.device_id === null || row.phase === 'waiting') continue;
+    if (row.device_id === null) continue;
     holds.formerly(row.door_id);
+    if (row.phase === 'waiting') {
+      standing.failure = { code: 'INTERRUPTED', message: UNSTORED, at: clock.now() };
+      continue;
+    }
     if (row.phase === 'open') interrupted.push(standing);
     standing.row = { ...row, phase: 'lost', since: null };
   }
@@ -123,9 +126,9 @@ export function openStandOpen(options: StandOpenOptions) {
       for (const standing of all.values())
         if (standing.row.mac === mac && !standing.isEnding) void changes.reported(standing);
     },
-    /** The RS-485 device of a door reported its relay. */
-    relayReported(doorId: string, isClosed: boolean): void {
-      const outcome = holds.reported(doorId, isClosed);
+    /** The RS-485 device of a door reported this relay. */
+    relayReported(doorId: string, relay: WiredRelay, isClosed: boolean): void {
+      const outcome = holds.reported(doorId, relay, isClosed);
       const standing = all.get(doorId);
       if (outcome && standing && !standing.isEnding) void changes.held(standing, outcome);
     },
@@ -153,13 +156,11 @@ export function openStandOpen(options: StandOpenOptions) {
 }
 
 /**
- * What a former run has sent may still arrive: `sent` was stored before the first frame. One that was sent a short time ago
- * may be shown open by something else.
+ * What a former run has sent may still arrive: `sent` was stored before the first frame, and what shows the lock open may be
+ * something else. How long ago it was sent is not asked: the wall clock may have been set since.
  */
-function mayArriveAfterStart({ mac, phase, requested_at }: StandOpenRow, clock: Clock): number {
-  const agoMs = clock.now() - requested_at;
-  const isRecent = agoMs < CHANGE_DEADLINE_MS + HELD_AT_MOST_MS;
-  const mayArrive = mac !== null && (phase === 'sent' || (phase !== 'waiting' && isRecent));
+function mayArriveAfterStart({ mac, phase }: StandOpenRow, clock: Clock): number {
+  const mayArrive = mac !== null && phase !== 'waiting';
   return mayArrive ? clock.monotonic() + HELD_AT_MOST_MS : Number.NEGATIVE_INFINITY;
 }
 
@@ -207,8 +208,12 @@ function beginIn(
     const lock = addressOf(row);
     const reason = row.mac === null || isShown ? undefined : unreachable(lock);
     if (row.mac !== null && !isShown && reason === undefined) row.phase = 'sent';
-    const intent = intentOf(row);
-    const detail = { ...target, until: new Date(until).toISOString(), extended: before !== undefined };
+    const intent = { ...intentOf(row), askedAt: caller.askedAt };
+    const detail = {
+      ...auditedTarget(target),
+      until: new Date(until).toISOString(),
+      extended: before !== undefined,
+    };
     // Nothing ends what was before while this takes its place.
     if (other) other.isEnding = true;
     await actuations

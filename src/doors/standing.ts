@@ -102,9 +102,10 @@ export function closedMeanwhile({ device_id }: StandOpenRow): Delivery {
 }
 
 /** As src/actuations keeps it: an intent, and what became of it. */
-export function intentOf({ door_id, actor_id, actor, correlation_id }: StandOpenRow): Intent {
+export function intentOf({ door_id, mac, actor_id, actor, correlation_id }: StandOpenRow): Intent {
   const principal = { id: actor_id, label: actor };
-  return { principal, action: STAND_OPEN, object: `door/${door_id}`, correlationId: correlation_id };
+  const way = mac === null ? 'rs485' : 'zigbee';
+  return { principal, action: STAND_OPEN, object: `door/${door_id}`, correlationId: correlation_id, way };
 }
 
 export function auditedAs({ outcome }: Delivery): string {
@@ -336,13 +337,15 @@ function recordIn({ audit, events }: StandingOptions) {
     reason: string | null,
     by?: { principal: Pick<Principal, 'id' | 'label'>; correlationId: string },
   ): void => {
-    const { door_id: id, mac, device_id: deviceId, correlation_id: correlationId } = row;
+    const { door_id: id, mac, correlation_id: correlationId } = row;
+    const { device_id: deviceId, bus, hw_id: hwId, relay_index: relayIndex } = row;
+    const relay = { deviceId, bus, hwId, relayIndex };
     audit.record({
       principal: by?.principal ?? SYSTEM_PRINCIPAL,
       action: STAND_OPEN,
       object: `door/${id}`,
       outcome: change,
-      detail: { ...(mac === null ? { deviceId } : { mac }), ...(reason !== null && { reason }) },
+      detail: { ...(mac === null ? relay : { mac }), ...(reason !== null && { reason }) },
       correlationId: by?.correlationId ?? correlationId,
     });
     events.publish(standingChanged(id, change, reason));

@@ -1,6 +1,6 @@
 /** What a lock that is known cannot carry is refused at PUT (422), with the field; an import stores it. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type Estate, GATEWAY, openEstate } from '../../test/estate.ts';
+import { type Estate, GATEWAY, openEstate, playedRelay } from '../../test/estate.ts';
 
 const MAC = '00124b0001a2b3c4';
 const DEVICE = '80000000-0000-4000-8000-000000000008';
@@ -52,7 +52,7 @@ describe('a standard lock', () => {
   });
 
   it('limits nothing where a relay opens the door', async () => {
-    estate.played.relays.set(id, { deviceId: DEVICE, settled: true });
+    estate.played.relays.set(id, playedRelay(DEVICE));
     expect((await put({ scheduleId: 'office' })).status).toBe(200);
   });
 });

@@ -2,9 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError } from '../../drivers/driver.ts';
 import { type Estate, GATEWAY, LINK, OTHER_GATEWAY, OTHER_LINK, openEstate } from '../../test/estate.ts';
+import { failCommits } from '../../test/failing-database.ts';
 
 const X = '00124b0001a2b3c4';
 const Y = '00124b0001a2b3c5';
+/** As src/doors/late-outcome.ts has it. */
+const MAY_ARRIVE_MS = 95_000;
 
 let estate: Estate;
 let a: string;
@@ -144,6 +147,19 @@ describe('swapping the locks of two doors', () => {
     it('tells its late outcome at the door that was to be unlocked', async () => {
       await tell(X, LINK);
       expect(await lastUnlocks()).toMatchObject([{ lateOutcome: { outcome: 'confirmed' } }, null]);
+    });
+
+    it('counts no swap whose commit failed', async () => {
+      const heal = failCommits(estate.database);
+      await estate.clock.advance(MAY_ARRIVE_MS + 1);
+      expect(errorOf(await swap(b))).toEqual([503, 'STORAGE_UNAVAILABLE']);
+      heal();
+      await estate.desk('POST', `/doors/${b}/unlock`);
+      await tell(X, LINK);
+      expect(await lastUnlocks()).toMatchObject([
+        { lateOutcome: null },
+        { lateOutcome: { outcome: 'confirmed' } },
+      ]);
     });
 
     it('does not take that for the outcome of the next one at the other door', async () => {

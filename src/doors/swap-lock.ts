@@ -46,7 +46,6 @@ export function openSwapLock(options: SwapLockOptions): SwapLock {
   /** Inside the commit job. */
   function give(door: LockedDoor, from: LockedDoor, version: number, caller: Caller): void {
     const { mac, gateway_id: gatewayId, network_id, connection_type, lock_left_at } = from;
-    swapped.set(mac, clock.monotonic());
     table.setWiring.run(mac, randomUUID(), gatewayId, network_id, connection_type, door.id);
     table.setLockLeft.run(lock_left_at, door.id);
     table.setConfigVersion.run(version, door.id);
@@ -68,7 +67,7 @@ export function openSwapLock(options: SwapLockOptions): SwapLock {
     otherId: string,
     { ifMatch, ...caller }: Caller & { ifMatch: string | undefined },
   ): Promise<void> {
-    await database.commit(() => {
+    const locks = await database.commit(() => {
       assertIfMatch(ifMatch, existing(table, doorId).version);
       const [door, other] = [ready(doorId), ready(otherId)];
       // Higher than what either lock has: it would take the same number for the configuration that it has.
@@ -78,7 +77,9 @@ export function openSwapLock(options: SwapLockOptions): SwapLock {
       give(other, door, version, caller);
       give(door, other, version, caller);
       for (const one of [door, other]) options.conditions.lockChanged(one);
+      return [door.mac, other.mac];
     });
+    for (const mac of locks) swapped.set(mac, clock.monotonic());
     for (const id of [doorId, otherId]) options.bound(id);
     events.wake();
   }

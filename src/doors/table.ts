@@ -196,9 +196,6 @@ function wantedStatements(prepare: Prepare['prepare'], changing: Changing) {
     door: prepare<[string], DoorRow>(`SELECT ${COLUMNS} FROM door WHERE id = ?`),
     byAccessPoint: prepare<[number], DoorRow>(`SELECT ${COLUMNS} FROM door WHERE access_point_id = ?`),
     byMac: prepare<[string], DoorRow>(`SELECT ${COLUMNS} FROM door WHERE mac = ?`),
-    all: prepare<[], { id: string; name: Text; access_point_id: number }>(
-      'SELECT id, name, access_point_id FROM door ORDER BY access_point_id',
-    ),
     listed: prepare<[], ListedRow>(`SELECT ${LISTED_COLUMNS} FROM door`),
     oneListed: prepare<[string], ListedRow>(`SELECT ${LISTED_COLUMNS} FROM door WHERE id = ?`),
     lowestFreeAccessPoint: prepare<[], { free: number }>(

@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { DriverError, type DriverErrorCode } from '../../drivers/driver.ts';
 import type { Unlocked } from '../../drivers/zgate.ts';
-import { CALLER, type Estate, GATEWAY, openEstate } from '../../test/estate.ts';
+import { CALLER, type Estate, GATEWAY, openEstate, playedRelay } from '../../test/estate.ts';
+import { measuredActuations } from '../../test/measured.ts';
 import { GatehouseError } from '../errors.ts';
 import { LOCAL_ADMINISTRATOR } from '../principal.ts';
 
@@ -133,6 +134,15 @@ describe('unlocking a door with a lock', () => {
     expect(estate.played.unlocks).toEqual([]);
   });
 
+  it('sends nothing when the gateway stood still before it read the request', async () => {
+    estate.played.waitedMs = 2_001;
+    expect(await unlock()).toMatchObject({ status: 503, body: { error: 'DEVICE_OFFLINE' } });
+    expect(audited().at(-1)).toMatchObject(['failed', { error: 'DEVICE_OFFLINE' }]);
+    estate.played.waitedMs = 1_500;
+    expect((await unlock()).status).toBe(200);
+    expect(estate.played.unlocks.at(-1)?.timeoutMs).toBe(8_500);
+  });
+
   it('gives the gateway at least the time for which a parent may hold the frame', async () => {
     await unlock();
     expect(estate.played.unlocks[0]?.timeoutMs).toBeGreaterThanOrEqual(8_000);
@@ -159,6 +169,39 @@ describe('unlocking a door with a lock', () => {
       return CONFIRMED;
     };
     expect(await unlock()).toMatchObject({ status: 200, body: { outcome: 'confirmed' } });
+  });
+});
+
+it('is measured from the request on, by way and outcome', async () => {
+  estate.played.unlock = async () => {
+    await estate.clock.advance(2_000);
+    return CONFIRMED;
+  };
+  const askedAt = estate.clock.monotonic();
+  await estate.clock.advance(500);
+  await estate.doors.unlock(id, { principal: LOCAL_ADMINISTRATOR, correlationId: 'test', askedAt });
+  const played: [DriverErrorCode, number][] = [
+    ['NO_REPLY', 200],
+    ['REFUSED', 200],
+    ['DEVICE_OFFLINE', 503],
+  ];
+  for (const [code, status] of played) {
+    estate.played.unlock = () => Promise.reject(new DriverError(code, 'no'));
+    expect((await unlock()).status).toBe(status);
+  }
+  const relayed = await create({});
+  estate.played.relays.set(relayed, playedRelay(DEVICE));
+  expect((await unlock(relayed)).status).toBe(200);
+  await estate.desk('POST', `/doors/${id}/lock`);
+  // Nothing was sent, so nothing is measured: the answer is among the requests.
+  expect((await unlock(await create({}))).status).toBe(409);
+  expect(measuredActuations(estate.meters)).toMatchObject({
+    'door.unlock zigbee done': { count: 1, sum: 2.5 },
+    'door.unlock zigbee unknown': { count: 1 },
+    'door.unlock zigbee refused': { count: 1 },
+    'door.unlock zigbee failed': { count: 1 },
+    'door.unlock rs485 done': { count: 1 },
+    'door.lock zigbee done': { count: 1 },
   });
 });
 
@@ -224,7 +267,7 @@ describe('the last unlock in …/state', () => {
 });
 
 describe('unlocking a door on a relay', () => {
-  beforeEach(() => estate.played.relays.set(id, { deviceId: DEVICE, settled: true }));
+  beforeEach(() => estate.played.relays.set(id, playedRelay(DEVICE)));
 
   it('fires the relay, and not the lock', async () => {
     expect((await unlock()).body).toMatchObject({ outcome: 'confirmed', via: 'rs485' });

@@ -11,7 +11,7 @@ import { GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { Caller } from '../principal.ts';
 import type { Busy } from './busy.ts';
-import { addressOf, HELD_FRAME_MS, type LockAddress, type Relay } from './configuration.ts';
+import { addressOf, HELD_FRAME_MS, isSameRelay, type LockAddress, type Relay } from './configuration.ts';
 import { AUDITED, DEADLINE_MS, type End, endOfFault, noLock, offline } from './lock-commands.ts';
 import type { UnlockResult } from './lock-schema.ts';
 import { RELOCK_SECONDS, type Relock, type RelockOptions, relockOf } from './relocking.ts';
@@ -55,8 +55,8 @@ interface Way {
   relock?: Relock | undefined;
   /** It still leads to this door. */
   leadsThere(): boolean;
-  /** Within DEADLINE_MS. Nothing reaches the door before `released` resolves; when that rejects, nothing ever does. */
-  send(released: Promise<void>): Promise<{ end: End; relock?: RelockWay }>;
+  /** Within `timeoutMs`. Nothing reaches the door before `released` resolves; when that rejects, nothing ever does. */
+  send(released: Promise<void>, timeoutMs: number): Promise<{ end: End; relock?: RelockWay }>;
 }
 
 /** As in the audit. */
@@ -66,12 +66,13 @@ export function openUnlock(options: UnlockOptions): UnlockDoor {
 
   async function open(row: DoorRow, way: Way, caller: Caller): Promise<UnlockResult> {
     const { principal, correlationId, isGone } = caller;
-    const startedAt = clock.monotonic();
+    const now = clock.monotonic();
+    const { askedAt = now } = caller;
     const { via } = way;
-    const intent = { principal, action: UNLOCK, object: `door/${row.id}`, correlationId };
+    const intent = { principal, action: UNLOCK, object: `door/${row.id}`, correlationId, way: via, askedAt };
     const { promise: released, resolve: release, reject: withdraw } = Promise.withResolvers<void>();
     // The way to the radio takes as long as the disk does.
-    const sending = way.send(released);
+    const sending = way.send(released, Math.max(1, Math.floor(DEADLINE_MS - (now - askedAt))));
     // Where nothing is sent, nobody waits for them.
     for (const promise of [released, sending]) promise.catch(() => undefined);
     await actuations
@@ -82,8 +83,8 @@ export function openUnlock(options: UnlockOptions): UnlockDoor {
       });
     way.relock?.stored();
     const late =
-      clock.monotonic() - startedAt > DEADLINE_MS - HELD_FRAME_MS
-        ? 'the disk was too slow for it to come in time'
+      clock.monotonic() - askedAt > DEADLINE_MS - HELD_FRAME_MS
+        ? 'the disk was too slow, or the gateway stood still, for it to come in time'
         : (await isGone?.())
           ? 'the client disconnected before the command was sent'
           : misled(way);
@@ -137,7 +138,10 @@ function wayTo(row: DoorRow, options: UnlockOptions, caller: Caller): Way {
     return {
       via: 'rs485',
       detail: { via: 'rs485', deviceId },
-      leadsThere: () => options.relay(row.id)?.deviceId === deviceId,
+      leadsThere() {
+        const now = options.relay(row.id);
+        return now !== undefined && isSameRelay(now, device);
+      },
       async send(released) {
         await released;
         return { end: await fire(row, deviceId, options, caller) };
@@ -164,7 +168,7 @@ function wayTo(row: DoorRow, options: UnlockOptions, caller: Caller): Way {
     detail: { via: 'zigbee', mac, gatewayId: row.gateway_id },
     relock,
     leadsThere: () => options.table.door.get(row.id)?.mac === mac && !options.relay(row.id),
-    send: (released) => send(row, lock, unlock, released, options),
+    send: (released, timeoutMs) => send(row, lock, unlock, { released, timeoutMs }, options),
   };
 }
 
@@ -201,11 +205,11 @@ async function send(
   row: DoorRow,
   lock: LockAddress,
   unlock: Unlock,
-  released: Promise<void>,
+  { released, timeoutMs }: { released: Promise<void>; timeoutMs: number },
   { unlockLock, log }: UnlockOptions,
 ): Promise<{ end: End; relock?: RelockWay }> {
   try {
-    const { outcome, relock } = await unlockLock(lock, unlock, DEADLINE_MS, released);
+    const { outcome, relock } = await unlockLock(lock, unlock, timeoutMs, released);
     return { end: { result: { outcome, reason: null } }, relock };
   } catch (error) {
     return { end: endOfFault(error, row, log) };

@@ -1,6 +1,6 @@
 /** What closes a door goes out while nothing can be stored and nothing can be read; the rows follow when the disk is well. */
 import { expect, it } from 'vitest';
-import { type Estate, GATEWAY, openEstate } from '../../test/estate.ts';
+import { type Estate, GATEWAY, openEstate, playedRelay } from '../../test/estate.ts';
 import { failingDatabase } from '../../test/failing-database.ts';
 import { errorOf, MAC } from './test-doors.ts';
 
@@ -13,7 +13,7 @@ async function openDoor({ hasLock = true } = {}) {
   const end = estate.run();
   const body = hasLock ? { mac: MAC, gatewayId: GATEWAY, networkId: 'n' } : {};
   const id = (await estate.desk('POST', '/doors', body)).body.id as string;
-  if (!hasLock) estate.played.relays.set(id, { deviceId: DEVICE, settled: true });
+  if (!hasLock) estate.played.relays.set(id, playedRelay(DEVICE));
   await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
   const post = (part: string, more?: object) => estate.desk('POST', `/doors/${id}/${part}`, more);
   return { disk, estate, end, id, post, unread: () => disk.fail('reads and commits') };
@@ -131,9 +131,13 @@ it('a relay that is held is held on through a short fault, and no more after its
   expect([estate.played.held.length, estate.table.standOpen.get(id)]).toEqual([pulses, undefined]);
 });
 
-it.each(['commits', 'reads and commits'] as const)(
-  'an unlock by radio that nothing waits for is undone once while %s fail, and its event is stored later',
-  async (fault) => {
+it.each([
+  ['commits', 'when the disk is well', 0],
+  ['commits', 'after the order to lock', 2 * MINUTE],
+  ['reads and commits', 'when the disk is well', 0],
+] as const)(
+  'an unlock by radio that nothing waits for is undone once while %s fail, and its event is stored %s',
+  async (fault, _, restMs) => {
     const { disk, estate, end, id } = await openDoor();
     await end();
     // The door was there at the start.
@@ -152,6 +156,7 @@ it.each(['commits', 'reads and commits'] as const)(
     await expect(tell()).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE' });
     await next.clock.advance(MINUTE);
     disk.heal();
+    await next.clock.advance(restMs);
     await tell();
     await next.clock.advance(10 * MINUTE);
     expect([kindsOf(next), storedOf(next, id)]).toEqual([['lock'], NONE]);

@@ -75,6 +75,7 @@ describe('recording', () => {
       oldestAgeMs: 5_000,
       deadLetters: 0,
       gaps: 0,
+      dropped: 0,
       connectedSince: null,
       lastError: null,
     });
@@ -96,7 +97,7 @@ describe('bounds of what waits', () => {
       { encoderId: 'a', firstSequence: 1, lastSequence: 700, reason: 'AGE' },
       { encoderId: 'b', firstSequence: 1, lastSequence: 3, reason: 'AGE' },
     ]);
-    expect(log.events.backlog()).toMatchObject({ waiting: 4, gaps: 2 });
+    expect(log.events.backlog()).toMatchObject({ waiting: 4, gaps: 2, dropped: 703 });
   });
 
   it('joins what one outage drops into one record', async () => {
@@ -108,7 +109,7 @@ describe('bounds of what waits', () => {
       await keep(log, clock);
     }
     expect(gaps(log)).toEqual([{ encoderId: 'desk-1', firstSequence: 1, lastSequence: 5, reason: 'AGE' }]);
-    expect(log.events.backlog()).toMatchObject({ waiting: 1, gaps: 1 });
+    expect(log.events.backlog()).toMatchObject({ waiting: 1, gaps: 1, dropped: 5 });
   });
 
   it('drops the oldest when too many bytes wait, and never a gap record', async () => {

@@ -4,7 +4,7 @@ import type { Database } from '../database/database.ts';
 import type { Log } from '../log.ts';
 import { openRecorder, type Recorder } from './recorder.ts';
 import { openRetention, type Retention, type WaitingBounds } from './retention.ts';
-import { type EventTable, openEventTable } from './table.ts';
+import { type EventTable, openEventTable, type Waiting } from './table.ts';
 
 /** A step of one key of one write request (interface specification, section 6). */
 export interface WriteProgress {
@@ -61,6 +61,8 @@ export interface Backlog {
   deadLetters: number;
   /** Records of what was not delivered. */
   gaps: number;
+  /** Events that will never be delivered, since this start. */
+  dropped: number;
   /** Epoch milliseconds; null while there is no connection. */
   connectedSince: number | null;
   lastError: string | null;
@@ -76,6 +78,8 @@ export interface LinkState {
   ahead: Set<number>;
   /** The newest of them that may have been sent. */
   aheadThrough: number;
+  /** Acknowledged, and on the disk at the next save (outbox.ts): how many, and the last of those without a gap. */
+  unsaved: Waiting & { through: number };
   connectedSince: number | null;
   lastError: string | null;
 }
@@ -110,6 +114,7 @@ export function openEvents(options: EventLogOptions): EventLog {
     sentThrough: Math.min(table.cursor().sent, table.newest()),
     ahead: new Set(),
     aheadThrough: 0,
+    unsaved: { events: 0, bytes: 0, through: 0 },
     connectedSince: null,
     lastError: null,
   };
@@ -129,12 +134,14 @@ export function openEvents(options: EventLogOptions): EventLog {
     keep: openRetention({ ...options, table, recorder, link, wake }).keep,
     backlog() {
       const waiting = table.waiting();
-      const [oldest] = table.page(table.cursor().acked, 1);
+      const { events, bytes, through } = link.unsaved;
+      const [oldest] = table.page(Math.max(table.cursor().acked, through), 1);
       return {
-        waiting: waiting.events,
-        waitingBytes: waiting.bytes,
+        waiting: waiting.events - events,
+        waitingBytes: waiting.bytes - bytes,
         oldestAgeMs: oldest ? Math.max(0, clock.now() - oldest.recordedAt) : null,
         ...table.recordCounts(),
+        dropped: recorder.dropped(),
         connectedSince: link.connectedSince,
         lastError: link.lastError,
       };

@@ -21,6 +21,12 @@ import { ACKNOWLEDGEMENT_DEADLINE_MS, openWindow, type Sent, type Window } from 
 
 /** The cursor goes to the disk at most this often: losing the last step only repeats what it covers. */
 const SAVE_INTERVAL_MS = 1_000;
+/**
+ * So often where it has come few events further: a commit for each step of a key that a desk writes would be more than half as
+ * many again as the steps have themselves.
+ */
+const SAVE_FEW_INTERVAL_MS = 30_000;
+const FEW_EVENTS = 64;
 /** How often the acknowledgement deadline is looked at. */
 const WATCH_INTERVAL_MS = 1_000;
 /** Events that leave in one turn of the event loop, a millisecond or two: what happens meanwhile is stored in the next one. */
@@ -200,7 +206,9 @@ async function step(delivery: Delivery): Promise<void> {
     await fill(delivery);
     settle(delivery);
   }
-  if (!delivery.saving && clock.monotonic() - delivery.savedAt >= SAVE_INTERVAL_MS) {
+  const isFew = delivery.events.link.unsaved.events < FEW_EVENTS;
+  const saveAt = delivery.savedAt + (isFew ? SAVE_FEW_INTERVAL_MS : SAVE_INTERVAL_MS);
+  if (!delivery.saving && clock.monotonic() >= saveAt) {
     delivery.savedAt = clock.monotonic();
     delivery.saving = save(delivery);
   }

@@ -53,15 +53,20 @@ export interface OutboxOptions {
   log: Log;
 }
 
-/** What is acknowledged and not on the disk yet. */
-function openUnsaved() {
+/** What is acknowledged and not on the disk yet; `total` is told of all of it. */
+function openUnsaved(total: Waiting) {
   /** Beyond `acked`, with their bytes. */
   const ahead = new Map<number, number>();
   /** Up to `acked`. Counted here: reading a second's worth of events again would hold up the live ones. */
   const upTo: Waiting = { events: 0, bytes: 0 };
+  const count = () => {
+    total.events = upTo.events + ahead.size;
+    total.bytes = upTo.bytes + ahead.values().reduce((sum, bytes) => sum + bytes, 0);
+  };
   return {
     ahead,
     upTo,
+    count,
     note({ seq, bytes }: EventRow, isAhead: boolean): void {
       if (isAhead) ahead.set(seq, bytes);
       else {
@@ -75,6 +80,7 @@ function openUnsaved() {
       for (const seq of seqs) ahead.delete(seq);
       upTo.events -= events;
       upTo.bytes -= bytes;
+      count();
     },
   };
 }
@@ -88,7 +94,7 @@ export function openOutbox({ database, events, clock, log }: OutboxOptions): Out
   let connections = 0;
   let repeats = 0;
 
-  const { ahead: unsaved, upTo: uncounted, note, forget } = openUnsaved();
+  const { ahead: unsaved, upTo: uncounted, count, note, forget } = openUnsaved(link.unsaved);
 
   /** Inside a commit job. */
   function saveAcked(): void {
@@ -117,6 +123,8 @@ export function openOutbox({ database, events, clock, log }: OutboxOptions): Out
         if (!isAhead) outbox.acked = row.seq;
         if (state === 'acknowledged') note(row, isAhead);
       }
+      link.unsaved.through = outbox.acked;
+      count();
     },
     cautionThrough: () => caution,
     failures: (seq) => (seq === suspect.seq ? suspect.failures : 0),

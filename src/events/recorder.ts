@@ -16,6 +16,8 @@ export interface Recorder {
   publish(event: LiveEvent): void;
   /** Joins the encoder's latest gap when the two are one and that one is not sent yet. */
   gap(gap: Gap): void;
+  /** Events that gaps stand for, since this start; once more where a commit has to be repeated. */
+  dropped(): number;
 }
 
 export interface RecorderOptions {
@@ -59,6 +61,7 @@ export function openRecorder({ table, clock, systemId, clockSynchronised, link }
     return latest.first;
   }
 
+  let dropped = 0;
   const now = (): Recorded => ({ systemId, at: clock.now(), clockSynchronised: clockSynchronised() });
 
   return {
@@ -76,9 +79,11 @@ export function openRecorder({ table, clock, systemId, clockSynchronised, link }
       const recorded = now();
       const whole = { ...gap, first: takeBack(gap) ?? gap.first };
       if (table.hasGap(whole)) return;
+      dropped += gap.last - gap.first + 1;
       const event = gapEvent(whole, recorded);
       const seq = append(event, recorded, gap.encoderId, null);
       table.insertGap(seq, whole, recorded.at);
     },
+    dropped: () => dropped,
   };
 }

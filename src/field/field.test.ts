@@ -283,7 +283,8 @@ describe('a host', () => {
     await field[Symbol.asyncDispose]();
     expect(readFileSync(file, 'utf8')).toBe('a open\nb open\nb closed\na closed\n');
     expect(() => process.kill(pid, 0)).toThrow();
-    expect(readdirSync(directory)).toEqual(['notes']);
+    expect(readdirSync(directory).toSorted()).toEqual(['notes', 'one.pid']);
+    expect(readFileSync(join(directory, 'one.pid'), 'utf8').trim()).toBe('');
   });
 
   it('is not started beside the one of another daemon on the same directory', async () => {

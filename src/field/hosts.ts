@@ -104,6 +104,9 @@ export function openHost(options: HostOptions): Host {
       log.info({ pid: child.pid }, `host ${name} runs as process ${child.pid}`);
       conversation.start(started);
       reason = await Promise.race([child.exited, conversation.failed, fired(signal), anew.promise]);
+    } catch (error) {
+      reason = error instanceof Error ? error.message : String(error);
+      throw error;
     } finally {
       current = undefined;
       ending.abort();

@@ -6,9 +6,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { canMount, smallDisk } from '../../test/small-disk.ts';
 import { systemClock } from '../clock.ts';
 import { silentLog } from '../log.ts';
-import { ORPHAN_EXIT_MS, predecessorGone, recordProcess } from './pid-file.ts';
+import { forgetProcess, ORPHAN_EXIT_MS, predecessorGone, recordProcess } from './pid-file.ts';
 
 const DAEMON = join(import.meta.dirname, 'fixtures', 'daemon.ts');
 
@@ -130,6 +131,22 @@ describe('the recorded process', () => {
     writeFileSync(file, JSON.stringify({ ...recorded, parent: 1, identity: `${recorded.identity} x` }));
     await wait(file);
     expect(killed).toEqual([]);
+  });
+
+  it.skipIf(!canMount())('is recorded and forgotten on a full disk, again and again', async () => {
+    const disk = smallDisk(65_536);
+    const file = join(disk.folder, 'field.pid');
+    recordProcess(file, process.ppid);
+    disk.fill();
+    for (let n = 0; n < 3; n += 1) {
+      forgetProcess(file);
+      // Whatever that gave back, another program takes.
+      disk.fill();
+      expect(readFileSync(file, 'utf8').trim()).toBe('');
+      await wait(file);
+      recordProcess(file, process.pid);
+      expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ pid: process.pid });
+    }
   });
 
   it('must exist', async () => {

@@ -3,7 +3,7 @@
  * master beside it. A pid alone does not say: it is recycled. The kernel's start time and the command line, from
  * proc(5), tell whether it is still the same process.
  */
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, constants, openSync, readFileSync, writeSync } from 'node:fs';
 import { z } from 'zod';
 import type { DriverLog } from '../../drivers/driver.ts';
 import type { Clock } from '../clock.ts';
@@ -15,6 +15,8 @@ import { HEARTBEAT_MS, HOST_BEATS_MISSED_MAX, ORPHAN_CLOSING_DEADLINE_MS } from 
  */
 export const ORPHAN_EXIT_MS = HEARTBEAT_MS * (HOST_BEATS_MISSED_MAX + 1) + ORPHAN_CLOSING_DEADLINE_MS + 500;
 const POLL_MS = 50;
+/** Filled up with blanks: a shorter record leaves nothing of a longer one. */
+const RECORD_BYTES = 4_096;
 
 const recordSchema = z.strictObject({
   pid: z.int().min(2),
@@ -41,11 +43,29 @@ function inspect(pid: number): RecordedProcess | undefined {
 export function recordProcess(file: string, pid: number): void {
   const recorded = inspect(pid);
   if (!recorded) throw new Error(`process ${pid} ended at once`);
-  writeFileSync(file, JSON.stringify(recorded), { mode: 0o600 });
+  overwrite(file, JSON.stringify(recorded));
 }
 
+/** Never throws: the record of a process that has ended is of no one else. */
 export function forgetProcess(file: string): void {
-  rmSync(file, { force: true });
+  try {
+    overwrite(file, '');
+  } catch {
+    // It cannot be written now.
+  }
+}
+
+/** In the room that the file has: without it no host could be started on a full disk, and no door be locked. */
+function overwrite(file: string, text: string): void {
+  const descriptor = openSync(file, constants.O_WRONLY | constants.O_CREAT, 0o600);
+  try {
+    const whole = Buffer.from(text.padEnd(RECORD_BYTES));
+    const written = writeSync(descriptor, whole, 0, whole.length, 0);
+    if (written < whole.length)
+      throw new Error(`the disk took ${written} of ${whole.length} bytes of ${file}`);
+  } finally {
+    closeSync(descriptor);
+  }
 }
 
 export interface PredecessorOptions {

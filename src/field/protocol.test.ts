@@ -211,6 +211,15 @@ describe('a host ends itself', () => {
     expect(await host.code).toBe(EXIT.stuck);
   });
 
+  it('when a driver fails to close, for what it still holds is in the way of the next', async () => {
+    const host = hostSide(faulty);
+    await host.start();
+    await host.send(command(host.clock, 1, 'fail to close'));
+    await host.beating(1);
+    expect(host.of('log').at(-1)?.message).toContain('the driver of link a could not be closed: ENOSPC');
+    expect(await host.code).toBe(EXIT.stuck);
+  });
+
   it('when it is asked to, whatever its drivers do', async () => {
     const host = hostSide(faulty);
     await host.start();

@@ -179,7 +179,7 @@ it('answers the same stored bytes of the document each time, compressed for who 
 it('limits how often one address reads the document, and no other address by that', async () => {
   const app = lanApp({});
   const ask = async (address: string) =>
-    (await app.fetch(new Request('https://gate/openapi.json'), address)).status;
+    (await app.fetch(new Request('https://gate/openapi.json'), { address })).status;
   const statuses = [];
   for (let time = 0; time < 12; time += 1) statuses.push(await ask('192.0.2.1'));
   expect(statuses).toEqual([...Array.from({ length: 10 }, () => 200), 429, 429]);

@@ -10,6 +10,7 @@ import { GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { ANYONE, LOCAL_ADMINISTRATOR, type Principal } from '../principal.ts';
 import { NO_ADDRESS } from './address.ts';
+import type { Arrivals } from './arrivals.ts';
 import { readJson, readUnexpected, refuseOversized } from './body.ts';
 import { withDocument } from './document-operation.ts';
 import { type Idempotency, idempotencyKeyOf } from './idempotency.ts';
@@ -61,11 +62,20 @@ export interface AppOptions {
   checkResponses?: boolean;
   /** Absent: the operations of a test that have none to keep. */
   idempotency?: Idempotency;
+  /** Absent: how long a request has waited is not known. */
+  arrivals?: Pick<Arrivals, 'earliest'>;
+}
+
+/** What the request itself does not say of who sends it. */
+export interface Sender {
+  /** As address.ts makes it; NO_ADDRESS when absent. */
+  address: string;
+  /** The end of its connection has been read. */
+  isLeaving(): boolean;
 }
 
 export interface App {
-  /** `address` as address.ts makes it; NO_ADDRESS when absent. */
-  fetch(request: Request, address?: string): Response | Promise<Response>;
+  fetch(request: Request, sender?: Partial<Sender>): Response | Promise<Response>;
   /** From now on: 503 SHUTTING_DOWN, and connections close after their answer. */
   drain(): void;
 }
@@ -74,9 +84,8 @@ export interface App {
 const RETRY_WHEN_STOPPED_SECONDS = 10;
 
 /** One request on its way through. */
-interface Exchange {
+interface Exchange extends Sender {
   request: Request;
-  address: string;
   correlationId: string;
   /** Known once it has been authenticated. */
   principal?: Principal;
@@ -88,16 +97,14 @@ export function createApp(options: AppOptions): App {
   const closing = new AbortController();
   const serve = operationServer(options, basePath, closing.signal);
   const exchanges = exchangeServer(options);
-  const hono = new Hono<{ Bindings: { address: string } }>();
+  const hono = new Hono<{ Bindings: Sender }>();
   for (const operation of operations) {
     const route = basePath + operation.path;
     const work: Work = {
       route,
       work: (exchange) => serve(operation, exchange),
     };
-    hono.on([operation.method], routerPattern(route), ({ req, env }) =>
-      exchanges.answer(req.raw, env.address, work),
-    );
+    hono.on([operation.method], routerPattern(route), ({ req, env }) => exchanges.answer(req.raw, env, work));
   }
   const nowhere: Work = { route: 'none', work: refusePath(basePath) };
   // Made for the first who needs it: nobody waits for it at the start.
@@ -105,10 +112,11 @@ export function createApp(options: AppOptions): App {
   hono.notFound(({ req, env }) => {
     paths ??= pathRouter(operations, basePath);
     const [[path]] = paths.match('ALL', req.path);
-    return exchanges.answer(req.raw, env.address, path?.[0] ?? nowhere);
+    return exchanges.answer(req.raw, env, path?.[0] ?? nowhere);
   });
   return {
-    fetch: (request, address = NO_ADDRESS) => hono.fetch(request, { address }),
+    fetch: (request, { address = NO_ADDRESS, isLeaving = () => false } = {}) =>
+      hono.fetch(request, { address, isLeaving }),
     drain() {
       exchanges.drain();
       closing.abort();
@@ -148,10 +156,10 @@ function exchangeServer({ clock, log, answered = () => {} }: AppOptions) {
     drain() {
       draining = true;
     },
-    async answer(request: Request, address: string, { route, work }: Work): Promise<Response> {
+    async answer(request: Request, sender: Sender, { route, work }: Work): Promise<Response> {
       const started = clock.monotonic();
       const correlationId = correlationIdOf(request.headers.get('x-request-id'));
-      const exchange: Exchange = { request, address, correlationId };
+      const exchange: Exchange = { request, ...sender, correlationId };
       let response: Response;
       try {
         if (draining) throw stopping();
@@ -182,7 +190,7 @@ function stopping(): GatehouseError {
 
 /** The pipeline of one operation, from authentication on. */
 function operationServer(
-  { surface, clock, checkResponses = false, idempotency }: AppOptions,
+  { surface, clock, checkResponses = false, idempotency, arrivals }: AppOptions,
   basePath: string,
   closing: AbortSignal,
 ) {
@@ -218,6 +226,7 @@ function operationServer(
 
   async function call(operation: Operation, exchange: Exchange): Promise<Reply> {
     const { request, address, correlationId } = exchange;
+    const askedAt = arrivals?.earliest();
     const principal = await admit(operation, exchange);
     exchange.principal = principal;
     authorize(operation, principal);
@@ -232,9 +241,9 @@ function operationServer(
     });
     const ifMatch = request.headers.get('if-match') ?? undefined;
     const reauthenticate = () => admit(operation, exchange);
-    const isGone = () => hasHungUp(request);
+    const isGone = () => hasHungUp(exchange);
     const hungUp = request.signal;
-    const around = { principal, correlationId, ifMatch, address, isGone, hungUp, reauthenticate };
+    const around = { principal, correlationId, ifMatch, address, askedAt, isGone, hungUp, reauthenticate };
     if (operation.media === 'text/event-stream')
       return streamReply(operation, request, { ...input, ...around }, closing);
     const handle = async () => {
@@ -283,14 +292,13 @@ function contentOf(
   return JSON.stringify([operation.id, params, query, ifMatch ?? null, operation.body ? body : null]);
 }
 
-/** Turns of the event loop: to read the end of a connection, to answer it, and to be told that it is closed. */
-const TURNS_TO_HANG_UP = 4;
-
-/** After a stall, such as of the disk, a request may be as old as that, and its sender's hanging up is read after it. */
-async function hasHungUp({ signal }: Request): Promise<boolean> {
-  for (let turn = 0; turn < TURNS_TO_HANG_UP && !signal.aborted; turn += 1)
-    await new Promise((resolve) => setImmediate(resolve));
-  return signal.aborted;
+/**
+ * After a stall, such as of the disk, a request may be as old as that, and its sender's hanging up is read after it: in the
+ * second turn of the event loop from here, for the first may be past its reading.
+ */
+async function hasHungUp({ request, isLeaving }: Exchange): Promise<boolean> {
+  await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+  return request.signal.aborted || isLeaving();
 }
 
 type AnyCall = Parameters<Operation['handler']>[0];

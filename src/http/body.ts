@@ -45,7 +45,10 @@ function refuseOtherMedia(request: Request): void {
 }
 
 async function readBytes(request: Request, limit: number): Promise<Uint8Array> {
-  if (!request.headers.has('content-length')) return readCounted(request, limit);
+  const announced = request.headers.get('content-length');
+  if (announced === null) return readCounted(request, limit);
+  // Nothing comes, and nothing is to be waited for: so most requests to unlock a door.
+  if (announced === '0') return new Uint8Array();
   // No longer than announced: the HTTP parser sees to it.
   const whole = await request.arrayBuffer().catch((error: unknown) => {
     throw new ClientGone(error);

@@ -102,6 +102,23 @@ describe('a request that is repeated with its key', () => {
     expect((await kick('k1')).status).toBe(200);
     expect(things.calls).toHaveLength(2);
   });
+
+  it('is carried out after a disk fault that kept the gateway even from noting that nothing was done', async () => {
+    const { commit } = database;
+    const gone = new GatehouseError('STORAGE_UNAVAILABLE', 'nothing was changed');
+    things.outcome = () => {
+      Object.assign(database, { commit: () => Promise.reject(gone) });
+      throw gone;
+    };
+    for (let time = 0; time < 2; time += 1)
+      expect(await kick('k1')).toMatchObject({ status: 503, body: { error: 'STORAGE_UNAVAILABLE' } });
+    expect(things.calls).toHaveLength(1);
+    Object.assign(database, { commit });
+    things.outcome = () => ({ body: { id: 'x' } });
+    for (let time = 0; time < 2; time += 1)
+      expect(await kick('k1')).toMatchObject({ status: 200, body: { id: 'x' } });
+    expect(things.calls).toHaveLength(2);
+  });
 });
 
 describe('an outcome that is not known', () => {

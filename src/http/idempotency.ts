@@ -6,7 +6,7 @@
  *
  * A row without an answer whose request is not running was cut short, by the end of the gateway or by a fault: whether it
  * was carried out is not known, and it is not tried again. An answer that says that nothing was done and asks for a
- * repetition removes the row.
+ * repetition removes the row. Where the disk fails at that, too, this process knows that nothing was done.
  *
  * A request that may be carried out twice, such as one that closes a door, waits for no row: while the disk fails it is
  * carried out without its key, and one that was cut short is carried out again.
@@ -82,6 +82,8 @@ interface Running {
 export function openIdempotency({ database, digest, now, log }: IdempotencyOptions): Idempotency {
   const table = idempotencyTable(database);
   const running = new Map<string, Running>();
+  /** Nothing was done, and their row could not be removed. Each has a row, of which there are a bounded number. */
+  const notDone = new Set<string>();
 
   /** Inside a commit job. Throws RATE_LIMITED. */
   function reserve({ principalId, key }: KeyedRequest, requestDigest: string): void {
@@ -99,6 +101,7 @@ export function openIdempotency({ database, digest, now, log }: IdempotencyOptio
         else table.release.run(principalId, key);
       }, 'urgent');
     } catch (error) {
+      if (!outcome) notDone.add(nameOf({ principalId, key }));
       log.error(
         { err: error },
         'the answer to an Idempotency-Key was not stored: its outcome counts as unknown',
@@ -121,6 +124,7 @@ export function openIdempotency({ database, digest, now, log }: IdempotencyOptio
       },
     );
     if (!isReserved) return work();
+    notDone.delete(nameOf(request));
     try {
       const reply = await work();
       await keep(request, { reply });
@@ -135,9 +139,10 @@ export function openIdempotency({ database, digest, now, log }: IdempotencyOptio
   return {
     async once(request, work) {
       const requestDigest = digest('idempotency key', request.content);
-      const name = `${request.principalId} ${request.key}`;
+      const name = nameOf(request);
       const first = running.get(name);
-      const row = table.get.get(request.principalId, request.key, now() - KEPT_MS);
+      const stored = table.get.get(request.principalId, request.key, now() - KEPT_MS);
+      const row = notDone.has(name) ? undefined : stored;
       const known = first ?? row;
       if (known && known.digest !== requestDigest) throw new GatehouseError('IDEMPOTENCY_KEY_REUSED', REUSED);
       if (first) return first.reply;
@@ -147,6 +152,10 @@ export function openIdempotency({ database, digest, now, log }: IdempotencyOptio
       return reply.finally(() => running.delete(name));
     },
   };
+}
+
+function nameOf({ principalId, key }: Pick<KeyedRequest, 'principalId' | 'key'>): string {
+  return `${principalId} ${key}`;
 }
 
 function isStorageUnavailable(error: unknown): boolean {

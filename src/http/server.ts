@@ -248,7 +248,10 @@ function tellerOfRefusals({ clock, log }: ServeOptions): (address: string) => vo
 /** What reaches the error handler never became a request for the app: the adapter could not make a URL of it. */
 function requestListener({ app, log, isProxy = () => false }: ServeOptions) {
   const fetch: Parameters<typeof getRequestListener>[0] = (request, { incoming }) =>
-    app.fetch(request, clientAddress(incoming.socket.remoteAddress, forwardedFor(incoming), isProxy));
+    app.fetch(request, {
+      address: clientAddress(incoming.socket.remoteAddress, forwardedFor(incoming), isProxy),
+      isLeaving: () => incoming.socket.readableEnded || incoming.socket.destroyed,
+    });
   const listener = getRequestListener(fetch, {
     errorHandler(error) {
       const correlationId = randomUUID();

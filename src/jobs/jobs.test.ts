@@ -163,21 +163,23 @@ describe('a job', () => {
     expect(outcomes()).toEqual(['job.scan bus-1 accepted', 'job.scan bus-1 done']);
   });
 
-  it('whose end finds no room on the disk ends once there is some', async () => {
+  it('whose end finds no room is stored once there is some, and that it failed is shown at once', async () => {
     const database = await temporaryDatabase();
     let isFull = false;
-    const commit: Database['commit'] = (job, urgency) =>
-      isFull ? Promise.reject(storageUnavailable(undefined)) : database.commit(job, urgency);
-    const { begin, get, clock, outcomes } = await openTestbed({ ...database, commit });
-    const { id, work } = await begin();
+    const full = storageUnavailable({ code: 'SQLITE_FULL' });
+    const commit: Database['commit'] = (job) => (isFull ? Promise.reject(full) : database.commit(job));
+    const { begin, get, jobs, clock, outcomes } = await openTestbed({ ...database, commit });
+    const [one, other] = [await begin('bus-1'), await begin('bus-2')];
     isFull = true;
-    work.resolve({ found: '3' });
+    one.work.resolve({ found: '3' });
+    other.work.reject(full);
     await clock.advance(60_000);
-    expect(get(id).status).toBe('running');
+    const failed = { status: 'failed', error: { code: 'STORAGE_UNAVAILABLE', message: full.message } };
+    expect([get(one.id).status, get(other.id), jobs.running().length]).toMatchObject(['running', failed, 1]);
     isFull = false;
     await clock.advance(10_000);
-    expect(get(id)).toMatchObject({ status: 'done', result: { found: '3' } });
-    expect(outcomes()).toEqual(['job.scan bus-1 accepted', 'job.scan bus-1 done']);
+    expect([get(one.id), get(other.id)]).toMatchObject([{ status: 'done', result: { found: '3' } }, failed]);
+    expect(outcomes().slice(2).sort()).toEqual(['job.scan bus-1 done', 'job.scan bus-2 failed']);
   });
 
   it('that ran when the gateway was killed has failed at the next start, once and with its reason', async () => {

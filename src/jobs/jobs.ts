@@ -9,11 +9,19 @@ import { randomUUID } from 'node:crypto';
 import { DriverError } from '../../drivers/driver.ts';
 import { settlesWithin } from '../clock.ts';
 import { GatehouseError } from '../errors.ts';
-import type { JobOrder, Progress } from '../job-order.ts';
+import type { Conclusion, JobOrder, Progress } from '../job-order.ts';
 import type { Caller, Principal, Role } from '../principal.ts';
 import { openQueues, type Queues, type Task } from './queues.ts';
 import type { Job, ListQuery } from './schema.ts';
-import { cancelled, End, interrupted, type JobsOptions, openStore, type Store } from './store.ts';
+import {
+  cancelled,
+  End,
+  interrupted,
+  type JobsOptions,
+  openStore,
+  type Store,
+  type UnstoredEnd,
+} from './store.ts';
 import type { JobRow } from './table.ts';
 
 /** Each is heavy on a bus, a network or the disk. */
@@ -51,7 +59,12 @@ export async function openJobs(options: JobsOptions): Promise<Jobs> {
   const turns = openTurns({ store, running, queues, closing: closing.signal });
   for (const row of await store.unfinished()) turns.queued(row.id, row.task);
   turns.take();
-  const shown = (row: JobRow) => toJob(row, running.get(row.id)?.progress, queues.positionOf(row.id));
+  const shown = (row: JobRow) =>
+    toJob(
+      withEnd(row, store.failedUnstored(row.id)),
+      running.get(row.id)?.progress,
+      queues.positionOf(row.id),
+    );
 
   function stored(id: string): JobRow {
     const row = table.job.get(id);
@@ -90,7 +103,7 @@ export async function openJobs(options: JobsOptions): Promise<Jobs> {
     running: () =>
       [...running.keys()].flatMap((id) => {
         const row = table.job.get(id);
-        return row ? [shown(row)] : [];
+        return row && !store.failedUnstored(id) ? [shown(row)] : [];
       }),
     async cancel(id, caller) {
       const row = existing(id, caller.principal);
@@ -124,14 +137,19 @@ function openTurns({ store, running, queues, closing }: TurnsOptions) {
     const report = (progress: Progress) => {
       job.progress = progress;
     };
+    let concluded: Conclusion | undefined;
+    const conclude = (conclusion: Conclusion) => {
+      concluded = conclusion;
+    };
     try {
-      const result = await run(report, job.stop.signal);
-      await store.end(id, job.progress, new End('done', '', ''), result);
+      const result = await run(report, job.stop.signal, conclude);
+      await store.end(id, job.progress, new End('done', '', ''), { result, concluded });
     } catch (error) {
-      await store.end(id, job.progress, endOf(error, job.stop.signal));
+      await store.end(id, job.progress, endOf(error, job.stop.signal), { result: null, concluded });
     } finally {
       running.delete(id);
       take();
+      concluded?.stored?.();
     }
   }
 
@@ -239,6 +257,12 @@ function mayStart({ via, roles }: Principal, row: JobRow): boolean {
 
 function rolesOf({ roles }: JobRow): Role[] {
   return JSON.parse(roles) as Role[];
+}
+
+function withEnd(row: JobRow, unstored: UnstoredEnd | undefined): JobRow {
+  if (!unstored) return row;
+  const { end, at } = unstored;
+  return { ...row, status: end.status, error_code: end.code, error_message: end.message, finished_at: at };
 }
 
 function toJob(row: JobRow, live: Progress | undefined, position: number | null): Job {

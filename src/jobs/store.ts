@@ -3,9 +3,9 @@ import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
-import type { JobOrder, Progress, ResumeJob } from '../job-order.ts';
+import type { Conclusion, JobOrder, Progress, ResumeJob } from '../job-order.ts';
 import type { Log } from '../log.ts';
-import { type Caller, SYSTEM_PRINCIPAL } from '../principal.ts';
+import { type Caller, type Principal, SYSTEM_PRINCIPAL } from '../principal.ts';
 import type { Task } from './queues.ts';
 import type { Job, JobStatus } from './schema.ts';
 import { type JobRow, openJobTable } from './table.ts';
@@ -27,6 +27,10 @@ export interface JobsOptions {
 }
 
 const INTERRUPTED = 'INTERRUPTED';
+const STOPPED = 'the gateway was stopped before the outcome was known';
+
+/** In the column `intent`. */
+type JobIntent = NonNullable<JobOrder['intent']> & { principal: Pick<Principal, 'id' | 'label'> };
 
 /** How a job ended. As the reason of its signal: how it ends unless its work is done first. */
 export class End extends Error {
@@ -39,15 +43,27 @@ export class End extends Error {
   }
 }
 
+/** An end that no disk has taken yet. */
+export interface UnstoredEnd {
+  end: End;
+  /** Epoch milliseconds. */
+  at: number;
+}
+
 export type Store = ReturnType<typeof openStore>;
 
 /** What is written of a job: its beginning and its end, each with its audit row in the same commit. */
 export function openStore(options: JobsOptions, closing: AbortSignal) {
   const { database, clock, log } = options;
-  const { table, record, writeEnd } = openRows(options);
+  const { table, record, writeBegin, writeEnd } = openRows(options);
+  const unstored = new Map<string, UnstoredEnd>();
 
-  /** Until it is stored, or the gateway closes: false. */
-  async function stored(row: Pick<JobRow, 'id' | 'kind' | 'object'>, write: () => void): Promise<boolean> {
+  /** Until it is stored, or the gateway closes: false. `refused`: not at once. */
+  async function stored(
+    row: Pick<JobRow, 'id' | 'kind' | 'object'>,
+    write: () => void,
+    refused?: () => void,
+  ): Promise<boolean> {
     const { id: job, kind, object } = row;
     for (let tries = 1; ; tries += 1) {
       try {
@@ -57,6 +73,7 @@ export function openStore(options: JobsOptions, closing: AbortSignal) {
         if (tries === 1)
           log.error({ job, kind, object, err: error }, 'what a job came to could not be stored');
         if (!isStorageUnavailable(error) || closing.aborted) return false;
+        refused?.();
         await clock.sleep(STORE_AGAIN_MS, closing).catch(() => undefined);
       }
     }
@@ -64,24 +81,8 @@ export function openStore(options: JobsOptions, closing: AbortSignal) {
 
   return {
     table,
-    insert: (id: string, { kind, object, roles, queue, ...caller }: JobOrder, status: 'queued' | 'running') =>
-      database.commit(() => {
-        const { principal, correlationId } = caller;
-        const input = queue ? JSON.stringify(queue.input) : null;
-        const by = [principal.id, correlationId] as const;
-        table.insert.run(
-          id,
-          kind,
-          object,
-          JSON.stringify(roles),
-          status,
-          clock.now(),
-          ...by,
-          queue?.name ?? null,
-          input,
-        );
-        record({ id, kind, object }, caller, 'accepted');
-      }),
+    insert: (id: string, order: JobOrder, status: 'queued' | 'running') =>
+      database.commit(() => writeBegin(id, order, status)),
     /** It is its turn. False: it was cancelled, or the gateway closes. */
     async begin(id: string): Promise<boolean> {
       const row = table.job.get(id);
@@ -95,21 +96,40 @@ export function openStore(options: JobsOptions, closing: AbortSignal) {
      * Never rejects: an end that the disk has no room for is stored once it has; one that is not by the time the gateway
      * closes is stored at the next start, as interrupted.
      */
-    async end(id: string, progress: Progress, end: End, result: Job['result'] = null): Promise<void> {
+    async end(
+      id: string,
+      progress: Progress,
+      end: End,
+      made: { result: Job['result']; concluded: Conclusion | undefined },
+    ): Promise<void> {
       const row = table.job.get(id);
       // The next start queues it again.
       if (!row || (end.code === INTERRUPTED && row.queue !== null)) return;
       const { kind, object } = row;
       if (end.status === 'failed')
         log.warn({ job: id, kind, object, err: end.cause }, `a job failed: ${end.message}`);
-      await stored(row, () => writeEnd(row, progress, end, result));
+      const at = clock.now();
+      await stored(
+        row,
+        () => writeEnd(row, progress, end, made),
+        () => unstored.set(id, { end, at }),
+      );
+      unstored.delete(id);
+    },
+    /**
+     * Of a job that has ended and is still running in its row, because the disk is full: whoever waits for it is told why
+     * it failed. One that is done is not shown as that before it is stored, for the next start would call it interrupted.
+     */
+    failedUnstored(id: string): UnstoredEnd | undefined {
+      const found = unstored.get(id);
+      return found?.end.status === 'done' ? undefined : found;
     },
     /** Inside a commit job: the status that the job had; undefined: it has ended meanwhile. */
     requestCancel(id: string, caller: Caller): JobStatus | undefined {
       const row = table.job.get(id);
       if (!row || table.setCancelRequested.run(clock.now(), id).changes === 0) return undefined;
       record(row, caller, 'cancel requested');
-      if (row.status === 'queued') writeEnd(row, { done: 0, total: null }, cancelled(), null);
+      if (row.status === 'queued') writeEnd(row, { done: 0, total: null }, cancelled(), {});
       return row.status;
     },
     /** At the start: those that are to be done, in their order. The others get their end. */
@@ -121,7 +141,8 @@ export function openStore(options: JobsOptions, closing: AbortSignal) {
           const mayGoOn = row.status === 'queued' || row.interruptions < INTERRUPTIONS_MAX;
           if (!task || !mayGoOn || row.cancel_requested_at !== null) {
             const end = row.cancel_requested_at !== null && task ? cancelled() : interrupted();
-            writeEnd(row, { done: 0, total: null }, end, null);
+            const concluded = row.status === 'running' || row.interruptions > 0 ? UNKNOWN : undefined;
+            writeEnd(row, { done: 0, total: null }, end, { concluded });
             return [];
           }
           if (row.status === 'running') table.queueAgain.run(row.id);
@@ -131,6 +152,9 @@ export function openStore(options: JobsOptions, closing: AbortSignal) {
     },
   };
 }
+
+/** Of a job that the end of the gateway cut short. */
+const UNKNOWN: Conclusion = { outcome: 'unknown', detail: { reason: STOPPED } };
 
 /** Inside commit jobs: what is written of a job, with its audit row. */
 function openRows({ database, audit, clock }: JobsOptions) {
@@ -149,9 +173,41 @@ function openRows({ database, audit, clock }: JobsOptions) {
     });
   }
 
-  function writeEnd(row: JobRow, { done, total }: Progress, end: End, result: Job['result']): void {
+  function writeBegin(
+    id: string,
+    { kind, object, roles, queue, intent, ...caller }: JobOrder,
+    status: 'queued' | 'running',
+  ): void {
+    const { principal, correlationId } = caller;
+    const { id: principalId, label } = principal;
+    const kept: JobIntent | undefined = intent && { ...intent, principal: { id: principalId, label } };
+    const json = (value: unknown) => (value === undefined ? null : JSON.stringify(value));
+    const by = [clock.now(), principalId, correlationId] as const;
+    const work = [queue?.name ?? null, json(queue?.input), json(kept)] as const;
+    table.insert.run(id, kind, object, JSON.stringify(roles), status, ...by, ...work);
+    record({ id, kind, object }, caller, 'accepted');
+    if (kept) audit.record({ ...kept, outcome: 'accepted', correlationId });
+  }
+
+  function conclude({ intent, correlation_id }: JobRow, { outcome, detail, also }: Conclusion): void {
+    also?.();
+    if (intent === null) return;
+    const { detail: wanted, ...entry } = JSON.parse(intent) as JobIntent;
+    audit.record({ ...entry, outcome, detail: { ...wanted, ...detail }, correlationId: correlation_id });
+  }
+
+  function writeEnd(
+    row: JobRow,
+    { done, total }: Progress,
+    end: End,
+    { result = null, concluded }: { result?: Job['result']; concluded?: Conclusion | undefined },
+  ): void {
     const { status, code, message } = end;
     const isDone = status === 'done';
+    conclude(
+      row,
+      concluded ?? (isDone ? { outcome: 'done' } : { outcome: 'failed', detail: { reason: message } }),
+    );
     const made = result && JSON.stringify(result);
     const error = { code: isDone ? null : code, message: isDone ? null : message };
     table.finish.run(status, done, total, error.code, error.message, made, clock.now(), row.id);
@@ -160,7 +216,7 @@ function openRows({ database, audit, clock }: JobsOptions) {
     table.prune.run(FINISHED_KEPT);
   }
 
-  return { table, record, writeEnd };
+  return { table, record, writeBegin, writeEnd };
 }
 
 /** Undefined: there is no such work in this version of the gateway. */

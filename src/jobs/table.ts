@@ -23,11 +23,13 @@ export interface JobRow {
   finished_at: number | null;
   queue: Text;
   input: Text;
+  /** JSON: JobIntent. */
+  intent: Text;
   interruptions: number;
 }
 
 const COLUMNS = `seq, id, kind, object, roles, status, progress_done, progress_total, error_code, error_message,
-  result, started_at, started_by, correlation_id, cancel_requested_at, finished_at, queue, input, interruptions`;
+  result, started_at, started_by, correlation_id, cancel_requested_at, finished_at, queue, input, intent, interruptions`;
 
 export function openJobTable({ prepare }: Prepare) {
   return {
@@ -43,9 +45,9 @@ export function openJobTable({ prepare }: Prepare) {
          AND (? OR NOT json_valid(roles) OR EXISTS (SELECT 1 FROM json_each(iif(json_valid(roles), roles, '[]')) AS may JOIN json_each(?) AS has USING (value)))
        ORDER BY seq DESC LIMIT ?`,
     ),
-    insert: prepare<[string, string, string, string, JobStatus, number, string, string, Text, Text]>(
-      `INSERT INTO job (id, kind, object, roles, status, started_at, started_by, correlation_id, queue, input)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    insert: prepare<[string, string, string, string, JobStatus, number, string, string, Text, Text, Text]>(
+      `INSERT INTO job (id, kind, object, roles, status, started_at, started_by, correlation_id, queue, input, intent)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ),
     /** It is its turn. */
     begin: prepare<[number, string]>(

@@ -1,6 +1,6 @@
 /** Every metric of Gatehouse, from what was measured and what the installation is like now. */
+import type { HistogramReading } from '../../drivers/histogram.ts';
 import type { Status } from '../status/schema.ts';
-import type { HistogramReading } from './histogram.ts';
 import type { Meters } from './meters.ts';
 
 /** One metric in all its series. Names and units as Prometheus has them: base units, `_total` for what only grows. */
@@ -17,11 +17,21 @@ export interface Sources {
   /** Write requests by status: those not finished, and those finished within the last day. */
   writeRequests(): { status: string; count: number }[];
   /** Readers of live events. */
-  eventStreams(): number;
+  streams: { count(): number };
+  /** Locks of doors, by battery, charge and link quality. */
+  locks(): Record<'battery' | 'charge' | 'lqi', Record<string, number>>;
+  /** The latest report of each bus that is up. */
+  buses(): { bus: string; report: { commandSeconds: HistogramReading } }[];
+  /** For the notification service; those that it will never get are counted since this start. */
+  events: { backlog(): { dropped: number } };
 }
 
-export function familiesOf({ meters, status, writeRequests, eventStreams }: Sources): Family[] {
-  const { requests, commitSeconds, commitJobs } = meters.read();
+const DAY_SECONDS = 86_400;
+
+export function familiesOf(sources: Sources): Family[] {
+  const { meters, status, writeRequests, streams, events } = sources;
+  const measured = meters.read();
+  const { requests, commitSeconds, commitJobs } = measured;
   const now = status();
   return [
     gauge('info', 'Always 1; the version is the label', 1, { version: now.version }),
@@ -40,14 +50,25 @@ export function familiesOf({ meters, status, writeRequests, eventStreams }: Sour
       'Write requests not finished, and finished within the last day, by status',
       [...writeRequests().map(({ status, count }) => ({ value: count, labels: { status } }))],
     ),
-    gauge('event_streams', 'Readers of live events', eventStreams()),
-    ...(now.upstream ? upstream(now.upstream) : []),
+    ...handled(measured),
+    gauge('event_streams', 'Readers of live events', streams.count()),
+    ...(now.upstream ? upstream(now.upstream, events.backlog().dropped) : []),
     ...field(now.field),
     ...estate(now),
+    ...locks(sources.locks()),
     ...buses(now.buses),
-    family('gauge', 'certificate_days_left', 'Days until a certificate of the gateway expires', [
-      ...now.certificates.map(({ name, daysLeft }) => ({ value: daysLeft, labels: { certificate: name } })),
-    ]),
+    commands(sources.buses()),
+    family(
+      'gauge',
+      'certificate_remaining_seconds',
+      'Until a certificate of the gateway expires, in whole days',
+      [
+        ...now.certificates.map(({ name, daysLeft }) => ({
+          value: daysLeft * DAY_SECONDS,
+          labels: { certificate: name },
+        })),
+      ],
+    ),
     ...(now.http.ownCertificate
       ? [
           gauge(
@@ -57,9 +78,17 @@ export function familiesOf({ meters, status, writeRequests, eventStreams }: Sour
           ),
         ]
       : []),
-    family('gauge', 'token_days_left', 'Days until a token ends; only of those that end within two weeks', [
-      ...now.tokens.map(({ id, label, daysLeft }) => ({ value: daysLeft, labels: { token: id, label } })),
-    ]),
+    family(
+      'gauge',
+      'token_remaining_seconds',
+      'Until a token ends, in whole days; only of those that end within two weeks',
+      [
+        ...now.tokens.map(({ id, label, daysLeft }) => ({
+          value: daysLeft * DAY_SECONDS,
+          labels: { token: id, label },
+        })),
+      ],
+    ),
     ...backup(now.backup),
     gauge('clock_synchronised', '1 while the wall clock can be believed', Number(now.clock.synchronised)),
   ];
@@ -114,7 +143,7 @@ function backup(now: Status['backup']): Family[] {
   ];
 }
 
-function upstream(now: NonNullable<Status['upstream']>): Family[] {
+function upstream(now: NonNullable<Status['upstream']>, dropped: number): Family[] {
   return [
     gauge('upstream_connected', '1 while connected to the notification service', Number(now.connected)),
     gauge('upstream_waiting_events', 'Events not delivered yet', now.waiting),
@@ -122,6 +151,11 @@ function upstream(now: NonNullable<Status['upstream']>): Family[] {
     gauge('upstream_oldest_event_seconds', 'Age of the oldest of them', now.oldestSeconds ?? 0),
     gauge('upstream_dead_letters', 'Events the service would not take, kept here', now.deadLetters),
     gauge('upstream_gaps', 'Records of events dropped before they were delivered', now.gaps),
+    counter(
+      'upstream_dropped_events_total',
+      'Events that were dropped before they were delivered, since the start',
+      dropped,
+    ),
   ];
 }
 
@@ -175,6 +209,34 @@ function estate({ doors, zgates, apply, jobs }: Status): Family[] {
   ];
 }
 
+/** What people asked for, and what became of it. */
+function handled({ keys, actuations }: Pick<ReturnType<Meters['read']>, 'keys' | 'actuations'>): Family[] {
+  return [
+    histogram(
+      'key_write_duration_seconds',
+      'Keys by how they ended, from when their write request was accepted',
+      keys.map(({ seconds, ...labels }) => ({ labels, reading: seconds })),
+    ),
+    histogram(
+      'actuation_duration_seconds',
+      'Actuations by action, way and outcome as in the audit, from the request to the outcome',
+      actuations.map(({ seconds, ...labels }) => ({ labels, reading: seconds })),
+    ),
+  ];
+}
+
+function locks({ battery, charge, lqi }: ReturnType<Sources['locks']>): Family[] {
+  const by = (name: string, help: string, label: string, counts: Record<string, number>) =>
+    family('gauge', name, help, [
+      ...Object.entries(counts).map(([each, value]) => ({ value, labels: { [label]: each } })),
+    ]);
+  return [
+    by('locks_by_battery', 'Locks of doors, by their battery', 'level', battery),
+    by('locks_by_charge', 'Locks of doors, by the charge that they told last', 'percent', charge),
+    by('locks_by_lqi', 'Locks of doors, by their link quality: ok from doors.lqiMin on', 'level', lqi),
+  ];
+}
+
 /** By bus and not by device: a site has hundreds of those, and `gatehouse status` tells which. */
 function buses(now: Status['buses']): Family[] {
   const each = (value: (bus: Status['buses'][number]) => number) =>
@@ -204,6 +266,14 @@ function buses(now: Status['buses']): Family[] {
       ...each(({ strayBytes }) => strayBytes),
     ]),
   ];
+}
+
+function commands(each: ReturnType<Sources['buses']>): Family {
+  return histogram(
+    'bus_command_duration_seconds',
+    'Commands by bus, from when one was queued in its driver to the reply',
+    each.map(({ bus, report }) => ({ labels: { bus }, reading: report.commandSeconds })),
+  );
 }
 
 function family(type: Family['type'], name: string, help: string, values: Family['values']): Family {

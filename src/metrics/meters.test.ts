@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { openHistogram } from './histogram.ts';
+import { openHistogram } from '../../drivers/histogram.ts';
 import { openMeters } from './meters.ts';
 
 it('counts each measurement in every range it is within', () => {
@@ -38,6 +38,25 @@ it('holds a bounded number of series, whatever clients send', () => {
   expect(read().requests).toMatchObject([{ method: 'OTHER', seconds: { count: 5_000 } }]);
   for (let index = 0; index < 5_000; index += 1) request('GET', `/${index}`, 404, 1);
   expect(read().requests).toHaveLength(2_000);
+});
+
+it('has the series that alarms ask for before the first of them, and few others', () => {
+  const { actuation, key, read } = openMeters();
+  expect(read().keys.map(({ outcome, seconds }) => [outcome, seconds.count])).toEqual(
+    ['written', 'failed', 'cancelled', 'expired', 'unknown'].map((outcome) => [outcome, 0]),
+  );
+  const unlocks = read().actuations.filter(({ action }) => action === 'door.unlock');
+  expect(unlocks.map(({ way, outcome }) => `${way} ${outcome}`)).toEqual([
+    'zigbee failed',
+    'zigbee unknown',
+    'rs485 failed',
+    'rs485 unknown',
+  ]);
+  for (let index = 0; index < 1_000; index += 1) {
+    actuation({ action: `a${index}`, way: 'zigbee', outcome: 'done' }, 1);
+    key(`k${index}`, 1);
+  }
+  expect([read().actuations.length, read().keys.length]).toEqual([100, 5]);
 });
 
 it('costs a request no more than a few microseconds', () => {

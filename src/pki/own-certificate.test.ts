@@ -120,7 +120,14 @@ describe.skipIf(!hasOpenssl)("the site's own certificate", () => {
     place(expired);
     const own = open();
     expect(shown(own)).toBe(expired.pem);
-    expect(own.state().error).toMatch(/expired/);
+    expect(own.state().error).toMatch(/^in force all the same, .* expired/);
+    await clock.advance(2 * MINUTE_MS);
+    expect(own.state().error).toMatch(/^in force/);
+    const other = mint('20250601000000Z');
+    place(other);
+    await clock.advance(MINUTE_MS);
+    expect(shown(own)).toBe(expired.pem);
+    expect(own.state().error).toMatch(/^not taken: .* expired/);
   });
 
   it('is warned of 30, 7 and 1 days before its end and at it, once each, and no more once it is renewed', async () => {

@@ -1,7 +1,7 @@
 /**
  * The site's own certificate for HTTPS, from two files of the configuration that others write (http.certFile, http.keyFile).
- * They are read once a minute and at a reload. A pair with a fault does not take the place of the last good one; at a
- * start without a good one, a pair that is only out of its dates is used, since each client judges those by its own clock.
+ * They are read once a minute and at a reload. A pair with a fault does not take the place of the last good one; where
+ * there was no good one since the start, a pair that is only out of its dates is used: the fault may be that of our clock.
  */
 import type { Clock } from '../clock.ts';
 import type { LiveEvent, LiveEvents } from '../events/events.ts';
@@ -40,18 +40,19 @@ export function openOwnCertificate(options: OwnCertificateOptions): OwnCertifica
   let error: string | null = null;
 
   function use(pair: KeyPair): void {
-    const isNew = current?.chain !== pair.chain || current.key !== pair.key;
-    if (!isNew) return;
+    if (isSame(current, pair)) return;
     current = pair;
     const { subjectAltName: names, validTo } = pair.certificate;
     log.info({ file: files.certFile, names, validTo }, "the site's own certificate is in force");
   }
 
   function look(): void {
-    const { pair, fault } = read(files, time.now());
-    if (pair && (fault === null || current === undefined)) use(pair);
-    if (fault !== null && fault !== error)
-      log.error({ fault }, `the site's own certificate was not taken: ${fault}`);
+    const { pair, fault: found } = read(files, time.now());
+    const isUsed = pair && (found === null || current === undefined || isSame(current, pair));
+    if (isUsed) use(pair);
+    const state = isUsed ? 'in force all the same, as there is no other' : 'not taken';
+    const fault = found === null ? null : `${state}: ${found}`;
+    if (fault !== null && fault !== error) log.error({ fault }, "the site's own certificate has a fault");
     if (fault === null && error !== null)
       log.info({ file: files.certFile }, "the site's own certificate is good again");
     error = fault;
@@ -75,6 +76,10 @@ export function openOwnCertificate(options: OwnCertificateOptions): OwnCertifica
       }
     },
   };
+}
+
+function isSame(one: KeyPair | undefined, other: KeyPair): boolean {
+  return one?.chain === other.chain && one.key === other.key;
 }
 
 /** `pair` is there, too, with a fault that is of its dates alone. */

@@ -6,9 +6,12 @@ import type { Rs485Row } from './table.ts';
 
 /** What is known of the device, and where it answers. Throws DEVICE_OFFLINE. */
 export function answering(
-  { address }: Rs485Row,
+  { address, bus }: Rs485Row,
   known: Known<Rs485Report> | undefined,
 ): { address: number; state: Rs485Report | undefined } {
   if (known?.connected === true && address !== null) return { address, state: known.state };
-  throw new GatehouseError('DEVICE_OFFLINE', 'Nothing was sent: the device does not answer.');
+  throw new GatehouseError(
+    'DEVICE_OFFLINE',
+    `Nothing was sent: the device does not answer. See to its supply and wiring; if its address was changed, a scan of the bus finds it (gatehouse bus scan ${bus}).`,
+  );
 }

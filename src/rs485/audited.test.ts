@@ -1,10 +1,12 @@
 /** What was done at a device is done, also when what follows from it cannot be stored: the audit says so. */
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
+import { endedJob } from '../../test/ended-job.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import { temporaryDatabase } from '../../test/temporary.ts';
 import type { AuditEntry } from '../audit/audit.ts';
 import { GatehouseError } from '../errors.ts';
-import type { JobOrder } from '../job-order.ts';
+import { openJobs } from '../jobs/jobs.ts';
+import { silentLog } from '../log.ts';
 import { LOCAL_ADMINISTRATOR } from '../principal.ts';
 import { type CommunicationOptions, openCommunication } from './communication.ts';
 import { openPairing, type PairingOptions } from './pairing.ts';
@@ -20,17 +22,23 @@ async function openParts() {
   const table = openRs485Table(database);
   await database.commit(() => table.insertFound.run(A, 'bus-1', 'reader-1', 3, 0, 0, '', 0, ''));
   const audits: AuditEntry[] = [];
-  const jobs: JobOrder[] = [];
   const full = () => Promise.reject(new GatehouseError('STORAGE_UNAVAILABLE', 'the disk is full'));
-  const options = {
+  const parts = {
     database,
-    table,
     audit: { record: (entry: AuditEntry) => void audits.push(entry) },
     clock: manualClock(),
+    log: silentLog,
+  };
+  const jobs = await openJobs(parts);
+  onTestFinished(() => jobs[Symbol.asyncDispose]());
+  const options = {
+    ...parts,
+    table,
     buses: { has: () => true, assertOsdp: () => ({ id: 'bus-1', line: LINE }), isUp: () => true },
     keys: {
       draw: () => ({ key: new Uint8Array(16), isNew: true }),
       discard() {},
+      pairing() {},
       proved() {},
       copy() {},
       forget() {},
@@ -40,22 +48,23 @@ async function openParts() {
     polled: { place: full, changed() {} },
     execute: async (_: string, { kind }: { kind: string }) =>
       kind === 'pair' ? { hwId: 'reader-1' } : { told: { address: 5, baudRate: 9_600 }, found: 5 },
-    startJob: async (order: JobOrder) => jobs.push(order),
+    startJob: jobs.start,
   } as unknown as PairingOptions & CommunicationOptions;
-  const end = () => jobs[0]?.run(() => {}, new AbortController().signal);
-  return { options, end, outcomes: () => audits.map(({ outcome }) => outcome) };
+  const end = (job: unknown) => endedJob(jobs, (job as { id: string }).id);
+  const isOwn = ({ action }: AuditEntry) => action.startsWith('rs485.');
+  return { options, end, outcomes: () => audits.filter(isOwn).map(({ outcome }) => outcome) };
 }
 
 it('a device that was given its key is paired', async () => {
   const { options, end, outcomes } = await openParts();
-  await openPairing(options)('bus-1', { address: 3, seconds: 60 }, CALLER);
-  await expect(end()).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE' });
+  const job = await openPairing(options)('bus-1', { address: 3, seconds: 60 }, CALLER);
+  expect(await end(job)).toMatchObject({ error: { code: 'STORAGE_UNAVAILABLE' } });
   expect(outcomes()).toEqual(['accepted', 'done']);
 });
 
 it('a device that took another address has it', async () => {
   const { options, end, outcomes } = await openParts();
-  await openCommunication(options)(A, { address: 5 } as never, CALLER);
-  await expect(end()).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE' });
+  const job = await openCommunication(options).readdress(A, { address: 5 } as never, CALLER);
+  expect(await end(job)).toMatchObject({ error: { code: 'STORAGE_UNAVAILABLE' } });
   expect(outcomes()).toEqual(['accepted', 'done']);
 });

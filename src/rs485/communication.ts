@@ -1,17 +1,18 @@
 /**
  * Gives an OSDP device another address or baud rate, as a job. The row keeps its id, its hwId and what is wanted of it; the
- * key goes with the device, and stays at the old address too until it is known where the device is.
+ * key goes with the device, and stays at the old address too until it is known where the device is: a device is polled
+ * wherever a key is stored. A job that a restart interrupted sends nothing again, and looks where the device is.
  */
+import { z } from 'zod';
 import { DriverError, type DriverErrorCode } from '../../drivers/driver.ts';
 import { type Readdress, readdressed } from '../../drivers/osdp.ts';
 import type { Rs485Report } from '../../drivers/settings.ts';
-import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Execute } from '../execute.ts';
-import type { StartJob } from '../job-order.ts';
-import type { Caller, Role } from '../principal.ts';
+import type { Conclude, JobWork, ResumeJob, StartJob } from '../job-order.ts';
+import { type Caller, type Role, SYSTEM_PRINCIPAL } from '../principal.ts';
 import type { Known } from '../reported.ts';
 import { answering } from './answering.ts';
 import type { Bus, Buses } from './buses.ts';
@@ -24,6 +25,10 @@ export const READDRESSERS: readonly [Role, ...Role[]] = ['service-tool'];
 
 /** The command, and the time a device has to be there again. */
 const TIMEOUT_MS = 60_000;
+/** After a restart: links come up one after the other, and the device is asked at both addresses. */
+const SEARCH_MS = 120_000;
+const LOOK_MS = 1_000;
+export const COMMUNICATION = 'osdp-communication';
 
 /** The device was told nothing, or did not take it. */
 const UNCHANGED: readonly DriverErrorCode[] = ['REFUSED', 'INVALID_COMMAND', 'DEVICE_OFFLINE', 'BUSY'];
@@ -31,7 +36,6 @@ const UNCHANGED: readonly DriverErrorCode[] = ['REFUSED', 'INVALID_COMMAND', 'DE
 export interface CommunicationOptions {
   database: Database;
   table: Rs485Table;
-  audit: Audit;
   clock: Clock;
   buses: Buses;
   keys: Keys;
@@ -61,17 +65,55 @@ interface Move {
  */
 type Outcome = 'moved' | 'stayed' | 'left' | 'lost';
 
-export function openCommunication(options: CommunicationOptions): StartCommunication {
+/** What is stored of a job, for after a restart. */
+const inputOfJob = z.object({ deviceId: z.string(), from: z.int(), address: z.int(), baudRate: z.int() });
+
+export function openCommunication(options: CommunicationOptions) {
   const { table, startJob } = options;
-  return async (deviceId, body, caller) => {
+  const start: StartCommunication = async (deviceId, body, caller) => {
     const move = planned(options, existing(table, deviceId), body);
+    const { bus, from, row, wanted } = move;
+    const { hwId, address, baudRate } = wanted;
     return startJob({
-      kind: 'osdp-communication',
-      object: `rs485/bus/${move.bus.id}`,
+      kind: COMMUNICATION,
+      object: `rs485/bus/${bus.id}`,
       roles: READDRESSERS,
       ...caller,
-      run: (_, signal) => carryOut(options, move, caller, signal),
+      queue: { name: `${COMMUNICATION}/${bus.id}`, input: { deviceId, from, address, baudRate } },
+      intent: {
+        action: 'rs485.communication',
+        object: `rs485/${row.device_id}`,
+        detail: { hwId, from, address, baudRate },
+      },
+      run: (_, signal, conclude) => carryOut(options, move, { caller, signal, conclude }),
     });
+  };
+  return {
+    readdress: start,
+    /** Of jobs that were under way when the gateway ended. */
+    resumeReaddress: ((input) => searching(options, inputOfJob.parse(input))) satisfies ResumeJob,
+  };
+}
+
+/** Where the device is after a restart that cut its change short. */
+function searching(
+  options: CommunicationOptions,
+  { deviceId, from, address, baudRate }: z.infer<typeof inputOfJob>,
+): JobWork {
+  const { table, buses, known, clock } = options;
+  return async (_, signal, conclude) => {
+    const row = existing(table, deviceId);
+    const bus = buses.assertOsdp(row.bus, 'OSDP devices are given addresses over it');
+    const move = { row, bus, from, wanted: { hwId: row.hw_id, address, baudRate } };
+    const end = clock.monotonic() + SEARCH_MS;
+    const found = () => {
+      const told = known(deviceId);
+      // Only what it said since the start counts.
+      return told?.connected && told.at !== undefined ? told.state?.address : undefined;
+    };
+    while (found() === undefined && clock.monotonic() < end) await clock.sleep(LOOK_MS, signal);
+    const by = SYSTEM_PRINCIPAL.id;
+    return settled(options, move, { told: null, found: found() ?? null }, { by, conclude });
   };
 }
 
@@ -108,53 +150,54 @@ function doubtOf(state: Rs485Report | undefined, baudRate: number, ofBus: number
 async function carryOut(
   options: CommunicationOptions,
   move: Move,
-  { principal, correlationId }: Caller,
-  signal: AbortSignal,
+  { caller, signal, conclude }: { caller: Caller; signal: AbortSignal; conclude: Conclude },
 ): Promise<Record<string, unknown>> {
-  const { database, audit, clock, keys, polled, execute } = options;
-  const { row, bus, from, wanted } = move;
-  const { address, baudRate } = wanted;
-  const by = () => ({ now: clock.now(), principalId: principal.id });
-  const record = (outcome: string, detail: object) =>
-    audit.record({
-      principal,
-      correlationId,
-      action: 'rs485.communication',
-      object: `rs485/${row.device_id}`,
-      outcome,
-      detail: { hwId: row.hw_id, from, address, baudRate, ...detail },
-    });
-  const place = { bus: bus.id, address: from };
-  async function failed(error: unknown): Promise<never> {
+  const { database, clock, keys, polled, execute } = options;
+  const { bus, from, wanted } = move;
+  const by = caller.principal.id;
+  const isElsewhere = wanted.address !== from;
+  function failed(error: unknown): never {
     const reason = error instanceof Error ? error.message : String(error);
     const isAsBefore = error instanceof DriverError && UNCHANGED.includes(error.code);
-    await database.commit(() => {
-      record('failed', { reason });
-      if (isAsBefore && address !== from) keys.forget(bus.id, address);
-    });
+    const also = () => {
+      if (isAsBefore && isElsewhere) keys.forget(bus.id, wanted.address);
+    };
+    conclude({ outcome: 'failed', detail: { reason }, also, stored: () => polled.changed(bus.id) });
     throw error;
   }
   await database.commit(() => {
-    record('accepted', {});
-    if (address !== from) keys.copy(place, address, by());
+    const place = { bus: bus.id, address: from };
+    if (isElsewhere) keys.copy(place, wanted.address, { now: clock.now(), principalId: by });
   });
-  try {
-    const command = { kind: 'readdress', data: { ...wanted }, timeoutMs: TIMEOUT_MS };
-    // What fails after it is no failure of the device.
-    const answer = await execute(bus.id, command, signal).then(readdressed.parse).catch(failed);
-    const { told, found } = answer;
-    const outcome = outcomeOf({ told, found }, move);
-    const now = found ?? (outcome === 'left' ? (told?.address ?? address) : from);
-    await database.commit(() => {
-      record(outcome === 'moved' || outcome === 'left' ? 'done' : 'failed', { outcome, now });
-      if (now !== address && now !== from) keys.copy(place, now, by());
+  const command = { kind: 'readdress', data: { ...wanted }, timeoutMs: TIMEOUT_MS };
+  // What fails after it is no failure of the device.
+  const answer = await execute(bus.id, command, signal).then(readdressed.parse).catch(failed);
+  return settled(options, move, answer, { by, conclude });
+}
+
+/** What the audit, the row and the keys have of it. */
+async function settled(
+  { clock, keys, polled }: CommunicationOptions,
+  move: Move,
+  { told, found }: z.infer<typeof readdressed>,
+  { by, conclude }: { by: string; conclude: Conclude },
+): Promise<Record<string, unknown>> {
+  const { row, bus, from, wanted } = move;
+  const { address, baudRate } = wanted;
+  const outcome = outcomeOf({ told, found }, move);
+  const now = found ?? (outcome === 'left' ? (told?.address ?? address) : from);
+  conclude({
+    outcome: outcome === 'moved' || outcome === 'left' ? 'done' : 'failed',
+    detail: { outcome, now },
+    also() {
+      const place = { bus: bus.id, address: from };
+      if (now !== address && now !== from) keys.copy(place, now, { now: clock.now(), principalId: by });
       if (outcome !== 'lost') for (const left of [from, address]) if (left !== now) keys.forget(bus.id, left);
-    });
-    await polled.place([{ bus: bus.id, hwId: row.hw_id, address: now }]);
-    return { deviceId: row.device_id, hwId: row.hw_id, bus: bus.id, from, address: now, baudRate, outcome };
-  } finally {
-    polled.changed(bus.id);
-  }
+    },
+    stored: () => polled.changed(bus.id),
+  });
+  await polled.place([{ bus: bus.id, hwId: row.hw_id, address: now }]);
+  return { deviceId: row.device_id, hwId: row.hw_id, bus: bus.id, from, address: now, baudRate, outcome };
 }
 
 function outcomeOf(

@@ -20,7 +20,7 @@ export interface DevicesOptions {
   settings: Settings;
   upgradeOf: Firmware['upgradeOf'];
   groupName(groupId: string): string | undefined;
-  /** A door's relay was bound, or has other settings now. */
+  /** A door's relay was bound or taken away, or has other settings now. */
   relayChanged(doorId: string): void;
 }
 
@@ -45,13 +45,14 @@ export function openDevices(options: DevicesOptions) {
       { principal, correlationId, ifMatch }: Caller & { ifMatch: string | undefined },
     ) {
       assertSameId('deviceId', edit.deviceId, deviceId);
-      await database.commit(() => {
+      const doors = await database.commit(() => {
         const row = existing(table, deviceId);
         assertIfMatch(ifMatch, row.revision);
         const before = wantedOf(row);
         const after = edited(before, edit);
         const changed = changedFields(before, after);
-        if (changed.length === 0) return;
+        const doors = new Set([before.doorId, after.doorId]);
+        if (changed.length === 0) return doors;
         refuseTakenDoor(table, after.doorId, new Set([deviceId]));
         refuseUnsupported(before, after, settings.reported.get(deviceId)?.state?.carries);
         const write = { bumpSettings: isTravelling(changed), now: clock.now(), principalId: principal.id };
@@ -59,11 +60,12 @@ export function openDevices(options: DevicesOptions) {
         const object = `rs485/${deviceId}`;
         const detail = { fields: changed };
         audit.record({ principal, action: 'rs485.update', object, outcome: 'done', detail, correlationId });
+        return doors;
       });
       reconciler.wake(deviceId);
-      const result = get(deviceId);
-      if (result.device.doorId !== null) options.relayChanged(result.device.doorId);
-      return result;
+      // The former door too: what stands open there ends.
+      for (const doorId of doors) if (doorId !== null) options.relayChanged(doorId);
+      return get(deviceId);
     },
   };
 }

@@ -11,7 +11,6 @@ import {
   type SendFile,
 } from '../../drivers/osdp.ts';
 import type { Rs485Report } from '../../drivers/settings.ts';
-import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
@@ -56,7 +55,6 @@ export type UpgradeJobInfo = NonNullable<Rs485Device['upgradeJobInfo']>;
 export interface FirmwareOptions {
   database: Database;
   table: Rs485Table;
-  audit: Audit;
   clock: Clock;
   buses: Buses;
   /** Where the files are; undefined: the configuration names no folder. */
@@ -89,14 +87,13 @@ export function openFirmware(options: FirmwareOptions): Firmware {
     row: Rs485Row,
     image: FirmwareImage,
     id: string,
-    caller: Caller,
     progress: ReportProgress,
     signal: AbortSignal,
   ): Promise<Record<string, unknown>> {
     const { version, apps } = image.manifest;
     upgrades.set(row.device_id, { id, app: apps, platform: { version } });
     try {
-      return await update(options, { row, image, caller, progress, signal });
+      return await update(options, { row, image, progress, signal });
     } finally {
       upgrades.delete(row.device_id);
     }
@@ -120,9 +117,12 @@ export function openFirmware(options: FirmwareOptions): Firmware {
           object: `rs485/${deviceId}`,
           roles: UPDATERS,
           ...caller,
-          async run(progress, signal) {
+          intent: { action: 'rs485.firmware', object: `rs485/${deviceId}`, detail: intendedBy(row, image) },
+          async run(progress, signal, conclude) {
             try {
-              return await run(row, image, await begun.promise, caller, progress, signal);
+              const result = await run(row, image, await begun.promise, progress, signal);
+              conclude({ outcome: 'done', detail: { platformVersion: result.platformVersion } });
+              return result;
             } finally {
               busyBuses.delete(bus);
             }
@@ -141,38 +141,22 @@ export function openFirmware(options: FirmwareOptions): Firmware {
 interface Update {
   row: Rs485Row;
   image: FirmwareImage;
-  caller: Caller;
   progress: ReportProgress;
   signal: AbortSignal;
 }
 
-/** With its audit. */
+/** For the audit. */
+function intendedBy({ hw_id }: Rs485Row, { file, manifest }: FirmwareImage) {
+  return { hwId: hw_id, file, version: manifest.version, sha256: manifest.sha256 };
+}
+
 async function update(options: FirmwareOptions, one: Update): Promise<Record<string, unknown>> {
-  const { database, audit } = options;
-  const { row, image, caller } = one;
-  const { version, sha256 } = image.manifest;
-  const record = (outcome: string, detail: Record<string, unknown>) =>
-    database.commit(() =>
-      audit.record({
-        principal: caller.principal,
-        correlationId: caller.correlationId,
-        action: 'rs485.firmware',
-        object: `rs485/${row.device_id}`,
-        outcome,
-        detail,
-      }),
-    );
-  await record('accepted', { hwId: row.hw_id, file: image.file, version, sha256 });
-  try {
-    const before = versionOf(options, row);
-    const isRestarting = await bring(options, one, before);
-    const platformVersion = await returned(options, one, isRestarting);
-    await record('done', { platformVersion });
-    return { deviceId: row.device_id, hwId: row.hw_id, file: image.file, version, platformVersion };
-  } catch (error) {
-    await record('failed', { reason: error instanceof Error ? error.message : String(error) });
-    throw error;
-  }
+  const { row, image } = one;
+  const { version } = image.manifest;
+  const before = versionOf(options, row);
+  const isRestarting = await bring(options, one, before);
+  const platformVersion = await returned(options, one, isRestarting);
+  return { deviceId: row.device_id, hwId: row.hw_id, file: image.file, version, platformVersion };
 }
 
 function versionOf({ known }: Pick<FirmwareOptions, 'known'>, { device_id }: Rs485Row): string | null {

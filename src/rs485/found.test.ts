@@ -41,6 +41,22 @@ describe('a device nobody told of', () => {
     ]);
   });
 
+  it('shows no levels and no pulse while it is not connected', async () => {
+    const bed = await openTestbed();
+    bed.run();
+    const shown = { levels: { output1: true }, pulse: { relay: 1, remainingMilliseconds: 3_000 } };
+    // A device gets its row by two reports.
+    for (let time = 0; time < 2; time += 1) {
+      bed.report('io-9', { address: 7, ...shown });
+      await bed.clock.advance(1_000);
+    }
+    const [device] = await devices(bed);
+    const state = async () => (await bed.get(`/${device?.deviceId}/state`)).body;
+    expect(await state()).toMatchObject({ levels: shown.levels, pulse: { relay: 1 } });
+    bed.report('io-9', { connected: false, address: 7, ...shown });
+    expect(await state()).toMatchObject({ levels: {}, pulse: null });
+  });
+
   it('is left as it is until somebody wants something of it; then gets it all', async () => {
     const bed = await openTestbed();
     bed.run();

@@ -1,5 +1,5 @@
 /** The keys (SCBK) of OSDP devices: one for each, drawn here, sealed on the disk, told to the driver of their bus. */
-import { randomBytes } from 'node:crypto';
+import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { keyFingerprint } from '../../drivers/osdp.ts';
 import type { Watch } from '../../drivers/rs485.ts';
 import type { Database } from '../database/database.ts';
@@ -45,15 +45,20 @@ export interface Keys {
   proved(place: Place, by: By): void;
   /** The key drawn last has this fingerprint. */
   isPending(place: Place, fingerprint: string): boolean;
+  /** While a pairing is under way its end says what the device has proved, and nothing else does (isPending). */
+  pairing(place: Place, isUnderWay: boolean): void;
   /** Inside a commit job: the key drawn last was not sent to the device. */
   discard(place: Place): void;
   /** Inside a commit job: the key of a device is that of another address too, where it may go. */
   copy(from: Place, to: number, by: By): void;
+  /** Inside a commit job: the device was heard at `to`. A copy of its key at the address that it has left is forgotten. */
+  moved(bus: string, from: number, to: number): void;
   /** Inside a commit job. */
   forget(bus: string, address: number): void;
 }
 
 export function openKeys({ table, vault, log }: KeysOptions): Keys {
+  const pairings = new Set<string>();
   function opened(sealed: Uint8Array, place: Place): Uint8Array<ArrayBuffer> | undefined {
     try {
       // A plain one travels to the host.
@@ -87,7 +92,12 @@ export function openKeys({ table, vault, log }: KeysOptions): Keys {
       table.setPendingOsdpKey.run(place.bus, place.address, sealed, now, principalId);
       return { key, isNew: true };
     },
+    pairing(place, isUnderWay) {
+      if (isUnderWay) pairings.add(contextOf(place));
+      else pairings.delete(contextOf(place));
+    },
     isPending(place, fingerprint) {
+      if (pairings.has(contextOf(place))) return false;
       const pending = pendingOf(place);
       return pending !== undefined && keyFingerprint(pending) === fingerprint;
     },
@@ -103,6 +113,15 @@ export function openKeys({ table, vault, log }: KeysOptions): Keys {
         return key ? vault.seal(key, contextOf(place)) : null;
       });
       if (own || drawn) table.copyOsdpKey.run(from.bus, to, own, drawn, now, principalId);
+    },
+    moved(bus, from, to) {
+      const keyAt = (address: number) => {
+        const { sealed, pending } = table.osdpKey.get(bus, address) ?? {};
+        const one = sealed ?? pending;
+        return one ? opened(one, { bus, address }) : undefined;
+      };
+      const [left, now] = [keyAt(from), keyAt(to)];
+      if (left && now && timingSafeEqual(left, now)) table.deleteOsdpKey.run(bus, from);
     },
     forget: (bus, address) => void table.deleteOsdpKey.run(bus, address),
   };

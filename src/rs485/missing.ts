@@ -54,7 +54,8 @@ export function openMissing({
     const fresh = found.filter(({ bus }) => bus === row.bus).map(({ hw_id }) => hw_id);
     const unfed = unfedReason(row, known(row.device_id)?.state, buses);
     if (unfed) return `${silent}: ${unfed}`;
-    if (fresh.length === 0) return `${silent}: check its supply and wiring, or remove it`;
+    if (fresh.length === 0)
+      return `${silent}: check its supply and wiring. If its address was changed, a scan of the bus finds it (gatehouse bus scan ${row.bus}). If it is gone for good, remove it; a key that it has is forgotten with that`;
     const more = fresh.length > NEW_MAX ? ' and others' : '';
     return `${silent}; new there: ${fresh.slice(0, NEW_MAX).join(', ')}${more}. If one of them took its place, send its hwId to /network/rs485/${row.device_id}/replace`;
   }

@@ -62,6 +62,7 @@ describe('an RS-485 device', () => {
       nextAttempt: null,
       unknown: [],
       reportAge: 500,
+      readAge: null,
       levels: { input0: true, output3: false },
       address: null,
       profile: null,

@@ -243,8 +243,8 @@ function fieldOperations(rs485: Rs485): Operation[] {
       status: 200,
       result: pulseResult,
       errors: ['NOT_FOUND', 'NO_RELAY', 'WATCHDOG_NOT_PROVEN', 'IN_PROGRESS', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
-      handler: async ({ params, principal, correlationId, isGone, hungUp }) => ({
-        body: await rs485.pulse(params.deviceId, { principal, correlationId, isGone, hungUp }),
+      handler: async ({ params, principal, correlationId, askedAt, isGone, hungUp }) => ({
+        body: await rs485.pulse(params.deviceId, { principal, correlationId, askedAt, isGone, hungUp }),
       }),
     }),
     operation({

@@ -1,12 +1,13 @@
 /** What the gateway keeps of a key that was drawn for a device, by what became of the pairing. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { DriverError, type DriverErrorCode } from '../../drivers/driver.ts';
 import { keyFingerprint } from '../../drivers/osdp.ts';
 import type { Rs485Report } from '../../drivers/settings.ts';
+import { endedJob } from '../../test/ended-job.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import { temporaryDatabase } from '../../test/temporary.ts';
 import type { AuditEntry } from '../audit/audit.ts';
-import type { JobOrder } from '../job-order.ts';
+import { openJobs } from '../jobs/jobs.ts';
 import { silentLog } from '../log.ts';
 import { LOCAL_ADMINISTRATOR, SYSTEM_PRINCIPAL } from '../principal.ts';
 import { openKeys } from './keys.ts';
@@ -44,22 +45,25 @@ async function openParts() {
     log: silentLog,
     changed: (bus: string) => void changed.push(bus),
   };
-  async function pair(ends: DriverErrorCode | 'paired'): Promise<unknown> {
-    const jobs: JobOrder[] = [];
+  const jobs = await openJobs(parts);
+  onTestFinished(() => jobs[Symbol.asyncDispose]());
+  /** `meanwhile`: between the answer of the device and the end of the job. */
+  async function pair(ends: DriverErrorCode | 'paired', meanwhile = async () => {}): Promise<unknown> {
     const options = {
       ...parts,
       buses: { has: () => true, assertOsdp: () => ({ id: BUS }), isUp: () => true },
-      discovery: { record: async () => {} },
+      discovery: { record: meanwhile },
       polled: { place: async () => {}, changed: parts.changed },
       async execute(_: string, { data }: { data: { key: Uint8Array } }) {
         sent.push(data.key);
         if (ends !== 'paired') throw new DriverError(ends, `it said ${ends}`);
         return { hwId: HW_ID };
       },
-      startJob: async (order: JobOrder) => jobs.push(order),
+      startJob: jobs.start,
     } as unknown as PairingOptions;
-    await openPairing(options)(BUS, { address: ADDRESS, seconds: 60 }, CALLER);
-    return jobs[0]?.run(() => {}, new AbortController().signal).catch((error: unknown) => error);
+    const body = { address: ADDRESS, seconds: 60 };
+    const job = (await openPairing(options)(BUS, body, CALLER)) as { id: string };
+    return endedJob(jobs, job.id);
   }
   const takeProof = openProofs(parts);
   return {
@@ -75,7 +79,10 @@ async function openParts() {
       takeProof(BUS, { hwId: HW_ID, address: ADDRESS, ...proven } as Rs485Report);
       await database.commit(() => {});
     },
-    outcomes: () => audits.map(({ outcome, principal }) => [outcome, principal.label]),
+    outcomes: () =>
+      audits
+        .filter(({ action }) => action === 'rs485.pair')
+        .map(({ outcome, principal }) => [outcome, principal.label]),
   };
 }
 
@@ -132,6 +139,25 @@ describe('a key that was drawn', () => {
       ['unknown', BY],
       ['done', SYSTEM_PRINCIPAL.label],
     ]);
+  });
+
+  it('is proved by the end of its pairing, and by no report before that', async () => {
+    const { pair, prove, sent, outcomes } = await openParts();
+    await pair('paired', () => prove(sent[0]));
+    expect(outcomes()).toEqual([
+      ['accepted', BY],
+      ['done', BY],
+    ]);
+  });
+
+  it('is not kept twice when the device was heard at another address', async () => {
+    const { database, keys, pair, told, sent } = await openParts();
+    await pair('paired');
+    await database.commit(() => keys.copy(PLACE, 7, { now: 0, principalId: '' }));
+    await database.commit(() => keys.moved(BUS, 5, 7));
+    expect(told()).toHaveLength(2);
+    await database.commit(() => keys.moved(BUS, ADDRESS, 7));
+    expect(told()).toEqual([{ address: 7, key: sent[0] }]);
   });
 
   it('goes with the device to another address', async () => {

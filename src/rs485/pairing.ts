@@ -4,12 +4,11 @@
  */
 import { DriverError, type DriverErrorCode } from '../../drivers/driver.ts';
 import { type Pair, paired } from '../../drivers/rs485.ts';
-import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Execute } from '../execute.ts';
-import type { StartJob } from '../job-order.ts';
+import type { Conclude, StartJob } from '../job-order.ts';
 import type { Caller, Role } from '../principal.ts';
 import type { PairBody } from './bus-schema.ts';
 import type { Buses } from './buses.ts';
@@ -32,7 +31,6 @@ const MARGIN_MS = 5_000;
 export interface PairingOptions {
   database: Database;
   table: Rs485Table;
-  audit: Audit;
   clock: Clock;
   buses: Buses;
   keys: Keys;
@@ -61,7 +59,8 @@ export function openPairing(options: PairingOptions): StartPairing {
       roles: PAIRERS,
       principal: caller.principal,
       correlationId: caller.correlationId,
-      run: (_, signal) => pair(options, id, body, caller, signal),
+      intent: { action: 'rs485.pair', object: `rs485/bus/${id}`, detail: { ...body } },
+      run: (_, signal, conclude) => pair(options, id, body, { caller, signal, conclude }),
     });
   };
 }
@@ -70,51 +69,36 @@ async function pair(
   options: PairingOptions,
   bus: string,
   { address, seconds }: PairBody,
-  caller: Caller,
-  signal: AbortSignal,
+  { caller, signal, conclude }: { caller: Caller; signal: AbortSignal; conclude: Conclude },
 ): Promise<Record<string, unknown>> {
-  const { database, audit, clock, keys, discovery, polled, table } = options;
-  const { principal, correlationId } = caller;
+  const { database, clock, keys, discovery, polled, table } = options;
   const place = { bus, address };
-  const by = () => ({ now: clock.now(), principalId: principal.id });
-  const record = (outcome: string, detail: object) =>
-    audit.record({
-      principal,
-      correlationId,
-      action: 'rs485.pair',
-      object: `rs485/bus/${bus}`,
-      outcome,
-      detail: { address, ...detail },
-    });
-  async function failed(error: unknown): Promise<never> {
+  const by = () => ({ now: clock.now(), principalId: caller.principal.id });
+  function failed(error: unknown): never {
     const reason = error instanceof Error ? error.message : String(error);
     const isUnsent = error instanceof DriverError && UNSENT.includes(error.code);
-    await database.commit(() => {
-      record(isUnsent ? 'failed' : 'unknown', { reason });
+    const outcome = isUnsent ? 'failed' : 'unknown';
+    const also = () => {
       // One that was drawn for an earlier pairing may have been sent in that.
       if (isUnsent && isNew) keys.discard(place);
-    });
+    };
+    conclude({ outcome, detail: { reason }, also, stored });
     throw error;
   }
-  const { key, isNew } = await database.commit(() => {
-    record('accepted', { seconds });
-    return keys.draw(place, by());
-  });
-  try {
-    const data: Pair = { address, key, milliseconds: seconds * 1_000 };
-    const timeoutMs = data.milliseconds + MARGIN_MS;
-    const command = { kind: 'pair', data: { ...data }, timeoutMs };
-    // What fails after it is no failure of the pairing.
-    const { hwId } = await options.execute(bus, command, signal).then(paired.parse).catch(failed);
-    await database.commit(() => {
-      keys.proved(place, by());
-      record('done', { hwId });
-    });
-    const found = [{ bus, hwId, address }];
-    await discovery.record(found, caller);
-    await polled.place(found);
-    return { bus, address, hwId, deviceId: table.byHwId.get(bus, hwId)?.device_id ?? null };
-  } finally {
+  function stored(): void {
+    keys.pairing(place, false);
     polled.changed(bus);
   }
+  const { key, isNew } = await database.commit(() => keys.draw(place, by()));
+  keys.pairing(place, true);
+  const data: Pair = { address, key, milliseconds: seconds * 1_000 };
+  const timeoutMs = data.milliseconds + MARGIN_MS;
+  const command = { kind: 'pair', data: { ...data }, timeoutMs };
+  // What fails after it is no failure of the pairing.
+  const { hwId } = await options.execute(bus, command, signal).then(paired.parse).catch(failed);
+  conclude({ outcome: 'done', detail: { hwId }, also: () => keys.proved(place, by()), stored });
+  const found = [{ bus, hwId, address }];
+  await discovery.record(found, caller);
+  await polled.place(found);
+  return { bus, address, hwId, deviceId: table.byHwId.get(bus, hwId)?.device_id ?? null };
 }

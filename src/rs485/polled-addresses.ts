@@ -23,6 +23,8 @@ export interface PolledAddressesOptions {
   table: Rs485Table;
   database: Database;
   execute: Execute;
+  /** Inside a commit job: a device of this bus was heard at another address. */
+  moved(bus: string, from: number, to: number): void;
   /** Of the devices of a bus, where its protocol has keys. */
   keysOf(bus: string): Watch['keys'];
   clock: Clock;
@@ -47,6 +49,7 @@ export function openPolledAddresses({
   table,
   execute,
   keysOf,
+  moved,
   clock,
   log,
 }: PolledAddressesOptions): PolledAddresses {
@@ -84,6 +87,7 @@ export function openPolledAddresses({
     if (address === now) return;
     table.clearAddress.run(bus, now, device_id);
     table.setAddress.run(now, device_id);
+    if (address !== null) moved(bus, address, now);
     wake(bus);
   }
 

@@ -3,6 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { DriverError, type DriverErrorCode, type Plain } from '../../drivers/driver.ts';
 import type { Pulse } from '../../drivers/rs485.ts';
 import type { Rs485Report } from '../../drivers/settings.ts';
+import { heldCommits } from '../../test/held-commits.ts';
+import { measuredActuations } from '../../test/measured.ts';
+import { temporaryDatabase } from '../../test/temporary.ts';
+import type { Database } from '../database/database.ts';
 import { A, DOOR, NO_PINS, openTestbed } from './testbed.ts';
 
 const IN_FORCE = {
@@ -12,8 +16,8 @@ const IN_FORCE = {
   useInputPinMemory: false,
 };
 /** A device that is there with its settings in force. */
-async function ready(settings: Record<string, unknown> = IN_FORCE) {
-  const bed = await openTestbed();
+async function ready(settings: Record<string, unknown> = IN_FORCE, database?: Database) {
+  const bed = await openTestbed(database);
   await bed.add({ deviceId: A, hwId: 'io-1', bus: 'bus-1', doorId: DOOR, ...settings });
   bed.report('io-1', { reportedSettingsVersion: 1, settings: { ...IN_FORCE, ...settings } });
   bed.answer((data) => {
@@ -51,6 +55,22 @@ describe('a pulse', () => {
       { action: 'rs485.pulse', outcome: 'done', detail: body },
     ]);
     expect(bed.audits[0]?.correlationId).toBe(bed.audits[1]?.correlationId);
+  });
+
+  it('is measured, by its outcome', async () => {
+    const bed = await ready();
+    const fired = bed.post(`/${A}/pulse`);
+    expect((await fired).status).toBe(200);
+    const faults: DriverErrorCode[] = ['OUTCOME_UNKNOWN', 'DEVICE_OFFLINE'];
+    for (const code of faults) {
+      bed.answer(() => Promise.reject(new DriverError(code, 'no')));
+      await bed.post(`/${A}/pulse`);
+    }
+    expect(measuredActuations(bed.meters)).toMatchObject({
+      'rs485.pulse rs485 done': { count: 1 },
+      'rs485.pulse rs485 unknown': { count: 1 },
+      'rs485.pulse rs485 failed': { count: 1 },
+    });
   });
 
   it('is said to be unknown at the next start, once, when the gateway was stopped meanwhile', async () => {
@@ -283,6 +303,23 @@ describe('a pulse', () => {
     bed.database.commit = commit;
   });
 
+  it.each([
+    ['its relay', { relayIndex: 1 }],
+    ['its door', { doorId: 'dddddddd-0000-4000-8000-0000000000dd' }],
+  ])('is not fired when %s is changed while it is stored', async (_name, change) => {
+    const held = heldCommits(await temporaryDatabase());
+    const bed = await ready(IN_FORCE, held.database);
+    held.hold();
+    const pulsed = bed.post(`/${A}/pulse`);
+    await expect.poll(() => held.waiting).toHaveLength(1);
+    const intent = held.waiting.splice(0);
+    held.release();
+    expect((await bed.put(A, change)).status).toBe(200);
+    for (const store of intent) store();
+    expect((await pulsed).body).toMatchObject({ error: 'NO_RELAY' });
+    expect([pulses(bed), outcomes(bed).sort()]).toEqual([[], ['accepted', 'done', 'failed']]);
+  });
+
   it('is for the service tool', async () => {
     const bed = await ready();
     for (const as of ['front-desk-admin', 'front-desk', 'pms'])
@@ -293,24 +330,38 @@ describe('a pulse', () => {
 
 describe('a relay that is held', () => {
   const HOLD = { milliseconds: 20_000, timeoutMs: 5_000 };
+  const RELAY = { deviceId: A, bus: 'bus-1', hwId: 'io-1', relayIndex: 2 };
   const { signal } = new AbortController();
 
   it('is fired for so long, in time or not at all, and not audited', async () => {
     const bed = await ready();
-    expect(await bed.rs485.holdRelay(A, HOLD, signal)).toMatchObject({ relay: 2, outcome: 'confirmed' });
+    expect(await bed.rs485.holdRelay(RELAY, HOLD, signal)).toMatchObject({ relay: 2, outcome: 'confirmed' });
     expect(pulses(bed)).toMatchObject([
       { link: 'bus-1', timeoutMs: 5_000, data: { hwId: 'io-1', relay: 2, milliseconds: 20_000 } },
     ]);
     expect(bed.audits).toEqual([]);
   });
 
+  it.each([
+    ['index', { relayIndex: 1 }],
+    ['hardware', { hwId: 'io-9' }],
+    ['bus', { bus: 'bus-2' }],
+  ])('is not fired when another %s is in force', async (_name, other) => {
+    const bed = await ready();
+    await expect(bed.rs485.holdRelay({ ...RELAY, ...other }, HOLD, signal)).rejects.toMatchObject({
+      code: 'NO_RELAY',
+      message: expect.stringMatching(/^Nothing was fired: /),
+    });
+    expect(pulses(bed)).toEqual([]);
+  });
+
   it('keeps nobody from a pulse, and is kept by none', async () => {
     const bed = await ready();
     const answered = Promise.withResolvers<Plain>();
     bed.answer(() => answered.promise);
-    const all = [bed.rs485.holdRelay(A, HOLD, signal), bed.rs485.pulse(A, bed.caller)];
+    const all = [bed.rs485.holdRelay(RELAY, HOLD, signal), bed.rs485.pulse(A, bed.caller)];
     await expect.poll(() => pulses(bed).length).toBe(2);
-    all.push(bed.rs485.holdRelay(A, HOLD, signal));
+    all.push(bed.rs485.holdRelay(RELAY, HOLD, signal));
     await expect.poll(() => pulses(bed).length).toBe(3);
     answered.resolve({ relay: 2, milliseconds: 20_000, timedBy: 'device' });
     for (const one of all) expect(await one).toMatchObject({ outcome: 'confirmed' });
@@ -319,11 +370,11 @@ describe('a relay that is held', () => {
   it('says what was not fired, and what nobody knows', async () => {
     const bed = await ready();
     bed.answer('LINK_LOST');
-    await expect(bed.rs485.holdRelay(A, HOLD, signal)).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+    await expect(bed.rs485.holdRelay(RELAY, HOLD, signal)).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
     bed.answer('OUTCOME_UNKNOWN');
-    expect(await bed.rs485.holdRelay(A, HOLD, signal)).toMatchObject({ outcome: 'unknown' });
+    expect(await bed.rs485.holdRelay(RELAY, HOLD, signal)).toMatchObject({ outcome: 'unknown' });
     bed.report('io-1', { connected: false, settings: IN_FORCE });
-    await expect(bed.rs485.holdRelay(A, HOLD, signal)).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
+    await expect(bed.rs485.holdRelay(RELAY, HOLD, signal)).rejects.toMatchObject({ code: 'DEVICE_OFFLINE' });
     expect([pulses(bed).length, bed.audits]).toEqual([2, []]);
   });
 });

@@ -15,6 +15,7 @@ import type { Known } from '../reported.ts';
 import type { PulseResult } from './bus-schema.ts';
 import type { Buses } from './buses.ts';
 import { noRelay, settingsInForce } from './relay.ts';
+import type { WiredRelay } from './relays.ts';
 import { existing, type Rs485Row, type Rs485Table } from './table.ts';
 import { unfedReason } from './unfed.ts';
 import { assertProven, type WatchdogProofs } from './watchdog-proofs.ts';
@@ -42,11 +43,11 @@ export interface PulseOptions {
 
 export type FirePulse = (deviceId: string, caller: Caller) => Promise<PulseResult>;
 /**
- * Fires the relay in force for so long, or makes its pulse last so long. Nothing of it is audited here: whoever holds a
- * relay this way says when that begins and ends. It keeps nobody from a pulse of his own, which follows it.
+ * Fires this relay for so long, or makes its pulse last so long, while it is the one in force. Nothing of it is audited here:
+ * whoever holds a relay this way says when that begins and ends. It keeps nobody from a pulse of his own, which follows it.
  */
 export type HoldRelay = (
-  deviceId: string,
+  relay: WiredRelay,
   hold: { milliseconds: number; timeoutMs: number },
   signal: AbortSignal,
 ) => Promise<PulseResult>;
@@ -56,6 +57,7 @@ type End = { result: PulseResult; reason: string | null } | { refusal: Gatehouse
 
 export const PULSE = 'rs485.pulse';
 
+const LATE = 'the disk was too slow, or the gateway stood still, for it to come in time';
 const HUNG_UP = 'the client hung up before it was sent';
 
 interface Pulses {
@@ -70,22 +72,22 @@ export function openPulse(options: PulseOptions): Pulses {
   const firing = new Set<string>();
 
   async function fire(
-    row: Rs485Row,
-    pulse: Pulse,
-    { principal, correlationId, isGone, hungUp = new AbortController().signal }: Caller,
+    aimed: Aim,
+    { principal, correlationId, askedAt, isGone, hungUp = new AbortController().signal }: Caller,
   ): Promise<PulseResult> {
-    const startedAt = clock.monotonic();
+    const { row, pulse } = aimed;
+    const startedAt = askedAt ?? clock.monotonic();
     const { relay, milliseconds } = pulse;
     const object = `rs485/${row.device_id}`;
-    const intent = { principal, action: PULSE, object, correlationId };
+    const asked = { way: 'rs485', askedAt: startedAt } as const;
+    const intent = { principal, action: PULSE, object, correlationId, ...asked };
     await actuations.begin(intent, { relay, milliseconds, doorId: row.door_id });
     const hasHungUp = await isGone?.();
     // Last of all: whatever was waited for has to count.
     const timeoutMs = Math.floor(DEADLINE_MS - (clock.monotonic() - startedAt));
-    const late = hasHungUp ? HUNG_UP : timeoutMs < 1 && 'the disk was too slow for it to come in time';
-    const end = late
-      ? { refusal: offline(row, late) }
-      : await execute(options, row, pulse, timeoutMs, hungUp);
+    const late = hasHungUp ? HUNG_UP : timeoutMs < 1 && LATE;
+    const refusal = late ? unsent(late) : misaimed(options, aimed);
+    const end = refusal ? { refusal } : await execute(options, row, pulse, timeoutMs, hungUp);
     const [outcome, detail] =
       'result' in end
         ? [end.result.outcome === 'confirmed' ? 'done' : 'unknown', { ...end.result, reason: end.reason }]
@@ -95,30 +97,14 @@ export function openPulse(options: PulseOptions): Pulses {
     return end.result;
   }
 
-  /** Throws what is known to be in the way before anything is sent. */
-  function aimed(deviceId: string): { row: Rs485Row; pulse: Pulse } {
-    const row = existing(table, deviceId);
-    options.assertNotTested(deviceId);
-    const known = options.known(deviceId);
-    if (!options.buses.isUp(row.bus))
-      throw offline(row, 'its bus is down: GET /network/rs485/buses says why');
-    const untrusted = known?.connected ? undefined : untrustedBy(row, known?.state);
-    if (untrusted) throw untrusted;
-    const pulse = pulseOf(row, known?.state ?? undefined, options.isInForce(row));
-    if (!known?.connected)
-      throw offline(row, unfedReason(row, known?.state, options.buses) ?? 'it does not answer');
-    assertProven(options.proofs, row, known.state ?? undefined, pulse.relay);
-    return { row, pulse };
-  }
-
   return {
     async pulse(deviceId, caller) {
-      const { row, pulse } = aimed(deviceId);
+      const aimed = aim(options, deviceId);
       if (firing.has(deviceId))
         throw new GatehouseError('QUEUE_FULL', 'A pulse of this device is on its way: wait for its outcome.');
       firing.add(deviceId);
       try {
-        return await fire(row, pulse, caller);
+        return await fire(aimed, caller);
       } finally {
         firing.delete(deviceId);
       }
@@ -131,13 +117,59 @@ export function openPulse(options: PulseOptions): Pulses {
       const state = known.state ?? undefined;
       assertProven(options.proofs, row, state, pulseOf(row, state, options.isInForce(row)).relay);
     },
-    async holdRelay(deviceId, { milliseconds, timeoutMs }, signal) {
-      const { row, pulse } = aimed(deviceId);
+    async holdRelay(relay, { milliseconds, timeoutMs }, signal) {
+      const { row, pulse } = aim(options, relay.deviceId);
+      if (row.bus !== relay.bus || row.hw_id !== relay.hwId || pulse.relay !== relay.relayIndex)
+        throw noRelay(
+          `Nothing was fired: output${relay.relayIndex} of ${relay.hwId} on bus ${relay.bus} is not the relay in force of device ${row.device_id}.`,
+        );
       const end = await execute(options, row, { ...pulse, milliseconds }, timeoutMs, signal);
       if ('refusal' in end) throw end.refusal;
       return end.result;
     },
   };
+}
+
+interface Aim {
+  row: Rs485Row;
+  pulse: Pulse;
+}
+
+/** Throws what is known to be in the way before anything is sent. */
+function aim(options: PulseOptions, deviceId: string): Aim {
+  const row = existing(options.table, deviceId);
+  options.assertNotTested(deviceId);
+  const known = options.known(deviceId);
+  if (!options.buses.isUp(row.bus)) throw offline(row, 'its bus is down: GET /network/rs485/buses says why');
+  const untrusted = known?.connected ? undefined : untrustedBy(row, known?.state);
+  if (untrusted) throw untrusted;
+  const pulse = pulseOf(row, known?.state ?? undefined, options.isInForce(row));
+  if (!known?.connected)
+    throw offline(row, unfedReason(row, known?.state, options.buses) ?? 'it does not answer');
+  assertProven(options.proofs, row, known.state ?? undefined, pulse.relay);
+  return { row, pulse };
+}
+
+/** Why it is not to be fired any more: all that was known may change while the intent is stored. */
+function misaimed(options: PulseOptions, aimed: Aim): GatehouseError | undefined {
+  const { device_id: deviceId } = aimed.row;
+  const { relay } = aimed.pulse;
+  try {
+    const { row, pulse } = aim(options, deviceId);
+    const isSame =
+      row.bus === aimed.row.bus &&
+      row.hw_id === aimed.row.hw_id &&
+      row.door_id === aimed.row.door_id &&
+      row.relay_index === aimed.row.relay_index &&
+      pulse.relay === relay;
+    if (isSame) return undefined;
+  } catch (error) {
+    if (error instanceof GatehouseError) return error;
+    throw error;
+  }
+  return noRelay(
+    `Nothing was fired: device ${deviceId} was replaced, or given another relay or door, before output${relay} was fired. Send it again.`,
+  );
 }
 
 /** Throws NO_RELAY. */
@@ -167,7 +199,7 @@ async function execute(
       : unknown('the driver answered what is no answer');
   } catch (error) {
     // Only what was not handed over to a driver rejects with the reason of the signal.
-    if (signal.aborted && error === signal.reason) return { refusal: offline(row, HUNG_UP) };
+    if (signal.aborted && error === signal.reason) return { refusal: unsent(HUNG_UP) };
     if (!(error instanceof DriverError)) {
       log.error({ device: row.device_id, err: error }, 'a relay pulse failed for a reason of ours');
       return unknown('the gateway itself failed; its log says why');
@@ -190,6 +222,11 @@ async function execute(
         return unknown(error.message);
     }
   }
+}
+
+/** Neither the device nor its bus is in the way. */
+function unsent(reason: string): GatehouseError {
+  return new GatehouseError('DEVICE_OFFLINE', `Nothing was fired: ${reason}. Send it again.`);
 }
 
 function offline({ device_id, bus }: Rs485Row, reason: string): GatehouseError {

@@ -26,11 +26,16 @@ export function relayInForce(row: Rs485Row, told: Rs485Report | undefined, inFor
   return settingsInForce(row, told, inForce).relayIndex;
 }
 
-/** Whether the device reports the relay in force as closed; undefined: it does not report that. */
-export function isRelayClosed(row: Rs485Row, told: Rs485Report, inForce: boolean): boolean | undefined {
-  const relayIndex = (told.settings ?? (inForce ? settingsOf(row) : undefined))?.relayIndex;
-  const pin = OUTPUT_PINS[relayIndex ?? -1];
-  return pin && told.connected ? told.levels[pin] : undefined;
+/** The relay in force, and whether the device reports it as closed; undefined: it does not report that. */
+export function shownRelay(
+  row: Rs485Row,
+  told: Rs485Report,
+  inForce: boolean,
+): { relayIndex: number; isClosed: boolean } | undefined {
+  const relayIndex = (told.settings ?? (inForce ? settingsOf(row) : undefined))?.relayIndex ?? -1;
+  const pin = OUTPUT_PINS[relayIndex];
+  const isClosed = pin && told.connected ? told.levels[pin] : undefined;
+  return isClosed === undefined ? undefined : { relayIndex, isClosed };
 }
 
 export function noRelay(message: string): GatehouseError {

@@ -16,7 +16,12 @@ it('the level of the relay in force is passed on to the door that it opens', asy
   bed.report('io-1', { levels, settings: settings(0) });
   bed.report('io-1', { levels, settings: settings(1) });
   bed.report('io-1', { levels: { ...levels, output1: true }, settings: settings(1) });
-  expect(bed.relayLevels).toEqual([true, false, true].map((isClosed) => ({ doorId: DOOR, isClosed })));
+  const relay = (relayIndex: number) => ({ deviceId: A, bus: 'bus-1', hwId: 'io-1', relayIndex });
+  expect(bed.relayLevels).toEqual([
+    { doorId: DOOR, relay: relay(0), isClosed: true },
+    { doorId: DOOR, relay: relay(1), isClosed: false },
+    { doorId: DOOR, relay: relay(1), isClosed: true },
+  ]);
 });
 
 it.each([

@@ -2,7 +2,7 @@
 import type { Rs485Report } from '../../drivers/settings.ts';
 import type { Known } from '../reported.ts';
 import type { Buses } from './buses.ts';
-import { isRelayClosed } from './relay.ts';
+import { shownRelay } from './relay.ts';
 import type { Rs485Row, Rs485Table } from './table.ts';
 
 export interface RelaysOptions {
@@ -11,14 +11,30 @@ export interface RelaysOptions {
   known(deviceId: string): Known<Rs485Report> | undefined;
   isInForce(row: Rs485Row): boolean;
   /** A device reported the relay that opens this door. */
-  relayReported(doorId: string, isClosed: boolean): void;
+  relayReported: RelayReported;
 }
 
+/** One relay of one piece of hardware. */
+export interface WiredRelay {
+  deviceId: string;
+  bus: string;
+  hwId: string;
+  relayIndex: number;
+}
+
+export type RelayReported = (doorId: string, relay: WiredRelay, isClosed: boolean) => void;
+
 export function openRelays({ table, buses, known, isInForce, relayReported }: RelaysOptions) {
-  const shown = (row: Rs485Row) => ({ deviceId: row.device_id, settled: isInForce(row) });
+  const shown = (row: Rs485Row) => ({
+    deviceId: row.device_id,
+    bus: row.bus,
+    hwId: row.hw_id,
+    relayIndex: row.relay_index,
+    settled: isInForce(row),
+  });
   return {
     /** The device whose relay opens this door, and whether it has the settings that are wanted. */
-    relay(doorId: string): { deviceId: string; settled: boolean } | undefined {
+    relay(doorId: string): ReturnType<typeof shown> | undefined {
       const row = table.byDoor.get(doorId);
       return row && shown(row);
     },
@@ -28,8 +44,9 @@ export function openRelays({ table, buses, known, isInForce, relayReported }: Re
     takeRelay(row: Rs485Row, report: Rs485Report): void {
       const { door_id: doorId } = row;
       if (doorId === null) return;
-      const isClosed = isRelayClosed(row, report, isInForce(row));
-      if (isClosed !== undefined) relayReported(doorId, isClosed);
+      const { device_id: deviceId, bus, hw_id: hwId } = row;
+      const told = shownRelay(row, report, isInForce(row));
+      if (told) relayReported(doorId, { deviceId, bus, hwId, relayIndex: told.relayIndex }, told.isClosed);
     },
     /** Of a device, for whoever asks why the door that it opens is not reached. */
     facts(deviceId: string) {

@@ -16,7 +16,7 @@ import { openMissing } from './missing.ts';
 import { openPairing } from './pairing.ts';
 import { openProofs } from './proofs.ts';
 import { openPulse } from './pulse.ts';
-import { openRelays } from './relays.ts';
+import { openRelays, type RelayReported } from './relays.ts';
 import { openReplace } from './replace.ts';
 import { openRetire } from './retire.ts';
 import { openScan } from './scan.ts';
@@ -39,7 +39,7 @@ export interface Rs485Options
   /** A door's relay was bound, or has taken its settings. */
   relayChanged(doorId: string): void;
   /** A device reported the relay that opens this door. */
-  relayReported(doorId: string, isClosed: boolean): void;
+  relayReported: RelayReported;
   startJob: StartJob;
   /** Where firmware files are; undefined: the configuration names no folder. */
   firmwareDirectory: string | undefined;
@@ -61,6 +61,7 @@ export function openRs485(options: Rs485Options) {
       relays.takeRelay(row, report);
     },
     proved: openProofs({ ...options, keys, changed: (bus) => polled.changed(bus) }),
+    moved: keys.moved,
     keysOf: (bus) => (buses.speaks(bus, 'osdp') ? keys.of(bus) : undefined),
   });
   const { settings, discovery, polled } = tracking;
@@ -92,7 +93,7 @@ export function openRs485(options: Rs485Options) {
     testWatchdog: watchdogs.start,
     pair: openPairing(parts),
     trace: openTraces(parts),
-    readdress: openCommunication(parts),
+    ...openCommunication(parts),
     updateFirmware: firmware.start,
     retire: openRetire({
       ...parts,

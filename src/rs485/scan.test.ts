@@ -32,7 +32,11 @@ async function scan(bed: Bed, body: object, signal = new AbortController().signa
   const progress: unknown[] = [];
   const job = bed.jobs.at(-1);
   if (!job) throw new Error('no job was started');
-  const result = await job.run((now) => progress.push(now), signal);
+  const result = await job.run(
+    (now) => progress.push(now),
+    signal,
+    () => {},
+  );
   return { job, progress, result: result as { addresses: Record<string, unknown>[] } };
 }
 const probes = (bed: Bed) =>
@@ -157,6 +161,8 @@ describe('the buses', () => {
     warnings: ['latency timer'],
     devices: [{ address: 7, alive, turnaroundMs: 1.5, refreshMs: 200, heardMsAgo: 100, counters: SILENCE }],
   });
+  /** Of the metrics alone. */
+  const commandSeconds = { atMost: [{ bound: 0.1, count: 1 }], count: 2, sum: 0.35 };
   const wire = (alive: boolean) => ({
     address: 7,
     alive,
@@ -173,7 +179,7 @@ describe('the buses', () => {
     await bed.clock.advance(3_000);
     await end();
     const [row] = (await bed.get('')).body.items as { deviceId: string }[];
-    bed.rs485.report('bus-1', { subject: 'bus', state: report(true) });
+    bed.rs485.report('bus-1', { subject: 'bus', state: { ...report(true), commandSeconds } });
     await bed.clock.advance(250);
     const { status, body } = await bed.get('/buses', 'front-desk-admin');
     expect([status, body.items]).toEqual([
@@ -195,9 +201,9 @@ describe('the buses', () => {
     ]);
     const state = async () => (await bed.get(`/${row?.deviceId}/state`)).body;
     expect(await state()).toMatchObject({ reportAge: 350, wire: wire(true) });
-    expect(bed.rs485.busReports()).toEqual([{ bus: 'bus-1', report: report(true) }]);
+    expect(bed.rs485.busReports()).toEqual([{ bus: 'bus-1', report: { ...report(true), commandSeconds } }]);
     bed.report('io-1', { address: 7, connected: false });
-    bed.rs485.report('bus-1', { subject: 'bus', state: report(false) });
+    bed.rs485.report('bus-1', { subject: 'bus', state: { ...report(false), commandSeconds } });
     expect(await state()).toMatchObject({ reportAge: 100, wire: { alive: false } });
     bed.rs485.link('bus-1', false);
     expect(bed.rs485.busReports()).toEqual([]);
@@ -208,7 +214,7 @@ describe('the buses', () => {
     const bed = await openTestbed();
     const [device] = report(true).devices;
     const devices = [{ ...device, turnaroundMs: 4.013_000_999_887_787, refreshMs: 200.06 }];
-    const raw = { ...report(true), utilisation: 0.123_456, pollsPerSecond: 30.049, devices };
+    const raw = { ...report(true), commandSeconds, utilisation: 0.123_456, pollsPerSecond: 30.049, devices };
     bed.rs485.report('bus-1', { subject: 'bus', state: raw });
     const { body } = await bed.get('/buses');
     expect(body.items).toMatchObject([

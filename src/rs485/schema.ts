@@ -163,11 +163,14 @@ export const rs485DeviceState = z
     reportAge: z.int().nullable().openapi({
       description: 'Milliseconds since the device was last heard of; null: not since the gateway started',
     }),
+    readAge: z.int().nullable().openapi({
+      description: 'Levels are as of so many milliseconds ago at the earliest; null: none are shown',
+    }),
     address: z.int().nullable().openapi({ description: 'On its bus; null: not heard of yet' }),
     profile: z.string().nullable().openapi({ description: 'What product its driver takes it for' }),
     levels: z.record(z.string(), z.boolean()).openapi({
       description:
-        'What the pins showed then; empty from when the device falls silent until they are read again',
+        'What the pins showed (`readAge`); empty from when the device falls silent until they are read again',
     }),
     edges: z
       .record(z.string(), z.object({ total: z.int(), at: dateTime }))

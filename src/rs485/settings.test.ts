@@ -136,7 +136,7 @@ describe('settings on their way', () => {
     bed.run();
     await bed.clock.advance(0);
     expect(bed.relays).toEqual([DOOR]);
-    expect(bed.rs485.relay(DOOR)).toEqual({ deviceId: A, settled: true });
+    expect(bed.rs485.relay(DOOR)).toMatchObject({ deviceId: A, settled: true });
     expect(bed.rs485.relay('nobody')).toBeUndefined();
   });
 });

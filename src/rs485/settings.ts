@@ -116,7 +116,8 @@ export function openSettings(options: SettingsOptions): Settings {
     reported.report(row.device_id, told.connected, told);
     const isBack = told.connected && !wasConnected;
     const isNowInForce = isInForce(row);
-    if (!isNowInForce && (isBack || wasInForce)) reconciler.wake(row.device_id);
+    if (!isNowInForce && isBack) reconciler.returned(row.device_id);
+    else if (!isNowInForce && wasInForce) reconciler.wake(row.device_id);
     if (isNowInForce && !wasInForce) options.applied(row);
   }
 

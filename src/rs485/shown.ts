@@ -90,8 +90,9 @@ function toldBy(known: Known<Rs485Report> | undefined, clock: Clock, wire: Wire 
   const age = known?.at === undefined ? null : Math.round(clock.monotonic() - known.at);
   return {
     reportAge: heardAge(known, age, wire),
+    readAge: state?.readAt === undefined ? null : Math.max(0, Math.round(clock.monotonic() - state.readAt)),
     profile: state?.profile ?? null,
-    levels: { ...state?.levels },
+    levels: known?.connected ? { ...state?.levels } : {},
     edges: Object.fromEntries(
       Object.entries(state?.edges ?? {}).map(([input, edge]) => [
         input,
@@ -102,7 +103,7 @@ function toldBy(known: Known<Rs485Report> | undefined, clock: Clock, wire: Wire 
     supplyFault: state?.supplyFault ?? null,
     security: state?.security ?? null,
     sessionFault: (known?.connected ? null : state?.sessionFault) ?? null,
-    pulse: pulseUnderWay(state?.pulse, age ?? 0),
+    pulse: known?.connected ? pulseUnderWay(state?.pulse, age ?? 0) : null,
     relayFault: state?.relayFault
       ? { ...state.relayFault, at: new Date(state.relayFault.at).toISOString() }
       : null,

@@ -12,9 +12,11 @@ import type { AuditEntry } from '../audit/audit.ts';
 import type { LiveEvent } from '../events/events.ts';
 import type { JobOrder } from '../job-order.ts';
 import { silentLog } from '../log.ts';
+import { openMeters } from '../metrics/meters.ts';
 import { LOCAL_ADMINISTRATOR } from '../principal.ts';
 import type { Rs485Entry } from '../site-document.ts';
 import { rs485Operations } from './operations.ts';
+import type { WiredRelay } from './relays.ts';
 import { openRs485 } from './rs485.ts';
 
 export const A = 'aaaaaaaa-0000-4000-8000-00000000000a';
@@ -32,7 +34,7 @@ export async function openTestbed(
   const audits: AuditEntry[] = [];
   const commands: { link: string; kind: string; data: Rs485Apply; timeoutMs: number }[] = [];
   const relays: string[] = [];
-  const relayLevels: { doorId: string; isClosed: boolean }[] = [];
+  const relayLevels: { doorId: string; relay: WiredRelay; isClosed: boolean }[] = [];
   const published: LiveEvent[] = [];
   const jobs: JobOrder[] = [];
   let answer: (data: Rs485Apply, kind: string, signal: AbortSignal) => Plain | Promise<Plain> = ({
@@ -40,11 +42,12 @@ export async function openTestbed(
   }) => ({
     reportedSettingsVersion: settingsVersion,
   });
+  const meters = openMeters();
   const audit = { record: (entry: AuditEntry) => void audits.push(entry) };
   const rs485 = openRs485({
     database: kept,
     audit,
-    actuations: await openActuations({ database: kept, audit, clock, log: silentLog }),
+    actuations: await openActuations({ database: kept, audit, clock, log: silentLog, meter: meters }),
     clock,
     log: silentLog,
     groupName: (id) => ({ g1: 'Ground floor' })[id],
@@ -64,7 +67,7 @@ export async function openTestbed(
     },
     vault: { seal: (plain) => Buffer.from(plain), open: (sealed) => Buffer.from(sealed) },
     relayChanged: (doorId) => void relays.push(doorId),
-    relayReported: (doorId, isClosed) => void relayLevels.push({ doorId, isClosed }),
+    relayReported: (doorId, relay, isClosed) => void relayLevels.push({ doorId, relay, isClosed }),
     async execute(link, { kind, data, timeoutMs }, signal) {
       commands.push({ link, kind, data: data as unknown as Rs485Apply, timeoutMs });
       return answer(data as unknown as Rs485Apply, kind, signal);
@@ -84,6 +87,7 @@ export async function openTestbed(
     caller: CALLER,
     database: kept,
     clock,
+    meters,
     audits,
     commands,
     relays,

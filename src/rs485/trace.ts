@@ -6,9 +6,8 @@
 import { randomUUID } from 'node:crypto';
 import { DriverError, type DriverErrorCode, type Plain } from '../../drivers/driver.ts';
 import { type Trace, type Traced, traced } from '../../drivers/rs485.ts';
-import type { Audit } from '../audit/audit.ts';
+import type { Actuations } from '../actuations/actuations.ts';
 import type { Clock } from '../clock.ts';
-import type { Database } from '../database/database.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Execute } from '../execute.ts';
 import type { Caller } from '../principal.ts';
@@ -31,8 +30,7 @@ const INTERRUPTIONS: readonly DriverErrorCode[] = ['LINK_LOST', 'OUTCOME_UNKNOWN
 const NEVER = new AbortController().signal;
 
 export interface TraceOptions {
-  database: Database;
-  audit: Audit;
+  actuations: Pick<Actuations, 'begin' | 'end'>;
   clock: Clock;
   buses: Buses;
   execute: Execute;
@@ -74,14 +72,12 @@ async function* trace(
   query: TraceQuery,
   { principal, correlationId, stopping }: Caller & { stopping: AbortSignal },
 ): AsyncGenerator<TraceEvent, undefined> {
-  const { database, audit, clock } = options;
-  const record = (outcome: string, detail: object) =>
-    database.commit(() => {
-      const entry = { principal, correlationId, action: 'rs485.trace', object: `rs485/bus/${bus}` };
-      audit.record({ ...entry, outcome, detail: { ...detail } });
-    });
+  const { actuations, clock } = options;
+  const object = `rs485/bus/${bus}`;
+  const intent = { principal, correlationId, action: 'rs485.trace', object, way: null };
   const batches = openBatches(options, bus, query, stopping);
-  await record('accepted', query);
+  // One that a kill cuts short has its outcome at the next start.
+  await actuations.begin(intent, query);
   try {
     yield { event: 'begin', bus, protocol, port, baudRate: line?.baudRate ?? null };
     for (let saidAt = clock.monotonic(); batches.reason() === undefined; ) {
@@ -94,7 +90,8 @@ async function* trace(
     yield { event: 'end', reason: batches.reason() ?? 'stopped', ...batches.totals() };
   } finally {
     await batches.end();
-    await record('done', { ...batches.totals(), ...(query.decrypt && { decrypted: batches.decrypted() }) });
+    const detail = { ...batches.totals(), ...(query.decrypt && { decrypted: batches.decrypted() }) };
+    await actuations.end(intent, 'done', detail);
   }
   return undefined;
 }

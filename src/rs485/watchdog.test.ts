@@ -32,7 +32,13 @@ async function ready(
   };
   const run = async (order = bed.jobs.at(-1) as JobOrder) => {
     let isOver = false;
-    const ended = order.run(() => undefined, new AbortController().signal).finally(() => (isOver = true));
+    const ended = order
+      .run(
+        () => {},
+        new AbortController().signal,
+        () => {},
+      )
+      .finally(() => (isOver = true));
     ended.catch(() => undefined);
     for (let waited = 0; !isOver && waited < 100; waited += 1) await bed.clock.advance(1_000);
     return await ended;
@@ -53,6 +59,7 @@ const BUS = {
   utilisation: 1,
   pollsPerSecond: 1,
   strayBytes: 0,
+  commandSeconds: { atMost: [], count: 0, sum: 0 },
   warnings: [],
   devices: [
     {
@@ -93,7 +100,11 @@ describe('a relay on a host watchdog', () => {
     expect([status, body.error]).toEqual([409, 'WATCHDOG_NOT_PROVEN']);
     expect(body.message).toMatch(/gatehouse bus watchdog-test io-1/);
     await expect(
-      bed.rs485.holdRelay(A, { milliseconds: 1_000, timeoutMs: 1_000 }, new AbortController().signal),
+      bed.rs485.holdRelay(
+        { deviceId: A, bus: 'bus-1', hwId: 'io-1', relayIndex: 0 },
+        { milliseconds: 1_000, timeoutMs: 1_000 },
+        new AbortController().signal,
+      ),
     ).rejects.toMatchObject({ code: 'WATCHDOG_NOT_PROVEN' });
     expect(() => bed.rs485.assertRelayProven(A)).toThrow(/gatehouse bus watchdog-test io-1/);
     expect([bed.commands, bed.audits]).toEqual([[], []]);
@@ -222,7 +233,11 @@ describe('a relay on a host watchdog', () => {
     bed.answer(() => tested.promise);
     await bed.post(`/${A}/watchdog-test`, { confirm: true });
     const shown: Progress[] = [];
-    const running = bed.jobs.at(-1)?.run((progress) => shown.push(progress), new AbortController().signal);
+    const running = bed.jobs.at(-1)?.run(
+      (progress) => shown.push(progress),
+      new AbortController().signal,
+      () => {},
+    );
     await expect.poll(() => shown.length).toBe(1);
     report({ connected: false });
     const { status, body } = await bed.post(`/${A}/pulse`);
@@ -365,7 +380,11 @@ describe('on a bus whose modules are fed by one broadcast', () => {
     bed.answer(() => tested.promise);
     await bed.post(`/${A}/watchdog-test`, { confirm: true });
     const shown: Progress[] = [];
-    const running = bed.jobs.at(-1)?.run((progress) => shown.push(progress), new AbortController().signal);
+    const running = bed.jobs.at(-1)?.run(
+      (progress) => shown.push(progress),
+      new AbortController().signal,
+      () => {},
+    );
     await expect.poll(() => shown.length).toBe(1);
     const { status, body } = await bed.post(`/${B}/pulse`);
     expect([status, body.error]).toEqual([409, 'IN_PROGRESS']);

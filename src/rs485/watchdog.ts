@@ -200,7 +200,8 @@ async function carryOut(
   signal: AbortSignal,
 ): Promise<Record<string, unknown>> {
   const { actuations, clock } = options;
-  const intent = { principal, action: WATCHDOG_TEST, object: `rs485/${row.device_id}`, correlationId };
+  const object = `rs485/${row.device_id}`;
+  const intent = { principal, action: WATCHDOG_TEST, object, correlationId, way: null };
   const tested = { hwId: row.hw_id, relay, proof: watchdog.proof };
   const timeoutMs = EXPIRIES * (Math.ceil(watchdog.milliseconds * TIMES_WATCHDOG) + SWITCHING_MS);
   await actuations.begin(intent, { ...tested, doorId: row.door_id });
@@ -238,7 +239,8 @@ async function witnessed(
 ): Promise<Record<string, unknown>> {
   const { principal, correlationId } = caller;
   const { relay, proof } = test;
-  const intent = { principal, action: WATCHDOG_WITNESS, object: `rs485/${row.device_id}`, correlationId };
+  const object = `rs485/${row.device_id}`;
+  const intent = { principal, action: WATCHDOG_WITNESS, object, correlationId, way: null };
   const detail = { hwId: row.hw_id, relay, proof, openedByItself };
   await actuations.begin(intent, detail);
   try {

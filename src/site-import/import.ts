@@ -1,7 +1,7 @@
 /**
  * `gatehouse import`: what the site's file changes, written by a job in commits that are small, because encoders and
  * requests wait for each: first the catalogue, then the doors that refer to what changed in it, a few at a time, then the
- * doors of the file, a few at a time in its order, last the RS-485 devices. Each commit plans its entries again and writes only what was
+ * doors of the file, as many in a commit as a slice of time has room for, in its order, last the RS-485 devices. Each commit plans its entries again and writes only what was
  * planned before. What ends the job in between leaves what is written; the same import again writes the rest.
  */
 import { isDeepStrictEqual } from 'node:util';
@@ -12,31 +12,30 @@ import { type ErrorCode, GatehouseError } from '../errors.ts';
 import type { Change, ImportCaller, ImportPlan } from '../import-plan.ts';
 import type { JobWork, StartJob } from '../job-order.ts';
 import type { Site } from '../site-document.ts';
-import { workAndRest } from '../turns.ts';
+import { openSlice, workAndRest } from '../turns.ts';
 import { readDocument } from './document.ts';
 import { changesOf, countsOf, digestOf, isOpen, type PlanOptions, planSite, type SitePlan } from './plan.ts';
 import type { ImportRequest, ImportResult, PlanRequest } from './schema.ts';
 
-/** Doors in one commit. */
-const DOORS_PER_COMMIT = 25;
 /** What the plan of a step throws when the site has come to contradict its entries. */
 const CONTRADICTED: readonly ErrorCode[] = ['VALIDATION_FAILED', 'RELAY_IN_USE'];
 
 export interface SiteImportOptions extends PlanOptions {
   database: Database;
   audit: Audit;
-  clock: Clock;
   startJob: StartJob;
 }
 
 export type SiteImport = ReturnType<typeof openSiteImport>;
 
-/** One commit of the import. */
+/** What is written in one piece. */
 interface Step {
   /** Entries that it changes. */
   open: Change[];
   /** Inside the commit job: the plan as it is now. */
   plan(): ImportPlan;
+  /** It has a commit of its own. */
+  isAlone?: boolean;
   /** What goes on after the commit, before the next step. */
   follow?(signal: AbortSignal): Promise<void>;
 }
@@ -45,13 +44,13 @@ export function openSiteImport(options: SiteImportOptions) {
   const { database, startJob, clock } = options;
 
   async function planned(document: PlanRequest['document'], caller: ImportCaller) {
-    const site = await readDocument(document);
+    const site = await readDocument(document, options.clock);
     const plan = await planSite(site, caller, options);
     const changes = changesOf(plan);
     const result: ImportResult = {
       counts: countsOf(changes),
       changes,
-      digest: await digestOf(changes),
+      digest: await digestOf(changes, options.clock),
       warnings: plan.warnings,
     };
     return { site, plan, result };
@@ -70,24 +69,25 @@ export function openSiteImport(options: SiteImportOptions) {
       const run: JobWork = async (progress, signal) => {
         const total = countOpen(steps);
         let done = 0;
-        for (const [index, step] of steps.entries()) {
+        for (let next = 0; next < steps.length; ) {
           signal.throwIfAborted();
           progress({ done, total });
-          const isLast = index === steps.length - 1;
-          await workAndRest(clock, signal, async () => {
-            const written = await database
+          const written = await workAndRest(clock, signal, async () => {
+            const some = await database
               .commit(() => {
-                const now = write(step);
-                if (isLast) recordEnd(options.audit, caller, told.counts);
+                const now = writeSome(steps, next, clock);
+                if (next + now.length === steps.length) recordEnd(options.audit, caller, told.counts);
                 return now;
               })
               .catch((error: unknown) => {
-                throw stoppedAt(error, steps, index);
+                throw stoppedAt(error, steps, next);
               });
-            written();
-            done += step.open.length;
+            for (const { tell } of some) tell();
+            return some;
           });
-          await step.follow?.(signal);
+          next += written.length;
+          done += countOpen(written.map(({ step }) => step));
+          await written.at(-1)?.step.follow?.(signal);
         }
         progress({ done, total });
         return { ...told, written: total > 0 };
@@ -117,20 +117,36 @@ function stepsOf(
           },
         };
       },
+      isAlone: true,
       follow: (signal) => doors.followCatalogue(clock, signal),
     },
   ];
   const open = plan.doors.filter(({ change }) => isOpen(change));
-  for (let from = 0; from < open.length; from += DOORS_PER_COMMIT) {
-    const some = open.slice(from, from + DOORS_PER_COMMIT);
-    const entries = some.map(({ entry }) => entry);
-    steps.push({
-      open: some.map(({ change }) => change),
-      plan: () => doors.plan(entries, caller, noneFree),
-    });
-  }
-  steps.push({ open: plan.rs485Changes.filter(isOpen), plan: () => rs485(plan.rs485, caller) });
+  for (const { entry, change } of open)
+    steps.push({ open: [change], plan: () => doors.plan([entry], caller, noneFree) });
+  steps.push({
+    open: plan.rs485Changes.filter(isOpen),
+    plan: () => rs485(plan.rs485, caller),
+    isAlone: true,
+  });
   return steps.filter((step) => step.open.length > 0);
+}
+
+/** Inside the commit job: the steps from `first` on, as many as there is time for. `tell` is called after the commit. */
+function writeSome(
+  steps: readonly Step[],
+  first: number,
+  clock: Pick<Clock, 'monotonic'>,
+): { step: Step; tell: () => void }[] {
+  const isOver = openSlice(clock);
+  const written: { step: Step; tell: () => void }[] = [];
+  for (let index = first; index < steps.length; index += 1) {
+    const step = steps[index];
+    if (!step || (step.isAlone && written.length > 0)) break;
+    written.push({ step, tell: write(step) });
+    if (step.isAlone || isOver()) break;
+  }
+  return written;
 }
 
 /** Inside the commit job. What it returns is called after the commit. */
@@ -173,7 +189,9 @@ function stoppedAt(error: unknown, steps: readonly Step[], index: number): unkno
   const left = countOpen(steps) - done;
   const from = first ? ` from ${first.resource} ${nameOf(first)} on` : '';
   const code = CONTRADICTED.includes(error.code) ? 'VERSION_CONFLICT' : error.code;
-  const message = `${error.message} Written: ${done} changes. Not written: ${left} changes${from}. Import again: what is written stays, and the rest is written.`;
+  // That speaks of the last commit alone.
+  const reason = error.message.replace('; nothing was changed', '');
+  const message = `${reason} Written: ${done} changes. Not written: ${left} changes${from}. Import again: what is written stays, and the rest is written.`;
   return new GatehouseError(code, message, { cause: error });
 }
 

@@ -53,7 +53,7 @@ const named = () =>
     .prepare<[], { count: number }>("SELECT count(*) AS count FROM door WHERE name LIKE 'Room %'")
     .get()?.count;
 
-it('writes in commits of a few doors, and shows how far it is', async () => {
+it('writes in commits of as many doors as a slice of time has room for, and shows how far it is', async () => {
   const seen: (number | undefined)[] = [];
   await start(document);
   meanwhile = { after: 50, work: async () => void seen.push(named(), running().progress.done) };
@@ -63,7 +63,7 @@ it('writes in commits of a few doors, and shows how far it is', async () => {
     result: { written: true, counts: { added: DOORS + 1 }, warnings: [] },
   });
   // The group is a change as well.
-  expect(seen).toEqual([50, 51]);
+  expect(seen).toEqual([64, 65]);
   expect(named()).toBe(DOORS);
 });
 
@@ -83,14 +83,14 @@ it('stops where another writer has changed a door, says what is written, and wri
     status: 'failed',
     error: {
       code: 'VERSION_CONFLICT',
-      message: `door ${changed} (Room 100) was changed meanwhile. Written: 76 changes. Not written: 45 changes from door ${idOf(75)} (Room 76) on. Import again: what is written stays, and the rest is written.`,
+      message: `door ${changed} (Room 100) was changed meanwhile. Written: 97 changes. Not written: 24 changes from door ${idOf(96)} (Room 97) on. Import again: what is written stays, and the rest is written.`,
     },
   });
-  expect(named()).toBe(75);
+  expect(named()).toBe(96);
   expect((await estate.desk('GET', `/doors/${changed}`)).body.name).toBe('Gate');
   expect((await estate.siteImport(document)).body).toMatchObject({
     written: true,
-    counts: { changed: 45, unchanged: 76 },
+    counts: { changed: 24, unchanged: 97 },
   });
   expect(named()).toBe(DOORS);
 });
@@ -103,7 +103,7 @@ it('stops where another door has come to have the lock', async () => {
   const { error } = await endedJob(estate.jobs, job.id);
   expect(error).toMatchObject({
     code: 'VERSION_CONFLICT',
-    message: expect.stringContaining('Written: 50 changes. Not written: 11 changes from door'),
+    message: expect.stringContaining('Written: 48 changes. Not written: 13 changes from door'),
   });
 });
 
@@ -111,9 +111,9 @@ it('can be cancelled; what is written stays, and the same import writes the rest
   await start(document);
   meanwhile = { after: 51, work: () => estate.jobs.cancel(job.id, CALLER) };
   expect((await endedJob(estate.jobs, job.id)).status).toBe('cancelled');
-  expect(named()).toBe(75);
+  expect(named()).toBe(80);
   expect((await estate.siteImport(document)).body).toMatchObject({
-    counts: { added: 45, unchanged: 76 },
+    counts: { added: 40, unchanged: 81 },
   });
   expect(named()).toBe(DOORS);
 });

@@ -4,7 +4,7 @@ import type { Clock } from '../clock.ts';
 import { type ErrorDetail, GatehouseError } from '../errors.ts';
 import type { Change, ImportCaller, ImportPlan, MakeImportPlan } from '../import-plan.ts';
 import { contradictions, type DoorEntry, type Rs485Entry, type Site } from '../site-document.ts';
-import { inPieces } from '../turns.ts';
+import { inPieces, letOthersWork } from '../turns.ts';
 import type { Problem } from '../yaml/problem.ts';
 import { identifiedDevices, identifiedDoors } from './ids.ts';
 import { type Known, references } from './references.ts';
@@ -12,8 +12,6 @@ import type { ImportCounts, ImportResult } from './schema.ts';
 
 /** Mistakes told at once: a file with more has one mistake that explains them. */
 const DETAILS_MAX = 100;
-/** Doors that are compared in one turn of the event loop: some 5 ms. */
-const PIECE = 50;
 
 /** The doors' part, of which the entries are planned a few at a time. */
 export interface DoorImport {
@@ -33,6 +31,7 @@ export interface PlanOptions {
   catalogue(sections: Site, caller: ImportCaller): ImportPlan;
   doors: DoorImport;
   rs485: MakeImportPlan<Rs485Entry>;
+  clock: Clock;
 }
 
 export interface SitePlan {
@@ -49,8 +48,9 @@ export interface SitePlan {
 
 /** Throws all that is wrong with the document at once. Others have the event loop in between, and may write. */
 export async function planSite(site: Site, caller: ImportCaller, options: PlanOptions): Promise<SitePlan> {
-  const { refused, unknown } = await references(site, options.known);
+  const { refused, unknown } = await references(site, options.known, options.clock);
   const contradicting = contradictions(site);
+  await letOthersWork();
   const faults = faultOf([...contradicting, ...refused]);
   // Slices need not cope with circles, nor with one door twice.
   if (contradicting.length > 0) throw merged(faults);
@@ -87,14 +87,14 @@ export async function planSite(site: Site, caller: ImportCaller, options: PlanOp
 async function planDoors(
   entries: readonly DoorEntry[],
   caller: ImportCaller,
-  { doors, systemId }: PlanOptions,
+  { doors, systemId, clock }: PlanOptions,
   faults: GatehouseError[],
 ): Promise<SitePlan['doors']> {
   const freeAccessPoint = doors.freeAccessPoints(entries);
   const taken = new Set(doors.leftAlone(new Set()).map(({ id }) => id));
   for (const { id } of entries) if (id !== undefined) taken.add(id);
   const planned: SitePlan['doors'] = [];
-  for await (const { piece, position } of inPieces(entries, PIECE)) {
+  for await (const { piece, position } of inPieces(clock, entries)) {
     try {
       const plan = doors.plan(piece, caller, freeAccessPoint);
       const identified = identifiedDoors(piece, plan, systemId, taken);
@@ -127,9 +127,9 @@ export function changesOf({ catalogueChanges, doors, leftAlone, rs485Changes }: 
 
 export const isOpen = ({ change }: Change): boolean => change === 'added' || change === 'changed';
 
-export async function digestOf(changes: readonly Change[]): Promise<string> {
+export async function digestOf(changes: readonly Change[], clock: Pick<Clock, 'monotonic'>): Promise<string> {
   const hash = createHash('sha256');
-  for await (const { piece } of inPieces(changes.filter(isOpen), PIECE))
+  for await (const { piece } of inPieces(clock, changes.filter(isOpen)))
     for (const change of piece) hash.update(JSON.stringify(change));
   return hash.digest('hex');
 }

@@ -3,7 +3,7 @@
  * yet is stored, and told, since in a file it is mostly a slip of the pen. Wiring is declared in the configuration, and
  * what it does not declare is not there.
  */
-
+import type { Clock } from '../clock.ts';
 import type { DoorEntry, Site } from '../site-document.ts';
 import { inPieces } from '../turns.ts';
 import { nearest } from '../yaml/nearest.ts';
@@ -11,8 +11,6 @@ import type { Problem } from '../yaml/problem.ts';
 
 /** Unknown ids told at once; each is compared with all there are for the one that was likely meant. */
 const UNKNOWN_MAX = 100;
-/** Doors whose references are looked up in one turn of the event loop. */
-const PIECE = 100;
 
 type Kind = 'group' | 'schedule' | 'template' | 'door';
 
@@ -39,7 +37,11 @@ interface Unknown {
   count: number;
 }
 
-export async function references(site: Site, known: Known): Promise<References> {
+export async function references(
+  site: Site,
+  known: Known,
+  clock: Pick<Clock, 'monotonic'>,
+): Promise<References> {
   const ids: Record<Kind, Set<string | undefined>> = {
     group: idsOf(site.groups),
     schedule: idsOf(site.schedules),
@@ -54,7 +56,7 @@ export async function references(site: Site, known: Known): Promise<References> 
     if (told) told.count += 1;
     else unknown.set(`${kind} ${id}`, { kind, id, path, count: 1 });
   };
-  for await (const { piece, position } of inPieces(site.doors, PIECE))
+  for await (const { piece, position } of inPieces(clock, site.doors))
     for (const [index, door] of piece.entries()) doorReferences(door, position + index).forEach(look);
   deviceReferences(site).forEach(look);
   return {

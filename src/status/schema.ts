@@ -53,10 +53,10 @@ export const status = z
       ownCertificate: z
         .object({
           notAfter: z.iso.datetime().nullable().openapi({ description: 'null: no pair can be used' }),
-          error: z
-            .string()
-            .nullable()
-            .openapi({ description: 'Why its files were not taken; the pair before them stays in force' }),
+          error: z.string().nullable().openapi({
+            description:
+              'What is wrong with its files, and whether they were taken: `not taken: …`, and the pair before them stays in force, or `in force all the same, …`, where there is no other pair',
+          }),
         })
         .nullable()
         .openapi({ description: 'Of http.certFile; null without it' }),

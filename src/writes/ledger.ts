@@ -25,12 +25,20 @@ import {
 import type { WriteRequestStatus } from './schema.ts';
 import type { EntryRow, RequestRow, WriteTable } from './table.ts';
 
+/** How keys ended, and how long after their request was accepted. */
+export interface KeyMeter {
+  key(outcome: TerminalStatus, milliseconds: number): void;
+}
+
 export interface LedgerOptions {
-  database: Pick<Database, 'legible'>;
+  database: Pick<Database, 'legible' | 'whenStored'>;
   table: WriteTable;
   audit: Audit;
   events: Events;
   clock: Clock;
+  /** Epoch milliseconds; does not follow a wall clock that jumps (src/known-time.ts). */
+  knownTime(): number;
+  meter: KeyMeter;
 }
 
 export type Ledger = ReturnType<typeof openLedger>;
@@ -38,7 +46,10 @@ export type Ledger = ReturnType<typeof openLedger>;
 export function openLedger(options: LedgerOptions) {
   const { table, database } = options;
   const lateOf = lateOutcomes(database);
+  const measured = openMeasured(options);
   return {
+    /** Inside the commit job that accepts it. */
+    accepted: measured.accepted,
     /** Inside a commit job. Returns what was ignored, for the log. */
     apply(request: RequestRow, input: Input): Extract<Step, { type: 'ignored' }>[] {
       const before = toJob(request, table.entries.all(request.job_id), lateOf);
@@ -48,9 +59,11 @@ export function openLedger(options: LedgerOptions) {
         if (step.type === 'moved') {
           entries[step.index] = step.entry;
           storeMove(options, request, entries, step);
+          if (step.entry.ended) measured.ended(request, step.entry.outcome.status);
         } else if (step.type === 'late') storeLate(options, request, entries, step);
       }
       storeJob(options, request, before, after);
+      if (after.phase === 'ended') measured.finished(request);
       return steps.filter((step) => step.type === 'ignored');
     },
 
@@ -76,6 +89,30 @@ export function openLedger(options: LedgerOptions) {
         };
       }),
     }),
+  };
+}
+
+/** Counts what is on the disk alone, each key once, as it ended first. */
+function openMeasured({ database, clock, knownTime, meter }: LedgerOptions) {
+  /** Monotonic, by jobId: open requests that this run of the gateway accepted. */
+  const acceptedAt = new Map<string, number>();
+
+  /** Of an earlier run the wall clock alone knows; then never more than the request was given. */
+  function elapsedMs({ job_id, accepted_at, expires_at }: RequestRow): number {
+    const since = acceptedAt.get(job_id);
+    if (since !== undefined) return clock.monotonic() - since;
+    return Math.max(0, Math.min(knownTime() - accepted_at, expires_at - accepted_at));
+  }
+  return {
+    accepted(jobId: string): void {
+      const now = clock.monotonic();
+      database.whenStored(() => void acceptedAt.set(jobId, now));
+    },
+    ended(request: RequestRow, outcome: TerminalStatus): void {
+      const milliseconds = elapsedMs(request);
+      database.whenStored(() => meter.key(outcome, milliseconds));
+    },
+    finished: ({ job_id }: RequestRow): void => database.whenStored(() => void acceptedAt.delete(job_id)),
   };
 }
 

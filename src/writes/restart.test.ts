@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { measuredKeys } from '../../test/measured.ts';
 import { LEAVE_KEY_DATA_OUT } from '../backup/snapshot.ts';
 import { OPEN_STATUSES } from './machine.ts';
-import { brief, EXPIRY_MS, key, openTestbed, sending } from './testbed.ts';
+import { brief, EXPIRY_MS, key, MESSAGE, openTestbed, sending } from './testbed.ts';
 
 const GRACE_MS = 60_000;
 const DAY_MS = 86_400_000;
@@ -112,5 +113,49 @@ describe('time', () => {
     expect(bed.statuses('desk-1', 'R2')).toEqual(['expired']);
     await bed.clock.advance(GRACE_MS);
     expect(bed.statuses('desk-1', 'R1')).toEqual(['unknown']);
+  });
+});
+
+describe('what is measured of keys', () => {
+  it('is each key once, as it ended first, from when its request was accepted', async () => {
+    const { bed, jobId } = await sending([1, 2, 3], [4]);
+    await bed.clock.advance(4_000);
+    await bed.progress('desk-1', { jobId, keyId: key(1), status: 'written' });
+    bed.clock.jumpWall(YEARS_MS);
+    await bed.clock.advance(2_000);
+    for (const status of ['failed', 'failed', 'written'] as const)
+      await bed.progress('desk-1', { jobId, keyId: key(2), status });
+    await bed.cancel('desk-1', 'R2');
+    expect(measuredKeys(bed.meters)).toEqual({
+      written: { count: 1, sum: 4 },
+      failed: { count: 1, sum: 6 },
+      cancelled: { count: 1, sum: 6 },
+    });
+    await bed.clock.advance(EXPIRY_MS + GRACE_MS);
+    expect(measuredKeys(bed.meters)).toMatchObject({ unknown: { count: 1 } });
+  });
+
+  it('is nothing that was not stored', async () => {
+    const { bed, jobId } = await sending([1]);
+    const report = { jobId, keyId: key(1), status: 'written' } as const;
+    const refused = bed.database.commit(() => {
+      bed.writes.reports.progress('desk-1', { ...MESSAGE, ...report });
+      throw new RangeError('a disk that fails');
+    });
+    await expect(refused).rejects.toThrow('a disk');
+    expect(measuredKeys(bed.meters)).toEqual({});
+    await bed.progress('desk-1', report);
+    expect(measuredKeys(bed.meters)).toEqual({ written: { count: 1, sum: 0 } });
+  });
+
+  it('is of a request that an earlier run accepted what the believed clock says, within its expiry', async () => {
+    const { bed, jobId } = await sending([1, 2]);
+    await bed.clock.advance(3_000);
+    await bed.restart();
+    await bed.connect('desk-1');
+    await bed.progress('desk-1', { jobId, keyId: key(1), status: 'written' });
+    expect(measuredKeys(bed.meters)).toEqual({ written: { count: 1, sum: 3 } });
+    await bed.clock.advance(EXPIRY_MS + GRACE_MS);
+    expect(measuredKeys(bed.meters)).toMatchObject({ unknown: { count: 1, sum: EXPIRY_MS / 1_000 } });
   });
 });

@@ -181,6 +181,7 @@ class World {
     const life = new AbortController();
     const database = {
       prepare: this.#storage.prepare,
+      whenStored: (effect: () => void) => effect(),
       legible: <Shown>(_object: string, show: () => Shown): [Shown] => [show()],
       commit: <T>(job: () => T): Promise<T> => this.#commit(life, job),
     };
@@ -198,6 +199,7 @@ class World {
       clock: this.clock,
       knownTime: this.#time.now,
       log: silentLog,
+      meter: { key() {} },
       expiryMs: EXPIRY_MS,
       epoch: 1,
     });

@@ -11,6 +11,7 @@ import { GatehouseError } from '../errors.ts';
 import type { WriteProgress } from '../events/events.ts';
 import { type KnownTime, openKnownTime } from '../known-time.ts';
 import { silentLog } from '../log.ts';
+import { openMeters } from '../metrics/meters.ts';
 import { LOCAL_ADMINISTRATOR } from '../principal.ts';
 import { supervise } from '../supervise.ts';
 import { openVault } from '../vault.ts';
@@ -42,7 +43,7 @@ interface Faults {
   send: 'fail' | 'hang' | null;
 }
 
-const MESSAGE = { boot: '30000000-0000-4000-8000-000000000001', seq: 1 };
+export const MESSAGE = { boot: '30000000-0000-4000-8000-000000000001', seq: 1 };
 
 export async function openTestbed(encoderIds = ['desk-1', 'desk-2']): Promise<Testbed> {
   const bed = new Testbed(encoderIds);
@@ -60,6 +61,7 @@ export function testTime(clock: ManualClock): KnownTime {
 /** One gateway process after the other on the same files. */
 export class Testbed {
   readonly clock: ManualClock = manualClock();
+  readonly meters = openMeters();
   readonly #time = testTime(this.clock);
   readonly folder = temporaryFolder();
   /** How commits and sends fare from now on. */
@@ -127,6 +129,7 @@ export class Testbed {
         if (this.faults.send === 'hang') await new Promise<never>(() => {});
       },
       clock,
+      meter: this.meters,
       knownTime: this.#time.now,
       log: { ...silentLog, warn: (fields) => this.warnings.push(fields) },
       expiryMs: EXPIRY_MS,

@@ -13,7 +13,7 @@ import type { Caller } from '../principal.ts';
 import type { Vault } from '../vault.ts';
 import type { EncoderLookup, WriteReports } from './collaborators.ts';
 import { Dispatch, type DispatchOptions, type SendDown, sealContext } from './dispatch.ts';
-import { auditName, type Ledger, openLedger } from './ledger.ts';
+import { auditName, type KeyMeter, type Ledger, openLedger } from './ledger.ts';
 import type { Input } from './machine.ts';
 import type { ListQuery, WriteRequestBody, WriteRequestPage, WriteRequestStatus } from './schema.ts';
 import { openWriteTable, type RequestRow, type WriteTable } from './table.ts';
@@ -24,7 +24,7 @@ const WAITING_MAX = 8;
 const WARN_EVERY_MS = 60_000;
 
 export interface WritesOptions {
-  database: Pick<Database, 'prepare' | 'commit' | 'legible'>;
+  database: Pick<Database, 'prepare' | 'commit' | 'legible' | 'whenStored'>;
   vault: Vault;
   audit: Audit;
   events: Events;
@@ -33,6 +33,7 @@ export interface WritesOptions {
   clock: Clock;
   knownTime: DispatchOptions['knownTime'];
   log: Log;
+  meter: KeyMeter;
   /** Milliseconds from acceptance to the deadline. */
   expiryMs: number;
   epoch: number;
@@ -119,7 +120,7 @@ function insert(
   parts: Parts,
   request: RequestPath & { body: WriteRequestBody; digest: string } & Caller,
 ): RequestRow {
-  const { vault, audit, table, clock, expiryMs } = parts;
+  const { vault, audit, table, ledger, clock, expiryMs } = parts;
   const { encoderId, requestId, body, digest, principal, correlationId } = request;
   assertReady(parts, encoderId);
   const jobId = randomUUID();
@@ -135,6 +136,7 @@ function insert(
     correlationId,
     now + expiryMs,
   );
+  ledger.accepted(jobId);
   for (const [index, { keyId, blocks }] of body.data.entries()) {
     const sealed = vault.seal(Buffer.from(JSON.stringify(blocks)), sealContext(jobId, keyId));
     table.insertEntry.run(jobId, index, keyId, sealed, 'queued', now);

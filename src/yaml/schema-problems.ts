@@ -7,7 +7,11 @@ import { named, type Problem, valueAt } from './problem.ts';
 type JsonSchema = z.core.JSONSchema.BaseSchema;
 
 /** One for each setting. `jsonSchema` is that of the same schema, for the names of settings that exist. */
-export function schemaProblems({ issues }: z.ZodError, jsonSchema: JsonSchema, file: unknown): Problem[] {
+export function schemaProblems(
+  issues: readonly z.core.$ZodIssue[],
+  jsonSchema: JsonSchema,
+  file: unknown,
+): Problem[] {
   const told = new Set<string>();
   return issues
     .flatMap((issue) => problemsOf(issue, jsonSchema, file))
@@ -98,11 +102,14 @@ function knownSettings(path: PropertyKey[], jsonSchema: JsonSchema, file: unknow
   return Object.keys(section.properties ?? {});
 }
 
+/** Where that setting has a mistake: those of all its values. */
 function branch(section: Section, value: unknown): Section {
-  const chosen = section.oneOf?.find(({ properties = {} }) =>
+  const { oneOf } = section;
+  if (!oneOf) return section;
+  const chosen = oneOf.find(({ properties = {} }) =>
     Object.entries(properties).some(
       ([name, setting]) => 'const' in setting && setting.const === valueAt(value, [name]),
     ),
   );
-  return chosen ?? section;
+  return chosen ?? { properties: Object.assign({}, ...oneOf.map(({ properties }) => properties)) };
 }

@@ -26,7 +26,7 @@ import {
 import type { z } from 'zod';
 import { named, type Problem } from './problem.ts';
 import { schemaProblems } from './schema-problems.ts';
-import { soundPart } from './sound-part.ts';
+import { type Placeholders, soundPart } from './sound-part.ts';
 
 /** A file with more has one mistake that explains them. */
 const MISTAKES_SHOWN_MAX = 100;
@@ -65,6 +65,8 @@ export interface FileKind<Schema extends z.ZodType> {
   schema: Schema;
   /** For the names of settings that exist. */
   jsonSchema(): z.core.JSONSchema.BaseSchema;
+  /** For what must be there and has a mistake (sound-part.ts). */
+  placeholders: Placeholders;
   /** What the schema cannot see. Also called with the sound part of a file, when some settings have mistakes. */
   check(value: z.output<Schema>, part: 'whole' | 'sound'): Problem[];
 }
@@ -110,7 +112,7 @@ export function reasonOf(error: unknown): string {
 export function parseText<Schema extends z.ZodType>(
   text: string,
   file: string,
-  { schema, jsonSchema, check }: FileKind<Schema>,
+  { schema, jsonSchema, placeholders, check }: FileKind<Schema>,
 ): Parsed<z.output<Schema>> {
   refuseLongLine(text, file);
   const source = parseYaml(text, file);
@@ -120,10 +122,14 @@ export function parseText<Schema extends z.ZodType>(
   const value = data as z.output<Schema>;
   const problems: Problem[] = [];
   if (error) {
-    problems.push(...schemaProblems(error, jsonSchema(), written));
+    const names = jsonSchema();
+    problems.push(...schemaProblems(error.issues, names, written));
     const paths = problems.map(({ path }) => path);
-    const sound = soundPart(written, paths, schema);
-    if (sound) problems.push(...sound.inFile(check(sound.value, 'sound')));
+    const sound = soundPart(written, paths, schema, placeholders);
+    if (sound) {
+      problems.push(...schemaProblems(sound.issues, names, written));
+      problems.push(...sound.inFile(check(sound.value, 'sound')));
+    }
   } else problems.push(...check(value, 'whole'));
   const mistakes = [...source.duplicates, ...problems.map((problem) => placed(source, problem))];
   if (mistakes.length > 0) throw explained(source, mistakes);

@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import { DriverError } from '../../drivers/driver.ts';
+import { failingDatabase } from '../../test/failing-database.ts';
 import { GatehouseError } from '../errors.ts';
 import { A, B, CALLER, openTestbed } from './testbed.ts';
 
@@ -78,6 +79,40 @@ describe('the join window', () => {
     expect(await bed.post(`/${A}/permit-join`, { seconds: 0 })).toMatchObject({ status: 503 });
     expect(bed.commands.at(-1)).toMatchObject({ kind: 'permitJoin', data: { seconds: 0 } });
   });
+
+  it('is closed at the radio by 0 also while nothing can be read', async () => {
+    const disk = await failingDatabase();
+    const bed = await openTestbed({ database: disk.database });
+    await bed.post(`/${A}/permit-join`, { seconds: 254 });
+    disk.fail('reads and commits');
+    const answer = await bed.post(`/${A}/permit-join`, { seconds: 0 });
+    expect([answer.status, answer.body.message]).toEqual([
+      503,
+      expect.stringContaining('has closed its join window'),
+    ]);
+    expect(bed.commands.map(({ data }) => data)).toMatchObject([{ seconds: 254 }, { seconds: 0 }]);
+    expect((await bed.post(`/${B}/permit-join`, { seconds: 0 })).body).toMatchObject({
+      error: 'STORAGE_UNAVAILABLE',
+    });
+  });
+
+  it.each(['commits', 'reads and commits'] as const)(
+    'is closed by a command at its end while %s fail, when the gateway has not closed it',
+    async (fault) => {
+      const disk = await failingDatabase();
+      const bed = await openTestbed({ database: disk.database });
+      bed.run();
+      bed.report({ permitJoin: true });
+      await bed.post(`/${A}/permit-join`, { seconds: 10 });
+      disk.fail(fault);
+      await bed.clock.advance(16_000);
+      expect(bed.commands.map(({ data }) => data)).toMatchObject([{ seconds: 10 }, { seconds: 0 }]);
+      disk.heal();
+      bed.report({ permitJoin: false });
+      await bed.clock.advance(60_000);
+      expect((await state(bed)).joinWindow).toBe(null);
+    },
+  );
 
   it('ends with its link', async () => {
     const bed = await openTestbed();

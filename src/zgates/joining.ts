@@ -8,6 +8,7 @@ import type { PermitJoin } from '../../drivers/zgate.ts';
 import type { Audit } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';
 import type { Database } from '../database/database.ts';
+import { isUnreadable, whenUnreadable } from '../database/last-read.ts';
 import { GatehouseError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { type Caller, SYSTEM_PRINCIPAL } from '../principal.ts';
@@ -20,7 +21,7 @@ const COMMAND_TIMEOUT_MS = 10_000;
 const CHECK_MS = 1_000;
 /** A gateway reports its own end of the window a moment later; one that has not by then is told. */
 const LATE_MS = 3_000;
-/** Before it is told again. */
+/** Before it is told again, or tried to be stored again. */
 const AGAIN_MS = 10_000;
 
 /** In the column `join_window`. */
@@ -46,34 +47,30 @@ export interface JoiningOptions extends ReachOptions {
 export type Joining = Awaited<ReturnType<typeof openJoining>>;
 
 export async function openJoining(options: JoiningOptions) {
-  const { database, table, clock, log } = options;
+  const { database, table, clock } = options;
   const ends = openEnds(options);
-  const stray = openStray(options);
   const note = noteIn(options);
+  const tell = tellIn(options);
   const close = closeIn(options, ends);
+  const closeStray = closeStrayIn(options, ends);
+  const storeEnded = storeEndedIn(options, ends, close);
 
   // A gateway closes its window when it starts, as its host did with the daemon.
   for (const { device_id, join_window } of table.all.all())
     if (join_window !== null) await close(device_id, join_window, 'the gateway was started anew');
 
-  async function tell(row: ZgateRow, { seconds, allowed = [], installCodes }: PermitJoinBody): Promise<void> {
-    const codes = installCodes.map(({ mac: hwId, code }) => ({ hwId, code }));
-    const data: PermitJoin = { seconds, allowed, installCodes: codes };
-    const command = { kind: 'permitJoin', data, timeoutMs: COMMAND_TIMEOUT_MS };
-    await options.execute(row.link, command, new AbortController().signal);
-  }
-
   async function permit(deviceId: string, body: PermitJoinBody, caller: Caller): Promise<void> {
     const { seconds, allowed = [], installCodes } = body;
-    const row = existing(table, deviceId);
-    assertReachable(row, options);
+    const place = seconds === 0 ? placeOf(deviceId, options) : existing(table, deviceId);
+    const { join_window: windowBefore } = { join_window: null, ...place };
+    assertReachable(place, options);
     const withInstallCode = installCodes.map(({ mac }) => mac);
     const detail = { seconds, allowed, withInstallCode };
     const before = ends.get(deviceId);
     // What closes waits for no disk. A window that was closed and is stored as open is seen to be closed.
-    const closing = seconds === 0 ? tell(row, body) : undefined;
+    const closing = seconds === 0 ? tell(place, body) : undefined;
     closing?.catch(() => undefined);
-    await database.commit(() => {
+    const stored = database.commit(() => {
       const now = clock.now();
       const window: JoinWindow = {
         openedAt: now,
@@ -84,10 +81,17 @@ export async function openJoining(options: JoiningOptions) {
       if (seconds > 0) table.setJoinWindow.run(JSON.stringify(window), deviceId);
       note(deviceId, caller, 'accepted', detail);
     });
+    await stored.catch(async (error: unknown) => {
+      const isClosed = await closing?.then(
+        () => true,
+        () => false,
+      );
+      throw isClosed ? closedUnstored(error) : error;
+    });
     const own = seconds > 0 ? ends.after(seconds, 'its time is over') : ends.get(deviceId);
     if (seconds > 0) ends.set(deviceId, own);
     try {
-      await (closing ?? tell(row, body));
+      await (closing ?? tell(place, body));
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       const isRefused = error instanceof DriverError && error.code === 'INVALID_COMMAND';
@@ -96,10 +100,11 @@ export async function openJoining(options: JoiningOptions) {
       const isLatest = ends.get(deviceId) === own;
       if (isLatest) ends.set(deviceId, isRefused ? before : ends.after(0, 'it could not be opened'));
       await database.commit(() => {
-        if (isRefused && isLatest) table.setJoinWindow.run(before ? row.join_window : null, deviceId);
+        const isReplaced = seconds > 0 && isRefused && isLatest;
+        if (isReplaced) table.setJoinWindow.run(before ? windowBefore : null, deviceId);
         note(deviceId, caller, isUnknown(error) ? 'unknown' : 'failed', { reason: message });
       });
-      throw isRefused ? notPossible(message) : offline(row, message);
+      throw isRefused ? notPossible(message) : offline(place, message);
     }
     await database.commit(() => {
       if (seconds === 0) table.setJoinWindow.run(null, deviceId);
@@ -123,25 +128,74 @@ export async function openJoining(options: JoiningOptions) {
     async run(signal: AbortSignal): Promise<never> {
       for (;;) {
         await clock.sleep(CHECK_MS, signal);
-        const due = ends.due().map((one) => ({ ...one, row: table.zgate.get(one.deviceId) }));
-        for (const { deviceId, row, reason } of due) await close(deviceId, row?.join_window ?? null, reason);
-        for (const row of table.all.all()) {
-          if (!stray.isDue(row.device_id, ends.get(row.device_id) !== undefined)) continue;
-          log.warn(
-            { gateway: row.device_id },
-            'a gateway lets locks join that nobody asked for: it is told not to',
-          );
-          await tell(row, { seconds: 0, installCodes: [] }).catch((error) =>
-            log.warn({ gateway: row.device_id, err: error }, 'a gateway did not close its join window'),
-          );
-        }
+        // First what needs no disk.
+        await closeStray();
+        await storeEnded();
       }
     },
   };
 }
 
+type Place = Pick<ZgateRow, 'device_id' | 'link'>;
+
+/** Of a window to be closed, also while nothing can be read: the configuration says where the gateway is. */
+function placeOf(deviceId: string, { table, gatewayOfLink }: JoiningOptions): Place | ZgateRow {
+  return whenUnreadable<Place | ZgateRow>(
+    () => existing(table, deviceId),
+    () => {
+      const [link] = gatewayOfLink.entries().find(([, gateway]) => gateway === deviceId) ?? [];
+      return link === undefined ? existing(table, deviceId) : { device_id: deviceId, link };
+    },
+  );
+}
+
+function tellIn({ execute }: JoiningOptions) {
+  return async ({ link }: Pick<Place, 'link'>, body: PermitJoinBody): Promise<void> => {
+    const { seconds, allowed = [], installCodes } = body;
+    const codes = installCodes.map(({ mac: hwId, code }) => ({ hwId, code }));
+    const data: PermitJoin = { seconds, allowed, installCodes: codes };
+    const command = { kind: 'permitJoin', data, timeoutMs: COMMAND_TIMEOUT_MS };
+    await execute(link, command, new AbortController().signal);
+  };
+}
+
+/** Tells gateways to close that are open without a window, or after the end of theirs. */
+function closeStrayIn(options: JoiningOptions, ends: Ends) {
+  const { gatewayOfLink, log } = options;
+  const stray = openStray(options);
+  const tell = tellIn(options);
+  return async (): Promise<void> => {
+    for (const [link, gateway] of gatewayOfLink) {
+      if (!stray.isDue(gateway, ends.lasts(gateway))) continue;
+      log.warn({ gateway }, 'a gateway lets locks join that nobody asked for: it is told not to');
+      await tell({ link }, { seconds: 0, installCodes: [] }).catch((error) =>
+        log.warn({ gateway, err: error }, 'a gateway did not close its join window'),
+      );
+    }
+  };
+}
+
+/** Stores which windows have come to their end. */
+function storeEndedIn(
+  { table, clock }: JoiningOptions,
+  ends: Ends,
+  close: (deviceId: string, window: string | null, reason: string) => Promise<void>,
+) {
+  let againAt = Number.NEGATIVE_INFINITY;
+  return async (): Promise<void> => {
+    if (clock.monotonic() < againAt) return;
+    try {
+      const due = ends.due().map((one) => ({ ...one, row: table.zgate.get(one.deviceId) }));
+      for (const { deviceId, row, reason } of due) await close(deviceId, row?.join_window ?? null, reason);
+    } catch (error) {
+      if (!isUnreadable(error)) throw error;
+      againAt = clock.monotonic() + AGAIN_MS;
+    }
+  };
+}
+
 /** Closes the window as it was stored then: one that was opened since stays open. */
-function closeIn(options: JoiningOptions, ends: ReturnType<typeof openEnds>) {
+function closeIn(options: JoiningOptions, ends: Ends) {
   const { database, table } = options;
   const note = noteIn(options);
   return async (deviceId: string, window: string | null, reason: string): Promise<void> => {
@@ -162,6 +216,8 @@ interface End {
   reason: string;
 }
 
+type Ends = ReturnType<typeof openEnds>;
+
 /** When windows end, and why. */
 function openEnds({ isOpen, clock }: JoiningOptions) {
   const ends = new Map<string, End>();
@@ -179,6 +235,8 @@ function openEnds({ isOpen, clock }: JoiningOptions) {
   return {
     after: (seconds: number, reason: string): End => ({ at: clock.monotonic() + 1_000 * seconds, reason }),
     get: (deviceId: string) => ends.get(deviceId),
+    /** A window has not come to its end, whether that is stored or not. */
+    lasts: (deviceId: string) => (ends.get(deviceId)?.at ?? Number.NEGATIVE_INFINITY) > clock.monotonic(),
     /** undefined: there is no window any more. */
     set(deviceId: string, end: End | undefined): void {
       if (end) ends.set(deviceId, end);
@@ -226,6 +284,12 @@ function notPossible(message: string): GatehouseError {
   return new GatehouseError('VALIDATION_FAILED', `Not valid: /installCodes: ${message}.`, {
     details: [{ path: '/installCodes', code: 'NOT_POSSIBLE', message }],
   });
+}
+
+function closedUnstored(error: unknown): unknown {
+  if (!isUnreadable(error)) return error;
+  const message = 'The gateway has closed its join window, and that could not be stored: see to the disk.';
+  return new GatehouseError('STORAGE_UNAVAILABLE', message, { cause: error });
 }
 
 function bySystem(): Caller {

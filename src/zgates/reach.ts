@@ -13,7 +13,7 @@ export interface ReachOptions {
 }
 
 /** Throws DEVICE_OFFLINE. */
-export function assertReachable(row: ZgateRow, options: ReachOptions): void {
+export function assertReachable(row: Pick<ZgateRow, 'device_id' | 'link'>, options: ReachOptions): void {
   const link = linkOf(row, options);
   if (!link) throw offline(row, 'the configuration names it no more');
   if (!link.up) throw offline(row, `link ${row.link} is down${link.lastError ? `: ${link.lastError}` : ''}`);
@@ -21,13 +21,16 @@ export function assertReachable(row: ZgateRow, options: ReachOptions): void {
 
 /** The link that the gateway is on; undefined: the configuration names it no more. */
 export function linkOf(
-  { link, device_id }: ZgateRow,
+  { link, device_id }: Pick<ZgateRow, 'device_id' | 'link'>,
   { gatewayOfLink, linkState }: Pick<ReachOptions, 'gatewayOfLink' | 'linkState'>,
 ): ReturnType<ReachOptions['linkState']> {
   return gatewayOfLink.get(link) === device_id ? linkState(link) : undefined;
 }
 
-export function offline({ device_id, link }: ZgateRow, reason: string): GatehouseError {
+export function offline(
+  { device_id, link }: Pick<ZgateRow, 'device_id' | 'link'>,
+  reason: string,
+): GatehouseError {
   return new GatehouseError(
     'DEVICE_OFFLINE',
     `Gateway ${device_id} cannot be reached (${reason}). See to it and to link ${link}: gatehouse status.`,

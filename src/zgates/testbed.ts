@@ -82,9 +82,13 @@ export async function openTestbed({ database, declared = [GATEWAY] }: Options = 
       const stop = new AbortController();
       const job: StartedJob = { order, progress: undefined, stop, ended: Promise.resolve({}) };
       jobs.push(job);
-      job.ended = order.run((progress) => {
-        job.progress = progress;
-      }, stop.signal);
+      job.ended = order.run(
+        (progress) => {
+          job.progress = progress;
+        },
+        stop.signal,
+        () => {},
+      );
       job.ended.catch(() => undefined);
       return { id: 'job' };
     },

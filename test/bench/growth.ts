@@ -1,9 +1,11 @@
 /**
  * What a request costs on sites that grow by tens: the median time to its answer and the processor time of the daemon. The
- * largest site must cost at most twice as much per request as the one before it.
+ * largest site must cost at most twice as much per request as the one before it. And a start, with and without its encoders,
+ * which all come back at once.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Daemon } from '../simulators/daemon.ts';
 import { openTestSite } from '../simulators/test-site.ts';
 import { connectEncoders, residentMegabytes } from './desk.ts';
 import { bringEstate, WIRING } from './estate.ts';
@@ -25,10 +27,14 @@ const REQUESTS = 400;
 const WARM_UP_REQUESTS = 100;
 const CONNECTED_TIMEOUT_MS = 300_000;
 const LOOK_EVERY_MS = 200;
-/** From the last connection on: what a start leaves to be done is done. */
-const SETTLE_MS = 5_000;
-const IDLE_MS = 5_000;
+/** From the last connection on: what a start leaves to be done is done, such as the first attempts at doors that cannot be reached. */
+const SETTLE_MS = 30_000;
+/** Of which the median is taken: attempts at doors that cannot be reached come in bursts. */
+const IDLE_SAMPLES = 10;
+const IDLE_MS = 1_000;
 const RATIO_TARGET = 2;
+/** Starts to which all encoders come back. */
+const RETURNS = 3;
 
 /** Milliseconds. */
 interface Cost {
@@ -42,7 +48,14 @@ type Measured = Map<string, Cost>;
 interface Site {
   costs: Measured;
   startMs: number;
+  returned: Returned;
   megabytes: number;
+}
+
+/** Medians, milliseconds from the start of the process. */
+interface Returned {
+  answerMs: number;
+  allConnectedMs: number;
 }
 
 export async function benchGrowth(): Promise<BenchTable> {
@@ -67,8 +80,18 @@ export async function benchGrowth(): Promise<BenchTable> {
         ),
       ]),
       row(
-        `start → first answer, median of ${STARTS}`,
+        `start → first answer, no encoder there, median of ${STARTS}`,
         sites.map(({ startMs }) => startMs),
+        'ms',
+      ),
+      row(
+        `start → first answer, all encoders coming back, median of ${RETURNS}`,
+        sites.map(({ returned }) => returned.answerMs),
+        'ms',
+      ),
+      row(
+        `start → all encoders connected, median of ${RETURNS}`,
+        sites.map(({ returned }) => returned.allConnectedMs),
         'ms',
       ),
       row(
@@ -100,16 +123,34 @@ async function measure({ doors, encoders }: (typeof SITES)[number]): Promise<Sit
     },
     encoders,
   );
-  await until('all encoders are connected', CONNECTED_TIMEOUT_MS, LOOK_EVERY_MS, async () => {
-    const { body } = await daemon.callLocally('GET', '/local/status');
-    return (body.encoders as { connected: number }).connected === encoders;
-  });
+  await allConnected(daemon, encoders);
+  const returned = await returnOf(daemon, encoders);
   await sleep(SETTLE_MS);
   const megabytes = residentMegabytes(daemon.pid);
   using requests = openRequests(site);
   const costs = await costsOf({ pid: daemon.pid, kinds: kindsOf(requests, { paths, encoders, delivered }) });
-  return { costs, startMs, megabytes };
+  return { costs, startMs, returned, megabytes };
 }
+
+async function returnOf(daemon: Daemon, encoders: number): Promise<Returned> {
+  const answers: number[] = [];
+  const connected: number[] = [];
+  for (let turn = 0; turn < RETURNS; turn += 1) {
+    await daemon.kill();
+    const begun = performance.now();
+    await daemon.start();
+    answers.push(performance.now() - begun);
+    await allConnected(daemon, encoders);
+    connected.push(performance.now() - begun);
+  }
+  return { answerMs: quantile(answers, 0.5), allConnectedMs: quantile(connected, 0.5) };
+}
+
+const allConnected = (daemon: Daemon, encoders: number) =>
+  until('all encoders are connected', CONNECTED_TIMEOUT_MS, LOOK_EVERY_MS, async () => {
+    const { body } = await daemon.callLocally('GET', '/local/status');
+    return (body.encoders as { connected: number }).connected === encoders;
+  });
 
 type Kind = [name: string, once: (turn: number) => Promise<unknown>];
 
@@ -148,9 +189,13 @@ function kindsOf(
 
 async function costsOf({ pid, kinds }: { pid: number; kinds: Kind[] }): Promise<Measured> {
   for (const [, once] of kinds) for (let turn = 0; turn < WARM_UP_REQUESTS; turn += 1) await once(turn);
-  const quiet = cpuSeconds(pid);
-  await sleep(IDLE_MS);
-  const idle = (cpuSeconds(pid) - quiet) / IDLE_MS;
+  const idles: number[] = [];
+  for (let sample = 0; sample < IDLE_SAMPLES; sample += 1) {
+    const [quiet, from] = [cpuSeconds(pid), performance.now()];
+    await sleep(IDLE_MS);
+    idles.push((cpuSeconds(pid) - quiet) / (performance.now() - from));
+  }
+  const idle = quantile(idles, 0.5);
   const costs: Measured = new Map();
   for (const [name, once] of kinds) {
     const times: number[] = [];
@@ -166,11 +211,12 @@ async function costsOf({ pid, kinds }: { pid: number; kinds: Kind[] }): Promise<
   return costs;
 }
 
-/** `target`: of the last in units of the one before it. */
+/** Each site's, by its doors. `target`: of the last in units of the one before it. */
 function row(what: string, values: readonly number[], unit: string, target?: number): Row {
   const [before = Number.NaN, last = Number.NaN] = values.slice(-2);
   const digits = unit === 'MB' ? 0 : 2;
-  const figure = `${values.map((value) => value.toFixed(digits)).join(', ')} ${unit}; ${(last / before).toFixed(1)} ×`;
+  const each = values.map((value, index) => `${SITES[index]?.doors}: ${value.toFixed(digits)}`);
+  const figure = `${each.join(', ')} ${unit}; ${(last / before).toFixed(1)} ×`;
   if (target === undefined) return { what, figure };
   return { what, figure, target: `≤ ${target} ×`, met: last / before <= target };
 }

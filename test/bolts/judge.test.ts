@@ -9,13 +9,12 @@ const unlock = (more: Partial<Command>): Command => ({
   outcome: 'confirmed',
   ...more,
 });
-const moved = (heardMs: number, startedMs = heardMs, tsn = 1) => ({
-  executed: [
-    { startedMs, monotonicMs: startedMs + 20, what: 'unlock', source: 'rf', user: null, tsn } as const,
-  ],
-  received: [{ monotonicMs: heardMs, tsn, cluster: 0x0101, command: 3, isFoundation: false, payload: '' }],
-});
-const NOTHING = { executed: [], received: [] };
+const moved = (heardMs: number, startedMs = heardMs, tsn = 1) => {
+  const monotonicMs = startedMs + 20;
+  const times = { startedMs, heardMs, monotonicMs };
+  return { executed: [{ ...times, what: 'unlock', source: 'rf', user: null, tsn } as const] };
+};
+const NOTHING = { executed: [] };
 
 it('finds nothing where each command moved the bolt as it was answered', () => {
   expect(judge([unlock({})], moved(1_050))).toEqual([]);
@@ -23,25 +22,17 @@ it('finds nothing where each command moved the bolt as it was answered', () => {
   expect(judge([unlock({ outcome: 'unsent' })], NOTHING)).toEqual([]);
 });
 
-it('takes no answer to an event of the lock for its command, although both have the same number', () => {
-  const late = moved(1_050, 11_600);
-  const answer = { ...late.received[0], monotonicMs: 11_500, command: 0x0b, isFoundation: true };
-  const log = { ...late, received: [...late.received, answer] as typeof late.received };
-  expect(judge([unlock({ outcome: 'unknown', answeredMs: 11_000 })], log)).toEqual([]);
-});
-
-it('dates the opening by a mode from when the lock heard the write, however slow it is', () => {
-  // operatingMode 0x0025 of type enum8 (0x30) becomes Passage (4): ZCL rev. 8, 2.5.3 and 7.3.2.13.6.
-  const write = { monotonicMs: 2_100, tsn: 7, cluster: 0x0101, command: 2, isFoundation: true };
-  const log = {
-    executed: [
-      { startedMs: 4_100, monotonicMs: 4_120, what: 'unlock', source: 'lock', user: null, tsn: 7 } as const,
-    ],
-    received: [{ ...write, payload: '25003004' }],
-  };
+it('dates an opening from when the lock heard of it, however slow it is', () => {
+  // A host that was killed meanwhile begins with the same numbers: the second frame has that of the first.
+  const log = { executed: [...moved(1_050, 11_600).executed, ...moved(11_500, 22_100).executed] };
+  const unlocks = [
+    unlock({ outcome: 'unknown', answeredMs: 11_000 }),
+    unlock({ begunMs: 11_400, answeredMs: 21_400, outcome: 'unknown' }),
+  ];
+  expect(judge(unlocks, log)).toEqual([]);
   const ended = unlock({ kind: 'standOpen', begunMs: 2_000, overMs: 4_000, outcome: 'unknown' });
-  expect(judge([ended], log)).toEqual([]);
-  expect(judge([{ ...ended, overMs: 2_050 }], log)).not.toEqual([]);
+  expect(judge([ended], moved(2_100, 4_100))).toEqual([]);
+  expect(judge([{ ...ended, overMs: 2_050 }], moved(2_100, 4_100))).not.toEqual([]);
 });
 
 it('wants no movement for the standing open of a door that is open', () => {
@@ -66,10 +57,7 @@ it.each<[string, Command[], Parameters<typeof judge>[1]]>([
   [
     'a second movement',
     [unlock({})],
-    {
-      executed: [...moved(1_040).executed, ...moved(1_050, 1_050, 2).executed],
-      received: [...moved(1_040).received, ...moved(1_050, 1_050, 2).received],
-    },
+    { executed: [...moved(1_040).executed, ...moved(1_050, 1_050, 2).executed] },
   ],
 ])('finds %s', (_, commands, log) => {
   expect(judge(commands, log)).not.toEqual([]);

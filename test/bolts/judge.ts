@@ -1,6 +1,5 @@
 /** Judges what a lock did by its own log, against what the gateway was asked and what it answered. Pure. */
 import type { LockState } from '../simulators/zigbee/lock.ts';
-import type { Received } from '../simulators/zigbee/zcl/device.ts';
 
 /** Times are milliseconds of CLOCK_MONOTONIC, as in the log of the lock. */
 export interface Command {
@@ -17,10 +16,10 @@ export interface Command {
 const DEADLINE_MS = 10_000;
 /** Passage mode, and an unlock where the mode was not shown. */
 const STAND_OPEN_MOVES_MAX = 2;
-/** ZCL rev. 8, table 2-3. */
-const WRITE_ATTRIBUTES = 0x02;
 /** The log has fractions of the clock of another process. */
 const READING_MS = 5;
+
+type Log = Pick<LockState, 'executed'>;
 
 interface Opening {
   /** When the lock heard the command, or the write of its mode. */
@@ -29,7 +28,7 @@ interface Opening {
 }
 
 /** What is wrong; nothing when all is well. */
-export function judge(commands: readonly Command[], log: Pick<LockState, 'executed' | 'received'>): string[] {
+export function judge(commands: readonly Command[], log: Log): string[] {
   const left = openingsOf(log);
   const violations: string[] = [];
   const take = (fromMs: number, toMs: number, movedByMs = Number.POSITIVE_INFINITY): boolean => {
@@ -56,23 +55,13 @@ export function judge(commands: readonly Command[], log: Pick<LockState, 'execut
   return violations;
 }
 
-function wasDrawn({ executed }: Pick<LockState, 'executed'>, atMs: number): boolean {
+function wasDrawn({ executed }: Log, atMs: number): boolean {
   return executed.findLast(({ monotonicMs }) => monotonicMs <= atMs)?.what === 'unlock';
 }
 
-/** A default response has the number that the lock gave to its event: it may be that of a command, too. */
-function movesBolt({ isFoundation, command }: Received): boolean {
-  return !isFoundation || command === WRITE_ATTRIBUTES;
-}
-
-function openingsOf({ executed, received }: Pick<LockState, 'executed' | 'received'>): Opening[] {
+function openingsOf({ executed }: Log): Opening[] {
   return executed
     .filter(({ what }) => what === 'unlock')
-    .map(({ startedMs, monotonicMs, tsn }) => {
-      const heard = received.findLast(
-        (one) => movesBolt(one) && one.tsn === tsn && one.monotonicMs <= startedMs,
-      );
-      return { heardMs: tsn === null ? startedMs : (heard?.monotonicMs ?? startedMs), movedMs: monotonicMs };
-    })
+    .map(({ startedMs, heardMs, monotonicMs }) => ({ heardMs: heardMs ?? startedMs, movedMs: monotonicMs }))
     .toSorted((one, other) => one.heardMs - other.heardMs);
 }

@@ -41,6 +41,8 @@ export function planOf(addresses: readonly string[], stick: string): GatewayPlan
   ];
   return {
     ieee: stick,
+    // Its serial line takes the time of its baud rate, and it that of its start.
+    pace: 1,
     routers: [{ ieee: ROUTER, joined: true }],
     locks: addresses.map((ieee, index) => ({ ieee, vendorCluster: false, ...kinds[index % kinds.length] })),
   };
@@ -71,6 +73,12 @@ export async function run(lane: Lane): Promise<Command[]> {
       commands.push(await send(lane, 'unlock'));
       // The event of the first arrives while the second is lost.
       await simulated.set(mac, { faults: { slowMs: null, lostRequests: 1 } });
+      commands.push(await send(lane, 'unlock'));
+    } else if (draw === 1) {
+      // The event of the first is lost, and repeated before the second is done, which jams.
+      await simulated.set(mac, { faults: { lostEvents: 1 } });
+      commands.push(await send(lane, 'unlock'));
+      await simulated.set(mac, { faults: { lostEvents: null, jammed: true, slowMs: 2_000 } });
       commands.push(await send(lane, 'unlock'));
     } else {
       await simulated.set(mac, TROUBLES[below(TROUBLES.length)] ?? {});

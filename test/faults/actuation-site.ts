@@ -70,7 +70,7 @@ export interface ActuationSite extends AsyncDisposable {
 /** `environment`: of the daemon. */
 export async function openActuationSite(environment: Record<string, string> = {}): Promise<ActuationSite> {
   await using stack = new AsyncDisposableStack();
-  const gateway = stack.use(await openSimulatedGateway({ locks: [{ ieee: LOCK }] }));
+  const gateway = stack.use(await openSimulatedGateway({ pace: 1, locks: [{ ieee: LOCK }] }));
   const devices = [
     { address: DEVICE_ADDRESS, kind: 'gatehouse-io', hwId: 'IO-1', turnaroundMs: TURNAROUND_MS },
   ] as const;

@@ -170,7 +170,7 @@ async function ask(site: FuzzSite, { draft: { operation }, mutation, sent, calle
   const before = site.written();
   // Wrong credentials are counted by address: everybody has one of their own.
   const address = `10.${(turn >> 16) & 255}.${(turn >> 8) & 255}.${turn & 255}`;
-  const response = await (isLocal ? site.local : site.lan).fetch(request, address);
+  const response = await (isLocal ? site.local : site.lan).fetch(request, { address });
   const { status } = response;
   const isStream = response.headers.get('content-type') === 'text/event-stream';
   const body = isStream ? '' : await response.text();

@@ -83,7 +83,7 @@ async function openParts(folder: string, factory: Factory) {
   const options = { config, clock, log: silentLog, processes };
   const opening = untilTestEnds();
   const base = { ...(await openBase(options, opening)), tasks: { start() {} } };
-  const { database, auth, audit, ca, events, streams, meters, systemId, databaseFile } = base;
+  const { database, auth, audit, ca, events, streams, systemId, databaseFile } = base;
   const desk = await openDesk(options, base as never, await ca.serverIdentity(['127.0.0.1']), opening);
   const estate = await openEstate({ ...options, ...base, opening });
   const configuration = openReload({
@@ -131,7 +131,7 @@ async function openParts(folder: string, factory: Factory) {
     status,
     names: {},
     ready: [() => database.commit(() => {})],
-    metrics: openExposition({ meters, status, writeRequests, eventStreams: streams.count }),
+    metrics: openExposition({ ...base, ...estate.measured, status, writeRequests }),
     backups: { made: async () => {} },
   });
   const common = { operations, version: '1.2.3', clock, log: silentLog, checkResponses: true };

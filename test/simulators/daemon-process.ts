@@ -17,7 +17,9 @@ export interface DaemonProcess extends AsyncDisposable {
 const PROJECT = join(import.meta.dirname, '..', '..');
 const TETHER = join(import.meta.dirname, 'tether.js');
 /** As `npm start` runs it. */
-export const NODE_FLAGS = manifest.scripts.start.split(' ').filter((word) => word.startsWith('--max-'));
+const [before = '', after = ''] = manifest.scripts.start.split(' node ');
+export const NODE_FLAGS = after.split(' ').filter((word) => /^--(max|heap)-/.test(word));
+const ENVIRONMENT = Object.fromEntries(before.split(' ').map((word) => word.split('=')));
 const GRACE_MS = 12_000;
 
 /** Its output is added to the log file. `environment` is added to that of this process. */
@@ -42,7 +44,7 @@ export function openDaemonProcess(options: {
           cwd: PROJECT,
           detached: true,
           stdio: ['pipe', log, log],
-          env: { ...process.env, ...environment },
+          env: { ...process.env, ...ENVIRONMENT, ...environment },
         },
       );
       closeSync(log);

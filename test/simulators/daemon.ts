@@ -21,6 +21,7 @@ export interface Address {
 export interface DaemonOptions {
   /** Made when it is not there. Holds the configuration, the log, the admin socket and, below it, the daemon's data. */
   directory: string;
+  /** Port 0: the daemon takes a free one at its first start, and keeps it. So does `mqtt`. */
   http: Address;
   mqtt: Address;
   /** PEM files. */
@@ -42,6 +43,7 @@ export interface Answer {
 }
 
 export interface Daemon extends AsyncDisposable {
+  /** Without its port before the first start where that was 0, as is the next. */
   readonly baseUrl: string;
   readonly encoderUrl: string;
   readonly directory: string;
@@ -76,22 +78,40 @@ const LOG_TAIL_LINES = 12;
 const UNLIMITED = 100_000;
 
 export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
-  const { directory, http, mqtt } = options;
+  const { directory } = options;
+  const ports = { http: options.http, mqtt: options.mqtt };
   const configFile = join(directory, 'gatehouse.yaml');
   const logFile = join(directory, 'gatehouse.log');
   const adminSocket = join(directory, 'admin.sock');
   const caFile = join(directory, 'data', 'pki', 'root.crt');
-  const baseUrl = `${options.config?.http?.plain === true ? 'http' : 'https'}://${reachable(http)}`;
-  const encoderUrl = `mqtts://${reachable(mqtt)}`;
+  const scheme = options.config?.http?.plain === true ? 'http' : 'https';
+  const baseUrl = () => `${scheme}://${reachable(ports.http)}`;
+  const encoderUrl = () => `mqtts://${reachable(ports.mqtt)}`;
+  const configure = () =>
+    writeFile(configFile, configuration({ ...options, ...ports }, adminSocket), { mode: 0o600 });
   await mkdir(directory, { recursive: true, mode: 0o700 });
-  await writeFile(configFile, configuration(options, adminSocket, encoderUrl), { mode: 0o600 });
+  await configure();
   const child = openDaemonProcess({ configFile, logFile, environment: options.environment });
   const callLocally = (method: string, path: string, body?: unknown) =>
     callSocket(adminSocket, method, path, body);
 
+  /** What the daemon got; the configuration names it from now on, for the starts that follow. */
+  async function learnPorts(): Promise<void> {
+    if (ports.http.port !== 0 && ports.mqtt.port !== 0) return;
+    const { body } = await callLocally('GET', '/local/status');
+    const { http, encoders } = body as { http: { url: string }; encoders: { url: string } };
+    ports.http = { ...ports.http, port: Number(new URL(http.url).port) };
+    ports.mqtt = { ...ports.mqtt, port: Number(new URL(encoders.url).port) };
+    await configure();
+  }
+
   return {
-    baseUrl,
-    encoderUrl,
+    get baseUrl() {
+      return baseUrl();
+    },
+    get encoderUrl() {
+      return encoderUrl();
+    },
     directory,
     caFile,
     logFile,
@@ -107,7 +127,7 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
       const deadline = performance.now() + READY_TIMEOUT_MS;
       for (;;) {
         if (child.pid() === undefined) throw new Error(`the daemon ended at its start:\n${logTail(logFile)}`);
-        const ready = await isReady(callLocally, baseUrl, caFile);
+        const ready = await isReady(callLocally, learnPorts, baseUrl, caFile);
         if (ready) return;
         if (performance.now() > deadline) {
           throw new Error(`the daemon is not ready after ${READY_TIMEOUT_MS} ms:\n${logTail(logFile)}`);
@@ -120,7 +140,7 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
     call: (method, path, token, body, agent) =>
       call({
         method,
-        url: `${baseUrl}${path}`,
+        url: `${baseUrl()}${path}`,
         ca: readFileSync(caFile, 'utf8'),
         ...(token !== undefined && { token }),
         ...(body !== undefined && { body }),
@@ -163,7 +183,7 @@ export async function freePort(host = '127.0.0.1'): Promise<number> {
   return port;
 }
 
-function configuration(options: DaemonOptions, adminSocket: string, encoderUrl: string): string {
+function configuration(options: DaemonOptions, adminSocket: string): string {
   const { directory, http, mqtt, vendorRoots, upstreamUrl, config = {}, more } = options;
   return stringify({
     dataDirectory: join(directory, 'data'),
@@ -179,7 +199,7 @@ function configuration(options: DaemonOptions, adminSocket: string, encoderUrl: 
     },
     encoders: {
       listen: `${mqtt.host}:${mqtt.port}`,
-      endpoint: encoderUrl,
+      ...(mqtt.port !== 0 && { endpoint: `mqtts://${reachable(mqtt)}` }),
       vendorRoots,
       registrationsPerHour: 10_000,
       ...config.encoders,
@@ -199,13 +219,15 @@ function reachable({ host, port }: Address): string {
 
 async function isReady(
   callLocally: Daemon['callLocally'],
-  baseUrl: string,
+  learnPorts: () => Promise<void>,
+  baseUrl: () => string,
   caFile: string,
 ): Promise<boolean> {
   try {
     await callLocally('GET', '/readyz');
+    await learnPorts();
     const ca = readFileSync(caFile, 'utf8');
-    return (await call({ method: 'GET', url: `${baseUrl}/readyz`, ca })).status === 200;
+    return (await call({ method: 'GET', url: `${baseUrl()}/readyz`, ca })).status === 200;
   } catch {
     return false;
   }

@@ -3,11 +3,12 @@
  * devices. The library repairs these while it sends, and keeps the device to itself meanwhile, for up to a minute: an unlock
  * behind it would be too late. Here it is done apart from sending.
  */
-import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { keptFile } from '../kept-files.ts';
 import type { Radio } from '../radio.ts';
 import { field, integer } from '../values.ts';
+import { ieeeOf } from './device-of.ts';
 
 /** Z-Stack Monitor and Test API, UTIL. Z-Stack ages no child: one that has moved unheard stays in the table. */
 const UTIL_SUBSYSTEM = 7;
@@ -15,6 +16,9 @@ const NO_ADDRESS = 0xff_fe;
 /** AssocList.h: CHILD_RFD, CHILD_RFD_RX_IDLE, CHILD_FFD, CHILD_FFD_RX_IDLE. Higher ones are neighbours. */
 const CHILD_FIRST = 1;
 const CHILD_LAST = 4;
+
+/** GpSrcID of Green Power devices are kept in the same field, and are no addresses of the network. */
+const GREEN_POWER = 'GreenPower';
 
 interface Adapter {
   requestNetworkAddress(ieee: string): Promise<number>;
@@ -29,7 +33,6 @@ interface Adapter {
 
 /** Children that were taken out of the table and are to come back: the coordinator keeps its table, this process may end. */
 const DISOWNED_FILE = 'disowned.json';
-const PRIVATE_FILE = 0o600;
 const disownedSchema = z.array(
   z.strictObject({
     ieeeadr: z.string().regex(/^0x[0-9a-f]{16}$/),
@@ -39,14 +42,27 @@ const disownedSchema = z.array(
 );
 type Disowned = z.infer<typeof disownedSchema>[number];
 
-type Find = (ieee: string) => { ieeeAddr: string; networkAddress: number };
+interface Addressed {
+  ieeeAddr: string;
+  networkAddress: number;
+}
+type Find = (ieee: string) => Addressed;
+
+interface Library {
+  adapter: Adapter;
+  getDeviceByIeeeAddr(address: string): Addressed | undefined;
+  getDevicesIterator(
+    predicate: (device: Addressed & { type: string }) => boolean,
+  ): IteratorObject<Addressed & { type: string }>;
+}
 
 export function openAddressing(
   controller: unknown,
   find: Find,
   stateDirectory: string,
-): Pick<Radio, 'locate' | 'reroute' | 'isChild' | 'disown' | 'restoreChildren'> {
-  const { adapter } = controller as { adapter: Adapter };
+): Pick<Radio, 'locate' | 'sharing' | 'hearAsItself' | 'reroute' | 'isChild' | 'disown' | 'restoreChildren'> {
+  const library = controller as Library;
+  const { adapter } = library;
   const disowned = openDisowned(join(stateDirectory, DISOWNED_FILE));
 
   async function relationOf(ieee: string): Promise<number | undefined> {
@@ -73,6 +89,22 @@ export function openAddressing(
     async locate(ieee) {
       // The library takes the address over from the response.
       await adapter.requestNetworkAddress(find(ieee).ieeeAddr);
+    },
+    sharing(ieee) {
+      const device = library.getDeviceByIeeeAddr(`0x${ieee}`);
+      if (!device) return [];
+      const hasIt = (other: Addressed & { type: string }) =>
+        other !== device && other.networkAddress === device.networkAddress && other.type !== GREEN_POWER;
+      return library
+        .getDevicesIterator(hasIt)
+        .map(({ ieeeAddr }) => ieeeOf(ieeeAddr))
+        .toArray();
+    },
+    hearAsItself(ieee) {
+      const device = library.getDeviceByIeeeAddr(`0x${ieee}`);
+      // Its setter enters the device in the library's table by network address, from which a device that gives up an
+      // address takes it, whoever else has it.
+      if (device) device.networkAddress = Number(device.networkAddress);
     },
     reroute: (ieee) => adapter.discoverRoute(find(ieee).networkAddress, false),
     isChild: async (ieee) => (await relationOf(ieee)) !== undefined,
@@ -109,23 +141,21 @@ function isAt({ ieeeadr, nwkaddr }: Disowned, find: Find): boolean {
   }
 }
 
-function openDisowned(file: string) {
+function openDisowned(path: string) {
+  const file = keptFile(path);
   function all(): Disowned[] {
     try {
-      return disownedSchema.parse(JSON.parse(readFileSync(file, 'utf8')));
+      return disownedSchema.parse(JSON.parse(String(file.read())));
     } catch {
       return [];
     }
-  }
-  function write(children: readonly Disowned[]): void {
-    writeFileSync(`${file}.new`, JSON.stringify(children), { mode: PRIVATE_FILE, flush: true });
-    renameSync(`${file}.new`, file);
   }
   const without = (ieeeadr: string) => all().filter((one) => one.ieeeadr !== ieeeadr);
   return {
     all,
     /** Durable when it returns. Throws when it cannot be stored: then the child is not taken out. */
-    add: (child: Disowned) => write([...without(child.ieeeadr), child]),
-    remove: (ieeeadr: string) => write(without(ieeeadr)),
+    add: (child: Disowned) => file.store(JSON.stringify([...without(child.ieeeadr), child])),
+    /** Later, when the disk does not take it now: a child that is there already is not restored again. */
+    remove: (ieeeadr: string) => file.write(JSON.stringify(without(ieeeadr))),
   };
 }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { KNOWN } from '../radio.ts';
 import { type Answers, guardAnswers } from './answers.ts';
 
 /** NWK_NO_ROUTE (Z-Stack Monitor and Test API, ZStatus), and what the library makes of a confirmation that never came. */
@@ -38,11 +39,19 @@ describe('the answer of a device', () => {
     await expect(waitAs({}, () => adapter.send())).rejects.toThrow('gave up');
   });
 
-  it('is not waited for once it is known', async () => {
+  it('is not waited for once the device has shown it, which is no failure', async () => {
     const { adapter, waitAs } = openAdapter(0);
     const known = new AbortController();
     const sent = waitAs({ known: known.signal }, () => adapter.send());
-    known.abort('known');
+    known.abort(KNOWN);
+    expect(await sent).toBeUndefined();
+  });
+
+  it('is not waited for once nobody needs it any more', async () => {
+    const { adapter, waitAs } = openAdapter(0);
+    const known = new AbortController();
+    const sent = waitAs({ known: known.signal }, () => adapter.send());
+    known.abort('the caller stopped waiting');
     await expect(sent).rejects.toThrow('not needed');
   });
 });

@@ -4,7 +4,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { unlessAborted } from '../../waiting.ts';
-import type { ZclRequest } from '../radio.ts';
+import { KNOWN, type ZclRequest } from '../radio.ts';
 import { unconfirmed } from './confirmed.ts';
 
 /** Of the library's adapter. */
@@ -35,7 +35,7 @@ export function guardAnswers(adapter: Answers): WaitAs {
   };
   adapter.dataRequest = async function (this: Answers, ...one) {
     const request = sending.getStore();
-    const status = await unless(request?.known, dataRequest.apply(this, one));
+    const status = (await unless(request?.known, dataRequest.apply(this, one))) ?? STATUS_SUCCESS;
     if (status === STATUS_SUCCESS || !request?.unconfirmed) return status;
     request.unconfirmed(unconfirmed(status));
     return STATUS_SUCCESS;
@@ -44,16 +44,19 @@ export function guardAnswers(adapter: Answers): WaitAs {
 }
 
 function until(known: AbortSignal, waiting: Waiting): Promise<unknown> {
-  const { promise } = waiting.start();
-  return unless(known, promise).catch((error) => {
-    waiting.cancel();
-    throw error;
-  });
+  return unless(known, waiting.start().promise).finally(() => waiting.cancel());
 }
 
-/** The promise, unless the signal fires first. */
-function unless<T>(known: AbortSignal | undefined, promise: Promise<T>): Promise<T> {
-  return known
-    ? unlessAborted(promise, known, () => new Error('its answer is not needed any more'))
-    : promise;
+/**
+ * The promise, unless the signal fires first. With KNOWN it resolves with undefined then: the library writes a text with the
+ * stack of each failure, and whoever waits for the outcome would wait for that as well.
+ */
+async function unless<T>(known: AbortSignal | undefined, promise: Promise<T>): Promise<T | undefined> {
+  if (!known) return promise;
+  try {
+    return await unlessAborted(promise, known, () => new Error('its answer is not needed any more'));
+  } catch (error) {
+    if (known.reason === KNOWN) return undefined;
+    throw error;
+  }
 }

@@ -2,7 +2,6 @@
  * The coordinator by zigbee-herdsman, of which this is the only importer. The library keeps its devices, its adapter and
  * its log in static variables: there is one coordinator per process, and a second one would silently work on the first.
  */
-import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   type AdapterTypes,
@@ -20,10 +19,12 @@ import { ZStackAdapter } from 'zigbee-herdsman/dist/adapter/z-stack/adapter/zSta
 import { Frame as MtFrame } from 'zigbee-herdsman/dist/adapter/z-stack/unpi/frame.js';
 import { Parser } from 'zigbee-herdsman/dist/adapter/z-stack/unpi/parser.js';
 import { Znp } from 'zigbee-herdsman/dist/adapter/z-stack/znp/znp.js';
+import { Database } from 'zigbee-herdsman/dist/controller/database.js';
 import { Endpoint } from 'zigbee-herdsman/dist/controller/model/index.js';
 import { BackupUtils, Queue } from 'zigbee-herdsman/dist/utils/index.js';
 import { type Clock, DriverError } from '../../driver.ts';
 import { CLUSTER } from '../configure.ts';
+import { keptFile } from '../kept-files.ts';
 import { CLUSTER_ID } from '../lock-cluster.ts';
 import {
   KNOWN,
@@ -43,13 +44,14 @@ import { isCredible, isCredibleRecord } from './credible.ts';
 import { lockCluster } from './custom-cluster.ts';
 import { deviceOf, ieeeOf } from './device-of.ts';
 import { completeFoundation } from './foundation.ts';
-import { calmDatabase, type DatabaseOwner } from './library-database.ts';
+import { calmDatabase, type DatabaseOwner, keepDatabase } from './library-database.ts';
 import { addLinkKey, removeLinkKey } from './link-keys.ts';
-import { memoryOf, remember } from './lock-memory.ts';
+import { openMemory } from './lock-memory.ts';
 import { ANSWERS_AT_ONCE, type Sender, separateAnswers } from './own-answers.ts';
 import { calmParser, type MtParser } from './parser.ts';
 import { guardPort, type Port } from './port.ts';
 import { sendOnce } from './sending.ts';
+import { guardStrategy } from './strategy.ts';
 import { bound, requestZdo } from './zdo.ts';
 
 /** A block of 50 bytes fits one frame; a lock is given time between two. */
@@ -107,33 +109,6 @@ export async function openRadio(options: RadioOptions): Promise<Radio> {
   }
 }
 
-/** 'startup': the coordinator is on this network. Both others overwrite whatever it holds. */
-type Strategy = 'startup' | 'restoreBackup' | 'startCommissioning';
-type Manager = { determineStrategy(): Promise<Strategy> };
-let permitted: Pick<RadioOptions, 'mayForm' | 'mayRestore'> = { mayForm: false, mayRestore: false };
-const manager = ZnpAdapterManager.prototype as unknown as Manager;
-const { determineStrategy } = manager;
-// The library would rather found a new network than fail; the locks of the old one are then lost.
-manager.determineStrategy = async function (this: Manager) {
-  const strategy = await determineStrategy.call(this);
-  if (strategy === 'startCommissioning' && permitted.mayRestore)
-    throw new DriverError(
-      'REFUSED',
-      'the snapshot is not of the network of this gateway: choose another one with `gatehouse zgate restore --snapshot`',
-    );
-  if (strategy === 'startCommissioning' && !permitted.mayForm)
-    throw new DriverError(
-      'REFUSED',
-      'the coordinator is not on the network of this gateway, and its locks would be lost on a new one: connect the coordinator that was here, or put the network on this one with `gatehouse zgate restore`',
-    );
-  if (strategy === 'restoreBackup' && !permitted.mayRestore)
-    throw new DriverError(
-      'REFUSED',
-      'another coordinator is connected than before: connect the one that was here, or put the network on this one with `gatehouse zgate restore`',
-    );
-  return strategy;
-};
-
 /** Of the locks' own cluster; one per process, as everything of the library. */
 let ownCode: number | undefined;
 const { fromBuffer } = Zcl.Frame;
@@ -162,13 +137,15 @@ Endpoint.prototype.saveClusterAttributeKeyValue = function (this: Endpoint, clus
 
 calmParser(Parser.prototype as unknown as MtParser, MtFrame.fromBuffer);
 const { passBy, carry, begun, abandon } = guardPort(Znp.prototype as unknown as Port);
+keepDatabase(Database);
+const permit = guardStrategy(ZnpAdapterManager.prototype);
 const storeBackup = storeBackups(AdapterBackup.prototype, BackupUtils);
 const waitAs = guardAnswers(ZStackAdapter.prototype as unknown as Answers);
 separateAnswers(ZStackAdapter.prototype as unknown as Sender, new Queue(ANSWERS_AT_ONCE));
 completeFoundation(Zcl.Foundation);
 
 function prepareLibrary({ mayForm, mayRestore, manufacturerCode, stateDirectory, log }: RadioOptions): void {
-  permitted = { mayForm, mayRestore };
+  permit({ mayForm, mayRestore });
   ownCode = manufacturerCode;
   const lineOf = (line: string | (() => string)) => (typeof line === 'function' ? line() : line);
   setLogger({
@@ -263,6 +240,9 @@ function listen(controller: Controller, { hear, log }: RadioOptions): void {
     if (reason === 'deviceJoined' && device.interviewState === 'SUCCESSFUL')
       tell(() => ({ kind: 'joinedAgain', ieee }));
   });
+  controller.on('deviceNetworkAddressChanged', ({ device }: Events.DeviceNetworkAddressChangedPayload) =>
+    tell(() => ({ kind: 'readdressed', ieee: ieeeOf(device.ieeeAddr) })),
+  );
   controller.on('deviceInterview', ({ device, status }: Events.DeviceInterviewPayload) => {
     if (status === 'started') return;
     tell(() => ({ kind: 'interviewed', ieee: ieeeOf(device.ieeeAddr), successful: status === 'successful' }));
@@ -339,8 +319,7 @@ function radioOf(
     },
     attribute: (ieee, endpoint, cluster, name) =>
       endpointOf(ieee, endpoint).getClusterAttributeValue(cluster, name),
-    memory: (ieee) => memoryOf(ieee, find(ieee), coordinator),
-    remember: (ieee, values) => remember(ieee, values, find(ieee), coordinator),
+    ...openMemory(find, coordinator, keptFile(options.databaseFile).unstored),
     // With `clearCache`: the library would take it back without asking.
     forget: (ieee) => controller.getDeviceByIeeeAddr(`0x${ieee}`)?.removeFromDatabase(true),
     permitJoin: (seconds) => controller.permitJoin(seconds),
@@ -355,7 +334,7 @@ function radioOf(
     async update(ieee, { file, ...image }, progress) {
       // Of a bare file the library looks at the version alone. By an index it minds for whom it is as well.
       const url = join(options.stateDirectory, OTA_INDEX);
-      writeFileSync(url, JSON.stringify([{ url: file, ...image }]));
+      keptFile(url).store(JSON.stringify([{ url: file, ...image }]));
       const device = find(ieee);
       const [present, to] = await device.updateOta({ url }, undefined, undefined, {}, progress, OTA_SETTINGS);
       return { updated: to !== undefined, present };

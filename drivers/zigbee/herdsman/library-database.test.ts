@@ -11,6 +11,7 @@ describe('the database of the library', () => {
     entries = new Map<number, unknown>([
       [1, { lastSeen: 1, endpoints: { lockState: 1, autoRelockTime: 30 } }],
     ]);
+    readonly path = join(folder(), 'database.db');
     writes = 0;
     write() {
       this.writes += 1;

@@ -2,6 +2,8 @@
  * What is kept of a lock in the library's database: with its device, which goes when it leaves, and what has to outlast
  * that with the coordinator.
  */
+import { DriverError } from '../../driver.ts';
+import type { Radio } from '../radio.ts';
 
 interface Kept {
   meta: Record<string, unknown>;
@@ -17,7 +19,7 @@ export function memoryOf(ieee: string, device: Kept, coordinator: Kept): Values 
   return { ...plain(device.meta[MEMORY]), ...plain(plain(coordinator.meta[MEMORY])[ieee]) };
 }
 
-/** What lasts is saved first: it is there before the lock is told anything. */
+/** What lasts is saved first. Never throws: what the disk does not take now is stored later. */
 export function remember(ieee: string, values: Values, device: Kept, coordinator: Kept): void {
   const isLasting = ([name]: [string, unknown]) => LASTING.includes(name);
   const lasting = Object.entries(values).filter(isLasting);
@@ -31,6 +33,33 @@ export function remember(ieee: string, values: Values, device: Kept, coordinator
   // Earlier versions kept all of it with the device: what is taken back is taken back there, too.
   device.meta[MEMORY] = { ...plain(device.meta[MEMORY]), ...values };
   device.save();
+}
+
+/** `unstored`: why the database is not on the disk as it was written last. */
+export function openMemory(
+  find: (ieee: string) => Kept,
+  coordinator: Kept,
+  unstored: () => string | undefined,
+): Pick<Radio, 'memory' | 'remember' | 'rememberFirst'> {
+  return {
+    memory: (ieee) => memoryOf(ieee, find(ieee), coordinator),
+    remember: (ieee, values) => remember(ieee, values, find(ieee), coordinator),
+    rememberFirst(ieee, values) {
+      const device = find(ieee);
+      const entries = [device, coordinator].map((entry) => ({ entry, before: entry.meta[MEMORY] }));
+      remember(ieee, values, device, coordinator);
+      const reason = unstored();
+      if (reason === undefined) return;
+      for (const { entry, before } of entries) {
+        entry.meta[MEMORY] = before;
+        entry.save();
+      }
+      throw new DriverError(
+        'REFUSED',
+        `not sent: what has to be known of it later cannot be stored (${reason})`,
+      );
+    },
+  };
 }
 
 function plain(kept: unknown): Values {

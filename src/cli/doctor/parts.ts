@@ -1,6 +1,6 @@
 /** What a start opens first, and only as one piece: the vault's key, the database, the site CA. Looked at with its eyes. */
 import { statSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { openConnection } from '../../database/connection.ts';
 import { isWithoutSchema, readMigrations } from '../../database/migrate.ts';
 import { readSiteCa } from '../../pki/site-ca.ts';
@@ -75,7 +75,7 @@ function lookAtDatabase(file: string, pki: string): Looked<ReturnType<typeof rea
     if (schema > known)
       return bad(
         `${file} has schema ${schema}, this version knows ${known}`,
-        'install the newer version again',
+        `install the newer version again, or go back to before it: gatehouse restore ${dirname(file)}/backups/gatehouse.db.schema-N`,
       );
     const later = schema < known ? `, brought to ${known} at the next start` : '';
     const text = `${file} is sound, schema ${schema}${later}`;

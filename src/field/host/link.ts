@@ -121,8 +121,15 @@ async function openDriver(link: LinkOptions, signal: AbortSignal, ended: AbortSi
   }
 }
 
+/** One that fails may still hold what it has opened, and would be in the way of the next: the process ends with it. */
 async function closeDriver(link: LinkOptions, driver: Driver): Promise<void> {
-  await endingInTime(link, AbortSignal.abort(), async () => driver[Symbol.asyncDispose]());
+  try {
+    await endingInTime(link, AbortSignal.abort(), async () => driver[Symbol.asyncDispose]());
+  } catch (error) {
+    const { message } = failureOf(error, 'LINK_LOST');
+    link.stuck(`the driver of link ${link.id} could not be closed: ${message}`);
+    throw error;
+  }
 }
 
 /** Runs a step of the driver; once the signal has fired it must end in time, or the link is stuck. */

@@ -25,7 +25,7 @@ export function openAilments(initial: Faults): Ailments {
     faults = changes === null ? {} : (Object.fromEntries(left) as Faults);
   }
   /** Whether one was left of a number. */
-  function takeOne(name: 'lostResponses' | 'lostRequests' | 'duplicates'): boolean {
+  function takeOne(name: 'lostResponses' | 'lostEvents' | 'lostRequests' | 'duplicates'): boolean {
     const left = faults[name];
     if (left === undefined) return false;
     change({ [name]: left > 1 ? left - 1 : null });
@@ -43,6 +43,7 @@ export function openAilments(initial: Faults): Ailments {
     isOffline: () => faults.offline === true,
     isJammed: () => faults.jammed === true,
     losesResponse: () => takeOne('lostResponses'),
+    losesEvent: () => takeOne('lostEvents'),
     misses: () => takeOne('lostRequests'),
     duplicates: () => takeOne('duplicates'),
     confirmFault() {

@@ -151,6 +151,7 @@ function changeNode(node: OpenNode, change: LockChange): void {
   if (change.rejoin) node.rejoin();
   if (change.readdress) node.readdress(change.readdress === 'announced');
   if (change.announce || change.restart) node.announce();
+  if (change.announceAs !== undefined) node.announce(change.announceAs);
   if (change.leave) node.leave(false);
 }
 

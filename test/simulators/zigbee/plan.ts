@@ -31,6 +31,8 @@ const faultsSchema = z.strictObject({
   offline: z.boolean(),
   /** The next so many answers and reports are lost: what was asked is done. */
   lostResponses: count,
+  /** The next so many events are lost. A lock that asks for a default response sends them once more. */
+  lostEvents: count,
   /** The next so many frames to it are lost behind the first hop: confirmed, never heard. */
   lostRequests: count,
   /** Of the next frames to it. */
@@ -246,6 +248,8 @@ export const lockChange = z.strictObject({
   /** Gets another network address, and tells so or not. */
   readdress: z.enum(['announced', 'silently']).optional(),
   announce: z.literal(true).optional(),
+  /** Says that its network address is that of the device with this IEEE address. */
+  announceAs: address.optional(),
   /** Leaves by itself, as after a reset to factory defaults. */
   leave: z.literal(true).optional(),
   /** Off and on again: what it has in its memory stays. */

@@ -23,6 +23,7 @@ export function openRouter(
     node: () => node,
     faults: {
       slowMs: () => 0,
+      losesEvent: () => false,
       defaultResponse: () => undefined,
       answersByDefault: () => false,
       invalidValues: () => false,

@@ -14,10 +14,21 @@ export interface Maps {
   register(address: number): Field | undefined;
 }
 
+const KNOWN: readonly number[] = [
+  FUNCTION.readCoils,
+  FUNCTION.readHoldingRegisters,
+  FUNCTION.writeSingleCoil,
+  FUNCTION.writeSingleRegister,
+  FUNCTION.writeMultipleCoils,
+  FUNCTION.writeMultipleRegisters,
+];
+
 export function answerFrom(pdu: Pdu, { coil, register }: Maps, now: number): number[] {
   const [functionCode = 0] = pdu;
-  const [from, second] = [pdu.readUInt16BE(1), pdu.readUInt16BE(3)];
   const refuse = (code: number) => exception(functionCode, code);
+  // Others have less behind the function code than two numbers.
+  if (!KNOWN.includes(functionCode)) return refuse(EXCEPTION.illegalFunction);
+  const [from, second] = [pdu.readUInt16BE(1), pdu.readUInt16BE(3)];
   const addresses = (count: number) => Array.from({ length: count }, (_, index) => from + index);
   /** All of them, or none. */
   function write(of: Maps['coil'], values: number[], reply: number[]): number[] {
@@ -52,10 +63,13 @@ export function answerFrom(pdu: Pdu, { coil, register }: Maps, now: number): num
     case FUNCTION.writeSingleRegister:
       return write(register, [second], [...pdu]);
     case FUNCTION.writeMultipleCoils: {
+      if (pdu[5] !== Math.ceil(second / 8)) return refuse(EXCEPTION.illegalValue);
       const values = addresses(second).map((_, index) => ((pdu[6 + (index >> 3)] ?? 0) >> (index & 7)) & 1);
       return write(coil, values, [...pdu.subarray(0, 5)]);
     }
     case FUNCTION.writeMultipleRegisters: {
+      // As 6.12 has it: a byte count that is not that of the quantity.
+      if (pdu[5] !== 2 * second) return refuse(EXCEPTION.illegalValue);
       const values = addresses(second).map((_, index) => pdu.readUInt16BE(6 + 2 * index));
       return write(register, values, [...pdu.subarray(0, 5)]);
     }

@@ -164,3 +164,18 @@ it('raises tamper and supply fault', () => {
   io.alarm({ supplyFault: true });
   expect(ask(io, '03 0006 0001')).toBe('03020003');
 });
+
+it.each(['gatehouse-io', 'icp-das-tm-r5', 'wago-750-do8', 'waveshare-relay-8'] as const)(
+  'a %s outlives each frame that is cut or says another length than it has',
+  (kind) => {
+    const device = open({ kind });
+    for (let code = 0; code < 128; code += 1)
+      for (let length = 0; length <= 14; length += 1)
+        for (const byte of [0, 1, 2, 255]) {
+          const frame = framed(1, Buffer.from([code, ...new Array<number>(length).fill(byte)]));
+          const reading = modbus.read(frame);
+          if (reading.kind === 'request')
+            expect(() => device.answer(frame.subarray(0, reading.length), 1)).not.toThrow();
+        }
+  },
+);

@@ -74,6 +74,11 @@ export function openDownlink(parts: Parts): Pick<Air, 'unicast' | 'broadcast'> {
       const hasRoute = node && (isChild || node.isRouter || node.parent !== undefined);
       if (!hasRoute) return soon(Math.max(airMs, NO_ROUTE_MS), () => confirm(STATUS.nwkNoRoute));
       if (isChild && node.parent !== undefined) return toStaleChild(node, confirm);
+      // Frames go to network addresses: all that have this one, at the same parent, hear it.
+      for (const other of nodes.values()) {
+        const isTwin = other !== node && other.network && other.nwk === frame.destination;
+        if (isTwin && other.parent === node.parent) toNode(other, frame, false, () => undefined);
+      }
       toNode(node, frame, isAcknowledged, confirm);
     },
     broadcast(frame) {

@@ -75,7 +75,8 @@ export interface OpenNode extends Node {
   adopt(): void;
   /** Finds the network it belongs to again. False: it is not there, or has another key. */
   rejoin(): boolean;
-  announce(): void;
+  /** `as`: the IEEE address that it says it has; without, its own. */
+  announce(as?: string): void;
   readdress(isAnnounced: boolean): void;
   /** False: it has no network, or its coordinator hears nothing of it. */
   send(frame: Omit<Aps, 'source'>): boolean;
@@ -134,9 +135,9 @@ export function openNode(options: NodeOptions): OpenNode {
     frameCounter: -1,
     pollPhase: time.now() + random() * (pollMs ?? 0),
   };
-  const announce = () => {
+  const announce = (as = options.ieee) => {
     state.zdoSequence = (state.zdoSequence + 1) & 0xff;
-    const body = bytes(u16(state.nwk), ieee(options.ieee), capabilityOf(options, state));
+    const body = bytes(u16(state.nwk), ieee(as), capabilityOf(options, state));
     node.send(zdoFrame(0xfffd, ZDO.deviceAnnounce, state.zdoSequence, body));
   };
   const node: OpenNode = {

@@ -2,11 +2,18 @@
 import type { Reader } from '../bytes.ts';
 import type { Value } from './types.ts';
 
+/** The frame that has a device do something. Its number alone is not enough: a host that starts again begins with the same ones. */
+export interface Cause {
+  tsn: number;
+  /** Milliseconds of CLOCK_MONOTONIC, when it came: a slow device acts on it later. */
+  heardMs: number;
+}
+
 export interface Attribute {
   type: number;
   get(): Value;
-  /** Absent: read only. Answers a status of ZCL_STATUS. `tsn` is that of the write. */
-  set?(value: Value, tsn: number): number;
+  /** Absent: read only. Answers a status of ZCL_STATUS. `cause`: the write. */
+  set?(value: Value, cause: Cause): number;
   isReportable?: boolean;
 }
 
@@ -16,8 +23,7 @@ export type Answer =
   | { kind: 'status'; status: number };
 
 /** Where a command came from. */
-export interface Context {
-  tsn: number;
+export interface Context extends Cause {
   source: number;
   sourceEndpoint: number;
 }

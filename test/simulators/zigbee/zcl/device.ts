@@ -3,7 +3,7 @@ import type { Aps } from '../air/air.ts';
 import type { Application, OpenNode } from '../air/node.ts';
 import { bytes, openReader, u16 } from '../bytes.ts';
 import type { Time } from '../time.ts';
-import { type Answer, type Cluster, failed, succeeded } from './cluster.ts';
+import { type Answer, type Cause, type Cluster, failed, succeeded } from './cluster.ts';
 import { answerFoundation, attributeRecord, FOUNDATION, type ValueFaults } from './foundation.ts';
 import { decodeZcl, ZCL_STATUS, type ZclFrame } from './frame.ts';
 import { openReporting, type Reporting } from './reporting.ts';
@@ -21,8 +21,12 @@ export interface Received {
   payload: string;
 }
 
+type HeardFrame = ZclFrame & Cause;
+
 export interface DeviceFaults extends ValueFaults {
   slowMs(): number;
+  /** Takes one away from its account. */
+  losesEvent(): boolean;
   /** Takes one away from its account. Undefined: none. */
   defaultResponse(): number | undefined;
   answersByDefault(): boolean;
@@ -66,13 +70,13 @@ export function openDevice(options: DeviceOptions): Device {
   const { time, faults } = options;
   const clusters = new Map<number, Cluster>();
   const received: Received[] = [];
-  const speech = openSpeech(options);
+  const speech = openSpeech({ ...options, losesEvent: faults.losesEvent });
   const reporting: Reporting = openReporting(time, (cluster, ids) => {
     const records = ids.map((id) => bytes(u16(id), attributeRecord(cluster, id, faults)));
     speech.toBound(cluster, { command: FOUNDATION.report, isFoundation: true, payload: bytes(...records) });
   });
 
-  function handle(aps: Aps, frame: ZclFrame): void {
+  function handle(aps: Aps, frame: HeardFrame): void {
     const answer = execute(clusters.get(aps.cluster), aps, frame, reporting, faults);
     const isBroadcast = aps.destination >= 0xfff8 || aps.group !== undefined;
     const isWanted =
@@ -82,10 +86,12 @@ export function openDevice(options: DeviceOptions): Device {
     for (const cluster of faults.foreignClusters()) speech.toCoordinator(cluster, ENDPOINT, FOREIGN_REPORT);
   }
   function hear(aps: Aps): void {
-    const frame = decodeZcl(aps.data);
-    if (!frame) return;
+    const decoded = decodeZcl(aps.data);
+    if (!decoded) return;
+    const heardMs = time.now();
+    const frame = { ...decoded, heardMs };
     received.push({
-      monotonicMs: time.now(),
+      monotonicMs: heardMs,
       tsn: frame.tsn,
       cluster: aps.cluster,
       command: frame.command,
@@ -131,7 +137,7 @@ export function openDevice(options: DeviceOptions): Device {
 function execute(
   cluster: Cluster | undefined,
   aps: Aps,
-  frame: ZclFrame,
+  frame: HeardFrame,
   reporting: Reporting,
   faults: DeviceFaults,
 ): Answer | undefined {
@@ -148,7 +154,8 @@ function execute(
     const fault = faults.defaultResponse();
     if (fault !== undefined) return failed(fault);
     const { source, sourceEndpoint } = aps;
-    const answer = handler(openReader(frame.payload), { tsn: frame.tsn, source, sourceEndpoint });
+    const { tsn, heardMs } = frame;
+    const answer = handler(openReader(frame.payload), { tsn, heardMs, source, sourceEndpoint });
     return answer.kind === 'response' && faults.answersByDefault() ? succeeded : answer;
   } catch (error) {
     if (error instanceof RangeError) return failed(ZCL_STATUS.malformed);

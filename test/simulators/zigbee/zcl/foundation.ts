@@ -1,6 +1,6 @@
 /** Foundation commands of ZCL (2.5): attributes read, written and discovered, and reporting of them. */
 import { bytes, openReader, type Reader, u16 } from '../bytes.ts';
-import { type Answer, type Cluster, failed } from './cluster.ts';
+import { type Answer, type Cause, type Cluster, failed } from './cluster.ts';
 import { ZCL_STATUS, type ZclFrame } from './frame.ts';
 import type { Reporting } from './reporting.ts';
 import { encodeInvalid, encodeValue, readValue, TYPE } from './types.ts';
@@ -33,11 +33,12 @@ export interface ValueFaults {
 /** Undefined: nothing is to be answered. Throws RangeError for a payload that is too short. */
 export function answerFoundation(
   cluster: Cluster,
-  { command, payload, tsn }: ZclFrame,
+  { command, payload, tsn, heardMs }: ZclFrame & Cause,
   reporting: Reporting,
   faults: ValueFaults,
 ): Answer | undefined {
   const input = openReader(payload);
+  const cause = { tsn, heardMs };
   const response = (data: Buffer, id = command + 1): Answer => ({
     kind: 'response',
     command: id,
@@ -49,10 +50,10 @@ export function answerFoundation(
     case FOUNDATION.write:
     case FOUNDATION.writeUndivided: {
       const isUndivided = command === FOUNDATION.writeUndivided;
-      return response(write(cluster, input, tsn, isUndivided), FOUNDATION.writeResponse);
+      return response(write(cluster, input, cause, isUndivided), FOUNDATION.writeResponse);
     }
     case FOUNDATION.writeNoResponse:
-      write(cluster, input, tsn, false);
+      write(cluster, input, cause, false);
       return undefined;
     case FOUNDATION.configureReporting:
       return response(reporting.configure(cluster, payload));
@@ -95,7 +96,7 @@ function read(cluster: Cluster, input: Reader, faults: ValueFaults): Buffer {
 }
 
 /** Those that failed; a single success when none did. */
-function write(cluster: Cluster, input: Reader, tsn: number, isUndivided: boolean): Buffer {
+function write(cluster: Cluster, input: Reader, cause: Cause, isUndivided: boolean): Buffer {
   const wanted: { id: number; status: number; apply(): number }[] = [];
   while (input.left() > 0) {
     const id = input.u16();
@@ -105,7 +106,7 @@ function write(cluster: Cluster, input: Reader, tsn: number, isUndivided: boolea
     wanted.push({
       id,
       status: writeStatus(cluster, id, type),
-      apply: () => set?.(value, tsn) ?? ZCL_STATUS.failure,
+      apply: () => set?.(value, cause) ?? ZCL_STATUS.failure,
     });
   }
   const isHindered = isUndivided && wanted.some(({ status }) => status !== ZCL_STATUS.success);

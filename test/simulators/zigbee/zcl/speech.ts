@@ -31,9 +31,11 @@ export interface SpeechOptions {
   time: Time;
   node: () => OpenNode;
   asksDefaultResponse: boolean;
+  /** Takes one away from the account of events to lose. */
+  losesEvent(): boolean;
 }
 
-export function openSpeech({ time, node, asksDefaultResponse }: SpeechOptions): Speech {
+export function openSpeech({ time, node, asksDefaultResponse, losesEvent }: SpeechOptions): Speech {
   /** Takes back the repetition of a frame, by its number. */
   const unconfirmed = new Map<number, () => void>();
   let sequence = 0;
@@ -66,7 +68,7 @@ export function openSpeech({ time, node, asksDefaultResponse }: SpeechOptions): 
           ...(cluster.manufacturer !== undefined && { manufacturer: cluster.manufacturer }),
         };
         const say = () => send(cluster.id, 0, target.endpoint, frame);
-        say();
+        if (command.isFoundation || !losesEvent()) say();
         if (isConfirmed) unconfirmed.set(frame.tsn, time.after(DEFAULT_RESPONSE_MS, say));
       }
     },

@@ -1,5 +1,6 @@
 /** The mechanics of a lock: its bolt, its door, and the times at which they moved. */
 import type { Time } from '../../time.ts';
+import type { Cause } from '../../zcl/cluster.ts';
 
 /** LockState and DoorState of ZCL table 7-9 and 7-11. */
 export const LOCK = { notFully: 0, locked: 1, unlocked: 2 } as const;
@@ -20,13 +21,15 @@ export interface Executed {
   user: number | null;
   /** Of the command that caused it; null: no command did. */
   tsn: number | null;
+  /** When that came. */
+  heardMs: number | null;
 }
 
 export interface Move {
   what: 'unlock' | 'lock';
   source: Source;
   user?: number;
-  tsn?: number;
+  cause?: Cause;
   /** Locks again by itself. */
   relockSeconds?: number;
 }
@@ -35,8 +38,8 @@ export interface Bolt {
   state: { lock: number; door: number; mode: number; relockSeconds: number; opened: number; closed: number };
   executed(): Executed[];
   move(move: Move): void;
-  /** `tsn`: of the write. */
-  setMode(mode: number, tsn?: number): void;
+  /** `cause`: the write. */
+  setMode(mode: number, cause?: Cause): void;
   clearLog(): void;
 }
 
@@ -70,7 +73,8 @@ export function openBolt({ time, boltMs, relockSeconds, isJammed, settled }: Bol
       what: isJammed() ? 'jam' : what,
       source: move.source,
       user: move.user ?? null,
-      tsn: move.tsn ?? null,
+      tsn: move.cause?.tsn ?? null,
+      heardMs: move.cause?.heardMs ?? null,
     };
     state.lock = isJammed() ? LOCK.notFully : move.what === 'unlock' ? LOCK.unlocked : LOCK.locked;
     executed.push(done);
@@ -90,12 +94,11 @@ export function openBolt({ time, boltMs, relockSeconds, isJammed, settled }: Bol
     state,
     executed: () => [...executed],
     move: (move) => start(move, move.what),
-    setMode(mode, tsn) {
+    setMode(mode, cause) {
       const before = state.mode;
       state.mode = mode;
       if (before === mode) return;
-      const move = (what: Move['what']) =>
-        start({ what, source: 'lock', ...(tsn !== undefined && { tsn }) }, what);
+      const move = (what: Move['what']) => start({ what, source: 'lock', ...(cause && { cause }) }, what);
       // Stand-open keeps the bolt drawn; its end throws it.
       if (mode === MODE.passage) move('unlock');
       if (before === MODE.passage) move('lock');

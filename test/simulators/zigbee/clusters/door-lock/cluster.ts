@@ -168,11 +168,11 @@ function attributesOf({ options, bolt, masks, settings }: Parts): Record<number,
       type: TYPE.enum8,
       isReportable: true,
       get: () => state.mode,
-      set(value, tsn) {
+      set(value, cause) {
         const mode = Number(value);
         if (mode > MODE.passage || !(plan.supportedOperatingModes & (1 << mode)))
           return ZCL_STATUS.invalidValue;
-        bolt.setMode(mode, tsn);
+        bolt.setMode(mode, cause);
         return ZCL_STATUS.success;
       },
     },
@@ -201,7 +201,7 @@ function commandsOf(parts: Parts): Cluster['commands'] {
   const { options, bolt, users, schedules, events, settings } = parts;
 
   /** Lock, unlock, toggle and unlock with timeout: a PIN may follow. */
-  function actuate(command: number, input: Reader, { tsn }: Context, what: Move['what']): Answer {
+  function actuate(command: number, input: Reader, { tsn, heardMs }: Context, what: Move['what']): Answer {
     const relockSeconds = command === 0x03 ? input.u16() : undefined;
     const code = input.left() > 0 ? input.bytes(input.u8()) : Buffer.alloc(0);
     const answer = (status: number) => responded(command, Buffer.of(status));
@@ -213,7 +213,7 @@ function commandsOf(parts: Parts): Cluster['commands'] {
       events.operation('rf', OPERATION.unlockFailPin, null);
       return answer(FAILURE);
     }
-    const move: Move = { what, source: 'rf', tsn, ...(user !== undefined && { user }) };
+    const move: Move = { what, source: 'rf', cause: { tsn, heardMs }, ...(user !== undefined && { user }) };
     bolt.move(relockSeconds === undefined ? move : { ...move, relockSeconds });
     return answer(SUCCESS);
   }

@@ -1,8 +1,12 @@
 /** Relays of one device that did not open at the end of a pulse: what is reported of them, and what is refused because of it. */
-import { type Clock, DriverError } from '../driver.ts';
-import type { DeviceEvent } from '../rs485/event-queue.ts';
+import type { Clock } from '../driver.ts';
 import type { Rs485Report } from '../settings.ts';
-import type { Profile } from './profile-shape.ts';
+import type { DeviceEvent } from './event-queue.ts';
+
+/** Between two tries to open a relay. */
+export const OFF_RETRY_MS = 250;
+/** So long a relay that stays closed is tried again; then the watchdog of its device is to open it. */
+export const OFF_TRIES_MS = 1_000;
 
 type Shown = NonNullable<Rs485Report['relayFault']>;
 
@@ -13,12 +17,11 @@ export interface RelayFaults {
   notRead(relay: number): void;
   readOpen(relay: number): void;
   shown(): Shown | null;
-  /** Throws REFUSED where the device was to open a relay by itself, and did not. */
-  assertTrusted(): void;
+  /** A relay that the device was to open by itself, and did not. */
+  distrusted(): number | undefined;
 }
 
 export interface RelayFaultsOptions {
-  profile: Profile;
   clock: Clock;
   /** undefined: the device was never met. */
   hwId(): string | undefined;
@@ -29,13 +32,7 @@ export interface RelayFaultsOptions {
 /** The worst first. */
 const ORDER: readonly Shown['fault'][] = ['stillClosed', 'notRead', 'openedByGateway'];
 
-export function openRelayFaults({
-  profile,
-  clock,
-  hwId,
-  tellEvent,
-  changed,
-}: RelayFaultsOptions): RelayFaults {
+export function openRelayFaults({ clock, hwId, tellEvent, changed }: RelayFaultsOptions): RelayFaults {
   const faults = new Map<number, Shown>();
   const distrusted = new Set<number>();
   let shown: Shown | null = null;
@@ -65,13 +62,6 @@ export function openRelayFaults({
     },
     readOpen: (relay) => set(relay, distrusted.has(relay) ? 'openedByGateway' : undefined),
     shown: () => shown,
-    assertTrusted() {
-      const [relay] = distrusted;
-      if (relay === undefined) return;
-      throw new DriverError(
-        'REFUSED',
-        `output${relay} was still closed after its pulse, which ${profile.product} was to end by itself; it would stay closed if the gateway died. Compare the pulse of profile ${profile.name} with the manual of the product, mend it or exchange the device, and restart the gateway`,
-      );
-    },
+    distrusted: () => [...distrusted][0],
   };
 }

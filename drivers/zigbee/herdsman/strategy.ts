@@ -1,0 +1,52 @@
+/** What the library may do at its start to the coordinator that it finds, which is where a network can be lost. */
+import { DriverError } from '../../driver.ts';
+
+/** 'startup': the coordinator is on this network. Both others overwrite whatever it holds. */
+type Strategy = 'startup' | 'restoreBackup' | 'startCommissioning';
+
+/** Of the library's ZnpAdapterManager. */
+interface Manager {
+  determineStrategy(): Promise<Strategy>;
+  backup: { getStoredBackup(): unknown };
+  options: { version: number };
+}
+/** Of the library's ZnpVersion. The library puts no backup on it: it makes the network anew. */
+const Z_STACK_12 = 0;
+
+export interface Permitted {
+  mayForm: boolean;
+  /** Only ever because a person asked: the snapshot goes on whatever is there. */
+  mayRestore: boolean;
+}
+
+/** Returns what says what the next start may do. */
+export function guardStrategy(prototypeOfManager: object): (permitted: Permitted) => void {
+  const manager = prototypeOfManager as Manager;
+  const { determineStrategy } = manager;
+  let permitted: Permitted = { mayForm: false, mayRestore: false };
+  // The library would rather found a new network than fail; the locks of the old one are then lost.
+  manager.determineStrategy = async function (this: Manager) {
+    const strategy = await determineStrategy.call(this);
+    if (strategy === 'startup' && permitted.mayRestore && this.options.version !== Z_STACK_12)
+      return this.backup.getStoredBackup() ? 'restoreBackup' : strategy;
+    if (strategy === 'startCommissioning' && permitted.mayRestore)
+      throw new DriverError(
+        'REFUSED',
+        'the snapshot is not of the network of this gateway: choose another one with `gatehouse zgate restore --snapshot`',
+      );
+    if (strategy === 'startCommissioning' && !permitted.mayForm)
+      throw new DriverError(
+        'REFUSED',
+        'the coordinator is not on the network of this gateway, and its locks would be lost on a new one: connect the coordinator that was here, or put the network on this one with `gatehouse zgate restore`',
+      );
+    if (strategy === 'restoreBackup' && !permitted.mayRestore)
+      throw new DriverError(
+        'REFUSED',
+        'another coordinator is connected than before: connect the one that was here, or put the network on this one with `gatehouse zgate restore`',
+      );
+    return strategy;
+  };
+  return (next) => {
+    permitted = next;
+  };
+}

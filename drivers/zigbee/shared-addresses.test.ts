@@ -1,0 +1,78 @@
+/** Two locks of one network with one network address, by chance or by what one of them announces. */
+import { expect, it, vi } from 'vitest';
+import { CONFIRMED, joined, LOCK, OTHER_LOCK, opened, simulated, unlockOf } from './test-gateway.ts';
+
+const REFUSED = { code: 'DEVICE_OFFLINE', message: expect.stringContaining('its network address is also') };
+const PAIR = [
+  { ieee: LOCK, mains: true },
+  { ieee: OTHER_LOCK, mains: true },
+];
+
+/** A site of two locks that have joined, and what is done at it. */
+async function estate(locks: { ieee: string; mains: boolean; nwk?: number }[]) {
+  const site = await simulated({ locks });
+  const gateway = await opened(site);
+  for (const { ieee } of locks) await joined(gateway, site, ieee);
+  const unlocks = async (ieee: string) =>
+    (await site.state(ieee)).executed.filter(({ what }) => what === 'unlock').length;
+  return {
+    site,
+    gateway,
+    unlock: (ieee: string) => gateway.execute('unlock', unlockOf(ieee)),
+    moved: async () => [await unlocks(LOCK), await unlocks(OTHER_LOCK)],
+    sharing: () => [LOCK, OTHER_LOCK].map((ieee) => field(gateway.reports.get(`device:${ieee}`))),
+  };
+}
+
+const field = (report: unknown) => (report as { sharesAddressWith?: string[] }).sharesAddressWith;
+
+it('opens neither door of two that share an address, and closes them', { timeout: 60_000 }, async () => {
+  const { site, gateway, unlock, moved, sharing } = await estate(
+    PAIR.map((lock) => ({ ...lock, nwk: 0x11_11 })),
+  );
+  for (const ieee of [LOCK, OTHER_LOCK]) {
+    await expect(unlock(ieee)).rejects.toMatchObject(REFUSED);
+    await expect(gateway.execute('standOpen', { hwId: ieee, pin: null })).rejects.toMatchObject(REFUSED);
+  }
+  expect(await moved()).toEqual([0, 0]);
+  expect(sharing()).toEqual([[OTHER_LOCK], [LOCK]]);
+  expect(gateway.logged.join('\n')).toContain('its network address is also that of');
+  await site.set(OTHER_LOCK, { manual: 'unlock', clearLog: true });
+  await gateway.execute('lock', { hwId: OTHER_LOCK, pin: null });
+  expect((await site.state(OTHER_LOCK)).lockState).toBe(1);
+  await site.set(OTHER_LOCK, { readdress: 'announced', clearLog: true });
+  await site.set(LOCK, { clearLog: true });
+  await vi.waitFor(() => expect(sharing()).toEqual([[], []]));
+  expect(await unlock(LOCK)).toEqual(CONFIRMED);
+  expect(await moved()).toEqual([1, 0]);
+  expect(await unlock(OTHER_LOCK)).toEqual(CONFIRMED);
+  expect(await moved()).toEqual([1, 1]);
+});
+
+it('opens no door whose lock another one claims to be, until it has spoken itself', {
+  timeout: 60_000,
+}, async () => {
+  const { site, unlock, moved, sharing } = await estate(PAIR);
+  await site.set(LOCK, { faults: { offline: true } });
+  await site.set(OTHER_LOCK, { announceAs: LOCK });
+  await vi.waitFor(() => expect(sharing()).toEqual([[OTHER_LOCK], [LOCK]]));
+  for (const ieee of [LOCK, OTHER_LOCK]) await expect(unlock(ieee)).rejects.toMatchObject(REFUSED);
+  expect(await moved()).toEqual([0, 0]);
+  await site.set(LOCK, { faults: { offline: null }, announce: true });
+  await vi.waitFor(() => expect(sharing()).toEqual([[], []]));
+  expect(await unlock(LOCK)).toEqual(CONFIRMED);
+  expect(await moved()).toEqual([1, 0]);
+  expect(await unlock(OTHER_LOCK)).toEqual(CONFIRMED);
+  expect(await moved()).toEqual([1, 1]);
+});
+
+it('finds by itself who has the address when the lock that was claimed is there', {
+  timeout: 60_000,
+}, async () => {
+  const { site, gateway, unlock, moved, sharing } = await estate(PAIR);
+  await site.set(OTHER_LOCK, { announceAs: LOCK });
+  await vi.waitFor(() => expect(gateway.logged.join('\n')).toContain('is its own again'));
+  await vi.waitFor(() => expect(sharing()).toEqual([[], []]));
+  expect(await unlock(LOCK)).toEqual(CONFIRMED);
+  expect(await moved()).toEqual([1, 0]);
+});
