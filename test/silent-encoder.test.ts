@@ -13,8 +13,8 @@ afterAll(() => site[Symbol.asyncDispose]());
 
 const TIMINGS = { startMs: 5, placeMs: 5, detectMs: 5, writeMs: 10, reconnectMs: 20, repeatMs: 200 };
 
-async function connectedEncoder(id: string): Promise<SiteEncoder> {
-  const encoder = await site.addEncoder(id, { timings: TIMINGS });
+async function connectedEncoder(id: string, timings = TIMINGS): Promise<SiteEncoder> {
+  const encoder = await site.addEncoder(id, { timings });
   encoder.start();
   await encoder.process.waitFor(({ event }) => event === 'connected');
   return encoder;
@@ -26,7 +26,8 @@ async function isConnected(encoder: SiteEncoder): Promise<boolean> {
 }
 
 it('takes an encoder that is silent for 1.5 keep-alives for lost', async () => {
-  const encoder = await connectedEncoder('silent');
+  // Once the gateway has hung up it stays away, so that the loss can be seen.
+  const encoder = await connectedEncoder('silent', { ...TIMINGS, reconnectMs: 60_000 });
   const since = performance.now();
   encoder.command({ do: 'silence' });
   while (await isConnected(encoder));
