@@ -4,11 +4,12 @@
  *   plenty  everything is stored.
  *   short   telemetry is refused: what is only good to know must not take the last of the room.
  *   full    a commit found no room. The ballast, a file that holds room for this moment, is given up, half of it to
- *           the write-ahead log before anyone else can take it, and only urgent work is stored: what opens or shuts a door or takes a right away, with its audit. Everything else is
- *           refused until the ballast has been put back, which takes more room than it was short of. Also after a
- *           restart: a ballast that is not whole says that its room is being spent.
+ *           the write-ahead log before anyone else can take it, and only urgent work is stored: what opens or shuts a
+ *           door or takes a right away, with its audit. Everything else is refused until the ballast has been put
+ *           back, which takes more room than it was short of. Also after a restart: a ballast that is not whole says
+ *           that its room is being spent.
  *
- * Until `keep` has looked once, at start-up, everything is urgent.
+ * Until `keep` has looked for the first time, at start-up, everything is urgent.
  */
 
 import { randomFillSync } from 'node:crypto';
@@ -86,7 +87,6 @@ export function openDiskSpace(options: DiskSpaceOptions): DiskSpace {
   let space: Space = 'plenty';
   let freeBytes: number | null = null;
   let plentyBytes: number | null = null;
-  let serving = false;
 
   function become(next: Space): void {
     if (next === space) return;
@@ -128,12 +128,11 @@ export function openDiskSpace(options: DiskSpaceOptions): DiskSpace {
   return {
     state: () => ({ space, freeBytes, plentyBytes }),
     admits: (urgency) =>
-      !serving || space === 'plenty' || urgency === 'urgent' || (space === 'short' && urgency === 'normal'),
+      plentyBytes === null || space === 'plenty' || urgency === 'urgent' || (space === 'short' && urgency === 'normal'),
     release,
     async keep(clock, signal) {
       for (;;) {
         await look();
-        serving = true;
         await clock.sleep(LOOK_EVERY_MS, signal);
       }
     },
