@@ -128,7 +128,10 @@ export function openDiskSpace(options: DiskSpaceOptions): DiskSpace {
   return {
     state: () => ({ space, freeBytes, plentyBytes }),
     admits: (urgency) =>
-      plentyBytes === null || space === 'plenty' || urgency === 'urgent' || (space === 'short' && urgency === 'normal'),
+      plentyBytes === null ||
+      space === 'plenty' ||
+      urgency === 'urgent' ||
+      (space === 'short' && urgency === 'normal'),
     release,
     async keep(clock, signal) {
       for (;;) {
