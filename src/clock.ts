@@ -8,10 +8,10 @@ export type { Clock };
 /** setTimeout takes a signed 32-bit count of milliseconds and fires at once beyond it. */
 export const LONGEST_SLEEP_MS = 24 * 24 * 3_600_000;
 
-/** So much later Linux wakes who sleeps for less (prctl(2), PR_SET_TIMERSLACK: 50 µs), and the way back into this program. */
+/** How late Linux wakes a sleeping thread (prctl(2), PR_SET_TIMERSLACK: 50 µs), with the return into this program. */
 const WAKES_LATE_MS = 0.07;
-/** Nobody ever wakes it. */
-const pillow = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+/** Never notified: only a place for Atomics.wait to wait in. */
+const neverNotified = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
 
 // Not performance.now(), whose zero is the start of the process: the daemon and its hosts share their deadlines.
 const monotonic = () => Number(hrtime.bigint()) / 1e6;
@@ -21,7 +21,7 @@ export const systemClock: Clock = {
   monotonic,
   holdUntil(time) {
     for (let left = time - monotonic(); left > 0; left = time - monotonic())
-      if (left > WAKES_LATE_MS) Atomics.wait(pillow, 0, 0, left - WAKES_LATE_MS);
+      if (left > WAKES_LATE_MS) Atomics.wait(neverNotified, 0, 0, left - WAKES_LATE_MS);
   },
   // Not node:timers/promises: for each sleep that is cut short it makes an error with a stack, which is thrown away
   // here. A bus does that at each exchange, hundreds of times a second.

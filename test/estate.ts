@@ -161,6 +161,15 @@ export function playedRelay(deviceId: string): Relay & WiredRelay {
   return { deviceId, bus: 'b', hwId: `IO-${deviceId.slice(0, 8)}`, relayIndex: 0, settled: true };
 }
 
+/** An estate that runs, with one door on this relay that may stand open. */
+export async function openRelayDoor(relay: ReturnType<typeof playedRelay>) {
+  const estate = await openEstate();
+  const id = (await estate.desk('POST', '/doors', {})).body.id as string;
+  estate.played.relays.set(id, relay);
+  await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
+  return { estate, id, end: estate.run() };
+}
+
 interface PlayedJob {
   kind: string;
   object: string;

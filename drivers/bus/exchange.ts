@@ -56,7 +56,7 @@ export interface Exchange<Reply> {
   /** All bytes received since the request left, local echo stripped. Pure: it is called again with more. */
   read(received: Uint8Array): Reading<Reply>;
   /**
-   * Told of a reply, before who asked has it. `askedAt`: monotonic, when the oldest request was sent that it may belong to
+   * Called for each reply, before the caller of the exchange has it. `askedAt`: monotonic, when the oldest request was sent that it may belong to
    * (owed.ts); what it says may be as old. Throws nothing.
    */
   replied?(askedAt: number): void;

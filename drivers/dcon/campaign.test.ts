@@ -2,7 +2,7 @@
  * Seeded campaigns against the relays of several modules on one wire: pulses, lost requests, lost, damaged and late replies,
  * noise, modules without power, adapters that are pulled, hosts that die. Whatever happened: a relay closes only for a pulse
  * that waits for its outcome, once and before its deadline; a pulse that is confirmed has closed it; one that says that
- * nothing was switched has not; no relay stays closed; and one that is told so opens when its pulse is over, whatever is said to its
+ * nothing was switched has not; no relay stays closed; and a relay that is switched off opens when its pulse is over, whatever is sent to its
  * module at that time.
  */
 import { describe, expect, it } from 'vitest';
@@ -268,7 +268,7 @@ async function broughtUpAgain(seed: number) {
   const [lost, isUnread, meanwhile] = [1 + draw(3), draw(3) === 0, MEANWHILE[draw(MEANWHILE.length)]];
   const module = modules.module(address);
   const on = `#0${address}1001`;
-  /** When it was told to be on, and when its relay closed and opened. */
+  /** When ON was sent, and when the relay closed and opened. */
   const told: number[] = [];
   const edges: { at: number; isClosed: boolean }[] = [];
   let isOver = false;

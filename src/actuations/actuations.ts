@@ -1,6 +1,7 @@
 /**
- * What moves a door, and what is no job and takes its time: an intent in the audit before, the outcome after. An intent whose outcome was never stored gets
- * `unknown` at the next start, or before the next of its kind: nobody is left to wonder whether it is still under way.
+ * Actuations: what moves a door, and what takes time without being a job. The intent is in the audit before anything is
+ * sent, the outcome after it. An intent whose outcome was never stored gets `unknown` at the next start, or before the next
+ * actuation of the same action and object, so that the audit shows none as under way for ever.
  */
 import type { Audit, AuditEntry } from '../audit/audit.ts';
 import type { Clock } from '../clock.ts';

@@ -1,6 +1,6 @@
 /** A stand-open was ordered for one relay of one device: it never goes over to what takes its place. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { type Estate, openEstate, playedRelay } from '../../test/estate.ts';
+import { type Estate, openEstate, openRelayDoor, playedRelay } from '../../test/estate.ts';
 import { GatehouseError } from '../errors.ts';
 
 const DEVICE = '80000000-0000-4000-8000-000000000008';
@@ -25,11 +25,7 @@ let estate: Estate;
 let id: string;
 let end: () => Promise<void>;
 beforeEach(async () => {
-  estate = await openEstate();
-  id = (await estate.desk('POST', '/doors', {})).body.id as string;
-  estate.played.relays.set(id, RELAY);
-  await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
-  end = estate.run();
+  ({ estate, id, end } = await openRelayDoor(RELAY));
 });
 
 const change = (more: object) => void estate.played.relays.set(id, { ...RELAY, ...more });

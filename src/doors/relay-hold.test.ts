@@ -2,7 +2,7 @@
 
 import { beforeEach, describe, expect, it } from 'vitest';
 import { HOLD_MS } from '../../drivers/rs485.ts';
-import { type Estate, openEstate, playedRelay } from '../../test/estate.ts';
+import { type Estate, openEstate, openRelayDoor, playedRelay } from '../../test/estate.ts';
 import { GatehouseError } from '../errors.ts';
 import { RENEW_EVERY_MS } from './relay-hold.ts';
 
@@ -16,11 +16,7 @@ let estate: Estate;
 let id: string;
 let end: () => Promise<void>;
 beforeEach(async () => {
-  estate = await openEstate();
-  id = (await estate.desk('POST', '/doors', {})).body.id as string;
-  estate.played.relays.set(id, playedRelay(DEVICE));
-  await put({ standOpenEnabled: true });
-  end = estate.run();
+  ({ estate, id, end } = await openRelayDoor(playedRelay(DEVICE)));
 });
 
 const put = (body: object) => estate.desk('PUT', `/doors/${id}`, body);

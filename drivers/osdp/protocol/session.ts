@@ -37,7 +37,7 @@ export interface Turn {
   bytes: Uint8Array;
 }
 
-/** How often a question is sent, over all turns, before the session begins anew. */
+/** How often a question is sent, over all turns, before the session is started again. */
 const SENT_MAX = 4;
 /** More than a device, or a device server between, keeps back and sends all the same. */
 const OWED_MAX = 8;
