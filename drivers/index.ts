@@ -1,5 +1,5 @@
 /** The drivers there are. Each is loaded when a link needs it, so that a host loads only what it runs. */
-import type { OpenDriver } from './driver.ts';
+import type { OpenDriver } from './contract/driver.ts';
 
 export type DriverTable = ReadonlyMap<string, () => Promise<OpenDriver>>;
 

@@ -31,7 +31,7 @@ const FILES = {
   'package-lock.json': '{}',
   'scripts/build.ts': '',
   'src/main.ts': program('main', '../'),
-  'src/field/host/host.ts': program('host', '../../../'),
+  'src/platform/field/host/host.ts': program('host', '../../../../'),
   'src/unused.ts': 'export const unused = 1;',
   'drivers/beside.ts': `
 import { readFileSync } from 'node:fs';
@@ -51,7 +51,7 @@ beforeAll(async () => {
     mkdirSync(join(root, dirname(path)), { recursive: true });
     writeFileSync(join(root, path), text);
   }
-  for (const path of ['src/built.js', 'src/start.js', 'src/field/host/start-host.js'])
+  for (const path of ['src/built.js', 'src/start.js', 'src/platform/field/host/start-host.js'])
     copyFileSync(join(PROJECT, path), join(root, path));
   await build(root);
   // A file may change again within the second of its last change; of such a one nothing is said.
@@ -78,7 +78,7 @@ describe('a bundle', () => {
   it('runs where it was installed, and finds what lies beside its sources', () => {
     const root = installed();
     expect(run(root, 'src/start.js')).toBe('main bundle beside\n');
-    expect(run(root, 'src/field/host/start-host.js')).toBe('host bundle beside\n');
+    expect(run(root, 'src/platform/field/host/start-host.js')).toBe('host bundle beside\n');
   });
 
   it.each<[string, (root: string) => void]>([
@@ -91,7 +91,7 @@ describe('a bundle', () => {
       (root) => swap(root, 'drivers/beside.ts', `${FILES['drivers/beside.ts']};`),
     ],
     ['a library may have changed', (root) => writeFileSync(join(root, 'package-lock.json'), '{}')],
-    ['there is a new source', (root) => writeFileSync(join(root, 'src/field/new.ts'), '')],
+    ['there is a new source', (root) => writeFileSync(join(root, 'src/platform/field/new.ts'), '')],
     ['a source is gone', (root) => unlinkSync(join(root, 'src/unused.ts'))],
     [
       'half of a bundle is there',
@@ -113,7 +113,7 @@ describe('a bundle', () => {
     const root = installed();
     swap(root, 'drivers/beside.ts', `export const beside = () => 'changed';`);
     expect(run(root, 'src/start.js')).toBe('main sources changed\n');
-    expect(run(root, 'src/field/host/start-host.js')).toBe('host sources changed\n');
+    expect(run(root, 'src/platform/field/host/start-host.js')).toBe('host sources changed\n');
   });
 });
 

@@ -20,7 +20,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Plugin } from 'rolldown';
 import { stampOf } from '../src/built.js';
 
-const PROGRAMS = { main: 'src/main.ts', host: 'src/field/host/host.ts' };
+const PROGRAMS = { main: 'src/main.ts', host: 'src/platform/field/host/host.ts' };
 /** Where a new file may change what a program is. */
 const SOURCES = ['src', 'drivers'];
 /** What else decides what is in a bundle. */

@@ -5,11 +5,11 @@
  * follows it is not tried then.
  */
 import { parseArgs } from 'node:util';
-import type { Driver, Plain } from '../drivers/driver.ts';
+import type { Driver, Plain } from '../drivers/contract/driver.ts';
+import { type AlarmEvent, alarmEvent, probed } from '../drivers/contract/rs485.ts';
+import { type Rs485Report, rs485Report } from '../drivers/contract/settings.ts';
 import { openOsdp } from '../drivers/osdp/driver.ts';
-import { type AlarmEvent, alarmEvent, probed } from '../drivers/rs485.ts';
-import { type Rs485Report, rs485Report } from '../drivers/settings.ts';
-import { systemClock } from '../src/clock.ts';
+import { systemClock } from '../src/platform/clock.ts';
 
 const OPTIONS = {
   port: { type: 'string' },

@@ -1,16 +1,16 @@
 /**
  * Writes config/gatehouse.schema.json, config/site.schema.json and config/profiles/profile.schema.json, which editors
- * check a configuration, a site's file and a profile against, from src/config/config.ts, src/site-document.ts and
+ * check a configuration, a site's file and a profile against, from src/platform/config/config.ts, src/resources/site-import/site-document.ts and
  * drivers/modbus/profile.ts.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { profileJsonSchema } from '../drivers/modbus/profile.ts';
-import { configJsonSchema } from '../src/config/config.ts';
-import { siteJsonSchema } from '../src/site-document.ts';
+import { configJsonSchema } from '../src/platform/config/config.ts';
+import { siteJsonSchema } from '../src/resources/site-import/site-document.ts';
 
 const write = (name: string, schema: object) =>
-  writeFileSync(join(import.meta.dirname, '..', 'config', name), `${JSON.stringify(schema, null, 2)}\n`);
+  writeFileSync(join(import.meta.dirname, '../config', name), `${JSON.stringify(schema, null, 2)}\n`);
 
 write('gatehouse.schema.json', configJsonSchema());
 write('site.schema.json', siteJsonSchema());

@@ -1,11 +1,11 @@
 /**
- * The process: argv, signals, crashes, exit code; started by start.js. With that, built.js and src/field/host/host.ts the only
+ * The process: argv, signals, crashes, exit code; started by start.js. With that, built.js and src/platform/field/host/host.ts the only
  * file that touches `process`.
  */
 import { fstatSync } from 'node:fs';
 import { getCompileCacheDir } from 'node:module';
 import type { Shell } from './cli/shell.ts';
-import { systemClock } from './clock.ts';
+import { systemClock } from './platform/clock.ts';
 
 const stopping = new AbortController();
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {

@@ -1,6 +1,6 @@
 /** Every operation against every role: who may call what, to be asked of a running app. */
-import type { Operation } from '../src/http/operation.ts';
-import { type Principal, ROLES, type Role } from '../src/principal.ts';
+import type { Operation } from '../src/platform/http/operation.ts';
+import { type Principal, ROLES, type Role } from '../src/platform/principal.ts';
 
 export interface AccessCase {
   operation: string;

@@ -39,7 +39,7 @@ it('has the expressions of the page under their names, and no others', () => {
 });
 
 it('asks for metrics that there are', () => {
-  const source = readFileSync(join(root, 'src/metrics/families.ts'), 'utf8');
+  const source = readFileSync(join(root, 'src/services/metrics/families.ts'), 'utf8');
   const asked = [...rules.map(({ expr }) => expr), ...curves]
     .flatMap((expr) => [...expr.matchAll(/gatehouse_(\w+)/g)].map(([, name = '']) => name))
     .map((name) => name.replace(/_(bucket|count|sum)$/, ''));

@@ -4,9 +4,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
+import type { LockEvent } from '../drivers/contract/zgate.ts';
 import { MESSAGES } from '../drivers/encoder/messages.ts';
-import type { LockEvent } from '../drivers/zgate.ts';
-import { tokenEnds } from '../src/auth/ending.ts';
 import {
   configurationEnded,
   doorAlarm,
@@ -16,12 +15,13 @@ import {
   lockStateChanged,
   presenceChanged,
   standingChanged,
-} from '../src/doors/live-events.ts';
-import type { DoorRow } from '../src/doors/table.ts';
-import { gapEvent, liveEvent, withReplayed } from '../src/events/cloud-event.ts';
-import { liveEvent as openLiveEvent } from '../src/events/live-types.ts';
-import { certificateEnds } from '../src/pki/own-certificate.ts';
-import { joinHasFailed, connectionChanged as zgateConnection } from '../src/zgates/live-events.ts';
+} from '../src/resources/doors/live-events.ts';
+import type { DoorRow } from '../src/resources/doors/table.ts';
+import { joinHasFailed, connectionChanged as zgateConnection } from '../src/resources/zgates/live-events.ts';
+import { tokenEnds } from '../src/services/auth/ending.ts';
+import { gapEvent, liveEvent, withReplayed } from '../src/services/events/cloud-event.ts';
+import { liveEvent as openLiveEvent } from '../src/services/events/live-types.ts';
+import { certificateEnds } from '../src/services/pki/own-certificate.ts';
 import { INSTANT } from './simulators/encoder/commands.ts';
 import { openEncoder } from './simulators/encoder/encoder.ts';
 import type * as TransportFile from './simulators/encoder/transport.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { run } from '../src/cli/program.ts';
-import { systemClock } from '../src/clock.ts';
+import { systemClock } from '../src/platform/clock.ts';
 import { testShell } from './shell.ts';
 import { type Daemon, freePort, openDaemon } from './simulators/daemon.ts';
 

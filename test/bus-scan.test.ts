@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, expect, it, vi } from 'vitest';
 import { run } from '../src/cli/program.ts';
-import { systemClock } from '../src/clock.ts';
+import { systemClock } from '../src/platform/clock.ts';
 import { testShell } from './shell.ts';
 import { openSimulatedBus, type SimulatedBus } from './simulators/bus/bus.ts';
 import { openTestSite, type TestSite } from './simulators/test-site.ts';

@@ -3,7 +3,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { run } from '../src/cli/program.ts';
-import { systemClock } from '../src/clock.ts';
+import { systemClock } from '../src/platform/clock.ts';
 import { readPcapng } from './pcapng-reader.ts';
 import { openRs485Site, type Rs485Site, waitFor } from './rs485-site.ts';
 import { testShell } from './shell.ts';

@@ -1,5 +1,5 @@
 /** A client of an interface in this process: of the resources below one path, as a service tool unless it says otherwise. */
-import type { App } from '../src/http/app.ts';
+import type { App } from '../src/platform/http/app.ts';
 import { send } from './things-app.ts';
 
 export function clientOf(app: App, base: string) {

@@ -14,7 +14,10 @@ const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
 };
 const page = shellBlocks(join(ROOT, 'CONTRIBUTING.md'));
 /** Run one single test file of pure code. */
-const EXECUTED = ['npm test -- src/writes/machine.test.ts', 'npm test -- src/writes/machine.test.ts -t "'];
+const EXECUTED = [
+  'npm test -- src/resources/writes/machine.test.ts',
+  'npm test -- src/resources/writes/machine.test.ts -t "',
+];
 
 /** By the beginning of each block. */
 const WITHOUT = {
@@ -23,7 +26,7 @@ const WITHOUT = {
   'npm run test:watch': 'does not end',
   'npm run test:fast': 'runs every fast test; test/fast.test.ts has which',
   'npm run openapi': 'writes into the tree; test/openapi.test.ts compares',
-  'npm test -- src/database/migrate.test.ts': 'is run by npm test',
+  'npm test -- src/platform/database/migrate.test.ts': 'is run by npm test',
   'npm run check': '.ci/run',
   'kill -USR1': 'needs port 9229, which may be in use',
   'export interface': 'is an example of code',

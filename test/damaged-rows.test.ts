@@ -1,8 +1,8 @@
 /** A row with a text that a disk has changed: the lists go on without it, and the status names it. */
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { openConnection } from '../src/database/connection.ts';
-import { openTestStream } from '../src/events/test-stream.ts';
+import { openConnection } from '../src/platform/database/connection.ts';
+import { openTestStream } from '../src/services/events/test-stream.ts';
 import { openTestGateway } from './gateway.ts';
 
 interface Listed {

@@ -6,9 +6,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { MESSAGES } from '../drivers/encoder/messages.ts';
-import { ERROR_STATUS } from '../src/errors.ts';
-import { withReplayed, writeProgressEvent } from '../src/events/cloud-event.ts';
-import { writeRequestStatus } from '../src/writes/schema.ts';
+import { ERROR_STATUS } from '../src/platform/errors.ts';
+import { writeRequestStatus } from '../src/resources/writes/schema.ts';
+import { withReplayed, writeProgressEvent } from '../src/services/events/cloud-event.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
@@ -61,7 +61,7 @@ describe('docs/encoder-protocol.md', () => {
   });
 
   it('shows the fields that a registration answers with', () => {
-    const source = read('src/encoders/registration.ts');
+    const source = read('src/resources/encoders/registration.ts');
     const [configuration = {}, credentials = {}] = under('The answer');
     for (const field of [...Object.keys(configuration), ...Object.keys(credentials)])
       expect(source).toMatch(new RegExp(`^ {4}${field}\\b`, 'm'));

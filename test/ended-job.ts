@@ -1,7 +1,8 @@
 /** A job of an opened gateway, once it has ended. */
-import type { Jobs } from '../src/jobs/jobs.ts';
-import type { Job } from '../src/jobs/schema.ts';
-import { LOCAL_ADMINISTRATOR } from '../src/principal.ts';
+
+import { LOCAL_ADMINISTRATOR } from '../src/platform/principal.ts';
+import type { Jobs } from '../src/services/jobs/jobs.ts';
+import type { Job } from '../src/services/jobs/schema.ts';
 
 export async function endedJob(jobs: Pick<Jobs, 'get'>, id: string): Promise<Job> {
   for (;;) {

@@ -1,7 +1,7 @@
 /** A database that a test has fail: nothing can be stored, and nothing read either while its file cannot be opened. */
 import { vi } from 'vitest';
-import type { Database } from '../src/database/database.ts';
-import { GatehouseError } from '../src/errors.ts';
+import type { Database } from '../src/platform/database/database.ts';
+import { GatehouseError } from '../src/platform/errors.ts';
 import { temporaryDatabase } from './temporary.ts';
 
 /** Of commits alone: the jobs run, and COMMIT fails after them. */

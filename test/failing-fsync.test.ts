@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { openDatabase } from '../src/database/database.ts';
+import { openDatabase } from '../src/platform/database/database.ts';
 import { FOREVER, failingDisk, HAS_COMPILER } from './faults/failing-disk.ts';
 import { temporaryFolder } from './temporary.ts';
 

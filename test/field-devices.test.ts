@@ -1,4 +1,4 @@
-/** Wanted → applied, end to end: the three users of src/reconcile.ts, through host processes of their own. */
+/** Wanted → applied, end to end: the three users of src/services/reconcile/reconcile.ts, through host processes of their own. */
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { CALLER, DEVICE, DOOR, LOCK, linkOptions, openFieldSite, SITE, ZGATE } from './field-site.ts';
 import { freePort, openDaemon } from './simulators/daemon.ts';

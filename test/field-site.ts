@@ -1,19 +1,19 @@
 /** An estate whose links are played by host processes of their own, on a database that outlives it. */
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { Plain } from '../drivers/driver.ts';
-import type { AuditEntry } from '../src/audit/audit.ts';
-import { systemClock } from '../src/clock.ts';
-import { configSchema } from '../src/config/config.ts';
-import { openEstate } from '../src/estate.ts';
-import type { LiveEvent } from '../src/events/events.ts';
-import type { Job } from '../src/jobs/schema.ts';
-import { silentLog } from '../src/log.ts';
-import { openMeters } from '../src/metrics/meters.ts';
-import { LOCAL_ADMINISTRATOR } from '../src/principal.ts';
-import { siteSchema } from '../src/site-document.ts';
-import { supervise } from '../src/supervise.ts';
-import { openVault } from '../src/vault.ts';
+import type { Plain } from '../drivers/contract/driver.ts';
+import { openEstate } from '../src/app/estate.ts';
+import { systemClock } from '../src/platform/clock.ts';
+import { configSchema } from '../src/platform/config/config.ts';
+import { silentLog } from '../src/platform/log.ts';
+import { LOCAL_ADMINISTRATOR } from '../src/platform/principal.ts';
+import { supervise } from '../src/platform/supervise.ts';
+import { openVault } from '../src/platform/vault.ts';
+import { siteSchema } from '../src/resources/site-import/site-document.ts';
+import type { AuditEntry } from '../src/services/audit/audit.ts';
+import type { LiveEvent } from '../src/services/events/events.ts';
+import type { Job } from '../src/services/jobs/schema.ts';
+import { openMeters } from '../src/services/metrics/meters.ts';
 import { endedJob } from './ended-job.ts';
 import { temporaryDatabase, temporaryFolder } from './temporary.ts';
 

@@ -4,11 +4,11 @@ import { request } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { onTestFinished } from 'vitest';
-import { type Clock, systemClock } from '../src/clock.ts';
-import type { ConfigInput } from '../src/config/config.ts';
-import { parseConfig, readConfig } from '../src/config/config-file.ts';
-import { type Gateway, openGateway } from '../src/gateway.ts';
-import { silentLog } from '../src/log.ts';
+import { type Gateway, openGateway } from '../src/app/gateway.ts';
+import { type Clock, systemClock } from '../src/platform/clock.ts';
+import type { ConfigInput } from '../src/platform/config/config.ts';
+import { parseConfig, readConfig } from '../src/platform/config/config-file.ts';
+import { silentLog } from '../src/platform/log.ts';
 import { temporaryFolder } from './temporary.ts';
 
 export interface TestGateway {

@@ -1,5 +1,5 @@
 /** A database whose commits wait, as behind a slow disk, until the test lets each of them run. */
-import type { Database } from '../src/database/database.ts';
+import type { Database } from '../src/platform/database/database.ts';
 
 export interface HeldCommits {
   database: Database;

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { ERROR_STATUS } from '../src/errors.ts';
-import { interfaceOperations, type Parts } from '../src/interface.ts';
-import { ROLES } from '../src/principal.ts';
+import { interfaceOperations, type Parts } from '../src/app/interface.ts';
+import { ERROR_STATUS } from '../src/platform/errors.ts';
+import { ROLES } from '../src/platform/principal.ts';
 
 const text = readFileSync(join(import.meta.dirname, '../docs/interface.md'), 'utf8');
 const rows = text

@@ -1,11 +1,11 @@
 /** Serves some operations on an admin socket, for tests of the command line against the real thing. */
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { systemClock } from '../src/clock.ts';
-import { createApp } from '../src/http/app.ts';
-import type { Operation } from '../src/http/operation.ts';
-import { listenUnix } from '../src/http/server.ts';
-import { silentLog } from '../src/log.ts';
+import { systemClock } from '../src/platform/clock.ts';
+import { createApp } from '../src/platform/http/app.ts';
+import type { Operation } from '../src/platform/http/operation.ts';
+import { listenUnix } from '../src/platform/http/server.ts';
+import { silentLog } from '../src/platform/log.ts';
 import { temporaryFolder } from './temporary.ts';
 
 export interface LocalDaemon {

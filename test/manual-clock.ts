@@ -1,5 +1,5 @@
 /** A clock a test turns by hand. Nothing moves until `advance`. */
-import type { Clock } from '../drivers/driver.ts';
+import type { Clock } from '../drivers/contract/driver.ts';
 
 export interface ManualClock extends Clock {
   /** Moves both clocks on and wakes, in order, every sleeper whose time has come; lets promise chains run between. */

@@ -1,5 +1,5 @@
 /** What the meters have measured of actuations, and of keys. */
-import type { Meters } from '../src/metrics/meters.ts';
+import type { Meters } from '../src/services/metrics/meters.ts';
 
 /** `action way outcome` → how many, and their seconds. */
 export function measuredActuations({ read }: Meters): Record<string, { count: number; sum: number }> {

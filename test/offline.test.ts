@@ -4,7 +4,7 @@ import { request } from 'node:https';
 import { join } from 'node:path';
 import type { PeerCertificate, TLSSocket } from 'node:tls';
 import { expect, it } from 'vitest';
-import { AUDIENCE, ISSUER, issue, issuerKey, keySet, publish } from '../src/auth/test-issuer.ts';
+import { AUDIENCE, ISSUER, issue, issuerKey, keySet, publish } from '../src/services/auth/test-issuer.ts';
 import { openTestGateway, type TestGateway } from './gateway.ts';
 import { manualClock } from './manual-clock.ts';
 
@@ -12,7 +12,7 @@ import { manualClock } from './manual-clock.ts';
 const HOURS_BETWEEN_LOOKS = 13;
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
-/** Of a clock that no time server stands behind, a jump of a month is accepted after six hours (src/known-time.ts). */
+/** Of a clock that no time server stands behind, a jump of a month is accepted after six hours (src/platform/known-time.ts). */
 const STRIDE_MS = 30 * DAY_MS;
 const HOURS_TO_ACCEPT = 7;
 

@@ -3,12 +3,12 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from '@hono/zod-openapi';
 import { describe, expect, it } from 'vitest';
-import { ERROR_STATUS, type ErrorCode } from '../src/errors.ts';
-import type { ErrorBody } from '../src/http/openapi-errors.ts';
-import { EXAMPLES } from '../src/http/openapi-examples.ts';
-import { FIELDS } from '../src/http/openapi-words.ts';
-import { errorsOf, type Operation } from '../src/http/operation.ts';
-import { interfaceDocument, interfaceOperations, type Parts } from '../src/interface.ts';
+import { interfaceDocument, interfaceOperations, type Parts } from '../src/app/interface.ts';
+import { ERROR_STATUS, type ErrorCode } from '../src/platform/errors.ts';
+import type { ErrorBody } from '../src/platform/http/openapi-errors.ts';
+import { EXAMPLES } from '../src/platform/http/openapi-examples.ts';
+import { FIELDS } from '../src/platform/http/openapi-words.ts';
+import { errorsOf, type Operation } from '../src/platform/http/operation.ts';
 
 type Json = { [key: string]: Json } & Json[] & string;
 

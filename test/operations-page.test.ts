@@ -15,8 +15,8 @@ import {
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it, vi } from 'vitest';
-import { parseConfig } from '../src/config/config-file.ts';
-import { keyPairIn } from '../src/key-pair.ts';
+import { parseConfig } from '../src/platform/config/config-file.ts';
+import { keyPairIn } from '../src/platform/key-pair.ts';
 import { openTestGateway } from './gateway.ts';
 import { LOBBY, openRs485Site } from './rs485-site.ts';
 import { shellBlocks } from './shell-blocks.ts';
@@ -80,7 +80,7 @@ const WITHOUT = {
   '/replace -d': 'needs two devices; test/rs485-field.test.ts',
   'bus watchdog-test': 'needs somebody who watches; src/cli/bus-watchdog.test.ts',
   'bus check-profile': 'needs a profile of your own; src/cli/program.test.ts',
-  '--rawfile cert': 'needs a gateway reached by TLS; src/networks/networks.test.ts',
+  '--rawfile cert': 'needs a gateway reached by TLS; src/resources/networks/networks.test.ts',
   '/permit-join': 'needs a coordinator; test/zigbee-field.test.ts',
   'zgate restore': 'needs two coordinators; src/cli/zgate.test.ts',
   '--unix-socket': 'test/metrics.test.ts',

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { run } from '../src/cli/program.ts';
-import { systemClock } from '../src/clock.ts';
+import { systemClock } from '../src/platform/clock.ts';
 import { readPcapng } from './pcapng-reader.ts';
 import { waitFor } from './rs485-site.ts';
 import { testShell } from './shell.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { afterAll, expect, it, vi } from 'vitest';
 import { run } from '../src/cli/program.ts';
-import { CA_EXTENSIONS, hasOpenssl, type Minted, openOpenssl } from '../src/pki/test-openssl.ts';
+import { CA_EXTENSIONS, hasOpenssl, type Minted, openOpenssl } from '../src/services/pki/test-openssl.ts';
 import { openTestGateway } from './gateway.ts';
 import { testShell } from './shell.ts';
 import { temporaryFolder } from './temporary.ts';

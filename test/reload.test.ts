@@ -2,8 +2,8 @@
 import { writeFileSync } from 'node:fs';
 import { expect, it, vi } from 'vitest';
 import { run } from '../src/cli/program.ts';
-import type { ConfigInput } from '../src/config/config.ts';
-import type { Status } from '../src/status/schema.ts';
+import type { ConfigInput } from '../src/platform/config/config.ts';
+import type { Status } from '../src/services/status/schema.ts';
 import { openTestGateway, type TestGateway } from './gateway.ts';
 import { testShell } from './shell.ts';
 

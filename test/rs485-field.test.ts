@@ -1,6 +1,6 @@
 /** RS-485 devices end to end, on a bus that a host process plays: found, scanned, fired, heard. */
 import { expect, it, vi } from 'vitest';
-import { PINS } from '../drivers/settings.ts';
+import { PINS } from '../drivers/contract/settings.ts';
 import { CALLER, DEVICE, openFieldSite } from './field-site.ts';
 
 const ioPins = Object.fromEntries(PINS.map((pin) => [pin, false]));

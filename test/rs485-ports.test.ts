@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { run } from '../src/cli/program.ts';
-import { systemClock } from '../src/clock.ts';
+import { systemClock } from '../src/platform/clock.ts';
 import { CELLAR, LOBBY, openRs485Site, type Rs485Site, waitFor } from './rs485-site.ts';
 import { testShell } from './shell.ts';
 import { freePort, openDaemon } from './simulators/daemon.ts';

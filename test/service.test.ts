@@ -3,7 +3,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { openConnection } from '../src/database/connection.ts';
+import { openConnection } from '../src/platform/database/connection.ts';
 import { temporaryFolder } from './temporary.ts';
 
 vi.setConfig({ testTimeout: 180_000 });

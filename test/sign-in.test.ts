@@ -1,7 +1,7 @@
 /** People and programs at a whole gateway: by code and cookie, by token, and by a token of an identity provider. */
 import { expect, it, vi } from 'vitest';
-import { issue, issuerKey, keySet, publish } from '../src/auth/test-issuer.ts';
 import { run } from '../src/cli/program.ts';
+import { issue, issuerKey, keySet, publish } from '../src/services/auth/test-issuer.ts';
 import { openTestGateway, type TestGateway } from './gateway.ts';
 import { testShell } from './shell.ts';
 

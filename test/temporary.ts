@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { Clock } from '../drivers/driver.ts';
-import { type Connection, openConnection } from '../src/database/connection.ts';
-import { type Database, openDatabase } from '../src/database/database.ts';
-import { openSystem, type System } from '../src/system.ts';
+import type { Clock } from '../drivers/contract/driver.ts';
+import { openSystem, type System } from '../src/app/system.ts';
+import { type Connection, openConnection } from '../src/platform/database/connection.ts';
+import { type Database, openDatabase } from '../src/platform/database/database.ts';
 
 /** A folder of the running test, removed when it ends. */
 export function temporaryFolder(): string {

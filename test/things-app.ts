@@ -1,13 +1,13 @@
 /** A small interface of its own for the tests of the pipeline. */
 import { z } from '@hono/zod-openapi';
 import { expect } from 'vitest';
-import { GatehouseError } from '../src/errors.ts';
-import { type App, type AppOptions, createApp } from '../src/http/app.ts';
-import { pageLimit } from '../src/http/fields.ts';
-import { healthOperations } from '../src/http/health.ts';
-import { type Call, operation } from '../src/http/operation.ts';
-import type { Log } from '../src/log.ts';
-import type { Role } from '../src/principal.ts';
+import { GatehouseError } from '../src/platform/errors.ts';
+import { type App, type AppOptions, createApp } from '../src/platform/http/app.ts';
+import { pageLimit } from '../src/platform/http/fields.ts';
+import { healthOperations } from '../src/platform/http/health.ts';
+import { type Call, operation } from '../src/platform/http/operation.ts';
+import type { Log } from '../src/platform/log.ts';
+import type { Role } from '../src/platform/principal.ts';
 import { principalWith } from './access-matrix.ts';
 import { manualClock } from './manual-clock.ts';
 

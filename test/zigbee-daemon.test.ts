@@ -3,8 +3,8 @@ import { spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import { openReader } from '../src/database/connection.ts';
-import { openVault } from '../src/vault.ts';
+import { openReader } from '../src/platform/database/connection.ts';
+import { openVault } from '../src/platform/vault.ts';
 import { type Gateway, openZigbeeSite, waitFor, type ZigbeeSite } from './zigbee-site.ts';
 
 const [ROOM, SUITE, SPA] = ['00158d0001000001', '00158d0001000002', '00158d0002000001'] as const;

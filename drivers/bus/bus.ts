@@ -3,8 +3,8 @@
  * lost, whether anybody waits for `run` or not. Whose turn it is: schedule.ts. The wire and its silences: line.ts. Whom
  * to leave alone, and how long to wait for whom: stations.ts.
  */
-import type { Clock, DriverLog } from '../driver.ts';
-import type { BusReport } from '../rs485.ts';
+import type { Clock, DriverLog } from '../contract/driver.ts';
+import type { BusReport } from '../contract/rs485.ts';
 import { openDispatcher } from './dispatcher.ts';
 import type { Exchange, Order, Poll } from './exchange.ts';
 import type { Senders } from './latecomers.ts';

@@ -1,5 +1,5 @@
 /** What became of exchanges, counted as reports and probes tell it. */
-import type { WireCounters } from '../rs485.ts';
+import type { WireCounters } from '../contract/rs485.ts';
 import type { Attempt } from './exchange.ts';
 
 export const COUNTER_OF = {

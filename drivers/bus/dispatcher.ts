@@ -1,6 +1,6 @@
 /** Takes orders and polls, and dispatches one after the other to the wire. */
-import { type Clock, DriverError, type DriverLog } from '../driver.ts';
-import { type HistogramReading, openHistogram } from '../histogram.ts';
+import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
+import { type HistogramReading, openHistogram } from '../contract/histogram.ts';
 import type { Exchange, Order, Poll } from './exchange.ts';
 import type { Line } from './line.ts';
 import { openLogOnce } from './log-once.ts';
@@ -15,7 +15,7 @@ import { openTransactions } from './transactions.ts';
 export interface Dispatcher {
   exchange<Reply>(exchange: Exchange<Reply>, order: Order, signal: AbortSignal): Promise<Reply>;
   poll(poll: Poll): Disposable;
-  /** As in a bus report (drivers/rs485.ts). */
+  /** As in a bus report (drivers/contract/rs485.ts). */
   commandSeconds(): HistogramReading;
   /** Rejects when the port is gone. */
   work(): Promise<never>;

@@ -1,5 +1,5 @@
 /** Addresses where two devices may answer (voices.ts): detects them, warns, and keeps them from disturbing the others. */
-import type { Clock } from '../driver.ts';
+import type { Clock } from '../contract/driver.ts';
 import type { Exchange } from './exchange.ts';
 import type { Conversation } from './line.ts';
 import { isAnswer } from './receiver.ts';

@@ -2,7 +2,7 @@
  * What a protocol hands to the bus: one request and how its reply is read. The bus (bus.ts) does the rest: whose turn it
  * is, how long to wait, what to count, whom to leave alone.
  */
-import type { DriverError } from '../driver.ts';
+import type { DriverError } from '../contract/driver.ts';
 import type { LineSettings } from './options.ts';
 
 /** Why what was received is no reply. `foreign`: sound, but of another device or to another question. */

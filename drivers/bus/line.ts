@@ -1,5 +1,5 @@
 /** A port as a wire with one owner: a request, the reply inside its own time, and the silence before the next one. */
-import { type Clock, DriverError, type DriverLog } from '../driver.ts';
+import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
 import type { Exchange } from './exchange.ts';
 import { type Late, type Latecomers, openLatecomers, type Senders } from './latecomers.ts';
 import { type Ear, listen, type Patience, type Times, timesOf } from './listening.ts';

@@ -1,5 +1,5 @@
 /** The wait for one reply: until when, and what ends it sooner. */
-import type { Clock } from '../driver.ts';
+import type { Clock } from '../contract/driver.ts';
 import type { Exchange } from './exchange.ts';
 import type { BusOptions } from './options.ts';
 import { type Bell, turnOfEventLoop } from './pause.ts';

@@ -1,5 +1,5 @@
 /** Defects in what a protocol hands to the bus: told once, for they show again with each frame, and never passed on. */
-import type { DriverLog } from '../driver.ts';
+import type { DriverLog } from '../contract/driver.ts';
 
 export type LogOnce = (error: unknown) => void;
 

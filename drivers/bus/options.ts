@@ -1,6 +1,6 @@
 /** What every RS-485 bus is configured with (`links[].options`); each protocol adds its own. */
 import { z } from 'zod';
-import { PORTS, portIn } from '../port-number.ts';
+import { PORTS, portIn } from '../contract/port-number.ts';
 
 /** Those that UARTs and serial device servers have in common. */
 export const BAUD_RATES = [1_200, 2_400, 4_800, 9_600, 19_200, 38_400, 57_600, 115_200, 230_400] as const;

@@ -1,5 +1,5 @@
 /** How long each station is waited for. */
-import type { Clock } from '../driver.ts';
+import type { Clock } from '../contract/driver.ts';
 import type { Exchange } from './exchange.ts';
 import type { Conversation } from './line.ts';
 import type { Patience } from './listening.ts';

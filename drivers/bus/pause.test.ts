@@ -1,6 +1,6 @@
 /** Waiting to a fraction of a millisecond, and for a bell. */
 import { describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import { openBell, pauseUntil } from './pause.ts';
 import { forever, outcomeOf } from './test-bus.ts';

@@ -1,5 +1,5 @@
 /** Waiting: to a fraction of a millisecond, and until something happens. */
-import type { Clock } from '../driver.ts';
+import type { Clock } from '../contract/driver.ts';
 
 /** Timers of Node count whole milliseconds and are late by up to so much on an idle machine. */
 const TIMER_LATENESS_MS = 0.25;

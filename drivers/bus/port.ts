@@ -1,5 +1,5 @@
 /** The contract of a port: what carries bytes to a bus and back. serial-port.ts and tcp-port.ts are the two there are. */
-import type { Clock, DriverLog } from '../driver.ts';
+import type { Clock, DriverLog } from '../contract/driver.ts';
 import type { BusOptions, LineSettings } from './options.ts';
 
 export interface PortListener {

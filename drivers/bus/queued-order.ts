@@ -1,5 +1,5 @@
 /** An order that waits for its turn, or for another one. */
-import { DriverError } from '../driver.ts';
+import { DriverError } from '../contract/driver.ts';
 import type { Exchange, Order } from './exchange.ts';
 import type { Outcome } from './receiver.ts';
 import type { Station } from './station.ts';

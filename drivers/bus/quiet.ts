@@ -1,5 +1,5 @@
 /** The silence that a request needs before it: of the protocol, and, after a miss, for the reply that may be late. */
-import type { Clock } from '../driver.ts';
+import type { Clock } from '../contract/driver.ts';
 import { pauseUntil } from './pause.ts';
 
 export interface Quiet {

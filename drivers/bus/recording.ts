@@ -2,7 +2,7 @@
  * What went over a bus since somebody asked for it, put together to packets. What is kept has a bound: the oldest goes
  * first, and is counted.
  */
-import { TRACE_PACKETS_MAX, type Traced } from '../rs485.ts';
+import { TRACE_PACKETS_MAX, type Traced } from '../contract/rs485.ts';
 
 /**
  * What is told instead of these bytes; the same array when nothing in it is secret. `question`: what was sent last,
@@ -26,7 +26,7 @@ export type Reveal = (bytes: Uint8Array, sent: boolean) => Revealed | undefined;
 const KEPT_MAX_BYTES = 256 * 1024;
 /** What a packet costs beside its bytes. */
 const PACKET_BYTES = 128;
-/** Of one batch: below what a message between the processes may have (src/field/ipc.ts). */
+/** Of one batch: below what a message between the processes may have (src/platform/field/ipc.ts). */
 const BATCH_MAX_BYTES = 64 * 1024;
 /** Noise without end is cut into packets; the longest frame, of OSDP, has 1440. */
 const PACKET_MAX_BYTES = 2_048;

@@ -1,5 +1,5 @@
 /** Grants the bus: to which order or poll next. Holds what waits; knows the time only from its caller. */
-import { DriverError } from '../driver.ts';
+import { DriverError } from '../contract/driver.ts';
 import { admitsOrder } from './breaker.ts';
 import type { OrderClass, Poll } from './exchange.ts';
 import type { Conversation } from './line.ts';

@@ -2,8 +2,8 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { silentLog } from '../../src/log.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { silentLog } from '../../src/platform/log.ts';
 import { openPty, type Pty } from '../../test/simulators/bus/pty.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
 import type { Port } from './port.ts';

@@ -1,7 +1,7 @@
 /** A serial device of this machine: a USB adapter, an on-board UART. */
 import { readFile, realpath } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { DriverError } from '../driver.ts';
+import { DriverError } from '../contract/driver.ts';
 import type { LineSettings } from './options.ts';
 import type { OpenPort, PortListener } from './port.ts';
 import { openWire, type SerialWire } from './serial-binding.ts';

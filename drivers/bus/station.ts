@@ -1,5 +1,5 @@
 /** A station is one address of a bus, as the bus knows it: what it counted, what it learned, whether to leave it alone. */
-import type { BusReport, WireCounters } from '../rs485.ts';
+import type { BusReport, WireCounters } from '../contract/rs485.ts';
 import { type Breaker, CLOSED, nextBreaker } from './breaker.ts';
 import { COUNTER_OF, newCounters } from './counters.ts';
 import type { Attempt } from './exchange.ts';

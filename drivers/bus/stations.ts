@@ -1,6 +1,6 @@
 /** All stations of one line: how long each is waited for, and what is learned from each exchange. */
-import { type Clock, DriverError } from '../driver.ts';
-import type { BusReport } from '../rs485.ts';
+import { type Clock, DriverError } from '../contract/driver.ts';
+import type { BusReport } from '../contract/rs485.ts';
 import { nextBreaker } from './breaker.ts';
 import { openDoubts } from './doubts.ts';
 import type { Exchange } from './exchange.ts';
@@ -45,7 +45,7 @@ export interface StationsOptions {
 const ADDRESS_MAX = 255;
 /** A late reply is in the warnings for so long; and for so long what was stray may be late replies. */
 const LATE_FOR_MS = 60_000;
-/** Of a bus report (drivers/rs485.ts). */
+/** Of a bus report (drivers/contract/rs485.ts). */
 const WARNING_MAX = 512;
 /** Requests that were heard as they were sent, in a row, before there is a warning. */
 const ECHOES_TO_WARN = 3;

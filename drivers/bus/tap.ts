@@ -1,9 +1,9 @@
 /**
- * What goes over a bus, kept for whoever asks for it (drivers/rs485.ts `trace`). Nobody does, mostly: then each call
+ * What goes over a bus, kept for whoever asks for it (drivers/contract/rs485.ts `trace`). Nobody does, mostly: then each call
  * looks at one variable. What is kept has a bound (recording.ts). It ends by itself when nobody comes for it any more.
  */
-import { type Clock, DriverError } from '../driver.ts';
-import type { Trace, Traced } from '../rs485.ts';
+import { type Clock, DriverError } from '../contract/driver.ts';
+import type { Trace, Traced } from '../contract/rs485.ts';
 import { type Conceal, openRecording, type Recording, type Reveal } from './recording.ts';
 
 export type { Conceal, Reveal, Revealed } from './recording.ts';

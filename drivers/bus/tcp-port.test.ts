@@ -2,8 +2,8 @@
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { silentLog } from '../../src/log.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { silentLog } from '../../src/platform/log.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import { openPort } from './open-port.ts';
 import { optionsWith } from './test-bus.ts';

@@ -1,6 +1,6 @@
 /** A serial device server in TCP server mode (raw, no RFC 2217): what is sent leaves on its serial port, and back. */
 import { connect, type Socket } from 'node:net';
-import { type Clock, DriverError } from '../driver.ts';
+import { type Clock, DriverError } from '../contract/driver.ts';
 import type { OpenPort } from './port.ts';
 
 const CONNECT_MS = 5_000;

@@ -1,5 +1,5 @@
 /** The exchanges of orders and polls: each sends its request, and gets its outcome. */
-import { type Clock, DriverError } from '../driver.ts';
+import { type Clock, DriverError } from '../contract/driver.ts';
 import type { Exchange } from './exchange.ts';
 import type { LogOnce } from './log-once.ts';
 import { errorOf, type QueuedOrder } from './queued-order.ts';

@@ -2,7 +2,7 @@
  * The characters a port has: those of the configuration, but for the time of an exchange that wants others. Back again
  * whatever comes of it; a port that does not go back is lost, and opened anew as it is configured.
  */
-import type { Clock } from '../driver.ts';
+import type { Clock } from '../contract/driver.ts';
 import type { Bus } from './bus.ts';
 import type { BusOptions, LineSettings } from './options.ts';
 import type { Port } from './port.ts';

@@ -9,7 +9,7 @@ import { describe, expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
 import { openRandom } from '../../test/simulators/bus/random.ts';
 import type { Answer } from '../bus/test-port.ts';
-import type { DriverError } from '../driver.ts';
+import type { DriverError } from '../contract/driver.ts';
 import { openTestDriver, type TestSite } from './test-driver.ts';
 import { playModules } from './test-modules.ts';
 

@@ -1,6 +1,6 @@
 /** What a DCON driver reports, keeps and finds; what it switches is in safety.test.ts. */
 import { describe, expect, it } from 'vitest';
-import { busReport, probed } from '../rs485.ts';
+import { busReport, probed } from '../contract/rs485.ts';
 import { openDcon } from './driver.ts';
 import { openTestDriver, SETTINGS } from './test-driver.ts';
 

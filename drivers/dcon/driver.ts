@@ -13,14 +13,20 @@ import { openPort } from '../bus/open-port.ts';
 import type { OpenPort } from '../bus/port.ts';
 import { tuned } from '../bus/tuning.ts';
 import { characterMs } from '../bus/wire.ts';
-import { type Driver, type DriverContext, DriverError, type OpenDriver, type Plain } from '../driver.ts';
+import {
+  type Driver,
+  type DriverContext,
+  DriverError,
+  type OpenDriver,
+  type Plain,
+} from '../contract/driver.ts';
+import { probe, pulse, trace, watch, watchdogTest } from '../contract/rs485.ts';
+import { rs485Apply } from '../contract/settings.ts';
+import { valid } from '../contract/valid.ts';
 import { type EventQueue, openEventQueue } from '../rs485/event-queue.ts';
 import { type Commands, executing, type LinkParts, runLink } from '../rs485/link.ts';
 import { type Mutex, openMutex } from '../rs485/mutex.ts';
 import { underTest } from '../rs485/watchdog-proof.ts';
-import { probe, pulse, trace, watch, watchdogTest } from '../rs485.ts';
-import { rs485Apply } from '../settings.ts';
-import { valid } from '../valid.ts';
 import { type Feed, openFeed } from './feed.ts';
 import { aa } from './messages.ts';
 import { type Module, openModule } from './module.ts';

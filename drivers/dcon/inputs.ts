@@ -1,8 +1,8 @@
 /** Activations of inputs: counted from readings, and from the module's latch for those shorter than a poll. */
 
-import type { Clock } from '../driver.ts';
+import type { Clock } from '../contract/driver.ts';
+import { INPUT_PINS, type IoPins } from '../contract/settings.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
-import { INPUT_PINS, type IoPins } from '../settings.ts';
 
 type InputPin = (typeof INPUT_PINS)[number];
 

@@ -1,15 +1,15 @@
 /** One module of the bus: what is configured, watched or commanded comes in here. */
 import type { Bus } from '../bus/bus.ts';
 import { openBell } from '../bus/pause.ts';
-import { type DriverContext, DriverError } from '../driver.ts';
+import { type DriverContext, DriverError } from '../contract/driver.ts';
+import type { Pulse, Pulsed, WatchdogTested } from '../contract/rs485.ts';
+import type { Rs485Apply } from '../contract/settings.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { type Mutex, openMutex } from '../rs485/mutex.ts';
 import { openPolling, type Polling } from '../rs485/polling.ts';
 import { openRelayFaults } from '../rs485/relay-faults.ts';
 import { openWatchdogFeed } from '../rs485/watchdog-feed.ts';
 import { openWatchdogPauses } from '../rs485/watchdog-pauses.ts';
-import type { Pulse, Pulsed, WatchdogTested } from '../rs485.ts';
-import type { Rs485Apply } from '../settings.ts';
 import type { Framing } from './frame.ts';
 import { openInputs } from './inputs.ts';
 import { aa } from './messages.ts';

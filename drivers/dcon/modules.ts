@@ -1,5 +1,5 @@
 /** The modules of a bus: those that are configured, and those that are watched besides. */
-import { DriverError } from '../driver.ts';
+import { DriverError } from '../contract/driver.ts';
 import type { Module } from './module.ts';
 
 export interface Modules {

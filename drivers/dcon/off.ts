@@ -2,7 +2,7 @@
  * Switches outputs off: at the end of their pulse, and whenever one is on that is not wanted. This waits for nothing else that is
  * done with the module: a bring-up is interrupted, and the bus sends OFF before all other orders (drivers/bus/schedule.ts).
  */
-import { DriverError } from '../driver.ts';
+import { DriverError } from '../contract/driver.ts';
 import type { Polling } from '../rs485/polling.ts';
 import { OFF_RETRY_MS, OFF_TRIES_MS } from '../rs485/relay-faults.ts';
 import { RUN_OUT_SHARE } from '../rs485/watchdog-feed.ts';

@@ -1,6 +1,6 @@
 /** Brings one module up, and switches an output on for a pulse. An output is on only while a pulse is live (off.ts). */
-import { DriverError } from '../driver.ts';
-import type { Pulse, Pulsed } from '../rs485.ts';
+import { DriverError } from '../contract/driver.ts';
+import type { Pulse, Pulsed } from '../contract/rs485.ts';
 import { aa } from './messages.ts';
 import type { ModuleType } from './module-types.ts';
 import { INTERRUPTED, isOffFirst } from './off.ts';

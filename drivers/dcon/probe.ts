@@ -1,9 +1,9 @@
-/** Asks addresses who is there (drivers/rs485.ts `probe`). */
+/** Asks addresses who is there (drivers/contract/rs485.ts `probe`). */
 import type { Bus } from '../bus/bus.ts';
 import type { Order } from '../bus/exchange.ts';
-import { type Clock, DriverError } from '../driver.ts';
+import { type Clock, DriverError } from '../contract/driver.ts';
+import type { Probe, Probed } from '../contract/rs485.ts';
 import { openTally } from '../rs485/tally.ts';
-import type { Probe, Probed } from '../rs485.ts';
 import type { Framing } from './frame.ts';
 import { firmwareVersion, moduleName, type Question } from './messages.ts';
 import { moduleTypeOf } from './module-types.ts';

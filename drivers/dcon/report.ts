@@ -1,15 +1,15 @@
 /** What is reported of a module. */
 
-import { carriesOf } from '../rs485/carries.ts';
-import type { Unfed } from '../rs485/watchdog-pauses.ts';
-import { proofOf } from '../rs485/watchdog-proof.ts';
 import {
   INPUT_PINS,
   OUTPUT_PINS,
   type Rs485Carries,
   type Rs485Report,
   type Rs485Settings,
-} from '../settings.ts';
+} from '../contract/settings.ts';
+import { carriesOf } from '../rs485/carries.ts';
+import type { Unfed } from '../rs485/watchdog-pauses.ts';
+import { proofOf } from '../rs485/watchdog-proof.ts';
 import type { Pins } from './messages.ts';
 import type { ModuleType } from './module-types.ts';
 import type { Guard, Known } from './scripts.ts';

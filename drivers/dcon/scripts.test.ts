@@ -1,6 +1,6 @@
 /** What is said to a module, step by step, without a bus. */
 import { expect, it } from 'vitest';
-import { DriverError, type DriverErrorCode } from '../driver.ts';
+import { DriverError, type DriverErrorCode } from '../contract/driver.ts';
 import { moduleTypeOf } from './module-types.ts';
 import { bringUp, type Script, switchOff, switchOn } from './scripts.ts';
 

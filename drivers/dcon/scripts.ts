@@ -2,7 +2,7 @@
  * What is said to one module, and in which order: scripts that yield a question and are given its answer, or the
  * DriverError that came instead of it.
  */
-import { DriverError } from '../driver.ts';
+import { DriverError } from '../contract/driver.ts';
 import {
   aa,
   armHostWatchdog,

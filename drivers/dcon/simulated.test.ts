@@ -1,10 +1,10 @@
 /** The driver on a real pty, against modules that were written from the manuals by another hand (test/simulators/bus). */
 import { expect, it, vi } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openSimulatedBus, type SimulatedBus } from '../../test/simulators/bus/bus.ts';
-import type { Clock, DriverError, DriverEvent, Plain } from '../driver.ts';
-import { probed } from '../rs485.ts';
-import { rs485Report } from '../settings.ts';
+import type { Clock, DriverError, DriverEvent, Plain } from '../contract/driver.ts';
+import { probed } from '../contract/rs485.ts';
+import { rs485Report } from '../contract/settings.ts';
 import { openDcon } from './driver.ts';
 import { SETTINGS } from './test-driver.ts';
 

@@ -1,12 +1,12 @@
 /** What is known of one module, and what its parts share: polling.ts reads it, outputs.ts switches it. */
 
 import type { Bell } from '../bus/pause.ts';
-import type { Clock, DriverLog } from '../driver.ts';
+import type { Clock, DriverLog } from '../contract/driver.ts';
+import type { Rs485Settings } from '../contract/settings.ts';
 import type { Mutex } from '../rs485/mutex.ts';
 import type { RelayFaults } from '../rs485/relay-faults.ts';
 import type { WatchdogFeed } from '../rs485/watchdog-feed.ts';
 import type { WatchdogPauses } from '../rs485/watchdog-pauses.ts';
-import type { Rs485Settings } from '../settings.ts';
 import type { Inputs } from './inputs.ts';
 import { aa, type Pins } from './messages.ts';
 import type { ModuleType } from './module-types.ts';

@@ -4,7 +4,7 @@
  * more equal answers in a row than requests were missed, one at least is its own.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { DriverError } from '../driver.ts';
+import { DriverError } from '../contract/driver.ts';
 
 /** Requests of the bus whose answers may still come (drivers/bus/bus.ts). */
 export type Unheard = () => number;

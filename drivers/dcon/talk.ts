@@ -1,7 +1,7 @@
 /** Speaks a script (scripts.ts) to a module over the bus. */
 import type { Bus } from '../bus/bus.ts';
 import type { Exchange, Order, OrderClass } from '../bus/exchange.ts';
-import { type Clock, DriverError } from '../driver.ts';
+import { type Clock, DriverError } from '../contract/driver.ts';
 import type { Framing } from './frame.ts';
 import type { Question } from './messages.ts';
 import type { Script } from './scripts.ts';

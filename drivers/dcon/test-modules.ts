@@ -3,7 +3,7 @@
  * so that a mistake in frame.ts is not made twice.
  */
 import type { Answer } from '../bus/test-port.ts';
-import type { Clock } from '../driver.ts';
+import type { Clock } from '../contract/driver.ts';
 
 export interface TestModule {
   /** What it says to $AAM. */

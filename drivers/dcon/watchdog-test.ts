@@ -3,7 +3,7 @@
  * (`~**`), for longer than its watchdog waits, and looks; then arms the watchdog and does the same again. The module is brought
  * up once more afterwards (outputs.ts).
  */
-import { DriverError } from '../driver.ts';
+import { DriverError } from '../contract/driver.ts';
 import type { Polling } from '../rs485/polling.ts';
 import { silenceMs } from '../rs485/watchdog-proof.ts';
 import { aa } from './messages.ts';

@@ -1,6 +1,6 @@
 /** An admitted encoder connection: what goes up and down on it, within bounds. */
 import type { Client, PublishPacket } from 'aedes';
-import { DriverError, type DriverLog } from '../driver.ts';
+import { DriverError, type DriverLog } from '../contract/driver.ts';
 import {
   BadMessage,
   type DownChannel,

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createServer, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openBroker } from './broker.ts';
 import { openSite, type Site } from './link.contract.ts';
 import { opensslIsMissing, openTestAuthority, type TestAuthority } from './test-certificates.ts';

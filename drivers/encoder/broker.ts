@@ -10,7 +10,7 @@ import { randomUUID } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
 import { Aedes, type AedesOptions, type Client } from 'aedes';
 import { writeToStream } from 'mqtt-packet';
-import type { Clock, DriverLog } from '../driver.ts';
+import type { Clock, DriverLog } from '../contract/driver.ts';
 import { announcedSession, connectFault } from './admission.ts';
 import { openSession, type Session } from './admitted.ts';
 import { type DampedLog, openDampedLog } from './damped-log.ts';

@@ -1,5 +1,5 @@
 /** Log lines that strangers can cause as often as they like: one about each of them, then one a minute with a count. */
-import type { Clock } from '../driver.ts';
+import type { Clock } from '../contract/driver.ts';
 
 const QUIET_MS = 60_000;
 /** Subjects told apart; the others share one line a minute. */

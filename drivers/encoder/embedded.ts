@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import type { AddressInfo, Socket } from 'node:net';
 import { createServer, type Server } from 'node:tls';
-import { type Clock, DriverError, type DriverLog } from '../driver.ts';
+import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
 import { openAcceptRate } from './accept-rate.ts';
 import { openBroker } from './broker.ts';
 import { openDampedLog } from './damped-log.ts';

@@ -1,6 +1,6 @@
 /** What every EncoderLink must do, whichever broker stands behind it. Registers vitest tests. */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { DriverError } from '../driver.ts';
+import { DriverError } from '../contract/driver.ts';
 import type { EncoderLink, EncoderLinkHost } from './link.ts';
 import type { TestAuthority, TestIdentity } from './test-certificates.ts';
 import { openTestHost, type TestHost } from './test-host.ts';

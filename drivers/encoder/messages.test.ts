@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { DriverError } from '../driver.ts';
+import { DriverError } from '../contract/driver.ts';
 import { BadMessage } from './link.ts';
 import { encodeDown, MAX_DOWN_BYTES, parseJob, parseProgress, parseStatus } from './messages.ts';
 

@@ -1,6 +1,6 @@
 /** The messages of the encoder protocol as schemas and pure functions (docs/encoder-protocol.md, Messages). */
 import { z } from 'zod';
-import { DriverError } from '../driver.ts';
+import { DriverError } from '../contract/driver.ts';
 import { BadMessage, type DownChannel } from './link.ts';
 
 /** A lone surrogate or NUL would not come back from the database or a log as it went in. */

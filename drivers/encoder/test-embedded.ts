@@ -1,6 +1,6 @@
 /** An embedded link for the tests of this folder. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openEmbeddedLink } from './embedded.ts';
 import { openSite, type Site } from './link.contract.ts';
 import { opensslIsMissing, openTestAuthority, type TestAuthority } from './test-certificates.ts';

@@ -1,6 +1,12 @@
-/** The RS-485 side of the devices a loop-back link plays (drivers/rs485.ts): polled, probed, fired, and telling events. */
+/** The RS-485 side of the devices a loop-back link plays (drivers/contract/rs485.ts): polled, probed, fired, and telling events. */
 import { z } from 'zod';
-import { type Clock, DriverError, type DriverEvent, type Plain, type StateReport } from '../driver.ts';
+import {
+  type Clock,
+  DriverError,
+  type DriverEvent,
+  type Plain,
+  type StateReport,
+} from '../contract/driver.ts';
 import {
   address,
   type BusReport,
@@ -11,8 +17,8 @@ import {
   pulse,
   type WireCounters,
   watch,
-} from '../rs485.ts';
-import { hwId, INPUT_PINS, PINS, type Rs485Report, rs485Settings } from '../settings.ts';
+} from '../contract/rs485.ts';
+import { hwId, INPUT_PINS, PINS, type Rs485Report, rs485Settings } from '../contract/settings.ts';
 
 /** A device that never answered is asked no more often. */
 const ASKED_IN_VAIN = 2;

@@ -1,9 +1,15 @@
 /**
- * The devices a loop-back link plays: they take settings, channels and lock configurations (drivers/settings.ts), and
+ * The devices a loop-back link plays: they take settings, channels and lock configurations (drivers/contract/settings.ts), and
  * misbehave when told to. They live as long as the host process: in a new one they are as the options say.
  */
 import { z } from 'zod';
-import { type Clock, DriverError, type DriverEvent, type Plain, type StateReport } from '../driver.ts';
+import {
+  type Clock,
+  DriverError,
+  type DriverEvent,
+  type Plain,
+  type StateReport,
+} from '../contract/driver.ts';
 import {
   channel,
   channelsApply,
@@ -12,7 +18,7 @@ import {
   type LockReport,
   lockApply,
   rs485Apply,
-} from '../settings.ts';
+} from '../contract/settings.ts';
 import { busCommands, busReportOf, type PlayedDevice, rs485Conduct, rs485ReportOf } from './bus.ts';
 import {
   channelOf,
@@ -65,7 +71,7 @@ export interface Devices {
   /** Reports every device, as a driver does that asks them at an interval; each change is reported at once. */
   report(): void;
   /**
-   * Commands by kind: those of drivers/settings.ts, drivers/rs485.ts and drivers/zgate.ts; `behave`, which changes how a
+   * Commands by kind: those of drivers/contract/settings.ts, drivers/contract/rs485.ts and drivers/contract/zgate.ts; `behave`, which changes how a
    * device behaves; `press`, `alarm`, `join` and `happen`, which have it tell an event; `takeSnapshot`; `started`, which
    * answers with what the daemon gave the link of a gateway.
    */

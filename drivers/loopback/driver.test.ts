@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
-import type { DriverEvent, Plain, StateReport } from '../driver.ts';
+import type { DriverEvent, Plain, StateReport } from '../contract/driver.ts';
 import { DRIVERS } from '../index.ts';
 import { openLoopback } from './driver.ts';
 

@@ -14,8 +14,8 @@ import {
   DriverError,
   type DriverErrorCode,
   type Plain,
-} from '../driver.ts';
-import { valid } from '../valid.ts';
+} from '../contract/driver.ts';
+import { valid } from '../contract/valid.ts';
 import { type Devices, devicesOption, openDevices } from './devices.ts';
 import { gatewayOptions } from './zgate.ts';
 

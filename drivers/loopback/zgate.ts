@@ -1,8 +1,14 @@
-/** The Zigbee gateway and the locks a loop-back link plays (drivers/zgate.ts): unlocked, joined, moved, updated. */
+/** The Zigbee gateway and the locks a loop-back link plays (drivers/contract/zgate.ts): unlocked, joined, moved, updated. */
 import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { z } from 'zod';
-import { type Clock, DriverError, type DriverEvent, type Plain, type StateReport } from '../driver.ts';
+import {
+  type Clock,
+  DriverError,
+  type DriverEvent,
+  type Plain,
+  type StateReport,
+} from '../contract/driver.ts';
 import {
   type FirmwareProgress,
   ieeeAddress,
@@ -19,7 +25,7 @@ import {
   unlock,
   unlocked,
   updateLock,
-} from '../zgate.ts';
+} from '../contract/zgate.ts';
 import { zigbeeOptions } from '../zigbee/options.ts';
 
 /** What the daemon adds to the options of a gateway's link. */

@@ -1,7 +1,7 @@
 /** Settings on their way to simulated devices, on a manual clock. */
 import { describe, expect, it } from 'vitest';
 import { framed } from '../../test/simulators/bus/modbus/frame.ts';
-import { OUTPUT_PINS } from '../settings.ts';
+import { OUTPUT_PINS } from '../contract/settings.ts';
 import { openBoard, openOne, sent, settingsWith } from './test-link.ts';
 
 const apply = (settingsVersion: number, changes = {}) => ({

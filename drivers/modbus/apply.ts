@@ -1,8 +1,8 @@
 /** Puts settings in force: the whole block in one write, then read back. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Bus } from '../bus/bus.ts';
-import { DriverError } from '../driver.ts';
-import type { Rs485Applied, Rs485Apply } from '../settings.ts';
+import { DriverError } from '../contract/driver.ts';
+import type { Rs485Applied, Rs485Apply } from '../contract/settings.ts';
 import type { Device } from './device.ts';
 import { readRegisters, write } from './exchanges.ts';
 import { blockOf, refusalOf, registersIn, registersOf } from './settings-block.ts';

@@ -9,7 +9,7 @@ import { type ManualClock, manualClock } from '../../test/manual-clock.ts';
 import { framed } from '../../test/simulators/bus/modbus/frame.ts';
 import type { Switching } from '../../test/simulators/bus/pins.ts';
 import { openRandom } from '../../test/simulators/bus/random.ts';
-import type { DriverError } from '../driver.ts';
+import type { DriverError } from '../contract/driver.ts';
 import { openTestLink, profileNamed, settingsWith, station } from './test-link.ts';
 
 const hwId = 'bus-1-1';

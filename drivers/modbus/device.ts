@@ -3,10 +3,10 @@
  * anew (who it is, its settings whole, its state), and only then is it connected, under the name it has told.
  */
 import type { Exchange, Poll } from '../bus/exchange.ts';
-import type { DriverError, DriverLog } from '../driver.ts';
+import type { DriverError, DriverLog } from '../contract/driver.ts';
+import type { Rs485Settings } from '../contract/settings.ts';
 import { OFF_TRIES_MS } from '../rs485/relay-faults.ts';
 import type { Unfed } from '../rs485/watchdog-pauses.ts';
-import type { Rs485Settings } from '../settings.ts';
 import { type DeviceState, openState, type StateOptions } from './device-state.ts';
 import { readBits, readRegisters } from './exchanges.ts';
 import { identitySpans, pollSpans, settingsBlock } from './profile-areas.ts';

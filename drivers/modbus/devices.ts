@@ -1,13 +1,13 @@
 /** The devices of a bus that are polled: those of the options, and those the daemon watches. */
 import type { Bus } from '../bus/bus.ts';
-import { type Clock, DriverError, type DriverLog } from '../driver.ts';
+import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
+import type { Watch, WatchdogTest, WatchdogTested } from '../contract/rs485.ts';
+import type { Rs485Report } from '../contract/settings.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
 import { openMutex } from '../rs485/mutex.ts';
 import { openPolling, type Polling } from '../rs485/polling.ts';
 import { openRelayFaults } from '../rs485/relay-faults.ts';
 import { underTest } from '../rs485/watchdog-proof.ts';
-import type { Watch, WatchdogTest, WatchdogTested } from '../rs485.ts';
-import type { Rs485Report } from '../settings.ts';
 import { type Device, openDevice } from './device.ts';
 import { openLivePulses } from './live-pulses.ts';
 import type { Profile } from './profile-shape.ts';

@@ -2,10 +2,10 @@
 import { describe, expect, it } from 'vitest';
 import { framed } from '../../test/simulators/bus/modbus/frame.ts';
 import { openRandom } from '../../test/simulators/bus/random.ts';
-import type { Plain } from '../driver.ts';
+import type { Plain } from '../contract/driver.ts';
+import { probed } from '../contract/rs485.ts';
+import { PINS, rs485Report } from '../contract/settings.ts';
 import { DRIVERS } from '../index.ts';
-import { probed } from '../rs485.ts';
-import { PINS, rs485Report } from '../settings.ts';
 import { openModbus } from './driver.ts';
 import { crc16 } from './frame.ts';
 import {

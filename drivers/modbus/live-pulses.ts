@@ -1,6 +1,6 @@
 /** The pulses of one device that this driver has begun: what the device cannot say of them itself. */
-import type { Clock } from '../driver.ts';
-import type { Rs485Report } from '../settings.ts';
+import type { Clock } from '../contract/driver.ts';
+import type { Rs485Report } from '../contract/settings.ts';
 import type { Profile } from './profile-shape.ts';
 import { bitsAt, type Image, numberAt } from './registers.ts';
 

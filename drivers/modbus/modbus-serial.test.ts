@@ -4,7 +4,7 @@
  */
 import modbusSerial from 'modbus-serial';
 import { expect, it } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { framed } from '../../test/simulators/bus/modbus/frame.ts';
 import { openPty } from '../../test/simulators/bus/pty.ts';
 import { type Bus, openBus } from '../bus/bus.ts';

@@ -1,8 +1,8 @@
 /** What follows from the readings of one device, one after the other: activations, alarms, and that it has changed. */
 
-import type { Clock } from '../driver.ts';
+import type { Clock } from '../contract/driver.ts';
+import { INPUT_PINS, type Rs485Report, type Rs485Settings } from '../contract/settings.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
-import { INPUT_PINS, type Rs485Report, type Rs485Settings } from '../settings.ts';
 import type { Profile } from './profile-shape.ts';
 import { bitsAt, type Image, numberAt } from './registers.ts';
 

@@ -1,7 +1,7 @@
 /** Watchdogs that are not to be relied on, and what a test makes of them. On a manual clock. */
 import { describe, expect, it } from 'vitest';
 import { type Habits, openOddWatchdog } from '../../test/simulators/bus/modbus/odd-watchdog.ts';
-import type { Plain } from '../driver.ts';
+import type { Plain } from '../contract/driver.ts';
 import { profileSchema } from './profile.ts';
 import { openBoard, openTestLink, type TestLink } from './test-link.ts';
 
@@ -71,7 +71,7 @@ it('an exception 04 after the silence is no proof of an open relay', async () =>
 });
 
 it.each(['opensWhenCleared', 'opensWhenAsked'] as const)(
-  'one that %s shows the same on the bus as a good one, so that a person has to see it (src/rs485/watchdog.ts)',
+  'one that %s shows the same on the bus as a good one, so that a person has to see it (src/resources/rs485/watchdog.ts)',
   async (habit) => {
     const { link, device } = await openOdd({ [habit]: true });
     await using _ = link;

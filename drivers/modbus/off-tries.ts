@@ -1,5 +1,5 @@
 /** The tries to open one relay, and the pauses between them: the device is polled no more, and then its watchdog is to do it. */
-import type { Clock } from '../driver.ts';
+import type { Clock } from '../contract/driver.ts';
 import { OFF_RETRY_MS, OFF_TRIES_MS } from '../rs485/relay-faults.ts';
 import type { Device, Safety } from './device.ts';
 import type { Silence } from './silence.ts';

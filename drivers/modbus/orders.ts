@@ -1,7 +1,7 @@
 /** What is sent to a relay, and what the relay shows of it afterwards. */
 import type { Bus } from '../bus/bus.ts';
 import { type Attempt, type Exchange, FAULTS, type Order, type OrderClass } from '../bus/exchange.ts';
-import { type Clock, DriverError, type DriverErrorCode } from '../driver.ts';
+import { type Clock, DriverError, type DriverErrorCode } from '../contract/driver.ts';
 import { type Device, exchangeOf } from './device.ts';
 import { bitsAt, type Span } from './registers.ts';
 

@@ -1,8 +1,8 @@
 /** Asks addresses who is there, and how well it can be heard. */
 import type { Bus } from '../bus/bus.ts';
-import { DriverError } from '../driver.ts';
+import { DriverError } from '../contract/driver.ts';
+import type { Probe, Probed } from '../contract/rs485.ts';
 import { openProber, type Prober, SILENT_ATTEMPTS } from '../rs485/prober.ts';
-import type { Probe, Probed } from '../rs485.ts';
 import { exchangeOf } from './device.ts';
 import { readIdentification } from './exchanges.ts';
 import { identitySpans, pollSpans } from './profile-areas.ts';

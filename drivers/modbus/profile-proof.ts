@@ -1,5 +1,5 @@
 /** What a proof of the watchdog of a product holds for. */
-import type { Plain } from '../driver.ts';
+import type { Plain } from '../contract/driver.ts';
 import { proofOf } from '../rs485/watchdog-proof.ts';
 import type { Profile, Watchdog } from './profile-shape.ts';
 

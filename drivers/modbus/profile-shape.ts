@@ -1,6 +1,6 @@
 /** The vocabulary of profiles (profile.ts). What is absent the product does not have. */
 import { z } from 'zod';
-import { HOLD_MS } from '../rs485.ts';
+import { HOLD_MS } from '../contract/rs485.ts';
 
 /** What one read can bring, application protocol 1.1b3, 6.3. */
 export const REGISTERS_READ_MAX = 125;

@@ -4,10 +4,10 @@
  */
 import type { Bus } from '../bus/bus.ts';
 import type { Exchange } from '../bus/exchange.ts';
-import { type Clock, DriverError } from '../driver.ts';
+import { type Clock, DriverError } from '../contract/driver.ts';
+import type { Pulse, Pulsed } from '../contract/rs485.ts';
 import type { Mutex } from '../rs485/mutex.ts';
 import type { RelayFaults } from '../rs485/relay-faults.ts';
-import type { Pulse, Pulsed } from '../rs485.ts';
 import type { Device, Safety } from './device.ts';
 import { write } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';

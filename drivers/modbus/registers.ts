@@ -1,7 +1,7 @@
 /** What registers and coils hold: where fields are, how they are read in few requests, and their values. Pure. */
 import { BITS_READ_MAX, REGISTERS_READ_MAX } from './profile-shape.ts';
 
-/** What a report may hold (drivers/settings.ts). */
+/** What a report may hold (drivers/contract/settings.ts). */
 const TEXT_MAX = 128;
 
 export type Table = 'holding' | 'input' | 'coil' | 'discrete';

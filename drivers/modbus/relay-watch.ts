@@ -5,7 +5,7 @@
  */
 import type { Bus } from '../bus/bus.ts';
 import type { OrderClass } from '../bus/exchange.ts';
-import { type Clock, DriverError, type DriverLog } from '../driver.ts';
+import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
 import type { Mutex } from '../rs485/mutex.ts';
 import type { RelayFaults } from '../rs485/relay-faults.ts';
 import type { Device, Safety } from './device.ts';
@@ -24,7 +24,7 @@ const LATENESS = 1.05;
 const MARGIN_MS = 1_000;
 /**
  * What an earlier life of this host may have fired, and what it still leaves closed: a hold of a relay lasts 20 s
- * (src/doors/relay-hold.ts), a pulse as long as the settings say, or the 5 s of src/rs485/pulse.ts.
+ * (src/resources/doors/relay-hold.ts), a pulse as long as the settings say, or the 5 s of src/resources/rs485/pulse.ts.
  */
 const INHERITED_MIN_MS = 20_000;
 

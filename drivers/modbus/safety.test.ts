@@ -1,7 +1,7 @@
 /** A product that does not time pulses itself: outputs, watchdog and the end of a pulse, on a manual clock. */
 import { describe, expect, it } from 'vitest';
 import { framed } from '../../test/simulators/bus/modbus/frame.ts';
-import type { Plain } from '../driver.ts';
+import type { Plain } from '../contract/driver.ts';
 import { openTestLink, sent, type TestDevice } from './test-link.ts';
 
 const WATCHDOG = 0x0010;

@@ -3,7 +3,7 @@
  * live pulse is off, and its watchdog, which opens what a dead gateway leaves closed, shows that it is in force.
  */
 import type { Exchange } from '../bus/exchange.ts';
-import type { Clock } from '../driver.ts';
+import type { Clock } from '../contract/driver.ts';
 import { openWatchdogFeed, RUN_OUT_SHARE } from '../rs485/watchdog-feed.ts';
 import { openWatchdogPauses } from '../rs485/watchdog-pauses.ts';
 import type { Safety, Step } from './device.ts';

@@ -1,5 +1,5 @@
 /** Settings as a product carries them: out of its registers, into its registers, and what it cannot carry. Pure. */
-import { carriesOf } from '../rs485/carries.ts';
+
 import {
   INPUT_PINS,
   OUTPUT_PINS,
@@ -7,12 +7,13 @@ import {
   type Pin,
   type Rs485Carries,
   type Rs485Settings,
-} from '../settings.ts';
+} from '../contract/settings.ts';
+import { carriesOf } from '../rs485/carries.ts';
 import { settingsBlock } from './profile-areas.ts';
 import type { Profile } from './profile-shape.ts';
 import { bitsAt, type Image, numberAt, putBits, putNumber, readsOf, type Span, spanOf } from './registers.ts';
 
-/** What settings allow (drivers/settings.ts). */
+/** What settings allow (drivers/contract/settings.ts). */
 const RELAY_MAX = 7;
 const UNLOCK_MIN_MS = 100;
 const UNLOCK_MAX_MS = 600_000;

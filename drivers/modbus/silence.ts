@@ -3,7 +3,7 @@
  * `fedBy: requests` each poll would keep the relay closed.
  */
 import type { Exchange } from '../bus/exchange.ts';
-import { type Clock, DriverError, type DriverLog } from '../driver.ts';
+import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
 import type { Polling } from '../rs485/polling.ts';
 import { RUN_OUT_SHARE } from '../rs485/watchdog-feed.ts';
 import type { Device } from './device.ts';

@@ -1,10 +1,10 @@
 /** The driver on a real pty, against devices that another hand wrote from the maps (test/simulators/bus). */
 import { expect, it, vi } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openSimulatedBus, type SimulatedBus } from '../../test/simulators/bus/bus.ts';
-import type { DriverEvent, Plain } from '../driver.ts';
-import { busReport, probed } from '../rs485.ts';
-import { rs485Report } from '../settings.ts';
+import type { DriverEvent, Plain } from '../contract/driver.ts';
+import { busReport, probed } from '../contract/rs485.ts';
+import { rs485Report } from '../contract/settings.ts';
 import { openModbus } from './driver.ts';
 import { profileNamed, settingsWith } from './test-link.ts';
 

@@ -7,13 +7,13 @@ import { modbus } from '../../test/simulators/bus/modbus/protocol.ts';
 import { type DevicePlan, deviceSchema } from '../../test/simulators/bus/plan.ts';
 import type { Device as SimulatedDevice } from '../../test/simulators/bus/protocol.ts';
 import { type Answer, openTestPort, type TestPort } from '../bus/test-port.ts';
-import type { Driver, DriverEvent, Plain } from '../driver.ts';
-import type { BusReport } from '../rs485.ts';
-import { PINS, type Rs485Report, type Rs485Settings } from '../settings.ts';
+import type { Driver, DriverEvent, Plain } from '../contract/driver.ts';
+import type { BusReport } from '../contract/rs485.ts';
+import { PINS, type Rs485Report, type Rs485Settings } from '../contract/settings.ts';
 import { openModbusOn } from './driver.ts';
 import { profileSchema } from './profile.ts';
 
-const PROFILES = join(import.meta.dirname, '..', '..', 'config', 'profiles');
+const PROFILES = join(import.meta.dirname, '../../config/profiles');
 
 /** A profile that comes with Gatehouse, as the daemon hands it to the driver. */
 export function profileNamed(name: string): Plain {

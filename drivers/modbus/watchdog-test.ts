@@ -4,11 +4,11 @@
  * first, as at each contact (safety.ts).
  */
 import type { Bus } from '../bus/bus.ts';
-import { type Clock, DriverError } from '../driver.ts';
+import { type Clock, DriverError } from '../contract/driver.ts';
+import type { WatchdogTest, WatchdogTested } from '../contract/rs485.ts';
 import type { Mutex } from '../rs485/mutex.ts';
 import type { Polling } from '../rs485/polling.ts';
 import { silenceMs } from '../rs485/watchdog-proof.ts';
-import type { WatchdogTest, WatchdogTested } from '../rs485.ts';
 import type { Device, Safety } from './device.ts';
 import { write } from './exchanges.ts';
 import type { LivePulses } from './live-pulses.ts';

@@ -3,8 +3,8 @@
  * which relay is closed and for how long is said in each OUT, so the driver keeps that, and refuses the rest.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { DriverError } from '../driver.ts';
-import type { Rs485Applied, Rs485Apply, Rs485Settings } from '../settings.ts';
+import { DriverError } from '../contract/driver.ts';
+import type { Rs485Applied, Rs485Apply, Rs485Settings } from '../contract/settings.ts';
 import type { Device } from './device.ts';
 import { askMaker } from './maker.ts';
 

@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
 import { openRandom } from '../../test/simulators/bus/random.ts';
 import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
-import type { DriverEvent } from '../driver.ts';
+import type { DriverEvent } from '../contract/driver.ts';
 import { openWireLink } from './test-wire.ts';
 
 const SEEDS = Array.from({ length: Number(process.env.OSDP_CAMPAIGNS ?? 12) }, (_, index) => index + 1);

@@ -1,5 +1,5 @@
 /** What a reader read, as it is told on. */
-import type { CredentialEvent } from '../rs485.ts';
+import type { CredentialEvent } from '../contract/rs485.ts';
 import type { Reply } from './protocol/messages.ts';
 
 /** 7.11: 1 is P/data/P, as on a Wiegand interface; 0 is not said. */

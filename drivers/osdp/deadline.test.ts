@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
 import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
 import type { Bus } from '../bus/bus.ts';
-import { DriverError } from '../driver.ts';
+import { DriverError } from '../contract/driver.ts';
 import { openLateness } from './lateness.ts';
 import { type Command, OUTPUT } from './protocol/messages.ts';
 import { openTalk } from './talk.ts';

@@ -1,9 +1,14 @@
 /** What is known of one device, what follows from what it tells, and the report of it. */
 
-import type { Clock } from '../driver.ts';
+import type { Clock } from '../contract/driver.ts';
+import {
+  OUTPUT_PINS,
+  type Rs485Carries,
+  type Rs485Report,
+  type Rs485Settings,
+} from '../contract/settings.ts';
 import { carriesOf, unsupportedOf } from '../rs485/carries.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
-import { OUTPUT_PINS, type Rs485Carries, type Rs485Report, type Rs485Settings } from '../settings.ts';
 import { credentialOf } from './credentials.ts';
 import { type Inputs, openInputs } from './inputs.ts';
 import { GATEHOUSE_VENDOR_CODE, type MakerReply, type MakerStatus } from './protocol/maker-messages.ts';

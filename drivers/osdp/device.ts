@@ -4,9 +4,9 @@
  */
 import type { Bus } from '../bus/bus.ts';
 import type { Poll } from '../bus/exchange.ts';
-import type { Clock, DriverLog } from '../driver.ts';
+import type { Clock, DriverLog } from '../contract/driver.ts';
+import { type Rs485Report, SESSION_FAULTS } from '../contract/settings.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
-import { type Rs485Report, SESSION_FAULTS } from '../settings.ts';
 import { type Alarms, openAlarms } from './alarms.ts';
 import { type DeviceState, hwIdOf, openDeviceState } from './device-state.ts';
 import type { Lateness } from './lateness.ts';

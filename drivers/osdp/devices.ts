@@ -1,10 +1,10 @@
 /** The devices of a bus that are polled: those of the options, and those the daemon watches. */
 import type { Bus } from '../bus/bus.ts';
-import { type Clock, DriverError, type DriverLog } from '../driver.ts';
-import type { Readdress, Readdressed } from '../osdp.ts';
+import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
+import type { Readdress, Readdressed } from '../contract/osdp.ts';
+import type { Pair, Paired, Watch } from '../contract/rs485.ts';
+import type { Rs485Report } from '../contract/settings.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
-import type { Pair, Paired, Watch } from '../rs485.ts';
-import type { Rs485Report } from '../settings.ts';
 import { type Device, openDevice } from './device.ts';
 import { openLateness } from './lateness.ts';
 import type { OsdpOptions } from './options.ts';

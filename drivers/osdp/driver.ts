@@ -7,13 +7,19 @@ import { openPort } from '../bus/open-port.ts';
 import type { OpenPort } from '../bus/port.ts';
 import { tuned } from '../bus/tuning.ts';
 import { characterMs } from '../bus/wire.ts';
-import { type Driver, type DriverContext, DriverError, type OpenDriver, type Plain } from '../driver.ts';
-import { abortFile, readdress, sendFile } from '../osdp.ts';
+import {
+  type Driver,
+  type DriverContext,
+  DriverError,
+  type OpenDriver,
+  type Plain,
+} from '../contract/driver.ts';
+import { abortFile, readdress, sendFile } from '../contract/osdp.ts';
+import { type Probe, type Pulse, pair, probe, pulse, trace, watch } from '../contract/rs485.ts';
+import { type Rs485Report, rs485Apply } from '../contract/settings.ts';
+import { valid } from '../contract/valid.ts';
 import { openEventQueue } from '../rs485/event-queue.ts';
 import { type Commands, executing, runLink } from '../rs485/link.ts';
-import { type Probe, type Pulse, pair, probe, pulse, trace, watch } from '../rs485.ts';
-import { type Rs485Report, rs485Apply } from '../settings.ts';
-import { valid } from '../valid.ts';
 import { applySettings } from './apply.ts';
 import { concealKeys } from './conceal.ts';
 import { type Devices, openDevices } from './devices.ts';

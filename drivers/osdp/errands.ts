@@ -1,6 +1,6 @@
 /** The commands that wait for one device, and what becomes of them. */
 import type { OrderClass } from '../bus/exchange.ts';
-import { DriverError } from '../driver.ts';
+import { DriverError } from '../contract/driver.ts';
 import { type Command, NAK, type Reply } from './protocol/messages.ts';
 import { isQuestion, type Outcome } from './protocol/state.ts';
 

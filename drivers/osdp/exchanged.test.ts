@@ -1,7 +1,7 @@
 /** Another device at the address of one: what was meant for the one does not reach the other. */
 import { expect, it } from 'vitest';
 import { type OsdpDevice, openOsdpDevice } from '../../test/simulators/osdp/device.ts';
-import { PINS } from '../settings.ts';
+import { PINS } from '../contract/settings.ts';
 import { openWireLink, testRandom } from './test-wire.ts';
 
 const ADDRESS = 0;

@@ -1,5 +1,5 @@
 /** What the readers of a device show and sound once its relay was fired, or was refused. */
-import { type Clock, DriverError, type DriverLog } from '../driver.ts';
+import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
 import type { Device } from './device.ts';
 import type { OsdpOptions, Signal } from './options.ts';
 import { COLOUR, type Command, timerTenths } from './protocol/messages.ts';

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { openSimulatedBus } from '../../test/simulators/bus/bus.ts';
 import type { BusPlan } from '../../test/simulators/bus/plan.ts';
-import { FILE_PIECE_MAX, type FileSent, fileSent } from '../osdp.ts';
+import { FILE_PIECE_MAX, type FileSent, fileSent } from '../contract/osdp.ts';
 import { keyAt, openTestLink, patience } from './test-link.ts';
 
 const NAME = (address: number) => `0a4748-1-${4_700 + address}`;

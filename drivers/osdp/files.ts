@@ -2,8 +2,8 @@
  * Files to devices, a piece at a time: whoever has the file keeps what is confirmed, and goes on from there, also with
  * another host. Between two fragments everybody else has his turn on the bus.
  */
-import { type Clock, DriverError } from '../driver.ts';
-import type { AbortFile, FileSent, SendFile } from '../osdp.ts';
+import { type Clock, DriverError } from '../contract/driver.ts';
+import type { AbortFile, FileSent, SendFile } from '../contract/osdp.ts';
 import type { Member } from './devices.ts';
 import {
   afterStatus,

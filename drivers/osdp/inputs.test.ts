@@ -1,8 +1,8 @@
 /** Inputs as ISTATR tells them: 0 inactive, 1 active, and above that a fault of a supervised line. */
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
+import { INPUT_PINS, type Rs485Settings } from '../contract/settings.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
-import { INPUT_PINS, type Rs485Settings } from '../settings.ts';
 import { openInputs } from './inputs.ts';
 
 function open() {

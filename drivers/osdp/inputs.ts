@@ -3,9 +3,9 @@
  * device's own counters while its pin memory is on, else from one ISTATR to the next.
  */
 
-import type { Clock } from '../driver.ts';
+import type { Clock } from '../contract/driver.ts';
+import { INPUT_PINS, type Rs485Report, type Rs485Settings } from '../contract/settings.ts';
 import type { DeviceEvent } from '../rs485/event-queue.ts';
-import { INPUT_PINS, type Rs485Report, type Rs485Settings } from '../settings.ts';
 
 export interface Inputs {
   /** As in ISTATR: 0 inactive, 1 active, above a fault of the line. */

@@ -5,8 +5,8 @@ import {
   type OsdpDeviceOptions,
   openOsdpDevice,
 } from '../../test/simulators/osdp/device.ts';
-import { keyFingerprint } from '../osdp.ts';
-import type { Watch } from '../rs485.ts';
+import { keyFingerprint } from '../contract/osdp.ts';
+import type { Watch } from '../contract/rs485.ts';
 import { KEY } from './protocol/test-panel.ts';
 import { openWireLink, testRandom } from './test-wire.ts';
 

@@ -3,7 +3,7 @@
  * device at the address, or like a device that answers for another one. Each missed request has at most one reply, so as
  * many incidents as there were misses are no evidence of an attack; one more incident is.
  */
-import type { Clock } from '../driver.ts';
+import type { Clock } from '../contract/driver.ts';
 import type { Examined } from './protocol/reading.ts';
 import type { Incident } from './protocol/suspicion.ts';
 

@@ -1,7 +1,7 @@
 /** A device is paired or moved, and meanwhile something else is wanted of its address, or its window is closed. */
 import { describe, expect, it } from 'vitest';
 import { type OsdpDevice, openOsdpDevice } from '../../test/simulators/osdp/device.ts';
-import { keyFingerprint } from '../osdp.ts';
+import { keyFingerprint } from '../contract/osdp.ts';
 import { KEY } from './protocol/test-panel.ts';
 import { openWireLink, testRandom, type WireOptions } from './test-wire.ts';
 

@@ -1,5 +1,5 @@
 /** Asks a device for what only ours tell (protocol/maker-messages.ts). */
-import { DriverError } from '../driver.ts';
+import { DriverError } from '../contract/driver.ts';
 import {
   decodeMakerReply,
   encodeMakerRequest,

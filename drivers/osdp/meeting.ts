@@ -1,5 +1,5 @@
 /** What is read of a device of ours beyond the standard: all of it once a session stands, and its counters every second. */
-import { type Clock, DriverError, type DriverLog } from '../driver.ts';
+import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
 import type { DeviceState } from './device-state.ts';
 import { askMaker } from './maker.ts';
 import type { Asking, Talk } from './talk.ts';

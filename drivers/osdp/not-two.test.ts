@@ -1,7 +1,7 @@
 /** One device whose replies come after their time is not taken for two. */
 import { expect, it } from 'vitest';
 import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
-import { busReport } from '../rs485.ts';
+import { busReport } from '../contract/rs485.ts';
 import { KEY } from './protocol/test-panel.ts';
 import { openWireLink, testRandom } from './test-wire.ts';
 

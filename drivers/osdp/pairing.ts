@@ -2,8 +2,8 @@
  * Gives a device its key, within a window of time that a technician opened. An eavesdropper on the wire learns the key
  * then (annex D.1.1), because it is sent under the default key SCBK-D, which is public.
  */
-import { type Clock, DriverError } from '../driver.ts';
-import type { Paired } from '../rs485.ts';
+import { type Clock, DriverError } from '../contract/driver.ts';
+import type { Paired } from '../contract/rs485.ts';
 import type { Device } from './device.ts';
 import { isSameKey, provenKey } from './policy.ts';
 import { garbledAt, twinsAt } from './twins.ts';

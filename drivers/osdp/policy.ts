@@ -1,5 +1,5 @@
 /** How much security a device must have. Less is spoken to it in a pairing window alone. */
-import { keyFingerprint } from '../osdp.ts';
+import { keyFingerprint } from '../contract/osdp.ts';
 import type { Security, Session } from './protocol/state.ts';
 
 export type Policy =

@@ -1,6 +1,6 @@
 /** Whether one device is connected, as whom, and what is reported of it. */
-import type { Clock, DriverLog } from '../driver.ts';
-import type { Rs485Report, SessionFault } from '../settings.ts';
+import type { Clock, DriverLog } from '../contract/driver.ts';
+import type { Rs485Report, SessionFault } from '../contract/settings.ts';
 import { type DeviceState, hwIdOf } from './device-state.ts';
 import type { Identity } from './protocol/messages.ts';
 

@@ -3,9 +3,9 @@
  * session asks anyway: a question from outside would end it.
  */
 import type { Bus } from '../bus/bus.ts';
-import type { Clock } from '../driver.ts';
+import type { Clock } from '../contract/driver.ts';
+import type { Probe, Probed } from '../contract/rs485.ts';
 import { openProber, SILENT_ATTEMPTS } from '../rs485/prober.ts';
-import type { Probe, Probed } from '../rs485.ts';
 import type { Device } from './device.ts';
 import { hwIdOf, typeOf } from './device-state.ts';
 import type { Lateness } from './lateness.ts';

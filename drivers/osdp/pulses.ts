@@ -3,10 +3,10 @@
  * from being done twice; where that is lost, what the device shows in the next one may tell what became of it.
  */
 
-import { type Clock, DriverError, type DriverErrorCode } from '../driver.ts';
+import { type Clock, DriverError, type DriverErrorCode } from '../contract/driver.ts';
+import type { Pulse, Pulsed } from '../contract/rs485.ts';
+import type { Rs485Report } from '../contract/settings.ts';
 import { openMutex } from '../rs485/mutex.ts';
-import type { Pulse, Pulsed } from '../rs485.ts';
-import type { Rs485Report } from '../settings.ts';
 import type { Device } from './device.ts';
 import { type DeviceState, effectiveMs } from './device-state.ts';
 import { askMaker } from './maker.ts';

@@ -2,7 +2,7 @@
  * A device that takes a file, and has said that it must not be spoken to of anything else meanwhile (FtAction of
  * osdp_FTSTAT): it is not polled, and other commands for it are refused.
  */
-import type { Clock } from '../driver.ts';
+import type { Clock } from '../contract/driver.ts';
 import type { Talk } from './talk.ts';
 
 export interface Reservation extends Disposable {

@@ -1,6 +1,6 @@
 /** Which addresses of a bus are polled, who is expected there, and how they are spoken to. */
-import { DriverError } from '../driver.ts';
-import type { Watch } from '../rs485.ts';
+import { DriverError } from '../contract/driver.ts';
+import type { Watch } from '../contract/rs485.ts';
 import type { OsdpOptions } from './options.ts';
 import { isSameKey, type Policy } from './policy.ts';
 

@@ -2,9 +2,9 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { openSimulatedBus } from '../../test/simulators/bus/bus.ts';
 import type { BusPlan } from '../../test/simulators/bus/plan.ts';
-import type { Plain } from '../driver.ts';
-import { probed } from '../rs485.ts';
-import { PINS } from '../settings.ts';
+import type { Plain } from '../contract/driver.ts';
+import { probed } from '../contract/rs485.ts';
+import { PINS } from '../contract/settings.ts';
 import { keyAt, openTestLink, patience } from './test-link.ts';
 
 type DevicePlan = BusPlan['devices'][number];

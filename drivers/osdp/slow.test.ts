@@ -1,7 +1,7 @@
 /** Devices that take as long as the standard allows for their replies (SIA OSDP 2.2, 5.7: 200 ms). */
 import { expect, it } from 'vitest';
 import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
-import { busReport } from '../rs485.ts';
+import { busReport } from '../contract/rs485.ts';
 import { KEY } from './protocol/test-panel.ts';
 import { openWireLink, testRandom } from './test-wire.ts';
 

@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Bus } from '../bus/bus.ts';
 import type { Attempt, Exchange, OrderClass, Reading } from '../bus/exchange.ts';
-import { type Clock, DriverError, type DriverErrorCode } from '../driver.ts';
+import { type Clock, DriverError, type DriverErrorCode } from '../contract/driver.ts';
 import { type Errand, type Errands, endedBy, nakText, openErrands } from './errands.ts';
 import type { Lateness } from './lateness.ts';
 import type { Check } from './protocol/frame.ts';

@@ -6,8 +6,8 @@ import { manualClock } from '../../test/manual-clock.ts';
 import { openRandom } from '../../test/simulators/bus/random.ts';
 import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
 import { openTestPort } from '../bus/test-port.ts';
-import type { DriverEvent, Plain } from '../driver.ts';
-import { rs485Report } from '../settings.ts';
+import type { DriverEvent, Plain } from '../contract/driver.ts';
+import { rs485Report } from '../contract/settings.ts';
 import { openOsdpOn } from './driver.ts';
 import { KEY } from './protocol/test-panel.ts';
 

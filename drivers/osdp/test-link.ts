@@ -1,9 +1,9 @@
 /** For tests: the driver on a port that anybody gives, with what it reports and tells. */
 import { expect, onTestFinished, vi } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import type { DriverEvent, Plain } from '../driver.ts';
-import { busReport } from '../rs485.ts';
-import { type Rs485Report, rs485Report } from '../settings.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import type { DriverEvent, Plain } from '../contract/driver.ts';
+import { busReport } from '../contract/rs485.ts';
+import { type Rs485Report, rs485Report } from '../contract/settings.ts';
 import { openOsdp } from './driver.ts';
 
 export const patience = { timeout: 20_000, interval: 10 };

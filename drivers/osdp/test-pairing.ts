@@ -1,7 +1,7 @@
 /** For tests: a device of the factory on a simulated bus that is given its key, and the trace of that. */
 import { expect, onTestFinished, vi } from 'vitest';
 import { openSimulatedBus } from '../../test/simulators/bus/bus.ts';
-import { type Traced, traced } from '../rs485.ts';
+import { type Traced, traced } from '../contract/rs485.ts';
 import { keyAt, openTestLink, patience } from './test-link.ts';
 
 const ADDRESS = 0;

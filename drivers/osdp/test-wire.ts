@@ -3,9 +3,9 @@ import { expect, onTestFinished } from 'vitest';
 import { type ManualClock, manualClock } from '../../test/manual-clock.ts';
 import { openRandom } from '../../test/simulators/bus/random.ts';
 import { type Answer, openTestPort } from '../bus/test-port.ts';
-import type { DriverError, DriverEvent, Plain } from '../driver.ts';
-import type { Watch } from '../rs485.ts';
-import { type Rs485Report, rs485Report } from '../settings.ts';
+import type { DriverError, DriverEvent, Plain } from '../contract/driver.ts';
+import type { Watch } from '../contract/rs485.ts';
+import { type Rs485Report, rs485Report } from '../contract/settings.ts';
 import { openOsdpOn } from './driver.ts';
 
 export interface WireOptions {

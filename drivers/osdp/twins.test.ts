@@ -4,8 +4,8 @@ import { manualClock } from '../../test/manual-clock.ts';
 import { openRandom } from '../../test/simulators/bus/random.ts';
 import { openOsdpDevice } from '../../test/simulators/osdp/device.ts';
 import { openTestPort } from '../bus/test-port.ts';
-import type { DriverError, Plain } from '../driver.ts';
-import { busReport } from '../rs485.ts';
+import type { DriverError, Plain } from '../contract/driver.ts';
+import { busReport } from '../contract/rs485.ts';
 import { openOsdpOn } from './driver.ts';
 import { KEY } from './protocol/test-panel.ts';
 

@@ -1,5 +1,5 @@
 /** What a product can carry of the settings, by what it is made of. Pure. */
-import { INPUT_PINS, OUTPUT_PINS, PINS, type Rs485Carries } from '../settings.ts';
+import { INPUT_PINS, OUTPUT_PINS, PINS, type Rs485Carries } from '../contract/settings.ts';
 
 export interface Product {
   inputs: number;

@@ -1,7 +1,7 @@
 /** What happened at devices while the bus was about to end. */
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
-import type { DriverEvent } from '../driver.ts';
+import type { DriverEvent } from '../contract/driver.ts';
 import { openEventQueue } from './event-queue.ts';
 
 it('is told when its link has ended before the events ahead of it were stored', async () => {

@@ -5,8 +5,8 @@
  */
 
 import { openBell } from '../bus/pause.ts';
-import type { Clock, DriverContext, DriverLog } from '../driver.ts';
-import type { AlarmEvent, CredentialEvent, InputEvent } from '../rs485.ts';
+import type { Clock, DriverContext, DriverLog } from '../contract/driver.ts';
+import type { AlarmEvent, CredentialEvent, InputEvent } from '../contract/rs485.ts';
 
 export type DeviceEvent =
   | ({ kind: 'input' } & Omit<InputEvent, 'at'>)

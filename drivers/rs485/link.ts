@@ -1,6 +1,6 @@
 /** What every driver of an RS-485 link is made of beside its protocol: its parts run, and its commands found by name. */
 import type { Bus } from '../bus/bus.ts';
-import { type Driver, DriverError } from '../driver.ts';
+import { type Driver, DriverError } from '../contract/driver.ts';
 import type { EventQueue } from './event-queue.ts';
 import { keepReporting, type ReportingOptions } from './reporting.ts';
 

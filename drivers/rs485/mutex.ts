@@ -1,6 +1,6 @@
 /** A mutex: what is written to a device and read back is not mixed with what another command does to it. */
-import { DriverError } from '../driver.ts';
-import { unlessAborted } from '../waiting.ts';
+import { DriverError } from '../contract/driver.ts';
+import { unlessAborted } from '../contract/waiting.ts';
 
 /** Commands that may wait for one device; more come from something that has gone wrong. */
 const WAITING_MAX = 8;

@@ -1,7 +1,7 @@
-/** Asks one address for a probe (drivers/rs485.ts), and counts what comes of it. */
+/** Asks one address for a probe (drivers/contract/rs485.ts), and counts what comes of it. */
 import type { Bus } from '../bus/bus.ts';
 import type { Exchange, Order } from '../bus/exchange.ts';
-import { DriverError } from '../driver.ts';
+import { DriverError } from '../contract/driver.ts';
 import { openTally, type Tally } from './tally.ts';
 
 export interface ProberOptions {

@@ -1,6 +1,6 @@
 /** Relays of one device that did not open at the end of a pulse: what is reported of them, and what is refused because of it. */
-import type { Clock } from '../driver.ts';
-import type { Rs485Report } from '../settings.ts';
+import type { Clock } from '../contract/driver.ts';
+import type { Rs485Report } from '../contract/settings.ts';
 import type { DeviceEvent } from './event-queue.ts';
 
 /** Between two tries to open a relay. */

@@ -1,13 +1,13 @@
 /** What a bus and its devices are told of to the daemon though nothing changed: how the wire does, and who is there. */
 
 import type { Bus } from '../bus/bus.ts';
-import type { DriverContext } from '../driver.ts';
+import type { DriverContext } from '../contract/driver.ts';
 
 /** The first comes once devices have had time to answer. `reportAge` and `replyAge` of the interface rest on it. */
 const BUS_EVERY_MS = 1_000;
 /** Reports of the bus between two repetitions of what is known of each device: the daemon may have dropped one. */
 const REPORTS_PER_REPETITION = 5;
-/** Of a bus report (drivers/rs485.ts). */
+/** Of a bus report (drivers/contract/rs485.ts). */
 const WARNINGS_MAX = 16;
 
 export interface ReportingOptions {

@@ -1,7 +1,7 @@
 /** What became of the exchanges of one probe. */
 import { COUNTER_OF, newCounters } from '../bus/counters.ts';
 import type { Attempt } from '../bus/exchange.ts';
-import type { Probed, WireCounters } from '../rs485.ts';
+import type { Probed, WireCounters } from '../contract/rs485.ts';
 
 export interface Tally {
   readonly counters: WireCounters;

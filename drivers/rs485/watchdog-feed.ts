@@ -3,7 +3,7 @@
  * that nowhere on some products, and protects no pulse until it is armed again.
  */
 import type { Exchange } from '../bus/exchange.ts';
-import type { Clock } from '../driver.ts';
+import type { Clock } from '../contract/driver.ts';
 
 /** Of its time: the rest is for a request on its way and for a fast oscillator of the device. */
 const PROVEN_SHARE = 0.75;

@@ -1,5 +1,5 @@
 /** The pauses in which the watchdog of one device was not fed: of a gateway that was held up, or a bus that is too slow. */
-import type { Clock } from '../driver.ts';
+import type { Clock } from '../contract/driver.ts';
 
 /** `at`: epoch milliseconds. */
 export type Unfed = { pauseMilliseconds: number; at: number };

@@ -3,7 +3,7 @@
  * watchdog behind it was seen to open it; whatever of that changes makes the proof void.
  */
 import { createHash } from 'node:crypto';
-import { DriverError, type Plain } from '../driver.ts';
+import { DriverError, type Plain } from '../contract/driver.ts';
 import { RUN_OUT_SHARE } from './watchdog-feed.ts';
 
 /** The time of a watchdog may begin with the answer of its device. */

@@ -1,6 +1,6 @@
 /** A configuration to a lock, whole: by its own cluster, or what a standard lock can carry of it. */
-import { type Clock, DriverError } from '../driver.ts';
-import type { LockApplied, LockApply } from '../settings.ts';
+import { type Clock, DriverError } from '../contract/driver.ts';
+import type { LockApplied, LockApply } from '../contract/settings.ts';
 import { commandFrame, type TransferFrame, transferOf, transferStatus } from './lock-cluster.ts';
 import type { Lock } from './locks.ts';
 import { LOCK_CLUSTER, type Radio, type ZclReply } from './radio.ts';

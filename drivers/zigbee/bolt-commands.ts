@@ -1,7 +1,7 @@
 /** Unlock, lock, and stand open: what is sent to a lock for each, and what a refusal of it means. */
-import { type DriverContext, DriverError, type Plain } from '../driver.ts';
-import { valid } from '../valid.ts';
-import { settles } from '../waiting.ts';
+import { type DriverContext, DriverError, type Plain } from '../contract/driver.ts';
+import { valid } from '../contract/valid.ts';
+import { settles } from '../contract/waiting.ts';
 import {
   type Locked,
   lockNow,
@@ -11,7 +11,7 @@ import {
   type Unlock,
   type Unlocked,
   unlock as unlockData,
-} from '../zgate.ts';
+} from '../contract/zgate.ts';
 import { openHeldFrames } from './held-frames.ts';
 import { openHeldWrites } from './held-writes.ts';
 import type { Lock, Locks } from './locks.ts';

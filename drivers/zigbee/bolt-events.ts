@@ -2,9 +2,9 @@
  * Movements of the bolt that the lock reports as its state alone: an event of their own, so that a door does not unlock
  * without a line in its history. An operation event of the same movement comes just before or after the report.
  */
-import type { Clock } from '../driver.ts';
-import { LOCK_STATES } from '../settings.ts';
-import type { LockEvent } from '../zgate.ts';
+import type { Clock } from '../contract/driver.ts';
+import { LOCK_STATES } from '../contract/settings.ts';
+import type { LockEvent } from '../contract/zgate.ts';
 import type { Facts } from './messages.ts';
 
 /** Between the report of a movement and its operation event. */

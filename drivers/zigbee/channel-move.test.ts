@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
-import { lockReport } from '../settings.ts';
+import { lockReport } from '../contract/settings.ts';
 import { folder, joined, opened, simulated, type TestGateway, unlockOf } from './test-gateway.ts';
 
 const FOLLOWS = '00158d0001000021';

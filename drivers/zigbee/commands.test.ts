@@ -1,13 +1,13 @@
 /** A library that sits on a command, by a clock of our own. */
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
-import type { DriverContext } from '../driver.ts';
-import { DriverError } from '../driver.ts';
+import type { DriverContext } from '../contract/driver.ts';
+import { DriverError } from '../contract/driver.ts';
 import { commandsOf, type Gateway } from './commands.ts';
 import type { ZclReply, ZclRequest } from './radio.ts';
 import { LOCK, unlockOf } from './test-gateway.ts';
 
-/** As src/doors/unlock.ts has it, and src/field/host/executions.ts keeps it. */
+/** As src/resources/doors/unlock.ts has it, and src/platform/field/host/executions.ts keeps it. */
 const DEADLINE_MS = 10_000;
 
 function open() {

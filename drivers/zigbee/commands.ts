@@ -1,10 +1,10 @@
-/** The commands of a Zigbee gateway (drivers/zgate.ts, drivers/settings.ts). */
+/** The commands of a Zigbee gateway (drivers/contract/zgate.ts, drivers/contract/settings.ts). */
 import { z } from 'zod';
-import { type Driver, type DriverContext, DriverError, type Plain } from '../driver.ts';
-import { type ChannelsApplied, channelsApply, lockApply } from '../settings.ts';
-import { valid } from '../valid.ts';
-import { settles } from '../waiting.ts';
-import { cancelUpdate, moveChannel, permitJoin, removeLock, updateLock } from '../zgate.ts';
+import { type Driver, type DriverContext, DriverError, type Plain } from '../contract/driver.ts';
+import { type ChannelsApplied, channelsApply, lockApply } from '../contract/settings.ts';
+import { valid } from '../contract/valid.ts';
+import { settles } from '../contract/waiting.ts';
+import { cancelUpdate, moveChannel, permitJoin, removeLock, updateLock } from '../contract/zgate.ts';
 import { applyConfiguration } from './apply.ts';
 import { openBoltCommands } from './bolt-commands.ts';
 import type { Firmware } from './firmware.ts';

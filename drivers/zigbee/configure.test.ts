@@ -1,7 +1,7 @@
 /** The first configuration of a lock, step by step, against a lock that answers as a test says. */
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
-import { DriverError } from '../driver.ts';
+import { DriverError } from '../contract/driver.ts';
 import { openConfigurer } from './configure.ts';
 import { ATTRIBUTES, TYPE } from './lock-cluster.ts';
 import { LOCK_CLUSTER, type ZclReply, type ZclRequest } from './radio.ts';

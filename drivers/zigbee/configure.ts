@@ -1,5 +1,5 @@
 /** The first configuration of a lock: what it reports, to whom, and what it is asked about itself; in independent steps. */
-import { type Clock, DriverError } from '../driver.ts';
+import { type Clock, DriverError } from '../contract/driver.ts';
 import { ALARM_MASK, BATTERY_ALARM_MASK, OPERATION_MASKS, PROGRAMMING_MASKS } from './event-masks.ts';
 import { ATTRIBUTES, CLUSTER_ID, TYPE } from './lock-cluster.ts';
 import { DOOR_LOCK, type Radio, type ZclReply } from './radio.ts';

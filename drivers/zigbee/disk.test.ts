@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { canMount, smallDisk } from '../../test/small-disk.ts';
-import type { Clock } from '../driver.ts';
+import type { Clock } from '../contract/driver.ts';
 import { disk } from './kept-files.ts';
 import { CONFIRMED, folder, joined, LOCK, OTHER_LOCK, opened, simulated, unlockOf } from './test-gateway.ts';
 

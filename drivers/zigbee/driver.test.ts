@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { gatewayReport, lockReport } from '../settings.ts';
-import { lockJoined, snapshot } from '../zgate.ts';
+import { gatewayReport, lockReport } from '../contract/settings.ts';
+import { lockJoined, snapshot } from '../contract/zgate.ts';
 import { CONFIRMED, folder, joined, LOCK, opened, simulated, unlockOf } from './test-gateway.ts';
 
 it('forms a network, lets a lock in, and tells of both', async () => {

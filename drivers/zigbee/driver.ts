@@ -1,11 +1,17 @@
 /**
- * A Zigbee gateway and its locks: what it is told is in drivers/zgate.ts and drivers/settings.ts. One per process, for
+ * A Zigbee gateway and its locks: what it is told is in drivers/contract/zgate.ts and drivers/contract/settings.ts. One per process, for
  * the library holds one coordinator in static variables; a library that hangs is ended with its process.
  */
 import { z } from 'zod';
-import { type Driver, type DriverContext, DriverError, type OpenDriver, type Plain } from '../driver.ts';
-import type { GatewayReport } from '../settings.ts';
-import { within } from '../waiting.ts';
+import {
+  type Driver,
+  type DriverContext,
+  DriverError,
+  type OpenDriver,
+  type Plain,
+} from '../contract/driver.ts';
+import type { GatewayReport } from '../contract/settings.ts';
+import { within } from '../contract/waiting.ts';
 import { commandsOf, type Gateway } from './commands.ts';
 import { openConfigurer } from './configure.ts';
 import { openFirmware } from './firmware.ts';

@@ -1,8 +1,8 @@
 /** New firmware for one lock at a time, from a file of this host. It fetches the file in its own time, which is long. */
 import { readFile, stat } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { type DriverContext, DriverError, type Plain } from '../driver.ts';
-import type { FirmwareProgress, LockUpdated } from '../zgate.ts';
+import { type DriverContext, DriverError, type Plain } from '../contract/driver.ts';
+import type { FirmwareProgress, LockUpdated } from '../contract/zgate.ts';
 import type { Configurer } from './configure.ts';
 import { type FirmwareImage, imageOf, whyNot } from './firmware-image.ts';
 import type { Lock } from './locks.ts';

@@ -2,10 +2,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
-import { type LockConfiguration, lockApplied } from '../settings.ts';
-import { networkMap } from '../zgate.ts';
+import { type LockConfiguration, lockApplied } from '../contract/settings.ts';
+import { networkMap } from '../contract/zgate.ts';
 import {
   afterAllTests,
   CONFIRMED,

@@ -3,7 +3,7 @@
  * hold them. What such a lock shows by itself may come of them, and proves nothing about a later command. Nor does it while the
  * event of an earlier command has not been heard: the lock repeats it until it is acknowledged.
  */
-import { type Clock, DriverError } from '../driver.ts';
+import { type Clock, DriverError } from '../contract/driver.ts';
 
 /**
  * EmberZNet lets a parent hold frames for sleeping children up to 30 s; five more seconds cover the routes to it

@@ -2,7 +2,7 @@
  * Writes by which a lock is made to stand open and that may still arrive: those without an answer, for as long as a parent
  * may hold them. What the lock had before is kept until then.
  */
-import type { Clock } from '../driver.ts';
+import type { Clock } from '../contract/driver.ts';
 import { HELD_AT_MOST_MS } from './held-frames.ts';
 
 export interface HeldWrites {

@@ -3,8 +3,8 @@
  * one can never join; so what no lock has used is taken back when its window ends. Whose these are is kept on the disk:
  * a window also ends with the host that opened it.
  */
-import type { DriverLog } from '../driver.ts';
-import type { PermitJoin } from '../zgate.ts';
+import type { DriverLog } from '../contract/driver.ts';
+import type { PermitJoin } from '../contract/zgate.ts';
 import type { Radio } from './radio.ts';
 
 export interface InstallCodes {

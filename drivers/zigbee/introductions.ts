@@ -1,6 +1,6 @@
 /** A lock that joined: configures it until no step is left, and reports it until that report is durable. */
-import type { Clock, DriverContext } from '../driver.ts';
-import type { LockJoined } from '../zgate.ts';
+import type { Clock, DriverContext } from '../contract/driver.ts';
+import type { LockJoined } from '../contract/zgate.ts';
 import type { Configurer, StepFault } from './configure.ts';
 import { allCapabilities, type LockRecord } from './lock-record.ts';
 import type { Outbox } from './outbox.ts';

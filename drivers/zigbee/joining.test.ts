@@ -1,7 +1,7 @@
 /** Locks that were to join and did not: who is told, and what is left of them in the coordinator. */
 import { expect, it } from 'vitest';
 import { hastenTimeouts } from '../../test/simulators/zigbee/haste.ts';
-import { joinFailed } from '../zgate.ts';
+import { joinFailed } from '../contract/zgate.ts';
 import { crc16 } from './lock-cluster.ts';
 import { folder, LOCK, OTHER_LOCK, opened, simulated, type TestGateway } from './test-gateway.ts';
 

@@ -1,6 +1,6 @@
 /** The join window: who may come in, until when, and that it is closed. */
-import { type DriverContext, DriverError } from '../driver.ts';
-import type { JoinFailure, PermitJoin } from '../zgate.ts';
+import { type DriverContext, DriverError } from '../contract/driver.ts';
+import type { JoinFailure, PermitJoin } from '../contract/zgate.ts';
 import { type InstallCodes, openInstallCodes } from './install-codes.ts';
 import { crc16 } from './lock-cluster.ts';
 import type { Radio } from './radio.ts';

@@ -5,8 +5,8 @@
  */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
-import { type Clock, DriverError, type DriverLog } from '../driver.ts';
-import { unlessAborted } from '../waiting.ts';
+import { type Clock, DriverError, type DriverLog } from '../contract/driver.ts';
+import { unlessAborted } from '../contract/waiting.ts';
 
 const PRIVATE_FILE = 0o600;
 /** Between two attempts: the daemon looks at its own disk as often. */

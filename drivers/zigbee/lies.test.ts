@@ -1,9 +1,9 @@
 /** Locks and coordinators that say what is not so. */
 import { expect, it } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { hastenTimeouts } from '../../test/simulators/zigbee/haste.ts';
 import { encodeMt, type MtFrame } from '../../test/simulators/zigbee/mt/frame.ts';
-import { lockReport } from '../settings.ts';
+import { lockReport } from '../contract/settings.ts';
 import { CONFIRMED, folder, joined, LOCK, opened, simulated, unlockOf } from './test-gateway.ts';
 import { incoming, openWire } from './test-wire.ts';
 

@@ -1,9 +1,9 @@
 /** A coordinator that fails, is exchanged, or is not who it should be. */
 import { expect, it } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { hastenTimeouts } from '../../test/simulators/zigbee/haste.ts';
-import type { Clock, DriverError } from '../driver.ts';
-import { snapshot } from '../zgate.ts';
+import type { Clock, DriverError } from '../contract/driver.ts';
+import { snapshot } from '../contract/zgate.ts';
 import { CONFIRMED, folder, joined, LOCK, NETWORK, opened, simulated, unlockOf } from './test-gateway.ts';
 import { openWire } from './test-wire.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { LockApply } from '../settings.ts';
+import type { LockApply } from '../contract/settings.ts';
 import { commandFrame, crc16, reportOf, transferOf, transferStatus } from './lock-cluster.ts';
 
 const door = '5c2f0a52-9f6b-4c3e-8f43-0d1b2a3c4d5e';

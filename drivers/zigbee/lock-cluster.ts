@@ -2,7 +2,7 @@
  * The manufacturer-specific cluster of a lock, version 1: what a standard lock cannot hold of a door. Its attributes,
  * the configuration as one CBOR map, and the commands that carry it. Pure.
  */
-import type { LockApply, LockConfiguration, LockReport } from '../settings.ts';
+import type { LockApply, LockConfiguration, LockReport } from '../contract/settings.ts';
 import { type Cbor, encodeCbor } from './cbor.ts';
 import { integer, text, UINT32_LAST } from './values.ts';
 

@@ -1,6 +1,6 @@
 /** What is known of one lock, and what a frame of it changes. */
-import type { Clock } from '../driver.ts';
-import { DOOR_STATES, LOCK_STATES, type LockReport } from '../settings.ts';
+import type { Clock } from '../contract/driver.ts';
+import { DOOR_STATES, LOCK_STATES, type LockReport } from '../contract/settings.ts';
 import { CLUSTER, hasOwnCluster, REPORT_EVERY_S } from './configure.ts';
 import { reportOf } from './lock-cluster.ts';
 import { doorEvent, type Facts, factsOf, isAttributes, type Told } from './messages.ts';

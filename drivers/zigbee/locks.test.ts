@@ -1,9 +1,9 @@
 /** What the locks of a gateway tell of themselves, whatever the radio knows of them now. */
 import { expect, it } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
-import type { StateReport } from '../driver.ts';
-import type { LockReport } from '../settings.ts';
-import type { LockEvent } from '../zgate.ts';
+import type { StateReport } from '../contract/driver.ts';
+import type { LockReport } from '../contract/settings.ts';
+import type { LockEvent } from '../contract/zgate.ts';
 import type { Earlier } from './lock-record.ts';
 import { openLocks } from './locks.ts';
 import { LOCK_CLUSTER, type Radio } from './radio.ts';

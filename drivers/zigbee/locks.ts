@@ -1,7 +1,7 @@
 /** The locks of the network: what each has told, and whether it is there. */
-import { type Clock, type DriverContext, DriverError, type Plain } from '../driver.ts';
-import type { LockReport } from '../settings.ts';
-import type { JoinFailure, LockEvent } from '../zgate.ts';
+import { type Clock, type DriverContext, DriverError, type Plain } from '../contract/driver.ts';
+import type { LockReport } from '../contract/settings.ts';
+import type { JoinFailure, LockEvent } from '../contract/zgate.ts';
 import { openBoltEvents } from './bolt-events.ts';
 import type { Configurer } from './configure.ts';
 import { openIntroductions } from './introductions.ts';
@@ -186,7 +186,7 @@ function openTeller({ context, radio }: LocksOptions, locks: ReadonlyMap<string,
       void clock.sleep(HELD_MS).then(tellAll);
     },
     release(ieee) {
-      // After the answer, whose commit it would hold up (src/database/commit.ts).
+      // After the answer, whose commit it would hold up (src/platform/database/commit.ts).
       if (hurried.has(ieee)) void clock.sleep(0).then(() => tellHurried(ieee));
     },
   };

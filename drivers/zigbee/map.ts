@@ -1,7 +1,7 @@
 /** Who hears whom: the tables of the coordinator and of every router, one device at a time. */
-import type { Clock } from '../driver.ts';
-import { settles } from '../waiting.ts';
-import type { NetworkMap } from '../zgate.ts';
+import type { Clock } from '../contract/driver.ts';
+import { settles } from '../contract/waiting.ts';
+import type { NetworkMap } from '../contract/zgate.ts';
 import type { Page, Radio, RadioDevice } from './radio.ts';
 import { isIeee } from './values.ts';
 

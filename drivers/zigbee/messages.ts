@@ -1,5 +1,5 @@
 /** What a lock says by itself, as facts: reports, events and alarms of the standard clusters (ZCL rev. 8). Pure. */
-import type { LockEvent } from '../zgate.ts';
+import type { LockEvent } from '../contract/zgate.ts';
 import { field, integer } from './values.ts';
 
 /** A frame of a lock, with the names of zigbee-herdsman's clusters, commands and attributes. */

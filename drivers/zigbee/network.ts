@@ -1,7 +1,7 @@
 /** The radio with what it needs: the way to the coordinator, the files, and its start on one channel or another. */
-import { type Clock, type DriverContext, DriverError } from '../driver.ts';
-import { channel as channelSchema } from '../settings.ts';
-import { settles } from '../waiting.ts';
+import { type Clock, type DriverContext, DriverError } from '../contract/driver.ts';
+import { channel as channelSchema } from '../contract/settings.ts';
+import { settles } from '../contract/waiting.ts';
 import { type Connection, connectionOptionsOf, openConnection } from './herdsman/connection.ts';
 import { openRadio } from './herdsman/herdsman.ts';
 import { storeNow } from './kept-files.ts';

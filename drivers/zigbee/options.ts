@@ -1,8 +1,8 @@
 /** What a Zigbee gateway is configured with, and what the daemon adds to it. */
 import { z } from 'zod';
-import { PORTS, portIn } from '../port-number.ts';
-import { channel } from '../settings.ts';
-import { archive, ieeeAddress } from '../zgate.ts';
+import { PORTS, portIn } from '../contract/port-number.ts';
+import { channel } from '../contract/settings.ts';
+import { archive, ieeeAddress } from '../contract/zgate.ts';
 
 /** Locks of one gateway that are known by name: more than a coordinator takes. */
 const KNOWN_MAX = 1_024;

@@ -1,6 +1,6 @@
 /** Events that wait to be stored while the link to their gateway ends. */
 import { expect, it } from 'vitest';
-import type { DriverEvent } from '../driver.ts';
+import type { DriverEvent } from '../contract/driver.ts';
 import { openOutbox } from './outbox.ts';
 
 /** A daemon that stores nothing until it is told to; as a host does, it drops what it has no room for when the signal fires. */

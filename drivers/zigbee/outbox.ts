@@ -1,5 +1,5 @@
 /** Events on their way to be durable, from listeners that cannot wait for it: bounded, in order, each with an id. */
-import type { DriverContext, Plain } from '../driver.ts';
+import type { DriverContext, Plain } from '../contract/driver.ts';
 
 /** A site with this many that are not durable has a full disk: what comes then is counted, not kept. */
 const WAITING_MAX = 512;

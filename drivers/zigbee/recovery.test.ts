@@ -1,6 +1,6 @@
 /** Locks that moved while nobody heard them: with another address, or from the coordinator to a router. */
 import { expect, it, vi } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
 import type { ZclReply } from './radio.ts';
 import { openRecovery } from './recovery.ts';

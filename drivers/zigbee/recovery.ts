@@ -3,8 +3,8 @@
  * another parent than the coordinator believes. It is looked for at once, and asked for its state, which may be repeated.
  * An actuation never waits for this, and is never sent by it.
  */
-import type { DriverContext } from '../driver.ts';
-import { settles } from '../waiting.ts';
+import type { DriverContext } from '../contract/driver.ts';
+import { settles } from '../contract/waiting.ts';
 import type { Locks } from './locks.ts';
 import type { Radio, ZclReply } from './radio.ts';
 import { DOOR_LOCK_ATTRIBUTE, readingOf } from './standard-lock.ts';

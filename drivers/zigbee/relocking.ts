@@ -1,5 +1,5 @@
 /** Who locks a door again after an unlock, by what the lock offers. Pure. */
-import type { LockReport, RelockWay } from '../settings.ts';
+import type { LockReport, RelockWay } from '../contract/settings.ts';
 import { integer, UINT32_LAST } from './values.ts';
 
 /** What the lock told of itself; undefined and NaN: nothing. */

@@ -1,7 +1,7 @@
 /** Has a lock leave the network for good (Zigbee specification R22, 2.4.3.3.5, Mgmt_Leave_req). */
-import { DriverError } from '../driver.ts';
-import { within } from '../waiting.ts';
-import type { LockRemoved } from '../zgate.ts';
+import { DriverError } from '../contract/driver.ts';
+import { within } from '../contract/waiting.ts';
+import type { LockRemoved } from '../contract/zgate.ts';
 import type { Gateway } from './commands.ts';
 
 type RemovalOptions = Pick<Gateway, 'context' | 'network' | 'locks' | 'joining' | 'firmware'>;

@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { serialize } from 'node:v8';
-import type { Clock } from '../driver.ts';
+import type { Clock } from '../contract/driver.ts';
 import type { RadioEvent } from './radio.ts';
 
 /** So long a lock repeats an event (EVENT_WITHIN_MS of the daemon). In that time it does not send the 256 frames after which its numbers begin again. */

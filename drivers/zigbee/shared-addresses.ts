@@ -4,7 +4,7 @@
  * address, and of one that announces the IEEE address of another with an address of its own (2.4.3.1.11, Device_annce),
  * which the library takes over unseen. Until each has an address of its own nothing is sent to it that opens a door.
  */
-import type { DriverContext } from '../driver.ts';
+import type { DriverContext } from '../contract/driver.ts';
 import type { Locks } from './locks.ts';
 import type { Radio } from './radio.ts';
 

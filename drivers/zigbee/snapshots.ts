@@ -1,6 +1,6 @@
 /** What is needed to carry the network on, told after each change of it and every hour. */
-import type { DriverContext } from '../driver.ts';
-import type { Snapshot } from '../zgate.ts';
+import type { DriverContext } from '../contract/driver.ts';
+import type { Snapshot } from '../contract/zgate.ts';
 import type { Network } from './network.ts';
 import type { Outbox } from './outbox.ts';
 import { redact } from './redact.ts';

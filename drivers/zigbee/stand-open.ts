@@ -3,8 +3,8 @@
  * aside meanwhile. What it had before is kept with the device before it is overwritten, and given back at the end. It is kept
  * until no write that was not answered can arrive any more, and given back once more if one has arrived after the end.
  */
-import { DriverError } from '../driver.ts';
-import type { Locked, StandingEnded, StandingOpen } from '../zgate.ts';
+import { DriverError } from '../contract/driver.ts';
+import type { Locked, StandingEnded, StandingOpen } from '../contract/zgate.ts';
 import type { HeldWrites } from './held-writes.ts';
 import { TYPE } from './lock-cluster.ts';
 import { DOOR_LOCK, KNOWN, type Radio, type ZclReply } from './radio.ts';

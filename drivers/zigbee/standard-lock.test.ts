@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { LockConfiguration } from '../settings.ts';
+import type { LockConfiguration } from '../contract/settings.ts';
 import { capabilitiesOf, offersPassage, unsupportedOf } from './standard-lock.ts';
 import { PLAIN } from './test-configuration.ts';
 

@@ -1,5 +1,5 @@
 /** What of a configuration a standard lock can carry (ZCL rev. 8, 7.3), and what it cannot. Pure. */
-import type { LockConfiguration } from '../settings.ts';
+import type { LockConfiguration } from '../contract/settings.ts';
 import { DOOR_LOCK } from './radio.ts';
 import { hex, integer, UINT32_LAST } from './values.ts';
 

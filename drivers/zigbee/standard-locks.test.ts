@@ -2,7 +2,7 @@
 import { inspect } from 'node:util';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
-import type { LockReport } from '../settings.ts';
+import type { LockReport } from '../contract/settings.ts';
 import {
   afterAllTests,
   CONFIRMED,

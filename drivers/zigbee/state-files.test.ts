@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { ARCHIVE_MAX_BYTES } from '../zgate.ts';
+import { ARCHIVE_MAX_BYTES } from '../contract/zgate.ts';
 import { prepareFiles } from './state-files.ts';
 import { folder, LOCK, NETWORK, OTHER_LOCK } from './test-gateway.ts';
 

@@ -6,9 +6,9 @@ import { chmodSync, existsSync, mkdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { z } from 'zod';
-import { DriverError } from '../driver.ts';
-import { channel as channelSchema } from '../settings.ts';
-import { ARCHIVE_MAX_BYTES } from '../zgate.ts';
+import { DriverError } from '../contract/driver.ts';
+import { channel as channelSchema } from '../contract/settings.ts';
+import { ARCHIVE_MAX_BYTES } from '../contract/zgate.ts';
 import { type KeptFile, keptFile, readFromDisk } from './kept-files.ts';
 import { seal, unseal } from './sealed-file.ts';
 

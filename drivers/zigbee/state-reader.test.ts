@@ -1,7 +1,7 @@
 /** What a lock does while nobody hears it is known after the next start. */
 import { expect, it, vi } from 'vitest';
 import { manualClock } from '../../test/manual-clock.ts';
-import type { LockReport } from '../settings.ts';
+import type { LockReport } from '../contract/settings.ts';
 import type { ZclReply, ZclRequest } from './radio.ts';
 import { openStateReader } from './state-reader.ts';
 import { folder, joined, LOCK, OTHER_LOCK, opened, simulated, type TestGateway } from './test-gateway.ts';

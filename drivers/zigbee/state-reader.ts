@@ -2,7 +2,7 @@
  * Reads again what may have changed while this driver did not hear the lock: the bolt, the door, and the auto-relock time,
  * which somebody may set at the lock itself. A few frames at a time; an actuation of the same lock goes first.
  */
-import type { DriverContext } from '../driver.ts';
+import type { DriverContext } from '../contract/driver.ts';
 import type { Locks } from './locks.ts';
 import { KNOWN, type Radio } from './radio.ts';
 import { DOOR_LOCK_ATTRIBUTE, readingOf } from './standard-lock.ts';

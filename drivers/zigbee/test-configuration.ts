@@ -1,4 +1,4 @@
-import type { LockConfiguration } from '../settings.ts';
+import type { LockConfiguration } from '../contract/settings.ts';
 
 /** Of a door that nobody wanted anything of. */
 export const PLAIN: LockConfiguration = {

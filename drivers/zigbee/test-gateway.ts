@@ -3,11 +3,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, onTestFinished, vi } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openSimulatedGateway, type SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
 import '../../test/simulators/zigbee/haste.ts';
 import type { GatewayPlan } from '../../test/simulators/zigbee/plan.ts';
-import type { Clock, Driver, DriverEvent, Plain } from '../driver.ts';
+import type { Clock, Driver, DriverEvent, Plain } from '../contract/driver.ts';
 import { openZigbee } from './driver.ts';
 
 export const LOCK = '00158d0001000001';

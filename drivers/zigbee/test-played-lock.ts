@@ -1,6 +1,6 @@
 /** The commands that move a bolt, to a lock that answers as a test says. */
 import { manualClock } from '../../test/manual-clock.ts';
-import { DriverError } from '../driver.ts';
+import { DriverError } from '../contract/driver.ts';
 import { openBoltCommands } from './bolt-commands.ts';
 import type { Facts } from './messages.ts';
 import type { ZclReply, ZclRequest } from './radio.ts';

@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { PLAIN } from './test-configuration.ts';
 import { joined, LOCK, opened, simulated } from './test-gateway.ts';
 

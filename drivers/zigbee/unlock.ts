@@ -20,7 +20,7 @@
  * No radio failure ends it: after a negative confirmation the lock may have the frame, for what was lost may be the
  * acknowledgement alone. Only the deadline ends `sent` without evidence, and then the outcome is unknown.
  */
-import type { Unlocked } from '../zgate.ts';
+import type { Unlocked } from '../contract/zgate.ts';
 import { field, integer } from './values.ts';
 import { STATUS_SUCCESS } from './zcl-status.ts';
 

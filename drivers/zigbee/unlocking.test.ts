@@ -1,8 +1,8 @@
 /** What may never happen at a door, against a simulated coordinator and locks that misbehave. */
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import type { SimulatedGateway } from '../../test/simulators/zigbee/gateway.ts';
-import type { DriverError } from '../driver.ts';
+import type { DriverError } from '../contract/driver.ts';
 import {
   afterAllTests,
   CONFIRMED,

@@ -1,7 +1,7 @@
 /** Commands to the bolt: one frame, at once or not at all, and its outcome (unlock.ts decides). */
-import { type Clock, DriverError } from '../driver.ts';
-import { unlessAborted } from '../waiting.ts';
-import type { Unlocked } from '../zgate.ts';
+import { type Clock, DriverError } from '../contract/driver.ts';
+import { unlessAborted } from '../contract/waiting.ts';
+import type { Unlocked } from '../contract/zgate.ts';
 import type { Facts } from './messages.ts';
 import { DOOR_LOCK, KNOWN, type Radio, type ZclReply, type ZclRequest } from './radio.ts';
 import { DOOR_LOCK_ATTRIBUTE, readingOf } from './standard-lock.ts';

@@ -8,7 +8,7 @@ interface Place {
   message: string;
 }
 
-/** src/clock.ts, docs/encoder-protocol.md: a file of this project, from its root. */
+/** src/platform/clock.ts, docs/encoder-protocol.md: a file of this project, from its root. */
 const FILE = /(?<![\w./@-])(?:src|drivers|scripts|test|config|docs|systemd)\/[\w./-]*\.\w+(?![\w/])/g;
 /** docs/encoder-protocol.md, Messages: a heading of that file, or its beginning. */
 const HEADING = /\b(docs\/[\w./-]+\.md),\s+(?:\*\s+)?([A-Z][\w-]*)/g;

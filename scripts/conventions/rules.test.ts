@@ -19,37 +19,23 @@ describe('who may import what', () => {
       ['drivers/a/driver.ts:1 drivers-apart'],
     ],
     [
-      'a slice imports another, types too',
+      'a room imports from one above it, types too',
       {
-        'src/doors/doors.ts': "\nimport type { E } from '../encoders/table.ts';",
-        'src/encoders/table.ts': '',
+        'src/platform/http/app.ts': "import type { x } from '../../resources/doors/doors.ts';",
+        'src/services/jobs/jobs.ts': "import '../../app/gateway.ts';\nimport '../../platform/http/app.ts';",
+        'src/resources/doors/doors.ts': '',
+        'src/app/gateway.ts': '',
       },
-      ['src/doors/doors.ts:2 slices-apart'],
+      ['src/platform/http/app.ts:1 downwards', 'src/services/jobs/jobs.ts:1 downwards'],
     ],
     [
-      'a slice imports the code of the audit, not its types',
+      'a slice imports of one below it more than types, and of one above it anything',
       {
-        'src/doors/doors.ts': `import type { Audit } from '../audit/audit.ts';
-import { type AuditEntry, type Other } from '../audit/audit.ts';
-import { openAudit } from '../audit/audit.ts';`,
-        'src/audit/audit.ts': '',
+        'src/resources/doors/doors.ts': `import type { Z } from '../zgates/zgates.ts';
+import { openZ } from '../zgates/zgates.ts';`,
+        'src/resources/zgates/zgates.ts': "import type { D } from '../doors/doors.ts';",
       },
-      ['src/doors/doors.ts:3 slices-apart'],
-    ],
-    [
-      'http knows a slice',
-      { 'src/http/app.ts': "import { x } from '../doors/doors.ts';", 'src/doors/doors.ts': '' },
-      ['src/http/app.ts:1 below-slices'],
-    ],
-    [
-      'a file beside the gateway joins slices',
-      {
-        'src/gateway.ts': "import './doors/doors.ts';\nimport './encoders/table.ts';",
-        'src/other.ts': "import './doors/doors.ts';\nimport './encoders/table.ts';",
-        'src/doors/doors.ts': '',
-        'src/encoders/table.ts': '',
-      },
-      ['src/other.ts:1 one-composition', 'src/other.ts:2 one-composition'],
+      ['src/resources/doors/doors.ts:2 downwards', 'src/resources/zgates/zgates.ts:1 downwards'],
     ],
     [
       'a library has two importers',
@@ -77,16 +63,16 @@ const message = { log: 1, text: 'Date' }; // a Promise in words
 `;
     const files = {
       'drivers/osdp/protocol/frame.ts': code,
-      'src/writes/machine.ts': code,
-      'src/writes/writes.ts': code,
+      'src/resources/writes/machine.ts': code,
+      'src/resources/writes/writes.ts': code,
       'src/says.ts':
         '/** By drivers/osdp/protocol/frame.ts. Pure. */\nf(new Date(at).toISOString(), async () => 1);\n',
     };
     const pure = ['1 pure-imports', '3 pure-code', '4 pure-code', '5 pure-code'];
     expect(broken({ ...loads(...Object.keys(files)), ...files })).toEqual([
       ...pure.map((fault) => `drivers/osdp/protocol/frame.ts:${fault}`),
+      ...pure.map((fault) => `src/resources/writes/machine.ts:${fault}`),
       'src/says.ts:2 pure-code',
-      ...pure.map((fault) => `src/writes/machine.ts:${fault}`),
     ]);
   });
 });
@@ -101,7 +87,7 @@ const fine = [new Date(t), a.process, { process: 1 }, clock.setTimeout, random ?
 `;
     const files = {
       'src/a.ts': code,
-      'src/field/host/host.ts': 'process.exit();',
+      'src/platform/field/host/host.ts': 'process.exit();',
       'src/a.test.ts': code,
       'test/b.ts': code,
     };
@@ -111,7 +97,9 @@ const fine = [new Date(t), a.process, { process: 1 }, clock.setTimeout, random ?
       'src/a.ts:3 time',
       ...Array(6).fill('src/a.ts:4 time'),
     ]);
-    expect(broken({ ...loads('src/clock.ts'), 'src/clock.ts': 'Date.now(); new Date();' })).toEqual([]);
+    expect(
+      broken({ ...loads('src/platform/clock.ts'), 'src/platform/clock.ts': 'Date.now(); new Date();' }),
+    ).toEqual([]);
   });
 });
 
@@ -272,7 +260,7 @@ it('licences that are not on the list are refused', () => {
 });
 
 it('migrations with a number twice, or with a gap, are refused', () => {
-  const folder = 'src/database/migrations';
+  const folder = 'src/platform/database/migrations';
   const named = (...names: string[]) =>
     broken(Object.fromEntries(names.map((name) => [`${folder}/${name}.sql`, ''])));
   expect(named('0001-one', '0002-two')).toEqual([]);

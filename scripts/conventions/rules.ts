@@ -35,35 +35,18 @@ interface Rule {
   find(source: Source, project: Project): Place[];
 }
 
-/** One folder of src for each subject; they meet in COMPOSITION only. */
+/** The rooms of src, from the ground up: a file imports from its own room and from those below it. */
+const ROOMS = ['platform', 'services', 'resources', 'app', 'cli'];
+/** Within these rooms a folder imports of another one types only, and only of one that stands before it here. */
 const SLICES = [
-  'audit',
-  'auth',
-  'backup',
-  'catalogue',
-  'doors',
-  'encoders',
-  'events',
-  'field',
-  'jobs',
-  'metrics',
-  'networks',
-  'pki',
-  'rs485',
-  'site-import',
-  'status',
-  'writes',
-  'zgates',
+  ...['audit', 'events', 'actuations', 'reconcile', 'jobs', 'catalogue'].map((name) => `services/${name}`),
+  ...['pki', 'auth', 'backup', 'status', 'metrics'].map((name) => `services/${name}`),
+  ...['encoders', 'writes', 'networks', 'zgates', 'rs485', 'doors'].map((name) => `resources/${name}`),
+  'resources/site-import',
 ];
-/**
- * Types that belong to everybody: facts are recorded in the transaction of whoever causes them, and the metrics are the
- * status in other words.
- */
-const SHARED_TYPES = ['src/audit/audit.ts', 'src/events/events.ts', 'src/status/schema.ts'];
-const COMPOSITION = ['src/gateway.ts', 'src/base.ts', 'src/estate.ts', 'src/desk.ts', 'src/interface.ts'];
-const PROGRAMS = ['src/main.ts', 'src/field/host/host.ts'];
+const PROGRAMS = ['src/main.ts', 'src/platform/field/host/host.ts'];
 const ROOTS = [...PROGRAMS, 'vitest.config.ts'];
-const CLOCK = 'src/clock.ts';
+const CLOCK = 'src/platform/clock.ts';
 /** Schemas are everywhere. */
 const EVERYWHERE = ['zod', '@hono/zod-openapi'];
 
@@ -106,32 +89,13 @@ const RULES: Rule[] = [
   },
   { name: 'one-importer', applies: isProduct, find: furtherImporters },
   {
-    name: 'slices-apart',
-    applies: (path) => isProduct(path) && sliceOf(path) !== undefined,
+    name: 'downwards',
+    applies: (path) => isProduct(path) && path.startsWith('src/'),
     find: ({ path, imports }) =>
-      imports
-        .filter(({ path: target, typeOnly }) => {
-          const slice = sliceOf(target);
-          const shared = typeOnly && SHARED_TYPES.includes(target ?? '');
-          return slice !== undefined && slice !== sliceOf(path) && !shared;
-        })
-        .map(at((specifier) => `a slice imports no other: take ${specifier} as a parameter`)),
-  },
-  {
-    name: 'below-slices',
-    applies: (path) => /^src\/(http|database)\//.test(path) && isProduct(path),
-    find: importing((path) => sliceOf(path) !== undefined, 'http and database know no slice'),
-  },
-  {
-    name: 'one-composition',
-    applies: (path) => isProduct(path) && sliceOf(path) === undefined && !COMPOSITION.includes(path),
-    find: ({ imports }) => {
-      const foreign = imports.filter(({ path, typeOnly }) => {
-        return sliceOf(path) !== undefined && !(typeOnly && SHARED_TYPES.includes(path ?? ''));
-      });
-      const several = new Set(foreign.map(({ path }) => sliceOf(path))).size > 1;
-      return several ? foreign.map(at(() => `only ${COMPOSITION.join(' and ')} import several slices`)) : [];
-    },
+      imports.flatMap(({ path: target, typeOnly, offset, specifier }) => {
+        const message = upwards(path, target ?? '', typeOnly);
+        return message === undefined ? [] : [{ offset, message: `${specifier}: ${message}` }];
+      }),
   },
   {
     name: 'process',
@@ -246,8 +210,19 @@ function liveFiles(tree: Tree, sources: ReadonlyMap<string, Source>): Set<string
   return live;
 }
 
-function sliceOf(path: string | undefined): string | undefined {
-  return SLICES.find((slice) => path?.startsWith(`src/${slice}/`));
+/** Why an import is not allowed by the order of rooms and slices; undefined: it is. */
+function upwards(path: string, target: string, typeOnly: boolean): string | undefined {
+  const [from, to] = [path, target].map((each) => ROOMS.indexOf(each.split('/')[1] ?? ''));
+  if (from === undefined || to === undefined || from < 0 || !target.startsWith('src/')) return undefined;
+  if (to > from) return `${ROOMS[from]} stands below ${ROOMS[to]}`;
+  const [slice, other] = [path, target].map((each) =>
+    SLICES.findIndex((name) => each.startsWith(`src/${name}/`)),
+  );
+  if (slice === undefined || other === undefined || from !== to || slice === other) return undefined;
+  if (other > slice) return `${SLICES[slice]} stands below ${SLICES[other]}`;
+  // The body of a site's file is made of the sections that the resources declare.
+  const composes = SLICES[slice] === 'resources/site-import' && target.endsWith('/site-entry.ts');
+  return typeOnly || composes ? undefined : 'of another slice only types are imported';
 }
 
 /** A library belongs to one file; others of its folder may import its types. */
@@ -310,7 +285,7 @@ function at(message: (specifier: string) => string): (found: Import) => Place {
   return ({ offset, specifier }) => ({ offset, message: message(specifier) });
 }
 
-const MIGRATION = /^src\/database\/migrations\/(?<number>\d{4})-[^/]+\.sql$/;
+const MIGRATION = /^src\/platform\/database\/migrations\/(?<number>\d{4})-[^/]+\.sql$/;
 
 /** A gap, or one number used by two branches that were merged: no database opens then. */
 function misnumbered(tree: Tree): Fault[] {

@@ -4,7 +4,7 @@ import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { makeFolder } from '../../src/host/durable-file.ts';
+import { makeFolder } from '../../src/platform/host/durable-file.ts';
 import type { Address } from '../../test/simulators/daemon.ts';
 
 export interface Flags {

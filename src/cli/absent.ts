@@ -1,5 +1,5 @@
 /** Who is missing, by name: the status only counts, and whoever reads that asks next which it is. */
-import type { Status } from '../status/schema.ts';
+import type { Status } from '../services/status/schema.ts';
 import type { Client } from './client.ts';
 
 /** Named at most; of more the list of the resource has the rest. */

@@ -4,8 +4,8 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { openLocalDaemon } from '../../test/local-daemon.ts';
 import { type TestShell, testShell } from '../../test/shell.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
-import { auditOperations } from '../audit/operations.ts';
-import { openTestAudit, type TestAudit } from '../audit/test-audit.ts';
+import { auditOperations } from '../services/audit/operations.ts';
+import { openTestAudit, type TestAudit } from '../services/audit/test-audit.ts';
 import { run } from './program.ts';
 
 let opened: TestAudit;

@@ -1,8 +1,8 @@
 /** `gatehouse audit verify` and `gatehouse audit export`. */
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import type { ExportPage, TakenCheckpoint, VerifiedPage } from '../audit/schema.ts';
-import { syncPath } from '../database/migrate.ts';
+import { syncPath } from '../platform/database/migrate.ts';
+import type { ExportPage, TakenCheckpoint, VerifiedPage } from '../services/audit/schema.ts';
 import type { Client } from './client.ts';
 import { CommandFailed, EXIT, printJson, type Shell, styled, unwritable } from './shell.ts';
 

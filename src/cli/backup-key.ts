@@ -1,8 +1,8 @@
 /** The keys of archives: where they come from on the command line, and `gatehouse backup key`, which draws one. */
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
-import { type DecryptionKey, drawKey, type EncryptionKey, identitiesIn, recipient } from '../backup/age.ts';
-import type { Config } from '../config/config.ts';
+import { type DecryptionKey, drawKey, type EncryptionKey, identitiesIn, recipient } from '../platform/age.ts';
+import type { Config } from '../platform/config/config.ts';
 import { CommandFailed, EXIT, printJson, type Shell, unwritable } from './shell.ts';
 
 /** Guessing costs a second each on one core; shorter ones are found. */

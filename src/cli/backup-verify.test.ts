@@ -5,12 +5,12 @@ import { openTestGateway } from '../../test/gateway.ts';
 import { manualClock } from '../../test/manual-clock.ts';
 import { canMount, smallDisk } from '../../test/small-disk.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
-import { openAudit } from '../audit/audit.ts';
-import type { Manifest } from '../backup/manifest.ts';
-import { openDatabase } from '../database/database.ts';
-import { silentLog } from '../log.ts';
-import { LOCAL_ADMINISTRATOR } from '../principal.ts';
-import { openVault } from '../vault.ts';
+import { openDatabase } from '../platform/database/database.ts';
+import { silentLog } from '../platform/log.ts';
+import { LOCAL_ADMINISTRATOR } from '../platform/principal.ts';
+import { openVault } from '../platform/vault.ts';
+import { openAudit } from '../services/audit/audit.ts';
+import type { Manifest } from '../services/backup/manifest.ts';
 import {
   alter,
   backedUp,

@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { openTestGateway } from '../../test/gateway.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
-import { openConnection } from '../database/connection.ts';
+import { openConnection } from '../platform/database/connection.ts';
 import { backUp, command, identity, PUBLIC, plain, restore, rowsIn, SECRET, shell } from './test-archives.ts';
 
 vi.setConfig({ testTimeout: 240_000 });

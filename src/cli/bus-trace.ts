@@ -2,8 +2,8 @@
 import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
 import type { Writable } from 'node:stream';
-import type { TraceEvent } from '../rs485/bus-schema.ts';
-import { VERSION } from '../version.ts';
+import { VERSION } from '../app/version.ts';
+import type { TraceEvent } from '../resources/rs485/bus-schema.ts';
 import type { Client } from './client.ts';
 import { toldEvents } from './event-stream.ts';
 import { enhancedPacket, interfaceDescription, interfaceStatistics, sectionHeader } from './pcapng.ts';

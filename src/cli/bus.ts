@@ -1,6 +1,6 @@
 /** `gatehouse bus`: what concerns an RS-485 bus. check-profile needs no daemon. */
-import { isProfilePath, profileFile, readProfile } from '../config/profiles.ts';
-import { FileError } from '../yaml/yaml-file.ts';
+import { isProfilePath, profileFile, readProfile } from '../platform/config/profiles.ts';
+import { FileError } from '../platform/yaml/yaml-file.ts';
 import { printJson, type Shell } from './shell.ts';
 
 /** Throws FileError, unless `json` wants the mistakes as data; returns whether there were none. */

@@ -1,8 +1,8 @@
 /** `gatehouse check-database`: what the daemon runs beside itself once a day (database/checker.ts). */
 import { constants, setPriority } from 'node:os';
-import { fullCheck } from '../database/check.ts';
-import type { checkResult } from '../database/checker.ts';
-import { openReader } from '../database/connection.ts';
+import { fullCheck } from '../platform/database/check.ts';
+import type { checkResult } from '../platform/database/checker.ts';
+import { openReader } from '../platform/database/connection.ts';
 import { CommandFailed, printJson, type Shell } from './shell.ts';
 
 export function checkDatabase(file: string, shell: Shell): void {

@@ -3,11 +3,11 @@ import { readFileSync, statSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { adminSocketOf } from '../config/config.ts';
-import { readConfig, socketIn } from '../config/config-file.ts';
-import type { Job } from '../jobs/schema.ts';
-import { VERSION } from '../version.ts';
-import { FileError } from '../yaml/yaml-file.ts';
+import { VERSION } from '../app/version.ts';
+import { adminSocketOf } from '../platform/config/config.ts';
+import { readConfig, socketIn } from '../platform/config/config-file.ts';
+import { FileError } from '../platform/yaml/yaml-file.ts';
+import type { Job } from '../services/jobs/schema.ts';
 import { CommandFailed, EXIT, type Shell } from './shell.ts';
 import { parseAnswer } from './terminal-text.ts';
 

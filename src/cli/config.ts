@@ -1,7 +1,7 @@
 /** `gatehouse config check` and `gatehouse config schema`: nothing here needs the daemon. */
-import { configJsonSchema } from '../config/config.ts';
-import { readConfig } from '../config/config-file.ts';
-import { FileError } from '../yaml/yaml-file.ts';
+import { configJsonSchema } from '../platform/config/config.ts';
+import { readConfig } from '../platform/config/config-file.ts';
+import { FileError } from '../platform/yaml/yaml-file.ts';
 import { configFile } from './client.ts';
 import { readerFor } from './service-user.ts';
 import { printJson, type Shell } from './shell.ts';

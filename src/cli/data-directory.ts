@@ -1,8 +1,8 @@
 /** The data directory as commands use it that must have it to themselves. */
 import { readdirSync, readlinkSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
-import { holdFile } from '../database/connection.ts';
-import { makeFolder } from '../host/durable-file.ts';
+import { holdFile } from '../platform/database/connection.ts';
+import { makeFolder } from '../platform/host/durable-file.ts';
 
 const LOCK = 'gatehouse.lock';
 

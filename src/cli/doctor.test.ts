@@ -8,9 +8,9 @@ import { openTestGateway, type TestGateway } from '../../test/gateway.ts';
 import { type TestShell, testShell } from '../../test/shell.ts';
 import { canMount, smallDisk } from '../../test/small-disk.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
-import { systemClock } from '../clock.ts';
-import type { ConfigInput } from '../config/config.ts';
-import { openConnection } from '../database/connection.ts';
+import { systemClock } from '../platform/clock.ts';
+import type { ConfigInput } from '../platform/config/config.ts';
+import { openConnection } from '../platform/database/connection.ts';
 import { refused } from './doctor/diagnosis.ts';
 import { run } from './program.ts';
 

@@ -1,8 +1,8 @@
 /** `gatehouse doctor`: looks at everything an installation needs, and says of each fault what mends it. */
-import { adminSocketOf, type Config } from '../config/config.ts';
-import { readConfig } from '../config/config-file.ts';
-import type { Status } from '../status/schema.ts';
-import { FileError } from '../yaml/yaml-file.ts';
+import { adminSocketOf, type Config } from '../platform/config/config.ts';
+import { readConfig } from '../platform/config/config-file.ts';
+import { FileError } from '../platform/yaml/yaml-file.ts';
+import type { Status } from '../services/status/schema.ts';
 import { configFile, openClient } from './client.ts';
 import { checkCertificates } from './doctor/certificates.ts';
 import { type Diagnosis, hindranceOf, type Patient } from './doctor/diagnosis.ts';

@@ -2,12 +2,12 @@ import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { type LocalDaemon, openLocalDaemon } from '../../test/local-daemon.ts';
 import { type TestShell, testShell } from '../../test/shell.ts';
 import { temporarySystem } from '../../test/temporary.ts';
-import { openLiveStreams } from '../events/live.ts';
-import { eventOperations } from '../events/operations.ts';
-import { openTestLog, type TestLog, until } from '../events/test-log.ts';
-import { silentLog } from '../log.ts';
-import { statusOperations } from '../status/operations.ts';
-import type { Status } from '../status/schema.ts';
+import { silentLog } from '../platform/log.ts';
+import { openLiveStreams } from '../services/events/live.ts';
+import { eventOperations } from '../services/events/operations.ts';
+import { openTestLog, type TestLog, until } from '../services/events/test-log.ts';
+import { statusOperations } from '../services/status/operations.ts';
+import type { Status } from '../services/status/schema.ts';
 import { run } from './program.ts';
 
 let log: TestLog;

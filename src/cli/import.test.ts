@@ -4,10 +4,10 @@ import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type Estate, NOWHERE, openEstate, SYSTEM } from '../../test/estate.ts';
 import { type TestShell, testShell } from '../../test/shell.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
-import { systemClock } from '../clock.ts';
-import { listenUnix } from '../http/server.ts';
-import { silentLog } from '../log.ts';
-import { uuidV5 } from '../uuid.ts';
+import { systemClock } from '../platform/clock.ts';
+import { listenUnix } from '../platform/http/server.ts';
+import { silentLog } from '../platform/log.ts';
+import { uuidV5 } from '../platform/uuid.ts';
 import { run } from './program.ts';
 
 const SITE = `groups:

@@ -1,7 +1,7 @@
 /** `gatehouse import`: shows what a site's file would change, asks, and has the daemon write it. */
-import type { Json } from '../import-plan.ts';
-import { readSite, type SiteFile } from '../site-file.ts';
-import type { Problem } from '../yaml/problem.ts';
+import type { Json } from '../platform/import-plan.ts';
+import type { Problem } from '../platform/yaml/problem.ts';
+import { readSite, type SiteFile } from '../resources/site-import/site-file.ts';
 import { type Client, Refused, runJob } from './client.ts';
 import { askFirst, printJson, type Shell, styled } from './shell.ts';
 

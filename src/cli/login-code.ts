@@ -1,6 +1,7 @@
 /** `gatehouse login-code`: lets a person sign in. */
-import type { LoginCode } from '../auth/schema.ts';
-import type { Role } from '../principal.ts';
+
+import type { Role } from '../platform/principal.ts';
+import type { LoginCode } from '../services/auth/schema.ts';
 import type { Client } from './client.ts';
 import { printJson, type Shell } from './shell.ts';
 

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type TestShell, testShell } from '../../test/shell.ts';
-import { VERSION } from '../version.ts';
+import { VERSION } from '../app/version.ts';
 import { run } from './program.ts';
 
 let folder: string;

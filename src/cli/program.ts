@@ -1,8 +1,8 @@
 /** The commands, and the only importer of commander. What a command does is loaded when it is called. */
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
-import { ROLES } from '../principal.ts';
-import { VERSION } from '../version.ts';
-import { FileError } from '../yaml/yaml-file.ts';
+import { VERSION } from '../app/version.ts';
+import { ROLES } from '../platform/principal.ts';
+import { FileError } from '../platform/yaml/yaml-file.ts';
 import { addBackups } from './backup-commands.ts';
 import { addBuses } from './bus-commands.ts';
 import { type ClientOptions, openClient } from './client.ts';

@@ -1,5 +1,5 @@
 /** `gatehouse reload`: has the daemon read its configuration again, and says what came of it. */
-import type { Reloaded } from '../reload/schema.ts';
+import type { Reloaded } from '../app/reload/schema.ts';
 import type { Client } from './client.ts';
 import { printJson, type Shell } from './shell.ts';
 

@@ -2,13 +2,13 @@
 import { X509Certificate } from 'node:crypto';
 import { closeSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { openAudit } from '../audit/audit.ts';
-import type { Clock } from '../clock.ts';
-import { type Database, DatabaseUnusable, openDatabase } from '../database/database.ts';
-import { SchemaRefused } from '../database/migrate.ts';
-import { silentLog } from '../log.ts';
-import { readSystem } from '../system.ts';
-import { openVault } from '../vault.ts';
+import { readSystem } from '../app/system.ts';
+import type { Clock } from '../platform/clock.ts';
+import { type Database, DatabaseUnusable, openDatabase } from '../platform/database/database.ts';
+import { SchemaRefused } from '../platform/database/migrate.ts';
+import { silentLog } from '../platform/log.ts';
+import { openVault } from '../platform/vault.ts';
+import { openAudit } from '../services/audit/audit.ts';
 import { CommandFailed, EXIT } from './shell.ts';
 
 export type Reopened = ReturnType<typeof openAuditWith>;

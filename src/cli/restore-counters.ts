@@ -12,10 +12,10 @@
  * The sequence. It counts from 1, and a restore takes hundredths of a second: no encoder has a hundred events a second
  * on average. In twelve digits (events/cloud-event.ts) they last until the year 2286.
  */
-import { openConnection } from '../database/connection.ts';
-import type { Prepare } from '../database/database.ts';
-import { openEventTable } from '../events/table.ts';
-import { EARLIEST_MS } from '../known-time.ts';
+import { openConnection } from '../platform/database/connection.ts';
+import type { Prepare } from '../platform/database/database.ts';
+import { EARLIEST_MS } from '../platform/known-time.ts';
+import { openEventTable } from '../services/events/table.ts';
 
 const LEAP = 1_000_000;
 

@@ -22,8 +22,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { syncPath } from '../database/migrate.ts';
-import { makeFolder } from '../host/durable-file.ts';
+import { syncPath } from '../platform/database/migrate.ts';
+import { makeFolder } from '../platform/host/durable-file.ts';
 
 /** Takes back what was done, the last first. */
 export class Undo implements Disposable {

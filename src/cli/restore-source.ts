@@ -1,10 +1,10 @@
 /** What is restored: an archive of `gatehouse backup`, or a database file, as the start before a migration keeps one. */
 import { closeSync, existsSync, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
-import { AGE_HEADER, type DecryptionKey } from '../backup/age.ts';
-import { ArchiveRefused, peekArchive, piecesOf, unpackArchive } from '../backup/archive.ts';
-import type { Manifest } from '../backup/manifest.ts';
-import { writeFrom } from '../host/durable-file.ts';
+import { AGE_HEADER, type DecryptionKey } from '../platform/age.ts';
+import { writeFrom } from '../platform/host/durable-file.ts';
+import { ArchiveRefused, peekArchive, piecesOf, unpackArchive } from '../services/backup/archive.ts';
+import type { Manifest } from '../services/backup/manifest.ts';
 import { copyRefused } from './restore-checks.ts';
 import { CommandFailed, EXIT } from './shell.ts';
 

@@ -4,15 +4,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { type TestShell, testShell } from '../../test/shell.ts';
-import { configSchema } from '../config/config.ts';
-import { TooLittleRoom } from '../database/migrate.ts';
-import { roomForStart } from '../database/space.ts';
-import { type GatewayOptions, openGateway } from '../gateway.ts';
+import { type GatewayOptions, openGateway } from '../app/gateway.ts';
+import { configSchema } from '../platform/config/config.ts';
+import { TooLittleRoom } from '../platform/database/migrate.ts';
+import { roomForStart } from '../platform/database/space.ts';
 import { holdDataDirectory } from './data-directory.ts';
 import { run } from './program.ts';
 import { startFailure } from './serve.ts';
 
-vi.mock('../gateway.ts', () => ({ openGateway: vi.fn() }));
+vi.mock('../app/gateway.ts', () => ({ openGateway: vi.fn() }));
 
 let folder: string;
 let file: string;

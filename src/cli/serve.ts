@@ -2,17 +2,17 @@
 import { existsSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { join } from 'node:path';
-import type { Clock } from '../clock.ts';
-import type { Config } from '../config/config.ts';
-import { readConfig } from '../config/config-file.ts';
-import { isFullWithin } from '../database/faults.ts';
-import { TooLittleRoom } from '../database/migrate.ts';
-import { roomForStart, START_BYTES } from '../database/space.ts';
-import { groupsOf, startProcess } from '../field/process.ts';
-import { openNotifier } from '../host/notify.ts';
-import { feedWatchdog } from '../host/watchdog.ts';
-import { type Log, openLog } from '../log.ts';
-import { VERSION } from '../version.ts';
+import { VERSION } from '../app/version.ts';
+import type { Clock } from '../platform/clock.ts';
+import type { Config } from '../platform/config/config.ts';
+import { readConfig } from '../platform/config/config-file.ts';
+import { isFullWithin } from '../platform/database/faults.ts';
+import { TooLittleRoom } from '../platform/database/migrate.ts';
+import { roomForStart, START_BYTES } from '../platform/database/space.ts';
+import { groupsOf, startProcess } from '../platform/field/process.ts';
+import { openNotifier } from '../platform/host/notify.ts';
+import { feedWatchdog } from '../platform/host/watchdog.ts';
+import { type Log, openLog } from '../platform/log.ts';
 import { configFile, openClient } from './client.ts';
 import { holdDataDirectory } from './data-directory.ts';
 import { removeLeftovers } from './leftovers.ts';
@@ -44,7 +44,7 @@ export async function serve(options: { config?: string }, shell: Shell): Promise
   const first = firstProcess(config, log, shell);
   stack.defer(() => first?.process.end(false));
   // After the first host has been started, for loading it takes longest.
-  const { openGateway } = await import('../gateway.ts');
+  const { openGateway } = await import('../app/gateway.ts');
   const gateway = await opening(config, shell, log, async () => {
     stack.use(holdDataDirectory(config.dataDirectory));
     clearLeftovers(config.dataDirectory, log);

@@ -3,8 +3,8 @@ import { dirname } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import type { Readable, Writable } from 'node:stream';
 import { styleText } from 'node:util';
-import type { Clock } from '../clock.ts';
-import type { GatewayOptions } from '../gateway.ts';
+import type { GatewayOptions } from '../app/gateway.ts';
+import type { Clock } from '../platform/clock.ts';
 import { printable, safeJson } from './terminal-text.ts';
 
 export interface Shell {

@@ -1,6 +1,6 @@
 /** `gatehouse status`: the installation at a glance, what needs attention first. */
 import type { Writable } from 'node:stream';
-import type { Status } from '../status/schema.ts';
+import type { Status } from '../services/status/schema.ts';
 import { type Absent, absentOf, NOBODY, named } from './absent.ts';
 import { type Client, differentVersion } from './client.ts';
 import { type Finding, shownFindings } from './findings.ts';

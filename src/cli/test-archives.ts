@@ -5,10 +5,10 @@ import { beforeEach, expect } from 'vitest';
 import { openTestGateway, type TestGateway } from '../../test/gateway.ts';
 import { type TestShell, testShell } from '../../test/shell.ts';
 import { temporaryFolder } from '../../test/temporary.ts';
-import { piecesOf, unpackArchive, writeArchive } from '../backup/archive.ts';
-import type { Manifest } from '../backup/manifest.ts';
-import { systemClock } from '../clock.ts';
-import { openConnection } from '../database/connection.ts';
+import { systemClock } from '../platform/clock.ts';
+import { openConnection } from '../platform/database/connection.ts';
+import { piecesOf, unpackArchive, writeArchive } from '../services/backup/archive.ts';
+import type { Manifest } from '../services/backup/manifest.ts';
 import { run } from './program.ts';
 
 /** Of `gatehouse backup key`, for tests alone. */

@@ -1,6 +1,7 @@
 /** `gatehouse token create`, `renew`, `list` and `revoke`. */
-import type { CreatedToken, RenewedToken, Token, TokenPage } from '../auth/schema.ts';
-import type { Role } from '../principal.ts';
+
+import type { Role } from '../platform/principal.ts';
+import type { CreatedToken, RenewedToken, Token, TokenPage } from '../services/auth/schema.ts';
 import type { Client } from './client.ts';
 import { CommandFailed, confirmed, printJson, type Shell, styled, table } from './shell.ts';
 

@@ -1,5 +1,5 @@
 /** `gatehouse zgate`: the networks of Zigbee gateways, as they were, and back. */
-import type { ZigbeeRestored, ZigbeeSnapshots } from '../zgates/local-operations.ts';
+import type { ZigbeeRestored, ZigbeeSnapshots } from '../resources/zgates/local-operations.ts';
 import type { Client } from './client.ts';
 import { askFirst, CommandFailed, printJson, type Shell, table } from './shell.ts';
 

@@ -7,12 +7,12 @@
  * out: {"recorded": to}  {"sent": seq, "milliseconds": n}  {"waiting": n}
  */
 import { createInterface } from 'node:readline';
-import { systemClock } from '../../src/clock.ts';
-import { openDatabase } from '../../src/database/database.ts';
-import { openEvents, type WriteProgress } from '../../src/events/events.ts';
-import { openForwarder } from '../../src/events/forward.ts';
-import { silentLog } from '../../src/log.ts';
-import { supervise } from '../../src/supervise.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { openDatabase } from '../../src/platform/database/database.ts';
+import { silentLog } from '../../src/platform/log.ts';
+import { supervise } from '../../src/platform/supervise.ts';
+import { openEvents, type WriteProgress } from '../../src/services/events/events.ts';
+import { openForwarder } from '../../src/services/events/forward.ts';
 
 const ENCODERS = 50;
 const WINDOW = 256;

@@ -21,7 +21,7 @@ const SITES = [
   { doors: 1_000, encoders: 50 },
   { doors: 10_000, encoders: 500 },
 ];
-/** Doors of one import (src/site-document.ts). */
+/** Doors of one import (src/resources/site-import/site-document.ts). */
 const IMPORT_MAX = 5_000;
 const REQUESTS = 400;
 const WARM_UP_REQUESTS = 100;

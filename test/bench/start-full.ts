@@ -1,9 +1,9 @@
 /** The start of the whole daemon with many events stored, none of them delivered and all of them, beside one with none. */
 import { join } from 'node:path';
-import { systemClock } from '../../src/clock.ts';
-import { openDatabase } from '../../src/database/database.ts';
-import { type EventLog, openEvents } from '../../src/events/events.ts';
-import { silentLog } from '../../src/log.ts';
+import { systemClock } from '../../src/platform/clock.ts';
+import { openDatabase } from '../../src/platform/database/database.ts';
+import { silentLog } from '../../src/platform/log.ts';
+import { type EventLog, openEvents } from '../../src/services/events/events.ts';
 import { openTestSite } from '../simulators/test-site.ts';
 import { progress } from './forwarder.ts';
 import { medianStart } from './start.ts';

@@ -2,7 +2,7 @@
  * A process to be killed: commits rows as fast as it can, 20 at a time, and prints the number of each once its promise
  * has resolved. Usage: database-writer.ts FILE FIRST_NUMBER
  */
-import { openDatabase } from '../../src/database/database.ts';
+import { openDatabase } from '../../src/platform/database/database.ts';
 
 const [file = '', first = '1'] = process.argv.slice(2);
 const database = await openDatabase({

@@ -3,7 +3,7 @@
  * it is printed as a line of JSON. Usage: line-writer.ts FILE
  */
 import { createInterface } from 'node:readline';
-import { openDatabase } from '../../src/database/database.ts';
+import { openDatabase } from '../../src/platform/database/database.ts';
 
 const [file = ''] = process.argv.slice(2);
 const database = await openDatabase({ file, monotonic: () => performance.now(), failed: () => {} });

@@ -1,10 +1,10 @@
 /** The interface as its OpenAPI document tells it, the admin socket included: its operations, values that fit its schemas, and checks of answers. */
 import fc from 'fast-check';
 import { z } from 'zod';
-import { openApiDocument } from '../../src/http/openapi.ts';
-import { interfaceOperations, type Parts } from '../../src/interface.ts';
-import type { Role } from '../../src/principal.ts';
-import { VERSION } from '../../src/version.ts';
+import { interfaceOperations, type Parts } from '../../src/app/interface.ts';
+import { VERSION } from '../../src/app/version.ts';
+import { openApiDocument } from '../../src/platform/http/openapi.ts';
+import type { Role } from '../../src/platform/principal.ts';
 
 /** The part of JSON Schema that the document uses. */
 export interface Schema {

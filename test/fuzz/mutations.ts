@@ -1,5 +1,5 @@
 /** What a client can do wrong, one thing at a time. */
-import type { ErrorCode } from '../../src/errors.ts';
+import type { ErrorCode } from '../../src/platform/errors.ts';
 import type { Described } from './document.ts';
 
 /** A request in the making. */

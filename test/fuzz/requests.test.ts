@@ -7,7 +7,7 @@
  */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import type { Role } from '../../src/principal.ts';
+import type { Role } from '../../src/platform/principal.ts';
 import { type Described, operations, valuesOf } from './document.ts';
 import { type Draft, MUTATIONS, type Mutation, type Sendable } from './mutations.ts';
 import {

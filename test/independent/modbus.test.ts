@@ -9,12 +9,12 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import type { Driver, DriverEvent, Plain } from '../../drivers/driver.ts';
+import type { Driver, DriverEvent, Plain } from '../../drivers/contract/driver.ts';
+import type { Rs485Report } from '../../drivers/contract/settings.ts';
 import { openModbus } from '../../drivers/modbus/driver.ts';
 import { profileSchema } from '../../drivers/modbus/profile.ts';
 import { settingsWith } from '../../drivers/modbus/test-link.ts';
-import type { Rs485Report } from '../../drivers/settings.ts';
-import { systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 
 const works = (command: string) => spawnSync('sh', ['-c', `command -v ${command}`]).status === 0;
 const hasPeers = works('mbpoll') && works('gcc') && existsSync('/usr/include/modbus/modbus.h');
@@ -23,7 +23,7 @@ const UNIT = 17;
 const HW_ID = 'LIBMODBUS-0001';
 const log = { debug() {}, info() {}, warn() {}, error() {} };
 const never = new AbortController().signal;
-const profileFile = join(import.meta.dirname, '..', '..', 'config', 'profiles', 'gatehouse-io.yaml');
+const profileFile = join(import.meta.dirname, '../../config/profiles/gatehouse-io.yaml');
 const profile = profileSchema.parse(parse(readFileSync(profileFile, 'utf8'))) as Plain;
 
 let folder: string;

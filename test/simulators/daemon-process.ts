@@ -14,7 +14,7 @@ export interface DaemonProcess extends AsyncDisposable {
   kill(): Promise<void>;
 }
 
-const PROJECT = join(import.meta.dirname, '..', '..');
+const PROJECT = join(import.meta.dirname, '../..');
 const TETHER = join(import.meta.dirname, 'tether.js');
 /** As `npm start` runs it. */
 const [before = '', after = ''] = manifest.scripts.start.split(' node ');

@@ -2,8 +2,8 @@
  * What Gatehouse I/O devices understand beyond the standard, in osdp_MFG and osdp_MFGREP: drivers/osdp/README.md has the layout.
  * Numbers are big-endian, as in the Modbus map, of which the settings are the same bytes.
  */
-import type { IoPins, Rs485Settings } from '../../settings.ts';
-import { INPUT_PINS, OUTPUT_PINS } from '../../settings.ts';
+import type { IoPins, Rs485Settings } from '../../contract/settings.ts';
+import { INPUT_PINS, OUTPUT_PINS } from '../../contract/settings.ts';
 import type { Command, Reply } from './messages.ts';
 
 /** 0A-47-48: locally administered, so it is no other maker's OUI. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { openOsdpDevice } from '../../../test/simulators/osdp/device.ts';
-import type { Rs485Settings } from '../../settings.ts';
+import type { Rs485Settings } from '../../contract/settings.ts';
 import {
   decodeMakerReply,
   encodeMakerRequest,

@@ -3,7 +3,7 @@
  * device. The library gives it up after a negative confirmation, although the device may have the frame and answer.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { unlessAborted } from '../../waiting.ts';
+import { unlessAborted } from '../../contract/waiting.ts';
 import { KNOWN, type ZclRequest } from '../radio.ts';
 import { unconfirmed } from './confirmed.ts';
 

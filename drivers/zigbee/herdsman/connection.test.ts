@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
 import { manualClock } from '../../../test/manual-clock.ts';
 import { opensslIsMissing, openTestAuthority, type TestAuthority } from '../../encoder/test-certificates.ts';
 import { opened, simulated } from '../test-gateway.ts';

@@ -5,7 +5,7 @@
 import { X509Certificate } from 'node:crypto';
 import { isIP, type Socket, connect as tcpConnect } from 'node:net';
 import { checkServerIdentity, connect as tlsConnect } from 'node:tls';
-import { type Clock, DriverError } from '../../driver.ts';
+import { type Clock, DriverError } from '../../contract/driver.ts';
 
 /** To connect and to shake hands: a coordinator is in the same building. */
 const CONNECTING_MS = 5_000;

@@ -3,8 +3,8 @@
  * when the port is free and the frame is released (port.ts). So the payload can be read once, and both look at the clock:
  * nothing is sent late or twice, whatever waits, repeats or holds back in between.
  */
-import type { Clock } from '../../driver.ts';
-import { settles } from '../../waiting.ts';
+import type { Clock } from '../../contract/driver.ts';
+import { settles } from '../../contract/waiting.ts';
 import type { ZclRequest } from '../radio.ts';
 
 /** 'made': its bytes wait to be written. 'closed': they are not written any more. */

@@ -22,7 +22,7 @@ import { Znp } from 'zigbee-herdsman/dist/adapter/z-stack/znp/znp.js';
 import { Database } from 'zigbee-herdsman/dist/controller/database.js';
 import { Endpoint } from 'zigbee-herdsman/dist/controller/model/index.js';
 import { BackupUtils, Queue } from 'zigbee-herdsman/dist/utils/index.js';
-import { type Clock, DriverError } from '../../driver.ts';
+import { type Clock, DriverError } from '../../contract/driver.ts';
 import { CLUSTER } from '../configure.ts';
 import { keptFile } from '../kept-files.ts';
 import { CLUSTER_ID } from '../lock-cluster.ts';

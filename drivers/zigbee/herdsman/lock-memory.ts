@@ -2,7 +2,7 @@
  * What is kept of a lock in the library's database: with its device, which goes when it leaves, and what has to outlast
  * that with the coordinator.
  */
-import { DriverError } from '../../driver.ts';
+import { DriverError } from '../../contract/driver.ts';
 import type { Radio } from '../radio.ts';
 
 interface Kept {

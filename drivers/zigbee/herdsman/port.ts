@@ -3,8 +3,8 @@
  * for its answer (SRSP). What is written can sit in buffers that nobody empties, and nothing calls it back from there.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Clock } from '../../driver.ts';
-import { settles, within } from '../../waiting.ts';
+import type { Clock } from '../../contract/driver.ts';
+import { settles, within } from '../../contract/waiting.ts';
 import { field, integer } from '../values.ts';
 import type { Connection } from './connection.ts';
 import type { Gate } from './gate.ts';

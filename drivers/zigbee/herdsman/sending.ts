@@ -1,5 +1,5 @@
 /** One frame by the library, and what became of it: sent once at most, not after its time, and not once it is withdrawn. */
-import type { Clock } from '../../driver.ts';
+import type { Clock } from '../../contract/driver.ts';
 import type { ZclReply, ZclRequest } from '../radio.ts';
 import { field, integer } from '../values.ts';
 import { refused, unconfirmed } from './confirmed.ts';

@@ -1,5 +1,5 @@
 /** What the library may do at its start to the coordinator that it finds, which is where a network can be lost. */
-import { DriverError } from '../../driver.ts';
+import { DriverError } from '../../contract/driver.ts';
 
 /** 'startup': the coordinator is on this network. Both others overwrite whatever it holds. */
 type Strategy = 'startup' | 'restoreBackup' | 'startCommissioning';

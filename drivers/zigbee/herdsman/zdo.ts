@@ -2,7 +2,7 @@
  * Tables of a device, and its leaving, by ZDO (Zigbee specification R22, 2.4.3.3), a page at a time: the library's own way asks on for as
  * long as the device says that there is more.
  */
-import { DriverError } from '../../driver.ts';
+import { DriverError } from '../../contract/driver.ts';
 import type { Radio } from '../radio.ts';
 import { field, hex, integer } from '../values.ts';
 import { ieeeOf } from './device-of.ts';

@@ -3,8 +3,8 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
-import { KeyPairFault, keyPairIn } from '../../key-pair.ts';
-import { certificatesIn } from '../../pem.ts';
+import { KeyPairFault, keyPairIn } from '../../platform/key-pair.ts';
+import { certificatesIn } from '../../platform/pem.ts';
 import type { Diagnosis, Patient } from './diagnosis.ts';
 
 const DAY_MS = 86_400_000;

@@ -1,6 +1,6 @@
 /** What the checks of `gatehouse doctor` are given, and what they say. */
-import type { Config } from '../../config/config.ts';
-import { isDiskFull } from '../../database/faults.ts';
+import type { Config } from '../../platform/config/config.ts';
+import { isDiskFull } from '../../platform/database/faults.ts';
 import type { Finding } from '../findings.ts';
 import type { Shell } from '../shell.ts';
 

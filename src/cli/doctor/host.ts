@@ -11,8 +11,8 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { roomNeeded } from '../../database/space.ts';
-import { openKernelClock } from '../../host/kernel-clock.ts';
+import { roomNeeded } from '../../platform/database/space.ts';
+import { openKernelClock } from '../../platform/host/kernel-clock.ts';
 import type { Diagnosis, Patient } from './diagnosis.ts';
 
 /** Of the room with which everything is stored: with less it is short of it, or soon (on most disks below 480 MB). */

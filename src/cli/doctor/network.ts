@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { connect as connectPlain, createServer, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import type { Clock } from '../../clock.ts';
+import type { Clock } from '../../platform/clock.ts';
 import type { Diagnosis, Patient } from './diagnosis.ts';
 
 const CONNECT_DEADLINE_MS = 5_000;

@@ -1,11 +1,11 @@
 /** What a start opens first, and only as one piece: the vault's key, the database, the site CA. Looked at with its eyes. */
 import { statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { openConnection } from '../../database/connection.ts';
-import { isWithoutSchema, readMigrations } from '../../database/migrate.ts';
-import { readSiteCa } from '../../pki/site-ca.ts';
-import { isFirstStart, readSystem } from '../../system.ts';
-import { openVault, type Vault } from '../../vault.ts';
+import { isFirstStart, readSystem } from '../../app/system.ts';
+import { openConnection } from '../../platform/database/connection.ts';
+import { isWithoutSchema, readMigrations } from '../../platform/database/migrate.ts';
+import { openVault, type Vault } from '../../platform/vault.ts';
+import { readSiteCa } from '../../services/pki/site-ca.ts';
 import { type Diagnosis, hindranceOf, type Patient, refused } from './diagnosis.ts';
 
 const FIRST_START = 'the first start makes it';

@@ -7,12 +7,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import type { Plain } from '../../../drivers/driver.ts';
-import { systemClock } from '../../../src/clock.ts';
-import { configSchema } from '../../../src/config/config.ts';
-import { linkOptions } from '../../../src/config/profiles.ts';
-import { openField } from '../../../src/field/field.ts';
-import { silentLog } from '../../../src/log.ts';
+import type { Plain } from '../../../drivers/contract/driver.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
+import { configSchema } from '../../../src/platform/config/config.ts';
+import { linkOptions } from '../../../src/platform/config/profiles.ts';
+import { openField } from '../../../src/platform/field/field.ts';
+import { silentLog } from '../../../src/platform/log.ts';
 
 export interface GatewayPlan {
   links: {

@@ -13,12 +13,12 @@ const SECONDS = 30;
 const TICK_MS = 50;
 /**
  * What joining leaves to be written is written by then: uses of tokens and the checkpoint of the audit once a minute
- * (src/auth/upkeep.ts, src/audit/checkpoints.ts). One such commit in the half minute counts 2,880 times.
+ * (src/services/auth/upkeep.ts, src/services/audit/checkpoints.ts). One such commit in the half minute counts 2,880 times.
  */
 const SETTLE_MS = 75_000;
 /**
  * After a start and what it has to write, and before all that is written hourly is written for the first time
- * (src/doors/lock-times.ts, drivers/zigbee/snapshots.ts).
+ * (src/resources/doors/lock-times.ts, drivers/zigbee/snapshots.ts).
  */
 const BEFORE_HOURLY_SECONDS = 150;
 /** From there on until it is written. */

@@ -11,8 +11,8 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openConnection } from '../../../src/database/connection.ts';
-import { writeCertificate } from '../../../src/pki/certificates.ts';
+import { openConnection } from '../../../src/platform/database/connection.ts';
+import { writeCertificate } from '../../../src/services/pki/certificates.ts';
 
 /** Twice for each unlock: it begins, and its intent is stored. */
 export interface FloorCommand {

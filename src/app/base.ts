@@ -1,0 +1,213 @@
+/**
+ * What everything else stands on: the database, who this system is, and what every slice records in, asks of or tells. A
+ * part of the composition root (gateway.ts).
+ */
+import { randomUUID } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Clock } from '../platform/clock.ts';
+import type { Config } from '../platform/config/config.ts';
+import { type Database, openDatabase } from '../platform/database/database.ts';
+import type { Loss } from '../platform/database/losses.ts';
+import type { SpaceState } from '../platform/database/space.ts';
+import { readBootId } from '../platform/host/boot-id.ts';
+import { makeFolder, writeDurably } from '../platform/host/durable-file.ts';
+import { certificateNames } from '../platform/host/host-names.ts';
+import { openKernelClock } from '../platform/host/kernel-clock.ts';
+import { knownTimeTable, openKnownTime } from '../platform/known-time.ts';
+import type { Log } from '../platform/log.ts';
+import { SYSTEM_PRINCIPAL } from '../platform/principal.ts';
+import { type Backoff, DEFAULT_BACKOFF, openTasks, type Tasks } from '../platform/supervise.ts';
+import { openVault } from '../platform/vault.ts';
+import { openAudit } from '../services/audit/audit.ts';
+import { openAuth } from '../services/auth/auth.ts';
+import { type EventLogOptions, openEvents } from '../services/events/events.ts';
+import { openForwarder } from '../services/events/forward.ts';
+import { openLiveStreams } from '../services/events/live.ts';
+import { openMeters } from '../services/metrics/meters.ts';
+import { openSiteCa } from '../services/pki/site-ca.ts';
+import { firstStartMark, isFirstStart, openSystem } from './system.ts';
+
+/** An identity provider may be away for weeks; the keys at hand serve meanwhile. */
+const ISSUER_BACKOFF: Backoff = { ...DEFAULT_BACKOFF, longestMs: 300_000 };
+
+const COMMIT_FAILED = 'a commit failed; nothing of it was stored';
+const COMMIT_UNKNOWN =
+  'a commit failed, and the disk does not say whether it is stored; nothing else is stored until it does';
+
+export interface BaseOptions {
+  config: Config;
+  clock: Clock;
+  log: Log;
+}
+
+export type Base = Awaited<ReturnType<typeof openBase>>;
+
+export async function openBase({ config, clock, log }: BaseOptions, opening: AsyncDisposableStack) {
+  const path = (...names: string[]) => join(config.dataDirectory, ...names);
+  const databaseFile = path('gatehouse.db');
+  const meters = openMeters();
+  const vaultFile = path('keys', 'vault.key');
+  const isFirst = isFirstStart(databaseFile, path('pki'), vaultFile);
+  if (isFirst) await markFirstStart(vaultFile);
+  const vault = openVault(vaultFile, { create: isFirst });
+  const losses: Loss[] = [];
+  const lost = (loss: Loss) => void losses.push(loss);
+  const database = opening.use(await openLoggedDatabase({ databaseFile, clock, log, meters, lost }));
+  const { kernelClock, time } = openTimes(database, { clock, log });
+  const clockSynchronised = time.synchronised;
+  const system = await openSystem({
+    database,
+    time,
+    vault,
+    vaultFile,
+    configuredId: config.systemId,
+  });
+  const { systemId, epoch, rootFingerprint: knownRoot } = system;
+  const ca = await openSiteCa({ directory: path('pki'), systemId, knownRoot, clock: time, log });
+  const serverIdentity = async () => ca.serverIdentity(certificateNames(config), await system.trustedTime());
+  const { sign, verifySignature } = ca;
+  const audit = openAudit({ database, clock, log, macKey: vault.deriveKey('audit'), sign, verifySignature });
+  await system.keepRoot(ca.rootFingerprint, audit.begin);
+  await rm(firstStartMark(vaultFile), { force: true });
+  for (const loss of losses) await recordLoss(loss, { database, audit, log });
+  // Below the tasks: the last checkpoint covers what they recorded.
+  opening.use(audit.checkpoints);
+  const tasks = opening.use(openTasks(clock, log));
+  tasks.start('audit checkpoints', audit.checkpoints.keep);
+  tasks.start('audit retention', audit.retention({ time, ...config.audit }).keep);
+  const auth = opening.use(
+    openAuth({
+      database,
+      clock,
+      audit,
+      log,
+      systemId,
+      time,
+      // They are opened next, and used a minute later.
+      events: { publish: (event) => events.publish(event), wake: () => events.wake() },
+      config: config.auth,
+      directory: path('auth'),
+      digest: (code) => vault.digest('login code', code),
+      ended: (principalId) => streams.recheck(principalId),
+    }),
+  );
+  if (auth.issuerKeys) tasks.start('identity provider', auth.issuerKeys.run, ISSUER_BACKOFF);
+  const { events, streams } = openEventStreams({
+    config,
+    database,
+    clock,
+    clockSynchronised,
+    systemId,
+    log,
+    tasks,
+  });
+  return {
+    time,
+    clockSynchronised,
+    kernelClock,
+    vault,
+    meters,
+    database,
+    databaseFile,
+    systemId,
+    epoch,
+    tasks,
+    ca,
+    serverIdentity,
+    audit,
+    auth,
+    events,
+    streams,
+  };
+}
+
+/** Told in the log and in the audit, so that what is gone can be done again. */
+async function recordLoss(
+  loss: Loss,
+  { database, audit, log }: Pick<Base, 'database' | 'audit'> & { log: Log },
+) {
+  log.error(
+    { ...loss },
+    'stored work is gone: the write-ahead log was damaged or lost; the damaged files are kept in the folder named here',
+  );
+  await database.commit(() =>
+    audit.record({
+      principal: SYSTEM_PRINCIPAL,
+      action: 'database.loss',
+      object: 'database',
+      outcome: 'done',
+      detail: { ...loss },
+      correlationId: randomUUID(),
+    }),
+  );
+}
+
+interface LoggedDatabaseOptions extends Pick<BaseOptions, 'clock' | 'log'> {
+  lost: (loss: Loss) => void;
+  databaseFile: string;
+  meters: ReturnType<typeof openMeters>;
+}
+
+function openLoggedDatabase({ databaseFile, clock, log, meters, lost }: LoggedDatabaseOptions) {
+  return openDatabase({
+    file: databaseFile,
+    monotonic: () => clock.monotonic(),
+    committed: meters.commit,
+    failed: (err, isKnown) => log.error({ err }, isKnown ? COMMIT_FAILED : COMMIT_UNKNOWN),
+    decided: (changes) => log.warn({ changes }, 'changes with an unknown outcome were not stored'),
+    lost,
+    damagedRow: (object, err) =>
+      log.error(
+        { object, err },
+        `${object} is damaged in the database; lists leave it out: restore a backup, or write it again`,
+      ),
+    spaceChanged: (state) => logSpace(state, log),
+    migrated: (names) => log.info({ names }, 'the database was brought to the newest schema'),
+    repaged: () =>
+      log.info({ file: databaseFile }, 'the database was rewritten with smaller pages: commits write less'),
+  });
+}
+
+function openTimes(database: Database, { clock, log }: Pick<BaseOptions, 'clock' | 'log'>) {
+  const kernelClock = openKernelClock({ clock });
+  const time = openKnownTime({
+    clock,
+    synchronised: kernelClock.isSynchronised,
+    bootId: readBootId(),
+    table: knownTimeTable(database),
+    log,
+  });
+  return { kernelClock, time };
+}
+
+function markFirstStart(vaultFile: string): Promise<void> {
+  makeFolder(dirname(vaultFile));
+  return writeDurably(firstStartMark(vaultFile), '');
+}
+
+interface EventsOptions extends Omit<EventLogOptions, 'bounds'> {
+  config: Config;
+  tasks: Tasks;
+}
+
+/** Stored, told to live readers, and forwarded where there is an upstream. */
+function openEventStreams({ config, tasks, ...common }: EventsOptions) {
+  const { upstream } = config;
+  const bounds = upstream && { maxAgeMs: upstream.maxAge, maxBytes: upstream.maxBytes };
+  const events = openEvents({ ...common, bounds });
+  tasks.start('event retention', events.keep);
+  const streams = openLiveStreams({ ...common, events });
+  tasks.start('event streams', streams.keep);
+  if (upstream) tasks.start('notification service', openForwarder({ ...common, events, upstream }).run);
+  return { events, streams };
+}
+
+function logSpace({ space, freeBytes, plentyBytes }: SpaceState, log: Log): void {
+  const fields = { space, freeBytes, plentyBytes };
+  if (space === 'plenty') log.info(fields, 'the disk has room again; everything is stored');
+  if (space === 'short')
+    log.warn(fields, 'the disk is nearly full: telemetry is not stored any more; make room');
+  if (space === 'full')
+    log.error(fields, 'the disk is full: only urgent work is stored, in reserved room; make room');
+}

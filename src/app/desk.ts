@@ -1,0 +1,112 @@
+/**
+ * The desk: encoders, their registration, and the write requests for them. A part of the composition root (gateway.ts).
+ */
+import { readFileSync } from 'node:fs';
+import { openEmbeddedLink } from '../../drivers/encoder/embedded.ts';
+import { type EncoderLink, MAX_UP_PACKET_BYTES } from '../../drivers/encoder/link.ts';
+import type { Clock } from '../platform/clock.ts';
+import type { Config } from '../platform/config/config.ts';
+import { announcedHost } from '../platform/host/host-names.ts';
+import { sealTo } from '../platform/jose.ts';
+import { DEFAULT_BACKOFF } from '../platform/supervise.ts';
+import { openEncoders } from '../resources/encoders/encoders.ts';
+import { openRegistration, type RegistrationPki } from '../resources/encoders/registration.ts';
+import { openSessions, type Sessions } from '../resources/encoders/sessions.ts';
+import { openEncoderTable } from '../resources/encoders/table.ts';
+import { openWrites, type Writes } from '../resources/writes/writes.ts';
+import { checkVendorRoots, verifyDeviceChain } from '../services/pki/device-chain.ts';
+import { parseOperationalKey, verifyPossession } from '../services/pki/possession.ts';
+import type { ServerIdentity } from '../services/pki/server-identity.ts';
+import type { SiteCa } from '../services/pki/site-ca.ts';
+import type { Base, BaseOptions } from './base.ts';
+
+/** A desk waits for it: once a full disk has space again, requests go out within seconds. */
+const DISPATCH_BACKOFF = { ...DEFAULT_BACKOFF, longestMs: 3_000 };
+
+export type Desk = Awaited<ReturnType<typeof openDesk>>;
+
+export async function openDesk(
+  { config, clock, log }: BaseOptions,
+  { vault, time, database, systemId, epoch, tasks, audit, events, ca, meters }: Base,
+  identity: ServerIdentity,
+  opening: AsyncDisposableStack,
+) {
+  const table = openEncoderTable(database);
+  const common = { database, audit, events, clock, log, epoch };
+  // Writes, sessions and the link each need the next one once they work: hence functions in place of values.
+  const writes: Writes = openWrites({
+    ...common,
+    vault,
+    knownTime: time.now,
+    meter: meters,
+    expiryMs: config.encoders.writeExpiry,
+    encoders: {
+      exists: (id) => table.encoder.get(id) !== undefined,
+      connected: (id) => sessions.connected(id),
+      upgrading: (id) => (table.encoder.get(id)?.upgrade_job_info ?? null) !== null,
+      journal: (id) => table.encoder.get(id)?.journal ?? null,
+    },
+    send: (id, channel, message) => sessions.send(id, channel, message),
+  });
+  const sessions: Sessions = await openSessions({
+    ...common,
+    table,
+    reports: writes.reports,
+    link: () => encoderLink,
+  });
+  const tls = { cert: identity.chain, key: identity.key, clientCa: `${ca.encoderIssuer}\n${ca.root}` };
+  const encoderLink: EncoderLink = opening.use(
+    await openEmbeddedLink({ ...config.encoders.listen, tls, clock, log }, sessions),
+  );
+  const encoderUrl =
+    config.encoders.endpoint ??
+    `mqtts://${announcedHost(config.encoders.listen.host)}:${encoderLink.address.port}`;
+  const encoders = openEncoders({
+    ...common,
+    table,
+    presence: (id) => sessions.presence(id),
+    drop: (id, reason) => sessions.drop(id, reason),
+    forget: (id, reason) => sessions.forget(id, reason),
+    openRequests: writes.openOf,
+  });
+  const registration = openRegistration({
+    ...common,
+    table,
+    encoders,
+    systemId,
+    pki: registrationPki(config, ca, clock),
+    endpoint: () => encoderUrl,
+    vendorKey: config.encoders.vendorKey,
+    registrationsPerHour: config.encoders.registrationsPerHour,
+    keepAliveSeconds: config.encoders.keepAlive / 1_000,
+    maxPacketBytes: MAX_UP_PACKET_BYTES,
+    registered: (id) => sessions.drop(id, 'it was registered again'),
+  });
+  tasks.start('write requests', writes.run, DISPATCH_BACKOFF);
+  return { writes, sessions, encoders, registration, encoderLink, encoderUrl };
+}
+
+/** Vendor roots are read and checked now: a mistake shows at the start and not at the desk. */
+function registrationPki(config: Config, ca: SiteCa, clock: Clock): RegistrationPki {
+  const roots = config.encoders.vendorRoots.map((file) => {
+    const pem = readFileSync(file, 'utf8');
+    try {
+      checkVendorRoots(pem);
+    } catch (error) {
+      throw new Error(`encoders.vendorRoots: ${file}: ${(error as Error).message}`, { cause: error });
+    }
+    return pem;
+  });
+  const acceptExpired = config.encoders.acceptExpiredDeviceCertificates;
+  return {
+    verifyChain: (chainPem, encoderId) =>
+      verifyDeviceChain({ chainPem, encoderId, roots, now: clock.now(), acceptExpired }),
+    parseKey: parseOperationalKey,
+    verifyPossession,
+    issue: ca.issueForEncoder,
+    sign: ca.sign,
+    seal: sealTo,
+    issuer: ca.encoderIssuer,
+    root: ca.root,
+  };
+}

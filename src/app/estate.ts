@@ -1,0 +1,295 @@
+/**
+ * The estate: doors, the devices and gateways that work them, the links they are on, and long work. The part of the
+ * composition root (gateway.ts) that grew a file of its own.
+ *
+ *   networks → Zigbee gateways, RS-485 devices ⇄ catalogue, doors → site import; field: the links below them; jobs
+ *
+ * A report of a link goes to each slice, which knows its own subjects (drivers/contract/settings.ts).
+ */
+import { join } from 'node:path';
+import type { Clock } from '../platform/clock.ts';
+import type { Config } from '../platform/config/config.ts';
+import type { Database } from '../platform/database/database.ts';
+import { whenUnreadable } from '../platform/database/last-read.ts';
+import { type Field, type FieldOptions, openField } from '../platform/field/field.ts';
+import { readBootId } from '../platform/host/boot-id.ts';
+import type { Log } from '../platform/log.ts';
+import type { Vault } from '../platform/vault.ts';
+import { LOCK_FIRMWARE } from '../resources/doors/firmware.ts';
+import { type DoorSliceOptions, openDoorSlice } from '../resources/doors/slice.ts';
+import { type Networks, openNetworks } from '../resources/networks/networks.ts';
+import { COMMUNICATION } from '../resources/rs485/communication.ts';
+import { openRs485, type Rs485 } from '../resources/rs485/rs485.ts';
+import { openSiteImport } from '../resources/site-import/import.ts';
+import { openZgates, type Zgates } from '../resources/zgates/zgates.ts';
+import { openActuations } from '../services/actuations/actuations.ts';
+import type { Audit } from '../services/audit/audit.ts';
+import { type Catalogue, openCatalogue } from '../services/catalogue/catalogue.ts';
+import type { LiveEvents } from '../services/events/events.ts';
+import type { StartJob } from '../services/jobs/job-order.ts';
+import { openJobs } from '../services/jobs/jobs.ts';
+import type { Meters } from '../services/metrics/meters.ts';
+import { openReconciler } from '../services/reconcile/reconcile.ts';
+import { type LockLinksOptions, openLockLinks } from './lock-links.ts';
+import { busesOf, linkSpecs, type Rewired, rewire, type Wiring } from './wiring.ts';
+
+export interface EstateOptions {
+  config: Config;
+  database: Database;
+  systemId: string;
+  audit: Audit;
+  events: LiveEvents;
+  vault: Pick<Vault, 'seal' | 'open'>;
+  clock: Clock;
+  /** Whether the wall clock can be believed. */
+  clockSynchronised(): boolean;
+  log: Log;
+  meters: Pick<Meters, 'actuation'>;
+  processes: Pick<FieldOptions, 'execPath' | 'kill' | 'environment' | 'first'>;
+  /** Work that goes on until the gateway closes, restarted when it breaks. */
+  tasks: { start(name: string, run: (signal: AbortSignal) => Promise<unknown>): void };
+  /** What is opened here is closed with it. */
+  opening: AsyncDisposableStack;
+}
+
+export type Estate = Awaited<ReturnType<typeof openEstate>>;
+
+export async function openEstate(options: EstateOptions) {
+  const { config, database, audit, events, vault, clock, log, meters, opening } = options;
+  let wiring: Wiring = config;
+  const catalogue = openCatalogue({ database, audit });
+  const actuations = await openActuations({ database, audit, clock, log, meter: meters });
+  // Each needs others once it works, and not before: hence functions in place of values.
+  const execute: Field['execute'] = (linkId, command, signal) => field.execute(linkId, command, signal);
+  const linkState = (linkId: string) => linkStateOf(linkId, field);
+  const startJob: StartJob = (order) => jobs.start(order);
+  const common = { database, audit, events, actuations, vault, clock, log, execute, startJob };
+  const networks = await openNetworks({
+    database,
+    audit,
+    clock,
+    declared: config.networks,
+    changed(netId) {
+      log.info({ network: netId }, 'the certificates of a network were changed: its gateways connect anew');
+      for (const { link, networkId } of wiring.zgates)
+        if (networkId === netId && isByTls(wiring, link)) field.restart(link);
+    },
+  });
+  const zgates = await openZgates({
+    ...common,
+    declared: config.zgates,
+    stateDirectory: join(config.dataDirectory, 'zigbee'),
+    groupName: catalogue.groupName,
+    networkExists: networks.exists,
+    certOf: networks.certOf,
+    locksOf: (deviceId) => doors.locksOf(deviceId),
+    upgradeOf: (deviceId) => doors.upgradeOf(deviceId),
+    connectionChanged: (deviceId, connected) => doors.gatewayChanged(deviceId, connected),
+    linkState,
+    restartLink: (linkId) => field.restart(linkId),
+  });
+  const rs485 = openRs485({
+    ...common,
+    buses: busesOf(config),
+    firmwareDirectory: config.firmwareDirectory,
+    groupName: catalogue.groupName,
+    doorExists: (id) => doors.exists(id),
+    relayChanged: (doorId) => doors.wake(doorId),
+    relayReported: (doorId, relay, isClosed) => doors.relayReported(doorId, relay, isClosed),
+    linkState,
+  });
+  const doors = openDoors({ ...options, ...common, catalogue, zgates, rs485 });
+  const buses = () => busesOf(wiring).map(({ id }) => id);
+  const siteImport = openImport(options, { catalogue, networks, zgates, rs485, doors, buses, startJob });
+  const field = opening.use(await openLinks(options, { rs485, zgates, doors }));
+  const jobs = opening.use(await openJobs({ database, audit, clock, log, resume: resumed(rs485, doors) }));
+  return {
+    catalogue,
+    networks,
+    zgates,
+    rs485,
+    doors,
+    siteImport,
+    field,
+    jobs,
+    /** Has links, gateways and networks follow the configuration; one change at a time. */
+    async rewire(wanted: Wiring): Promise<Rewired> {
+      const done = await rewire({ networks, zgates, rs485, field }, wiring, wanted);
+      wiring = done.wiring;
+      return done.rewired;
+    },
+    /** For the status. */
+    figures: {
+      field: field.state,
+      doors: doors.counts,
+      zgates: zgates.counts,
+      buses: rs485.busReports,
+      missingDevices: rs485.missing,
+      jobs: jobs.running,
+      apply: { doors: doors.applySummary, rs485: rs485.applySummary, zgates: zgates.applySummary },
+    },
+    /** For the metrics. */
+    measured: { locks: doors.lockCounts, buses: rs485.busReports },
+    /** Once the ports are open: links come up after that, and a thousand doors would only be found unreachable before. */
+    begin: () => startTasks(options, { rs485, zgates, doors }),
+  };
+}
+
+function linkStateOf(linkId: string, field: Field) {
+  const link = field.state().links.find(({ id }) => id === linkId);
+  return link && { ...link, lastError: link.lastError?.message ?? null };
+}
+
+interface Parts {
+  rs485: Rs485;
+  zgates: Zgates;
+  doors: Doors;
+}
+
+/** All that goes on by itself. */
+function startTasks({ tasks }: EstateOptions, { rs485, zgates, doors }: Parts): void {
+  tasks.start('RS-485 settings', rs485.applySettings);
+  tasks.start('RS-485 reports', rs485.keepReports);
+  tasks.start('RS-485 devices', rs485.keepFound);
+  tasks.start('RS-485 polling', rs485.keepPolled);
+  tasks.start('Zigbee channels', zgates.applyChannels);
+  tasks.start('Zigbee reports', zgates.keepReports);
+  tasks.start('Zigbee join windows', zgates.closeJoinWindows);
+  tasks.start('door configurations', doors.configure);
+  tasks.start('doors that follow the catalogue', doors.followCatalogue);
+  tasks.start('lock reports', doors.keepReports);
+  tasks.start('lock times', doors.keepTimes);
+  tasks.start('lock presence', doors.tellPresence);
+  tasks.start('doors that stand open', doors.keepStandingOpen);
+  tasks.start('doors to be locked again', doors.lockAgain);
+  tasks.start('what closed doors and was not stored', doors.storeLater);
+}
+
+interface ImportParts extends Parts {
+  startJob: StartJob;
+  catalogue: Catalogue;
+  networks: Networks;
+  /** Ids. */
+  buses(): string[];
+}
+
+function openImport(
+  { database, audit, clock, systemId }: EstateOptions,
+  { catalogue, networks, zgates, rs485, doors, buses, startJob }: ImportParts,
+) {
+  return openSiteImport({
+    database,
+    audit,
+    clock,
+    startJob,
+    systemId,
+    known: {
+      buses,
+      gateway: zgates.exists,
+      network: networks.exists,
+      group: (id) => catalogue.groupName(id) !== undefined,
+      schedule: (id) => catalogue.schedule(id) !== undefined,
+      template: (id) => catalogue.template(id) !== undefined,
+      door: doors.exists,
+    },
+    catalogue: catalogue.importPlan,
+    doors: doors.siteImport,
+    rs485: rs485.importPlan,
+  });
+}
+
+interface DoorNeeds
+  extends EstateOptions,
+    Pick<DoorSliceOptions, 'catalogue' | 'actuations' | 'startJob'>,
+    Pick<LockLinksOptions, 'execute'> {
+  zgates: Zgates;
+  rs485: Rs485;
+}
+
+type Doors = ReturnType<typeof openDoors>;
+
+function openDoors({ config, zgates, rs485, execute, ...needs }: DoorNeeds) {
+  const { database, audit, events, vault, clock, clockSynchronised, log, catalogue, actuations, startJob } =
+    needs;
+  const lockLinks = openLockLinks({ linkOf: zgates.linkOf, execute });
+  const doors = openDoorSlice({
+    database,
+    audit,
+    events,
+    clock,
+    clockSynchronised,
+    log,
+    catalogue,
+    actuations,
+    startJob,
+    thresholds: config.doors,
+    firmware: config.firmware,
+    firmwareDirectory: config.firmwareDirectory,
+    gateway: zgates.connection,
+    gatewayOfLink: zgates.ofLink,
+    networkOf: zgates.networkOf,
+    gatewayFacts: zgates.facts,
+    relay: rs485.relay,
+    relays: rs485.relays,
+    deviceFacts: rs485.facts,
+    pulse: rs485.pulse,
+    holdRelay: rs485.holdRelay,
+    assertRelayProven: rs485.assertRelayProven,
+    command: lockLinks.command,
+    unreachable: lockLinks.unreachable,
+    applyConfiguration: lockLinks.applyConfiguration,
+    unlockLock: lockLinks.unlockLock,
+    actuateLock: lockLinks.actuateLock,
+    vault,
+    bootId: readBootId(),
+    openReconciler: (configuration) =>
+      openReconciler({ ...configuration, name: 'door configurations', clock, log }),
+  });
+  return {
+    ...doors,
+    link(linkId: string, up: boolean): void {
+      lockLinks.link(linkId, up);
+      doors.link(linkId, up);
+    },
+  };
+}
+
+/** By kind: jobs that go on after a restart. */
+function resumed(rs485: Rs485, doors: ReturnType<typeof openDoors>) {
+  return { [LOCK_FIRMWARE]: doors.resumeFirmware, [COMMUNICATION]: rs485.resumeReaddress };
+}
+
+/** A link whose port has no name is one that plays a gateway. */
+function isByTls({ links }: Wiring, linkId: string): boolean {
+  const options = links.find(({ id }) => id === linkId)?.options ?? {};
+  return !('port' in options) || String(options.port).startsWith('tls://');
+}
+
+function openLinks(
+  { config, clock, log, processes }: EstateOptions,
+  { rs485, zgates, doors }: Parts,
+): Promise<Field> {
+  const listeners = [rs485, zgates, doors];
+  // No fault of the host: it would be ended, and with it the link over which doors are locked.
+  const unlessUnreadable = (listen: () => void) =>
+    whenUnreadable(listen, () =>
+      log.debug({}, 'a report of a link was not taken in whole: the database cannot be read'),
+    );
+  return openField({
+    ...processes,
+    directory: join(config.dataDirectory, 'hosts'),
+    links: linkSpecs(config, zgates.startOptions),
+    clock,
+    log,
+    onReport(linkId, report) {
+      for (const listener of listeners) unlessUnreadable(() => listener.report(linkId, report));
+    },
+    onLink(linkId, { up }) {
+      for (const listener of listeners) unlessUnreadable(() => listener.link(linkId, up));
+    },
+    async onEvent(link, event) {
+      for (const listener of listeners) if (await listener.event(link, event)) return;
+      log.info({ link, kind: event.kind }, 'a link told an event');
+    },
+  });
+}

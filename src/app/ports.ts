@@ -1,0 +1,102 @@
+/** Where the interface is reached: HTTPS (or plain HTTP on loopback) on the network, and the unix socket. */
+import { isIPv6 } from 'node:net';
+import type { Clock } from '../platform/clock.ts';
+import type { Config } from '../platform/config/config.ts';
+import { hostOf } from '../platform/host/host-names.ts';
+import { openProxies } from '../platform/http/address.ts';
+import { type Credentials, createApp } from '../platform/http/app.ts';
+import { openArrivals } from '../platform/http/arrivals.ts';
+import type { Idempotency } from '../platform/http/idempotency.ts';
+import { knownAddresses } from '../platform/http/known-addresses.ts';
+import type { Operation } from '../platform/http/operation.ts';
+import {
+  type HttpsServer,
+  type IdentityFor,
+  listenHttps,
+  listenPlain,
+  listenUnix,
+  type Server,
+  type TlsIdentity,
+} from '../platform/http/server.ts';
+import type { Log } from '../platform/log.ts';
+import type { Principal } from '../platform/principal.ts';
+
+/** What serves plain HTTP there is in front of it. */
+const LOOPBACK = ['127.0.0.0/8', '::1'];
+
+export interface PortsOptions {
+  config: Config;
+  clock: Clock;
+  log: Log;
+  version: string;
+  operations: readonly Operation[];
+  identity: TlsIdentity;
+  /** Of the site's own certificate. */
+  identityFor: IdentityFor | undefined;
+  authenticate(credentials: Credentials): Principal | Promise<Principal>;
+  forbidden(principal: Principal, operation: string): void;
+  adminSocket: string;
+  /** See AppOptions. */
+  answered(method: string, route: string, status: number, milliseconds: number): void;
+  checkResponses: boolean;
+  idempotency: Idempotency;
+}
+
+export interface Ports extends AsyncDisposable {
+  /** Base path included. */
+  readonly baseUrl: string;
+  /** A renewed certificate, for connections from now on. */
+  renew(identity: TlsIdentity): void;
+  /** Notices when the process stood still, until the signal fires. */
+  keepArrivals(signal: AbortSignal): Promise<never>;
+}
+
+/** A name of the certificate where there is one, since clients refuse every other. */
+function shownHost({ plain, names: [name] }: Config['http'], listening: string): string {
+  if (plain || name === undefined) return hostOf(listening);
+  return isIPv6(name) ? `[${name}]` : name;
+}
+
+export async function openPorts(options: PortsOptions): Promise<Ports> {
+  const { config, clock, log, version, operations, answered, checkResponses, idempotency } = options;
+  const arrivals = openArrivals(clock);
+  const common = { operations, version, clock, log, answered, checkResponses, idempotency, arrivals };
+  await using opening = new AsyncDisposableStack();
+  const local = createApp({ ...common, surface: { kind: 'local' } });
+  opening.use(await listenUnix({ app: local, clock, log, path: options.adminSocket }));
+  const { basePath } = config.http;
+  const known = knownAddresses(clock.monotonic);
+  const lan = createApp({
+    ...common,
+    surface: {
+      kind: 'lan',
+      basePath,
+      async authenticate(credentials) {
+        const principal = await options.authenticate(credentials);
+        known.note(credentials.address);
+        return principal;
+      },
+      forbidden: options.forbidden,
+      rate: (caller) => rateOf(config, caller),
+    },
+  });
+  const isProxy = openProxies(config.http.trustedProxies ?? (config.http.plain ? LOOPBACK : []));
+  const serve = { app: lan, clock, log, known, isProxy, ...config.http.listen };
+  const https = config.http.plain
+    ? undefined
+    : await listenHttps({ ...serve, ...options.identity, identityFor: options.identityFor });
+  const server: Server | HttpsServer = opening.use(https ?? (await listenPlain(serve)));
+  const opened = opening.move();
+  return {
+    baseUrl: `${https ? 'https' : 'http'}://${shownHost(config.http, server.address.host)}:${server.address.port}${basePath}`,
+    keepArrivals: arrivals.keep,
+    renew: (identity) => https?.setSecureContext(identity),
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
+}
+
+function rateOf({ http }: Config, { roles }: Principal) {
+  return roles.has('pms')
+    ? { perSecond: http.pmsRequestsPerSecond, burst: http.pmsRequestBurst }
+    : { perSecond: http.requestsPerSecond, burst: http.requestBurst };
+}

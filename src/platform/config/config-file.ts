@@ -1,0 +1,387 @@
+/**
+ * Reads the configuration and explains every mistake in it (yaml-file.ts). What a single setting may be is
+ * src/platform/config/config.ts; here are the checks across settings and against the file system.
+ */
+import { closeSync, constants, openSync, realpathSync, statSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import type { Problem } from '../yaml/problem.ts';
+import { FileError, parseText, readText, reasonOf, roughlyParsed } from '../yaml/yaml-file.ts';
+import { ADMIN_SOCKET, adminSocketOf, type Config, configJsonSchema, configSchema } from './config.ts';
+import { unfitFiles } from './contents.ts';
+import { isProfilePath, profileFiles, profileProblems } from './profiles.ts';
+
+/** A site's file has a few kilobytes; this is not one. */
+const FILE_MAX_BYTES = 256 * 1024;
+/** What a copy cut short leaves, and no site's configuration: with the defaults every link would be gone. */
+const EMPTY = 'put its copy back, or begin with config/gatehouse.example.yaml';
+/** sun_path of unix(7), less its final NUL. */
+const SOCKET_PATH_MAX_BYTES = 107;
+
+/** What paths of the interface begin with besides the product's (docs/interface.md). */
+const SEGMENTS_TAKEN = [
+  'encoder',
+  'network',
+  'jobs',
+  'events',
+  'audit',
+  'session',
+  'healthz',
+  'readyz',
+  'metrics',
+  'status',
+  'local',
+];
+
+const OIDC_FILES = ['jwksFile', 'caFile'] as const;
+const HTTP_FILES = ['certFile', 'keyFile'] as const;
+const UPSTREAM_FILES = ['caFile', 'certFile', 'keyFile', 'passwordFile'] as const;
+
+/** The user for whom files are judged, with whose rights they are opened until it is disposed. */
+export interface FileReader extends Disposable {
+  /** Why this user may not read the file, and what mends it; undefined: it is not for this user to judge. */
+  refusal(file: string): string | undefined;
+  /** As refusal, of a serial port that is there; undefined: it may be opened. */
+  deviceFault(port: string): string | undefined;
+  /** As refusal, of the data directory, in which this user is to write. */
+  folderFault(folder: string): string | undefined;
+}
+
+export interface ReadOptions {
+  /** Without it files are judged for whoever runs this. */
+  reader?: (config: Config) => FileReader | undefined;
+  /** Also check that the files the configuration names can be read. */
+  checkFiles?: boolean;
+  /** Also check that they hold certificates, keys and so on (contents.ts says why not for a start); `now` in epoch milliseconds. */
+  checkContents?: { now: number };
+  /** Also check that no adapter has two names. Not for a start: what is plugged in wrongly costs its own links alone. */
+  checkAdapters?: boolean;
+}
+
+/** Paths in the result are absolute. Throws FileError. */
+export function readConfig(file: string, options: ReadOptions = {}): Config {
+  const text = readText(file, 'the configuration', FILE_MAX_BYTES);
+  if (text.split('\n').every((line) => /^\s*(#|$)/.test(line)))
+    throw new FileError(`${file} has no setting: ${EMPTY}`);
+  return parseConfig(text, file, options);
+}
+
+/** `file` is the name in messages, and its folder is what relative paths start from. */
+export function parseConfig(text: string, file: string, options: ReadOptions = {}): Config {
+  const folder = dirname(resolve(file));
+  const { value } = parseText(text, file, {
+    schema: configSchema,
+    jsonSchema: configJsonSchema,
+    placeholders,
+    check(written) {
+      const config = resolved(written, folder);
+      const { links } = config;
+      const denied = new Set<string>();
+      const files = options.checkFiles ? fileProblems(file, config, options, denied) : [];
+      const unfit = options.checkContents ? unfitFiles(config, options.checkContents.now, denied) : [];
+      const adapters = options.checkAdapters ? sharedAdapters(links) : [];
+      return [...contradictions(config), ...files, ...unfit, ...adapters];
+    },
+  });
+  return resolved(value, folder);
+}
+
+/** For settings that must be there and have a mistake (sound-part.ts). */
+function placeholders(number: number): unknown[] {
+  const name = `x${number}`;
+  const uuid = `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`;
+  const recipient = 'age1dldg3765c9d5a000xk5q794fxzfxtekmdyarghp3fvg9yy3g5clsdc8lct';
+  const port = `tcp://${name}:1`;
+  // The options of a link may be anything where its protocol is loopback.
+  return [number, name, uuid, 'loopback', port, { port }, `mqtts://${name}`, recipient, [recipient]];
+}
+
+/** Where a file with mistakes says that the daemon is, which runs by what it was before; undefined: it does not say. */
+export function socketIn(file: string): string | undefined {
+  const written = roughlyParsed(readText(file, 'the configuration', FILE_MAX_BYTES));
+  const { adminSocket, dataDirectory } = (written ?? {}) as Record<string, unknown>;
+  const socket = typeof adminSocket === 'string' ? adminSocket : undefined;
+  const folder = typeof dataDirectory === 'string' ? dataDirectory : undefined;
+  const named = socket ?? (folder === undefined ? undefined : join(folder, ADMIN_SOCKET));
+  return named === undefined ? undefined : resolve(dirname(resolve(file)), named);
+}
+
+/** With absolute paths. */
+function resolved(config: Config, folder: string): Config {
+  const at = (path: string) => resolve(folder, path);
+  const { dataDirectory, adminSocket, firmwareDirectory, http, encoders, auth, upstream, links, backup } =
+    config;
+  return {
+    ...config,
+    dataDirectory: at(dataDirectory),
+    ...(adminSocket && { adminSocket: at(adminSocket) }),
+    ...(backup?.folder && { backup: { ...backup, folder: at(backup.folder) } }),
+    ...(firmwareDirectory && { firmwareDirectory: at(firmwareDirectory) }),
+    http: { ...http, ...those(http, HTTP_FILES, at) },
+    encoders: { ...encoders, vendorRoots: encoders.vendorRoots.map(at) },
+    auth: { ...auth, ...(auth.oidc && { oidc: { ...auth.oidc, ...those(auth.oidc, OIDC_FILES, at) } }) },
+    ...(upstream && { upstream: { ...upstream, ...those(upstream, UPSTREAM_FILES, at) } }),
+    links: links.map((link) => (link.protocol === 'modbus' ? withProfiles(link, at) : link)),
+  };
+}
+
+/** Of these fields those that are there, changed. */
+function those<Field extends string>(
+  section: Readonly<Partial<Record<Field, string | undefined>>>,
+  fields: readonly Field[],
+  change: (path: string) => string,
+): Partial<Record<Field, string>> {
+  const present = fields.flatMap((field) => {
+    const path = section[field];
+    return path === undefined ? [] : [[field, change(path)]];
+  });
+  return Object.fromEntries(present);
+}
+
+type ModbusLink = Extract<Config['links'][number], { protocol: 'modbus' }>;
+
+function withProfiles(link: ModbusLink, at: (path: string) => string): ModbusLink {
+  const placed = (profile: string) => (isProfilePath(profile) ? at(profile) : profile);
+  const devices = link.options.devices.map((device) => ({
+    ...device,
+    ...(device.profile !== undefined && { profile: placed(device.profile) }),
+  }));
+  return { ...link, options: { ...link.options, profile: placed(link.options.profile), devices } };
+}
+
+/** What cannot be true together. */
+function contradictions(config: Config): Problem[] {
+  const { http, encoders } = config;
+  const problems: Problem[] = [];
+  const wrong = (path: PropertyKey[], message: string, ...others: PropertyKey[][]) =>
+    problems.push({ path, message, others });
+
+  if (http.plain && !isLoopback(http.listen.host))
+    wrong(['http', 'plain'], 'only a loopback address may be served without TLS: listen on 127.0.0.1', [
+      'http',
+      'listen',
+    ]);
+  if (sameAddress(http.listen, encoders.listen))
+    wrong(['encoders', 'listen'], 'http.listen has the same address: choose another port', [
+      'http',
+      'listen',
+    ]);
+  if (SEGMENTS_TAKEN.includes(http.productSegment))
+    wrong(['http', 'productSegment'], `/${http.productSegment} is a path of the interface: choose another`);
+  const socket = adminSocketOf(config);
+  if (Buffer.byteLength(socket) > SOCKET_PATH_MAX_BYTES)
+    wrong(
+      [config.adminSocket ? 'adminSocket' : 'dataDirectory'],
+      `the socket's path ${socket} is longer than ${SOCKET_PATH_MAX_BYTES} bytes: set a shorter adminSocket`,
+      ['adminSocket'],
+    );
+  return [...problems, ...contradictingCredentials(config), ...contradictingWiring(config)];
+}
+
+function contradictingCredentials({ http, auth: { oidc }, upstream }: Config): Problem[] {
+  const problems: Problem[] = [];
+  const wrong = (path: PropertyKey[], message: string, ...others: PropertyKey[][]) =>
+    problems.push({ path, message, others });
+  for (const [name, needed] of [
+    ['certFile', 'keyFile'],
+    ['keyFile', 'certFile'],
+  ] as const) {
+    if (http[name] && !http[needed]) wrong(['http', name], `needs ${needed} as well`, ['http', needed]);
+    if (http[name] && http.plain) wrong(['http', name], 'has no effect with plain', ['http', 'plain']);
+  }
+  if (oidc && oidc.jwksUrl === undefined && oidc.jwksFile === undefined)
+    wrong(
+      ['auth', 'oidc'],
+      'needs jwksUrl or jwksFile',
+      ['auth', 'oidc', 'jwksUrl'],
+      ['auth', 'oidc', 'jwksFile'],
+    );
+  if (oidc?.caFile && !oidc.jwksUrl?.startsWith('https:'))
+    wrong(['auth', 'oidc', 'caFile'], 'has no effect without https:// in jwksUrl', [
+      'auth',
+      'oidc',
+      'jwksUrl',
+    ]);
+  if (!upstream) return problems;
+  for (const [name, needed] of [
+    ['certFile', 'keyFile'],
+    ['keyFile', 'certFile'],
+    ['passwordFile', 'username'],
+  ] as const)
+    if (upstream[name] && !upstream[needed])
+      wrong(['upstream', name], `needs ${needed} as well`, ['upstream', needed]);
+  for (const name of ['caFile', 'certFile'] as const)
+    if (upstream[name] && upstream.url.startsWith('mqtt:'))
+      wrong(['upstream', name], 'has no effect without TLS: use mqtts:// in url', ['upstream', 'url']);
+  return problems;
+}
+
+/**
+ * Links and networks have names of their own, and each link a port of its own: one at a time may talk on a wire. Each gateway has a link of its own, and a network that is named as well.
+ * The link of a coordinator has a gateway, which holds the secrets of its network.
+ */
+function contradictingWiring({ links, networks, zgates }: Config): Problem[] {
+  const names = (what: string, section: string, entries: readonly object[], field: string) =>
+    twice(entries.map((entry) => (entry as Record<string, unknown>)[field])).map(
+      ([index, before]): Problem => ({
+        path: [section, index, field],
+        message: `another ${what} has this ${field}`,
+        see: [section, before, field],
+      }),
+    );
+  const dangling = zgates.flatMap(({ link, networkId }, index): Problem[] => {
+    const noLink: Problem = {
+      path: ['zgates', index, 'link'],
+      message: `links has no "${link}"`,
+      others: [['links', '*', 'id']],
+    };
+    const noNetwork: Problem = {
+      path: ['zgates', index, 'networkId'],
+      message: 'networks has no such id',
+      others: [['networks', '*', 'id']],
+    };
+    return [
+      ...(links.some(({ id }) => id === link) ? [] : [noLink]),
+      ...(networks.some(({ id }) => id === networkId) ? [] : [noNetwork]),
+    ];
+  });
+  const unused = links.flatMap(({ id, protocol }, index): Problem[] =>
+    protocol !== 'zigbee' || zgates.some(({ link }) => link === id)
+      ? []
+      : [
+          {
+            path: ['links', index, 'id'],
+            message: `zgates has no gateway on this link: add one with link: ${id}`,
+            others: [['zgates', '*', 'link']],
+          },
+        ],
+  );
+  const shared = twice(portsOf(links)).map(([index, before]): Problem => {
+    return { path: portAt(index), message: 'another link has this port', see: portAt(before) };
+  });
+  return [
+    ...names('link', 'links', links, 'id'),
+    ...shared,
+    ...names('network', 'networks', networks, 'id'),
+    ...names('gateway', 'zgates', zgates, 'deviceId'),
+    ...names('gateway', 'zgates', zgates, 'link'),
+    ...dangling,
+    ...unused,
+  ];
+}
+
+function portsOf(links: Config['links']): unknown[] {
+  return links.map(({ options }) => ('port' in options ? options.port : Symbol('none')));
+}
+
+const portAt = (link: number): PropertyKey[] => ['links', link, 'options', 'port'];
+
+/** Serial devices have several names, all but one of them links (udev(7)): a by-id path, an alias of a rule. */
+function sharedAdapters(links: Config['links']): Problem[] {
+  const ports = portsOf(links);
+  const devices = ports.map((port) => (typeof port === 'string' ? deviceOf(port) : undefined) ?? port);
+  return twice(devices).flatMap(([index, before]): Problem[] => {
+    if (ports[index] === ports[before]) return [];
+    const message = `another link has this port under another name: both are ${String(devices[index])}`;
+    return [{ path: portAt(index), message, see: portAt(before) }];
+  });
+}
+
+/** undefined: nothing of that name is there now, or it is no file. */
+function deviceOf(port: string): string | undefined {
+  try {
+    return realpathSync(port);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Indexes of values that are there before, each with that of the first. */
+function twice(values: readonly unknown[]): [index: number, first: number][] {
+  return values.flatMap((value, index): [number, number][] => {
+    const first = values.indexOf(value);
+    return first < index ? [[index, first]] : [];
+  });
+}
+
+function isLoopback(host: string): boolean {
+  return host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
+function sameAddress(a: Config['http']['listen'], b: Config['http']['listen']): boolean {
+  const everywhere = [a.host, b.host].some((host) => host === '0.0.0.0' || host === '::');
+  return a.port === b.port && a.port !== 0 && (everywhere || a.host === b.host);
+}
+
+/** The files that a configuration names, absolute; the folder of firmware, which holds what makers publish, is none. */
+export function filesNamedBy({ http, auth, encoders, upstream, links }: Config): string[] {
+  const profiles = links.flatMap((link) =>
+    link.protocol === 'modbus'
+      ? [link.options.profile, ...link.options.devices.flatMap(({ profile }) => profile ?? [])]
+      : [],
+  );
+  return [
+    ...HTTP_FILES.flatMap((name) => http[name] ?? []),
+    ...encoders.vendorRoots,
+    ...OIDC_FILES.flatMap((name) => auth.oidc?.[name] ?? []),
+    ...UPSTREAM_FILES.flatMap((name) => upstream?.[name] ?? []),
+    ...profiles.filter(isProfilePath),
+  ];
+}
+
+/** Adds to `denied` what may not be read. */
+function fileProblems(file: string, config: Config, options: ReadOptions, denied: Set<string>): Problem[] {
+  const found = deniedFiles(file, config, options, denied);
+  return [...found, ...profileProblems(config.links, denied)];
+}
+
+function deniedFiles(file: string, config: Config, options: ReadOptions, denied: Set<string>): Problem[] {
+  using reader = options.reader?.(config);
+  const files = filesOf(config, options).flatMap(({ path, file }) =>
+    problem(path, unreadable(file, reader, denied)),
+  );
+  if (!reader) return files;
+  const ports = portsOf(config.links).flatMap((port, index) =>
+    typeof port === 'string' && port.startsWith('/dev/')
+      ? problem(portAt(index), reader.deviceFault(port))
+      : [],
+  );
+  return [
+    ...problem([], unreadable(file, reader, denied)).map((whole) => ({ ...whole, others: [] })),
+    ...problem(['dataDirectory'], reader.folderFault(config.dataDirectory)),
+    ...files,
+    ...ports,
+  ];
+}
+
+function problem(path: PropertyKey[], message: string | undefined): Problem[] {
+  return message === undefined ? [] : [{ path, message }];
+}
+
+/** The pair of HTTPS is no reason not to start (contents.ts), and profileProblems reads profiles for whoever runs this. */
+function filesOf(
+  { http, auth, encoders, upstream, links }: Config,
+  { reader, checkContents }: ReadOptions,
+): { path: PropertyKey[]; file: string }[] {
+  const files: { path: PropertyKey[]; file: string | undefined }[] = [
+    ...(reader ? profileFiles(links) : []),
+    ...(reader || checkContents
+      ? HTTP_FILES.map((name) => ({ path: ['http', name], file: http[name] }))
+      : []),
+    ...encoders.vendorRoots.map((file, index) => ({ path: ['encoders', 'vendorRoots', index], file })),
+    ...OIDC_FILES.map((name) => ({ path: ['auth', 'oidc', name], file: auth.oidc?.[name] })),
+    ...UPSTREAM_FILES.map((name) => ({ path: ['upstream', name], file: upstream?.[name] })),
+  ];
+  return files.flatMap(({ path, file }) => (file === undefined ? [] : [{ path, file }]));
+}
+
+/** By opening it: access(2) asks for the user who has started this, and not for the one whose rights it has. */
+function unreadable(file: string, reader: FileReader | undefined, denied: Set<string>): string | undefined {
+  try {
+    closeSync(openSync(file, constants.O_RDONLY | constants.O_NONBLOCK));
+    return statSync(file).isFile() ? undefined : `${file} is not a file`;
+  } catch (error) {
+    denied.add(file);
+    if (reader && (error as NodeJS.ErrnoException).code === 'EACCES') return reader.refusal(file);
+    return `cannot read ${file}: ${reasonOf(error)}`;
+  }
+}

@@ -1,0 +1,122 @@
+/**
+ * Whether the files that the configuration names hold what they should. Not for a start: what is damaged there costs its
+ * own part alone, and the vendors' roots are read strictly by whoever goes by them (src/services/pki/device-chain.ts).
+ */
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { readRegularFile } from '../host/regular-file.ts';
+import { dateFault, KeyPairFault, keyIn, keyPairIn, serverCertificatesIn } from '../key-pair.ts';
+import { certificatesIn } from '../pem.ts';
+import type { Problem } from '../yaml/problem.ts';
+import type { Config } from './config.ts';
+
+/** What is wrong with the text of a file, as "FILE …"; undefined: nothing. */
+type Fault = (text: string) => string | undefined;
+type Check = [path: PropertyKey[], file: string | undefined, fault: Fault];
+
+/** Files that cannot be read are left to others. */
+export function unfitFiles(
+  { http, auth: { oidc }, encoders, upstream }: Config,
+  now: number,
+  denied: ReadonlySet<string>,
+): Problem[] {
+  const roots = encoders.vendorRoots.map(
+    (file, index): Check => [['encoders', 'vendorRoots', index], file, notRoots],
+  );
+  const checks: Check[] = [
+    ...roots,
+    [['auth', 'oidc', 'caFile'], oidc?.caFile, notCertificates],
+    [['auth', 'oidc', 'jwksFile'], oidc?.jwksFile, notKeySet],
+    [['upstream', 'caFile'], upstream?.caFile, notCertificates],
+    [['upstream', 'certFile'], upstream?.certFile, notCertificates],
+    [['upstream', 'keyFile'], upstream?.keyFile, notPrivateKey],
+  ];
+  const others = checks.flatMap(([path, file, fault]) => {
+    const text = file === undefined ? undefined : read(file);
+    const found = text === undefined ? undefined : fault(text);
+    return found === undefined ? [] : [{ path, message: `${file} ${found}` }];
+  });
+  return [...unfitPair(http, now, denied), ...others];
+}
+
+function unfitPair(
+  { certFile, keyFile }: Config['http'],
+  now: number,
+  denied: ReadonlySet<string>,
+): Problem[] {
+  const files = { certFile, keyFile };
+  const textOf = (file: string | undefined) =>
+    file === undefined || denied.has(file) ? undefined : read(file);
+  const certificates = textOf(certFile);
+  const key = textOf(keyFile);
+  const faultOf = (action: () => unknown): Problem[] => {
+    try {
+      action();
+      return [];
+    } catch (error) {
+      if (!(error instanceof KeyPairFault)) throw error;
+      return [{ path: ['http', error.file], message: `${files[error.file]} ${error.message}` }];
+    }
+  };
+  const faults = [
+    ...(certificates === undefined ? [] : faultOf(() => serverCertificatesIn(certificates))),
+    ...(key === undefined ? [] : faultOf(() => keyIn(key))),
+  ];
+  if (faults.length > 0 || certificates === undefined || key === undefined) return faults;
+  return faultOf(() => {
+    const fault = dateFault(keyPairIn(certificates, key), now);
+    if (fault !== undefined) throw new KeyPairFault('certFile', fault);
+  });
+}
+
+function read(file: string): string | undefined {
+  try {
+    return readRegularFile(file, { followLinks: true }).toString('utf8');
+  } catch {
+    return undefined;
+  }
+}
+
+function notCertificates(text: string): string | undefined {
+  const blocks = certificatesIn(text);
+  if (blocks.length === 0)
+    return 'holds no certificate in PEM (-----BEGIN CERTIFICATE-----); one in DER: openssl x509 -inform der -in FILE -out FILE.pem';
+  return blocks.map(certificateIn).includes(undefined)
+    ? 'holds a certificate that cannot be read: copy it again'
+    : undefined;
+}
+
+function notRoots(text: string): string | undefined {
+  const blocks = certificatesIn(text);
+  const isLeaf = blocks.some((block) => certificateIn(block)?.ca === false);
+  return (
+    notCertificates(text) ??
+    (isLeaf ? "holds a certificate that is no authority's: ask the vendor for its root" : undefined)
+  );
+}
+
+function certificateIn(block: string): X509Certificate | undefined {
+  try {
+    return new X509Certificate(block);
+  } catch {
+    return undefined;
+  }
+}
+
+function notPrivateKey(text: string): string | undefined {
+  try {
+    createPrivateKey(text);
+    return undefined;
+  } catch {
+    return 'holds no private key in PEM that can be read without a password';
+  }
+}
+
+function notKeySet(text: string): string | undefined {
+  try {
+    return Array.isArray((JSON.parse(text) as { keys?: unknown } | null)?.keys)
+      ? undefined
+      : 'holds no list "keys" (RFC 7517, 5)';
+  } catch {
+    return 'is not JSON';
+  }
+}

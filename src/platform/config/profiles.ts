@@ -1,0 +1,106 @@
+/**
+ * Profiles of Modbus products (drivers/modbus/profile.ts): found by the names in the options of a link, read, and handed to
+ * the driver as plain data with the options, for a driver reads no files.
+ */
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Plain } from '../../../drivers/contract/driver.ts';
+import type { ModbusOptions } from '../../../drivers/modbus/options.ts';
+import { profileJsonSchema } from '../../../drivers/modbus/profile.ts';
+import { faultsOf } from '../../../drivers/modbus/profile-faults.ts';
+import { type Profile, profileShape } from '../../../drivers/modbus/profile-shape.ts';
+import type { Problem } from '../yaml/problem.ts';
+import { FileError, parseText, readText } from '../yaml/yaml-file.ts';
+import type { Config } from './config.ts';
+
+/** A large one has four kilobytes; this is not one. */
+const FILE_MAX_BYTES = 64 * 1024;
+const BUILT_IN = join(import.meta.dirname, '../../../config/profiles');
+
+type Link = Config['links'][number];
+
+/** Throws FileError. */
+export function readProfile(file: string): Profile {
+  return parseProfile(readText(file, 'the profile', FILE_MAX_BYTES), file);
+}
+
+/** `file` is the name in messages. Throws FileError. */
+export function parseProfile(text: string, file: string): Profile {
+  // The parts of a profile depend on each other, so that with another address in one of them nothing is true of the rest.
+  const placeholders = () => [];
+  const kind = { schema: profileShape, jsonSchema: profileJsonSchema, placeholders, check: faultsOf };
+  return parseText(text, file, kind).value;
+}
+
+/** A name, of those that come with Gatehouse, or an absolute path (config-file.ts resolves it). */
+export function profileFile(name: string): string {
+  return isProfilePath(name) ? name : join(BUILT_IN, `${name}.yaml`);
+}
+
+export function isProfilePath(name: string): boolean {
+  return /\.ya?ml$/.test(name);
+}
+
+/** What the driver of a link is given: its options, with each profile they name. Throws FileError. */
+export function linkOptions({ protocol, options }: Link): Plain {
+  // Parsed JSON, as Plain is, but for optional keys in its type.
+  if (protocol !== 'modbus') return options as Plain;
+  const profiles = profileNames(options).map((name) => [name, readProfile(profileFile(name))]);
+  return { ...(options as { [key: string]: Plain }), profiles: Object.fromEntries(profiles) };
+}
+
+/** The files of profiles that links name, each at the name. */
+export function profileFiles(links: readonly Link[]): { path: PropertyKey[]; file: string }[] {
+  return usesOf(links)
+    .filter(({ name }) => isProfilePath(name))
+    .map(({ path, name }) => ({ path, file: profileFile(name) }));
+}
+
+/** What is wrong with the profiles that links name, each at the name; but for files that this user may not read. */
+export function profileProblems(links: readonly Link[], denied: ReadonlySet<string>): Problem[] {
+  return usesOf(links).flatMap(({ path, name }) => {
+    const reason = denied.has(name) ? undefined : faultOf(name);
+    return reason === undefined ? [] : [{ path, message: reason }];
+  });
+}
+
+function usesOf(links: readonly Link[]): { path: PropertyKey[]; name: string }[] {
+  return links.flatMap((link, index) => {
+    if (link.protocol !== 'modbus') return [];
+    const { profile, devices } = link.options;
+    const at = ['links', index, 'options'];
+    return [
+      { path: [...at, 'profile'], name: profile },
+      ...devices.flatMap(({ profile: name }, device) =>
+        name === undefined ? [] : [{ path: [...at, 'devices', device, 'profile'], name }],
+      ),
+    ];
+  });
+}
+
+function faultOf(name: string): string | undefined {
+  const file = profileFile(name);
+  if (!isProfilePath(name) && !existsSync(file))
+    return `no profile of that name comes with Gatehouse: there are ${builtIn().join(', ')}`;
+  try {
+    readProfile(file);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof FileError)) throw error;
+    const [first, ...more] = error.mistakes;
+    if (!first) return error.message;
+    const others = more.length > 0 ? ` (and ${more.length} more)` : '';
+    return `the profile is wrong in line ${first.line}: ${first.message}${others}: see gatehouse bus check-profile`;
+  }
+}
+
+function builtIn(): string[] {
+  return readdirSync(BUILT_IN)
+    .filter((file) => file.endsWith('.yaml'))
+    .map((file) => file.slice(0, -'.yaml'.length))
+    .toSorted();
+}
+
+function profileNames({ profile, devices }: ModbusOptions): string[] {
+  return [...new Set([profile, ...devices.flatMap((device) => device.profile ?? [])])];
+}

@@ -1,0 +1,17 @@
+/** How a slice has something done on a link without knowing the slice that has the links (src/platform/field/field.ts). */
+import type { Plain } from '../../drivers/contract/driver.ts';
+
+export interface LinkCommand {
+  kind: string;
+  data: Plain;
+  /** Milliseconds from now; past it nothing may be sent to the device. */
+  timeoutMs: number;
+  /**
+   * What no device notices is done at once. Nothing of it reaches a device before this resolves, in no more than the
+   * timeout; when it rejects, nothing ever does. Absent: at once.
+   */
+  released?: Promise<void>;
+}
+
+/** Rejects with a DriverError. Firing the signal asks the driver to stop; its word still decides. */
+export type Execute = (linkId: string, command: LinkCommand, signal: AbortSignal) => Promise<Plain>;

@@ -1,0 +1,192 @@
+/**
+ * What drivers say, on its way to the daemon. Reports: the latest per subject waits here, however many came. Events:
+ * each stays until the daemon says it is durable; credits bound how many that can be, and the driver waits for one.
+ */
+import {
+  type Clock,
+  DriverError,
+  type DriverEvent,
+  type DriverLog,
+  type StateReport,
+} from '../../../../drivers/contract/driver.ts';
+import { EVENT_CREDITS, type HostMessage, isPlain, KIND_MAX, NAME_MAX, SUBJECTS_MAX } from '../ipc.ts';
+
+/** Between two rounds of reports: an operator's eye needs no more, and a flood costs the daemon next to nothing. */
+const REPORT_PAUSE_MS = 20;
+/** Callers of one link's `emit` that may wait for a credit. A driver that emits without awaiting meets it. */
+const EMITTERS_WAITING_MAX = 1_024;
+
+type Send = (message: HostMessage) => Promise<void>;
+
+export interface Reports {
+  report(linkId: string, report: StateReport): void;
+  /** The link is down: what of it was not sent yet is of the past. */
+  forget(linkId: string): void;
+}
+
+export function openReports(send: Send, clock: Clock, log: DriverLog): Reports {
+  const unsent = new Map<string, HostMessage & { type: 'report' }>();
+  const subjects = new Map<string, Set<string>>();
+  const complained = new Set<string>();
+  let pumping = false;
+
+  async function pump(): Promise<void> {
+    pumping = true;
+    while (unsent.size > 0) {
+      // What the driver reports in the same turn belongs to the same round.
+      await undefined;
+      for (const key of [...unsent.keys()]) {
+        const message = unsent.get(key);
+        unsent.delete(key);
+        if (message) await send(message);
+      }
+      await clock.sleep(REPORT_PAUSE_MS);
+    }
+    pumping = false;
+  }
+
+  /** Once per link: a driver that does this does it again. */
+  function complain(linkId: string, subject: string): void {
+    if (complained.has(linkId)) return;
+    complained.add(linkId);
+    const reason = 'its state is not plain data within bounds, or there are too many subjects';
+    log.error({ link: linkId, subject }, `a report was dropped: ${reason}`);
+  }
+
+  return {
+    report(linkId, { subject, state }) {
+      const known = subjects.get(linkId) ?? new Set();
+      subjects.set(linkId, known);
+      if (
+        !isPlain(state) ||
+        !isText(subject, NAME_MAX) ||
+        (known.size >= SUBJECTS_MAX && !known.has(subject))
+      ) {
+        return complain(linkId, String(subject).slice(0, NAME_MAX));
+      }
+      known.add(subject);
+      unsent.set(`${linkId} ${subject}`, { type: 'report', linkId, subject, state });
+      if (!pumping) void pump();
+    },
+    forget(linkId) {
+      for (const [key, message] of unsent) if (message.linkId === linkId) unsent.delete(key);
+    },
+  };
+}
+
+interface Unacknowledged {
+  message: HostMessage & { type: 'event' };
+  refused: boolean;
+  settle: () => void;
+}
+
+export interface Events {
+  /** Resolves when the event is durable. */
+  emit(linkId: string, event: DriverEvent, signal: AbortSignal): Promise<void>;
+  durable(seq: number): void;
+  refused(seq: number): void;
+  /** Sends again, with the same id, what the daemon could not store. */
+  sendRefused(): void;
+}
+
+export function openEvents(send: Send): Events {
+  const unacknowledged = new Map<number, Unacknowledged>();
+  const credits = new Map<string, Credits>();
+  let lastSeq = 0;
+
+  function known(seq: number): Unacknowledged {
+    const entry = unacknowledged.get(seq);
+    if (!entry) throw new Error(`there is no event ${seq} to answer`);
+    return entry;
+  }
+
+  function again(isDue: (entry: Unacknowledged) => boolean): void {
+    for (const entry of unacknowledged.values()) {
+      if (!entry.refused || !isDue(entry)) continue;
+      entry.refused = false;
+      void send(entry.message);
+    }
+  }
+
+  return {
+    async emit(linkId, { id, kind, data }, signal) {
+      if (!isPlain(data) || !isText(id, NAME_MAX) || !isText(kind, KIND_MAX)) {
+        throw new TypeError('an event takes an id, a kind and plain data within bounds');
+      }
+      const own = credits.get(linkId) ?? openCredits();
+      credits.set(linkId, own);
+      await own.take(signal);
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      const abort = () => reject(signal.reason);
+      signal.addEventListener('abort', abort, { once: true });
+      lastSeq += 1;
+      const message = { type: 'event', linkId, seq: lastSeq, id, kind, data } as const;
+      // The credit comes back with the daemon's answer even when the driver no longer waits for it.
+      unacknowledged.set(lastSeq, {
+        message,
+        refused: false,
+        settle() {
+          own.giveBack();
+          resolve();
+        },
+      });
+      // What is refused is older: a lock that left and joined again is not to be told of the other way round.
+      again((entry) => entry.message.linkId === linkId);
+      void send(message);
+      return promise.finally(() => signal.removeEventListener('abort', abort));
+    },
+    durable(seq) {
+      known(seq).settle();
+      unacknowledged.delete(seq);
+    },
+    refused(seq) {
+      known(seq).refused = true;
+    },
+    sendRefused: () => again(() => true),
+  };
+}
+
+interface Credits {
+  take(signal: AbortSignal): Promise<void>;
+  giveBack(): void;
+}
+
+function openCredits(): Credits {
+  const waiting: (() => void)[] = [];
+  let left = EVENT_CREDITS;
+  return {
+    async take(signal) {
+      signal.throwIfAborted();
+      if (left > 0) {
+        left -= 1;
+        return;
+      }
+      if (waiting.length >= EMITTERS_WAITING_MAX) {
+        throw new DriverError(
+          'BUSY',
+          `${EMITTERS_WAITING_MAX} events wait already: await emit before the next`,
+        );
+      }
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      const abort = () => {
+        const place = waiting.indexOf(resolve);
+        // It has its credit, and has only not run yet.
+        if (place === -1) return;
+        waiting.splice(place, 1);
+        reject(signal.reason);
+      };
+      signal.addEventListener('abort', abort, { once: true });
+      waiting.push(resolve);
+      await promise.finally(() => signal.removeEventListener('abort', abort));
+    },
+    giveBack() {
+      const next = waiting.shift();
+      if (next) next();
+      else left += 1;
+    },
+  };
+}
+
+function isText(value: unknown, max: number): value is string {
+  return typeof value === 'string' && value.length > 0 && value.length <= max;
+}

@@ -1,0 +1,122 @@
+/**
+ * A host, but for what needs `process` (host.ts): talks to the daemon, runs its links, and ends when it is told to,
+ * when the daemon has gone, or when a driver is stuck.
+ */
+import type { Duplex } from 'node:stream';
+import type { DriverTable } from '../../../../drivers/index.ts';
+import { type Clock, settlesWithin } from '../../clock.ts';
+import { openChannel } from '../channel.ts';
+import {
+  CLOSING_DEADLINE_MS,
+  DAEMON_BEATS_MISSED_MAX,
+  type DaemonMessage,
+  HEARTBEAT_MS,
+  type HostMessage,
+  type LinkStart,
+  ORPHAN_CLOSING_DEADLINE_MS,
+  parseDaemonMessage,
+} from '../ipc.ts';
+import { openExecutions } from './executions.ts';
+import { openHostLog } from './host-log.ts';
+import { openLinks } from './links.ts';
+import { openEvents, openReports } from './outbox.ts';
+
+/** Exit codes, for whoever reads the journal. */
+export const EXIT = { asked: 0, orphan: 3, nonsense: 4, stuck: 5 } as const;
+
+interface Ending {
+  code: number;
+  reason: string;
+}
+
+export interface ServeOptions {
+  /** The stream to the daemon. */
+  stream: Duplex;
+  /** Of the links to come: their drivers are loaded before the daemon says more of them. */
+  protocols: readonly string[];
+  drivers: DriverTable;
+  clock: Clock;
+  /** SIGTERM. */
+  signal: AbortSignal;
+}
+
+/** Resolves with the exit code when every link is closed, or could not be closed in time: exit then, whatever still runs. */
+export async function serve({ stream, protocols, drivers, clock, signal }: ServeOptions): Promise<number> {
+  const ending = Promise.withResolvers<Ending>();
+  const end = (code: number, reason: string) => ending.resolve({ code, reason });
+  signal.addEventListener('abort', () => end(EXIT.asked, 'asked to end'), { once: true });
+
+  const channel = openChannel<DaemonMessage, HostMessage>(stream, parseDaemonMessage, (message) =>
+    receive(message),
+  );
+  void channel.closed.then((nonsense) =>
+    nonsense ? end(EXIT.nonsense, nonsense.message) : end(EXIT.orphan, 'the daemon has gone'),
+  );
+  const { send } = channel;
+  const log = openHostLog(send);
+  const events = openEvents(send);
+  const reports = openReports(send, clock, log);
+  const stuck = (reason: string) => end(EXIT.stuck, reason);
+  const links = openLinks({ drivers, clock, log, send, reports, events, stuck });
+  const executions = openExecutions({ send, clock, log, execute: links.execute });
+  let started = false;
+  let missedHeartbeats = 0;
+
+  async function start(specs: readonly LinkStart[]): Promise<void> {
+    await links.load(specs);
+    void links.start();
+    for (;;) {
+      void send({ type: 'heartbeat' });
+      events.sendRefused();
+      await clock.sleep(HEARTBEAT_MS);
+      missedHeartbeats += 1;
+      if (missedHeartbeats > DAEMON_BEATS_MISSED_MAX) end(EXIT.orphan, 'no heartbeat came from the daemon');
+    }
+  }
+
+  function receive(message: DaemonMessage): void {
+    switch (message.type) {
+      case 'start':
+        if (started) throw new Error('a second start');
+        started = true;
+        void start(message.links);
+        break;
+      case 'open':
+        void links.open(message.link);
+        break;
+      case 'close':
+        void links.closeOne(message.linkId);
+        break;
+      case 'heartbeat':
+        missedHeartbeats = 0;
+        break;
+      case 'command':
+        executions.command(message);
+        break;
+      case 'release':
+        executions.release(message.id);
+        break;
+      case 'cancel':
+        executions.cancel(message.id);
+        break;
+      case 'durable':
+        events.durable(message.seq);
+        break;
+      case 'refused':
+        events.refused(message.seq);
+        break;
+    }
+  }
+
+  // One that cannot be loaded is told of when its link is opened.
+  for (const protocol of protocols)
+    drivers
+      .get(protocol)?.()
+      .catch(() => undefined);
+
+  const { code, reason } = await ending.promise;
+  log.info({ code }, `the host ends: ${reason}`);
+  const deadlineMs = code === EXIT.asked ? CLOSING_DEADLINE_MS : ORPHAN_CLOSING_DEADLINE_MS;
+  await settlesWithin(links.close(), deadlineMs, clock);
+  return code;
+}

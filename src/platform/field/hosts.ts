@@ -1,0 +1,184 @@
+/**
+ * One group of links and the process that runs it: started when its predecessor is gone, watched, ended, restarted.
+ *
+ * A process, and not a thread: a crash, a stuck library or a slow disk in one place must not delay a bus or a door
+ * elsewhere; a serial port library aborts the whole process from a thread; the library of Zigbee coordinators holds one
+ * per process; and the kernel takes back what a killed process held. Two masters on one bus are worse than none, hence
+ * the wait for the predecessor.
+ */
+import { DriverError, type Plain } from '../../../drivers/contract/driver.ts';
+import { settlesWithin } from '../clock.ts';
+import type { LinkCommand } from '../execute.ts';
+import { type Backoff, supervise } from '../supervise.ts';
+import { type Conversation, type HostListener, openConversation } from './conversation.ts';
+import { isPlain, type LinkStart } from './ipc.ts';
+import { forgetProcess, predecessorGone, recordProcess } from './pid-file.ts';
+import { groupOf, type HostProcess, type ProcessOptions, startProcess } from './process.ts';
+
+/**
+ * Buses and doors wait for it, so the first times it is started anew at once; one that dies each time at its start takes
+ * a second of a core each time, and is left in peace for longer.
+ */
+const HOST_BACKOFF: Backoff = { firstMs: 100, longestMs: 10_000, healthyMs: 10_000 };
+/** What a host wrote before its end is read for so long after it. */
+const READ_OUT_MS = 1_000;
+
+export interface LinkSpec {
+  id: string;
+  /** A name in drivers/index.ts. */
+  protocol: string;
+  /** Links with the same host share one process. */
+  host: string;
+  /** Or what makes them, anew at each start of the process; when it throws, the start is tried again later. */
+  options: Plain | (() => Plain);
+  /** What the configuration says of it, to tell whether it has changed; by default the options. */
+  wiring?: Plain;
+}
+
+export interface HostOptions extends ProcessOptions {
+  name: string;
+  links: readonly LinkSpec[];
+  /** Its first process, when it runs already. */
+  first: HostProcess | undefined;
+  pidFile: string;
+  kill: (pid: number) => void;
+  listener: HostListener;
+}
+
+export interface HostState {
+  name: string;
+  /** Undefined while no process runs, as is the age. */
+  pid: number | undefined;
+  heartbeatAgeMs: number | undefined;
+  /** Processes started after the first. */
+  restarts: number;
+}
+
+export interface Host {
+  /** Keeps a process running until the signal fires; resolves when it is gone. */
+  run(signal: AbortSignal): Promise<void>;
+  execute(linkId: string, command: LinkCommand, signal: AbortSignal): Promise<Plain>;
+  /** One more link, or one that was closed before. Throws when its options are not plain data. */
+  open(link: LinkSpec): void;
+  /** Closes one link; the others go on. */
+  close(linkId: string): void;
+  /** Whether a command of a link is being executed. */
+  isBusy(linkId: string): boolean;
+  /** Ends the process, for the next one to be started at once, with the options there are then. */
+  restart(): void;
+  state(): HostState;
+}
+
+export function openHost(options: HostOptions): Host {
+  const { name, pidFile, clock, listener } = options;
+  const log = options.log.child({ host: name });
+  const links = new Map(options.links.map((link) => [link.id, link]));
+  let current: { pid: number; conversation: Conversation; given: Set<string>; restart(): void } | undefined;
+  let { first } = options;
+  let starts = 0;
+
+  /** Returns when it was to be started anew. */
+  async function runProcess(signal: AbortSignal): Promise<void> {
+    await predecessorGone({ file: pidFile, clock, log, kill: options.kill, signal });
+    signal.throwIfAborted();
+    const started = [...links.values()].map(startOf);
+    const given = new Set(links.keys());
+    const anew = Promise.withResolvers<string>();
+    const child = first ?? startProcess(groupOf(name, started), options);
+    first = undefined;
+    const ending = new AbortController();
+    const heard = untilEnding(listener, ending.signal);
+    using conversation = openConversation({
+      stream: child.stream,
+      linkIds: given,
+      listener: heard,
+      clock,
+      log,
+    });
+    let reason = 'asked to end';
+    try {
+      if (child.pid === undefined) throw new Error(await child.exited);
+      starts += 1;
+      recordProcess(pidFile, child.pid);
+      current = { pid: child.pid, conversation, given, restart: () => anew.resolve(ANEW) };
+      log.info({ pid: child.pid }, `host ${name} runs as process ${child.pid}`);
+      conversation.start(started);
+      reason = await Promise.race([child.exited, conversation.failed, fired(signal), anew.promise]);
+    } catch (error) {
+      reason = error instanceof Error ? error.message : String(error);
+      throw error;
+    } finally {
+      current = undefined;
+      ending.abort();
+      const error = { code: 'LINK_LOST', message: `its host process ended (${reason})` } as const;
+      for (const id of links.keys()) listener.link(id, false, error);
+      await child.end(signal.aborted || reason === ANEW);
+      // What it wrote before its end is still read: answers and events that came in time count.
+      await settlesWithin(conversation.failed, READ_OUT_MS, clock);
+      forgetProcess(pidFile);
+    }
+    if (reason !== ANEW) throw new Error(`${reason}; ${await child.exited}`);
+  }
+
+  async function runOnce(signal: AbortSignal): Promise<never> {
+    for (;;) await runProcess(signal);
+  }
+
+  return {
+    run: (signal) =>
+      supervise({ name: `host ${name}`, run: runOnce, signal, clock, log, backoff: HOST_BACKOFF }),
+    async execute(linkId, command, signal) {
+      if (!current)
+        throw new DriverError('LINK_LOST', `link ${linkId} is down: its host process does not run`);
+      return current.conversation.execute(linkId, command, signal);
+    },
+    open(link) {
+      const start = startOf(link);
+      links.set(link.id, link);
+      current?.given.add(link.id);
+      current?.conversation.openLink(start);
+    },
+    close(linkId) {
+      links.delete(linkId);
+      current?.conversation.closeLink(linkId);
+    },
+    isBusy: (linkId) => current?.conversation.isBusy(linkId) ?? false,
+    restart: () => current?.restart(),
+    state: () => ({
+      name,
+      pid: current?.pid,
+      heartbeatAgeMs: current?.conversation.heartbeatAgeMs(),
+      restarts: Math.max(0, starts - 1),
+    }),
+  };
+}
+
+/** Why a process was ended. */
+const ANEW = 'to be started anew';
+
+/** Throws when they are not plain data. */
+function startOf({ id, protocol, options }: LinkSpec): LinkStart {
+  const own = typeof options === 'function' ? options() : options;
+  if (isPlain(own)) return { id, protocol, options: own };
+  throw new Error(`the options of link ${id} are not plain data within bounds`);
+}
+
+/** How the links of a process are counts until it ends; events of it count after that, too. */
+function untilEnding(listener: HostListener, ending: AbortSignal): HostListener {
+  return {
+    link(...told) {
+      if (!ending.aborted) listener.link(...told);
+    },
+    report(...told) {
+      if (!ending.aborted) listener.report(...told);
+    },
+    event: listener.event,
+  };
+}
+
+function fired(signal: AbortSignal): Promise<string> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve('asked to end');
+    else signal.addEventListener('abort', () => resolve('asked to end'), { once: true });
+  });
+}

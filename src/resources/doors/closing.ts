@@ -1,0 +1,324 @@
+/**
+ * Locks every lock that the gateway has to lock, again and again until it was seen locked: after an unlock, and at the end of
+ * standing open. A lock that relocks by itself is only watched, and locked when it does not report in time that it is locked.
+ * What is to be locked is stored before the door is opened. After a restart all of it is due at once: locking too early does
+ * no harm.
+ */
+import type { LockReport } from '../../../drivers/contract/settings.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { whenUnreadable } from '../../platform/database/last-read.ts';
+import type { Log } from '../../platform/log.ts';
+import type { Caller } from '../../platform/principal.ts';
+import { openWaking } from '../../platform/waking.ts';
+import type { Audit } from '../../services/audit/audit.ts';
+import type { LiveEvents } from '../../services/events/events.ts';
+import { newClosing, openClosingRows, scheduleIn, storeIn, unstoredIn } from './closing-orders.ts';
+import { endedIn, failedIn } from './closing-outcome.ts';
+import { addressOf, type LockAddress } from './configuration.ts';
+import { abandonClosing } from './gone-locks.ts';
+import {
+  type ActuateLock,
+  deadlineOf,
+  type End,
+  endOf,
+  HELD_AT_MOST_MS,
+  INTERNAL,
+  type Outcome,
+  offline,
+} from './lock-commands.ts';
+import type { ClosingPurpose, ClosingRow } from './openings-table.ts';
+import type { DoorRow, DoorTable } from './table.ts';
+
+const REST_MS = 60_000;
+/** After a fault of ours. */
+const BROKEN_REST_MS = 10_000;
+/** A bolt that a lock throws by itself and that springs back, as one that is blocked, does so within this time. */
+const STAYS_LOCKED_MS = 5_000;
+/** After a start links come up one after the other: for so long one that is down is no failed attempt. */
+const LINKS_START_MS = 60_000;
+
+export interface ClosingsOptions {
+  database: Database;
+  table: DoorTable;
+  audit: Audit;
+  events: LiveEvents;
+  clock: Clock;
+  log: Log;
+  unreachable(lock: LockAddress): string | undefined;
+  actuateLock: ActuateLock;
+  /** What the lock requires; null: none is stored. */
+  pinOf(mac: string): string | null;
+  /** It stands open, and the end of that locks it. A lock that was locked since is locked after an unlock as any other. */
+  keepsOpen(mac: string): boolean;
+  /** As it was read last; throws when it never was and cannot be. */
+  doorOf(doorId: string): DoorRow | undefined;
+}
+
+export interface ClosingOrder {
+  door: Pick<DoorRow, 'id' | 'gateway_id' | 'network_id'>;
+  mac: string;
+  purpose: ClosingPurpose;
+  reason: string;
+  /** What opens it may still be on its way to the lock. */
+  uncertain: boolean;
+  caller: Pick<Caller, 'principal' | 'correlationId'>;
+}
+
+export interface Watch {
+  /** So long what opens it may still be on its way. NOT_OPENED: it was not opened again. */
+  settlesMs?: number;
+  relocksItself?: boolean;
+  /** A lock that reports itself open while what opens it may be on its way is locked after so long, and not at the end of that time. */
+  openForMs?: number;
+  /** It is being opened again: that it is seen locked meanwhile ends nothing. */
+  isOpening?: boolean;
+}
+export const NOT_OPENED = Number.NEGATIVE_INFINITY;
+
+/** waiting: nothing was sent. */
+export interface ClosingOutcome {
+  outcome: Outcome['outcome'] | 'waiting';
+  reason: string | null;
+}
+
+/** For …/state. */
+export interface PendingClosing {
+  mac: string;
+  purpose: ClosingPurpose;
+  reason: string;
+  since: number;
+  attempts: number;
+  failure: { message: string; at: number } | null;
+  alarm: boolean;
+}
+
+export interface Closing {
+  row: ClosingRow;
+  /** Monotonic milliseconds, as are the next two. */
+  nextAt: number;
+  /** When it is locked unless it is seen locked before. */
+  dueAt: number;
+  /** What the lock showed before does not count. */
+  settledAt: number;
+  /** The lock locks by itself: nothing is sent when it has reported in time that it is locked. */
+  relocksItself: boolean;
+  /** After its report that it is open. */
+  openForMs: number;
+  /** It is being opened again. */
+  isOpening: boolean;
+  /** Its last report of the bolt. */
+  shown: { isLocked: boolean; at: number } | undefined;
+  attempts: number;
+  /** It was seen locked, and that is not stored yet. */
+  isLocked: boolean;
+  /** The correlation id of the standing open of which the end is not stored yet. */
+  endOf: string | undefined;
+  failure: PendingClosing['failure'];
+  underWay: Promise<ClosingOutcome> | undefined;
+}
+
+export type Closings = ReturnType<typeof openClosings>;
+
+export function openClosings(options: ClosingsOptions) {
+  const { table, clock, unreachable } = options;
+  const all = new Map<string, Closing>();
+  const startedBy = clock.monotonic() + LINKS_START_MS;
+  const waking = openWaking(clock);
+  const stored = table.closings.all();
+  const rowOf = openClosingRows(table, stored);
+  for (const row of stored) {
+    const now = clock.monotonic();
+    all.set(row.mac, newClosing(row, now, row.uncertain ? now + HELD_AT_MOST_MS : now));
+  }
+  const ended = endedIn(options, all, rowOf);
+  const failed = failedIn(options, all, rowOf);
+
+  async function tryOnce(closing: Closing): Promise<ClosingOutcome> {
+    const { row } = closing;
+    const startedAt = clock.monotonic();
+    const isStarting = startedAt < startedBy && unreachable(presentAddressOf(row, options)) !== undefined;
+    if (!isStarting) closing.attempts += 1;
+    const end = await send(row, options);
+    const outcome = outcomeOf(end);
+    // It was opened again meanwhile, and has another time to be locked at.
+    if (all.get(row.mac) !== closing || closing.row.openings !== row.openings) return outcome;
+    const settlesMs = 'result' in end ? (end.settlesMs ?? 0) : 0;
+    if (settlesMs > 0) closing.settledAt = Math.max(closing.settledAt, clock.monotonic() + settlesMs);
+    if (outcome.outcome !== 'confirmed') await failed(closing, outcome);
+    else if (startedAt < closing.settledAt) {
+      closing.nextAt = closing.settledAt;
+      return unsettled(closing, clock);
+    } else await ended(closing, row);
+    return outcome;
+  }
+
+  /** It locked by itself, and reported that. */
+  async function endWatched(closing: Closing): Promise<ClosingOutcome> {
+    await ended(closing, closing.row);
+    return { outcome: 'confirmed', reason: null };
+  }
+
+  /** Locks it now; joins the attempt that is under way. */
+  function attempt(closing: Closing, work = tryOnce): Promise<ClosingOutcome> {
+    closing.underWay ??= work(closing)
+      .catch((error) => broken(closing, error, options))
+      .finally(() => {
+        closing.underWay = undefined;
+        waking.wake();
+      });
+    return closing.underWay;
+  }
+
+  function look(): number {
+    const now = clock.monotonic();
+    let rest = REST_MS;
+    for (const closing of all.values()) {
+      if (closing.underWay) continue;
+      if (closing.nextAt > now) rest = Math.min(rest, closing.nextAt - now);
+      else if (!options.keepsOpen(closing.row.mac))
+        void attempt(closing, closing.isLocked || isSeenLocked(closing) ? endWatched : tryOnce);
+    }
+    return rest;
+  }
+
+  return {
+    /** Inside a commit job, before the lock is opened or when its standing open ends. */
+    store: storeIn(options, rowOf),
+    /** The lock has to be locked, or is being unlocked: what is stored of that, also while it cannot be read. */
+    isPending: (mac: string): boolean => rowOf(mac) !== undefined || all.has(mac),
+    /** After that commit: it is locked after `delayMs`. */
+    schedule: scheduleIn(options, all, rowOf, waking.wake),
+    /** Resolves with undefined when the lock need not be locked. */
+    async attempt(mac: string): Promise<ClosingOutcome | undefined> {
+      const closing = all.get(mac);
+      return closing && !closing.isLocked ? attempt(closing) : undefined;
+    },
+    ...unstoredIn(options, all, rowOf, waking.wake),
+    /** A lock reported something; `before` is the report before it. */
+    reported: reportedIn(all, clock, waking.wake),
+    abandon: abandonIn(options, all),
+    lockedInWords: (mac: string) => lockedInWords(all.get(mac), clock),
+    pendingOf: (doorId: string): PendingClosing[] =>
+      [...all.values()].filter(({ row, isLocked }) => row.door_id === doorId && !isLocked).map(shownOf),
+    /** What is back is not let wait: the locks of a gateway, or one lock. */
+    retry(back: { gatewayId: string } | { mac: string }): void {
+      for (const closing of all.values()) {
+        const { mac, gateway_id } = closing.row;
+        const isBack = 'mac' in back ? mac === back.mac : gateway_id === back.gatewayId;
+        if (isBack && closing.failure && !closing.isLocked)
+          closing.nextAt = Math.min(closing.nextAt, clock.monotonic());
+      }
+      waking.wake();
+    },
+    alarms: () => [...all.values()].filter(({ row }) => row.raised === 1).length,
+    /** For supervise. */
+    async run(signal: AbortSignal): Promise<never> {
+      try {
+        return await waking.run(signal, look);
+      } finally {
+        await Promise.all([...all.values()].map(({ underWay }) => underWay));
+      }
+    },
+  };
+}
+
+/** A fault of ours ends neither this task nor the attempts to lock the door. */
+function broken(closing: Closing, error: unknown, { clock, log }: ClosingsOptions): ClosingOutcome {
+  closing.nextAt = clock.monotonic() + BROKEN_REST_MS;
+  log.error({ lock: closing.row.mac, err: error }, 'an attempt to lock a lock failed for a reason of ours');
+  return { outcome: 'unknown', reason: INTERNAL.message };
+}
+
+/** Inside a commit job: the lock is gone, and nothing can lock it. After the commit: `schedule`. */
+function abandonIn(options: ClosingsOptions, all: ReadonlyMap<string, Closing>) {
+  return (mac: string, caller: ClosingOrder['caller'], reason: string) =>
+    abandonClosing(mac, caller, { reason, attempts: all.get(mac)?.attempts ?? 0 }, options);
+}
+
+/** It is locked now; that standing open has ended is not certain before nothing can arrive any more. */
+function unsettled({ row, settledAt }: Closing, clock: Clock): ClosingOutcome {
+  const seconds = Math.max(1, Math.ceil((settledAt - clock.monotonic()) / 1_000));
+  const reason = `the lock is locked; a command that opens it and was sent before may still reach it for up to ${seconds} s, and the gateway locks it again then`;
+  return { outcome: row.purpose === 'standOpen' ? 'accepted' : 'confirmed', reason };
+}
+
+/** For a message: when a lock that is to be locked is seen to next. */
+function lockedInWords(closing: Closing | undefined, clock: Clock): string {
+  if (!closing) return '';
+  const seconds = Math.ceil((Math.max(closing.nextAt, closing.settledAt) - clock.monotonic()) / 1_000);
+  return seconds > 0 ? `, which takes up to ${seconds} s` : '';
+}
+
+/** The end of standing open is more than a locked bolt: the lock gets its mode and relock time back. */
+function isSeenLocked({ row, relocksItself, shown, settledAt }: Closing): boolean {
+  return row.purpose === 'unlock' && relocksItself && shown?.isLocked === true && shown.at > settledAt;
+}
+
+function reportedIn(all: ReadonlyMap<string, Closing>, clock: Clock, wake: () => void) {
+  return (mac: string, before: LockReport | undefined, { lockState }: LockReport): void => {
+    const closing = all.get(mac);
+    const isRepeated =
+      lockState?.at === before?.lockState?.at && lockState?.value === before?.lockState?.value;
+    if (!closing || closing.isLocked || !lockState || isRepeated) return;
+    const now = clock.monotonic();
+    closing.shown = { isLocked: lockState.value === 'locked', at: now };
+    if (closing.isOpening) return;
+    if (!closing.shown.isLocked) closing.nextAt = openUntil(closing, now);
+    else if (!closing.relocksItself) return;
+    else if (isSeenLocked(closing)) {
+      const restMs = closing.attempts === 0 ? STAYS_LOCKED_MS : 0;
+      closing.nextAt = Math.min(closing.nextAt, now + restMs);
+    } else if (closing.attempts === 0) closing.nextAt = closing.dueAt;
+    wake();
+  };
+}
+
+/** A lock has reported that it is open: when it is locked unless it is seen locked before. */
+function openUntil({ relocksItself, attempts, nextAt, dueAt, settledAt, openForMs }: Closing, now: number) {
+  const isWatched = relocksItself && attempts === 0;
+  const until = isWatched ? dueAt : nextAt;
+  return settledAt > now ? Math.min(until, now + openForMs) : until;
+}
+
+/** It may have been heard through another gateway since; a lock that was replaced is where it was. */
+function presentAddressOf(row: ClosingRow, options: ClosingsOptions): LockAddress {
+  const { door_id } = row;
+  const { gateway_id, network_id } = placeOf(row, options) ?? row;
+  return addressOf({ door_id, gateway_id, network_id });
+}
+
+function placeOf({ mac, door_id }: ClosingRow, { table, doorOf }: ClosingsOptions): DoorRow | undefined {
+  return whenUnreadable(
+    () => table.byMac.get(mac),
+    () => {
+      const door = whenUnreadable(
+        () => doorOf(door_id),
+        () => undefined,
+      );
+      return door?.mac === mac ? door : undefined;
+    },
+  );
+}
+
+async function send(row: ClosingRow, options: ClosingsOptions): Promise<End> {
+  const { log, unreachable, actuateLock, pinOf } = options;
+  const { mac, purpose } = row;
+  const lock = presentAddressOf(row, options);
+  const place = { id: lock.doorId, gateway_id: lock.gatewayId };
+  const reason = unreachable(lock);
+  if (reason !== undefined) return { refusal: offline(place, reason) };
+  const kind = purpose === 'standOpen' ? 'endStandOpen' : 'lock';
+  const data = { hwId: mac, pin: pinOf(mac) };
+  return endOf(actuateLock(lock, { kind, data }, deadlineOf(kind)), place, log);
+}
+
+function outcomeOf(end: End): ClosingOutcome {
+  if ('result' in end) return end.result;
+  return { outcome: 'waiting', reason: end.refusal.message };
+}
+
+function shownOf({ row, attempts, failure }: Closing): PendingClosing {
+  const { mac, purpose, reason, since, raised } = row;
+  return { mac, purpose, reason, since, attempts, failure, alarm: raised === 1 };
+}

@@ -1,0 +1,298 @@
+/** The door resource: reads, edits (4.4) and creation. What travels to its lock is configuration.ts. */
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../../platform/clock.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { type ErrorCode, GatehouseError } from '../../platform/errors.ts';
+import { assertIfMatch, assertSameId } from '../../platform/http/editing.ts';
+import { unknownOf } from '../../platform/http/fields.ts';
+import type { Caller } from '../../platform/principal.ts';
+import type { Actuations } from '../../services/actuations/actuations.ts';
+import type { Audit } from '../../services/audit/audit.ts';
+import { type Catalogue, effectiveOf } from './catalogue.ts';
+import type { CatalogueChanges } from './catalogue-changes.ts';
+import type { Conditions } from './conditions.ts';
+import type { Relay } from './configuration.ts';
+import type { Directory } from './directory.ts';
+import type { Doubled } from './doubled.ts';
+import { changedFields, edited, insertDoor, storeWanted, travelling, type Wanted, wantedOf } from './edit.ts';
+import { type Thresholds, toldOf } from './evaluated.ts';
+import { importDoors } from './import.ts';
+import type { DoorQuery } from './list-schema.ts';
+import type { Listing } from './listing.ts';
+import { LOCK, lastLockOf } from './lock.ts';
+import { lockCounts } from './lock-counts.ts';
+import type { Locks } from './locks.ts';
+import type { Offline } from './offline.ts';
+import { type OpeningsShown, openingsOf } from './openings-state.ts';
+import { attemptsOf, cancelIn, type PendingOptions, pendingOf } from './pending.ts';
+import type { Door, DoorCreation, DoorOptionsResult, DoorState, DoorUpdate } from './schema.ts';
+import { refuseUnsupported } from './supported.ts';
+import { type DoorRow, type DoorTable, existing } from './table.ts';
+import { lastUnlockOf, UNLOCK } from './unlock.ts';
+
+export interface DoorsOptions extends PendingOptions, OpeningsShown {
+  database: Database;
+  table: DoorTable;
+  audit: Audit;
+  clock: Clock;
+  catalogue: Catalogue;
+  thresholds: Thresholds;
+  actuations: Pick<Actuations, 'last'>;
+  relay(doorId: string): Relay | undefined;
+  locks: Pick<Locks, 'connection' | 'report'>;
+  listing: Listing;
+  offline: Offline;
+  doubled: Pick<Doubled, 'shown'>;
+  conditions: Pick<Conditions, 'shown' | 'levelOf'>;
+  catalogueChanges: CatalogueChanges;
+  directory: Directory;
+  /** Something of the door was stored that may have to be sent. */
+  stored(doorId: string): void;
+}
+
+export type Doors = ReturnType<typeof openDoors>;
+
+export function openDoors(options: DoorsOptions) {
+  const { database, table, audit, clock, deliveries, relay, locks, listing, stored } = options;
+  const shown = (row: DoorRow) => toDoor(row, wantedOf(row), options);
+  const get = (doorId: string) => {
+    const row = existing(table, doorId);
+    return { door: shown(row), version: row.version };
+  };
+
+  return {
+    get,
+
+    /** What people call it; undefined: there is no such door. */
+    nameOf(doorId: string): string | undefined {
+      const row = table.door.get(doorId);
+      return row && (row.name ?? `door ${row.access_point_id}`);
+    },
+
+    exists: (doorId: string): boolean => table.door.get(doorId) !== undefined,
+
+    list(query: DoorQuery) {
+      const { rows, next } = listing.page(query);
+      const items = rows.flatMap(({ id, summary }) =>
+        table.door
+          .all(id)
+          .flatMap((row) => database.legible(`door/${id}`, () => ({ ...shown(row), state: summary }))),
+      );
+      return { items, next };
+    },
+
+    options(doorId: string): { body: DoorOptionsResult; version: number } {
+      const row = existing(table, doorId);
+      const { number, options } = wantedOf(row);
+      return { body: { id: doorId, number, options }, version: row.version };
+    },
+
+    state(doorId: string): DoorState {
+      const row = existing(table, doorId);
+      return stateOf(row, options);
+    },
+
+    async update(doorId: string, body: DoorUpdate, caller: Caller & { ifMatch: string | undefined }) {
+      assertSameId('id', body.id, doorId);
+      const { row, wanted, travels } = await database.commit(() => {
+        const row = existing(table, doorId);
+        assertIfMatch(caller.ifMatch, row.version);
+        assertVersion(body.version, row.version);
+        const before = wantedOf(row);
+        const wanted = edited(before, body);
+        const fields = changedFields(before, wanted);
+        if (fields.length === 0) return { row, wanted, travels: false };
+        if (!relay(doorId)) refuseUnsupported(before, wanted, locks.report(row));
+        storeWanted(table, doorId, wanted, fields);
+        const travel = travelling(fields);
+        deliveries.changed(doorId, { fields: travel, now: clock.now(), caller });
+        record(audit, 'door.update', doorId, { fields }, caller);
+        return { row: existing(table, doorId), wanted, travels: travel.length > 0 };
+      });
+      if (travels) stored(doorId);
+      return { door: toDoor(row, wanted, options), version: row.version };
+    },
+
+    async create(body: DoorCreation, caller: Caller) {
+      const doorId = randomUUID();
+      await database.commit(() => {
+        const accessPointId = body.accessPointId ?? lowestFree(table);
+        assertFree(table, { ...body, accessPointId });
+        const now = clock.now();
+        insertDoor(table, { id: doorId, accessPointId, name: body.name ?? null }, now, caller);
+        const { mac = null, gatewayId = null, networkId = null, connectionType = null } = body;
+        const lockId = mac === null ? null : randomUUID();
+        table.setWiring.run(mac, lockId, gatewayId, networkId, connectionType, doorId);
+        deliveries.queue(doorId, { fields: [], now, by: caller.principal.id });
+        const fields = Object.keys(body).toSorted();
+        record(audit, 'door.create', doorId, { accessPointId, fields }, caller);
+      });
+      stored(doorId);
+      return get(doorId);
+    },
+
+    pending: (doorId: string) => pendingOf(existing(table, doorId), options),
+
+    async cancelPending(doorId: string, caller: Caller) {
+      const changed = await database.commit(() => cancelIn(existing(table, doorId), caller, options));
+      if (changed) stored(doorId);
+      return pendingOf(existing(table, doorId), options);
+    },
+
+    /** For the status. */
+    counts: () => ({
+      ...listing.counts(),
+      notLocked: options.closings.alarms(),
+      standingOpen: options.standOpen.count(),
+    }),
+
+    /** For the metrics. */
+    lockCounts: () => lockCounts(options),
+
+    siteImport: importDoors({ ...options, wake: stored }),
+  };
+}
+
+function assertVersion(inBody: number | undefined, present: number): void {
+  if (inBody === undefined || inBody === present) return;
+  const message = `The door is at version ${present} by now: read it again, then repeat the change on what it is.`;
+  throw new GatehouseError('VERSION_CONFLICT', message, {
+    details: [{ path: '/version', code: 'VERSION_CONFLICT', message: `expected ${present}` }],
+  });
+}
+
+/** Throws ALREADY_EXISTS when another door has the number or the lock. */
+function assertFree(
+  table: DoorTable,
+  { accessPointId, mac }: { accessPointId: number; mac?: string | null | undefined },
+): void {
+  const taken = (
+    path: string,
+    row: DoorRow | undefined,
+    what: string,
+    code: ErrorCode = 'ALREADY_EXISTS',
+  ) => {
+    if (!row) return;
+    throw new GatehouseError(
+      code,
+      `Door ${row.id} has ${what} already: choose another, or change that door.`,
+      {
+        details: [{ path, code, message: `taken by door ${row.id}` }],
+      },
+    );
+  };
+  taken('/accessPointId', table.byAccessPoint.get(accessPointId), `access point ${accessPointId}`);
+  if (mac) taken('/mac', table.byMac.get(mac), `the lock ${mac}`);
+}
+
+function lowestFree(table: DoorTable): number {
+  return table.lowestFreeAccessPoint.get()?.free ?? 1;
+}
+
+function record(
+  audit: Audit,
+  action: string,
+  doorId: string,
+  detail: Record<string, unknown>,
+  { principal, correlationId }: Caller,
+): void {
+  audit.record({ principal, action, object: `door/${doorId}`, outcome: 'done', detail, correlationId });
+}
+
+/** `wanted`: of the row. */
+function toDoor(
+  row: DoorRow,
+  wanted: Wanted,
+  { catalogue, relay, locks, thresholds, clock }: DoorsOptions,
+): Door {
+  const template = row.template_id === null ? undefined : catalogue.template(row.template_id);
+  const { options, number: _, ...shown } = wanted;
+  return {
+    ...toldOf(locks.report(row) ?? {}, thresholds, clock),
+    ...shown,
+    id: row.id,
+    accessPointId: row.access_point_id,
+    applied: row.applied === null ? null : JSON.parse(row.applied),
+    configVersion: row.config_version,
+    connectionType: connectionTypeOf(row, relay(row.id)),
+    createdAt: new Date(row.created_at).toISOString(),
+    createdBy: row.created_by,
+    updatedAt: new Date(row.updated_at).toISOString(),
+    updatedBy: row.updated_by,
+    gatewayId: row.gateway_id,
+    interval: options.accessInternal.interval,
+    lockId: row.lock_id,
+    mac: row.mac,
+    networkId: row.network_id,
+    onlineEnabled: template?.onlineEnabled ?? false,
+    relaySetup: template?.relaySetup ?? null,
+    type: template?.type ?? null,
+    version: row.version,
+  };
+}
+
+/** A relay that is bound is a fact; without one, what was said at creation, else what a lock's address means. */
+function connectionTypeOf(row: DoorRow, relay: Relay | undefined): string | null {
+  if (relay) return 'rs485';
+  return row.connection_type ?? (row.mac === null ? null : 'zigbee');
+}
+
+function stateOf(row: DoorRow, options: DoorsOptions): DoorState {
+  const { table, catalogue, relay, locks, configuration, actuations } = options;
+  const { schedule, template, standOpenEnabled } = effectiveOf(row, catalogue);
+  const connection = locks.connection(row);
+  const group = row.group_id === null ? undefined : catalogue.groupName(row.group_id);
+  const device = relay(row.id);
+  const named = (one: { id: string; version: number } | undefined) =>
+    one ? { id: one.id, version: one.version } : null;
+  return {
+    id: row.id,
+    group: group ?? null,
+    unknown: [
+      ...unknownOf([
+        ['groupId', row.group_id, () => group !== undefined],
+        ['scheduleId', row.schedule_id, () => schedule !== undefined],
+        ['templateId', row.template_id, () => template !== undefined],
+      ]),
+      ...unknownDoors(row, table),
+    ],
+    relay: device ? { deviceId: device.deviceId, settled: device.settled } : null,
+    offline: options.offline.reason(row, device ?? null),
+    ...openingsOf(row, options),
+    ...options.conditions.shown(row),
+    effective: { standOpenEnabled, schedule: named(schedule), template: named(template) },
+    connection: connection
+      ? {
+          status: connection.status,
+          since: new Date(connection.since).toISOString(),
+          reportAge: connection.ageMs ?? null,
+          leftAt: row.lock_left_at === null ? null : new Date(row.lock_left_at).toISOString(),
+        }
+      : null,
+    doubled: options.doubled.shown(row),
+    lastUnlock: lastUnlockOf(actuations.last(UNLOCK, `door/${row.id}`)),
+    lastLock: lastLockOf(actuations.last(LOCK, `door/${row.id}`)),
+    configuration: {
+      wanted: row.config_version,
+      applied: row.applied_config_version,
+      reported: locks.report(row)?.configVersion ?? null,
+      inForce: configuration.isInForce(row),
+      waiting: configuration.isWaiting(row),
+      ...attemptsOf(row, options),
+      unsupported: locks.report(row)?.unsupported ?? [],
+    },
+  };
+}
+
+/** Each door that options name and the site does not have, once per field. */
+function unknownDoors(row: DoorRow, table: DoorTable): DoorState['unknown'] {
+  const { accessInternal, outputs } = wantedOf(row).options;
+  const fields: [string, string[]][] = [
+    ['options.accessInternal.doors', accessInternal.doors.map(({ id }) => id)],
+    ['options.outputs.doorId', outputs.map(({ doorId }) => doorId)],
+    ['options.outputs.access.doors', outputs.flatMap(({ access }) => access.doors.map(({ id }) => id))],
+  ];
+  return fields.flatMap(([field, ids]) =>
+    [...new Set(ids)].filter((id) => !table.door.get(id)).map((id) => ({ field, id })),
+  );
+}

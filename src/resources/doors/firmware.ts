@@ -1,0 +1,336 @@
+/**
+ * New firmware for a lock, out of a file of this host, as a job. The lock fetches it in its own time, which on a battery
+ * is long; what broke off goes on where it was when it is started again. One lock of a network at a time: the others wait
+ * in the queue of their network (src/services/jobs).
+ */
+import { z } from 'zod';
+import {
+  DriverError,
+  type DriverEvent,
+  type Plain,
+  type StateReport,
+} from '../../../drivers/contract/driver.ts';
+import type { LockReport } from '../../../drivers/contract/settings.ts';
+import {
+  type CancelUpdate,
+  firmwareProgress,
+  type LockUpdated,
+  lockLeft,
+  lockUpdated,
+  type UpdateLock,
+} from '../../../drivers/contract/zgate.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { GatehouseError } from '../../platform/errors.ts';
+import type { LinkCommand } from '../../platform/execute.ts';
+import { firmwarePath } from '../../platform/firmware-file.ts';
+import { type Caller, TECHNICIANS } from '../../platform/principal.ts';
+import type { JobWork, ReportProgress, ResumeJob, StartJob } from '../../services/jobs/job-order.ts';
+import { addressOf, type LockAddress } from './configuration.ts';
+import type { LockFirmware } from './lock-schema.ts';
+import type { Locks } from './locks.ts';
+import { type DoorRow, type DoorTable, existing } from './table.ts';
+
+const COMMAND_TIMEOUT_MS = 30_000;
+/** A lock that sleeps between two blocks for this long is not going to fetch the rest. */
+const STALLED_MS = 60 * 60_000;
+const CHECK_MS = 10_000;
+/** After a restart links come up one after the other. */
+const GATEWAY_WAIT_MS = 10 * 60_000;
+/** So long the driver may take to end an update that was cancelled. */
+const BUSY_MS = 5 * 60_000;
+export const LOCK_FIRMWARE = 'lock-firmware';
+
+/** What a battery must have left. */
+export interface FirmwareBattery {
+  /** Millivolts; and percent, of a lock that tells no more than that. */
+  batteryMin: number;
+  batteryPercentMin: number;
+}
+
+export interface FirmwareOptions {
+  table: DoorTable;
+  clock: Clock;
+  locks: Pick<Locks, 'report'>;
+  /** Where the files are; undefined: the configuration names no folder. */
+  firmwareDirectory: string | undefined;
+  firmware: FirmwareBattery;
+  gatewayOfLink(linkId: string): string | undefined;
+  unreachable(lock: LockAddress): string | undefined;
+  startJob: StartJob;
+  /** Has the gateway of a lock execute a command; rejects with a DriverError. */
+  command(lock: LockAddress, command: LinkCommand, signal: AbortSignal): Promise<Plain>;
+}
+
+/** What is stored of a job, for after a restart. */
+const inputOfJob = z.object({
+  doorId: z.string(),
+  mac: z.string(),
+  file: z.string(),
+  ignoreBattery: z.boolean(),
+});
+type Input = z.infer<typeof inputOfJob>;
+
+/** For the gateway over which it goes. */
+export interface Upgrade {
+  /** Of the job. */
+  id: string;
+  door: string;
+  file: string;
+}
+
+interface Transfer {
+  mac: string;
+  file: string;
+  path: string;
+  id: string;
+}
+
+/** An update under way. */
+interface Update {
+  gatewayId: string | null;
+  mac: string;
+  shown: Upgrade;
+  percent: number;
+  /** When that last grew, monotonic milliseconds. */
+  movedAt: number;
+  end: PromiseWithResolvers<LockUpdated>;
+  /** With the reason why its lock is to fetch no more. */
+  stop: AbortController;
+}
+
+export function openFirmware(options: FirmwareOptions) {
+  const { table, clock, startJob } = options;
+  /** By gateway and lock. */
+  const updates = new Map<string, Update>();
+
+  async function update(
+    row: DoorRow,
+    { mac, file, path, id }: Transfer,
+    progress: ReportProgress,
+    cancelled: AbortSignal,
+  ) {
+    const lock = addressOf(row);
+    const key = `${row.gateway_id}/${mac}`;
+    const shown = { id, door: row.id, file };
+    const end = Promise.withResolvers<LockUpdated>();
+    const stop = new AbortController();
+    const signal = AbortSignal.any([cancelled, stop.signal]);
+    const gatewayId = row.gateway_id;
+    const one: Update = { gatewayId, mac, shown, percent: -1, movedAt: clock.monotonic(), end, stop };
+    one.end.promise.catch(() => undefined);
+    updates.set(key, one);
+    const data: UpdateLock = { hwId: mac, file: path };
+    try {
+      await begun(options, lock, { kind: 'updateLock', data, timeoutMs: COMMAND_TIMEOUT_MS }, signal);
+      one.movedAt = clock.monotonic();
+      return await fetched(one, options, progress, signal);
+    } catch (error) {
+      if (signal.aborted || error instanceof Stalled) {
+        const wish: CancelUpdate = { hwId: mac };
+        const command = { kind: 'cancelUpdate', data: wish, timeoutMs: COMMAND_TIMEOUT_MS };
+        // It ends by itself as well, once the lock asks for nothing any more.
+        await options.command(lock, command, new AbortController().signal).catch(() => undefined);
+      }
+      throw error;
+    } finally {
+      updates.delete(key);
+    }
+  }
+
+  /** Its turn may come long after it was accepted, or after a restart, when links are not up yet. */
+  function workOf(input: Input, id: string | Promise<string>): JobWork {
+    const { doorId, mac, file, ignoreBattery } = input;
+    return async (progress, signal) => {
+      await reachable(options, doorId, signal);
+      assertStillAt(table, doorId, mac);
+      const path = await firmwarePath(file, options.firmwareDirectory);
+      const jobId = await id;
+      // Again: from here to its entry in `updates`, which ends with its lock, nothing may come between.
+      const row = assertStillAt(table, doorId, mac);
+      if (!ignoreBattery) assertBattery(options.locks.report(row), options.firmware);
+      const one = { mac, file, path, id: jobId };
+      const { zigbeeFirmwareVersion } = await update(row, one, progress, signal);
+      return { doorId, mac, file, zigbeeFirmwareVersion };
+    };
+  }
+
+  return {
+    async start(doorId: string, { file, ignoreBattery }: LockFirmware, caller: Caller): Promise<unknown> {
+      const row = existing(table, doorId);
+      const { mac, gateway_id: gatewayId, network_id: networkId } = row;
+      if (mac === null)
+        throw new GatehouseError('NO_LOCK', 'The door has no lock: have it join, or name its mac.');
+      await firmwarePath(file, options.firmwareDirectory);
+      if (!ignoreBattery) assertBattery(options.locks.report(row), options.firmware);
+      const unreachable = options.unreachable(addressOf(row));
+      if (unreachable !== undefined) throw offline(unreachable);
+      const input = { doorId, mac, file, ignoreBattery };
+      const id = Promise.withResolvers<string>();
+      const job = await startJob({
+        kind: LOCK_FIRMWARE,
+        object: `door/${doorId}`,
+        roles: TECHNICIANS,
+        ...caller,
+        queue: { name: `${LOCK_FIRMWARE}/${networkId ?? gatewayId}`, input },
+        run: workOf(input, id.promise),
+      });
+      id.resolve((job as { id: string }).id);
+      return job;
+    },
+    resume: ((input, id) => workOf(inputOfJob.parse(input), id)) satisfies ResumeJob,
+
+    /** What a gateway gives to one of its locks now; null: nothing. */
+    upgradeOf(gatewayId: string): Upgrade | null {
+      return [...updates.values()].find((one) => one.gatewayId === gatewayId)?.shown ?? null;
+    },
+
+    ...toldIn(updates, options),
+  };
+}
+
+/** What gateways and their links say of updates, and doors that get another lock. */
+function toldIn(updates: ReadonlyMap<string, Update>, { clock, gatewayOfLink, table }: FirmwareOptions) {
+  return {
+    /** After the commit: the door may have another lock, or none. */
+    lockChanged(doorId: string): void {
+      for (const { shown, stop, mac } of updates.values())
+        if (shown.door === doorId && table.door.get(doorId)?.mac !== mac) stop.abort(otherLock(doorId, mac));
+    },
+
+    report(linkId: string, { subject, state }: StateReport): void {
+      if (!subject.startsWith('firmware:')) return;
+      const { data: told } = firmwareProgress.safeParse(state);
+      const one = told && updates.get(`${gatewayOfLink(linkId)}/${told.hwId}`);
+      if (!one || told.percent <= one.percent) return;
+      one.percent = told.percent;
+      one.movedAt = clock.monotonic();
+    },
+
+    /** The host of a gateway is gone, and what it did with it. */
+    linkLost(linkId: string): void {
+      for (const [key, { end }] of updates)
+        if (key.startsWith(`${gatewayOfLink(linkId)}/`))
+          end.reject(new DriverError('LINK_LOST', `link ${linkId} was lost: ${AGAIN}`));
+    },
+
+    /** True: it is the end of an update, which needs not be stored. */
+    event(linkId: string, { kind, data }: DriverEvent): boolean {
+      const gatewayId = gatewayOfLink(linkId);
+      if (gatewayId === undefined) return false;
+      const { data: gone } = kind === 'lockLeft' ? lockLeft.safeParse(data) : {};
+      if (gone) updates.get(`${gatewayId}/${gone.hwId}`)?.stop.abort(lockGone(gone.hwId));
+      if (kind !== 'lockUpdated') return false;
+      const { data: told } = lockUpdated.safeParse(data);
+      // The end of its job is what is stored; without one nobody waits for it.
+      if (told) updates.get(`${gatewayId}/${told.hwId}`)?.end.resolve(told);
+      return true;
+    },
+  };
+}
+
+/** Throws NOT_FOUND or NO_LOCK. */
+function assertStillAt(table: DoorTable, doorId: string, mac: string): DoorRow {
+  const row = existing(table, doorId);
+  if (row.mac !== mac) throw otherLock(doorId, mac);
+  return row;
+}
+
+function otherLock(doorId: string, mac: string): GatehouseError {
+  const message = `Door ${doorId} does not have the lock ${mac} any more: the lock is given no firmware.`;
+  return new GatehouseError('NO_LOCK', message);
+}
+
+function lockGone(mac: string): DriverError {
+  const message = `the lock ${mac} has left its network: let it join again, then ${AGAIN}`;
+  return new DriverError('DEVICE_OFFLINE', message);
+}
+
+/** Resolves when a command can be sent to the gateway of the lock. Rejects when that takes too long, or with the signal. */
+async function reachable(
+  { table, clock, unreachable }: FirmwareOptions,
+  doorId: string,
+  signal: AbortSignal,
+) {
+  const end = clock.monotonic() + GATEWAY_WAIT_MS;
+  for (;;) {
+    const reason = unreachable(addressOf(existing(table, doorId)));
+    if (reason === undefined) return;
+    if (clock.monotonic() >= end) throw offline(reason);
+    await clock.sleep(CHECK_MS, signal);
+  }
+}
+
+/** The driver may not have ended yet what was cancelled just before. */
+async function begun(
+  { clock, command }: FirmwareOptions,
+  lock: LockAddress,
+  update: LinkCommand,
+  signal: AbortSignal,
+): Promise<void> {
+  const end = clock.monotonic() + BUSY_MS;
+  for (;;) {
+    try {
+      await command(lock, update, signal);
+      return;
+    } catch (error) {
+      const isBusy = error instanceof DriverError && error.code === 'BUSY';
+      if (!isBusy || signal.aborted || clock.monotonic() >= end) throw error;
+      await clock.sleep(CHECK_MS, signal);
+    }
+  }
+}
+
+function offline(reason: string): GatehouseError {
+  const message = `Nothing was sent: the lock cannot be reached (${reason}). See to the lock and to its gateway.`;
+  return new GatehouseError('DEVICE_OFFLINE', message);
+}
+
+const AGAIN = 'start it again, and the lock goes on where it was';
+
+class Stalled extends DriverError {}
+
+/** Resolves once the lock runs the new firmware. Rejects with the reason of the signal, or a DriverError. */
+async function fetched(
+  one: Update,
+  { clock }: FirmwareOptions,
+  progress: ReportProgress,
+  signal: AbortSignal,
+): Promise<LockUpdated> {
+  const done = new AbortController();
+  const watch = async (): Promise<never> => {
+    for (;;) {
+      progress({ done: Math.max(0, Math.floor(one.percent)), total: 100 });
+      await clock.sleep(CHECK_MS, AbortSignal.any([signal, done.signal]));
+      if (clock.monotonic() - one.movedAt >= STALLED_MS)
+        throw new Stalled('NO_REPLY', `the lock has fetched nothing for an hour: ${AGAIN}`);
+    }
+  };
+  try {
+    const end = await Promise.race([one.end.promise, watch()]);
+    progress({ done: Math.max(0, Math.floor(one.percent)), total: 100 });
+    if (end.outcome === 'updated') return end;
+    const reason = end.reason ?? 'it gave no reason';
+    if (end.outcome === 'refused')
+      throw new DriverError('REFUSED', `the lock takes no such firmware: ${reason}`);
+    throw new DriverError('NO_REPLY', `the update ended (${reason}): ${AGAIN}`);
+  } finally {
+    done.abort();
+  }
+}
+
+/** Throws BATTERY_LOW: a lock whose battery ends while it writes its own memory is a lock no more. */
+function assertBattery(report: LockReport | undefined, needs: FirmwareBattery): void {
+  const low = (message: string) => new GatehouseError('BATTERY_LOW', `Nothing was sent: ${message}`);
+  const { dueBatteryUnderLoad, dueBatteryWithoutLoad, battery } = report ?? {};
+  const millivolts = dueBatteryUnderLoad ?? dueBatteryWithoutLoad;
+  if (millivolts !== undefined) {
+    if (millivolts >= needs.batteryMin) return;
+    throw low(`the battery has ${millivolts} mV, and ${needs.batteryMin} are asked for. Change it first.`);
+  }
+  if (battery === undefined)
+    throw low(
+      'the lock has not reported its battery. If the battery is good, or the lock on mains, send ignoreBattery.',
+    );
+  if (battery >= needs.batteryPercentMin) return;
+  throw low(`the battery has ${battery} %, and ${needs.batteryPercentMin} are asked for. Change it first.`);
+}

@@ -1,0 +1,55 @@
+/**
+ * standOpenEnabled used to be an action: `true` put a lock into passage mode and held a relay. It is a permission now. What
+ * stands open only by the former meaning is closed once, after the update: the relay is held no more, and the lock is locked.
+ */
+import { randomUUID } from 'node:crypto';
+import type { Database } from '../../platform/database/database.ts';
+import type { Log } from '../../platform/log.ts';
+import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
+import type { Audit } from '../../services/audit/audit.ts';
+import { type CloseUnstoredOptions, closeAlsoUnstored } from './close-unstored.ts';
+import type { Closings } from './closing.ts';
+import type { DoorTable } from './table.ts';
+
+export interface FormerStandOpenOptions extends CloseUnstoredOptions {
+  database: Database;
+  table: DoorTable;
+  audit: Audit;
+  log: Log;
+  closings: CloseUnstoredOptions['closings'] & Pick<Closings, 'store'>;
+}
+
+const REASON = 'standOpenEnabled is a permission since the update, and holds no door open';
+
+/** Each door by itself, and from memory where that cannot be stored. */
+export async function closeFormerStandOpen(options: FormerStandOpenOptions): Promise<void> {
+  const doors = options.table.stoodOpenBySetting.all();
+  if (doors.length === 0) return;
+  await Promise.all(doors.map((door) => closeFormer(door, options)));
+  const ids = doors.map(({ id }) => id);
+  options.log.warn(
+    { doors: ids },
+    `doors that may have stood open by their configuration are closed: ${REASON}`,
+  );
+}
+
+type FormerRow = ReturnType<DoorTable['stoodOpenBySetting']['all']>[number];
+
+async function closeFormer({ mac, ...door }: FormerRow, options: FormerStandOpenOptions): Promise<void> {
+  const { database, table, audit, closings, later } = options;
+  const caller = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
+  const order =
+    mac === null
+      ? undefined
+      : { door, mac, purpose: 'standOpen' as const, reason: REASON, uncertain: false, caller };
+  const store = () =>
+    database.commit(() => {
+      const object = `door/${door.id}`;
+      const detail = { mac, reason: REASON };
+      audit.record({ ...caller, action: 'door.stand-open', object, outcome: 'ending', detail });
+      if (order) closings.store(order);
+      table.forgetStoodOpen.run(door.id);
+    }, 'urgent');
+  if (order) await closeAlsoUnstored(options, order, {}, store);
+  else await store().catch((error) => later.add(door.id, 'end', error, { store }));
+}

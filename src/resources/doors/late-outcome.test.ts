@@ -1,0 +1,168 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { DriverError } from '../../../drivers/contract/driver.ts';
+import { type Estate, GATEWAY, openEstate } from '../../../test/estate.ts';
+import { failCommits } from '../../../test/failing-database.ts';
+
+const MAC = '00124b0001a2b3c4';
+/** As src/resources/doors/unlock.ts has it. */
+const DEADLINE_MS = 10_000;
+
+let estate: Estate;
+let id: string;
+beforeEach(async () => {
+  estate = await openEstate();
+  id = (await estate.desk('POST', '/doors', { mac: MAC, gatewayId: GATEWAY, networkId: 'n' })).body
+    .id as string;
+});
+
+/** Sent, and without an outcome at the deadline. */
+async function unlockUnknown(): Promise<void> {
+  estate.played.unlock = async () => {
+    await estate.clock.advance(DEADLINE_MS);
+    throw new DriverError('OUTCOME_UNKNOWN', 'no answer');
+  };
+  expect((await estate.desk('POST', `/doors/${id}/unlock`)).body).toMatchObject({ outcome: 'unknown' });
+  estate.played.audits.length = 0;
+}
+const tell = (more: object = {}) => {
+  const event = { kind: 'operation', what: 'unlocked', source: 'rf', userId: null };
+  const heardAt = estate.clock.monotonic();
+  return estate.tell('lockEvent', { hwId: MAC, ...event, at: estate.clock.now(), heardAt, ...more });
+};
+const lastUnlock = async () => (await estate.desk('GET', `/doors/${id}/state`)).body.lastUnlock;
+const told = () =>
+  estate.played.published
+    .filter(({ type }) => type === 'gatehouse.door.late-outcome.v1')
+    .map(({ data }) => data);
+const audited = () =>
+  estate.played.audits
+    .filter(({ action }) => action === 'door.unlock')
+    .map(({ outcome, detail, principal }) => ({ outcome, detail, by: principal.label }));
+
+describe('the late outcome of an unlock', () => {
+  it('is told by the event of the lock that names the radio', async () => {
+    await unlockUnknown();
+    await estate.clock.advance(2_000);
+    await tell();
+    const at = new Date(estate.clock.now()).toISOString();
+    expect(await lastUnlock()).toMatchObject({
+      outcome: 'unknown',
+      lateOutcome: { outcome: 'confirmed', at },
+    });
+    expect(told()).toEqual([
+      { doorId: id, outcome: 'confirmed', isLate: true, at, delayMilliseconds: DEADLINE_MS + 2_000 },
+    ]);
+    expect(audited()).toMatchObject([
+      { outcome: 'late', detail: { lateOutcome: { outcome: 'confirmed' }, delayMilliseconds: 12_000 } },
+    ]);
+    // Repeated by the lock, it is told once.
+    await tell();
+    expect([told(), audited()]).toMatchObject([{ length: 1 }, { length: 1 }]);
+  });
+
+  it('is that of the request that was sent, and not of one that could not be stored since', async () => {
+    await unlockUnknown();
+    const healed = failCommits(estate.database);
+    expect((await estate.desk('POST', `/doors/${id}/unlock`)).status).toBe(503);
+    healed();
+    await estate.clock.advance(2_000);
+    await tell();
+    expect(told()).toMatchObject([{ isLate: true, delayMilliseconds: DEADLINE_MS + 2_000 }]);
+  });
+
+  it('was in time where the lock said so before the deadline', async () => {
+    await unlockUnknown();
+    await tell({ at: estate.clock.now() - 1_000, heardAt: estate.clock.monotonic() - 1_000 });
+    expect(told()).toMatchObject([{ isLate: false, delayMilliseconds: DEADLINE_MS - 1_000 }]);
+    expect(audited()).toMatchObject([{ outcome: 'done' }]);
+  });
+
+  it.each([
+    ['back', -3_600_000],
+    ['forward', 3_600_000],
+  ])('has its delay by the monotonic clock when the wall clock is set %s', async (_, jump) => {
+    await unlockUnknown();
+    estate.clock.jumpWall(jump);
+    await estate.clock.advance(2_000);
+    await tell();
+    expect(told()).toMatchObject([{ isLate: true, delayMilliseconds: DEADLINE_MS + 2_000 }]);
+  });
+
+  it('is not told when the door was told to stand open since', async () => {
+    await unlockUnknown();
+    await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
+    expect((await estate.desk('POST', `/doors/${id}/stand-open`, { seconds: 60 })).status).toBe(200);
+    await tell();
+    expect([told(), await lastUnlock()]).toMatchObject([[], { lateOutcome: null }]);
+  });
+
+  it('is not told of the second of two while the frame of the first may still arrive', async () => {
+    await unlockUnknown();
+    await unlockUnknown();
+    await tell();
+    expect([told(), await lastUnlock()]).toMatchObject([[], { lateOutcome: null }]);
+    await estate.clock.advance(120_000);
+    await unlockUnknown();
+    await tell();
+    expect(told()).toHaveLength(1);
+  });
+
+  it.each([
+    ['a report of the bolt alone', { kind: 'bolt', source: null }],
+    ['a hand', { what: 'unlockedManually', source: 'manual' }],
+    ['a keypad', { source: 'keypad' }],
+    ['a lock that was locked by radio', { what: 'locked' }],
+    ['a bolt that was thrown', { kind: 'bolt', what: 'locked', source: null }],
+    ['an event from before it', { heardAt: -1 }],
+  ])('is not told by %s', async (_, more) => {
+    await unlockUnknown();
+    await tell(more);
+    expect([told(), audited(), await lastUnlock()]).toMatchObject([[], [], { lateOutcome: null }]);
+  });
+
+  it('is not told of an unlock whose outcome was certain, nor where nothing was sent', async () => {
+    await estate.desk('POST', `/doors/${id}/unlock`);
+    await tell();
+    estate.played.unlock = () => Promise.reject(new DriverError('DEVICE_OFFLINE', 'not sent'));
+    await estate.desk('POST', `/doors/${id}/unlock`);
+    await tell();
+    expect(told()).toEqual([]);
+  });
+
+  it('is told although nothing of later requests was sent', async () => {
+    await unlockUnknown();
+    const nothingSent = () => Promise.reject(new DriverError('DEVICE_OFFLINE', 'not sent'));
+    estate.played.unlock = nothingSent;
+    for (let request = 0; request < 2; request += 1) await estate.desk('POST', `/doors/${id}/unlock`);
+    expect(await lastUnlock()).toMatchObject({ outcome: 'failed' });
+    estate.played.audits.length = 0;
+    await estate.clock.advance(2_000);
+    await tell();
+    await tell();
+    expect(told()).toMatchObject([{ isLate: true, delayMilliseconds: DEADLINE_MS + 2_000 }]);
+    expect(audited()).toMatchObject([{ outcome: 'late', detail: { outcome: 'unknown' } }]);
+    expect(await lastUnlock()).toMatchObject({ outcome: 'failed', lateOutcome: null });
+  });
+
+  it('is told once the disk is well, when it could not be stored before', async () => {
+    await unlockUnknown();
+    const notSent = () => Promise.reject(new DriverError('DEVICE_OFFLINE', 'not sent'));
+    estate.played.unlock = notSent;
+    await estate.desk('POST', `/doors/${id}/unlock`);
+    const healed = failCommits(estate.database);
+    await expect(tell()).rejects.toMatchObject({ code: 'STORAGE_UNAVAILABLE' });
+    healed();
+    estate.played.published.length = 0;
+    await tell();
+    expect(told()).toMatchObject([{ outcome: 'confirmed' }]);
+  });
+
+  it('is told after a restart of the gateway, too', async () => {
+    await unlockUnknown();
+    const before = estate;
+    estate = await openEstate(before.database, { now: before.clock.now() + 5_000 });
+    await tell();
+    expect(await lastUnlock()).toMatchObject({ outcome: 'unknown', lateOutcome: { outcome: 'confirmed' } });
+    expect(told()).toMatchObject([{ isLate: null, delayMilliseconds: null }]);
+  });
+});

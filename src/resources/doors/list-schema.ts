@@ -1,0 +1,67 @@
+/** The list of doors: its filters, its orders, and its rows. */
+import { z } from '@hono/zod-openapi';
+import { DOOR_STATES, LOCK_STATES } from '../../../drivers/contract/settings.ts';
+import { identifier, looseId, pageLimit, wholeNumber } from '../../platform/http/fields.ts';
+import { dateTime, doorFields, doorName, offlineReason } from './schema.ts';
+
+/** Zigbee tells it in one byte. */
+const LQI_MAX = 255;
+
+const doorSummary = z
+  .object({
+    presence: z.enum(['connected', 'disconnected', 'unknown']).nullable().openapi({
+      description: 'Of its lock, or of the RS-485 device that opens it; null: it has neither',
+    }),
+    since: dateTime.nullable(),
+    reason: offlineReason.nullable(),
+    battery: z.enum(['low', 'ok', 'unknown']),
+    pending: z.boolean().openapi({ description: 'Something is to be sent to it' }),
+    applied: z.boolean().openapi({ description: 'What is wanted is what it has' }),
+  })
+  .openapi('DoorSummary', { description: 'What a person looks for in a list; …/state has all of it' });
+export type DoorSummary = z.infer<typeof doorSummary>;
+
+export const doorPage = z
+  .object({
+    items: z.array(z.object({ ...doorFields, state: doorSummary }).openapi('ListedDoor')),
+    next: z.string().nullable().openapi({ description: 'The cursor of the next page; null at the end' }),
+  })
+  .openapi('DoorPage');
+
+export const listQuery = z.strictObject({
+  cursor: z
+    .string()
+    .regex(/^([0-9]{1,16}\.)?[1-9][0-9]{0,14}$/, 'expected the `next` of the page before')
+    .optional()
+    .openapi({ description: 'From `next` of the page before' }),
+  limit: pageLimit,
+  sort: z.enum(['presence', 'battery', 'lqi', 'lastSeen', 'pending', 'applied']).optional().openapi({
+    description:
+      'The worst first, then by accessPointId. A door whose value changes between two pages may be in both or in none',
+  }),
+  groupId: identifier.optional(),
+  networkId: looseId.optional(),
+  gatewayId: looseId.optional(),
+  pmsId: identifier.optional(),
+  name: doorName.optional().openapi({ description: 'Part of the name or id, in any case' }),
+  connected: z.enum(['true', 'false', 'unknown']).optional().openapi({
+    description:
+      'Of doors with a lock or a relay. false: not known to be connected; unknown: those of them whose gateway is lost',
+  }),
+  lqiBelow: wholeNumber(LQI_MAX).optional().openapi({ description: 'The last link quality is below this' }),
+  pending: z.enum(['true', 'false']).optional().openapi({ description: 'Something is to be sent to it' }),
+  applied: z.enum(['true', 'false']).optional().openapi({ description: 'What is wanted is what it has' }),
+  battery: z
+    .enum(['low', 'ok', 'unknown'])
+    .optional()
+    .openapi({ description: 'As the lock reported; unknown: it reports neither a percentage nor an alarm' }),
+  lockState: z
+    .enum([...LOCK_STATES, 'unknown'])
+    .optional()
+    .openapi({ description: 'As the lock reported last; unknown: it has not reported' }),
+  doorState: z
+    .enum([...DOOR_STATES, 'unknown'])
+    .optional()
+    .openapi({ description: 'As the lock reported last; unknown: it has not reported' }),
+});
+export type DoorQuery = z.infer<typeof listQuery>;

@@ -1,0 +1,247 @@
+/** Locks that join and leave, that move to another gateway, and what happens at them. */
+import { randomUUID } from 'node:crypto';
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { Plain } from '../../../drivers/contract/driver.ts';
+import { type Estate, GATEWAY, OTHER_GATEWAY, OTHER_LINK, openEstate } from '../../../test/estate.ts';
+
+const MAC = '00124b0001a2b3c4';
+const OTHER = '00124b0001a2b3c5';
+const START = Date.UTC(2026, 0, 1);
+
+let estate: Estate;
+beforeEach(async () => {
+  estate = await openEstate();
+});
+
+type Body = Record<string, unknown>;
+const create = async (body: object) => (await estate.desk('POST', '/doors', body)).body;
+const door = async (id: unknown) => (await estate.desk('GET', `/doors/${id}`)).body;
+const doors = async () => (await estate.desk('GET', '/doors')).body.items as Body[];
+const connection = async (id: unknown) =>
+  (await estate.desk('GET', `/doors/${id}/state`)).body.connection as Body;
+const joined = (hwId = MAC, more: Record<string, Plain> = {}, id: string = randomUUID(), link?: string) =>
+  estate.tell(
+    'lockJoined',
+    {
+      hwId,
+      manufacturer: 'Acme',
+      model: 'L1',
+      zigbeeFirmwareVersion: '1.2',
+      capabilities: ['standOpen'],
+      ...more,
+    },
+    id,
+    link,
+  );
+const told = (type = 'gatehouse.door.lock.v1') =>
+  estate.played.published.filter((event) => event.type === type).map(({ data }) => data);
+const actions = () => estate.played.audits.map(({ action }) => action);
+
+describe('a lock that joins', () => {
+  it('becomes a door, with what it told, and its configuration due', async () => {
+    expect(await joined()).toBe(true);
+    const [only, ...rest] = await doors();
+    expect(rest).toEqual([]);
+    expect(only).toMatchObject({
+      accessPointId: 1,
+      name: null,
+      mac: MAC,
+      gatewayId: GATEWAY,
+      networkId: 'n',
+      connectionType: 'zigbee',
+      zigbeeFirmwareVersion: '1.2',
+      capabilities: ['standOpen'],
+      lockId: expect.stringMatching(/^[0-9a-f-]{36}$/),
+    });
+    expect(await connection(only?.id)).toMatchObject({ status: 'connected', leftAt: null });
+    expect(actions()).toEqual(['door.lock-joined']);
+    expect(told()).toEqual([{ doorId: only?.id, change: 'joined', mac: MAC, gatewayId: GATEWAY }]);
+    expect(estate.played.woken).toContain(only?.id);
+    await estate.applyAll();
+    expect(estate.played.sent).toMatchObject([{ lock: { gatewayId: GATEWAY }, apply: { hwId: MAC } }]);
+  });
+
+  it('is taken in once, however often it is told', async () => {
+    await joined(MAC, {}, 'event-1');
+    await joined(MAC, {}, 'event-1');
+    expect(actions()).toEqual(['door.lock-joined']);
+    const again = await openEstate(estate.database);
+    expect(await again.tell('lockJoined', lockData(MAC), 'event-1')).toBe(true);
+    expect(again.played.published).toEqual([]);
+  });
+
+  it('is bound to the door that waits for it', async () => {
+    const { id, lockId } = await create({ mac: MAC, name: 'Suite' });
+    await joined();
+    expect(await doors()).toHaveLength(1);
+    expect(await door(id)).toMatchObject({
+      name: 'Suite',
+      lockId,
+      gatewayId: GATEWAY,
+      networkId: 'n',
+      connectionType: 'zigbee',
+    });
+    await joined(OTHER);
+    expect(await doors()).toMatchObject([{ id }, { accessPointId: 2, mac: OTHER }]);
+  });
+
+  it('is sent all again when it joins again, for it may have been reset', async () => {
+    await joined();
+    await estate.applyAll();
+    expect(estate.played.sent).toHaveLength(1);
+    await estate.applyAll();
+    expect(estate.played.sent).toHaveLength(1);
+    await joined();
+    await estate.applyAll();
+    expect(estate.played.sent).toHaveLength(2);
+  });
+
+  it.each([
+    ['another kind of address', { hwId: 'lock' }],
+    ['too many capabilities', { capabilities: Array(65).fill('x') }],
+  ])('is no door with %s', async (_name, more) => {
+    expect(await joined(MAC, more as Record<string, Plain>)).toBe(true);
+    expect(await doors()).toEqual([]);
+  });
+
+  it('is none of ours on a link that is no gateway, nor is an event of another kind', async () => {
+    expect(await joined(MAC, {}, 'x', 'bus-1')).toBe(false);
+    expect(await estate.tell('snapshot', {})).toBe(false);
+  });
+});
+
+describe('a lock that leaves', () => {
+  it('is disconnected and stays that of its door, until it joins again', async () => {
+    await joined();
+    const [{ id, lockId } = {}] = await doors();
+    await estate.tell('lockLeft', { hwId: MAC });
+    expect(await door(id)).toMatchObject({ mac: MAC, lockId, gatewayId: GATEWAY });
+    expect(await connection(id)).toMatchObject({
+      status: 'disconnected',
+      leftAt: '2026-01-01T00:00:00.000Z',
+    });
+    expect(told().at(-1)).toMatchObject({ change: 'left' });
+    // What the driver still says of it is older.
+    estate.report(MAC, { lastSeen: START + 1, heardAt: -1 });
+    expect(await connection(id)).toMatchObject({
+      status: 'disconnected',
+      leftAt: expect.any(String),
+    });
+    await joined();
+    expect(await door(id)).toMatchObject({ lockId });
+    expect(await connection(id)).toMatchObject({ status: 'connected', leftAt: null });
+  });
+
+  it('a gateway that lost it to another one changes nothing', async () => {
+    await create({ mac: MAC, gatewayId: 'another', networkId: 'n' });
+    await estate.tell('lockLeft', { hwId: MAC });
+    expect(told()).toEqual([]);
+  });
+
+  it('is there again when it is heard of later, joined or not', async () => {
+    await joined();
+    const [{ id } = {}] = await doors();
+    await estate.tell('lockLeft', { hwId: MAC });
+    estate.report(MAC, { lastSeen: START + 1, heardAt: 1 });
+    await expect.poll(() => connection(id)).toMatchObject({ status: 'connected', leftAt: null });
+  });
+
+  it.each([-3_600_000, 3_600_000])(
+    'is there again only then when the clock is set by %i ms',
+    async (jump) => {
+      await joined();
+      const [{ id } = {}] = await doors();
+      await estate.clock.advance(1_000);
+      await estate.tell('lockLeft', { hwId: MAC });
+      estate.clock.jumpWall(jump);
+      // An event that its gateway still had to tell, and a report from before it left.
+      await estate.tell('lockEvent', { hwId: MAC, kind: 'bolt', what: 'locked', source: null, at: START });
+      estate.report(MAC, { lastSeen: estate.clock.now(), heardAt: 999 });
+      expect(await connection(id)).toMatchObject({ status: 'disconnected', leftAt: expect.any(String) });
+      estate.report(MAC, { lastSeen: estate.clock.now(), heardAt: 1_001 });
+      await expect.poll(() => connection(id)).toMatchObject({ status: 'connected', leftAt: null });
+    },
+  );
+});
+
+describe('a lock that is heard through another gateway', () => {
+  it('takes its door there', async () => {
+    const { id } = await create({ mac: MAC, gatewayId: 'another', networkId: 'm' });
+    estate.report(MAC, { lastSeen: START, heardAt: 0 });
+    await expect.poll(() => door(id)).toMatchObject({ gatewayId: GATEWAY, networkId: 'n' });
+    expect(told()).toEqual([{ doorId: id, change: 'moved', mac: MAC, gatewayId: GATEWAY }]);
+    expect(actions()).toContain('door.lock-moved');
+  });
+
+  it('does not when the other gateway has heard it later', async () => {
+    const { id } = await create({ mac: MAC, gatewayId: OTHER_GATEWAY, networkId: 'n' });
+    // Whatever the wall clock said meanwhile.
+    estate.report(MAC, { lastSeen: START, heardAt: 5 }, OTHER_LINK);
+    estate.report(MAC, { lastSeen: START + 9_000, heardAt: 4 });
+    await estate.database.commit(() => undefined);
+    expect(await door(id)).toMatchObject({ gatewayId: OTHER_GATEWAY });
+    estate.report(MAC, { lastSeen: START - 9_000, heardAt: 6 });
+    await expect.poll(() => door(id)).toMatchObject({ gatewayId: GATEWAY });
+  });
+
+  it('does not before the gateway has heard it in this run', async () => {
+    const { id } = await create({ mac: MAC, gatewayId: OTHER_GATEWAY, networkId: 'n' });
+    const report = { connected: true, hwId: MAC, lastSeen: START, heardAt: 7_000 };
+    await estate.database.commit(() =>
+      estate.table.setReport.run(OTHER_GATEWAY, MAC, JSON.stringify(report)),
+    );
+    const again = await openEstate(estate.database);
+    again.report(MAC, { lastSeen: START + 1 });
+    await again.database.commit(() => undefined);
+    expect(again.doors.get(String(id)).door.gatewayId).toBe(OTHER_GATEWAY);
+    // The monotonic clock of the earlier run may be that of another boot.
+    again.report(MAC, { lastSeen: START + 2, heardAt: 1 });
+    await expect.poll(() => again.doors.get(String(id)).door.gatewayId).toBe(GATEWAY);
+  });
+});
+
+describe('what happens at a lock', () => {
+  const event = { hwId: MAC, kind: 'operation', what: 'unlocked', source: 'keypad', userId: 7, at: START };
+
+  it('is told to live readers, and shows as the last event of its door', async () => {
+    await joined();
+    const [{ id } = {}] = await doors();
+    expect(await estate.tell('lockEvent', event)).toBe(true);
+    expect(told('gatehouse.door.event.v1')).toEqual([
+      {
+        doorId: id,
+        kind: 'operation',
+        what: 'unlocked',
+        source: 'keypad',
+        userId: 7,
+        at: '2026-01-01T00:00:00.000Z',
+      },
+    ]);
+    expect(await door(id)).toMatchObject({
+      connectionState: {
+        lastEvent: '2026-01-01T00:00:00.000Z',
+        evaluatedStates: { lastReceivedEvent: true },
+      },
+    });
+  });
+
+  it.each([
+    ['digits of a PIN in it', { what: 'pin123456' }],
+    ['digits of a PIN as its source', { source: '4711' }],
+    ['a date there is not', { at: 8.65e15 }],
+  ])('is dropped with %s', async (_name, more) => {
+    await joined();
+    expect(await estate.tell('lockEvent', { ...event, ...more })).toBe(true);
+    expect(told('gatehouse.door.event.v1')).toEqual([]);
+  });
+
+  it('says nothing about the presence of a lock not heard of since the start', async () => {
+    const { id } = await create({ mac: MAC, gatewayId: GATEWAY, networkId: 'n' });
+    await estate.tell('lockEvent', event);
+    expect(await connection(id)).toMatchObject({ status: 'unknown' });
+  });
+});
+
+function lockData(hwId: string): Plain {
+  return { hwId, manufacturer: null, model: null, zigbeeFirmwareVersion: null, capabilities: [] };
+}

@@ -1,0 +1,192 @@
+/** Locks a door now: its lock is told once, or what stands open is ended. Never refused because something else is under way. */
+
+import type { Clock } from '../../platform/clock.ts';
+import { GatehouseError } from '../../platform/errors.ts';
+import type { Log } from '../../platform/log.ts';
+import type { Caller } from '../../platform/principal.ts';
+import type { Actuations, Intent, LastActuation } from '../../services/actuations/actuations.ts';
+import type { ClosingOutcome, Closings } from './closing.ts';
+import { addressOf, type LockAddress, type Relay } from './configuration.ts';
+import {
+  type ActuateLock,
+  AUDITED,
+  answerInTime,
+  deadlineOf,
+  endOf,
+  INTERNAL,
+  noLock,
+  offline,
+} from './lock-commands.ts';
+import type { LockResult } from './lock-schema.ts';
+import type { Locks } from './locks.ts';
+import { assertPin } from './rf-pin.ts';
+import { type LastLock, lastLockDetail } from './schema.ts';
+import type { StandOpen } from './stand-open.ts';
+import { closedUnstored, type StoredLater } from './stored-later.ts';
+import { type DoorRow, existing } from './table.ts';
+
+export interface LockDoorOptions {
+  clock: Clock;
+  actuations: Actuations;
+  log: Log;
+  locks: Pick<Locks, 'report'>;
+  relay(doorId: string): Relay | undefined;
+  unreachable(lock: LockAddress): string | undefined;
+  actuateLock: ActuateLock;
+  pinOf(mac: string): string | null;
+  standOpen: Pick<StandOpen, 'of' | 'end' | 'isBeginning' | 'isLettingGo'>;
+  closings: Pick<Closings, 'attempt'>;
+  later: StoredLater;
+  /** As it was read last; throws when it never was and cannot be. */
+  doorOf(doorId: string): DoorRow | undefined;
+}
+
+/** As in the audit. */
+export const LOCK = 'door.lock';
+const LETS_GO: ClosingOutcome = {
+  outcome: 'accepted',
+  reason: 'the gateway does not renew the relay pulse any more, and the relay opens within 20 s',
+};
+const GOES_ON: ClosingOutcome = {
+  outcome: 'unknown',
+  reason:
+    'the lock command was sent, and the lock has not shown yet that it is locked: a sleeping lock takes up to a minute; …/state shows the outcome',
+};
+const CLOSED: ClosingOutcome = { outcome: 'confirmed', reason: null };
+const NEVER_BEGAN: ClosingOutcome = {
+  outcome: 'confirmed',
+  reason: 'the door did not stand open yet: the waiting request was withdrawn',
+};
+const NOTHING_OPEN: ClosingOutcome = {
+  outcome: 'confirmed',
+  reason: 'the door did not stand open: there was nothing to end',
+};
+
+export function openLockDoor(options: LockDoorOptions) {
+  const { clock, relay, standOpen, closings, later } = options;
+  const doors = { door: { get: options.doorOf } };
+
+  /** Ends what stands open, and has its lock locked. */
+  async function endStandOpen(doorId: string, reason: string, caller: Caller): Promise<ClosingOutcome> {
+    const row = existing(doors, doorId);
+    const asked = standOpen.isBeginning(doorId) ? 'waiting' : undefined;
+    const before = standOpen.of(doorId)?.row.phase ?? asked;
+    await standOpen.end(doorId, reason, caller);
+    if (standOpen.isLettingGo(doorId)) return LETS_GO;
+    const closing = row.mac === null ? undefined : closings.attempt(row.mac);
+    const closed = closing && (await answerInTime(closing, clock, GOES_ON));
+    if (closed) return closed;
+    if (before === undefined) return NOTHING_OPEN;
+    return before === 'waiting' ? NEVER_BEGAN : CLOSED;
+  }
+
+  async function lockLock(row: DoorRow, mac: string): Promise<ClosingOutcome> {
+    // What the gateway has to lock anyway is locked now, and tried on.
+    const closed = await closings.attempt(mac);
+    if (closed) return closed;
+    const lock = addressOf(row);
+    const data = { hwId: mac, pin: options.pinOf(mac) };
+    const sending = options.actuateLock(lock, { kind: 'lock', data }, deadlineOf('lock'));
+    const end = await endOf(sending, row, options.log);
+    if ('refusal' in end) throw end.refusal;
+    return end.result;
+  }
+
+  /** Resolves with what closes the door; rejects with the same when it is not stored. */
+  function assertStored<R extends ClosingOutcome>(doorId: string, result: R): R {
+    const refusal = later.refusalOf(doorId);
+    if (refusal) throw closedUnstored(result, refusal);
+    return result;
+  }
+
+  return {
+    async endStandOpen(doorId: string, reason: string, caller: Caller): Promise<ClosingOutcome> {
+      return assertStored(doorId, await endStandOpen(doorId, reason, caller));
+    },
+    /** Throws NO_LOCK, PIN_REQUIRED, DEVICE_OFFLINE, or STORAGE_UNAVAILABLE when it was sent and is not stored. */
+    async lock(doorId: string, caller: Caller): Promise<LockResult> {
+      const row = existing(doors, doorId);
+      const device = relay(doorId);
+      const standing = standOpen.of(doorId);
+      const mac = device ? null : row.mac;
+      if (mac === null && !standing && !standOpen.isBeginning(doorId))
+        throw nothingToLock(device !== undefined);
+      // Nothing was sent of what waits: it does not change what can be done now.
+      if (mac !== null && (!standing || standing.row.phase === 'waiting')) {
+        assertPin(mac, options.locks.report(row), options.pinOf);
+        const reason = options.unreachable(addressOf(row));
+        if (reason !== undefined) throw offline(row, reason);
+      }
+      const via = device ? 'rs485' : 'zigbee';
+      const { principal, correlationId, askedAt = clock.monotonic() } = caller;
+      const object = `door/${doorId}`;
+      const intent = { principal, action: LOCK, object, correlationId, way: via, askedAt } as const;
+      const audit = await auditFor(options, intent, doorId, { via, mac });
+      const locked = async (): Promise<LockResult> => {
+        try {
+          if (await caller.isGone?.())
+            throw offline(row, 'the client disconnected before the command was sent');
+          const reason = 'the door was locked';
+          if (mac !== null) await standOpen.end(doorId, reason, caller);
+          const result = mac === null ? await endStandOpen(doorId, reason, caller) : await lockLock(row, mac);
+          const { outcome } = result;
+          await audit.end(outcome === 'waiting' ? outcome : AUDITED[outcome], { via, ...result });
+          return { doorId, via, ...result };
+        } catch (error) {
+          const { code, message } = error instanceof GatehouseError ? error : INTERNAL;
+          await audit.end('failed', { via, error: code, reason: message });
+          throw error;
+        }
+      };
+      const result = await answerInTime<LockResult>(locked(), clock, { doorId, via, ...GOES_ON });
+      if (audit.refusal) throw closedUnstored(result, audit.refusal);
+      return assertStored(doorId, result);
+    },
+  };
+}
+
+/** Locking a door waits for no disk: the audit follows when the intent cannot be stored. */
+async function auditFor(
+  { actuations, later }: LockDoorOptions,
+  intent: Intent,
+  doorId: string,
+  detail: object,
+) {
+  const refusal = await actuations.begin(intent, detail).then(
+    () => undefined,
+    (error: unknown) => {
+      if (error instanceof GatehouseError && error.code === 'STORAGE_UNAVAILABLE') return error;
+      throw error;
+    },
+  );
+  return {
+    refusal,
+    async end(outcome: string, more: object): Promise<void> {
+      if (!refusal) return void (await actuations.end(intent, outcome, more));
+      const store = async () => {
+        await actuations.begin(intent, detail);
+        await actuations.end(intent, outcome, more);
+      };
+      later.add(doorId, 'audit', refusal, { store });
+    },
+  };
+}
+
+/** As …/state shows it. */
+export function lastLockOf(last: LastActuation | undefined): LastLock | null {
+  if (!last) return null;
+  const { via, reason, outcome = 'failed' } = lastLockDetail.parse(last.detail);
+  return {
+    at: new Date(last.at).toISOString(),
+    by: last.principalId,
+    via,
+    reason,
+    outcome: last.outcome === null ? null : outcome,
+  };
+}
+
+function nothingToLock(hasRelay: boolean): GatehouseError {
+  if (!hasRelay) return noLock();
+  const message = 'The door is opened by a relay, which lets go by itself: there is no lock to lock.';
+  return new GatehouseError('NO_LOCK', message);
+}

@@ -1,0 +1,88 @@
+/** How a door stands open and who locks it again, as …/state shows it. */
+import type { Clock } from '../../platform/clock.ts';
+import type { Closings, PendingClosing } from './closing.ts';
+import type { Relay } from './configuration.ts';
+import type { Locks } from './locks.ts';
+import type { StandingOpenState } from './openings-schema.ts';
+import type { RfPins } from './rf-pin.ts';
+import type { DoorState } from './schema.ts';
+import type { StandOpen } from './stand-open.ts';
+import type { DoorRow } from './table.ts';
+
+export interface OpeningsShown {
+  clock: Clock;
+  locks: Pick<Locks, 'report'>;
+  standOpen: Pick<StandOpen, 'of' | 'isOn' | 'count'>;
+  closings: Pick<Closings, 'pendingOf' | 'alarms'>;
+  rfPins: Pick<RfPins, 'has'>;
+  relay(doorId: string): Relay | undefined;
+}
+
+export function openingsOf(
+  row: DoorRow,
+  options: OpeningsShown,
+): Pick<DoorState, 'standingOpen' | 'relock' | 'rfPin'> {
+  const report = options.locks.report(row);
+  const pending = options.closings.pendingOf(row.id);
+  return {
+    standingOpen: standingOpenOf(row, options),
+    relock:
+      row.mac === null && pending.length === 0
+        ? null
+        : {
+            by: report?.relock?.by ?? null,
+            seconds: report?.relock?.seconds ?? null,
+            pending: pending.map(({ since, failure, ...rest }) => ({
+              ...rest,
+              since: iso(since),
+              failure: failure && { ...failure, at: iso(failure.at) },
+            })),
+          },
+    rfPin: { required: report?.requiresPin ?? null, isStored: options.rfPins.has(row.mac) },
+  };
+}
+
+export function standingOpenOf(
+  row: Pick<DoorRow, 'id' | 'mac'>,
+  { clock, standOpen, closings }: Pick<OpeningsShown, 'clock' | 'standOpen' | 'closings'>,
+): StandingOpenState {
+  const standing = standOpen.of(row.id);
+  if (!standing) {
+    const closing = closings
+      .pendingOf(row.id)
+      .find(({ mac, purpose }) => mac === row.mac && purpose === 'standOpen');
+    return closing ? endingOf(closing) : null;
+  }
+  const { phase, device_id, actor_id, requested_at, since } = standing.row;
+  const { failure, endsAt, giveUpAt } = standing;
+  const ahead = (at: number) => iso(Math.round(clock.now() + at - clock.monotonic()));
+  return {
+    state: phase,
+    on: standOpen.isOn(row.id),
+    via: device_id === null ? 'zigbee' : 'rs485',
+    by: actor_id,
+    requestedAt: iso(requested_at),
+    since: since === null ? null : iso(since),
+    until: ahead(endsAt),
+    expiresAt: phase === 'waiting' ? ahead(Math.min(endsAt, giveUpAt)) : null,
+    failure: failure && { ...failure, at: iso(failure.at) },
+  };
+}
+
+function endingOf({ failure }: PendingClosing): StandingOpenState {
+  return {
+    state: 'ending',
+    on: false,
+    via: 'zigbee',
+    by: null,
+    requestedAt: null,
+    since: null,
+    until: null,
+    expiresAt: null,
+    failure: failure && { code: 'NOT_SEEN_LOCKED', message: failure.message, at: iso(failure.at) },
+  };
+}
+
+function iso(at: number): string {
+  return new Date(at).toISOString();
+}

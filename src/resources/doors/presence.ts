@@ -1,0 +1,99 @@
+/**
+ * Tells live readers which locks came and went, no faster than a disk and a reader can take: a gateway with a thousand
+ * locks that is lost and back again within seconds changes nothing that anybody would want to hear of.
+ */
+import type { Clock } from '../../platform/clock.ts';
+import type { Database } from '../../platform/database/database.ts';
+import type { Log } from '../../platform/log.ts';
+import { letOthersWork, openSlice } from '../../platform/turns.ts';
+import type { LiveEvents } from '../../services/events/events.ts';
+import { type DoorConnection, presenceChanged } from './live-events.ts';
+import type { Locks } from './locks.ts';
+import type { Offline } from './offline.ts';
+import type { DoorTable } from './table.ts';
+
+const TELL_EVERY_MS = 2_000;
+/** Doors told of at once, and so 25 rows a second at most. */
+const TOLD_AT_ONCE = 50;
+/** A door is unknown for so long before anybody is told: a host that is restarted is back by then. */
+const UNKNOWN_AFTER_MS = 10_000;
+
+export interface PresenceOptions {
+  database: Database;
+  table: DoorTable;
+  locks: Pick<Locks, 'connection'>;
+  offline: Pick<Offline, 'reason'>;
+  events: LiveEvents;
+  clock: Clock;
+  log: Log;
+}
+
+export interface PresenceEvents {
+  /** The presence of the door's lock may have changed. */
+  mark(doorId: string): void;
+  /** For supervise. */
+  run(signal: AbortSignal): Promise<never>;
+}
+
+export function openPresenceEvents(options: PresenceOptions): PresenceEvents {
+  const { database, table, locks, offline, events, clock, log } = options;
+  /** Since when, monotonic milliseconds. */
+  const marked = new Map<string, number>();
+  const mark = (doorId: string) => void marked.set(doorId, clock.monotonic());
+  for (const { id, presence_told } of table.allDue.all()) if (presence_told !== 'unknown') mark(id);
+
+  /** Takes from the marked ones those that have something to tell. */
+  async function ready(): Promise<DoorConnection[]> {
+    const found: DoorConnection[] = [];
+    let isOver = openSlice(clock);
+    for (const [id, since] of [...marked]) {
+      if (found.length >= TOLD_AT_ONCE) break;
+      if (isOver()) {
+        await letOthersWork();
+        isOver = openSlice(clock);
+      }
+      const row = table.oneListed.get(id);
+      // What readers know of a lock that the door has lost is not so any more.
+      const now = row && (locks.connection(row) ?? { status: 'unknown', since: clock.now() });
+      const isWaiting = now?.status === 'unknown' && clock.monotonic() - since < UNKNOWN_AFTER_MS;
+      if (isWaiting && row?.presence_told !== 'unknown') continue;
+      marked.delete(id);
+      if (!now || now.status === row.presence_told) continue;
+      const { name, access_point_id: accessPointId } = row;
+      const reason = offline.reason(row, null);
+      found.push({ id, name, accessPointId, status: now.status, since: now.since, reason });
+    }
+    return found;
+  }
+
+  return {
+    mark,
+    async run(signal) {
+      for (;;) {
+        await clock.sleep(TELL_EVERY_MS, signal);
+        const doors = await ready();
+        if (doors.length === 0) continue;
+        try {
+          await database.commit(() => {
+            for (const door of doors) {
+              table.setPresenceTold.run(door.status, door.id);
+              events.publish(presenceChanged(door));
+            }
+          }, 'telemetry');
+        } catch (error) {
+          for (const { id } of doors) mark(id);
+          throw error;
+        }
+        events.wake();
+        for (const door of doors) sayChanged(door, log);
+      }
+    },
+  };
+}
+
+/** For whoever searches the log for a door by its name or number. */
+function sayChanged({ id, name, accessPointId, status, reason }: DoorConnection, log: Log): void {
+  const called = name === null ? `door ${accessPointId}` : `door ${accessPointId} (${name})`;
+  const fields = { door: id, name, accessPointId, status, ...(reason && { reason: reason.code }) };
+  log.info(fields, reason ? `${called} is ${status}: ${reason.message}` : `${called} is ${status}`);
+}

@@ -1,0 +1,190 @@
+/**
+ * Holds the relays of doors that stand open by short pulses, each renewed well before it is over. When the gateway, its host or
+ * the bus dies, the device lets the relay go by itself, HOLD_MS later at the latest.
+ */
+import { HOLD_MS } from '../../../drivers/contract/rs485.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { GatehouseError } from '../../platform/errors.ts';
+import { AWAKE } from '../../platform/waking.ts';
+import { isSameRelay, type WiredRelay } from './configuration.ts';
+import { INTERNAL } from './lock-commands.ts';
+
+/** Twice in each pulse, so that one renewal may fail and the door stays open. */
+export const RENEW_EVERY_MS = 8_000;
+/** Of one renewal; shorter than the time to the next, so that none comes after what was decided later. */
+const ATTEMPT_MS = 5_000;
+/** In a row, before a relay counts as lost. The first one leaves the door open, or is a link that has just been started. */
+const FAILURES_TO_BE_LOST = 2;
+/**
+ * A report may show the relay as it was read before the pulse. After a confirmed pulse a relay that was not reported closed
+ * yet counts as open only after this time, which is several polls and one repetition of the report.
+ */
+const STALE_REPORT_MS = 6_000;
+
+export interface RelayHoldOptions {
+  clock: Clock;
+  /** Fires this relay once, for so long from now at least, and no other one. Rejects with a GatehouseError. */
+  holdRelay(
+    relay: WiredRelay,
+    hold: { milliseconds: number; timeoutMs: number },
+    signal: AbortSignal,
+  ): Promise<{ outcome: 'confirmed' | 'unknown' }>;
+}
+
+export interface HoldFault {
+  code: string;
+  message: string;
+  /** A fault of ours, with its stack. */
+  err?: unknown;
+}
+
+/** held: a pulse was confirmed · failing: the one before may go on · lost: none does · calledOff: it is to be held no more */
+export type HoldOutcome =
+  | { kind: 'held' }
+  | { kind: 'calledOff' }
+  | { kind: 'failing' | 'lost'; fault: HoldFault };
+
+interface Hold {
+  readonly relay: WiredRelay;
+  renewAt: number;
+  /** Of the last pulse that was confirmed. */
+  endsAt: number;
+  /** Of the last pulse that may have reached the relay. */
+  mayEndAt: number;
+  /** Of the last pulse whose outcome is unknown. */
+  uncertainEndAt: number;
+  /** When the relay began to be held without interruption. */
+  heldSince: number;
+  /** The device has reported the relay closed since then. */
+  isReportedClosed: boolean;
+  failures: number;
+  /** Of the renewal under way. */
+  attempt: AbortController | undefined;
+}
+
+export type RelayHolds = ReturnType<typeof openRelayHolds>;
+
+export function openRelayHolds({ clock, holdRelay }: RelayHoldOptions) {
+  const holds = new Map<string, Hold>();
+  /** Of doors whose relay is held no more: when the last pulse that may have reached it is over, monotonic milliseconds. */
+  const lettingGo = new Map<string, number>();
+
+  async function attempt(hold: Hold, { signal }: AbortController): Promise<HoldOutcome> {
+    const order = { milliseconds: HOLD_MS, timeoutMs: ATTEMPT_MS };
+    const fault = await holdRelay(hold.relay, order, signal).then(
+      ({ outcome }) => (outcome === 'confirmed' ? undefined : UNCONFIRMED),
+      faultOf,
+    );
+    hold.attempt = undefined;
+    if (signal.aborted) return { kind: 'calledOff' };
+    if (fault) {
+      if (fault === UNCONFIRMED || fault.err !== undefined) {
+        hold.mayEndAt = clock.monotonic() + HOLD_MS;
+        hold.uncertainEndAt = hold.mayEndAt;
+      }
+      hold.failures += 1;
+      return { kind: hold.failures < FAILURES_TO_BE_LOST ? 'failing' : 'lost', fault };
+    }
+    const now = clock.monotonic();
+    if (hold.endsAt <= now) Object.assign(hold, { heldSince: now, isReportedClosed: false });
+    hold.endsAt = now + HOLD_MS;
+    hold.mayEndAt = hold.endsAt;
+    hold.failures = 0;
+    return { kind: 'held' };
+  }
+
+  /** Returns what the report changes; undefined: nothing. */
+  function reported(doorId: string, relay: WiredRelay, isClosed: boolean): HoldOutcome | undefined {
+    const hold = holds.get(doorId);
+    if (!hold || !isSameRelay(hold.relay, relay)) return undefined;
+    const now = clock.monotonic();
+    const isHeld = hold.endsAt > now;
+    if (isClosed) {
+      hold.isReportedClosed = true;
+      if (isHeld || hold.uncertainEndAt <= now) return undefined;
+      Object.assign(hold, { endsAt: hold.uncertainEndAt, heldSince: now, failures: 0 });
+      return { kind: 'held' };
+    }
+    hold.uncertainEndAt = Number.NEGATIVE_INFINITY;
+    if (!isHeld || (!hold.isReportedClosed && now - hold.heldSince < STALE_REPORT_MS)) return undefined;
+    hold.endsAt = now;
+    return RELAY_REPORTED_OPEN;
+  }
+
+  return {
+    /** Sends the next pulse when it is due; undefined when it is not, or the last one is under way. */
+    renew(doorId: string, relay: WiredRelay): Promise<HoldOutcome> | undefined {
+      const now = clock.monotonic();
+      const hold = holds.get(doorId) ?? newHold(relay, lettingGo.get(doorId));
+      lettingGo.delete(doorId);
+      holds.set(doorId, hold);
+      if (hold.attempt || hold.renewAt > now) return undefined;
+      hold.renewAt = now + RENEW_EVERY_MS;
+      hold.attempt = new AbortController();
+      return attempt(hold, hold.attempt);
+    },
+    /** The device reported its relay. */
+    reported,
+    /** The relay lets go when its pulse is over. */
+    drop(doorId: string): void {
+      const hold = holds.get(doorId);
+      if (!hold) return;
+      const { attempt, mayEndAt } = hold;
+      const now = clock.monotonic();
+      for (const [id, endsAt] of lettingGo) if (endsAt <= now) lettingGo.delete(id);
+      // A pulse under way may have left.
+      const endsAt = attempt ? now + HOLD_MS : mayEndAt;
+      if (endsAt > now) lettingGo.set(doorId, endsAt);
+      attempt?.abort(AWAKE);
+      holds.delete(doorId);
+    },
+    /** A former run of the gateway held it: its last pulse may go on. */
+    formerly(doorId: string): void {
+      lettingGo.set(doorId, clock.monotonic() + HOLD_MS);
+    },
+    /** It is held no more, and a pulse that may have reached it is not over yet. */
+    isLettingGo: (doorId: string): boolean => (lettingGo.get(doorId) ?? 0) > clock.monotonic(),
+    dropAll(): void {
+      for (const { attempt } of holds.values()) attempt?.abort(AWAKE);
+      holds.clear();
+    },
+    /** A pulse that was confirmed goes on, and the device has not reported the relay open since. */
+    isOn: (doorId: string): boolean => (holds.get(doorId)?.endsAt ?? 0) > clock.monotonic(),
+    /** Milliseconds to the next renewal. */
+    restMs: (): number => Math.min(...[...holds.values()].map(({ renewAt }) => renewAt - clock.monotonic())),
+  };
+}
+
+const UNCONFIRMED: HoldFault = {
+  code: 'OUTCOME_UNKNOWN',
+  message: 'the command to close the relay was sent, and the device did not confirm it',
+};
+
+/** The relay of a door that stands open. */
+export const RELAY_REPORTED_OPEN = {
+  kind: 'lost',
+  fault: {
+    code: 'REPORTED_OPEN',
+    message: `the device reports that its relay is open; the gateway closes it again at the next renewal, within ${RENEW_EVERY_MS / 1_000} s`,
+  },
+} as const satisfies HoldOutcome;
+
+/** That a device is away needs no stack; a fault of ours, `err`, does. */
+function faultOf(err: unknown): HoldFault {
+  if (err instanceof GatehouseError) return { code: err.code, message: err.message };
+  return { ...INTERNAL, err };
+}
+
+function newHold(relay: WiredRelay, mayEndAt = Number.NEGATIVE_INFINITY): Hold {
+  return {
+    relay,
+    attempt: undefined,
+    renewAt: Number.NEGATIVE_INFINITY,
+    endsAt: Number.NEGATIVE_INFINITY,
+    mayEndAt,
+    uncertainEndAt: Number.NEGATIVE_INFINITY,
+    heldSince: Number.NEGATIVE_INFINITY,
+    isReportedClosed: false,
+    failures: 0,
+  };
+}

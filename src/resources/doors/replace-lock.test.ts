@@ -1,0 +1,134 @@
+import { randomUUID } from 'node:crypto';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { type Estate, GATEWAY, openEstate, playedRelay } from '../../../test/estate.ts';
+
+const MAC = '00124b0001a2b3c4';
+const OTHER = '00124b0001a2b3c5';
+
+let estate: Estate;
+beforeEach(async () => {
+  estate = await openEstate();
+});
+
+const create = async (body: object) => (await estate.desk('POST', '/doors', body)).body;
+const door = async (id: unknown) => (await estate.desk('GET', `/doors/${id}`)).body;
+const doors = async () => (await estate.desk('GET', '/doors')).body.items as Record<string, unknown>[];
+const connection = async (id: unknown) => (await estate.desk('GET', `/doors/${id}/state`)).body.connection;
+const joined = (hwId: string) =>
+  estate.tell('lockJoined', {
+    hwId,
+    manufacturer: 'Acme',
+    model: 'L1',
+    zigbeeFirmwareVersion: '1.2',
+    capabilities: [],
+  });
+const told = () =>
+  estate.played.published.filter(({ type }) => type === 'gatehouse.door.lock.v1').map(({ data }) => data);
+
+describe('replacing a lock', () => {
+  const replace = (id: unknown, mac: string, headers: object = {}) =>
+    estate.desk('POST', `/doors/${id}/replace-lock`, { mac }, headers);
+
+  it('keeps the door and its settings, draws a new lockId, and sends all to the new lock', async () => {
+    const { id, lockId, accessPointId } = await create({
+      name: 'Suite',
+      mac: MAC,
+      gatewayId: GATEWAY,
+      networkId: 'n',
+    });
+    await estate.desk('PUT', `/doors/${id}`, { number: 12 });
+    await estate.applyAll();
+    const { configVersion } = await door(id);
+    await joined(OTHER);
+    const found = (await doors()).find(({ mac }) => mac === OTHER)?.id;
+    const answer = await replace(id, OTHER);
+    expect(answer.body).toMatchObject({
+      id,
+      name: 'Suite',
+      accessPointId,
+      mac: OTHER,
+      gatewayId: GATEWAY,
+      configVersion: Number(configVersion) + 1,
+      zigbeeFirmwareVersion: '1.2',
+    });
+    expect(answer.body.lockId).not.toBe(lockId);
+    expect(await doors()).toHaveLength(1);
+    expect(told().slice(-2)).toMatchObject([
+      { doorId: found, change: 'merged' },
+      { doorId: id, change: 'replaced', mac: OTHER },
+    ]);
+    expect(estate.played.audits.at(-1)).toMatchObject({
+      action: 'door.replace-lock',
+      detail: { from: MAC, to: OTHER, merged: found },
+    });
+    await estate.applyAll();
+    expect(estate.played.sent.at(-1)).toMatchObject({
+      apply: { hwId: OTHER, configuration: { number: 12 } },
+    });
+    // The old one, put in elsewhere, is another door.
+    await joined(MAC);
+    expect(await doors()).toHaveLength(2);
+  });
+
+  it('waits for a lock that has not joined yet', async () => {
+    const { id } = await create({ mac: MAC, gatewayId: GATEWAY, networkId: 'n' });
+    expect((await replace(id, OTHER)).status).toBe(200);
+    expect(await connection(id)).toMatchObject({ status: 'unknown' });
+    await joined(OTHER);
+    expect(await doors()).toMatchObject([{ id, mac: OTHER }]);
+    expect(await connection(id)).toMatchObject({ status: 'connected' });
+  });
+
+  it('keeps the permission to stand open, and has the new lock told of it', async () => {
+    estate.run();
+    const { id } = await create({ mac: MAC, gatewayId: GATEWAY, networkId: 'n' });
+    await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
+    await estate.applyAll();
+    await replace(id, OTHER);
+    await estate.clock.advance(16 * 60_000);
+    await estate.applyAll();
+    expect(await door(id)).toMatchObject({ standOpenEnabled: true });
+    const { apply } = estate.played.sent.at(-1) ?? {};
+    expect(apply).toMatchObject({ hwId: OTHER, configuration: { standOpenEnabled: true } });
+  });
+
+  it('refuses a lock whose door is wanted as it is', async () => {
+    const { id } = await create({ mac: MAC });
+    await create({ mac: OTHER });
+    expect(await replace(id, OTHER)).toMatchObject({
+      status: 409,
+      body: { error: 'ALREADY_EXISTS', details: [{ path: '/mac' }] },
+    });
+    await joined('00124b0000000001');
+    const [, , found] = await doors();
+    await estate.desk('PUT', `/doors/${found?.id}`, { name: 'Cellar' });
+    expect(await replace(id, '00124b0000000001')).toMatchObject({ status: 409 });
+    await estate.desk('PUT', `/doors/${found?.id}`, { name: null });
+    estate.played.relays.set(String(found?.id), playedRelay(id as string));
+    expect(await replace(id, '00124b0000000001')).toMatchObject({ status: 409 });
+    estate.played.relays.clear();
+    const keys = { options: { accessInternal: { doors: [{ id: found?.id }] } } };
+    await estate.desk('PUT', `/doors/${id}`, keys);
+    expect(await replace(id, '00124b0000000001')).toMatchObject({ status: 409 });
+    expect(await door(id)).toMatchObject({ mac: MAC });
+  });
+
+  it('by itself changes nothing; of another version it is refused', async () => {
+    const { id, version } = await create({ mac: MAC });
+    expect((await replace(id, MAC.toUpperCase())).body).toMatchObject({ version });
+    expect(await replace(id, OTHER, { 'If-Match': '"9"' })).toMatchObject({ status: 412 });
+    expect(await replace(randomUUID(), OTHER)).toMatchObject({ status: 404 });
+  });
+});
+
+it('a lock that was unlocked and has not shown that it is locked is refused until it has', async () => {
+  const { id } = await create({ mac: MAC, gatewayId: GATEWAY, networkId: 'n' });
+  await joined(OTHER);
+  const found = (await doors()).find(({ mac }) => mac === OTHER)?.id;
+  await estate.desk('POST', `/doors/${found}/unlock`);
+  const replace = () => estate.desk('POST', `/doors/${id}/replace-lock`, { mac: OTHER });
+  const { status, body } = await replace();
+  expect([status, body.error, await door(found)]).toMatchObject([409, 'IN_PROGRESS', { mac: OTHER }]);
+  await estate.desk('POST', `/doors/${found}/lock`);
+  expect((await replace()).body).toMatchObject({ id, mac: OTHER });
+});

@@ -1,0 +1,103 @@
+/**
+ * The PIN that a lock requires for operations by radio (ZCL rev. 8, RequirePINforRFOperation 0x0033). Kept sealed for each
+ * lock, and never returned, logged or audited. It goes when its lock is at no door any more.
+ */
+import type { LockReport } from '../../../drivers/contract/settings.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { openLastRead } from '../../platform/database/last-read.ts';
+import { GatehouseError } from '../../platform/errors.ts';
+import type { Log } from '../../platform/log.ts';
+import type { Caller } from '../../platform/principal.ts';
+import type { Vault } from '../../platform/vault.ts';
+import type { Audit } from '../../services/audit/audit.ts';
+import { type DoorRow, type DoorTable, existing } from './table.ts';
+
+export interface RfPinOptions {
+  database: Database;
+  table: DoorTable;
+  audit: Audit;
+  log: Log;
+  vault: Pick<Vault, 'seal' | 'open'>;
+  /** When the lock that has to be locked is seen to next; for a message. */
+  lockedInWords(mac: string): string;
+}
+
+export type RfPins = ReturnType<typeof openRfPins>;
+
+export function openRfPins({ database, table, audit, log, vault, lockedInWords }: RfPinOptions) {
+  const sealedOf = openLastRead(
+    (mac) => table.pin.get(mac)?.sealed,
+    table.pins.all().map(({ mac, sealed }) => [mac, sealed] as const),
+  );
+  async function change(
+    doorId: string,
+    caller: Caller,
+    action: string,
+    store: (mac: string) => void,
+  ): Promise<void> {
+    const changed = await database.commit(() => {
+      const { mac } = withLock(existing(table, doorId));
+      store(mac);
+      const { principal, correlationId } = caller;
+      const entry = { principal, action, object: `door/${doorId}`, outcome: 'done', correlationId };
+      audit.record({ ...entry, detail: { mac } });
+      return mac;
+    });
+    sealedOf(changed);
+  }
+  return {
+    /** null: none is stored, or it cannot be opened any more. */
+    pinOf(mac: string): string | null {
+      const sealed = sealedOf(mac);
+      if (!sealed) return null;
+      try {
+        return vault.open(sealed, contextOf(mac)).toString('latin1');
+      } catch (error) {
+        log.error({ lock: mac, err: error }, 'the stored PIN of a lock cannot be opened: set it again');
+        return null;
+      }
+    },
+    has: (mac: string | null): boolean => mac !== null && table.pin.get(mac) !== undefined,
+    /** `mac` of the door, as it is when this is stored. */
+    set: (doorId: string, pin: string, caller: Caller) =>
+      change(doorId, caller, 'door.set-rf-pin', (mac) => {
+        table.setPin.run(mac, vault.seal(Buffer.from(pin, 'latin1'), contextOf(mac)));
+      }),
+    /** Throws STANDS_OPEN or IN_PROGRESS: the lock could not be locked without it. */
+    remove: (doorId: string, caller: Caller) =>
+      change(doorId, caller, 'door.remove-rf-pin', (mac) => {
+        const standing = table.standOpens.all().find((row) => row.mac === mac);
+        if (standing)
+          throw new GatehouseError(
+            'STANDS_OPEN',
+            'The lock needs its PIN to be locked at the end of standing open: end that first (DELETE …/stand-open).',
+          );
+        if (table.closing.get(mac))
+          throw new GatehouseError(
+            'IN_PROGRESS',
+            `The lock needs its PIN to be locked, and was not seen locked yet${lockedInWords(mac)}: try again then, or lock the door.`,
+          );
+        table.deletePin.run(mac);
+      }),
+  };
+}
+
+const contextOf = (mac: string) => `lock-pin/${mac}`;
+
+function withLock(row: DoorRow): { mac: string } {
+  if (row.mac !== null) return { mac: row.mac };
+  throw new GatehouseError('NO_LOCK', 'The door has no lock: have it join, or name its mac.');
+}
+
+/** Throws PIN_REQUIRED: the lock would refuse whatever it is sent. */
+export function assertPin(
+  mac: string,
+  report: Pick<LockReport, 'requiresPin'> | undefined,
+  pinOf: (mac: string) => string | null,
+): void {
+  if (report?.requiresPin !== true || pinOf(mac) !== null) return;
+  throw new GatehouseError(
+    'PIN_REQUIRED',
+    'Nothing was sent: the lock requires a PIN for operations by radio. Store one by PUT …/rf-pin, or have the lock not require it.',
+  );
+}

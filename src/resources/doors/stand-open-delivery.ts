@@ -1,0 +1,83 @@
+/** What opens a door for a time: the command to its lock, or the first pulse of its relay. Part of stand-open.ts. */
+import type { Clock } from '../../platform/clock.ts';
+import type { Log } from '../../platform/log.ts';
+import { addressOf } from './configuration.ts';
+import { type ActuateLock, deadlineOf, type End, endOf, HELD_AT_MOST_MS } from './lock-commands.ts';
+import type { StandOpenPhase } from './openings-table.ts';
+import type { RelayHolds } from './relay-hold.ts';
+import { relayOf } from './stand-open-order.ts';
+import type { Moment } from './stand-open-time.ts';
+import type { Delivery, Standing, StandingChanges, Standings } from './standing.ts';
+
+export interface DeliveryOptions {
+  clock: Clock;
+  log: Log;
+  actuateLock: ActuateLock;
+  pinOf(mac: string): string | null;
+}
+
+export interface StandOpenParts {
+  all: Standings;
+  holds: RelayHolds;
+  changes: StandingChanges;
+  now(): Moment;
+}
+
+export type Deliver = (standing: Standing, before: StandOpenPhase | undefined) => Promise<Delivery>;
+
+const NOT_SHOWN = 'the command was sent, and the lock has not shown that it is open';
+
+/** `before`: the phase it had when this was decided. */
+export function deliverIn(options: DeliveryOptions, { all, holds, changes }: StandOpenParts): Deliver {
+  async function sendToLock(
+    standing: Standing,
+    mac: string,
+    before: StandOpenPhase | undefined,
+  ): Promise<Delivery> {
+    const { door_id: id, gateway_id } = standing.row;
+    const lock = addressOf(standing.row);
+    const data = { hwId: mac, pin: options.pinOf(mac) };
+    const leftMs = Math.min(standing.endsAt, standing.giveUpAt) - options.clock.monotonic();
+    const timeoutMs = deadlineOf('standOpen', leftMs);
+    const heldBefore = standing.mayArriveUntil;
+    standing.mayArriveUntil = Number.POSITIVE_INFINITY;
+    const sending = options.actuateLock(lock, { kind: 'standOpen', data }, timeoutMs);
+    const end = await endOf(sending, { id, gateway_id }, options.log);
+    standing.mayArriveUntil = heldUntil(end, heldBefore, options.clock);
+    if (all.get(id) !== standing || standing.isEnding)
+      return { outcome: 'unknown', reason: 'it was ended before its outcome was known' };
+    if ('refusal' in end) {
+      // An earlier one may have arrived all the same.
+      const phase = before === 'sent' || before === 'lost' ? before : 'waiting';
+      await changes.keep(standing, { phase });
+      return { outcome: 'waiting', reason: end.refusal.message };
+    }
+    const { outcome, reason } = end.result;
+    if (outcome === 'confirmed') await changes.opened(standing);
+    if (outcome === 'unknown' && standing.row.phase === 'sent')
+      standing.failure = { code: 'OUTCOME_UNKNOWN', message: reason ?? NOT_SHOWN, at: options.clock.now() };
+    if (outcome === 'jammed' || outcome === 'refused') {
+      // Nothing is on its way any more, and the lock is closed all the same: it may have taken a part of it.
+      standing.row = { ...standing.row, phase: 'lost' };
+      await changes.stop(standing, reason ?? 'the bolt of the lock did not move');
+    }
+    return end.result;
+  }
+
+  return async (standing, before) => {
+    const { door_id: id, mac, phase } = standing.row;
+    if (mac !== null) return sendToLock(standing, mac, before);
+    if (phase === 'open' && holds.isOn(id)) return { outcome: 'confirmed', reason: null };
+    const relay = relayOf(standing.row);
+    const outcome = relay && (await holds.renew(id, relay));
+    if (outcome) await changes.held(standing, outcome);
+    if (holds.isOn(id)) return { outcome: 'confirmed', reason: null };
+    return { outcome: 'waiting', reason: standing.failure?.message ?? 'its relay is being closed' };
+  };
+}
+
+/** A lock that has answered has all that was sent, and of a refusal nothing was sent. */
+function heldUntil(end: End, heldBefore: number, clock: Clock): number {
+  if ('refusal' in end) return heldBefore;
+  return end.result.outcome === 'unknown' ? clock.monotonic() + HELD_AT_MOST_MS : Number.NEGATIVE_INFINITY;
+}

@@ -1,0 +1,62 @@
+/** What closes a door, and what its lock reports, while a request for standing open is being stored. */
+import { beforeEach, expect, it, vi } from 'vitest';
+import type { Estate } from '../../../test/estate.ts';
+import { errorOf, MAC, openEstateWithLock } from './test-doors.ts';
+
+const MINUTE = 60_000;
+
+let estate: Estate;
+let id: string;
+beforeEach(async () => {
+  ({ estate, id } = await openEstateWithLock());
+  await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
+  estate.run();
+});
+
+const post = (body: object = { seconds: 600 }) => estate.desk('POST', `/doors/${id}/stand-open`, body);
+const remove = () => estate.desk('DELETE', `/doors/${id}/stand-open`);
+const standing = async () => (await estate.desk('GET', `/doors/${id}/state`)).body.standingOpen;
+const kinds = () => estate.played.actuated.map(({ kind }) => kind);
+const shown = (value: string) => ({ value, at: estate.clock.now(), heardAt: estate.clock.monotonic() });
+
+/** Runs `order`, and `meanwhile` from the moment that its first commit began; that commit resolves once `meanwhile` is under way. */
+async function whileStored<A, B>(order: () => Promise<A>, meanwhile: () => Promise<B>): Promise<[A, B]> {
+  const { promise, resolve } = Promise.withResolvers<B>();
+  vi.spyOn(estate.database, 'commit').mockImplementationOnce(async (...job) => {
+    const stored = await estate.database.commit(...job);
+    void meanwhile().then(resolve);
+    for (let turn = 0; turn < 50; turn += 1) await new Promise((next) => setImmediate(next));
+    return stored as never;
+  });
+  return Promise.all([order(), promise]);
+}
+
+const CLOSES: [string, () => Promise<{ body: object }>][] = [
+  ['DELETE', remove],
+  ['POST …/lock', () => estate.desk('POST', `/doors/${id}/lock`)],
+];
+
+it.each(CLOSES)('is sent nothing when %s comes while the first order is stored', async (_name, close) => {
+  const [answered, closed] = await whileStored(() => post(), close);
+  expect(closed.body).toMatchObject({ outcome: 'confirmed' });
+  expect(errorOf(answered)).toEqual([503, 'DEVICE_OFFLINE']);
+  await estate.clock.advance(MINUTE);
+  expect([kinds().includes('standOpen'), await standing()]).toEqual([false, null]);
+});
+
+it.each(CLOSES)('is closed when %s comes while its extension is stored', async (_name, close) => {
+  await post();
+  const [, closed] = await whileStored(() => post({ seconds: 900 }), close);
+  expect(closed.body).toMatchObject({ outcome: 'confirmed' });
+  await estate.clock.advance(MINUTE);
+  expect([kinds(), await standing()]).toEqual([['standOpen', 'endStandOpen'], null]);
+});
+
+it('is lost when its lock reports that it is locked while its extension is stored', async () => {
+  await post();
+  await estate.clock.advance(1_000);
+  const locked = async () => estate.report(MAC, { lockState: shown('locked') });
+  const [{ body }] = await whileStored(() => post({ seconds: 900 }), locked);
+  expect(body).toMatchObject({ outcome: 'unknown', standingOpen: { state: 'lost', on: false } });
+  expect(kinds()).toEqual(['standOpen']);
+});

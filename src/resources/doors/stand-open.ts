@@ -1,0 +1,277 @@
+/**
+ * Standing open: an explicit actuation with an end. A lock is told once, and at the end locked until it was seen locked
+ * (closing.ts); a relay is held by short pulses (relay-hold.ts).
+ *
+ *   (none) ── POST ──▶ waiting ── told ──▶ sent ── seen open ──▶ open ── not seen open ──▶ lost ── seen open ──▶ open
+ *   waiting ── 15 minutes, or a restart ──▶ (none)
+ *   waiting, sent, open, lost ── DELETE, its time, permission or lock gone ──▶ (none), and the lock is closed
+ *
+ * waiting: nothing was sent. A lock that was told and did not answer stays `sent`, and is not told again by itself. A relay
+ * goes from waiting to open, and is held again when it was lost.
+ */
+
+import type { Clock } from '../../platform/clock.ts';
+import type { Caller } from '../../platform/principal.ts';
+import { openWaking } from '../../platform/waking.ts';
+import type { Actuations } from '../../services/actuations/actuations.ts';
+import type { Busy } from './busy.ts';
+import { addressOf, type LockAddress, type WiredRelay } from './configuration.ts';
+import { type ActuateLock, answerInTime, HELD_AT_MOST_MS, offline } from './lock-commands.ts';
+import type { StandOpenBody } from './lock-schema.ts';
+import type { StandOpenPhase, StandOpenRow } from './openings-table.ts';
+import { openRelayHolds, RELAY_REPORTED_OPEN, type RelayHoldOptions } from './relay-hold.ts';
+import { type Deliver, deliverIn, type StandOpenParts as Parts } from './stand-open-delivery.ts';
+import { endedStrictly, lookIn, retryIn } from './stand-open-look.ts';
+import {
+  assertAllowed,
+  auditedTarget,
+  isSameTarget,
+  orderedRow,
+  type TargetOptions,
+  targetOf,
+  untilOf,
+} from './stand-open-order.ts';
+import { type Order, type Orders, openOrders } from './stand-open-orders.ts';
+import { keptTime, leftAfterStart, type MomentOptions, momentOf } from './stand-open-time.ts';
+import {
+  auditedAs,
+  closedMeanwhile,
+  type Delivery,
+  intentOf,
+  newStanding,
+  postpone,
+  SENT_UNANSWERED,
+  type Standing,
+  type StandingOptions,
+  type Standings,
+  standingChanges,
+} from './standing.ts';
+import { existing } from './table.ts';
+
+export interface StandOpenOptions extends StandingOptions, TargetOptions, RelayHoldOptions, MomentOptions {
+  actuations: Actuations;
+  clock: Clock;
+  busy: Busy;
+  unreachable(lock: LockAddress): string | undefined;
+  /** Throws WATCHDOG_NOT_PROVEN, NO_RELAY or IN_PROGRESS (a watchdog test) when it is known that the relay is not fired. */
+  assertRelayProven(deviceId: string): void;
+  actuateLock: ActuateLock;
+}
+
+/** That a relay is held is stored after its first pulse. */
+const UNSTORED =
+  'the gateway was restarted before it was stored that the relay was held: the relay lets go, for a closed door is safe';
+
+export type StandOpen = ReturnType<typeof openStandOpen>;
+
+export function openStandOpen(options: StandOpenOptions) {
+  const { table, clock } = options;
+  const all: Standings = new Map();
+  const holds = openRelayHolds(options);
+  const waking = openWaking(clock);
+  const changes = standingChanges(options, all, holds);
+  const now = momentOf(options);
+  /** Relays that a former run held: lost until a pulse of this run is confirmed. */
+  const interrupted: Standing[] = [];
+  for (const row of table.standOpens.all()) {
+    // Of what waits nothing was sent to a lock, and whoever asked may have gone.
+    const giveUpAt = clock.monotonic();
+    const mayArriveUntil = mayArriveAfterStart(row, clock);
+    const standing = { ...newStanding(row, leftAfterStart(row, now()), clock), giveUpAt, mayArriveUntil };
+    all.set(row.door_id, standing);
+    if (row.device_id === null) continue;
+    holds.formerly(row.door_id);
+    if (row.phase === 'waiting') {
+      standing.failure = { code: 'INTERRUPTED', message: UNSTORED, at: clock.now() };
+      continue;
+    }
+    if (row.phase === 'open') interrupted.push(standing);
+    standing.row = { ...row, phase: 'lost', since: null };
+  }
+  const parts: Parts = { all, holds, changes, now };
+  const deliver = deliverIn(options, parts);
+  const orders = openOrders();
+  const begin = beginIn(options, { ...parts, orders }, deliver, waking.wake);
+  const look = lookIn(options, parts, retryIn(options, changes, deliver));
+
+  return {
+    /** Rejects when nothing came of it; a lock that sleeps is told after the answer. */
+    begin(doorId: string, body: StandOpenBody, caller: Caller): Promise<Delivery> {
+      const { promise: stored, resolve } = Promise.withResolvers<void>();
+      const { id } = existing(table, doorId);
+      const begun = options.busy.during(id, () => begin(id, body, caller, resolve));
+      return Promise.race([begun, stored.then(() => answerInTime(begun, clock, SENT_UNANSWERED))]);
+    },
+    /** Afterwards its lock has to be locked (closing.ts). */
+    async end(doorId: string, reason: string, caller: Caller): Promise<void> {
+      await orders.withdraw(doorId, reason);
+      const standing = all.get(doorId);
+      await (standing?.isEnding ? standing.ending : standing && changes.stop(standing, reason, caller));
+    },
+    /** It is asked for, and that is being stored: nothing was sent. */
+    isBeginning: orders.has,
+    /** Its relay is held no more, and its last pulse may not be over yet. */
+    isLettingGo: holds.isLettingGo,
+    /** What is wanted of the door, or what opens it, may have changed. */
+    wake(doorId: string): void {
+      if (all.has(doorId)) waking.wake();
+    },
+    /** A gateway is back: what waits for it is sent now. */
+    retry(gatewayId: string): void {
+      for (const standing of all.values())
+        if (standing.row.gateway_id === gatewayId) standing.retryAt = clock.monotonic();
+      waking.wake();
+    },
+    /** A lock reported something. */
+    reported(mac: string): void {
+      for (const standing of all.values())
+        if (standing.row.mac === mac && !standing.isEnding) void changes.reported(standing);
+    },
+    /** The RS-485 device of a door reported this relay. */
+    relayReported(doorId: string, relay: WiredRelay, isClosed: boolean): void {
+      const outcome = holds.reported(doorId, relay, isClosed);
+      const standing = all.get(doorId);
+      if (outcome && standing && !standing.isEnding) void changes.held(standing, outcome);
+    },
+    /** This lock was told to stand open, and was not seen locked since. What is stored may lag behind. */
+    keepsOpen: (mac: string): boolean =>
+      [...all.values()].some(({ row }) => row.mac === mac && !['waiting', 'lost'].includes(row.phase)),
+    /** Doors that are to stand open. */
+    count: () => all.size,
+    of: (doorId: string): Readonly<Standing> | undefined => all.get(doorId),
+    /** The lock or the device has shown that it is open, and nothing says that this is over. */
+    isOn(doorId: string): boolean {
+      const row = all.get(doorId)?.row;
+      return row?.device_id == null ? row?.phase === 'open' : holds.isOn(doorId);
+    },
+    /** For supervise. */
+    async run(signal: AbortSignal): Promise<never> {
+      try {
+        await Promise.all(interrupted.splice(0).map(changes.interrupted));
+        return await waking.run(signal, look);
+      } finally {
+        holds.dropAll();
+      }
+    },
+  };
+}
+
+/**
+ * What a former run has sent may still arrive: `sent` was stored before the first frame, and what shows the lock open may be
+ * something else. How long ago it was sent is not asked: the wall clock may have been set since.
+ */
+function mayArriveAfterStart({ mac, phase }: StandOpenRow, clock: Clock): number {
+  const mayArrive = mac !== null && phase !== 'waiting';
+  return mayArrive ? clock.monotonic() + HELD_AT_MOST_MS : Number.NEGATIVE_INFINITY;
+}
+
+function beginIn(
+  options: StandOpenOptions,
+  { all, holds, changes, now, orders }: Parts & { orders: Orders },
+  deliver: Deliver,
+  wake: () => void,
+) {
+  const { table, clock, catalogue, actuations, unreachable } = options;
+  const delivered = deliveredIn(options, deliver);
+
+  /** `stored` is called once the request is durable: the caller may be answered. */
+  return (doorId: string, body: StandOpenBody, caller: Caller, stored: () => void): Promise<Delivery> =>
+    orders.during(doorId, (order, settled) => {
+      const isStored = () => {
+        settled();
+        stored();
+      };
+      return beginStored(doorId, body, caller, order, isStored);
+    });
+
+  async function beginStored(
+    doorId: string,
+    body: StandOpenBody,
+    caller: Caller,
+    order: Order,
+    stored: () => void,
+  ): Promise<Delivery> {
+    const door = existing(table, doorId);
+    assertAllowed(door, catalogue);
+    const target = targetOf(door, options);
+    if (target.device_id !== null) options.assertRelayProven(target.device_id);
+    const at = now();
+    const until = untilOf(body, at.wall);
+    let other = all.get(doorId);
+    if (other && !other.isEnding && !isSameTarget(other.row, target)) {
+      await changes.stop(other, 'the door was given another lock or relay');
+      other = undefined;
+    }
+    const before = other?.isEnding ? undefined : other?.row;
+    const leftMs = until - at.wall;
+    const row = orderedRow(door, target, before, caller, at.wall, keptTime(leftMs, until, at));
+    const isShown = before?.phase === 'open';
+    const lock = addressOf(row);
+    const reason = row.mac === null || isShown ? undefined : unreachable(lock);
+    if (row.mac !== null && !isShown && reason === undefined) row.phase = 'sent';
+    const intent = { ...intentOf(row), askedAt: caller.askedAt };
+    const detail = {
+      ...auditedTarget(target),
+      until: new Date(until).toISOString(),
+      extended: before !== undefined,
+    };
+    // Nothing ends what was before while this takes its place.
+    if (other) other.isEnding = true;
+    await actuations
+      .begin(intent, detail, () => table.storeStandOpen(row))
+      .catch((error) => {
+        if (other) other.isEnding = before === undefined;
+        throw error;
+      });
+    const isGone = await caller.isGone?.();
+    const late = isGone
+      ? 'the client disconnected before the command was sent'
+      : (order.withdrawn ?? endedStrictly(row, options));
+    if (late !== undefined) {
+      if (other) other.isEnding = before === undefined;
+      const refusal = offline(door, late);
+      const failed = { ...detail, error: refusal.code, reason: late };
+      const error = await actuations.end(intent, 'failed', failed, () => changes.withdraw(row));
+      if (error !== undefined) changes.withdrawLater(row, error);
+      throw refusal;
+    }
+    const standing = newStanding(row, leftMs, clock);
+    if (isShown && other) standing.judgedFrom = other.judgedFrom;
+    if (other) standing.mayArriveUntil = other.mayArriveUntil;
+    if (other && row.device_id !== null) standing.failure = other.failure;
+    all.set(doorId, standing);
+    // Its lock or its device may have reported while this was stored.
+    if (isShown && row.device_id === null) void changes.reported(standing);
+    else if (isShown && !holds.isOn(doorId)) void changes.held(standing, RELAY_REPORTED_OPEN);
+    stored();
+    const delivery = await delivered(standing, { isShown, reason, before: before?.phase });
+    await actuations.end(intent, auditedAs(delivery), { ...detail, ...delivery });
+    wake();
+    return delivery;
+  }
+}
+
+function deliveredIn({ clock }: StandOpenOptions, deliver: Deliver) {
+  return async (
+    standing: Standing,
+    how: { isShown: boolean; reason: string | undefined; before: StandOpenPhase | undefined },
+  ): Promise<Delivery> => {
+    const { door_id: id, gateway_id } = standing.row;
+    if (how.isShown)
+      return standing.row.phase === 'open'
+        ? { outcome: 'confirmed', reason: null }
+        : closedMeanwhile(standing.row);
+    const { message } = offline({ id, gateway_id }, how.reason ?? '');
+    const isUnreachable = how.reason !== undefined;
+    standing.isSending = true;
+    try {
+      const delivery: Delivery = isUnreachable
+        ? { outcome: 'waiting', reason: message }
+        : await deliver(standing, how.before);
+      postpone(standing, delivery, clock);
+      return delivery;
+    } finally {
+      standing.isSending = false;
+    }
+  };
+}

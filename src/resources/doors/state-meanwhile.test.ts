@@ -1,0 +1,60 @@
+/** What …/state of a door says while its lock or its network is busy with something else. */
+import { beforeEach, expect, it } from 'vitest';
+import { DriverError } from '../../../drivers/contract/driver.ts';
+import { type Estate, GATEWAY, openEstate } from '../../../test/estate.ts';
+
+const MAC = '00124b0001a2b3c4';
+
+let estate: Estate;
+let id: string;
+beforeEach(async () => {
+  estate = await openEstate();
+  const door = { mac: MAC, gatewayId: GATEWAY, networkId: 'n' };
+  id = (await estate.desk('POST', '/doors', door)).body.id as string;
+  estate.run();
+});
+
+const state = async () => (await estate.desk('GET', `/doors/${id}/state`)).body;
+
+it('waits, and is sent again, when the lock changes its mode already', async () => {
+  await estate.desk('PUT', `/doors/${id}`, { standOpenEnabled: true });
+  estate.played.actuate = () => Promise.reject(new DriverError('BUSY', 'the lock changes its mode already'));
+  const { body } = await estate.desk('POST', `/doors/${id}/stand-open`, { seconds: 600 });
+  expect(body).toMatchObject({ outcome: 'waiting', reason: expect.stringContaining('changes its mode') });
+  expect((await state()).standingOpen).toMatchObject({
+    state: 'waiting',
+    on: false,
+    failure: { message: expect.stringContaining('changes its mode') },
+  });
+  estate.played.actuate = async () => ({ outcome: 'confirmed' });
+  await estate.clock.advance(4_000);
+  expect((await state()).standingOpen).toMatchObject({ state: 'open', on: true, failure: null });
+  expect(estate.played.actuated.map(({ kind }) => kind)).toEqual(['standOpen', 'standOpen']);
+});
+
+it('shows a lock as disconnected after a channel move until it is heard there, with what it told before', async () => {
+  const told = (more: object) => {
+    const lockState = { value: 'locked', at: estate.clock.now(), heardAt: estate.clock.monotonic() };
+    estate.report(MAC, {
+      lastSeen: estate.clock.now(),
+      heardAt: estate.clock.monotonic(),
+      lockState,
+      ...more,
+    });
+  };
+  told({ heardOn: 15 });
+  const { lockState } = await state();
+  expect(lockState).toMatchObject({ value: 'locked', age: 0 });
+  await estate.clock.advance(13_000);
+  // By the driver, which has moved and heard nothing since.
+  estate.report(MAC, { connected: false, heardOn: 15 });
+  expect(await state()).toMatchObject({
+    connection: { status: 'disconnected' },
+    lockState: { value: 'locked', age: 13_000 },
+  });
+  told({ heardOn: 20 });
+  expect(await state()).toMatchObject({
+    connection: { status: 'connected' },
+    lockState: { value: 'locked', age: 0 },
+  });
+});

@@ -1,0 +1,337 @@
+/**
+ * The live side of encoders: who is connected, and what they say (docs/encoder-protocol.md, Connection and Messages).
+ *
+ * An encoder is connected once down/# was granted to it and its birth is stored, until that same connection is lost.
+ * Every up message is stored in one commit together with what follows from it; only then is it acknowledged.
+ */
+import { DriverError } from '../../../drivers/contract/driver.ts';
+import type {
+  CredentialVerdict,
+  EncoderConnection,
+  EncoderLink,
+  EncoderLinkHost,
+  UpChannel,
+} from '../../../drivers/encoder/link.ts';
+import {
+  type Birth,
+  type DownMessages,
+  encodeDown,
+  type JobReport,
+  type ProgressReport,
+  parseJob,
+  parseProgress,
+  parseStatus,
+} from '../../../drivers/encoder/messages.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Database } from '../../platform/database/database.ts';
+import type { Log } from '../../platform/log.ts';
+import type { LiveEvents } from '../../services/events/events.ts';
+import type { Presence } from './encoders.ts';
+import { BOOTS_KEPT, storeOnce } from './inbox.ts';
+import { connectionChanged } from './live-events.ts';
+import { writeReported } from './reported.ts';
+import type { EncoderTable } from './table.ts';
+
+/**
+ * After a status of another session than the will's, the birth must follow within so long: what is left from before is
+ * repeated directly in front of it (docs/encoder-protocol.md, Connection). Without one that status was meant as the birth.
+ */
+export const BIRTH_DEADLINE_MS = 10_000;
+
+/** What the sessions tell the write requests. The first three run inside the commit that stores the message. */
+export interface Reports {
+  born(encoderId: string, journal: string): void;
+  job(encoderId: string, report: JobReport): void;
+  progress(encoderId: string, report: ProgressReport): void;
+  wake(encoderId: string, cause: 'fresh-connection' | 'report'): void;
+}
+
+export interface SessionsOptions {
+  database: Database;
+  table: EncoderTable;
+  events: LiveEvents;
+  clock: Clock;
+  log: Log;
+  epoch: number;
+  reports: Reports;
+  link: () => Pick<EncoderLink, 'send' | 'kick'>;
+}
+
+interface Session {
+  connection: EncoderConnection;
+  granted: boolean;
+  /** The newest status that tells how things are now; set inside the commit that stores it. */
+  born: { boot: string; seq: number } | undefined;
+  birthStored: boolean;
+  /** When its birth is waited for; aborted when it comes, or when the session ends. */
+  awaitsBirth: AbortController | undefined;
+  /** How far each boot is stored, by boot, where the encoder has not been told yet. */
+  owed: Map<string, number>;
+  connectedAt: number | null;
+  lastMessageAt: number | null;
+}
+
+type Up =
+  | { channel: 'status'; message: Birth }
+  | { channel: 'job'; message: JobReport }
+  | { channel: 'progress'; message: ProgressReport };
+
+/** Opened with `openSessions`; what the link tells comes in through the four methods of EncoderLinkHost. */
+export class Sessions implements EncoderLinkHost {
+  readonly #options: SessionsOptions;
+  readonly #sessions = new Map<string, Session>();
+  /** Connections that were replaced or dropped and are not yet reported lost: nothing they say counts any more. */
+  readonly #ended = new Set<string>();
+  /** When each encoder's presence last changed, epoch milliseconds. */
+  readonly #changedAt = new Map<string, number>();
+
+  constructor(options: SessionsOptions) {
+    this.#options = options;
+    for (const row of options.table.all.all()) this.#changedAt.set(row.id, row.connected_changed_at);
+  }
+
+  credential(encoderId: string, fingerprint256: string): CredentialVerdict {
+    const credential = this.#options.table.byFingerprint.get(fingerprint256);
+    if (!credential || credential.encoder_id !== encoderId) return { ok: false, reason: 'unknown' };
+    if (credential.status !== 'active') return { ok: false, reason: credential.status };
+    return { ok: true, generation: credential.generation };
+  }
+
+  subscribed(connection: EncoderConnection): void {
+    const session = this.#sessionOf(connection);
+    if (!session) return;
+    session.granted = true;
+    this.#connectIfReady(session);
+    this.#acknowledge(session);
+  }
+
+  async received(connection: EncoderConnection, channel: UpChannel, payload: Buffer): Promise<void> {
+    const up = decode(channel, payload);
+    // A last will says nothing that the lost connection itself does not say better.
+    if (!up) return;
+    const { encoderId } = connection;
+    const session = this.#sessionOf(connection);
+    if (!session) throw new DriverError('LINK_LOST', `encoder ${encoderId} has been cut off`);
+    session.lastMessageAt = this.#options.clock.monotonic();
+    if (up.channel === 'status') this.#awaitBirth(session, up.message);
+    const acked = await this.#options.database.commit(() => this.#store(session, up));
+    owe(session, up.message.boot, acked);
+    if (up.channel === 'status' && counts(session, up.message)) session.birthStored = true;
+    this.#connectIfReady(session);
+    this.#acknowledge(session);
+    this.#options.reports.wake(encoderId, 'report');
+    if (up.channel === 'status') this.#options.events.wake();
+  }
+
+  lost(connection: EncoderConnection, reason: string): void {
+    const session = this.#sessions.get(connection.encoderId);
+    if (session?.connection.connectionId === connection.connectionId) this.#end(session, reason);
+    this.#ended.delete(connection.connectionId);
+  }
+
+  connected(encoderId: string): boolean {
+    const session = this.#sessions.get(encoderId);
+    return session !== undefined && this.#isConnected(session);
+  }
+
+  /** Resolves when handed to the transport; throws DriverError LINK_LOST when the encoder is not connected. */
+  async send<Channel extends keyof DownMessages>(
+    encoderId: string,
+    channel: Channel,
+    message: DownMessages[Channel],
+  ): Promise<void> {
+    if (!this.connected(encoderId)) {
+      throw new DriverError('LINK_LOST', `encoder ${encoderId} is not connected`);
+    }
+    await this.#options.link().send(encoderId, channel, encodeDown(channel, message));
+  }
+
+  /** After a registration or a revocation: from here on nothing reaches the old session. */
+  async drop(encoderId: string, reason: string): Promise<void> {
+    if (!this.#changedAt.has(encoderId)) this.#changedAt.set(encoderId, this.#options.clock.now());
+    const session = this.#sessions.get(encoderId);
+    if (session) this.#end(session, reason);
+    await this.#options.link().kick(encoderId, reason);
+  }
+
+  /** After it was retired: as drop(), and it counts as none. */
+  async forget(encoderId: string, reason: string): Promise<void> {
+    const dropped = this.drop(encoderId, reason);
+    // Before anything is awaited: a registration in the meantime makes it known again.
+    this.#changedAt.delete(encoderId);
+    await dropped;
+  }
+
+  presence(encoderId: string): Presence | undefined {
+    const changedAt = this.#changedAt.get(encoderId);
+    if (changedAt === undefined) return undefined;
+    const session = this.#sessions.get(encoderId);
+    const connectedAt = session?.connectedAt ?? null;
+    return {
+      connected: connectedAt !== null,
+      changedAt,
+      connectedAt,
+      lastMessageAt: session?.lastMessageAt ?? null,
+    };
+  }
+
+  /** A revoked encoder is none that should be connected: it counts as neither. */
+  counts(): { registered: number; connected: number; revoked: number } {
+    const connected = [...this.#sessions.values()].filter((session) => this.#isConnected(session)).length;
+    const revoked = this.#options.table.countRevoked.get()?.count ?? 0;
+    return { registered: this.#changedAt.size - revoked, connected, revoked };
+  }
+
+  #isConnected(session: Session): boolean {
+    return session.connectedAt !== null && this.#sessions.get(session.connection.encoderId) === session;
+  }
+
+  #sessionOf(connection: EncoderConnection): Session | undefined {
+    if (this.#ended.has(connection.connectionId)) return undefined;
+    const current = this.#sessions.get(connection.encoderId);
+    if (current?.connection.connectionId === connection.connectionId) return current;
+    if (current) this.#end(current, 'a newer connection took its place');
+    const session: Session = {
+      connection,
+      granted: false,
+      born: undefined,
+      birthStored: false,
+      awaitsBirth: undefined,
+      owed: new Map(),
+      connectedAt: null,
+      lastMessageAt: null,
+    };
+    this.#sessions.set(connection.encoderId, session);
+    return session;
+  }
+
+  #connectIfReady(session: Session): void {
+    const { encoderId, generation } = session.connection;
+    const { clock, log, reports, epoch } = this.#options;
+    if (this.#sessions.get(encoderId) !== session || session.connectedAt !== null) return;
+    if (!session.granted || !session.birthStored) return;
+    session.connectedAt = clock.monotonic();
+    this.#remember(encoderId, true);
+    log.info({ encoderId, generation }, 'encoder connected');
+    this.#trySend(session, 'hello', { epoch });
+    reports.wake(encoderId, 'fresh-connection');
+  }
+
+  #end(session: Session, reason: string): void {
+    const { encoderId, connectionId } = session.connection;
+    this.#ended.add(connectionId);
+    this.#sessions.delete(encoderId);
+    session.awaitsBirth?.abort();
+    if (session.connectedAt === null) return;
+    this.#remember(encoderId, false);
+    this.#options.log.info({ encoderId, reason }, 'encoder disconnected');
+  }
+
+  /** Ends a connection on which a status of another session stands where its birth should be. */
+  #awaitBirth(session: Session, { session: named }: Birth): void {
+    const { encoderId, session: announced } = session.connection;
+    if (named === announced) session.awaitsBirth?.abort();
+    if (announced === undefined || named === announced) return;
+    if (session.birthStored || session.awaitsBirth) return;
+    const waiting = new AbortController();
+    session.awaitsBirth = waiting;
+    const { clock, log } = this.#options;
+    const end = () => {
+      const reason = 'its birth names another session than its will';
+      log.warn({ encoderId, birth: named, will: announced }, `encoder disconnected: ${reason}`);
+      return this.drop(encoderId, reason);
+    };
+    clock.sleep(BIRTH_DEADLINE_MS, waiting.signal).then(end, () => undefined);
+  }
+
+  /** Memory is what counts; the row only carries the time of the change across a restart. */
+  #remember(encoderId: string, isConnected: boolean): void {
+    const { database, table, events, clock, log } = this.#options;
+    const now = clock.now();
+    this.#changedAt.set(encoderId, now);
+    database
+      .commit(() => {
+        table.setConnected.run(isConnected ? 1 : 0, now, encoderId);
+        events.publish(connectionChanged(encoderId, isConnected, now));
+      }, 'telemetry')
+      .then(events.wake)
+      .catch((error) => log.warn({ encoderId, error: String(error) }, 'presence not stored'));
+  }
+
+  /** Inside the commit: stores the message and all that follows from it. Returns how far its boot is stored. */
+  #store(session: Session, up: Up): number {
+    const { table, events, clock, reports } = this.#options;
+    const { encoderId } = session.connection;
+    const { boot, seq } = up.message;
+    const { isNew, acked } = storeOnce(table, { encoderId, boot, seq });
+    const isCurrent = up.channel === 'status' && counts(session, up.message);
+    if (isCurrent) session.born = { boot, seq };
+    if (!isNew) return acked;
+    if (up.channel === 'job') reports.job(encoderId, up.message);
+    else if (up.channel === 'progress') reports.progress(encoderId, up.message);
+    else if (isCurrent) {
+      writeReported({ table, events }, session.connection, up.message, clock.now());
+      reports.born(encoderId, up.message.journal);
+    }
+    return acked;
+  }
+
+  /** What came before the birth is acknowledged as soon as the encoder is connected and can hear it. */
+  #acknowledge(session: Session): void {
+    if (!this.#isConnected(session)) return;
+    const { epoch } = this.#options;
+    for (const [boot, seq] of session.owed) this.#trySend(session, 'ack', { epoch, boot, seq });
+    session.owed.clear();
+  }
+
+  /** For what is repeated anyway when the encoder is back. */
+  #trySend<Channel extends 'hello' | 'ack'>(
+    { connection: { encoderId } }: Session,
+    channel: Channel,
+    message: DownMessages[Channel],
+  ): void {
+    const { link, log } = this.#options;
+    link()
+      .send(encoderId, channel, encodeDown(channel, message))
+      .catch((error) => log.debug({ encoderId, channel, error: String(error) }, 'not sent'));
+  }
+}
+
+/** Nobody is connected when the gateway starts: what the rows say is from before. */
+export async function openSessions(options: SessionsOptions): Promise<Sessions> {
+  const { database, table, events, clock } = options;
+  await database.commit(() => {
+    const now = clock.now();
+    for (const { id, connected } of table.all.all()) {
+      if (connected === 1) events.publish(connectionChanged(id, false, now));
+    }
+    table.disconnectAll.run(now);
+  });
+  return new Sessions(options);
+}
+
+/** What is forgotten is acknowledged at its next repeat. */
+function owe(session: Session, boot: string, seq: number): void {
+  session.owed.delete(boot);
+  session.owed.set(boot, seq);
+  const oldest = session.owed.size > BOOTS_KEPT ? session.owed.keys().next().value : undefined;
+  if (oldest !== undefined) session.owed.delete(oldest);
+}
+
+function decode(channel: UpChannel, payload: Buffer): Up | undefined {
+  if (channel === 'job') return { channel, message: parseJob(payload) };
+  if (channel === 'progress') return { channel, message: parseProgress(payload) };
+  const message = parseStatus(payload);
+  return message.online ? { channel, message } : undefined;
+}
+
+/**
+ * Whether a status tells how things are now. Statuses of earlier connections are repeated too, before or after the
+ * birth: those of another session than the connection's own say nothing. Where the link does not know the
+ * session, the first status is taken for the birth. The very status that counted last comes again when its commit has
+ * failed, and must count then.
+ */
+function counts({ connection, born }: Session, message: Birth): boolean {
+  if (connection.session !== undefined && message.session !== connection.session) return false;
+  return !born || (born.boot === message.boot && message.seq >= born.seq);
+}

@@ -1,0 +1,113 @@
+/** The network resource: rows by the configuration, reads, edits (4.7) and what is known beyond it. */
+
+import type { Clock } from '../../platform/clock.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { GatehouseError } from '../../platform/errors.ts';
+import { assertIfMatch, assertSameId } from '../../platform/http/editing.ts';
+import { type Caller, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
+import type { Audit } from '../../services/audit/audit.ts';
+import { describeCertificates, parseCertificates } from './certificates.ts';
+import type { Edit, ListQuery, Network, NetworkState } from './schema.ts';
+import { type NetworkRow, type NetworkTable, openNetworkTable } from './table.ts';
+
+/** A network of the configuration. `description` is for a new row: later the interface says. */
+export interface DeclaredNetwork {
+  id: string;
+  description?: string | undefined;
+}
+
+export interface NetworksOptions {
+  database: Database;
+  audit: Audit;
+  clock: Clock;
+  declared: readonly DeclaredNetwork[];
+  /** The certificates of a network are others now: its gateways connect anew. */
+  changed(netId: string): void;
+}
+
+export type Networks = Awaited<ReturnType<typeof openNetworks>>;
+
+export async function openNetworks(options: NetworksOptions) {
+  const { database, audit, clock, changed } = options;
+  const table = openNetworkTable(database);
+  let declared: readonly DeclaredNetwork[] = [];
+
+  async function declare(networks: readonly DeclaredNetwork[]): Promise<void> {
+    const missing = networks.filter(({ id }) => !table.network.get(id));
+    const now = clock.now();
+    if (missing.length > 0) {
+      await database.commit(() => {
+        for (const { id, description } of missing)
+          table.insert.run(id, description ?? null, now, now, SYSTEM_PRINCIPAL.id);
+      });
+    }
+    declared = networks;
+  }
+
+  await declare(options.declared);
+
+  function get(netId: string): { network: Network; revision: number } {
+    const row = existing(table, netId);
+    return { network: toNetwork(row), revision: row.revision };
+  }
+
+  return {
+    get,
+    /** The networks of the configuration from now on. Rows are added for new ones; those of others stay. */
+    declare,
+    /** PEM; null when it trusts nothing, or there is no such network. */
+    certOf: (netId: string): string | null => table.network.get(netId)?.cert ?? null,
+    exists: (netId: string) => table.network.get(netId) !== undefined,
+
+    list({ cursor = '', limit, description = '' }: ListQuery): { items: Network[]; next: string | null } {
+      const rows = table.page.all(cursor, description, limit + 1);
+      const items = rows.slice(0, limit).map(toNetwork);
+      return { items, next: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
+    },
+
+    state(netId: string): NetworkState {
+      const row = existing(table, netId);
+      const isDeclared = declared.some(({ id }) => id === netId);
+      return { id: netId, declared: isDeclared, certificates: describeCertificates(row.cert, clock.now()) };
+    },
+
+    async update(
+      netId: string,
+      edit: Edit,
+      { principal, correlationId, ifMatch }: Caller & { ifMatch: string | undefined },
+    ) {
+      assertSameId('id', edit.id, netId);
+      if (typeof edit.cert === 'string') parseCertificates(edit.cert);
+      const fields = await database.commit(() => {
+        const row = existing(table, netId);
+        assertIfMatch(ifMatch, row.revision);
+        const { description = row.description, cert = row.cert } = edit;
+        const fields = [
+          ...(description === row.description ? [] : ['description']),
+          ...(cert === row.cert ? [] : ['cert']),
+        ];
+        if (fields.length === 0) return fields;
+        table.update.run(description, cert, clock.now(), principal.id, netId);
+        const object = `network/${netId}`;
+        const detail = { fields };
+        audit.record({ principal, action: 'network.update', object, outcome: 'done', detail, correlationId });
+        return fields;
+      });
+      if (fields.includes('cert')) changed(netId);
+      return get(netId);
+    },
+  };
+}
+
+function existing(table: NetworkTable, netId: string): NetworkRow {
+  const row = table.network.get(netId);
+  if (row) return row;
+  throw new GatehouseError(
+    'NOT_FOUND',
+    `There is no network ${netId}; GET /network lists those of the configuration.`,
+  );
+}
+
+function toNetwork({ id, description, cert }: NetworkRow): Network {
+  return { id, description, cert };
+}

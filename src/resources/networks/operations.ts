@@ -1,0 +1,78 @@
+/** The network operations of the interface: 4.7 and its reads. */
+import { z } from '@hono/zod-openapi';
+import { type Operation, operation } from '../../platform/http/operation.ts';
+import { WIRING_READERS } from '../../platform/principal.ts';
+import type { Networks } from './networks.ts';
+import { listQuery, netId, network, networkPage, networkState, updateBody } from './schema.ts';
+
+const params = z.object({ netId });
+const tag = 'Networks';
+const path = '/network/{netId}';
+/** All but the property management system, which has no business with wiring. */
+export function networkOperations(networks: Networks): Operation[] {
+  return [
+    operation({
+      id: 'updateNetwork',
+      method: 'put',
+      path,
+      tag,
+      summary: 'Update a network',
+      description:
+        'A field that is absent stays as it is. Networks come from the configuration. An expired certificate is taken, with a note in `…/state`.',
+      access: ['front-desk-admin'],
+      params,
+      body: updateBody,
+      status: 200,
+      result: network,
+      errors: ['NOT_FOUND', 'ID_MISMATCH', 'CERT_INVALID', 'PRECONDITION_FAILED'],
+      async handler({ params, body, principal, correlationId, ifMatch }) {
+        const caller = { principal, correlationId, ifMatch };
+        const { network, revision } = await networks.update(params.netId, body, caller);
+        return { body: network, etag: String(revision) };
+      },
+    }),
+    operation({
+      id: 'listNetworks',
+      method: 'get',
+      path: '/network',
+      tag,
+      summary: 'List networks',
+      access: WIRING_READERS,
+      query: listQuery,
+      status: 200,
+      result: networkPage,
+      errors: [],
+      handler: ({ query }) => ({ body: networks.list(query) }),
+    }),
+    operation({
+      id: 'getNetwork',
+      method: 'get',
+      path,
+      tag,
+      summary: 'Read a network',
+      access: WIRING_READERS,
+      params,
+      status: 200,
+      result: network,
+      errors: ['NOT_FOUND'],
+      handler({ params }) {
+        const { network, revision } = networks.get(params.netId);
+        return { body: network, etag: String(revision) };
+      },
+    }),
+    operation({
+      id: 'getNetworkState',
+      method: 'get',
+      // Not /network/{netId}/state, which could not be told from /network/rs485/{deviceId}.
+      path: '/network/state/{netId}',
+      tag,
+      summary: 'Read what is known of a network beyond its resource',
+      access: WIRING_READERS,
+      params,
+      status: 200,
+      result: networkState,
+      errors: ['NOT_FOUND'],
+      handler: ({ params }) => ({ body: networks.state(params.netId) }),
+    }),
+  ];
+}

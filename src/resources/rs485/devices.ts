@@ -1,0 +1,103 @@
+/** The RS-485 device resource: reads and edits (4.5). */
+
+import type { Clock } from '../../platform/clock.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { assertIfMatch, assertSameId } from '../../platform/http/editing.ts';
+import type { Caller } from '../../platform/principal.ts';
+import type { Audit } from '../../services/audit/audit.ts';
+import type { Firmware } from './firmware.ts';
+import type { Edit, ListQuery, Rs485Device } from './schema.ts';
+import type { Settings } from './settings.ts';
+import { deviceFrom } from './shown.ts';
+import { refuseUnsupported } from './supported.ts';
+import { existing, type Rs485Row, type Rs485Table } from './table.ts';
+import { changedFields, edited, isTravelling, refuseTakenDoor, wantedOf, writeWanted } from './wanted.ts';
+
+export interface DevicesOptions {
+  database: Database;
+  table: Rs485Table;
+  audit: Audit;
+  clock: Clock;
+  settings: Settings;
+  upgradeOf: Firmware['upgradeOf'];
+  groupName(groupId: string): string | undefined;
+  /** A door's relay was bound or taken away, or has other settings now. */
+  relayChanged(doorId: string): void;
+}
+
+export function openDevices(options: DevicesOptions) {
+  const { database, table, audit, clock, settings } = options;
+  const { reconciler } = settings;
+  const toDevice = deviceFrom(options, settings);
+
+  function get(deviceId: string): { device: Rs485Device; revision: number } {
+    const row = existing(table, deviceId);
+    return { device: toDevice(row), revision: row.revision };
+  }
+
+  return {
+    get,
+    list: (query: ListQuery) =>
+      page(database, (after, limit) => rows(table, query, after, limit), toDevice, query),
+
+    async update(
+      deviceId: string,
+      edit: Edit & { deviceId?: string | undefined },
+      { principal, correlationId, ifMatch }: Caller & { ifMatch: string | undefined },
+    ) {
+      assertSameId('deviceId', edit.deviceId, deviceId);
+      const doors = await database.commit(() => {
+        const row = existing(table, deviceId);
+        assertIfMatch(ifMatch, row.revision);
+        const before = wantedOf(row);
+        const after = edited(before, edit);
+        const changed = changedFields(before, after);
+        const doors = new Set([before.doorId, after.doorId]);
+        if (changed.length === 0) return doors;
+        refuseTakenDoor(table, after.doorId, new Set([deviceId]));
+        refuseUnsupported(before, after, settings.reported.get(deviceId)?.state?.carries);
+        const write = { bumpSettings: isTravelling(changed), now: clock.now(), principalId: principal.id };
+        writeWanted(table, deviceId, after, write);
+        const object = `rs485/${deviceId}`;
+        const detail = { fields: changed };
+        audit.record({ principal, action: 'rs485.update', object, outcome: 'done', detail, correlationId });
+        return doors;
+      });
+      reconciler.wake(deviceId);
+      // The former door too: what stands open there ends.
+      for (const doorId of doors) if (doorId !== null) options.relayChanged(doorId);
+      return get(deviceId);
+    },
+  };
+}
+
+function rows(
+  table: Rs485Table,
+  { bus, groupId, doorId, name }: ListQuery,
+  after: string,
+  limit: number,
+): Rs485Row[] {
+  return table.page.all(after, bus ?? null, groupId ?? null, doorId ?? null, name ?? '', limit);
+}
+
+/** Presence lives in memory, so the filter reads on, page by page, until enough devices match. */
+function page(
+  database: Pick<Database, 'legible'>,
+  read: (after: string, limit: number) => Rs485Row[],
+  toDevice: (row: Rs485Row) => Rs485Device,
+  { cursor = '', limit, connected }: ListQuery,
+): { items: Rs485Device[]; next: string | null } {
+  const items: Rs485Device[] = [];
+  for (let after = cursor; ; ) {
+    const found = read(after, limit + 1);
+    for (const row of found) {
+      const [device] = database.legible(`rs485/${row.device_id}`, () => toDevice(row));
+      if (!device) continue;
+      if (connected !== undefined && String(device.connectionState.connected) !== connected) continue;
+      if (items.length === limit) return { items, next: items.at(-1)?.deviceId ?? null };
+      items.push(device);
+    }
+    if (found.length <= limit) return { items, next: null };
+    after = found.at(-1)?.device_id ?? '';
+  }
+}

@@ -1,0 +1,137 @@
+/**
+ * Rows for devices that nobody told the gateway of: found on their bus, by what they say or by a scan. They are written
+ * in batches, and so many of a bus that one with a hostile device on it fills no disk.
+ */
+import { randomUUID } from 'node:crypto';
+import type { Rs485Report } from '../../../drivers/contract/settings.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { printable } from '../../platform/http/fields.ts';
+import type { Log } from '../../platform/log.ts';
+import { type Caller, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
+import type { Audit } from '../../services/audit/audit.ts';
+import type { Rs485Row, Rs485Table } from './table.ts';
+
+/** Devices of a bus, found or imported, beyond which none is found: as many as there are addresses. */
+const DEVICES_MAX = 256;
+/** Found and not written yet; a bus that has more says so again. */
+const WAITING_MAX = 1_024;
+/** Between two batches: soon enough for a person who has just wired a device. */
+const BATCH_MS = 1_000;
+
+export interface Found {
+  bus: string;
+  hwId: string;
+  address: number | null;
+}
+
+export interface DiscoveryOptions {
+  database: Database;
+  table: Rs485Table;
+  audit: Audit;
+  clock: Clock;
+  log: Log;
+  /**
+   * After the commit: rows of these, of which some may be part of others by now, and may have reported since they have
+   * one. `since` is epoch milliseconds.
+   */
+  added(deviceIds: readonly string[], since: number): void;
+  /** After the commit: what one said last before it had a row. */
+  toldBefore(row: Rs485Row, report: Rs485Report): void;
+}
+
+export interface Discovery {
+  /** A device without a row said this. */
+  unknown(bus: string, told: Rs485Report): void;
+  /** The bus is down: what its devices without a row said is so no more. */
+  lost(bus: string): void;
+  /** Writes rows for those that have none, now; on behalf of whoever looked for them. */
+  record(found: readonly Found[], caller: Caller): Promise<void>;
+  /** Inside a commit job: the row of a device, made when there is none; undefined when its bus has too many. */
+  row(found: Found): Rs485Row | undefined;
+  /** For supervise. */
+  run(signal: AbortSignal): Promise<never>;
+}
+
+export function openDiscovery(options: DiscoveryOptions): Discovery {
+  const { database, table, audit, clock, log } = options;
+  const waiting = new Map<string, { bus: string; report: Rs485Report }>();
+  /** Buses that were told of in the log. */
+  const crowded = new Set<string>();
+
+  function hasRoom(bus: string): boolean {
+    if ((table.countOnBus.get(bus)?.count ?? 0) < DEVICES_MAX) return true;
+    if (!crowded.has(bus))
+      log.warn({ link: bus }, `bus ${bus} has ${DEVICES_MAX} devices: no further ones are taken up`);
+    crowded.add(bus);
+    return false;
+  }
+
+  const mayHaveRow = (bus: string, hwId: string) => printable.safeParse(hwId).success && hasRoom(bus);
+
+  /** Inside a commit job. Returns the id of the new row; undefined when there is none. */
+  function insert({ bus, hwId, address }: Found, { principal, correlationId }: Caller): string | undefined {
+    if (table.byHwId.get(bus, hwId) || !mayHaveRow(bus, hwId)) return undefined;
+    const deviceId = randomUUID();
+    const now = clock.now();
+    const by = SYSTEM_PRINCIPAL.id;
+    if (address !== null) table.clearAddress.run(bus, address, deviceId);
+    table.insertFound.run(deviceId, bus, hwId, address, now, now, by, now, by);
+    audit.record({
+      principal,
+      action: 'rs485.found',
+      object: `rs485/${deviceId}`,
+      outcome: 'done',
+      detail: { bus, hwId, address },
+      correlationId,
+    });
+    return deviceId;
+  }
+
+  async function record(found: readonly Found[], caller: Caller): Promise<void> {
+    const added = await database.commit(() => found.flatMap((one) => insert(one, caller) ?? []));
+    if (added.length > 0) options.added(added, clock.now());
+    for (const { bus, hwId } of found) {
+      const key = keyOf(bus, hwId);
+      const report = waiting.get(key)?.report;
+      const row = report && table.byHwId.get(bus, hwId);
+      // What another record has just taken over is told of in the next round: it may not be known yet.
+      if (!row || !added.includes(row.device_id)) continue;
+      waiting.delete(key);
+      options.toldBefore(row, report);
+    }
+  }
+
+  const bySystem = (): Caller => ({ principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() });
+  return {
+    record,
+    unknown(bus, report) {
+      const key = keyOf(bus, report.hwId);
+      if (waiting.has(key) || waiting.size < WAITING_MAX) waiting.set(key, { bus, report });
+    },
+    lost(bus) {
+      for (const [key, one] of waiting) if (one.bus === bus) waiting.delete(key);
+    },
+    row(found) {
+      insert(found, bySystem());
+      return table.byHwId.get(found.bus, found.hwId);
+    },
+    async run(signal) {
+      for (;;) {
+        await clock.sleep(BATCH_MS, signal);
+        for (const [key, { bus, report }] of waiting) {
+          const row = table.byHwId.get(bus, report.hwId);
+          if (row) options.toldBefore(row, report);
+          if (row || !mayHaveRow(bus, report.hwId)) waiting.delete(key);
+        }
+        if (waiting.size > 0) await record([...waiting.values()].map(foundBy), bySystem());
+      }
+    },
+  };
+}
+
+const keyOf = (bus: string, hwId: string) => JSON.stringify([bus, hwId]);
+
+function foundBy({ bus, report }: { bus: string; report: Rs485Report }): Found {
+  return { bus, hwId: report.hwId, address: report.connected ? (report.address ?? null) : null };
+}

@@ -1,0 +1,95 @@
+/** Events of buses, which a driver tells again until it knows them durable: each is taken in once. */
+import { randomUUID } from 'node:crypto';
+import type { z } from 'zod';
+import type { DriverEvent } from '../../../drivers/contract/driver.ts';
+import { alarmEvent, credentialEvent, inputEvent } from '../../../drivers/contract/rs485.ts';
+import type { Database } from '../../platform/database/database.ts';
+import type { Log } from '../../platform/log.ts';
+import { SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
+import type { Audit } from '../../services/audit/audit.ts';
+import type { LiveEvent, LiveEvents } from '../../services/events/events.ts';
+import type { Buses } from './buses.ts';
+import type { Discovery } from './discovery.ts';
+import { alarmChanged, credentialShown, inputActivated } from './live-events.ts';
+import type { Rs485Table } from './table.ts';
+
+/** Ids remembered, over all buses: far more than 64 links can have on their way (src/platform/field/ipc.ts, EVENT_CREDITS). */
+const REMEMBERED_MAX = 10_000;
+
+export interface FieldEventsOptions {
+  database: Database;
+  table: Rs485Table;
+  audit: Audit;
+  events: LiveEvents;
+  discovery: Pick<Discovery, 'row'>;
+  buses: Pick<Buses, 'has'>;
+  log: Log;
+}
+
+/** Resolves when the event is durable: true, or false when it is none of ours. */
+export type TakeEvent = (bus: string, event: DriverEvent) => Promise<boolean>;
+
+export function openFieldEvents(options: FieldEventsOptions): TakeEvent {
+  const { database, table, audit, events, discovery, buses, log } = options;
+  return async (bus, { id, kind, data }) => {
+    const read = KINDS[kind];
+    if (!buses.has(bus) || !read) return false;
+    const told = read(data);
+    if (!told) {
+      log.warn({ link: bus, kind }, 'a bus told an event that is none; it was dropped');
+      return true;
+    }
+    await database.commit(() => {
+      if (table.insertEvent.run(bus, id).changes === 0) return;
+      table.pruneEvents.run(REMEMBERED_MAX);
+      const row = discovery.row({ bus, hwId: told.hwId, address: null });
+      if (!row) return;
+      events.publish(told.of(row.device_id));
+      const fault = relayFaultOf(data);
+      if (kind === 'alarm' && fault)
+        audit.record({
+          principal: SYSTEM_PRINCIPAL,
+          correlationId: randomUUID(),
+          action: 'rs485.relayFault',
+          object: `rs485/${row.device_id}`,
+          ...fault,
+        });
+    });
+    events.wake();
+    return true;
+  };
+}
+
+/** undefined: another alarm. */
+function relayFaultOf(data: unknown) {
+  const { alarm, raised } = alarmEvent.safeParse(data).data ?? {};
+  if (alarm !== 'relay') return undefined;
+  return raised
+    ? {
+        outcome: 'failed',
+        detail: { reason: 'a relay was still closed after its pulse: it is told to open' },
+      }
+    : { outcome: 'done', detail: { reason: 'the relay was read open' } };
+}
+
+const KINDS: Readonly<Record<string, (data: unknown) => Told | undefined>> = {
+  input: reader(inputEvent, inputActivated),
+  alarm: reader(alarmEvent, alarmChanged),
+  credential: reader(credentialEvent, credentialShown),
+};
+
+interface Told {
+  hwId: string;
+  of(deviceId: string): LiveEvent;
+}
+
+/** undefined: it is none of that kind. */
+function reader<Event extends { hwId: string }>(
+  schema: z.ZodType<Event>,
+  shown: (deviceId: string, event: Event) => LiveEvent,
+) {
+  return (data: unknown): Told | undefined => {
+    const { data: told } = schema.safeParse(data);
+    return told && { hwId: told.hwId, of: (deviceId) => shown(deviceId, told) };
+  };
+}

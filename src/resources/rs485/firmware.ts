@@ -1,0 +1,287 @@
+/**
+ * New firmware for an OSDP device, out of a file of this host, as a job. What the device has confirmed is kept: a device or
+ * a host that was lost goes on from there, and so does a job that is started again.
+ */
+import { DriverError, type DriverErrorCode } from '../../../drivers/contract/driver.ts';
+import {
+  type AbortFile,
+  FILE_PIECE_MAX,
+  type FileSent,
+  fileSent,
+  type SendFile,
+} from '../../../drivers/contract/osdp.ts';
+import type { Rs485Report } from '../../../drivers/contract/settings.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { GatehouseError } from '../../platform/errors.ts';
+import type { Execute } from '../../platform/execute.ts';
+import type { Caller, Role } from '../../platform/principal.ts';
+import type { ReportProgress, StartJob } from '../../services/jobs/job-order.ts';
+import type { Known } from '../../services/reconcile/reported.ts';
+import { answering } from './answering.ts';
+import type { Buses } from './buses.ts';
+import { assertFits, type FirmwareImage, readImage } from './firmware-image.ts';
+import type { FirmwareBody } from './osdp-schema.ts';
+import type { Rs485Device } from './schema.ts';
+import { existing, type Rs485Row, type Rs485Table } from './table.ts';
+
+export const UPDATERS: readonly [Role, ...Role[]] = ['service-tool'];
+
+/** A piece takes two seconds; the device may want to write for two minutes after the last. */
+const PIECE_TIMEOUT_MS = 200_000;
+const ABORT_TIMEOUT_MS = 10_000;
+/** A device that was away for so long needs a person. */
+const STALLED_MS = 10 * 60_000;
+/** It forgets again and again: it restarts while it writes, or takes two of the same name for one. */
+const FORGETS_MAX = 3;
+const LOOK_MS = 1_000;
+/** A device that restarts with it is there again by then. */
+const RETURN_MS = 120_000;
+/** What a power cut may cost of what was sent: a device may refuse what it has already, and begin again. */
+const KEEP_EVERY_MS = 5_000;
+/** Everything else is for good. */
+const PASSING: readonly DriverErrorCode[] = [
+  'LINK_LOST',
+  'DEVICE_OFFLINE',
+  'NO_REPLY',
+  'DEADLINE_PASSED',
+  'BUSY',
+  'OUTCOME_UNKNOWN',
+];
+const AGAIN = 'start it again, and it goes on where it was';
+
+export type UpgradeJobInfo = NonNullable<Rs485Device['upgradeJobInfo']>;
+
+export interface FirmwareOptions {
+  database: Database;
+  table: Rs485Table;
+  clock: Clock;
+  buses: Buses;
+  /** Where the files are; undefined: the configuration names no folder. */
+  firmwareDirectory: string | undefined;
+  known(deviceId: string): Known<Rs485Report> | undefined;
+  execute: Execute;
+  startJob: StartJob;
+}
+
+export interface Firmware {
+  /** Resolves with the job. Throws a GatehouseError. */
+  start(deviceId: string, body: FirmwareBody, caller: Caller): Promise<unknown>;
+  /** What the device is being given; null: nothing. */
+  upgradeOf(deviceId: string): UpgradeJobInfo | null;
+}
+
+export function openFirmware(options: FirmwareOptions): Firmware {
+  const { table, buses, startJob } = options;
+  const upgrades = new Map<string, UpgradeJobInfo>();
+  const busyBuses = new Set<string>();
+
+  async function checked(row: Rs485Row, file: string): Promise<FirmwareImage> {
+    buses.assertOsdp(row.bus, 'OSDP devices take firmware over it');
+    const image = await readImage(file, options.firmwareDirectory);
+    assertFits(image, row.hw_id);
+    return image;
+  }
+
+  async function run(
+    row: Rs485Row,
+    image: FirmwareImage,
+    id: string,
+    progress: ReportProgress,
+    signal: AbortSignal,
+  ): Promise<Record<string, unknown>> {
+    const { version, apps } = image.manifest;
+    upgrades.set(row.device_id, { id, app: apps, platform: { version } });
+    try {
+      return await update(options, { row, image, progress, signal });
+    } finally {
+      upgrades.delete(row.device_id);
+    }
+  }
+
+  return {
+    upgradeOf: (deviceId) => upgrades.get(deviceId) ?? null,
+    async start(deviceId, { file }, caller) {
+      const row = existing(table, deviceId);
+      const image = await checked(row, file);
+      const { bus } = row;
+      if (busyBuses.has(bus))
+        throw new GatehouseError('QUEUE_FULL', 'A device of this bus is given firmware: one at a time.');
+      // After that: one that is given firmware does not answer at times.
+      answering(row, options.known(deviceId));
+      busyBuses.add(bus);
+      const begun = Promise.withResolvers<string>();
+      try {
+        const job = await startJob({
+          kind: 'osdp-firmware',
+          object: `rs485/${deviceId}`,
+          roles: UPDATERS,
+          ...caller,
+          intent: { action: 'rs485.firmware', object: `rs485/${deviceId}`, detail: intendedBy(row, image) },
+          async run(progress, signal, conclude) {
+            try {
+              const result = await run(row, image, await begun.promise, progress, signal);
+              conclude({ outcome: 'done', detail: { platformVersion: result.platformVersion } });
+              return result;
+            } finally {
+              busyBuses.delete(bus);
+            }
+          },
+        });
+        begun.resolve((job as { id: string }).id);
+        return job;
+      } catch (error) {
+        busyBuses.delete(bus);
+        throw error;
+      }
+    },
+  };
+}
+
+interface Update {
+  row: Rs485Row;
+  image: FirmwareImage;
+  progress: ReportProgress;
+  signal: AbortSignal;
+}
+
+/** For the audit. */
+function intendedBy({ hw_id }: Rs485Row, { file, manifest }: FirmwareImage) {
+  return { hwId: hw_id, file, version: manifest.version, sha256: manifest.sha256 };
+}
+
+async function update(options: FirmwareOptions, one: Update): Promise<Record<string, unknown>> {
+  const { row, image } = one;
+  const { version } = image.manifest;
+  const before = versionOf(options, row);
+  const isRestarting = await bring(options, one, before);
+  const platformVersion = await returned(options, one, isRestarting);
+  return { deviceId: row.device_id, hwId: row.hw_id, file: image.file, version, platformVersion };
+}
+
+function versionOf({ known }: Pick<FirmwareOptions, 'known'>, { device_id }: Rs485Row): string | null {
+  return known(device_id)?.state?.platform?.version ?? null;
+}
+
+/** Until the device has all of it. Whether it restarts with it now. */
+async function bring(options: FirmwareOptions, one: Update, before: string | null): Promise<boolean> {
+  const { clock, known } = options;
+  const { row, image, progress, signal } = one;
+  const total = image.bytes.length;
+  const store = openStore(options, one);
+  const at = { offset: store.offset(), messageMax: undefined as number | undefined };
+  let movedAt = clock.monotonic();
+  let forgets = 0;
+  try {
+    for (;;) {
+      progress({ done: at.offset, total });
+      const isNew = versionOf(options, row) === image.manifest.version && image.manifest.version !== before;
+      // It was lost after its last byte, and is there again as what it was to be.
+      if (at.offset === total && isNew) break;
+      if (clock.monotonic() - movedAt >= STALLED_MS)
+        throw new DriverError('NO_REPLY', `the device has taken nothing for ten minutes: ${AGAIN}`);
+      const sent = known(row.device_id)?.connected ? await piece(options, one, at) : undefined;
+      if (sent) {
+        if (sent.offset > at.offset) movedAt = clock.monotonic();
+        if (sent.offset < at.offset) forgets += 1;
+        if (forgets > FORGETS_MAX)
+          throw new DriverError('REFUSED', 'the device forgets again and again what it has of the file');
+        Object.assign(at, { offset: sent.offset, messageMax: sent.messageMax });
+        await store.keep(at.offset);
+        if (sent.stage === 'done' || sent.stage === 'restarting') {
+          progress({ done: total, total });
+          await store.forget();
+          return sent.stage === 'restarting';
+        }
+      }
+      if (sent?.stage !== 'sending') await clock.sleep(LOOK_MS, signal);
+      signal.throwIfAborted();
+    }
+    await store.forget();
+    return true;
+  } catch (error) {
+    const { forget, write } = store;
+    // What is stored only saves time.
+    await breakOff(options, one, error, { forget, keep: () => write(at.offset) }).catch(() => undefined);
+    throw error;
+  }
+}
+
+/** Cancelled, or for good: the device may forget it. Otherwise somebody may go on with it. */
+async function breakOff(
+  { execute }: FirmwareOptions,
+  { row, signal }: Update,
+  error: unknown,
+  store: { forget(): Promise<unknown>; keep(): Promise<unknown> },
+): Promise<void> {
+  const isCancelled = signal.aborted && (signal.reason as { code?: unknown }).code === 'CANCELLED';
+  const isForGood = !signal.aborted && error instanceof DriverError && !PASSING.includes(error.code);
+  if (!isCancelled && !isForGood) return void (await store.keep());
+  await store.forget();
+  const data: AbortFile = { hwId: row.hw_id };
+  const command = { kind: 'abortFile', data, timeoutMs: ABORT_TIMEOUT_MS };
+  await execute(row.bus, command, new AbortController().signal).catch(() => undefined);
+}
+
+/** undefined: it was lost before it could say anything. Throws what is for good. */
+async function piece(
+  { execute }: FirmwareOptions,
+  { row, image, signal }: Update,
+  { offset, messageMax }: { offset: number; messageMax: number | undefined },
+): Promise<FileSent | undefined> {
+  const data = {
+    hwId: row.hw_id,
+    type: image.manifest.fileType,
+    total: image.bytes.length,
+    offset,
+    data: new Uint8Array(image.bytes.subarray(offset, offset + FILE_PIECE_MAX)),
+    ...(messageMax !== undefined && { messageMax }),
+  } satisfies SendFile;
+  try {
+    const command = { kind: 'sendFile', data, timeoutMs: PIECE_TIMEOUT_MS };
+    return fileSent.parse(await execute(row.bus, command, signal));
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof DriverError && PASSING.includes(error.code)) return undefined;
+    throw error;
+  }
+}
+
+/** The version it tells now: the new one, once it is back with that, else whatever it tells after some time. */
+async function returned(
+  options: FirmwareOptions,
+  { row, image, signal }: Update,
+  isRestarting: boolean,
+): Promise<string | null> {
+  const { clock, known } = options;
+  const isBack = () => known(row.device_id)?.connected === true;
+  const isNew = () => isBack() && versionOf(options, row) === image.manifest.version;
+  const end = clock.monotonic() + (isRestarting ? RETURN_MS : 0);
+  while (!isNew() && clock.monotonic() < end) await clock.sleep(LOOK_MS, signal);
+  if (isBack()) return versionOf(options, row);
+  throw new DriverError('NO_REPLY', 'the device has all of the file, and does not answer since');
+}
+
+/** How far it got, beyond this process. */
+function openStore({ database, table, clock }: FirmwareOptions, { row, image }: Update) {
+  const { sha256 } = image.manifest;
+  let keptAt = clock.monotonic();
+  const write = (offset: number) =>
+    database.commit(() => void table.keepTransfer.run(row.bus, row.hw_id, sha256, offset, clock.now()));
+  const forget = () => database.commit(() => void table.forgetTransfer.run(row.bus, row.hw_id));
+  return {
+    forget,
+    write,
+    /** Where to go on. */
+    offset(): number {
+      const kept = table.transfer.get(row.bus, row.hw_id);
+      return kept?.sha256 === sha256 && kept.offset <= image.bytes.length ? kept.offset : 0;
+    },
+    /** Now and then. */
+    async keep(offset: number): Promise<void> {
+      if (clock.monotonic() - keptAt < KEEP_EVERY_MS) return;
+      keptAt = clock.monotonic();
+      await write(offset);
+    },
+  };
+}

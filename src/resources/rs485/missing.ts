@@ -1,0 +1,77 @@
+/** Devices that should answer and do not, for the status: also those that have no address, and so are not polled. */
+import type { Rs485Report } from '../../../drivers/contract/settings.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Known } from '../../services/reconcile/reported.ts';
+import type { Buses, BusesOptions } from './buses.ts';
+import type { Rs485Row, Rs485Table } from './table.ts';
+import { unfedReason } from './unfed.ts';
+import { isUnclaimed } from './wanted.ts';
+
+/** Told at most; of more the list of devices has the rest (`connected=false`). */
+const MISSING_MAX = 20;
+/** Of the new devices of a bus, so many are named. */
+const NEW_MAX = 3;
+/** Of a bus that is up: by then each device was asked several times. */
+const SETTLED_MS = 15_000;
+
+export interface MissingDevice {
+  deviceId: string;
+  name: string | null;
+  hwId: string;
+  bus: string;
+  /** Since when, and what to do. */
+  message: string;
+}
+
+export interface MissingOptions {
+  table: Rs485Table;
+  clock: Clock;
+  buses: Pick<Buses, 'device'>;
+  linkState: BusesOptions['linkState'];
+  known(
+    deviceId: string,
+  ): Pick<Known<Pick<Rs485Report, 'watchdog' | 'address'>>, 'connected' | 'changedAt' | 'state'> | undefined;
+}
+
+export function openMissing({
+  table,
+  clock,
+  buses,
+  linkState,
+  known,
+}: MissingOptions): () => MissingDevice[] {
+  const isConnected = ({ device_id }: Rs485Row) => known(device_id)?.connected ?? false;
+
+  /** Of a bus that is down the status says so once. */
+  function isSettled(bus: string): boolean {
+    const link = linkState(bus);
+    return link?.up === true && clock.now() - link.since >= SETTLED_MS;
+  }
+
+  function messageOf(row: Rs485Row, found: readonly Rs485Row[]): string {
+    const since = new Date(known(row.device_id)?.changedAt ?? row.connected_changed_at).toISOString();
+    const silent = `${row.hw_id} does not answer on bus ${row.bus} since ${since}`;
+    const fresh = found.filter(({ bus }) => bus === row.bus).map(({ hw_id }) => hw_id);
+    const unfed = unfedReason(row, known(row.device_id)?.state, buses);
+    if (unfed) return `${silent}: ${unfed}`;
+    if (fresh.length === 0)
+      return `${silent}: check its supply and wiring. If its address was changed, a scan of the bus finds it (gatehouse bus scan ${row.bus}). If it is gone for good, remove it; a key that it has is forgotten with that`;
+    const more = fresh.length > NEW_MAX ? ' and others' : '';
+    return `${silent}; new there: ${fresh.slice(0, NEW_MAX).join(', ')}${more}. If one of them took its place, send its hwId to /network/rs485/${row.device_id}/replace`;
+  }
+
+  return () => {
+    const rows = table.all.all();
+    const found = rows.filter((row) => isUnclaimed(row) && isConnected(row));
+    return rows
+      .filter((row) => !isConnected(row) && isSettled(row.bus))
+      .slice(0, MISSING_MAX)
+      .map((row) => ({
+        deviceId: row.device_id,
+        name: row.name,
+        hwId: row.hw_id,
+        bus: row.bus,
+        message: messageOf(row, found),
+      }));
+  };
+}

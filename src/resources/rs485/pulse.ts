@@ -1,0 +1,269 @@
+/**
+ * Fires a device's relay, now or not at all: an intent in the audit before, the outcome after. Each request fires once at
+ * most; nothing is ever sent again, and what nobody can know is said to be unknown.
+ */
+import { DriverError } from '../../../drivers/contract/driver.ts';
+import { type Pulse, pulsed } from '../../../drivers/contract/rs485.ts';
+import type { Rs485Report } from '../../../drivers/contract/settings.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { GatehouseError } from '../../platform/errors.ts';
+import type { Execute } from '../../platform/execute.ts';
+import type { Log } from '../../platform/log.ts';
+import type { Caller } from '../../platform/principal.ts';
+import type { Actuations } from '../../services/actuations/actuations.ts';
+import type { Known } from '../../services/reconcile/reported.ts';
+import type { PulseResult } from './bus-schema.ts';
+import type { Buses } from './buses.ts';
+import { noRelay, settingsInForce } from './relay.ts';
+import type { WiredRelay } from './relays.ts';
+import { existing, type Rs485Row, type Rs485Table } from './table.ts';
+import { unfedReason } from './unfed.ts';
+import { assertProven, type WatchdogProofs } from './watchdog-proofs.ts';
+
+/** From the request to the wire. A person waits at the door: what comes later surprises somebody else. */
+const DEADLINE_MS = 5_000;
+/** Where neither the settings nor the device name one. */
+const DURATION_MS = 5_000;
+/** What drivers take (drivers/contract/rs485.ts). */
+const LONGEST_MS = 600_000;
+
+export interface PulseOptions {
+  table: Rs485Table;
+  actuations: Actuations;
+  buses: Pick<Buses, 'isUp' | 'device'>;
+  clock: Clock;
+  log: Log;
+  execute: Execute;
+  proofs: Pick<WatchdogProofs, 'of'>;
+  known(deviceId: string): Known<Rs485Report> | undefined;
+  isInForce(row: Rs485Row): boolean;
+  /** Throws IN_PROGRESS while the watchdog of the device is tested. */
+  assertNotTested(deviceId: string): void;
+}
+
+export type FirePulse = (deviceId: string, caller: Caller) => Promise<PulseResult>;
+/**
+ * Fires this relay for so long, or makes its pulse last so long, while it is the one in force. Nothing of it is audited here:
+ * whoever holds a relay this way says when that begins and ends. It keeps nobody from a pulse of his own, which follows it.
+ */
+export type HoldRelay = (
+  relay: WiredRelay,
+  hold: { milliseconds: number; timeoutMs: number },
+  signal: AbortSignal,
+) => Promise<PulseResult>;
+
+/** How it ended: fired, perhaps fired (`reason`: what is known of that), or certainly not. */
+type End = { result: PulseResult; reason: string | null } | { refusal: GatehouseError };
+
+export const PULSE = 'rs485.pulse';
+
+const LATE = 'the disk was too slow, or the gateway stood still, for it to come in time';
+const HUNG_UP = 'the client hung up before it was sent';
+
+interface Pulses {
+  pulse: FirePulse;
+  holdRelay: HoldRelay;
+  /** Throws WATCHDOG_NOT_PROVEN, NO_RELAY, or IN_PROGRESS during a watchdog test. A device that does not answer passes. */
+  assertRelayProven(deviceId: string): void;
+}
+
+export function openPulse(options: PulseOptions): Pulses {
+  const { table, actuations, clock } = options;
+  const firing = new Set<string>();
+
+  async function fire(
+    aimed: Aim,
+    { principal, correlationId, askedAt, isGone, hungUp = new AbortController().signal }: Caller,
+  ): Promise<PulseResult> {
+    const { row, pulse } = aimed;
+    const startedAt = askedAt ?? clock.monotonic();
+    const { relay, milliseconds } = pulse;
+    const object = `rs485/${row.device_id}`;
+    const asked = { way: 'rs485', askedAt: startedAt } as const;
+    const intent = { principal, action: PULSE, object, correlationId, ...asked };
+    await actuations.begin(intent, { relay, milliseconds, doorId: row.door_id });
+    const hasHungUp = await isGone?.();
+    // Last of all: whatever was waited for has to count.
+    const timeoutMs = Math.floor(DEADLINE_MS - (clock.monotonic() - startedAt));
+    const late = hasHungUp ? HUNG_UP : timeoutMs < 1 && LATE;
+    const refusal = late ? unsent(late) : misaimed(options, aimed);
+    const end = refusal ? { refusal } : await execute(options, row, pulse, timeoutMs, hungUp);
+    const [outcome, detail] =
+      'result' in end
+        ? [end.result.outcome === 'confirmed' ? 'done' : 'unknown', { ...end.result, reason: end.reason }]
+        : ['failed', { relay, milliseconds, error: end.refusal.code, reason: end.refusal.message }];
+    await actuations.end(intent, outcome, detail);
+    if ('refusal' in end) throw end.refusal;
+    return end.result;
+  }
+
+  return {
+    async pulse(deviceId, caller) {
+      const aimed = aim(options, deviceId);
+      if (firing.has(deviceId))
+        throw new GatehouseError('QUEUE_FULL', 'A pulse of this device is on its way: wait for its outcome.');
+      firing.add(deviceId);
+      try {
+        return await fire(aimed, caller);
+      } finally {
+        firing.delete(deviceId);
+      }
+    },
+    assertRelayProven(deviceId) {
+      const row = existing(table, deviceId);
+      options.assertNotTested(deviceId);
+      const known = options.known(deviceId);
+      if (!known?.connected) return;
+      const state = known.state ?? undefined;
+      assertProven(options.proofs, row, state, pulseOf(row, state, options.isInForce(row)).relay);
+    },
+    async holdRelay(relay, { milliseconds, timeoutMs }, signal) {
+      const { row, pulse } = aim(options, relay.deviceId);
+      if (row.bus !== relay.bus || row.hw_id !== relay.hwId || pulse.relay !== relay.relayIndex)
+        throw noRelay(
+          `Nothing was fired: output${relay.relayIndex} of ${relay.hwId} on bus ${relay.bus} is not the relay in force of device ${row.device_id}.`,
+        );
+      const end = await execute(options, row, { ...pulse, milliseconds }, timeoutMs, signal);
+      if ('refusal' in end) throw end.refusal;
+      return end.result;
+    },
+  };
+}
+
+interface Aim {
+  row: Rs485Row;
+  pulse: Pulse;
+}
+
+/** Throws what is known to be in the way before anything is sent. */
+function aim(options: PulseOptions, deviceId: string): Aim {
+  const row = existing(options.table, deviceId);
+  options.assertNotTested(deviceId);
+  const known = options.known(deviceId);
+  if (!options.buses.isUp(row.bus)) throw offline(row, 'its bus is down: GET /network/rs485/buses says why');
+  const untrusted = known?.connected ? undefined : untrustedBy(row, known?.state);
+  if (untrusted) throw untrusted;
+  const pulse = pulseOf(row, known?.state ?? undefined, options.isInForce(row));
+  if (!known?.connected)
+    throw offline(row, unfedReason(row, known?.state, options.buses) ?? 'it does not answer');
+  assertProven(options.proofs, row, known.state ?? undefined, pulse.relay);
+  return { row, pulse };
+}
+
+/** Why it is not to be fired any more: all that was known may change while the intent is stored. */
+function misaimed(options: PulseOptions, aimed: Aim): GatehouseError | undefined {
+  const { device_id: deviceId } = aimed.row;
+  const { relay } = aimed.pulse;
+  try {
+    const { row, pulse } = aim(options, deviceId);
+    const isSame =
+      row.bus === aimed.row.bus &&
+      row.hw_id === aimed.row.hw_id &&
+      row.door_id === aimed.row.door_id &&
+      row.relay_index === aimed.row.relay_index &&
+      pulse.relay === relay;
+    if (isSame) return undefined;
+  } catch (error) {
+    if (error instanceof GatehouseError) return error;
+    throw error;
+  }
+  return noRelay(
+    `Nothing was fired: device ${deviceId} was replaced, or given another relay or door, before output${relay} was fired. Send it again.`,
+  );
+}
+
+/** Throws NO_RELAY. */
+function pulseOf(row: Rs485Row, told: Rs485Report | undefined, inForce: boolean): Pulse {
+  const { relayIndex, unlockDurationMilliseconds } = settingsInForce(row, told, inForce);
+  const milliseconds = unlockDurationMilliseconds ?? told?.effectiveUnlockMilliseconds ?? DURATION_MS;
+  return { hwId: row.hw_id, relay: relayIndex, milliseconds: Math.min(milliseconds, LONGEST_MS) };
+}
+
+async function execute(
+  { execute, log }: PulseOptions,
+  row: Rs485Row,
+  pulse: Pulse,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<End> {
+  const { relay, milliseconds } = pulse;
+  const unknown = (reason: string): End => ({
+    result: { relay, milliseconds, outcome: 'unknown', timedBy: null },
+    reason,
+  });
+  try {
+    const command = { kind: 'pulse', data: pulse, timeoutMs };
+    const answer = pulsed.safeParse(await execute(row.bus, command, signal));
+    return answer.data
+      ? { result: { ...answer.data, outcome: 'confirmed' }, reason: null }
+      : unknown('the driver answered what is no answer');
+  } catch (error) {
+    // Only what was not handed over to a driver rejects with the reason of the signal.
+    if (signal.aborted && error === signal.reason) return { refusal: unsent(HUNG_UP) };
+    if (!(error instanceof DriverError)) {
+      log.error({ device: row.device_id, err: error }, 'a relay pulse failed for a reason of ours');
+      return unknown('the gateway itself failed; its log says why');
+    }
+    switch (error.code) {
+      case 'LINK_LOST':
+      case 'DEVICE_OFFLINE':
+      case 'DEADLINE_PASSED':
+        return { refusal: offline(row, error.message) };
+      case 'BUSY':
+        return { refusal: new GatehouseError('QUEUE_FULL', `Nothing was fired: ${error.message}.`) };
+      case 'REFUSED':
+      case 'INVALID_COMMAND':
+      case 'INVALID_OPTIONS':
+        return { refusal: noRelay(`The device fired nothing: ${error.message}.`) };
+      // It was sent, and what came back says nothing for certain.
+      case 'NO_REPLY':
+      case 'BAD_REPLY':
+      case 'OUTCOME_UNKNOWN':
+        return unknown(error.message);
+    }
+  }
+}
+
+/** Neither the device nor its bus is in the way. */
+function unsent(reason: string): GatehouseError {
+  return new GatehouseError('DEVICE_OFFLINE', `Nothing was fired: ${reason}. Send it again.`);
+}
+
+function offline({ device_id, bus }: Rs485Row, reason: string): GatehouseError {
+  return new GatehouseError(
+    'DEVICE_OFFLINE',
+    `Nothing was fired: device ${device_id} cannot be reached (${reason}). See to its power and to bus ${bus}.`,
+  );
+}
+
+/** It answers, and nothing may be said to it: not its power or its wires are in the way. */
+function untrustedBy(
+  { device_id, bus, address }: Rs485Row,
+  told: Rs485Report | undefined,
+): GatehouseError | undefined {
+  const place = `address ${told?.address ?? address} of bus ${bus}`;
+  const pairing = `gatehouse osdp pair ${bus} ${told?.address ?? address}`;
+  const refuse = (what: string) =>
+    new GatehouseError('DEVICE_OFFLINE', `Nothing was fired: device ${device_id} at ${place} ${what}.`);
+  switch (told?.sessionFault) {
+    case 'wrongKey':
+      return refuse(
+        `answers, but refuses the key that is stored for it. If it was swapped or reset, put it into its install mode and pair it (${pairing}); if not, another device may be at its address`,
+      );
+    case 'downgrade':
+      return refuse(
+        `answers, but offers no session under its own key, as after a reset. If it was swapped or reset, pair it (${pairing}); if not, somebody may be between it and the gateway`,
+      );
+    case 'securityRequired':
+      return refuse(
+        `answers, but requires a secure channel, and the configuration says secure: off. Take that out of the configuration, and pair it (${pairing})`,
+      );
+    case 'duplicateAddress':
+      return refuse(
+        'is not the only one that answers there. Disconnect one of the two devices, give the other one another address, and connect it again',
+      );
+    default:
+  }
+  if (told?.security === 'unpaired') return refuse(`has no key yet: pair it (${pairing})`);
+  return undefined;
+}

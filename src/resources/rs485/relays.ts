@@ -1,0 +1,62 @@
+/** The devices whose relays open doors, as the doors see them. */
+import type { Rs485Report } from '../../../drivers/contract/settings.ts';
+import type { Known } from '../../services/reconcile/reported.ts';
+import type { Buses } from './buses.ts';
+import { shownRelay } from './relay.ts';
+import type { Rs485Row, Rs485Table } from './table.ts';
+
+export interface RelaysOptions {
+  table: Rs485Table;
+  buses: Pick<Buses, 'isUp'>;
+  known(deviceId: string): Known<Rs485Report> | undefined;
+  isInForce(row: Rs485Row): boolean;
+  /** A device reported the relay that opens this door. */
+  relayReported: RelayReported;
+}
+
+/** One relay of one piece of hardware. */
+export interface WiredRelay {
+  deviceId: string;
+  bus: string;
+  hwId: string;
+  relayIndex: number;
+}
+
+export type RelayReported = (doorId: string, relay: WiredRelay, isClosed: boolean) => void;
+
+export function openRelays({ table, buses, known, isInForce, relayReported }: RelaysOptions) {
+  const shown = (row: Rs485Row) => ({
+    deviceId: row.device_id,
+    bus: row.bus,
+    hwId: row.hw_id,
+    relayIndex: row.relay_index,
+    settled: isInForce(row),
+  });
+  return {
+    /** The device whose relay opens this door, and whether it has the settings that are wanted. */
+    relay(doorId: string): ReturnType<typeof shown> | undefined {
+      const row = table.byDoor.get(doorId);
+      return row && shown(row);
+    },
+    /** All such, by door. */
+    relays: () => new Map(table.relays.all().map((row) => [row.door_id ?? '', shown(row)])),
+    /** A device with a row sent a report. */
+    takeRelay(row: Rs485Row, report: Rs485Report): void {
+      const { door_id: doorId } = row;
+      if (doorId === null) return;
+      const { device_id: deviceId, bus, hw_id: hwId } = row;
+      const told = shownRelay(row, report, isInForce(row));
+      if (told) relayReported(doorId, { deviceId, bus, hwId, relayIndex: told.relayIndex }, told.isClosed);
+    },
+    /** Of a device, for whoever asks why the door that it opens is not reached. */
+    facts(deviceId: string) {
+      const row = table.device.get(deviceId);
+      if (!row) return undefined;
+      const { connected, changedAt } = known(deviceId) ?? {
+        connected: false,
+        changedAt: row.connected_changed_at,
+      };
+      return { name: row.name, bus: row.bus, isBusUp: buses.isUp(row.bus) ?? false, connected, changedAt };
+    },
+  };
+}

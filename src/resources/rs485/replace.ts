@@ -1,0 +1,95 @@
+/** Another device takes the place of one that broke: the record stays, with its name, door, settings and history. */
+
+import type { Clock } from '../../platform/clock.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { GatehouseError } from '../../platform/errors.ts';
+import { assertIfMatch } from '../../platform/http/editing.ts';
+import type { Caller } from '../../platform/principal.ts';
+import type { Audit } from '../../services/audit/audit.ts';
+import type { Reported } from '../../services/reconcile/reported.ts';
+import type { Replacement } from './bus-schema.ts';
+import type { Buses } from './buses.ts';
+import { existing, type Rs485Row, type Rs485Table } from './table.ts';
+import { isUnclaimed, takeOver } from './wanted.ts';
+
+export interface ReplaceOptions {
+  database: Database;
+  table: Rs485Table;
+  audit: Audit;
+  clock: Clock;
+  buses: Pick<Buses, 'assertKnown' | 'overview'>;
+  reported: Pick<Reported<unknown>, 'add' | 'move' | 'get'>;
+  /** After the commit. */
+  replaced(row: Rs485Row, busBefore: string): void;
+}
+
+export type Replace = (
+  deviceId: string,
+  replacement: Replacement,
+  caller: Caller & { ifMatch: string | undefined },
+) => Promise<void>;
+
+export function openReplace(options: ReplaceOptions): Replace {
+  const { database, table, audit, clock, buses, reported, replaced } = options;
+  return async (deviceId, { hwId, bus: busGiven, confirm }, { principal, correlationId, ifMatch }) => {
+    if (busGiven !== undefined) buses.assertKnown(busGiven);
+    const done = await database.commit(() => {
+      const row = existing(table, deviceId);
+      assertIfMatch(ifMatch, row.revision);
+      const bus = busGiven ?? row.bus;
+      if (row.bus === bus && row.hw_id === hwId) return undefined;
+      const found = table.byHwId.get(bus, hwId);
+      if (found && !isUnclaimed(found)) throw claimed(found);
+      const elsewhere = busGiven !== undefined || found ? undefined : otherBus(options, hwId, bus);
+      if (elsewhere !== undefined) throw onAnother(hwId, elsewhere);
+      const isHeard = found && reported.get(found.device_id)?.connected;
+      if (!isHeard && !confirm) throw notHeard(hwId, bus);
+      const now = clock.now();
+      const address = takeOver(table, found, row.bus === bus ? row.address : null);
+      table.bind.run(bus, hwId, address, now, principal.id, deviceId);
+      const [from, to] = [
+        { bus: row.bus, hwId: row.hw_id },
+        { bus, hwId },
+      ];
+      const detail = { from, to, merged: found?.device_id ?? null };
+      const object = `rs485/${deviceId}`;
+      audit.record({ principal, action: 'rs485.replace', object, outcome: 'done', detail, correlationId });
+      return { found, busBefore: row.bus, now };
+    });
+    if (!done) return;
+    reported.add(deviceId, done.now);
+    if (done.found) reported.move(done.found.device_id, deviceId);
+    replaced(existing(table, deviceId), done.busBefore);
+  };
+}
+
+/** Where it was heard, when not on this bus. */
+function otherBus({ table, buses }: ReplaceOptions, hwId: string, bus: string): string | undefined {
+  return buses.overview().find(({ id }) => id !== bus && table.byHwId.get(id, hwId))?.id;
+}
+
+function onAnother(hwId: string, bus: string): GatehouseError {
+  const message = `${hwId} was found on bus ${bus}: send "bus": "${bus}" if that is the one meant`;
+  const details = [{ path: '/bus', code: 'INVALID_VALUE', message }];
+  return new GatehouseError('VALIDATION_FAILED', `Not valid: /bus: ${message}.`, { details });
+}
+
+/** Mostly a slip of the pen, and the record would then wait for a device that does not exist. */
+function notHeard(hwId: string, bus: string): GatehouseError {
+  const message = `${hwId} does not answer on bus ${bus} now`;
+  return new GatehouseError(
+    'CONFIRMATION_NEEDED',
+    `${message}; nothing was changed. Check the hwId (GET /network/rs485?bus=${bus}), or send confirm if it is mounted later.`,
+    { details: [{ path: '/hwId', code: 'NOT_HEARD', message }] },
+  );
+}
+
+function claimed({ device_id, hw_id, name }: Rs485Row): GatehouseError {
+  const who = name === null ? device_id : `${device_id} (${name})`;
+  const message = `is the device ${who}`;
+  return new GatehouseError(
+    'ALREADY_EXISTS',
+    `${hw_id} is in use as the device ${who}, which has wishes of its own: give that one the hwId of another device first, or use it as it is.`,
+    { details: [{ path: '/hwId', code: 'ALREADY_EXISTS', message }] },
+  );
+}

@@ -1,0 +1,215 @@
+/** Settings on their way to devices, and what devices say of theirs. */
+import { describe, expect, it } from 'vitest';
+import { temporaryDatabase } from '../../../test/temporary.ts';
+import { A, DOOR, NO_PINS, openTestbed } from './testbed.ts';
+
+const BEFORE = {
+  ioPins: NO_PINS,
+  relayIndex: null,
+  unlockDurationMilliseconds: null,
+  useInputPinMemory: false,
+};
+
+async function oneDevice(database?: Awaited<ReturnType<typeof temporaryDatabase>>) {
+  const bed = await openTestbed(database);
+  if (!database) await bed.add({ deviceId: A, hwId: 'io-1', bus: 'bus-1' });
+  return bed;
+}
+const stateOf = async (bed: Awaited<ReturnType<typeof oneDevice>>) => (await bed.get(`/${A}/state`)).body;
+
+describe('settings on their way', () => {
+  it('go to the device whole, with their version, and are in force once it has them', async () => {
+    const bed = await oneDevice();
+    bed.run();
+    await bed.put(A, {
+      ioPins: { output2: true },
+      relayIndex: 3,
+      unlockDurationMilliseconds: 5_000,
+      useInputPinMemory: true,
+    });
+    await bed.clock.advance(0);
+    const settings = {
+      ioPins: { ...NO_PINS, output2: true },
+      relayIndex: 3,
+      unlockDurationMilliseconds: 5_000,
+    };
+    expect(bed.commands.at(-1)).toEqual({
+      link: 'bus-1',
+      kind: 'applySettings',
+      timeoutMs: 20_000,
+      data: { hwId: 'io-1', settingsVersion: 2, settings: { ...settings, useInputPinMemory: true } },
+    });
+    expect((await bed.get(`/${A}`)).body).toMatchObject({ settingsVersion: 2, reportedSettingsVersion: 2 });
+    expect(await stateOf(bed)).toMatchObject({ inForce: true, failure: null, nextAttempt: null });
+  });
+
+  it('are tried again when the device does not answer, and the state says when and why', async () => {
+    const bed = await oneDevice();
+    bed.answer('NO_REPLY');
+    bed.run();
+    await bed.clock.advance(0);
+    expect(await stateOf(bed)).toMatchObject({
+      inForce: false,
+      failure: { version: 1, code: 'NO_REPLY', message: 'it said NO_REPLY', permanent: false },
+      nextAttempt: '2026-01-01T00:00:01.000Z',
+    });
+    bed.answer(({ settingsVersion }) => ({ reportedSettingsVersion: settingsVersion }));
+    await bed.clock.advance(1_000);
+    expect(await stateOf(bed)).toMatchObject({ inForce: true, failure: null, nextAttempt: null });
+  });
+
+  it('are not tried again once the device refused them, until they are others', async () => {
+    const bed = await oneDevice();
+    bed.answer('REFUSED');
+    bed.run();
+    await bed.clock.advance(3_600_000);
+    expect(bed.commands).toHaveLength(1);
+    expect(await stateOf(bed)).toMatchObject({
+      failure: { code: 'REFUSED', permanent: true },
+      nextAttempt: null,
+    });
+    await bed.put(A, { relayIndex: 1 });
+    await bed.clock.advance(0);
+    expect(bed.commands.at(-1)?.data.settingsVersion).toBe(2);
+  });
+
+  it.each([
+    ['another version', { reportedSettingsVersion: 9 }],
+    ['nonsense', 'yes'],
+  ])('are not believed to be in force when the device answers with %s', async (_name, answer) => {
+    const bed = await oneDevice();
+    bed.answer(() => answer);
+    bed.run();
+    await bed.clock.advance(0);
+    expect(await stateOf(bed)).toMatchObject({ inForce: false, failure: { code: 'BAD_REPLY' } });
+  });
+
+  it('go to a device that comes back at once, whatever its back-off', async () => {
+    const bed = await oneDevice();
+    bed.answer('NO_REPLY');
+    bed.run();
+    await bed.clock.advance(600_000);
+    bed.answer(({ settingsVersion }) => ({ reportedSettingsVersion: settingsVersion }));
+    bed.report('io-1');
+    await bed.clock.advance(0);
+    expect(await stateOf(bed)).toMatchObject({ inForce: true });
+  });
+
+  it('go again to a device that was swapped for one with other settings of the same version', async () => {
+    const bed = await oneDevice();
+    bed.run();
+    await bed.clock.advance(0);
+    bed.report('io-1', { reportedSettingsVersion: 1, settings: BEFORE });
+    await bed.clock.advance(120_000);
+    expect(bed.commands).toHaveLength(1);
+    bed.report('io-1', { reportedSettingsVersion: 1, settings: { ...BEFORE, relayIndex: 5 } });
+    await bed.clock.advance(0);
+    expect(bed.commands).toHaveLength(2);
+    expect(await stateOf(bed)).toMatchObject({ inForce: true });
+  });
+
+  it('go only to the device after a restart in the middle, and it is told again', async () => {
+    const database = await temporaryDatabase();
+    const first = await oneDevice(database);
+    await first.add({ deviceId: A, hwId: 'io-1', bus: 'bus-1' });
+    first.answer(() => new Promise(() => {}));
+    const stop = new AbortController();
+    void first.rs485.applySettings(stop.signal).catch(() => undefined);
+    await first.clock.advance(0);
+    expect(first.commands).toHaveLength(1);
+
+    const second = await oneDevice(database);
+    second.run();
+    await second.clock.advance(0);
+    expect(second.commands).toHaveLength(1);
+    expect(await stateOf(second)).toMatchObject({ inForce: true });
+    await second.clock.advance(10_000);
+    const third = await oneDevice(database);
+    expect((await third.get(`/${A}`)).body.reportedSettingsVersion).toBe(1);
+    expect(await stateOf(third)).toMatchObject({ inForce: true });
+  });
+
+  it('tell the door when its relay has taken them', async () => {
+    const bed = await oneDevice();
+    await bed.put(A, { doorId: DOOR });
+    bed.relays.length = 0;
+    bed.run();
+    await bed.clock.advance(0);
+    expect(bed.relays).toEqual([DOOR]);
+    expect(bed.rs485.relay(DOOR)).toMatchObject({ deviceId: A, settled: true });
+    expect(bed.rs485.relay('nobody')).toBeUndefined();
+  });
+});
+
+describe('what a device reports', () => {
+  const connection = async (bed: Awaited<ReturnType<typeof oneDevice>>) =>
+    (await bed.get(`/${A}`)).body.connectionState;
+
+  it('moves changedOn only when the connection really changes', async () => {
+    const bed = await oneDevice();
+    await bed.clock.advance(1_000);
+    bed.report('io-1');
+    const since = { connected: true, changedOn: '2026-01-01T00:00:01.000Z' };
+    for (const more of [
+      {},
+      { type: 'other' },
+      { reportedSettingsVersion: 1 },
+      { levels: { input0: true } },
+    ]) {
+      await bed.clock.advance(1_000);
+      bed.report('io-1', more);
+      expect(await connection(bed)).toEqual(since);
+    }
+    bed.rs485.link('bus-1', true);
+    expect(await connection(bed)).toEqual(since);
+    bed.rs485.link('bus-1', false);
+    expect(await connection(bed)).toEqual({ connected: false, changedOn: '2026-01-01T00:00:05.000Z' });
+    await bed.clock.advance(1_000);
+    bed.report('io-1', { connected: false });
+    expect(await connection(bed)).toEqual({ connected: false, changedOn: '2026-01-01T00:00:05.000Z' });
+  });
+
+  it('is kept over a restart, but for the connection', async () => {
+    const database = await temporaryDatabase();
+    const first = await oneDevice(database);
+    await first.add({ deviceId: A, hwId: 'io-1', bus: 'bus-1' });
+    const end = first.run();
+    first.report('io-1', { type: 'relay board', reportedSettingsVersion: 1, settings: BEFORE });
+    await first.clock.advance(2_000);
+    await end();
+    const second = await oneDevice(database);
+    await second.clock.advance(60_000);
+    expect((await second.get(`/${A}`)).body).toMatchObject({
+      type: 'relay board',
+      reportedSettingsVersion: 1,
+      connectionState: { connected: false, changedOn: '2026-01-01T00:00:00.000Z' },
+    });
+    expect(await stateOf(second)).toMatchObject({ reportAge: null, levels: {} });
+  });
+
+  it('costs a commit only when a fact changed, and one for many', async () => {
+    const bed = await oneDevice();
+    bed.run();
+    await bed.clock.advance(10_000);
+    const count = () => bed.database.figures().batches;
+    const inForce = { reportedSettingsVersion: 1 };
+    bed.report('io-1', inForce);
+    await bed.clock.advance(2_000);
+    const before = count();
+    for (let n = 0; n < 100; n += 1) bed.report('io-1', { ...inForce, levels: { input0: n % 2 === 0 } });
+    await bed.clock.advance(4_000);
+    expect(count()).toBe(before);
+    for (let n = 0; n < 100; n += 1) bed.report('io-1', { ...inForce, type: `io ${n}` });
+    await bed.clock.advance(4_000);
+    expect(count()).toBe(before + 1);
+  });
+
+  it('is ignored when it is nonsense, of another bus, or of nobody', async () => {
+    const bed = await oneDevice();
+    bed.rs485.report('bus-1', { subject: 'device:io-1', state: { connected: 'yes' } });
+    bed.rs485.report('bus-1', { subject: 'counter', state: { count: 1 } });
+    bed.report('io-1', {}, 'bus-2');
+    bed.report('io-9');
+    expect(await connection(bed)).toMatchObject({ connected: false });
+  });
+});

@@ -1,0 +1,189 @@
+/** The way of settings to the devices, and what the devices say: wanted → applied for RS-485 (drivers/contract/settings.ts). */
+import { isDeepStrictEqual } from 'node:util';
+import { DriverError, type StateReport } from '../../../drivers/contract/driver.ts';
+import {
+  type Rs485Apply,
+  type Rs485Report,
+  rs485Applied,
+  rs485Report,
+} from '../../../drivers/contract/settings.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Database } from '../../platform/database/database.ts';
+import type { Execute } from '../../platform/execute.ts';
+import type { Log } from '../../platform/log.ts';
+import type { LiveEvents } from '../../services/events/events.ts';
+import { openReconciler, type Reconciler } from '../../services/reconcile/reconcile.ts';
+import { openReported, type Reported } from '../../services/reconcile/reported.ts';
+import { connectionChanged } from './live-events.ts';
+import type { TakeProof } from './proofs.ts';
+import type { Rs485Row, Rs485Table } from './table.ts';
+import { settingsOf } from './wanted.ts';
+
+/** Of what a device says; its hwId follows. */
+const SUBJECT = 'device:';
+/** One exchange with a device on a busy bus, repeated, and a margin. */
+const APPLY_TIMEOUT_MS = 20_000;
+/** Of a device that was found and is left as it is until somebody wants something of it. */
+const NOTHING_WANTED_YET = 0;
+
+export interface SettingsOptions {
+  database: Database;
+  table: Rs485Table;
+  events: LiveEvents;
+  clock: Clock;
+  log: Log;
+  execute: Execute;
+  /** A device without a row said this. */
+  unknown(bus: string, told: Rs485Report): void;
+  /** Inside a commit job: a connected device is at this address of its bus. */
+  heardAt(row: Rs485Row, address: number): void;
+  /** The device has taken what is wanted. */
+  applied(row: Rs485Row): void;
+  /** A device, with a row or without, said this: it may have proved a key. */
+  proved: TakeProof;
+  /** A device with a row said this. */
+  told(row: Rs485Row, report: Rs485Report): void;
+  /** From 0 up to 1, for the back-off; Math.random when absent. */
+  random?: () => number;
+}
+
+export interface Settings {
+  readonly reconciler: Reconciler;
+  readonly reported: Reported<Rs485Report>;
+  /** Of the settings in force, as far as it is known. */
+  reportedVersion(row: Rs485Row): number;
+  /** The device has what is wanted: the version, and, as far as it tells them, the settings themselves. */
+  isInForce(row: Rs485Row): boolean;
+  /** A device with a row said this. */
+  take(row: Rs485Row, told: Rs485Report): void;
+  /** A bus reported the state of a subject. */
+  report(bus: string, report: StateReport): void;
+  /** A bus came up or went down. */
+  link(bus: string, up: boolean): void;
+}
+
+export function openSettings(options: SettingsOptions): Settings {
+  const { database, table, clock, log } = options;
+  const reported = openPresence(options);
+  const reportedVersion = (row: Rs485Row) =>
+    reported.get(row.device_id)?.state?.reportedSettingsVersion ?? row.reported_settings_version;
+
+  function isInForce(row: Rs485Row): boolean {
+    if (row.settings_version === NOTHING_WANTED_YET) return true;
+    const told = reported.get(row.device_id)?.state?.settings;
+    if (told && !isDeepStrictEqual(told, settingsOf(row))) return false;
+    return reportedVersion(row) === row.settings_version;
+  }
+
+  async function apply(deviceId: string, version: number, signal: AbortSignal): Promise<void> {
+    const row = table.device.get(deviceId);
+    if (row?.settings_version !== version) throw new DriverError('BUSY', 'newer settings are wanted');
+    const settings = settingsOf(row);
+    const data: Rs485Apply = { hwId: row.hw_id, settingsVersion: version, settings };
+    const command = { kind: 'applySettings', data, timeoutMs: APPLY_TIMEOUT_MS };
+    const answer = rs485Applied.safeParse(await options.execute(row.bus, command, signal));
+    if (answer.data?.reportedSettingsVersion !== version)
+      throw new DriverError('BAD_REPLY', 'the device did not confirm these settings');
+    const assertSame = () => {
+      const now = table.device.get(deviceId);
+      if (now?.hw_id !== row.hw_id || now.bus !== row.bus)
+        throw new DriverError('BUSY', 'another device stands in its place now');
+    };
+    assertSame();
+    // Now, since it may say otherwise while this is stored.
+    const known = reported.get(deviceId);
+    if (known?.state) {
+      const state = { ...known.state, reportedSettingsVersion: version, settings };
+      reported.report(deviceId, known.connected, state);
+    }
+    await database.commit(() => {
+      assertSame();
+      table.setReportedVersion.run(version, deviceId);
+    });
+    options.applied(row);
+  }
+
+  const reconciler = openReconciler({
+    name: 'the RS-485 settings',
+    due: (deviceId) =>
+      (deviceId === undefined ? table.all.all() : table.device.all(deviceId))
+        .filter((row) => !isInForce(row))
+        .map((row) => ({ id: row.device_id, version: row.settings_version })),
+    apply: ({ id, version }, signal) => apply(id, version, signal),
+    clock,
+    log,
+    ...(options.random && { random: options.random }),
+  });
+
+  function take(row: Rs485Row, told: Rs485Report): void {
+    const wasConnected = reported.get(row.device_id)?.connected ?? false;
+    const wasInForce = isInForce(row);
+    reported.report(row.device_id, told.connected, told);
+    const isBack = told.connected && !wasConnected;
+    const isNowInForce = isInForce(row);
+    if (!isNowInForce && isBack) reconciler.returned(row.device_id);
+    else if (!isNowInForce && wasInForce) reconciler.wake(row.device_id);
+    if (isNowInForce && !wasInForce) options.applied(row);
+  }
+
+  return {
+    reconciler,
+    reported,
+    reportedVersion,
+    isInForce,
+    take,
+    report(bus, { subject, state }) {
+      if (!subject.startsWith(SUBJECT)) return;
+      const { data: told, error } = rs485Report.safeParse(state);
+      if (told?.hwId !== subject.slice(SUBJECT.length))
+        return log.warn({ link: bus, subject, err: error }, 'a device reports what is no state of its own');
+      options.proved(bus, told);
+      const row = table.byHwId.get(bus, told.hwId);
+      if (!row) return options.unknown(bus, told);
+      options.told(row, told);
+      take(row, told);
+    },
+    link(bus, up) {
+      if (up) return;
+      for (const { device_id } of table.onBus.all(bus)) reported.disconnect(device_id);
+    },
+  };
+}
+
+/** What devices say of themselves, with what of it is stored and told to live readers. */
+function openPresence(options: SettingsOptions): Reported<Rs485Report> {
+  const { database, table, events, clock, heardAt } = options;
+  return openReported<Rs485Report>({
+    database,
+    clock,
+    known: table.all.all().map((row) => ({
+      id: row.device_id,
+      connected: row.connected === 1,
+      changedAt: row.connected_changed_at,
+    })),
+    keepsConnected: true,
+    facts: ({ type, platform, apps, reportedSettingsVersion, address }) => [
+      type,
+      platform,
+      apps,
+      reportedSettingsVersion,
+      address,
+    ],
+    store(id, { connected, changedAt, state }) {
+      const row = table.device.get(id);
+      if (!row) return;
+      if (row.connected !== Number(connected) || row.connected_changed_at !== changedAt) {
+        table.setConnected.run(Number(connected), changedAt, id);
+        events.publish(connectionChanged(id, connected, changedAt));
+      }
+      if (!state) return;
+      table.setFacts.run(...factsOf(state), id);
+      if (connected && state.address !== undefined) heardAt(row, state.address);
+    },
+    stored: events.wake,
+  });
+}
+
+function factsOf({ type, platform, apps, reportedSettingsVersion }: Rs485Report) {
+  return [type, platform && JSON.stringify(platform), JSON.stringify(apps), reportedSettingsVersion] as const;
+}

@@ -1,0 +1,145 @@
+/** What the interface shows of a device: the resource of the specification, and what is known beyond it. */
+import type { Rs485Report } from '../../../drivers/contract/settings.ts';
+import type { Clock } from '../../platform/clock.ts';
+import { unknownOf } from '../../platform/http/fields.ts';
+import type { Actuations, LastActuation } from '../../services/actuations/actuations.ts';
+import type { ApplyFailure } from '../../services/reconcile/reconcile.ts';
+import type { Known } from '../../services/reconcile/reported.ts';
+import type { Wire } from './bus-schema.ts';
+import type { Buses } from './buses.ts';
+import type { Firmware } from './firmware.ts';
+import { PULSE } from './pulse.ts';
+import { type LastPulse, lastPulseDetail, type Rs485Device, type Rs485DeviceState } from './schema.ts';
+import type { Settings } from './settings.ts';
+import { existing, type Rs485Row, type Rs485Table } from './table.ts';
+import { wantedOf } from './wanted.ts';
+import type { Watchdogs } from './watchdog.ts';
+
+export interface ShownOptions {
+  clock: Clock;
+  groupName(groupId: string): string | undefined;
+  doorExists(doorId: string): boolean;
+}
+
+export function deviceFrom(
+  { groupName, upgradeOf }: Pick<ShownOptions, 'groupName'> & Pick<Firmware, 'upgradeOf'>,
+  settings: Settings,
+) {
+  return (row: Rs485Row): Rs485Device => {
+    const known = settings.reported.get(row.device_id);
+    return {
+      deviceId: row.device_id,
+      ...wantedOf(row),
+      group: row.group_id === null ? null : (groupName(row.group_id) ?? null),
+      hwId: row.hw_id,
+      type: known?.state ? known.state.type : row.type,
+      reportedSettingsVersion: settings.reportedVersion(row),
+      settingsVersion: row.settings_version,
+      apps: known?.state ? known.state.apps : JSON.parse(row.apps),
+      platform: known?.state ? known.state.platform : JSON.parse(row.platform ?? 'null'),
+      connectionState: {
+        changedOn: new Date(known?.changedAt ?? row.connected_changed_at).toISOString(),
+        connected: known?.connected ?? false,
+      },
+      upgradeJobInfo: upgradeOf(row.device_id),
+    };
+  };
+}
+
+export interface StateOptions extends ShownOptions {
+  table: Rs485Table;
+  actuations: Pick<Actuations, 'last'>;
+  settings: Settings;
+  buses: Buses;
+  watchdogs: Pick<Watchdogs, 'stateOf'>;
+}
+
+/** Throws NOT_FOUND. */
+export function stateFrom(options: StateOptions) {
+  const { table, actuations, settings, buses, clock, groupName, doorExists } = options;
+  const { reconciler, reported } = settings;
+  return (deviceId: string): Rs485DeviceState => {
+    const row = existing(table, deviceId);
+    const known = reported.get(deviceId);
+    const failure = reconciler.failure(deviceId);
+    const next = reconciler.nextAttempt(deviceId);
+    const wire = buses.device(row.bus, row.address);
+    return {
+      deviceId,
+      bus: row.bus,
+      busUp: buses.isUp(row.bus) ?? null,
+      address: row.address,
+      inForce: settings.isInForce(row),
+      failure: failure ? shown(failure) : null,
+      nextAttempt: next === undefined ? null : new Date(next).toISOString(),
+      unknown: unknownOf([
+        ['groupId', row.group_id, (id) => groupName(id) !== undefined],
+        ['doorId', row.door_id, doorExists],
+      ]),
+      ...toldBy(known, clock, wire),
+      watchdog: options.watchdogs.stateOf(row),
+      lastPulse: lastPulseOf(actuations.last(PULSE, `rs485/${deviceId}`)),
+      wire: wire ?? null,
+    };
+  };
+}
+
+/** Nothing of it is stored: it is what the device said last. */
+function toldBy(known: Known<Rs485Report> | undefined, clock: Clock, wire: Wire | undefined) {
+  const state = known?.state;
+  const age = known?.at === undefined ? null : Math.round(clock.monotonic() - known.at);
+  return {
+    reportAge: heardAge(known, age, wire),
+    readAge: state?.readAt === undefined ? null : Math.max(0, Math.round(clock.monotonic() - state.readAt)),
+    profile: state?.profile ?? null,
+    levels: known?.connected ? { ...state?.levels } : {},
+    edges: Object.fromEntries(
+      Object.entries(state?.edges ?? {}).map(([input, edge]) => [
+        input,
+        { total: edge.total, at: new Date(edge.at).toISOString() },
+      ]),
+    ),
+    tamper: state?.tamper ?? null,
+    supplyFault: state?.supplyFault ?? null,
+    security: state?.security ?? null,
+    sessionFault: (known?.connected ? null : state?.sessionFault) ?? null,
+    pulse: known?.connected ? pulseUnderWay(state?.pulse, age ?? 0) : null,
+    relayFault: state?.relayFault
+      ? { ...state.relayFault, at: new Date(state.relayFault.at).toISOString() }
+      : null,
+    effectiveUnlockMilliseconds: state?.effectiveUnlockMilliseconds ?? null,
+    unsupported: state?.unsupported ?? [],
+  };
+}
+
+/** A driver says nothing of a device that answers the same again, nor keeps silent of one that is gone. */
+function heardAge(
+  known: Known<Rs485Report> | undefined,
+  age: number | null,
+  wire: Wire | undefined,
+): number | null {
+  if (age === null || !wire || wire.replyAge === null) return age;
+  if (known?.connected) return Math.min(age, wire.replyAge);
+  return wire.alive ? age : wire.replyAge;
+}
+
+function lastPulseOf(last: LastActuation | undefined): LastPulse | null {
+  if (!last) return null;
+  const { relay, reason, outcome = 'failed' } = lastPulseDetail.parse(last.detail);
+  return {
+    at: new Date(last.at).toISOString(),
+    by: last.principalId,
+    relay,
+    reason,
+    outcome: last.outcome === null ? null : outcome,
+  };
+}
+
+function pulseUnderWay(pulse: Rs485Report['pulse'], age: number): Rs485DeviceState['pulse'] {
+  const remainingMilliseconds = (pulse?.remainingMilliseconds ?? 0) - age;
+  return pulse && remainingMilliseconds > 0 ? { relay: pulse.relay, remainingMilliseconds } : null;
+}
+
+function shown({ at, ...failure }: ApplyFailure) {
+  return { ...failure, at: new Date(at).toISOString() };
+}

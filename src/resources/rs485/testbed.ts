@@ -1,0 +1,128 @@
+/** RS-485 devices on a bus the test plays, served as the interface serves them. */
+import { z } from 'zod';
+import { DriverError, type DriverErrorCode, type Plain } from '../../../drivers/contract/driver.ts';
+import { type IoPins, PINS, type Rs485Apply, type Rs485Report } from '../../../drivers/contract/settings.ts';
+import { clientOf } from '../../../test/client.ts';
+import { manualClock } from '../../../test/manual-clock.ts';
+import { temporaryDatabase } from '../../../test/temporary.ts';
+import { lanApp } from '../../../test/things-app.ts';
+import { runUntilTestEnds } from '../../../test/until-test-ends.ts';
+import { silentLog } from '../../platform/log.ts';
+import { LOCAL_ADMINISTRATOR } from '../../platform/principal.ts';
+import { openActuations } from '../../services/actuations/actuations.ts';
+import type { AuditEntry } from '../../services/audit/audit.ts';
+import type { LiveEvent } from '../../services/events/events.ts';
+import type { JobOrder } from '../../services/jobs/job-order.ts';
+import { openMeters } from '../../services/metrics/meters.ts';
+import { rs485Operations } from './operations.ts';
+import type { WiredRelay } from './relays.ts';
+import { openRs485 } from './rs485.ts';
+import type { Rs485Entry } from './site-entry.ts';
+
+export const A = 'aaaaaaaa-0000-4000-8000-00000000000a';
+export const B = 'bbbbbbbb-0000-4000-8000-00000000000b';
+export const DOOR = 'dddddddd-0000-4000-8000-00000000000d';
+export const CALLER = { principal: LOCAL_ADMINISTRATOR, correlationId: 'test' };
+export const NO_PINS = Object.fromEntries(PINS.map((pin) => [pin, false])) as IoPins;
+
+export async function openTestbed(
+  database?: Awaited<ReturnType<typeof temporaryDatabase>>,
+  protocol = 'loopback',
+) {
+  const kept = database ?? (await temporaryDatabase());
+  const clock = manualClock();
+  const audits: AuditEntry[] = [];
+  const commands: { link: string; kind: string; data: Rs485Apply; timeoutMs: number }[] = [];
+  const relays: string[] = [];
+  const relayLevels: { doorId: string; relay: WiredRelay; isClosed: boolean }[] = [];
+  const published: LiveEvent[] = [];
+  const jobs: JobOrder[] = [];
+  let answer: (data: Rs485Apply, kind: string, signal: AbortSignal) => Plain | Promise<Plain> = ({
+    settingsVersion,
+  }) => ({
+    reportedSettingsVersion: settingsVersion,
+  });
+  const meters = openMeters();
+  const audit = { record: (entry: AuditEntry) => void audits.push(entry) };
+  const rs485 = openRs485({
+    database: kept,
+    audit,
+    actuations: await openActuations({ database: kept, audit, clock, log: silentLog, meter: meters }),
+    clock,
+    log: silentLog,
+    groupName: (id) => ({ g1: 'Ground floor' })[id],
+    doorExists: (id) => id === DOOR,
+    buses: ['bus-1', 'bus-2'].map((id) => ({
+      id,
+      protocol,
+      port: null,
+      turnaroundMaxMs: 100,
+      line: null,
+    })),
+    linkState: (id) => ({ up: id === 'bus-1', since: 0, lastError: null }),
+    events: { publish: (event) => void published.push(event), wake: () => {} },
+    startJob: async (order) => {
+      jobs.push(order);
+      return { id: 'job' };
+    },
+    vault: { seal: (plain) => Buffer.from(plain), open: (sealed) => Buffer.from(sealed) },
+    relayChanged: (doorId) => void relays.push(doorId),
+    relayReported: (doorId, relay, isClosed) => void relayLevels.push({ doorId, relay, isClosed }),
+    async execute(link, { kind, data, timeoutMs }, signal) {
+      commands.push({ link, kind, data: data as unknown as Rs485Apply, timeoutMs });
+      return answer(data as unknown as Rs485Apply, kind, signal);
+    },
+    firmwareDirectory: undefined,
+    random: () => 0.999_999,
+  });
+  const app = lanApp({ operations: rs485Operations(rs485, z.unknown()) });
+
+  async function add(...entries: Rs485Entry[]) {
+    const plan = rs485.importPlan(entries, CALLER);
+    await kept.commit(() => rs485.importPlan(entries, CALLER).write());
+    plan.written?.();
+    audits.length = 0;
+  }
+  return {
+    caller: CALLER,
+    database: kept,
+    clock,
+    meters,
+    audits,
+    commands,
+    relays,
+    relayLevels,
+    published,
+    jobs,
+    rs485,
+    ...clientOf(app, '/network/rs485'),
+    add,
+    answer(next: typeof answer | DriverErrorCode) {
+      answer =
+        typeof next === 'function'
+          ? next
+          : () => {
+              throw new DriverError(next, `it said ${next}`);
+            };
+    },
+    /** The device says this on its bus. */
+    report: (hwId: string, more: Partial<Rs485Report> = {}, bus = 'bus-1') =>
+      rs485.report(bus, { subject: `device:${hwId}`, state: { ...reportOf(hwId), ...more } as Plain }),
+    /** Applies and keeps until the test ends, or until what it returns is called. */
+    run: () => runUntilTestEnds(rs485.applySettings, rs485.keepReports, rs485.keepFound, rs485.keepPolled),
+  };
+}
+
+/** Of a device that is there, and that nobody wanted anything of. */
+function reportOf(hwId: string): Rs485Report {
+  return {
+    connected: true,
+    hwId,
+    type: 'io',
+    platform: { version: '2.1' },
+    apps: [],
+    reportedSettingsVersion: 0,
+    settings: null,
+    levels: {},
+  };
+}

@@ -1,0 +1,51 @@
+/** The import over the admin socket, for the command line. */
+import type { z } from '@hono/zod-openapi';
+import { type Operation, operation } from '../../platform/http/operation.ts';
+import { jobPath } from '../../services/jobs/job-order.ts';
+import type { SiteImport } from './import.ts';
+import { importBody, importResult, planBody } from './schema.ts';
+
+/** A site of 5,000 doors with long names. */
+const DOCUMENT_MAX_BYTES = 8 * 1_024 * 1_024;
+
+/** `job` is the schema of the job that an import runs as. */
+export function siteImportOperations(siteImport: SiteImport, job: z.ZodType): Operation[] {
+  return [
+    operation({
+      id: 'planImport',
+      method: 'post',
+      path: '/local/import/plan',
+      tag: 'Site',
+      summary: 'Say what the import of a document would change',
+      description: 'Nothing is written.',
+      access: 'local',
+      body: planBody,
+      bodyLimit: DOCUMENT_MAX_BYTES,
+      status: 200,
+      result: importResult,
+      errors: ['RELAY_IN_USE', 'VERSION_CONFLICT'],
+      handler: async ({ body, principal, correlationId }) => ({
+        body: await siteImport.plan(body, { principal, correlationId }),
+      }),
+    }),
+    operation({
+      id: 'importSite',
+      method: 'post',
+      path: '/local/import',
+      tag: 'Site',
+      summary: 'Import groups, schedules, templates, doors and RS-485 devices, as a job',
+      description:
+        'Answered 202 once the whole document is found sound. The job writes the catalogue, then reconfigures the doors that refer to what changed in it, then writes the doors of the document, both a few at a time, and last the RS-485 devices. Once the catalogue is written, the doors that refer to it follow whatever ends the job. What the document does not name is left alone, and the same document again changes nothing: after a cancel, a restart of the gateway or a `VERSION_CONFLICT`, which says what is written and what is not, the same import writes the rest. `result` of the finished job: `written`, `counts`, `digest` and `warnings` as in the plan.',
+      access: 'local',
+      body: importBody,
+      bodyLimit: DOCUMENT_MAX_BYTES,
+      status: 202,
+      result: job,
+      location: jobPath,
+      errors: ['RELAY_IN_USE', 'VERSION_CONFLICT', 'QUEUE_FULL'],
+      handler: async ({ body, principal, correlationId }) => ({
+        body: await siteImport.start(body, { principal, correlationId }),
+      }),
+    }),
+  ];
+}

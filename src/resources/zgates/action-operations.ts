@@ -1,0 +1,63 @@
+/** What a technician does with a Zigbee gateway. */
+import { z } from '@hono/zod-openapi';
+import { type Operation, operation } from '../../platform/http/operation.ts';
+import { TECHNICIANS } from '../../platform/principal.ts';
+import { jobPath } from '../../services/jobs/job-order.ts';
+import { channelMoveBody, permitJoinBody, permitJoinResult } from './action-schema.ts';
+import { deviceId } from './schema.ts';
+import type { Zgates } from './zgates.ts';
+
+const params = z.object({ deviceId });
+const common = { method: 'post', tag: 'Zigbee gateways', access: TECHNICIANS, params } as const;
+
+/** `path` is that of one gateway; `job` the schema of a job. */
+export function gatewayActions(zgates: Zgates, path: string, job: z.ZodType): Operation[] {
+  return [
+    operation({
+      ...common,
+      id: 'permitJoin',
+      path: `${path}/permit-join`,
+      summary: 'Let locks join for a time',
+      description:
+        'Opens the join window for `seconds`, or closes it with 0. It closes at its end, and when the gateway or Gatehouse is started anew; who opened it is in the audit. With a list only those may join; a lock with an install code gets a key of its own. Who was to join and did not is in `failedJoins` of …/state. 503 DEVICE_OFFLINE: should it be open nevertheless, it is closed within seconds.',
+      body: permitJoinBody,
+      status: 200,
+      result: permitJoinResult,
+      errors: ['NOT_FOUND', 'DEVICE_OFFLINE'],
+      handler: async ({ params, body, principal, correlationId }) => ({
+        body: await zgates.permitJoin(params.deviceId, body, { principal, correlationId }),
+      }),
+    }),
+    operation({
+      ...common,
+      id: 'moveChannel',
+      path: `${path}/channel-move`,
+      summary: 'Move a network to another channel',
+      description:
+        'As a job: tells the network once to move, then counts for 15 minutes at most which locks are heard of again. `result` of the finished job: {channel, before, locks, followed, stragglers [{doorId, name, mac, lastSeen}]}. Locks that were not seen lately may be lost by it: CONFIRMATION_NEEDED names them, unless the body has `confirm`. To move back, name the channel before; allowedChannels have to allow it.',
+      body: channelMoveBody,
+      status: 202,
+      result: job,
+      location: jobPath,
+      errors: ['NOT_FOUND', 'CONFIRMATION_NEEDED', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
+      handler: async ({ params, body, principal, correlationId }) => ({
+        body: await zgates.moveChannel(params.deviceId, body, { principal, correlationId }),
+      }),
+    }),
+    operation({
+      ...common,
+      id: 'mapNetwork',
+      path: `${path}/map`,
+      summary: 'Ask every router of a network whom it hears',
+      description:
+        'As a job, for it takes seconds for each. `result` of the finished job: {nodes [{hwId, type}], links [{from, to, lqi, isRoute}], silent: routers that did not answer}.',
+      status: 202,
+      result: job,
+      location: jobPath,
+      errors: ['NOT_FOUND', 'QUEUE_FULL', 'DEVICE_OFFLINE'],
+      handler: async ({ params, principal, correlationId }) => ({
+        body: await zgates.map(params.deviceId, { principal, correlationId }),
+      }),
+    }),
+  ];
+}

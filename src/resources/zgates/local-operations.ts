@@ -1,0 +1,79 @@
+/** Snapshots of networks and their return, over the admin socket alone: gatehouse zgate. */
+import { z } from '@hono/zod-openapi';
+import { type Operation, operation } from '../../platform/http/operation.ts';
+import { deviceId } from './schema.ts';
+import type { Zgates } from './zgates.ts';
+
+const dateTime = z.iso.datetime();
+const snapshotsResult = z
+  .object({
+    items: z.array(
+      z.object({
+        deviceId: z.guid(),
+        name: z.string().nullable(),
+        link: z.string(),
+        linkUp: z.boolean().nullable(),
+        hwId: z.string().nullable(),
+        zigbeeChannel: z.int().nullable(),
+        snapshots: z
+          .array(
+            z.object({
+              number: z.int(),
+              takenAt: dateTime,
+              locks: z.int(),
+              hwId: z.string().openapi({ description: 'Of the coordinator it was taken of' }),
+              zigbeeChannel: z.int().nullable(),
+              bytes: z.int(),
+            }),
+          )
+          .openapi({ description: 'Newest first' }),
+      }),
+    ),
+  })
+  .openapi('ZigbeeSnapshots');
+export type ZigbeeSnapshots = z.infer<typeof snapshotsResult>;
+
+const restoreBody = z
+  .strictObject({
+    snapshot: z.int().min(1).optional().openapi({ description: 'Its number; by default the newest' }),
+  })
+  .openapi('ZigbeeRestore');
+
+const restoreResult = z
+  .object({ deviceId: z.guid(), snapshot: z.int(), takenAt: dateTime, locks: z.int() })
+  .openapi('ZigbeeRestored');
+export type ZigbeeRestored = z.infer<typeof restoreResult>;
+
+export function zgateLocalOperations(zgates: Zgates): Operation[] {
+  const common = { tag: 'Local', access: 'local' } as const;
+  return [
+    operation({
+      ...common,
+      id: 'listZigbeeSnapshots',
+      method: 'get',
+      path: '/local/zgates',
+      summary: 'List the Zigbee gateways with the snapshots of their networks',
+      status: 200,
+      result: snapshotsResult,
+      errors: [],
+      handler: () => ({ body: { items: zgates.snapshots() } }),
+    }),
+    operation({
+      ...common,
+      id: 'restoreZigbeeNetwork',
+      method: 'post',
+      path: '/local/zgate/{deviceId}/restore',
+      summary: 'Put the network of a snapshot on the coordinator of a gateway',
+      description:
+        'Its link starts anew with the snapshot, which takes the place of what the coordinator and the driver have; until it is up the wish stands, also across restarts.',
+      params: z.object({ deviceId }),
+      body: restoreBody,
+      status: 200,
+      result: restoreResult,
+      errors: ['NOT_FOUND'],
+      handler: async ({ params, body, principal, correlationId }) => ({
+        body: await zgates.restore(params.deviceId, body.snapshot, { principal, correlationId }),
+      }),
+    }),
+  ];
+}

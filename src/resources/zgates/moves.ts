@@ -1,0 +1,263 @@
+/**
+ * Moving a network to another channel, which a lock that sleeps through it, or is out of reach just then, may not
+ * survive. So a network with a lock that is not known to be there moves only when a person confirms it; the gateway gets the
+ * command once; and locks that stay behind are named until they are heard on the new channel.
+ */
+import { randomUUID } from 'node:crypto';
+import { DriverError } from '../../../drivers/contract/driver.ts';
+import { channelsApplied } from '../../../drivers/contract/settings.ts';
+import type { MoveChannel } from '../../../drivers/contract/zgate.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { GatehouseError } from '../../platform/errors.ts';
+import { type Caller, SYSTEM_PRINCIPAL, TECHNICIANS } from '../../platform/principal.ts';
+import type { ReportProgress, StartJob } from '../../services/jobs/job-order.ts';
+import type { ChannelMoveBody, ShownStayedBehind } from './action-schema.ts';
+import type { Channels } from './channels.ts';
+import {
+  type GatewayLock,
+  hasStayedBehind,
+  type LocksOf,
+  shownLock,
+  type Unreachable,
+  unreachableOf,
+} from './gateway-locks.ts';
+import { assertReachable, type ReachOptions } from './reach.ts';
+import { existing, type ZgateRow, type ZgateTable } from './table.ts';
+
+/** A network that moves tells its routers first. */
+const MOVE_TIMEOUT_MS = 60_000;
+/** For a lock that lost its parent to look for it on the other channels. */
+const FOLLOW_WINDOW_MS = 15 * 60_000;
+const FOLLOW_CHECK_MS = 1_000;
+/** Of those that are not known to be there, the ones that are named in an answer. */
+const NAMED_MAX = 20;
+
+export interface MovesOptions extends ReachOptions {
+  database: Database;
+  table: ZgateTable;
+  clock: Clock;
+  startJob: StartJob;
+  locksOf: LocksOf;
+  channels: Pick<Channels, 'channelOf' | 'movedTo'>;
+}
+
+export type Moves = ReturnType<typeof openMoves>;
+
+/** A lock that is not known to be there, and why. */
+interface AbsentLock {
+  lock: GatewayLock;
+  reason: Unreachable;
+}
+
+export function openMoves(options: MovesOptions) {
+  const { table, startJob, locksOf, channels } = options;
+
+  function absentOf(row: ZgateRow): AbsentLock[] {
+    const channel = channels.channelOf(row);
+    return locksOf(row.device_id).flatMap((lock) => {
+      const reason = unreachableOf(lock, channel);
+      return reason === undefined ? [] : [{ lock, reason }];
+    });
+  }
+
+  /** Throws a DriverError while the network may not move unasked. */
+  function assertMayMove(row: ZgateRow, to: number, how: string): void {
+    const absent = absentOf(row);
+    const [first] = absent;
+    if (!first) return;
+    // After a start of the link its locks are told of one after the other.
+    if (absent.every(({ reason }) => reason === 'UNKNOWN'))
+      throw new DriverError('BUSY', `the gateway has not told yet whether lock ${first.lock.mac} is there`);
+    throw new DriverError(
+      'REFUSED',
+      `the network has to move to channel ${to}, and ${absent.length} of its locks cannot be reached: ${how} with confirm moves it all the same`,
+    );
+  }
+
+  function begin(row: ZgateRow, to: number, caller: Caller, told: Told = UNTOLD): Promise<unknown> {
+    const object = `zgate/${row.device_id}`;
+    return startJob({
+      kind: 'zigbee-channel-move',
+      object,
+      roles: TECHNICIANS,
+      ...caller,
+      async run(progress, signal) {
+        const work = move(row, to, options, { told, progress, signal });
+        work.catch(told.failed);
+        return work;
+      },
+    });
+  }
+
+  return {
+    /** Where the network has to go, and which locks stand in the way; undefined: it is where it is wanted. */
+    needed(row: ZgateRow): { from: number; to: number; absent: AbsentLock[] } | undefined {
+      const from = channels.channelOf(row);
+      const [to] = allowedOf(row);
+      if (from === null || to === undefined || allowedOf(row).includes(from)) return undefined;
+      return { from, to, absent: absentOf(row) };
+    },
+
+    /** The locks that were last heard of on another channel than the network is on. */
+    stayedBehind(row: ZgateRow): GatewayLock[] {
+      const channel = channels.channelOf(row);
+      return locksOf(row.device_id).filter((lock) => hasStayedBehind(lock, channel));
+    },
+
+    async start(deviceId: string, body: ChannelMoveBody, caller: Caller): Promise<unknown> {
+      const row = existing(table, deviceId);
+      const to = targetOf(row, channels.channelOf(row), body.channel);
+      assertReachable(row, options);
+      const absent = absentOf(row);
+      if (absent.length > 0 && !body.confirm) throw unconfirmed(absent, locksOf(deviceId).length);
+      return begin(row, to, caller);
+    },
+
+    /** Because the allowed channels exclude the present one. Rejects with a DriverError; resolves once it has moved. */
+    async byItself(row: ZgateRow, to: number): Promise<void> {
+      const how = `POST /network/zgate/${row.device_id}/channel-move`;
+      if (row.moved_for_version === row.channels_version)
+        throw new DriverError(
+          'REFUSED',
+          `the network was told to move once, and is not there: ${how} tells it again`,
+        );
+      if (!options.linkState(row.link)?.up) throw new DriverError('LINK_LOST', `link ${row.link} is down`);
+      assertMayMove(row, to, how);
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      const caller = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
+      const told: Told = {
+        // Its job was stored meanwhile.
+        check() {
+          try {
+            assertMayMove(row, to, how);
+          } catch (error) {
+            reject(error);
+            throw error;
+          }
+        },
+        moved: resolve,
+        // Those who follow are not waited for; and a move that failed is not tried again by itself.
+        failed: ({ message }) => reject(new DriverError('REFUSED', `${message}: ${how} tries again`)),
+      };
+      await begin(row, to, caller, told).catch((error: Error) => {
+        throw new DriverError('BUSY', error.message);
+      });
+      await promise;
+    },
+  };
+}
+
+/** How a move goes on, before its job has ended. */
+interface Told {
+  /** Throws when it may not begin any more. */
+  check(): void;
+  moved(): void;
+  failed(error: Error): void;
+}
+const UNTOLD: Told = { check() {}, moved() {}, failed() {} };
+
+async function move(
+  row: ZgateRow,
+  to: number,
+  { database, table, clock, execute, locksOf, channels }: MovesOptions,
+  { told, progress, signal }: { told: Told; progress: ReportProgress; signal: AbortSignal },
+): Promise<Record<string, unknown>> {
+  const { device_id: deviceId, channels_version: version } = row;
+  const before = channels.channelOf(row);
+  const macs = new Set(locksOf(deviceId).map(({ mac }) => mac));
+  progress({ done: 0, total: macs.size });
+  told.check();
+  await database.commit(() => table.setMovedFor.run(version, deviceId));
+  signal.throwIfAborted();
+  const data: MoveChannel = { channel: to };
+  const command = { kind: 'moveChannel', data, timeoutMs: MOVE_TIMEOUT_MS };
+  const answer = channelsApplied.safeParse(await execute(row.link, command, signal));
+  if (answer.data?.zigbeeChannel !== to)
+    throw new DriverError('BAD_REPLY', `the gateway did not say that the network is on channel ${to}`);
+  await channels.movedTo(deviceId, to);
+  told.moved();
+  // Those that join later were never on the other channel, and those that leave need not follow.
+  const locks = () => locksOf(deviceId).filter(({ mac }) => macs.has(mac));
+  const stragglers = await whoStayed({ clock, locks, to, progress, signal });
+  const total = locks().length;
+  return {
+    channel: to,
+    before,
+    locks: total,
+    followed: total - stragglers.length,
+    stragglers: stragglers.map(shownLock),
+  };
+}
+
+/** Until all were heard of on the new channel, or the time is over. No clock is asked which was first. */
+async function whoStayed({
+  clock,
+  locks,
+  to,
+  progress,
+  signal,
+}: Pick<MovesOptions, 'clock'> & {
+  locks(): GatewayLock[];
+  to: number;
+  progress: ReportProgress;
+  signal: AbortSignal;
+}): Promise<GatewayLock[]> {
+  const end = clock.monotonic() + FOLLOW_WINDOW_MS;
+  for (;;) {
+    const all = locks();
+    const stayed = all.filter(({ heardOn, isMissed }) => heardOn !== to || isMissed);
+    progress({ done: all.length - stayed.length, total: all.length });
+    if (stayed.length === 0 || clock.monotonic() >= end) return stayed;
+    await clock.sleep(FOLLOW_CHECK_MS, signal);
+  }
+}
+
+/** As …/state shows it. */
+export function shownMove({ absent, ...move }: NonNullable<ReturnType<Moves['needed']>>) {
+  return { ...move, unseen: absent.map(({ lock, reason }) => ({ ...shownLock(lock), reason })) };
+}
+
+export function shownStayedBehind(locks: readonly GatewayLock[]): ShownStayedBehind | null {
+  if (locks.length === 0) return null;
+  const message =
+    'Operate each of these locks, or take its batteries out and put them in again, so that it looks for its network. If it is not heard of within 15 minutes, let it join again (permit-join), or move the network back to the channel it was heard on (channel-move with confirm).';
+  return { locks: locks.map(shownLock), message };
+}
+
+function allowedOf(row: ZgateRow): number[] {
+  return JSON.parse(row.allowed_channels) as number[];
+}
+
+/** Throws VALIDATION_FAILED. */
+function targetOf(row: ZgateRow, present: number | null, wanted: number | undefined): number {
+  const allowed = allowedOf(row);
+  const fault = (message: string) =>
+    new GatehouseError('VALIDATION_FAILED', `Not valid: /channel ${message}.`, {
+      details: [{ path: '/channel', code: 'NOT_POSSIBLE', message }],
+    });
+  const hasToMove = present !== null && allowed.length > 0 && !allowed.includes(present);
+  const to = wanted ?? (hasToMove ? allowed[0] : undefined);
+  if (to === undefined) throw fault('is to be given: the network is where allowedChannels wants it');
+  if (allowed.length > 0 && !allowed.includes(to))
+    throw fault(`is none of allowedChannels (${allowed.join(', ')}): change those first`);
+  if (to === present) throw fault('is the one that the network is on');
+  return to;
+}
+
+function unconfirmed(absent: readonly AbsentLock[], total: number): GatehouseError {
+  const message = `${absent.length} of ${total} locks cannot be reached, or were not seen lately, and may be lost when the network moves. See to them, or send confirm.`;
+  const details = absent
+    .slice(0, NAMED_MAX)
+    .map(({ lock: { doorId, name, mac, lastSeen, heardOn }, reason }) => {
+      const seen = lastSeen === null ? 'never seen' : `seen last ${new Date(lastSeen).toISOString()}`;
+      const why: Record<Unreachable, string> = {
+        NOT_SEEN_LATELY: seen,
+        STAYED_BEHIND: `${seen}, on channel ${heardOn}: it did not follow an earlier move`,
+        DISCONNECTED: `${seen}, and does not answer since`,
+        UNKNOWN: `${seen}, and not told of since its gateway started`,
+      };
+      return { path: '/confirm', code: reason, message: `door ${name ?? doorId} (${mac}): ${why[reason]}` };
+    });
+  return new GatehouseError('CONFIRMATION_NEEDED', message, { details });
+}

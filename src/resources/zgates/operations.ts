@@ -1,0 +1,83 @@
+/** The Zigbee gateway operations of the interface: 4.6 and its reads. */
+import { z } from '@hono/zod-openapi';
+import { type Operation, operation } from '../../platform/http/operation.ts';
+import { WIRING_READERS } from '../../platform/principal.ts';
+import { gatewayActions } from './action-operations.ts';
+import { deviceId, listQuery, updateBody, zgate, zgatePage, zgateState } from './schema.ts';
+import type { Zgates } from './zgates.ts';
+
+const params = z.object({ deviceId });
+const tag = 'Zigbee gateways';
+const path = '/network/zgate/{deviceId}';
+/** All but the property management system, which has no business with wiring. */
+/** `job`: the schema of a job. */
+export function zgateOperations(zgates: Zgates, job: z.ZodType): Operation[] {
+  return [...resource(zgates), ...gatewayActions(zgates, path, job)];
+}
+
+function resource(zgates: Zgates): Operation[] {
+  return [
+    operation({
+      id: 'updateZigbeeGateway',
+      method: 'put',
+      path,
+      tag,
+      summary: 'Update a Zigbee gateway',
+      description:
+        'A field that is absent stays as it is. Gateways come from the configuration. `zigbeeChannel` follows `allowedChannels`; `…/state` says what keeps it.',
+      access: ['front-desk-admin', 'service-tool'],
+      params,
+      body: updateBody,
+      status: 200,
+      result: zgate,
+      errors: ['NOT_FOUND', 'ID_MISMATCH', 'PRECONDITION_FAILED'],
+      async handler({ params, body, principal, correlationId, ifMatch }) {
+        const caller = { principal, correlationId, ifMatch };
+        const { zgate, revision } = await zgates.update(params.deviceId, body, caller);
+        return { body: zgate, etag: String(revision) };
+      },
+    }),
+    operation({
+      id: 'listZigbeeGateways',
+      method: 'get',
+      path: '/network/zgate',
+      tag,
+      summary: 'List Zigbee gateways',
+      access: WIRING_READERS,
+      query: listQuery,
+      status: 200,
+      result: zgatePage,
+      errors: [],
+      handler: ({ query }) => ({ body: zgates.list(query) }),
+    }),
+    operation({
+      id: 'getZigbeeGateway',
+      method: 'get',
+      path,
+      tag,
+      summary: 'Read a Zigbee gateway',
+      access: WIRING_READERS,
+      params,
+      status: 200,
+      result: zgate,
+      errors: ['NOT_FOUND'],
+      handler({ params }) {
+        const { zgate, revision } = zgates.get(params.deviceId);
+        return { body: zgate, etag: String(revision) };
+      },
+    }),
+    operation({
+      id: 'getZigbeeGatewayState',
+      method: 'get',
+      path: `${path}/state`,
+      tag,
+      summary: 'Read what is known of a Zigbee gateway beyond its resource',
+      access: WIRING_READERS,
+      params,
+      status: 200,
+      result: zgateState,
+      errors: ['NOT_FOUND'],
+      handler: ({ params }) => ({ body: zgates.state(params.deviceId) }),
+    }),
+  ];
+}

@@ -1,0 +1,142 @@
+import { describe, expect, it } from 'vitest';
+import { LOCAL_ADMINISTRATOR } from '../../platform/principal.ts';
+import { A, B, openTestbed } from './testbed.ts';
+
+const CALLER = { principal: LOCAL_ADMINISTRATOR, correlationId: 'test' };
+const HW_ID = '00124b0001020304';
+type Testbed = Awaited<ReturnType<typeof openTestbed>>;
+
+const tell = ({ zgates }: Testbed, text: string, id = text, more: object = {}) =>
+  zgates.event('zb-1', {
+    id,
+    kind: 'snapshot',
+    data: { archive: Buffer.from(text), locks: text.length, hwId: HW_ID, zigbeeChannel: 15, ...more },
+  });
+const start = ({ zgates }: Testbed) => zgates.startOptions(A);
+const archive = (bed: Testbed) => {
+  const { snapshot } = start(bed);
+  return snapshot === null ? null : Buffer.from(snapshot as Uint8Array).toString();
+};
+const numbers = ({ zgates }: Testbed) => zgates.snapshots()[0]?.snapshots.map(({ number }) => number) ?? [];
+
+describe('what a gateway is started with', () => {
+  it('are secrets of its own, drawn once for good, and sealed', async () => {
+    const bed = await openTestbed();
+    const { network } = start(bed);
+    expect(network).toEqual({
+      panId: expect.any(Number),
+      extPanId: expect.stringMatching(/^[0-9a-f]{16}$/),
+      networkKey: expect.stringMatching(/^[0-9a-f]{32}$/),
+    });
+    const again = await openTestbed({ database: bed.database });
+    expect(start(again).network).toEqual(network);
+    const other = { deviceId: B, link: 'zb-2', networkId: A };
+    const third = await openTestbed({ database: bed.database, declared: [other] });
+    expect(third.zgates.startOptions(B).network).not.toEqual(network);
+    const rows = bed.database.prepare<[], { sealed: Buffer }>('SELECT sealed FROM zgate_network').all();
+    expect(rows.map(({ sealed }) => sealed.subarray(0, 6).toString())).toEqual(['sealed', 'sealed']);
+  });
+
+  it('are the channels that are allowed, the certificates of its network, and the locks of its doors', async () => {
+    const bed = await openTestbed();
+    expect(start(bed)).toMatchObject({
+      allowedChannels: [15, 20, 25],
+      cert: 'PEM',
+      knownLocks: [],
+      lastSeen: {},
+      heardOn: {},
+      missed: [],
+      snapshot: null,
+      restore: false,
+      stateDirectory: `/state/${A}`,
+    });
+    await bed.put(A, { allowedChannels: [26, 11] });
+    const lock = { doorId: B, name: null, isSeenLately: false, presence: 'unknown' } as const;
+    const other = `${HW_ID.slice(0, -1)}f`;
+    bed.played.locks = [
+      { ...lock, mac: HW_ID, lastSeen: 1_767_225_600_000, heardOn: 15, isMissed: true },
+      { ...lock, mac: other, lastSeen: null, heardOn: null, isMissed: false },
+    ];
+    expect(start(bed)).toMatchObject({ allowedChannels: [11, 26], knownLocks: [HW_ID, other] });
+    expect(start(bed).lastSeen).toEqual({ [HW_ID]: 1_767_225_600_000 });
+    expect(start(bed)).toMatchObject({ heardOn: { [HW_ID]: 15 }, missed: [HW_ID] });
+  });
+});
+
+describe('snapshots of a network', () => {
+  it('are kept sealed, the newest twenty, and the latest is given back', async () => {
+    const bed = await openTestbed();
+    for (let turn = 1; turn <= 21; turn += 1) await tell(bed, `snapshot ${turn}`);
+    expect(archive(bed)).toBe('snapshot 21');
+    expect(numbers(bed)).toHaveLength(20);
+    expect(bed.zgates.snapshots()[0]?.snapshots[0]).toEqual({
+      number: 21,
+      takenAt: '2026-01-01T00:00:00.000Z',
+      locks: 11,
+      hwId: HW_ID,
+      zigbeeChannel: 15,
+      bytes: 11,
+    });
+  });
+
+  it('are taken in once, and only those that are some', async () => {
+    const bed = await openTestbed();
+    await tell(bed, 'a', 'id');
+    expect(await tell(bed, 'b', 'id')).toBe(true);
+    expect(archive(bed)).toBe('a');
+    expect(await tell(bed, 'c', 'c', { archive: Buffer.alloc(200_001) })).toBe(true);
+    expect(await tell(bed, 'd', 'd', { archive: 'text' })).toBe(true);
+    expect(numbers(bed)).toHaveLength(1);
+    expect(await bed.zgates.event('zb-1', { id: 'x', kind: 'lockJoined', data: {} })).toBe(false);
+    expect(await bed.zgates.event('bus-1', { id: 'x', kind: 'snapshot', data: {} })).toBe(false);
+  });
+
+  it('go back to the coordinator on request, until the link is up, and not again when it breaks', async () => {
+    const bed = await openTestbed();
+    for (const text of ['a', 'b', 'c']) await tell(bed, text);
+    const [, , oldest] = numbers(bed);
+    expect(await bed.zgates.restore(A, oldest, CALLER)).toMatchObject({ snapshot: oldest, locks: 1 });
+    expect([archive(bed), start(bed).restore, bed.restarts]).toEqual(['a', true, ['zb-1']]);
+    const restored = { action: 'zgate.restore', object: `zgate/${A}` };
+    expect(bed.audits.at(-1)).toMatchObject({ ...restored, outcome: 'accepted' });
+    const again = await openTestbed({ database: bed.database });
+    expect([archive(again), start(again).restore]).toEqual(['a', true]);
+    again.zgates.link('zb-1', true);
+    await expect.poll(() => again.restarts).toEqual(['zb-1']);
+    expect(again.audits).toMatchObject([{ ...restored, outcome: 'done', detail: { snapshot: oldest } }]);
+    expect([archive(again), start(again).restore]).toEqual(['c', false]);
+    again.zgates.link('zb-1', true);
+    await again.database.commit(() => undefined);
+    expect(again.restarts).toEqual(['zb-1']);
+  });
+
+  it('that are to be restored outlive twenty newer ones', async () => {
+    const bed = await openTestbed();
+    await tell(bed, 'first');
+    await bed.zgates.restore(A, undefined, CALLER);
+    for (let turn = 1; turn <= 21; turn += 1) await tell(bed, `later ${turn}`);
+    expect(archive(bed)).toBe('first');
+  });
+
+  it('that a disk has damaged are passed over, and not put back', async () => {
+    const bed = await openTestbed();
+    for (const text of ['a', 'b']) await tell(bed, text);
+    const [newest] = numbers(bed);
+    bed.database.prepare('UPDATE zgate_snapshot SET sealed = randomblob(60) WHERE seq = ?').run(newest ?? 0);
+    expect(archive(bed)).toBe('a');
+    await expect(bed.zgates.restore(A, newest, CALLER)).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    await bed.zgates.restore(A, undefined, CALLER);
+    expect([archive(bed), start(bed).restore]).toEqual(['a', true]);
+    bed.database.prepare('UPDATE zgate_snapshot SET sealed = randomblob(60)').run();
+    expect([archive(bed), start(bed).restore]).toEqual([null, false]);
+  });
+
+  it('of another number, or of another gateway, are not found', async () => {
+    const bed = await openTestbed();
+    await expect(bed.zgates.restore(A, undefined, CALLER)).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    await tell(bed, 'a');
+    await expect(bed.zgates.restore(A, 9, CALLER)).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    await expect(bed.zgates.restore(B, 1, CALLER)).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    expect(bed.restarts).toEqual([]);
+  });
+});

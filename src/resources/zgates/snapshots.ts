@@ -1,0 +1,187 @@
+/**
+ * What a gateway is started with, so that it is what it was: the secrets of its network, drawn once for good, and a
+ * snapshot of all that the driver keeps in files. Both are sealed under a key that no backup of the database holds.
+ */
+import { randomBytes, randomInt, randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import type { DriverEvent } from '../../../drivers/contract/driver.ts';
+import { snapshot } from '../../../drivers/contract/zgate.ts';
+import type { Clock } from '../../platform/clock.ts';
+import type { Database } from '../../platform/database/database.ts';
+import { GatehouseError } from '../../platform/errors.ts';
+import type { Log } from '../../platform/log.ts';
+import { type Caller, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
+import type { Vault } from '../../platform/vault.ts';
+import type { Audit } from '../../services/audit/audit.ts';
+import { existing, type SnapshotRow, type ZgateTable } from './table.ts';
+
+/** One an hour, and one for each lock that joins or leaves: a day, or an evening of commissioning. */
+const SNAPSHOTS_KEPT = 20;
+/** IEEE 802.15.4: 0xffff is a broadcast; Zigbee specification R22, 3.6.1.3: 0xfffe is none. */
+const PAN_ID_MAX = 0xff_fd;
+const KEY_BYTES = 16;
+const EXTENDED_PAN_ID_BYTES = 8;
+
+const secretsSchema = z.object({ panId: z.int(), extPanId: z.string(), networkKey: z.string() });
+export type NetworkSecrets = z.infer<typeof secretsSchema>;
+
+export interface SnapshotsOptions {
+  database: Database;
+  table: ZgateTable;
+  audit: Audit;
+  clock: Clock;
+  log: Log;
+  vault: Pick<Vault, 'seal' | 'open'>;
+  declared: readonly { deviceId: string }[];
+  gatewayOfLink: ReadonlyMap<string, string>;
+  /** Has the host of a link start anew, with what it is given then. */
+  restartLink(linkId: string): void;
+}
+
+export type Snapshots = Awaited<ReturnType<typeof openSnapshots>>;
+
+export async function openSnapshots(options: SnapshotsOptions) {
+  const { database, table, audit, clock, log, vault } = options;
+  await drawSecrets(options, options.declared);
+
+  function secretsOf(deviceId: string): NetworkSecrets {
+    const row = table.network.get(deviceId);
+    if (!row) throw new Error(`gateway ${deviceId} has no network secrets`);
+    return secretsSchema.parse(JSON.parse(vault.open(row.sealed, secretsContext(deviceId)).toString()));
+  }
+
+  function note(
+    deviceId: string,
+    { principal, correlationId }: Caller,
+    outcome: string,
+    detail: object,
+  ): void {
+    const entry = { action: 'zgate.restore', object: `zgate/${deviceId}`, outcome, detail: { ...detail } };
+    audit.record({ ...entry, principal, correlationId });
+  }
+
+  return {
+    /** For gateways that have none yet. */
+    drawSecrets: (declared: SnapshotsOptions['declared']) => drawSecrets(options, declared),
+
+    /** For the options of its link. */
+    startOf(deviceId: string): { network: NetworkSecrets; snapshot: Uint8Array | null; restore: boolean } {
+      const network = secretsOf(deviceId);
+      const wanted = table.network.get(deviceId)?.restore_seq ?? null;
+      const archive = readable(options, deviceId, wanted ?? undefined)?.archive ?? null;
+      return { network, snapshot: archive, restore: wanted !== null && archive !== null };
+    },
+
+    list: (deviceId: string) =>
+      table.snapshots.all(deviceId).map(({ seq, taken_at, locks, hw_id, zigbee_channel, bytes }) => ({
+        number: seq,
+        takenAt: new Date(taken_at).toISOString(),
+        locks,
+        hwId: hw_id,
+        zigbeeChannel: zigbee_channel,
+        bytes,
+      })),
+
+    /** The network of a snapshot, the newest by default, goes to the coordinator that is there now. */
+    async restore(deviceId: string, number: number | undefined, caller: Caller) {
+      const { link } = existing(table, deviceId);
+      const one = chosen(options, deviceId, number);
+      await database.commit(() => {
+        table.setRestore.run(one.seq, deviceId);
+        note(deviceId, caller, 'accepted', { snapshot: one.seq, locks: one.locks });
+      });
+      options.restartLink(link);
+      return { deviceId, snapshot: one.seq, takenAt: new Date(one.taken_at).toISOString(), locks: one.locks };
+    },
+
+    /** The link is up: what was to be restored is. It starts once more, or it would restore again when it breaks. */
+    async linkUp(linkId: string): Promise<void> {
+      const deviceId = options.gatewayOfLink.get(linkId);
+      const number = deviceId === undefined ? null : (table.network.get(deviceId)?.restore_seq ?? null);
+      if (deviceId === undefined || number === null) return;
+      const isRestored = await database.commit(() => {
+        // Another one may be wanted by now.
+        if (table.network.get(deviceId)?.restore_seq !== number) return false;
+        table.setRestore.run(null, deviceId);
+        const of = { principal: SYSTEM_PRINCIPAL, correlationId: randomUUID() };
+        note(deviceId, of, 'done', { snapshot: number });
+        return true;
+      });
+      if (!isRestored) return;
+      log.info({ gateway: deviceId, link: linkId }, 'the network of a gateway was restored');
+      options.restartLink(linkId);
+    },
+
+    /** Resolves when it is durable: true, or false when it is none of ours. */
+    async event(linkId: string, { id, kind, data }: DriverEvent): Promise<boolean> {
+      const deviceId = options.gatewayOfLink.get(linkId);
+      if (deviceId === undefined || kind !== 'snapshot') return false;
+      const { data: told } = snapshot.safeParse(data);
+      if (!told) {
+        log.warn({ link: linkId }, 'a gateway told a snapshot that is none; it was dropped');
+        return true;
+      }
+      const { archive, locks, hwId, zigbeeChannel } = told;
+      const sealed = vault.seal(archive, snapshotContext(deviceId));
+      await database.commit(() => {
+        const bytes = archive.length;
+        table.insertSnapshot.run(deviceId, id, clock.now(), locks, hwId, zigbeeChannel, bytes, sealed);
+        table.pruneSnapshots.run(deviceId, deviceId, SNAPSHOTS_KEPT, deviceId);
+      });
+      return true;
+    },
+  };
+}
+
+/** The newest without a number. One that a disk has damaged is as good as none, and no reason to leave a gateway down. */
+function readable(
+  { table, vault, log }: SnapshotsOptions,
+  deviceId: string,
+  number: number | undefined,
+): { row: SnapshotRow; archive: Uint8Array } | undefined {
+  for (const row of table.snapshots.all(deviceId)) {
+    const kept =
+      number === undefined || row.seq === number ? table.sealedSnapshot.get(deviceId, row.seq) : undefined;
+    if (!kept) continue;
+    try {
+      return { row, archive: new Uint8Array(vault.open(kept.sealed, snapshotContext(deviceId))) };
+    } catch {
+      log.warn(
+        { gateway: deviceId, snapshot: row.seq },
+        'a snapshot of a network is damaged: look at the disk',
+      );
+    }
+  }
+  return undefined;
+}
+
+/** Throws NOT_FOUND. */
+function chosen(options: SnapshotsOptions, deviceId: string, number: number | undefined): SnapshotRow {
+  const found = readable(options, deviceId, number);
+  if (found) return found.row;
+  const which =
+    number === undefined ? 'no snapshot that can be read' : `no snapshot ${number} that can be read`;
+  throw new GatehouseError('NOT_FOUND', `The gateway has ${which}: gatehouse zgate list names those it has.`);
+}
+
+async function drawSecrets(
+  { database, table, vault }: SnapshotsOptions,
+  declared: SnapshotsOptions['declared'],
+): Promise<void> {
+  const without = declared.filter(({ deviceId }) => !table.network.get(deviceId));
+  if (without.length === 0) return;
+  await database.commit(() => {
+    for (const { deviceId } of without) {
+      const secrets: NetworkSecrets = {
+        panId: randomInt(1, PAN_ID_MAX + 1),
+        extPanId: randomBytes(EXTENDED_PAN_ID_BYTES).toString('hex'),
+        networkKey: randomBytes(KEY_BYTES).toString('hex'),
+      };
+      const plain = Buffer.from(JSON.stringify(secrets));
+      table.insertNetwork.run(deviceId, vault.seal(plain, secretsContext(deviceId)));
+    }
+  });
+}
+
+const secretsContext = (deviceId: string) => `zgate network ${deviceId}`;
+const snapshotContext = (deviceId: string) => `zgate snapshot ${deviceId}`;

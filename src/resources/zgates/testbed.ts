@@ -1,0 +1,139 @@
+/** Zigbee gateways whose links and locks the test plays, served as the interface serves them. */
+import { z } from 'zod';
+import type { Plain } from '../../../drivers/contract/driver.ts';
+import type { GatewayReport } from '../../../drivers/contract/settings.ts';
+import { clientOf } from '../../../test/client.ts';
+import { manualClock } from '../../../test/manual-clock.ts';
+import { temporaryDatabase } from '../../../test/temporary.ts';
+import { authenticate, lanApp } from '../../../test/things-app.ts';
+import { runUntilTestEnds } from '../../../test/until-test-ends.ts';
+import { silentLog } from '../../platform/log.ts';
+import type { Vault } from '../../platform/vault.ts';
+import type { AuditEntry } from '../../services/audit/audit.ts';
+import type { LiveEvent } from '../../services/events/events.ts';
+import type { JobOrder, Progress } from '../../services/jobs/job-order.ts';
+import type { GatewayLock } from './gateway-locks.ts';
+import { zgateOperations } from './operations.ts';
+import { type DeclaredGateway, openZgates, type Zgates } from './zgates.ts';
+
+const SEAL = Buffer.from('sealed ');
+/** Shows what is sealed, and where it may be opened. */
+const VAULT: Pick<Vault, 'seal' | 'open'> = {
+  seal: (plain, context) => Buffer.concat([SEAL, Buffer.from(`${context}\n`), plain]),
+  open(sealed, context) {
+    const head = Buffer.concat([SEAL, Buffer.from(`${context}\n`)]);
+    if (!head.equals(sealed.subarray(0, head.length))) throw new Error('sealed elsewhere');
+    return Buffer.from(sealed.subarray(head.length));
+  },
+};
+
+interface StartedJob {
+  order: JobOrder;
+  progress: Progress | undefined;
+  stop: AbortController;
+  ended: ReturnType<JobOrder['run']>;
+}
+
+export const A = 'aaaaaaaa-0000-4000-8000-00000000000a';
+export const B = 'bbbbbbbb-0000-4000-8000-00000000000b';
+/** Whoever calls, on the network. */
+export const CALLER = '70000000-0000-4000-8000-000000000007';
+export const NETWORK = 'eeeeeeee-0000-4000-8000-00000000000e';
+export const GATEWAY: DeclaredGateway = {
+  deviceId: A,
+  link: 'zb-1',
+  networkId: NETWORK,
+  name: 'Second floor',
+};
+
+type Options = { database?: Awaited<ReturnType<typeof temporaryDatabase>>; declared?: DeclaredGateway[] };
+
+export async function openTestbed({ database, declared = [GATEWAY] }: Options = {}) {
+  const kept = database ?? (await temporaryDatabase());
+  const clock = manualClock();
+  const audits: AuditEntry[] = [];
+  const published: LiveEvent[] = [];
+  const commands: { link: string; kind: string; data: Plain }[] = [];
+  const jobs: StartedJob[] = [];
+  const restarts: string[] = [];
+  const played = {
+    answer: (): Plain | Promise<Plain> => ({ zigbeeChannel: 15 }),
+    linkUp: true,
+    upgrade: null as { id: string; door: string; file: string } | null,
+    locks: [] as GatewayLock[],
+  };
+  const zgates = await openZgates({
+    database: kept,
+    audit: { record: (entry) => void audits.push(entry) },
+    clock,
+    log: silentLog,
+    events: { publish: (event) => void published.push(event), wake: () => {} },
+    declared,
+    groupName: (id) => ({ g1: 'Floor 2' })[id],
+    networkExists: (id) => id === NETWORK,
+    linkState: () => ({ up: played.linkUp, lastError: 'the port is gone' }),
+    vault: VAULT,
+    restartLink: (link) => void restarts.push(link),
+    certOf: (id) => (id === NETWORK ? 'PEM' : null),
+    stateDirectory: '/state',
+    locksOf: () => played.locks,
+    upgradeOf: () => played.upgrade,
+    async startJob(order) {
+      const stop = new AbortController();
+      const job: StartedJob = { order, progress: undefined, stop, ended: Promise.resolve({}) };
+      jobs.push(job);
+      job.ended = order.run(
+        (progress) => {
+          job.progress = progress;
+        },
+        stop.signal,
+        () => {},
+      );
+      job.ended.catch(() => undefined);
+      return { id: 'job' };
+    },
+    async execute(link, { kind, data }) {
+      commands.push({ link, kind, data });
+      return played.answer();
+    },
+    connectionChanged: () => undefined,
+    random: () => 0.999_999,
+  });
+  const app = served(zgates);
+  return {
+    database: kept,
+    clock,
+    audits,
+    published,
+    commands,
+    played,
+    jobs,
+    restarts,
+    zgates,
+    ...clientOf(app, '/network/zgate'),
+    report(more: Partial<GatewayReport> = {}, link = 'zb-1') {
+      const state = {
+        connected: true,
+        hwId: '00124b0001020304',
+        type: 'EFR32',
+        platform: { version: '7.4' },
+        apps: [],
+        zigbeeChannel: 11,
+        permitJoin: false,
+        ...more,
+      };
+      zgates.report(link, { subject: 'gateway', state });
+    },
+    run: () => runUntilTestEnds(zgates.applyChannels, zgates.keepReports, zgates.closeJoinWindows),
+  };
+}
+
+function served(zgates: Zgates) {
+  const surface = {
+    kind: 'lan',
+    basePath: '',
+    rate: () => ({ perSecond: 1_000, burst: 1_000 }),
+    authenticate: (offered: Parameters<typeof authenticate>[0]) => ({ ...authenticate(offered), id: CALLER }),
+  } as const;
+  return lanApp({ operations: zgateOperations(zgates, z.unknown()), surface });
+}

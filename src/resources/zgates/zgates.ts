@@ -1,0 +1,312 @@
+/** The Zigbee gateway resource: rows by the configuration, reads, edits (4.6) and what is known beyond it. */
+import { isDeepStrictEqual } from 'node:util';
+import type { Database } from '../../platform/database/database.ts';
+import { assertIfMatch, assertSameId } from '../../platform/http/editing.ts';
+import { unknownOf } from '../../platform/http/fields.ts';
+import { type Caller, SYSTEM_PRINCIPAL } from '../../platform/principal.ts';
+import type { Audit } from '../../services/audit/audit.ts';
+import type { PermitJoinBody } from './action-schema.ts';
+import { type Channels, type ChannelsOptions, openChannels } from './channels.ts';
+import { type FailedJoins, openFailedJoins } from './failed-joins.ts';
+import { type Joining, openJoining } from './joining.ts';
+import { openMap } from './map.ts';
+import { type Moves, type MovesOptions, openMoves, shownMove, shownStayedBehind } from './moves.ts';
+import { overviewOf } from './overview.ts';
+import { linkOf } from './reach.ts';
+import type { Edit, ListQuery, Wanted, Zgate, ZgateState } from './schema.ts';
+import { openSnapshots, type Snapshots, type SnapshotsOptions } from './snapshots.ts';
+import { startOptions } from './start-options.ts';
+import { existing, openZgateTable, type ZgateRow, type ZgateTable } from './table.ts';
+
+/** A gateway of the configuration. `name` and `type` are for a new row: later the interface and the gateway say. */
+export interface DeclaredGateway {
+  deviceId: string;
+  link: string;
+  networkId: string;
+  name?: string | undefined;
+  type?: string | undefined;
+}
+
+export interface ZgatesOptions
+  extends Omit<ChannelsOptions, 'table' | 'gatewayOfLink' | 'move'>,
+    Pick<MovesOptions, 'startJob' | 'locksOf' | 'linkState'>,
+    Pick<SnapshotsOptions, 'vault' | 'restartLink'> {
+  audit: Audit;
+  declared: readonly DeclaredGateway[];
+  /** Below it each gateway has a folder for its driver's files. */
+  stateDirectory: string;
+  /** PEM of what gateways of a network reached by TLS must show; null: nothing is trusted. */
+  certOf(networkId: string): string | null;
+  groupName(groupId: string): string | undefined;
+  /** What it gives to a lock now, and the job that does; null: nothing. */
+  upgradeOf(deviceId: string): { id: string; door: string; file: string } | null;
+  networkExists(networkId: string): boolean;
+}
+
+export type Zgates = Awaited<ReturnType<typeof openZgates>>;
+
+const FIELDS = ['name', 'description', 'groupId', 'allowedChannels'] as const satisfies (keyof Wanted)[];
+
+export async function openZgates(options: ZgatesOptions) {
+  const { database, clock, log } = options;
+  const table = openZgateTable(database);
+  const { gatewayOfLink, declare } = openDeclared(options, table);
+  await declare(options.declared);
+  const parts = { ...options, table, gatewayOfLink };
+  const channels = openChannels({ ...parts, move: (row, channel) => moves.byItself(row, channel) });
+  const moves = openMoves({ ...parts, channels });
+  const { reconciler, reported } = channels;
+  const toZgate = zgateFrom(options, channels);
+  const isOpen = (deviceId: string) => {
+    const known = reported.get(deviceId);
+    return (known?.connected && known.state?.permitJoin) ?? false;
+  };
+  const joining = await openJoining({ ...parts, isOpen });
+  const snapshots = await openSnapshots(parts);
+  const failedJoins = openFailedJoins(parts);
+
+  function get(deviceId: string): { zgate: Zgate; revision: number } {
+    const row = existing(table, deviceId);
+    return { zgate: toZgate(row), revision: row.revision };
+  }
+
+  return {
+    get,
+    /** The gateways of the configuration from now on. A link must be closed before its gateway is another or none. */
+    async declare(declared: readonly DeclaredGateway[]) {
+      await declare(declared);
+      await snapshots.drawSecrets(declared);
+      for (const { deviceId } of declared) if (!reported.get(deviceId)) reported.add(deviceId, clock.now());
+    },
+    list: (query: ListQuery) => page(options.database, table, toZgate, query),
+    exists: (deviceId: string) => table.zgate.get(deviceId) !== undefined,
+    /** undefined: there is no such gateway. `changedAt` in epoch milliseconds. */
+    connection(deviceId: string): { connected: boolean; changedAt: number } | undefined {
+      const known = reported.get(deviceId);
+      return known && { connected: known.connected, changedAt: known.changedAt };
+    },
+    ...overviewOf({ ...parts, channels, moves }),
+    /** The gateway on a link, by the configuration. */
+    ofLink: (linkId: string) => gatewayOfLink.get(linkId),
+    networkOf: (deviceId: string) => table.zgate.get(deviceId)?.network_id ?? null,
+    /** The link of a gateway of the configuration. */
+    linkOf: (deviceId: string) => gatewayOfLink.entries().find(([, gateway]) => gateway === deviceId)?.[0],
+    state: stateFrom({ ...parts, channels, moves, joining, failedJoins }),
+    update: openUpdate(options, table, (deviceId) => {
+      reconciler.wake(deviceId);
+      return get(deviceId);
+    }),
+    async permitJoin(deviceId: string, body: PermitJoinBody, caller: Caller) {
+      await joining.permit(deviceId, body, caller);
+      return { deviceId, joinWindow: joining.shown(existing(table, deviceId)) };
+    },
+    moveChannel: moves.start,
+    map: openMap(parts),
+
+    report: channels.report,
+    link(linkId: string, up: boolean): void {
+      channels.link(linkId, up);
+      const deviceId = gatewayOfLink.get(linkId);
+      if (!up && deviceId !== undefined) joining.linkLost(deviceId);
+      if (!up) return;
+      snapshots
+        .linkUp(linkId)
+        .catch((error) =>
+          log.error({ link: linkId, err: error }, 'that a network is restored was not stored'),
+        );
+    },
+    /** Resolves when it is durable; false when it is none of a gateway. */
+    event: async (...one: Parameters<Snapshots['event']>) =>
+      (await failedJoins.event(...one)) || snapshots.event(...one),
+    /** Of the link of a gateway, beside what the configuration says. */
+    startOptions: startOptions({ ...parts, snapshots }),
+    restore: snapshots.restore,
+    snapshots: () =>
+      table.all.all().map((row) => {
+        const { deviceId, name, hwId, zigbeeChannel } = toZgate(row);
+        const linkUp = linkOf(row, parts)?.up ?? null;
+        const list = snapshots.list(deviceId);
+        return { deviceId, name, link: row.link, linkUp, hwId, zigbeeChannel, snapshots: list };
+      }),
+    /** For supervise, as are the next. */
+    applyChannels: reconciler.run,
+    applySummary: reconciler.summary,
+    keepReports: reported.run,
+    closeJoinWindows: joining.run,
+  };
+}
+
+/** 4.6. `stored` is called after the commit. */
+function openUpdate<Stored>(
+  { database, audit, clock }: ZgatesOptions,
+  table: ZgateTable,
+  stored: (deviceId: string) => Stored,
+) {
+  return async (
+    deviceId: string,
+    edit: Edit & { deviceId?: string | undefined },
+    { principal, correlationId, ifMatch }: Caller & { ifMatch: string | undefined },
+  ): Promise<Stored> => {
+    assertSameId('deviceId', edit.deviceId, deviceId);
+    await database.commit(() => {
+      const row = existing(table, deviceId);
+      assertIfMatch(ifMatch, row.revision);
+      const before = wantedOf(row);
+      const after = edited(before, edit);
+      const changed = FIELDS.filter((field) => !isDeepStrictEqual(before[field], after[field]));
+      if (changed.length === 0) return;
+      table.setWanted.run(
+        after.name,
+        after.description,
+        after.groupId,
+        JSON.stringify(after.allowedChannels),
+        Number(changed.includes('allowedChannels')),
+        clock.now(),
+        principal.id,
+        deviceId,
+      );
+      const object = `zgate/${deviceId}`;
+      const detail = { fields: changed };
+      audit.record({ principal, action: 'zgate.update', object, outcome: 'done', detail, correlationId });
+    });
+    return stored(deviceId);
+  };
+}
+
+/** The gateways of the configuration. Rows of those that it names no more stay, disconnected. */
+function openDeclared(options: ZgatesOptions, table: ZgateTable) {
+  const gatewayOfLink = new Map<string, string>();
+  return {
+    gatewayOfLink,
+    async declare(declared: readonly DeclaredGateway[]): Promise<void> {
+      await storeDeclared(options, table, declared);
+      gatewayOfLink.clear();
+      for (const { link, deviceId } of declared) gatewayOfLink.set(link, deviceId);
+    },
+  };
+}
+
+async function storeDeclared(
+  { database, clock }: ZgatesOptions,
+  table: ZgateTable,
+  declared: readonly DeclaredGateway[],
+): Promise<void> {
+  const isNews = ({ deviceId, link, networkId }: DeclaredGateway) => {
+    const row = table.zgate.get(deviceId);
+    return row?.link !== link || row.network_id !== networkId;
+  };
+  const news = declared.filter(isNews);
+  if (news.length === 0) return;
+  const now = clock.now();
+  await database.commit(() => {
+    for (const { deviceId, link, networkId, name, type } of news) {
+      const by = SYSTEM_PRINCIPAL.id;
+      if (table.zgate.get(deviceId)) table.setWiring.run(link, networkId, deviceId);
+      else table.insert.run(deviceId, link, networkId, name ?? null, type ?? null, now, now, now, by);
+    }
+  });
+}
+
+function wantedOf(row: ZgateRow): Wanted {
+  const { name, description, group_id: groupId } = row;
+  return { name, description, groupId, allowedChannels: JSON.parse(row.allowed_channels) };
+}
+
+function edited(wanted: Wanted, edit: Edit): Wanted {
+  const next: Record<string, unknown> = { ...wanted };
+  for (const field of FIELDS) if (edit[field] !== undefined) next[field] = edit[field];
+  return next as unknown as Wanted;
+}
+
+function zgateFrom({ groupName, upgradeOf }: ZgatesOptions, { reported }: ReturnType<typeof openChannels>) {
+  return (row: ZgateRow): Zgate => {
+    const known = reported.get(row.device_id);
+    const state = known?.state;
+    const platform = state ? state.platform : JSON.parse(row.platform ?? 'null');
+    const upgrade = upgradeOf(row.device_id);
+    return {
+      deviceId: row.device_id,
+      ...wantedOf(row),
+      group: row.group_id === null ? null : (groupName(row.group_id) ?? null),
+      hwId: state ? state.hwId : row.hw_id,
+      type: state?.type ?? row.type,
+      networkId: row.network_id,
+      zigbeeChannel: state ? state.zigbeeChannel : row.zigbee_channel,
+      permitJoin: (known?.connected && state?.permitJoin) ?? false,
+      apps: state ? state.apps : JSON.parse(row.apps),
+      platform,
+      connectionState: {
+        changedOn: new Date(known?.changedAt ?? row.connected_changed_at).toISOString(),
+        connected: known?.connected ?? false,
+      },
+      upgradeJobInfo: upgrade && {
+        id: upgrade.id,
+        app: [{ name: `door/${upgrade.door}`, version: upgrade.file }],
+        platform: { version: platform?.version ?? '' },
+      },
+    };
+  };
+}
+
+interface StateOptions extends ZgatesOptions {
+  table: ZgateTable;
+  gatewayOfLink: ReadonlyMap<string, string>;
+  channels: Channels;
+  moves: Pick<Moves, 'needed' | 'stayedBehind'>;
+  joining: Pick<Joining, 'shown'>;
+  failedJoins: Pick<FailedJoins, 'shown'>;
+}
+
+function stateFrom(options: StateOptions) {
+  const { table, clock, groupName, networkExists, moves, joining, failedJoins } = options;
+  const { reconciler, reported, isInForce } = options.channels;
+  return (deviceId: string): ZgateState => {
+    const row = existing(table, deviceId);
+    const { group_id, network_id } = row;
+    const link = linkOf(row, options);
+    const known = reported.get(deviceId);
+    const failure = reconciler.failure(deviceId);
+    const next = reconciler.nextAttempt(deviceId);
+    const move = moves.needed(row);
+    return {
+      deviceId,
+      link: row.link,
+      linkUp: link?.up ?? null,
+      linkError: link && !link.up ? link.lastError : null,
+      inForce: isInForce(row),
+      failure: failure ? { ...failure, at: new Date(failure.at).toISOString() } : null,
+      nextAttempt: next === undefined ? null : new Date(next).toISOString(),
+      move: move ? shownMove(move) : null,
+      stayedBehind: shownStayedBehind(moves.stayedBehind(row)),
+      joinWindow: joining.shown(row),
+      failedJoins: failedJoins.shown(row),
+      unknown: unknownOf([
+        ['groupId', group_id, (id) => groupName(id) !== undefined],
+        ['networkId', network_id, networkExists],
+      ]),
+      reportAge: known?.at === undefined ? null : Math.round(clock.monotonic() - known.at),
+    };
+  };
+}
+
+/** Presence lives in memory, so the filter reads on, page by page, until enough gateways match. */
+function page(
+  database: Pick<Database, 'legible'>,
+  table: ZgateTable,
+  toZgate: (row: ZgateRow) => Zgate,
+  { cursor = '', limit, networkId, groupId, connected, name }: ListQuery,
+): { items: Zgate[]; next: string | null } {
+  const items: Zgate[] = [];
+  for (let after = cursor; ; ) {
+    const found = table.page.all(after, networkId ?? null, groupId ?? null, name ?? '', limit + 1);
+    for (const row of found) {
+      const [zgate] = database.legible(`zgate/${row.device_id}`, () => toZgate(row));
+      if (!zgate) continue;
+      if (connected !== undefined && String(zgate.connectionState.connected) !== connected) continue;
+      if (items.length === limit) return { items, next: items.at(-1)?.deviceId ?? null };
+      items.push(zgate);
+    }
+    if (found.length <= limit) return { items, next: null };
+    after = found.at(-1)?.device_id ?? '';
+  }
+}

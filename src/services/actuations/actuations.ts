@@ -1,0 +1,242 @@
+/**
+ * Actuations: what moves a door, and what takes time without being a job. The intent is in the audit before anything is
+ * sent, the outcome after it. An intent whose outcome was never stored gets `unknown` at the next start, or before the next
+ * actuation of the same action and object, so that the audit shows none as under way for ever.
+ */
+
+import type { Clock } from '../../platform/clock.ts';
+import type { Database } from '../../platform/database/database.ts';
+import type { Log } from '../../platform/log.ts';
+import type { Principal } from '../../platform/principal.ts';
+import type { Audit, AuditEntry } from '../audit/audit.ts';
+import { type ActuationRow, actuationTable } from './table.ts';
+
+const STOPPED = 'the gateway was stopped before the outcome was known';
+const NOT_STORED = 'the outcome was known and could not be stored';
+
+export interface Intent {
+  principal: Pick<Principal, 'id' | 'label'>;
+  /** As in the audit, such as door.unlock. */
+  action: string;
+  /** What it moves, such as door/<id>. */
+  object: string;
+  correlationId: string;
+  /** What carries it; null: it opens nothing for anybody, as a test or a trace, and is not measured. */
+  way: 'zigbee' | 'rs485' | null;
+  /** Monotonic milliseconds, of the request; absent: it was asked for when it began. */
+  askedAt?: number | undefined;
+}
+
+/** What is kept of an intent. */
+type StoredIntent = Omit<Intent, 'way' | 'askedAt'>;
+
+/** What became of actuations, and how long after the request that was known. */
+export interface ActuationMeter {
+  actuation(labels: { action: string; way: string; outcome: string }, milliseconds: number): void;
+}
+
+export interface LastActuation {
+  /** Epoch milliseconds, of the intent. */
+  at: number;
+  principalId: string;
+  /** As in the audit; null: it is under way. */
+  outcome: string | null;
+  /** Of the outcome, before it of the intent. */
+  detail: Record<string, unknown>;
+  /** Monotonic milliseconds, of the intent; undefined: an earlier run made it. */
+  begunAt: number | undefined;
+  /** The same of the latest one before it that ended `unknown`; undefined: none of this run did. */
+  uncertainAt: number | undefined;
+}
+
+export interface Actuations {
+  /** Resolves when the intent is durable: then it may be sent. `also` is stored in the same commit. */
+  begin(intent: Intent, detail: object, also?: () => void): Promise<void>;
+  /** `intent`: the object that `begin` got. What happened has happened: where its outcome cannot be stored, the log says so. Resolves with that error. */
+  end(intent: Intent, outcome: string, detail: object, also?: () => void): Promise<unknown>;
+  last(action: string, object: string): LastActuation | undefined;
+  /** The latest but for those of which nothing was sent: they `failed` with an `error`. Behind those only ones of this run are found. */
+  lastSent(action: string, object: string): LastActuation | undefined;
+  /** What the latest moved that went to this lock, by `mac` of its detail: the lock may be at another door since. */
+  objectOfLock(action: string, mac: string): string | undefined;
+  /**
+   * Inside a commit job: the outcome of `lastSent` has become known after its end. To the audit, and to `lateOutcome` of its
+   * detail. Returns what is to be done after the commit.
+   */
+  late(
+    last: Pick<Intent, 'action' | 'object'>,
+    outcome: string,
+    late: LateOutcome,
+    delayMs: Delay,
+  ): (() => void) | undefined;
+}
+
+export interface LateOutcome {
+  outcome: string;
+  /** Epoch milliseconds. */
+  at: number;
+}
+
+type Times = Pick<LastActuation, 'begunAt' | 'uncertainAt'>;
+
+interface Begun extends Times {
+  /** The latest before it of which something was sent. */
+  sentBefore: { row: ActuationRow; times: Times } | undefined;
+}
+
+/** Monotonic milliseconds; null: not known, as after a restart. */
+export type Delay = number | null;
+
+export interface ActuationsOptions {
+  database: Database;
+  audit: Audit;
+  clock: Clock;
+  log: Log;
+  meter: ActuationMeter;
+}
+
+/** Settles what the gateway before this one left open. */
+export async function openActuations(options: ActuationsOptions): Promise<Actuations> {
+  const { database, audit, clock, log, meter } = options;
+  const table = actuationTable(database);
+  /** What is under way: its row, and when it was asked for. */
+  const underWay = new Map<Intent, { id: number; askedAt: number }>();
+  const isUnderWay = (row: ActuationRow) => [...underWay.values()].some(({ id }) => id === row.id);
+  const { timesOf, sentOf, remember } = openBegun();
+  const shown = (row: ActuationRow, times: Times) => lastOf(row, times, isUnderWay(row));
+  /** Inside a commit job. */
+  function conclude(
+    id: number,
+    intent: StoredIntent,
+    outcome: string,
+    detail: Record<string, unknown>,
+  ): void {
+    audit.record(entryOf(intent, outcome, detail));
+    table.end.run(outcome, JSON.stringify(detail), id);
+  }
+  function settle(row: ActuationRow, reason: string): void {
+    conclude(row.id, intentOf(row), 'unknown', { ...detailOf(row), outcome: 'unknown', reason });
+  }
+
+  if (table.open.all().length > 0)
+    await database
+      .commit(() => {
+        for (const row of table.open.all()) settle(row, STOPPED);
+      }, 'urgent')
+      .catch((error) => log.error({ err: error }, 'what was under way at the last end was not settled'));
+
+  return {
+    async begin(intent, detail, also) {
+      const { principal, action, object, correlationId, askedAt = clock.monotonic() } = intent;
+      const isBegun = database.commit((): Begun => {
+        for (const row of table.openOf.all(action, object)) if (!isUnderWay(row)) settle(row, NOT_STORED);
+        const before = table.last.get(action, object);
+        const sentBefore = sentOf(before);
+        const { begunAt, uncertainAt } = timesOf(intent);
+        audit.record(entryOf(intent, 'accepted', { ...detail }));
+        table.forgetEnded.run(action, object);
+        const by = [principal.id, principal.label, correlationId, JSON.stringify(detail)] as const;
+        const row = table.begin.run(action, object, clock.now(), ...by);
+        underWay.set(intent, { id: Number(row.lastInsertRowid), askedAt });
+        also?.();
+        const unknownAt = before?.outcome === 'unknown' ? begunAt : uncertainAt;
+        return { begunAt: clock.monotonic(), uncertainAt: unknownAt, sentBefore };
+      }, 'urgent');
+      const times = await isBegun.catch((error) => {
+        underWay.delete(intent);
+        throw error;
+      });
+      remember(intent, times);
+    },
+    async end(intent, outcome, detail, also) {
+      const { action, object, way } = intent;
+      const own = underWay.get(intent);
+      if (!own) throw new TypeError(`${action} of ${object} was not begun`);
+      if (way) meter.actuation({ action, way, outcome }, clock.monotonic() - own.askedAt);
+      try {
+        await database.commit(() => {
+          conclude(own.id, intent, outcome, { ...detail });
+          also?.();
+        }, 'urgent');
+        return undefined;
+      } catch (error) {
+        log.error({ action, object, outcome, err: error }, 'an outcome was not stored; its intent is');
+        return error;
+      } finally {
+        underWay.delete(intent);
+      }
+    },
+    objectOfLock: (action, mac) => table.toLock.get(action, mac)?.object,
+    late({ action, object }, outcome, late, delayMs) {
+      const latest = table.last.get(action, object);
+      const row = sentOf(latest)?.row;
+      if (!row || row.outcome === null) return undefined;
+      const detail = { ...detailOf(row), lateOutcome: late };
+      audit.record({ ...intentOf(row), outcome, detail: { ...detail, delayMilliseconds: delayMs } });
+      const text = JSON.stringify(detail);
+      if (row === latest) table.end.run(row.outcome, text, row.id);
+      // It is in memory alone.
+      return () => void Object.assign(row, { detail: text });
+    },
+    last(action, object) {
+      const row = table.last.get(action, object);
+      return row && shown(row, timesOf(row));
+    },
+    lastSent(action, object) {
+      const sent = sentOf(table.last.get(action, object));
+      return sent && shown(sent.row, sent.times);
+    },
+  };
+}
+
+/** What this run knows of the latest of each door and relay. */
+function openBegun() {
+  const begun = new Map<string, Begun>();
+  function timesOf(key: Pick<Intent, 'action' | 'object'>): Times {
+    const { begunAt, uncertainAt } = begun.get(keyOf(key)) ?? {};
+    return { begunAt, uncertainAt };
+  }
+  return {
+    timesOf,
+    /** Of the row of the latest. */
+    sentOf(row: ActuationRow | undefined): Begun['sentBefore'] {
+      if (row && isUnsent(row)) return begun.get(keyOf(row))?.sentBefore;
+      return row && { row, times: timesOf(row) };
+    },
+    remember: (key: Pick<Intent, 'action' | 'object'>, one: Begun): void => void begun.set(keyOf(key), one),
+  };
+}
+
+function entryOf(intent: StoredIntent, outcome: string, detail: Record<string, unknown>): AuditEntry {
+  const { principal, action, object, correlationId } = intent;
+  return { principal, action, object, correlationId, outcome, detail };
+}
+
+function keyOf({ action, object }: Pick<Intent, 'action' | 'object'>): string {
+  return `${action} ${object}`;
+}
+
+function lastOf(row: ActuationRow, times: Times, isUnderWay: boolean): LastActuation {
+  const isLost = row.outcome === null && !isUnderWay;
+  const detail = detailOf(row);
+  return {
+    at: row.at,
+    principalId: row.actor_id,
+    outcome: isLost ? 'unknown' : row.outcome,
+    detail: isLost ? { ...detail, outcome: 'unknown', reason: NOT_STORED } : detail,
+    ...times,
+  };
+}
+
+/** One that jammed has failed, too, and has no error. */
+function isUnsent(row: ActuationRow): boolean {
+  return row.outcome === 'failed' && detailOf(row).error !== undefined;
+}
+
+function intentOf({ action, object, actor_id, actor, correlation_id }: ActuationRow): StoredIntent {
+  return { principal: { id: actor_id, label: actor }, action, object, correlationId: correlation_id };
+}
+
+function detailOf({ detail }: ActuationRow): Record<string, unknown> {
+  return JSON.parse(detail) as Record<string, unknown>;
+}

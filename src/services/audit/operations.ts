@@ -1,0 +1,105 @@
+/** Reading the audit; over the admin socket also verifying and exporting it. */
+import { type Operation, operation } from '../../platform/http/operation.ts';
+import type { OpenAudit, RecordedEntry } from './audit.ts';
+import {
+  auditPage,
+  auditQuery,
+  exportPage,
+  exportQuery,
+  takenCheckpoint,
+  verifiedPage,
+  verifyBody,
+} from './schema.ts';
+
+const tag = 'Audit';
+
+export function auditOperations(audit: OpenAudit): Operation[] {
+  return [listing(audit), ...forCommandLine(audit)];
+}
+
+function listing(audit: OpenAudit): Operation {
+  return operation({
+    id: 'listAudit',
+    method: 'get',
+    path: '/audit',
+    tag,
+    summary: 'Read who did what, newest first',
+    description:
+      'Every change and actuation, as it was committed with the deed. Filters are combined; a page looks at a bounded number of entries, so go on while `next` is not null.',
+    access: ['front-desk-admin', 'service-tool'],
+    query: auditQuery,
+    status: 200,
+    result: auditPage,
+    errors: [],
+    async handler({ query: { cursor, limit, ...given } }) {
+      const { actor = null, action = null, object = null, outcome = null, from = null, to = null } = given;
+      const filter = { actor, action, object, outcome, from, to };
+      const page = await audit.list({ limit, ...filter, ...(cursor !== undefined && { before: cursor }) });
+      return { body: { items: page.items.map(shown), next: cursorOf(page.next) } };
+    },
+  });
+}
+
+function forCommandLine(audit: OpenAudit): Operation[] {
+  const access = 'local';
+  return [
+    operation({
+      id: 'takeAuditCheckpoint',
+      method: 'post',
+      path: '/local/audit/checkpoint',
+      tag,
+      summary: 'Sign the newest entry of the audit',
+      access,
+      status: 200,
+      result: takenCheckpoint,
+      errors: [],
+      async handler() {
+        const taken = await audit.checkpoints.take();
+        if (!taken) return { body: { checkpoint: null } };
+        const { seq, at, jws } = taken;
+        return { body: { checkpoint: { seq, at: new Date(at).toISOString(), checkpoint: jws } } };
+      },
+    }),
+    operation({
+      id: 'exportAudit',
+      method: 'get',
+      path: '/local/audit/export',
+      tag,
+      summary: 'Read the audit with its macs, oldest first',
+      access,
+      query: exportQuery,
+      status: 200,
+      result: exportPage,
+      errors: [],
+      handler({ query: { after, from = null, to = null } }) {
+        const { items, next } = audit.export({ after, from, to });
+        return { body: { items: items.map(shown), next: cursorOf(next) } };
+      },
+    }),
+    operation({
+      id: 'verifyAudit',
+      method: 'post',
+      path: '/local/audit/verify',
+      tag,
+      summary: 'Verify the next entries of the audit',
+      access,
+      body: verifyBody,
+      status: 200,
+      result: verifiedPage,
+      errors: ['VALIDATION_FAILED'],
+      async handler({ body: { after, checkpoint } }) {
+        const page = await audit.verifyPage(after, checkpoint);
+        const oldest = audit.oldest();
+        return { body: { ...page, oldest: oldest ? new Date(oldest.at).toISOString() : null } };
+      },
+    }),
+  ];
+}
+
+function shown<Entry extends RecordedEntry>(entry: Entry) {
+  return { ...entry, at: new Date(entry.at).toISOString() };
+}
+
+function cursorOf(next: number | null): string | null {
+  return next === null ? null : String(next);
+}

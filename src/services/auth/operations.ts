@@ -1,0 +1,168 @@
+/** Tokens and login codes over the admin socket, for the command line; sessions for the console. */
+import { z } from '@hono/zod-openapi';
+import { type Operation, operation } from '../../platform/http/operation.ts';
+import { ROLES } from '../../platform/principal.ts';
+import type { Auth } from './auth.ts';
+import {
+  createdToken,
+  loginCode,
+  loginCodeBody,
+  renewalBody,
+  renewedToken,
+  session,
+  signedOut,
+  signInBody,
+  token,
+  tokenBody,
+  tokenId,
+  tokenPage,
+  tokenQuery,
+} from './schema.ts';
+import { sessionOf } from './sign-in.ts';
+
+const tag = 'Tokens';
+const access = 'local';
+
+type Issuing = Pick<Auth, 'create' | 'renew' | 'list' | 'revoke' | 'createCode'>;
+type SigningIn = Pick<Auth, 'signIn' | 'signOut'>;
+
+export function authOperations(auth: Issuing & SigningIn): Operation[] {
+  return [...tokenOperations(auth), loginCodeOperation(auth), ...sessionOperations(auth)];
+}
+
+function tokenOperations(auth: Issuing): Operation[] {
+  return [
+    operation({
+      id: 'createToken',
+      method: 'post',
+      path: '/local/tokens',
+      tag,
+      summary: 'Create a token',
+      description: 'The answer holds the only copy of the token.',
+      access,
+      body: tokenBody,
+      status: 200,
+      result: createdToken,
+      errors: [],
+      handler: async ({ body, principal, correlationId }) => ({
+        body: await auth.create(body, { principal, correlationId }),
+      }),
+    }),
+    operation({
+      id: 'listTokens',
+      method: 'get',
+      path: '/local/tokens',
+      tag,
+      summary: 'List tokens, oldest first',
+      access,
+      query: tokenQuery,
+      status: 200,
+      result: tokenPage,
+      errors: [],
+      handler: ({ query }) => ({ body: auth.list(query) }),
+    }),
+    operation({
+      id: 'renewToken',
+      method: 'post',
+      path: '/local/tokens/{tokenId}/renewal',
+      tag,
+      summary: 'Renew a token',
+      description:
+        'A new secret and a new life under the same id and principal. The old secret stays good for `overlapHours`, so that its program can be given the new one meanwhile. Former secrets keep the end that was stated, four at once (then 409 IN_USE); with `overlapHours` 0 all of them end at once.',
+      access,
+      params: z.object({ tokenId }),
+      body: renewalBody,
+      status: 200,
+      result: renewedToken,
+      errors: ['NOT_FOUND', 'IN_USE'],
+      handler: async ({ params, body, principal, correlationId }) => ({
+        body: await auth.renew(params.tokenId, body, { principal, correlationId }),
+      }),
+    }),
+    operation({
+      id: 'revokeToken',
+      method: 'delete',
+      path: '/local/tokens/{tokenId}',
+      tag,
+      summary: 'Revoke a token',
+      description: 'It is refused from now on. Repeating it changes nothing.',
+      access,
+      params: z.object({ tokenId }),
+      status: 200,
+      result: token,
+      errors: ['NOT_FOUND'],
+      handler: async ({ params, principal, correlationId }) => ({
+        body: await auth.revoke(params.tokenId, { principal, correlationId }),
+      }),
+    }),
+  ];
+}
+
+function loginCodeOperation(auth: Issuing): Operation {
+  return operation({
+    id: 'createLoginCode',
+    method: 'post',
+    path: '/local/login-codes',
+    tag,
+    summary: 'Create a login code',
+    description: 'For one sign-in to the console, within ten minutes.',
+    access,
+    body: loginCodeBody,
+    status: 200,
+    result: loginCode,
+    errors: [],
+    handler: async ({ body, principal, correlationId }) => ({
+      body: await auth.createCode(body, { principal, correlationId }),
+    }),
+  });
+}
+
+function sessionOperations(auth: SigningIn): Operation[] {
+  return [
+    operation({
+      id: 'signIn',
+      method: 'post',
+      path: '/session',
+      tag: 'Session',
+      summary: 'Redeem a login code for a session of the console',
+      description:
+        'Sets the cookie `__Host-gatehouse` for twelve hours. A code is good once, in either case of its letters.',
+      access: 'public',
+      body: signInBody,
+      status: 200,
+      result: session,
+      errors: ['UNAUTHORIZED', 'FORBIDDEN', 'RATE_LIMITED', 'STORAGE_UNAVAILABLE'],
+      async handler({ body, address, correlationId }) {
+        const { session, setCookie } = await auth.signIn(body.code, { address, correlationId });
+        return { body: session, setCookie };
+      },
+    }),
+    operation({
+      id: 'getSession',
+      method: 'get',
+      path: '/session',
+      tag: 'Session',
+      summary: 'Who am I?',
+      access: ROLES,
+      status: 200,
+      result: session,
+      errors: [],
+      handler: ({ principal }) => ({ body: sessionOf(principal) }),
+    }),
+    operation({
+      id: 'signOut',
+      method: 'delete',
+      path: '/session',
+      tag: 'Session',
+      summary: 'End the session of the console',
+      access: ROLES,
+      status: 200,
+      result: signedOut,
+      errors: [],
+      handler: async ({ principal, correlationId }) => ({
+        body: {},
+        setCookie: await auth.signOut({ principal, correlationId }),
+      }),
+    }),
+  ];
+}

@@ -1,0 +1,196 @@
+/**
+ * Local tokens, and the sessions of the console, which are tokens that a cookie carries: made, listed, revoked, and
+ * recognised. They are looked up at every request, so a revoked one is refused from the commit of its revocation on.
+ *
+ * Expiry goes by the known time (src/platform/known-time.ts), which a time server may set back. A token once seen expired therefore
+ * stays expired. A time before a token's creation does not disable it: a controller without a battery starts in the
+ * past, and must serve.
+ */
+import { randomUUID } from 'node:crypto';
+import type { Database } from '../../platform/database/database.ts';
+import { GatehouseError } from '../../platform/errors.ts';
+import type { KnownTime } from '../../platform/known-time.ts';
+import type { Caller, Principal, Role } from '../../platform/principal.ts';
+import type { Audit } from '../audit/audit.ts';
+import type { Marks } from './marks.ts';
+import {
+  type CreatedToken,
+  EXPIRES_IN_DAYS_DEFAULT,
+  type Token,
+  type TokenPage,
+  type TokenQuery,
+  type TokenRequest,
+} from './schema.ts';
+import {
+  type FormerSecret,
+  formerSecretsOf,
+  type NewToken,
+  type TokenRow,
+  type TokenTable,
+} from './table.ts';
+import { drawToken, parseToken, sameSecret, type TokenKind } from './token.ts';
+
+const DAY_MS = 86_400_000;
+
+/** `roles` is a JSON array. */
+export type TokenContent = Pick<NewToken, 'kind' | 'label' | 'roles' | 'created_by' | 'expires_at'>;
+
+export interface Tokens {
+  /** The only time the text of a token is known. */
+  create(request: TokenRequest, caller: Caller): Promise<CreatedToken>;
+  /** Tokens and sessions, oldest first. */
+  list(query: TokenQuery): TokenPage;
+  /** Refused from now on; repeating it changes nothing. Throws NOT_FOUND. */
+  revoke(id: string, caller: Caller): Promise<Token>;
+  /** Who holds the token with this text. Throws UNAUTHORIZED. */
+  holderOf(kind: TokenKind, text: string): Principal;
+  /** Inside a commit job: draws a token and stores it. */
+  insert(content: TokenContent): { row: TokenRow; text: string };
+}
+
+export interface TokensOptions {
+  database: Database;
+  time: Pick<KnownTime, 'now' | 'latest'>;
+  audit: Audit;
+  table: TokenTable;
+  marks: Marks;
+  /** Told of a principal whose credentials were revoked, after that commit: what it still holds open is to end. */
+  ended(principalId: string): Promise<void>;
+}
+
+export function openTokens({ database, time, audit, table, marks, ended }: TokensOptions): Tokens {
+  const { now } = time;
+  const hasExpired = (row: TokenRow) =>
+    row.expired_at !== null || marks.seenExpired(row.id) || row.expires_at <= now();
+  const shown = (row: TokenRow) =>
+    tokenOf({ ...row, last_used_at: marks.lastUse(row.id) ?? row.last_used_at }, hasExpired(row));
+
+  function stored(id: string): TokenRow {
+    const row = table.get(id);
+    if (!row) throw new GatehouseError('NOT_FOUND', 'There is no token with this id; list them for the ids.');
+    return row;
+  }
+
+  function insert(content: TokenContent) {
+    const { id, secretSha256, text } = drawToken(content.kind);
+    const fixed = { id, principal_id: randomUUID(), secret_sha256: secretSha256, created_at: time.latest() };
+    table.insert({ ...content, ...fixed });
+    return { row: stored(id), text };
+  }
+
+  function holderOf(kind: TokenKind, text: string): Principal {
+    const given = parseToken(kind, text);
+    if (!given)
+      throw unauthorized(
+        'The credentials are no token: send Authorization: Bearer gwt_…, and check for a typing error.',
+      );
+    const row = table.get(given.id);
+    const isCurrent = sameSecret(given.secretSha256, row?.secret_sha256);
+    const former = formerSecret(given.secretSha256, row);
+    if (!(isCurrent || former) || row?.kind !== kind) {
+      throw unauthorized('The token is not known here; ask for a new one (gatehouse token create).');
+    }
+    const again = kind === 'api' ? 'ask for a new one' : 'sign in again (gatehouse login-code)';
+    if (row.revoked_at !== null) throw unauthorized(`The token was revoked; ${again}.`);
+    if (former && former.until <= now())
+      throw unauthorized('The token was renewed, and this is its old secret; use the new one.');
+    if (hasExpired(row)) {
+      marks.expired(row);
+      throw unauthorized(`The token has expired; ${again}.`);
+    }
+    marks.used(row.id);
+    return principalOf(row, former?.until);
+  }
+
+  return {
+    holderOf,
+    insert,
+    create: ({ label, roles, expiresInDays = EXPIRES_IN_DAYS_DEFAULT }, caller) =>
+      database.commit(() => {
+        const { row, text } = insert({
+          kind: 'api',
+          label,
+          roles: JSON.stringify(roles),
+          created_by: caller.principal.id,
+          expires_at: time.latest() + expiresInDays * DAY_MS,
+        });
+        const token = shown(row);
+        const detail = { label, roles, expiresAt: token.expiresAt };
+        audit.record({
+          ...caller,
+          action: 'token.create',
+          object: `token/${row.id}`,
+          outcome: 'done',
+          detail,
+        });
+        return { ...token, token: text };
+      }),
+    list({ cursor, limit }) {
+      const [createdAt = '-1', id = ''] = cursor?.split('-') ?? [];
+      const rows = table.page(Number(createdAt), id, limit + 1);
+      const last = rows.length > limit ? rows[limit - 1] : undefined;
+      return {
+        items: rows.slice(0, limit).flatMap((row) => database.legible(`token/${row.id}`, () => shown(row))),
+        next: last ? `${last.created_at}-${last.id}` : null,
+      };
+    },
+    async revoke(id, caller) {
+      const token = await database.commit(() => {
+        const { label } = stored(id);
+        if (table.revoke(id, now())) {
+          const detail = { label };
+          audit.record({ ...caller, action: 'token.revoke', object: `token/${id}`, outcome: 'done', detail });
+        }
+        return shown(stored(id));
+      }, 'urgent');
+      await ended(token.principalId);
+      return token;
+    },
+  };
+}
+
+/** All are compared, so that the time tells nothing. */
+function formerSecret(given: Uint8Array, row: TokenRow | undefined): FormerSecret | undefined {
+  const same = (row ? formerSecretsOf(row) : []).filter(({ sha256 }) =>
+    sameSecret(given, Buffer.from(sha256, 'hex')),
+  );
+  return same[0];
+}
+
+export function principalOf(row: TokenRow, expiresAt = row.expires_at): Principal {
+  return {
+    id: row.principal_id,
+    label: row.label,
+    roles: new Set(rolesOf(row)),
+    via: row.kind === 'session' ? 'session' : 'token',
+    expiresAt,
+  };
+}
+
+export function tokenOf(row: TokenRow, expired: boolean): Token {
+  return {
+    id: row.id,
+    kind: row.kind,
+    principalId: row.principal_id,
+    label: row.label,
+    roles: rolesOf(row),
+    status: row.revoked_at !== null ? 'revoked' : expired ? 'expired' : 'active',
+    createdAt: iso(row.created_at),
+    createdBy: row.created_by,
+    expiresAt: iso(row.expires_at),
+    lastUsedAt: row.last_used_at === null ? null : iso(row.last_used_at),
+    revokedAt: row.revoked_at === null ? null : iso(row.revoked_at),
+  };
+}
+
+function rolesOf(row: TokenRow): Role[] {
+  return JSON.parse(row.roles) as Role[];
+}
+
+function unauthorized(message: string): GatehouseError {
+  return new GatehouseError('UNAUTHORIZED', message);
+}
+
+function iso(milliseconds: number): string {
+  return new Date(milliseconds).toISOString();
+}

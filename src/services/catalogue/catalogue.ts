@@ -1,0 +1,68 @@
+/** Groups, schedules, templates and the system configuration version: reads. They are written by import.ts alone. */
+
+import type { Database } from '../../platform/database/database.ts';
+import { keepRows } from '../../platform/database/kept.ts';
+import type { Audit } from '../audit/audit.ts';
+import { importCatalogue } from './import.ts';
+import type { Group, Schedule, Template } from './schema.ts';
+import { openCatalogueTable, type ScheduleRow, toSchedule, toTemplate } from './table.ts';
+
+interface PageQuery {
+  cursor?: string | undefined;
+  limit: number;
+}
+
+export interface CatalogueOptions {
+  database: Database;
+  audit: Audit;
+}
+
+export type Catalogue = ReturnType<typeof openCatalogue>;
+
+export function openCatalogue({ database, audit }: CatalogueOptions) {
+  const table = openCatalogueTable(database);
+  const systemConfigVersion = () => table.system.get()?.version ?? 0;
+  const groups = keepRows<Group>(database, (id) => table.group.get(id));
+  const schedules = keepRows<Schedule>(database, (id) => {
+    const row = table.schedule.get(id);
+    return row && toSchedule(row);
+  });
+  const templates = keepRows<Template>(database, (id) => {
+    const row = table.template.get(id);
+    return row && toTemplate(row);
+  });
+  function forget(): void {
+    for (const kept of [groups, schedules, templates]) kept.forget();
+  }
+  return {
+    groupName: (id: string): string | undefined => groups.get(id)?.name,
+    schedule: schedules.get,
+    template: templates.get,
+    systemConfigVersion,
+
+    groups: ({ cursor = '', limit, name = '' }: PageQuery & { name?: string | undefined }) =>
+      page<Group>(table.groupPage.all(cursor, name, limit + 1), limit),
+    schedules: ({ cursor = '', limit }: PageQuery) =>
+      schedulePage(database, table.schedulePage.all(cursor, limit + 1), limit),
+    templates: ({ cursor = '', limit }: PageQuery) => ({
+      ...page<Template>(table.templatePage.all(cursor, limit + 1).map(toTemplate), limit),
+      systemConfigVersion: systemConfigVersion(),
+    }),
+
+    importPlan: importCatalogue({ table, audit, forget }),
+  };
+}
+
+function schedulePage(database: Pick<Database, 'legible'>, rows: ScheduleRow[], limit: number) {
+  const { items, next } = page(rows, limit);
+  return {
+    items: items.flatMap((row) => database.legible(`schedule/${row.id}`, () => toSchedule(row))),
+    next,
+  };
+}
+
+/** `rows` holds one more than the page when there is another page. */
+function page<Item extends { id: string }>(rows: Item[], limit: number) {
+  const items = rows.slice(0, limit);
+  return { items, next: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
+}

@@ -1,0 +1,114 @@
+/** What an event looks like on the wire: CloudEvents 1.0 in structured JSON. Pure. */
+import { randomUUID } from 'node:crypto';
+import { uuidV5 } from '../../platform/uuid.ts';
+import type { LiveEvent, WriteProgress } from './events.ts';
+
+/** Namespace of our event ids (RFC 9562, section 6.6), drawn once. It never changes: consumers know events by id. */
+const EVENT_NAMESPACE = '8f0f6a0e-6c3a-4c56-9d7a-2b1a3c1f5e42';
+/** As wide as the sequence extension needs to stay in lexical order for the life of an encoder. */
+const SEQUENCE_DIGITS = 12;
+
+export const CONTENT_TYPE = 'application/cloudevents+json; charset=utf-8';
+
+export type GapReason =
+  /** Older than upstream.maxAge before it could be sent. */
+  | 'AGE'
+  /** More than upstream.maxBytes waited. */
+  | 'SIZE'
+  /** The service refused it, or broke the connection over it; it is kept as a dead letter. */
+  | 'REJECTED'
+  /** Longer than the service takes (MQTT 5, Maximum Packet Size); it is kept as a dead letter. */
+  | 'TOO_LARGE';
+
+/** An event as the log stores it. `body` lacks `replayed`, which is decided at each send. */
+export interface EncodedEvent {
+  id: string;
+  topic: string;
+  type: string;
+  body: string;
+}
+
+export interface Recorded {
+  systemId: string;
+  /** Epoch milliseconds. */
+  at: number;
+  clockSynchronised: boolean;
+}
+
+export interface Gap {
+  encoderId: string;
+  first: number;
+  last: number;
+  reason: GapReason;
+}
+
+/** One step of one key. The same step has the same id, however often it is reported. */
+export function writeProgressId({ jobId, keyId, status }: WriteProgress): string {
+  return uuidV5(EVENT_NAMESPACE, JSON.stringify([jobId, keyId, status]));
+}
+
+/** `sequence` counts the events of this encoder from 1. */
+export function writeProgressEvent(
+  progress: WriteProgress,
+  sequence: number,
+  recorded: Recorded,
+): EncodedEvent {
+  const { encoderId, requestId, keyId, entryIndex, entryCount, status, error, totals } = progress;
+  const { systemId } = recorded;
+  const id = writeProgressId(progress);
+  const type = `gatehouse.encoder.write.${status}.v1`;
+  const body = JSON.stringify({
+    ...envelope(id, type, recorded),
+    source: `/systems/${systemId}/encoders/${encoderId}`,
+    subject: keyId,
+    sequence: String(sequence).padStart(SEQUENCE_DIGITS, '0'),
+    correlationid: progress.correlationId,
+    data: { requestId, keyId, entryIndex, entryCount, status, ...(error && { error }), totals },
+  });
+  return { id, topic: `gatehouse/1/${systemId}/encoders/${encoderId}/events`, type, body };
+}
+
+const GAP_TYPE = 'gatehouse.events.gap.v1';
+
+/** Says which events of an encoder will not come. Its id names its content. */
+export function gapEvent({ encoderId, first, last, reason }: Gap, recorded: Recorded): EncodedEvent {
+  const { systemId } = recorded;
+  const id = uuidV5(EVENT_NAMESPACE, JSON.stringify(['gap', encoderId, first, last, reason]));
+  const body = JSON.stringify({
+    ...envelope(id, GAP_TYPE, recorded),
+    source: `/systems/${systemId}`,
+    subject: encoderId,
+    data: { encoderId, firstSequence: first, lastSequence: last, reason },
+  });
+  return { id, topic: `gatehouse/1/${systemId}/gaps`, type: GAP_TYPE, body };
+}
+
+/** An event that is not forwarded upstream. */
+export function liveEvent(
+  { type, source, subject, data, correlationId }: LiveEvent,
+  recorded: Recorded,
+): string {
+  return JSON.stringify({
+    ...envelope(randomUUID(), type, recorded),
+    source: `/systems/${recorded.systemId}/${source}`,
+    subject,
+    ...(correlationId !== undefined && { correlationid: correlationId }),
+    data,
+  });
+}
+
+/** The stored body with the extension that says whether this event may have been sent before. */
+export function withReplayed(body: string, replayed: boolean): string {
+  return `${body.slice(0, -1)},"replayed":${replayed}}`;
+}
+
+function envelope(id: string, type: string, { at, clockSynchronised }: Recorded) {
+  return {
+    specversion: '1.0',
+    id,
+    type,
+    time: new Date(at).toISOString(),
+    datacontenttype: 'application/json',
+    clocksynced: clockSynchronised,
+  };
+}

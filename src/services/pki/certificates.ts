@@ -1,0 +1,102 @@
+/**
+ * Writes certificates, and is the only importer of @peculiar/x509: 100 ms and 23 MB, so whoever needs it imports this
+ * file dynamically, and a start with an existing CA never does.
+ */
+// First: @peculiar/x509 resolves its parts by metadata that this polyfill keeps.
+import 'reflect-metadata';
+import { type KeyObject, randomBytes } from 'node:crypto';
+import { isIP } from 'node:net';
+import {
+  AuthorityKeyIdentifierExtension,
+  BasicConstraintsExtension,
+  ExtendedKeyUsage,
+  ExtendedKeyUsageExtension,
+  type Extension,
+  KeyUsageFlags,
+  KeyUsagesExtension,
+  PublicKey,
+  SubjectAlternativeNameExtension,
+  SubjectKeyIdentifierExtension,
+  X509Certificate,
+  X509CertificateGenerator,
+} from '@peculiar/x509';
+
+const SERIAL_BYTES = 16;
+
+export type Purpose = 'clientAuth' | 'serverAuth';
+
+export interface CertificateContent {
+  /** Attribute and value, such as ['CN', 'desk-1'], in the order they are written. */
+  subject: readonly (readonly [string, string])[];
+  /** DER of the subject's SubjectPublicKeyInfo. */
+  spki: Uint8Array;
+  /** Epoch milliseconds; whole seconds are kept. */
+  notBefore: number;
+  notAfter: number;
+  /** Makes it an authority with at most this many authorities below. */
+  pathLength?: number;
+  /** The one use; for an authority, the one use of what it issues. None: any. */
+  purpose?: Purpose;
+  /** Host names and IP addresses. */
+  names?: readonly string[];
+}
+
+/** An EC P-256 key, and the PEM of its certificate; without it the certificate is self-signed. */
+export interface Signer {
+  key: KeyObject;
+  certificate?: string;
+}
+
+/** PEM of the new certificate, with a line feed at its end. */
+export async function writeCertificate(content: CertificateContent, signer: Signer): Promise<string> {
+  const subject = content.subject.map(([type, value]) => ({ [type]: [value] }));
+  const subjectKey = new PublicKey(Uint8Array.from(content.spki));
+  const issuer = signer.certificate === undefined ? undefined : new X509Certificate(signer.certificate);
+  const certificate = await X509CertificateGenerator.create({
+    serialNumber: serialNumber(),
+    subject,
+    issuer: issuer?.subjectName ?? subject,
+    notBefore: wholeSeconds(content.notBefore),
+    notAfter: wholeSeconds(content.notAfter),
+    publicKey: subjectKey,
+    signingKey: signer.key.toCryptoKey({ name: 'ECDSA', namedCurve: 'P-256' }, false, ['sign']),
+    signingAlgorithm: { name: 'ECDSA', hash: 'SHA-256' },
+    extensions: [
+      ...extensionsOf(content),
+      await SubjectKeyIdentifierExtension.create(subjectKey),
+      await AuthorityKeyIdentifierExtension.create(issuer?.publicKey ?? subjectKey),
+    ],
+  });
+  return `${certificate.toString('pem').trimEnd()}\n`;
+}
+
+function extensionsOf({ pathLength, purpose, names }: CertificateContent): Extension[] {
+  const authority = pathLength !== undefined;
+  // An issuer of encoder certificates also signs documents (src/platform/jose.ts), hence digitalSignature for authorities too.
+  const usage = KeyUsageFlags.digitalSignature | (authority ? KeyUsageFlags.keyCertSign : 0);
+  const extensions: Extension[] = [
+    new BasicConstraintsExtension(authority, pathLength, true),
+    new KeyUsagesExtension(usage, true),
+  ];
+  if (purpose) extensions.push(new ExtendedKeyUsageExtension([ExtendedKeyUsage[purpose]]));
+  if (names) {
+    extensions.push(
+      new SubjectAlternativeNameExtension(
+        names.map((value) => ({ type: isIP(value) ? 'ip' : 'dns', value })),
+      ),
+    );
+  }
+  return extensions;
+}
+
+/** Hex of a positive integer of fixed length, so that no serial begins with zeros or a sign bit (RFC 5280 4.1.2.2). */
+function serialNumber(): string {
+  const bytes = randomBytes(SERIAL_BYTES);
+  bytes[0] = ((bytes[0] ?? 0) & 0x3f) | 0x40;
+  return bytes.toString('hex');
+}
+
+/** GeneralizedTime would carry the milliseconds along, which RFC 5280 4.1.2.5.2 forbids. */
+function wholeSeconds(time: number): Date {
+  return new Date(Math.floor(time / 1_000) * 1_000);
+}

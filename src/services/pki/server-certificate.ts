@@ -1,0 +1,30 @@
+/** The server certificate in force, for whoever shows it now and whoever has to show a new one. */
+import type { Clock } from '../../platform/clock.ts';
+import type { ServerIdentity } from './server-identity.ts';
+
+/** It is renewed months before its end; but one made by a wrong clock waits no longer than this. */
+const CHECK_MS = 3_600_000;
+
+export interface ServerCertificate {
+  current(): ServerIdentity;
+  /** Until the signal fires. `checked` is called after every look, with the one in force. */
+  keep(checked: (identity: ServerIdentity) => void, signal: AbortSignal): Promise<never>;
+}
+
+/** `identity` makes a new one when that is due (site-ca.ts). */
+export async function openServerCertificate(
+  identity: () => Promise<ServerIdentity>,
+  clock: Pick<Clock, 'sleep'>,
+): Promise<ServerCertificate> {
+  let current = await identity();
+  return {
+    current: () => current,
+    async keep(checked, signal) {
+      for (;;) {
+        await clock.sleep(CHECK_MS, signal);
+        current = await identity();
+        checked(current);
+      }
+    },
+  };
+}
