@@ -119,7 +119,7 @@ export function lanApp(more: Partial<AppOptions> = {}): App {
   const surface = { kind: 'lan', basePath: '', authenticate, rate } as const;
   return createApp({ surface, operations, version: '1.2.3', clock, log, checkResponses: true, ...more });
 }
-export const app = lanApp();
+const app = lanApp();
 
 export async function send(
   method: string,

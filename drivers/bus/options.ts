@@ -5,7 +5,7 @@ import { PORTS, portIn } from '../contract/port-number.ts';
 /** Those that UARTs and serial device servers have in common. */
 export const BAUD_RATES = [1_200, 2_400, 4_800, 9_600, 19_200, 38_400, 57_600, 115_200, 230_400] as const;
 
-export const portName = z
+const portName = z
   .string('expected a device such as /dev/serial/by-id/…, or tcp://host:port')
   .max(4_096)
   .regex(

@@ -104,7 +104,7 @@ function learn(station: Station, operation: string, turnaroundMs: number): void 
   }
 }
 
-export function turnaroundOf(station: Station, operation: string): Turnaround {
+function turnaroundOf(station: Station, operation: string): Turnaround {
   return station.turnarounds.get(operation) ?? UNKNOWN_TURNAROUND;
 }
 

@@ -222,7 +222,7 @@ export const inputEvent = z.object({
 export type InputEvent = z.infer<typeof inputEvent>;
 
 /** Of OSDP: the wire to a device is suspect, or the device does not do what is required. */
-export const SECURITY_ALARMS = [
+const SECURITY_ALARMS = [
   'forged',
   'clearText',
   'replayed',

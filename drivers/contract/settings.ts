@@ -42,7 +42,7 @@ export const PINS = [...INPUT_PINS, ...OUTPUT_PINS] as const;
 export type Pin = (typeof PINS)[number];
 
 /** true: the pin is in use. Settings never carry levels. */
-export const ioPins = z.record(z.enum(PINS), z.boolean());
+const ioPins = z.record(z.enum(PINS), z.boolean());
 export type IoPins = z.infer<typeof ioPins>;
 
 export const rs485Settings = z.strictObject({

@@ -72,7 +72,7 @@ export type StandingEnded = z.infer<typeof standingEnded>;
 export const standOpen = z.strictObject({ hwId: ieeeAddress, pin: pin.nullable() });
 export type StandOpen = z.infer<typeof standOpen>;
 /** confirmed: the lock reported that it is unlocked, and that it stays so · accepted and jammed: as of an unlock */
-export const standingOpen = z.object({ outcome: z.enum(['confirmed', 'accepted', 'jammed']) });
+const standingOpen = z.object({ outcome: z.enum(['confirmed', 'accepted', 'jammed']) });
 export type StandingOpen = z.infer<typeof standingOpen>;
 
 export const removeLock = z.strictObject({ hwId: ieeeAddress });

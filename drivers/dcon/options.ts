@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { BAUD_RATES, busOptions, eachOnce } from '../bus/options.ts';
 
 /** Two hex digits of the frame; 00 is where a module with INIT* grounded answers, and a legal address. */
-export const moduleAddress = z.int().min(0).max(255);
+const moduleAddress = z.int().min(0).max(255);
 
 export const dconOptions = z.strictObject({
   ...busOptions,

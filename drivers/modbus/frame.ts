@@ -9,7 +9,7 @@ import type { Fault } from '../bus/exchange.ts';
 const EXCEPTION_LENGTH = 5;
 const CRC_LENGTH = 2;
 /** Modbus over serial line 1.02, 2.3. */
-export const FRAME_MAX = 256;
+const FRAME_MAX = 256;
 const EXCEPTION = 0x80;
 
 export type Located =

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { busOptions, eachOnce } from '../bus/options.ts';
 
 /** Unit ids of devices; 0 is the broadcast, and those above 247 are reserved (Modbus over serial line 1.02, 2.2). */
-export const unitId = z.int().min(1).max(247);
+const unitId = z.int().min(1).max(247);
 
 const profileName = z
   .string()

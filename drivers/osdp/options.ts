@@ -4,7 +4,7 @@ import { BAUD_RATES, busOptions, eachOnce } from '../bus/options.ts';
 import { HIGHEST_ADDRESS } from './protocol/frame.ts';
 
 /** 127 is everybody's (SIA OSDP 2.2, 5.4). */
-export const deviceAddress = z.int().min(0).max(HIGHEST_ADDRESS);
+const deviceAddress = z.int().min(0).max(HIGHEST_ADDRESS);
 
 const LEDS = ['none', 'off', 'red', 'green', 'amber'] as const;
 

@@ -24,8 +24,6 @@ interface Place {
 interface Project {
   tree: Tree;
   sources: ReadonlyMap<string, Source>;
-  /** Everything the program, a script or a test can load. */
-  live: ReadonlySet<string>;
 }
 
 interface Rule {
@@ -45,7 +43,6 @@ const SLICES = [
   'resources/site-import',
 ];
 const PROGRAMS = ['src/main.ts', 'src/platform/field/host/host.ts'];
-const ROOTS = [...PROGRAMS, 'vitest.config.ts'];
 const CLOCK = 'src/platform/clock.ts';
 /** Schemas are everywhere. */
 const EVERYWHERE = ['zod', '@hono/zod-openapi'];
@@ -123,11 +120,6 @@ const RULES: Rule[] = [
         .map(at((specifier) => `${specifier}: take a Clock (${CLOCK})`)),
     ],
   },
-  {
-    name: 'default-export',
-    applies: (path) => isTypeScript(path) && path !== 'vitest.config.ts',
-    find: containing(/\bexport\s+default\b/g, () => 'export by name'),
-  },
   { name: 'spread-literal', applies: isTypeScript, find: spreadLiterals },
   {
     name: 'unfinished',
@@ -142,12 +134,6 @@ const RULES: Rule[] = [
       /\b(?:it|test|describe)(?:\.\w+)*\.(?:only|skip|todo)\b/g,
       (found) => `${found}: only skipIf, with the peer that is missing`,
     ),
-  },
-  {
-    name: 'dead-file',
-    applies: isTypeScript,
-    find: ({ path }, { live }) =>
-      live.has(path) ? [] : [{ offset: 0, message: 'nothing loads this file: no program and no test' }],
   },
   {
     name: 'reference',
@@ -180,34 +166,7 @@ function projectOf(tree: Tree): Project {
   const sources = new Map<string, Source>();
   for (const [path, text] of tree)
     if (isTypeScript(path) && text !== undefined) sources.set(path, parseSource(path, text));
-  return { tree, sources, live: liveFiles(tree, sources) };
-}
-
-/** `node scripts/demo.ts`, as package.json and documentation have it. */
-const STARTED = /\bnode(?:\s+--?[\w=-]+)*\s+(?<path>[\w./-]+\.ts)\b/g;
-
-/** What programs and tests import, or name in a string as a file to run, wherever that is. */
-function liveFiles(tree: Tree, sources: ReadonlyMap<string, Source>): Set<string> {
-  const isRoot = (path: string) => ROOTS.includes(path) || /\.test\.ts$/.test(path);
-  const live = new Set<string>();
-  const waiting = [...sources.keys()].filter(isRoot);
-  for (const text of tree.values())
-    waiting.push(...[...(text ?? '').matchAll(STARTED)].map(({ groups }) => groups?.path ?? ''));
-  for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
-    const source = sources.get(path);
-    if (live.has(path) || !source) continue;
-    live.add(path);
-    const folder = posix.dirname(path);
-    for (const { content } of source.strings) {
-      if (!content.endsWith('.ts')) continue;
-      const path = posix.join(folder, content);
-      const name = `/${content.replace(/^(\.{1,2}\/)+/, '')}`;
-      waiting.push(
-        ...(sources.has(path) ? [path] : [...sources.keys()].filter((each) => each.endsWith(name))),
-      );
-    }
-  }
-  return live;
+  return { tree, sources };
 }
 
 /** Why an import is not allowed by the order of rooms and slices; undefined: it is. */

@@ -22,7 +22,7 @@ export interface ServiceUser extends User {
 }
 
 /** Who owns the data directory; of one that root owns, or that is not there yet, the user that the installation has made. */
-export function serviceUser(dataDirectory: string): ServiceUser | undefined {
+function serviceUser(dataDirectory: string): ServiceUser | undefined {
   const users = entriesOf('/etc/passwd');
   const owner = ownerOf(dataDirectory);
   const entry = users.find(([name, , uid]) => (owner ? Number(uid) === owner.uid : name === SERVICE));

@@ -3,7 +3,7 @@ import type { GatewayPlan, LockChange } from '../simulators/zigbee/plan.ts';
 import type { Gateway, ZigbeeSite } from '../zigbee-site.ts';
 import type { Command } from './judge.ts';
 
-export const ROUTER = '00158d00010000aa';
+const ROUTER = '00158d00010000aa';
 /** A lock that hears a command, does it so much later, and is not heard of meanwhile: its unlock ends unknown. */
 const SLOWER_THAN_DEADLINE_MS = 10_600;
 

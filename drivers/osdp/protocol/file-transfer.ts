@@ -55,7 +55,7 @@ export type NextFragment =
   | { kind: 'over' };
 
 /** Every device can receive so much (5.5). */
-export const LEAST_MESSAGE = 128;
+const LEAST_MESSAGE = 128;
 /** Type, total, offset, length. */
 const FRAGMENT_HEADER = 11;
 const HEADER = 5;

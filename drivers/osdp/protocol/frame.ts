@@ -18,8 +18,6 @@ const RESERVED = 0xf0;
 const HEADER_LENGTH = 5;
 export const MAC_LENGTH = 4;
 
-/** 0x7F is everybody's: configuration and broadcast (5.3). */
-export const BROADCAST = 0x7f;
 export const HIGHEST_ADDRESS = 0x7e;
 /** Bytes of the longest message, which readers of biometrics send; others have at most a few hundred. */
 export const FRAME_MAX = 1_440;

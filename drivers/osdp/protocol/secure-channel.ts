@@ -12,7 +12,7 @@ import {
 import { carriesMac, encodeFrame, type Frame, MAC_LENGTH, type Outgoing, SCS } from './frame.ts';
 
 const BLOCK = 16;
-export const KEY_LENGTH = 16;
+const KEY_LENGTH = 16;
 export const NONCE_LENGTH = 8;
 /** Every device knows this one: it is for pairing alone (D.1.1). */
 export const DEFAULT_KEY = Uint8Array.from({ length: KEY_LENGTH }, (_, index) => 0x30 + index);
@@ -102,7 +102,7 @@ export function same(one: Uint8Array, other: Uint8Array): boolean {
 }
 
 /** D.5: CBC with S-MAC1, the last block with S-MAC2; padded only when it is no whole number of blocks. All 16 bytes. */
-export function messageMac(keys: SessionKeys, start: Uint8Array, message: Uint8Array): Uint8Array {
+function messageMac(keys: SessionKeys, start: Uint8Array, message: Uint8Array): Uint8Array {
   let chained = start;
   for (let at = 0; at < message.length; at += BLOCK)
     chained = ecb(at + BLOCK < message.length ? keys.mac1 : keys.mac2, mixed(message, at, chained));

@@ -3,7 +3,7 @@
  * explain is told when it happens again and again. An alarm ends after a hundred answers with nothing odd about them.
  */
 
-export const ALARMS = [
+const ALARMS = [
   /** A reply whose MAC is false: somebody else speaks. */
   'forged',
   /** A reply without security inside a session. */

@@ -22,7 +22,7 @@ const LOCK_DEADLINE_MS = 2 * HELD_FRAME_MS + 4_000;
  * To begin or end standing open takes up to five frames, one after the other, and a parent may hold each. What begins late
  * ends at its time all the same.
  */
-export const CHANGE_DEADLINE_MS = 60_000;
+const CHANGE_DEADLINE_MS = 60_000;
 
 /** The caller is answered after so long, and the command goes on: many clients give up after 10 s. */
 const ANSWER_MS = 9_000;

@@ -30,7 +30,7 @@ export const accessPointId = z.int().min(1).max(NUMBER_MAX);
 export const doorNumber = z.int().min(0).max(NUMBER_MAX);
 
 const minute = z.int().min(0).max(LAST_MINUTE);
-export const interval = z.strictObject({ start: minute, end: minute }).openapi({
+const interval = z.strictObject({ start: minute, end: minute }).openapi({
   description:
     'Minutes of the day in the site’s time, from `start` until before `end`. An `end` before `start` is on the next day, so 0 is midnight; where both are the same it lasts the whole day.',
 });

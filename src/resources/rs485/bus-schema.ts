@@ -30,7 +30,7 @@ export const wire = z
   .openapi('Rs485Wire');
 export type Wire = z.infer<typeof wire>;
 
-export const busOverview = z
+const busOverview = z
   .object({
     id: busId,
     protocol: z.string(),

@@ -40,7 +40,7 @@ function refused(message: string): GatehouseError {
   return new GatehouseError('VALIDATION_FAILED', `Not valid: ${message}.`, { details });
 }
 
-export function isSame(one: LineSettings, other: LineSettings): boolean {
+function isSame(one: LineSettings, other: LineSettings): boolean {
   return one.baudRate === other.baudRate && one.parity === other.parity;
 }
 

@@ -9,7 +9,7 @@ const id = z.string();
 
 const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const;
 
-export const group = z.object({ id, name: z.string() }).openapi('Group');
+const group = z.object({ id, name: z.string() }).openapi('Group');
 export type Group = z.infer<typeof group>;
 
 const weeklyInterval = z
@@ -20,12 +20,10 @@ const weeklyInterval = z
   });
 export type WeeklyInterval = z.infer<typeof weeklyInterval>;
 
-export const schedule = z
-  .object({ id, version: z.int(), intervals: z.array(weeklyInterval) })
-  .openapi('Schedule');
+const schedule = z.object({ id, version: z.int(), intervals: z.array(weeklyInterval) }).openapi('Schedule');
 export type Schedule = z.infer<typeof schedule>;
 
-export const template = z
+const template = z
   .object({
     id,
     version: z.int(),

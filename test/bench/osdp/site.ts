@@ -34,7 +34,7 @@ export interface Estate {
 
 const keyOf = (address: number) => Buffer.alloc(16, address + 1).toString('hex');
 
-export function hwIdOf(address: number): string {
+function hwIdOf(address: number): string {
   return `${OTHER_VENDOR.toString(16).padStart(6, '0')}-1-${FIRST_SERIAL + address}`;
 }
 

@@ -6,7 +6,7 @@ import { type BusPlan, characterMs } from '../../simulators/bus/plan.ts';
 
 /** As Modbus prescribes it (over serial line 1.02, 2.5.1). */
 export const FORMAT = { parity: 'even', stopBits: 1 } as const;
-export const TURNAROUND_MS = 1;
+const TURNAROUND_MS = 1;
 /** Characters of the exchanges of a gatehouse-io: its poll of ten registers, its pulse, and the reading after it. */
 const POLL = { request: 8, reply: 25 };
 const PULSE = { request: 17, reply: 8 };

@@ -152,7 +152,7 @@ export function openZdo(core: Core): Zdo {
 }
 
 /** A frame of the device profile from the coordinator. */
-export function zdoFrame(destination: number, cluster: number, data: Buffer): Aps {
+function zdoFrame(destination: number, cluster: number, data: Buffer): Aps {
   return { source: 0, sourceEndpoint: 0, destination, endpoint: 0, profile: 0, cluster, data };
 }
 
